@@ -1,0 +1,49 @@
+# What every target shares: warnings, sanitizers, and three helpers that keep the folders' lists short.
+
+add_library(weft_options INTERFACE)
+target_compile_options(weft_options INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Werror)
+target_include_directories(weft_options INTERFACE ${PROJECT_SOURCE_DIR})
+if(WEFT_SANITIZE)
+  target_compile_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
+                                                -fno-sanitize-recover=all)
+  target_link_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE})
+endif()
+
+# weft_library(NAME SOURCES... LINK targets...): one layer, or one part of a layer. LINK is the whole of what it may use.
+function(weft_library name)
+  cmake_parse_arguments(arg "" "" "LINK;PRIVATE_LINK" ${ARGN})
+  add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC weft_options ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
+endfunction()
+
+# weft_test(NAME SOURCES... LINK targets...): one gtest program; each of its tests is a CTest test of its own.
+function(weft_test name)
+  if(NOT WEFT_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "TIMEOUT" "LINK" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE weft_options ${arg_LINK} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+                       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# weft_fuzz(NAME SOURCE LINK targets... CORPUS dir): a libFuzzer program where WEFT_FUZZ is on; otherwise the same source
+# with a plain main that runs each file of the corpus once, as an ordinary test.
+function(weft_fuzz name source)
+  cmake_parse_arguments(arg "" "CORPUS" "LINK" ${ARGN})
+  if(WEFT_FUZZ)
+    add_executable(${name} ${source})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    add_executable(${name} ${source} ${PROJECT_SOURCE_DIR}/fuzz/run_corpus.cc)
+    if(WEFT_TESTS)
+      add_test(NAME ${name}.corpus COMMAND ${name} ${arg_CORPUS})
+      set_tests_properties(${name}.corpus PROPERTIES TIMEOUT 60)
+    endif()
+  endif()
+  target_link_libraries(${name} PRIVATE weft_options ${arg_LINK})
+endfunction()

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstring>
+
+#include "mpa/wire/bytes.h"
+
+namespace weft {
+
+// Reader takes big-endian fields off the front of a view. Every call that would pass the end returns false and leaves
+// the reader where it was.
+class Reader {
+ public:
+  explicit Reader(ConstBytes octets) : rest_(octets) {}
+
+  [[nodiscard]] bool u8(std::uint8_t& out) { return number(out); }
+  [[nodiscard]] bool u16(std::uint16_t& out) { return number(out); }
+  [[nodiscard]] bool u32(std::uint32_t& out) { return number(out); }
+  [[nodiscard]] bool u64(std::uint64_t& out) { return number(out); }
+
+  [[nodiscard]] bool bytes(std::size_t len, ConstBytes& out) {
+    if (len > rest_.size()) return false;
+    out = rest_.first(len);
+    rest_ = rest_.subspan(len);
+    return true;
+  }
+  [[nodiscard]] bool skip(std::size_t len) {
+    ConstBytes ignored;
+    return bytes(len, ignored);
+  }
+
+  ConstBytes rest() const { return rest_; }
+  bool empty() const { return rest_.empty(); }
+
+ private:
+  template <typename T>
+  [[nodiscard]] bool number(T& out) {
+    if (sizeof(T) > rest_.size()) return false;
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < sizeof(T); ++i) value = value << 8 | rest_[i];
+    out = static_cast<T>(value);
+    rest_ = rest_.subspan(sizeof(T));
+    return true;
+  }
+
+  ConstBytes rest_;
+};
+
+// Writer puts big-endian fields at the front of a view. Every call that would pass the end returns false and writes
+// nothing.
+class Writer {
+ public:
+  explicit Writer(MutBytes out) : out_(out) {}
+
+  [[nodiscard]] bool u8(std::uint8_t value) { return number(value); }
+  [[nodiscard]] bool u16(std::uint16_t value) { return number(value); }
+  [[nodiscard]] bool u32(std::uint32_t value) { return number(value); }
+  [[nodiscard]] bool u64(std::uint64_t value) { return number(value); }
+
+  [[nodiscard]] bool bytes(ConstBytes octets) {
+    if (octets.size() > out_.size() - len_) return false;
+    if (!octets.empty()) std::memcpy(out_.data() + len_, octets.data(), octets.size());
+    len_ += octets.size();
+    return true;
+  }
+
+  // The octets written so far.
+  std::size_t len() const { return len_; }
+
+ private:
+  template <typename T>
+  [[nodiscard]] bool number(T value) {
+    if (sizeof(T) > out_.size() - len_) return false;
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      out_[len_ + i] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * (sizeof(T) - 1 - i)));
+    len_ += sizeof(T);
+    return true;
+  }
+
+  MutBytes out_;
+  std::size_t len_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <utility>
+#include <variant>
+
+namespace weft {
+
+// Result holds a parsed value or the reason why there is none. "More octets are needed" is never an error: parsers that
+// can meet it have a state of its own for it.
+template <typename T, typename E>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: conversion is the point
+  Result(E error) : held_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
+
+  bool ok() const { return held_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  // Precondition: ok().
+  const T& value() const { return std::get<0>(held_); }
+  T& value() { return std::get<0>(held_); }
+  const T* operator->() const { return &value(); }
+  T* operator->() { return &value(); }
+  const T& operator*() const { return value(); }
+  T& operator*() { return value(); }
+
+  // Precondition: !ok().
+  const E& error() const { return std::get<1>(held_); }
+
+ private:
+  std::variant<T, E> held_;
+};
+
+}  // namespace weft

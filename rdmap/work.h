@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "ddp/memory_table.h"
+#include "rdmap/terminate.h"
+
+namespace weft::rdmap {
+
+// Sge names len octets of the user's own memory: `key` is the local key, `addr` the virtual address inside its region.
+struct Sge {
+  std::uint64_t addr = 0;
+  std::uint32_t len = 0;
+  ddp::Stag key;
+};
+
+using SgeList = absl::InlinedVector<Sge, 2>;
+
+enum class SendOp : std::uint8_t { kSend, kSendInvalidate, kRdmaWrite, kRdmaRead };
+
+// SendWr is one work request of the send queue. sg_list is copied; the memory it names belongs to the stream until the
+// request's Completion was polled.
+struct SendWr {
+  std::uint64_t wr_id = 0;
+  SendOp op = SendOp::kSend;
+  bool signaled = true;    // unsignaled requests complete silently unless they fail
+  bool solicited = false;  // Send with Solicited Event (RFC 5040 section 5.3)
+  bool fence = false;      // waits for all earlier RDMA Reads of this stream (RFC 5040 section 5.5)
+  SgeList sg_list;                  // source of Sends and Writes, sink of Reads
+  std::vector<std::uint8_t> inline_data;  // used instead of sg_list where not empty (Send and Write only)
+  ddp::Stag remote_stag;            // Write: the sink; Read: the source; SendInvalidate: what to invalidate
+  std::uint64_t remote_to = 0;
+};
+
+// PostedRecv is one untagged buffer: what a Send of the peer consumes.
+struct PostedRecv {
+  std::uint64_t wr_id = 0;
+  SgeList sg_list;
+};
+
+// RecvSource is where a stream takes receives from: a queue pair's own queue, or a shared one. One of the three virtual
+// seams. Called from the stream's own loop only.
+class RecvSource {
+ public:
+  virtual ~RecvSource() = default;
+  // take hands out the oldest posted receive; nothing where none is posted.
+  virtual std::optional<PostedRecv> take() = 0;
+};
+
+enum class WorkStatus : std::uint8_t {
+  kSuccess,
+  kFlushed,         // the stream ended first
+  kLocalLength,     // a message was longer than the receive buffer, or than a message may be
+  kLocalProtection, // an sge named memory that is not (or no longer) ours to use
+  kRemoteAccess,    // the peer refused our Read (Terminate, remote protection)
+  kRemoteOperation, // the peer refused our Read for another reason
+  kRemoteInvalidRequest, // the peer's Send with Invalidate named what it may not
+  kFatal,
+};
+
+enum class WorkOp : std::uint8_t { kSend, kRdmaWrite, kRdmaRead, kRecv };
+
+// Completion ends exactly one work request.
+struct Completion {
+  std::uint64_t wr_id = 0;
+  WorkOp op = WorkOp::kSend;
+  WorkStatus status = WorkStatus::kSuccess;
+  std::uint32_t byte_len = 0;  // octets received (kRecv) or read (kRdmaRead)
+  bool solicited = false;      // kRecv: the peer asked for a solicited event
+  std::optional<ddp::Stag> invalidated;  // kRecv: a Send with Invalidate took this STag's remote validity
+  std::optional<Terminate> terminate;    // why, where a Terminate of either side was the reason
+};
+
+enum class PostResult : std::uint8_t {
+  kOk,
+  kQueueFull,      // as many requests outstanding as StreamConfig::max_send_wr allows
+  kNotConnected,   // neither established nor on the way there: the queue pair flushes such requests itself
+  kInvalid,        // the request contradicts itself (a length beyond 2^32 - 1, inline data with a Read ...)
+};
+
+}  // namespace weft::rdmap

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "rpcrdma/bytes.h"
+#include "verbs-shim/api/verbs.h"
+
+namespace weft::rpcrdma {
+
+class BufferPool;
+
+// Buffer is registered memory (local access only) taken from a pool; it goes back there when destroyed. The octets may
+// be filled by any thread; taking and destroying is for the pool's own thread.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  // All that was asked for; empty for a default-constructed Buffer.
+  MutBytes octets() const { return octets_; }
+  std::uint32_t lkey() const { return lkey_; }
+  explicit operator bool() const { return !octets_.empty(); }
+
+ private:
+  friend class BufferPool;
+  BufferPool* pool_ = nullptr;
+  MutBytes octets_;
+  std::size_t capacity_ = 0;
+  std::uint32_t lkey_ = 0;
+};
+
+// BufferPool hands out registered buffers of any size up to max_len and keeps what comes back for the next taker. It
+// bounds what a process holds for all of its connections together. Outlives its Buffers; one thread.
+class BufferPool {
+ public:
+  // max_total: octets in use at once beyond which take() refuses.
+  BufferPool(verbs::Pd& pd, std::size_t max_len, std::size_t max_total);
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  // A Buffer of exactly len octets (contents indeterminate), or an empty one where the bound is reached.
+  Buffer take(std::size_t len);
+
+ private:
+  friend class Buffer;
+  void give_back(Buffer& buffer);
+
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weft::rpcrdma

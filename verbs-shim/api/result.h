@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace weft::verbs {
+
+// Error is what libibverbs leaves in errno, and a sentence that says what was tried and what to do.
+struct Error {
+  int errno_value = 0;
+  std::string message;
+};
+
+// Result holds a value or an Error. Result<void> is Status.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: conversion is the point
+  Result(Error error) : held_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
+
+  bool ok() const { return held_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  T& value() { return std::get<0>(held_); }
+  const T& value() const { return std::get<0>(held_); }
+  T& operator*() { return value(); }
+  T* operator->() { return &value(); }
+  const Error& error() const { return std::get<1>(held_); }
+
+ private:
+  std::variant<T, Error> held_;
+};
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Error error) : error_(std::move(error)), ok_(false) {}  // NOLINT: conversion is the point
+
+  bool ok() const { return ok_; }
+  explicit operator bool() const { return ok_; }
+  const Error& error() const { return error_; }
+
+ private:
+  Error error_;
+  bool ok_ = true;
+};
+
+}  // namespace weft::verbs

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "verbs-shim/api/result.h"
+#include "verbs-shim/api/types.h"
+
+// The verbs API: the objects of libibverbs with the same names, arguments and rules, as interfaces. What is new against
+// the C API: destructors destroy; a Device that the caller drives (Device::process) has no thread of its own.
+//
+// Threads, polled progress: one thread uses a Device and all that came from it.
+// Lifetimes: a Device outlives what came from it, a Pd its Mrs and Qps, a Cq its Qps, a CompChannel its Cqs.
+namespace weft::verbs {
+
+class Cq;
+class Qp;
+
+// Mr: struct ibv_mr. Its destruction is ibv_dereg_mr: from then on no peer and no work request reaches the memory;
+// it waits for no peer. Work requests that still name it complete with kLocProtErr.
+class Mr {
+ public:
+  virtual ~Mr() = default;
+  virtual void* addr() const = 0;
+  virtual std::size_t length() const = 0;
+  virtual std::uint32_t lkey() const = 0;
+  virtual std::uint32_t rkey() const = 0;
+};
+
+// Pd: struct ibv_pd.
+class Pd {
+ public:
+  virtual ~Pd() = default;
+  // reg_mr: ibv_reg_mr(3). The memory stays the caller's and outlives the Mr. Errors: EINVAL (kRemoteWrite without
+  // kLocalWrite, a range that wraps), ENOMEM (limit).
+  virtual Result<std::unique_ptr<Mr>> reg_mr(void* addr, std::size_t length, Access access) = 0;
+};
+
+// CompChannel: struct ibv_comp_channel.
+class CompChannel {
+ public:
+  virtual ~CompChannel() = default;
+  // A descriptor that polls readable when get_event may return something. With polled progress it is an epoll
+  // descriptor over the device's sockets and timer: on wake-up call Device::process first; wake-ups without an event
+  // happen.
+  virtual int fd() const = 0;
+  // ibv_get_cq_event(3), never blocking: the Cq whose event fired, which is then no longer armed; null for none.
+  // Events need no acknowledgement.
+  virtual Cq* get_event() = 0;
+};
+
+// Cq: struct ibv_cq.
+class Cq {
+ public:
+  virtual ~Cq() = default;
+  // ibv_poll_cq(3): at most wc.size() completions, oldest first; returns how many. Negative after an overflow: the Cq
+  // and its queue pairs are then in error.
+  virtual int poll(std::span<Wc> wc) = 0;
+  // ibv_req_notify_cq(3): one event on the channel at the next completion (solicited_only: the next receive of a
+  // solicited Send, or error). After arming poll again until empty: what came before does not fire.
+  virtual Status req_notify(bool solicited_only) = 0;
+};
+
+struct QpCap {
+  std::uint32_t max_send_wr = 64;
+  std::uint32_t max_recv_wr = 64;
+  std::uint32_t max_send_sge = 4;
+  std::uint32_t max_recv_sge = 4;
+  std::uint32_t max_inline_data = 0;  // octets
+};
+
+// QpInitAttr: struct ibv_qp_init_attr of a reliable connection (iWARP knows no other type).
+struct QpInitAttr {
+  Cq* send_cq = nullptr;
+  Cq* recv_cq = nullptr;
+  QpCap cap;
+  bool sq_sig_all = false;
+};
+
+enum class QpState : std::uint8_t { kReset, kInit, kRtr, kRts, kSqd, kSqe, kErr };
+
+// Qp: struct ibv_qp. Every posted request ends in exactly one completion, kWrFlushErr when the connection ended first
+// (successful unsignaled sends have none).
+class Qp {
+ public:
+  virtual ~Qp() = default;
+  // ibv_post_send(3), one request. Errors: ENOMEM (queue full), EINVAL (not allowed on this queue pair or by Caps),
+  // ENOTCONN (never connected). In state kErr the request is accepted and flushed.
+  virtual Status post_send(const SendWr& wr) = 0;
+  // ibv_post_recv(3), one request; allowed from creation on, before any connection.
+  virtual Status post_recv(const RecvWr& wr) = 0;
+  virtual QpState state() const = 0;
+  virtual std::uint32_t qp_num() const = 0;
+  virtual QpCounters counters() const = 0;
+};
+
+class CmChannel;
+
+// Device: struct ibv_context, with the progress that user space lends it.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const Caps& caps() const = 0;
+  virtual Result<std::unique_ptr<Pd>> alloc_pd() = 0;
+  virtual Result<std::unique_ptr<CompChannel>> create_comp_channel() = 0;
+  // cqe: how many completions it must hold. channel may be null: then the Cq is only polled.
+  virtual Result<std::unique_ptr<Cq>> create_cq(int cqe, CompChannel* channel) = 0;
+  virtual Result<std::unique_ptr<CmChannel>> create_event_channel() = 0;
+
+  // process lets the device make progress without blocking: sockets, timers, completions, connection events. To be
+  // called when fd() is readable, when next_timeout() has come, and as often as the caller likes (spinning).
+  // Returns how many octets, completions and events it moved, 0 for "nothing to do". Backends with progress of their
+  // own return 0 at once.
+  virtual std::size_t process(TimePoint now) = 0;
+  virtual std::optional<TimePoint> next_timeout() const = 0;
+  // An epoll descriptor over everything the device waits for, its timers included; -1 where it has threads of its own.
+  virtual int fd() const = 0;
+};
+
+}  // namespace weft::verbs
