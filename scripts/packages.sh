@@ -1,0 +1,35 @@
+# Sourced by the other scripts: which Debian 12 packages the project needs, and how to get them.
+
+WEFT_BUILD_PACKAGES="cmake ninja-build g++ pkg-config libboost1.81-dev libisal-dev libabsl-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libbenchmark-dev"
+WEFT_TEST_PACKAGES="libgtest-dev libgmock-dev tshark"
+WEFT_CLANG_PACKAGES="clang-16 libclang-rt-16-dev"
+
+say() { printf '\n== %s\n' "$*"; }
+
+# need_packages PACKAGE...: installs what is missing; without root it prints the one command to run and exits 1.
+need_packages() {
+  local missing=() package
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  local command="apt-get install -y --no-install-recommends ${missing[*]}"
+  if [ "$(id -u)" -ne 0 ]; then
+    printf 'These Debian packages are missing. As root, run:\n  %s\n' "$command" >&2
+    exit 1
+  fi
+  say "installing Debian packages: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -q >/dev/null
+  $command >/dev/null
+}
+
+# build_preset PRESET [cmake option...]: configures and builds, with two jobs at least and one per core at most.
+build_preset() {
+  local preset=$1
+  shift
+  command -v ccache >/dev/null && set -- -DCMAKE_CXX_COMPILER_LAUNCHER=ccache "$@"
+  say "configuring and building preset $preset"
+  cmake --preset "$preset" "$@" >/dev/null
+  cmake --build --preset "$preset"
+}
