@@ -7,7 +7,8 @@
 
 namespace weft::ddp {
 
-// Stag is a Steering Tag (RFC 5041 section 3): the 32-bit name of a registered region or window, all 32 bits significant.
+// Stag is a Steering Tag (RFC 5041 section 3): the 32-bit name of a registered region or window, all 32 bits
+// significant.
 struct Stag {
   std::uint32_t value = 0;
   friend bool operator==(Stag, Stag) = default;

@@ -15,8 +15,7 @@ class Staging {
   static constexpr std::size_t kDefaultCapacity = 512 * 1024;
 
   // capacity in octets; holds at least two of the largest FPDU (2 + 65535 + 3 + 4 octets, more with Markers).
-  explicit Staging(std::size_t capacity = kDefaultCapacity)
-      : octets_(new std::uint8_t[capacity]), capacity_(capacity) {
+  explicit Staging(std::size_t capacity = kDefaultCapacity) : octets_(new std::uint8_t[capacity]), capacity_(capacity) {
     assert(capacity >= 2 * 66 * 1024);
   }
 

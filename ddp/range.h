@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ddp/memory_table.h"
+
+namespace weft::ddp {
+
+// check_range is the last part of what a MemoryTable has to check: whether [to, to + len) lies in the region of
+// region_len octets at base. A sum of exactly 2^64 counts as wrapped (notes A-08), so no region may reach so far.
+constexpr std::optional<AccessError> check_range(std::uint64_t base, std::uint64_t region_len, std::uint64_t to,
+                                                 std::uint64_t len) {
+  if (to > UINT64_MAX - len) return AccessError::kToWrap;  // DDP-7.1-15
+  if (to < base) return AccessError::kBaseBounds;          // DDP-7.1-13
+  const std::uint64_t offset = to - base;
+  if (!(offset <= region_len && len <= region_len - offset)) return AccessError::kBaseBounds;  // DDP-7.1-14
+  return std::nullopt;
+}
+
+}  // namespace weft::ddp

@@ -1,0 +1,89 @@
+#include "ddp/segment.h"
+
+#include <cassert>
+
+#include "mpa/wire/cursor.h"
+
+namespace weft::ddp {
+namespace {
+
+constexpr std::uint8_t kFlagT = 0x80;
+constexpr std::uint8_t kFlagL = 0x40;
+constexpr std::uint8_t kRsvdMask = 0x0f;
+constexpr int kRsvdShift = 2;
+constexpr std::uint8_t kVersionMask = 0x03;
+
+template <typename Header>
+std::uint8_t control_octet(const Header& header, std::uint8_t t) {
+  return static_cast<std::uint8_t>(t | (header.last ? kFlagL : 0) | ((header.rsvd & kRsvdMask) << kRsvdShift) |
+                                   (header.dv & kVersionMask));
+}
+
+template <typename Header>
+void set_control(Header& header, std::uint8_t octet) {
+  header.last = (octet & kFlagL) != 0;
+  header.rsvd = octet >> kRsvdShift & kRsvdMask;
+  header.dv = octet & kVersionMask;
+}
+
+std::optional<TaggedHeader> parse_tagged(std::uint8_t control, Reader& reader) {
+  TaggedHeader header;
+  set_control(header, control);
+  if (!reader.u8(header.rsvd_ulp) || !reader.u32(header.stag.value) || !reader.u64(header.to)) return std::nullopt;
+  return header;
+}
+
+std::optional<UntaggedHeader> parse_untagged(std::uint8_t control, Reader& reader) {
+  UntaggedHeader header;
+  set_control(header, control);
+  if (!reader.u8(header.rsvd_ulp) || !reader.u32(header.rsvd_ulp_8_39) || !reader.u32(header.qn) ||
+      !reader.u32(header.msn.value) || !reader.u32(header.mo))
+    return std::nullopt;
+  return header;
+}
+
+}  // namespace
+
+std::optional<Segment> parse_segment_wire(ConstBytes ulpdu) {
+  Reader reader(ulpdu);
+  std::uint8_t control = 0;
+  if (!reader.u8(control)) return std::nullopt;
+  if ((control & kFlagT) != 0) {  // DDP-4.1-03
+    const auto header = parse_tagged(control, reader);
+    if (!header) return std::nullopt;
+    return Segment{*header, reader.rest()};
+  }
+  const auto header = parse_untagged(control, reader);
+  if (!header) return std::nullopt;
+  return Segment{*header, reader.rest()};
+}
+
+Result<Segment, Error> parse_segment(ConstBytes ulpdu) {
+  auto segment = parse_segment_wire(ulpdu);
+  if (!segment) return Error::kLocalCatastrophic;  // DDP-4.4-01, notes A-09
+  if (const auto* tagged = std::get_if<TaggedHeader>(&segment->header)) {
+    if (tagged->dv != kDdpVersion) return Error::kTaggedVersion;  // DDP-7.2-07
+  } else if (std::get<UntaggedHeader>(segment->header).dv != kDdpVersion) {
+    return Error::kUntaggedVersion;  // DDP-7.2-13
+  }
+  return *segment;
+}
+
+void emit_header(const TaggedHeader& header, std::span<std::uint8_t, kTaggedHeaderLen> out) {
+  Writer writer(out);
+  const bool fits = writer.u8(control_octet(header, kFlagT)) && writer.u8(header.rsvd_ulp) &&
+                    writer.u32(header.stag.value) && writer.u64(header.to);
+  assert(fits);
+  (void)fits;
+}
+
+void emit_header(const UntaggedHeader& header, std::span<std::uint8_t, kUntaggedHeaderLen> out) {
+  Writer writer(out);
+  const bool fits = writer.u8(control_octet(header, 0)) && writer.u8(header.rsvd_ulp) &&
+                    writer.u32(header.rsvd_ulp_8_39) && writer.u32(header.qn) && writer.u32(header.msn.value) &&
+                    writer.u32(header.mo);
+  assert(fits);
+  (void)fits;
+}
+
+}  // namespace weft::ddp

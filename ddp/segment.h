@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+
+#include "ddp/error.h"
+#include "ddp/memory_table.h"
+#include "mpa/wire/bytes.h"
+#include "mpa/wire/result.h"
+
+namespace weft::ddp {
+
+inline constexpr std::size_t kTaggedHeaderLen = 14;    // RFC 5041 section 4.2
+inline constexpr std::size_t kUntaggedHeaderLen = 18;  // RFC 5041 section 4.3
+inline constexpr std::uint8_t kDdpVersion = 1;
+
+// Msn is a Message Sequence Number: a serial number modulo 2^32 that starts at 1 (RFC 5041 section 4.3).
+struct Msn {
+  std::uint32_t value = 1;
+
+  // The one that follows; 0 comes after 0xffffffff (DDP-4.3-11).
+  constexpr Msn next() const { return {value + 1}; }
+  // Whether this one comes before `other`: less than half the number space behind it.
+  constexpr bool before(Msn other) const { return value != other.value && other.value - value < 0x80000000; }
+  friend constexpr bool operator==(Msn, Msn) = default;
+};
+
+// TaggedHeader and UntaggedHeader are the headers as they are on the wire, right or wrong. rsvd_ulp belongs to the
+// layer above (RDMAP's control octet).
+struct TaggedHeader {
+  bool last = true;       // L
+  std::uint8_t rsvd = 0;  // 4 bits, never checked (DDP-4.1-11)
+  std::uint8_t dv = kDdpVersion;
+  std::uint8_t rsvd_ulp = 0;
+  Stag stag = {};
+  std::uint64_t to = 0;
+  friend bool operator==(const TaggedHeader&, const TaggedHeader&) = default;
+};
+
+struct UntaggedHeader {
+  bool last = true;
+  std::uint8_t rsvd = 0;
+  std::uint8_t dv = kDdpVersion;
+  std::uint8_t rsvd_ulp = 0;        // bits 0 to 7 of RsvdULP
+  std::uint32_t rsvd_ulp_8_39 = 0;  // RDMAP: Invalidate STag
+  std::uint32_t qn = 0;
+  Msn msn = {};
+  std::uint32_t mo = 0;
+  friend bool operator==(const UntaggedHeader&, const UntaggedHeader&) = default;
+};
+
+// Segment is one DDP segment; payload is a view into the ULPDU it was parsed from.
+struct Segment {
+  std::variant<TaggedHeader, UntaggedHeader> header;
+  ConstBytes payload;
+};
+
+// parse_segment_wire takes a ULPDU apart without judging anything but its length: for dissectors and the like. Nothing
+// where it is shorter than the header that its T bit announces.
+std::optional<Segment> parse_segment_wire(ConstBytes ulpdu);
+
+// parse_segment takes a ULPDU apart and refuses what no receiver may take: kLocalCatastrophic for one shorter than its
+// header (no header can go into the Terminate then), kTaggedVersion and kUntaggedVersion for a DV other than 1.
+Result<Segment, Error> parse_segment(ConstBytes ulpdu);
+
+void emit_header(const TaggedHeader& header, std::span<std::uint8_t, kTaggedHeaderLen> out);
+void emit_header(const UntaggedHeader& header, std::span<std::uint8_t, kUntaggedHeaderLen> out);
+
+}  // namespace weft::ddp

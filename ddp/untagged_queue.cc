@@ -1,0 +1,36 @@
+#include "ddp/untagged_queue.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace weft::ddp {
+
+std::optional<Error> UntaggedQueue::check_msn(const UntaggedHeader& header) const {
+  // DDP-7.1-09. On an in-order LLP only one MSN can be due, so a gap is refused too (notes A-02).
+  if (header.msn != msn_) return Error::kMsnRange;
+  return std::nullopt;
+}
+
+std::optional<Error> UntaggedQueue::check(const UntaggedHeader& header, std::size_t payload_len,
+                                          std::optional<std::uint64_t> buffer_len) const {
+  if (const auto error = check_msn(header)) return error;
+  if (!buffer_len) return Error::kNoBuffer;              // DDP-7.1-02
+  if (header.mo != received_) return Error::kInvalidMo;  // DDP-7.1-07, notes A-04
+  // A message holds fewer than 2^32 octets, however large its buffer (DDP-5.2-02).
+  const std::uint64_t limit = std::min<std::uint64_t>(*buffer_len, UINT32_MAX);
+  if (!(received_ <= limit && payload_len <= limit - received_)) return Error::kMessageTooLong;  // DDP-7.1-08
+  return std::nullopt;
+}
+
+std::optional<std::uint32_t> UntaggedQueue::advance(const UntaggedHeader& header, std::size_t payload_len) {
+  assert(header.msn == msn_ && header.mo == received_);
+  received_ += payload_len;
+  open_ = !header.last;
+  if (open_) return std::nullopt;
+  const auto len = static_cast<std::uint32_t>(received_);
+  received_ = 0;
+  msn_ = msn_.next();
+  return len;
+}
+
+}  // namespace weft::ddp

@@ -1,0 +1,146 @@
+#include "mpa/fpdu_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "mpa/crc32c.h"
+#include "mpa/fpdu_writer.h"
+
+namespace weft::mpa {
+namespace {
+
+using Octets = std::vector<std::uint8_t>;
+
+void arrive(Staging& staging, ConstBytes octets) {
+  std::memcpy(staging.space(octets.size()).data(), octets.data(), octets.size());
+  staging.commit(octets.size());
+}
+
+Octets fpdu_of(ConstBytes ulpdu, bool crc = true) {
+  FpduWriter writer(crc);
+  EXPECT_TRUE(writer.add(ulpdu, {}, false));
+  Octets out;
+  for (const ConstBytes& piece : writer.buffers()) out.insert(out.end(), piece.begin(), piece.end());
+  return out;
+}
+
+// An FPDU of any ULPDU_Length, also of one that no writer sends.
+Octets fpdu_of_len(std::size_t ulpdu_len) {
+  Octets octets(fpdu_len(ulpdu_len), 0x5a);
+  octets[0] = static_cast<std::uint8_t>(ulpdu_len >> 8);
+  octets[1] = static_cast<std::uint8_t>(ulpdu_len);
+  const std::size_t covered_len = octets.size() - kCrcLen;
+  emit_crc(std::span(octets).subspan(covered_len).first<kCrcLen>(), crc32c(ConstBytes(octets).first(covered_len)));
+  return octets;
+}
+
+TEST(FpduReader, SaysWhatIsMissing) {
+  const Octets octets = fpdu_of(Octets(21, 0x11));
+  Staging staging;
+  FpduReader reader(true);
+  for (std::size_t i = 0; i < octets.size(); ++i) {
+    const auto next = reader.next(staging);
+    ASSERT_TRUE(std::holds_alternative<NeedMore>(next));
+    EXPECT_EQ(std::get<NeedMore>(next).len, i < 2 ? 2 - i : octets.size() - i);
+    arrive(staging, ConstBytes(octets).subspan(i, 1));
+  }
+  const auto next = reader.next(staging);
+  ASSERT_TRUE(std::holds_alternative<Ulpdu>(next));
+  EXPECT_EQ(std::get<Ulpdu>(next).octets.size(), 21u);
+  EXPECT_TRUE(staging.pending().empty());
+}
+
+TEST(FpduReader, EveryFlippedBitIsFound) {
+  RecordProperty("proves", "MPA-4.4-19 MPA-4.4-20 MPA-8-04 MPA-8-11");
+  const Octets good = fpdu_of(Octets(13, 0x42));
+  for (std::size_t bit = 16; bit < 8 * good.size(); ++bit) {
+    Octets bad = good;
+    bad[bit / 8] ^= static_cast<std::uint8_t>(0x80 >> bit % 8);
+    Staging staging;
+    FpduReader reader(true);
+    arrive(staging, bad);
+    arrive(staging, good);
+    const auto next = reader.next(staging);
+    ASSERT_TRUE(std::holds_alternative<Error>(next)) << bit;
+    EXPECT_EQ(std::get<Error>(next), Error::kCrc);
+    // The good FPDU behind it is never delivered.
+    EXPECT_TRUE(std::holds_alternative<Error>(reader.next(staging)));
+    EXPECT_EQ(reader.error(), Error::kCrc);
+    EXPECT_EQ(staging.pending().size(), bad.size() + good.size());
+  }
+}
+
+TEST(FpduReader, WithoutCrcTheFieldIsNotLookedAt) {
+  RecordProperty("proves", "MPA-4.1-06 MPA-7.1.1-09");
+  Octets octets = fpdu_of(Octets(13, 0x42), false);
+  for (std::size_t i = octets.size() - 4; i < octets.size(); ++i) octets[i] = 0xee;
+  Staging staging;
+  arrive(staging, octets);
+  FpduReader reader(false);
+  EXPECT_TRUE(std::holds_alternative<Ulpdu>(reader.next(staging)));
+}
+
+TEST(FpduReader, LengthsThatCannotBeAreReportedAsSoonAsTheyAreSeen) {
+  RecordProperty("proves", "MPA-3-09");
+  const auto judge = [](std::uint8_t high, std::uint8_t low, std::size_t max_ulpdu_len) {
+    Staging staging;
+    FpduReader reader(true, false, max_ulpdu_len);
+    arrive(staging, Octets{high, low});
+    return reader.next(staging);
+  };
+  EXPECT_EQ(std::get<Error>(judge(0, 0, kMaxUlpduLength)), Error::kMarker);
+  EXPECT_EQ(std::get<Error>(judge(0xfd, 0x01, kMaxMulpdu)), Error::kMarker);
+  EXPECT_TRUE(std::holds_alternative<NeedMore>(judge(0xfd, 0x00, kMaxMulpdu)));
+  EXPECT_EQ(std::get<NeedMore>(judge(0xff, 0xff, kMaxUlpduLength)).len, kMaxFpduLen - 2);
+}
+
+TEST(FpduReader, TheLongestUlpduThatTheFieldCanSayIsTaken) {
+  RecordProperty("proves", "MPA-3-06 MPA-A.5-01");
+  for (const std::size_t len : {kMaxMulpdu, kMaxUlpduLength}) {
+    Staging staging;
+    FpduReader reader(true);
+    arrive(staging, fpdu_of_len(len));
+    const auto next = reader.next(staging);
+    ASSERT_TRUE(std::holds_alternative<Ulpdu>(next));
+    EXPECT_EQ(std::get<Ulpdu>(next).octets.size(), len);
+  }
+}
+
+TEST(FpduReader, RandomSizesInRandomPieces) {
+  RecordProperty("proves", "MPA-4.3-14 MPA-4.3-15 MPA-5.1-07 MPA-A.4-01");
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  std::vector<Octets> sent;
+  Octets stream;
+  for (int i = 0; i < 200; ++i) {
+    sent.emplace_back(1 + random() % 3000);
+    for (auto& octet : sent.back()) octet = static_cast<std::uint8_t>(random());
+    const Octets fpdu = fpdu_of(sent.back());
+    stream.insert(stream.end(), fpdu.begin(), fpdu.end());
+  }
+  Staging staging(2 * 66 * 1024);
+  FpduReader reader(true);
+  std::size_t num_got = 0;
+  for (std::size_t at = 0; at < stream.size();) {
+    const std::size_t len = std::min<std::size_t>(stream.size() - at, 1 + random() % 5000);
+    arrive(staging, ConstBytes(stream).subspan(at, len));
+    at += len;
+    while (true) {
+      const auto next = reader.next(staging);
+      if (!std::holds_alternative<Ulpdu>(next)) break;
+      const ConstBytes got = std::get<Ulpdu>(next).octets;
+      ASSERT_LT(num_got, sent.size());
+      ASSERT_TRUE(std::equal(got.begin(), got.end(), sent[num_got].begin(), sent[num_got].end()));
+      ++num_got;
+    }
+  }
+  EXPECT_EQ(num_got, sent.size());
+  EXPECT_FALSE(reader.error());
+}
+
+}  // namespace
+}  // namespace weft::mpa

@@ -1,0 +1,200 @@
+#include "mpa/fpdu_writer.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "mpa/crc32c.h"
+
+namespace weft::mpa {
+namespace {
+
+std::size_t total_len(std::span<const ConstBytes> payload) {
+  std::size_t len = 0;
+  for (const ConstBytes& octets : payload) len += octets.size();
+  return len;
+}
+
+std::uint8_t* put(std::uint8_t* at, ConstBytes octets) {
+  if (!octets.empty()) std::memcpy(at, octets.data(), octets.size());
+  return at + octets.size();
+}
+
+std::uint8_t* put_ulpdu_length(std::uint8_t* at, std::size_t ulpdu_len) {
+  at[0] = static_cast<std::uint8_t>(ulpdu_len >> 8);
+  at[1] = static_cast<std::uint8_t>(ulpdu_len);
+  return at + kUlpduLengthLen;
+}
+
+std::uint8_t* put_crc(std::uint8_t* at, std::uint32_t crc) {
+  emit_crc(std::span<std::uint8_t, kCrcLen>(at, kCrcLen), crc);
+  return at + kCrcLen;
+}
+
+}  // namespace
+
+FpduWriter::FpduWriter(bool crc, bool markers) : crc_(crc) {
+  assert(!markers);
+  (void)markers;
+}
+
+bool FpduWriter::add(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, bool copy_payload) {
+  const std::size_t payload_len = total_len(payload);
+  const std::size_t ulpdu_len = ulpdu_header.size() + payload_len;
+  assert(ulpdu_len != 0 && ulpdu_len <= kMaxMulpdu);  // MPA-3-05
+  const std::size_t len = fpdu_len(ulpdu_len);
+  const std::size_t pending = pending_octets();
+  if (pending != 0 && (pending > kMaxBatchLen || len > kMaxBatchLen - pending)) return false;
+  // What one sendmsg could not take in pieces is copied; a view is kept free for the rest of a cut FPDU.
+  static constexpr std::size_t kMaxPieces = kMaxBuffers - 1;
+  const bool gather = !copy_payload && payload_len >= kGatherMinPayloadLen && payload.size() + 2 <= kMaxPieces;
+  const std::size_t max_new_pieces = gather ? payload.size() + 2 : 1;
+  if (pending != 0 && max_new_pieces > kMaxPieces - pieces_.size()) return false;
+
+  if (!gather) {
+    add_copied(ulpdu_header, payload, ulpdu_len, copy_payload);
+  } else {
+    add_gathered(ulpdu_header, payload, ulpdu_len);
+  }
+  added_len_ += len;
+  fpdu_ends_.push_back(added_len_);
+  return true;
+}
+
+// The whole FPDU goes into the arena. hash_copy: the source may change under us, so what is hashed is what is sent;
+// otherwise the source is hashed, which is faster than reading back octets that were written a moment ago.
+void FpduWriter::add_copied(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len,
+                            bool hash_copy) {
+  const std::size_t len = fpdu_len(ulpdu_len);
+  std::uint8_t* const begin = reserve(len);
+  std::uint8_t* at = put_ulpdu_length(begin, ulpdu_len);
+  at = put(at, ulpdu_header);
+  const std::uint8_t* const payload_begin = at;
+  for (const ConstBytes& octets : payload) at = put(at, octets);
+  const ConstBytes copied(payload_begin, at);
+  std::memset(at, 0, pad_len(ulpdu_len));  // MPA-4.1-03
+  const ConstBytes pad(at, pad_len(ulpdu_len));
+  at += pad.size();
+  std::uint32_t crc = 0;
+  if (crc_) {
+    // Small FPDUs are hashed in one go: the calls cost more than the octets.
+    static constexpr std::size_t kOneGoLen = 256;
+    if (hash_copy || len <= kOneGoLen) {
+      crc = crc32c({begin, at});
+    } else {
+      Crc32c pieces;
+      pieces.update({begin, payload_begin});
+      for (const ConstBytes& octets : payload) pieces.update(octets);
+      pieces.update(pad);
+      crc = pieces.value();
+    }
+  }
+  put_crc(at, crc);
+  commit(len);
+}
+
+void FpduWriter::add_gathered(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len) {
+  Crc32c crc;
+  const std::size_t head_len = kUlpduLengthLen + ulpdu_header.size();
+  std::uint8_t* const head = reserve(head_len);
+  put(put_ulpdu_length(head, ulpdu_len), ulpdu_header);
+  if (crc_) crc.update({head, head_len});
+  commit(head_len);
+  for (const ConstBytes& octets : payload) {
+    if (octets.empty()) continue;
+    if (crc_) crc.update(octets);
+    pieces_.push_back({octets.data(), 0, octets.size()});
+  }
+  const std::size_t tail_len = pad_len(ulpdu_len) + kCrcLen;
+  std::uint8_t* const tail = reserve(tail_len);
+  std::memset(tail, 0, pad_len(ulpdu_len));  // MPA-4.1-03
+  if (crc_) crc.update({tail, pad_len(ulpdu_len)});
+  put_crc(tail + pad_len(ulpdu_len), crc_ ? crc.value() : 0);  // MPA-4.4-12
+  commit(tail_len);
+}
+
+// len octets at the end of the arena, to be filled and then committed. Moves the arena where it has to grow, so pieces
+// are kept as offsets.
+std::uint8_t* FpduWriter::reserve(std::size_t len) {
+  if (len > arena_capacity_ - arena_len_) {
+    static constexpr std::size_t kFirstCapacity = 4096;
+    const std::size_t capacity = std::max({kFirstCapacity, 2 * arena_capacity_, arena_len_ + len});
+    std::unique_ptr<std::uint8_t[]> grown(new std::uint8_t[capacity]);
+    if (arena_len_ != 0) std::memcpy(grown.get(), arena_.get(), arena_len_);
+    arena_ = std::move(grown);
+    arena_capacity_ = capacity;
+  }
+  return arena_.get() + arena_len_;
+}
+
+void FpduWriter::commit(std::size_t len) {
+  if (!pieces_.empty() && pieces_.back().data == nullptr) {
+    pieces_.back().len += len;  // only the arena's end is ever committed, so this piece ends there
+  } else {
+    pieces_.push_back({nullptr, arena_len_, len});
+  }
+  arena_len_ += len;
+}
+
+ConstBytes FpduWriter::octets_of(const Piece& piece) const {
+  return {piece.data != nullptr ? piece.data : arena_.get() + piece.arena_begin, piece.len};
+}
+
+std::span<const ConstBytes> FpduWriter::buffers() {
+  buffers_.clear();
+  if (!rest().empty()) buffers_.push_back(rest());
+  for (const Piece& piece : pieces_) buffers_.push_back(octets_of(piece));
+  return buffers_;
+}
+
+// Copies octets [begin, end) of what was added in this batch into rest_.
+void FpduWriter::keep_rest(std::size_t begin, std::size_t end) {
+  std::size_t at = 0;
+  for (const Piece& piece : pieces_) {
+    const std::size_t from = std::max(at, begin);
+    const std::size_t to = std::min(at + piece.len, end);
+    if (from < to) {
+      const ConstBytes octets = octets_of(piece).subspan(from - at, to - from);
+      rest_.insert(rest_.end(), octets.begin(), octets.end());
+    }
+    at += piece.len;
+    if (at >= end) return;
+  }
+}
+
+std::size_t FpduWriter::on_tx(std::size_t n) {
+  assert(n <= pending_octets());
+  const std::size_t of_rest = std::min(n, rest().size());
+  rest_begin_ += of_rest;
+  n -= of_rest;
+  std::size_t num_begun = 0;
+  if (rest().empty()) {
+    rest_.clear();
+    rest_begin_ = 0;
+    const auto first_unsent = std::upper_bound(fpdu_ends_.begin(), fpdu_ends_.end(), n);
+    num_begun = static_cast<std::size_t>(first_unsent - fpdu_ends_.begin());
+    const std::size_t whole_len = num_begun == 0 ? 0 : fpdu_ends_[num_begun - 1];
+    if (n > whole_len) {
+      keep_rest(n, fpdu_ends_[num_begun]);
+      ++num_begun;
+    }
+  }
+  pieces_.clear();
+  fpdu_ends_.clear();
+  arena_len_ = 0;
+  added_len_ = 0;
+  buffers_.clear();
+  return num_begun;
+}
+
+void FpduWriter::trim() {
+  if (pending_octets() != 0) return;
+  arena_.reset();
+  arena_capacity_ = 0;
+  pieces_ = {};
+  fpdu_ends_ = {};
+  rest_ = {};
+  buffers_ = {};
+}
+
+}  // namespace weft::mpa

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "mpa/fpdu.h"
+#include "mpa/wire/bytes.h"
+
+namespace weft::mpa {
+
+// FpduWriter frames ULPDUs and keeps what is to be sent in one batch: add FPDUs, hand buffers() to sendmsg, on_tx.
+// Headers, PAD, CRC and small or changeable payload live in an arena of the writer's own; large payload is referenced
+// where it is, so that a large FPDU costs two buffers and a run of small ones costs one.
+class FpduWriter {
+ public:
+  static constexpr std::size_t kMaxBatchLen = 1024 * 1024;   // octets
+  static constexpr std::size_t kMaxBuffers = 1024;           // Linux's IOV_MAX
+  static constexpr std::size_t kGatherMinPayloadLen = 8192;  // below this, copying is faster than gathering
+
+  // crc: whether CRCs are in use; the field is zero otherwise. markers: whether the peer asked for them (not built
+  // yet).
+  explicit FpduWriter(bool crc, bool markers = false);
+
+  // add frames the ULPDU made of ulpdu_header and then payload. Both are read at once (the CRC); payload that is not
+  // copied is read again by the kernel, so its memory has to stay as it is until on_tx. copy_payload: always copy, for
+  // memory that others may write meanwhile (the source of an RDMA Read Response). Returns false, and adds nothing,
+  // where the batch is full; never so on an empty batch. Precondition: 1 to kMaxMulpdu octets in all.
+  [[nodiscard]] bool add(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, bool copy_payload);
+
+  // pending_octets is how much buffers() holds, the rest of a cut FPDU included.
+  std::size_t pending_octets() const { return rest().size() + added_len_; }
+
+  // buffers is the gather list, at most kMaxBuffers views; valid until the next add or on_tx.
+  std::span<const ConstBytes> buffers();
+
+  // on_tx: the first n octets of buffers() were taken by the socket. Ends the batch: an FPDU that was cut is kept, in
+  // memory of the writer's own, and comes first in the next buffers(); FPDUs of which no octet was taken are forgotten.
+  // Returns how many of the FPDUs added since the last on_tx were begun, in order: the caller goes back to there.
+  std::size_t on_tx(std::size_t n);
+
+  // trim gives the arena back to the heap where nothing is pending: for a connection that comes to rest.
+  void trim();
+
+ private:
+  // A stretch of the batch: of the arena where `data` is null, else of the caller's memory.
+  struct Piece {
+    const std::uint8_t* data;
+    std::size_t arena_begin;
+    std::size_t len;
+  };
+
+  std::uint8_t* reserve(std::size_t len);
+  void commit(std::size_t len);
+  void add_copied(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len, bool hash_copy);
+  void add_gathered(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len);
+  void keep_rest(std::size_t begin, std::size_t end);
+  ConstBytes octets_of(const Piece& piece) const;
+  ConstBytes rest() const { return ConstBytes(rest_).subspan(rest_begin_); }
+
+  bool crc_;
+  std::unique_ptr<std::uint8_t[]> arena_;
+  std::size_t arena_capacity_ = 0;
+  std::size_t arena_len_ = 0;
+  std::vector<Piece> pieces_;
+  std::vector<std::size_t> fpdu_ends_;  // octets of this batch up to the end of each FPDU, the rest not counted
+  std::size_t added_len_ = 0;
+  std::vector<std::uint8_t> rest_;  // of the FPDU that the last on_tx cut
+  std::size_t rest_begin_ = 0;
+  std::vector<ConstBytes> buffers_;
+};
+
+}  // namespace weft::mpa

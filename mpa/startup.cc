@@ -1,0 +1,223 @@
+#include "mpa/startup.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace weft::mpa {
+namespace {
+
+constexpr std::uint16_t kManual = EnhancedWords::kManual;
+
+// MPA2-9.1-16: 0x3fff is not a number of Reads.
+std::optional<std::uint16_t> number(std::uint16_t word) {
+  if (word == kManual) return std::nullopt;
+  return word;
+}
+
+std::uint16_t at_most(std::uint16_t own, std::optional<std::uint16_t> peer) {
+  return peer ? std::min(own, *peer) : own;
+}
+
+void add_private_data(StartupFrame& frame, ConstBytes private_data) {
+  assert(private_data.size() <= kMaxPrivateDataLen - frame.private_data.size());
+  frame.private_data.insert(frame.private_data.end(), private_data.begin(), private_data.end());
+}
+
+// C of a Reply is our own wish or the Request's: initiators that insist on CRCs refuse a Reply with C=0 (notes A-14).
+StartupFrame make_reply(const StartupFrame& request, const StartupOptions& options, bool reject,
+                        const std::optional<EnhancedWords>& words, ConstBytes private_data) {
+  StartupFrame reply;
+  reply.kind = FrameKind::kReply;
+  reply.c = options.crc || request.c;
+  reply.r = reject;
+  reply.rev = std::min(request.rev, options.revision);
+  if (words) {
+    reply.s = true;  // MPA2-10-01
+    emit_enhanced_words(*words, reply.private_data);
+  }
+  add_private_data(reply, private_data);
+  return reply;
+}
+
+// What the responder says about RTR indications (MPA2-9.2-04 to -08).
+EnhancedWords answer_rtr(const EnhancedWords& asked, const RtrSet& own) {
+  EnhancedWords words;
+  words.a = asked.a;
+  if (!asked.a) return words;  // MPA2-9.2-13
+  words.b = asked.b && own.send;
+  words.c = asked.c && own.write;
+  words.d = asked.d && own.read;
+  if (words.b || words.c || words.d) return words;
+  if (own.write)
+    words.c = true;
+  else if (own.read)
+    words.d = true;
+  else
+    words.b = true;
+  return words;
+}
+
+// The responder's own IRD and ORD, and what its Reply says of them (RFC 6581 section 9.1).
+EnhancedWords answer_words(const EnhancedWords& asked, const StartupOptions& options, Agreement& agreement) {
+  EnhancedWords words = answer_rtr(asked, options.rtr_understood);
+  agreement.peer_ird = number(asked.ird);
+  agreement.peer_ord = number(asked.ord);
+  if (agreement.peer_ird) {
+    agreement.ord = at_most(options.ord, agreement.peer_ird);  // MPA2-9.1-09
+    words.ord = agreement.ord;
+  } else {
+    agreement.ord = options.ord;
+    words.ord = kManual;  // MPA2-9.1-18
+  }
+  if (agreement.peer_ord) {
+    std::uint16_t wanted = *agreement.peer_ord;
+    if (words.d) wanted = std::max<std::uint16_t>(wanted, 1);  // MPA2-9.1-08
+    agreement.ird = at_most(options.ird, wanted);
+    words.ird = agreement.ird;
+  } else {
+    agreement.ird = options.ird;
+    words.ird = kManual;  // MPA2-9.1-17
+  }
+  return words;
+}
+
+std::string_view cannot_serve(std::uint8_t rev) {
+  switch (rev) {
+    case 0: return "MPA Rev 0 (RDMAC) is not served";
+    case 2: return "MPA Rev 2 is not enabled here";
+    default: return "unknown MPA Rev";
+  }
+}
+
+Rtr choose_rtr(const RtrSet& own, const EnhancedWords& agreed, std::uint16_t ord) {
+  if (own.write && agreed.c) return Rtr::kWrite;  // costs the peer neither a buffer nor a Read slot
+  if (own.read && agreed.d && ord > 0) return Rtr::kRead;
+  if (own.send && agreed.b) return Rtr::kSend;
+  return Rtr::kNone;
+}
+
+std::variant<Agreement, Unagreeable> settle(const EnhancedWords& words, const EnhancedWords& asked,
+                                            const StartupOptions& options, Agreement agreement) {
+  const auto unagreeable = [&](Error error, std::string_view reason) {
+    return Unagreeable{error, agreement.crc, reason, agreement.peer_ird, agreement.peer_ord};
+  };
+  agreement.peer_ird = number(words.ird);
+  agreement.peer_ord = number(words.ord);
+  agreement.ird = options.ird;
+  agreement.ord = at_most(options.ord, agreement.peer_ird);  // MPA2-9.1-12, MPA2-9.1-19
+  if (agreement.peer_ord && *agreement.peer_ord > options.ird)
+    return unagreeable(Error::kInsufficientIrd, "the responder's ORD is above our IRD");  // MPA2-9.1-13
+  if (words.a != asked.a)
+    return unagreeable(Error::kNoMatchingRtr, "the MPA Reply is for the other connection model (A flag)");
+  if (words.a) {
+    agreement.rtr = choose_rtr(options.rtr_offered, words, agreement.ord);
+    if (agreement.rtr == Rtr::kNone)  // MPA2-9.2-10
+      return unagreeable(Error::kNoMatchingRtr, "no RTR indication that both ends can do");
+  }
+  return agreement;
+}
+
+}  // namespace
+
+StartupFrame make_request(const StartupOptions& options, ConstBytes private_data) {
+  StartupFrame request;
+  request.kind = FrameKind::kRequest;
+  request.c = options.crc;
+  request.rev = options.revision;
+  if (options.revision >= kEnhancedRevision) {  // MPA2-6-07
+    request.s = true;
+    EnhancedWords words;
+    words.a = options.rtr_offered.any();  // MPA2-9.2-02, MPA2-9.2-12
+    words.b = options.rtr_offered.send;
+    words.c = options.rtr_offered.write;
+    words.d = options.rtr_offered.read;
+    words.ird = options.ird;
+    words.ord = options.ord;
+    emit_enhanced_words(words, request.private_data);
+  }
+  add_private_data(request, private_data);
+  return request;
+}
+
+std::variant<Acceptable, Refused, BadFrame> evaluate_request(const StartupFrame& request,
+                                                             const StartupOptions& options) {
+  if (request.rev == 0) {  // notes A-02
+    StartupFrame reply;
+    reply.kind = FrameKind::kReply;
+    reply.c = options.crc || request.c;
+    reply.r = true;
+    reply.rev = 1;
+    return Refused{std::move(reply), cannot_serve(0)};
+  }
+  if (request.rev > options.revision || request.rev > kEnhancedRevision)
+    return BadFrame{Error::kStartupFrame, cannot_serve(request.rev)};  // MPA-7.1.1-17
+  if (request.enhanced() && !parse_enhanced_words(request))
+    return BadFrame{Error::kStartupFrame, "an enhanced MPA startup frame (S=1) without IRD and ORD"};
+  if (request.m)
+    return Refused{make_reject(request, options, {}), "the peer asks for Markers, which are not built yet"};
+  Acceptable acceptable;
+  acceptable.revision = request.rev;
+  if (const auto words = parse_enhanced_words(request)) {
+    acceptable.peer_ird = number(words->ird);
+    acceptable.peer_ord = number(words->ord);
+  }
+  return acceptable;
+}
+
+Accepted make_accept(const StartupFrame& request, const StartupOptions& options, ConstBytes private_data) {
+  Accepted accepted;
+  Agreement& agreement = accepted.agreement;
+  agreement.ird = options.ird;
+  agreement.ord = options.ord;
+  std::optional<EnhancedWords> words;
+  if (const auto asked = parse_enhanced_words(request)) words = answer_words(*asked, options, agreement);
+  accepted.reply = make_reply(request, options, false, words, private_data);
+  agreement.revision = accepted.reply.rev;
+  agreement.crc = request.c || accepted.reply.c;  // MPA-4.4-06
+  return accepted;
+}
+
+StartupFrame make_reject(const StartupFrame& request, const StartupOptions& options, ConstBytes private_data) {
+  std::optional<EnhancedWords> words;
+  if (const auto asked = parse_enhanced_words(request)) {
+    Agreement unused;
+    words = answer_words(*asked, options, unused);
+  }
+  return make_reply(request, options, true, words, private_data);
+}
+
+std::variant<Agreement, RejectedReply, Unagreeable, BadFrame> evaluate_reply(const StartupFrame& reply,
+                                                                             const StartupFrame& request,
+                                                                             const StartupOptions& options) {
+  if (reply.rev == 0 || reply.rev > request.rev)  // MPA-7.1.1-16
+    return BadFrame{Error::kStartupFrame, "the MPA Reply has a Rev that we did not offer"};
+  const auto words = parse_enhanced_words(reply);
+  if (reply.enhanced() && !words)
+    return BadFrame{Error::kStartupFrame, "an enhanced MPA startup frame (S=1) without IRD and ORD"};
+  if (reply.r) {
+    RejectedReply rejected;
+    rejected.revision = reply.rev;
+    if (words) {
+      rejected.peer_ird = number(words->ird);
+      rejected.peer_ord = number(words->ord);
+    }
+    return rejected;
+  }
+  const auto asked = parse_enhanced_words(request);
+  if (words.has_value() != asked.has_value())  // MPA2-10-01, MPA2-10-02
+    return BadFrame{Error::kStartupFrame, asked ? "an unenhanced MPA Reply (S=0) to an enhanced Request"
+                                                : "an enhanced MPA Reply (S=1) to an unenhanced Request"};
+  if (reply.m) return BadFrame{Error::kStartupFrame, "the peer asks for Markers, which are not built yet"};
+
+  Agreement agreement;
+  agreement.revision = reply.rev;
+  agreement.crc = request.c || reply.c;  // MPA-4.4-06
+  agreement.ird = options.ird;
+  agreement.ord = options.ord;
+  if (!words) return agreement;
+  auto settled = settle(*words, *asked, options, agreement);
+  if (auto* agreed = std::get_if<Agreement>(&settled)) return *agreed;
+  return std::get<Unagreeable>(settled);
+}
+
+}  // namespace weft::mpa
