@@ -1,6 +1,6 @@
 # Sourced by the other scripts: which Debian 12 packages the project needs, and how to get them.
 
-WEFT_BUILD_PACKAGES="cmake ninja-build g++ pkg-config libboost1.81-dev libisal-dev libabsl-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libbenchmark-dev"
+WEFT_BUILD_PACKAGES="cmake ninja-build g++ pkg-config libboost1.81-dev libisal-dev libabsl-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libssl-dev libbenchmark-dev"
 WEFT_TEST_PACKAGES="libgtest-dev libgmock-dev tshark"
 WEFT_CLANG_PACKAGES="clang-16 libclang-rt-16-dev"
 
@@ -24,12 +24,11 @@ need_packages() {
   $command >/dev/null
 }
 
-# build_preset PRESET [cmake option...]: configures and builds, with two jobs at least and one per core at most.
+# build_preset PRESET [TARGET]: configures and builds, everything where no target is named.
 build_preset() {
-  local preset=$1
-  shift
-  command -v ccache >/dev/null && set -- -DCMAKE_CXX_COMPILER_LAUNCHER=ccache "$@"
-  say "configuring and building preset $preset"
-  cmake --preset "$preset" "$@" >/dev/null
-  cmake --build --preset "$preset"
+  local launcher=()
+  command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  say "configuring and building preset $1"
+  cmake --preset "$1" "${launcher[@]}" >/dev/null
+  cmake --build --preset "$1" --target "${2:-all}"
 }
