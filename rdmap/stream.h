@@ -23,17 +23,18 @@ struct StreamConfig {
   std::uint16_t ord = 16;         // outbound RDMA Reads we keep open at once
   std::size_t max_send_wr = 256;  // outstanding requests of the send queue
   std::size_t fpdu_limit = 0;     // upper bound of an FPDU in octets, 0 for none (weft --fpdu)
-  Duration request_timeout = std::chrono::seconds(5);   // responder: from start to a whole Request
-  Duration reply_timeout = std::chrono::seconds(10);    // initiator: from the Request to a whole Reply
-  Duration close_timeout = std::chrono::seconds(5);     // after a Terminate or a disconnect: waiting for the peer's FIN
-  ddp::StreamScope scope;         // on whose behalf memory is resolved
+  Duration request_timeout = std::chrono::seconds(5);  // responder: from start to a whole Request
+  Duration reply_timeout = std::chrono::seconds(10);   // initiator: from the Request to a whole Reply
+  Duration close_timeout = std::chrono::seconds(5);    // after a Terminate or a disconnect: waiting for the peer's FIN
+  ddp::StreamScope scope;                              // on whose behalf memory is resolved
 };
 
 // ConnectionRequest: the responder holds a whole, acceptable MPA Request; answer with accept or reject.
 struct ConnectionRequest {
   std::vector<std::uint8_t> private_data;  // the peer's ULP private data, without RFC 6581's four octets
   std::uint8_t revision = 0;
-  std::optional<std::uint16_t> peer_ird;   // absent where the peer sent none (revision 1), or 0x3fff (RFC 6581 section 9.1)
+  std::optional<std::uint16_t>
+      peer_ird;  // absent where the peer sent none (revision 1), or 0x3fff (RFC 6581 section 9.1)
   std::optional<std::uint16_t> peer_ord;
 };
 
@@ -44,20 +45,24 @@ struct Established {
   std::uint16_t ord = 0;
   std::uint8_t revision = 0;
   bool crc = true;
+  std::optional<std::uint16_t> peer_ird;  // the peer's own words (RFC 6581 section 9.1); absent as in ConnectionRequest
+  std::optional<std::uint16_t> peer_ord;
 };
 
 // Rejected: the initiator got a Reply with R=1.
 struct Rejected {
   std::vector<std::uint8_t> private_data;
+  std::optional<std::uint16_t> peer_ird;  // what the responder would have needed
+  std::optional<std::uint16_t> peer_ord;
 };
 
 enum class CloseReason : std::uint8_t {
-  kGraceful,          // FIN on an FPDU boundary, nothing outstanding (RFC 5041, notes A-23)
-  kLocal,             // our own disconnect or abort
-  kStartup,           // a malformed, unacceptable or missing startup frame
+  kGraceful,  // FIN on an FPDU boundary, nothing outstanding (RFC 5041, notes A-23)
+  kLocal,     // our own disconnect or abort
+  kStartup,   // a malformed, unacceptable or missing startup frame
   kTerminateSent,
   kTerminateReceived,
-  kLlp,               // reset, FIN inside an FPDU or message, timeout
+  kLlp,  // reset, FIN inside an FPDU or message, timeout
 };
 
 // Closed is the last event of a stream. Every outstanding request has been completed before it.
@@ -82,7 +87,7 @@ struct StreamCounters {
   std::uint64_t sends_tx = 0, sends_rx = 0;
   std::uint64_t writes_tx = 0, writes_rx = 0;
   std::uint64_t write_octets_tx = 0, write_octets_rx = 0;
-  std::uint64_t reads_tx = 0, reads_rx = 0;  // Read Requests
+  std::uint64_t reads_tx = 0, reads_rx = 0;              // Read Requests
   std::uint64_t read_octets_tx = 0, read_octets_rx = 0;  // Read Responses
 };
 

@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "ddp/memory_table.h"
+#include "rdmap/inlined_vector.h"
 #include "rdmap/terminate.h"
 
 namespace weft::rdmap {
@@ -28,12 +28,12 @@ enum class SendOp : std::uint8_t { kSend, kSendInvalidate, kRdmaWrite, kRdmaRead
 struct SendWr {
   std::uint64_t wr_id = 0;
   SendOp op = SendOp::kSend;
-  bool signaled = true;    // unsignaled requests complete silently unless they fail
-  bool solicited = false;  // Send with Solicited Event (RFC 5040 section 5.3)
-  bool fence = false;      // waits for all earlier RDMA Reads of this stream (RFC 5040 section 5.5)
-  SgeList sg_list;                  // source of Sends and Writes, sink of Reads
+  bool signaled = true;                   // unsignaled requests complete silently unless they fail
+  bool solicited = false;                 // Send with Solicited Event (RFC 5040 section 5.3)
+  bool fence = false;                     // waits for all earlier RDMA Reads of this stream (RFC 5040 section 5.5)
+  SgeList sg_list;                        // source of Sends and Writes, sink of Reads
   std::vector<std::uint8_t> inline_data;  // used instead of sg_list where not empty (Send and Write only)
-  ddp::Stag remote_stag;            // Write: the sink; Read: the source; SendInvalidate: what to invalidate
+  ddp::Stag remote_stag;                  // Write: the sink; Read: the source; SendInvalidate: what to invalidate
   std::uint64_t remote_to = 0;
 };
 
@@ -54,12 +54,12 @@ class RecvSource {
 
 enum class WorkStatus : std::uint8_t {
   kSuccess,
-  kFlushed,         // the stream ended first
-  kLocalLength,     // a message was longer than the receive buffer, or than a message may be
-  kLocalProtection, // an sge named memory that is not (or no longer) ours to use
-  kRemoteAccess,    // the peer refused our Read (Terminate, remote protection)
-  kRemoteOperation, // the peer refused our Read for another reason
-  kRemoteInvalidRequest, // the peer's Send with Invalidate named what it may not
+  kFlushed,               // the stream ended first
+  kLocalLength,           // a message was longer than the receive buffer, or than a message may be
+  kLocalProtection,       // an sge named memory that is not (or no longer) ours to use
+  kRemoteAccess,          // the peer refused our Read (Terminate, remote protection)
+  kRemoteOperation,       // the peer refused our Read for another reason
+  kRemoteInvalidRequest,  // the peer's Send with Invalidate named what it may not
   kFatal,
 };
 
@@ -70,17 +70,17 @@ struct Completion {
   std::uint64_t wr_id = 0;
   WorkOp op = WorkOp::kSend;
   WorkStatus status = WorkStatus::kSuccess;
-  std::uint32_t byte_len = 0;  // octets received (kRecv) or read (kRdmaRead)
-  bool solicited = false;      // kRecv: the peer asked for a solicited event
+  std::uint32_t byte_len = 0;            // octets received (kRecv) or read (kRdmaRead)
+  bool solicited = false;                // kRecv: the peer asked for a solicited event
   std::optional<ddp::Stag> invalidated;  // kRecv: a Send with Invalidate took this STag's remote validity
   std::optional<Terminate> terminate;    // why, where a Terminate of either side was the reason
 };
 
 enum class PostResult : std::uint8_t {
   kOk,
-  kQueueFull,      // as many requests outstanding as StreamConfig::max_send_wr allows
-  kNotConnected,   // neither established nor on the way there: the queue pair flushes such requests itself
-  kInvalid,        // the request contradicts itself (a length beyond 2^32 - 1, inline data with a Read ...)
+  kQueueFull,     // as many requests outstanding as StreamConfig::max_send_wr allows
+  kNotConnected,  // neither established nor on the way there: the queue pair flushes such requests itself
+  kInvalid,       // the request contradicts itself (a length beyond 2^32 - 1, inline data with a Read ...)
 };
 
 }  // namespace weft::rdmap

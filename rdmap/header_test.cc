@@ -1,0 +1,61 @@
+#include "rdmap/header.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace weft::rdmap {
+namespace {
+
+TEST(Control, EveryOctetKeepsItsFieldsAndRsvIsIgnored) {
+  RecordProperty("proves", "RDMAP-4.1-02 RDMAP-4.1-05 RDMAP-4.1-07 RDMAP-4.1-09 RDMAP-4.1-10");
+  for (unsigned octet = 0; octet < 256; ++octet) {
+    const Control control = parse_control(static_cast<std::uint8_t>(octet));
+    EXPECT_EQ(control.rv, octet / 64);
+    EXPECT_EQ(control.opcode, octet % 16);
+    EXPECT_EQ(emit_control(control), octet & 0xcf);
+  }
+  EXPECT_EQ(control_octet(Opcode::kWrite), 0x40);
+  EXPECT_EQ(control_octet(Opcode::kReadRequest), 0x41);
+  EXPECT_EQ(control_octet(Opcode::kReadResponse), 0x42);
+  EXPECT_EQ(control_octet(Opcode::kSend), 0x43);
+  EXPECT_EQ(control_octet(Opcode::kSendInvalidate), 0x44);
+  EXPECT_EQ(control_octet(Opcode::kSendSe), 0x45);
+  EXPECT_EQ(control_octet(Opcode::kSendSeInvalidate), 0x46);
+  EXPECT_EQ(control_octet(Opcode::kTerminate), 0x47);
+}
+
+TEST(Control, OpcodesBelongToTheirModelAndQueue) {
+  RecordProperty("proves", "RDMAP-3.1-02 RDMAP-4.1-04");
+  for (int i = 0; i < 8; ++i) {
+    const auto opcode = static_cast<Opcode>(i);
+    EXPECT_EQ(is_tagged(opcode), i == 0 || i == 2);
+    EXPECT_EQ(is_send(opcode), i >= 3 && i <= 6);
+    EXPECT_EQ(is_solicited(opcode), i == 5 || i == 6);
+    EXPECT_EQ(invalidates(opcode), i == 4 || i == 6);
+    EXPECT_EQ(queue_of(opcode), i == 1 ? 1u : i == 7 ? 2u : 0u);
+  }
+}
+
+TEST(ReadRequestHeader, EveryFieldHasItsOctets) {
+  RecordProperty("proves", "RDMAP-4-02 RDMAP-4.4-01 RDMAP-4.4-02");
+  std::vector<std::uint8_t> octets(28);
+  std::iota(octets.begin(), octets.end(), std::uint8_t{0x10});
+  const auto header = parse_read_request_header(octets);
+  ASSERT_TRUE(header);
+  EXPECT_EQ(*header, (ReadRequestHeader{ddp::Stag{0x10111213}, 0x1415161718191a1b, 0x1c1d1e1f, ddp::Stag{0x20212223},
+                                        0x2425262728292a2b}));
+  const auto emitted = emit_read_request_header(*header);
+  EXPECT_TRUE(std::equal(octets.begin(), octets.end(), emitted.begin()));
+}
+
+TEST(ReadRequestHeader, TakesItsOwnLengthOnly) {
+  RecordProperty("proves", "RDMAP-4.2-01 RDMAP-4.2-02");
+  for (std::size_t len = 0; len <= 64; ++len)
+    EXPECT_EQ(parse_read_request_header(std::vector<std::uint8_t>(len)).has_value(), len == 28) << len;
+}
+
+}  // namespace
+}  // namespace weft::rdmap

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ddp/segment.h"
+#include "rdmap/ring.h"
+#include "rdmap/stream.h"
+#include "rdmap/work.h"
+
+namespace weft::rdmap {
+
+// SendEntry is a posted request on its way through the send queue.
+struct SendEntry {
+  SendWr wr;
+  std::uint64_t len = 0;   // octets of the message, or to be read
+  ddp::Msn msn;            // Sends on queue 0, Read Requests on queue 1
+  std::uint64_t read = 0;  // Read: octets of the response placed so far
+  bool done = false;       // its outcome is known; it completes once everything before it has
+  WorkStatus status = WorkStatus::kSuccess;
+};
+
+// sink_stag and sink_to are what a Read Request names as its sink: the first entry of the scatter list, whatever
+// follows it, since responses are matched with their request and never resolved by the peer's word. STag 1 where there
+// is no entry: some hardware refuses STag 0 (notes M-12).
+inline ddp::Stag sink_stag(const SendWr& wr) {
+  return wr.sg_list.empty() ? ddp::Stag{1} : wr.sg_list.front().key;
+}
+inline std::uint64_t sink_to(const SendWr& wr) {
+  return wr.sg_list.empty() ? 0 : wr.sg_list.front().addr;
+}
+
+// SendQueue holds the requests that have not completed, in the order they were posted. It decides what may leave next
+// (ORD, fence) and completes in order (RFC 5040 section 5.5 rules 13 and 15). Requests are named by sequence number.
+class SendQueue {
+ public:
+  // max_wr outstanding requests; completions go to events, which outlives the queue.
+  SendQueue(std::size_t max_wr, Ring<Event>& events) : max_wr_(max_wr), events_(events) {}
+
+  void set_ord(std::uint16_t ord) { ord_ = ord; }
+
+  [[nodiscard]] PostResult post(SendWr wr);
+
+  // may_leave: whether request seq may be framed now, when the batch under way already holds reads_in_batch Read
+  // Requests. Precondition: seq is not older than the oldest outstanding request.
+  bool may_leave(std::uint64_t seq, std::size_t reads_in_batch) const;
+
+  SendEntry& operator[](std::uint64_t seq) { return entries_[seq]; }
+  const SendEntry& operator[](std::uint64_t seq) const { return entries_[seq]; }
+  std::uint64_t end_seq() const { return entries_.end_seq(); }
+  bool empty() const { return entries_.empty(); }
+
+  // The Read Request of seq was (at least in part) handed to TCP: it takes an ORD slot.
+  void on_read_sent(std::uint64_t seq) { open_reads_.push_back(seq); }
+  // The oldest Read that has no whole response yet; null where none is open.
+  SendEntry* oldest_read() { return open_reads_.empty() ? nullptr : &entries_[open_reads_.front()]; }
+  // Ends the oldest open Read.
+  void finish_read(WorkStatus status);
+  // Ends request seq, a Send or a Write, or any that never left.
+  void finish(std::uint64_t seq, WorkStatus status);
+
+  // Ends everything: what has no outcome of its own gets kFlushed. why goes into every failed completion.
+  // refused: a Read Request (its MSN) that the peer's Terminate blames, to be ended with refused_status.
+  void flush(const std::optional<Terminate>& why, std::optional<ddp::Msn> refused = std::nullopt,
+             WorkStatus refused_status = WorkStatus::kFlushed);
+
+ private:
+  void complete_front(const std::optional<Terminate>& why);
+  void complete_in_order();
+
+  std::size_t max_wr_;
+  std::uint16_t ord_ = 0;
+  Ring<Event>& events_;
+  Ring<SendEntry> entries_;
+  Ring<std::uint64_t> open_reads_;  // sequence numbers
+  ddp::Msn next_send_msn_{1};
+  ddp::Msn next_read_msn_{1};
+};
+
+}  // namespace weft::rdmap

@@ -1,0 +1,345 @@
+#include "rdmap/stream.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "rdmap/stream_impl.h"
+
+namespace weft::rdmap {
+
+// ---------------------------------------------------------------- the state machine
+
+bool Stream::Impl::receiving() const {
+  return !discard_ && (state_ == State::kRdma || state_ == State::kDraining || state_ == State::kFinWait) && reader_;
+}
+
+void Stream::Impl::blame(CloseReason reason, std::string text, std::optional<Terminate> terminate) {
+  if (!reason_) {
+    reason_ = reason;
+    text_ = std::move(text);
+  }
+  if (!terminate_) terminate_ = terminate;
+}
+
+void Stream::Impl::flush(const std::optional<Terminate>& why) {
+  receiver_.flush(why);
+  requests_.flush(why);
+  reads_.clear();
+}
+
+void Stream::Impl::enter(State state, TimePoint now) {
+  state_ = state;
+  deadline_ = now + config_.close_timeout;
+}
+
+void Stream::Impl::close(LlpAction action) {
+  if (state_ == State::kClosed) return;
+  flush(terminate_);
+  state_ = State::kClosed;
+  deadline_.reset();
+  close_action_ = action;
+  startup_out_ = {};
+  startup_out_begin_ = 0;
+  parked_ = {};
+  events_.push_back(Closed{reason_.value_or(CloseReason::kLocal), terminate_, text_});
+}
+
+void Stream::Impl::fail(const TerminateMessage& message, TimePoint now) {
+  discard_ = true;
+  const bool can_send = state_ == State::kRdma || state_ == State::kDraining;
+  blame(CloseReason::kTerminateSent,
+        fmt::format("{} a Terminate: {}", can_send ? "sent" : "too late for", describe(message.what)), message.what);
+  flush(message.what);
+  if (!can_send) return;
+  transmitter_.release();  // notes A-05: an FPDU, even a bad one, proves that the initiator is ready for ours
+  transmitter_.terminate(message);
+  enter(State::kTerminating, now);
+}
+
+void Stream::Impl::advance(TimePoint now) {
+  if (state_ == State::kDraining && requests_.empty() && reads_.empty() && !transmitter_.mid_fpdu()) {
+    transmitter_.stop();
+    enter(State::kFinWait, now);
+  }
+  // The Terminate has left, or, where the peer's own came first, there is none and a cut FPDU was all that had to.
+  if (state_ == State::kTerminating && !transmitter_.wants_tx()) enter(State::kFinWait, now);
+  if (state_ == State::kFinWait && eof_) close(LlpAction::kClose);
+  if (state_ == State::kClosing && !transmitter_.mid_fpdu()) close(LlpAction::kClose);
+}
+
+void Stream::Impl::disconnect(TimePoint now) {
+  switch (state_) {
+    case State::kRdma:
+      blame(CloseReason::kLocal, "we disconnected");
+      enter(State::kDraining, now);
+      return advance(now);
+    case State::kReplyWait:
+    case State::kRequestWait:
+    case State::kAcceptWait:
+    case State::kReplySend:
+      blame(CloseReason::kLocal, "we disconnected before the connection was established");
+      return close(LlpAction::kClose);
+    default: return;
+  }
+}
+
+void Stream::Impl::abort(std::string_view text) {
+  blame(CloseReason::kLocal, std::string(text));
+  close(LlpAction::kReset);
+}
+
+// ---------------------------------------------------------------- input
+
+void Stream::Impl::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
+  staging.commit(n);
+  const std::uint64_t read_octets = counters_.read_octets_rx;
+  if (starting()) on_startup_rx(staging, now);
+  if (receiving()) process_fpdus(staging, now);
+  // A Read that still makes progress keeps a disconnect waiting; anything else of the peer's does not.
+  if (state_ == State::kDraining && counters_.read_octets_rx != read_octets) deadline_ = now + config_.close_timeout;
+  if (!receiving() && !starting()) {
+    staging.consume(staging.pending().size());
+    rx_need_ = 1;
+    rx_partial_ = false;
+  }
+  advance(now);
+}
+
+void Stream::Impl::process_fpdus(mpa::Staging& staging, TimePoint now) {
+  while (receiving()) {
+    const auto next = reader_->next(staging);
+    if (const auto* ulpdu = std::get_if<mpa::Ulpdu>(&next)) {
+      if (held_) {  // MPA-7.1.2: rule 4
+        held_ = false;
+        transmitter_.release();
+      }
+      const auto verdict = receiver_.on_ulpdu(ulpdu->octets);
+      if (verdict != Receiver::Verdict::kTaken) return on_verdict(verdict, now);
+    } else if (const auto* more = std::get_if<mpa::NeedMore>(&next)) {
+      rx_need_ = more->len;
+      rx_partial_ = !staging.pending().empty();
+      return;
+    } else {
+      TerminateMessage message;
+      message.what = to_terminate(std::get<mpa::Error>(next));
+      return fail(message, now);
+    }
+  }
+}
+
+void Stream::Impl::on_verdict(Receiver::Verdict verdict, TimePoint now) {
+  switch (verdict) {
+    case Receiver::Verdict::kTaken: return;
+    case Receiver::Verdict::kRefused: return fail(receiver_.message(), now);
+    case Receiver::Verdict::kTerminate: return on_peer_terminate(now);
+    case Receiver::Verdict::kBadTerminate:
+      discard_ = true;
+      blame(CloseReason::kTerminateReceived, "received an invalid Terminate");
+      flush(std::nullopt);
+      transmitter_.stop();
+      return enter(transmitter_.mid_fpdu() ? State::kTerminating : State::kFinWait, now);
+  }
+}
+
+void Stream::Impl::on_peer_terminate(TimePoint now) {
+  const TerminateMessage& message = receiver_.message();
+  discard_ = true;
+  std::string text = fmt::format("received a Terminate: {}", describe(message.what));
+  if (message.siw) text += fmt::format("; read as Linux siw writes it: {}", describe(*message.siw));
+  blame(CloseReason::kTerminateReceived, std::move(text), message.what);
+
+  // Which of our Reads is to blame: the one whose header came back, else the oldest for a protection error.
+  const Terminate what = message.siw.value_or(message.what);
+  const bool protection = what.layer == Layer::kRdma && what.etype == 1;
+  std::optional<ddp::Msn> refused;
+  const auto segment = ddp::parse_segment_wire(message.ddp());
+  const auto* header = segment ? std::get_if<ddp::UntaggedHeader>(&segment->header) : nullptr;
+  if (header != nullptr && header->qn == kReadRequestQn) refused = header->msn;
+  if (header == nullptr && protection && requests_.oldest_read() != nullptr) refused = requests_.oldest_read()->msn;
+  receiver_.flush(message.what);
+  requests_.flush(message.what, refused, protection ? WorkStatus::kRemoteAccess : WorkStatus::kRemoteOperation);
+  reads_.clear();
+
+  transmitter_.stop();  // RDMAP-5.4-10
+  enter(transmitter_.mid_fpdu() ? State::kTerminating : State::kFinWait, now);
+}
+
+void Stream::Impl::on_rx_eof(TimePoint now) {
+  if (eof_ || state_ == State::kClosed || state_ == State::kIdle) return;
+  eof_ = true;
+  if (starting()) {
+    blame(CloseReason::kStartup, "the peer closed the connection during MPA startup");
+    return close(LlpAction::kClose);
+  }
+  if (state_ == State::kRdma || state_ == State::kDraining) {
+    const bool inside = rx_partial_ || receiver_.message_open();
+    // Notes A-23: a FIN anywhere else is the loss of the LLP, which no Terminate can report any more.
+    if (inside) {
+      blame(CloseReason::kLlp, "the peer closed the connection inside an FPDU or message",
+            to_terminate(mpa::Error::kConnectionLost));
+      return close(LlpAction::kClose);
+    }
+    blame(CloseReason::kGraceful, "the peer closed the connection");
+    flush(std::nullopt);
+    transmitter_.stop();
+    enter(State::kClosing, now);
+  }
+  advance(now);
+}
+
+void Stream::Impl::on_llp_error(int errno_value) {
+  if (state_ == State::kClosed) return;
+  blame(starting() ? CloseReason::kStartup : CloseReason::kLlp,
+        fmt::format("connection lost: {}", std::strerror(errno_value)), to_terminate(mpa::Error::kConnectionLost));
+  close(LlpAction::kClose);
+}
+
+void Stream::Impl::on_timeout(TimePoint now) {
+  if (!deadline_ || now < *deadline_) return;
+  switch (state_) {
+    case State::kRequestWait: blame(CloseReason::kStartup, "no whole MPA Request in time"); break;
+    case State::kReplyWait: blame(CloseReason::kStartup, "no whole MPA Reply in time"); break;
+    case State::kReplySend: blame(CloseReason::kStartup, "the MPA Reply could not be sent in time"); break;
+    default: break;
+  }
+  const bool cut = wants_tx() && !starting();
+  close(cut ? LlpAction::kReset : LlpAction::kClose);
+}
+
+// ---------------------------------------------------------------- output
+
+bool Stream::Impl::wants_tx() const {
+  if (state_ == State::kClosed) return false;
+  return startup_out_begin_ < startup_out_.size() || transmitter_.wants_tx();
+}
+
+std::span<const ConstBytes> Stream::Impl::tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now) {
+  if (!wants_tx()) return {};
+  if (startup_out_begin_ < startup_out_.size()) {
+    tx_view_ = ConstBytes(startup_out_).subspan(startup_out_begin_);
+    return {&tx_view_, 1};
+  }
+  if (const auto fault = transmitter_.frame(emss, max_octets)) {
+    if (fault->failed_request) {
+      requests_[*fault->failed_request].done = true;
+      requests_[*fault->failed_request].status = WorkStatus::kLocalProtection;
+    }
+    fail(fault->message, now);
+    transmitter_.frame(emss, max_octets);
+  }
+  return transmitter_.buffers();
+}
+
+void Stream::Impl::on_tx(std::size_t n, TimePoint now) {
+  if (startup_out_begin_ < startup_out_.size()) return on_startup_tx(n, now);
+  transmitter_.on_tx(n);
+  if (n > 0 && state_ == State::kDraining) deadline_ = now + config_.close_timeout;
+  advance(now);
+}
+
+// ---------------------------------------------------------------- the interface
+
+Stream::Stream(const StreamConfig& config, ddp::MemoryTable& memory) : impl_(std::make_unique<Impl>(config, memory)) {}
+Stream::~Stream() = default;
+
+void Stream::start_initiator(ConstBytes private_data, RecvSource& recvs, TimePoint now) {
+  impl_->start_initiator(private_data, recvs, now);
+}
+void Stream::start_responder(TimePoint now) {
+  impl_->start_responder(now);
+}
+void Stream::accept(ConstBytes private_data, RecvSource& recvs, std::uint16_t ird, std::uint16_t ord, std::uint32_t pd,
+                    TimePoint now) {
+  impl_->accept(private_data, recvs, ird, ord, pd, now);
+}
+void Stream::reject(ConstBytes private_data, TimePoint now) {
+  impl_->reject(private_data, now);
+}
+void Stream::disconnect(TimePoint now) {
+  impl_->disconnect(now);
+}
+void Stream::abort(TimePoint) {
+  impl_->abort("we aborted the connection");
+}
+
+PostResult Stream::post_send(SendWr wr) {
+  const State state = impl_->state_;
+  if (state != State::kRdma && (!impl_->starting() || state == State::kRejectSend)) return PostResult::kNotConnected;
+  return impl_->requests_.post(std::move(wr));
+}
+
+void Stream::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
+  impl_->on_rx(staging, n, now);
+}
+void Stream::on_rx_eof(TimePoint now) {
+  impl_->on_rx_eof(now);
+}
+void Stream::on_llp_error(int errno_value, TimePoint) {
+  impl_->on_llp_error(errno_value);
+}
+void Stream::on_tx(std::size_t n, TimePoint now) {
+  impl_->on_tx(n, now);
+}
+void Stream::on_timeout(TimePoint now) {
+  impl_->on_timeout(now);
+}
+
+void Stream::on_llp_action_done(LlpAction done) {
+  if (done == LlpAction::kShutdownWrite) impl_->fin_done_ = true;
+  if (done == impl_->close_action_) impl_->close_action_ = LlpAction::kNone;
+}
+
+std::span<const MutBytes> Stream::rx_buffers(mpa::Staging& staging) {
+  Impl& s = *impl_;
+  if (s.state_ == State::kClosed || s.state_ == State::kIdle || s.eof_) return {};
+  if (!s.parked_.empty()) {
+    assert(staging.pending().empty());
+    const MutBytes space = staging.space(s.parked_.size());
+    std::memcpy(space.data(), s.parked_.data(), s.parked_.size());
+    staging.commit(s.parked_.size());
+    s.parked_.clear();
+  }
+  s.rx_view_ = staging.space(std::max<std::size_t>(s.rx_need_, 1));
+  return {&s.rx_view_, 1};
+}
+
+void Stream::park(mpa::Staging& staging) {
+  const ConstBytes pending = staging.pending();
+  impl_->parked_.insert(impl_->parked_.end(), pending.begin(), pending.end());
+  staging.consume(pending.size());
+}
+
+std::span<const ConstBytes> Stream::tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now) {
+  return impl_->tx_buffers(emss, max_octets, now);
+}
+bool Stream::wants_tx() const {
+  return impl_->wants_tx();
+}
+
+LlpAction Stream::llp_action() const {
+  const Impl& s = *impl_;
+  if (s.state_ == State::kClosed) return s.close_action_;
+  if (s.state_ == State::kFinWait && !s.fin_done_) return LlpAction::kShutdownWrite;
+  return LlpAction::kNone;
+}
+
+std::optional<TimePoint> Stream::next_timeout() const {
+  return impl_->deadline_;
+}
+
+std::optional<Event> Stream::poll_event() {
+  Ring<Event>& events = impl_->events_;
+  if (events.empty()) return std::nullopt;
+  std::optional<Event> event(std::move(events.front()));
+  events.pop_front();
+  return event;
+}
+
+const StreamCounters& Stream::counters() const {
+  return impl_->counters_;
+}
+
+}  // namespace weft::rdmap

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mpa/fpdu_reader.h"
+#include "mpa/startup.h"
+#include "mpa/startup_frame.h"
+#include "rdmap/receiver.h"
+#include "rdmap/ring.h"
+#include "rdmap/send_queue.h"
+#include "rdmap/stream.h"
+#include "rdmap/transmitter.h"
+
+namespace weft::rdmap {
+
+// The states of a stream; README.md has the picture.
+enum class State : std::uint8_t {
+  kIdle,
+  kReplyWait,    // initiator: the Request is on its way out, or out
+  kRequestWait,  // responder
+  kAcceptWait,   // responder: the ULP has to answer
+  kReplySend,    // responder: an accepting Reply is on its way out
+  kRejectSend,   // responder: a rejecting one
+  kRdma,         // Full Operation
+  kDraining,     // disconnect: what is queued still goes, then FIN
+  kTerminating,  // a Terminate is on its way out; input is discarded
+  kFinWait,      // our half is done (FIN), the peer's is not
+  kClosing,      // the peer's half is done; only the rest of an FPDU still goes
+  kClosed,
+};
+
+// Stream::Impl is the state machine around the sending half (Transmitter) and the receiving half (Receiver).
+struct Stream::Impl {
+  Impl(const StreamConfig& config, ddp::MemoryTable& memory)
+      : config_(config),
+        memory_(memory),
+        requests_(config.max_send_wr, events_),
+        transmitter_(memory, requests_, reads_, counters_),
+        receiver_(memory, requests_, reads_, events_, counters_) {}
+
+  // ---- MPA startup (stream_startup.cc)
+  void start_initiator(ConstBytes private_data, RecvSource& recvs, TimePoint now);
+  void start_responder(TimePoint now);
+  void accept(ConstBytes private_data, RecvSource& recvs, std::uint16_t ird, std::uint16_t ord, std::uint32_t pd,
+              TimePoint now);
+  void reject(ConstBytes private_data, TimePoint now);
+  mpa::StartupOptions startup_options(std::uint16_t ird, std::uint16_t ord) const;
+  void on_startup_rx(mpa::Staging& staging, TimePoint now);
+  void on_request(mpa::StartupFrame frame, bool surplus, TimePoint now);
+  void on_reply(const mpa::StartupFrame& frame, TimePoint now);
+  void on_startup_tx(std::size_t n, TimePoint now);
+  void enter_rdma(const mpa::Agreement& agreement, bool hold);
+
+  // ---- Full Operation and the end (stream.cc)
+  void disconnect(TimePoint now);
+  void abort(std::string_view text);
+  void on_rx(mpa::Staging& staging, std::size_t n, TimePoint now);
+  void on_rx_eof(TimePoint now);
+  void on_llp_error(int errno_value);
+  void on_tx(std::size_t n, TimePoint now);
+  void on_timeout(TimePoint now);
+  void process_fpdus(mpa::Staging& staging, TimePoint now);
+  void on_verdict(Receiver::Verdict verdict, TimePoint now);
+  void on_peer_terminate(TimePoint now);
+  std::span<const ConstBytes> tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now);
+  bool wants_tx() const;
+
+  // Whether ULPDUs are taken in; otherwise what arrives is thrown away.
+  bool receiving() const;
+  bool starting() const { return state_ >= State::kReplyWait && state_ <= State::kRejectSend; }
+  // A Terminate goes out, everything outstanding is ended, and the stream with it.
+  void fail(const TerminateMessage& message, TimePoint now);
+  void flush(const std::optional<Terminate>& why);
+  // Remembers why the stream ends. The first reason stands.
+  void blame(CloseReason reason, std::string text, std::optional<Terminate> terminate = std::nullopt);
+  void enter(State state, TimePoint now);
+  // The way out of a state may have opened: sent all, EOF seen.
+  void advance(TimePoint now);
+  void close(LlpAction action);
+
+  StreamConfig config_;
+  ddp::MemoryTable& memory_;
+  Ring<Event> events_;
+  StreamCounters counters_;
+  InboundReads reads_;
+  SendQueue requests_;
+  Transmitter transmitter_;
+  Receiver receiver_;
+
+  State state_ = State::kIdle;
+  std::optional<TimePoint> deadline_;
+  bool fin_done_ = false;  // our write side is shut down
+  bool eof_ = false;       // the peer's is
+  bool held_ = false;      // responder: no FPDU of the peer yet
+  bool discard_ = false;   // an error or Terminate was met: nothing more is processed
+  LlpAction close_action_ = LlpAction::kNone;
+  std::optional<CloseReason> reason_;
+  std::string text_;
+  std::optional<Terminate> terminate_;
+
+  RecvSource* recvs_ = nullptr;
+  mpa::StartupFrame request_frame_;  // ours, or the peer's until it is answered
+  std::optional<mpa::Agreement> agreement_;
+  std::vector<std::uint8_t> startup_out_;
+  std::size_t startup_out_begin_ = 0;
+
+  std::optional<mpa::FpduReader> reader_;
+  std::size_t rx_need_ = 1;  // octets without which nothing more can be said
+  bool rx_partial_ = false;  // part of a frame or FPDU has arrived
+  std::vector<std::uint8_t> parked_;
+  MutBytes rx_view_;
+  ConstBytes tx_view_;
+};
+
+}  // namespace weft::rdmap

@@ -1,0 +1,368 @@
+#include "rdmap/stream.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+
+#include "mpa/fpdu.h"
+
+#include "rdmap/testing/pair.h"
+
+namespace weft::rdmap {
+namespace {
+
+using testing::Pair;
+using testing::Side;
+
+std::vector<std::uint8_t> ramp(std::size_t len, std::uint8_t first = 0) {
+  std::vector<std::uint8_t> octets(len);
+  std::iota(octets.begin(), octets.end(), first);
+  return octets;
+}
+
+SendWr send_wr(std::uint64_t wr_id, SgeList sg_list) {
+  SendWr wr;
+  wr.wr_id = wr_id;
+  wr.sg_list = std::move(sg_list);
+  return wr;
+}
+
+SendWr rdma_wr(SendOp op, std::uint64_t wr_id, SgeList sg_list, std::uint32_t stag, std::uint64_t to) {
+  SendWr wr = send_wr(wr_id, std::move(sg_list));
+  wr.op = op;
+  wr.remote_stag = ddp::Stag{stag};
+  wr.remote_to = to;
+  return wr;
+}
+
+TEST(Stream, ConnectsSendsWritesReadsAndDisconnects) {
+  Pair pair;
+  const auto request_data = ramp(10), reply_data = ramp(20, 100);
+  pair.connect(request_data, reply_data);
+  ASSERT_TRUE(pair.a.established && pair.b.established && pair.b.request);
+  EXPECT_EQ(pair.b.request->private_data, request_data);
+  EXPECT_EQ(pair.a.established->private_data, reply_data);
+  EXPECT_EQ(pair.a.established->ord, 16);
+
+  auto& src = pair.a.memory.add_simple(1, 0, 0x1000, 100000);
+  std::iota(src.octets.begin(), src.octets.end(), std::uint8_t{7});
+  auto& dst = pair.b.memory.add_simple(2, 0, 0x2000, 100000);
+  auto& recv = pair.b.memory.add_simple(3, 0, 0, 5000);
+  pair.a.memory.add_simple(4, 0, 0, 90000);
+  pair.b.recvs.post(77, {{0, 5000, ddp::Stag{3}}});
+
+  ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaWrite, 1, {{0x1000, 90000, ddp::Stag{1}}}, 2, 0x2001)),
+            PostResult::kOk);
+  ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaRead, 2, {{5, 80000, ddp::Stag{4}}}, 2, 0x2001)),
+            PostResult::kOk);
+  ASSERT_EQ(pair.a.stream.post_send(send_wr(3, {{0x1000, 3000, ddp::Stag{1}}, {0x1000, 1000, ddp::Stag{1}}})),
+            PostResult::kOk);
+  pair.run();
+
+  ASSERT_EQ(pair.a.completions.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(pair.a.completions[i].wr_id, i + 1);
+    EXPECT_EQ(pair.a.completions[i].status, WorkStatus::kSuccess);
+  }
+  EXPECT_EQ(pair.a.completions[1].byte_len, 80000u);
+  EXPECT_TRUE(std::equal(src.octets.begin(), src.octets.begin() + 90000, dst.octets.begin() + 1));
+  EXPECT_EQ(dst.octets[0], 0xa5);
+  EXPECT_EQ(dst.octets[90001], 0xa5);
+  const auto& sink = pair.a.memory.regions[4].octets;
+  EXPECT_TRUE(std::equal(src.octets.begin(), src.octets.begin() + 80000, sink.begin() + 5));
+  EXPECT_EQ(sink[80005], 0xa5);
+  ASSERT_EQ(pair.b.completions.size(), 1u);
+  EXPECT_EQ(pair.b.completions[0].wr_id, 77u);
+  EXPECT_EQ(pair.b.completions[0].byte_len, 4000u);
+  EXPECT_TRUE(std::equal(src.octets.begin(), src.octets.begin() + 1000, recv.octets.begin() + 3000));
+
+  pair.a.stream.disconnect(pair.now);
+  pair.run();
+  ASSERT_EQ(pair.a.closed.size(), 1u);
+  ASSERT_EQ(pair.b.closed.size(), 1u);
+  EXPECT_EQ(pair.a.closed[0].reason, CloseReason::kLocal);
+  EXPECT_EQ(pair.b.closed[0].reason, CloseReason::kGraceful) << pair.b.closed[0].text;
+}
+
+std::vector<std::uint64_t> ids(const std::vector<Completion>& completions) {
+  std::vector<std::uint64_t> out;
+  for (const Completion& c : completions) out.push_back(c.wr_id);
+  return out;
+}
+
+TEST(Stream, ResponderHoldsItsWorkUntilTheFirstFpdu) {
+  RecordProperty("proves", "MPA2-4.3-01 MPA-7.1.2-14");
+  Pair pair;
+  pair.connect();
+  pair.a.recvs.post(1);
+  pair.b.recvs.post(1);
+  ASSERT_EQ(pair.b.stream.post_send(send_wr(1, {})), PostResult::kOk);
+  EXPECT_FALSE(pair.b.stream.wants_tx());
+  pair.run();
+  EXPECT_TRUE(pair.b.completions.empty());
+  ASSERT_EQ(pair.a.stream.post_send(send_wr(2, {})), PostResult::kOk);
+  pair.run();
+  EXPECT_EQ(pair.a.completions.size(), 2u);
+  EXPECT_EQ(pair.b.completions.size(), 2u);
+}
+
+TEST(Stream, WorkPostedBeforeTheConnectionStandsLeavesOnceItDoes) {
+  Pair pair;
+  pair.b.recvs.post(1);
+  pair.a.stream.start_initiator({}, pair.a.recvs, pair.now);
+  ASSERT_EQ(pair.a.stream.post_send(send_wr(5, {})), PostResult::kOk);
+  pair.b.stream.start_responder(pair.now);
+  pair.run();
+  pair.b.stream.accept({}, pair.b.recvs, 1, 1, 0, pair.now);
+  pair.run();
+  EXPECT_EQ(ids(pair.a.completions), (std::vector<std::uint64_t>{5}));
+  EXPECT_EQ(ids(pair.b.completions), (std::vector<std::uint64_t>{1}));
+}
+
+TEST(Stream, FenceAndOrderOfCompletions) {
+  RecordProperty("proves", "RDMAP-5.5-16 RDMAP-B-05 RDMAP-B-06");
+  Pair pair;
+  pair.connect();
+  pair.a.memory.add_simple(1, 0, 0, 100);
+  pair.b.memory.add_simple(2, 0, 0, 100);
+  pair.b.recvs.post(1);
+  pair.b.recvs.post(2);
+  ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaRead, 1, {{0, 50, ddp::Stag{1}}}, 2, 0)), PostResult::kOk);
+  ASSERT_EQ(pair.a.stream.post_send(send_wr(2, {})), PostResult::kOk);
+  SendWr fenced = send_wr(3, {});
+  fenced.fence = true;
+  ASSERT_EQ(pair.a.stream.post_send(fenced), PostResult::kOk);
+  const auto first = pair.a.transmit(pair.now);
+  pair.a.drain();
+  EXPECT_TRUE(pair.a.completions.empty()) << "the Send behind the Read waits for it";
+  pair.b.receive(first, pair.now);
+  pair.b.drain();
+  EXPECT_EQ(ids(pair.b.completions), (std::vector<std::uint64_t>{1})) << "the fenced Send has not left";
+  pair.run();
+  EXPECT_EQ(ids(pair.a.completions), (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(ids(pair.b.completions), (std::vector<std::uint64_t>{1, 2}));
+}
+
+TEST(Stream, NeverMoreReadsOpenThanOrd) {
+  RecordProperty("proves", "RDMAP-6.1-07 MPA2-9.1-12");
+  StreamConfig config;
+  config.ord = 3;
+  Pair pair(config, {});
+  pair.connect();
+  for (std::uint64_t i = 0; i < 10; ++i)
+    ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaRead, i, {}, 1, 0)), PostResult::kOk);
+  // FPDUs of 46 octets of ULPDU: 52 each.
+  EXPECT_EQ(pair.a.transmit(pair.now).size(), 3u * 52);
+  EXPECT_FALSE(pair.a.stream.wants_tx());
+}
+
+TEST(Stream, ResponsesAndRequestsTakeTurns) {
+  Pair pair;
+  pair.connect();
+  pair.a.memory.add_simple(1, 0, 0, 100000);
+  pair.b.memory.add_simple(2, 0, 0, 100000);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    pair.a.recvs.post(i);
+    ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaRead, i, {{0, 20000, ddp::Stag{1}}}, 2, 0)),
+              PostResult::kOk);
+  }
+  pair.b.receive(pair.a.transmit(pair.now), pair.now);
+  for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(pair.b.stream.post_send(send_wr(i, {})), PostResult::kOk);
+  pair.a.receive(pair.b.transmit(pair.now, 65000), pair.now);
+  pair.a.drain();
+  std::string order;
+  for (const Completion& c : pair.a.completions) order += c.op == WorkOp::kRecv ? 's' : 'r';
+  EXPECT_TRUE(order == "srsrsrsr" || order == "rsrsrsrs") << order;
+}
+
+TEST(Stream, BatchesStayWithinWhatWasAskedAndTheFpduLimit) {
+  for (const std::size_t limit : {std::size_t{0}, std::size_t{1}, std::size_t{501}, std::size_t{4000}}) {
+    StreamConfig config;
+    config.fpdu_limit = limit;
+    Pair pair(config, {});
+    pair.connect();
+    pair.a.memory.add_simple(1, 0, 0, 100000);
+    ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaWrite, 1, {{0, 100000, ddp::Stag{1}}}, 2, 0)),
+              PostResult::kOk);
+    const auto views = pair.a.stream.tx_buffers(9000, 30000, pair.now);
+    std::size_t total = 0;
+    for (ConstBytes view : views) total += view.size();
+    EXPECT_LE(total, 30000u);
+    EXPECT_GE(total, 21000u);
+    const std::size_t ulpdu_len = static_cast<std::size_t>(views[0][0]) << 8 | views[0][1];
+    const std::size_t fpdu = mpa::fpdu_len(ulpdu_len);
+    EXPECT_LE(fpdu, limit == 0 ? 9000u : std::max<std::size_t>(limit, 136));
+    EXPECT_GT(fpdu + 8, limit == 0 ? 9000u : std::max<std::size_t>(limit, 136));
+    pair.a.stream.on_tx(0, pair.now);
+    EXPECT_TRUE(pair.a.stream.wants_tx());
+  }
+}
+
+TEST(Stream, LocalFaultSendsTerminateInPlaceOfTheRequest) {
+  RecordProperty("proves", "RDMAP-7.1-02 RDMAP-4.8-17 RDMAP-4.8-22");
+  Pair pair;
+  pair.connect();
+  pair.a.memory.add_simple(1, 0, 0, 100);
+  pair.b.recvs.post(9);
+  ASSERT_EQ(pair.a.stream.post_send(send_wr(1, {{0, 10, ddp::Stag{1}}})), PostResult::kOk);
+  ASSERT_EQ(pair.a.stream.post_send(send_wr(2, {{0, 10, ddp::Stag{1}}, {95, 10, ddp::Stag{1}}})), PostResult::kOk);
+  ASSERT_EQ(pair.a.stream.post_send(send_wr(3, {})), PostResult::kOk);
+  pair.b.memory.add_simple(3, 0, 0, 0);
+  pair.b.recvs.posted.front().sg_list = {{0, 0, ddp::Stag{3}}};
+  pair.b.memory.add_simple(4, 0, 0, 64);
+  pair.b.recvs.posted.front().sg_list = {{0, 64, ddp::Stag{4}}};
+  pair.run();
+  ASSERT_EQ(ids(pair.a.completions), (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(pair.a.completions[0].status, WorkStatus::kSuccess);
+  EXPECT_EQ(pair.a.completions[1].status, WorkStatus::kLocalProtection);
+  EXPECT_EQ(pair.a.completions[2].status, WorkStatus::kFlushed);
+  ASSERT_EQ(pair.b.completions.size(), 1u);
+  EXPECT_EQ(pair.b.completions[0].status, WorkStatus::kSuccess);
+  ASSERT_EQ(pair.b.closed.size(), 1u);
+  EXPECT_EQ(pair.b.closed[0].reason, CloseReason::kTerminateReceived);
+  EXPECT_EQ(pair.b.closed[0].terminate, kLocalCatastrophic);
+  ASSERT_EQ(pair.a.closed.size(), 1u);
+  EXPECT_EQ(pair.a.closed[0].reason, CloseReason::kTerminateSent);
+}
+
+TEST(Stream, TerminateThatArrivesWithinAnFpduOfOursIsFollowedByOurFin) {
+  Pair pair;
+  pair.connect();
+  pair.b.recvs.post(9);
+  ASSERT_EQ(pair.a.stream.post_send(send_wr(1, {})), PostResult::kOk);
+  pair.run();  // from here on the responder may send, too
+  pair.a.memory.add_simple(1, 0, 0, 4000);
+  pair.b.memory.add_simple(2, 0, 0, 4000);
+  ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaWrite, 2, {{0, 4000, ddp::Stag{1}}}, 2, 0)), PostResult::kOk);
+  ASSERT_FALSE(pair.a.stream.tx_buffers(pair.emss, 8000, pair.now).empty());
+  pair.a.stream.on_tx(100, pair.now);  // an FPDU is cut
+  pair.b.memory.add_simple(3, 0, 0, 10);
+  ASSERT_EQ(pair.b.stream.post_send(send_wr(3, {{5, 10, ddp::Stag{3}}})), PostResult::kOk);
+  pair.a.receive(pair.b.transmit(pair.now), pair.now);  // beyond its region: a Terminate
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kNone);
+  EXPECT_FALSE(pair.a.transmit(pair.now).empty());  // the rest of the cut FPDU
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kShutdownWrite);
+}
+
+TEST(Stream, RefusedReadIsToldFromTheOthers) {
+  RecordProperty("proves", "RDMAP-3.2-08 RDMAP-5.4-06 RDMAP-6.2.1-03");
+  Pair pair;
+  pair.connect();
+  pair.a.memory.add_simple(1, 0, 0, 100);
+  pair.b.memory.add_simple(2, 0, 0, 100);
+  ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaRead, 1, {{0, 50, ddp::Stag{1}}}, 2, 0)), PostResult::kOk);
+  ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaRead, 2, {{0, 50, ddp::Stag{1}}}, 2, 51)), PostResult::kOk);
+  ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaRead, 3, {{0, 50, ddp::Stag{1}}}, 2, 0)), PostResult::kOk);
+  pair.run();
+  ASSERT_EQ(ids(pair.a.completions), (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_NE(pair.a.completions[0].status, WorkStatus::kRemoteAccess);
+  EXPECT_EQ(pair.a.completions[1].status, WorkStatus::kRemoteAccess);
+  EXPECT_EQ(pair.a.completions[1].terminate, kReadBaseBounds);
+  EXPECT_EQ(pair.a.completions[2].status, WorkStatus::kFlushed);
+  ASSERT_EQ(pair.a.closed.size(), 1u);
+  EXPECT_NE(pair.a.closed[0].text.find("0/1/01"), std::string::npos) << pair.a.closed[0].text;
+}
+
+TEST(Stream, DeadlinesOfStartupAndOfTheEnd) {
+  const TimePoint begin{};
+  StreamConfig config;
+  config.request_timeout = std::chrono::seconds(3);
+  config.reply_timeout = std::chrono::seconds(4);
+  config.close_timeout = std::chrono::seconds(6);
+  for (const bool initiator : {true, false}) {
+    Side side(config);
+    if (initiator) {
+      side.stream.start_initiator({}, side.recvs, begin);
+      ASSERT_EQ(side.stream.post_send(send_wr(1, {})), PostResult::kOk);
+    } else {
+      side.stream.start_responder(begin);
+    }
+    side.transmit(begin);
+    const TimePoint end = begin + std::chrono::seconds(initiator ? 4 : 3);
+    ASSERT_EQ(side.stream.next_timeout(), end);
+    side.stream.on_timeout(end - std::chrono::nanoseconds(1));
+    side.drain();
+    EXPECT_TRUE(side.closed.empty());
+    side.stream.on_timeout(end);
+    side.drain();
+    ASSERT_EQ(side.closed.size(), 1u);
+    EXPECT_EQ(side.closed[0].reason, CloseReason::kStartup);
+    EXPECT_EQ(side.completions.size(), initiator ? 1u : 0u);
+    EXPECT_EQ(side.stream.llp_action(), LlpAction::kClose);
+  }
+  Pair pair(config, config);
+  pair.connect();
+  pair.a.stream.disconnect(begin);
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kShutdownWrite);
+  pair.a.stream.on_llp_action_done(LlpAction::kShutdownWrite);
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kNone);
+  ASSERT_EQ(pair.a.stream.next_timeout(), begin + config.close_timeout);
+  pair.a.stream.on_timeout(begin + config.close_timeout);
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kClose);
+}
+
+TEST(Stream, AbortFlushesAndResets) {
+  Pair pair;
+  pair.connect();
+  ASSERT_EQ(pair.a.stream.post_send(send_wr(1, {})), PostResult::kOk);
+  pair.a.stream.abort(pair.now);
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kReset);
+  EXPECT_FALSE(pair.a.stream.wants_tx());
+  EXPECT_EQ(pair.a.stream.post_send(send_wr(2, {})), PostResult::kNotConnected);
+  pair.run();
+  EXPECT_EQ(ids(pair.a.completions), (std::vector<std::uint64_t>{1}));
+  ASSERT_EQ(pair.a.closed.size(), 1u);
+  ASSERT_EQ(pair.b.closed.size(), 1u);
+  EXPECT_EQ(pair.b.closed[0].reason, CloseReason::kLlp);
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kNone);
+}
+
+TEST(Stream, FinInsideAnFpduOrMessageIsNoOrderlyEnd) {
+  RecordProperty("proves", "RDMAP-6.2-02");
+  for (const int where : {0, 1, 2}) {
+    Pair pair;
+    pair.connect();
+    pair.a.memory.add_simple(1, 0, 0, 3000);
+    pair.b.memory.add_simple(2, 0, 0, 3000);
+    ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaWrite, 1, {{0, 3000, ddp::Stag{1}}}, 2, 0)),
+              PostResult::kOk);
+    auto octets = pair.a.transmit(pair.now, 1460);
+    if (where == 1) octets.pop_back();
+    if (where == 2) octets.resize(1460);  // one whole FPDU, but not the message
+    pair.b.receive(octets, pair.now);
+    pair.b.stream.on_rx_eof(pair.now);
+    pair.b.drain();
+    ASSERT_EQ(pair.b.closed.size(), 1u);
+    EXPECT_EQ(pair.b.closed[0].reason, where == 0 ? CloseReason::kGraceful : CloseReason::kLlp);
+  }
+}
+
+TEST(Stream, CountersCount) {
+  Pair pair;
+  pair.connect();
+  pair.a.memory.add_simple(1, 0, 0, 5000);
+  pair.b.memory.add_simple(2, 0, 0, 5000);
+  pair.b.recvs.post(1);
+  ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaWrite, 1, {{0, 5000, ddp::Stag{1}}}, 2, 0)), PostResult::kOk);
+  ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaRead, 2, {{0, 4000, ddp::Stag{1}}}, 2, 0)), PostResult::kOk);
+  ASSERT_EQ(pair.a.stream.post_send(send_wr(3, {})), PostResult::kOk);
+  pair.run();
+  const StreamCounters& a = pair.a.stream.counters();
+  const StreamCounters& b = pair.b.stream.counters();
+  EXPECT_EQ(a.fpdus_tx, b.fpdus_rx);
+  EXPECT_EQ(b.fpdus_tx, a.fpdus_rx);
+  EXPECT_EQ(a.writes_tx, 1u);
+  EXPECT_EQ(a.write_octets_tx, 5000u);
+  EXPECT_EQ(b.writes_rx, 1u);
+  EXPECT_EQ(b.write_octets_rx, 5000u);
+  EXPECT_EQ(a.reads_tx, 1u);
+  EXPECT_EQ(b.reads_rx, 1u);
+  EXPECT_EQ(a.read_octets_rx, 4000u);
+  EXPECT_EQ(b.read_octets_tx, 4000u);
+  EXPECT_EQ(a.sends_tx, 1u);
+  EXPECT_EQ(b.sends_rx, 1u);
+}
+
+}  // namespace
+}  // namespace weft::rdmap

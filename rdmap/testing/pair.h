@@ -1,0 +1,199 @@
+#pragma once
+
+// Helpers of this layer's tests: memory, receives, and two streams joined by a wire that a test moves octets over.
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ddp/range.h"
+#include "mpa/staging.h"
+#include "rdmap/stream.h"
+
+namespace weft::rdmap::testing {
+
+// FakeMemory is a memory table over vectors; tagged offsets and local addresses are the same numbers.
+class FakeMemory : public ddp::MemoryTable {
+ public:
+  struct Region {
+    std::uint32_t pd = 0;
+    std::vector<std::uint32_t> streams;  // empty: every stream of the PD
+    std::uint64_t base = 0;
+    bool remote_read = false;
+    bool remote_write = false;
+    bool valid = true;  // for remote use
+    std::vector<std::uint8_t> octets;
+  };
+
+  Region& add(std::uint32_t stag, Region region) { return regions[stag] = std::move(region); }
+  // Octets of stag, filled with 0xa5, everything allowed.
+  Region& add_simple(std::uint32_t stag, std::uint32_t pd, std::uint64_t base, std::size_t len) {
+    return add(stag, {pd, {}, base, true, true, true, std::vector<std::uint8_t>(len, 0xa5)});
+  }
+
+  std::variant<MutBytes, ddp::AccessError> resolve(ddp::StreamScope scope, ddp::Stag stag, std::uint64_t to,
+                                                   std::size_t len, ddp::Right right) override {
+    const auto it = regions.find(stag.value);
+    const bool local = right == ddp::Right::kLocalRead || right == ddp::Right::kLocalWrite;
+    if (it == regions.end() || (!local && !it->second.valid)) return ddp::AccessError::kInvalidStag;
+    Region& r = it->second;
+    if (r.pd != scope.pd) return ddp::AccessError::kNotAssociated;
+    if (!r.streams.empty() && std::find(r.streams.begin(), r.streams.end(), scope.stream) == r.streams.end())
+      return ddp::AccessError::kNotAssociated;
+    if ((right == ddp::Right::kRemoteRead && !r.remote_read) || (right == ddp::Right::kRemoteWrite && !r.remote_write))
+      return ddp::AccessError::kAccessRights;
+    if (const auto error = ddp::check_range(r.base, r.octets.size(), to, len)) return *error;
+    return MutBytes(r.octets).subspan(static_cast<std::size_t>(to - r.base), len);
+  }
+
+  std::variant<std::monostate, ddp::AccessError> invalidate(ddp::StreamScope scope, ddp::Stag stag) override {
+    const auto it = regions.find(stag.value);
+    if (it == regions.end() || !it->second.valid) return ddp::AccessError::kInvalidStag;
+    Region& r = it->second;
+    if (r.pd != scope.pd) return ddp::AccessError::kNotAssociated;
+    if (std::find(r.streams.begin(), r.streams.end(), scope.stream) == r.streams.end())
+      return ddp::AccessError::kNotAssociated;
+    if (r.streams.size() != 1) return ddp::AccessError::kAccessRights;  // shared: not the peer's to take
+    r.valid = false;
+    return std::monostate{};
+  }
+
+  std::map<std::uint32_t, Region> regions;
+};
+
+// FakeRecvs is a plain queue of receives.
+class FakeRecvs : public RecvSource {
+ public:
+  std::optional<PostedRecv> take() override {
+    if (posted.empty()) return std::nullopt;
+    PostedRecv recv = std::move(posted.front());
+    posted.pop_front();
+    ++num_taken;
+    return recv;
+  }
+  void post(std::uint64_t wr_id, SgeList sg_list = {}) { posted.push_back({wr_id, std::move(sg_list)}); }
+
+  std::deque<PostedRecv> posted;
+  std::size_t num_taken = 0;
+};
+
+// Side is one stream with what belongs to it, and the octets on their way to it.
+struct Side {
+  explicit Side(const StreamConfig& config) : stream(config, memory) {}
+
+  // Takes all events out of the stream.
+  void drain() {
+    while (auto event = stream.poll_event()) {
+      if (auto* c = std::get_if<Completion>(&*event)) {
+        completions.push_back(*c);
+      } else if (auto* r = std::get_if<ConnectionRequest>(&*event)) {
+        request = *r;
+      } else if (auto* e = std::get_if<Established>(&*event)) {
+        established = *e;
+      } else if (auto* j = std::get_if<Rejected>(&*event)) {
+        rejected = *j;
+      } else {
+        closed.push_back(std::get<Closed>(*event));
+      }
+    }
+  }
+
+  // Gives the stream octets that arrived, at most `chunk` at a time.
+  void receive(ConstBytes octets, TimePoint now, std::size_t chunk = SIZE_MAX) {
+    while (!octets.empty()) {
+      const auto views = stream.rx_buffers(staging);
+      if (views.empty()) return;
+      const std::size_t n = std::min({octets.size(), views[0].size(), chunk});
+      std::copy_n(octets.begin(), n, views[0].begin());
+      stream.on_rx(staging, n, now);
+      octets = octets.subspan(n);
+    }
+  }
+
+  // Takes what the stream wants to send, accepting at most max_accept octets of each batch.
+  std::vector<std::uint8_t> transmit(TimePoint now, std::size_t emss = 1460, std::size_t max_accept = SIZE_MAX,
+                                     std::size_t max_octets = 1024 * 1024) {
+    std::vector<std::uint8_t> out;
+    while (true) {
+      const auto views = stream.tx_buffers(emss, max_octets, now);
+      if (views.empty()) return out;
+      std::size_t n = 0;
+      for (ConstBytes view : views) {
+        const std::size_t piece = std::min(view.size(), max_accept - n);
+        out.insert(out.end(), view.begin(), view.begin() + static_cast<std::ptrdiff_t>(piece));
+        n += piece;
+      }
+      stream.on_tx(n, now);
+    }
+  }
+
+  FakeMemory memory;
+  FakeRecvs recvs;
+  mpa::Staging staging{160 * 1024};
+  Stream stream;
+  std::vector<Completion> completions;
+  std::optional<ConnectionRequest> request;
+  std::optional<Established> established;
+  std::optional<Rejected> rejected;
+  std::vector<Closed> closed;
+};
+
+// Pair is an initiator and a responder on an ideal wire.
+struct Pair {
+  explicit Pair(const StreamConfig& initiator = {}, const StreamConfig& responder = {}) : a(initiator), b(responder) {}
+
+  // Moves octets and FINs both ways until nothing moves any more.
+  void run() {
+    bool moved = true;
+    while (moved) {
+      moved = step(a, b, a_fin);
+      moved = step(b, a, b_fin) || moved;
+    }
+  }
+
+  // Brings both to Full Operation. b answers with its own limits.
+  void connect(ConstBytes request_data = {}, ConstBytes reply_data = {}) {
+    a.stream.start_initiator(request_data, a.recvs, now);
+    b.stream.start_responder(now);
+    run();
+    b.stream.accept(reply_data, b.recvs, 16, 16, 0, now);
+    run();
+  }
+
+  bool step(Side& from, Side& to, bool& fin) {
+    bool moved = false;
+    const auto octets = from.transmit(now, emss);
+    if (!octets.empty() && !fin) {
+      to.receive(octets, now);
+      moved = true;
+    }
+    const LlpAction action = from.stream.llp_action();
+    if (action != LlpAction::kNone) {
+      from.stream.on_llp_action_done(action);
+      moved = true;
+      if (action == LlpAction::kReset) {
+        to.stream.on_llp_error(104, now);
+      } else if (!fin) {
+        to.stream.on_rx_eof(now);
+      }
+      fin = true;
+    }
+    from.drain();
+    to.drain();
+    return moved;
+  }
+
+  std::size_t emss = 1460;
+  TimePoint now{};
+  Side a;
+  Side b;
+  bool a_fin = false;
+  bool b_fin = false;
+};
+
+}  // namespace weft::rdmap::testing

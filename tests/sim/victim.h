@@ -1,0 +1,84 @@
+#pragma once
+
+// A stream in Full Operation whose peer is the test itself: it feeds ULPDUs and reads what comes back.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mpa/fpdu_reader.h"
+#include "mpa/fpdu_writer.h"
+#include "mpa/startup_frame.h"
+#include "rdmap/testing/pair.h"
+
+namespace weft::sim {
+
+using Octets = std::vector<std::uint8_t>;
+
+inline Octets frame_fpdu(ConstBytes ulpdu, bool crc = true) {
+  if (ulpdu.empty()) return {0, 0, 0, 0, 0, 0, 0, 0};  // what no writer makes: a ULPDU_Length of 0
+  mpa::FpduWriter writer(crc);
+  if (!writer.add(ulpdu, {}, true)) return {};
+  Octets out;
+  for (ConstBytes view : writer.buffers()) out.insert(out.end(), view.begin(), view.end());
+  return out;
+}
+
+inline std::vector<Octets> deframe(ConstBytes stream, bool crc = true) {
+  mpa::Staging staging(stream.size() + 256 * 1024);
+  std::copy(stream.begin(), stream.end(), staging.space(stream.size() + 1).begin());
+  staging.commit(stream.size());
+  mpa::FpduReader reader(crc);
+  std::vector<Octets> ulpdus;
+  while (true) {
+    const auto next = reader.next(staging);
+    const auto* ulpdu = std::get_if<mpa::Ulpdu>(&next);
+    if (ulpdu == nullptr) return ulpdus;
+    ulpdus.emplace_back(ulpdu->octets.begin(), ulpdu->octets.end());
+  }
+}
+
+inline Octets startup_frame(mpa::FrameKind kind, std::uint8_t rev, Octets private_data = {}) {
+  mpa::StartupFrame frame;
+  frame.kind = kind;
+  frame.c = true;
+  frame.rev = rev;
+  frame.private_data = std::move(private_data);
+  Octets out;
+  mpa::emit_startup_frame(frame, out);
+  return out;
+}
+
+// Victim is a responder, PD 7, stream 1, IRD 2, whose peer has sent one harmless FPDU, so that it may speak.
+struct Victim : rdmap::testing::Side {
+  static rdmap::StreamConfig config() {
+    rdmap::StreamConfig config;
+    config.scope = {.pd = 7, .stream = 1};
+    config.ird = 2;
+    return config;
+  }
+
+  explicit Victim(std::size_t chunk = SIZE_MAX) : Side(config()), chunk(chunk) {
+    stream.start_responder(now);
+    receive(startup_frame(mpa::FrameKind::kRequest, 1), now, chunk);
+    drain();
+    stream.accept({}, recvs, 2, 2, 7, now);
+    transmit(now);
+    feed(Octets{0xc1, 0x40, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0});
+    drain();
+  }
+
+  void feed(ConstBytes ulpdu) { receive(frame_fpdu(ulpdu), now, chunk); }
+
+  // What the victim sends now, as ULPDUs.
+  std::vector<Octets> ulpdus() {
+    auto out = deframe(transmit(now));
+    drain();
+    return out;
+  }
+
+  TimePoint now{};
+  std::size_t chunk;
+};
+
+}  // namespace weft::sim
