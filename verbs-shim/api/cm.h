@@ -34,7 +34,8 @@ enum class CmEventType : std::uint8_t {
 const char* cm_event_str(CmEventType type);
 
 // ConnParam: struct rdma_conn_param. responder_resources is the IRD, initiator_depth the ORD that is wanted (connect,
-// accept) or that the peer offers, seen from our side (connect request, established).
+// accept; more than Caps allows is cut down to that) or that the peer offers, seen from our side (connect request,
+// established). A connect request of a peer that told no depths shows what Caps allows.
 struct ConnParam {
   std::vector<std::uint8_t> private_data;  // at most Caps::max_private_data octets
   std::uint8_t responder_resources = 0;
@@ -44,23 +45,24 @@ struct ConnParam {
 // CmEvent: struct rdma_cm_event, acknowledged by being taken.
 struct CmEvent {
   CmEventType type = CmEventType::kDisconnected;
-  CmId* id = nullptr;                     // whose event; for kConnectRequest the listener
-  std::unique_ptr<CmId> new_id;           // kConnectRequest: the connection to accept, reject or drop (which closes it)
-  int status = 0;                         // errno value, 0 for none
-  std::string text;                       // errors and ends: one line that says what happened
-  ConnParam param;                        // kConnectRequest, kEstablished, kRejected
+  CmId* id = nullptr;            // whose event; for kConnectRequest the listener
+  std::unique_ptr<CmId> new_id;  // kConnectRequest: the connection to accept, reject or drop (which closes it)
+  int status = 0;                // errno value, 0 for none
+  std::string text;              // errors and ends: one line that says what happened
+  ConnParam param;               // kConnectRequest, kEstablished, kRejected
 };
 
-// CmId: struct rdma_cm_id of port space RDMA_PS_TCP. Destroying it closes the connection at once; no event of it is
-// delivered afterwards. Destroy its Qp first.
+// CmId: struct rdma_cm_id of port space RDMA_PS_TCP. Destroying it closes the connection: in order where disconnect or
+// reject came before, else at once. No event of it is delivered afterwards. Destroy its Qp first. It may outlive its
+// CmChannel; its events then go nowhere.
 class CmId {
  public:
   virtual ~CmId() = default;
 
   // rdma_bind_addr(3). Port 0 picks one; local_addr tells which.
   virtual Status bind_addr(const sockaddr_storage& addr) = 0;
-  // rdma_listen(3). backlog bounds the connections that are set up but neither accepted nor rejected yet; beyond it the
-  // oldest that has said nothing gives way.
+  // rdma_listen(3). backlog bounds the connect requests that are neither accepted, rejected nor dropped yet; further
+  // ones wait unseen.
   virtual Status listen(int backlog) = 0;
 
   // rdma_resolve_addr(3) and rdma_resolve_route(3): kAddrResolved and kRouteResolved follow.

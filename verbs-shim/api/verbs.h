@@ -83,7 +83,9 @@ struct QpInitAttr {
 enum class QpState : std::uint8_t { kReset, kInit, kRtr, kRts, kSqd, kSqe, kErr };
 
 // Qp: struct ibv_qp. Every posted request ends in exactly one completion, kWrFlushErr when the connection ended first
-// (successful unsignaled sends have none).
+// (successful unsignaled sends have none). Its destruction is ibv_destroy_qp: what is outstanding, and completions of
+// it that were not polled yet, are forgotten. A connection that was not ended by CmId::disconnect is reset by it; one
+// that was still sends what was posted, from memory as long as that stays registered.
 class Qp {
  public:
   virtual ~Qp() = default;
@@ -115,6 +117,7 @@ class Device {
   // Returns how many octets, completions and events it moved, 0 for "nothing to do". Backends with progress of their
   // own return 0 at once.
   virtual std::size_t process(TimePoint now) = 0;
+  // When process has something to do at the latest, even without news from the network; in the past where it has now.
   virtual std::optional<TimePoint> next_timeout() const = 0;
   // An epoll descriptor over everything the device waits for, its timers included; -1 where it has threads of its own.
   virtual int fd() const = 0;

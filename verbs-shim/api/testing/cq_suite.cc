@@ -1,0 +1,114 @@
+// Every backend's completion events: arming, solicited, and descriptors that one can sleep on.
+#include "verbs-shim/api/testing/pair.h"
+
+namespace weft::verbs::testing {
+namespace {
+
+bool readable(int fd, int timeout_ms) {
+  pollfd poller{fd, POLLIN, 0};
+  return ::poll(&poller, 1, timeout_ms) == 1;
+}
+
+TEST_P(VerbsTest, ArmedOnceFiresOnce) {
+  Mem to(*server_.pd, 64, Access::kLocalWrite);
+  Mem from(*client_.pd, 64, Access::kNone);
+  establish();
+  server_.poll_cq = false;
+  for (std::uint64_t i = 0; i < 2; ++i) ASSERT_TRUE(server_.recv({to.sge()}, i).ok());
+  ASSERT_TRUE(server_.cq->req_notify(false).ok());
+  EXPECT_EQ(server_.channel->get_event(), nullptr);
+  ASSERT_TRUE(client_.send({from.sge()}).ok());
+  ASSERT_TRUE(client_.send({from.sge()}).ok());
+  ASSERT_TRUE(drive([&] { return server_.qp->counters().sends_rx == 2; }));
+  EXPECT_EQ(server_.channel->get_event(), server_.cq.get());
+  EXPECT_EQ(server_.channel->get_event(), nullptr);
+  Wc wc[4];
+  EXPECT_EQ(server_.cq->poll(wc), 2);
+}
+
+TEST_P(VerbsTest, SolicitedOnlyWaitsForASolicitedSend) {
+  RecordProperty("proves", "RDMAP-4.1-18");
+  Mem to(*server_.pd, 64, Access::kLocalWrite);
+  Mem from(*client_.pd, 64, Access::kNone);
+  establish();
+  server_.poll_cq = false;
+  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(server_.recv({to.sge()}, i).ok());
+  ASSERT_TRUE(server_.cq->req_notify(true).ok());
+  ASSERT_TRUE(client_.send({from.sge()}).ok());
+  ASSERT_TRUE(drive([&] { return server_.qp->counters().sends_rx == 1; }));
+  EXPECT_EQ(server_.channel->get_event(), nullptr);
+  ASSERT_TRUE(client_.send({from.sge()}, 1, SendFlags::kSolicited | SendFlags::kSignaled).ok());
+  ASSERT_TRUE(drive([&] { return server_.qp->counters().sends_rx == 2; }));
+  EXPECT_EQ(server_.channel->get_event(), server_.cq.get());
+}
+
+TEST_P(VerbsTest, SolicitedOnlyFiresOnError) {
+  Mem to(*server_.pd, 64, Access::kLocalWrite);
+  establish();
+  ASSERT_TRUE(server_.recv({to.sge()}, 1).ok());
+  ASSERT_TRUE(server_.cq->req_notify(true).ok());
+  ASSERT_TRUE(client_.id->disconnect().ok());
+  ASSERT_TRUE(drive([&] { return server_.channel->get_event() == server_.cq.get(); }));
+}
+
+TEST_P(VerbsTest, NextOutranksSolicited) {
+  Mem to(*server_.pd, 64, Access::kLocalWrite);
+  Mem from(*client_.pd, 64, Access::kNone);
+  establish();
+  ASSERT_TRUE(server_.recv({to.sge()}, 1).ok());
+  ASSERT_TRUE(server_.cq->req_notify(false).ok());
+  ASSERT_TRUE(server_.cq->req_notify(true).ok());
+  ASSERT_TRUE(client_.send({from.sge()}).ok());
+  ASSERT_TRUE(drive([&] { return server_.channel->get_event() == server_.cq.get(); }));
+}
+
+TEST_P(VerbsTest, ChannelDescriptorWakesASleeper) {
+  Mem to(*server_.pd, 64, Access::kLocalWrite);
+  Mem from(*client_.pd, 64, Access::kNone);
+  establish();
+  const int fd = server_.channel->fd();
+  ASSERT_GE(fd, 0);
+  ASSERT_TRUE(server_.recv({to.sge()}, 1).ok());
+  ASSERT_TRUE(server_.cq->req_notify(false).ok());
+  settle();
+  EXPECT_FALSE(readable(fd, 0));
+  ASSERT_TRUE(client_.send({from.sge()}).ok());
+  client_.device->process(now());
+  ASSERT_TRUE(readable(fd, 5000));
+  Cq* fired = nullptr;
+  while (fired == nullptr && readable(fd, 5000)) {
+    server_.device->process(now());
+    fired = server_.channel->get_event();
+  }
+  EXPECT_EQ(fired, server_.cq.get());
+  server_.collect();
+  EXPECT_EQ(server_.wcs.size(), 1u);
+  settle();
+  EXPECT_FALSE(readable(fd, 0));
+}
+
+TEST_P(VerbsTest, EventThatNobodyTookKeepsTheDescriptorReadable) {
+  ASSERT_TRUE(client_.id->resolve_addr(loopback(GetParam().family, 1), std::chrono::seconds(1)).ok());
+  const int fd = client_.cm->fd();
+  client_.device->process(now());
+  EXPECT_TRUE(readable(fd, 0));
+  EXPECT_TRUE(client_.cm->get_event().has_value());
+  client_.device->process(now());
+  EXPECT_FALSE(readable(fd, 0));
+}
+
+TEST_P(VerbsTest, PostWakesASleeper) {
+  Mem from(*client_.pd, 64, Access::kNone);
+  establish();
+  const int fd = client_.device->fd();
+  settle();
+  EXPECT_FALSE(readable(fd, 0));
+  ASSERT_TRUE(client_.send({from.sge()}).ok());
+  EXPECT_TRUE(readable(fd, 0)) << "what was posted must not wait for the peer";
+  const auto due = client_.device->next_timeout();
+  ASSERT_TRUE(due);
+  EXPECT_LE(*due, now());
+}
+
+}  // namespace
+}  // namespace weft::verbs::testing

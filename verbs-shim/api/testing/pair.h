@@ -1,0 +1,256 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "verbs-shim/api/cm.h"
+#include "verbs-shim/api/verbs.h"
+
+// What the suite that every backend has to pass is made of. Everything runs in one thread on the loopback interface,
+// driven by process() with a deadline.
+namespace weft::verbs::testing {
+
+struct Backend {
+  std::string name;
+  std::function<Result<std::unique_ptr<Device>>()> open;
+  // How the test waits: asleep on the descriptors, or spinning.
+  bool blocking = false;
+  int family = AF_INET;
+  // Whether IRD and ORD are exchanged when connecting.
+  bool depths = true;
+};
+
+inline void PrintTo(const Backend& backend, std::ostream* out) {
+  *out << backend.name;
+}
+
+inline sockaddr_storage loopback(int family, std::uint16_t port) {
+  sockaddr_storage out{};
+  if (family == AF_INET6) {
+    sockaddr_in6 in{};
+    in.sin6_family = AF_INET6;
+    in.sin6_addr = in6addr_loopback;
+    in.sin6_port = htons(port);
+    std::memcpy(&out, &in, sizeof(in));
+  } else {
+    sockaddr_in in{};
+    in.sin_family = AF_INET;
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    in.sin_port = htons(port);
+    std::memcpy(&out, &in, sizeof(in));
+  }
+  return out;
+}
+
+// Mem is registered memory.
+struct Mem {
+  Mem(Pd& pd, std::size_t len, Access access, std::uint8_t fill = 0) : octets(len, fill) {
+    auto result = pd.reg_mr(octets.data(), len, access);
+    EXPECT_TRUE(result.ok());
+    if (result.ok()) mr = std::move(result.value());
+  }
+  std::uint64_t addr(std::size_t off = 0) const { return reinterpret_cast<std::uintptr_t>(octets.data()) + off; }
+  Sge sge(std::size_t off, std::size_t len) const { return {addr(off), static_cast<std::uint32_t>(len), mr->lkey()}; }
+  Sge sge() const { return sge(0, octets.size()); }
+
+  std::vector<std::uint8_t> octets;
+  std::unique_ptr<Mr> mr;
+};
+
+// Side is one end: a device with one of everything.
+struct Side {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Pd> pd;
+  std::unique_ptr<CompChannel> channel;
+  std::unique_ptr<Cq> cq;
+  std::unique_ptr<CmChannel> cm;
+  std::unique_ptr<CmId> id;
+  std::unique_ptr<Qp> qp;
+  std::deque<Wc> wcs;
+  std::deque<CmEvent> events;
+  bool poll_cq = true;  // whether drive() empties the Cq into wcs
+
+  ~Side() { close(); }
+  void close() {
+    events.clear();
+    qp.reset();
+    id.reset();
+    cm.reset();
+    cq.reset();
+    channel.reset();
+    pd.reset();
+    device.reset();
+  }
+
+  void collect() {
+    while (auto event = cm->get_event()) events.push_back(std::move(*event));
+    Wc wc[16];
+    while (poll_cq) {
+      const int n = cq->poll(wc);
+      if (n <= 0) break;
+      for (int i = 0; i < n; ++i) wcs.push_back(wc[i]);
+    }
+  }
+  bool has(CmEventType type) const {
+    for (const CmEvent& event : events) {
+      if (event.type == type) return true;
+    }
+    return false;
+  }
+  std::optional<CmEvent> take(CmEventType type) {
+    for (auto it = events.begin(); it != events.end(); ++it) {
+      if (it->type != type) continue;
+      std::optional<CmEvent> event(std::move(*it));
+      events.erase(it);
+      return event;
+    }
+    return std::nullopt;
+  }
+  std::optional<Wc> take_wc() {
+    if (wcs.empty()) return std::nullopt;
+    const Wc wc = wcs.front();
+    wcs.pop_front();
+    return wc;
+  }
+  Status send(const std::vector<Sge>& sges, std::uint64_t wr_id = 1, SendFlags flags = SendFlags::kSignaled) {
+    return qp->post_send({.wr_id = wr_id, .sg_list = sges, .opcode = WrOpcode::kSend, .send_flags = flags});
+  }
+  Status rdma(WrOpcode opcode, const std::vector<Sge>& sges, std::uint64_t remote_addr, std::uint32_t rkey,
+              std::uint64_t wr_id = 1, SendFlags flags = SendFlags::kSignaled) {
+    return qp->post_send({.wr_id = wr_id,
+                          .sg_list = sges,
+                          .opcode = opcode,
+                          .send_flags = flags,
+                          .remote_addr = remote_addr,
+                          .rkey = rkey});
+  }
+  Status recv(const std::vector<Sge>& sges, std::uint64_t wr_id = 1) {
+    return qp->post_recv({.wr_id = wr_id, .sg_list = sges});
+  }
+};
+
+// VerbsTest has a server that listens and a client, on two devices of one backend.
+class VerbsTest : public ::testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    open(server_);
+    open(client_);
+  }
+
+  void open(Side& side) {
+    auto device = GetParam().open();
+    ASSERT_TRUE(device.ok()) << device.error().message;
+    side.device = std::move(*device);
+    side.pd = std::move(side.device->alloc_pd().value());
+    side.channel = std::move(side.device->create_comp_channel().value());
+    side.cq = std::move(side.device->create_cq(cqe_, side.channel.get()).value());
+    side.cm = std::move(side.device->create_event_channel().value());
+    side.id = std::move(side.cm->create_id().value());
+  }
+
+  // Runs both devices until done() holds; false after ten seconds without it.
+  bool drive(const std::function<bool()>& done) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (true) {
+      const std::size_t moved = step();
+      if (done()) return true;
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      if (GetParam().blocking && moved == 0) sleep();
+    }
+  }
+  // Lets everything settle: nothing moves in either device for a while.
+  void settle() {
+    for (int quiet = 0; quiet < 100; ++quiet) {
+      if (step() > 0) quiet = 0;
+    }
+  }
+  std::size_t step() {
+    std::size_t moved = 0;
+    for (Side* side : {&server_, &client_}) {
+      if (!side->device) continue;
+      moved += side->device->process(now());
+      side->collect();
+    }
+    return moved;
+  }
+  void sleep() {
+    std::vector<pollfd> fds;
+    for (Side* side : {&server_, &client_}) {
+      if (!side->device) continue;
+      fds.push_back({side->device->fd(), POLLIN, 0});
+      fds.push_back({side->cm->fd(), POLLIN, 0});
+    }
+    const int n = ::poll(fds.data(), fds.size(), 5000);
+    EXPECT_GT(n, 0) << "nothing woke us for five seconds";
+  }
+  TimePoint now() const { return std::chrono::steady_clock::now() + skew_; }
+
+  Status listen(int backlog = 16) {
+    if (Status status = server_.id->bind_addr(loopback(GetParam().family, 0)); !status) return status;
+    return server_.id->listen(backlog);
+  }
+  void make_qp(Side& side) {
+    QpInitAttr attr;
+    attr.send_cq = side.cq.get();
+    attr.recv_cq = side.cq.get();
+    attr.cap = cap_;
+    auto qp = side.id->create_qp(*side.pd, attr);
+    ASSERT_TRUE(qp.ok()) << qp.error().message;
+    side.qp = std::move(*qp);
+  }
+  void start_connect(const ConnParam& param = {{}, 16, 16}) {
+    ASSERT_TRUE(client_.id->resolve_addr(server_.id->local_addr(), std::chrono::seconds(1)).ok());
+    ASSERT_TRUE(drive([&] { return client_.take(CmEventType::kAddrResolved).has_value(); }));
+    ASSERT_TRUE(client_.id->resolve_route(std::chrono::seconds(1)).ok());
+    ASSERT_TRUE(drive([&] { return client_.take(CmEventType::kRouteResolved).has_value(); }));
+    make_qp(client_);
+    const Status status = client_.id->connect(param);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+  }
+  // The listener makes way for the connection in server_.id.
+  void take_request(CmEvent* out = nullptr) {
+    ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kConnectRequest); }));
+    CmEvent event = *server_.take(CmEventType::kConnectRequest);
+    listener_ = std::move(server_.id);
+    server_.id = std::move(event.new_id);
+    if (out != nullptr) *out = std::move(event);
+  }
+  void establish(const ConnParam& accept = {{}, 16, 16}) {
+    ASSERT_TRUE(listen().ok());
+    start_connect();
+    take_request();
+    make_qp(server_);
+    if (before_accept_) before_accept_();
+    ASSERT_TRUE(server_.id->accept(accept).ok());
+    ASSERT_TRUE(
+        drive([&] { return server_.has(CmEventType::kEstablished) && client_.has(CmEventType::kEstablished); }));
+  }
+  std::optional<Wc> wait_wc(Side& side) {
+    EXPECT_TRUE(drive([&] { return !side.wcs.empty(); })) << "no completion";
+    return side.take_wc();
+  }
+
+  int cqe_ = 256;
+  QpCap cap_{.max_send_wr = 32, .max_recv_wr = 32, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_data = 256};
+  std::chrono::steady_clock::duration skew_{};
+  std::function<void()> before_accept_;
+  Side server_;
+  Side client_;
+  std::unique_ptr<CmId> listener_;
+};
+
+}  // namespace weft::verbs::testing

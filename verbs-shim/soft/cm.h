@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "rdmap/stream.h"
+#include "verbs-shim/api/cm.h"
+#include "verbs-shim/soft/poller.h"
+
+namespace weft::verbs::soft {
+
+class Connection;
+class SoftCmId;
+class SoftDevice;
+class SoftQp;
+
+// EventQueue is what a channel and its ids share; ids may outlive the channel, their events then go nowhere.
+class EventQueue {
+ public:
+  explicit EventQueue(Poller& poller) : poller_(poller) {}
+  void push(CmEvent event);
+  std::optional<CmEvent> pop();
+  // Drops what is queued of one id, or everything and whatever may follow.
+  void forget(const CmId& id);
+  void close();
+
+ private:
+  Poller& poller_;
+  bool open_ = true;
+  std::deque<CmEvent> events_;
+};
+
+class SoftCmChannel final : public CmChannel {
+ public:
+  explicit SoftCmChannel(SoftDevice& device);
+  ~SoftCmChannel() override { queue_->close(); }
+  int fd() const override;
+  std::optional<CmEvent> get_event() override { return queue_->pop(); }
+  Result<std::unique_ptr<CmId>> create_id() override;
+
+ private:
+  SoftDevice& device_;
+  std::shared_ptr<EventQueue> queue_;
+  mutable UniqueFd fd_;
+};
+
+// Listener accepts TCP connections for a listening id. At most `backlog` connect requests wait for their answer; what
+// comes beyond that waits unheard. Out of descriptors, the oldest silent connection gives way, or accepting pauses.
+class Listener final : public Source {
+ public:
+  Listener(SoftDevice& device, SoftCmId& id, UniqueFd fd, std::size_t backlog);
+  ~Listener() override;
+  bool watch();
+
+  std::size_t on_ready(TimePoint now);
+  // Descriptors may be had again.
+  void resume();
+
+  // A whole, acceptable Request arrived on the connection.
+  void on_request(Connection& connection);
+  // It was accepted or rejected, or is gone.
+  void answered(Connection& connection);
+
+  SoftCmId& id() { return id_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  void deliver(Connection& connection);
+  void pause(TimePoint now);
+
+  SoftDevice& device_;
+  SoftCmId& id_;
+  UniqueFd fd_;
+  const std::size_t backlog_;
+  bool paused_ = false;
+  absl::flat_hash_set<Connection*> delivered_;
+  std::deque<Connection*> waiting_;
+};
+
+class SoftCmId final : public CmId {
+ public:
+  SoftCmId(SoftDevice& device, std::shared_ptr<EventQueue> queue) : device_(device), queue_(std::move(queue)) {}
+  ~SoftCmId() override;
+
+  Status bind_addr(const sockaddr_storage& addr) override;
+  Status listen(int backlog) override;
+  Status resolve_addr(const sockaddr_storage& dst, std::chrono::milliseconds timeout) override;
+  Status resolve_route(std::chrono::milliseconds timeout) override;
+  Result<std::unique_ptr<Qp>> create_qp(Pd& pd, const QpInitAttr& attr) override;
+  Status connect(const ConnParam& param) override;
+  Status accept(const ConnParam& param) override;
+  Status reject(std::span<const std::uint8_t> private_data) override;
+  Status disconnect() override;
+  sockaddr_storage local_addr() const override { return local_; }
+  sockaddr_storage peer_addr() const override { return peer_; }
+
+  const std::shared_ptr<EventQueue>& queue() const { return queue_; }
+
+  // ---- from the connection
+  void attach(Connection& connection);
+  void qp_gone() { qp_ = nullptr; }
+  void set_local(const sockaddr_storage& local) { local_ = local; }
+  void push(CmEventType type, int status, std::string text, ConnParam param);
+  void detach() { connection_ = nullptr; }
+
+ private:
+  enum class State : std::uint8_t { kIdle, kBound, kListening, kAddrResolved, kRouteResolved, kConnected, kRequested };
+
+  Status check_private_data(std::size_t len) const;
+
+  SoftDevice& device_;
+  std::shared_ptr<EventQueue> queue_;
+  State state_ = State::kIdle;
+  UniqueFd fd_;  // bound, before it listens or connects
+  std::unique_ptr<Listener> listener_;
+  Connection* connection_ = nullptr;
+  SoftQp* qp_ = nullptr;
+  sockaddr_storage local_{};
+  sockaddr_storage peer_{};
+};
+
+}  // namespace weft::verbs::soft

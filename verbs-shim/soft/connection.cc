@@ -1,0 +1,415 @@
+#include "verbs-shim/soft/connection.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <variant>
+
+#include "verbs-shim/soft/cm.h"
+#include "verbs-shim/soft/qp.h"
+#include "verbs-shim/soft/socket.h"
+#include "verbs-shim/soft/soft_device.h"
+
+namespace weft::verbs::soft {
+namespace {
+
+// Octets framed for the first sendmsg.
+constexpr std::size_t kFirstBudget = std::size_t{256} << 10;
+
+constexpr std::uint8_t clamp_u8(std::uint16_t value) {
+  return static_cast<std::uint8_t>(std::min<std::uint16_t>(value, 0xff));
+}
+
+}  // namespace
+
+Connection::Connection(SoftDevice& device, Listener& listener, UniqueFd fd, const sockaddr_storage& peer)
+    : Source(Kind::kConnection),
+      device_(device),
+      listener_(&listener),
+      fd_(std::move(fd)),
+      peer_(peer),
+      phase_(Phase::kSilent),
+      initiator_(false),
+      budget_(kFirstBudget) {
+  deadline_ = device.now() + device.config().request_timeout;  // MPA-7.1.2-19, MPA-7.1.2-23
+}
+
+Connection::Connection(SoftDevice& device, SoftCmId& id, SoftQp& qp, UniqueFd fd, const sockaddr_storage& peer,
+                       const ConnParam& param)
+    : Source(Kind::kConnection),
+      device_(device),
+      id_(&id),
+      qp_(&qp),
+      fd_(std::move(fd)),
+      peer_(peer),
+      phase_(Phase::kTcp),
+      initiator_(true),
+      budget_(kFirstBudget),
+      param_(param) {
+  deadline_ = device.now() + device.config().connect_timeout;
+  qp.attach(*this);
+}
+
+Connection::~Connection() {
+  device_.timers().set(*this, std::nullopt);
+}
+
+bool Connection::watch() {
+  interest_ = initiator_ ? std::uint32_t{EPOLLOUT} : std::uint32_t{EPOLLIN};
+  watched_ = device_.poller().add(fd_.get(), interest_, *this);
+  if (watched_) device_.timers().set(*this, deadline_);
+  return watched_;
+}
+
+rdmap::StreamConfig Connection::stream_config() const {
+  const SoftConfig& device = device_.config();
+  rdmap::StreamConfig config;
+  config.mpa_revision = device.mpa_revision;
+  config.crc = device.crc;
+  config.ird = initiator_ ? std::min(param_.responder_resources, device.ird) : device.ird;
+  config.ord = initiator_ ? std::min(param_.initiator_depth, device.ord) : device.ord;
+  config.max_send_wr = device.max_qp_wr;  // the queue pair has its own, lower bound
+  config.fpdu_limit = device.fpdu_limit;
+  config.request_timeout = device.request_timeout;
+  config.reply_timeout = device.reply_timeout;
+  config.close_timeout = device.close_timeout;
+  config.scope = {qp_ != nullptr ? qp_->pd() : 0, device_.next_number()};
+  return config;
+}
+
+void Connection::start_stream(TimePoint now) {
+  stream_ = std::make_unique<rdmap::Stream>(stream_config(), device_.regions());
+  if (initiator_) {
+    stream_->start_initiator(param_.private_data, *this, now);
+  } else {
+    stream_->start_responder(now);
+  }
+  emss_ = read_emss(fd_.get());
+  attention_ = true;
+}
+
+std::size_t Connection::on_tcp_connected(TimePoint now) {
+  if (const int err = take_error(fd_.get()); err != 0) {
+    connect_failed(err);
+    return 1;
+  }
+  if (id_ != nullptr) id_->set_local(local_address(fd_.get()));
+  phase_ = Phase::kStartup;
+  deadline_.reset();
+  start_stream(now);
+  return 1 + settle(now);
+}
+
+void Connection::connect_failed(int errno_value) {
+  if (id_ != nullptr) {
+    id_->push(CmEventType::kUnreachable, errno_value,
+              socket_error("connect to " + address_str(peer_), errno_value).message, {});
+  }
+  drop("");
+}
+
+std::size_t Connection::on_ready(std::uint32_t epoll_events, TimePoint now) {
+  if (phase_ == Phase::kTcp) return on_tcp_connected(now);
+  if (!stream_) start_stream(now);
+  if ((epoll_events & EPOLLOUT) != 0) {
+    set_tx_blocked(false);
+    attention_ = true;
+  }
+  const bool wants_read = readable() && (epoll_events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
+  const std::size_t moved = turn(wants_read, now);
+  if (moved == 0 && !dead() && (epoll_events & (EPOLLHUP | EPOLLERR)) != 0) hung_up(epoll_events, now);
+  return moved;
+}
+
+void Connection::hung_up(std::uint32_t epoll_events, TimePoint now) {
+  // epoll reports these two whether asked or not: a socket that is not read from any more must not keep waking us.
+  if (watched_) device_.poller().remove(fd_.get());
+  watched_ = false;
+  interest_ = 0;
+  if (rx_done_ && (epoll_events & EPOLLERR) == 0) return;
+  const int err = take_error(fd_.get());
+  rx_done_ = true;
+  stream_->on_llp_error(err != 0 ? err : ECONNRESET, now);
+  settle(now);
+}
+
+std::size_t Connection::on_timer(TimePoint now) {
+  const bool own = deadline_ && *deadline_ <= now;
+  if (own) {
+    deadline_.reset();
+    switch (phase_) {
+      case Phase::kTcp: connect_failed(ETIMEDOUT); return 1;
+      case Phase::kSilent: drop("sent no whole MPA Request in time"); return 1;
+      case Phase::kEnding: finish(true); return 1;
+      default: break;
+    }
+  }
+  if (stream_) {
+    const auto due = stream_->next_timeout();
+    if (due && *due <= now) {
+      timing_out_ = true;
+      stream_->on_timeout(now);
+      attention_ = true;
+    }
+  }
+  const std::size_t moved = turn(false, now);
+  timing_out_ = false;
+  if (!dead()) rearm();
+  return moved;
+}
+
+std::size_t Connection::turn(bool read, TimePoint now) {
+  if (!stream_ || dead()) return 0;
+  const std::size_t moved = read && readable() ? read_turn(now) : 0;
+  if (moved == 0 && !attention_) return 0;
+  return moved + settle(now);
+}
+
+std::size_t Connection::settle(TimePoint now) {
+  attention_ = false;
+  std::size_t moved = drain_events();
+  if (!dead()) moved += write_turn(now);
+  moved += drain_events();
+  if (!dead()) carry_out_llp_action(now);
+  if (!dead()) rearm();
+  return moved;
+}
+
+std::size_t Connection::drain_events() {
+  std::size_t num = 0;
+  while (!dead()) {
+    auto event = stream_->poll_event();
+    if (!event) break;
+    std::visit([this](auto& what) { on_event(what); }, *event);
+    ++num;
+  }
+  return num;
+}
+
+void Connection::carry_out_llp_action(TimePoint now) {
+  while (!dead()) {
+    const rdmap::LlpAction action = stream_->llp_action();
+    if (action == rdmap::LlpAction::kNone) return;
+    if (action == rdmap::LlpAction::kReset) return finish(true);
+    if (stream_->wants_tx()) return;
+    if (action == rdmap::LlpAction::kClose) return finish(false);
+    ::shutdown(fd_.get(), SHUT_WR);
+    stream_->on_llp_action_done(action);
+    drain_events();
+    if (!dead()) write_turn(now);
+  }
+}
+
+void Connection::rearm() {
+  if (rx_paused_ && !rx_done_) rx_paused_ = stream_->rx_buffers(device_.staging_for(*this)).empty();
+  const auto due = stream_ ? stream_->next_timeout() : std::nullopt;
+  device_.timers().set(*this, due && deadline_ ? std::min(*due, *deadline_) : (due ? due : deadline_));
+  if (!watched_ && !tx_blocked_) return;
+  std::uint32_t wanted = 0;
+  if (!rx_done_ && !rx_paused_) wanted |= EPOLLIN;
+  if (tx_blocked_) wanted |= EPOLLOUT;
+  if (wanted == interest_ && watched_) return;
+  interest_ = wanted;
+  watched_ =
+      watched_ ? device_.poller().modify(fd_.get(), wanted, *this) : device_.poller().add(fd_.get(), wanted, *this);
+}
+
+void Connection::set_tx_blocked(bool blocked) {
+  if (blocked == tx_blocked_) return;
+  tx_blocked_ = blocked;
+  device_.tx_blocked(blocked);
+}
+
+// ---- events of the Stream
+
+void Connection::on_event(const rdmap::Completion& completion) {
+  if (completion.status != rdmap::WorkStatus::kSuccess) ending_ = true;
+  if (qp_ != nullptr) qp_->on_completion(completion);
+}
+
+void Connection::on_event(rdmap::ConnectionRequest& request) {
+  if (listener_ == nullptr) return abort();
+  request_ = std::move(request);
+  phase_ = Phase::kRequest;
+  deadline_.reset();
+  listener_->on_request(*this);
+}
+
+void Connection::on_event(rdmap::Established& established) {
+  established_ = true;
+  if (phase_ == Phase::kStartup) phase_ = Phase::kOpen;
+  device_.opened(*this);
+  if (qp_ != nullptr) qp_->established();
+  if (id_ == nullptr) return;
+  ConnParam param{std::move(established.private_data), clamp_u8(established.ird), clamp_u8(established.ord)};
+  id_->push(CmEventType::kEstablished, 0, "", std::move(param));
+}
+
+void Connection::on_event(rdmap::Rejected& rejected) {
+  rejected_ = true;
+  ending_ = true;
+  if (id_ == nullptr) return;
+  id_->push(CmEventType::kRejected, ECONNREFUSED, address_str(peer_) + " rejected the connection",
+            {std::move(rejected.private_data), 0, 0});
+}
+
+void Connection::on_event(const rdmap::Closed& closed) {
+  closed_ = true;
+  ending_ = true;
+  log_end(closed);
+  device_.remove_silent(*this);
+  const bool was_request = phase_ == Phase::kRequest;
+  phase_ = Phase::kEnding;
+  if (was_request && listener_ != nullptr) listener_->answered(*this);
+  if (qp_ != nullptr) std::exchange(qp_, nullptr)->detach(stream_->counters());
+  if (id_ != nullptr) {
+    SoftCmId& id = *std::exchange(id_, nullptr);
+    id.detach();
+    const bool in_order = closed.reason == rdmap::CloseReason::kGraceful || closed.reason == rdmap::CloseReason::kLocal;
+    const int err = timing_out_ ? ETIMEDOUT : (closed.reason == rdmap::CloseReason::kLlp ? ECONNRESET : EPROTO);
+    if (established_) {
+      id.push(CmEventType::kDisconnected, in_order ? 0 : err, closed.text, {});
+    } else if (!rejected_) {
+      id.push(timing_out_ && initiator_ ? CmEventType::kUnreachable : CmEventType::kConnectError, err, closed.text, {});
+    }
+  }
+  orphaned();
+}
+
+// ---- commands
+
+rdmap::PostResult Connection::post_send(rdmap::SendWr request) {
+  const rdmap::PostResult result = stream_->post_send(std::move(request));
+  if (result == rdmap::PostResult::kOk) {
+    attention_ = true;
+    if (!tx_blocked_) device_.make_ready(*this);
+  }
+  return result;
+}
+
+bool Connection::may_post() const {
+  return phase_ == Phase::kOpen || phase_ == Phase::kEnding || (phase_ == Phase::kStartup && !initiator_);
+}
+
+void Connection::accept(SoftQp& qp, const ConnParam& param) {
+  qp_ = &qp;
+  phase_ = Phase::kStartup;
+  qp.attach(*this);
+  if (listener_ != nullptr) listener_->answered(*this);
+  listener_ = nullptr;
+  request_.reset();
+  const SoftConfig& config = device_.config();
+  stream_->accept(param.private_data, *this, std::min(param.responder_resources, config.ird),
+                  std::min(param.initiator_depth, config.ord), qp.pd(), device_.now());
+  attention_ = true;
+  device_.make_ready(*this);
+}
+
+void Connection::reject(ConstBytes private_data) {
+  if (listener_ != nullptr) listener_->answered(*this);
+  listener_ = nullptr;
+  phase_ = Phase::kEnding;
+  ending_ = true;
+  rejected_ = true;
+  stream_->reject(private_data, device_.now());
+  attention_ = true;
+  device_.make_ready(*this);
+}
+
+void Connection::disconnect() {
+  if (!stream_ || closed_) return;
+  ending_ = true;
+  phase_ = Phase::kEnding;
+  const TimePoint now = device_.now();
+  stream_->disconnect(now);
+  // At once, as far as the socket takes it: the caller may deregister the memory next, or go altogether.
+  settle(now);
+  if (dead()) return;
+  attention_ = true;
+  device_.make_ready(*this);
+}
+
+void Connection::abort() {
+  if (dead()) return;
+  if (!stream_) return drop("");
+  ending_ = true;
+  stream_->abort(device_.now());
+  drain_events();
+  if (!dead()) finish(true);
+}
+
+void Connection::drop(const std::string& why) {
+  if (dead()) return;
+  if (!why.empty()) log_end({rdmap::CloseReason::kStartup, std::nullopt, why});
+  closed_ = true;
+  finish(phase_ == Phase::kSilent || phase_ == Phase::kRequest);
+}
+
+void Connection::last_turn() {
+  if (dead()) return;
+  const TimePoint now = device_.now();
+  if (stream_ && ending_) {
+    if (tx_blocked_) set_tx_blocked(false);
+    settle(now);
+  }
+  if (!dead()) drop("");
+}
+
+void Connection::id_gone() {
+  id_ = nullptr;
+  orphaned();
+}
+
+void Connection::qp_gone() {
+  qp_ = nullptr;
+  orphaned();
+}
+
+void Connection::listener_gone(const Listener& listener) {
+  if (listener_ != &listener) return;
+  listener_ = nullptr;
+  if (id_ == nullptr) drop("");
+}
+
+void Connection::orphaned() {
+  if (dead() || linger_place) return;
+  if (!ending_) return abort();
+  if (id_ != nullptr || qp_ != nullptr) return;
+  phase_ = Phase::kEnding;
+  deadline_ = device_.now() + 2 * device_.config().close_timeout;
+  device_.add_lingering(*this);
+  if (!dead()) rearm();
+}
+
+void Connection::finish(bool reset) {
+  if (dead()) return;
+  if (reset) set_reset_on_close(fd_.get());
+  if (stream_ && !closed_) {
+    stream_->on_llp_action_done(reset ? rdmap::LlpAction::kReset : rdmap::LlpAction::kClose);
+    drain_events();
+    if (!closed_) {
+      stream_->abort(device_.now());
+      drain_events();
+    }
+  }
+  device_.remove_silent(*this);
+  if (listener_ != nullptr) listener_->answered(*this);
+  listener_ = nullptr;
+  set_tx_blocked(false);
+  phase_ = Phase::kDead;
+  if (qp_ != nullptr) {
+    std::exchange(qp_, nullptr)->detach(stream_ ? stream_->counters() : rdmap::StreamCounters{});
+  }
+  if (id_ != nullptr) std::exchange(id_, nullptr)->detach();
+  device_.timers().set(*this, std::nullopt);
+  fd_.reset();
+  device_.retire(*this);
+}
+
+std::optional<rdmap::PostedRecv> Connection::take() {
+  return qp_ != nullptr ? qp_->take_recv() : std::nullopt;
+}
+
+}  // namespace weft::verbs::soft

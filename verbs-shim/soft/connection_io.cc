@@ -1,0 +1,132 @@
+// The part of Connection that moves octets between the socket and the Stream, and its log lines.
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "verbs-shim/soft/connection.h"
+#include "verbs-shim/soft/socket.h"
+#include "verbs-shim/soft/soft_device.h"
+
+namespace weft::verbs::soft {
+namespace {
+
+// Octets framed for one sendmsg: what the socket does not take was hashed for nothing, so the bound follows it.
+constexpr std::size_t kMinBudget = std::size_t{64} << 10;
+constexpr std::size_t kMaxBudget = std::size_t{1} << 20;
+// Fairness: what one connection may move before the others get their turn.
+constexpr std::size_t kTurnOctets = std::size_t{2} << 20;
+constexpr int kMaxReads = 8;
+
+bool would_block(int err) {
+  return err == EAGAIN || err == EWOULDBLOCK || err == ENOBUFS || err == ENOMEM;
+}
+
+// Fills iov from a list of views; returns how many elements, and the octets they name in total.
+template <typename Views>
+std::size_t gather(const Views& views, std::array<iovec, 1024>& iov, std::size_t& total) {
+  const std::size_t num = std::min(views.size(), iov.size());
+  total = 0;
+  for (std::size_t i = 0; i < num; ++i) {
+    // iovec has no const form; sendmsg does not write through it.
+    iov[i].iov_base = const_cast<std::uint8_t*>(views[i].data());
+    iov[i].iov_len = views[i].size();
+    total += views[i].size();
+  }
+  return num;
+}
+
+}  // namespace
+
+std::size_t Connection::read_turn(TimePoint now) {
+  std::size_t moved = 0;
+  read_more = false;
+  for (int i = 0; i < kMaxReads; ++i) {
+    mpa::Staging& staging = device_.staging_for(*this);
+    const auto buffers = stream_->rx_buffers(staging);
+    if (buffers.empty()) {
+      rx_paused_ = true;
+      attention_ = true;
+      return moved;
+    }
+    std::size_t room = buffers.front().size();
+    ssize_t n = 0;
+    if (buffers.size() == 1) {
+      n = ::recv(fd_.get(), buffers.front().data(), room, 0);
+    } else {
+      msghdr message{};
+      message.msg_iovlen = gather(buffers, device_.iov(), room);
+      message.msg_iov = device_.iov().data();
+      n = ::recvmsg(fd_.get(), &message, 0);
+    }
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && would_block(errno)) return moved;
+    if (n <= 0) {
+      rx_done_ = true;
+      attention_ = true;
+      if (n == 0) {
+        stream_->on_rx_eof(now);
+      } else {
+        stream_->on_llp_error(errno, now);
+      }
+      return moved + 1;
+    }
+    const auto got = static_cast<std::size_t>(n);
+    stream_->on_rx(staging, got, now);
+    moved += got;
+    if (got < room) return moved;  // that was all the socket had
+  }
+  read_more = true;
+  device_.make_ready(*this);
+  return moved;
+}
+
+std::size_t Connection::write_turn(TimePoint now) {
+  std::size_t moved = 0;
+  while (!tx_blocked_ && stream_->wants_tx()) {
+    if (moved >= kTurnOctets) {
+      attention_ = true;
+      device_.make_ready(*this);
+      break;
+    }
+    if (bulk_) emss_ = read_emss(fd_.get());  // MPA-4.5-07
+    const auto buffers = stream_->tx_buffers(emss_, budget_, now);
+    if (buffers.empty()) break;
+    std::size_t total = 0;
+    msghdr message{};
+    message.msg_iovlen = gather(buffers, device_.iov(), total);
+    message.msg_iov = device_.iov().data();
+    const ssize_t n = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    const int err = n < 0 ? errno : 0;
+    const std::size_t taken = n > 0 ? static_cast<std::size_t>(n) : 0;
+    stream_->on_tx(taken, now);
+    moved += taken;
+    bulk_ = total >= emss_;
+    if (n < 0 && err != EINTR && !would_block(err)) {
+      stream_->on_llp_error(err, now);
+      rx_done_ = true;
+      return moved + 1;
+    }
+    if (taken == total) {
+      if (total >= budget_) budget_ = std::min(2 * budget_, kMaxBudget);
+    } else if (err != EINTR) {
+      budget_ = std::clamp(taken, kMinBudget, kMaxBudget);
+      set_tx_blocked(true);
+    }
+  }
+  return moved;
+}
+
+void Connection::log_end(const rdmap::Closed& closed) const {
+  const bool quiet = closed.reason == rdmap::CloseReason::kGraceful || closed.reason == rdmap::CloseReason::kLocal;
+  const auto level = quiet ? spdlog::level::debug : spdlog::level::warn;
+  if (!spdlog::should_log(level)) return;
+  if (!quiet && !device_.log_budget().take(device_.now())) return;
+  if (const std::uint64_t n = device_.log_budget().take_suppressed(); n > 0) {
+    spdlog::log(level, "{} more connection ends were not logged", n);
+  }
+  spdlog::log(level, "connection {} {}: {}", initiator_ ? "to" : "from", address_str(peer_), closed.text);
+}
+
+}  // namespace weft::verbs::soft

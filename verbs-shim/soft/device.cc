@@ -1,0 +1,79 @@
+#include "verbs-shim/soft/device.h"
+
+#include <netinet/in.h>
+
+#include <cerrno>
+#include <limits>
+
+#include "verbs-shim/soft/cm.h"
+#include "verbs-shim/soft/pd.h"
+#include "verbs-shim/soft/qp.h"
+#include "verbs-shim/soft/socket.h"
+#include "verbs-shim/soft/soft_device.h"
+
+// The factory, and what makes the other objects: arguments are checked here.
+namespace weft::verbs {
+namespace {
+
+Status check_config(const SoftConfig& config) {
+  if (config.mpa_revision > 2) return Error{EINVAL, "MPA revisions are 0, 1 and 2"};
+  if (config.max_silent == 0) return Error{EINVAL, "max_silent 0 would let nobody connect"};
+  if (config.max_qp_wr == 0 || config.max_sge == 0 || config.max_cqe == 0) {
+    return Error{EINVAL, "limits of queues start at 1"};
+  }
+  // A socket that takes the options now will do so later.
+  auto probe = soft::open_socket(AF_INET, config);
+  if (!probe && probe.error().errno_value == EAFNOSUPPORT) probe = soft::open_socket(AF_INET6, config);
+  if (!probe) return probe.error();
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open_soft_device(const SoftConfig& config) {
+  if (Status status = check_config(config); !status) return status.error();
+  auto device = std::make_unique<soft::SoftDevice>(config);
+  if (Status status = device->open(); !status) return status.error();
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+namespace soft {
+
+Result<std::unique_ptr<Pd>> SoftDevice::alloc_pd() {
+  return std::unique_ptr<Pd>(std::make_unique<SoftPd>(regions_, next_number()));
+}
+
+Result<std::unique_ptr<CompChannel>> SoftDevice::create_comp_channel() {
+  return std::unique_ptr<CompChannel>(std::make_unique<SoftCompChannel>(*poller_));
+}
+
+Result<std::unique_ptr<CmChannel>> SoftDevice::create_event_channel() {
+  return std::unique_ptr<CmChannel>(std::make_unique<SoftCmChannel>(*this));
+}
+
+Result<std::unique_ptr<Cq>> SoftDevice::create_cq(int cqe, CompChannel* channel) {
+  if (cqe <= 0 || static_cast<std::uint32_t>(cqe) > config_.max_cqe) {
+    return Error{EINVAL, "a completion queue holds 1 to " + std::to_string(config_.max_cqe) + " completions"};
+  }
+  return std::unique_ptr<Cq>(
+      std::make_unique<SoftCq>(static_cast<std::size_t>(cqe), static_cast<SoftCompChannel*>(channel), overflowed_));
+}
+
+Result<std::unique_ptr<Qp>> SoftDevice::create_qp(SoftCmId& id, Pd& pd, const QpInitAttr& attr) {
+  if (attr.send_cq == nullptr || attr.recv_cq == nullptr)
+    return Error{EINVAL, "a queue pair needs two completion queues"};
+  const QpCap& cap = attr.cap;
+  if (cap.max_send_wr > config_.max_qp_wr || cap.max_recv_wr > config_.max_qp_wr) {
+    return Error{EINVAL, "more work requests than max_qp_wr, " + std::to_string(config_.max_qp_wr)};
+  }
+  if (cap.max_send_sge > config_.max_sge || cap.max_recv_sge > config_.max_sge) {
+    return Error{EINVAL, "more scatter/gather elements than max_sge, " + std::to_string(config_.max_sge)};
+  }
+  if (cap.max_inline_data > config_.max_inline_data) {
+    return Error{EINVAL, "more inline data than max_inline_data, " + std::to_string(config_.max_inline_data)};
+  }
+  return std::unique_ptr<Qp>(std::make_unique<SoftQp>(id, static_cast<SoftPd&>(pd).number(), next_number(), attr));
+}
+
+}  // namespace soft
+}  // namespace weft::verbs

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "verbs-shim/api/cm.h"
+#include "verbs-shim/api/verbs.h"
+
+namespace weft::verbs {
+
+// SoftConfig is what one soft RNIC is allowed and asked to do; every connection of the device gets the same. Sizes in
+// octets. The defaults are those of the `weft` program.
+struct SoftConfig {
+  // ---- MPA, DDP and RDMAP
+  std::uint8_t mpa_revision = 2;  // what connect asks for; a listener answers any up to this (0 or 1 lower it)
+  bool crc = true;                // CRCs are on unless both ends say off
+  std::uint8_t ird = 16;          // most that ConnParam::responder_resources gets (Caps::max_qp_rd_atom)
+  std::uint8_t ord = 16;          // most that ConnParam::initiator_depth gets (Caps::max_qp_init_rd_atom)
+  std::size_t fpdu_limit = 0;     // upper bound of an FPDU, 0 for none
+
+  // ---- how long a peer may take
+  std::chrono::milliseconds connect_timeout{10000};  // TCP connect
+  std::chrono::milliseconds request_timeout{5000};   // listener: from the TCP connection to a whole MPA Request
+  std::chrono::milliseconds reply_timeout{10000};    // connect: from the MPA Request to a whole Reply
+  std::chrono::milliseconds close_timeout{5000};     // after a Terminate or a disconnect: until the peer's FIN
+
+  // ---- TCP
+  std::string congestion_control;           // TCP_CONGESTION of every socket; empty for the system's default
+  std::chrono::seconds keepalive_idle{30};  // TCP_KEEPIDLE; 0 leaves keepalive off
+  std::chrono::seconds keepalive_interval{10};
+  int keepalive_count = 6;
+  std::chrono::milliseconds user_timeout{90000};  // TCP_USER_TIMEOUT, 0 for the system's default
+  int send_buffer = 0;                            // SO_SNDBUF and SO_RCVBUF, 0 for the system's own tuning
+  int receive_buffer = 0;
+
+  // ---- what others can make us hold
+  std::size_t max_silent = 1024;  // incoming connections without a whole MPA Request; beyond it the oldest is dropped
+  std::size_t max_lingering =
+      1024;  // connections without an owner that still deliver their end; beyond it the oldest is reset
+  std::size_t max_mrs = std::size_t{1} << 20;
+  std::uint32_t max_qp_wr = 16384;
+  std::uint32_t max_sge = 32;
+  std::uint32_t max_inline_data = 4096;
+  std::uint32_t max_cqe = std::uint32_t{1} << 20;
+};
+
+// open_soft_device makes a soft RNIC: iWARP over ordinary TCP sockets, progress polled by the caller. Any number may be
+// open; each belongs to one thread. Errors: EINVAL (a value out of range), ENOENT (no such congestion control), EMFILE.
+//
+// What is particular to it: Device::fd (and so the channels' descriptors) is also readable while a channel holds an
+// event that nobody took, and when a work request posted outside of process waits to be sent. A caller that never asks
+// for a descriptor is taken to spin: process then looks at busy sockets directly and at the rest now and then.
+Result<std::unique_ptr<Device>> open_soft_device(const SoftConfig& config);
+
+}  // namespace weft::verbs

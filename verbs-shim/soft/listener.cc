@@ -1,0 +1,117 @@
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "verbs-shim/soft/cm.h"
+#include "verbs-shim/soft/connection.h"
+#include "verbs-shim/soft/socket.h"
+#include "verbs-shim/soft/soft_device.h"
+
+namespace weft::verbs::soft {
+namespace {
+
+constexpr int kAcceptsPerTurn = 128;
+// Descriptors that others in this process free are not announced: look again after a while.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+std::uint8_t or_most(const std::optional<std::uint16_t>& offered, std::uint8_t most) {
+  return offered ? static_cast<std::uint8_t>(std::min<std::uint16_t>(*offered, 0xff)) : most;
+}
+
+}  // namespace
+
+Listener::Listener(SoftDevice& device, SoftCmId& id, UniqueFd fd, std::size_t backlog)
+    : Source(Kind::kListener), device_(device), id_(id), fd_(std::move(fd)), backlog_(backlog) {
+  device_.watch_listener(*this);
+}
+
+Listener::~Listener() {
+  device_.forget_listener(*this);
+  device_.timers().set(*this, std::nullopt);
+}
+
+bool Listener::watch() {
+  return device_.poller().add(fd_.get(), EPOLLIN, *this);
+}
+
+std::size_t Listener::on_ready(TimePoint now) {
+  std::size_t num = 0;
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    sockaddr_storage peer{};
+    socklen_t len = sizeof(peer);
+    UniqueFd fd(::accept4(fd_.get(), reinterpret_cast<sockaddr*>(&peer), &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        if (device_.drop_oldest_silent("no descriptors left, and it had said nothing yet")) continue;
+        pause(now);
+      }
+      break;
+    }
+    Connection& connection = device_.adopt(std::make_unique<Connection>(device_, *this, std::move(fd), peer));
+    device_.add_silent(connection);
+    if (!connection.watch()) connection.drop("epoll has no room for it");
+    ++num;
+  }
+  return num;
+}
+
+void Listener::pause(TimePoint now) {
+  if (!paused_ && device_.log_budget().take(now)) {
+    spdlog::warn("{}: no descriptors left to accept connections; raise the limit of open files (ulimit -n)",
+                 address_str(id_.local_addr()));
+  }
+  if (!paused_) device_.poller().modify(fd_.get(), 0, *this);
+  paused_ = true;
+  device_.timers().set(*this, now + kAcceptPause);
+}
+
+void Listener::resume() {
+  if (!paused_) return;
+  paused_ = false;
+  device_.timers().set(*this, std::nullopt);
+  device_.poller().modify(fd_.get(), EPOLLIN, *this);
+}
+
+void Listener::on_request(Connection& connection) {
+  if (delivered_.size() < backlog_) {
+    deliver(connection);
+  } else {
+    waiting_.push_back(&connection);
+  }
+}
+
+void Listener::deliver(Connection& connection) {
+  delivered_.insert(&connection);
+  device_.remove_silent(connection);
+  auto id = std::make_unique<SoftCmId>(device_, id_.queue());
+  id->attach(connection);
+  connection.set_id(*id);
+  CmEvent event;
+  event.type = CmEventType::kConnectRequest;
+  event.id = &id_;
+  event.new_id = std::move(id);
+  if (auto& request = connection.request()) {
+    event.param.private_data = std::move(request->private_data);
+    // The peer's ORD is what our IRD is asked to serve, and the other way round.
+    event.param.responder_resources = or_most(request->peer_ord, device_.config().ird);
+    event.param.initiator_depth = or_most(request->peer_ird, device_.config().ord);
+  }
+  id_.queue()->push(std::move(event));
+}
+
+void Listener::answered(Connection& connection) {
+  std::erase(waiting_, &connection);
+  if (delivered_.erase(&connection) == 0) return;
+  if (!waiting_.empty() && delivered_.size() < backlog_) {
+    Connection& next = *waiting_.front();
+    waiting_.pop_front();
+    deliver(next);
+  }
+}
+
+}  // namespace weft::verbs::soft

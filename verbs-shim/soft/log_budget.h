@@ -1,0 +1,44 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "mpa/wire/bytes.h"
+
+namespace weft::verbs::soft {
+
+// LogBudget bounds the log lines that peers can cause: kBurst at once, then kPerSecond.
+class LogBudget {
+ public:
+  static constexpr std::int64_t kBurst = 50;
+  static constexpr std::int64_t kPerSecond = 10;
+
+  // Whether one more line may be written.
+  bool take(TimePoint now) {
+    const std::int64_t gained = std::chrono::duration_cast<std::chrono::seconds>(now - filled_at_).count() * kPerSecond;
+    if (gained > 0 || filled_at_ == TimePoint{}) {
+      left_ = filled_at_ == TimePoint{} ? kBurst : std::min(kBurst, left_ + gained);
+      filled_at_ = now;
+    }
+    if (left_ == 0) {
+      ++num_suppressed_;
+      return false;
+    }
+    --left_;
+    return true;
+  }
+
+  // How many lines were withheld since this was last asked.
+  std::uint64_t take_suppressed() {
+    const std::uint64_t n = num_suppressed_;
+    num_suppressed_ = 0;
+    return n;
+  }
+
+ private:
+  TimePoint filled_at_{};
+  std::int64_t left_ = 0;
+  std::uint64_t num_suppressed_ = 0;
+};
+
+}  // namespace weft::verbs::soft

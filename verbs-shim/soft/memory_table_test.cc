@@ -1,0 +1,134 @@
+#include "verbs-shim/soft/memory_table.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+#include <vector>
+
+namespace weft::verbs::soft {
+namespace {
+
+using ddp::AccessError;
+using ddp::Right;
+using ddp::Stag;
+
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+constexpr ddp::StreamScope kScope{.pd = 7, .stream = 1};
+constexpr ddp::StreamScope kForeign{.pd = 8, .stream = 1};
+constexpr Access kAll = Access::kLocalWrite | Access::kRemoteWrite | Access::kRemoteRead;
+
+struct RegionTableTest : ::testing::Test {
+  RegionTable table{1000};
+  std::vector<std::uint8_t> octets = std::vector<std::uint8_t>(100);
+  std::uint64_t base = reinterpret_cast<std::uintptr_t>(octets.data());
+
+  Stag add(Access access) { return *table.add(7, base, 100, access); }
+  // "ok", or the AccessError.
+  int check(Stag stag, std::uint64_t to, std::size_t len, Right right, ddp::StreamScope scope = kScope) {
+    const auto result = table.resolve(scope, stag, to, len, right);
+    if (const auto* error = std::get_if<AccessError>(&result)) return static_cast<int>(*error);
+    EXPECT_EQ(std::get<MutBytes>(result).size(), len);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(std::get<MutBytes>(result).data()), to);
+    return -1;
+  }
+};
+
+constexpr int kOk = -1;
+constexpr int code(AccessError error) {
+  return static_cast<int>(error);
+}
+
+TEST_F(RegionTableTest, BoundsToTheOctet) {
+  RecordProperty("proves", "DDP-7.1-13 DDP-7.1-14 DDP-8.1-01 DDP-8.3-04");
+  const Stag stag = add(kAll);
+  EXPECT_EQ(check(stag, base, 100, Right::kRemoteWrite), kOk);
+  EXPECT_EQ(check(stag, base + 99, 1, Right::kRemoteWrite), kOk);
+  EXPECT_EQ(check(stag, base + 100, 0, Right::kRemoteWrite), kOk);
+  EXPECT_EQ(check(stag, base, 101, Right::kRemoteWrite), code(AccessError::kBaseBounds));
+  EXPECT_EQ(check(stag, base + 1, 100, Right::kRemoteWrite), code(AccessError::kBaseBounds));
+  EXPECT_EQ(check(stag, base - 1, 1, Right::kRemoteWrite), code(AccessError::kBaseBounds));
+  EXPECT_EQ(check(stag, base + 101, 0, Right::kRemoteWrite), code(AccessError::kBaseBounds));
+}
+
+TEST_F(RegionTableTest, WrapIsToldFromBounds) {
+  RecordProperty("proves", "DDP-7.1-15");
+  const Stag stag = add(kAll);
+  EXPECT_EQ(check(stag, kMax, 1, Right::kRemoteWrite), code(AccessError::kToWrap));  // the sum is 2^64
+  EXPECT_EQ(check(stag, kMax, 0, Right::kRemoteWrite), code(AccessError::kBaseBounds));
+  EXPECT_EQ(check(stag, kMax - 9, 10, Right::kRemoteWrite), code(AccessError::kToWrap));
+  EXPECT_EQ(check(stag, kMax - 10, 10, Right::kRemoteWrite), code(AccessError::kBaseBounds));
+  EXPECT_EQ(check(stag, base + 1, SIZE_MAX, Right::kRemoteWrite), code(AccessError::kToWrap));
+}
+
+TEST_F(RegionTableTest, RightsAreThoseGranted) {
+  RecordProperty("proves", "DDP-7.1-12 DDP-8.3.1-05");
+  const Stag none = add(Access::kNone);
+  EXPECT_EQ(check(none, base, 1, Right::kLocalRead), kOk);
+  for (const Right right : {Right::kLocalWrite, Right::kRemoteRead, Right::kRemoteWrite}) {
+    EXPECT_EQ(check(none, base, 1, right), code(AccessError::kAccessRights));
+  }
+  const Stag readable = add(Access::kRemoteRead);
+  EXPECT_EQ(check(readable, base, 1, Right::kRemoteRead), kOk);
+  EXPECT_EQ(check(readable, base, 1, Right::kRemoteWrite), code(AccessError::kAccessRights));
+  const Stag writable = add(Access::kLocalWrite | Access::kRemoteWrite);
+  EXPECT_EQ(check(writable, base, 1, Right::kRemoteWrite), kOk);
+  EXPECT_EQ(check(writable, base, 1, Right::kRemoteRead), code(AccessError::kAccessRights));
+}
+
+TEST_F(RegionTableTest, ChecksComeInOrder) {
+  const Stag stag = add(Access::kNone);
+  // Everything is wrong at once: the first check speaks.
+  EXPECT_EQ(check(Stag{stag.value ^ 1}, kMax, 100, Right::kRemoteWrite, kForeign), code(AccessError::kInvalidStag));
+  EXPECT_EQ(check(stag, kMax, 100, Right::kRemoteWrite, kForeign), code(AccessError::kNotAssociated));
+  EXPECT_EQ(check(stag, kMax, 100, Right::kRemoteWrite), code(AccessError::kAccessRights));
+  EXPECT_EQ(check(stag, kMax, 100, Right::kLocalRead), code(AccessError::kToWrap));
+}
+
+TEST_F(RegionTableTest, All32BitsCount) {
+  RecordProperty("proves", "DDP-7.1-11");
+  const Stag stag = add(kAll);
+  for (int bit = 0; bit < 32; ++bit) {
+    EXPECT_EQ(check(Stag{stag.value ^ (1u << bit)}, base, 1, Right::kRemoteWrite), code(AccessError::kInvalidStag));
+  }
+  EXPECT_EQ(check(Stag{0}, base, 1, Right::kRemoteWrite), code(AccessError::kInvalidStag));
+}
+
+TEST_F(RegionTableTest, RemovedIsInvalidAndNotReusedSoon) {
+  RecordProperty("proves", "DDP-8.3-02");
+  RegionTable large(RegionTable::kQuarantine + 10);
+  const Stag stag = *large.add(7, base, 100, kAll);
+  large.remove(stag);
+  large.remove(stag);
+  EXPECT_EQ(large.size(), 0u);
+  std::set<std::uint32_t> seen{stag.value};
+  for (std::size_t i = 0; i < RegionTable::kQuarantine; ++i) {
+    const Stag next = *large.add(7, base, 100, kAll);
+    ASSERT_NE(next.value, 0u);
+    ASSERT_TRUE(seen.insert(next.value).second);
+    large.remove(next);
+  }
+  EXPECT_TRUE(std::holds_alternative<AccessError>(large.resolve(kScope, stag, base, 1, Right::kLocalRead)));
+}
+
+TEST_F(RegionTableTest, RegistrationRefusesWrapAndLimit) {
+  EXPECT_FALSE(table.add(7, kMax - 9, 10, kAll));
+  EXPECT_TRUE(table.add(7, kMax - 10, 10, kAll));
+  EXPECT_FALSE(table.add(7, base, 0, kAll));
+  for (int i = 0; i < 999; ++i) ASSERT_TRUE(table.add(7, base, 1, kAll));
+  EXPECT_FALSE(table.add(7, base, 1, kAll));
+}
+
+TEST_F(RegionTableTest, PeersCannotInvalidateRegions) {
+  const Stag stag = add(kAll);
+  const auto why = [&](ddp::StreamScope scope, Stag which) {
+    return std::get<AccessError>(table.invalidate(scope, which));
+  };
+  EXPECT_EQ(why(kForeign, stag), AccessError::kNotAssociated);
+  EXPECT_EQ(why(kScope, stag), AccessError::kInvalidStag);
+  EXPECT_EQ(why(kScope, Stag{stag.value ^ 2}), AccessError::kInvalidStag);
+  EXPECT_EQ(check(stag, base, 1, Right::kRemoteWrite), kOk);
+}
+
+}  // namespace
+}  // namespace weft::verbs::soft

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "mpa/wire/bytes.h"
+#include "verbs-shim/api/result.h"
+#include "verbs-shim/soft/timer_heap.h"
+#include "verbs-shim/soft/unique_fd.h"
+
+namespace weft::verbs::soft {
+
+// Source is what a descriptor in the Poller, or a deadline, belongs to.
+struct Source : Timer {
+  enum class Kind : std::uint8_t { kTimer, kWake, kConnection, kListener };
+  explicit Source(Kind source_kind) : kind(source_kind) {}
+  virtual ~Source() = default;
+  const Kind kind;
+};
+
+// Poller is the epoll descriptor of a device with a timerfd and an eventfd in it. Those two cost system calls only once
+// somebody has asked for the descriptor: who never does, spins.
+class Poller {
+ public:
+  Status open();
+
+  // The descriptor to sleep on. From the first call on it reflects set_deadline and set_wanted.
+  int fd();
+  // A new epoll descriptor over fd(), so that several may stand in one caller's epoll set.
+  UniqueFd nested();
+  bool asked() const { return asked_; }
+
+  bool add(int fd, std::uint32_t events, Source& source);
+  bool modify(int fd, std::uint32_t events, Source& source);
+  void remove(int fd);
+
+  // What is ready now, never blocking; valid until the next call. The Poller's own descriptors are dealt with inside.
+  std::span<epoll_event> poll();
+
+  // Until when the caller may sleep.
+  void set_deadline(std::optional<TimePoint> at);
+  // Whether the caller must not sleep at all.
+  void set_wanted(bool wanted);
+
+  // Channels count here the events that nobody took yet.
+  void event_queued() {
+    ++num_events_;
+    set_wanted(true);
+  }
+  void events_taken(std::size_t num) { num_events_ -= num; }
+  std::size_t num_events() const { return num_events_; }
+
+ private:
+  void sync_wake();
+  void sync_deadline();
+
+  UniqueFd epoll_;
+  UniqueFd timer_;
+  UniqueFd wake_;
+  Source timer_source_{Source::Kind::kTimer};
+  Source wake_source_{Source::Kind::kWake};
+  bool asked_ = false;
+  bool wanted_ = false;
+  bool signaled_ = false;
+  std::optional<TimePoint> deadline_;
+  std::optional<TimePoint> armed_;
+  std::size_t num_events_ = 0;
+  std::array<epoll_event, 256> events_{};
+};
+
+}  // namespace weft::verbs::soft

@@ -1,0 +1,262 @@
+#include "verbs-shim/soft/qp.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "verbs-shim/soft/cm.h"
+#include "verbs-shim/soft/connection.h"
+
+namespace weft::verbs::soft {
+namespace {
+
+WcStatus wc_status(rdmap::WorkStatus status) {
+  switch (status) {
+    case rdmap::WorkStatus::kSuccess: return WcStatus::kSuccess;
+    case rdmap::WorkStatus::kFlushed: return WcStatus::kWrFlushErr;
+    case rdmap::WorkStatus::kLocalLength: return WcStatus::kLocLenErr;
+    case rdmap::WorkStatus::kLocalProtection: return WcStatus::kLocProtErr;
+    case rdmap::WorkStatus::kRemoteAccess: return WcStatus::kRemAccessErr;
+    case rdmap::WorkStatus::kRemoteOperation: return WcStatus::kRemOpErr;
+    case rdmap::WorkStatus::kRemoteInvalidRequest: return WcStatus::kRemInvReqErr;
+    case rdmap::WorkStatus::kFatal: return WcStatus::kFatalErr;
+  }
+  return WcStatus::kGeneralErr;
+}
+
+struct OpPair {
+  rdmap::SendOp wire;
+  WcOpcode completed;
+};
+
+std::optional<OpPair> send_op(WrOpcode opcode) {
+  switch (opcode) {
+    case WrOpcode::kSend: return OpPair{rdmap::SendOp::kSend, WcOpcode::kSend};
+    case WrOpcode::kSendWithInv: return OpPair{rdmap::SendOp::kSendInvalidate, WcOpcode::kSend};
+    case WrOpcode::kRdmaWrite: return OpPair{rdmap::SendOp::kRdmaWrite, WcOpcode::kRdmaWrite};
+    case WrOpcode::kRdmaRead: return OpPair{rdmap::SendOp::kRdmaRead, WcOpcode::kRdmaRead};
+    default: return std::nullopt;
+  }
+}
+
+std::uint32_t vendor_err(const rdmap::Terminate& terminate) {
+  return std::uint32_t{static_cast<std::uint8_t>(terminate.layer)} << 12 | std::uint32_t{terminate.etype} << 8 |
+         terminate.code;
+}
+
+QpCounters to_api(const rdmap::StreamCounters& in) {
+  QpCounters out;
+  out.sends_tx = in.sends_tx;
+  out.sends_rx = in.sends_rx;
+  out.writes_tx = in.writes_tx;
+  out.writes_rx = in.writes_rx;
+  out.write_octets_tx = in.write_octets_tx;
+  out.write_octets_rx = in.write_octets_rx;
+  out.reads_tx = in.reads_tx;
+  out.reads_rx = in.reads_rx;
+  out.read_octets_tx = in.read_octets_tx;
+  out.read_octets_rx = in.read_octets_rx;
+  return out;
+}
+
+// Empty elements name no memory: they are left out, so that their keys do not matter (as with hardware).
+void copy_sges(std::span<const Sge> from, rdmap::SgeList& to) {
+  for (const Sge& sge : from) {
+    if (sge.length != 0) to.push_back({sge.addr, sge.length, ddp::Stag{sge.lkey}});
+  }
+}
+
+void copy_inline(std::span<const Sge> from, std::vector<std::uint8_t>& to) {
+  for (const Sge& sge : from) {
+    if (sge.length == 0) continue;
+    // The caller's own pointer, handed over as a number as ibv_sge does.
+    const auto* octets = reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(sge.addr));
+    to.insert(to.end(), octets, octets + sge.length);
+  }
+}
+
+}  // namespace
+
+SoftQp::SoftQp(SoftCmId& id, std::uint32_t pd, std::uint32_t qp_num, const QpInitAttr& attr)
+    : id_(&id), pd_(pd), qp_num_(qp_num), attr_(attr), send_slots_(attr.cap.max_send_wr), recvs_(attr.cap.max_recv_wr) {
+  free_sends_.reserve(attr.cap.max_send_wr);
+  for (std::uint32_t i = attr.cap.max_send_wr; i > 0; --i) free_sends_.push_back(i - 1);
+  static_cast<SoftCq*>(attr_.send_cq)->add_qp(*this);
+  static_cast<SoftCq*>(attr_.recv_cq)->add_qp(*this);
+}
+
+SoftQp::~SoftQp() {
+  if (connection_ != nullptr) std::exchange(connection_, nullptr)->qp_gone();
+  if (id_ != nullptr) id_->qp_gone();
+  for (Cq* cq : {attr_.send_cq, attr_.recv_cq}) {
+    static_cast<SoftCq*>(cq)->remove_qp(*this);
+    static_cast<SoftCq*>(cq)->forget(qp_num_);
+  }
+}
+
+Status SoftQp::check_send(const SendWr& wr) const {
+  const auto op = send_op(wr.opcode);
+  if (!op) return Error{EINVAL, "iWARP in user space has no counterpart of this opcode"};
+  if (wr.sg_list.size() > attr_.cap.max_send_sge) {
+    return Error{EINVAL, "more scatter/gather elements than max_send_sge of the queue pair"};
+  }
+  std::uint64_t len = 0;
+  for (const Sge& sge : wr.sg_list) len += sge.length;
+  if (has(wr.send_flags, SendFlags::kInline)) {
+    if (wr.opcode == WrOpcode::kRdmaRead) return Error{EINVAL, "an RDMA Read cannot be inline"};
+    if (len > attr_.cap.max_inline_data) return Error{EINVAL, "more inline data than the queue pair was created for"};
+  }
+  return {};
+}
+
+Status SoftQp::post_send(const SendWr& wr) {
+  if (Status status = check_send(wr); !status) return status;
+  const bool may_post = state_ == QpState::kErr || (connection_ != nullptr && connection_->may_post());
+  if (!may_post) {
+    return Error{ENOTCONN, "the queue pair is not connected"};
+  }
+  if (free_sends_.empty()) return Error{ENOMEM, "the send queue is full: poll its completions first"};
+  const OpPair op = *send_op(wr.opcode);
+  const std::uint32_t slot = free_sends_.back();
+  free_sends_.pop_back();
+  send_slots_[slot] = {wr.wr_id, op.completed, attr_.sq_sig_all || has(wr.send_flags, SendFlags::kSignaled)};
+  if (state_ == QpState::kErr) {
+    flush_send(slot);
+    return {};
+  }
+
+  rdmap::SendWr request;
+  request.wr_id = slot;
+  request.op = op.wire;
+  request.solicited = has(wr.send_flags, SendFlags::kSolicited);
+  request.fence = has(wr.send_flags, SendFlags::kFence);
+  if (has(wr.send_flags, SendFlags::kInline)) {
+    copy_inline(wr.sg_list, request.inline_data);
+  } else {
+    copy_sges(wr.sg_list, request.sg_list);
+  }
+  request.remote_stag = ddp::Stag{wr.opcode == WrOpcode::kSendWithInv ? wr.invalidate_rkey : wr.rkey};
+  request.remote_to = wr.remote_addr;
+  switch (connection_->post_send(std::move(request))) {
+    case rdmap::PostResult::kOk: return {};
+    case rdmap::PostResult::kNotConnected: late_sends_.push_back(slot); return {};
+    case rdmap::PostResult::kQueueFull:
+      free_sends_.push_back(slot);
+      return Error{ENOMEM, "the send queue is full: poll its completions first"};
+    case rdmap::PostResult::kInvalid: break;
+  }
+  free_sends_.push_back(slot);
+  return Error{EINVAL, "the work request contradicts itself"};
+}
+
+Status SoftQp::post_recv(const RecvWr& wr) {
+  if (wr.sg_list.size() > attr_.cap.max_recv_sge) {
+    return Error{EINVAL, "more scatter/gather elements than max_recv_sge of the queue pair"};
+  }
+  if (outstanding_recvs_ == recvs_.size()) return Error{ENOMEM, "the receive queue is full"};
+  if (state_ == QpState::kErr) {
+    push(attr_.recv_cq, {.wr_id = wr.wr_id, .status = WcStatus::kWrFlushErr, .opcode = WcOpcode::kRecv}, false);
+    return {};
+  }
+  std::size_t tail = recv_head_ + num_recvs_;
+  if (tail >= recvs_.size()) tail -= recvs_.size();
+  recvs_[tail].wr_id = wr.wr_id;
+  recvs_[tail].sg_list.clear();
+  copy_sges(wr.sg_list, recvs_[tail].sg_list);
+  ++num_recvs_;
+  ++outstanding_recvs_;
+  return {};
+}
+
+std::optional<rdmap::PostedRecv> SoftQp::take_recv() {
+  if (num_recvs_ == 0 || state_ == QpState::kErr) return std::nullopt;
+  std::optional<rdmap::PostedRecv> taken(std::move(recvs_[recv_head_]));
+  recv_head_ = recv_head_ + 1 == recvs_.size() ? 0 : recv_head_ + 1;
+  --num_recvs_;
+  return taken;
+}
+
+QpCounters SoftQp::counters() const {
+  const rdmap::StreamCounters* live = connection_ != nullptr ? connection_->counters() : nullptr;
+  return live != nullptr ? to_api(*live) : final_counters_;
+}
+
+void SoftQp::attach(Connection& connection) {
+  connection_ = &connection;
+  if (state_ == QpState::kInit) state_ = QpState::kRtr;
+}
+
+void SoftQp::established() {
+  if (state_ == QpState::kRtr) state_ = QpState::kRts;
+}
+
+void SoftQp::on_completion(const rdmap::Completion& completion) {
+  const bool failed = completion.status != rdmap::WorkStatus::kSuccess;
+  if (completion.op == rdmap::WorkOp::kRecv) {
+    complete_recv(completion);
+  } else {
+    complete_send(completion);
+  }
+  if (failed) enter_error();
+}
+
+void SoftQp::complete_send(const rdmap::Completion& completion) {
+  const auto slot = static_cast<std::uint32_t>(completion.wr_id);
+  const SendSlot done = send_slots_[slot];
+  free_sends_.push_back(slot);
+  if (completion.status == rdmap::WorkStatus::kSuccess && !done.signaled) return;
+  Wc wc{.wr_id = done.wr_id, .status = wc_status(completion.status), .opcode = done.opcode};
+  if (completion.op == rdmap::WorkOp::kRdmaRead) wc.byte_len = completion.byte_len;
+  if (completion.terminate) wc.vendor_err = vendor_err(*completion.terminate);
+  push(attr_.send_cq, wc, false);
+}
+
+void SoftQp::complete_recv(const rdmap::Completion& completion) {
+  --outstanding_recvs_;
+  Wc wc{.wr_id = completion.wr_id, .status = wc_status(completion.status), .opcode = WcOpcode::kRecv};
+  wc.byte_len = completion.byte_len;
+  if (completion.invalidated) {
+    wc.wc_flags = WcFlags::kWithInv;
+    wc.invalidated_rkey = completion.invalidated->value;
+  }
+  if (completion.terminate) wc.vendor_err = vendor_err(*completion.terminate);
+  push(attr_.recv_cq, wc, completion.solicited);
+}
+
+void SoftQp::detach(const rdmap::StreamCounters& counters) {
+  final_counters_ = to_api(counters);
+  connection_ = nullptr;
+  enter_error();
+  for (const std::uint32_t slot : std::exchange(late_sends_, {})) flush_send(slot);
+}
+
+void SoftQp::fail() {
+  if (connection_ != nullptr) connection_->abort();
+}
+
+void SoftQp::enter_error() {
+  if (state_ == QpState::kErr) return;
+  state_ = QpState::kErr;
+  while (num_recvs_ > 0) {
+    const Wc wc{.wr_id = recvs_[recv_head_].wr_id, .status = WcStatus::kWrFlushErr, .opcode = WcOpcode::kRecv};
+    recv_head_ = recv_head_ + 1 == recvs_.size() ? 0 : recv_head_ + 1;
+    --num_recvs_;
+    --outstanding_recvs_;
+    push(attr_.recv_cq, wc, false);
+  }
+}
+
+void SoftQp::flush_send(std::uint32_t slot) {
+  const SendSlot done = send_slots_[slot];
+  free_sends_.push_back(slot);
+  push(attr_.send_cq, {.wr_id = done.wr_id, .status = WcStatus::kWrFlushErr, .opcode = done.opcode}, false);
+}
+
+void SoftQp::push(Cq* cq, const Wc& wc, bool solicited) {
+  Wc numbered = wc;
+  numbered.qp_num = qp_num_;
+  static_cast<SoftCq*>(cq)->push(numbered, solicited);
+}
+
+}  // namespace weft::verbs::soft

@@ -1,0 +1,120 @@
+#include "verbs-shim/soft/socket.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+namespace weft::verbs::soft {
+namespace {
+
+// IPv4 over Ethernet with timestamps (RFC 5044 section 5.1: derive a likely size where EMSS cannot be read).
+constexpr std::size_t kLikelyEmss = 1448;
+
+bool set_int(int fd, int level, int option, int value) {
+  return ::setsockopt(fd, level, option, &value, sizeof(value)) == 0;
+}
+
+bool set_liveness(int fd, const SoftConfig& config) {
+  bool ok = true;
+  if (config.keepalive_idle.count() > 0) {
+    ok = set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
+         set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, static_cast<int>(config.keepalive_idle.count())) &&
+         set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, static_cast<int>(config.keepalive_interval.count())) &&
+         set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, config.keepalive_count);
+  }
+  if (config.user_timeout.count() > 0) {
+    ok = ok && set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(config.user_timeout.count()));
+  }
+  return ok;
+}
+
+}  // namespace
+
+Error socket_error(const std::string& what, int errno_value) {
+  return Error{errno_value, what + ": " + std::strerror(errno_value)};
+}
+
+Result<UniqueFd> open_socket(int family, const SoftConfig& config) {
+  UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return socket_error("socket", errno);
+  if (!set_int(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1)) return socket_error("TCP_NODELAY", errno);  // MPA-5.1-04
+  if (!set_liveness(fd.get(), config)) return socket_error("keepalive and user timeout", errno);
+  if (config.send_buffer > 0 && !set_int(fd.get(), SOL_SOCKET, SO_SNDBUF, config.send_buffer)) {
+    return socket_error("SO_SNDBUF", errno);
+  }
+  if (config.receive_buffer > 0 && !set_int(fd.get(), SOL_SOCKET, SO_RCVBUF, config.receive_buffer)) {
+    return socket_error("SO_RCVBUF", errno);
+  }
+  const std::string& name = config.congestion_control;
+  if (!name.empty() &&
+      ::setsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) != 0) {
+    return socket_error("congestion control " + name + " (see /proc/sys/net/ipv4/tcp_allowed_congestion_control)",
+                        errno);
+  }
+  return fd;
+}
+
+socklen_t address_len(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) return sizeof(sockaddr_in);
+  if (address.ss_family == AF_INET6) return sizeof(sockaddr_in6);
+  return 0;
+}
+
+std::string address_str(const sockaddr_storage& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address.ss_family == AF_INET) {
+    sockaddr_in in{};
+    std::memcpy(&in, &address, sizeof(in));
+    ::inet_ntop(AF_INET, &in.sin_addr, text.data(), text.size());
+    return std::string(text.data()) + ":" + std::to_string(ntohs(in.sin_port));
+  }
+  if (address.ss_family == AF_INET6) {
+    sockaddr_in6 in{};
+    std::memcpy(&in, &address, sizeof(in));
+    ::inet_ntop(AF_INET6, &in.sin6_addr, text.data(), text.size());
+    return "[" + std::string(text.data()) + "]:" + std::to_string(ntohs(in.sin6_port));
+  }
+  return "no address";
+}
+
+sockaddr_storage local_address(int fd) {
+  sockaddr_storage address{};
+  socklen_t len = sizeof(address);
+  // The socket API's own generic address.
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &len) != 0) address = {};
+  return address;
+}
+
+sockaddr_storage peer_address(int fd) {
+  sockaddr_storage address{};
+  socklen_t len = sizeof(address);
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &len) != 0) address = {};
+  return address;
+}
+
+std::size_t read_emss(int fd) {
+  int emss = 0;
+  socklen_t len = sizeof(emss);
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &emss, &len) != 0 || emss <= 0) return kLikelyEmss;  // MPA-5.1-03
+  return static_cast<std::size_t>(emss);
+}
+
+int take_error(int fd) {
+  int err = 0;
+  socklen_t len = sizeof(err);
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0) return errno;
+  return err;
+}
+
+void set_reset_on_close(int fd) {
+  linger reset{};
+  reset.l_onoff = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+}
+
+}  // namespace weft::verbs::soft

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <string>
+
+#include "verbs-shim/api/result.h"
+#include "verbs-shim/soft/device.h"
+#include "verbs-shim/soft/unique_fd.h"
+
+namespace weft::verbs::soft {
+
+// A nonblocking TCP socket of this family with the options that every connection of the device gets; sockets that a
+// listener accepts inherit them.
+Result<UniqueFd> open_socket(int family, const SoftConfig& config);
+
+// "10.0.0.1:20049", "[::1]:20049".
+std::string address_str(const sockaddr_storage& address);
+// The octets of it that count; 0 for a family that is neither IPv4 nor IPv6.
+socklen_t address_len(const sockaddr_storage& address);
+sockaddr_storage local_address(int fd);
+sockaddr_storage peer_address(int fd);
+
+// The EMSS of a connected socket in octets: what TCP puts into one segment now (RFC 5044 section 4.5). A likely value
+// where the socket does not tell.
+std::size_t read_emss(int fd);
+// The error that the socket holds, 0 for none.
+int take_error(int fd);
+// Makes close send RST.
+void set_reset_on_close(int fd);
+
+// "connect to 10.0.0.1:20049: Connection refused".
+Error socket_error(const std::string& what, int errno_value);
+
+}  // namespace weft::verbs::soft

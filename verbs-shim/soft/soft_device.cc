@@ -1,0 +1,258 @@
+#include "verbs-shim/soft/soft_device.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "verbs-shim/soft/cm.h"
+#include "verbs-shim/soft/qp.h"
+
+namespace weft::verbs::soft {
+namespace {
+
+// So many looks at the busy sockets in a row may pass before epoll is asked about the others; with a caller who sleeps
+// on the descriptor only while the busy sockets have something.
+constexpr std::size_t kLooksSpinning = 16;
+constexpr std::size_t kLooksBusy = 8;
+// A busy socket that was empty so often in a row counts as busy no more.
+constexpr std::uint32_t kCoolAfter = 20000;
+
+}  // namespace
+
+SoftDevice::SoftDevice(const SoftConfig& config)
+    : config_(config), poller_(std::make_unique<Poller>()), regions_(config.max_mrs) {
+  hot_.reserve(kMaxHot);
+  caps_.max_qp_wr = config.max_qp_wr;
+  caps_.max_sge = config.max_sge;
+  caps_.max_sge_rd = config.max_sge;
+  caps_.max_inline_data = config.max_inline_data;
+  caps_.max_cqe = config.max_cqe;
+  caps_.max_qp_rd_atom = config.ird;
+  caps_.max_qp_init_rd_atom = config.ord;
+  caps_.max_private_data = 508;
+}
+
+SoftDevice::~SoftDevice() {
+  for (auto& [connection, owned] : connections_) connection->last_turn();
+}
+
+Status SoftDevice::open() {
+  return poller_->open();
+}
+
+TimePoint SoftDevice::now() const {
+  return std::max(last_now_, std::chrono::steady_clock::now());
+}
+
+std::optional<TimePoint> SoftDevice::next_timeout() const {
+  if (!ready_.empty() || !overflowed_.empty() || poller_->num_events() > 0) return last_now_;
+  return timers_.next();
+}
+
+// ---- the loop
+
+std::size_t SoftDevice::process(TimePoint now) {
+  last_now_ = std::max(last_now_, now);
+  std::size_t moved = run_ready(now);
+  moved += run_hot(now);
+  ++looks_since_epoll_;
+  if (epoll_due(moved > 0)) moved += run_epoll(now);
+  moved += run_timers(now);
+  if (!overflowed_.empty()) moved += run_overflows();
+  if (!dead_.empty()) reap();
+  settle_poller();
+  return moved;
+}
+
+std::size_t SoftDevice::run_ready(TimePoint now) {
+  if (ready_.empty()) return 0;
+  std::size_t moved = 0;
+  running_.swap(ready_);
+  for (Connection* connection : running_) {
+    connection->in_ready = false;
+    if (!connection->dead()) moved += connection->turn(connection->read_more, now);
+  }
+  running_.clear();
+  return moved;
+}
+
+std::size_t SoftDevice::run_hot(TimePoint now) {
+  std::size_t moved = 0;
+  bool cooled = false;
+  for (Connection* connection : hot_) {
+    if (connection->dead()) continue;
+    if (!connection->readable()) {
+      connection->idle_looks = kCoolAfter;
+      cooled = true;
+      continue;
+    }
+    // Parking another's half FPDU for a look that mostly finds nothing is not worth it: epoll will tell.
+    if (staging_holds_octets_of_other(*connection)) continue;
+    const std::size_t n = connection->turn(true, now);
+    connection->idle_looks = n > 0 ? 0 : connection->idle_looks + 1;
+    cooled = cooled || connection->idle_looks >= kCoolAfter;
+    moved += n;
+  }
+  if (num_open_ > kMaxHot) {
+    for (Connection* connection : hot_) connection->hot = false;
+    hot_.clear();
+  } else if (cooled) {
+    std::erase_if(hot_, [](Connection* connection) {
+      const bool cold = connection->idle_looks >= kCoolAfter;
+      if (cold) connection->hot = false;
+      return cold;
+    });
+  }
+  return moved;
+}
+
+bool SoftDevice::epoll_due(bool moved) const {
+  if (hot_.empty() || num_blocked_ > 0) return true;
+  const std::size_t limit = poller_->asked() ? (moved ? kLooksBusy : 0) : kLooksSpinning;
+  return looks_since_epoll_ > limit;
+}
+
+std::size_t SoftDevice::run_epoll(TimePoint now) {
+  looks_since_epoll_ = 0;
+  std::size_t moved = 0;
+  const auto events = poller_->poll();
+  bool accepting = false;
+  for (const epoll_event& event : events) {
+    auto* source = static_cast<Source*>(event.data.ptr);
+    if (source->kind == Source::Kind::kListener) {
+      accepting = true;
+      continue;
+    }
+    auto& connection = static_cast<Connection&>(*source);
+    if (connection.dead()) continue;
+    const std::size_t n = connection.on_ready(event.events, now);
+    if (n > 0 && !connection.hot && !connection.dead() && connection.established()) heat(connection);
+    moved += n;
+  }
+  if (!accepting) return moved;
+  // Last, so that those who just spoke are not dropped as silent for the sake of those who come.
+  for (const epoll_event& event : events) {
+    auto* source = static_cast<Source*>(event.data.ptr);
+    if (source->kind == Source::Kind::kListener) moved += static_cast<Listener*>(source)->on_ready(now);
+  }
+  return moved;
+}
+
+std::size_t SoftDevice::run_timers(TimePoint now) {
+  std::size_t moved = 0;
+  while (Timer* timer = timers_.pop_due(now)) {
+    auto* source = static_cast<Source*>(timer);
+    if (source->kind == Source::Kind::kListener) {
+      static_cast<Listener*>(source)->resume();
+    } else {
+      moved += static_cast<Connection*>(source)->on_timer(now);
+    }
+  }
+  return moved;
+}
+
+std::size_t SoftDevice::run_overflows() {
+  std::size_t num = 0;
+  for (const SoftCq* cq : std::exchange(overflowed_, {})) {
+    for (SoftQp* qp : cq->qps()) {
+      qp->fail();
+      ++num;
+    }
+  }
+  return num;
+}
+
+void SoftDevice::heat(Connection& connection) {
+  if (num_open_ > kMaxHot || hot_.size() >= kMaxHot) return;
+  connection.hot = true;
+  connection.idle_looks = 0;
+  hot_.push_back(&connection);
+}
+
+void SoftDevice::reap() {
+  const auto is_dead = [](const Connection* connection) { return connection->dead(); };
+  std::erase_if(ready_, is_dead);
+  std::erase_if(hot_, is_dead);
+  for (Connection* connection : std::exchange(dead_, {})) connections_.erase(connection);
+  if (std::exchange(fds_freed_, false)) {
+    for (Listener* listener : listeners_) listener->resume();
+  }
+}
+
+void SoftDevice::settle_poller() {
+  poller_->set_wanted(!ready_.empty() || !overflowed_.empty() || poller_->num_events() > 0);
+  poller_->set_deadline(timers_.next());
+}
+
+// ---- for its parts
+
+mpa::Staging& SoftDevice::staging_for(Connection& connection) {
+  if (staging_owner_ != &connection) {
+    if (staging_owner_ != nullptr) staging_owner_->park(staging_);
+    staging_owner_ = &connection;
+  }
+  return staging_;
+}
+
+bool SoftDevice::staging_holds_octets_of_other(const Connection& connection) const {
+  return staging_owner_ != &connection && !staging_.pending().empty();
+}
+
+Connection& SoftDevice::adopt(std::unique_ptr<Connection> connection) {
+  Connection* raw = connection.get();
+  connections_.emplace(raw, std::move(connection));
+  return *raw;
+}
+
+void SoftDevice::make_ready(Connection& connection) {
+  if (connection.in_ready || connection.dead()) return;
+  connection.in_ready = true;
+  ready_.push_back(&connection);
+  poller_->set_wanted(true);
+}
+
+void SoftDevice::opened(Connection& connection) {
+  ++num_open_;
+  if (!connection.hot) heat(connection);
+}
+
+void SoftDevice::retire(Connection& connection) {
+  if (staging_owner_ == &connection) {
+    staging_.consume(staging_.pending().size());
+    staging_owner_ = nullptr;
+  }
+  if (connection.linger_place) lingering_.erase(*connection.linger_place);
+  connection.linger_place.reset();
+  if (connection.established()) --num_open_;
+  fds_freed_ = true;
+  dead_.push_back(&connection);
+}
+
+void SoftDevice::add_silent(Connection& connection) {
+  connection.silent_place = silent_.insert(silent_.end(), &connection);
+  if (silent_.size() > config_.max_silent) drop_oldest_silent("too many connections that have said nothing");
+}
+
+void SoftDevice::remove_silent(Connection& connection) {
+  if (!connection.silent_place) return;
+  silent_.erase(*connection.silent_place);
+  connection.silent_place.reset();
+}
+
+bool SoftDevice::drop_oldest_silent(const char* why) {
+  if (silent_.empty()) return false;
+  silent_.front()->drop(why);
+  return true;
+}
+
+void SoftDevice::add_lingering(Connection& connection) {
+  connection.linger_place = lingering_.insert(lingering_.end(), &connection);
+  if (lingering_.size() > config_.max_lingering) lingering_.front()->drop("too many connections are still ending");
+}
+
+void SoftDevice::forget_listener(Listener& listener) {
+  std::erase(listeners_, &listener);
+  for (auto& [connection, owned] : connections_) connection->listener_gone(listener);
+}
+
+}  // namespace weft::verbs::soft

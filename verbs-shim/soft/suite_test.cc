@@ -1,0 +1,37 @@
+// The suite that every backend has to pass, run over the soft RNIC.
+#include <sys/socket.h>
+
+#include "verbs-shim/api/testing/pair.h"
+#include "verbs-shim/soft/device.h"
+
+namespace weft::verbs::testing {
+namespace {
+
+Result<std::unique_ptr<Device>> open_default() {
+  return open_soft_device({});
+}
+
+Result<std::unique_ptr<Device>> open_narrow() {
+  SoftConfig config;
+  config.mpa_revision = 1;
+  config.crc = false;
+  config.fpdu_limit = 512;
+  config.send_buffer = 4608;  // every message is cut
+  config.receive_buffer = 4608;
+  return open_soft_device(config);
+}
+
+std::string name(const ::testing::TestParamInfo<Backend>& info) {
+  return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Soft, VerbsTest,
+                         ::testing::Values(Backend{"Spinning", open_default, false, AF_INET},
+                                           Backend{"Blocking", open_default, true, AF_INET},
+                                           Backend{"Ipv6", open_default, true, AF_INET6}),
+                         name);
+INSTANTIATE_TEST_SUITE_P(SoftNarrow, VerbsTest,
+                         ::testing::Values(Backend{"Blocking", open_narrow, true, AF_INET, false}), name);
+
+}  // namespace
+}  // namespace weft::verbs::testing
