@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -28,7 +29,7 @@ class Buffer {
   friend class BufferPool;
   BufferPool* pool_ = nullptr;
   MutBytes octets_;
-  std::size_t capacity_ = 0;
+  std::size_t slot_ = 0;
   std::uint32_t lkey_ = 0;
 };
 
@@ -36,14 +37,20 @@ class Buffer {
 // bounds what a process holds for all of its connections together. Outlives its Buffers; one thread.
 class BufferPool {
  public:
-  // max_total: octets in use at once beyond which take() refuses.
-  BufferPool(verbs::Pd& pd, std::size_t max_len, std::size_t max_total);
+  // max_total: octets in use at once beyond which take() refuses. read_sinks: whether the buffers must also be good as
+  // sinks of RDMA Reads on a device with Caps::read_sink_needs_remote_write.
+  BufferPool(verbs::Pd& pd, std::size_t max_len, std::size_t max_total, bool read_sinks = false);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // A Buffer of exactly len octets (contents indeterminate), or an empty one where the bound is reached.
+  // A Buffer of exactly len octets (contents indeterminate), or an empty one where the bound is reached, memory cannot
+  // be had or registered, or len is 0.
   Buffer take(std::size_t len);
+
+  // Octets in use now, and how many more there can be.
+  std::size_t in_use() const;
+  std::size_t max_total() const;
 
  private:
   friend class Buffer;

@@ -11,19 +11,11 @@
 #include <vector>
 
 #include "rpcrdma/bytes.h"
+#include "rpcrdma/rpc_message.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {
-
-// OpaqueAuth: opaque_auth of RFC 5531 section 8.2; body at most 400 octets.
-struct OpaqueAuth {
-  std::uint32_t flavor = 0;  // 0 is AUTH_NONE
-  std::vector<std::uint8_t> body;
-};
-
-// AUTH_SYS credentials (RFC 5531 appendix A) of this process.
-OpaqueAuth auth_sys_of_this_process();
 
 // ArgumentItem is a DDP-eligible argument, left out of CallSpec::args together with its padding: `data` stands behind
 // the first `position` octets there. The engine sends it inline where the Call then fits, else as a Read chunk. The
@@ -48,19 +40,19 @@ struct CallSpec {
 };
 
 enum class CallStatus : std::uint8_t {
-  kSuccess,       // accept_stat SUCCESS: results are there
+  kSuccess,  // accept_stat SUCCESS: results are there
   kProgUnavail,
   kProgMismatch,
   kProcUnavail,
   kGarbageArgs,
   kSystemErr,
-  kDenied,        // MSG_DENIED: text says RPC_MISMATCH or which auth_stat
-  kErrVers,       // RDMA_ERROR, ERR_VERS (RFC 8166 section 4.5)
-  kErrChunk,      // RDMA_ERROR, ERR_CHUNK
-  kBadReply,      // a Reply that breaks RFC 8166's rules for this Call
+  kDenied,    // MSG_DENIED: text says RPC_MISMATCH or which auth_stat
+  kErrVers,   // RDMA_ERROR, ERR_VERS (RFC 8166 section 4.5)
+  kErrChunk,  // RDMA_ERROR, ERR_CHUNK
+  kBadReply,  // a Reply that breaks RFC 8166's rules for this Call
   kTimeout,
   kDisconnected,
-  kLocalError,    // memory could not be registered, and the like
+  kLocalError,  // memory could not be registered, and the like
 };
 
 const char* call_status_str(CallStatus status);
@@ -70,9 +62,10 @@ const char* call_status_str(CallStatus status);
 struct Reply {
   CallStatus status = CallStatus::kSuccess;
   ConstBytes results;  // XDR; without the item's octets and padding where `item_len` is set
-  // Set when the item came through the Write chunk: how many octets of result_item were filled.
+  // Set when a Write chunk was offered and the Call succeeded: how many octets of result_item were filled, 0 included.
+  // Of the item nothing is inline then (RFC 8166 section 6.1): a count in the results that differs is a bad Reply.
   std::optional<std::size_t> item_len;
-  std::string text;    // for everything but kSuccess: one line
+  std::string text;  // for everything but kSuccess: one line
 };
 
 using ReplyCallback = std::function<void(const Reply&)>;
@@ -95,7 +88,8 @@ class Client {
   // Starts to connect to dst (numeric; name resolution is the application's). The device outlives the client.
   static verbs::Result<std::unique_ptr<Client>> connect(verbs::Device& device, const sockaddr_storage& dst,
                                                         const ClientConfig& config);
-  ~Client();  // every call still open ends as kDisconnected, without a callback
+  // Every call still open ends as kDisconnected, without a callback. Not to be run from a callback.
+  ~Client();
 
   State state() const;
   // Why it is kClosed, in one line.

@@ -39,6 +39,8 @@ struct ServedCall {
   // Largest eligible result that the Write chunk of this Call takes; nothing where none was offered.
   std::optional<std::size_t> result_item_capacity;
   std::string peer;  // address:port, for logs
+  // What Server::buffers() is sure to have for this Call's result, if taken within on_call, in octets.
+  std::size_t result_room = 0;
 };
 
 // ServedReply answers one ServedCall.
@@ -57,7 +59,7 @@ struct ServedReply {
 class Service {
  public:
   virtual ~Service() = default;
-  // on_call must sooner or later lead to one Server::reply; it must not block.
+  // on_call must sooner or later lead to one Server::reply (it may call it itself); it must not block.
   virtual void on_call(ServedCall call) = 0;
 };
 
@@ -70,14 +72,17 @@ struct Program {
 
 struct ServerConfig {
   std::size_t inline_threshold = 4096;
-  std::uint32_t credits = 32;           // granted to every connection
-  std::size_t max_call = 1 << 20;       // octets of a Long Call (without items)
-  std::size_t max_item = 4 << 20;       // octets of one Read or Write chunk
-  std::size_t max_buffered = 256 << 20; // octets held for all connections together
+  std::uint32_t credits = 32;            // granted to every connection
+  std::size_t max_call = 1 << 20;        // octets of a Long Call (without items)
+  std::size_t max_item = 4 << 20;        // octets of one Read or Write chunk
+  std::size_t max_buffered = 256 << 20;  // octets held for all connections together; Calls beyond it wait
+  std::size_t max_buffered_per_connection = 64 << 20;
   std::size_t max_connections = 1024;
   std::uint8_t ird = 0;
   std::uint8_t ord = 16;
   int backlog = 128;
+  // A connection whose RDMA Reads, Writes or Sends make no progress for this long is ended.
+  std::chrono::milliseconds stall_timeout{30000};
 };
 
 // Server listens for RPC-over-RDMA version 1 connections and answers with its programs' services. Driven like Client.

@@ -1,0 +1,144 @@
+#include "rpcrdma/buffer_pool.h"
+
+#include <bit>
+#include <cassert>
+#include <map>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace weft::rpcrdma {
+
+namespace {
+
+constexpr std::size_t kSmallest = 1024;
+
+// Four sizes to each power of two: at most a quarter is wasted, and buffers of like sizes are worth keeping.
+std::size_t size_class(std::size_t len) {
+  if (len <= kSmallest) return kSmallest;
+  const std::size_t step = std::bit_floor(len - 1) / 4;
+  return (len + step - 1) / step * step;
+}
+
+}  // namespace
+
+struct BufferPool::Impl {
+  struct Slab {
+    std::unique_ptr<std::uint8_t[]> memory;
+    std::unique_ptr<verbs::Mr> mr;
+    std::size_t capacity = 0;
+  };
+
+  verbs::Pd& pd;
+  std::size_t max_len;
+  std::size_t max_total;
+  verbs::Access access;
+  std::size_t in_use = 0;      // octets asked for
+  std::size_t registered = 0;  // octets of all slabs, idle ones included
+  std::size_t num_taken = 0;
+  std::vector<Slab> slabs;
+  std::vector<std::size_t> vacant;                       // slots of `slabs` that hold nothing
+  std::map<std::size_t, std::vector<std::size_t>> idle;  // by capacity
+
+  void drop_idle() {
+    for (auto& [capacity, slots] : idle) {
+      for (const std::size_t slot : slots) {
+        registered -= capacity;
+        slabs[slot] = Slab{};
+        vacant.push_back(slot);
+      }
+    }
+    idle.clear();
+  }
+
+  // The slot of a fresh slab; nothing where it cannot be had.
+  std::optional<std::size_t> grow(std::size_t capacity) {
+    // Idle buffers of other sizes make room, so that what is registered stays near what may be in use.
+    if (registered >= max_total || capacity > max_total - registered) drop_idle();
+    Slab slab;
+    slab.memory.reset(new (std::nothrow) std::uint8_t[capacity]);
+    if (!slab.memory) return {};
+    auto mr = pd.reg_mr(slab.memory.get(), capacity, access);
+    if (!mr.ok()) return {};
+    slab.mr = std::move(*mr);
+    slab.capacity = capacity;
+    registered += capacity;
+    if (vacant.empty()) {
+      slabs.push_back(std::move(slab));
+      return slabs.size() - 1;
+    }
+    const std::size_t slot = vacant.back();
+    vacant.pop_back();
+    slabs[slot] = std::move(slab);
+    return slot;
+  }
+};
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)),
+      octets_(std::exchange(other.octets_, {})),
+      slot_(other.slot_),
+      lkey_(other.lkey_) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this == &other) return *this;
+  if (pool_ != nullptr) pool_->give_back(*this);
+  pool_ = std::exchange(other.pool_, nullptr);
+  octets_ = std::exchange(other.octets_, {});
+  slot_ = other.slot_;
+  lkey_ = other.lkey_;
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (pool_ != nullptr) pool_->give_back(*this);
+}
+
+BufferPool::BufferPool(verbs::Pd& pd, std::size_t max_len, std::size_t max_total, bool read_sinks)
+    : impl_(std::make_unique<Impl>(
+          pd, max_len, max_total,
+          read_sinks ? verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite : verbs::Access::kLocalWrite)) {}
+
+BufferPool::~BufferPool() {
+  assert(impl_->num_taken == 0 && "a Buffer outlives its pool");
+}
+
+Buffer BufferPool::take(std::size_t len) {
+  Impl& pool = *impl_;
+  if (len == 0 || len > pool.max_len || pool.in_use > pool.max_total || len > pool.max_total - pool.in_use) return {};
+  const std::size_t capacity = size_class(len);
+  std::optional<std::size_t> slot;
+  if (const auto at = pool.idle.find(capacity); at != pool.idle.end() && !at->second.empty()) {
+    slot = at->second.back();
+    at->second.pop_back();
+  } else {
+    slot = pool.grow(capacity);
+  }
+  if (!slot) return {};
+  pool.in_use += len;
+  ++pool.num_taken;
+  Buffer buffer;
+  buffer.pool_ = this;
+  buffer.octets_ = MutBytes(pool.slabs[*slot].memory.get(), len);
+  buffer.slot_ = *slot;
+  buffer.lkey_ = pool.slabs[*slot].mr->lkey();
+  return buffer;
+}
+
+std::size_t BufferPool::in_use() const {
+  return impl_->in_use;
+}
+std::size_t BufferPool::max_total() const {
+  return impl_->max_total;
+}
+
+void BufferPool::give_back(Buffer& buffer) {
+  Impl& pool = *impl_;
+  pool.in_use -= buffer.octets_.size();
+  --pool.num_taken;
+  pool.idle[pool.slabs[buffer.slot_].capacity].push_back(buffer.slot_);
+  buffer.pool_ = nullptr;
+  buffer.octets_ = {};
+}
+
+}  // namespace weft::rpcrdma

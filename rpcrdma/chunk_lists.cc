@@ -1,0 +1,69 @@
+#include "rpcrdma/chunk_lists.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::rpcrdma {
+
+namespace {
+
+ChunkError group_read_list(const std::vector<ReadSegment>& list, const ChunkLimits& limits,
+                           std::vector<Chunk>& chunks) {
+  if (list.size() > limits.max_segments) return ChunkError::kTooManySegments;
+  for (const ReadSegment& segment : list) {
+    if (segment.position % 4 != 0) return ChunkError::kMisalignedPosition;  // R1-4.4.5-05
+    // R1-4.4.5-06, R1-4.4.5-07: one chunk per Position, wherever in the list its segments stand.
+    auto at = std::lower_bound(chunks.begin(), chunks.end(), segment.position,
+                               [](const Chunk& chunk, std::uint32_t position) { return chunk.position < position; });
+    if (at == chunks.end() || at->position != segment.position) at = chunks.insert(at, Chunk{segment.position, 0, {}});
+    at->length += segment.target.length;
+    at->segments.push_back(segment.target);
+  }
+  for (const Chunk& chunk : chunks) {
+    const std::uint64_t limit = chunk.position == 0 ? limits.max_message : limits.max_item;
+    if (chunk.length > limit) return ChunkError::kTooLong;  // R1-4.4.4-02, R1-4.4.4-03
+  }
+  return ChunkError::kNone;
+}
+
+Chunk make_chunk(SegmentArray segments) {
+  const std::uint64_t length = total_length(segments);
+  return Chunk{0, length, std::move(segments)};
+}
+
+}  // namespace
+
+std::uint64_t total_length(std::span<const Segment> segments) {
+  std::uint64_t sum = 0;
+  for (const Segment& segment : segments) sum += segment.length;
+  return sum;
+}
+
+ChunkError ChunkLists::validate(ChunkListsView view, const ChunkLimits& limits, ChunkLists& out) {
+  ChunkLists lists;
+  const ChunkError error = group_read_list(view.read_list, limits, lists.read_chunks_);
+  if (error != ChunkError::kNone) return error;
+
+  if (view.write_list.size() > limits.max_write_chunks) return ChunkError::kTooManySegments;
+  std::size_t num_segments = 0;
+  for (const SegmentArray& array : view.write_list) num_segments += array.size();
+  if (num_segments > limits.max_segments) return ChunkError::kTooManySegments;
+  if (view.reply_chunk && view.reply_chunk->size() > limits.max_segments) return ChunkError::kTooManySegments;
+
+  lists.write_chunks_.reserve(view.write_list.size());
+  for (SegmentArray& array : view.write_list) lists.write_chunks_.push_back(make_chunk(std::move(array)));
+  if (view.reply_chunk) lists.reply_chunk_ = make_chunk(std::move(*view.reply_chunk));
+  out = std::move(lists);
+  return ChunkError::kNone;
+}
+
+const Chunk* ChunkLists::position_zero() const {
+  return !read_chunks_.empty() && read_chunks_.front().position == 0 ? &read_chunks_.front() : nullptr;
+}
+
+std::span<const Chunk> ChunkLists::read_chunks() const {
+  const std::span<const Chunk> all(read_chunks_);
+  return position_zero() != nullptr ? all.subspan(1) : all;
+}
+
+}  // namespace weft::rpcrdma

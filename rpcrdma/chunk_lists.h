@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+// Chunk lists (RFC 8166 section 4.3): first as they stand on the wire, right or wrong, then as a value that cannot hold
+// nonsense, whichever version of the protocol it was parsed from.
+namespace weft::rpcrdma {
+
+// Segment: a plain segment, xdr_rdma_segment of RFC 8166 section 4.1.2. length in octets.
+struct Segment {
+  std::uint32_t handle = 0;
+  std::uint32_t length = 0;
+  std::uint64_t offset = 0;
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
+// ReadSegment: xdr_read_chunk. position in octets of the unreduced Payload stream (RFC 8166 section 3.4.5).
+struct ReadSegment {
+  std::uint32_t position = 0;
+  Segment target;
+  friend bool operator==(const ReadSegment&, const ReadSegment&) = default;
+};
+
+using SegmentArray = std::vector<Segment>;
+
+// ChunkListsView: the three lists as they stand in a header. For receivers only on the way to ChunkLists.
+struct ChunkListsView {
+  std::vector<ReadSegment> read_list;
+  std::vector<SegmentArray> write_list;
+  std::optional<SegmentArray> reply_chunk;
+  friend bool operator==(const ChunkListsView&, const ChunkListsView&) = default;
+};
+
+// total_length sums in 64 bits: at most 2^32 segments of less than 2^32 octets each.
+std::uint64_t total_length(std::span<const Segment> segments);
+
+// Chunk: its segments in order, and their sum. position is that of a Read chunk, else 0.
+struct Chunk {
+  std::uint32_t position = 0;
+  std::uint64_t length = 0;
+  SegmentArray segments;
+  friend bool operator==(const Chunk&, const Chunk&) = default;
+};
+
+// ChunkLimits: what a receiver is willing to hold for one message (RFC 8166 section 8.1.4).
+struct ChunkLimits {
+  std::size_t max_segments = 128;  // of each list
+  std::size_t max_write_chunks = 16;
+  std::uint64_t max_message = 1 << 20;  // octets of a Position Zero Read chunk
+  std::uint64_t max_item = 4 << 20;     // octets of any other Read chunk
+};
+
+enum class ChunkError : std::uint8_t {
+  kNone,
+  kTooManySegments,
+  kMisalignedPosition,  // not a multiple of four
+  kTooLong,
+};
+
+// ChunkLists: Read chunks grouped by Position in ascending order, segments in list order (RFC 8166 section 3.4.5);
+// every Position a multiple of 4, every Read chunk within the limits. Write and Reply chunks can be longer than any
+// limit: a receiver fills of them what it has.
+class ChunkLists {
+ public:
+  // Takes the view's contents where it answers kNone.
+  static ChunkError validate(ChunkListsView view, const ChunkLimits& limits, ChunkLists& out);
+
+  // The chunk that holds the Payload stream of a Long Call; null for none.
+  const Chunk* position_zero() const;
+  // Read chunks with a Position above zero.
+  std::span<const Chunk> read_chunks() const;
+  std::span<const Chunk> write_chunks() const { return write_chunks_; }
+  const Chunk* reply_chunk() const { return reply_chunk_ ? &*reply_chunk_ : nullptr; }
+  bool empty() const { return read_chunks_.empty() && write_chunks_.empty() && !reply_chunk_; }
+
+ private:
+  std::vector<Chunk> read_chunks_;
+  std::vector<Chunk> write_chunks_;
+  std::optional<Chunk> reply_chunk_;
+};
+
+}  // namespace weft::rpcrdma

@@ -1,0 +1,30 @@
+#include "rpcrdma/connection_setup.h"
+
+#include <netdb.h>
+
+#include <array>
+
+namespace weft::rpcrdma {
+
+std::vector<std::uint8_t> own_private_data(const verbs::Caps& caps, std::size_t inline_threshold) {
+  if (caps.max_private_data < v1::kPrivateDataLen) return {};
+  // R stays clear: results land in the caller's memory, registered by ordinary means (RFC 8797 section 3.2).
+  const auto octets = v1::emit_private_data({false, inline_threshold, inline_threshold});
+  return {octets.begin(), octets.end()};
+}
+
+std::string address_str(const sockaddr_storage& addr) {
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  const socklen_t len = addr.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  // The socket interface takes every kind of address through this one type.
+  const auto* generic = reinterpret_cast<const sockaddr*>(&addr);
+  if (getnameinfo(generic, len, host.data(), host.size(), port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV) !=
+      0) {
+    return "unknown address";
+  }
+  if (addr.ss_family == AF_INET6) return "[" + std::string(host.data()) + "]:" + port.data();
+  return std::string(host.data()) + ":" + port.data();
+}
+
+}  // namespace weft::rpcrdma

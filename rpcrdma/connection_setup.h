@@ -1,0 +1,57 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "rpcrdma/v1/private_data.h"
+#include "verbs-shim/api/cm.h"
+#include "verbs-shim/api/verbs.h"
+
+// What both ends of a connection do when they set it up.
+namespace weft::rpcrdma {
+
+// Thresholds of one connection, in octets: each the smaller of what one side sends and the other receives (RFC 8166
+// section 3.3.2, RFC 8797 section 4.2).
+struct Thresholds {
+  std::size_t send = v1::kDefaultInline;
+  std::size_t receive = v1::kDefaultInline;
+};
+
+inline Thresholds settle_thresholds(std::size_t own_inline, ConstBytes peer_private_data) {
+  const v1::PrivateData peer = v1::parse_private_data(peer_private_data);
+  return {std::min(own_inline, peer.receive_size), std::min(own_inline, peer.send_size)};
+}
+
+// The private data for connect and accept; nothing where the device carries too little of it (R1-4.3.2-14).
+std::vector<std::uint8_t> own_private_data(const verbs::Caps& caps, std::size_t inline_threshold);
+
+// "address:port", with brackets around IPv6.
+std::string address_str(const sockaddr_storage& addr);
+
+// Extra Receives over the credits: one for a Send that crosses a credit update, one while another is processed.
+inline constexpr std::uint32_t kExtraReceives = 2;
+inline constexpr std::uint32_t kMaxCredits = 1024;
+
+// Drains the events of a completion channel, arms its queues again, and hands `handle` every completion there is.
+// Returns how many, or -1 after an overflow.
+template <typename Handle>
+int drain_completions(verbs::CompChannel& events, verbs::Cq& cq, Handle handle) {
+  while (events.get_event() != nullptr) {
+  }
+  if (!cq.req_notify(false).ok()) return -1;
+  int total = 0;
+  verbs::Wc wcs[32];
+  for (;;) {
+    const int num = cq.poll(wcs);
+    if (num < 0) return -1;
+    if (num == 0) return total;
+    total += num;
+    for (int i = 0; i < num; ++i) handle(wcs[i]);
+  }
+}
+
+}  // namespace weft::rpcrdma

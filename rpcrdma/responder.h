@@ -1,0 +1,145 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rpcrdma/buffer_pool.h"
+#include "rpcrdma/channel.h"
+#include "rpcrdma/chunk_lists.h"
+#include "rpcrdma/rpc_message.h"
+#include "rpcrdma/server.h"
+#include "rpcrdma/v1/header.h"
+#include "rpcrdma/v1/receive.h"
+#include "verbs-shim/api/verbs.h"
+
+namespace weft::rpcrdma {
+
+// Budget: octets that all responders of a server promise to hold, against a limit. Calls wait for their share.
+struct Budget {
+  std::size_t limit = 0;
+  std::size_t used = 0;
+};
+
+// ResponderCounters: for tests, logs and the curious.
+struct ResponderCounters {
+  std::uint64_t calls_served = 0;
+  std::uint64_t discarded = 0;  // messages without an answer
+  std::uint64_t err_vers = 0;
+  std::uint64_t err_chunk = 0;
+  std::uint64_t garbage_args = 0;  // found here, not by a service
+  std::uint64_t reply_chunks = 0;  // Replies through the Reply chunk
+  std::uint64_t write_chunks = 0;  // items through a Write chunk
+};
+
+// Responder is the answering half of RPC-over-RDMA version 1 on one connection: it pulls Read chunks by RDMA Read,
+// hands whole Calls to the services, pushes results by RDMA Write, and answers what is wrong with a header (RFC 8166
+// section 4.5). A state machine over a Channel, without connection manager, clock or thread.
+//
+// Each Call occupies its Receive until its answer is posted, so a peer that ignores its grant runs out of Receives.
+//
+// inputs: on_receive, on_send_done, on_read_done, on_write_done, reply, admit, on_time. outputs: Service::on_call,
+// next_timeout, and Channel::failure for what must end the connection.
+class Responder {
+ public:
+  struct Config {
+    std::uint32_t credits = 32;  // granted; at most the Channel's Receives
+    std::size_t reply_threshold = v1::kMinHeader;
+    std::size_t max_call = 1 << 20;
+    std::size_t max_item = 4 << 20;
+    std::size_t max_held = 64 << 20;  // octets of the budget for this connection
+    std::uint32_t ord = 0;            // RDMA Reads under way at once
+    std::uint32_t max_sge = 4;        // of one RDMA Write
+    std::chrono::milliseconds stall_timeout{30000};
+    std::string peer;
+  };
+
+  // Octets of a Send buffer beyond the inline threshold that the responder wants for itself.
+  static constexpr std::size_t kSendExtra = 64;
+
+  // All of these outlive the responder.
+  Responder(verbs::Pd& pd, Channel& channel, BufferPool& pool, Budget& budget, std::span<const Program> programs,
+            Config config);
+  ~Responder();
+
+  // The reads and the threshold that connection set-up settled; before the first on_receive.
+  void start(std::size_t reply_threshold, std::uint32_t ord);
+  void on_receive(std::uint32_t slot, std::size_t len);
+  void on_send_done(std::uint32_t slot);
+  void on_read_done(std::uint32_t slot);
+  // A Write that was signaled for the room in the send queue has ended.
+  void on_write_done();
+  // reply answers a Call that a service got; false where the id is not one that waits for an answer.
+  bool reply(CallId id, ServedReply reply);
+  // admit starts waiting Calls that the budget now allows; to be called when some was given back elsewhere.
+  void admit();
+  void on_time(verbs::TimePoint now);
+  std::optional<verbs::TimePoint> next_timeout() const;
+  // Whether requests are under way or Calls wait for their share of the budget: then on_time is to be called.
+  bool has_work() const { return channel_.busy() || !waiting_.empty() || !answers_.empty(); }
+
+  const ResponderCounters& counters() const { return counters_; }
+
+ private:
+  // responder_state.h
+  struct CallSlot;
+  struct Answer;
+  struct Outgoing;
+
+  // Calls coming in (responder.cc).
+  void discard(std::uint32_t slot);
+  // Reads the RPC header at the start of the Payload stream; false where the Call was answered or dropped.
+  bool parse_payload(std::uint32_t slot, ConstBytes payload);
+  bool match_program(std::uint32_t slot);
+  bool match_read_chunk(std::uint32_t slot, std::size_t header_len);
+  bool start_call(std::uint32_t slot);
+  void pull(std::uint32_t slot, const Chunk& chunk, const Buffer& target);
+  void pump_reads();
+  void pulled(std::uint32_t slot);
+  void pull_item_or_deliver(std::uint32_t slot);
+  void deliver(std::uint32_t slot);
+  std::size_t result_room(const CallSlot& call) const;
+
+  // Answers going out (responder_send.cc).
+  void answer_error(std::uint32_t slot, v1::Err err);
+  void answer_stat(std::uint32_t slot, AcceptStat stat);
+  void answer(std::uint32_t slot, ReplyHeader rpc, ServedReply reply);
+  void pump();
+  std::size_t build(Answer& answer, Outgoing& out, std::uint32_t send);
+  std::size_t build_rpc(Answer& answer, Outgoing& out, std::uint32_t send);
+  std::size_t build_error(const CallSlot& call, v1::Err err, Outgoing& out, std::uint32_t send);
+  bool post(Outgoing& out, std::uint32_t send);
+  void release_call(std::uint32_t slot);
+  void give_back(std::size_t octets);
+
+  verbs::Pd& pd_;
+  Channel& channel_;
+  BufferPool& pool_;
+  Budget& budget_;
+  std::span<const Program> programs_;
+  Config config_;
+
+  std::vector<CallSlot> calls_;        // one to each Receive
+  std::deque<std::uint32_t> waiting_;  // for their share of the budget
+  std::deque<std::uint32_t> pulling_;  // RDMA Reads yet to be posted
+  std::uint32_t reads_under_way_ = 0;
+  std::deque<Answer> answers_;            // for a Send buffer
+  std::vector<Outgoing> outgoing_;        // one to each Send buffer
+  std::optional<std::uint32_t> posting_;  // Send buffer whose requests are not all posted
+  std::size_t held_ = 0;                  // octets of the budget
+  bool pumping_ = false;
+  std::vector<std::uint8_t> scratch_;
+
+  verbs::TimePoint now_{};
+  std::optional<verbs::TimePoint> progress_at_;
+  std::uint64_t progress_ = 0;
+  ResponderCounters counters_;
+};
+
+}  // namespace weft::rpcrdma

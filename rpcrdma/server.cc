@@ -1,0 +1,359 @@
+#include "rpcrdma/server.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <unordered_map>
+#include <utility>
+
+#include "rpcrdma/channel.h"
+#include "rpcrdma/connection_setup.h"
+#include "rpcrdma/responder.h"
+
+namespace weft::rpcrdma {
+
+namespace {
+
+constexpr std::uint32_t kSendQueueDepth = 64;  // Sends and Writes of one connection; Reads come on top
+constexpr std::uint32_t kMaxSge = 4;
+constexpr std::chrono::seconds kCloseTimeout{5};
+// Completions that one completion queue is made to hold; connections share as many queues as that takes.
+constexpr std::uint32_t kSharedCqe = 16384;
+
+void add(verbs::QpCounters& sum, const verbs::QpCounters& one) {
+  sum.sends_tx += one.sends_tx;
+  sum.sends_rx += one.sends_rx;
+  sum.writes_tx += one.writes_tx;
+  sum.writes_rx += one.writes_rx;
+  sum.write_octets_tx += one.write_octets_tx;
+  sum.write_octets_rx += one.write_octets_rx;
+  sum.reads_tx += one.reads_tx;
+  sum.reads_rx += one.reads_rx;
+  sum.read_octets_tx += one.read_octets_tx;
+  sum.read_octets_rx += one.read_octets_rx;
+}
+
+verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
+  if (config.inline_threshold < v1::kDefaultInline || config.inline_threshold > v1::kMaxInline ||
+      config.inline_threshold % 1024 != 0) {
+    return verbs::Error{EINVAL, "the inline threshold must be a multiple of 1024 from 1024 to 262144"};
+  }
+  if (config.credits == 0 || config.credits > kMaxCredits || config.credits + kExtraReceives > caps.max_qp_wr) {
+    return verbs::Error{EINVAL, "credits must be from 1 to 1024 and within the device's queue depth"};
+  }
+  if (config.max_item == 0 || config.max_call == 0 || config.max_item > config.max_buffered ||
+      config.max_call + 3 * config.max_item > config.max_buffered) {
+    return verbs::Error{EINVAL, "max_buffered must hold one Call of max_call and three times max_item"};
+  }
+  return {};
+}
+
+}  // namespace
+
+struct Server::Impl {
+  struct SharedCq {
+    std::unique_ptr<verbs::Cq> cq;
+    std::uint32_t room = 0;  // completions that no connection has been promised
+  };
+
+  struct Connection {
+    std::unique_ptr<verbs::CmId> id;
+    std::unique_ptr<Channel> channel;
+    std::unique_ptr<verbs::Qp> qp;
+    std::unique_ptr<Responder> responder;
+    SharedCq* shared = nullptr;
+    bool active = false;  // in Impl::active
+    std::optional<verbs::TimePoint> close_deadline;
+
+    ~Connection() {
+      // The queue pair first: then no request names memory that the responder gives back.
+      if (channel) channel->detach();
+      qp.reset();
+      responder.reset();
+    }
+  };
+
+  verbs::Device& device;
+  std::vector<Program> programs;
+  ServerConfig config;
+  Channel::Config shape;
+  verbs::TimePoint now{};
+  bool in_process = false;
+
+  std::unique_ptr<verbs::CmChannel> cm_events;
+  std::unique_ptr<verbs::Pd> pd;
+  std::unique_ptr<verbs::CompChannel> events;
+  std::vector<std::unique_ptr<SharedCq>> cqs;
+  std::unique_ptr<BufferPool> pool;
+  Budget budget;
+  std::unique_ptr<verbs::CmId> listener;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections;
+  std::uint32_t last_serial = 0;
+  std::vector<std::uint32_t> active;  // serials of connections with something to watch
+  verbs::QpCounters ended;
+
+  Impl(verbs::Device& d, std::span<const Program> p, const ServerConfig& c)
+      : device(d), programs(p.begin(), p.end()), config(c) {}
+
+  verbs::Status open(const sockaddr_storage& addr);
+  verbs::Result<SharedCq*> shared_cq();
+  std::uint32_t completions_per_connection() const { return shape.num_receives + shape.max_send_wr; }
+  void on_cm_event(verbs::CmEvent& event);
+  void on_connect_request(verbs::CmEvent& event);
+  verbs::Status accept(std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer);
+  void on_completion(const verbs::Wc& wc);
+  Connection* find(std::uint32_t serial);
+  void activate(std::uint32_t serial, Connection& connection);
+  void run_active();
+  void close(Connection& connection);
+  void remove(std::uint32_t serial);
+};
+
+verbs::Status Server::Impl::open(const sockaddr_storage& addr) {
+  const verbs::Caps& caps = device.caps();
+  auto made_pd = device.alloc_pd();
+  if (!made_pd.ok()) return made_pd.error();
+  pd = std::move(*made_pd);
+  auto made_events = device.create_comp_channel();
+  if (!made_events.ok()) return made_events.error();
+  events = std::move(*made_events);
+  auto made_cm = device.create_event_channel();
+  if (!made_cm.ok()) return made_cm.error();
+  cm_events = std::move(*made_cm);
+  pool = std::make_unique<BufferPool>(*pd, config.max_call + config.max_item, config.max_buffered,
+                                      caps.read_sink_needs_remote_write);
+  budget.limit = config.max_buffered;
+
+  shape.num_receives = config.credits + kExtraReceives;
+  shape.num_sends = shape.num_receives;
+  shape.receive_len = config.inline_threshold;
+  shape.send_len = config.inline_threshold + Responder::kSendExtra;
+  shape.max_send_wr = std::min(kSendQueueDepth + std::uint32_t{config.ord}, caps.max_qp_wr);
+  shape.max_send_sge = std::min(kMaxSge, caps.max_sge);
+
+  auto made_id = cm_events->create_id();
+  if (!made_id.ok()) return made_id.error();
+  listener = std::move(*made_id);
+  if (auto status = listener->bind_addr(addr); !status.ok()) return status;
+  return listener->listen(config.backlog);
+}
+
+verbs::Result<Server::Impl::SharedCq*> Server::Impl::shared_cq() {
+  const std::uint32_t need = completions_per_connection();
+  for (auto& shared : cqs) {
+    if (shared->room >= need) return shared.get();
+  }
+  const std::uint32_t cqe = std::min(std::max(kSharedCqe, need), device.caps().max_cqe);
+  if (cqe < need) return verbs::Error{ENOMEM, "the device's completion queues are too short"};
+  auto made = device.create_cq(static_cast<int>(cqe), events.get());
+  if (!made.ok()) return made.error();
+  cqs.push_back(std::make_unique<SharedCq>(SharedCq{std::move(*made), cqe}));
+  return cqs.back().get();
+}
+
+Server::Impl::Connection* Server::Impl::find(std::uint32_t serial) {
+  const auto at = connections.find(serial);
+  return at == connections.end() ? nullptr : at->second.get();
+}
+
+void Server::Impl::activate(std::uint32_t serial, Connection& connection) {
+  if (connection.active) return;
+  connection.active = true;
+  active.push_back(serial);
+}
+
+void Server::Impl::on_cm_event(verbs::CmEvent& event) {
+  if (event.type == verbs::CmEventType::kConnectRequest) return on_connect_request(event);
+  if (event.id == nullptr || event.id == listener.get()) return;
+  switch (event.type) {
+    case verbs::CmEventType::kConnectError:
+    case verbs::CmEventType::kUnreachable:
+    case verbs::CmEventType::kRejected:
+    case verbs::CmEventType::kDisconnected:
+    case verbs::CmEventType::kDeviceRemoval: remove(static_cast<std::uint32_t>(event.id->context)); break;
+    default: break;
+  }
+}
+
+void Server::Impl::on_connect_request(verbs::CmEvent& event) {
+  if (!event.new_id) return;
+  if (connections.size() >= config.max_connections) {
+    (void)event.new_id->reject({});
+    return;
+  }
+  // A connection that cannot be set up is closed by its id's end; the others go on.
+  (void)accept(std::move(event.new_id), event.param);
+}
+
+verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer) {
+  const verbs::Caps& caps = device.caps();
+  do {
+    ++last_serial;
+  } while (last_serial == 0 || connections.contains(last_serial));
+  auto connection = std::make_unique<Connection>();
+  auto shared = shared_cq();
+  if (!shared.ok()) return shared.error();
+  Channel::Config channel_config = shape;
+  channel_config.serial = last_serial;
+  auto channel = Channel::create(*pd, channel_config);
+  if (!channel.ok()) return channel.error();
+  connection->id = std::move(id);
+  connection->id->context = last_serial;
+  connection->channel = std::move(*channel);
+  auto qp = connection->id->create_qp(*pd, connection->channel->qp_attr(*(*shared)->cq));
+  if (!qp.ok()) return qp.error();
+  connection->qp = std::move(*qp);
+  if (auto status = connection->channel->attach(*connection->qp); !status.ok()) return status;
+
+  verbs::ConnParam param;
+  param.private_data = own_private_data(caps, config.inline_threshold);
+  param.responder_resources = std::min(config.ird, peer.responder_resources);
+  param.initiator_depth = static_cast<std::uint8_t>(
+      std::min<std::uint32_t>(std::min(config.ord, peer.initiator_depth), caps.max_qp_init_rd_atom));
+  Responder::Config calls;
+  calls.credits = config.credits;
+  calls.max_call = config.max_call;
+  calls.max_item = config.max_item;
+  calls.max_held = config.max_buffered_per_connection;
+  calls.max_sge = shape.max_send_sge;
+  calls.stall_timeout = config.stall_timeout;
+  calls.peer = address_str(connection->id->peer_addr());
+  connection->responder = std::make_unique<Responder>(*pd, *connection->channel, *pool, budget,
+                                                      std::span<const Program>(programs), std::move(calls));
+  connection->responder->start(settle_thresholds(config.inline_threshold, peer.private_data).send,
+                               param.initiator_depth);
+  if (auto status = connection->id->accept(param); !status.ok()) return status;
+  connection->shared = *shared;
+  connection->shared->room -= completions_per_connection();
+  connections.emplace(last_serial, std::move(connection));
+  return {};
+}
+
+void Server::Impl::on_completion(const verbs::Wc& wc) {
+  const std::uint32_t serial = Channel::serial_of(wc.wr_id);
+  Connection* connection = find(serial);
+  if (connection == nullptr) return;  // removed since
+  activate(serial, *connection);
+  const auto work = connection->channel->on_completion(wc);
+  if (!work) return;
+  switch (work->kind) {
+    case WorkKind::kReceive: connection->responder->on_receive(work->slot, wc.byte_len); break;
+    case WorkKind::kSend: connection->responder->on_send_done(work->slot); break;
+    case WorkKind::kRead: connection->responder->on_read_done(work->slot); break;
+    case WorkKind::kWrite: connection->responder->on_write_done(); break;
+  }
+}
+
+// Looks after the connections that have work under way, Calls waiting for memory, or an end to come to.
+void Server::Impl::run_active() {
+  std::vector<std::uint32_t> serials = std::exchange(active, {});
+  // Whoever was first to wait for memory last time is not first this time.
+  if (serials.size() > 1) std::rotate(serials.begin(), serials.begin() + 1, serials.end());
+  for (const std::uint32_t serial : serials) {
+    Connection* connection = find(serial);
+    if (connection == nullptr) continue;
+    connection->active = false;
+    connection->responder->on_time(now);
+    if (connection->channel->failure() && !connection->close_deadline) close(*connection);
+    if (connection->close_deadline && now >= *connection->close_deadline) {
+      remove(serial);
+      continue;
+    }
+    if (connection->close_deadline || connection->responder->has_work()) activate(serial, *connection);
+  }
+}
+
+// Lets the device say to the peer what there is to say; the connection is removed when that is done.
+void Server::Impl::close(Connection& connection) {
+  (void)connection.id->disconnect();
+  connection.close_deadline = now + kCloseTimeout;
+}
+
+void Server::Impl::remove(std::uint32_t serial) {
+  const auto at = connections.find(serial);
+  if (at == connections.end()) return;
+  add(ended, at->second->qp->counters());
+  at->second->shared->room += completions_per_connection();
+  connections.erase(at);
+}
+
+verbs::Result<std::unique_ptr<Server>> Server::listen(verbs::Device& device, const sockaddr_storage& addr,
+                                                      std::span<const Program> programs, const ServerConfig& config) {
+  if (auto status = check(config, device.caps()); !status.ok()) return status.error();
+  auto impl = std::make_unique<Impl>(device, programs, config);
+  if (auto status = impl->open(addr); !status.ok()) {
+    return verbs::Error{status.error().errno_value,
+                        "cannot listen on " + address_str(addr) + ": " + status.error().message};
+  }
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+
+sockaddr_storage Server::local_addr() const {
+  return impl_->listener->local_addr();
+}
+BufferPool& Server::buffers() {
+  return *impl_->pool;
+}
+
+void Server::reply(CallId id, ServedReply reply) {
+  const auto serial = static_cast<std::uint32_t>(id.value >> 32);
+  Impl::Connection* connection = impl_->find(serial);
+  if (connection == nullptr) return;
+  connection->responder->reply(id, std::move(reply));
+  impl_->activate(serial, *connection);
+}
+
+std::size_t Server::process(verbs::TimePoint now) {
+  Impl& impl = *impl_;
+  if (impl.in_process) return 0;
+  impl.in_process = true;
+  impl.now = now;
+  std::size_t moved = impl.device.process(now);
+  std::size_t completions = 0;
+  for (std::size_t i = 0; i < impl.cqs.size(); ++i) {
+    const int num =
+        drain_completions(*impl.events, *impl.cqs[i]->cq, [&impl](const verbs::Wc& wc) { impl.on_completion(wc); });
+    if (num > 0) completions += static_cast<std::size_t>(num);
+  }
+  while (auto event = impl.cm_events->get_event()) {
+    ++moved;
+    impl.on_cm_event(*event);
+  }
+  impl.run_active();
+  // What the completions led to goes out now, not after one more turn of the caller's loop.
+  if (completions > 0) moved += completions + impl.device.process(now);
+  impl.in_process = false;
+  return moved;
+}
+
+std::optional<verbs::TimePoint> Server::next_timeout() const {
+  const Impl& impl = *impl_;
+  std::optional<verbs::TimePoint> next = impl.device.next_timeout();
+  const auto consider = [&next](std::optional<verbs::TimePoint> at) {
+    if (at && (!next || *at < *next)) next = at;
+  };
+  for (const std::uint32_t serial : impl.active) {
+    const auto at = impl.connections.find(serial);
+    if (at == impl.connections.end()) continue;
+    consider(at->second->close_deadline);
+    if (!at->second->close_deadline) consider(at->second->responder->next_timeout());
+  }
+  return next;
+}
+
+int Server::fd() const {
+  return impl_->device.fd();
+}
+std::size_t Server::num_connections() const {
+  return impl_->connections.size();
+}
+
+verbs::QpCounters Server::counters() const {
+  verbs::QpCounters sum = impl_->ended;
+  for (const auto& [serial, connection] : impl_->connections) add(sum, connection->qp->counters());
+  return sum;
+}
+
+}  // namespace weft::rpcrdma

@@ -1,0 +1,174 @@
+#include "rpcrdma/testing/engines.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::rpcrdma::testing {
+
+namespace {
+
+constexpr std::size_t kHandleLen = 32;
+
+std::optional<ItemPlace> find_write_data(std::uint32_t procedure, ConstBytes args) {
+  if (procedure != kWrite) return {};
+  xdr::XdrReader in(args);
+  ConstBytes handle;
+  std::uint64_t offset = 0;
+  std::uint32_t count = 0;
+  std::uint32_t stable = 0;
+  std::uint32_t len = 0;
+  if (!in.opaque(handle, 64) || !in.u64(offset) || !in.u32(count) || !in.u32(stable) || !in.u32(len)) return {};
+  return ItemPlace{in.position(), len};
+}
+
+}  // namespace
+
+const Binding& test_binding() {
+  static const Binding binding{kTestProgram, kTestVersion, find_write_data,
+                               [](std::uint32_t procedure) { return procedure == kRead; },
+                               [](std::uint32_t, ConstBytes) -> std::optional<std::size_t> { return 1024; }};
+  return binding;
+}
+
+const Binding& plain_binding() {
+  static const Binding binding{100005, 3, nullptr, nullptr, nullptr};
+  return binding;
+}
+
+Octets write_args(std::size_t len) {
+  Octets args;
+  xdr::XdrWriter out(args);
+  out.opaque(pattern(kHandleLen));
+  out.u64(0);
+  out.u32(static_cast<std::uint32_t>(len));
+  out.u32(2);
+  out.u32(static_cast<std::uint32_t>(len));
+  return args;
+}
+
+std::size_t write_position() {
+  return write_args(0).size();
+}
+
+Octets pattern(std::size_t len, std::uint8_t seed) {
+  Octets octets(len);
+  std::uint32_t state = seed;
+  for (std::uint8_t& octet : octets) {
+    state = state * 1664525 + 1013904223;
+    octet = static_cast<std::uint8_t>(state >> 24);
+  }
+  return octets;
+}
+
+void TestService::on_call(ServedCall call) {
+  if (answer) {
+    answer(call);
+  }
+  calls.push_back(std::move(call));
+}
+
+ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
+    : pd(memory),
+      qp(memory, cq),
+      programs{{&test_binding(), &service}, {&plain_binding(), &service}},
+      pool(pd, 8 << 20, 64 << 20),
+      budget{options.budget, 0} {
+  Channel::Config shape;
+  shape.serial = 7;
+  shape.num_receives = shape.num_sends = options.credits + 2;
+  shape.receive_len = options.inline_threshold;
+  shape.send_len = options.inline_threshold + Responder::kSendExtra;
+  shape.max_send_wr = options.max_send_wr;
+  channel = std::move(*Channel::create(pd, shape));
+  Responder::Config config;
+  config.credits = options.credits;
+  config.max_item = options.max_item;
+  config.max_held = options.max_held;
+  responder = std::make_unique<Responder>(pd, *channel, pool, budget, programs, config);
+  responder->start(options.reply_threshold, options.ord);
+  EXPECT_TRUE(channel->attach(qp).ok());
+}
+
+ResponderEnd::~ResponderEnd() {
+  service.calls.clear();
+  responder.reset();
+}
+
+std::size_t ResponderEnd::pump(std::size_t max) {
+  std::size_t num = 0;
+  verbs::Wc wc;
+  while (num < max && cq.poll(std::span(&wc, 1)) == 1) {
+    ++num;
+    const auto work = channel->on_completion(wc);
+    if (!work) continue;
+    switch (work->kind) {
+      case WorkKind::kReceive: responder->on_receive(work->slot, wc.byte_len); break;
+      case WorkKind::kSend: responder->on_send_done(work->slot); break;
+      case WorkKind::kRead: responder->on_read_done(work->slot); break;
+      case WorkKind::kWrite: responder->on_write_done(); break;
+    }
+  }
+  return num;
+}
+
+RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : pd(memory), qp(memory, cq) {
+  Channel::Config shape;
+  shape.serial = 1;
+  shape.num_receives = options.credits + 2;
+  shape.num_sends = options.credits;
+  shape.receive_len = shape.send_len = options.inline_threshold;
+  shape.max_send_wr = options.credits + 4;
+  channel = std::move(*Channel::create(pd, shape));
+  requester = std::make_unique<Requester>(pd, *channel, Requester::Config{options.credits, options.call_timeout},
+                                          options.first_xid);
+  EXPECT_TRUE(channel->attach(qp).ok());
+  if (options.start) requester->start(options.call_threshold, options.reply_threshold);
+}
+
+RequesterEnd::~RequesterEnd() {
+  requester.reset();
+}
+
+std::size_t RequesterEnd::pump() {
+  std::size_t num = 0;
+  verbs::Wc wc;
+  while (cq.poll(std::span(&wc, 1)) == 1) {
+    ++num;
+    const auto work = channel->on_completion(wc);
+    if (!work) continue;
+    if (work->kind == WorkKind::kReceive) requester->on_receive(work->slot, wc.byte_len);
+    if (work->kind == WorkKind::kSend) requester->on_send_done(work->slot);
+  }
+  return num;
+}
+
+Octets rpc_reply(std::uint32_t xid, const Octets& results, AcceptStat stat) {
+  Octets octets;
+  xdr::XdrWriter out(octets);
+  emit_reply(out, {.xid = xid, .verf = {}, .accept = stat});
+  out.raw(results);
+  return octets;
+}
+
+Octets message(const v1::Header& header, const Octets& payload) {
+  Octets octets;
+  xdr::XdrWriter out(octets);
+  v1::emit_header(out, header);
+  out.raw(payload);
+  return octets;
+}
+
+v1::Header parse(const Octets& message) {
+  xdr::XdrReader in(message);
+  v1::Header header;
+  EXPECT_EQ(v1::parse_header(in, header), v1::HeaderError::kNone);
+  return header;
+}
+
+Octets payload_of(const Octets& message) {
+  xdr::XdrReader in(message);
+  v1::Header header;
+  EXPECT_EQ(v1::parse_header(in, header), v1::HeaderError::kNone);
+  return {in.rest().begin(), in.rest().end()};
+}
+
+}  // namespace weft::rpcrdma::testing

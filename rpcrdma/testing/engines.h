@@ -1,0 +1,106 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rpcrdma/requester.h"
+#include "rpcrdma/responder.h"
+#include "rpcrdma/testing/fake_verbs.h"
+
+// Engines on queue pairs of the fake verbs, and a program for them to call.
+namespace weft::rpcrdma::testing {
+
+using Octets = std::vector<std::uint8_t>;
+
+inline constexpr std::uint32_t kTestProgram = 100003;
+inline constexpr std::uint32_t kTestVersion = 3;
+
+// Procedures of the test program; numbers and argument shapes of NFSv3, so that the vectors are Calls of it.
+inline constexpr std::uint32_t kNull = 0;
+inline constexpr std::uint32_t kRead = 6;
+inline constexpr std::uint32_t kWrite = 7;
+inline constexpr std::uint32_t kReaddir = 16;
+
+// Its binding: WRITE's data may be reduced and READ's result; and that of a program with nothing to reduce (MOUNT's
+// number and version).
+const Binding& test_binding();
+const Binding& plain_binding();
+
+// The XDR arguments of a WRITE of `len` octets without its data, and where these belong.
+Octets write_args(std::size_t len);
+std::size_t write_position();
+Octets pattern(std::size_t len, std::uint8_t seed = 1);
+
+// TestService keeps what it is called with; `answer` answers at once where it is set.
+class TestService : public Service {
+ public:
+  void on_call(ServedCall call) override;
+
+  std::vector<ServedCall> calls;
+  std::function<void(ServedCall&)> answer;
+};
+
+// ResponderEnd: a Responder on one end of a fake connection.
+struct ResponderEnd {
+  struct Options {
+    std::uint32_t credits = 32;
+    std::size_t inline_threshold = 4096;
+    std::size_t reply_threshold = 4096;
+    std::uint32_t ord = 16;
+    std::uint32_t max_send_wr = 64;
+    std::size_t budget = 64 << 20;
+    std::size_t max_item = 1 << 20;
+    std::size_t max_held = 64 << 20;
+  };
+
+  ResponderEnd(FakeMemory& memory, const Options& options);
+  ~ResponderEnd();
+  // Hands over up to `max` completions; returns how many there were.
+  std::size_t pump(std::size_t max = SIZE_MAX);
+
+  FakePd pd;
+  FakeCq cq;
+  FakeQp qp;
+  TestService service;
+  std::vector<Program> programs;
+  BufferPool pool;
+  Budget budget;
+  std::unique_ptr<Channel> channel;
+  std::unique_ptr<Responder> responder;
+};
+
+// RequesterEnd: a Requester on the other.
+struct RequesterEnd {
+  struct Options {
+    std::uint32_t credits = 32;
+    std::size_t inline_threshold = 4096;
+    std::size_t call_threshold = 4096;
+    std::size_t reply_threshold = 4096;
+    std::chrono::milliseconds call_timeout{1000};
+    std::uint32_t first_xid = 0x11110000;
+    bool start = true;
+  };
+
+  RequesterEnd(FakeMemory& memory, const Options& options);
+  ~RequesterEnd();
+  std::size_t pump();
+
+  FakePd pd;
+  FakeCq cq;
+  FakeQp qp;
+  std::unique_ptr<Channel> channel;
+  std::unique_ptr<Requester> requester;
+};
+
+// An RPC Reply message of the given kind with these results, as octets of a Payload stream.
+Octets rpc_reply(std::uint32_t xid, const Octets& results = {}, AcceptStat stat = AcceptStat::kSuccess);
+// A version 1 message: header, then payload.
+Octets message(const v1::Header& header, const Octets& payload);
+v1::Header parse(const Octets& message);
+// What follows the header.
+Octets payload_of(const Octets& message);
+
+}  // namespace weft::rpcrdma::testing

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "rpcrdma/bytes.h"
+#include "verbs-shim/api/verbs.h"
+
+// Verbs in one process, for tests of the engines: requests are carried out when they are posted, completions wait in
+// the queue until the test polls them, and everything can be made to fail.
+namespace weft::rpcrdma::testing {
+
+// FakeMemory: all registrations of a test. Remote access is checked as a device would.
+class FakeMemory {
+ public:
+  struct Region {
+    std::uint8_t* octets = nullptr;
+    std::size_t len = 0;
+    verbs::Access access = verbs::Access::kNone;
+  };
+
+  std::uint32_t add(Region region) {
+    regions_[++last_key_] = region;
+    return last_key_;
+  }
+  void remove(std::uint32_t key) { regions_.erase(key); }
+  std::size_t size() const { return regions_.size(); }
+  // How many regions a peer could read or write.
+  std::size_t num_remote() const;
+  // Null where the key, the range or the right is missing.
+  std::uint8_t* find(std::uint32_t key, std::uint64_t addr, std::uint64_t len, verbs::Access needed) const;
+
+ private:
+  std::map<std::uint32_t, Region> regions_;
+  std::uint32_t last_key_ = 0x1000;
+};
+
+class FakeMr final : public verbs::Mr {
+ public:
+  FakeMr(FakeMemory& memory, FakeMemory::Region region) : memory_(memory), region_(region), key_(memory.add(region)) {}
+  ~FakeMr() override { memory_.remove(key_); }
+  void* addr() const override { return region_.octets; }
+  std::size_t length() const override { return region_.len; }
+  std::uint32_t lkey() const override { return key_; }
+  std::uint32_t rkey() const override { return key_; }
+
+ private:
+  FakeMemory& memory_;
+  FakeMemory::Region region_;
+  std::uint32_t key_;
+};
+
+class FakePd final : public verbs::Pd {
+ public:
+  explicit FakePd(FakeMemory& memory) : memory_(memory) {}
+  verbs::Result<std::unique_ptr<verbs::Mr>> reg_mr(void* addr, std::size_t length, verbs::Access access) override;
+
+  bool fail_registration = false;
+
+ private:
+  FakeMemory& memory_;
+};
+
+class FakeCq final : public verbs::Cq {
+ public:
+  int poll(std::span<verbs::Wc> wc) override;
+  verbs::Status req_notify(bool) override { return {}; }
+  void push(const verbs::Wc& wc) { wcs_.push_back(wc); }
+  std::size_t size() const { return wcs_.size(); }
+
+ private:
+  std::deque<verbs::Wc> wcs_;
+};
+
+// FakeQp: with a peer its Sends fill the peer's Receives; without one they are kept in `sent`.
+class FakeQp final : public verbs::Qp {
+ public:
+  struct Rdma {
+    verbs::WrOpcode opcode = verbs::WrOpcode::kRdmaWrite;
+    std::uint32_t rkey = 0;
+    std::uint64_t remote_addr = 0;
+    std::uint32_t len = 0;
+    std::size_t sends_before = 0;  // Sends posted before it
+  };
+
+  FakeQp(FakeMemory& memory, FakeCq& cq) : memory_(memory), cq_(cq) {}
+  static void connect(FakeQp& a, FakeQp& b) {
+    a.peer_ = &b;
+    b.peer_ = &a;
+  }
+
+  verbs::Status post_send(const verbs::SendWr& wr) override;
+  verbs::Status post_recv(const verbs::RecvWr& wr) override;
+  verbs::QpState state() const override { return broken_ ? verbs::QpState::kErr : verbs::QpState::kRts; }
+  std::uint32_t qp_num() const override { return 1; }
+  verbs::QpCounters counters() const override { return {}; }
+
+  // A Send of the peer's arrives. False where no Receive takes it; then the queue pair is broken.
+  bool inject(ConstBytes message);
+  // Breaks the connection: what is posted and unfinished is flushed.
+  void break_connection();
+  bool broken() const { return broken_; }
+  std::size_t num_receives() const { return receives_.size(); }
+
+  std::vector<std::vector<std::uint8_t>> sent;  // without a peer
+  std::vector<Rdma> rdma;                       // every RDMA Read and Write
+  std::size_t num_sends = 0;
+  bool fail_post_send = false;
+  // Reads and Writes move octets at once, but their completions and those of Sends wait until release().
+  bool hold_completions = false;
+  void release();
+
+ private:
+  struct Receive {
+    std::uint64_t wr_id = 0;
+    verbs::Sge sge;
+  };
+
+  void complete(const verbs::SendWr& wr, verbs::WcOpcode opcode, std::uint32_t len);
+  bool move(const verbs::SendWr& wr, std::uint32_t len);
+
+  FakeMemory& memory_;
+  FakeCq& cq_;
+  FakeQp* peer_ = nullptr;
+  std::deque<Receive> receives_;
+  std::vector<verbs::Wc> held_;
+  bool broken_ = false;
+};
+
+}  // namespace weft::rpcrdma::testing

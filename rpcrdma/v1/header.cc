@@ -1,0 +1,163 @@
+#include "rpcrdma/v1/header.h"
+
+#include <utility>
+
+namespace weft::rpcrdma::v1 {
+
+namespace {
+
+HeaderError parse_discriminator(xdr::XdrReader& in, bool& present) {
+  if (in.remaining() < 4) return HeaderError::kTruncated;
+  return in.boolean(present) ? HeaderError::kNone : HeaderError::kDiscriminator;  // R1-5.3-01
+}
+
+[[nodiscard]] bool parse_segment(xdr::XdrReader& in, Segment& segment) {
+  return in.u32(segment.handle) && in.u32(segment.length) && in.u64(segment.offset);
+}
+
+HeaderError parse_segments(xdr::XdrReader& in, SegmentArray& segments) {
+  std::uint32_t count = 0;
+  if (!in.u32(count)) return HeaderError::kTruncated;
+  // The octets that are there bound what is allocated for a count that is not true.
+  if (count > in.remaining() / kSegmentLen) return HeaderError::kCount;
+  segments.resize(count);
+  for (Segment& segment : segments) {
+    if (!parse_segment(in, segment)) return HeaderError::kTruncated;
+  }
+  return HeaderError::kNone;
+}
+
+HeaderError parse_read_list(xdr::XdrReader& in, std::vector<ReadSegment>& list) {
+  for (;;) {
+    bool present = false;
+    if (const auto error = parse_discriminator(in, present); error != HeaderError::kNone) return error;
+    if (!present) return HeaderError::kNone;
+    ReadSegment segment;
+    if (!in.u32(segment.position) || !parse_segment(in, segment.target)) return HeaderError::kTruncated;
+    list.push_back(segment);
+  }
+}
+
+HeaderError parse_write_list(xdr::XdrReader& in, std::vector<SegmentArray>& list) {
+  for (;;) {
+    bool present = false;
+    if (const auto error = parse_discriminator(in, present); error != HeaderError::kNone) return error;
+    if (!present) return HeaderError::kNone;
+    if (const auto error = parse_segments(in, list.emplace_back()); error != HeaderError::kNone) return error;
+  }
+}
+
+HeaderError parse_lists(xdr::XdrReader& in, ChunkListsView& lists) {
+  if (const auto error = parse_read_list(in, lists.read_list); error != HeaderError::kNone) return error;
+  if (const auto error = parse_write_list(in, lists.write_list); error != HeaderError::kNone) return error;
+  bool present = false;
+  if (const auto error = parse_discriminator(in, present); error != HeaderError::kNone) return error;
+  if (!present) return HeaderError::kNone;
+  return parse_segments(in, lists.reply_chunk.emplace());
+}
+
+HeaderError parse_error(xdr::XdrReader& in, Header& header) {
+  std::uint32_t err = 0;
+  if (!in.u32(err)) return HeaderError::kTruncated;
+  if (err == static_cast<std::uint32_t>(Err::kChunk)) {
+    header.err = Err::kChunk;
+    return HeaderError::kNone;
+  }
+  if (err != static_cast<std::uint32_t>(Err::kVers)) return HeaderError::kErr;
+  header.err = Err::kVers;
+  return in.u32(header.vers_low) && in.u32(header.vers_high) ? HeaderError::kNone : HeaderError::kTruncated;
+}
+
+void emit_segments(xdr::XdrWriter& out, const SegmentArray& segments) {
+  out.u32(static_cast<std::uint32_t>(segments.size()));
+  for (const Segment& segment : segments) {
+    out.u32(segment.handle);
+    out.u32(segment.length);
+    out.u64(segment.offset);
+  }
+}
+
+void emit_lists(xdr::XdrWriter& out, const ChunkListsView& lists) {
+  for (const ReadSegment& segment : lists.read_list) {
+    out.boolean(true);
+    out.u32(segment.position);
+    out.u32(segment.target.handle);
+    out.u32(segment.target.length);
+    out.u64(segment.target.offset);
+  }
+  out.boolean(false);
+  for (const SegmentArray& array : lists.write_list) {
+    out.boolean(true);
+    emit_segments(out, array);
+  }
+  out.boolean(false);
+  out.boolean(lists.reply_chunk.has_value());
+  if (lists.reply_chunk) emit_segments(out, *lists.reply_chunk);
+}
+
+}  // namespace
+
+const char* header_error_str(HeaderError error) {
+  switch (error) {
+    case HeaderError::kNone: return "none";
+    case HeaderError::kTruncated: return "truncated";
+    case HeaderError::kProc: return "unknown rdma_proc";
+    case HeaderError::kErr: return "unknown rdma_err";
+    case HeaderError::kDiscriminator: return "optional-data discriminator is neither 0 nor 1";
+    case HeaderError::kCount: return "segment count exceeds the message";
+  }
+  return "unknown";
+}
+
+HeaderError parse_header(xdr::XdrReader& in, Header& header) {
+  header = Header{};
+  std::uint32_t proc = 0;
+  if (!in.u32(header.xid) || !in.u32(header.vers) || !in.u32(header.credit) || !in.u32(proc)) {
+    return HeaderError::kTruncated;
+  }
+  if (proc > static_cast<std::uint32_t>(Proc::kError)) return HeaderError::kProc;  // R1-5.5.2-02
+  header.proc = static_cast<Proc>(proc);
+  switch (header.proc) {
+    case Proc::kMsg:
+    case Proc::kNomsg: return parse_lists(in, header.lists);
+    case Proc::kMsgp:
+      if (!in.u32(header.align) || !in.u32(header.thresh)) return HeaderError::kTruncated;
+      return parse_lists(in, header.lists);
+    case Proc::kDone: return HeaderError::kNone;
+    case Proc::kError: return parse_error(in, header);
+  }
+  return HeaderError::kProc;
+}
+
+void emit_header(xdr::XdrWriter& out, const Header& header) {
+  out.u32(header.xid);
+  out.u32(header.vers);
+  out.u32(header.credit);
+  out.u32(static_cast<std::uint32_t>(header.proc));
+  switch (header.proc) {
+    case Proc::kMsg:
+    case Proc::kNomsg: emit_lists(out, header.lists); break;
+    case Proc::kMsgp:
+      out.u32(header.align);
+      out.u32(header.thresh);
+      emit_lists(out, header.lists);
+      break;
+    case Proc::kDone: break;
+    case Proc::kError:
+      out.u32(static_cast<std::uint32_t>(header.err));
+      if (header.err == Err::kVers) {
+        out.u32(header.vers_low);
+        out.u32(header.vers_high);
+      }
+      break;
+  }
+}
+
+std::size_t header_len(const ChunkListsView& lists) {
+  std::size_t len = kMinHeader + kReadSegmentLen * lists.read_list.size();
+  for (const SegmentArray& array : lists.write_list) len += 8 + kSegmentLen * array.size();
+  if (lists.reply_chunk) len += 4 + kSegmentLen * lists.reply_chunk->size();
+  return len;
+}
+
+}  // namespace weft::rpcrdma::v1

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "rpcrdma/bytes.h"
+#include "rpcrdma/chunk_lists.h"
+#include "rpcrdma/xdr/xdr.h"
+
+// The RPC-over-RDMA version 1 transport header (RFC 8166 section 4) as it stands on the wire.
+namespace weft::rpcrdma::v1 {
+
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::size_t kMinHeader = 28;    // RFC 8166 section 4.5
+inline constexpr std::size_t kFixedHeader = 16;  // xid, vers, credit, proc
+inline constexpr std::size_t kErrChunkLen = 20;
+inline constexpr std::size_t kErrVersLen = 28;
+inline constexpr std::size_t kReadSegmentLen = 24;  // with its discriminator
+inline constexpr std::size_t kSegmentLen = 16;
+
+// Proc: rdma_proc of RFC 8166 section 4.1.2.
+enum class Proc : std::uint32_t { kMsg = 0, kNomsg = 1, kMsgp = 2, kDone = 3, kError = 4 };
+
+// Err: rpc_rdma_errcode of RFC 8166 section 4.1.2.
+enum class Err : std::uint32_t { kVers = 1, kChunk = 2 };
+
+// Header: rdma_msg with every body it can have. Which members mean something follows from proc (and err).
+struct Header {
+  std::uint32_t xid = 0;
+  std::uint32_t vers = kVersion;
+  std::uint32_t credit = 0;
+  Proc proc = Proc::kMsg;
+  ChunkListsView lists;        // kMsg, kNomsg, kMsgp
+  std::uint32_t align = 0;     // kMsgp
+  std::uint32_t thresh = 0;    // kMsgp
+  Err err = Err::kChunk;       // kError
+  std::uint32_t vers_low = 0;  // kError with Err::kVers
+  std::uint32_t vers_high = 0;
+  friend bool operator==(const Header&, const Header&) = default;
+};
+
+enum class HeaderError : std::uint8_t {
+  kNone,
+  kTruncated,
+  kProc,           // rdma_proc is none of the five
+  kErr,            // rdma_err is neither 1 nor 2
+  kDiscriminator,  // optional-data discriminator is neither 0 nor 1
+  kCount,          // more segments than octets are left for
+};
+
+const char* header_error_str(HeaderError error);
+
+// parse_header reads a header and leaves `in` behind it, where the Payload stream of RDMA_MSG begins. Whatever the
+// version word says the body is read as version 1's: judge `vers` first. On an error the members read so far are set.
+HeaderError parse_header(xdr::XdrReader& in, Header& header);
+void emit_header(xdr::XdrWriter& out, const Header& header);
+
+// Octets that a header with these lists takes (RDMA_MSG, RDMA_NOMSG).
+std::size_t header_len(const ChunkListsView& lists);
+
+}  // namespace weft::rpcrdma::v1

@@ -1,0 +1,147 @@
+#include "rpcrdma/v1/receive.h"
+
+#include <utility>
+
+namespace weft::rpcrdma::v1 {
+
+namespace {
+
+CallVerdict chunk_error(ReceivedCall& call, const char* why) {
+  call.why = why;
+  return CallVerdict::kErrChunk;
+}
+
+CallVerdict discard(ReceivedCall& call, const char* why) {
+  call.why = why;
+  return CallVerdict::kDiscard;
+}
+
+// The first two words of the Payload stream are the RPC's XID and msg_type.
+CallVerdict check_payload(ReceivedCall& call) {
+  xdr::XdrReader in(call.payload);
+  std::uint32_t xid = 0;
+  std::uint32_t type = 0;
+  if (!in.u32(xid)) return chunk_error(call, "RDMA_MSG without a Payload stream");
+  if (xid != call.xid) return chunk_error(call, "header XID differs from RPC XID");  // R1-5.5.2-04
+  if (in.u32(type) && type == 1) return discard(call, "a Reply reached a responder");
+  return CallVerdict::kAccept;
+}
+
+// A returned array is the one offered, but for the lengths, which cannot have grown (R1-4.4.6-04). One without segments
+// stands for "unused" with some responders (RFC 8267 section 6.4.1).
+bool agrees(const SegmentArray& returned, const SegmentArray& offered) {
+  if (returned.empty()) return true;
+  if (returned.size() != offered.size()) return false;
+  for (std::size_t i = 0; i < returned.size(); ++i) {
+    if (returned[i].handle != offered[i].handle || returned[i].offset != offered[i].offset) return false;
+    if (returned[i].length > offered[i].length) return false;
+  }
+  return true;
+}
+
+const char* disagreement(const ChunkListsView& lists, const Offered& offered) {
+  if (!lists.read_list.empty()) return "Read list present in a Reply";  // R1-5.3.1-02
+  if (lists.write_list.size() != offered.write_list.size()) return "returned Write list is not the provided one";
+  for (std::size_t i = 0; i < lists.write_list.size(); ++i) {
+    if (!agrees(lists.write_list[i], offered.write_list[i])) return "returned Write list is not the provided one";
+  }
+  if (!lists.reply_chunk) return nullptr;
+  if (offered.reply_chunk == nullptr) return "a Reply chunk came back that was not provided";
+  if (!agrees(*lists.reply_chunk, *offered.reply_chunk)) return "returned Reply chunk is not the provided one";
+  return nullptr;
+}
+
+ReplyVerdict discard(ReceivedReply& reply, const char* why) {
+  reply.why = why;
+  return ReplyVerdict::kDiscard;
+}
+
+}  // namespace
+
+CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, ReceivedCall& call) {
+  if (message.size() < kMinHeader) return discard(call, "shorter than 28 octets");  // R1-5.5-01
+  xdr::XdrReader in(message);
+  Header header;
+  const HeaderError error = parse_header(in, header);
+  call.xid = header.xid;
+  call.vers = header.vers;
+  call.credit = header.credit;
+  if (header.vers != kVersion) {  // R1-5.5.1-01, before everything else
+    call.why = "unsupported version";
+    return CallVerdict::kErrVers;
+  }
+  if (header.proc == Proc::kError && error != HeaderError::kProc) {
+    return discard(call, "RDMA_ERROR reached a responder");  // R1-5.2.4-04
+  }
+  if (error != HeaderError::kNone) return chunk_error(call, header_error_str(error));  // R1-5.5.2-01
+  if (header.proc == Proc::kDone) return discard(call, "RDMA_DONE");                   // R1-5.6.2-02
+  if (header.proc == Proc::kMsgp) return chunk_error(call, "RDMA_MSGP");               // R1-5.6.1-02
+
+  switch (ChunkLists::validate(std::move(header.lists), limits, call.lists)) {
+    case ChunkError::kNone: break;
+    case ChunkError::kTooManySegments: return chunk_error(call, "too many segments");
+    case ChunkError::kMisalignedPosition: return chunk_error(call, "Position not a multiple of four");
+    case ChunkError::kTooLong: return chunk_error(call, "Read chunk too long");
+  }
+  call.long_call = header.proc == Proc::kNomsg;
+  const Chunk* position_zero = call.lists.position_zero();
+  if (call.long_call) {
+    // R1-5.2.4-02: only a Position Zero Read chunk can hold a Call. What follows the header is not looked at.
+    if (position_zero == nullptr || position_zero->length == 0) {
+      return chunk_error(call, "RDMA_NOMSG without a Position Zero Read chunk");
+    }
+    return CallVerdict::kAccept;
+  }
+  // Two candidates for the Payload stream: nobody has use for that.
+  if (position_zero != nullptr) return chunk_error(call, "RDMA_MSG with a Position Zero Read chunk");
+  call.payload = in.rest();
+  return check_payload(call);
+}
+
+std::optional<std::uint32_t> reply_xid(ConstBytes message) {
+  xdr::XdrReader in(message);
+  std::uint32_t xid = 0;
+  std::uint32_t proc = 0;
+  if (message.size() < kErrChunkLen) return {};
+  if (!in.u32(xid) || !in.skip(8) || !in.u32(proc)) return {};
+  // R1-5.5-01; but ERR_CHUNK is 20 octets long.
+  if (message.size() < kMinHeader && proc != static_cast<std::uint32_t>(Proc::kError)) return {};
+  return xid;
+}
+
+ReplyVerdict receive_reply(ConstBytes message, const Offered& offered, ReceivedReply& reply) {
+  if (!reply_xid(message)) return discard(reply, "too short");
+  xdr::XdrReader in(message);
+  Header& header = reply.header;
+  const HeaderError error = parse_header(in, header);
+  reply.xid = header.xid;
+  reply.credit = header.credit;
+  if (header.vers != kVersion) return discard(reply, "unsupported version");
+  if (error != HeaderError::kNone) return discard(reply, header_error_str(error));  // R1-5.5-03, R1-5.5-08
+  switch (header.proc) {
+    case Proc::kError: return header.err == Err::kVers ? ReplyVerdict::kErrVers : ReplyVerdict::kErrChunk;
+    case Proc::kMsgp: return discard(reply, "RDMA_MSGP");  // R1-5.6.1-03
+    case Proc::kDone: return discard(reply, "RDMA_DONE");  // R1-5.6.2-02
+    case Proc::kMsg:
+    case Proc::kNomsg: break;
+  }
+  if (const char* why = disagreement(header.lists, offered); why != nullptr) return discard(reply, why);
+
+  reply.reply_chunk_len = header.lists.reply_chunk ? total_length(*header.lists.reply_chunk) : 0;
+  if (header.proc == Proc::kNomsg) {
+    // R1-5.2.4-02
+    if (reply.reply_chunk_len == 0) return discard(reply, "RDMA_NOMSG Reply whose Reply chunk holds nothing");
+    return ReplyVerdict::kLongReply;
+  }
+  if (reply.reply_chunk_len != 0) return discard(reply, "RDMA_MSG Reply with octets in the Reply chunk");
+  reply.payload = in.rest();
+  xdr::XdrReader payload(reply.payload);
+  std::uint32_t xid = 0;
+  std::uint32_t type = 0;
+  if (!payload.u32(xid) || !payload.u32(type)) return discard(reply, "RDMA_MSG without a Payload stream");
+  if (xid != header.xid) return discard(reply, "header XID differs from RPC XID");  // R1-5.2.1-01
+  if (type != 1) return discard(reply, "a Call reached a requester");
+  return ReplyVerdict::kReply;
+}
+
+}  // namespace weft::rpcrdma::v1

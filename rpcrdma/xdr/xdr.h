@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "rpcrdma/bytes.h"
+
+// XDR (RFC 4506): one cursor to read and one to write, through which all ONC RPC octets go.
+namespace weft::rpcrdma::xdr {
+
+// kNoLimit: an opaque or string bounded by the octets that are there, and by nothing else.
+inline constexpr std::uint32_t kNoLimit = 0xffffffff;
+
+// padding says how many octets of roundup follow an item of `len` octets (RFC 4506 section 4.10).
+constexpr std::size_t padding(std::size_t len) {
+  return (4 - (len & 3)) & 3;
+}
+// round_up is len with its roundup. len is at most SIZE_MAX - 3.
+constexpr std::size_t round_up(std::size_t len) {
+  return len + padding(len);
+}
+
+// Padding: whether a reader insists that roundup octets are zero (RFC 4506 section 3) or, as most peers' decoders do,
+// only that they are there.
+enum class Padding : std::uint8_t { kAny, kZero };
+
+// XdrReader reads XDR items from octets that outlive it and the views it hands out. Each function returns false, and
+// leaves the cursor and its result as they were, where the octets do not hold the item; nothing is ever read outside.
+class XdrReader {
+ public:
+  explicit XdrReader(ConstBytes octets, Padding mode = Padding::kAny) : octets_(octets), mode_(mode) {}
+
+  [[nodiscard]] bool u32(std::uint32_t& value);
+  [[nodiscard]] bool i32(std::int32_t& value);
+  [[nodiscard]] bool u64(std::uint64_t& value);
+  [[nodiscard]] bool i64(std::int64_t& value);
+  // boolean: 0 or 1, anything else is an error (RFC 4506 section 4.4). Also reads optional-data discriminators.
+  [[nodiscard]] bool boolean(bool& value);
+  // opaque_fixed: `len` octets and their roundup (RFC 4506 section 4.9).
+  [[nodiscard]] bool opaque_fixed(std::size_t len, ConstBytes& value);
+  // opaque: a count of at most max_len, that many octets and their roundup (RFC 4506 section 4.10).
+  [[nodiscard]] bool opaque(ConstBytes& value, std::uint32_t max_len = kNoLimit);
+  // string: as opaque; which octets a string may hold is the caller's business (RFC 4506 section 4.11).
+  [[nodiscard]] bool string(std::string_view& value, std::uint32_t max_len = kNoLimit);
+  // raw: `len` octets without roundup.
+  [[nodiscard]] bool raw(std::size_t len, ConstBytes& value);
+  // skip passes over `len` octets.
+  [[nodiscard]] bool skip(std::size_t len);
+
+  // Octets read so far, octets left, and a view of these.
+  std::size_t position() const { return position_; }
+  std::size_t remaining() const { return octets_.size() - position_; }
+  ConstBytes rest() const { return octets_.subspan(position_); }
+  bool at_end() const { return position_ == octets_.size(); }
+
+ private:
+  ConstBytes octets_;
+  std::size_t position_ = 0;
+  Padding mode_;
+};
+
+// XdrWriter appends XDR items to `out`, which outlives it.
+class XdrWriter {
+ public:
+  explicit XdrWriter(std::vector<std::uint8_t>& out) : out_(out), start_(out.size()) {}
+
+  void u32(std::uint32_t value);
+  void i32(std::int32_t value) { u32(static_cast<std::uint32_t>(value)); }
+  void u64(std::uint64_t value);
+  void i64(std::int64_t value) { u64(static_cast<std::uint64_t>(value)); }
+  void boolean(bool value) { u32(value ? 1 : 0); }
+  // opaque_fixed: the octets and zeros as roundup.
+  void opaque_fixed(ConstBytes value);
+  // opaque and string: count, octets, roundup. At most 2^32-1 octets.
+  void opaque(ConstBytes value);
+  void string(std::string_view value);
+  // raw: the octets as they are.
+  void raw(ConstBytes value);
+
+  // Octets that this writer has appended.
+  std::size_t size() const { return out_.size() - start_; }
+  // patch_u32 overwrites the word that begins `position` octets after this writer's start; it was written before.
+  void patch_u32(std::size_t position, std::uint32_t value);
+
+ private:
+  std::vector<std::uint8_t>& out_;
+  std::size_t start_;
+};
+
+}  // namespace weft::rpcrdma::xdr

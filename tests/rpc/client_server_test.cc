@@ -1,0 +1,263 @@
+#include <numeric>
+
+#include "tests/rpc/world.h"
+
+namespace weft::rpcrdma::testing {
+namespace {
+
+struct ClientServerTest : World {};
+
+TEST_F(ClientServerTest, NullCalls) {
+  listen();
+  auto client = connect();
+  clients = {client.get()};
+  for (int i = 0; i < 3; ++i) expect_null_works(*client);
+  EXPECT_EQ(server->num_connections(), 1u);
+}
+
+// Writes the file and reads it back in pieces, eight at a time.
+TEST_F(ClientServerTest, BulkDataGoesByReadAndWriteChunk) {
+  RecordProperty("proves", "R1-3.2.2-02 R1-3.2.2-03 R1-4.1-01 R1-4.2-02");
+  listen();
+  auto client = connect({.credits = 8});
+  clients = {client.get()};
+  constexpr std::size_t kLen = 1 << 20;
+  const Octets data = pattern(kLen);
+  const Octets args = write_args(kLen);
+  CallSpec write = null_call();
+  write.procedure = kWrite;
+  write.args = args;
+  write.item = ArgumentItem{args.size(), data};
+  bool written = false;
+  ASSERT_TRUE(client->call(write, [&](const Reply& reply) { written = reply.status == CallStatus::kSuccess; }).ok());
+  run_until([&] { return client->num_outstanding() == 0; });
+  ASSERT_TRUE(written);
+  EXPECT_EQ(file.data, data);
+  EXPECT_EQ(server->counters().read_octets_tx + server->counters().read_octets_rx, kLen);
+
+  constexpr std::size_t kPiece = 61681;  // odd; the last one is even, one shorter
+  Octets back(kLen, 0xa5);
+  std::vector<Octets> read_args;
+  for (std::size_t at = 0; at < kLen; at += kPiece) {
+    read_args.emplace_back();
+    xdr::XdrWriter out(read_args.back());
+    out.u32(static_cast<std::uint32_t>(at));
+    out.u32(static_cast<std::uint32_t>(std::min(kPiece, kLen - at)));
+  }
+  std::size_t num_ended = 0;
+  for (std::size_t i = 0; i < read_args.size(); ++i) {
+    const std::size_t at = i * kPiece;
+    const std::size_t len = std::min(kPiece, kLen - at);
+    CallSpec read = null_call();
+    read.procedure = kRead;
+    read.args = read_args[i];
+    read.result_item = MutBytes(back).subspan(at, len);
+    read.max_results = 4;
+    ASSERT_TRUE(client
+                    ->call(read,
+                           [&, len](const Reply& reply) {
+                             EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
+                             EXPECT_EQ(reply.item_len, len);
+                             ++num_ended;
+                           })
+                    .ok());
+  }
+  run_until([&] { return num_ended == read_args.size(); });
+  EXPECT_EQ(back, data);
+  EXPECT_EQ(server->counters().write_octets_tx, kLen);
+}
+
+TEST_F(ClientServerTest, LongRepliesGoByReplyChunk) {
+  listen();
+  auto client = connect();
+  clients = {client.get()};
+  CallSpec spec = null_call();
+  spec.procedure = kReaddir;
+  spec.max_results = 20000;
+  Octets got;
+  ASSERT_TRUE(client
+                  ->call(spec,
+                         [&](const Reply& reply) {
+                           EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
+                           got.assign(reply.results.begin(), reply.results.end());
+                         })
+                  .ok());
+  run_until([&] { return client->num_outstanding() == 0; });
+  EXPECT_EQ(got, pattern(10000));
+}
+
+TEST_F(ClientServerTest, ThresholdsOfBothSidesAreSettledPerConnection) {
+  RecordProperty("proves", "R1-4.3.2-01 R1-4.3.2-08 R1-4.3.2-09 R1-4.3.2-13");
+  listen({.inline_threshold = 2048});
+  for (const std::size_t own : {1024ul, 2048ul, 65536ul}) {
+    auto client = connect({.inline_threshold = own});
+    clients = {client.get()};
+    run_until_ready(*client);
+    // What fits the smaller side goes inline, so without RDMA Reads.
+    const std::size_t threshold = std::min<std::size_t>(own, 2048);
+    const std::uint64_t before = server->counters().reads_tx;
+    for (const std::size_t len : {threshold - 28 - 40 - write_position() - 8, threshold}) {
+      const Octets data = pattern(len);
+      const Octets args = write_args(len);
+      CallSpec spec = null_call();
+      spec.procedure = kWrite;
+      spec.args = args;
+      spec.item = ArgumentItem{args.size(), data};
+      ASSERT_TRUE(client->call(spec, [](const Reply& reply) { EXPECT_EQ(reply.status, CallStatus::kSuccess); }).ok());
+      run_until([&] { return client->num_outstanding() == 0; });
+      EXPECT_EQ(file.data, data);
+      EXPECT_EQ(server->counters().reads_tx, before + (len == threshold ? 1 : 0)) << own;
+    }
+  }
+}
+
+TEST_F(ClientServerTest, ARefusedConnectionIsOneClearLine) {
+  listen();
+  const sockaddr_storage addr = server->local_addr();
+  server.reset();
+  auto client = std::move(*Client::connect(*client_device, addr, {}));
+  clients = {client.get()};
+  std::vector<CallStatus> ends;
+  ASSERT_TRUE(client->call(null_call(), [&](const Reply& reply) { ends.push_back(reply.status); }).ok());
+  run_until([&] { return client->state() == Client::State::kClosed && !ends.empty(); });
+  EXPECT_NE(client->error().find("127.0.0.1:"), std::string::npos) << client->error();
+  EXPECT_EQ(client->error().find('\n'), std::string::npos);
+  EXPECT_EQ(ends, std::vector<CallStatus>{CallStatus::kDisconnected});
+  EXPECT_FALSE(client->call(null_call(), nullptr).ok());
+}
+
+TEST_F(ClientServerTest, TheServersEndEndsEveryCallOnce) {
+  listen();
+  file.hold = true;
+  auto client = connect();
+  clients = {client.get()};
+  file.hold = false;
+  expect_null_works(*client);
+  file.hold = true;
+  std::vector<CallStatus> ends;
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(client->call(null_call(), [&](const Reply& reply) { ends.push_back(reply.status); }).ok());
+  }
+  run_until([&] { return file.held.size() == 32; });
+  file.held.clear();
+  server.reset();
+  run_until([&] { return ends.size() == 50; });
+  for (const CallStatus status : ends) EXPECT_EQ(status, CallStatus::kDisconnected);
+  EXPECT_EQ(client->state(), Client::State::kClosed);
+}
+
+TEST_F(ClientServerTest, ClientsGoingAwayLeaveTheServerAsItWas) {
+  listen();
+  file.hold = true;
+  auto gone = connect();
+  clients = {gone.get()};
+  const Octets data = pattern(100000);
+  const Octets args = write_args(data.size());
+  CallSpec spec = null_call();
+  spec.procedure = kWrite;
+  spec.args = args;
+  spec.item = ArgumentItem{args.size(), data};
+  ASSERT_TRUE(gone->call(spec, nullptr).ok());
+  run_until([&] { return file.held.size() == 1; });
+  gone.reset();
+  clients.clear();
+  run_until([&] { return server->num_connections() == 0; });
+  // The answer goes nowhere, its buffers come back.
+  file.hold = false;
+  file.answer_held();
+  EXPECT_EQ(server->buffers().in_use(), 0u);
+  auto client = connect();
+  clients = {client.get()};
+  expect_null_works(*client);
+}
+
+TEST_F(ClientServerTest, ManyConnectionsShareTheQueues) {
+  listen({.max_connections = 40});
+  std::vector<std::unique_ptr<Client>> many;
+  for (int i = 0; i < 40; ++i) {
+    many.push_back(connect({.credits = 4}));
+    clients.push_back(many.back().get());
+  }
+  std::size_t num_ended = 0;
+  for (auto& client : many) {
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_TRUE(client
+                      ->call(null_call(),
+                             [&](const Reply& reply) {
+                               EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
+                               ++num_ended;
+                             })
+                      .ok());
+    }
+  }
+  run_until([&] { return num_ended == 400; });
+  EXPECT_EQ(server->num_connections(), 40u);
+  // One too many is told so.
+  auto extra = connect();
+  clients.push_back(extra.get());
+  run_until([&] { return extra->state() == Client::State::kClosed; });
+  expect_null_works(*many[0]);
+}
+
+TEST_F(ClientServerTest, MemoryLimitsSlowCallsDownAndFailNone) {
+  ServerConfig config;
+  config.max_call = 64 << 10;
+  config.max_item = 256 << 10;
+  config.max_buffered = 1 << 20;
+  listen(config);
+  file.data = pattern(200000);
+  std::vector<std::unique_ptr<Client>> several;
+  for (int i = 0; i < 3; ++i) {
+    several.push_back(connect({.credits = 8}));
+    clients.push_back(several.back().get());
+  }
+  Octets args;
+  xdr::XdrWriter out(args);
+  out.u32(0);
+  out.u32(200000);
+  std::vector<Octets> rooms(48, Octets(200000));
+  std::size_t num_ended = 0;
+  for (std::size_t i = 0; i < rooms.size(); ++i) {
+    CallSpec read = null_call();
+    read.procedure = kRead;
+    read.args = args;
+    read.result_item = rooms[i];
+    read.max_results = 4;
+    ASSERT_TRUE(several[i % 3]
+                    ->call(read,
+                           [&, i](const Reply& reply) {
+                             EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
+                             EXPECT_EQ(rooms[i], file.data);
+                             ++num_ended;
+                           })
+                    .ok());
+  }
+  run_until([&] { return num_ended == rooms.size(); });
+  EXPECT_EQ(file.num_without_buffer, 0u);
+}
+
+TEST_F(ClientServerTest, DisconnectFromTheClientsSide) {
+  listen();
+  auto client = connect();
+  clients = {client.get()};
+  expect_null_works(*client);
+  client->disconnect();
+  EXPECT_EQ(client->state(), Client::State::kClosed);
+  run_until([&] { return server->num_connections() == 0; });
+}
+
+TEST_F(ClientServerTest, RefusesConfigurationsThatCannotWork) {
+  const auto refused = [&](ServerConfig config) {
+    auto made = Server::listen(*server_device, loopback(0), programs, config);
+    return !made.ok() && made.error().errno_value == EINVAL;
+  };
+  EXPECT_TRUE(refused({.inline_threshold = 1000}));
+  EXPECT_TRUE(refused({.inline_threshold = 512 * 1024}));
+  EXPECT_TRUE(refused({.credits = 0}));
+  EXPECT_TRUE(refused({.max_buffered = 1 << 20}));
+  EXPECT_FALSE(Client::connect(*client_device, loopback(1), {.inline_threshold = 1500}).ok());
+  EXPECT_FALSE(Client::connect(*client_device, loopback(1), {.credits = 5000}).ok());
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing

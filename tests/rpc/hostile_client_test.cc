@@ -1,0 +1,181 @@
+#include <cstring>
+
+#include "rpcrdma/testing/vectors.h"
+#include "tests/rpc/world.h"
+
+namespace weft::rpcrdma::testing {
+namespace {
+
+// A peer that speaks verbs but not necessarily RPC-over-RDMA.
+struct RawPeer {
+  static constexpr std::size_t kLen = 8192;
+  static constexpr std::size_t kReceives = 40;
+  static constexpr std::size_t kSends = 16;
+
+  RawPeer(verbs::Device& d, const sockaddr_storage& dst) : device(d) {
+    pd = std::move(*device.alloc_pd());
+    cq = std::move(*device.create_cq(200, nullptr));
+    events = std::move(*device.create_event_channel());
+    id = std::move(*events->create_id());
+    memory.resize(kLen * (kReceives + kSends));
+    mr = std::move(*pd->reg_mr(memory.data(), memory.size(), verbs::Access::kLocalWrite));
+    EXPECT_TRUE(id->resolve_addr(dst, std::chrono::seconds(5)).ok());
+  }
+  ~RawPeer() { qp.reset(); }
+
+  void turn() {
+    device.process(Clock::now());
+    while (auto event = events->get_event()) on_event(*event);
+    verbs::Wc wc;
+    while (cq->poll(std::span(&wc, 1)) == 1) {
+      if (wc.status != verbs::WcStatus::kSuccess || wc.opcode != verbs::WcOpcode::kRecv) continue;
+      const auto at = memory.begin() + static_cast<std::ptrdiff_t>(wc.wr_id * kLen);
+      received.emplace_back(at, at + wc.byte_len);
+      post_receive(wc.wr_id);
+    }
+  }
+
+  void on_event(verbs::CmEvent& event) {
+    if (event.type == verbs::CmEventType::kAddrResolved) {
+      EXPECT_TRUE(id->resolve_route(std::chrono::seconds(5)).ok());
+    } else if (event.type == verbs::CmEventType::kRouteResolved) {
+      verbs::QpInitAttr attr;
+      attr.send_cq = attr.recv_cq = cq.get();
+      qp = std::move(*id->create_qp(*pd, attr));
+      for (std::size_t i = 0; i < kReceives; ++i) post_receive(i);
+      verbs::ConnParam param;
+      param.private_data = private_data;
+      param.responder_resources = 4;
+      EXPECT_TRUE(id->connect(param).ok());
+    } else if (event.type == verbs::CmEventType::kEstablished) {
+      established = true;
+      server_private_data = event.param.private_data;
+    } else if (event.type == verbs::CmEventType::kDisconnected) {
+      disconnected = true;
+    }
+  }
+
+  void post_receive(std::uint64_t slot) {
+    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data() + slot * kLen), kLen, mr->lkey()};
+    (void)qp->post_recv({slot, std::span(&sge, 1)});
+  }
+
+  void send(const Octets& octets) {
+    // Buffers in turn: a Send's octets are its own until it was carried out.
+    std::uint8_t* at = memory.data() + (kReceives + num_sent++ % kSends) * kLen;
+    std::memcpy(at, octets.data(), octets.size());
+    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(at), static_cast<std::uint32_t>(octets.size()), mr->lkey()};
+    verbs::SendWr wr;
+    wr.sg_list = std::span(&sge, 1);
+    (void)qp->post_send(wr);
+  }
+
+  verbs::Device& device;
+  Octets private_data;
+  Octets server_private_data;
+  Octets memory;
+  std::unique_ptr<verbs::Pd> pd;
+  std::unique_ptr<verbs::Cq> cq;
+  std::unique_ptr<verbs::CmChannel> events;
+  std::unique_ptr<verbs::CmId> id;
+  std::unique_ptr<verbs::Mr> mr;
+  std::unique_ptr<verbs::Qp> qp;
+  std::vector<Octets> received;
+  std::size_t num_sent = 0;
+  bool established = false;
+  bool disconnected = false;
+};
+
+struct HostileClientTest : World {
+  void open_peer(Octets private_data = {}) {
+    peer = std::make_unique<RawPeer>(*client_device, server->local_addr());
+    peer->private_data = std::move(private_data);
+    also = [this] { peer->turn(); };
+    run_until([this] { return peer->established; });
+  }
+  void TearDown() override { peer.reset(); }
+
+  std::unique_ptr<RawPeer> peer;
+};
+
+TEST_F(HostileClientTest, PrivateDataIsAnsweredAndItsAbsenceMeans1024) {
+  RecordProperty("proves", "R1-4.3.2-03 R1-4.3.2-04 R1-4.3.2-10 R1-4.3.3-01 R1-4.3.3-05 R1-4.3.3-07");
+  listen();
+  open_peer();
+  EXPECT_EQ(to_hex(peer->server_private_data), "f6ab0e1801000303");
+  // READ of 2000 octets, nothing offered: at 1024 it does not fit, so ERR_CHUNK and no long Send.
+  file.data = pattern(4000);
+  v1::Header header;
+  header.xid = 9;
+  Octets payload;
+  xdr::XdrWriter out(payload);
+  emit_call(out, {9, kTestProgram, kTestVersion, kRead, {}, {}});
+  out.u32(0);
+  out.u32(2000);
+  peer->send(message(header, payload));
+  run_until([this] { return peer->received.size() == 1; });
+  EXPECT_EQ(peer->received[0].size(), v1::kErrChunkLen);
+  // 900 fit.
+  payload.resize(44);
+  xdr::XdrWriter(payload).u32(900);
+  peer->send(message(header, payload));
+  run_until([this] { return peer->received.size() == 2; });
+  EXPECT_EQ(peer->received[1].size(), 28u + 24 + 4 + 900);
+}
+
+TEST_F(HostileClientTest, EveryMalformedVectorGetsItsAnswerAndOthersAreUnharmed) {
+  RecordProperty("proves", "R1-5.5-02 R1-5.2.4-04 R1-10.1-01");
+  listen();
+  auto good = connect();
+  clients = {good.get()};
+  open_peer(from_hex("f6ab0e1801000303"));
+  for (const auto& vector : load_vectors('M')) {
+    if (vector.to != "responder") continue;
+    peer->received.clear();
+    peer->send(vector.octets);
+    peer->send(load_vector("V01").octets);
+    const std::size_t answers = vector.expect == "DISCARD" ? 1 : 2;
+    run_until([&] { return peer->received.size() == answers; });
+    if (answers == 2) {
+      EXPECT_EQ(to_hex(peer->received[0]), to_hex(vector.answer)) << vector.id;
+    }
+    EXPECT_EQ(to_hex(peer->received.back()).substr(0, 8), "11110001") << vector.id;
+  }
+  EXPECT_FALSE(peer->disconnected);
+  expect_null_works(*good);
+}
+
+TEST_F(HostileClientTest, MoreCallsThanGrantedEndTheConnectionOnly) {
+  RecordProperty("proves", "R1-4.3-01 R1-4.3.1-12");
+  listen({.credits = 4});
+  auto good = connect();
+  clients = {good.get()};
+  expect_null_works(*good);
+  open_peer();
+  file.hold = true;
+  for (int i = 0; i < 10; ++i) peer->send(load_vector("V01").octets);
+  run_until([this] { return peer->disconnected; });
+  EXPECT_LE(file.held.size(), 6u);
+  file.hold = false;
+  file.answer_held();
+  run_until([this] { return server->num_connections() == 1; });
+  expect_null_works(*good);
+}
+
+TEST_F(HostileClientTest, StaleHandlesEndTheConnectionOnly) {
+  RecordProperty("proves", "R1-5.5.3-01 R1-10.1.1-01");
+  listen();
+  auto good = connect();
+  clients = {good.get()};
+  expect_null_works(*good);
+  open_peer();
+  peer->send(load_vector("V03").octets);  // its handles mean nothing here
+  run_until([this] { return peer->disconnected; });
+  EXPECT_TRUE(file.data.empty());
+  run_until([this] { return server->num_connections() == 1; });
+  EXPECT_EQ(server->buffers().in_use(), 0u);
+  expect_null_works(*good);
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing

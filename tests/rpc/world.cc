@@ -1,0 +1,114 @@
+#include "tests/rpc/world.h"
+
+namespace weft::rpcrdma::testing {
+
+ServedReply MemoryFile::serve(ServedCall& call) {
+  ServedReply reply;
+  xdr::XdrReader in(call.args);
+  if (call.procedure == kWrite) {
+    if (call.item_position) {
+      data.assign(call.item.octets().begin(), call.item.octets().end());
+    } else {
+      ConstBytes octets;
+      EXPECT_TRUE(in.skip(write_position() - 4) && in.opaque(octets));
+      data.assign(octets.begin(), octets.end());
+    }
+  } else if (call.procedure == kRead) {
+    std::uint32_t offset = 0;
+    std::uint32_t len = 0;
+    EXPECT_TRUE(in.u32(offset) && in.u32(len));
+    reply.item = server->buffers().take(len);
+    if (!reply.item) {
+      ++num_without_buffer;
+      reply.accept = ServedReply::Accept::kSystemErr;
+      return reply;
+    }
+    std::copy_n(data.begin() + offset, len, reply.item.octets().begin());
+    reply.item_len = len;
+    xdr::XdrWriter(reply.results).u32(len);
+    reply.item_position = 4;
+  } else if (call.procedure == kReaddir) {
+    reply.results = pattern(10000);
+  } else if (call.procedure != kNull) {
+    reply.accept = ServedReply::Accept::kProcUnavail;
+  }
+  return reply;
+}
+
+void MemoryFile::on_call(ServedCall call) {
+  ++num_calls;
+  if (hold) {
+    held.push_back(std::move(call));
+    return;
+  }
+  ServedReply reply = serve(call);
+  server->reply(call.id, std::move(reply));
+}
+
+void MemoryFile::answer_held() {
+  std::vector<ServedCall> calls = std::exchange(held, {});
+  for (ServedCall& call : calls) {
+    ServedReply reply = serve(call);
+    server->reply(call.id, std::move(reply));
+  }
+}
+
+World::World() : programs{{&test_binding(), &file}, {&plain_binding(), &file}} {
+  server_device = std::move(*verbs::open_soft_device({}));
+  client_device = std::move(*verbs::open_soft_device({}));
+}
+
+World::~World() {
+  file.held.clear();
+  server.reset();
+}
+
+void World::listen(ServerConfig config) {
+  auto made = Server::listen(*server_device, loopback(0), programs, config);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  server = std::move(*made);
+  file.server = server.get();
+}
+
+std::unique_ptr<Client> World::connect(ClientConfig config) {
+  auto made = Client::connect(*client_device, server->local_addr(), config);
+  EXPECT_TRUE(made.ok()) << made.error().message;
+  return std::move(*made);
+}
+
+void World::run_until(const std::function<bool()>& done) {
+  const auto give_up = Clock::now() + std::chrono::seconds(10);
+  while (!done()) {
+    const auto now = Clock::now();
+    ASSERT_LT(now, give_up) << "nothing more happens";
+    std::size_t moved = server ? server->process(now) : 0;
+    for (Client* client : clients) moved += client->process(now);
+    if (also) also();
+    if (moved != 0 || done()) continue;
+    // Nothing to do: what the descriptors and time-outs say is what is waited for.
+    auto until = now + std::chrono::milliseconds(100);
+    if (server && server->next_timeout()) until = std::min(until, *server->next_timeout());
+    for (Client* client : clients) {
+      if (client->next_timeout()) until = std::min(until, *client->next_timeout());
+    }
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
+    pollfd fds[2] = {{server_device->fd(), POLLIN, 0}, {client_device->fd(), POLLIN, 0}};
+    ::poll(fds, 2, static_cast<int>(std::max<long>(wait, 0)));
+    // A device without an object of ours is driven here.
+    if (clients.empty()) client_device->process(Clock::now());
+  }
+}
+
+void World::expect_null_works(Client& client) {
+  bool done = false;
+  ASSERT_TRUE(client
+                  .call(null_call(),
+                        [&](const Reply& reply) {
+                          EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
+                          done = true;
+                        })
+                  .ok());
+  run_until([&] { return done; });
+}
+
+}  // namespace weft::rpcrdma::testing

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "rpcrdma/client.h"
+#include "rpcrdma/server.h"
+#include "rpcrdma/testing/engines.h"
+#include "verbs-shim/soft/device.h"
+
+// A server and clients over soft RNICs on 127.0.0.1, all in one thread and driven by their descriptors.
+namespace weft::rpcrdma::testing {
+
+using Clock = std::chrono::steady_clock;
+
+inline sockaddr_storage loopback(std::uint16_t port) {
+  sockaddr_storage storage{};
+  auto* addr = reinterpret_cast<sockaddr_in*>(&storage);
+  addr->sin_family = AF_INET;
+  addr->sin_port = htons(port);
+  addr->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return storage;
+}
+
+// A file in memory behind READ and WRITE; answers at once unless told to hold.
+class MemoryFile : public Service {
+ public:
+  void on_call(ServedCall call) override;
+  void answer_held();
+
+  Server* server = nullptr;
+  Octets data;
+  bool hold = false;
+  std::size_t num_calls = 0;
+  std::size_t num_without_buffer = 0;
+  std::vector<ServedCall> held;
+
+ private:
+  ServedReply serve(ServedCall& call);
+};
+
+struct World : ::testing::Test {
+  World();
+  ~World() override;
+
+  void listen(ServerConfig config = {});
+  std::unique_ptr<Client> connect(ClientConfig config = {});
+  // Drives everything until `done`; fails the test after ten seconds.
+  void run_until(const std::function<bool()>& done);
+  void run_until_ready(const Client& client) {
+    run_until([&] { return client.state() != Client::State::kConnecting; });
+    ASSERT_EQ(client.state(), Client::State::kReady) << client.error();
+  }
+  static CallSpec null_call() {
+    CallSpec spec;
+    spec.program = kTestProgram;
+    spec.version = kTestVersion;
+    return spec;
+  }
+  void expect_null_works(Client& client);
+
+  std::unique_ptr<verbs::Device> server_device;
+  std::unique_ptr<verbs::Device> client_device;
+  MemoryFile file;
+  std::vector<Program> programs;
+  std::unique_ptr<Server> server;
+  std::vector<Client*> clients;  // to be driven
+  std::function<void()> also;    // to be run at every turn
+};
+
+}  // namespace weft::rpcrdma::testing
