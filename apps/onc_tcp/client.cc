@@ -1,0 +1,123 @@
+#include "apps/onc_tcp/client.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <string>
+
+namespace weft::onc_tcp {
+namespace {
+
+constexpr std::size_t kReceiveLen = 64 << 10;
+
+absl::Status unavailable(const char* what, int error) {
+  return absl::UnavailableError(std::string(what) + ": " + std::strerror(error));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Client>> Client::connect(const sockaddr_storage& dst, socklen_t dst_len,
+                                                        std::chrono::milliseconds timeout, int stop_fd) {
+  const int fd = socket(dst.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return unavailable("cannot make a TCP socket", errno);
+  std::unique_ptr<Client> client(new Client(fd, stop_fd));
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&dst), dst_len) != 0) {
+    if (errno != EINPROGRESS) return unavailable("cannot connect", errno);
+    if (absl::Status status = client->wait(POLLOUT, Clock::now() + timeout); !status.ok()) return status;
+    int error = 0;
+    socklen_t len = sizeof(error);
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    if (error != 0) return unavailable("cannot connect", error);
+  }
+  return client;
+}
+
+Client::Client(int fd, int stop_fd) : fd_(fd), stop_fd_(stop_fd), next_xid_(std::random_device()()) {}
+
+Client::~Client() {
+  close(fd_);
+}
+
+absl::StatusOr<std::vector<std::uint8_t>> Client::call(rpcrdma::CallHeader call, rpcrdma::ConstBytes args,
+                                                       std::chrono::milliseconds timeout) {
+  const Clock::time_point deadline = Clock::now() + timeout;
+  call.xid = next_xid_++;
+  std::vector<std::uint8_t> message;
+  rpcrdma::xdr::XdrWriter writer(message);
+  rpcrdma::emit_call(writer, call);
+  writer.raw(args);
+  std::vector<std::uint8_t> stream;
+  emit_record(message, stream);
+  if (absl::Status status = send_all(stream, deadline); !status.ok()) return status;
+
+  while (true) {
+    if (absl::Status status = receive_record(deadline); !status.ok()) return status;
+    rpcrdma::xdr::XdrReader reader(reader_.record());
+    rpcrdma::ReplyHeader reply;
+    if (!rpcrdma::parse_reply(reader, reply)) return absl::UnavailableError("the answer is no RPC reply");
+    if (reply.xid != call.xid) continue;  // of a call that was given up
+    if (reply.denied || reply.accept != rpcrdma::AcceptStat::kSuccess) {
+      return absl::FailedPreconditionError(rpcrdma::describe(reply));
+    }
+    const rpcrdma::ConstBytes results = reader.rest();
+    return std::vector<std::uint8_t>(results.begin(), results.end());
+  }
+}
+
+absl::Status Client::wait(short events, Clock::time_point deadline) {
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return absl::DeadlineExceededError("no answer in time");
+    pollfd polled[2] = {{fd_, events, 0}, {stop_fd_, POLLIN, 0}};
+    const int ready = poll(polled, 2, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
+    if (ready < 0 && errno != EINTR) return unavailable("poll", errno);
+    if (polled[1].revents != 0) return absl::CancelledError("interrupted");
+    if (ready > 0 && polled[0].revents != 0) return absl::OkStatus();
+  }
+}
+
+absl::Status Client::send_all(rpcrdma::ConstBytes octets, Clock::time_point deadline) {
+  while (!octets.empty()) {
+    const ssize_t len = send(fd_, octets.data(), octets.size(), MSG_NOSIGNAL);
+    if (len >= 0) {
+      octets = octets.subspan(static_cast<std::size_t>(len));
+    } else if (errno == EAGAIN || errno == EINTR) {
+      if (absl::Status status = wait(POLLOUT, deadline); !status.ok()) return status;
+    } else {
+      return unavailable("cannot send", errno);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Client::receive_record(Clock::time_point deadline) {
+  while (true) {
+    switch (reader_.next(unread_)) {
+      case RecordReader::Outcome::kRecord: return absl::OkStatus();
+      case RecordReader::Outcome::kTooLong: return absl::UnavailableError("the answer is longer than is sensible");
+      case RecordReader::Outcome::kNeedMore: break;
+    }
+    received_.resize(kReceiveLen);
+    const ssize_t len = recv(fd_, received_.data(), received_.size(), 0);
+    if (len > 0) {
+      unread_ = rpcrdma::ConstBytes(received_).first(static_cast<std::size_t>(len));
+    } else if (len == 0) {
+      return absl::UnavailableError("the server closed the connection without an answer");
+    } else if (errno == EAGAIN || errno == EINTR) {
+      if (absl::Status status = wait(POLLIN, deadline); !status.ok()) return status;
+    } else {
+      return unavailable("cannot receive", errno);
+    }
+  }
+}
+
+}  // namespace weft::onc_tcp

@@ -1,0 +1,169 @@
+#include "nfsulb/nfs3.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "nfsulb/programs.h"
+#include "rpcrdma/xdr/xdr.h"
+
+namespace weft::nfsulb {
+namespace {
+
+using Octets = std::vector<std::uint8_t>;
+using rpcrdma::xdr::XdrWriter;
+
+constexpr std::uint32_t kReaddir = 16;
+constexpr std::uint32_t kReaddirplus = 17;
+
+// The parts that arguments are made of, as XDR.
+class Args {
+ public:
+  Args& fh(std::size_t len = 64) { return opaque(len); }
+  Args& opaque(std::size_t len) {
+    XdrWriter(octets_).opaque(Octets(len, 0x11));
+    return *this;
+  }
+  Args& u32(std::uint32_t value) {
+    XdrWriter(octets_).u32(value);
+    return *this;
+  }
+  Args& u64(std::uint64_t value) {
+    XdrWriter(octets_).u64(value);
+    return *this;
+  }
+  Args& full_sattr() { return u32(1).u32(0644).u32(1).u32(1).u32(1).u32(2).u32(1).u64(3).u32(2).u64(4).u32(2).u64(5); }
+  Args& empty_sattr() { return u32(0).u32(0).u32(0).u32(0).u32(0).u32(1); }
+  const Octets& octets() const { return octets_; }
+
+ private:
+  Octets octets_;
+};
+
+// One legal Call for each procedure, items inline.
+Octets call_of(std::uint32_t procedure) {
+  Args args;
+  switch (procedure) {
+    case 0: return {};
+    case 2: return args.fh().full_sattr().u32(1).u64(9).octets();
+    case 3:
+    case 12:
+    case 13: return args.fh().opaque(255).octets();
+    case 4: return args.fh().u32(0x3f).octets();
+    case 6: return args.fh().u64(0).u32(4096).octets();
+    case 7: return args.fh().u64(0).u32(5).u32(2).opaque(5).octets();
+    case 8: return args.fh().opaque(3).u32(2).u64(7).octets();
+    case 9: return args.fh().opaque(3).full_sattr().octets();
+    case 10: return args.fh().opaque(3).full_sattr().opaque(10).octets();
+    case 11: return args.fh().opaque(3).u32(3).full_sattr().u32(8).u32(1).octets();
+    case 14: return args.fh().opaque(1).fh().opaque(2).octets();
+    case 15: return args.fh().fh(32).opaque(2).octets();
+    case kReaddir: return args.fh().u64(0).u64(0).u32(8192).octets();
+    case kReaddirplus: return args.fh().u64(0).u64(0).u32(512).u32(32768).octets();
+    case 21: return args.fh().u64(0).u32(0).octets();
+    default: return args.fh().octets();
+  }
+}
+
+TEST(Nfs3Binding, Numbers) {
+  RecordProperty("proves", "U1-5-01");
+  EXPECT_EQ(nfs3_binding().program, 100003u);
+  EXPECT_EQ(nfs3_binding().version, 3u);
+  EXPECT_EQ(kMountProgram, 100005u);
+  EXPECT_EQ(kMountV3, 3u);
+  EXPECT_EQ(kNfsRdmaPort, 20049);
+}
+
+TEST(Nfs3Binding, BoundsAreThoseOfTheTable) {
+  RecordProperty("proves", "U1-3-01 U1-3-04 U1-4.1-01");
+  // nfsulb-eligibility.tsv, program 100003 version 3, without RH and without the eligible result.
+  const std::size_t table[] = {0,   88,  120, 248, 96,  96,       104,       136, 280, 280, 280,
+                               280, 120, 120, 236, 208, 4 + 8192, 4 + 32768, 144, 140, 116, 128};
+  ASSERT_EQ(std::size(table), 22u);
+  for (std::uint32_t procedure = 0; procedure < 22; ++procedure) {
+    EXPECT_EQ(nfs3_binding().max_results(procedure, call_of(procedure)), table[procedure]) << "procedure " << procedure;
+  }
+  EXPECT_FALSE(nfs3_binding().max_results(22, {}));
+}
+
+TEST(Nfs3Binding, ReaddirBoundCoversTheFailureArm) {
+  const Octets tiny = Args().fh().u64(0).u64(0).u32(1).octets();
+  EXPECT_EQ(nfs3_binding().max_results(kReaddir, tiny), 92u);
+  const Octets huge = Args().fh().u64(0).u64(0).u32(0xffffffff).octets();
+  EXPECT_EQ(nfs3_binding().max_results(kReaddir, huge), std::size_t{4} + 0xffffffff);
+}
+
+TEST(Nfs3Binding, OnlyReadAndReadlinkHaveEligibleResults) {
+  RecordProperty("proves", "U1-4-03 U1-4-04 U1-4-05");
+  for (std::uint32_t procedure = 0; procedure < 30; ++procedure) {
+    EXPECT_EQ(nfs3_binding().has_eligible_result(procedure), procedure == 5 || procedure == 6) << procedure;
+  }
+}
+
+TEST(Nfs3Binding, FindsTheDataOfWrite) {
+  RecordProperty("proves", "U1-4-01");
+  const Octets args = Args().fh(32).u64(1).u32(65536).u32(0).u32(65536).octets();
+  const auto place = nfs3_binding().find_argument(7, args);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->position, args.size());
+  EXPECT_EQ(place->len, 65536u);
+}
+
+TEST(Nfs3Binding, FindsTheTextOfSymlink) {
+  RecordProperty("proves", "U1-4-02");
+  for (const bool full : {false, true}) {
+    Args args;
+    args.fh().opaque(5);
+    (full ? args.full_sattr() : args.empty_sattr()).u32(900);
+    const auto place = nfs3_binding().find_argument(10, args.octets());
+    ASSERT_TRUE(place);
+    EXPECT_EQ(place->position, args.octets().size());
+    EXPECT_EQ(place->len, 900u);
+  }
+}
+
+TEST(Nfs3Binding, NoOtherArgumentIsEligible) {
+  RecordProperty("proves", "U1-4-05");
+  for (std::uint32_t procedure = 0; procedure < 30; ++procedure) {
+    if (procedure == 7 || procedure == 10) continue;
+    EXPECT_FALSE(nfs3_binding().find_argument(procedure, call_of(procedure))) << procedure;
+  }
+}
+
+TEST(Nfs3Binding, ReducedArgumentsEndBehindTheCount) {
+  const Octets args = Args().fh().u64(0).u32(8).u32(0).u32(8).u32(0).octets();
+  EXPECT_FALSE(nfs3_binding().find_argument(7, args));
+}
+
+TEST(Nfs3Binding, EveryTruncationAndEveryTailIsGarbage) {
+  for (std::uint32_t procedure = 1; procedure < 22; ++procedure) {
+    const Octets whole = call_of(procedure);
+    for (std::size_t len = 0; len < whole.size(); ++len) {
+      const auto args = rpcrdma::ConstBytes(whole).first(len);
+      // A WRITE or SYMLINK that ends behind its count word is one whose item was left out.
+      const bool reduced = nfs3_binding().find_argument(procedure, args).has_value();
+      EXPECT_EQ(nfs3_binding().max_results(procedure, args).has_value(), reduced) << procedure << " at " << len;
+    }
+    Octets longer = whole;
+    longer.resize(longer.size() + 4);
+    EXPECT_FALSE(nfs3_binding().max_results(procedure, longer)) << procedure;
+  }
+}
+
+TEST(Nfs3Binding, FileHandlesOverSixtyFourOctetsAreGarbage) {
+  EXPECT_TRUE(nfs3_binding().max_results(1, Args().fh(64).octets()));
+  EXPECT_FALSE(nfs3_binding().max_results(1, Args().fh(65).octets()));
+}
+
+TEST(Nfs3Binding, UnknownUnionArmsAreGarbage) {
+  EXPECT_FALSE(nfs3_binding().max_results(8, Args().fh().opaque(1).u32(3).u64(0).octets()));  // createmode3
+  EXPECT_FALSE(nfs3_binding().max_results(11, Args().fh().opaque(1).u32(8).octets()));        // ftype3
+  EXPECT_TRUE(nfs3_binding().max_results(11, Args().fh().opaque(1).u32(1).octets()));         // void arm
+  EXPECT_FALSE(nfs3_binding().max_results(9, Args().fh().opaque(1).u32(2).u32(0).octets()));  // a bool of 2
+  EXPECT_FALSE(nfs3_binding().max_results(
+      9, Args().fh().opaque(1).u32(0).u32(0).u32(0).u32(0).u32(0).u32(3).octets()));  // time_how
+}
+
+}  // namespace
+}  // namespace weft::nfsulb
