@@ -1,0 +1,120 @@
+#include "apps/common/address.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+namespace weft::apps {
+namespace {
+
+absl::Status bad_address(std::string_view text, const char* why) {
+  return absl::InvalidArgumentError(fmt::format("'{}' is not an address: {}", text, why));
+}
+
+std::optional<std::uint16_t> parse_port(std::string_view text) {
+  std::uint16_t port = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return port;
+}
+
+// The port field stands at the same place in both families; both views copy, because sockaddr_storage is not theirs.
+template <typename Addr>
+Addr view_as(const sockaddr_storage& addr) {
+  static_assert(sizeof(Addr) <= sizeof(sockaddr_storage));
+  Addr result;
+  std::memcpy(&result, &addr, sizeof(result));
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<HostPort> parse_host_port(std::string_view text, int default_port) {
+  HostPort result;
+  std::string_view rest;
+  if (text.starts_with('[')) {
+    std::size_t close = text.find(']');
+    if (close == std::string_view::npos) return bad_address(text, "the closing ] is missing");
+    result.host = text.substr(1, close - 1);
+    rest = text.substr(close + 1);
+    if (!rest.empty() && rest.front() != ':') return bad_address(text, "only :PORT may follow the ]");
+  } else {
+    std::size_t colon = text.find(':');
+    if (colon != std::string_view::npos && text.find(':', colon + 1) != std::string_view::npos) {
+      return bad_address(text, "write an IPv6 address in brackets, [ADDR]:PORT");
+    }
+    result.host = text.substr(0, colon);
+    if (colon != std::string_view::npos) rest = text.substr(colon);
+  }
+  if (result.host.empty()) return bad_address(text, "the host is missing");
+  if (rest.empty()) {
+    if (default_port < 0) return bad_address(text, "the port is missing, ADDR:PORT is wanted");
+    result.port = std::uint16_t(default_port);
+    return result;
+  }
+  std::optional<std::uint16_t> port = parse_port(rest.substr(1));
+  if (!port) return bad_address(text, "the port must be a number from 0 to 65535");
+  result.port = *port;
+  return result;
+}
+
+absl::StatusOr<sockaddr_storage> resolve(const HostPort& where) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  int error = getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &found);
+  if (error != 0) {
+    return absl::NotFoundError(fmt::format("cannot resolve '{}': {}", where.host, gai_strerror(error)));
+  }
+  sockaddr_storage addr{};
+  std::memcpy(&addr, found->ai_addr, found->ai_addrlen);
+  freeaddrinfo(found);
+  return addr;
+}
+
+absl::StatusOr<sockaddr_storage> resolve_address(std::string_view text, int default_port) {
+  absl::StatusOr<HostPort> where = parse_host_port(text, default_port);
+  if (!where.ok()) return where.status();
+  return resolve(*where);
+}
+
+std::string format_address(const sockaddr_storage& addr) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (addr.ss_family == AF_INET6) {
+    auto v6 = view_as<sockaddr_in6>(addr);
+    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
+    return fmt::format("[{}]:{}", text, port_of(addr));
+  }
+  auto v4 = view_as<sockaddr_in>(addr);
+  inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+  return fmt::format("{}:{}", text, port_of(addr));
+}
+
+std::uint16_t port_of(const sockaddr_storage& addr) {
+  if (addr.ss_family == AF_INET6) return ntohs(view_as<sockaddr_in6>(addr).sin6_port);
+  return ntohs(view_as<sockaddr_in>(addr).sin_port);
+}
+
+void set_port(sockaddr_storage& addr, std::uint16_t port) {
+  if (addr.ss_family == AF_INET6) {
+    auto v6 = view_as<sockaddr_in6>(addr);
+    v6.sin6_port = htons(port);
+    std::memcpy(&addr, &v6, sizeof(v6));
+    return;
+  }
+  auto v4 = view_as<sockaddr_in>(addr);
+  v4.sin_port = htons(port);
+  std::memcpy(&addr, &v4, sizeof(v4));
+}
+
+socklen_t address_len(const sockaddr_storage& addr) {
+  return addr.ss_family == AF_INET6 ? socklen_t(sizeof(sockaddr_in6)) : socklen_t(sizeof(sockaddr_in));
+}
+
+}  // namespace weft::apps

@@ -1,0 +1,36 @@
+#include "apps/common/command.h"
+
+#include <cstdio>
+
+namespace weft::apps {
+namespace {
+
+void say(std::string_view message) {
+  std::fprintf(stderr, "weft: %.*s\n", int(message.size()), message.data());
+}
+
+}  // namespace
+
+int fail(std::string_view message) {
+  say(message);
+  return kExitFailed;
+}
+
+int fail(const absl::Status& status) {
+  return fail(std::string_view(status.message().data(), status.message().size()));
+}
+
+int usage_error(std::string_view message) {
+  say(message);
+  return kExitUsage;
+}
+
+absl::Status to_status(const verbs::Error& error, std::string_view what) {
+  std::string text(what);
+  if (!text.empty()) text += ": ";
+  text += error.message;
+  // The errno's own code helps callers that tell causes apart; the sentence is already in the message.
+  return absl::Status(absl::ErrnoToStatusCode(error.errno_value), text);
+}
+
+}  // namespace weft::apps

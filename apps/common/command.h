@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "apps/common/global_options.h"
+#include "verbs-shim/api/result.h"
+
+// How a command joins the program. apps/X/command.h declares
+//     void register_X_command(CLI::App& root, CommandContext& context);
+// which adds the subcommand with its options, a footer() with one worked example, and a callback() that runs it and
+// stores its exit status in context.exit_status. The CMake target of the folder is weft_app_X.
+namespace weft::apps {
+
+constexpr int kExitDone = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+// fail prints "weft: MESSAGE" on stderr and returns kExitFailed.
+int fail(std::string_view message);
+int fail(const absl::Status& status);
+// usage_error prints the same and returns kExitUsage.
+int usage_error(std::string_view message);
+
+// to_status turns a verbs error into the kind that commands use; what was tried comes in front, "what: why".
+absl::Status to_status(const verbs::Error& error, std::string_view what = {});
+
+}  // namespace weft::apps

@@ -1,0 +1,158 @@
+#include "apps/common/global_options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <string_view>
+
+#include "apps/common/command.h"
+
+namespace weft::apps {
+namespace {
+
+constexpr const char* kGroup = "Options of every command";
+
+// built accepts `ok`, refuses what the documentation names and is not built yet, and everything else. The option's name
+// is in the sentence because a person reads it alone on one line.
+CLI::Validator built(std::string option, std::vector<std::string> ok, std::vector<std::string> later) {
+  auto contains = [](const std::vector<std::string>& list, const std::string& value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  };
+  std::string allowed = CLI::detail::join(ok, "|");
+  return CLI::Validator(
+      [=](std::string& value) -> std::string {
+        if (contains(ok, value)) return {};
+        if (contains(later, value)) return option + " " + value + " is not built yet";
+        return "must be " + allowed + ", not '" + value + "'";
+      },
+      allowed, "built");
+}
+
+// unbuilt is for options no value of which is built yet.
+CLI::Validator unbuilt(std::string option) {
+  return CLI::Validator([=](std::string&) { return option + " is not built yet"; }, "", "unbuilt");
+}
+
+CLI::Option* add_choice(CLI::App& root, const std::string& name, std::function<void(const std::string&)> store,
+                        std::vector<std::string> ok, std::vector<std::string> later, const std::string& text) {
+  return root.add_option_function<std::string>(name, std::move(store), text)
+      ->check(built(name, std::move(ok), std::move(later)))
+      ->type_name("")
+      ->group(kGroup);
+}
+
+void add_unbuilt_flag(CLI::App& root, const std::string& name, const std::string& text) {
+  root.add_flag_callback(
+          name, [name] { throw CLI::ValidationError(name + " is not built yet"); }, text)
+      ->group(kGroup);
+}
+
+void add_progress(CLI::App& root, GlobalOptions& options) {
+  root.add_option_function<std::string>(
+          "--progress",
+          [&options](const std::string& value) {
+            options.progress = value == "spin" ? ProgressMode::kSpin : ProgressMode::kBlock;
+          },
+          "spin polls without sleeping, block sleeps (default: spin for perf and ping clients, else block)")
+      ->check(CLI::Validator(
+          [](std::string& value) -> std::string {
+            if (value == "spin" || value == "block") return {};
+            if (value.starts_with("threads=")) return "--progress " + value + " is not built yet";
+            return "must be spin or block, not '" + value + "'";
+          },
+          "spin|block", "progress"))
+      ->type_name("")
+      ->group(kGroup);
+}
+
+void add_protocol_options(CLI::App& root, GlobalOptions& options) {
+  auto ignore = [](const std::string&) {};
+  add_choice(
+      root, "--crc", [&options](const std::string& v) { options.crc = v == "on"; }, {"on", "off"}, {},
+      "CRC32c of every FPDU (default on; off only where the peer says off too)");
+  add_choice(
+      root, "--mpa-rev", [&options](const std::string& v) { options.mpa_revision = std::uint8_t(v[0] - '0'); },
+      {"1", "2"}, {"0"}, "MPA revision to ask for and to accept up to (default 2)");
+  add_choice(root, "--rtr", ignore, {"none", "auto"}, {"send", "write", "read"},
+             "ready-to-receive message of MPA revision 2 (default auto, which is none)");
+  add_choice(root, "--placement", ignore, {"verify"}, {"direct"},
+             "when received data reaches memory (default verify: after its CRC)");
+  add_choice(root, "--peer", ignore, {"auto"}, {"siw", "cxgb4", "irdma", "strict"}, "whose habits to allow for");
+  add_choice(root, "--rpcrdma", ignore, {"1"}, {"2-cel05", "2-wg07", "auto"}, "RPC-over-RDMA version (default 1)");
+  root.add_option("--nudge", "interval of keepalive messages (default off)")
+      ->check(CLI::Validator(
+          [](std::string& value) -> std::string { return value == "off" ? "" : "--nudge is not built yet"; }, "off",
+          "nudge"))
+      ->type_name("")
+      ->group(kGroup);
+  root.add_option("--trace", "write what is sent and received as a capture")
+      ->check(unbuilt("--trace"))
+      ->type_name("FILE")
+      ->group(kGroup);
+  add_unbuilt_flag(root, "--markers", "ask for MPA markers");
+  add_unbuilt_flag(root, "--port-map", "find the peer by the iWARP port mapper");
+}
+
+}  // namespace
+
+void add_global_options(CLI::App& root, GlobalOptions& options) {
+  root.fallthrough();
+  add_choice(
+      root, "--backend", [&options](const std::string& v) { options.backend = v; }, {"soft"}, {"ibv"},
+      "device that carries the RDMA (default soft)");
+  add_progress(root, options);
+  add_protocol_options(root, options);
+  root.add_option("--fpdu", options.fpdu_limit, "largest FPDU, 0 for what the path allows")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("OCTETS")
+      ->group(kGroup);
+  root.add_option("--ird", options.ird, "inbound RDMA Reads served at once (default 16)")
+      ->check(CLI::Range(0, 255))
+      ->type_name("N")
+      ->group(kGroup);
+  root.add_option("--ord", options.ord, "outbound RDMA Reads kept open at once (default 16)")
+      ->check(CLI::Range(0, 255))
+      ->type_name("N")
+      ->group(kGroup);
+  root.add_option("--inline", options.inline_threshold, "RPC-over-RDMA inline threshold (default 4096)")
+      ->check(CLI::Range(1024, 262144))
+      ->type_name("OCTETS")
+      ->group(kGroup);
+  root.add_option("--credits", options.credits, "RPC-over-RDMA credits to ask for and to grant (default 32)")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N")
+      ->group(kGroup);
+  root.add_option("--cc", options.congestion_control, "TCP congestion control (default the system's; perf: reno)")
+      ->type_name("NAME")
+      ->group(kGroup);
+  add_choice(
+      root, "--log-level", [&options](const std::string& v) { options.log_level = v; },
+      {"trace", "debug", "info", "warn", "error", "off"}, {}, "what is logged to stderr (default warn)");
+}
+
+void add_unbuilt_commands(CLI::App& root, CommandContext& context) {
+  struct Unbuilt {
+    const char* name;
+    const char* text;
+    const char* example;
+  };
+  constexpr Unbuilt kUnbuilt[] = {
+      {"gateway", "Join RPC-over-RDMA and RPC over TCP (not built yet).",
+       "Example, once built:\n  weft gateway --listen rdma://127.0.0.1:20049 --connect tcp://127.0.0.1:2049"},
+      {"dissect", "Print the iWARP streams of a capture (not built yet).",
+       "Example, once built:\n  weft dissect --summary capture.pcapng"},
+      {"doctor", "Say what this machine can do (not built yet).", "Example, once built:\n  weft doctor"},
+  };
+  for (const Unbuilt& command : kUnbuilt) {
+    CLI::App* sub = root.add_subcommand(command.name, command.text);
+    sub->footer(command.example);
+    sub->fallthrough(false);
+    sub->allow_extras();
+    std::string message = std::string(command.name) + " is not built yet";
+    sub->callback([&context, message] { context.exit_status = usage_error(message); });
+  }
+}
+
+}  // namespace weft::apps

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace weft::apps {
+
+// ProgressMode says how a command waits: kSpin polls without sleeping, kBlock sleeps in poll(2).
+enum class ProgressMode : std::uint8_t { kSpin, kBlock };
+
+// GlobalOptions are the options that every command takes (`weft --help`). What is not built yet never gets here: it is
+// refused while the command line is parsed.
+struct GlobalOptions {
+  std::string backend = "soft";
+  std::optional<ProgressMode> progress;  // nothing: the command's own default
+  bool crc = true;
+  std::uint8_t mpa_revision = 2;  // 1 or 2
+  std::size_t fpdu_limit = 0;     // octets, 0 for none
+  std::uint8_t ird = 16;
+  std::uint8_t ord = 16;
+  std::size_t inline_threshold = 4096;  // octets, RPC-over-RDMA
+  std::uint32_t credits = 32;           // RPC-over-RDMA
+  std::string congestion_control;       // empty: the command's own default (the system's, but reno for perf)
+  std::string log_level = "warn";
+
+  ProgressMode progress_or(ProgressMode fallback) const { return progress.value_or(fallback); }
+};
+
+// CommandContext is what main and a command share. A command's callback runs it and leaves the exit status here:
+// 0 done, 1 the operation failed, 2 usage.
+struct CommandContext {
+  GlobalOptions options;
+  int exit_status = 0;
+};
+
+// add_global_options puts the global options on the root; its subcommands take them too (CLI11's fallthrough, which
+// is switched on here, so call this before any command is registered). `options` outlives the parse.
+void add_global_options(CLI::App& root, GlobalOptions& options);
+
+// add_unbuilt_commands registers the commands that are named in the documentation and not built yet; each ends with
+// exit status 2 and says so.
+void add_unbuilt_commands(CLI::App& root, CommandContext& context);
+
+}  // namespace weft::apps

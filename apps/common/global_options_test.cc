@@ -1,0 +1,106 @@
+#include "apps/common/global_options.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace weft::apps {
+namespace {
+
+// Parsed is what one command line came to: the options, or the sentence that refused it.
+struct Parsed {
+  GlobalOptions options;
+  std::string error;
+  bool ran = false;
+};
+
+Parsed parse(std::vector<std::string> words) {
+  Parsed result;
+  CLI::App root("test", "weft");
+  add_global_options(root, result.options);
+  root.add_subcommand("go", "runs")->callback([&result] { result.ran = true; });
+  std::reverse(words.begin(), words.end());
+  try {
+    root.parse(words);
+  } catch (const CLI::ParseError& error) {
+    result.error = error.what();
+  }
+  return result;
+}
+
+TEST(GlobalOptions, DefaultsAreThoseOfTheDocumentation) {
+  Parsed parsed = parse({"go"});
+  ASSERT_EQ(parsed.error, "");
+  EXPECT_TRUE(parsed.ran);
+  EXPECT_EQ(parsed.options.backend, "soft");
+  EXPECT_FALSE(parsed.options.progress.has_value());
+  EXPECT_TRUE(parsed.options.crc);
+  EXPECT_EQ(parsed.options.mpa_revision, 2);
+}
+
+TEST(GlobalOptions, AreTakenBeforeAndAfterTheCommand) {
+  for (auto words : {std::vector<std::string>{"--crc", "off", "--ird", "3", "go"},
+                     std::vector<std::string>{"go", "--crc", "off", "--ird=3"}}) {
+    Parsed parsed = parse(words);
+    ASSERT_EQ(parsed.error, "");
+    EXPECT_FALSE(parsed.options.crc);
+    EXPECT_EQ(parsed.options.ird, 3);
+  }
+}
+
+TEST(GlobalOptions, EveryOptionIsStored) {
+  Parsed parsed = parse({"--progress", "block", "--mpa-rev",   "1",      "--fpdu", "1460", "--ord",       "2",
+                         "--inline",   "8192",  "--credits",   "7",      "--cc",   "reno", "--log-level", "info",
+                         "--rtr",      "none",  "--placement", "verify", "--peer", "auto", "--nudge",     "off",
+                         "--rpcrdma",  "1",     "--backend",   "soft",   "go"});
+  ASSERT_EQ(parsed.error, "");
+  EXPECT_EQ(parsed.options.progress, ProgressMode::kBlock);
+  EXPECT_EQ(parsed.options.mpa_revision, 1);
+  EXPECT_EQ(parsed.options.fpdu_limit, 1460u);
+  EXPECT_EQ(parsed.options.ord, 2);
+  EXPECT_EQ(parsed.options.inline_threshold, 8192u);
+  EXPECT_EQ(parsed.options.credits, 7u);
+  EXPECT_EQ(parsed.options.congestion_control, "reno");
+  EXPECT_EQ(parsed.options.log_level, "info");
+}
+
+TEST(GlobalOptions, WhatIsNotBuiltIsRefusedBeforeAnythingRuns) {
+  const std::vector<std::vector<std::string>> kUnbuilt = {
+      {"--backend", "ibv"}, {"--progress", "threads=4"}, {"--trace", "x.pcapng"},
+      {"--markers"},        {"--mpa-rev", "0"},          {"--rtr", "send"},
+      {"--rtr", "write"},   {"--rtr", "read"},           {"--placement", "direct"},
+      {"--peer", "siw"},    {"--peer", "strict"},        {"--nudge", "500"},
+      {"--port-map"},       {"--rpcrdma", "2-cel05"},    {"--rpcrdma", "2-wg07"},
+      {"--rpcrdma", "auto"}};
+  for (const auto& option : kUnbuilt) {
+    std::vector<std::string> words = {"go"};
+    words.insert(words.end(), option.begin(), option.end());
+    Parsed parsed = parse(words);
+    EXPECT_FALSE(parsed.ran) << option[0];
+    EXPECT_NE(parsed.error.find("is not built yet"), std::string::npos) << option[0] << ": " << parsed.error;
+    EXPECT_NE(parsed.error.find(option[0]), std::string::npos) << parsed.error;
+  }
+}
+
+TEST(GlobalOptions, NonsenseIsRefusedButNotAsUnbuilt) {
+  for (auto words : {std::vector<std::string>{"--crc", "maybe"},
+                     {"--mpa-rev", "3"},
+                     {"--ird", "256"},
+                     {"--ird", "-1"},
+                     {"--fpdu", "x"},
+                     {"--credits", "0"},
+                     {"--progress", "sideways"},
+                     {"--no-such-option"}}) {
+    words.push_back("go");
+    Parsed parsed = parse(words);
+    EXPECT_FALSE(parsed.ran) << words[0];
+    EXPECT_NE(parsed.error, "") << words[0];
+    EXPECT_EQ(parsed.error.find("not built yet"), std::string::npos) << parsed.error;
+  }
+}
+
+}  // namespace
+}  // namespace weft::apps

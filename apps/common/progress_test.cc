@@ -1,0 +1,78 @@
+#include "apps/common/progress.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+
+namespace weft::apps {
+namespace {
+
+// FakeEngine counts its turns; its descriptor is readable from the start, so that no test sleeps.
+struct FakeEngine {
+  FakeEngine() : descriptor(eventfd(1, EFD_CLOEXEC)) {}
+  ~FakeEngine() { close(descriptor); }
+  std::size_t process(verbs::TimePoint) {
+    ++turns;
+    return moves;
+  }
+  std::optional<verbs::TimePoint> next_timeout() const {
+    ++asked;
+    return std::nullopt;
+  }
+  int fd() const { return descriptor; }
+
+  int descriptor;
+  int turns = 0;
+  mutable int asked = 0;
+  std::size_t moves = 0;
+};
+
+TEST(Progress, SpinNeverAsksWhenToWake) {
+  FakeEngine engine;
+  Progress progress(ProgressMode::kSpin, nullptr);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(progress.turn(engine), 0u);
+  EXPECT_EQ(engine.turns, 3);
+  EXPECT_EQ(engine.asked, 0);
+}
+
+TEST(Progress, BlockSleepsOnlyWhenThereWasNothingToDo) {
+  FakeEngine engine;
+  Progress progress(ProgressMode::kBlock, nullptr, std::chrono::microseconds(0));
+  engine.moves = 5;
+  EXPECT_EQ(progress.turn(engine), 5u);
+  EXPECT_EQ(engine.asked, 0);
+  engine.moves = 0;
+  EXPECT_EQ(progress.turn(engine), 0u);
+  EXPECT_EQ(engine.asked, 1);
+}
+
+TEST(Progress, ASignalEndsTheSleepAndIsRemembered) {
+  FakeEngine engine;
+  eventfd_t value = 0;
+  eventfd_read(engine.descriptor, &value);  // nothing but the signal can wake it now
+  StopSignals stop;
+  Progress progress(ProgressMode::kBlock, &stop, std::chrono::microseconds(0));
+  EXPECT_FALSE(progress.stop_requested());
+  raise(SIGTERM);
+  EXPECT_TRUE(progress.stop_requested());
+  wait_readable({engine.fd(), stop.fd()}, std::nullopt);
+  EXPECT_EQ(progress.turn(engine), 0u);
+}
+
+TEST(Progress, AnExtraDescriptorAndADeadlineEndTheSleep) {
+  FakeEngine engine;
+  eventfd_t value = 0;
+  eventfd_read(engine.descriptor, &value);
+  Progress progress(ProgressMode::kBlock, nullptr, std::chrono::microseconds(0));
+  int extra = eventfd(1, EFD_CLOEXEC);
+  progress.turn(engine, std::nullopt, extra);
+  progress.turn(engine, std::chrono::steady_clock::now());
+  EXPECT_EQ(engine.turns, 2);
+  close(extra);
+}
+
+}  // namespace
+}  // namespace weft::apps

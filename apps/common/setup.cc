@@ -1,0 +1,43 @@
+#include "apps/common/setup.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include "apps/common/command.h"
+#include "verbs-shim/soft/device.h"
+
+namespace weft::apps {
+
+void set_up_logging(const std::string& level) {
+  // Commands run one after the other in a test process: the second set-up replaces the first.
+  spdlog::drop("weft");
+  auto logger = spdlog::stderr_color_mt("weft");
+  logger->set_level(spdlog::level::from_str(level));
+  logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+  spdlog::set_default_logger(std::move(logger));
+}
+
+std::uint64_t raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  if (limit.rlim_cur == limit.rlim_max) return limit.rlim_cur;
+  rlimit raised = limit;
+  raised.rlim_cur = raised.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
+}
+
+absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& options, const DeviceWish& wish) {
+  verbs::SoftConfig config;
+  config.mpa_revision = options.mpa_revision;
+  config.crc = options.crc;
+  config.ird = options.ird;
+  config.ord = options.ord;
+  config.fpdu_limit = options.fpdu_limit;
+  config.congestion_control = options.congestion_control.empty() ? wish.congestion_control : options.congestion_control;
+  auto device = verbs::open_soft_device(config);
+  if (!device.ok()) return to_status(device.error(), "cannot open the soft RNIC");
+  return std::move(device.value());
+}
+
+}  // namespace weft::apps

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "apps/common/global_options.h"
+#include "verbs-shim/api/verbs.h"
+
+namespace weft::apps {
+
+// set_up_logging sends the default spdlog logger to stderr at a level of spdlog's names.
+void set_up_logging(const std::string& level);
+
+// raise_file_limit raises RLIMIT_NOFILE as far as this process may; returns the limit that holds then.
+std::uint64_t raise_file_limit();
+
+// DeviceWish is what a command wants of its device over and above the global options.
+struct DeviceWish {
+  std::string congestion_control;  // where --cc says nothing; empty: the system's
+};
+
+// open_device opens the device of --backend with what the global options say.
+absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& options, const DeviceWish& wish = {});
+
+}  // namespace weft::apps

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "apps/common/global_options.h"
+#include "apps/common/progress.h"
+#include "apps/perf/message.h"
+#include "apps/perf/options.h"
+#include "apps/perf/report.h"
+#include "verbs-shim/api/verbs.h"
+
+// The clients of `weft perf`: each runs one op to its end and says what came of it.
+namespace weft::apps::perf {
+
+// RunContext is what every client gets: all of it outlives the run.
+struct RunContext {
+  const GlobalOptions& global;
+  const PerfOptions& options;
+  verbs::Device& device;
+  verbs::Pd& pd;
+  Progress& progress;
+  sockaddr_storage addr;  // the listener's RDMA address
+};
+
+// The congestion control that the command line asks for, or perf's own default.
+std::string wanted_congestion_control(const GlobalOptions& global);
+
+// introduce connects, tells the listener what is wanted and returns its Ready; the connection is closed again. For the
+// ops that go to another port.
+absl::StatusOr<Ready> introduce(const RunContext& context);
+
+absl::StatusOr<Measured> run_rdma(const RunContext& context);
+absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_port);
+// run_tcp needs no device.
+absl::StatusOr<Measured> run_tcp(const GlobalOptions& global, const PerfOptions& options, const StopSignals& stop,
+                                 const sockaddr_storage& addr);
+
+}  // namespace weft::apps::perf

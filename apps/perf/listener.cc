@@ -1,0 +1,187 @@
+#include "apps/perf/listener.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <map>
+#include <memory>
+
+#include "apps/common/address.h"
+#include "apps/common/command.h"
+#include "apps/common/connection.h"
+#include "apps/common/output.h"
+#include "apps/common/progress.h"
+#include "apps/common/setup.h"
+#include "apps/perf/client.h"
+#include "apps/perf/rdma_peer.h"
+#include "apps/perf/rpc_program.h"
+#include "apps/perf/tcp_server.h"
+
+namespace weft::apps::perf {
+namespace {
+
+constexpr int kBacklog = 16;
+constexpr std::size_t kMaxPeers = 16;
+constexpr std::uint64_t kMaxPeerMemory = std::uint64_t{2} << 30;  // octets, all peers together
+
+class Listener {
+ public:
+  Listener(const GlobalOptions& global, const PerfOptions& options)
+      : global_(global), options_(options), progress_(global.progress_or(ProgressMode::kBlock), &stop_) {}
+
+  absl::Status open();
+  void run();
+
+ private:
+  absl::Status open_rdma(const sockaddr_storage& addr);
+  absl::Status open_rpc(sockaddr_storage addr);
+  absl::Status open_tcp(sockaddr_storage addr);
+  void on_event(verbs::CmEvent event);
+  void on_request(verbs::CmEvent event);
+  void refuse(verbs::CmId& id, std::string why);
+  std::uint64_t memory_in_use() const;
+
+  const GlobalOptions& global_;
+  const PerfOptions& options_;
+  StopSignals stop_;
+  Progress progress_;
+  std::unique_ptr<verbs::Device> device_;
+  std::unique_ptr<verbs::Pd> pd_;
+  std::unique_ptr<verbs::CmChannel> channel_;
+  std::unique_ptr<verbs::CmId> listener_;
+  RpcService rpc_service_;
+  std::unique_ptr<rpcrdma::Server> rpc_;
+  std::unique_ptr<TcpServer> tcp_;
+  struct Client {
+    std::unique_ptr<RdmaPeer> peer;
+    std::uint64_t memory = 0;
+  };
+  std::map<verbs::CmId*, Client> peers_;
+};
+
+absl::Status Listener::open() {
+  auto addr = resolve_address(options_.listen);
+  if (!addr.ok()) return addr.status();
+  auto device = open_device(global_, {.congestion_control = kDefaultCongestionControl});
+  if (!device.ok()) return device.status();
+  device_ = std::move(*device);
+  auto pd = alloc_pd(*device_);
+  if (!pd.ok()) return pd.status();
+  pd_ = std::move(*pd);
+  if (auto status = open_rdma(*addr); !status.ok()) return status;
+  if (auto status = open_rpc(*addr); !status.ok()) return status;
+  if (auto status = open_tcp(*addr); !status.ok()) return status;
+  std::fprintf(stderr, "weft: congestion control %s, CRC %s, up to %zu clients\n",
+               wanted_congestion_control(global_).c_str(), global_.crc ? "on" : "off", kMaxPeers);
+  print_ready("rdma=" + format_address(listener_->local_addr()) + " tcp=" + format_address(tcp_->local_addr()));
+  return absl::OkStatus();
+}
+
+absl::Status Listener::open_rdma(const sockaddr_storage& addr) {
+  auto channel = device_->create_event_channel();
+  if (!channel.ok()) return to_status(channel.error(), "cannot create an event channel");
+  channel_ = std::move(channel.value());
+  auto id = channel_->create_id();
+  if (!id.ok()) return to_status(id.error(), "cannot create a connection identifier");
+  listener_ = std::move(id.value());
+  std::string what = "cannot listen at " + format_address(addr);
+  if (auto status = listener_->bind_addr(addr); !status.ok()) return to_status(status.error(), what);
+  if (auto status = listener_->listen(kBacklog); !status.ok()) return to_status(status.error(), what);
+  return absl::OkStatus();
+}
+
+absl::Status Listener::open_rpc(sockaddr_storage addr) {
+  set_port(addr, 0);
+  rpcrdma::ServerConfig config;
+  config.inline_threshold = global_.inline_threshold;
+  config.credits = global_.credits;
+  config.max_item = kMaxItem;
+  config.max_connections = kMaxPeers;
+  config.ord = global_.ord;
+  const rpcrdma::Program program{&perf_binding(), &rpc_service_};
+  auto server = rpcrdma::Server::listen(*device_, addr, {&program, 1}, config);
+  if (!server.ok()) return to_status(server.error(), "cannot listen for RPC");
+  rpc_ = std::move(server.value());
+  rpc_service_.set_server(*rpc_);
+  return absl::OkStatus();
+}
+
+absl::Status Listener::open_tcp(sockaddr_storage addr) {
+  set_port(addr, options_.tcp_port);
+  auto server = TcpServer::start(addr, {wanted_congestion_control(global_), options_.file, options_.sink});
+  if (!server.ok()) return server.status();
+  tcp_ = std::move(*server);
+  return absl::OkStatus();
+}
+
+void Listener::run() {
+  while (!stop_.requested()) {
+    bool busy = !peers_.empty() || rpc_->num_connections() != 0;
+    progress_.set_mode(global_.progress_or(busy ? ProgressMode::kSpin : ProgressMode::kBlock));
+    progress_.turn(*rpc_);
+    std::erase_if(peers_, [](auto& entry) {
+      bool over = !entry.second.peer->on_progress();
+      if (over) spdlog::info("perf: {} is done", entry.second.peer->name());
+      return over;
+    });
+    while (std::optional<verbs::CmEvent> event = channel_->get_event()) on_event(std::move(*event));
+  }
+}
+
+void Listener::on_event(verbs::CmEvent event) {
+  switch (event.type) {
+    case verbs::CmEventType::kConnectRequest: on_request(std::move(event)); break;
+    case verbs::CmEventType::kEstablished: break;
+    default:
+      if (!event.text.empty()) spdlog::info("perf: {}", event.text);
+      peers_.erase(event.id);
+      break;
+  }
+}
+
+std::uint64_t Listener::memory_in_use() const {
+  std::uint64_t sum = 0;
+  for (const auto& [id, client] : peers_) sum += client.memory;
+  return sum;
+}
+
+void Listener::refuse(verbs::CmId& id, std::string why) {
+  spdlog::warn("perf: {} turned away: {}", format_address(id.peer_addr()), why);
+  Ready ready;
+  ready.error = std::move(why);
+  if (!id.reject(emit_ready(ready)).ok()) spdlog::debug("perf: it was gone already");
+}
+
+void Listener::on_request(verbs::CmEvent event) {
+  std::unique_ptr<verbs::CmId> id = std::move(event.new_id);
+  std::optional<Hello> hello = parse_hello(event.param.private_data);
+  if (!hello) return refuse(*id, "the private data is no Hello of this version");
+  if (peers_.size() >= kMaxPeers) return refuse(*id, "too many clients");
+  std::uint64_t memory = RdmaPeer::memory_of(*hello);
+  if (memory > kMaxPeerMemory - memory_in_use()) return refuse(*id, "too much memory asked for");
+  if (hello->op == Op::kSend && hello->size == 0) return refuse(*id, "send needs messages of at least one octet");
+
+  Ready ready;
+  ready.tcp_port = port_of(tcp_->local_addr());
+  ready.rpc_port = port_of(rpc_->local_addr());
+  ready.congestion_control = wanted_congestion_control(global_);
+  verbs::CmId* key = id.get();
+  auto peer = RdmaPeer::accept(*device_, *pd_, std::move(id), *hello, std::move(ready));
+  if (!peer.ok()) {
+    spdlog::warn("perf: {}", std::string(peer.status().message()));
+    return;
+  }
+  spdlog::info("perf: {} connected for {}", (*peer)->name(), op_name(hello->op));
+  peers_.emplace(key, Client{std::move(*peer), memory});
+}
+
+}  // namespace
+
+int run_listener(const GlobalOptions& global, const PerfOptions& options) {
+  Listener listener(global, options);
+  if (auto status = listener.open(); !status.ok()) return fail(status);
+  listener.run();
+  return kExitDone;
+}
+
+}  // namespace weft::apps::perf

@@ -1,0 +1,66 @@
+#include "apps/perf/message.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace weft::apps::perf {
+namespace {
+
+TEST(PerfMessages, ComeBackAsTheyWent) {
+  Hello hello{Op::kRead, true, kMaxSize, kMaxDepth};
+  EXPECT_EQ(parse_hello(emit_hello(hello)), hello);
+  Ready ready{1, 2, 3, 4, 5, 6, "why not", "reno"};
+  EXPECT_EQ(parse_ready(emit_ready(ready)), ready);
+  Totals totals{7, 8, true};
+  EXPECT_EQ(parse_totals(emit_totals(totals)), totals);
+}
+
+TEST(PerfMessages, EveryTruncationAndExtensionIsRefused) {
+  auto check = [](const auto& octets, auto parse) {
+    std::vector<std::uint8_t> longer(octets.begin(), octets.end());
+    for (std::size_t len = 0; len < longer.size(); ++len) EXPECT_FALSE(parse(ConstBytes(longer).first(len))) << len;
+    longer.push_back(0);
+    EXPECT_FALSE(parse(longer));
+  };
+  check(emit_hello({}), [](ConstBytes o) { return parse_hello(o).has_value(); });
+  check(emit_ready({}), [](ConstBytes o) { return parse_ready(o).has_value(); });
+  check(emit_totals({}), [](ConstBytes o) { return parse_totals(o).has_value(); });
+}
+
+TEST(PerfMessages, HelloBeyondTheLimitsIsRefused) {
+  for (const Hello& hello : {Hello{Op::kRead, false, kMaxSize + 1, 1}, Hello{Op::kRead, false, 1, 0},
+                             Hello{Op::kRead, false, 1, kMaxDepth + 1}, Hello{Op(99), false, 1, 1}}) {
+    EXPECT_FALSE(parse_hello(emit_hello(hello)));
+  }
+}
+
+TEST(PerfMessages, AnotherMagicIsRefused) {
+  auto octets = emit_hello({});
+  octets[3] ^= 1;
+  EXPECT_FALSE(parse_hello(octets));
+}
+
+TEST(PerfMessages, TextsAreCutAndNeverReachATerminalRaw) {
+  Ready ready;
+  ready.error = std::string(kMaxErrorLen + 5, 'x');
+  ready.congestion_control = "a\x1b[2J";
+  auto parsed = parse_ready(emit_ready(ready));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->error, std::string(kMaxErrorLen, 'x'));
+  EXPECT_EQ(parsed->congestion_control, "a?[2J");
+}
+
+TEST(PerfOps, NamesAndNumbersAgree) {
+  for (const std::string& name : op_names()) {
+    auto op = op_from_name(name);
+    ASSERT_TRUE(op) << name;
+    EXPECT_EQ(op_name(*op), name);
+    EXPECT_EQ(op_from_number(std::uint16_t(*op)), op);
+    EXPECT_EQ(int(is_rdma(*op)) + int(is_rpc(*op)) + int(is_tcp(*op)), 1) << name;
+  }
+  EXPECT_FALSE(op_from_name("nonsense"));
+}
+
+}  // namespace
+}  // namespace weft::apps::perf

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "apps/perf/message.h"
+#include "verbs-shim/api/cm.h"
+#include "verbs-shim/api/verbs.h"
+
+namespace weft::apps::perf {
+
+// RdmaPeer is one client of the listener. The client's Hello came with the connection request, so queues and memory are
+// made to measure. Its part: be there for Writes and Reads; take Sends and answer every quarter of a window with
+// Totals; echo Sends where round trips are measured; answer an empty Send (the client's end) with the final Totals.
+class RdmaPeer {
+ public:
+  // accept takes the connection; `ready` says what the listener has to tell, and gets the region filled in.
+  static absl::StatusOr<std::unique_ptr<RdmaPeer>> accept(verbs::Device& device, verbs::Pd& pd,
+                                                          std::unique_ptr<verbs::CmId> id, const Hello& hello,
+                                                          Ready ready);
+  // Takes completions; false once the connection is over or is to be ended.
+  bool on_progress();
+  // For how many octets of memory one client may ask.
+  static std::uint64_t memory_of(const Hello& hello);
+
+  const std::string& name() const { return name_; }
+
+ private:
+  // Answers under way at once: one for each quarter of the window, and the final one.
+  static constexpr std::size_t kNumAnswers = 8;
+  // Every how many echoes one is signaled, so that the send queue drains.
+  static constexpr std::uint64_t kSignalEvery = 32;
+
+  absl::Status prepare(verbs::Device& device, verbs::Pd& pd);
+  bool on_completion(const verbs::Wc& wc);
+  bool on_message(std::uint32_t len);
+  bool post_recv();
+  bool answer(bool final);
+  bool echo(std::uint32_t len);
+
+  std::string name_;
+  Hello hello_;
+  std::uint32_t window_ = 0;
+  std::uint32_t unanswered_ = 0;
+  Totals totals_;
+  std::vector<std::uint8_t> region_, answers_;
+  std::vector<std::size_t> free_answers_;
+  std::unique_ptr<verbs::Mr> region_mr_, answers_mr_;
+  std::unique_ptr<verbs::Cq> cq_;
+  std::unique_ptr<verbs::CmId> id_;
+  std::unique_ptr<verbs::Qp> qp_;
+};
+
+}  // namespace weft::apps::perf

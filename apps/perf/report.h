@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/perf/options.h"
+
+namespace weft::apps::perf {
+
+// Measured is what one run came to.
+struct Measured {
+  Op op = Op::kWrite;
+  std::uint64_t size = 0;  // octets of one operation
+  std::uint32_t depth = 1;
+  double seconds = 0;  // from the first post until the peer said that it had everything
+  std::uint64_t octets = 0;
+  std::uint64_t ops = 0;
+  std::optional<std::uint64_t> p50_ns, p99_ns;  // round trips
+  std::string congestion_control, peer_congestion_control;
+  bool crc = false;        // meant for RDMA ops
+  std::optional<int> mss;  // octets, TCP ops
+};
+
+// take_quantiles fills p50_ns and p99_ns from round trips in nanoseconds.
+void take_quantiles(Measured& measured, std::vector<std::uint64_t>& samples);
+// The line for people, and the JSON object; no newline at the end.
+std::string to_line(const Measured& measured);
+std::string to_json(const Measured& measured);
+void print(const Measured& measured, bool json);
+
+}  // namespace weft::apps::perf

@@ -1,0 +1,138 @@
+#include "apps/perf/socket.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "apps/common/address.h"
+
+namespace weft::apps::perf {
+namespace {
+
+// bind and connect take the one pointer type that the sockets API has for every address.
+const sockaddr* as_sockaddr(const sockaddr_storage& addr) {
+  return reinterpret_cast<const sockaddr*>(&addr);
+}
+
+absl::Status set_options(int fd, const std::string& congestion_control) {
+  int one = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  if (!congestion_control.empty() && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion_control.data(),
+                                                socklen_t(congestion_control.size())) != 0) {
+    return errno_status("cannot set congestion control '" + congestion_control + "'");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Fd> make_socket(const sockaddr_storage& addr, const std::string& congestion_control) {
+  Fd fd(socket(addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return errno_status("cannot make a socket");
+  if (absl::Status status = set_options(fd.get(), congestion_control); !status.ok()) return status;
+  return fd;
+}
+
+}  // namespace
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+Fd::~Fd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+int Fd::release() {
+  return std::exchange(fd_, -1);
+}
+
+absl::Status errno_status(const std::string& what) {
+  int saved = errno;
+  return absl::Status(absl::ErrnoToStatusCode(saved), what + ": " + std::strerror(saved));
+}
+
+absl::StatusOr<Fd> tcp_listen(const sockaddr_storage& addr, const std::string& congestion_control) {
+  auto fd = make_socket(addr, congestion_control);
+  if (!fd.ok()) return fd.status();
+  int one = 1;
+  setsockopt(fd->get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  constexpr int kBacklog = 16;
+  if (bind(fd->get(), as_sockaddr(addr), address_len(addr)) != 0 || listen(fd->get(), kBacklog) != 0) {
+    return errno_status("cannot listen at " + format_address(addr));
+  }
+  return fd;
+}
+
+absl::StatusOr<Fd> tcp_connect(const sockaddr_storage& addr, const std::string& congestion_control) {
+  auto fd = make_socket(addr, congestion_control);
+  if (!fd.ok()) return fd.status();
+  if (connect(fd->get(), as_sockaddr(addr), address_len(addr)) != 0) {
+    return errno_status("cannot connect to " + format_address(addr));
+  }
+  return fd;
+}
+
+absl::StatusOr<sockaddr_storage> local_address(int fd) {
+  sockaddr_storage addr{};
+  socklen_t len = sizeof(addr);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&addr), &len) != 0) return errno_status("getsockname");
+  return addr;
+}
+
+std::string congestion_control_of(int fd) {
+  char name[16] = {};
+  socklen_t len = sizeof(name);
+  if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) != 0) return "?";
+  return std::string(name, strnlen(name, sizeof(name)));
+}
+
+int mss_of(int fd) {
+  int mss = 0;
+  socklen_t len = sizeof(mss);
+  return getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len) == 0 ? mss : 0;
+}
+
+std::size_t write_size_of(int fd) {
+  constexpr std::size_t kTarget = 1 << 20;
+  auto mss = std::size_t(mss_of(fd));
+  if (mss == 0) return kTarget;
+  return mss > kTarget ? mss : kTarget / mss * mss;
+}
+
+IoResult send_all(int fd, std::span<const std::uint8_t> octets) {
+  while (!octets.empty()) {
+    ssize_t n = send(fd, octets.data(), octets.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno != EINTR) return IoResult::kError;
+    if (n > 0) octets = octets.subspan(std::size_t(n));
+  }
+  return IoResult::kDone;
+}
+
+IoResult recv_all(int fd, std::span<std::uint8_t> octets) {
+  while (!octets.empty()) {
+    ssize_t n = recv(fd, octets.data(), octets.size(), 0);
+    if (n == 0) return IoResult::kEof;
+    if (n < 0 && errno != EINTR) return IoResult::kError;
+    if (n > 0) octets = octets.subspan(std::size_t(n));
+  }
+  return IoResult::kDone;
+}
+
+IoResult recv_all_spinning(int fd, std::span<std::uint8_t> octets) {
+  while (!octets.empty()) {
+    ssize_t n = recv(fd, octets.data(), octets.size(), MSG_DONTWAIT);
+    if (n == 0) return IoResult::kEof;
+    if (n < 0 && errno != EINTR && errno != EAGAIN) return IoResult::kError;
+    if (n > 0) octets = octets.subspan(std::size_t(n));
+  }
+  return IoResult::kDone;
+}
+
+}  // namespace weft::apps::perf

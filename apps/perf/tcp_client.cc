@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "apps/common/address.h"
+#include "apps/perf/client.h"
+#include "apps/perf/socket.h"
+#include "apps/perf/tcp_server.h"
+#include "mpa/wire/cursor.h"
+
+namespace weft::apps::perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::chrono::nanoseconds to_duration(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+}
+
+// TcpRun is one baseline on its connection.
+class TcpRun {
+ public:
+  TcpRun(const PerfOptions& options, const StopSignals& stop, Fd fd, std::uint64_t file_len)
+      : options_(options), stop_(stop), fd_(std::move(fd)), file_len_(file_len) {
+    measured_.op = options.op;
+    measured_.size = effective_size(options);
+    measured_.depth = effective_depth(options);
+  }
+
+  absl::StatusOr<Measured> run();
+
+ private:
+  IoResult stream();
+  IoResult ping_pong();
+  IoResult send_batches();
+  IoResult read_answers(std::uint64_t& answered);
+  IoResult read_file();
+  // The client's end: everything is on its way, and the listener says what arrived.
+  IoResult finish(Totals& totals);
+
+  bool time_left() const { return !stop_.requested() && Clock::now() < end_; }
+
+  const PerfOptions& options_;
+  const StopSignals& stop_;
+  Fd fd_;
+  std::uint64_t file_len_;
+  Measured measured_;
+  Clock::time_point start_, end_;
+};
+
+absl::StatusOr<Measured> TcpRun::run() {
+  start_ = Clock::now();
+  end_ = start_ + to_duration(options_.seconds);
+  IoResult result = IoResult::kError;
+  switch (options_.op) {
+    case Op::kTcpLat: result = ping_pong(); break;
+    case Op::kTcpBatch: result = send_batches(); break;
+    case Op::kTcpFileRead: result = read_file(); break;
+    default: result = stream(); break;
+  }
+  Totals totals;
+  bool counted = options_.op != Op::kTcpLat && options_.op != Op::kTcpFileRead;
+  if (result == IoResult::kDone && counted) result = finish(totals);
+  if (result == IoResult::kEof) return absl::UnavailableError("the listener closed the TCP connection too early");
+  if (result != IoResult::kDone) return errno_status("the TCP connection failed");
+  measured_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  measured_.mss = mss_of(fd_.get());
+  measured_.congestion_control = congestion_control_of(fd_.get());
+  if (counted && totals.octets != measured_.octets) {
+    return absl::DataLossError("the listener counted " + std::to_string(totals.octets) + " octets of " +
+                               std::to_string(measured_.octets));
+  }
+  return measured_;
+}
+
+IoResult TcpRun::stream() {
+  constexpr std::size_t kLargest = 2 << 20;
+  std::vector<std::uint8_t> buffer(std::max<std::size_t>(measured_.size, kLargest), 0x5a);
+  while (time_left()) {
+    std::size_t len = measured_.size != 0 ? measured_.size : write_size_of(fd_.get());
+    if (IoResult result = send_all(fd_.get(), std::span(buffer).first(len)); result != IoResult::kDone) return result;
+    measured_.octets += len;
+    ++measured_.ops;
+  }
+  if (measured_.size == 0) measured_.size = write_size_of(fd_.get());
+  return IoResult::kDone;
+}
+
+IoResult TcpRun::finish(Totals& totals) {
+  shutdown(fd_.get(), SHUT_WR);
+  std::vector<std::uint8_t> octets(kTotalsLen);
+  IoResult result = recv_all(fd_.get(), octets);
+  if (result != IoResult::kDone) return result;
+  std::optional<Totals> parsed = parse_totals(octets);
+  if (!parsed) return IoResult::kEof;
+  totals = *parsed;
+  return IoResult::kDone;
+}
+
+IoResult TcpRun::ping_pong() {
+  std::vector<std::uint8_t> buffer(measured_.size, 0x5a);
+  std::vector<std::uint64_t> samples;
+  samples.reserve(1 << 20);
+  while (time_left()) {
+    Clock::time_point sent = Clock::now();
+    IoResult result = send_all(fd_.get(), buffer);
+    if (result == IoResult::kDone) result = recv_all_spinning(fd_.get(), buffer);
+    if (result != IoResult::kDone) return result;
+    samples.push_back(std::uint64_t(std::chrono::nanoseconds(Clock::now() - sent).count()));
+    ++measured_.ops;
+  }
+  measured_.octets = measured_.ops * measured_.size;
+  take_quantiles(measured_, samples);
+  return IoResult::kDone;
+}
+
+// Each message has its number in front, its own copy of the payload and its own entry in a table, which its answer
+// clears: what any message layer has to do at the least.
+IoResult TcpRun::send_batches() {
+  struct Entry {
+    std::uint64_t wr_id = 0;
+    std::size_t len = 0;
+    bool open = false;
+  };
+  std::size_t size = measured_.size, depth = measured_.depth;
+  std::vector<std::uint8_t> payload(size, 0x5a), batch(size * depth);
+  std::vector<Entry> entries(depth * kBatchWindow);
+  std::uint64_t posted = 0, cleared = 0, answered = 0;
+  while (time_left()) {
+    if (posted - cleared + depth <= entries.size()) {
+      for (std::size_t i = 0; i < depth; ++i, ++posted) {
+        entries[posted % entries.size()] = {posted, size, true};
+        MutBytes message = MutBytes(batch).subspan(i * size, size);
+        std::copy(payload.begin(), payload.end(), message.begin());
+        Writer writer(message);
+        if (!writer.u32(std::uint32_t(posted))) return IoResult::kError;
+      }
+      if (IoResult result = send_all(fd_.get(), batch); result != IoResult::kDone) return result;
+    }
+    if (IoResult result = read_answers(answered); result != IoResult::kDone) return result;
+    for (; cleared < std::min(answered, posted); ++cleared) entries[cleared % entries.size()].open = false;
+  }
+  while (answered < posted) {
+    if (IoResult result = read_answers(answered); result != IoResult::kDone) return result;
+  }
+  measured_.ops = posted;
+  measured_.octets = posted * size;
+  return IoResult::kDone;
+}
+
+IoResult TcpRun::read_answers(std::uint64_t& answered) {
+  std::array<std::uint8_t, kBatchAckLen * 64> octets{};
+  ssize_t n = recv(fd_.get(), octets.data(), octets.size(), MSG_DONTWAIT);
+  if (n == 0) return IoResult::kEof;
+  if (n < 0) return errno == EAGAIN || errno == EINTR ? IoResult::kDone : IoResult::kError;
+  // Answers are eight octets and sent whole, but TCP may cut them anywhere.
+  auto filled = std::size_t(n);
+  std::size_t torn = filled % kBatchAckLen;
+  if (torn != 0) {
+    auto rest = std::span(octets).subspan(filled, kBatchAckLen - torn);
+    if (IoResult result = recv_all(fd_.get(), rest); result != IoResult::kDone) return result;
+    filled += rest.size();
+  }
+  Reader reader(ConstBytes(octets).subspan(filled - kBatchAckLen, kBatchAckLen));
+  return reader.u64(answered) ? IoResult::kDone : IoResult::kError;
+}
+
+IoResult TcpRun::read_file() {
+  std::vector<std::uint8_t> buffer(1 << 20);
+  while (time_left() || measured_.octets == 0) {
+    const std::uint8_t ask = 1;
+    if (IoResult result = send_all(fd_.get(), {&ask, 1}); result != IoResult::kDone) return result;
+    for (std::uint64_t left = file_len_; left != 0;) {
+      auto want = std::size_t(std::min<std::uint64_t>(buffer.size(), left));
+      ssize_t n = recv(fd_.get(), buffer.data(), want, 0);
+      if (n == 0) return IoResult::kEof;
+      if (n < 0 && errno != EINTR) return IoResult::kError;
+      if (n > 0) left -= std::uint64_t(n);
+      if (stop_.requested()) return IoResult::kDone;
+    }
+    measured_.octets += file_len_;
+    measured_.ops += (file_len_ + buffer.size() - 1) / buffer.size();
+  }
+  return IoResult::kDone;
+}
+
+}  // namespace
+
+absl::StatusOr<Measured> run_tcp(const GlobalOptions& global, const PerfOptions& options, const StopSignals& stop,
+                                 const sockaddr_storage& addr) {
+  auto fd = tcp_connect(addr, wanted_congestion_control(global));
+  if (!fd.ok()) return fd.status();
+  Hello hello{options.op, false, effective_size(options), effective_depth(options)};
+  std::vector<std::uint8_t> octets(kReadyLen);
+  if (send_all(fd->get(), emit_hello(hello)) != IoResult::kDone || recv_all(fd->get(), octets) != IoResult::kDone) {
+    return absl::UnavailableError("no answer from " + format_address(addr) +
+                                  "; is it a weft perf --listen of this version?");
+  }
+  std::optional<Ready> ready = parse_ready(octets);
+  if (!ready) return absl::UnavailableError(format_address(addr) + " is no weft perf listener of this version");
+  if (!ready->error.empty()) return absl::FailedPreconditionError(ready->error);
+  auto measured = TcpRun(options, stop, std::move(*fd), ready->length).run();
+  if (measured.ok()) measured->peer_congestion_control = ready->congestion_control;
+  return measured;
+}
+
+}  // namespace weft::apps::perf

@@ -1,0 +1,223 @@
+#include "apps/perf/tcp_server.h"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "apps/common/address.h"
+#include "mpa/wire/cursor.h"
+
+namespace weft::apps::perf {
+namespace {
+
+constexpr std::size_t kBlock = 1 << 20;
+
+// Counts everything until the client's end, in one buffer that stays in the cache.
+IoResult drain(int fd, Totals& totals) {
+  std::vector<std::uint8_t> buffer(kBlock);
+  while (true) {
+    ssize_t n = recv(fd, buffer.data(), buffer.size(), 0);
+    if (n == 0) return IoResult::kDone;
+    if (n < 0 && errno != EINTR) return IoResult::kError;
+    if (n > 0) totals.octets += std::uint64_t(n);
+    ++totals.messages;
+  }
+}
+
+IoResult echo(int fd, std::size_t size) {
+  std::vector<std::uint8_t> buffer(size);
+  while (true) {
+    IoResult result = recv_all_spinning(fd, buffer);
+    if (result == IoResult::kEof) return IoResult::kDone;
+    if (result == IoResult::kDone) result = send_all(fd, buffer);
+    if (result != IoResult::kDone) return result;
+  }
+}
+
+IoResult answer_batch(int fd, std::uint64_t messages) {
+  std::array<std::uint8_t, kBatchAckLen> ack{};
+  Writer writer(ack);
+  [[maybe_unused]] bool fits = writer.u64(messages);
+  return send_all(fd, ack);
+}
+
+// Takes messages one by one: each starts with its number, and each batch is answered.
+IoResult take_batches(int fd, const Hello& hello, Totals& totals) {
+  std::size_t size = hello.size;
+  std::vector<std::uint8_t> buffer(std::max(kBlock, 2 * size));
+  std::size_t filled = 0;
+  while (true) {
+    ssize_t n = recv(fd, buffer.data() + filled, buffer.size() - filled, MSG_DONTWAIT);
+    if (n == 0) return filled == 0 ? IoResult::kDone : IoResult::kEof;
+    if (n < 0) {
+      if (errno == EINTR || errno == EAGAIN) continue;
+      return IoResult::kError;
+    }
+    filled += std::size_t(n);
+    std::size_t used = 0;
+    for (; filled - used >= size; used += size) {
+      Reader reader(ConstBytes(buffer).subspan(used, size));
+      std::uint32_t number = 0;
+      if (!reader.u32(number) || number != std::uint32_t(totals.messages)) return IoResult::kError;
+      ++totals.messages;
+      totals.octets += size;
+      if (totals.messages % hello.depth == 0 && answer_batch(fd, totals.messages) != IoResult::kDone) {
+        return IoResult::kError;
+      }
+    }
+    std::copy(buffer.begin() + std::ptrdiff_t(used), buffer.begin() + std::ptrdiff_t(filled), buffer.begin());
+    filled -= used;
+  }
+}
+
+// A plain file server: every octet that the client sends asks for the whole file once.
+IoResult serve_file(int fd, int file, std::uint64_t length) {
+  std::vector<std::uint8_t> buffer(kBlock);
+  while (true) {
+    std::uint8_t ask = 0;
+    IoResult result = recv_all(fd, {&ask, 1});
+    if (result == IoResult::kEof) return IoResult::kDone;
+    if (result != IoResult::kDone) return result;
+    for (std::uint64_t offset = 0; offset < length;) {
+      auto want = std::size_t(std::min<std::uint64_t>(kBlock, length - offset));
+      ssize_t n = pread(file, buffer.data(), want, off_t(offset));
+      if (n <= 0) return IoResult::kError;
+      if (send_all(fd, std::span(buffer).first(std::size_t(n))) != IoResult::kDone) return IoResult::kError;
+      offset += std::uint64_t(n);
+    }
+  }
+}
+
+IoResult take_file(int fd, int file, Totals& totals) {
+  std::vector<std::uint8_t> buffer(kBlock);
+  while (true) {
+    std::size_t filled = 0;
+    while (filled < buffer.size()) {
+      ssize_t n = recv(fd, buffer.data() + filled, buffer.size() - filled, 0);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return IoResult::kError;
+      if (n == 0) break;
+      filled += std::size_t(n);
+    }
+    if (filled == 0) return IoResult::kDone;
+    if (pwrite(file, buffer.data(), filled, off_t(totals.octets % kSinkLen)) != ssize_t(filled)) {
+      return IoResult::kError;
+    }
+    totals.octets += filled;
+    ++totals.messages;
+    if (filled < buffer.size()) return IoResult::kDone;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TcpServer>> TcpServer::start(const sockaddr_storage& addr, TcpServerConfig config) {
+  std::unique_ptr<TcpServer> server(new TcpServer(std::move(config)));
+  auto listener = tcp_listen(addr, server->config_.congestion_control);
+  if (!listener.ok()) return listener.status();
+  server->listener_ = std::move(*listener);
+  auto local = local_address(server->listener_.get());
+  if (!local.ok()) return local.status();
+  server->local_addr_ = *local;
+  server->acceptor_ = std::thread([raw = server.get()] { raw->accept_loop(); });
+  return server;
+}
+
+TcpServer::~TcpServer() {
+  stopping_ = true;
+  if (listener_) shutdown(listener_.get(), SHUT_RDWR);
+  if (acceptor_.joinable()) acceptor_.join();
+  for (auto& session : sessions_) {
+    shutdown(session->fd.get(), SHUT_RDWR);
+    session->thread.join();
+  }
+}
+
+void TcpServer::accept_loop() {
+  while (!stopping_) {
+    Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (stopping_) return;
+    if (!fd) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      spdlog::error("perf: accept failed, the TCP baselines stop: {}", errno_status("accept").ToString());
+      return;
+    }
+    reap();
+    if (sessions_.size() >= kMaxConnections) continue;
+    auto session = std::make_unique<Session>();
+    session->fd = std::move(fd);
+    session->thread = std::thread([this, raw = session.get()] {
+      serve(raw->fd.get());
+      shutdown(raw->fd.get(), SHUT_RDWR);
+      raw->over = true;
+    });
+    sessions_.push_back(std::move(session));
+  }
+}
+
+void TcpServer::reap() {
+  std::erase_if(sessions_, [](const std::unique_ptr<Session>& session) {
+    if (!session->over) return false;
+    session->thread.join();
+    return true;
+  });
+}
+
+Ready TcpServer::prepare(const Hello& hello, Fd& file) const {
+  Ready ready;
+  ready.congestion_control = config_.congestion_control;
+  if (hello.op == Op::kTcpFileRead) {
+    file = Fd(config_.file.empty() ? -1 : open(config_.file.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat attributes {};
+    if (!file || fstat(file.get(), &attributes) != 0 || attributes.st_size <= 0) {
+      ready.error = config_.file.empty() ? "the listener serves no file, start it with --file PATH"
+                                         : "the listener cannot read its --file, or it is empty";
+    }
+    ready.length = std::uint64_t(attributes.st_size);
+  } else if (hello.op == Op::kTcpFileWrite) {
+    file = Fd(config_.sink.empty() ? -1 : open(config_.sink.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    if (!file) {
+      ready.error = config_.sink.empty() ? "the listener has nowhere to write, start it with --sink PATH"
+                                         : "the listener cannot write its --sink";
+    }
+  } else if (!is_tcp(hello.op)) {
+    ready.error = "this is the port for the TCP baselines";
+  } else if ((hello.op == Op::kTcpBatch || hello.op == Op::kTcpLat) &&
+             (hello.size < sizeof(std::uint32_t) || hello.size > kBlock)) {
+    ready.error = "tcp-lat and tcp-batch take messages of 4 octets to 1 MiB";
+  }
+  return ready;
+}
+
+void TcpServer::serve(int fd) {
+  // A connection that says nothing must not hold its thread for ever.
+  constexpr timeval kPatience{5, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
+  std::array<std::uint8_t, kHelloLen> octets{};
+  if (recv_all(fd, octets) != IoResult::kDone) return;
+  std::optional<Hello> hello = parse_hello(octets);
+  if (!hello) return;
+  Fd file;
+  Ready ready = prepare(*hello, file);
+  ready.congestion_control = congestion_control_of(fd);
+  if (send_all(fd, emit_ready(ready)) != IoResult::kDone || !ready.error.empty()) return;
+
+  Totals totals;
+  totals.final = true;
+  IoResult result = IoResult::kError;
+  switch (hello->op) {
+    case Op::kTcp: result = drain(fd, totals); break;
+    case Op::kTcpLat: result = echo(fd, hello->size); break;
+    case Op::kTcpBatch: result = take_batches(fd, *hello, totals); break;
+    case Op::kTcpFileRead: result = serve_file(fd, file.get(), ready.length); break;
+    case Op::kTcpFileWrite: result = take_file(fd, file.get(), totals); break;
+    default: break;
+  }
+  if (result == IoResult::kDone) send_all(fd, emit_totals(totals));
+}
+
+}  // namespace weft::apps::perf

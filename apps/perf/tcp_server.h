@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "apps/perf/message.h"
+#include "apps/perf/socket.h"
+
+namespace weft::apps::perf {
+
+struct TcpServerConfig {
+  std::string congestion_control;
+  std::string file;  // what tcp-file-read serves, empty for none
+  std::string sink;  // where tcp-file-write goes, empty for none
+};
+
+// TcpServer is the listener's side of the TCP baselines: one thread for accept, one for each connection (at most
+// kMaxConnections), blocking system calls. Its destruction ends all connections.
+class TcpServer {
+ public:
+  static constexpr std::size_t kMaxConnections = 16;
+
+  static absl::StatusOr<std::unique_ptr<TcpServer>> start(const sockaddr_storage& addr, TcpServerConfig config);
+  ~TcpServer();
+  TcpServer(const TcpServer&) = delete;
+  TcpServer& operator=(const TcpServer&) = delete;
+
+  sockaddr_storage local_addr() const { return local_addr_; }
+
+ private:
+  struct Session {
+    Fd fd;
+    std::thread thread;
+    std::atomic<bool> over{false};
+  };
+
+  explicit TcpServer(TcpServerConfig config) : config_(std::move(config)) {}
+  void accept_loop();
+  void reap();
+  void serve(int fd);
+  Ready prepare(const Hello& hello, Fd& file) const;
+
+  TcpServerConfig config_;
+  Fd listener_;
+  sockaddr_storage local_addr_{};
+  std::atomic<bool> stopping_{false};
+  std::thread acceptor_;
+  std::vector<std::unique_ptr<Session>> sessions_;  // the acceptor's, until it has ended
+};
+
+// How long tcp-file-write's file grows before it is written from the start again, octets.
+inline constexpr std::uint64_t kSinkLen = std::uint64_t{1} << 30;
+// Messages of tcp-batch under way without an answer: this many times the depth.
+inline constexpr std::uint32_t kBatchWindow = 4;
+// Octets of tcp-batch's answer: a 64-bit count of messages.
+inline constexpr std::size_t kBatchAckLen = 8;
+
+}  // namespace weft::apps::perf

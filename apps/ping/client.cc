@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "apps/common/address.h"
+#include "apps/common/command.h"
+#include "apps/common/connection.h"
+#include "apps/common/output.h"
+#include "apps/common/setup.h"
+#include "apps/ping/run.h"
+
+namespace weft::apps::ping {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A ping without an end keeps the newest samples only.
+constexpr std::size_t kMaxSamples = 1 << 20;
+
+// Client is one run of the client's side: its memory, its connection, its samples.
+class Client {
+ public:
+  Client(const GlobalOptions& global, const PingOptions& options)
+      : options_(options), progress_(global.progress_or(ProgressMode::kSpin), &stop_) {}
+
+  absl::Status open(const GlobalOptions& global);
+  absl::Status run();
+  void close() { connection_->disconnect(progress_); }
+  void report();
+
+ private:
+  absl::Status register_buffers();
+  absl::Status turn(std::uint64_t number);
+  // Sends one BufferInfo and waits for the server's go ahead.
+  absl::Status exchange(verbs::Mr& mr);
+  absl::Status await_go_ahead();
+  absl::Status post_recv();
+
+  const PingOptions& options_;
+  StopSignals stop_;
+  Progress progress_;
+  std::unique_ptr<verbs::Device> device_;
+  std::unique_ptr<verbs::Pd> pd_;
+  std::vector<std::uint8_t> source_, sink_;
+  InfoOctets info_{}, go_ahead_{};
+  std::unique_ptr<verbs::Mr> source_mr_, sink_mr_, info_mr_, go_ahead_mr_;
+  std::unique_ptr<Connection> connection_;
+  std::vector<std::uint64_t> samples_;
+  std::uint64_t done_ = 0;
+};
+
+absl::Status Client::open(const GlobalOptions& global) {
+  auto addr = resolve_address(options_.target, kDefaultPort);
+  if (!addr.ok()) return addr.status();
+  auto device = open_device(global);
+  if (!device.ok()) return device.status();
+  device_ = std::move(*device);
+  auto pd = alloc_pd(*device_);
+  if (!pd.ok()) return pd.status();
+  pd_ = std::move(*pd);
+  if (auto status = register_buffers(); !status.ok()) return status;
+
+  verbs::QpCap cap;
+  cap.max_send_wr = cap.max_recv_wr = 4;
+  auto connection = Connection::open(*device_, *pd_, *addr, cap, progress_);
+  if (!connection.ok()) return connection.status();
+  connection_ = std::move(*connection);
+  if (auto status = post_recv(); !status.ok()) return status;
+  verbs::ConnParam param;
+  param.responder_resources = param.initiator_depth = 1;
+  return connection_->connect(param, progress_);
+}
+
+absl::Status Client::register_buffers() {
+  using verbs::Access;
+  source_.resize(options_.size);
+  sink_.resize(options_.size);
+  struct Region {
+    std::unique_ptr<verbs::Mr>& mr;
+    std::span<std::uint8_t> octets;
+    Access access;
+  };
+  const Region regions[] = {{source_mr_, source_, Access::kRemoteRead},
+                            {sink_mr_, sink_, Access::kLocalWrite | Access::kRemoteWrite},
+                            {info_mr_, info_, Access::kNone},
+                            {go_ahead_mr_, go_ahead_, Access::kLocalWrite}};
+  for (const Region& region : regions) {
+    auto mr = reg_mr(*pd_, region.octets.data(), region.octets.size(), region.access);
+    if (!mr.ok()) return mr.status();
+    region.mr = std::move(*mr);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Client::post_recv() {
+  verbs::Sge sge{reinterpret_cast<std::uintptr_t>(go_ahead_.data()), kInfoLen, go_ahead_mr_->lkey()};
+  auto status = connection_->qp().post_recv({.wr_id = 0, .sg_list = {&sge, 1}});
+  return status.ok() ? absl::OkStatus() : to_status(status.error(), "cannot post a receive");
+}
+
+absl::Status Client::exchange(verbs::Mr& mr) {
+  info_ = emit_info({reinterpret_cast<std::uintptr_t>(mr.addr()), mr.rkey(), std::uint32_t(mr.length())});
+  verbs::Sge sge{reinterpret_cast<std::uintptr_t>(info_.data()), kInfoLen, info_mr_->lkey()};
+  verbs::SendWr wr;
+  wr.sg_list = {&sge, 1};
+  if (auto status = connection_->qp().post_send(wr); !status.ok()) return to_status(status.error(), "cannot send");
+  return await_go_ahead();
+}
+
+absl::Status Client::await_go_ahead() {
+  // The Send must have completed too, because the next one uses its memory again.
+  bool sent = false, received = false;
+  while (!sent || !received) {
+    if (stop_.requested()) return absl::CancelledError("interrupted");
+    progress_.turn(*device_);
+    verbs::Wc wc[4];
+    int num = connection_->cq().poll(wc);
+    if (num <= 0) {
+      if (connection_->ended()) return absl::UnavailableError("the connection ended: " + *connection_->ended());
+      continue;
+    }
+    for (int i = 0; i < num; ++i) {
+      if (wc[i].status != verbs::WcStatus::kSuccess) {
+        const auto& why = connection_->ended();
+        return absl::UnavailableError("the connection ended: " + why.value_or(verbs::wc_status_str(wc[i].status)));
+      }
+      (wc[i].opcode == verbs::WcOpcode::kRecv ? received : sent) = true;
+      if (wc[i].opcode == verbs::WcOpcode::kRecv && wc[i].byte_len != kInfoLen) {
+        return absl::DataLossError(fmt::format("the server answered with {} octets, not {}", wc[i].byte_len, kInfoLen));
+      }
+    }
+  }
+  return post_recv();
+}
+
+absl::Status Client::turn(std::uint64_t number) {
+  fill_pattern(source_, number);
+  if (options_.verify) std::fill(sink_.begin(), sink_.end(), std::uint8_t{0xa5});
+  Clock::time_point start = Clock::now();
+  if (auto status = exchange(*source_mr_); !status.ok()) return status;
+  if (auto status = exchange(*sink_mr_); !status.ok()) return status;
+  auto took = std::uint64_t(std::chrono::nanoseconds(Clock::now() - start).count());
+  if (samples_.size() < kMaxSamples) {
+    samples_.push_back(took);
+  } else {
+    samples_[number % kMaxSamples] = took;
+  }
+  if (options_.verify && sink_ != source_) {
+    return absl::DataLossError(fmt::format("ping {} came back different", number));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Client::run() {
+  while (options_.count == 0 || done_ < options_.count) {
+    if (stop_.requested()) break;
+    absl::Status status = turn(done_);
+    if (absl::IsCancelled(status)) break;
+    if (!status.ok()) return status;
+    ++done_;
+  }
+  return absl::OkStatus();
+}
+
+void Client::report() {
+  std::uint64_t min = quantile_ns(samples_, 0), p50 = quantile_ns(samples_, 0.5), p99 = quantile_ns(samples_, 0.99);
+  if (options_.json) {
+    nlohmann::ordered_json json{
+        {"op", "ping"},  {"size", options_.size},      {"count", done_}, {"min_ns", min}, {"p50_ns", p50},
+        {"p99_ns", p99}, {"verified", options_.verify}};
+    std::printf("%s\n", json.dump().c_str());
+    return;
+  }
+  std::printf("%s\n", fmt::format("{} pings of {} octets{}: min {}, median {}, p99 {}", done_, options_.size,
+                                  options_.verify ? ", verified" : "", format_duration_ns(double(min)),
+                                  format_duration_ns(double(p50)), format_duration_ns(double(p99)))
+                          .c_str());
+}
+
+}  // namespace
+
+int run_client(const GlobalOptions& global, const PingOptions& options) {
+  Client client(global, options);
+  if (auto status = client.open(global); !status.ok()) return fail(status);
+  absl::Status status = client.run();
+  if (status.ok()) client.close();
+  client.report();
+  return status.ok() ? kExitDone : fail(status);
+}
+
+}  // namespace weft::apps::ping

@@ -1,0 +1,39 @@
+#include "apps/ping/command.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "apps/common/command.h"
+#include "apps/ping/run.h"
+
+namespace weft::apps {
+
+void register_ping_command(CLI::App& root, CommandContext& context) {
+  auto options = std::make_shared<ping::PingOptions>();
+  CLI::App* ping = root.add_subcommand("ping", "Round trips of RDMA Reads and Writes, in rping's protocol.");
+  auto* target = ping->add_option("target", options->target, "server to ping")->type_name("ADDR[:PORT]");
+  ping->add_option("--listen", options->listen, "answer pings here instead; port 0 picks one")
+      ->type_name("ADDR[:PORT]")
+      ->excludes(target);
+  ping->add_option("-S,--size", options->size, "octets of a ping, the same on both sides (default 64)")
+      ->check(CLI::Range(ping::kMinSize, ping::kMaxSize))
+      ->type_name("OCTETS");
+  ping->add_option("-C,--count", options->count, "pings; for --listen connections to serve (default no end)")
+      ->type_name("N");
+  ping->add_flag("-V,--verify", options->verify, "compare what comes back");
+  ping->add_flag("--json", options->json, "print the result as JSON");
+  ping->footer(
+      "Example, two terminals:\n  weft ping --listen 127.0.0.1:7174\n  weft ping 127.0.0.1:7174 -C 1000 -V\n"
+      "Either side may be rping (rping -s -a ADDR, rping -c -a ADDR). Port 7174 where none is given.");
+  ping->callback([options, &context] {
+    if (options->listen.empty() == options->target.empty()) {
+      context.exit_status = usage_error("ping wants a server's ADDR:PORT, or --listen ADDR:PORT");
+    } else if (options->listen.empty()) {
+      context.exit_status = ping::run_client(context.options, *options);
+    } else {
+      context.exit_status = ping::run_server(context.options, *options);
+    }
+  });
+}
+
+}  // namespace weft::apps

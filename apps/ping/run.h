@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "apps/common/global_options.h"
+#include "apps/ping/protocol.h"
+
+namespace weft::apps::ping {
+
+struct PingOptions {
+  std::string listen;               // ADDR:PORT, or empty
+  std::string target;               // ADDR:PORT, or empty
+  std::size_t size = kDefaultSize;  // octets
+  std::uint64_t count = 0;          // 0: until a signal; for the listener: connections to serve
+  bool verify = false;
+  bool json = false;
+};
+
+// Both return the exit status; what went wrong is on stderr by then.
+int run_client(const GlobalOptions& global, const PingOptions& options);
+int run_server(const GlobalOptions& global, const PingOptions& options);
+
+}  // namespace weft::apps::ping

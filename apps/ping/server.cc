@@ -1,0 +1,273 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <map>
+#include <vector>
+
+#include "apps/common/address.h"
+#include "apps/common/command.h"
+#include "apps/common/connection.h"
+#include "apps/common/output.h"
+#include "apps/common/setup.h"
+#include "apps/ping/run.h"
+
+namespace weft::apps::ping {
+namespace {
+
+constexpr int kBacklog = 16;
+constexpr std::size_t kMaxPeers = 64;
+
+// Peer is one client. It follows the completions: a message of the client starts an RDMA Read, then a Write, in turn;
+// the end of either sends go ahead.
+class Peer {
+ public:
+  static absl::StatusOr<std::unique_ptr<Peer>> accept(verbs::Device& device, verbs::Pd& pd,
+                                                      std::unique_ptr<verbs::CmId> id);
+
+  // Takes completions; false where the connection is to be ended.
+  bool on_progress();
+  void disconnect() {
+    if (!id_->disconnect().ok()) spdlog::debug("ping: {} is gone already", name_);
+  }
+  const std::string& name() const { return name_; }
+  verbs::CmId* id() const { return id_.get(); }
+
+ private:
+  enum class Next : std::uint8_t { kRead, kWrite };
+
+  absl::Status prepare(verbs::Device& device, verbs::Pd& pd);
+  absl::Status post_recv();
+  bool on_completion(const verbs::Wc& wc);
+  bool on_message(std::uint32_t len);
+  bool send_go_ahead();
+  bool post(const verbs::SendWr& wr);
+
+  std::string name_;
+  std::unique_ptr<verbs::Cq> cq_;
+  std::vector<std::uint8_t> data_ = std::vector<std::uint8_t>(kMaxSize);
+  InfoOctets info_{}, go_ahead_{};
+  std::unique_ptr<verbs::Mr> data_mr_, info_mr_, go_ahead_mr_;
+  std::unique_ptr<verbs::CmId> id_;
+  std::unique_ptr<verbs::Qp> qp_;
+  Next next_ = Next::kRead;
+  bool busy_ = false;         // a Read or Write of ours is on its way
+  std::size_t read_len_ = 0;  // octets of data_ that the last Read filled
+};
+
+absl::StatusOr<std::unique_ptr<Peer>> Peer::accept(verbs::Device& device, verbs::Pd& pd,
+                                                   std::unique_ptr<verbs::CmId> id) {
+  auto peer = std::make_unique<Peer>();
+  peer->id_ = std::move(id);
+  peer->name_ = format_address(peer->id_->peer_addr());
+  if (auto status = peer->prepare(device, pd); !status.ok()) return status;
+  verbs::ConnParam param;
+  param.responder_resources = param.initiator_depth = 1;
+  if (auto status = peer->id_->accept(param); !status.ok()) return to_status(status.error(), "cannot accept");
+  return peer;
+}
+
+absl::Status Peer::prepare(verbs::Device& device, verbs::Pd& pd) {
+  using verbs::Access;
+  auto cq = device.create_cq(16, nullptr);
+  if (!cq.ok()) return to_status(cq.error(), "cannot create a completion queue");
+  cq_ = std::move(cq.value());
+  // Some devices want the sink of an RDMA Read to be a target of remote writes too.
+  Access sink = Access::kLocalWrite;
+  if (device.caps().read_sink_needs_remote_write) sink = sink | Access::kRemoteWrite;
+  struct Region {
+    std::unique_ptr<verbs::Mr>& mr;
+    std::span<std::uint8_t> octets;
+    Access access;
+  };
+  const Region regions[] = {
+      {data_mr_, data_, sink}, {info_mr_, info_, Access::kLocalWrite}, {go_ahead_mr_, go_ahead_, Access::kNone}};
+  for (const Region& region : regions) {
+    auto mr = reg_mr(pd, region.octets.data(), region.octets.size(), region.access);
+    if (!mr.ok()) return mr.status();
+    region.mr = std::move(*mr);
+  }
+  verbs::QpInitAttr attr;
+  attr.send_cq = attr.recv_cq = cq_.get();
+  attr.cap.max_send_wr = attr.cap.max_recv_wr = 4;
+  auto qp = id_->create_qp(pd, attr);
+  if (!qp.ok()) return to_status(qp.error(), "cannot create a queue pair");
+  qp_ = std::move(qp.value());
+  return post_recv();
+}
+
+absl::Status Peer::post_recv() {
+  verbs::Sge sge{reinterpret_cast<std::uintptr_t>(info_.data()), kInfoLen, info_mr_->lkey()};
+  auto status = qp_->post_recv({.wr_id = 0, .sg_list = {&sge, 1}});
+  return status.ok() ? absl::OkStatus() : to_status(status.error(), "cannot post a receive");
+}
+
+bool Peer::on_progress() {
+  verbs::Wc wc[8];
+  int num = cq_->poll(wc);
+  for (int i = 0; i < num; ++i) {
+    if (!on_completion(wc[i])) return false;
+  }
+  return num >= 0;
+}
+
+bool Peer::on_completion(const verbs::Wc& wc) {
+  if (wc.status != verbs::WcStatus::kSuccess) return false;
+  switch (wc.opcode) {
+    case verbs::WcOpcode::kRecv: return on_message(wc.byte_len);
+    case verbs::WcOpcode::kRdmaRead: next_ = Next::kWrite; return send_go_ahead();
+    case verbs::WcOpcode::kRdmaWrite: next_ = Next::kRead; return send_go_ahead();
+    default: return true;
+  }
+}
+
+bool Peer::on_message(std::uint32_t len) {
+  if (len != kInfoLen) {
+    spdlog::warn("ping: {} sent a message of {} octets, not {}", name_, len, kInfoLen);
+    return false;
+  }
+  BufferInfo info = parse_info(info_);
+  if (busy_ || info.length == 0 || info.length > kMaxSize) {
+    spdlog::warn("ping: {} sent a message out of turn, or of a buffer of {} octets", name_, info.length);
+    return false;
+  }
+  if (!post_recv().ok()) return false;
+  verbs::SendWr wr;
+  wr.remote_addr = info.addr;
+  wr.rkey = info.rkey;
+  verbs::Sge sge{reinterpret_cast<std::uintptr_t>(data_.data()), 0, data_mr_->lkey()};
+  if (next_ == Next::kRead) {
+    wr.opcode = verbs::WrOpcode::kRdmaRead;
+    sge.length = info.length;
+    read_len_ = info.length;
+  } else {
+    wr.opcode = verbs::WrOpcode::kRdmaWrite;
+    auto text = text_len(std::span(data_).first(read_len_));
+    sge.length = std::uint32_t(std::min<std::size_t>(text, info.length));
+  }
+  wr.sg_list = {&sge, 1};
+  busy_ = true;
+  return post(wr);
+}
+
+bool Peer::send_go_ahead() {
+  busy_ = false;
+  verbs::Sge sge{reinterpret_cast<std::uintptr_t>(go_ahead_.data()), kInfoLen, go_ahead_mr_->lkey()};
+  verbs::SendWr wr;
+  wr.sg_list = {&sge, 1};
+  return post(wr);
+}
+
+bool Peer::post(const verbs::SendWr& wr) {
+  auto status = qp_->post_send(wr);
+  if (!status.ok()) spdlog::warn("ping: {}: {}", name_, status.error().message);
+  return status.ok();
+}
+
+class Server {
+ public:
+  Server(const GlobalOptions& global, const PingOptions& options)
+      : options_(options),
+        // Waking up for every message would be most of what a ping measures.
+        mode_(global.progress),
+        progress_(mode_.value_or(ProgressMode::kBlock), &stop_) {}
+
+  absl::Status open(const GlobalOptions& global);
+  void run();
+
+ private:
+  void on_event(verbs::CmEvent event);
+  void on_request(std::unique_ptr<verbs::CmId> id);
+  void drop(verbs::CmId* id);
+
+  const PingOptions& options_;
+  StopSignals stop_;
+  std::optional<ProgressMode> mode_;
+  Progress progress_;
+  std::unique_ptr<verbs::Device> device_;
+  std::unique_ptr<verbs::Pd> pd_;
+  std::unique_ptr<verbs::CmChannel> channel_;
+  std::unique_ptr<verbs::CmId> listener_;
+  std::map<verbs::CmId*, std::unique_ptr<Peer>> peers_;
+  std::uint64_t served_ = 0;
+};
+
+absl::Status Server::open(const GlobalOptions& global) {
+  auto addr = resolve_address(options_.listen, kDefaultPort);
+  if (!addr.ok()) return addr.status();
+  auto device = open_device(global);
+  if (!device.ok()) return device.status();
+  device_ = std::move(*device);
+  auto pd = alloc_pd(*device_);
+  if (!pd.ok()) return pd.status();
+  pd_ = std::move(*pd);
+  auto channel = device_->create_event_channel();
+  if (!channel.ok()) return to_status(channel.error(), "cannot create an event channel");
+  channel_ = std::move(channel.value());
+  auto id = channel_->create_id();
+  if (!id.ok()) return to_status(id.error(), "cannot create a connection identifier");
+  listener_ = std::move(id.value());
+  std::string what = "cannot listen at " + format_address(*addr);
+  if (auto status = listener_->bind_addr(*addr); !status.ok()) return to_status(status.error(), what);
+  if (auto status = listener_->listen(kBacklog); !status.ok()) return to_status(status.error(), what);
+  print_ready("rdma=" + format_address(listener_->local_addr()));
+  return absl::OkStatus();
+}
+
+void Server::run() {
+  while (!stop_.requested() && (options_.count == 0 || served_ < options_.count)) {
+    progress_.set_mode(mode_.value_or(peers_.empty() ? ProgressMode::kBlock : ProgressMode::kSpin));
+    progress_.turn(*device_);
+    std::vector<Peer*> ended;
+    for (auto& [id, peer] : peers_) {
+      if (!peer->on_progress()) ended.push_back(peer.get());
+    }
+    for (Peer* peer : ended) {
+      spdlog::info("ping: {} is done", peer->name());
+      peer->disconnect();
+      drop(peer->id());
+    }
+    while (std::optional<verbs::CmEvent> event = channel_->get_event()) on_event(std::move(*event));
+  }
+}
+
+void Server::on_event(verbs::CmEvent event) {
+  switch (event.type) {
+    case verbs::CmEventType::kConnectRequest: on_request(std::move(event.new_id)); break;
+    case verbs::CmEventType::kEstablished: break;
+    default:
+      if (!event.text.empty()) spdlog::info("ping: {}", event.text);
+      drop(event.id);
+      break;
+  }
+}
+
+void Server::on_request(std::unique_ptr<verbs::CmId> id) {
+  if (peers_.size() >= kMaxPeers) {
+    spdlog::warn("ping: {} turned away, {} clients are served already", format_address(id->peer_addr()), kMaxPeers);
+    if (!id->reject({}).ok()) spdlog::debug("ping: it was gone already");
+    return;
+  }
+  verbs::CmId* key = id.get();
+  auto peer = Peer::accept(*device_, *pd_, std::move(id));
+  if (!peer.ok()) {
+    spdlog::warn("ping: {}", std::string(peer.status().message()));
+    return;
+  }
+  spdlog::info("ping: {} connected", (*peer)->name());
+  peers_.emplace(key, std::move(*peer));
+}
+
+void Server::drop(verbs::CmId* id) {
+  if (peers_.erase(id) != 0) ++served_;
+}
+
+}  // namespace
+
+int run_server(const GlobalOptions& global, const PingOptions& options) {
+  Server server(global, options);
+  if (auto status = server.open(global); !status.ok()) return fail(status);
+  server.run();
+  return kExitDone;
+}
+
+}  // namespace weft::apps::ping

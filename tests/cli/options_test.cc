@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/cli/process.h"
+
+namespace weft::testing {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::ptrdiff_t num_lines(const std::string& text) {
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+TEST(Cli, VersionAndHelpGoToStdoutAndAreNoErrors) {
+  Outcome version = run_weft({"--version"});
+  EXPECT_EQ(version.status, 0);
+  EXPECT_TRUE(version.out.starts_with("weft ")) << version.out;
+  EXPECT_EQ(version.err, "");
+  Outcome help = run_weft({"--help"});
+  EXPECT_EQ(help.status, 0);
+  for (const char* command : {"serve", "nfs", "ping", "perf", "gateway", "dissect", "doctor", "--backend", "--crc"}) {
+    EXPECT_TRUE(contains(help.out, command)) << command;
+  }
+}
+
+TEST(Cli, EveryCommandHasHelpWithAnExample) {
+  for (const char* command : {"serve", "nfs", "ping", "perf", "gateway", "dissect", "doctor"}) {
+    Outcome help = run_weft({command, "--help"});
+    EXPECT_EQ(help.status, 0) << command;
+    EXPECT_TRUE(contains(help.out, "Example")) << command << ":\n" << help.out;
+    EXPECT_TRUE(contains(help.out, std::string("weft ") + command)) << command;
+    EXPECT_EQ(help.err, "") << command;
+  }
+}
+
+TEST(Cli, UsageErrorsExitTwo) {
+  const std::vector<std::vector<std::string>> kWrong = {
+      {},
+      {"no-such-command"},
+      {"perf"},
+      {"ping"},
+      {"perf", "127.0.0.1:1", "--no-such-option"},
+      {"perf", "127.0.0.1:1", "--op", "nonsense"},
+      {"perf", "127.0.0.1:1", "--listen", "127.0.0.1:0"},
+      {"perf", "127.0.0.1:1", "--op", "write", "--lat"},
+      {"perf", "127.0.0.1:1", "--op", "rpc-read", "--size", "4194305"},
+      {"ping", "127.0.0.1:1", "-S", "65537"},
+      {"ping", "127.0.0.1:1", "--crc", "perhaps"},
+      {"ping", "127.0.0.1:1", "--ird", "256"}};
+  for (const auto& words : kWrong) {
+    Outcome outcome = run_weft(words);
+    EXPECT_EQ(outcome.status, 2) << ::testing::PrintToString(words);
+    EXPECT_EQ(outcome.out, "") << ::testing::PrintToString(words);
+    EXPECT_FALSE(contains(outcome.err, "not built yet")) << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, "weft: ")) << outcome.err;
+  }
+}
+
+// Were one of these accepted, the command would go on to connect and fail with 1.
+TEST(Cli, WhatIsNotBuiltYetIsRefusedWithTwoAndSaysSo) {
+  const std::vector<std::vector<std::string>> kUnbuilt = {{"--backend", "ibv"},
+                                                          {"--progress", "threads=2"},
+                                                          {"--trace", "/nonexistent/x.pcapng"},
+                                                          {"--markers"},
+                                                          {"--mpa-rev", "0"},
+                                                          {"--rtr", "send"},
+                                                          {"--rtr", "write"},
+                                                          {"--rtr", "read"},
+                                                          {"--placement", "direct"},
+                                                          {"--peer", "siw"},
+                                                          {"--peer", "cxgb4"},
+                                                          {"--peer", "irdma"},
+                                                          {"--peer", "strict"},
+                                                          {"--nudge", "100"},
+                                                          {"--port-map"},
+                                                          {"--rpcrdma", "2-cel05"},
+                                                          {"--rpcrdma", "2-wg07"},
+                                                          {"--rpcrdma", "auto"}};
+  for (const auto& option : kUnbuilt) {
+    for (bool before : {false, true}) {
+      std::vector<std::string> words = {"ping", "127.0.0.1:1"};
+      words.insert(before ? words.begin() : words.end(), option.begin(), option.end());
+      Outcome outcome = run_weft(words);
+      EXPECT_EQ(outcome.status, 2) << option[0];
+      EXPECT_TRUE(contains(outcome.err, "is not built yet")) << outcome.err;
+      EXPECT_TRUE(contains(outcome.err, option[0])) << outcome.err;
+      EXPECT_EQ(num_lines(outcome.err), 1) << outcome.err;
+      EXPECT_EQ(outcome.out, "");
+    }
+  }
+}
+
+TEST(Cli, CommandsThatAreNotBuiltYetSaySo) {
+  for (const auto& words : {std::vector<std::string>{"doctor"},
+                            {"dissect", "file.pcap", "--summary"},
+                            {"gateway", "--listen", "rdma://127.0.0.1:1", "--connect", "tcp://127.0.0.1:2"}}) {
+    Outcome outcome = run_weft(words);
+    EXPECT_EQ(outcome.status, 2) << words[0];
+    EXPECT_EQ(outcome.err, "weft: " + words[0] + " is not built yet\n");
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(Cli, UnreachableServerIsOneClearLineAndStatusOne) {
+  // Port 1 of the loopback: nobody listens there.
+  for (const auto& words : {std::vector<std::string>{"ping", "127.0.0.1:1", "-C", "1"},
+                            {"perf", "127.0.0.1:1"},
+                            {"perf", "127.0.0.1:1", "--op", "tcp"},
+                            {"perf", "127.0.0.1:1", "--op", "tcp", "--tcp-port", "1"},
+                            {"perf", "127.0.0.1:1", "--op", "rpc-null"},
+                            {"ping", "no-such-host.invalid:7"},
+                            {"perf", "127.0.0.1:1", "--cc", "no-such-cc"}}) {
+    Outcome outcome = run_weft(words);
+    EXPECT_EQ(outcome.status, 1) << ::testing::PrintToString(words) << outcome.err;
+    EXPECT_EQ(num_lines(outcome.err), 1) << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with("weft: cannot ")) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(Cli, AnAddressInUseIsOneClearLineAndStatusOne) {
+  WeftListener first({"ping", "--listen", "127.0.0.1:0"});
+  Outcome second = run_weft({"ping", "--listen", first.address("rdma")});
+  EXPECT_EQ(second.status, 1);
+  EXPECT_EQ(num_lines(second.err), 1) << second.err;
+  EXPECT_TRUE(contains(second.err, first.address("rdma"))) << second.err;
+}
+
+}  // namespace
+}  // namespace weft::testing

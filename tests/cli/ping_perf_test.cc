@@ -1,0 +1,151 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/process.h"
+
+// No test here looks at a time or a rate: only that every op works from end to end and counts what it did.
+namespace weft::testing {
+namespace {
+
+nlohmann::json parse_line(const Outcome& outcome) {
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find('\n') + 1, outcome.out.size()) << outcome.out;
+  return nlohmann::json::parse(outcome.out, nullptr, false);
+}
+
+class PingCli : public ::testing::Test {
+ protected:
+  WeftListener listener_{{"ping", "--listen", "127.0.0.1:0"}};
+};
+
+TEST_F(PingCli, VerifiesEveryPingAndReportsTheRoundTrips) {
+  auto json = parse_line(run_weft({"ping", listener_.address("rdma"), "-C", "20", "-V", "--json"}));
+  EXPECT_EQ(json["count"], 20);
+  EXPECT_EQ(json["size"], 64);
+  EXPECT_EQ(json["verified"], true);
+  EXPECT_LE(json["min_ns"], json["p50_ns"]);
+  EXPECT_LE(json["p50_ns"], json["p99_ns"]);
+}
+
+TEST_F(PingCli, TakesEverySizeOneAfterTheOther) {
+  for (const char* size : {"26", "4096", "65536"}) {
+    Outcome outcome = run_weft({"ping", listener_.address("rdma"), "-C", "3", "-V", "-S", size});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find(std::string("3 pings of ") + size), std::string::npos) << outcome.out;
+  }
+}
+
+TEST_F(PingCli, WorksWithoutCrcAndWithRevisionOne) {
+  EXPECT_EQ(run_weft({"ping", listener_.address("rdma"), "-C", "2", "-V", "--crc", "off"}).status, 0);
+  EXPECT_EQ(run_weft({"ping", listener_.address("rdma"), "-C", "2", "-V", "--mpa-rev", "1"}).status, 0);
+  EXPECT_EQ(run_weft({"ping", listener_.address("rdma"), "-C", "2", "-V", "--progress", "block"}).status, 0);
+}
+
+TEST_F(PingCli, BothSignalsEndTheListenerCleanly) {
+  EXPECT_EQ(listener_.stop(SIGTERM), 0);
+  WeftListener other({"ping", "--listen", "127.0.0.1:0"});
+  EXPECT_EQ(other.stop(SIGINT), 0);
+}
+
+TEST(PingListener, EndsAfterTheConnectionsItWasToServe) {
+  WeftListener listener({"ping", "--listen", "127.0.0.1:0", "-C", "1"});
+  EXPECT_EQ(run_weft({"ping", listener.address("rdma"), "-C", "1"}).status, 0);
+  EXPECT_EQ(listener.stop(0), 0);
+}
+
+TEST(PingListener, TakesIpv6) {
+  WeftListener listener({"ping", "--listen", "[::1]:0"});
+  if (listener.ready_line().empty()) GTEST_SKIP() << "no IPv6 on the loopback";
+  EXPECT_EQ(run_weft({"ping", listener.address("rdma"), "-C", "2", "-V"}).status, 0);
+}
+
+class PerfCli : public ::testing::Test {
+ protected:
+  PerfCli() {
+    std::string name = std::filesystem::temp_directory_path() / "weft-perf-XXXXXX";
+    directory_ = mkdtemp(name.data());
+    std::ofstream(directory_ / "file") << std::string(3000000, 'x');
+    listener_ = std::make_unique<WeftListener>(std::vector<std::string>{
+        "perf", "--listen", "127.0.0.1:0", "--file", directory_ / "file", "--sink", directory_ / "sink"});
+  }
+  ~PerfCli() override { std::filesystem::remove_all(directory_); }
+
+  nlohmann::json perf(std::vector<std::string> words) {
+    words.insert(words.begin(), {"perf", listener_->address("rdma"), "--seconds", "0.02", "--json"});
+    return parse_line(run_weft(words));
+  }
+
+  std::filesystem::path directory_;
+  std::unique_ptr<WeftListener> listener_;
+};
+
+TEST_F(PerfCli, ReadyLineNamesBothPorts) {
+  EXPECT_TRUE(listener_->ready_line().starts_with("ready rdma=127.0.0.1:")) << listener_->ready_line();
+  EXPECT_TRUE(listener_->address("tcp").starts_with("127.0.0.1:")) << listener_->ready_line();
+}
+
+TEST_F(PerfCli, EveryOpRunsAgainstOneListener) {
+  for (const char* op : {"send", "write", "read", "rpc-null", "rpc-read", "rpc-write", "tcp", "tcp-lat", "tcp-batch",
+                         "tcp-file-read", "tcp-file-write"}) {
+    auto json = perf({"--op", op});
+    EXPECT_EQ(json["op"], op);
+    EXPECT_GT(json["ops"], 0) << op;
+    EXPECT_EQ(json["cc"], "reno") << op;
+    EXPECT_EQ(json["peer_cc"], "reno") << op;
+    EXPECT_GT(json["seconds"], 0.0) << op;
+    EXPECT_TRUE(json.contains("octets_per_s") && json.contains("ops_per_s") && json.contains("octets")) << op;
+  }
+}
+
+TEST_F(PerfCli, LatencyOpsReportRoundTrips) {
+  for (const char* op : {"send", "read", "rpc-null", "rpc-read", "rpc-write", "tcp-lat"}) {
+    auto json = perf({"--op", op, "--lat", "--size", "64"});
+    EXPECT_EQ(json["depth"], 1) << op;
+    EXPECT_GT(json["p50_ns"], 0) << op;
+    EXPECT_LE(json["p50_ns"], json["p99_ns"]) << op;
+  }
+}
+
+TEST_F(PerfCli, OddSizesAndDepthsWork) {
+  for (const char* op : {"send", "write", "read"}) {
+    for (const char* size : {"1", "1447", "100001"}) {
+      for (const char* depth : {"1", "3", "64"}) {
+        auto json = perf({"--op", op, "--size", size, "--depth", depth});
+        EXPECT_GT(json["ops"], 0) << op << " " << size << " " << depth;
+        EXPECT_EQ(json["octets"].get<std::uint64_t>(), json["ops"].get<std::uint64_t>() * std::stoull(size));
+      }
+    }
+  }
+}
+
+TEST_F(PerfCli, CrcOffIsSaid) {
+  EXPECT_EQ(perf({"--op", "write", "--crc", "off"})["crc"], false);
+}
+
+TEST_F(PerfCli, TcpPortCanBeNamed) {
+  std::string tcp = listener_->address("tcp");
+  EXPECT_GT(perf({"--op", "tcp", "--tcp-port", tcp.substr(tcp.find(':') + 1)})["octets"], 0);
+}
+
+TEST_F(PerfCli, FileOpsWithoutAFileAreRefusedInOneLine) {
+  WeftListener plain({"perf", "--listen", "127.0.0.1:0"});
+  for (const char* op : {"tcp-file-read", "tcp-file-write"}) {
+    Outcome outcome = run_weft({"perf", plain.address("rdma"), "--op", op});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_NE(outcome.err.find("--"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(PerfCli, ASignalEndsTheListenerCleanly) {
+  EXPECT_EQ(listener_->stop(SIGTERM), 0);
+}
+
+}  // namespace
+}  // namespace weft::testing
