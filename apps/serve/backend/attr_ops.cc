@@ -1,0 +1,214 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include "apps/serve/backend/backend.h"
+#include "apps/serve/backend/nfs_status.h"
+
+// GETATTR, SETATTR, ACCESS, FSSTAT, FSINFO, PATHCONF, and what all procedures share.
+namespace weft::serve {
+
+using nfs3::Nfsstat3;
+
+Backend::Backend(Tree& tree, const BackendConfig& config, DiskCalls calls)
+    : tree_(tree), config_(config), calls_(std::move(calls)), files_(config.max_open_files, calls_, promise_) {}
+
+nfs3::Fattr3 Backend::attr(const Node& node, const FileStat& st) const {
+  return to_fattr3(st, tree_.fsid_of(node.key));
+}
+
+nfs3::PostOpAttr Backend::post_attr(const Node& node) const {
+  Outcome<FileStat> st = stat_fd(node.path_fd());
+  if (!st) return std::nullopt;
+  return attr(node, st.value());
+}
+
+nfs3::WccData Backend::wcc(const Node& before) const {
+  return {.before = to_wcc_attr(before.stat), .after = post_attr(before)};
+}
+
+Outcome<Backend::Locked> Backend::resolve_locked(const nfs3::NfsFh3& handle) {
+  Outcome<FileKey> key = tree_.key_of(handle);
+  if (!key) return key.error();
+  Lock lock = locks_.lock(key.value());
+  Outcome<Node> node = tree_.resolve(key.value());
+  if (!node) return node.error();
+  return Locked{std::move(lock), std::move(node.value())};
+}
+
+int Backend::sync_metadata_of(const Node& node) {
+  if (!config_.sync_metadata) return 0;
+  nfs3::Verf ignored{};
+  if (auto file = files_.any_open(node.key)) return file->sync(calls_, false, promise_, ignored);
+  // What may not be opened for reading or writing cannot be synced; and opening a device or FIFO has effects.
+  if (!node.stat.is_dir() && !node.stat.is_regular()) return 0;
+  Outcome<Fd> fd = reopen(node.path_fd(), O_RDONLY);
+  if (!fd && node.stat.is_regular()) fd = reopen(node.path_fd(), O_WRONLY);
+  if (!fd) return 0;
+  return calls_.fsync(fd->get()) == 0 ? 0 : errno;
+}
+
+nfs3::GetattrRes Backend::getattr(const nfs3::FhArgs& args) {
+  Outcome<Node> node = tree_.resolve(args.object);
+  if (!node) return {.status = to_nfsstat3(node.error()), .obj_attributes = {}};
+  return {.status = Nfsstat3::kOk, .obj_attributes = attr(node.value())};
+}
+
+Outcome<int> Backend::set_size(const Node& node, std::uint64_t size) {
+  if (node.stat.is_dir()) return Errno{EISDIR};
+  if (!node.stat.is_regular()) return Errno{EINVAL};
+  if (size > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return Errno{EFBIG};
+  Outcome<std::shared_ptr<OpenFile>> file = files_.for_write(node);
+  if (!file) return file.error();
+  if (::ftruncate((*file)->fd(), static_cast<off_t>(size)) != 0) return last_errno();
+  return 0;
+}
+
+namespace {
+
+bool to_timespec(const nfs3::SetTime& from, timespec& to) {
+  switch (from.how) {
+    case nfs3::TimeHow::kDontChange: to.tv_nsec = UTIME_OMIT; return true;
+    case nfs3::TimeHow::kSetToServerTime: to.tv_nsec = UTIME_NOW; return true;
+    case nfs3::TimeHow::kSetToClientTime: break;
+  }
+  to.tv_sec = static_cast<time_t>(from.time.seconds);
+  to.tv_nsec = static_cast<long>(from.time.nseconds);
+  return from.time.nseconds < 1'000'000'000;
+}
+
+}  // namespace
+
+// The owner first: it is what is refused most, and then nothing has changed yet. The mode after it and after the size,
+// for both clear the set-user-ID bit; the times last.
+Outcome<int> Backend::apply(const Node& node, const nfs3::Sattr3& wanted) {
+  timespec times[2] = {};
+  if (!to_timespec(wanted.atime, times[0]) || !to_timespec(wanted.mtime, times[1])) return Errno{EINVAL};
+  constexpr std::uint32_t kNobody = 0xffffffff;  // for chown(2) "leave it"
+  if (wanted.uid == kNobody || wanted.gid == kNobody) return Errno{EINVAL};
+  if (wanted.uid || wanted.gid) {
+    if (::fchownat(node.path_fd(), "", wanted.uid.value_or(kNobody), wanted.gid.value_or(kNobody), AT_EMPTY_PATH) != 0)
+      return last_errno();
+  }
+  if (wanted.size) {
+    if (Outcome<int> set = set_size(node, *wanted.size); !set) return set;
+  }
+  if (wanted.mode) {
+    // A symbolic link's mode means nothing; through its descriptor in /proc chmod would refuse.
+    if (node.stat.is_symlink()) return Errno{EOPNOTSUPP};
+    if (::chmod(ProcFdPath(node.path_fd()).text, *wanted.mode & 07777) != 0) return last_errno();
+  }
+  if (times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) {
+    if (::utimensat(node.path_fd(), "", times, AT_EMPTY_PATH) != 0) return last_errno();
+  }
+  return 0;
+}
+
+nfs3::WccRes Backend::setattr(const nfs3::SetattrArgs& args) {
+  nfs3::WccRes res;
+  Outcome<Locked> object = resolve_locked(args.object);
+  if (!object) return {.status = to_nfsstat3(object.error()), .wcc = {}};
+  const Node& node = object->node;
+  if (!config_.read_write) {
+    res.status = Nfsstat3::kRofs;
+  } else if (args.guard && !(*args.guard == to_nfstime3(node.stat.ctime))) {
+    res.status = Nfsstat3::kNotSync;
+  } else if (Outcome<int> applied = apply(node, args.new_attributes); !applied) {
+    res.status = to_nfsstat3(applied.error());
+  }
+  res.wcc = wcc(node);
+  object->lock.unlock();
+  if (res.status == Nfsstat3::kOk)
+    if (int error = sync_metadata_of(node); error != 0) res.status = to_nfsstat3(Errno{error});
+  return res;
+}
+
+nfs3::AccessRes Backend::access(const nfs3::AccessArgs& args) {
+  Outcome<Node> node = tree_.resolve(args.object);
+  if (!node) return {.status = to_nfsstat3(node.error()), .obj_attributes = {}, .access = 0};
+  auto may = [&](int mode) { return ::faccessat(node->path_fd(), "", mode, AT_EACCESS | AT_EMPTY_PATH) == 0; };
+  std::uint32_t granted = 0;
+  if (may(R_OK)) granted |= nfs3::kAccessRead;
+  bool may_execute = may(X_OK);
+  if (may_execute) granted |= node->stat.is_dir() ? nfs3::kAccessLookup : nfs3::kAccessExecute;
+  if (config_.read_write && may(W_OK)) {
+    granted |= nfs3::kAccessModify | nfs3::kAccessExtend;
+    if (node->stat.is_dir() && may_execute) granted |= nfs3::kAccessDelete;
+  }
+  return {.status = Nfsstat3::kOk, .obj_attributes = attr(node.value()), .access = granted & args.access};
+}
+
+nfs3::FsstatRes Backend::fsstat(const nfs3::FhArgs& args) {
+  nfs3::FsstatRes res;
+  Outcome<Node> node = tree_.resolve(args.object);
+  struct statvfs fs {};
+  if (!node) {
+    res.status = to_nfsstat3(node.error());
+    return res;
+  }
+  res.obj_attributes = attr(node.value());
+  if (::fstatvfs(node->path_fd(), &fs) != 0) {
+    res.status = to_nfsstat3(last_errno());
+    return res;
+  }
+  res.tbytes = std::uint64_t{fs.f_blocks} * fs.f_frsize;
+  res.fbytes = std::uint64_t{fs.f_bfree} * fs.f_frsize;
+  res.abytes = std::uint64_t{fs.f_bavail} * fs.f_frsize;
+  res.tfiles = fs.f_files;
+  res.ffiles = fs.f_ffree;
+  res.afiles = fs.f_favail;
+  return res;
+}
+
+nfs3::FsinfoRes Backend::fsinfo(const nfs3::FhArgs& args) {
+  nfs3::FsinfoRes res;
+  Outcome<Node> node = tree_.resolve(args.object);
+  if (!node) {
+    res.status = to_nfsstat3(node.error());
+    return res;
+  }
+  res.obj_attributes = attr(node.value());
+  res.rtmax = res.rtpref = config_.rtmax;
+  res.wtmax = res.wtpref = config_.wtmax;
+  res.rtmult = res.wtmult = 4096;
+  res.dtpref = 65536;
+  res.maxfilesize = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+  res.time_delta = {.seconds = 0, .nseconds = 1};
+  res.properties = nfs3::kFsfLink | nfs3::kFsfSymlink | nfs3::kFsfHomogeneous | nfs3::kFsfCansettime;
+  return res;
+}
+
+nfs3::PathconfRes Backend::pathconf(const nfs3::FhArgs& args) {
+  nfs3::PathconfRes res;
+  Outcome<Node> node = tree_.resolve(args.object);
+  if (!node) {
+    res.status = to_nfsstat3(node.error());
+    return res;
+  }
+  res.obj_attributes = attr(node.value());
+  long links = ::pathconf(ProcFdPath(node->path_fd()).text, _PC_LINK_MAX);
+  res.linkmax = links > 0 ? static_cast<std::uint32_t>(std::min<long>(links, 0x7fffffff)) : 32000;
+  res.name_max = NAME_MAX;
+  res.no_trunc = true;
+  res.chown_restricted = true;
+  res.case_insensitive = false;
+  res.case_preserving = true;
+  return res;
+}
+
+void outlive_tick(const FileStat& st) {
+  // Bounded: a birth time in the future is not worth waiting for.
+  for (int i = 0; i < 20; ++i) {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    if (now.tv_sec > st.btime.tv_sec || (now.tv_sec == st.btime.tv_sec && now.tv_nsec > st.btime.tv_nsec)) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace weft::serve

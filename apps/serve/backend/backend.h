@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "apps/nfs3/types.h"
+#include "apps/serve/backend/disk_calls.h"
+#include "apps/serve/backend/open_files.h"
+#include "apps/serve/backend/stripe_locks.h"
+#include "apps/serve/backend/write_promise.h"
+#include "apps/serve/export/tree.h"
+
+namespace weft::serve {
+
+struct BackendConfig {
+  bool read_write = false;
+  std::uint32_t rtmax = 1 << 20;  // octets of one READ
+  std::uint32_t wtmax = 1 << 20;  // octets of one WRITE
+  std::size_t max_open_files = 256;
+  // RFC 1813 wants names and attributes on stable storage before the reply. Off is for tests alone.
+  bool sync_metadata = true;
+};
+
+// Backend is NFS version 3 (RFC 1813 section 3.3) on a directory: each procedure as a function from arguments to
+// results. Everything runs as the process's own user, and blocks on the disk; any thread.
+class Backend {
+ public:
+  Backend(Tree& tree, const BackendConfig& config, DiskCalls calls = {});
+
+  const BackendConfig& config() const { return config_; }
+
+  nfs3::GetattrRes getattr(const nfs3::FhArgs& args);
+  nfs3::WccRes setattr(const nfs3::SetattrArgs& args);
+  nfs3::AccessRes access(const nfs3::AccessArgs& args);
+  nfs3::FsstatRes fsstat(const nfs3::FhArgs& args);
+  nfs3::FsinfoRes fsinfo(const nfs3::FhArgs& args);
+  nfs3::PathconfRes pathconf(const nfs3::FhArgs& args);
+
+  nfs3::LookupRes lookup(const nfs3::DiropArgs& args);
+  nfs3::NewObjectRes create(const nfs3::CreateArgs& args);
+  nfs3::NewObjectRes mkdir(const nfs3::MkdirArgs& args);
+  // The octets of the item come apart: they may stand in the arguments or have come by Read chunk.
+  nfs3::NewObjectRes symlink(const nfs3::SymlinkArgs& args, rpcrdma::ConstBytes path);
+  nfs3::NewObjectRes mknod(const nfs3::MknodArgs& args);
+  nfs3::WccRes remove(const nfs3::DiropArgs& args);
+  nfs3::WccRes rmdir(const nfs3::DiropArgs& args);
+  nfs3::RenameRes rename(const nfs3::RenameArgs& args);
+  nfs3::LinkRes link(const nfs3::LinkArgs& args);
+
+  nfs3::ReaddirRes readdir(const nfs3::ReaddirArgs& args);
+  nfs3::ReaddirplusRes readdirplus(const nfs3::ReaddirplusArgs& args);
+
+  // read puts at most into.size() octets there; res.data stays empty, res.count says how many. The target of readlink
+  // likewise: `into` holds at least kMaxPath octets.
+  nfs3::ReadRes read(const nfs3::ReadArgs& args, rpcrdma::MutBytes into);
+  nfs3::ReadlinkRes readlink(const nfs3::FhArgs& args, rpcrdma::MutBytes into);
+  nfs3::WriteRes write(const nfs3::WriteArgs& args, rpcrdma::ConstBytes data);
+  nfs3::CommitRes commit(const nfs3::CommitArgs& args);
+
+  nfs3::Verf write_verf() const { return promise_.verf(); }
+
+ private:
+  using Lock = StripeLocks::Lock;
+
+  // Locked is an object that this request changes: held against other changes through this server, so that what stands
+  // in wcc_data frames this change alone.
+  struct Locked {
+    Lock lock;
+    Node node;
+  };
+  Outcome<Locked> resolve_locked(const nfs3::NfsFh3& handle);
+
+  nfs3::Fattr3 attr(const Node& node) const { return attr(node, node.stat); }
+  nfs3::Fattr3 attr(const Node& node, const FileStat& st) const;
+  nfs3::PostOpAttr post_attr(const Node& node) const;
+  nfs3::WccData wcc(const Node& before) const;
+
+  Outcome<int> apply(const Node& node, const nfs3::Sattr3& wanted);
+  Outcome<int> set_size(const Node& node, std::uint64_t size);
+  int sync_metadata_of(const Node& node);
+
+  // make_object is CREATE, MKDIR, SYMLINK and MKNOD: `maker` makes the name in the directory, which it gets locked, and
+  // returns the new file.
+  using Maker = std::function<Outcome<Node>(const Node& dir)>;
+  nfs3::NewObjectRes make_object(const nfs3::Diropargs3& where, const Maker& maker);
+  // Gives a file that was made a moment ago its attributes, or takes it away again.
+  Outcome<Node> adopt(const Node& dir, const std::string& name, const nfs3::Sattr3& wanted, mode_t default_mode);
+  Outcome<Node> create_file(const Node& dir, const nfs3::CreateArgs& args);
+  Outcome<Node> use_existing(const Node& dir, const nfs3::CreateArgs& args);
+
+  nfs3::WccRes remove_name(const nfs3::Diropargs3& what, bool is_rmdir);
+  // To be called when `file` lost a name: was it the last one?
+  void on_name_lost(const Node& file, const FileKey& dir, const std::string& name);
+
+  Tree& tree_;
+  const BackendConfig config_;
+  const DiskCalls calls_;
+  WritePromise promise_;
+  OpenFiles files_;
+  StripeLocks locks_;
+};
+
+// outlive_tick waits (a few milliseconds at most) until the clock of birth times has passed the birth of a file that is
+// about to be removed, so that no later file with its inode number has its birth time too, and with that its handle.
+void outlive_tick(const FileStat& st);
+
+}  // namespace weft::serve

@@ -1,0 +1,167 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "apps/serve/backend/backend.h"
+#include "apps/serve/backend/nfs_status.h"
+#include "mpa/wire/cursor.h"
+
+// CREATE, MKDIR, SYMLINK, MKNOD.
+namespace weft::serve {
+
+using nfs3::Createmode3;
+using nfs3::Nfsstat3;
+
+namespace {
+
+// What objects get whose mode the client leaves open.
+constexpr mode_t kDefaultFileMode = 0644, kDefaultDirMode = 0755;
+
+// Where an exclusive CREATE keeps its verifier so that a retransmission is known even after a restart: in the times of
+// the new file, whose seconds the client sets afterwards anyway (RFC 1813 section 3.3.8). The uppermost bit would not
+// fit every filesystem.
+struct VerfTimes {
+  explicit VerfTimes(const nfs3::Verf& verf) {
+    Reader reader{ConstBytes(verf)};
+    static_cast<void>(reader.u32(atime) && reader.u32(mtime));
+    atime &= 0x7fffffff;
+    mtime &= 0x7fffffff;
+  }
+  bool match(const FileStat& st) const {
+    return st.atime.tv_sec == static_cast<time_t>(atime) && st.mtime.tv_sec == static_cast<time_t>(mtime);
+  }
+  nfs3::Sattr3 sattr() const {
+    nfs3::Sattr3 out;
+    out.atime = {.how = nfs3::TimeHow::kSetToClientTime, .time = {.seconds = atime, .nseconds = 0}};
+    out.mtime = {.how = nfs3::TimeHow::kSetToClientTime, .time = {.seconds = mtime, .nseconds = 0}};
+    return out;
+  }
+
+  std::uint32_t atime = 0, mtime = 0;
+};
+
+}  // namespace
+
+nfs3::NewObjectRes Backend::make_object(const nfs3::Diropargs3& where, const Maker& maker) {
+  nfs3::NewObjectRes res;
+  Outcome<Locked> dir = resolve_locked(where.dir);
+  if (!dir) {
+    res.status = to_nfsstat3(dir.error());
+    return res;
+  }
+  const Node& parent = dir->node;
+  auto work = [&]() -> Outcome<Node> {
+    if (!config_.read_write) return Errno{EROFS};
+    if (is_dot(where.name) || is_dot_dot(where.name)) return Errno{EEXIST};
+    if (int error = check_name(where.name); error != 0) return Errno{error};
+    if (!parent.stat.is_dir()) return Errno{ENOTDIR};
+    return maker(parent);
+  };
+  Outcome<Node> node = work();
+  if (node) {
+    tree_.on_seen(node->key, parent.key, where.name);
+    res.obj = tree_.handle_of(node->key);
+    res.obj_attributes = post_attr(node.value());
+  } else {
+    res.status = to_nfsstat3(node.error());
+  }
+  res.dir_wcc = wcc(parent);
+  dir->lock.unlock();
+  if (!node) return res;
+  int error = sync_metadata_of(node.value());
+  if (error == 0) error = sync_metadata_of(parent);
+  if (error != 0) res.status = to_nfsstat3(Errno{error});
+  return res;
+}
+
+Outcome<Node> Backend::adopt(const Node& dir, const std::string& name, const nfs3::Sattr3& wanted,
+                             mode_t default_mode) {
+  Outcome<Node> node = tree_.peek(dir, name);
+  if (!node) return node;
+  nfs3::Sattr3 rest = wanted;
+  mode_t mode = wanted.mode.value_or(default_mode) & 07777;
+  // The process's umask and a directory's default ACL may have taken bits away.
+  rest.mode = mode;
+  if (node->stat.is_symlink() || (node->stat.mode & 07777) == mode) rest.mode.reset();
+  if (rest.size == 0u) rest.size.reset();
+  if (!node->stat.is_regular()) rest.size.reset();
+  Outcome<int> applied = apply(node.value(), rest);
+  if (applied) return node;
+  files_.erase(node->key);
+  ::unlinkat(dir.path_fd(), name.c_str(), node->stat.is_dir() ? AT_REMOVEDIR : 0);
+  return applied.error();
+}
+
+nfs3::NewObjectRes Backend::create(const nfs3::CreateArgs& args) {
+  return make_object(args.where, [&](const Node& dir) { return create_file(dir, args); });
+}
+
+Outcome<Node> Backend::create_file(const Node& dir, const nfs3::CreateArgs& args) {
+  const bool is_exclusive = args.mode == Createmode3::kExclusive;
+  const nfs3::Sattr3 wanted = is_exclusive ? VerfTimes(args.verf).sattr() : args.obj_attributes;
+  const mode_t mode = wanted.mode.value_or(kDefaultFileMode) & 07777;
+  // The descriptor stays: it may write even where the mode says that nobody may, as the creator of a file expects.
+  Outcome<Fd> fd = open_beneath(dir.path_fd(), args.where.name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, mode);
+  if (!fd) return fd.error() == Errno{EEXIST} ? use_existing(dir, args) : fd.error();
+  Outcome<FileStat> st = stat_fd(fd->get());
+  if (!st) return st.error();
+  files_.insert(st->key(tree_.root().stat.dev), std::move(fd.value()));
+  return adopt(dir, args.where.name, wanted, mode);
+}
+
+Outcome<Node> Backend::use_existing(const Node& dir, const nfs3::CreateArgs& args) {
+  Outcome<Node> node = tree_.peek(dir, args.where.name);
+  if (!node) return node;
+  if (!node->stat.is_regular() || args.mode == Createmode3::kGuarded) return Errno{EEXIST};
+  if (args.mode == Createmode3::kExclusive) {
+    if (node->stat.size != 0 || !VerfTimes(args.verf).match(node->stat)) return Errno{EEXIST};
+    return node;
+  }
+  if (args.obj_attributes.size) {
+    if (Outcome<int> set = set_size(node.value(), *args.obj_attributes.size); !set) return set.error();
+  }
+  return node;
+}
+
+nfs3::NewObjectRes Backend::mkdir(const nfs3::MkdirArgs& args) {
+  return make_object(args.where, [&](const Node& dir) -> Outcome<Node> {
+    mode_t mode = args.attributes.mode.value_or(kDefaultDirMode) & 07777;
+    if (::mkdirat(dir.path_fd(), args.where.name.c_str(), mode) != 0) return last_errno();
+    // What a set-group-ID parent hands down stays.
+    nfs3::Sattr3 wanted = args.attributes;
+    Outcome<Node> made = tree_.peek(dir, args.where.name);
+    if (made) mode |= made->stat.mode & S_ISGID;
+    wanted.mode = mode;
+    return adopt(dir, args.where.name, wanted, mode);
+  });
+}
+
+nfs3::NewObjectRes Backend::symlink(const nfs3::SymlinkArgs& args, rpcrdma::ConstBytes path) {
+  return make_object(args.where, [&](const Node& dir) -> Outcome<Node> {
+    std::string target(path.begin(), path.end());
+    if (target.empty() || target.find('\0') != target.npos) return Errno{EINVAL};
+    if (::symlinkat(target.c_str(), dir.path_fd(), args.where.name.c_str()) != 0) return last_errno();
+    return adopt(dir, args.where.name, args.symlink_attributes, 0);
+  });
+}
+
+nfs3::NewObjectRes Backend::mknod(const nfs3::MknodArgs& args) {
+  return make_object(args.where, [&](const Node& dir) -> Outcome<Node> {
+    mode_t type = 0;
+    dev_t dev = 0;
+    switch (args.type) {
+      case nfs3::Ftype3::kFifo: type = S_IFIFO; break;
+      case nfs3::Ftype3::kSock: type = S_IFSOCK; break;
+      case nfs3::Ftype3::kChr: type = S_IFCHR; break;
+      case nfs3::Ftype3::kBlk: type = S_IFBLK; break;
+      default: return Errno{EPROTOTYPE};
+    }
+    if (type == S_IFCHR || type == S_IFBLK) dev = ::makedev(args.spec.specdata1, args.spec.specdata2);
+    mode_t mode = args.attributes.mode.value_or(kDefaultFileMode) & 07777;
+    if (::mknodat(dir.path_fd(), args.where.name.c_str(), type | mode, dev) != 0) return last_errno();
+    return adopt(dir, args.where.name, args.attributes, mode);
+  });
+}
+
+}  // namespace weft::serve

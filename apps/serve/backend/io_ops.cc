@@ -1,0 +1,170 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "apps/serve/backend/backend.h"
+#include "apps/serve/backend/nfs_status.h"
+
+// READ, READLINK, WRITE, COMMIT.
+namespace weft::serve {
+
+using nfs3::Nfsstat3;
+using nfs3::StableHow;
+
+namespace {
+
+constexpr std::uint64_t kMaxOffset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+
+int check_regular(const Node& node) {
+  if (node.stat.is_dir()) return EISDIR;
+  return node.stat.is_regular() ? 0 : EINVAL;
+}
+
+// Reads until `into` is full or the file ends; the octets read, of which an error later on takes nothing.
+Outcome<std::size_t> pread_all(int fd, rpcrdma::MutBytes into, std::uint64_t offset) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    ssize_t n = ::pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && done == 0) return last_errno();
+    if (n <= 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+Outcome<std::size_t> pwrite_all(const DiskCalls& calls, int fd, rpcrdma::ConstBytes data, std::uint64_t offset) {
+  std::size_t done = 0;
+  while (done < data.size()) {
+    ssize_t n = calls.pwrite(fd, data.data() + done, data.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && done == 0) return last_errno();
+    if (n <= 0) break;  // the client sees the short count, asks again, and is told why
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+}  // namespace
+
+nfs3::ReadRes Backend::read(const nfs3::ReadArgs& args, rpcrdma::MutBytes into) {
+  nfs3::ReadRes res;
+  Outcome<Node> node = tree_.resolve(args.file);
+  if (!node) {
+    res.status = to_nfsstat3(node.error());
+    return res;
+  }
+  auto fail = [&](int error) {
+    res.status = to_nfsstat3(Errno{error});
+    res.file_attributes = post_attr(node.value());
+    return res;
+  };
+  if (int error = check_regular(node.value()); error != 0) return fail(error);
+  Outcome<std::shared_ptr<OpenFile>> file = files_.for_read(node.value());
+  if (!file) return fail(file.error().value);
+  into = into.first(std::min<std::size_t>({into.size(), args.count, config_.rtmax}));
+  // Octets behind the last place that an offset can name do not exist.
+  if (args.offset > kMaxOffset) {
+    into = {};
+  } else {
+    into = into.first(std::min<std::uint64_t>(into.size(), kMaxOffset - args.offset));
+  }
+  Outcome<std::size_t> count = pread_all((*file)->fd(), into, args.offset);
+  if (!count) return fail(count.error().value);
+  Outcome<FileStat> after = stat_fd(node->path_fd());
+  const FileStat& st = after ? after.value() : node->stat;
+  res.file_attributes = attr(node.value(), st);
+  res.count = static_cast<std::uint32_t>(count.value());
+  res.eof = args.offset >= st.size || count.value() >= st.size - args.offset;
+  res.data.len = res.count;
+  return res;
+}
+
+nfs3::ReadlinkRes Backend::readlink(const nfs3::FhArgs& args, rpcrdma::MutBytes into) {
+  nfs3::ReadlinkRes res;
+  Outcome<Node> node = tree_.resolve(args.object);
+  if (!node) {
+    res.status = to_nfsstat3(node.error());
+    return res;
+  }
+  res.symlink_attributes = attr(node.value());
+  if (!node->stat.is_symlink()) {
+    res.status = Nfsstat3::kInval;
+    return res;
+  }
+  ssize_t n = ::readlinkat(node->path_fd(), "", reinterpret_cast<char*>(into.data()), into.size());
+  if (n < 0) {
+    res.status = to_nfsstat3(last_errno());
+  } else {
+    res.data.len = static_cast<std::uint32_t>(n);
+  }
+  return res;
+}
+
+nfs3::WriteRes Backend::write(const nfs3::WriteArgs& args, rpcrdma::ConstBytes data) {
+  nfs3::WriteRes res;
+  Outcome<Locked> object = resolve_locked(args.file);
+  if (!object) {
+    res.status = to_nfsstat3(object.error());
+    return res;
+  }
+  const Node& node = object->node;
+  auto fail = [&](Nfsstat3 status) {
+    res.status = status;
+    res.file_wcc = wcc(node);
+    return res;
+  };
+  if (!config_.read_write) return fail(Nfsstat3::kRofs);
+  if (int error = check_regular(node); error != 0) return fail(to_nfsstat3(Errno{error}));
+  // RFC 1813 section 3.3.7: count is what counts, but octets that are not there cannot be written.
+  if (args.count != data.size()) return fail(Nfsstat3::kInval);
+  data = data.first(std::min<std::size_t>(data.size(), config_.wtmax));
+  if (args.offset > kMaxOffset || data.size() > kMaxOffset - args.offset) return fail(Nfsstat3::kFbig);
+  Outcome<std::shared_ptr<OpenFile>> file = files_.for_write(node);
+  if (!file) return fail(to_nfsstat3(file.error()));
+  // The promise as of before: should it be broken while this is written, the client must learn.
+  res.verf = promise_.verf();
+  (*file)->mark_dirty();
+  Outcome<std::size_t> count = pwrite_all(calls_, (*file)->fd(), data, args.offset);
+  if (!count) return fail(to_nfsstat3(count.error()));
+  res.count = static_cast<std::uint32_t>(count.value());
+  res.committed = args.stable;
+  res.file_wcc = wcc(node);
+  object->lock.unlock();
+  if (args.stable == StableHow::kUnstable) return res;
+  int error = (*file)->sync(calls_, args.stable == StableHow::kDataSync, promise_, res.verf);
+  if (error != 0) res.status = to_nfsstat3(Errno{error});
+  return res;
+}
+
+nfs3::CommitRes Backend::commit(const nfs3::CommitArgs& args) {
+  nfs3::CommitRes res;
+  Outcome<Node> node = tree_.resolve(args.file);
+  if (!node) {
+    res.status = to_nfsstat3(node.error());
+    return res;
+  }
+  auto fail = [&](int error) {
+    res.status = to_nfsstat3(Errno{error});
+    res.file_wcc = wcc(node.value());
+    return res;
+  };
+  if (!config_.read_write) return fail(EROFS);
+  if (int error = check_regular(node.value()); error != 0) return fail(error);
+  // Whatever is open will do for fsync(2); what was written here is open for writing still, or was synced when it was
+  // closed.
+  std::shared_ptr<OpenFile> file = files_.any_open(node->key);
+  if (!file) {
+    Outcome<std::shared_ptr<OpenFile>> opened = files_.for_read(node.value());
+    if (!opened) opened = files_.for_write(node.value());
+    if (!opened) return fail(opened.error().value);
+    file = std::move(opened.value());
+  }
+  if (int error = file->sync(calls_, false, promise_, res.verf); error != 0) return fail(error);
+  res.file_wcc = wcc(node.value());
+  return res;
+}
+
+}  // namespace weft::serve

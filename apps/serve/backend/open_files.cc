@@ -1,0 +1,97 @@
+#include "apps/serve/backend/open_files.h"
+
+#include <fcntl.h>
+
+namespace weft::serve {
+
+int OpenFile::sync(const DiskCalls& calls, bool data_only, WritePromise& promise, nfs3::Verf& verf) {
+  std::lock_guard lock(sync_mutex_);
+  is_dirty_.store(false);
+  int error = (data_only ? calls.fdatasync(fd()) : calls.fsync(fd())) == 0 ? 0 : errno;
+  if (error != 0) promise.broken();
+  verf = promise.verf();
+  return error;
+}
+
+std::shared_ptr<OpenFile> OpenFiles::find(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which) {
+  std::lock_guard lock(mutex_);
+  auto it = files_.find(key);
+  if (it == files_.end()) return nullptr;
+  recent_.splice(recent_.begin(), recent_, it->second.recent);
+  return it->second.*which;
+}
+
+void OpenFiles::put(const FileKey& key, const std::shared_ptr<OpenFile>& file) {
+  std::shared_ptr<OpenFile> evicted;
+  {
+    std::lock_guard lock(mutex_);
+    auto [it, is_new] = files_.try_emplace(key);
+    if (is_new) {
+      recent_.push_front(key);
+      it->second.recent = recent_.begin();
+    }
+    // What is there already stays: it may hold writes that were not synced.
+    if (file->is_readable() && !it->second.reader) it->second.reader = file;
+    if (file->is_writable() && !it->second.writer) it->second.writer = file;
+    if (files_.size() > max_open_) evicted = evict_locked();
+  }
+  nfs3::Verf ignored{};
+  if (evicted && evicted->is_dirty()) evicted->sync(calls_, false, promise_, ignored);
+}
+
+std::shared_ptr<OpenFile> OpenFiles::evict_locked() {
+  auto it = files_.find(recent_.back());
+  std::shared_ptr<OpenFile> writer = std::move(it->second.writer);
+  files_.erase(it);
+  recent_.pop_back();
+  return writer;
+}
+
+Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_read(const Node& node) {
+  if (auto file = find(node.key, &Entry::reader)) return file;
+  Outcome<Fd> fd = reopen(node.path_fd(), O_RDONLY);
+  if (!fd) return fd.error();
+  auto file = std::make_shared<OpenFile>(std::move(fd.value()), true, false);
+  put(node.key, file);
+  return file;
+}
+
+Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_write(const Node& node) {
+  if (auto file = find(node.key, &Entry::writer)) return file;
+  bool is_readable = true;
+  Outcome<Fd> fd = reopen(node.path_fd(), O_RDWR);
+  if (!fd && fd.error() == Errno{EACCES}) {
+    is_readable = false;
+    fd = reopen(node.path_fd(), O_WRONLY);
+  }
+  if (!fd) return fd.error();
+  auto file = std::make_shared<OpenFile>(std::move(fd.value()), is_readable, true);
+  put(node.key, file);
+  // Of two that opened it at once, the one that the cache kept: writes and syncs of a file share a descriptor.
+  if (auto kept = find(node.key, &Entry::writer)) return kept;
+  return file;
+}
+
+std::shared_ptr<OpenFile> OpenFiles::any_open(const FileKey& key) {
+  if (auto file = find(key, &Entry::writer)) return file;
+  return find(key, &Entry::reader);
+}
+
+void OpenFiles::insert(const FileKey& key, Fd fd) {
+  put(key, std::make_shared<OpenFile>(std::move(fd), true, true));
+}
+
+void OpenFiles::erase(const FileKey& key) {
+  std::lock_guard lock(mutex_);
+  auto it = files_.find(key);
+  if (it == files_.end()) return;
+  recent_.erase(it->second.recent);
+  files_.erase(it);
+}
+
+std::size_t OpenFiles::size() const {
+  std::lock_guard lock(mutex_);
+  return files_.size();
+}
+
+}  // namespace weft::serve

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "apps/serve/backend/disk_calls.h"
+#include "apps/serve/backend/write_promise.h"
+#include "apps/serve/export/tree.h"
+
+namespace weft::serve {
+
+// OpenFile is one regular file open for READ or WRITE. Any thread.
+class OpenFile {
+ public:
+  OpenFile(Fd fd, bool is_readable, bool is_writable)
+      : fd_(std::move(fd)), is_readable_(is_readable), is_writable_(is_writable) {}
+
+  int fd() const { return fd_.get(); }
+  bool is_readable() const { return is_readable_; }
+  bool is_writable() const { return is_writable_; }
+
+  // To be called before octets are written that nobody synced.
+  void mark_dirty() { is_dirty_.store(true); }
+  bool is_dirty() const { return is_dirty_.load(); }
+
+  // sync makes what was written stable: 0, or an errno, and then the promise is broken: the kernel tells of a loss only
+  // once. verf is the promise as of then. One at a time for a file, so that nobody who came second is told that all is
+  // well.
+  int sync(const DiskCalls& calls, bool data_only, WritePromise& promise, nfs3::Verf& verf);
+
+ private:
+  const Fd fd_;
+  const bool is_readable_;
+  const bool is_writable_;
+  std::atomic<bool> is_dirty_{false};
+  std::mutex sync_mutex_;
+};
+
+// OpenFiles keeps the files that were used last open: opening costs, and the kernel's read-ahead, its report of lost
+// writes, and the right to write a file that was created read-only all live with the descriptor. Any thread.
+class OpenFiles {
+ public:
+  OpenFiles(std::size_t max_open, const DiskCalls& calls, WritePromise& promise)
+      : max_open_(max_open), calls_(calls), promise_(promise) {}
+
+  // The file of a node that was just resolved, open for reading or for writing.
+  Outcome<std::shared_ptr<OpenFile>> for_read(const Node& node);
+  Outcome<std::shared_ptr<OpenFile>> for_write(const Node& node);
+  // One that is open already, for writing rather than reading; null for none.
+  std::shared_ptr<OpenFile> any_open(const FileKey& key);
+
+  // insert: a descriptor for reading and writing, from creating the file.
+  void insert(const FileKey& key, Fd fd);
+  void erase(const FileKey& key);
+  std::size_t size() const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<OpenFile> reader, writer;
+    std::list<FileKey>::iterator recent;
+  };
+  std::shared_ptr<OpenFile> find(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
+  void put(const FileKey& key, const std::shared_ptr<OpenFile>& file);
+  // Takes the oldest out; returns those that must be synced, by the caller and without the lock.
+  std::shared_ptr<OpenFile> evict_locked();
+
+  const std::size_t max_open_;
+  const DiskCalls& calls_;
+  WritePromise& promise_;
+  mutable std::mutex mutex_;
+  std::unordered_map<FileKey, Entry, FileKeyHash> files_;
+  std::list<FileKey> recent_;
+};
+
+}  // namespace weft::serve

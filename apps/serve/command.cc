@@ -1,0 +1,142 @@
+#include "apps/serve/command.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "apps/common/address.h"
+#include "apps/common/command.h"
+#include "apps/common/output.h"
+#include "apps/common/setup.h"
+#include "apps/common/signals.h"
+#include "apps/serve/serve_app.h"
+#include "fmt/format.h"
+#include "nfsulb/programs.h"
+#include "spdlog/spdlog.h"
+
+namespace weft::apps {
+namespace {
+
+struct ServeOptions {
+  std::string directory;
+  std::string listen = fmt::format("127.0.0.1:{}", nfsulb::kNfsRdmaPort);
+  std::string mount_listen = fmt::format("127.0.0.1:{}", nfsulb::kMountTcpPort);
+  std::string state_dir;
+  bool read_write = false;
+  unsigned disk_workers = 4;
+};
+
+// Spinning before sleep is cheap against waking a core, and 8 READs in flight come a few microseconds apart.
+constexpr std::chrono::microseconds kSpinBeforeBlock{50};
+
+// The XDG base directory specification's place for state.
+absl::StatusOr<std::string> default_state_dir() {
+  if (const char* base = std::getenv("XDG_STATE_HOME"); base != nullptr && base[0] == '/')
+    return std::string(base) + "/weft";
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
+    return std::string(home) + "/.local/state/weft";
+  return absl::FailedPreconditionError("neither XDG_STATE_HOME nor HOME is set: say where with --state-dir DIR");
+}
+
+absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const ServeOptions& options,
+                                             std::uint64_t file_limit) {
+  serve::ServeConfig config;
+  config.tree.directory = options.directory;
+  config.tree.state_dir = options.state_dir;
+  if (options.state_dir.empty()) {
+    absl::StatusOr<std::string> dir = default_state_dir();
+    if (!dir.ok()) return dir.status();
+    config.tree.state_dir = *dir;
+  }
+  config.backend.read_write = options.read_write;
+  config.pool.num_workers = options.disk_workers;
+  config.rpc.inline_threshold = global.inline_threshold;
+  config.rpc.credits = global.credits;
+  config.rpc.ord = global.ord;
+  // A quarter of the descriptors for open files, half for connections, the rest for what comes and goes.
+  config.backend.max_open_files = std::clamp<std::size_t>(file_limit / 4, 16, 1024);
+  config.rpc.max_connections = std::clamp<std::size_t>(file_limit / 2, 16, config.rpc.max_connections);
+  absl::StatusOr<sockaddr_storage> listen = resolve_address(options.listen, nfsulb::kNfsRdmaPort);
+  if (!listen.ok()) return listen.status();
+  absl::StatusOr<sockaddr_storage> mount_listen = resolve_address(options.mount_listen, nfsulb::kMountTcpPort);
+  if (!mount_listen.ok()) return mount_listen.status();
+  config.listen = *listen;
+  config.mount_listen = *mount_listen;
+  return config;
+}
+
+void drive(serve::ServeApp& app, const StopSignals& stop, ProgressMode mode) {
+  std::optional<verbs::TimePoint> idle_since;
+  while (!stop.requested()) {
+    verbs::TimePoint now = std::chrono::steady_clock::now();
+    if (app.turn(now) != 0) {
+      idle_since.reset();
+      continue;
+    }
+    if (mode == ProgressMode::kSpin) continue;
+    if (!idle_since) idle_since = now;
+    if (now - *idle_since < kSpinBeforeBlock) continue;
+    app.wait(stop.fd(), std::nullopt);
+    idle_since.reset();
+  }
+}
+
+int run_serve(const GlobalOptions& global, const ServeOptions& options) {
+  StopSignals stop;
+  // A file that would grow too large is an error for the client, not the end of the server.
+  signal(SIGXFSZ, SIG_IGN);
+  // Clients say which permissions new files get.
+  umask(0);
+  const std::uint64_t file_limit = raise_file_limit();
+  absl::StatusOr<serve::ServeConfig> config = to_config(global, options, file_limit);
+  if (!config.ok()) return fail(config.status());
+  auto device = open_device(global);
+  if (!device.ok()) return fail(device.status());
+  auto app = serve::ServeApp::start(*config, **device);
+  if (!app.ok()) return fail(app.status());
+  fmt::print(stderr, "weft serve: {} ({}), at most {} open files, state in {}\n", (*app)->real_path(),
+             options.read_write ? "read-write" : "read-only", file_limit, config->tree.state_dir);
+  print_ready(
+      fmt::format("rdma={} mount={}", format_address((*app)->rdma_addr()), format_address((*app)->mount_addr())));
+  drive(**app, stop, global.progress_or(ProgressMode::kBlock));
+  spdlog::info("serve: {}", (*app)->summary());
+  return kExitDone;
+}
+
+}  // namespace
+
+void register_serve_command(CLI::App& root, CommandContext& context) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* serve =
+      root.add_subcommand("serve", "Serve a directory as NFSv3 over RPC-over-RDMA (and MOUNT v3 over TCP).");
+  serve->add_option("directory", options->directory, "directory to export, under the name /")
+      ->required()
+      ->type_name("DIR");
+  serve->add_option("--listen", options->listen, "where to take RDMA connections; port 0 picks one")
+      ->type_name("ADDR:PORT")
+      ->capture_default_str();
+  serve->add_option("--mount-listen", options->mount_listen, "where to answer MOUNT over TCP; port 0 picks one")
+      ->type_name("ADDR:PORT")
+      ->capture_default_str();
+  serve->add_flag("--read-write", options->read_write, "let clients change files; without it they only read");
+  serve
+      ->add_option("--state-dir", options->state_dir,
+                   "where the key and the index of file handles live (default $XDG_STATE_HOME/weft or "
+                   "~/.local/state/weft)")
+      ->type_name("DIR");
+  serve->add_option("--disk-workers", options->disk_workers, "threads that read and write files")
+      ->check(CLI::Range(2u, 256u))
+      ->type_name("N")
+      ->capture_default_str();
+  serve->footer(
+      "Example, two terminals:\n  weft serve /usr/share/doc\n  weft nfs ls nfs+rdma://127.0.0.1/\n"
+      "Every request runs as the user who runs this command: clients can do what that user may, and no more.");
+  serve->callback([options, &context] { context.exit_status = run_serve(context.options, *options); });
+}
+
+}  // namespace weft::apps

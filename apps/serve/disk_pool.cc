@@ -1,0 +1,129 @@
+#include "apps/serve/disk_pool.h"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+
+namespace weft::serve {
+namespace {
+
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+DiskPool::DiskPool(const DiskPoolConfig& config)
+    : config_(config),
+      max_sync_(std::max(config.num_workers, 2u) - 1),
+      event_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  for (unsigned i = 0; i <= max_sync_; ++i) workers_.emplace_back([this] { work(); });
+}
+
+DiskPool::~DiskPool() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  has_work_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane lane) {
+  bool wake = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (queues_[0].size() + queues_[1].size() >= config_.max_queued) return false;
+    queues_[static_cast<std::size_t>(lane)].push_back(std::move(task));
+    num_queued_.fetch_add(1, std::memory_order_release);
+    // A watching worker will see it; a second task needs a second worker.
+    wake = num_sleeping_ > 0 &&
+           num_queued_.load(std::memory_order_relaxed) > num_watching_.load(std::memory_order_relaxed);
+  }
+  ++num_pending_;
+  if (wake) has_work_.notify_one();
+  return true;
+}
+
+std::unique_ptr<DiskTask> DiskPool::take_locked(DiskLane& lane) {
+  for (DiskLane candidate : {DiskLane::kNormal, DiskLane::kSync}) {
+    auto& queue = queues_[static_cast<std::size_t>(candidate)];
+    if (queue.empty() || (candidate == DiskLane::kSync && num_sync_ >= max_sync_)) continue;
+    std::unique_ptr<DiskTask> task = std::move(queue.front());
+    queue.pop_front();
+    num_queued_.fetch_sub(1, std::memory_order_relaxed);
+    if (candidate == DiskLane::kSync) ++num_sync_;
+    lane = candidate;
+    return task;
+  }
+  return nullptr;
+}
+
+void DiskPool::work() {
+  using Clock = std::chrono::steady_clock;
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    DiskLane lane = DiskLane::kNormal;
+    std::unique_ptr<DiskTask> task = take_locked(lane);
+    if (!task) {
+      // One watches, the others sleep: more would take the processor from those who have work.
+      if (config_.spin.count() > 0 && num_watching_.load(std::memory_order_relaxed) == 0 &&
+          num_queued_.load(std::memory_order_relaxed) == 0) {
+        num_watching_.store(1, std::memory_order_relaxed);
+        lock.unlock();
+        Clock::time_point until = Clock::now() + config_.spin;
+        while (num_queued_.load(std::memory_order_acquire) == 0 && Clock::now() < until) relax();
+        lock.lock();
+        num_watching_.store(0, std::memory_order_relaxed);
+        if (num_queued_.load(std::memory_order_relaxed) != 0 || stop_) continue;
+      }
+      ++num_sleeping_;
+      has_work_.wait(lock);
+      --num_sleeping_;
+      continue;
+    }
+    lock.unlock();
+    task->run();
+    {
+      std::lock_guard done_lock(done_mutex_);
+      done_.push_back(std::move(task));
+      has_done_.store(true);
+    }
+    if (loop_waits_.exchange(false)) ::eventfd_write(event_fd_.get(), 1);
+    lock.lock();
+    if (lane == DiskLane::kSync) --num_sync_;
+  }
+}
+
+std::size_t DiskPool::drain() {
+  if (!has_done_.load(std::memory_order_acquire)) return 0;
+  std::vector<std::unique_ptr<DiskTask>> done;
+  {
+    std::lock_guard lock(done_mutex_);
+    done.swap(done_);
+    has_done_.store(false, std::memory_order_relaxed);
+  }
+  for (std::unique_ptr<DiskTask>& task : done) {
+    task->finish();
+    task.reset();
+  }
+  num_pending_ -= done.size();
+  return done.size();
+}
+
+bool DiskPool::prepare_wait() {
+  loop_waits_.store(true);
+  if (!has_done_.load()) return true;
+  loop_waits_.store(false);
+  return false;
+}
+
+void DiskPool::end_wait() {
+  loop_waits_.store(false);
+  eventfd_t ignored = 0;
+  ::eventfd_read(event_fd_.get(), &ignored);
+}
+
+}  // namespace weft::serve

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "apps/serve/export/fd.h"
+
+namespace weft::serve {
+
+// DiskTask is a piece of work that may block on the disk. run() on a worker, then finish() and destruction on the loop.
+class DiskTask {
+ public:
+  virtual ~DiskTask() = default;
+  virtual void run() = 0;
+  virtual void finish() = 0;
+};
+
+// DiskLane: kSync is for work that waits for a device to write (COMMIT, stable WRITEs). At least one worker stays free
+// of it, so that a slow disk does not hold up those who only read what is cached.
+enum class DiskLane : std::uint8_t { kNormal, kSync };
+
+struct DiskPoolConfig {
+  unsigned num_workers = 4;        // at least 2
+  std::size_t max_queued = 16384;  // tasks that wait; beyond that submit refuses
+  // How long a worker that ran out of work watches for more before it sleeps: waking one costs more than that.
+  std::chrono::microseconds spin{30};
+};
+
+// DiskPool runs tasks on threads of its own and gives them back to one loop. submit, drain, prepare_wait and end_wait
+// are the loop's.
+class DiskPool {
+ public:
+  explicit DiskPool(const DiskPoolConfig& config);
+  // Waits for the tasks that run; those that wait are not run. Every task is destroyed here, without finish().
+  ~DiskPool();
+  DiskPool(const DiskPool&) = delete;
+  DiskPool& operator=(const DiskPool&) = delete;
+
+  // submit takes the task, or leaves it and returns false where too many wait.
+  bool submit(std::unique_ptr<DiskTask>& task, DiskLane lane);
+
+  // drain finishes what the workers are done with; returns how many.
+  std::size_t drain();
+  // Tasks submitted and not finished.
+  std::size_t num_pending() const { return num_pending_; }
+
+  // event_fd polls readable when something is done, but only between prepare_wait and end_wait: whoever drains anyway
+  // spares the workers the system call. prepare_wait: false where something is done already, so do not sleep.
+  int event_fd() const { return event_fd_.get(); }
+  bool prepare_wait();
+  void end_wait();
+
+ private:
+  void work();
+  std::unique_ptr<DiskTask> take_locked(DiskLane& lane);
+
+  const DiskPoolConfig config_;
+  const unsigned max_sync_;
+  Fd event_fd_;
+  std::size_t num_pending_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable has_work_;
+  std::deque<std::unique_ptr<DiskTask>> queues_[2];
+  unsigned num_sync_ = 0;
+  unsigned num_sleeping_ = 0;
+  bool stop_ = false;
+  std::atomic<unsigned> num_watching_{0};
+  std::atomic<std::size_t> num_queued_{0};
+
+  std::mutex done_mutex_;
+  std::vector<std::unique_ptr<DiskTask>> done_;
+  std::atomic<bool> has_done_{false};
+  std::atomic<bool> loop_waits_{false};
+
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace weft::serve

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string_view>
+
+#include "apps/serve/export/fd.h"
+#include "apps/serve/export/outcome.h"
+
+// The only way by which names from a client reach the filesystem.
+namespace weft::serve {
+
+// check_name: whether a client's name may be given to the kernel as one component: 0, or ENAMETOOLONG (over NAME_MAX
+// octets), or EACCES (empty, or holds '/' or NUL). "." and ".." pass; callers decide about them.
+int check_name(std::string_view name);
+inline bool is_dot(std::string_view name) {
+  return name == ".";
+}
+inline bool is_dot_dot(std::string_view name) {
+  return name == "..";
+}
+
+// open_beneath: openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS, of any length (paths
+// beyond PATH_MAX are walked in pieces). flags and mode as openat(2); O_CLOEXEC is added. An empty path is ".".
+Outcome<Fd> open_beneath(int dir_fd, std::string_view path, int flags, mode_t mode = 0);
+
+// open_path_beneath: the file itself (a symbolic link too) as an O_PATH descriptor.
+Outcome<Fd> open_path_beneath(int dir_fd, std::string_view path);
+
+// reopen turns an O_PATH descriptor into one with the access that flags ask for: the very same file, whatever its name
+// is by now. Not for symbolic links.
+Outcome<Fd> reopen(int path_fd, int flags);
+
+// proc_fd_path writes "/proc/self/fd/N" for calls that take a path only.
+struct ProcFdPath {
+  explicit ProcFdPath(int fd);
+  char text[32];
+};
+
+}  // namespace weft::serve

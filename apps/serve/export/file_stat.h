@@ -1,0 +1,53 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+
+#include "apps/serve/export/outcome.h"
+
+namespace weft::serve {
+
+// FileKey names one file for as long as it exists: no other file, not even a later one with the same inode number, has
+// the same key, where the filesystem keeps birth times. dev is 0 for the filesystem of the export's root, so that keys
+// survive a renumbering of devices.
+struct FileKey {
+  std::uint64_t dev = 0;
+  std::uint64_t ino = 0;
+  std::int64_t btime_ns = 0;  // 0 where the filesystem has none
+  friend bool operator==(const FileKey&, const FileKey&) = default;
+};
+
+struct FileKeyHash {
+  std::size_t operator()(const FileKey& key) const {
+    std::uint64_t h = key.ino * 0x9e3779b97f4a7c15u ^ (key.dev + static_cast<std::uint64_t>(key.btime_ns));
+    return static_cast<std::size_t>((h ^ h >> 31) * 0xbf58476d1ce4e5b9u);
+  }
+};
+
+// FileStat is what statx(2) says of one file.
+struct FileStat {
+  mode_t mode = 0;  // type and permissions
+  std::uint32_t nlink = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::uint64_t size = 0;
+  std::uint64_t used = 0;  // octets on disk
+  std::uint64_t dev = 0;   // major << 32 | minor
+  std::uint64_t ino = 0;
+  std::uint32_t rdev_major = 0, rdev_minor = 0;
+  timespec atime{}, mtime{}, ctime{}, btime{};
+
+  bool is_dir() const { return S_ISDIR(mode); }
+  bool is_regular() const { return S_ISREG(mode); }
+  bool is_symlink() const { return S_ISLNK(mode); }
+  FileKey key(std::uint64_t root_dev) const;
+};
+
+// stat_fd: of the open descriptor itself, O_PATH ones included.
+Outcome<FileStat> stat_fd(int fd);
+
+}  // namespace weft::serve

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "apps/serve/export/fd.h"
+#include "apps/serve/export/file_stat.h"
+
+namespace weft::serve {
+
+// IndexRecord is one change of the path index.
+struct IndexRecord {
+  enum class Op : std::uint8_t { kLearn = 1, kForgetName = 2, kForget = 3 };
+  Op op = Op::kLearn;
+  FileKey file;
+  FileKey parent;    // kLearn, kForgetName
+  std::string name;  // kLearn, kForgetName
+  friend bool operator==(const IndexRecord&, const IndexRecord&) = default;
+};
+
+// IndexLog keeps the path index on disk: an append-only file of records, each with a length and a CRC. Reading stops at
+// the first record that is not whole (a crash tore it), and the file is cut there. It is never synced: what a crash of
+// the machine loses is found again by search. One thread at a time.
+class IndexLog {
+ public:
+  // open takes the file under a lock that lasts as long as the IndexLog; another process with the same file is an
+  // error.
+  static absl::StatusOr<std::unique_ptr<IndexLog>> open(int state_dir_fd, const std::string& file_name,
+                                                        const std::string& shown_name);
+
+  // replay calls `each` with every record, oldest first. Once, before the first append.
+  void replay(const std::function<void(IndexRecord)>& each);
+  void append(const IndexRecord& record);
+
+  // Records in the file, dead ones included.
+  std::size_t num_records() const { return num_records_; }
+  // rewrite puts these records in the file's place, whole or not at all.
+  void rewrite(const std::vector<IndexRecord>& records);
+
+ private:
+  IndexLog(int state_dir_fd, Fd lock, std::string file_name)
+      : lock_(std::move(lock)), file_name_(std::move(file_name)) {
+    dir_ = Fd(::dup(state_dir_fd));
+  }
+  void fail(const char* what);
+
+  Fd dir_;
+  Fd lock_;
+  Fd file_;
+  std::string file_name_;
+  std::size_t num_records_ = 0;
+  bool failed_ = false;  // could not be written; said once
+};
+
+}  // namespace weft::serve

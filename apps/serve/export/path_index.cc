@@ -1,0 +1,151 @@
+#include "apps/serve/export/path_index.h"
+
+#include <algorithm>
+
+namespace weft::serve {
+namespace {
+
+// The log is rewritten when most of it is dead.
+constexpr std::size_t kLogSlack = 65536;
+
+}  // namespace
+
+PathIndex::PathIndex(const FileKey& root, std::size_t max_files, std::unique_ptr<IndexLog> log)
+    : root_(root), max_files_(std::max<std::size_t>(max_files, 16)), log_(std::move(log)) {
+  if (!log_) return;
+  std::unique_ptr<IndexLog> source = std::move(log_);  // what is replayed is not written again
+  source->replay([this](const IndexRecord& record) {
+    switch (record.op) {
+      case IndexRecord::Op::kLearn: insert_locked(record.file, record.parent, record.name); break;
+      case IndexRecord::Op::kForgetName: drop_name_locked(record.file, record.parent, record.name); break;
+      case IndexRecord::Op::kForget:
+        if (auto it = files_.find(record.file); it != files_.end()) {
+          recent_.erase(it->second.recent);
+          files_.erase(it);
+        }
+        break;
+    }
+  });
+  log_ = std::move(source);
+  if (log_->num_records() > files_.size()) {
+    std::lock_guard lock(mutex_);
+    rewrite_locked();
+  }
+}
+
+void PathIndex::rewrite_locked() {
+  std::vector<IndexRecord> records;
+  records.reserve(files_.size());
+  // Oldest first, so that replaying ends with the same order.
+  for (auto key = recent_.rbegin(); key != recent_.rend(); ++key) {
+    const Entry& entry = files_.at(*key);
+    for (auto name = entry.names.rbegin(); name != entry.names.rend(); ++name)
+      records.push_back({IndexRecord::Op::kLearn, *key, name->parent, name->name});
+  }
+  log_->rewrite(records);
+}
+
+void PathIndex::append_locked(IndexRecord record) {
+  if (!log_) return;
+  log_->append(record);
+  if (log_->num_records() > 2 * files_.size() + kLogSlack) rewrite_locked();
+}
+
+void PathIndex::touch_locked(Entry& entry) {
+  recent_.splice(recent_.begin(), recent_, entry.recent);
+}
+
+bool PathIndex::insert_locked(const FileKey& file, const FileKey& parent, std::string_view name) {
+  auto [it, is_new] = files_.try_emplace(file);
+  Entry& entry = it->second;
+  if (is_new) {
+    recent_.push_front(file);
+    entry.recent = recent_.begin();
+  } else {
+    touch_locked(entry);
+    auto known = std::find_if(entry.names.begin(), entry.names.end(),
+                              [&](const Name& n) { return n.parent == parent && n.name == name; });
+    if (known != entry.names.end()) {
+      std::rotate(entry.names.begin(), known, known + 1);
+      return false;
+    }
+  }
+  entry.names.insert(entry.names.begin(), Name{parent, std::string(name)});
+  if (entry.names.size() > kMaxNames) entry.names.pop_back();
+  while (files_.size() > max_files_) {
+    files_.erase(recent_.back());
+    recent_.pop_back();
+  }
+  return true;
+}
+
+void PathIndex::drop_name_locked(const FileKey& file, const FileKey& parent, std::string_view name) {
+  auto it = files_.find(file);
+  if (it == files_.end()) return;
+  std::erase_if(it->second.names, [&](const Name& n) { return n.parent == parent && n.name == name; });
+}
+
+void PathIndex::learn(const FileKey& file, const FileKey& parent, std::string_view name) {
+  if (file == root_) return;
+  std::lock_guard lock(mutex_);
+  if (insert_locked(file, parent, name)) append_locked({IndexRecord::Op::kLearn, file, parent, std::string(name)});
+}
+
+void PathIndex::forget_name(const FileKey& file, const FileKey& parent, std::string_view name) {
+  std::lock_guard lock(mutex_);
+  drop_name_locked(file, parent, name);
+  append_locked({IndexRecord::Op::kForgetName, file, parent, std::string(name)});
+}
+
+void PathIndex::forget(const FileKey& file) {
+  std::lock_guard lock(mutex_);
+  auto it = files_.find(file);
+  if (it == files_.end()) return;
+  recent_.erase(it->second.recent);
+  files_.erase(it);
+  append_locked({IndexRecord::Op::kForget, file, {}, {}});
+}
+
+bool PathIndex::parent_path_locked(const FileKey& dir, std::string& path) {
+  std::vector<const std::string*> parts;
+  FileKey at = dir;
+  while (!(at == root_)) {
+    auto it = files_.find(at);
+    // Stale entries can form a ring: two directories that changed places.
+    if (it == files_.end() || it->second.names.empty() || parts.size() >= kMaxDepth) return false;
+    touch_locked(it->second);
+    parts.push_back(&it->second.names.front().name);
+    at = it->second.names.front().parent;
+  }
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    path += **part;
+    path += '/';
+  }
+  return true;
+}
+
+std::vector<PathIndex::Candidate> PathIndex::paths(const FileKey& file) {
+  std::lock_guard lock(mutex_);
+  std::vector<Candidate> out;
+  auto it = files_.find(file);
+  if (it == files_.end()) return out;
+  touch_locked(it->second);
+  for (const Name& name : it->second.names) {
+    std::string path;
+    if (parent_path_locked(name.parent, path)) out.push_back({path + name.name, name});
+  }
+  return out;
+}
+
+std::vector<PathIndex::Name> PathIndex::names(const FileKey& file) const {
+  std::lock_guard lock(mutex_);
+  auto it = files_.find(file);
+  return it == files_.end() ? std::vector<Name>() : it->second.names;
+}
+
+std::size_t PathIndex::num_files() const {
+  std::lock_guard lock(mutex_);
+  return files_.size();
+}
+
+}  // namespace weft::serve

@@ -1,0 +1,170 @@
+#include <algorithm>
+
+#include "apps/nfs3/codec.h"
+#include "apps/serve/nfs_service.h"
+#include "rpcrdma/xdr/xdr.h"
+
+// From XDR arguments to XDR results, procedure by procedure.
+namespace weft::serve {
+namespace {
+
+using nfs3::ItemForm;
+using nfs3::Proc;
+using rpcrdma::Buffer;
+using rpcrdma::ConstBytes;
+using rpcrdma::ServedCall;
+using rpcrdma::ServedReply;
+using rpcrdma::xdr::XdrReader;
+using rpcrdma::xdr::XdrWriter;
+
+ServedReply garbage() {
+  ServedReply reply;
+  reply.accept = ServedReply::Accept::kGarbageArgs;
+  return reply;
+}
+
+template <typename Res>
+ServedReply plain_reply(const Res& res) {
+  ServedReply reply;
+  XdrWriter writer(reply.results);
+  nfs3::emit(writer, res);
+  return reply;
+}
+
+template <typename Args>
+bool parse_all(const ServedCall& call, Args& args) {
+  XdrReader reader(call.args);
+  return nfs3::parse(reader, args) && reader.at_end();
+}
+
+template <typename Args, typename Res>
+ServedReply run(Backend& backend, const ServedCall& call, Res (Backend::*procedure)(const Args&)) {
+  Args args;
+  if (!parse_all(call, args)) return garbage();
+  return plain_reply((backend.*procedure)(args));
+}
+
+// Arguments with an item, which came apart (by Read chunk) or stands among them. False: garbage.
+template <typename Args>
+bool parse_with_item(const ServedCall& call, Args& args, nfs3::Item Args::*item, ConstBytes& octets) {
+  const bool is_reduced = call.item_position.has_value();
+  XdrReader reader(call.args);
+  if (!nfs3::parse(reader, args, is_reduced ? ItemForm::kReduced : ItemForm::kInline) || !reader.at_end()) return false;
+  octets = is_reduced ? ConstBytes(call.item.octets()) : (args.*item).data;
+  return octets.size() == (args.*item).len;
+}
+
+// Results with an item that stands in `buffer`; on failure there is none.
+template <typename Res>
+ServedReply item_reply(const Res& res, Buffer& buffer) {
+  ServedReply reply;
+  XdrWriter writer(reply.results);
+  nfs3::emit(writer, res, ItemForm::kReduced);
+  if (res.status != nfs3::Nfsstat3::kOk) return reply;
+  reply.item_position = reply.results.size();
+  reply.item = std::move(buffer);
+  reply.item_len = res.data.len;
+  return reply;
+}
+
+ServedReply run_read(Backend& backend, const ServedCall& call, Buffer& buffer) {
+  nfs3::ReadArgs args;
+  if (!parse_all(call, args)) return garbage();
+  nfs3::ReadRes res = backend.read(args, buffer.octets());
+  return item_reply(res, buffer);
+}
+
+ServedReply run_readlink(Backend& backend, const ServedCall& call, Buffer& buffer) {
+  nfs3::FhArgs args;
+  if (!parse_all(call, args)) return garbage();
+  nfs3::ReadlinkRes res = backend.readlink(args, buffer.octets());
+  // A target cannot be cut short, as READ's octets can.
+  if (call.result_item_capacity && res.status == nfs3::Nfsstat3::kOk && res.data.len > *call.result_item_capacity)
+    res.status = nfs3::Nfsstat3::kServerfault;
+  return item_reply(res, buffer);
+}
+
+ServedReply run_write(Backend& backend, const ServedCall& call) {
+  nfs3::WriteArgs args;
+  ConstBytes octets;
+  if (!parse_with_item(call, args, &nfs3::WriteArgs::data, octets)) return garbage();
+  return plain_reply(backend.write(args, octets));
+}
+
+ServedReply run_symlink(Backend& backend, const ServedCall& call) {
+  nfs3::SymlinkArgs args;
+  ConstBytes octets;
+  if (!parse_with_item(call, args, &nfs3::SymlinkArgs::symlink_data, octets)) return garbage();
+  return plain_reply(backend.symlink(args, octets));
+}
+
+template <typename Res>
+ServedReply busy() {
+  Res res;
+  res.status = nfs3::Nfsstat3::kJukebox;
+  return plain_reply(res);
+}
+
+}  // namespace
+
+ServedReply serve_nfs_call(Backend& backend, const ServedCall& call, Buffer& buffer) {
+  switch (static_cast<Proc>(call.procedure)) {
+    case Proc::kNull: return {};
+    case Proc::kGetattr: return run(backend, call, &Backend::getattr);
+    case Proc::kSetattr: return run(backend, call, &Backend::setattr);
+    case Proc::kLookup: return run(backend, call, &Backend::lookup);
+    case Proc::kAccess: return run(backend, call, &Backend::access);
+    case Proc::kReadlink: return run_readlink(backend, call, buffer);
+    case Proc::kRead: return run_read(backend, call, buffer);
+    case Proc::kWrite: return run_write(backend, call);
+    case Proc::kCreate: return run(backend, call, &Backend::create);
+    case Proc::kMkdir: return run(backend, call, &Backend::mkdir);
+    case Proc::kSymlink: return run_symlink(backend, call);
+    case Proc::kMknod: return run(backend, call, &Backend::mknod);
+    case Proc::kRemove: return run(backend, call, &Backend::remove);
+    case Proc::kRmdir: return run(backend, call, &Backend::rmdir);
+    case Proc::kRename: return run(backend, call, &Backend::rename);
+    case Proc::kLink: return run(backend, call, &Backend::link);
+    case Proc::kReaddir: return run(backend, call, &Backend::readdir);
+    case Proc::kReaddirplus: return run(backend, call, &Backend::readdirplus);
+    case Proc::kFsstat: return run(backend, call, &Backend::fsstat);
+    case Proc::kFsinfo: return run(backend, call, &Backend::fsinfo);
+    case Proc::kPathconf: return run(backend, call, &Backend::pathconf);
+    case Proc::kCommit: return run(backend, call, &Backend::commit);
+  }
+  ServedReply reply;
+  reply.accept = ServedReply::Accept::kProcUnavail;
+  return reply;
+}
+
+ServedReply busy_reply(std::uint32_t procedure) {
+  switch (static_cast<Proc>(procedure)) {
+    case Proc::kNull: return {};
+    case Proc::kGetattr: return busy<nfs3::GetattrRes>();
+    case Proc::kLookup: return busy<nfs3::LookupRes>();
+    case Proc::kAccess: return busy<nfs3::AccessRes>();
+    case Proc::kReadlink: return busy<nfs3::ReadlinkRes>();
+    case Proc::kRead: return busy<nfs3::ReadRes>();
+    case Proc::kWrite: return busy<nfs3::WriteRes>();
+    case Proc::kCreate:
+    case Proc::kMkdir:
+    case Proc::kSymlink:
+    case Proc::kMknod: return busy<nfs3::NewObjectRes>();
+    case Proc::kSetattr:
+    case Proc::kRemove:
+    case Proc::kRmdir: return busy<nfs3::WccRes>();
+    case Proc::kRename: return busy<nfs3::RenameRes>();
+    case Proc::kLink: return busy<nfs3::LinkRes>();
+    case Proc::kReaddir: return busy<nfs3::ReaddirRes>();
+    case Proc::kReaddirplus: return busy<nfs3::ReaddirplusRes>();
+    case Proc::kFsstat: return busy<nfs3::FsstatRes>();
+    case Proc::kFsinfo: return busy<nfs3::FsinfoRes>();
+    case Proc::kPathconf: return busy<nfs3::PathconfRes>();
+    case Proc::kCommit: return busy<nfs3::CommitRes>();
+  }
+  ServedReply reply;
+  reply.accept = ServedReply::Accept::kProcUnavail;
+  return reply;
+}
+
+}  // namespace weft::serve

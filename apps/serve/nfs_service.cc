@@ -1,0 +1,96 @@
+#include "apps/serve/nfs_service.h"
+
+#include <algorithm>
+
+#include "apps/nfs3/codec.h"
+#include "rpcrdma/xdr/xdr.h"
+
+namespace weft::serve {
+namespace {
+
+using nfs3::Proc;
+using rpcrdma::Buffer;
+using rpcrdma::ServedCall;
+using rpcrdma::ServedReply;
+
+// NfsTask carries one Call to a disk worker and its Reply back. The Buffers in both are destroyed on the loop, as they
+// must be.
+class NfsTask : public DiskTask {
+ public:
+  NfsTask(Backend& backend, rpcrdma::Server& server, ServedCall call, Buffer buffer)
+      : backend_(backend), server_(server), call_(std::move(call)), buffer_(std::move(buffer)) {}
+
+  void run() override { reply_ = serve_nfs_call(backend_, call_, buffer_); }
+  void finish() override { server_.reply(call_.id, std::move(reply_)); }
+
+  const ServedCall& call() const { return call_; }
+
+ private:
+  Backend& backend_;
+  rpcrdma::Server& server_;
+  ServedCall call_;
+  Buffer buffer_;
+  ServedReply reply_;
+};
+
+DiskLane lane_of(const ServedCall& call) {
+  switch (static_cast<Proc>(call.procedure)) {
+    case Proc::kSetattr:
+    case Proc::kCreate:
+    case Proc::kMkdir:
+    case Proc::kSymlink:
+    case Proc::kMknod:
+    case Proc::kRemove:
+    case Proc::kRmdir:
+    case Proc::kRename:
+    case Proc::kLink:
+    case Proc::kCommit: return DiskLane::kSync;
+    case Proc::kWrite: {
+      nfs3::WriteArgs args;
+      rpcrdma::xdr::XdrReader reader(call.args);
+      auto form = call.item_position ? nfs3::ItemForm::kReduced : nfs3::ItemForm::kInline;
+      bool is_stable = nfs3::parse(reader, args, form) && args.stable != nfs3::StableHow::kUnstable;
+      return is_stable ? DiskLane::kSync : DiskLane::kNormal;
+    }
+    default: return DiskLane::kNormal;
+  }
+}
+
+}  // namespace
+
+bool NfsService::take_buffer(const ServedCall& call, Buffer& buffer) {
+  std::size_t len = 0;
+  switch (static_cast<Proc>(call.procedure)) {
+    case Proc::kRead: {
+      nfs3::ReadArgs args;
+      rpcrdma::xdr::XdrReader reader(call.args);
+      if (!nfs3::parse(reader, args)) return true;  // garbage; the worker will say so
+      len = std::min(args.count, backend_.config().rtmax);
+      // READ may return less than was asked for, so a Write chunk that is too small is no error.
+      if (call.result_item_capacity) len = std::min(len, *call.result_item_capacity);
+      break;
+    }
+    case Proc::kReadlink: len = nfs3::kMaxPath; break;
+    default: return true;
+  }
+  if (len == 0) return true;
+  buffer = server_->buffers().take(len);
+  // Where memory is short, what was set aside for this Call: again a READ may be shorter than it asked for.
+  if (!buffer) buffer = server_->buffers().take(std::min(len, call.result_room));
+  return static_cast<bool>(buffer);
+}
+
+void NfsService::on_call(ServedCall call) {
+  ++num_calls_[std::min(call.procedure, nfs3::kNumProcs)];
+  Buffer buffer;
+  if (call.procedure == static_cast<std::uint32_t>(Proc::kNull) || call.procedure >= nfs3::kNumProcs)
+    return server_->reply(call.id, serve_nfs_call(backend_, call, buffer));
+  if (!take_buffer(call, buffer)) return server_->reply(call.id, busy_reply(call.procedure));
+  const rpcrdma::CallId id = call.id;
+  const std::uint32_t procedure = call.procedure;
+  const DiskLane lane = lane_of(call);
+  std::unique_ptr<DiskTask> task = std::make_unique<NfsTask>(backend_, *server_, std::move(call), std::move(buffer));
+  if (!pool_.submit(task, lane)) server_->reply(id, busy_reply(procedure));
+}
+
+}  // namespace weft::serve

@@ -1,0 +1,64 @@
+#include "apps/serve/serve_app.h"
+
+#include <array>
+
+#include "apps/common/address.h"
+#include "apps/common/command.h"
+#include "apps/common/progress.h"
+#include "fmt/format.h"
+#include "nfsulb/nfs3.h"
+
+namespace weft::serve {
+
+absl::StatusOr<std::unique_ptr<ServeApp>> ServeApp::start(const ServeConfig& config, verbs::Device& device) {
+  std::unique_ptr<ServeApp> app(new ServeApp);
+  absl::StatusOr<std::unique_ptr<Tree>> tree = Tree::open(config.tree);
+  if (!tree.ok()) return tree.status();
+  app->tree_ = std::move(*tree);
+  app->backend_ = std::make_unique<Backend>(*app->tree_, config.backend, config.calls);
+  app->mount_service_ = std::make_unique<MountService>(*app->tree_);
+  app->pool_ = std::make_unique<DiskPool>(config.pool);
+  app->service_ = std::make_unique<NfsService>(*app->backend_, *app->pool_);
+
+  const std::array programs = {rpcrdma::Program{.binding = &nfsulb::nfs3_binding(), .service = app->service_.get()}};
+  auto server = rpcrdma::Server::listen(device, config.listen, programs, config.rpc);
+  if (!server.ok())
+    return apps::to_status(server.error(), fmt::format("cannot listen for RDMA at {} (choose another --listen)",
+                                                       apps::format_address(config.listen)));
+  app->server_ = std::move(server.value());
+  app->service_->attach(*app->server_);
+
+  absl::StatusOr<std::unique_ptr<MountServer>> mount =
+      MountServer::listen(config.mount_listen, *app->mount_service_, config.mount);
+  if (!mount.ok()) return mount.status();
+  app->mount_server_ = std::move(*mount);
+  return app;
+}
+
+std::size_t ServeApp::turn(verbs::TimePoint now) {
+  // First the replies, so that the same pass sends them.
+  std::size_t moved = pool_->drain();
+  return moved + server_->process(now);
+}
+
+void ServeApp::wait(int stop_fd, std::optional<verbs::TimePoint> until) {
+  if (!pool_->prepare_wait()) return;
+  std::optional<verbs::TimePoint> wake = server_->next_timeout();
+  if (until && (!wake || *until < *wake)) wake = until;
+  apps::wait_readable({server_->fd(), pool_->event_fd(), stop_fd}, wake);
+  pool_->end_wait();
+}
+
+std::string ServeApp::summary() const {
+  const verbs::QpCounters counters = server_->counters();
+  std::uint64_t num_calls = 0;
+  for (std::uint64_t n : service_->num_calls()) num_calls += n;
+  return fmt::format(
+      "{} calls ({} READ, {} WRITE); sent {} RDMA Writes ({} octets), {} RDMA Reads ({} octets), {} Sends; "
+      "{} searches for moved files",
+      num_calls, service_->num_calls()[static_cast<std::size_t>(nfs3::Proc::kRead)],
+      service_->num_calls()[static_cast<std::size_t>(nfs3::Proc::kWrite)], counters.writes_tx, counters.write_octets_tx,
+      counters.reads_tx, counters.read_octets_tx, counters.sends_tx, tree_->num_searches());
+}
+
+}  // namespace weft::serve

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "apps/serve/backend/backend.h"
+#include "apps/serve/disk_pool.h"
+#include "apps/serve/mount/mount_server.h"
+#include "apps/serve/mount/mount_service.h"
+#include "apps/serve/nfs_service.h"
+#include "rpcrdma/server.h"
+#include "verbs-shim/api/verbs.h"
+
+namespace weft::serve {
+
+struct ServeConfig {
+  TreeConfig tree;
+  BackendConfig backend;
+  DiskPoolConfig pool;
+  rpcrdma::ServerConfig rpc;
+  MountServerConfig mount;
+  sockaddr_storage listen{};        // RPC-over-RDMA
+  sockaddr_storage mount_listen{};  // MOUNT on TCP
+  DiskCalls calls;                  // for tests
+};
+
+// ServeApp is `weft serve` without its command line: one export, NFSv3 on RPC-over-RDMA and MOUNT v3 on TCP. It listens
+// from start() on; the caller drives it with turn(). One thread.
+class ServeApp {
+ public:
+  // The device outlives the app.
+  static absl::StatusOr<std::unique_ptr<ServeApp>> start(const ServeConfig& config, verbs::Device& device);
+
+  sockaddr_storage rdma_addr() const { return server_->local_addr(); }
+  sockaddr_storage mount_addr() const { return mount_server_->local_addr(); }
+  const std::string& real_path() const { return tree_->real_path(); }
+
+  // turn does what there is to do; how much that was.
+  std::size_t turn(verbs::TimePoint now);
+  // wait sleeps until turn has something to do, `until`, stop_fd is readable or a signal came. It may return at once.
+  void wait(int stop_fd, std::optional<verbs::TimePoint> until);
+
+  // summary says in one line what was served so far.
+  std::string summary() const;
+
+ private:
+  ServeApp() = default;
+
+  // Destroyed from the last to the first: tasks in the pool hold buffers of the server.
+  std::unique_ptr<Tree> tree_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<MountService> mount_service_;
+  std::unique_ptr<NfsService> service_;
+  std::unique_ptr<rpcrdma::Server> server_;
+  std::unique_ptr<DiskPool> pool_;
+  std::unique_ptr<MountServer> mount_server_;
+};
+
+}  // namespace weft::serve

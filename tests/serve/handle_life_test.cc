@@ -1,0 +1,233 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "tests/serve/fixture.h"
+
+// What a handle names over its life: restarts, renames, removals.
+namespace weft::serve {
+namespace {
+
+using nfs3::NfsFh3;
+using nfs3::Nfsstat3;
+using testing::ExportTest;
+using testing::write_local;
+
+class HandleLifeTest : public ExportTest {
+ protected:
+  HandleLifeTest() {
+    ::mkdir((dir + "/a").c_str(), 0755);
+    ::mkdir((dir + "/a/b").c_str(), 0755);
+    ::mkdir((dir + "/other").c_str(), 0755);
+    write_local(dir + "/a/b/file", "text");
+    file = handle("a/b/file");
+    b = handle("a/b");
+  }
+  void rename_local(const std::string& from, const std::string& to) {
+    ASSERT_EQ(::rename((dir + "/" + from).c_str(), (dir + "/" + to).c_str()), 0) << from;
+  }
+  NfsFh3 file, b;
+};
+
+TEST_F(HandleLifeTest, SurvivesARestart) {
+  start();
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(tree->num_searches(), 0u);
+  EXPECT_EQ(handle("a/b/file"), file);
+}
+
+TEST_F(HandleLifeTest, SurvivesARestartThatLostTheIndex) {
+  lose_index();
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(tree->num_searches(), 1u);
+  // The search taught it the way.
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(getattr_status(b), Nfsstat3::kOk);
+  EXPECT_EQ(tree->num_searches(), 1u);
+}
+
+TEST_F(HandleLifeTest, SurvivesRenamesThroughTheServer) {
+  ASSERT_EQ(backend->rename({{b, "file"}, {handle("other"), "new"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(handle("other/new"), file);
+  ASSERT_EQ(backend->rename({{root(), "other"}, {b, "deep"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(read(file), "text");
+  start();
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(tree->num_searches(), 0u);
+}
+
+TEST_F(HandleLifeTest, SurvivesRenamesBehindTheServersBack) {
+  rename_local("a/b/file", "a/b/renamed");
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(tree->num_searches(), 0u);  // it was next door
+  rename_local("a/b/renamed", "other/moved");
+  EXPECT_EQ(read(file), "text");
+  rename_local("other", "a/b/other");
+  EXPECT_EQ(read(file), "text");
+  rename_local("a", "z");
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(getattr_status(b), Nfsstat3::kOk);
+  rename_local("z", "y");
+  start();
+  EXPECT_EQ(read(file), "text");
+}
+
+TEST_F(HandleLifeTest, DirectoriesThatChangePlaces) {
+  const NfsFh3 other = handle("other");
+  write_local(dir + "/other/o", "o");
+  const NfsFh3 o = handle("other/o");
+  rename_local("other", "tmp");
+  rename_local("a/b", "other");
+  rename_local("tmp", "a/b");
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(read(o), "o");
+  EXPECT_EQ(lookup(other, "o").object, o);
+  EXPECT_EQ(lookup(b, "file").object, file);
+  EXPECT_EQ(lookup(b, "..").object, root());
+}
+
+TEST_F(HandleLifeTest, ReplacedByRenameIsStaleAndTheNewOneIsNot) {
+  write_local(dir + "/a/b/new", "newer");
+  const NfsFh3 newer = handle("a/b/new");
+  ASSERT_EQ(read(file), "text");  // open now
+  ASSERT_EQ(backend->rename({{b, "new"}, {b, "file"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(read(newer), "newer");
+  EXPECT_EQ(read(file), "!NFS3ERR_STALE");
+  EXPECT_EQ(handle("a/b/file"), newer);
+}
+
+TEST_F(HandleLifeTest, FilesThatChangePlacesAndOneThatIsReplacedLocally) {
+  write_local(dir + "/a/b/second", "other");
+  const NfsFh3 second = handle("a/b/second");
+  rename_local("a/b/file", "a/b/tmp");
+  rename_local("a/b/second", "a/b/file");
+  rename_local("a/b/tmp", "a/b/second");
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(read(second), "other");
+  // Made while the other is there, so that it has another inode number.
+  write_local(dir + "/new", "new");
+  rename_local("new", "a/b/second");
+  EXPECT_EQ(read(file), "!NFS3ERR_STALE");
+  EXPECT_EQ(write(file, 0, "x").status, Nfsstat3::kStale);
+  EXPECT_EQ(testing::read_local(dir + "/a/b/second"), "new");
+}
+
+TEST_F(HandleLifeTest, RemovedIsStale) {
+  ASSERT_EQ(backend->remove({{b, "file"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(getattr_status(file), Nfsstat3::kStale);
+  EXPECT_EQ(read(file), "!NFS3ERR_STALE");
+  EXPECT_EQ(write(file, 0, "x").status, Nfsstat3::kStale);
+  EXPECT_EQ(tree->num_searches(), 0u);  // the server knows: it did it itself
+  ASSERT_EQ(backend->rmdir({{handle("a"), "b"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(getattr_status(b), Nfsstat3::kStale);
+  EXPECT_EQ(create(b, "x").status, Nfsstat3::kStale);
+}
+
+TEST_F(HandleLifeTest, RemovedBehindTheServersBackIsStaleAfterOneSearch) {
+  ASSERT_EQ(read(file), "text");
+  ASSERT_EQ(::unlink((dir + "/a/b/file").c_str()), 0);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(read(file), "!NFS3ERR_STALE");
+  EXPECT_EQ(tree->num_searches(), 1u);
+}
+
+TEST_F(HandleLifeTest, AHardLinkIsTheSameHandle) {
+  ASSERT_EQ(backend->link({file, {root(), "second"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(handle("second"), file);
+  EXPECT_EQ(handle("a/b/file"), file);
+  ASSERT_EQ(backend->remove({{b, "file"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(read(file), "text");
+  start();
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(tree->num_searches(), 0u);
+  ASSERT_EQ(backend->remove({{root(), "second"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(getattr_status(file), Nfsstat3::kStale);
+}
+
+TEST_F(HandleLifeTest, AHardLinkMadeLocallyIsFoundWhenTheFirstNameGoes) {
+  ASSERT_EQ(::link((dir + "/a/b/file").c_str(), (dir + "/other/link").c_str()), 0);
+  ASSERT_EQ(backend->remove({{b, "file"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(read(file), "text");
+}
+
+// Filesystems such as ext4 give the inode number of a removed file to the next one at once, often within one tick of
+// the clock of birth times.
+TEST_F(HandleLifeTest, AnInodeNumberUsedAgainIsAnotherFile) {
+  int reused = 0;
+  for (int i = 0; i < 20; ++i) {
+    nfs3::NewObjectRes first = create(root(), "x");
+    ASSERT_EQ(first.status, Nfsstat3::kOk);
+    const std::int64_t born = tree->key_of(*first.obj).value().btime_ns;
+    ASSERT_EQ(backend->remove({{root(), "x"}}).status, Nfsstat3::kOk);
+    // Here inode numbers may not come back so soon; but whatever is born from now on is younger.
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    EXPECT_GT(std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec, born);
+    nfs3::NewObjectRes second = create(root(), "x");
+    ASSERT_EQ(second.status, Nfsstat3::kOk);
+    if (first.obj_attributes->fileid == second.obj_attributes->fileid) ++reused;
+    EXPECT_NE(*first.obj, *second.obj);
+    EXPECT_EQ(getattr_status(*first.obj), Nfsstat3::kStale);
+    EXPECT_EQ(getattr_status(*second.obj), Nfsstat3::kOk);
+    ASSERT_EQ(backend->remove({{root(), "x"}}).status, Nfsstat3::kOk);
+  }
+  RecordProperty("reused", reused);
+}
+
+TEST_F(HandleLifeTest, TheExportMayBeRenamedAndHandlesStay) {
+  const NfsFh3 at = root();
+  ASSERT_EQ(::rename(dir.c_str(), (dir + ".moved").c_str()), 0);
+  EXPECT_EQ(getattr_status(at), Nfsstat3::kOk);
+  EXPECT_EQ(read(file), "text");
+  tree_config.directory = dir + ".moved";
+  start();
+  EXPECT_EQ(root(), at);
+  EXPECT_EQ(read(file), "text");
+}
+
+TEST_F(HandleLifeTest, AnExportMadeAnewMakesOldHandlesStale) {
+  const NfsFh3 at = root();
+  ASSERT_EQ(::rename(dir.c_str(), (dir + ".old").c_str()), 0);
+  ASSERT_EQ(::mkdir(dir.c_str(), 0755), 0);
+  start();
+  EXPECT_EQ(getattr_status(at), Nfsstat3::kStale);
+  EXPECT_EQ(getattr_status(file), Nfsstat3::kStale);
+}
+
+TEST_F(HandleLifeTest, DeepPathsBeyondPathMax) {
+  const std::string name(200, 'n');
+  NfsFh3 at = root();
+  for (int i = 0; i < 30; ++i) {
+    nfs3::NewObjectRes made = backend->mkdir({{at, name}, {}});
+    ASSERT_EQ(made.status, Nfsstat3::kOk) << i;
+    at = *made.obj;
+  }
+  nfs3::NewObjectRes made = create(at, "bottom");
+  ASSERT_EQ(made.status, Nfsstat3::kOk);
+  EXPECT_EQ(write(*made.obj, 0, "deep").status, Nfsstat3::kOk);
+  EXPECT_EQ(read(*made.obj), "deep");
+  lose_index();
+  EXPECT_EQ(read(*made.obj), "deep");
+}
+
+TEST_F(HandleLifeTest, ASearchThatIsTooLongSaysLaterNotStale) {
+  for (int i = 0; i < 50; ++i) write_local(dir + "/filler" + std::to_string(i), "");
+  tree_config.max_search_entries = 10;
+  lose_index();
+  EXPECT_EQ(getattr_status(file), Nfsstat3::kJukebox);
+}
+
+TEST_F(HandleLifeTest, ManyThreadsThatMissFindTheFileTogether) {
+  lose_index();
+  std::vector<std::thread> threads;
+  std::vector<std::string> got(4);
+  for (auto& text : got) threads.emplace_back([&] { text = read(file); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& text : got) EXPECT_TRUE(text == "text" || text == "!NFS3ERR_JUKEBOX") << text;
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(tree->num_searches(), 1u);
+}
+
+}  // namespace
+}  // namespace weft::serve

@@ -1,0 +1,261 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apps/onc_tcp/record.h"
+#include "apps/serve/mount/mount_server.h"
+#include "apps/serve/mount/mount_service.h"
+#include "rpcrdma/rpc_message.h"
+#include "tests/serve/fixture.h"
+
+// MOUNT version 3.
+namespace weft::serve {
+namespace {
+
+using nfs3::MountProc;
+using nfs3::Mountstat3;
+using rpcrdma::AcceptStat;
+using testing::ExportTest;
+using testing::write_local;
+
+using Octets = std::vector<std::uint8_t>;
+
+Octets call_octets(std::uint32_t procedure, const Octets& args, rpcrdma::CallHeader header = {}) {
+  header.xid = 0x11223344;
+  if (header.program == 0) header.program = nfs3::kMountProgram;
+  if (header.version == 0) header.version = nfs3::kMountVersion;
+  header.procedure = procedure;
+  Octets out;
+  rpcrdma::xdr::XdrWriter writer(out);
+  rpcrdma::emit_call(writer, header);
+  writer.raw(args);
+  return out;
+}
+
+Octets path_args(const std::string& path) {
+  Octets out;
+  rpcrdma::xdr::XdrWriter writer(out);
+  nfs3::emit(writer, nfs3::DirpathArgs{path});
+  return out;
+}
+
+class MountTest : public ExportTest {
+ protected:
+  MountTest() : service(*tree) {
+    ::mkdir((dir + "/sub").c_str(), 0755);
+    write_local(dir + "/file", "");
+    ::symlink("/", (dir + "/link").c_str());
+  }
+
+  rpcrdma::ReplyHeader ask(const Octets& call, Octets* results = nullptr) {
+    std::optional<Octets> reply = service.answer(call, "client");
+    EXPECT_TRUE(reply.has_value());
+    rpcrdma::ReplyHeader header;
+    if (!reply) return header;
+    rpcrdma::xdr::XdrReader reader(*reply);
+    EXPECT_TRUE(rpcrdma::parse_reply(reader, header));
+    EXPECT_EQ(header.xid, 0x11223344u);
+    if (results != nullptr) results->assign(reader.rest().begin(), reader.rest().end());
+    return header;
+  }
+  Mountstat3 mnt(const std::string& path) { return service.mnt({path}, "client").fhs_status; }
+
+  MountService service;
+};
+
+TEST_F(MountTest, TheRootAndWhatIsBelow) {
+  for (const std::string& path : {std::string("/"), std::string("//"), tree->real_path(), tree->real_path() + "/"}) {
+    nfs3::MntRes res = service.mnt({path}, "client");
+    ASSERT_EQ(res.fhs_status, Mountstat3::kOk) << path;
+    EXPECT_EQ(res.fhandle, root()) << path;
+    EXPECT_EQ(res.auth_flavors, (std::vector<std::uint32_t>{1, 0}));
+  }
+  EXPECT_EQ(service.mnt({"/sub"}, "client").fhandle, handle("sub"));
+  EXPECT_EQ(service.mnt({tree->real_path() + "/sub/"}, "client").fhandle, handle("sub"));
+}
+
+TEST_F(MountTest, NothingElse) {
+  EXPECT_EQ(mnt("/none"), Mountstat3::kNoent);
+  EXPECT_EQ(mnt(""), Mountstat3::kNoent);
+  EXPECT_EQ(mnt("sub"), Mountstat3::kNoent);
+  EXPECT_EQ(mnt("/etc/passwd"), Mountstat3::kNoent);
+  EXPECT_EQ(mnt("/file"), Mountstat3::kNotdir);
+  EXPECT_EQ(mnt("/link"), Mountstat3::kNotdir);
+  EXPECT_EQ(mnt("/link/etc"), Mountstat3::kNotdir);
+  EXPECT_EQ(mnt(tree->real_path() + "x"), Mountstat3::kNoent);
+  EXPECT_EQ(mnt("/" + std::string(300, 'x')), Mountstat3::kNametoolong);
+  // ".." ends at the root.
+  EXPECT_EQ(service.mnt({"/../.."}, "client").fhandle, root());
+  EXPECT_EQ(mnt("/sub/../../etc"), Mountstat3::kNoent);
+}
+
+TEST_F(MountTest, DumpUmntExport) {
+  mnt("/");
+  mnt("/");
+  service.mnt({"/sub"}, "other");
+  EXPECT_EQ(service.dump().mounts.size(), 2u);
+  service.umnt({"/"}, "other");
+  EXPECT_EQ(service.dump().mounts.size(), 2u);
+  service.umnt({"/"}, "client");
+  ASSERT_EQ(service.dump().mounts.size(), 1u);
+  EXPECT_EQ(service.dump().mounts[0].ml_hostname, "other");
+  service.umntall("other");
+  EXPECT_TRUE(service.dump().mounts.empty());
+  ASSERT_EQ(service.exports().exports.size(), 1u);
+  EXPECT_EQ(service.exports().exports[0].ex_dir, "/");
+}
+
+TEST_F(MountTest, TheListOfMountsIsBounded) {
+  for (int i = 0; i < 1100; ++i) service.mnt({"/"}, "host" + std::to_string(i));
+  EXPECT_EQ(service.dump().mounts.size(), 1024u);
+  EXPECT_EQ(service.dump().mounts.back().ml_hostname, "host1099");
+}
+
+TEST_F(MountTest, EveryProcedureOnTheWire) {
+  Octets results;
+  EXPECT_EQ(ask(call_octets(0, {}), &results).accept, AcceptStat::kSuccess);
+  EXPECT_TRUE(results.empty());
+  EXPECT_EQ(ask(call_octets(1, path_args("/")), &results).accept, AcceptStat::kSuccess);
+  nfs3::MntRes res;
+  rpcrdma::xdr::XdrReader reader(results);
+  ASSERT_TRUE(nfs3::parse(reader, res));
+  EXPECT_EQ(res.fhandle, root());
+  for (std::uint32_t procedure : {2u, 4u, 5u})
+    EXPECT_EQ(ask(call_octets(procedure, {})).accept, AcceptStat::kSuccess) << procedure;
+  EXPECT_EQ(ask(call_octets(3, path_args("/"))).accept, AcceptStat::kSuccess);
+  EXPECT_EQ(ask(call_octets(6, {})).accept, AcceptStat::kProcUnavail);
+}
+
+TEST_F(MountTest, WhatItDoesNotServe) {
+  rpcrdma::CallHeader header;
+  header.program = 100003;
+  EXPECT_EQ(ask(call_octets(0, {}, header)).accept, AcceptStat::kProgUnavail);
+  header = {};
+  header.version = 2;
+  rpcrdma::ReplyHeader reply = ask(call_octets(0, {}, header));
+  EXPECT_EQ(reply.accept, AcceptStat::kProgMismatch);
+  EXPECT_EQ(reply.low, 3u);
+  header = {};
+  header.cred.flavor = 6;
+  EXPECT_TRUE(ask(call_octets(1, path_args("/"), header)).denied);
+  header = {};
+  header.cred = rpcrdma::auth_sys_of_this_process();
+  EXPECT_FALSE(ask(call_octets(1, path_args("/"), header)).denied);
+}
+
+TEST_F(MountTest, EveryTruncationIsGarbageOrNoCall) {
+  const Octets whole = call_octets(1, path_args("/sub"));
+  for (std::size_t len = 0; len < whole.size(); ++len) {
+    std::optional<Octets> reply = service.answer(rpcrdma::ConstBytes(whole).first(len), "client");
+    if (!reply) {
+      EXPECT_LT(len, 8u);
+      continue;
+    }
+    rpcrdma::ReplyHeader header;
+    rpcrdma::xdr::XdrReader reader(*reply);
+    ASSERT_TRUE(rpcrdma::parse_reply(reader, header)) << len;
+    EXPECT_EQ(header.accept, AcceptStat::kGarbageArgs) << len;
+  }
+  Octets longer = whole;
+  longer.resize(longer.size() + 4);
+  EXPECT_EQ(ask(longer).accept, AcceptStat::kGarbageArgs);
+}
+
+// --- over TCP ---
+
+class MountServerTest : public MountTest {
+ protected:
+  void listen(const MountServerConfig& server_config) {
+    sockaddr_storage any{};
+    auto* in = reinterpret_cast<sockaddr_in*>(&any);
+    in->sin_family = AF_INET;
+    in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto started = MountServer::listen(any, service, server_config);
+    ASSERT_TRUE(started.ok()) << started.status();
+    server = std::move(*started);
+  }
+  Fd connect() {
+    sockaddr_storage addr = server->local_addr();
+    Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&addr), sizeof(sockaddr_in)), 0);
+    return fd;
+  }
+  static void send(const Fd& fd, rpcrdma::ConstBytes octets) {
+    EXPECT_EQ(::send(fd.get(), octets.data(), octets.size(), MSG_NOSIGNAL), static_cast<ssize_t>(octets.size()));
+  }
+  // The next record, or nothing where the server closed.
+  static std::optional<Octets> receive(const Fd& fd) {
+    onc_tcp::RecordReader reader(65536);
+    std::uint8_t octet = 0;
+    for (;;) {
+      pollfd wait{.fd = fd.get(), .events = POLLIN, .revents = 0};
+      EXPECT_EQ(::poll(&wait, 1, 30000), 1);
+      if (::recv(fd.get(), &octet, 1, 0) != 1) return std::nullopt;
+      rpcrdma::ConstBytes input(&octet, 1);
+      if (reader.next(input) == onc_tcp::RecordReader::Outcome::kRecord) return reader.record();
+    }
+  }
+  std::unique_ptr<MountServer> server;
+};
+
+TEST_F(MountServerTest, AnswersCallAfterCallHoweverTheyAreCut) {
+  listen({});
+  Fd fd = connect();
+  Octets two;
+  onc_tcp::emit_record(call_octets(1, path_args("/")), two);
+  onc_tcp::emit_record(call_octets(0, {}), two);
+  for (std::uint8_t octet : two) send(fd, {&octet, 1});
+  std::optional<Octets> first = receive(fd), second = receive(fd);
+  ASSERT_TRUE(first && second);
+  EXPECT_GT(first->size(), second->size());
+  Octets again;
+  onc_tcp::emit_record(call_octets(0, {}), again);
+  send(fd, again);
+  EXPECT_EQ(receive(fd), second);
+}
+
+TEST_F(MountServerTest, ARecordThatIsTooLongEndsTheConnection) {
+  listen({.max_record = 1000});
+  Fd fd = connect();
+  const std::uint8_t mark[] = {0x80, 0x00, 0x03, 0xe9};
+  send(fd, mark);
+  EXPECT_EQ(receive(fd), std::nullopt);
+}
+
+TEST_F(MountServerTest, WhatIsNoCallEndsTheConnection) {
+  listen({});
+  Fd fd = connect();
+  Octets reply;
+  onc_tcp::emit_record(Octets{0, 0, 0, 1, 0, 0, 0, 1}, reply);
+  send(fd, reply);
+  EXPECT_EQ(receive(fd), std::nullopt);
+}
+
+TEST_F(MountServerTest, SilentClientsAreDropped) {
+  listen({.idle_limit = std::chrono::milliseconds(20)});
+  Fd fd = connect();
+  EXPECT_EQ(receive(fd), std::nullopt);
+  Fd dripping = connect();
+  const std::uint8_t mark[] = {0x80, 0x00, 0x00, 0x40, 0x00};
+  send(dripping, mark);
+  EXPECT_EQ(receive(dripping), std::nullopt);
+}
+
+TEST_F(MountServerTest, ManySilentClientsDoNotStopTheService) {
+  listen({.max_connections = 8});
+  std::vector<Fd> silent;
+  Octets call;
+  onc_tcp::emit_record(call_octets(0, {}), call);
+  for (int i = 0; i < 100; ++i) silent.push_back(connect());
+  Fd fd = connect();
+  send(fd, call);
+  EXPECT_TRUE(receive(fd).has_value());
+  EXPECT_LE(server->num_connections(), 8u);
+  EXPECT_EQ(receive(silent[0]), std::nullopt);
+}
+
+}  // namespace
+}  // namespace weft::serve

@@ -1,0 +1,263 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "tests/serve/serve_world.h"
+
+// The whole server, with clients, on loopback.
+namespace weft::serve {
+namespace {
+
+using nfs3::NfsFh3;
+using nfs3::Nfsstat3;
+using nfs3::Proc;
+using nfs3::StableHow;
+using rpcrdma::CallStatus;
+using testing::Gate;
+using testing::read_local;
+using testing::ServeWorld;
+using testing::write_local;
+
+using Octets = std::vector<std::uint8_t>;
+
+Octets pattern(std::size_t len, unsigned salt) {
+  Octets out(len);
+  for (std::size_t i = 0; i < len; ++i) out[i] = static_cast<std::uint8_t>((i * 2654435761u + salt) >> 11);
+  return out;
+}
+
+class ServeTest : public ServeWorld {};
+
+TEST_F(ServeTest, MountsListsAndReads) {
+  ::mkdir((dir + "/sub").c_str(), 0755);
+  write_local(dir + "/sub/small", "a few octets");
+  start();
+  const NfsFh3 root = mount("/");
+  EXPECT_EQ(mount(app->real_path()), root);
+  auto peer = connect();
+  const NfsFh3 sub = lookup(*peer, root, "sub");
+  EXPECT_EQ(mount("/sub"), sub);
+  auto list = call<nfs3::ReaddirplusRes>(*peer, Proc::kReaddirplus, nfs3::ReaddirplusArgs{sub, 0, {}, 8192, 65536});
+  ASSERT_EQ(list.status, Nfsstat3::kOk);
+  EXPECT_EQ(list.entries.size(), 3u);
+  Octets into(65536);
+  nfs3::ReadRes res = read(*peer, lookup(*peer, sub, "small"), 0, into);
+  EXPECT_EQ(res.status, Nfsstat3::kOk);
+  EXPECT_TRUE(res.eof);
+  EXPECT_EQ(std::string(into.begin(), into.end()), "a few octets");
+}
+
+TEST_F(ServeTest, BulkGoesByChunkBothWays) {
+  start();
+  const NfsFh3 root = mount("/");
+  auto peer = connect();
+  auto made = call<nfs3::NewObjectRes>(*peer, Proc::kCreate,
+                                       nfs3::CreateArgs{{root, "big"}, nfs3::Createmode3::kGuarded, {}, {}});
+  ASSERT_EQ(made.status, Nfsstat3::kOk);
+  const Octets data = pattern(std::size_t{1} << 20, 1);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    nfs3::WriteRes res = write(*peer, *made.obj, i << 20, data);
+    ASSERT_EQ(res.status, Nfsstat3::kOk);
+    ASSERT_EQ(res.count, data.size());
+  }
+  auto commit = call<nfs3::CommitRes>(*peer, Proc::kCommit, nfs3::CommitArgs{*made.obj, 0, 0});
+  EXPECT_EQ(commit.status, Nfsstat3::kOk);
+  for (std::size_t len : {std::size_t{1} << 20, std::size_t{1000003}, std::size_t{5000}, std::size_t{1}}) {
+    Octets into(len);
+    nfs3::ReadRes res = read(*peer, *made.obj, 3 << 20, into);
+    ASSERT_EQ(res.status, Nfsstat3::kOk);
+    EXPECT_EQ(into, Octets(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(len)));
+  }
+  const verbs::QpCounters counters = peer->client->counters();
+  EXPECT_GE(counters.reads_rx, 4u);   // the server pulled what was written
+  EXPECT_GE(counters.writes_rx, 2u);  // and pushed what was read
+  EXPECT_EQ(read_local(dir + "/big").size(), std::size_t{4} << 20);
+}
+
+TEST_F(ServeTest, GarbageArgumentsAndUnknownProcedures) {
+  start();
+  auto peer = connect();
+  const Octets garbage = {0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4};
+  for (std::uint32_t procedure = 1; procedure < nfs3::kNumProcs; ++procedure) {
+    Answer answer;
+    start_call(*peer, static_cast<Proc>(procedure), garbage, answer);
+    run_until([&] { return answer.done; });
+    EXPECT_EQ(answer.status, CallStatus::kGarbageArgs) << procedure;
+  }
+  Answer answer;
+  start_call(*peer, static_cast<Proc>(22), {}, answer);
+  run_until([&] { return answer.done; });
+  EXPECT_EQ(answer.status, CallStatus::kProcUnavail);
+  answer = {};
+  start_call(*peer, Proc::kNull, {}, answer);
+  run_until([&] { return answer.done; });
+  EXPECT_EQ(answer.status, CallStatus::kSuccess);
+}
+
+TEST_F(ServeTest, ManyReadsInFlightComeBackWhole) {
+  const Octets data = pattern(std::size_t{3} << 20, 9);
+  write_local(dir + "/file", std::string(data.begin(), data.end()));
+  start();
+  auto peer = connect();
+  const NfsFh3 fh = lookup(*peer, mount("/"), "file");
+  constexpr std::size_t kLen = 100000;
+  struct One {
+    Octets args, into = Octets(kLen);
+    Answer answer;
+  };
+  std::vector<One> calls(24);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    rpcrdma::xdr::XdrWriter writer(calls[i].args);
+    nfs3::emit(writer, nfs3::ReadArgs{fh, i * kLen, kLen});
+    start_call(*peer, Proc::kRead, calls[i].args, calls[i].answer, {}, calls[i].into);
+  }
+  run_until([&] { return std::all_of(calls.begin(), calls.end(), [](const One& one) { return one.answer.done; }); });
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    ASSERT_EQ(calls[i].answer.status, CallStatus::kSuccess);
+    EXPECT_TRUE(
+        std::equal(calls[i].into.begin(), calls[i].into.end(), data.begin() + static_cast<std::ptrdiff_t>(i * kLen)))
+        << i;
+  }
+}
+
+// A disk that does not come back from fsync(2) holds those who wait for it, and nobody else.
+TEST_F(ServeTest, AHeldFsyncHoldsNobodyElse) {
+  Gate gate;
+  config.calls.fsync = [&](int fd) { return gate.pass(), ::fsync(fd); };
+  write_local(dir + "/file", "content");
+  start();
+  const NfsFh3 root = mount("/");
+  auto slow = connect(), other = connect();
+  const NfsFh3 file = lookup(*slow, root, "file");
+  gate.shut();
+  struct One {
+    Octets args;
+    Answer answer;
+  };
+  // More of them than there are disk workers.
+  std::vector<One> commits(10);
+  for (One& one : commits) {
+    rpcrdma::xdr::XdrWriter writer(one.args);
+    nfs3::emit(writer, nfs3::CommitArgs{file, 0, 0});
+    start_call(*slow, Proc::kCommit, one.args, one.answer);
+  }
+  run_until([&] { return gate.num_held() > 0; });
+  for (int i = 0; i < 50; ++i) {
+    Octets into(100);
+    EXPECT_EQ(read(*other, file, 0, into).status, Nfsstat3::kOk);
+    EXPECT_EQ(call<nfs3::GetattrRes>(*other, Proc::kGetattr, nfs3::FhArgs{file}).status, Nfsstat3::kOk);
+    // Not even the same client's other calls wait.
+    EXPECT_EQ(call<nfs3::GetattrRes>(*slow, Proc::kGetattr, nfs3::FhArgs{root}).status, Nfsstat3::kOk);
+  }
+  for (const One& one : commits) EXPECT_FALSE(one.answer.done);
+  gate.open();
+  run_until(
+      [&] { return std::all_of(commits.begin(), commits.end(), [](const One& one) { return one.answer.done; }); });
+  for (const One& one : commits) EXPECT_EQ(one.answer.status, CallStatus::kSuccess);
+}
+
+TEST_F(ServeTest, AClientThatLeavesInTheMiddleHarmsNobody) {
+  Gate gate;
+  config.calls.fsync = [&](int fd) { return gate.pass(), ::fsync(fd); };
+  write_local(dir + "/file", "content");
+  start();
+  const NfsFh3 root = mount("/");
+  auto other = connect();
+  const NfsFh3 file = lookup(*other, root, "file");
+  gate.shut();
+  Octets args;
+  rpcrdma::xdr::XdrWriter writer(args);
+  nfs3::emit(writer, nfs3::CommitArgs{file, 0, 0});
+  {
+    auto leaving = connect();
+    Answer answer;
+    start_call(*leaving, Proc::kCommit, args, answer);
+    run_until([&] { return gate.num_held() > 0; });
+    std::erase(peers, leaving.get());
+  }
+  gate.open();
+  for (int i = 0; i < 20; ++i) {
+    Octets into(100);
+    EXPECT_EQ(read(*other, file, 0, into).status, Nfsstat3::kOk);
+  }
+}
+
+TEST_F(ServeTest, HandlesSurviveARestartOfTheServer) {
+  write_local(dir + "/file", "content");
+  start();
+  const NfsFh3 root = mount("/");
+  NfsFh3 file;
+  {
+    auto peer = connect();
+    file = lookup(*peer, root, "file");
+    peers.clear();
+  }
+  stop();
+  ASSERT_EQ(::rename((dir + "/file").c_str(), (dir + "/renamed").c_str()), 0);
+  start();
+  EXPECT_EQ(mount("/"), root);
+  auto peer = connect();
+  Octets into(100);
+  EXPECT_EQ(read(*peer, file, 0, into).status, Nfsstat3::kOk);
+  EXPECT_EQ(std::string(into.begin(), into.end()), "content");
+}
+
+TEST_F(ServeTest, ReadlinkAndSymlinkByChunkOrInline) {
+  start();
+  const NfsFh3 root = mount("/");
+  auto peer = connect();
+  const std::string target(4000, 't');
+  nfs3::SymlinkArgs args;
+  args.where = {root, "link"};
+  args.symlink_data.len = static_cast<std::uint32_t>(target.size());
+  Octets octets;
+  rpcrdma::xdr::XdrWriter writer(octets);
+  nfs3::emit(writer, args, nfs3::ItemForm::kReduced);
+  const rpcrdma::ConstBytes path(reinterpret_cast<const std::uint8_t*>(target.data()), target.size());
+  Answer made;
+  start_call(*peer, Proc::kSymlink, octets, made, rpcrdma::ArgumentItem{octets.size(), path});
+  run_until([&] { return made.done; });
+  ASSERT_EQ(made.status, CallStatus::kSuccess);
+  const NfsFh3 link = lookup(*peer, root, "link");
+  for (std::size_t room : {std::size_t{4096}, std::size_t{4000}, std::size_t{3999}}) {
+    Octets fh, into(room);
+    rpcrdma::xdr::XdrWriter fh_writer(fh);
+    nfs3::emit(fh_writer, nfs3::FhArgs{link});
+    Answer answer;
+    start_call(*peer, Proc::kReadlink, fh, answer, {}, into);
+    run_until([&] { return answer.done; });
+    ASSERT_EQ(answer.status, CallStatus::kSuccess) << rpcrdma::call_status_str(answer.status);
+    nfs3::ReadlinkRes res;
+    rpcrdma::xdr::XdrReader reader(answer.results);
+    const auto form = answer.item_len ? nfs3::ItemForm::kReduced : nfs3::ItemForm::kInline;
+    ASSERT_TRUE(nfs3::parse(reader, res, form));
+    if (room < target.size()) {
+      EXPECT_EQ(res.status, Nfsstat3::kServerfault);
+      continue;
+    }
+    EXPECT_EQ(res.status, Nfsstat3::kOk);
+    ASSERT_TRUE(answer.item_len);
+    EXPECT_EQ(std::string(into.begin(), into.begin() + static_cast<std::ptrdiff_t>(*answer.item_len)), target);
+  }
+}
+
+TEST_F(ServeTest, AnAddressInUseIsOneClearLine) {
+  start();
+  ServeConfig second = config;
+  second.tree.state_dir = temp / "state2";
+  second.mount_listen = app->mount_addr();
+  auto other_device = std::move(verbs::open_soft_device({}).value());
+  auto failed = ServeApp::start(second, *other_device);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.status().message().find("--mount-listen"), std::string::npos) << failed.status();
+  second.mount_listen = config.mount_listen;
+  second.tree.state_dir = temp / "state3";
+  second.listen = app->rdma_addr();
+  failed = ServeApp::start(second, *other_device);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.status().message().find("--listen"), std::string::npos) << failed.status();
+}
+
+}  // namespace
+}  // namespace weft::serve
