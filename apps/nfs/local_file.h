@@ -1,0 +1,68 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace weft::nfs {
+
+// UniqueFd closes its descriptor.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~UniqueFd();
+
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// temporary_name: ".NAME.weft-XXXXXXXX" with random digits; NAME is cut so that the whole fits 255 octets.
+std::string temporary_name(const std::string& name);
+
+// errno_status: "WHAT: No such file or directory", kNotFound for ENOENT, else kUnknown.
+absl::Status errno_status(int error, const std::string& what);
+
+// LocalFile is a file that get writes. A regular file is written under a temporary name and gets its final name in
+// commit(); destroyed before that, nothing of it is left. What is no regular file (a device, a pipe) is written
+// straight.
+class LocalFile {
+ public:
+  // create begins the file `name` in the directory `dir_fd`, replacing whatever has the name at commit() (but no
+  // directory). No symbolic link is followed. `shown` is the path in error messages.
+  static absl::StatusOr<LocalFile> create(int dir_fd, const std::string& name, const std::string& shown);
+  // open_path as create, for a path of the user's: symbolic links are followed, devices and pipes opened.
+  static absl::StatusOr<LocalFile> open_path(const std::string& path);
+
+  LocalFile(LocalFile&& other) noexcept = default;
+  LocalFile& operator=(LocalFile&& other) = delete;
+  ~LocalFile();
+
+  int fd() const { return fd_.get(); }
+  // commit gives the file its mode (less the umask) and its name. mtime: unless null, the modification time.
+  absl::Status commit(std::uint32_t mode, const timespec* mtime);
+
+ private:
+  LocalFile() = default;
+
+  UniqueFd dir_;
+  UniqueFd fd_;
+  std::string name_;
+  std::string temporary_;  // empty: written straight, or committed
+  std::string shown_;
+};
+
+}  // namespace weft::nfs

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "apps/nfs/url.h"
+#include "apps/nfs3/mount.h"
+#include "rpcrdma/rpc_message.h"
+
+namespace weft::nfs {
+
+// MountedExport is what MOUNT gave: where an NFS client starts.
+struct MountedExport {
+  nfs3::NfsFh3 root;
+  std::vector<std::string> export_path;  // names of the directory that root stands for, on the server
+  rpcrdma::OpaqueAuth cred;              // of a flavor that the server takes
+};
+
+// mount_for asks the MOUNT service of url's server (RFC 1813 section 5, over TCP as RFC 8267 section 5.1 has it) for
+// the directory that url.path is to be looked up from. That is the longest export that is a prefix of the path; where
+// the server does not list one, the path itself and then its parents are tried, up to "/". The entry in the server's
+// mount list is taken back at once, since nothing here stays mounted. Blocks for at most `timeout` per answer;
+// stop_fd readable ends it with kCancelled. Errors are one line.
+absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::milliseconds timeout, int stop_fd);
+
+// candidate_paths: which directories to ask MNT for, best first.
+std::vector<std::vector<std::string>> candidate_paths(const std::vector<std::string>& path,
+                                                      const std::vector<nfs3::Exportnode>& exports);
+
+// split_path: the names of an absolute path; empty names and "." are left out.
+std::vector<std::string> split_path(const std::string& path);
+
+}  // namespace weft::nfs

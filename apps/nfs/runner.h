@@ -1,0 +1,107 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "apps/common/command.h"
+#include "apps/common/signals.h"
+#include "apps/nfs/json.h"
+#include "apps/nfs/session.h"
+#include "apps/nfs/transfer.h"
+
+namespace weft::nfs {
+
+// NfsOptions: the options of all `weft nfs` commands; each command registers those that it has.
+struct NfsOptions {
+  bool json = false;
+  bool stats = false;
+  bool recursive = false;
+  bool long_format = false;
+  bool all = false;
+  bool force = false;
+  bool parents = false;
+  bool symbolic = false;
+  bool preserve = false;
+  bool dereference = false;
+  TransferLimits limits;
+  std::vector<std::string> names;  // what the command works on, as typed
+};
+
+// ProgressLine is one line on stderr that is written anew ten times a second, where stderr is a terminal.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine() { clear(); }
+
+  // begin starts to count the octets of one file; total 0: not known.
+  void begin(std::string name, std::uint64_t total);
+  void update(std::uint64_t octets);
+  // clear removes the line, so that something else may be printed.
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool is_terminal_;
+  bool is_shown_ = false;
+  std::string name_;
+  std::uint64_t total_ = 0;
+  Clock::time_point started_;
+  Clock::time_point next_;
+};
+
+// Runner is one run of one `weft nfs` command: its device, its sessions and its exit status.
+class Runner {
+ public:
+  Runner(const apps::GlobalOptions& globals, const NfsOptions& options) : globals_(globals), options_(options) {}
+  ~Runner();
+
+  const NfsOptions& options() const { return options_; }
+
+  // session is the one for url's export, mounted at first use.
+  absl::StatusOr<Session*> session(const Url& url);
+  // transfer of the same session.
+  Transfer& transfer(Session& session);
+  ProgressLine& progress() { return progress_; }
+
+  // report takes the outcome of one part of the work: an error is printed and makes the exit status 1. Returns whether
+  // there is a point in going on: not after the connection was lost or a stop signal came.
+  bool report(const absl::Status& status);
+  // print writes one line of results to stdout.
+  void print(const std::string& line);
+
+  // finish prints --stats and returns the exit status.
+  int finish();
+
+ private:
+  struct Mounted {
+    std::unique_ptr<Session> session;
+    std::unique_ptr<Transfer> transfer;
+  };
+
+  const apps::GlobalOptions& globals_;
+  const NfsOptions& options_;
+  apps::StopSignals stop_;
+  std::unique_ptr<verbs::Device> device_;
+  std::vector<Mounted> mounted_;
+  ProgressLine progress_;
+  int exit_status_ = apps::kExitDone;
+};
+
+// remote_name is parse_url; remote_names all of them.
+absl::StatusOr<std::vector<Url>> remote_names(const std::vector<std::string>& texts);
+
+// The commands. Each does all of options().names and reports to the runner.
+void run_ls(Runner& runner);
+void run_stat(Runner& runner);
+void run_cat(Runner& runner);
+void run_get(Runner& runner);
+void run_put(Runner& runner);
+void run_mkdir(Runner& runner);
+void run_rm(Runner& runner);
+void run_mv(Runner& runner);
+void run_ln(Runner& runner);
+
+}  // namespace weft::nfs

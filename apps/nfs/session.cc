@@ -1,0 +1,247 @@
+#include "apps/nfs/session.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "apps/common/address.h"
+#include "apps/common/command.h"
+#include "nfsulb/nfs3.h"
+
+namespace weft::nfs {
+namespace {
+
+using namespace std::chrono_literals;
+using nfs3::Nfsstat3;
+
+constexpr auto kAnswerTimeout = 10s;
+constexpr auto kDrainTimeout = 3s;
+constexpr auto kGoodbyeTimeout = 500ms;
+constexpr auto kPatience = 60s;
+constexpr std::chrono::milliseconds kLongestPause{2000};
+// Where a Reply is expected any moment, a wake-up from sleep would cost more than the wait.
+constexpr std::chrono::microseconds kSpin{50};
+
+}  // namespace
+
+absl::Status check(Nfsstat3 status, const std::string& what) {
+  if (status == Nfsstat3::kOk) return absl::OkStatus();
+  const std::string text = what + ": " + nfs3::nfsstat3_text(status);
+  switch (status) {
+    case Nfsstat3::kNoent: return absl::NotFoundError(text);
+    case Nfsstat3::kExist: return absl::AlreadyExistsError(text);
+    case Nfsstat3::kNotdir:
+    case Nfsstat3::kIsdir:
+    case Nfsstat3::kNotempty: return absl::FailedPreconditionError(text);
+    default: return absl::UnknownError(text);
+  }
+}
+
+absl::Status explain(const absl::Status& status, const std::string& what) {
+  return absl::Status(status.code(), what + ": " + std::string(status.message()));
+}
+
+Session::Session(Url url, MountedExport mounted, const apps::StopSignals& stop, apps::ProgressMode mode)
+    : url_(std::move(url)),
+      export_(std::move(mounted)),
+      stop_(stop),
+      progress_mode_(mode),
+      progress_(mode, &stop, kSpin) {}
+
+Session::~Session() {
+  if (!client_ || client_->state() != rpcrdma::Client::State::kReady) return;
+  // An orderly end, so that the server need not wonder; but nobody waits long for it.
+  const auto deadline = std::chrono::steady_clock::now() + kGoodbyeTimeout;
+  client_->disconnect();
+  apps::Progress progress(apps::ProgressMode::kBlock, nullptr, kSpin);
+  while (client_->state() != rpcrdma::Client::State::kClosed && std::chrono::steady_clock::now() < deadline) {
+    progress.turn(*client_, deadline);
+  }
+}
+
+Session::Cleanup::Cleanup(Session& session) : session_(session) {
+  session_.cleanup_until_ = std::chrono::steady_clock::now() + kDrainTimeout;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::open(const Url& url, const apps::GlobalOptions& options,
+                                                       verbs::Device& device, const apps::StopSignals& stop) {
+  auto mounted = mount_for(url, kAnswerTimeout, stop.fd());
+  if (!mounted.ok()) return mounted.status();
+  std::unique_ptr<Session> session(
+      new Session(url, std::move(*mounted), stop, options.progress_or(apps::ProgressMode::kBlock)));
+  if (absl::Status status = session->connect(options, device); !status.ok()) return status;
+  return session;
+}
+
+absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device& device) {
+  const absl::StatusOr<sockaddr_storage> addr = apps::resolve({url_.host, url_.port});
+  if (!addr.ok()) return addr.status();
+  rpcrdma::ClientConfig config;
+  config.inline_threshold = options.inline_threshold;
+  config.credits = options.credits;
+  config.ird = options.ird;
+  config.connect_timeout = kAnswerTimeout;
+  const std::string what = "cannot connect to the NFS/RDMA server at " + apps::format_address(*addr);
+  auto client = rpcrdma::Client::connect(device, *addr, config);
+  if (!client.ok()) return apps::to_status(client.error(), what);
+  client_ = std::move(client.value());
+  while (client_->state() == rpcrdma::Client::State::kConnecting) {
+    if (absl::Status status = turn(); !status.ok()) {
+      return absl::IsCancelled(status) ? status : explain(absl::UnavailableError(client_->error()), what);
+    }
+  }
+  if (client_->state() == rpcrdma::Client::State::kClosed) {
+    return absl::UnavailableError(what + ": " + client_->error());
+  }
+  return absl::OkStatus();
+}
+
+bool Patience::again() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!give_up_) give_up_ = now + kPatience;
+  next_ = now + pause_;
+  pause_ = std::min(2 * pause_, kLongestPause);
+  return next_ < *give_up_;
+}
+
+absl::Status Session::pause_until(verbs::TimePoint until) {
+  while (std::chrono::steady_clock::now() < until) {
+    if (absl::Status status = turn(-1, until); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::turn(int extra_fd, std::optional<verbs::TimePoint> until) {
+  if (!client_) return absl::UnavailableError("the connection was given up");
+  if (cleanup_until_) {
+    if (std::chrono::steady_clock::now() >= *cleanup_until_) return absl::DeadlineExceededError("no answer in time");
+    // A stop signal that came would end every sleep at once.
+    apps::Progress(progress_mode_, nullptr, kSpin).turn(*client_, cleanup_until_, extra_fd);
+  } else {
+    if (stop_.requested()) return absl::CancelledError("interrupted");
+    progress_.turn(*client_, until, extra_fd);
+  }
+  return client_->state() == rpcrdma::Client::State::kClosed ? connection_error() : absl::OkStatus();
+}
+
+absl::Status Session::connection_error() const {
+  return absl::UnavailableError("the connection to " + url_.host + " ended: " + client_->error());
+}
+
+absl::Status Session::start(const PreparedCall& prepared, rpcrdma::ReplyCallback done) {
+  if (!client_) return absl::UnavailableError("the connection was given up");
+  rpcrdma::CallSpec spec;
+  spec.program = nfs3::kProgram;
+  spec.version = nfs3::kVersion;
+  spec.procedure = static_cast<std::uint32_t>(prepared.proc);
+  spec.cred = &export_.cred;
+  spec.args = prepared.args;
+  spec.item = prepared.item;
+  spec.result_item = prepared.result_item;
+  spec.max_results = nfsulb::nfs3_binding().max_results(spec.procedure, prepared.args).value_or(0);
+  const verbs::Status status = client_->call(spec, std::move(done));
+  if (status.ok()) return absl::OkStatus();
+  if (client_->state() == rpcrdma::Client::State::kClosed) return connection_error();
+  return apps::to_status(status.error(), nfs3::proc_info(spec.procedure)->name);
+}
+
+absl::Status Session::call_raw(const PreparedCall& prepared, std::vector<std::uint8_t>& results,
+                               std::optional<std::size_t>* item_len) {
+  struct Outcome {
+    bool done = false;
+    absl::Status status;
+  } outcome;
+  absl::Status started = start(prepared, [&](const rpcrdma::Reply& reply) {
+    outcome.done = true;
+    outcome.status = call_error(prepared.proc, reply);
+    results.assign(reply.results.begin(), reply.results.end());
+    if (item_len != nullptr) *item_len = reply.item_len;
+  });
+  if (!started.ok()) return started;
+  while (!outcome.done) {
+    if (absl::Status status = turn(); !status.ok()) {
+      if (outcome.done) break;
+      drain();
+      return outcome.done && outcome.status.ok() && !absl::IsCancelled(status) ? absl::OkStatus() : status;
+    }
+  }
+  return outcome.status;
+}
+
+void Session::drain() {
+  if (!client_) return;
+  const auto deadline = std::chrono::steady_clock::now() + kDrainTimeout;
+  apps::Progress progress(apps::ProgressMode::kBlock, nullptr, kSpin);
+  while (client_->num_outstanding() > 0 && client_->state() != rpcrdma::Client::State::kClosed &&
+         std::chrono::steady_clock::now() < deadline) {
+    progress.turn(*client_, deadline);
+  }
+  if (client_->num_outstanding() > 0) client_.reset();
+}
+
+absl::StatusOr<nfs3::FsinfoRes> Session::fsinfo() {
+  if (fsinfo_) return *fsinfo_;
+  nfs3::FsinfoRes res;
+  if (absl::Status status = call(nfs3::Proc::kFsinfo, nfs3::FhArgs{root()}, res); !status.ok()) return status;
+  if (absl::Status status = check(res.status, "FSINFO of " + url_.host); !status.ok()) return status;
+  constexpr std::uint32_t kLeast = 1024;
+  res.rtmax = std::clamp(res.rtmax, kLeast, nfs3::kMaxData);
+  res.wtmax = std::clamp(res.wtmax, kLeast, nfs3::kMaxData);
+  fsinfo_ = res;
+  return res;
+}
+
+absl::Status Session::readlink(const nfs3::NfsFh3& fh, nfs3::ReadlinkRes& res, std::vector<std::uint8_t>& text) {
+  text.assign(nfs3::kMaxPath, 0);
+  PreparedCall prepared{.proc = nfs3::Proc::kReadlink, .result_item = text};
+  nfs3::XdrWriter writer(prepared.args);
+  emit(writer, nfs3::FhArgs{fh});
+  std::vector<std::uint8_t> results;
+  std::optional<std::size_t> item_len;
+  if (absl::Status status = call_raw(prepared, results, &item_len); !status.ok()) return status;
+  const bool reduced = item_len.value_or(0) > 0;
+  nfs3::XdrReader reader(results);
+  if (!parse(reader, res, reduced ? nfs3::ItemForm::kReduced : nfs3::ItemForm::kInline)) {
+    return undecodable(prepared.proc);
+  }
+  if (res.status != Nfsstat3::kOk) return absl::OkStatus();
+  if (reduced) {
+    if (res.data.len != *item_len) return undecodable(prepared.proc);
+    text.resize(*item_len);
+  } else {
+    text.assign(res.data.data.begin(), res.data.data.end());
+  }
+  res.data.data = text;
+  return absl::OkStatus();
+}
+
+absl::Status Session::symlink(const nfs3::SymlinkArgs& args, nfs3::NewObjectRes& res) {
+  PreparedCall prepared{.proc = nfs3::Proc::kSymlink};
+  nfs3::XdrWriter writer(prepared.args);
+  emit(writer, args, nfs3::ItemForm::kReduced);
+  prepared.item = rpcrdma::ArgumentItem{prepared.args.size(), args.symlink_data.data};
+  std::vector<std::uint8_t> results;
+  if (absl::Status status = call_raw(prepared, results, nullptr); !status.ok()) return status;
+  nfs3::XdrReader reader(results);
+  return parse(reader, res) ? absl::OkStatus() : undecodable(prepared.proc);
+}
+
+absl::Status Session::undecodable(nfs3::Proc proc) {
+  return absl::UnavailableError(std::string("the results of ") +
+                                nfs3::proc_info(static_cast<std::uint32_t>(proc))->name + " do not decode");
+}
+
+absl::Status Session::call_error(nfs3::Proc proc, const rpcrdma::Reply& reply) {
+  if (reply.status == rpcrdma::CallStatus::kSuccess) return absl::OkStatus();
+  const nfs3::ProcInfo* info = nfs3::proc_info(static_cast<std::uint32_t>(proc));
+  std::string text = std::string(info->name) +
+                     " failed: " + (reply.text.empty() ? rpcrdma::call_status_str(reply.status) : reply.text.c_str());
+  const bool in_doubt = reply.status == rpcrdma::CallStatus::kTimeout ||
+                        reply.status == rpcrdma::CallStatus::kDisconnected ||
+                        reply.status == rpcrdma::CallStatus::kErrChunk;
+  // U1-4-06: a transport error does not say what the server did.
+  if (in_doubt && !info->idempotent) text += "; the server may or may not have done it";
+  if (reply.status == rpcrdma::CallStatus::kProcUnavail) return absl::UnimplementedError(text);
+  return absl::UnavailableError(text);
+}
+
+}  // namespace weft::nfs

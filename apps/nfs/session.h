@@ -1,0 +1,137 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "apps/common/global_options.h"
+#include "apps/common/progress.h"
+#include "apps/common/signals.h"
+#include "apps/nfs/mount_client.h"
+#include "apps/nfs/url.h"
+#include "apps/nfs3/codec.h"
+#include "rpcrdma/client.h"
+
+namespace weft::nfs {
+
+// PreparedCall is one NFSv3 Call and the memory of its arguments. It stays where it is until the Call ended.
+struct PreparedCall {
+  nfs3::Proc proc = nfs3::Proc::kNull;
+  std::vector<std::uint8_t> args = {};
+  std::optional<rpcrdma::ArgumentItem> item = std::nullopt;
+  rpcrdma::MutBytes result_item = {};
+};
+
+// Patience says when to try again what the server was not ready for: after a tenth of a second, then more rarely, and
+// not for ever.
+class Patience {
+ public:
+  // again: whether to try once more; if so, next() says when.
+  bool again();
+  verbs::TimePoint next() const { return next_; }
+  bool is_time() const { return std::chrono::steady_clock::now() >= next_; }
+
+ private:
+  std::chrono::milliseconds pause_{100};
+  std::optional<verbs::TimePoint> give_up_;
+  verbs::TimePoint next_;
+};
+
+// Session is one mounted server: the RPC-over-RDMA connection and the export's root. Calls run one at a time with
+// call(), or many at once with start() and turn(). One thread. Statuses of its functions are about transport and RPC;
+// nfsstat3 is in the results.
+class Session {
+ public:
+  // Mounts and connects. device and stop outlive the session. Errors: one line that says which of the two failed.
+  static absl::StatusOr<std::unique_ptr<Session>> open(const Url& url, const apps::GlobalOptions& options,
+                                                       verbs::Device& device, const apps::StopSignals& stop);
+  ~Session();
+
+  const Url& url() const { return url_; }
+  const nfs3::NfsFh3& root() const { return export_.root; }
+  const std::vector<std::string>& export_path() const { return export_.export_path; }
+
+  // FSINFO of the root, asked for once. Limits are made sane: rtmax and wtmax from 1024 to nfs3::kMaxData.
+  absl::StatusOr<nfs3::FsinfoRes> fsinfo();
+
+  // call sends one Call and waits for its results; again after a pause where the server is not ready to do it
+  // (NFS3ERR_JUKEBOX), for a minute at most. Not for messages with an eligible item.
+  template <typename Args, typename Res>
+  absl::Status call(nfs3::Proc proc, const Args& args, Res& res) {
+    PreparedCall prepared{.proc = proc};
+    nfs3::XdrWriter writer(prepared.args);
+    emit(writer, args);
+    for (Patience patience;;) {
+      std::vector<std::uint8_t> results;
+      if (absl::Status status = call_raw(prepared, results, nullptr); !status.ok()) return status;
+      nfs3::XdrReader reader(results);
+      if (!parse(reader, res)) return undecodable(proc);
+      if (res.status != nfs3::Nfsstat3::kJukebox || !patience.again()) return absl::OkStatus();
+      if (absl::Status status = pause_until(patience.next()); !status.ok()) return status;
+    }
+  }
+  // READLINK: the text of a symbolic link, in res.data, which views `text`.
+  absl::Status readlink(const nfs3::NfsFh3& fh, nfs3::ReadlinkRes& res, std::vector<std::uint8_t>& text);
+  // SYMLINK with its text.
+  absl::Status symlink(const nfs3::SymlinkArgs& args, nfs3::NewObjectRes& res);
+
+  // start queues a Call; done runs from a later turn(). `prepared` and what it views live until then.
+  absl::Status start(const PreparedCall& prepared, rpcrdma::ReplyCallback done);
+  // turn makes progress, sleeping until there is some, extra_fd is readable or `until` has come. Errors: the connection
+  // ended, or a stop signal came.
+  absl::Status turn(int extra_fd = -1, std::optional<verbs::TimePoint> until = std::nullopt);
+  // drain waits for all started Calls to end, and ends the connection where they do not in time. Afterwards no memory
+  // of theirs is in use. Stop signals do not shorten it.
+  void drain();
+
+  // Cleanup lets Calls through in spite of a stop signal while it lives, for a few seconds, so that a temporary file
+  // can be removed.
+  class Cleanup {
+   public:
+    explicit Cleanup(Session& session);
+    ~Cleanup() { session_.cleanup_until_.reset(); }
+    Cleanup(const Cleanup&) = delete;
+    Cleanup& operator=(const Cleanup&) = delete;
+
+   private:
+    Session& session_;
+  };
+
+  // What went over the wire, of this session.
+  verbs::QpCounters counters() const { return client_ ? client_->counters() : verbs::QpCounters{}; }
+
+  static absl::Status undecodable(nfs3::Proc proc);
+  static absl::Status call_error(nfs3::Proc proc, const rpcrdma::Reply& reply);
+
+ private:
+  Session(Url url, MountedExport mounted, const apps::StopSignals& stop, apps::ProgressMode mode);
+  absl::Status connect(const apps::GlobalOptions& options, verbs::Device& device);
+  // call_raw waits; item_len gets Reply::item_len.
+  absl::Status call_raw(const PreparedCall& prepared, std::vector<std::uint8_t>& results,
+                        std::optional<std::size_t>* item_len);
+  absl::Status connection_error() const;
+  absl::Status pause_until(verbs::TimePoint until);
+
+  Url url_;
+  MountedExport export_;
+  const apps::StopSignals& stop_;
+  apps::ProgressMode progress_mode_;
+  apps::Progress progress_;
+  std::optional<verbs::TimePoint> cleanup_until_;
+  std::optional<nfs3::FsinfoRes> fsinfo_;
+  std::unique_ptr<rpcrdma::Client> client_;
+};
+
+// check turns an nfsstat3 into a Status: "WHAT: no such file or directory". kNotFound, kAlreadyExists,
+// kFailedPrecondition (NOTDIR, ISDIR, NOTEMPTY) and kUnknown.
+absl::Status check(nfs3::Nfsstat3 status, const std::string& what);
+
+// explain puts "what: " before the message.
+absl::Status explain(const absl::Status& status, const std::string& what);
+
+}  // namespace weft::nfs

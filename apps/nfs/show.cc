@@ -1,0 +1,191 @@
+// `weft nfs ls` and `weft nfs stat`.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <ctime>
+
+#include "apps/nfs/runner.h"
+#include "apps/nfs/show.h"
+#include "apps/nfs/tree.h"
+
+namespace weft::nfs {
+
+using nfs3::Ftype3;
+
+const char* type_name(Ftype3 type) {
+  switch (type) {
+    case Ftype3::kReg: return "file";
+    case Ftype3::kDir: return "directory";
+    case Ftype3::kBlk: return "block_device";
+    case Ftype3::kChr: return "character_device";
+    case Ftype3::kLnk: return "symlink";
+    case Ftype3::kSock: return "socket";
+    case Ftype3::kFifo: return "fifo";
+  }
+  return "unknown";
+}
+
+std::string mode_text(const nfs3::Fattr3& attributes) {
+  constexpr std::string_view kTypes = "?-dbclsp";
+  std::string text(1, kTypes[static_cast<std::size_t>(attributes.type)]);
+  constexpr std::string_view kBits = "rwxrwxrwx";
+  for (std::size_t i = 0; i < kBits.size(); ++i) {
+    text += (attributes.mode >> (kBits.size() - 1 - i) & 1) != 0 ? kBits[i] : '-';
+  }
+  // Set-uid, set-gid and sticky stand in the place of the x of user, group and others.
+  constexpr struct {
+    std::uint32_t bit;
+    std::size_t place;
+    char with_x, without_x;
+  } kSpecial[] = {{04000, 3, 's', 'S'}, {02000, 6, 's', 'S'}, {01000, 9, 't', 'T'}};
+  for (const auto& special : kSpecial) {
+    if ((attributes.mode & special.bit) == 0) continue;
+    text[special.place] = text[special.place] == 'x' ? special.with_x : special.without_x;
+  }
+  return text;
+}
+
+std::string time_text(const nfs3::Nfstime3& time) {
+  const auto seconds = static_cast<std::time_t>(time.seconds);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[32];
+  const std::size_t len = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return std::string(text, len);
+}
+
+namespace {
+
+constexpr int kMaxDepth = 512;
+
+std::string for_people(const std::string& name) {
+  return isatty(STDOUT_FILENO) == 1 ? printable(name) : name;
+}
+
+JsonLine json_of(const Url& url, const std::string& name, const nfs3::Fattr3& attributes) {
+  JsonLine line;
+  line.add("name", name)
+      .add("url", url.str())
+      .add("type", type_name(attributes.type))
+      .add("mode", fmt::format("{:04o}", attributes.mode & 07777))
+      .add("nlink", std::uint64_t{attributes.nlink})
+      .add("uid", std::uint64_t{attributes.uid})
+      .add("gid", std::uint64_t{attributes.gid})
+      .add("octets", attributes.size)
+      .add("octets_used", attributes.used)
+      .add("fileid", attributes.fileid)
+      .add("mtime", time_text(attributes.mtime));
+  return line;
+}
+
+// Lists what the command line named. `prefix` is what the names are shown with, relative to that.
+class Ls {
+ public:
+  explicit Ls(Runner& runner) : runner_(runner), options_(runner.options()) {}
+
+  absl::Status run(const Url& url) {
+    auto session = runner_.session(url);
+    if (!session.ok()) return session.status();
+    session_ = *session;
+    auto node = resolve(*session_, url, options_.long_format ? FollowLast::kNo : FollowLast::kYes);
+    if (!node.ok()) return node.status();
+    if (!node->is_dir()) return show(url, url.basename(), *node);
+    return directory(url, node->fh, "", 0);
+  }
+
+ private:
+  absl::Status directory(const Url& url, const nfs3::NfsFh3& fh, const std::string& prefix, int depth) {
+    if (depth == kMaxDepth) return absl::FailedPreconditionError(url.str() + ": directories nested too deeply");
+    auto entries = list(*session_, fh, url);
+    if (!entries.ok()) return entries.status();
+    for (const DirEntry& entry : *entries) {
+      if (!options_.all && entry.name.starts_with('.')) continue;
+      const Url entry_url = url.child(entry.name);
+      if (absl::Status status = show(entry_url, prefix + entry.name, entry.node); !status.ok()) return status;
+      if (!options_.recursive || !entry.node.is_dir()) continue;
+      absl::Status status = directory(entry_url, entry.node.fh, prefix + entry.name + "/", depth + 1);
+      // One directory that may not be read is no reason not to show the others.
+      if (!status.ok() && !runner_.report(status)) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status show(const Url& url, const std::string& name, const Node& node) {
+    std::string target;
+    if (node.is_symlink() && (options_.long_format || options_.json)) {
+      auto text = link_text(*session_, node.fh, url);
+      if (!text.ok()) return text.status();
+      target = std::move(*text);
+    }
+    const nfs3::Fattr3& attributes = node.attributes;
+    if (options_.json) {
+      JsonLine line = json_of(url, name, attributes);
+      if (node.is_symlink()) line.add("target", target);
+      runner_.print(line.str());
+    } else if (options_.long_format) {
+      runner_.print(fmt::format("{} {:>3} {:>6} {:>6} {:>12} {} {}{}", mode_text(attributes), attributes.nlink,
+                                attributes.uid, attributes.gid, attributes.size, time_text(attributes.mtime),
+                                for_people(name), node.is_symlink() ? " -> " + for_people(target) : ""));
+    } else {
+      runner_.print(for_people(name));
+    }
+    return absl::OkStatus();
+  }
+
+  Runner& runner_;
+  const NfsOptions& options_;
+  Session* session_ = nullptr;
+};
+
+absl::Status stat_one(Runner& runner, const Url& url) {
+  auto session = runner.session(url);
+  if (!session.ok()) return session.status();
+  auto node = resolve(**session, url, runner.options().dereference ? FollowLast::kYes : FollowLast::kNo);
+  if (!node.ok()) return node.status();
+  std::string target;
+  if (node->is_symlink()) {
+    auto text = link_text(**session, node->fh, url);
+    if (!text.ok()) return text.status();
+    target = std::move(*text);
+  }
+  const nfs3::Fattr3& a = node->attributes;
+  if (runner.options().json) {
+    JsonLine line = json_of(url, url.basename(), a);
+    line.add("fsid", a.fsid).add("atime", time_text(a.atime)).add("ctime", time_text(a.ctime));
+    if (node->is_symlink()) line.add("target", target);
+    runner.print(line.str());
+    return absl::OkStatus();
+  }
+  std::string text = fmt::format("  name: {}\n  type: {}\n", for_people(url.str()), type_name(a.type));
+  if (node->is_symlink()) text += fmt::format("target: {}\n", for_people(target));
+  text += fmt::format("  size: {} octets, {} used\n  mode: {:04o} {}\n links: {}\n owner: uid {} gid {}\n", a.size,
+                      a.used, a.mode & 07777, mode_text(a), a.nlink, a.uid, a.gid);
+  if (a.type == Ftype3::kBlk || a.type == Ftype3::kChr) {
+    text += fmt::format("device: {}, {}\n", a.rdev.specdata1, a.rdev.specdata2);
+  }
+  text += fmt::format("fileid: {} of file system {:#x}\n", a.fileid, a.fsid);
+  text += fmt::format("access: {}\nmodify: {}\nchange: {}", time_text(a.atime), time_text(a.mtime), time_text(a.ctime));
+  runner.print(text);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void run_ls(Runner& runner) {
+  auto urls = remote_names(runner.options().names);
+  if (!urls.ok()) return void(runner.report(urls.status()));
+  for (const Url& url : *urls) {
+    if (urls->size() > 1 && !runner.options().json) runner.print(url.str() + ":");
+    if (!runner.report(Ls(runner).run(url))) return;
+  }
+}
+
+void run_stat(Runner& runner) {
+  auto urls = remote_names(runner.options().names);
+  if (!urls.ok()) return void(runner.report(urls.status()));
+  for (const Url& url : *urls) {
+    if (!runner.report(stat_one(runner, url))) return;
+  }
+}
+
+}  // namespace weft::nfs

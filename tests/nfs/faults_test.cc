@@ -1,0 +1,281 @@
+// What `weft nfs` does with a server that fails, and with one that means ill.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/nfs/world.h"
+
+namespace weft::nfs::testing {
+namespace {
+
+using nfs3::Nfsstat3;
+using nfs3::Proc;
+using rpcrdma::ServedCall;
+using Names = std::vector<std::string>;
+
+constexpr std::size_t kIo = 65536;  // of --io-size
+constexpr nfs3::Verf kOtherVerf = {9, 9, 9, 9, 9, 9, 9, 9};
+
+class Faults : public World {
+ protected:
+  Ran put(const std::string& from, const std::string& to) {
+    return weft({"nfs", "put", "-j", "2", "--io-size", std::to_string(kIo), local(from), url(to)});
+  }
+  Ran get(const std::string& from, const std::string& to) {
+    return weft({"nfs", "get", "-j", "2", "--io-size", std::to_string(kIo), url(from), local(to)});
+  }
+  // One line on stderr, exit status 1.
+  static void expect_failure(const Ran& ran, const std::string& words) {
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    EXPECT_NE(ran.err.find(words), std::string::npos) << ran.err;
+  }
+};
+
+TEST_F(Faults, AFullDiskLeavesTheOldFileAndNothingElse) {
+  write_file(exported("file"), {'o', 'l', 'd'});
+  write_file(local("file"), noise(5 * kIo));
+  interposer.hook = [this](ServedCall& call) {
+    if (!is(call, Proc::kWrite)) return false;
+    rpcrdma::ConstBytes data;
+    if (write_args_of(call, data).offset < 3 * kIo) return false;
+    interposer.answer(call, nfs3::WriteRes{Nfsstat3::kNospc, {}, 0, {}, {}});
+    return true;
+  };
+  expect_failure(put("file", "file"), "no space left");
+  EXPECT_EQ(text_of(read_file(exported("file"))), "old");
+  EXPECT_EQ(names_in(export_dir()), Names{"file"});
+}
+
+TEST_F(Faults, AFailedReadLeavesNoFile) {
+  write_file(exported("file"), noise(5 * kIo));
+  interposer.hook = [this](ServedCall& call) {
+    if (!is(call, Proc::kRead) || args_of<nfs3::ReadArgs>(call).offset < 3 * kIo) return false;
+    interposer.answer(call, nfs3::ReadRes{Nfsstat3::kIo, {}, 0, false, {}});
+    return true;
+  };
+  expect_failure(get("file", "file"), "I/O error");
+  EXPECT_TRUE(names_in(local_dir()).empty());
+}
+
+TEST_F(Faults, AServerThatStartsAnewGetsTheDataAgain) {
+  const Octets octets = noise(3 * kIo + 5);
+  write_file(local("file"), octets);
+  std::atomic<int> num_writes = 0;
+  std::atomic<int> num_commits = 0;
+  interposer.hook = [&](ServedCall& call) {
+    if (is(call, Proc::kWrite)) ++num_writes;
+    if (!is(call, Proc::kCommit) || ++num_commits > 1) return false;
+    interposer.answer(call, nfs3::CommitRes{Nfsstat3::kOk, {}, kOtherVerf});
+    return true;
+  };
+  const Ran ran = put("file", "file");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(read_file(exported("file")), octets);
+  EXPECT_EQ(num_commits, 2);
+  EXPECT_EQ(num_writes, 8);
+}
+
+TEST_F(Faults, AVerifierThatChangesBetweenWritesIsNoticed) {
+  const Octets octets = noise(3 * kIo);
+  write_file(local("file"), octets);
+  std::atomic<int> num_writes = 0;
+  interposer.hook = [&](ServedCall& call) {
+    // The first WRITE is lost with a server that ended after it.
+    if (!is(call, Proc::kWrite) || ++num_writes > 1) return false;
+    interposer.answer(call, nfs3::WriteRes{Nfsstat3::kOk, {}, kIo, nfs3::StableHow::kUnstable, kOtherVerf});
+    return true;
+  };
+  EXPECT_EQ(put("file", "file").status, 0);
+  EXPECT_EQ(read_file(exported("file")), octets);
+}
+
+TEST_F(Faults, AServerThatKeepsStartingAnewIsGivenUp) {
+  write_file(local("file"), noise(100));
+  interposer.hook = [this](ServedCall& call) {
+    if (!is(call, Proc::kCommit)) return false;
+    interposer.answer(call, nfs3::CommitRes{Nfsstat3::kOk, {}, kOtherVerf});
+    return true;
+  };
+  expect_failure(put("file", "file"), "never became safe");
+  EXPECT_TRUE(names_in(export_dir()).empty());
+}
+
+TEST_F(Faults, ShortWritesAreCompleted) {
+  const Octets octets = noise(3 * kIo + 7);
+  write_file(local("file"), octets);
+  interposer.hook = [this](ServedCall& call) {
+    if (!is(call, Proc::kWrite)) return false;
+    rpcrdma::ConstBytes data;
+    nfs3::WriteArgs args = write_args_of(call, data);
+    if (args.count < 10) return false;
+    args.count = args.data.len = args.count / 2;
+    interposer.answer(call, backend->write(args, data.first(args.count)));
+    return true;
+  };
+  EXPECT_EQ(put("file", "file").status, 0);
+  EXPECT_EQ(read_file(exported("file")), octets);
+}
+
+TEST_F(Faults, ShortReadsAreCompleted) {
+  const Octets octets = noise(3 * kIo + 7);
+  write_file(exported("file"), octets);
+  interposer.hook = [this](ServedCall& call) {
+    if (!is(call, Proc::kRead)) return false;
+    nfs3::ReadArgs args = args_of<nfs3::ReadArgs>(call);
+    args.count = std::max(1u, args.count / 2);
+    rpcrdma::ServedReply reply;
+    reply.item = interposer.server->buffers().take(args.count);
+    nfs3::ReadRes res = backend->read(args, reply.item.octets());
+    res.data.len = res.count;
+    nfs3::XdrWriter writer(reply.results);
+    emit(writer, res, nfs3::ItemForm::kReduced);
+    reply.item_position = reply.results.size();
+    reply.item_len = res.count;
+    interposer.server->reply(call.id, std::move(reply));
+    return true;
+  };
+  EXPECT_EQ(get("file", "file").status, 0);
+  EXPECT_EQ(read_file(local("file")), octets);
+}
+
+TEST_F(Faults, AReadOfNothingBeforeTheEndIsAnError) {
+  write_file(exported("file"), noise(kIo));
+  interposer.hook = [this](ServedCall& call) {
+    if (!is(call, Proc::kRead)) return false;
+    interposer.answer(call, nfs3::ReadRes{Nfsstat3::kOk, {}, 0, false, {}});
+    return true;
+  };
+  expect_failure(get("file", "file"), "no data before the end");
+  EXPECT_TRUE(names_in(local_dir()).empty());
+}
+
+TEST_F(Faults, AServerThatIsNotReadyIsAskedAgain) {
+  const Octets octets = noise(2 * kIo);
+  write_file(local("file"), octets);
+  std::array<std::atomic<int>, nfs3::kNumProcs> num_calls{};
+  interposer.hook = [&](ServedCall& call) {
+    if (++num_calls[call.procedure] > 1) return false;
+    interposer.server->reply(call.id, serve::busy_reply(call.procedure));
+    return true;
+  };
+  const Ran up = put("file", "file");
+  EXPECT_EQ(up.status, 0) << up.err;
+  for (auto& num : num_calls) num = 0;
+  const Ran down = get("file", "back");
+  EXPECT_EQ(down.status, 0) << down.err;
+  EXPECT_EQ(read_file(local("back")), octets);
+}
+
+TEST_F(Faults, AStopSignalInPutRemovesTheTemporaryFile) {
+  write_file(local("file"), noise(4 * kIo));
+  interposer.hook = [this](ServedCall& call) {
+    if (is(call, Proc::kWrite)) kill(getpid(), SIGINT);
+    return false;
+  };
+  expect_failure(put("file", "file"), "interrupted");
+  EXPECT_TRUE(names_in(export_dir()).empty());
+}
+
+TEST_F(Faults, AStopSignalInGetLeavesNoFile) {
+  write_file(exported("file"), noise(4 * kIo));
+  interposer.hook = [this](ServedCall& call) {
+    // Held back for ever, so that nothing but the signal ends it.
+    if (!is(call, Proc::kRead) || args_of<nfs3::ReadArgs>(call).offset < 2 * kIo) return false;
+    kill(getpid(), SIGTERM);
+    return false;
+  };
+  expect_failure(get("file", "file"), "interrupted");
+  EXPECT_TRUE(names_in(local_dir()).empty());
+}
+
+TEST_F(Faults, ABrokenConnectionLeavesNoFile) {
+  write_file(exported("file"), noise(4 * kIo));
+  interposer.hook = [this](ServedCall& call) {
+    if (!is(call, Proc::kRead) || args_of<nfs3::ReadArgs>(call).offset < 2 * kIo) return false;
+    stop_server();
+    return true;
+  };
+  const Ran ran = get("file", "file");
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_FALSE(ran.err.empty());
+  EXPECT_TRUE(names_in(local_dir()).empty());
+}
+
+TEST_F(Faults, AListingCannotLeadOutOfTheTarget) {
+  for (const char* name : {"../evil", "a/b", ""}) {
+    interposer.hook = [this, name](ServedCall& call) {
+      if (!is(call, Proc::kReaddirplus)) return false;
+      nfs3::ReaddirplusRes res;
+      res.entries.push_back({1, name, 1, std::nullopt, std::nullopt});
+      res.eof = true;
+      interposer.answer(call, res);
+      return true;
+    };
+    expect_failure(weft({"nfs", "get", "-r", url(""), local("copy")}), "name that can be none");
+    EXPECT_TRUE(names_in(local("copy")).empty());
+  }
+  EXPECT_EQ(names_in(local_dir()), Names{"copy"});
+}
+
+TEST_F(Faults, ANameThatIsLinkFirstAndDirectoryThenDoesNotLeadOut) {
+  std::filesystem::create_directory(exported("dir"));
+  write_file(exported("dir/file"), {'x'});
+  std::filesystem::create_directory(local("outside"));
+  std::filesystem::create_symlink(local("outside"), exported("link"));
+  const nfs3::NfsFh3 root = handle_of("");
+  const nfs3::NfsFh3 dir = handle_of("dir");
+  const nfs3::NfsFh3 link = handle_of("link");
+  interposer.hook = [=, this](ServedCall& call) {
+    if (!is(call, Proc::kReaddirplus) || args_of<nfs3::ReaddirplusArgs>(call).dir != root) return false;
+    nfs3::ReaddirplusRes res;
+    res.entries.push_back({1, "same", 1, attributes_of(link), link});
+    res.entries.push_back({2, "same", 2, attributes_of(dir), dir});
+    res.eof = true;
+    interposer.answer(call, res);
+    return true;
+  };
+  const Ran ran = weft({"nfs", "get", "-r", url(""), local("copy")});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_TRUE(names_in(local("outside")).empty()) << ran.err;
+}
+
+TEST_F(Faults, AListingThatDoesNotGetOnEnds) {
+  interposer.hook = [this](ServedCall& call) {
+    if (!is(call, Proc::kReaddirplus)) return false;
+    nfs3::ReaddirplusRes res;
+    res.entries.push_back({1, ".", 7, std::nullopt, std::nullopt});
+    interposer.answer(call, res);
+    return true;
+  };
+  expect_failure(weft({"nfs", "ls", url("")}), "does not get on");
+}
+
+TEST_F(Faults, ReaddirServesWhereReaddirplusIsUnknown) {
+  write_file(exported("a"), {1});
+  std::filesystem::create_directory(exported("b"));
+  interposer.hook = [this](ServedCall& call) {
+    if (!is(call, Proc::kReaddirplus)) return false;
+    interposer.answer(call, nfs3::ReaddirplusRes{Nfsstat3::kNotsupp, {}, {}, {}, false});
+    return true;
+  };
+  EXPECT_EQ(weft({"nfs", "ls", url("")}).out, "a\nb\n");
+}
+
+TEST_F(Faults, GarbageResultsAreAnError) {
+  write_file(exported("file"), noise(kIo));
+  interposer.hook = [this](ServedCall& call) {
+    if (!is(call, Proc::kRead)) return false;
+    // Claims more than was asked for.
+    const std::uint32_t count = args_of<nfs3::ReadArgs>(call).count + 1;
+    interposer.answer(call, nfs3::ReadRes{Nfsstat3::kOk, {}, count, true, {}});
+    return true;
+  };
+  expect_failure(get("file", "file"), "do not decode");
+  EXPECT_TRUE(names_in(local_dir()).empty());
+}
+
+}  // namespace
+}  // namespace weft::nfs::testing

@@ -1,0 +1,185 @@
+#include "tests/nfs/world.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "apps/common/address.h"
+#include "apps/common/command.h"
+#include "apps/common/progress.h"
+#include "apps/nfs/command.h"
+#include "nfsulb/nfs3.h"
+#include "verbs-shim/soft/device.h"
+
+namespace weft::nfs::testing {
+namespace {
+
+sockaddr_storage any_port() {
+  sockaddr_storage storage{};
+  auto* addr = reinterpret_cast<sockaddr_in*>(&storage);
+  addr->sin_family = AF_INET;
+  addr->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return storage;
+}
+
+std::string make_temporary_dir() {
+  std::string path = (std::filesystem::temp_directory_path() / "weft-nfs-XXXXXX").string();
+  EXPECT_NE(mkdtemp(path.data()), nullptr);
+  return path;
+}
+
+}  // namespace
+
+void Interposer::on_call(rpcrdma::ServedCall call) {
+  if (hook && hook(call)) return;
+  inner->on_call(std::move(call));
+}
+
+nfs3::WriteArgs write_args_of(const rpcrdma::ServedCall& call, rpcrdma::ConstBytes& data) {
+  nfs3::XdrReader reader(call.args);
+  nfs3::WriteArgs args;
+  const bool reduced = call.item_position.has_value();
+  EXPECT_TRUE(parse(reader, args, reduced ? nfs3::ItemForm::kReduced : nfs3::ItemForm::kInline));
+  data = reduced ? rpcrdma::ConstBytes(call.item.octets()).first(args.data.len) : args.data.data;
+  return args;
+}
+
+World::World() : base_dir_(make_temporary_dir()) {
+  export_dir_ = base_dir_ + "/export";
+  local_dir_ = base_dir_ + "/local";
+  for (const std::string& dir : {export_dir_, local_dir_, base_dir_ + "/state"}) std::filesystem::create_directory(dir);
+  auto device = verbs::open_soft_device({});
+  EXPECT_TRUE(device.ok());
+  device_ = std::move(device.value());
+
+  serve::TreeConfig tree_config;
+  tree_config.directory = export_dir_;
+  tree_config.state_dir = base_dir_ + "/state";
+  auto tree = serve::Tree::open(tree_config);
+  EXPECT_TRUE(tree.ok()) << tree.status();
+  tree_ = std::move(*tree);
+  serve::BackendConfig backend_config;
+  backend_config.read_write = true;
+  backend_config.sync_metadata = false;
+  backend = std::make_unique<serve::Backend>(*tree_, backend_config);
+  mount_service_ = std::make_unique<serve::MountService>(*tree_);
+  pool_ = std::make_unique<serve::DiskPool>(serve::DiskPoolConfig{});
+  service_ = std::make_unique<serve::NfsService>(*backend, *pool_);
+  interposer.inner = service_.get();
+  const std::array programs = {rpcrdma::Program{.binding = &nfsulb::nfs3_binding(), .service = &interposer}};
+  auto server = rpcrdma::Server::listen(*device_, any_port(), programs, {});
+  EXPECT_TRUE(server.ok());
+  server_ = std::move(server.value());
+  service_->attach(*server_);
+  interposer.server = server_.get();
+  auto mount = serve::MountServer::listen(any_port(), *mount_service_);
+  EXPECT_TRUE(mount.ok()) << mount.status();
+  mount_server_ = std::move(*mount);
+  rdma_port_ = apps::port_of(server_->local_addr());
+  mount_port_ = apps::port_of(mount_server_->local_addr());
+  stop_fd_ = eventfd(0, EFD_CLOEXEC);
+  thread_ = std::thread([this] { run_server(); });
+}
+
+World::~World() {
+  stop_server();
+  thread_.join();
+  mount_server_.reset();
+  close(stop_fd_);
+  std::filesystem::remove_all(base_dir_);
+}
+
+void World::run_server() {
+  while (true) {
+    const auto now = std::chrono::steady_clock::now();
+    if (pool_->drain() + server_->process(now) > 0) continue;
+    if (!pool_->prepare_wait()) continue;
+    apps::wait_readable({server_->fd(), pool_->event_fd(), stop_fd_}, server_->next_timeout());
+    pool_->end_wait();
+    pollfd polled{stop_fd_, POLLIN, 0};
+    if (poll(&polled, 1, 0) == 1) break;
+  }
+  pool_.reset();
+  server_.reset();
+}
+
+void World::stop_server() {
+  eventfd_write(stop_fd_, 1);
+}
+
+Ran World::weft(std::vector<std::string> words) {
+  Ran ran;
+  CLI::App root("test", "weft");
+  root.require_subcommand(1);
+  apps::CommandContext context;
+  apps::add_global_options(root, context.options);
+  apps::register_nfs_command(root, context);
+  std::reverse(words.begin(), words.end());
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  try {
+    root.parse(words);
+    ran.status = context.exit_status;
+  } catch (const CLI::ParseError& error) {
+    ran.status = apps::kExitUsage;
+  }
+  ran.out = ::testing::internal::GetCapturedStdout();
+  ran.err = ::testing::internal::GetCapturedStderr();
+  return ran;
+}
+
+std::string World::url(const std::string& path) const {
+  return "nfs+rdma://127.0.0.1:" + std::to_string(rdma_port_) + "/" + path +
+         "?mountport=" + std::to_string(mount_port_);
+}
+
+nfs3::NfsFh3 World::handle_of(const std::string& path) {
+  const nfs3::NfsFh3 root = tree_->handle_of(tree_->root().key);
+  return path.empty() ? root : backend->lookup({{root, path}}).object;
+}
+
+void write_file(const std::string& path, const Octets& octets) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(octets.data()), static_cast<std::streamsize>(octets.size()));
+  EXPECT_TRUE(out.good()) << path;
+}
+
+Octets read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+bool exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
+}
+
+std::vector<std::string> names_in(const std::string& dir) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Octets noise(std::size_t len, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  Octets octets(len);
+  for (std::uint8_t& octet : octets) octet = static_cast<std::uint8_t>(random());
+  return octets;
+}
+
+std::string text_of(const Octets& octets) {
+  return {octets.begin(), octets.end()};
+}
+
+}  // namespace weft::nfs::testing

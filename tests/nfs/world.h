@@ -1,0 +1,117 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "apps/nfs3/codec.h"
+#include "apps/serve/backend/backend.h"
+#include "apps/serve/disk_pool.h"
+#include "apps/serve/mount/mount_server.h"
+#include "apps/serve/nfs_service.h"
+#include "rpcrdma/server.h"
+
+// The client's commands, command line included, against a real server on 127.0.0.1 that a test can make misbehave.
+namespace weft::nfs::testing {
+
+using Octets = std::vector<std::uint8_t>;
+
+// Interposer sees every NFS Call before the server does.
+class Interposer : public rpcrdma::Service {
+ public:
+  void on_call(rpcrdma::ServedCall call) override;
+
+  // answer replies in the server's place.
+  template <typename Res>
+  void answer(const rpcrdma::ServedCall& call, const Res& res) {
+    rpcrdma::ServedReply reply;
+    nfs3::XdrWriter writer(reply.results);
+    emit(writer, res);
+    server->reply(call.id, std::move(reply));
+  }
+
+  // Runs on the server's thread; true: the Call was answered, or never will be.
+  std::function<bool(rpcrdma::ServedCall& call)> hook;
+  serve::NfsService* inner = nullptr;
+  rpcrdma::Server* server = nullptr;
+};
+
+// Args of a Call, for hooks.
+template <typename Args>
+Args args_of(const rpcrdma::ServedCall& call) {
+  nfs3::XdrReader reader(call.args);
+  Args args;
+  EXPECT_TRUE(parse(reader, args));
+  return args;
+}
+nfs3::WriteArgs write_args_of(const rpcrdma::ServedCall& call, rpcrdma::ConstBytes& data);
+
+inline bool is(const rpcrdma::ServedCall& call, nfs3::Proc proc) {
+  return call.procedure == static_cast<std::uint32_t>(proc);
+}
+
+struct Ran {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+// World has an export in a temporary directory, served read-write, and a directory for what the client makes.
+class World : public ::testing::Test {
+ protected:
+  World();
+  ~World() override;
+
+  // weft runs `weft WORDS...` in this process.
+  Ran weft(std::vector<std::string> words);
+  // What `weft nfs get` and the others are given: a URL of the export; `path` is already percent-encoded.
+  std::string url(const std::string& path) const;
+  // Ends the server soon; connections break. Any thread.
+  void stop_server();
+
+  std::string exported(const std::string& name) const { return export_dir_ + "/" + name; }
+  const std::string& export_dir() const { return export_dir_; }
+  const std::string& local_dir() const { return local_dir_; }
+  // What the server knows of an exported file; path "" is the root.
+  nfs3::NfsFh3 handle_of(const std::string& path);
+  nfs3::Fattr3 attributes_of(const nfs3::NfsFh3& fh) { return backend->getattr({fh}).obj_attributes; }
+  std::string local(const std::string& name) const { return local_dir_ + "/" + name; }
+
+  Interposer interposer;
+  std::unique_ptr<serve::Backend> backend;
+
+ private:
+  void run_server();
+
+  std::string base_dir_;
+  std::string export_dir_;
+  std::string local_dir_;
+  std::unique_ptr<verbs::Device> device_;
+  std::unique_ptr<serve::Tree> tree_;
+  std::unique_ptr<serve::MountService> mount_service_;
+  std::unique_ptr<serve::NfsService> service_;
+  std::unique_ptr<rpcrdma::Server> server_;
+  std::unique_ptr<serve::DiskPool> pool_;
+  std::unique_ptr<serve::MountServer> mount_server_;
+  std::uint16_t rdma_port_ = 0;
+  std::uint16_t mount_port_ = 0;
+  int stop_fd_ = -1;
+  std::thread thread_;
+};
+
+void write_file(const std::string& path, const Octets& octets);
+// Empty also where there is no such file.
+Octets read_file(const std::string& path);
+bool exists(const std::string& path);
+// Names in a directory, sorted.
+std::vector<std::string> names_in(const std::string& dir);
+// Octets that repeat nowhere near themselves.
+Octets noise(std::size_t len, std::uint32_t seed = 1);
+std::string text_of(const Octets& octets);
+
+}  // namespace weft::nfs::testing
