@@ -146,9 +146,17 @@ absl::Status cat_one(Runner& runner, const Url& url) {
   if (node->is_dir()) return absl::FailedPreconditionError(url.str() + ": is a directory");
   if (!node->is_regular()) return absl::FailedPreconditionError(url.str() + ": not a regular file");
   Transfer& transfer = runner.transfer(**session);
-  auto octets = transfer.download(
-      node->fh, node->attributes.size, [&io = transfer.io()](auto in) { return write_fully(STDOUT_FILENO, in, io); },
-      nullptr);
+  bool reader_left = false;  // written by the I/O thread, which is idle when download returns
+  const auto sink = [&io = transfer.io(), &reader_left](auto in) {
+    const std::int64_t result = write_fully(STDOUT_FILENO, in, io);
+    if (result == -EPIPE) reader_left = true;
+    return result;
+  };
+  auto octets = transfer.download(node->fh, node->attributes.size, sink, nullptr);
+  if (reader_left) {
+    runner.fail_silently();
+    return absl::OkStatus();
+  }
   if (absl::IsDataLoss(octets.status())) {
     return absl::CancelledError("cannot write to standard output: " + std::string(octets.status().message()));
   }

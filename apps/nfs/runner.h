@@ -69,6 +69,8 @@ class Runner {
   // report takes the outcome of one part of the work: an error is printed and makes the exit status 1. Returns whether
   // there is a point in going on: not after the connection was lost or a stop signal came.
   bool report(const absl::Status& status);
+  // fail_silently makes the exit status 1 where everybody knows why, as after `weft nfs cat URL | head`.
+  void fail_silently() { exit_status_ = apps::kExitFailed; }
   // print writes one line of results to stdout.
   void print(const std::string& line);
 

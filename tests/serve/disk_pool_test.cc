@@ -80,7 +80,7 @@ TEST_F(DiskPoolTest, SlowSyncsLeaveAWorkerFree) {
     submit(
         pool, [&] { hold.wait(); }, [&] { ++synced; }, DiskLane::kSync);
   // One after the other: a worker that is done with one of these looks for more, and must not take a sync.
-  for (int i = 1; i <= 10; ++i) {
+  for (int i = 1; i <= 300; ++i) {
     submit(
         pool, [] {}, [&] { ++others; });
     drain_until(pool, [&] { return others == i; });

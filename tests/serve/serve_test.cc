@@ -30,6 +30,7 @@ Octets pattern(std::size_t len, unsigned salt) {
 class ServeTest : public ServeWorld {};
 
 TEST_F(ServeTest, MountsListsAndReads) {
+  RecordProperty("proves", "U1-4.2-02");
   ::mkdir((dir + "/sub").c_str(), 0755);
   write_local(dir + "/sub/small", "a few octets");
   start();
