@@ -1,7 +1,7 @@
 // plain_tcp: the plainest TCP throughput program, to hold `weft perf --op tcp` against. It shares no code with Weft.
-//   plain_tcp listen ADDR PORT CC        prints "ready PORT"; takes one connection after the other, for ever
-//   plain_tcp send ADDR PORT CC SECONDS  prints "OCTETS_PER_S MSS"
-// IPv4 addresses only. CC is the congestion control of both ends.
+//   plain_tcp listen ADDR PORT CC block|spin        prints "ready PORT"; takes one connection after the other, for ever
+//   plain_tcp send ADDR PORT CC block|spin SECONDS  prints "OCTETS_PER_S MSS"
+// IPv4 addresses only. CC is the congestion control of both ends. spin never sleeps in a system call.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -47,11 +48,12 @@ sockaddr_in make_address(const char* addr, const char* port) {
 }
 
 // Receives until the other end is done, then says how many octets there were.
-void serve(int fd) {
+void serve(int fd, int flags) {
   std::vector<char> buffer(kBlock);
   std::uint64_t total = 0;
   while (true) {
-    ssize_t n = recv(fd, buffer.data(), buffer.size(), 0);
+    ssize_t n = recv(fd, buffer.data(), buffer.size(), flags);
+    if (n < 0 && errno == EAGAIN) continue;
     if (n <= 0) break;
     total += std::uint64_t(n);
   }
@@ -59,7 +61,7 @@ void serve(int fd) {
   close(fd);
 }
 
-int run_listen(const char* addr, const char* port, const char* cc) {
+int run_listen(const char* addr, const char* port, const char* cc, int flags) {
   int listener = make_socket(cc);
   sockaddr_in local = make_address(addr, port);
   if (bind(listener, reinterpret_cast<sockaddr*>(&local), sizeof(local)) != 0 || listen(listener, 4) != 0) die("bind");
@@ -70,11 +72,11 @@ int run_listen(const char* addr, const char* port, const char* cc) {
   while (true) {
     int fd = accept(listener, nullptr, nullptr);
     if (fd < 0) die("accept");
-    serve(fd);
+    serve(fd, flags);
   }
 }
 
-int run_send(const char* addr, const char* port, const char* cc, double seconds) {
+int run_send(const char* addr, const char* port, const char* cc, int flags, double seconds) {
   int fd = make_socket(cc);
   sockaddr_in peer = make_address(addr, port);
   if (connect(fd, reinterpret_cast<sockaddr*>(&peer), sizeof(peer)) != 0) die("connect");
@@ -87,9 +89,9 @@ int run_send(const char* addr, const char* port, const char* cc, double seconds)
     getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len);
     std::size_t block = mss > 0 && std::size_t(mss) <= kBlock ? kBlock / std::size_t(mss) * std::size_t(mss) : kBlock;
     for (std::size_t sent = 0; sent < block;) {
-      ssize_t n = send(fd, buffer.data() + sent, block - sent, MSG_NOSIGNAL);
-      if (n < 0) die("send");
-      sent += std::size_t(n);
+      ssize_t n = send(fd, buffer.data() + sent, block - sent, MSG_NOSIGNAL | flags);
+      if (n < 0 && errno != EAGAIN) die("send");
+      if (n > 0) sent += std::size_t(n);
     }
   }
   shutdown(fd, SHUT_WR);
@@ -103,8 +105,12 @@ int run_send(const char* addr, const char* port, const char* cc, double seconds)
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 5 && std::strcmp(argv[1], "listen") == 0) return run_listen(argv[2], argv[3], argv[4]);
-  if (argc == 6 && std::strcmp(argv[1], "send") == 0) return run_send(argv[2], argv[3], argv[4], std::atof(argv[5]));
-  std::fprintf(stderr, "usage: plain_tcp listen ADDR PORT CC | plain_tcp send ADDR PORT CC SECONDS\n");
+  int flags = argc > 5 && std::strcmp(argv[5], "spin") == 0 ? MSG_DONTWAIT : 0;
+  if (argc == 6 && std::strcmp(argv[1], "listen") == 0) return run_listen(argv[2], argv[3], argv[4], flags);
+  if (argc == 7 && std::strcmp(argv[1], "send") == 0) {
+    return run_send(argv[2], argv[3], argv[4], flags, std::atof(argv[6]));
+  }
+  std::fprintf(stderr,
+               "usage: plain_tcp listen ADDR PORT CC block|spin | plain_tcp send ADDR PORT CC block|spin SECONDS\n");
   return 2;
 }

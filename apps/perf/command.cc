@@ -46,7 +46,10 @@ absl::StatusOr<Measured> run_with_device(const GlobalOptions& global, const Perf
     return run_tcp(global, options, stop, tcp);
   }
   auto measured = run_rpc(context, ready->rpc_port);
-  if (measured.ok()) measured->peer_congestion_control = ready->congestion_control;
+  if (measured.ok()) {
+    measured->peer_congestion_control = ready->congestion_control;
+    measured->crc = global.crc || ready->crc;
+  }
   return measured;
 }
 

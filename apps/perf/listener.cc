@@ -165,6 +165,7 @@ void Listener::on_request(verbs::CmEvent event) {
   ready.tcp_port = port_of(tcp_->local_addr());
   ready.rpc_port = port_of(rpc_->local_addr());
   ready.congestion_control = wanted_congestion_control(global_);
+  ready.crc = global_.crc;
   verbs::CmId* key = id.get();
   auto peer = RdmaPeer::accept(*device_, *pd_, std::move(id), *hello, std::move(ready));
   if (!peer.ok()) {

@@ -27,6 +27,9 @@ bool parse_text(Reader& reader, std::size_t field_len, std::string& text) {
   return true;
 }
 
+constexpr std::uint16_t kLatFlag = 1;
+constexpr std::uint16_t kSpinFlag = 2;
+
 bool parse_magic(Reader& reader) {
   std::uint32_t magic = 0;
   return reader.u32(magic) && magic == kMagic;
@@ -36,35 +39,38 @@ bool parse_magic(Reader& reader) {
 
 std::array<std::uint8_t, kHelloLen> emit_hello(const Hello& hello) {
   std::array<std::uint8_t, kHelloLen> out{};
+  const auto flags = std::uint16_t((hello.lat ? kLatFlag : 0) | (hello.spin ? kSpinFlag : 0));
   Writer writer(out);
-  [[maybe_unused]] bool fits = writer.u32(kMagic) && writer.u16(std::uint16_t(hello.op)) &&
-                               writer.u16(hello.lat ? 1 : 0) && writer.u32(hello.depth) && writer.u64(hello.size);
+  [[maybe_unused]] bool fits = writer.u32(kMagic) && writer.u16(std::uint16_t(hello.op)) && writer.u16(flags) &&
+                               writer.u32(hello.depth) && writer.u64(hello.size);
   assert(fits && writer.len() == kHelloLen);
   return out;
 }
 
 std::optional<Hello> parse_hello(ConstBytes octets) {
   Reader reader(octets);
-  std::uint16_t op = 0, lat = 0;
+  std::uint16_t op = 0, flags = 0;
   Hello hello;
-  if (!parse_magic(reader) || !reader.u16(op) || !reader.u16(lat) || !reader.u32(hello.depth) ||
+  if (!parse_magic(reader) || !reader.u16(op) || !reader.u16(flags) || !reader.u32(hello.depth) ||
       !reader.u64(hello.size) || !reader.empty()) {
     return std::nullopt;
   }
   std::optional<Op> known = op_from_number(op);
-  if (!known || lat > 1 || hello.depth == 0 || hello.depth > kMaxDepth || hello.size > kMaxSize) return std::nullopt;
+  if (!known || flags > (kLatFlag | kSpinFlag) || hello.depth == 0 || hello.depth > kMaxDepth || hello.size > kMaxSize)
+    return std::nullopt;
   hello.op = *known;
-  hello.lat = lat == 1;
+  hello.lat = (flags & kLatFlag) != 0;
+  hello.spin = (flags & kSpinFlag) != 0;
   return hello;
 }
 
 std::array<std::uint8_t, kReadyLen> emit_ready(const Ready& ready) {
   std::array<std::uint8_t, kReadyLen> out{};
   Writer writer(out);
-  [[maybe_unused]] bool fits = writer.u32(kMagic) && writer.u16(ready.tcp_port) && writer.u16(ready.rpc_port) &&
-                               writer.u64(ready.addr) && writer.u32(ready.rkey) && writer.u64(ready.length) &&
-                               writer.u32(ready.window) && emit_text(writer, ready.congestion_control, kMaxNameLen) &&
-                               emit_text(writer, ready.error, kMaxErrorLen);
+  [[maybe_unused]] bool fits =
+      writer.u32(kMagic) && writer.u16(ready.tcp_port) && writer.u16(ready.rpc_port) && writer.u64(ready.addr) &&
+      writer.u32(ready.rkey) && writer.u64(ready.length) && writer.u32(ready.window) && writer.u32(ready.crc ? 1 : 0) &&
+      emit_text(writer, ready.congestion_control, kMaxNameLen) && emit_text(writer, ready.error, kMaxErrorLen);
   assert(fits && writer.len() == kReadyLen);
   return out;
 }
@@ -72,12 +78,14 @@ std::array<std::uint8_t, kReadyLen> emit_ready(const Ready& ready) {
 std::optional<Ready> parse_ready(ConstBytes octets) {
   Reader reader(octets);
   Ready ready;
+  std::uint32_t crc = 0;
   if (!parse_magic(reader) || !reader.u16(ready.tcp_port) || !reader.u16(ready.rpc_port) || !reader.u64(ready.addr) ||
-      !reader.u32(ready.rkey) || !reader.u64(ready.length) || !reader.u32(ready.window) ||
-      !parse_text(reader, kMaxNameLen, ready.congestion_control) || !parse_text(reader, kMaxErrorLen, ready.error) ||
-      !reader.empty()) {
+      !reader.u32(ready.rkey) || !reader.u64(ready.length) || !reader.u32(ready.window) || !reader.u32(crc) ||
+      crc > 1 || !parse_text(reader, kMaxNameLen, ready.congestion_control) ||
+      !parse_text(reader, kMaxErrorLen, ready.error) || !reader.empty()) {
     return std::nullopt;
   }
+  ready.crc = crc == 1;
   return ready;
 }
 

@@ -19,6 +19,7 @@ inline constexpr std::uint32_t kMagic = 0x77706601;  // "wpf", version 1
 struct Hello {
   Op op = Op::kWrite;
   bool lat = false;
+  bool spin = false;  // TCP baselines: neither end sleeps in a system call
   std::uint64_t size = 0;
   std::uint32_t depth = 1;
   friend bool operator==(const Hello&, const Hello&) = default;
@@ -33,13 +34,14 @@ struct Ready {
   std::uint32_t rkey = 0;
   std::uint64_t length = 0;  // octets of the region; tcp-file-read: of the file
   std::uint32_t window = 0;  // send: messages that may be under way without an answer
+  bool crc = true;           // the listener wants CRCs, so that they are on whatever the client wants
   std::string error;         // not empty: why it will not
   std::string congestion_control;
   friend bool operator==(const Ready&, const Ready&) = default;
 };
 inline constexpr std::size_t kMaxNameLen = 16;
 inline constexpr std::size_t kMaxErrorLen = 160;
-inline constexpr std::size_t kReadyLen = 4 + 2 + 2 + 8 + 4 + 8 + 4 + kMaxNameLen + kMaxErrorLen;
+inline constexpr std::size_t kReadyLen = 4 + 2 + 2 + 8 + 4 + 8 + 4 + 4 + kMaxNameLen + kMaxErrorLen;
 
 // Totals: what the listener has received so far.
 struct Totals {

@@ -8,9 +8,11 @@ namespace weft::apps::perf {
 namespace {
 
 TEST(PerfMessages, ComeBackAsTheyWent) {
-  Hello hello{Op::kRead, true, kMaxSize, kMaxDepth};
+  Hello hello{Op::kRead, true, false, kMaxSize, kMaxDepth};
   EXPECT_EQ(parse_hello(emit_hello(hello)), hello);
-  Ready ready{1, 2, 3, 4, 5, 6, "why not", "reno"};
+  hello = {Op::kTcp, false, true, 0, 1};
+  EXPECT_EQ(parse_hello(emit_hello(hello)), hello);
+  Ready ready{1, 2, 3, 4, 5, 6, false, "why not", "reno"};
   EXPECT_EQ(parse_ready(emit_ready(ready)), ready);
   Totals totals{7, 8, true};
   EXPECT_EQ(parse_totals(emit_totals(totals)), totals);
@@ -29,15 +31,18 @@ TEST(PerfMessages, EveryTruncationAndExtensionIsRefused) {
 }
 
 TEST(PerfMessages, HelloBeyondTheLimitsIsRefused) {
-  for (const Hello& hello : {Hello{Op::kRead, false, kMaxSize + 1, 1}, Hello{Op::kRead, false, 1, 0},
-                             Hello{Op::kRead, false, 1, kMaxDepth + 1}, Hello{Op(99), false, 1, 1}}) {
+  for (const Hello& hello : {Hello{Op::kRead, false, false, kMaxSize + 1, 1}, Hello{Op::kRead, false, false, 1, 0},
+                             Hello{Op::kRead, false, false, 1, kMaxDepth + 1}, Hello{Op(99), false, false, 1, 1}}) {
     EXPECT_FALSE(parse_hello(emit_hello(hello)));
   }
 }
 
-TEST(PerfMessages, AnotherMagicIsRefused) {
+TEST(PerfMessages, AnotherMagicAndUnknownFlagsAreRefused) {
   auto octets = emit_hello({});
   octets[3] ^= 1;
+  EXPECT_FALSE(parse_hello(octets));
+  octets = emit_hello({});
+  octets[7] |= 4;
   EXPECT_FALSE(parse_hello(octets));
 }
 

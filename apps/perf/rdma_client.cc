@@ -92,7 +92,7 @@ absl::Status RdmaRun::open() {
   for (std::size_t place = 0; place < kNumAnswers; ++place) {
     if (auto status = post_recv(place); !status.ok()) return status;
   }
-  Hello hello{context_.options.op, lat_, size_, depth_};
+  Hello hello{context_.options.op, lat_, false, size_, depth_};
   auto octets = emit_hello(hello);
   verbs::ConnParam param;
   param.private_data.assign(octets.begin(), octets.end());
@@ -236,7 +236,7 @@ Measured RdmaRun::result() const {
   measured.octets = posted_ * size_;
   measured.congestion_control = wanted_congestion_control(context_.global);
   measured.peer_congestion_control = ready_.congestion_control;
-  measured.crc = context_.global.crc;
+  measured.crc = context_.global.crc || ready_.crc;
   return measured;
 }
 
@@ -264,7 +264,7 @@ absl::StatusOr<Ready> introduce(const RunContext& context) {
   cap.max_send_wr = cap.max_recv_wr = 1;
   auto connection = Connection::open(context.device, context.pd, context.addr, cap, context.progress);
   if (!connection.ok()) return connection.status();
-  Hello hello{context.options.op, context.options.lat, effective_size(context.options),
+  Hello hello{context.options.op, context.options.lat, false, effective_size(context.options),
               effective_depth(context.options)};
   auto octets = emit_hello(hello);
   verbs::ConnParam param;

@@ -154,7 +154,6 @@ absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_po
   auto measured = RpcRun(context, rpc).run();
   if (measured.ok()) {
     measured->congestion_control = wanted_congestion_control(context.global);
-    measured->crc = context.global.crc;
   }
   rpc.disconnect();
   while (rpc.state() != rpcrdma::Client::State::kClosed && !context.progress.stop_requested()) {

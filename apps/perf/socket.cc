@@ -35,6 +35,11 @@ absl::StatusOr<Fd> make_socket(const sockaddr_storage& addr, const std::string& 
   return fd;
 }
 
+// A blocking call that comes back with EAGAIN ran into SO_RCVTIMEO: that is an end.
+bool try_again(Wait wait) {
+  return errno == EINTR || (wait == Wait::kSpin && errno == EAGAIN);
+}
+
 }  // namespace
 
 Fd& Fd::operator=(Fd&& other) noexcept {
@@ -106,33 +111,30 @@ std::size_t write_size_of(int fd) {
   return mss > kTarget ? mss : kTarget / mss * mss;
 }
 
-IoResult send_all(int fd, std::span<const std::uint8_t> octets) {
+IoResult send_all(int fd, std::span<const std::uint8_t> octets, Wait wait) {
+  const int flags = MSG_NOSIGNAL | (wait == Wait::kSpin ? MSG_DONTWAIT : 0);
   while (!octets.empty()) {
-    ssize_t n = send(fd, octets.data(), octets.size(), MSG_NOSIGNAL);
-    if (n < 0 && errno != EINTR) return IoResult::kError;
+    ssize_t n = send(fd, octets.data(), octets.size(), flags);
+    if (n < 0 && !try_again(wait)) return IoResult::kError;
     if (n > 0) octets = octets.subspan(std::size_t(n));
   }
   return IoResult::kDone;
 }
 
-IoResult recv_all(int fd, std::span<std::uint8_t> octets) {
+IoResult recv_all(int fd, std::span<std::uint8_t> octets, Wait wait) {
   while (!octets.empty()) {
-    ssize_t n = recv(fd, octets.data(), octets.size(), 0);
-    if (n == 0) return IoResult::kEof;
-    if (n < 0 && errno != EINTR) return IoResult::kError;
-    if (n > 0) octets = octets.subspan(std::size_t(n));
+    ssize_t n = recv_some(fd, octets, wait);
+    if (n <= 0) return n == 0 ? IoResult::kEof : IoResult::kError;
+    octets = octets.subspan(std::size_t(n));
   }
   return IoResult::kDone;
 }
 
-IoResult recv_all_spinning(int fd, std::span<std::uint8_t> octets) {
-  while (!octets.empty()) {
-    ssize_t n = recv(fd, octets.data(), octets.size(), MSG_DONTWAIT);
-    if (n == 0) return IoResult::kEof;
-    if (n < 0 && errno != EINTR && errno != EAGAIN) return IoResult::kError;
-    if (n > 0) octets = octets.subspan(std::size_t(n));
+ssize_t recv_some(int fd, std::span<std::uint8_t> octets, Wait wait) {
+  while (true) {
+    ssize_t n = recv(fd, octets.data(), octets.size(), wait == Wait::kSpin ? MSG_DONTWAIT : 0);
+    if (n >= 0 || !try_again(wait)) return n;
   }
-  return IoResult::kDone;
 }
 
 }  // namespace weft::apps::perf

@@ -46,10 +46,12 @@ int mss_of(int fd);
 std::size_t write_size_of(int fd);
 
 enum class IoResult : std::uint8_t { kDone, kEof, kError };
-// send_all and recv_all move all octets, blocking; an interrupted call goes on.
-IoResult send_all(int fd, std::span<const std::uint8_t> octets);
-IoResult recv_all(int fd, std::span<std::uint8_t> octets);
-// recv_all_spinning never sleeps.
-IoResult recv_all_spinning(int fd, std::span<std::uint8_t> octets);
+// Wait says how a call waits for the other end: asleep in the kernel, or by asking again and again.
+enum class Wait : std::uint8_t { kBlock, kSpin };
+// send_all and recv_all move all octets; an interrupted call goes on.
+IoResult send_all(int fd, std::span<const std::uint8_t> octets, Wait wait = Wait::kBlock);
+IoResult recv_all(int fd, std::span<std::uint8_t> octets, Wait wait = Wait::kBlock);
+// recv_some receives what is there, at least one octet; 0 is the end, negative an error (errno).
+ssize_t recv_some(int fd, std::span<std::uint8_t> octets, Wait wait);
 
 }  // namespace weft::apps::perf

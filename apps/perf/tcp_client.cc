@@ -20,8 +20,8 @@ std::chrono::nanoseconds to_duration(double seconds) {
 // TcpRun is one baseline on its connection.
 class TcpRun {
  public:
-  TcpRun(const PerfOptions& options, const StopSignals& stop, Fd fd, std::uint64_t file_len)
-      : options_(options), stop_(stop), fd_(std::move(fd)), file_len_(file_len) {
+  TcpRun(const PerfOptions& options, const StopSignals& stop, Fd fd, Wait wait, std::uint64_t file_len)
+      : options_(options), stop_(stop), fd_(std::move(fd)), wait_(wait), file_len_(file_len) {
     measured_.op = options.op;
     measured_.size = effective_size(options);
     measured_.depth = effective_depth(options);
@@ -43,6 +43,7 @@ class TcpRun {
   const PerfOptions& options_;
   const StopSignals& stop_;
   Fd fd_;
+  const Wait wait_;
   std::uint64_t file_len_;
   Measured measured_;
   Clock::time_point start_, end_;
@@ -78,7 +79,8 @@ IoResult TcpRun::stream() {
   std::vector<std::uint8_t> buffer(std::max<std::size_t>(measured_.size, kLargest), 0x5a);
   while (time_left()) {
     std::size_t len = measured_.size != 0 ? measured_.size : write_size_of(fd_.get());
-    if (IoResult result = send_all(fd_.get(), std::span(buffer).first(len)); result != IoResult::kDone) return result;
+    if (IoResult result = send_all(fd_.get(), std::span(buffer).first(len), wait_); result != IoResult::kDone)
+      return result;
     measured_.octets += len;
     ++measured_.ops;
   }
@@ -104,7 +106,7 @@ IoResult TcpRun::ping_pong() {
   while (time_left()) {
     Clock::time_point sent = Clock::now();
     IoResult result = send_all(fd_.get(), buffer);
-    if (result == IoResult::kDone) result = recv_all_spinning(fd_.get(), buffer);
+    if (result == IoResult::kDone) result = recv_all(fd_.get(), buffer, Wait::kSpin);
     if (result != IoResult::kDone) return result;
     samples.push_back(std::uint64_t(std::chrono::nanoseconds(Clock::now() - sent).count()));
     ++measured_.ops;
@@ -172,10 +174,9 @@ IoResult TcpRun::read_file() {
     if (IoResult result = send_all(fd_.get(), {&ask, 1}); result != IoResult::kDone) return result;
     for (std::uint64_t left = file_len_; left != 0;) {
       auto want = std::size_t(std::min<std::uint64_t>(buffer.size(), left));
-      ssize_t n = recv(fd_.get(), buffer.data(), want, 0);
-      if (n == 0) return IoResult::kEof;
-      if (n < 0 && errno != EINTR) return IoResult::kError;
-      if (n > 0) left -= std::uint64_t(n);
+      ssize_t n = recv_some(fd_.get(), std::span(buffer).first(want), wait_);
+      if (n <= 0) return n == 0 ? IoResult::kEof : IoResult::kError;
+      left -= std::uint64_t(n);
       if (stop_.requested()) return IoResult::kDone;
     }
     measured_.octets += file_len_;
@@ -190,7 +191,8 @@ absl::StatusOr<Measured> run_tcp(const GlobalOptions& global, const PerfOptions&
                                  const sockaddr_storage& addr) {
   auto fd = tcp_connect(addr, wanted_congestion_control(global));
   if (!fd.ok()) return fd.status();
-  Hello hello{options.op, false, effective_size(options), effective_depth(options)};
+  const Wait wait = global.progress_or(ProgressMode::kSpin) == ProgressMode::kSpin ? Wait::kSpin : Wait::kBlock;
+  Hello hello{options.op, false, wait == Wait::kSpin, effective_size(options), effective_depth(options)};
   std::vector<std::uint8_t> octets(kReadyLen);
   if (send_all(fd->get(), emit_hello(hello)) != IoResult::kDone || recv_all(fd->get(), octets) != IoResult::kDone) {
     return absl::UnavailableError("no answer from " + format_address(addr) +
@@ -199,7 +201,7 @@ absl::StatusOr<Measured> run_tcp(const GlobalOptions& global, const PerfOptions&
   std::optional<Ready> ready = parse_ready(octets);
   if (!ready) return absl::UnavailableError(format_address(addr) + " is no weft perf listener of this version");
   if (!ready->error.empty()) return absl::FailedPreconditionError(ready->error);
-  auto measured = TcpRun(options, stop, std::move(*fd), ready->length).run();
+  auto measured = TcpRun(options, stop, std::move(*fd), wait, ready->length).run();
   if (measured.ok()) measured->peer_congestion_control = ready->congestion_control;
   return measured;
 }

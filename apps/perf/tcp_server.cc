@@ -17,13 +17,12 @@ namespace {
 constexpr std::size_t kBlock = 1 << 20;
 
 // Counts everything until the client's end, in one buffer that stays in the cache.
-IoResult drain(int fd, Totals& totals) {
+IoResult drain(int fd, Wait wait, Totals& totals) {
   std::vector<std::uint8_t> buffer(kBlock);
   while (true) {
-    ssize_t n = recv(fd, buffer.data(), buffer.size(), 0);
-    if (n == 0) return IoResult::kDone;
-    if (n < 0 && errno != EINTR) return IoResult::kError;
-    if (n > 0) totals.octets += std::uint64_t(n);
+    ssize_t n = recv_some(fd, buffer, wait);
+    if (n <= 0) return n == 0 ? IoResult::kDone : IoResult::kError;
+    totals.octets += std::uint64_t(n);
     ++totals.messages;
   }
 }
@@ -31,7 +30,7 @@ IoResult drain(int fd, Totals& totals) {
 IoResult echo(int fd, std::size_t size) {
   std::vector<std::uint8_t> buffer(size);
   while (true) {
-    IoResult result = recv_all_spinning(fd, buffer);
+    IoResult result = recv_all(fd, buffer, Wait::kSpin);
     if (result == IoResult::kEof) return IoResult::kDone;
     if (result == IoResult::kDone) result = send_all(fd, buffer);
     if (result != IoResult::kDone) return result;
@@ -51,12 +50,9 @@ IoResult take_batches(int fd, const Hello& hello, Totals& totals) {
   std::vector<std::uint8_t> buffer(std::max(kBlock, 2 * size));
   std::size_t filled = 0;
   while (true) {
-    ssize_t n = recv(fd, buffer.data() + filled, buffer.size() - filled, MSG_DONTWAIT);
+    ssize_t n = recv_some(fd, std::span(buffer).subspan(filled), Wait::kSpin);
+    if (n < 0) return IoResult::kError;
     if (n == 0) return filled == 0 ? IoResult::kDone : IoResult::kEof;
-    if (n < 0) {
-      if (errno == EINTR || errno == EAGAIN) continue;
-      return IoResult::kError;
-    }
     filled += std::size_t(n);
     std::size_t used = 0;
     for (; filled - used >= size; used += size) {
@@ -75,30 +71,29 @@ IoResult take_batches(int fd, const Hello& hello, Totals& totals) {
 }
 
 // A plain file server: every octet that the client sends asks for the whole file once.
-IoResult serve_file(int fd, int file, std::uint64_t length) {
+IoResult serve_file(int fd, int file, std::uint64_t length, Wait wait) {
   std::vector<std::uint8_t> buffer(kBlock);
   while (true) {
     std::uint8_t ask = 0;
-    IoResult result = recv_all(fd, {&ask, 1});
+    IoResult result = recv_all(fd, {&ask, 1}, wait);
     if (result == IoResult::kEof) return IoResult::kDone;
     if (result != IoResult::kDone) return result;
     for (std::uint64_t offset = 0; offset < length;) {
       auto want = std::size_t(std::min<std::uint64_t>(kBlock, length - offset));
       ssize_t n = pread(file, buffer.data(), want, off_t(offset));
       if (n <= 0) return IoResult::kError;
-      if (send_all(fd, std::span(buffer).first(std::size_t(n))) != IoResult::kDone) return IoResult::kError;
+      if (send_all(fd, std::span(buffer).first(std::size_t(n)), wait) != IoResult::kDone) return IoResult::kError;
       offset += std::uint64_t(n);
     }
   }
 }
 
-IoResult take_file(int fd, int file, Totals& totals) {
+IoResult take_file(int fd, int file, Wait wait, Totals& totals) {
   std::vector<std::uint8_t> buffer(kBlock);
   while (true) {
     std::size_t filled = 0;
     while (filled < buffer.size()) {
-      ssize_t n = recv(fd, buffer.data() + filled, buffer.size() - filled, 0);
-      if (n < 0 && errno == EINTR) continue;
+      ssize_t n = recv_some(fd, std::span(buffer).subspan(filled), wait);
       if (n < 0) return IoResult::kError;
       if (n == 0) break;
       filled += std::size_t(n);
@@ -208,13 +203,14 @@ void TcpServer::serve(int fd) {
 
   Totals totals;
   totals.final = true;
+  const Wait wait = hello->spin ? Wait::kSpin : Wait::kBlock;
   IoResult result = IoResult::kError;
   switch (hello->op) {
-    case Op::kTcp: result = drain(fd, totals); break;
+    case Op::kTcp: result = drain(fd, wait, totals); break;
     case Op::kTcpLat: result = echo(fd, hello->size); break;
     case Op::kTcpBatch: result = take_batches(fd, *hello, totals); break;
-    case Op::kTcpFileRead: result = serve_file(fd, file.get(), ready.length); break;
-    case Op::kTcpFileWrite: result = take_file(fd, file.get(), totals); break;
+    case Op::kTcpFileRead: result = serve_file(fd, file.get(), ready.length, wait); break;
+    case Op::kTcpFileWrite: result = take_file(fd, file.get(), wait, totals); break;
     default: break;
   }
   if (result == IoResult::kDone) send_all(fd, emit_totals(totals));

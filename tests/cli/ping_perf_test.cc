@@ -125,8 +125,22 @@ TEST_F(PerfCli, OddSizesAndDepthsWork) {
   }
 }
 
-TEST_F(PerfCli, CrcOffIsSaid) {
-  EXPECT_EQ(perf({"--op", "write", "--crc", "off"})["crc"], false);
+TEST_F(PerfCli, CrcsAreOffOnlyWhereBothEndsSayOff) {
+  EXPECT_EQ(perf({"--op", "write"})["crc"], true);
+  EXPECT_EQ(perf({"--op", "write", "--crc", "off"})["crc"], true);
+  EXPECT_EQ(perf({"--op", "rpc-null", "--crc", "off"})["crc"], true);
+  WeftListener off({"perf", "--listen", "127.0.0.1:0", "--crc", "off"});
+  auto json = parse_line(
+      run_weft({"perf", off.address("rdma"), "--op", "write", "--seconds", "0.01", "--crc", "off", "--json"}));
+  EXPECT_EQ(json["crc"], false);
+}
+
+TEST_F(PerfCli, BaselinesSpinOrSleep) {
+  for (const char* mode : {"spin", "block"}) {
+    for (const char* op : {"tcp", "tcp-file-read", "tcp-file-write"}) {
+      EXPECT_GT(perf({"--op", op, "--progress", mode})["octets"], 0) << op << " " << mode;
+    }
+  }
 }
 
 TEST_F(PerfCli, TcpPortCanBeNamed) {

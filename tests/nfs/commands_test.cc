@@ -192,7 +192,10 @@ TEST_F(Commands, RmNeverFollowsSymbolicLinks) {
   write_file(exported("keep/file"), {1});
   std::filesystem::create_directory(exported("dir"));
   std::filesystem::create_symlink("../keep", exported("dir/link"));
+  std::filesystem::create_symlink("keep", exported("link"));
   EXPECT_EQ(weft({"nfs", "rm", "-r", url("dir")}).status, 0);
+  EXPECT_EQ(weft({"nfs", "rm", "-r", url("link")}).status, 0);
+  EXPECT_FALSE(exists(exported("link")));
   EXPECT_TRUE(exists(exported("keep/file")));
   EXPECT_FALSE(exists(exported("dir")));
 }

@@ -109,7 +109,8 @@ std::size_t Connection::write_turn(TimePoint now) {
       return moved + 1;
     }
     if (taken == total) {
-      if (total >= budget_) budget_ = std::min(2 * budget_, kMaxBudget);
+      // All was taken and there is more: it was the budget that ended the batch.
+      if (stream_->wants_tx()) budget_ = std::min(2 * budget_, kMaxBudget);
     } else if (err != EINTR) {
       budget_ = std::clamp(taken, kMinBudget, kMaxBudget);
       set_tx_blocked(true);
