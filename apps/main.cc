@@ -5,34 +5,18 @@
 #include "apps/common/command.h"
 #include "apps/common/global_options.h"
 #include "apps/common/setup.h"
-#ifdef WEFT_HAS_SERVE
-#include "apps/serve/command.h"
-#endif
-#ifdef WEFT_HAS_NFS
 #include "apps/nfs/command.h"
-#endif
-#ifdef WEFT_HAS_PERF
 #include "apps/perf/command.h"
-#endif
-#ifdef WEFT_HAS_PING
 #include "apps/ping/command.h"
-#endif
+#include "apps/serve/command.h"
 
 namespace {
 
 void register_commands(CLI::App& root, weft::apps::CommandContext& context) {
-#ifdef WEFT_HAS_SERVE
   weft::apps::register_serve_command(root, context);
-#endif
-#ifdef WEFT_HAS_NFS
   weft::apps::register_nfs_command(root, context);
-#endif
-#ifdef WEFT_HAS_PING
   weft::apps::register_ping_command(root, context);
-#endif
-#ifdef WEFT_HAS_PERF
   weft::apps::register_perf_command(root, context);
-#endif
   weft::apps::add_unbuilt_commands(root, context);
 }
 
