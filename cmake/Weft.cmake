@@ -5,6 +5,9 @@ target_compile_options(weft_options INTERFACE -Wall -Wextra -Wpedantic -Wconvers
 # g++ 12 sees overlapping copies inside std::string where there are none (GCC bug 105651).
 target_compile_options(weft_options INTERFACE $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>)
 target_include_directories(weft_options INTERFACE ${PROJECT_SOURCE_DIR})
+if(WEFT_MUTATE)
+  target_compile_definitions(weft_options INTERFACE WEFT_MUTATE)
+endif()
 if(WEFT_SANITIZE)
   target_compile_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
                                                 -fno-sanitize-recover=all)

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace weft::mpa {
+
+// A Marker stands at every 512th octet of a half connection in Full Operation, the first of them at octet 0: 16
+// reserved bits, then FPDUPTR, the distance back to the ULPDU_Length of the FPDU that it lies in (RFC 5044
+// section 4.2). One that falls between two FPDUs belongs to the second.
+inline constexpr std::size_t kMarkerLen = 4;
+inline constexpr std::size_t kMarkerSpacing = 512;                         // octets from one Marker's start to the next
+inline constexpr std::size_t kMarkerRunLen = kMarkerSpacing - kMarkerLen;  // octets of FPDUs between two Markers
+
+constexpr void emit_marker(std::span<std::uint8_t, kMarkerLen> out, std::uint16_t fpduptr) {
+  out[0] = out[1] = 0;  // MPA-4.2-02
+  out[2] = static_cast<std::uint8_t>(fpduptr >> 8);
+  out[3] = static_cast<std::uint8_t>(fpduptr);
+}
+
+// parse_fpduptr reads a Marker; its reserved half is nobody's business (MPA-4.2-03).
+constexpr std::uint16_t parse_fpduptr(std::span<const std::uint8_t, kMarkerLen> marker) {
+  return static_cast<std::uint16_t>(marker[2] << 8 | marker[3]);
+}
+
+// MarkerLayout says where the Markers of one FPDU lie. Two ways of counting meet in it: `bare` offsets count the FPDU's
+// own octets (ULPDU_Length, ULPDU, PAD, CRC), stream offsets those and the Markers among them; both start at the FPDU's
+// first octet on the wire, which is a Marker's where one falls on the boundary.
+class MarkerLayout {
+ public:
+  // Of a half connection without Markers.
+  constexpr MarkerLayout() = default;
+  // Of an FPDU that begins after stream_position octets of Full Operation; only that modulo 512 matters.
+  static constexpr MarkerLayout at(std::uint64_t stream_position) {
+    const auto phase = static_cast<std::size_t>(stream_position % kMarkerSpacing);
+    return MarkerLayout(phase == 0 ? 0 : kMarkerSpacing - phase);
+  }
+
+  // How many Markers lie ahead of bare octet `bare`.
+  constexpr std::size_t num_before(std::size_t bare) const {
+    return bare < first_ ? 0 : 1 + (bare - first_) / kMarkerRunLen;
+  }
+  // Where bare octet `bare` lies on the wire.
+  constexpr std::size_t stream_offset(std::size_t bare) const { return bare + kMarkerLen * num_before(bare); }
+  // How many octets from `bare` on are not interrupted by a Marker.
+  constexpr std::size_t run_len(std::size_t bare) const {
+    return bare < first_ ? first_ - bare : kMarkerRunLen - (bare - first_) % kMarkerRunLen;
+  }
+  // The whole length on the wire of bare_len octets. Precondition: bare_len > 0.
+  constexpr std::size_t stream_len(std::size_t bare_len) const { return stream_offset(bare_len - 1) + 1; }
+
+  // Marker number i, from 0: where it lies, and what it has to say. Precondition: there is one.
+  constexpr std::size_t marker_offset(std::size_t i) const { return first_ + i * kMarkerSpacing; }
+  constexpr std::uint16_t fpduptr(std::size_t i) const {
+    const std::size_t ulpdu_length_at = first_ == 0 ? kMarkerLen : 0;
+    return static_cast<std::uint16_t>(i == 0 && first_ == 0 ? 0 : marker_offset(i) - ulpdu_length_at);
+  }
+
+ private:
+  explicit constexpr MarkerLayout(std::size_t first) : first_(first) {}
+  // Bare octets ahead of the first Marker.
+  std::size_t first_ = std::numeric_limits<std::size_t>::max();
+};
+
+}  // namespace weft::mpa

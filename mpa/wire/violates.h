@@ -1,0 +1,21 @@
+#pragma once
+
+#ifdef WEFT_MUTATE
+#include <string_view>
+#endif
+
+namespace weft {
+
+// violates is how a receive-side check is written: `if (violates("DDP-7.1-09", header.msn != msn_)) return ...`, the
+// requirement's id beside the condition under which a peer broke it. It is the condition itself, but for builds with
+// WEFT_MUTATE: there the check named by the environment variable WEFT_SWITCH_OFF never fires, so that
+// `scripts/conformance --mutate` can see whether a test notices.
+#ifdef WEFT_MUTATE
+bool violates(std::string_view id, bool condition);
+#else
+constexpr bool violates(const char* /*id*/, bool condition) {
+  return condition;
+}
+#endif
+
+}  // namespace weft
