@@ -21,12 +21,13 @@ function(weft_library name)
   target_link_libraries(${name} PUBLIC weft_options ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
 endfunction()
 
-# weft_test(NAME SOURCES... LINK targets...): one gtest program; each of its tests is a CTest test of its own.
+# weft_test(NAME SOURCES... LINK targets... [BOTH_PLACEMENTS]): one gtest program; each of its tests is a CTest test of
+# its own. BOTH_PLACEMENTS: and once more with direct placement, as NAME.direct (rdmap/testing/pair.h).
 function(weft_test name)
   if(NOT WEFT_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "" "TIMEOUT" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "BOTH_PLACEMENTS" "TIMEOUT" "LINK" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
@@ -34,6 +35,11 @@ function(weft_test name)
   target_link_libraries(${name} PRIVATE weft_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
                        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+  if(arg_BOTH_PLACEMENTS)
+    gtest_discover_tests(${name} TEST_PREFIX "${name}.direct." DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_direct_TESTS
+                         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+                         PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT WEFT_PLACEMENT=direct)
+  endif()
 endfunction()
 
 # weft_fuzz(NAME SOURCE LINK targets... CORPUS dir): a libFuzzer program where WEFT_FUZZ is on; otherwise the same source

@@ -37,7 +37,7 @@ void frame_again(ConstBytes ulpdu) {
   }
   mpa::FpduReader reader(true);
   const auto next = reader.next(staging);
-  const ConstBytes got = std::get<mpa::Ulpdu>(next).octets;
+  const std::vector<std::uint8_t> got = std::get<mpa::Ulpdu>(next).to_vector();
   check(std::equal(got.begin(), got.end(), ulpdu.begin(), ulpdu.end()));
 }
 
@@ -61,9 +61,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const std::size_t before = staging.pending().size();
       const auto next = reader.next(staging);
       if (const auto* ulpdu = std::get_if<mpa::Ulpdu>(&next)) {
-        check(!ulpdu->octets.empty());
-        check(before - staging.pending().size() == mpa::fpdu_len(ulpdu->octets.size()));
-        if (num_framed++ < 4) frame_again(ulpdu->octets);
+        check(ulpdu->size() != 0);
+        check(before - staging.pending().size() == mpa::fpdu_len(ulpdu->size()));
+        if (num_framed++ < 4) frame_again(ulpdu->to_vector());
         continue;
       }
       check(staging.pending().size() == before);

@@ -1,48 +1,100 @@
 #pragma once
 
-#include <cassert>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "mpa/error.h"
 #include "mpa/fpdu.h"
+#include "mpa/marker.h"
 #include "mpa/staging.h"
 #include "mpa/startup_frame.h"
 #include "mpa/wire/bytes.h"
 
 namespace weft::mpa {
 
-// Ulpdu is one validated ULPDU. The view is valid until the next Staging::space().
-struct Ulpdu {
-  ConstBytes octets;
+// Ulpdu is one ULPDU as it lies in staging, the Markers still among its octets. Valid until the next Staging::space().
+class Ulpdu {
+ public:
+  // fpdu: from the first octet on the wire, at least as far as the ULPDU is asked for.
+  Ulpdu(ConstBytes fpdu, MarkerLayout layout, std::size_t len) : fpdu_(fpdu), layout_(layout), len_(len) {}
+
+  // Octets of the ULPDU, as its length field says.
+  std::size_t size() const { return len_; }
+
+  // view gives octets [offset, offset + len) in one piece: where they lie, or copied to scratch where a Marker
+  // interrupts them. Precondition: inside the ULPDU; scratch has room for len octets where Markers are in use.
+  ConstBytes view(std::size_t offset, std::size_t len, MutBytes scratch) const;
+
+  // copy puts the out.size() octets from offset on into out, without the Markers. Precondition: inside the ULPDU.
+  void copy(std::size_t offset, MutBytes out) const;
+  // All of it, for tools and tests.
+  std::vector<std::uint8_t> to_vector() const;
+
+ private:
+  ConstBytes fpdu_;
+  MarkerLayout layout_;
+  std::size_t len_;
 };
 
-// FpduReader takes FPDUs out of a half connection in Full Operation (RFC 5044 sections 4 and 6): start located, CRC
-// verified, only then handed up (MPA-6-01). Holds no octets itself: an unfinished FPDU stays pending in the staging.
+// PartialFpdu is the FPDU at the front of staging while some of it is still missing.
+struct PartialFpdu {
+  MarkerLayout layout;
+  std::size_t ulpdu_len = 0;
+  ConstBytes arrived;  // from its first octet on the wire; at least the ULPDU_Length
+
+  // How many octets of the ULPDU are there.
+  std::size_t arrived_ulpdu_len() const;
+  Ulpdu ulpdu() const { return {arrived, layout, ulpdu_len}; }
+};
+
+// FpduReader takes FPDUs out of a half connection in Full Operation (RFC 5044 sections 4 and 6): start located, CRC and
+// Markers verified, only then handed up (MPA-6-01). Holds no octets itself: an unfinished FPDU stays pending in the
+// staging.
 class FpduReader {
  public:
   // NeedMore: at least so many octets are missing.
   using Next = std::variant<NeedMore, Ulpdu, Error>;
 
-  // crc: whether CRCs are in use. markers: whether we asked for them (not built yet). max_ulpdu_len: a longer
-  // ULPDU_Length is answered with Error::kMarker as soon as it is seen, like a length of 0. The default takes all that
-  // the field can say, since Linux siw on loopback goes beyond the 64768 of the RFC (MPA-3-09).
+  // crc: whether CRCs are in use. markers: whether we asked for them. max_ulpdu_len: a longer ULPDU_Length is answered
+  // with Error::kMarker as soon as it is seen, like a length of 0. The default takes all that the field can say, since
+  // Linux siw on loopback goes beyond the 64768 of the RFC (MPA-3-09).
   explicit FpduReader(bool crc, bool markers = false, std::size_t max_ulpdu_len = kMaxUlpduLength)
-      : crc_(crc), max_ulpdu_len_(max_ulpdu_len) {
-    assert(!markers);
-    (void)markers;
-  }
+      : crc_(crc), markers_(markers), max_ulpdu_len_(max_ulpdu_len) {}
 
   // next consumes one FPDU from staging and returns its ULPDU, or says what is missing. After an error it returns that
   // error for ever and consumes nothing (MPA-8-11).
   Next next(Staging& staging);
 
+  // partial is the FPDU whose rest next asked for; nothing where not even its length has come.
+  std::optional<PartialFpdu> partial(const Staging& staging) const;
+
+  // skip counts an FPDU that was received in another way (DirectFpdu) and verified there; stream_len octets with its
+  // Markers. fail latches what was found wrong with it.
+  void skip(std::size_t stream_len) { position_ += stream_len; }
+  Error fail(Error error);
+
+  bool crc() const { return crc_; }
   const std::optional<Error>& error() const { return error_; }
 
+  // Octets of Full Operation before the next FPDU; where it stands modulo 512 decides on the Markers. To be set by
+  // tests only (MPA-4.3-06).
+  std::uint64_t position() const { return position_; }
+  void set_position(std::uint64_t position) { position_ = position; }
+
  private:
+  MarkerLayout layout() const { return markers_ ? MarkerLayout::at(position_) : MarkerLayout(); }
+
   bool crc_;
+  bool markers_;
   std::size_t max_ulpdu_len_;
+  std::uint64_t position_ = 0;
   std::optional<Error> error_;
 };
+
+// marker_fits compares Marker number i of an FPDU with where it lies (RFC 5044 section 6).
+bool marker_fits(const MarkerLayout& layout, std::size_t i, std::span<const std::uint8_t, kMarkerLen> marker);
 
 }  // namespace weft::mpa

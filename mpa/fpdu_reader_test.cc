@@ -8,6 +8,7 @@
 
 #include "mpa/crc32c.h"
 #include "mpa/fpdu_writer.h"
+#include "mpa/testing/naive_framer.h"
 
 namespace weft::mpa {
 namespace {
@@ -49,7 +50,7 @@ TEST(FpduReader, SaysWhatIsMissing) {
   }
   const auto next = reader.next(staging);
   ASSERT_TRUE(std::holds_alternative<Ulpdu>(next));
-  EXPECT_EQ(std::get<Ulpdu>(next).octets.size(), 21u);
+  EXPECT_EQ(std::get<Ulpdu>(next).size(), 21u);
   EXPECT_TRUE(staging.pending().empty());
 }
 
@@ -105,7 +106,7 @@ TEST(FpduReader, TheLongestUlpduThatTheFieldCanSayIsTaken) {
     arrive(staging, fpdu_of_len(len));
     const auto next = reader.next(staging);
     ASSERT_TRUE(std::holds_alternative<Ulpdu>(next));
-    EXPECT_EQ(std::get<Ulpdu>(next).octets.size(), len);
+    EXPECT_EQ(std::get<Ulpdu>(next).size(), len);
   }
 }
 
@@ -132,7 +133,7 @@ TEST(FpduReader, RandomSizesInRandomPieces) {
     while (true) {
       const auto next = reader.next(staging);
       if (!std::holds_alternative<Ulpdu>(next)) break;
-      const ConstBytes got = std::get<Ulpdu>(next).octets;
+      const Octets got = std::get<Ulpdu>(next).to_vector();
       ASSERT_LT(num_got, sent.size());
       ASSERT_TRUE(std::equal(got.begin(), got.end(), sent[num_got].begin(), sent[num_got].end()));
       ++num_got;
@@ -140,6 +141,97 @@ TEST(FpduReader, RandomSizesInRandomPieces) {
   }
   EXPECT_EQ(num_got, sent.size());
   EXPECT_FALSE(reader.error());
+}
+
+// Each octet of each ULPDU comes out, and no Marker, wherever the FPDUs begin.
+TEST(FpduReader, TakesMarkersOut) {
+  RecordProperty("proves", "MPA-4.3-15 MPA-4.3-04");
+  std::mt19937_64 random(512);
+  for (int round = 0; round < 60; ++round) {
+    const bool crc = round % 4 != 0;
+    testing::NaiveFramer framer(crc, true);
+    std::vector<Octets> sent;
+    Octets wire;
+    for (int i = 0; i < 40; ++i) {
+      Octets ulpdu(1 + random() % (round % 8 == 0 ? 20000 : 700));
+      for (auto& octet : ulpdu) octet = static_cast<std::uint8_t>(random());
+      const Octets fpdu = framer.frame(ulpdu);
+      wire.insert(wire.end(), fpdu.begin(), fpdu.end());
+      sent.push_back(std::move(ulpdu));
+    }
+    FpduReader reader(crc, true);
+    Staging staging(2 * 66 * 1024);
+    std::vector<Octets> got;
+    for (std::size_t at = 0; at < wire.size();) {
+      const std::size_t n = std::min<std::size_t>(1 + random() % 3000, wire.size() - at);
+      arrive(staging, ConstBytes(wire).subspan(at, n));
+      at += n;
+      while (true) {
+        const auto next = reader.next(staging);
+        const auto* ulpdu = std::get_if<Ulpdu>(&next);
+        if (ulpdu == nullptr) {
+          ASSERT_TRUE(std::holds_alternative<NeedMore>(next)) << "round " << round;
+          break;
+        }
+        got.push_back(ulpdu->to_vector());
+        // A view across a Marker is the same octets.
+        Octets scratch(ulpdu->size());
+        const std::size_t from = random() % ulpdu->size();
+        const ConstBytes view = ulpdu->view(from, ulpdu->size() - from, scratch);
+        ASSERT_TRUE(std::equal(view.begin(), view.end(), got.back().begin() + static_cast<std::ptrdiff_t>(from)));
+      }
+    }
+    ASSERT_TRUE(got == sent) << "round " << round;
+    EXPECT_EQ(reader.position(), wire.size());
+  }
+}
+
+TEST(FpduReader, MarkersAreCheckedBehindTheCrc) {
+  const Octets ulpdu(1000, 0x77);
+  for (const bool crc : {true, false}) {
+    testing::NaiveFramer framer(crc, true);
+    Octets wire = framer.frame(ulpdu);
+    wire[512 + 3] ^= 0x40;  // the second Marker's FPDUPTR
+    FpduReader reader(crc, true);
+    Staging staging(2 * 66 * 1024);
+    arrive(staging, wire);
+    const auto next = reader.next(staging);
+    ASSERT_TRUE(std::holds_alternative<Error>(next));
+    EXPECT_EQ(std::get<Error>(next), crc ? Error::kCrc : Error::kMarker);
+  }
+}
+
+TEST(FpduReader, TheLowBitsOfFpduptrAndItsReservedHalfDoNotCount) {
+  const Octets ulpdu(1000, 0x77);
+  testing::NaiveFramer framer(false, true);
+  Octets wire = framer.frame(ulpdu);
+  wire[512] = 0xbe;
+  wire[513] = 0xef;
+  wire[515] |= 3;
+  FpduReader reader(false, true);
+  Staging staging(2 * 66 * 1024);
+  arrive(staging, wire);
+  const auto next = reader.next(staging);
+  ASSERT_TRUE(std::holds_alternative<Ulpdu>(next));
+  EXPECT_EQ(std::get<Ulpdu>(next).to_vector(), ulpdu);
+}
+
+// Counters go on past 2^32 octets of one half connection.
+TEST(FpduReader, MarkersBeyondFourGigabytes) {
+  RecordProperty("proves", "MPA-4.3-06");
+  const std::uint64_t position = (std::uint64_t{1} << 32) - 512 + 100;
+  testing::NaiveFramer framer(true, true, position);
+  FpduReader reader(true, true);
+  reader.set_position(position);
+  Staging staging(2 * 66 * 1024);
+  for (int i = 0; i < 4; ++i) {
+    const Octets ulpdu(700, static_cast<std::uint8_t>(i));
+    arrive(staging, framer.frame(ulpdu));
+    const auto next = reader.next(staging);
+    ASSERT_TRUE(std::holds_alternative<Ulpdu>(next));
+    EXPECT_EQ(std::get<Ulpdu>(next).to_vector(), ulpdu);
+  }
+  EXPECT_GT(reader.position(), std::uint64_t{1} << 32);
 }
 
 }  // namespace

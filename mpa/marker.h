@@ -50,6 +50,29 @@ class MarkerLayout {
   }
   // The whole length on the wire of bare_len octets. Precondition: bare_len > 0.
   constexpr std::size_t stream_len(std::size_t bare_len) const { return stream_offset(bare_len - 1) + 1; }
+  // How many octets of the FPDU's own are among the first stream_len on the wire.
+  constexpr std::size_t bare_len(std::size_t stream_len) const {
+    if (stream_len <= first_) return stream_len;
+    const std::size_t within = (stream_len - first_) % kMarkerSpacing;
+    return first_ + (stream_len - first_) / kMarkerSpacing * kMarkerRunLen +
+           (within > kMarkerLen ? within - kMarkerLen : 0);
+  }
+
+  // Run is a stretch of the wire that is all Marker or all FPDU.
+  struct Run {
+    bool is_marker = false;
+    std::size_t marker = 0;  // is_marker: which, and how much of it lies behind
+    std::size_t within = 0;
+    std::size_t len = 0;  // octets up to the next change
+  };
+  // run_at says what the octet at a stream offset is.
+  constexpr Run run_at(std::size_t stream_offset) const {
+    if (stream_offset < first_) return {false, 0, 0, first_ - stream_offset};
+    const std::size_t behind = stream_offset - first_;
+    const std::size_t within = behind % kMarkerSpacing;
+    if (within < kMarkerLen) return {true, behind / kMarkerSpacing, within, kMarkerLen - within};
+    return {false, 0, 0, kMarkerSpacing - within};
+  }
 
   // Marker number i, from 0: where it lies, and what it has to say. Precondition: there is one.
   constexpr std::size_t marker_offset(std::size_t i) const { return first_ + i * kMarkerSpacing; }

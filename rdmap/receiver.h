@@ -3,10 +3,12 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <variant>
 
 #include "ddp/memory_table.h"
 #include "ddp/segment.h"
 #include "ddp/untagged_queue.h"
+#include "mpa/fpdu_reader.h"
 #include "rdmap/header.h"
 #include "rdmap/read_server.h"
 #include "rdmap/send_queue.h"
@@ -16,10 +18,15 @@
 
 namespace weft::rdmap {
 
-// Receiver takes in the ULPDUs of a stream, one whole verified ULPDU at a time: checks everything, then places, then
-// delivers (RFC 5040 section 7.2). A ULPDU that is refused has changed no octet of anybody's memory.
+// Receiver takes in the ULPDUs of a stream, in three steps (RFC 5040 section 7.2): check the headers, find the memory
+// that the payload belongs to, and, once the octets lie there, deliver. on_ulpdu does all three with a whole verified
+// ULPDU, and then one that is refused has changed no octet of anybody's memory. With direct placement the driver of the
+// steps is the Stream, which receives the octets into the memory found before it knows that they were right.
 class Receiver {
  public:
+  // So much of a ULPDU check may look at: no header and no body that is not placed is longer.
+  static constexpr std::size_t kHeadLen = ddp::kUntaggedHeaderLen + kTerminateMaxLen;
+
   // All references outlive the receiver.
   Receiver(ddp::MemoryTable& memory, SendQueue& requests, InboundReads& reads, Ring<Event>& events,
            StreamCounters& counters)
@@ -29,13 +36,32 @@ class Receiver {
 
   enum class Verdict : std::uint8_t {
     kTaken,
-    kRefused,       // message() is the Terminate to send
+    kRefused,       // message() is the Terminate to send, after settle_refusal
     kTerminate,     // message() is what the peer's Terminate says
     kBadTerminate,  // a Terminate that says nothing; not to be answered (notes N-12)
   };
-  // A request or receive that the refused ULPDU belonged to has been ended (or marked) with its own status already.
-  [[nodiscard]] Verdict on_ulpdu(ConstBytes ulpdu);
+  // on_ulpdu takes in one verified ULPDU, refusals settled.
+  [[nodiscard]] Verdict on_ulpdu(const mpa::Ulpdu& ulpdu);
+
+  // check judges a segment by the first octets of its ULPDU: kHeadLen of them, or all where there are fewer. Changes
+  // nothing that a second check would notice. A receive that the segment needs is taken from its source and kept.
+  [[nodiscard]] Verdict check(ConstBytes head, std::size_t ulpdu_len);
+  // Of the segment that passed check: octets of the ULPDU ahead of its payload, and those to be placed behind them. A
+  // body that is a header itself (Read Request) is not placed.
+  std::size_t header_len() const { return header_len_; }
+  std::size_t placed_len() const { return target_ == Target::kNone ? 0 : payload_len_; }
+  // find_memory gives the memory of its payload from octet `offset` on, to be asked again in each turn. views is
+  // overwritten. Precondition: offset <= placed_len().
+  [[nodiscard]] Verdict find_memory(std::size_t offset, ViewList& views);
+  // invalidate does what a Send with Invalidate asks for at the end of its message, or refuses it; for all others it
+  // does nothing. To be called once the segment is known to be right, before deliver.
+  [[nodiscard]] Verdict invalidate();
+  // deliver: all of its payload lies where it belongs.
+  void deliver();
+
   const TerminateMessage& message() const { return message_; }
+  // settle_refusal ends (or marks) the request or receive that the refused segment belonged to with its own status.
+  void settle_refusal();
 
   // Whether a message has begun to arrive and not ended: a FIN now is no orderly one.
   bool message_open() const { return tagged_open_ || queues_[kSendQn].open(); }
@@ -44,20 +70,25 @@ class Receiver {
   void flush(const std::optional<Terminate>& why);
 
  private:
-  Verdict on_tagged(const ddp::TaggedHeader& header, ConstBytes payload, ConstBytes ulpdu);
-  Verdict on_untagged(const ddp::UntaggedHeader& header, ConstBytes payload, ConstBytes ulpdu);
-  Verdict on_write(const ddp::TaggedHeader& header, ConstBytes payload, ConstBytes ulpdu);
-  Verdict on_read_response(const ddp::TaggedHeader& header, ConstBytes payload, ConstBytes ulpdu);
-  Verdict on_send(Opcode opcode, const ddp::UntaggedHeader& header, ConstBytes payload, ConstBytes ulpdu);
-  Verdict on_read_request(const ddp::UntaggedHeader& header, ConstBytes payload, ConstBytes ulpdu);
-  Verdict on_terminate(const ddp::UntaggedHeader& header, ConstBytes payload, ConstBytes ulpdu);
-  void deliver(Opcode opcode, const ddp::UntaggedHeader& header, std::uint32_t len);
-
+  enum class Target : std::uint8_t { kNone, kRegion, kRead, kRecv };
   enum class Headers : std::uint8_t { kNone, kDdp, kDdpAndRdma };
-  Verdict refuse(Terminate what, ConstBytes ulpdu, Headers headers = Headers::kDdp);
-  Verdict refuse(ddp::Error error, ConstBytes ulpdu) { return refuse(to_terminate(error), ulpdu); }
-  Verdict refuse_response(Terminate what, WorkStatus status, ConstBytes ulpdu);
-  Verdict refuse_send(Terminate what, WorkStatus status, ConstBytes ulpdu);
+  // Whose request a refusal ends with a status of its own.
+  enum class Blamed : std::uint8_t { kNobody, kRead, kRecv };
+
+  void keep_ddp_header(ConstBytes head);
+  Verdict check_tagged(const ddp::TaggedHeader& header);
+  Verdict check_read_response(const ddp::TaggedHeader& header);
+  Verdict check_untagged(const ddp::UntaggedHeader& header, ConstBytes body);
+  Verdict check_send(const ddp::UntaggedHeader& header);
+  Verdict check_read_request(const ddp::UntaggedHeader& header, ConstBytes body);
+  Verdict check_terminate(const ddp::UntaggedHeader& header, ConstBytes body);
+  void deliver_tagged(const ddp::TaggedHeader& header);
+  void deliver_send(const ddp::UntaggedHeader& header);
+  void complete_recv(const ddp::UntaggedHeader& header, std::uint32_t len);
+
+  Verdict refuse(Terminate what, Headers headers = Headers::kDdp);
+  Verdict refuse(ddp::Error error) { return refuse(to_terminate(error)); }
+  Verdict refuse_for(Blamed blamed, WorkStatus status, Terminate what);
   void fail_recv(WorkStatus status, const std::optional<Terminate>& why);
 
   ddp::MemoryTable& memory_;
@@ -75,8 +106,24 @@ class Receiver {
   Opcode send_opcode_ = Opcode::kSend;
   std::optional<PostedRecv> recv_;  // of the Send under way
   std::uint64_t recv_len_ = 0;
+
+  // The segment that was checked last.
+  ConstBytes head_;  // during check only
+  std::array<std::uint8_t, ddp::kUntaggedHeaderLen> ddp_header_{};
+  std::size_t ddp_header_len_ = 0;
+  std::array<std::uint8_t, kHeadLen> head_scratch_;
+  std::size_t ulpdu_len_ = 0;
+  std::size_t header_len_ = 0;
+  std::size_t payload_len_ = 0;
+  Opcode opcode_ = Opcode::kWrite;
+  Target target_ = Target::kNone;
+  std::variant<ddp::TaggedHeader, ddp::UntaggedHeader> header_;
+  InboundRead read_;  // opcode_ kReadRequest
+
   ViewList views_;
   TerminateMessage message_;
+  Blamed blamed_ = Blamed::kNobody;
+  WorkStatus blamed_status_ = WorkStatus::kFatal;
 };
 
 }  // namespace weft::rdmap

@@ -25,6 +25,7 @@ void Stream::Impl::blame(CloseReason reason, std::string text, std::optional<Ter
 }
 
 void Stream::Impl::flush(const std::optional<Terminate>& why) {
+  direct_.reset();
   receiver_.flush(why);
   requests_.flush(why);
   reads_.clear();
@@ -94,8 +95,12 @@ void Stream::Impl::abort(std::string_view text) {
 // ---------------------------------------------------------------- input
 
 void Stream::Impl::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
-  staging.commit(n);
   const std::uint64_t read_octets = counters_.read_octets_rx;
+  if (direct_) {
+    on_direct_rx(staging, n, now);
+  } else {
+    staging.commit(n);
+  }
   if (starting()) on_startup_rx(staging, now);
   if (receiving()) process_fpdus(staging, now);
   // A Read that still makes progress keeps a disconnect waiting; anything else of the peer's does not.
@@ -110,15 +115,18 @@ void Stream::Impl::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
 
 void Stream::Impl::process_fpdus(mpa::Staging& staging, TimePoint now) {
   while (receiving()) {
+    if (direct_) {
+      if (!finish_direct(staging, now)) return;
+      continue;
+    }
     const auto next = reader_->next(staging);
     if (const auto* ulpdu = std::get_if<mpa::Ulpdu>(&next)) {
-      if (held_) {  // MPA-7.1.2: rule 4
-        held_ = false;
-        transmitter_.release();
-      }
-      const auto verdict = receiver_.on_ulpdu(ulpdu->octets);
+      on_valid_fpdu();
+      expect_direct_ = false;
+      const auto verdict = receiver_.on_ulpdu(*ulpdu);
       if (verdict != Receiver::Verdict::kTaken) return on_verdict(verdict, now);
     } else if (const auto* more = std::get_if<mpa::NeedMore>(&next)) {
+      if (place_directly_ && begin_direct(staging)) continue;
       rx_need_ = more->len;
       rx_partial_ = !staging.pending().empty();
       return;
@@ -128,6 +136,13 @@ void Stream::Impl::process_fpdus(mpa::Staging& staging, TimePoint now) {
       return fail(message, now);
     }
   }
+}
+
+void Stream::Impl::on_valid_fpdu() {
+  ++counters_.fpdus_rx;
+  if (!held_) return;
+  held_ = false;  // MPA-7.1.2: rule 4
+  transmitter_.release();
 }
 
 void Stream::Impl::on_verdict(Receiver::Verdict verdict, TimePoint now) {
@@ -293,17 +308,7 @@ void Stream::on_llp_action_done(LlpAction done) {
 }
 
 std::span<const MutBytes> Stream::rx_buffers(mpa::Staging& staging) {
-  Impl& s = *impl_;
-  if (s.state_ == State::kClosed || s.state_ == State::kIdle || s.eof_) return {};
-  if (!s.parked_.empty()) {
-    assert(staging.pending().empty());
-    const MutBytes space = staging.space(s.parked_.size());
-    std::memcpy(space.data(), s.parked_.data(), s.parked_.size());
-    staging.commit(s.parked_.size());
-    s.parked_.clear();
-  }
-  s.rx_view_ = staging.space(std::max<std::size_t>(s.rx_need_, 1));
-  return {&s.rx_view_, 1};
+  return impl_->rx_buffers(staging);
 }
 
 void Stream::park(mpa::Staging& staging) {

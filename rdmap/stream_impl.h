@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mpa/direct_fpdu.h"
 #include "mpa/fpdu_reader.h"
 #include "mpa/startup.h"
 #include "mpa/startup_frame.h"
@@ -63,10 +64,20 @@ struct Stream::Impl {
   void on_tx(std::size_t n, TimePoint now);
   void on_timeout(TimePoint now);
   void process_fpdus(mpa::Staging& staging, TimePoint now);
+  void on_valid_fpdu();
   void on_verdict(Receiver::Verdict verdict, TimePoint now);
   void on_peer_terminate(TimePoint now);
   std::span<const ConstBytes> tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now);
   bool wants_tx() const;
+
+  // ---- direct placement (stream_direct.cc)
+  // The FPDU at the front of staging goes straight into place from here on; false where it may or need not.
+  bool begin_direct(mpa::Staging& staging);
+  // Whether the FPDU has come to its end and the next one is due.
+  bool finish_direct(mpa::Staging& staging, TimePoint now);
+  std::span<const MutBytes> rx_buffers(mpa::Staging& staging);
+  // n octets arrived in rx_views_; those behind the FPDU under way are in staging.
+  void on_direct_rx(mpa::Staging& staging, std::size_t n, TimePoint now);
 
   // Whether ULPDUs are taken in; otherwise what arrives is thrown away.
   bool receiving() const;
@@ -111,7 +122,11 @@ struct Stream::Impl {
   std::size_t rx_need_ = 1;  // octets without which nothing more can be said
   bool rx_partial_ = false;  // part of a frame or FPDU has arrived
   std::vector<std::uint8_t> parked_;
-  MutBytes rx_view_;
+  std::vector<MutBytes> rx_views_;  // what rx_buffers gave
+  bool place_directly_ = false;
+  bool expect_direct_ = false;  // the last FPDU went straight into place, so the next one probably can
+  std::optional<mpa::DirectFpdu> direct_;
+  ViewList direct_views_;
   ConstBytes tx_view_;
 };
 

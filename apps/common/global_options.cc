@@ -77,8 +77,9 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       {"1", "2"}, {"0"}, "MPA revision to ask for and to accept up to (default 2)");
   add_choice(root, "--rtr", ignore, {"none", "auto"}, {"send", "write", "read"},
              "ready-to-receive message of MPA revision 2 (default auto, which is none)");
-  add_choice(root, "--placement", ignore, {"verify"}, {"direct"},
-             "when received data reaches memory (default verify: after its CRC)");
+  add_choice(
+      root, "--placement", [&options](const std::string& v) { options.direct_placement = v == "direct"; },
+      {"verify", "direct"}, {}, "when received data reaches memory (default verify: after its CRC was checked)");
   add_choice(root, "--peer", ignore, {"auto"}, {"siw", "cxgb4", "irdma", "strict"}, "whose habits to allow for");
   add_choice(root, "--rpcrdma", ignore, {"1"}, {"2-cel05", "2-wg07", "auto"}, "RPC-over-RDMA version (default 1)");
   root.add_option("--nudge", "interval of keepalive messages (default off)")

@@ -22,6 +22,7 @@ struct GlobalOptions {
   bool crc = true;
   std::uint8_t mpa_revision = 2;  // 1 or 2
   std::size_t fpdu_limit = 0;     // octets, 0 for none
+  bool direct_placement = false;
   std::uint8_t ird = 16;
   std::uint8_t ord = 16;
   std::size_t inline_threshold = 4096;  // octets, RPC-over-RDMA

@@ -54,12 +54,13 @@ TEST(GlobalOptions, AreTakenBeforeAndAfterTheCommand) {
 TEST(GlobalOptions, EveryOptionIsStored) {
   Parsed parsed = parse({"--progress", "block", "--mpa-rev",   "1",      "--fpdu", "1460", "--ord",       "2",
                          "--inline",   "8192",  "--credits",   "7",      "--cc",   "reno", "--log-level", "info",
-                         "--rtr",      "none",  "--placement", "verify", "--peer", "auto", "--nudge",     "off",
+                         "--rtr",      "none",  "--placement", "direct", "--peer", "auto", "--nudge",     "off",
                          "--rpcrdma",  "1",     "--backend",   "soft",   "go"});
   ASSERT_EQ(parsed.error, "");
   EXPECT_EQ(parsed.options.progress, ProgressMode::kBlock);
   EXPECT_EQ(parsed.options.mpa_revision, 1);
   EXPECT_EQ(parsed.options.fpdu_limit, 1460u);
+  EXPECT_TRUE(parsed.options.direct_placement);
   EXPECT_EQ(parsed.options.ord, 2);
   EXPECT_EQ(parsed.options.inline_threshold, 8192u);
   EXPECT_EQ(parsed.options.credits, 7u);
@@ -69,12 +70,10 @@ TEST(GlobalOptions, EveryOptionIsStored) {
 
 TEST(GlobalOptions, WhatIsNotBuiltIsRefusedBeforeAnythingRuns) {
   const std::vector<std::vector<std::string>> kUnbuilt = {
-      {"--backend", "ibv"}, {"--progress", "threads=4"}, {"--trace", "x.pcapng"},
-      {"--markers"},        {"--mpa-rev", "0"},          {"--rtr", "send"},
-      {"--rtr", "write"},   {"--rtr", "read"},           {"--placement", "direct"},
-      {"--peer", "siw"},    {"--peer", "strict"},        {"--nudge", "500"},
-      {"--port-map"},       {"--rpcrdma", "2-cel05"},    {"--rpcrdma", "2-wg07"},
-      {"--rpcrdma", "auto"}};
+      {"--backend", "ibv"},     {"--progress", "threads=4"}, {"--trace", "x.pcapng"}, {"--markers"},
+      {"--mpa-rev", "0"},       {"--rtr", "send"},           {"--rtr", "write"},      {"--rtr", "read"},
+      {"--rpcrdma", "2-cel05"}, {"--peer", "siw"},           {"--peer", "strict"},    {"--nudge", "500"},
+      {"--port-map"},           {"--rpcrdma", "2-wg07"},     {"--rpcrdma", "auto"}};
   for (const auto& option : kUnbuilt) {
     std::vector<std::string> words = {"go"};
     words.insert(words.end(), option.begin(), option.end());

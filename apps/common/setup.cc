@@ -34,6 +34,7 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
   config.ird = options.ird;
   config.ord = options.ord;
   config.fpdu_limit = options.fpdu_limit;
+  config.direct_placement = options.direct_placement;
   config.congestion_control = options.congestion_control.empty() ? wish.congestion_control : options.congestion_control;
   auto device = verbs::open_soft_device(config);
   if (!device.ok()) return to_status(device.error(), "cannot open the soft RNIC");

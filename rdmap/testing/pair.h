@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -82,9 +85,31 @@ class FakeRecvs : public RecvSource {
   std::size_t num_taken = 0;
 };
 
+// under_test lets one suite prove both placements: where the environment variable WEFT_PLACEMENT says direct, every FPDU
+// that can goes straight into place, however little of it is missing.
+inline StreamConfig under_test(StreamConfig config) {
+  const char* const placement = std::getenv("WEFT_PLACEMENT");
+  if (placement != nullptr && std::string_view(placement) == "direct") {
+    config.placement = Placement::kDirect;
+    config.direct_min_len = 0;
+  }
+  return config;
+}
+
+// fill puts octets, up to as many as fit, where a scatter list says; returns how many.
+inline std::size_t fill(std::span<const MutBytes> views, ConstBytes octets) {
+  std::size_t n = 0;
+  for (MutBytes view : views) {
+    const std::size_t len = std::min(view.size(), octets.size() - n);
+    std::copy_n(octets.begin() + static_cast<std::ptrdiff_t>(n), len, view.begin());
+    n += len;
+  }
+  return n;
+}
+
 // Side is one stream with what belongs to it, and the octets on their way to it.
 struct Side {
-  explicit Side(const StreamConfig& config) : stream(config, memory) {}
+  explicit Side(const StreamConfig& config) : stream(under_test(config), memory) {}
 
   // Takes all events out of the stream.
   void drain() {
@@ -108,8 +133,7 @@ struct Side {
     while (!octets.empty()) {
       const auto views = stream.rx_buffers(staging);
       if (views.empty()) return;
-      const std::size_t n = std::min({octets.size(), views[0].size(), chunk});
-      std::copy_n(octets.begin(), n, views[0].begin());
+      const std::size_t n = fill(views, octets.first(std::min(octets.size(), chunk)));
       stream.on_rx(staging, n, now);
       octets = octets.subspan(n);
     }

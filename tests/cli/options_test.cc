@@ -70,7 +70,6 @@ TEST(Cli, WhatIsNotBuiltYetIsRefusedWithTwoAndSaysSo) {
                                                           {"--rtr", "send"},
                                                           {"--rtr", "write"},
                                                           {"--rtr", "read"},
-                                                          {"--placement", "direct"},
                                                           {"--peer", "siw"},
                                                           {"--peer", "cxgb4"},
                                                           {"--peer", "irdma"},

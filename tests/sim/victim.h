@@ -34,7 +34,7 @@ inline std::vector<Octets> deframe(ConstBytes stream, bool crc = true) {
     const auto next = reader.next(staging);
     const auto* ulpdu = std::get_if<mpa::Ulpdu>(&next);
     if (ulpdu == nullptr) return ulpdus;
-    ulpdus.emplace_back(ulpdu->octets.begin(), ulpdu->octets.end());
+    ulpdus.push_back(ulpdu->to_vector());
   }
 }
 

@@ -118,8 +118,9 @@ class World {
     const auto views = s.stream.rx_buffers(staging(who));
     bool moved = false;
     if (!views.empty() && !in.octets.empty()) {
-      const std::size_t n = std::min({views[0].size(), in.octets.size(), random.between(1, options_.max_rx_chunk)});
-      std::copy_n(in.octets.begin(), n, views[0].begin());
+      const std::size_t most = std::min(in.octets.size(), random.between(1, options_.max_rx_chunk));
+      const std::vector<std::uint8_t> arrived(in.octets.begin(), in.octets.begin() + static_cast<std::ptrdiff_t>(most));
+      const std::size_t n = rdmap::testing::fill(views, arrived);
       in.octets.erase(in.octets.begin(), in.octets.begin() + static_cast<std::ptrdiff_t>(n));
       s.stream.on_rx(staging(who), n, now);
       moved = true;

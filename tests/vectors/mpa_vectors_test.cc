@@ -38,7 +38,7 @@ void take_all(FpduReader& reader, Staging& staging, Outcome& outcome) {
   while (true) {
     const auto next = reader.next(staging);
     if (const auto* ulpdu = std::get_if<Ulpdu>(&next)) {
-      outcome.ulpdus.emplace_back(ulpdu->octets.begin(), ulpdu->octets.end());
+      outcome.ulpdus.push_back(ulpdu->to_vector());
       continue;
     }
     if (const auto* error = std::get_if<Error>(&next)) outcome.error = *error;

@@ -21,6 +21,12 @@ Result<std::unique_ptr<Device>> open_narrow() {
   return open_soft_device(config);
 }
 
+Result<std::unique_ptr<Device>> open_direct() {
+  SoftConfig config;
+  config.direct_placement = true;
+  return open_soft_device(config);
+}
+
 std::string name(const ::testing::TestParamInfo<Backend>& info) {
   return info.param.name;
 }
@@ -28,6 +34,7 @@ std::string name(const ::testing::TestParamInfo<Backend>& info) {
 INSTANTIATE_TEST_SUITE_P(Soft, VerbsTest,
                          ::testing::Values(Backend{"Spinning", open_default, false, AF_INET},
                                            Backend{"Blocking", open_default, true, AF_INET},
+                                           Backend{"Direct", open_direct, true, AF_INET},
                                            Backend{"Ipv6", open_default, true, AF_INET6}),
                          name);
 INSTANTIATE_TEST_SUITE_P(SoftNarrow, VerbsTest,
