@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -115,6 +116,10 @@ IoResult send_all(int fd, std::span<const std::uint8_t> octets, Wait wait) {
   const int flags = MSG_NOSIGNAL | (wait == Wait::kSpin ? MSG_DONTWAIT : 0);
   while (!octets.empty()) {
     ssize_t n = send(fd, octets.data(), octets.size(), flags);
+    // The kernel calls a socket writable once a good part of its buffer is free; sending earlier moves crumbs.
+    pollfd writable{fd, POLLOUT, 0};
+    while (n < 0 && errno == EAGAIN && poll(&writable, 1, 0) == 0) {
+    }
     if (n < 0 && !try_again(wait)) return IoResult::kError;
     if (n > 0) octets = octets.subspan(std::size_t(n));
   }
@@ -130,8 +135,16 @@ IoResult recv_all(int fd, std::span<std::uint8_t> octets, Wait wait) {
   return IoResult::kDone;
 }
 
+void receive_in_bulk(int fd) {
+  const int octets = 256 << 10;
+  setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &octets, sizeof(octets));
+}
+
 ssize_t recv_some(int fd, std::span<std::uint8_t> octets, Wait wait) {
   while (true) {
+    // Asking poll again and again heeds SO_RCVLOWAT and leaves the socket's lock alone; asking recv does neither.
+    pollfd readable{fd, POLLIN, 0};
+    if (wait == Wait::kSpin && poll(&readable, 1, 0) == 0) continue;
     ssize_t n = recv(fd, octets.data(), octets.size(), wait == Wait::kSpin ? MSG_DONTWAIT : 0);
     if (n >= 0 || !try_again(wait)) return n;
   }

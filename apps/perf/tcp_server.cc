@@ -19,6 +19,7 @@ constexpr std::size_t kBlock = 1 << 20;
 // Counts everything until the client's end, in one buffer that stays in the cache.
 IoResult drain(int fd, Wait wait, Totals& totals) {
   std::vector<std::uint8_t> buffer(kBlock);
+  receive_in_bulk(fd);
   while (true) {
     ssize_t n = recv_some(fd, buffer, wait);
     if (n <= 0) return n == 0 ? IoResult::kDone : IoResult::kError;
