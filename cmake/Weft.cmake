@@ -22,7 +22,8 @@ function(weft_library name)
 endfunction()
 
 # weft_test(NAME SOURCES... LINK targets... [BOTH_PLACEMENTS]): one gtest program; each of its tests is a CTest test of
-# its own. BOTH_PLACEMENTS: and once more with direct placement, as NAME.direct (rdmap/testing/pair.h).
+# its own and leaves its result where scripts/conformance finds it (CTest test requirement_coverage). BOTH_PLACEMENTS:
+# and once more with direct placement, as NAME.direct (rdmap/testing/pair.h).
 function(weft_test name)
   if(NOT WEFT_TESTS)
     return()
@@ -34,11 +35,12 @@ function(weft_test name)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE weft_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-                       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+                       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results
+                       PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results)
   if(arg_BOTH_PLACEMENTS)
     gtest_discover_tests(${name} TEST_PREFIX "${name}.direct." DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_direct_TESTS
-                         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-                         PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT WEFT_PLACEMENT=direct)
+                         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results
+                         PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results ENVIRONMENT WEFT_PLACEMENT=direct)
   endif()
 endfunction()
 

@@ -1,7 +1,7 @@
 # Sourced by the other scripts: which Debian 12 packages the project needs, and how to get them.
 
 WEFT_BUILD_PACKAGES="cmake ninja-build g++ pkg-config libboost1.81-dev libisal-dev libabsl-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libssl-dev libbenchmark-dev"
-WEFT_TEST_PACKAGES="libgtest-dev libgmock-dev tshark"
+WEFT_TEST_PACKAGES="libgtest-dev libgmock-dev tshark python3"
 WEFT_CLANG_PACKAGES="clang-16 libclang-rt-16-dev"
 
 say() { printf '\n== %s\n' "$*"; }

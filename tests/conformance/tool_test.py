@@ -1,0 +1,101 @@
+"""What scripts/conformance makes of tables, exceptions and results."""
+
+import pathlib
+import tempfile
+import unittest
+
+import coverage
+import mutate
+
+ROWS = {
+    row_id: coverage.Row("t", row_id, level, "requirement", "observable")
+    for row_id, level in [("T-1", "MUST"), ("T-2", "MAY"), ("T-3", "MUST NOT")]
+}
+XML = """<testsuites><testsuite name="S">
+<testcase name="Good" status="run" result="completed" classname="S">
+  <properties><property name="proves" value="T-1 T-2"/><property name="other" value="T-3"/></properties></testcase>
+<testcase name="Bad" status="run" result="completed" classname="S"><failure message="x"/>
+  <properties><property name="proves" value="T-3"/></properties></testcase>
+<testcase name="Skip" status="run" result="skipped" classname="S"><skipped message="x"/>
+  <properties><property name="proves" value="T-3"/></properties></testcase>
+<testcase name="Off" status="notrun" result="suppressed" classname="S">
+  <properties><property name="proves" value="T-3"/></properties></testcase>
+</testsuite></testsuites>"""
+
+
+class CoverageTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def claims(self, xml=XML):
+        claims = coverage.Claims()
+        coverage.parse_results(self.write("result.xml", xml), claims)
+        return claims
+
+    def test_only_a_passing_test_counts(self):
+        claims = self.claims()
+        self.assertEqual(dict(claims.proven), {"T-1": ["S.Good"], "T-2": ["S.Good"]})
+        self.assertEqual(dict(claims.failed), {"T-3": ["S.Bad", "S.Skip", "S.Off"]})
+        self.assertEqual((claims.num_passed, claims.num_other), (1, 3))
+
+    def test_verdict(self):
+        verdict = coverage.judge(ROWS, {}, {"T-1": "T-1", "T-3": "T-3"}, self.claims())
+        self.assertEqual(list(verdict.proven), ["T-1", "T-2"])
+        self.assertEqual(verdict.open, ["T-3"])
+        self.assertEqual(verdict.regressed, ["T-3"])
+        self.assertEqual(verdict.errors, [])
+        self.assertIn("S.Bad, which did not pass", "\n".join(coverage.listing(verdict, "open", ["t"])))
+        self.assertEqual(coverage.summary(verdict, ["t"])[1].split(), ["t", "3", "2", "0", "1", *"010000"])
+
+    def test_wrong_claims_are_errors(self):
+        claims = self.claims(XML.replace("T-1 T-2", "T-1 T-9"))
+        errors = coverage.judge(ROWS, {"T-1": "why", "T-8": "why"}, {"T-7": "T-7"}, claims).errors
+        self.assertEqual(sorted(error.split(":")[0] for error in errors), ["T-1", "T-7", "T-8", "T-9"])
+
+    def test_a_cut_result_file_is_a_problem(self):
+        with self.assertRaises(coverage.Problem):
+            self.claims(XML[:200])
+
+    def test_lists(self):
+        good = self.write("good.tsv", "# head\nT-1\twhy so\n")
+        self.assertEqual(coverage.load_list(good, 2), {"T-1": "why so"})
+        for text in ["T-1\n", "T-1\t\n", "T-1\ta\tb\n", "T-1\ta\nT-1\tb\n"]:
+            with self.assertRaises(coverage.Problem):
+                coverage.load_list(self.write("bad.tsv", text), 2)
+
+    def test_tables(self):
+        head = "id\tsection\tlevel\trole\trequirement\tobservable\n"
+        self.write("t.tsv", head + "T-1\t1\tMUST\tboth\tr\to\n")
+        self.write("codes.tsv", "layer\tcode\n0\t1\n")
+        self.assertEqual(list(coverage.load_tables(self.folder)), ["T-1"])
+        self.write("u.tsv", head + "T-1\t1\tMUST\tboth\tr\to\n")
+        with self.assertRaises(coverage.Problem):
+            coverage.load_tables(self.folder)
+
+    def test_a_second_record_in_one_test_is_found(self):
+        twice = 'RecordProperty("proves", "T-1");\nRecordProperty(\n"proves", "T-2");\n}\n'
+        self.write("a/x_test.cc", "TEST(A, One) {\n" + 'RecordProperty("proves", "T-1");\n}\nTEST_F(A, Two) {\n' + twice)
+        found = coverage.lost_claims(self.folder)
+        self.assertEqual(len(found), 1)
+        self.assertIn("A.Two", found[0])
+
+    def test_checks_are_found_in_code_only(self):
+        self.write("ddp/x.cc", '// violates("T-1", a)\nif (violates("T-2", a)) {}\nif (violates(\n"T-2", b)) {}\n')
+        self.assertEqual(mutate.find_checks(self.folder), {"T-2": ["ddp/x.cc:2", "ddp/x.cc:3"]})
+
+    def test_the_project_s_own_tables(self):
+        rows = coverage.load_tables()
+        for table, count in [("mpa", 195), ("mpa2", 75), ("ddp", 173), ("rdmap", 232), ("rdmap-ext", 87),
+                             ("rdma-security", 72)]:
+            self.assertEqual(sum(row.table == table for row in rows.values()), count, table)
+
+
+unittest.main()
