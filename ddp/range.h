@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ddp/memory_table.h"
+#include "mpa/wire/violates.h"
 
 namespace weft::ddp {
 
@@ -11,10 +12,10 @@ namespace weft::ddp {
 // region_len octets at base. A sum of exactly 2^64 counts as wrapped (notes A-08), so no region may reach so far.
 constexpr std::optional<AccessError> check_range(std::uint64_t base, std::uint64_t region_len, std::uint64_t to,
                                                  std::uint64_t len) {
-  if (to > UINT64_MAX - len) return AccessError::kToWrap;  // DDP-7.1-15
-  if (to < base) return AccessError::kBaseBounds;          // DDP-7.1-13
-  const std::uint64_t offset = to - base;
-  if (!(offset <= region_len && len <= region_len - offset)) return AccessError::kBaseBounds;  // DDP-7.1-14
+  if (violates("DDP-7.1-15", to > UINT64_MAX - len)) return AccessError::kToWrap;
+  const bool starts_inside = to >= base && to - base <= region_len;
+  if (violates("DDP-7.1-13", !starts_inside)) return AccessError::kBaseBounds;
+  if (violates("DDP-7.1-14", starts_inside && len > region_len - (to - base))) return AccessError::kBaseBounds;
   return std::nullopt;
 }
 

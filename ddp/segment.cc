@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "mpa/wire/cursor.h"
+#include "mpa/wire/violates.h"
 
 namespace weft::ddp {
 namespace {
@@ -58,13 +59,14 @@ std::optional<Segment> parse_segment_wire(ConstBytes ulpdu) {
   return Segment{*header, reader.rest()};
 }
 
-Result<Segment, Error> parse_segment(ConstBytes ulpdu) {
-  auto segment = parse_segment_wire(ulpdu);
-  if (!segment) return Error::kLocalCatastrophic;  // DDP-4.4-01, notes A-09
+Result<Segment, Error> parse_segment(ConstBytes ulpdu, std::uint8_t dv) {
+  const auto segment = parse_segment_wire(ulpdu);
+  if (violates("DDP-4.4-01", !segment)) return Error::kLocalCatastrophic;  // notes A-09
   if (const auto* tagged = std::get_if<TaggedHeader>(&segment->header)) {
-    if (tagged->dv != kDdpVersion) return Error::kTaggedVersion;  // DDP-7.2-07
-  } else if (std::get<UntaggedHeader>(segment->header).dv != kDdpVersion) {
-    return Error::kUntaggedVersion;  // DDP-7.2-13
+    if (violates("DDP-7.2-07", tagged->dv != dv)) return Error::kTaggedVersion;
+  } else {
+    const auto& untagged = std::get<UntaggedHeader>(segment->header);
+    if (violates("DDP-7.2-13", untagged.dv != dv)) return Error::kUntaggedVersion;
   }
   return *segment;
 }

@@ -62,8 +62,9 @@ struct Segment {
 std::optional<Segment> parse_segment_wire(ConstBytes ulpdu);
 
 // parse_segment takes a ULPDU apart and refuses what no receiver may take: kLocalCatastrophic for one shorter than its
-// header (no header can go into the Terminate then), kTaggedVersion and kUntaggedVersion for a DV other than 1.
-Result<Segment, Error> parse_segment(ConstBytes ulpdu);
+// header (no header can go into the Terminate then), kTaggedVersion and kUntaggedVersion for a DV other than dv, the
+// one of all segments of the stream (DDP-4.1-13): 1, or 0 where RDMAC's version was agreed on (RFC 5044 appendix C).
+Result<Segment, Error> parse_segment(ConstBytes ulpdu, std::uint8_t dv = kDdpVersion);
 
 void emit_header(const TaggedHeader& header, std::span<std::uint8_t, kTaggedHeaderLen> out);
 void emit_header(const UntaggedHeader& header, std::span<std::uint8_t, kUntaggedHeaderLen> out);

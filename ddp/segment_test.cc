@@ -66,6 +66,20 @@ TEST(Segment, EveryControlOctet) {
   }
 }
 
+TEST(Segment, AStreamHasOneVersion) {
+  RecordProperty("proves", "DDP-4.1-13");
+  for (std::uint8_t dv = 0; dv < 4; ++dv) {
+    auto tagged = kTagged;
+    auto untagged = kUntagged;
+    tagged[0] = static_cast<std::uint8_t>(0xc0 | dv);
+    untagged[0] = static_cast<std::uint8_t>(0x40 | dv);
+    for (std::uint8_t agreed = 0; agreed < 4; ++agreed) {
+      EXPECT_EQ(parse_segment(tagged, agreed).ok(), dv == agreed);
+      EXPECT_EQ(parse_segment(untagged, agreed).ok(), dv == agreed);
+    }
+  }
+}
+
 TEST(Segment, EveryTruncation) {
   RecordProperty("proves", "DDP-4.4-01 DDP-7.2-02");
   for (std::size_t len = 0; len < kTaggedHeaderLen; ++len)

@@ -63,6 +63,9 @@ TEST(Tagged, EveryRefusalHasItsCode) {
   }
 }
 
+static_assert(check_range(100, 50, 100, 50) == std::nullopt);
+static_assert(check_range(100, 50, 100, 51) == AccessError::kBaseBounds);
+
 TEST(Range, BoundsToTheSingleOctet) {
   RecordProperty("proves", "DDP-7.1-13 DDP-7.1-14 DDP-7.1-15 DDP-8.1-01 DDP-8.3-04");
   EXPECT_EQ(check_range(100, 50, 100, 50), std::nullopt);

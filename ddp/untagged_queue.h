@@ -5,15 +5,19 @@
 
 #include "ddp/error.h"
 #include "ddp/segment.h"
+#include "mpa/wire/violates.h"
 
 namespace weft::ddp {
 
 // The queues of RFC 5040 section 3.1: 0 for Sends, 1 for RDMA Read Requests, 2 for Terminates.
 inline constexpr std::uint32_t kNumQueues = 3;
+// With queue 3 of RFC 7306 section 10.2, for Atomic Responses.
+inline constexpr std::uint32_t kNumQueuesWithAtomics = 4;
 
-// check_qn refuses the number of a queue that does not exist; to be asked before it is used as an index.
-constexpr std::optional<Error> check_qn(std::uint32_t qn) {
-  if (qn >= kNumQueues) return Error::kInvalidQn;  // DDP-7.1-01
+// check_qn refuses the number of a queue that the stream does not have, which has num_queues of them; to be asked
+// before it is used as an index.
+constexpr std::optional<Error> check_qn(std::uint32_t qn, std::uint32_t num_queues = kNumQueues) {
+  if (violates("DDP-7.1-01", qn >= num_queues)) return Error::kInvalidQn;
   return std::nullopt;
 }
 

@@ -54,11 +54,12 @@ TEST(UntaggedQueue, NoMessageReaches2To32Octets) {
   EXPECT_EQ(queue.check(header(1, 0xfffffff0), 16, UINT64_MAX), Error::kMessageTooLong);
 }
 
-TEST(UntaggedQueue, OnlyThreeQueuesExist) {
-  RecordProperty("proves", "DDP-5.1.2-04 DDP-7.1-01 DDP-7.2-08");
+TEST(UntaggedQueue, OnlyThreeQueuesExistAndAFourthWithAtomics) {
   for (std::uint32_t qn = 0; qn < 3; ++qn) EXPECT_EQ(check_qn(qn), std::nullopt);
   EXPECT_EQ(check_qn(3), Error::kInvalidQn);
   EXPECT_EQ(check_qn(0xffffffff), Error::kInvalidQn);
+  EXPECT_EQ(check_qn(3, kNumQueuesWithAtomics), std::nullopt);
+  EXPECT_EQ(check_qn(4, kNumQueuesWithAtomics), Error::kInvalidQn);
 }
 
 }  // namespace

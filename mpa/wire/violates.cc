@@ -5,9 +5,9 @@
 
 namespace weft {
 
-bool violates(std::string_view id, bool condition) {
+bool is_switched_off(std::string_view id) {
   static const char* const switched_off = std::getenv("WEFT_SWITCH_OFF");
-  return condition && (switched_off == nullptr || id != switched_off);
+  return switched_off != nullptr && id == switched_off;
 }
 
 }  // namespace weft
