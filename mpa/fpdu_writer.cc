@@ -1,6 +1,7 @@
 #include "mpa/fpdu_writer.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 
@@ -31,27 +32,60 @@ std::uint8_t* put_crc(std::uint8_t* at, std::uint32_t crc) {
   return at + kCrcLen;
 }
 
-}  // namespace
+// MarkedRun puts the octets of one FPDU behind each other and a Marker wherever one falls due.
+class MarkedRun {
+ public:
+  MarkedRun(std::uint8_t* at, MarkerLayout layout) : at_(at), layout_(layout) {}
 
-FpduWriter::FpduWriter(bool crc, bool markers) : crc_(crc) {
-  assert(!markers);
-  (void)markers;
-}
+  void put(ConstBytes octets) {
+    while (!octets.empty()) {
+      put_marker_if_due();
+      const std::size_t len = std::min(octets.size(), layout_.run_len(bare_));
+      at_ = mpa::put(at_, octets.first(len));
+      bare_ += len;
+      octets = octets.subspan(len);
+    }
+  }
+
+  // A Marker that falls due at this octet belongs to the FPDU already, CRC and all.
+  std::uint8_t* at_next_octet() {
+    put_marker_if_due();
+    return at_;
+  }
+
+ private:
+  void put_marker_if_due() {
+    if (layout_.num_before(bare_) == num_markers_) return;
+    emit_marker(std::span<std::uint8_t, kMarkerLen>(at_, kMarkerLen), layout_.fpduptr(num_markers_));
+    at_ += kMarkerLen;
+    ++num_markers_;
+  }
+
+  std::uint8_t* at_;
+  MarkerLayout layout_;
+  std::size_t bare_ = 0;
+  std::size_t num_markers_ = 0;
+};
+
+}  // namespace
 
 bool FpduWriter::add(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, bool copy_payload) {
   const std::size_t payload_len = total_len(payload);
   const std::size_t ulpdu_len = ulpdu_header.size() + payload_len;
   assert(ulpdu_len != 0 && ulpdu_len <= kMaxMulpdu);  // MPA-3-05
-  const std::size_t len = fpdu_len(ulpdu_len);
+  const std::size_t len = next_fpdu_len(ulpdu_len);
   const std::size_t pending = pending_octets();
   if (pending != 0 && (pending > kMaxBatchLen || len > kMaxBatchLen - pending)) return false;
   // What one sendmsg could not take in pieces is copied; a view is kept free for the rest of a cut FPDU.
   static constexpr std::size_t kMaxPieces = kMaxBuffers - 1;
-  const bool gather = !copy_payload && payload_len >= kGatherMinPayloadLen && payload.size() + 2 <= kMaxPieces;
+  const bool gather =
+      !markers_ && !copy_payload && payload_len >= kGatherMinPayloadLen && payload.size() + 2 <= kMaxPieces;
   const std::size_t max_new_pieces = gather ? payload.size() + 2 : 1;
   if (pending != 0 && max_new_pieces > kMaxPieces - pieces_.size()) return false;
 
-  if (!gather) {
+  if (markers_) {
+    add_marked(ulpdu_header, payload, ulpdu_len);
+  } else if (!gather) {
     add_copied(ulpdu_header, payload, ulpdu_len, copy_payload);
   } else {
     add_gathered(ulpdu_header, payload, ulpdu_len);
@@ -90,6 +124,25 @@ void FpduWriter::add_copied(ConstBytes ulpdu_header, std::span<const ConstBytes>
     }
   }
   put_crc(at, crc);
+  commit(len);
+}
+
+// The whole FPDU with its Markers goes into the arena, and is hashed there in one go while it is in the cache: the CRC
+// covers the Markers too (MPA-4.4-13).
+void FpduWriter::add_marked(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len) {
+  static constexpr std::array<std::uint8_t, 3> kPad = {};
+  const MarkerLayout layout = next_layout();
+  const std::size_t len = layout.stream_len(fpdu_len(ulpdu_len));
+  std::uint8_t* const begin = reserve(len);
+  std::array<std::uint8_t, kUlpduLengthLen> ulpdu_length;
+  put_ulpdu_length(ulpdu_length.data(), ulpdu_len);
+  MarkedRun run(begin, layout);
+  run.put(ulpdu_length);
+  run.put(ulpdu_header);
+  for (const ConstBytes& octets : payload) run.put(octets);
+  run.put(ConstBytes(kPad).first(pad_len(ulpdu_len)));  // MPA-4.1-03
+  std::uint8_t* const crc_field = run.at_next_octet();
+  put_crc(crc_field, crc_ ? crc32c({begin, crc_field}) : 0);
   commit(len);
 }
 
@@ -179,6 +232,8 @@ std::size_t FpduWriter::on_tx(std::size_t n) {
       ++num_begun;
     }
   }
+  // What was not begun is framed again, at the place in the stream that it gets then.
+  if (num_begun > 0) position_ += fpdu_ends_[num_begun - 1];
   pieces_.clear();
   fpdu_ends_.clear();
   arena_len_ = 0;

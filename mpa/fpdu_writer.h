@@ -7,28 +7,34 @@
 #include <vector>
 
 #include "mpa/fpdu.h"
+#include "mpa/marker.h"
 #include "mpa/wire/bytes.h"
 
 namespace weft::mpa {
 
 // FpduWriter frames ULPDUs and keeps what is to be sent in one batch: add FPDUs, hand buffers() to sendmsg, on_tx.
 // Headers, PAD, CRC and small or changeable payload live in an arena of the writer's own; large payload is referenced
-// where it is, so that a large FPDU costs two buffers and a run of small ones costs one.
+// where it is, so that a large FPDU costs two buffers and a run of small ones costs one. With Markers everything is
+// copied: their place depends on the octets before them, and one buffer is cheaper than a view for every 508 octets.
 class FpduWriter {
  public:
   static constexpr std::size_t kMaxBatchLen = 1024 * 1024;   // octets
   static constexpr std::size_t kMaxBuffers = 1024;           // Linux's IOV_MAX
   static constexpr std::size_t kGatherMinPayloadLen = 8192;  // below this, copying is faster than gathering
 
-  // crc: whether CRCs are in use; the field is zero otherwise. markers: whether the peer asked for them (not built
-  // yet).
-  explicit FpduWriter(bool crc, bool markers = false);
+  // crc: whether CRCs are in use; the field is zero otherwise. markers: whether the peer asked for them. position: how
+  // many octets of Full Operation went before, which is none outside of tests (MPA-4.3-06).
+  explicit FpduWriter(bool crc, bool markers = false, std::uint64_t position = 0)
+      : crc_(crc), markers_(markers), position_(position) {}
 
   // add frames the ULPDU made of ulpdu_header and then payload. Both are read at once (the CRC); payload that is not
   // copied is read again by the kernel, so its memory has to stay as it is until on_tx. copy_payload: always copy, for
   // memory that others may write meanwhile (the source of an RDMA Read Response). Returns false, and adds nothing,
   // where the batch is full; never so on an empty batch. Precondition: 1 to kMaxMulpdu octets in all.
   [[nodiscard]] bool add(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, bool copy_payload);
+
+  // next_fpdu_len is what the FPDU of a ULPDU takes on the wire, Markers included, were it added now.
+  std::size_t next_fpdu_len(std::size_t ulpdu_len) const { return next_layout().stream_len(fpdu_len(ulpdu_len)); }
 
   // pending_octets is how much buffers() holds, the rest of a cut FPDU included.
   std::size_t pending_octets() const { return rest().size() + added_len_; }
@@ -55,12 +61,16 @@ class FpduWriter {
   std::uint8_t* reserve(std::size_t len);
   void commit(std::size_t len);
   void add_copied(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len, bool hash_copy);
+  void add_marked(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len);
   void add_gathered(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len);
   void keep_rest(std::size_t begin, std::size_t end);
   ConstBytes octets_of(const Piece& piece) const;
   ConstBytes rest() const { return ConstBytes(rest_).subspan(rest_begin_); }
+  MarkerLayout next_layout() const { return markers_ ? MarkerLayout::at(position_ + added_len_) : MarkerLayout(); }
 
   bool crc_;
+  bool markers_;
+  std::uint64_t position_;  // in the stream, of the first FPDU of this batch
   std::unique_ptr<std::uint8_t[]> arena_;
   std::size_t arena_capacity_ = 0;
   std::size_t arena_len_ = 0;

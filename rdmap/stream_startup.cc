@@ -183,7 +183,7 @@ void Stream::Impl::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
 void Stream::Impl::enter_rdma(const mpa::Agreement& agreement, bool hold) {
   requests_.set_ord(agreement.ord);
   receiver_.open(config_.scope, *recvs_, agreement.ird);
-  transmitter_.open(agreement.crc, config_.scope, config_.fpdu_limit, hold);
+  transmitter_.open(agreement, config_.scope, config_.fpdu_limit, hold);
   reader_.emplace(agreement.crc, agreement.markers_rx);
   place_directly_ = config_.placement == Placement::kDirect || !agreement.crc;
   held_ = hold;

@@ -35,14 +35,12 @@ ddp::TaggedHeader tagged_header(Opcode opcode, ddp::Stag stag, std::uint64_t to)
 
 }  // namespace
 
-void Transmitter::open(bool crc, ddp::StreamScope scope, std::size_t fpdu_limit, bool hold) {
-  writer_.emplace(crc);
+void Transmitter::open(const mpa::Agreement& agreement, ddp::StreamScope scope, std::size_t fpdu_limit, bool hold) {
+  writer_.emplace(agreement.crc, agreement.markers_tx);
+  markers_ = agreement.markers_tx;
   scope_ = scope;
   held_ = hold;
-  const std::size_t overhead = mpa::kUlpduLengthLen + mpa::kCrcLen;
-  if (fpdu_limit > 0)
-    max_ulpdu_ = std::clamp((fpdu_limit & ~std::size_t{3}) - std::min(fpdu_limit & ~std::size_t{3}, overhead),
-                            mpa::kMinMulpdu, mpa::kMaxMulpdu);
+  if (fpdu_limit > 0) max_ulpdu_ = mpa::mulpdu(fpdu_limit, markers_);
 }
 
 void Transmitter::stop() {
@@ -76,7 +74,7 @@ std::optional<Transmitter::Fault> Transmitter::frame(std::size_t emss, std::size
   if (terminate_ == TerminateState::kQueued) {
     frame_terminate();
   } else if (!stopped_ && !held_) {
-    const std::size_t mulpdu = std::min(mpa::mulpdu(emss, false), max_ulpdu_);
+    const std::size_t mulpdu = std::min(mpa::mulpdu(emss, markers_), max_ulpdu_);
     Step step = Step::kFramed;
     while (step == Step::kFramed && marks_.size() < kMaxFpdus) {
       const Cursor before = cursor_;
@@ -176,7 +174,7 @@ Transmitter::Step Transmitter::frame_one(std::size_t mulpdu, std::size_t max_oct
 }
 
 Transmitter::Step Transmitter::add(Mark mark, ConstBytes header, const Gather& payload, std::size_t max_octets) {
-  mark.len = mpa::fpdu_len(header.size() + mark.payload_len);
+  mark.len = writer_->next_fpdu_len(header.size() + mark.payload_len);
   const std::size_t pending = writer_->pending_octets();
   if (pending > 0 && (pending >= max_octets || mark.len > max_octets - pending)) return Step::kFull;
   const bool copy = mark.source == Source::kResponse;
@@ -195,7 +193,7 @@ Transmitter::Step Transmitter::frame_terminate() {
   Mark mark;
   mark.source = Source::kTerminate;
   mark.last = true;
-  mark.len = mpa::fpdu_len(len);
+  mark.len = writer_->next_fpdu_len(len);
   if (!writer_->add(ConstBytes(ulpdu).first(len), {}, true)) return Step::kFull;
   marks_.push_back(std::move(mark));
   return Step::kFramed;

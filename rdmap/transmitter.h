@@ -8,6 +8,7 @@
 #include "ddp/memory_table.h"
 #include "ddp/segmenter.h"
 #include "mpa/fpdu_writer.h"
+#include "mpa/startup.h"
 #include "rdmap/inlined_vector.h"
 #include "rdmap/read_server.h"
 #include "rdmap/send_queue.h"
@@ -28,8 +29,8 @@ class Transmitter {
   Transmitter(ddp::MemoryTable& memory, SendQueue& requests, InboundReads& reads, StreamCounters& counters)
       : memory_(memory), requests_(requests), reads_(reads), counters_(counters) {}
 
-  // Full Operation begins. hold: nothing leaves before release (RFC 5044 section 7.1.2 rule 4).
-  void open(bool crc, ddp::StreamScope scope, std::size_t fpdu_limit, bool hold);
+  // Full Operation begins, as MPA agreed on it. hold: nothing leaves before release (RFC 5044 section 7.1.2 rule 4).
+  void open(const mpa::Agreement& agreement, ddp::StreamScope scope, std::size_t fpdu_limit, bool hold);
   void release() { held_ = false; }
 
   // Nothing more is framed; only what is left of a cut FPDU still leaves. Between batches only, like terminate.
@@ -107,6 +108,7 @@ class Transmitter {
   StreamCounters& counters_;
   ddp::StreamScope scope_;
   std::size_t max_ulpdu_ = mpa::kMaxMulpdu;
+  bool markers_ = false;  // in what we send
   std::optional<mpa::FpduWriter> writer_;
   bool held_ = false;
   bool stopped_ = false;
