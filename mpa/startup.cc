@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "mpa/wire/violates.h"
+
 namespace weft::mpa {
 namespace {
 
@@ -28,6 +30,7 @@ StartupFrame make_reply(const StartupFrame& request, const StartupOptions& optio
                         const std::optional<EnhancedWords>& words, ConstBytes private_data) {
   StartupFrame reply;
   reply.kind = FrameKind::kReply;
+  reply.m = options.markers && !reject;
   reply.c = options.crc || request.c;
   reply.r = reject;
   reply.rev = std::min(request.rev, options.revision);
@@ -60,6 +63,7 @@ EnhancedWords answer_rtr(const EnhancedWords& asked, const RtrSet& own) {
 // The responder's own IRD and ORD, and what its Reply says of them (RFC 6581 section 9.1).
 EnhancedWords answer_words(const EnhancedWords& asked, const StartupOptions& options, Agreement& agreement) {
   EnhancedWords words = answer_rtr(asked, options.rtr_understood);
+  agreement.rtr_awaited = {words.b, words.c, words.d};
   agreement.peer_ird = number(asked.ird);
   agreement.peer_ord = number(asked.ord);
   if (agreement.peer_ird) {
@@ -81,6 +85,26 @@ EnhancedWords answer_words(const EnhancedWords& asked, const StartupOptions& opt
   return words;
 }
 
+constexpr std::string_view kNoWords = "an enhanced MPA startup frame (S=1) without IRD and ORD";
+
+// What an RDMAC implementation always says (RFC 5044 section C.1).
+bool is_rdmac(const StartupFrame& frame) {
+  return frame.rev == 0 && frame.m && frame.c;
+}
+
+// own: which of the frames is ours. Each M speaks for what its sender receives (MPA-7.1.1-06), but RDMAC peers have
+// Markers both ways whatever we asked for (MPA-C.2.3-01).
+void agree_on_framing(const StartupFrame& request, const StartupFrame& reply, FrameKind own, Agreement& agreement) {
+  const bool rdmac = reply.rev == 0;
+  const bool ours = own == FrameKind::kRequest ? request.m : reply.m;
+  const bool theirs = own == FrameKind::kRequest ? reply.m : request.m;
+  agreement.revision = reply.rev;
+  agreement.version = rdmac ? 0 : 1;
+  agreement.crc = request.c || reply.c;  // MPA-4.4-06, MPA-C.1-04
+  agreement.markers_rx = ours || rdmac;
+  agreement.markers_tx = theirs || rdmac;
+}
+
 std::string_view cannot_serve(std::uint8_t rev) {
   switch (rev) {
     case 0: return "MPA Rev 0 (RDMAC) is not served";
@@ -89,29 +113,28 @@ std::string_view cannot_serve(std::uint8_t rev) {
   }
 }
 
-Rtr choose_rtr(const RtrSet& own, const EnhancedWords& agreed, std::uint16_t ord) {
+// A Read needs a slot of the peer's, whatever our own ORD is (MPA2-9.1-08).
+Rtr choose_rtr(const RtrSet& own, const EnhancedWords& agreed) {
   if (own.write && agreed.c) return Rtr::kWrite;  // costs the peer neither a buffer nor a Read slot
-  if (own.read && agreed.d && ord > 0) return Rtr::kRead;
+  if (own.read && agreed.d && agreed.ird > 0) return Rtr::kRead;
   if (own.send && agreed.b) return Rtr::kSend;
   return Rtr::kNone;
 }
 
 std::variant<Agreement, Unagreeable> settle(const EnhancedWords& words, const EnhancedWords& asked,
                                             const StartupOptions& options, Agreement agreement) {
-  const auto unagreeable = [&](Error error, std::string_view reason) {
-    return Unagreeable{error, agreement.crc, reason, agreement.peer_ird, agreement.peer_ord};
-  };
+  const auto unagreeable = [&](Error error, std::string_view reason) { return Unagreeable{error, reason, agreement}; };
   agreement.peer_ird = number(words.ird);
   agreement.peer_ord = number(words.ord);
   agreement.ird = options.ird;
   agreement.ord = at_most(options.ord, agreement.peer_ird);  // MPA2-9.1-12, MPA2-9.1-19
-  if (agreement.peer_ord && *agreement.peer_ord > options.ird)
-    return unagreeable(Error::kInsufficientIrd, "the responder's ORD is above our IRD");  // MPA2-9.1-13
-  if (words.a != asked.a)
+  if (violates("MPA2-9.1-13", agreement.peer_ord && *agreement.peer_ord > options.ird))
+    return unagreeable(Error::kInsufficientIrd, "the responder's ORD is above our IRD");
+  if (violates("MPA2-9.2-04", words.a != asked.a))
     return unagreeable(Error::kNoMatchingRtr, "the MPA Reply is for the other connection model (A flag)");
   if (words.a) {
-    agreement.rtr = choose_rtr(options.rtr_offered, words, agreement.ord);
-    if (agreement.rtr == Rtr::kNone)  // MPA2-9.2-10
+    agreement.rtr = choose_rtr(options.rtr_offered, words);
+    if (violates("MPA2-9.2-10", agreement.rtr == Rtr::kNone))
       return unagreeable(Error::kNoMatchingRtr, "no RTR indication that both ends can do");
   }
   return agreement;
@@ -122,9 +145,10 @@ std::variant<Agreement, Unagreeable> settle(const EnhancedWords& words, const En
 StartupFrame make_request(const StartupOptions& options, ConstBytes private_data) {
   StartupFrame request;
   request.kind = FrameKind::kRequest;
+  request.m = options.markers;
   request.c = options.crc;
-  request.rev = options.revision;
-  if (options.revision >= kEnhancedRevision) {  // MPA2-6-07
+  request.rev = request_revision(options);
+  if (request.rev >= kEnhancedRevision) {  // MPA2-6-07
     request.s = true;
     EnhancedWords words;
     words.a = options.rtr_offered.any();  // MPA2-9.2-02, MPA2-9.2-12
@@ -141,7 +165,7 @@ StartupFrame make_request(const StartupOptions& options, ConstBytes private_data
 
 std::variant<Acceptable, Refused, BadFrame> evaluate_request(const StartupFrame& request,
                                                              const StartupOptions& options) {
-  if (request.rev == 0) {  // notes A-02
+  if (request.rev == 0 && !options.permissive) {  // notes A-02
     StartupFrame reply;
     reply.kind = FrameKind::kReply;
     reply.c = options.crc || request.c;
@@ -149,12 +173,12 @@ std::variant<Acceptable, Refused, BadFrame> evaluate_request(const StartupFrame&
     reply.rev = 1;
     return Refused{std::move(reply), cannot_serve(0)};
   }
-  if (request.rev > options.revision || request.rev > kEnhancedRevision)
-    return BadFrame{Error::kStartupFrame, cannot_serve(request.rev)};  // MPA-7.1.1-17
-  if (request.enhanced() && !parse_enhanced_words(request))
-    return BadFrame{Error::kStartupFrame, "an enhanced MPA startup frame (S=1) without IRD and ORD"};
-  if (request.m)
-    return Refused{make_reject(request, options, {}), "the peer asks for Markers, which are not built yet"};
+  if (violates("MPA-C.2.4-01", request.rev == 0 && !is_rdmac(request)))  // notes A-19
+    return BadFrame{Error::kStartupFrame, "an MPA startup frame of Rev 0 without M=1 and C=1"};
+  if (violates("MPA-7.1.1-17", request.rev > options.revision || request.rev > kEnhancedRevision))
+    return BadFrame{Error::kStartupFrame, cannot_serve(request.rev)};
+  if (violates("MPA2-6-11", request.enhanced() && !parse_enhanced_words(request)))
+    return BadFrame{Error::kStartupFrame, kNoWords};
   Acceptable acceptable;
   acceptable.revision = request.rev;
   if (const auto words = parse_enhanced_words(request)) {
@@ -172,8 +196,8 @@ Accepted make_accept(const StartupFrame& request, const StartupOptions& options,
   std::optional<EnhancedWords> words;
   if (const auto asked = parse_enhanced_words(request)) words = answer_words(*asked, options, agreement);
   accepted.reply = make_reply(request, options, false, words, private_data);
-  agreement.revision = accepted.reply.rev;
-  agreement.crc = request.c || accepted.reply.c;  // MPA-4.4-06
+  if (request.rev == 0) accepted.reply.m = true;  // MPA-C.2.3-02, MPA-C.2.4-01; its C is the Request's
+  agree_on_framing(request, accepted.reply, FrameKind::kReply, agreement);
   return accepted;
 }
 
@@ -189,11 +213,11 @@ StartupFrame make_reject(const StartupFrame& request, const StartupOptions& opti
 std::variant<Agreement, RejectedReply, Unagreeable, BadFrame> evaluate_reply(const StartupFrame& reply,
                                                                              const StartupFrame& request,
                                                                              const StartupOptions& options) {
-  if (reply.rev == 0 || reply.rev > request.rev)  // MPA-7.1.1-16
+  const bool rdmac = reply.rev == 0 && options.permissive && request.rev == 1;
+  if (violates("MPA-7.1.1-16", (reply.rev == 0 && !rdmac) || reply.rev > request.rev))
     return BadFrame{Error::kStartupFrame, "the MPA Reply has a Rev that we did not offer"};
   const auto words = parse_enhanced_words(reply);
-  if (reply.enhanced() && !words)
-    return BadFrame{Error::kStartupFrame, "an enhanced MPA startup frame (S=1) without IRD and ORD"};
+  if (violates("MPA2-6-11", reply.enhanced() && !words)) return BadFrame{Error::kStartupFrame, kNoWords};
   if (reply.r) {
     RejectedReply rejected;
     rejected.revision = reply.rev;
@@ -204,17 +228,21 @@ std::variant<Agreement, RejectedReply, Unagreeable, BadFrame> evaluate_reply(con
     return rejected;
   }
   const auto asked = parse_enhanced_words(request);
-  if (words.has_value() != asked.has_value())  // MPA2-10-01, MPA2-10-02
-    return BadFrame{Error::kStartupFrame, asked ? "an unenhanced MPA Reply (S=0) to an enhanced Request"
-                                                : "an enhanced MPA Reply (S=1) to an unenhanced Request"};
-  if (reply.m) return BadFrame{Error::kStartupFrame, "the peer asks for Markers, which are not built yet"};
+  if (violates("MPA2-10-01", asked && !words))
+    return BadFrame{Error::kStartupFrame, "an unenhanced MPA Reply (S=0) to an enhanced Request"};
+  if (violates("MPA2-10-02", words && !asked))
+    return BadFrame{Error::kStartupFrame, "an enhanced MPA Reply (S=1) to an unenhanced Request"};
+  if (violates("MPA-C.2.5-02", rdmac && !is_rdmac(reply)))  // notes A-19
+    return BadFrame{Error::kStartupFrame, "an MPA startup frame of Rev 0 without M=1 and C=1"};
 
   Agreement agreement;
-  agreement.revision = reply.rev;
-  agreement.crc = request.c || reply.c;  // MPA-4.4-06
+  agree_on_framing(request, reply, FrameKind::kRequest, agreement);
   agreement.ird = options.ird;
   agreement.ord = options.ord;
-  if (!words) return agreement;
+  if (!words || !asked) {
+    agreement.rtr = options.rtr_unasked;
+    return agreement;
+  }
   auto settled = settle(*words, *asked, options, agreement);
   if (auto* agreed = std::get_if<Agreement>(&settled)) return *agreed;
   return std::get<Unagreeable>(settled);

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "mpa/error.h"
+#include "mpa/peer_profile.h"
 #include "mpa/startup_frame.h"
 #include "mpa/wire/bytes.h"
 
@@ -17,46 +18,48 @@ namespace weft::mpa {
 //   BadFrame initiator: evaluate_reply <---- responder: make_accept or make_reject
 //   -> Agreement | RejectedReply | Unagreeable
 
-enum class Rtr : std::uint8_t { kNone, kSend, kWrite, kRead };
-
-// RtrSet says which RTR indications (RFC 6581 section 9.2) an end can do.
-struct RtrSet {
-  bool send = false;
-  bool write = false;
-  bool read = false;
-  bool any() const { return send || write || read; }
-};
-
 // StartupOptions is what one end brings to the negotiation.
 struct StartupOptions {
   std::uint8_t revision = 2;  // initiator: what it asks with (2 means enhanced); responder: the highest it answers
+  bool permissive = false;    // RDMAC peers (Rev 0) are served too, RFC 5044 appendix C; an initiator asks with Rev 1
   bool crc = true;            // our own C bit; CRCs are off only where both ends say so (MPA-4.4-06)
+  bool markers = false;       // our own M bit: Markers in what we receive
   std::uint16_t ird = 16;     // most inbound RDMA Reads we serve; EnhancedWords::kManual to leave it to the ULP
   std::uint16_t ord = 16;     // most outbound RDMA Reads we keep open; the same
   RtrSet rtr_offered = {};    // initiator: none for the client-server model, which is the default
-  RtrSet rtr_understood = {.send = false, .write = true, .read = true};  // responder: at least one
+  RtrSet rtr_understood = {.send = true, .write = true, .read = true};  // responder: at least one
+  Rtr rtr_unasked = Rtr::kNone;  // initiator: what the peer waits for where nothing can be negotiated (revision 1)
 };
 
-// max_private_data is how much of the ULP's private data a frame of this revision holds, in octets.
-constexpr std::size_t max_private_data(std::uint8_t revision) {
-  return revision >= kEnhancedRevision ? kMaxPrivateDataLen - kEnhancedWordsLen : kMaxPrivateDataLen;
+// request_revision is what an initiator asks with (MPA-C.2.5-01).
+constexpr std::uint8_t request_revision(const StartupOptions& options) {
+  return options.permissive ? std::uint8_t{1} : options.revision;
+}
+
+// max_private_data is how much of the ULP's private data a frame of this revision holds, in octets, where the peer
+// takes PD_Length up to max_pd_length.
+constexpr std::size_t max_private_data(std::uint8_t revision, std::size_t max_pd_length = kMaxPrivateDataLen) {
+  return revision >= kEnhancedRevision ? max_pd_length - kEnhancedWordsLen : max_pd_length;
 }
 
 // Agreement is what both ends hold to once the Reply is through.
 struct Agreement {
   std::uint8_t revision = 1;
+  std::uint8_t version = 1;  // of DDP and RDMAP, in both directions (MPA-C.1-02): 0 with RDMAC peers, else 1
   bool crc = true;
-  bool markers_tx = false;  // always false as yet: a peer that asks for Markers is refused
-  bool markers_rx = false;
-  std::uint16_t ird = 0;  // our own, final
+  bool markers_tx = false;  // the peer asked for them
+  bool markers_rx = false;  // we did
+  std::uint16_t ird = 0;    // our own, final
   std::uint16_t ord = 0;
   // The peer's words, for the ULP (MPA2-9.1-06); absent at revision 1, and where the peer said 0x3fff.
   std::optional<std::uint16_t> peer_ird;
   std::optional<std::uint16_t> peer_ord;
   Rtr rtr = Rtr::kNone;  // initiator: the RTR indication that has to be its first FPDU
+  RtrSet rtr_awaited;    // responder: which may come; none in the client-server model
 };
 
-// make_request builds a Request. Precondition: private_data.size() <= max_private_data(options.revision).
+// make_request builds a Request. Precondition: private_data.size() <=
+// max_private_data(request_revision(options)).
 StartupFrame make_request(const StartupOptions& options, ConstBytes private_data);
 
 // Acceptable: the ULP may accept or reject.
@@ -97,13 +100,11 @@ struct RejectedReply {
 };
 
 // Unagreeable: a well-formed accepting Reply that cannot be lived with (RFC 6581 section 9). The peer is in Full
-// Operation: a Terminate with `error` is sent as the first FPDU, CRC as `crc` says, and the connection ended.
+// Operation: a Terminate with `error` is sent as the first FPDU, framed as `agreement` says, and the connection ended.
 struct Unagreeable {
   Error error = Error::kLocalCatastrophic;
-  bool crc = true;
   std::string_view reason;
-  std::optional<std::uint16_t> peer_ird;
-  std::optional<std::uint16_t> peer_ord;
+  Agreement agreement;
 };
 
 // evaluate_reply judges a Reply to the initiator's own Request.

@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "mpa/wire/cursor.h"
+#include "mpa/wire/violates.h"
 
 namespace weft::mpa {
 namespace {
@@ -47,8 +48,8 @@ constexpr std::uint16_t kLowerFlag = 0x4000;
 
 std::variant<NeedMore, ParsedFrame, BadFrame> parse_startup_frame(ConstBytes octets, FrameKind expected) {
   // MPA-7.1.3-02: what cannot become a frame any more is refused without waiting for the rest of it.
-  if (!begins_like(octets, key_of(expected)))
-    return BadFrame{Error::kStartupFrame, wrong_key(octets, expected)};  // MPA-7.1.2-15
+  if (violates("MPA-7.1.2-15", !begins_like(octets, key_of(expected))))
+    return BadFrame{Error::kStartupFrame, wrong_key(octets, expected)};
   if (octets.size() < kStartupHeaderLen) return NeedMore{kStartupHeaderLen - octets.size()};
 
   Reader reader(octets);
@@ -65,9 +66,9 @@ std::variant<NeedMore, ParsedFrame, BadFrame> parse_startup_frame(ConstBytes oct
   frame.r = (flags & kFlagR) != 0;
   frame.s = (flags & kFlagS) != 0;
   frame.res = flags & kResMask;
-  if (pd_length > kMaxPrivateDataLen)  // MPA-7.1.1-22
+  if (violates("MPA-7.1.1-22", pd_length > kMaxPrivateDataLen))
     return BadFrame{Error::kStartupFrame, "PD_Length of an MPA startup frame is above 512"};
-  if (frame.enhanced() && pd_length < kEnhancedWordsLen)  // MPA2-6-11
+  if (violates("MPA2-6-11", frame.enhanced() && pd_length < kEnhancedWordsLen))
     return BadFrame{Error::kStartupFrame, "an enhanced MPA startup frame (S=1) without IRD and ORD"};
   ConstBytes private_data;
   if (!reader.bytes(pd_length, private_data)) return NeedMore{pd_length - reader.rest().size()};

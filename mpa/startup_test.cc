@@ -157,20 +157,58 @@ TEST(Startup, RtrIsAnsweredAndChosen) {
   const StartupOptions all{.ird = 32, .ord = 16, .rtr_offered = {true, true, true}};
   const StartupFrame request = make_request(all, {});
   const Accepted accepted = make_accept(request, {.ird = 16, .ord = 32}, {});
-  EXPECT_EQ(tail_of(accepted.reply), (Octets{0x50, 2, 0, 4, 0x80, 16, 0xc0, 32}));
+  EXPECT_EQ(tail_of(accepted.reply), (Octets{0x50, 2, 0, 4, 0xc0, 16, 0xc0, 32}));
+  EXPECT_EQ(accepted.agreement.rtr_awaited, (RtrSet{true, true, true}));
   EXPECT_EQ(get<Agreement>(evaluate_reply(accepted.reply, request, all)).rtr, Rtr::kWrite);
   // Only Read offered, and ORD 0: IRD is raised to 1 for it.
   const Accepted read = make_accept(request_with({.a = true, .d = true, .ird = 4}), {.ird = 4, .ord = 4}, {});
   EXPECT_EQ(tail_of(read.reply), (Octets{0x50, 2, 0, 4, 0x80, 1, 0x40, 4}));
   EXPECT_EQ(read.agreement.ird, 1);
-  // Only Send offered, which we do not understand: Write is named all the same.
-  const Accepted none = make_accept(request_with({.a = true, .b = true, .ird = 1, .ord = 1}), {}, {});
-  EXPECT_EQ(tail_of(none.reply), (Octets{0x50, 2, 0, 4, 0x80, 1, 0x80, 1}));
+  // Only Send offered.
+  const StartupFrame by_send = request_with({.a = true, .b = true, .ird = 1, .ord = 1});
+  EXPECT_EQ(tail_of(make_accept(by_send, {}, {}).reply), (Octets{0x50, 2, 0, 4, 0xc0, 1, 0, 1}));
+  // A responder that does not understand what is offered names what it does.
+  const StartupOptions write_only{.rtr_understood = {false, true, false}};
+  EXPECT_EQ(tail_of(make_accept(by_send, write_only, {}).reply), (Octets{0x50, 2, 0, 4, 0x80, 1, 0x80, 1}));
+  const StartupOptions read_alone{.rtr_understood = {false, false, true}};
+  EXPECT_EQ(tail_of(make_accept(by_send, read_alone, {}).reply), (Octets{0x50, 2, 0, 4, 0x80, 1, 0x40, 1}));
+  const StartupOptions send_alone{.rtr_understood = {true, false, false}};
+  const StartupFrame by_read = request_with({.a = true, .d = true, .ird = 1, .ord = 1});
+  EXPECT_EQ(tail_of(make_accept(by_read, send_alone, {}).reply), (Octets{0x50, 2, 0, 4, 0xc0, 1, 0, 1}));
   // A Reply that names more than was offered.
   const StartupOptions read_only{.rtr_offered = {false, false, true}};
   const auto extra = evaluate_reply(reply_with({.a = true, .c = true, .d = true, .ird = 16, .ord = 16}),
                                     make_request(read_only, {}), read_only);
   EXPECT_EQ(get<Agreement>(extra).rtr, Rtr::kRead);
+}
+
+TEST(Startup, AReadRtrNeedsASlotOfThePeersOnly) {
+  RecordProperty("proves", "MPA2-9.1-08");
+  const StartupOptions ours{.ord = 0, .rtr_offered = {.read = true}};
+  const StartupFrame request = make_request(ours, {});
+  const Accepted accepted = make_accept(request, {.ird = 4}, {});
+  EXPECT_EQ(parse_enhanced_words(accepted.reply)->ird, 1);
+  EXPECT_EQ(accepted.agreement.ird, 1);
+  EXPECT_EQ(get<Agreement>(evaluate_reply(accepted.reply, request, ours)).rtr, Rtr::kRead);
+  const auto no_slot = evaluate_reply(reply_with({.a = true, .d = true}), request, ours);
+  EXPECT_EQ(get<Unagreeable>(no_slot).error, Error::kNoMatchingRtr);
+}
+
+TEST(Startup, PeersThatWaitForAnRtrAtRevision1) {
+  const StartupOptions ours{.revision = 1, .rtr_unasked = Rtr::kRead};
+  const StartupFrame request = make_request(ours, {});
+  EXPECT_EQ(get<Agreement>(evaluate_reply(make_accept(request, {}, {}).reply, request, ours)).rtr, Rtr::kRead);
+}
+
+TEST(PeerProfiles, AreFoundByName) {
+  for (const PeerProfile& profile : peer_profiles()) {
+    ASSERT_EQ(find_peer_profile(profile.name), &profile);
+    EXPECT_LE(profile.max_pd_length, kMaxPrivateDataLen);
+    EXPECT_LT(profile.max_reads, EnhancedWords::kManual);
+    EXPECT_EQ(max_private_data(2, profile.max_pd_length) + kEnhancedWordsLen, profile.max_pd_length);
+  }
+  EXPECT_EQ(peer_profiles().front().name, "auto");
+  EXPECT_EQ(find_peer_profile("nobody"), nullptr);
 }
 
 TEST(Startup, FlagsWithoutAAreIgnored) {
@@ -187,9 +225,9 @@ TEST(Startup, AReplyThatCannotBeLivedWithGetsATerminateCode) {
   const auto no_ird =
       get<Unagreeable>(evaluate_reply(reply_with({.a = true, .c = true, .ird = 16, .ord = 100}), request, ours));
   EXPECT_EQ(no_ird.error, Error::kInsufficientIrd);
-  EXPECT_EQ(no_ird.peer_ird, 16);
-  EXPECT_EQ(no_ird.peer_ord, 100);
-  EXPECT_TRUE(no_ird.crc);
+  EXPECT_EQ(no_ird.agreement.peer_ird, 16);
+  EXPECT_EQ(no_ird.agreement.peer_ord, 100);
+  EXPECT_TRUE(no_ird.agreement.crc);
   const auto no_rtr = evaluate_reply(reply_with({.a = true, .ird = 16, .ord = 32}), request, ours);
   EXPECT_EQ(get<Unagreeable>(no_rtr).error, Error::kNoMatchingRtr);
   const auto other_model = evaluate_reply(reply_with({.ird = 16, .ord = 32}), request, ours);
@@ -216,9 +254,6 @@ TEST(Startup, RepliesThatAreImproper) {
   rev0.private_data.clear();
   get<BadFrame>(evaluate_reply(rev0, make_request({.revision = 1}, {}), {.revision = 1}));
   get<BadFrame>(evaluate_reply(reply_with({}), make_request({.revision = 1}, {}), {.revision = 1}));
-  StartupFrame marked = reply_with({});
-  marked.m = true;
-  get<BadFrame>(evaluate_reply(marked, request, {}));
 }
 
 TEST(Startup, RejectsMirrorTheRequest) {
@@ -237,14 +272,75 @@ TEST(Startup, RejectsMirrorTheRequest) {
   EXPECT_EQ(get<RejectedReply>(evaluate_reply(make_reject(plain, {}, {}), enhanced, {})).revision, 1);
 }
 
-TEST(Startup, MarkersAreRefusedForNow) {
-  StartupFrame request = make_request({}, {});
-  request.m = true;
-  const auto refused = get<Refused>(evaluate_request(request, {}));
-  EXPECT_TRUE(refused.reply.r);
-  EXPECT_FALSE(refused.reply.m);
-  EXPECT_TRUE(refused.reply.enhanced());
-  EXPECT_GE(refused.reply.private_data.size(), kEnhancedWordsLen);
+TEST(Startup, TheReceiverOfEachDirectionDecidesOnMarkers) {
+  RecordProperty("proves", "MPA-7.1.1-06 MPA-C.3-01");
+  for (const bool initiator : {false, true}) {
+    for (const bool responder : {false, true}) {
+      for (const bool permissive : {false, true}) {
+        for (const std::uint8_t revision : {std::uint8_t{1}, std::uint8_t{2}}) {
+          const StartupOptions ours{.revision = revision, .permissive = permissive, .markers = initiator};
+          const StartupOptions theirs{.permissive = permissive, .markers = responder};
+          const StartupFrame request = make_request(ours, {});
+          EXPECT_EQ(request.m, initiator);
+          get<Acceptable>(evaluate_request(request, theirs));
+          const Accepted accepted = make_accept(request, theirs, {});
+          EXPECT_EQ(accepted.reply.m, responder);
+          EXPECT_EQ(accepted.agreement.markers_tx, initiator);
+          EXPECT_EQ(accepted.agreement.markers_rx, responder);
+          EXPECT_EQ(accepted.agreement.version, 1);
+          const auto agreed = get<Agreement>(evaluate_reply(accepted.reply, request, ours));
+          EXPECT_EQ(agreed.markers_tx, responder);
+          EXPECT_EQ(agreed.markers_rx, initiator);
+          EXPECT_EQ(agreed.version, 1);
+        }
+      }
+    }
+  }
+  // A Terminate for a Reply that cannot be lived with is framed as the Reply asked for.
+  StartupFrame reply = reply_with({.ird = 1, .ord = 100});
+  reply.m = true;
+  EXPECT_TRUE(get<Unagreeable>(evaluate_reply(reply, make_request({}, {}), {})).agreement.markers_tx);
+}
+
+// RFC 5044 figure 16: whatever a permissive end would like, with an RDMAC peer there are Markers both ways and CRCs.
+TEST(Startup, RdmacPeers) {
+  RecordProperty("proves", "MPA-C.1-03 MPA-C.1-04 MPA-C.2.3-01 MPA-C.2.3-02 MPA-C.2.4-01 MPA-C.2.4-02 MPA-C.2.5-01");
+  StartupFrame rdmac_request = make_request({.revision = 1, .markers = true}, kUlp);
+  rdmac_request.rev = 0;
+  StartupFrame rdmac_reply = rdmac_request;
+  rdmac_reply.kind = FrameKind::kReply;
+  for (const bool markers : {false, true}) {
+    for (const bool crc : {false, true}) {
+      const StartupOptions ours{.permissive = true, .crc = crc, .markers = markers};
+      EXPECT_EQ(get<Acceptable>(evaluate_request(rdmac_request, ours)).revision, 0);
+      const Accepted accepted = make_accept(rdmac_request, ours, kUlp);
+      EXPECT_EQ(tail_of(accepted.reply), (Octets{0xc0, 0, 0, 4, 'u', 'l', 'p', '!'}));
+      const StartupFrame request = make_request(ours, {});
+      EXPECT_EQ(request.rev, 1);
+      EXPECT_FALSE(request.s);
+      const auto agreed = get<Agreement>(evaluate_reply(rdmac_reply, request, ours));
+      for (const Agreement& agreement : {accepted.agreement, agreed}) {
+        EXPECT_EQ(agreement.revision, 0);
+        EXPECT_EQ(agreement.version, 0);
+        EXPECT_TRUE(agreement.crc);
+        EXPECT_TRUE(agreement.markers_tx);
+        EXPECT_TRUE(agreement.markers_rx);
+      }
+    }
+  }
+  // Not what an RDMAC end would say (notes A-19).
+  const StartupOptions permissive{.permissive = true};
+  for (const bool without_m : {false, true}) {
+    StartupFrame request = rdmac_request;
+    (without_m ? request.m : request.c) = false;
+    get<BadFrame>(evaluate_request(request, permissive));
+    StartupFrame reply = rdmac_reply;
+    (without_m ? reply.m : reply.c) = false;
+    get<BadFrame>(evaluate_reply(reply, make_request(permissive, {}), permissive));
+  }
+  StartupFrame refusal = rdmac_reply;
+  refusal.r = true;
+  EXPECT_EQ(get<RejectedReply>(evaluate_reply(refusal, make_request(permissive, {}), permissive)).revision, 0);
 }
 
 TEST(Startup, RevisionsThatAreNotServed) {

@@ -1,5 +1,6 @@
 #include "rdmap/send_queue.h"
 
+#include <cassert>
 #include <limits>
 #include <utility>
 
@@ -26,7 +27,8 @@ WorkOp work_op(SendOp op) {
 }  // namespace
 
 PostResult SendQueue::post(SendWr wr) {
-  if (entries_.size() >= max_wr_) return PostResult::kQueueFull;
+  const std::size_t num_own = !entries_.empty() && entries_.front().rtr ? 1 : 0;
+  if (entries_.size() - num_own >= max_wr_) return PostResult::kQueueFull;
   SendEntry entry;
   entry.len = wr.inline_data.empty() ? total_len(wr.sg_list) : wr.inline_data.size();
   if (entry.len > std::numeric_limits<std::uint32_t>::max()) return PostResult::kInvalid;
@@ -35,16 +37,31 @@ PostResult SendQueue::post(SendWr wr) {
   if (wr.op == SendOp::kRdmaWrite && entry.len > 0 &&
       entry.len - 1 > std::numeric_limits<std::uint64_t>::max() - wr.remote_to)
     return PostResult::kInvalid;
-  if (is_send_op(wr.op)) {
+  entry.wr = std::move(wr);
+  append(std::move(entry));
+  return PostResult::kOk;
+}
+
+void SendQueue::append(SendEntry entry) {
+  if (is_send_op(entry.wr.op)) {
     entry.msn = next_send_msn_;
     next_send_msn_ = next_send_msn_.next();
-  } else if (wr.op == SendOp::kRdmaRead) {
+  } else if (entry.wr.op == SendOp::kRdmaRead) {
     entry.msn = next_read_msn_;
     next_read_msn_ = next_read_msn_.next();
   }
-  entry.wr = std::move(wr);
   entries_.push_back(std::move(entry));
-  return PostResult::kOk;
+}
+
+void SendQueue::put_rtr_first(SendWr rtr) {
+  Ring<SendEntry> posted = std::exchange(entries_, {});
+  assert(posted.begin_seq() == 0);
+  next_send_msn_ = next_read_msn_ = ddp::Msn{1};
+  SendEntry entry;
+  entry.wr = std::move(rtr);
+  entry.rtr = true;
+  append(std::move(entry));
+  for (; !posted.empty(); posted.pop_front()) append(std::move(posted.front()));
 }
 
 bool SendQueue::may_leave(std::uint64_t seq, std::size_t reads_in_batch) const {
@@ -52,7 +69,8 @@ bool SendQueue::may_leave(std::uint64_t seq, std::size_t reads_in_batch) const {
   const SendEntry& entry = entries_[seq];
   const std::size_t reads = open_reads_.size() + reads_in_batch;
   if (entry.wr.fence && reads > 0) return false;
-  return entry.wr.op != SendOp::kRdmaRead || reads < ord_;  // RDMAP-6.1-07
+  // An RTR indication by Read takes a slot that the peer made for it, whatever our own ORD is (MPA2-9.1-08).
+  return entry.wr.op != SendOp::kRdmaRead || reads < ord_ || entry.rtr;  // RDMAP-6.1-07
 }
 
 void SendQueue::finish_read(WorkStatus status) {
@@ -75,7 +93,7 @@ void SendQueue::complete_in_order() {
 void SendQueue::complete_front(const std::optional<Terminate>& why) {
   SendEntry& entry = entries_.front();
   const bool failed = entry.status != WorkStatus::kSuccess;
-  if (entry.wr.signaled || failed) {
+  if (!entry.rtr && (entry.wr.signaled || failed)) {
     Completion c;
     c.wr_id = entry.wr.wr_id;
     c.op = work_op(entry.wr.op);

@@ -18,6 +18,7 @@ struct SendEntry {
   std::uint64_t read = 0;  // Read: octets of the response placed so far
   bool done = false;       // its outcome is known; it completes once everything before it has
   WorkStatus status = WorkStatus::kSuccess;
+  bool rtr = false;  // the stream's own RTR indication: it has no completion
 };
 
 // sink_stag and sink_to are what a Read Request names as its sink: the first entry of the scatter list, whatever
@@ -40,6 +41,10 @@ class SendQueue {
   void set_ord(std::uint16_t ord) { ord_ = ord; }
 
   [[nodiscard]] PostResult post(SendWr wr);
+
+  // put_rtr_first makes this the first request of all, ahead of what was posted during startup. Precondition: nothing
+  // has left yet.
+  void put_rtr_first(SendWr rtr);
 
   // may_leave: whether request seq may be framed now, when the batch under way already holds reads_in_batch Read
   // Requests. Precondition: seq is not older than the oldest outstanding request.
@@ -65,6 +70,7 @@ class SendQueue {
              WorkStatus refused_status = WorkStatus::kFlushed);
 
  private:
+  void append(SendEntry entry);
   void complete_front(const std::optional<Terminate>& why);
   void complete_in_order();
 

@@ -45,7 +45,7 @@ void Stream::Impl::close(LlpAction action) {
   startup_out_ = {};
   startup_out_begin_ = 0;
   parked_ = {};
-  events_.push_back(Closed{reason_.value_or(CloseReason::kLocal), terminate_, text_});
+  events_.push_back(Closed{reason_.value_or(CloseReason::kLocal), terminate_, text_, try_revision_1_});
 }
 
 void Stream::Impl::fail(const TerminateMessage& message, TimePoint now) {
@@ -186,6 +186,7 @@ void Stream::Impl::on_rx_eof(TimePoint now) {
   if (eof_ || state_ == State::kClosed || state_ == State::kIdle) return;
   eof_ = true;
   if (starting()) {
+    try_revision_1_ = no_octet_of_reply();
     blame(CloseReason::kStartup, "the peer closed the connection during MPA startup");
     return close(LlpAction::kClose);
   }
@@ -207,6 +208,7 @@ void Stream::Impl::on_rx_eof(TimePoint now) {
 
 void Stream::Impl::on_llp_error(int errno_value) {
   if (state_ == State::kClosed) return;
+  try_revision_1_ = no_octet_of_reply();
   blame(starting() ? CloseReason::kStartup : CloseReason::kLlp,
         fmt::format("connection lost: {}", std::strerror(errno_value)), to_terminate(mpa::Error::kConnectionLost));
   close(LlpAction::kClose);
@@ -218,6 +220,11 @@ void Stream::Impl::on_timeout(TimePoint now) {
     case State::kRequestWait: blame(CloseReason::kStartup, "no whole MPA Request in time"); break;
     case State::kReplyWait: blame(CloseReason::kStartup, "no whole MPA Reply in time"); break;
     case State::kReplySend: blame(CloseReason::kStartup, "the MPA Reply could not be sent in time"); break;
+    case State::kRdma:
+      deadline_.reset();
+      if (!awaits_rtr()) return;
+      blame(CloseReason::kStartup, "no RTR indication in time");
+      return close(LlpAction::kReset);
     default: break;
   }
   const bool cut = wants_tx() && !starting();
@@ -275,6 +282,9 @@ void Stream::reject(ConstBytes private_data, TimePoint now) {
 }
 void Stream::disconnect(TimePoint now) {
   impl_->disconnect(now);
+}
+void Stream::fail_setup(TimePoint now) {
+  impl_->fail_setup(now);
 }
 void Stream::abort(TimePoint) {
   impl_->abort("we aborted the connection");
@@ -336,11 +346,18 @@ std::optional<TimePoint> Stream::next_timeout() const {
 }
 
 std::optional<Event> Stream::poll_event() {
+  if (impl_->late_established_ && !impl_->awaits_rtr()) {
+    if (impl_->state_ == State::kRdma) impl_->deadline_.reset();
+    return *std::exchange(impl_->late_established_, std::nullopt);
+  }
   Ring<Event>& events = impl_->events_;
-  if (events.empty()) return std::nullopt;
-  std::optional<Event> event(std::move(events.front()));
-  events.pop_front();
-  return event;
+  while (!events.empty()) {
+    std::optional<Event> event(std::move(events.front()));
+    events.pop_front();
+    const auto* completion = std::get_if<Completion>(&*event);
+    if (completion == nullptr || !impl_->rtr_recvs_.hides(*completion)) return event;
+  }
+  return std::nullopt;
 }
 
 const StreamCounters& Stream::counters() const {

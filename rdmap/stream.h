@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ddp/memory_table.h"
+#include "mpa/peer_profile.h"
 #include "mpa/staging.h"
 #include "mpa/wire/bytes.h"
 #include "rdmap/work.h"
@@ -28,14 +29,18 @@ enum class Placement : std::uint8_t {
 // StreamConfig is what one connection is allowed and asked to do. Octets and counts; defaults are those of `weft`.
 struct StreamConfig {
   std::uint8_t mpa_revision = 2;  // what an initiator asks for; a responder answers any up to this (RFC 6581 section 6)
+  bool permissive = false;        // RDMAC peers too (RFC 5044 appendix C); as initiator this asks with revision 1
   bool crc = true;                // our own wish; CRCs are on unless both ends say off (RFC 5044 section 7.1)
+  bool markers = false;           // our own wish, for what we receive; the peer's for what we send is always met
+  mpa::RtrSet rtr_offered;        // initiator, revision 2: any of them asks for the peer-to-peer model (RFC 6581 s9.2)
+  mpa::PeerProfile peer;          // the habits of the peer that are allowed for
   std::uint16_t ird = 16;         // inbound RDMA Reads we serve at once
   std::uint16_t ord = 16;         // outbound RDMA Reads we keep open at once
   std::size_t max_send_wr = 256;  // outstanding requests of the send queue
   Placement placement = Placement::kVerify;  // with CRCs off it is always direct
   std::size_t direct_min_len = 16 * 1024;    // so much of an FPDU has to be missing to be worth a recvmsg of its own
   std::size_t fpdu_limit = 0;                // upper bound of an FPDU in octets, 0 for none (weft --fpdu)
-  Duration request_timeout = std::chrono::seconds(5);  // responder: from start to a whole Request
+  Duration request_timeout = std::chrono::seconds(5);  // responder: from start to a whole Request; then for the RTR
   Duration reply_timeout = std::chrono::seconds(10);   // initiator: from the Request to a whole Reply
   Duration close_timeout = std::chrono::seconds(5);    // after a Terminate or a disconnect: waiting for the peer's FIN
   ddp::StreamScope scope;                              // on whose behalf memory is resolved
@@ -57,6 +62,8 @@ struct Established {
   std::uint16_t ord = 0;
   std::uint8_t revision = 0;
   bool crc = true;
+  bool markers_tx = false;
+  bool markers_rx = false;
   std::optional<std::uint16_t> peer_ird;  // the peer's own words (RFC 6581 section 9.1); absent as in ConnectionRequest
   std::optional<std::uint16_t> peer_ord;
 };
@@ -82,6 +89,9 @@ struct Closed {
   CloseReason reason = CloseReason::kGraceful;
   std::optional<Terminate> terminate;  // the one sent or received
   std::string text;                    // one line for a log: what happened, in the RFCs' words
+  // Initiator: the peer does not seem to know the revision that it was asked with, and nothing else is known against
+  // it. A Request with revision 1 over a new TCP connection may do better (MPA2-10-05).
+  bool try_revision_1 = false;
 };
 
 using Event = std::variant<Completion, ConnectionRequest, Established, Rejected, Closed>;
@@ -123,12 +133,17 @@ class Stream {
   // Starts MPA as responder; a ConnectionRequest event follows, or Closed.
   void start_responder(TimePoint now);
   // Answers a ConnectionRequest. accept makes the stream established from our side: what is posted is held back until
-  // the peer's first FPDU (RFC 5044 section 7.1.2 rule 4). ird and ord bound what is negotiated for this connection.
+  // the peer's first FPDU (RFC 5044 section 7.1.2 rule 4). In the peer-to-peer model Established follows only then:
+  // that FPDU is the RTR indication, of which the ULP sees nothing else (RFC 6581 section 4.4.3). ird and ord bound
+  // what is negotiated for this connection.
   void accept(ConstBytes private_data, RecvSource& recvs, std::uint16_t ird, std::uint16_t ord, std::uint32_t pd,
               TimePoint now);
   void reject(ConstBytes private_data, TimePoint now);
   // Ends the stream in order: what is queued is sent first, then FIN. Further posts are refused.
   void disconnect(TimePoint now);
+  // A fault of our own during startup: after the Reply the peer is told by a Terminate (RFC 6581 section 9.3), where it
+  // may be told anything yet; otherwise TCP is closed.
+  void fail_setup(TimePoint now);
   // Ends it at once: everything outstanding is flushed, RST.
   void abort(TimePoint now);
 

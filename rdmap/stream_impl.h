@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "mpa/direct_fpdu.h"
@@ -16,6 +17,32 @@
 #include "rdmap/transmitter.h"
 
 namespace weft::rdmap {
+
+// RtrRecvs stands before the ULP's receives while an RTR indication may come as a Send: that one takes none of them.
+// Its completion is the first of all receives, and is kept from the ULP in poll_event.
+class RtrRecvs final : public RecvSource {
+ public:
+  explicit RtrRecvs(const StreamCounters& counters) : counters_(counters) {}
+  void open(RecvSource& recvs, bool awaits_send) {
+    recvs_ = &recvs;
+    awaits_send_ = awaits_send;
+  }
+  std::optional<PostedRecv> take() override {
+    // Only the first message of all is an indication.
+    const bool first = counters_.sends_rx + counters_.writes_rx + counters_.reads_rx == 0;
+    if (!std::exchange(awaits_send_, false) || !first) return recvs_->take();
+    hidden_ = true;
+    return PostedRecv{};
+  }
+  // Whether this completion is that of the RTR indication.
+  bool hides(const Completion& completion) { return completion.op == WorkOp::kRecv && std::exchange(hidden_, false); }
+
+ private:
+  const StreamCounters& counters_;
+  RecvSource* recvs_ = nullptr;
+  bool awaits_send_ = false;
+  bool hidden_ = false;
+};
 
 // The states of a stream; README.md has the picture.
 enum class State : std::uint8_t {
@@ -54,6 +81,16 @@ struct Stream::Impl {
   void on_reply(const mpa::StartupFrame& frame, TimePoint now);
   void on_startup_tx(std::size_t n, TimePoint now);
   void enter_rdma(const mpa::Agreement& agreement, bool hold);
+  void send_rtr(mpa::Rtr rtr);
+  // Initiator: what a peer does that closes on a Request of a revision it does not know (MPA2-10-04).
+  bool no_octet_of_reply() const {
+    return state_ == State::kReplyWait && !rx_partial_ && request_frame_.rev >= mpa::kEnhancedRevision;
+  }
+  void fail_setup(TimePoint now);
+  Established established(const mpa::Agreement& agreement, ConstBytes private_data) const;
+  // Responder in the peer-to-peer model: nothing of the initiator's has come yet.
+  bool awaits_rtr() const { return late_established_ && (held_ || !heard_message()); }
+  bool heard_message() const { return counters_.sends_rx + counters_.writes_rx + counters_.reads_rx > 0; }
 
   // ---- Full Operation and the end (stream.cc)
   void disconnect(TimePoint now);
@@ -113,6 +150,9 @@ struct Stream::Impl {
   std::optional<Terminate> terminate_;
 
   RecvSource* recvs_ = nullptr;
+  RtrRecvs rtr_recvs_{counters_};
+  std::optional<Established> late_established_;  // to be reported when the RTR indication has come
+  bool try_revision_1_ = false;
   mpa::StartupFrame request_frame_;  // ours, or the peer's until it is answered
   std::optional<mpa::Agreement> agreement_;
   std::vector<std::uint8_t> startup_out_;

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "mpa/wire/violates.h"
 #include "rdmap/stream_impl.h"
 
 namespace weft::rdmap {
@@ -12,8 +14,13 @@ std::vector<std::uint8_t> copy_of(ConstBytes octets) {
   return {octets.begin(), octets.end()};
 }
 
-std::size_t max_reply_private_data(const mpa::StartupFrame& request) {
-  return request.enhanced() ? mpa::max_private_data(mpa::kEnhancedRevision) : mpa::kMaxPrivateDataLen;
+std::size_t max_reply_private_data(const mpa::StartupFrame& request, const mpa::PeerProfile& peer) {
+  return mpa::max_private_data(request.enhanced() ? mpa::kEnhancedRevision : std::uint8_t{1}, peer.max_pd_length);
+}
+
+// IRD and ORD as they may be told to this peer; what leaves them to the ULP is no number.
+std::uint16_t told(std::uint16_t reads, const mpa::PeerProfile& peer) {
+  return reads == mpa::EnhancedWords::kManual ? reads : std::min(reads, peer.max_reads);
 }
 
 }  // namespace
@@ -21,21 +28,26 @@ std::size_t max_reply_private_data(const mpa::StartupFrame& request) {
 mpa::StartupOptions Stream::Impl::startup_options(std::uint16_t ird, std::uint16_t ord) const {
   mpa::StartupOptions options;
   options.revision = config_.mpa_revision;
+  options.permissive = config_.permissive;
   options.crc = config_.crc;
-  options.ird = ird;
-  options.ord = ord;
+  options.markers = config_.markers && config_.peer.stands_markers;
+  options.ird = told(ird, config_.peer);
+  options.ord = told(ord, config_.peer);
+  options.rtr_offered = config_.rtr_offered;
+  options.rtr_unasked = config_.peer.rtr_unasked;
   return options;
 }
 
 void Stream::Impl::start_initiator(ConstBytes private_data, RecvSource& recvs, TimePoint now) {
   if (state_ != State::kIdle) return;
   recvs_ = &recvs;
-  if (private_data.size() > mpa::max_private_data(config_.mpa_revision)) {
+  const auto options = startup_options(config_.ird, config_.ord);
+  if (private_data.size() > mpa::max_private_data(mpa::request_revision(options), config_.peer.max_pd_length)) {
     blame(CloseReason::kStartup,
           fmt::format("{} octets of private data do not fit an MPA Request", private_data.size()));
     return close(LlpAction::kClose);
   }
-  request_frame_ = mpa::make_request(startup_options(config_.ird, config_.ord), private_data);
+  request_frame_ = mpa::make_request(options, private_data);
   mpa::emit_startup_frame(request_frame_, startup_out_);
   state_ = State::kReplyWait;
   rx_need_ = mpa::kStartupHeaderLen;
@@ -85,7 +97,7 @@ void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
 }
 
 void Stream::Impl::on_request(mpa::StartupFrame frame, bool surplus, TimePoint now) {
-  if (surplus) {
+  if (violates("MPA-7.1.1-21", surplus)) {
     blame(CloseReason::kStartup, "octets behind the MPA Request before it was answered");  // notes A-03
     return close(LlpAction::kClose);
   }
@@ -110,7 +122,7 @@ void Stream::Impl::on_request(mpa::StartupFrame frame, bool surplus, TimePoint n
 void Stream::Impl::accept(ConstBytes private_data, RecvSource& recvs, std::uint16_t ird, std::uint16_t ord,
                           std::uint32_t pd, TimePoint now) {
   if (state_ != State::kAcceptWait) return;
-  if (private_data.size() > max_reply_private_data(request_frame_)) {
+  if (private_data.size() > max_reply_private_data(request_frame_, config_.peer)) {
     blame(CloseReason::kStartup, fmt::format("{} octets of private data do not fit an MPA Reply", private_data.size()));
     return close(LlpAction::kClose);
   }
@@ -125,7 +137,7 @@ void Stream::Impl::accept(ConstBytes private_data, RecvSource& recvs, std::uint1
 
 void Stream::Impl::reject(ConstBytes private_data, TimePoint now) {
   if (state_ != State::kAcceptWait) return;
-  const std::size_t len = std::min(private_data.size(), max_reply_private_data(request_frame_));
+  const std::size_t len = std::min(private_data.size(), max_reply_private_data(request_frame_, config_.peer));
   const auto reply =
       mpa::make_reject(request_frame_, startup_options(config_.ird, config_.ord), private_data.first(len));
   mpa::emit_startup_frame(reply, startup_out_);
@@ -139,15 +151,14 @@ void Stream::Impl::on_startup_tx(std::size_t n, TimePoint now) {
   startup_out_ = {};
   startup_out_begin_ = 0;
   if (state_ == State::kReplySend) {
-    deadline_.reset();
     enter_rdma(*agreement_, true);
-    events_.push_back(Established{{},
-                                  agreement_->ird,
-                                  agreement_->ord,
-                                  agreement_->revision,
-                                  agreement_->crc,
-                                  agreement_->peer_ird,
-                                  agreement_->peer_ord});
+    if (agreement_->rtr_awaited.any()) {
+      late_established_ = established(*agreement_, {});
+      deadline_ = now + config_.request_timeout;
+      return;
+    }
+    deadline_.reset();
+    events_.push_back(established(*agreement_, {}));
   } else if (state_ == State::kRejectSend) {
     enter(State::kFinWait, now);
   }
@@ -157,6 +168,7 @@ void Stream::Impl::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
   deadline_.reset();
   const auto judged = mpa::evaluate_reply(frame, request_frame_, startup_options(config_.ird, config_.ord));
   if (const auto* bad = std::get_if<mpa::BadFrame>(&judged)) {
+    try_revision_1_ = frame.rev < request_frame_.rev;  // it speaks, but not what we asked with
     blame(CloseReason::kStartup, fmt::format("unacceptable MPA Reply Frame: {}", bad->reason));
     return close(LlpAction::kClose);
   }
@@ -166,9 +178,7 @@ void Stream::Impl::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
     return close(LlpAction::kClose);
   }
   if (const auto* unagreeable = std::get_if<mpa::Unagreeable>(&judged)) {
-    mpa::Agreement agreement;
-    agreement.crc = unagreeable->crc;
-    enter_rdma(agreement, false);
+    enter_rdma(unagreeable->agreement, false);
     TerminateMessage message;
     message.what = to_terminate(unagreeable->error);  // MPA2-9.1-13, MPA2-9.2-10
     blame(CloseReason::kStartup, fmt::format("cannot live with the MPA Reply: {}", unagreeable->reason), message.what);
@@ -176,15 +186,51 @@ void Stream::Impl::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
   }
   const auto& agreement = std::get<mpa::Agreement>(judged);
   enter_rdma(agreement, false);
-  events_.push_back(Established{copy_of(mpa::ulp_private_data(frame)), agreement.ird, agreement.ord, agreement.revision,
-                                agreement.crc, agreement.peer_ird, agreement.peer_ord});
+  if (agreement.rtr != mpa::Rtr::kNone) send_rtr(agreement.rtr);
+  events_.push_back(established(agreement, mpa::ulp_private_data(frame)));
+}
+
+Established Stream::Impl::established(const mpa::Agreement& agreement, ConstBytes private_data) const {
+  Established e;
+  e.private_data = copy_of(private_data);
+  e.ird = agreement.ird;
+  e.ord = agreement.ord;
+  e.revision = agreement.revision;
+  e.crc = agreement.crc;
+  e.markers_tx = agreement.markers_tx;
+  e.markers_rx = agreement.markers_rx;
+  e.peer_ird = agreement.peer_ird;
+  e.peer_ord = agreement.peer_ord;
+  return e;
+}
+
+// The RTR indication stands first in the send queue, so that nothing can leave before it (MPA2-5-02). STag 1, since
+// some hardware refuses STag 0 even where no octet is named (notes H-15).
+void Stream::Impl::send_rtr(mpa::Rtr rtr) {
+  SendWr wr;
+  wr.op = rtr == mpa::Rtr::kWrite ? SendOp::kRdmaWrite : rtr == mpa::Rtr::kRead ? SendOp::kRdmaRead : SendOp::kSend;
+  wr.remote_stag = ddp::Stag{1};
+  requests_.put_rtr_first(std::move(wr));
+}
+
+void Stream::Impl::fail_setup(TimePoint now) {
+  static constexpr std::string_view kText = "a local fault during MPA startup";
+  if (state_ != State::kRdma || held_) {  // the responder may say nothing yet
+    blame(CloseReason::kStartup, std::string(kText));
+    return close(state_ == State::kRdma ? LlpAction::kReset : LlpAction::kClose);
+  }
+  TerminateMessage message;
+  message.what = to_terminate(mpa::Error::kLocalCatastrophic);  // MPA2-9.3-02
+  blame(CloseReason::kStartup, std::string(kText), message.what);
+  fail(message, now);
 }
 
 void Stream::Impl::enter_rdma(const mpa::Agreement& agreement, bool hold) {
   requests_.set_ord(agreement.ord);
-  receiver_.open(config_.scope, *recvs_, agreement.ird);
+  rtr_recvs_.open(*recvs_, agreement.rtr_awaited.send);
+  receiver_.open(config_.scope, rtr_recvs_, agreement.ird);
   transmitter_.open(agreement, config_.scope, config_.fpdu_limit, hold);
-  reader_.emplace(agreement.crc, agreement.markers_rx);
+  reader_.emplace(agreement.crc, agreement.markers_rx, config_.peer.max_ulpdu_len);
   place_directly_ = config_.placement == Placement::kDirect || !agreement.crc;
   held_ = hold;
   state_ = State::kRdma;

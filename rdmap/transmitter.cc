@@ -33,11 +33,22 @@ ddp::TaggedHeader tagged_header(Opcode opcode, ddp::Stag stag, std::uint64_t to)
   return h;
 }
 
+// MPA-C.1-02: DV and RV are the same number, in every ULPDU of a connection.
+template <typename Header>
+Header versioned(Header h, std::uint8_t version) {
+  Control control = parse_control(h.rsvd_ulp);
+  control.rv = version;
+  h.rsvd_ulp = emit_control(control);
+  h.dv = version;
+  return h;
+}
+
 }  // namespace
 
 void Transmitter::open(const mpa::Agreement& agreement, ddp::StreamScope scope, std::size_t fpdu_limit, bool hold) {
   writer_.emplace(agreement.crc, agreement.markers_tx);
   markers_ = agreement.markers_tx;
+  version_ = agreement.version;
   scope_ = scope;
   held_ = hold;
   if (fpdu_limit > 0) max_ulpdu_ = mpa::mulpdu(fpdu_limit, markers_);
@@ -145,12 +156,12 @@ Transmitter::Step Transmitter::frame_one(std::size_t mulpdu, std::size_t max_oct
   ddp::Cut cut;
   if (cursor_.tagged) {
     const auto piece = cursor_.tagged_cut.next(mulpdu);
-    ddp::emit_header(piece.header, std::span(header).first<ddp::kTaggedHeaderLen>());
+    ddp::emit_header(versioned(piece.header, version_), std::span(header).first<ddp::kTaggedHeaderLen>());
     header_len = ddp::kTaggedHeaderLen;
     cut = piece.cut;
   } else {
     const auto piece = cursor_.untagged_cut.next(mulpdu);
-    ddp::emit_header(piece.header, std::span(header).first<ddp::kUntaggedHeaderLen>());
+    ddp::emit_header(versioned(piece.header, version_), std::span(header).first<ddp::kUntaggedHeaderLen>());
     header_len = ddp::kUntaggedHeaderLen;
     cut = piece.cut;
   }
@@ -187,7 +198,8 @@ Transmitter::Step Transmitter::add(Mark mark, ConstBytes header, const Gather& p
 Transmitter::Step Transmitter::frame_terminate() {
   std::array<std::uint8_t, ddp::kUntaggedHeaderLen + kTerminateMaxLen> ulpdu;
   // RDMAP-4.1-20: queue 2, MSN 1, MO 0.
-  ddp::emit_header(untagged_header(Opcode::kTerminate, ddp::Msn{1}), std::span(ulpdu).first<ddp::kUntaggedHeaderLen>());
+  ddp::emit_header(versioned(untagged_header(Opcode::kTerminate, ddp::Msn{1}), version_),
+                   std::span(ulpdu).first<ddp::kUntaggedHeaderLen>());
   const std::size_t body_len = emit_terminate(terminate_message_, std::span(ulpdu).subspan(ddp::kUntaggedHeaderLen));
   const std::size_t len = ddp::kUntaggedHeaderLen + body_len;
   Mark mark;

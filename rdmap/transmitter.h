@@ -108,7 +108,8 @@ class Transmitter {
   StreamCounters& counters_;
   ddp::StreamScope scope_;
   std::size_t max_ulpdu_ = mpa::kMaxMulpdu;
-  bool markers_ = false;  // in what we send
+  bool markers_ = false;      // in what we send
+  std::uint8_t version_ = 1;  // of DDP and RDMAP
   std::optional<mpa::FpduWriter> writer_;
   bool held_ = false;
   bool stopped_ = false;
