@@ -17,10 +17,11 @@ constexpr std::uint8_t kNumOpcodes = 8;
 
 }  // namespace
 
-void Receiver::open(ddp::StreamScope scope, RecvSource& recvs, std::uint16_t ird) {
+void Receiver::open(ddp::StreamScope scope, RecvSource& recvs, std::uint16_t ird, std::uint8_t version) {
   scope_ = scope;
   recvs_ = &recvs;
   ird_ = ird;
+  version_ = version;
 }
 
 Receiver::Verdict Receiver::on_ulpdu(const mpa::Ulpdu& ulpdu) {
@@ -46,7 +47,7 @@ Receiver::Verdict Receiver::check(ConstBytes head, std::size_t ulpdu_len) {
   ulpdu_len_ = ulpdu_len;
   target_ = Target::kNone;
   blamed_ = Blamed::kNobody;
-  const auto segment = ddp::parse_segment(head);
+  const auto segment = ddp::parse_segment(head, version_);
   keep_ddp_header(head);
   if (!segment)
     return refuse(to_terminate(segment.error()),
@@ -70,7 +71,7 @@ void Receiver::keep_ddp_header(ConstBytes head) {
 
 Receiver::Verdict Receiver::check_tagged(const ddp::TaggedHeader& header) {
   const Control control = parse_control(header.rsvd_ulp);
-  if (violates("RDMAP-7.2-03", control.rv != kRdmapVersion)) return refuse(kInvalidVersion);
+  if (violates("RDMAP-7.2-03", control.rv != version_)) return refuse(kInvalidVersion);
   opcode_ = static_cast<Opcode>(control.opcode);
   // Before placement: a Send opcode with T=1 would otherwise write through an STag (notes N-09).
   if (violates("RDMAP-7.2-02", control.opcode >= kNumOpcodes || !is_tagged(opcode_))) return refuse(kUnexpectedOpcode);
@@ -104,7 +105,7 @@ Receiver::Verdict Receiver::check_read_response(const ddp::TaggedHeader& header)
 Receiver::Verdict Receiver::check_untagged(const ddp::UntaggedHeader& header, ConstBytes body) {
   if (const auto error = ddp::check_qn(header.qn)) return refuse(*error);
   const Control control = parse_control(header.rsvd_ulp);
-  if (violates("RDMAP-7.2-03", control.rv != kRdmapVersion)) return refuse(kInvalidVersion);
+  if (violates("RDMAP-7.2-03", control.rv != version_)) return refuse(kInvalidVersion);
   opcode_ = static_cast<Opcode>(control.opcode);
   if (violates("RDMAP-7.2-02", control.opcode >= kNumOpcodes || is_tagged(opcode_) || queue_of(opcode_) != header.qn))
     return refuse(kUnexpectedOpcode);

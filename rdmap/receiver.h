@@ -32,7 +32,8 @@ class Receiver {
            StreamCounters& counters)
       : memory_(memory), requests_(requests), reads_(reads), events_(events), counters_(counters) {}
 
-  void open(ddp::StreamScope scope, RecvSource& recvs, std::uint16_t ird);
+  // version: of DDP and RDMAP, which is all that the peer may send (mpa::Agreement).
+  void open(ddp::StreamScope scope, RecvSource& recvs, std::uint16_t ird, std::uint8_t version);
 
   enum class Verdict : std::uint8_t {
     kTaken,
@@ -99,6 +100,7 @@ class Receiver {
   ddp::StreamScope scope_;
   RecvSource* recvs_ = nullptr;
   std::uint16_t ird_ = 0;
+  std::uint8_t version_ = kRdmapVersion;
 
   std::array<ddp::UntaggedQueue, ddp::kNumQueues> queues_;
   bool tagged_open_ = false;
