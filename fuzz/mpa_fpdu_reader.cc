@@ -1,5 +1,5 @@
-// A half connection in Full Operation. The first octet of the input switches CRCs on (its lowest bit) and says in which
-// pieces the rest arrives; without CRCs the fuzzer reaches everything behind the check.
+// A half connection in Full Operation. The first octet of the input switches CRCs and Markers on (its two lowest bits)
+// and says in which pieces the rest arrives; without CRCs the fuzzer reaches everything behind the check.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -46,11 +46,12 @@ void frame_again(ConstBytes ulpdu) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const bool crc = (data[0] & 1) != 0;
-  const std::size_t piece_len = std::size_t{1} + (data[0] >> 1) * 8u;
+  const bool markers = (data[0] & 2) != 0;
+  const std::size_t piece_len = std::size_t{1} + (data[0] >> 2) * 16u;
   ConstBytes octets(data + 1, size - 1);
   static mpa::Staging kept(2 * 66 * 1024);
   mpa::Staging& staging = empty_staging(kept);
-  mpa::FpduReader reader(crc);
+  mpa::FpduReader reader(crc, markers);
   int num_framed = 0;
   while (!octets.empty()) {
     const std::size_t len = std::min(piece_len, octets.size());
@@ -62,11 +63,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const auto next = reader.next(staging);
       if (const auto* ulpdu = std::get_if<mpa::Ulpdu>(&next)) {
         check(ulpdu->size() != 0);
-        check(before - staging.pending().size() == mpa::fpdu_len(ulpdu->size()));
+        const std::size_t bare_len = mpa::fpdu_len(ulpdu->size());
+        const std::size_t len = before - staging.pending().size();
+        check(markers ? len >= bare_len && len <= bare_len + 4 * (1 + bare_len / 508) : len == bare_len);
         if (num_framed++ < 4) frame_again(ulpdu->to_vector());
         continue;
       }
       check(staging.pending().size() == before);
+      if (const auto partial = reader.partial(staging)) {
+        // What has come of an FPDU can be looked at before the rest has.
+        const std::size_t arrived = partial->arrived_ulpdu_len();
+        check(arrived <= partial->ulpdu_len);
+        std::vector<std::uint8_t> head(std::min<std::size_t>(arrived, 70));
+        partial->ulpdu().copy(0, head);
+      }
       if (const auto* more = std::get_if<mpa::NeedMore>(&next)) check(more->len != 0);
       break;
     }

@@ -8,6 +8,7 @@
 
 #include "mpa/fpdu.h"
 #include "mpa/startup_frame.h"
+#include "mpa/testing/naive_framer.h"
 #include "rdmap/testing/pair.h"
 
 namespace {
@@ -47,7 +48,7 @@ constexpr std::uint32_t kStags[] = {0x1a2b3c01, 0x2b3c4d02, 0x3c4d5e03, 0x6f7081
 
 class Machine {
  public:
-  explicit Machine(Input input) : input_(input), side_(config(input_)) {
+  explicit Machine(Input input) : input_(input), config_(config(input_)), side_(config_) {
     using Region = rdmap::testing::FakeMemory::Region;
     const auto add = [&](std::uint32_t stag, Region region, std::size_t len) {
       region.octets.assign(len, 0xa5);
@@ -68,7 +69,7 @@ class Machine {
     } else {
       side_.stream.start_responder(now_);
     }
-    if ((mode & 2) != 0) hurry((mode & 1) != 0);
+    if ((mode & 2) != 0) hurry((mode & 1) != 0, (mode & 4) != 0);
     for (int i = 0; i < 2000 && !input_.empty(); ++i) operation();
     finish();
   }
@@ -84,12 +85,16 @@ class Machine {
     config.max_send_wr = 8;
     config.fpdu_limit = (octet & 0x10) != 0 ? 1 : 0;
     config.mpa_revision = (octet & 0x20) != 0 ? 1 : 2;
+    // Without CRCs placement is direct; from staging where nothing is ever worth it.
+    config.direct_min_len = (octet & 0x40) != 0 ? 0 : SIZE_MAX;
+    config.markers = (octet & 0x80) != 0;
     return config;
   }
 
   // Past MPA startup without the fuzzer's having to guess a Key.
-  void hurry(bool initiator) {
+  void hurry(bool initiator, bool markers) {
     mpa::StartupFrame frame;
+    frame.m = markers;
     frame.kind = initiator ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest;
     frame.rev = 1;
     if (initiator) {
@@ -106,13 +111,7 @@ class Machine {
     side_.transmit(now_);
   }
 
-  void feed_framed(ConstBytes ulpdu) {
-    std::vector<std::uint8_t> fpdu(mpa::fpdu_len(ulpdu.size()));
-    fpdu[0] = static_cast<std::uint8_t>(ulpdu.size() >> 8);
-    fpdu[1] = static_cast<std::uint8_t>(ulpdu.size());
-    std::copy(ulpdu.begin(), ulpdu.end(), fpdu.begin() + 2);
-    side_.receive(fpdu, now_, 1u + (ulpdu.size() % 7) * 16);
-  }
+  void feed_framed(ConstBytes ulpdu) { side_.receive(framer_.frame(ulpdu), now_, 1u + (ulpdu.size() % 7) * 16); }
 
   void post() {
     rdmap::SendWr wr;
@@ -206,7 +205,9 @@ class Machine {
   }
 
   Input input_;
+  const rdmap::StreamConfig config_;
   rdmap::testing::Side side_;
+  mpa::testing::NaiveFramer framer_{false, config_.markers};
   TimePoint now_{};
   std::uint64_t next_wr_id_ = 0;
   std::uint64_t next_recv_id_ = 0;
