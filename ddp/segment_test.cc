@@ -17,7 +17,7 @@ constexpr UntaggedHeader kUntaggedValue = {
     .last = true, .rsvd_ulp = 0x46, .rsvd_ulp_8_39 = 0x5d6e7f02, .qn = 1, .msn = {0xfffffffe}, .mo = 0x10203040};
 
 TEST(Segment, GoldenOctetsBothWays) {
-  RecordProperty("proves", "DDP-4.1-01 DDP-4.2-01 DDP-4.3-01 DDP-4.3-02");
+  RecordProperty("proves", "DDP-4.2-01 DDP-4.3-01 DDP-4.3-02");
   std::array<std::uint8_t, kTaggedHeaderLen> tagged;
   tagged.fill(0xa5);
   emit_header(kTaggedValue, tagged);
@@ -31,7 +31,7 @@ TEST(Segment, GoldenOctetsBothWays) {
 }
 
 TEST(Segment, EveryControlOctet) {
-  RecordProperty("proves", "DDP-4.1-02 DDP-4.1-03 DDP-4.1-10 DDP-4.1-11 DDP-4.1-12 DDP-7.2-07 DDP-7.2-13");
+  RecordProperty("proves", "DDP-4.1-11");
   for (unsigned control = 0; control < 256; ++control) {
     std::array<std::uint8_t, kUntaggedHeaderLen> octets = kUntagged;
     octets[0] = static_cast<std::uint8_t>(control);
@@ -67,7 +67,6 @@ TEST(Segment, EveryControlOctet) {
 }
 
 TEST(Segment, AStreamHasOneVersion) {
-  RecordProperty("proves", "DDP-4.1-13");
   for (std::uint8_t dv = 0; dv < 4; ++dv) {
     auto tagged = kTagged;
     auto untagged = kUntagged;
@@ -81,7 +80,6 @@ TEST(Segment, AStreamHasOneVersion) {
 }
 
 TEST(Segment, EveryTruncation) {
-  RecordProperty("proves", "DDP-4.4-01 DDP-7.2-02");
   for (std::size_t len = 0; len < kTaggedHeaderLen; ++len)
     EXPECT_EQ(parse_segment(ConstBytes(kTagged).first(len)).error(), Error::kLocalCatastrophic) << len;
   for (std::size_t len = 0; len < kUntaggedHeaderLen; ++len)
@@ -89,7 +87,6 @@ TEST(Segment, EveryTruncation) {
 }
 
 TEST(Segment, MsnsAreSerialNumbers) {
-  RecordProperty("proves", "DDP-4.3-10 DDP-4.3-11");
   EXPECT_EQ(Msn{}.value, 1u);
   EXPECT_EQ(Msn{0xffffffff}.next(), Msn{0});
   EXPECT_TRUE(Msn{0xffffffff}.before(Msn{0}));
@@ -100,7 +97,6 @@ TEST(Segment, MsnsAreSerialNumbers) {
 }
 
 TEST(Segment, ErrorsHaveTheNumbersOfTheRfc) {
-  RecordProperty("proves", "DDP-7.2-01");
   EXPECT_EQ(etype(Error::kLocalCatastrophic), 0);
   EXPECT_EQ(code(Error::kLocalCatastrophic), 0);
   EXPECT_EQ(etype(Error::kTaggedVersion), 1);

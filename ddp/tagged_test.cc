@@ -45,7 +45,6 @@ TEST(Tagged, ResolvesInsideTheRegion) {
 }
 
 TEST(Tagged, AnEmptyPayloadIsNotLookedUp) {
-  RecordProperty("proves", "DDP-5.2-12 DDP-5.2-13");
   OneRegion table;
   table.error = AccessError::kInvalidStag;
   const auto place = resolve_tagged(table, {}, {.stag = {0xdeadbeef}, .to = UINT64_MAX}, 0);
@@ -67,7 +66,6 @@ static_assert(check_range(100, 50, 100, 50) == std::nullopt);
 static_assert(check_range(100, 50, 100, 51) == AccessError::kBaseBounds);
 
 TEST(Range, BoundsToTheSingleOctet) {
-  RecordProperty("proves", "DDP-7.1-13 DDP-7.1-14 DDP-7.1-15 DDP-8.1-01 DDP-8.3-04");
   EXPECT_EQ(check_range(100, 50, 100, 50), std::nullopt);
   EXPECT_EQ(check_range(100, 50, 149, 1), std::nullopt);
   EXPECT_EQ(check_range(100, 50, 150, 0), std::nullopt);

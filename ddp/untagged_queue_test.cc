@@ -10,7 +10,6 @@ UntaggedHeader header(std::uint32_t msn, std::uint32_t mo, bool last = true) {
 }
 
 TEST(UntaggedQueue, CountsAMessageOfSeveralSegments) {
-  RecordProperty("proves", "DDP-5.4-02 DDP-5.4-03 DDP-4.3-11");
   UntaggedQueue queue(Msn{0xffffffff});
   EXPECT_EQ(queue.check(header(0xffffffff, 0, false), 100, 300), std::nullopt);
   EXPECT_EQ(queue.advance(header(0xffffffff, 0, false), 100), std::nullopt);
@@ -24,7 +23,6 @@ TEST(UntaggedQueue, CountsAMessageOfSeveralSegments) {
 }
 
 TEST(UntaggedQueue, TheFirstFailureDecides) {
-  RecordProperty("proves", "DDP-7.2-09 DDP-7.2-10 DDP-7.2-11 DDP-7.2-12");
   const UntaggedQueue queue;
   EXPECT_EQ(queue.check(header(2, 9), 999, std::nullopt), Error::kMsnRange);
   EXPECT_EQ(queue.check(header(0, 0), 1, 64), Error::kMsnRange);
@@ -47,7 +45,6 @@ TEST(UntaggedQueue, EmptySegmentsAreCheckedLikeAnyOthers) {
 }
 
 TEST(UntaggedQueue, NoMessageReaches2To32Octets) {
-  RecordProperty("proves", "DDP-5.2-02 DDP-7.1-08");
   UntaggedQueue queue;
   queue.advance(header(1, 0, false), 0xfffffff0);
   EXPECT_EQ(queue.check(header(1, 0xfffffff0), 15, UINT64_MAX), std::nullopt);

@@ -35,8 +35,10 @@ inline std::uint64_t sink_to(const SendWr& wr) {
 // (ORD, fence) and completes in order (RFC 5040 section 5.5 rules 13 and 15). Requests are named by sequence number.
 class SendQueue {
  public:
-  // max_wr outstanding requests; completions go to events, which outlives the queue.
-  SendQueue(std::size_t max_wr, Ring<Event>& events) : max_wr_(max_wr), events_(events) {}
+  // max_wr outstanding requests; completions go to events, which outlives the queue. first: the MSN that both queues
+  // begin with, 1 but for a test of what follows 0xffffffff.
+  SendQueue(std::size_t max_wr, Ring<Event>& events, ddp::Msn first = {})
+      : max_wr_(max_wr), events_(events), next_send_msn_(first), next_read_msn_(first) {}
 
   void set_ord(std::uint16_t ord) { ord_ = ord; }
 
@@ -79,8 +81,8 @@ class SendQueue {
   Ring<Event>& events_;
   Ring<SendEntry> entries_;
   Ring<std::uint64_t> open_reads_;  // sequence numbers
-  ddp::Msn next_send_msn_{1};
-  ddp::Msn next_read_msn_{1};
+  ddp::Msn next_send_msn_;
+  ddp::Msn next_read_msn_;
 };
 
 }  // namespace weft::rdmap

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "ddp/segmenter.h"
+#include "ddp/untagged_queue.h"
 #include "mpa/crc32c.h"
 #include "mpa/fpdu.h"
 #include "rdmap/send_queue.h"
@@ -202,6 +203,35 @@ TEST(DdpSource, TheFirstMessageOfEveryQueueIsNumberOne) {
   const auto answer = v.ulpdus();
   ASSERT_EQ(answer.size(), 1u);
   EXPECT_EQ(Octets(answer[0].begin() + 18, answer[0].begin() + 20), (Octets{0x12, 0x03}));
+}
+
+TEST(DdpSource, ZeroFollowsTheHighestMsn) {
+  RecordProperty("proves", "DDP-4.3-11");
+  // The source's counters, 2^32 - 2 messages on.
+  rdmap::Ring<rdmap::Event> events;
+  rdmap::SendQueue requests(16, events, ddp::Msn{0xffffffff});
+  const SendOp ops[] = {SendOp::kSend, SendOp::kRdmaRead, SendOp::kSend, SendOp::kRdmaRead, SendOp::kSend};
+  for (const SendOp op : ops) {
+    SendWr wr;
+    wr.op = op;
+    ASSERT_EQ(requests.post(wr), rdmap::PostResult::kOk);
+  }
+  const std::uint32_t expected[] = {0xffffffff, 0xffffffff, 0, 0, 1};
+  ddp::UntaggedQueue sink(ddp::Msn{0xffffffff});
+  for (std::size_t i = 0; i < std::size(ops); ++i) {
+    ddp::UntaggedSegmenter segmenter({.rsvd_ulp = kSendControl, .msn = requests[i].msn}, 0);
+    const ddp::UntaggedHeader header = segmenter.next(kLeastMulpdu).header;
+    const std::uint8_t octet = expected[i] == 0xffffffff ? 0xff : 0;
+    const Octets ulpdu = untagged(header);
+    EXPECT_EQ(Octets(ulpdu.begin() + 10, ulpdu.begin() + 14),
+              (Octets{octet, octet, octet, static_cast<std::uint8_t>(expected[i])}));
+    if (ops[i] == SendOp::kRdmaRead) continue;
+    // And the sink's side of it: neither the one before, nor one too far, nor one that skips 0.
+    for (const std::uint32_t wrong : {header.msn.value - 1, header.msn.value + 1, header.msn.value + 4})
+      EXPECT_EQ(sink.check({.msn = {wrong}}, 16, 64), ddp::Error::kMsnRange) << wrong;
+    EXPECT_EQ(sink.check(header, 16, 64), std::nullopt);
+    sink.advance(header, 16);
+  }
 }
 
 TEST(DdpSource, MessagesLeaveInTheOrderOfTheirPosting) {

@@ -226,7 +226,7 @@ TEST(DdpVectorsStream, EveryRecordIsHere) {
 
 TEST(DdpVectorsStream, ValidRecordsArePlacedAndDelivered) {
   RecordProperty("proves",
-                 "DDP-1.2-01 DDP-1.2-03 DDP-3-04 DDP-4.1-03 DDP-4.1-09 DDP-4.1-11 DDP-4.2-09 DDP-4.2-10 DDP-4.3-04 "
+                 "DDP-1.2-01 DDP-1.2-03 DDP-3-04 DDP-4.1-09 DDP-4.1-11 DDP-4.2-09 DDP-4.2-10 DDP-4.3-04 "
                  "DDP-4.4-02 DDP-5.1.1-01 DDP-5.1.1-02 DDP-5.1.2-02 DDP-5.1.2-04 DDP-5.2-13 DDP-5.4-03");
   std::size_t num_run = 0;
   for (const Record& record : records()) {
