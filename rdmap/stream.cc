@@ -10,6 +10,18 @@
 
 namespace weft::rdmap {
 
+namespace {
+
+// Which STag the refused segment named, for the log (DDP-8.3-06).
+std::string refused_stag(const TerminateMessage& message) {
+  const auto segment = ddp::parse_segment_wire(message.ddp());
+  const auto* header = segment ? std::get_if<ddp::TaggedHeader>(&segment->header) : nullptr;
+  if (header == nullptr) return {};
+  return fmt::format(", at STag {:#010x} TO {:#x}", header->stag.value, header->to);
+}
+
+}  // namespace
+
 // ---------------------------------------------------------------- the state machine
 
 bool Stream::Impl::receiving() const {
@@ -50,9 +62,12 @@ void Stream::Impl::close(LlpAction action) {
 
 void Stream::Impl::fail(const TerminateMessage& message, TimePoint now) {
   discard_ = true;
+  if (message.what == to_terminate(ddp::Error::kNoBuffer)) ++counters_.no_buffer_rx;
   const bool can_send = state_ == State::kRdma || state_ == State::kDraining;
   blame(CloseReason::kTerminateSent,
-        fmt::format("{} a Terminate: {}", can_send ? "sent" : "too late for", describe(message.what)), message.what);
+        fmt::format("{} a Terminate: {}", can_send ? "sent" : "too late for",
+                    describe(message.what) + refused_stag(message)),
+        message.what);
   flush(message.what);
   if (!can_send) return;
   transmitter_.release();  // notes A-05: an FPDU, even a bad one, proves that the initiator is ready for ours

@@ -111,6 +111,7 @@ struct StreamCounters {
   std::uint64_t write_octets_tx = 0, write_octets_rx = 0;
   std::uint64_t reads_tx = 0, reads_rx = 0;              // Read Requests
   std::uint64_t read_octets_tx = 0, read_octets_rx = 0;  // Read Responses
+  std::uint64_t no_buffer_rx = 0;  // messages that found no buffer (DDP-7.1-03): 0 or 1, since that ends the stream
 };
 
 // Stream is one iWARP connection (MPA, DDP and RDMAP) as a value: octets in, octets out, events out. It does no I/O,

@@ -74,7 +74,7 @@ TEST(DdpSink, TAloneDecidesOnTheModel) {
 
 TEST(DdpSink, AFlippedPayloadBitIsFoundAndNothingPlaced) {
   const bool verify = rdmap::testing::under_test({}).placement == rdmap::Placement::kVerify;
-  RecordProperty("proves", verify ? "DDP-3-06 DDP-6.2.2-02" : "DDP-6.2.2-02");
+  RecordProperty("proves", verify ? "DDP-3-06 DDP-6.2.2-02 MPA-6-01" : "DDP-6.2.2-02");
   const Octets good = sim::frame_fpdu(tagged({.rsvd_ulp = kWriteControl, .stag = {kStag}}, ramp(64)));
   for (std::size_t bit = 16 * 8; bit < (16 + 64) * 8; ++bit) {
     Victim v;
@@ -261,6 +261,41 @@ TEST(DdpSink, MemoryTakenAwayAtHomeIsALocalCatastrophe) {
   Victim runt;
   runt.feed(Octets(13, 0xc1));
   EXPECT_EQ(answered(runt), (std::pair{0x10, 0x00}));
+}
+
+TEST(DdpSink, AMissingReceiveEndsTheStreamAndIsCounted) {
+  RecordProperty("proves", "DDP-7.1-03 DDP-7.1-06");
+  Victim v;
+  post_receives(v, 1, 8);
+  v.feed(untagged(send_header(1), ramp(4)));
+  EXPECT_EQ(v.stream.counters().no_buffer_rx, 0u);
+  v.feed(untagged(send_header(2), ramp(4)));
+  v.feed(untagged(send_header(3), ramp(4)));
+  EXPECT_EQ(answered(v), (std::pair{0x12, 0x02}));
+  EXPECT_EQ(v.stream.counters().no_buffer_rx, 1u);
+  EXPECT_EQ(v.stream.llp_action(), rdmap::LlpAction::kShutdownWrite);
+}
+
+TEST(DdpSink, TheErrorOfARefusedAccessNamesItsStagAndCode) {
+  RecordProperty("proves", "DDP-8.3-06");
+  struct Access {
+    std::uint32_t pd;
+    std::vector<std::uint32_t> streams;
+    bool valid;
+    const char* code;
+  };
+  for (const Access& access :
+       {Access{9, {}, true, "1/1/02"}, Access{7, {2}, true, "1/1/02"}, Access{7, {}, false, "1/1/00"}}) {
+    Victim v;
+    v.memory.add(kStag, {access.pd, access.streams, 0, true, true, access.valid, Octets(64)});
+    v.feed(tagged({.rsvd_ulp = kWriteControl, .stag = {kStag}, .to = 16}, ramp(4)));
+    v.ulpdus();
+    v.stream.on_rx_eof(v.now);
+    v.drain();
+    ASSERT_EQ(v.closed.size(), 1u);
+    EXPECT_NE(v.closed[0].text.find("0x5d6e7f02"), std::string::npos) << v.closed[0].text;
+    EXPECT_NE(v.closed[0].text.find(access.code), std::string::npos) << v.closed[0].text;
+  }
 }
 
 TEST(DdpSink, RightsAreGrantedAndRevokedForEachStag) {
