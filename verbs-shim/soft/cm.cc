@@ -1,5 +1,6 @@
 #include "verbs-shim/soft/cm.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -42,6 +43,15 @@ void EventQueue::forget(const CmId& id) {
   for (CmEvent& event : events_) (event.id == &id ? dropped : kept).push_back(std::move(event));
   events_ = std::move(kept);
   poller_.events_taken(dropped.size());
+}
+
+bool EventQueue::forget_request(const CmId& id) {
+  const auto at = std::ranges::find_if(events_, [&](const CmEvent& event) { return event.new_id.get() == &id; });
+  if (at == events_.end()) return false;
+  const CmEvent dropped = std::move(*at);  // the id's end comes back to this queue, which must be in order by then
+  events_.erase(at);
+  poller_.events_taken(1);
+  return true;
 }
 
 void EventQueue::close() {

@@ -27,6 +27,8 @@ class EventQueue {
   std::optional<CmEvent> pop();
   // Drops what is queued of one id, or everything and whatever may follow.
   void forget(const CmId& id);
+  // Drops the connect request that brings this id, and the id with it; false where it was taken already.
+  bool forget_request(const CmId& id);
   void close();
 
  private:
@@ -107,6 +109,9 @@ class SoftCmId final : public CmId {
   void set_local(const sockaddr_storage& local) { local_ = local; }
   void push(CmEventType type, int status, std::string text, ConnParam param);
   void detach() { connection_ = nullptr; }
+  // The connection died; where nobody has taken its connect request yet, the request and this id go with it: a peer
+  // must not leave one behind with every connection that it makes and breaks while nobody looks (SEC-2.2.7-01).
+  bool forget_request() { return queue_->forget_request(*this); }
 
  private:
   enum class State : std::uint8_t { kIdle, kBound, kListening, kAddrResolved, kRouteResolved, kConnected, kRequested };

@@ -268,6 +268,7 @@ void Connection::on_event(const rdmap::Closed& closed) {
   if (id_ != nullptr) {
     SoftCmId& id = *std::exchange(id_, nullptr);
     id.detach();
+    if (was_request && id.forget_request()) return orphaned();
     const bool in_order = closed.reason == rdmap::CloseReason::kGraceful || closed.reason == rdmap::CloseReason::kLocal;
     const int err = timing_out_ ? ETIMEDOUT : (closed.reason == rdmap::CloseReason::kLlp ? ECONNRESET : EPROTO);
     if (established_) {
@@ -346,6 +347,12 @@ void Connection::drop(const std::string& why) {
   if (!why.empty()) log_end({rdmap::CloseReason::kStartup, std::nullopt, why});
   closed_ = true;
   finish(phase_ == Phase::kSilent || phase_ == Phase::kRequest);
+}
+
+void Connection::give_way(const std::string& why) {
+  if (dead()) return;
+  log_end({rdmap::CloseReason::kLlp, std::nullopt, why});
+  abort();
 }
 
 void Connection::last_turn() {

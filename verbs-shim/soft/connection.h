@@ -74,6 +74,8 @@ class Connection final : public Source, public rdmap::RecvSource {
   int fd() const { return fd_.get(); }
   const rdmap::StreamCounters* counters() const { return stream_ ? &stream_->counters() : nullptr; }
   void park(mpa::Staging& staging) { stream_->park(staging); }
+  // Others need what it holds: it is reset.
+  void give_way(const std::string& why);
   std::optional<rdmap::ConnectionRequest>& request() { return request_; }
 
   // ---- the device's bookkeeping
@@ -83,6 +85,12 @@ class Connection final : public Source, public rdmap::RecvSource {
   bool hot = false;
   std::optional<List::iterator> silent_place;
   std::optional<List::iterator> linger_place;
+  struct Parked {
+    std::uint64_t since = 0;      // rises from one to the next
+    std::uint64_t num_fpdus = 0;  // that had arrived by then: another part began since where there are more
+    std::size_t num_octets = 0;   // held now
+  };
+  Parked parked;
 
  private:
   rdmap::StreamConfig stream_config() const;

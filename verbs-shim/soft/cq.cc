@@ -84,6 +84,16 @@ void SoftCq::forget(std::uint32_t qp_num) {
 void SoftCq::remove_qp(const SoftQp& qp) {
   // A queue pair that uses one Cq for both of its queues stands here twice.
   std::erase(qps_, &qp);
+  std::erase_if(charges_, [&](const auto& charge) {
+    if (charge.first != &qp) return false;
+    charged_ -= charge.second;
+    return true;
+  });
+}
+
+void SoftCq::charge(const SoftQp& qp, std::size_t num) {
+  charges_.emplace_back(&qp, num);
+  charged_ += num;
 }
 
 }  // namespace weft::verbs::soft

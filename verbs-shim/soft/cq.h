@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "verbs-shim/api/verbs.h"
@@ -49,6 +51,13 @@ class SoftCq final : public Cq {
   void add_qp(SoftQp& qp) { qps_.push_back(&qp); }
   void remove_qp(const SoftQp& qp);
   const std::vector<SoftQp*>& qps() const { return qps_; }
+
+  // Whether it belongs to the device that looks through this list.
+  bool of(const std::vector<SoftCq*>& overflowed) const { return &overflowed_list_ == &overflowed; }
+  // How many completions no queue pair has a claim on yet (RFC 5042 section 6.4.3.2).
+  std::size_t room() const { return ring_.size() - std::min(ring_.size(), charged_); }
+  // The queue pair may leave so many completions here; until remove_qp.
+  void charge(const SoftQp& qp, std::size_t num);
   std::size_t size() const { return size_; }
 
  private:
@@ -62,6 +71,8 @@ class SoftCq final : public Cq {
   SoftCompChannel* channel_;
   std::vector<SoftCq*>& overflowed_list_;
   std::vector<SoftQp*> qps_;
+  std::vector<std::pair<const SoftQp*, std::size_t>> charges_;
+  std::size_t charged_ = 0;
 };
 
 }  // namespace weft::verbs::soft

@@ -59,6 +59,20 @@ Result<std::unique_ptr<Cq>> SoftDevice::create_cq(int cqe, CompChannel* channel)
       std::make_unique<SoftCq>(static_cast<std::size_t>(cqe), static_cast<SoftCompChannel*>(channel), overflowed_));
 }
 
+Status SoftDevice::check_cqs(const SoftCq& send_cq, const SoftCq& recv_cq, const QpCap& cap) const {
+  if (!send_cq.of(overflowed_) || !recv_cq.of(overflowed_)) {
+    return Error{EINVAL, "a completion queue of another device"};  // SEC-7.1-01
+  }
+  if (config_.cq_overcommit) return {};
+  const bool shared = &send_cq == &recv_cq;
+  const std::size_t of_sends = std::size_t{cap.max_send_wr} + (shared ? cap.max_recv_wr : 0);
+  const std::size_t of_recvs = std::size_t{cap.max_recv_wr} + (shared ? cap.max_send_wr : 0);
+  if (of_sends <= send_cq.room() && of_recvs <= recv_cq.room()) return {};
+  return Error{ENOMEM,
+               "the completion queue has no room for all that the queue pair may leave in it: make it longer, "
+               "or the queues shorter"};  // SEC-6.4.3.2-01
+}
+
 Result<std::unique_ptr<Qp>> SoftDevice::create_qp(SoftCmId& id, Pd& pd, const QpInitAttr& attr) {
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr)
     return Error{EINVAL, "a queue pair needs two completion queues"};
@@ -72,7 +86,13 @@ Result<std::unique_ptr<Qp>> SoftDevice::create_qp(SoftCmId& id, Pd& pd, const Qp
   if (cap.max_inline_data > config_.max_inline_data) {
     return Error{EINVAL, "more inline data than max_inline_data, " + std::to_string(config_.max_inline_data)};
   }
-  return std::unique_ptr<Qp>(std::make_unique<SoftQp>(id, static_cast<SoftPd&>(pd).number(), next_number(), attr));
+  auto& send_cq = static_cast<SoftCq&>(*attr.send_cq);
+  auto& recv_cq = static_cast<SoftCq&>(*attr.recv_cq);
+  if (Status status = check_cqs(send_cq, recv_cq, cap); !status) return status.error();
+  auto qp = std::make_unique<SoftQp>(id, static_cast<SoftPd&>(pd).number(), next_number(), attr);
+  send_cq.charge(*qp, cap.max_send_wr);
+  recv_cq.charge(*qp, cap.max_recv_wr);
+  return std::unique_ptr<Qp>(std::move(qp));
 }
 
 }  // namespace soft

@@ -42,11 +42,14 @@ struct SoftConfig {
   std::size_t max_silent = 1024;  // incoming connections without a whole MPA Request; beyond it the oldest is dropped
   std::size_t max_lingering =
       1024;  // connections without an owner that still deliver their end; beyond it the oldest is reset
+  // Octets of FPDUs that arrived in part, over all connections; beyond it the one whose FPDU began first is reset.
+  std::size_t max_parked = std::size_t{64} << 20;
   std::size_t max_mrs = std::size_t{1} << 20;
   std::uint32_t max_qp_wr = 16384;
   std::uint32_t max_sge = 32;
   std::uint32_t max_inline_data = 4096;
   std::uint32_t max_cqe = std::uint32_t{1} << 20;
+  bool cq_overcommit = false;  // whether queue pairs may be created that can overflow their Cqs (ibverbs lets them)
 };
 
 // open_soft_device makes a soft RNIC: iWARP over ordinary TCP sockets, progress polled by the caller. Any number may be

@@ -187,11 +187,39 @@ void SoftDevice::settle_poller() {
 // ---- for its parts
 
 mpa::Staging& SoftDevice::staging_for(Connection& connection) {
-  if (staging_owner_ != &connection) {
-    if (staging_owner_ != nullptr) staging_owner_->park(staging_);
-    staging_owner_ = &connection;
+  if (staging_owner_ == &connection) return staging_;
+  if (Connection* owner = std::exchange(staging_owner_, &connection); owner != nullptr) {
+    owner->parked.num_octets = staging_.pending().size();
+    owner->park(staging_);
+    keep_parked(*owner);
   }
+  // Its octets come back into the staging area with the next rx_buffers.
+  unpark(connection);
   return staging_;
+}
+
+void SoftDevice::keep_parked(Connection& connection) {
+  Connection::Parked& parked = connection.parked;
+  if (parked.num_octets == 0) return;
+  const std::uint64_t num_fpdus = connection.counters()->fpdus_rx;
+  if (parked.since == 0 || parked.num_fpdus != num_fpdus) {
+    parked.since = ++last_parked_;
+    parked.num_fpdus = num_fpdus;
+  }
+  parked_.emplace(parked.since, &connection);
+  num_parked_octets_ += parked.num_octets;
+  while (num_parked_octets_ > config_.max_parked) {
+    auto oldest = parked_.begin();
+    if (oldest->second == staging_owner_) ++oldest;  // it is about to take its octets back
+    if (oldest == parked_.end()) return;
+    oldest->second->give_way("its FPDU has been incomplete for longest, and memory for such parts is short");
+  }
+}
+
+void SoftDevice::unpark(Connection& connection) {
+  if (connection.parked.num_octets == 0) return;
+  parked_.erase(connection.parked.since);
+  num_parked_octets_ -= std::exchange(connection.parked.num_octets, 0);
 }
 
 bool SoftDevice::staging_holds_octets_of_other(const Connection& connection) const {
@@ -221,6 +249,7 @@ void SoftDevice::retire(Connection& connection) {
     staging_.consume(staging_.pending().size());
     staging_owner_ = nullptr;
   }
+  unpark(connection);
   if (connection.linger_place) lingering_.erase(*connection.linger_place);
   connection.linger_place.reset();
   if (connection.established()) --num_open_;

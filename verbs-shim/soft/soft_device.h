@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,6 +70,7 @@ class SoftDevice final : public Device {
   bool drop_oldest_silent(const char* why);
   const Connection::List& silent() const { return silent_; }
   void add_lingering(Connection& connection);
+  std::size_t num_parked_octets() const { return num_parked_octets_; }
   void tx_blocked(bool blocked) { blocked ? ++num_blocked_ : --num_blocked_; }
   void watch_listener(Listener& listener) { listeners_.push_back(&listener); }
   void forget_listener(Listener& listener);
@@ -84,6 +86,9 @@ class SoftDevice final : public Device {
   std::size_t run_epoll(TimePoint now);
   std::size_t run_timers(TimePoint now);
   std::size_t run_overflows();
+  Status check_cqs(const SoftCq& send_cq, const SoftCq& recv_cq, const QpCap& cap) const;
+  void keep_parked(Connection& connection);
+  void unpark(Connection& connection);
   bool epoll_due(bool moved) const;
   void heat(Connection& connection);
   void reap();
@@ -110,6 +115,9 @@ class SoftDevice final : public Device {
   std::vector<SoftCq*> overflowed_;
   Connection::List silent_;
   Connection::List lingering_;
+  std::map<std::uint64_t, Connection*> parked_;  // who holds a part of an FPDU, by when that began
+  std::uint64_t last_parked_ = 0;
+  std::size_t num_parked_octets_ = 0;
   std::size_t num_open_ = 0;
   std::size_t num_blocked_ = 0;
   std::size_t looks_since_epoll_ = 0;
