@@ -43,6 +43,7 @@ struct StreamConfig {
   Duration request_timeout = std::chrono::seconds(5);  // responder: from start to a whole Request; then for the RTR
   Duration reply_timeout = std::chrono::seconds(10);   // initiator: from the Request to a whole Reply
   Duration close_timeout = std::chrono::seconds(5);    // after a Terminate or a disconnect: waiting for the peer's FIN
+  bool keep_llp_after_reject = false;                  // TCP was there before MPA and outlives its rejection
   ddp::StreamScope scope;                              // on whose behalf memory is resolved
 };
 
@@ -71,6 +72,7 @@ struct Established {
 // Rejected: the initiator got a Reply with R=1.
 struct Rejected {
   std::vector<std::uint8_t> private_data;
+  std::vector<std::uint8_t> surplus;      // with keep_llp_after_reject: what came behind the Reply, which is not MPA's
   std::optional<std::uint16_t> peer_ird;  // what the responder would have needed
   std::optional<std::uint16_t> peer_ord;
 };

@@ -152,6 +152,7 @@ struct Stream::Impl {
   RecvSource* recvs_ = nullptr;
   RtrRecvs rtr_recvs_{counters_};
   std::optional<Established> late_established_;  // to be reported when the RTR indication has come
+  std::vector<std::uint8_t> surplus_;
   bool try_revision_1_ = false;
   mpa::StartupFrame request_frame_;  // ours, or the peer's until it is answered
   std::optional<mpa::Agreement> agreement_;

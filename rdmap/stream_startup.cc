@@ -90,7 +90,10 @@ void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
     blame(CloseReason::kStartup, "an MPA Reply before the Request was out");
     return close(LlpAction::kClose);
   }
-  if (initiator) return on_reply(frame.frame, now);
+  if (initiator) {
+    if (frame.frame.r && config_.keep_llp_after_reject) surplus_ = copy_of(staging.pending());
+    return on_reply(frame.frame, now);
+  }
   const bool surplus = !staging.pending().empty();
   if (surplus) staging.consume(staging.pending().size());
   on_request(std::move(frame.frame), surplus, now);
@@ -159,6 +162,8 @@ void Stream::Impl::on_startup_tx(std::size_t n, TimePoint now) {
     }
     deadline_.reset();
     events_.push_back(established(*agreement_, {}));
+  } else if (state_ == State::kRejectSend && config_.keep_llp_after_reject) {
+    close(LlpAction::kNone);  // MPA-7.1.2-06
   } else if (state_ == State::kRejectSend) {
     enter(State::kFinWait, now);
   }
@@ -173,9 +178,10 @@ void Stream::Impl::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
     return close(LlpAction::kClose);
   }
   if (const auto* rejected = std::get_if<mpa::RejectedReply>(&judged)) {
-    events_.push_back(Rejected{copy_of(mpa::ulp_private_data(frame)), rejected->peer_ird, rejected->peer_ord});
+    events_.push_back(Rejected{copy_of(mpa::ulp_private_data(frame)), std::exchange(surplus_, {}), rejected->peer_ird,
+                               rejected->peer_ord});
     blame(CloseReason::kStartup, "the peer rejected the connection");
-    return close(LlpAction::kClose);
+    return close(config_.keep_llp_after_reject ? LlpAction::kNone : LlpAction::kClose);  // MPA-7.1.2-12, notes A-01
   }
   if (const auto* unagreeable = std::get_if<mpa::Unagreeable>(&judged)) {
     enter_rdma(unagreeable->agreement, false);

@@ -71,16 +71,21 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   auto ignore = [](const std::string&) {};
   add_choice(
       root, "--crc", [&options](const std::string& v) { options.crc = v == "on"; }, {"on", "off"}, {},
-      "CRC32c of every FPDU (default on; off only where the peer says off too)");
+      "CRC32c of every FPDU (default on; off only where the peer says off too: only where something else protects the "
+      "data "
+      "end to end at least as well)");
   add_choice(
       root, "--mpa-rev", [&options](const std::string& v) { options.mpa_revision = std::uint8_t(v[0] - '0'); },
-      {"1", "2"}, {"0"}, "MPA revision to ask for and to accept up to (default 2)");
-  add_choice(root, "--rtr", ignore, {"none", "auto"}, {"send", "write", "read"},
-             "ready-to-receive message of MPA revision 2 (default auto, which is none)");
+      {"0", "1", "2"}, {}, "MPA revision to ask for and to accept up to; 0: as 1, and RDMAC peers too (default 2)");
+  add_choice(
+      root, "--rtr", [&options](const std::string& v) { options.rtr = v; }, {"none", "auto", "send", "write", "read"},
+      {}, "ready-to-receive message of MPA revision 2 (default auto: what --peer needs, else none)");
   add_choice(
       root, "--placement", [&options](const std::string& v) { options.direct_placement = v == "direct"; },
       {"verify", "direct"}, {}, "when received data reaches memory (default verify: after its CRC was checked)");
-  add_choice(root, "--peer", ignore, {"auto"}, {"siw", "cxgb4", "irdma", "strict"}, "whose habits to allow for");
+  add_choice(
+      root, "--peer", [&options](const std::string& v) { options.peer = v; },
+      {"auto", "siw", "cxgb4", "irdma", "strict"}, {}, "whose habits to allow for (default auto)");
   add_choice(root, "--rpcrdma", ignore, {"1"}, {"2-cel05", "2-wg07", "auto"}, "RPC-over-RDMA version (default 1)");
   root.add_option("--nudge", "interval of keepalive messages (default off)")
       ->check(CLI::Validator(
@@ -92,7 +97,7 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       ->check(unbuilt("--trace"))
       ->type_name("FILE")
       ->group(kGroup);
-  add_unbuilt_flag(root, "--markers", "ask for MPA markers");
+  root.add_flag("--markers", options.markers, "ask for MPA Markers in what is received")->group(kGroup);
   add_unbuilt_flag(root, "--port-map", "find the peer by the iWARP port mapper");
 }
 

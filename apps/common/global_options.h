@@ -20,8 +20,11 @@ struct GlobalOptions {
   std::string backend = "soft";
   std::optional<ProgressMode> progress;  // nothing: the command's own default
   bool crc = true;
-  std::uint8_t mpa_revision = 2;  // 1 or 2
-  std::size_t fpdu_limit = 0;     // octets, 0 for none
+  bool markers = false;
+  std::uint8_t mpa_revision = 2;  // 0, 1 or 2
+  std::string rtr = "auto";
+  std::string peer = "auto";
+  std::size_t fpdu_limit = 0;  // octets, 0 for none
   bool direct_placement = false;
   std::uint8_t ird = 16;
   std::uint8_t ord = 16;

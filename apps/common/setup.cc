@@ -9,6 +9,18 @@
 
 namespace weft::apps {
 
+namespace {
+
+verbs::Rtr rtr_of(const std::string& name) {
+  if (name == "none") return verbs::Rtr::kNone;
+  if (name == "send") return verbs::Rtr::kSend;
+  if (name == "write") return verbs::Rtr::kWrite;
+  if (name == "read") return verbs::Rtr::kRead;
+  return verbs::Rtr::kAuto;
+}
+
+}  // namespace
+
 void set_up_logging(const std::string& level) {
   // Commands run one after the other in a test process: the second set-up replaces the first.
   spdlog::drop("weft");
@@ -31,6 +43,9 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
   verbs::SoftConfig config;
   config.mpa_revision = options.mpa_revision;
   config.crc = options.crc;
+  config.markers = options.markers;
+  config.rtr = rtr_of(options.rtr);
+  config.peer = options.peer;
   config.ird = options.ird;
   config.ord = options.ord;
   config.fpdu_limit = options.fpdu_limit;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "mpa/startup.h"
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/qp.h"
 #include "verbs-shim/soft/socket.h"
@@ -11,9 +12,6 @@
 
 namespace weft::verbs::soft {
 namespace {
-
-// RFC 5044 section 7.1.1 allows 512 octets; RFC 6581 takes four of them.
-constexpr std::size_t kMaxPrivateData = 508;
 
 // The socket API's own generic address.
 const sockaddr* as_sockaddr(const sockaddr_storage& address) {
@@ -132,17 +130,19 @@ Result<std::unique_ptr<Qp>> SoftCmId::create_qp(Pd& pd, const QpInitAttr& attr) 
   return qp;
 }
 
-Status SoftCmId::check_private_data(std::size_t len) const {
-  if (len > kMaxPrivateData) {
-    return Error{EINVAL, "at most " + std::to_string(kMaxPrivateData) + " octets of private data"};
-  }
+// RFC 5044 section 7.1.1 allows 512 octets; RFC 6581 takes four of them, and some peers allow less.
+Status SoftCmId::check_private_data(std::size_t len, std::uint8_t revision) const {
+  const std::size_t most = mpa::max_private_data(revision, device_.peer().max_pd_length);
+  if (len > most) return Error{EINVAL, "at most " + std::to_string(most) + " octets of private data"};
   return {};
 }
 
 Status SoftCmId::connect(const ConnParam& param) {
   if (state_ != State::kRouteResolved) return Error{EINVAL, "resolve_addr and resolve_route come before connect"};
   if (qp_ == nullptr) return Error{EINVAL, "create_qp comes before connect"};
-  if (Status status = check_private_data(param.private_data.size()); !status) return status;
+  if (Status status = check_private_data(param.private_data.size(), device_.config().mpa_revision); !status) {
+    return status;
+  }
   if (!fd_) {
     auto fd = open_socket(peer_.ss_family, device_.config());
     if (!fd) return fd.error();
@@ -152,9 +152,7 @@ Status SoftCmId::connect(const ConnParam& param) {
     return socket_error("connect to " + address_str(peer_), errno);
   }
   local_ = local_address(fd_.get());
-  state_ = State::kConnected;
-  connection_ = &device_.adopt(std::make_unique<Connection>(device_, *this, *qp_, std::move(fd_), peer_, param));
-  if (!connection_->watch()) {
+  if (!start(std::move(fd_), param).watch()) {
     const int err = errno;
     connection_->drop("");
     return socket_error("epoll", err);
@@ -162,12 +160,20 @@ Status SoftCmId::connect(const ConnParam& param) {
   return {};
 }
 
+Connection& SoftCmId::start(UniqueFd fd, const ConnParam& param) {
+  state_ = State::kConnected;
+  connection_ = &device_.adopt(std::make_unique<Connection>(device_, *this, *qp_, std::move(fd), peer_, param));
+  return *connection_;
+}
+
 Status SoftCmId::accept(const ConnParam& param) {
   if (state_ != State::kRequested) return Error{EINVAL, "only an id that came with a connect request can accept"};
   if (qp_ == nullptr) return Error{EINVAL, "create_qp comes before accept"};
-  if (Status status = check_private_data(param.private_data.size()); !status) return status;
   if (connection_ == nullptr || connection_->phase() != Connection::Phase::kRequest) {
     return Error{ENOTCONN, address_str(peer_) + " has gone meanwhile"};
+  }
+  if (Status status = check_private_data(param.private_data.size(), connection_->request()->revision); !status) {
+    return status;
   }
   state_ = State::kConnected;
   connection_->accept(*qp_, param);
@@ -176,10 +182,10 @@ Status SoftCmId::accept(const ConnParam& param) {
 
 Status SoftCmId::reject(std::span<const std::uint8_t> private_data) {
   if (state_ != State::kRequested) return Error{EINVAL, "only an id that came with a connect request can reject"};
-  if (Status status = check_private_data(private_data.size()); !status) return status;
   if (connection_ == nullptr || connection_->phase() != Connection::Phase::kRequest) {
     return Error{ENOTCONN, address_str(peer_) + " has gone meanwhile"};
   }
+  if (Status status = check_private_data(private_data.size(), connection_->request()->revision); !status) return status;
   state_ = State::kConnected;
   connection_->reject(private_data);
   return {};

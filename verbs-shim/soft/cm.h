@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "rdmap/stream.h"
 #include "verbs-shim/api/cm.h"
+#include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/poller.h"
 
 namespace weft::verbs::soft {
@@ -101,6 +102,12 @@ class SoftCmId final : public CmId {
   sockaddr_storage local_addr() const override { return local_; }
   sockaddr_storage peer_addr() const override { return peer_; }
 
+  // ---- sockets that were there before MPA (adopt.cc)
+  Status connect_socket(UniqueFd fd, const ConnParam& param, ConstBytes received);
+  Status accept_socket(UniqueFd fd, ConstBytes received);
+  void keep_socket(UniqueFd fd, std::vector<std::uint8_t> received);
+  Result<ReleasedSocket> release_socket();
+
   const std::shared_ptr<EventQueue>& queue() const { return queue_; }
 
   // ---- from the connection
@@ -116,7 +123,9 @@ class SoftCmId final : public CmId {
  private:
   enum class State : std::uint8_t { kIdle, kBound, kListening, kAddrResolved, kRouteResolved, kConnected, kRequested };
 
-  Status check_private_data(std::size_t len) const;
+  Status check_private_data(std::size_t len, std::uint8_t revision) const;
+  // Hands a socket, connected or connecting, to a connection of this id as initiator.
+  Connection& start(UniqueFd fd, const ConnParam& param);
 
   SoftDevice& device_;
   std::shared_ptr<EventQueue> queue_;
@@ -127,6 +136,8 @@ class SoftCmId final : public CmId {
   SoftQp* qp_ = nullptr;
   sockaddr_storage local_{};
   sockaddr_storage peer_{};
+  UniqueFd kept_;  // MPA has left it
+  std::vector<std::uint8_t> kept_received_;
 };
 
 }  // namespace weft::verbs::soft

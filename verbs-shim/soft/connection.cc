@@ -18,6 +18,11 @@ namespace {
 // Octets framed for the first sendmsg.
 constexpr std::size_t kFirstBudget = std::size_t{256} << 10;
 
+mpa::RtrSet offered_rtr(Rtr choice, const mpa::PeerProfile& peer) {
+  if (choice == Rtr::kAuto) return peer.rtr_offered;
+  return {.send = choice == Rtr::kSend, .write = choice == Rtr::kWrite, .read = choice == Rtr::kRead};
+}
+
 constexpr std::uint8_t clamp_u8(std::uint16_t value) {
   return static_cast<std::uint8_t>(std::min<std::uint16_t>(value, 0xff));
 }
@@ -32,6 +37,7 @@ Connection::Connection(SoftDevice& device, Listener& listener, UniqueFd fd, cons
       peer_(peer),
       phase_(Phase::kSilent),
       initiator_(false),
+      revision_(device.config().mpa_revision),
       budget_(kFirstBudget) {
   deadline_ = device.now() + device.config().request_timeout;  // MPA-7.1.2-19, MPA-7.1.2-23
 }
@@ -46,6 +52,7 @@ Connection::Connection(SoftDevice& device, SoftCmId& id, SoftQp& qp, UniqueFd fd
       peer_(peer),
       phase_(Phase::kTcp),
       initiator_(true),
+      revision_(device.config().mpa_revision),
       budget_(kFirstBudget),
       param_(param) {
   deadline_ = device.now() + device.config().connect_timeout;
@@ -66,8 +73,13 @@ bool Connection::watch() {
 rdmap::StreamConfig Connection::stream_config() const {
   const SoftConfig& device = device_.config();
   rdmap::StreamConfig config;
-  config.mpa_revision = device.mpa_revision;
+  config.mpa_revision = std::max<std::uint8_t>(revision_, 1);
+  config.permissive = revision_ == 0;
   config.crc = device.crc;
+  config.markers = device.markers;
+  config.peer = device_.peer();
+  config.rtr_offered = offered_rtr(device.rtr, config.peer);
+  config.keep_llp_after_reject = adopted_;
   config.ird = initiator_ ? std::min(param_.responder_resources, device.ird) : device.ird;
   config.ord = initiator_ ? std::min(param_.initiator_depth, device.ord) : device.ord;
   config.max_send_wr = device.max_qp_wr;  // the queue pair has its own, lower bound
@@ -89,6 +101,27 @@ void Connection::start_stream(TimePoint now) {
   }
   emss_ = read_emss(fd_.get());
   attention_ = true;
+  feed(std::exchange(received_, {}), now);
+}
+
+void Connection::begin_with(ConstBytes received, TimePoint now) {
+  if (received.empty()) return;
+  received_.assign(received.begin(), received.end());
+  if (phase_ != Phase::kSilent) return;  // an initiator's turn comes with the socket's
+  start_stream(now);
+  settle(now);
+}
+
+void Connection::feed(ConstBytes octets, TimePoint now) {
+  while (!octets.empty()) {
+    mpa::Staging& staging = device_.staging_for(*this);
+    const auto buffers = stream_->rx_buffers(staging);
+    if (buffers.empty()) return;
+    const std::size_t n = std::min(octets.size(), buffers.front().size());
+    std::copy_n(octets.begin(), n, buffers.front().begin());
+    stream_->on_rx(staging, n, now);
+    octets = octets.subspan(n);
+  }
 }
 
 std::size_t Connection::on_tcp_connected(TimePoint now) {
@@ -171,8 +204,9 @@ std::size_t Connection::turn(bool read, TimePoint now) {
 std::size_t Connection::settle(TimePoint now) {
   attention_ = false;
   std::size_t moved = drain_events();
-  if (!dead()) moved += write_turn(now);
+  if (!dead() && !falling_back_) moved += write_turn(now);
   moved += drain_events();
+  if (falling_back_) return moved + fall_back(now);
   if (!dead()) carry_out_llp_action(now);
   if (!dead()) rearm();
   return moved;
@@ -251,12 +285,52 @@ void Connection::on_event(rdmap::Established& established) {
 void Connection::on_event(rdmap::Rejected& rejected) {
   rejected_ = true;
   ending_ = true;
+  received_ = std::move(rejected.surplus);
   if (id_ == nullptr) return;
   id_->push(CmEventType::kRejected, ECONNREFUSED, address_str(peer_) + " rejected the connection",
             {std::move(rejected.private_data), 0, 0});
 }
 
+// MPA2-10-05. The private data fitted revision 2, so it fits revision 1.
+bool Connection::may_fall_back(const rdmap::Closed& closed) const {
+  return closed.try_revision_1 && initiator_ && !adopted_ && !timing_out_ && id_ != nullptr && qp_ != nullptr &&
+         device_.config().fall_back && device_.peer().fall_back;
+}
+
+std::size_t Connection::fall_back(TimePoint now) {
+  falling_back_ = false;
+  revision_ = 1;
+  stream_.reset();
+  sockaddr_storage local = local_address(fd_.get());
+  set_port(local, 0);
+  if (watched_) device_.poller().remove(fd_.get());
+  watched_ = false;
+  set_tx_blocked(false);
+  rx_done_ = rx_paused_ = read_more = false;
+  phase_ = Phase::kTcp;
+  deadline_ = now + device_.config().connect_timeout;
+
+  auto fd = open_socket(peer_.ss_family, device_.config());
+  if (!fd) {
+    connect_failed(fd.error().errno_value);
+    return 1;
+  }
+  fd_ = std::move(*fd);
+  // The socket API's own generic address.
+  const auto* from = reinterpret_cast<const sockaddr*>(&local);
+  const auto* to = reinterpret_cast<const sockaddr*>(&peer_);
+  if (::bind(fd_.get(), from, address_len(local)) != 0 ||
+      (::connect(fd_.get(), to, address_len(peer_)) != 0 && errno != EINPROGRESS) || !watch()) {
+    connect_failed(errno);
+  }
+  return 1;
+}
+
 void Connection::on_event(const rdmap::Closed& closed) {
+  if (may_fall_back(closed)) {
+    falling_back_ = true;
+    return log_fall_back(closed);
+  }
   closed_ = true;
   ending_ = true;
   log_end(closed);
@@ -269,6 +343,11 @@ void Connection::on_event(const rdmap::Closed& closed) {
     SoftCmId& id = *std::exchange(id_, nullptr);
     id.detach();
     if (was_request && id.forget_request()) return orphaned();
+    if (rejected_ && adopted_) {
+      if (watched_) device_.poller().remove(fd_.get());
+      watched_ = false;
+      id.keep_socket(std::move(fd_), std::exchange(received_, {}));
+    }
     const bool in_order = closed.reason == rdmap::CloseReason::kGraceful || closed.reason == rdmap::CloseReason::kLocal;
     const int err = timing_out_ ? ETIMEDOUT : (closed.reason == rdmap::CloseReason::kLlp ? ECONNRESET : EPROTO);
     if (established_) {
@@ -277,6 +356,7 @@ void Connection::on_event(const rdmap::Closed& closed) {
       id.push(timing_out_ && initiator_ ? CmEventType::kUnreachable : CmEventType::kConnectError, err, closed.text, {});
     }
   }
+  if (!fd_) return finish(false);  // MPA left it; it is its owner's
   orphaned();
 }
 

@@ -37,6 +37,10 @@ class Connection final : public Source, public rdmap::RecvSource {
              const ConnParam& param);
   ~Connection() override;
 
+  // The socket was there before MPA: no second one in its stead, and after a reject it goes back to its owner.
+  void set_adopted() { adopted_ = true; }
+  // MPA begins with octets that somebody read from the socket.
+  void begin_with(ConstBytes received, TimePoint now);
   bool watch();  // enters the socket in the device's Poller; false where that fails
 
   // ---- inputs. Each returns how many octets and events it moved.
@@ -73,7 +77,9 @@ class Connection final : public Source, public rdmap::RecvSource {
   const sockaddr_storage& peer() const { return peer_; }
   int fd() const { return fd_.get(); }
   const rdmap::StreamCounters* counters() const { return stream_ ? &stream_->counters() : nullptr; }
-  void park(mpa::Staging& staging) { stream_->park(staging); }
+  void park(mpa::Staging& staging) {
+    if (stream_) stream_->park(staging);
+  }
   // Others need what it holds: it is reset.
   void give_way(const std::string& why);
   std::optional<rdmap::ConnectionRequest>& request() { return request_; }
@@ -95,6 +101,9 @@ class Connection final : public Source, public rdmap::RecvSource {
  private:
   rdmap::StreamConfig stream_config() const;
   void start_stream(TimePoint now);
+  void feed(ConstBytes octets, TimePoint now);
+  bool may_fall_back(const rdmap::Closed& closed) const;
+  std::size_t fall_back(TimePoint now);
   std::size_t on_tcp_connected(TimePoint now);
   void connect_failed(int errno_value);
   std::size_t read_turn(TimePoint now);
@@ -115,6 +124,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   void orphaned();
   void finish(bool reset);
   void log_end(const rdmap::Closed& closed) const;
+  void log_fall_back(const rdmap::Closed& closed) const;
 
   SoftDevice& device_;
   Listener* listener_ = nullptr;
@@ -128,7 +138,10 @@ class Connection final : public Source, public rdmap::RecvSource {
   bool ending_ = false;     // an orderly end is under way: let it finish even without owners
   bool established_ = false;
   bool rejected_ = false;
-  bool closed_ = false;  // the Stream's last event was seen
+  bool adopted_ = false;
+  bool falling_back_ = false;
+  std::uint8_t revision_;  // of MPA, what an initiator asks with
+  bool closed_ = false;    // the Stream's last event was seen
   bool timing_out_ = false;
   bool rx_done_ = false;    // EOF or error
   bool rx_paused_ = false;  // the Stream wants nothing for now
@@ -138,8 +151,9 @@ class Connection final : public Source, public rdmap::RecvSource {
   std::uint32_t interest_ = 0;
   std::size_t emss_ = 0;
   std::size_t budget_;
-  std::optional<TimePoint> deadline_;  // the driver's own, beside the Stream's
-  ConnParam param_;                    // initiator: what connect was asked for
+  std::optional<TimePoint> deadline_;   // the driver's own, beside the Stream's
+  ConnParam param_;                     // initiator: what connect was asked for
+  std::vector<std::uint8_t> received_;  // read from an adopted socket before it came here
   std::optional<rdmap::ConnectionRequest> request_;
   std::unique_ptr<rdmap::Stream> stream_;  // made when the first octets come: silent clients cost little
 };

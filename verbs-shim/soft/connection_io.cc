@@ -130,4 +130,9 @@ void Connection::log_end(const rdmap::Closed& closed) const {
   spdlog::log(level, "connection {} {}: {}", initiator_ ? "to" : "from", address_str(peer_), closed.text);
 }
 
+void Connection::log_fall_back(const rdmap::Closed& closed) const {
+  if (!device_.log_budget().take(device_.now())) return;
+  spdlog::info("connection to {}: {}; asking again with MPA revision 1", address_str(peer_), closed.text);
+}
+
 }  // namespace weft::verbs::soft

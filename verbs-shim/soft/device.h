@@ -4,19 +4,29 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::verbs {
 
+// Rtr is the ready-to-receive indication that connect offers (RFC 6581 section 9.2). kAuto: what the peer profile says.
+enum class Rtr : std::uint8_t { kAuto, kNone, kSend, kWrite, kRead };
+
 // SoftConfig is what one soft RNIC is allowed and asked to do; every connection of the device gets the same. Sizes in
 // octets. The defaults are those of the `weft` program.
 struct SoftConfig {
   // ---- MPA, DDP and RDMAP
-  std::uint8_t mpa_revision = 2;  // what connect asks for; a listener answers any up to this (0 or 1 lower it)
+  std::uint8_t mpa_revision = 2;  // what connect asks for; a listener answers 1 up to this. 0: as 1, and RDMAC peers
+                                  // are served too (RFC 5044 appendix C)
+  bool fall_back = true;          // connect asks again with revision 1 when the peer closes on revision 2
   bool crc = true;                // CRCs are on unless both ends say off
+  bool markers = false;           // ask for Markers in what we receive
+  Rtr rtr = Rtr::kAuto;           // any asks for the peer-to-peer model; needs mpa_revision 2
+  std::string peer = "auto";      // whose habits to allow for: auto, siw, cxgb4, irdma or strict (mpa/peer_profile.h)
   std::uint8_t ird = 16;          // most that ConnParam::responder_resources gets (Caps::max_qp_rd_atom)
   std::uint8_t ord = 16;          // most that ConnParam::initiator_depth gets (Caps::max_qp_init_rd_atom)
   std::size_t fpdu_limit = 0;     // upper bound of an FPDU, 0 for none
@@ -59,5 +69,29 @@ struct SoftConfig {
 // event that nobody took, and when a work request posted outside of process waits to be sent. A caller that never asks
 // for a descriptor is taken to spin: process then looks at busy sockets directly and at the rest now and then.
 Result<std::unique_ptr<Device>> open_soft_device(const SoftConfig& config);
+
+// Delayed startup (RFC 5044 section 7.1.3): MPA begins on a TCP connection that something else has used before. Both
+// functions take over fd, a connected TCP socket, where they succeed; the device's socket options are set on it. All
+// streaming-mode octets have been read from it by then: what still comes, and `received`, which was read from it and
+// not used, is taken for MPA's. CmId and Pd are of a soft RNIC. Who made the TCP connection does not matter.
+
+// connect_socket is CmId::connect over fd. Precondition as there, but for the address: the id is neither bound nor
+// resolved. It never falls back to another revision. Errors: EINVAL, those of the socket's options.
+Status connect_socket(CmId& id, int fd, const ConnParam& param, std::span<const std::uint8_t> received = {});
+
+// accept_socket waits for an MPA Request on fd; a kConnectRequest of `id` follows, as though it listened. id: unused,
+// or listening, or one that was given a socket before. Errors: as connect_socket.
+Status accept_socket(CmId& id, int fd, std::span<const std::uint8_t> received = {});
+
+// ReleasedSocket is a TCP connection that MPA has left: the caller closes fd. received: octets behind the Reply.
+struct ReleasedSocket {
+  int fd = -1;
+  std::vector<std::uint8_t> received;
+};
+
+// release_socket gives back the socket of an id of connect_socket after its kRejected, or of one that accept_socket
+// brought forth after reject, once the Reply has left (RFC 5044 section 7.1.2 rules 2 and 3). Errors: ENOTCONN where
+// there is none, or not yet. What is not released is closed with the id.
+Result<ReleasedSocket> release_socket(CmId& id);
 
 }  // namespace weft::verbs

@@ -39,23 +39,28 @@ Error socket_error(const std::string& what, int errno_value) {
   return Error{errno_value, what + ": " + std::strerror(errno_value)};
 }
 
-Result<UniqueFd> open_socket(int family, const SoftConfig& config) {
-  UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd) return socket_error("socket", errno);
-  if (!set_int(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1)) return socket_error("TCP_NODELAY", errno);  // MPA-5.1-04
-  if (!set_liveness(fd.get(), config)) return socket_error("keepalive and user timeout", errno);
-  if (config.send_buffer > 0 && !set_int(fd.get(), SOL_SOCKET, SO_SNDBUF, config.send_buffer)) {
+Status set_options(int fd, const SoftConfig& config) {
+  if (!set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1)) return socket_error("TCP_NODELAY", errno);  // MPA-5.1-04
+  if (!set_liveness(fd, config)) return socket_error("keepalive and user timeout", errno);
+  if (config.send_buffer > 0 && !set_int(fd, SOL_SOCKET, SO_SNDBUF, config.send_buffer)) {
     return socket_error("SO_SNDBUF", errno);
   }
-  if (config.receive_buffer > 0 && !set_int(fd.get(), SOL_SOCKET, SO_RCVBUF, config.receive_buffer)) {
+  if (config.receive_buffer > 0 && !set_int(fd, SOL_SOCKET, SO_RCVBUF, config.receive_buffer)) {
     return socket_error("SO_RCVBUF", errno);
   }
   const std::string& name = config.congestion_control;
   if (!name.empty() &&
-      ::setsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) != 0) {
+      ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) != 0) {
     return socket_error("congestion control " + name + " (see /proc/sys/net/ipv4/tcp_allowed_congestion_control)",
                         errno);
   }
+  return {};
+}
+
+Result<UniqueFd> open_socket(int family, const SoftConfig& config) {
+  UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return socket_error("socket", errno);
+  if (Status status = set_options(fd.get(), config); !status) return status.error();
   return fd;
 }
 
@@ -88,6 +93,20 @@ sockaddr_storage local_address(int fd) {
   // The socket API's own generic address.
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &len) != 0) address = {};
   return address;
+}
+
+void set_port(sockaddr_storage& address, std::uint16_t port) {
+  if (address.ss_family == AF_INET) {
+    sockaddr_in in{};
+    std::memcpy(&in, &address, sizeof(in));
+    in.sin_port = htons(port);
+    std::memcpy(&address, &in, sizeof(in));
+  } else if (address.ss_family == AF_INET6) {
+    sockaddr_in6 in{};
+    std::memcpy(&in, &address, sizeof(in));
+    in.sin6_port = htons(port);
+    std::memcpy(&address, &in, sizeof(in));
+  }
 }
 
 sockaddr_storage peer_address(int fd) {

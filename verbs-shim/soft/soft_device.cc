@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "mpa/startup.h"
 #include "verbs-shim/soft/cm.h"
 #include "verbs-shim/soft/qp.h"
 
@@ -20,7 +21,10 @@ constexpr std::uint32_t kCoolAfter = 20000;
 }  // namespace
 
 SoftDevice::SoftDevice(const SoftConfig& config)
-    : config_(config), poller_(std::make_unique<Poller>()), regions_(config.max_mrs) {
+    : config_(config),
+      peer_(*mpa::find_peer_profile(config.peer)),
+      poller_(std::make_unique<Poller>()),
+      regions_(config.max_mrs) {
   hot_.reserve(kMaxHot);
   caps_.max_qp_wr = config.max_qp_wr;
   caps_.max_sge = config.max_sge;
@@ -29,7 +33,7 @@ SoftDevice::SoftDevice(const SoftConfig& config)
   caps_.max_cqe = config.max_cqe;
   caps_.max_qp_rd_atom = config.ird;
   caps_.max_qp_init_rd_atom = config.ord;
-  caps_.max_private_data = 508;
+  caps_.max_private_data = static_cast<std::uint32_t>(mpa::max_private_data(config.mpa_revision, peer_.max_pd_length));
 }
 
 SoftDevice::~SoftDevice() {

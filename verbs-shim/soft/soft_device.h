@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "mpa/peer_profile.h"
 #include "mpa/staging.h"
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/cq.h"
@@ -44,6 +45,7 @@ class SoftDevice final : public Device {
 
   // ---- for its own parts
   const SoftConfig& config() const { return config_; }
+  const mpa::PeerProfile& peer() const { return peer_; }
   RegionTable& regions() { return regions_; }
   Poller& poller() { return *poller_; }
   TimerHeap& timers() { return timers_; }
@@ -95,6 +97,7 @@ class SoftDevice final : public Device {
   void settle_poller();
 
   const SoftConfig config_;
+  const mpa::PeerProfile& peer_;
   Caps caps_;
   std::unique_ptr<Poller> poller_;
   RegionTable regions_;

@@ -30,6 +30,12 @@ Result<std::unique_ptr<Device>> open_direct() {
   return open_soft_device(config);
 }
 
+Result<std::unique_ptr<Device>> open_peer_to_peer() {
+  SoftConfig config;
+  config.rtr = Rtr::kSend;
+  return open_soft_device(config);
+}
+
 std::string name(const ::testing::TestParamInfo<Backend>& info) {
   return info.param.name;
 }
@@ -42,6 +48,9 @@ INSTANTIATE_TEST_SUITE_P(Soft, VerbsTest,
                          name);
 INSTANTIATE_TEST_SUITE_P(SoftNarrow, VerbsTest,
                          ::testing::Values(Backend{"Blocking", open_narrow, true, AF_INET, false}), name);
+
+INSTANTIATE_TEST_SUITE_P(SoftPeerToPeer, VerbsTest,
+                         ::testing::Values(Backend{"Spinning", open_peer_to_peer, false, AF_INET}), name);
 
 }  // namespace
 }  // namespace weft::verbs::testing

@@ -1,0 +1,113 @@
+// Delayed startup: MPA on TCP connections that were there before it, and that may outlive it.
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "verbs-shim/soft/cm.h"
+#include "verbs-shim/soft/connection.h"
+#include "verbs-shim/soft/device.h"
+#include "verbs-shim/soft/qp.h"
+#include "verbs-shim/soft/socket.h"
+#include "verbs-shim/soft/soft_device.h"
+
+namespace weft::verbs {
+namespace {
+
+// Their owner keeps the descriptor where an error comes back.
+Status adopt(int fd, Status (*start)(soft::SoftCmId&, soft::UniqueFd, const ConnParam&, ConstBytes), CmId& id,
+             const ConnParam& param, ConstBytes received) {
+  soft::UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!own) return soft::socket_error("the socket", errno);
+  Status status = start(static_cast<soft::SoftCmId&>(id), std::move(own), param, received);
+  if (status) ::close(fd);
+  return status;
+}
+
+}  // namespace
+
+Status connect_socket(CmId& id, int fd, const ConnParam& param, std::span<const std::uint8_t> received) {
+  return adopt(
+      fd,
+      [](soft::SoftCmId& of, soft::UniqueFd own, const ConnParam& with, ConstBytes octets) {
+        return of.connect_socket(std::move(own), with, octets);
+      },
+      id, param, received);
+}
+
+Status accept_socket(CmId& id, int fd, std::span<const std::uint8_t> received) {
+  return adopt(
+      fd,
+      [](soft::SoftCmId& of, soft::UniqueFd own, const ConnParam&, ConstBytes octets) {
+        return of.accept_socket(std::move(own), octets);
+      },
+      id, {}, received);
+}
+
+Result<ReleasedSocket> release_socket(CmId& id) {
+  return static_cast<soft::SoftCmId&>(id).release_socket();
+}
+
+namespace soft {
+namespace {
+
+Status prepare(int fd, const SoftConfig& config) {
+  if (address_len(peer_address(fd)) == 0) return Error{EINVAL, "not a connected TCP socket"};
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) return socket_error("O_NONBLOCK", errno);
+  return set_options(fd, config);
+}
+
+}  // namespace
+
+Status SoftCmId::connect_socket(UniqueFd fd, const ConnParam& param, ConstBytes received) {
+  if (state_ != State::kIdle) return Error{EINVAL, "the id is bound or has a destination already"};
+  if (qp_ == nullptr) return Error{EINVAL, "create_qp comes before connect"};
+  if (Status status = check_private_data(param.private_data.size(), device_.config().mpa_revision); !status) {
+    return status;
+  }
+  if (Status status = prepare(fd.get(), device_.config()); !status) return status;
+  local_ = local_address(fd.get());
+  peer_ = peer_address(fd.get());
+  Connection& connection = start(std::move(fd), param);
+  connection.set_adopted();
+  connection.begin_with(received, device_.now());
+  if (!connection.watch()) {
+    const int err = errno;
+    connection.drop("");
+    return socket_error("epoll", err);
+  }
+  return {};
+}
+
+Status SoftCmId::accept_socket(UniqueFd fd, ConstBytes received) {
+  if (state_ != State::kIdle && state_ != State::kListening) return Error{EINVAL, "the id does something else already"};
+  if (Status status = prepare(fd.get(), device_.config()); !status) return status;
+  if (!listener_) listener_ = std::make_unique<Listener>(device_, *this, UniqueFd(), SOMAXCONN);
+  state_ = State::kListening;
+  const sockaddr_storage peer = peer_address(fd.get());
+  Connection& connection = device_.adopt(std::make_unique<Connection>(device_, *listener_, std::move(fd), peer));
+  connection.set_adopted();
+  device_.add_silent(connection);
+  if (!connection.watch()) {
+    const int err = errno;
+    connection.drop("");
+    return socket_error("epoll", err);
+  }
+  connection.begin_with(received, device_.now());
+  return {};
+}
+
+void SoftCmId::keep_socket(UniqueFd fd, std::vector<std::uint8_t> received) {
+  kept_ = std::move(fd);
+  kept_received_ = std::move(received);
+}
+
+Result<ReleasedSocket> SoftCmId::release_socket() {
+  if (!kept_) return Error{ENOTCONN, "MPA has not left a socket behind"};
+  return ReleasedSocket{kept_.release(), std::move(kept_received_)};
+}
+
+}  // namespace soft
+}  // namespace weft::verbs

@@ -1,0 +1,429 @@
+// MPA startup as it concerns sockets: falling back to revision 1, connections that were there before MPA, and ends that
+// leave nothing unsaid. The peer is the test itself, or another soft RNIC.
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "verbs-shim/api/testing/pair.h"
+#include "verbs-shim/soft/device.h"
+#include "verbs-shim/soft/socket.h"
+#include "verbs-shim/soft/unique_fd.h"
+
+namespace weft::verbs::testing {
+namespace {
+
+using soft::UniqueFd;
+using std::chrono::seconds;
+
+const std::string kRequestKey = "MPA ID Req Frame";
+const std::string kReplyKey = "MPA ID Rep Frame";
+
+std::string octets(std::initializer_list<int> values) {
+  std::string out;
+  for (const int value : values) out.push_back(static_cast<char>(value));
+  return out;
+}
+const std::string kPlainReply = kReplyKey + octets({0x40, 1, 0, 0});
+
+const sockaddr* as_sockaddr(const sockaddr_storage& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
+class StartupTest : public VerbsTest {
+ protected:
+  void reopen_client(const SoftConfig& config) {
+    client_.close();
+    client_.device = std::move(open_soft_device(config).value());
+    client_.pd = std::move(client_.device->alloc_pd().value());
+    client_.channel = std::move(client_.device->create_comp_channel().value());
+    client_.cq = std::move(client_.device->create_cq(cqe_, client_.channel.get()).value());
+    client_.cm = std::move(client_.device->create_event_channel().value());
+    client_.id = std::move(client_.cm->create_id().value());
+  }
+
+  void reopen(Side& side) {
+    side.close();
+    open(side);
+  }
+
+  // ---- the test as a listening peer
+  sockaddr_storage listen_raw() {
+    raw_listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const sockaddr_storage any = loopback(AF_INET, 0);
+    EXPECT_EQ(::bind(raw_listener_.get(), as_sockaddr(any), sizeof(sockaddr_in)), 0);
+    EXPECT_EQ(::listen(raw_listener_.get(), 8), 0);
+    return soft::local_address(raw_listener_.get());
+  }
+  UniqueFd accept_raw() {
+    UniqueFd fd;
+    EXPECT_TRUE(drive_raw([&] {
+      fd = UniqueFd(::accept4(raw_listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      return static_cast<bool>(fd);
+    }));
+    return fd;
+  }
+  // As drive, but never asleep: what the test's own sockets do wakes no device.
+  bool drive_raw(const std::function<bool()>& done) {
+    const auto deadline = std::chrono::steady_clock::now() + seconds(10);
+    while (std::chrono::steady_clock::now() < deadline) {
+      step();
+      if (done()) return true;
+    }
+    return false;
+  }
+  std::string hear(const UniqueFd& fd, std::size_t len) {
+    std::string heard;
+    EXPECT_TRUE(drive_raw([&] { return hear_more(fd, heard) || heard.size() >= len; }));
+    return heard;
+  }
+  // Reads what there is; true at the end of the stream.
+  static bool hear_more(const UniqueFd& fd, std::string& heard, bool* reset = nullptr) {
+    char buffer[4096];
+    for (;;) {
+      const ssize_t n = ::recv(fd.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
+      if (n > 0) {
+        heard.append(buffer, static_cast<std::size_t>(n));
+        continue;
+      }
+      if (n < 0 && reset != nullptr) *reset = errno == ECONNRESET;
+      return n == 0 || errno == ECONNRESET;
+    }
+  }
+  static void say(const UniqueFd& fd, const std::string& what) {
+    EXPECT_EQ(::send(fd.get(), what.data(), what.size(), MSG_NOSIGNAL), static_cast<ssize_t>(what.size()));
+  }
+  void connect_to(const sockaddr_storage& to, const ConnParam& param = {{}, 16, 16}) {
+    ASSERT_TRUE(client_.id->resolve_addr(to, seconds(1)).ok());
+    ASSERT_TRUE(client_.id->resolve_route(seconds(1)).ok());
+    make_qp(client_);
+    const Status status = client_.id->connect(param);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+  }
+
+  // ---- two connected sockets that have nothing to do with MPA yet
+  void make_sockets(UniqueFd& a, UniqueFd& b) {
+    const sockaddr_storage to = listen_raw();
+    a = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(a.get(), as_sockaddr(to), sizeof(sockaddr_in)), 0);
+    b = UniqueFd(::accept4(raw_listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    ASSERT_TRUE(b);
+  }
+  void expect_traffic() {
+    Mem to(*server_.pd, 4000, Access::kLocalWrite);
+    Mem from(*client_.pd, 4000, Access::kLocalWrite, 7);
+    ASSERT_TRUE(server_.recv({to.sge()}).ok());
+    ASSERT_TRUE(client_.send({from.sge()}).ok());
+    ASSERT_TRUE(drive([&] { return server_.wcs.size() == 1 && client_.wcs.size() == 1; }));
+    EXPECT_EQ(to.octets, from.octets);
+  }
+
+  UniqueFd raw_listener_;
+};
+
+TEST_P(StartupTest, FallsBackToRevision1OnceWhenThePeerCloses) {
+  RecordProperty("proves", "MPA2-10-05 MPA2-6-08");
+  for (const bool reset : {false, true}) {
+    SCOPED_TRACE(reset);
+    reopen_client({});
+    connect_to(listen_raw(), {{'h', 'i'}, 16, 16});
+    UniqueFd first = accept_raw();
+    EXPECT_EQ(hear(first, 26), kRequestKey + octets({0x50, 2, 0, 6, 0, 16, 0, 16, 'h', 'i'}));
+    if (reset) soft::set_reset_on_close(first.get());
+    first.reset();
+    const UniqueFd second = accept_raw();
+    EXPECT_EQ(hear(second, 22), kRequestKey + octets({0x40, 1, 0, 2, 'h', 'i'}));
+    EXPECT_TRUE(client_.events.empty() || client_.events.front().type != CmEventType::kConnectError);
+    say(second, kPlainReply);
+    ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kEstablished); }));
+    EXPECT_FALSE(client_.has(CmEventType::kConnectError));
+  }
+}
+
+TEST_P(StartupTest, FallsBackWhenTheReplyIsOfRevision1) {
+  connect_to(listen_raw());
+  const UniqueFd first = accept_raw();
+  hear(first, 24);
+  say(first, kPlainReply);
+  const UniqueFd second = accept_raw();
+  EXPECT_EQ(hear(second, 20), kRequestKey + octets({0x40, 1, 0, 0}));
+  // And no further: there is no revision below.
+  std::string heard;
+  ::shutdown(second.get(), SHUT_RDWR);
+  ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kConnectError); }));
+}
+
+TEST_P(StartupTest, DoesNotFallBackWhereItMustNot) {
+  RecordProperty("proves", "MPA2-10-05");
+  SoftConfig off;
+  off.fall_back = false;
+  SoftConfig strict;
+  strict.peer = "strict";
+  for (const SoftConfig& config : {off, strict}) {
+    reopen_client(config);
+    connect_to(listen_raw());
+    UniqueFd first = accept_raw();
+    hear(first, 24);
+    first.reset();
+    ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kConnectError); }));
+    EXPECT_LT(::accept4(raw_listener_.get(), nullptr, nullptr, SOCK_CLOEXEC), 0);
+  }
+  // A rejecting Reply is an answer.
+  reopen_client({});
+  connect_to(listen_raw());
+  const UniqueFd first = accept_raw();
+  hear(first, 24);
+  say(first, kReplyKey + octets({0x60, 1, 0, 0}));
+  ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kRejected); }));
+  EXPECT_LT(::accept4(raw_listener_.get(), nullptr, nullptr, SOCK_CLOEXEC), 0);
+}
+
+TEST_P(StartupTest, PrivateDataIsBoundedByRevisionAndPeer) {
+  RecordProperty("proves", "MPA-7.1.1-24 MPA2-9-03");
+  struct Row {
+    std::uint8_t revision;
+    const char* peer;
+    std::size_t most;
+  };
+  for (const Row& row : {Row{2, "auto", 508}, Row{1, "auto", 512}, Row{2, "siw", 252}, Row{1, "cxgb4", 256}}) {
+    SoftConfig config;
+    config.mpa_revision = row.revision;
+    config.peer = row.peer;
+    reopen_client(config);
+    EXPECT_EQ(client_.device->caps().max_private_data, row.most);
+    const sockaddr_storage to = listen_raw();
+    ASSERT_TRUE(client_.id->resolve_addr(to, seconds(1)).ok());
+    ASSERT_TRUE(client_.id->resolve_route(seconds(1)).ok());
+    make_qp(client_);
+    EXPECT_EQ(client_.id->connect({std::vector<std::uint8_t>(row.most + 1, 'x'), 1, 1}).error().errno_value, EINVAL);
+    ASSERT_TRUE(client_.id->connect({std::vector<std::uint8_t>(row.most, 'x'), 1, 1}).ok());
+    const UniqueFd raw = accept_raw();
+    const std::size_t pd_length = row.most + (row.revision == 2 ? 4 : 0);
+    const std::string request = hear(raw, 20 + pd_length);
+    EXPECT_EQ(request.size(), 20 + pd_length);
+    EXPECT_EQ(request.substr(18, 2), octets({static_cast<int>(pd_length >> 8), static_cast<int>(pd_length & 0xff)}));
+  }
+}
+
+TEST_P(StartupTest, NothingIsSentBehindARequestUntilTheReply) {
+  RecordProperty("proves", "MPA-7.1-03 MPA-7.1.2-10 MPA-7.1.2-13");
+  connect_to(listen_raw());
+  const UniqueFd raw = accept_raw();
+  std::string heard = hear(raw, 24);
+  const std::string reply = kReplyKey + octets({0x50, 2, 0, 4, 0, 16, 0, 16});
+  for (const char octet : reply) {
+    hear_more(raw, heard);
+    EXPECT_EQ(heard.size(), 24u);
+    EXPECT_FALSE(client_.has(CmEventType::kEstablished));
+    say(raw, std::string(1, octet));
+    settle();
+  }
+  ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kEstablished); }));
+  Mem from(*client_.pd, 5, Access::kNone, 'z');
+  ASSERT_TRUE(client_.send({from.sge()}).ok());
+  // ULPDU_Length 23: a DDP header and the five octets.
+  heard = hear(raw, 32);
+  EXPECT_EQ(heard.substr(0, 4), octets({0, 23, 0x41, 0x43}));
+}
+
+// ---- delayed startup
+
+TEST_P(StartupTest, MpaBeginsAfterStreamingModeAtTheSameOctet) {
+  RecordProperty("proves", "MPA-7.1-01 MPA-7.1-04 MPA-7.1.3-01");
+  for (const std::size_t len : {1u, 512u, 2000u}) {
+    SCOPED_TRACE(len);
+    reopen(server_);
+    reopen(client_);
+    UniqueFd a;
+    UniqueFd b;
+    make_sockets(a, b);
+    // Hello, Hello Ack; who answers is in responder mode by then.
+    say(a, std::string(len, 'h'));
+    std::string heard = hear(b, len);
+    say(b, std::string(len, 'k'));
+    ASSERT_TRUE(accept_socket(*server_.id, b.release()).ok());
+    heard = hear(a, len);
+    ASSERT_EQ(heard, std::string(len, 'k'));
+    make_qp(client_);
+    ASSERT_TRUE(connect_socket(*client_.id, a.release(), {{'p', 'd'}, 4, 4}).ok());
+    CmEvent request;
+    take_request(&request);
+    EXPECT_EQ(request.param.private_data, (std::vector<std::uint8_t>{'p', 'd'}));
+    make_qp(server_);
+    ASSERT_TRUE(server_.id->accept({{}, 4, 4}).ok());
+    ASSERT_TRUE(
+        drive([&] { return client_.has(CmEventType::kEstablished) && server_.has(CmEventType::kEstablished); }));
+    expect_traffic();
+    server_.close();
+    client_.close();
+    listener_.reset();
+  }
+}
+
+// Who made the TCP connection does not matter, and what was read too far is not lost.
+TEST_P(StartupTest, OctetsReadTooFarAreTheRequests) {
+  RecordProperty("proves", "MPA-7.1-01 MPA-7.1-04");
+  const std::string request = kRequestKey + octets({0x40, 1, 0, 3, 'a', 'b', 'c'});
+  for (std::size_t cut = 1; cut <= request.size(); ++cut) {
+    reopen(server_);
+    UniqueFd a;
+    UniqueFd b;
+    make_sockets(a, b);
+    const std::vector<std::uint8_t> received(request.begin(), request.begin() + static_cast<std::ptrdiff_t>(cut));
+    ASSERT_TRUE(accept_socket(*server_.id, a.release(), received).ok());
+    if (cut < request.size()) say(b, request.substr(cut));
+    ASSERT_TRUE(drive_raw([&] { return server_.has(CmEventType::kConnectRequest); })) << cut;
+    EXPECT_EQ(server_.take(CmEventType::kConnectRequest)->param.private_data,
+              (std::vector<std::uint8_t>{'a', 'b', 'c'}));
+    server_.close();
+  }
+}
+
+TEST_P(StartupTest, StreamingOctetsThatWereNotReadAreNoRequest) {
+  RecordProperty("proves", "MPA-7.1.5-01 MPA-7.1.3-02");
+  UniqueFd a;
+  UniqueFd b;
+  make_sockets(a, b);
+  say(a, "still streaming");
+  ASSERT_TRUE(accept_socket(*server_.id, b.release()).ok());
+  std::string heard;
+  ASSERT_TRUE(drive_raw([&] { return hear_more(a, heard); }));
+  EXPECT_TRUE(heard.empty());
+  EXPECT_FALSE(server_.has(CmEventType::kConnectRequest));
+}
+
+TEST_P(StartupTest, OnlyConnectedSocketsAreTaken) {
+  UniqueFd lonely(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  make_qp(client_);
+  EXPECT_EQ(connect_socket(*client_.id, lonely.get(), {}).error().errno_value, EINVAL);
+  EXPECT_EQ(accept_socket(*server_.id, lonely.get()).error().errno_value, EINVAL);
+  EXPECT_EQ(accept_socket(*server_.id, -1).error().errno_value, EBADF);
+  EXPECT_EQ(::fcntl(lonely.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC) << "still ours";
+}
+
+// Rules 2 and 3 of RFC 5044 section 7.1.2: MPA goes, TCP stays.
+TEST_P(StartupTest, ARejectLeavesTheTcpConnectionToBothOwners) {
+  RecordProperty("proves", "MPA-7.1.2-05 MPA-7.1.2-06 MPA-7.1.2-07 MPA-7.1.2-12");
+  for (const std::uint8_t revision : {std::uint8_t{1}, std::uint8_t{2}}) {
+    reopen(server_);
+    SoftConfig config;
+    config.mpa_revision = revision;
+    reopen_client(config);
+    UniqueFd a;
+    UniqueFd b;
+    make_sockets(a, b);
+    ASSERT_TRUE(accept_socket(*server_.id, b.release()).ok());
+    make_qp(client_);
+    ASSERT_TRUE(connect_socket(*client_.id, a.release(), {}).ok());
+    take_request();
+    EXPECT_EQ(release_socket(*server_.id).error().errno_value, ENOTCONN);
+    const std::vector<std::uint8_t> why = {'n', 'o'};
+    ASSERT_TRUE(server_.id->reject(why).ok());
+    ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kRejected); }));
+    EXPECT_EQ(client_.take(CmEventType::kRejected)->param.private_data, why);
+
+    auto server_socket = release_socket(*server_.id);
+    auto client_socket = release_socket(*client_.id);
+    ASSERT_TRUE(server_socket.ok());
+    ASSERT_TRUE(client_socket.ok());
+    const UniqueFd s(server_socket->fd);
+    const UniqueFd c(client_socket->fd);
+    EXPECT_TRUE(client_socket->received.empty());
+    say(s, "plain words");
+    say(c, "plainly answered");
+    EXPECT_EQ(hear(c, 11), "plain words");
+    EXPECT_EQ(hear(s, 16), "plainly answered");
+    server_.close();
+    listener_.reset();
+  }
+}
+
+TEST_P(StartupTest, WhatFollowsARejectingReplyIsNotMpas) {
+  RecordProperty("proves", "MPA-7.1.2-12");
+  UniqueFd a;
+  UniqueFd b;
+  make_sockets(a, b);
+  make_qp(client_);
+  ASSERT_TRUE(connect_socket(*client_.id, a.release(), {}).ok());
+  hear(b, 24);
+  say(b, kReplyKey + octets({0x70, 2, 0, 4, 0, 0, 0, 0}) + "plain");
+  ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kRejected); }));
+  auto released = release_socket(*client_.id);
+  ASSERT_TRUE(released.ok());
+  const UniqueFd socket(released->fd);
+  std::string plain(released->received.begin(), released->received.end());
+  say(b, " words");
+  ASSERT_TRUE(drive_raw([&] {
+    hear_more(socket, plain);
+    return plain.size() == 11;
+  }));
+  EXPECT_EQ(plain, "plain words");
+}
+
+// ---- the end
+
+// With much unread input close() would answer with RST, and the Terminate would be lost (notes S-01).
+TEST_P(StartupTest, ATerminateArrivesHoweverMuchInputIsUnread) {
+  RecordProperty("proves", "MPA-8-13");
+  ASSERT_TRUE(listen().ok());
+  UniqueFd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_storage to = server_.id->local_addr();
+  ASSERT_EQ(::connect(raw.get(), as_sockaddr(to), sizeof(sockaddr_in)), 0);
+  say(raw, kRequestKey + octets({0x40, 1, 0, 0}));
+  take_request();
+  make_qp(server_);
+  ASSERT_TRUE(server_.id->accept({}).ok());
+  std::string heard;
+  ASSERT_TRUE(drive_raw([&] {
+    hear_more(raw, heard);
+    return heard.size() == 20;
+  }));
+  // A damaged FPDU, and much behind it that nobody will read.
+  say(raw, octets({0, 18}) + std::string(22, '\x11') + std::string(200000, 'x'));
+  bool reset = false;
+  ASSERT_TRUE(drive_raw([&] { return hear_more(raw, heard, &reset); }));
+  EXPECT_FALSE(reset);
+  ASSERT_EQ(heard.size(), 48u);
+  EXPECT_EQ(heard.substr(20, 4), octets({0, 22, 0x41, 0x47}));
+  EXPECT_EQ(heard.substr(40, 4), octets({0x20, 0x02, 0, 0}));
+}
+
+TEST_P(StartupTest, ARejectingReplyArrivesWholeBeforeTheFin) {
+  RecordProperty("proves", "MPA-7.1.4-01");
+  ASSERT_TRUE(listen().ok());
+  UniqueFd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_storage to = server_.id->local_addr();
+  ASSERT_EQ(::connect(raw.get(), as_sockaddr(to), sizeof(sockaddr_in)), 0);
+  say(raw, kRequestKey + octets({0x40, 1, 0, 0}));
+  take_request();
+  const std::vector<std::uint8_t> why(500, 'w');
+  ASSERT_TRUE(server_.id->reject(why).ok());
+  server_.id.reset();
+  std::string heard;
+  bool reset = false;
+  ASSERT_TRUE(drive_raw([&] { return hear_more(raw, heard, &reset); }));
+  EXPECT_FALSE(reset);
+  EXPECT_EQ(heard, kReplyKey + octets({0x60, 1, 1, 0xf4}) + std::string(500, 'w'));
+}
+
+TEST(SoftConfigTest, StartupOptionsAreChecked) {
+  SoftConfig config;
+  config.peer = "nobody";
+  EXPECT_EQ(open_soft_device(config).error().errno_value, EINVAL);
+  config = {};
+  config.peer = "siw";
+  config.markers = true;
+  EXPECT_EQ(open_soft_device(config).error().errno_value, EINVAL);
+  config = {};
+  config.mpa_revision = 1;
+  config.rtr = Rtr::kWrite;
+  EXPECT_EQ(open_soft_device(config).error().errno_value, EINVAL);
+}
+
+INSTANTIATE_TEST_SUITE_P(Soft, StartupTest,
+                         ::testing::Values(Backend{"Spinning", [] { return open_soft_device({}); }, false},
+                                           Backend{"Blocking", [] { return open_soft_device({}); }, true}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace weft::verbs::testing
