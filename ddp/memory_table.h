@@ -22,7 +22,9 @@ struct StreamScope {
   friend bool operator==(StreamScope, StreamScope) = default;
 };
 
-enum class Right : std::uint8_t { kLocalRead, kLocalWrite, kRemoteRead, kRemoteWrite };
+// kRemoteAtomic: RFC 7306; RFC 5040 knows no such right, so tables without one ask for remote read and write (notes
+//
+enum class Right : std::uint8_t { kLocalRead, kLocalWrite, kRemoteRead, kRemoteWrite, kRemoteAtomic };
 
 // AccessError is why a range may not be touched, in the order in which the checks are made.
 enum class AccessError : std::uint8_t {
@@ -31,6 +33,19 @@ enum class AccessError : std::uint8_t {
   kAccessRights,   // the right asked for was not granted
   kToWrap,         // to + len passes 2^64
   kBaseBounds,     // not inside the region
+};
+
+// WindowBind asks for a type-2 memory window: len octets at tagged offset `to` of a region become reachable through
+// `stag`, on the stream that binds alone.
+struct WindowBind {
+  Stag stag;    // what the window is to be called: its index (upper 24 bits) and a key that is not its last one
+  Stag region;  // the region's local key
+  std::uint64_t to = 0;
+  std::uint64_t len = 0;
+  bool remote_read = false;
+  bool remote_write = false;
+  bool remote_atomic = false;
+  friend bool operator==(const WindowBind&, const WindowBind&) = default;
 };
 
 // MemoryTable is what DDP asks where the octets of a tagged segment may land, and where the memory of the device's own
@@ -49,6 +64,12 @@ class MemoryTable {
   // invalidate ends the remote validity of `stag` on behalf of a peer (RFC 5040 section 5.3).
   // Returns nothing where it was invalidated, else why not.
   virtual std::variant<std::monostate, AccessError> invalidate(StreamScope scope, Stag stag) = 0;
+
+  // bind_window and invalidate_window are the work requests of the stream's own user; they take effect at once. False,
+  // and nothing changed, where the request asks for what it may not. A window that the peer has invalidated already may
+  // be invalidated again.
+  virtual bool bind_window(StreamScope /*scope*/, const WindowBind& /*bind*/) { return false; }
+  virtual bool invalidate_window(StreamScope /*scope*/, Stag /*stag*/) { return false; }
 };
 
 }  // namespace weft::ddp

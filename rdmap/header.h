@@ -10,7 +10,7 @@
 
 namespace weft::rdmap {
 
-// Opcode of an RDMA Message (RFC 5040 section 4.1, Figure 4). 8 to 15 are reserved there.
+// Opcode of an RDMA Message (RFC 5040 section 4.1, Figure 4; 8 to 11: RFC 7306 section 4.1). 12 to 15 are reserved.
 enum class Opcode : std::uint8_t {
   kWrite = 0,
   kReadRequest = 1,
@@ -20,15 +20,26 @@ enum class Opcode : std::uint8_t {
   kSendSe = 5,
   kSendSeInvalidate = 6,
   kTerminate = 7,
+  kImmediate = 8,
+  kImmediateSe = 9,
+  kAtomicRequest = 10,
+  kAtomicResponse = 11,
 };
+
+// How many opcodes RFC 5040 alone defines, and how many there are with RFC 7306: the first that is none.
+inline constexpr std::uint8_t kNumOpcodes5040 = 8;
+inline constexpr std::uint8_t kNumOpcodes7306 = 12;
 
 inline constexpr std::uint8_t kRdmapVersion = 1;  // RV 01b, IETF RDMAP
 inline constexpr std::size_t kReadRequestHeaderLen = 28;
 
-// Queue numbers of the untagged model (RFC 5040 section 3.1).
+inline constexpr std::size_t kImmediateLen = 8;
+
+// Queue numbers of the untagged model (RFC 5040 section 3.1, RFC 7306 section 4). Queue 1 takes Atomic Requests too.
 inline constexpr std::uint32_t kSendQn = 0;
 inline constexpr std::uint32_t kReadRequestQn = 1;
 inline constexpr std::uint32_t kTerminateQn = 2;
+inline constexpr std::uint32_t kAtomicResponseQn = 3;
 
 constexpr bool is_tagged(Opcode opcode) {
   return opcode == Opcode::kWrite || opcode == Opcode::kReadResponse;
@@ -36,15 +47,24 @@ constexpr bool is_tagged(Opcode opcode) {
 constexpr bool is_send(Opcode opcode) {
   return opcode >= Opcode::kSend && opcode <= Opcode::kSendSeInvalidate;
 }
+constexpr bool is_immediate(Opcode opcode) {
+  return opcode == Opcode::kImmediate || opcode == Opcode::kImmediateSe;
+}
 constexpr bool is_solicited(Opcode opcode) {
-  return opcode == Opcode::kSendSe || opcode == Opcode::kSendSeInvalidate;
+  return opcode == Opcode::kSendSe || opcode == Opcode::kSendSeInvalidate || opcode == Opcode::kImmediateSe;
 }
 constexpr bool invalidates(Opcode opcode) {
   return opcode == Opcode::kSendInvalidate || opcode == Opcode::kSendSeInvalidate;
 }
 // The queue an untagged opcode belongs to.
 constexpr std::uint32_t queue_of(Opcode opcode) {
-  return opcode == Opcode::kReadRequest ? kReadRequestQn : opcode == Opcode::kTerminate ? kTerminateQn : kSendQn;
+  switch (opcode) {
+    case Opcode::kReadRequest:
+    case Opcode::kAtomicRequest: return kReadRequestQn;
+    case Opcode::kTerminate: return kTerminateQn;
+    case Opcode::kAtomicResponse: return kAtomicResponseQn;
+    default: return kSendQn;
+  }
 }
 
 // Control is the RDMAP control octet, the first of RsvdULP (RFC 5040 section 4.1). Plain wire fields: nothing here is

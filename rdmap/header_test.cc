@@ -25,17 +25,22 @@ TEST(Control, EveryOctetKeepsItsFieldsAndRsvIsIgnored) {
   EXPECT_EQ(control_octet(Opcode::kSendSe), 0x45);
   EXPECT_EQ(control_octet(Opcode::kSendSeInvalidate), 0x46);
   EXPECT_EQ(control_octet(Opcode::kTerminate), 0x47);
+  EXPECT_EQ(control_octet(Opcode::kImmediate), 0x48);
+  EXPECT_EQ(control_octet(Opcode::kImmediateSe), 0x49);
+  EXPECT_EQ(control_octet(Opcode::kAtomicRequest), 0x4a);
+  EXPECT_EQ(control_octet(Opcode::kAtomicResponse), 0x4b);
 }
 
 TEST(Control, OpcodesBelongToTheirModelAndQueue) {
   RecordProperty("proves", "RDMAP-3.1-02 RDMAP-4.1-04");
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < kNumOpcodes7306; ++i) {
     const auto opcode = static_cast<Opcode>(i);
     EXPECT_EQ(is_tagged(opcode), i == 0 || i == 2);
     EXPECT_EQ(is_send(opcode), i >= 3 && i <= 6);
-    EXPECT_EQ(is_solicited(opcode), i == 5 || i == 6);
+    EXPECT_EQ(is_immediate(opcode), i == 8 || i == 9);
+    EXPECT_EQ(is_solicited(opcode), i == 5 || i == 6 || i == 9);
     EXPECT_EQ(invalidates(opcode), i == 4 || i == 6);
-    EXPECT_EQ(queue_of(opcode), i == 1 ? 1u : i == 7 ? 2u : 0u);
+    EXPECT_EQ(queue_of(opcode), i == 1 || i == 10 ? 1u : i == 7 ? 2u : i == 11 ? 3u : 0u);
   }
 }
 

@@ -2,33 +2,46 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "ddp/segment.h"
+#include "rdmap/atomic.h"
 #include "rdmap/header.h"
 #include "rdmap/ring.h"
 #include "rdmap/terminate.h"
 
 namespace weft::rdmap {
 
-// InboundRead is a Read Request of the peer that has been checked and not wholly answered: it occupies one of our IRD
-// slots until TCP took the last octet of its Response.
+// InboundAtomic is what makes an InboundRead an Atomic Operation. It is carried out when its turn has come, behind the
+// Responses of all Reads before it, and once, however often its Response is framed.
+struct InboundAtomic {
+  AtomicRequestHeader request;
+  ddp::Msn msn;                           // of the Response, on queue 3 (EXT-5-06)
+  std::optional<std::uint64_t> original;  // once it was carried out: what memory held before
+};
+
+// InboundRead is a Read or Atomic Request of the peer that has been checked and not wholly answered: it occupies one of
+// our IRD slots until TCP took the last octet of its Response.
 struct InboundRead {
-  ReadRequestHeader request;
+  ReadRequestHeader request;            // of a Read
+  std::optional<InboundAtomic> atomic;  // of an Atomic
   // As received, in case the answer becomes impossible half way (RFC 5040 section 4.8).
   std::array<std::uint8_t, ddp::kUntaggedHeaderLen> ddp_header{};
 };
 
-// InboundReads are answered in the order in which they came (RFC 5040 section 5.5 rule 20).
+// InboundReads are answered in the order in which they came (RFC 5040 section 5.5 rule 20, RFC 7306 section 5.4).
 using InboundReads = Ring<InboundRead>;
 
 // refuse_read is the body of the Terminate that ends `read` after `sent` octets of its Response have left: the returned
-// header describes what is left of it (RDMAP-4.8-20).
+// header describes what is left of it (RDMAP-4.8-20). Of an Atomic only the DDP header goes back (EXT-8.1-02).
 inline TerminateMessage refuse_read(const InboundRead& read, std::uint32_t sent, Terminate why) {
   TerminateMessage m;
   m.what = why;
-  m.segment_len = static_cast<std::uint16_t>(ddp::kUntaggedHeaderLen + kReadRequestHeaderLen);
+  const std::size_t header_len = read.atomic ? kAtomicRequestHeaderLen : kReadRequestHeaderLen;
+  m.segment_len = static_cast<std::uint16_t>(ddp::kUntaggedHeaderLen + header_len);
   m.ddp_header = read.ddp_header;
   m.ddp_header_len = ddp::kUntaggedHeaderLen;
+  if (read.atomic) return m;
   ReadRequestHeader left = read.request;
   left.sink_to += sent;
   left.src_to += sent;

@@ -1,8 +1,10 @@
 #include "rdmap/send_queue.h"
 
+#include <algorithm>
 #include <cassert>
 #include <limits>
 #include <utility>
+#include <variant>
 
 #include "rdmap/sge.h"
 
@@ -10,18 +12,47 @@ namespace weft::rdmap {
 
 namespace {
 
-bool is_send_op(SendOp op) {
-  return op == SendOp::kSend || op == SendOp::kSendInvalidate;
+// Those that take a receive of the peer's, and with it an MSN of queue 0.
+bool takes_receive(SendOp op) {
+  return op == SendOp::kSend || op == SendOp::kSendInvalidate || op == SendOp::kImmediate ||
+         op == SendOp::kWriteImmediate;
 }
 
 WorkOp work_op(SendOp op) {
   switch (op) {
     case SendOp::kSend:
-    case SendOp::kSendInvalidate: return WorkOp::kSend;
-    case SendOp::kRdmaWrite: return WorkOp::kRdmaWrite;
+    case SendOp::kSendInvalidate:
+    case SendOp::kImmediate: return WorkOp::kSend;
+    case SendOp::kRdmaWrite:
+    case SendOp::kWriteImmediate: return WorkOp::kRdmaWrite;
     case SendOp::kRdmaRead: return WorkOp::kRdmaRead;
+    case SendOp::kAtomic: return WorkOp::kAtomic;
+    case SendOp::kBindWindow: return WorkOp::kBindWindow;
+    case SendOp::kInvalidateWindow: return WorkOp::kInvalidateWindow;
   }
   return WorkOp::kSend;
+}
+
+// Whether the request has what its operation needs and nothing that it cannot have; len: octets of its memory.
+bool consistent(const SendWr& wr, std::uint64_t len) {
+  if (len > std::numeric_limits<std::uint32_t>::max()) return false;
+  const bool has_inline = !wr.inline_data.empty();
+  switch (wr.op) {
+    case SendOp::kSend:
+    case SendOp::kSendInvalidate: return true;
+    case SendOp::kWriteImmediate:
+      if (!std::holds_alternative<ImmediateData>(wr.args)) return false;
+      [[fallthrough]];
+    case SendOp::kRdmaWrite:
+      // A source must not let its own tagged offset wrap (notes A-25).
+      return len == 0 || len - 1 <= std::numeric_limits<std::uint64_t>::max() - wr.remote_to;
+    case SendOp::kRdmaRead: return !has_inline;
+    case SendOp::kImmediate: return len == 0 && std::holds_alternative<ImmediateData>(wr.args);  // EXT-6.1-01
+    case SendOp::kAtomic: return !has_inline && len == kAtomicLen && std::holds_alternative<AtomicOperands>(wr.args);
+    case SendOp::kBindWindow: return len == 0 && std::holds_alternative<ddp::WindowBind>(wr.args);
+    case SendOp::kInvalidateWindow: return len == 0;
+  }
+  return false;
 }
 
 }  // namespace
@@ -31,22 +62,17 @@ PostResult SendQueue::post(SendWr wr) {
   if (entries_.size() - num_own >= max_wr_) return PostResult::kQueueFull;
   SendEntry entry;
   entry.len = wr.inline_data.empty() ? total_len(wr.sg_list) : wr.inline_data.size();
-  if (entry.len > std::numeric_limits<std::uint32_t>::max()) return PostResult::kInvalid;
-  if (!wr.inline_data.empty() && wr.op == SendOp::kRdmaRead) return PostResult::kInvalid;
-  // A source must not let its own tagged offset wrap (notes A-25).
-  if (wr.op == SendOp::kRdmaWrite && entry.len > 0 &&
-      entry.len - 1 > std::numeric_limits<std::uint64_t>::max() - wr.remote_to)
-    return PostResult::kInvalid;
+  if (!consistent(wr, entry.len)) return PostResult::kInvalid;
   entry.wr = std::move(wr);
   append(std::move(entry));
   return PostResult::kOk;
 }
 
 void SendQueue::append(SendEntry entry) {
-  if (is_send_op(entry.wr.op)) {
+  if (takes_receive(entry.wr.op)) {
     entry.msn = next_send_msn_;
     next_send_msn_ = next_send_msn_.next();
-  } else if (entry.wr.op == SendOp::kRdmaRead) {
+  } else if (is_answered(entry.wr.op)) {  // EXT-5.2-01
     entry.msn = next_read_msn_;
     next_read_msn_ = next_read_msn_.next();
   }
@@ -70,7 +96,19 @@ bool SendQueue::may_leave(std::uint64_t seq, std::size_t reads_in_batch) const {
   const std::size_t reads = open_reads_.size() + reads_in_batch;
   if (entry.wr.fence && reads > 0) return false;
   // An RTR indication by Read takes a slot that the peer made for it, whatever our own ORD is (MPA2-9.1-08).
-  return entry.wr.op != SendOp::kRdmaRead || reads < ord_ || entry.rtr;  // RDMAP-6.1-07
+  return !is_answered(entry.wr.op) || reads < ord_ || entry.rtr;  // RDMAP-6.1-07, EXT-5.2-01
+}
+
+std::uint64_t SendQueue::skip_done(std::uint64_t seq) const {
+  seq = std::max(seq, entries_.begin_seq());
+  while (entries_.holds(seq) && entries_[seq].done && is_local(entries_[seq].wr.op)) ++seq;
+  return seq;
+}
+
+SendEntry* SendQueue::oldest_answered(SendOp op) {
+  if (open_reads_.empty()) return nullptr;
+  SendEntry& oldest = entries_[open_reads_.front()];
+  return oldest.wr.op == op ? &oldest : nullptr;
 }
 
 void SendQueue::finish_read(WorkStatus status) {
@@ -98,7 +136,7 @@ void SendQueue::complete_front(const std::optional<Terminate>& why) {
     c.wr_id = entry.wr.wr_id;
     c.op = work_op(entry.wr.op);
     c.status = entry.status;
-    if (!failed && entry.wr.op == SendOp::kRdmaRead) c.byte_len = static_cast<std::uint32_t>(entry.len);
+    if (!failed && is_answered(entry.wr.op)) c.byte_len = static_cast<std::uint32_t>(entry.len);
     if (failed) c.terminate = why;
     events_.push_back(c);
   }
@@ -111,7 +149,7 @@ void SendQueue::flush(const std::optional<Terminate>& why, std::optional<ddp::Ms
     SendEntry& entry = entries_.front();
     // What has left behind a Read that failed has an unknown fate too (RDMAP-6.2.1-03).
     if (!entry.done || entry.status == WorkStatus::kSuccess) {
-      const bool blamed = refused && entry.wr.op == SendOp::kRdmaRead && entry.msn == *refused;
+      const bool blamed = refused && is_answered(entry.wr.op) && entry.msn == *refused;
       entry.status = blamed ? refused_status : WorkStatus::kFlushed;
     }
     complete_front(why);

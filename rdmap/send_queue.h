@@ -14,7 +14,7 @@ namespace weft::rdmap {
 struct SendEntry {
   SendWr wr;
   std::uint64_t len = 0;   // octets of the message, or to be read
-  ddp::Msn msn;            // Sends on queue 0, Read Requests on queue 1
+  ddp::Msn msn;            // on queue 0: Sends, Immediates, the one behind a Write; on queue 1: Reads, Atomics
   std::uint64_t read = 0;  // Read: octets of the response placed so far
   bool done = false;       // its outcome is known; it completes once everything before it has
   WorkStatus status = WorkStatus::kSuccess;
@@ -29,6 +29,11 @@ inline ddp::Stag sink_stag(const SendWr& wr) {
 }
 inline std::uint64_t sink_to(const SendWr& wr) {
   return wr.sg_list.empty() ? 0 : wr.sg_list.front().addr;
+}
+
+// request_id is the Request Identifier of an Atomic: its MSN on queue 1, so that outstanding ones differ.
+inline std::uint32_t request_id(const SendEntry& entry) {
+  return entry.msn.value;
 }
 
 // SendQueue holds the requests that have not completed, in the order they were posted. It decides what may leave next
@@ -48,31 +53,38 @@ class SendQueue {
   // has left yet.
   void put_rtr_first(SendWr rtr);
 
-  // may_leave: whether request seq may be framed now, when the batch under way already holds reads_in_batch Read
-  // Requests. Precondition: seq is not older than the oldest outstanding request.
+  // may_leave: whether request seq may be framed now (or carried out, where it is a local one), when the batch under
+  // way already holds reads_in_batch Read and Atomic Requests.
   bool may_leave(std::uint64_t seq, std::size_t reads_in_batch) const;
 
   SendEntry& operator[](std::uint64_t seq) { return entries_[seq]; }
   const SendEntry& operator[](std::uint64_t seq) const { return entries_[seq]; }
   std::uint64_t end_seq() const { return entries_.end_seq(); }
   bool empty() const { return entries_.empty(); }
+  // The first request from seq on that is still to be framed or carried out. Local requests that are done are passed
+  // over: whoever rewinds to a place before them must not carry them out again.
+  std::uint64_t skip_done(std::uint64_t seq) const;
 
-  // The Read Request of seq was (at least in part) handed to TCP: it takes an ORD slot.
+  // The Read or Atomic Request of seq was (at least in part) handed to TCP: it takes an ORD slot.
   void on_read_sent(std::uint64_t seq) { open_reads_.push_back(seq); }
-  // The oldest Read that has no whole response yet; null where none is open.
-  SendEntry* oldest_read() { return open_reads_.empty() ? nullptr : &entries_[open_reads_.front()]; }
-  // Ends the oldest open Read.
+  // The oldest request that waits for its answer, where that is a Read or an Atomic; null otherwise, and where none
+  // waits. Answers come in the order of the requests (RFC 5040 section 5.5 rule 20, RFC 7306 section 7).
+  SendEntry* oldest_read() { return oldest_answered(SendOp::kRdmaRead); }
+  SendEntry* oldest_atomic() { return oldest_answered(SendOp::kAtomic); }
+  // Ends the oldest request that waits for its answer.
   void finish_read(WorkStatus status);
-  // Ends request seq, a Send or a Write, or any that never left.
+  // Ends request seq, one that no answer ends, or any that never left.
   void finish(std::uint64_t seq, WorkStatus status);
 
   // Ends everything: what has no outcome of its own gets kFlushed. why goes into every failed completion.
-  // refused: a Read Request (its MSN) that the peer's Terminate blames, to be ended with refused_status.
+  // refused: a Read or Atomic Request (its MSN on queue 1) that the peer's Terminate blames, to be ended with
+  // refused_status.
   void flush(const std::optional<Terminate>& why, std::optional<ddp::Msn> refused = std::nullopt,
              WorkStatus refused_status = WorkStatus::kFlushed);
 
  private:
   void append(SendEntry entry);
+  SendEntry* oldest_answered(SendOp op);
   void complete_front(const std::optional<Terminate>& why);
   void complete_in_order();
 

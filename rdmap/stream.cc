@@ -262,11 +262,12 @@ std::span<const ConstBytes> Stream::Impl::tx_buffers(std::size_t emss, std::size
   if (const auto fault = transmitter_.frame(emss, max_octets)) {
     if (fault->failed_request) {
       requests_[*fault->failed_request].done = true;
-      requests_[*fault->failed_request].status = WorkStatus::kLocalProtection;
+      requests_[*fault->failed_request].status = fault->status;
     }
     fail(fault->message, now);
     transmitter_.frame(emss, max_octets);
   }
+  if (transmitter_.buffers().empty()) advance(now);  // local requests were all there was
   return transmitter_.buffers();
 }
 
@@ -308,6 +309,8 @@ void Stream::abort(TimePoint) {
 PostResult Stream::post_send(SendWr wr) {
   const State state = impl_->state_;
   if (state != State::kRdma && (!impl_->starting() || state == State::kRejectSend)) return PostResult::kNotConnected;
+  const bool extension = wr.op == SendOp::kImmediate || wr.op == SendOp::kWriteImmediate || wr.op == SendOp::kAtomic;
+  if (extension && !impl_->config_.rfc7306) return PostResult::kInvalid;
   return impl_->requests_.post(std::move(wr));
 }
 

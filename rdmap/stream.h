@@ -34,8 +34,9 @@ struct StreamConfig {
   bool markers = false;           // our own wish, for what we receive; the peer's for what we send is always met
   mpa::RtrSet rtr_offered;        // initiator, revision 2: any of them asks for the peer-to-peer model (RFC 6581 s9.2)
   mpa::PeerProfile peer;          // the habits of the peer that are allowed for
-  std::uint16_t ird = 16;         // inbound RDMA Reads we serve at once
-  std::uint16_t ord = 16;         // outbound RDMA Reads we keep open at once
+  std::uint16_t ird = 16;         // inbound RDMA Reads and Atomics we serve at once
+  std::uint16_t ord = 16;         // outbound RDMA Reads and Atomics we keep open at once
+  bool rfc7306 = true;            // Atomics and Immediate Data are understood; else their opcodes are unexpected ones
   std::size_t max_send_wr = 256;  // outstanding requests of the send queue
   Placement placement = Placement::kVerify;  // with CRCs off it is always direct
   std::size_t direct_min_len = 16 * 1024;    // so much of an FPDU has to be missing to be worth a recvmsg of its own
@@ -114,6 +115,8 @@ struct StreamCounters {
   std::uint64_t reads_tx = 0, reads_rx = 0;              // Read Requests
   std::uint64_t read_octets_tx = 0, read_octets_rx = 0;  // Read Responses
   std::uint64_t no_buffer_rx = 0;  // messages that found no buffer (DDP-7.1-03): 0 or 1, since that ends the stream
+  std::uint64_t immediates_tx = 0, immediates_rx = 0;
+  std::uint64_t atomics_tx = 0, atomics_rx = 0;  // Atomic Requests
 };
 
 // Stream is one iWARP connection (MPA, DDP and RDMAP) as a value: octets in, octets out, events out. It does no I/O,

@@ -12,7 +12,12 @@ namespace weft::rdmap {
 
 namespace {
 
+// The longest RDMAP header behind a DDP header.
+constexpr std::size_t kMaxBodyLen = std::max(kReadRequestHeaderLen, kAtomicRequestHeaderLen);
+
 Opcode send_opcode(const SendWr& wr) {
+  if (wr.op == SendOp::kImmediate || wr.op == SendOp::kWriteImmediate)
+    return wr.solicited ? Opcode::kImmediateSe : Opcode::kImmediate;
   if (wr.op == SendOp::kSendInvalidate) return wr.solicited ? Opcode::kSendSeInvalidate : Opcode::kSendInvalidate;
   return wr.solicited ? Opcode::kSendSe : Opcode::kSend;
 }
@@ -70,9 +75,12 @@ void Transmitter::terminate(const TerminateMessage& message) {
 bool Transmitter::wants_tx() const {
   if (!writer_) return false;
   if (mid_fpdu() || terminate_ == TerminateState::kQueued) return true;
-  if (stopped_ || held_) return false;
-  return cursor_.source != Source::kNone || reads_.holds(cursor_.next_response) ||
-         requests_.may_leave(cursor_.next_request, 0);
+  if (stopped_) return false;
+  if (cursor_.source != Source::kNone) return true;
+  const std::uint64_t next = requests_.skip_done(cursor_.next_request);
+  const bool request = requests_.may_leave(next, 0);
+  if (held_) return request && is_local(requests_[next].wr.op);
+  return request || reads_.holds(cursor_.next_response);
 }
 
 std::optional<Transmitter::Fault> Transmitter::frame(std::size_t emss, std::size_t max_octets) {
@@ -84,7 +92,9 @@ std::optional<Transmitter::Fault> Transmitter::frame(std::size_t emss, std::size
   fault_.reset();
   if (terminate_ == TerminateState::kQueued) {
     frame_terminate();
-  } else if (!stopped_ && !held_) {
+  } else if (held_ && !stopped_) {
+    run_local();
+  } else if (!stopped_) {
     const std::size_t mulpdu = std::min(mpa::mulpdu(emss, markers_), max_ulpdu_);
     Step step = Step::kFramed;
     while (step == Step::kFramed && marks_.size() < kMaxFpdus) {
@@ -101,44 +111,93 @@ std::optional<Transmitter::Fault> Transmitter::frame(std::size_t emss, std::size
 }
 
 bool Transmitter::next_message() {
+  if (!run_local()) return false;
   const bool response = reads_.holds(cursor_.next_response);
   const bool request = requests_.may_leave(cursor_.next_request, reads_in_batch_);
   if (!response && !request) return false;
   if (response && (cursor_.response_next || !request)) {
-    begin_response(cursor_.next_response++);
     cursor_.response_next = false;
-    return true;
+    return begin_response(cursor_.next_response++);
   }
   cursor_.response_next = true;
   return begin_request(cursor_.next_request++);
 }
 
+// Carries out the local requests whose turn it is. False where one of them failed.
+bool Transmitter::run_local() {
+  while (true) {
+    const std::uint64_t seq = cursor_.next_request = requests_.skip_done(cursor_.next_request);
+    if (!requests_.may_leave(seq, reads_in_batch_) || !is_local(requests_[seq].wr.op)) return true;
+    if (!carry_out(requests_[seq].wr)) {
+      TerminateMessage message;
+      message.what = kLocalCatastrophic;  // RDMAP-7.1-02
+      fault_ = Fault{message, seq, WorkStatus::kWindow};
+      return false;
+    }
+    requests_.finish(seq, WorkStatus::kSuccess);
+  }
+}
+
+bool Transmitter::carry_out(const SendWr& wr) {
+  if (const auto* bind = std::get_if<ddp::WindowBind>(&wr.args)) return memory_.bind_window(scope_, *bind);
+  return memory_.invalidate_window(scope_, wr.remote_stag);
+}
+
 bool Transmitter::begin_request(std::uint64_t seq) {
   const SendEntry& entry = requests_[seq];
+  const SendWr& wr = entry.wr;
   const auto len = static_cast<std::uint32_t>(entry.len);
   cursor_.source = Source::kRequest;
-  cursor_.tagged = entry.wr.op == SendOp::kRdmaWrite;
-  if (cursor_.tagged) {
-    cursor_.tagged_cut = {tagged_header(Opcode::kWrite, entry.wr.remote_stag, entry.wr.remote_to), len};
-  } else if (entry.wr.op == SendOp::kRdmaRead) {
-    cursor_.untagged_cut = {untagged_header(Opcode::kReadRequest, entry.msn), 0};
+  cursor_.tagged = is_tagged(wr.op);
+  if (is_answered(wr.op)) {
+    const Opcode opcode = wr.op == SendOp::kRdmaRead ? Opcode::kReadRequest : Opcode::kAtomicRequest;
+    cursor_.untagged_cut = {untagged_header(opcode, entry.msn), 0};
     return true;
+  }
+  if (cursor_.tagged) {
+    cursor_.tagged_cut = {tagged_header(Opcode::kWrite, wr.remote_stag, wr.remote_to), len};
   } else {
-    ddp::UntaggedHeader h = untagged_header(send_opcode(entry.wr), entry.msn);
-    if (entry.wr.op == SendOp::kSendInvalidate) h.rsvd_ulp_8_39 = entry.wr.remote_stag.value;  // RDMAP-4.1-03
-    cursor_.untagged_cut = {h, len};
+    ddp::UntaggedHeader h = untagged_header(send_opcode(wr), entry.msn);
+    if (wr.op == SendOp::kSendInvalidate) h.rsvd_ulp_8_39 = wr.remote_stag.value;  // RDMAP-4.1-03
+    cursor_.untagged_cut = {h, wr.op == SendOp::kImmediate ? std::uint32_t{kImmediateLen} : len};
+    if (wr.op == SendOp::kImmediate) return true;
   }
   // No octet of a message leaves before all of its source is known to be ours.
   Gather all;
   return gather_request(entry, {0, len, true}, all);
 }
 
-void Transmitter::begin_response(std::uint64_t seq) {
-  const ReadRequestHeader& request = reads_[seq].request;
+bool Transmitter::begin_response(std::uint64_t seq) {
+  InboundRead& read = reads_[seq];
   cursor_.source = Source::kResponse;
-  cursor_.tagged = true;
+  cursor_.tagged = !read.atomic.has_value();
+  if (read.atomic) {
+    if (!read.atomic->original && !execute(read)) return false;
+    cursor_.untagged_cut = {untagged_header(Opcode::kAtomicResponse, read.atomic->msn), 0};
+    return true;
+  }
   // RDMAP-4.4-03: the sink's name goes back unexamined.
-  cursor_.tagged_cut = {tagged_header(Opcode::kReadResponse, request.sink_stag, request.sink_to), request.size};
+  cursor_.tagged_cut = {tagged_header(Opcode::kReadResponse, read.request.sink_stag, read.request.sink_to),
+                        read.request.size};
+  return true;
+}
+
+bool Transmitter::execute(InboundRead& read) {
+  const AtomicRequestHeader& request = read.atomic->request;
+  const auto found = memory_.resolve(scope_, request.stag, request.to, kAtomicLen, ddp::Right::kRemoteAtomic);
+  if (const auto* error = std::get_if<ddp::AccessError>(&found)) {
+    fault_ = Fault{refuse_read(read, 0, to_read_terminate(*error)), std::nullopt};
+    return false;
+  }
+  const MutBytes target = std::get<MutBytes>(found);
+  if (!is_atomic_target(target)) {  // the STag may name other memory by now
+    fault_ = Fault{refuse_read(read, 0, kStreamCatastrophic), std::nullopt};
+    return false;
+  }
+  read.atomic->msn = next_atomic_msn_;
+  next_atomic_msn_ = next_atomic_msn_.next();
+  read.atomic->original = execute_atomic(request.operands, target);
+  return true;
 }
 
 std::uint64_t Transmitter::current_seq() const {
@@ -151,7 +210,7 @@ Transmitter::Step Transmitter::frame_one(std::size_t mulpdu, std::size_t max_oct
   mark.source = cursor_.source;
   mark.seq = current_seq();
   Gather payload;
-  std::array<std::uint8_t, ddp::kUntaggedHeaderLen + kReadRequestHeaderLen> header;
+  std::array<std::uint8_t, ddp::kUntaggedHeaderLen + kMaxBodyLen> header;
   std::size_t header_len = 0;
   ddp::Cut cut;
   if (cursor_.tagged) {
@@ -162,26 +221,58 @@ Transmitter::Step Transmitter::frame_one(std::size_t mulpdu, std::size_t max_oct
   } else {
     const auto piece = cursor_.untagged_cut.next(mulpdu);
     ddp::emit_header(versioned(piece.header, version_), std::span(header).first<ddp::kUntaggedHeaderLen>());
-    header_len = ddp::kUntaggedHeaderLen;
+    header_len = ddp::kUntaggedHeaderLen + emit_body(mark, std::span(header).subspan(ddp::kUntaggedHeaderLen));
     cut = piece.cut;
   }
-  const bool is_read = mark.source == Source::kRequest && requests_[mark.seq].wr.op == SendOp::kRdmaRead;
-  if (is_read) {
-    const SendEntry& entry = requests_[mark.seq];
-    const auto body =
-        emit_read_request_header({sink_stag(entry.wr), sink_to(entry.wr), static_cast<std::uint32_t>(entry.len),
-                                  entry.wr.remote_stag, entry.wr.remote_to});
-    std::copy(body.begin(), body.end(), header.begin() + ddp::kUntaggedHeaderLen);
-    header_len += body.size();
-  } else if (!gather(cut, payload)) {
-    return Step::kFault;
+  if (!gather(cut, payload)) return Step::kFault;
+  const bool asks = mark.source == Source::kRequest && is_answered(requests_[mark.seq].wr.op);
+  end_piece(cut, mark);
+  const Step step = add(std::move(mark), ConstBytes(header).first(header_len), payload, max_octets);
+  if (step == Step::kFramed && asks) ++reads_in_batch_;
+  return step;
+}
+
+// The RDMAP header that the message under way has behind its DDP header, 0 octets for most.
+std::size_t Transmitter::emit_body(const Mark& mark, MutBytes out) const {
+  const auto put = [&](const auto& body) {
+    std::copy(body.begin(), body.end(), out.begin());
+    return body.size();
+  };
+  if (mark.source == Source::kResponse) {
+    const InboundAtomic& atomic = *reads_[mark.seq].atomic;  // a Read's Response is tagged
+    return put(emit_atomic_response_header({atomic.request.request_id, *atomic.original}));
   }
+  const SendEntry& entry = requests_[mark.seq];
+  const SendWr& wr = entry.wr;
+  if (wr.op == SendOp::kRdmaRead)
+    return put(emit_read_request_header(
+        {sink_stag(wr), sink_to(wr), static_cast<std::uint32_t>(entry.len), wr.remote_stag, wr.remote_to}));
+  if (wr.op == SendOp::kAtomic) {
+    AtomicOperands operands = std::get<AtomicOperands>(wr.args);
+    if (operands.op == AtomicOp::kFetchAdd) {  // EXT-5.2.1-07
+      operands.compare = 0;
+      operands.compare_mask = ~std::uint64_t{0};
+    }
+    return put(emit_atomic_request_header(
+        {static_cast<std::uint8_t>(operands.op), request_id(entry), wr.remote_stag, wr.remote_to, operands}));
+  }
+  return 0;
+}
+
+// Where a piece ends its message, the cursor goes on to what follows: the Immediate Data behind a Write's last segment,
+// else nothing.
+void Transmitter::end_piece(const ddp::Cut& cut, Mark& mark) {
   mark.payload_len = cut.len;
   mark.last = cut.last;
-  if (cut.last) cursor_.source = Source::kNone;
-  const Step step = add(std::move(mark), ConstBytes(header).first(header_len), payload, max_octets);
-  if (step == Step::kFramed && is_read) ++reads_in_batch_;
-  return step;
+  if (!cut.last) return;
+  if (cursor_.tagged && mark.source == Source::kRequest && requests_[mark.seq].wr.op == SendOp::kWriteImmediate) {
+    const SendEntry& entry = requests_[mark.seq];
+    cursor_.tagged = false;
+    cursor_.untagged_cut = {untagged_header(send_opcode(entry.wr), entry.msn), kImmediateLen};
+    mark.last = false;
+    return;
+  }
+  cursor_.source = Source::kNone;
 }
 
 Transmitter::Step Transmitter::add(Mark mark, ConstBytes header, const Gather& payload, std::size_t max_octets) {
@@ -218,6 +309,10 @@ bool Transmitter::gather(const ddp::Cut& cut, Gather& out) {
 
 bool Transmitter::gather_request(const SendEntry& entry, const ddp::Cut& cut, Gather& out) {
   if (cut.len == 0) return true;
+  if (const auto* immediate = std::get_if<ImmediateData>(&entry.wr.args); immediate != nullptr && !cursor_.tagged) {
+    out.push_back(ConstBytes(*immediate).subspan(cut.offset, cut.len));
+    return true;
+  }
   if (!entry.wr.inline_data.empty()) {
     out.push_back(ConstBytes(entry.wr.inline_data).subspan(cut.offset, cut.len));
     return true;
@@ -296,8 +391,7 @@ void Transmitter::on_tx(std::size_t n) {
 }
 
 void Transmitter::begun(const Mark& mark) {
-  if (mark.source == Source::kRequest && requests_[mark.seq].wr.op == SendOp::kRdmaRead)
-    requests_.on_read_sent(mark.seq);
+  if (mark.source == Source::kRequest && is_answered(requests_[mark.seq].wr.op)) requests_.on_read_sent(mark.seq);
   if (mark.source == Source::kTerminate) terminate_ = TerminateState::kSent;
 }
 
@@ -310,13 +404,17 @@ void Transmitter::finished(const Mark& mark) {
   }
   if (mark.source != Source::kRequest) return;
   const SendOp op = requests_[mark.seq].wr.op;
-  if (op == SendOp::kRdmaRead) {
-    ++counters_.reads_tx;
-    return;
-  }
-  if (op == SendOp::kRdmaWrite) counters_.write_octets_tx += mark.payload_len;
+  if (op == SendOp::kRdmaWrite || (op == SendOp::kWriteImmediate && !mark.last))
+    counters_.write_octets_tx += mark.payload_len;
   if (!mark.last) return;
-  ++(op == SendOp::kRdmaWrite ? counters_.writes_tx : counters_.sends_tx);
+  switch (op) {
+    case SendOp::kRdmaRead: ++counters_.reads_tx; return;
+    case SendOp::kAtomic: ++counters_.atomics_tx; return;
+    case SendOp::kWriteImmediate: ++counters_.immediates_tx; [[fallthrough]];
+    case SendOp::kRdmaWrite: ++counters_.writes_tx; break;
+    case SendOp::kImmediate: ++counters_.immediates_tx; break;
+    default: ++counters_.sends_tx;
+  }
   requests_.finish(mark.seq, WorkStatus::kSuccess);
 }
 

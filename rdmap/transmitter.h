@@ -17,8 +17,9 @@
 
 namespace weft::rdmap {
 
-// Transmitter cuts posted requests and Read Responses into FPDUs, batch by batch. Messages are never interleaved; where
-// both kinds wait they take turns. What was framed and not taken by the socket is forgotten, and framed again for the
+// Transmitter cuts posted requests and the Responses to the peer's Reads and Atomics into FPDUs, batch by batch, and
+// carries out the requests that send nothing when their turn comes. Messages are never interleaved; where requests and
+// Responses wait they take turns. What was framed and not taken by the socket is forgotten, and framed again for the
 // next batch, so that nothing of a caller's memory is held between turns.
 class Transmitter {
  public:
@@ -38,7 +39,7 @@ class Transmitter {
   // stop, and this Terminate behind it.
   void terminate(const TerminateMessage& message);
 
-  // Whether a batch would hold anything.
+  // Whether frame has anything to do: a batch would hold something, or a local request can be carried out.
   bool wants_tx() const;
   // Whether octets of an FPDU that TCP has begun to take are still here.
   bool mid_fpdu() const { return rest_len_ > 0; }
@@ -48,6 +49,7 @@ class Transmitter {
   struct Fault {
     TerminateMessage message;
     std::optional<std::uint64_t> failed_request;
+    WorkStatus status = WorkStatus::kLocalProtection;  // of the failed request
   };
   // frame makes a batch of at most about max_octets. A fault is reported when it has come to the front of the batch;
   // the caller answers with terminate and frames again.
@@ -90,8 +92,13 @@ class Transmitter {
   using Gather = absl::InlinedVector<ConstBytes, 4>;
 
   bool next_message();
+  bool run_local();
+  bool carry_out(const SendWr& wr);
   bool begin_request(std::uint64_t seq);
-  void begin_response(std::uint64_t seq);
+  bool begin_response(std::uint64_t seq);
+  bool execute(InboundRead& read);
+  void end_piece(const ddp::Cut& cut, Mark& mark);
+  std::size_t emit_body(const Mark& mark, MutBytes out) const;
   Step frame_one(std::size_t mulpdu, std::size_t max_octets);
   Step frame_terminate();
   bool gather(const ddp::Cut& cut, Gather& out);
@@ -107,6 +114,7 @@ class Transmitter {
   InboundReads& reads_;
   StreamCounters& counters_;
   ddp::StreamScope scope_;
+  ddp::Msn next_atomic_msn_{1};  // of the next Atomic Response
   std::size_t max_ulpdu_ = mpa::kMaxMulpdu;
   bool markers_ = false;      // in what we send
   std::uint8_t version_ = 1;  // of DDP and RDMAP

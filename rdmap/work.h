@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -7,6 +8,8 @@
 #include <vector>
 
 #include "ddp/memory_table.h"
+#include "rdmap/atomic.h"
+#include "rdmap/header.h"
 #include "rdmap/inlined_vector.h"
 #include "rdmap/terminate.h"
 
@@ -21,7 +24,33 @@ struct Sge {
 
 using SgeList = absl::InlinedVector<Sge, 2>;
 
-enum class SendOp : std::uint8_t { kSend, kSendInvalidate, kRdmaWrite, kRdmaRead };
+// ImmediateData is what an Immediate Data Message carries (RFC 7306 section 6); octets, in the order given.
+using ImmediateData = std::array<std::uint8_t, kImmediateLen>;
+
+enum class SendOp : std::uint8_t {
+  kSend,
+  kSendInvalidate,
+  kRdmaWrite,
+  kRdmaRead,
+  kImmediate,       // RFC 7306 section 6
+  kWriteImmediate,  // an RDMA Write and, right behind it, an Immediate Data Message; one request, one completion
+  kAtomic,          // RFC 7306 section 5
+  // The two that send nothing. They are carried out in their turn: after all requests before them were given to the
+  // connection, before any behind them is.
+  kBindWindow,
+  kInvalidateWindow,
+};
+
+constexpr bool is_local(SendOp op) {
+  return op == SendOp::kBindWindow || op == SendOp::kInvalidateWindow;
+}
+// Those that go out on queue 1 and take an ORD slot until they are answered (RFC 7306 section 5.2).
+constexpr bool is_answered(SendOp op) {
+  return op == SendOp::kRdmaRead || op == SendOp::kAtomic;
+}
+constexpr bool is_tagged(SendOp op) {
+  return op == SendOp::kRdmaWrite || op == SendOp::kWriteImmediate;
+}
 
 // SendWr is one work request of the send queue. sg_list is copied; the memory it names belongs to the stream until the
 // request's Completion was polled.
@@ -29,12 +58,14 @@ struct SendWr {
   std::uint64_t wr_id = 0;
   SendOp op = SendOp::kSend;
   bool signaled = true;                   // unsignaled requests complete silently unless they fail
-  bool solicited = false;                 // Send with Solicited Event (RFC 5040 section 5.3)
-  bool fence = false;                     // waits for all earlier RDMA Reads of this stream (RFC 5040 section 5.5)
-  SgeList sg_list;                        // source of Sends and Writes, sink of Reads
-  std::vector<std::uint8_t> inline_data;  // used instead of sg_list where not empty (Send and Write only)
-  ddp::Stag remote_stag;                  // Write: the sink; Read: the source; SendInvalidate: what to invalidate
+  bool solicited = false;                 // Send or Immediate Data with Solicited Event (RFC 5040 section 5.3)
+  bool fence = false;                     // waits for all earlier Reads and Atomics (RFC 5040 section 5.5)
+  SgeList sg_list;                        // source of Sends and Writes, sink of Reads and of an Atomic's 8 octets
+  std::vector<std::uint8_t> inline_data;  // used instead of sg_list where not empty (Sends and Writes only)
+  ddp::Stag remote_stag;                  // Write: the sink; Read, Atomic: the source; the two that invalidate: what
   std::uint64_t remote_to = 0;
+  // ImmediateData with the two that have one, AtomicOperands with kAtomic, WindowBind with kBindWindow.
+  std::variant<std::monostate, ImmediateData, AtomicOperands, ddp::WindowBind> args;
 };
 
 // PostedRecv is one untagged buffer: what a Send of the peer consumes.
@@ -57,30 +88,33 @@ enum class WorkStatus : std::uint8_t {
   kFlushed,               // the stream ended first
   kLocalLength,           // a message was longer than the receive buffer, or than a message may be
   kLocalProtection,       // an sge named memory that is not (or no longer) ours to use
-  kRemoteAccess,          // the peer refused our Read (Terminate, remote protection)
-  kRemoteOperation,       // the peer refused our Read for another reason
+  kRemoteAccess,          // the peer refused our Read or Atomic (Terminate, remote protection)
+  kRemoteOperation,       // the peer refused our Read or Atomic for another reason
   kRemoteInvalidRequest,  // the peer's Send with Invalidate named what it may not
+  kWindow,                // a bind or a local invalidation that the memory table refused
   kFatal,
 };
 
-enum class WorkOp : std::uint8_t { kSend, kRdmaWrite, kRdmaRead, kRecv };
+enum class WorkOp : std::uint8_t { kSend, kRdmaWrite, kRdmaRead, kAtomic, kBindWindow, kInvalidateWindow, kRecv };
 
 // Completion ends exactly one work request.
 struct Completion {
   std::uint64_t wr_id = 0;
   WorkOp op = WorkOp::kSend;
   WorkStatus status = WorkStatus::kSuccess;
-  std::uint32_t byte_len = 0;            // octets received (kRecv) or read (kRdmaRead)
-  bool solicited = false;                // kRecv: the peer asked for a solicited event
-  std::optional<ddp::Stag> invalidated;  // kRecv: a Send with Invalidate took this STag's remote validity
-  std::optional<Terminate> terminate;    // why, where a Terminate of either side was the reason
+  std::uint32_t byte_len = 0;              // octets received (kRecv) or read (kRdmaRead, kAtomic)
+  bool solicited = false;                  // kRecv: the peer asked for a solicited event
+  std::optional<ImmediateData> immediate;  // kRecv: it was taken by an Immediate Data Message, which said this
+  std::optional<ddp::Stag> invalidated;    // kRecv: a Send with Invalidate took this STag's remote validity
+  std::optional<Terminate> terminate;      // why, where a Terminate of either side was the reason
 };
 
 enum class PostResult : std::uint8_t {
   kOk,
   kQueueFull,     // as many requests outstanding as StreamConfig::max_send_wr allows
   kNotConnected,  // neither established nor on the way there: the queue pair flushes such requests itself
-  kInvalid,       // the request contradicts itself (a length beyond 2^32 - 1, inline data with a Read ...)
+  kInvalid,  // the request contradicts itself (a length beyond 2^32 - 1, inline data with a Read ...), or it is one
+             // of RFC 7306 on a stream without it
 };
 
 }  // namespace weft::rdmap

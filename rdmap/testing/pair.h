@@ -48,8 +48,9 @@ class FakeMemory : public ddp::MemoryTable {
     if (r.pd != scope.pd) return ddp::AccessError::kNotAssociated;
     if (!r.streams.empty() && std::find(r.streams.begin(), r.streams.end(), scope.stream) == r.streams.end())
       return ddp::AccessError::kNotAssociated;
-    if ((right == ddp::Right::kRemoteRead && !r.remote_read) || (right == ddp::Right::kRemoteWrite && !r.remote_write))
-      return ddp::AccessError::kAccessRights;
+    const bool reads = right == ddp::Right::kRemoteRead || right == ddp::Right::kRemoteAtomic;
+    const bool writes = right == ddp::Right::kRemoteWrite || right == ddp::Right::kRemoteAtomic;
+    if ((reads && !r.remote_read) || (writes && !r.remote_write)) return ddp::AccessError::kAccessRights;
     if (const auto error = ddp::check_range(r.base, r.octets.size(), to, len)) return *error;
     return MutBytes(r.octets).subspan(static_cast<std::size_t>(to - r.base), len);
   }
@@ -66,7 +67,22 @@ class FakeMemory : public ddp::MemoryTable {
     return std::monostate{};
   }
 
+  // Windows are only written down.
+  bool bind_window(ddp::StreamScope, const ddp::WindowBind& bind) override {
+    if (refuse_windows) return false;
+    windows.push_back(bind);
+    return true;
+  }
+  bool invalidate_window(ddp::StreamScope, ddp::Stag stag) override {
+    if (refuse_windows) return false;
+    windows_invalidated.push_back(stag);
+    return true;
+  }
+
   std::map<std::uint32_t, Region> regions;
+  std::vector<ddp::WindowBind> windows;
+  std::vector<ddp::Stag> windows_invalidated;
+  bool refuse_windows = false;
 };
 
 // FakeRecvs is a plain queue of receives.
