@@ -8,8 +8,18 @@ namespace weft::verbs {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
-// Access: the flags of ibv_reg_mr(3), same meaning. kRemoteWrite needs kLocalWrite.
-enum class Access : unsigned { kNone = 0, kLocalWrite = 1, kRemoteWrite = 1 << 1, kRemoteRead = 1 << 2, kMwBind = 1 << 4 };
+class Mr;
+class Mw;
+
+// Access: the flags of ibv_reg_mr(3), same meaning. kRemoteWrite and kRemoteAtomic need kLocalWrite.
+enum class Access : unsigned {
+  kNone = 0,
+  kLocalWrite = 1,
+  kRemoteWrite = 1 << 1,
+  kRemoteRead = 1 << 2,
+  kRemoteAtomic = 1 << 3,
+  kMwBind = 1 << 4,
+};
 constexpr Access operator|(Access a, Access b) { return Access(unsigned(a) | unsigned(b)); }
 constexpr bool has(Access set, Access flag) { return (unsigned(set) & unsigned(flag)) == unsigned(flag); }
 
@@ -21,6 +31,13 @@ struct Sge {
 };
 
 // WrOpcode: enum ibv_wr_opcode, as far as iWARP has a counterpart.
+//
+// The 32-bit immediates of ibverbs and the 8 octets of RFC 7306: kRdmaWriteWithImm is an RDMA Write and, right behind it,
+// an Immediate Data Message (with Solicited Event for kSolicited) whose first four octets are imm_data and whose last
+// four are zero; RFC 7306 section 6 says that the two together act like InfiniBand's. The receive that it consumes
+// completes as kRecvRdmaWithImm with the first four octets; what a native iWARP peer puts into the last four is in the
+// receive's memory, where that has room for all eight. kSendWithImm has no counterpart (a Send and an Immediate Data
+// Message would consume two receives) and is refused.
 enum class WrOpcode : std::uint8_t {
   kRdmaWrite,
   kRdmaWriteWithImm,
@@ -39,6 +56,25 @@ enum class SendFlags : unsigned { kNone = 0, kFence = 1, kSignaled = 1 << 1, kSo
 constexpr SendFlags operator|(SendFlags a, SendFlags b) { return SendFlags(unsigned(a) | unsigned(b)); }
 constexpr bool has(SendFlags set, SendFlags flag) { return (unsigned(set) & unsigned(flag)) == unsigned(flag); }
 
+// MwBind: the bind_mw part of struct ibv_send_wr. From this request on [addr, addr + length) of mr is reachable through
+// rkey, by the peer of this queue pair alone. rkey: inc_rkey of the one before, or any other with its upper 24 bits and
+// a key octet that differs. access: of kRemoteRead, kRemoteWrite and kRemoteAtomic; the last two need kLocalWrite of mr,
+// all need its kMwBind. A window that is bound must be invalidated, by either side, before it is bound again.
+struct MwBind {
+  Mw* mw = nullptr;
+  std::uint32_t rkey = 0;
+  Mr* mr = nullptr;
+  std::uint64_t addr = 0;
+  std::uint64_t length = 0;  // octets, not 0
+  Access access = Access::kNone;
+};
+
+// inc_rkey: ibv_inc_rkey(3), the next key of the same memory window.
+constexpr std::uint32_t inc_rkey(std::uint32_t rkey) {
+  constexpr std::uint32_t kKeyMask = 0xff;
+  return (rkey & ~kKeyMask) | ((rkey + 1) & kKeyMask);
+}
+
 // SendWr: struct ibv_send_wr, without the chain. sg_list is copied by post_send; the memory that it names belongs to
 // the device until the completion was polled (with kInline it is copied too).
 struct SendWr {
@@ -47,8 +83,13 @@ struct SendWr {
   WrOpcode opcode = WrOpcode::kSend;
   SendFlags send_flags = SendFlags::kSignaled;
   std::uint32_t invalidate_rkey = 0;  // kSendWithInv, kLocalInv
-  std::uint64_t remote_addr = 0;      // kRdmaWrite, kRdmaRead
+  std::uint64_t remote_addr = 0;      // Writes, kRdmaRead, the atomics (then a multiple of 8)
   std::uint32_t rkey = 0;
+  std::uint32_t imm_data = 0;     // kRdmaWriteWithImm; in network byte order, as in ibverbs
+  std::uint64_t compare_add = 0;  // the atomics, as in ibverbs; sg_list takes the 8 octets that were there before, in the
+                                  // byte order of this machine
+  std::uint64_t swap = 0;         // kAtomicCmpAndSwp
+  MwBind bind_mw{};               // kBindMw
 };
 
 // RecvWr: struct ibv_recv_wr.
@@ -77,9 +118,20 @@ enum class WcStatus : std::uint8_t {
 // The name ibv_wc_status_str(3) would print; never null.
 const char* wc_status_str(WcStatus status);
 
-enum class WcOpcode : std::uint8_t { kSend, kRdmaWrite, kRdmaRead, kCompSwap, kFetchAdd, kBindMw, kLocalInv, kRecv };
+enum class WcOpcode : std::uint8_t {
+  kSend,
+  kRdmaWrite,
+  kRdmaRead,
+  kCompSwap,
+  kFetchAdd,
+  kBindMw,
+  kLocalInv,
+  kRecv,
+  kRecvRdmaWithImm,
+};
 
 enum class WcFlags : unsigned { kNone = 0, kWithImm = 1 << 1, kWithInv = 1 << 3 };
+constexpr WcFlags operator|(WcFlags a, WcFlags b) { return WcFlags(unsigned(a) | unsigned(b)); }
 constexpr bool has(WcFlags set, WcFlags flag) { return (unsigned(set) & unsigned(flag)) == unsigned(flag); }
 
 // Wc: struct ibv_wc. With a status other than kSuccess only wr_id, status, qp_num and vendor_err mean anything.
@@ -89,7 +141,8 @@ struct Wc {
   WcOpcode opcode = WcOpcode::kSend;
   WcFlags wc_flags = WcFlags::kNone;
   std::uint32_t vendor_err = 0;  // soft: the Terminate's control octets layer<<12 | etype<<8 | code, 0 for none
-  std::uint32_t byte_len = 0;    // kRecv and kRdmaRead
+  std::uint32_t byte_len = 0;    // of receives (0 or 8 for kRecvRdmaWithImm: its own octets), kRdmaRead and the atomics
+  std::uint32_t imm_data = 0;    // with kWithImm; in network byte order, as in ibverbs
   std::uint32_t qp_num = 0;
   std::uint32_t invalidated_rkey = 0;  // with kWithInv
 };
@@ -99,7 +152,8 @@ struct Caps {
   bool mem_windows_type2 = false;       // remote invalidation from user space needs them
   bool remote_invalidation = false;     // Send with Invalidate is understood on receipt
   bool read_sink_needs_remote_write = false;  // classic iWARP verbs: the sink of an RDMA Read is a remote write target
-  bool imm_data = false;                // 32-bit immediates of ibverbs
+  bool imm_data = false;                // kRdmaWriteWithImm (WrOpcode says how)
+  bool atomics = false;                 // kAtomicCmpAndSwp and kAtomicFetchAndAdd; atomic with the CPUs' own too
   std::uint32_t max_qp_wr = 0;
   std::uint32_t max_sge = 0;
   std::uint32_t max_sge_rd = 0;         // sges of a Read's sink
@@ -115,6 +169,7 @@ struct QpCounters {
   std::uint64_t sends_tx = 0, sends_rx = 0;
   std::uint64_t writes_tx = 0, writes_rx = 0, write_octets_tx = 0, write_octets_rx = 0;
   std::uint64_t reads_tx = 0, reads_rx = 0, read_octets_tx = 0, read_octets_rx = 0;
+  std::uint64_t immediates_tx = 0, immediates_rx = 0, atomics_tx = 0, atomics_rx = 0;
 };
 
 }  // namespace weft::verbs

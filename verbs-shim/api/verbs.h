@@ -13,14 +13,15 @@
 // the C API: destructors destroy; a Device that the caller drives (Device::process) has no thread of its own.
 //
 // Threads, polled progress: one thread uses a Device and all that came from it.
-// Lifetimes: a Device outlives what came from it, a Pd its Mrs and Qps, a Cq its Qps, a CompChannel its Cqs.
+// Lifetimes: a Device outlives what came from it, a Pd its Mrs, Mws and Qps, a Cq its Qps, a CompChannel its Cqs.
 namespace weft::verbs {
 
 class Cq;
 class Qp;
 
 // Mr: struct ibv_mr. Its destruction is ibv_dereg_mr: from then on no peer and no work request reaches the memory;
-// it waits for no peer. Work requests that still name it complete with kLocProtErr.
+// it waits for no peer. Work requests that still name it complete with kLocProtErr. Where ibv_dereg_mr fails with EBUSY
+// because windows are bound, a destructor cannot: it invalidates them.
 class Mr {
  public:
   virtual ~Mr() = default;
@@ -28,15 +29,30 @@ class Mr {
   virtual std::size_t length() const = 0;
   virtual std::uint32_t lkey() const = 0;
   virtual std::uint32_t rkey() const = 0;
+  // How many windows are bound to it: who wants ibv_dereg_mr's EBUSY asks here first.
+  virtual std::size_t num_windows() const { return 0; }
+};
+
+// Mw: struct ibv_mw of type 2. A bind (WrOpcode::kBindMw) makes a part of a region reachable for the peer of one queue
+// pair; kLocalInv or the peer's Send with Invalidate ends that. Its destruction is ibv_dealloc_mw, allowed in any state:
+// its rkey then names nothing.
+class Mw {
+ public:
+  virtual ~Mw() = default;
+  // The rkey of the last bind that was posted, before that one that names nothing yet. Its lower octet is the key, the
+  // rest stays the same.
+  virtual std::uint32_t rkey() const = 0;
 };
 
 // Pd: struct ibv_pd.
 class Pd {
  public:
   virtual ~Pd() = default;
-  // reg_mr: ibv_reg_mr(3). The memory stays the caller's and outlives the Mr. Errors: EINVAL (kRemoteWrite without
-  // kLocalWrite, a range that wraps), ENOMEM (limit).
+  // reg_mr: ibv_reg_mr(3). The memory stays the caller's and outlives the Mr. Errors: EINVAL (kRemoteWrite or
+  // kRemoteAtomic without kLocalWrite, a range that wraps), ENOMEM (limit).
   virtual Result<std::unique_ptr<Mr>> reg_mr(void* addr, std::size_t length, Access access) = 0;
+  // alloc_mw: ibv_alloc_mw(3) of IBV_MW_TYPE_2. Errors: EOPNOTSUPP (Caps::mem_windows_type2), ENOMEM (limit).
+  virtual Result<std::unique_ptr<Mw>> alloc_mw();
 };
 
 // CompChannel: struct ibv_comp_channel.
@@ -89,7 +105,9 @@ enum class QpState : std::uint8_t { kReset, kInit, kRtr, kRts, kSqd, kSqe, kErr 
 class Qp {
  public:
   virtual ~Qp() = default;
-  // ibv_post_send(3), one request. Errors: ENOMEM (queue full), EINVAL (not allowed on this queue pair or by Caps),
+  // ibv_post_send(3), one request. kBindMw and kLocalInv are carried out in their turn among the others: behind a bind
+  // the peer may be told of it; with kFence they wait for Reads and atomics. A bind or invalidation that asks for what it
+  // may not completes with kMwBindErr. Errors: ENOMEM (queue full), EINVAL (not allowed on this queue pair or by Caps),
   // ENOTCONN (never connected). In state kErr the request is accepted and flushed.
   virtual Status post_send(const SendWr& wr) = 0;
   // ibv_post_recv(3), one request; allowed from creation on, before any connection.

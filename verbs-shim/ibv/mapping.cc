@@ -20,6 +20,7 @@ constexpr int to_ibv(Access access) {
   return (has(access, Access::kLocalWrite) ? IBV_ACCESS_LOCAL_WRITE : 0) |
          (has(access, Access::kRemoteWrite) ? IBV_ACCESS_REMOTE_WRITE : 0) |
          (has(access, Access::kRemoteRead) ? IBV_ACCESS_REMOTE_READ : 0) |
+         (has(access, Access::kRemoteAtomic) ? IBV_ACCESS_REMOTE_ATOMIC : 0) |
          (has(access, Access::kMwBind) ? IBV_ACCESS_MW_BIND : 0);
 }
 static_assert(to_ibv(Access::kLocalWrite | Access::kMwBind) ==
@@ -79,6 +80,7 @@ constexpr WcOpcode from_ibv(ibv_wc_opcode opcode) {
     case IBV_WC_BIND_MW: return WcOpcode::kBindMw;
     case IBV_WC_LOCAL_INV: return WcOpcode::kLocalInv;
     case IBV_WC_RECV: return WcOpcode::kRecv;
+    case IBV_WC_RECV_RDMA_WITH_IMM: return WcOpcode::kRecvRdmaWithImm;
     default: return WcOpcode::kSend;
   }
 }
@@ -120,8 +122,8 @@ ibv_sge to_ibv(const Sge& sge) {
   return {.addr = sge.addr, .length = sge.length, .lkey = sge.lkey};
 }
 
-// sges: room for wr.sg_list.size() elements.
-ibv_send_wr to_ibv(const SendWr& wr, ibv_sge* sges) {
+// sges: room for wr.sg_list.size() elements. mw and mr: those behind wr.bind_mw, null without.
+ibv_send_wr to_ibv(const SendWr& wr, ibv_sge* sges, ibv_mw* mw, ibv_mr* mr) {
   for (std::size_t i = 0; i < wr.sg_list.size(); ++i) sges[i] = to_ibv(wr.sg_list[i]);
   ibv_send_wr out{};
   out.wr_id = wr.wr_id;
@@ -129,11 +131,23 @@ ibv_send_wr to_ibv(const SendWr& wr, ibv_sge* sges) {
   out.num_sge = static_cast<int>(wr.sg_list.size());
   out.opcode = to_ibv(wr.opcode);
   out.send_flags = to_ibv(wr.send_flags);
-  if (wr.opcode == WrOpcode::kSendWithInv || wr.opcode == WrOpcode::kLocalInv) {
-    out.invalidate_rkey = wr.invalidate_rkey;
-  } else {
-    out.wr.rdma.remote_addr = wr.remote_addr;
-    out.wr.rdma.rkey = wr.rkey;
+  switch (wr.opcode) {
+    case WrOpcode::kSendWithInv:
+    case WrOpcode::kLocalInv: out.invalidate_rkey = wr.invalidate_rkey; break;
+    case WrOpcode::kBindMw:
+      out.bind_mw.mw = mw;
+      out.bind_mw.rkey = wr.bind_mw.rkey;
+      out.bind_mw.bind_info = {.mr = mr,
+                               .addr = wr.bind_mw.addr,
+                               .length = wr.bind_mw.length,
+                               .mw_access_flags = static_cast<unsigned>(to_ibv(wr.bind_mw.access))};
+      break;
+    case WrOpcode::kAtomicCmpAndSwp:
+    case WrOpcode::kAtomicFetchAndAdd:
+      out.wr.atomic = {.remote_addr = wr.remote_addr, .compare_add = wr.compare_add, .swap = wr.swap, .rkey = wr.rkey};
+      break;
+    case WrOpcode::kRdmaWriteWithImm: out.imm_data = wr.imm_data; [[fallthrough]];
+    default: out.wr.rdma.remote_addr = wr.remote_addr; out.wr.rdma.rkey = wr.rkey;
   }
   return out;
 }
@@ -157,6 +171,7 @@ Wc from_ibv(const ibv_wc& wc) {
   out.byte_len = wc.byte_len;
   out.qp_num = wc.qp_num;
   if ((static_cast<unsigned>(wc.wc_flags) & IBV_WC_WITH_INV) != 0) out.invalidated_rkey = wc.invalidated_rkey;
+  if ((static_cast<unsigned>(wc.wc_flags) & IBV_WC_WITH_IMM) != 0) out.imm_data = wc.imm_data;
   return out;
 }
 
@@ -189,6 +204,7 @@ Caps from_ibv(const ibv_device_attr& attr) {
   out.mem_windows_type2 =
       (attr.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
   out.remote_invalidation = out.mem_windows_type2;
+  out.atomics = attr.atomic_cap != IBV_ATOMIC_NONE;
   out.max_qp_wr = static_cast<std::uint32_t>(attr.max_qp_wr);
   out.max_sge = static_cast<std::uint32_t>(attr.max_sge);
   out.max_sge_rd = static_cast<std::uint32_t>(attr.max_sge_rd);
@@ -213,6 +229,10 @@ static_assert(
 static_assert(std::is_same_v<decltype(&ibv_dereg_mr), int (*)(ibv_mr*)>);
 static_assert(std::is_same_v<decltype(ibv_mr::lkey), std::uint32_t> &&
               std::is_same_v<decltype(ibv_mr::rkey), std::uint32_t>);
+// alloc_mw and what ~Mw calls; inc_rkey.
+static_assert(std::is_same_v<decltype(ibv_alloc_mw(nullptr, IBV_MW_TYPE_2)), ibv_mw*>);
+static_assert(std::is_same_v<decltype(ibv_dealloc_mw(nullptr)), int>);
+static_assert(std::is_same_v<decltype(ibv_inc_rkey(std::uint32_t{})), std::uint32_t>);
 // CompChannel: fd, get_event (the descriptor made nonblocking), acknowledged at once.
 static_assert(std::is_same_v<decltype(ibv_comp_channel::fd), int>);
 static_assert(std::is_same_v<decltype(&ibv_get_cq_event), int (*)(ibv_comp_channel*, ibv_cq**, void**)>);
@@ -250,7 +270,7 @@ static_assert(std::is_same_v<decltype(rdma_get_peer_addr(nullptr)), sockaddr*>);
 
 // One use of each conversion, so that none can rot unseen.
 struct Uses {
-  ibv_send_wr (*send)(const SendWr&, ibv_sge*) = to_ibv;
+  ibv_send_wr (*send)(const SendWr&, ibv_sge*, ibv_mw*, ibv_mr*) = to_ibv;
   ibv_recv_wr (*recv)(const RecvWr&, ibv_sge*) = to_ibv;
   Wc (*wc)(const ibv_wc&) = from_ibv;
   ibv_qp_init_attr (*qp)(const QpInitAttr&, ibv_cq*, ibv_cq*) = to_ibv;

@@ -85,6 +85,7 @@ rdmap::StreamConfig Connection::stream_config() const {
   config.max_send_wr = device.max_qp_wr;  // the queue pair has its own, lower bound
   config.fpdu_limit = device.fpdu_limit;
   config.placement = device.direct_placement ? rdmap::Placement::kDirect : rdmap::Placement::kVerify;
+  config.rfc7306 = device.rfc7306;
   config.request_timeout = device.request_timeout;
   config.reply_timeout = device.reply_timeout;
   config.close_timeout = device.close_timeout;

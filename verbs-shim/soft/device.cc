@@ -28,6 +28,7 @@ Status check_config(const SoftConfig& config) {
   if (config.max_qp_wr == 0 || config.max_sge == 0 || config.max_cqe == 0) {
     return Error{EINVAL, "limits of queues start at 1"};
   }
+  if (config.max_mrs > soft::RegionTable::kMaxRegions) return Error{EINVAL, "STags would not suffice for max_mrs"};
   // A socket that takes the options now will do so later.
   auto probe = soft::open_socket(AF_INET, config);
   if (!probe && probe.error().errno_value == EAFNOSUPPORT) probe = soft::open_socket(AF_INET6, config);

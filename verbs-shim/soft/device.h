@@ -32,6 +32,7 @@ struct SoftConfig {
   std::size_t fpdu_limit = 0;     // upper bound of an FPDU, 0 for none
   bool direct_placement =
       false;  // place large FPDUs before their CRC was checked (rdmap::Placement says what that means)
+  bool rfc7306 = true;            // Atomics and Immediate Data (Caps::atomics, Caps::imm_data)
 
   // ---- how long a peer may take
   std::chrono::milliseconds connect_timeout{10000};  // TCP connect
@@ -54,7 +55,7 @@ struct SoftConfig {
       1024;  // connections without an owner that still deliver their end; beyond it the oldest is reset
   // Octets of FPDUs that arrived in part, over all connections; beyond it the one whose FPDU began first is reset.
   std::size_t max_parked = std::size_t{64} << 20;
-  std::size_t max_mrs = std::size_t{1} << 20;
+  std::size_t max_mrs = std::size_t{1} << 20;  // and as many memory windows; at most 2^22 are possible
   std::uint32_t max_qp_wr = 16384;
   std::uint32_t max_sge = 32;
   std::uint32_t max_inline_data = 4096;

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "ddp/memory_table.h"
 #include "verbs-shim/api/types.h"
 #include "verbs-shim/soft/random.h"
@@ -14,40 +15,65 @@
 namespace weft::verbs::soft {
 
 // RegionTable is the device's table of registered memory: what an STag names, to whom and for what (RFC 5041 section
-// 8.3, RFC 5042 section 2.2). lkey and rkey of a region are one STag; tagged offsets are virtual addresses.
+// 8.3, RFC 5042 section 2.2): regions, and type-2 windows over parts of them. lkey and rkey of a region are one STag;
+// tagged offsets are virtual addresses.
 //
-// STags are 32 random bits, never 0, so that a peer cannot guess what others registered (RFC 5040 section 8.1.1), and
-// one that was deregistered is not given out again before kQuarantine others were.
+// An STag is an index (24 random bits) and a key (8 bits); all 32 are compared. Neither can a peer guess what others
+// registered (RFC 5040 section 8.1.1), nor is an index that was given back used again before kQuarantine others were.
+// A region's key is random; a window's is what its bind says, never the one that it had before.
+//
+// A window belongs to one stream from bind to invalidation, and only that stream's peer or user can invalidate it;
+// regions belong to every stream of their protection domain.
 class RegionTable final : public ddp::MemoryTable {
  public:
   static constexpr std::size_t kQuarantine = 65536;
+  // Of 2^24 indexes so few that a free one is found quickly and a random STag mostly names nothing.
+  static constexpr std::size_t kMaxRegions = std::size_t{1} << 22;
 
+  // So many regions, and as many windows.
   explicit RegionTable(std::size_t max_regions) : max_regions_(max_regions) {}
 
   // The new STag, or nothing where the range is empty or reaches 2^64, or the table is full.
   std::optional<ddp::Stag> add(std::uint32_t pd, std::uint64_t base, std::uint64_t len, Access access);
-  // From here on nobody reaches the memory through stag.
+  // A new window that is not bound to anything, under an STag that names nothing yet; nothing where the table is full.
+  std::optional<ddp::Stag> add_window(std::uint32_t pd);
+  // From here on nobody reaches the memory through stag. A region takes the windows over it along: they are as if
+  // invalidated. A window is found by its index, whatever its key is by now.
   void remove(ddp::Stag stag);
-  std::size_t size() const { return num_valid_; }
+  std::size_t size() const { return num_regions_ + num_windows_; }
+  // How many windows are bound to this region.
+  std::size_t num_bound(ddp::Stag region) const;
 
   std::variant<MutBytes, ddp::AccessError> resolve(ddp::StreamScope scope, ddp::Stag stag, std::uint64_t to,
                                                    std::size_t len, ddp::Right right) override;
-  // Regions belong to every stream of their protection domain, and what streams share no peer may invalidate
-  // (RFC 5040 section 8.1.1); windows will be the exception.
+  // Regions are shared by the streams of their protection domain, and what streams share no peer may invalidate (RFC
+  // 5040 section 8.1.1).
   std::variant<std::monostate, ddp::AccessError> invalidate(ddp::StreamScope scope, ddp::Stag stag) override;
+  bool bind_window(ddp::StreamScope scope, const ddp::WindowBind& bind) override;
+  bool invalidate_window(ddp::StreamScope scope, ddp::Stag stag) override;
 
  private:
-  struct Region {
+  enum class Kind : std::uint8_t { kQuarantined, kRegion, kFreeWindow, kBoundWindow };
+  struct Entry {
+    Kind kind = Kind::kQuarantined;
+    std::uint8_t key = 0;
+    Access access = Access::kNone;
+    std::uint32_t pd = 0;
+    std::uint32_t stream = 0;  // of a bound window
+    std::uint32_t region = 0;  // index of the region a window is bound to
     std::uint64_t base = 0;
     std::uint64_t len = 0;
-    std::uint32_t pd = 0;
-    Access access = Access::kNone;
-    bool valid = false;
   };
 
+  std::optional<ddp::Stag> insert(const Entry& entry);
+  Entry* find(ddp::Stag stag);
+  void unbind(std::uint32_t index, Entry& window);
+
   std::size_t max_regions_;
-  std::size_t num_valid_ = 0;
-  absl::flat_hash_map<std::uint32_t, Region> regions_;  // those in quarantine too, as invalid ones
+  std::size_t num_regions_ = 0;
+  std::size_t num_windows_ = 0;
+  absl::flat_hash_map<std::uint32_t, Entry> entries_;                             // by index; those in quarantine too
+  absl::flat_hash_map<std::uint32_t, absl::flat_hash_set<std::uint32_t>> bound_;  // region to windows, where it has any
   std::deque<std::uint32_t> quarantine_;
   RandomSource random_;
 };

@@ -130,5 +130,137 @@ TEST_F(RegionTableTest, PeersCannotInvalidateRegions) {
   EXPECT_EQ(check(stag, base, 1, Right::kRemoteWrite), kOk);
 }
 
+constexpr ddp::StreamScope kOtherStream{.pd = 7, .stream = 2};
+
+struct WindowTableTest : RegionTableTest {
+  Stag region = add(kAll | Access::kRemoteAtomic | Access::kMwBind);
+  Stag window = *table.add_window(7);
+
+  Stag next(Stag stag) const { return Stag{inc_rkey(stag.value)}; }
+  ddp::WindowBind wanted(Stag stag) const { return {stag, region, base + 16, 32, true, true, true}; }
+  bool bind(Stag stag) { return table.bind_window(kScope, wanted(stag)); }
+  int invalidated(Stag stag, ddp::StreamScope scope = kScope) {
+    const auto result = table.invalidate(scope, stag);
+    const auto* error = std::get_if<AccessError>(&result);
+    return error != nullptr ? static_cast<int>(*error) : kOk;
+  }
+};
+
+TEST_F(WindowTableTest, NamesItsPartOfTheRegionFromBindToInvalidation) {
+  EXPECT_EQ(check(window, base + 16, 1, Right::kRemoteRead), code(AccessError::kInvalidStag));
+  const Stag bound = next(window);
+  ASSERT_TRUE(bind(bound));
+  EXPECT_EQ(table.num_bound(region), 1u);
+  for (const Right right : {Right::kRemoteRead, Right::kRemoteWrite, Right::kRemoteAtomic}) {
+    EXPECT_EQ(check(bound, base + 16, 32, right), kOk);
+    EXPECT_EQ(check(bound, base + 15, 1, right), code(AccessError::kBaseBounds));
+    EXPECT_EQ(check(bound, base + 16, 33, right), code(AccessError::kBaseBounds));
+    EXPECT_EQ(check(bound, kMax, 1, right), code(AccessError::kToWrap));
+  }
+  EXPECT_EQ(check(bound, base + 16, 1, Right::kLocalRead), code(AccessError::kAccessRights));
+  EXPECT_EQ(check(bound, base + 16, 1, Right::kLocalWrite), code(AccessError::kAccessRights));
+  EXPECT_EQ(check(window, base + 16, 1, Right::kRemoteRead), code(AccessError::kInvalidStag)) << "the old key";
+  ASSERT_TRUE(table.invalidate_window(kScope, bound));
+  EXPECT_EQ(check(bound, base + 16, 1, Right::kRemoteRead), code(AccessError::kInvalidStag));
+  EXPECT_EQ(table.num_bound(region), 0u);
+  EXPECT_EQ(check(region, base, 100, Right::kRemoteWrite), kOk) << "the region is no worse for it";
+}
+
+TEST_F(WindowTableTest, BelongsToTheStreamThatBoundIt) {
+  const Stag bound = next(window);
+  ASSERT_TRUE(bind(bound));
+  for (const ddp::StreamScope scope : {kOtherStream, kForeign}) {
+    EXPECT_EQ(check(bound, base + 16, 1, Right::kRemoteRead, scope), code(AccessError::kNotAssociated));
+    EXPECT_EQ(check(bound, base + 16, 1, Right::kRemoteWrite, scope), code(AccessError::kNotAssociated));
+    EXPECT_EQ(invalidated(bound, scope), code(AccessError::kNotAssociated));
+    EXPECT_FALSE(table.invalidate_window(scope, bound));
+  }
+  EXPECT_EQ(check(bound, base + 16, 1, Right::kRemoteRead), kOk);
+}
+
+TEST_F(WindowTableTest, PeerInvalidatesWhatItsStreamHasAndNothingElse) {
+  const Stag first = next(window);
+  const Stag other_window = *table.add_window(7);
+  const Stag other = next(other_window);
+  ASSERT_TRUE(bind(first));
+  ASSERT_TRUE(bind(other));
+  EXPECT_EQ(invalidated(Stag{first.value ^ 1}), code(AccessError::kInvalidStag)) << "all 32 bits count";
+  EXPECT_EQ(invalidated(first), kOk);
+  EXPECT_EQ(invalidated(first), code(AccessError::kInvalidStag)) << "once";
+  EXPECT_EQ(check(first, base + 16, 1, Right::kRemoteRead), code(AccessError::kInvalidStag));
+  EXPECT_EQ(check(other, base + 16, 1, Right::kRemoteRead), kOk);
+  EXPECT_TRUE(table.invalidate_window(kScope, first)) << "the user need not know that the peer was faster";
+  EXPECT_FALSE(table.invalidate_window(kScope, Stag{first.value ^ 1}));
+  EXPECT_FALSE(table.invalidate_window(kScope, region));
+}
+
+TEST_F(WindowTableTest, EachBindNeedsAnotherKey) {
+  const Stag first = next(window);
+  EXPECT_FALSE(bind(window)) << "the key it was born with";
+  ASSERT_TRUE(bind(first));
+  EXPECT_FALSE(bind(next(first))) << "bound";
+  ASSERT_TRUE(table.invalidate_window(kScope, first));
+  EXPECT_FALSE(bind(first));
+  EXPECT_FALSE(bind(Stag{first.value + 256})) << "another index";
+  ASSERT_TRUE(bind(next(first)));
+  EXPECT_EQ(check(first, base + 16, 1, Right::kRemoteRead), code(AccessError::kInvalidStag));
+  EXPECT_EQ(check(next(first), base + 16, 1, Right::kRemoteRead), kOk);
+}
+
+TEST_F(WindowTableTest, BindGivesNoMoreThanTheRegionAndItsDomainAllow) {
+  const Stag stag = next(window);
+  const auto refused = [&](ddp::WindowBind bind, ddp::StreamScope scope = kScope) {
+    return !table.bind_window(scope, bind) && table.num_bound(bind.region) == 0;
+  };
+  const auto with = [&](auto change) {
+    ddp::WindowBind bind = wanted(stag);
+    change(bind);
+    return bind;
+  };
+  EXPECT_TRUE(refused(wanted(stag), kForeign));
+  EXPECT_TRUE(refused(with([&](auto& b) { b.region.value ^= 1; })));
+  EXPECT_TRUE(refused(with([&](auto& b) { b.len = 0; })));
+  EXPECT_TRUE(refused(with([&](auto& b) { b.to = base - 1; })));
+  EXPECT_TRUE(refused(with([&](auto& b) { b.len = 85; })));
+  EXPECT_TRUE(refused(with([&](auto& b) { b.to = base + 101, b.len = kMax; })));
+  EXPECT_TRUE(refused(with([&](auto& b) { b.region = *table.add(8, base, 100, kAll | Access::kMwBind); })));
+  EXPECT_TRUE(refused(with([&](auto& b) { b.region = add(kAll); }))) << "without kMwBind";
+  const Stag read_only = add(Access::kRemoteRead | Access::kMwBind);
+  EXPECT_TRUE(refused(with([&](auto& b) { b.region = read_only, b.remote_atomic = false; })));
+  EXPECT_TRUE(refused(with([&](auto& b) { b.region = read_only, b.remote_write = false; })));
+  EXPECT_TRUE(table.bind_window(
+      kScope, with([&](auto& b) { b.region = read_only, b.remote_write = b.remote_atomic = false; })));
+  EXPECT_EQ(check(stag, base + 16, 1, Right::kRemoteWrite), code(AccessError::kAccessRights));
+  EXPECT_EQ(check(stag, base + 16, 8, Right::kRemoteAtomic), code(AccessError::kAccessRights));
+}
+
+TEST_F(WindowTableTest, RegionTakesItsWindowsAlong) {
+  const Stag other_window = *table.add_window(7);
+  ASSERT_TRUE(bind(next(window)));
+  ASSERT_TRUE(bind(next(other_window)));
+  table.remove(region);
+  for (const Stag stag : {next(window), next(other_window)}) {
+    EXPECT_EQ(check(stag, base + 16, 1, Right::kRemoteRead), code(AccessError::kInvalidStag));
+    EXPECT_EQ(invalidated(stag), code(AccessError::kInvalidStag));
+    EXPECT_TRUE(table.invalidate_window(kScope, stag));
+  }
+  region = add(kAll | Access::kRemoteAtomic | Access::kMwBind);
+  EXPECT_TRUE(bind(next(next(window)))) << "the window itself is still there";
+}
+
+TEST_F(WindowTableTest, WindowGoesWhateverItsState) {
+  const Stag bound = next(window);
+  ASSERT_TRUE(bind(bound));
+  table.remove(window);  // by its index
+  EXPECT_EQ(check(bound, base + 16, 1, Right::kRemoteRead), code(AccessError::kInvalidStag));
+  EXPECT_EQ(table.num_bound(region), 0u);
+  EXPECT_FALSE(bind(next(bound)));
+  EXPECT_FALSE(table.invalidate_window(kScope, bound));
+  EXPECT_EQ(table.size(), 1u);
+  RegionTable small(1);
+  EXPECT_TRUE(small.add_window(7));
+  EXPECT_FALSE(small.add_window(7));
+}
+
 }  // namespace
 }  // namespace weft::verbs::soft

@@ -18,6 +18,7 @@ class SoftMr final : public Mr {
   std::size_t length() const override { return length_; }
   std::uint32_t lkey() const override { return stag_.value; }
   std::uint32_t rkey() const override { return stag_.value; }
+  std::size_t num_windows() const override { return table_.num_bound(stag_); }
 
  private:
   RegionTable& table_;
@@ -26,10 +27,24 @@ class SoftMr final : public Mr {
   ddp::Stag stag_;
 };
 
+// SoftMw knows the key that was posted last; what is bound at the moment only the table knows.
+class SoftMw final : public Mw {
+ public:
+  SoftMw(RegionTable& table, ddp::Stag stag) : table_(table), rkey_(stag.value) {}
+  ~SoftMw() override { table_.remove(ddp::Stag{rkey_}); }
+  std::uint32_t rkey() const override { return rkey_; }
+  void set_rkey(std::uint32_t rkey) { rkey_ = rkey; }
+
+ private:
+  RegionTable& table_;
+  std::uint32_t rkey_;
+};
+
 class SoftPd final : public Pd {
  public:
   SoftPd(RegionTable& table, std::uint32_t number) : table_(table), number_(number) {}
   Result<std::unique_ptr<Mr>> reg_mr(void* addr, std::size_t length, Access access) override;
+  Result<std::unique_ptr<Mw>> alloc_mw() override;
   std::uint32_t number() const { return number_; }
 
  private:

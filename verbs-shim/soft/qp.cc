@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "verbs-shim/soft/cm.h"
 #include "verbs-shim/soft/connection.h"
+#include "verbs-shim/soft/pd.h"
 
 namespace weft::verbs::soft {
 namespace {
@@ -20,6 +22,7 @@ WcStatus wc_status(rdmap::WorkStatus status) {
     case rdmap::WorkStatus::kRemoteAccess: return WcStatus::kRemAccessErr;
     case rdmap::WorkStatus::kRemoteOperation: return WcStatus::kRemOpErr;
     case rdmap::WorkStatus::kRemoteInvalidRequest: return WcStatus::kRemInvReqErr;
+    case rdmap::WorkStatus::kWindow: return WcStatus::kMwBindErr;
     case rdmap::WorkStatus::kFatal: return WcStatus::kFatalErr;
   }
   return WcStatus::kGeneralErr;
@@ -36,8 +39,64 @@ std::optional<OpPair> send_op(WrOpcode opcode) {
     case WrOpcode::kSendWithInv: return OpPair{rdmap::SendOp::kSendInvalidate, WcOpcode::kSend};
     case WrOpcode::kRdmaWrite: return OpPair{rdmap::SendOp::kRdmaWrite, WcOpcode::kRdmaWrite};
     case WrOpcode::kRdmaRead: return OpPair{rdmap::SendOp::kRdmaRead, WcOpcode::kRdmaRead};
-    default: return std::nullopt;
+    case WrOpcode::kRdmaWriteWithImm: return OpPair{rdmap::SendOp::kWriteImmediate, WcOpcode::kRdmaWrite};
+    case WrOpcode::kAtomicCmpAndSwp: return OpPair{rdmap::SendOp::kAtomic, WcOpcode::kCompSwap};
+    case WrOpcode::kAtomicFetchAndAdd: return OpPair{rdmap::SendOp::kAtomic, WcOpcode::kFetchAdd};
+    case WrOpcode::kBindMw: return OpPair{rdmap::SendOp::kBindWindow, WcOpcode::kBindMw};
+    case WrOpcode::kLocalInv: return OpPair{rdmap::SendOp::kInvalidateWindow, WcOpcode::kLocalInv};
+    case WrOpcode::kSendWithImm: return std::nullopt;  // WrOpcode says why
   }
+  return std::nullopt;
+}
+
+rdmap::AtomicOperands atomic_operands(const SendWr& wr) {
+  rdmap::AtomicOperands out;
+  if (wr.opcode == WrOpcode::kAtomicFetchAndAdd) {
+    out.add_swap = wr.compare_add;
+    return out;
+  }
+  out.op = rdmap::AtomicOp::kCmpSwap;
+  out.compare = wr.compare_add;
+  out.add_swap = wr.swap;
+  out.add_swap_mask = ~std::uint64_t{0};
+  return out;
+}
+
+rdmap::ImmediateData immediate_data(std::uint32_t imm_data) {
+  rdmap::ImmediateData out{};
+  std::memcpy(out.data(), &imm_data, sizeof(imm_data));
+  return out;
+}
+
+ddp::WindowBind window_bind(const MwBind& bind) {
+  ddp::WindowBind out;
+  out.stag = ddp::Stag{bind.rkey};
+  out.region = ddp::Stag{bind.mr->lkey()};
+  out.to = bind.addr;
+  out.len = bind.length;
+  out.remote_read = has(bind.access, Access::kRemoteRead);
+  out.remote_write = has(bind.access, Access::kRemoteWrite);
+  out.remote_atomic = has(bind.access, Access::kRemoteAtomic);
+  return out;
+}
+
+Status check_bind(const SendWr& wr) {
+  const MwBind& bind = wr.bind_mw;
+  constexpr unsigned kAllowed = unsigned(Access::kRemoteRead | Access::kRemoteWrite | Access::kRemoteAtomic);
+  constexpr std::uint32_t kKeyMask = 0xff;
+  if (bind.mw == nullptr || bind.mr == nullptr) return Error{EINVAL, "a bind names a window and a region"};
+  if (((bind.rkey ^ bind.mw->rkey()) & ~kKeyMask) != 0)
+    return Error{EINVAL, "a bind may change the lower octet of the window's rkey only"};
+  if ((unsigned(bind.access) & ~kAllowed) != 0) return Error{EINVAL, "a window has remote access flags only"};
+  if (bind.length == 0) return Error{EINVAL, "an empty window"};
+  return {};
+}
+
+bool is_atomic(WrOpcode opcode) {
+  return opcode == WrOpcode::kAtomicCmpAndSwp || opcode == WrOpcode::kAtomicFetchAndAdd;
+}
+bool is_local(WrOpcode opcode) {
+  return opcode == WrOpcode::kBindMw || opcode == WrOpcode::kLocalInv;
 }
 
 std::uint32_t vendor_err(const rdmap::Terminate& terminate) {
@@ -57,6 +116,10 @@ QpCounters to_api(const rdmap::StreamCounters& in) {
   out.reads_rx = in.reads_rx;
   out.read_octets_tx = in.read_octets_tx;
   out.read_octets_rx = in.read_octets_rx;
+  out.immediates_tx = in.immediates_tx;
+  out.immediates_rx = in.immediates_rx;
+  out.atomics_tx = in.atomics_tx;
+  out.atomics_rx = in.atomics_rx;
   return out;
 }
 
@@ -74,6 +137,25 @@ void copy_inline(std::span<const Sge> from, std::vector<std::uint8_t>& to) {
     const auto* octets = reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(sge.addr));
     to.insert(to.end(), octets, octets + sge.length);
   }
+}
+
+rdmap::SendWr to_request(const SendWr& wr, rdmap::SendOp op) {
+  rdmap::SendWr out;
+  out.op = op;
+  out.solicited = has(wr.send_flags, SendFlags::kSolicited);
+  out.fence = has(wr.send_flags, SendFlags::kFence);
+  if (has(wr.send_flags, SendFlags::kInline)) {
+    copy_inline(wr.sg_list, out.inline_data);
+  } else {
+    copy_sges(wr.sg_list, out.sg_list);
+  }
+  const bool invalidates = wr.opcode == WrOpcode::kSendWithInv || wr.opcode == WrOpcode::kLocalInv;
+  out.remote_stag = ddp::Stag{invalidates ? wr.invalidate_rkey : wr.rkey};
+  out.remote_to = wr.remote_addr;
+  if (is_atomic(wr.opcode)) out.args = atomic_operands(wr);
+  if (wr.opcode == WrOpcode::kRdmaWriteWithImm) out.args = immediate_data(wr.imm_data);
+  if (wr.opcode == WrOpcode::kBindMw) out.args = window_bind(wr.bind_mw);
+  return out;
 }
 
 }  // namespace
@@ -103,8 +185,14 @@ Status SoftQp::check_send(const SendWr& wr) const {
   }
   std::uint64_t len = 0;
   for (const Sge& sge : wr.sg_list) len += sge.length;
+  if (is_atomic(wr.opcode) && len != rdmap::kAtomicLen)
+    return Error{EINVAL, "an atomic's scatter/gather list has 8 octets, for what was there before"};
+  if (is_local(wr.opcode) && len != 0) return Error{EINVAL, "binding and invalidating a window move no octets"};
+  if (wr.opcode == WrOpcode::kBindMw) {
+    if (Status status = check_bind(wr); !status) return status;
+  }
   if (has(wr.send_flags, SendFlags::kInline)) {
-    if (wr.opcode == WrOpcode::kRdmaRead) return Error{EINVAL, "an RDMA Read cannot be inline"};
+    if (wr.opcode == WrOpcode::kRdmaRead || is_atomic(wr.opcode)) return Error{EINVAL, "what is read cannot be inline"};
     if (len > attr_.cap.max_inline_data) return Error{EINVAL, "more inline data than the queue pair was created for"};
   }
   return {};
@@ -126,28 +214,18 @@ Status SoftQp::post_send(const SendWr& wr) {
     return {};
   }
 
-  rdmap::SendWr request;
+  rdmap::SendWr request = to_request(wr, op.wire);
   request.wr_id = slot;
-  request.op = op.wire;
-  request.solicited = has(wr.send_flags, SendFlags::kSolicited);
-  request.fence = has(wr.send_flags, SendFlags::kFence);
-  if (has(wr.send_flags, SendFlags::kInline)) {
-    copy_inline(wr.sg_list, request.inline_data);
-  } else {
-    copy_sges(wr.sg_list, request.sg_list);
-  }
-  request.remote_stag = ddp::Stag{wr.opcode == WrOpcode::kSendWithInv ? wr.invalidate_rkey : wr.rkey};
-  request.remote_to = wr.remote_addr;
-  switch (connection_->post_send(std::move(request))) {
-    case rdmap::PostResult::kOk: return {};
-    case rdmap::PostResult::kNotConnected: late_sends_.push_back(slot); return {};
-    case rdmap::PostResult::kQueueFull:
-      free_sends_.push_back(slot);
+  const rdmap::PostResult posted = connection_->post_send(std::move(request));
+  if (posted == rdmap::PostResult::kQueueFull || posted == rdmap::PostResult::kInvalid) {
+    free_sends_.push_back(slot);
+    if (posted == rdmap::PostResult::kQueueFull)
       return Error{ENOMEM, "the send queue is full: poll its completions first"};
-    case rdmap::PostResult::kInvalid: break;
+    return Error{EINVAL, "the work request contradicts itself, or asks for what Caps denies"};
   }
-  free_sends_.push_back(slot);
-  return Error{EINVAL, "the work request contradicts itself"};
+  if (posted == rdmap::PostResult::kNotConnected) late_sends_.push_back(slot);
+  if (wr.opcode == WrOpcode::kBindMw) static_cast<SoftMw*>(wr.bind_mw.mw)->set_rkey(wr.bind_mw.rkey);
+  return {};
 }
 
 Status SoftQp::post_recv(const RecvWr& wr) {
@@ -207,7 +285,8 @@ void SoftQp::complete_send(const rdmap::Completion& completion) {
   free_sends_.push_back(slot);
   if (completion.status == rdmap::WorkStatus::kSuccess && !done.signaled) return;
   Wc wc{.wr_id = done.wr_id, .status = wc_status(completion.status), .opcode = done.opcode};
-  if (completion.op == rdmap::WorkOp::kRdmaRead) wc.byte_len = completion.byte_len;
+  if (completion.op == rdmap::WorkOp::kRdmaRead || completion.op == rdmap::WorkOp::kAtomic)
+    wc.byte_len = completion.byte_len;
   if (completion.terminate) wc.vendor_err = vendor_err(*completion.terminate);
   push(attr_.send_cq, wc, false);
 }
@@ -216,6 +295,11 @@ void SoftQp::complete_recv(const rdmap::Completion& completion) {
   --outstanding_recvs_;
   Wc wc{.wr_id = completion.wr_id, .status = wc_status(completion.status), .opcode = WcOpcode::kRecv};
   wc.byte_len = completion.byte_len;
+  if (completion.immediate) {
+    wc.opcode = WcOpcode::kRecvRdmaWithImm;
+    wc.wc_flags = WcFlags::kWithImm;
+    std::memcpy(&wc.imm_data, completion.immediate->data(), sizeof(wc.imm_data));
+  }
   if (completion.invalidated) {
     wc.wc_flags = WcFlags::kWithInv;
     wc.invalidated_rkey = completion.invalidated->value;

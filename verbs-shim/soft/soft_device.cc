@@ -26,6 +26,10 @@ SoftDevice::SoftDevice(const SoftConfig& config)
       poller_(std::make_unique<Poller>()),
       regions_(config.max_mrs) {
   hot_.reserve(kMaxHot);
+  caps_.mem_windows_type2 = true;
+  caps_.remote_invalidation = true;
+  caps_.imm_data = config.rfc7306;
+  caps_.atomics = config.rfc7306;
   caps_.max_qp_wr = config.max_qp_wr;
   caps_.max_sge = config.max_sge;
   caps_.max_sge_rd = config.max_sge;

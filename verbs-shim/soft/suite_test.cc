@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 
 #include "verbs-shim/api/testing/pair.h"
+#include "verbs-shim/api/testing/window.h"
 #include "verbs-shim/soft/device.h"
 
 namespace weft::verbs::testing {
@@ -40,14 +41,16 @@ std::string name(const ::testing::TestParamInfo<Backend>& info) {
   return info.param.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Soft, VerbsTest,
-                         ::testing::Values(Backend{"Spinning", open_default, false, AF_INET},
-                                           Backend{"Blocking", open_default, true, AF_INET},
-                                           Backend{"Direct", open_direct, true, AF_INET},
-                                           Backend{"Ipv6", open_default, true, AF_INET6}),
-                         name);
-INSTANTIATE_TEST_SUITE_P(SoftNarrow, VerbsTest,
-                         ::testing::Values(Backend{"Blocking", open_narrow, true, AF_INET, false}), name);
+const auto kBackends =
+    ::testing::Values(Backend{"Spinning", open_default, false, AF_INET},
+                      Backend{"Blocking", open_default, true, AF_INET}, Backend{"Direct", open_direct, true, AF_INET},
+                      Backend{"Ipv6", open_default, true, AF_INET6});
+const auto kNarrow = ::testing::Values(Backend{"Blocking", open_narrow, true, AF_INET, false});
+
+INSTANTIATE_TEST_SUITE_P(Soft, VerbsTest, kBackends, name);
+INSTANTIATE_TEST_SUITE_P(SoftNarrow, VerbsTest, kNarrow, name);
+INSTANTIATE_TEST_SUITE_P(Soft, WindowTest, kBackends, name);
+INSTANTIATE_TEST_SUITE_P(SoftNarrow, WindowTest, kNarrow, name);
 
 INSTANTIATE_TEST_SUITE_P(SoftPeerToPeer, VerbsTest,
                          ::testing::Values(Backend{"Spinning", open_peer_to_peer, false, AF_INET}), name);
