@@ -1,6 +1,7 @@
 // What RFC 5041 asks where DDP meets the transport below it: sections 3 and 6, start, end and failure of a stream.
 #include <cerrno>
 
+#include "mpa/crc32c.h"
 #include "tests/conformance/ddp_peer.h"
 
 namespace weft::conformance {
@@ -291,6 +292,45 @@ TEST(DdpLlp, TheLossOfTheConnectionIsFatalAndEndsEverything) {
   EXPECT_EQ(v.closed[0].reason, CloseReason::kLlp);
   EXPECT_EQ(v.closed[0].terminate, (rdmap::Terminate{rdmap::Layer::kLlp, 0, 1}));
   EXPECT_FALSE(v.stream.wants_tx());
+}
+
+// Ends an initiator's connection and returns what the layers above are told of it.
+rdmap::Closed end_of(rdmap::testing::Side& s, TimePoint now) {
+  s.transmit(now);
+  s.stream.on_llp_action_done(s.stream.llp_action());
+  s.stream.on_rx_eof(now);
+  s.drain();
+  EXPECT_EQ(s.closed.size(), 1u);
+  return s.closed.empty() ? rdmap::Closed{} : s.closed[0];
+}
+
+TEST(DdpLlp, EveryErrorOfMpaIsPassedUp) {
+  for (std::uint8_t code = 1; code <= 3; ++code) {
+    SCOPED_TRACE(int{code});
+    rdmap::StreamConfig config = Victim::config();
+    config.mpa_revision = 1;
+    config.markers = code == 3;
+    rdmap::testing::Side s(config);
+    const TimePoint now{};
+    s.stream.start_initiator({}, s.recvs, now);
+    s.transmit(now);
+    Octets octets = sim::startup_frame(mpa::FrameKind::kReply, 1);
+    if (code == 4) octets[0] ^= 1;
+    mpa::FpduWriter writer(true, code == 3);
+    ASSERT_TRUE(writer.add(a_write(), {}, true));
+    const std::size_t frame_len = octets.size();
+    for (ConstBytes view : writer.buffers()) octets.insert(octets.end(), view.begin(), view.end());
+    const MutBytes fpdu = MutBytes(octets).subspan(frame_len);
+    if (code == 1) octets.pop_back();
+    if (code == 2) fpdu.back() ^= 1;
+    if (code == 3) {  // a Marker between FPDUs that points back, under a CRC that is right
+      fpdu[3] = 8;
+      mpa::emit_crc(fpdu.last<4>(), mpa::crc32c(fpdu.first(fpdu.size() - 4)));
+    }
+    s.receive(octets, now);
+    const auto closed = end_of(s, now);
+    EXPECT_EQ(closed.terminate, (rdmap::Terminate{rdmap::Layer::kLlp, 0, code})) << closed.text;
+  }
 }
 
 TEST(DdpLlp, ACompletedSendIsWithTheTransportAndNoMore) {

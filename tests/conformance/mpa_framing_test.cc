@@ -414,6 +414,52 @@ TEST(MpaFraming, TheLeastMulpduHoldsForTheNarrowestTcp) {
   EXPECT_EQ(sent[0].size(), 128u);
 }
 
+TEST(MpaFraming, TheLayersAboveAreToldTheVersionThatWasAgreedOn) {
+  RecordProperty("proves", "MPA-3-13");
+  enum { kOwn, kForeign };
+  for (const bool rdmac : {false, true}) {
+    for (const int peer_sends : {kOwn, kForeign}) {
+      rdmap::StreamConfig config = revision_1();
+      config.permissive = rdmac;
+      Side s(config);
+      const TimePoint now{};
+      mpa::StartupFrame request;
+      request.m = rdmac;  // RDMAC's peers always ask for Markers
+      request.c = true;
+      request.rev = rdmac ? 0 : 1;
+      Octets octets;
+      mpa::emit_startup_frame(request, octets);
+      s.stream.start_responder(now);
+      s.receive(octets, now);
+      s.drain();
+      s.stream.accept({}, s.recvs, 16, 16, 0, now);
+      s.transmit(now);
+      const std::uint8_t version = rdmac ? 0 : 1;
+      const std::uint8_t theirs = peer_sends == kOwn ? version : 1 - version;
+      const Octets write = tagged({.dv = theirs, .rsvd_ulp = static_cast<std::uint8_t>(theirs << 6)});
+      mpa::FpduWriter writer(true, rdmac);
+      ASSERT_TRUE(writer.add(write, {}, true));
+      octets.clear();
+      for (ConstBytes view : writer.buffers()) octets.insert(octets.end(), view.begin(), view.end());
+      s.receive(octets, now);
+      EXPECT_EQ(s.stream.counters().writes_rx, peer_sends == kOwn ? 1u : 0u);
+      SendWr wr;
+      wr.inline_data = ramp(300);
+      if (peer_sends == kOwn) {
+        ASSERT_EQ(s.stream.post_send(wr), rdmap::PostResult::kOk);
+      }
+      const Octets stream = s.transmit(now);
+      const auto sent = rdmac ? Walk(stream).ulpdus : sim::deframe(stream);
+      ASSERT_FALSE(sent.empty());
+      for (const Octets& ulpdu : sent) {
+        EXPECT_EQ(ulpdu[0] & 0x03, version);
+        EXPECT_EQ(ulpdu[1] & 0xc0, version << 6);
+      }
+      EXPECT_EQ(is_terminate(sent[0]) || (sent[0][1] & 0x0f) == 7, peer_sends == kForeign);
+    }
+  }
+}
+
 TEST(MpaFraming, PayloadThatLooksLikeFramingIsPayload) {
   RecordProperty("proves", "MPA-6-02");
   for (const bool markers : {false, true}) {
