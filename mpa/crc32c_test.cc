@@ -20,22 +20,22 @@ Octets crc_field(ConstBytes octets) {
 }
 
 TEST(Crc32c, ExamplesOfRfc7143AppendixA4) {
-  RecordProperty("proves", "MPA-4.4-01 MPA-4.4-13 MPA-4.4-14");
+  RecordProperty("proves", "MPA-4.4-13");
   Octets up(32);
   Octets down(32);
   for (std::size_t i = 0; i < 32; ++i) {
     up[i] = static_cast<std::uint8_t>(i);
     down[i] = static_cast<std::uint8_t>(31 - i);
   }
+  constexpr std::string_view kCheck = "123456789";
+  EXPECT_EQ(crc32c(Octets(kCheck.begin(), kCheck.end())), 0xe3069283u);
   EXPECT_EQ(crc_field(Octets(32, 0x00)), (Octets{0xaa, 0x36, 0x91, 0x8a}));
   EXPECT_EQ(crc_field(Octets(32, 0xff)), (Octets{0x43, 0xab, 0xa8, 0x62}));
   EXPECT_EQ(crc_field(up), (Octets{0x4e, 0x79, 0xdd, 0x46}));
   EXPECT_EQ(crc_field(down), (Octets{0x5c, 0xdb, 0x3f, 0x11}));
 }
 
-TEST(Crc32c, CheckValueAndEmptyInput) {
-  constexpr std::string_view kCheck = "123456789";
-  EXPECT_EQ(crc32c(Octets(kCheck.begin(), kCheck.end())), 0xe3069283u);
+TEST(Crc32c, EmptyInput) {
   EXPECT_EQ(crc32c({}), 0u);
 }
 

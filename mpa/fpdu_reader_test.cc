@@ -55,7 +55,7 @@ TEST(FpduReader, SaysWhatIsMissing) {
 }
 
 TEST(FpduReader, EveryFlippedBitIsFound) {
-  RecordProperty("proves", "MPA-4.4-19 MPA-4.4-20 MPA-8-04 MPA-8-11");
+  RecordProperty("proves", "MPA-8-04 MPA-8-11");
   const Octets good = fpdu_of(Octets(13, 0x42));
   for (std::size_t bit = 16; bit < 8 * good.size(); ++bit) {
     Octets bad = good;
@@ -99,7 +99,7 @@ TEST(FpduReader, LengthsThatCannotBeAreReportedAsSoonAsTheyAreSeen) {
 }
 
 TEST(FpduReader, TheLongestUlpduThatTheFieldCanSayIsTaken) {
-  RecordProperty("proves", "MPA-3-06 MPA-A.5-01");
+  RecordProperty("proves", "MPA-A.5-01");
   for (const std::size_t len : {kMaxMulpdu, kMaxUlpduLength}) {
     Staging staging;
     FpduReader reader(true);
@@ -111,7 +111,7 @@ TEST(FpduReader, TheLongestUlpduThatTheFieldCanSayIsTaken) {
 }
 
 TEST(FpduReader, RandomSizesInRandomPieces) {
-  RecordProperty("proves", "MPA-4.3-14 MPA-4.3-15 MPA-5.1-07 MPA-A.4-01");
+  RecordProperty("proves", "MPA-4.3-15 MPA-5.1-07 MPA-A.4-01");
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -145,7 +145,7 @@ TEST(FpduReader, RandomSizesInRandomPieces) {
 
 // Each octet of each ULPDU comes out, and no Marker, wherever the FPDUs begin.
 TEST(FpduReader, TakesMarkersOut) {
-  RecordProperty("proves", "MPA-4.3-15 MPA-4.3-04");
+  RecordProperty("proves", "MPA-4.3-15");
   std::mt19937_64 random(512);
   for (int round = 0; round < 60; ++round) {
     const bool crc = round % 4 != 0;

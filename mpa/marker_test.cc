@@ -40,7 +40,6 @@ TEST(MarkerLayout, AgreesWithAWalkAlongTheWire) {
 }
 
 TEST(MarkerLayout, FpduptrLeadsBackToTheLength) {
-  RecordProperty("proves", "MPA-4.2-04 MPA-4.3-11");
   for (std::size_t begin = 0; begin < kMarkerSpacing; begin += 4) {
     const MarkerLayout layout = MarkerLayout::at(begin);
     const std::size_t length_at = layout.stream_offset(0);

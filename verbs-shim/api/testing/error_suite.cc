@@ -16,7 +16,6 @@ std::map<WcStatus, int> count(const std::deque<Wc>& wcs) {
 }
 
 TEST_P(VerbsTest, SendWithoutReceiveTerminates) {
-  RecordProperty("proves", "DDP-7.1-08");
   Mem from(*client_.pd, 64, Access::kLocalWrite);
   Mem to(*client_.pd, 64, Access::kLocalWrite);
   establish();
