@@ -8,6 +8,7 @@
 #include <map>
 
 #include "verbs-shim/api/testing/pair.h"
+#include "verbs-shim/api/testing/window.h"
 #include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/unique_fd.h"
 
@@ -243,7 +244,102 @@ TEST_P(DdpSoftTest, ARegionBelongsToThePdThatRegisteredIt) {
   EXPECT_EQ(foreign.octets, std::vector<std::uint8_t>(64, 0xa5));
 }
 
+TEST_P(DdpSoftTest, TheSocketThatAcceptedMayBeTheInitiators) {
+  RecordProperty("proves", "MPA-2-01");
+  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage at = loopback(AF_INET, 0);
+  socklen_t len = sizeof(sockaddr_in);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&at), len), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&at), &len), 0);
+  UniqueFd connected(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(connected.get(), reinterpret_cast<sockaddr*>(&at), len), 0);
+  UniqueFd accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(accepted);
+  ASSERT_TRUE(accept_socket(*server_.id, connected.release()).ok());
+  make_qp(client_);
+  ASSERT_TRUE(connect_socket(*client_.id, accepted.release(), {{}, 16, 16}).ok());
+  take_request();
+  make_qp(server_);
+  ASSERT_TRUE(server_.id->accept({{}, 16, 16}).ok());
+  ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kEstablished) && client_.has(CmEventType::kEstablished); }));
+  Mem to(*server_.pd, 64, kAll);
+  Mem from(*client_.pd, 64, kAll, 7);
+  ASSERT_TRUE(server_.recv({to.sge()}, 1).ok());
+  ASSERT_TRUE(client_.send({from.sge()}, 2).ok());
+  ASSERT_TRUE(drive([&] { return server_.wcs.size() == 1 && client_.wcs.size() == 1; }));
+  EXPECT_EQ(to.octets, from.octets);
+}
+
 INSTANTIATE_TEST_SUITE_P(Soft, DdpSoftTest,
+                         ::testing::Values(Backend{"Verify", open_verify, false}, Backend{"Direct", open_direct, true}),
+                         [](const auto& info) { return info.param.name; });
+
+// The server's memory is in its protection domain, and the window in it was bound on the first connection.
+class DdpScopeTest : public WindowTest {
+ protected:
+  struct Connection {
+    std::unique_ptr<CmId> client_id, server_id;
+    std::unique_ptr<Qp> client, server;
+  };
+  // One more connection of the same listener.
+  Connection connect(Pd& server_pd) {
+    Connection c;
+    c.client_id = std::move(client_.cm->create_id().value());
+    EXPECT_TRUE(c.client_id->resolve_addr(listener_->local_addr(), std::chrono::seconds(1)).ok());
+    EXPECT_TRUE(c.client_id->resolve_route(std::chrono::seconds(1)).ok());
+    const QpInitAttr at_client{client_.cq.get(), client_.cq.get(), cap_, false};
+    c.client = std::move(c.client_id->create_qp(*client_.pd, at_client).value());
+    EXPECT_TRUE(c.client_id->connect({{}, 16, 16}).ok());
+    EXPECT_TRUE(drive([&] { return server_.has(CmEventType::kConnectRequest); }));
+    c.server_id = std::move(server_.take(CmEventType::kConnectRequest)->new_id);
+    const QpInitAttr at_server{server_.cq.get(), server_.cq.get(), cap_, false};
+    c.server = std::move(c.server_id->create_qp(server_pd, at_server).value());
+    EXPECT_TRUE(c.server_id->accept({{}, 16, 16}).ok());
+    EXPECT_TRUE(drive([&] { return c.server->state() == QpState::kRts && c.client->state() == QpState::kRts; }));
+    return c;
+  }
+  // A Write of eight octets through rkey: "" where it arrived, else what the client was told.
+  std::string attempt(Connection& c, std::uint32_t rkey) {
+    const Sge sge = ours_->sge(0, 8);
+    SendWr wr;
+    wr.sg_list = {&sge, 1};
+    wr.opcode = WrOpcode::kRdmaWrite;
+    wr.remote_addr = memory_->addr(1024);
+    wr.rkey = rkey;
+    const auto before = memory_->octets;
+    EXPECT_TRUE(c.client->post_send(wr).ok());
+    std::string text;
+    EXPECT_TRUE(drive([&] {
+      while (const auto event = client_.take(CmEventType::kDisconnected)) {
+        if (event->id == c.client_id.get()) text = event->text;
+      }
+      return !text.empty() || c.server->counters().write_octets_rx == 8;
+    }));
+    if (!text.empty()) {
+      EXPECT_EQ(memory_->octets, before);
+    }
+    return text;
+  }
+};
+
+TEST_P(DdpScopeTest, AnStagReachesAsFarAsItsProtectionDomainOrItsStream) {
+  RecordProperty("proves", "DDP-8.2-01 DDP-8.3-03 DDP-8.3.2-02");
+  bind();
+  const std::uint32_t region = memory_->mr->rkey();
+  auto other = std::move(server_.device->alloc_pd().value());
+  Connection partner = connect(*server_.pd);
+  EXPECT_EQ(attempt(partner, region), "") << "a stream of the region's domain";
+  Connection stranger = connect(*other);
+  EXPECT_NE(attempt(stranger, region).find("1/1/02"), std::string::npos) << "one of another";
+  Connection neighbour = connect(*server_.pd);
+  EXPECT_NE(attempt(neighbour, mw_->rkey()).find("1/1/02"), std::string::npos) << "bound to another stream";
+  client_.wcs.clear();
+  ASSERT_TRUE(write(mw_->rkey()).ok());
+  ASSERT_TRUE(drive([&] { return server_.qp->counters().write_octets_rx == 512; })) << "the stream it was bound to";
+}
+
+INSTANTIATE_TEST_SUITE_P(Soft, DdpScopeTest,
                          ::testing::Values(Backend{"Verify", open_verify, false}, Backend{"Direct", open_direct, true}),
                          [](const auto& info) { return info.param.name; });
 

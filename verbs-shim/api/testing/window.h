@@ -24,7 +24,9 @@ class WindowTest : public VerbsTest {
     client_receives(8);
     // The responder may speak once the initiator has.
     ASSERT_TRUE(client_.send({ours_->sge(0, 1)}, 1000).ok());
-    ASSERT_TRUE(drive([&] { return client_.take_wc() && server_.take_wc(); }));
+    ASSERT_TRUE(drive([&] { return client_.wcs.size() == 1 && server_.wcs.size() == 1; }));
+    client_.wcs.clear();
+    server_.wcs.clear();
   }
   void TearDown() override {
     mw_.reset();
