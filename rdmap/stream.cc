@@ -202,7 +202,8 @@ void Stream::Impl::on_rx_eof(TimePoint now) {
   eof_ = true;
   if (starting()) {
     try_revision_1_ = no_octet_of_reply();
-    blame(CloseReason::kStartup, "the peer closed the connection during MPA startup");
+    blame(CloseReason::kStartup, "the peer closed the connection during MPA startup",
+          to_terminate(rx_partial_ ? mpa::Error::kStartupFrame : mpa::Error::kConnectionLost));
     return close(LlpAction::kClose);
   }
   if (state_ == State::kRdma || state_ == State::kDraining) {
@@ -232,8 +233,8 @@ void Stream::Impl::on_llp_error(int errno_value) {
 void Stream::Impl::on_timeout(TimePoint now) {
   if (!deadline_ || now < *deadline_) return;
   switch (state_) {
-    case State::kRequestWait: blame(CloseReason::kStartup, "no whole MPA Request in time"); break;
-    case State::kReplyWait: blame(CloseReason::kStartup, "no whole MPA Reply in time"); break;
+    case State::kRequestWait: blame_frame("no whole MPA Request in time"); break;
+    case State::kReplyWait: blame_frame("no whole MPA Reply in time"); break;
     case State::kReplySend: blame(CloseReason::kStartup, "the MPA Reply could not be sent in time"); break;
     case State::kRdma:
       deadline_.reset();
@@ -374,6 +375,7 @@ std::optional<Event> Stream::poll_event() {
     events.pop_front();
     const auto* completion = std::get_if<Completion>(&*event);
     if (completion == nullptr || !impl_->rtr_recvs_.hides(*completion)) return event;
+    if (completion->status == WorkStatus::kSuccess) --impl_->counters_.sends_rx;  // none of the ULP's messages
   }
   return std::nullopt;
 }

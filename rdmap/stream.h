@@ -90,8 +90,10 @@ enum class CloseReason : std::uint8_t {
 // Closed is the last event of a stream. Every outstanding request has been completed before it.
 struct Closed {
   CloseReason reason = CloseReason::kGraceful;
-  std::optional<Terminate> terminate;  // the one sent or received
-  std::string text;                    // one line for a log: what happened, in the RFCs' words
+  // The Terminate sent or received; where none could be sent, the error that it would have named (RFC 5044 section 8:
+  // code 1, a lost connection; code 4, an invalid startup frame).
+  std::optional<Terminate> terminate;
+  std::string text;  // one line for a log: what happened, in the RFCs' words
   // Initiator: the peer does not seem to know the revision that it was asked with, and nothing else is known against
   // it. A Request with revision 1 over a new TCP connection may do better (MPA2-10-05).
   bool try_revision_1 = false;

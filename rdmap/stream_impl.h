@@ -79,6 +79,7 @@ struct Stream::Impl {
   void on_startup_rx(mpa::Staging& staging, TimePoint now);
   void on_request(mpa::StartupFrame frame, bool surplus, TimePoint now);
   void on_reply(const mpa::StartupFrame& frame, TimePoint now);
+  void blame_frame(std::string text);
   void on_startup_tx(std::size_t n, TimePoint now);
   void enter_rdma(const mpa::Agreement& agreement, bool hold);
   void send_rtr(mpa::Rtr rtr);

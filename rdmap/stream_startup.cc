@@ -38,6 +38,11 @@ mpa::StartupOptions Stream::Impl::startup_options(std::uint16_t ird, std::uint16
   return options;
 }
 
+// MPA-8-08: reported to the ULP by its code, never to the peer.
+void Stream::Impl::blame_frame(std::string text) {
+  blame(CloseReason::kStartup, std::move(text), to_terminate(mpa::Error::kStartupFrame));
+}
+
 void Stream::Impl::start_initiator(ConstBytes private_data, RecvSource& recvs, TimePoint now) {
   if (state_ != State::kIdle) return;
   recvs_ = &recvs;
@@ -66,7 +71,7 @@ void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
     // An initiator has nothing to say before our Reply (notes A-03).
     staging.consume(staging.pending().size());
     if (state_ == State::kRejectSend) return;
-    blame(CloseReason::kStartup, "octets behind the MPA Request before it was answered");
+    blame_frame("octets behind the MPA Request before it was answered");
     return close(LlpAction::kClose);
   }
   const bool initiator = state_ == State::kReplyWait;
@@ -79,7 +84,7 @@ void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
   }
   if (const auto* bad = std::get_if<mpa::BadFrame>(&parsed)) {
     staging.consume(staging.pending().size());
-    blame(CloseReason::kStartup, fmt::format("invalid MPA {} Frame: {}", initiator ? "Reply" : "Request", bad->reason));
+    blame_frame(fmt::format("invalid MPA {} Frame: {}", initiator ? "Reply" : "Request", bad->reason));
     return close(LlpAction::kClose);
   }
   auto& frame = std::get<mpa::ParsedFrame>(parsed);
@@ -87,7 +92,7 @@ void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
   rx_need_ = 1;
   rx_partial_ = false;
   if (initiator && startup_out_begin_ < startup_out_.size()) {
-    blame(CloseReason::kStartup, "an MPA Reply before the Request was out");
+    blame_frame("an MPA Reply before the Request was out");
     return close(LlpAction::kClose);
   }
   if (initiator) {
@@ -101,14 +106,14 @@ void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
 
 void Stream::Impl::on_request(mpa::StartupFrame frame, bool surplus, TimePoint now) {
   if (violates("MPA-7.1.1-21", surplus)) {
-    blame(CloseReason::kStartup, "octets behind the MPA Request before it was answered");  // notes A-03
+    blame_frame("octets behind the MPA Request before it was answered");  // notes A-03
     return close(LlpAction::kClose);
   }
   request_frame_ = std::move(frame);
   deadline_.reset();
   const auto judged = mpa::evaluate_request(request_frame_, startup_options(config_.ird, config_.ord));
   if (const auto* bad = std::get_if<mpa::BadFrame>(&judged)) {
-    blame(CloseReason::kStartup, fmt::format("unacceptable MPA Request Frame: {}", bad->reason));
+    blame_frame(fmt::format("unacceptable MPA Request Frame: {}", bad->reason));
     return close(LlpAction::kClose);
   }
   if (const auto* refused = std::get_if<mpa::Refused>(&judged)) {
@@ -174,7 +179,7 @@ void Stream::Impl::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
   const auto judged = mpa::evaluate_reply(frame, request_frame_, startup_options(config_.ird, config_.ord));
   if (const auto* bad = std::get_if<mpa::BadFrame>(&judged)) {
     try_revision_1_ = frame.rev < request_frame_.rev;  // it speaks, but not what we asked with
-    blame(CloseReason::kStartup, fmt::format("unacceptable MPA Reply Frame: {}", bad->reason));
+    blame_frame(fmt::format("unacceptable MPA Reply Frame: {}", bad->reason));
     return close(LlpAction::kClose);
   }
   if (const auto* rejected = std::get_if<mpa::RejectedReply>(&judged)) {

@@ -404,6 +404,10 @@ void Transmitter::finished(const Mark& mark) {
   }
   if (mark.source != Source::kRequest) return;
   const SendOp op = requests_[mark.seq].wr.op;
+  if (requests_[mark.seq].rtr) {  // none of the ULP's messages
+    if (op != SendOp::kRdmaRead) requests_.finish(mark.seq, WorkStatus::kSuccess);
+    return;
+  }
   if (op == SendOp::kRdmaWrite || (op == SendOp::kWriteImmediate && !mark.last))
     counters_.write_octets_tx += mark.payload_len;
   if (!mark.last) return;

@@ -67,6 +67,34 @@ TEST(Framing, TheInitiatorSendsMarkersWhereTheReplySaysSo) {
   }
 }
 
+TEST(Framing, FourCombinationsOfMarkersCarryData) {
+  RecordProperty("proves", "MPA-4.3-17 MPA-7.1.1-06");
+  for (const bool initiator : {false, true}) {
+    for (const bool responder : {false, true}) {
+      SCOPED_TRACE(testing::Message() << initiator << responder);
+      rdmap::StreamConfig ours;
+      ours.markers = initiator;
+      rdmap::StreamConfig theirs;
+      theirs.markers = responder;
+      rdmap::testing::Pair pair(ours, theirs);
+      pair.connect();
+      for (const bool back : {false, true}) {
+        Side& from = back ? pair.b : pair.a;
+        Side& to = back ? pair.a : pair.b;
+        auto& region = to.memory.add_simple(9, 0, 0, 20000);
+        to.recvs.post(1, {{0, 20000, ddp::Stag{9}}});
+        post_large_send(from, 20000);
+        const Octets stream = from.transmit(pair.now, 536);
+        (back ? initiator : responder) ? expect_markers(stream) : expect_no_markers(stream);
+        to.receive(stream, pair.now, 777);
+        to.drain();
+        ASSERT_EQ(to.completions.size(), back ? 2u : 1u);
+        EXPECT_EQ(region.octets, Octets(20000, 0xab));
+      }
+    }
+  }
+}
+
 TEST(Framing, TheTerminateForAReplyIsFramedAsTheReplySays) {
   Initiator i;
   Octets reply = record_octets("H63");

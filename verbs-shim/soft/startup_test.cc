@@ -43,6 +43,7 @@ class StartupTest : public VerbsTest {
   }
 
   void reopen(Side& side) {
+    listener_.reset();
     side.close();
     open(side);
   }
@@ -116,6 +117,13 @@ class StartupTest : public VerbsTest {
     ASSERT_TRUE(client_.send({from.sge()}).ok());
     ASSERT_TRUE(drive([&] { return server_.wcs.size() == 1 && client_.wcs.size() == 1; }));
     EXPECT_EQ(to.octets, from.octets);
+    Mem answer(*client_.pd, 4000, Access::kLocalWrite);
+    ASSERT_TRUE(client_.recv({answer.sge()}).ok());
+    ASSERT_TRUE(server_.send({to.sge()}).ok());
+    ASSERT_TRUE(drive([&] { return server_.wcs.size() == 2 && client_.wcs.size() == 2; }));
+    EXPECT_EQ(answer.octets, from.octets);
+    server_.wcs.clear();
+    client_.wcs.clear();
   }
 
   UniqueFd raw_listener_;
@@ -229,7 +237,7 @@ TEST_P(StartupTest, NothingIsSentBehindARequestUntilTheReply) {
 // ---- delayed startup
 
 TEST_P(StartupTest, MpaBeginsAfterStreamingModeAtTheSameOctet) {
-  RecordProperty("proves", "MPA-7.1-01 MPA-7.1-04 MPA-7.1.3-01");
+  RecordProperty("proves", "MPA-7.1-01 MPA-7.1-02 MPA-7.1-04 MPA-7.1-07 MPA-7.1.3-01");
   for (const std::size_t len : {1u, 512u, 2000u}) {
     SCOPED_TRACE(len);
     reopen(server_);
@@ -254,9 +262,6 @@ TEST_P(StartupTest, MpaBeginsAfterStreamingModeAtTheSameOctet) {
     ASSERT_TRUE(
         drive([&] { return client_.has(CmEventType::kEstablished) && server_.has(CmEventType::kEstablished); }));
     expect_traffic();
-    server_.close();
-    client_.close();
-    listener_.reset();
   }
 }
 
@@ -290,6 +295,11 @@ TEST_P(StartupTest, StreamingOctetsThatWereNotReadAreNoRequest) {
   ASSERT_TRUE(drive_raw([&] { return hear_more(a, heard); }));
   EXPECT_TRUE(heard.empty());
   EXPECT_FALSE(server_.has(CmEventType::kConnectRequest));
+}
+
+TEST_P(StartupTest, AnEmssThatCannotBeReadIsALikelyOne) {
+  RecordProperty("proves", "MPA-5.1-03");
+  EXPECT_EQ(soft::read_emss(-1), 1448u);
 }
 
 TEST_P(StartupTest, OnlyConnectedSocketsAreTaken) {
@@ -333,8 +343,6 @@ TEST_P(StartupTest, ARejectLeavesTheTcpConnectionToBothOwners) {
     say(c, "plainly answered");
     EXPECT_EQ(hear(c, 11), "plain words");
     EXPECT_EQ(hear(s, 16), "plainly answered");
-    server_.close();
-    listener_.reset();
   }
 }
 
