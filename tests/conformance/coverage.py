@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -91,7 +92,7 @@ def parse_results(path, claims):
 
 
 def gtest_commands(build_dir):
-    """CTest's own list of gtest tests: (program, result file of its last run or None) for each."""
+    """CTest's own list of gtest tests: (program, its environment, result file of its last run or None) for each."""
     listing = subprocess.run(["ctest", "--test-dir", str(build_dir), "--show-only=json-v1"], capture_output=True,
                              text=True, check=False)
     if listing.returncode != 0:
@@ -103,7 +104,9 @@ def gtest_commands(build_dir):
         if not any(argument.startswith("--gtest_filter=") for argument in command):
             continue
         output = [argument.split("xml:", 1)[1] for argument in command if argument.startswith("--gtest_output=xml:")]
-        commands.append((pathlib.Path(command[0]), pathlib.Path(output[0]) if output else None))
+        properties = {prop["name"]: prop["value"] for prop in test.get("properties", [])}
+        environment = tuple(properties.get("ENVIRONMENT", []))
+        commands.append((pathlib.Path(command[0]), environment, pathlib.Path(output[0]) if output else None))
     if not commands:
         raise Problem(f"{build_dir}: no test program is built there")
     return commands
@@ -113,7 +116,7 @@ def last_results(build_dir):
     """What the last ctest run in build_dir left. A file older than its program speaks of another program."""
     claims = Claims()
     num_stale = 0
-    for program, output in gtest_commands(build_dir):
+    for program, _, output in gtest_commands(build_dir):
         if output and output.exists() and output.stat().st_mtime >= program.stat().st_mtime:
             parse_results(output, claims)
         else:
@@ -123,27 +126,34 @@ def last_results(build_dir):
     return claims
 
 
+def with_environment(settings, **more):
+    """This process's environment with CTest's "NAME=value" settings and more; None takes a variable away."""
+    env = {**os.environ, **dict(setting.split("=", 1) for setting in settings), **more}
+    return {name: value for name, value in env.items() if value is not None}
+
+
 def run_programs(build_dir, pattern, jobs, say):
-    """Runs each test program once and collects what it recorded."""
-    programs = sorted({program for program, _ in gtest_commands(build_dir)})
-    programs = [program for program in programs if re.search(pattern, program.name)]
+    """Runs each test program once, in each environment that CTest knows for it, and collects what it recorded."""
+    runs = sorted({(program, environment) for program, environment, _ in gtest_commands(build_dir)})
+    runs = [run for run in runs if re.search(pattern, run[0].name)]
     claims = Claims()
 
-    def run(program, folder):
-        output = pathlib.Path(folder) / (program.name + ".xml")
+    def run(program, environment, folder):
+        name = " ".join([program.name, *environment])
+        output = pathlib.Path(folder) / (name + ".xml")
         with open(output.with_suffix(".log"), "w", encoding="utf-8") as log:
             status = subprocess.run([program, f"--gtest_output=xml:{output}"], cwd=ROOT, stdout=log, check=False,
-                                    stderr=subprocess.STDOUT).returncode
-        return program, output, status
+                                    stderr=subprocess.STDOUT, env=with_environment(environment)).returncode
+        return name, output, status
 
     with tempfile.TemporaryDirectory() as folder, futures.ThreadPoolExecutor(jobs) as pool:
-        for done in futures.as_completed([pool.submit(run, program, folder) for program in programs]):
-            program, output, status = done.result()
-            say(f"{program.name}: {'passed' if status == 0 else f'exit status {status}'}")
+        for done in futures.as_completed([pool.submit(run, *each, folder) for each in runs]):
+            name, output, status = done.result()
+            say(f"{name}: {'passed' if status == 0 else f'exit status {status}'}")
             if output.exists():
                 parse_results(output, claims)
             else:
-                claims.notes.append(f"{program.name} left no result (exit status {status})")
+                claims.notes.append(f"{name} left no result (exit status {status})")
     return claims
 
 

@@ -1,6 +1,5 @@
 """Switches off one receive-side check after the other and sees whether a test notices."""
 
-import os
 import pathlib
 import re
 import shutil
@@ -37,8 +36,8 @@ def build(build_dir, jobs):
     targets = [f"{folder}/all" for folder in TESTS]
     subprocess.run(["ninja", "-C", str(build_dir), f"-j{jobs}", *targets], check=True)
     folders = [(build_dir / folder).resolve() for folder in TESTS]
-    programs = {program for program, _ in coverage.gtest_commands(build_dir)}
-    return sorted(program for program in programs if program.resolve().parent in folders)
+    runs = {(program, environment) for program, environment, _ in coverage.gtest_commands(build_dir)}
+    return sorted(run for run in runs if run[0].resolve().parent in folders)
 
 
 class Runner:
@@ -49,12 +48,9 @@ class Runner:
         self._running = set()
         self.stopped = False
 
-    def run(self, program, switch_off, timeout):
+    def run(self, program, environment, switch_off, timeout):
         """(noticed, by what). A program that hangs or crashes has noticed, too."""
-        env = dict(os.environ)
-        env.pop("WEFT_SWITCH_OFF", None)
-        if switch_off:
-            env["WEFT_SWITCH_OFF"] = switch_off
+        env = coverage.with_environment(environment, WEFT_SWITCH_OFF=switch_off)
         command = [program, "--gtest_fail_fast", "--gtest_brief=1", "--gtest_color=no"]
         with self._lock:
             if self.stopped:
@@ -84,22 +80,22 @@ class Runner:
 
 
 def measure(runner, programs, say):
-    """Programs with the time each took with every check in place, quickest first."""
+    """(seconds, program, environment) of each run with every check in place, quickest first."""
     timed = []
-    for program in programs:
+    for program, environment in programs:
         start = time.monotonic()
-        failed, what = runner.run(program, None, 600)
+        failed, what = runner.run(program, environment, None, 600)
         if failed:
             raise coverage.Problem(f"{what} fails with every check in place")
-        timed.append((time.monotonic() - start, program))
+        timed.append((time.monotonic() - start, program, environment))
     timed.sort()
-    say(f"{len(timed)} programs pass with every check in place, {sum(t for t, _ in timed):.0f} s")
+    say(f"{len(timed)} runs pass with every check in place, {sum(each[0] for each in timed):.0f} s")
     return timed
 
 
 def try_one(runner, row_id, timed):
-    for seconds, program in timed:
-        noticed, what = runner.run(program, row_id, 30 + 10 * seconds)
+    for seconds, program, environment in timed:
+        noticed, what = runner.run(program, environment, row_id, 30 + 10 * seconds)
         if noticed or runner.stopped:
             return row_id, what
     return row_id, ""
