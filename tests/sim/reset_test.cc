@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "tests/sim/framing.h"
 #include "tests/sim/victim.h"
 
 namespace weft::sim {
@@ -14,23 +15,52 @@ using rdmap::testing::Side;
 
 enum class Cut { kReset, kFin, kSilence };
 
+constexpr std::size_t kOps = 6;  // of the initiator: one of each kind, Sends with all that they can carry
+
+SendWr request(std::uint64_t i) {
+  SendWr wr;
+  wr.wr_id = i;
+  wr.remote_stag = ddp::Stag{1};
+  wr.sg_list = {{0, 60, ddp::Stag{1}}};
+  switch (i) {
+    case 1: wr.op = SendOp::kRdmaWrite; break;
+    case 2:
+      wr.op = SendOp::kRdmaRead;
+      wr.sg_list = {{0, 200, ddp::Stag{2}}};
+      break;
+    case 3: wr.solicited = true; break;
+    case 4:
+      wr.op = SendOp::kSendInvalidate;
+      wr.remote_stag = ddp::Stag{3};
+      wr.sg_list = {};
+      break;
+    case 5:
+      wr.op = SendOp::kRdmaRead;
+      wr.sg_list = {};
+      break;
+    default: break;
+  }
+  return wr;
+}
+
+struct Configs {
+  explicit Configs(const Framing& framing) { framing.apply(a, b); }
+  rdmap::StreamConfig a, b;
+};
+
 struct Talk {
-  Talk() : a({}), b({}) {
-    a.memory.add_simple(1, 0, 0, 300);
-    b.memory.add_simple(1, 0, 0, 300);
-    a.memory.add_simple(2, 0, 0, 300);
-    b.recvs.post(50, {{0, 64, ddp::Stag{1}}});
-    b.recvs.post(51, {{0, 64, ddp::Stag{1}}});
+  explicit Talk(const Framing& framing) : Talk(Configs(framing)) {}
+  explicit Talk(const Configs& configs) : a(configs.a), b(configs.b) {
+    for (Side* side : {&a, &b}) {
+      side->memory.add_simple(1, 0, 0, 300);
+      side->memory.add_simple(2, 0, 0, 300);
+      for (std::uint64_t i = 50; i < 53; ++i) side->recvs.post(i, {{0, 64, ddp::Stag{1}}});
+    }
+    b.memory.add(3, {0, {0}, 0, true, true, true, Octets(8)});
     a.stream.start_initiator({}, a.recvs, now);
     b.stream.start_responder(now);
-    for (std::uint64_t i = 0; i < 4; ++i) {
-      SendWr wr;
-      wr.wr_id = i;
-      wr.op = i == 1 ? SendOp::kRdmaWrite : i == 2 ? SendOp::kRdmaRead : SendOp::kSend;
-      wr.sg_list = {{0, i == 2 ? 200u : 60u, ddp::Stag{i == 2 ? 2u : 1u}}};
-      wr.remote_stag = ddp::Stag{1};
-      EXPECT_EQ(a.stream.post_send(wr), rdmap::PostResult::kOk);
-    }
+    for (std::uint64_t i = 0; i < kOps; ++i) EXPECT_EQ(a.stream.post_send(request(i)), rdmap::PostResult::kOk);
+    for (std::uint64_t i = 2; i < 4; ++i) EXPECT_EQ(b.stream.post_send(request(i)), rdmap::PostResult::kOk);
   }
 
   // Passes at most *budget octets on. Returns whether any passed.
@@ -51,7 +81,7 @@ struct Talk {
     for (bool moved = true; moved;) {
       moved = pass(a, b, a_left);
       moved = pass(b, a, b_left) || moved;
-      if (a.completions.size() == 4) {
+      if (a.completions.size() == kOps + 1 && b.completions.size() == 3 + 2) {
         a.stream.disconnect(now);
         break;
       }
@@ -83,40 +113,45 @@ struct Talk {
   void check() {
     ASSERT_EQ(a.closed.size(), 1u);
     ASSERT_EQ(b.closed.size(), 1u);
-    std::set<std::uint64_t> ids;
-    for (const auto& c : a.completions) ASSERT_TRUE(ids.insert(c.wr_id).second);
-    ASSERT_EQ(ids.size(), 4u);
-    ASSERT_EQ(b.completions.size(), b.recvs.num_taken);
+    check_completions(a, kOps);
+    check_completions(b, 2);
+  }
+
+  static void check_completions(const Side& side, std::size_t num_posted) {
+    std::set<std::uint64_t> ids, recvs;
+    for (const auto& c : side.completions) {
+      ASSERT_TRUE((c.op == rdmap::WorkOp::kRecv ? recvs : ids).insert(c.wr_id).second) << "twice: " << c.wr_id;
+    }
+    ASSERT_EQ(ids.size(), num_posted);
+    ASSERT_EQ(recvs.size(), side.recvs.num_taken);
   }
 
   TimePoint now{};
   Side a, b;
 };
 
-TEST(Reset, AtEveryOctet) {
+class Reset : public ::testing::TestWithParam<Framing> {};
+
+TEST_P(Reset, AtEveryOctet) {
   RecordProperty("proves", "RDMAP-6.2-03 RDMAP-6.2.1-02");
-  const auto [a_total, b_total] = Talk().run(SIZE_MAX, SIZE_MAX);
-  ASSERT_GT(a_total, 300u);
-  ASSERT_GT(b_total, 220u);
+  const auto [a_total, b_total] = Talk(GetParam()).run(SIZE_MAX, SIZE_MAX);
+  ASSERT_GT(a_total, 500u);
+  ASSERT_GT(b_total, 400u);
   for (const Cut cut : {Cut::kReset, Cut::kFin, Cut::kSilence}) {
-    for (std::size_t at = 0; at <= a_total; ++at) {
-      SCOPED_TRACE("initiator cut at " + std::to_string(at));
-      Talk talk;
-      talk.run(at, SIZE_MAX);
-      talk.end(cut);
-      talk.check();
-      if (HasFatalFailure()) return;
-    }
-    for (std::size_t at = 0; at <= b_total; ++at) {
-      SCOPED_TRACE("responder cut at " + std::to_string(at));
-      Talk talk;
-      talk.run(SIZE_MAX, at);
-      talk.end(cut);
-      talk.check();
-      if (HasFatalFailure()) return;
+    for (const bool initiator : {true, false}) {
+      for (std::size_t at = 0; at <= (initiator ? a_total : b_total); ++at) {
+        SCOPED_TRACE((initiator ? "initiator cut at " : "responder cut at ") + std::to_string(at));
+        Talk talk(GetParam());
+        talk.run(initiator ? at : SIZE_MAX, initiator ? SIZE_MAX : at);
+        talk.end(cut);
+        talk.check();
+        if (HasFatalFailure()) return;
+      }
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Framings, Reset, ::testing::ValuesIn(all_framings()), framing_name);
 
 }  // namespace
 }  // namespace weft::sim

@@ -39,13 +39,15 @@ struct HalfWire {
   std::size_t capacity = 64 * 1024;  // send and receive buffer together
   bool fin = false;
   bool fin_seen = false;
-  bool reset = false;  // the reader finds an RST
+  bool reset = false;       // the reader finds an RST
+  std::size_t stalled = 0;  // events during which nothing arrives
 };
 
 struct WorldOptions {
   std::size_t max_rx_chunk = 70000;  // most octets that arrive at once
   std::size_t max_tx_accept = 1 << 20;
   std::size_t capacity = 64 * 1024;
+  std::size_t max_stall = 0;   // a direction may deliver nothing for so many events
   bool shared_staging = true;  // one staging for both, parked after each turn
 };
 
@@ -60,8 +62,10 @@ class World {
 
   // One random event somewhere. Returns whether anything happened.
   bool step() {
+    const bool delayed = delay();
     const std::size_t who = random.between(0, 1);
-    return random.one_in(2) ? tx(who) || rx(who) : rx(who) || tx(who);
+    const bool moved = random.one_in(2) ? tx(who) || rx(who) : rx(who) || tx(who);
+    return moved || delayed;
   }
 
   // Nothing moved for a while: the clock goes on to the next deadline. Returns false where there is none.
@@ -105,10 +109,25 @@ class World {
  private:
   mpa::Staging& staging(std::size_t who) { return options_.shared_staging ? shared_ : side[who]->staging; }
 
+  // One event less to wait for where a direction is delayed. Returns whether something was kept waiting.
+  bool delay() {
+    if (options_.max_stall == 0) return false;
+    bool waiting = false;
+    for (HalfWire& half : wire) {
+      if (half.stalled > 0) {
+        --half.stalled;
+        waiting = true;
+      } else if (random.one_in(40)) {
+        half.stalled = random.between(1, options_.max_stall);
+      }
+    }
+    return waiting;
+  }
+
   bool rx(std::size_t who) {
     Side& s = *side[who];
     HalfWire& in = wire[1 - who];
-    if (!open[who]) return false;
+    if (!open[who] || in.stalled > 0) return false;
     if (in.reset) {
       in.reset = false;
       s.stream.on_llp_error(ECONNRESET, now);
