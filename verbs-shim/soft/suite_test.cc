@@ -13,7 +13,7 @@ namespace {
 SoftConfig plain_config() {
   SoftConfig config;
   config.fall_back = false;
-  config.cq_overcommit = true;  // one test of the suite overflows a Cq
+  config.cq_overcommit = true;  // tests of the suite share a Cq freely, and one overflows it
   return config;
 }
 
