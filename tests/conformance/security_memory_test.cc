@@ -113,6 +113,71 @@ TEST_F(SecurityMemory, AnStagThatStreamsShareIsNoPeersToInvalidate) {
   }
 }
 
+TEST_F(SecurityMemory, AWindowIsOfOneStreamWhateverThePd) {
+  RecordProperty("proves", "SEC-2.2.5-03 SEC-6.1.1-03");
+  Mem target(*server_->pd, 64, kAll | Access::kMwBind, 0xa5);
+  Mem inbox(*server_->pd, 64, Access::kLocalWrite);
+  Mem mine(*client_->pd, 64, Access::kLocalWrite, 1);
+  auto window = std::move(server_->pd->alloc_mw().value());
+  Link& owner = link();
+  expect_writes(owner, mine, target);  // so that the responder may speak, and so bind
+  verbs::SendWr bind{.opcode = WrOpcode::kBindMw};
+  bind.bind_mw = {window.get(), verbs::inc_rkey(window->rkey()),           target.mr.get(), target.addr(),
+                  64,           Access::kRemoteRead | Access::kRemoteWrite};
+  ASSERT_TRUE(owner.server.qp->post_send(bind).ok());
+  ASSERT_TRUE(succeeds(owner.server));
+  const std::uint32_t rkey = window->rkey();
+
+  Mem twos(*client_->pd, 64, Access::kLocalWrite, 2);
+  EXPECT_EQ(attack(link(), WrOpcode::kRdmaWrite, twos, target.addr(), rkey), "1/1/02");
+  Link& reader = link();
+  EXPECT_EQ(attack(reader, WrOpcode::kRdmaRead, twos, target.addr(), rkey), "0/1/03");
+  EXPECT_EQ(reader.server.qp->counters().read_octets_tx, 0u);
+  Link& invalidator = link();
+  ASSERT_TRUE(invalidator.server.recv({inbox.sge()}).ok());
+  ASSERT_TRUE(invalidator.client.send_invalidate({twos.sge()}, rkey).ok());
+  EXPECT_EQ(terminate_seen(invalidator), "0/1/09");
+  EXPECT_EQ(target.octets, mine.octets);
+
+  // Its own stream still writes through it.
+  ASSERT_TRUE(owner.client.rdma(WrOpcode::kRdmaWrite, {twos.sge()}, target.addr(), rkey).ok());
+  ASSERT_TRUE(drive([&] { return target.octets == twos.octets; }));
+}
+
+TEST_F(SecurityMemory, NoWorkRequestWidensARangeOrAddsARight) {
+  RecordProperty("proves", "SEC-2.3.2-01");
+  Mem target(*server_->pd, 64, Access::kLocalWrite | Access::kRemoteWrite | Access::kMwBind, 0xa5);
+  Mem readable(*server_->pd, 64, Access::kRemoteRead | Access::kMwBind, 0xa5);
+  Mem mine(*client_->pd, 64, Access::kLocalWrite, 1);
+  struct Case {
+    const char* what;
+    Mem& memory;
+    std::uint64_t offset, length;
+    Access access;
+  };
+  const Case cases[] = {
+      {"longer than the region", target, 0, 65, Access::kRemoteWrite},
+      {"before the region", target, UINT64_MAX, 64, Access::kRemoteWrite},
+      {"behind the region", target, 1, 64, Access::kRemoteWrite},
+      {"written where only reading is allowed", readable, 0, 64, Access::kRemoteWrite},
+  };
+  // Binding a window is the one work request that makes memory reachable.
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    auto window = std::move(server_->pd->alloc_mw().value());
+    Link& at = link();
+    expect_writes(at, mine, target);
+    const std::uint32_t rkey = verbs::inc_rkey(window->rkey());
+    verbs::SendWr bind{.opcode = WrOpcode::kBindMw};
+    bind.bind_mw = {window.get(), rkey, c.memory.mr.get(), c.memory.addr() + c.offset, c.length, c.access};
+    if (at.server.qp->post_send(bind).ok()) {
+      EXPECT_EQ(next(at.server).status, WcStatus::kMwBindErr);
+    }
+    EXPECT_EQ(attack(link(), WrOpcode::kRdmaWrite, mine, c.memory.addr(), rkey), "1/1/00");
+  }
+  EXPECT_EQ(readable.octets, Octets(64, 0xa5));
+}
+
 TEST_F(SecurityMemory, BoundsHoldToTheOctetBetweenGuardPages) {
   RecordProperty("proves", "SEC-6.2.1-01 SEC-6.3.1-01");
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));

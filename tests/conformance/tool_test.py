@@ -89,7 +89,10 @@ class CoverageTest(unittest.TestCase):
 
     def test_checks_are_found_in_code_only(self):
         self.write("ddp/x.cc", '// violates("T-1", a)\nif (violates("T-2", a)) {}\nif (violates(\n"T-2", b)) {}\n')
-        self.assertEqual(mutate.find_checks(self.folder), {"T-2": ["ddp/x.cc:2", "ddp/x.cc:3"]})
+        checks = mutate.find_checks(self.folder)
+        self.assertEqual(checks, {"T-2": ["ddp/x.cc:2", "ddp/x.cc:3"]})
+        self.assertEqual(mutate.without_row(checks, ROWS), [])
+        self.assertEqual(len(mutate.without_row(checks, {})), 1)
 
     def test_the_project_s_own_tables(self):
         rows = coverage.load_tables()

@@ -41,6 +41,7 @@ Result<std::unique_ptr<Device>> open_direct() {
 Result<std::unique_ptr<Device>> open_peer_to_peer() {
   SoftConfig config = plain_config();
   config.rtr = Rtr::kSend;
+  config.cq_overcommit = true;
   return open_soft_device(config);
 }
 
