@@ -38,8 +38,9 @@ bool consistent(const SendWr& wr, std::uint64_t len) {
   if (len > std::numeric_limits<std::uint32_t>::max()) return false;
   const bool has_inline = !wr.inline_data.empty();
   switch (wr.op) {
-    case SendOp::kSend:
-    case SendOp::kSendInvalidate: return true;
+    case SendOp::kSend: return true;
+    // RDMAP-5.3-13: it names an STag; no device here hands out 0, which is what a caller who names none leaves there.
+    case SendOp::kSendInvalidate: return wr.remote_stag != ddp::Stag{};
     case SendOp::kWriteImmediate:
       if (!std::holds_alternative<ImmediateData>(wr.args)) return false;
       [[fallthrough]];

@@ -188,7 +188,7 @@ void Stream::Impl::on_peer_terminate(TimePoint now) {
   const auto segment = ddp::parse_segment_wire(message.ddp());
   const auto* header = segment ? std::get_if<ddp::UntaggedHeader>(&segment->header) : nullptr;
   if (header != nullptr && header->qn == kReadRequestQn) refused = header->msn;
-  if (header == nullptr && protection && requests_.oldest_read() != nullptr) refused = requests_.oldest_read()->msn;
+  if (!segment && protection && requests_.oldest_read() != nullptr) refused = requests_.oldest_read()->msn;
   receiver_.flush(message.what);
   requests_.flush(message.what, refused, protection ? WorkStatus::kRemoteAccess : WorkStatus::kRemoteOperation);
   reads_.clear();

@@ -119,7 +119,8 @@ std::optional<TerminateMessage> parse_terminate(ConstBytes body) {
   m.what.layer = static_cast<Layer>(layer_etype >> 4);
   m.what.etype = layer_etype & 0x0f;
   if ((header_bits & kMask) == 0) {
-    if ((header_bits & kSiwMask) != 0)
+    // RDMAP-4.8-13: only what siw itself can have written, whose other bits are zero.
+    if ((header_bits & kSiwMask) != 0 && (header_bits & ~kSiwMask) == 0 && reserved == 0)
       m.siw =
           Terminate{static_cast<Layer>(layer_etype & 0x0f), static_cast<std::uint8_t>(layer_etype >> 4), m.what.code};
     return m;
