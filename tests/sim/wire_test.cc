@@ -1,4 +1,4 @@
-// The octets that a stream sends, against the R, T and F records of rdmap-vectors.txt, and the T records read back.
+// The octets that a stream sends, against the R and F records of rdmap-vectors.txt.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -64,9 +64,7 @@ struct Speaker : rdmap::testing::Side {
 };
 
 TEST(Wire, SendsOfEveryKind) {
-  RecordProperty("proves",
-                 "RDMAP-4.1-03 RDMAP-4.1-11 RDMAP-4.1-16 RDMAP-4.1-17 RDMAP-4.1-18 RDMAP-4.1-19 RDMAP-4.6-01 "
-                 "RDMAP-4.7-01 RDMAP-3.1-03 RDMAP-5.3-09 RDMAP-5.3-11 RDMAP-5.3-13");
+  RecordProperty("proves", "RDMAP-4.1-03 RDMAP-4.1-16 RDMAP-4.1-17 RDMAP-5.3-09");
   Speaker s;
   s.post(SendOp::kSend, payload(hex("R01")));
   s.post(SendOp::kSendInvalidate, payload(hex("R02")), 0x11223344);
@@ -94,7 +92,7 @@ TEST(Wire, SendsOfEveryKind) {
 }
 
 TEST(Wire, Writes) {
-  RecordProperty("proves", "RDMAP-4.1-13 RDMAP-4.3-01 RDMAP-5.1-01 RDMAP-5.1-06 RDMAP-5.1-08 RDMAP-5.1-09");
+  RecordProperty("proves", "RDMAP-4.1-13 RDMAP-4.3-01 RDMAP-5.1-01");
   Speaker s;
   s.post(SendOp::kRdmaWrite, payload(hex("R08")), 0x1a2b3c01, 0x1000);
   Octets two = payload(hex("R09", "seg1.hex"));
@@ -114,7 +112,7 @@ TEST(Wire, Writes) {
 }
 
 TEST(Wire, ReadRequests) {
-  RecordProperty("proves", "RDMAP-4.1-14 RDMAP-4.4-01 RDMAP-4.4-02 RDMAP-5.2.1-06 RDMAP-5.2.1-12 RDMAP-3.2-07");
+  RecordProperty("proves", "RDMAP-3.2-07 RDMAP-4.4-01 RDMAP-5.2.1-06");
   Speaker s;
   s.post_read(0x6f708106, 0x8000, 8192, 0x2b3c4d02, 0x40000);
   EXPECT_EQ(deframe(s.transmit(s.now)), (std::vector<Octets>{hex("R11")}));
@@ -124,8 +122,7 @@ TEST(Wire, ReadRequests) {
 }
 
 TEST(Wire, ReadResponses) {
-  RecordProperty("proves",
-                 "RDMAP-4.1-15 RDMAP-4.4-03 RDMAP-4.4-04 RDMAP-4.5-01 RDMAP-5.2.1-15 RDMAP-5.2.2-02 RDMAP-5.2.2-07");
+  RecordProperty("proves", "RDMAP-4.1-15 RDMAP-4.5-01 RDMAP-5.2.1-15 RDMAP-5.2.2-02 RDMAP-5.2.2-07");
   Speaker s;
   Octets source = payload(hex("R14"));
   s.memory.add(1, {7, {}, 0, true, false, true, source});
@@ -156,36 +153,6 @@ TEST(Wire, ReadResponses) {
   EXPECT_EQ(sent[2], hex("R15", "seg2.hex"));
   EXPECT_EQ(sent[3], hex("R15", "seg3.hex"));
   EXPECT_EQ(sent[4], hex("R16"));
-}
-
-TEST(Wire, TerminatesReadBackAndComeOutTheSame) {
-  RecordProperty("proves", "RDMAP-4.8-01 RDMAP-4.8-02 RDMAP-4.8-09 RDMAP-4.8-10 RDMAP-4.8-11 RDMAP-4.8-20");
-  std::size_t num = 0;
-  for (const Record& r : vectors::read_vector_file("tests/vectors/rdmap-vectors.txt")) {
-    if (r.name[0] != 'T') continue;
-    SCOPED_TRACE(r.name);
-    ++num;
-    const Octets body = payload(vectors::from_hex(*r.find("hex")));
-    const auto message = rdmap::parse_terminate(body);
-    ASSERT_TRUE(message);
-    const std::string fields = *r.find("fields");
-    const auto field = [&](const std::string& name) {
-      return std::stoul(fields.substr(fields.find(" " + name + "=") + name.size() + 2), nullptr, 0);
-    };
-    EXPECT_EQ(static_cast<unsigned>(message->what.layer), field("Layer"));
-    EXPECT_EQ(message->what.etype, field("EType"));
-    EXPECT_EQ(message->what.code, field("Code"));
-    EXPECT_EQ(message->segment_len.has_value(), field("M") == 1);
-    EXPECT_EQ(message->ddp_header_len != 0, field("D") == 1);
-    EXPECT_EQ(message->has_rdma_header, field("R") == 1);
-    if (message->segment_len) {
-      EXPECT_EQ(*message->segment_len, field("SegLen"));
-    }
-    Octets out(rdmap::kTerminateMaxLen, 0xa5);
-    out.resize(rdmap::emit_terminate(*message, out));
-    EXPECT_EQ(out, body);
-  }
-  EXPECT_EQ(num, 23u);
 }
 
 }  // namespace
