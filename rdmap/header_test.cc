@@ -10,7 +10,6 @@ namespace weft::rdmap {
 namespace {
 
 TEST(Control, EveryOctetKeepsItsFieldsAndRsvIsIgnored) {
-  RecordProperty("proves", "RDMAP-4.1-02 RDMAP-4.1-05 RDMAP-4.1-07 RDMAP-4.1-09 RDMAP-4.1-10");
   for (unsigned octet = 0; octet < 256; ++octet) {
     const Control control = parse_control(static_cast<std::uint8_t>(octet));
     EXPECT_EQ(control.rv, octet / 64);
@@ -32,7 +31,6 @@ TEST(Control, EveryOctetKeepsItsFieldsAndRsvIsIgnored) {
 }
 
 TEST(Control, OpcodesBelongToTheirModelAndQueue) {
-  RecordProperty("proves", "RDMAP-3.1-02 RDMAP-4.1-04");
   for (int i = 0; i < kNumOpcodes7306; ++i) {
     const auto opcode = static_cast<Opcode>(i);
     EXPECT_EQ(is_tagged(opcode), i == 0 || i == 2);
@@ -45,7 +43,6 @@ TEST(Control, OpcodesBelongToTheirModelAndQueue) {
 }
 
 TEST(ReadRequestHeader, EveryFieldHasItsOctets) {
-  RecordProperty("proves", "RDMAP-4-02 RDMAP-4.4-01 RDMAP-4.4-02");
   std::vector<std::uint8_t> octets(28);
   std::iota(octets.begin(), octets.end(), std::uint8_t{0x10});
   const auto header = parse_read_request_header(octets);
@@ -57,7 +54,6 @@ TEST(ReadRequestHeader, EveryFieldHasItsOctets) {
 }
 
 TEST(ReadRequestHeader, TakesItsOwnLengthOnly) {
-  RecordProperty("proves", "RDMAP-4.2-01 RDMAP-4.2-02");
   for (std::size_t len = 0; len <= 64; ++len)
     EXPECT_EQ(parse_read_request_header(std::vector<std::uint8_t>(len)).has_value(), len == 28) << len;
 }

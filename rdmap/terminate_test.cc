@@ -32,7 +32,6 @@ TerminateMessage with_headers(Terminate what, std::uint16_t segment_len, std::ui
 }
 
 TEST(Terminate, ControlBitsAreWhereTheFigureHasThem) {
-  RecordProperty("proves", "RDMAP-4.8-01 RDMAP-4.8-02 RDMAP-4.8-12 RDMAP-4.8-16 RDMAP-4.8-18");
   EXPECT_EQ(emit({.what = {Layer::kLlp, 0, 2}}), (Octets{0x20, 0x02, 0x00, 0x00}));
   const auto tagged = emit(with_headers({Layer::kDdp, 1, 4}, 0x0102, 0x81, 14, false));
   EXPECT_EQ(tagged.size(), 20u);
@@ -46,7 +45,6 @@ TEST(Terminate, ControlBitsAreWhereTheFigureHasThem) {
 }
 
 TEST(Terminate, EmitParseRoundTripsAndIgnoresReservedBitsAndTrailer) {
-  RecordProperty("proves", "RDMAP-4.8-13");
   const TerminateMessage messages[] = {{.what = {Layer::kLlp, 0, 7}},
                                        {.what = {Layer::kDdp, 0, 0}, .segment_len = 9},
                                        with_headers({Layer::kDdp, 1, 3}, 46, 0xc1, 14, false),
@@ -87,7 +85,6 @@ TEST(Terminate, SiwsOrderIsASecondReading) {
 
 // The table written out once more, as terminate-codes.tsv has it.
 TEST(Terminate, TableHasEveryRegisteredCombination) {
-  RecordProperty("proves", "RDMAP-4.8-03 RDMAP-4.8-04 RDMAP-4.8-06 RDMAP-4.8-07 RDMAP-4.8-08");
   std::set<std::tuple<int, int, int>> expected = {{0, 0, -1},   {0, 1, 0xff}, {0, 1, 9},
                                                   {0, 2, 0xff}, {1, 0, 0},    {1, 3, -1}};
   for (int code = 0; code <= 4; ++code) expected.insert({0, 1, code}), expected.insert({1, 1, code});
@@ -110,7 +107,6 @@ TEST(Terminate, TableHasEveryRegisteredCombination) {
 }
 
 TEST(Terminate, LowerLayersAreMapped) {
-  RecordProperty("proves", "RDMAP-4.8-05");
   EXPECT_EQ(to_terminate(mpa::Error::kCrc), (Terminate{Layer::kLlp, 0, 2}));
   EXPECT_EQ(to_terminate(mpa::Error::kNoMatchingRtr), (Terminate{Layer::kLlp, 0, 7}));
   EXPECT_EQ(to_terminate(ddp::Error::kLocalCatastrophic), (Terminate{Layer::kDdp, 0, 0}));

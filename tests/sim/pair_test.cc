@@ -5,9 +5,6 @@ namespace weft::sim {
 namespace {
 
 TEST(Pair, SeededConversations) {
-  RecordProperty("proves",
-                 "RDMAP-5.5-10 RDMAP-5.5-11 RDMAP-5.5-14 RDMAP-5.5-16 RDMAP-5.5-17 RDMAP-5.5-20 RDMAP-5.5-21 "
-                 "RDMAP-5.5-23 RDMAP-5.1-06 RDMAP-5.2.1-07 RDMAP-5.3-05 RDMAP-5.3-12 RDMAP-5.3-14 RDMAP-6.1-07");
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(label(seed));
     WorldOptions options;
@@ -78,7 +75,6 @@ void break_it(World& world) {
 }
 
 TEST(Pair, BrokenConversationsEndEverythingOnce) {
-  RecordProperty("proves", "RDMAP-6.2.1-03 RDMAP-7.1-01 RDMAP-7.1-02 RDMAP-7-01 RDMAP-5.4-08 RDMAP-5.4-09");
   for (std::uint64_t seed = 3001; seed <= 3400; ++seed) {
     SCOPED_TRACE(label(seed));
     Conversation talk(seed, 30, {.max_rx_chunk = seed % 2 == 0 ? 400u : 100'000u});

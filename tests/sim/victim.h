@@ -49,22 +49,27 @@ inline Octets startup_frame(mpa::FrameKind kind, std::uint8_t rev, Octets privat
   return out;
 }
 
-// Victim is a responder, PD 7, stream 1, IRD 2, whose peer has sent one harmless FPDU, so that it may speak.
+// What a victim has heard when the test begins: nothing; one harmless FPDU, so that it may speak; or several.
+enum class Heard : std::uint8_t { kNothing, kOneFpdu, kSeveral };
+
+// Victim is a responder, PD 7, stream 1, IRD 2, ORD 2, without RFC 7306 unless told otherwise: state S0 of the vectors.
 struct Victim : rdmap::testing::Side {
   static rdmap::StreamConfig config() {
     rdmap::StreamConfig config;
     config.scope = {.pd = 7, .stream = 1};
     config.ird = 2;
+    config.rfc7306 = false;
     return config;
   }
 
-  explicit Victim(std::size_t chunk = SIZE_MAX) : Side(config()), chunk(chunk) {
+  explicit Victim(std::size_t chunk = SIZE_MAX, Heard heard = Heard::kOneFpdu) : Side(config()), chunk(chunk) {
     stream.start_responder(now);
     receive(startup_frame(mpa::FrameKind::kRequest, 1), now, chunk);
     drain();
     stream.accept({}, recvs, 2, 2, 7, now);
     transmit(now);
-    feed(Octets{0xc1, 0x40, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0});
+    const int num = heard == Heard::kNothing ? 0 : heard == Heard::kOneFpdu ? 1 : 5;
+    for (int i = 0; i < num; ++i) feed(Octets{0xc1, 0x40, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0});
     drain();
   }
 

@@ -27,7 +27,6 @@ TEST_P(VerbsTest, ArmedOnceFiresOnce) {
 }
 
 TEST_P(VerbsTest, SolicitedOnlyWaitsForASolicitedSend) {
-  RecordProperty("proves", "RDMAP-4.1-18");
   Mem to(*server_.pd, 64, Access::kLocalWrite);
   Mem from(*client_.pd, 64, Access::kNone);
   establish();
