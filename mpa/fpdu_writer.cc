@@ -242,8 +242,10 @@ std::size_t FpduWriter::on_tx(std::size_t n) {
   return num_begun;
 }
 
-void FpduWriter::trim() {
-  if (pending_octets() != 0) return;
+void FpduWriter::trim(std::size_t keep_len) {
+  const std::size_t held_len = arena_capacity_ + rest_.capacity() + pieces_.capacity() * sizeof(Piece) +
+                               fpdu_ends_.capacity() * sizeof(std::size_t) + buffers_.capacity() * sizeof(ConstBytes);
+  if (pending_octets() != 0 || held_len <= keep_len) return;
   arena_.reset();
   arena_capacity_ = 0;
   pieces_ = {};

@@ -47,8 +47,9 @@ class FpduWriter {
   // Returns how many of the FPDUs added since the last on_tx were begun, in order: the caller goes back to there.
   std::size_t on_tx(std::size_t n);
 
-  // trim gives the arena back to the heap where nothing is pending: for a connection that comes to rest.
-  void trim();
+  // trim gives memory back to the heap where nothing is pending and more than keep_len octets are held: for a
+  // connection that may have come to rest.
+  void trim(std::size_t keep_len);
 
  private:
   // A stretch of the batch: of the arena where `data` is null, else of the caller's memory.

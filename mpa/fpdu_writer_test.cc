@@ -215,13 +215,13 @@ TEST(FpduWriter, TrimKeepsWhatIsPending) {
   FpduWriter writer(true);
   const Item what = item(5000);
   ASSERT_TRUE(add(writer, what));
-  writer.trim();
+  writer.trim(0);
   EXPECT_EQ(joined(writer), what.fpdu(true));
   writer.on_tx(10);
-  writer.trim();
+  writer.trim(0);
   EXPECT_EQ(writer.pending_octets(), what.fpdu(true).size() - 10);
   writer.on_tx(writer.pending_octets());
-  writer.trim();
+  writer.trim(0);
   EXPECT_EQ(writer.buffers().size(), 0u);
   ASSERT_TRUE(add(writer, what));
   EXPECT_EQ(joined(writer), what.fpdu(true));

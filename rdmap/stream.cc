@@ -349,6 +349,9 @@ void Stream::park(mpa::Staging& staging) {
 std::span<const ConstBytes> Stream::tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now) {
   return impl_->tx_buffers(emss, max_octets, now);
 }
+bool Stream::failed() const {
+  return impl_->discard_;
+}
 bool Stream::wants_tx() const {
   return impl_->wants_tx();
 }

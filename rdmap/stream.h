@@ -179,6 +179,9 @@ class Stream {
   // The gather list for the next sendmsg: at most about max_octets (a whole number of FPDUs, at least one), FPDUs cut
   // for the emss given (octets, read from the socket in this turn). Views are valid until on_tx or any other input.
   std::span<const ConstBytes> tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now);
+  // Whether an error ended it, a Terminate of either side above all: nothing that is posted will be carried out, though
+  // Closed may be some time away (close_timeout).
+  bool failed() const;
   // Whether tx_buffers would give anything.
   bool wants_tx() const;
   LlpAction llp_action() const;

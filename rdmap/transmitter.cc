@@ -388,6 +388,18 @@ void Transmitter::on_tx(std::size_t n) {
   marks_.clear();
   reads_in_batch_ = 0;
   rest_len_ = writer_->pending_octets();
+  if (!wants_tx()) rest();
+}
+
+// A connection at rest keeps little; what it keeps is enough for a caller who posts now and then.
+void Transmitter::rest() {
+  static constexpr std::size_t kRestArenaLen = 16 * 1024;
+  static constexpr std::size_t kRestMarks = 64;
+  writer_->trim(kRestArenaLen);
+  if (marks_.capacity() > kRestMarks) {
+    marks_ = {};
+    marks_.reserve(kRestMarks);
+  }
 }
 
 void Transmitter::begun(const Mark& mark) {

@@ -107,6 +107,7 @@ class Transmitter {
   Step add(Mark mark, ConstBytes header, const Gather& payload, std::size_t max_octets);
   std::uint64_t current_seq() const;
   void begun(const Mark& mark);
+  void rest();
   void finished(const Mark& mark);
 
   ddp::MemoryTable& memory_;

@@ -46,7 +46,6 @@ class Listener {
   StopSignals stop_;
   Progress progress_;
   std::unique_ptr<verbs::Device> device_;
-  std::unique_ptr<verbs::Pd> pd_;
   std::unique_ptr<verbs::CmChannel> channel_;
   std::unique_ptr<verbs::CmId> listener_;
   RpcService rpc_service_;
@@ -65,9 +64,6 @@ absl::Status Listener::open() {
   auto device = open_device(global_, {.congestion_control = kDefaultCongestionControl});
   if (!device.ok()) return device.status();
   device_ = std::move(*device);
-  auto pd = alloc_pd(*device_);
-  if (!pd.ok()) return pd.status();
-  pd_ = std::move(*pd);
   if (auto status = open_rdma(*addr); !status.ok()) return status;
   if (auto status = open_rpc(*addr); !status.ok()) return status;
   if (auto status = open_tcp(*addr); !status.ok()) return status;
@@ -167,7 +163,7 @@ void Listener::on_request(verbs::CmEvent event) {
   ready.congestion_control = wanted_congestion_control(global_);
   ready.crc = global_.crc;
   verbs::CmId* key = id.get();
-  auto peer = RdmaPeer::accept(*device_, *pd_, std::move(id), *hello, std::move(ready));
+  auto peer = RdmaPeer::accept(*device_, std::move(id), *hello, std::move(ready));
   if (!peer.ok()) {
     spdlog::warn("perf: {}", std::string(peer.status().message()));
     return;

@@ -22,15 +22,14 @@ std::uint64_t RdmaPeer::memory_of(const Hello& hello) {
   return is_rdma(hello.op) ? hello.size : 0;
 }
 
-absl::StatusOr<std::unique_ptr<RdmaPeer>> RdmaPeer::accept(verbs::Device& device, verbs::Pd& pd,
-                                                           std::unique_ptr<verbs::CmId> id, const Hello& hello,
-                                                           Ready ready) {
+absl::StatusOr<std::unique_ptr<RdmaPeer>> RdmaPeer::accept(verbs::Device& device, std::unique_ptr<verbs::CmId> id,
+                                                           const Hello& hello, Ready ready) {
   auto peer = std::make_unique<RdmaPeer>();
   peer->id_ = std::move(id);
   peer->name_ = format_address(peer->id_->peer_addr());
   peer->hello_ = hello;
   peer->window_ = hello.op == Op::kSend ? std::max(2 * hello.depth, kMinWindow) : kMinWindow;
-  if (absl::Status status = peer->prepare(device, pd); !status.ok()) return status;
+  if (absl::Status status = peer->prepare(device); !status.ok()) return status;
 
   ready.window = peer->window_;
   if (peer->region_mr_) {
@@ -46,7 +45,10 @@ absl::StatusOr<std::unique_ptr<RdmaPeer>> RdmaPeer::accept(verbs::Device& device
   return peer;
 }
 
-absl::Status RdmaPeer::prepare(verbs::Device& device, verbs::Pd& pd) {
+absl::Status RdmaPeer::prepare(verbs::Device& device) {
+  auto pd = alloc_pd(device);
+  if (!pd.ok()) return pd.status();
+  pd_ = std::move(*pd);
   using verbs::Access;
   verbs::QpInitAttr attr;
   attr.cap.max_recv_wr = window_ + 1;  // and the client's end
@@ -60,18 +62,18 @@ absl::Status RdmaPeer::prepare(verbs::Device& device, verbs::Pd& pd) {
     Access access = hello_.op == Op::kRead    ? Access::kRemoteRead
                     : hello_.op == Op::kWrite ? Access::kLocalWrite | Access::kRemoteWrite
                                               : Access::kLocalWrite;
-    auto mr = reg_mr(pd, region_.data(), region_.size(), access);
+    auto mr = reg_mr(*pd_, region_.data(), region_.size(), access);
     if (!mr.ok()) return mr.status();
     region_mr_ = std::move(*mr);
   }
   answers_.resize(kNumAnswers * kTotalsLen);
   for (std::size_t i = 0; i < kNumAnswers; ++i) free_answers_.push_back(i);
-  auto mr = reg_mr(pd, answers_.data(), answers_.size(), Access::kNone);
+  auto mr = reg_mr(*pd_, answers_.data(), answers_.size(), Access::kNone);
   if (!mr.ok()) return mr.status();
   answers_mr_ = std::move(*mr);
 
   attr.send_cq = attr.recv_cq = cq_.get();
-  auto qp = id_->create_qp(pd, attr);
+  auto qp = id_->create_qp(*pd_, attr);
   if (!qp.ok()) return to_status(qp.error(), "cannot create a queue pair");
   qp_ = std::move(qp.value());
   for (std::uint32_t i = 0; i < attr.cap.max_recv_wr; ++i) {

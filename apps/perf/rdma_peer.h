@@ -18,9 +18,8 @@ namespace weft::apps::perf {
 class RdmaPeer {
  public:
   // accept takes the connection; `ready` says what the listener has to tell, and gets the region filled in.
-  static absl::StatusOr<std::unique_ptr<RdmaPeer>> accept(verbs::Device& device, verbs::Pd& pd,
-                                                          std::unique_ptr<verbs::CmId> id, const Hello& hello,
-                                                          Ready ready);
+  static absl::StatusOr<std::unique_ptr<RdmaPeer>> accept(verbs::Device& device, std::unique_ptr<verbs::CmId> id,
+                                                          const Hello& hello, Ready ready);
   // Takes completions; false once the connection is over or is to be ended.
   bool on_progress();
   // For how many octets of memory one client may ask.
@@ -34,7 +33,7 @@ class RdmaPeer {
   // Every how many echoes one is signaled, so that the send queue drains.
   static constexpr std::uint64_t kSignalEvery = 32;
 
-  absl::Status prepare(verbs::Device& device, verbs::Pd& pd);
+  absl::Status prepare(verbs::Device& device);
   bool on_completion(const verbs::Wc& wc);
   bool on_message(std::uint32_t len);
   bool post_recv();
@@ -47,6 +46,7 @@ class RdmaPeer {
   std::uint32_t unanswered_ = 0;
   Totals totals_;
   std::vector<std::uint8_t> region_, answers_;
+  std::unique_ptr<verbs::Pd> pd_;  // of its own: no client reaches the memory of another
   std::vector<std::size_t> free_answers_;
   std::unique_ptr<verbs::Mr> region_mr_, answers_mr_;
   std::unique_ptr<verbs::Cq> cq_;

@@ -121,7 +121,7 @@ TEST_F(SecurityMemory, AWindowIsOfOneStreamWhateverThePd) {
   auto window = std::move(server_->pd->alloc_mw().value());
   Link& owner = link();
   expect_writes(owner, mine, target);  // so that the responder may speak, and so bind
-  verbs::SendWr bind{.opcode = WrOpcode::kBindMw};
+  verbs::SendWr bind{.sg_list = {}, .opcode = WrOpcode::kBindMw};
   bind.bind_mw = {window.get(), verbs::inc_rkey(window->rkey()),           target.mr.get(), target.addr(),
                   64,           Access::kRemoteRead | Access::kRemoteWrite};
   ASSERT_TRUE(owner.server.qp->post_send(bind).ok());
@@ -168,7 +168,7 @@ TEST_F(SecurityMemory, NoWorkRequestWidensARangeOrAddsARight) {
     Link& at = link();
     expect_writes(at, mine, target);
     const std::uint32_t rkey = verbs::inc_rkey(window->rkey());
-    verbs::SendWr bind{.opcode = WrOpcode::kBindMw};
+    verbs::SendWr bind{.sg_list = {}, .opcode = WrOpcode::kBindMw};
     bind.bind_mw = {window.get(), rkey, c.memory.mr.get(), c.memory.addr() + c.offset, c.length, c.access};
     if (at.server.qp->post_send(bind).ok()) {
       EXPECT_EQ(next(at.server).status, WcStatus::kMwBindErr);

@@ -46,7 +46,7 @@ struct ConnParam {
 struct CmEvent {
   CmEventType type = CmEventType::kDisconnected;
   CmId* id = nullptr;            // whose event; for kConnectRequest the listener
-  std::unique_ptr<CmId> new_id;  // kConnectRequest: the connection to accept, reject or drop (which closes it)
+  std::unique_ptr<CmId> new_id;  // kConnectRequest: the connection to accept, reject or drop (which rejects it)
   int status = 0;                // errno value, 0 for none
   std::string text;              // errors and ends: one line that says what happened
   ConnParam param;               // kConnectRequest, kEstablished, kRejected

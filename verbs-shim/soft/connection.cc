@@ -221,6 +221,8 @@ std::size_t Connection::drain_events() {
     std::visit([this](auto& what) { on_event(what); }, *event);
     ++num;
   }
+  // Behind what the Stream flushes: nothing posted from here on is carried out, however long the peer takes to close.
+  if (!dead() && qp_ != nullptr && stream_->failed()) qp_->stream_failed();
   return num;
 }
 
@@ -448,6 +450,9 @@ void Connection::last_turn() {
 
 void Connection::id_gone() {
   id_ = nullptr;
+  // A request that nobody wants is rejected, so that the initiator knows: a connection that just ends looks like a peer
+  // that does not know its revision of MPA.
+  if (phase_ == Phase::kRequest && !closed_) reject({});
   orphaned();
 }
 

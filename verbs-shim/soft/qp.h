@@ -38,6 +38,8 @@ class SoftQp final : public Qp {
   void attach(Connection& connection);
   void established();
   void on_completion(const rdmap::Completion& completion);
+  // The connection's Stream met an error: what is posted from here on is flushed.
+  void stream_failed() { enter_error(); }
   // The connection's Stream has come to its end.
   void detach(const rdmap::StreamCounters& counters);
   std::optional<rdmap::PostedRecv> take_recv();

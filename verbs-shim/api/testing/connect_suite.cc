@@ -63,12 +63,12 @@ TEST_P(VerbsTest, RejectCarriesPrivateData) {
   EXPECT_EQ(client_.qp->state(), QpState::kErr);
 }
 
-TEST_P(VerbsTest, DroppedRequestEndsTheConnect) {
+TEST_P(VerbsTest, DroppedRequestIsRejected) {
   ASSERT_TRUE(listen().ok());
   start_connect();
   take_request();
   server_.id.reset();
-  ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kConnectError); }));
+  ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kRejected); }));
 }
 
 TEST_P(VerbsTest, NobodyListens) {
