@@ -171,8 +171,39 @@ class Machine {
     }
   }
 
+  void post_extension(std::uint8_t kind) {
+    rdmap::SendWr wr;
+    wr.wr_id = next_wr_id_;
+    wr.fence = (kind & 16) != 0;
+    wr.remote_stag = ddp::Stag{kStags[input_.u8() % 6]};
+    wr.remote_to = input_.u16();
+    const rdmap::ImmediateData immediate{kind};
+    switch (kind & 7) {
+      case 4: {
+        wr.op = rdmap::SendOp::kAtomic;
+        wr.sg_list.push_back({input_.u8(), 8, ddp::Stag{kStags[input_.u8() % 6]}});
+        wr.args = rdmap::AtomicOperands{(kind & 8) != 0 ? rdmap::AtomicOp::kCmpSwap : rdmap::AtomicOp::kFetchAdd};
+        break;
+      }
+      case 5:
+        wr.op = (kind & 8) != 0 ? rdmap::SendOp::kWriteImmediate : rdmap::SendOp::kImmediate;
+        wr.args = immediate;
+        break;
+      default:
+        wr.op = rdmap::SendOp::kBindWindow;
+        if ((kind & 8) != 0) wr.op = rdmap::SendOp::kInvalidateWindow;
+        wr.args = ddp::WindowBind{};
+        side_.memory.refuse_windows = (kind & 32) != 0;
+    }
+    if (side_.stream.post_send(std::move(wr)) == rdmap::PostResult::kOk) ++next_wr_id_;
+  }
+
   void rare() {
-    switch (input_.u8() & 3) {
+    const std::uint8_t kind = input_.u8();
+    switch (kind & 7) {
+      case 4:
+      case 5:
+      case 6: return post_extension(kind);
       case 0: return side_.stream.on_rx_eof(now_);
       case 1: return side_.stream.abort(now_);
       case 2: return side_.stream.on_llp_error(ECONNRESET, now_);

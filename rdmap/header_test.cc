@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "rdmap/atomic.h"
+
 namespace weft::rdmap {
 namespace {
 
@@ -28,6 +30,22 @@ TEST(Control, EveryOctetKeepsItsFieldsAndRsvIsIgnored) {
   EXPECT_EQ(control_octet(Opcode::kImmediateSe), 0x49);
   EXPECT_EQ(control_octet(Opcode::kAtomicRequest), 0x4a);
   EXPECT_EQ(control_octet(Opcode::kAtomicResponse), 0x4b);
+}
+
+TEST(Control, NumbersOfTheExtensionsAreTheRegisteredOnes) {
+  RecordProperty("proves", "EXT-10-01");
+  EXPECT_EQ(static_cast<int>(Opcode::kImmediate), 8);
+  EXPECT_EQ(static_cast<int>(Opcode::kImmediateSe), 9);
+  EXPECT_EQ(static_cast<int>(Opcode::kAtomicRequest), 10);
+  EXPECT_EQ(static_cast<int>(Opcode::kAtomicResponse), 11);
+  EXPECT_EQ(kNumOpcodes7306, 12);
+  EXPECT_EQ(kSendQn, 0u);
+  EXPECT_EQ(kReadRequestQn, 1u);
+  EXPECT_EQ(kTerminateQn, 2u);
+  EXPECT_EQ(kAtomicResponseQn, 3u);
+  EXPECT_EQ(static_cast<int>(AtomicOp::kFetchAdd), 0);
+  EXPECT_EQ(static_cast<int>(AtomicOp::kCmpSwap), 2);
+  for (std::uint8_t code = 0; code < 16; ++code) EXPECT_EQ(is_atomic_op(code), code == 0 || code == 2);
 }
 
 TEST(Control, OpcodesBelongToTheirModelAndQueue) {

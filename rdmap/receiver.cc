@@ -11,17 +11,13 @@
 
 namespace weft::rdmap {
 
-namespace {
-
-constexpr std::uint8_t kNumOpcodes = 8;
-
-}  // namespace
-
-void Receiver::open(ddp::StreamScope scope, RecvSource& recvs, std::uint16_t ird, std::uint8_t version) {
+void Receiver::open(ddp::StreamScope scope, RecvSource& recvs, std::uint16_t ird, std::uint8_t version, bool rfc7306) {
   scope_ = scope;
   recvs_ = &recvs;
   ird_ = ird;
   version_ = version;
+  num_opcodes_ = rfc7306 ? kNumOpcodes7306 : kNumOpcodes5040;
+  num_queues_ = rfc7306 ? ddp::kNumQueuesWithAtomics : ddp::kNumQueues;
 }
 
 Receiver::Verdict Receiver::on_ulpdu(const mpa::Ulpdu& ulpdu) {
@@ -74,7 +70,7 @@ Receiver::Verdict Receiver::check_tagged(const ddp::TaggedHeader& header) {
   if (violates("RDMAP-7.2-03", control.rv != version_)) return refuse(kInvalidVersion);
   opcode_ = static_cast<Opcode>(control.opcode);
   // Before placement: a Send opcode with T=1 would otherwise write through an STag (notes N-09).
-  if (violates("RDMAP-7.2-02", control.opcode >= kNumOpcodes || !is_tagged(opcode_))) return refuse(kUnexpectedOpcode);
+  if (violates("RDMAP-7.2-02", control.opcode >= num_opcodes_ || !is_tagged(opcode_))) return refuse(kUnexpectedOpcode);
   if (violates("RDMAP-4.1-07", tagged_open_ && opcode_ != tagged_opcode_)) return refuse(kUnexpectedOpcode);
   if (opcode_ == Opcode::kReadResponse) return check_read_response(header);
   target_ = Target::kRegion;
@@ -103,18 +99,23 @@ Receiver::Verdict Receiver::check_read_response(const ddp::TaggedHeader& header)
 }
 
 Receiver::Verdict Receiver::check_untagged(const ddp::UntaggedHeader& header, ConstBytes body) {
-  if (const auto error = ddp::check_qn(header.qn)) return refuse(*error);
+  if (const auto error = ddp::check_qn(header.qn, num_queues_)) return refuse(*error);
   const Control control = parse_control(header.rsvd_ulp);
   if (violates("RDMAP-7.2-03", control.rv != version_)) return refuse(kInvalidVersion);
   opcode_ = static_cast<Opcode>(control.opcode);
-  if (violates("RDMAP-7.2-02", control.opcode >= kNumOpcodes || is_tagged(opcode_) || queue_of(opcode_) != header.qn))
+  if (violates("RDMAP-7.2-02", control.opcode >= num_opcodes_ || is_tagged(opcode_) || queue_of(opcode_) != header.qn))
     return refuse(kUnexpectedOpcode);
   if (opcode_ == Opcode::kTerminate) return check_terminate(header, body);
   if (const auto error = queues_[header.qn].check_msn(header)) return refuse(*error);
-  return opcode_ == Opcode::kReadRequest ? check_read_request(header, body) : check_send(header);
+  switch (opcode_) {
+    case Opcode::kReadRequest: return check_read_request(header, body);
+    case Opcode::kAtomicRequest: return check_atomic_request(header, body);
+    case Opcode::kAtomicResponse: return check_atomic_response(header, body);
+    default: return check_send(header, body);
+  }
 }
 
-Receiver::Verdict Receiver::check_send(const ddp::UntaggedHeader& header) {
+Receiver::Verdict Receiver::check_send(const ddp::UntaggedHeader& header, ConstBytes body) {
   const ddp::UntaggedQueue& queue = queues_[kSendQn];
   // notes A-12
   if (violates("DDP-5.2-07", queue.open() && opcode_ != send_opcode_)) return refuse(kUnexpectedOpcode);
@@ -122,19 +123,33 @@ Receiver::Verdict Receiver::check_send(const ddp::UntaggedHeader& header) {
     recv_ = recvs_->take();
     if (recv_) recv_len_ = total_len(recv_->sg_list);
   }
-  const auto buffer_len = recv_ ? std::optional(recv_len_) : std::nullopt;
+  const bool immediate = is_immediate(opcode_);
+  // Immediate Data goes into the completion, and into the receive's memory where that has room (notes X-10).
+  const std::uint64_t room = immediate ? std::max<std::uint64_t>(recv_len_, kImmediateLen) : recv_len_;
+  const auto buffer_len = recv_ ? std::optional(room) : std::nullopt;
   if (const auto error = queue.check(header, payload_len_, buffer_len))
     return refuse_for(Blamed::kRecv,
                       *error == ddp::Error::kMessageTooLong ? WorkStatus::kLocalLength : WorkStatus::kFlushed,
                       to_terminate(*error));
+  if (immediate) {
+    if (violates("EXT-6.3-04", !header.last || payload_len_ != kImmediateLen))
+      return refuse_for(Blamed::kRecv, WorkStatus::kFlushed, kStreamCatastrophic);  // notes X-09
+    std::copy_n(body.begin(), std::min(body.size(), immediate_.size()), immediate_.begin());
+    if (recv_len_ < kImmediateLen) return Verdict::kTaken;
+  }
   target_ = Target::kRecv;
   return Verdict::kTaken;
 }
 
+// Queue 1 has one buffer for each IRD slot, as long as the longest header that may come (notes N-10, X-07).
+std::optional<std::uint64_t> Receiver::request_buffer_len() const {
+  if (reads_.size() >= ird_) return std::nullopt;
+  return num_opcodes_ == kNumOpcodes7306 ? kAtomicRequestHeaderLen : kReadRequestHeaderLen;
+}
+
 Receiver::Verdict Receiver::check_read_request(const ddp::UntaggedHeader& header, ConstBytes body) {
-  // Queue 1 has one buffer of a header's size for each IRD slot (notes N-10).
-  const auto buffer_len = reads_.size() < ird_ ? std::optional<std::uint64_t>(kReadRequestHeaderLen) : std::nullopt;
-  if (const auto error = queues_[kReadRequestQn].check(header, payload_len_, buffer_len)) return refuse(*error);
+  if (const auto error = queues_[kReadRequestQn].check(header, payload_len_, request_buffer_len()))
+    return refuse(*error);
   const auto request = parse_read_request_header(body);
   // notes N-11, N-16
   if (violates("RDMAP-4.4-09", !header.last || !request)) return refuse(kStreamCatastrophic);
@@ -145,7 +160,43 @@ Receiver::Verdict Receiver::check_read_request(const ddp::UntaggedHeader& header
       return refuse(to_read_terminate(*error), Headers::kDdpAndRdma);
   }
   read_.request = *request;
+  read_.atomic.reset();
   read_.ddp_header = ddp_header_;
+  return Verdict::kTaken;
+}
+
+Receiver::Verdict Receiver::check_atomic_request(const ddp::UntaggedHeader& header, ConstBytes body) {
+  if (const auto error = queues_[kReadRequestQn].check(header, payload_len_, request_buffer_len()))
+    return refuse(*error);
+  const auto request = parse_atomic_request_header(body);
+  if (violates("EXT-4.2-01", !header.last || !request)) return refuse(kStreamCatastrophic);          // notes N-11
+  if (violates("EXT-5.2.1-13", !is_atomic_op(request->aop_code))) return refuse(kUnexpectedOpcode);  // notes X-03
+  // Whoever may not reach the memory learns nothing about its alignment (notes X-04). No RDMAP header: EXT-8.1-02.
+  const auto target = memory_.resolve(scope_, request->stag, request->to, kAtomicLen, ddp::Right::kRemoteAtomic);
+  if (const auto* error = std::get_if<ddp::AccessError>(&target)) return refuse(to_read_terminate(*error));
+  if (violates("EXT-8.2-02", !is_atomic_target(std::get<MutBytes>(target)))) return refuse(kStreamCatastrophic);
+  read_.request = {};
+  read_.atomic = InboundAtomic{*request, {}, std::nullopt};
+  read_.ddp_header = ddp_header_;
+  return Verdict::kTaken;
+}
+
+Receiver::Verdict Receiver::check_atomic_response(const ddp::UntaggedHeader& header, ConstBytes body) {
+  const SendEntry* atomic = requests_.oldest_atomic();
+  // Queue 3 has a buffer for the answer that is due.
+  const auto buffer_len = atomic != nullptr ? std::optional<std::uint64_t>(kAtomicResponseHeaderLen) : std::nullopt;
+  if (const auto error = queues_[kAtomicResponseQn].check(header, payload_len_, buffer_len)) {
+    if (atomic == nullptr) return refuse(*error);
+    return refuse_for(Blamed::kAtomic, WorkStatus::kFatal, to_terminate(*error));
+  }
+  const auto answer = parse_atomic_response_header(body);
+  if (violates("EXT-5.2.2-06", !header.last || !answer))
+    return refuse_for(Blamed::kAtomic, WorkStatus::kFatal, kStreamCatastrophic);
+  if (violates("EXT-5.2.1-05", answer->request_id != request_id(*atomic)))  // notes X-08
+    return refuse_for(Blamed::kAtomic, WorkStatus::kFatal, kStreamCatastrophic);
+  answer_ = *answer;
+  // Not placed as it came, but in this machine's byte order: its memory is found when it is delivered, and now.
+  target_ = Target::kAtomic;
   return Verdict::kTaken;
 }
 
@@ -153,8 +204,8 @@ Receiver::Verdict Receiver::check_terminate(const ddp::UntaggedHeader& header, C
   // No error of a Terminate is answered with another one (RDMAP-5.4-07); what follows its body is ignored.
   const std::uint64_t buffer_len = std::max(kTerminateMaxLen, payload_len_);
   const auto message = parse_terminate(body);
-  if (violates("RDMAP-5.4-07", queues_[kTerminateQn].check(header, payload_len_, buffer_len).has_value() ||
-                                   !header.last || !message))
+  if (violates("RDMAP-5.4-07",
+               queues_[kTerminateQn].check(header, payload_len_, buffer_len).has_value() || !header.last || !message))
     return Verdict::kBadTerminate;
   message_ = *message;
   return Verdict::kTerminate;
@@ -181,6 +232,12 @@ Receiver::Verdict Receiver::find_memory(std::size_t offset, ViewList& views) {
         return Verdict::kTaken;
       return refuse_for(Blamed::kRead, WorkStatus::kLocalProtection, to_terminate(ddp::Error::kLocalCatastrophic));
     }
+    case Target::kAtomic:
+      sink_views_.clear();
+      if (!resolve_range(memory_, scope_, requests_.oldest_atomic()->wr.sg_list, 0, kAtomicLen, ddp::Right::kLocalWrite,
+                         sink_views_))
+        return Verdict::kTaken;
+      return refuse_for(Blamed::kAtomic, WorkStatus::kLocalProtection, to_terminate(ddp::Error::kLocalCatastrophic));
     case Target::kRecv:
       if (!resolve_range(memory_, scope_, recv_->sg_list, queues_[kSendQn].received() + offset, len,
                          ddp::Right::kLocalWrite, views))
@@ -204,11 +261,28 @@ Receiver::Verdict Receiver::invalidate() {
 
 void Receiver::deliver() {
   if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&header_)) return deliver_tagged(*tagged);
-  const auto& header = std::get<ddp::UntaggedHeader>(header_);
-  if (opcode_ != Opcode::kReadRequest) return deliver_send(header);
-  queues_[kReadRequestQn].advance(header, payload_len_);
-  ++counters_.reads_rx;
-  reads_.push_back(read_);
+  deliver_untagged(std::get<ddp::UntaggedHeader>(header_));
+}
+
+void Receiver::deliver_untagged(const ddp::UntaggedHeader& header) {
+  switch (opcode_) {
+    case Opcode::kReadRequest:
+    case Opcode::kAtomicRequest:
+      queues_[kReadRequestQn].advance(header, payload_len_);
+      ++(opcode_ == Opcode::kReadRequest ? counters_.reads_rx : counters_.atomics_rx);
+      reads_.push_back(read_);
+      return;
+    case Opcode::kAtomicResponse: return deliver_atomic_response(header);
+    default: return deliver_send(header);
+  }
+}
+
+void Receiver::deliver_atomic_response(const ddp::UntaggedHeader& header) {
+  std::array<std::uint8_t, kAtomicLen> octets;
+  std::memcpy(octets.data(), &answer_.original, octets.size());
+  scatter(octets, sink_views_);
+  queues_[kAtomicResponseQn].advance(header, payload_len_);
+  requests_.finish_read(WorkStatus::kSuccess);
 }
 
 void Receiver::deliver_tagged(const ddp::TaggedHeader& header) {
@@ -236,8 +310,12 @@ void Receiver::complete_recv(const ddp::UntaggedHeader& header, std::uint32_t le
   c.byte_len = len;
   c.solicited = is_solicited(opcode_);
   if (invalidates(opcode_)) c.invalidated = ddp::Stag{header.rsvd_ulp_8_39};
+  if (is_immediate(opcode_)) {
+    c.immediate = immediate_;
+    if (recv_len_ < kImmediateLen) c.byte_len = 0;
+  }
   recv_.reset();
-  ++counters_.sends_rx;
+  ++(is_immediate(opcode_) ? counters_.immediates_rx : counters_.sends_rx);
   events_.push_back(std::move(c));
 }
 
@@ -267,12 +345,15 @@ Receiver::Verdict Receiver::refuse_for(Blamed blamed, WorkStatus status, Termina
 void Receiver::settle_refusal() {
   switch (std::exchange(blamed_, Blamed::kNobody)) {
     case Blamed::kNobody: return;
-    case Blamed::kRead:
-      requests_.oldest_read()->done = true;
-      requests_.oldest_read()->status = blamed_status_;
-      return;
+    case Blamed::kRead: return mark_failed(*requests_.oldest_read());
+    case Blamed::kAtomic: return mark_failed(*requests_.oldest_atomic());
     case Blamed::kRecv: return fail_recv(blamed_status_, message_.what);
   }
+}
+
+void Receiver::mark_failed(SendEntry& entry) const {
+  entry.done = true;
+  entry.status = blamed_status_;
 }
 
 void Receiver::fail_recv(WorkStatus status, const std::optional<Terminate>& why) {

@@ -32,8 +32,9 @@ class Receiver {
            StreamCounters& counters)
       : memory_(memory), requests_(requests), reads_(reads), events_(events), counters_(counters) {}
 
-  // version: of DDP and RDMAP, which is all that the peer may send (mpa::Agreement).
-  void open(ddp::StreamScope scope, RecvSource& recvs, std::uint16_t ird, std::uint8_t version);
+  // version: of DDP and RDMAP, which is all that the peer may send (mpa::Agreement). rfc7306: Atomics and Immediate
+  // Data are understood; else their opcodes and queue are refused.
+  void open(ddp::StreamScope scope, RecvSource& recvs, std::uint16_t ird, std::uint8_t version, bool rfc7306);
 
   enum class Verdict : std::uint8_t {
     kTaken,
@@ -48,7 +49,7 @@ class Receiver {
   // nothing that a second check would notice. A receive that the segment needs is taken from its source and kept.
   [[nodiscard]] Verdict check(ConstBytes head, std::size_t ulpdu_len);
   // Of the segment that passed check: octets of the ULPDU ahead of its payload, and those to be placed behind them. A
-  // body that is a header itself (Read Request) is not placed.
+  // body that is a header itself (Read Request, the Atomics) is not placed.
   std::size_t header_len() const { return header_len_; }
   std::size_t placed_len() const { return target_ == Target::kNone ? 0 : payload_len_; }
   // find_memory gives the memory of its payload from octet `offset` on, to be asked again in each turn. views is
@@ -71,25 +72,31 @@ class Receiver {
   void flush(const std::optional<Terminate>& why);
 
  private:
-  enum class Target : std::uint8_t { kNone, kRegion, kRead, kRecv };
+  enum class Target : std::uint8_t { kNone, kRegion, kRead, kAtomic, kRecv };
   enum class Headers : std::uint8_t { kNone, kDdp, kDdpAndRdma };
   // Whose request a refusal ends with a status of its own.
-  enum class Blamed : std::uint8_t { kNobody, kRead, kRecv };
+  enum class Blamed : std::uint8_t { kNobody, kRead, kAtomic, kRecv };
 
   void keep_ddp_header(ConstBytes head);
   Verdict check_tagged(const ddp::TaggedHeader& header);
   Verdict check_read_response(const ddp::TaggedHeader& header);
   Verdict check_untagged(const ddp::UntaggedHeader& header, ConstBytes body);
-  Verdict check_send(const ddp::UntaggedHeader& header);
+  Verdict check_send(const ddp::UntaggedHeader& header, ConstBytes body);
+  std::optional<std::uint64_t> request_buffer_len() const;
   Verdict check_read_request(const ddp::UntaggedHeader& header, ConstBytes body);
+  Verdict check_atomic_request(const ddp::UntaggedHeader& header, ConstBytes body);
+  Verdict check_atomic_response(const ddp::UntaggedHeader& header, ConstBytes body);
   Verdict check_terminate(const ddp::UntaggedHeader& header, ConstBytes body);
   void deliver_tagged(const ddp::TaggedHeader& header);
+  void deliver_untagged(const ddp::UntaggedHeader& header);
   void deliver_send(const ddp::UntaggedHeader& header);
+  void deliver_atomic_response(const ddp::UntaggedHeader& header);
   void complete_recv(const ddp::UntaggedHeader& header, std::uint32_t len);
 
   Verdict refuse(Terminate what, Headers headers = Headers::kDdp);
   Verdict refuse(ddp::Error error) { return refuse(to_terminate(error)); }
   Verdict refuse_for(Blamed blamed, WorkStatus status, Terminate what);
+  void mark_failed(SendEntry& entry) const;
   void fail_recv(WorkStatus status, const std::optional<Terminate>& why);
 
   ddp::MemoryTable& memory_;
@@ -101,8 +108,10 @@ class Receiver {
   RecvSource* recvs_ = nullptr;
   std::uint16_t ird_ = 0;
   std::uint8_t version_ = kRdmapVersion;
+  std::uint8_t num_opcodes_ = kNumOpcodes5040;
+  std::uint32_t num_queues_ = ddp::kNumQueues;
 
-  std::array<ddp::UntaggedQueue, ddp::kNumQueues> queues_;
+  std::array<ddp::UntaggedQueue, ddp::kNumQueuesWithAtomics> queues_;
   bool tagged_open_ = false;
   Opcode tagged_opcode_ = Opcode::kWrite;
   Opcode send_opcode_ = Opcode::kSend;
@@ -120,9 +129,12 @@ class Receiver {
   Opcode opcode_ = Opcode::kWrite;
   Target target_ = Target::kNone;
   std::variant<ddp::TaggedHeader, ddp::UntaggedHeader> header_;
-  InboundRead read_;  // opcode_ kReadRequest
+  InboundRead read_;             // opcode_ kReadRequest or kAtomicRequest
+  ImmediateData immediate_{};    // the two opcodes that carry one
+  AtomicResponseHeader answer_;  // opcode_ kAtomicResponse
 
   ViewList views_;
+  ViewList sink_views_;  // of the Atomic whose answer was checked; good until the turn ends
   TerminateMessage message_;
   Blamed blamed_ = Blamed::kNobody;
   WorkStatus blamed_status_ = WorkStatus::kFatal;

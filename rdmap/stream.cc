@@ -181,14 +181,15 @@ void Stream::Impl::on_peer_terminate(TimePoint now) {
   if (message.siw) text += fmt::format("; read as Linux siw writes it: {}", describe(*message.siw));
   blame(CloseReason::kTerminateReceived, std::move(text), message.what);
 
-  // Which of our Reads is to blame: the one whose header came back, else the oldest for a protection error.
+  // Which of our Reads and Atomics is to blame: the one whose header came back, else the oldest for a protection error.
   const Terminate what = message.siw.value_or(message.what);
   const bool protection = what.layer == Layer::kRdma && what.etype == 1;
   std::optional<ddp::Msn> refused;
   const auto segment = ddp::parse_segment_wire(message.ddp());
   const auto* header = segment ? std::get_if<ddp::UntaggedHeader>(&segment->header) : nullptr;
   if (header != nullptr && header->qn == kReadRequestQn) refused = header->msn;
-  if (!segment && protection && requests_.oldest_read() != nullptr) refused = requests_.oldest_read()->msn;
+  const SendEntry* oldest = requests_.oldest_read() != nullptr ? requests_.oldest_read() : requests_.oldest_atomic();
+  if (!segment && protection && oldest != nullptr) refused = oldest->msn;
   receiver_.flush(message.what);
   requests_.flush(message.what, refused, protection ? WorkStatus::kRemoteAccess : WorkStatus::kRemoteOperation);
   reads_.clear();

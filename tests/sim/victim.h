@@ -54,15 +54,16 @@ enum class Heard : std::uint8_t { kNothing, kOneFpdu, kSeveral };
 
 // Victim is a responder, PD 7, stream 1, IRD 2, ORD 2, without RFC 7306 unless told otherwise: state S0 of the vectors.
 struct Victim : rdmap::testing::Side {
-  static rdmap::StreamConfig config() {
+  static rdmap::StreamConfig config(bool rfc7306 = false) {
     rdmap::StreamConfig config;
     config.scope = {.pd = 7, .stream = 1};
     config.ird = 2;
-    config.rfc7306 = false;
+    config.rfc7306 = rfc7306;
     return config;
   }
 
-  explicit Victim(std::size_t chunk = SIZE_MAX, Heard heard = Heard::kOneFpdu) : Side(config()), chunk(chunk) {
+  explicit Victim(std::size_t chunk = SIZE_MAX, Heard heard = Heard::kOneFpdu, bool rfc7306 = false)
+      : Side(config(rfc7306)), chunk(chunk) {
     stream.start_responder(now);
     receive(startup_frame(mpa::FrameKind::kRequest, 1), now, chunk);
     drain();

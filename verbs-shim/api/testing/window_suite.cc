@@ -34,7 +34,7 @@ TEST_P(WindowTest, PeerInvalidatesIt) {
     return client_.rdma(WrOpcode::kRdmaRead, {ours_->sge(0, 8)}, memory_->addr(1024), from, 4);
   };
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(write(rkey).ok() && read(rkey).ok());
-  // Fenced: a Read whose response is still on its way would find the window gone.
+  // Without the fence it could end the window under Reads that are not answered yet.
   const SendFlags fenced = SendFlags::kSignaled | SendFlags::kFence;
   ASSERT_TRUE(client_.qp->post_send(inv_wr(WrOpcode::kSendWithInv, rkey, 9, fenced)).ok());
   ASSERT_TRUE(drive([&] { return client_.wcs.size() == 7 && !server_.wcs.empty(); }));
@@ -46,11 +46,12 @@ TEST_P(WindowTest, PeerInvalidatesIt) {
   EXPECT_EQ(memory_->mr->num_windows(), 1u);
   client_.wcs.clear();
   ASSERT_TRUE(read(other->rkey()).ok());
+  EXPECT_EQ(wait_wc(client_)->status, WcStatus::kSuccess) << "all others still work";
   ASSERT_TRUE(read(rkey).ok());
-  ASSERT_TRUE(drive([&] { return client_.wcs.size() >= 2; }));  // and the receives, which are flushed
-  EXPECT_EQ(client_.wcs[0].status, WcStatus::kSuccess) << "all others still work";
-  EXPECT_EQ(client_.wcs[1].status, WcStatus::kRemAccessErr);
-  EXPECT_EQ(client_.wcs[1].vendor_err, 0u << 12 | 1u << 8 | 0u) << "a Terminate: invalid STag";
+  const auto refused = wait_wc(client_);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, WcStatus::kRemAccessErr);
+  EXPECT_EQ(refused->vendor_err, 0u << 12 | 1u << 8 | 0u) << "a Terminate: invalid STag";
 }
 
 TEST_P(WindowTest, PeerInvalidatesItWithSolicitedEvent) {
@@ -132,7 +133,7 @@ TEST_P(WindowTest, ReadNeedsTheRightOfTheBind) {
 
 TEST_P(WindowTest, EndsWhereTheBindSaid) {
   bind();
-  expect_write_refused(mw_->rkey(), 1024 + 512 - 100, 101);  // one FPDU, so that nothing of it is placed
+  expect_write_refused(mw_->rkey(), 1529, 8);  // one segment: earlier ones of a message may have been placed
 }
 
 TEST_P(WindowTest, OtherConnectionOfTheSameDomainIsRefused) {
