@@ -71,7 +71,7 @@ Receiver::Verdict Receiver::check_tagged(const ddp::TaggedHeader& header) {
   opcode_ = static_cast<Opcode>(control.opcode);
   // Before placement: a Send opcode with T=1 would otherwise write through an STag (notes N-09).
   if (violates("RDMAP-7.2-02", control.opcode >= num_opcodes_ || !is_tagged(opcode_))) return refuse(kUnexpectedOpcode);
-  if (violates("RDMAP-4.1-07", tagged_open_ && opcode_ != tagged_opcode_)) return refuse(kUnexpectedOpcode);
+  if (violates("RDMAP-7.2-02", tagged_open_ && opcode_ != tagged_opcode_)) return refuse(kUnexpectedOpcode);
   if (opcode_ == Opcode::kReadResponse) return check_read_response(header);
   target_ = Target::kRegion;
   return Verdict::kTaken;
@@ -79,7 +79,7 @@ Receiver::Verdict Receiver::check_tagged(const ddp::TaggedHeader& header) {
 
 Receiver::Verdict Receiver::check_read_response(const ddp::TaggedHeader& header) {
   const SendEntry* read = requests_.oldest_read();
-  if (violates("RDMAP-5.2.2-06", read == nullptr)) return refuse(ddp::Error::kInvalidStag);
+  if (violates("RDMAP-5.2.2-05", read == nullptr)) return refuse(ddp::Error::kInvalidStag);
   const auto refuse_as = [&](ddp::Error error) {
     return refuse_for(Blamed::kRead, WorkStatus::kFatal, to_terminate(error));
   };
@@ -88,11 +88,11 @@ Receiver::Verdict Receiver::check_read_response(const ddp::TaggedHeader& header)
     if (violates("RDMAP-5.2.2-08", header.stag != sink_stag(read->wr))) return refuse_as(ddp::Error::kInvalidStag);
     if (violates("RDMAP-4.4-08", header.to > std::numeric_limits<std::uint64_t>::max() - payload_len_))
       return refuse_as(ddp::Error::kToWrap);
-    if (violates("RDMAP-5.2.2-09", header.to != sink_to(read->wr) + read->read))
+    if (violates("RDMAP-5.2.2-08", header.to != sink_to(read->wr) + read->read))
       return refuse_as(ddp::Error::kBaseBounds);
   }
   const std::uint64_t left = read->len - read->read;
-  if (violates("RDMAP-5.2.2-10", payload_len_ > left || (header.last && payload_len_ != left)))
+  if (violates("RDMAP-5.2.2-08", payload_len_ > left || (header.last && payload_len_ != left)))
     return refuse_as(ddp::Error::kBaseBounds);
   target_ = Target::kRead;
   return Verdict::kTaken;
@@ -118,7 +118,7 @@ Receiver::Verdict Receiver::check_untagged(const ddp::UntaggedHeader& header, Co
 Receiver::Verdict Receiver::check_send(const ddp::UntaggedHeader& header, ConstBytes body) {
   const ddp::UntaggedQueue& queue = queues_[kSendQn];
   // notes A-12
-  if (violates("DDP-5.2-07", queue.open() && opcode_ != send_opcode_)) return refuse(kUnexpectedOpcode);
+  if (violates("RDMAP-7.2-02", queue.open() && opcode_ != send_opcode_)) return refuse(kUnexpectedOpcode);
   if (!recv_) {
     recv_ = recvs_->take();
     if (recv_) recv_len_ = total_len(recv_->sg_list);
@@ -152,7 +152,7 @@ Receiver::Verdict Receiver::check_read_request(const ddp::UntaggedHeader& header
     return refuse(*error);
   const auto request = parse_read_request_header(body);
   // notes N-11, N-16
-  if (violates("RDMAP-4.4-09", !header.last || !request)) return refuse(kStreamCatastrophic);
+  if (violates("RDMAP-4.4-01", !header.last || !request)) return refuse(kStreamCatastrophic);
   if (request->size > 0) {  // RDMAP-5.2.1-14
     const auto source =
         memory_.resolve(scope_, request->src_stag, request->src_to, request->size, ddp::Right::kRemoteRead);
