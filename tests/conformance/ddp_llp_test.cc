@@ -305,7 +305,8 @@ rdmap::Closed end_of(rdmap::testing::Side& s, TimePoint now) {
 }
 
 TEST(DdpLlp, EveryErrorOfMpaIsPassedUp) {
-  for (std::uint8_t code = 1; code <= 3; ++code) {
+  RecordProperty("proves", "DDP-7-01");
+  for (std::uint8_t code = 1; code <= 4; ++code) {
     SCOPED_TRACE(int{code});
     rdmap::StreamConfig config = Victim::config();
     config.mpa_revision = 1;

@@ -227,7 +227,7 @@ TEST(DdpVectorsStream, EveryRecordIsHere) {
 TEST(DdpVectorsStream, ValidRecordsArePlacedAndDelivered) {
   RecordProperty("proves",
                  "DDP-1.2-01 DDP-1.2-03 DDP-3-04 DDP-4.1-09 DDP-4.1-11 DDP-4.2-09 DDP-4.2-10 DDP-4.3-04 "
-                 "DDP-4.4-02 DDP-5.1.1-01 DDP-5.1.1-02 DDP-5.1.2-02 DDP-5.1.2-04 DDP-5.2-13 DDP-5.4-03");
+                 "DDP-4.4-02 DDP-5.1.1-01 DDP-5.1.1-02 DDP-5.1.2-02 DDP-5.1.2-04 DDP-5.2-13 DDP-5.4-03 SEC-6.2.1-02");
   std::size_t num_run = 0;
   for (const Record& record : records()) {
     if (record.name[0] != 'V' || begins_late(record.find("state").value())) continue;
@@ -300,7 +300,7 @@ TEST(DdpVectorsStream, HostileRecordsDrawTheirTerminateAndChangeNothing) {
                  "DDP-7.1-11 DDP-7.1-12 DDP-7.1-13 DDP-7.1-14 DDP-7.1-15 DDP-7.1-16 DDP-7.1-17 DDP-7.1-18 DDP-7.1-19 "
                  "DDP-7.1-20 DDP-7.2-01 DDP-7.2-03 DDP-7.2-04 DDP-7.2-05 DDP-7.2-06 DDP-7.2-07 DDP-7.2-08 DDP-7.2-09 "
                  "DDP-7.2-11 DDP-7.2-12 DDP-7.2-13 DDP-8.2-02 DDP-8.2-03 DDP-8.3-03 DDP-8.3.1-01 DDP-8.3.1-02 "
-                 "DDP-8.3.1-03");
+                 "DDP-8.3.1-03 SEC-6.2.1-02");
   std::size_t num_run = 0;
   for (const Record& record : records()) {
     if (record.name[0] == 'V' || begins_late(record.find("state").value())) continue;

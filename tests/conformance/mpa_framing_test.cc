@@ -460,6 +460,85 @@ TEST(MpaFraming, TheLayersAboveAreToldTheVersionThatWasAgreedOn) {
   }
 }
 
+// Where the socket takes a few octets at a time, segments begin anywhere in an FPDU; small FPDUs posted back to back
+// leave together. Neither is the receiver's concern.
+TEST(MpaFraming, AlignmentIsNotNeededAndSmallFpdusTravelTogether) {
+  RecordProperty("proves", "MPA-4.5-11 MPA-5.1-05 MPA-5.1-06");
+  constexpr int kNum = 60;
+  rdmap::testing::Pair pair;
+  pair.connect();
+  pair.b.memory.add_simple(7, 0, 0, 4096);
+  for (int i = 0; i < kNum; ++i) {
+    SendWr wr;
+    wr.op = SendOp::kRdmaWrite;
+    wr.inline_data = Octets(static_cast<std::size_t>(i), static_cast<std::uint8_t>(i));
+    wr.remote_stag = ddp::Stag{7};
+    wr.remote_to = static_cast<std::uint64_t>(64 * i);
+    ASSERT_EQ(pair.a.stream.post_send(std::move(wr)), rdmap::PostResult::kOk);
+  }
+  std::size_t num_together = 0;
+  for (ConstBytes view : pair.a.stream.tx_buffers(1460, 1 << 20, pair.now)) num_together += view.size();
+  EXPECT_GT(num_together, kNum * mpa::fpdu_len(14)) << "all of them in one batch";
+  pair.a.stream.on_tx(0, pair.now);
+  // A window of 29 octets: no segment is a whole FPDU.
+  const Octets stream = pair.a.transmit(pair.now, 1460, 29);
+  std::size_t at = 0;
+  while (at < stream.size()) {
+    const std::size_t len = std::min<std::size_t>(29, stream.size() - at);
+    pair.b.receive(ConstBytes(stream).subspan(at, len), pair.now);
+    at += len;
+  }
+  pair.run();
+  EXPECT_EQ(pair.b.stream.counters().writes_rx, std::uint64_t{kNum});
+  const auto& sink = pair.b.memory.regions[7].octets;
+  for (int i = 1; i < kNum; ++i) {
+    EXPECT_EQ(sink[static_cast<std::size_t>(64 * i)], i);
+    EXPECT_EQ(sink[static_cast<std::size_t>(64 * i + i - 1)], i);
+  }
+}
+
+TEST(MpaFraming, RandomOctetsAreAnErrorOrNothingYet) {
+  RecordProperty("proves", "MPA-9.1-01");
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    Victim v;
+    v.memory.add_simple(7, 7, 0, 4096);
+    Octets octets(70000);
+    for (auto& octet : octets) octet = static_cast<std::uint8_t>(random());
+    v.receive(octets, v.now, 1 + random() % 70000);
+    v.drain();
+    EXPECT_TRUE(v.completions.empty());
+    EXPECT_EQ(v.memory.regions[7].octets, Octets(4096, 0xa5));
+    const auto answer = sim::deframe(v.transmit(v.now));
+    ASSERT_EQ(answer.size(), 1u) << "70,000 octets are more than any FPDU";
+    EXPECT_EQ(answer[0][18], 0x20);
+    EXPECT_TRUE(answer[0][19] == 2 || answer[0][19] == 3);
+  }
+}
+
+// However the connection goes, it is code 1; only a FIN where one may be is no error.
+TEST(MpaFraming, EveryLossOfTheConnectionIsCode1) {
+  RecordProperty("proves", "MPA-8-03");
+  enum class Loss { kFin, kFinInside, kReset, kTimeout };
+  for (const Loss loss : {Loss::kFin, Loss::kFinInside, Loss::kReset, Loss::kTimeout}) {
+    SCOPED_TRACE(static_cast<int>(loss));
+    Victim v;
+    if (loss == Loss::kFinInside) v.receive(Octets{0, 14, 0xc1}, v.now);
+    if (loss == Loss::kFin || loss == Loss::kFinInside) v.stream.on_rx_eof(v.now);
+    if (loss == Loss::kReset) v.stream.on_llp_error(ECONNRESET, v.now);
+    if (loss == Loss::kTimeout) v.stream.on_llp_error(ETIMEDOUT, v.now);
+    v.drain();
+    ASSERT_EQ(v.closed.size(), 1u);
+    const bool graceful = loss == Loss::kFin;
+    EXPECT_EQ(v.closed[0].reason, graceful ? CloseReason::kGraceful : CloseReason::kLlp);
+    EXPECT_EQ(v.closed[0].terminate.has_value(), !graceful);
+    if (!graceful) {
+      EXPECT_EQ(*v.closed[0].terminate, (rdmap::Terminate{rdmap::Layer::kLlp, 0, 1}));
+    }
+  }
+}
+
 TEST(MpaFraming, PayloadThatLooksLikeFramingIsPayload) {
   RecordProperty("proves", "MPA-6-02");
   for (const bool markers : {false, true}) {

@@ -85,7 +85,7 @@ TEST(RdmapReadResponder, ZeroLengthNamesNothingAndIsAnswered) {
 TEST(RdmapReadResponder, EachDefectOfTheSourceHasItsCode) {
   RecordProperty("proves",
                  "RDMAP-5.2.1-13 RDMAP-5.2.1-05 RDMAP-3.2-08 RDMAP-4.8-19 RDMAP-4.8-18 RDMAP-7.2-06 RDMAP-7.2-07 "
-                 "RDMAP-7.2-08 RDMAP-7.2-09");
+                 "RDMAP-7.2-08 RDMAP-7.2-09 SEC-5040.7.2-01");
   struct Case {
     std::uint32_t stag;
     std::uint64_t to;

@@ -204,6 +204,28 @@ TEST(AtomicResponder, ImmediateThatIsNotWholeHoldsBackWhatFollows) {
   }
 }
 
+// The ULP of the responder does nothing: it takes no event and posts nothing. And a Send behind an Atomic may be
+// delivered before the Atomic's response has left.
+TEST(AtomicResponder, NeedsNobodyAboveAndHoldsBackNobody) {
+  RecordProperty("proves", "EXT-5.2.1-11 EXT-7-05");
+  ExtVictim v;
+  v.set_word(41);
+  v.feed(renumbered(vector_octets("E03"), 1, 1));
+  v.feed(vector_octets("R01"));
+  const auto out = deframe(v.transmit(v.now));
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(out[0][1] & 0x0f, 11) << "the Atomic Response";
+  EXPECT_NE(v.word(), 41u);
+
+  ExtVictim slow;
+  slow.feed(renumbered(vector_octets("E03"), 1, 1));
+  slow.feed(vector_octets("R01"));
+  slow.drain();
+  ASSERT_EQ(slow.completions.size(), 1u) << "the Send, while the response waits for its turn to leave";
+  EXPECT_EQ(slow.completions[0].status, WorkStatus::kSuccess);
+  EXPECT_EQ(slow.ulpdus().size(), 1u);
+}
+
 TEST(AtomicResponder, SharesItsSlotsWithReads) {
   RecordProperty("proves", "EXT-5.2.1-10 EXT-5.2.2-03");
   const Octets read =

@@ -87,7 +87,7 @@ TEST(Immediate, ReceiveWithoutRoomKeepsItInTheCompletion) {
 }
 
 TEST(Immediate, CountsAmongTheSendsInOrder) {
-  RecordProperty("proves", "EXT-6.3-02 EXT-6.3-03 EXT-7-01");
+  RecordProperty("proves", "EXT-6.3-02 EXT-6.3-03 EXT-6.4-01 EXT-7-01");
   Pair pair;
   pair.connect();
   pair.a.memory.add_simple(kRecvStag, 0, 0, 64);

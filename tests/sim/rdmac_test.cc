@@ -66,5 +66,44 @@ TEST(Rdmac, ResponderAtAPermissiveInitiator) {
   }
 }
 
+// Figure 14: which kinds of end work together, and on which terms.
+TEST(Rdmac, TheThreeKindsOfEnd) {
+  RecordProperty("proves", "MPA-C.1-01");
+  struct Case {
+    bool permissive;
+    const char* request;
+    bool established;
+    std::uint8_t version;
+    bool markers;
+  };
+  const Case cases[] = {{false, "RDMAC-REQ", false, 0, false},  // a Reply of Rev 1 that says no
+                        {true, "RDMAC-REQ", true, 0, true},
+                        {false, "REQ-PD5", true, 1, false},
+                        {true, "REQ-PD5", true, 1, false}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(testing::Message() << c.permissive << " " << c.request);
+    rdmap::StreamConfig config;
+    config.permissive = c.permissive;
+    Responder r(config);
+    const Octets reply = r.answer(mpa_record_octets(c.request));
+    ASSERT_EQ(r.established.has_value(), c.established);
+    EXPECT_EQ((reply[16] & 0x20) != 0, !c.established);
+    EXPECT_EQ(reply[17], c.established && c.version == 0 ? 0 : 1);
+    if (!c.established) continue;
+    EXPECT_EQ(r.established->markers_rx, c.markers);
+    EXPECT_EQ(r.established->markers_tx, c.markers);
+    EXPECT_TRUE(r.established->crc);
+    Octets write = record_octets("F01");
+    write[0] = static_cast<std::uint8_t>((write[0] & 0xfc) | c.version);
+    write[1] = static_cast<std::uint8_t>((write[1] & 0x3f) | c.version << 6);
+    r.recvs.post(1);
+    mpa::FpduWriter peer(true, c.markers);
+    ASSERT_TRUE(peer.add(write, {}, true));
+    r.receive(peer.buffers()[0], kNow);
+    ASSERT_EQ(r.stream.post_send({}), rdmap::PostResult::kOk);
+    expect_version(r.transmit(kNow), c.markers ? 6 : 2, c.version);
+  }
+}
+
 }  // namespace
 }  // namespace weft::sim
