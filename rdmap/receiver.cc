@@ -141,14 +141,13 @@ Receiver::Verdict Receiver::check_send(const ddp::UntaggedHeader& header, ConstB
   return Verdict::kTaken;
 }
 
-// Queue 1 has one buffer for each IRD slot, as long as the longest header that may come (notes N-10, X-07).
-std::optional<std::uint64_t> Receiver::request_buffer_len() const {
-  if (reads_.size() >= ird_) return std::nullopt;
-  return num_opcodes_ == kNumOpcodes7306 ? kAtomicRequestHeaderLen : kReadRequestHeaderLen;
+// Queue 1 has one buffer for each IRD slot, as long as the header that the request has (notes N-10, N-11, X-07).
+std::optional<std::uint64_t> Receiver::request_buffer_len(std::size_t header_len) const {
+  return reads_.size() < ird_ ? std::optional<std::uint64_t>(header_len) : std::nullopt;
 }
 
 Receiver::Verdict Receiver::check_read_request(const ddp::UntaggedHeader& header, ConstBytes body) {
-  if (const auto error = queues_[kReadRequestQn].check(header, payload_len_, request_buffer_len()))
+  if (const auto error = queues_[kReadRequestQn].check(header, payload_len_, request_buffer_len(kReadRequestHeaderLen)))
     return refuse(*error);
   const auto request = parse_read_request_header(body);
   // notes N-11, N-16
@@ -166,7 +165,8 @@ Receiver::Verdict Receiver::check_read_request(const ddp::UntaggedHeader& header
 }
 
 Receiver::Verdict Receiver::check_atomic_request(const ddp::UntaggedHeader& header, ConstBytes body) {
-  if (const auto error = queues_[kReadRequestQn].check(header, payload_len_, request_buffer_len()))
+  if (const auto error =
+          queues_[kReadRequestQn].check(header, payload_len_, request_buffer_len(kAtomicRequestHeaderLen)))
     return refuse(*error);
   const auto request = parse_atomic_request_header(body);
   if (violates("EXT-4.2-01", !header.last || !request)) return refuse(kStreamCatastrophic);          // notes N-11

@@ -82,7 +82,7 @@ class Receiver {
   Verdict check_read_response(const ddp::TaggedHeader& header);
   Verdict check_untagged(const ddp::UntaggedHeader& header, ConstBytes body);
   Verdict check_send(const ddp::UntaggedHeader& header, ConstBytes body);
-  std::optional<std::uint64_t> request_buffer_len() const;
+  std::optional<std::uint64_t> request_buffer_len(std::size_t header_len) const;
   Verdict check_read_request(const ddp::UntaggedHeader& header, ConstBytes body);
   Verdict check_atomic_request(const ddp::UntaggedHeader& header, ConstBytes body);
   Verdict check_atomic_response(const ddp::UntaggedHeader& header, ConstBytes body);

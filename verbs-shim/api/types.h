@@ -79,7 +79,7 @@ constexpr std::uint32_t inc_rkey(std::uint32_t rkey) {
 // the device until the completion was polled (with kInline it is copied too).
 struct SendWr {
   std::uint64_t wr_id = 0;
-  std::span<const Sge> sg_list;
+  std::span<const Sge> sg_list{};
   WrOpcode opcode = WrOpcode::kSend;
   SendFlags send_flags = SendFlags::kSignaled;
   std::uint32_t invalidate_rkey = 0;  // kSendWithInv, kLocalInv
@@ -95,7 +95,7 @@ struct SendWr {
 // RecvWr: struct ibv_recv_wr.
 struct RecvWr {
   std::uint64_t wr_id = 0;
-  std::span<const Sge> sg_list;
+  std::span<const Sge> sg_list{};
 };
 
 // WcStatus: enum ibv_wc_status, the values that iWARP can produce.
