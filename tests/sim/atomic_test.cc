@@ -272,6 +272,16 @@ TEST(AtomicResponder, AlignmentIsThatOfTheAddress) {
       EXPECT_EQ(v.closed[0].terminate, rdmap::kStreamCatastrophic);
     }
   }
+  // It is refused when it comes, not when its turn to be carried out has come.
+  ExtVictim busy;
+  busy.feed(vectors::from_hex(
+      "4141000000000000000100000001000000006f7081060000000000008000000010002b3c4d020000000000040000"));
+  Octets second = renumbered(vector_octets("E03"), 2, 9);
+  second[37] = 0x04;
+  busy.feed(second);
+  const auto refusal = busy.ulpdus();
+  ASSERT_EQ(refusal.size(), 1u) << "no Response of the Read before it";
+  EXPECT_EQ(terminate_of(refusal[0]), (Octets{0x02, 7, 0xc0}));
   // A tagged offset that is no multiple of 8 and names an address that is one.
   ExtVictim v;
   v.memory.add_simple(0x77, 7, 0x104, 64);
