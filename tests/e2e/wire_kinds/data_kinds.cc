@@ -1,5 +1,7 @@
 #include "kinds.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -41,6 +43,8 @@ class Script {
     sends();
     writes();
     reads();
+    immediates();
+    atomics();
     c_.check_success(end_, num_before_ + num_posted_);
   }
 
@@ -159,11 +163,62 @@ class Script {
     c_.pump();
   }
 
+  void immediates() {
+    for (const bool solicited : {false, true}) {
+      rdmap::ImmediateData data;
+      const Octets octets = pattern(static_cast<std::uint8_t>(20 + send_msn_), data.size());
+      std::copy(octets.begin(), octets.end(), data.begin());
+      const Ulpdu message = send(solicited ? kImmediateSe : kImmediate, 0, send_msn_++, 0, octets);
+      // Alone the one time, behind an RDMA Write the other.
+      SendWr wr = request(solicited ? SendOp::kWriteImmediate : SendOp::kImmediate, 0x3000, solicited ? 21 : 0);
+      if (solicited) {
+        wr.remote_stag = {kRemote};
+        wr.remote_to = kRemoteBase + 0x3000;
+        c_.expect(end_, tagged(kWrite, kRemote, wr.remote_to, local(0x3000, 21)));
+      }
+      wr.solicited = solicited;
+      wr.args = data;
+      c_.expect(end_, message);
+      c_.side(other(end_)).recvs.post(0);
+      post(std::move(wr));
+      c_.pump();
+    }
+  }
+
+  // The Request Identifier is the sender's to choose: it is the MSN here.
+  void expect_atomic(const rdmap::AtomicOperands& operands, std::uint64_t offset, std::uint64_t original) {
+    auto& region = c_.side(other(end_)).memory.regions[kRemote];
+    std::memcpy(&region.octets[offset], &original, sizeof(original));
+    const std::uint32_t id = read_msn_++;
+    c_.expect(end_,
+              atomic_request(id, {static_cast<std::uint8_t>(operands.op), id, kRemote, kRemoteBase + offset,
+                                  operands.add_swap, operands.add_swap_mask, operands.compare, operands.compare_mask}));
+    c_.expect(other(end_), atomic_response(atomic_msn_++, id, original));
+    SendWr wr = request(SendOp::kAtomic, 0x3100, 8);
+    wr.remote_stag = {kRemote};
+    wr.remote_to = kRemoteBase + offset;
+    wr.args = operands;
+    post(std::move(wr));
+  }
+
+  void atomics() {
+    // FetchAdd compares nothing: what stands there is 0, and all ones as mask (RFC 7306 section 5.2.1).
+    expect_atomic({rdmap::AtomicOp::kFetchAdd, 0x0102030405060708, 0x8000000080000000, 0, ~std::uint64_t{0}}, 0x3208,
+                  0x1112131415161718);
+    c_.pump();
+    expect_atomic(
+        {rdmap::AtomicOp::kCmpSwap, 0x2122232425262728, 0x00ffff00ff00ff00, 0x3132333435363738, 0x00ff00ff00ff00fe},
+        0x3210, 0x4142434445464748);
+    expect_atomic({rdmap::AtomicOp::kFetchAdd, 1, 0, 0, ~std::uint64_t{0}}, 0x3218, ~std::uint64_t{0});
+    c_.pump();
+  }
+
   Conversation& c_;
   End end_;
   Cuts cuts_;
   std::uint32_t send_msn_ = 1;
   std::uint32_t read_msn_ = 1;
+  std::uint32_t atomic_msn_ = 1;
   std::size_t num_posted_ = 0;
   std::size_t num_before_ = 0;
 };

@@ -164,6 +164,41 @@ Ulpdu read_request(std::uint32_t msn, const ReadRequest& header) {
   return u;
 }
 
+Ulpdu atomic_request(std::uint32_t msn, const AtomicRequest& header) {
+  Ulpdu u;
+  u.opcode = kAtomicRequest;
+  u.qn = 1;
+  u.msn = msn;
+  put(u.body, header.operation, 4);
+  put(u.body, header.request_id, 4);
+  put(u.body, header.stag, 4);
+  for (std::uint64_t value : {header.to, header.add_swap, header.add_swap_mask, header.compare, header.compare_mask})
+    put(u.body, value, 8);
+  u.rdmap_kind = "atomic_request";
+  u.rdmap = Json{{"reserved", 0},
+                 {"operation", header.operation},
+                 {"request_id", header.request_id},
+                 {"stag", header.stag},
+                 {"to", header.to},
+                 {"add_swap", header.add_swap},
+                 {"add_swap_mask", header.add_swap_mask},
+                 {"compare", header.compare},
+                 {"compare_mask", header.compare_mask}};
+  return u;
+}
+
+Ulpdu atomic_response(std::uint32_t msn, std::uint32_t request_id, std::uint64_t original) {
+  Ulpdu u;
+  u.opcode = kAtomicResponse;
+  u.qn = 3;
+  u.msn = msn;
+  put(u.body, request_id, 4);
+  put(u.body, original, 8);
+  u.rdmap_kind = "atomic_response";
+  u.rdmap = Json{{"request_id", request_id}, {"original", original}};
+  return u;
+}
+
 Ulpdu terminate(Triple what) {
   return make_terminate(what, {}, {}, {});
 }

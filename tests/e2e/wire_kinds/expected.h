@@ -16,7 +16,8 @@ using Json = nlohmann::ordered_json;
 
 // Opcodes as RFC 5040 Figure 4 and RFC 7306 Figure 1 number them.
 inline constexpr std::uint8_t kWrite = 0, kReadRequest = 1, kReadResponse = 2, kSend = 3, kSendInvalidate = 4,
-                              kSendSe = 5, kSendSeInvalidate = 6, kTerminate = 7;
+                              kSendSe = 5, kSendSeInvalidate = 6, kTerminate = 7, kImmediate = 8, kImmediateSe = 9,
+                              kAtomicRequest = 10, kAtomicResponse = 11;
 
 // pattern is len octets that differ from message to message and from offset to offset.
 Octets pattern(std::uint8_t seed, std::size_t len);
@@ -60,7 +61,8 @@ struct Ulpdu {
 };
 
 Ulpdu tagged(std::uint8_t opcode, std::uint32_t stag, std::uint64_t to, Octets payload, bool last = true);
-// inval_stag: also of the kinds that have none, where it is the reserved zero.
+// Immediate Data Messages are Sends of 8 octets here. inval_stag: also of the kinds that have none, where it is the
+// reserved zero.
 Ulpdu send(std::uint8_t opcode, std::uint32_t inval_stag, std::uint32_t msn, std::uint32_t mo, Octets payload,
            bool last = true);
 
@@ -75,6 +77,20 @@ struct ReadRequest {
   Octets octets() const;
 };
 Ulpdu read_request(std::uint32_t msn, const ReadRequest& header);
+
+// AtomicRequest is the header of RFC 7306 section 5.2.1. FetchAdd is operation 0, CmpSwap 2.
+struct AtomicRequest {
+  std::uint8_t operation = 0;
+  std::uint32_t request_id = 0;
+  std::uint32_t stag = 0;
+  std::uint64_t to = 0;
+  std::uint64_t add_swap = 0;
+  std::uint64_t add_swap_mask = 0;
+  std::uint64_t compare = 0;
+  std::uint64_t compare_mask = 0;
+};
+Ulpdu atomic_request(std::uint32_t msn, const AtomicRequest& header);
+Ulpdu atomic_response(std::uint32_t msn, std::uint32_t request_id, std::uint64_t original);
 
 // Triple is layer, error type and error code of a Terminate (RFC 5040 section 4.8).
 struct Triple {

@@ -12,6 +12,7 @@ What tshark 4.0 makes of iWARP in its own way, all of it allowed for below and n
  - Of a Terminate's DDP header it shows 14 octets where the error type is 1 and else 18, where it should look at the
    header's T bit; the Read Request header begins for it wherever that ends. A tagged header of 14 octets with another
    error type would make the packet malformed; the capture has none.
+ - Of RFC 7306 it knows the Atomics; of Immediate Data it shows neither a name nor the 8 octets.
  - It decodes a Send further where it could be NFS or SMB Direct; that is switched off.
 """
 
@@ -30,8 +31,10 @@ PARTS = {"geninfo", "frame", "raw", "ip", "tcp", "iwarp_mpa", "iwarp_ddp_rdmap",
 
 SENDS = {3, 4, 5, 6}
 INVALIDATES = {4, 6}
+IMMEDIATES = {8, 9}
 NAMES = ["RDMA Write", "RDMA Read Request", "RDMA Read Response", "Send", "Send with Invalidate",
-         "Send with Solicited Event", "Send with Solicited Event and Invalidate", "Terminate"]
+         "Send with Solicited Event", "Send with Solicited Event and Invalidate", "Terminate", "Immediate Data",
+         "Immediate Data with Solicited Event", "Atomic Request", "Atomic Response"]
 
 
 class Message:
@@ -92,7 +95,7 @@ def ddp_fields(fpdu):
         fields[f"iwarp_ddp.{name}"] = [fpdu[name]]
     if fpdu["opcode"] in INVALIDATES:
         fields["iwarp_rdma.inval_stag"] = [fpdu["rsvd_ulp_8_39"]]
-    elif fpdu["opcode"] < 8:
+    elif fpdu["opcode"] < 8:  # of the others it shows only what all untagged segments have
         fields["iwarp_rdma.reserved"] = [f"{fpdu['rsvd_ulp_8_39']:08x}"]
     return fields
 
@@ -122,6 +125,8 @@ def terminate_fields(terminate):
 
 def payload_fields(fpdu, frame, message, last_frame):
     """message: what was seen of this Send before; last_frame: where it ends."""
+    if fpdu["opcode"] in IMMEDIATES:
+        return {}
     if fpdu["opcode"] not in SENDS:
         return {"data.data": [fpdu["payload"]]} if fpdu["payload"] else {}
     message.frames.append(frame)
@@ -145,12 +150,29 @@ def read_request_fields(header):
                                  ("src_stag", "srcstag"), ("src_to", "srcto"))}
 
 
+def atomic_request_fields(header):
+    verb = {0: "add", 2: "swap"}[header["operation"]]
+    names = {"reserved": "reserved", "operation": "opcode", "request_id": "request_identifier", "stag": "remote_stag",
+             "to": "remote_tagged_offset", "add_swap": f"{verb}_data", "add_swap_mask": f"{verb}_mask",
+             "compare": "compare_data", "compare_mask": "compare_mask"}
+    return {f"iwarp_rdma.atomic.{theirs}": [header[ours]] for ours, theirs in names.items()}
+
+
+def atomic_response_fields(header):
+    return {"iwarp_rdma.atomic.original_request_identifier": [header["request_id"]],
+            "iwarp_rdma.atomic.original_remote_data_value": [header["original"]]}
+
+
 def fpdu_fields(fpdu, frame, message, last_frame):
     fields = {**mpa_fields(fpdu), **ddp_fields(fpdu)}
     if "payload" in fpdu:
         fields.update(payload_fields(fpdu, frame, message, last_frame))
     if "read_request" in fpdu:
         fields.update(read_request_fields(fpdu["read_request"]))
+    if "atomic_request" in fpdu:
+        fields.update(atomic_request_fields(fpdu["atomic_request"]))
+    if "atomic_response" in fpdu:
+        fields.update(atomic_response_fields(fpdu["atomic_response"]))
     if "terminate" in fpdu:
         fields.update(terminate_fields(fpdu["terminate"]))
     return fields
@@ -249,6 +271,7 @@ def missing_kinds(lines):
         yield "Terminate with a Read Request header"
     if not any(fpdu.get("markers") for fpdu in fpdus):
         yield "FPDU with a Marker"
+    yield from (f"CRC that is {crc}" for crc in ("good", "bad", "unused") if crc not in {fpdu["crc"] for fpdu in fpdus})
 
 
 def main(program):

@@ -106,6 +106,8 @@ void rdmap_operation(Capture& capture) {
   Ulpdu queue = read_request(1, {kSink, 0, 8, kOpen, kBase});
   queue.qn = 0;
   refused_segment(capture, {0, 2, 6}, queue);
+  refused_segment(capture, {0, 1, 0}, atomic_request(1, {0, 1, kUnknown, kBase, 1}));
+  refused_segment(capture, {0, 2, 7}, atomic_request(1, {2, 1, kOpen, kBase + 4, 1}));
   Ulpdu cut = read_request(1, {kSink, 0, 8, kOpen, kBase});
   cut.l = false;
   refused_segment(capture, {0, 2, 7}, cut);
