@@ -10,7 +10,7 @@ namespace weft::ddp {
 // upper octet, Error Code in the lower.
 enum class Error : std::uint16_t {
   kLocalCatastrophic = 0x000,  // a segment too short for its header; a local failure to place
-  kInvalidStag = 0x100,        // also for a missing right, for which DDP has no code (notes A-07)
+  kInvalidStag = 0x100,        // also for a missing right, for which DDP has no code (DDP-A-07)
   kBaseBounds = 0x101,
   kNotAssociated = 0x102,  // STag of another Protection Domain or stream
   kToWrap = 0x103,

@@ -22,8 +22,8 @@ struct StreamScope {
   friend bool operator==(StreamScope, StreamScope) = default;
 };
 
-// kRemoteAtomic: RFC 7306; RFC 5040 knows no such right, so tables without one ask for remote read and write (notes
-//
+// kRemoteAtomic: RFC 7306; RFC 5040 knows no such right, so tables without one ask for remote read and write
+// (EXT-X-04).
 enum class Right : std::uint8_t { kLocalRead, kLocalWrite, kRemoteRead, kRemoteWrite, kRemoteAtomic };
 
 // AccessError is why a range may not be touched, in the order in which the checks are made.

@@ -9,7 +9,7 @@
 namespace weft::ddp {
 
 // check_range is the last part of what a MemoryTable has to check: whether [to, to + len) lies in the region of
-// region_len octets at base. A sum of exactly 2^64 counts as wrapped (notes A-08), so no region may reach so far.
+// region_len octets at base. A sum of exactly 2^64 counts as wrapped (DDP-A-08), so no region may reach so far.
 constexpr std::optional<AccessError> check_range(std::uint64_t base, std::uint64_t region_len, std::uint64_t to,
                                                  std::uint64_t len) {
   if (violates("DDP-7.1-15", to > UINT64_MAX - len)) return AccessError::kToWrap;

@@ -61,7 +61,7 @@ std::optional<Segment> parse_segment_wire(ConstBytes ulpdu) {
 
 Result<Segment, Error> parse_segment(ConstBytes ulpdu, std::uint8_t dv) {
   const auto segment = parse_segment_wire(ulpdu);
-  if (violates("DDP-4.4-01", !segment)) return Error::kLocalCatastrophic;  // notes A-09
+  if (violates("DDP-4.4-01", !segment)) return Error::kLocalCatastrophic;  // DDP-A-09
   if (const auto* tagged = std::get_if<TaggedHeader>(&segment->header)) {
     if (violates("DDP-7.2-07", tagged->dv != dv)) return Error::kTaggedVersion;
   } else {

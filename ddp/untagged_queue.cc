@@ -8,7 +8,7 @@
 namespace weft::ddp {
 
 std::optional<Error> UntaggedQueue::check_msn(const UntaggedHeader& header) const {
-  // On an in-order LLP only one MSN can be due, so a gap is refused too (notes A-02).
+  // On an in-order LLP only one MSN can be due, so a gap is refused too (DDP-A-02).
   if (violates("DDP-7.1-09", header.msn != msn_)) return Error::kMsnRange;
   return std::nullopt;
 }
@@ -17,7 +17,7 @@ std::optional<Error> UntaggedQueue::check(const UntaggedHeader& header, std::siz
                                           std::optional<std::uint64_t> buffer_len) const {
   if (const auto error = check_msn(header)) return error;
   if (violates("DDP-7.1-02", !buffer_len)) return Error::kNoBuffer;
-  if (violates("DDP-7.1-07", header.mo != received_)) return Error::kInvalidMo;  // notes A-04
+  if (violates("DDP-7.1-07", header.mo != received_)) return Error::kInvalidMo;  // DDP-A-04
   // A message holds fewer than 2^32 octets, however large its buffer (DDP-5.2-02).
   const std::uint64_t limit = std::min<std::uint64_t>(buffer_len.value_or(0), UINT32_MAX);
   const bool fits = received_ <= limit && payload_len <= limit - received_;

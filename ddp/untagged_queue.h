@@ -39,7 +39,7 @@ class UntaggedQueue {
 
   // check judges a whole segment of payload_len octets, of this queue, before anything of it is placed. buffer_len is
   // the length of the message's buffer, absent where none is posted. Empty segments are checked like any others
-  // (notes A-05).
+  // (DDP-A-05).
   std::optional<Error> check(const UntaggedHeader& header, std::size_t payload_len,
                              std::optional<std::uint64_t> buffer_len) const;
 

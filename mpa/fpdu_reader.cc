@@ -51,7 +51,7 @@ FpduReader::Next FpduReader::next(Staging& staging) {
   const std::size_t length_end = layout.stream_len(kUlpduLengthLen);
   if (octets.size() < length_end) return NeedMore{length_end - octets.size()};
   const std::size_t ulpdu_len = static_cast<std::size_t>(octets[length_end - 2]) << 8 | octets[length_end - 1];
-  if (violates("MPA-3-09", ulpdu_len == 0 || ulpdu_len > max_ulpdu_len_)) return fail(Error::kMarker);  // notes A-08
+  if (violates("MPA-3-09", ulpdu_len == 0 || ulpdu_len > max_ulpdu_len_)) return fail(Error::kMarker);  // MPA-A-08
   const std::size_t bare_len = fpdu_len(ulpdu_len);
   const std::size_t len = layout.stream_len(bare_len);
   if (octets.size() < len) return NeedMore{len - octets.size()};  // MPA-6-04
@@ -59,7 +59,7 @@ FpduReader::Next FpduReader::next(Staging& staging) {
   if (crc_ && violates("MPA-4.4-20",
                        crc32c(octets.first(covered_len)) != parse_crc(octets.subspan(covered_len).first<kCrcLen>())))
     return fail(Error::kCrc);
-  // Behind the CRC: where both are wrong, the CRC is what to report (notes A-10).
+  // Behind the CRC: where both are wrong, the CRC is what to report (MPA-A-10).
   for (std::size_t i = 0; i < layout.num_before(bare_len - 1); ++i) {
     if (!marker_fits(layout, i, octets.subspan(layout.marker_offset(i)).first<kMarkerLen>()))
       return fail(Error::kMarker);

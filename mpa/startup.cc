@@ -25,7 +25,7 @@ void add_private_data(StartupFrame& frame, ConstBytes private_data) {
   frame.private_data.insert(frame.private_data.end(), private_data.begin(), private_data.end());
 }
 
-// C of a Reply is our own wish or the Request's: initiators that insist on CRCs refuse a Reply with C=0 (notes A-14).
+// C of a Reply is our own wish or the Request's: initiators that insist on CRCs refuse a Reply with C=0 (MPA-A-14).
 StartupFrame make_reply(const StartupFrame& request, const StartupOptions& options, bool reject,
                         const std::optional<EnhancedWords>& words, ConstBytes private_data) {
   StartupFrame reply;
@@ -165,7 +165,7 @@ StartupFrame make_request(const StartupOptions& options, ConstBytes private_data
 
 std::variant<Acceptable, Refused, BadFrame> evaluate_request(const StartupFrame& request,
                                                              const StartupOptions& options) {
-  if (request.rev == 0 && !options.permissive) {  // notes A-02
+  if (request.rev == 0 && !options.permissive) {  // MPA-A-02
     StartupFrame reply;
     reply.kind = FrameKind::kReply;
     reply.c = options.crc || request.c;
@@ -173,7 +173,7 @@ std::variant<Acceptable, Refused, BadFrame> evaluate_request(const StartupFrame&
     reply.rev = 1;
     return Refused{std::move(reply), cannot_serve(0)};
   }
-  if (violates("MPA-C.2.4-01", request.rev == 0 && !is_rdmac(request)))  // notes A-19
+  if (violates("MPA-C.2.4-01", request.rev == 0 && !is_rdmac(request)))  // MPA-A-19
     return BadFrame{Error::kStartupFrame, "an MPA startup frame of Rev 0 without M=1 and C=1"};
   if (violates("MPA-7.1.1-17", request.rev > options.revision || request.rev > kEnhancedRevision))
     return BadFrame{Error::kStartupFrame, cannot_serve(request.rev)};
@@ -232,7 +232,7 @@ std::variant<Agreement, RejectedReply, Unagreeable, BadFrame> evaluate_reply(con
     return BadFrame{Error::kStartupFrame, "an unenhanced MPA Reply (S=0) to an enhanced Request"};
   if (violates("MPA2-10-02", words && !asked))
     return BadFrame{Error::kStartupFrame, "an enhanced MPA Reply (S=1) to an unenhanced Request"};
-  if (violates("MPA-C.2.5-02", rdmac && !is_rdmac(reply)))  // notes A-19
+  if (violates("MPA-C.2.5-02", rdmac && !is_rdmac(reply)))  // MPA-A-19
     return BadFrame{Error::kStartupFrame, "an MPA startup frame of Rev 0 without M=1 and C=1"};
 
   Agreement agreement;

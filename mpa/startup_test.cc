@@ -328,7 +328,7 @@ TEST(Startup, RdmacPeers) {
       }
     }
   }
-  // Not what an RDMAC end would say (notes A-19).
+  // Not what an RDMAC end would say (MPA-A-19).
   const StartupOptions permissive{.permissive = true};
   for (const bool without_m : {false, true}) {
     StartupFrame request = rdmac_request;

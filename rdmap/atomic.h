@@ -51,7 +51,7 @@ std::optional<AtomicRequestHeader> parse_atomic_request_header(ConstBytes octets
 std::array<std::uint8_t, kAtomicRequestHeaderLen> emit_atomic_request_header(const AtomicRequestHeader& header);
 
 // AtomicResponseHeader follows the DDP header of an Atomic Response (RFC 7306 section 5.2.2, Figure 6): 12 octets as
-// drawn, whatever the text beside it says (notes X-01).
+// drawn, whatever the text beside it says (EXT-X-01).
 struct AtomicResponseHeader {
   std::uint32_t request_id = 0;
   std::uint64_t original = 0;
@@ -66,11 +66,11 @@ std::array<std::uint8_t, kAtomicResponseHeaderLen> emit_atomic_response_header(c
 std::uint64_t apply_atomic(const AtomicOperands& operands, std::uint64_t original);
 
 // is_atomic_target tells whether an Atomic Operation may work on target: 64-bit aligned as an address, whatever its
-// tagged offset (RFC 7306 section 5.1.1, notes X-06).
+// tagged offset (RFC 7306 section 5.1.1, EXT-X-06).
 bool is_atomic_target(MutBytes target);
 
 // execute_atomic carries out the operation on memory and returns what was there before. The word is a number in the
-// byte order of this machine (notes X-11). Atomic with regard to every other Atomic Operation and to this process's own
+// byte order of this machine (EXT-X-11). Atomic with regard to every other Atomic Operation and to this process's own
 // std::atomic_ref. Precondition: target has kAtomicLen octets and is_atomic_target(target).
 std::uint64_t execute_atomic(const AtomicOperands& operands, MutBytes target);
 

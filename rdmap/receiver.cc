@@ -69,7 +69,7 @@ Receiver::Verdict Receiver::check_tagged(const ddp::TaggedHeader& header) {
   const Control control = parse_control(header.rsvd_ulp);
   if (violates("RDMAP-7.2-03", control.rv != version_)) return refuse(kInvalidVersion);
   opcode_ = static_cast<Opcode>(control.opcode);
-  // Before placement: a Send opcode with T=1 would otherwise write through an STag (notes N-09).
+  // Before placement: a Send opcode with T=1 would otherwise write through an STag (RDMAP-N-09).
   if (violates("RDMAP-7.2-02", control.opcode >= num_opcodes_ || !is_tagged(opcode_))) return refuse(kUnexpectedOpcode);
   if (violates("RDMAP-7.2-02", tagged_open_ && opcode_ != tagged_opcode_)) return refuse(kUnexpectedOpcode);
   if (opcode_ == Opcode::kReadResponse) return check_read_response(header);
@@ -117,14 +117,14 @@ Receiver::Verdict Receiver::check_untagged(const ddp::UntaggedHeader& header, Co
 
 Receiver::Verdict Receiver::check_send(const ddp::UntaggedHeader& header, ConstBytes body) {
   const ddp::UntaggedQueue& queue = queues_[kSendQn];
-  // notes A-12
+  // DDP-A-12
   if (violates("RDMAP-7.2-02", queue.open() && opcode_ != send_opcode_)) return refuse(kUnexpectedOpcode);
   if (!recv_) {
     recv_ = recvs_->take();
     if (recv_) recv_len_ = total_len(recv_->sg_list);
   }
   const bool immediate = is_immediate(opcode_);
-  // Immediate Data goes into the completion, and into the receive's memory where that has room (notes X-10).
+  // Immediate Data goes into the completion, and into the receive's memory where that has room (EXT-X-10).
   const std::uint64_t room = immediate ? std::max<std::uint64_t>(recv_len_, kImmediateLen) : recv_len_;
   const auto buffer_len = recv_ ? std::optional(room) : std::nullopt;
   if (const auto error = queue.check(header, payload_len_, buffer_len))
@@ -133,7 +133,7 @@ Receiver::Verdict Receiver::check_send(const ddp::UntaggedHeader& header, ConstB
                       to_terminate(*error));
   if (immediate) {
     if (violates("EXT-6.3-04", !header.last || payload_len_ != kImmediateLen))
-      return refuse_for(Blamed::kRecv, WorkStatus::kFlushed, kStreamCatastrophic);  // notes X-09
+      return refuse_for(Blamed::kRecv, WorkStatus::kFlushed, kStreamCatastrophic);  // EXT-X-09
     std::copy_n(body.begin(), std::min(body.size(), immediate_.size()), immediate_.begin());
     if (recv_len_ < kImmediateLen) return Verdict::kTaken;
   }
@@ -141,7 +141,8 @@ Receiver::Verdict Receiver::check_send(const ddp::UntaggedHeader& header, ConstB
   return Verdict::kTaken;
 }
 
-// Queue 1 has one buffer for each IRD slot, as long as the header that the request has (notes N-10, N-11, X-07).
+// Queue 1 has one buffer for each IRD slot, as long as the header that the request has (RDMAP-N-10, RDMAP-N-11,
+// EXT-X-07).
 std::optional<std::uint64_t> Receiver::request_buffer_len(std::size_t header_len) const {
   return reads_.size() < ird_ ? std::optional<std::uint64_t>(header_len) : std::nullopt;
 }
@@ -150,7 +151,7 @@ Receiver::Verdict Receiver::check_read_request(const ddp::UntaggedHeader& header
   if (const auto error = queues_[kReadRequestQn].check(header, payload_len_, request_buffer_len(kReadRequestHeaderLen)))
     return refuse(*error);
   const auto request = parse_read_request_header(body);
-  // notes N-11, N-16
+  // RDMAP-N-11, RDMAP-N-16
   if (violates("RDMAP-4.4-01", !header.last || !request)) return refuse(kStreamCatastrophic);
   if (request->size > 0) {  // RDMAP-5.2.1-14
     const auto source =
@@ -169,9 +170,9 @@ Receiver::Verdict Receiver::check_atomic_request(const ddp::UntaggedHeader& head
           queues_[kReadRequestQn].check(header, payload_len_, request_buffer_len(kAtomicRequestHeaderLen)))
     return refuse(*error);
   const auto request = parse_atomic_request_header(body);
-  if (violates("EXT-4.2-01", !header.last || !request)) return refuse(kStreamCatastrophic);          // notes N-11
-  if (violates("EXT-5.2.1-13", !is_atomic_op(request->aop_code))) return refuse(kUnexpectedOpcode);  // notes X-03
-  // Whoever may not reach the memory learns nothing about its alignment (notes X-04). No RDMAP header: EXT-8.1-02.
+  if (violates("EXT-4.2-01", !header.last || !request)) return refuse(kStreamCatastrophic);          // RDMAP-N-11
+  if (violates("EXT-5.2.1-13", !is_atomic_op(request->aop_code))) return refuse(kUnexpectedOpcode);  // EXT-X-03
+  // Whoever may not reach the memory learns nothing about its alignment (EXT-X-04). No RDMAP header: EXT-8.1-02.
   const auto target = memory_.resolve(scope_, request->stag, request->to, kAtomicLen, ddp::Right::kRemoteAtomic);
   if (const auto* error = std::get_if<ddp::AccessError>(&target)) return refuse(to_read_terminate(*error));
   if (violates("EXT-8.2-02", !is_atomic_target(std::get<MutBytes>(target)))) return refuse(kStreamCatastrophic);
@@ -192,7 +193,7 @@ Receiver::Verdict Receiver::check_atomic_response(const ddp::UntaggedHeader& hea
   const auto answer = parse_atomic_response_header(body);
   if (violates("EXT-5.2.2-06", !header.last || !answer))
     return refuse_for(Blamed::kAtomic, WorkStatus::kFatal, kStreamCatastrophic);
-  if (violates("EXT-5.2.1-05", answer->request_id != request_id(*atomic)))  // notes X-08
+  if (violates("EXT-5.2.1-05", answer->request_id != request_id(*atomic)))  // EXT-X-08
     return refuse_for(Blamed::kAtomic, WorkStatus::kFatal, kStreamCatastrophic);
   answer_ = *answer;
   // Not placed as it came, but in this machine's byte order: its memory is found when it is delivered, and now.

@@ -40,7 +40,7 @@ class Receiver {
     kTaken,
     kRefused,       // message() is the Terminate to send, after settle_refusal
     kTerminate,     // message() is what the peer's Terminate says
-    kBadTerminate,  // a Terminate that says nothing; not to be answered (notes N-12)
+    kBadTerminate,  // a Terminate that says nothing; not to be answered (RDMAP-N-12)
   };
   // on_ulpdu takes in one verified ULPDU, refusals settled.
   [[nodiscard]] Verdict on_ulpdu(const mpa::Ulpdu& ulpdu);

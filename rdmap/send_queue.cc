@@ -45,7 +45,7 @@ bool consistent(const SendWr& wr, std::uint64_t len) {
       if (!std::holds_alternative<ImmediateData>(wr.args)) return false;
       [[fallthrough]];
     case SendOp::kRdmaWrite:
-      // A source must not let its own tagged offset wrap (notes A-25).
+      // A source must not let its own tagged offset wrap (DDP-A-25).
       return len == 0 || len - 1 <= std::numeric_limits<std::uint64_t>::max() - wr.remote_to;
     case SendOp::kRdmaRead: return !has_inline;
     case SendOp::kImmediate: return len == 0 && std::holds_alternative<ImmediateData>(wr.args);  // EXT-6.1-01

@@ -23,7 +23,7 @@ struct SendEntry {
 
 // sink_stag and sink_to are what a Read Request names as its sink: the first entry of the scatter list, whatever
 // follows it, since responses are matched with their request and never resolved by the peer's word. STag 1 where there
-// is no entry: some hardware refuses STag 0 (notes M-12).
+// is no entry: some hardware refuses STag 0 (PEER-H-15).
 inline ddp::Stag sink_stag(const SendWr& wr) {
   return wr.sg_list.empty() ? ddp::Stag{1} : wr.sg_list.front().key;
 }

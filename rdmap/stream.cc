@@ -70,7 +70,7 @@ void Stream::Impl::fail(const TerminateMessage& message, TimePoint now) {
         message.what);
   flush(message.what);
   if (!can_send) return;
-  transmitter_.release();  // notes A-05: an FPDU, even a bad one, proves that the initiator is ready for ours
+  transmitter_.release();  // MPA-A-05: an FPDU, even a bad one, proves that the initiator is ready for ours
   transmitter_.terminate(message);
   enter(State::kTerminating, now);
 }
@@ -209,7 +209,7 @@ void Stream::Impl::on_rx_eof(TimePoint now) {
   }
   if (state_ == State::kRdma || state_ == State::kDraining) {
     const bool inside = rx_partial_ || receiver_.message_open();
-    // Notes A-23: a FIN anywhere else is the loss of the LLP, which no Terminate can report any more.
+    // DDP-A-23: a FIN anywhere else is the loss of the LLP, which no Terminate can report any more.
     if (inside) {
       blame(CloseReason::kLlp, "the peer closed the connection inside an FPDU or message",
             to_terminate(mpa::Error::kConnectionLost));

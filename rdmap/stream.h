@@ -79,7 +79,7 @@ struct Rejected {
 };
 
 enum class CloseReason : std::uint8_t {
-  kGraceful,  // FIN on an FPDU boundary, nothing outstanding (RFC 5041, notes A-23)
+  kGraceful,  // FIN on an FPDU boundary, nothing outstanding (RFC 5041, DDP-A-23)
   kLocal,     // our own disconnect or abort
   kStartup,   // a malformed, unacceptable or missing startup frame
   kTerminateSent,

@@ -68,7 +68,7 @@ void Stream::Impl::start_responder(TimePoint now) {
 
 void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
   if (state_ == State::kAcceptWait || state_ == State::kReplySend || state_ == State::kRejectSend) {
-    // An initiator has nothing to say before our Reply (notes A-03).
+    // An initiator has nothing to say before our Reply (MPA-A-03).
     staging.consume(staging.pending().size());
     if (state_ == State::kRejectSend) return;
     blame_frame("octets behind the MPA Request before it was answered");
@@ -106,7 +106,7 @@ void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
 
 void Stream::Impl::on_request(mpa::StartupFrame frame, bool surplus, TimePoint now) {
   if (violates("MPA-7.1.1-21", surplus)) {
-    blame_frame("octets behind the MPA Request before it was answered");  // notes A-03
+    blame_frame("octets behind the MPA Request before it was answered");  // MPA-A-03
     return close(LlpAction::kClose);
   }
   request_frame_ = std::move(frame);
@@ -186,7 +186,7 @@ void Stream::Impl::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
     events_.push_back(Rejected{copy_of(mpa::ulp_private_data(frame)), std::exchange(surplus_, {}), rejected->peer_ird,
                                rejected->peer_ord});
     blame(CloseReason::kStartup, "the peer rejected the connection");
-    return close(config_.keep_llp_after_reject ? LlpAction::kNone : LlpAction::kClose);  // MPA-7.1.2-12, notes A-01
+    return close(config_.keep_llp_after_reject ? LlpAction::kNone : LlpAction::kClose);  // MPA-7.1.2-12, MPA-A-01
   }
   if (const auto* unagreeable = std::get_if<mpa::Unagreeable>(&judged)) {
     enter_rdma(unagreeable->agreement, false);
@@ -216,7 +216,7 @@ Established Stream::Impl::established(const mpa::Agreement& agreement, ConstByte
 }
 
 // The RTR indication stands first in the send queue, so that nothing can leave before it (MPA2-5-02). STag 1, since
-// some hardware refuses STag 0 even where no octet is named (notes H-15).
+// some hardware refuses STag 0 even where no octet is named (PEER-H-15).
 void Stream::Impl::send_rtr(mpa::Rtr rtr) {
   SendWr wr;
   wr.op = rtr == mpa::Rtr::kWrite ? SendOp::kRdmaWrite : rtr == mpa::Rtr::kRead ? SendOp::kRdmaRead : SendOp::kSend;

@@ -133,7 +133,7 @@ std::optional<TerminateMessage> parse_terminate(ConstBytes body) {
   ConstBytes part;
   if ((header_bits & kD) != 0) {
     if (in.empty()) return m;
-    // The T bit of the returned header itself tells its size (notes N-05).
+    // The T bit of the returned header itself tells its size (RDMAP-N-05).
     const std::size_t len = (in.rest()[0] & kTaggedBit) != 0 ? kTaggedLen : kUntaggedLen;
     if (!in.bytes(len, part)) return m;
     std::memcpy(m.ddp_header.data(), part.data(), len);

@@ -42,7 +42,7 @@ Terminate to_terminate(ddp::Error error);
 // Why a Read Request may not read its source (RFC 5040 section 7.2).
 Terminate to_read_terminate(ddp::AccessError error);
 // Why a Send with Invalidate may not invalidate: another stream's STag is a protection error, one that is unknown or
-// shared an operation error (notes N-03).
+// shared an operation error (RDMAP-N-03).
 Terminate to_invalidate_terminate(ddp::AccessError error);
 
 // TerminateRow is one registered combination (RFC 5040 Figure 9, RFC 5041 section 7.2, RFC 5044 section 8, RFC 6581
@@ -75,7 +75,7 @@ struct TerminateMessage {
   std::array<std::uint8_t, kReadRequestHeaderLen> rdma_header{};
   bool has_rdma_header = false;
   // Linux siw on little-endian hosts swaps Layer with EType and puts M, D, R into the low bits; this is what it meant,
-  // present only where the header bits give it away (notes section 1).
+  // present only where the header bits give it away (PEER-H-20).
   std::optional<Terminate> siw = {};
 
   ConstBytes ddp() const { return ConstBytes(ddp_header).first(ddp_header_len); }

@@ -258,7 +258,7 @@ TEST(Hostile, DdpVectorsDrawTheirTerminates) {
       for (int i = 1; const auto pre = record.octets("pre" + std::to_string(i)); ++i) before.push_back(*pre);
       for (int i = 1; const auto post = record.octets("post" + std::to_string(i)); ++i) after.push_back(*post);
       Octets expected = vectors::from_hex(*term);
-      // MPA refuses a ULPDU_Length of 0 itself (notes A-08), before DDP could.
+      // MPA refuses a ULPDU_Length of 0 itself (MPA-A-08), before DDP could.
       if (record.name == "R12") expected = vectors::from_hex("41470000000000000002000000010000000020030000");
       run_refused(v, before, record.octets("seg").value(), after, expected);
       expect_ended(v, outstanding(read));
@@ -336,7 +336,7 @@ TEST(Hostile, BadCrcDrawsTerminateAndPlacesNothing) {
   }
 }
 
-TEST(Hostile, FirstFpduBadStillDrawsTerminate) {  // notes A-05
+TEST(Hostile, FirstFpduBadStillDrawsTerminate) {  // MPA-A-05
   rdmap::testing::Side v(Victim::config());
   TimePoint now{};
   v.stream.start_responder(now);

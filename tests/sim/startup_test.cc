@@ -180,7 +180,7 @@ TEST(Startup, RepliesThatCannotBe) {
   }
 }
 
-TEST(Startup, FpdusRightBehindTheReplyAreTaken) {  // notes H-07
+TEST(Startup, FpdusRightBehindTheReplyAreTaken) {  // PEER-H-07
   Initiator i;
   i.recvs.post(3);
   Octets octets = startup_frame(mpa::FrameKind::kReply, 2);

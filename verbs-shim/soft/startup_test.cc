@@ -370,7 +370,7 @@ TEST_P(StartupTest, WhatFollowsARejectingReplyIsNotMpas) {
 
 // ---- the end
 
-// With much unread input close() would answer with RST, and the Terminate would be lost (notes S-01).
+// With much unread input close() would answer with RST, and the Terminate would be lost (MPA-S-01).
 TEST_P(StartupTest, ATerminateArrivesHoweverMuchInputIsUnread) {
   RecordProperty("proves", "MPA-8-13");
   ASSERT_TRUE(listen().ok());
