@@ -4,6 +4,7 @@ import pathlib
 import tempfile
 import unittest
 
+import citations
 import coverage
 import mutate
 
@@ -93,6 +94,25 @@ class CoverageTest(unittest.TestCase):
         self.assertEqual(checks, {"T-2": ["ddp/x.cc:2", "ddp/x.cc:3"]})
         self.assertEqual(mutate.without_row(checks, ROWS), [])
         self.assertEqual(len(mutate.without_row(checks, {})), 1)
+
+    def test_citations(self):
+        # Put together here, so that this file cites nothing.
+        row, cited, twice, lonely, unknown = (f"T-A-{number:02}" for number in range(1, 6))
+        self.write("docs/ambiguities.md", f"**{cited}** a\n\n**{twice}** b, see {cited}\n\n**{twice}** c\n\n**{lonely}** d\n")
+        self.write("ddp/x.cc", f"// {cited}, {row}\n// ({unknown}): {twice}\n")
+        self.write("ddp/y.md", f"See {'notes'} A-12.\n")
+        self.write("build/z.cc", f"// {lonely}\n")
+        self.write("ddp/z.bin", f"// {lonely}\n")
+        found = citations.wrong_citations({row: ROWS["T-1"]}, self.folder)
+        self.assertEqual(len(found), 4, found)
+        for line, where, what in zip(found, ["docs/", "ddp/x.cc:2", "ddp/y.md:1", "docs/"],
+                                     [f"{twice} is there twice", f"{unknown} is neither", "A-12", f"cites {lonely}"]):
+            self.assertTrue(line.startswith(where), line)
+            self.assertIn(what, line)
+        self.assertIn(f"{cited} is a requirement row's", "".join(citations.wrong_citations({cited: ROWS["T-1"]}, self.folder)))
+
+    def test_the_project_s_own_citations(self):
+        self.assertEqual(citations.wrong_citations(coverage.load_tables()), [])
 
     def test_the_project_s_own_tables(self):
         rows = coverage.load_tables()
