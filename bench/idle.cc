@@ -1,7 +1,8 @@
-// What an idle connection costs: connects N pairs over loopback inside one process, has each move some data, lets them
-// rest, and prints how much the process grew per end and what a round trip on one more connection takes beside them.
+// What an idle connection costs: a process that holds N ends of connections over loopback, both ends of each, has each
+// move some data, lets them rest, and prints how much it grew per end and what a round trip on one more connection
+// takes beside them.
 //
-//   idle [CONNECTIONS (default 10000)]
+//   idle [ENDS (default 10000)]
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -130,6 +131,12 @@ class Idle {
     for (int left = 3; left > 0; left -= polled(client_) + polled(server_)) turn();
   }
 
+  // Long enough for the devices to take back what their connections took to be busy.
+  void rest() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    while (std::chrono::steady_clock::now() < end) turn();
+  }
+
   double median_round_trip_us() {
     std::vector<double> us;
     for (int i = 0; i < 2000; ++i) {
@@ -175,15 +182,19 @@ class Idle {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const long num = argc > 1 ? std::atol(argv[1]) : 10000;
+  const long num = argc > 1 ? std::atol(argv[1]) / 2 : 5000;
   if (num <= 0) {
-    std::fprintf(stderr, "usage: idle [CONNECTIONS]\n");
+    std::fprintf(stderr, "usage: idle [ENDS]\n");
     return 2;
   }
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
+  if (files.rlim_cur < static_cast<rlim_t>(2 * num + 64)) {
+    std::fprintf(stderr, "idle: %ld ends need a higher limit of open files (ulimit -Hn)\n", 2 * num);
+    return 1;
+  }
 
   auto idle = std::make_unique<Idle>();
   idle->connect();
@@ -194,8 +205,9 @@ int main(int argc, char** argv) {
     idle->connect();
     idle->work();
   }
+  idle->rest();
   const std::size_t grown = resident() - before;
-  std::printf("connections %ld, octets per end %zu, round trip alone %.2f us, beside them %.2f us\n", num,
+  std::printf("ends %ld, octets per end %zu, round trip alone %.2f us, beside them %.2f us\n", 2 * num,
               grown / (2 * static_cast<std::size_t>(num)), alone, idle->median_round_trip_us());
   std::fflush(stdout);
   std::_Exit(0);  // the kernel closes 20,000 sockets faster than they say goodbye one by one

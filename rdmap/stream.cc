@@ -316,6 +316,10 @@ PostResult Stream::post_send(SendWr wr) {
   return impl_->requests_.post(std::move(wr));
 }
 
+void Stream::trim() {
+  impl_->transmitter_.trim();
+}
+
 void Stream::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
   impl_->on_rx(staging, n, now);
 }

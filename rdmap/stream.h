@@ -157,6 +157,10 @@ class Stream {
 
   [[nodiscard]] PostResult post_send(SendWr wr);
 
+  // Gives back memory that only a busy connection needs; what is left is some 10 KiB. For a driver whose connection may
+  // have come to rest: a busy one takes it again.
+  void trim();
+
   // ---- inputs
   // n octets arrived in what rx_buffers() gave, from the front of its list.
   void on_rx(mpa::Staging& staging, std::size_t n, TimePoint now);

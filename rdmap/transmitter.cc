@@ -388,13 +388,12 @@ void Transmitter::on_tx(std::size_t n) {
   marks_.clear();
   reads_in_batch_ = 0;
   rest_len_ = writer_->pending_octets();
-  if (!wants_tx()) rest();
 }
 
-// A connection at rest keeps little; what it keeps is enough for a caller who posts now and then.
-void Transmitter::rest() {
+void Transmitter::trim() {
   static constexpr std::size_t kRestArenaLen = 16 * 1024;
   static constexpr std::size_t kRestMarks = 64;
+  if (!writer_ || batch_open_) return;
   writer_->trim(kRestArenaLen);
   if (marks_.capacity() > kRestMarks) {
     marks_ = {};

@@ -58,6 +58,9 @@ class Transmitter {
   // n octets of buffers() were taken: completes what left, rewinds behind it. Without a batch: does nothing.
   void on_tx(std::size_t n);
 
+  // Gives back the memory that only large batches need. Between batches.
+  void trim();
+
  private:
   enum class Source : std::uint8_t { kNone, kRequest, kResponse, kTerminate };
   enum class TerminateState : std::uint8_t { kNone, kQueued, kSent };
@@ -107,7 +110,6 @@ class Transmitter {
   Step add(Mark mark, ConstBytes header, const Gather& payload, std::size_t max_octets);
   std::uint64_t current_seq() const;
   void begun(const Mark& mark);
-  void rest();
   void finished(const Mark& mark);
 
   ddp::MemoryTable& memory_;

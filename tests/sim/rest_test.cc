@@ -81,6 +81,7 @@ TEST(Rest, AConnectionAtRestHoldsLittle) {
   work(*pair);
   for (Side* side : {&pair->a, &pair->b}) {
     ASSERT_TRUE(side->closed.empty());
+    side->stream.trim();
     side->completions = {};
     side->memory.regions.clear();
     side->recvs.posted = {};

@@ -77,6 +77,9 @@ class Connection final : public Source, public rdmap::RecvSource {
   const sockaddr_storage& peer() const { return peer_; }
   int fd() const { return fd_.get(); }
   const rdmap::StreamCounters* counters() const { return stream_ ? &stream_->counters() : nullptr; }
+  void trim() {
+    if (stream_) stream_->trim();
+  }
   void park(mpa::Staging& staging) {
     if (stream_) stream_->park(staging);
   }
@@ -86,6 +89,7 @@ class Connection final : public Source, public rdmap::RecvSource {
 
   // ---- the device's bookkeeping
   bool in_ready = false;
+  bool to_trim = false;
   bool read_more = false;        // the last turn ended at its bound with the socket not yet empty
   std::uint32_t idle_looks = 0;  // looks at the socket in a row that found nothing
   bool hot = false;

@@ -18,6 +18,8 @@ constexpr std::size_t kMaxBudget = std::size_t{1} << 20;
 // Fairness: what one connection may move before the others get their turn.
 constexpr std::size_t kTurnOctets = std::size_t{2} << 20;
 constexpr int kMaxReads = 8;
+// A turn that sent so much has taken memory that a connection at rest need not keep.
+constexpr std::size_t kTrimOctets = std::size_t{16} << 10;
 
 bool would_block(int err) {
   return err == EAGAIN || err == EWOULDBLOCK || err == ENOBUFS || err == ENOMEM;
@@ -116,6 +118,7 @@ std::size_t Connection::write_turn(TimePoint now) {
       set_tx_blocked(true);
     }
   }
+  if (moved >= kTrimOctets) device_.trim_later(*this);
   return moved;
 }
 

@@ -31,8 +31,8 @@ struct SoftConfig {
   std::uint8_t ord = 16;          // most that ConnParam::initiator_depth gets (Caps::max_qp_init_rd_atom)
   std::size_t fpdu_limit = 0;     // upper bound of an FPDU, 0 for none
   bool direct_placement =
-      false;  // place large FPDUs before their CRC was checked (rdmap::Placement says what that means)
-  bool rfc7306 = true;            // Atomics and Immediate Data (Caps::atomics, Caps::imm_data)
+      false;            // place large FPDUs before their CRC was checked (rdmap::Placement says what that means)
+  bool rfc7306 = true;  // Atomics and Immediate Data (Caps::atomics, Caps::imm_data)
 
   // ---- how long a peer may take
   std::chrono::milliseconds connect_timeout{10000};  // TCP connect

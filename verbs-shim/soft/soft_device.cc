@@ -17,6 +17,7 @@ constexpr std::size_t kLooksSpinning = 16;
 constexpr std::size_t kLooksBusy = 8;
 // A busy socket that was empty so often in a row counts as busy no more.
 constexpr std::uint32_t kCoolAfter = 20000;
+constexpr std::chrono::seconds kTrimInterval{1};
 
 }  // namespace
 
@@ -54,7 +55,12 @@ TimePoint SoftDevice::now() const {
 
 std::optional<TimePoint> SoftDevice::next_timeout() const {
   if (!ready_.empty() || !overflowed_.empty() || poller_->num_events() > 0) return last_now_;
-  return timers_.next();
+  return next_deadline();
+}
+
+std::optional<TimePoint> SoftDevice::next_deadline() const {
+  const auto timer = timers_.next();
+  return timer && trim_at_ ? std::min(*timer, *trim_at_) : (timer ? timer : trim_at_);
 }
 
 // ---- the loop
@@ -66,6 +72,7 @@ std::size_t SoftDevice::process(TimePoint now) {
   ++looks_since_epoll_;
   if (epoll_due(moved > 0)) moved += run_epoll(now);
   moved += run_timers(now);
+  if (trim_at_ && *trim_at_ <= now) trim();
   if (!overflowed_.empty()) moved += run_overflows();
   if (!dead_.empty()) reap();
   settle_poller();
@@ -181,15 +188,31 @@ void SoftDevice::reap() {
   const auto is_dead = [](const Connection* connection) { return connection->dead(); };
   std::erase_if(ready_, is_dead);
   std::erase_if(hot_, is_dead);
+  std::erase_if(to_trim_, is_dead);
   for (Connection* connection : std::exchange(dead_, {})) connections_.erase(connection);
   if (std::exchange(fds_freed_, false)) {
     for (Listener* listener : listeners_) listener->resume();
   }
 }
 
+void SoftDevice::trim_later(Connection& connection) {
+  if (connection.to_trim) return;
+  connection.to_trim = true;
+  to_trim_.push_back(&connection);
+  if (!trim_at_) trim_at_ = last_now_ + kTrimInterval;
+}
+
+void SoftDevice::trim() {
+  for (Connection* connection : std::exchange(to_trim_, {})) {
+    connection->to_trim = false;
+    connection->trim();
+  }
+  trim_at_.reset();
+}
+
 void SoftDevice::settle_poller() {
   poller_->set_wanted(!ready_.empty() || !overflowed_.empty() || poller_->num_events() > 0);
-  poller_->set_deadline(timers_.next());
+  poller_->set_deadline(next_deadline());
 }
 
 // ---- for its parts

@@ -76,6 +76,8 @@ class SoftDevice final : public Device {
   void tx_blocked(bool blocked) { blocked ? ++num_blocked_ : --num_blocked_; }
   void watch_listener(Listener& listener) { listeners_.push_back(&listener); }
   void forget_listener(Listener& listener);
+  // Gives back, within a second or so, what the connection took to be busy.
+  void trim_later(Connection& connection);
   // A descriptor was closed: listeners that ran out of them may go on.
   void fd_freed() { fds_freed_ = true; }
 
@@ -94,6 +96,8 @@ class SoftDevice final : public Device {
   bool epoll_due(bool moved) const;
   void heat(Connection& connection);
   void reap();
+  void trim();
+  std::optional<TimePoint> next_deadline() const;
   void settle_poller();
 
   const SoftConfig config_;
@@ -114,6 +118,8 @@ class SoftDevice final : public Device {
   std::vector<Connection*> running_;  // what run_ready works through
   std::vector<Connection*> hot_;
   std::vector<Connection*> dead_;
+  std::vector<Connection*> to_trim_;
+  std::optional<TimePoint> trim_at_;
   std::vector<Listener*> listeners_;
   std::vector<SoftCq*> overflowed_;
   Connection::List silent_;
