@@ -10,7 +10,8 @@ What tshark 4.0 makes of iWARP in its own way, all of it allowed for below and n
    in its first pass over a capture; what is read here is the second, which alone knows where a Send will end.
  - It shows the octets of a Send in its last segment, put together with those before. Nothing is shown for no octets.
  - Of a Terminate's DDP header it shows 14 octets where the error type is 1 and else 18, where it should look at the
-   header's T bit; the Read Request header begins for it wherever that ends. A tagged header of 14 octets with another
+   header's T bit; the Read Request header begins for it wherever that ends, so that the last 4 octets of a Terminate of
+   0/1 are in none of its fields. A tagged header of 14 octets with another
    error type would make the packet malformed; the capture has none.
  - Of RFC 7306 it knows the Atomics; of Immediate Data it shows neither a name nor the 8 octets.
  - It decodes a Send further where it could be NFS or SMB Direct; that is switched off.
