@@ -20,7 +20,7 @@ Ulpdu make_terminate(Triple what, const Octets& segment_len, const Octets& ddp_h
   u.qn = 2;
   const bool d = !ddp_header.empty();
   const bool r = !rdma_header.empty();
-  put(u.body, what.layer << 4 | what.etype, 1);
+  put(u.body, std::uint64_t{what.layer} << 4 | what.etype, 1);
   put(u.body, what.code, 1);
   put(u.body, (d ? 0xc0 : 0) | (r ? 0x20 : 0), 1);
   put(u.body, 0, 1);
@@ -82,7 +82,7 @@ Json Startup::json() const {
 Octets Ulpdu::ddp_header() const {
   Octets out;
   put(out, (t ? 0x80 : 0) | (l ? 0x40 : 0) | dv, 1);
-  put(out, rv << 6 | opcode, 1);
+  put(out, std::uint64_t{rv} << 6 | opcode, 1);
   if (t) {
     put(out, stag, 4);
     put(out, to, 8);

@@ -1,18 +1,19 @@
 """Holds what tshark reads in a capture against what the script of its conversations said must be there.
 
-judge.py WIRE_KINDS: runs that program, then tshark on its capture. Each packet of iWARP is compared field by field: every
-field that tshark shows must be one that was told, with that value, and every one that was told must be shown. Nothing may
-be malformed, and tshark may have nothing to remark. Exit status 1, and one line for each mismatch, otherwise.
+judge.py WIRE_KINDS: runs that program, then tshark on its capture. Each packet of iWARP is compared field by field:
+every field that tshark shows must be one that was told, with that value, and every one that was told must be shown.
+Nothing may be malformed, and tshark may have nothing to remark. Exit status 1, and one line for each mismatch,
+otherwise.
 
 What tshark 4.0 makes of iWARP in its own way, all of it allowed for below and nothing else:
  - It takes each TCP segment for one FPDU, and reads an FPDU with several Markers wrongly. The capture is made so.
- - Of MPA it knows revision 1: the words of RFC 6581 are Private Data to it, the S bit a reserved one. It remarks on that
-   in its first pass over a capture; what is read here is the second, which alone knows where a Send will end.
+ - Of MPA it knows revision 1: the words of RFC 6581 are Private Data to it, the S bit a reserved one. It remarks on
+   that in its first pass over a capture; what is read here is the second, which alone knows where a Send will end.
  - It shows the octets of a Send in its last segment, put together with those before. Nothing is shown for no octets.
  - Of a Terminate's DDP header it shows 14 octets where the error type is 1 and else 18, where it should look at the
-   header's T bit; the Read Request header begins for it wherever that ends, so that the last 4 octets of a Terminate of
-   0/1 are in none of its fields. A tagged header of 14 octets with another
-   error type would make the packet malformed; the capture has none.
+   header's T bit; the Read Request header begins for it wherever that ends, so that the last 4 octets of a Terminate
+   of 0/1 are in none of its fields. A tagged header of 14 octets with another error type would make the packet
+   malformed; the capture has none.
  - Of RFC 7306 it knows the Atomics; of Immediate Data it shows neither a name nor the 8 octets.
  - It decodes a Send further where it could be NFS or SMB Direct; that is switched off.
 """
@@ -289,7 +290,8 @@ def main(program):
         return ["tshark: " + tshark.stderr.decode()]
     root = xml.etree.ElementTree.fromstring(tshark.stdout)
     packets = {number: packet for number, packet in enumerate(root.iter("packet"), 1)}
-    mismatches = trouble + [f"not in the capture: {kind}" for kind in missing_kinds(lines)] + list(judge(lines, packets))
+    mismatches = trouble + [f"not in the capture: {kind}" for kind in missing_kinds(lines)]
+    mismatches += judge(lines, packets)
     if not mismatches:
         print(f"{len(lines)} startup frames and FPDUs: tshark agrees in every field")
     return mismatches
