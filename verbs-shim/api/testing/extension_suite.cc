@@ -1,7 +1,9 @@
 // Every backend's atomics and immediates, as ibverbs has them.
 #include <algorithm>
 #include <cerrno>
+#include <random>
 #include <set>
+#include <string>
 
 #include "verbs-shim/api/testing/extension.h"
 
@@ -50,25 +52,12 @@ TEST_P(ExtensionTest, NoAdditionIsLostBetweenConnections) {
   RecordProperty("proves", "EXT-5-01 EXT-5.4-02");
   constexpr std::uint64_t kTimes = 100;
   set_word(0, 0);
-  // A second connection, through a listener of its own, between the same two devices.
-  auto listener = std::move(server_.cm->create_id().value());
-  ASSERT_TRUE(listener->bind_addr(loopback(GetParam().family, 0)).ok());
-  ASSERT_TRUE(listener->listen(1).ok());
-  auto id = std::move(client_.cm->create_id().value());
-  ASSERT_TRUE(id->resolve_addr(listener->local_addr(), std::chrono::seconds(1)).ok());
-  ASSERT_TRUE(id->resolve_route(std::chrono::seconds(1)).ok());
-  auto qp = std::move(id->create_qp(*client_.pd, {client_.cq.get(), client_.cq.get(), cap_, false}).value());
-  ASSERT_TRUE(id->connect({{}, 16, 16}).ok());
-  ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kConnectRequest); }));
-  auto accepted = std::move(server_.take(CmEventType::kConnectRequest)->new_id);
-  auto server_qp =
-      std::move(accepted->create_qp(*server_.pd, {server_.cq.get(), server_.cq.get(), cap_, false}).value());
-  ASSERT_TRUE(accepted->accept({{}, 16, 16}).ok());
-  ASSERT_TRUE(drive([&] { return qp->state() == QpState::kRts; }));
+  Connection second;
+  ASSERT_NO_FATAL_FAILURE(connect_another(second));
   std::set<std::uint64_t> seen;
   for (std::uint64_t i = 0; i < kTimes; ++i) {
     ASSERT_TRUE(client_.qp->post_send(atomic_wr(WrOpcode::kAtomicFetchAndAdd, 0, 1)).ok());
-    ASSERT_TRUE(qp->post_send(atomic_wr(WrOpcode::kAtomicFetchAndAdd, 1, 1)).ok());
+    ASSERT_TRUE(second.qp->post_send(atomic_wr(WrOpcode::kAtomicFetchAndAdd, 1, 1)).ok());
     ASSERT_TRUE(drive([&] { return client_.wcs.size() == 2; }));
     client_.wcs.clear();
     seen.insert(result(0));
@@ -76,6 +65,94 @@ TEST_P(ExtensionTest, NoAdditionIsLostBetweenConnections) {
   }
   EXPECT_EQ(word(0), 2 * kTimes);
   EXPECT_EQ(seen.size(), 2 * kTimes);
+}
+
+// A client of a lock at octet 0 of the server's memory, held by whoever's name (not 0) stands there, and of a counter
+// at kCounter, which the lock alone protects. One request at a time, but for the Write and the unlock behind it.
+struct Locker {
+  static constexpr std::size_t kCounter = 64;
+  enum class Step : std::uint8_t { kLock, kRead, kWriteAndUnlock };
+
+  bool idle() const { return under_way == 0; }
+  std::uint64_t wr_id(std::uint64_t i) const { return 4 * name + i; }  // of the lock's word, and of the counter's
+
+  Qp* qp = nullptr;
+  std::uint64_t name = 0;
+  Step step = Step::kLock;
+  std::size_t under_way = 0;
+  int left = 0;
+  int refused = 0;
+};
+
+TEST_P(ExtensionTest, ALockOfCompareAndSwapKeepsTwoClientsApart) {
+  RecordProperty("proves", "EXT-5.3-01");
+  constexpr int kRounds = 200;
+  Connection second;
+  ASSERT_NO_FATAL_FAILURE(connect_another(second));
+  Locker lockers[] = {{.qp = client_.qp.get(), .name = 1}, {.qp = second.qp.get(), .name = 2}};
+  const auto next = [&](Locker& locker) {
+    const std::uint64_t word_id = locker.wr_id(0), counter_id = locker.wr_id(1);
+    const auto counter = [&](WrOpcode opcode) {
+      SendWr wr = atomic_wr(opcode, counter_id, 0);
+      wr.remote_addr = memory_->addr(Locker::kCounter);
+      return wr;
+    };
+    if (locker.step == Locker::Step::kWriteAndUnlock) {
+      const std::uint64_t value = result(counter_id) + 1;
+      std::memcpy(&ours_->octets[8 * counter_id], &value, sizeof(value));
+      ASSERT_TRUE(locker.qp->post_send(counter(WrOpcode::kRdmaWrite)).ok());
+      ASSERT_TRUE(locker.qp->post_send(atomic_wr(WrOpcode::kAtomicCmpAndSwp, word_id, locker.name, 0)).ok());
+      locker.under_way = 2;
+      return;
+    }
+    ASSERT_TRUE(locker.qp
+                    ->post_send(locker.step == Locker::Step::kLock
+                                    ? atomic_wr(WrOpcode::kAtomicCmpAndSwp, word_id, 0, locker.name)
+                                    : counter(WrOpcode::kRdmaRead))
+                    .ok());
+    locker.under_way = 1;
+  };
+  const auto on_done = [&](const Wc& wc) {
+    ASSERT_EQ(wc.status, WcStatus::kSuccess);
+    Locker& locker = lockers[wc.wr_id / 4 - 1];
+    if (--locker.under_way != 0) return;
+    const std::uint64_t found = result(locker.wr_id(0));
+    switch (locker.step) {
+      case Locker::Step::kLock:
+        if (found == 0) locker.step = Locker::Step::kRead;
+        if (found != 0) ++locker.refused;
+        break;
+      case Locker::Step::kRead: locker.step = Locker::Step::kWriteAndUnlock; break;
+      case Locker::Step::kWriteAndUnlock:
+        ASSERT_EQ(found, locker.name) << "somebody else had the lock, too";
+        locker.step = Locker::Step::kLock;
+        --locker.left;
+        break;
+    }
+  };
+  for (const std::uint32_t seed : {1u, 2u, 3u}) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    set_word(0, 0);
+    set_word(Locker::kCounter, 0);
+    for (Locker& locker : lockers) locker.left = kRounds;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (lockers[0].left != 0 || lockers[1].left != 0) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+      const std::uint32_t turn = random() % 4;
+      if (turn >= 2) {
+        (turn == 2 ? server_ : client_).device->process(now());
+        client_.collect();
+      } else if (Locker& locker = lockers[turn]; locker.idle() && locker.left != 0) {
+        ASSERT_NO_FATAL_FAILURE(next(locker));
+      }
+      for (; !client_.wcs.empty(); client_.wcs.pop_front()) ASSERT_NO_FATAL_FAILURE(on_done(client_.wcs.front()));
+    }
+    EXPECT_EQ(word(Locker::kCounter), 2u * kRounds);
+    EXPECT_EQ(word(0), 0u);
+  }
+  EXPECT_GT(lockers[0].refused, 0) << "nobody ever waited: nothing was put to the test";
+  EXPECT_GT(lockers[1].refused, 0) << "nobody ever waited: nothing was put to the test";
 }
 
 TEST_P(ExtensionTest, AtomicNeedsTheRight) {
