@@ -140,11 +140,16 @@ void receive_in_bulk(int fd) {
   setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &octets, sizeof(octets));
 }
 
+ssize_t recv_bulk(int fd, std::span<std::uint8_t> octets, Wait wait) {
+  // Asking poll again and again heeds SO_RCVLOWAT and leaves the socket's lock alone; asking recv does neither.
+  pollfd readable{fd, POLLIN, 0};
+  while (wait == Wait::kSpin && poll(&readable, 1, 0) == 0) {
+  }
+  return recv_some(fd, octets, wait);
+}
+
 ssize_t recv_some(int fd, std::span<std::uint8_t> octets, Wait wait) {
   while (true) {
-    // Asking poll again and again heeds SO_RCVLOWAT and leaves the socket's lock alone; asking recv does neither.
-    pollfd readable{fd, POLLIN, 0};
-    if (wait == Wait::kSpin && poll(&readable, 1, 0) == 0) continue;
     ssize_t n = recv(fd, octets.data(), octets.size(), wait == Wait::kSpin ? MSG_DONTWAIT : 0);
     if (n >= 0 || !try_again(wait)) return n;
   }

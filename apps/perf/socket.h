@@ -51,9 +51,10 @@ enum class Wait : std::uint8_t { kBlock, kSpin };
 // send_all and recv_all move all octets; an interrupted call goes on.
 IoResult send_all(int fd, std::span<const std::uint8_t> octets, Wait wait = Wait::kBlock);
 IoResult recv_all(int fd, std::span<std::uint8_t> octets, Wait wait = Wait::kBlock);
-// receive_in_bulk makes recv_some on this socket wait for 256 KiB (or the end). A receiver that takes each segment as
+// receive_in_bulk makes recv_bulk on this socket wait for 256 KiB (or the end). A receiver that takes each segment as
 // it comes fights with the sender over the socket's lock and has loopback run at less than its speed.
 void receive_in_bulk(int fd);
+ssize_t recv_bulk(int fd, std::span<std::uint8_t> octets, Wait wait);
 // recv_some receives what is there, at least one octet; 0 is the end, negative an error (errno).
 ssize_t recv_some(int fd, std::span<std::uint8_t> octets, Wait wait);
 

@@ -21,7 +21,7 @@ IoResult drain(int fd, Wait wait, Totals& totals) {
   std::vector<std::uint8_t> buffer(kBlock);
   receive_in_bulk(fd);
   while (true) {
-    ssize_t n = recv_some(fd, buffer, wait);
+    ssize_t n = recv_bulk(fd, buffer, wait);
     if (n <= 0) return n == 0 ? IoResult::kDone : IoResult::kError;
     totals.octets += std::uint64_t(n);
     ++totals.messages;
