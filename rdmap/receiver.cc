@@ -16,6 +16,10 @@ void Receiver::open(ddp::StreamScope scope, RecvSource& recvs, std::uint16_t ird
   recvs_ = &recvs;
   ird_ = ird;
   version_ = version;
+  set_rfc7306(rfc7306);
+}
+
+void Receiver::set_rfc7306(bool rfc7306) {
   num_opcodes_ = rfc7306 ? kNumOpcodes7306 : kNumOpcodes5040;
   num_queues_ = rfc7306 ? ddp::kNumQueuesWithAtomics : ddp::kNumQueues;
 }

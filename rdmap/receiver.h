@@ -36,6 +36,9 @@ class Receiver {
   // Data are understood; else their opcodes and queue are refused.
   void open(ddp::StreamScope scope, RecvSource& recvs, std::uint16_t ird, std::uint8_t version, bool rfc7306);
 
+  // Whether the opcodes and the queue of RFC 7306 exist; open sets it first.
+  void set_rfc7306(bool rfc7306);
+
   enum class Verdict : std::uint8_t {
     kTaken,
     kRefused,       // message() is the Terminate to send, after settle_refusal

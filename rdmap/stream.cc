@@ -140,6 +140,7 @@ void Stream::Impl::process_fpdus(mpa::Staging& staging, TimePoint now) {
       expect_direct_ = false;
       const auto verdict = receiver_.on_ulpdu(*ulpdu);
       if (verdict != Receiver::Verdict::kTaken) return on_verdict(verdict, now);
+      on_delivered();
     } else if (const auto* more = std::get_if<mpa::NeedMore>(&next)) {
       if (place_directly_ && begin_direct(staging)) continue;
       rx_need_ = more->len;
@@ -158,6 +159,14 @@ void Stream::Impl::on_valid_fpdu() {
   if (!held_) return;
   held_ = false;  // MPA-7.1.2: rule 4
   transmitter_.release();
+}
+
+// What stands in for an RTR indication is a Send, Write or Read (RFC 6581 section 9.2): Immediate Data would take the
+// receive that is kept for one and be lost, so RFC 7306 begins behind it.
+void Stream::Impl::on_delivered() {
+  if (!rtr_due_ || !heard_message()) return;
+  rtr_due_ = false;
+  receiver_.set_rfc7306(config_.rfc7306);
 }
 
 void Stream::Impl::on_verdict(Receiver::Verdict verdict, TimePoint now) {

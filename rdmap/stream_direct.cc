@@ -89,6 +89,7 @@ bool Stream::Impl::finish_direct(mpa::Staging& staging, TimePoint now) {
   const auto verdict = receiver_.invalidate();
   if (verdict == Receiver::Verdict::kTaken) {
     receiver_.deliver();
+    on_delivered();
     return true;
   }
   receiver_.settle_refusal();

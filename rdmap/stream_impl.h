@@ -103,6 +103,7 @@ struct Stream::Impl {
   void on_timeout(TimePoint now);
   void process_fpdus(mpa::Staging& staging, TimePoint now);
   void on_valid_fpdu();
+  void on_delivered();
   void on_verdict(Receiver::Verdict verdict, TimePoint now);
   void on_peer_terminate(TimePoint now);
   std::span<const ConstBytes> tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now);
@@ -152,6 +153,7 @@ struct Stream::Impl {
 
   RecvSource* recvs_ = nullptr;
   RtrRecvs rtr_recvs_{counters_};
+  bool rtr_due_ = false;                         // responder: no message of the initiator's has been delivered yet
   std::optional<Established> late_established_;  // to be reported when the RTR indication has come
   std::vector<std::uint8_t> surplus_;
   bool try_revision_1_ = false;

@@ -239,7 +239,8 @@ void Stream::Impl::fail_setup(TimePoint now) {
 void Stream::Impl::enter_rdma(const mpa::Agreement& agreement, bool hold) {
   requests_.set_ord(agreement.ord);
   rtr_recvs_.open(*recvs_, agreement.rtr_awaited.send);
-  receiver_.open(config_.scope, rtr_recvs_, agreement.ird, agreement.version, config_.rfc7306);
+  rtr_due_ = agreement.rtr_awaited.any();
+  receiver_.open(config_.scope, rtr_recvs_, agreement.ird, agreement.version, config_.rfc7306 && !rtr_due_);
   transmitter_.open(agreement, config_.scope, config_.fpdu_limit, hold);
   reader_.emplace(agreement.crc, agreement.markers_rx, config_.peer.max_ulpdu_len);
   place_directly_ = config_.placement == Placement::kDirect || !agreement.crc;

@@ -170,6 +170,48 @@ TEST(Rtr, AResponderDoesNotWaitForEver) {
   EXPECT_EQ(r.closed[0].reason, CloseReason::kStartup);
 }
 
+// Immediate Data takes a receive like a Send, but is no indication: in its place it must not vanish in the receive that
+// is kept for one. Behind the indication it is the ULP's.
+TEST(Rtr, ImmediateDataIsNoIndication) {
+  const Octets request = [] {
+    Octets frame = startup_frame(mpa::FrameKind::kRequest, 2, {0xc0, 16, 0x00, 16});  // peer-to-peer, RTR by Send
+    frame[16] |= 0x10;
+    return frame;
+  }();
+  Octets immediate = record_octets("F03");
+  immediate[1] = 0x48;
+  immediate.insert(immediate.end(), {1, 2, 3, 4, 5, 6, 7, 8});
+  {
+    Responder r;
+    r.recvs.post(7);
+    r.answer(request);
+    r.receive(frame_fpdu(immediate), kNow);
+    r.drain();
+    EXPECT_FALSE(r.established);
+    EXPECT_TRUE(r.completions.empty());
+    EXPECT_EQ(r.stream.counters().sends_rx, 0u);
+    EXPECT_EQ(r.stream.counters().immediates_rx, 0u);
+    const auto sent = deframe(r.transmit(kNow));
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(Octets(sent[0].begin() + 18, sent[0].begin() + 20), (Octets{0x02, 0x06}));
+  }
+  immediate[13] = 2;
+  for (const bool together : {false, true}) {
+    Responder r;
+    r.recvs.post(7);
+    r.answer(request);
+    r.receive(frame_fpdu(record_octets("F03")), kNow);
+    if (!together) r.drain();
+    r.receive(frame_fpdu(immediate), kNow);
+    r.drain();
+    EXPECT_TRUE(r.established);
+    ASSERT_EQ(r.completions.size(), 1u);
+    EXPECT_EQ(r.completions[0].wr_id, 7u);
+    EXPECT_TRUE(r.completions[0].immediate);
+    EXPECT_EQ(r.stream.counters().sends_rx, 0u);
+  }
+}
+
 TEST(Rtr, ATerminateInItsPlaceIsNoConnection) {
   Responder r;
   r.answer(record_octets("M02"));
