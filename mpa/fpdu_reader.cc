@@ -46,11 +46,9 @@ std::size_t PartialFpdu::arrived_ulpdu_len() const {
 
 FpduReader::Next FpduReader::next(Staging& staging) {
   if (error_) return *error_;
-  const ConstBytes octets = staging.pending();
-  const MarkerLayout layout = this->layout();
-  const std::size_t length_end = layout.stream_len(kUlpduLengthLen);
-  if (octets.size() < length_end) return NeedMore{length_end - octets.size()};
-  const std::size_t ulpdu_len = static_cast<std::size_t>(octets[length_end - 2]) << 8 | octets[length_end - 1];
+  const auto fpdu = partial(staging);
+  if (!fpdu) return NeedMore{layout().stream_len(kUlpduLengthLen) - staging.pending().size()};
+  const auto& [layout, ulpdu_len, octets] = *fpdu;
   if (violates("MPA-3-09", ulpdu_len == 0 || ulpdu_len > max_ulpdu_len_)) return fail(Error::kMarker);  // MPA-A-08
   const std::size_t bare_len = fpdu_len(ulpdu_len);
   const std::size_t len = layout.stream_len(bare_len);
