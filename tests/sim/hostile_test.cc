@@ -387,5 +387,37 @@ TEST(Hostile, ReadSourceTakenAwayHalfWayDrawsAdvancedHeader) {
                                        "6f708106000000000000807200001f8e2b3c4d020000000000040072"));
 }
 
+// The owner takes memory back while an FPDU for it is under way: from then on not an octet lands there, in either
+// placement, and the rest of the FPDU draws the Terminate that the access deserves.
+TEST(Hostile, MemoryTakenAwayInsideAnFpduGetsNothingMore) {
+  constexpr std::size_t kLen = 2000, kFirst = 700;
+  for (const bool send : {false, true}) {
+    SCOPED_TRACE(send ? "Send" : "Write");
+    Victim v;
+    const std::uint32_t stag = send ? kRecvKey : 0x222;
+    v.memory.add_simple(stag, 7, 0, 4096);
+    if (send) v.recvs.post(5, {{0, 4096, ddp::Stag{kRecvKey}}});
+    Octets ulpdu = vectors::from_hex(send ? "414300000000000000000000000100000000" : "c140000002220000000000000000");
+    const std::size_t header_len = ulpdu.size();
+    ulpdu.resize(header_len + kLen, 0x5a);
+    const Octets fpdu = frame_fpdu(ulpdu);
+    v.receive(ConstBytes(fpdu).first(kFirst), v.now);
+    v.receive(ConstBytes(fpdu).subspan(kFirst, 1), v.now);
+    // The octets stay where they are, under a name that nobody asks for.
+    v.memory.regions[0x999].octets.swap(v.memory.regions[stag].octets);
+    v.memory.regions.erase(stag);
+    const Octets before = v.memory.regions[0x999].octets;
+    v.receive(ConstBytes(fpdu).subspan(kFirst + 1), v.now, 100);
+    EXPECT_EQ(v.memory.regions[0x999].octets, before);
+    const auto sent = v.ulpdus();
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(Octets(sent[0].begin() + 18, sent[0].begin() + 20), send ? (Octets{0x10, 0x00}) : (Octets{0x11, 0x00}));
+    ASSERT_EQ(v.completions.size(), send ? 1u : 0u);
+    if (send) {
+      EXPECT_EQ(v.completions[0].status, WorkStatus::kLocalProtection);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft::sim
