@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "mpa/crc32c.h"
+#include "mpa/wire/release_memory.h"
 
 namespace weft::mpa {
 namespace {
@@ -248,10 +249,10 @@ void FpduWriter::trim(std::size_t keep_len) {
   if (pending_octets() != 0 || held_len <= keep_len) return;
   arena_.reset();
   arena_capacity_ = 0;
-  pieces_ = {};
-  fpdu_ends_ = {};
-  rest_ = {};
-  buffers_ = {};
+  release_memory(pieces_);
+  release_memory(fpdu_ends_);
+  release_memory(rest_);
+  release_memory(buffers_);
 }
 
 }  // namespace weft::mpa

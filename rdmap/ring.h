@@ -6,11 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "mpa/wire/release_memory.h"
+
 namespace weft::rdmap {
 
 // Ring is a queue whose elements are named by a sequence number that never comes back: begin_seq() is the oldest
-// element, end_seq() the one that the next push_back makes. Memory grows by doubling and is kept, so that a queue at
-// rest costs nothing and a busy one allocates nothing. Not thread-safe.
+// element, end_seq() the one that the next push_back makes. Memory grows by doubling and is kept until trim, so that
+// a busy queue allocates nothing. Not thread-safe.
 template <typename T>
 class Ring {
  public:
@@ -43,6 +45,11 @@ class Ring {
   void pop_front() {
     assert(!empty());
     ++begin_;
+  }
+  // Gives the memory back where nothing is queued and there is room for more than kRestSlots elements.
+  void trim() {
+    static constexpr std::size_t kRestSlots = 32;
+    if (empty() && slots_.size() > kRestSlots) release_memory(slots_);
   }
   void clear() {
     while (!empty()) {

@@ -27,5 +27,21 @@ TEST(Ring, KeepsOrderAndNamesWhileItGrowsAndTurns) {
   EXPECT_EQ(ring.begin_seq(), static_cast<std::uint64_t>(pushed));
 }
 
+TEST(Ring, TrimmedItGoesOnWhereItWas) {
+  Ring<int> ring;
+  for (int i = 0; i < 100; ++i) ring.push_back(i);
+  ring.trim();  // not while anything is queued
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(ring.front(), i);
+    ring.pop_front();
+  }
+  ring.trim();
+  EXPECT_TRUE(ring.empty());
+  EXPECT_EQ(ring.end_seq(), 100u);
+  for (int i = 100; i < 150; ++i) ring.push_back(i);
+  EXPECT_EQ(ring[100], 100);
+  EXPECT_EQ(ring[149], 149);
+}
+
 }  // namespace
 }  // namespace weft::rdmap

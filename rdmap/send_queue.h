@@ -61,6 +61,11 @@ class SendQueue {
   const SendEntry& operator[](std::uint64_t seq) const { return entries_[seq]; }
   std::uint64_t end_seq() const { return entries_.end_seq(); }
   bool empty() const { return entries_.empty(); }
+  // Gives back memory that only a long queue needs.
+  void trim() {
+    entries_.trim();
+    open_reads_.trim();
+  }
   // The first request from seq on that is still to be framed or carried out. Local requests that are done are passed
   // over: whoever rewinds to a place before them must not carry them out again.
   std::uint64_t skip_done(std::uint64_t seq) const;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "mpa/wire/release_memory.h"
 #include "rdmap/stream_impl.h"
 
 namespace weft::rdmap {
@@ -54,9 +55,9 @@ void Stream::Impl::close(LlpAction action) {
   state_ = State::kClosed;
   deadline_.reset();
   close_action_ = action;
-  startup_out_ = {};
+  release_memory(startup_out_);
   startup_out_begin_ = 0;
-  parked_ = {};
+  release_memory(parked_);
   events_.push_back(Closed{reason_.value_or(CloseReason::kLocal), terminate_, text_, try_revision_1_});
 }
 
@@ -327,6 +328,9 @@ PostResult Stream::post_send(SendWr wr) {
 
 void Stream::trim() {
   impl_->transmitter_.trim();
+  impl_->requests_.trim();
+  impl_->reads_.trim();
+  impl_->events_.trim();
 }
 
 void Stream::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {

@@ -2,6 +2,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "mpa/wire/release_memory.h"
 #include "rdmap/stream_impl.h"
 
 // Direct placement: the receive path of FPDUs that do not pass through staging.
@@ -39,7 +40,7 @@ std::span<const MutBytes> Stream::Impl::rx_buffers(mpa::Staging& staging) {
     const MutBytes space = staging.space(parked_.size());
     std::memcpy(space.data(), parked_.data(), parked_.size());
     staging.commit(parked_.size());
-    parked_ = {};  // not clear: it would keep room for an FPDU as long as the connection lasts
+    release_memory(parked_);  // not clear: it would keep room for an FPDU as long as the connection lasts
   }
   if (direct_ && !direct_->payload_done()) {
     // Memory that went away meanwhile gets nothing more: on_direct_rx ends the stream with whatever comes.

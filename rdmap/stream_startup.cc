@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "mpa/wire/release_memory.h"
 #include "mpa/wire/violates.h"
 #include "rdmap/stream_impl.h"
 
@@ -156,7 +157,7 @@ void Stream::Impl::reject(ConstBytes private_data, TimePoint now) {
 void Stream::Impl::on_startup_tx(std::size_t n, TimePoint now) {
   startup_out_begin_ += std::min(n, startup_out_.size() - startup_out_begin_);
   if (startup_out_begin_ < startup_out_.size()) return;
-  startup_out_ = {};
+  release_memory(startup_out_);
   startup_out_begin_ = 0;
   if (state_ == State::kReplySend) {
     enter_rdma(*agreement_, true);

@@ -6,6 +6,7 @@
 
 #include "ddp/segment.h"
 #include "mpa/fpdu.h"
+#include "mpa/wire/release_memory.h"
 #include "rdmap/header.h"
 
 namespace weft::rdmap {
@@ -396,7 +397,7 @@ void Transmitter::trim() {
   if (!writer_ || batch_open_) return;
   writer_->trim(kRestArenaLen);
   if (marks_.capacity() > kRestMarks) {
-    marks_ = {};
+    release_memory(marks_);
     marks_.reserve(kRestMarks);
   }
 }

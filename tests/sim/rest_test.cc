@@ -15,17 +15,27 @@ std::atomic<std::size_t> held{0};
 
 }  // namespace
 
+// The forms for arrays, too: sanitizers bring their own, which would not come by here.
 void* operator new(std::size_t len) {
   void* const memory = std::malloc(len);
   if (memory == nullptr) std::abort();
   held += malloc_usable_size(memory);
   return memory;
 }
+void* operator new[](std::size_t len) {
+  return operator new(len);
+}
 void operator delete(void* memory) noexcept {
   if (memory != nullptr) held -= malloc_usable_size(memory);
   std::free(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
+  operator delete(memory);
+}
+void operator delete[](void* memory) noexcept {
+  operator delete(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
   operator delete(memory);
 }
 
