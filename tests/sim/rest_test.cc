@@ -75,9 +75,9 @@ void work(Pair& pair) {
   pair.run();
   ASSERT_EQ(pair.a.stream.post_send(request(SendOp::kRdmaWrite, 60000)), rdmap::PostResult::kOk);
   const auto octets = pair.a.transmit(pair.now, pair.emss, 5000);
-  pair.b.receive(ConstBytes(octets).first(40000), pair.now);
+  pair.b.receive(ConstBytes(octets).first(58000), pair.now);
   pair.b.stream.park(pair.b.staging);
-  pair.b.receive(ConstBytes(octets).subspan(40000), pair.now);
+  pair.b.receive(ConstBytes(octets).subspan(58000), pair.now);
   pair.run();
 }
 
@@ -98,7 +98,8 @@ TEST(Rest, AConnectionAtRestHoldsLittle) {
   }
   const std::size_t both = held - before;
   RecordProperty("octets_at_rest", std::to_string((both - std::min(both, not_the_streams)) / 2));
-  EXPECT_LE(both, not_the_streams + 2 * kMostAtRest);
+  // Both of them together hold less than one may: an FPDU's worth kept by one end would show.
+  EXPECT_LE(both, not_the_streams + kMostAtRest);
 }
 
 }  // namespace
