@@ -157,7 +157,7 @@ class Stream {
 
   [[nodiscard]] PostResult post_send(SendWr wr);
 
-  // Gives back memory that only a busy connection needs; what is left is some 10 KiB. For a driver whose connection may
+  // Gives back memory that only a busy connection needs; what is left is some 20 KiB. For a driver whose connection may
   // have come to rest: a busy one takes it again.
   void trim();
 

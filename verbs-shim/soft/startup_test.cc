@@ -94,6 +94,16 @@ class StartupTest : public VerbsTest {
   static void say(const UniqueFd& fd, const std::string& what) {
     EXPECT_EQ(::send(fd.get(), what.data(), what.size(), MSG_NOSIGNAL), static_cast<ssize_t>(what.size()));
   }
+  // A socket whose Request of Rev 1 the server has taken, and not answered yet.
+  UniqueFd request_raw() {
+    EXPECT_TRUE(listen().ok());
+    UniqueFd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const sockaddr_storage to = server_.id->local_addr();
+    EXPECT_EQ(::connect(raw.get(), as_sockaddr(to), sizeof(sockaddr_in)), 0);
+    say(raw, kRequestKey + octets({0x40, 1, 0, 0}));
+    take_request();
+    return raw;
+  }
   void connect_to(const sockaddr_storage& to, const ConnParam& param = {{}, 16, 16}) {
     ASSERT_TRUE(client_.id->resolve_addr(to, seconds(1)).ok());
     ASSERT_TRUE(client_.id->resolve_route(seconds(1)).ok());
@@ -373,12 +383,7 @@ TEST_P(StartupTest, WhatFollowsARejectingReplyIsNotMpas) {
 // With much unread input close() would answer with RST, and the Terminate would be lost (MPA-S-01).
 TEST_P(StartupTest, ATerminateArrivesHoweverMuchInputIsUnread) {
   RecordProperty("proves", "MPA-8-13");
-  ASSERT_TRUE(listen().ok());
-  UniqueFd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const sockaddr_storage to = server_.id->local_addr();
-  ASSERT_EQ(::connect(raw.get(), as_sockaddr(to), sizeof(sockaddr_in)), 0);
-  say(raw, kRequestKey + octets({0x40, 1, 0, 0}));
-  take_request();
+  const UniqueFd raw = request_raw();
   make_qp(server_);
   ASSERT_TRUE(server_.id->accept({}).ok());
   std::string heard;
@@ -398,12 +403,7 @@ TEST_P(StartupTest, ATerminateArrivesHoweverMuchInputIsUnread) {
 
 TEST_P(StartupTest, ARejectingReplyArrivesWholeBeforeTheFin) {
   RecordProperty("proves", "MPA-7.1.4-01");
-  ASSERT_TRUE(listen().ok());
-  UniqueFd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const sockaddr_storage to = server_.id->local_addr();
-  ASSERT_EQ(::connect(raw.get(), as_sockaddr(to), sizeof(sockaddr_in)), 0);
-  say(raw, kRequestKey + octets({0x40, 1, 0, 0}));
-  take_request();
+  const UniqueFd raw = request_raw();
   const std::vector<std::uint8_t> why(500, 'w');
   ASSERT_TRUE(server_.id->reject(why).ok());
   server_.id.reset();
