@@ -33,7 +33,7 @@ WorkOp work_op(SendOp op) {
   return WorkOp::kSend;
 }
 
-// Whether the request has what its operation needs and nothing that it cannot have; len: octets of its memory.
+// len: octets of its memory.
 bool consistent(const SendWr& wr, std::uint64_t len) {
   if (len > std::numeric_limits<std::uint32_t>::max()) return false;
   const bool has_inline = !wr.inline_data.empty();
@@ -56,13 +56,21 @@ bool consistent(const SendWr& wr, std::uint64_t len) {
   return false;
 }
 
+std::uint64_t length_of(const SendWr& wr) {
+  return wr.inline_data.empty() ? total_len(wr.sg_list) : wr.inline_data.size();
+}
+
 }  // namespace
+
+bool is_consistent(const SendWr& wr) {
+  return consistent(wr, length_of(wr));
+}
 
 PostResult SendQueue::post(SendWr wr) {
   const std::size_t num_own = !entries_.empty() && entries_.front().rtr ? 1 : 0;
   if (entries_.size() - num_own >= max_wr_) return PostResult::kQueueFull;
   SendEntry entry;
-  entry.len = wr.inline_data.empty() ? total_len(wr.sg_list) : wr.inline_data.size();
+  entry.len = length_of(wr);
   if (!consistent(wr, entry.len)) return PostResult::kInvalid;
   entry.wr = std::move(wr);
   append(std::move(entry));

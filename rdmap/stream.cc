@@ -321,8 +321,7 @@ void Stream::abort(TimePoint) {
 PostResult Stream::post_send(SendWr wr) {
   const State state = impl_->state_;
   if (state != State::kRdma && (!impl_->starting() || state == State::kRejectSend)) return PostResult::kNotConnected;
-  const bool extension = wr.op == SendOp::kImmediate || wr.op == SendOp::kWriteImmediate || wr.op == SendOp::kAtomic;
-  if (extension && !impl_->config_.rfc7306) return PostResult::kInvalid;
+  if (is_rfc7306(wr.op) && !impl_->config_.rfc7306) return PostResult::kInvalid;
   return impl_->requests_.post(std::move(wr));
 }
 

@@ -48,6 +48,10 @@ constexpr bool is_local(SendOp op) {
 constexpr bool is_answered(SendOp op) {
   return op == SendOp::kRdmaRead || op == SendOp::kAtomic;
 }
+// Those that a stream may be without (StreamConfig::rfc7306).
+constexpr bool is_rfc7306(SendOp op) {
+  return op == SendOp::kImmediate || op == SendOp::kWriteImmediate || op == SendOp::kAtomic;
+}
 constexpr bool is_tagged(SendOp op) {
   return op == SendOp::kRdmaWrite || op == SendOp::kWriteImmediate;
 }
@@ -67,6 +71,10 @@ struct SendWr {
   // ImmediateData with the two that have one, AtomicOperands with kAtomic, WindowBind with kBindWindow.
   std::variant<std::monostate, ImmediateData, AtomicOperands, ddp::WindowBind> args;
 };
+
+// is_consistent: whether the request has what its operation needs and nothing that it cannot have; post_send says
+// kInvalid where not. Any thread.
+bool is_consistent(const SendWr& wr);
 
 // PostedRecv is one untagged buffer: what a Send of the peer consumes.
 struct PostedRecv {

@@ -12,7 +12,8 @@
 // The verbs API: the objects of libibverbs with the same names, arguments and rules, as interfaces. What is new against
 // the C API: destructors destroy; a Device that the caller drives (Device::process) has no thread of its own.
 //
-// Threads, polled progress: one thread uses a Device and all that came from it.
+// Threads. Polled progress: one thread uses a Device and all that came from it. A device that moves by itself (fd() is
+// -1): any thread; Qp, Cq and the channels are for several at once, of the others one object is for one at a time.
 // Lifetimes: a Device outlives what came from it, a Pd its Mrs, Mws and Qps, a Cq its Qps, a CompChannel its Cqs.
 namespace weft::verbs {
 

@@ -8,9 +8,9 @@
 #include "verbs-shim/soft/cm.h"
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/device.h"
+#include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/qp.h"
 #include "verbs-shim/soft/socket.h"
-#include "verbs-shim/soft/soft_device.h"
 
 namespace weft::verbs {
 namespace {
@@ -64,39 +64,36 @@ Status prepare(int fd, const SoftConfig& config) {
 Status SoftCmId::connect_socket(UniqueFd fd, const ConnParam& param, ConstBytes received) {
   if (state_ != State::kIdle) return Error{EINVAL, "the id is bound or has a destination already"};
   if (qp_ == nullptr) return Error{EINVAL, "create_qp comes before connect"};
-  if (Status status = check_private_data(param.private_data.size(), device_.config().mpa_revision); !status) {
+  if (Status status = check_private_data(param.private_data.size(), loop_.config().mpa_revision); !status) {
     return status;
   }
-  if (Status status = prepare(fd.get(), device_.config()); !status) return status;
-  local_ = local_address(fd.get());
+  if (Status status = prepare(fd.get(), loop_.config()); !status) return status;
   peer_ = peer_address(fd.get());
-  Connection& connection = start(std::move(fd), param);
-  connection.set_adopted();
-  connection.begin_with(received, device_.now());
-  if (!connection.watch()) {
+  return loop_.call([&]() -> Status {
+    local_ = local_address(fd.get());
+    Connection& connection = start(std::move(fd), param);
+    connection.set_adopted();
+    connection.begin_with(received, loop_.now());
+    if (connection.watch()) return {};
     const int err = errno;
     connection.drop("");
     return socket_error("epoll", err);
-  }
-  return {};
+  });
 }
 
 Status SoftCmId::accept_socket(UniqueFd fd, ConstBytes received) {
   if (state_ != State::kIdle && state_ != State::kListening) return Error{EINVAL, "the id does something else already"};
-  if (Status status = prepare(fd.get(), device_.config()); !status) return status;
-  if (!listener_) listener_ = std::make_unique<Listener>(device_, *this, UniqueFd(), SOMAXCONN);
+  if (Status status = prepare(fd.get(), loop_.config()); !status) return status;
+  if (listeners_.empty()) open_listeners(SOMAXCONN);
   state_ = State::kListening;
   const sockaddr_storage peer = peer_address(fd.get());
-  Connection& connection = device_.adopt(std::make_unique<Connection>(device_, *listener_, std::move(fd), peer));
-  connection.set_adopted();
-  device_.add_silent(connection);
-  if (!connection.watch()) {
-    const int err = errno;
-    connection.drop("");
-    return socket_error("epoll", err);
-  }
-  connection.begin_with(received, device_.now());
-  return {};
+  return loop_.call([&]() -> Status {
+    Connection& connection = listeners_[loop_.index()]->take(std::move(fd), peer);
+    if (connection.dead()) return Error{ENOSPC, "epoll has no room for the socket"};
+    connection.set_adopted();
+    connection.begin_with(received, loop_.now());
+    return {};
+  });
 }
 
 void SoftCmId::keep_socket(UniqueFd fd, std::vector<std::uint8_t> received) {
@@ -105,8 +102,10 @@ void SoftCmId::keep_socket(UniqueFd fd, std::vector<std::uint8_t> received) {
 }
 
 Result<ReleasedSocket> SoftCmId::release_socket() {
-  if (!kept_) return Error{ENOTCONN, "MPA has not left a socket behind"};
-  return ReleasedSocket{kept_.release(), std::move(kept_received_)};
+  return loop_.call([this]() -> Result<ReleasedSocket> {
+    if (!kept_) return Error{ENOTCONN, "MPA has not left a socket behind"};
+    return ReleasedSocket{kept_.release(), std::move(kept_received_)};
+  });
 }
 
 }  // namespace soft

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <utility>
 
 #include "mpa/startup.h"
 #include "verbs-shim/soft/connection.h"
+#include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/qp.h"
 #include "verbs-shim/soft/socket.h"
 #include "verbs-shim/soft/soft_device.h"
@@ -20,66 +22,75 @@ const sockaddr* as_sockaddr(const sockaddr_storage& address) {
 
 }  // namespace
 
+EventQueue::EventQueue(SoftDevice& device) : mutex_(device.threaded()), bell_(device.poller()) {}
+
+int EventQueue::fd() {
+  const std::scoped_lock lock(mutex_);
+  return bell_.fd();
+}
+
 void EventQueue::push(CmEvent event) {
+  const std::scoped_lock lock(mutex_);
   if (!open_) return;
   events_.push_back(std::move(event));
-  poller_.event_queued();
+  bell_.event_queued();
 }
 
 std::optional<CmEvent> EventQueue::pop() {
+  const std::scoped_lock lock(mutex_);
   if (events_.empty()) return std::nullopt;
   std::optional<CmEvent> event(std::move(events_.front()));
   events_.pop_front();
-  poller_.events_taken(1);
+  bell_.events_taken(1);
   return event;
 }
 
 void EventQueue::forget(const CmId& id) {
-  // A dropped connect request destroys its id, which comes back here: first out of the queue, then destroyed.
-  std::deque<CmEvent> kept;
   std::deque<CmEvent> dropped;
+  const std::scoped_lock lock(mutex_);
+  std::deque<CmEvent> kept;
   for (CmEvent& event : events_) (event.id == &id ? dropped : kept).push_back(std::move(event));
   events_ = std::move(kept);
-  poller_.events_taken(dropped.size());
+  bell_.events_taken(dropped.size());
 }
 
 bool EventQueue::forget_request(const CmId& id) {
+  CmEvent dropped;
+  const std::scoped_lock lock(mutex_);
   const auto at = std::ranges::find_if(events_, [&](const CmEvent& event) { return event.new_id.get() == &id; });
   if (at == events_.end()) return false;
-  const CmEvent dropped = std::move(*at);  // the id's end comes back to this queue, which must be in order by then
+  dropped = std::move(*at);
   events_.erase(at);
-  poller_.events_taken(1);
+  bell_.events_taken(1);
   return true;
 }
 
 void EventQueue::close() {
+  std::deque<CmEvent> dropped;
+  const std::scoped_lock lock(mutex_);
   open_ = false;
-  const std::deque<CmEvent> dropped = std::exchange(events_, {});
-  poller_.events_taken(dropped.size());
+  dropped.swap(events_);
+  bell_.events_taken(dropped.size());
 }
 
-SoftCmChannel::SoftCmChannel(SoftDevice& device)
-    : device_(device), queue_(std::make_shared<EventQueue>(device.poller())) {}
-
-int SoftCmChannel::fd() const {
-  if (!fd_) fd_ = device_.poller().nested();
-  return fd_.get();
-}
+SoftCmChannel::SoftCmChannel(SoftDevice& device) : device_(device), queue_(std::make_shared<EventQueue>(device)) {}
 
 Result<std::unique_ptr<CmId>> SoftCmChannel::create_id() {
-  return std::unique_ptr<CmId>(std::make_unique<SoftCmId>(device_, queue_));
+  return std::unique_ptr<CmId>(std::make_unique<SoftCmId>(device_.next_loop(), queue_));
 }
 
 SoftCmId::~SoftCmId() {
+  close_listeners();
+  loop_.run([this] {
+    if (qp_ != nullptr) qp_->id_gone();
+    if (connection_ != nullptr) std::exchange(connection_, nullptr)->id_gone();
+  });
   queue_->forget(*this);
-  listener_.reset();
-  if (qp_ != nullptr) qp_->id_gone();
-  if (connection_ != nullptr) std::exchange(connection_, nullptr)->id_gone();
 }
 
 Status SoftCmId::bind_addr(const sockaddr_storage& addr) {
   if (state_ != State::kIdle) return Error{EINVAL, "the id is bound already"};
-  auto fd = open_socket(addr.ss_family, device_.config());
+  auto fd = open_socket(addr.ss_family, loop_.config());
   if (!fd) return fd.error();
   const int on = 1;
   ::setsockopt(fd->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -96,15 +107,37 @@ Status SoftCmId::listen(int backlog) {
   if (state_ != State::kBound) return Error{EINVAL, "bind_addr comes before listen"};
   // Silent clients must not fill the kernel's queue: it is as long as it may be, and emptied at every turn.
   if (::listen(fd_.get(), SOMAXCONN) != 0) return socket_error("listen on " + address_str(local_), errno);
-  listener_ =
-      std::make_unique<Listener>(device_, *this, std::move(fd_), static_cast<std::size_t>(backlog > 0 ? backlog : 1));
-  if (!listener_->watch()) {
-    const Error error = socket_error("epoll", errno);
-    listener_.reset();
-    return error;
+  open_listeners(static_cast<std::size_t>(std::max(backlog, 1)));
+  Status status = loop_.call([this]() -> Status {
+    std::vector<Listener*> all;
+    for (const auto& listener : listeners_) all.push_back(listener.get());
+    if (!listeners_[loop_.index()]->accept_on(std::move(fd_), std::move(all))) return socket_error("epoll", errno);
+    return {};
+  });
+  if (!status) {
+    close_listeners();
+    return status;
   }
   state_ = State::kListening;
   return {};
+}
+
+void SoftCmId::open_listeners(std::size_t backlog) {
+  const auto& loops = loop_.device().loops();
+  const std::size_t share = std::max<std::size_t>(backlog / loops.size(), 1);
+  for (const auto& loop : loops) {
+    loop->run([&] { listeners_.push_back(std::make_unique<Listener>(*loop, *this, share)); });
+  }
+}
+
+void SoftCmId::close_listeners() {
+  if (listeners_.empty()) return;
+  // First the one that hands out to the others.
+  loop_.run([this] { listeners_[loop_.index()].reset(); });
+  for (auto& listener : listeners_) {
+    if (listener) listener->loop().run([&] { listener.reset(); });
+  }
+  listeners_.clear();
 }
 
 Status SoftCmId::resolve_addr(const sockaddr_storage& dst, std::chrono::milliseconds /*timeout*/) {
@@ -125,14 +158,14 @@ Status SoftCmId::resolve_route(std::chrono::milliseconds /*timeout*/) {
 
 Result<std::unique_ptr<Qp>> SoftCmId::create_qp(Pd& pd, const QpInitAttr& attr) {
   if (qp_ != nullptr) return Error{EINVAL, "the id has a queue pair already"};
-  auto qp = device_.create_qp(*this, pd, attr);
+  auto qp = loop_.device().create_qp(*this, loop_, pd, attr);
   if (qp) qp_ = static_cast<SoftQp*>(qp->get());
   return qp;
 }
 
 // RFC 5044 section 7.1.1 allows 512 octets; RFC 6581 takes four of them, and some peers allow less.
 Status SoftCmId::check_private_data(std::size_t len, std::uint8_t revision) const {
-  const std::size_t most = mpa::max_private_data(revision, device_.peer().max_pd_length);
+  const std::size_t most = mpa::max_private_data(revision, loop_.peer().max_pd_length);
   if (len > most) return Error{EINVAL, "at most " + std::to_string(most) + " octets of private data"};
   return {};
 }
@@ -140,62 +173,71 @@ Status SoftCmId::check_private_data(std::size_t len, std::uint8_t revision) cons
 Status SoftCmId::connect(const ConnParam& param) {
   if (state_ != State::kRouteResolved) return Error{EINVAL, "resolve_addr and resolve_route come before connect"};
   if (qp_ == nullptr) return Error{EINVAL, "create_qp comes before connect"};
-  if (Status status = check_private_data(param.private_data.size(), device_.config().mpa_revision); !status) {
+  if (Status status = check_private_data(param.private_data.size(), loop_.config().mpa_revision); !status) {
     return status;
   }
   if (!fd_) {
-    auto fd = open_socket(peer_.ss_family, device_.config());
+    auto fd = open_socket(peer_.ss_family, loop_.config());
     if (!fd) return fd.error();
     fd_ = std::move(*fd);
   }
   if (::connect(fd_.get(), as_sockaddr(peer_), address_len(peer_)) != 0 && errno != EINPROGRESS) {
     return socket_error("connect to " + address_str(peer_), errno);
   }
-  local_ = local_address(fd_.get());
-  if (!start(std::move(fd_), param).watch()) {
+  return loop_.call([&]() -> Status {
+    local_ = local_address(fd_.get());
+    if (start(std::move(fd_), param).watch()) return {};
     const int err = errno;
     connection_->drop("");
     return socket_error("epoll", err);
-  }
-  return {};
+  });
 }
 
 Connection& SoftCmId::start(UniqueFd fd, const ConnParam& param) {
   state_ = State::kConnected;
-  connection_ = &device_.adopt(std::make_unique<Connection>(device_, *this, *qp_, std::move(fd), peer_, param));
+  connection_ = &loop_.adopt(std::make_unique<Connection>(loop_, *this, *qp_, std::move(fd), peer_, param));
   return *connection_;
+}
+
+Status SoftCmId::check_answer(std::size_t private_data_len) const {
+  if (connection_ == nullptr || connection_->phase() != Connection::Phase::kRequest) {
+    return Error{ENOTCONN, address_str(peer_) + " has gone meanwhile"};
+  }
+  return check_private_data(private_data_len, connection_->request()->revision);
 }
 
 Status SoftCmId::accept(const ConnParam& param) {
   if (state_ != State::kRequested) return Error{EINVAL, "only an id that came with a connect request can accept"};
   if (qp_ == nullptr) return Error{EINVAL, "create_qp comes before accept"};
-  if (connection_ == nullptr || connection_->phase() != Connection::Phase::kRequest) {
-    return Error{ENOTCONN, address_str(peer_) + " has gone meanwhile"};
-  }
-  if (Status status = check_private_data(param.private_data.size(), connection_->request()->revision); !status) {
-    return status;
-  }
-  state_ = State::kConnected;
-  connection_->accept(*qp_, param);
-  return {};
+  return loop_.call([&]() -> Status {
+    if (Status status = check_answer(param.private_data.size()); !status) return status;
+    state_ = State::kConnected;
+    connection_->accept(*qp_, param);
+    return {};
+  });
 }
 
 Status SoftCmId::reject(std::span<const std::uint8_t> private_data) {
   if (state_ != State::kRequested) return Error{EINVAL, "only an id that came with a connect request can reject"};
-  if (connection_ == nullptr || connection_->phase() != Connection::Phase::kRequest) {
-    return Error{ENOTCONN, address_str(peer_) + " has gone meanwhile"};
-  }
-  if (Status status = check_private_data(private_data.size(), connection_->request()->revision); !status) return status;
-  state_ = State::kConnected;
-  connection_->reject(private_data);
-  return {};
+  return loop_.call([&]() -> Status {
+    if (Status status = check_answer(private_data.size()); !status) return status;
+    state_ = State::kConnected;
+    connection_->reject(private_data);
+    return {};
+  });
 }
 
 Status SoftCmId::disconnect() {
   if (state_ != State::kConnected) return Error{EINVAL, "the id was never connected"};
   // The other end may have been quicker: that is no error.
-  if (connection_ != nullptr) connection_->disconnect();
+  loop_.run([this] {
+    if (connection_ != nullptr) connection_->disconnect();
+  });
   return {};
+}
+
+sockaddr_storage SoftCmId::local_addr() const {
+  return loop_.call([this] { return local_; });
 }
 
 void SoftCmId::attach(Connection& connection) {

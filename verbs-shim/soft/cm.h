@@ -6,24 +6,30 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "rdmap/stream.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/soft/device.h"
+#include "verbs-shim/soft/doorbell.h"
+#include "verbs-shim/soft/maybe_mutex.h"
 #include "verbs-shim/soft/poller.h"
 
 namespace weft::verbs::soft {
 
 class Connection;
+class Loop;
 class SoftCmId;
 class SoftDevice;
 class SoftQp;
 
-// EventQueue is what a channel and its ids share; ids may outlive the channel, their events then go nowhere.
+// EventQueue is what a channel and its ids share; ids may outlive the channel, their events then go nowhere. Any
+// thread.
 class EventQueue {
  public:
-  explicit EventQueue(Poller& poller) : poller_(poller) {}
+  explicit EventQueue(SoftDevice& device);
+  int fd();
   void push(CmEvent event);
   std::optional<CmEvent> pop();
   // Drops what is queued of one id, or everything and whatever may follow.
@@ -33,7 +39,8 @@ class EventQueue {
   void close();
 
  private:
-  Poller& poller_;
+  Mutex mutex_;  // guards all below; no event is destroyed under it, as a connect request's id comes back here
+  Doorbell bell_;
   bool open_ = true;
   std::deque<CmEvent> events_;
 };
@@ -42,25 +49,28 @@ class SoftCmChannel final : public CmChannel {
  public:
   explicit SoftCmChannel(SoftDevice& device);
   ~SoftCmChannel() override { queue_->close(); }
-  int fd() const override;
+  int fd() const override { return queue_->fd(); }
   std::optional<CmEvent> get_event() override { return queue_->pop(); }
   Result<std::unique_ptr<CmId>> create_id() override;
 
  private:
   SoftDevice& device_;
   std::shared_ptr<EventQueue> queue_;
-  mutable UniqueFd fd_;
 };
 
-// Listener accepts TCP connections for a listening id. At most `backlog` connect requests wait for their answer; what
-// comes beyond that waits unheard. Out of descriptors, the oldest silent connection gives way, or accepting pauses.
+// Listener makes connect requests of a listening id out of TCP connections, in one loop. An id has one in every loop;
+// that in its own accepts, and they take turns. At most `backlog` requests wait for their answer in each; what comes
+// beyond that waits unheard. Out of descriptors, the oldest silent connection gives way, or accepting pauses.
 class Listener final : public Source {
  public:
-  Listener(SoftDevice& device, SoftCmId& id, UniqueFd fd, std::size_t backlog);
+  Listener(Loop& loop, SoftCmId& id, std::size_t backlog);
   ~Listener() override;
-  bool watch();
+  // fd: the listening socket; others: the id's Listeners, this one among them, which it outlives none of.
+  bool accept_on(UniqueFd fd, std::vector<Listener*> all);
 
   std::size_t on_ready(TimePoint now);
+  // A connection for this loop.
+  Connection& take(UniqueFd fd, const sockaddr_storage& peer);
   // Descriptors may be had again.
   void resume();
 
@@ -70,24 +80,29 @@ class Listener final : public Source {
   void answered(Connection& connection);
 
   SoftCmId& id() { return id_; }
-  int fd() const { return fd_.get(); }
+  Loop& loop() { return loop_; }
 
  private:
+  void hand_out(UniqueFd fd, const sockaddr_storage& peer);
   void deliver(Connection& connection);
   void pause(TimePoint now);
 
-  SoftDevice& device_;
+  Loop& loop_;
   SoftCmId& id_;
   UniqueFd fd_;
   const std::size_t backlog_;
   bool paused_ = false;
+  std::vector<Listener*> all_;
+  std::size_t next_ = 0;  // whose turn it is among all_
   absl::flat_hash_set<Connection*> delivered_;
   std::deque<Connection*> waiting_;
 };
 
+// SoftCmId belongs to one loop, as its connection does. What the loop's thread shares with the caller's is touched
+// within Loop::run; the rest is the caller's alone.
 class SoftCmId final : public CmId {
  public:
-  SoftCmId(SoftDevice& device, std::shared_ptr<EventQueue> queue) : device_(device), queue_(std::move(queue)) {}
+  SoftCmId(Loop& loop, std::shared_ptr<EventQueue> queue) : loop_(loop), queue_(std::move(queue)) {}
   ~SoftCmId() override;
 
   Status bind_addr(const sockaddr_storage& addr) override;
@@ -99,7 +114,7 @@ class SoftCmId final : public CmId {
   Status accept(const ConnParam& param) override;
   Status reject(std::span<const std::uint8_t> private_data) override;
   Status disconnect() override;
-  sockaddr_storage local_addr() const override { return local_; }
+  sockaddr_storage local_addr() const override;
   sockaddr_storage peer_addr() const override { return peer_; }
 
   // ---- sockets that were there before MPA (adopt.cc)
@@ -110,7 +125,7 @@ class SoftCmId final : public CmId {
 
   const std::shared_ptr<EventQueue>& queue() const { return queue_; }
 
-  // ---- from the connection
+  // ---- in the loop's thread, from the connection
   void attach(Connection& connection);
   void qp_gone() { qp_ = nullptr; }
   void set_local(const sockaddr_storage& local) { local_ = local; }
@@ -124,18 +139,23 @@ class SoftCmId final : public CmId {
   enum class State : std::uint8_t { kIdle, kBound, kListening, kAddrResolved, kRouteResolved, kConnected, kRequested };
 
   Status check_private_data(std::size_t len, std::uint8_t revision) const;
+  Status check_answer(std::size_t private_data_len) const;
+  void open_listeners(std::size_t backlog);
+  void close_listeners();
   // Hands a socket, connected or connecting, to a connection of this id as initiator.
   Connection& start(UniqueFd fd, const ConnParam& param);
 
-  SoftDevice& device_;
+  Loop& loop_;
   std::shared_ptr<EventQueue> queue_;
   State state_ = State::kIdle;
-  UniqueFd fd_;  // bound, before it listens or connects
-  std::unique_ptr<Listener> listener_;
+  UniqueFd fd_;                                       // bound, before it listens or connects
+  std::vector<std::unique_ptr<Listener>> listeners_;  // one in each loop, in their order
+  sockaddr_storage peer_{};
+
+  // Shared with the loop's thread.
   Connection* connection_ = nullptr;
   SoftQp* qp_ = nullptr;
   sockaddr_storage local_{};
-  sockaddr_storage peer_{};
   UniqueFd kept_;  // MPA has left it
   std::vector<std::uint8_t> kept_received_;
 };

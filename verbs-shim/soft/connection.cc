@@ -8,9 +8,9 @@
 #include <variant>
 
 #include "verbs-shim/soft/cm.h"
+#include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/qp.h"
 #include "verbs-shim/soft/socket.h"
-#include "verbs-shim/soft/soft_device.h"
 
 namespace weft::verbs::soft {
 namespace {
@@ -29,55 +29,55 @@ constexpr std::uint8_t clamp_u8(std::uint16_t value) {
 
 }  // namespace
 
-Connection::Connection(SoftDevice& device, Listener& listener, UniqueFd fd, const sockaddr_storage& peer)
+Connection::Connection(Loop& loop, Listener& listener, UniqueFd fd, const sockaddr_storage& peer)
     : Source(Kind::kConnection),
-      device_(device),
+      loop_(loop),
       listener_(&listener),
       fd_(std::move(fd)),
       peer_(peer),
       phase_(Phase::kSilent),
       initiator_(false),
-      revision_(device.config().mpa_revision),
+      revision_(loop.config().mpa_revision),
       budget_(kFirstBudget) {
-  deadline_ = device.now() + device.config().request_timeout;  // MPA-7.1.2-19, MPA-7.1.2-23
+  deadline_ = loop.now() + loop.config().request_timeout;  // MPA-7.1.2-19, MPA-7.1.2-23
 }
 
-Connection::Connection(SoftDevice& device, SoftCmId& id, SoftQp& qp, UniqueFd fd, const sockaddr_storage& peer,
+Connection::Connection(Loop& loop, SoftCmId& id, SoftQp& qp, UniqueFd fd, const sockaddr_storage& peer,
                        const ConnParam& param)
     : Source(Kind::kConnection),
-      device_(device),
+      loop_(loop),
       id_(&id),
       qp_(&qp),
       fd_(std::move(fd)),
       peer_(peer),
       phase_(Phase::kTcp),
       initiator_(true),
-      revision_(device.config().mpa_revision),
+      revision_(loop.config().mpa_revision),
       budget_(kFirstBudget),
       param_(param) {
-  deadline_ = device.now() + device.config().connect_timeout;
-  qp.attach(*this);
+  deadline_ = loop.now() + loop.config().connect_timeout;
+  qp.attach(*this, false);
 }
 
 Connection::~Connection() {
-  device_.timers().set(*this, std::nullopt);
+  loop_.timers().set(*this, std::nullopt);
 }
 
 bool Connection::watch() {
   interest_ = initiator_ ? std::uint32_t{EPOLLOUT} : std::uint32_t{EPOLLIN};
-  watched_ = device_.poller().add(fd_.get(), interest_, *this);
-  if (watched_) device_.timers().set(*this, deadline_);
+  watched_ = loop_.poller().add(fd_.get(), interest_, *this);
+  if (watched_) loop_.timers().set(*this, deadline_);
   return watched_;
 }
 
 rdmap::StreamConfig Connection::stream_config() const {
-  const SoftConfig& device = device_.config();
+  const SoftConfig& device = loop_.config();
   rdmap::StreamConfig config;
   config.mpa_revision = std::max<std::uint8_t>(revision_, 1);
   config.permissive = revision_ == 0;
   config.crc = device.crc;
   config.markers = device.markers;
-  config.peer = device_.peer();
+  config.peer = loop_.peer();
   config.rtr_offered = offered_rtr(device.rtr, config.peer);
   config.keep_llp_after_reject = adopted_;
   config.ird = initiator_ ? std::min(param_.responder_resources, device.ird) : device.ird;
@@ -89,12 +89,12 @@ rdmap::StreamConfig Connection::stream_config() const {
   config.request_timeout = device.request_timeout;
   config.reply_timeout = device.reply_timeout;
   config.close_timeout = device.close_timeout;
-  config.scope = {qp_ != nullptr ? qp_->pd() : 0, device_.next_number()};
+  config.scope = {qp_ != nullptr ? qp_->pd() : 0, loop_.next_number()};
   return config;
 }
 
 void Connection::start_stream(TimePoint now) {
-  stream_ = std::make_unique<rdmap::Stream>(stream_config(), device_.regions());
+  stream_ = std::make_unique<rdmap::Stream>(stream_config(), loop_.regions());
   if (initiator_) {
     stream_->start_initiator(param_.private_data, *this, now);
   } else {
@@ -115,7 +115,7 @@ void Connection::begin_with(ConstBytes received, TimePoint now) {
 
 void Connection::feed(ConstBytes octets, TimePoint now) {
   while (!octets.empty()) {
-    mpa::Staging& staging = device_.staging_for(*this);
+    mpa::Staging& staging = loop_.staging_for(*this);
     const auto buffers = stream_->rx_buffers(staging);
     if (buffers.empty()) return;
     const std::size_t n = std::min(octets.size(), buffers.front().size());
@@ -160,7 +160,7 @@ std::size_t Connection::on_ready(std::uint32_t epoll_events, TimePoint now) {
 
 void Connection::hung_up(std::uint32_t epoll_events, TimePoint now) {
   // epoll reports these two whether asked or not: a socket that is not read from any more must not keep waking us.
-  if (watched_) device_.poller().remove(fd_.get());
+  if (watched_) loop_.poller().remove(fd_.get());
   watched_ = false;
   interest_ = 0;
   if (rx_done_ && (epoll_events & EPOLLERR) == 0) return;
@@ -241,23 +241,22 @@ void Connection::carry_out_llp_action(TimePoint now) {
 }
 
 void Connection::rearm() {
-  if (rx_paused_ && !rx_done_) rx_paused_ = stream_->rx_buffers(device_.staging_for(*this)).empty();
+  if (rx_paused_ && !rx_done_) rx_paused_ = stream_->rx_buffers(loop_.staging_for(*this)).empty();
   const auto due = stream_ ? stream_->next_timeout() : std::nullopt;
-  device_.timers().set(*this, due && deadline_ ? std::min(*due, *deadline_) : (due ? due : deadline_));
+  loop_.timers().set(*this, due && deadline_ ? std::min(*due, *deadline_) : (due ? due : deadline_));
   if (!watched_ && !tx_blocked_) return;
   std::uint32_t wanted = 0;
   if (!rx_done_ && !rx_paused_) wanted |= EPOLLIN;
   if (tx_blocked_) wanted |= EPOLLOUT;
   if (wanted == interest_ && watched_) return;
   interest_ = wanted;
-  watched_ =
-      watched_ ? device_.poller().modify(fd_.get(), wanted, *this) : device_.poller().add(fd_.get(), wanted, *this);
+  watched_ = watched_ ? loop_.poller().modify(fd_.get(), wanted, *this) : loop_.poller().add(fd_.get(), wanted, *this);
 }
 
 void Connection::set_tx_blocked(bool blocked) {
   if (blocked == tx_blocked_) return;
   tx_blocked_ = blocked;
-  device_.tx_blocked(blocked);
+  loop_.tx_blocked(blocked);
 }
 
 // ---- events of the Stream
@@ -278,7 +277,7 @@ void Connection::on_event(rdmap::ConnectionRequest& request) {
 void Connection::on_event(rdmap::Established& established) {
   established_ = true;
   if (phase_ == Phase::kStartup) phase_ = Phase::kOpen;
-  device_.opened(*this);
+  loop_.opened(*this);
   if (qp_ != nullptr) qp_->established();
   if (id_ == nullptr) return;
   ConnParam param{std::move(established.private_data), clamp_u8(established.ird), clamp_u8(established.ord)};
@@ -297,7 +296,7 @@ void Connection::on_event(rdmap::Rejected& rejected) {
 // MPA2-10-05. The private data fitted revision 2, so it fits revision 1.
 bool Connection::may_fall_back(const rdmap::Closed& closed) const {
   return closed.try_revision_1 && initiator_ && !adopted_ && !timing_out_ && id_ != nullptr && qp_ != nullptr &&
-         device_.config().fall_back && device_.peer().fall_back;
+         loop_.config().fall_back && loop_.peer().fall_back;
 }
 
 std::size_t Connection::fall_back(TimePoint now) {
@@ -306,14 +305,14 @@ std::size_t Connection::fall_back(TimePoint now) {
   stream_.reset();
   sockaddr_storage local = local_address(fd_.get());
   set_port(local, 0);
-  if (watched_) device_.poller().remove(fd_.get());
+  if (watched_) loop_.poller().remove(fd_.get());
   watched_ = false;
   set_tx_blocked(false);
   rx_done_ = rx_paused_ = read_more = false;
   phase_ = Phase::kTcp;
-  deadline_ = now + device_.config().connect_timeout;
+  deadline_ = now + loop_.config().connect_timeout;
 
-  auto fd = open_socket(peer_.ss_family, device_.config());
+  auto fd = open_socket(peer_.ss_family, loop_.config());
   if (!fd) {
     connect_failed(fd.error().errno_value);
     return 1;
@@ -337,7 +336,7 @@ void Connection::on_event(const rdmap::Closed& closed) {
   closed_ = true;
   ending_ = true;
   log_end(closed);
-  device_.remove_silent(*this);
+  loop_.remove_silent(*this);
   const bool was_request = phase_ == Phase::kRequest;
   phase_ = Phase::kEnding;
   if (was_request && listener_ != nullptr) listener_->answered(*this);
@@ -347,7 +346,7 @@ void Connection::on_event(const rdmap::Closed& closed) {
     id.detach();
     if (was_request && id.forget_request()) return orphaned();
     if (rejected_ && adopted_) {
-      if (watched_) device_.poller().remove(fd_.get());
+      if (watched_) loop_.poller().remove(fd_.get());
       watched_ = false;
       id.keep_socket(std::move(fd_), std::exchange(received_, {}));
     }
@@ -369,27 +368,23 @@ rdmap::PostResult Connection::post_send(rdmap::SendWr request) {
   const rdmap::PostResult result = stream_->post_send(std::move(request));
   if (result == rdmap::PostResult::kOk) {
     attention_ = true;
-    if (!tx_blocked_) device_.make_ready(*this);
+    if (!tx_blocked_) loop_.make_ready(*this);
   }
   return result;
-}
-
-bool Connection::may_post() const {
-  return phase_ == Phase::kOpen || phase_ == Phase::kEnding || (phase_ == Phase::kStartup && !initiator_);
 }
 
 void Connection::accept(SoftQp& qp, const ConnParam& param) {
   qp_ = &qp;
   phase_ = Phase::kStartup;
-  qp.attach(*this);
+  qp.attach(*this, true);
   if (listener_ != nullptr) listener_->answered(*this);
   listener_ = nullptr;
   request_.reset();
-  const SoftConfig& config = device_.config();
+  const SoftConfig& config = loop_.config();
   stream_->accept(param.private_data, *this, std::min(param.responder_resources, config.ird),
-                  std::min(param.initiator_depth, config.ord), qp.pd(), device_.now());
+                  std::min(param.initiator_depth, config.ord), qp.pd(), loop_.now());
   attention_ = true;
-  device_.make_ready(*this);
+  loop_.make_ready(*this);
 }
 
 void Connection::reject(ConstBytes private_data) {
@@ -398,29 +393,30 @@ void Connection::reject(ConstBytes private_data) {
   phase_ = Phase::kEnding;
   ending_ = true;
   rejected_ = true;
-  stream_->reject(private_data, device_.now());
+  stream_->reject(private_data, loop_.now());
   attention_ = true;
-  device_.make_ready(*this);
+  loop_.make_ready(*this);
 }
 
 void Connection::disconnect() {
-  if (!stream_ || closed_) return;
+  if (qp_ != nullptr) qp_->attend();  // what was posted goes first
+  if (dead() || !stream_ || closed_) return;
   ending_ = true;
   phase_ = Phase::kEnding;
-  const TimePoint now = device_.now();
+  const TimePoint now = loop_.now();
   stream_->disconnect(now);
   // At once, as far as the socket takes it: the caller may deregister the memory next, or go altogether.
   settle(now);
   if (dead()) return;
   attention_ = true;
-  device_.make_ready(*this);
+  loop_.make_ready(*this);
 }
 
 void Connection::abort() {
   if (dead()) return;
   if (!stream_) return drop("");
   ending_ = true;
-  stream_->abort(device_.now());
+  stream_->abort(loop_.now());
   drain_events();
   if (!dead()) finish(true);
 }
@@ -440,7 +436,7 @@ void Connection::give_way(const std::string& why) {
 
 void Connection::last_turn() {
   if (dead()) return;
-  const TimePoint now = device_.now();
+  const TimePoint now = loop_.now();
   if (stream_ && ending_) {
     if (tx_blocked_) set_tx_blocked(false);
     settle(now);
@@ -472,8 +468,8 @@ void Connection::orphaned() {
   if (!ending_) return abort();
   if (id_ != nullptr || qp_ != nullptr) return;
   phase_ = Phase::kEnding;
-  deadline_ = device_.now() + 2 * device_.config().close_timeout;
-  device_.add_lingering(*this);
+  deadline_ = loop_.now() + 2 * loop_.config().close_timeout;
+  loop_.add_lingering(*this);
   if (!dead()) rearm();
 }
 
@@ -484,11 +480,11 @@ void Connection::finish(bool reset) {
     stream_->on_llp_action_done(reset ? rdmap::LlpAction::kReset : rdmap::LlpAction::kClose);
     drain_events();
     if (!closed_) {
-      stream_->abort(device_.now());
+      stream_->abort(loop_.now());
       drain_events();
     }
   }
-  device_.remove_silent(*this);
+  loop_.remove_silent(*this);
   if (listener_ != nullptr) listener_->answered(*this);
   listener_ = nullptr;
   set_tx_blocked(false);
@@ -497,9 +493,9 @@ void Connection::finish(bool reset) {
     std::exchange(qp_, nullptr)->detach(stream_ ? stream_->counters() : rdmap::StreamCounters{});
   }
   if (id_ != nullptr) std::exchange(id_, nullptr)->detach();
-  device_.timers().set(*this, std::nullopt);
+  loop_.timers().set(*this, std::nullopt);
   fd_.reset();
-  device_.retire(*this);
+  loop_.retire(*this);
 }
 
 std::optional<rdmap::PostedRecv> Connection::take() {

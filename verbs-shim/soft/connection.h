@@ -16,10 +16,10 @@ namespace weft::verbs::soft {
 
 class Listener;
 class SoftCmId;
-class SoftDevice;
+class Loop;
 class SoftQp;
 
-// Connection drives one socket and its Stream. The device owns it; a CmId and a Qp are its owners in the sense that
+// Connection drives one socket and its Stream. Its Loop owns it; a CmId and a Qp are its owners in the sense that
 // without them it only delivers its end ("lingers").
 //
 //   kTcp --connected--> kStartup ----------------------established--> kOpen
@@ -31,17 +31,16 @@ class Connection final : public Source, public rdmap::RecvSource {
   using List = std::list<Connection*>;
 
   // An incoming connection that has said nothing yet.
-  Connection(SoftDevice& device, Listener& listener, UniqueFd fd, const sockaddr_storage& peer);
+  Connection(Loop& loop, Listener& listener, UniqueFd fd, const sockaddr_storage& peer);
   // An outgoing one, its TCP connect under way.
-  Connection(SoftDevice& device, SoftCmId& id, SoftQp& qp, UniqueFd fd, const sockaddr_storage& peer,
-             const ConnParam& param);
+  Connection(Loop& loop, SoftCmId& id, SoftQp& qp, UniqueFd fd, const sockaddr_storage& peer, const ConnParam& param);
   ~Connection() override;
 
   // The socket was there before MPA: no second one in its stead, and after a reject it goes back to its owner.
   void set_adopted() { adopted_ = true; }
   // MPA begins with octets that somebody read from the socket.
   void begin_with(ConstBytes received, TimePoint now);
-  bool watch();  // enters the socket in the device's Poller; false where that fails
+  bool watch();  // enters the socket in the Loop's Poller; false where that fails
 
   // ---- inputs. Each returns how many octets and events it moved.
   std::size_t on_ready(std::uint32_t epoll_events, TimePoint now);
@@ -51,14 +50,13 @@ class Connection final : public Source, public rdmap::RecvSource {
 
   // ---- commands
   [[nodiscard]] rdmap::PostResult post_send(rdmap::SendWr request);
-  bool may_post() const;
   void accept(SoftQp& qp, const ConnParam& param);
   void reject(ConstBytes private_data);
   void disconnect();
   void abort();
   // Closes the socket at once, without events.
   void drop(const std::string& why);
-  // The device goes: what the socket takes of an end under way is still sent.
+  // The Loop goes: what the socket takes of an end under way is still sent.
   void last_turn();
 
   // ---- owners
@@ -87,7 +85,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   void give_way(const std::string& why);
   std::optional<rdmap::ConnectionRequest>& request() { return request_; }
 
-  // ---- the device's bookkeeping
+  // ---- the Loop's bookkeeping
   bool in_ready = false;
   bool to_trim = false;
   bool read_more = false;        // the last turn ended at its bound with the socket not yet empty
@@ -130,7 +128,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   void log_end(const rdmap::Closed& closed) const;
   void log_fall_back(const rdmap::Closed& closed) const;
 
-  SoftDevice& device_;
+  Loop& loop_;
   Listener* listener_ = nullptr;
   SoftCmId* id_ = nullptr;
   SoftQp* qp_ = nullptr;

@@ -6,8 +6,8 @@
 #include <cerrno>
 
 #include "verbs-shim/soft/connection.h"
+#include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/socket.h"
-#include "verbs-shim/soft/soft_device.h"
 
 namespace weft::verbs::soft {
 namespace {
@@ -45,7 +45,7 @@ std::size_t Connection::read_turn(TimePoint now) {
   std::size_t moved = 0;
   read_more = false;
   for (int i = 0; i < kMaxReads; ++i) {
-    mpa::Staging& staging = device_.staging_for(*this);
+    mpa::Staging& staging = loop_.staging_for(*this);
     const auto buffers = stream_->rx_buffers(staging);
     if (buffers.empty()) {
       rx_paused_ = true;
@@ -58,8 +58,8 @@ std::size_t Connection::read_turn(TimePoint now) {
       n = ::recv(fd_.get(), buffers.front().data(), room, 0);
     } else {
       msghdr message{};
-      message.msg_iovlen = gather(buffers, device_.iov(), room);
-      message.msg_iov = device_.iov().data();
+      message.msg_iovlen = gather(buffers, loop_.iov(), room);
+      message.msg_iov = loop_.iov().data();
       n = ::recvmsg(fd_.get(), &message, 0);
     }
     if (n < 0 && errno == EINTR) continue;
@@ -80,7 +80,7 @@ std::size_t Connection::read_turn(TimePoint now) {
     if (got < room) return moved;  // that was all the socket had
   }
   read_more = true;
-  device_.make_ready(*this);
+  loop_.make_ready(*this);
   return moved;
 }
 
@@ -89,7 +89,7 @@ std::size_t Connection::write_turn(TimePoint now) {
   while (!tx_blocked_ && stream_->wants_tx()) {
     if (moved >= kTurnOctets) {
       attention_ = true;
-      device_.make_ready(*this);
+      loop_.make_ready(*this);
       break;
     }
     if (bulk_) emss_ = read_emss(fd_.get());  // MPA-4.5-07
@@ -97,8 +97,8 @@ std::size_t Connection::write_turn(TimePoint now) {
     if (buffers.empty()) break;
     std::size_t total = 0;
     msghdr message{};
-    message.msg_iovlen = gather(buffers, device_.iov(), total);
-    message.msg_iov = device_.iov().data();
+    message.msg_iovlen = gather(buffers, loop_.iov(), total);
+    message.msg_iov = loop_.iov().data();
     const ssize_t n = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
     const int err = n < 0 ? errno : 0;
     const std::size_t taken = n > 0 ? static_cast<std::size_t>(n) : 0;
@@ -118,7 +118,7 @@ std::size_t Connection::write_turn(TimePoint now) {
       set_tx_blocked(true);
     }
   }
-  if (moved >= kTrimOctets) device_.trim_later(*this);
+  if (moved >= kTrimOctets) loop_.trim_later(*this);
   return moved;
 }
 
@@ -126,15 +126,15 @@ void Connection::log_end(const rdmap::Closed& closed) const {
   const bool quiet = closed.reason == rdmap::CloseReason::kGraceful || closed.reason == rdmap::CloseReason::kLocal;
   const auto level = quiet ? spdlog::level::debug : spdlog::level::warn;
   if (!spdlog::should_log(level)) return;
-  if (!quiet && !device_.log_budget().take(device_.now())) return;
-  if (const std::uint64_t n = device_.log_budget().take_suppressed(); n > 0) {
+  if (!quiet && !loop_.log_budget().take(loop_.now())) return;
+  if (const std::uint64_t n = loop_.log_budget().take_suppressed(); n > 0) {
     spdlog::log(level, "{} more connection ends were not logged", n);
   }
   spdlog::log(level, "connection {} {}: {}", initiator_ ? "to" : "from", address_str(peer_), closed.text);
 }
 
 void Connection::log_fall_back(const rdmap::Closed& closed) const {
-  if (!device_.log_budget().take(device_.now())) return;
+  if (!loop_.log_budget().take(loop_.now())) return;
   spdlog::info("connection to {}: {}; asking again with MPA revision 1", address_str(peer_), closed.text);
 }
 

@@ -1,41 +1,54 @@
 #include "verbs-shim/soft/cq.h"
 
 #include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "verbs-shim/soft/qp.h"
+#include "verbs-shim/soft/soft_device.h"
 
 namespace weft::verbs::soft {
 
+SoftCompChannel::SoftCompChannel(SoftDevice& device) : mutex_(device.threaded()), bell_(device.poller()) {}
+
 SoftCompChannel::~SoftCompChannel() {
-  poller_.events_taken(fired_.size());
+  bell_.events_taken(fired_.size());
 }
 
 int SoftCompChannel::fd() const {
-  if (!fd_) fd_ = poller_.nested();
-  return fd_.get();
+  const std::scoped_lock lock(mutex_);
+  return bell_.fd();
 }
 
 Cq* SoftCompChannel::get_event() {
+  const std::scoped_lock lock(mutex_);
   if (fired_.empty()) return nullptr;
   SoftCq* cq = fired_.front();
   fired_.pop_front();
-  poller_.events_taken(1);
+  bell_.events_taken(1);
   return cq;
 }
 
 void SoftCompChannel::push(SoftCq& cq) {
+  const std::scoped_lock lock(mutex_);
   fired_.push_back(&cq);
-  poller_.event_queued();
+  bell_.event_queued();
 }
 
 void SoftCompChannel::forget(const SoftCq& cq) {
-  poller_.events_taken(std::erase(fired_, &cq));
+  const std::scoped_lock lock(mutex_);
+  bell_.events_taken(std::erase(fired_, &cq));
 }
+
+SoftCq::SoftCq(SoftDevice& device, std::size_t capacity, SoftCompChannel* channel)
+    : device_(device), channel_(channel), mutex_(device.threaded()), ring_(capacity) {}
 
 SoftCq::~SoftCq() {
   if (channel_ != nullptr) channel_->forget(*this);
-  std::erase(overflowed_list_, this);
 }
 
 int SoftCq::poll(std::span<Wc> wc) {
+  const std::scoped_lock lock(mutex_);
   if (overflow_) return -1;
   const std::size_t n = std::min(wc.size(), size_);
   for (std::size_t i = 0; i < n; ++i) {
@@ -47,6 +60,7 @@ int SoftCq::poll(std::span<Wc> wc) {
 }
 
 Status SoftCq::req_notify(bool solicited_only) {
+  const std::scoped_lock lock(mutex_);
   if (!solicited_only) {
     armed_ = Armed::kNext;
   } else if (armed_ == Armed::kNo) {
@@ -56,9 +70,9 @@ Status SoftCq::req_notify(bool solicited_only) {
 }
 
 void SoftCq::push(const Wc& wc, bool solicited) {
+  const std::scoped_lock lock(mutex_);
   if (size_ == ring_.size()) {
-    if (!overflow_) overflowed_list_.push_back(this);
-    overflow_ = true;
+    overflow();
   } else {
     std::size_t tail = head_ + size_;
     if (tail >= ring_.size()) tail -= ring_.size();
@@ -72,7 +86,13 @@ void SoftCq::push(const Wc& wc, bool solicited) {
   if (channel_ != nullptr) channel_->push(*this);
 }
 
+void SoftCq::overflow() {
+  if (std::exchange(overflow_, true)) return;
+  for (SoftQp* qp : qps_) qp->cq_overflowed();
+}
+
 void SoftCq::forget(std::uint32_t qp_num) {
+  const std::scoped_lock lock(mutex_);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < size_; ++i) {
     const Wc wc = ring_[(head_ + i) % ring_.size()];
@@ -81,7 +101,13 @@ void SoftCq::forget(std::uint32_t qp_num) {
   size_ = kept;
 }
 
+void SoftCq::add_qp(SoftQp& qp) {
+  const std::scoped_lock lock(mutex_);
+  qps_.push_back(&qp);
+}
+
 void SoftCq::remove_qp(const SoftQp& qp) {
+  const std::scoped_lock lock(mutex_);
   // A queue pair that uses one Cq for both of its queues stands here twice.
   std::erase(qps_, &qp);
   std::erase_if(charges_, [&](const auto& charge) {
@@ -91,9 +117,13 @@ void SoftCq::remove_qp(const SoftQp& qp) {
   });
 }
 
-void SoftCq::charge(const SoftQp& qp, std::size_t num) {
+bool SoftCq::charge(const SoftQp& qp, std::size_t num) {
+  const std::scoped_lock lock(mutex_);
+  const std::size_t room = ring_.size() - std::min(ring_.size(), charged_);
+  if (num > room && !device_.config().cq_overcommit) return false;
   charges_.emplace_back(&qp, num);
   charged_ += num;
+  return true;
 }
 
 }  // namespace weft::verbs::soft

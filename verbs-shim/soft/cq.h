@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -8,16 +7,18 @@
 #include <vector>
 
 #include "verbs-shim/api/verbs.h"
-#include "verbs-shim/soft/poller.h"
+#include "verbs-shim/soft/doorbell.h"
+#include "verbs-shim/soft/maybe_mutex.h"
 
 namespace weft::verbs::soft {
 
 class SoftCq;
+class SoftDevice;
 class SoftQp;
 
 class SoftCompChannel final : public CompChannel {
  public:
-  explicit SoftCompChannel(Poller& poller) : poller_(poller) {}
+  explicit SoftCompChannel(SoftDevice& device);
   ~SoftCompChannel() override;
 
   int fd() const override;
@@ -27,17 +28,16 @@ class SoftCompChannel final : public CompChannel {
   void forget(const SoftCq& cq);
 
  private:
-  Poller& poller_;
-  mutable UniqueFd fd_;
+  mutable Mutex mutex_;
+  mutable Doorbell bell_;
   std::deque<SoftCq*> fired_;
 };
 
 // SoftCq is a ring of completions with a fixed capacity. Overflow is an error for good, and for its queue pairs too.
+// With workers its queue pairs may belong to several. Its lock is taken inside a queue pair's.
 class SoftCq final : public Cq {
  public:
-  // on overflow the Cq enters itself in `overflowed`, which the device looks through.
-  SoftCq(std::size_t capacity, SoftCompChannel* channel, std::vector<SoftCq*>& overflowed)
-      : ring_(capacity), channel_(channel), overflowed_list_(overflowed) {}
+  SoftCq(SoftDevice& device, std::size_t capacity, SoftCompChannel* channel);
   ~SoftCq() override;
 
   int poll(std::span<Wc> wc) override;
@@ -48,28 +48,26 @@ class SoftCq final : public Cq {
   // Takes out what a queue pair left that is being destroyed.
   void forget(std::uint32_t qp_num);
 
-  void add_qp(SoftQp& qp) { qps_.push_back(&qp); }
+  void add_qp(SoftQp& qp);
   void remove_qp(const SoftQp& qp);
-  const std::vector<SoftQp*>& qps() const { return qps_; }
-
-  // Whether it belongs to the device that looks through this list.
-  bool of(const std::vector<SoftCq*>& overflowed) const { return &overflowed_list_ == &overflowed; }
-  // How many completions no queue pair has a claim on yet (RFC 5042 section 6.4.3.2).
-  std::size_t room() const { return ring_.size() - std::min(ring_.size(), charged_); }
-  // The queue pair may leave so many completions here; until remove_qp.
-  void charge(const SoftQp& qp, std::size_t num);
-  std::size_t size() const { return size_; }
+  // The queue pair may leave so many completions here, until remove_qp; false where there is no room for them that no
+  // other has a claim on (RFC 5042 section 6.4.3.2), unless overcommitment is allowed.
+  bool charge(const SoftQp& qp, std::size_t num);
+  SoftDevice& device() const { return device_; }
 
  private:
   enum class Armed : std::uint8_t { kNo, kSolicited, kNext };
 
+  void overflow();
+
+  SoftDevice& device_;
+  SoftCompChannel* const channel_;
+  Mutex mutex_;  // guards all below
   std::vector<Wc> ring_;
   std::size_t head_ = 0;
   std::size_t size_ = 0;
   Armed armed_ = Armed::kNo;
   bool overflow_ = false;
-  SoftCompChannel* channel_;
-  std::vector<SoftCq*>& overflowed_list_;
   std::vector<SoftQp*> qps_;
   std::vector<std::pair<const SoftQp*, std::size_t>> charges_;
   std::size_t charged_ = 0;

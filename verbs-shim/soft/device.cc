@@ -16,6 +16,8 @@
 namespace weft::verbs {
 namespace {
 
+constexpr std::uint32_t kMaxWorkers = 256;
+
 Status check_config(const SoftConfig& config) {
   if (config.mpa_revision > 2) return Error{EINVAL, "MPA revisions are 0, 1 and 2"};
   const mpa::PeerProfile* peer = mpa::find_peer_profile(config.peer);
@@ -24,6 +26,7 @@ Status check_config(const SoftConfig& config) {
   if (config.rtr > Rtr::kNone && config.mpa_revision < mpa::kEnhancedRevision) {
     return Error{EINVAL, "an RTR indication is agreed on at MPA revision 2 only"};
   }
+  if (config.num_workers > kMaxWorkers) return Error{EINVAL, "at most 256 workers"};
   if (config.max_silent == 0) return Error{EINVAL, "max_silent 0 would let nobody connect"};
   if (config.max_qp_wr == 0 || config.max_sge == 0 || config.max_cqe == 0) {
     return Error{EINVAL, "limits of queues start at 1"};
@@ -48,11 +51,11 @@ Result<std::unique_ptr<Device>> open_soft_device(const SoftConfig& config) {
 namespace soft {
 
 Result<std::unique_ptr<Pd>> SoftDevice::alloc_pd() {
-  return std::unique_ptr<Pd>(std::make_unique<SoftPd>(regions_, next_number()));
+  return std::unique_ptr<Pd>(std::make_unique<SoftPd>(*this, next_number()));
 }
 
 Result<std::unique_ptr<CompChannel>> SoftDevice::create_comp_channel() {
-  return std::unique_ptr<CompChannel>(std::make_unique<SoftCompChannel>(*poller_));
+  return std::unique_ptr<CompChannel>(std::make_unique<SoftCompChannel>(*this));
 }
 
 Result<std::unique_ptr<CmChannel>> SoftDevice::create_event_channel() {
@@ -64,24 +67,10 @@ Result<std::unique_ptr<Cq>> SoftDevice::create_cq(int cqe, CompChannel* channel)
     return Error{EINVAL, "a completion queue holds 1 to " + std::to_string(config_.max_cqe) + " completions"};
   }
   return std::unique_ptr<Cq>(
-      std::make_unique<SoftCq>(static_cast<std::size_t>(cqe), static_cast<SoftCompChannel*>(channel), overflowed_));
+      std::make_unique<SoftCq>(*this, static_cast<std::size_t>(cqe), static_cast<SoftCompChannel*>(channel)));
 }
 
-Status SoftDevice::check_cqs(const SoftCq& send_cq, const SoftCq& recv_cq, const QpCap& cap) const {
-  if (!send_cq.of(overflowed_) || !recv_cq.of(overflowed_)) {
-    return Error{EINVAL, "a completion queue of another device"};  // SEC-7.1-01
-  }
-  if (config_.cq_overcommit) return {};
-  const bool shared = &send_cq == &recv_cq;
-  const std::size_t of_sends = std::size_t{cap.max_send_wr} + (shared ? cap.max_recv_wr : 0);
-  const std::size_t of_recvs = std::size_t{cap.max_recv_wr} + (shared ? cap.max_send_wr : 0);
-  if (of_sends <= send_cq.room() && of_recvs <= recv_cq.room()) return {};
-  return Error{ENOMEM,
-               "the completion queue has no room for all that the queue pair may leave in it: make it longer, "
-               "or the queues shorter"};  // SEC-6.4.3.2-01
-}
-
-Result<std::unique_ptr<Qp>> SoftDevice::create_qp(SoftCmId& id, Pd& pd, const QpInitAttr& attr) {
+Result<std::unique_ptr<Qp>> SoftDevice::create_qp(SoftCmId& id, Loop& loop, Pd& pd, const QpInitAttr& attr) {
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr)
     return Error{EINVAL, "a queue pair needs two completion queues"};
   const QpCap& cap = attr.cap;
@@ -96,10 +85,15 @@ Result<std::unique_ptr<Qp>> SoftDevice::create_qp(SoftCmId& id, Pd& pd, const Qp
   }
   auto& send_cq = static_cast<SoftCq&>(*attr.send_cq);
   auto& recv_cq = static_cast<SoftCq&>(*attr.recv_cq);
-  if (Status status = check_cqs(send_cq, recv_cq, cap); !status) return status.error();
-  auto qp = std::make_unique<SoftQp>(id, static_cast<SoftPd&>(pd).number(), next_number(), attr);
-  send_cq.charge(*qp, cap.max_send_wr);
-  recv_cq.charge(*qp, cap.max_recv_wr);
+  if (&send_cq.device() != this || &recv_cq.device() != this) {
+    return Error{EINVAL, "a completion queue of another device"};  // SEC-7.1-01
+  }
+  auto qp = std::make_unique<SoftQp>(id, loop, static_cast<SoftPd&>(pd).number(), next_number(), attr);
+  if (!send_cq.charge(*qp, cap.max_send_wr) || !recv_cq.charge(*qp, cap.max_recv_wr)) {
+    return Error{ENOMEM,
+                 "the completion queue has no room for all that the queue pair may leave in it: make it longer, "
+                 "or the queues shorter"};  // SEC-6.4.3.2-01
+  }
   return std::unique_ptr<Qp>(std::move(qp));
 }
 

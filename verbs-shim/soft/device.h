@@ -34,6 +34,10 @@ struct SoftConfig {
       false;            // place large FPDUs before their CRC was checked (rdmap::Placement says what that means)
   bool rfc7306 = true;  // Atomics and Immediate Data (Caps::atomics, Caps::imm_data)
 
+  // ---- progress
+  // Threads of the device's own among which its connections are shared out; 0: the caller drives (Device::process).
+  std::uint32_t num_workers = 0;
+
   // ---- how long a peer may take
   std::chrono::milliseconds connect_timeout{10000};  // TCP connect
   std::chrono::milliseconds request_timeout{5000};   // listener: from the TCP connection to a whole MPA Request
@@ -49,7 +53,7 @@ struct SoftConfig {
   int send_buffer = 0;                            // SO_SNDBUF and SO_RCVBUF, 0 for the system's own tuning
   int receive_buffer = 0;
 
-  // ---- what others can make us hold
+  // ---- what others can make us hold; with workers each gets an equal part of the first three
   std::size_t max_silent = 1024;  // incoming connections without a whole MPA Request; beyond it the oldest is dropped
   std::size_t max_lingering =
       1024;  // connections without an owner that still deliver their end; beyond it the oldest is reset
@@ -63,12 +67,18 @@ struct SoftConfig {
   bool cq_overcommit = false;  // whether queue pairs may be created that can overflow their Cqs (ibverbs lets them)
 };
 
-// open_soft_device makes a soft RNIC: iWARP over ordinary TCP sockets, progress polled by the caller. Any number may be
-// open; each belongs to one thread. Errors: EINVAL (a value out of range), ENOENT (no such congestion control), EMFILE.
+// open_soft_device makes a soft RNIC: iWARP over ordinary TCP sockets. Any number may be open. Errors: EINVAL (a value
+// out of range), ENOENT (no such congestion control), EMFILE, EAGAIN (no threads for the workers).
 //
-// What is particular to it: Device::fd (and so the channels' descriptors) is also readable while a channel holds an
-// event that nobody took, and when a work request posted outside of process waits to be sent. A caller that never asks
-// for a descriptor is taken to spin: process then looks at busy sockets directly and at the rest now and then.
+// With polled progress (num_workers 0) it belongs to one thread. With workers each connection belongs to one of them
+// for good, and any thread may call: Qp, Cq and the channels at any time, the other objects one caller at a time each;
+// reg_mr and ~Mr at any time. ~Mr waits for turns of workers that are under way (a few system calls that do not
+// block), never for a peer. Device::process returns 0 at once and Device::fd is -1: sleep on the channels'.
+//
+// What is particular to polled progress: Device::fd (and so the channels' descriptors) is also readable while a channel
+// holds an event that nobody took, and when a work request posted outside of process waits to be sent. A caller that
+// never asks for a descriptor is taken to spin: process then looks at busy sockets directly and at the rest now and
+// then.
 Result<std::unique_ptr<Device>> open_soft_device(const SoftConfig& config);
 
 // Delayed startup (RFC 5044 section 7.1.3): MPA begins on a TCP connection that something else has used before. Both

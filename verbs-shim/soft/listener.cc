@@ -8,8 +8,8 @@
 
 #include "verbs-shim/soft/cm.h"
 #include "verbs-shim/soft/connection.h"
+#include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/socket.h"
-#include "verbs-shim/soft/soft_device.h"
 
 namespace weft::verbs::soft {
 namespace {
@@ -24,18 +24,20 @@ std::uint8_t or_most(const std::optional<std::uint16_t>& offered, std::uint8_t m
 
 }  // namespace
 
-Listener::Listener(SoftDevice& device, SoftCmId& id, UniqueFd fd, std::size_t backlog)
-    : Source(Kind::kListener), device_(device), id_(id), fd_(std::move(fd)), backlog_(backlog) {
-  device_.watch_listener(*this);
+Listener::Listener(Loop& loop, SoftCmId& id, std::size_t backlog)
+    : Source(Kind::kListener), loop_(loop), id_(id), backlog_(backlog) {
+  loop_.watch_listener(*this);
 }
 
 Listener::~Listener() {
-  device_.forget_listener(*this);
-  device_.timers().set(*this, std::nullopt);
+  loop_.forget_listener(*this);
+  loop_.timers().set(*this, std::nullopt);
 }
 
-bool Listener::watch() {
-  return device_.poller().add(fd_.get(), EPOLLIN, *this);
+bool Listener::accept_on(UniqueFd fd, std::vector<Listener*> all) {
+  fd_ = std::move(fd);
+  all_ = std::move(all);
+  return loop_.poller().add(fd_.get(), EPOLLIN, *this);
 }
 
 std::size_t Listener::on_ready(TimePoint now) {
@@ -47,34 +49,49 @@ std::size_t Listener::on_ready(TimePoint now) {
     if (!fd) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        if (device_.drop_oldest_silent("no descriptors left, and it had said nothing yet")) continue;
+        if (loop_.drop_oldest_silent("no descriptors left, and it had said nothing yet")) continue;
         pause(now);
       }
       break;
     }
-    Connection& connection = device_.adopt(std::make_unique<Connection>(device_, *this, std::move(fd), peer));
-    device_.add_silent(connection);
-    if (!connection.watch()) connection.drop("epoll has no room for it");
+    hand_out(std::move(fd), peer);
     ++num;
   }
   return num;
 }
 
+void Listener::hand_out(UniqueFd fd, const sockaddr_storage& peer) {
+  Listener& next = *all_[next_++ % all_.size()];
+  if (&next == this) {
+    take(std::move(fd), peer);
+    return;
+  }
+  // It lives until after this: whoever closes the Listeners closes this one first, and tasks keep their order.
+  next.loop().post([&next, peer, given = std::move(fd)]() mutable { next.take(std::move(given), peer); });
+}
+
+Connection& Listener::take(UniqueFd fd, const sockaddr_storage& peer) {
+  Connection& connection = loop_.adopt(std::make_unique<Connection>(loop_, *this, std::move(fd), peer));
+  loop_.add_silent(connection);
+  if (!connection.watch()) connection.drop("epoll has no room for it");
+  return connection;
+}
+
 void Listener::pause(TimePoint now) {
-  if (!paused_ && device_.log_budget().take(now)) {
+  if (!paused_ && loop_.log_budget().take(now)) {
     spdlog::warn("{}: no descriptors left to accept connections; raise the limit of open files (ulimit -n)",
                  address_str(id_.local_addr()));
   }
-  if (!paused_) device_.poller().modify(fd_.get(), 0, *this);
+  if (!paused_) loop_.poller().modify(fd_.get(), 0, *this);
   paused_ = true;
-  device_.timers().set(*this, now + kAcceptPause);
+  loop_.timers().set(*this, now + kAcceptPause);
 }
 
 void Listener::resume() {
   if (!paused_) return;
   paused_ = false;
-  device_.timers().set(*this, std::nullopt);
-  device_.poller().modify(fd_.get(), EPOLLIN, *this);
+  loop_.timers().set(*this, std::nullopt);
+  loop_.poller().modify(fd_.get(), EPOLLIN, *this);
 }
 
 void Listener::on_request(Connection& connection) {
@@ -87,8 +104,8 @@ void Listener::on_request(Connection& connection) {
 
 void Listener::deliver(Connection& connection) {
   delivered_.insert(&connection);
-  device_.remove_silent(connection);
-  auto id = std::make_unique<SoftCmId>(device_, id_.queue());
+  loop_.remove_silent(connection);
+  auto id = std::make_unique<SoftCmId>(loop_, id_.queue());
   id->attach(connection);
   connection.set_id(*id);
   CmEvent event;
@@ -98,8 +115,8 @@ void Listener::deliver(Connection& connection) {
   if (auto& request = connection.request()) {
     event.param.private_data = std::move(request->private_data);
     // The peer's ORD is what our IRD is asked to serve, and the other way round.
-    event.param.responder_resources = or_most(request->peer_ord, device_.config().ird);
-    event.param.initiator_depth = or_most(request->peer_ird, device_.config().ord);
+    event.param.responder_resources = or_most(request->peer_ord, loop_.config().ird);
+    event.param.initiator_depth = or_most(request->peer_ird, loop_.config().ord);
   }
   id_.queue()->push(std::move(event));
 }

@@ -1,6 +1,8 @@
 #include "verbs-shim/soft/memory_table.h"
 
 #include <limits>
+#include <mutex>
+#include <shared_mutex>
 
 #include "mpa/wire/violates.h"
 
@@ -41,18 +43,21 @@ std::optional<ddp::Stag> RegionTable::insert(const Entry& entry) {
 }
 
 std::optional<ddp::Stag> RegionTable::add(std::uint32_t pd, std::uint64_t base, std::uint64_t len, Access access) {
+  const std::scoped_lock lock(mutex_);
   if (len == 0 || len > kMaxAddress - base || num_regions_ >= max_regions_) return std::nullopt;
   ++num_regions_;
   return insert({.kind = Kind::kRegion, .access = access, .pd = pd, .base = base, .len = len});
 }
 
 std::optional<ddp::Stag> RegionTable::add_window(std::uint32_t pd) {
+  const std::scoped_lock lock(mutex_);
   if (num_windows_ >= max_regions_) return std::nullopt;
   ++num_windows_;
   return insert({.kind = Kind::kFreeWindow, .pd = pd});
 }
 
 void RegionTable::remove(ddp::Stag stag) {
+  const std::scoped_lock lock(mutex_);
   const auto it = entries_.find(index_of(stag));
   if (it == entries_.end()) return;
   Entry& entry = it->second;
@@ -74,7 +79,13 @@ void RegionTable::remove(ddp::Stag stag) {
   }
 }
 
+std::size_t RegionTable::size() const {
+  const std::shared_lock lock(mutex_);
+  return num_regions_ + num_windows_;
+}
+
 std::size_t RegionTable::num_bound(ddp::Stag region) const {
+  const std::shared_lock lock(mutex_);
   const auto it = bound_.find(index_of(region));
   return it == bound_.end() ? 0 : it->second.size();
 }
@@ -96,6 +107,7 @@ void RegionTable::unbind(std::uint32_t index, Entry& window) {
 
 std::variant<MutBytes, ddp::AccessError> RegionTable::resolve(ddp::StreamScope scope, ddp::Stag stag, std::uint64_t to,
                                                               std::size_t len, ddp::Right right) {
+  const std::shared_lock lock(mutex_);
   const Entry* entry = find(stag);
   if (violates("DDP-7.1-11", entry == nullptr)) return ddp::AccessError::kInvalidStag;
   if (violates("DDP-8.2-02", entry->pd != scope.pd)) return ddp::AccessError::kNotAssociated;
@@ -114,6 +126,7 @@ std::variant<MutBytes, ddp::AccessError> RegionTable::resolve(ddp::StreamScope s
 }
 
 std::variant<std::monostate, ddp::AccessError> RegionTable::invalidate(ddp::StreamScope scope, ddp::Stag stag) {
+  const std::scoped_lock lock(mutex_);
   Entry* entry = find(stag);
   if (violates("RDMAP-7.2-04", entry == nullptr)) return ddp::AccessError::kInvalidStag;
   if (violates("SEC-6.1.1-02", entry->pd != scope.pd)) return ddp::AccessError::kNotAssociated;
@@ -125,6 +138,7 @@ std::variant<std::monostate, ddp::AccessError> RegionTable::invalidate(ddp::Stre
 }
 
 bool RegionTable::bind_window(ddp::StreamScope scope, const ddp::WindowBind& bind) {
+  const std::scoped_lock lock(mutex_);
   const auto it = entries_.find(index_of(bind.stag));
   if (it == entries_.end() || it->second.kind != Kind::kFreeWindow || it->second.pd != scope.pd) return false;
   Entry& window = it->second;
@@ -153,6 +167,7 @@ bool RegionTable::bind_window(ddp::StreamScope scope, const ddp::WindowBind& bin
 }
 
 bool RegionTable::invalidate_window(ddp::StreamScope scope, ddp::Stag stag) {
+  const std::scoped_lock lock(mutex_);
   const auto it = entries_.find(index_of(stag));
   if (it == entries_.end() || it->second.key != key_of(stag) || it->second.pd != scope.pd) return false;
   Entry& window = it->second;

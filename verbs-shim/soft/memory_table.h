@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "ddp/memory_table.h"
 #include "verbs-shim/api/types.h"
+#include "verbs-shim/soft/maybe_mutex.h"
 #include "verbs-shim/soft/random.h"
 
 namespace weft::verbs::soft {
@@ -30,17 +31,17 @@ class RegionTable final : public ddp::MemoryTable {
   // Of 2^24 indexes so few that a free one is found quickly and a random STag mostly names nothing.
   static constexpr std::size_t kMaxRegions = std::size_t{1} << 22;
 
-  // So many regions, and as many windows.
-  explicit RegionTable(std::size_t max_regions) : max_regions_(max_regions) {}
+  // So many regions, and as many windows. shared: used by several threads, else by one.
+  explicit RegionTable(std::size_t max_regions, bool shared = false) : max_regions_(max_regions), mutex_(shared) {}
 
   // The new STag, or nothing where the range is empty or reaches 2^64, or the table is full.
   std::optional<ddp::Stag> add(std::uint32_t pd, std::uint64_t base, std::uint64_t len, Access access);
   // A new window that is not bound to anything, under an STag that names nothing yet; nothing where the table is full.
   std::optional<ddp::Stag> add_window(std::uint32_t pd);
-  // From here on nobody reaches the memory through stag. A region takes the windows over it along: they are as if
+  // From here on no look-up finds the memory through stag. A region takes the windows over it along: they are as if
   // invalidated. A window is found by its index, whatever its key is by now.
   void remove(ddp::Stag stag);
-  std::size_t size() const { return num_regions_ + num_windows_; }
+  std::size_t size() const;
   // How many windows are bound to this region.
   std::size_t num_bound(ddp::Stag region) const;
 
@@ -69,7 +70,8 @@ class RegionTable final : public ddp::MemoryTable {
   Entry* find(ddp::Stag stag);
   void unbind(std::uint32_t index, Entry& window);
 
-  std::size_t max_regions_;
+  const std::size_t max_regions_;
+  mutable SharedMutex mutex_;  // guards all below
   std::size_t num_regions_ = 0;
   std::size_t num_windows_ = 0;
   absl::flat_hash_map<std::uint32_t, Entry> entries_;                             // by index; those in quarantine too

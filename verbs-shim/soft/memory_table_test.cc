@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <limits>
 #include <set>
+#include <thread>
 #include <vector>
 
 namespace weft::verbs::soft {
@@ -260,6 +262,39 @@ TEST_F(WindowTableTest, WindowGoesWhateverItsState) {
   RegionTable small(1);
   EXPECT_TRUE(small.add_window(7));
   EXPECT_FALSE(small.add_window(7));
+}
+
+// One thread binds a window again and again, elsewhere and as long as it likes each time, while another asks for it
+// under the STag that comes next: it is not there, or there with the bounds of its bind. ThreadSanitizer watches
+// (preset tsan).
+TEST(SharedRegionTable, BindingIsThereWholeOrNotAtAll) {
+  RecordProperty("proves", "SEC-2.3.5-02");
+  constexpr std::uint64_t kBase = 1 << 20;
+  RegionTable table(10, true);
+  const Stag region = *table.add(7, kBase, 1 << 16, kAll | Access::kMwBind);
+  const Stag window = *table.add_window(7);
+  const auto named = [&](std::uint32_t n) { return Stag{(window.value & ~0xffu) | (n & 0xff)}; };
+  const auto to = [&](std::uint32_t n) { return kBase + (n & 0xff) * 64; };
+  const auto len = [](std::uint32_t n) { return 1 + (n & 0x3f); };
+  std::atomic<std::uint32_t> next = 0;
+  std::thread binder([&] {
+    for (std::uint32_t n = window.value + 1; n != window.value + 20000; ++n) {
+      next = n;
+      EXPECT_TRUE(table.bind_window(
+          kScope, {.stag = named(n), .region = region, .to = to(n), .len = len(n), .remote_write = true}));
+      EXPECT_TRUE(table.invalidate_window(kScope, named(n)));
+    }
+    next = 0;
+  });
+  while (next == 0) std::this_thread::yield();
+  for (std::uint32_t n = next; n != 0; n = next) {
+    const auto inside = table.resolve(kScope, named(n), to(n), len(n), Right::kRemoteWrite);
+    const auto* error = std::get_if<AccessError>(&inside);
+    EXPECT_TRUE(error == nullptr || *error == AccessError::kInvalidStag) << static_cast<int>(*error);
+    const auto beyond = table.resolve(kScope, named(n), to(n), len(n) + 1, Right::kRemoteWrite);
+    EXPECT_FALSE(std::holds_alternative<MutBytes>(beyond));
+  }
+  binder.join();
 }
 
 }  // namespace

@@ -5,23 +5,23 @@
 #include <memory>
 
 #include "verbs-shim/api/verbs.h"
-#include "verbs-shim/soft/memory_table.h"
+#include "verbs-shim/soft/soft_device.h"
 
 namespace weft::verbs::soft {
 
 class SoftMr final : public Mr {
  public:
-  SoftMr(RegionTable& table, void* addr, std::size_t length, ddp::Stag stag)
-      : table_(table), addr_(addr), length_(length), stag_(stag) {}
-  ~SoftMr() override { table_.remove(stag_); }
+  SoftMr(SoftDevice& device, void* addr, std::size_t length, ddp::Stag stag)
+      : device_(device), addr_(addr), length_(length), stag_(stag) {}
+  ~SoftMr() override { device_.remove(stag_); }
   void* addr() const override { return addr_; }
   std::size_t length() const override { return length_; }
   std::uint32_t lkey() const override { return stag_.value; }
   std::uint32_t rkey() const override { return stag_.value; }
-  std::size_t num_windows() const override { return table_.num_bound(stag_); }
+  std::size_t num_windows() const override { return device_.regions().num_bound(stag_); }
 
  private:
-  RegionTable& table_;
+  SoftDevice& device_;
   void* addr_;
   std::size_t length_;
   ddp::Stag stag_;
@@ -30,25 +30,25 @@ class SoftMr final : public Mr {
 // SoftMw knows the key that was posted last; what is bound at the moment only the table knows.
 class SoftMw final : public Mw {
  public:
-  SoftMw(RegionTable& table, ddp::Stag stag) : table_(table), rkey_(stag.value) {}
-  ~SoftMw() override { table_.remove(ddp::Stag{rkey_}); }
+  SoftMw(SoftDevice& device, ddp::Stag stag) : device_(device), rkey_(stag.value) {}
+  ~SoftMw() override { device_.remove(ddp::Stag{rkey_}); }
   std::uint32_t rkey() const override { return rkey_; }
   void set_rkey(std::uint32_t rkey) { rkey_ = rkey; }
 
  private:
-  RegionTable& table_;
+  SoftDevice& device_;
   std::uint32_t rkey_;
 };
 
 class SoftPd final : public Pd {
  public:
-  SoftPd(RegionTable& table, std::uint32_t number) : table_(table), number_(number) {}
+  SoftPd(SoftDevice& device, std::uint32_t number) : device_(device), number_(number) {}
   Result<std::unique_ptr<Mr>> reg_mr(void* addr, std::size_t length, Access access) override;
   Result<std::unique_ptr<Mw>> alloc_mw() override;
   std::uint32_t number() const { return number_; }
 
  private:
-  RegionTable& table_;
+  SoftDevice& device_;
   const std::uint32_t number_;
 };
 

@@ -1,5 +1,6 @@
 #include "verbs-shim/soft/poller.h"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
@@ -68,11 +69,16 @@ std::span<epoll_event> Poller::poll() {
       std::uint64_t ticks = 0;
       [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &ticks, sizeof(ticks));
       armed_.reset();
-    } else if (events_[i].data.ptr != &wake_source_) {
+    } else if (static_cast<Source*>(events_[i].data.ptr)->kind != Source::Kind::kWake) {
       events_[kept++] = events_[i];
     }
   }
   return std::span(events_).first(kept);
+}
+
+void Poller::wait() {
+  pollfd any{.fd = fd(), .events = POLLIN, .revents = 0};
+  ::poll(&any, 1, -1);
 }
 
 void Poller::set_deadline(std::optional<TimePoint> at) {

@@ -41,6 +41,9 @@ class Poller {
   // What is ready now, never blocking; valid until the next call. The Poller's own descriptors are dealt with inside.
   std::span<epoll_event> poll();
 
+  // Sleeps until something is ready.
+  void wait();
+
   // Until when the caller may sleep.
   void set_deadline(std::optional<TimePoint> at);
   // Whether the caller must not sleep at all.

@@ -1,17 +1,23 @@
 #include "verbs-shim/soft/qp.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include "verbs-shim/soft/cm.h"
 #include "verbs-shim/soft/connection.h"
+#include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/pd.h"
 
 namespace weft::verbs::soft {
 namespace {
+
+constexpr const char* kSendQueueFull = "the send queue is full: poll its completions first";
+constexpr const char* kContradiction = "the work request contradicts itself, or asks for what Caps denies";
 
 WcStatus wc_status(rdmap::WorkStatus status) {
   switch (status) {
@@ -160,8 +166,16 @@ rdmap::SendWr to_request(const SendWr& wr, rdmap::SendOp op) {
 
 }  // namespace
 
-SoftQp::SoftQp(SoftCmId& id, std::uint32_t pd, std::uint32_t qp_num, const QpInitAttr& attr)
-    : id_(&id), pd_(pd), qp_num_(qp_num), attr_(attr), send_slots_(attr.cap.max_send_wr), recvs_(attr.cap.max_recv_wr) {
+SoftQp::SoftQp(SoftCmId& id, Loop& loop, std::uint32_t pd, std::uint32_t qp_num, const QpInitAttr& attr)
+    : loop_(loop),
+      threaded_(loop.device().threaded()),
+      pd_(pd),
+      qp_num_(qp_num),
+      attr_(attr),
+      id_(&id),
+      mutex_(threaded_),
+      send_slots_(attr.cap.max_send_wr),
+      recvs_(attr.cap.max_recv_wr) {
   free_sends_.reserve(attr.cap.max_send_wr);
   for (std::uint32_t i = attr.cap.max_send_wr; i > 0; --i) free_sends_.push_back(i - 1);
   static_cast<SoftCq*>(attr_.send_cq)->add_qp(*this);
@@ -169,12 +183,14 @@ SoftQp::SoftQp(SoftCmId& id, std::uint32_t pd, std::uint32_t qp_num, const QpIni
 }
 
 SoftQp::~SoftQp() {
-  if (connection_ != nullptr) std::exchange(connection_, nullptr)->qp_gone();
-  if (id_ != nullptr) id_->qp_gone();
-  for (Cq* cq : {attr_.send_cq, attr_.recv_cq}) {
-    static_cast<SoftCq*>(cq)->remove_qp(*this);
-    static_cast<SoftCq*>(cq)->forget(qp_num_);
-  }
+  // First out of the Cqs: from then on nobody enters it in the loop's inbox.
+  for (Cq* cq : {attr_.send_cq, attr_.recv_cq}) static_cast<SoftCq*>(cq)->remove_qp(*this);
+  loop_.run([this] {
+    if (connection_ != nullptr) std::exchange(connection_, nullptr)->qp_gone();
+    if (id_ != nullptr) id_->qp_gone();
+    loop_.forget_qp(*this);
+  });
+  for (Cq* cq : {attr_.send_cq, attr_.recv_cq}) static_cast<SoftCq*>(cq)->forget(qp_num_);
 }
 
 Status SoftQp::check_send(const SendWr& wr) const {
@@ -200,12 +216,10 @@ Status SoftQp::check_send(const SendWr& wr) const {
 
 Status SoftQp::post_send(const SendWr& wr) {
   if (Status status = check_send(wr); !status) return status;
-  const bool may_post = state_ == QpState::kErr || (connection_ != nullptr && connection_->may_post());
-  if (!may_post) {
-    return Error{ENOTCONN, "the queue pair is not connected"};
-  }
-  if (free_sends_.empty()) return Error{ENOMEM, "the send queue is full: poll its completions first"};
   const OpPair op = *send_op(wr.opcode);
+  const std::scoped_lock lock(mutex_);
+  if (!may_post_ && state_ != QpState::kErr) return Error{ENOTCONN, "the queue pair is not connected"};
+  if (free_sends_.empty()) return Error{ENOMEM, kSendQueueFull};
   const std::uint32_t slot = free_sends_.back();
   free_sends_.pop_back();
   send_slots_[slot] = {wr.wr_id, op.completed, attr_.sq_sig_all || has(wr.send_flags, SendFlags::kSignaled)};
@@ -216,22 +230,63 @@ Status SoftQp::post_send(const SendWr& wr) {
 
   rdmap::SendWr request = to_request(wr, op.wire);
   request.wr_id = slot;
-  const rdmap::PostResult posted = connection_->post_send(std::move(request));
-  if (posted == rdmap::PostResult::kQueueFull || posted == rdmap::PostResult::kInvalid) {
+  if (Status status = hand_over(std::move(request)); !status) {
     free_sends_.push_back(slot);
-    if (posted == rdmap::PostResult::kQueueFull)
-      return Error{ENOMEM, "the send queue is full: poll its completions first"};
-    return Error{EINVAL, "the work request contradicts itself, or asks for what Caps denies"};
+    return status;
   }
-  if (posted == rdmap::PostResult::kNotConnected) late_sends_.push_back(slot);
   if (wr.opcode == WrOpcode::kBindMw) static_cast<SoftMw*>(wr.bind_mw.mw)->set_rkey(wr.bind_mw.rkey);
   return {};
+}
+
+// To the Stream, or with workers to the loop's next turn.
+Status SoftQp::hand_over(rdmap::SendWr request) {
+  if (threaded_) {
+    const bool allowed = loop_.config().rfc7306 || !rdmap::is_rfc7306(request.op);
+    if (!allowed || !rdmap::is_consistent(request)) return Error{EINVAL, kContradiction};
+    posted_.push_back(std::move(request));
+    if (posted_.size() == 1) loop_.attend(*this);
+    return {};
+  }
+  switch (submit(std::move(request))) {
+    case rdmap::PostResult::kQueueFull: return Error{ENOMEM, kSendQueueFull};
+    case rdmap::PostResult::kInvalid: return Error{EINVAL, kContradiction};
+    default: return {};
+  }
+}
+
+rdmap::PostResult SoftQp::submit(rdmap::SendWr request) {
+  const auto slot = static_cast<std::uint32_t>(request.wr_id);
+  const rdmap::PostResult result = connection_->post_send(std::move(request));
+  if (result == rdmap::PostResult::kNotConnected) late_sends_.push_back(slot);
+  return result;
+}
+
+void SoftQp::attend() {
+  if (cq_overflowed_ && connection_ != nullptr) connection_->abort();
+  const std::scoped_lock lock(mutex_);
+  submitting_.swap(posted_);
+  for (rdmap::SendWr& request : submitting_) {
+    const auto slot = static_cast<std::uint32_t>(request.wr_id);
+    if (state_ == QpState::kErr) {
+      flush_send(slot);
+    } else {
+      [[maybe_unused]] const rdmap::PostResult result = submit(std::move(request));
+      assert(result == rdmap::PostResult::kOk || result == rdmap::PostResult::kNotConnected);  // hand_over looked
+    }
+  }
+  submitting_.clear();
+}
+
+void SoftQp::cq_overflowed() {
+  cq_overflowed_ = true;
+  loop_.attend(*this);
 }
 
 Status SoftQp::post_recv(const RecvWr& wr) {
   if (wr.sg_list.size() > attr_.cap.max_recv_sge) {
     return Error{EINVAL, "more scatter/gather elements than max_recv_sge of the queue pair"};
   }
+  const std::scoped_lock lock(mutex_);
   if (outstanding_recvs_ == recvs_.size()) return Error{ENOMEM, "the receive queue is full"};
   if (state_ == QpState::kErr) {
     push(attr_.recv_cq, {.wr_id = wr.wr_id, .status = WcStatus::kWrFlushErr, .opcode = WcOpcode::kRecv}, false);
@@ -248,6 +303,7 @@ Status SoftQp::post_recv(const RecvWr& wr) {
 }
 
 std::optional<rdmap::PostedRecv> SoftQp::take_recv() {
+  const std::scoped_lock lock(mutex_);
   if (num_recvs_ == 0 || state_ == QpState::kErr) return std::nullopt;
   std::optional<rdmap::PostedRecv> taken(std::move(recvs_[recv_head_]));
   recv_head_ = recv_head_ + 1 == recvs_.size() ? 0 : recv_head_ + 1;
@@ -255,22 +311,39 @@ std::optional<rdmap::PostedRecv> SoftQp::take_recv() {
   return taken;
 }
 
-QpCounters SoftQp::counters() const {
-  const rdmap::StreamCounters* live = connection_ != nullptr ? connection_->counters() : nullptr;
-  return live != nullptr ? to_api(*live) : final_counters_;
+QpState SoftQp::state() const {
+  const std::scoped_lock lock(mutex_);
+  return state_;
 }
 
-void SoftQp::attach(Connection& connection) {
+QpCounters SoftQp::counters() const {
+  return loop_.call([this] {
+    const rdmap::StreamCounters* live = connection_ != nullptr ? connection_->counters() : nullptr;
+    return live != nullptr ? to_api(*live) : final_counters_;
+  });
+}
+
+void SoftQp::attach(Connection& connection, bool may_post) {
+  const std::scoped_lock lock(mutex_);
   connection_ = &connection;
+  may_post_ = may_post;
   if (state_ == QpState::kInit) state_ = QpState::kRtr;
 }
 
 void SoftQp::established() {
+  const std::scoped_lock lock(mutex_);
+  may_post_ = true;
   if (state_ == QpState::kRtr) state_ = QpState::kRts;
+}
+
+void SoftQp::stream_failed() {
+  const std::scoped_lock lock(mutex_);
+  enter_error();
 }
 
 void SoftQp::on_completion(const rdmap::Completion& completion) {
   const bool failed = completion.status != rdmap::WorkStatus::kSuccess;
+  const std::scoped_lock lock(mutex_);
   if (completion.op == rdmap::WorkOp::kRecv) {
     complete_recv(completion);
   } else {
@@ -311,12 +384,9 @@ void SoftQp::complete_recv(const rdmap::Completion& completion) {
 void SoftQp::detach(const rdmap::StreamCounters& counters) {
   final_counters_ = to_api(counters);
   connection_ = nullptr;
+  const std::scoped_lock lock(mutex_);
   enter_error();
   for (const std::uint32_t slot : std::exchange(late_sends_, {})) flush_send(slot);
-}
-
-void SoftQp::fail() {
-  if (connection_ != nullptr) connection_->abort();
 }
 
 void SoftQp::enter_error() {

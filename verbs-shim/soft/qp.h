@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -8,46 +9,54 @@
 #include "rdmap/stream.h"
 #include "verbs-shim/api/verbs.h"
 #include "verbs-shim/soft/cq.h"
+#include "verbs-shim/soft/maybe_mutex.h"
 
 namespace weft::verbs::soft {
 
 class Connection;
+class Loop;
 class SoftCmId;
 
 // SoftQp: the queues of a queue pair. The requests of its send queue wait in the connection's Stream and here only
-// their names do; its receives wait here until the Stream takes them.
+// their names do; its receives wait here until the Stream takes them. With workers any thread posts: receives go into
+// the queue, sends wait here for the loop's next turn.
 //
 //   kInit --connect, accept--> kRtr --established--> kRts --first error, or the connection's end--> kErr
 //
 // In kErr everything is flushed: what the Stream held by the Stream, the receives here.
 class SoftQp final : public Qp {
  public:
-  SoftQp(SoftCmId& id, std::uint32_t pd, std::uint32_t qp_num, const QpInitAttr& attr);
+  SoftQp(SoftCmId& id, Loop& loop, std::uint32_t pd, std::uint32_t qp_num, const QpInitAttr& attr);
   ~SoftQp() override;
 
   Status post_send(const SendWr& wr) override;
   Status post_recv(const RecvWr& wr) override;
-  QpState state() const override { return state_; }
+  QpState state() const override;
   std::uint32_t qp_num() const override { return qp_num_; }
   QpCounters counters() const override;
 
   std::uint32_t pd() const { return pd_; }
   std::uint32_t max_send_wr() const { return attr_.cap.max_send_wr; }
 
-  // ---- from the connection
-  void attach(Connection& connection);
+  // ---- in the loop's thread, from the connection
+  // may_post: sends are taken from here on, else when established.
+  void attach(Connection& connection, bool may_post);
   void established();
   void on_completion(const rdmap::Completion& completion);
   // The connection's Stream met an error: what is posted from here on is flushed.
-  void stream_failed() { enter_error(); }
+  void stream_failed();
   // The connection's Stream has come to its end.
   void detach(const rdmap::StreamCounters& counters);
   std::optional<rdmap::PostedRecv> take_recv();
 
-  // ---- from the others
+  // ---- in the loop's thread, from the others
   void id_gone() { id_ = nullptr; }
-  // One of its Cqs overflowed: the connection is aborted.
-  void fail();
+  // What waits for the loop: sends that were posted, the end of a connection whose Cq overflowed.
+  void attend();
+
+  // ---- in any thread
+  void cq_overflowed();
+  bool in_inbox = false;  // the Loop's own mark
 
  private:
   struct SendSlot {
@@ -57,19 +66,32 @@ class SoftQp final : public Qp {
   };
 
   Status check_send(const SendWr& wr) const;
+  Status hand_over(rdmap::SendWr request);
+  rdmap::PostResult submit(rdmap::SendWr request);
   void enter_error();
   void flush_send(std::uint32_t slot);
   void complete_send(const rdmap::Completion& completion);
   void complete_recv(const rdmap::Completion& completion);
   void push(Cq* cq, const Wc& wc, bool solicited);
 
-  SoftCmId* id_;
-  Connection* connection_ = nullptr;
+  Loop& loop_;
+  const bool threaded_;
   const std::uint32_t pd_;
   const std::uint32_t qp_num_;
   const QpInitAttr attr_;
-  QpState state_ = QpState::kInit;
+
+  // The loop's thread alone.
+  SoftCmId* id_;
+  Connection* connection_ = nullptr;
   QpCounters final_counters_;
+  std::vector<rdmap::SendWr> submitting_;  // what attend works through
+
+  std::atomic<bool> cq_overflowed_ = false;
+
+  mutable Mutex mutex_;  // guards all below
+  QpState state_ = QpState::kInit;
+  bool may_post_ = false;
+  std::vector<rdmap::SendWr> posted_;  // for attend
 
   std::vector<SendSlot> send_slots_;
   std::vector<std::uint32_t> free_sends_;

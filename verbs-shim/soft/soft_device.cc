@@ -1,318 +1,70 @@
 #include "verbs-shim/soft/soft_device.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <utility>
 
 #include "mpa/startup.h"
-#include "verbs-shim/soft/cm.h"
-#include "verbs-shim/soft/qp.h"
 
 namespace weft::verbs::soft {
 namespace {
 
-// So many looks at the busy sockets in a row may pass before epoll is asked about the others; with a caller who sleeps
-// on the descriptor only while the busy sockets have something.
-constexpr std::size_t kLooksSpinning = 16;
-constexpr std::size_t kLooksBusy = 8;
-// A busy socket that was empty so often in a row counts as busy no more.
-constexpr std::uint32_t kCoolAfter = 20000;
-constexpr std::chrono::seconds kTrimInterval{1};
+Caps caps_of(const SoftConfig& config, const mpa::PeerProfile& peer) {
+  Caps caps;
+  caps.mem_windows_type2 = true;
+  caps.remote_invalidation = true;
+  caps.imm_data = config.rfc7306;
+  caps.atomics = config.rfc7306;
+  caps.max_qp_wr = config.max_qp_wr;
+  caps.max_sge = config.max_sge;
+  caps.max_sge_rd = config.max_sge;
+  caps.max_inline_data = config.max_inline_data;
+  caps.max_cqe = config.max_cqe;
+  caps.max_qp_rd_atom = config.ird;
+  caps.max_qp_init_rd_atom = config.ord;
+  caps.max_private_data = static_cast<std::uint32_t>(mpa::max_private_data(config.mpa_revision, peer.max_pd_length));
+  return caps;
+}
+
+Loop::Limits share(const SoftConfig& config, std::size_t num_loops) {
+  const auto part = [&](std::size_t whole) { return std::max<std::size_t>(whole / num_loops, 1); };
+  return {.max_silent = part(config.max_silent),
+          .max_lingering = part(config.max_lingering),
+          .max_parked = part(config.max_parked)};
+}
 
 }  // namespace
 
 SoftDevice::SoftDevice(const SoftConfig& config)
     : config_(config),
       peer_(*mpa::find_peer_profile(config.peer)),
-      poller_(std::make_unique<Poller>()),
-      regions_(config.max_mrs) {
-  hot_.reserve(kMaxHot);
-  caps_.mem_windows_type2 = true;
-  caps_.remote_invalidation = true;
-  caps_.imm_data = config.rfc7306;
-  caps_.atomics = config.rfc7306;
-  caps_.max_qp_wr = config.max_qp_wr;
-  caps_.max_sge = config.max_sge;
-  caps_.max_sge_rd = config.max_sge;
-  caps_.max_inline_data = config.max_inline_data;
-  caps_.max_cqe = config.max_cqe;
-  caps_.max_qp_rd_atom = config.ird;
-  caps_.max_qp_init_rd_atom = config.ord;
-  caps_.max_private_data = static_cast<std::uint32_t>(mpa::max_private_data(config.mpa_revision, peer_.max_pd_length));
+      caps_(caps_of(config, peer_)),
+      regions_(config.max_mrs, threaded()) {
+  const std::size_t num_loops = std::max<std::size_t>(config.num_workers, 1);
+  for (std::size_t i = 0; i < num_loops; ++i) {
+    loops_.push_back(std::make_unique<Loop>(*this, i, share(config, num_loops)));
+  }
 }
 
-SoftDevice::~SoftDevice() {
-  for (auto& [connection, owned] : connections_) connection->last_turn();
-}
+SoftDevice::~SoftDevice() = default;
 
 Status SoftDevice::open() {
-  return poller_->open();
-}
-
-TimePoint SoftDevice::now() const {
-  return std::max(last_now_, std::chrono::steady_clock::now());
+  for (const auto& loop : loops_) {
+    if (Status status = loop->open(); !status) return status;
+    if (!threaded()) continue;
+    auto& worker = workers_.emplace_back(std::make_unique<Worker>(*loop));
+    loop->set_worker(*worker);
+    if (Status status = worker->start(); !status) return status;
+  }
+  return {};
 }
 
 std::optional<TimePoint> SoftDevice::next_timeout() const {
-  if (!ready_.empty() || !overflowed_.empty() || poller_->num_events() > 0) return last_now_;
-  return next_deadline();
+  if (threaded()) return std::nullopt;
+  return loops_.front()->next_timeout();
 }
 
-std::optional<TimePoint> SoftDevice::next_deadline() const {
-  const auto timer = timers_.next();
-  return timer && trim_at_ ? std::min(*timer, *trim_at_) : (timer ? timer : trim_at_);
-}
-
-// ---- the loop
-
-std::size_t SoftDevice::process(TimePoint now) {
-  last_now_ = std::max(last_now_, now);
-  std::size_t moved = run_ready(now);
-  moved += run_hot(now);
-  ++looks_since_epoll_;
-  if (epoll_due(moved > 0)) moved += run_epoll(now);
-  moved += run_timers(now);
-  if (trim_at_ && *trim_at_ <= now) trim();
-  if (!overflowed_.empty()) moved += run_overflows();
-  if (!dead_.empty()) reap();
-  settle_poller();
-  return moved;
-}
-
-std::size_t SoftDevice::run_ready(TimePoint now) {
-  if (ready_.empty()) return 0;
-  std::size_t moved = 0;
-  running_.swap(ready_);
-  for (Connection* connection : running_) {
-    connection->in_ready = false;
-    if (!connection->dead()) moved += connection->turn(connection->read_more, now);
-  }
-  running_.clear();
-  return moved;
-}
-
-std::size_t SoftDevice::run_hot(TimePoint now) {
-  std::size_t moved = 0;
-  bool cooled = false;
-  for (Connection* connection : hot_) {
-    if (connection->dead()) continue;
-    if (!connection->readable()) {
-      connection->idle_looks = kCoolAfter;
-      cooled = true;
-      continue;
-    }
-    // Parking another's half FPDU for a look that mostly finds nothing is not worth it: epoll will tell.
-    if (staging_holds_octets_of_other(*connection)) continue;
-    const std::size_t n = connection->turn(true, now);
-    connection->idle_looks = n > 0 ? 0 : connection->idle_looks + 1;
-    cooled = cooled || connection->idle_looks >= kCoolAfter;
-    moved += n;
-  }
-  if (num_open_ > kMaxHot) {
-    for (Connection* connection : hot_) connection->hot = false;
-    hot_.clear();
-  } else if (cooled) {
-    std::erase_if(hot_, [](Connection* connection) {
-      const bool cold = connection->idle_looks >= kCoolAfter;
-      if (cold) connection->hot = false;
-      return cold;
-    });
-  }
-  return moved;
-}
-
-bool SoftDevice::epoll_due(bool moved) const {
-  if (hot_.empty() || num_blocked_ > 0) return true;
-  const std::size_t limit = poller_->asked() ? (moved ? kLooksBusy : 0) : kLooksSpinning;
-  return looks_since_epoll_ > limit;
-}
-
-std::size_t SoftDevice::run_epoll(TimePoint now) {
-  looks_since_epoll_ = 0;
-  std::size_t moved = 0;
-  const auto events = poller_->poll();
-  bool accepting = false;
-  for (const epoll_event& event : events) {
-    auto* source = static_cast<Source*>(event.data.ptr);
-    if (source->kind == Source::Kind::kListener) {
-      accepting = true;
-      continue;
-    }
-    auto& connection = static_cast<Connection&>(*source);
-    if (connection.dead()) continue;
-    const std::size_t n = connection.on_ready(event.events, now);
-    if (n > 0 && !connection.hot && !connection.dead() && connection.established()) heat(connection);
-    moved += n;
-  }
-  if (!accepting) return moved;
-  // Last, so that those who just spoke are not dropped as silent for the sake of those who come.
-  for (const epoll_event& event : events) {
-    auto* source = static_cast<Source*>(event.data.ptr);
-    if (source->kind == Source::Kind::kListener) moved += static_cast<Listener*>(source)->on_ready(now);
-  }
-  return moved;
-}
-
-std::size_t SoftDevice::run_timers(TimePoint now) {
-  std::size_t moved = 0;
-  while (Timer* timer = timers_.pop_due(now)) {
-    auto* source = static_cast<Source*>(timer);
-    if (source->kind == Source::Kind::kListener) {
-      static_cast<Listener*>(source)->resume();
-    } else {
-      moved += static_cast<Connection*>(source)->on_timer(now);
-    }
-  }
-  return moved;
-}
-
-std::size_t SoftDevice::run_overflows() {
-  std::size_t num = 0;
-  for (const SoftCq* cq : std::exchange(overflowed_, {})) {
-    for (SoftQp* qp : cq->qps()) {
-      qp->fail();
-      ++num;
-    }
-  }
-  return num;
-}
-
-void SoftDevice::heat(Connection& connection) {
-  if (num_open_ > kMaxHot || hot_.size() >= kMaxHot) return;
-  connection.hot = true;
-  connection.idle_looks = 0;
-  hot_.push_back(&connection);
-}
-
-void SoftDevice::reap() {
-  const auto is_dead = [](const Connection* connection) { return connection->dead(); };
-  std::erase_if(ready_, is_dead);
-  std::erase_if(hot_, is_dead);
-  std::erase_if(to_trim_, is_dead);
-  for (Connection* connection : std::exchange(dead_, {})) connections_.erase(connection);
-  if (std::exchange(fds_freed_, false)) {
-    for (Listener* listener : listeners_) listener->resume();
-  }
-}
-
-void SoftDevice::trim_later(Connection& connection) {
-  if (connection.to_trim) return;
-  connection.to_trim = true;
-  to_trim_.push_back(&connection);
-  if (!trim_at_) trim_at_ = last_now_ + kTrimInterval;
-}
-
-void SoftDevice::trim() {
-  for (Connection* connection : std::exchange(to_trim_, {})) {
-    connection->to_trim = false;
-    connection->trim();
-  }
-  trim_at_.reset();
-}
-
-void SoftDevice::settle_poller() {
-  poller_->set_wanted(!ready_.empty() || !overflowed_.empty() || poller_->num_events() > 0);
-  poller_->set_deadline(next_deadline());
-}
-
-// ---- for its parts
-
-mpa::Staging& SoftDevice::staging_for(Connection& connection) {
-  if (staging_owner_ == &connection) return staging_;
-  if (Connection* owner = std::exchange(staging_owner_, &connection); owner != nullptr) {
-    owner->parked.num_octets = staging_.pending().size();
-    owner->park(staging_);
-    keep_parked(*owner);
-  }
-  // Its octets come back into the staging area with the next rx_buffers.
-  unpark(connection);
-  return staging_;
-}
-
-void SoftDevice::keep_parked(Connection& connection) {
-  Connection::Parked& parked = connection.parked;
-  if (parked.num_octets == 0) return;
-  const std::uint64_t num_fpdus = connection.counters()->fpdus_rx;
-  if (parked.since == 0 || parked.num_fpdus != num_fpdus) {
-    parked.since = ++last_parked_;
-    parked.num_fpdus = num_fpdus;
-  }
-  parked_.emplace(parked.since, &connection);
-  num_parked_octets_ += parked.num_octets;
-  while (num_parked_octets_ > config_.max_parked) {
-    auto oldest = parked_.begin();
-    if (oldest->second == staging_owner_) ++oldest;  // it is about to take its octets back
-    if (oldest == parked_.end()) return;
-    oldest->second->give_way("its FPDU has been incomplete for longest, and memory for such parts is short");
-  }
-}
-
-void SoftDevice::unpark(Connection& connection) {
-  if (connection.parked.num_octets == 0) return;
-  parked_.erase(connection.parked.since);
-  num_parked_octets_ -= std::exchange(connection.parked.num_octets, 0);
-}
-
-bool SoftDevice::staging_holds_octets_of_other(const Connection& connection) const {
-  return staging_owner_ != &connection && !staging_.pending().empty();
-}
-
-Connection& SoftDevice::adopt(std::unique_ptr<Connection> connection) {
-  Connection* raw = connection.get();
-  connections_.emplace(raw, std::move(connection));
-  return *raw;
-}
-
-void SoftDevice::make_ready(Connection& connection) {
-  if (connection.in_ready || connection.dead()) return;
-  connection.in_ready = true;
-  ready_.push_back(&connection);
-  poller_->set_wanted(true);
-}
-
-void SoftDevice::opened(Connection& connection) {
-  ++num_open_;
-  if (!connection.hot) heat(connection);
-}
-
-void SoftDevice::retire(Connection& connection) {
-  if (staging_owner_ == &connection) {
-    staging_.consume(staging_.pending().size());
-    staging_owner_ = nullptr;
-  }
-  unpark(connection);
-  if (connection.linger_place) lingering_.erase(*connection.linger_place);
-  connection.linger_place.reset();
-  if (connection.established()) --num_open_;
-  fds_freed_ = true;
-  dead_.push_back(&connection);
-}
-
-void SoftDevice::add_silent(Connection& connection) {
-  connection.silent_place = silent_.insert(silent_.end(), &connection);
-  if (silent_.size() > config_.max_silent) drop_oldest_silent("too many connections that have said nothing");
-}
-
-void SoftDevice::remove_silent(Connection& connection) {
-  if (!connection.silent_place) return;
-  silent_.erase(*connection.silent_place);
-  connection.silent_place.reset();
-}
-
-bool SoftDevice::drop_oldest_silent(const char* why) {
-  if (silent_.empty()) return false;
-  silent_.front()->drop(why);
-  return true;
-}
-
-void SoftDevice::add_lingering(Connection& connection) {
-  connection.linger_place = lingering_.insert(lingering_.end(), &connection);
-  if (lingering_.size() > config_.max_lingering) lingering_.front()->drop("too many connections are still ending");
-}
-
-void SoftDevice::forget_listener(Listener& listener) {
-  std::erase(listeners_, &listener);
-  for (auto& [connection, owned] : connections_) connection->listener_gone(listener);
+void SoftDevice::remove(ddp::Stag stag) {
+  regions_.remove(stag);
+  for (const auto& worker : workers_) worker->wait_for_turn();
 }
 
 }  // namespace weft::verbs::soft

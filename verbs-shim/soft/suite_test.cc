@@ -52,13 +52,20 @@ Result<std::unique_ptr<Device>> open_marked() {
   return open_soft_device(config);
 }
 
+Result<std::unique_ptr<Device>> open_threaded() {
+  SoftConfig config = plain_config();
+  config.num_workers = 2;
+  return open_soft_device(config);
+}
+
 std::string name(const ::testing::TestParamInfo<Backend>& info) {
   return info.param.name;
 }
 
 const auto kBackends = ::testing::Values(
     Backend{"Spinning", open_default, false, AF_INET}, Backend{"Blocking", open_default, true, AF_INET},
-    Backend{"Direct", open_direct, true, AF_INET}, Backend{"Ipv6", open_default, true, AF_INET6});
+    Backend{"Direct", open_direct, true, AF_INET}, Backend{"Ipv6", open_default, true, AF_INET6},
+    Backend{"Threaded", open_threaded, false, AF_INET, true, true});
 const auto kNarrow = ::testing::Values(Backend{"Blocking", open_narrow, true, AF_INET, false});
 
 INSTANTIATE_TEST_SUITE_P(Soft, VerbsTest, kBackends, name);

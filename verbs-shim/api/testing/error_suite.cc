@@ -122,9 +122,10 @@ TEST_P(VerbsTest, DeregisteredUnderTraffic) {
   }
   ASSERT_TRUE(drive([&] { return server_.qp->counters().write_octets_rx > 0; }));
   to.reset();  // the memory is gone: whatever touches it now is found by the sanitizer
+  ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaWrite, {from.sge()}, addr, rkey, 16).ok());
   ASSERT_TRUE(drive([&] {
     return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected) &&
-           client_.wcs.size() == 16;
+           client_.wcs.size() == 17;
   }));
 }
 
@@ -229,6 +230,8 @@ TEST_P(VerbsTest, ListenerDestroyedWithRequestsInTheChannel) {
     server_.device->process(now());
     client_.device->process(now());
   }
+  pollfd queued{server_.cm->fd(), POLLIN, 0};  // by the device itself where it moves by itself
+  ASSERT_EQ(::poll(&queued, 1, 5000), 1);
   server_.id.reset();
   EXPECT_FALSE(server_.cm->get_event().has_value());
   ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kRejected); }));
