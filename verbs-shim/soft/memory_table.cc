@@ -4,6 +4,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "ddp/range.h"
 #include "mpa/wire/violates.h"
 
 namespace weft::verbs::soft {
@@ -117,10 +118,7 @@ std::variant<MutBytes, ddp::AccessError> RegionTable::resolve(ddp::StreamScope s
   // A window has no local key.
   if (violates("DDP-7.1-12", (window && local) || !granted(entry->access, right)))
     return ddp::AccessError::kAccessRights;
-  if (violates("DDP-7.1-15", len > kMaxAddress - to)) return ddp::AccessError::kToWrap;
-  if (violates("DDP-7.1-13", to < entry->base)) return ddp::AccessError::kBaseBounds;
-  const std::uint64_t off = to - entry->base;
-  if (violates("DDP-7.1-14", off > entry->len || len > entry->len - off)) return ddp::AccessError::kBaseBounds;
+  if (const auto error = ddp::check_range(entry->base, entry->len, to, len)) return *error;
   // A virtual address that reg_mr was given as a pointer becomes one again.
   return MutBytes{reinterpret_cast<std::uint8_t*>(static_cast<std::uintptr_t>(to)), len};
 }
