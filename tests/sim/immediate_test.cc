@@ -293,6 +293,15 @@ TEST(Rfc7306, MessagesInPiecesAreRefused) {
     bad[0] = 0x01;  // L=0
     expect_refused(v, bad, {0x02, 7, 0xc0});
   }
+  // A Response that is right in all else, to an Atomic that waits for it.
+  ExtVictim v;
+  ASSERT_EQ(v.post(atomic_wr(1, fetch_add(1))), rdmap::PostResult::kOk);
+  v.ulpdus();
+  Octets bad = renumbered(vector_octets("E04"), 1, 1);
+  bad[0] = 0x01;
+  expect_refused(v, bad, {0x02, 7, 0xc0});
+  ASSERT_EQ(v.completions.size(), 1u) << "our own Atomic ends too";
+  EXPECT_EQ(v.completions[0].op, WorkOp::kAtomic);
 }
 
 TEST(Rfc7306, ReservedOperationsAreRefused) {
