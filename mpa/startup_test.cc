@@ -254,6 +254,27 @@ TEST(Startup, RepliesThatAreImproper) {
   rev0.private_data.clear();
   get<BadFrame>(evaluate_reply(rev0, make_request({.revision = 1}, {}), {.revision = 1}));
   get<BadFrame>(evaluate_reply(reply_with({}), make_request({.revision = 1}, {}), {.revision = 1}));
+  // Rev 2 allows S=0; the Reply to it is as bare.
+  StartupFrame bare = request;
+  bare.s = false;
+  bare.private_data.clear();
+  get<BadFrame>(evaluate_reply(reply_with({}), bare, {}));
+}
+
+TEST(Startup, AnEnhancedFrameWithoutItsFourOctetsIsRefused) {
+  RecordProperty("proves", "MPA2-6-11");
+  const StartupFrame whole = make_request({}, {});
+  for (std::size_t len = 0; len < kEnhancedWordsLen; ++len) {
+    StartupFrame request = whole;
+    request.private_data.resize(len);
+    get<BadFrame>(evaluate_request(request, {}));
+    for (const bool rejected : {false, true}) {
+      StartupFrame reply = reply_with({});
+      reply.r = rejected;
+      reply.private_data.resize(len);
+      get<BadFrame>(evaluate_reply(reply, whole, {}));
+    }
+  }
 }
 
 TEST(Startup, RejectsMirrorTheRequest) {
