@@ -2,12 +2,20 @@
 
 #ifdef WEFT_MUTATE
 #include <cstdlib>
+#include <string>
 
 namespace weft {
 
-bool is_switched_off(std::string_view id) {
+bool is_switched_off(std::string_view id, std::source_location place) {
   static const char* const switched_off = std::getenv("WEFT_SWITCH_OFF");
-  return switched_off != nullptr && id == switched_off;
+  if (switched_off == nullptr) return false;
+  const std::string_view wanted(switched_off);
+  const std::size_t at = wanted.find('@');
+  if (wanted.substr(0, at) != id) return false;
+  if (at == std::string_view::npos) return true;
+  // The compiler may know the file by a longer name than the sources' folder gives it.
+  const std::string here = '/' + std::string(place.file_name()) + ':' + std::to_string(place.line());
+  return here.ends_with('/' + std::string(wanted.substr(at + 1)));
 }
 
 }  // namespace weft

@@ -95,6 +95,15 @@ class CoverageTest(unittest.TestCase):
         self.assertEqual(mutate.without_row(checks, ROWS), [])
         self.assertEqual(len(mutate.without_row(checks, {})), 1)
 
+    def test_the_runs_likely_to_notice_a_check_s_absence_go_first(self):
+        def run(name, seconds, folder, *proves):
+            return mutate.Run(pathlib.Path(name), (), seconds, folder, frozenset(proves))
+
+        runs = [run("quick", 1, "mpa"), run("beside", 4, "ddp"), run("claims", 30, "tests/sim", "T-1"),
+                run("slow", 60, "ddp")]
+        first = mutate.likeliest_first("T-1", "ddp/x.cc:7", runs)
+        self.assertEqual([each.program.name for each in first], ["claims", "beside", "quick", "slow"])
+
     def test_citations(self):
         # Put together here, so that this file cites nothing.
         row, cited, twice, lonely, unknown = (f"T-A-{number:02}" for number in range(1, 6))
