@@ -108,6 +108,10 @@ bool SendQueue::may_leave(std::uint64_t seq, std::size_t reads_in_batch) const {
   return !is_answered(entry.wr.op) || reads < ord_ || entry.rtr;  // RDMAP-6.1-07, EXT-5.2-01
 }
 
+bool SendQueue::lacks_ord(std::uint64_t seq) const {
+  return ord_ == 0 && entries_.holds(seq) && is_answered(entries_[seq].wr.op) && !entries_[seq].rtr;
+}
+
 std::uint64_t SendQueue::skip_done(std::uint64_t seq) const {
   seq = std::max(seq, entries_.begin_seq());
   while (entries_.holds(seq) && entries_[seq].done && is_local(entries_[seq].wr.op)) ++seq;

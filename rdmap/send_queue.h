@@ -57,6 +57,10 @@ class SendQueue {
   // way already holds reads_in_batch Read and Atomic Requests.
   bool may_leave(std::uint64_t seq, std::size_t reads_in_batch) const;
 
+  // lacks_ord: request seq is a Read or an Atomic where the ORD agreed on is 0, "RDMA Reads will not be used" (RFC 6581
+  // section 9.1). No answer will ever make room for it.
+  bool lacks_ord(std::uint64_t seq) const;
+
   SendEntry& operator[](std::uint64_t seq) { return entries_[seq]; }
   const SendEntry& operator[](std::uint64_t seq) const { return entries_[seq]; }
   std::uint64_t end_seq() const { return entries_.end_seq(); }

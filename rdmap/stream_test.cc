@@ -225,6 +225,111 @@ TEST(Stream, LocalFaultSendsTerminateInPlaceOfTheRequest) {
   EXPECT_EQ(pair.a.closed[0].reason, CloseReason::kTerminateSent);
 }
 
+// Reads and Atomics on streams that may have none outstanding (ORD 0, RFC 6581 section 9.1).
+struct WithoutOrd : ::testing::TestWithParam<SendOp> {
+  static StreamConfig none() {
+    StreamConfig config;
+    config.ord = 0;
+    return config;
+  }
+  WithoutOrd() {
+    for (Side* side : {&pair.a, &pair.b}) {
+      side->memory.add_simple(1, 0, 0, 64);
+      for (std::uint64_t i = 0; i < 4; ++i) side->recvs.post(100 + i, {{0, 64, ddp::Stag{1}}});
+    }
+  }
+  static SendWr request(std::uint64_t wr_id) {
+    SendWr wr = rdma_wr(GetParam(), wr_id, {{0, 8, ddp::Stag{1}}}, 1, 0);
+    wr.signaled = false;
+    if (GetParam() == SendOp::kAtomic) wr.args = AtomicOperands{};
+    return wr;
+  }
+  // A Send, what cannot leave, and a Send.
+  void post_three(Side& side) {
+    ASSERT_EQ(side.stream.post_send(send_wr(1, {{0, 8, ddp::Stag{1}}})), PostResult::kOk);
+    ASSERT_EQ(side.stream.post_send(request(2)), PostResult::kOk);
+    ASSERT_EQ(side.stream.post_send(send_wr(3, {{0, 8, ddp::Stag{1}}})), PostResult::kOk);
+  }
+  static void expect_ends(const Side& side, const Side& peer) {
+    ASSERT_EQ(ids(side.completions), (std::vector<std::uint64_t>{1, 2, 3}));
+    EXPECT_EQ(side.completions[0].status, WorkStatus::kSuccess);
+    EXPECT_EQ(side.completions[1].status, WorkStatus::kLocalOperation);
+    EXPECT_EQ(side.completions[2].status, WorkStatus::kFlushed);
+    EXPECT_EQ(side.stream.counters().reads_tx + side.stream.counters().atomics_tx, 0u);
+    EXPECT_EQ(peer.stream.counters().sends_rx, 1u);
+    ASSERT_EQ(side.closed.size(), 1u);
+    EXPECT_EQ(side.closed[0].reason, CloseReason::kTerminateSent);
+    ASSERT_EQ(peer.closed.size(), 1u);
+    EXPECT_EQ(peer.closed[0].terminate, kLocalCatastrophic);
+  }
+  Pair pair{none(), {}};
+};
+
+TEST_P(WithoutOrd, PostedOnAnEstablishedStreamFailsInItsTurn) {
+  pair.connect();
+  ASSERT_EQ(pair.a.established->ord, 0);
+  post_three(pair.a);
+  pair.run();
+  expect_ends(pair.a, pair.b);
+}
+
+TEST_P(WithoutOrd, PostedBeforeTheConnectionStandsFailsOnceItDoes) {
+  pair.a.stream.start_initiator({}, pair.a.recvs, pair.now);
+  pair.b.stream.start_responder(pair.now);
+  post_three(pair.a);
+  pair.run();
+  EXPECT_TRUE(pair.a.completions.empty());
+  pair.b.stream.accept({}, pair.b.recvs, 16, 16, 0, pair.now);
+  pair.run();
+  expect_ends(pair.a, pair.b);
+}
+
+TEST_P(WithoutOrd, PostedByAResponderFailsOnceItMaySpeak) {
+  pair.a.stream.start_initiator({}, pair.a.recvs, pair.now);
+  pair.b.stream.start_responder(pair.now);
+  pair.run();
+  pair.b.stream.accept({}, pair.b.recvs, 16, 0, 0, pair.now);
+  post_three(pair.b);
+  pair.run();
+  EXPECT_TRUE(pair.b.completions.empty()) << "RFC 5044 section 7.1.2: not before the initiator's first FPDU";
+  ASSERT_EQ(pair.a.stream.post_send(send_wr(9, {})), PostResult::kOk);
+  pair.run();
+  ASSERT_FALSE(pair.b.completions.empty());
+  EXPECT_EQ(pair.b.completions.front().op, WorkOp::kRecv);
+  std::erase_if(pair.b.completions, [](const Completion& c) { return c.op == WorkOp::kRecv; });
+  expect_ends(pair.b, pair.a);
+}
+
+TEST_P(WithoutOrd, DoesNotKeepADisconnectWaiting) {
+  pair.connect();
+  post_three(pair.a);
+  pair.a.stream.disconnect(pair.now);
+  pair.run();
+  ASSERT_EQ(ids(pair.a.completions), (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(pair.a.completions[1].status, WorkStatus::kLocalOperation);
+  EXPECT_EQ(pair.b.closed.size(), 1u);
+}
+
+TEST_P(WithoutOrd, IsNotRescuedByTheSlotOfAnRtrIndication) {
+  StreamConfig initiator = none();
+  initiator.rtr_offered.read = true;
+  Pair p2p(initiator, {});
+  p2p.a.memory.add_simple(1, 0, 0, 64);
+  p2p.a.stream.start_initiator({}, p2p.a.recvs, p2p.now);
+  p2p.b.stream.start_responder(p2p.now);
+  p2p.run();
+  ASSERT_EQ(p2p.a.stream.post_send(request(2)), PostResult::kOk);
+  p2p.b.stream.accept({}, p2p.b.recvs, 16, 16, 0, p2p.now);
+  p2p.run();
+  ASSERT_TRUE(p2p.b.established) << "the indication has left";
+  ASSERT_EQ(ids(p2p.a.completions), (std::vector<std::uint64_t>{2}));
+  EXPECT_EQ(p2p.a.completions[0].status, WorkStatus::kLocalOperation);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, WithoutOrd, ::testing::Values(SendOp::kRdmaRead, SendOp::kAtomic), [](const auto& info) {
+  return std::string(info.param == SendOp::kRdmaRead ? "Read" : "Atomic");
+});
+
 TEST(Stream, TerminateThatArrivesWithinAnFpduOfOursIsFollowedByOurFin) {
   Pair pair;
   pair.connect();

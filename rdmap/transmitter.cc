@@ -79,9 +79,8 @@ bool Transmitter::wants_tx() const {
   if (stopped_) return false;
   if (cursor_.source != Source::kNone) return true;
   const std::uint64_t next = requests_.skip_done(cursor_.next_request);
-  const bool request = requests_.may_leave(next, 0);
-  if (held_) return request && is_local(requests_[next].wr.op);
-  return request || reads_.holds(cursor_.next_response);
+  if (held_) return requests_.may_leave(next, 0) && is_local(requests_[next].wr.op);
+  return request_due(next, 0) || reads_.holds(cursor_.next_response);
 }
 
 std::optional<Transmitter::Fault> Transmitter::frame(std::size_t emss, std::size_t max_octets) {
@@ -111,10 +110,15 @@ std::optional<Transmitter::Fault> Transmitter::frame(std::size_t emss, std::size
   return fault_;
 }
 
+// Whether it is the turn of request seq: to leave, or to fail since it never may.
+bool Transmitter::request_due(std::uint64_t seq, std::size_t reads_in_batch) const {
+  return requests_.may_leave(seq, reads_in_batch) || requests_.lacks_ord(seq);
+}
+
 bool Transmitter::next_message() {
   if (!run_local()) return false;
   const bool response = reads_.holds(cursor_.next_response);
-  const bool request = requests_.may_leave(cursor_.next_request, reads_in_batch_);
+  const bool request = request_due(cursor_.next_request, reads_in_batch_);
   if (!response && !request) return false;
   if (response && (cursor_.response_next || !request)) {
     cursor_.response_next = false;
@@ -148,6 +152,12 @@ bool Transmitter::begin_request(std::uint64_t seq) {
   const SendEntry& entry = requests_[seq];
   const SendWr& wr = entry.wr;
   const auto len = static_cast<std::uint32_t>(entry.len);
+  if (requests_.lacks_ord(seq)) {
+    TerminateMessage message;
+    message.what = kLocalCatastrophic;  // RDMAP-7.1-02
+    fault_ = Fault{message, seq, WorkStatus::kLocalOperation};
+    return false;
+  }
   cursor_.source = Source::kRequest;
   cursor_.tagged = is_tagged(wr.op);
   if (is_answered(wr.op)) {

@@ -94,6 +94,7 @@ class Transmitter {
   };
   using Gather = absl::InlinedVector<ConstBytes, 4>;
 
+  bool request_due(std::uint64_t seq, std::size_t reads_in_batch) const;
   bool next_message();
   bool run_local();
   bool carry_out(const SendWr& wr);

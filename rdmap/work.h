@@ -96,6 +96,7 @@ enum class WorkStatus : std::uint8_t {
   kFlushed,               // the stream ended first
   kLocalLength,           // a message was longer than the receive buffer, or than a message may be
   kLocalProtection,       // an sge named memory that is not (or no longer) ours to use
+  kLocalOperation,        // a Read or Atomic on a stream whose ORD is 0
   kRemoteAccess,          // the peer refused our Read or Atomic (Terminate, remote protection)
   kRemoteOperation,       // the peer refused our Read or Atomic for another reason
   kRemoteInvalidRequest,  // the peer's Send with Invalidate named what it may not

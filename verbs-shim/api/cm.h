@@ -35,7 +35,8 @@ const char* cm_event_str(CmEventType type);
 
 // ConnParam: struct rdma_conn_param. responder_resources is the IRD, initiator_depth the ORD that is wanted (connect,
 // accept; more than Caps allows is cut down to that) or that the peer offers, seen from our side (connect request,
-// established). A connect request of a peer that told no depths shows what Caps allows.
+// established). A connect request of a peer that told no depths shows what Caps allows. Where the ORD is 0, Reads and
+// Atomics fail with kLocQpOpErr.
 struct ConnParam {
   std::vector<std::uint8_t> private_data;  // at most Caps::max_private_data octets
   std::uint8_t responder_resources = 0;

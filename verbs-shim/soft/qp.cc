@@ -25,6 +25,7 @@ WcStatus wc_status(rdmap::WorkStatus status) {
     case rdmap::WorkStatus::kFlushed: return WcStatus::kWrFlushErr;
     case rdmap::WorkStatus::kLocalLength: return WcStatus::kLocLenErr;
     case rdmap::WorkStatus::kLocalProtection: return WcStatus::kLocProtErr;
+    case rdmap::WorkStatus::kLocalOperation: return WcStatus::kLocQpOpErr;
     case rdmap::WorkStatus::kRemoteAccess: return WcStatus::kRemAccessErr;
     case rdmap::WorkStatus::kRemoteOperation: return WcStatus::kRemOpErr;
     case rdmap::WorkStatus::kRemoteInvalidRequest: return WcStatus::kRemInvReqErr;

@@ -1,4 +1,5 @@
 // Every backend's way to fail: Terminates, flushes, overflow, and objects destroyed at odd moments.
+#include <algorithm>
 #include <cerrno>
 #include <map>
 
@@ -95,6 +96,47 @@ TEST_P(VerbsTest, ReadNeedsTheRight) {
   EXPECT_EQ(sink.octets, std::vector<std::uint8_t>(4096, 0xa5));
   ASSERT_TRUE(
       drive([&] { return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected); }));
+}
+
+// An initiator_depth of 0 is the promise to read nothing (RFC 6581 section 9.1): a Read then fails, it does not wait.
+TEST_P(VerbsTest, ReadWithoutDepthFails) {
+  Mem source(*server_.pd, 64, kAll, 7);
+  Mem sink(*client_.pd, 64, Access::kLocalWrite, 0xa5);
+  ASSERT_TRUE(listen().ok());
+  start_connect({{}, 16, 0});
+  take_request();
+  make_qp(server_);
+  ASSERT_TRUE(server_.id->accept({{}, 16, 16}).ok());
+  ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kEstablished) && client_.has(CmEventType::kEstablished); }));
+  ASSERT_TRUE(client_.recv({sink.sge()}, 3).ok());
+  ASSERT_TRUE(
+      client_.rdma(WrOpcode::kRdmaRead, {sink.sge()}, source.addr(), source.mr->rkey(), 4, SendFlags::kNone).ok());
+  ASSERT_TRUE(client_.send({}, 5).ok());
+  ASSERT_TRUE(
+      drive([&] { return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected); }));
+  std::map<std::uint64_t, WcStatus> ends;
+  for (const Wc& wc : client_.wcs) ends[wc.wr_id] = wc.status;
+  EXPECT_EQ(client_.wcs.size(), 3u);
+  EXPECT_EQ(ends, (std::map<std::uint64_t, WcStatus>{
+                      {3, WcStatus::kWrFlushErr}, {4, WcStatus::kLocQpOpErr}, {5, WcStatus::kWrFlushErr}}));
+  EXPECT_EQ(client_.qp->state(), QpState::kErr);
+  EXPECT_EQ(sink.octets, std::vector<std::uint8_t>(64, 0xa5));
+}
+
+// The server's own depth, and a Read that it posted before it may say anything.
+TEST_P(VerbsTest, ServersReadWithoutDepthFailsOnceTheClientHasSpoken) {
+  Mem source(*client_.pd, 64, kAll, 7);
+  Mem sink(*server_.pd, 64, Access::kLocalWrite, 0xa5);
+  establish({{}, 16, 0});
+  ASSERT_TRUE(server_.recv({sink.sge()}, 1).ok());
+  ASSERT_TRUE(server_.rdma(WrOpcode::kRdmaRead, {sink.sge()}, source.addr(), source.mr->rkey(), 2).ok());
+  ASSERT_TRUE(client_.send({}, 3).ok());
+  ASSERT_TRUE(
+      drive([&] { return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected); }));
+  const auto refused = std::find_if(server_.wcs.begin(), server_.wcs.end(), [](const Wc& wc) { return wc.wr_id == 2; });
+  ASSERT_NE(refused, server_.wcs.end());
+  EXPECT_EQ(refused->status, WcStatus::kLocQpOpErr);
+  EXPECT_EQ(sink.octets, std::vector<std::uint8_t>(64, 0xa5));
 }
 
 TEST_P(VerbsTest, LocalKeyIsChecked) {
