@@ -6,11 +6,30 @@
 
 #include "rdmap/terminate.h"
 
+namespace {
+
+void check(bool holds) {
+  if (!holds) std::abort();
+}
+
+// The same message in the bit order of Linux siw, which returns headers as M and D, or all three, or none: they are
+// found in the same places.
+void check_siws_order(const weft::rdmap::TerminateMessage& message,
+                      std::array<std::uint8_t, weft::rdmap::kTerminateMaxLen>& octets, std::size_t len) {
+  if (!message.segment_len || message.ddp_header_len == 0) return;
+  octets[0] = static_cast<std::uint8_t>(octets[0] << 4 | octets[0] >> 4);
+  octets[2] = message.has_rdma_header ? 0x07 : 0x03;
+  auto siw = weft::rdmap::parse_terminate(weft::ConstBytes(octets).first(len));
+  check(siw && siw->siw == message.what);
+  siw->what = message.what;
+  siw->siw.reset();
+  check(siw == message);
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weft;
-  const auto check = [](bool holds) {
-    if (!holds) std::abort();
-  };
   auto message = rdmap::parse_terminate({data, size});
   check(message.has_value() == (size >= rdmap::kTerminateControlLen));
   if (!message) return 0;
@@ -23,5 +42,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(len <= octets.size());
   // D without M has a length field that says nothing; nothing else is added to what was read.
   check(rdmap::parse_terminate(ConstBytes(octets).first(len)) == message);
+  check_siws_order(*message, octets, len);
   return 0;
 }

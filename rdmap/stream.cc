@@ -21,6 +21,12 @@ std::string refused_stag(const TerminateMessage& message) {
   return fmt::format(", at STag {:#010x} TO {:#x}", header->stag.value, header->to);
 }
 
+// Whether the peer refused access to its memory.
+bool is_protection(const TerminateMessage& message) {
+  const Terminate what = message.siw.value_or(message.what);
+  return what.layer == Layer::kRdma && what.etype == 1;
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- the state machine
@@ -184,6 +190,22 @@ void Stream::Impl::on_verdict(Receiver::Verdict verdict, TimePoint now) {
   }
 }
 
+// Which of our Reads and Atomics (its MSN on queue 1) the peer's Terminate blames: the one whose header came back, else
+// the oldest for a protection error. Where siw finds one while it answers, which is the oldest, it makes up the header
+// from what it has kept, and the MSN comes out wrong (PEER-H-20).
+std::optional<ddp::Msn> Stream::Impl::refused_request(const TerminateMessage& message) {
+  const bool protection = is_protection(message);
+  const auto segment = ddp::parse_segment_wire(message.ddp());
+  if (segment) {
+    const auto* header = std::get_if<ddp::UntaggedHeader>(&segment->header);
+    if (header == nullptr || header->qn != kReadRequestQn) return std::nullopt;
+    if (!message.siw || !protection) return header->msn;
+  }
+  const SendEntry* oldest = requests_.oldest_read() != nullptr ? requests_.oldest_read() : requests_.oldest_atomic();
+  if (!protection || oldest == nullptr) return std::nullopt;
+  return oldest->msn;
+}
+
 void Stream::Impl::on_peer_terminate(TimePoint now) {
   const TerminateMessage& message = receiver_.message();
   discard_ = true;
@@ -191,17 +213,10 @@ void Stream::Impl::on_peer_terminate(TimePoint now) {
   if (message.siw) text += fmt::format("; read as Linux siw writes it: {}", describe(*message.siw));
   blame(CloseReason::kTerminateReceived, std::move(text), message.what);
 
-  // Which of our Reads and Atomics is to blame: the one whose header came back, else the oldest for a protection error.
-  const Terminate what = message.siw.value_or(message.what);
-  const bool protection = what.layer == Layer::kRdma && what.etype == 1;
-  std::optional<ddp::Msn> refused;
-  const auto segment = ddp::parse_segment_wire(message.ddp());
-  const auto* header = segment ? std::get_if<ddp::UntaggedHeader>(&segment->header) : nullptr;
-  if (header != nullptr && header->qn == kReadRequestQn) refused = header->msn;
-  const SendEntry* oldest = requests_.oldest_read() != nullptr ? requests_.oldest_read() : requests_.oldest_atomic();
-  if (!segment && protection && oldest != nullptr) refused = oldest->msn;
+  const bool protection = is_protection(message);
   receiver_.flush(message.what);
-  requests_.flush(message.what, refused, protection ? WorkStatus::kRemoteAccess : WorkStatus::kRemoteOperation);
+  requests_.flush(message.what, refused_request(message),
+                  protection ? WorkStatus::kRemoteAccess : WorkStatus::kRemoteOperation);
   reads_.clear();
 
   transmitter_.stop();  // RDMAP-5.4-10

@@ -106,6 +106,7 @@ struct Stream::Impl {
   void on_delivered();
   void on_verdict(Receiver::Verdict verdict, TimePoint now);
   void on_peer_terminate(TimePoint now);
+  std::optional<ddp::Msn> refused_request(const TerminateMessage& message);
   std::span<const ConstBytes> tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now);
   bool wants_tx() const;
 

@@ -11,11 +11,12 @@ namespace weft::rdmap {
 
 namespace {
 
-constexpr std::uint8_t kMask = 0xe0;
 constexpr std::uint8_t kM = 0x80;
 constexpr std::uint8_t kD = 0x40;
 constexpr std::uint8_t kR = 0x20;
-constexpr std::uint8_t kSiwMask = 0x07;
+// What siw on a little-endian host writes where it returns headers, its bits M 0x01, D 0x02, R 0x04 (PEER-H-20).
+constexpr std::uint8_t kSiwMd = 0x03;
+constexpr std::uint8_t kSiwMdr = 0x07;
 
 constexpr std::size_t kTaggedLen = 14;
 constexpr std::size_t kUntaggedLen = 18;
@@ -74,6 +75,28 @@ std::string_view layer_name(Layer layer) {
   return "unknown layer";
 }
 
+// Reads the parts that header_bits announce, as far as they are there.
+void parse_headers(Reader& in, std::uint8_t header_bits, TerminateMessage& m) {
+  if ((header_bits & (kM | kD)) != 0) {
+    std::uint16_t segment_len = 0;
+    if (!in.u16(segment_len)) return;
+    if ((header_bits & kM) != 0) m.segment_len = segment_len;
+  }
+  ConstBytes part;
+  if ((header_bits & kD) != 0) {
+    if (in.empty()) return;
+    // The T bit of the returned header itself tells its size (RDMAP-N-05).
+    const std::size_t len = (in.rest()[0] & kTaggedBit) != 0 ? kTaggedLen : kUntaggedLen;
+    if (!in.bytes(len, part)) return;
+    std::memcpy(m.ddp_header.data(), part.data(), len);
+    m.ddp_header_len = len;
+  }
+  if ((header_bits & kR) != 0 && in.bytes(kReadRequestHeaderLen, part)) {
+    std::memcpy(m.rdma_header.data(), part.data(), part.size());
+    m.has_rdma_header = true;
+  }
+}
+
 }  // namespace
 
 std::span<const TerminateRow> terminate_rows() {
@@ -118,31 +141,12 @@ std::optional<TerminateMessage> parse_terminate(ConstBytes body) {
   if (!in.u8(layer_etype) || !in.u8(m.what.code) || !in.u8(header_bits) || !in.u8(reserved)) return std::nullopt;
   m.what.layer = static_cast<Layer>(layer_etype >> 4);
   m.what.etype = layer_etype & 0x0f;
-  if ((header_bits & kMask) == 0) {
-    // RDMAP-4.8-13: only what siw itself can have written, whose other bits are zero.
-    if ((header_bits & kSiwMask) != 0 && (header_bits & ~kSiwMask) == 0 && reserved == 0)
-      m.siw =
-          Terminate{static_cast<Layer>(layer_etype & 0x0f), static_cast<std::uint8_t>(layer_etype >> 4), m.what.code};
-    return m;
+  // RDMAP-4.8-13: bits that the RFC has reserved mean something only where siw itself can have written them all.
+  if (reserved == 0 && (header_bits == kSiwMd || header_bits == kSiwMdr)) {
+    m.siw = Terminate{static_cast<Layer>(layer_etype & 0x0f), static_cast<std::uint8_t>(layer_etype >> 4), m.what.code};
+    header_bits = header_bits == kSiwMdr ? kM | kD | kR : kM | kD;
   }
-  std::uint16_t segment_len = 0;
-  if ((header_bits & (kM | kD)) != 0) {
-    if (!in.u16(segment_len)) return m;
-    if ((header_bits & kM) != 0) m.segment_len = segment_len;
-  }
-  ConstBytes part;
-  if ((header_bits & kD) != 0) {
-    if (in.empty()) return m;
-    // The T bit of the returned header itself tells its size (RDMAP-N-05).
-    const std::size_t len = (in.rest()[0] & kTaggedBit) != 0 ? kTaggedLen : kUntaggedLen;
-    if (!in.bytes(len, part)) return m;
-    std::memcpy(m.ddp_header.data(), part.data(), len);
-    m.ddp_header_len = len;
-  }
-  if ((header_bits & kR) != 0 && in.bytes(kReadRequestHeaderLen, part)) {
-    std::memcpy(m.rdma_header.data(), part.data(), part.size());
-    m.has_rdma_header = true;
-  }
+  parse_headers(in, header_bits, m);
   return m;
 }
 

@@ -75,7 +75,8 @@ struct TerminateMessage {
   std::array<std::uint8_t, kReadRequestHeaderLen> rdma_header{};
   bool has_rdma_header = false;
   // Linux siw on little-endian hosts swaps Layer with EType and puts M, D, R into the low bits; this is what it meant,
-  // present only where the header bits give it away (PEER-H-20).
+  // present only where the header bits give it away (PEER-H-20). The headers behind are laid out as the RFC has them,
+  // but segment_len then counts payload alone, and the MSN of a Read Request may be anything.
   std::optional<Terminate> siw = {};
 
   ConstBytes ddp() const { return ConstBytes(ddp_header).first(ddp_header_len); }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -74,13 +76,86 @@ TEST(Terminate, EveryTruncationIsSafe) {
   }
 }
 
+// Octets of hex digits with blanks anywhere between two octets.
+Octets from_hex(std::string_view text) {
+  Octets out;
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    if (text[i] == ' ') ++i;
+    out.push_back(static_cast<std::uint8_t>(std::stoi(std::string(text.substr(i, 2)), nullptr, 16)));
+  }
+  return out;
+}
+
+// What siw_send_terminate writes on a little-endian host: control, payload octets, DDP header, RDMA header. That of a
+// Read is put together from a work request, with the size for an MSN. A failed Send with Invalidate has R set, and no
+// header for it.
+struct SiwMessage {
+  const char* name;
+  Terminate meant;
+  std::uint16_t segment_len;
+  std::size_t ddp_len;
+  bool rdma;
+  Octets octets;
+};
+const SiwMessage kSiwMessages[] = {
+    {"Read", kReadBaseBounds, 0, 18, true,
+     from_hex("10010700 0000 4141 00000000 00000001 00001000 00000000"
+              " 00001101 0000000000002000 00001000 00002201 0000000000003000")},
+    {"Write", {Layer::kDdp, 1, 1}, 1024, 14, false, from_hex("11010300 0400 c140 00003301 0000000000004000")},
+    {"Send", {Layer::kDdp, 2, 2}, 4, 18, false, from_hex("21020300 0004 4143 00000000 00000000 00000005 00000000")},
+    {"SendInvalidate", kInvalidateProtection, 4, 18, false,
+     from_hex("10090700 0004 4144 00005e01 00000000 00000005 00000000")},
+};
+
 TEST(Terminate, SiwsOrderIsASecondReading) {
-  const auto siw = parse_terminate(Octets{0x21, 0x05, 0x03, 0x00, 0, 4});
-  ASSERT_TRUE(siw && siw->siw);
-  EXPECT_EQ(siw->what, (Terminate{Layer::kLlp, 1, 5}));
-  EXPECT_EQ(*siw->siw, (Terminate{Layer::kDdp, 2, 5}));
-  EXPECT_FALSE(parse_terminate(Octets{0x12, 0x05, 0xc3, 0x00})->siw) << "one bit in the right place rules siw out";
-  EXPECT_FALSE(parse_terminate(Octets{0x20, 0x02, 0x00, 0x00})->siw) << "without header bits nobody can tell";
+  for (const SiwMessage& siw : kSiwMessages) {
+    SCOPED_TRACE(siw.name);
+    const auto message = parse_terminate(siw.octets);
+    ASSERT_TRUE(message && message->siw);
+    EXPECT_EQ(*message->siw, siw.meant);
+    EXPECT_EQ(message->what.layer, static_cast<Layer>(siw.octets[0] >> 4)) << "the RFC's reading stays what it is";
+    EXPECT_EQ(message->what.etype, siw.octets[0] & 0x0f);
+    EXPECT_EQ(message->segment_len, siw.segment_len);
+    const auto headers = siw.octets.begin() + 6;
+    const auto behind = headers + static_cast<std::ptrdiff_t>(siw.ddp_len);
+    EXPECT_EQ(Octets(message->ddp().begin(), message->ddp().end()), Octets(headers, behind));
+    ASSERT_EQ(message->has_rdma_header, siw.rdma);
+    if (siw.rdma) {
+      EXPECT_TRUE(std::equal(behind, siw.octets.end(), message->rdma_header.begin(), message->rdma_header.end()));
+    }
+  }
+}
+
+TEST(Terminate, SiwsHeadersMayEndAnywhere) {
+  for (const SiwMessage& siw : kSiwMessages) {
+    for (std::size_t len = kTerminateControlLen; len < siw.octets.size(); ++len) {
+      SCOPED_TRACE(std::string(siw.name) + " " + std::to_string(len));
+      const Octets cut(siw.octets.begin(), siw.octets.begin() + static_cast<std::ptrdiff_t>(len));
+      const auto message = parse_terminate(cut);
+      ASSERT_TRUE(message && message->siw);
+      EXPECT_EQ(*message->siw, siw.meant);
+      EXPECT_EQ(message->segment_len.has_value(), len >= 6);
+      EXPECT_EQ(message->ddp_header_len, len >= 6 + siw.ddp_len ? siw.ddp_len : 0u);
+      EXPECT_FALSE(message->has_rdma_header);
+    }
+  }
+}
+
+TEST(Terminate, WhatSiwCannotHaveWrittenHasNoSecondReading) {
+  const Octets& read = kSiwMessages[0].octets;
+  for (unsigned bits = 0; bits < 0x2000; ++bits) {
+    if (bits == 0x0300 || bits == 0x0700) continue;
+    Octets octets = read;
+    octets[2] = static_cast<std::uint8_t>(bits >> 8);
+    octets[3] = static_cast<std::uint8_t>(bits);
+    const auto message = parse_terminate(octets);
+    ASSERT_TRUE(message);
+    EXPECT_FALSE(message->siw || message->segment_len || message->has_rdma_header || message->ddp_header_len > 0)
+        << bits;
+  }
+  Octets octets = read;
+  octets[2] = 0xc7;  // one bit in the right place rules siw out
+  EXPECT_FALSE(parse_terminate(octets)->siw);
 }
 
 // The table written out once more, as terminate-codes.tsv has it.

@@ -290,6 +290,41 @@ TEST(RdmapTerminateReceived, PartsAreFoundByTheBitsAndByTheirOwnT) {
   }
 }
 
+// PEER-H-20. Of three Reads siw refuses the one it answers, and its header names another by an MSN that is the size;
+// what it blames for another reason has the MSN that came.
+TEST(RdmapTerminateReceived, HeadersOfSiwNameTheReadAsFarAsTheyCanBeTrusted) {
+  struct Case {
+    Octets control;
+    std::uint32_t msn;
+    bool read;  // whether the header returned is that of a Read
+    std::size_t len;
+    WorkStatus first, third;
+  };
+  const Octets protection{0x10, 0x02, 0x07, 0x00}, operation{0x20, 0x07, 0x03, 0x00};
+  constexpr auto kNo = WorkStatus::kFlushed;
+  for (const Case& c :
+       {Case{protection, 3, true, 52, WorkStatus::kRemoteAccess, kNo},
+        Case{protection, 3, true, 23, WorkStatus::kRemoteAccess, kNo},  // cut: as without headers
+        Case{protection, 3, false, 24, kNo, kNo},                       // it is a Send of ours that was refused
+        Case{operation, 3, true, 24, kNo, WorkStatus::kRemoteOperation}, Case{operation, 3, true, 23, kNo, kNo}}) {
+    Subject s;
+    for (std::uint64_t i = 1; i <= 3; ++i)
+      ASSERT_EQ(s.post(work(SendOp::kRdmaRead, i, {{0, 3, ddp::Stag{Subject::kLocal}}}, 0x77, 0)), PostResult::kOk);
+    ASSERT_EQ(s.sent().size(), 3u);
+    const Octets bad = c.read ? read_request(c.msn, Subject::kLocal, 0, 3, 0x77, 0) : send(c.msn, ramp(40));
+    Octets body = c.control;
+    put(body, 0, 2);
+    body.insert(body.end(), bad.begin(), bad.end());
+    body.resize(c.len);
+    s.feed(terminate(body));
+    s.drain();
+    ASSERT_EQ(s.completions.size(), 3u);
+    EXPECT_EQ(s.completions[0].status, c.first) << c.len;
+    EXPECT_EQ(s.completions[1].status, kNo);
+    EXPECT_EQ(s.completions[2].status, c.third) << c.len;
+  }
+}
+
 TEST(RdmapTerminateReceived, InvalidOnesEndTheStreamWithoutAnAnswer) {
   RecordProperty("proves", "RDMAP-5.4-07");
   const Octets whole = terminate_for(kBadRead, 0x01, 0x00, true);
