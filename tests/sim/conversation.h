@@ -5,11 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
-
 #include <map>
 #include <set>
 
+#include "tests/sim/atomic_model.h"
 #include "tests/sim/world.h"
 
 namespace weft::sim {
@@ -27,6 +28,8 @@ inline constexpr std::uint32_t kSource = 0x10;    // what Sends, Writes and the 
 inline constexpr std::uint32_t kTarget = 0x20;    // where the peer's Writes land
 inline constexpr std::uint32_t kSink = 0x30;      // where our Reads land
 inline constexpr std::uint32_t kInbox = 0x40;     // where the peer's Sends land
+inline constexpr std::uint32_t kWords = 0x50;     // what the peer's Atomics work on
+inline constexpr std::uint64_t kWordsTo = 0x901;  // its base, aligned to nothing: only addresses have to be
 inline constexpr std::uint32_t kWindows = 0x100;  // STags that the peer may invalidate, one after the other
 inline constexpr std::size_t kSourceLen = 200'000;
 inline constexpr std::size_t kRecvLen = 80'000;
@@ -36,7 +39,20 @@ struct Posted {
   SendWr wr;
   std::size_t len = 0;
   std::size_t source_offset = 0;
+  // Of what takes a receive: where and how long that is. Immediate Data fits or does not; it arrives all the same.
+  std::size_t inbox_offset = 0;
+  std::size_t recv_len = kRecvLen;
+  // Of an Atomic: its word, and what it finds there.
+  std::size_t word = 0;
+  std::uint64_t original = 0;
 };
+
+inline bool has_immediate(SendOp op) {
+  return op == SendOp::kImmediate || op == SendOp::kWriteImmediate;
+}
+inline bool takes_receive(SendOp op) {
+  return op == SendOp::kSend || op == SendOp::kSendInvalidate || has_immediate(op);
+}
 
 // Chatter posts random work on one side and knows what has to come of it on both.
 class Chatter {
@@ -53,6 +69,8 @@ class Chatter {
     me_.memory.add_simple(kTarget, 0, 1 << 20, 0);
     me_.memory.add_simple(kSink, 0, 1 << 20, 0);
     me_.memory.add_simple(kInbox, 0, 1 << 20, 0);
+    me_.memory.add_simple(kWords, 0, kWordsTo, sizeof(Words));
+    words_.fill(kUntouchedWord);
   }
 
   bool all_posted() const { return ops_left_ == 0; }
@@ -60,83 +78,48 @@ class Chatter {
   // Posts one request, with the receive that it needs at the peer.
   void post() {
     if (ops_left_ == 0) return;
-    Random& random = world_.random;
-    Posted p;
-    p.len = std::min(max_len_, kSizes[random.between(0, std::size(kSizes) - 1)]);
-    p.source_offset = random.between(0, kSourceLen - p.len);
-    SendWr& wr = p.wr;
-    wr.wr_id = next_wr_id_;
-    wr.op = random.pick<SendOp>({SendOp::kSend, SendOp::kSendInvalidate, SendOp::kRdmaWrite, SendOp::kRdmaRead});
-    wr.signaled = !random.one_in(4);
-    wr.fence = random.one_in(6);
-    wr.solicited = random.one_in(3);
-    if (wr.op == SendOp::kRdmaRead) {
-      wr.sg_list = cut(kSink, (1 << 20) + grow(me_, kSink, p.len), p.len);
-      wr.remote_stag = ddp::Stag{kSource};
-      wr.remote_to = 1000 + p.source_offset;
-    } else if (p.len > 0 && p.len <= 4096 && random.one_in(3)) {
-      const auto& source = me_.memory.regions[kSource].octets;
-      wr.inline_data.assign(source.begin() + static_cast<std::ptrdiff_t>(p.source_offset),
-                            source.begin() + static_cast<std::ptrdiff_t>(p.source_offset + p.len));
-    } else {
-      wr.sg_list = cut(kSource, 1000 + p.source_offset, p.len);
-    }
-    if (wr.op == SendOp::kRdmaWrite) {
-      wr.remote_stag = ddp::Stag{kTarget};
-      wr.remote_to = (1 << 20) + grow(peer_, kTarget, p.len);
-    }
-    if (wr.op == SendOp::kSendInvalidate) {
-      wr.remote_stag = ddp::Stag{kWindows + num_windows_++};
-      peer_.memory.add(wr.remote_stag.value, {0, {0}, 0, true, true, true, Octets(8)});
-    }
-    const bool is_send = wr.op == SendOp::kSend || wr.op == SendOp::kSendInvalidate;
-    if (me_.stream.post_send(wr) != rdmap::PostResult::kOk) return;
-    if (is_send) {
-      const std::size_t at = grow(peer_, kInbox, kRecvLen);
-      peer_.recvs.post(next_recv_id_++, cut(kInbox, (1 << 20) + at, kRecvLen));
+    Posted p = make_request();
+    if (me_.stream.post_send(p.wr) != rdmap::PostResult::kOk) return;
+    if (takes_receive(p.wr.op)) {
+      if (has_immediate(p.wr.op)) p.recv_len = world_.random.pick<std::size_t>({0, 7, 8, 100});
+      p.inbox_offset = grow(peer_, kInbox, p.recv_len);
+      peer_.recvs.post(next_recv_id_++, cut(kInbox, (1 << 20) + p.inbox_offset, p.recv_len));
       sends_.push_back(posted_.size());
-      inbox_offsets_.push_back(at);
+    }
+    if (p.wr.op == SendOp::kAtomic) {
+      p.original = words_[p.word];
+      words_[p.word] = atomic_outcome(std::get<rdmap::AtomicOperands>(p.wr.args), p.original);
     }
     posted_.push_back(std::move(p));
     ++next_wr_id_;
     --ops_left_;
   }
 
-  // Whether everything posted that reports at all has been reported.
-  bool done() const {
-    std::size_t expected = 0;
-    for (const Posted& p : posted_) expected += p.wr.signaled ? 1 : 0;
-    return count(me_, false) == expected && count(peer_, true) == sends_.size() && me_quiet();
+  // Looks at what was reported since the last time: the successes are the next ones due, what each says is right, and
+  // all that it stands for is in place by now.
+  void observe() {
+    if (world_.damaged) return;
+    for (; num_seen_ < me_.completions.size(); ++num_seen_) {
+      const Completion& c = me_.completions[num_seen_];
+      if (c.op != WorkOp::kRecv && c.status == WorkStatus::kSuccess) observe_own(c);
+    }
+    for (; num_peer_seen_ < peer_.completions.size(); ++num_peer_seen_) {
+      const Completion& c = peer_.completions[num_peer_seen_];
+      if (c.op == WorkOp::kRecv && c.status == WorkStatus::kSuccess) observe_recv(c);
+    }
   }
 
+  // Whether everything posted that reports at all has been reported.
+  bool done() const { return count(me_, false) == num_signaled() && count(peer_, true) == sends_.size() && me_quiet(); }
+
   // All good: in order, once each, every octet in its place.
-  void check() const {
-    std::size_t next = 0;
-    for (const Completion& c : me_.completions) {
-      if (c.op == WorkOp::kRecv) continue;
-      while (next < posted_.size() && !posted_[next].wr.signaled) ++next;
-      ASSERT_LT(next, posted_.size());
-      const Posted& p = posted_[next++];
-      ASSERT_EQ(c.wr_id, p.wr.wr_id);
-      ASSERT_EQ(c.status, WorkStatus::kSuccess);
-      ASSERT_EQ(c.byte_len, p.wr.op == SendOp::kRdmaRead ? p.len : 0);
-    }
-    std::size_t num_recvs = 0;
-    for (const Completion& c : peer_.completions) {
-      if (c.op != WorkOp::kRecv) continue;
-      ASSERT_LT(num_recvs, sends_.size());
-      const Posted& p = posted_[sends_[num_recvs]];
-      ASSERT_EQ(c.wr_id, num_recvs);
-      ASSERT_EQ(c.status, WorkStatus::kSuccess);
-      ASSERT_EQ(c.byte_len, p.len);
-      ASSERT_EQ(c.solicited, p.wr.solicited);
-      ASSERT_EQ(c.invalidated.has_value(), p.wr.op == SendOp::kSendInvalidate);
-      if (c.invalidated) {
-        ASSERT_EQ(*c.invalidated, p.wr.remote_stag);
-        ASSERT_FALSE(peer_.memory.regions.at(p.wr.remote_stag.value).valid);
-      }
-      ++num_recvs;
-    }
+  void check() {
+    observe();
+    for (const Completion& c : me_.completions) ASSERT_TRUE(c.op == WorkOp::kRecv || c.status == WorkStatus::kSuccess);
+    for (const Completion& c : peer_.completions)
+      ASSERT_TRUE(c.op != WorkOp::kRecv || c.status == WorkStatus::kSuccess);
+    ASSERT_EQ(count(me_, false), num_signaled());
+    ASSERT_EQ(count(peer_, true), sends_.size());
     check_memory();
   }
 
@@ -145,31 +128,28 @@ class Chatter {
     expected[kTarget] = Octets(peer_.memory.regions.at(kTarget).octets.size(), 0xa5);
     expected[kInbox] = Octets(peer_.memory.regions.at(kInbox).octets.size(), 0xa5);
     Octets sink(me_.memory.regions.at(kSink).octets.size(), 0xa5);
-    const Octets& mine = me_.memory.regions.at(kSource).octets;
-    const Octets& theirs = peer_.memory.regions.at(kSource).octets;
-    std::size_t num_sends = 0;
     for (const Posted& p : posted_) {
-      const auto copy = [&](const Octets& from, Octets& to, std::size_t at) {
-        std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(p.source_offset), p.len,
-                    to.begin() + static_cast<std::ptrdiff_t>(at));
+      const auto put = [](const Octets& from, Octets& to, std::size_t at) {
+        std::copy(from.begin(), from.end(), to.begin() + static_cast<std::ptrdiff_t>(at));
       };
-      switch (p.wr.op) {
-        case SendOp::kRdmaRead:
-          if (p.len > 0) copy(theirs, sink, static_cast<std::size_t>(p.wr.sg_list.front().addr) - (1 << 20));
-          break;
-        case SendOp::kRdmaWrite:
-          copy(mine, expected[kTarget], static_cast<std::size_t>(p.wr.remote_to) - (1 << 20));
-          break;
-        default: copy(mine, expected[kInbox], inbox_offsets_[num_sends++]);
+      const Octets octets = octets_of(p);
+      if (rdmap::is_answered(p.wr.op) && !octets.empty()) put(octets, sink, sink_offset(p));
+      if (rdmap::is_tagged(p.wr.op)) put(octets, expected[kTarget], target_offset(p));
+      if (p.wr.op == SendOp::kSend || p.wr.op == SendOp::kSendInvalidate) put(octets, expected[kInbox], p.inbox_offset);
+      if (has_immediate(p.wr.op) && p.recv_len >= rdmap::kImmediateLen) {
+        const auto& immediate = std::get<rdmap::ImmediateData>(p.wr.args);
+        put(Octets(immediate.begin(), immediate.end()), expected[kInbox], p.inbox_offset);
       }
     }
-    ASSERT_TRUE(sink == me_.memory.regions.at(kSink).octets) << "a Read's octets are not where they belong";
+    ASSERT_TRUE(sink == me_.memory.regions.at(kSink).octets) << "what a Read or Atomic brought is not where it belongs";
     ASSERT_TRUE(expected[kTarget] == peer_.memory.regions.at(kTarget).octets) << "Writes";
-    ASSERT_TRUE(expected[kInbox] == peer_.memory.regions.at(kInbox).octets) << "Sends";
+    ASSERT_TRUE(expected[kInbox] == peer_.memory.regions.at(kInbox).octets) << "Sends and Immediate Data";
+    ASSERT_EQ(words_of(peer_.memory.regions.at(kWords).octets), words_) << "Atomics";
   }
 
   // After a conversation that was cut short: nothing ended twice, nothing that has to report stayed silent, order kept.
-  void check_cut_short() const {
+  void check_cut_short() {
+    observe();
     std::set<std::uint64_t> seen;
     std::uint64_t last = 0;
     bool failed = false;
@@ -189,9 +169,149 @@ class Chatter {
       }
     }
     ASSERT_EQ(count(peer_, true), peer_.recvs.num_taken);
+    if (!world_.damaged) check_atomics_cut_short();
   }
 
  private:
+  Posted make_request() {
+    Random& random = world_.random;
+    Posted p;
+    p.len = std::min(max_len_, kSizes[random.between(0, std::size(kSizes) - 1)]);
+    p.source_offset = random.between(0, kSourceLen - p.len);
+    SendWr& wr = p.wr;
+    wr.wr_id = next_wr_id_;
+    wr.op = random.pick<SendOp>({SendOp::kSend, SendOp::kSendInvalidate, SendOp::kRdmaWrite, SendOp::kRdmaRead,
+                                 SendOp::kImmediate, SendOp::kWriteImmediate, SendOp::kAtomic, SendOp::kAtomic});
+    wr.signaled = !random.one_in(4);
+    wr.fence = random.one_in(6);
+    wr.solicited = random.one_in(3);
+    if (wr.op == SendOp::kImmediate) p.len = 0;
+    if (wr.op == SendOp::kAtomic) return make_atomic(std::move(p));
+    if (wr.op == SendOp::kRdmaRead) {
+      wr.sg_list = cut(kSink, (1 << 20) + grow(me_, kSink, p.len), p.len);
+      wr.remote_stag = ddp::Stag{kSource};
+      wr.remote_to = 1000 + p.source_offset;
+    } else if (p.len > 0 && p.len <= 4096 && random.one_in(3)) {
+      wr.inline_data = octets_of(p);
+    } else {
+      wr.sg_list = cut(kSource, 1000 + p.source_offset, p.len);
+    }
+    if (rdmap::is_tagged(wr.op)) {
+      wr.remote_stag = ddp::Stag{kTarget};
+      wr.remote_to = (1 << 20) + grow(peer_, kTarget, p.len);
+    }
+    if (wr.op == SendOp::kSendInvalidate) {
+      wr.remote_stag = ddp::Stag{kWindows + num_windows_++};
+      peer_.memory.add(wr.remote_stag.value, {0, {0}, 0, true, true, true, Octets(8)});
+    }
+    if (has_immediate(wr.op)) {
+      rdmap::ImmediateData immediate;
+      for (std::uint8_t& octet : immediate) octet = static_cast<std::uint8_t>(random.between(0, 255));
+      wr.args = immediate;
+    }
+    return p;
+  }
+
+  Posted make_atomic(Posted p) {
+    p.len = rdmap::kAtomicLen;
+    p.word = world_.random.between(0, kNumWords - 1);
+    p.wr.sg_list = cut(kSink, (1 << 20) + grow(me_, kSink, p.len), p.len);
+    p.wr.remote_stag = ddp::Stag{kWords};
+    p.wr.remote_to = kWordsTo + rdmap::kAtomicLen * p.word;
+    p.wr.args = random_atomic(world_.random, words_[p.word]);
+    return p;
+  }
+
+  void observe_own(const Completion& c) {
+    for (; next_own_ < posted_.size() && !posted_[next_own_].wr.signaled; ++next_own_)
+      expect_answer(posted_[next_own_]);
+    ASSERT_LT(next_own_, posted_.size());
+    const Posted& p = posted_[next_own_++];
+    ASSERT_EQ(c.wr_id, p.wr.wr_id);
+    ASSERT_EQ(c.op, rdmap::is_tagged(p.wr.op)      ? WorkOp::kRdmaWrite
+                    : p.wr.op == SendOp::kRdmaRead ? WorkOp::kRdmaRead
+                    : p.wr.op == SendOp::kAtomic   ? WorkOp::kAtomic
+                                                   : WorkOp::kSend);
+    ASSERT_EQ(c.byte_len, rdmap::is_answered(p.wr.op) ? p.len : 0);
+    expect_answer(p);
+  }
+
+  // A Read or Atomic that is complete has its answer in the sink.
+  void expect_answer(const Posted& p) const {
+    if (!rdmap::is_answered(p.wr.op) || p.len == 0) return;
+    const Octets expected = octets_of(p);
+    const Octets& sink = me_.memory.regions.at(kSink).octets;
+    ASSERT_TRUE(
+        std::equal(expected.begin(), expected.end(), sink.begin() + static_cast<std::ptrdiff_t>(sink_offset(p))))
+        << "completed without its answer: " << p.wr.wr_id;
+  }
+
+  void observe_recv(const Completion& c) {
+    ASSERT_LT(num_recvs_, sends_.size());
+    const std::size_t index = sends_[num_recvs_];
+    const Posted& p = posted_[index];
+    ASSERT_EQ(c.wr_id, num_recvs_++);
+    ASSERT_EQ(c.solicited, p.wr.solicited);
+    ASSERT_EQ(c.immediate.has_value(), has_immediate(p.wr.op));
+    if (c.immediate) {
+      ASSERT_EQ(*c.immediate, std::get<rdmap::ImmediateData>(p.wr.args));
+      ASSERT_EQ(c.byte_len, p.recv_len >= rdmap::kImmediateLen ? rdmap::kImmediateLen : 0);
+    } else {
+      ASSERT_EQ(c.byte_len, p.len);
+    }
+    ASSERT_EQ(c.invalidated.has_value(), p.wr.op == SendOp::kSendInvalidate);
+    if (c.invalidated) {
+      ASSERT_EQ(*c.invalidated, p.wr.remote_stag);
+      ASSERT_FALSE(peer_.memory.regions.at(p.wr.remote_stag.value).valid);
+    }
+    // RFC 5040 section 5.5: whoever hears of it finds everything that was written before it.
+    for (; next_write_ <= index; ++next_write_) expect_written(posted_[next_write_]);
+  }
+
+  void expect_written(const Posted& p) const {
+    if (!rdmap::is_tagged(p.wr.op)) return;
+    const Octets expected = octets_of(p);
+    const Octets& target = peer_.memory.regions.at(kTarget).octets;
+    ASSERT_TRUE(
+        std::equal(expected.begin(), expected.end(), target.begin() + static_cast<std::ptrdiff_t>(target_offset(p))))
+        << "not written yet: " << p.wr.wr_id;
+  }
+
+  // The words are as the first so many Atomics leave them, each carried out once: at least those that are complete.
+  void check_atomics_cut_short() const {
+    const Words words = words_of(peer_.memory.regions.at(kWords).octets);
+    Words state;
+    state.fill(kUntouchedWord);
+    bool found = next_own_ == 0 && state == words;
+    for (std::size_t i = 0; i < posted_.size() && !found; ++i) {
+      const Posted& p = posted_[i];
+      if (p.wr.op == SendOp::kAtomic)
+        state[p.word] = atomic_outcome(std::get<rdmap::AtomicOperands>(p.wr.args), state[p.word]);
+      found = i + 1 >= next_own_ && state == words;
+    }
+    ASSERT_TRUE(found) << "Atomics carried out twice, not at all or out of order";
+  }
+
+  // What a request carries, or fetches.
+  Octets octets_of(const Posted& p) const {
+    if (p.wr.op == SendOp::kAtomic) {
+      Octets octets(sizeof(p.original));
+      std::memcpy(octets.data(), &p.original, octets.size());
+      return octets;
+    }
+    const Side& from = p.wr.op == SendOp::kRdmaRead ? peer_ : me_;
+    const auto begin = from.memory.regions.at(kSource).octets.begin() + static_cast<std::ptrdiff_t>(p.source_offset);
+    return {begin, begin + static_cast<std::ptrdiff_t>(p.len)};
+  }
+  static std::size_t sink_offset(const Posted& p) {
+    return static_cast<std::size_t>(p.wr.sg_list.front().addr) - (1 << 20);
+  }
+  static std::size_t target_offset(const Posted& p) { return static_cast<std::size_t>(p.wr.remote_to) - (1 << 20); }
+
+  std::size_t num_signaled() const {
+    return static_cast<std::size_t>(
+        std::count_if(posted_.begin(), posted_.end(), [](const Posted& p) { return p.wr.signaled; }));
+  }
   static std::size_t count(const Side& side, bool recv) {
     return static_cast<std::size_t>(std::count_if(side.completions.begin(), side.completions.end(),
                                                   [&](const auto& c) { return (c.op == WorkOp::kRecv) == recv; }));
@@ -227,11 +347,17 @@ class Chatter {
   std::size_t ops_left_;
   std::size_t max_len_;
   std::vector<Posted> posted_;
-  std::vector<std::size_t> sends_;  // indices into posted_
-  std::vector<std::size_t> inbox_offsets_;
+  std::vector<std::size_t> sends_;  // indices into posted_ of what takes a receive
+  Words words_;                     // the peer's, once all Atomics that are posted have been carried out
   std::uint64_t next_wr_id_ = 1;
   std::uint64_t next_recv_id_ = 0;
   std::uint32_t num_windows_ = 0;
+  // How far observe has come: in the completions of either side, and in posted_ and sends_.
+  std::size_t num_seen_ = 0;
+  std::size_t num_peer_seen_ = 0;
+  std::size_t next_own_ = 0;
+  std::size_t num_recvs_ = 0;
+  std::size_t next_write_ = 0;
 };
 
 inline rdmap::StreamConfig random_config(Random& random) {
@@ -272,6 +398,7 @@ class Conversation {
     for (std::size_t i = 0; i < until; ++i) {
       if (world.random.one_in(10)) chatter[world.random.between(0, 1)]->post();
       idle = world.step() ? 0 : idle + 1;
+      for (auto& each : chatter) each->observe();
       if (i % 64 == 0 && chatter[0]->all_posted() && chatter[1]->all_posted() && chatter[0]->done() &&
           chatter[1]->done())
         return true;

@@ -54,7 +54,7 @@ TEST(Pair, DisconnectSendsWhatIsQueued) {
 void break_it(World& world) {
   const std::size_t who = world.random.between(0, 1);
   Side& side = *world.side[who];
-  switch (world.random.between(0, 7)) {
+  switch (world.random.between(0, 8)) {
     case 0: side.stream.abort(world.now); break;
     case 1:
       for (HalfWire& half : world.wire) {
@@ -65,12 +65,17 @@ void break_it(World& world) {
     case 2: side.memory.regions[kSource].pd = 99; break;
     case 3: side.memory.regions[kTarget].pd = 99; break;
     case 4: side.memory.regions[kSink].pd = 99; break;
-    case 5: side.recvs.posted.clear(); break;
+    case 5:
+      world.damaged = !side.recvs.posted.empty();
+      side.recvs.posted.clear();
+      break;
     case 6: side.stream.disconnect(world.now); break;
     case 7:
       if (world.wire[who].octets.empty()) break;
       world.wire[who].octets[world.random.between(0, world.wire[who].octets.size() - 1)] ^= 0x10;
+      world.damaged = true;
       break;
+    case 8: side.memory.regions[kWords].pd = 99; break;
   }
 }
 

@@ -105,6 +105,8 @@ class World {
   HalfWire wire[2];  // wire[i] carries what side i sends
   bool open[2] = {true, true};
   std::size_t emss = 0;  // 0: another one in each turn
+  // Octets were changed on the way, or receives taken away: what arrives where is anybody's guess.
+  bool damaged = false;
 
  private:
   mpa::Staging& staging(std::size_t who) { return options_.shared_staging ? shared_ : side[who]->staging; }
