@@ -56,18 +56,20 @@ class SecurityRpc : public NetworkTest {
     write_chunk_ = header_.lists.write_list[0][0];
   }
 
-  // The server ends the call by a plain Send, which leaves every invalidation to the client.
-  void answer() {
+  // The server's Reply: a plain Send, which leaves every invalidation to the client, or one that invalidates.
+  void answer(std::optional<std::uint32_t> invalidate = {}) {
     rpcrdma::v1::Header header = header_;
     header.lists.read_list.clear();
     header.lists.write_list[0][0].length = 0;
     const Octets octets = rpcrdma::testing::message(header, rpcrdma::testing::rpc_reply(header.xid));
     const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(octets.data()), static_cast<std::uint32_t>(octets.size()), 0};
     const verbs::SendWr wr{.sg_list = std::span(&sge, 1),
-                           .send_flags = verbs::SendFlags::kInline | verbs::SendFlags::kSignaled};
+                           .opcode = invalidate ? WrOpcode::kSendWithInv : WrOpcode::kSend,
+                           .send_flags = verbs::SendFlags::kInline | verbs::SendFlags::kSignaled,
+                           .invalidate_rkey = invalidate.value_or(0)};
     ASSERT_TRUE(server_end_->qp->post_send(wr).ok());
     ASSERT_TRUE(run_until([&] { return reply_.has_value(); }));
-    ASSERT_EQ(*reply_, rpcrdma::CallStatus::kSuccess);
+    ASSERT_EQ(*reply_, invalidate ? rpcrdma::CallStatus::kDisconnected : rpcrdma::CallStatus::kSuccess);
     server_end_->wcs.clear();
   }
 
@@ -157,6 +159,23 @@ TEST_F(SecurityRpc, ChunksAreGoneWhenTheCallHasEnded) {
   answer();
   EXPECT_EQ(access(WrOpcode::kRdmaWrite, mine, write_chunk_), "1/1/00");
   EXPECT_EQ(mine.octets, Octets(kLen, 1));
+  EXPECT_EQ(result_, Octets(3 * kLen, 0xdd));
+}
+
+// The client has told nobody to invalidate anything (RFC 8797, R=0), and counts on nobody.
+TEST_F(SecurityRpc, InvalidationIsNotLeftToTheServer) {
+  RecordProperty("proves", "SEC-6.2.2-03");
+  const Mem mine(*server_->pd, kLen, Access::kLocalWrite, 1);
+  call();
+  answer();
+  EXPECT_EQ(access(WrOpcode::kRdmaWrite, mine, write_chunk_), "1/1/00") << "revoked without the server's help";
+  // A Reply that invalidates ends the call without a result, whatever it names: a chunk of the Call, or another STag.
+  Mem other(*client_->pd, kLen, kAll, 0xcc);
+  for (const int which : {0, 1, 2}) {
+    SCOPED_TRACE(which);
+    call();
+    answer(which == 0 ? write_chunk_.handle : which == 1 ? read_chunk_.handle : other.mr->rkey());
+  }
   EXPECT_EQ(result_, Octets(3 * kLen, 0xdd));
 }
 
