@@ -142,6 +142,24 @@ TEST_F(LocalRequest, RefusedEndsTheStream) {
   EXPECT_EQ(pair.b.closed[0].terminate, kLocalCatastrophic);
 }
 
+// RFC 5044 section 7.1.2: a Terminate is an FPDU, and the responder sends none before it has received one.
+TEST_F(LocalRequest, RefusedBeforeThePeerHasSpokenEndsTheStreamWithoutAWord) {
+  pair.b.memory.refuse_windows = true;
+  ASSERT_EQ(pair.b.stream.post_send(bind(1)), PostResult::kOk);
+  ASSERT_EQ(pair.b.stream.post_send(send(2)), PostResult::kOk);
+  EXPECT_TRUE(pair.b.transmit(pair.now).empty());
+  EXPECT_EQ(pair.b.stream.llp_action(), LlpAction::kReset);
+  pair.run();
+  ASSERT_EQ(pair.b.completions.size(), 2u);
+  EXPECT_EQ(pair.b.completions[0].status, WorkStatus::kWindow);
+  EXPECT_EQ(pair.b.completions[1].status, WorkStatus::kFlushed);
+  ASSERT_EQ(pair.b.closed.size(), 1u);
+  EXPECT_EQ(pair.b.closed[0].terminate, kLocalCatastrophic);
+  EXPECT_NE(pair.b.closed[0].text.find("too early"), std::string::npos) << pair.b.closed[0].text;
+  ASSERT_EQ(pair.a.closed.size(), 1u);
+  EXPECT_EQ(pair.a.closed[0].reason, CloseReason::kLlp);
+}
+
 TEST_F(LocalRequest, LetsADisconnectEnd) {
   post(bind(1));
   pair.a.stream.disconnect(pair.now);

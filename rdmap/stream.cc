@@ -82,6 +82,13 @@ void Stream::Impl::fail(const TerminateMessage& message, TimePoint now) {
   enter(State::kTerminating, now);
 }
 
+// A fault of our own before the initiator has spoken: rule 4 of RFC 5044 section 7.1.2 is for a Terminate, too.
+void Stream::Impl::fail_unheard(const Terminate& what) {
+  discard_ = true;
+  blame(CloseReason::kTerminateSent, fmt::format("too early for a Terminate: {}", describe(what)), what);
+  close(LlpAction::kReset);
+}
+
 void Stream::Impl::advance(TimePoint now) {
   if (state_ == State::kDraining && requests_.empty() && reads_.empty() && !transmitter_.mid_fpdu()) {
     transmitter_.stop();
@@ -290,6 +297,10 @@ std::span<const ConstBytes> Stream::Impl::tx_buffers(std::size_t emss, std::size
     if (fault->failed_request) {
       requests_[*fault->failed_request].done = true;
       requests_[*fault->failed_request].status = fault->status;
+    }
+    if (held_) {
+      fail_unheard(fault->message.what);
+      return {};
     }
     fail(fault->message, now);
     transmitter_.frame(emss, max_octets);
