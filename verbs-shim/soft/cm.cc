@@ -31,7 +31,7 @@ int EventQueue::fd() {
 
 void EventQueue::push(CmEvent event) {
   const std::scoped_lock lock(mutex_);
-  if (!open_) return;
+  if (!open_ || static_cast<SoftCmId*>(event.id)->muted) return;
   events_.push_back(std::move(event));
   bell_.event_queued();
 }
@@ -49,7 +49,10 @@ void EventQueue::forget(const CmId& id) {
   std::deque<CmEvent> dropped;
   const std::scoped_lock lock(mutex_);
   std::deque<CmEvent> kept;
-  for (CmEvent& event : events_) (event.id == &id ? dropped : kept).push_back(std::move(event));
+  for (CmEvent& event : events_) {
+    if (event.id == &id && event.new_id) static_cast<SoftCmId&>(*event.new_id).muted = true;
+    (event.id == &id ? dropped : kept).push_back(std::move(event));
+  }
   events_ = std::move(kept);
   bell_.events_taken(dropped.size());
 }

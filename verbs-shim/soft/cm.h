@@ -84,6 +84,7 @@ class Listener final : public Source {
 
  private:
   void hand_out(UniqueFd fd, const sockaddr_storage& peer);
+  void ask_others();
   void deliver(Connection& connection);
   void pause(TimePoint now);
 
@@ -134,6 +135,7 @@ class SoftCmId final : public CmId {
   // The connection died; where nobody has taken its connect request yet, the request and this id go with it: a peer
   // must not leave one behind with every connection that it makes and breaks while nobody looks (SEC-2.2.7-01).
   bool forget_request() { return queue_->forget_request(*this); }
+  bool muted = false;  // the EventQueue's own mark: nobody will ever know of this id
 
  private:
   enum class State : std::uint8_t { kIdle, kBound, kListening, kAddrResolved, kRouteResolved, kConnected, kRequested };

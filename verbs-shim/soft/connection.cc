@@ -364,7 +364,7 @@ void Connection::on_event(const rdmap::Closed& closed) {
 
 // ---- commands
 
-rdmap::PostResult Connection::post_send(rdmap::SendWr request) {
+rdmap::PostResult Connection::post_send(rdmap::SendWr&& request) {
   const rdmap::PostResult result = stream_->post_send(std::move(request));
   if (result == rdmap::PostResult::kOk) {
     attention_ = true;
@@ -494,6 +494,8 @@ void Connection::finish(bool reset) {
   }
   if (id_ != nullptr) std::exchange(id_, nullptr)->detach();
   loop_.timers().set(*this, std::nullopt);
+  // Somebody else may hold a descriptor of this socket: closing ours would not take it out of epoll.
+  if (adopted_ && watched_) loop_.poller().remove(fd_.get());
   fd_.reset();
   loop_.retire(*this);
 }

@@ -91,14 +91,19 @@ void SoftCq::overflow() {
   for (SoftQp* qp : qps_) qp->cq_overflowed();
 }
 
-void SoftCq::forget(std::uint32_t qp_num) {
+void SoftCq::forget(const SoftQp& qp) {
   const std::scoped_lock lock(mutex_);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < size_; ++i) {
     const Wc wc = ring_[(head_ + i) % ring_.size()];
-    if (wc.qp_num != qp_num) ring_[(head_ + kept++) % ring_.size()] = wc;
+    if (wc.qp_num != qp.qp_num()) ring_[(head_ + kept++) % ring_.size()] = wc;
   }
   size_ = kept;
+  std::erase_if(charges_, [&](const auto& charge) {
+    if (charge.first != &qp) return false;
+    charged_ -= charge.second;
+    return true;
+  });
 }
 
 void SoftCq::add_qp(SoftQp& qp) {
@@ -108,13 +113,7 @@ void SoftCq::add_qp(SoftQp& qp) {
 
 void SoftCq::remove_qp(const SoftQp& qp) {
   const std::scoped_lock lock(mutex_);
-  // A queue pair that uses one Cq for both of its queues stands here twice.
-  std::erase(qps_, &qp);
-  std::erase_if(charges_, [&](const auto& charge) {
-    if (charge.first != &qp) return false;
-    charged_ -= charge.second;
-    return true;
-  });
+  std::erase(qps_, &qp);  // twice, where it uses one Cq for both of its queues
 }
 
 bool SoftCq::charge(const SoftQp& qp, std::size_t num) {

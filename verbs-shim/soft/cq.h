@@ -45,12 +45,13 @@ class SoftCq final : public Cq {
 
   // solicited: the receive of a solicited Send. Errors count as solicited.
   void push(const Wc& wc, bool solicited);
-  // Takes out what a queue pair left that is being destroyed.
-  void forget(std::uint32_t qp_num);
+  // Takes out what a queue pair left that is being destroyed, and its claim.
+  void forget(const SoftQp& qp);
 
   void add_qp(SoftQp& qp);
+  // From then on it hears of no overflow.
   void remove_qp(const SoftQp& qp);
-  // The queue pair may leave so many completions here, until remove_qp; false where there is no room for them that no
+  // The queue pair may leave so many completions here, until forget; false where there is no room for them that no
   // other has a claim on (RFC 5042 section 6.4.3.2), unless overcommitment is allowed.
   bool charge(const SoftQp& qp, std::size_t num);
   SoftDevice& device() const { return device_; }

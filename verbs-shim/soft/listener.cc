@@ -14,6 +14,7 @@
 namespace weft::verbs::soft {
 namespace {
 
+constexpr const char* kNoDescriptors = "no descriptors left, and it had said nothing yet";
 constexpr int kAcceptsPerTurn = 128;
 // Descriptors that others in this process free are not announced: look again after a while.
 constexpr std::chrono::milliseconds kAcceptPause{100};
@@ -49,7 +50,8 @@ std::size_t Listener::on_ready(TimePoint now) {
     if (!fd) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        if (loop_.drop_oldest_silent("no descriptors left, and it had said nothing yet")) continue;
+        if (loop_.drop_oldest_silent(kNoDescriptors)) continue;
+        ask_others();
         pause(now);
       }
       break;
@@ -58,6 +60,14 @@ std::size_t Listener::on_ready(TimePoint now) {
     ++num;
   }
   return num;
+}
+
+// Silent connections of other loops hold descriptors, too.
+void Listener::ask_others() {
+  for (Listener* other : all_) {
+    if (other == this) continue;
+    other->loop().post([other] { other->loop().drop_oldest_silent(kNoDescriptors); });
+  }
 }
 
 void Listener::hand_out(UniqueFd fd, const sockaddr_storage& peer) {

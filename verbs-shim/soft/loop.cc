@@ -116,9 +116,17 @@ std::size_t Loop::run_inbox() {
     for (SoftQp* qp : attending_) qp->in_inbox = false;
   }
   const std::size_t num = attending_.size();
-  for (SoftQp* qp : attending_) qp->attend();
+  for (SoftQp* qp : attending_) {
+    qp->attend();
+    turn_over();
+  }
   attending_.clear();
   return num;
+}
+
+// No view of memory outlives a connection's turn.
+void Loop::turn_over() {
+  if (worker_ != nullptr) worker_->turn_over();
 }
 
 std::size_t Loop::run_ready(TimePoint now) {
@@ -128,6 +136,7 @@ std::size_t Loop::run_ready(TimePoint now) {
   for (Connection* connection : running_) {
     connection->in_ready = false;
     if (!connection->dead()) moved += connection->turn(connection->read_more, now);
+    turn_over();
   }
   running_.clear();
   return moved;
@@ -146,6 +155,7 @@ std::size_t Loop::run_hot(TimePoint now) {
     // Parking another's half FPDU for a look that mostly finds nothing is not worth it: epoll will tell.
     if (staging_holds_octets_of_other(*connection)) continue;
     const std::size_t n = connection->turn(true, now);
+    turn_over();
     connection->idle_looks = n > 0 ? 0 : connection->idle_looks + 1;
     cooled = cooled || connection->idle_looks >= kCoolAfter;
     moved += n;
@@ -183,6 +193,7 @@ std::size_t Loop::run_epoll(TimePoint now) {
     auto& connection = static_cast<Connection&>(*source);
     if (connection.dead()) continue;
     const std::size_t n = connection.on_ready(event.events, now);
+    turn_over();
     if (n > 0 && !connection.hot && !connection.dead() && connection.established()) heat(connection);
     moved += n;
   }
@@ -298,7 +309,7 @@ void Loop::make_ready(Connection& connection) {
   if (connection.in_ready || connection.dead()) return;
   connection.in_ready = true;
   ready_.push_back(&connection);
-  poller_->set_wanted(true);
+  if (worker_ == nullptr) poller_->set_wanted(true);  // a worker looks before it sleeps
 }
 
 void Loop::opened(Connection& connection) {

@@ -46,7 +46,7 @@ class Loop {
   Loop(SoftDevice& device, std::size_t index, const Limits& limits);
   ~Loop();
   Status open();
-  void set_worker(Worker& worker) { worker_ = &worker; }
+  void set_worker(Worker* worker) { worker_ = worker; }
 
   std::size_t process(TimePoint now);
   std::optional<TimePoint> next_timeout() const;
@@ -109,6 +109,7 @@ class Loop {
   static constexpr std::size_t kMaxHot = 4;
 
   std::size_t run_inbox();
+  void turn_over();
   std::size_t run_ready(TimePoint now);
   std::size_t run_hot(TimePoint now);
   std::size_t run_epoll(TimePoint now);

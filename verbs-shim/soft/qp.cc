@@ -35,22 +35,17 @@ WcStatus wc_status(rdmap::WorkStatus status) {
   return WcStatus::kGeneralErr;
 }
 
-struct OpPair {
-  rdmap::SendOp wire;
-  WcOpcode completed;
-};
-
-std::optional<OpPair> send_op(WrOpcode opcode) {
+std::optional<SendOpcodes> send_op(WrOpcode opcode) {
   switch (opcode) {
-    case WrOpcode::kSend: return OpPair{rdmap::SendOp::kSend, WcOpcode::kSend};
-    case WrOpcode::kSendWithInv: return OpPair{rdmap::SendOp::kSendInvalidate, WcOpcode::kSend};
-    case WrOpcode::kRdmaWrite: return OpPair{rdmap::SendOp::kRdmaWrite, WcOpcode::kRdmaWrite};
-    case WrOpcode::kRdmaRead: return OpPair{rdmap::SendOp::kRdmaRead, WcOpcode::kRdmaRead};
-    case WrOpcode::kRdmaWriteWithImm: return OpPair{rdmap::SendOp::kWriteImmediate, WcOpcode::kRdmaWrite};
-    case WrOpcode::kAtomicCmpAndSwp: return OpPair{rdmap::SendOp::kAtomic, WcOpcode::kCompSwap};
-    case WrOpcode::kAtomicFetchAndAdd: return OpPair{rdmap::SendOp::kAtomic, WcOpcode::kFetchAdd};
-    case WrOpcode::kBindMw: return OpPair{rdmap::SendOp::kBindWindow, WcOpcode::kBindMw};
-    case WrOpcode::kLocalInv: return OpPair{rdmap::SendOp::kInvalidateWindow, WcOpcode::kLocalInv};
+    case WrOpcode::kSend: return SendOpcodes{rdmap::SendOp::kSend, WcOpcode::kSend};
+    case WrOpcode::kSendWithInv: return SendOpcodes{rdmap::SendOp::kSendInvalidate, WcOpcode::kSend};
+    case WrOpcode::kRdmaWrite: return SendOpcodes{rdmap::SendOp::kRdmaWrite, WcOpcode::kRdmaWrite};
+    case WrOpcode::kRdmaRead: return SendOpcodes{rdmap::SendOp::kRdmaRead, WcOpcode::kRdmaRead};
+    case WrOpcode::kRdmaWriteWithImm: return SendOpcodes{rdmap::SendOp::kWriteImmediate, WcOpcode::kRdmaWrite};
+    case WrOpcode::kAtomicCmpAndSwp: return SendOpcodes{rdmap::SendOp::kAtomic, WcOpcode::kCompSwap};
+    case WrOpcode::kAtomicFetchAndAdd: return SendOpcodes{rdmap::SendOp::kAtomic, WcOpcode::kFetchAdd};
+    case WrOpcode::kBindMw: return SendOpcodes{rdmap::SendOp::kBindWindow, WcOpcode::kBindMw};
+    case WrOpcode::kLocalInv: return SendOpcodes{rdmap::SendOp::kInvalidateWindow, WcOpcode::kLocalInv};
     case WrOpcode::kSendWithImm: return std::nullopt;  // WrOpcode says why
   }
   return std::nullopt;
@@ -191,7 +186,7 @@ SoftQp::~SoftQp() {
     if (id_ != nullptr) id_->qp_gone();
     loop_.forget_qp(*this);
   });
-  for (Cq* cq : {attr_.send_cq, attr_.recv_cq}) static_cast<SoftCq*>(cq)->forget(qp_num_);
+  for (Cq* cq : {attr_.send_cq, attr_.recv_cq}) static_cast<SoftCq*>(cq)->forget(*this);
 }
 
 Status SoftQp::check_send(const SendWr& wr) const {
@@ -217,35 +212,37 @@ Status SoftQp::check_send(const SendWr& wr) const {
 
 Status SoftQp::post_send(const SendWr& wr) {
   if (Status status = check_send(wr); !status) return status;
-  const OpPair op = *send_op(wr.opcode);
+  if (Status status = take_send(wr, *send_op(wr.opcode)); !status) return status;
+  // Not under the lock, which who is woken wants first.
+  if (threaded_) loop_.attend(*this);
+  if (wr.opcode == WrOpcode::kBindMw) static_cast<SoftMw*>(wr.bind_mw.mw)->set_rkey(wr.bind_mw.rkey);
+  return {};
+}
+
+Status SoftQp::take_send(const SendWr& wr, const SendOpcodes& op) {
   const std::scoped_lock lock(mutex_);
   if (!may_post_ && state_ != QpState::kErr) return Error{ENOTCONN, "the queue pair is not connected"};
   if (free_sends_.empty()) return Error{ENOMEM, kSendQueueFull};
   const std::uint32_t slot = free_sends_.back();
   free_sends_.pop_back();
   send_slots_[slot] = {wr.wr_id, op.completed, attr_.sq_sig_all || has(wr.send_flags, SendFlags::kSignaled)};
-  if (state_ == QpState::kErr) {
+  if (state_ == QpState::kErr && !threaded_) {
     flush_send(slot);
     return {};
   }
-
   rdmap::SendWr request = to_request(wr, op.wire);
   request.wr_id = slot;
-  if (Status status = hand_over(std::move(request)); !status) {
-    free_sends_.push_back(slot);
-    return status;
-  }
-  if (wr.opcode == WrOpcode::kBindMw) static_cast<SoftMw*>(wr.bind_mw.mw)->set_rkey(wr.bind_mw.rkey);
-  return {};
+  Status status = hand_over(std::move(request));
+  if (!status) free_sends_.push_back(slot);
+  return status;
 }
 
-// To the Stream, or with workers to the loop's next turn.
-Status SoftQp::hand_over(rdmap::SendWr request) {
+// To the Stream, or with workers to the loop's next turn: what fails there keeps its place in the order.
+Status SoftQp::hand_over(rdmap::SendWr&& request) {
   if (threaded_) {
     const bool allowed = loop_.config().rfc7306 || !rdmap::is_rfc7306(request.op);
     if (!allowed || !rdmap::is_consistent(request)) return Error{EINVAL, kContradiction};
     posted_.push_back(std::move(request));
-    if (posted_.size() == 1) loop_.attend(*this);
     return {};
   }
   switch (submit(std::move(request))) {
@@ -255,7 +252,7 @@ Status SoftQp::hand_over(rdmap::SendWr request) {
   }
 }
 
-rdmap::PostResult SoftQp::submit(rdmap::SendWr request) {
+rdmap::PostResult SoftQp::submit(rdmap::SendWr&& request) {
   const auto slot = static_cast<std::uint32_t>(request.wr_id);
   const rdmap::PostResult result = connection_->post_send(std::move(request));
   if (result == rdmap::PostResult::kNotConnected) late_sends_.push_back(slot);
@@ -340,6 +337,7 @@ void SoftQp::established() {
 void SoftQp::stream_failed() {
   const std::scoped_lock lock(mutex_);
   enter_error();
+  flush_late_sends();
 }
 
 void SoftQp::on_completion(const rdmap::Completion& completion) {
@@ -387,7 +385,7 @@ void SoftQp::detach(const rdmap::StreamCounters& counters) {
   connection_ = nullptr;
   const std::scoped_lock lock(mutex_);
   enter_error();
-  for (const std::uint32_t slot : std::exchange(late_sends_, {})) flush_send(slot);
+  flush_late_sends();
 }
 
 void SoftQp::enter_error() {
@@ -400,6 +398,11 @@ void SoftQp::enter_error() {
     --outstanding_recvs_;
     push(attr_.recv_cq, wc, false);
   }
+}
+
+void SoftQp::flush_late_sends() {
+  for (const std::uint32_t slot : late_sends_) flush_send(slot);
+  late_sends_.clear();
 }
 
 void SoftQp::flush_send(std::uint32_t slot) {

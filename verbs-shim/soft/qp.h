@@ -15,6 +15,12 @@ namespace weft::verbs::soft {
 
 class Connection;
 class Loop;
+
+// SendOpcodes is what a work request is called on the wire and in its completion.
+struct SendOpcodes {
+  rdmap::SendOp wire;
+  WcOpcode completed;
+};
 class SoftCmId;
 
 // SoftQp: the queues of a queue pair. The requests of its send queue wait in the connection's Stream and here only
@@ -66,10 +72,12 @@ class SoftQp final : public Qp {
   };
 
   Status check_send(const SendWr& wr) const;
-  Status hand_over(rdmap::SendWr request);
-  rdmap::PostResult submit(rdmap::SendWr request);
+  Status take_send(const SendWr& wr, const SendOpcodes& op);
+  Status hand_over(rdmap::SendWr&& request);
+  rdmap::PostResult submit(rdmap::SendWr&& request);
   void enter_error();
   void flush_send(std::uint32_t slot);
+  void flush_late_sends();
   void complete_send(const rdmap::Completion& completion);
   void complete_recv(const rdmap::Completion& completion);
   void push(Cq* cq, const Wc& wc, bool solicited);

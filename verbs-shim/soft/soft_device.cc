@@ -25,7 +25,7 @@ Caps caps_of(const SoftConfig& config, const mpa::PeerProfile& peer) {
 }
 
 Loop::Limits share(const SoftConfig& config, std::size_t num_loops) {
-  const auto part = [&](std::size_t whole) { return std::max<std::size_t>(whole / num_loops, 1); };
+  const auto part = [&](std::size_t whole) { return whole == 0 ? 0 : std::max<std::size_t>(whole / num_loops, 1); };
   return {.max_silent = part(config.max_silent),
           .max_lingering = part(config.max_lingering),
           .max_parked = part(config.max_parked)};
@@ -44,14 +44,17 @@ SoftDevice::SoftDevice(const SoftConfig& config)
   }
 }
 
-SoftDevice::~SoftDevice() = default;
+SoftDevice::~SoftDevice() {
+  workers_.clear();
+  for (const auto& loop : loops_) loop->set_worker(nullptr);
+}
 
 Status SoftDevice::open() {
   for (const auto& loop : loops_) {
     if (Status status = loop->open(); !status) return status;
     if (!threaded()) continue;
     auto& worker = workers_.emplace_back(std::make_unique<Worker>(*loop));
-    loop->set_worker(*worker);
+    loop->set_worker(worker.get());
     if (Status status = worker->start(); !status) return status;
   }
   return {};

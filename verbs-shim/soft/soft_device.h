@@ -56,7 +56,7 @@ class SoftDevice final : public Device {
   std::atomic<std::uint32_t> last_number_ = 0;
   std::atomic<std::size_t> next_loop_ = 0;
   std::vector<std::unique_ptr<Loop>> loops_;
-  std::vector<std::unique_ptr<Worker>> workers_;  // after the loops: they end first
+  std::vector<std::unique_ptr<Worker>> workers_;
 };
 
 }  // namespace weft::verbs::soft

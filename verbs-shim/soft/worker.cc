@@ -49,7 +49,8 @@ void Worker::main() {
   own_id_ = std::this_thread::get_id();
   while (!stopping_) {
     turns_.fetch_add(1);
-    const std::size_t moved = run_tasks() + loop_.process(std::chrono::steady_clock::now());
+    std::size_t moved = run_tasks();
+    moved += loop_.process(std::chrono::steady_clock::now());
     turns_.fetch_add(1);
     turns_.notify_all();
     if (moved == 0) sleep();
@@ -100,6 +101,11 @@ void Worker::run(absl::FunctionRef<void()> f) {
     done.release();
   });
   done.acquire();
+}
+
+void Worker::turn_over() {
+  turns_.fetch_add(2);
+  turns_.notify_all();
 }
 
 void Worker::wait_for_turn() const {

@@ -31,6 +31,8 @@ class Worker {
   void post(absl::AnyInvocable<void()> f);
   // The Loop's inbox has something.
   void wake();
+  // One connection's turn is over and another's begins: who waits for that goes on. The worker's own thread.
+  void turn_over();
   // Returns when the turn that is under way, if any, is over: what was taken out of a table that turns look into is
   // used by none of this worker's from then on. At once where the worker's own thread calls.
   void wait_for_turn() const;
@@ -50,7 +52,7 @@ class Worker {
   std::atomic<bool> stopping_ = false;
   // Whether somebody has to ring for the thread to look at its queues; who rings, resets it.
   std::atomic<bool> asleep_ = false;
-  std::atomic<std::uint64_t> turns_ = 0;  // begun and ended: odd within one
+  std::atomic<std::uint64_t> turns_ = 0;  // begun and ended: odd while connections have theirs
   std::mutex mutex_;
   std::vector<Task> tasks_;
   std::vector<Task> running_;
