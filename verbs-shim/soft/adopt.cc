@@ -102,10 +102,13 @@ void SoftCmId::keep_socket(UniqueFd fd, std::vector<std::uint8_t> received) {
 }
 
 Result<ReleasedSocket> SoftCmId::release_socket() {
-  return loop_.call([this]() -> Result<ReleasedSocket> {
-    if (!kept_) return Error{ENOTCONN, "MPA has not left a socket behind"};
-    return ReleasedSocket{kept_.release(), std::move(kept_received_)};
+  ReleasedSocket out;
+  loop_.run([&] {
+    out.fd = kept_.release();
+    out.received.swap(kept_received_);
   });
+  if (out.fd < 0) return Error{ENOTCONN, "MPA has not left a socket behind"};
+  return out;
 }
 
 }  // namespace soft
