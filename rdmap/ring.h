@@ -41,6 +41,12 @@ class Ring {
     ++end_;
     return slot;
   }
+  // The slot behind the last element becomes one, with whatever an earlier element left in it: for values that are
+  // cheaper to overwrite than to move.
+  T& extend() {
+    if (size() == slots_.size()) grow();
+    return slots_[end_++ & (slots_.size() - 1)];
+  }
   // The element itself stays in its slot until it is overwritten; take what it owns before.
   void pop_front() {
     assert(!empty());

@@ -6,11 +6,14 @@
 #include <utility>
 #include <variant>
 
+#include "mpa/wire/release_memory.h"
 #include "rdmap/sge.h"
 
 namespace weft::rdmap {
 
 namespace {
+
+constexpr std::size_t kKeptInlineLen = 256;
 
 // Those that take a receive of the peer's, and with it an MSN of queue 0.
 bool takes_receive(SendOp op) {
@@ -66,18 +69,24 @@ bool is_consistent(const SendWr& wr) {
   return consistent(wr, length_of(wr));
 }
 
-PostResult SendQueue::post(SendWr wr) {
+PostResult SendQueue::post(const SendWr& wr) {
   const std::size_t num_own = !entries_.empty() && entries_.front().rtr ? 1 : 0;
   if (entries_.size() - num_own >= max_wr_) return PostResult::kQueueFull;
-  SendEntry entry;
-  entry.len = length_of(wr);
-  if (!consistent(wr, entry.len)) return PostResult::kInvalid;
-  entry.wr = std::move(wr);
-  append(std::move(entry));
+  const std::uint64_t len = length_of(wr);
+  if (!consistent(wr, len)) return PostResult::kInvalid;
+  SendEntry& entry = entries_.extend();
+  entry.wr = wr;
+  entry.len = len;
+  entry.msn = {};
+  entry.read = 0;
+  entry.done = false;
+  entry.status = WorkStatus::kSuccess;
+  entry.rtr = false;
+  number(entry);
   return PostResult::kOk;
 }
 
-void SendQueue::append(SendEntry entry) {
+void SendQueue::number(SendEntry& entry) {
   if (takes_receive(entry.wr.op)) {
     entry.msn = next_send_msn_;
     next_send_msn_ = next_send_msn_.next();
@@ -85,7 +94,6 @@ void SendQueue::append(SendEntry entry) {
     entry.msn = next_read_msn_;
     next_read_msn_ = next_read_msn_.next();
   }
-  entries_.push_back(std::move(entry));
 }
 
 void SendQueue::put_rtr_first(SendWr rtr) {
@@ -95,8 +103,8 @@ void SendQueue::put_rtr_first(SendWr rtr) {
   SendEntry entry;
   entry.wr = std::move(rtr);
   entry.rtr = true;
-  append(std::move(entry));
-  for (; !posted.empty(); posted.pop_front()) append(std::move(posted.front()));
+  number(entries_.push_back(std::move(entry)));
+  for (; !posted.empty(); posted.pop_front()) number(entries_.push_back(std::move(posted.front())));
 }
 
 bool SendQueue::may_leave(std::uint64_t seq, std::size_t reads_in_batch) const {
@@ -153,6 +161,8 @@ void SendQueue::complete_front(const std::optional<Terminate>& why) {
     if (failed) c.terminate = why;
     events_.push_back(c);
   }
+  // The slot keeps what it may use again, but not much: a queue has many.
+  if (entry.wr.inline_data.capacity() > kKeptInlineLen) release_memory(entry.wr.inline_data);
   entries_.pop_front();
 }
 

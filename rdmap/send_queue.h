@@ -47,7 +47,7 @@ class SendQueue {
 
   void set_ord(std::uint16_t ord) { ord_ = ord; }
 
-  [[nodiscard]] PostResult post(SendWr wr);
+  [[nodiscard]] PostResult post(const SendWr& wr);
 
   // put_rtr_first makes this the first request of all, ahead of what was posted during startup. Precondition: nothing
   // has left yet.
@@ -92,7 +92,7 @@ class SendQueue {
              WorkStatus refused_status = WorkStatus::kFlushed);
 
  private:
-  void append(SendEntry entry);
+  void number(SendEntry& entry);
   SendEntry* oldest_answered(SendOp op);
   void complete_front(const std::optional<Terminate>& why);
   void complete_in_order();

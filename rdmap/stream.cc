@@ -344,11 +344,11 @@ void Stream::abort(TimePoint) {
   impl_->abort("we aborted the connection");
 }
 
-PostResult Stream::post_send(SendWr wr) {
+PostResult Stream::post_send(const SendWr& wr) {
   const State state = impl_->state_;
   if (state != State::kRdma && (!impl_->starting() || state == State::kRejectSend)) return PostResult::kNotConnected;
   if (is_rfc7306(wr.op) && !impl_->config_.rfc7306) return PostResult::kInvalid;
-  return impl_->requests_.post(std::move(wr));
+  return impl_->requests_.post(wr);
 }
 
 void Stream::trim() {

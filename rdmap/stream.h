@@ -155,7 +155,7 @@ class Stream {
   // Ends it at once: everything outstanding is flushed, RST.
   void abort(TimePoint now);
 
-  [[nodiscard]] PostResult post_send(SendWr wr);
+  [[nodiscard]] PostResult post_send(const SendWr& wr);
 
   // Gives back memory that only a busy connection needs; what is left is some 20 KiB. For a driver whose connection may
   // have come to rest: a busy one takes it again.

@@ -364,8 +364,8 @@ void Connection::on_event(const rdmap::Closed& closed) {
 
 // ---- commands
 
-rdmap::PostResult Connection::post_send(rdmap::SendWr&& request) {
-  const rdmap::PostResult result = stream_->post_send(std::move(request));
+rdmap::PostResult Connection::post_send(const rdmap::SendWr& request) {
+  const rdmap::PostResult result = stream_->post_send(request);
   if (result == rdmap::PostResult::kOk) {
     attention_ = true;
     if (!tx_blocked_) loop_.make_ready(*this);

@@ -49,7 +49,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   std::size_t turn(bool read, TimePoint now);
 
   // ---- commands
-  [[nodiscard]] rdmap::PostResult post_send(rdmap::SendWr&& request);
+  [[nodiscard]] rdmap::PostResult post_send(const rdmap::SendWr& request);
   void accept(SoftQp& qp, const ConnParam& param);
   void reject(ConstBytes private_data);
   void disconnect();

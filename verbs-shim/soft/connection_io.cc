@@ -99,7 +99,10 @@ std::size_t Connection::write_turn(TimePoint now) {
     msghdr message{};
     message.msg_iovlen = gather(buffers, loop_.iov(), total);
     message.msg_iov = loop_.iov().data();
-    const ssize_t n = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    // One buffer is most often one small message, which feels what the kernel does to take over a msghdr.
+    const ssize_t n = buffers.size() == 1
+                          ? ::send(fd_.get(), buffers.front().data(), buffers.front().size(), MSG_NOSIGNAL)
+                          : ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
     const int err = n < 0 ? errno : 0;
     const std::size_t taken = n > 0 ? static_cast<std::size_t>(n) : 0;
     stream_->on_tx(taken, now);

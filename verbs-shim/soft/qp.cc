@@ -141,8 +141,11 @@ void copy_inline(std::span<const Sge> from, std::vector<std::uint8_t>& to) {
   }
 }
 
-rdmap::SendWr to_request(const SendWr& wr, rdmap::SendOp op) {
-  rdmap::SendWr out;
+// Into a request that may have been used before: its memory is.
+void to_request(const SendWr& wr, rdmap::SendOp op, rdmap::SendWr& out) {
+  out.sg_list.clear();
+  out.inline_data.clear();
+  out.args = {};
   out.op = op;
   out.solicited = has(wr.send_flags, SendFlags::kSolicited);
   out.fence = has(wr.send_flags, SendFlags::kFence);
@@ -157,7 +160,6 @@ rdmap::SendWr to_request(const SendWr& wr, rdmap::SendOp op) {
   if (is_atomic(wr.opcode)) out.args = atomic_operands(wr);
   if (wr.opcode == WrOpcode::kRdmaWriteWithImm) out.args = immediate_data(wr.imm_data);
   if (wr.opcode == WrOpcode::kBindMw) out.args = window_bind(wr.bind_mw);
-  return out;
 }
 
 }  // namespace
@@ -230,31 +232,31 @@ Status SoftQp::take_send(const SendWr& wr, const SendOpcodes& op) {
     flush_send(slot);
     return {};
   }
-  rdmap::SendWr request = to_request(wr, op.wire);
-  request.wr_id = slot;
-  Status status = hand_over(std::move(request));
+  to_request(wr, op.wire, request_);
+  request_.wr_id = slot;
+  Status status = hand_over(request_);
   if (!status) free_sends_.push_back(slot);
   return status;
 }
 
 // To the Stream, or with workers to the loop's next turn: what fails there keeps its place in the order.
-Status SoftQp::hand_over(rdmap::SendWr&& request) {
+Status SoftQp::hand_over(const rdmap::SendWr& request) {
   if (threaded_) {
     const bool allowed = loop_.config().rfc7306 || !rdmap::is_rfc7306(request.op);
     if (!allowed || !rdmap::is_consistent(request)) return Error{EINVAL, kContradiction};
-    posted_.push_back(std::move(request));
+    posted_.push_back(request);
     return {};
   }
-  switch (submit(std::move(request))) {
+  switch (submit(request)) {
     case rdmap::PostResult::kQueueFull: return Error{ENOMEM, kSendQueueFull};
     case rdmap::PostResult::kInvalid: return Error{EINVAL, kContradiction};
     default: return {};
   }
 }
 
-rdmap::PostResult SoftQp::submit(rdmap::SendWr&& request) {
+rdmap::PostResult SoftQp::submit(const rdmap::SendWr& request) {
   const auto slot = static_cast<std::uint32_t>(request.wr_id);
-  const rdmap::PostResult result = connection_->post_send(std::move(request));
+  const rdmap::PostResult result = connection_->post_send(request);
   if (result == rdmap::PostResult::kNotConnected) late_sends_.push_back(slot);
   return result;
 }
@@ -263,12 +265,12 @@ void SoftQp::attend() {
   if (cq_overflowed_ && connection_ != nullptr) connection_->abort();
   const std::scoped_lock lock(mutex_);
   submitting_.swap(posted_);
-  for (rdmap::SendWr& request : submitting_) {
+  for (const rdmap::SendWr& request : submitting_) {
     const auto slot = static_cast<std::uint32_t>(request.wr_id);
     if (state_ == QpState::kErr) {
       flush_send(slot);
     } else {
-      [[maybe_unused]] const rdmap::PostResult result = submit(std::move(request));
+      [[maybe_unused]] const rdmap::PostResult result = submit(request);
       assert(result == rdmap::PostResult::kOk || result == rdmap::PostResult::kNotConnected);  // hand_over looked
     }
   }

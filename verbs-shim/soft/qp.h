@@ -73,8 +73,8 @@ class SoftQp final : public Qp {
 
   Status check_send(const SendWr& wr) const;
   Status take_send(const SendWr& wr, const SendOpcodes& op);
-  Status hand_over(rdmap::SendWr&& request);
-  rdmap::PostResult submit(rdmap::SendWr&& request);
+  Status hand_over(const rdmap::SendWr& request);
+  rdmap::PostResult submit(const rdmap::SendWr& request);
   void enter_error();
   void flush_send(std::uint32_t slot);
   void flush_late_sends();
@@ -99,6 +99,7 @@ class SoftQp final : public Qp {
   mutable Mutex mutex_;  // guards all below
   QpState state_ = QpState::kInit;
   bool may_post_ = false;
+  rdmap::SendWr request_;              // what a post makes of its work request
   std::vector<rdmap::SendWr> posted_;  // for attend
 
   std::vector<SendSlot> send_slots_;
