@@ -1,14 +1,20 @@
-// A whole stream against an arbitrary peer and an arbitrary caller. The input is a list of operations; CRCs are agreed
-// off, so that every octet of an FPDU reaches what is behind the check.
+// A whole stream against an arbitrary peer and an arbitrary caller. The input is a list of operations behind two octets
+// of settings, or four. CRCs are agreed off unless the settings say otherwise, and then the right ones are added here:
+// every octet of an FPDU reaches what is behind the check.
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <set>
 #include <vector>
 
+#include "ddp/segment.h"
 #include "mpa/fpdu.h"
+#include "mpa/peer_profile.h"
 #include "mpa/startup_frame.h"
 #include "mpa/testing/naive_framer.h"
+#include "rdmap/atomic.h"
+#include "rdmap/header.h"
 #include "rdmap/testing/pair.h"
 
 namespace {
@@ -45,10 +51,56 @@ class Input {
 
 // The regions of rdmap-vectors.txt, so that its records make a corpus, and one of our own.
 constexpr std::uint32_t kStags[] = {0x1a2b3c01, 0x2b3c4d02, 0x3c4d5e03, 0x6f708106, 0x92a3b409, 0x11};
+constexpr std::uint64_t kBases[] = {0x1000, 0x40000, 0, 0x8000, 0xfffffffffffff000, 0};
+
+// Settings are the octets before the operations. The last two are there where the second one's top bit says so, and
+// are 0 otherwise.
+struct Settings {
+  explicit Settings(Input& input) : limits(input.u8()), mode(input.u8()) {
+    if ((mode & 0x80) == 0) return;
+    options = input.u8();
+    peer = input.u8();
+  }
+
+  bool initiator() const { return (mode & 1) != 0; }
+  bool hurry() const { return (mode & 2) != 0; }
+  bool peer_markers() const { return (mode & 4) != 0; }
+  bool peer_writes_its_words() const { return (mode & 8) != 0; }  // hurry takes the peer's frame from the input
+  bool late() const { return (mode & 0x40) != 0; }  // operations come before the start, too
+  bool too_much_private_data() const { return (peer & 0x08) != 0; }
+
+  rdmap::StreamConfig config() const {
+    rdmap::StreamConfig config;
+    config.scope = {.pd = 7, .stream = 1};
+    config.ird = limits & 3;
+    config.ord = limits >> 2 & 3;
+    if ((peer & 0x10) != 0) config.ird = mpa::EnhancedWords::kManual;
+    if ((peer & 0x20) != 0) config.ord = mpa::EnhancedWords::kManual;
+    config.max_send_wr = 8;
+    config.fpdu_limit = (limits & 0x10) != 0 ? 1 : 0;
+    config.mpa_revision = (limits & 0x20) != 0 ? 1 : 2;
+    // Without CRCs placement is direct; from staging where nothing is ever worth it.
+    config.direct_min_len = (limits & 0x40) != 0 ? 0 : SIZE_MAX;
+    config.markers = (limits & 0x80) != 0;
+    config.crc = (options & 0x01) != 0;
+    config.placement = (options & 0x02) != 0 ? rdmap::Placement::kDirect : rdmap::Placement::kVerify;
+    config.rfc7306 = (options & 0x04) == 0;
+    config.permissive = (options & 0x08) != 0;
+    config.rtr_offered = {(options & 0x10) != 0, (options & 0x20) != 0, (options & 0x40) != 0};
+    config.keep_llp_after_reject = (options & 0x80) != 0;
+    config.peer = mpa::peer_profiles()[(peer & 7u) % mpa::peer_profiles().size()];
+    return config;
+  }
+
+  std::uint8_t limits;
+  std::uint8_t mode;
+  std::uint8_t options = 0;
+  std::uint8_t peer = 0;
+};
 
 class Machine {
  public:
-  explicit Machine(Input input) : input_(input), config_(config(input_)), side_(config_) {
+  explicit Machine(Input input) : input_(input), settings_(input_), config_(settings_.config()), side_(config_) {
     using Region = rdmap::testing::FakeMemory::Region;
     const auto add = [&](std::uint32_t stag, Region region, std::size_t len) {
       region.octets.assign(len, 0xa5);
@@ -63,55 +115,145 @@ class Machine {
   }
 
   void run() {
-    const std::uint8_t mode = input_.u8();
-    if ((mode & 1) != 0) {
-      side_.stream.start_initiator(input_.bytes(input_.u8() & 15), side_.recvs, now_);
-    } else {
-      side_.stream.start_responder(now_);
-    }
-    if ((mode & 2) != 0) hurry((mode & 1) != 0, (mode & 4) != 0);
+    if (!settings_.late()) start();
+    if (!settings_.late() && settings_.hurry()) hurry();
     for (int i = 0; i < 2000 && !input_.empty(); ++i) operation();
     finish();
   }
 
  private:
-  static rdmap::StreamConfig config(Input& input) {
-    rdmap::StreamConfig config;
-    config.scope = {.pd = 7, .stream = 1};
-    config.crc = false;
-    const std::uint8_t octet = input.u8();
-    config.ird = octet & 3;
-    config.ord = octet >> 2 & 3;
-    config.max_send_wr = 8;
-    config.fpdu_limit = (octet & 0x10) != 0 ? 1 : 0;
-    config.mpa_revision = (octet & 0x20) != 0 ? 1 : 2;
-    // Without CRCs placement is direct; from staging where nothing is ever worth it.
-    config.direct_min_len = (octet & 0x40) != 0 ? 0 : SIZE_MAX;
-    config.markers = (octet & 0x80) != 0;
-    return config;
+  void start() {
+    if (!settings_.initiator()) return side_.stream.start_responder(now_);
+    const std::vector<std::uint8_t> much(mpa::kMaxPrivateDataLen + 1);
+    side_.stream.start_initiator(settings_.too_much_private_data() ? ConstBytes(much) : input_.bytes(input_.u8() & 15),
+                                 side_.recvs, now_);
   }
 
   // Past MPA startup without the fuzzer's having to guess a Key.
-  void hurry(bool initiator, bool markers) {
-    mpa::StartupFrame frame;
-    frame.m = markers;
-    frame.kind = initiator ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest;
-    frame.rev = 1;
-    if (initiator) {
-      frame.rev = side_.transmit(now_)[17];  // as the Request says
-      if (frame.rev == 2) {
-        frame.s = true;
-        frame.private_data = {0, 2, 0, 2};
-      }
-    }
+  void hurry() {
+    const mpa::StartupFrame frame = settings_.peer_writes_its_words() ? written_frame() : simple_frame();
     std::vector<std::uint8_t> octets;
     mpa::emit_startup_frame(frame, octets);
+    const bool rdmac = frame.rev == 0;
+    version_ = rdmac ? 0 : 1;
+    framer_ = {config_.crc || frame.c, (config_.markers && config_.peer.stands_markers) || rdmac};
     side_.receive(octets, now_);
     side_.stream.accept({}, side_.recvs, 2, 2, 7, now_);
     side_.transmit(now_);
   }
 
+  mpa::FrameKind peer_kind() const {
+    return settings_.initiator() ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest;
+  }
+
+  mpa::StartupFrame simple_frame() {
+    mpa::StartupFrame frame;
+    frame.m = settings_.peer_markers();
+    frame.kind = peer_kind();
+    frame.rev = 1;
+    if (!settings_.initiator()) return frame;
+    const auto request = side_.transmit(now_);
+    if (request.size() > 17) frame.rev = request[17];  // as the Request says
+    if (frame.rev == 2) {
+      frame.s = true;
+      frame.private_data = {0, 2, 0, 2};
+    }
+    return frame;
+  }
+
+  // Well formed, but with whatever it may say.
+  mpa::StartupFrame written_frame() {
+    if (settings_.initiator()) side_.transmit(now_);
+    mpa::StartupFrame frame;
+    const std::uint8_t flags = input_.u8();
+    const std::uint8_t model = input_.u8();
+    frame.kind = peer_kind();
+    frame.m = settings_.peer_markers();
+    frame.rev = flags & 3;
+    frame.s = (flags & 4) != 0;
+    frame.c = (flags & 8) != 0;
+    frame.r = (flags & 16) != 0;
+    mpa::EnhancedWords words{(model & 1) != 0, (model & 2) != 0, (model & 4) != 0, (model & 8) != 0, 0, 0};
+    words.ird = input_.u8();
+    words.ord = input_.u8();
+    if ((model & 16) != 0) words.ird = mpa::EnhancedWords::kManual;
+    if ((model & 32) != 0) words.ord = mpa::EnhancedWords::kManual;
+    if ((model & 64) == 0) mpa::emit_enhanced_words(words, frame.private_data);
+    return frame;
+  }
+
   void feed_framed(ConstBytes ulpdu) { side_.receive(framer_.frame(ulpdu), now_, 1u + (ulpdu.size() % 7) * 16); }
+
+  ddp::Stag some_stag() { return ddp::Stag{kStags[input_.u8() % std::size(kStags)]}; }
+
+  // A tagged buffer of the regions, mostly.
+  void some_tagged(ddp::Stag& stag, std::uint64_t& to) {
+    const std::size_t i = input_.u8() % std::size(kStags);
+    stag.value = kStags[i];
+    to = kBases[i] + input_.u16();
+  }
+
+  // What follows the DDP header of a message with this opcode: well formed where the input does not say otherwise.
+  std::vector<std::uint8_t> peer_body(rdmap::Opcode opcode) {
+    if (opcode == rdmap::Opcode::kReadRequest) {
+      rdmap::ReadRequestHeader header;
+      header.sink_stag = some_stag();
+      header.size = input_.u16() & 0x3ff;
+      some_tagged(header.src_stag, header.src_to);
+      const auto octets = rdmap::emit_read_request_header(header);
+      return {octets.begin(), octets.end()};
+    }
+    if (opcode == rdmap::Opcode::kAtomicRequest) {
+      rdmap::AtomicRequestHeader header;
+      header.aop_code = input_.u8() & 15;
+      header.request_id = input_.u8();
+      some_tagged(header.stag, header.to);
+      header.operands = {{}, input_.u8(), input_.u8(), input_.u8(), input_.u8()};
+      const auto octets = rdmap::emit_atomic_request_header(header);
+      return {octets.begin(), octets.end()};
+    }
+    if (opcode == rdmap::Opcode::kAtomicResponse) {
+      const auto octets = rdmap::emit_atomic_response_header({input_.u8(), input_.u16()});
+      return {octets.begin(), octets.end()};
+    }
+    if (rdmap::is_immediate(opcode)) return std::vector<std::uint8_t>(rdmap::kImmediateLen, input_.u8());
+    const ConstBytes octets = input_.bytes(input_.u8());
+    return {octets.begin(), octets.end()};
+  }
+
+  // A segment that the fuzzer needs no luck for: its header goes on where the peer's queue stands.
+  void peer_segment() {
+    const std::uint8_t kind = input_.u8();
+    const auto opcode = static_cast<rdmap::Opcode>(kind & 15);
+    const bool last = (kind & 16) == 0;
+    std::vector<std::uint8_t> body = peer_body(opcode);
+    if ((kind & 32) != 0) body.resize(input_.u16() & 0x7ff, 0x5a);
+    const std::uint8_t control = rdmap::emit_control({version_, static_cast<std::uint8_t>(opcode)});
+    std::vector<std::uint8_t> ulpdu;
+    if (rdmap::is_tagged(opcode)) {
+      ddp::TaggedHeader header{last, 0, version_, control, {}, 0};
+      some_tagged(header.stag, header.to);
+      if ((kind & 64) != 0) header.to = input_.u16();  // the sink of a Read of ours
+      ulpdu.resize(ddp::kTaggedHeaderLen);
+      ddp::emit_header(header, std::span(ulpdu).first<ddp::kTaggedHeaderLen>());
+    } else {
+      ulpdu.resize(ddp::kUntaggedHeaderLen);
+      ddp::emit_header(peer_untagged(opcode, control, last, body.size()),
+                       std::span(ulpdu).first<ddp::kUntaggedHeaderLen>());
+    }
+    ulpdu.insert(ulpdu.end(), body.begin(), body.end());
+    side_.receive(framer_.frame(ulpdu), now_, (kind & 128) != 0 ? 1u + input_.u8() : SIZE_MAX);
+  }
+
+  ddp::UntaggedHeader peer_untagged(rdmap::Opcode opcode, std::uint8_t control, bool last, std::size_t len) {
+    const std::uint32_t qn = rdmap::queue_of(opcode);
+    PeerQueue& queue = peer_queues_[qn];
+    const std::uint32_t invalidate = some_stag().value;
+    const ddp::UntaggedHeader header{last, 0, version_, control, invalidate, qn, queue.msn, queue.mo};
+    queue.mo = last ? 0 : queue.mo + static_cast<std::uint32_t>(len);
+    if (last) queue.msn = queue.msn.next();
+    return header;
+  }
 
   void post() {
     rdmap::SendWr wr;
@@ -167,7 +309,7 @@ class Machine {
         side_.memory.regions[kStags[input_.u8() % 6]].pd = input_.u8() & 7;
         return;
       case 14: return rare();
-      default: return;
+      default: return peer_segment();
     }
   }
 
@@ -187,6 +329,7 @@ class Machine {
       }
       case 5:
         wr.op = (kind & 8) != 0 ? rdmap::SendOp::kWriteImmediate : rdmap::SendOp::kImmediate;
+        wr.solicited = (kind & 32) != 0;
         wr.args = immediate;
         break;
       default:
@@ -195,6 +338,9 @@ class Machine {
         wr.args = ddp::WindowBind{};
         side_.memory.refuse_windows = (kind & 32) != 0;
     }
+    // What contradicts itself has to be refused.
+    if ((kind & 64) != 0) wr.args = {};
+    if ((kind & 128) != 0) wr.sg_list.push_back({0, 4, some_stag()});
     if (side_.stream.post_send(std::move(wr)) == rdmap::PostResult::kOk) ++next_wr_id_;
   }
 
@@ -207,8 +353,34 @@ class Machine {
       case 0: return side_.stream.on_rx_eof(now_);
       case 1: return side_.stream.abort(now_);
       case 2: return side_.stream.on_llp_error(ECONNRESET, now_);
-      default: return side_.stream.reject({}, now_);
+      case 3: return side_.stream.reject({}, now_);
+      default: return rarest(kind >> 3);
     }
+  }
+
+  void rarest(unsigned kind) {
+    const std::vector<std::uint8_t> much(mpa::kMaxPrivateDataLen + 1);
+    switch (kind & 7) {
+      case 0: return side_.stream.reject(much, now_);
+      case 1: return side_.stream.fail_setup(now_);
+      case 2: return side_.stream.trim();
+      case 3: return side_.stream.start_responder(now_);
+      case 4: return side_.stream.start_initiator({}, side_.recvs, now_);
+      case 5: return side_.stream.accept(much, side_.recvs, 2, 2, 7, now_);
+      case 6:
+        // Long enough for direct placement, and in two pieces.
+        return side_.recvs.post(next_recv_id_++,
+                                {{input_.u8(), 200, ddp::Stag{kStags[2]}}, {0, 60, ddp::Stag{kStags[5]}}});
+      default: return damaged();
+    }
+  }
+
+  // An FPDU with one octet changed on the way.
+  void damaged() {
+    auto fpdu = framer_.frame(input_.bytes(input_.u8()));
+    const std::size_t at = input_.u8() % fpdu.size();
+    fpdu[at] ^= static_cast<std::uint8_t>(1 + (input_.u8() & 7));
+    side_.receive(fpdu, now_, 1u + input_.u8());
   }
 
   void act() { side_.stream.on_llp_action_done(side_.stream.llp_action()); }
@@ -223,6 +395,7 @@ class Machine {
 
   // Everything ends, and ends once.
   void finish() {
+    if (settings_.late()) start();
     side_.stream.on_llp_error(ECONNRESET, now_);
     drain();
     check(side_.closed.size() == 1);
@@ -235,10 +408,18 @@ class Machine {
     check(sends.size() <= next_wr_id_);
   }
 
+  struct PeerQueue {
+    ddp::Msn msn;
+    std::uint32_t mo = 0;
+  };
+
   Input input_;
+  const Settings settings_;
   const rdmap::StreamConfig config_;
   rdmap::testing::Side side_;
-  mpa::testing::NaiveFramer framer_{false, config_.markers};
+  mpa::testing::NaiveFramer framer_{config_.crc, config_.markers};
+  std::uint8_t version_ = 1;  // of DDP and RDMAP
+  std::array<PeerQueue, 4> peer_queues_;
   TimePoint now_{};
   std::uint64_t next_wr_id_ = 0;
   std::uint64_t next_recv_id_ = 0;
