@@ -37,6 +37,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   check(emit(*wire) == std::vector<std::uint8_t>(octets.begin(), octets.end()));
+  // A DV is right for the streams of one version alone.
+  const auto rdmac = ddp::parse_segment(octets, 0);
+  check(!(segment && rdmac));
   if (!segment) return 0;
   check(segment->header == wire->header);
   if (const auto* header = std::get_if<ddp::UntaggedHeader>(&segment->header)) {

@@ -80,7 +80,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (const auto* more = std::get_if<mpa::NeedMore>(&next)) check(more->len != 0);
       break;
     }
-    if (reader.error()) return 0;
+    if (reader.error()) {
+      check(std::get<mpa::Error>(reader.next(staging)) == *reader.error());  // for ever
+      return 0;
+    }
   }
   return 0;
 }

@@ -1,4 +1,5 @@
-// Parse, emit, parse again for MPA startup frames, and the judgement of whatever was well formed.
+// Parse, emit, parse again for MPA startup frames, and the judgement of whatever was well formed: by the options that
+// the two octets behind the frame say, where there are any.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
@@ -14,9 +15,26 @@ void check(bool holds) {
   if (!holds) std::abort();
 }
 
-void judge(const mpa::StartupFrame& frame) {
+mpa::StartupOptions options_of(ConstBytes surplus) {
   mpa::StartupOptions options;
   options.rtr_offered = {.send = true, .write = true, .read = true};
+  if (surplus.size() < 2) return options;
+  const std::uint8_t bits = surplus[0];
+  options.revision = (bits & 1) != 0 ? 1 : 2;
+  options.permissive = (bits & 2) != 0;
+  options.crc = (bits & 4) != 0;
+  options.markers = (bits & 8) != 0;
+  options.rtr_offered = {(bits & 16) != 0, (bits & 32) != 0, (bits & 64) != 0};
+  options.rtr_unasked = (bits & 128) != 0 ? mpa::Rtr::kRead : mpa::Rtr::kNone;
+  const std::uint8_t more = surplus[1];
+  options.ird = (more & 1) != 0 ? mpa::EnhancedWords::kManual : more >> 4;
+  options.ord = (more & 2) != 0 ? mpa::EnhancedWords::kManual : more >> 4;
+  // A responder understands at least one.
+  options.rtr_understood = {(more & 4) != 0, (more & 8) != 0 || (more & 4) == 0, (bits & 64) != 0};
+  return options;
+}
+
+void judge(const mpa::StartupFrame& frame, const mpa::StartupOptions& options) {
   if (frame.kind == mpa::FrameKind::kReply) {
     const auto request = mpa::make_request(options, {});
     const auto judged = mpa::evaluate_reply(frame, request, options);
@@ -50,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(emitted == std::vector<std::uint8_t>(data, data + whole->len));
     const auto again = mpa::parse_startup_frame(emitted, kind);
     check(std::get<mpa::ParsedFrame>(again).frame == whole->frame);
-    judge(whole->frame);
+    judge(whole->frame, options_of(octets.subspan(whole->len)));
   }
   return 0;
 }
