@@ -277,8 +277,15 @@ class Machine {
     if (side_.stream.post_send(std::move(wr)) == rdmap::PostResult::kOk) ++next_wr_id_;
   }
 
+  // Octets are taken from the input in statements of their own: the order of arguments is the compiler's.
+  void receive_raw() {
+    const ConstBytes octets = input_.bytes(input_.u16() & 0x3ff);
+    side_.receive(octets, now_, 1 + input_.u8());
+  }
+
   void transmit() {
-    const auto views = side_.stream.tx_buffers(input_.u16(), input_.u16() * 16u, now_);
+    const std::size_t emss = input_.u16();
+    const auto views = side_.stream.tx_buffers(emss, input_.u16() * 16u, now_);
     std::size_t total = 0;
     unsigned sum = 0;
     for (ConstBytes view : views) {
@@ -291,7 +298,7 @@ class Machine {
 
   void operation() {
     switch (input_.u8() & 15) {
-      case 0: return side_.receive(input_.bytes(input_.u16() & 0x3ff), now_, 1 + input_.u8());
+      case 0: return receive_raw();
       case 1:
       case 2: return feed_framed(input_.bytes(input_.u8()));
       case 3: return post();
