@@ -113,7 +113,9 @@ absl::Status Listener::open_tcp(sockaddr_storage addr) {
 void Listener::run() {
   while (!stop_.requested()) {
     bool busy = !peers_.empty() || rpc_->num_connections() != 0;
-    progress_.set_mode(global_.progress_or(busy ? ProgressMode::kSpin : ProgressMode::kBlock));
+    const ProgressMode mode = global_.progress_or(busy ? ProgressMode::kSpin : ProgressMode::kBlock);
+    progress_.set_mode(mode);
+    device_->set_busy_polling(mode == ProgressMode::kSpin);
     progress_.turn(*rpc_);
     std::erase_if(peers_, [](auto& entry) {
       bool over = !entry.second.peer->on_progress();

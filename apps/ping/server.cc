@@ -215,7 +215,9 @@ absl::Status Server::open(const GlobalOptions& global) {
 
 void Server::run() {
   while (!stop_.requested() && (options_.count == 0 || served_ < options_.count)) {
-    progress_.set_mode(mode_.value_or(peers_.empty() ? ProgressMode::kBlock : ProgressMode::kSpin));
+    const ProgressMode mode = mode_.value_or(peers_.empty() ? ProgressMode::kBlock : ProgressMode::kSpin);
+    progress_.set_mode(mode);
+    device_->set_busy_polling(mode == ProgressMode::kSpin);
     progress_.turn(*device_);
     std::vector<Peer*> ended;
     for (auto& [id, peer] : peers_) {

@@ -35,8 +35,8 @@ class Mr {
 };
 
 // Mw: struct ibv_mw of type 2. A bind (WrOpcode::kBindMw) makes a part of a region reachable for the peer of one queue
-// pair; kLocalInv or the peer's Send with Invalidate ends that. Its destruction is ibv_dealloc_mw, allowed in any state:
-// its rkey then names nothing.
+// pair; kLocalInv or the peer's Send with Invalidate ends that. Its destruction is ibv_dealloc_mw, allowed in any
+// state: its rkey then names nothing.
 class Mw {
  public:
   virtual ~Mw() = default;
@@ -107,9 +107,9 @@ class Qp {
  public:
   virtual ~Qp() = default;
   // ibv_post_send(3), one request. kBindMw and kLocalInv are carried out in their turn among the others: behind a bind
-  // the peer may be told of it; with kFence they wait for Reads and atomics. A bind or invalidation that asks for what it
-  // may not completes with kMwBindErr. Errors: ENOMEM (queue full), EINVAL (not allowed on this queue pair or by Caps),
-  // ENOTCONN (never connected). In state kErr the request is accepted and flushed.
+  // the peer may be told of it; with kFence they wait for Reads and atomics. A bind or invalidation that asks for what
+  // it may not completes with kMwBindErr. Errors: ENOMEM (queue full), EINVAL (not allowed on this queue pair or by
+  // Caps), ENOTCONN (never connected). In state kErr the request is accepted and flushed.
   virtual Status post_send(const SendWr& wr) = 0;
   // ibv_post_recv(3), one request; allowed from creation on, before any connection.
   virtual Status post_recv(const RecvWr& wr) = 0;
@@ -140,6 +140,9 @@ class Device {
   virtual std::optional<TimePoint> next_timeout() const = 0;
   // An epoll descriptor over everything the device waits for, its timers included; -1 where it has threads of its own.
   virtual int fd() const = 0;
+  // on: until further notice the caller calls process again and again and sleeps on no descriptor of the device, which
+  // may then save what keeps them true. Off, as it begins: they are true again on return.
+  virtual void set_busy_polling(bool /*on*/) {}
 };
 
 }  // namespace weft::verbs

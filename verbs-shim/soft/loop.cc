@@ -175,7 +175,7 @@ std::size_t Loop::run_hot(TimePoint now) {
 
 bool Loop::epoll_due(bool moved) const {
   if (hot_.empty() || num_blocked_ > 0) return true;
-  const std::size_t limit = poller_->asked() ? (moved ? kLooksBusy : 0) : kLooksSpinning;
+  const std::size_t limit = poller_->watched() ? (moved ? kLooksBusy : 0) : kLooksSpinning;
   return looks_since_epoll_ > limit;
 }
 

@@ -32,6 +32,13 @@ int Poller::fd() {
   return epoll_.get();
 }
 
+void Poller::set_busy(bool busy) {
+  busy_ = busy;
+  if (!watched()) return;
+  sync_wake();
+  sync_deadline();
+}
+
 UniqueFd Poller::nested() {
   UniqueFd outer(::epoll_create1(EPOLL_CLOEXEC));
   if (!outer) return outer;
@@ -83,12 +90,12 @@ void Poller::wait() {
 
 void Poller::set_deadline(std::optional<TimePoint> at) {
   deadline_ = at;
-  if (asked_) sync_deadline();
+  if (watched()) sync_deadline();
 }
 
 void Poller::set_wanted(bool wanted) {
   wanted_ = wanted;
-  if (asked_) sync_wake();
+  if (watched()) sync_wake();
 }
 
 void Poller::sync_wake() {

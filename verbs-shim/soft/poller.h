@@ -23,7 +23,7 @@ struct Source : Timer {
 };
 
 // Poller is the epoll descriptor of a device with a timerfd and an eventfd in it. Those two cost system calls only once
-// somebody has asked for the descriptor: who never does, spins.
+// somebody has asked for the descriptor, who never does, spins, and while nobody said that he spins all the same.
 class Poller {
  public:
   Status open();
@@ -32,7 +32,10 @@ class Poller {
   int fd();
   // A new epoll descriptor over fd(), so that several may stand in one caller's epoll set.
   UniqueFd nested();
-  bool asked() const { return asked_; }
+  // The caller sleeps on none of them, until told otherwise.
+  void set_busy(bool busy);
+  // Whether somebody may be asleep on the descriptor.
+  bool watched() const { return asked_ && !busy_; }
 
   bool add(int fd, std::uint32_t events, Source& source);
   bool modify(int fd, std::uint32_t events, Source& source);
@@ -67,6 +70,7 @@ class Poller {
   Source timer_source_{Source::Kind::kTimer};
   Source wake_source_{Source::Kind::kWake};
   bool asked_ = false;
+  bool busy_ = false;
   bool wanted_ = false;
   bool signaled_ = false;
   std::optional<TimePoint> deadline_;

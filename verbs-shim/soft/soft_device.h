@@ -33,6 +33,10 @@ class SoftDevice final : public Device {
   std::optional<TimePoint> next_timeout() const override;
   int fd() const override { return threaded() ? -1 : loops_.front()->fd(); }
 
+  void set_busy_polling(bool on) override {
+    if (!threaded()) loops_.front()->poller().set_busy(on);
+  }
+
   // ---- for its own parts, on any thread
   bool threaded() const { return config_.num_workers > 0; }
   const SoftConfig& config() const { return config_; }

@@ -115,5 +115,22 @@ TEST_P(VerbsTest, PostWakesASleeper) {
   EXPECT_LE(*due, now());
 }
 
+TEST_P(VerbsTest, WhoStopsSpinningFindsItsDescriptorsTrue) {
+  if (GetParam().own_progress) return client_.device->set_busy_polling(true);  // says nothing to it
+  Mem from(*client_.pd, 64, Access::kNone);
+  establish();
+  const int fd = client_.device->fd();
+  settle();
+  client_.device->set_busy_polling(true);
+  ASSERT_TRUE(client_.send({from.sge()}).ok());
+  client_.device->set_busy_polling(false);
+  EXPECT_TRUE(readable(fd, 0));
+  settle();
+  client_.device->set_busy_polling(true);
+  settle();
+  client_.device->set_busy_polling(false);
+  EXPECT_FALSE(readable(fd, 0));
+}
+
 }  // namespace
 }  // namespace weft::verbs::testing
