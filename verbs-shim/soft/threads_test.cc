@@ -11,12 +11,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <semaphore>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
+#include "verbs-shim/soft/soft_device.h"
 
 namespace weft::verbs::testing {
 namespace {
@@ -244,6 +246,24 @@ TEST_F(ThreadsTest, DeregisteredMemoryIsLeftAloneAtOnce) {
     server_.wait_event(CmEventType::kDisconnected);
     EXPECT_TRUE(std::ranges::all_of(to.octets, [](std::uint8_t octet) { return octet == 0xee; })) << "round " << round;
   }
+}
+
+// ~Mr returns when no turn is under way that may have found the memory before: here one that lasts.
+TEST_F(ThreadsTest, DeregistrationWaitsForTheTurnUnderWay) {
+  auto& device = static_cast<soft::SoftDevice&>(*server_.device);
+  Mem memory(*server_.pd, 64, Access::kLocalWrite);
+  ASSERT_EQ(device.regions().size(), 1u);
+  std::binary_semaphore in_turn{0};
+  std::atomic<bool> turn_over = false;
+  device.loops().back()->post([&] {
+    in_turn.release();
+    while (device.regions().size() > 0) std::this_thread::yield();
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // room for a ~Mr that does not wait
+    turn_over = true;
+  });
+  in_turn.acquire();
+  memory.mr.reset();
+  EXPECT_TRUE(turn_over);
 }
 
 // One connection fails; the others, on both workers, do not notice.
