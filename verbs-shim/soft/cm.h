@@ -65,7 +65,8 @@ class Listener final : public Source {
  public:
   Listener(Loop& loop, SoftCmId& id, std::size_t backlog);
   ~Listener() override;
-  // fd: the listening socket; others: the id's Listeners, this one among them, which it outlives none of.
+  // fd: the listening socket; all: the id's Listeners, this one among them and the first of them to go. False where
+  // epoll has no room.
   bool accept_on(UniqueFd fd, std::vector<Listener*> all);
 
   std::size_t on_ready(TimePoint now);

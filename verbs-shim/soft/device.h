@@ -72,13 +72,14 @@ struct SoftConfig {
 //
 // With polled progress (num_workers 0) it belongs to one thread. With workers each connection belongs to one of them
 // for good, and any thread may call: Qp, Cq and the channels at any time, the other objects one caller at a time each;
-// reg_mr and ~Mr at any time. ~Mr waits for turns of workers that are under way (a few system calls that do not
-// block), never for a peer. Device::process returns 0 at once and Device::fd is -1: sleep on the channels'.
+// reg_mr and ~Mr at any time. ~Mr waits for the turn of a connection that is under way in each worker (system
+// calls that do not block, a bounded number of octets), never for a peer. Device::process returns 0 at once and
+// Device::fd is -1: sleep on the channels'.
 //
 // What is particular to polled progress: Device::fd (and so the channels' descriptors) is also readable while a channel
 // holds an event that nobody took, and when a work request posted outside of process waits to be sent. A caller that
-// never asks for a descriptor is taken to spin: process then looks at busy sockets directly and at the rest now and
-// then.
+// never asks for a descriptor, or says so (Device::set_busy_polling), is taken to spin: process then looks at busy
+// sockets directly and at the rest now and then.
 Result<std::unique_ptr<Device>> open_soft_device(const SoftConfig& config);
 
 // Delayed startup (RFC 5044 section 7.1.3): MPA begins on a TCP connection that something else has used before. Both

@@ -22,8 +22,8 @@ struct Source : Timer {
   const Kind kind;
 };
 
-// Poller is the epoll descriptor of a device with a timerfd and an eventfd in it. Those two cost system calls only once
-// somebody has asked for the descriptor, who never does, spins, and while nobody said that he spins all the same.
+// Poller is the epoll descriptor of a loop with a timerfd and an eventfd in it. Those two cost system calls only while
+// somebody may sleep on it: from the first time it is asked for, but for the times between set_busy(true) and (false).
 class Poller {
  public:
   Status open();

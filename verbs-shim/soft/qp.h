@@ -15,13 +15,13 @@ namespace weft::verbs::soft {
 
 class Connection;
 class Loop;
+class SoftCmId;
 
 // SendOpcodes is what a work request is called on the wire and in its completion.
 struct SendOpcodes {
   rdmap::SendOp wire;
   WcOpcode completed;
 };
-class SoftCmId;
 
 // SoftQp: the queues of a queue pair. The requests of its send queue wait in the connection's Stream and here only
 // their names do; its receives wait here until the Stream takes them. With workers any thread posts: receives go into
