@@ -16,7 +16,7 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: conversion is the point
+  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: conversion is the point
   Result(Error error) : held_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   bool ok() const { return held_.index() == 0; }

@@ -17,6 +17,8 @@ const char* wc_status_str(WcStatus status) {
     case WcStatus::kRemOpErr: return "remote operation error";
     case WcStatus::kFatalErr: return "fatal error";
     case WcStatus::kGeneralErr: return "general error";
+    case WcStatus::kRetryExcErr: return "transport retry counter exceeded";
+    case WcStatus::kRnrRetryExcErr: return "RNR retry counter exceeded";
   }
   return "unknown";
 }

@@ -20,8 +20,12 @@ enum class Access : unsigned {
   kRemoteAtomic = 1 << 3,
   kMwBind = 1 << 4,
 };
-constexpr Access operator|(Access a, Access b) { return Access(unsigned(a) | unsigned(b)); }
-constexpr bool has(Access set, Access flag) { return (unsigned(set) & unsigned(flag)) == unsigned(flag); }
+constexpr Access operator|(Access a, Access b) {
+  return Access(unsigned(a) | unsigned(b));
+}
+constexpr bool has(Access set, Access flag) {
+  return (unsigned(set) & unsigned(flag)) == unsigned(flag);
+}
 
 // Sge: struct ibv_sge. addr is a virtual address inside the region that lkey names; length in octets.
 struct Sge {
@@ -32,9 +36,9 @@ struct Sge {
 
 // WrOpcode: enum ibv_wr_opcode, as far as iWARP has a counterpart.
 //
-// The 32-bit immediates of ibverbs and the 8 octets of RFC 7306: kRdmaWriteWithImm is an RDMA Write and, right behind it,
-// an Immediate Data Message (with Solicited Event for kSolicited) whose first four octets are imm_data and whose last
-// four are zero; RFC 7306 section 6 says that the two together act like InfiniBand's. The receive that it consumes
+// The 32-bit immediates of ibverbs and the 8 octets of RFC 7306: kRdmaWriteWithImm is an RDMA Write and, right behind
+// it, an Immediate Data Message (with Solicited Event for kSolicited) whose first four octets are imm_data and whose
+// last four are zero; RFC 7306 section 6 says that the two together act like InfiniBand's. The receive that it consumes
 // completes as kRecvRdmaWithImm with the first four octets; what a native iWARP peer puts into the last four is in the
 // receive's memory, where that has room for all eight. kSendWithImm has no counterpart (a Send and an Immediate Data
 // Message would consume two receives) and is refused.
@@ -53,13 +57,17 @@ enum class WrOpcode : std::uint8_t {
 
 // SendFlags: enum ibv_send_flags.
 enum class SendFlags : unsigned { kNone = 0, kFence = 1, kSignaled = 1 << 1, kSolicited = 1 << 2, kInline = 1 << 3 };
-constexpr SendFlags operator|(SendFlags a, SendFlags b) { return SendFlags(unsigned(a) | unsigned(b)); }
-constexpr bool has(SendFlags set, SendFlags flag) { return (unsigned(set) & unsigned(flag)) == unsigned(flag); }
+constexpr SendFlags operator|(SendFlags a, SendFlags b) {
+  return SendFlags(unsigned(a) | unsigned(b));
+}
+constexpr bool has(SendFlags set, SendFlags flag) {
+  return (unsigned(set) & unsigned(flag)) == unsigned(flag);
+}
 
 // MwBind: the bind_mw part of struct ibv_send_wr. From this request on [addr, addr + length) of mr is reachable through
 // rkey, by the peer of this queue pair alone. rkey: inc_rkey of the one before, or any other with its upper 24 bits and
-// a key octet that differs. access: of kRemoteRead, kRemoteWrite and kRemoteAtomic; the last two need kLocalWrite of mr,
-// all need its kMwBind. A window that is bound must be invalidated, by either side, before it is bound again.
+// a key octet that differs. access: of kRemoteRead, kRemoteWrite and kRemoteAtomic; the last two need kLocalWrite of
+// mr, all need its kMwBind. A window that is bound must be invalidated, by either side, before it is bound again.
 struct MwBind {
   Mw* mw = nullptr;
   std::uint32_t rkey = 0;
@@ -86,10 +94,10 @@ struct SendWr {
   std::uint64_t remote_addr = 0;      // Writes, kRdmaRead, the atomics (then a multiple of 8)
   std::uint32_t rkey = 0;
   std::uint32_t imm_data = 0;     // kRdmaWriteWithImm; in network byte order, as in ibverbs
-  std::uint64_t compare_add = 0;  // the atomics, as in ibverbs; sg_list takes the 8 octets that were there before, in the
-                                  // byte order of this machine
-  std::uint64_t swap = 0;         // kAtomicCmpAndSwp
-  MwBind bind_mw{};               // kBindMw
+  std::uint64_t compare_add = 0;  // the atomics, as in ibverbs; sg_list takes the 8 octets that were there before, in
+                                  // the byte order of this machine
+  std::uint64_t swap = 0;  // kAtomicCmpAndSwp
+  MwBind bind_mw{};        // kBindMw
 };
 
 // RecvWr: struct ibv_recv_wr.
@@ -98,7 +106,7 @@ struct RecvWr {
   std::span<const Sge> sg_list{};
 };
 
-// WcStatus: enum ibv_wc_status, the values that iWARP can produce.
+// WcStatus: enum ibv_wc_status, the values that iWARP can produce and, last, two of InfiniBand's.
 enum class WcStatus : std::uint8_t {
   kSuccess,
   kLocLenErr,
@@ -113,6 +121,8 @@ enum class WcStatus : std::uint8_t {
   kRemOpErr,
   kFatalErr,
   kGeneralErr,
+  kRetryExcErr,     // the peer acknowledged nothing
+  kRnrRetryExcErr,  // the peer had no receive posted
 };
 
 // The name ibv_wc_status_str(3) would print; never null.
@@ -131,8 +141,12 @@ enum class WcOpcode : std::uint8_t {
 };
 
 enum class WcFlags : unsigned { kNone = 0, kWithImm = 1 << 1, kWithInv = 1 << 3 };
-constexpr WcFlags operator|(WcFlags a, WcFlags b) { return WcFlags(unsigned(a) | unsigned(b)); }
-constexpr bool has(WcFlags set, WcFlags flag) { return (unsigned(set) & unsigned(flag)) == unsigned(flag); }
+constexpr WcFlags operator|(WcFlags a, WcFlags b) {
+  return WcFlags(unsigned(a) | unsigned(b));
+}
+constexpr bool has(WcFlags set, WcFlags flag) {
+  return (unsigned(set) & unsigned(flag)) == unsigned(flag);
+}
 
 // Wc: struct ibv_wc. With a status other than kSuccess only wr_id, status, qp_num and vendor_err mean anything.
 struct Wc {
@@ -149,19 +163,23 @@ struct Wc {
 
 // Caps: what a device can do and how much of it. Engines ask this, never the name of a backend.
 struct Caps {
-  bool mem_windows_type2 = false;       // remote invalidation from user space needs them
-  bool remote_invalidation = false;     // Send with Invalidate is understood on receipt
+  bool mem_windows_type2 = false;             // remote invalidation from user space needs them
+  bool remote_invalidation = false;           // Send with Invalidate is understood on receipt
   bool read_sink_needs_remote_write = false;  // classic iWARP verbs: the sink of an RDMA Read is a remote write target
-  bool imm_data = false;                // kRdmaWriteWithImm (WrOpcode says how)
-  bool atomics = false;                 // kAtomicCmpAndSwp and kAtomicFetchAndAdd; atomic with the CPUs' own too
+  bool imm_data = false;                      // kRdmaWriteWithImm (WrOpcode says how)
+  bool own_progress = false;                  // it moves without Device::process
+  bool atomics = false;                       // kAtomicCmpAndSwp and kAtomicFetchAndAdd; atomic with the CPUs' own too
   std::uint32_t max_qp_wr = 0;
   std::uint32_t max_sge = 0;
-  std::uint32_t max_sge_rd = 0;         // sges of a Read's sink
-  std::uint32_t max_inline_data = 0;    // octets
+  std::uint32_t max_sge_rd = 0;       // sges of a Read's sink
+  std::uint32_t max_inline_data = 0;  // octets
   std::uint32_t max_cqe = 0;
-  std::uint32_t max_qp_rd_atom = 0;     // IRD a connection may ask for
+  std::uint32_t max_qp_rd_atom = 0;       // IRD a connection may ask for
   std::uint32_t max_qp_init_rd_atom = 0;  // ORD
-  std::uint32_t max_private_data = 0;   // octets that connect and accept carry
+  std::uint32_t max_private_data = 0;     // octets that connect and accept carry
+  std::uint32_t max_srq = 0;              // how many Srqs; 0: there are none
+  std::uint32_t max_srq_wr = 0;
+  std::uint32_t max_srq_sge = 0;
 };
 
 // QpCounters: what went over the wire for one queue pair. Messages and octets; the soft RNIC only, zero elsewhere.
