@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -40,6 +41,9 @@ struct PeerProfile {
   bool stands_markers = true;
   // Whether the Request is repeated with revision 1, over a new TCP connection, when it closes on revision 2.
   bool fall_back = true;
+  // How long an initiator that has spoken waits for the first word of the responder before it sends a message of no
+  // octets, which wakes a siw that lost the wake-up of its accept; 0 where the peer does not need it (rdmap/nudge.h).
+  std::chrono::milliseconds nudge{50};
 };
 
 // peer_profiles lists all there are, "auto" first; find_peer_profile is null for a name that is none of theirs.

@@ -21,11 +21,13 @@ struct SendEntry {
   bool rtr = false;  // the stream's own RTR indication: it has no completion
 };
 
+// kNobodysStag stands in messages that name no octet: some hardware refuses STag 0 even there (PEER-H-15).
+inline constexpr ddp::Stag kNobodysStag{1};
+
 // sink_stag and sink_to are what a Read Request names as its sink: the first entry of the scatter list, whatever
-// follows it, since responses are matched with their request and never resolved by the peer's word. STag 1 where there
-// is no entry: some hardware refuses STag 0 (PEER-H-15).
+// follows it, since responses are matched with their request and never resolved by the peer's word.
 inline ddp::Stag sink_stag(const SendWr& wr) {
-  return wr.sg_list.empty() ? ddp::Stag{1} : wr.sg_list.front().key;
+  return wr.sg_list.empty() ? kNobodysStag : wr.sg_list.front().key;
 }
 inline std::uint64_t sink_to(const SendWr& wr) {
   return wr.sg_list.empty() ? 0 : wr.sg_list.front().addr;

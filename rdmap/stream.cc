@@ -52,6 +52,7 @@ void Stream::Impl::flush(const std::optional<Terminate>& why) {
 
 void Stream::Impl::enter(State state, TimePoint now) {
   state_ = state;
+  nudge_.stop();
   deadline_ = now + config_.close_timeout;
 }
 
@@ -59,6 +60,7 @@ void Stream::Impl::close(LlpAction action) {
   if (state_ == State::kClosed) return;
   flush(terminate_);
   state_ = State::kClosed;
+  nudge_.stop();
   deadline_.reset();
   close_action_ = action;
   release_memory(startup_out_);
@@ -170,6 +172,7 @@ void Stream::Impl::process_fpdus(mpa::Staging& staging, TimePoint now) {
 
 void Stream::Impl::on_valid_fpdu() {
   ++counters_.fpdus_rx;
+  nudge_.stop();
   if (!held_) return;
   held_ = false;  // MPA-7.1.2: rule 4
   transmitter_.release();
@@ -264,6 +267,7 @@ void Stream::Impl::on_llp_error(int errno_value) {
 }
 
 void Stream::Impl::on_timeout(TimePoint now) {
+  if (nudge_.take(now) && state_ == State::kRdma && !wants_tx()) transmitter_.nudge();
   if (!deadline_ || now < *deadline_) return;
   switch (state_) {
     case State::kRequestWait: blame_frame("no whole MPA Request in time"); break;
@@ -312,6 +316,7 @@ std::span<const ConstBytes> Stream::Impl::tx_buffers(std::size_t emss, std::size
 void Stream::Impl::on_tx(std::size_t n, TimePoint now) {
   if (startup_out_begin_ < startup_out_.size()) return on_startup_tx(n, now);
   transmitter_.on_tx(n);
+  if (n > 0) nudge_.on_sent(now);
   if (n > 0 && state_ == State::kDraining) deadline_ = now + config_.close_timeout;
   advance(now);
 }
@@ -407,7 +412,9 @@ LlpAction Stream::llp_action() const {
 }
 
 std::optional<TimePoint> Stream::next_timeout() const {
-  return impl_->deadline_;
+  const auto nudge = impl_->nudge_.at();
+  const auto deadline = impl_->deadline_;
+  return nudge && deadline ? std::min(*nudge, *deadline) : (nudge ? nudge : deadline);
 }
 
 std::optional<Event> Stream::poll_event() {

@@ -43,6 +43,7 @@ struct StreamConfig {
   std::size_t fpdu_limit = 0;                // upper bound of an FPDU in octets, 0 for none (weft --fpdu)
   Duration request_timeout = std::chrono::seconds(5);  // responder: from start to a whole Request; then for the RTR
   Duration reply_timeout = std::chrono::seconds(10);   // initiator: from the Request to a whole Reply
+  Duration nudge{};                                    // initiator: rdmap/nudge.h; 0 for never
   Duration close_timeout = std::chrono::seconds(5);    // after a Terminate or a disconnect: waiting for the peer's FIN
   bool keep_llp_after_reject = false;                  // TCP was there before MPA and outlives its rejection
   ddp::StreamScope scope;                              // on whose behalf memory is resolved
@@ -119,6 +120,7 @@ struct StreamCounters {
   std::uint64_t no_buffer_rx = 0;  // messages that found no buffer (DDP-7.1-03): 0 or 1, since that ends the stream
   std::uint64_t immediates_tx = 0, immediates_rx = 0;
   std::uint64_t atomics_tx = 0, atomics_rx = 0;  // Atomic Requests
+  std::uint64_t nudges_tx = 0;                   // Writes of no octets that nobody posted (nudge.h)
 };
 
 // Stream is one iWARP connection (MPA, DDP and RDMAP) as a value: octets in, octets out, events out. It does no I/O,

@@ -10,6 +10,7 @@
 #include "mpa/fpdu_reader.h"
 #include "mpa/startup.h"
 #include "mpa/startup_frame.h"
+#include "rdmap/nudge.h"
 #include "rdmap/receiver.h"
 #include "rdmap/ring.h"
 #include "rdmap/send_queue.h"
@@ -65,6 +66,7 @@ struct Stream::Impl {
   Impl(const StreamConfig& config, ddp::MemoryTable& memory)
       : config_(config),
         memory_(memory),
+        nudge_(config.nudge),
         requests_(config.max_send_wr, events_),
         transmitter_(memory, requests_, reads_, counters_),
         receiver_(memory, requests_, reads_, events_, counters_) {}
@@ -135,6 +137,7 @@ struct Stream::Impl {
 
   StreamConfig config_;
   ddp::MemoryTable& memory_;
+  Nudge nudge_;
   Ring<Event> events_;
   StreamCounters counters_;
   InboundReads reads_;

@@ -62,6 +62,7 @@ void Stream::Impl::start_initiator(ConstBytes private_data, RecvSource& recvs, T
 
 void Stream::Impl::start_responder(TimePoint now) {
   if (state_ != State::kIdle) return;
+  nudge_.stop();
   state_ = State::kRequestWait;
   rx_need_ = mpa::kStartupHeaderLen;
   deadline_ = now + config_.request_timeout;
@@ -216,12 +217,11 @@ Established Stream::Impl::established(const mpa::Agreement& agreement, ConstByte
   return e;
 }
 
-// The RTR indication stands first in the send queue, so that nothing can leave before it (MPA2-5-02). STag 1, since
-// some hardware refuses STag 0 even where no octet is named (PEER-H-15).
+// The RTR indication stands first in the send queue, so that nothing can leave before it (MPA2-5-02).
 void Stream::Impl::send_rtr(mpa::Rtr rtr) {
   SendWr wr;
   wr.op = rtr == mpa::Rtr::kWrite ? SendOp::kRdmaWrite : rtr == mpa::Rtr::kRead ? SendOp::kRdmaRead : SendOp::kSend;
-  wr.remote_stag = ddp::Stag{1};
+  wr.remote_stag = kNobodysStag;
   requests_.put_rtr_first(std::move(wr));
 }
 

@@ -77,7 +77,7 @@ bool Transmitter::wants_tx() const {
   if (!writer_) return false;
   if (mid_fpdu() || terminate_ == TerminateState::kQueued) return true;
   if (stopped_) return false;
-  if (cursor_.source != Source::kNone) return true;
+  if (cursor_.source != Source::kNone || cursor_.nudge) return true;
   const std::uint64_t next = requests_.skip_done(cursor_.next_request);
   if (held_) return requests_.may_leave(next, 0) && is_local(requests_[next].wr.op);
   return request_due(next, 0) || reads_.holds(cursor_.next_response);
@@ -116,6 +116,13 @@ bool Transmitter::request_due(std::uint64_t seq, std::size_t reads_in_batch) con
 }
 
 bool Transmitter::next_message() {
+  if (cursor_.nudge) {
+    cursor_.nudge = false;
+    cursor_.source = Source::kNudge;
+    cursor_.tagged = true;
+    cursor_.tagged_cut = {tagged_header(Opcode::kWrite, kNobodysStag, 0), 0};
+    return true;
+  }
   if (!run_local()) return false;
   const bool response = reads_.holds(cursor_.next_response);
   const bool request = request_due(cursor_.next_request, reads_in_batch_);
@@ -314,6 +321,7 @@ Transmitter::Step Transmitter::frame_terminate() {
 }
 
 bool Transmitter::gather(const ddp::Cut& cut, Gather& out) {
+  if (cut.len == 0) return true;  // whatever it names: RDMAP-5.2.1-14
   if (cursor_.source == Source::kResponse) return gather_response(cut, out);
   return gather_request(requests_[current_seq()], cut, out);
 }
@@ -357,7 +365,6 @@ bool Transmitter::gather_request(const SendEntry& entry, const ddp::Cut& cut, Ga
 }
 
 bool Transmitter::gather_response(const ddp::Cut& cut, Gather& out) {
-  if (cut.len == 0) return true;  // RDMAP-5.2.1-14
   const std::uint64_t seq = current_seq();
   const InboundRead& read = reads_[seq];
   if (resolved_.source != Source::kResponse || resolved_.seq != seq) {
@@ -424,6 +431,7 @@ void Transmitter::finished(const Mark& mark) {
     if (mark.last) reads_.pop_front();
     return;
   }
+  if (mark.source == Source::kNudge) ++counters_.nudges_tx;
   if (mark.source != Source::kRequest) return;
   const SendOp op = requests_[mark.seq].wr.op;
   if (requests_[mark.seq].rtr) {  // none of the ULP's messages

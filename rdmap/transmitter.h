@@ -39,6 +39,9 @@ class Transmitter {
   // stop, and this Terminate behind it.
   void terminate(const TerminateMessage& message);
 
+  // A Write of no octets goes ahead of the messages that have not begun. Between batches only.
+  void nudge() { cursor_.nudge = true; }
+
   // Whether frame has anything to do: a batch would hold something, or a local request can be carried out.
   bool wants_tx() const;
   // Whether octets of an FPDU that TCP has begun to take are still here.
@@ -62,7 +65,7 @@ class Transmitter {
   void trim();
 
  private:
-  enum class Source : std::uint8_t { kNone, kRequest, kResponse, kTerminate };
+  enum class Source : std::uint8_t { kNone, kRequest, kResponse, kNudge, kTerminate };
   enum class TerminateState : std::uint8_t { kNone, kQueued, kSent };
   enum class Step : std::uint8_t { kFramed, kNothing, kFull, kFault };
 
@@ -70,6 +73,7 @@ class Transmitter {
   struct Cursor {
     Source source = Source::kNone;  // of the message under way
     bool tagged = false;
+    bool nudge = false;              // one is to be sent
     bool response_next = false;      // whose turn it is when both wait
     std::uint64_t next_request = 0;  // behind the message under way
     std::uint64_t next_response = 0;

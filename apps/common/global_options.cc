@@ -67,6 +67,25 @@ void add_progress(CLI::App& root, GlobalOptions& options) {
       ->group(kGroup);
 }
 
+void add_nudge(CLI::App& root, GlobalOptions& options) {
+  constexpr int kMostMs = 60000;
+  root.add_option_function<std::string>(
+          "--nudge",
+          [&options](const std::string& value) {
+            options.nudge = std::chrono::milliseconds(value == "off" ? 0 : std::stoi(value));
+          },
+          "after so long without a first word from a server that accepted, an RDMA Write of no octets wakes it: "
+          "Linux siw can sleep through what comes while it accepts (default 50 for --peer auto and siw, else off)")
+      ->check(CLI::Validator(
+          [](std::string& value) -> std::string {
+            if (value == "off" || CLI::Range(1, kMostMs)(value).empty()) return "";
+            return "must be off or milliseconds from 1 to 60000, not '" + value + "'";
+          },
+          "MS|off", "nudge"))
+      ->type_name("")
+      ->group(kGroup);
+}
+
 void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   auto ignore = [](const std::string&) {};
   add_choice(
@@ -87,12 +106,7 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       root, "--peer", [&options](const std::string& v) { options.peer = v; },
       {"auto", "siw", "cxgb4", "irdma", "strict"}, {}, "whose habits to allow for (default auto)");
   add_choice(root, "--rpcrdma", ignore, {"1"}, {"2-cel05", "2-wg07", "auto"}, "RPC-over-RDMA version (default 1)");
-  root.add_option("--nudge", "interval of keepalive messages (default off)")
-      ->check(CLI::Validator(
-          [](std::string& value) -> std::string { return value == "off" ? "" : "--nudge is not built yet"; }, "off",
-          "nudge"))
-      ->type_name("")
-      ->group(kGroup);
+  add_nudge(root, options);
   root.add_option("--trace", "write what is sent and received as a capture")
       ->check(unbuilt("--trace"))
       ->type_name("FILE")

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -26,6 +27,7 @@ struct GlobalOptions {
   std::string peer = "auto";
   std::size_t fpdu_limit = 0;  // octets, 0 for none
   bool direct_placement = false;
+  std::optional<std::chrono::milliseconds> nudge;  // 0: off; nothing: what --peer says
   std::uint8_t ird = 16;
   std::uint8_t ord = 16;
   std::size_t inline_threshold = 4096;  // octets, RPC-over-RDMA

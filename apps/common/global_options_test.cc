@@ -86,10 +86,22 @@ TEST(GlobalOptions, StartupOptionsAreStored) {
   }
 }
 
+TEST(GlobalOptions, ANudgeIsMillisecondsOrOff) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(parse({"go"}).options.nudge, std::nullopt);
+  EXPECT_EQ(parse({"--nudge", "off", "go"}).options.nudge, milliseconds(0));
+  EXPECT_EQ(parse({"--nudge", "20", "go"}).options.nudge, milliseconds(20));
+  for (const char* nonsense : {"0", "-1", "x", "5s", "60001"}) {
+    const Parsed parsed = parse({"--nudge", nonsense, "go"});
+    EXPECT_FALSE(parsed.ran) << nonsense;
+    EXPECT_NE(parsed.error.find("must be off or milliseconds"), std::string::npos) << parsed.error;
+  }
+}
+
 TEST(GlobalOptions, WhatIsNotBuiltIsRefusedBeforeAnythingRuns) {
   const std::vector<std::vector<std::string>> kUnbuilt = {
-      {"--backend", "ibv"}, {"--progress", "threads=4"}, {"--trace", "x.pcapng"}, {"--nudge", "500"},
-      {"--port-map"},       {"--rpcrdma", "2-cel05"},    {"--rpcrdma", "2-wg07"}, {"--rpcrdma", "auto"}};
+      {"--backend", "ibv"},     {"--progress", "threads=4"}, {"--trace", "x.pcapng"}, {"--port-map"},
+      {"--rpcrdma", "2-cel05"}, {"--rpcrdma", "2-wg07"},     {"--rpcrdma", "auto"}};
   for (const auto& option : kUnbuilt) {
     std::vector<std::string> words = {"go"};
     words.insert(words.end(), option.begin(), option.end());

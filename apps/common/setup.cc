@@ -46,6 +46,7 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
   config.markers = options.markers;
   config.rtr = rtr_of(options.rtr);
   config.peer = options.peer;
+  config.nudge = options.nudge;
   config.ird = options.ird;
   config.ord = options.ord;
   config.fpdu_limit = options.fpdu_limit;

@@ -89,6 +89,7 @@ rdmap::StreamConfig Connection::stream_config() const {
   config.request_timeout = device.request_timeout;
   config.reply_timeout = device.reply_timeout;
   config.close_timeout = device.close_timeout;
+  config.nudge = device.nudge.value_or(config.peer.nudge);
   config.scope = {qp_ != nullptr ? qp_->pd() : 0, loop_.next_number()};
   return config;
 }
@@ -189,7 +190,9 @@ std::size_t Connection::on_timer(TimePoint now) {
       attention_ = true;
     }
   }
+  const std::uint64_t nudges = stream_ ? stream_->counters().nudges_tx : 0;
   const std::size_t moved = turn(false, now);
+  if (stream_ && stream_->counters().nudges_tx != nudges) log_nudge();
   timing_out_ = false;
   if (!dead()) rearm();
   return moved;

@@ -126,6 +126,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   void orphaned();
   void finish(bool reset);
   void log_end(const rdmap::Closed& closed) const;
+  void log_nudge() const;
   void log_fall_back(const rdmap::Closed& closed) const;
 
   Loop& loop_;

@@ -141,4 +141,13 @@ void Connection::log_fall_back(const rdmap::Closed& closed) const {
   spdlog::info("connection to {}: {}; asking again with MPA revision 1", address_str(peer_), closed.text);
 }
 
+void Connection::log_nudge() const {
+  if (!loop_.log_budget().take(loop_.now())) return;
+  spdlog::info(
+      "connection to {}: no word since it was accepted; woken with an RDMA Write of no octets, since Linux siw can "
+      "sleep "
+      "through what comes while it accepts (--nudge)",
+      address_str(peer_));
+}
+
 }  // namespace weft::verbs::soft
