@@ -1,0 +1,97 @@
+# What the NFS cases do in a mount, in the guest. rdma_port and mount_port are set.
+
+# mount_weft DIR [OPTION...]: NFSv3 over RDMA; neither lock manager nor portmapper is needed.
+mount_weft() {
+  modprobe rpcrdma
+  mount.nfs "$host_ip:/" "$1" -o "rdma,port=$rdma_port,vers=3,nolock,mountproto=tcp,mountport=$mount_port,${2:-hard}" ||
+    fail "mount $1"
+}
+drop_caches() {
+  sync
+  echo 3 >/proc/sys/vm/drop_caches
+}
+# tree_in DIR N: N files of many sizes in folders, like a source tree; their checksums go to the host.
+tree_in() {
+  mkdir -p /tmp/tree
+  n=0
+  while [ $n -lt "$2" ]; do
+    mkdir -p "/tmp/tree/dir$((n % 40))/sub$((n % 7))"
+    head -c $(((n * 7919) % 40000)) /dev/urandom >"/tmp/tree/dir$((n % 40))/sub$((n % 7))/file$n.c"
+    n=$((n + 1))
+  done
+  cp -a /tmp/tree "$1" || fail "cp"
+  (cd /tmp/tree && find . -type f -print0 | xargs -0 sha256sum) >/host/sums
+}
+tree_check() {
+  (cd "$1" && sha256sum -c /host/sums >/tmp/checked) || fail "checksums differ: $(grep -v OK /tmp/checked | head -n 3)"
+  say "$(grep -c ': OK' /tmp/checked) files have their checksums"
+}
+# names DIR: renames over folders and over files, hard and symbolic links, removals; leaves DIR as it was.
+names() {
+  d=$1/names
+  mkdir "$d" "$d/a" "$d/b" && echo one >"$d/a/f" && echo two >"$d/b/g" || fail "mkdir"
+  mv "$d/a/f" "$d/b/f" && [ "$(cat "$d/b/f")" = one ] || fail "rename into another folder"
+  mv -f "$d/b/f" "$d/b/g" && [ "$(cat "$d/b/g")" = one ] && [ ! -e "$d/b/f" ] || fail "rename over a file"
+  mv "$d/b" "$d/a/c" && [ "$(cat "$d/a/c/g")" = one ] || fail "rename of a folder"
+  ln "$d/a/c/g" "$d/hard" && [ "$(stat -c %h "$d/hard")" = 2 ] || fail "hard link"
+  ln -s a/c/g "$d/soft" && [ "$(cat "$d/soft")" = one ] || fail "symbolic link"
+  chmod 640 "$d/hard" && [ "$(stat -c %a "$d/a/c/g")" = 640 ] || fail "chmod"
+  truncate -s 100000 "$d/hard" && [ "$(stat -c %s "$d/a/c/g")" = 100000 ] || fail "truncate"
+  rmdir "$d/a" 2>/dev/null && fail "a folder that is not empty was removed"
+  exec 9<"$d/hard"
+  rm "$d/hard" "$d/a/c/g"
+  [ "$(head -c 3 <&9)" = one ] || fail "a file that was removed while open is gone"
+  exec 9<&-
+  rm -rf "$d"
+  [ ! -e "$d" ] || fail "rm -r"
+  n=0
+  mkdir "$1/many"
+  while [ $n -lt 300 ]; do
+    : >"$1/many/a name that is long enough to fill directory pages, number $n"
+    n=$((n + 1))
+  done
+  [ "$(ls "$1/many" | wc -l)" = 300 ] || fail "ls of 300 names"
+  rm -rf "$1/many"
+}
+# large_io DIR: 64 MiB sequentially and in random 64 KiB pieces, buffered and O_DIRECT, compared with the same in /tmp.
+large_io() {
+  head -c 67108864 /dev/urandom >/tmp/large
+  for flag in "" direct; do
+    out=${flag:+oflag=$flag} in=${flag:+iflag=$flag}
+    dd if=/tmp/large of="$1/large" bs=1M conv=fsync $out 2>/tmp/dd || fail "write $flag: $(cat /tmp/dd)"
+    drop_caches
+    dd if="$1/large" of=/tmp/back bs=1M $in 2>/tmp/dd || fail "read $flag: $(cat /tmp/dd)"
+    cmp /tmp/large /tmp/back || fail "64 MiB came back different ($flag)"
+    n=0 seed=12345
+    while [ $n -lt 60 ]; do
+      seed=$(((seed * 1103515245 + 12345) % 2147483648))
+      at=$(((seed / 65536) % 1024))
+      head -c 65536 /dev/urandom >/tmp/piece
+      dd if=/tmp/piece of="$1/large" bs=64K seek=$at conv=notrunc $out 2>/dev/null || fail "random write $flag"
+      dd if=/tmp/piece of=/tmp/large bs=64K seek=$at conv=notrunc 2>/dev/null
+      n=$((n + 1))
+    done
+    drop_caches
+    n=0
+    while [ $n -lt 60 ]; do
+      seed=$(((seed * 1103515245 + 12345) % 2147483648))
+      at=$(((seed / 65536) % 1024))
+      dd if="$1/large" of=/tmp/piece bs=64K skip=$at count=1 $in 2>/dev/null || fail "random read $flag"
+      dd if=/tmp/large bs=64K skip=$at count=1 2>/dev/null | cmp - /tmp/piece || fail "a random read came back different ($flag)"
+      n=$((n + 1))
+    done
+    cmp /tmp/large "$1/large" || fail "after random writes the file is different ($flag)"
+    say "64 MiB ${flag:-buffered}: written, read, 60 random writes and reads"
+  done
+  rm /tmp/back /tmp/piece
+}
+# several DIR...: each mount writes a file while the others do, and all read all.
+several() {
+  for m in "$@"; do
+    (head -c 8388608 /dev/urandom >"/tmp/own${m##*/}" && cp "/tmp/own${m##*/}" "$m/from${m##*/}") &
+  done
+  wait
+  for m in "$@"; do
+    for w in "$@"; do cmp "/tmp/own${w##*/}" "$m/from${w##*/}" || fail "$m reads another file than $w wrote"; done
+  done
+}
