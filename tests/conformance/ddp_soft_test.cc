@@ -288,12 +288,12 @@ class DdpScopeTest : public WindowTest {
     c.client_id = std::move(client_.cm->create_id().value());
     EXPECT_TRUE(c.client_id->resolve_addr(listener_->local_addr(), std::chrono::seconds(1)).ok());
     EXPECT_TRUE(c.client_id->resolve_route(std::chrono::seconds(1)).ok());
-    const QpInitAttr at_client{client_.cq.get(), client_.cq.get(), cap_, false};
+    const QpInitAttr at_client = init_attr(client_);
     c.client = std::move(c.client_id->create_qp(*client_.pd, at_client).value());
     EXPECT_TRUE(c.client_id->connect({{}, 16, 16}).ok());
     EXPECT_TRUE(drive([&] { return server_.has(CmEventType::kConnectRequest); }));
     c.server_id = std::move(server_.take(CmEventType::kConnectRequest)->new_id);
-    const QpInitAttr at_server{server_.cq.get(), server_.cq.get(), cap_, false};
+    const QpInitAttr at_server = init_attr(server_);
     c.server = std::move(c.server_id->create_qp(server_pd, at_server).value());
     EXPECT_TRUE(c.server_id->accept({{}, 16, 16}).ok());
     EXPECT_TRUE(drive([&] { return c.server->state() == QpState::kRts && c.client->state() == QpState::kRts; }));

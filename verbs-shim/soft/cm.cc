@@ -22,7 +22,7 @@ const sockaddr* as_sockaddr(const sockaddr_storage& address) {
 
 }  // namespace
 
-EventQueue::EventQueue(SoftDevice& device) : mutex_(device.threaded()), bell_(device.poller()) {}
+EventQueue::EventQueue(SoftDevice& device) : mutex_(device.threaded()), bell_(device.poller(), device.bell()) {}
 
 int EventQueue::fd() {
   const std::scoped_lock lock(mutex_);

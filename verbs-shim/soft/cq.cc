@@ -9,7 +9,8 @@
 
 namespace weft::verbs::soft {
 
-SoftCompChannel::SoftCompChannel(SoftDevice& device) : mutex_(device.threaded()), bell_(device.poller()) {}
+SoftCompChannel::SoftCompChannel(SoftDevice& device)
+    : mutex_(device.threaded()), bell_(device.poller(), device.bell()) {}
 
 SoftCompChannel::~SoftCompChannel() {
   bell_.events_taken(fired_.size());
@@ -70,6 +71,12 @@ Status SoftCq::req_notify(bool solicited_only) {
 }
 
 void SoftCq::push(const Wc& wc, bool solicited) {
+  enter(wc, solicited);
+  // Behind the completion, so that who is woken finds it.
+  if (channel_ == nullptr && device_.threaded()) device_.bell().completed();
+}
+
+void SoftCq::enter(const Wc& wc, bool solicited) {
   const std::scoped_lock lock(mutex_);
   if (size_ == ring_.size()) {
     overflow();

@@ -59,6 +59,7 @@ class SoftCq final : public Cq {
  private:
   enum class Armed : std::uint8_t { kNo, kSolicited, kNext };
 
+  void enter(const Wc& wc, bool solicited);
   void overflow();
 
   SoftDevice& device_;

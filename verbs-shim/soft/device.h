@@ -77,8 +77,8 @@ struct SoftConfig {
 // With polled progress (num_workers 0) it belongs to one thread. With workers each connection belongs to one of them
 // for good, and any thread may call: Qp, Cq and the channels at any time, the other objects one caller at a time each;
 // reg_mr and ~Mr at any time. ~Mr waits for the turn of a connection that is under way in each worker (system
-// calls that do not block, a bounded number of octets), never for a peer. Device::process returns 0 at once and
-// Device::fd is -1: sleep on the channels'.
+// calls that do not block, a bounded number of octets), never for a peer. One thread may drive it with Device::process
+// and sleep on Device::fd as if it were polled; nothing waits for that, and others sleep on the channels' descriptors.
 //
 // What is particular to polled progress: Device::fd (and so the channels' descriptors) is also readable while a channel
 // holds an event that nobody took, and when a work request posted outside of process waits to be sent. A caller that

@@ -19,12 +19,14 @@ void Doorbell::event_queued() {
   const std::uint64_t count = 1;
   if (num_events_++ == 0 && fd_) [[maybe_unused]]
     const ssize_t n = ::write(fd_.get(), &count, sizeof(count));
+  device_bell_.event_queued();
 }
 
 void Doorbell::events_taken(std::size_t num) {
   if (poller_ != nullptr) return poller_->events_taken(num);
   if (num == 0) return;
   num_events_ -= num;
+  device_bell_.events_taken(num);
   std::uint64_t count = 0;
   if (num_events_ == 0 && fd_) [[maybe_unused]]
     const ssize_t n = ::read(fd_.get(), &count, sizeof(count));

@@ -129,7 +129,7 @@ TEST_P(HostileTest, ManySilentClientsAreBounded) {
   auto id = std::move(client_.cm->create_id().value());
   ASSERT_TRUE(id->resolve_addr(listener_->local_addr(), seconds(1)).ok());
   ASSERT_TRUE(id->resolve_route(seconds(1)).ok());
-  auto qp = std::move(id->create_qp(*client_.pd, {client_.cq.get(), client_.cq.get(), cap_, false}).value());
+  auto qp = std::move(id->create_qp(*client_.pd, init_attr(client_)).value());
   ASSERT_TRUE(id->connect({}).ok());
   ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kConnectRequest); }));
   qp.reset();

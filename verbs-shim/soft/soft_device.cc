@@ -12,6 +12,7 @@ Caps caps_of(const SoftConfig& config, const mpa::PeerProfile& peer) {
   caps.mem_windows_type2 = true;
   caps.remote_invalidation = true;
   caps.imm_data = config.rfc7306;
+  caps.own_progress = config.num_workers > 0;
   caps.atomics = config.rfc7306;
   caps.max_qp_wr = config.max_qp_wr;
   caps.max_sge = config.max_sge;
@@ -50,6 +51,9 @@ SoftDevice::~SoftDevice() {
 }
 
 Status SoftDevice::open() {
+  if (threaded()) {
+    if (Status status = bell_->open(); !status) return status;
+  }
   for (const auto& loop : loops_) {
     if (Status status = loop->open(); !status) return status;
     if (!threaded()) continue;
@@ -58,6 +62,16 @@ Status SoftDevice::open() {
     if (Status status = worker->start(); !status) return status;
   }
   return {};
+}
+
+std::size_t SoftDevice::process(TimePoint now) {
+  if (threaded()) return bell_->take_completed() ? 1 : 0;
+  return loops_.front()->process(now);
+}
+
+void SoftDevice::set_busy_polling(bool on) {
+  if (threaded()) return bell_->set_busy(on);
+  loops_.front()->poller().set_busy(on);
 }
 
 std::optional<TimePoint> SoftDevice::next_timeout() const {

@@ -10,6 +10,7 @@
 #include "mpa/peer_profile.h"
 #include "verbs-shim/soft/cq.h"
 #include "verbs-shim/soft/device.h"
+#include "verbs-shim/soft/device_bell.h"
 #include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/memory_table.h"
 #include "verbs-shim/soft/worker.h"
@@ -29,13 +30,10 @@ class SoftDevice final : public Device {
   Result<std::unique_ptr<CompChannel>> create_comp_channel() override;
   Result<std::unique_ptr<Cq>> create_cq(int cqe, CompChannel* channel) override;
   Result<std::unique_ptr<CmChannel>> create_event_channel() override;
-  std::size_t process(TimePoint now) override { return threaded() ? 0 : loops_.front()->process(now); }
+  std::size_t process(TimePoint now) override;
   std::optional<TimePoint> next_timeout() const override;
-  int fd() const override { return threaded() ? -1 : loops_.front()->fd(); }
-
-  void set_busy_polling(bool on) override {
-    if (!threaded()) loops_.front()->poller().set_busy(on);
-  }
+  int fd() const override { return threaded() ? bell_->fd() : loops_.front()->fd(); }
+  void set_busy_polling(bool on) override;
 
   // ---- for its own parts, on any thread
   bool threaded() const { return config_.num_workers > 0; }
@@ -44,6 +42,8 @@ class SoftDevice final : public Device {
   RegionTable& regions() { return regions_; }
   // Of the one loop that the caller drives; null with workers.
   Poller* poller() { return threaded() ? nullptr : &loops_.front()->poller(); }
+  // Rung with workers only.
+  DeviceBell& bell() { return *bell_; }
   const std::vector<std::unique_ptr<Loop>>& loops() { return loops_; }
   // The loop for the next connection: they take turns.
   Loop& next_loop() { return *loops_[next_loop_++ % loops_.size()]; }
@@ -57,6 +57,7 @@ class SoftDevice final : public Device {
   const mpa::PeerProfile& peer_;
   Caps caps_;
   RegionTable regions_;
+  const std::unique_ptr<DeviceBell> bell_ = std::make_unique<DeviceBell>();
   std::atomic<std::uint32_t> last_number_ = 0;
   std::atomic<std::size_t> next_loop_ = 0;
   std::vector<std::unique_ptr<Loop>> loops_;

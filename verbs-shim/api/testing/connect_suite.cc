@@ -155,7 +155,7 @@ TEST_P(VerbsTest, SeveralConnectionsOfOneListener) {
     auto id = std::move(client_.cm->create_id().value());
     ASSERT_TRUE(id->resolve_addr(listener_->local_addr(), std::chrono::seconds(1)).ok());
     ASSERT_TRUE(id->resolve_route(std::chrono::seconds(1)).ok());
-    qps.push_back(std::move(id->create_qp(*client_.pd, {client_.cq.get(), client_.cq.get(), cap_, false}).value()));
+    qps.push_back(std::move(id->create_qp(*client_.pd, init_attr(client_)).value()));
     ASSERT_TRUE(id->connect({{static_cast<std::uint8_t>(i)}, 1, 1}).ok());
     ids.push_back(std::move(id));
   }

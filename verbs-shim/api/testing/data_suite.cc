@@ -238,14 +238,12 @@ TEST_P(VerbsTest, ConnectionsDoNotMixTheirOctets) {
     auto id = std::move(client_.cm->create_id().value());
     ASSERT_TRUE(id->resolve_addr(server_.id->local_addr(), std::chrono::seconds(1)).ok());
     ASSERT_TRUE(id->resolve_route(std::chrono::seconds(1)).ok());
-    client_qps.push_back(
-        std::move(id->create_qp(*client_.pd, {client_.cq.get(), client_.cq.get(), cap_, false}).value()));
+    client_qps.push_back(std::move(id->create_qp(*client_.pd, init_attr(client_)).value()));
     ASSERT_TRUE(id->connect({{}, 16, 16}).ok());
     ids.push_back(std::move(id));
     ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kConnectRequest); }));
     auto accepted = std::move(server_.take(CmEventType::kConnectRequest)->new_id);
-    server_qps.push_back(
-        std::move(accepted->create_qp(*server_.pd, {server_.cq.get(), server_.cq.get(), cap_, false}).value()));
+    server_qps.push_back(std::move(accepted->create_qp(*server_.pd, init_attr(server_)).value()));
     ASSERT_TRUE(accepted->accept({{}, 16, 16}).ok());
     ids.push_back(std::move(accepted));
     ASSERT_TRUE(drive([&] { return client_.take(CmEventType::kEstablished).has_value(); }));

@@ -19,6 +19,7 @@ class ExtensionTest : public VerbsTest {
     if (!caps.atomics || !caps.imm_data) GTEST_SKIP() << "no atomics or no immediates";
     memory_ = std::make_unique<Mem>(*server_.pd, 4096, kAtomicMemory);
     ours_ = std::make_unique<Mem>(*client_.pd, 4096, Access::kLocalWrite);
+    use_channel(server_);
     establish();
     ASSERT_TRUE(server_.recv({memory_->sge(4000, 8)}, 500).ok());
     ASSERT_TRUE(client_.send({ours_->sge(0, 1)}, 1000).ok());
@@ -40,12 +41,11 @@ class ExtensionTest : public VerbsTest {
     out.id = std::move(client_.cm->create_id().value());
     ASSERT_TRUE(out.id->resolve_addr(listener_->local_addr(), std::chrono::seconds(1)).ok());
     ASSERT_TRUE(out.id->resolve_route(std::chrono::seconds(1)).ok());
-    out.qp = std::move(out.id->create_qp(*client_.pd, {client_.cq.get(), client_.cq.get(), cap_, false}).value());
+    out.qp = std::move(out.id->create_qp(*client_.pd, init_attr(client_)).value());
     ASSERT_TRUE(out.id->connect({{}, 16, 16}).ok());
     ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kConnectRequest); }));
     out.server_id = std::move(server_.take(CmEventType::kConnectRequest)->new_id);
-    out.server_qp =
-        std::move(out.server_id->create_qp(*server_.pd, {server_.cq.get(), server_.cq.get(), cap_, false}).value());
+    out.server_qp = std::move(out.server_id->create_qp(*server_.pd, init_attr(server_)).value());
     ASSERT_TRUE(out.server_id->accept({{}, 16, 16}).ok());
     ASSERT_TRUE(drive([&] { return out.qp->state() == QpState::kRts && out.server_qp->state() == QpState::kRts; }));
   }

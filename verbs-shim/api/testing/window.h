@@ -19,6 +19,7 @@ class WindowTest : public VerbsTest {
     memory_ = std::make_unique<Mem>(*server_.pd, 4096, kBindable, 0xa5);
     mw_ = std::move(server_.pd->alloc_mw().value());
     ours_ = std::make_unique<Mem>(*client_.pd, 4096, Access::kLocalWrite, 1);
+    use_channel(server_);
     establish();
     server_receives(8);
     client_receives(8);

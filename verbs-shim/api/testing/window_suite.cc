@@ -142,12 +142,11 @@ TEST_P(WindowTest, OtherConnectionOfTheSameDomainIsRefused) {
   auto id = std::move(client_.cm->create_id().value());
   ASSERT_TRUE(id->resolve_addr(listener_->local_addr(), std::chrono::seconds(1)).ok());
   ASSERT_TRUE(id->resolve_route(std::chrono::seconds(1)).ok());
-  auto qp = std::move(id->create_qp(*client_.pd, {client_.cq.get(), client_.cq.get(), cap_, false}).value());
+  auto qp = std::move(id->create_qp(*client_.pd, init_attr(client_)).value());
   ASSERT_TRUE(id->connect({{}, 16, 16}).ok());
   ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kConnectRequest); }));
   auto accepted = std::move(server_.take(CmEventType::kConnectRequest)->new_id);
-  auto server_qp =
-      std::move(accepted->create_qp(*server_.pd, {server_.cq.get(), server_.cq.get(), cap_, false}).value());
+  auto server_qp = std::move(accepted->create_qp(*server_.pd, init_attr(server_)).value());
   ASSERT_TRUE(accepted->accept({{}, 16, 16}).ok());
   ASSERT_TRUE(drive([&] { return server_qp->state() == QpState::kRts && qp->state() == QpState::kRts; }));
 
