@@ -201,14 +201,20 @@ std::size_t Client::process(verbs::TimePoint now) {
   impl.now = now;
   if (!impl.connect_deadline) impl.connect_deadline = now + impl.config.connect_timeout;
   std::size_t moved = impl.device.process(now);
-  // Replies that arrived before the connection ended still count.
-  const int completions =
-      drain_completions(*impl.events, *impl.cq, [&impl](const verbs::Wc& wc) { impl.on_completion(wc); });
-  if (completions < 0) impl.close("the completion queue overflowed");
-  while (auto event = impl.cm_events->get_event()) {
+  // Each event behind the completions that came before it: Replies that arrived before the connection ended still
+  // count. A device with threads of its own may add to both meanwhile.
+  int completions = 0;
+  std::optional<verbs::CmEvent> event;
+  do {
+    event = impl.cm_events->get_event();
+    take_events(*impl.events);
+    const int num = drain_completions(*impl.cq, [&impl](const verbs::Wc& wc) { impl.on_completion(wc); });
+    if (num < 0) impl.close("the completion queue overflowed");
+    completions += std::max(num, 0);
+    if (!event) break;
     ++moved;
     impl.on_cm_event(*event);
-  }
+  } while (true);
   if (impl.state == State::kConnecting && now >= *impl.connect_deadline) {
     impl.close("cannot connect to " + address_str(impl.dst) + ": no answer within " +
                std::to_string(impl.config.connect_timeout.count()) + " ms");

@@ -36,12 +36,16 @@ std::string address_str(const sockaddr_storage& addr);
 inline constexpr std::uint32_t kExtraReceives = 2;
 inline constexpr std::uint32_t kMaxCredits = 1024;
 
-// Drains the events of a completion channel, arms its queues again, and hands `handle` every completion there is.
-// Returns how many, or -1 after an overflow.
-template <typename Handle>
-int drain_completions(verbs::CompChannel& events, verbs::Cq& cq, Handle handle) {
+// Takes all events of a completion channel. Its queues are to be drained after that, each of them: an event that is
+// taken later may be one of a queue that was armed meanwhile.
+inline void take_events(verbs::CompChannel& events) {
   while (events.get_event() != nullptr) {
   }
+}
+
+// Arms a queue again and hands `handle` every completion there is. Returns how many, or -1 after an overflow.
+template <typename Handle>
+int drain_completions(verbs::Cq& cq, Handle handle) {
   if (!cq.req_notify(false).ok()) return -1;
   int total = 0;
   verbs::Wc wcs[32];

@@ -100,6 +100,7 @@ struct Server::Impl {
   void on_cm_event(verbs::CmEvent& event);
   void on_connect_request(verbs::CmEvent& event);
   verbs::Status accept(std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer);
+  std::size_t drain();
   void on_completion(const verbs::Wc& wc);
   Connection* find(std::uint32_t serial);
   void activate(std::uint32_t serial, Connection& connection);
@@ -228,6 +229,16 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   return {};
 }
 
+std::size_t Server::Impl::drain() {
+  take_events(*events);
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < cqs.size(); ++i) {
+    const int num = drain_completions(*cqs[i]->cq, [this](const verbs::Wc& wc) { on_completion(wc); });
+    if (num > 0) total += static_cast<std::size_t>(num);
+  }
+  return total;
+}
+
 void Server::Impl::on_completion(const verbs::Wc& wc) {
   const std::uint32_t serial = Channel::serial_of(wc.wr_id);
   Connection* connection = find(serial);
@@ -312,15 +323,15 @@ std::size_t Server::process(verbs::TimePoint now) {
   impl.now = now;
   std::size_t moved = impl.device.process(now);
   std::size_t completions = 0;
-  for (std::size_t i = 0; i < impl.cqs.size(); ++i) {
-    const int num =
-        drain_completions(*impl.events, *impl.cqs[i]->cq, [&impl](const verbs::Wc& wc) { impl.on_completion(wc); });
-    if (num > 0) completions += static_cast<std::size_t>(num);
-  }
-  while (auto event = impl.cm_events->get_event()) {
+  std::optional<verbs::CmEvent> event;
+  // Each event behind the completions that came before it, as in Client::process.
+  do {
+    event = impl.cm_events->get_event();
+    completions += impl.drain();
+    if (!event) break;
     ++moved;
     impl.on_cm_event(*event);
-  }
+  } while (true);
   impl.run_active();
   // What the completions led to goes out now, not after one more turn of the caller's loop.
   if (completions > 0) moved += completions + impl.device.process(now);
