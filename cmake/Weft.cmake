@@ -21,14 +21,15 @@ function(weft_library name)
   target_link_libraries(${name} PUBLIC weft_options ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
 endfunction()
 
-# weft_test(NAME SOURCES... LINK targets... [BOTH_PLACEMENTS]): one gtest program; each of its tests is a CTest test of
+# weft_test(NAME SOURCES... LINK targets... [BOTH_PLACEMENTS] [WORKERS]): one gtest program; each of its tests is a CTest test of
 # its own and leaves its result where scripts/conformance finds it (CTest test requirement_coverage). BOTH_PLACEMENTS:
-# and once more with direct placement, as NAME.direct (rdmap/testing/pair.h).
+# and once more with direct placement, as NAME.direct (rdmap/testing/pair.h). WORKERS: and once more over devices with
+# two workers, as NAME.workers (SoftConfig::num_workers).
 function(weft_test name)
   if(NOT WEFT_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "BOTH_PLACEMENTS" "TIMEOUT" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "BOTH_PLACEMENTS;WORKERS" "TIMEOUT" "LINK" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
@@ -41,6 +42,11 @@ function(weft_test name)
     gtest_discover_tests(${name} TEST_PREFIX "${name}.direct." DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_direct_TESTS
                          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results
                          PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results ENVIRONMENT WEFT_PLACEMENT=direct)
+  endif()
+  if(arg_WORKERS)
+    gtest_discover_tests(${name} TEST_PREFIX "${name}.workers." DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_workers_TESTS
+                         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results
+                         PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results ENVIRONMENT WEFT_WORKERS=2)
   endif()
 endfunction()
 

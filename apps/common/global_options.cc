@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <initializer_list>
 #include <map>
@@ -49,20 +50,33 @@ void add_unbuilt_flag(CLI::App& root, const std::string& name, const std::string
       ->group(kGroup);
 }
 
+// num_workers is the N of threads=N; nothing where the value is another, or N out of bounds.
+std::optional<std::uint32_t> num_workers(std::string_view value) {
+  constexpr std::string_view kPrefix = "threads=";
+  constexpr std::uint32_t kMaxWorkers = 64;
+  if (!value.starts_with(kPrefix)) return std::nullopt;
+  value.remove_prefix(kPrefix.size());
+  std::uint32_t num = 0;
+  auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), num);
+  if (error != std::errc() || end != value.data() + value.size() || num < 1 || num > kMaxWorkers) return std::nullopt;
+  return num;
+}
+
 void add_progress(CLI::App& root, GlobalOptions& options) {
   root.add_option_function<std::string>(
           "--progress",
           [&options](const std::string& value) {
             options.progress = value == "spin" ? ProgressMode::kSpin : ProgressMode::kBlock;
+            options.num_workers = num_workers(value).value_or(0);
           },
-          "spin polls without sleeping, block sleeps (default: spin for perf and ping clients, else block)")
+          "spin polls without sleeping, block sleeps, threads=N gives the connections to N threads (default: spin for "
+          "perf and ping clients, else block)")
       ->check(CLI::Validator(
           [](std::string& value) -> std::string {
-            if (value == "spin" || value == "block") return {};
-            if (value.starts_with("threads=")) return "--progress " + value + " is not built yet";
-            return "must be spin or block, not '" + value + "'";
+            if (value == "spin" || value == "block" || num_workers(value)) return {};
+            return "must be spin, block or threads=N with N from 1 to 64, not '" + value + "'";
           },
-          "spin|block", "progress"))
+          "spin|block|threads=N", "progress"))
       ->type_name("")
       ->group(kGroup);
 }

@@ -12,7 +12,7 @@ class App;
 
 namespace weft::apps {
 
-// ProgressMode says how a command waits: kSpin polls without sleeping, kBlock sleeps in poll(2).
+// ProgressMode says how a command's own thread waits: kSpin polls without sleeping, kBlock sleeps in poll(2).
 enum class ProgressMode : std::uint8_t { kSpin, kBlock };
 
 // GlobalOptions are the options that every command takes (`weft --help`). What is not built yet never gets here: it is
@@ -20,6 +20,7 @@ enum class ProgressMode : std::uint8_t { kSpin, kBlock };
 struct GlobalOptions {
   std::string backend = "soft";
   std::optional<ProgressMode> progress;  // nothing: the command's own default
+  std::uint32_t num_workers = 0;         // threads that move the device's connections; the command's own then blocks
   bool crc = true;
   bool markers = false;
   std::uint8_t mpa_revision = 2;  // 0, 1 or 2

@@ -98,10 +98,21 @@ TEST(GlobalOptions, ANudgeIsMillisecondsOrOff) {
   }
 }
 
+TEST(GlobalOptions, WithWorkersTheCommandItselfBlocks) {
+  EXPECT_EQ(parse({"go"}).options.num_workers, 0u);
+  EXPECT_EQ(parse({"--progress", "spin", "go"}).options.num_workers, 0u);
+  for (const std::uint32_t num : {1u, 2u, 64u}) {
+    const Parsed parsed = parse({"--progress", "threads=" + std::to_string(num), "go"});
+    EXPECT_EQ(parsed.error, "");
+    EXPECT_EQ(parsed.options.num_workers, num);
+    EXPECT_EQ(parsed.options.progress_or(ProgressMode::kSpin), ProgressMode::kBlock);
+  }
+}
+
 TEST(GlobalOptions, WhatIsNotBuiltIsRefusedBeforeAnythingRuns) {
   const std::vector<std::vector<std::string>> kUnbuilt = {
-      {"--backend", "ibv"},     {"--progress", "threads=4"}, {"--trace", "x.pcapng"}, {"--port-map"},
-      {"--rpcrdma", "2-cel05"}, {"--rpcrdma", "2-wg07"},     {"--rpcrdma", "auto"}};
+      {"--backend", "ibv"},     {"--trace", "x.pcapng"}, {"--port-map"},
+      {"--rpcrdma", "2-cel05"}, {"--rpcrdma", "2-wg07"}, {"--rpcrdma", "auto"}};
   for (const auto& option : kUnbuilt) {
     std::vector<std::string> words = {"go"};
     words.insert(words.end(), option.begin(), option.end());
@@ -120,6 +131,12 @@ TEST(GlobalOptions, NonsenseIsRefusedButNotAsUnbuilt) {
                      {"--fpdu", "x"},
                      {"--credits", "0"},
                      {"--progress", "sideways"},
+                     {"--progress", "threads"},
+                     {"--progress", "threads="},
+                     {"--progress", "threads=0"},
+                     {"--progress", "threads=65"},
+                     {"--progress", "threads=2x"},
+                     {"--progress", "threads=-1"},
                      {"--no-such-option"}}) {
     words.push_back("go");
     Parsed parsed = parse(words);

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
@@ -111,17 +115,20 @@ absl::Status Listener::open_tcp(sockaddr_storage addr) {
 }
 
 void Listener::run() {
+  std::optional<verbs::TimePoint> wake;
   while (!stop_.requested()) {
     bool busy = !peers_.empty() || rpc_->num_connections() != 0;
     const ProgressMode mode = global_.progress_or(busy ? ProgressMode::kSpin : ProgressMode::kBlock);
     progress_.set_mode(mode);
     device_->set_busy_polling(mode == ProgressMode::kSpin);
-    progress_.turn(*rpc_);
+    progress_.turn(*rpc_, std::exchange(wake, std::nullopt));
     std::erase_if(peers_, [](auto& entry) {
       bool over = !entry.second.peer->on_progress();
       if (over) spdlog::info("perf: {} is done", entry.second.peer->name());
       return over;
     });
+    const auto has_more = [](const auto& entry) { return entry.second.peer->has_more(); };
+    if (std::ranges::any_of(peers_, has_more)) wake = std::chrono::steady_clock::now();
     while (std::optional<verbs::CmEvent> event = channel_->get_event()) on_event(std::move(*event));
   }
 }

@@ -174,11 +174,14 @@ absl::Status RdmaRun::turn() {
     if (connection_->ended()) return absl::UnavailableError("the connection ended: " + *connection_->ended());
   }
   verbs::Wc wc[kNumCompletions];
-  int num = connection_->cq().poll(wc);
-  if (num < 0) return absl::InternalError("the completion queue overflowed");
-  for (int i = 0; i < num; ++i) {
-    if (auto status = on_completion(wc[i]); !status.ok()) return status;
-  }
+  int num = 0;
+  do {
+    num = connection_->cq().poll(wc);
+    if (num < 0) return absl::InternalError("the completion queue overflowed");
+    for (int i = 0; i < num; ++i) {
+      if (auto status = on_completion(wc[i]); !status.ok()) return status;
+    }
+  } while (num == int(std::size(wc)));  // what is left here would not wake us
   return absl::OkStatus();
 }
 

@@ -100,6 +100,7 @@ bool RdmaPeer::on_progress() {
   for (int i = 0; i < num; ++i) {
     if (!on_completion(wc[i])) return false;
   }
+  has_more_ = num == int(std::size(wc));
   return num >= 0;
 }
 

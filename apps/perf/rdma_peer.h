@@ -20,8 +20,10 @@ class RdmaPeer {
   // accept takes the connection; `ready` says what the listener has to tell, and gets the region filled in.
   static absl::StatusOr<std::unique_ptr<RdmaPeer>> accept(verbs::Device& device, std::unique_ptr<verbs::CmId> id,
                                                           const Hello& hello, Ready ready);
-  // Takes completions; false once the connection is over or is to be ended.
+  // Takes some completions; false once the connection is over or is to be ended.
   bool on_progress();
+  // Whether it left some, of which no descriptor tells.
+  bool has_more() const { return has_more_; }
   // For how many octets of memory one client may ask.
   static std::uint64_t memory_of(const Hello& hello);
 
@@ -44,6 +46,7 @@ class RdmaPeer {
   Hello hello_;
   std::uint32_t window_ = 0;
   std::uint32_t unanswered_ = 0;
+  bool has_more_ = false;
   Totals totals_;
   std::vector<std::uint8_t> region_, answers_;
   std::unique_ptr<verbs::Pd> pd_;  // of its own: no client reaches the memory of another

@@ -24,7 +24,7 @@ class Peer {
   static absl::StatusOr<std::unique_ptr<Peer>> accept(verbs::Device& device, verbs::Pd& pd,
                                                       std::unique_ptr<verbs::CmId> id);
 
-  // Takes completions; false where the connection is to be ended.
+  // Takes all completions; false where the connection is to be ended.
   bool on_progress();
   void disconnect() {
     if (!id_->disconnect().ok()) spdlog::debug("ping: {} is gone already", name_);
@@ -103,10 +103,13 @@ absl::Status Peer::post_recv() {
 
 bool Peer::on_progress() {
   verbs::Wc wc[8];
-  int num = cq_->poll(wc);
-  for (int i = 0; i < num; ++i) {
-    if (!on_completion(wc[i])) return false;
-  }
+  int num = 0;
+  do {
+    num = cq_->poll(wc);
+    for (int i = 0; i < num; ++i) {
+      if (!on_completion(wc[i])) return false;
+    }
+  } while (num == int(std::size(wc)));
   return num >= 0;
 }
 

@@ -48,6 +48,19 @@ TEST_F(PingCli, WorksWithoutCrcAndWithRevisionOne) {
   EXPECT_EQ(run_weft({"ping", listener_.address("rdma"), "-C", "2", "-V", "--progress", "block"}).status, 0);
 }
 
+TEST(PingListener, BothEndsMayHaveWorkers) {
+  const std::vector<std::string> kWorkers = {"--progress", "threads=2"};
+  WeftListener listener({"ping", "--listen", "127.0.0.1:0", "--progress", "threads=2"});
+  for (const std::vector<std::string>& progress : {kWorkers, std::vector<std::string>{"--progress", "spin"}}) {
+    std::vector<std::string> words = {"ping", listener.address("rdma"), "-C", "50", "-V", "-S", "4096"};
+    words.insert(words.end(), progress.begin(), progress.end());
+    Outcome outcome = run_weft(words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("50 pings of 4096"), std::string::npos) << outcome.out;
+  }
+  EXPECT_EQ(listener.stop(SIGTERM), 0);
+}
+
 TEST_F(PingCli, BothSignalsEndTheListenerCleanly) {
   EXPECT_EQ(listener_.stop(SIGTERM), 0);
   WeftListener other({"ping", "--listen", "127.0.0.1:0"});
@@ -111,6 +124,23 @@ TEST_F(PerfCli, LatencyOpsReportRoundTrips) {
     EXPECT_GT(json["p50_ns"], 0) << op;
     EXPECT_LE(json["p50_ns"], json["p99_ns"]) << op;
   }
+}
+
+TEST_F(PerfCli, EveryOpRunsWhereBothEndsHaveWorkers) {
+  WeftListener listener({"perf", "--listen", "127.0.0.1:0", "--progress", "threads=2"});
+  const auto words = [&](const char* op) {
+    return std::vector<std::string>{
+        "perf", listener.address("rdma"), "--op", op, "--seconds", "0.02", "--json", "--progress", "threads=2"};
+  };
+  for (const char* op : {"send", "write", "read", "rpc-null", "rpc-read", "rpc-write", "tcp"}) {
+    EXPECT_GT(parse_line(run_weft(words(op)))["ops"], 0) << op;
+  }
+  for (const char* op : {"send", "read", "rpc-null"}) {
+    auto with_lat = words(op);
+    with_lat.insert(with_lat.end(), {"--lat", "--size", "64"});
+    EXPECT_GT(parse_line(run_weft(with_lat))["p50_ns"], 0) << op;
+  }
+  EXPECT_EQ(listener.stop(SIGTERM), 0);
 }
 
 TEST_F(PerfCli, OddSizesAndDepthsWork) {

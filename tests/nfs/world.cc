@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -58,7 +59,10 @@ World::World() : base_dir_(make_temporary_dir()) {
   export_dir_ = base_dir_ + "/export";
   local_dir_ = base_dir_ + "/local";
   for (const std::string& dir : {export_dir_, local_dir_, base_dir_ + "/state"}) std::filesystem::create_directory(dir);
-  auto device = verbs::open_soft_device({});
+  verbs::SoftConfig config;
+  if (const char* workers = std::getenv("WEFT_WORKERS"))
+    config.num_workers = static_cast<std::uint32_t>(std::atoi(workers));
+  auto device = verbs::open_soft_device(config);
   EXPECT_TRUE(device.ok());
   device_ = std::move(device.value());
 
@@ -119,6 +123,10 @@ void World::stop_server() {
 
 Ran World::weft(std::vector<std::string> words) {
   Ran ran;
+  if (const char* workers = std::getenv("WEFT_WORKERS")) {
+    words.push_back("--progress");
+    words.push_back(std::string("threads=") + workers);
+  }
   CLI::App root("test", "weft");
   root.require_subcommand(1);
   apps::CommandContext context;

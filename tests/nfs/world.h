@@ -61,7 +61,8 @@ struct Ran {
   std::string err;
 };
 
-// World has an export in a temporary directory, served read-write, and a directory for what the client makes.
+// World has an export in a temporary directory, served read-write, and a directory for what the client makes. With
+// WEFT_WORKERS=N in the environment both ends' devices have N workers.
 class World : public ::testing::Test {
  protected:
   World();

@@ -1,5 +1,8 @@
 #include "tests/rpc/world.h"
 
+#include <cstdlib>
+#include <string>
+
 namespace weft::rpcrdma::testing {
 
 ServedReply MemoryFile::serve(ServedCall& call) {
@@ -54,8 +57,11 @@ void MemoryFile::answer_held() {
 }
 
 World::World() : programs{{&test_binding(), &file}, {&plain_binding(), &file}} {
-  server_device = std::move(*verbs::open_soft_device({}));
-  client_device = std::move(*verbs::open_soft_device({}));
+  verbs::SoftConfig config;
+  if (const char* workers = std::getenv("WEFT_WORKERS"))
+    config.num_workers = static_cast<std::uint32_t>(std::atoi(workers));
+  server_device = std::move(*verbs::open_soft_device(config));
+  client_device = std::move(*verbs::open_soft_device(config));
 }
 
 World::~World() {

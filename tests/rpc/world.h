@@ -14,7 +14,8 @@
 #include "rpcrdma/testing/engines.h"
 #include "verbs-shim/soft/device.h"
 
-// A server and clients over soft RNICs on 127.0.0.1, all in one thread and driven by their descriptors.
+// A server and clients over soft RNICs on 127.0.0.1, all in one thread and driven by their descriptors. With
+// WEFT_WORKERS=N in the environment the devices have N workers.
 namespace weft::rpcrdma::testing {
 
 using Clock = std::chrono::steady_clock;
