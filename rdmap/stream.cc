@@ -7,19 +7,12 @@
 #include <utility>
 
 #include "mpa/wire/release_memory.h"
+#include "rdmap/diagnosis.h"
 #include "rdmap/stream_impl.h"
 
 namespace weft::rdmap {
 
 namespace {
-
-// Which STag the refused segment named, for the log (DDP-8.3-06).
-std::string refused_stag(const TerminateMessage& message) {
-  const auto segment = ddp::parse_segment_wire(message.ddp());
-  const auto* header = segment ? std::get_if<ddp::TaggedHeader>(&segment->header) : nullptr;
-  if (header == nullptr) return {};
-  return fmt::format(", at STag {:#010x} TO {:#x}", header->stag.value, header->to);
-}
 
 // Whether the peer refused access to its memory.
 bool is_protection(const TerminateMessage& message) {
@@ -73,10 +66,8 @@ void Stream::Impl::fail(const TerminateMessage& message, TimePoint now) {
   discard_ = true;
   if (message.what == to_terminate(ddp::Error::kNoBuffer)) ++counters_.no_buffer_rx;
   const bool can_send = state_ == State::kRdma || state_ == State::kDraining;
-  blame(CloseReason::kTerminateSent,
-        fmt::format("{} a Terminate: {}", can_send ? "sent" : "too late for",
-                    describe(message.what) + refused_stag(message)),
-        message.what);
+  blame(CloseReason::kTerminateSent, one_line(diagnose(message, can_send ? Course::kSent : Course::kTooLate)),
+        message.what);  // DDP-8.3-06
   flush(message.what);
   if (!can_send) return;
   transmitter_.release();  // MPA-A-05: an FPDU, even a bad one, proves that the initiator is ready for ours
@@ -85,9 +76,9 @@ void Stream::Impl::fail(const TerminateMessage& message, TimePoint now) {
 }
 
 // A fault of our own before the initiator has spoken: rule 4 of RFC 5044 section 7.1.2 is for a Terminate, too.
-void Stream::Impl::fail_unheard(const Terminate& what) {
+void Stream::Impl::fail_unheard(const TerminateMessage& message) {
   discard_ = true;
-  blame(CloseReason::kTerminateSent, fmt::format("too early for a Terminate: {}", describe(what)), what);
+  blame(CloseReason::kTerminateSent, one_line(diagnose(message, Course::kTooEarly)), message.what);
   close(LlpAction::kReset);
 }
 
@@ -219,9 +210,7 @@ std::optional<ddp::Msn> Stream::Impl::refused_request(const TerminateMessage& me
 void Stream::Impl::on_peer_terminate(TimePoint now) {
   const TerminateMessage& message = receiver_.message();
   discard_ = true;
-  std::string text = fmt::format("received a Terminate: {}", describe(message.what));
-  if (message.siw) text += fmt::format("; read as Linux siw writes it: {}", describe(*message.siw));
-  blame(CloseReason::kTerminateReceived, std::move(text), message.what);
+  blame(CloseReason::kTerminateReceived, one_line(diagnose(message, Course::kReceived)), message.what);
 
   const bool protection = is_protection(message);
   receiver_.flush(message.what);
@@ -303,7 +292,7 @@ std::span<const ConstBytes> Stream::Impl::tx_buffers(std::size_t emss, std::size
       requests_[*fault->failed_request].status = fault->status;
     }
     if (held_) {
-      fail_unheard(fault->message.what);
+      fail_unheard(fault->message);
       return {};
     }
     fail(fault->message, now);

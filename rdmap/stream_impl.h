@@ -126,7 +126,7 @@ struct Stream::Impl {
   bool starting() const { return state_ >= State::kReplyWait && state_ <= State::kRejectSend; }
   // A Terminate goes out, everything outstanding is ended, and the stream with it.
   void fail(const TerminateMessage& message, TimePoint now);
-  void fail_unheard(const Terminate& what);
+  void fail_unheard(const TerminateMessage& message);
   void flush(const std::optional<Terminate>& why);
   // Remembers why the stream ends. The first reason stands.
   void blame(CloseReason reason, std::string text, std::optional<Terminate> terminate = std::nullopt);

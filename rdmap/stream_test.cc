@@ -366,6 +366,12 @@ TEST(Stream, RefusedReadIsToldFromTheOthers) {
   EXPECT_EQ(pair.a.completions[2].status, WorkStatus::kFlushed);
   ASSERT_EQ(pair.a.closed.size(), 1u);
   EXPECT_NE(pair.a.closed[0].text.find("0/1/01"), std::string::npos) << pair.a.closed[0].text;
+  // Both ends can say which Read it was, and what to do.
+  for (const Closed* closed : {&pair.a.closed[0], &pair.b.closed.at(0)}) {
+    for (const char* part :
+         {"it reads 50 octets from STag 0x00000002 TO 0x33", "[RDMAP-7.2-08]", "Likely cause: ", "Try: "})
+      EXPECT_NE(closed->text.find(part), std::string::npos) << part << ": " << closed->text;
+  }
 }
 
 TEST(Stream, DeadlinesOfStartupAndOfTheEnd) {
