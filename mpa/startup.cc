@@ -174,11 +174,12 @@ std::variant<Acceptable, Refused, BadFrame> evaluate_request(const StartupFrame&
     return Refused{std::move(reply), cannot_serve(0)};
   }
   if (violates("MPA-C.2.4-01", request.rev == 0 && !is_rdmac(request)))  // MPA-A-19
-    return BadFrame{Error::kStartupFrame, "an MPA startup frame of Rev 0 without M=1 and C=1"};
+    return BadFrame{Error::kStartupFrame, "an MPA startup frame of Rev 0 without M=1 and C=1",
+                    StartupFault::kRdmacBits};
   if (violates("MPA-7.1.1-17", request.rev > options.revision || request.rev > kEnhancedRevision))
-    return BadFrame{Error::kStartupFrame, cannot_serve(request.rev)};
+    return BadFrame{Error::kStartupFrame, cannot_serve(request.rev), StartupFault::kRevision};
   if (violates("MPA2-6-11", request.enhanced() && !parse_enhanced_words(request)))
-    return BadFrame{Error::kStartupFrame, kNoWords};
+    return BadFrame{Error::kStartupFrame, kNoWords, StartupFault::kNoWords};
   Acceptable acceptable;
   acceptable.revision = request.rev;
   if (const auto words = parse_enhanced_words(request)) {
@@ -215,9 +216,10 @@ std::variant<Agreement, RejectedReply, Unagreeable, BadFrame> evaluate_reply(con
                                                                              const StartupOptions& options) {
   const bool rdmac = reply.rev == 0 && options.permissive && request.rev == 1;
   if (violates("MPA-7.1.1-16", (reply.rev == 0 && !rdmac) || reply.rev > request.rev))
-    return BadFrame{Error::kStartupFrame, "the MPA Reply has a Rev that we did not offer"};
+    return BadFrame{Error::kStartupFrame, "the MPA Reply has a Rev that we did not offer", StartupFault::kRevision};
   const auto words = parse_enhanced_words(reply);
-  if (violates("MPA2-6-11", reply.enhanced() && !words)) return BadFrame{Error::kStartupFrame, kNoWords};
+  if (violates("MPA2-6-11", reply.enhanced() && !words))
+    return BadFrame{Error::kStartupFrame, kNoWords, StartupFault::kNoWords};
   if (reply.r) {
     RejectedReply rejected;
     rejected.revision = reply.rev;
@@ -229,11 +231,14 @@ std::variant<Agreement, RejectedReply, Unagreeable, BadFrame> evaluate_reply(con
   }
   const auto asked = parse_enhanced_words(request);
   if (violates("MPA2-10-01", asked && !words))
-    return BadFrame{Error::kStartupFrame, "an unenhanced MPA Reply (S=0) to an enhanced Request"};
+    return BadFrame{Error::kStartupFrame, "an unenhanced MPA Reply (S=0) to an enhanced Request",
+                    StartupFault::kNoWords};
   if (violates("MPA2-10-02", words && !asked))
-    return BadFrame{Error::kStartupFrame, "an enhanced MPA Reply (S=1) to an unenhanced Request"};
+    return BadFrame{Error::kStartupFrame, "an enhanced MPA Reply (S=1) to an unenhanced Request",
+                    StartupFault::kNoWords};
   if (violates("MPA-C.2.5-02", rdmac && !is_rdmac(reply)))  // MPA-A-19
-    return BadFrame{Error::kStartupFrame, "an MPA startup frame of Rev 0 without M=1 and C=1"};
+    return BadFrame{Error::kStartupFrame, "an MPA startup frame of Rev 0 without M=1 and C=1",
+                    StartupFault::kRdmacBits};
 
   Agreement agreement;
   agree_on_framing(request, reply, FrameKind::kRequest, agreement);

@@ -31,13 +31,18 @@ bool begins_like(ConstBytes octets, const Key& key) {
 }
 
 // The Keys differ in one octet on purpose: that is how two initiators notice each other (MPA-7.1.2-18).
-std::string_view wrong_key(ConstBytes octets, FrameKind expected) {
+BadFrame wrong_key(ConstBytes octets, FrameKind expected) {
+  const auto bad = [](std::string_view reason, StartupFault fault) {
+    return BadFrame{Error::kStartupFrame, reason, fault};
+  };
   if (expected == FrameKind::kReply && begins_like(octets, kRequestKey))
-    return "an MPA Request Frame where a Reply Frame is due: both ends are initiators";
+    return bad("an MPA Request Frame where a Reply Frame is due: both ends are initiators",
+               StartupFault::kBothInitiators);
   if (expected == FrameKind::kRequest && begins_like(octets, kReplyKey))
-    return "an MPA Reply Frame where a Request Frame is due";
-  return expected == FrameKind::kRequest ? "not an MPA Request Frame (wrong Key)"
-                                         : "not an MPA Reply Frame (wrong Key)";
+    return bad("an MPA Reply Frame where a Request Frame is due", StartupFault::kBothResponders);
+  return bad(
+      expected == FrameKind::kRequest ? "not an MPA Request Frame (wrong Key)" : "not an MPA Reply Frame (wrong Key)",
+      StartupFault::kForeign);
 }
 
 constexpr std::uint16_t kWordMask = 0x3fff;
@@ -48,8 +53,7 @@ constexpr std::uint16_t kLowerFlag = 0x4000;
 
 std::variant<NeedMore, ParsedFrame, BadFrame> parse_startup_frame(ConstBytes octets, FrameKind expected) {
   // MPA-7.1.3-02: what cannot become a frame any more is refused without waiting for the rest of it.
-  if (violates("MPA-7.1.2-15", !begins_like(octets, key_of(expected))))
-    return BadFrame{Error::kStartupFrame, wrong_key(octets, expected)};
+  if (violates("MPA-7.1.2-15", !begins_like(octets, key_of(expected)))) return wrong_key(octets, expected);
   if (octets.size() < kStartupHeaderLen) return NeedMore{kStartupHeaderLen - octets.size()};
 
   Reader reader(octets);
@@ -67,9 +71,11 @@ std::variant<NeedMore, ParsedFrame, BadFrame> parse_startup_frame(ConstBytes oct
   frame.s = (flags & kFlagS) != 0;
   frame.res = flags & kResMask;
   if (violates("MPA-7.1.1-22", pd_length > kMaxPrivateDataLen))
-    return BadFrame{Error::kStartupFrame, "PD_Length of an MPA startup frame is above 512"};
+    return BadFrame{Error::kStartupFrame, "PD_Length of an MPA startup frame is above 512",
+                    StartupFault::kPrivateDataLen};
   if (violates("MPA2-6-11", frame.enhanced() && pd_length < kEnhancedWordsLen))
-    return BadFrame{Error::kStartupFrame, "an enhanced MPA startup frame (S=1) without IRD and ORD"};
+    return BadFrame{Error::kStartupFrame, "an enhanced MPA startup frame (S=1) without IRD and ORD",
+                    StartupFault::kNoWords};
   ConstBytes private_data;
   if (!reader.bytes(pd_length, private_data)) return NeedMore{pd_length - reader.rest().size()};
   frame.private_data.assign(private_data.begin(), private_data.end());

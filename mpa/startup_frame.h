@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mpa/error.h"
+#include "mpa/startup_fault.h"
 #include "mpa/wire/bytes.h"
 
 namespace weft::mpa {
@@ -44,6 +45,7 @@ struct NeedMore {
 struct BadFrame {
   Error error = Error::kStartupFrame;
   std::string_view reason;  // for a log; a literal
+  StartupFault fault = StartupFault::kForeign;
 };
 
 // ParsedFrame is a whole frame, which took up len octets.

@@ -14,6 +14,17 @@ namespace weft::rdmap {
 
 namespace {
 
+// The end of an established connection that TCP alone tells of.
+std::string lost(std::string_view what) {
+  Diagnosis d = diagnose({.what = to_terminate(mpa::Error::kConnectionLost)}, Course::kReceived);
+  d.what = what;
+  return one_line(d);
+}
+
+std::string seconds(Duration duration) {
+  return fmt::format("{:g} s", std::chrono::duration<double>(duration).count());
+}
+
 // Whether the peer refused access to its memory.
 bool is_protection(const TerminateMessage& message) {
   const Terminate what = message.siw.value_or(message.what);
@@ -184,7 +195,10 @@ void Stream::Impl::on_verdict(Receiver::Verdict verdict, TimePoint now) {
     case Receiver::Verdict::kTerminate: return on_peer_terminate(now);
     case Receiver::Verdict::kBadTerminate:
       discard_ = true;
-      blame(CloseReason::kTerminateReceived, "received an invalid Terminate");
+      blame(CloseReason::kTerminateReceived,
+            one_line({.what = "received an invalid Terminate: shorter than its four control octets, or in pieces",
+                      .cause = "the peer ended the connection over an error, and cannot say which",
+                      .advice = "the peer's log and version"}));
       flush(std::nullopt);
       transmitter_.stop();
       return enter(transmitter_.mid_fpdu() ? State::kTerminating : State::kFinWait, now);
@@ -227,15 +241,19 @@ void Stream::Impl::on_rx_eof(TimePoint now) {
   eof_ = true;
   if (starting()) {
     try_revision_1_ = no_octet_of_reply();
-    blame(CloseReason::kStartup, "the peer closed the connection during MPA startup",
-          to_terminate(rx_partial_ ? mpa::Error::kStartupFrame : mpa::Error::kConnectionLost));
+    const bool cut = rx_partial_;
+    blame(CloseReason::kStartup,
+          startup_text(
+              cut ? mpa::StartupFault::kCutShort : mpa::StartupFault::kClosed,
+              fmt::format("the peer closed the connection {} MPA startup", cut ? "inside a frame of" : "during")),
+          to_terminate(cut ? mpa::Error::kStartupFrame : mpa::Error::kConnectionLost));
     return close(LlpAction::kClose);
   }
   if (state_ == State::kRdma || state_ == State::kDraining) {
     const bool inside = rx_partial_ || receiver_.message_open();
     // DDP-A-23: a FIN anywhere else is the loss of the LLP, which no Terminate can report any more.
     if (inside) {
-      blame(CloseReason::kLlp, "the peer closed the connection inside an FPDU or message",
+      blame(CloseReason::kLlp, lost("the peer closed the connection inside an FPDU or message"),
             to_terminate(mpa::Error::kConnectionLost));
       return close(LlpAction::kClose);
     }
@@ -250,8 +268,10 @@ void Stream::Impl::on_rx_eof(TimePoint now) {
 void Stream::Impl::on_llp_error(int errno_value) {
   if (state_ == State::kClosed) return;
   try_revision_1_ = no_octet_of_reply();
+  const std::string what = fmt::format("connection lost: {}", std::strerror(errno_value));
   blame(starting() ? CloseReason::kStartup : CloseReason::kLlp,
-        fmt::format("connection lost: {}", std::strerror(errno_value)), to_terminate(mpa::Error::kConnectionLost));
+        starting() ? startup_text(mpa::StartupFault::kLost, what + " during MPA startup") : lost(what),
+        to_terminate(mpa::Error::kConnectionLost));
   close(LlpAction::kClose);
 }
 
@@ -259,13 +279,22 @@ void Stream::Impl::on_timeout(TimePoint now) {
   if (nudge_.take(now) && state_ == State::kRdma && !wants_tx()) transmitter_.nudge();
   if (!deadline_ || now < *deadline_) return;
   switch (state_) {
-    case State::kRequestWait: blame_frame("no whole MPA Request in time"); break;
-    case State::kReplyWait: blame_frame("no whole MPA Reply in time"); break;
-    case State::kReplySend: blame(CloseReason::kStartup, "the MPA Reply could not be sent in time"); break;
+    case State::kRequestWait:
+      blame_frame(mpa::StartupFault::kSilent, "no whole MPA Request within " + seconds(config_.request_timeout));
+      break;
+    case State::kReplyWait:
+      blame_frame(mpa::StartupFault::kSilent, "no whole MPA Reply within " + seconds(config_.reply_timeout));
+      break;
+    case State::kReplySend:
+      blame(CloseReason::kStartup, one_line({.what = "the MPA Reply could not be sent in time",
+                                             .cause = "the peer does not read what it asked for",
+                                             .advice = "whether the peer's program still runs"}));
+      break;
     case State::kRdma:
       deadline_.reset();
       if (!awaits_rtr()) return;
-      blame(CloseReason::kStartup, "no RTR indication in time");
+      blame(CloseReason::kStartup,
+            startup_text(mpa::StartupFault::kNoRtr, "no RTR indication within " + seconds(config_.request_timeout)));
       return close(LlpAction::kReset);
     default: break;
   }

@@ -77,6 +77,7 @@ struct Rejected {
   std::vector<std::uint8_t> surplus;      // with keep_llp_after_reject: what came behind the Reply, which is not MPA's
   std::optional<std::uint16_t> peer_ird;  // what the responder would have needed
   std::optional<std::uint16_t> peer_ord;
+  std::string text;  // as Closed::text
 };
 
 enum class CloseReason : std::uint8_t {
@@ -94,7 +95,7 @@ struct Closed {
   // The Terminate sent or received; where none could be sent, the error that it would have named (RFC 5044 section 8:
   // code 1, a lost connection; code 4, an invalid startup frame).
   std::optional<Terminate> terminate;
-  std::string text;  // one line for a log: what happened, in the RFCs' words
+  std::string text;  // one line for a log: what happened, in the RFCs' words, the likely cause and what to try
   // Initiator: the peer does not seem to know the revision that it was asked with, and nothing else is known against
   // it. A Request with revision 1 over a new TCP connection may do better (MPA2-10-05).
   bool try_revision_1 = false;

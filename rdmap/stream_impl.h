@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,7 +82,12 @@ struct Stream::Impl {
   void on_startup_rx(mpa::Staging& staging, TimePoint now);
   void on_request(mpa::StartupFrame frame, bool surplus, TimePoint now);
   void on_reply(const mpa::StartupFrame& frame, TimePoint now);
-  void blame_frame(std::string text);
+  void blame_frame(mpa::StartupFault fault, std::string_view what);
+  // One line about a startup that failed: what happened, likely cause, what to try. rejected: the peer's answer.
+  std::string startup_text(mpa::StartupFault fault, std::string_view what,
+                           const mpa::RejectedReply* rejected = nullptr) const;
+  void add_suspicions(const mpa::RejectedReply* rejected,
+                      const std::function<void(std::string_view, std::string_view)>& add) const;
   void on_startup_tx(std::size_t n, TimePoint now);
   void enter_rdma(const mpa::Agreement& agreement, bool hold);
   void send_rtr(mpa::Rtr rtr);
@@ -161,6 +167,7 @@ struct Stream::Impl {
   bool rtr_due_ = false;                         // responder: no message of the initiator's has been delivered yet
   std::optional<Established> late_established_;  // to be reported when the RTR indication has come
   std::vector<std::uint8_t> surplus_;
+  bool initiator_ = false;
   bool try_revision_1_ = false;
   mpa::StartupFrame request_frame_;  // ours, or the peer's until it is answered
   std::optional<mpa::Agreement> agreement_;

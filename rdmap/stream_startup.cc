@@ -5,6 +5,7 @@
 
 #include "mpa/wire/release_memory.h"
 #include "mpa/wire/violates.h"
+#include "rdmap/diagnosis.h"
 #include "rdmap/stream_impl.h"
 
 namespace weft::rdmap {
@@ -17,6 +18,19 @@ std::vector<std::uint8_t> copy_of(ConstBytes octets) {
 
 std::size_t max_reply_private_data(const mpa::StartupFrame& request, const mpa::PeerProfile& peer) {
   return mpa::max_private_data(request.enhanced() ? mpa::kEnhancedRevision : std::uint8_t{1}, peer.max_pd_length);
+}
+
+// What a peer said that does not speak MPA.
+std::string foreign_words(ConstBytes octets) {
+  const std::string_view protocol = mpa::foreign_protocol(octets);
+  return fmt::format("; it said {}{}{}", mpa::printable(octets), protocol.empty() ? "" : ", which is ", protocol);
+}
+
+std::string rejection(const mpa::StartupFrame& reply) {
+  const ConstBytes private_data = mpa::ulp_private_data(reply);
+  if (private_data.empty()) return "the peer rejected the connection (MPA Reply with R=1)";
+  return fmt::format("the peer rejected the connection (MPA Reply with R=1), with private data {}",
+                     mpa::printable(private_data, 64));
 }
 
 // IRD and ORD as they may be told to this peer; what leaves them to the ULP is no number.
@@ -40,17 +54,64 @@ mpa::StartupOptions Stream::Impl::startup_options(std::uint16_t ird, std::uint16
 }
 
 // MPA-8-08: reported to the ULP by its code, never to the peer.
-void Stream::Impl::blame_frame(std::string text) {
-  blame(CloseReason::kStartup, std::move(text), to_terminate(mpa::Error::kStartupFrame));
+void Stream::Impl::blame_frame(mpa::StartupFault fault, std::string_view what) {
+  blame(CloseReason::kStartup, startup_text(fault, what), to_terminate(mpa::Error::kStartupFrame));
+}
+
+// What of our own Request is known to disturb some peer goes first: it is more than the table can know.
+std::string Stream::Impl::startup_text(mpa::StartupFault fault, std::string_view what,
+                                       const mpa::RejectedReply* rejected) const {
+  const mpa::StartupHint& hint = mpa::startup_hint(fault);
+  Diagnosis d;
+  d.what = what;
+  d.requirements = hint.requirement;
+  const auto add = [&d](std::string_view cause, std::string_view advice) {
+    d.cause += fmt::format("{}{}", d.cause.empty() ? "" : "; or ", cause);
+    d.advice += fmt::format("{}{}", d.advice.empty() ? "" : "; ", advice);
+  };
+  if (initiator_ && (fault == mpa::StartupFault::kRejected || fault == mpa::StartupFault::kClosed)) {
+    add_suspicions(rejected, add);
+  }
+  if (initiator_) {
+    add(hint.initiator_cause, hint.initiator_advice);
+  } else {
+    add(hint.responder_cause, hint.responder_advice);
+  }
+  return one_line(d);
+}
+
+void Stream::Impl::add_suspicions(const mpa::RejectedReply* rejected,
+                                  const std::function<void(std::string_view, std::string_view)>& add) const {
+  constexpr std::size_t kLeastMaxPrivateData = 256;
+  const std::size_t pd_length = request_frame_.private_data.size();
+  if (pd_length > kLeastMaxPrivateData) {
+    add(fmt::format("our PD_Length is {}, and Linux siw and Chelsio take no more than {}", pd_length,
+                    kLeastMaxPrivateData),
+        "--peer siw, with which private data stays below that");
+  }
+  if (rejected == nullptr) return;
+  if (request_frame_.m) add("we asked for Markers, and Linux siw rejects whoever does", "without --markers");
+  const auto words = mpa::parse_enhanced_words(request_frame_);
+  if (!words) {
+    add("we asked with MPA revision 1, which tells no IRD, and Linux's NFS/RDMA server rejects whoever has none",
+        "--mpa-rev 2");
+  } else if (words->ird == 0) {
+    add("we offered IRD 0, and Linux's NFS/RDMA server rejects whoever does", "--ird 1 or more");
+  } else if (rejected->peer_ord && *rejected->peer_ord > words->ird) {
+    add(fmt::format("the peer wants {} RDMA Reads at once and we offered IRD {}", *rejected->peer_ord, words->ird),
+        fmt::format("--ird {}", *rejected->peer_ord));
+  }
 }
 
 void Stream::Impl::start_initiator(ConstBytes private_data, RecvSource& recvs, TimePoint now) {
   if (state_ != State::kIdle) return;
   recvs_ = &recvs;
+  initiator_ = true;
   const auto options = startup_options(config_.ird, config_.ord);
   if (private_data.size() > mpa::max_private_data(mpa::request_revision(options), config_.peer.max_pd_length)) {
     blame(CloseReason::kStartup,
-          fmt::format("{} octets of private data do not fit an MPA Request", private_data.size()));
+          startup_text(mpa::StartupFault::kOwnPrivateData,
+                       fmt::format("{} octets of private data do not fit an MPA Request", private_data.size())));
     return close(LlpAction::kClose);
   }
   request_frame_ = mpa::make_request(options, private_data);
@@ -73,7 +134,7 @@ void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
     // An initiator has nothing to say before our Reply (MPA-A-03).
     staging.consume(staging.pending().size());
     if (state_ == State::kRejectSend) return;
-    blame_frame("octets behind the MPA Request before it was answered");
+    blame_frame(mpa::StartupFault::kSurplus, "octets behind the MPA Request before it was answered");
     return close(LlpAction::kClose);
   }
   const bool initiator = state_ == State::kReplyWait;
@@ -85,8 +146,10 @@ void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
     return;
   }
   if (const auto* bad = std::get_if<mpa::BadFrame>(&parsed)) {
+    const std::string said = bad->fault == mpa::StartupFault::kForeign ? foreign_words(staging.pending()) : "";
     staging.consume(staging.pending().size());
-    blame_frame(fmt::format("invalid MPA {} Frame: {}", initiator ? "Reply" : "Request", bad->reason));
+    blame_frame(bad->fault,
+                fmt::format("invalid MPA {} Frame: {}{}", initiator ? "Reply" : "Request", bad->reason, said));
     return close(LlpAction::kClose);
   }
   auto& frame = std::get<mpa::ParsedFrame>(parsed);
@@ -94,7 +157,7 @@ void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
   rx_need_ = 1;
   rx_partial_ = false;
   if (initiator && startup_out_begin_ < startup_out_.size()) {
-    blame_frame("an MPA Reply before the Request was out");
+    blame_frame(mpa::StartupFault::kSurplus, "an MPA Reply before the Request was out");
     return close(LlpAction::kClose);
   }
   if (initiator) {
@@ -108,18 +171,20 @@ void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
 
 void Stream::Impl::on_request(mpa::StartupFrame frame, bool surplus, TimePoint now) {
   if (violates("MPA-7.1.1-21", surplus)) {
-    blame_frame("octets behind the MPA Request before it was answered");  // MPA-A-03
+    blame_frame(mpa::StartupFault::kSurplus, "octets behind the MPA Request before it was answered");  // MPA-A-03
     return close(LlpAction::kClose);
   }
   request_frame_ = std::move(frame);
   deadline_.reset();
   const auto judged = mpa::evaluate_request(request_frame_, startup_options(config_.ird, config_.ord));
   if (const auto* bad = std::get_if<mpa::BadFrame>(&judged)) {
-    blame_frame(fmt::format("unacceptable MPA Request Frame: {}", bad->reason));
+    blame_frame(bad->fault,
+                fmt::format("unacceptable MPA Request Frame: {} (Rev {})", bad->reason, request_frame_.rev));
     return close(LlpAction::kClose);
   }
   if (const auto* refused = std::get_if<mpa::Refused>(&judged)) {
-    blame(CloseReason::kStartup, fmt::format("refused an MPA Request: {}", refused->reason));
+    blame(CloseReason::kStartup,
+          startup_text(mpa::StartupFault::kRevision, fmt::format("refused an MPA Request: {}", refused->reason)));
     mpa::emit_startup_frame(refused->reply, startup_out_);
     return enter(State::kRejectSend, now);
   }
@@ -133,7 +198,9 @@ void Stream::Impl::accept(ConstBytes private_data, RecvSource& recvs, std::uint1
                           std::uint32_t pd, TimePoint now) {
   if (state_ != State::kAcceptWait) return;
   if (private_data.size() > max_reply_private_data(request_frame_, config_.peer)) {
-    blame(CloseReason::kStartup, fmt::format("{} octets of private data do not fit an MPA Reply", private_data.size()));
+    blame(CloseReason::kStartup,
+          startup_text(mpa::StartupFault::kOwnPrivateData,
+                       fmt::format("{} octets of private data do not fit an MPA Reply", private_data.size())));
     return close(LlpAction::kClose);
   }
   recvs_ = &recvs;
@@ -181,20 +248,24 @@ void Stream::Impl::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
   const auto judged = mpa::evaluate_reply(frame, request_frame_, startup_options(config_.ird, config_.ord));
   if (const auto* bad = std::get_if<mpa::BadFrame>(&judged)) {
     try_revision_1_ = frame.rev < request_frame_.rev;  // it speaks, but not what we asked with
-    blame_frame(fmt::format("unacceptable MPA Reply Frame: {}", bad->reason));
+    blame_frame(bad->fault, fmt::format("unacceptable MPA Reply Frame: {} (Rev {} to our Rev {})", bad->reason,
+                                        frame.rev, request_frame_.rev));
     return close(LlpAction::kClose);
   }
   if (const auto* rejected = std::get_if<mpa::RejectedReply>(&judged)) {
+    std::string text = startup_text(mpa::StartupFault::kRejected, rejection(frame), rejected);
     events_.push_back(Rejected{copy_of(mpa::ulp_private_data(frame)), std::exchange(surplus_, {}), rejected->peer_ird,
-                               rejected->peer_ord});
-    blame(CloseReason::kStartup, "the peer rejected the connection");
+                               rejected->peer_ord, text});
+    blame(CloseReason::kStartup, std::move(text));
     return close(config_.keep_llp_after_reject ? LlpAction::kNone : LlpAction::kClose);  // MPA-7.1.2-12, MPA-A-01
   }
   if (const auto* unagreeable = std::get_if<mpa::Unagreeable>(&judged)) {
     enter_rdma(unagreeable->agreement, false);
     TerminateMessage message;
     message.what = to_terminate(unagreeable->error);  // MPA2-9.1-13, MPA2-9.2-10
-    blame(CloseReason::kStartup, fmt::format("cannot live with the MPA Reply: {}", unagreeable->reason), message.what);
+    Diagnosis d = diagnose(message, Course::kSent);
+    d.what = fmt::format("cannot live with the MPA Reply: {}; {}", unagreeable->reason, d.what);
+    blame(CloseReason::kStartup, one_line(d), message.what);
     return fail(message, now);
   }
   const auto& agreement = std::get<mpa::Agreement>(judged);
@@ -226,14 +297,15 @@ void Stream::Impl::send_rtr(mpa::Rtr rtr) {
 }
 
 void Stream::Impl::fail_setup(TimePoint now) {
-  static constexpr std::string_view kText = "a local fault during MPA startup";
+  TerminateMessage message;
+  message.what = to_terminate(mpa::Error::kLocalCatastrophic);
+  Diagnosis d = diagnose(message, Course::kSent);
+  d.what = "a local fault during MPA startup";
   if (state_ != State::kRdma || held_) {  // the responder may say nothing yet
-    blame(CloseReason::kStartup, std::string(kText));
+    blame(CloseReason::kStartup, one_line(d));
     return close(state_ == State::kRdma ? LlpAction::kReset : LlpAction::kClose);
   }
-  TerminateMessage message;
-  message.what = to_terminate(mpa::Error::kLocalCatastrophic);  // MPA2-9.3-02
-  blame(CloseReason::kStartup, std::string(kText), message.what);
+  blame(CloseReason::kStartup, one_line(d), message.what);  // MPA2-9.3-02
   fail(message, now);
 }
 
