@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -7,8 +8,16 @@
 
 namespace weft::verbs {
 
-// open_ibv_device opens an RDMA device of the kernel through libibverbs and librdmacm; an empty name takes the first.
-// Errors: ENOSYS in builds without this backend, which is every build so far.
-Result<std::unique_ptr<Device>> open_ibv_device(const std::string& name);
+// IbvConfig is what one RDMA device of the kernel is asked to do.
+struct IbvConfig {
+  std::string name;       // as `rdma link` shows it; empty: the first one
+  std::uint8_t ird = 16;  // most that ConnParam::responder_resources gets, where the device has as many
+  std::uint8_t ord = 16;  // most that ConnParam::initiator_depth gets
+};
+
+// open_ibv_device opens an RDMA device of the kernel through libibverbs and librdmacm. It moves by itself
+// (Caps::own_progress). Errors: ENOSYS (a build without the two libraries), ENODEV (no such device), and what the
+// kernel says.
+Result<std::unique_ptr<Device>> open_ibv_device(const IbvConfig& config = {});
 
 }  // namespace weft::verbs

@@ -1,40 +1,32 @@
-// A compile-time check that the API fits libibverbs and librdmacm: for every call of the API, the call behind it that a
-// backend would make, and the conversions between their words and ours. Built as an object wherever the two headers are
-// found; linked into nothing and called by nobody.
-#include <infiniband/verbs.h>
-#include <rdma/rdma_cma.h>
+#include "verbs-shim/ibv/mapping.h"
 
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 
-#include "verbs-shim/api/cm.h"
-#include "verbs-shim/api/verbs.h"
+namespace weft::verbs::ibv {
 
-namespace weft::verbs::ibv_mapping {
-namespace {
-
-// ---- words
-
-constexpr int to_ibv(Access access) {
+int to_ibv(Access access) {
   return (has(access, Access::kLocalWrite) ? IBV_ACCESS_LOCAL_WRITE : 0) |
          (has(access, Access::kRemoteWrite) ? IBV_ACCESS_REMOTE_WRITE : 0) |
          (has(access, Access::kRemoteRead) ? IBV_ACCESS_REMOTE_READ : 0) |
          (has(access, Access::kRemoteAtomic) ? IBV_ACCESS_REMOTE_ATOMIC : 0) |
          (has(access, Access::kMwBind) ? IBV_ACCESS_MW_BIND : 0);
 }
-static_assert(to_ibv(Access::kLocalWrite | Access::kMwBind) ==
-              (static_cast<int>(IBV_ACCESS_LOCAL_WRITE) | static_cast<int>(IBV_ACCESS_MW_BIND)));
 
-constexpr unsigned to_ibv(SendFlags flags) {
-  return static_cast<unsigned>(flags);
-}
+// The values are the same, so the flags need no translation.
 static_assert(static_cast<unsigned>(SendFlags::kFence) == IBV_SEND_FENCE);
 static_assert(static_cast<unsigned>(SendFlags::kSignaled) == IBV_SEND_SIGNALED);
 static_assert(static_cast<unsigned>(SendFlags::kSolicited) == IBV_SEND_SOLICITED);
 static_assert(static_cast<unsigned>(SendFlags::kInline) == IBV_SEND_INLINE);
+static_assert(static_cast<unsigned>(WcFlags::kWithImm) == IBV_WC_WITH_IMM);
+static_assert(static_cast<unsigned>(WcFlags::kWithInv) == IBV_WC_WITH_INV);
 
-constexpr ibv_wr_opcode to_ibv(WrOpcode opcode) {
+unsigned to_ibv(SendFlags flags) {
+  return static_cast<unsigned>(flags);
+}
+
+ibv_wr_opcode to_ibv(WrOpcode opcode) {
   switch (opcode) {
     case WrOpcode::kRdmaWrite: return IBV_WR_RDMA_WRITE;
     case WrOpcode::kRdmaWriteWithImm: return IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -49,85 +41,36 @@ constexpr ibv_wr_opcode to_ibv(WrOpcode opcode) {
   }
   return IBV_WR_SEND;
 }
-static_assert(to_ibv(WrOpcode::kSendWithInv) == IBV_WR_SEND_WITH_INV);
 
-// Statuses that iWARP has no use for (retries, EECs ...) become kGeneralErr.
-constexpr WcStatus from_ibv(ibv_wc_status status) {
-  switch (status) {
-    case IBV_WC_SUCCESS: return WcStatus::kSuccess;
-    case IBV_WC_LOC_LEN_ERR: return WcStatus::kLocLenErr;
-    case IBV_WC_LOC_QP_OP_ERR: return WcStatus::kLocQpOpErr;
-    case IBV_WC_LOC_PROT_ERR: return WcStatus::kLocProtErr;
-    case IBV_WC_WR_FLUSH_ERR: return WcStatus::kWrFlushErr;
-    case IBV_WC_MW_BIND_ERR: return WcStatus::kMwBindErr;
-    case IBV_WC_BAD_RESP_ERR: return WcStatus::kBadRespErr;
-    case IBV_WC_LOC_ACCESS_ERR: return WcStatus::kLocAccessErr;
-    case IBV_WC_REM_INV_REQ_ERR: return WcStatus::kRemInvReqErr;
-    case IBV_WC_REM_ACCESS_ERR: return WcStatus::kRemAccessErr;
-    case IBV_WC_REM_OP_ERR: return WcStatus::kRemOpErr;
-    case IBV_WC_FATAL_ERR: return WcStatus::kFatalErr;
-    default: return WcStatus::kGeneralErr;
-  }
-}
-static_assert(from_ibv(IBV_WC_RNR_RETRY_EXC_ERR) == WcStatus::kGeneralErr);
-
-constexpr WcOpcode from_ibv(ibv_wc_opcode opcode) {
-  switch (opcode) {
-    case IBV_WC_RDMA_WRITE: return WcOpcode::kRdmaWrite;
-    case IBV_WC_RDMA_READ: return WcOpcode::kRdmaRead;
-    case IBV_WC_COMP_SWAP: return WcOpcode::kCompSwap;
-    case IBV_WC_FETCH_ADD: return WcOpcode::kFetchAdd;
-    case IBV_WC_BIND_MW: return WcOpcode::kBindMw;
-    case IBV_WC_LOCAL_INV: return WcOpcode::kLocalInv;
-    case IBV_WC_RECV: return WcOpcode::kRecv;
-    case IBV_WC_RECV_RDMA_WITH_IMM: return WcOpcode::kRecvRdmaWithImm;
-    default: return WcOpcode::kSend;
-  }
-}
-static_assert(static_cast<unsigned>(WcFlags::kWithImm) == IBV_WC_WITH_IMM);
-static_assert(static_cast<unsigned>(WcFlags::kWithInv) == IBV_WC_WITH_INV);
-
-constexpr QpState from_ibv(ibv_qp_state state) {
+ibv_qp_state to_ibv(QpState state) {
   switch (state) {
-    case IBV_QPS_RESET: return QpState::kReset;
-    case IBV_QPS_INIT: return QpState::kInit;
-    case IBV_QPS_RTR: return QpState::kRtr;
-    case IBV_QPS_RTS: return QpState::kRts;
-    case IBV_QPS_SQD: return QpState::kSqd;
-    case IBV_QPS_SQE: return QpState::kSqe;
-    default: return QpState::kErr;
+    case QpState::kReset: return IBV_QPS_RESET;
+    case QpState::kInit: return IBV_QPS_INIT;
+    case QpState::kRtr: return IBV_QPS_RTR;
+    case QpState::kRts: return IBV_QPS_RTS;
+    case QpState::kSqd: return IBV_QPS_SQD;
+    case QpState::kSqe: return IBV_QPS_SQE;
+    case QpState::kErr: return IBV_QPS_ERR;
   }
+  return IBV_QPS_ERR;
 }
 
-// Nothing is named that the API has no word for: an unknown event would be shown as a failed connect.
-constexpr CmEventType from_ibv(rdma_cm_event_type type) {
-  switch (type) {
-    case RDMA_CM_EVENT_ADDR_RESOLVED: return CmEventType::kAddrResolved;
-    case RDMA_CM_EVENT_ADDR_ERROR: return CmEventType::kAddrError;
-    case RDMA_CM_EVENT_ROUTE_RESOLVED: return CmEventType::kRouteResolved;
-    case RDMA_CM_EVENT_ROUTE_ERROR: return CmEventType::kRouteError;
-    case RDMA_CM_EVENT_CONNECT_REQUEST: return CmEventType::kConnectRequest;
-    case RDMA_CM_EVENT_UNREACHABLE: return CmEventType::kUnreachable;
-    case RDMA_CM_EVENT_REJECTED: return CmEventType::kRejected;
-    case RDMA_CM_EVENT_ESTABLISHED: return CmEventType::kEstablished;
-    case RDMA_CM_EVENT_DISCONNECTED: return CmEventType::kDisconnected;
-    case RDMA_CM_EVENT_DEVICE_REMOVAL: return CmEventType::kDeviceRemoval;
-    default: return CmEventType::kConnectError;
+namespace {
+
+// Returns where the list begins.
+ibv_sge* copy(std::span<const Sge> list, ibv_sge* sges) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    sges[i] = {.addr = list[i].addr, .length = list[i].length, .lkey = list[i].lkey};
   }
+  return sges;
 }
 
-// ---- structures: field by field, so that a width that does not fit is an error (-Wconversion)
+}  // namespace
 
-ibv_sge to_ibv(const Sge& sge) {
-  return {.addr = sge.addr, .length = sge.length, .lkey = sge.lkey};
-}
-
-// sges: room for wr.sg_list.size() elements. mw and mr: those behind wr.bind_mw, null without.
 ibv_send_wr to_ibv(const SendWr& wr, ibv_sge* sges, ibv_mw* mw, ibv_mr* mr) {
-  for (std::size_t i = 0; i < wr.sg_list.size(); ++i) sges[i] = to_ibv(wr.sg_list[i]);
   ibv_send_wr out{};
   out.wr_id = wr.wr_id;
-  out.sg_list = sges;
+  out.sg_list = copy(wr.sg_list, sges);
   out.num_sge = static_cast<int>(wr.sg_list.size());
   out.opcode = to_ibv(wr.opcode);
   out.send_flags = to_ibv(wr.send_flags);
@@ -153,12 +96,122 @@ ibv_send_wr to_ibv(const SendWr& wr, ibv_sge* sges, ibv_mw* mw, ibv_mr* mr) {
 }
 
 ibv_recv_wr to_ibv(const RecvWr& wr, ibv_sge* sges) {
-  for (std::size_t i = 0; i < wr.sg_list.size(); ++i) sges[i] = to_ibv(wr.sg_list[i]);
   ibv_recv_wr out{};
   out.wr_id = wr.wr_id;
-  out.sg_list = sges;
+  out.sg_list = copy(wr.sg_list, sges);
   out.num_sge = static_cast<int>(wr.sg_list.size());
   return out;
+}
+
+ibv_qp_init_attr to_ibv(const QpInitAttr& attr, ibv_cq* send_cq, ibv_cq* recv_cq, ibv_srq* srq) {
+  ibv_qp_init_attr out{};
+  out.send_cq = send_cq;
+  out.recv_cq = recv_cq;
+  out.srq = srq;
+  out.cap.max_send_wr = attr.cap.max_send_wr;
+  out.cap.max_recv_wr = srq != nullptr ? 0 : attr.cap.max_recv_wr;
+  out.cap.max_send_sge = attr.cap.max_send_sge;
+  out.cap.max_recv_sge = srq != nullptr ? 0 : attr.cap.max_recv_sge;
+  out.cap.max_inline_data = attr.cap.max_inline_data;
+  out.qp_type = IBV_QPT_RC;
+  out.sq_sig_all = attr.sq_sig_all ? 1 : 0;
+  return out;
+}
+
+rdma_conn_param to_ibv(const ConnParam& param) {
+  rdma_conn_param out{};
+  out.private_data = param.private_data.data();
+  out.private_data_len = static_cast<std::uint8_t>(param.private_data.size());
+  out.responder_resources = param.responder_resources;
+  out.initiator_depth = param.initiator_depth;
+  // InfiniBand's and RoCE's alone: a peer that is slow to post receives or to answer is waited for; 7 is "for ever"
+  // for receives, and most for the rest.
+  constexpr std::uint8_t kMostRetries = 7;
+  out.flow_control = 1;
+  out.retry_count = kMostRetries;
+  out.rnr_retry_count = kMostRetries;
+  return out;
+}
+
+// Statuses that a reliable connection cannot produce (EECs, datagrams) become kGeneralErr.
+WcStatus from_ibv(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_SUCCESS: return WcStatus::kSuccess;
+    case IBV_WC_LOC_LEN_ERR: return WcStatus::kLocLenErr;
+    case IBV_WC_LOC_QP_OP_ERR: return WcStatus::kLocQpOpErr;
+    case IBV_WC_LOC_PROT_ERR: return WcStatus::kLocProtErr;
+    case IBV_WC_WR_FLUSH_ERR: return WcStatus::kWrFlushErr;
+    case IBV_WC_MW_BIND_ERR: return WcStatus::kMwBindErr;
+    case IBV_WC_BAD_RESP_ERR: return WcStatus::kBadRespErr;
+    case IBV_WC_LOC_ACCESS_ERR: return WcStatus::kLocAccessErr;
+    case IBV_WC_REM_INV_REQ_ERR: return WcStatus::kRemInvReqErr;
+    case IBV_WC_REM_ACCESS_ERR: return WcStatus::kRemAccessErr;
+    case IBV_WC_REM_OP_ERR: return WcStatus::kRemOpErr;
+    case IBV_WC_RETRY_EXC_ERR: return WcStatus::kRetryExcErr;
+    case IBV_WC_RNR_RETRY_EXC_ERR: return WcStatus::kRnrRetryExcErr;
+    case IBV_WC_FATAL_ERR: return WcStatus::kFatalErr;
+    default: return WcStatus::kGeneralErr;
+  }
+}
+
+WcOpcode from_ibv(ibv_wc_opcode opcode) {
+  switch (opcode) {
+    case IBV_WC_RDMA_WRITE: return WcOpcode::kRdmaWrite;
+    case IBV_WC_RDMA_READ: return WcOpcode::kRdmaRead;
+    case IBV_WC_COMP_SWAP: return WcOpcode::kCompSwap;
+    case IBV_WC_FETCH_ADD: return WcOpcode::kFetchAdd;
+    case IBV_WC_BIND_MW: return WcOpcode::kBindMw;
+    case IBV_WC_LOCAL_INV: return WcOpcode::kLocalInv;
+    case IBV_WC_RECV: return WcOpcode::kRecv;
+    case IBV_WC_RECV_RDMA_WITH_IMM: return WcOpcode::kRecvRdmaWithImm;
+    default: return WcOpcode::kSend;
+  }
+}
+
+QpState from_ibv(ibv_qp_state state) {
+  switch (state) {
+    case IBV_QPS_RESET: return QpState::kReset;
+    case IBV_QPS_INIT: return QpState::kInit;
+    case IBV_QPS_RTR: return QpState::kRtr;
+    case IBV_QPS_RTS: return QpState::kRts;
+    case IBV_QPS_SQD: return QpState::kSqd;
+    case IBV_QPS_SQE: return QpState::kSqe;
+    default: return QpState::kErr;
+  }
+}
+
+std::optional<CmEventType> from_ibv(rdma_cm_event_type type) {
+  switch (type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED: return CmEventType::kAddrResolved;
+    case RDMA_CM_EVENT_ADDR_ERROR: return CmEventType::kAddrError;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED: return CmEventType::kRouteResolved;
+    case RDMA_CM_EVENT_ROUTE_ERROR: return CmEventType::kRouteError;
+    case RDMA_CM_EVENT_CONNECT_REQUEST: return CmEventType::kConnectRequest;
+    case RDMA_CM_EVENT_CONNECT_ERROR: return CmEventType::kConnectError;
+    case RDMA_CM_EVENT_UNREACHABLE: return CmEventType::kUnreachable;
+    case RDMA_CM_EVENT_REJECTED: return CmEventType::kRejected;
+    case RDMA_CM_EVENT_ESTABLISHED: return CmEventType::kEstablished;
+    case RDMA_CM_EVENT_DISCONNECTED: return CmEventType::kDisconnected;
+    case RDMA_CM_EVENT_DEVICE_REMOVAL: return CmEventType::kDeviceRemoval;
+    default: return std::nullopt;
+  }
+}
+
+std::optional<AsyncEventType> from_ibv(ibv_event_type type) {
+  switch (type) {
+    case IBV_EVENT_CQ_ERR: return AsyncEventType::kCqErr;
+    case IBV_EVENT_QP_FATAL: return AsyncEventType::kQpFatal;
+    case IBV_EVENT_QP_REQ_ERR: return AsyncEventType::kQpReqErr;
+    case IBV_EVENT_QP_ACCESS_ERR: return AsyncEventType::kQpAccessErr;
+    case IBV_EVENT_COMM_EST: return AsyncEventType::kCommEst;
+    case IBV_EVENT_QP_LAST_WQE_REACHED: return AsyncEventType::kQpLastWqeReached;
+    case IBV_EVENT_SRQ_ERR: return AsyncEventType::kSrqErr;
+    case IBV_EVENT_SRQ_LIMIT_REACHED: return AsyncEventType::kSrqLimitReached;
+    case IBV_EVENT_PORT_ACTIVE: return AsyncEventType::kPortActive;
+    case IBV_EVENT_PORT_ERR: return AsyncEventType::kPortErr;
+    case IBV_EVENT_DEVICE_FATAL: return AsyncEventType::kDeviceFatal;
+    default: return std::nullopt;
+  }
 }
 
 Wc from_ibv(const ibv_wc& wc) {
@@ -166,120 +219,78 @@ Wc from_ibv(const ibv_wc& wc) {
   out.wr_id = wc.wr_id;
   out.status = from_ibv(wc.status);
   out.opcode = from_ibv(wc.opcode);
-  out.wc_flags = static_cast<WcFlags>(static_cast<unsigned>(wc.wc_flags) & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV));
+  const unsigned flags = wc.wc_flags;
+  out.wc_flags = static_cast<WcFlags>(flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV));
   out.vendor_err = wc.vendor_err;
   out.byte_len = wc.byte_len;
   out.qp_num = wc.qp_num;
-  if ((static_cast<unsigned>(wc.wc_flags) & IBV_WC_WITH_INV) != 0) out.invalidated_rkey = wc.invalidated_rkey;
-  if ((static_cast<unsigned>(wc.wc_flags) & IBV_WC_WITH_IMM) != 0) out.imm_data = wc.imm_data;
+  if ((flags & IBV_WC_WITH_INV) != 0) out.invalidated_rkey = wc.invalidated_rkey;
+  if ((flags & IBV_WC_WITH_IMM) != 0) out.imm_data = wc.imm_data;
   return out;
 }
 
-ibv_qp_init_attr to_ibv(const QpInitAttr& attr, ibv_cq* send_cq, ibv_cq* recv_cq) {
-  ibv_qp_init_attr out{};
-  out.send_cq = send_cq;
-  out.recv_cq = recv_cq;
-  out.cap.max_send_wr = attr.cap.max_send_wr;
-  out.cap.max_recv_wr = attr.cap.max_recv_wr;
-  out.cap.max_send_sge = attr.cap.max_send_sge;
-  out.cap.max_recv_sge = attr.cap.max_recv_sge;
-  out.cap.max_inline_data = attr.cap.max_inline_data;
-  out.qp_type = IBV_QPT_RC;
-  out.sq_sig_all = attr.sq_sig_all ? 1 : 0;
-  return out;
-}
-
-// private_data_len has eight bits there: Caps::max_private_data of that backend is at most 255.
-rdma_conn_param to_ibv(const ConnParam& param) {
-  rdma_conn_param out{};
-  out.private_data = param.private_data.data();
-  out.private_data_len = static_cast<std::uint8_t>(param.private_data.size());
+ConnParam from_ibv(const rdma_conn_param& param) {
+  ConnParam out;
+  const auto* data = static_cast<const std::uint8_t*>(param.private_data);
+  if (data != nullptr) out.private_data.assign(data, data + param.private_data_len);
   out.responder_resources = param.responder_resources;
   out.initiator_depth = param.initiator_depth;
   return out;
 }
 
-Caps from_ibv(const ibv_device_attr& attr) {
+Transport transport_of(const ibv_device& device, const ibv_port_attr& port) {
+  switch (device.transport_type) {
+    case IBV_TRANSPORT_IWARP: return Transport::kIwarp;
+    case IBV_TRANSPORT_IB:
+      return port.link_layer == IBV_LINK_LAYER_ETHERNET ? Transport::kRoce : Transport::kInfiniBand;
+    default: return Transport::kOther;
+  }
+}
+
+Caps from_ibv(const ibv_device_attr& attr, Transport transport) {
+  const auto count = [](int value) { return static_cast<std::uint32_t>(std::max(value, 0)); };
+  const bool iwarp = transport == Transport::kIwarp;
   Caps out;
   out.mem_windows_type2 =
       (attr.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
   out.remote_invalidation = out.mem_windows_type2;
+  out.read_sink_needs_remote_write = iwarp;
+  out.imm_data = !iwarp;
+  out.own_progress = true;
   out.atomics = attr.atomic_cap != IBV_ATOMIC_NONE;
-  out.max_qp_wr = static_cast<std::uint32_t>(attr.max_qp_wr);
-  out.max_sge = static_cast<std::uint32_t>(attr.max_sge);
-  out.max_sge_rd = static_cast<std::uint32_t>(attr.max_sge_rd);
-  out.max_cqe = static_cast<std::uint32_t>(attr.max_cqe);
-  out.max_qp_rd_atom = static_cast<std::uint32_t>(attr.max_qp_rd_atom);
-  out.max_qp_init_rd_atom = static_cast<std::uint32_t>(attr.max_qp_init_rd_atom);
-  out.max_private_data = 255;
+  out.max_qp_wr = count(attr.max_qp_wr);
+  out.max_sge = std::min<std::uint32_t>(count(attr.max_sge), kMaxSge);
+  out.max_sge_rd = std::clamp<std::uint32_t>(count(attr.max_sge_rd), 1, std::max(out.max_sge, 1u));
+  out.max_cqe = count(attr.max_cqe);
+  // Eight bits in struct rdma_conn_param; 255 is "as much as the device has" there.
+  constexpr std::uint32_t kMostDepth = 254;
+  out.max_qp_rd_atom = std::min(count(attr.max_qp_rd_atom), kMostDepth);
+  out.max_qp_init_rd_atom = std::min(count(attr.max_qp_init_rd_atom), kMostDepth);
+  // Eight bits again; a REQ of InfiniBand has 92 octets, of which librdmacm's own header takes 36.
+  out.max_private_data = iwarp ? 255 : 56;
+  out.max_srq = count(attr.max_srq);
+  out.max_srq_wr = count(attr.max_srq_wr);
+  out.max_srq_sge = std::min<std::uint32_t>(count(attr.max_srq_sge), kMaxSge);
   return out;
 }
 
-// ---- calls: the API's call, and the types of the functions behind it. Inline functions and macros of the C headers
-// are taken by decltype of a call.
+std::string reject_text(int reason) {
+  switch (reason) {
+    case 1: return "no queue pair";
+    case 4: return "timeout";
+    case kRejInvalidServiceId: return "nobody listens there";
+    case 10: return "stale connection";
+    case kRejConsumerDefined: return "by the application";
+    default: return "reason " + std::to_string(reason);
+  }
+}
 
-// Device: alloc_pd, create_comp_channel, create_cq. The Cq's own address is the cq_context that CompChannel::get_event
-// gets back.
-static_assert(std::is_same_v<decltype(&ibv_alloc_pd), ibv_pd* (*)(ibv_context*)>);
-static_assert(std::is_same_v<decltype(&ibv_create_comp_channel), ibv_comp_channel* (*)(ibv_context*)>);
-static_assert(std::is_same_v<decltype(&ibv_create_cq), ibv_cq* (*)(ibv_context*, int, void*, ibv_comp_channel*, int)>);
-// Pd: reg_mr, and what ~Mr calls.
-static_assert(
-    std::is_same_v<decltype(ibv_reg_mr(static_cast<ibv_pd*>(nullptr), nullptr, std::size_t{}, int{})), ibv_mr*>);
-static_assert(std::is_same_v<decltype(&ibv_dereg_mr), int (*)(ibv_mr*)>);
-static_assert(std::is_same_v<decltype(ibv_mr::lkey), std::uint32_t> &&
-              std::is_same_v<decltype(ibv_mr::rkey), std::uint32_t>);
-// alloc_mw and what ~Mw calls; inc_rkey.
-static_assert(std::is_same_v<decltype(ibv_alloc_mw(nullptr, IBV_MW_TYPE_2)), ibv_mw*>);
-static_assert(std::is_same_v<decltype(ibv_dealloc_mw(nullptr)), int>);
-static_assert(std::is_same_v<decltype(ibv_inc_rkey(std::uint32_t{})), std::uint32_t>);
-// CompChannel: fd, get_event (the descriptor made nonblocking), acknowledged at once.
-static_assert(std::is_same_v<decltype(ibv_comp_channel::fd), int>);
-static_assert(std::is_same_v<decltype(&ibv_get_cq_event), int (*)(ibv_comp_channel*, ibv_cq**, void**)>);
-static_assert(std::is_same_v<decltype(&ibv_ack_cq_events), void (*)(ibv_cq*, unsigned)>);
-// Cq: poll, req_notify.
-static_assert(std::is_same_v<decltype(ibv_poll_cq(nullptr, int{}, static_cast<ibv_wc*>(nullptr))), int>);
-static_assert(std::is_same_v<decltype(ibv_req_notify_cq(nullptr, int{})), int>);
-// Qp: post_send, post_recv.
-static_assert(std::is_same_v<decltype(ibv_post_send(nullptr, static_cast<ibv_send_wr*>(nullptr),
-                                                    static_cast<ibv_send_wr**>(nullptr))),
-                             int>);
-static_assert(std::is_same_v<decltype(ibv_post_recv(nullptr, static_cast<ibv_recv_wr*>(nullptr),
-                                                    static_cast<ibv_recv_wr**>(nullptr))),
-                             int>);
-// CmChannel: fd, get_event, create_id.
-static_assert(std::is_same_v<decltype(rdma_event_channel::fd), int>);
-static_assert(std::is_same_v<decltype(&rdma_get_cm_event), int (*)(rdma_event_channel*, rdma_cm_event**)>);
-static_assert(std::is_same_v<decltype(&rdma_ack_cm_event), int (*)(rdma_cm_event*)>);
-static_assert(
-    std::is_same_v<decltype(&rdma_create_id), int (*)(rdma_event_channel*, rdma_cm_id**, void*, rdma_port_space)>);
-// CmId: bind_addr, listen, resolve_addr, resolve_route, create_qp, connect, accept, reject, disconnect, addresses.
-static_assert(std::is_same_v<decltype(&rdma_bind_addr), int (*)(rdma_cm_id*, sockaddr*)>);
-static_assert(std::is_same_v<decltype(&rdma_listen), int (*)(rdma_cm_id*, int)>);
-static_assert(std::is_same_v<decltype(&rdma_resolve_addr), int (*)(rdma_cm_id*, sockaddr*, sockaddr*, int)>);
-static_assert(std::is_same_v<decltype(&rdma_resolve_route), int (*)(rdma_cm_id*, int)>);
-static_assert(std::is_same_v<decltype(&rdma_create_qp), int (*)(rdma_cm_id*, ibv_pd*, ibv_qp_init_attr*)>);
-static_assert(std::is_same_v<decltype(&rdma_destroy_qp), void (*)(rdma_cm_id*)>);
-static_assert(std::is_same_v<decltype(&rdma_connect), int (*)(rdma_cm_id*, rdma_conn_param*)>);
-static_assert(std::is_same_v<decltype(&rdma_accept), int (*)(rdma_cm_id*, rdma_conn_param*)>);
-static_assert(std::is_same_v<decltype(&rdma_reject), int (*)(rdma_cm_id*, const void*, std::uint8_t)>);
-static_assert(std::is_same_v<decltype(&rdma_disconnect), int (*)(rdma_cm_id*)>);
-static_assert(std::is_same_v<decltype(&rdma_destroy_id), int (*)(rdma_cm_id*)>);
-static_assert(std::is_same_v<decltype(rdma_get_local_addr(nullptr)), sockaddr*>);
-static_assert(std::is_same_v<decltype(rdma_get_peer_addr(nullptr)), sockaddr*>);
+Error call_error(const std::string& what, int errno_value) {
+  std::string text = what + ": " + std::strerror(errno_value);
+  if (errno_value == EACCES || errno_value == EPERM) {
+    text += "; this user may not use /dev/infiniband (udev rules of rdma-core, or group rdma)";
+  }
+  return {errno_value, std::move(text)};
+}
 
-// One use of each conversion, so that none can rot unseen.
-struct Uses {
-  ibv_send_wr (*send)(const SendWr&, ibv_sge*, ibv_mw*, ibv_mr*) = to_ibv;
-  ibv_recv_wr (*recv)(const RecvWr&, ibv_sge*) = to_ibv;
-  Wc (*wc)(const ibv_wc&) = from_ibv;
-  ibv_qp_init_attr (*qp)(const QpInitAttr&, ibv_cq*, ibv_cq*) = to_ibv;
-  rdma_conn_param (*conn)(const ConnParam&) = to_ibv;
-  Caps (*caps)(const ibv_device_attr&) = from_ibv;
-  QpState (*state)(ibv_qp_state) = from_ibv;
-  CmEventType (*event)(rdma_cm_event_type) = from_ibv;
-};
-[[maybe_unused]] constexpr Uses kUses;
-
-}  // namespace
-}  // namespace weft::verbs::ibv_mapping
+}  // namespace weft::verbs::ibv

@@ -1,0 +1,218 @@
+#include "verbs-shim/ibv/cm.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "verbs-shim/ibv/ibv_device.h"
+#include "verbs-shim/ibv/mapping.h"
+#include "verbs-shim/ibv/qp.h"
+
+namespace weft::verbs::ibv {
+namespace {
+
+// Octets that reject carries: Caps::max_private_data on iWARP, what a REJ of InfiniBand has left elsewhere.
+constexpr std::size_t kMostRejectData = 148;
+
+sockaddr_storage storage(const sockaddr* addr) {
+  sockaddr_storage out{};
+  if (addr->sa_family == AF_INET) std::memcpy(&out, addr, sizeof(sockaddr_in));
+  if (addr->sa_family == AF_INET6) std::memcpy(&out, addr, sizeof(sockaddr_in6));
+  return out;
+}
+
+sockaddr* raw(sockaddr_storage& addr) {
+  return reinterpret_cast<sockaddr*>(&addr);
+}
+
+int milliseconds(std::chrono::milliseconds timeout) {
+  constexpr std::chrono::milliseconds kMost{1 << 30};
+  return static_cast<int>(std::clamp(timeout, std::chrono::milliseconds(0), kMost).count());
+}
+
+bool means_unreachable(int errno_value) {
+  constexpr std::array kThose = {ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EHOSTDOWN, ECONNRESET};
+  return std::find(kThose.begin(), kThose.end(), errno_value) != kThose.end();
+}
+
+}  // namespace
+
+std::string address_str(const sockaddr& addr) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (addr.sa_family == AF_INET6) {
+    sockaddr_in6 in{};
+    std::memcpy(&in, &addr, sizeof(in));
+    ::inet_ntop(AF_INET6, &in.sin6_addr, text.data(), text.size());
+    return "[" + std::string(text.data()) + "]:" + std::to_string(ntohs(in.sin6_port));
+  }
+  sockaddr_in in{};
+  std::memcpy(&in, &addr, sizeof(in));
+  ::inet_ntop(AF_INET, &in.sin_addr, text.data(), text.size());
+  return std::string(text.data()) + ":" + std::to_string(ntohs(in.sin_port));
+}
+
+Endpoint::~Endpoint() {
+  if (id != nullptr) ::rdma_destroy_id(id);
+}
+
+IbvCmId::IbvCmId(std::shared_ptr<Endpoint> endpoint) : endpoint_(std::move(endpoint)) {
+  endpoint_->owner = this;
+}
+
+IbvCmId::~IbvCmId() {
+  endpoint_->owner = nullptr;
+  endpoint_->channel->forget(*this);
+  if (endpoint_->state == State::kRequest) ::rdma_reject(endpoint_->id, nullptr, 0);
+  IbvQp* qp = endpoint_->qp;
+  if (qp != nullptr && endpoint_->state != State::kDisconnecting) qp->reset();
+}
+
+Status IbvCmId::out_of_order(const char* call) const {
+  return Error{EINVAL, std::string(call) + " is not allowed in this state of the connection"};
+}
+
+Status IbvCmId::bind_addr(const sockaddr_storage& addr) {
+  if (endpoint_->state != State::kIdle) return out_of_order("bind_addr");
+  sockaddr_storage copy = addr;
+  if (::rdma_bind_addr(endpoint_->id, raw(copy)) != 0) {
+    const int err = errno;
+    Error error = call_error("cannot bind to " + address_str(*raw(copy)), err);
+    if (err == EADDRNOTAVAIL || err == ENODEV) {
+      error.message += "; it must be an address of the network interface below RDMA device " + endpoint_->device.name();
+    }
+    return error;
+  }
+  if (endpoint_->id->verbs != nullptr) {
+    if (Status status = endpoint_->device.check_same(endpoint_->id->verbs, address_str(*raw(copy))); !status) {
+      return status;
+    }
+  }
+  endpoint_->state = State::kBound;
+  return {};
+}
+
+Status IbvCmId::listen(int backlog) {
+  if (endpoint_->state != State::kBound) return out_of_order("listen");
+  if (::rdma_listen(endpoint_->id, backlog) != 0) {
+    return call_error("cannot listen at " + address_str(*::rdma_get_local_addr(endpoint_->id)), errno);
+  }
+  endpoint_->state = State::kListening;
+  return {};
+}
+
+Status IbvCmId::resolve_addr(const sockaddr_storage& dst, std::chrono::milliseconds timeout) {
+  if (endpoint_->state != State::kIdle && endpoint_->state != State::kBound) return out_of_order("resolve_addr");
+  sockaddr_storage copy = dst;
+  if (::rdma_resolve_addr(endpoint_->id, nullptr, raw(copy), milliseconds(timeout)) != 0) {
+    const int err = errno;
+    Error error = call_error("cannot resolve " + address_str(*raw(copy)), err);
+    if (err == ENODEV) error.message += "; no RDMA device is on the way there (rdma link)";
+    return error;
+  }
+  endpoint_->state = State::kResolving;
+  return {};
+}
+
+Status IbvCmId::resolve_route(std::chrono::milliseconds timeout) {
+  if (endpoint_->state != State::kAddrResolved) return out_of_order("resolve_route");
+  if (::rdma_resolve_route(endpoint_->id, milliseconds(timeout)) != 0) return call_error("rdma_resolve_route", errno);
+  return {};
+}
+
+Result<std::unique_ptr<Qp>> IbvCmId::create_qp(Pd& pd, const QpInitAttr& attr) {
+  if (endpoint_->qp != nullptr) return Error{EINVAL, "the connection has a queue pair already"};
+  if (endpoint_->id->verbs == nullptr) {
+    return Error{EINVAL, "create_qp comes after kAddrResolved or kConnectRequest: before, the device is not known"};
+  }
+  return IbvQp::create(endpoint_, pd, attr);
+}
+
+Result<ConnParam> IbvCmId::fit(const ConnParam& param) const {
+  const Caps& caps = endpoint_->device.caps();
+  if (param.private_data.size() > caps.max_private_data) {
+    return Error{EINVAL, "private data has at most " + std::to_string(caps.max_private_data) + " octets here"};
+  }
+  ConnParam out = param;
+  const auto cut = [](std::uint8_t depth, std::uint32_t most) {
+    return static_cast<std::uint8_t>(std::min<std::uint32_t>(depth, most));
+  };
+  out.responder_resources = cut(param.responder_resources, caps.max_qp_rd_atom);
+  out.initiator_depth = cut(param.initiator_depth, caps.max_qp_init_rd_atom);
+  return out;
+}
+
+// siw connects TCP inside the call and tells its failure as the call's: to the user that is an event all the same.
+Status IbvCmId::connect(const ConnParam& param) {
+  Result<ConnParam> fitting = fit(param);
+  if (!fitting) return fitting.error();
+  if (endpoint_->state != State::kRouteResolved || endpoint_->qp == nullptr) return out_of_order("connect");
+  rdma_conn_param out = to_ibv(*fitting);
+  endpoint_->state = State::kConnecting;
+  if (::rdma_connect(endpoint_->id, &out) == 0) return {};
+  const int err = errno;
+  endpoint_->state = State::kEnded;
+  endpoint_->qp.load()->reset();
+  Error error = call_error("cannot connect to " + address_str(*::rdma_get_peer_addr(endpoint_->id)), err);
+  if (!means_unreachable(err)) return error;
+  CmEvent event;
+  event.type = CmEventType::kUnreachable;
+  event.id = this;
+  event.status = err;
+  event.text = err == ECONNREFUSED ? "connection refused: nobody listens at " +
+                                         address_str(*::rdma_get_peer_addr(endpoint_->id))
+                                   : error.message;
+  endpoint_->channel->push(std::move(event));
+  return {};
+}
+
+Status IbvCmId::accept(const ConnParam& param) {
+  Result<ConnParam> fitting = fit(param);
+  if (!fitting) return fitting.error();
+  if (endpoint_->state != State::kRequest || endpoint_->qp == nullptr) return out_of_order("accept");
+  rdma_conn_param out = to_ibv(*fitting);
+  endpoint_->state = State::kConnecting;
+  if (::rdma_accept(endpoint_->id, &out) == 0) return {};
+  const int err = errno;
+  endpoint_->state = State::kEnded;
+  endpoint_->qp.load()->reset();
+  return call_error("cannot accept " + address_str(*::rdma_get_peer_addr(endpoint_->id)), err);
+}
+
+Status IbvCmId::reject(std::span<const std::uint8_t> private_data) {
+  if (endpoint_->state != State::kRequest) return out_of_order("reject");
+  const std::size_t most = endpoint_->device.is_iwarp() ? endpoint_->device.caps().max_private_data : kMostRejectData;
+  if (private_data.size() > most) {
+    return Error{EINVAL, "the private data of a rejection has at most " + std::to_string(most) + " octets here"};
+  }
+  endpoint_->state = State::kEnded;
+  if (::rdma_reject(endpoint_->id, private_data.data(), static_cast<std::uint8_t>(private_data.size())) != 0) {
+    return call_error("rdma_reject", errno);
+  }
+  return {};
+}
+
+Status IbvCmId::disconnect() {
+  if (!endpoint_->was_connected()) return out_of_order("disconnect");
+  if (endpoint_->state == State::kEnded || endpoint_->state == State::kDisconnecting) return {};
+  endpoint_->state = State::kDisconnecting;
+  if (IbvQp* qp = endpoint_->qp) {
+    qp->disconnect();
+  } else {
+    ::rdma_disconnect(endpoint_->id);
+  }
+  return {};
+}
+
+sockaddr_storage IbvCmId::local_addr() const {
+  return storage(::rdma_get_local_addr(endpoint_->id));
+}
+
+sockaddr_storage IbvCmId::peer_addr() const {
+  return storage(::rdma_get_peer_addr(endpoint_->id));
+}
+
+}  // namespace weft::verbs::ibv

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "verbs-shim/api/cm.h"
+#include "verbs-shim/ibv/epoll.h"
+
+namespace weft::verbs::ibv {
+
+class IbvCmId;
+class IbvDevice;
+class IbvQp;
+struct Endpoint;
+
+// EventChannel owns a rdma_event_channel. The user's CmChannel and every identifier hold a share, because librdmacm
+// needs the channel for as long as an identifier of it lives.
+class EventChannel {
+ public:
+  static Result<std::shared_ptr<EventChannel>> create();
+  ~EventChannel();
+  EventChannel(const EventChannel&) = delete;
+  EventChannel& operator=(const EventChannel&) = delete;
+
+  rdma_event_channel* get() const { return channel_; }
+  int fd() const { return epoll_.fd(); }
+
+  // Events of our own making: what the kernel tells in the result of a call.
+  void push(CmEvent event);
+  std::optional<CmEvent> take();
+  // No event of id comes from now on.
+  void forget(const CmId& id);
+
+ private:
+  explicit EventChannel(rdma_event_channel* channel) : channel_(channel) {}
+
+  rdma_event_channel* channel_;
+  Epoll epoll_;
+  Flag flag_;
+  std::atomic<bool> has_own_{false};
+  std::mutex mutex_;
+  std::deque<CmEvent> own_;
+};
+
+// Endpoint is one rdma_cm_id, shared by the CmId and the Qp, of which either may go first. rdma_cm_id::context names
+// it.
+struct Endpoint {
+  enum class State : std::uint8_t {
+    kIdle,
+    kBound,
+    kListening,
+    kResolving,
+    kAddrResolved,
+    kRouteResolved,
+    kRequest,     // a connect request that was not answered
+    kConnecting,  // connect or accept was called
+    kEstablished,
+    kDisconnecting,
+    kEnded,
+  };
+
+  Endpoint(IbvDevice& the_device, std::shared_ptr<EventChannel> events)
+      : device(the_device), channel(std::move(events)) {}
+  ~Endpoint();
+
+  // Whether the kernel may still hold a connection.
+  bool connected() const {
+    const State now = state;
+    return now == State::kConnecting || now == State::kEstablished || now == State::kDisconnecting;
+  }
+  bool was_connected() const { return state >= State::kConnecting; }
+  bool established() const { return state == State::kEstablished; }
+
+  IbvDevice& device;
+  std::shared_ptr<EventChannel> channel;
+  rdma_cm_id* id = nullptr;
+  std::atomic<State> state{State::kIdle};
+  std::atomic<IbvCmId*> owner{nullptr};  // null once the user destroyed it
+  std::atomic<IbvQp*> qp{nullptr};
+};
+
+class IbvCmId : public CmId {
+ public:
+  explicit IbvCmId(std::shared_ptr<Endpoint> endpoint);
+  ~IbvCmId() override;
+
+  Status bind_addr(const sockaddr_storage& addr) override;
+  Status listen(int backlog) override;
+  Status resolve_addr(const sockaddr_storage& dst, std::chrono::milliseconds timeout) override;
+  Status resolve_route(std::chrono::milliseconds timeout) override;
+  Result<std::unique_ptr<Qp>> create_qp(Pd& pd, const QpInitAttr& attr) override;
+  Status connect(const ConnParam& param) override;
+  Status accept(const ConnParam& param) override;
+  Status reject(std::span<const std::uint8_t> private_data) override;
+  Status disconnect() override;
+  sockaddr_storage local_addr() const override;
+  sockaddr_storage peer_addr() const override;
+
+ private:
+  using State = Endpoint::State;
+  // The parameters that the device can have; nothing where the private data is too long.
+  Result<ConnParam> fit(const ConnParam& param) const;
+  Status out_of_order(const char* call) const;
+
+  std::shared_ptr<Endpoint> endpoint_;
+};
+
+class IbvCmChannel : public CmChannel {
+ public:
+  static Result<std::unique_ptr<IbvCmChannel>> create(IbvDevice& device);
+  ~IbvCmChannel() override;
+
+  int fd() const override { return events_->fd(); }
+  std::optional<CmEvent> get_event() override;
+  Result<std::unique_ptr<CmId>> create_id() override;
+
+ private:
+  IbvCmChannel(IbvDevice& device, std::shared_ptr<EventChannel> events) : device_(device), events_(std::move(events)) {}
+  // Nothing: for librdmacm alone, for an identifier that is gone, or for a request that we turned away.
+  std::optional<CmEvent> translate(const rdma_cm_event& raw);
+  std::optional<CmEvent> on_request(const rdma_cm_event& raw);
+
+  IbvDevice& device_;
+  std::shared_ptr<EventChannel> events_;
+  unsigned turn_ = 0;  // of IbvDevice::cm_turn, when the kernel was asked last
+};
+
+// "127.0.0.1:20049", "[::1]:20049".
+std::string address_str(const sockaddr& addr);
+
+}  // namespace weft::verbs::ibv

@@ -1,0 +1,201 @@
+#include "verbs-shim/ibv/cq.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "verbs-shim/ibv/ibv_device.h"
+#include "verbs-shim/ibv/mapping.h"
+#include "verbs-shim/ibv/qp.h"
+
+namespace weft::verbs::ibv {
+namespace {
+
+constexpr std::size_t kBatch = 16;
+// Room for the markers of queue pairs that end (qp.h), over what the user counted.
+constexpr int kSpareCqe = 32;
+
+}  // namespace
+
+Result<std::unique_ptr<IbvCompChannel>> IbvCompChannel::create(IbvDevice& device) {
+  ibv_comp_channel* channel = ::ibv_create_comp_channel(device.context());
+  if (channel == nullptr) return call_error("ibv_create_comp_channel", errno);
+  std::unique_ptr<IbvCompChannel> out(new IbvCompChannel(device, channel));
+  if (!make_nonblocking(channel->fd) || !out->epoll_.add(channel->fd) || !out->epoll_.add(out->flag_.fd())) {
+    return call_error("completion channel's descriptor", errno);
+  }
+  device.watch(out->fd());
+  return out;
+}
+
+IbvCompChannel::~IbvCompChannel() {
+  device_.unwatch(fd());
+  ::ibv_destroy_comp_channel(channel_);
+}
+
+Cq* IbvCompChannel::get_event() {
+  if (has_own_.load(std::memory_order_acquire)) {
+    if (IbvCq* cq = take_own()) return cq;
+  }
+  ibv_cq* raw = nullptr;
+  void* context = nullptr;
+  if (::ibv_get_cq_event(channel_, &raw, &context) != 0) return nullptr;
+  ::ibv_ack_cq_events(raw, 1);
+  auto* cq = static_cast<IbvCq*>(context);
+  cq->on_fired();
+  return cq;
+}
+
+IbvCq* IbvCompChannel::take_own() {
+  const std::lock_guard lock(mutex_);
+  if (own_.empty()) return nullptr;
+  IbvCq* cq = own_.front();
+  own_.pop_front();
+  if (own_.empty()) {
+    has_own_.store(false, std::memory_order_relaxed);
+    flag_.lower();
+  }
+  return cq;
+}
+
+void IbvCompChannel::push(IbvCq& cq) {
+  const std::lock_guard lock(mutex_);
+  own_.push_back(&cq);
+  has_own_.store(true, std::memory_order_release);
+  flag_.raise();
+}
+
+void IbvCompChannel::forget(IbvCq& cq) {
+  const std::lock_guard lock(mutex_);
+  std::erase(own_, &cq);
+  if (own_.empty()) flag_.lower();
+}
+
+Result<std::unique_ptr<IbvCq>> IbvCq::create(IbvDevice& device, int cqe, IbvCompChannel* channel) {
+  const int most = static_cast<int>(device.caps().max_cqe);
+  if (cqe <= 0 || cqe > most) {
+    return Error{EINVAL, "a completion queue has 1 to " + std::to_string(most) + " entries on this device, not " +
+                             std::to_string(cqe)};
+  }
+  std::unique_ptr<IbvCq> out(new IbvCq(device, channel));
+  ibv_comp_channel* events = channel != nullptr ? channel->get() : device.private_channel();
+  out->cq_ = ::ibv_create_cq(device.context(), std::min(cqe + kSpareCqe, most), out.get(), events, 0);
+  if (out->cq_ == nullptr) return call_error("ibv_create_cq", errno);
+  device.hub().add(out->cq_, device.async(), out.get());
+  if (channel == nullptr) device.adopt(*out);
+  return out;
+}
+
+IbvCq::~IbvCq() {
+  if (cq_ == nullptr) return;
+  device_.hub().remove(cq_);
+  if (channel_ == nullptr) {
+    device_.release(*this, [this] { ::ibv_destroy_cq(cq_); });
+    return;
+  }
+  channel_->forget(*this);
+  ::ibv_destroy_cq(cq_);
+}
+
+int IbvCq::poll(std::span<Wc> wc) {
+  std::size_t num = has_held_.load(std::memory_order_acquire) ? take_held(wc) : 0;
+  std::array<ibv_wc, kBatch> raw;
+  while (num < wc.size()) {
+    const std::size_t asked = std::min(kBatch, wc.size() - num);
+    const int got = ::ibv_poll_cq(cq_, static_cast<int>(asked), raw.data());
+    if (got < 0) return -1;
+    if (got > 0) num += account({raw.data(), static_cast<std::size_t>(got)}, wc.subspan(num));
+    if (static_cast<std::size_t>(got) < asked) break;
+  }
+  if (num == 0 && overflown_.load(std::memory_order_acquire)) return -1;
+  // Who takes less than there may be is told to look again: what is left fires no event.
+  if (num == wc.size() && channel_ == nullptr) device_.set_more();
+  return static_cast<int>(num);
+}
+
+std::size_t IbvCq::take_held(std::span<Wc> wc) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t num = std::min(wc.size(), held_.size());
+  std::copy_n(held_.begin(), num, wc.begin());
+  held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(num));
+  if (held_.empty()) has_held_.store(false, std::memory_order_relaxed);
+  return num;
+}
+
+std::size_t IbvCq::account(std::span<const ibv_wc> raw, std::span<Wc> wc) {
+  const std::lock_guard lock(mutex_);
+  std::size_t num = 0;
+  for (const ibv_wc& one : raw) {
+    IbvQp* qp = find(one.qp_num);
+    if (qp != nullptr && qp->on_completion(one)) wc[num++] = from_ibv(one);
+  }
+  return num;
+}
+
+IbvQp* IbvCq::find(std::uint32_t qp_num) {
+  if (last_ != nullptr && last_->qp_num() == qp_num) return last_;
+  const auto found = qps_.find(qp_num);
+  if (found == qps_.end()) return nullptr;
+  return last_ = found->second;
+}
+
+void IbvCq::pump() {
+  const std::lock_guard lock(mutex_);
+  pump_locked();
+}
+
+void IbvCq::pump_locked() {
+  std::array<ibv_wc, kBatch> raw;
+  int got = 0;
+  while ((got = ::ibv_poll_cq(cq_, kBatch, raw.data())) > 0) {
+    for (int i = 0; i < got; ++i) {
+      const ibv_wc& one = raw[static_cast<std::size_t>(i)];
+      IbvQp* qp = find(one.qp_num);
+      if (qp != nullptr && qp->on_completion(one)) held_.push_back(from_ibv(one));
+    }
+  }
+  if (held_.empty()) return;
+  has_held_.store(true, std::memory_order_release);
+  if (channel_ == nullptr) device_.set_more();
+}
+
+void IbvCq::push_flushed(std::uint64_t wr_id, std::uint32_t qp_num) {
+  {
+    const std::lock_guard lock(mutex_);
+    pump_locked();
+    Wc wc;
+    wc.wr_id = wr_id;
+    wc.status = WcStatus::kWrFlushErr;
+    wc.qp_num = qp_num;
+    held_.push_back(wc);
+    has_held_.store(true, std::memory_order_release);
+  }
+  if (channel_ == nullptr) return device_.set_more();
+  if (armed_.exchange(false)) channel_->push(*this);
+}
+
+void IbvCq::add(IbvQp& qp) {
+  const std::lock_guard lock(mutex_);
+  qps_[qp.qp_num()] = &qp;
+}
+
+// The number may be another queue pair's the next moment, so nothing of this one may stay in the kernel's queue.
+void IbvCq::remove(IbvQp& qp) {
+  const std::lock_guard lock(mutex_);
+  const std::uint32_t qp_num = qp.qp_num();
+  qps_.erase(qp_num);
+  last_ = nullptr;
+  pump_locked();
+  std::erase_if(held_, [&](const Wc& wc) { return wc.qp_num == qp_num; });
+  has_held_.store(!held_.empty(), std::memory_order_release);
+}
+
+Status IbvCq::req_notify(bool solicited_only) {
+  armed_.store(true, std::memory_order_relaxed);
+  if (const int err = ::ibv_req_notify_cq(cq_, solicited_only ? 1 : 0); err != 0) {
+    return call_error("ibv_req_notify_cq", err);
+  }
+  return {};
+}
+
+}  // namespace weft::verbs::ibv

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "verbs-shim/api/verbs.h"
+#include "verbs-shim/ibv/epoll.h"
+
+namespace weft::verbs::ibv {
+
+class IbvCq;
+class IbvDevice;
+class IbvQp;
+
+class IbvCompChannel : public CompChannel {
+ public:
+  static Result<std::unique_ptr<IbvCompChannel>> create(IbvDevice& device);
+  ~IbvCompChannel() override;
+
+  int fd() const override { return epoll_.fd(); }
+  Cq* get_event() override;
+
+  ibv_comp_channel* get() const { return channel_; }
+  // An event that the kernel does not make: of a completion that the backend put there itself.
+  void push(IbvCq& cq);
+  void forget(IbvCq& cq);
+
+ private:
+  IbvCompChannel(IbvDevice& device, ibv_comp_channel* channel) : device_(device), channel_(channel) {}
+  IbvCq* take_own();
+
+  IbvDevice& device_;
+  ibv_comp_channel* channel_;
+  Epoll epoll_;
+  Flag flag_;
+  std::atomic<bool> has_own_{false};
+  std::mutex mutex_;
+  std::deque<IbvCq*> own_;
+};
+
+// IbvCq: what was taken from the kernel and not polled yet waits in `held_`, older than all that the kernel still has.
+class IbvCq : public Cq {
+ public:
+  // channel may be null: the device then waits for its events, so that who sleeps on Device::fd learns of completions.
+  static Result<std::unique_ptr<IbvCq>> create(IbvDevice& device, int cqe, IbvCompChannel* channel);
+  ~IbvCq() override;
+
+  int poll(std::span<Wc> wc) override;
+  Status req_notify(bool solicited_only) override;
+
+  ibv_cq* get() const { return cq_; }
+  void add(IbvQp& qp);
+  // Its completions that nobody polled are forgotten; the queue pair has been destroyed.
+  void remove(IbvQp& qp);
+  // Takes what the kernel has, so that its queue pairs learn of it.
+  void pump();
+  // The flush of a request that the kernel did not take.
+  void push_flushed(std::uint64_t wr_id, std::uint32_t qp_num);
+  void on_overflow() { overflown_.store(true, std::memory_order_release); }
+  // For CompChannel::get_event.
+  void on_fired() { armed_.store(false, std::memory_order_relaxed); }
+
+ private:
+  IbvCq(IbvDevice& device, IbvCompChannel* channel) : device_(device), channel_(channel) {}
+  std::size_t take_held(std::span<Wc> wc);
+  // Tells the queue pairs; returns how many of raw are the user's.
+  std::size_t account(std::span<const ibv_wc> raw, std::span<Wc> wc);
+  IbvQp* find(std::uint32_t qp_num);
+  void pump_locked();
+
+  IbvDevice& device_;
+  IbvCompChannel* channel_;
+  ibv_cq* cq_ = nullptr;
+  std::atomic<bool> has_held_{false};
+  std::atomic<bool> overflown_{false};
+  std::atomic<bool> armed_{false};
+  std::mutex mutex_;
+  std::deque<Wc> held_;
+  std::unordered_map<std::uint32_t, IbvQp*> qps_;
+  IbvQp* last_ = nullptr;  // of the completion before
+};
+
+}  // namespace weft::verbs::ibv

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <optional>
+#include <string>
+
+#include "verbs-shim/api/cm.h"
+#include "verbs-shim/api/verbs.h"
+
+// The words of the API in those of libibverbs and librdmacm, and back.
+namespace weft::verbs::ibv {
+
+// Sges that a request may have: posting uses an array of the stack.
+inline constexpr std::size_t kMaxSge = 32;
+
+int to_ibv(Access access);
+unsigned to_ibv(SendFlags flags);
+ibv_wr_opcode to_ibv(WrOpcode opcode);
+ibv_qp_state to_ibv(QpState state);
+
+// sges: room for wr.sg_list.size() elements. mw and mr: those behind wr.bind_mw, null without.
+ibv_send_wr to_ibv(const SendWr& wr, ibv_sge* sges, ibv_mw* mw, ibv_mr* mr);
+ibv_recv_wr to_ibv(const RecvWr& wr, ibv_sge* sges);
+ibv_qp_init_attr to_ibv(const QpInitAttr& attr, ibv_cq* send_cq, ibv_cq* recv_cq, ibv_srq* srq);
+// param.private_data has at most 255 octets, and outlives the result.
+rdma_conn_param to_ibv(const ConnParam& param);
+
+Wc from_ibv(const ibv_wc& wc);
+WcStatus from_ibv(ibv_wc_status status);
+WcOpcode from_ibv(ibv_wc_opcode opcode);
+QpState from_ibv(ibv_qp_state state);
+ConnParam from_ibv(const rdma_conn_param& param);
+Caps from_ibv(const ibv_device_attr& attr, Transport transport);
+// Nothing for events that the API has no word for.
+std::optional<CmEventType> from_ibv(rdma_cm_event_type type);
+std::optional<AsyncEventType> from_ibv(ibv_event_type type);
+
+Transport transport_of(const ibv_device& device, const ibv_port_attr& port);
+
+// What a reject of InfiniBand's connection manager means (IBTA 12.6.7.2); these are no errno values.
+inline constexpr int kRejInvalidServiceId = 8;
+inline constexpr int kRejConsumerDefined = 28;
+std::string reject_text(int reason);
+
+// Error of a call that failed: "what: strerror", and for well-known errno values what to do about them.
+Error call_error(const std::string& what, int errno_value);
+
+}  // namespace weft::verbs::ibv

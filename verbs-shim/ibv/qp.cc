@@ -1,0 +1,269 @@
+#include "verbs-shim/ibv/qp.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "verbs-shim/ibv/cm.h"
+#include "verbs-shim/ibv/cq.h"
+#include "verbs-shim/ibv/ibv_device.h"
+#include "verbs-shim/ibv/mapping.h"
+#include "verbs-shim/ibv/pd.h"
+
+namespace weft::verbs::ibv {
+namespace {
+
+constexpr std::uint64_t kMarkerId = 0x7765'6674'6d61'726bULL;
+constexpr std::chrono::seconds kDrainTimeout{2};
+
+Error invalid(std::string what) {
+  return {EINVAL, std::move(what)};
+}
+
+bool is_receive(ibv_wc_opcode opcode) {
+  return (static_cast<unsigned>(opcode) & IBV_WC_RECV) != 0;
+}
+
+}  // namespace
+
+IbvQp::IbvQp(std::shared_ptr<Endpoint> endpoint, const QpInitAttr& attr)
+    : endpoint_(std::move(endpoint)),
+      device_(endpoint_->device),
+      send_cq_(static_cast<IbvCq*>(attr.send_cq)),
+      recv_cq_(static_cast<IbvCq*>(attr.recv_cq)),
+      has_srq_(attr.srq != nullptr),
+      cap_(attr.cap),
+      sq_sig_all_(attr.sq_sig_all) {}
+
+Result<std::unique_ptr<Qp>> IbvQp::create(std::shared_ptr<Endpoint> endpoint, Pd& pd, const QpInitAttr& attr) {
+  const Caps& caps = endpoint->device.caps();
+  if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return invalid("a queue pair needs a send_cq and a recv_cq");
+  if (attr.cap.max_send_sge > caps.max_sge || attr.cap.max_recv_sge > caps.max_sge) {
+    return invalid("this device takes " + std::to_string(caps.max_sge) + " sges in a request");
+  }
+  if (attr.cap.max_send_wr > caps.max_qp_wr || attr.cap.max_recv_wr > caps.max_qp_wr) {
+    return invalid("a queue of this device has room for " + std::to_string(caps.max_qp_wr) + " requests");
+  }
+  if (attr.cap.max_inline_data > caps.max_inline_data) {
+    return invalid("this device takes " + std::to_string(caps.max_inline_data) + " octets inline");
+  }
+  Endpoint& at = *endpoint;
+  std::unique_ptr<IbvQp> out(new IbvQp(std::move(endpoint), attr));
+  auto* srq = static_cast<IbvSrq*>(attr.srq);
+  ibv_qp_init_attr init =
+      to_ibv(attr, out->send_cq_->get(), out->recv_cq_->get(), srq != nullptr ? srq->get() : nullptr);
+  init.cap.max_send_wr = std::min(init.cap.max_send_wr + 1, caps.max_qp_wr);  // the marker's place
+  if (::rdma_create_qp(at.id, static_cast<IbvPd&>(pd).get(), &init) != 0) return call_error("rdma_create_qp", errno);
+  out->qp_ = at.id->qp;
+  out->qp_num_ = out->qp_->qp_num;
+  out->send_cq_->add(*out);
+  if (out->recv_cq_ != out->send_cq_) out->recv_cq_->add(*out);
+  out->device_.hub().add(out->qp_, out->device_.async(), out.get());
+  at.qp = out.get();
+  return std::unique_ptr<Qp>(std::move(out));
+}
+
+IbvQp::~IbvQp() {
+  if (qp_ == nullptr) return;
+  wait_until_drained();
+  if (!ended_ && endpoint_->connected()) reset();
+  device_.forget_draining(*this);
+  endpoint_->qp = nullptr;
+  device_.hub().remove(qp_);
+  ::rdma_destroy_qp(endpoint_->id);
+  send_cq_->remove(*this);
+  if (recv_cq_ != send_cq_) recv_cq_->remove(*this);
+}
+
+Status IbvQp::check(const SendWr& wr) const {
+  if (wr.sg_list.size() > cap_.max_send_sge) {
+    return invalid("the request has more sges than the " + std::to_string(cap_.max_send_sge) + " of this queue pair");
+  }
+  const bool read = wr.opcode == WrOpcode::kRdmaRead;
+  const bool atomic = wr.opcode == WrOpcode::kAtomicCmpAndSwp || wr.opcode == WrOpcode::kAtomicFetchAndAdd;
+  if (has(wr.send_flags, SendFlags::kInline)) {
+    std::uint64_t octets = 0;
+    for (const Sge& sge : wr.sg_list) octets += sge.length;
+    if (octets > cap_.max_inline_data) return invalid("more octets than this queue pair takes inline");
+    if (read || atomic) return invalid("a Read or Atomic has no inline data");
+  }
+  const Caps& caps = device_.caps();
+  if (read && wr.sg_list.size() > caps.max_sge_rd) {
+    return invalid("a Read's sink has at most " + std::to_string(caps.max_sge_rd) + " sges on this device");
+  }
+  if (atomic && !caps.atomics) return invalid("this device has no Atomics");
+  if (atomic && (wr.sg_list.size() != 1 || wr.sg_list[0].length != 8)) return invalid("an Atomic's result has 8 octets");
+  if (wr.opcode == WrOpcode::kRdmaWriteWithImm && !caps.imm_data) return invalid("this device has no immediate data");
+  if (wr.opcode == WrOpcode::kSendWithImm) return invalid("kSendWithImm has no counterpart on iWARP");
+  if (wr.opcode != WrOpcode::kBindMw) return {};
+  const MwBind& bind = wr.bind_mw;
+  constexpr Access kRights = Access::kRemoteRead | Access::kRemoteWrite | Access::kRemoteAtomic;
+  if (!caps.mem_windows_type2) return invalid("this device has no memory windows of type 2");
+  if (bind.mw == nullptr || bind.mr == nullptr || bind.length == 0 || !wr.sg_list.empty() ||
+      (bind.rkey ^ bind.mw->rkey()) >> 8 != 0 || bind.rkey == bind.mw->rkey() ||
+      (unsigned(bind.access) & ~unsigned(kRights)) != 0 || static_cast<IbvMw*>(bind.mw)->get() == nullptr) {
+    return invalid("a bind needs a window, a region, octets, another key, and rights of a peer's alone");
+  }
+  return {};
+}
+
+Status IbvQp::post_send(const SendWr& wr) {
+  if (!endpoint_->was_connected()) return Error{ENOTCONN, "the queue pair was never connected"};
+  if (Status status = check(wr); !status) return status;
+  if (dead()) {
+    send_cq_->push_flushed(wr.wr_id, qp_num_);
+    return {};
+  }
+  auto* mw = static_cast<IbvMw*>(wr.bind_mw.mw);
+  auto* mr = static_cast<IbvMr*>(wr.bind_mw.mr);
+  std::array<ibv_sge, kMaxSge> sges;
+  ibv_send_wr raw =
+      to_ibv(wr, sges.data(), mw != nullptr ? mw->get() : nullptr, mr != nullptr ? mr->get() : nullptr);
+  const bool signaled = sq_sig_all_ || has(wr.send_flags, SendFlags::kSignaled);
+  if (signaled) ++signaled_;
+  unsignaled_tail_.store(!signaled, std::memory_order_relaxed);
+  ibv_send_wr* bad = nullptr;
+  if (const int err = ::ibv_post_send(qp_, &raw, &bad); err != 0) {
+    if (signaled) --signaled_;
+    if (!ended_) return call_error("ibv_post_send", err);
+    send_cq_->push_flushed(wr.wr_id, qp_num_);
+    return {};
+  }
+  if (wr.opcode == WrOpcode::kBindMw) {
+    mw->set_rkey(wr.bind_mw.rkey);
+    device_.windows().on_bound(*mw, *mr, wr.bind_mw.rkey);
+  } else if (wr.opcode == WrOpcode::kLocalInv) {
+    device_.windows().on_invalidated(wr.invalidate_rkey);
+  }
+  return {};
+}
+
+Status IbvQp::post_recv(const RecvWr& wr) {
+  if (has_srq_) return invalid("receives of this queue pair come from its Srq");
+  if (wr.sg_list.size() > cap_.max_recv_sge) {
+    return invalid("the request has more sges than the " + std::to_string(cap_.max_recv_sge) + " of this queue pair");
+  }
+  if (dead()) {
+    recv_cq_->push_flushed(wr.wr_id, qp_num_);
+    return {};
+  }
+  std::array<ibv_sge, kMaxSge> sges;
+  ibv_recv_wr raw = to_ibv(wr, sges.data());
+  ibv_recv_wr* bad = nullptr;
+  if (const int err = ::ibv_post_recv(qp_, &raw, &bad); err != 0) {
+    if (!ended_) return call_error("ibv_post_recv", err);
+    recv_cq_->push_flushed(wr.wr_id, qp_num_);
+  }
+  return {};
+}
+
+bool IbvQp::on_completion(const ibv_wc& wc) {
+  if (wc.status != IBV_WC_SUCCESS) {
+    if (wc.status != IBV_WC_WR_FLUSH_ERR && failure() == nullptr) {
+      failure_.store(wc_status_str(from_ibv(wc.status)), std::memory_order_relaxed);
+    }
+    ended_.store(true, std::memory_order_release);
+    const bool marker = wc.wr_id == kMarkerId && draining_;
+    if (draining_) drained();
+    return !marker;
+  }
+  if (is_receive(wc.opcode)) {
+    if ((wc.wc_flags & IBV_WC_WITH_INV) != 0) device_.windows().on_invalidated(wc.invalidated_rkey);
+    return true;
+  }
+  if (wc.wr_id == kMarkerId && draining_) {
+    drained();
+    return false;
+  }
+  --signaled_;
+  return true;
+}
+
+// state: siw does not tell it (query_qp leaves the field alone), so it is followed from outside.
+QpState IbvQp::state() const {
+  if (dead()) return QpState::kErr;
+  if (endpoint_->established()) return QpState::kRts;
+  return endpoint_->was_connected() ? QpState::kRtr : QpState::kInit;
+}
+
+Result<QpAttr> IbvQp::query() const {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  if (const int err = ::ibv_query_qp(qp_, &attr, IBV_QP_CAP | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC, &init);
+      err != 0) {
+    return call_error("ibv_query_qp", err);
+  }
+  QpAttr out;
+  out.qp_state = state();
+  if (endpoint_->established()) {
+    out.max_rd_atomic = attr.max_rd_atomic;
+    out.max_dest_rd_atomic = attr.max_dest_rd_atomic;
+  }
+  out.cap = cap_;
+  return out;
+}
+
+Status IbvQp::modify(QpState state) {
+  if (state != QpState::kErr) return invalid("the connection manager makes all changes of state but that to kErr");
+  if (!dead()) reset();
+  return {};
+}
+
+void IbvQp::disconnect() {
+  if (dead()) return;
+  if (!sends_under_way() || !post_marker()) {
+    end();
+    ::rdma_disconnect(endpoint_->id);
+    return;
+  }
+  device_.add_draining(*this);
+}
+
+bool IbvQp::post_marker() {
+  draining_.store(true, std::memory_order_release);
+  ibv_send_wr raw{};
+  raw.wr_id = kMarkerId;
+  raw.opcode = IBV_WR_RDMA_WRITE;
+  raw.send_flags = IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  if (::ibv_post_send(qp_, &raw, &bad) == 0) return true;
+  draining_.store(false, std::memory_order_release);
+  return false;
+}
+
+void IbvQp::drained() {
+  ended_.store(true, std::memory_order_release);
+  draining_.store(false, std::memory_order_release);
+  ::rdma_disconnect(endpoint_->id);
+}
+
+void IbvQp::wait_until_drained() {
+  const auto deadline = std::chrono::steady_clock::now() + kDrainTimeout;
+  for (int turn = 0; draining_; ++turn) {
+    pump();
+    if (!draining_ || std::chrono::steady_clock::now() > deadline) break;
+    constexpr int kSpins = 100;
+    if (turn > kSpins) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+void IbvQp::pump() {
+  send_cq_->pump();
+}
+
+void IbvQp::end() {
+  ended_.store(true, std::memory_order_release);
+}
+
+void IbvQp::reset() {
+  end();
+  draining_.store(false, std::memory_order_release);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  ::ibv_modify_qp(qp_, &attr, IBV_QP_STATE);
+  if (endpoint_->connected()) ::rdma_disconnect(endpoint_->id);
+}
+
+}  // namespace weft::verbs::ibv

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "verbs-shim/api/verbs.h"
+
+namespace weft::verbs::ibv {
+
+class IbvCq;
+class IbvDevice;
+struct Endpoint;
+
+// IbvQp: the queue pair of one connection.
+//
+// "What was posted is sent, then the connection ends" is not the kernel's: rdma_disconnect flushes. So a disconnect
+// with requests under way posts a marker behind them, an RDMA Write of no octets, and calls rdma_disconnect when that
+// has completed; whoever polls the Cq moves it on, Device::process does, and the destructor waits for it, up to
+// kDrainTimeout.
+class IbvQp : public Qp {
+ public:
+  static Result<std::unique_ptr<Qp>> create(std::shared_ptr<Endpoint> endpoint, Pd& pd, const QpInitAttr& attr);
+  ~IbvQp() override;
+
+  Status post_send(const SendWr& wr) override;
+  Status post_recv(const RecvWr& wr) override;
+  QpState state() const override;
+  Result<QpAttr> query() const override;
+  Status modify(QpState state) override;
+  std::uint32_t qp_num() const override { return qp_num_; }
+  QpCounters counters() const override { return {}; }
+
+  // What its Cqs and the asynchronous events say. False: the completion is the marker's.
+  bool on_completion(const ibv_wc& wc);
+  void on_async(AsyncEventType type) { failure_.store(async_event_str(type), std::memory_order_relaxed); }
+
+  // Of the connection manager.
+  void disconnect();
+  // The connection is over: what is posted is flushed.
+  void end();
+  // Ends the connection at once.
+  void reset();
+  // Takes what its Cq has, so that a disconnect goes on.
+  void pump();
+  bool is_draining() const { return draining_.load(std::memory_order_acquire); }
+  // Why it broke, null where it did not.
+  const char* failure() const { return failure_.load(std::memory_order_relaxed); }
+
+ private:
+  IbvQp(std::shared_ptr<Endpoint> endpoint, const QpInitAttr& attr);
+  Status check(const SendWr& wr) const;
+  bool sends_under_way() const { return signaled_ > 0 || unsignaled_tail_; }
+  bool dead() const { return ended_.load(std::memory_order_acquire) || draining_.load(std::memory_order_acquire); }
+  bool post_marker();
+  void drained();
+  void wait_until_drained();
+
+  std::shared_ptr<Endpoint> endpoint_;
+  IbvDevice& device_;
+  ibv_qp* qp_ = nullptr;
+  IbvCq* send_cq_;
+  IbvCq* recv_cq_;
+  bool has_srq_;
+  QpCap cap_;  // as asked for
+  bool sq_sig_all_;
+  std::uint32_t qp_num_ = 0;
+
+  // Whether all that was posted to the send queue has completed is known from these two: the last request was
+  // signaled, and there is none without completion.
+  std::atomic<std::uint32_t> signaled_{0};
+  std::atomic<bool> unsignaled_tail_{false};
+  std::atomic<bool> draining_{false};  // disconnect waits for the marker
+  std::atomic<bool> ended_{false};     // no connection any more, or an error
+  std::atomic<const char*> failure_{nullptr};
+};
+
+}  // namespace weft::verbs::ibv

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+namespace weft::verbs::ibv {
+
+class IbvMr;
+class IbvMw;
+
+// WindowTable knows which windows of a device are bound to which regions, so that a region can go before its windows:
+// the kernel refuses that (EBUSY), the API does not. Any thread.
+class WindowTable {
+ public:
+  void on_bound(IbvMw& mw, IbvMr& mr, std::uint32_t rkey);
+  // By either side; a name that no window has is nobody's.
+  void on_invalidated(std::uint32_t rkey);
+  void on_destroyed(IbvMw& mw);
+  std::size_t num_windows(const IbvMr& mr) const;
+  // Takes its windows from a region that goes.
+  void release(IbvMr& mr);
+
+ private:
+  struct Bound {
+    IbvMw* mw = nullptr;
+    IbvMr* mr = nullptr;
+  };
+  mutable std::mutex mutex_;
+  std::unordered_map<std::uint32_t, Bound> bound_;
+};
+
+}  // namespace weft::verbs::ibv
