@@ -34,7 +34,10 @@ int main(int argc, char** argv) {
   weft::apps::CommandContext context;
   weft::apps::add_global_options(root, context.options);
   // Options are known once the whole line is read, so logging starts when the first subcommand is about to run.
-  root.parse_complete_callback([&context] { weft::apps::set_up_logging(context.options.log_level); });
+  root.parse_complete_callback([&root, &context] {
+    weft::apps::check_global_options(root, context.options);
+    weft::apps::set_up_logging(context.options.log_level);
+  });
   register_commands(root, context);
 
   try {

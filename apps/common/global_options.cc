@@ -134,8 +134,11 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
 void add_global_options(CLI::App& root, GlobalOptions& options) {
   root.fallthrough();
   add_choice(
-      root, "--backend", [&options](const std::string& v) { options.backend = v; }, {"soft"}, {"ibv"},
-      "device that carries the RDMA (default soft)");
+      root, "--backend", [&options](const std::string& v) { options.backend = v; }, {"soft", "ibv"}, {},
+      "device that carries the RDMA: ours over TCP sockets, or one of the kernel through libibverbs (default soft)");
+  root.add_option("--device", options.device, "RDMA device of --backend ibv (default the first)")
+      ->type_name("NAME")
+      ->group(kGroup);
   add_progress(root, options);
   add_protocol_options(root, options);
   root.add_option("--fpdu", options.fpdu_limit, "largest FPDU, 0 for what the path allows")
@@ -164,6 +167,20 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
   add_choice(
       root, "--log-level", [&options](const std::string& v) { options.log_level = v; },
       {"trace", "debug", "info", "warn", "error", "off"}, {}, "what is logged to stderr (default warn)");
+}
+
+void check_global_options(const CLI::App& root, const GlobalOptions& options) {
+  if (options.backend != "ibv") {
+    if (root.get_option("--device")->count() > 0) throw CLI::ValidationError("--device needs --backend ibv");
+    return;
+  }
+  constexpr const char* kSoftOnly[] = {"--crc",       "--markers", "--mpa-rev", "--rtr",
+                                       "--placement", "--peer",    "--fpdu",    "--cc"};
+  for (const char* name : kSoftOnly) {
+    if (root.get_option(name)->count() == 0) continue;
+    throw CLI::ValidationError(std::string(name) +
+                               " means nothing with --backend ibv: the device and its driver decide that");
+  }
 }
 
 void add_unbuilt_commands(CLI::App& root, CommandContext& context) {

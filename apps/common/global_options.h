@@ -18,7 +18,8 @@ enum class ProgressMode : std::uint8_t { kSpin, kBlock };
 // GlobalOptions are the options that every command takes (`weft --help`). What is not built yet never gets here: it is
 // refused while the command line is parsed.
 struct GlobalOptions {
-  std::string backend = "soft";
+  std::string backend = "soft";          // soft or ibv
+  std::string device;                    // of backend ibv; empty: the first
   std::optional<ProgressMode> progress;  // nothing: the command's own default
   std::uint32_t num_workers = 0;         // threads that move the device's connections; the command's own then blocks
   bool crc = true;
@@ -49,6 +50,10 @@ struct CommandContext {
 // add_global_options puts the global options on the root; its subcommands take them too (CLI11's fallthrough, which
 // is switched on here, so call this before any command is registered). `options` outlives the parse.
 void add_global_options(CLI::App& root, GlobalOptions& options);
+
+// check_global_options throws CLI::ValidationError where options were given that mean nothing to the backend: for the
+// root's parse_complete_callback.
+void check_global_options(const CLI::App& root, const GlobalOptions& options);
 
 // add_unbuilt_commands registers the commands that are named in the documentation and not built yet; each ends with
 // exit status 2 and says so.

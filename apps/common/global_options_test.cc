@@ -21,6 +21,7 @@ Parsed parse(std::vector<std::string> words) {
   Parsed result;
   CLI::App root("test", "weft");
   add_global_options(root, result.options);
+  root.parse_complete_callback([&] { check_global_options(root, result.options); });
   root.add_subcommand("go", "runs")->callback([&result] { result.ran = true; });
   std::reverse(words.begin(), words.end());
   try {
@@ -110,9 +111,11 @@ TEST(GlobalOptions, WithWorkersTheCommandItselfBlocks) {
 }
 
 TEST(GlobalOptions, WhatIsNotBuiltIsRefusedBeforeAnythingRuns) {
-  const std::vector<std::vector<std::string>> kUnbuilt = {
-      {"--backend", "ibv"},     {"--trace", "x.pcapng"}, {"--port-map"},
-      {"--rpcrdma", "2-cel05"}, {"--rpcrdma", "2-wg07"}, {"--rpcrdma", "auto"}};
+  const std::vector<std::vector<std::string>> kUnbuilt = {{"--trace", "x.pcapng"},
+                                                          {"--port-map"},
+                                                          {"--rpcrdma", "2-cel05"},
+                                                          {"--rpcrdma", "2-wg07"},
+                                                          {"--rpcrdma", "auto"}};
   for (const auto& option : kUnbuilt) {
     std::vector<std::string> words = {"go"};
     words.insert(words.end(), option.begin(), option.end());
@@ -121,6 +124,32 @@ TEST(GlobalOptions, WhatIsNotBuiltIsRefusedBeforeAnythingRuns) {
     EXPECT_NE(parsed.error.find("is not built yet"), std::string::npos) << option[0] << ": " << parsed.error;
     EXPECT_NE(parsed.error.find(option[0]), std::string::npos) << parsed.error;
   }
+}
+
+TEST(GlobalOptions, BackendAndItsDeviceAreStored) {
+  const Parsed parsed = parse({"go", "--backend", "ibv", "--device", "siw0"});
+  ASSERT_EQ(parsed.error, "");
+  EXPECT_EQ(parsed.options.backend, "ibv");
+  EXPECT_EQ(parsed.options.device, "siw0");
+}
+
+TEST(GlobalOptions, WhatMeansNothingToTheBackendIsRefusedBeforeAnythingRuns) {
+  for (auto words : {std::vector<std::string>{"--crc", "on"},
+                     {"--markers"},
+                     {"--mpa-rev", "1"},
+                     {"--rtr", "auto"},
+                     {"--placement", "verify"},
+                     {"--peer", "auto"},
+                     {"--fpdu", "1460"},
+                     {"--cc", "reno"}}) {
+    words.insert(words.end(), {"--backend", "ibv", "go"});
+    const Parsed parsed = parse(words);
+    EXPECT_FALSE(parsed.ran) << words[0];
+    EXPECT_NE(parsed.error.find(words[0] + " means nothing with --backend ibv"), std::string::npos) << parsed.error;
+  }
+  const Parsed parsed = parse({"--device", "siw0", "go"});
+  EXPECT_FALSE(parsed.ran);
+  EXPECT_EQ(parsed.error, "--device needs --backend ibv");
 }
 
 TEST(GlobalOptions, NonsenseIsRefusedButNotAsUnbuilt) {

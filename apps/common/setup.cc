@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "apps/common/command.h"
+#include "verbs-shim/ibv/device.h"
 #include "verbs-shim/soft/device.h"
 
 namespace weft::apps {
@@ -40,6 +41,11 @@ std::uint64_t raise_file_limit() {
 }
 
 absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& options, const DeviceWish& wish) {
+  if (options.backend == "ibv") {
+    auto device = verbs::open_ibv_device({.name = options.device, .ird = options.ird, .ord = options.ord});
+    if (!device.ok()) return to_status(device.error(), "cannot open an RDMA device");
+    return std::move(device.value());
+  }
   verbs::SoftConfig config;
   config.mpa_revision = options.mpa_revision;
   config.crc = options.crc;
