@@ -77,21 +77,21 @@ absl::Status RdmaPeer::prepare(verbs::Device& device) {
   if (!qp.ok()) return to_status(qp.error(), "cannot create a queue pair");
   qp_ = std::move(qp.value());
   for (std::uint32_t i = 0; i < attr.cap.max_recv_wr; ++i) {
-    if (!post_recv()) return absl::InternalError("cannot post a receive");
+    if (auto status = post_recv(); !status.ok()) return to_status(status.error(), "cannot post a receive");
   }
   return absl::OkStatus();
 }
 
 // Receives of Sends all name the same memory: it stays in the cache, and nobody reads it. For the other ops only the
 // client's end arrives, which is empty.
-bool RdmaPeer::post_recv() {
+verbs::Status RdmaPeer::post_recv() {
   verbs::RecvWr wr;
   verbs::Sge sge;
   if (hello_.op == Op::kSend) {
     sge = {reinterpret_cast<std::uintptr_t>(region_.data()), std::uint32_t(region_.size()), region_mr_->lkey()};
     wr.sg_list = {&sge, 1};
   }
-  return qp_->post_recv(wr).ok();
+  return qp_->post_recv(wr);
 }
 
 bool RdmaPeer::on_progress() {
@@ -112,7 +112,7 @@ bool RdmaPeer::on_completion(const verbs::Wc& wc) {
 }
 
 bool RdmaPeer::on_message(std::uint32_t len) {
-  if (!post_recv()) return false;
+  if (!post_recv().ok()) return false;
   if (len == 0) return answer(true);
   ++totals_.messages;
   totals_.octets += len;

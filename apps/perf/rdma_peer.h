@@ -38,7 +38,7 @@ class RdmaPeer {
   absl::Status prepare(verbs::Device& device);
   bool on_completion(const verbs::Wc& wc);
   bool on_message(std::uint32_t len);
-  bool post_recv();
+  verbs::Status post_recv();
   bool answer(bool final);
   bool echo(std::uint32_t len);
 

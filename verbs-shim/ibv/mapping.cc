@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 namespace weft::verbs::ibv {
@@ -286,6 +287,7 @@ std::string reject_text(int reason) {
 }
 
 Error call_error(const std::string& what, int errno_value) {
+  errno_value = std::abs(errno_value);  // some providers return it negative
   std::string text = what + ": " + std::strerror(errno_value);
   if (errno_value == EACCES || errno_value == EPERM) {
     text += "; this user may not use /dev/infiniband (udev rules of rdma-core, or group rdma)";
