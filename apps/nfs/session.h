@@ -53,6 +53,9 @@ class Session {
   ~Session();
 
   const Url& url() const { return url_; }
+  // For Calls that are not the session's own. Precondition: no call of the session failed.
+  rpcrdma::Client& client() { return *client_; }
+  const rpcrdma::OpaqueAuth& cred() const { return export_.cred; }
   const nfs3::NfsFh3& root() const { return export_.root; }
   const std::vector<std::string>& export_path() const { return export_.export_path; }
 

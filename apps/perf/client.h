@@ -34,6 +34,10 @@ absl::StatusOr<Ready> introduce(const RunContext& context);
 
 absl::StatusOr<Measured> run_rdma(const RunContext& context);
 absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_port);
+// run_nfs runs an RPC op against the NFSv3 server that options.target, an nfs+rdma URL, names: NULL, READ or WRITE
+// (UNSTABLE) through the file of the URL.
+absl::StatusOr<Measured> run_nfs(const GlobalOptions& global, const PerfOptions& options, verbs::Device& device,
+                                 Progress& progress, const StopSignals& stop);
 // run_tcp needs no device.
 absl::StatusOr<Measured> run_tcp(const GlobalOptions& global, const PerfOptions& options, const StopSignals& stop,
                                  const sockaddr_storage& addr);

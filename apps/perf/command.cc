@@ -7,6 +7,7 @@
 #include "apps/common/command.h"
 #include "apps/common/connection.h"
 #include "apps/common/setup.h"
+#include "apps/nfs/url.h"
 #include "apps/perf/client.h"
 #include "apps/perf/listener.h"
 #include "apps/perf/report.h"
@@ -20,6 +21,9 @@ namespace {
 std::string check_options(const PerfOptions& options) {
   std::string op(op_name(options.op));
   std::uint64_t size = effective_size(options), depth = effective_depth(options);
+  if (nfs::looks_like_url(options.target) && !is_rpc(options.op)) {
+    return "an NFS server is measured with --op rpc-null, rpc-read or rpc-write, not " + op;
+  }
   if (options.lat && !has_latency(options.op)) return "--lat has no meaning for --op " + op;
   if (is_rpc(options.op) && size > kMaxItem) return "--size of --op " + op + " is at most 4194304";
   if ((is_rpc(options.op) || options.op == Op::kTcpBatch) && size * depth > kMaxSendMemory) {
@@ -29,10 +33,14 @@ std::string check_options(const PerfOptions& options) {
 }
 
 absl::StatusOr<Measured> run_with_device(const GlobalOptions& global, const PerfOptions& options, StopSignals& stop) {
-  auto addr = resolve_address(options.target);
-  if (!addr.ok()) return addr.status();
   auto device = open_device(global, {.congestion_control = kDefaultCongestionControl});
   if (!device.ok()) return device.status();
+  if (nfs::looks_like_url(options.target)) {
+    Progress progress(global.progress_or(ProgressMode::kSpin), &stop);
+    return run_nfs(global, options, **device, progress, stop);
+  }
+  auto addr = resolve_address(options.target);
+  if (!addr.ok()) return addr.status();
   auto pd = alloc_pd(**device);
   if (!pd.ok()) return pd.status();
   Progress progress(global.progress_or(ProgressMode::kSpin), &stop);
@@ -85,7 +93,10 @@ std::string wanted_congestion_control(const GlobalOptions& global) {
 void register_perf_command(CLI::App& root, CommandContext& context) {
   auto options = std::make_shared<perf::PerfOptions>();
   CLI::App* perf = root.add_subcommand("perf", "Throughput and latency over RDMA, and over plain TCP to compare with.");
-  auto* target = perf->add_option("target", options->target, "listener to measure against")->type_name("ADDR:PORT");
+  auto* target = perf->add_option("target", options->target,
+                                  "listener to measure against; with rpc-*, a file of an NFSv3 server, too: "
+                                  "nfs+rdma://HOST[:PORT]/PATH[?mountport=N] (rpc-write overwrites it)")
+                     ->type_name("ADDR:PORT|URL");
   perf->add_option("--listen", options->listen, "be the listener of every op; port 0 picks one")
       ->type_name("ADDR:PORT")
       ->excludes(target);

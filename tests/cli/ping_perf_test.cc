@@ -117,6 +117,42 @@ TEST_F(PerfCli, EveryOpRunsAgainstOneListener) {
   }
 }
 
+TEST(PerfNfs, RpcOpsRunAgainstAnNfsServer) {
+  char name[] = "/tmp/weft_perf_nfs_XXXXXX";
+  ASSERT_NE(mkdtemp(name), nullptr);
+  const std::filesystem::path dir = name;
+  std::filesystem::create_directory(dir / "export");
+  std::ofstream(dir / "export" / "file") << std::string(100000, 'x');
+  {
+    WeftListener server({"serve", (dir / "export").string(), "--read-write", "--listen", "127.0.0.1:0",
+                         "--mount-listen", "127.0.0.1:0", "--state-dir", (dir / "state").string()});
+    const std::string mount = server.address("mount");
+    const auto url = [&](const std::string& path) {
+      return "nfs+rdma://" + server.address("rdma") + path + "?mountport=" + mount.substr(mount.rfind(':') + 1);
+    };
+    for (const char* op : {"rpc-null", "rpc-read", "rpc-write"}) {
+      auto json = parse_line(
+          run_weft({"perf", url("/file"), "--op", op, "--size", "30000", "--seconds", "0.05", "--lat", "--json"}));
+      EXPECT_EQ(json["op"], op);
+      EXPECT_GT(json["ops"], 0) << op;
+      EXPECT_EQ(json["octets"], std::string(op) == "rpc-null" ? 0 : json["ops"].get<std::uint64_t>() * 30000) << op;
+    }
+    // rpc-write wrote its pattern through the three whole pieces of the file, and rpc-read nothing.
+    std::ifstream file(dir / "export" / "file");
+    const std::string octets((std::istreambuf_iterator<char>(file)), {});
+    ASSERT_EQ(octets.size(), 100000u);
+    EXPECT_EQ(octets.substr(0, 30000), std::string(30000, '\x5a'));
+    EXPECT_EQ(octets.substr(90000), std::string(10000, 'x'));
+
+    const Outcome small = run_weft({"perf", url("/file"), "--op", "rpc-read", "--size", "200000"});
+    EXPECT_EQ(small.status, 1);
+    EXPECT_NE(small.err.find("no file of at least 200000 octets"), std::string::npos) << small.err;
+    EXPECT_EQ(run_weft({"perf", url("/file"), "--op", "write"}).status, 2);
+    EXPECT_EQ(run_weft({"perf", url("/none"), "--op", "rpc-read"}).status, 1);
+  }
+  std::filesystem::remove_all(dir);
+}
+
 TEST_F(PerfCli, LatencyOpsReportRoundTrips) {
   for (const char* op : {"send", "read", "rpc-null", "rpc-read", "rpc-write", "tcp-lat"}) {
     auto json = perf({"--op", op, "--lat", "--size", "64"});

@@ -1,0 +1,95 @@
+// The RPC ops against an NFSv3 server: NULL, and READ or WRITE through a file of its.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/nfs/session.h"
+#include "apps/nfs/tree.h"
+#include "apps/nfs/url.h"
+#include "apps/perf/client.h"
+#include "apps/perf/rpc_calls.h"
+#include "nfsulb/nfs3.h"
+
+namespace weft::apps::perf {
+namespace {
+
+using nfs3::ItemForm;
+
+bool read_is_whole(const rpcrdma::Reply& reply, std::uint64_t size) {
+  nfs3::ReadRes res;
+  nfs3::XdrReader reader(reply.results);
+  const bool reduced = reply.item_len.value_or(0) > 0;
+  return parse(reader, res, reduced ? ItemForm::kReduced : ItemForm::kInline) && res.status == nfs3::Nfsstat3::kOk &&
+         res.count == size && reply.item_len.value_or(size) == size;
+}
+
+bool write_is_whole(const rpcrdma::Reply& reply, std::uint64_t size) {
+  nfs3::WriteRes res;
+  nfs3::XdrReader reader(reply.results);
+  return parse(reader, res) && res.status == nfs3::Nfsstat3::kOk && res.count == size;
+}
+
+// file_calls goes through the file from its beginning, `size` octets a Call, over and over.
+absl::StatusOr<RpcCalls> file_calls(const PerfOptions& options, nfs::Session& session) {
+  const nfs::Url& url = session.url();
+  auto file = nfs::resolve(session, url, nfs::FollowLast::kYes);
+  if (!file.ok()) return file.status();
+  auto info = session.fsinfo();
+  if (!info.ok()) return info.status();
+
+  RpcCalls calls;
+  const bool reads = options.op == Op::kRpcRead;
+  const std::uint32_t most = reads ? info->rtmax : info->wtmax;
+  calls.size = options.size != 0 ? options.size : std::min<std::uint64_t>(effective_size(options), most);
+  if (calls.size > most) {
+    return absl::InvalidArgumentError("the server takes --size " + std::to_string(most) + " at most");
+  }
+  const std::uint64_t places = file->is_regular() ? file->attributes.size / calls.size : 0;
+  if (places == 0) {
+    return absl::InvalidArgumentError(url.str() + " is no file of at least " + std::to_string(calls.size) +
+                                      " octets; rpc-read reads it, rpc-write overwrites it");
+  }
+  calls.binding = &nfsulb::nfs3_binding();
+  calls.item = reads ? RpcCalls::Item::kResult : RpcCalls::Item::kArgument;
+  calls.is_whole = reads ? read_is_whole : write_is_whole;
+  calls.procedure = static_cast<std::uint32_t>(reads ? nfs3::Proc::kRead : nfs3::Proc::kWrite);
+  calls.emit_args = [fh = file->fh, places, reads, size = std::uint32_t(calls.size)](std::uint64_t number,
+                                                                                     std::vector<std::uint8_t>& args) {
+    nfs3::XdrWriter writer(args);
+    const std::uint64_t offset = number % places * size;
+    if (reads) {
+      emit(writer, nfs3::ReadArgs{fh, offset, size});
+    } else {
+      emit(writer, nfs3::WriteArgs{fh, offset, size, nfs3::StableHow::kUnstable, {size, {}}}, ItemForm::kReduced);
+    }
+  };
+  return calls;
+}
+
+}  // namespace
+
+absl::StatusOr<Measured> run_nfs(const GlobalOptions& global, const PerfOptions& options, verbs::Device& device,
+                                 Progress& progress, const StopSignals& stop) {
+  auto url = nfs::parse_url(options.target);
+  if (!url.ok()) return url.status();
+  auto session = nfs::Session::open(*url, global, device, stop);
+  if (!session.ok()) return session.status();
+  RpcCalls calls;
+  calls.binding = &nfsulb::nfs3_binding();
+  if (options.op != Op::kRpcNull) {
+    auto of_file = file_calls(options, **session);
+    if (!of_file.ok()) return of_file.status();
+    calls = std::move(*of_file);
+  }
+  calls.cred = &(*session)->cred();
+  auto measured = run_calls(options, progress, (*session)->client(), calls);
+  if (measured.ok()) {
+    measured->congestion_control = wanted_congestion_control(global);
+    measured->peer_congestion_control = "unknown";
+    measured->crc = global.crc;
+  }
+  return measured;
+}
+
+}  // namespace weft::apps::perf

@@ -1,0 +1,118 @@
+#include "apps/perf/rpc_calls.h"
+
+#include <chrono>
+#include <string>
+
+#include "apps/common/command.h"
+
+namespace weft::apps::perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class RpcRun {
+ public:
+  RpcRun(const PerfOptions& options, Progress& progress, rpcrdma::Client& client, const RpcCalls& calls)
+      : options_(options), progress_(progress), client_(client), calls_(calls), depth_(effective_depth(options)) {}
+
+  absl::StatusOr<Measured> run();
+
+ private:
+  // Slot is one Call in flight with the memory that is its own.
+  struct Slot {
+    std::vector<std::uint8_t> args;
+    std::vector<std::uint8_t> data;
+    Clock::time_point called;
+  };
+
+  void call(Slot& slot);
+  void on_reply(Slot& slot, const rpcrdma::Reply& reply);
+
+  const PerfOptions& options_;
+  Progress& progress_;
+  rpcrdma::Client& client_;
+  const RpcCalls& calls_;
+  const std::uint32_t depth_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint64_t> samples_;
+  std::uint64_t called_ = 0;
+  std::uint64_t done_ = 0;
+  std::uint32_t outstanding_ = 0;
+  bool time_left_ = true;
+  absl::Status status_;
+};
+
+void RpcRun::call(Slot& slot) {
+  slot.args.clear();
+  if (calls_.emit_args) calls_.emit_args(called_, slot.args);
+  ++called_;
+  rpcrdma::CallSpec spec;
+  spec.program = calls_.binding->program;
+  spec.version = calls_.binding->version;
+  spec.procedure = calls_.procedure;
+  spec.cred = calls_.cred;
+  spec.args = slot.args;
+  if (calls_.item == RpcCalls::Item::kResult) spec.result_item = slot.data;
+  if (calls_.item == RpcCalls::Item::kArgument) spec.item = rpcrdma::ArgumentItem{slot.args.size(), slot.data};
+  spec.max_results = calls_.binding->max_results(spec.procedure, spec.args).value_or(0);
+  slot.called = Clock::now();
+  auto status = client_.call(spec, [this, &slot](const rpcrdma::Reply& reply) { on_reply(slot, reply); });
+  if (!status.ok()) {
+    status_ = to_status(status.error(), "cannot call");
+    return;
+  }
+  ++outstanding_;
+}
+
+void RpcRun::on_reply(Slot& slot, const rpcrdma::Reply& reply) {
+  --outstanding_;
+  if (reply.status != rpcrdma::CallStatus::kSuccess) {
+    if (status_.ok()) {
+      status_ = absl::UnavailableError(std::string(rpcrdma::call_status_str(reply.status)) + ": " + reply.text);
+    }
+    return;
+  }
+  if (calls_.is_whole && !calls_.is_whole(reply, calls_.size)) {
+    status_ = absl::DataLossError("the server did less than was asked for");
+    return;
+  }
+  ++done_;
+  if (options_.lat) samples_.push_back(std::uint64_t(std::chrono::nanoseconds(Clock::now() - slot.called).count()));
+  if (time_left_ && status_.ok()) call(slot);
+}
+
+absl::StatusOr<Measured> RpcRun::run() {
+  slots_.resize(depth_);
+  for (Slot& slot : slots_) slot.data.resize(calls_.size, 0x5a);
+  Clock::time_point start = Clock::now();
+  auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.seconds));
+  for (Slot& slot : slots_) {
+    if (status_.ok()) call(slot);
+  }
+  while (status_.ok() && outstanding_ != 0) {
+    progress_.turn(client_);
+    if (Clock::now() >= end || progress_.stop_requested()) time_left_ = false;
+    if (client_.state() == rpcrdma::Client::State::kClosed && status_.ok()) {
+      status_ = absl::UnavailableError("the connection ended: " + client_.error());
+    }
+  }
+  if (!status_.ok()) return status_;
+  Measured measured;
+  measured.op = options_.op;
+  measured.size = calls_.size;
+  measured.depth = depth_;
+  measured.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  measured.ops = done_;
+  measured.octets = done_ * calls_.size;
+  if (options_.lat) take_quantiles(measured, samples_);
+  return measured;
+}
+
+}  // namespace
+
+absl::StatusOr<Measured> run_calls(const PerfOptions& options, Progress& progress, rpcrdma::Client& client,
+                                   const RpcCalls& calls) {
+  return RpcRun(options, progress, client, calls).run();
+}
+
+}  // namespace weft::apps::perf

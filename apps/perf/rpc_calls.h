@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "apps/common/progress.h"
+#include "apps/perf/options.h"
+#include "apps/perf/report.h"
+#include "rpcrdma/binding.h"
+#include "rpcrdma/client.h"
+
+namespace weft::apps::perf {
+
+// RpcCalls says what the Calls of one run are.
+struct RpcCalls {
+  enum class Item : std::uint8_t { kNone, kArgument, kResult };
+
+  const rpcrdma::Binding* binding = nullptr;
+  std::uint32_t procedure = 0;
+  const rpcrdma::OpaqueAuth* cred = nullptr;  // null for AUTH_NONE
+  std::uint64_t size = 0;                     // octets of the item
+  Item item = Item::kNone;                    // what may move by RDMA; an argument is the last of its Call
+  // The arguments of Call `number`, without the item's octets; null for none.
+  std::function<void(std::uint64_t number, std::vector<std::uint8_t>& args)> emit_args;
+  // Whether a Reply brought, or took, all that was asked for; null where there is nothing to see.
+  std::function<bool(const rpcrdma::Reply& reply, std::uint64_t size)> is_whole;
+};
+
+// run_calls keeps options' depth of them in flight over a connection that stands, for options' seconds.
+absl::StatusOr<Measured> run_calls(const PerfOptions& options, Progress& progress, rpcrdma::Client& client,
+                                   const RpcCalls& calls);
+
+}  // namespace weft::apps::perf
