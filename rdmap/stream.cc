@@ -418,6 +418,10 @@ std::span<const ConstBytes> Stream::tx_buffers(std::size_t emss, std::size_t max
 bool Stream::failed() const {
   return impl_->discard_;
 }
+std::optional<Closed> Stream::failure() const {
+  if (!failed()) return std::nullopt;
+  return Closed{impl_->reason_.value_or(CloseReason::kLocal), impl_->terminate_, impl_->text_, false};
+}
 bool Stream::wants_tx() const {
   return impl_->wants_tx();
 }

@@ -189,6 +189,8 @@ class Stream {
   // Whether an error ended it, a Terminate of either side above all: nothing that is posted will be carried out, though
   // Closed may be some time away (close_timeout).
   bool failed() const;
+  // What Closed will say of that; nothing while nothing failed.
+  std::optional<Closed> failure() const;
   // Whether tx_buffers would give anything.
   bool wants_tx() const;
   LlpAction llp_action() const;

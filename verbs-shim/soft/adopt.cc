@@ -62,14 +62,16 @@ Status prepare(int fd, const SoftConfig& config) {
 }  // namespace
 
 Status SoftCmId::connect_socket(UniqueFd fd, const ConnParam& param, ConstBytes received) {
+  if (Status status = check_device(); !status) return status;
   if (state_ != State::kIdle) return Error{EINVAL, "the id is bound or has a destination already"};
-  if (qp_ == nullptr) return Error{EINVAL, "create_qp comes before connect"};
+  if (Status status = check_qp(); !status) return status;
   if (Status status = check_private_data(param.private_data.size(), loop_.config().mpa_revision); !status) {
     return status;
   }
   if (Status status = prepare(fd.get(), loop_.config()); !status) return status;
   peer_ = peer_address(fd.get());
   return loop_.call([&]() -> Status {
+    if (Status status = check_device(); !status) return status;
     local_ = local_address(fd.get());
     Connection& connection = start(std::move(fd), param);
     connection.set_adopted();
@@ -82,6 +84,7 @@ Status SoftCmId::connect_socket(UniqueFd fd, const ConnParam& param, ConstBytes 
 }
 
 Status SoftCmId::accept_socket(UniqueFd fd, ConstBytes received) {
+  if (Status status = check_device(); !status) return status;
   if (state_ != State::kIdle && state_ != State::kListening) return Error{EINVAL, "the id does something else already"};
   if (Status status = prepare(fd.get(), loop_.config()); !status) return status;
   if (listeners_.empty()) open_listeners(SOMAXCONN);

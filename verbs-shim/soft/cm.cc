@@ -82,7 +82,12 @@ Result<std::unique_ptr<CmId>> SoftCmChannel::create_id() {
   return std::unique_ptr<CmId>(std::make_unique<SoftCmId>(device_.next_loop(), queue_));
 }
 
+SoftCmId::SoftCmId(Loop& loop, std::shared_ptr<EventQueue> queue) : loop_(loop), queue_(std::move(queue)) {
+  loop_.device().add_id(*this);
+}
+
 SoftCmId::~SoftCmId() {
+  loop_.device().remove_id(*this);
   close_listeners();
   loop_.run([this] {
     if (qp_ != nullptr) qp_->id_gone();
@@ -91,7 +96,18 @@ SoftCmId::~SoftCmId() {
   queue_->forget(*this);
 }
 
+Status SoftCmId::check_device() const {
+  if (loop_.device().gone()) return Error{ENODEV, "the device was removed"};
+  return {};
+}
+
+void SoftCmId::device_gone() {
+  push(CmEventType::kDeviceRemoval, ENODEV, "the device was removed", {});
+  if (qp_ != nullptr) qp_->fail("");
+}
+
 Status SoftCmId::bind_addr(const sockaddr_storage& addr) {
+  if (Status status = check_device(); !status) return status;
   if (state_ != State::kIdle) return Error{EINVAL, "the id is bound already"};
   auto fd = open_socket(addr.ss_family, loop_.config());
   if (!fd) return fd.error();
@@ -107,6 +123,7 @@ Status SoftCmId::bind_addr(const sockaddr_storage& addr) {
 }
 
 Status SoftCmId::listen(int backlog) {
+  if (Status status = check_device(); !status) return status;
   if (state_ != State::kBound) return Error{EINVAL, "bind_addr comes before listen"};
   // Silent clients must not fill the kernel's queue: it is as long as it may be, and emptied at every turn.
   if (::listen(fd_.get(), SOMAXCONN) != 0) return socket_error("listen on " + address_str(local_), errno);
@@ -144,6 +161,7 @@ void SoftCmId::close_listeners() {
 }
 
 Status SoftCmId::resolve_addr(const sockaddr_storage& dst, std::chrono::milliseconds /*timeout*/) {
+  if (Status status = check_device(); !status) return status;
   if (state_ != State::kIdle && state_ != State::kBound) return Error{EINVAL, "the id has a destination already"};
   if (address_len(dst) == 0) return Error{EAFNOSUPPORT, "neither an IPv4 nor an IPv6 address"};
   peer_ = dst;
@@ -173,9 +191,16 @@ Status SoftCmId::check_private_data(std::size_t len, std::uint8_t revision) cons
   return {};
 }
 
+Status SoftCmId::check_qp() const {
+  if (qp_ == nullptr) return Error{EINVAL, "create_qp comes before connect and accept"};
+  if (qp_->state() == QpState::kErr) return Error{EINVAL, "the queue pair is in error"};
+  return {};
+}
+
 Status SoftCmId::connect(const ConnParam& param) {
+  if (Status status = check_device(); !status) return status;
   if (state_ != State::kRouteResolved) return Error{EINVAL, "resolve_addr and resolve_route come before connect"};
-  if (qp_ == nullptr) return Error{EINVAL, "create_qp comes before connect"};
+  if (Status status = check_qp(); !status) return status;
   if (Status status = check_private_data(param.private_data.size(), loop_.config().mpa_revision); !status) {
     return status;
   }
@@ -188,6 +213,7 @@ Status SoftCmId::connect(const ConnParam& param) {
     return socket_error("connect to " + address_str(peer_), errno);
   }
   return loop_.call([&]() -> Status {
+    if (Status status = check_device(); !status) return status;  // it may have gone meanwhile
     local_ = local_address(fd_.get());
     if (start(std::move(fd_), param).watch()) return {};
     const int err = errno;
@@ -211,7 +237,8 @@ Status SoftCmId::check_answer(std::size_t private_data_len) const {
 
 Status SoftCmId::accept(const ConnParam& param) {
   if (state_ != State::kRequested) return Error{EINVAL, "only an id that came with a connect request can accept"};
-  if (qp_ == nullptr) return Error{EINVAL, "create_qp comes before accept"};
+  if (Status status = check_device(); !status) return status;
+  if (Status status = check_qp(); !status) return status;
   return loop_.call([&]() -> Status {
     if (Status status = check_answer(param.private_data.size()); !status) return status;
     state_ = State::kConnected;

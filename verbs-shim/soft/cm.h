@@ -74,6 +74,8 @@ class Listener final : public Source {
   Connection& take(UniqueFd fd, const sockaddr_storage& peer);
   // Descriptors may be had again.
   void resume();
+  // The device is gone: nobody is accepted any more.
+  void unplug();
 
   // A whole, acceptable Request arrived on the connection.
   void on_request(Connection& connection);
@@ -104,7 +106,7 @@ class Listener final : public Source {
 // within Loop::run; the rest is the caller's alone.
 class SoftCmId final : public CmId {
  public:
-  SoftCmId(Loop& loop, std::shared_ptr<EventQueue> queue) : loop_(loop), queue_(std::move(queue)) {}
+  SoftCmId(Loop& loop, std::shared_ptr<EventQueue> queue);
   ~SoftCmId() override;
 
   Status bind_addr(const sockaddr_storage& addr) override;
@@ -126,6 +128,7 @@ class SoftCmId final : public CmId {
   Result<ReleasedSocket> release_socket();
 
   const std::shared_ptr<EventQueue>& queue() const { return queue_; }
+  Loop& loop() { return loop_; }
 
   // ---- in the loop's thread, from the connection
   void attach(Connection& connection);
@@ -133,6 +136,8 @@ class SoftCmId final : public CmId {
   void set_local(const sockaddr_storage& local) { local_ = local; }
   void push(CmEventType type, int status, std::string text, ConnParam param);
   void detach() { connection_ = nullptr; }
+  // Its connection, if it had one, is gone already.
+  void device_gone();
   // The connection died; where nobody has taken its connect request yet, the request and this id go with it: a peer
   // must not leave one behind with every connection that it makes and breaks while nobody looks (SEC-2.2.7-01).
   bool forget_request() { return queue_->forget_request(*this); }
@@ -141,6 +146,8 @@ class SoftCmId final : public CmId {
  private:
   enum class State : std::uint8_t { kIdle, kBound, kListening, kAddrResolved, kRouteResolved, kConnected, kRequested };
 
+  Status check_device() const;
+  Status check_qp() const;
   Status check_private_data(std::size_t len, std::uint8_t revision) const;
   Status check_answer(std::size_t private_data_len) const;
   void open_listeners(std::size_t backlog);

@@ -225,7 +225,7 @@ std::size_t Connection::drain_events() {
     ++num;
   }
   // Behind what the Stream flushes: nothing posted from here on is carried out, however long the peer takes to close.
-  if (!dead() && qp_ != nullptr && stream_->failed()) qp_->stream_failed();
+  if (!dead() && qp_ != nullptr && stream_->failed()) qp_->stream_failed(*stream_->failure());
   return num;
 }
 
@@ -281,7 +281,7 @@ void Connection::on_event(rdmap::Established& established) {
   established_ = true;
   if (phase_ == Phase::kStartup) phase_ = Phase::kOpen;
   loop_.opened(*this);
-  if (qp_ != nullptr) qp_->established();
+  if (qp_ != nullptr) qp_->established(clamp_u8(established.ird), clamp_u8(established.ord));
   if (id_ == nullptr) return;
   ConnParam param{std::move(established.private_data), clamp_u8(established.ird), clamp_u8(established.ord)};
   id_->push(CmEventType::kEstablished, 0, "", std::move(param));
@@ -343,7 +343,10 @@ void Connection::on_event(const rdmap::Closed& closed) {
   const bool was_request = phase_ == Phase::kRequest;
   phase_ = Phase::kEnding;
   if (was_request && listener_ != nullptr) listener_->answered(*this);
-  if (qp_ != nullptr) std::exchange(qp_, nullptr)->detach(stream_->counters());
+  if (qp_ != nullptr) {
+    qp_->closed(closed);
+    std::exchange(qp_, nullptr)->detach(stream_->counters());
+  }
   if (id_ != nullptr) {
     SoftCmId& id = *std::exchange(id_, nullptr);
     id.detach();
@@ -355,7 +358,9 @@ void Connection::on_event(const rdmap::Closed& closed) {
     }
     const bool in_order = closed.reason == rdmap::CloseReason::kGraceful || closed.reason == rdmap::CloseReason::kLocal;
     const int err = timing_out_ ? ETIMEDOUT : (closed.reason == rdmap::CloseReason::kLlp ? ECONNRESET : EPROTO);
-    if (established_) {
+    if (unplugged_) {
+      // It is told by the device itself.
+    } else if (established_) {
       id.push(CmEventType::kDisconnected, in_order ? 0 : err, closed.text, {});
     } else if (!rejected_) {
       id.push(timing_out_ && initiator_ ? CmEventType::kUnreachable : CmEventType::kConnectError, err, closed.text, {});
@@ -422,6 +427,17 @@ void Connection::abort() {
   stream_->abort(loop_.now());
   drain_events();
   if (!dead()) finish(true);
+}
+
+void Connection::cut(const std::string& why) {
+  if (dead()) return;
+  if (!stream_ && id_ != nullptr && !unplugged_) id_->push(CmEventType::kConnectError, ECONNABORTED, why, {});
+  abort();
+}
+
+void Connection::unplug() {
+  unplugged_ = true;
+  cut("");
 }
 
 void Connection::drop(const std::string& why) {

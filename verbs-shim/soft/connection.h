@@ -54,6 +54,10 @@ class Connection final : public Source, public rdmap::RecvSource {
   void reject(ConstBytes private_data);
   void disconnect();
   void abort();
+  // The same, where the id is to hear of it even before there is a Stream.
+  void cut(const std::string& why);
+  // The device is gone, as the id will be told.
+  void unplug();
   // Closes the socket at once, without events.
   void drop(const std::string& why);
   // The Loop goes: what the socket takes of an end under way is still sent.
@@ -142,6 +146,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   bool established_ = false;
   bool rejected_ = false;
   bool adopted_ = false;
+  bool unplugged_ = false;
   bool falling_back_ = false;
   std::uint8_t revision_;  // of MPA, what an initiator asks with
   bool closed_ = false;    // the Stream's last event was seen

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "verbs-shim/soft/qp.h"
@@ -46,6 +47,7 @@ SoftCq::SoftCq(SoftDevice& device, std::size_t capacity, SoftCompChannel* channe
 
 SoftCq::~SoftCq() {
   if (channel_ != nullptr) channel_->forget(*this);
+  device_.async().forget(*this);
 }
 
 int SoftCq::poll(std::span<Wc> wc) {
@@ -95,6 +97,11 @@ void SoftCq::enter(const Wc& wc, bool solicited) {
 
 void SoftCq::overflow() {
   if (std::exchange(overflow_, true)) return;
+  AsyncEvent event;
+  event.type = AsyncEventType::kCqErr;
+  event.cq = this;
+  event.text = "a completion queue of " + std::to_string(ring_.size()) + " completions overflowed";
+  device_.async().push(std::move(event));
   for (SoftQp* qp : qps_) qp->cq_overflowed();
 }
 

@@ -48,6 +48,10 @@ Result<std::unique_ptr<Device>> open_soft_device(const SoftConfig& config) {
   return std::unique_ptr<Device>(std::move(device));
 }
 
+void unplug(Device& device) {
+  static_cast<soft::SoftDevice&>(device).unplug();
+}
+
 namespace soft {
 
 Result<std::unique_ptr<Pd>> SoftDevice::alloc_pd() {
@@ -71,6 +75,7 @@ Result<std::unique_ptr<Cq>> SoftDevice::create_cq(int cqe, CompChannel* channel)
 }
 
 Result<std::unique_ptr<Qp>> SoftDevice::create_qp(SoftCmId& id, Loop& loop, Pd& pd, const QpInitAttr& attr) {
+  if (gone()) return Error{ENODEV, "the device was removed"};
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr)
     return Error{EINVAL, "a queue pair needs two completion queues"};
   const QpCap& cap = attr.cap;

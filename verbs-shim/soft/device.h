@@ -80,11 +80,20 @@ struct SoftConfig {
 // calls that do not block, a bounded number of octets), never for a peer. One thread may drive it with Device::process
 // and sleep on Device::fd as if it were polled; nothing waits for that, and others sleep on the channels' descriptors.
 //
+// Asynchronous events ring no descriptor before somebody has asked for one of them, or for Device::async_fd: who does
+// not know of them is not kept awake. Of more than 1024 that nobody took the oldest are dropped.
+//
 // What is particular to polled progress: Device::fd (and so the channels' descriptors) is also readable while a channel
 // holds an event that nobody took, and when a work request posted outside of process waits to be sent. A caller that
 // never asks for a descriptor, or says so (Device::set_busy_polling), is taken to spin: process then looks at busy
 // sockets directly and at the rest now and then.
 Result<std::unique_ptr<Device>> open_soft_device(const SoftConfig& config);
+
+// unplug makes a soft RNIC behave as though it were taken out of the machine, for trying how its users take it: every
+// connection is reset, every id gets kDeviceRemoval (and no other word of its connection's end), the device
+// kDeviceFatal; what is posted from then on is flushed, and listening and connecting fail with ENODEV. Any thread,
+// where the device has workers.
+void unplug(Device& device);
 
 // Delayed startup (RFC 5044 section 7.1.3): MPA begins on a TCP connection that something else has used before. Both
 // functions take over fd, a connected TCP socket, where they succeed; the device's socket options are set on it. All

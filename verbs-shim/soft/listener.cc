@@ -10,6 +10,7 @@
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/socket.h"
+#include "verbs-shim/soft/soft_device.h"
 
 namespace weft::verbs::soft {
 namespace {
@@ -83,7 +84,11 @@ void Listener::hand_out(UniqueFd fd, const sockaddr_storage& peer) {
 Connection& Listener::take(UniqueFd fd, const sockaddr_storage& peer) {
   Connection& connection = loop_.adopt(std::make_unique<Connection>(loop_, *this, std::move(fd), peer));
   loop_.add_silent(connection);
-  if (!connection.watch()) connection.drop("epoll has no room for it");
+  if (loop_.device().gone()) {
+    connection.drop("");
+  } else if (!connection.watch()) {
+    connection.drop("epoll has no room for it");
+  }
   return connection;
 }
 
@@ -102,6 +107,13 @@ void Listener::resume() {
   paused_ = false;
   loop_.timers().set(*this, std::nullopt);
   loop_.poller().modify(fd_.get(), EPOLLIN, *this);
+}
+
+void Listener::unplug() {
+  loop_.timers().set(*this, std::nullopt);
+  paused_ = false;
+  if (fd_) loop_.poller().remove(fd_.get());
+  fd_.reset();
 }
 
 void Listener::on_request(Connection& connection) {

@@ -352,6 +352,13 @@ void Loop::add_lingering(Connection& connection) {
   if (lingering_.size() > limits_.max_lingering) lingering_.front()->drop("too many connections are still ending");
 }
 
+void Loop::unplug() {
+  for (Listener* listener : listeners_) listener->unplug();
+  std::vector<Connection*> all;
+  for (const auto& [connection, owned] : connections_) all.push_back(connection);
+  for (Connection* connection : all) connection->unplug();
+}
+
 void Loop::forget_listener(Listener& listener) {
   std::erase(listeners_, &listener);
   for (auto& [connection, owned] : connections_) connection->listener_gone(listener);

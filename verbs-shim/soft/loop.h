@@ -101,6 +101,8 @@ class Loop {
   void watch_listener(Listener& listener) { listeners_.push_back(&listener); }
   void forget_listener(Listener& listener);
   void forget_qp(SoftQp& qp);
+  // Resets all connections and accepts no more.
+  void unplug();
   // Gives back, within a second or so, what the connection took to be busy.
   void trim_later(Connection& connection);
 

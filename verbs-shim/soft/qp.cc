@@ -106,6 +106,18 @@ std::uint32_t vendor_err(const rdmap::Terminate& terminate) {
          terminate.code;
 }
 
+// Whose fault it was, by what the Terminate says that we sent.
+AsyncEventType event_of(const rdmap::Terminate& terminate) {
+  constexpr std::uint8_t kProtection = 1;  // of RDMAP, tagged buffers of DDP
+  constexpr std::uint8_t kOperation = 2;   // of RDMAP, untagged buffers of DDP
+  constexpr std::uint8_t kTaggedVersion = 0x04;
+  if (terminate == rdmap::kStreamCatastrophic || terminate.layer == rdmap::Layer::kLlp) return AsyncEventType::kQpFatal;
+  if (terminate.etype == kOperation) return AsyncEventType::kQpReqErr;
+  if (terminate.etype != kProtection) return AsyncEventType::kQpFatal;
+  if (terminate.layer == rdmap::Layer::kDdp && terminate.code == kTaggedVersion) return AsyncEventType::kQpReqErr;
+  return AsyncEventType::kQpAccessErr;
+}
+
 QpCounters to_api(const rdmap::StreamCounters& in) {
   QpCounters out;
   out.sends_tx = in.sends_tx;
@@ -189,6 +201,7 @@ SoftQp::~SoftQp() {
     loop_.forget_qp(*this);
   });
   for (Cq* cq : {attr_.send_cq, attr_.recv_cq}) static_cast<SoftCq*>(cq)->forget(*this);
+  loop_.device().async().forget(*this);
 }
 
 Status SoftQp::check_send(const SendWr& wr) const {
@@ -262,7 +275,10 @@ rdmap::PostResult SoftQp::submit(const rdmap::SendWr& request) {
 }
 
 void SoftQp::attend() {
-  if (cq_overflowed_ && connection_ != nullptr) connection_->abort();
+  if (cq_overflowed_ && connection_ != nullptr) {
+    report(AsyncEventType::kQpFatal, "its completion queue overflowed");
+    connection_->abort();
+  }
   const std::scoped_lock lock(mutex_);
   submitting_.swap(posted_);
   for (const rdmap::SendWr& request : submitting_) {
@@ -316,6 +332,24 @@ QpState SoftQp::state() const {
   return state_;
 }
 
+Result<QpAttr> SoftQp::query() const {
+  const std::scoped_lock lock(mutex_);
+  return QpAttr{.qp_state = state_, .max_rd_atomic = ord_, .max_dest_rd_atomic = ird_, .cap = attr_.cap};
+}
+
+Status SoftQp::modify(QpState state) {
+  if (state != QpState::kErr)
+    return Error{EINVAL, "the connection manager makes all changes of state but that to kErr"};
+  loop_.run([this] { fail("the queue pair was put into error"); });
+  return {};
+}
+
+void SoftQp::fail(const std::string& why) {
+  if (connection_ != nullptr) connection_->cut(why);
+  const std::scoped_lock lock(mutex_);
+  enter_error();
+}
+
 QpCounters SoftQp::counters() const {
   return loop_.call([this] {
     const rdmap::StreamCounters* live = connection_ != nullptr ? connection_->counters() : nullptr;
@@ -330,13 +364,34 @@ void SoftQp::attach(Connection& connection, bool may_post) {
   if (state_ == QpState::kInit) state_ = QpState::kRtr;
 }
 
-void SoftQp::established() {
+void SoftQp::established(std::uint8_t ird, std::uint8_t ord) {
   const std::scoped_lock lock(mutex_);
   may_post_ = true;
+  ird_ = ird;
+  ord_ = ord;
   if (state_ == QpState::kRtr) state_ = QpState::kRts;
 }
 
-void SoftQp::stream_failed() {
+void SoftQp::report(AsyncEventType type, std::string text) {
+  if (std::exchange(reported_, true)) return;
+  AsyncEvent event;
+  event.type = type;
+  event.qp = this;
+  event.text = std::move(text);
+  loop_.device().async().push(std::move(event));
+}
+
+// Of what the peer says, or of a connection that is lost, completions and the connection's own event tell.
+void SoftQp::report(const rdmap::Closed& why) {
+  if (why.reason == rdmap::CloseReason::kTerminateSent && why.terminate) report(event_of(*why.terminate), why.text);
+}
+
+void SoftQp::closed(const rdmap::Closed& why) {
+  report(why);
+}
+
+void SoftQp::stream_failed(const rdmap::Closed& why) {
+  report(why);
   const std::scoped_lock lock(mutex_);
   enter_error();
   flush_late_sends();

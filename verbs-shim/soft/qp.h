@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "rdmap/stream.h"
@@ -38,6 +39,8 @@ class SoftQp final : public Qp {
   Status post_send(const SendWr& wr) override;
   Status post_recv(const RecvWr& wr) override;
   QpState state() const override;
+  Result<QpAttr> query() const override;
+  Status modify(QpState state) override;
   std::uint32_t qp_num() const override { return qp_num_; }
   QpCounters counters() const override;
 
@@ -47,16 +50,19 @@ class SoftQp final : public Qp {
   // ---- in the loop's thread, from the connection
   // may_post: sends are taken from here on, else when established.
   void attach(Connection& connection, bool may_post);
-  void established();
+  void established(std::uint8_t ird, std::uint8_t ord);
   void on_completion(const rdmap::Completion& completion);
   // The connection's Stream met an error: what is posted from here on is flushed.
-  void stream_failed();
+  void stream_failed(const rdmap::Closed& why);
   // The connection's Stream has come to its end.
+  void closed(const rdmap::Closed& why);
   void detach(const rdmap::StreamCounters& counters);
   std::optional<rdmap::PostedRecv> take_recv();
 
   // ---- in the loop's thread, from the others
   void id_gone() { id_ = nullptr; }
+  // Resets the connection, where there is one; what is posted is flushed.
+  void fail(const std::string& why);
   // What waits for the loop: sends that were posted, the end of a connection whose Cq overflowed.
   void attend();
 
@@ -76,6 +82,8 @@ class SoftQp final : public Qp {
   Status hand_over(const rdmap::SendWr& request);
   rdmap::PostResult submit(const rdmap::SendWr& request);
   void enter_error();
+  void report(const rdmap::Closed& why);
+  void report(AsyncEventType type, std::string text);
   void flush_send(std::uint32_t slot);
   void flush_late_sends();
   void complete_send(const rdmap::Completion& completion);
@@ -93,12 +101,15 @@ class SoftQp final : public Qp {
   Connection* connection_ = nullptr;
   QpCounters final_counters_;
   std::vector<rdmap::SendWr> submitting_;  // what attend works through
+  bool reported_ = false;
 
   std::atomic<bool> cq_overflowed_ = false;
 
   mutable Mutex mutex_;  // guards all below
   QpState state_ = QpState::kInit;
   bool may_post_ = false;
+  std::uint8_t ird_ = 0;
+  std::uint8_t ord_ = 0;
   rdmap::SendWr request_;              // what a post makes of its work request
   std::vector<rdmap::SendWr> posted_;  // for attend
 

@@ -1,8 +1,11 @@
 #include "verbs-shim/soft/soft_device.h"
 
 #include <algorithm>
+#include <mutex>
+#include <utility>
 
 #include "mpa/startup.h"
+#include "verbs-shim/soft/cm.h"
 
 namespace weft::verbs::soft {
 namespace {
@@ -38,11 +41,13 @@ SoftDevice::SoftDevice(const SoftConfig& config)
     : config_(config),
       peer_(*mpa::find_peer_profile(config.peer)),
       caps_(caps_of(config, peer_)),
-      regions_(config.max_mrs, threaded()) {
+      regions_(config.max_mrs, threaded()),
+      ids_mutex_(threaded()) {
   const std::size_t num_loops = std::max<std::size_t>(config.num_workers, 1);
   for (std::size_t i = 0; i < num_loops; ++i) {
     loops_.push_back(std::make_unique<Loop>(*this, i, share(config, num_loops)));
   }
+  async_ = std::make_unique<AsyncQueue>(*this);
 }
 
 SoftDevice::~SoftDevice() {
@@ -77,6 +82,39 @@ void SoftDevice::set_busy_polling(bool on) {
 std::optional<TimePoint> SoftDevice::next_timeout() const {
   if (threaded()) return std::nullopt;
   return loops_.front()->next_timeout();
+}
+
+DeviceAttr SoftDevice::query() const {
+  DeviceAttr attr;
+  attr.name = "soft";
+  attr.transport = Transport::kIwarp;
+  attr.port_active = !gone_;
+  return attr;
+}
+
+void SoftDevice::add_id(SoftCmId& id) {
+  const std::scoped_lock lock(ids_mutex_);
+  ids_.insert(&id);
+}
+
+void SoftDevice::remove_id(SoftCmId& id) {
+  const std::scoped_lock lock(ids_mutex_);
+  ids_.erase(&id);
+}
+
+void SoftDevice::unplug() {
+  if (gone_.exchange(true)) return;
+  for (const auto& loop : loops_) loop->run([&loop] { loop->unplug(); });
+  {
+    // An id that goes meanwhile waits for its loop, behind this.
+    const std::scoped_lock lock(ids_mutex_);
+    for (SoftCmId* id : ids_) id->loop().post([id] { id->device_gone(); });
+  }
+  for (const auto& loop : loops_) loop->run([] {});
+  AsyncEvent event;
+  event.type = AsyncEventType::kDeviceFatal;
+  event.text = "the device was removed";
+  async_->push(std::move(event));
 }
 
 void SoftDevice::remove(ddp::Stag stag) {

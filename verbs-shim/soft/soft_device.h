@@ -7,11 +7,14 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "mpa/peer_profile.h"
+#include "verbs-shim/soft/async_queue.h"
 #include "verbs-shim/soft/cq.h"
 #include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/device_bell.h"
 #include "verbs-shim/soft/loop.h"
+#include "verbs-shim/soft/maybe_mutex.h"
 #include "verbs-shim/soft/memory_table.h"
 #include "verbs-shim/soft/worker.h"
 
@@ -30,10 +33,15 @@ class SoftDevice final : public Device {
   Result<std::unique_ptr<CompChannel>> create_comp_channel() override;
   Result<std::unique_ptr<Cq>> create_cq(int cqe, CompChannel* channel) override;
   Result<std::unique_ptr<CmChannel>> create_event_channel() override;
+  DeviceAttr query() const override;
+  std::optional<AsyncEvent> get_async_event() override { return async_->pop(); }
+  int async_fd() override { return async_->fd(); }
   std::size_t process(TimePoint now) override;
   std::optional<TimePoint> next_timeout() const override;
   int fd() const override { return threaded() ? bell_->fd() : loops_.front()->fd(); }
   void set_busy_polling(bool on) override;
+  // As verbs::unplug.
+  void unplug();
 
   // ---- for its own parts, on any thread
   bool threaded() const { return config_.num_workers > 0; }
@@ -42,13 +50,17 @@ class SoftDevice final : public Device {
   RegionTable& regions() { return regions_; }
   // Of the one loop that the caller drives; null with workers.
   Poller* poller() { return threaded() ? nullptr : &loops_.front()->poller(); }
+  AsyncQueue& async() { return *async_; }
+  bool gone() const { return gone_; }
+  void add_id(class SoftCmId& id);
+  void remove_id(SoftCmId& id);
   // Rung with workers only.
   DeviceBell& bell() { return *bell_; }
   const std::vector<std::unique_ptr<Loop>>& loops() { return loops_; }
   // The loop for the next connection: they take turns.
   Loop& next_loop() { return *loops_[next_loop_++ % loops_.size()]; }
   std::uint32_t next_number() { return ++last_number_; }
-  Result<std::unique_ptr<Qp>> create_qp(class SoftCmId& id, Loop& loop, Pd& pd, const QpInitAttr& attr);
+  Result<std::unique_ptr<Qp>> create_qp(SoftCmId& id, Loop& loop, Pd& pd, const QpInitAttr& attr);
   // remove takes an STag out of the table; when it returns, no turn of a loop uses memory that it named.
   void remove(ddp::Stag stag);
 
@@ -60,6 +72,10 @@ class SoftDevice final : public Device {
   const std::unique_ptr<DeviceBell> bell_ = std::make_unique<DeviceBell>();
   std::atomic<std::uint32_t> last_number_ = 0;
   std::atomic<std::size_t> next_loop_ = 0;
+  std::unique_ptr<AsyncQueue> async_;
+  std::atomic<bool> gone_ = false;
+  Mutex ids_mutex_;  // guards ids_; nobody waits for a loop under it
+  absl::flat_hash_set<SoftCmId*> ids_;
   std::vector<std::unique_ptr<Loop>> loops_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };

@@ -1,6 +1,7 @@
 // The suite that every backend has to pass, run over the soft RNIC.
 #include <sys/socket.h>
 
+#include "verbs-shim/api/testing/async.h"
 #include "verbs-shim/api/testing/extension.h"
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/api/testing/window.h"
@@ -75,6 +76,9 @@ INSTANTIATE_TEST_SUITE_P(Soft, WindowTest, kBackends, name);
 INSTANTIATE_TEST_SUITE_P(SoftNarrow, WindowTest, kNarrow, name);
 INSTANTIATE_TEST_SUITE_P(Soft, ExtensionTest, kBackends, name);
 INSTANTIATE_TEST_SUITE_P(SoftNarrow, ExtensionTest, kNarrow, name);
+
+INSTANTIATE_TEST_SUITE_P(Soft, AsyncTest, kBackends, name);
+INSTANTIATE_TEST_SUITE_P(SoftNarrow, AsyncTest, kNarrow, name);
 
 INSTANTIATE_TEST_SUITE_P(SoftPeerToPeer, VerbsTest,
                          ::testing::Values(Backend{"Spinning", open_peer_to_peer, false, AF_INET}), name);

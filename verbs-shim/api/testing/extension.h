@@ -32,24 +32,6 @@ class ExtensionTest : public VerbsTest {
     ours_.reset();
   }
 
-  // Both ends of a further connection between the two devices, of the same protection domains and completion queues.
-  struct Connection {
-    std::unique_ptr<CmId> id, server_id;
-    std::unique_ptr<Qp> qp, server_qp;
-  };
-  void connect_another(Connection& out) {
-    out.id = std::move(client_.cm->create_id().value());
-    ASSERT_TRUE(out.id->resolve_addr(listener_->local_addr(), std::chrono::seconds(1)).ok());
-    ASSERT_TRUE(out.id->resolve_route(std::chrono::seconds(1)).ok());
-    out.qp = std::move(out.id->create_qp(*client_.pd, init_attr(client_)).value());
-    ASSERT_TRUE(out.id->connect({{}, 16, 16}).ok());
-    ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kConnectRequest); }));
-    out.server_id = std::move(server_.take(CmEventType::kConnectRequest)->new_id);
-    out.server_qp = std::move(out.server_id->create_qp(*server_.pd, init_attr(server_)).value());
-    ASSERT_TRUE(out.server_id->accept({{}, 16, 16}).ok());
-    ASSERT_TRUE(drive([&] { return out.qp->state() == QpState::kRts && out.server_qp->state() == QpState::kRts; }));
-  }
-
   // The server's word at octet `off`, and what the client's request wr_id found there.
   std::uint64_t word(std::size_t off) const { return load(memory_->octets, off); }
   std::uint64_t result(std::uint64_t wr_id) const { return load(ours_->octets, static_cast<std::size_t>(8 * wr_id)); }

@@ -81,6 +81,7 @@ struct Side {
   std::unique_ptr<Pd> pd;
   std::unique_ptr<CompChannel> channel;
   std::unique_ptr<Cq> cq;
+  std::unique_ptr<Srq> srq;  // of its queue pairs, where there is one
   std::unique_ptr<CmChannel> cm;
   std::unique_ptr<CmId> id;
   std::unique_ptr<Qp> qp;
@@ -94,6 +95,7 @@ struct Side {
     qp.reset();
     id.reset();
     cm.reset();
+    srq.reset();
     cq.reset();
     channel.reset();
     pd.reset();
@@ -234,6 +236,7 @@ class VerbsTest : public ::testing::TestWithParam<Backend> {
     QpInitAttr attr;
     attr.send_cq = side.cq.get();
     attr.recv_cq = side.cq.get();
+    attr.srq = side.srq.get();
     attr.cap = cap_;
     return attr;
   }
@@ -272,6 +275,33 @@ class VerbsTest : public ::testing::TestWithParam<Backend> {
   std::optional<Wc> wait_wc(Side& side) {
     EXPECT_TRUE(drive([&] { return !side.wcs.empty(); })) << "no completion";
     return side.take_wc();
+  }
+
+  // Both ends of a further connection between the two devices, of the same protection domains and completion queues.
+  struct Connection {
+    std::unique_ptr<CmId> id, server_id;
+    std::unique_ptr<Qp> qp, server_qp;
+  };
+  void connect_another(Connection& out) {
+    out.id = std::move(client_.cm->create_id().value());
+    ASSERT_TRUE(out.id->resolve_addr(listener_->local_addr(), std::chrono::seconds(1)).ok());
+    ASSERT_TRUE(out.id->resolve_route(std::chrono::seconds(1)).ok());
+    out.qp = std::move(out.id->create_qp(*client_.pd, init_attr(client_)).value());
+    ASSERT_TRUE(out.id->connect({{}, 16, 16}).ok());
+    ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kConnectRequest); }));
+    out.server_id = std::move(server_.take(CmEventType::kConnectRequest)->new_id);
+    out.server_qp = std::move(out.server_id->create_qp(*server_.pd, init_attr(server_)).value());
+    ASSERT_TRUE(out.server_id->accept({{}, 16, 16}).ok());
+    ASSERT_TRUE(drive([&] { return out.qp->state() == QpState::kRts && out.server_qp->state() == QpState::kRts; }));
+  }
+  // Nothing where none comes in time.
+  std::optional<AsyncEvent> wait_async(Side& side) {
+    std::optional<AsyncEvent> event;
+    EXPECT_TRUE(drive([&] {
+      event = side.device->get_async_event();
+      return event.has_value();
+    })) << "no asynchronous event";
+    return event;
   }
 
   int cqe_ = 256;
