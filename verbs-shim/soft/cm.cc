@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mpa/startup.h"
+#include "verbs-shim/soft/connect_words.h"
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/qp.h"
@@ -210,7 +211,7 @@ Status SoftCmId::connect(const ConnParam& param) {
     fd_ = std::move(*fd);
   }
   if (::connect(fd_.get(), as_sockaddr(peer_), address_len(peer_)) != 0 && errno != EINPROGRESS) {
-    return socket_error("connect to " + address_str(peer_), errno);
+    return connect_error(peer_, errno);
   }
   return loop_.call([&]() -> Status {
     if (Status status = check_device(); !status) return status;  // it may have gone meanwhile

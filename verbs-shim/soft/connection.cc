@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "verbs-shim/soft/cm.h"
+#include "verbs-shim/soft/connect_words.h"
 #include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/qp.h"
 #include "verbs-shim/soft/socket.h"
@@ -140,8 +141,7 @@ std::size_t Connection::on_tcp_connected(TimePoint now) {
 
 void Connection::connect_failed(int errno_value) {
   if (id_ != nullptr) {
-    id_->push(CmEventType::kUnreachable, errno_value,
-              socket_error("connect to " + address_str(peer_), errno_value).message, {});
+    id_->push(CmEventType::kUnreachable, errno_value, connect_error(peer_, errno_value).message, {});
   }
   drop("");
 }
@@ -292,8 +292,7 @@ void Connection::on_event(rdmap::Rejected& rejected) {
   ending_ = true;
   received_ = std::move(rejected.surplus);
   if (id_ == nullptr) return;
-  id_->push(CmEventType::kRejected, ECONNREFUSED, address_str(peer_) + " rejected the connection",
-            {std::move(rejected.private_data), 0, 0});
+  id_->push(CmEventType::kRejected, ECONNREFUSED, std::move(rejected.text), {std::move(rejected.private_data), 0, 0});
 }
 
 // MPA2-10-05. The private data fitted revision 2, so it fits revision 1.
@@ -363,7 +362,10 @@ void Connection::on_event(const rdmap::Closed& closed) {
     } else if (established_) {
       id.push(CmEventType::kDisconnected, in_order ? 0 : err, closed.text, {});
     } else if (!rejected_) {
-      id.push(timing_out_ && initiator_ ? CmEventType::kUnreachable : CmEventType::kConnectError, err, closed.text, {});
+      // That revision 2 had been tried before is known here alone.
+      const bool fell_back = initiator_ && revision_ < loop_.config().mpa_revision;
+      id.push(timing_out_ && initiator_ ? CmEventType::kUnreachable : CmEventType::kConnectError, err,
+              (fell_back ? "asked with MPA revision 2, then with 1: " : "") + closed.text, {});
     }
   }
   if (!fd_) return finish(false);  // MPA left it; it is its owner's

@@ -196,6 +196,45 @@ TEST_P(StartupTest, DoesNotFallBackWhereItMustNot) {
   EXPECT_LT(::accept4(raw_listener_.get(), nullptr, nullptr, SOCK_CLOEXEC), 0);
 }
 
+// One line each, with a cause and something to try, whatever the peer does.
+TEST_P(StartupTest, AFailedConnectIsPutInWords) {
+  const auto expect_words = [&](CmEventType type, const std::vector<std::string>& parts) {
+    ASSERT_TRUE(drive_raw([&] { return client_.has(type); }));
+    const std::string text = client_.take(type)->text;
+    EXPECT_EQ(text.find('\n'), text.npos) << text;
+    for (const std::string& part : {std::string("Likely cause: "), std::string("Try: ")})
+      EXPECT_NE(text.find(part), text.npos) << text;
+    for (const std::string& part : parts) EXPECT_NE(text.find(part), text.npos) << part << ": " << text;
+  };
+  // Nobody listens any more.
+  const sockaddr_storage closed = listen_raw();
+  raw_listener_.reset();
+  connect_to(closed);
+  expect_words(CmEventType::kUnreachable, {soft::address_str(closed), "Connection refused", "iwpmd"});
+
+  reopen_client({});
+  connect_to(listen_raw());
+  const UniqueFd web = accept_raw();
+  hear(web, 24);
+  say(web, "HTTP/1.1 400 Bad Request\r\n\r\n");
+  expect_words(CmEventType::kConnectError, {"\"HTTP/1.1 400 Bad Request\\x0d", "which is HTTP", "20049"});
+
+  reopen_client({});
+  connect_to(listen_raw());
+  for (int i = 0; i < 2; ++i) {
+    const UniqueFd mute = accept_raw();
+    hear(mute, 20);
+  }
+  expect_words(CmEventType::kConnectError, {"asked with MPA revision 2, then with 1", "closed the connection"});
+
+  reopen_client({});
+  connect_to(listen_raw(), {{}, 0, 0});
+  const UniqueFd server = accept_raw();
+  hear(server, 24);
+  say(server, kReplyKey + octets({0x70, 2, 0, 6, 0, 0, 0, 0, 'n', 'o'}));
+  expect_words(CmEventType::kRejected, {"R=1", "with private data \"no\"", "we offered IRD 0"});
+}
+
 TEST_P(StartupTest, PrivateDataIsBoundedByRevisionAndPeer) {
   RecordProperty("proves", "MPA-7.1.1-24 MPA2-9-03");
   struct Row {
