@@ -194,7 +194,6 @@ void add_unbuilt_commands(CLI::App& root, CommandContext& context) {
        "Example, once built:\n  weft gateway --listen rdma://127.0.0.1:20049 --connect tcp://127.0.0.1:2049"},
       {"dissect", "Print the iWARP streams of a capture (not built yet).",
        "Example, once built:\n  weft dissect --summary capture.pcapng"},
-      {"doctor", "Say what this machine can do (not built yet).", "Example, once built:\n  weft doctor"},
   };
   for (const Unbuilt& command : kUnbuilt) {
     CLI::App* sub = root.add_subcommand(command.name, command.text);

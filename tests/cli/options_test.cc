@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/cli/process.h"
 
@@ -83,14 +85,35 @@ TEST(Cli, WhatIsNotBuiltYetIsRefusedWithTwoAndSaysSo) {
 }
 
 TEST(Cli, CommandsThatAreNotBuiltYetSaySo) {
-  for (const auto& words : {std::vector<std::string>{"doctor"},
-                            {"dissect", "file.pcap", "--summary"},
+  for (const auto& words : {std::vector<std::string>{"dissect", "file.pcap", "--summary"},
                             {"gateway", "--listen", "rdma://127.0.0.1:1", "--connect", "tcp://127.0.0.1:2"}}) {
     Outcome outcome = run_weft(words);
     EXPECT_EQ(outcome.status, 2) << words[0];
     EXPECT_EQ(outcome.err, "weft: " + words[0] + " is not built yet\n");
     EXPECT_EQ(outcome.out, "");
   }
+}
+
+// The soft backend works wherever tests run; what else there is depends on the machine.
+TEST(Cli, DoctorSaysWhatThisMachineCanDo) {
+  Outcome text = run_weft({"doctor"});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_EQ(text.err, "");
+  for (const char* part : {"build\n", "soft backend\n", "network\n", "kernel\n", "RDMA devices\n", "programs\n",
+                           "what will work\n", "weft to weft"}) {
+    EXPECT_TRUE(contains(text.out, part)) << part << "\n" << text.out;
+  }
+  Outcome json = run_weft({"doctor", "--json"});
+  EXPECT_EQ(json.status, 0) << json.err;
+  std::istringstream lines(json.out);
+  bool soft = false;
+  for (std::string line; std::getline(lines, line);) {
+    auto finding = nlohmann::json::parse(line, nullptr, false);
+    ASSERT_TRUE(finding.is_object()) << line;
+    soft = soft || (finding["name"] == "soft RNIC" && finding["mark"] == "ok");
+  }
+  EXPECT_TRUE(soft) << json.out;
+  EXPECT_EQ(run_weft({"doctor", "surplus"}).status, 2);
 }
 
 TEST(Cli, UnreachableServerIsOneClearLineAndStatusOne) {
@@ -108,6 +131,21 @@ TEST(Cli, UnreachableServerIsOneClearLineAndStatusOne) {
     EXPECT_TRUE(outcome.err.starts_with("weft: cannot ")) << outcome.err;
     EXPECT_EQ(outcome.out, "");
   }
+}
+
+// Whatever a user of RDMA runs into has its cause and a way out on that line.
+TEST(Cli, AFailedConnectSaysWhyAndWhatToTry) {
+  for (const auto& words : {std::vector<std::string>{"ping", "127.0.0.1:1", "-C", "1"}, {"perf", "127.0.0.1:1"}}) {
+    Outcome outcome = run_weft(words);
+    for (const char* part : {"127.0.0.1:1", "refused", "Likely cause: nobody listens at that port", "Try: "}) {
+      EXPECT_TRUE(contains(outcome.err, part)) << outcome.err;
+    }
+  }
+  WeftListener perf({"perf", "--listen", "127.0.0.1:0"});
+  Outcome rejected = run_weft({"ping", perf.address("rdma"), "-C", "1"});
+  EXPECT_EQ(rejected.status, 1);
+  EXPECT_TRUE(contains(rejected.err, "the peer rejected the connection (MPA Reply with R=1)")) << rejected.err;
+  EXPECT_EQ(num_lines(rejected.err), 1) << rejected.err;
 }
 
 TEST(Cli, AnAddressInUseIsOneClearLineAndStatusOne) {

@@ -1,0 +1,388 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "apps/doctor/findings.h"
+
+namespace weft::apps::doctor {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kRelease = "6.1.0-28-amd64";
+
+// A made-up machine: a folder with the files that a test puts there.
+class SystemTest : public ::testing::Test {
+ protected:
+  SystemTest() {
+    std::string name = std::filesystem::temp_directory_path() / "weft-doctor-XXXXXX";
+    root_ = mkdtemp(name.data());
+  }
+  ~SystemTest() override { std::filesystem::remove_all(root_); }
+
+  void put(const std::string& path, const std::string& text) {
+    const std::filesystem::path at = root_ + path;
+    std::filesystem::create_directories(at.parent_path());
+    std::ofstream(at) << text;
+  }
+  Facts read() {
+    Facts facts;
+    read_system(root_, kRelease, facts);
+    return facts;
+  }
+  void put_modules() {
+    put(std::string("/lib/modules/") + kRelease + "/modules.dep",
+        "kernel/drivers/infiniband/sw/siw/siw.ko: kernel/drivers/infiniband/core/ib_core.ko\n"
+        "kernel/net/sunrpc/xprtrdma/rpcrdma.ko.xz: kernel/net/sunrpc/sunrpc.ko.xz\n"
+        "kernel/drivers/infiniband/core/ib-uverbs.ko.zst:\n");
+    put(std::string("/lib/modules/") + kRelease + "/modules.builtin", "kernel/fs/nfs/nfs.ko\n");
+    put("/proc/modules", "rpcrdma 1 0 - Live 0x0\nsiw_other 1 0 - Live 0x0\n");
+    put("/sys/module/rdma_cm/refcnt", "1\n");
+  }
+  void put_device(const std::string& name, const std::string& node_type, const std::string& state,
+                  const std::string& link_layer, const std::string& netdev) {
+    const std::string at = "/sys/class/infiniband/" + name;
+    put(at + "/node_type", node_type + "\n");
+    put(at + "/ports/1/state", state + "\n");
+    put(at + "/ports/1/link_layer", link_layer + "\n");
+    if (!netdev.empty()) put(at + "/ports/1/gid_attrs/ndevs/0", netdev + "\n");
+  }
+
+  std::string root_;
+};
+
+TEST_F(SystemTest, AnEmptyMachineIsUnknownAndNoError) {
+  const Facts facts = read();
+  EXPECT_FALSE(facts.crc32c_instruction);
+  EXPECT_FALSE(facts.modules_known);
+  EXPECT_EQ(facts.module("siw"), ModuleState::kMissing);
+  EXPECT_TRUE(facts.rdma_devices.empty() && facts.device_nodes.empty() && facts.programs.empty());
+  EXPECT_FALSE(facts.tcp_rmem_max || facts.nfsd_rdma || facts.libibverbs || facts.container);
+  EXPECT_FALSE(examine(facts).empty());
+}
+
+TEST_F(SystemTest, ModulesAreLoadedBuiltInAvailableOrMissing) {
+  put_modules();
+  const Facts facts = read();
+  EXPECT_TRUE(facts.modules_known);
+  EXPECT_EQ(facts.module("siw"), ModuleState::kAvailable);
+  EXPECT_EQ(facts.module("rpcrdma"), ModuleState::kLoaded);
+  EXPECT_EQ(facts.module("ib_uverbs"), ModuleState::kAvailable) << "a dash is an underscore";
+  EXPECT_EQ(facts.module("nfs"), ModuleState::kLoaded) << "built in";
+  EXPECT_EQ(facts.module("rdma_cm"), ModuleState::kLoaded) << "by /sys/module";
+  EXPECT_EQ(facts.module("nfsd"), ModuleState::kMissing);
+}
+
+TEST_F(SystemTest, DevicesAreToldApart) {
+  put_device("siw0", "4: RNIC", "4: ACTIVE", "Ethernet", "eth0");
+  put_device("mlx5_0", "1: CA", "1: DOWN", "InfiniBand", "");
+  put_device("rxe0", "1: CA", "4: ACTIVE", "Ethernet", "eth1");
+  std::filesystem::create_directories(root_ + "/sys/class/infiniband/odd0");
+  put("/dev/infiniband/uverbs0", "");
+  put("/dev/infiniband/rdma_cm", "");
+  put("/dev/infiniband/umad0", "");
+  const Facts facts = read();
+  ASSERT_EQ(facts.rdma_devices.size(), 4u);
+  const auto text = [&](std::size_t i) {
+    const RdmaDevice& d = facts.rdma_devices[i];
+    return d.name + " " + d.transport + " " + d.state + " " + d.netdev;
+  };
+  EXPECT_EQ(text(0), "mlx5_0 InfiniBand DOWN ");
+  EXPECT_EQ(text(1), "odd0 unknown  ");
+  EXPECT_EQ(text(2), "rxe0 RoCE ACTIVE eth1");
+  EXPECT_EQ(text(3), "siw0 iWARP ACTIVE eth0");
+  ASSERT_EQ(facts.device_nodes.size(), 2u);
+  EXPECT_EQ(facts.device_nodes[0].path, "/dev/infiniband/rdma_cm");
+  EXPECT_TRUE(facts.device_nodes[0].usable);
+}
+
+TEST_F(SystemTest, ReadsTheRest) {
+  put("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu sse4_2 avx2\n\nprocessor\t: 1\nflags\t\t: fpu\n");
+  put("/proc/sys/net/ipv4/tcp_congestion_control", "cubic\n");
+  put("/proc/sys/net/ipv4/tcp_available_congestion_control", "reno cubic bbr\n");
+  put("/proc/sys/net/ipv4/tcp_allowed_congestion_control", "reno cubic\n");
+  put("/proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n");
+  put("/proc/sys/net/ipv4/tcp_wmem", "4096 nonsense\n");
+  put("/proc/fs/nfsd/portlist", "tcp 2049\nrdma 20049\n");
+  put("/usr/sbin/mount.nfs", "");
+  put("/usr/lib/x86_64-linux-gnu/libibverbs.so.1", "");
+  put("/etc/libibverbs.d/siw.driver", "driver siw\n");
+  put("/.dockerenv", "");
+  const Facts facts = read();
+  EXPECT_EQ(facts.crc32c_instruction, true);
+  EXPECT_EQ(facts.congestion_control, "cubic");
+  EXPECT_THAT(facts.congestion_controls, ElementsAre("reno", "cubic", "bbr"));
+  EXPECT_THAT(facts.allowed_congestion_controls, ElementsAre("reno", "cubic"));
+  EXPECT_EQ(facts.tcp_rmem_max, 6291456u);
+  EXPECT_FALSE(facts.tcp_wmem_max);
+  EXPECT_EQ(facts.nfsd_rdma, true);
+  EXPECT_THAT(facts.programs, ElementsAre("mount.nfs"));
+  EXPECT_TRUE(facts.libibverbs && facts.siw_provider && facts.container);
+}
+
+// What a container or a broken driver may put where a file should be.
+TEST_F(SystemTest, OddFilesNeitherHangNorCrash) {
+  std::filesystem::create_directories(root_ + "/proc/modules");
+  std::filesystem::create_directories(root_ + "/sys/class");
+  put("/sys/class/infiniband", "not a folder");
+  ASSERT_EQ(mkfifo((root_ + "/proc/cpuinfo").c_str(), 0600), 0);
+  put("/proc/fs/nfsd/portlist", std::string("\0\xff", 2));
+  put(std::string("/lib/modules/") + kRelease + "/modules.dep", std::string(100000, ':'));
+  const Facts facts = read();
+  EXPECT_TRUE(facts.modules_known);
+  EXPECT_TRUE(facts.rdma_devices.empty());
+  EXPECT_FALSE(facts.crc32c_instruction);
+}
+
+// ---- what is made of it
+
+// A machine on which everything is as it should be.
+Facts good_machine() {
+  Facts facts;
+  facts.kernel = kRelease;
+  facts.version = "1.2.3";
+  facts.backends = {"soft", "ibv"};
+  facts.crc32c_instruction = true;
+  facts.congestion_control = "cubic";
+  facts.congestion_controls = {"reno", "cubic"};
+  facts.allowed_congestion_controls = {"reno", "cubic"};
+  facts.tcp_rmem_max = facts.tcp_wmem_max = 6 << 20;
+  facts.modules_known = true;
+  for (const char* name : kModules) facts.modules[name] = ModuleState::kLoaded;
+  facts.rdma_devices = {{"siw0", "iWARP", "ACTIVE", "eth0"}};
+  facts.device_nodes = {{"/dev/infiniband/rdma_cm", true}, {"/dev/infiniband/uverbs0", true}};
+  for (const char* name : kPrograms) facts.programs.insert(name);
+  facts.libibverbs = facts.siw_provider = true;
+  facts.nfsd_rdma = true;
+  facts.soft_atomics = facts.soft_windows = true;
+  facts.soft_max_qp_wr = 4096;
+  facts.nofile_soft = 1024;
+  facts.nofile_hard = 1048576;
+  facts.memlock = 8 << 20;
+  facts.addresses = {{"lo", "127.0.0.1", true}, {"eth0", "192.0.2.1"}, {"eth0", "fe80::1", false, true}};
+  facts.tcp_ports = {{kNfsRdmaPort, PortState::kFree}, {kMountPort, PortState::kFree}, {kRpingPort, PortState::kFree}};
+  facts.iwpm_port = PortState::kFree;
+  return facts;
+}
+
+const Finding& find(const std::vector<Finding>& findings, const std::string& name) {
+  for (const Finding& finding : findings)
+    if (finding.name == name) return finding;
+  ADD_FAILURE() << name;
+  static const Finding none;
+  return none;
+}
+Finding look(const Facts& facts, const std::string& name) {
+  return find(examine(facts), name);
+}
+
+TEST(Examine, AGoodMachineHasNothingToBeDone) {
+  for (const Finding& finding : examine(good_machine())) {
+    EXPECT_EQ(finding.mark, Mark::kOk) << finding.name << ": " << finding.text;
+    EXPECT_EQ(finding.fix, "") << finding.name;
+    EXPECT_FALSE(finding.text.empty()) << finding.name;
+  }
+  EXPECT_TRUE(anything_works(good_machine()));
+}
+
+// The whole report of that machine: who changes a word of it sees it here.
+TEST(Report, OfAGoodMachine) {
+  EXPECT_EQ(to_text(examine(good_machine())),
+            R"(build
+  ok       version   weft 1.2.3
+  ok       backends  soft, ibv
+
+soft backend
+  ok       soft RNIC   opens: RDMA Read and Write, memory windows, atomics, up to 4096 requests a queue
+  ok       CRC32c      the CPU has an instruction for it
+  ok       open files  1024, raised up to 1048576 by weft serve
+  ok       memory      the soft RNIC pins nothing: neither memlock (8.00 MiB) nor hugepages matter
+
+network
+  ok       addresses           192.0.2.1 (eth0); others reach a --listen at these
+  ok       TCP port 20049      free for weft serve
+  ok       TCP port 20048      free for weft serve's MOUNT
+  ok       TCP port 7174       free for weft ping --listen
+  ok       port mapper         iwpmd does not run: TCP ports are what they say
+  ok       congestion control  cubic by default; reno, cubic can be had, without privilege reno, cubic (--cc)
+  ok       socket buffers      TCP grows them to 6.00 MiB for receiving, 6.00 MiB for sending
+
+kernel
+  ok       siw        loaded: software iWARP
+  ok       rdma_rxe   loaded: software RoCE, which does not talk to iWARP
+  ok       iw_cm      loaded: the kernel's iWARP connection manager
+  ok       rdma_cm    loaded: the kernel's RDMA connection manager
+  ok       rdma_ucm   loaded: its part for programs, which --backend ibv needs
+  ok       ib_uverbs  loaded: verbs for programs, which --backend ibv needs
+  ok       rpcrdma    loaded: NFS over RDMA, client and server
+  ok       nfs        loaded: NFS client
+  ok       nfsv3      loaded: its version 3, which weft serve speaks
+  ok       nfsd       loaded: NFS server
+
+RDMA devices
+  ok       siw0                     iWARP on eth0, port 1 ACTIVE
+  ok       /dev/infiniband/rdma_cm  usable by this user
+  ok       /dev/infiniband/uverbs0  usable by this user
+
+programs
+  ok       mount.nfs    mounts NFS
+  ok       exportfs     runs the kernel's NFS server
+  ok       rping        the other end of weft ping
+  ok       rdma         makes siw devices
+  ok       ibv_devices  lists what libibverbs finds
+  ok       tshark       takes iWARP captures apart
+  ok       tcpdump      makes captures
+  ok       libibverbs   installed, with siw's provider
+
+what will work
+)" + std::string("  ok       weft to weft                            yes: needs nothing of the kernel but TCP; with: "
+                 "weft serve DIR; weft nfs ls nfs+rdma://HOST/\n"
+                 "  ok       this kernel mounts from weft serve      yes: as root; with: mount -t nfs -o "
+                 "vers=3,proto=rdma,port=20049,nolock,mountproto=tcp,mountport=20048 HOST:/ /mnt\n"
+                 "  ok       weft nfs with this kernel's NFS server  yes: its RDMA listener is on\n"
+                 "  ok       weft with a Linux siw host              yes: at that host siw, and for weft with --peer "
+                 "siw (less private data, no Markers); rping and NFS over RDMA on both sides\n"
+                 "  ok       --backend ibv                           yes: through siw0\n"
+                 "  ok       captures                                yes: tcpdump -w makes them, as root, and tshark "
+                 "reads them\n"));
+}
+
+TEST(Report, JsonHasOneObjectPerFinding) {
+  Facts facts = good_machine();
+  facts.rdma_devices[0].name = "odd\"\xff\n";
+  const auto findings = examine(facts);
+  std::istringstream lines(to_json(findings));
+  std::size_t num = 0;
+  for (std::string line; std::getline(lines, line); ++num) {
+    const auto object = nlohmann::json::parse(line, nullptr, false);
+    ASSERT_TRUE(object.is_object()) << line;
+    ASSERT_LT(num, findings.size());
+    EXPECT_EQ(object["section"], findings[num].section);
+    EXPECT_EQ(object["mark"], mark_name(findings[num].mark));
+    EXPECT_TRUE(object.contains("name") && object.contains("text") && object.contains("fix"));
+  }
+  EXPECT_EQ(num, findings.size());
+}
+
+TEST(Examine, WithoutTheSoftRnicNothingOfOursWorks) {
+  Facts facts = good_machine();
+  facts.soft_error = "cannot open the soft RNIC: epoll: Operation not permitted";
+  EXPECT_EQ(look(facts, "soft RNIC").mark, Mark::kProblem);
+  EXPECT_EQ(look(facts, "weft to weft").mark, Mark::kProblem);
+  EXPECT_TRUE(anything_works(facts)) << "ibv does";
+  facts.backends = {"soft"};
+  EXPECT_FALSE(anything_works(facts));
+}
+
+TEST(Examine, PortsInUseAreNotesWithAWayOut) {
+  Facts facts = good_machine();
+  facts.tcp_ports[kNfsRdmaPort] = PortState::kInUse;
+  facts.tcp_ports[kMountPort] = PortState::kForbidden;
+  facts.iwpm_port = PortState::kInUse;
+  EXPECT_EQ(look(facts, "TCP port 20049").mark, Mark::kNote);
+  EXPECT_THAT(look(facts, "TCP port 20049").fix, HasSubstr("--listen"));
+  EXPECT_THAT(look(facts, "TCP port 20048").fix, HasSubstr("--mount-listen"));
+  EXPECT_THAT(look(facts, "port mapper").text, HasSubstr("iwpmd runs here"));
+  facts.tcp_ports.clear();
+  EXPECT_EQ(look(facts, "TCP port 7174").text, "could not be tried");
+}
+
+TEST(Examine, ModulesThatAreNotLoadedSayHow) {
+  Facts facts = good_machine();
+  facts.modules["siw"] = ModuleState::kAvailable;
+  facts.modules["nfsd"] = ModuleState::kMissing;
+  EXPECT_EQ(look(facts, "siw").fix, "modprobe siw");
+  EXPECT_THAT(look(facts, "nfsd").text, HasSubstr(kRelease));
+  EXPECT_THAT(look(facts, "nfsd").fix, HasSubstr("CONFIG_NFSD"));
+}
+
+TEST(Examine, AContainerWithoutModulesSaysSoOnce) {
+  Facts facts = good_machine();
+  facts.modules_known = false;
+  facts.container = true;
+  for (auto& [name, state] : facts.modules) state = ModuleState::kMissing;
+  EXPECT_THAT(look(facts, "modules").text, AllOf(HasSubstr("unknown"), HasSubstr("ask the host")));
+  // Nor is it said that the kernel has them not.
+  const Finding mount = look(facts, "this kernel mounts from weft serve");
+  EXPECT_THAT(mount.text, AllOf(HasSubstr("module rpcrdma not loaded"), Not(HasSubstr("no kernel module"))));
+  EXPECT_THAT(mount.fix, HasSubstr("modprobe rpcrdma at this container's host"));
+  const auto findings = examine(facts);
+  EXPECT_EQ(std::ranges::count(findings, std::string("kernel"), &Finding::section), 1);
+}
+
+TEST(Examine, AMountNeedsModulesADeviceAndTheHelper) {
+  Facts facts = good_machine();
+  const char* const kName = "this kernel mounts from weft serve";
+  facts.rdma_devices.clear();
+  EXPECT_EQ(look(facts, kName).mark, Mark::kOk);
+  EXPECT_THAT(look(facts, kName).text, HasSubstr("rdma link add siw0 type siw"));
+  facts.modules["rpcrdma"] = ModuleState::kAvailable;
+  EXPECT_THAT(look(facts, kName).text, HasSubstr("modprobe rpcrdma"));
+  facts.modules["siw"] = ModuleState::kMissing;
+  EXPECT_EQ(look(facts, kName).mark, Mark::kNote);
+  EXPECT_THAT(look(facts, kName).text, HasSubstr("no kernel module siw"));
+  EXPECT_THAT(look(facts, kName).fix, AllOf(HasSubstr("CONFIG_RDMA_SIW"), Not(HasSubstr("rdma link add"))));
+  // A hardware RNIC does as well.
+  facts.rdma_devices = {{"cxgb4_0", "iWARP", "ACTIVE", "eth2"}};
+  EXPECT_EQ(look(facts, kName).mark, Mark::kOk);
+  facts.programs.erase("mount.nfs");
+  EXPECT_THAT(look(facts, kName).text, HasSubstr("no mount.nfs"));
+  EXPECT_THAT(look(facts, kName).fix, HasSubstr("nfs-common"));
+}
+
+TEST(Examine, TheKernelsServerNeedsItsRdmaListener) {
+  Facts facts = good_machine();
+  facts.nfsd_rdma = false;
+  EXPECT_THAT(look(facts, "weft nfs with this kernel's NFS server").text, HasSubstr("echo rdma 20049"));
+}
+
+TEST(Examine, IbvNeedsABuildALibraryADeviceAndItsNodes) {
+  const auto lacks = [](const std::function<void(Facts&)>& change) {
+    Facts facts = good_machine();
+    change(facts);
+    const Finding finding = look(facts, "--backend ibv");
+    return finding.mark == Mark::kOk ? std::string() : finding.text;
+  };
+  EXPECT_EQ(lacks([](Facts&) {}), "");
+  EXPECT_THAT(lacks([](Facts& f) { f.backends = {"soft"}; }), HasSubstr("built without it"));
+  EXPECT_THAT(lacks([](Facts& f) { f.libibverbs = false; }), HasSubstr("no libibverbs"));
+  EXPECT_THAT(lacks([](Facts& f) { f.rdma_devices[0].state = "DOWN"; }), HasSubstr("no active RDMA device"));
+  EXPECT_THAT(lacks([](Facts& f) { f.device_nodes[1].usable = false; }), HasSubstr("this user may use"));
+}
+
+TEST(Examine, LittleThingsAreNoted) {
+  Facts facts = good_machine();
+  facts.crc32c_instruction = false;
+  facts.nofile_hard = 1024;
+  facts.tcp_rmem_max = 212992;
+  facts.addresses = {{"lo", "127.0.0.1", true}};
+  for (const char* name : {"CRC32c", "open files", "socket buffers", "addresses"}) {
+    EXPECT_EQ(look(facts, name).mark, Mark::kNote) << name;
+    EXPECT_NE(look(facts, name).fix, "") << name;
+  }
+  facts.addresses.clear();
+  EXPECT_EQ(look(facts, "loopback").mark, Mark::kProblem);
+}
+
+// On the machine that runs this, whatever it is.
+TEST(Process, AsksWithoutPrivilegeAndSendsNothing) {
+  Facts facts;
+  ask_process(facts);
+  EXPECT_FALSE(facts.soft_error) << *facts.soft_error;
+  EXPECT_GT(facts.nofile_soft, 0u);
+  EXPECT_GT(facts.soft_max_qp_wr, 0u);
+  EXPECT_THAT(facts.backends, ::testing::Contains("soft"));
+}
+
+}  // namespace
+}  // namespace weft::apps::doctor
