@@ -92,6 +92,11 @@ bool is_perftest(ConstBytes octets) {
          std::all_of(end, text.end(), [](std::uint8_t c) { return c == 0; });
 }
 
+std::string hex_escape(std::uint8_t octet) {
+  static constexpr std::string_view kHex = "0123456789abcdef";
+  return {'\\', 'x', kHex[octet >> 4], kHex[octet & 0x0f]};
+}
+
 }  // namespace
 
 std::span<const StartupHint> startup_hints() {
@@ -118,16 +123,22 @@ std::string_view foreign_protocol(ConstBytes octets) {
 }
 
 std::string printable(ConstBytes octets, std::size_t most_octets) {
-  static constexpr std::string_view kHex = "0123456789abcdef";
+  constexpr std::size_t kLongRun = 4;
+  const ConstBytes shown = octets.first(std::min(octets.size(), most_octets));
   std::string text = "\"";
-  for (const std::uint8_t octet : octets.first(std::min(octets.size(), most_octets))) {
+  for (std::size_t i = 0; i < shown.size();) {
+    const std::uint8_t octet = shown[i];
     if (octet >= 0x20 && octet < 0x7f && octet != '"' && octet != '\\') {
       text += static_cast<char>(octet);
-    } else {
-      text += "\\x";
-      text += kHex[octet >> 4];
-      text += kHex[octet & 0x0f];
+      ++i;
+      continue;
     }
+    std::size_t run = 1;
+    while (i + run < shown.size() && shown[i + run] == octet) ++run;
+    if (run < kLongRun) run = 1;
+    text += hex_escape(octet);
+    if (run > 1) text += "{" + std::to_string(run) + "}";
+    i += run;
   }
   text += octets.size() > most_octets ? "\"..." : "\"";
   return text;

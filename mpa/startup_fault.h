@@ -47,7 +47,8 @@ const StartupHint& startup_hint(StartupFault fault);
 std::string_view foreign_protocol(ConstBytes octets);
 
 // printable writes a peer's octets so that a log or a terminal can take them: at most most_octets of them, in quotation
-// marks, with \xNN for what is no printable ASCII, and "..." where there are more.
+// marks, with \xNN for what is no printable ASCII, \xNN{4} where four in a row are the same, and "..." where there are
+// more.
 std::string printable(ConstBytes octets, std::size_t most_octets = 32);
 
 }  // namespace weft::mpa

@@ -85,7 +85,11 @@ TEST(StartupFault, AnyOctetsAreMadePrintableAndShort) {
   const std::string text = printable(all, 256);
   for (const char c : text) EXPECT_TRUE(c >= 0x20 && c < 0x7f);
   EXPECT_EQ(printable(octets_of("0123456789"), 4), "\"0123\"...");
-  EXPECT_LE(printable(Octets(4096, 0)).size(), 4 * 32 + 5u);
+  EXPECT_EQ(printable(Octets(4096, 0)), "\"\\x00{32}\"...");
+  EXPECT_EQ(printable(Octets{'a', 0, 0, 0, 'b', 1, 1, 1, 1, 2}), R"("a\x00\x00\x00b\x01{4}\x02")");
+  Octets mixed(4096);
+  for (std::size_t i = 0; i < mixed.size(); ++i) mixed[i] = static_cast<std::uint8_t>(i % 2);
+  EXPECT_LE(printable(mixed).size(), 4 * 32 + 5u);
 }
 
 TEST(StartupFault, BadFramesNameTheirs) {

@@ -27,10 +27,11 @@ std::string foreign_words(ConstBytes octets) {
 }
 
 std::string rejection(const mpa::StartupFrame& reply) {
+  constexpr std::size_t kMostPrivateData = 192;
   const ConstBytes private_data = mpa::ulp_private_data(reply);
   if (private_data.empty()) return "the peer rejected the connection (MPA Reply with R=1)";
   return fmt::format("the peer rejected the connection (MPA Reply with R=1), with private data {}",
-                     mpa::printable(private_data, 64));
+                     mpa::printable(private_data, kMostPrivateData));
 }
 
 // IRD and ORD as they may be told to this peer; what leaves them to the ULP is no number.

@@ -337,7 +337,7 @@ void Connection::on_event(const rdmap::Closed& closed) {
   }
   closed_ = true;
   ending_ = true;
-  log_end(closed);
+  log_end(closed, initiator_ && id_ != nullptr);
   loop_.remove_silent(*this);
   const bool was_request = phase_ == Phase::kRequest;
   phase_ = Phase::kEnding;

@@ -129,7 +129,8 @@ class Connection final : public Source, public rdmap::RecvSource {
 
   void orphaned();
   void finish(bool reset);
-  void log_end(const rdmap::Closed& closed) const;
+  // told: somebody here is told the same by an event, and has it to say.
+  void log_end(const rdmap::Closed& closed, bool told = false) const;
   void log_nudge() const;
   void log_fall_back(const rdmap::Closed& closed) const;
 

@@ -125,9 +125,9 @@ std::size_t Connection::write_turn(TimePoint now) {
   return moved;
 }
 
-void Connection::log_end(const rdmap::Closed& closed) const {
+void Connection::log_end(const rdmap::Closed& closed, bool told) const {
   const bool quiet = closed.reason == rdmap::CloseReason::kGraceful || closed.reason == rdmap::CloseReason::kLocal;
-  const auto level = quiet ? spdlog::level::debug : spdlog::level::warn;
+  const auto level = quiet ? spdlog::level::debug : told ? spdlog::level::info : spdlog::level::warn;
   if (!spdlog::should_log(level)) return;
   if (!quiet && !loop_.log_budget().take(loop_.now())) return;
   if (const std::uint64_t n = loop_.log_budget().take_suppressed(); n > 0) {
