@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "verbs-shim/api/explain.h"
+
 namespace weft::rpcrdma {
 
 namespace {
@@ -57,7 +59,7 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
   if (wc.status != verbs::WcStatus::kSuccess) {
     // Flushes follow from what failed first, or from the end of the connection, which is reported elsewhere.
     if (wc.status != verbs::WcStatus::kWrFlushErr) {
-      fail(std::string("a work request failed: ") + verbs::wc_status_str(wc.status));
+      fail("a work request failed: " + verbs::explain(wc));
     } else {
       fail("the connection ended");
     }

@@ -11,6 +11,10 @@
 
 namespace weft::rpcrdma {
 
+namespace {
+constexpr std::chrono::seconds kLastWords{1};
+}  // namespace
+
 struct Client::Impl {
   verbs::Device& device;
   ClientConfig config;
@@ -20,6 +24,8 @@ struct Client::Impl {
   bool connected = false;  // kEstablished came, kDisconnected did not
   bool in_process = false;
   std::optional<verbs::TimePoint> connect_deadline;
+  // A completion failed: until then the connection may still say why, which it knows better than any completion.
+  std::optional<verbs::TimePoint> last_words;
   verbs::TimePoint now{};
 
   // In the order of their making; taken down in the opposite one.
@@ -144,6 +150,7 @@ void Client::Impl::on_established(const verbs::CmEvent& event) {
 }
 
 void Client::Impl::on_completion(const verbs::Wc& wc) {
+  if (wc.status != verbs::WcStatus::kSuccess && connected && !last_words) last_words = now + kLastWords;
   const auto work = channel->on_completion(wc);
   if (!work) return;
   switch (work->kind) {
@@ -220,7 +227,8 @@ std::size_t Client::process(verbs::TimePoint now) {
                std::to_string(impl.config.connect_timeout.count()) + " ms");
   }
   moved += impl.requester->on_time(now);
-  if (impl.state != State::kClosed && impl.channel->failure()) {
+  const bool may_hear_more = impl.connected && impl.last_words && now < *impl.last_words;
+  if (impl.state != State::kClosed && impl.channel->failure() && !may_hear_more) {
     impl.close("the connection to " + address_str(impl.dst) + " failed: " + *impl.channel->failure());
     moved += impl.requester->on_time(now);
   }
@@ -237,6 +245,7 @@ std::optional<verbs::TimePoint> Client::next_timeout() const {
   };
   consider(impl_->requester->next_timeout());
   if (impl_->state == State::kConnecting) consider(impl_->connect_deadline.value_or(impl_->now));
+  if (impl_->state != State::kClosed) consider(impl_->last_words);
   return next;
 }
 

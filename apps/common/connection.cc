@@ -5,6 +5,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
+#include "verbs-shim/api/explain.h"
 
 namespace weft::apps {
 namespace {
@@ -65,10 +66,8 @@ absl::Status Connection::wait_for(verbs::CmEventType wanted, Progress& progress)
     progress.turn(*device_);
     std::optional<verbs::CmEvent> event = channel_->get_event();
     if (!event) continue;
-    if (event->type == wanted) {
-      peer_param_ = std::move(event->param);
-      return absl::OkStatus();
-    }
+    peer_param_ = std::move(event->param);
+    if (event->type == wanted) return absl::OkStatus();
     return failed(event->text.empty() ? verbs::cm_event_str(event->type) : event->text);
   }
   return absl::CancelledError("interrupted while connecting to " + format_address(dst_));
@@ -81,6 +80,14 @@ const std::optional<std::string>& Connection::ended() {
     ended_ = event->text.empty() ? verbs::cm_event_str(event->type) : event->text;
   }
   return ended_;
+}
+
+std::string Connection::why(const verbs::Wc& wc, Progress& progress) {
+  const verbs::TimePoint until = std::chrono::steady_clock::now() + kLastWords;
+  while (!ended() && !progress.stop_requested() && std::chrono::steady_clock::now() < until) {
+    progress.turn(*device_, until);
+  }
+  return verbs::explain(wc, ended_ ? std::string_view(*ended_) : std::string_view());
 }
 
 void Connection::disconnect(Progress& progress, std::chrono::milliseconds patience) {

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,12 +28,16 @@ class Connection {
   absl::Status connect(const verbs::ConnParam& param, Progress& progress);
   // disconnect sends what was posted, then waits for the end, at most `patience`.
   void disconnect(Progress& progress, std::chrono::milliseconds patience = std::chrono::seconds(5));
+  // why says in one line why a completion failed, for the command's last words. What the connection says itself knows
+  // most and comes a moment later: it waits for that, at most kLastWords.
+  std::string why(const verbs::Wc& wc, Progress& progress);
+  static constexpr std::chrono::milliseconds kLastWords{1000};
   // ended takes the connection's events; once it is over it says why in one line.
   const std::optional<std::string>& ended();
 
   verbs::Qp& qp() { return *qp_; }
   verbs::Cq& cq() { return *cq_; }
-  // The peer's private data from its accept.
+  // The peer's private data from its accept, or its reject.
   const verbs::ConnParam& peer_param() const { return peer_param_; }
 
  private:

@@ -10,6 +10,13 @@
 namespace weft::apps::perf {
 namespace {
 
+// Where the listener rejected the connection its reason is more than any guess at it.
+absl::Status why_not_connected(const absl::Status& status, const Connection& connection) {
+  const std::optional<Ready> ready = parse_ready(connection.peer_param().private_data);
+  if (!ready || ready->error.empty()) return status;
+  return absl::FailedPreconditionError("the listener refuses: " + ready->error);
+}
+
 using Clock = std::chrono::steady_clock;
 
 // Answers of the listener that may be under way: it sends one each quarter of a window, and the final one.
@@ -97,7 +104,9 @@ absl::Status RdmaRun::open() {
   verbs::ConnParam param;
   param.private_data.assign(octets.begin(), octets.end());
   param.initiator_depth = std::uint8_t(std::min<std::uint32_t>(context_.device.caps().max_qp_init_rd_atom, 255));
-  if (auto status = connection_->connect(param, context_.progress); !status.ok()) return status;
+  if (auto status = connection_->connect(param, context_.progress); !status.ok()) {
+    return why_not_connected(status, *connection_);
+  }
   std::optional<Ready> ready = parse_ready(connection_->peer_param().private_data);
   if (!ready)
     return absl::UnavailableError(format_address(context_.addr) + " is no weft perf listener of this version");
@@ -144,8 +153,7 @@ absl::Status RdmaRun::post_end() {
 }
 
 absl::Status RdmaRun::lost(const verbs::Wc& wc) {
-  const auto& why = connection_->ended();
-  return absl::UnavailableError("the connection ended: " + why.value_or(verbs::wc_status_str(wc.status)));
+  return absl::UnavailableError("the connection ended: " + connection_->why(wc, context_.progress));
 }
 
 absl::Status RdmaRun::on_completion(const verbs::Wc& wc) {
@@ -272,7 +280,9 @@ absl::StatusOr<Ready> introduce(const RunContext& context) {
   auto octets = emit_hello(hello);
   verbs::ConnParam param;
   param.private_data.assign(octets.begin(), octets.end());
-  if (auto status = (*connection)->connect(param, context.progress); !status.ok()) return status;
+  if (auto status = (*connection)->connect(param, context.progress); !status.ok()) {
+    return why_not_connected(status, **connection);
+  }
   std::optional<Ready> ready = parse_ready((*connection)->peer_param().private_data);
   (*connection)->disconnect(context.progress);
   if (!ready) return absl::UnavailableError(format_address(context.addr) + " is no weft perf listener of this version");

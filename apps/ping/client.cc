@@ -123,8 +123,7 @@ absl::Status Client::await_go_ahead() {
     }
     for (int i = 0; i < num; ++i) {
       if (wc[i].status != verbs::WcStatus::kSuccess) {
-        const auto& why = connection_->ended();
-        return absl::UnavailableError("the connection ended: " + why.value_or(verbs::wc_status_str(wc[i].status)));
+        return absl::UnavailableError("the connection ended: " + connection_->why(wc[i], progress_));
       }
       (wc[i].opcode == verbs::WcOpcode::kRecv ? received : sent) = true;
       if (wc[i].opcode == verbs::WcOpcode::kRecv && wc[i].byte_len != kInfoLen) {

@@ -145,6 +145,7 @@ TEST(Cli, AFailedConnectSaysWhyAndWhatToTry) {
   Outcome rejected = run_weft({"ping", perf.address("rdma"), "-C", "1"});
   EXPECT_EQ(rejected.status, 1);
   EXPECT_TRUE(contains(rejected.err, "the peer rejected the connection (MPA Reply with R=1)")) << rejected.err;
+  EXPECT_TRUE(contains(rejected.err, "the private data is no Hello of this version")) << rejected.err;
   EXPECT_EQ(num_lines(rejected.err), 1) << rejected.err;
 }
 
