@@ -106,9 +106,10 @@ constexpr DiagnosisRow kRows[] = {
     {Layer::kDdp, 2, 0x02, 2, "DDP-7.2-09", "a second Terminate on one connection", "nothing: the first one counts",
      "nothing: the first one counts"},
     {Layer::kDdp, 2, 0x02, -1, "DDP-7.2-09",
-     "a Send found no Receive posted: more messages at once than credits allow, or Receives that were posted too late; "
-     "from Linux siw also a Send that is longer than the Receive",
-     "a smaller --credits; where the peer is Linux siw also a smaller --inline: it answers an oversized Send like this",
+     "a message found no Receive posted: more of them at once than credits allow, or Receives that were posted too "
+     "late",
+     "a smaller --credits; where the peer is Linux siw also a smaller --inline: it answers a Send that is longer than "
+     "its Receive like this",
      "a larger --credits here, or a peer that keeps to those granted; Receives have to be posted before the connection "
      "is"},
     {Layer::kDdp, 2, 0x03, -1, "DDP-7.2-10",
