@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "apps/common/address.h"
+#include "verbs-shim/api/explain.h"
 #include "verbs-shim/soft/device.h"
 
 namespace weft::verbs {
@@ -139,7 +140,9 @@ class Talk {
   }
 
   void on_completion(const Wc& wc) {
-    if (wc.status != WcStatus::kSuccess) fail(std::string("a request failed: ") + wc_status_str(wc.status));
+    if (wc.status != WcStatus::kSuccess) {
+      fail("a request failed: " + explain(wc, await_event(CmEventType::kDisconnected).text));
+    }
     if (wc.opcode != WcOpcode::kRecv) {
       ++sent_;
       return;
