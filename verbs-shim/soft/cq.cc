@@ -7,6 +7,7 @@
 
 #include "verbs-shim/soft/qp.h"
 #include "verbs-shim/soft/soft_device.h"
+#include "verbs-shim/soft/srq.h"
 
 namespace weft::verbs::soft {
 
@@ -113,11 +114,16 @@ void SoftCq::forget(const SoftQp& qp) {
     if (wc.qp_num != qp.qp_num()) ring_[(head_ + kept++) % ring_.size()] = wc;
   }
   size_ = kept;
-  std::erase_if(charges_, [&](const auto& charge) {
-    if (charge.first != &qp) return false;
-    charged_ -= charge.second;
+  const SoftSrq* srq = nullptr;
+  std::size_t freed = 0;
+  std::erase_if(charges_, [&](const Charge& charge) {
+    if (charge.qp != &qp) return false;
+    srq = charge.srq != nullptr ? charge.srq : srq;
+    freed += charge.srq == nullptr ? charge.num : 0;
     return true;
   });
+  charged_ -= freed;
+  if (srq != nullptr && !is_charged(*srq)) charged_ -= srq->max_wr();
 }
 
 void SoftCq::add_qp(SoftQp& qp) {
@@ -130,11 +136,27 @@ void SoftCq::remove_qp(const SoftQp& qp) {
   std::erase(qps_, &qp);  // twice, where it uses one Cq for both of its queues
 }
 
+bool SoftCq::has_room(std::size_t num) const {
+  return num <= ring_.size() - std::min(ring_.size(), charged_) || device_.config().cq_overcommit;
+}
+
+bool SoftCq::is_charged(const SoftSrq& srq) const {
+  return std::ranges::any_of(charges_, [&](const Charge& charge) { return charge.srq == &srq; });
+}
+
 bool SoftCq::charge(const SoftQp& qp, std::size_t num) {
   const std::scoped_lock lock(mutex_);
-  const std::size_t room = ring_.size() - std::min(ring_.size(), charged_);
-  if (num > room && !device_.config().cq_overcommit) return false;
-  charges_.emplace_back(&qp, num);
+  if (!has_room(num)) return false;
+  charges_.push_back({&qp, nullptr, num});
+  charged_ += num;
+  return true;
+}
+
+bool SoftCq::charge(const SoftQp& qp, const SoftSrq& srq) {
+  const std::scoped_lock lock(mutex_);
+  const std::size_t num = is_charged(srq) ? 0 : srq.max_wr();
+  if (!has_room(num)) return false;
+  charges_.push_back({&qp, &srq, num});
   charged_ += num;
   return true;
 }

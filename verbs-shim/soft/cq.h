@@ -15,6 +15,7 @@ namespace weft::verbs::soft {
 class SoftCq;
 class SoftDevice;
 class SoftQp;
+class SoftSrq;
 
 class SoftCompChannel final : public CompChannel {
  public:
@@ -54,6 +55,9 @@ class SoftCq final : public Cq {
   // The queue pair may leave so many completions here, until forget; false where there is no room for them that no
   // other has a claim on (RFC 5042 section 6.4.3.2), unless overcommitment is allowed.
   bool charge(const SoftQp& qp, std::size_t num);
+  // The same for all that a shared receive queue holds, once for all queue pairs that complete its receives here (RFC
+  // 5042 section 6.4.3.2 counts queues).
+  bool charge(const SoftQp& qp, const SoftSrq& srq);
   SoftDevice& device() const { return device_; }
 
  private:
@@ -61,6 +65,8 @@ class SoftCq final : public Cq {
 
   void enter(const Wc& wc, bool solicited);
   void overflow();
+  bool has_room(std::size_t num) const;
+  bool is_charged(const SoftSrq& srq) const;
 
   SoftDevice& device_;
   SoftCompChannel* const channel_;
@@ -71,7 +77,12 @@ class SoftCq final : public Cq {
   Armed armed_ = Armed::kNo;
   bool overflow_ = false;
   std::vector<SoftQp*> qps_;
-  std::vector<std::pair<const SoftQp*, std::size_t>> charges_;
+  struct Charge {
+    const SoftQp* qp = nullptr;
+    const SoftSrq* srq = nullptr;  // whose receives they are, where not the queue pair's own
+    std::size_t num = 0;
+  };
+  std::vector<Charge> charges_;
   std::size_t charged_ = 0;
 };
 

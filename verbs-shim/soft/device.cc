@@ -11,6 +11,7 @@
 #include "verbs-shim/soft/qp.h"
 #include "verbs-shim/soft/socket.h"
 #include "verbs-shim/soft/soft_device.h"
+#include "verbs-shim/soft/srq.h"
 
 // The factory, and what makes the other objects: arguments are checked here.
 namespace weft::verbs {
@@ -78,7 +79,10 @@ Result<std::unique_ptr<Qp>> SoftDevice::create_qp(SoftCmId& id, Loop& loop, Pd& 
   if (gone()) return Error{ENODEV, "the device was removed"};
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr)
     return Error{EINVAL, "a queue pair needs two completion queues"};
-  const QpCap& cap = attr.cap;
+  QpInitAttr granted = attr;
+  QpCap& cap = granted.cap;
+  const auto* srq = static_cast<const SoftSrq*>(attr.srq);
+  if (srq != nullptr) cap.max_recv_wr = cap.max_recv_sge = 0;
   if (cap.max_send_wr > config_.max_qp_wr || cap.max_recv_wr > config_.max_qp_wr) {
     return Error{EINVAL, "more work requests than max_qp_wr, " + std::to_string(config_.max_qp_wr)};
   }
@@ -93,8 +97,13 @@ Result<std::unique_ptr<Qp>> SoftDevice::create_qp(SoftCmId& id, Loop& loop, Pd& 
   if (&send_cq.device() != this || &recv_cq.device() != this) {
     return Error{EINVAL, "a completion queue of another device"};  // SEC-7.1-01
   }
-  auto qp = std::make_unique<SoftQp>(id, loop, static_cast<SoftPd&>(pd).number(), next_number(), attr);
-  if (!send_cq.charge(*qp, cap.max_send_wr) || !recv_cq.charge(*qp, cap.max_recv_wr)) {
+  const std::uint32_t pd_number = static_cast<SoftPd&>(pd).number();
+  if (srq != nullptr && (&srq->device() != this || srq->pd() != pd_number)) {
+    return Error{EINVAL, "a shared receive queue of another protection domain"};
+  }
+  auto qp = std::make_unique<SoftQp>(id, loop, pd_number, next_number(), granted);
+  if (!send_cq.charge(*qp, cap.max_send_wr) ||
+      !(srq != nullptr ? recv_cq.charge(*qp, *srq) : recv_cq.charge(*qp, cap.max_recv_wr))) {
     return Error{ENOMEM,
                  "the completion queue has no room for all that the queue pair may leave in it: make it longer, "
                  "or the queues shorter"};  // SEC-6.4.3.2-01

@@ -1,6 +1,9 @@
 #include "verbs-shim/soft/pd.h"
 
 #include <cerrno>
+#include <string>
+
+#include "verbs-shim/soft/srq.h"
 
 namespace weft::verbs::soft {
 
@@ -19,6 +22,20 @@ Result<std::unique_ptr<Mw>> SoftPd::alloc_mw() {
   const auto stag = device_.regions().add_window(number_);
   if (!stag) return Error{ENOMEM, "as many memory windows as the device allows"};
   return std::unique_ptr<Mw>(std::make_unique<SoftMw>(device_, *stag));
+}
+
+Result<std::unique_ptr<Srq>> SoftPd::create_srq(const SrqAttr& attr) {
+  const Caps& caps = device_.caps();
+  if (caps.max_srq == 0) return Error{EOPNOTSUPP, "this device was opened without shared receive queues"};
+  if (attr.max_wr == 0 || attr.max_wr > caps.max_srq_wr) {
+    return Error{EINVAL, "a shared receive queue holds 1 to " + std::to_string(caps.max_srq_wr) + " receives"};
+  }
+  if (attr.max_sge > caps.max_srq_sge) {
+    return Error{EINVAL, "more scatter/gather elements than max_srq_sge, " + std::to_string(caps.max_srq_sge)};
+  }
+  if (attr.srq_limit > attr.max_wr) return Error{EINVAL, "a limit above max_wr of the shared receive queue"};
+  if (!device_.claim_srq()) return Error{ENOMEM, "as many shared receive queues as the device allows"};
+  return std::unique_ptr<Srq>(std::make_unique<SoftSrq>(device_, number_, attr));
 }
 
 }  // namespace weft::verbs::soft

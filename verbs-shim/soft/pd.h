@@ -45,6 +45,7 @@ class SoftPd final : public Pd {
   SoftPd(SoftDevice& device, std::uint32_t number) : device_(device), number_(number) {}
   Result<std::unique_ptr<Mr>> reg_mr(void* addr, std::size_t length, Access access) override;
   Result<std::unique_ptr<Mw>> alloc_mw() override;
+  Result<std::unique_ptr<Srq>> create_srq(const SrqAttr& attr) override;
   std::uint32_t number() const { return number_; }
 
  private:

@@ -12,6 +12,8 @@
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/pd.h"
+#include "verbs-shim/soft/sges.h"
+#include "verbs-shim/soft/srq.h"
 
 namespace weft::verbs::soft {
 namespace {
@@ -137,13 +139,6 @@ QpCounters to_api(const rdmap::StreamCounters& in) {
   return out;
 }
 
-// Empty elements name no memory: they are left out, so that their keys do not matter (as with hardware).
-void copy_sges(std::span<const Sge> from, rdmap::SgeList& to) {
-  for (const Sge& sge : from) {
-    if (sge.length != 0) to.push_back({sge.addr, sge.length, ddp::Stag{sge.lkey}});
-  }
-}
-
 void copy_inline(std::span<const Sge> from, std::vector<std::uint8_t>& to) {
   for (const Sge& sge : from) {
     if (sge.length == 0) continue;
@@ -182,6 +177,7 @@ SoftQp::SoftQp(SoftCmId& id, Loop& loop, std::uint32_t pd, std::uint32_t qp_num,
       pd_(pd),
       qp_num_(qp_num),
       attr_(attr),
+      srq_(static_cast<SoftSrq*>(attr.srq)),
       id_(&id),
       mutex_(threaded_),
       send_slots_(attr.cap.max_send_wr),
@@ -299,6 +295,7 @@ void SoftQp::cq_overflowed() {
 }
 
 Status SoftQp::post_recv(const RecvWr& wr) {
+  if (srq_ != nullptr) return Error{EINVAL, "the receives of this queue pair are those of its shared receive queue"};
   if (wr.sg_list.size() > attr_.cap.max_recv_sge) {
     return Error{EINVAL, "more scatter/gather elements than max_recv_sge of the queue pair"};
   }
@@ -320,7 +317,13 @@ Status SoftQp::post_recv(const RecvWr& wr) {
 
 std::optional<rdmap::PostedRecv> SoftQp::take_recv() {
   const std::scoped_lock lock(mutex_);
-  if (num_recvs_ == 0 || state_ == QpState::kErr) return std::nullopt;
+  if (state_ == QpState::kErr) return std::nullopt;
+  if (srq_ != nullptr) {
+    std::optional<rdmap::PostedRecv> shared = srq_->take();
+    if (shared) ++outstanding_recvs_;
+    return shared;
+  }
+  if (num_recvs_ == 0) return std::nullopt;
   std::optional<rdmap::PostedRecv> taken(std::move(recvs_[recv_head_]));
   recv_head_ = recv_head_ + 1 == recvs_.size() ? 0 : recv_head_ + 1;
   --num_recvs_;
@@ -406,6 +409,7 @@ void SoftQp::on_completion(const rdmap::Completion& completion) {
     complete_send(completion);
   }
   if (failed) enter_error();
+  check_last_recv();
 }
 
 void SoftQp::complete_send(const rdmap::Completion& completion) {
@@ -455,6 +459,17 @@ void SoftQp::enter_error() {
     --outstanding_recvs_;
     push(attr_.recv_cq, wc, false);
   }
+  check_last_recv();
+}
+
+void SoftQp::check_last_recv() {
+  if (srq_ == nullptr || state_ != QpState::kErr || outstanding_recvs_ > 0) return;
+  if (std::exchange(last_recv_reported_, true)) return;
+  AsyncEvent event;
+  event.type = AsyncEventType::kQpLastWqeReached;
+  event.qp = this;
+  event.text = "queue pair " + std::to_string(qp_num_) + " takes no more from its shared receive queue";
+  loop_.device().async().push(std::move(event));
 }
 
 void SoftQp::flush_late_sends() {

@@ -17,6 +17,7 @@ namespace weft::verbs::soft {
 class Connection;
 class Loop;
 class SoftCmId;
+class SoftSrq;
 
 // SendOpcodes is what a work request is called on the wire and in its completion.
 struct SendOpcodes {
@@ -25,12 +26,12 @@ struct SendOpcodes {
 };
 
 // SoftQp: the queues of a queue pair. The requests of its send queue wait in the connection's Stream and here only
-// their names do; its receives wait here until the Stream takes them. With workers any thread posts: receives go into
-// the queue, sends wait here for the loop's next turn.
+// their names do; its receives wait here, or in an Srq, until the Stream takes them. With workers any thread posts:
+// receives go into the queue, sends wait here for the loop's next turn.
 //
 //   kInit --connect, accept--> kRtr --established--> kRts --first error, or the connection's end--> kErr
 //
-// In kErr everything is flushed: what the Stream held by the Stream, the receives here.
+// In kErr everything is flushed: what the Stream held by the Stream, the receives here. Those of an Srq stay there.
 class SoftQp final : public Qp {
  public:
   SoftQp(SoftCmId& id, Loop& loop, std::uint32_t pd, std::uint32_t qp_num, const QpInitAttr& attr);
@@ -82,6 +83,7 @@ class SoftQp final : public Qp {
   Status hand_over(const rdmap::SendWr& request);
   rdmap::PostResult submit(const rdmap::SendWr& request);
   void enter_error();
+  void check_last_recv();
   void report(const rdmap::Closed& why);
   void report(AsyncEventType type, std::string text);
   void flush_send(std::uint32_t slot);
@@ -95,6 +97,7 @@ class SoftQp final : public Qp {
   const std::uint32_t pd_;
   const std::uint32_t qp_num_;
   const QpInitAttr attr_;
+  SoftSrq* const srq_;
 
   // The loop's thread alone.
   SoftCmId* id_;
@@ -122,6 +125,7 @@ class SoftQp final : public Qp {
   std::size_t recv_head_ = 0;
   std::size_t num_recvs_ = 0;          // in the ring
   std::size_t outstanding_recvs_ = 0;  // these and what the Stream took
+  bool last_recv_reported_ = false;    // with an Srq
 };
 
 }  // namespace weft::verbs::soft

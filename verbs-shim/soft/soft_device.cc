@@ -24,6 +24,9 @@ Caps caps_of(const SoftConfig& config, const mpa::PeerProfile& peer) {
   caps.max_cqe = config.max_cqe;
   caps.max_qp_rd_atom = config.ird;
   caps.max_qp_init_rd_atom = config.ord;
+  caps.max_srq = config.max_srq;
+  caps.max_srq_wr = config.max_srq_wr;
+  caps.max_srq_sge = config.max_srq_sge;
   caps.max_private_data = static_cast<std::uint32_t>(mpa::max_private_data(config.mpa_revision, peer.max_pd_length));
   return caps;
 }
@@ -90,6 +93,12 @@ DeviceAttr SoftDevice::query() const {
   attr.transport = Transport::kIwarp;
   attr.port_active = !gone_;
   return attr;
+}
+
+bool SoftDevice::claim_srq() {
+  if (num_srqs_.fetch_add(1) < config_.max_srq) return true;
+  release_srq();
+  return false;
 }
 
 void SoftDevice::add_id(SoftCmId& id) {

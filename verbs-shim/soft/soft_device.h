@@ -51,6 +51,9 @@ class SoftDevice final : public Device {
   // Of the one loop that the caller drives; null with workers.
   Poller* poller() { return threaded() ? nullptr : &loops_.front()->poller(); }
   AsyncQueue& async() { return *async_; }
+  // Counts one more shared receive queue; false where there are max_srq.
+  bool claim_srq();
+  void release_srq() { --num_srqs_; }
   bool gone() const { return gone_; }
   void add_id(class SoftCmId& id);
   void remove_id(SoftCmId& id);
@@ -72,6 +75,7 @@ class SoftDevice final : public Device {
   const std::unique_ptr<DeviceBell> bell_ = std::make_unique<DeviceBell>();
   std::atomic<std::uint32_t> last_number_ = 0;
   std::atomic<std::size_t> next_loop_ = 0;
+  std::atomic<std::uint32_t> num_srqs_ = 0;
   std::unique_ptr<AsyncQueue> async_;
   std::atomic<bool> gone_ = false;
   Mutex ids_mutex_;  // guards ids_; nobody waits for a loop under it

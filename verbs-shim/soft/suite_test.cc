@@ -4,6 +4,7 @@
 #include "verbs-shim/api/testing/async.h"
 #include "verbs-shim/api/testing/extension.h"
 #include "verbs-shim/api/testing/pair.h"
+#include "verbs-shim/api/testing/srq.h"
 #include "verbs-shim/api/testing/window.h"
 #include "verbs-shim/soft/device.h"
 
@@ -79,6 +80,8 @@ INSTANTIATE_TEST_SUITE_P(SoftNarrow, ExtensionTest, kNarrow, name);
 
 INSTANTIATE_TEST_SUITE_P(Soft, AsyncTest, kBackends, name);
 INSTANTIATE_TEST_SUITE_P(SoftNarrow, AsyncTest, kNarrow, name);
+INSTANTIATE_TEST_SUITE_P(Soft, SrqTest, kBackends, name);
+INSTANTIATE_TEST_SUITE_P(SoftNarrow, SrqTest, kNarrow, name);
 
 INSTANTIATE_TEST_SUITE_P(SoftPeerToPeer, VerbsTest,
                          ::testing::Values(Backend{"Spinning", open_peer_to_peer, false, AF_INET}), name);

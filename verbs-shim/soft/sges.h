@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+
+#include "rdmap/work.h"
+#include "verbs-shim/api/types.h"
+
+namespace weft::verbs::soft {
+
+// Empty elements name no memory: they are left out, so that their keys do not matter (as with hardware).
+inline void copy_sges(std::span<const Sge> from, rdmap::SgeList& to) {
+  for (const Sge& sge : from) {
+    if (sge.length != 0) to.push_back({sge.addr, sge.length, ddp::Stag{sge.lkey}});
+  }
+}
+
+}  // namespace weft::verbs::soft

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "rdmap/work.h"
+#include "verbs-shim/api/verbs.h"
+#include "verbs-shim/soft/maybe_mutex.h"
+#include "verbs-shim/soft/soft_device.h"
+
+namespace weft::verbs::soft {
+
+// SoftSrq is a ring of receives from which the queue pairs of one protection domain take, in the threads of their
+// loops. Its lock is taken inside a queue pair's.
+class SoftSrq final : public Srq, public rdmap::RecvSource {
+ public:
+  // The device has counted it (SoftDevice::claim_srq).
+  SoftSrq(SoftDevice& device, std::uint32_t pd, const SrqAttr& attr);
+  ~SoftSrq() override;
+
+  Status post_recv(const RecvWr& wr) override;
+  Status modify(std::uint32_t srq_limit) override;
+  Result<SrqAttr> query() const override;
+
+  // Nothing where it is empty: the message then finds no buffer, as on a queue of one's own (DDP-7.1-03).
+  std::optional<rdmap::PostedRecv> take() override;
+
+  SoftDevice& device() const { return device_; }
+  std::uint32_t pd() const { return pd_; }
+  std::uint32_t max_wr() const { return max_wr_; }
+
+ private:
+  void check_limit();
+
+  SoftDevice& device_;
+  const std::uint32_t pd_;
+  const std::uint32_t max_wr_;
+  const std::uint32_t max_sge_;
+  mutable Mutex mutex_;  // guards all below
+  std::uint32_t limit_;  // 0: not armed
+  std::vector<rdmap::PostedRecv> ring_;
+  std::size_t head_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace weft::verbs::soft

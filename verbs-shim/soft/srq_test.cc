@@ -1,0 +1,99 @@
+// Shared receive queues of the soft RNIC: what is reserved for them, and several workers at one of them. Run under
+// ThreadSanitizer too.
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <thread>
+
+#include "verbs-shim/api/testing/srq.h"
+#include "verbs-shim/soft/device.h"
+
+namespace weft::verbs::testing {
+namespace {
+
+class SoftSrqTest : public SrqTest {};
+
+// One queue's receives can be in the Cq once, however many queue pairs took them (RFC 5042 section 6.4.3.2).
+TEST_P(SoftSrqTest, CqHasRoomForItOnce) {
+  RecordProperty("proves", "SEC-6.4.3.2-01 SEC-6.4.3.2-02");
+  const auto cq = std::move(server_.device->create_cq(kMaxWr, nullptr).value());
+  const auto small = std::move(server_.device->create_cq(kMaxWr - 1, nullptr).value());
+  const auto send_cq = std::move(server_.device->create_cq(256, nullptr).value());
+  QpInitAttr attr = init_attr(server_);
+  attr.send_cq = send_cq.get();
+  attr.recv_cq = small.get();
+  EXPECT_EQ(server_.id->create_qp(*server_.pd, attr).error().errno_value, ENOMEM);
+  attr.recv_cq = cq.get();
+  auto first = server_.id->create_qp(*server_.pd, attr);
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  const auto id = std::move(server_.cm->create_id().value());
+  auto second = id->create_qp(*server_.pd, attr);
+  ASSERT_TRUE(second.ok()) << second.error().message;
+  // While one of them is there, no other queue's.
+  first->reset();
+  const auto srq = std::move(server_.pd->create_srq({.max_wr = 1}).value());
+  attr.srq = srq.get();
+  EXPECT_EQ(server_.id->create_qp(*server_.pd, attr).error().errno_value, ENOMEM);
+  second->reset();
+  auto third = server_.id->create_qp(*server_.pd, attr);
+  EXPECT_TRUE(third.ok());
+  third->reset();
+}
+
+TEST_P(SoftSrqTest, OnlyOfTheSameProtectionDomain) {
+  const auto pd = std::move(server_.device->alloc_pd().value());
+  EXPECT_EQ(server_.id->create_qp(*pd, init_attr(server_)).error().errno_value, EINVAL);
+}
+
+TEST_P(SoftSrqTest, AsManyAsTheDeviceAllows) {
+  const auto second = server_.pd->create_srq({});
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(server_.pd->create_srq({}).error().errno_value, ENOMEM);
+  server_.srq.reset();
+  EXPECT_TRUE(server_.pd->create_srq({}).ok());
+}
+
+// Clients send as fast as they can, and what they use up is posted again: nothing is lost and nothing counted twice.
+TEST_P(SoftSrqTest, BusyQueuePairsOfSeveralWorkers) {
+  constexpr std::uint64_t kSends = 300;
+  constexpr std::uint64_t kWindow = kMaxWr / 4;
+  establish();
+  Connection others[3];
+  for (Connection& other : others) connect_another(other);
+  post(kMaxWr);
+  std::map<Qp*, std::uint64_t> sent{{client_.qp.get(), 0}};
+  std::map<std::uint32_t, std::uint64_t> received;  // by queue pair
+  std::map<Qp*, std::uint32_t> peer{{client_.qp.get(), server_.qp->qp_num()}};
+  for (Connection& other : others) {
+    sent[other.qp.get()] = 0;
+    peer[other.qp.get()] = other.server_qp->qp_num();
+  }
+  const Sge sge = to_->sge(0, 64);
+  ASSERT_TRUE(drive([&] {
+    for (auto& [qp, num] : sent) {
+      while (num < kSends && num < received[peer[qp]] + kWindow && send(*qp, 8).ok()) ++num;
+    }
+    while (const auto wc = server_.take_wc()) {
+      EXPECT_EQ(wc->status, WcStatus::kSuccess);
+      ++received[wc->qp_num];
+      EXPECT_TRUE(server_.srq->post_recv({.wr_id = wc->wr_id, .sg_list = {&sge, 1}}).ok());
+    }
+    client_.wcs.clear();
+    return std::ranges::all_of(peer, [&](const auto& entry) { return received[entry.second] == kSends; });
+  }));
+}
+
+Result<std::unique_ptr<Device>> open(std::uint32_t num_workers) {
+  SoftConfig config;
+  config.max_srq = 2;
+  config.num_workers = num_workers;
+  return open_soft_device(config);
+}
+
+INSTANTIATE_TEST_SUITE_P(Soft, SoftSrqTest,
+                         ::testing::Values(Backend{"Blocking", [] { return open(0); }, true, AF_INET},
+                                           Backend{"Threaded", [] { return open(2); }, false, AF_INET, true, true}),
+                         [](const auto& param) { return param.param.name; });
+
+}  // namespace
+}  // namespace weft::verbs::testing
