@@ -2,12 +2,14 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netdb.h>
 #include <netinet/in.h>
 
 #include <charconv>
 #include <cstring>
 #include <optional>
+
+#include "apps/common/command.h"
+#include "verbs-shim/api/addr_info.h"
 
 namespace weft::apps {
 namespace {
@@ -64,18 +66,9 @@ absl::StatusOr<HostPort> parse_host_port(std::string_view text, int default_port
 }
 
 absl::StatusOr<sockaddr_storage> resolve(const HostPort& where) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  int error = getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &found);
-  if (error != 0) {
-    return absl::NotFoundError(fmt::format("cannot resolve '{}': {}", where.host, gai_strerror(error)));
-  }
-  sockaddr_storage addr{};
-  std::memcpy(&addr, found->ai_addr, found->ai_addrlen);
-  freeaddrinfo(found);
-  return addr;
+  auto found = verbs::getaddrinfo(where.host, std::to_string(where.port), false);
+  if (!found.ok()) return to_status(found.error());
+  return found->front();
 }
 
 absl::StatusOr<sockaddr_storage> resolve_address(std::string_view text, int default_port) {

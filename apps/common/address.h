@@ -21,7 +21,7 @@ struct HostPort {
 // demanded. An empty host is an error.
 absl::StatusOr<HostPort> parse_host_port(std::string_view text, int default_port = -1);
 
-// resolve gives the first address of a host (numeric or a name, getaddrinfo(3); it may block on DNS).
+// resolve gives the first address of a host (numeric or a name, verbs::getaddrinfo; it may block on DNS).
 absl::StatusOr<sockaddr_storage> resolve(const HostPort& where);
 // The two above in one.
 absl::StatusOr<sockaddr_storage> resolve_address(std::string_view text, int default_port = -1);
