@@ -126,6 +126,7 @@ void Client::Impl::on_cm_event(verbs::CmEvent& event) {
     }
     case verbs::CmEventType::kEstablished: return on_established(event);
     case verbs::CmEventType::kRejected: return close(peer + " rejected the connection" + detail);
+    case verbs::CmEventType::kDeviceRemoval:
     case verbs::CmEventType::kDisconnected:
       connected = false;
       return close("the connection to " + peer + " ended" + detail);
@@ -133,7 +134,6 @@ void Client::Impl::on_cm_event(verbs::CmEvent& event) {
     case verbs::CmEventType::kRouteError:
     case verbs::CmEventType::kConnectError:
     case verbs::CmEventType::kUnreachable:
-    case verbs::CmEventType::kDeviceRemoval:
     case verbs::CmEventType::kConnectRequest:
       return close("cannot connect to " + peer +
                    (detail.empty() ? std::string(": ") + cm_event_str(event.type) : detail));

@@ -246,6 +246,33 @@ TEST_F(ClientServerTest, DisconnectFromTheClientsSide) {
   run_until([&] { return server->num_connections() == 0; });
 }
 
+TEST_F(ClientServerTest, ClientsDeviceIsTakenAway) {
+  listen();
+  auto client = connect();
+  clients = {client.get()};
+  expect_null_works(*client);
+  file.hold = true;
+  CallStatus status = CallStatus::kSuccess;
+  ASSERT_TRUE(client->call(null_call(), [&](const Reply& reply) { status = reply.status; }).ok());
+  run_until([&] { return file.held.size() == 1; });
+  verbs::unplug(*client_device);
+  run_until([&] { return client->num_outstanding() == 0 && server->num_connections() == 0; });
+  EXPECT_NE(status, CallStatus::kSuccess);
+  EXPECT_EQ(client->state(), Client::State::kClosed);
+  EXPECT_NE(client->error().find("the device was removed"), std::string::npos) << client->error();
+  EXPECT_FALSE(Client::connect(*client_device, server->local_addr(), {}).ok());
+  file.answer_held();  // to nobody
+}
+
+TEST_F(ClientServerTest, ServersDeviceIsTakenAway) {
+  listen();
+  auto client = connect();
+  clients = {client.get()};
+  expect_null_works(*client);
+  verbs::unplug(*server_device);
+  run_until([&] { return client->state() == Client::State::kClosed && server->num_connections() == 0; });
+}
+
 TEST_F(ClientServerTest, RefusesConfigurationsThatCannotWork) {
   const auto refused = [&](ServerConfig config) {
     auto made = Server::listen(*server_device, loopback(0), programs, config);
