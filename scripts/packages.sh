@@ -25,11 +25,13 @@ need_packages() {
   $command >/dev/null
 }
 
-# build_preset PRESET [TARGET]: configures and builds, everything where no target is named.
+# build_preset PRESET [TARGET...]: configures and builds, everything where no target is named.
 build_preset() {
+  local preset=$1
+  shift
   local launcher=()
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-  say "configuring and building preset $1"
-  cmake --preset "$1" "${launcher[@]}" >/dev/null
-  cmake --build --preset "$1" --target "${2:-all}"
+  say "configuring and building preset $preset"
+  cmake --preset "$preset" "${launcher[@]}" >/dev/null
+  cmake --build --preset "$preset" --target "${@:-all}"
 }
