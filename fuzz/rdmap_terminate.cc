@@ -3,7 +3,9 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 
+#include "rdmap/diagnosis.h"
 #include "rdmap/terminate.h"
 
 namespace {
@@ -35,6 +37,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!message) return 0;
   check(!rdmap::describe(message->what).empty());
   if (message->siw) check(!rdmap::describe(*message->siw).empty());
+  for (const auto course : {rdmap::Course::kReceived, rdmap::Course::kSent}) {
+    const std::string line = rdmap::one_line(rdmap::diagnose(*message, course));
+    check(line.find('\n') == line.npos && line.find("Try: ") != line.npos);
+  }
   message->siw.reset();
   std::array<std::uint8_t, rdmap::kTerminateMaxLen> octets;
   octets.fill(0xa5);

@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "tests/cli/process.h"
 
@@ -91,6 +95,38 @@ TEST(Cli, CommandsThatAreNotBuiltYetSaySo) {
     EXPECT_EQ(outcome.status, 2) << words[0];
     EXPECT_EQ(outcome.err, "weft: " + words[0] + " is not built yet\n");
     EXPECT_EQ(outcome.out, "");
+  }
+}
+
+// The test as a server that takes a connection without CRCs and answers the first message with a Terminate.
+TEST(Cli, ATerminateIsPutInWords) {
+  int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in addr{};
+  addr.sin_family = AF_INET;
+  addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t len = sizeof(addr);
+  ASSERT_EQ(bind(listening, reinterpret_cast<const sockaddr*>(&addr), len), 0);
+  ASSERT_EQ(listen(listening, 1), 0);
+  ASSERT_EQ(getsockname(listening, reinterpret_cast<sockaddr*>(&addr), &len), 0);
+  std::thread server([listening] {
+    int fd = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+    char octets[4096];
+    EXPECT_GT(recv(fd, octets, sizeof(octets), 0), 0);
+    const std::string reply = std::string("MPA ID Rep Frame") + std::string("\x10\2\0\4\0\1\0\1", 8);
+    EXPECT_EQ(send(fd, reply.data(), reply.size(), MSG_NOSIGNAL), ssize_t(reply.size()));
+    EXPECT_GT(recv(fd, octets, sizeof(octets), 0), 0);
+    // ULPDU of 22 octets on queue 2: DDP, untagged buffer, no buffer; no pad, an unused CRC.
+    const char terminate[] = "\0\x16\x41\x47\0\0\0\0\0\0\0\2\0\0\0\1\0\0\0\0\x12\2\0\0\0\0\0";
+    EXPECT_EQ(send(fd, terminate, sizeof(terminate), MSG_NOSIGNAL), ssize_t(sizeof(terminate)));
+    close(fd);
+  });
+  Outcome outcome = run_weft({"ping", "127.0.0.1:" + std::to_string(ntohs(addr.sin_port)), "-C", "1", "--crc", "off"});
+  server.join();
+  close(listening);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(num_lines(outcome.err), 1) << outcome.err;
+  for (const char* part : {"received a Terminate: DDP: ", "(1/2/02)", "[DDP-7.2-09]", "Likely cause: ", "Try: "}) {
+    EXPECT_TRUE(contains(outcome.err, part)) << outcome.err;
   }
 }
 

@@ -188,7 +188,10 @@ Result<std::unique_ptr<Qp>> SoftCmId::create_qp(Pd& pd, const QpInitAttr& attr) 
 // RFC 5044 section 7.1.1 allows 512 octets; RFC 6581 takes four of them, and some peers allow less.
 Status SoftCmId::check_private_data(std::size_t len, std::uint8_t revision) const {
   const std::size_t most = mpa::max_private_data(revision, loop_.peer().max_pd_length);
-  if (len > most) return Error{EINVAL, "at most " + std::to_string(most) + " octets of private data"};
+  if (len > most) {
+    return Error{EINVAL, std::to_string(len) + " octets of private data, and MPA revision " + std::to_string(revision) +
+                             " carries at most " + std::to_string(most) + " to this kind of peer [MPA-7.1.1-24]"};
+  }
   return {};
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "mpa/startup_fault.h"
+#include "rdmap/diagnosis.h"
 #include "verbs-shim/soft/cm.h"
 #include "verbs-shim/soft/connect_words.h"
 #include "verbs-shim/soft/loop.h"
@@ -22,6 +24,15 @@ constexpr std::size_t kFirstBudget = std::size_t{256} << 10;
 mpa::RtrSet offered_rtr(Rtr choice, const mpa::PeerProfile& peer) {
   if (choice == Rtr::kAuto) return peer.rtr_offered;
   return {.send = choice == Rtr::kSend, .write = choice == Rtr::kWrite, .read = choice == Rtr::kRead};
+}
+
+// A client that said nothing has no Stream yet to say so.
+std::string silence_words() {
+  const mpa::StartupHint& hint = mpa::startup_hint(mpa::StartupFault::kSilent);
+  return rdmap::one_line({.what = "sent no whole MPA Request in time",
+                          .requirements = hint.requirement,
+                          .cause = std::string(hint.responder_cause),
+                          .advice = std::string(hint.responder_advice)});
 }
 
 constexpr std::uint8_t clamp_u8(std::uint16_t value) {
@@ -177,7 +188,7 @@ std::size_t Connection::on_timer(TimePoint now) {
     deadline_.reset();
     switch (phase_) {
       case Phase::kTcp: connect_failed(ETIMEDOUT); return 1;
-      case Phase::kSilent: drop("sent no whole MPA Request in time"); return 1;
+      case Phase::kSilent: drop(silence_words()); return 1;
       case Phase::kEnding: finish(true); return 1;
       default: break;
     }

@@ -252,7 +252,9 @@ TEST_P(StartupTest, PrivateDataIsBoundedByRevisionAndPeer) {
     ASSERT_TRUE(client_.id->resolve_addr(to, seconds(1)).ok());
     ASSERT_TRUE(client_.id->resolve_route(seconds(1)).ok());
     make_qp(client_);
-    EXPECT_EQ(client_.id->connect({std::vector<std::uint8_t>(row.most + 1, 'x'), 1, 1}).error().errno_value, EINVAL);
+    const Status refused = client_.id->connect({std::vector<std::uint8_t>(row.most + 1, 'x'), 1, 1});
+    EXPECT_EQ(refused.error().errno_value, EINVAL);
+    EXPECT_NE(refused.error().message.find("at most " + std::to_string(row.most)), std::string::npos);
     ASSERT_TRUE(client_.id->connect({std::vector<std::uint8_t>(row.most, 'x'), 1, 1}).ok());
     const UniqueFd raw = accept_raw();
     const std::size_t pd_length = row.most + (row.revision == 2 ? 4 : 0);
