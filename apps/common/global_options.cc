@@ -174,6 +174,9 @@ void check_global_options(const CLI::App& root, const GlobalOptions& options) {
     if (root.get_option("--device")->count() > 0) throw CLI::ValidationError("--device needs --backend ibv");
     return;
   }
+  if (options.num_workers > 0) {
+    throw CLI::ValidationError("--progress threads=N means nothing with --backend ibv: the device moves by itself");
+  }
   constexpr const char* kSoftOnly[] = {"--crc",       "--markers", "--mpa-rev", "--rtr",
                                        "--placement", "--peer",    "--fpdu",    "--cc"};
   for (const char* name : kSoftOnly) {

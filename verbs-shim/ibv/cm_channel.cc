@@ -165,6 +165,8 @@ std::optional<CmEvent> IbvCmChannel::translate(const rdma_cm_event& raw) {
     case CmEventType::kRouteResolved: endpoint.state = State::kRouteResolved; break;
     case CmEventType::kEstablished:
       event.param = from_ibv(raw.param.conn);
+      // The kernel's rdma_cm crosses what the iWARP connection manager tells here, as it rightly does with requests.
+      if (device_.is_iwarp()) std::swap(event.param.responder_resources, event.param.initiator_depth);
       if (endpoint.state == State::kConnecting) endpoint.state = State::kEstablished;
       break;
     case CmEventType::kRejected:

@@ -139,9 +139,10 @@ IbvQp* IbvCq::find(std::uint32_t qp_num) {
   return last_ = found->second;
 }
 
-void IbvCq::pump() {
+bool IbvCq::pump() {
   const std::lock_guard lock(mutex_);
   pump_locked();
+  return !held_.empty();
 }
 
 void IbvCq::pump_locked() {
@@ -171,7 +172,7 @@ void IbvCq::push_flushed(std::uint64_t wr_id, std::uint32_t qp_num) {
     has_held_.store(true, std::memory_order_release);
   }
   if (channel_ == nullptr) return device_.set_more();
-  if (armed_.exchange(false)) channel_->push(*this);
+  if (armed_.exchange(Armed::kNot) != Armed::kNot) channel_->push(*this);
 }
 
 void IbvCq::add(IbvQp& qp) {
@@ -191,7 +192,10 @@ void IbvCq::remove(IbvQp& qp) {
 }
 
 Status IbvCq::req_notify(bool solicited_only) {
-  armed_.store(true, std::memory_order_relaxed);
+  if (device_.deaf_to_solicited()) solicited_only = false;
+  // Who waits for the next completion goes on doing so; some drivers would forget it.
+  if (solicited_only && armed_.load(std::memory_order_relaxed) == Armed::kNext) return {};
+  armed_.store(solicited_only ? Armed::kSolicited : Armed::kNext, std::memory_order_relaxed);
   if (const int err = ::ibv_req_notify_cq(cq_, solicited_only ? 1 : 0); err != 0) {
     return call_error("ibv_req_notify_cq", err);
   }

@@ -57,15 +57,17 @@ class IbvCq : public Cq {
   void add(IbvQp& qp);
   // Its completions that nobody polled are forgotten; the queue pair has been destroyed.
   void remove(IbvQp& qp);
-  // Takes what the kernel has, so that its queue pairs learn of it.
-  void pump();
+  // Takes what the kernel has, so that its queue pairs learn of it; whether any is for the user.
+  bool pump();
   // The flush of a request that the kernel did not take.
   void push_flushed(std::uint64_t wr_id, std::uint32_t qp_num);
   void on_overflow() { overflown_.store(true, std::memory_order_release); }
   // For CompChannel::get_event.
-  void on_fired() { armed_.store(false, std::memory_order_relaxed); }
+  void on_fired() { armed_.store(Armed::kNot, std::memory_order_relaxed); }
 
  private:
+  enum class Armed : std::uint8_t { kNot, kSolicited, kNext };
+
   IbvCq(IbvDevice& device, IbvCompChannel* channel) : device_(device), channel_(channel) {}
   std::size_t take_held(std::span<Wc> wc);
   // Tells the queue pairs; returns how many of raw are the user's.
@@ -78,7 +80,7 @@ class IbvCq : public Cq {
   ibv_cq* cq_ = nullptr;
   std::atomic<bool> has_held_{false};
   std::atomic<bool> overflown_{false};
-  std::atomic<bool> armed_{false};
+  std::atomic<Armed> armed_{Armed::kNot};
   std::mutex mutex_;
   std::deque<Wc> held_;
   std::unordered_map<std::uint32_t, IbvQp*> qps_;

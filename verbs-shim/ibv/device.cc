@@ -20,6 +20,7 @@ namespace weft::verbs::ibv {
 namespace {
 
 constexpr std::chrono::milliseconds kPumpInterval{1};
+constexpr std::uint32_t kSiwVendor = 0x626d74;
 // Turns of a busy loop between two looks at what is rare: connection events and asynchronous ones.
 constexpr unsigned kTurnsPerLook = 64;
 
@@ -47,6 +48,7 @@ Status IbvDevice::set_up(const IbvConfig& config) {
   if (const int err = ibv_query_port(context_, kPort, &port_); err != 0) return call_error("ibv_query_port", err);
   transport_ = transport_of(*context_->device, port_);
   caps_ = from_ibv(attr_, transport_);
+  deaf_to_solicited_ = attr_.vendor_id == kSiwVendor;
   caps_.max_qp_rd_atom = std::min<std::uint32_t>(caps_.max_qp_rd_atom, config.ird);
   caps_.max_qp_init_rd_atom = std::min<std::uint32_t>(caps_.max_qp_init_rd_atom, config.ord);
   ibv_pd* pd = ::ibv_alloc_pd(context_);
@@ -68,7 +70,7 @@ std::uint32_t IbvDevice::probe_inline(ibv_pd* pd) const {
   ibv_cq* cq = ::ibv_create_cq(context_, 4, nullptr, nullptr, 0);
   if (cq == nullptr) return 0;
   std::uint32_t found = 0;
-  for (const std::uint32_t octets : {1024u, 512u, 256u, 220u, 128u, 64u, 32u}) {
+  for (const std::uint32_t octets : {1024u, 512u, 256u, 220u, 192u, 160u, 128u, 96u, 80u, 64u, 32u}) {
     ibv_qp_init_attr init{};
     init.send_cq = init.recv_cq = cq;
     init.cap = {.max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = octets};
@@ -169,14 +171,17 @@ std::size_t IbvDevice::take_private_events() {
 
 void IbvDevice::set_busy_polling(bool on) {
   if (busy_.exchange(on) == on || on) return;
-  take_private_events();
   arm_all();
-  set_more();
 }
 
 void IbvDevice::arm_all() {
   const std::lock_guard lock(mutex_);
-  for (IbvCq* cq : without_channel_) ::ibv_req_notify_cq(cq->get(), 0);
+  bool waiting = false;
+  for (IbvCq* cq : without_channel_) {
+    ::ibv_req_notify_cq(cq->get(), 0);
+    waiting |= cq->pump();  // what came before that fires no event
+  }
+  if (waiting) async_.wake().raise();
 }
 
 void IbvDevice::adopt(IbvCq& cq) {

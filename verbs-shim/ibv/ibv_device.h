@@ -49,6 +49,8 @@ class IbvDevice : public Device {
   ibv_context* context() const { return context_; }
   std::string name() const { return ::ibv_get_device_name(context_->device); }
   bool is_iwarp() const { return transport_ == Transport::kIwarp; }
+  // siw arms for solicited events and then fires for nothing.
+  bool deaf_to_solicited() const { return deaf_to_solicited_; }
   AsyncHub& hub() { return *hub_; }
   AsyncQueue& async() { return async_; }
   WindowTable& windows() { return windows_; }
@@ -86,6 +88,7 @@ class IbvDevice : public Device {
   ibv_port_attr port_{};
   ibv_device_attr attr_{};
   Caps caps_;
+  bool deaf_to_solicited_ = false;
   std::shared_ptr<AsyncHub> hub_;
   AsyncQueue async_;
   WindowTable windows_;

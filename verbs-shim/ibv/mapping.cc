@@ -58,12 +58,14 @@ ibv_qp_state to_ibv(QpState state) {
 
 namespace {
 
-// Returns where the list begins.
-ibv_sge* copy(std::span<const Sge> list, ibv_sge* sges) {
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    sges[i] = {.addr = list[i].addr, .length = list[i].length, .lkey = list[i].lkey};
+// Returns how many there are. Empty elements stay behind: siw's kernel falls over them (a null pointer in siw_tx_hdt),
+// and to some RNICs a length of 0 means 2^31.
+int copy(std::span<const Sge> list, ibv_sge* sges) {
+  int num = 0;
+  for (const Sge& sge : list) {
+    if (sge.length != 0) sges[num++] = {.addr = sge.addr, .length = sge.length, .lkey = sge.lkey};
   }
-  return sges;
+  return num;
 }
 
 }  // namespace
@@ -71,8 +73,8 @@ ibv_sge* copy(std::span<const Sge> list, ibv_sge* sges) {
 ibv_send_wr to_ibv(const SendWr& wr, ibv_sge* sges, ibv_mw* mw, ibv_mr* mr) {
   ibv_send_wr out{};
   out.wr_id = wr.wr_id;
-  out.sg_list = copy(wr.sg_list, sges);
-  out.num_sge = static_cast<int>(wr.sg_list.size());
+  out.sg_list = sges;
+  out.num_sge = copy(wr.sg_list, sges);
   out.opcode = to_ibv(wr.opcode);
   out.send_flags = to_ibv(wr.send_flags);
   switch (wr.opcode) {
@@ -99,8 +101,8 @@ ibv_send_wr to_ibv(const SendWr& wr, ibv_sge* sges, ibv_mw* mw, ibv_mr* mr) {
 ibv_recv_wr to_ibv(const RecvWr& wr, ibv_sge* sges) {
   ibv_recv_wr out{};
   out.wr_id = wr.wr_id;
-  out.sg_list = copy(wr.sg_list, sges);
-  out.num_sge = static_cast<int>(wr.sg_list.size());
+  out.sg_list = sges;
+  out.num_sge = copy(wr.sg_list, sges);
   return out;
 }
 
@@ -267,8 +269,9 @@ Caps from_ibv(const ibv_device_attr& attr, Transport transport) {
   constexpr std::uint32_t kMostDepth = 254;
   out.max_qp_rd_atom = std::min(count(attr.max_qp_rd_atom), kMostDepth);
   out.max_qp_init_rd_atom = std::min(count(attr.max_qp_init_rd_atom), kMostDepth);
-  // Eight bits again; a REQ of InfiniBand has 92 octets, of which librdmacm's own header takes 36.
-  out.max_private_data = iwarp ? 255 : 56;
+  // The kernel's MPA carries 256 octets, of which RFC 6581 takes 4; a REQ of InfiniBand has 92, of which librdmacm's
+  // header takes 36.
+  out.max_private_data = iwarp ? 252 : 56;
   out.max_srq = count(attr.max_srq);
   out.max_srq_wr = count(attr.max_srq_wr);
   out.max_srq_sge = std::min<std::uint32_t>(count(attr.max_srq_sge), kMaxSge);

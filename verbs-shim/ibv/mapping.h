@@ -24,7 +24,7 @@ ibv_qp_state to_ibv(QpState state);
 ibv_send_wr to_ibv(const SendWr& wr, ibv_sge* sges, ibv_mw* mw, ibv_mr* mr);
 ibv_recv_wr to_ibv(const RecvWr& wr, ibv_sge* sges);
 ibv_qp_init_attr to_ibv(const QpInitAttr& attr, ibv_cq* send_cq, ibv_cq* recv_cq, ibv_srq* srq);
-// param.private_data has at most 255 octets, and outlives the result.
+// param.private_data has at most Caps::max_private_data octets, and outlives the result.
 rdma_conn_param to_ibv(const ConnParam& param);
 
 Wc from_ibv(const ibv_wc& wc);

@@ -1,1 +1,64 @@
-int unused;
+// The suite that every backend has to pass, run over an RDMA device of the kernel: WEFT_IBV_DEVICE (default the first)
+// at the address WEFT_IBV_ADDRESS, which its network interface has, and at WEFT_IBV_ADDRESS6 where that is set.
+#include <cstdlib>
+#include <vector>
+
+#include "verbs-shim/api/testing/extension.h"
+#include "verbs-shim/api/testing/pair.h"
+#include "verbs-shim/api/testing/window.h"
+#include "verbs-shim/ibv/device.h"
+
+namespace weft::verbs::testing {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+Result<std::unique_ptr<Device>> open_named() {
+  return open_ibv_device({.name = environment("WEFT_IBV_DEVICE")});
+}
+
+std::map<std::string, std::string> deviations() {
+  std::map<std::string, std::string> out{
+      {"QueuePairBeforeTheAddressIsKnown", "librdmacm knows the device of an identifier once its address is resolved"},
+      {"FullSendQueueTakesNoMore", "the kernel's responders send before the initiator has spoken: nothing is held"},
+  };
+  if (environment("WEFT_IBV_DEVICE").starts_with("siw")) {
+    out["SolicitedOnlyWaitsForASolicitedSend"] = "siw fires no solicited events: every completion wakes";
+  }
+  return out;
+}
+
+std::vector<Backend> backends() {
+  Backend one;
+  one.name = "Ipv4";
+  one.open = open_named;
+  one.own_progress = true;
+  one.address = environment("WEFT_IBV_ADDRESS");
+  one.counters = false;
+  one.tells_why = false;
+  one.deviations = deviations();
+  std::vector<Backend> out{one};
+  one.name = "Sleeping";
+  one.blocking = true;
+  out.push_back(one);
+  one.blocking = false;
+  one.name = "Ipv6";
+  one.family = AF_INET6;
+  one.address = environment("WEFT_IBV_ADDRESS6");
+  if (!one.address.empty()) out.push_back(one);
+  return out;
+}
+
+std::string name(const ::testing::TestParamInfo<Backend>& info) {
+  return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ibv, VerbsTest, ::testing::ValuesIn(backends()), name);
+INSTANTIATE_TEST_SUITE_P(Ibv, WindowTest, ::testing::ValuesIn(backends()), name);
+INSTANTIATE_TEST_SUITE_P(Ibv, ExtensionTest, ::testing::ValuesIn(backends()), name);
+
+}  // namespace
+}  // namespace weft::verbs::testing

@@ -75,8 +75,7 @@ TEST_P(VerbsTest, NobodyListens) {
   ASSERT_TRUE(listen().ok());
   const sockaddr_storage address = server_.id->local_addr();
   server_.id.reset();
-  ASSERT_TRUE(client_.id->resolve_addr(address, std::chrono::seconds(1)).ok());
-  ASSERT_TRUE(client_.id->resolve_route(std::chrono::seconds(1)).ok());
+  ASSERT_NO_FATAL_FAILURE(resolve(*client_.id, address));
   make_qp(client_);
   ASSERT_TRUE(client_.id->connect({}).ok());
   ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kUnreachable); }));
@@ -92,6 +91,9 @@ TEST_P(VerbsTest, StepsOutOfOrderAreRefused) {
   EXPECT_EQ(client_.id->accept({}).error().errno_value, EINVAL);
   EXPECT_EQ(client_.id->reject({}).error().errno_value, EINVAL);
   EXPECT_EQ(client_.id->disconnect().error().errno_value, EINVAL);
+}
+
+TEST_P(VerbsTest, QueuePairBeforeTheAddressIsKnown) {
   make_qp(client_);
   EXPECT_EQ(client_.send({}).error().errno_value, ENOTCONN);
   auto second = client_.id->create_qp(*client_.pd, {client_.cq.get(), client_.cq.get(), {}, false});
@@ -153,8 +155,7 @@ TEST_P(VerbsTest, SeveralConnectionsOfOneListener) {
   std::vector<std::unique_ptr<Qp>> qps;
   for (int i = 0; i < 5; ++i) {
     auto id = std::move(client_.cm->create_id().value());
-    ASSERT_TRUE(id->resolve_addr(listener_->local_addr(), std::chrono::seconds(1)).ok());
-    ASSERT_TRUE(id->resolve_route(std::chrono::seconds(1)).ok());
+    ASSERT_NO_FATAL_FAILURE(resolve(*id, listener_->local_addr()));
     qps.push_back(std::move(id->create_qp(*client_.pd, init_attr(client_)).value()));
     ASSERT_TRUE(id->connect({{static_cast<std::uint8_t>(i)}, 1, 1}).ok());
     ids.push_back(std::move(id));

@@ -25,7 +25,9 @@ TEST_P(VerbsTest, SendWithoutReceiveTerminates) {
   ASSERT_TRUE(
       drive([&] { return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected); }));
   const CmEvent at_server = *server_.take(CmEventType::kDisconnected);
-  EXPECT_NE(at_server.status, 0);
+  if (GetParam().tells_why) {
+    EXPECT_NE(at_server.status, 0);
+  }
   EXPECT_FALSE(at_server.text.empty());
   // The Send left before the Terminate came; the receives are flushed.
   EXPECT_EQ(count(client_.wcs)[WcStatus::kWrFlushErr], 3);
@@ -85,14 +87,16 @@ TEST_P(VerbsTest, ForeignProtectionDomainIsRefused) {
 TEST_P(VerbsTest, ReadNeedsTheRight) {
   RecordProperty("proves", "DDP-8.3.1-05");
   Mem source(*server_.pd, 4096, Access::kLocalWrite | Access::kRemoteWrite, 7);
-  Mem sink(*client_.pd, 4096, Access::kLocalWrite, 0xa5);
+  Mem sink(*client_.pd, 4096, client_.sink(), 0xa5);
   establish();
   ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaRead, {sink.sge()}, source.addr(), source.mr->rkey(), 4).ok());
   const auto wc = wait_wc(client_);
   ASSERT_TRUE(wc);
   EXPECT_EQ(wc->wr_id, 4u);
   EXPECT_EQ(wc->status, WcStatus::kRemAccessErr);
-  EXPECT_EQ(wc->vendor_err, 0u << 12 | 1u << 8 | 2u);  // RDMAP, remote protection, access rights
+  if (GetParam().tells_why) {
+    EXPECT_EQ(wc->vendor_err, 0u << 12 | 1u << 8 | 2u);  // RDMAP, remote protection, access rights
+  }
   EXPECT_EQ(sink.octets, std::vector<std::uint8_t>(4096, 0xa5));
   ASSERT_TRUE(
       drive([&] { return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected); }));
@@ -101,7 +105,7 @@ TEST_P(VerbsTest, ReadNeedsTheRight) {
 // An initiator_depth of 0 is the promise to read nothing (RFC 6581 section 9.1): a Read then fails, it does not wait.
 TEST_P(VerbsTest, ReadWithoutDepthFails) {
   Mem source(*server_.pd, 64, kAll, 7);
-  Mem sink(*client_.pd, 64, Access::kLocalWrite, 0xa5);
+  Mem sink(*client_.pd, 64, client_.sink(), 0xa5);
   ASSERT_TRUE(listen().ok());
   start_connect({{}, 16, 0});
   take_request();
@@ -128,7 +132,7 @@ TEST_P(VerbsTest, ReadWithoutDepthFails) {
 // The server's own depth, and a Read that it posted before it may say anything.
 TEST_P(VerbsTest, ServersReadWithoutDepthFailsOnceTheClientHasSpoken) {
   Mem source(*client_.pd, 64, kAll, 7);
-  Mem sink(*server_.pd, 64, Access::kLocalWrite, 0xa5);
+  Mem sink(*server_.pd, 64, server_.sink(), 0xa5);
   establish({{}, 16, 0});
   ASSERT_TRUE(server_.recv({sink.sge()}, 1).ok());
   ASSERT_TRUE(server_.rdma(WrOpcode::kRdmaRead, {sink.sge()}, source.addr(), source.mr->rkey(), 2).ok());
@@ -164,7 +168,7 @@ TEST_P(VerbsTest, DeregisteredUnderTraffic) {
   for (std::uint64_t i = 0; i < 16; ++i) {
     ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaWrite, {from.sge()}, addr, rkey, i).ok());
   }
-  ASSERT_TRUE(drive([&] { return server_.qp->counters().write_octets_rx > 0; }));
+  ASSERT_TRUE(arrived([&] { return server_.qp->counters().write_octets_rx > 0; }));
   to.reset();  // the memory is gone: whatever touches it now is found by the sanitizer
   ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaWrite, {from.sge()}, addr, rkey, 16).ok());
   ASSERT_TRUE(drive([&] {
@@ -199,7 +203,9 @@ TEST_P(VerbsTest, EveryRequestEndsOnceWhenThePeerVanishes) {
   server_.qp.reset();  // without disconnect: a reset
   server_.id.reset();
   ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kDisconnected); }));
-  EXPECT_EQ(client_.take(CmEventType::kDisconnected)->status, ECONNRESET);
+  if (GetParam().tells_why) {
+    EXPECT_EQ(client_.take(CmEventType::kDisconnected)->status, ECONNRESET);
+  }
   settle();
   std::map<std::uint64_t, int> ended;
   for (const Wc& wc : client_.wcs) ++ended[wc.wr_id];

@@ -15,10 +15,11 @@ class ExtensionTest : public VerbsTest {
  protected:
   void SetUp() override {
     VerbsTest::SetUp();
+    if (IsSkipped()) return;
     const Caps& caps = server_.device->caps();
     if (!caps.atomics || !caps.imm_data) GTEST_SKIP() << "no atomics or no immediates";
     memory_ = std::make_unique<Mem>(*server_.pd, 4096, kAtomicMemory);
-    ours_ = std::make_unique<Mem>(*client_.pd, 4096, Access::kLocalWrite);
+    ours_ = std::make_unique<Mem>(*client_.pd, 4096, client_.sink());
     use_channel(server_);
     establish();
     ASSERT_TRUE(server_.recv({memory_->sge(4000, 8)}, 500).ok());

@@ -165,7 +165,9 @@ TEST_P(ExtensionTest, AtomicNeedsTheRight) {
     const auto wc = wait_wc(client_);
     ASSERT_TRUE(wc);
     EXPECT_EQ(wc->status, WcStatus::kRemAccessErr);
-    EXPECT_EQ(wc->vendor_err, 0u << 12 | 1u << 8 | 2u);
+    if (GetParam().tells_why) {
+      EXPECT_EQ(wc->vendor_err, 0u << 12 | 1u << 8 | 2u);
+    }
     EXPECT_EQ(plain.octets, std::vector<std::uint8_t>(64, 0xa5));
   }
 }
@@ -187,10 +189,14 @@ TEST_P(ExtensionTest, TargetsAreAlignedAddresses) {
   const auto wc = wait_wc(client_);
   ASSERT_TRUE(wc);
   EXPECT_EQ(wc->status, WcStatus::kRemOpErr);
-  EXPECT_EQ(wc->vendor_err, 0u << 12 | 2u << 8 | 7u);
+  if (GetParam().tells_why) {
+    EXPECT_EQ(wc->vendor_err, 0u << 12 | 2u << 8 | 7u);
+  }
   EXPECT_EQ(memory_->octets, before);
   ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kDisconnected); }));
-  EXPECT_NE(server_.take(CmEventType::kDisconnected)->status, 0);
+  if (GetParam().tells_why) {
+    EXPECT_NE(server_.take(CmEventType::kDisconnected)->status, 0);
+  }
 }
 
 TEST_P(ExtensionTest, AtomicThroughAWindow) {
@@ -247,8 +253,9 @@ TEST_P(ExtensionTest, WriteWithImmediateCompletesAReceive) {
   std::uint32_t stored = 0;
   std::memcpy(&stored, &memory_->octets[2048], sizeof(stored));
   EXPECT_EQ(stored, ~imm);
-  EXPECT_EQ(client_.qp->counters().immediates_tx, 2u);
-  EXPECT_EQ(server_.qp->counters().immediates_rx, 2u);
+  const std::uint64_t counted = GetParam().counters ? 2 : 0;
+  EXPECT_EQ(client_.qp->counters().immediates_tx, counted);
+  EXPECT_EQ(server_.qp->counters().immediates_rx, counted);
 }
 
 TEST_P(ExtensionTest, OnlyASolicitedImmediateWakesWhoWaitsForSolicitedEvents) {

@@ -51,7 +51,9 @@ TEST_P(WindowTest, PeerInvalidatesIt) {
   const auto refused = wait_wc(client_);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->status, WcStatus::kRemAccessErr);
-  EXPECT_EQ(refused->vendor_err, 0u << 12 | 1u << 8 | 0u) << "a Terminate: invalid STag";
+  if (GetParam().tells_why) {
+    EXPECT_EQ(refused->vendor_err, 0u << 12 | 1u << 8 | 0u) << "a Terminate: invalid STag";
+  }
 }
 
 TEST_P(WindowTest, PeerInvalidatesItWithSolicitedEvent) {
@@ -128,7 +130,9 @@ TEST_P(WindowTest, ReadNeedsTheRightOfTheBind) {
   const auto wc = wait_wc(client_);
   ASSERT_TRUE(wc);
   EXPECT_EQ(wc->status, WcStatus::kRemAccessErr);
-  EXPECT_EQ(wc->vendor_err, 0u << 12 | 1u << 8 | 2u);
+  if (GetParam().tells_why) {
+    EXPECT_EQ(wc->vendor_err, 0u << 12 | 1u << 8 | 2u);
+  }
 }
 
 TEST_P(WindowTest, EndsWhereTheBindSaid) {
@@ -140,8 +144,7 @@ TEST_P(WindowTest, OtherConnectionOfTheSameDomainIsRefused) {
   bind();
   // A second connection, of the same protection domains and queues at both ends.
   auto id = std::move(client_.cm->create_id().value());
-  ASSERT_TRUE(id->resolve_addr(listener_->local_addr(), std::chrono::seconds(1)).ok());
-  ASSERT_TRUE(id->resolve_route(std::chrono::seconds(1)).ok());
+  ASSERT_NO_FATAL_FAILURE(resolve(*id, listener_->local_addr()));
   auto qp = std::move(id->create_qp(*client_.pd, init_attr(client_)).value());
   ASSERT_TRUE(id->connect({{}, 16, 16}).ok());
   ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kConnectRequest); }));
@@ -166,7 +169,7 @@ TEST_P(WindowTest, OtherConnectionOfTheSameDomainIsRefused) {
   const auto wc = wait_wc(client_);
   ASSERT_TRUE(wc);
   EXPECT_EQ(wc->status, WcStatus::kSuccess);
-  ASSERT_TRUE(drive([&] { return server_.qp->counters().write_octets_rx == 512; }));
+  ASSERT_TRUE(arrived([&] { return server_.qp->counters().write_octets_rx == 512; }));
 }
 
 TEST_P(WindowTest, RegionItselfIsNotThePeersToInvalidate) {
@@ -174,7 +177,9 @@ TEST_P(WindowTest, RegionItselfIsNotThePeersToInvalidate) {
   const auto wc = wait_wc(server_);
   ASSERT_TRUE(wc);
   EXPECT_EQ(wc->status, WcStatus::kRemInvReqErr);
-  EXPECT_EQ(wc->vendor_err, 0u << 12 | 2u << 8 | 9u);
+  if (GetParam().tells_why) {
+    EXPECT_EQ(wc->vendor_err, 0u << 12 | 2u << 8 | 9u);
+  }
   ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kDisconnected); }));
 }
 
