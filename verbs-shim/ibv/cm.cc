@@ -145,13 +145,19 @@ Result<ConnParam> IbvCmId::fit(const ConnParam& param) const {
   return out;
 }
 
+void IbvCmId::begin(const ConnParam& param) {
+  endpoint_->ird = param.responder_resources;
+  endpoint_->ord = param.initiator_depth;
+  endpoint_->state = State::kConnecting;
+}
+
 // siw connects TCP inside the call and tells its failure as the call's: to the user that is an event all the same.
 Status IbvCmId::connect(const ConnParam& param) {
   Result<ConnParam> fitting = fit(param);
   if (!fitting) return fitting.error();
   if (endpoint_->state != State::kRouteResolved || endpoint_->qp == nullptr) return out_of_order("connect");
   rdma_conn_param out = to_ibv(*fitting);
-  endpoint_->state = State::kConnecting;
+  begin(*fitting);
   if (::rdma_connect(endpoint_->id, &out) == 0) return {};
   const int err = errno;
   endpoint_->state = State::kEnded;
@@ -174,7 +180,7 @@ Status IbvCmId::accept(const ConnParam& param) {
   if (!fitting) return fitting.error();
   if (endpoint_->state != State::kRequest || endpoint_->qp == nullptr) return out_of_order("accept");
   rdma_conn_param out = to_ibv(*fitting);
-  endpoint_->state = State::kConnecting;
+  begin(*fitting);
   if (::rdma_accept(endpoint_->id, &out) == 0) return {};
   const int err = errno;
   endpoint_->state = State::kEnded;

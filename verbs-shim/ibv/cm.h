@@ -81,6 +81,8 @@ struct Endpoint {
   std::shared_ptr<EventChannel> channel;
   rdma_cm_id* id = nullptr;
   std::atomic<State> state{State::kIdle};
+  // As asked for, and from kEstablished on as agreed. Kept here because siw crosses the two when it is queried.
+  std::atomic<std::uint8_t> ird{0}, ord{0};
   std::atomic<IbvCmId*> owner{nullptr};  // null once the user destroyed it
   std::atomic<IbvQp*> qp{nullptr};
 };
@@ -106,6 +108,7 @@ class IbvCmId : public CmId {
   using State = Endpoint::State;
   // The parameters that the device can have; nothing where the private data is too long.
   Result<ConnParam> fit(const ConnParam& param) const;
+  void begin(const ConnParam& param);
   Status out_of_order(const char* call) const;
 
   std::shared_ptr<Endpoint> endpoint_;

@@ -1,7 +1,10 @@
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
 #include "verbs-shim/ibv/cm.h"
 #include "verbs-shim/ibv/ibv_device.h"
@@ -133,6 +136,16 @@ void describe_end(CmEvent& event, const Endpoint& endpoint) {
   event.text += std::string(": ") + failure;
 }
 
+// Only the initiator is told what the peer offers.
+void on_established(Endpoint& endpoint, const ConnParam& param) {
+  if (endpoint.state != State::kConnecting) return;
+  if (param.responder_resources != 0 || param.initiator_depth != 0) {
+    endpoint.ird = std::min(endpoint.ird.load(), param.responder_resources);
+    endpoint.ord = std::min(endpoint.ord.load(), param.initiator_depth);
+  }
+  endpoint.state = State::kEstablished;
+}
+
 // The connection is over, or never was: what was posted is flushed.
 void end(Endpoint& endpoint) {
   IbvQp* qp = endpoint.qp;
@@ -167,7 +180,7 @@ std::optional<CmEvent> IbvCmChannel::translate(const rdma_cm_event& raw) {
       event.param = from_ibv(raw.param.conn);
       // The kernel's rdma_cm crosses what the iWARP connection manager tells here, as it rightly does with requests.
       if (device_.is_iwarp()) std::swap(event.param.responder_resources, event.param.initiator_depth);
-      if (endpoint.state == State::kConnecting) endpoint.state = State::kEstablished;
+      on_established(endpoint, event.param);
       break;
     case CmEventType::kRejected:
       event.param = from_ibv(raw.param.conn);

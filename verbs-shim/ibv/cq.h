@@ -59,8 +59,8 @@ class IbvCq : public Cq {
   void remove(IbvQp& qp);
   // Takes what the kernel has, so that its queue pairs learn of it; whether any is for the user.
   bool pump();
-  // The flush of a request that the kernel did not take.
-  void push_flushed(std::uint64_t wr_id, std::uint32_t qp_num);
+  // The completion of a request that the kernel did not get.
+  void push(std::uint64_t wr_id, WcStatus status, std::uint32_t qp_num, WcOpcode opcode = WcOpcode::kSend);
   void on_overflow() { overflown_.store(true, std::memory_order_release); }
   // For CompChannel::get_event.
   void on_fired() { armed_.store(Armed::kNot, std::memory_order_relaxed); }
@@ -70,6 +70,7 @@ class IbvCq : public Cq {
 
   IbvCq(IbvDevice& device, IbvCompChannel* channel) : device_(device), channel_(channel) {}
   std::size_t take_held(std::span<Wc> wc);
+  int poll_kernel(std::span<ibv_wc> raw);
   // Tells the queue pairs; returns how many of raw are the user's.
   std::size_t account(std::span<const ibv_wc> raw, std::span<Wc> wc);
   IbvQp* find(std::uint32_t qp_num);

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPumpInterval{1};
 constexpr std::uint32_t kSiwVendor = 0x626d74;
+constexpr std::uint32_t kRxeVendor = 0xffffff;
 // Turns of a busy loop between two looks at what is rare: connection events and asynchronous ones.
 constexpr unsigned kTurnsPerLook = 64;
 
@@ -48,7 +49,8 @@ Status IbvDevice::set_up(const IbvConfig& config) {
   if (const int err = ibv_query_port(context_, kPort, &port_); err != 0) return call_error("ibv_query_port", err);
   transport_ = transport_of(*context_->device, port_);
   caps_ = from_ibv(attr_, transport_);
-  deaf_to_solicited_ = attr_.vendor_id == kSiwVendor;
+  is_siw_ = attr_.vendor_id == kSiwVendor;
+  is_rxe_ = attr_.vendor_id == kRxeVendor && !is_iwarp();
   caps_.max_qp_rd_atom = std::min<std::uint32_t>(caps_.max_qp_rd_atom, config.ird);
   caps_.max_qp_init_rd_atom = std::min<std::uint32_t>(caps_.max_qp_init_rd_atom, config.ord);
   ibv_pd* pd = ::ibv_alloc_pd(context_);

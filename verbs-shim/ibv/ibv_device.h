@@ -49,8 +49,9 @@ class IbvDevice : public Device {
   ibv_context* context() const { return context_; }
   std::string name() const { return ::ibv_get_device_name(context_->device); }
   bool is_iwarp() const { return transport_ == Transport::kIwarp; }
-  // siw arms for solicited events and then fires for nothing.
-  bool deaf_to_solicited() const { return deaf_to_solicited_; }
+  // The kernel's two software devices have habits of their own (README.md).
+  bool is_siw() const { return is_siw_; }
+  bool is_rxe() const { return is_rxe_; }
   AsyncHub& hub() { return *hub_; }
   AsyncQueue& async() { return async_; }
   WindowTable& windows() { return windows_; }
@@ -88,7 +89,8 @@ class IbvDevice : public Device {
   ibv_port_attr port_{};
   ibv_device_attr attr_{};
   Caps caps_;
-  bool deaf_to_solicited_ = false;
+  bool is_siw_ = false;
+  bool is_rxe_ = false;
   std::shared_ptr<AsyncHub> hub_;
   AsyncQueue async_;
   WindowTable windows_;

@@ -269,9 +269,9 @@ Caps from_ibv(const ibv_device_attr& attr, Transport transport) {
   constexpr std::uint32_t kMostDepth = 254;
   out.max_qp_rd_atom = std::min(count(attr.max_qp_rd_atom), kMostDepth);
   out.max_qp_init_rd_atom = std::min(count(attr.max_qp_init_rd_atom), kMostDepth);
-  // The kernel's MPA carries 256 octets, of which RFC 6581 takes 4; a REQ of InfiniBand has 92, of which librdmacm's
-  // header takes 36.
-  out.max_private_data = iwarp ? 252 : 56;
+  // iWARP: siw counts 8 bits, of which RFC 6581's four octets are a part. A REQ of InfiniBand has 92 octets, of which
+  // librdmacm's header takes 36.
+  out.max_private_data = iwarp ? 251 : 56;
   out.max_srq = count(attr.max_srq);
   out.max_srq_wr = count(attr.max_srq_wr);
   out.max_srq_sge = std::min<std::uint32_t>(count(attr.max_srq_sge), kMaxSge);

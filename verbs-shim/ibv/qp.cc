@@ -113,9 +113,17 @@ Status IbvQp::post_send(const SendWr& wr) {
   if (!endpoint_->was_connected()) return Error{ENOTCONN, "the queue pair was never connected"};
   if (Status status = check(wr); !status) return status;
   if (dead()) {
-    send_cq_->push_flushed(wr.wr_id, qp_num_);
+    send_cq_->push(wr.wr_id, WcStatus::kWrFlushErr, qp_num_);
     return {};
   }
+  if (wr.opcode == WrOpcode::kLocalInv && device_.is_rxe() && device_.windows().is_free(wr.invalidate_rkey)) {
+    // rxe's kernel falls over an invalidation of what is not bound (a null pointer in rxe_do_invalidate_mw).
+    send_cq_->push(wr.wr_id, WcStatus::kSuccess, qp_num_, WcOpcode::kLocalInv);
+    return {};
+  }
+  const bool needs_depth = wr.opcode == WrOpcode::kRdmaRead || wr.opcode == WrOpcode::kAtomicCmpAndSwp ||
+                           wr.opcode == WrOpcode::kAtomicFetchAndAdd;
+  if (needs_depth && endpoint_->ord == 0) return fail_without_depth(wr);
   auto* mw = static_cast<IbvMw*>(wr.bind_mw.mw);
   auto* mr = static_cast<IbvMr*>(wr.bind_mw.mr);
   std::array<ibv_sge, kMaxSge> sges;
@@ -128,15 +136,24 @@ Status IbvQp::post_send(const SendWr& wr) {
   if (const int err = ::ibv_post_send(qp_, &raw, &bad); err != 0) {
     if (signaled) --signaled_;
     if (!ended_) return call_error("ibv_post_send", err);
-    send_cq_->push_flushed(wr.wr_id, qp_num_);
+    send_cq_->push(wr.wr_id, WcStatus::kWrFlushErr, qp_num_);
     return {};
   }
   if (wr.opcode == WrOpcode::kBindMw) {
     mw->set_rkey(wr.bind_mw.rkey);
+    mw->get()->rkey = wr.bind_mw.rkey;  // drivers name the window of the next bind by it
     device_.windows().on_bound(*mw, *mr, wr.bind_mw.rkey);
   } else if (wr.opcode == WrOpcode::kLocalInv) {
     device_.windows().on_invalidated(wr.invalidate_rkey);
   }
+  return {};
+}
+
+// Drivers refuse it, or keep it for ever.
+Status IbvQp::fail_without_depth(const SendWr& wr) {
+  failure_.store("a Read or Atomic on a connection with an initiator_depth of 0", std::memory_order_relaxed);
+  send_cq_->push(wr.wr_id, WcStatus::kLocQpOpErr, qp_num_);
+  reset();
   return {};
 }
 
@@ -146,7 +163,7 @@ Status IbvQp::post_recv(const RecvWr& wr) {
     return invalid("the request has more sges than the " + std::to_string(cap_.max_recv_sge) + " of this queue pair");
   }
   if (dead()) {
-    recv_cq_->push_flushed(wr.wr_id, qp_num_);
+    recv_cq_->push(wr.wr_id, WcStatus::kWrFlushErr, qp_num_);
     return {};
   }
   std::array<ibv_sge, kMaxSge> sges;
@@ -158,7 +175,7 @@ Status IbvQp::post_recv(const RecvWr& wr) {
   ibv_recv_wr* bad = nullptr;
   if (const int err = ::ibv_post_recv(qp_, &raw, &bad); err != 0) {
     if (!ended_) return call_error("ibv_post_recv", err);
-    recv_cq_->push_flushed(wr.wr_id, qp_num_);
+    recv_cq_->push(wr.wr_id, WcStatus::kWrFlushErr, qp_num_);
   }
   return {};
 }
@@ -170,7 +187,12 @@ bool IbvQp::on_completion(const ibv_wc& wc) {
     }
     ended_.store(true, std::memory_order_release);
     const bool marker = wc.wr_id == kMarkerId && draining_;
-    if (draining_) drained();
+    if (draining_) {
+      drained();
+    } else if (wc.status != IBV_WC_WR_FLUSH_ERR && !device_.is_iwarp() && endpoint_->connected()) {
+      // Where no Terminate tells the peer that it is over.
+      ::rdma_disconnect(endpoint_->id);
+    }
     return !marker;
   }
   if (is_receive(wc.opcode)) {
@@ -195,17 +217,18 @@ QpState IbvQp::state() const {
 Result<QpAttr> IbvQp::query() const {
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
-  if (const int err = ::ibv_query_qp(qp_, &attr, IBV_QP_CAP | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC, &init);
-      err != 0) {
-    return call_error("ibv_query_qp", err);
-  }
+  if (const int err = ::ibv_query_qp(qp_, &attr, IBV_QP_CAP, &init); err != 0) return call_error("ibv_query_qp", err);
   QpAttr out;
   out.qp_state = state();
   if (endpoint_->established()) {
-    out.max_rd_atomic = attr.max_rd_atomic;
-    out.max_dest_rd_atomic = attr.max_dest_rd_atomic;
+    out.max_rd_atomic = endpoint_->ord;
+    out.max_dest_rd_atomic = endpoint_->ird;
   }
-  out.cap = cap_;
+  out.cap = {.max_send_wr = std::max(cap_.max_send_wr, attr.cap.max_send_wr - 1),
+             .max_recv_wr = std::max(cap_.max_recv_wr, attr.cap.max_recv_wr),
+             .max_send_sge = cap_.max_send_sge,
+             .max_recv_sge = cap_.max_recv_sge,
+             .max_inline_data = cap_.max_inline_data};
   return out;
 }
 

@@ -52,6 +52,7 @@ class IbvQp : public Qp {
  private:
   IbvQp(std::shared_ptr<Endpoint> endpoint, const QpInitAttr& attr);
   Status check(const SendWr& wr) const;
+  Status fail_without_depth(const SendWr& wr);
   bool sends_under_way() const { return signaled_ > 0 || unsignaled_tail_; }
   bool dead() const { return ended_.load(std::memory_order_acquire) || draining_.load(std::memory_order_acquire); }
   bool post_marker();

@@ -17,6 +17,8 @@ class WindowTable {
   // By either side; a name that no window has is nobody's.
   void on_invalidated(std::uint32_t rkey);
   void on_destroyed(IbvMw& mw);
+  // Whether it was a window's and was invalidated.
+  bool is_free(std::uint32_t rkey) const;
   std::size_t num_windows(const IbvMr& mr) const;
   // Takes its windows from a region that goes.
   void release(IbvMr& mr);
@@ -28,6 +30,7 @@ class WindowTable {
   };
   mutable std::mutex mutex_;
   std::unordered_map<std::uint32_t, Bound> bound_;
+  std::unordered_map<std::uint32_t, IbvMw*> free_;
 };
 
 }  // namespace weft::verbs::ibv

@@ -11,7 +11,7 @@ TEST_P(VerbsTest, PrivateDataTravelsBothWays) {
   start_connect({{1, 2, 3, 4, 5}, 4, 7});
   CmEvent request;
   take_request(&request);
-  EXPECT_EQ(request.param.private_data, (std::vector<std::uint8_t>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(request.param.private_data, as_received({1, 2, 3, 4, 5}, request.param.private_data.size()));
   if (GetParam().depths) {
     EXPECT_EQ(request.param.responder_resources, 7);  // the client's ORD is what we are asked to serve
     EXPECT_EQ(request.param.initiator_depth, 4);
@@ -21,7 +21,7 @@ TEST_P(VerbsTest, PrivateDataTravelsBothWays) {
   ASSERT_TRUE(server_.id->accept({{9, 8, 7}, 7, 4}).ok());
   ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kEstablished) && client_.has(CmEventType::kEstablished); }));
   const CmEvent established = *client_.take(CmEventType::kEstablished);
-  EXPECT_EQ(established.param.private_data, (std::vector<std::uint8_t>{9, 8, 7}));
+  EXPECT_EQ(established.param.private_data, as_received({9, 8, 7}, established.param.private_data.size()));
   EXPECT_EQ(established.param.responder_resources, 4);
   EXPECT_EQ(established.param.initiator_depth, 7);
   EXPECT_EQ(established.id, client_.id.get());
@@ -57,7 +57,8 @@ TEST_P(VerbsTest, RejectCarriesPrivateData) {
   ASSERT_TRUE(server_.id->reject(why).ok());
   server_.id.reset();  // the rejection is delivered all the same
   ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kRejected); }));
-  EXPECT_EQ(client_.take(CmEventType::kRejected)->param.private_data, why);
+  const auto seen = client_.take(CmEventType::kRejected)->param.private_data;
+  EXPECT_EQ(seen, as_received(why, seen.size()));
   settle();
   EXPECT_FALSE(client_.has(CmEventType::kDisconnected));
   EXPECT_EQ(client_.qp->state(), QpState::kErr);

@@ -41,6 +41,8 @@ struct Backend {
   bool own_progress = false;
   // Where the server listens; empty: the loopback address of the family.
   std::string address{};
+  // Whether private data has no length of its own on the wire: the other end sees what the message has room for.
+  bool pads_private_data = false;
   // Whether Qp::counters counts.
   bool counters = true;
   // Whether the end of a broken connection says why: a status with kDisconnected, the Terminate in Wc::vendor_err.
@@ -227,6 +229,11 @@ class VerbsTest : public ::testing::TestWithParam<Backend> {
     for (int quiet = 0; quiet < 100; ++quiet) {
       if (step() > 0) quiet = 0;
     }
+  }
+  // What the other end sees of private data.
+  std::vector<std::uint8_t> as_received(std::vector<std::uint8_t> data, std::size_t seen) const {
+    if (GetParam().pads_private_data) data.resize(std::max(data.size(), seen));
+    return data;
   }
   // Until what was sent has been counted where it arrives; where nothing is counted it is given a moment.
   bool arrived(const std::function<bool()>& counted) {
