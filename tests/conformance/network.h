@@ -141,7 +141,7 @@ class NetworkTest : public ::testing::Test {
     } else {
       end.collect = false;
     }
-    auto qp = end.id->create_qp(pd, {cq, cq, cap, false});
+    auto qp = end.id->create_qp(pd, {.send_cq = cq, .recv_cq = cq, .cap = cap});
     ASSERT_TRUE(qp.ok()) << qp.error().message;
     end.qp = std::move(*qp);
   }

@@ -52,8 +52,14 @@ TEST_F(SecurityLimits, QueuesHaveLimitsAndCleanErrors) {
   EXPECT_EQ(server_->device->create_cq(101, nullptr).error().errno_value, EINVAL);
   auto cq = server_->new_cq(100);
   auto id = std::move(server_->cm->create_id().value());
-  EXPECT_EQ(id->create_qp(*server_->pd, {cq.get(), cq.get(), {.max_send_wr = 41}, false}).error().errno_value, EINVAL);
-  EXPECT_EQ(id->create_qp(*server_->pd, {cq.get(), cq.get(), {.max_recv_wr = 41}, false}).error().errno_value, EINVAL);
+  EXPECT_EQ(id->create_qp(*server_->pd, {.send_cq = cq.get(), .recv_cq = cq.get(), .cap = {.max_send_wr = 41}})
+                .error()
+                .errno_value,
+            EINVAL);
+  EXPECT_EQ(id->create_qp(*server_->pd, {.send_cq = cq.get(), .recv_cq = cq.get(), .cap = {.max_recv_wr = 41}})
+                .error()
+                .errno_value,
+            EINVAL);
 }
 
 TEST_F(SecurityLimits, EventsOfPeersThatGiveUpDoNotPileUp) {
@@ -143,7 +149,8 @@ TEST_F(SecurityLimits, AQueuePairThatDoesNotFitItsCqIsRefused) {
   auto cq = server_->new_cq(100);
   auto id = std::move(server_->cm->create_id().value()), id2 = std::move(server_->cm->create_id().value());
   const auto create = [&](verbs::CmId& at, verbs::Cq& send, verbs::Cq& recv, std::uint32_t sends, std::uint32_t recvs) {
-    return at.create_qp(*server_->pd, {&send, &recv, {.max_send_wr = sends, .max_recv_wr = recvs}, false});
+    return at.create_qp(*server_->pd,
+                        {.send_cq = &send, .recv_cq = &recv, .cap = {.max_send_wr = sends, .max_recv_wr = recvs}});
   };
   EXPECT_EQ(create(*id, *cq, *cq, 51, 50).error().errno_value, ENOMEM);
   {

@@ -97,7 +97,7 @@ TEST_P(VerbsTest, StepsOutOfOrderAreRefused) {
 TEST_P(VerbsTest, QueuePairBeforeTheAddressIsKnown) {
   make_qp(client_);
   EXPECT_EQ(client_.send({}).error().errno_value, ENOTCONN);
-  auto second = client_.id->create_qp(*client_.pd, {client_.cq.get(), client_.cq.get(), {}, false});
+  auto second = client_.id->create_qp(*client_.pd, init_attr(client_));
   EXPECT_FALSE(second.ok());
 }
 
