@@ -25,13 +25,14 @@ need_packages() {
   $command >/dev/null
 }
 
-# build_preset PRESET [TARGET...]: configures and builds, everything where no target is named.
+# build_preset PRESET [TARGET...]: configures and builds, everything where no target is named. WEFT_CMAKE_OPTIONS
+# goes to cmake, too.
 build_preset() {
   local preset=$1
   shift
   local launcher=()
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   say "configuring and building preset $preset"
-  cmake --preset "$preset" "${launcher[@]}" >/dev/null
+  cmake --preset "$preset" "${launcher[@]}" ${WEFT_CMAKE_OPTIONS:-} >/dev/null
   cmake --build --preset "$preset" --target "${@:-all}"
 }

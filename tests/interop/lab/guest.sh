@@ -71,5 +71,10 @@ nfsd_up() {
   rpc.nfsd 4 && rpc.mountd -p 20048 && echo "rdma 20049" >/proc/fs/nfsd/portlist || fail "the kernel's NFS server does not start"
   echo Y >/proc/fs/nfsd/v4_end_grace 2>/dev/null
 }
-# weft ARGUMENT...: ours, inside.
-weft() { LD_LIBRARY_PATH=/lab/weft /lab/weft/weft "$@"; }
+# ours PROGRAM ARGUMENT...: one of LAB_PROGRAMS. weft ARGUMENT...: the same of `weft`.
+ours() {
+  program=$1
+  shift
+  LD_LIBRARY_PATH=/lab/ours "/lab/ours/$program" "$@"
+}
+weft() { ours weft "$@"; }
