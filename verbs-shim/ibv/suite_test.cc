@@ -3,8 +3,10 @@
 #include <cstdlib>
 #include <vector>
 
+#include "verbs-shim/api/testing/async.h"
 #include "verbs-shim/api/testing/extension.h"
 #include "verbs-shim/api/testing/pair.h"
+#include "verbs-shim/api/testing/srq.h"
 #include "verbs-shim/api/testing/window.h"
 #include "verbs-shim/ibv/device.h"
 
@@ -67,6 +69,8 @@ std::string name(const ::testing::TestParamInfo<Backend>& info) {
 INSTANTIATE_TEST_SUITE_P(Ibv, VerbsTest, ::testing::ValuesIn(backends()), name);
 INSTANTIATE_TEST_SUITE_P(Ibv, WindowTest, ::testing::ValuesIn(backends()), name);
 INSTANTIATE_TEST_SUITE_P(Ibv, ExtensionTest, ::testing::ValuesIn(backends()), name);
+INSTANTIATE_TEST_SUITE_P(Ibv, AsyncTest, ::testing::ValuesIn(backends()), name);
+INSTANTIATE_TEST_SUITE_P(Ibv, SrqTest, ::testing::ValuesIn(backends()), name);
 
 }  // namespace
 }  // namespace weft::verbs::testing
