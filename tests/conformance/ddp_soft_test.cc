@@ -361,7 +361,7 @@ TEST(DdpSoftLimitsTest, WhatAConsumerMayAllocateIsBounded) {
   auto cq = std::move(device->create_cq(128, nullptr).value());
   auto channel = std::move(device->create_event_channel().value());
   auto id = std::move(channel->create_id().value());
-  QpInitAttr attr{.send_cq = cq.get(), .recv_cq = cq.get()};
+  QpInitAttr attr{.send_cq = cq.get(), .recv_cq = cq.get(), .cap = {}};
   attr.cap.max_send_wr = 65;
   EXPECT_FALSE(id->create_qp(*pd, attr).ok());
   attr.cap = {.max_recv_wr = 65};

@@ -270,14 +270,14 @@ TEST(SoftConfigTest, LimitsOfQueues) {
   auto pd = std::move(device->alloc_pd().value());
   auto channel = std::move(device->create_event_channel().value());
   auto id = std::move(channel->create_id().value());
-  QpInitAttr attr{.send_cq = cq.get(), .recv_cq = cq.get()};
+  QpInitAttr attr{.send_cq = cq.get(), .recv_cq = cq.get(), .cap = {}};
   attr.cap.max_send_wr = device->caps().max_qp_wr + 1;
   EXPECT_EQ(id->create_qp(*pd, attr).error().errno_value, EINVAL);
   attr.cap = {.max_send_sge = device->caps().max_sge + 1};
   EXPECT_EQ(id->create_qp(*pd, attr).error().errno_value, EINVAL);
   attr.cap = {.max_inline_data = device->caps().max_inline_data + 1};
   EXPECT_EQ(id->create_qp(*pd, attr).error().errno_value, EINVAL);
-  EXPECT_EQ(id->create_qp(*pd, {.recv_cq = cq.get()}).error().errno_value, EINVAL);
+  EXPECT_EQ(id->create_qp(*pd, {.recv_cq = cq.get(), .cap = {}}).error().errno_value, EINVAL);
 }
 
 INSTANTIATE_TEST_SUITE_P(Soft, HostileTest,

@@ -39,10 +39,12 @@ class SrqTest : public VerbsTest {
   }
   // So many receives of 64 octets, named from 0 up.
   void post(std::uint64_t num) {
-    const Sge sge = to_->sge(0, 64);
-    for (std::uint64_t i = 0; i < num; ++i) {
-      ASSERT_TRUE(server_.srq->post_recv({.wr_id = i, .sg_list = {&sge, 1}}).ok());
-    }
+    for (std::uint64_t i = 0; i < num; ++i) ASSERT_TRUE(post_one(i).ok());
+  }
+  // Each has memory of its own: several threads may fill them at once.
+  Status post_one(std::uint64_t wr_id) {
+    const Sge sge = to_->sge(64 * (wr_id % 64), 64);
+    return server_.srq->post_recv({.wr_id = wr_id, .sg_list = {&sge, 1}});
   }
   Status send(Qp& qp, std::size_t len) {
     const Sge sge = from_->sge(0, len);
