@@ -44,7 +44,6 @@ struct Facts {
   std::string congestion_control;          // the system's default
   std::vector<std::string> congestion_controls;
   std::vector<std::string> allowed_congestion_controls;     // without privilege
-  std::optional<std::uint64_t> rmem_max, wmem_max;          // octets, what a program may ask for
   std::optional<std::uint64_t> tcp_rmem_max, tcp_wmem_max;  // octets, how far TCP goes by itself
   bool modules_known = false;                               // the kernel's list of modules could be read
   std::map<std::string, ModuleState> modules;

@@ -83,8 +83,6 @@ void read_tcp(const std::string& root, Facts& facts) {
   facts.congestion_control = first_line(ipv4 + "tcp_congestion_control");
   facts.congestion_controls = words_of(first_line(ipv4 + "tcp_available_congestion_control"));
   facts.allowed_congestion_controls = words_of(first_line(ipv4 + "tcp_allowed_congestion_control"));
-  facts.rmem_max = number(first_line(root + "/proc/sys/net/core/rmem_max"));
-  facts.wmem_max = number(first_line(root + "/proc/sys/net/core/wmem_max"));
   const auto most_of = [&](const char* name) -> std::optional<std::uint64_t> {
     const auto words = words_of(first_line(ipv4 + name));
     if (words.size() != 3) return std::nullopt;
