@@ -106,6 +106,12 @@ ibv_recv_wr to_ibv(const RecvWr& wr, ibv_sge* sges) {
   return out;
 }
 
+void fill_empty(ibv_recv_wr& wr) {
+  if (wr.num_sge != 0) return;
+  wr.sg_list[0] = {};
+  wr.num_sge = 1;
+}
+
 ibv_qp_init_attr to_ibv(const QpInitAttr& attr, ibv_cq* send_cq, ibv_cq* recv_cq, ibv_srq* srq) {
   ibv_qp_init_attr out{};
   out.send_cq = send_cq;

@@ -23,6 +23,8 @@ ibv_qp_state to_ibv(QpState state);
 // sges: room for wr.sg_list.size() elements. mw and mr: those behind wr.bind_mw, null without.
 ibv_send_wr to_ibv(const SendWr& wr, ibv_sge* sges, ibv_mw* mw, ibv_mr* mr);
 ibv_recv_wr to_ibv(const RecvWr& wr, ibv_sge* sges);
+// siw takes no receive without an element; it passes over empty ones. There is room for one.
+void fill_empty(ibv_recv_wr& wr);
 ibv_qp_init_attr to_ibv(const QpInitAttr& attr, ibv_cq* send_cq, ibv_cq* recv_cq, ibv_srq* srq);
 // param.private_data has at most Caps::max_private_data octets, and outlives the result.
 rdma_conn_param to_ibv(const ConnParam& param);

@@ -106,6 +106,7 @@ Status IbvSrq::post_recv(const RecvWr& wr) {
   if (wr.sg_list.size() > attr_.max_sge) return invalid("more sges than the shared receive queue takes");
   std::array<ibv_sge, kMaxSge> sges;
   ibv_recv_wr raw = to_ibv(wr, sges.data());
+  if (device_.is_siw()) fill_empty(raw);
   ibv_recv_wr* bad = nullptr;
   if (const int err = ::ibv_post_srq_recv(srq_, &raw, &bad); err != 0) return call_error("ibv_post_srq_recv", err);
   return {};

@@ -168,10 +168,7 @@ Status IbvQp::post_recv(const RecvWr& wr) {
   }
   std::array<ibv_sge, kMaxSge> sges;
   ibv_recv_wr raw = to_ibv(wr, sges.data());
-  if (wr.sg_list.empty()) {  // siw refuses a receive without any
-    sges[0] = {};
-    raw.num_sge = 1;
-  }
+  if (device_.is_siw()) fill_empty(raw);
   ibv_recv_wr* bad = nullptr;
   if (const int err = ::ibv_post_recv(qp_, &raw, &bad); err != 0) {
     if (!ended_) return call_error("ibv_post_recv", err);

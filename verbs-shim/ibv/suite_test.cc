@@ -31,6 +31,11 @@ std::map<std::string, std::string> deviations() {
   out["LocalKeyIsChecked"] = "siw and rxe complete a request with a wrong lkey as kLocQpOpErr, not as kLocProtErr";
   if (environment("WEFT_IBV_DEVICE").starts_with("rxe")) {
     out["SendWithoutReceiveTerminates"] = "RoCE sends again until there is a receive (rnr_retry_count 7)";
+    out["SendTooLongForTheReceive"] = "rxe completes the receive as kLocQpOpErr, not as kLocLenErr";
+    out["InvalidationOfANameThatNeverWasFails"] = "rxe completes it as kLocQpOpErr, not as kMwBindErr";
+    out["EndsWhereTheBindSaid"] = "rxe holds a peer to the region, not to the window in it";
+    out["AtomicThroughAWindow"] = out["EndsWhereTheBindSaid"];
+    out["TargetsAreAlignedAddresses"] = "rxe refuses an Atomic at an odd address when it is posted";
     out["ImmediateWithoutReceiveEndsTheConnection"] = out["SendWithoutReceiveTerminates"];
   }
   if (environment("WEFT_IBV_DEVICE").starts_with("siw")) {

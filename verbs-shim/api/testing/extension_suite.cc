@@ -250,9 +250,11 @@ TEST_P(ExtensionTest, WriteWithImmediateCompletesAReceive) {
   }
   EXPECT_EQ(memory_->octets[1024], 9) << "the Write was placed before";
   EXPECT_EQ(memory_->octets[1024 + 599], 9);
-  std::uint32_t stored = 0;
-  std::memcpy(&stored, &memory_->octets[2048], sizeof(stored));
-  EXPECT_EQ(stored, ~imm);
+  if (server_.device->query().transport == Transport::kIwarp) {  // where an immediate is a message of its own
+    std::uint32_t stored = 0;
+    std::memcpy(&stored, &memory_->octets[2048], sizeof(stored));
+    EXPECT_EQ(stored, ~imm);
+  }
   const std::uint64_t counted = GetParam().counters ? 2 : 0;
   EXPECT_EQ(client_.qp->counters().immediates_tx, counted);
   EXPECT_EQ(server_.qp->counters().immediates_rx, counted);
