@@ -170,7 +170,7 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
 }
 
 void check_global_options(const CLI::App& root, const GlobalOptions& options) {
-  if (options.backend != "ibv") {
+  if (options.is_soft()) {
     if (root.get_option("--device")->count() > 0) throw CLI::ValidationError("--device needs --backend ibv");
     return;
   }

@@ -37,6 +37,8 @@ struct GlobalOptions {
   std::string congestion_control;       // empty: the command's own default (the system's, but reno for perf)
   std::string log_level = "warn";
 
+  // Whether the device is ours: the protocol's options are for it alone.
+  bool is_soft() const { return backend == "soft"; }
   ProgressMode progress_or(ProgressMode fallback) const { return progress.value_or(fallback); }
 };
 

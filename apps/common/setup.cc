@@ -41,7 +41,7 @@ std::uint64_t raise_file_limit() {
 }
 
 absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& options, const DeviceWish& wish) {
-  if (options.backend == "ibv") {
+  if (!options.is_soft()) {
     auto device = verbs::open_ibv_device({.name = options.device, .ird = options.ird, .ord = options.ord});
     if (!device.ok()) return to_status(device.error(), "cannot open an RDMA device");
     return std::move(device.value());

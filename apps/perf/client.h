@@ -27,6 +27,8 @@ struct RunContext {
 
 // The congestion control that the command line asks for, or perf's own default.
 std::string wanted_congestion_control(const GlobalOptions& global);
+// That of RDMA ops: "device" where the device has a transport of its own.
+std::string rdma_congestion_control(const GlobalOptions& global);
 
 // introduce connects, tells the listener what is wanted and returns its Ready; the connection is closed again. For the
 // ops that go to another port.

@@ -43,7 +43,9 @@ absl::StatusOr<Measured> run_with_device(const GlobalOptions& global, const Perf
   if (!addr.ok()) return addr.status();
   auto pd = alloc_pd(**device);
   if (!pd.ok()) return pd.status();
-  Progress progress(global.progress_or(ProgressMode::kSpin), &stop);
+  const ProgressMode mode = global.progress_or(ProgressMode::kSpin);
+  Progress progress(mode, &stop);
+  (*device)->set_busy_polling(mode == ProgressMode::kSpin);
   RunContext context{global, options, **device, **pd, progress, *addr};
   if (is_rdma(options.op)) return run_rdma(context);
   auto ready = introduce(context);
@@ -56,7 +58,7 @@ absl::StatusOr<Measured> run_with_device(const GlobalOptions& global, const Perf
   auto measured = run_rpc(context, ready->rpc_port);
   if (measured.ok()) {
     measured->peer_congestion_control = ready->congestion_control;
-    measured->crc = global.crc || ready->crc;
+    if (global.is_soft()) measured->crc = global.crc || ready->crc;
   }
   return measured;
 }
@@ -86,6 +88,10 @@ int run(const GlobalOptions& global, const PerfOptions& options) {
 
 std::string wanted_congestion_control(const GlobalOptions& global) {
   return global.congestion_control.empty() ? kDefaultCongestionControl : global.congestion_control;
+}
+
+std::string rdma_congestion_control(const GlobalOptions& global) {
+  return global.is_soft() ? wanted_congestion_control(global) : "device";
 }
 
 }  // namespace perf

@@ -72,7 +72,7 @@ absl::Status Listener::open() {
   if (auto status = open_rpc(*addr); !status.ok()) return status;
   if (auto status = open_tcp(*addr); !status.ok()) return status;
   std::fprintf(stderr, "weft: congestion control %s, CRC %s, up to %zu clients\n",
-               wanted_congestion_control(global_).c_str(), global_.crc ? "on" : "off", kMaxPeers);
+               rdma_congestion_control(global_).c_str(), global_.crc ? "on" : "off", kMaxPeers);
   print_ready("rdma=" + format_address(listener_->local_addr()) + " tcp=" + format_address(tcp_->local_addr()));
   return absl::OkStatus();
 }
@@ -169,7 +169,7 @@ void Listener::on_request(verbs::CmEvent event) {
   Ready ready;
   ready.tcp_port = port_of(tcp_->local_addr());
   ready.rpc_port = port_of(rpc_->local_addr());
-  ready.congestion_control = wanted_congestion_control(global_);
+  ready.congestion_control = rdma_congestion_control(global_);
   ready.crc = global_.crc;
   verbs::CmId* key = id.get();
   auto peer = RdmaPeer::accept(*device_, std::move(id), *hello, std::move(ready));

@@ -245,9 +245,9 @@ Measured RdmaRun::result() const {
   measured.seconds = seconds_;
   measured.ops = posted_;
   measured.octets = posted_ * size_;
-  measured.congestion_control = wanted_congestion_control(context_.global);
+  measured.congestion_control = rdma_congestion_control(context_.global);
   measured.peer_congestion_control = ready_.congestion_control;
-  measured.crc = context_.global.crc || ready_.crc;
+  if (context_.global.is_soft()) measured.crc = context_.global.crc || ready_.crc;
   return measured;
 }
 

@@ -29,8 +29,8 @@ std::string to_line(const Measured& measured) {
   }
   if (is_tcp(measured.op)) {
     line += fmt::format("  mss {}", measured.mss.value_or(0));
-  } else {
-    line += measured.crc ? "  crc on" : "  crc off";
+  } else if (measured.crc) {
+    line += *measured.crc ? "  crc on" : "  crc off";
   }
   return line;
 }
@@ -52,8 +52,8 @@ std::string to_json(const Measured& measured) {
   json["peer_cc"] = measured.peer_congestion_control;
   if (is_tcp(measured.op)) {
     json["mss"] = measured.mss.value_or(0);
-  } else {
-    json["crc"] = measured.crc;
+  } else if (measured.crc) {
+    json["crc"] = *measured.crc;
   }
   return json.dump();
 }

@@ -19,7 +19,7 @@ struct Measured {
   std::uint64_t ops = 0;
   std::optional<std::uint64_t> p50_ns, p99_ns;  // round trips
   std::string congestion_control, peer_congestion_control;
-  bool crc = false;        // RDMA ops: whether CRCs were in use
+  std::optional<bool> crc;  // RDMA ops of the soft RNIC: whether CRCs were in use
   std::optional<int> mss;  // octets, TCP ops
 };
 

@@ -59,7 +59,7 @@ absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_po
   if (rpc.state() == rpcrdma::Client::State::kClosed) return absl::UnavailableError(rpc.error());
   auto measured = run_calls(context.options, context.progress, rpc, perf_calls(context.options));
   if (measured.ok()) {
-    measured->congestion_control = wanted_congestion_control(context.global);
+    measured->congestion_control = rdma_congestion_control(context.global);
   }
   rpc.disconnect();
   while (rpc.state() != rpcrdma::Client::State::kClosed && !context.progress.stop_requested()) {

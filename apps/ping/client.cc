@@ -57,6 +57,7 @@ absl::Status Client::open(const GlobalOptions& global) {
   auto device = open_device(global);
   if (!device.ok()) return device.status();
   device_ = std::move(*device);
+  device_->set_busy_polling(global.progress_or(ProgressMode::kSpin) == ProgressMode::kSpin);
   auto pd = alloc_pd(*device_);
   if (!pd.ok()) return pd.status();
   pd_ = std::move(*pd);

@@ -15,7 +15,8 @@
 namespace weft::verbs::ibv {
 namespace {
 
-// Octets that reject carries: Caps::max_private_data on iWARP, what a REJ of InfiniBand has left elsewhere.
+// Octets of private data in InfiniBand's REP and REJ.
+constexpr std::size_t kMostReplyData = 196;
 constexpr std::size_t kMostRejectData = 148;
 
 sockaddr_storage storage(const sockaddr* addr) {
@@ -131,10 +132,14 @@ Result<std::unique_ptr<Qp>> IbvCmId::create_qp(Pd& pd, const QpInitAttr& attr) {
   return IbvQp::create(endpoint_, pd, attr);
 }
 
-Result<ConnParam> IbvCmId::fit(const ConnParam& param) const {
+std::size_t IbvCmId::room(std::size_t other) const {
+  return endpoint_->device.is_iwarp() ? endpoint_->device.caps().max_private_data : other;
+}
+
+Result<ConnParam> IbvCmId::fit(const ConnParam& param, std::size_t most) const {
   const Caps& caps = endpoint_->device.caps();
-  if (param.private_data.size() > caps.max_private_data) {
-    return Error{EINVAL, "private data has at most " + std::to_string(caps.max_private_data) + " octets here"};
+  if (param.private_data.size() > most) {
+    return Error{EINVAL, "private data has at most " + std::to_string(most) + " octets here"};
   }
   ConnParam out = param;
   const auto cut = [](std::uint8_t depth, std::uint32_t most) {
@@ -153,7 +158,7 @@ void IbvCmId::begin(const ConnParam& param) {
 
 // siw connects TCP inside the call and tells its failure as the call's: to the user that is an event all the same.
 Status IbvCmId::connect(const ConnParam& param) {
-  Result<ConnParam> fitting = fit(param);
+  Result<ConnParam> fitting = fit(param, endpoint_->device.caps().max_private_data);
   if (!fitting) return fitting.error();
   if (endpoint_->state != State::kRouteResolved || endpoint_->qp == nullptr) return out_of_order("connect");
   rdma_conn_param out = to_ibv(*fitting);
@@ -176,7 +181,7 @@ Status IbvCmId::connect(const ConnParam& param) {
 }
 
 Status IbvCmId::accept(const ConnParam& param) {
-  Result<ConnParam> fitting = fit(param);
+  Result<ConnParam> fitting = fit(param, room(kMostReplyData));
   if (!fitting) return fitting.error();
   if (endpoint_->state != State::kRequest || endpoint_->qp == nullptr) return out_of_order("accept");
   rdma_conn_param out = to_ibv(*fitting);
@@ -190,7 +195,7 @@ Status IbvCmId::accept(const ConnParam& param) {
 
 Status IbvCmId::reject(std::span<const std::uint8_t> private_data) {
   if (endpoint_->state != State::kRequest) return out_of_order("reject");
-  const std::size_t most = endpoint_->device.is_iwarp() ? endpoint_->device.caps().max_private_data : kMostRejectData;
+  const std::size_t most = room(kMostRejectData);
   if (private_data.size() > most) {
     return Error{EINVAL, "the private data of a rejection has at most " + std::to_string(most) + " octets here"};
   }

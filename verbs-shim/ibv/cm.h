@@ -106,8 +106,10 @@ class IbvCmId : public CmId {
 
  private:
   using State = Endpoint::State;
-  // The parameters that the device can have; nothing where the private data is too long.
-  Result<ConnParam> fit(const ConnParam& param) const;
+  // The parameters that the device can have; an error where the private data is longer than `most`.
+  Result<ConnParam> fit(const ConnParam& param, std::size_t most) const;
+  // The octets of private data that a message of the connection manager has room for: iwarp there, `other` elsewhere.
+  std::size_t room(std::size_t other) const;
   void begin(const ConnParam& param);
   Status out_of_order(const char* call) const;
 
