@@ -1,0 +1,105 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "absl/functional/function_ref.h"
+#include "verbs-shim/soft/iwpm/message.h"
+
+// Both roles of the iWARP port mapper, without sockets and clocks: datagrams in, datagrams out.
+namespace weft::verbs::soft::iwpm {
+
+// Answer is what asking came to. kMapped: connect to `to`. Otherwise `to` is what was asked for, as the port is taken
+// to be the real one: the peer's mapper knows nothing of it (kRejected: who listens there did not register), it kept
+// silent, or there is none.
+struct Answer {
+  enum class Kind : std::uint8_t { kMapped, kRejected, kSilent, kNoMapper };
+  Kind kind = Kind::kSilent;
+  Endpoint to;
+  friend bool operator==(const Answer&, const Answer&) = default;
+};
+
+// Asker is the connecting peer of one connection. The driver sends what poll_tx gives, to the accepting peer's port
+// 3935 from one socket, and stops where answer() has a value and poll_tx gives nothing any more.
+class Asker {
+ public:
+  struct Settings {
+    std::chrono::milliseconds interval{1000};  // between Requests
+    unsigned tries = 5;                        // Requests sent, the first among them; at least 1
+  };
+  // What is asked: who listens at `accepting`? The connection will come from `connecting`. assochandle: random, as only
+  // it tells an answer from a forgery.
+  struct Question {
+    IpVersion ip = IpVersion::k4;
+    std::uint64_t assochandle = 0;
+    Endpoint accepting;
+    Endpoint connecting;
+  };
+
+  Asker(const Question& question, const Settings& settings, TimePoint now);
+
+  // ---- outputs
+  // The next datagram to send; empty for none. Valid until the next call of anything.
+  ConstBytes poll_tx();
+  std::optional<TimePoint> next_timeout() const;
+  const std::optional<Answer>& answer() const { return answer_; }
+
+  // ---- inputs
+  // A datagram of the accepting peer; false where it is no answer to the question and was ignored.
+  bool on_rx(ConstBytes octets);
+  // Nobody receives there (ICMP port unreachable).
+  void on_refused();
+  void on_timeout(TimePoint now);
+
+ private:
+  void end(Answer::Kind kind, const Endpoint& to);
+  void queue(const Message& message);
+
+  const Question question_;
+  const Settings settings_;
+  unsigned num_sent_ = 0;
+  TimePoint next_;
+  std::optional<Answer> answer_;
+  std::array<std::uint8_t, kMaxMessageLen> tx_{};
+  std::size_t tx_len_ = 0;
+};
+
+// Answerer is the accepting peer. It holds nothing of who asks: an Accept is what the Request and `lookup` make it,
+// repeated as often as the Request is. What it answers in a second is bounded, and no answer is longer than its
+// Request.
+class Answerer {
+ public:
+  struct Settings {
+    unsigned per_second = 1000;
+    unsigned burst = 1000;
+  };
+  struct Counters {
+    std::uint64_t accepts = 0;
+    std::uint64_t rejects = 0;
+    std::uint64_t acks = 0;        // received
+    std::uint64_t ignored = 0;     // malformed, or nothing that an accepting peer is sent
+    std::uint64_t over_limit = 0;  // Requests that got no answer
+  };
+  // Where to connect to for what was asked for; nothing where nobody listens there.
+  using Lookup = absl::FunctionRef<std::optional<Endpoint>(IpVersion, const Endpoint&)>;
+
+  Answerer() : Answerer(Settings{}) {}
+  explicit Answerer(const Settings& settings);
+
+  // Takes a datagram; the length of the answer to send back to where it came from, 0 for none. out: kMessageLen octets.
+  std::size_t on_rx(ConstBytes octets, Lookup lookup, TimePoint now, MutBytes out);
+  const Counters& counters() const { return counters_; }
+
+ private:
+  bool take(TimePoint now);
+
+  const Duration cost_;   // of one answer
+  const Duration ahead_;  // how far the bill may run ahead of the clock
+  TimePoint paid_until_{};
+  Counters counters_;
+};
+
+}  // namespace weft::verbs::soft::iwpm
