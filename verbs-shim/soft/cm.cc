@@ -9,6 +9,7 @@
 #include "verbs-shim/soft/connect_words.h"
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/loop.h"
+#include "verbs-shim/soft/port_map.h"
 #include "verbs-shim/soft/qp.h"
 #include "verbs-shim/soft/socket.h"
 #include "verbs-shim/soft/soft_device.h"
@@ -140,7 +141,18 @@ Status SoftCmId::listen(int backlog) {
     return status;
   }
   state_ = State::kListening;
+  set_answers(loop_.config().port_map.answer);
   return {};
+}
+
+void SoftCmId::set_answers(bool on) {
+  if (std::exchange(answers_, on) == on) return;
+  const sockaddr_storage local = local_addr();
+  SoftDevice& device = loop_.device();
+  device.loops().front()->run([&] {
+    PortMapAnswers& answers = device.port_map_answers();
+    on ? answers.add(local) : answers.remove(local);
+  });
 }
 
 void SoftCmId::open_listeners(std::size_t backlog) {
@@ -152,6 +164,7 @@ void SoftCmId::open_listeners(std::size_t backlog) {
 }
 
 void SoftCmId::close_listeners() {
+  set_answers(false);
   if (listeners_.empty()) return;
   // First the one that hands out to the others.
   loop_.run([this] { listeners_[loop_.index()].reset(); });
@@ -213,13 +226,15 @@ Status SoftCmId::connect(const ConnParam& param) {
     if (!fd) return fd.error();
     fd_ = std::move(*fd);
   }
-  if (::connect(fd_.get(), as_sockaddr(peer_), address_len(peer_)) != 0 && errno != EINPROGRESS) {
+  auto asking = loop_.config().port_map.ask ? PortMapAsk::open(loop_.config(), fd_.get(), peer_) : nullptr;
+  if (!asking && ::connect(fd_.get(), as_sockaddr(peer_), address_len(peer_)) != 0 && errno != EINPROGRESS) {
     return connect_error(peer_, errno);
   }
   return loop_.call([&]() -> Status {
     if (Status status = check_device(); !status) return status;  // it may have gone meanwhile
     local_ = local_address(fd_.get());
-    if (start(std::move(fd_), param).watch()) return {};
+    Connection& connection = start(std::move(fd_), param);
+    if (asking ? connection.ask(std::move(asking)) : connection.watch()) return {};
     const int err = errno;
     connection_->drop("");
     return socket_error("epoll", err);
@@ -268,6 +283,10 @@ Status SoftCmId::disconnect() {
     if (connection_ != nullptr) connection_->disconnect();
   });
   return {};
+}
+
+sockaddr_storage SoftCmId::peer_addr() const {
+  return loop_.call([this] { return peer_; });
 }
 
 sockaddr_storage SoftCmId::local_addr() const {

@@ -119,7 +119,7 @@ class SoftCmId final : public CmId {
   Status reject(std::span<const std::uint8_t> private_data) override;
   Status disconnect() override;
   sockaddr_storage local_addr() const override;
-  sockaddr_storage peer_addr() const override { return peer_; }
+  sockaddr_storage peer_addr() const override;
 
   // ---- sockets that were there before MPA (adopt.cc)
   Status connect_socket(UniqueFd fd, const ConnParam& param, ConstBytes received);
@@ -134,6 +134,8 @@ class SoftCmId final : public CmId {
   void attach(Connection& connection);
   void qp_gone() { qp_ = nullptr; }
   void set_local(const sockaddr_storage& local) { local_ = local; }
+  // The port mapper told another address or port.
+  void set_peer(const sockaddr_storage& peer) { peer_ = peer; }
   void push(CmEventType type, int status, std::string text, ConnParam param);
   void detach() { connection_ = nullptr; }
   // Its connection, if it had one, is gone already.
@@ -152,6 +154,8 @@ class SoftCmId final : public CmId {
   Status check_answer(std::size_t private_data_len) const;
   void open_listeners(std::size_t backlog);
   void close_listeners();
+  // Whether the port mapper's answers name this listening id.
+  void set_answers(bool on);
   // Hands a socket, connected or connecting, to a connection of this id as initiator.
   Connection& start(UniqueFd fd, const ConnParam& param);
 
@@ -160,9 +164,10 @@ class SoftCmId final : public CmId {
   State state_ = State::kIdle;
   UniqueFd fd_;                                       // bound, before it listens or connects
   std::vector<std::unique_ptr<Listener>> listeners_;  // one in each loop, in their order
-  sockaddr_storage peer_{};
+  bool answers_ = false;                              // PortMapAnswers knows of this listening id
 
   // Shared with the loop's thread.
+  sockaddr_storage peer_{};
   Connection* connection_ = nullptr;
   SoftQp* qp_ = nullptr;
   sockaddr_storage local_{};

@@ -12,6 +12,7 @@
 #include "verbs-shim/soft/cm.h"
 #include "verbs-shim/soft/connect_words.h"
 #include "verbs-shim/soft/loop.h"
+#include "verbs-shim/soft/port_map.h"
 #include "verbs-shim/soft/qp.h"
 #include "verbs-shim/soft/socket.h"
 
@@ -73,6 +74,37 @@ Connection::Connection(Loop& loop, SoftCmId& id, SoftQp& qp, UniqueFd fd, const 
 
 Connection::~Connection() {
   loop_.timers().set(*this, std::nullopt);
+}
+
+bool Connection::ask(std::unique_ptr<PortMapAsk> asking) {
+  if (!loop_.poller().add(asking->fd(), EPOLLIN, *this)) return false;
+  asking_ = std::move(asking);
+  phase_ = Phase::kMapping;
+  deadline_.reset();
+  const TimePoint now = loop_.now();
+  asking_->begin(now);
+  mapping_turn(now);
+  return true;
+}
+
+std::size_t Connection::mapping_turn(TimePoint now) {
+  if (!asking_->ended()) {
+    loop_.timers().set(*this, asking_->next_timeout());
+    return 1;
+  }
+  peer_ = asking_->target();
+  asking_.reset();
+  if (id_ != nullptr) id_->set_peer(peer_);
+  phase_ = Phase::kTcp;
+  deadline_ = now + loop_.config().connect_timeout;
+  connect_tcp();
+  return 1;
+}
+
+void Connection::connect_tcp() {
+  // The socket API's own generic address.
+  const auto* to = reinterpret_cast<const sockaddr*>(&peer_);
+  if ((::connect(fd_.get(), to, address_len(peer_)) != 0 && errno != EINPROGRESS) || !watch()) connect_failed(errno);
 }
 
 bool Connection::watch() {
@@ -158,6 +190,10 @@ void Connection::connect_failed(int errno_value) {
 }
 
 std::size_t Connection::on_ready(std::uint32_t epoll_events, TimePoint now) {
+  if (phase_ == Phase::kMapping) {
+    asking_->on_ready();
+    return mapping_turn(now);
+  }
   if (phase_ == Phase::kTcp) return on_tcp_connected(now);
   if (!stream_) start_stream(now);
   if ((epoll_events & EPOLLOUT) != 0) {
@@ -183,6 +219,10 @@ void Connection::hung_up(std::uint32_t epoll_events, TimePoint now) {
 }
 
 std::size_t Connection::on_timer(TimePoint now) {
+  if (phase_ == Phase::kMapping) {
+    asking_->on_timeout(now);
+    return mapping_turn(now);
+  }
   const bool own = deadline_ && *deadline_ <= now;
   if (own) {
     deadline_.reset();
@@ -332,11 +372,10 @@ std::size_t Connection::fall_back(TimePoint now) {
   }
   fd_ = std::move(*fd);
   // The socket API's own generic address.
-  const auto* from = reinterpret_cast<const sockaddr*>(&local);
-  const auto* to = reinterpret_cast<const sockaddr*>(&peer_);
-  if (::bind(fd_.get(), from, address_len(local)) != 0 ||
-      (::connect(fd_.get(), to, address_len(peer_)) != 0 && errno != EINPROGRESS) || !watch()) {
+  if (::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&local), address_len(local)) != 0) {
     connect_failed(errno);
+  } else {
+    connect_tcp();
   }
   return 1;
 }

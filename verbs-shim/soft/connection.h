@@ -17,17 +17,19 @@ namespace weft::verbs::soft {
 class Listener;
 class SoftCmId;
 class Loop;
+class PortMapAsk;
 class SoftQp;
 
 // Connection drives one socket and its Stream. Its Loop owns it; a CmId and a Qp are its owners in the sense that
 // without them it only delivers its end ("lingers").
 //
+//   kMapping --port mapper answered, or did not--> kTcp
 //   kTcp --connected--> kStartup ----------------------established--> kOpen
 //   kSilent --whole MPA Request--> kRequest --accept--> kStartup        |
 //   any --disconnect, reject, Terminate, error--> kEnding --socket closed--> kDead
 class Connection final : public Source, public rdmap::RecvSource {
  public:
-  enum class Phase : std::uint8_t { kTcp, kSilent, kRequest, kStartup, kOpen, kEnding, kDead };
+  enum class Phase : std::uint8_t { kMapping, kTcp, kSilent, kRequest, kStartup, kOpen, kEnding, kDead };
   using List = std::list<Connection*>;
 
   // An incoming connection that has said nothing yet.
@@ -40,6 +42,8 @@ class Connection final : public Source, public rdmap::RecvSource {
   void set_adopted() { adopted_ = true; }
   // MPA begins with octets that somebody read from the socket.
   void begin_with(ConstBytes received, TimePoint now);
+  // An outgoing one whose socket is not connecting yet: first the port mapper. False where epoll has no room.
+  bool ask(std::unique_ptr<PortMapAsk> asking);
   bool watch();  // enters the socket in the Loop's Poller; false where that fails
 
   // ---- inputs. Each returns how many octets and events it moved.
@@ -110,6 +114,8 @@ class Connection final : public Source, public rdmap::RecvSource {
   void feed(ConstBytes octets, TimePoint now);
   bool may_fall_back(const rdmap::Closed& closed) const;
   std::size_t fall_back(TimePoint now);
+  std::size_t mapping_turn(TimePoint now);
+  void connect_tcp();
   std::size_t on_tcp_connected(TimePoint now);
   void connect_failed(int errno_value);
   std::size_t read_turn(TimePoint now);
@@ -164,6 +170,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   ConnParam param_;                     // initiator: what connect was asked for
   std::vector<std::uint8_t> received_;  // read from an adopted socket before it came here
   std::optional<rdmap::ConnectionRequest> request_;
+  std::unique_ptr<PortMapAsk> asking_;
   std::unique_ptr<rdmap::Stream> stream_;  // made when the first octets come: silent clients cost little
 };
 

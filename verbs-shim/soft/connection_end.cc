@@ -5,6 +5,7 @@
 #include "verbs-shim/soft/cm.h"
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/loop.h"
+#include "verbs-shim/soft/port_map.h"
 #include "verbs-shim/soft/qp.h"
 #include "verbs-shim/soft/socket.h"
 
@@ -112,6 +113,7 @@ void Connection::finish(bool reset) {
   listener_ = nullptr;
   set_tx_blocked(false);
   phase_ = Phase::kDead;
+  asking_.reset();
   if (qp_ != nullptr) {
     std::exchange(qp_, nullptr)->detach(stream_ ? stream_->counters() : rdmap::StreamCounters{});
   }

@@ -33,6 +33,10 @@ Status check_config(const SoftConfig& config) {
     return Error{EINVAL, "limits of queues start at 1"};
   }
   if (config.max_mrs > soft::RegionTable::kMaxRegions) return Error{EINVAL, "STags would not suffice for max_mrs"};
+  const SoftConfig::PortMap& port_map = config.port_map;
+  if (port_map.port == 0 || port_map.tries == 0 || port_map.answers_per_second == 0 || port_map.interval.count() <= 0) {
+    return Error{EINVAL, "port, tries, interval and rate of the port mapper start at 1"};
+  }
   // A socket that takes the options now will do so later.
   auto probe = soft::open_socket(AF_INET, config);
   if (!probe && probe.error().errno_value == EAFNOSUPPORT) probe = soft::open_socket(AF_INET6, config);

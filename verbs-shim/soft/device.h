@@ -48,6 +48,17 @@ struct SoftConfig {
   std::chrono::milliseconds reply_timeout{10000};    // connect: from the MPA Request to a whole Reply
   std::chrono::milliseconds close_timeout{5000};     // after a Terminate or a disconnect: until the peer's FIN
 
+  // ---- the iWARP port mapper: hosts with RNICs run one (iwpmd), and listen on other ports than they say
+  struct PortMap {
+    bool ask = false;                          // connect first asks the peer's host where to connect to
+    bool answer = false;                       // a listening id answers who asks: its port is the real one
+    std::uint16_t port = 3935;                 // UDP, ours and the peer's
+    std::chrono::milliseconds interval{1000};  // between two Requests
+    std::uint32_t tries = 5;                   // Requests before the port is taken as it is
+    std::uint32_t answers_per_second = 1000;   // for each address listened on
+  };
+  PortMap port_map;
+
   // ---- TCP
   std::string congestion_control;           // TCP_CONGESTION of every socket; empty for the system's default
   std::chrono::seconds keepalive_idle{30};  // TCP_KEEPIDLE; 0 leaves keepalive off

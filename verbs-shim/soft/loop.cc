@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "verbs-shim/soft/cm.h"
+#include "verbs-shim/soft/port_map.h"
 #include "verbs-shim/soft/qp.h"
 #include "verbs-shim/soft/soft_device.h"
 #include "verbs-shim/soft/worker.h"
@@ -188,6 +189,10 @@ std::size_t Loop::run_epoll(TimePoint now) {
     auto* source = static_cast<Source*>(event.data.ptr);
     if (source->kind == Source::Kind::kListener) {
       accepting = true;
+      continue;
+    }
+    if (source->kind == Source::Kind::kPortMap) {
+      moved += static_cast<PortMapAnswers::PortMapSocket*>(source)->on_ready(now);
       continue;
     }
     auto& connection = static_cast<Connection&>(*source);

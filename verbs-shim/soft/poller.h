@@ -16,7 +16,7 @@ namespace weft::verbs::soft {
 
 // Source is what a descriptor in the Poller, or a deadline, belongs to.
 struct Source : Timer {
-  enum class Kind : std::uint8_t { kTimer, kWake, kConnection, kListener };
+  enum class Kind : std::uint8_t { kTimer, kWake, kConnection, kListener, kPortMap };
   explicit Source(Kind source_kind) : kind(source_kind) {}
   virtual ~Source() = default;
   const Kind kind;

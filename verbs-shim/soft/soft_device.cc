@@ -51,6 +51,7 @@ SoftDevice::SoftDevice(const SoftConfig& config)
     loops_.push_back(std::make_unique<Loop>(*this, i, share(config, num_loops)));
   }
   async_ = std::make_unique<AsyncQueue>(*this);
+  port_map_answers_ = std::make_unique<PortMapAnswers>(*loops_.front());
 }
 
 SoftDevice::~SoftDevice() {

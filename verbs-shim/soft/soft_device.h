@@ -16,6 +16,7 @@
 #include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/maybe_mutex.h"
 #include "verbs-shim/soft/memory_table.h"
+#include "verbs-shim/soft/port_map.h"
 #include "verbs-shim/soft/worker.h"
 
 namespace weft::verbs::soft {
@@ -59,6 +60,8 @@ class SoftDevice final : public Device {
   void remove_id(SoftCmId& id);
   // Rung with workers only.
   DeviceBell& bell() { return *bell_; }
+  // In the thread of the first loop.
+  PortMapAnswers& port_map_answers() { return *port_map_answers_; }
   const std::vector<std::unique_ptr<Loop>>& loops() { return loops_; }
   // The loop for the next connection: they take turns.
   Loop& next_loop() { return *loops_[next_loop_++ % loops_.size()]; }
@@ -81,6 +84,7 @@ class SoftDevice final : public Device {
   Mutex ids_mutex_;  // guards ids_; nobody waits for a loop under it
   absl::flat_hash_set<SoftCmId*> ids_;
   std::vector<std::unique_ptr<Loop>> loops_;
+  std::unique_ptr<PortMapAnswers> port_map_answers_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
