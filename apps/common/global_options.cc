@@ -44,12 +44,6 @@ CLI::Option* add_choice(CLI::App& root, const std::string& name, std::function<v
       ->group(kGroup);
 }
 
-void add_unbuilt_flag(CLI::App& root, const std::string& name, const std::string& text) {
-  root.add_flag_callback(
-          name, [name] { throw CLI::ValidationError(name + " is not built yet"); }, text)
-      ->group(kGroup);
-}
-
 // num_workers is the N of threads=N; nothing where the value is another, or N out of bounds.
 std::optional<std::uint32_t> num_workers(std::string_view value) {
   constexpr std::string_view kPrefix = "threads=";
@@ -126,7 +120,10 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       ->type_name("FILE")
       ->group(kGroup);
   root.add_flag("--markers", options.markers, "ask for MPA Markers in what is received")->group(kGroup);
-  add_unbuilt_flag(root, "--port-map", "find the peer by the iWARP port mapper");
+  root.add_flag("--port-map", options.port_map,
+                "use the iWARP port mapper (UDP 3935): ask the server's host which port to connect to, as RNICs behind "
+                "iwpmd need it, and answer those who ask for a port that we listen on")
+      ->group(kGroup);
 }
 
 }  // namespace
@@ -177,8 +174,11 @@ void check_global_options(const CLI::App& root, const GlobalOptions& options) {
   if (options.num_workers > 0) {
     throw CLI::ValidationError("--progress threads=N means nothing with --backend ibv: the device moves by itself");
   }
-  constexpr const char* kSoftOnly[] = {"--crc",       "--markers", "--mpa-rev", "--rtr",
-                                       "--placement", "--peer",    "--fpdu",    "--cc"};
+  if (options.port_map) {
+    throw CLI::ValidationError("--port-map means nothing with --backend ibv: the kernel does that, where iwpmd runs");
+  }
+  constexpr const char* kSoftOnly[] = {"--crc",  "--markers", "--mpa-rev", "--rtr",  "--placement",
+                                       "--peer", "--fpdu",    "--cc",      "--nudge"};
   for (const char* name : kSoftOnly) {
     if (root.get_option(name)->count() == 0) continue;
     throw CLI::ValidationError(std::string(name) +

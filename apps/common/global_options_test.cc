@@ -70,6 +70,9 @@ TEST(GlobalOptions, EveryOptionIsStored) {
 }
 
 TEST(GlobalOptions, StartupOptionsAreStored) {
+  EXPECT_FALSE(parse({"go"}).options.port_map);
+  EXPECT_TRUE(parse({"--port-map", "go"}).options.port_map);
+  EXPECT_TRUE(parse({"go", "--port-map"}).options.port_map);
   EXPECT_FALSE(parse({"go"}).options.markers);
   EXPECT_EQ(parse({"go"}).options.rtr, "auto");
   EXPECT_EQ(parse({"go"}).options.peer, "auto");
@@ -111,11 +114,8 @@ TEST(GlobalOptions, WithWorkersTheCommandItselfBlocks) {
 }
 
 TEST(GlobalOptions, WhatIsNotBuiltIsRefusedBeforeAnythingRuns) {
-  const std::vector<std::vector<std::string>> kUnbuilt = {{"--trace", "x.pcapng"},
-                                                          {"--port-map"},
-                                                          {"--rpcrdma", "2-cel05"},
-                                                          {"--rpcrdma", "2-wg07"},
-                                                          {"--rpcrdma", "auto"}};
+  const std::vector<std::vector<std::string>> kUnbuilt = {
+      {"--trace", "x.pcapng"}, {"--rpcrdma", "2-cel05"}, {"--rpcrdma", "2-wg07"}, {"--rpcrdma", "auto"}};
   for (const auto& option : kUnbuilt) {
     std::vector<std::string> words = {"go"};
     words.insert(words.end(), option.begin(), option.end());
@@ -141,7 +141,8 @@ TEST(GlobalOptions, WhatMeansNothingToTheBackendIsRefusedBeforeAnythingRuns) {
                      {"--placement", "verify"},
                      {"--peer", "auto"},
                      {"--fpdu", "1460"},
-                     {"--cc", "reno"}}) {
+                     {"--cc", "reno"},
+                     {"--port-map"}}) {
     words.insert(words.end(), {"--backend", "ibv", "go"});
     const Parsed parsed = parse(words);
     EXPECT_FALSE(parsed.ran) << words[0];

@@ -57,6 +57,7 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
   config.ord = options.ord;
   config.fpdu_limit = options.fpdu_limit;
   config.direct_placement = options.direct_placement;
+  config.port_map.ask = config.port_map.answer = options.port_map;
   config.num_workers = options.num_workers;
   config.congestion_control = options.congestion_control.empty() ? wish.congestion_control : options.congestion_control;
   auto device = verbs::open_soft_device(config);

@@ -48,6 +48,14 @@ TEST_F(PingCli, WorksWithoutCrcAndWithRevisionOne) {
   EXPECT_EQ(run_weft({"ping", listener_.address("rdma"), "-C", "2", "-V", "--progress", "block"}).status, 0);
 }
 
+// Where another program has UDP 3935, its mapper rejects and the port is taken as it is.
+TEST(PingListener, BothEndsMayUseThePortMapper) {
+  WeftListener listener({"ping", "--listen", "127.0.0.1:0", "--port-map"});
+  Outcome outcome = run_weft({"ping", listener.address("rdma"), "-C", "2", "-V", "--port-map", "--log-level", "info"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("port mapper: "), std::string::npos) << outcome.err;
+}
+
 TEST(PingListener, BothEndsMayHaveWorkers) {
   const std::vector<std::string> kWorkers = {"--progress", "threads=2"};
   WeftListener listener({"ping", "--listen", "127.0.0.1:0", "--progress", "threads=2"});
