@@ -86,6 +86,7 @@ TEST_P(UnplugTest, NobodyCanConnectToItAnyMore) {
   unplug(*server_.device);
   start_connect();
   ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kUnreachable); }));
+  EXPECT_EQ(client_.take(CmEventType::kUnreachable)->status, ECONNREFUSED);
 }
 
 // Programs that know nothing of asynchronous events must not be kept from sleeping by one.
