@@ -152,7 +152,9 @@ void end(Endpoint& endpoint) {
   // Where both ends have to say that it is over we do; that moves the queue pair to error, too.
   if (endpoint.connected() && !endpoint.device.is_iwarp()) ::rdma_disconnect(endpoint.id);
   endpoint.state = State::kEnded;
-  if (qp != nullptr) qp->reset();
+  if (qp == nullptr) return;
+  qp->reset();
+  qp->flush_forgotten();
 }
 
 }  // namespace

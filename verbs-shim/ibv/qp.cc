@@ -58,6 +58,10 @@ Result<std::unique_ptr<Qp>> IbvQp::create(std::shared_ptr<Endpoint> endpoint, Pd
   if (::rdma_create_qp(at.id, static_cast<IbvPd&>(pd).get(), &init) != 0) return call_error("rdma_create_qp", errno);
   out->qp_ = at.id->qp;
   out->qp_num_ = out->qp_->qp_num;
+  if (out->device_.is_siw()) {
+    out->sends_ = std::make_unique<Unfinished>(init.cap.max_send_wr);
+    if (srq == nullptr) out->receives_ = std::make_unique<Unfinished>(init.cap.max_recv_wr);
+  }
   out->send_cq_->add(*out);
   if (out->recv_cq_ != out->send_cq_) out->recv_cq_->add(*out);
   out->device_.hub().add(out->qp_, out->device_.async(), out.get());
@@ -132,8 +136,7 @@ Status IbvQp::post_send(const SendWr& wr) {
   const bool signaled = sq_sig_all_ || has(wr.send_flags, SendFlags::kSignaled);
   if (signaled) ++signaled_;
   unsignaled_tail_.store(!signaled, std::memory_order_relaxed);
-  ibv_send_wr* bad = nullptr;
-  if (const int err = ::ibv_post_send(qp_, &raw, &bad); err != 0) {
+  if (const int err = hand_over(raw, signaled); err != 0) {
     if (signaled) --signaled_;
     if (!ended_) return call_error("ibv_post_send", err);
     send_cq_->push(wr.wr_id, WcStatus::kWrFlushErr, qp_num_);
@@ -147,6 +150,36 @@ Status IbvQp::post_send(const SendWr& wr) {
     device_.windows().on_invalidated(wr.invalidate_rkey);
   }
   return {};
+}
+
+int IbvQp::hand_over(ibv_send_wr& raw, bool signaled) {
+  ibv_send_wr* bad = nullptr;
+  if (!sends_) return ::ibv_post_send(qp_, &raw, &bad);
+  const std::lock_guard order(sends_->order());
+  sends_->add(raw.wr_id, signaled);
+  const int err = ::ibv_post_send(qp_, &raw, &bad);
+  if (err != 0) sends_->take_back();
+  return err;
+}
+
+int IbvQp::hand_over(ibv_recv_wr& raw) {
+  ibv_recv_wr* bad = nullptr;
+  if (!receives_) return ::ibv_post_recv(qp_, &raw, &bad);
+  const std::lock_guard order(receives_->order());
+  receives_->add(raw.wr_id, true);
+  const int err = ::ibv_post_recv(qp_, &raw, &bad);
+  if (err != 0) receives_->take_back();
+  return err;
+}
+
+void IbvQp::flush_forgotten() {
+  if (!sends_) return;
+  send_cq_->pump();
+  if (recv_cq_ != send_cq_) recv_cq_->pump();
+  flushed_.store(true, std::memory_order_release);
+  for (const std::uint64_t wr_id : sends_->take_all()) send_cq_->push(wr_id, WcStatus::kWrFlushErr, qp_num_);
+  if (!receives_) return;
+  for (const std::uint64_t wr_id : receives_->take_all()) recv_cq_->push(wr_id, WcStatus::kWrFlushErr, qp_num_);
 }
 
 // Drivers refuse it, or keep it for ever.
@@ -169,15 +202,24 @@ Status IbvQp::post_recv(const RecvWr& wr) {
   std::array<ibv_sge, kMaxSge> sges;
   ibv_recv_wr raw = to_ibv(wr, sges.data());
   if (device_.is_siw()) fill_empty(raw);
-  ibv_recv_wr* bad = nullptr;
-  if (const int err = ::ibv_post_recv(qp_, &raw, &bad); err != 0) {
+  if (const int err = hand_over(raw); err != 0) {
     if (!ended_) return call_error("ibv_post_recv", err);
     recv_cq_->push(wr.wr_id, WcStatus::kWrFlushErr, qp_num_);
   }
   return {};
 }
 
+void IbvQp::remember(const ibv_wc& wc) {
+  if (is_receive(wc.opcode)) {
+    if (receives_) receives_->on_completion(wc.wr_id, true);
+  } else if (wc.wr_id != kMarkerId || !draining_) {
+    sends_->on_completion(wc.wr_id, wc.status == IBV_WC_SUCCESS);
+  }
+}
+
 bool IbvQp::on_completion(const ibv_wc& wc) {
+  if (flushed_.load(std::memory_order_acquire)) return false;
+  if (sends_) remember(wc);
   if (wc.status != IBV_WC_SUCCESS) {
     if (wc.status != IBV_WC_WR_FLUSH_ERR && failure() == nullptr) {
       failure_.store(wc_status_str(from_ibv(wc.status)), std::memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "verbs-shim/api/verbs.h"
+#include "verbs-shim/ibv/unfinished.h"
 
 namespace weft::verbs::ibv {
 
@@ -43,6 +44,8 @@ class IbvQp : public Qp {
   void end();
   // Ends the connection at once.
   void reset();
+  // The connection is over and the kernel has flushed: what it forgot is flushed here.
+  void flush_forgotten();
   // Takes what its Cq has, so that a disconnect goes on.
   void pump();
   bool is_draining() const { return draining_.load(std::memory_order_acquire); }
@@ -53,6 +56,9 @@ class IbvQp : public Qp {
   IbvQp(std::shared_ptr<Endpoint> endpoint, const QpInitAttr& attr);
   Status check(const SendWr& wr) const;
   Status fail_without_depth(const SendWr& wr);
+  int hand_over(ibv_send_wr& raw, bool signaled);
+  int hand_over(ibv_recv_wr& raw);
+  void remember(const ibv_wc& wc);
   bool sends_under_way() const { return signaled_ > 0 || unsignaled_tail_; }
   bool dead() const { return ended_.load(std::memory_order_acquire) || draining_.load(std::memory_order_acquire); }
   bool post_marker();
@@ -73,6 +79,8 @@ class IbvQp : public Qp {
   // signaled, and there is none without completion.
   std::atomic<std::uint32_t> signaled_{0};
   std::atomic<bool> unsignaled_tail_{false};
+  std::unique_ptr<Unfinished> sends_, receives_;  // siw only
+  std::atomic<bool> flushed_{false};              // by flush_forgotten: later completions are those of it again
   std::atomic<bool> draining_{false};  // disconnect waits for the marker
   std::atomic<bool> ended_{false};     // no connection any more, or an error
   std::atomic<const char*> failure_{nullptr};

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace weft::verbs::ibv {
+
+// Unfinished remembers the requests of one queue that have not completed, because siw forgets some: what is posted
+// between its own step into the error state and our learning of it is taken, and never flushed. Any thread.
+class Unfinished {
+ public:
+  explicit Unfinished(std::size_t most) : ring_(most) {}
+
+  // For who posts, around add and the call of the driver: the order is the queue's.
+  std::mutex& order() { return order_; }
+  void add(std::uint64_t wr_id, bool signaled) {
+    const std::lock_guard lock(mutex_);
+    if (num_ == ring_.size()) return;
+    ring_[(first_ + num_++) % ring_.size()] = {wr_id, signaled};
+  }
+  // The driver refused the last one.
+  void take_back() {
+    const std::lock_guard lock(mutex_);
+    if (num_ > 0) --num_;
+  }
+  // A completion came: of the oldest that has one. With an error the unsignaled ones have theirs, too.
+  void on_completion(std::uint64_t wr_id, bool success) {
+    const std::lock_guard lock(mutex_);
+    bool found = false;
+    while (num_ > 0 && !found) {
+      const Request& oldest = ring_[first_];
+      found = oldest.wr_id == wr_id && (oldest.signaled || !success);
+      first_ = (first_ + 1) % ring_.size();
+      --num_;
+    }
+  }
+  std::vector<std::uint64_t> take_all() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::uint64_t> out;
+    for (; num_ > 0; --num_, first_ = (first_ + 1) % ring_.size()) out.push_back(ring_[first_].wr_id);
+    return out;
+  }
+
+ private:
+  struct Request {
+    std::uint64_t wr_id = 0;
+    bool signaled = false;
+  };
+  std::mutex order_;
+  std::mutex mutex_;
+  std::vector<Request> ring_;
+  std::size_t first_ = 0;
+  std::size_t num_ = 0;
+};
+
+}  // namespace weft::verbs::ibv
