@@ -20,7 +20,7 @@ struct Measured {
   std::optional<std::uint64_t> p50_ns, p99_ns;  // round trips
   std::string congestion_control, peer_congestion_control;
   std::optional<bool> crc;  // RDMA ops of the soft RNIC: whether CRCs were in use
-  std::optional<int> mss;  // octets, TCP ops
+  std::optional<int> mss;   // octets, TCP ops
 };
 
 // take_quantiles fills p50_ns and p99_ns from round trips in nanoseconds.

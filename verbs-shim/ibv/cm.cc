@@ -173,9 +173,9 @@ Status IbvCmId::connect(const ConnParam& param) {
   event.type = CmEventType::kUnreachable;
   event.id = this;
   event.status = err;
-  event.text = err == ECONNREFUSED ? "connection refused: nobody listens at " +
-                                         address_str(*::rdma_get_peer_addr(endpoint_->id))
-                                   : error.message;
+  event.text = err == ECONNREFUSED
+                   ? "connection refused: nobody listens at " + address_str(*::rdma_get_peer_addr(endpoint_->id))
+                   : error.message;
   endpoint_->channel->push(std::move(event));
   return {};
 }

@@ -61,8 +61,8 @@ Status IbvDevice::set_up(const IbvConfig& config) {
   private_channel_ = ::ibv_create_comp_channel(context_);
   if (private_channel_ == nullptr) return call_error("ibv_create_comp_channel on " + name(), errno);
   const bool watched = make_nonblocking(private_channel_->fd) && make_nonblocking(context_->async_fd) &&
-                       own_.add(private_channel_->fd) && own_.add(context_->async_fd) &&
-                       own_.add(async_.wake().fd()) && epoll_.add(own_.fd());
+                       own_.add(private_channel_->fd) && own_.add(context_->async_fd) && own_.add(async_.wake().fd()) &&
+                       epoll_.add(own_.fd());
   if (!watched) return call_error("descriptors of " + name(), errno);
   return {};
 }
@@ -231,8 +231,8 @@ bool IbvDevice::cm_turn(unsigned& last) const {
 Status IbvDevice::check_same(const ibv_context* other, const std::string& whom) const {
   if (other == context_) return {};
   const std::string theirs = other != nullptr ? ::ibv_get_device_name(other->device) : "another device";
-  return Error{EXDEV, whom + " is reached through RDMA device " + theirs + ", but " + name() +
-                          " was opened; name " + theirs + " when opening the device, or use an address of " + name()};
+  return Error{EXDEV, whom + " is reached through RDMA device " + theirs + ", but " + name() + " was opened; name " +
+                          theirs + " when opening the device, or use an address of " + name()};
 }
 
 bool IbvDevice::may_log() {
@@ -252,8 +252,8 @@ constexpr const char* kHowTo =
 
 Error no_device() {
   if (::access("/sys/class/infiniband", F_OK) != 0 || ::access("/dev/infiniband/rdma_cm", F_OK) != 0) {
-    return {ENODEV, std::string("this machine has no RDMA device, or not the kernel modules rdma_ucm and ib_uverbs") +
-                        kHowTo};
+    return {ENODEV,
+            std::string("this machine has no RDMA device, or not the kernel modules rdma_ucm and ib_uverbs") + kHowTo};
   }
   if (::access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0) {
     return {EACCES, "this user may not open /dev/infiniband/rdma_cm: udev rules of rdma-core, or group rdma"};

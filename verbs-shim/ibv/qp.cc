@@ -98,7 +98,8 @@ Status IbvQp::check(const SendWr& wr) const {
     return invalid("a Read's sink has at most " + std::to_string(caps.max_sge_rd) + " sges on this device");
   }
   if (atomic && !caps.atomics) return invalid("this device has no Atomics");
-  if (atomic && (wr.sg_list.size() != 1 || wr.sg_list[0].length != 8)) return invalid("an Atomic's result has 8 octets");
+  if (atomic && (wr.sg_list.size() != 1 || wr.sg_list[0].length != 8))
+    return invalid("an Atomic's result has 8 octets");
   if (wr.opcode == WrOpcode::kRdmaWriteWithImm && !caps.imm_data) return invalid("this device has no immediate data");
   if (wr.opcode == WrOpcode::kSendWithImm) return invalid("kSendWithImm has no counterpart on iWARP");
   if (wr.opcode != WrOpcode::kBindMw) return {};
@@ -131,8 +132,7 @@ Status IbvQp::post_send(const SendWr& wr) {
   auto* mw = static_cast<IbvMw*>(wr.bind_mw.mw);
   auto* mr = static_cast<IbvMr*>(wr.bind_mw.mr);
   std::array<ibv_sge, kMaxSge> sges;
-  ibv_send_wr raw =
-      to_ibv(wr, sges.data(), mw != nullptr ? mw->get() : nullptr, mr != nullptr ? mr->get() : nullptr);
+  ibv_send_wr raw = to_ibv(wr, sges.data(), mw != nullptr ? mw->get() : nullptr, mr != nullptr ? mr->get() : nullptr);
   const bool signaled = sq_sig_all_ || has(wr.send_flags, SendFlags::kSignaled);
   if (signaled) ++signaled_;
   unsignaled_tail_.store(!signaled, std::memory_order_relaxed);

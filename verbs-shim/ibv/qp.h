@@ -81,8 +81,8 @@ class IbvQp : public Qp {
   std::atomic<bool> unsignaled_tail_{false};
   std::unique_ptr<Unfinished> sends_, receives_;  // siw only
   std::atomic<bool> flushed_{false};              // by flush_forgotten: later completions are those of it again
-  std::atomic<bool> draining_{false};  // disconnect waits for the marker
-  std::atomic<bool> ended_{false};     // no connection any more, or an error
+  std::atomic<bool> draining_{false};             // disconnect waits for the marker
+  std::atomic<bool> ended_{false};                // no connection any more, or an error
   std::atomic<const char*> failure_{nullptr};
 };
 

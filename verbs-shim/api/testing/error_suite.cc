@@ -174,7 +174,8 @@ TEST_P(VerbsTest, DeregisteredUnderTraffic) {
   ASSERT_TRUE(drive([&] {
     return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected) &&
            client_.wcs.size() == 17;
-  })) << client_.wcs.size() << " completions, disconnected " << client_.has(CmEventType::kDisconnected)
+  })) << client_.wcs.size()
+      << " completions, disconnected " << client_.has(CmEventType::kDisconnected)
       << server_.has(CmEventType::kDisconnected);
 }
 
