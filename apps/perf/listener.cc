@@ -71,8 +71,9 @@ absl::Status Listener::open() {
   if (auto status = open_rdma(*addr); !status.ok()) return status;
   if (auto status = open_rpc(*addr); !status.ok()) return status;
   if (auto status = open_tcp(*addr); !status.ok()) return status;
-  std::fprintf(stderr, "weft: congestion control %s, CRC %s, up to %zu clients\n",
-               rdma_congestion_control(global_).c_str(), global_.crc ? "on" : "off", kMaxPeers);
+  const std::string crc = global_.is_soft() ? std::string(", CRC ") + (global_.crc ? "on" : "off") : std::string();
+  std::fprintf(stderr, "weft: congestion control %s%s, up to %zu clients\n", rdma_congestion_control(global_).c_str(),
+               crc.c_str(), kMaxPeers);
   print_ready("rdma=" + format_address(listener_->local_addr()) + " tcp=" + format_address(tcp_->local_addr()));
   return absl::OkStatus();
 }
@@ -159,7 +160,7 @@ void Listener::refuse(verbs::CmId& id, std::string why) {
 
 void Listener::on_request(verbs::CmEvent event) {
   std::unique_ptr<verbs::CmId> id = std::move(event.new_id);
-  std::optional<Hello> hello = parse_hello(event.param.private_data);
+  std::optional<Hello> hello = parse_hello(without_padding(event.param.private_data, kHelloLen));
   if (!hello) return refuse(*id, "the private data is no Hello of this version");
   if (peers_.size() >= kMaxPeers) return refuse(*id, "too many clients");
   std::uint64_t memory = RdmaPeer::memory_of(*hello);

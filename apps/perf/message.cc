@@ -37,6 +37,13 @@ bool parse_magic(Reader& reader) {
 
 }  // namespace
 
+ConstBytes without_padding(ConstBytes octets, std::size_t len) {
+  if (octets.size() <= len) return octets;
+  const ConstBytes rest = octets.subspan(len);
+  const bool padding = std::all_of(rest.begin(), rest.end(), [](std::uint8_t octet) { return octet == 0; });
+  return padding ? octets.first(len) : octets;
+}
+
 std::array<std::uint8_t, kHelloLen> emit_hello(const Hello& hello) {
   std::array<std::uint8_t, kHelloLen> out{};
   const auto flags = std::uint16_t((hello.lat ? kLatFlag : 0) | (hello.spin ? kSpinFlag : 0));

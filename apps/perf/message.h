@@ -52,6 +52,10 @@ struct Totals {
 };
 inline constexpr std::size_t kTotalsLen = 24;
 
+// without_padding takes away the zeros with which InfiniBand and RoCE fill private data up, behind a message of `len`
+// octets; octets that are anything else stay, for the parser to refuse.
+ConstBytes without_padding(ConstBytes octets, std::size_t len);
+
 std::array<std::uint8_t, kHelloLen> emit_hello(const Hello& hello);
 std::array<std::uint8_t, kReadyLen> emit_ready(const Ready& ready);
 std::array<std::uint8_t, kTotalsLen> emit_totals(const Totals& totals);

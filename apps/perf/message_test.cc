@@ -67,5 +67,16 @@ TEST(PerfOps, NamesAndNumbersAgree) {
   EXPECT_FALSE(op_from_name("nonsense"));
 }
 
+TEST(PerfMessage, PaddingIsTakenAwayAndNothingElse) {
+  const auto hello = emit_hello(Hello{.op = Op::kSend, .size = 1, .depth = 1});
+  std::vector<std::uint8_t> octets(hello.begin(), hello.end());
+  EXPECT_TRUE(parse_hello(without_padding(octets, kHelloLen)));
+  octets.resize(56);
+  EXPECT_TRUE(parse_hello(without_padding(octets, kHelloLen)));
+  octets.back() = 1;
+  EXPECT_FALSE(parse_hello(without_padding(octets, kHelloLen)));
+  EXPECT_FALSE(parse_hello(without_padding(ConstBytes(octets).first(kHelloLen - 1), kHelloLen)));
+}
+
 }  // namespace
 }  // namespace weft::apps::perf
