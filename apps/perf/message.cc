@@ -44,6 +44,17 @@ ConstBytes without_padding(ConstBytes octets, std::size_t len) {
   return padding ? octets.first(len) : octets;
 }
 
+void cut_ready(std::vector<std::uint8_t>& octets, std::size_t most) {
+  while (octets.size() > std::max(most, kReadyLen - kMaxErrorLen) && octets.back() == 0) octets.pop_back();
+}
+
+std::vector<std::uint8_t> filled_ready(ConstBytes octets) {
+  const ConstBytes ready = without_padding(octets, kReadyLen);
+  std::vector<std::uint8_t> out(ready.begin(), ready.end());
+  if (out.size() >= kReadyLen - kMaxErrorLen && out.size() < kReadyLen) out.resize(kReadyLen);
+  return out;
+}
+
 std::array<std::uint8_t, kHelloLen> emit_hello(const Hello& hello) {
   std::array<std::uint8_t, kHelloLen> out{};
   const auto flags = std::uint16_t((hello.lat ? kLatFlag : 0) | (hello.spin ? kSpinFlag : 0));

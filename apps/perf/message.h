@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "apps/perf/options.h"
 #include "mpa/wire/bytes.h"
@@ -55,6 +56,11 @@ inline constexpr std::size_t kTotalsLen = 24;
 // without_padding takes away the zeros with which InfiniBand and RoCE fill private data up, behind a message of `len`
 // octets; octets that are anything else stay, for the parser to refuse.
 ConstBytes without_padding(ConstBytes octets, std::size_t len);
+
+// A Ready without an error ends in zeros. cut_ready leaves out as many as have no room in `most` octets; filled_ready
+// puts them back.
+void cut_ready(std::vector<std::uint8_t>& octets, std::size_t most);
+std::vector<std::uint8_t> filled_ready(ConstBytes octets);
 
 std::array<std::uint8_t, kHelloLen> emit_hello(const Hello& hello);
 std::array<std::uint8_t, kReadyLen> emit_ready(const Ready& ready);

@@ -78,5 +78,20 @@ TEST(PerfMessage, PaddingIsTakenAwayAndNothingElse) {
   EXPECT_FALSE(parse_hello(without_padding(ConstBytes(octets).first(kHelloLen - 1), kHelloLen)));
 }
 
+TEST(PerfMessage, ReadyIsCutAndFilledUpAgain) {
+  Ready ready;
+  ready.window = 7;
+  ready.congestion_control = "reno";
+  const auto whole = emit_ready(ready);
+  std::vector<std::uint8_t> octets(whole.begin(), whole.end());
+  cut_ready(octets, 56);
+  EXPECT_EQ(octets.size(), 56u);
+  const auto parsed = parse_ready(filled_ready(octets));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->window, 7u);
+  octets.resize(20);
+  EXPECT_FALSE(parse_ready(filled_ready(octets)));
+}
+
 }  // namespace
 }  // namespace weft::apps::perf

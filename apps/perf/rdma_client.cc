@@ -107,7 +107,7 @@ absl::Status RdmaRun::open() {
   if (auto status = connection_->connect(param, context_.progress); !status.ok()) {
     return why_not_connected(status, *connection_);
   }
-  std::optional<Ready> ready = parse_ready(without_padding(connection_->peer_param().private_data, kReadyLen));
+  std::optional<Ready> ready = parse_ready(filled_ready(connection_->peer_param().private_data));
   if (!ready)
     return absl::UnavailableError(format_address(context_.addr) + " is no weft perf listener of this version");
   if (!ready->error.empty()) return absl::FailedPreconditionError("the listener refuses: " + ready->error);
@@ -283,7 +283,7 @@ absl::StatusOr<Ready> introduce(const RunContext& context) {
   if (auto status = (*connection)->connect(param, context.progress); !status.ok()) {
     return why_not_connected(status, **connection);
   }
-  std::optional<Ready> ready = parse_ready(without_padding((*connection)->peer_param().private_data, kReadyLen));
+  std::optional<Ready> ready = parse_ready(filled_ready((*connection)->peer_param().private_data));
   (*connection)->disconnect(context.progress);
   if (!ready) return absl::UnavailableError(format_address(context.addr) + " is no weft perf listener of this version");
   if (!ready->error.empty()) return absl::FailedPreconditionError("the listener refuses: " + ready->error);

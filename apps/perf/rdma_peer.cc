@@ -40,6 +40,7 @@ absl::StatusOr<std::unique_ptr<RdmaPeer>> RdmaPeer::accept(verbs::Device& device
   verbs::ConnParam param;
   auto octets = emit_ready(ready);
   param.private_data.assign(octets.begin(), octets.end());
+  cut_ready(param.private_data, device.caps().max_private_data);
   param.responder_resources = std::uint8_t(std::min<std::uint32_t>(device.caps().max_qp_rd_atom, 255));
   if (auto status = peer->id_->accept(param); !status.ok()) return to_status(status.error(), "cannot accept");
   return peer;
