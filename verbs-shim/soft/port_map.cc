@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <variant>
 
 #include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/socket.h"
@@ -298,6 +299,21 @@ struct Datagram {
 
 }  // namespace
 
+// What was answered, or the Ack of it.
+void PortMapAnswers::log(ConstBytes received, ConstBytes reply, const sockaddr_storage& from, TimePoint now) const {
+  const auto parsed = iwpm::parse_message(reply.empty() ? received : reply);
+  const auto* message = std::get_if<iwpm::Message>(&parsed);
+  if (message == nullptr || (reply.empty() && message->type != iwpm::MessageType::kAck)) return;
+  if (!loop_.log_budget().take(now)) return;
+  const std::uint16_t port = message->accepting.port;
+  switch (message->type) {
+    case iwpm::MessageType::kAck: return spdlog::info("port mapper: {} acknowledged port {}", address_str(from), port);
+    case iwpm::MessageType::kAccept:
+      return spdlog::info("port mapper: {} asked for port {}: accepted", address_str(from), port);
+    default: return spdlog::info("port mapper: {} asked for port {}: rejected", address_str(from), port);
+  }
+}
+
 std::size_t PortMapAnswers::on_ready(PortMapSocket& socket, TimePoint now) {
   std::size_t num = 0;
   for (int i = 0; i < kDatagramsPerTurn; ++i) {
@@ -306,10 +322,11 @@ std::size_t PortMapAnswers::on_ready(PortMapSocket& socket, TimePoint now) {
     if (n < 0) break;
     ++num;
     std::array<std::uint8_t, iwpm::kMessageLen> reply;
+    const ConstBytes received = ConstBytes(datagram.octets).first(static_cast<std::size_t>(n));
     const std::size_t len = socket.answerer.on_rx(
-        ConstBytes(datagram.octets).first(static_cast<std::size_t>(n)),
-        [this](IpVersion ip, const Endpoint& asked) { return lookup(ip, asked); }, now, reply);
+        received, [this](IpVersion ip, const Endpoint& asked) { return lookup(ip, asked); }, now, reply);
     if (len > 0) datagram.answer(socket.fd.get(), MutBytes(reply).first(len));
+    if (spdlog::should_log(spdlog::level::info)) log(received, ConstBytes(reply).first(len), datagram.from, now);
   }
   if (socket.answerer.counters().over_limit > 0 && !std::exchange(socket.warned, true)) {
     spdlog::warn("port mapper: more than {} Requests a second at UDP {}; not all of them are answered",

@@ -70,6 +70,7 @@ class PortMapAnswers {
 
  private:
   std::size_t on_ready(PortMapSocket& socket, TimePoint now);
+  void log(ConstBytes received, ConstBytes reply, const sockaddr_storage& from, TimePoint now) const;
   bool covered(const sockaddr_storage& listening) const;
   void open_for(const sockaddr_storage& listening);
   std::optional<iwpm::Endpoint> lookup(iwpm::IpVersion ip, const iwpm::Endpoint& asked) const;
