@@ -77,6 +77,7 @@ void Asker::on_timeout(TimePoint now) {
          .mapped_connecting = question_.connecting});  // ours is not mapped
 }
 
+// PEER-M-01: what is no Accept leads to the port as it is.
 void Asker::on_refused() {
   if (!answer_) end(Answer::Kind::kNoMapper, question_.accepting);
 }
