@@ -83,6 +83,14 @@ void AsyncHub::remove(const void* key) {
   objects_.erase(found);
 }
 
+void AsyncHub::raise(const void* key, AsyncEventType type) {
+  const std::lock_guard lock(mutex_);
+  AsyncEvent event;
+  event.type = type;
+  event.text = async_event_str(type);
+  dispatch_to(key, std::move(event));
+}
+
 // Acknowledged inside the lock that `remove` takes: ibv_destroy_* never waits for an acknowledgement of ours.
 std::size_t AsyncHub::drain() {
   const std::lock_guard lock(mutex_);
@@ -119,6 +127,7 @@ void AsyncHub::dispatch_to(const void* key, AsyncEvent event) {
   const auto found = objects_.find(key);
   if (found == objects_.end()) return;
   const Object& object = found->second;
+  if (event.type == AsyncEventType::kSrqLimitReached && !object.srq->on_limit()) return;
   event.cq = object.cq;
   event.qp = object.qp;
   event.srq = object.srq;

@@ -55,6 +55,8 @@ class AsyncHub {
   void add(const ibv_srq* key, AsyncQueue& queue, IbvSrq* srq);
   // Before the object is destroyed.
   void remove(const void* key);
+  // An event of such an object that the kernel does not tell.
+  void raise(const void* key, AsyncEventType type);
   // Takes what the kernel has; returns how many.
   std::size_t drain();
 

@@ -60,6 +60,22 @@ Endpoint::~Endpoint() {
   if (id != nullptr) ::rdma_destroy_id(id);
 }
 
+bool Endpoint::abandon() {
+  State expected = State::kConnecting;
+  const bool was_connecting = state.compare_exchange_strong(expected, State::kEnded);
+  if (was_connecting) abandoned = true;
+  return was_connecting;
+}
+
+void Endpoint::tell_abandoned() {
+  CmEvent event;
+  event.type = CmEventType::kConnectError;
+  event.id = owner;
+  event.status = ECONNABORTED;
+  event.text = "the queue pair was put into error while it connected";
+  if (event.id != nullptr) channel->push(std::move(event));
+}
+
 IbvCmId::IbvCmId(std::shared_ptr<Endpoint> endpoint) : endpoint_(std::move(endpoint)) {
   endpoint_->owner = this;
 }
@@ -150,6 +166,11 @@ Result<ConnParam> IbvCmId::fit(const ConnParam& param, std::size_t most) const {
   return out;
 }
 
+bool IbvCmId::has_sound_qp() const {
+  const IbvQp* qp = endpoint_->qp;
+  return qp != nullptr && qp->state() != QpState::kErr;
+}
+
 void IbvCmId::begin(const ConnParam& param) {
   endpoint_->ird = param.responder_resources;
   endpoint_->ord = param.initiator_depth;
@@ -160,7 +181,7 @@ void IbvCmId::begin(const ConnParam& param) {
 Status IbvCmId::connect(const ConnParam& param) {
   Result<ConnParam> fitting = fit(param, endpoint_->device.caps().max_private_data);
   if (!fitting) return fitting.error();
-  if (endpoint_->state != State::kRouteResolved || endpoint_->qp == nullptr) return out_of_order("connect");
+  if (endpoint_->state != State::kRouteResolved || !has_sound_qp()) return out_of_order("connect");
   rdma_conn_param out = to_ibv(*fitting);
   begin(*fitting);
   if (::rdma_connect(endpoint_->id, &out) == 0) return {};
@@ -183,7 +204,7 @@ Status IbvCmId::connect(const ConnParam& param) {
 Status IbvCmId::accept(const ConnParam& param) {
   Result<ConnParam> fitting = fit(param, room(kMostReplyData));
   if (!fitting) return fitting.error();
-  if (endpoint_->state != State::kRequest || endpoint_->qp == nullptr) return out_of_order("accept");
+  if (endpoint_->state != State::kRequest || !has_sound_qp()) return out_of_order("accept");
   rdma_conn_param out = to_ibv(*fitting);
   begin(*fitting);
   if (::rdma_accept(endpoint_->id, &out) == 0) return {};

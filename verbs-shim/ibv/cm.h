@@ -75,7 +75,12 @@ struct Endpoint {
     return now == State::kConnecting || now == State::kEstablished || now == State::kDisconnecting;
   }
   bool was_connected() const { return state >= State::kConnecting; }
+  bool connecting() const { return state == State::kConnecting; }
   bool established() const { return state == State::kEstablished; }
+  // The user gives up while it connects: true where it did. Whatever the kernel says of the connection from then on is
+  // dropped, and tell_abandoned says it instead.
+  bool abandon();
+  void tell_abandoned();
 
   IbvDevice& device;
   std::shared_ptr<EventChannel> channel;
@@ -83,6 +88,7 @@ struct Endpoint {
   std::atomic<State> state{State::kIdle};
   // As asked for, and from kEstablished on as agreed. Kept here because siw crosses the two when it is queried.
   std::atomic<std::uint8_t> ird{0}, ord{0};
+  std::atomic<bool> abandoned{false};
   std::atomic<IbvCmId*> owner{nullptr};  // null once the user destroyed it
   std::atomic<IbvQp*> qp{nullptr};
 };
@@ -110,6 +116,8 @@ class IbvCmId : public CmId {
   Result<ConnParam> fit(const ConnParam& param, std::size_t most) const;
   // The octets of private data that a message of the connection manager has room for: iwarp there, `other` elsewhere.
   std::size_t room(std::size_t other) const;
+  // One that was not put into error.
+  bool has_sound_qp() const;
   void begin(const ConnParam& param);
   Status out_of_order(const char* call) const;
 

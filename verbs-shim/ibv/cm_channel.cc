@@ -138,12 +138,13 @@ void describe_end(CmEvent& event, const Endpoint& endpoint) {
 
 // Only the initiator is told what the peer offers.
 void on_established(Endpoint& endpoint, const ConnParam& param) {
-  if (endpoint.state != State::kConnecting) return;
+  if (!endpoint.connecting()) return;
   if (param.responder_resources != 0 || param.initiator_depth != 0) {
     endpoint.ird = std::min(endpoint.ird.load(), param.responder_resources);
     endpoint.ord = std::min(endpoint.ord.load(), param.initiator_depth);
   }
-  endpoint.state = State::kEstablished;
+  State expected = State::kConnecting;
+  endpoint.state.compare_exchange_strong(expected, State::kEstablished);
 }
 
 // The connection is over, or never was: what was posted is flushed.
@@ -155,6 +156,7 @@ void end(Endpoint& endpoint) {
   if (qp == nullptr) return;
   qp->reset();
   qp->flush_forgotten();
+  qp->tell_last_receive();
 }
 
 }  // namespace
@@ -164,6 +166,10 @@ std::optional<CmEvent> IbvCmChannel::translate(const rdma_cm_event& raw) {
   if (!type) return std::nullopt;
   if (*type == CmEventType::kConnectRequest) return on_request(raw);
   Endpoint& endpoint = *static_cast<Endpoint*>(raw.id->context);
+  if (endpoint.abandoned && *type != CmEventType::kDeviceRemoval) {
+    if (*type == CmEventType::kEstablished) ::rdma_disconnect(raw.id);
+    return std::nullopt;
+  }
   CmEvent event;
   event.type = *type;
   describe(event, raw, endpoint);

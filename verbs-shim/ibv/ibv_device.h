@@ -52,6 +52,7 @@ class IbvDevice : public Device {
   // The kernel's two software devices have habits of their own (README.md).
   bool is_siw() const { return is_siw_; }
   bool is_rxe() const { return is_rxe_; }
+  bool is_software() const { return is_siw_ || is_rxe_; }
   AsyncHub& hub() { return *hub_; }
   AsyncQueue& async() { return async_; }
   WindowTable& windows() { return windows_; }

@@ -85,7 +85,7 @@ Result<std::unique_ptr<Srq>> IbvPd::create_srq(const SrqAttr& attr) {
   init.attr = {.max_wr = attr.max_wr, .max_sge = attr.max_sge, .srq_limit = attr.srq_limit};
   ibv_srq* srq = ::ibv_create_srq(pd_, &init);
   if (srq == nullptr) return call_error("ibv_create_srq", errno);
-  auto out = std::make_unique<IbvSrq>(device_, srq, attr);
+  auto out = std::make_unique<IbvSrq>(device_, srq, attr, init.attr);
   // The limit of ibv_create_srq means nothing; it is armed by a call of its own.
   if (attr.srq_limit > 0) {
     if (Status status = out->modify(attr.srq_limit); !status) return status.error();
@@ -93,7 +93,8 @@ Result<std::unique_ptr<Srq>> IbvPd::create_srq(const SrqAttr& attr) {
   return std::unique_ptr<Srq>(std::move(out));
 }
 
-IbvSrq::IbvSrq(IbvDevice& device, ibv_srq* srq, const SrqAttr& attr) : device_(device), srq_(srq), attr_(attr) {
+IbvSrq::IbvSrq(IbvDevice& device, ibv_srq* srq, const SrqAttr& asked, const ibv_srq_attr& granted)
+    : device_(device), srq_(srq), attr_(asked), granted_(granted) {
   device_.hub().add(srq_, device_.async(), this);
 }
 
@@ -108,22 +109,37 @@ Status IbvSrq::post_recv(const RecvWr& wr) {
   ibv_recv_wr raw = to_ibv(wr, sges.data());
   if (device_.is_siw()) fill_empty(raw);
   ibv_recv_wr* bad = nullptr;
-  if (const int err = ::ibv_post_srq_recv(srq_, &raw, &bad); err != 0) return call_error("ibv_post_srq_recv", err);
+  left_.fetch_add(1, std::memory_order_relaxed);
+  if (const int err = ::ibv_post_srq_recv(srq_, &raw, &bad); err != 0) {
+    left_.fetch_sub(1, std::memory_order_relaxed);
+    return call_error("ibv_post_srq_recv", err);
+  }
   return {};
 }
 
 Status IbvSrq::modify(std::uint32_t srq_limit) {
   if (srq_limit > attr_.max_wr) return invalid("the limit is above max_wr");
+  device_.hub().drain();  // what comes from now on is of the new limit
+  limit_ = srq_limit;
   ibv_srq_attr attr{};
   attr.srq_limit = srq_limit;
-  if (const int err = ::ibv_modify_srq(srq_, &attr, IBV_SRQ_LIMIT); err != 0) return call_error("ibv_modify_srq", err);
+  if (const int err = ::ibv_modify_srq(srq_, &attr, IBV_SRQ_LIMIT); err != 0) {
+    limit_ = 0;
+    return call_error("ibv_modify_srq", err);
+  }
+  if (device_.is_software() && left_.load(std::memory_order_relaxed) < std::int64_t{srq_limit}) {
+    device_.hub().raise(srq_, AsyncEventType::kSrqLimitReached);
+  }
   return {};
 }
 
 Result<SrqAttr> IbvSrq::query() const {
-  ibv_srq_attr attr{};
-  if (const int err = ::ibv_query_srq(srq_, &attr); err != 0) return call_error("ibv_query_srq", err);
-  return SrqAttr{.max_wr = attr.max_wr, .max_sge = attr.max_sge, .srq_limit = attr.srq_limit};
+  device_.hub().drain();
+  ibv_srq_attr attr = granted_;  // siw's library has no query
+  if (const int err = device_.is_siw() ? 0 : ::ibv_query_srq(srq_, &attr); err != 0) {
+    return call_error("ibv_query_srq", err);
+  }
+  return SrqAttr{.max_wr = attr.max_wr, .max_sge = attr.max_sge, .srq_limit = limit_};
 }
 
 }  // namespace weft::verbs::ibv

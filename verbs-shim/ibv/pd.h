@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "verbs-shim/api/verbs.h"
@@ -43,19 +44,30 @@ class IbvMw : public Mw {
   std::atomic<std::uint32_t> rkey_;
 };
 
+// IbvSrq counts its receives, because the kernel's software devices look at the limit only when one is taken, and where
+// fewer are left already when it is set the event has to come at once. What completed with an unknown queue pair, or
+// was not polled yet, counts as left.
 class IbvSrq : public Srq {
  public:
-  IbvSrq(IbvDevice& device, ibv_srq* srq, const SrqAttr& attr);
+  IbvSrq(IbvDevice& device, ibv_srq* srq, const SrqAttr& asked, const ibv_srq_attr& granted);
   ~IbvSrq() override;
   Status post_recv(const RecvWr& wr) override;
   Status modify(std::uint32_t srq_limit) override;
   Result<SrqAttr> query() const override;
   ibv_srq* get() const { return srq_; }
 
+  // A receive of it completed.
+  void on_taken() { left_.fetch_sub(1, std::memory_order_relaxed); }
+  // The limit was reached: false where that was told already.
+  bool on_limit() { return limit_.exchange(0) != 0; }
+
  private:
   IbvDevice& device_;
   ibv_srq* srq_;
   const SrqAttr attr_;  // as asked for
+  const ibv_srq_attr granted_;
+  std::atomic<std::int64_t> left_{0};
+  std::atomic<std::uint32_t> limit_{0};  // 0 once the event has come
 };
 
 class IbvPd : public Pd {

@@ -33,7 +33,7 @@ IbvQp::IbvQp(std::shared_ptr<Endpoint> endpoint, const QpInitAttr& attr)
       device_(endpoint_->device),
       send_cq_(static_cast<IbvCq*>(attr.send_cq)),
       recv_cq_(static_cast<IbvCq*>(attr.recv_cq)),
-      has_srq_(attr.srq != nullptr),
+      srq_(static_cast<IbvSrq*>(attr.srq)),
       cap_(attr.cap),
       sq_sig_all_(attr.sq_sig_all) {}
 
@@ -51,7 +51,7 @@ Result<std::unique_ptr<Qp>> IbvQp::create(std::shared_ptr<Endpoint> endpoint, Pd
   }
   Endpoint& at = *endpoint;
   std::unique_ptr<IbvQp> out(new IbvQp(std::move(endpoint), attr));
-  auto* srq = static_cast<IbvSrq*>(attr.srq);
+  const IbvSrq* srq = out->srq_;
   ibv_qp_init_attr init =
       to_ibv(attr, out->send_cq_->get(), out->recv_cq_->get(), srq != nullptr ? srq->get() : nullptr);
   init.cap.max_send_wr = std::min(init.cap.max_send_wr + 1, caps.max_qp_wr);  // the marker's place
@@ -182,6 +182,16 @@ void IbvQp::flush_forgotten() {
   for (const std::uint64_t wr_id : receives_->take_all()) recv_cq_->push(wr_id, WcStatus::kWrFlushErr, qp_num_);
 }
 
+void IbvQp::tell_last_receive() {
+  if (srq_ == nullptr || !device_.is_software() || told_last_.exchange(true)) return;
+  device_.hub().raise(qp_, AsyncEventType::kQpLastWqeReached);
+}
+
+void IbvQp::on_async(AsyncEventType type) {
+  if (type == AsyncEventType::kCommEst || type == AsyncEventType::kQpLastWqeReached) return;  // no failures
+  failure_.store(async_event_str(type), std::memory_order_relaxed);
+}
+
 // Drivers refuse it, or keep it for ever.
 Status IbvQp::fail_without_depth(const SendWr& wr) {
   failure_.store("a Read or Atomic on a connection with an initiator_depth of 0", std::memory_order_relaxed);
@@ -191,7 +201,7 @@ Status IbvQp::fail_without_depth(const SendWr& wr) {
 }
 
 Status IbvQp::post_recv(const RecvWr& wr) {
-  if (has_srq_) return invalid("receives of this queue pair come from its Srq");
+  if (srq_ != nullptr) return invalid("receives of this queue pair come from its Srq");
   if (wr.sg_list.size() > cap_.max_recv_sge) {
     return invalid("the request has more sges than the " + std::to_string(cap_.max_recv_sge) + " of this queue pair");
   }
@@ -220,6 +230,7 @@ void IbvQp::remember(const ibv_wc& wc) {
 bool IbvQp::on_completion(const ibv_wc& wc) {
   if (flushed_.load(std::memory_order_acquire)) return false;
   if (sends_) remember(wc);
+  if (srq_ != nullptr && is_receive(wc.opcode)) srq_->on_taken();
   if (wc.status != IBV_WC_SUCCESS) {
     if (wc.status != IBV_WC_WR_FLUSH_ERR && failure() == nullptr) {
       failure_.store(wc_status_str(from_ibv(wc.status)), std::memory_order_relaxed);
@@ -273,7 +284,14 @@ Result<QpAttr> IbvQp::query() const {
 
 Status IbvQp::modify(QpState state) {
   if (state != QpState::kErr) return invalid("the connection manager makes all changes of state but that to kErr");
-  if (!dead()) reset();
+  if (dead()) return {};
+  const bool abandoned = endpoint_->abandon();
+  const bool connected = endpoint_->connected();
+  reset();
+  if (connected) return {};  // the rest comes with the end of the connection
+  flush_forgotten();
+  tell_last_receive();
+  if (abandoned) endpoint_->tell_abandoned();
   return {};
 }
 
@@ -329,7 +347,9 @@ void IbvQp::reset() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
   ::ibv_modify_qp(qp_, &attr, IBV_QP_STATE);
-  if (endpoint_->connected()) ::rdma_disconnect(endpoint_->id);
+  // While it connects, iWARP's connection manager would wait for the peer's answer first.
+  const bool waits = device_.is_iwarp() && endpoint_->connecting();
+  if (endpoint_->connected() && !waits) ::rdma_disconnect(endpoint_->id);
 }
 
 }  // namespace weft::verbs::ibv

@@ -13,6 +13,7 @@ namespace weft::verbs::ibv {
 
 class IbvCq;
 class IbvDevice;
+class IbvSrq;
 struct Endpoint;
 
 // IbvQp: the queue pair of one connection.
@@ -36,7 +37,7 @@ class IbvQp : public Qp {
 
   // What its Cqs and the asynchronous events say. False: the completion is the marker's.
   bool on_completion(const ibv_wc& wc);
-  void on_async(AsyncEventType type) { failure_.store(async_event_str(type), std::memory_order_relaxed); }
+  void on_async(AsyncEventType type);
 
   // Of the connection manager.
   void disconnect();
@@ -46,6 +47,8 @@ class IbvQp : public Qp {
   void reset();
   // The connection is over and the kernel has flushed: what it forgot is flushed here.
   void flush_forgotten();
+  // Then nothing is taken from its Srq any more, which the kernel's software devices do not tell.
+  void tell_last_receive();
   // Takes what its Cq has, so that a disconnect goes on.
   void pump();
   bool is_draining() const { return draining_.load(std::memory_order_acquire); }
@@ -70,7 +73,7 @@ class IbvQp : public Qp {
   ibv_qp* qp_ = nullptr;
   IbvCq* send_cq_;
   IbvCq* recv_cq_;
-  bool has_srq_;
+  IbvSrq* srq_;
   QpCap cap_;  // as asked for
   bool sq_sig_all_;
   std::uint32_t qp_num_ = 0;
@@ -82,6 +85,7 @@ class IbvQp : public Qp {
   std::unique_ptr<Unfinished> sends_, receives_;  // siw only
   std::atomic<bool> flushed_{false};              // by flush_forgotten: later completions are those of it again
   std::atomic<bool> draining_{false};             // disconnect waits for the marker
+  std::atomic<bool> told_last_{false};            // by tell_last_receive
   std::atomic<bool> ended_{false};                // no connection any more, or an error
   std::atomic<const char*> failure_{nullptr};
 };

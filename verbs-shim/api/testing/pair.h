@@ -36,6 +36,8 @@ struct Backend {
   int family = AF_INET;
   // Whether IRD and ORD are exchanged when connecting.
   bool depths = true;
+  // Whether accepting with an IRD below the peer's ORD raises the IRD, instead of lowering the peer's ORD.
+  bool raises_ird = false;
   // Whether the device moves by itself: the test looks again and again, or with `blocking` sleeps on Device::fd alone,
   // its Cqs being without channels then.
   bool own_progress = false;

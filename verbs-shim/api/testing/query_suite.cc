@@ -38,7 +38,7 @@ TEST_P(VerbsTest, QueuePairSaysWhatWasGrantedAndNegotiated) {
   EXPECT_EQ(server.max_rd_atomic, 2);
   const QpAttr client = client_.qp->query().value();
   EXPECT_EQ(client.qp_state, QpState::kRts);
-  EXPECT_EQ(client.max_rd_atomic, GetParam().depths ? 4 : 16);
+  EXPECT_EQ(client.max_rd_atomic, GetParam().depths && !GetParam().raises_ird ? 4 : 16);
 }
 
 TEST_P(VerbsTest, ModifyToErrorEndsTheConnectionAtOnce) {
@@ -95,6 +95,7 @@ TEST_P(VerbsTest, ModifyToErrorWhileConnecting) {
   ASSERT_TRUE(client_.qp->modify(QpState::kErr).ok());
   ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kConnectError); }));
   EXPECT_EQ(client_.qp->state(), QpState::kErr);
+  server_.close();  // first: a kernel's connection manager lets the client's end go only when the peer has answered
 }
 
 }  // namespace
