@@ -62,9 +62,7 @@ Endpoint::~Endpoint() {
 
 bool Endpoint::abandon() {
   State expected = State::kConnecting;
-  const bool was_connecting = state.compare_exchange_strong(expected, State::kEnded);
-  if (was_connecting) abandoned = true;
-  return was_connecting;
+  return state.compare_exchange_strong(expected, State::kAbandoned);
 }
 
 void Endpoint::tell_abandoned() {
@@ -229,7 +227,7 @@ Status IbvCmId::reject(std::span<const std::uint8_t> private_data) {
 
 Status IbvCmId::disconnect() {
   if (!endpoint_->was_connected()) return out_of_order("disconnect");
-  if (endpoint_->state == State::kEnded || endpoint_->state == State::kDisconnecting) return {};
+  if (endpoint_->state == State::kDisconnecting || endpoint_->state >= State::kEnded) return {};
   endpoint_->state = State::kDisconnecting;
   if (IbvQp* qp = endpoint_->qp) {
     qp->disconnect();

@@ -63,6 +63,7 @@ struct Endpoint {
     kEstablished,
     kDisconnecting,
     kEnded,
+    kAbandoned,  // ended by the user while it connected: what the kernel says of it from then on is dropped
   };
 
   Endpoint(IbvDevice& the_device, std::shared_ptr<EventChannel> events)
@@ -77,9 +78,9 @@ struct Endpoint {
   bool was_connected() const { return state >= State::kConnecting; }
   bool connecting() const { return state == State::kConnecting; }
   bool established() const { return state == State::kEstablished; }
-  // The user gives up while it connects: true where it did. Whatever the kernel says of the connection from then on is
-  // dropped, and tell_abandoned says it instead.
+  // The user gives up: true where it was connecting. Then tell_abandoned says that it ended, not the kernel.
   bool abandon();
+  bool abandoned() const { return state == State::kAbandoned; }
   void tell_abandoned();
 
   IbvDevice& device;
@@ -88,7 +89,6 @@ struct Endpoint {
   std::atomic<State> state{State::kIdle};
   // As asked for, and from kEstablished on as agreed. Kept here because siw crosses the two when it is queried.
   std::atomic<std::uint8_t> ird{0}, ord{0};
-  std::atomic<bool> abandoned{false};
   std::atomic<IbvCmId*> owner{nullptr};  // null once the user destroyed it
   std::atomic<IbvQp*> qp{nullptr};
 };

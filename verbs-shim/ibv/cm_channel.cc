@@ -166,8 +166,7 @@ std::optional<CmEvent> IbvCmChannel::translate(const rdma_cm_event& raw) {
   if (!type) return std::nullopt;
   if (*type == CmEventType::kConnectRequest) return on_request(raw);
   Endpoint& endpoint = *static_cast<Endpoint*>(raw.id->context);
-  if (endpoint.abandoned && *type != CmEventType::kDeviceRemoval) {
-    if (*type == CmEventType::kEstablished) ::rdma_disconnect(raw.id);
+  if (endpoint.abandoned() && *type != CmEventType::kEstablished && *type != CmEventType::kDeviceRemoval) {
     return std::nullopt;
   }
   CmEvent event;
@@ -189,6 +188,10 @@ std::optional<CmEvent> IbvCmChannel::translate(const rdma_cm_event& raw) {
       // The kernel's rdma_cm crosses what the iWARP connection manager tells here, as it rightly does with requests.
       if (device_.is_iwarp()) std::swap(event.param.responder_resources, event.param.initiator_depth);
       on_established(endpoint, event.param);
+      if (endpoint.abandoned()) {
+        ::rdma_disconnect(raw.id);
+        return std::nullopt;
+      }
       break;
     case CmEventType::kRejected:
       event.param = from_ibv(raw.param.conn);

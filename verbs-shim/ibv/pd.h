@@ -45,8 +45,8 @@ class IbvMw : public Mw {
 };
 
 // IbvSrq counts its receives, because the kernel's software devices look at the limit only when one is taken, and where
-// fewer are left already when it is set the event has to come at once. What completed with an unknown queue pair, or
-// was not polled yet, counts as left.
+// fewer are left already when it is set the event has to come at once. What was taken and has not been polled counts as
+// left, and so does what rxe flushed, because its completions with errors do not say that they are receives.
 class IbvSrq : public Srq {
  public:
   IbvSrq(IbvDevice& device, ibv_srq* srq, const SrqAttr& asked, const ibv_srq_attr& granted);

@@ -27,7 +27,7 @@ std::map<std::string, std::string> deviations() {
       {"QueuePairBeforeTheAddressIsKnown", "librdmacm knows the device of an identifier once its address is resolved"},
       {"FullSendQueueTakesNoMore", "the kernel's responders send before the initiator has spoken: nothing is held"},
   };
-  out["CqOverflowEndsItsQueuePairs"] = "the kernel's queues have more room than was asked for";
+  out["CqOverflowEndsItsQueuePairs"] = "a Cq has more room than was asked for: for markers (qp.h), and by rounding";
   out["OverflowNamesTheCqAndItsQueuePair"] = out["CqOverflowEndsItsQueuePairs"];
   out["LocalKeyIsChecked"] = "siw and rxe complete a request with a wrong lkey as kLocQpOpErr, not as kLocProtErr";
   if (environment("WEFT_IBV_DEVICE").starts_with("rxe")) {
