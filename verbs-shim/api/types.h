@@ -168,7 +168,7 @@ struct Caps {
   bool read_sink_needs_remote_write = false;  // classic iWARP verbs: the sink of an RDMA Read is a remote write target
   bool imm_data = false;                      // kRdmaWriteWithImm (WrOpcode says how)
   bool own_progress = false;                  // it moves without Device::process
-  bool atomics = false;                       // kAtomicCmpAndSwp and kAtomicFetchAndAdd; atomic with the CPUs' own too
+  bool atomics = false;  // kAtomicCmpAndSwp and kAtomicFetchAndAdd: atomic among themselves, on soft with the CPUs' too
   std::uint32_t max_qp_wr = 0;
   std::uint32_t max_sge = 0;
   std::uint32_t max_sge_rd = 0;       // sges of a Read's sink

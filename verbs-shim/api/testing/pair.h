@@ -36,8 +36,6 @@ struct Backend {
   int family = AF_INET;
   // Whether IRD and ORD are exchanged when connecting.
   bool depths = true;
-  // Whether accepting with an IRD below the peer's ORD raises the IRD, instead of lowering the peer's ORD.
-  bool raises_ird = false;
   // Whether the device moves by itself: the test looks again and again, or with `blocking` sleeps on Device::fd alone,
   // its Cqs being without channels then.
   bool own_progress = false;
@@ -45,6 +43,8 @@ struct Backend {
   std::string address{};
   // Whether private data has no length of its own on the wire: the other end sees what the message has room for.
   bool pads_private_data = false;
+  // Whether accepting with an IRD below the peer's ORD raises the IRD, instead of lowering the peer's ORD.
+  bool raises_ird = false;
   // Whether Qp::counters counts.
   bool counters = true;
   // Whether the end of a broken connection says why: a status with kDisconnected, the Terminate in Wc::vendor_err.
@@ -220,6 +220,16 @@ class VerbsTest : public ::testing::TestWithParam<Backend> {
         pause();
       }
     }
+  }
+  // Whether the server gets a completion within ten seconds in which nobody calls into the client.
+  bool arrives_alone() {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (server_.wcs.empty() && std::chrono::steady_clock::now() < deadline) {
+      server_.device->process(now());
+      server_.collect();
+      pause();
+    }
+    return !server_.wcs.empty();
   }
   // Lets everything settle: nothing moves in either device for a while. Only what must not happen is asserted behind
   // it.
