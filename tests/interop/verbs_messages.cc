@@ -52,7 +52,7 @@ class Talk {
  public:
   explicit Talk(const Options& options)
       : options_(options),
-        device_(must(open_soft_device({}), "open the device")),
+        device_(must(open_soft_device({.nudge = std::nullopt}), "open the device")),
         pd_(must(device_->alloc_pd(), "alloc_pd")),
         cq_(must(device_->create_cq(int(2 * options.num), nullptr), "create_cq")),
         cm_(must(device_->create_event_channel(), "create_event_channel")),
