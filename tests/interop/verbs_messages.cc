@@ -40,6 +40,13 @@ void must(const Status& status, const char* what) {
   if (!status.ok()) fail(std::string(what) + ": " + status.error().message);
 }
 
+// With the nudge that a stock siw may need.
+SoftConfig patient_with_siw() {
+  SoftConfig config;
+  config.nudge = std::nullopt;
+  return config;
+}
+
 struct Options {
   sockaddr_storage addr{};
   bool listen = false;
@@ -52,7 +59,7 @@ class Talk {
  public:
   explicit Talk(const Options& options)
       : options_(options),
-        device_(must(open_soft_device({.nudge = std::nullopt}), "open the device")),
+        device_(must(open_soft_device(patient_with_siw()), "open the device")),
         pd_(must(device_->alloc_pd(), "alloc_pd")),
         cq_(must(device_->create_cq(int(2 * options.num), nullptr), "create_cq")),
         cm_(must(device_->create_event_channel(), "create_event_channel")),
