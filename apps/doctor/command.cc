@@ -34,7 +34,7 @@ void register_doctor_command(CLI::App& root, CommandContext& context) {
       "Example:\n  weft doctor\n"
       "Each line has a mark: ok, note (good to know, or needed by some set-ups only) or problem. It needs no "
       "privilege\n"
-      "and sends nothing. Exit status: 0 where the soft backend works, 1 where nothing does.");
+      "and sends nothing. Exit status: 0 where a backend works, 1 where none does.");
   sub->callback([json, &context] { context.exit_status = run(*json); });
 }
 

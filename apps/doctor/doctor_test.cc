@@ -250,8 +250,8 @@ what will work
                  "  ok       this kernel mounts from weft serve      yes: as root; with: mount -t nfs -o "
                  "vers=3,proto=rdma,port=20049,nolock,mountproto=tcp,mountport=20048 HOST:/ /mnt\n"
                  "  ok       weft nfs with this kernel's NFS server  yes: its RDMA listener is on\n"
-                 "  ok       weft with a Linux siw host              yes: at that host siw, and for weft with --peer "
-                 "siw (less private data, no Markers); rping and NFS over RDMA on both sides\n"
+                 "  ok       weft with a Linux siw host              yes: at that host siw, at weft nothing but the "
+                 "defaults; rping and NFS over RDMA on both sides\n"
                  "  ok       --backend ibv                           yes: through siw0\n"
                  "  ok       captures                                yes: tcpdump -w makes them, as root, and tshark "
                  "reads them\n"));
@@ -293,6 +293,7 @@ TEST(Examine, PortsInUseAreNotesWithAWayOut) {
   EXPECT_THAT(look(facts, "TCP port 20049").fix, HasSubstr("--listen"));
   EXPECT_THAT(look(facts, "TCP port 20048").fix, HasSubstr("--mount-listen"));
   EXPECT_THAT(look(facts, "port mapper").text, HasSubstr("iwpmd runs here"));
+  EXPECT_THAT(look(facts, "port mapper").fix, HasSubstr("--port-map"));
   facts.tcp_ports.clear();
   EXPECT_EQ(look(facts, "TCP port 7174").text, "could not be tried");
 }
@@ -351,6 +352,7 @@ TEST(Examine, IbvNeedsABuildALibraryADeviceAndItsNodes) {
     Facts facts = good_machine();
     change(facts);
     const Finding finding = look(facts, "--backend ibv");
+    EXPECT_EQ(finding.mark == Mark::kOk, finding.fix.empty()) << finding.text;
     return finding.mark == Mark::kOk ? std::string() : finding.text;
   };
   EXPECT_EQ(lacks([](Facts&) {}), "");

@@ -157,9 +157,9 @@ void examine_network(const Facts& facts, Report& report) {
   examine_port(facts, kRpingPort, "weft ping --listen", "--listen ADDR:PORT", report);
   if (facts.iwpm_port == PortState::kInUse) {
     report.note("port mapper",
-                "UDP 3935 is taken: iwpmd runs here, and hardware RNICs of this machine listen at TCP "
-                "ports that it chose",
-                "stop iwpmd where peers that do not ask it (like weft) are to connect to such a RNIC");
+                "UDP 3935 is taken: iwpmd runs here (or weft --port-map), and hardware RNICs of this machine listen at "
+                "TCP ports that it chose",
+                "--port-map at a weft that connects to such a RNIC, or stop iwpmd before its program listens");
   } else {
     report.ok("port mapper", "iwpmd does not run: TCP ports are what they say");
   }
@@ -345,13 +345,15 @@ void judge_siw_host(const Facts& facts, Report& report) {
     return;
   }
   report.ok("weft with a Linux siw host",
-            "yes: at that host siw, and for weft with --peer siw (less private data, no Markers); rping and NFS over "
-            "RDMA on both sides");
+            "yes: at that host siw, at weft nothing but the defaults; rping and NFS over RDMA on both sides");
 }
 
 Need ibv_needs(const Facts& facts) {
   Need need;
-  if (!has_backend(facts, "ibv")) need.missing.emplace_back("this weft was built without it");
+  if (!has_backend(facts, "ibv")) {
+    need.missing.emplace_back("this weft was built without it");
+    need.steps.emplace_back("a build with libibverbs-dev and librdmacm-dev installed");
+  }
   if (!facts.libibverbs) {
     need.missing.emplace_back("no libibverbs");
     need.steps.emplace_back("apt-get install libibverbs1 librdmacm1 ibverbs-providers");
@@ -369,6 +371,7 @@ Need ibv_needs(const Facts& facts) {
   };
   if (!is_usable("uverbs") || !is_usable("rdma_cm")) {
     need.missing.emplace_back("no /dev/infiniband/uverbs* and rdma_cm that this user may use");
+    if (!facts.device_nodes.empty()) need.steps.emplace_back("membership in the group that owns them, or root");
   }
   return need;
 }
