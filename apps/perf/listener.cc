@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
@@ -155,7 +156,10 @@ void Listener::refuse(verbs::CmId& id, std::string why) {
   spdlog::warn("perf: {} turned away: {}", format_address(id.peer_addr()), why);
   Ready ready;
   ready.error = std::move(why);
-  if (!id.reject(emit_ready(ready)).ok()) spdlog::debug("perf: it was gone already");
+  const auto whole = emit_ready(ready);
+  std::vector<std::uint8_t> octets(whole.begin(), whole.end());
+  cut_ready(octets, device_->caps().max_private_data);
+  if (!id.reject(octets).ok()) spdlog::debug("perf: it was gone already");
 }
 
 void Listener::on_request(verbs::CmEvent event) {

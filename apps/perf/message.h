@@ -57,8 +57,8 @@ inline constexpr std::size_t kTotalsLen = 24;
 // octets; octets that are anything else stay, for the parser to refuse.
 ConstBytes without_padding(ConstBytes octets, std::size_t len);
 
-// A Ready without an error ends in zeros. cut_ready leaves out as many as have no room in `most` octets; filled_ready
-// puts them back.
+// A Ready ends in zeros, as many as its error leaves over. cut_ready leaves out as many as have no room in `most`
+// octets, if there are so many; filled_ready puts them back.
 void cut_ready(std::vector<std::uint8_t>& octets, std::size_t most);
 std::vector<std::uint8_t> filled_ready(ConstBytes octets);
 

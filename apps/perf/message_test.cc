@@ -93,5 +93,19 @@ TEST(PerfMessage, ReadyIsCutAndFilledUpAgain) {
   EXPECT_FALSE(parse_ready(filled_ready(octets)));
 }
 
+// An InfiniBand rejection has room for 148 octets and is filled up to that.
+TEST(PerfMessage, AReasonSurvivesWhatInfiniBandDoesToIt) {
+  Ready ready;
+  ready.error = "the private data is no Hello of this version";
+  const auto whole = emit_ready(ready);
+  std::vector<std::uint8_t> octets(whole.begin(), whole.end());
+  cut_ready(octets, 56);
+  EXPECT_LE(octets.size(), 148u);
+  octets.resize(148);
+  const auto parsed = parse_ready(filled_ready(octets));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->error, ready.error);
+}
+
 }  // namespace
 }  // namespace weft::apps::perf

@@ -12,7 +12,7 @@ namespace {
 
 // Where the listener rejected the connection its reason is more than any guess at it.
 absl::Status why_not_connected(const absl::Status& status, const Connection& connection) {
-  const std::optional<Ready> ready = parse_ready(connection.peer_param().private_data);
+  const std::optional<Ready> ready = parse_ready(filled_ready(connection.peer_param().private_data));
   if (!ready || ready->error.empty()) return status;
   return absl::FailedPreconditionError("the listener refuses: " + ready->error);
 }
