@@ -16,18 +16,31 @@ namespace {
 
 using nfs3::ItemForm;
 
-bool read_is_whole(const rpcrdma::Reply& reply, std::uint64_t size) {
+// The common end of both checks. A server may do less than was asked for (RFC 1813 section 3.3.6), but that is no Call
+// to be measured.
+absl::Status check_count(nfs3::Nfsstat3 status, std::uint64_t count, std::uint64_t size, const std::string& proc) {
+  if (auto refused = nfs::check(status, proc); !refused.ok() || count == size) return refused;
+  return absl::DataLossError(proc + ": the server did " + std::to_string(count) + " of " + std::to_string(size) +
+                             " octets: the file became shorter, or --size is too large for it");
+}
+
+absl::Status no_answer(const std::string& proc) {
+  return absl::DataLossError(proc + ": the server's answer is none of NFSv3's");
+}
+
+absl::Status check_read(const rpcrdma::Reply& reply, std::uint64_t size) {
   nfs3::ReadRes res;
   nfs3::XdrReader reader(reply.results);
   const bool reduced = reply.item_len.value_or(0) > 0;
-  return parse(reader, res, reduced ? ItemForm::kReduced : ItemForm::kInline) && res.status == nfs3::Nfsstat3::kOk &&
-         res.count == size && reply.item_len.value_or(size) == size;
+  if (!parse(reader, res, reduced ? ItemForm::kReduced : ItemForm::kInline)) return no_answer("READ");
+  return check_count(res.status, std::min<std::uint64_t>(res.count, reply.item_len.value_or(res.count)), size, "READ");
 }
 
-bool write_is_whole(const rpcrdma::Reply& reply, std::uint64_t size) {
+absl::Status check_write(const rpcrdma::Reply& reply, std::uint64_t size) {
   nfs3::WriteRes res;
   nfs3::XdrReader reader(reply.results);
-  return parse(reader, res) && res.status == nfs3::Nfsstat3::kOk && res.count == size;
+  if (!parse(reader, res)) return no_answer("WRITE");
+  return check_count(res.status, res.count, size, "WRITE");
 }
 
 // file_calls goes through the file from its beginning, `size` octets a Call, over and over.
@@ -52,7 +65,7 @@ absl::StatusOr<RpcCalls> file_calls(const PerfOptions& options, nfs::Session& se
   }
   calls.binding = &nfsulb::nfs3_binding();
   calls.item = reads ? RpcCalls::Item::kResult : RpcCalls::Item::kArgument;
-  calls.is_whole = reads ? read_is_whole : write_is_whole;
+  calls.check = reads ? check_read : check_write;
   calls.procedure = static_cast<std::uint32_t>(reads ? nfs3::Proc::kRead : nfs3::Proc::kWrite);
   calls.emit_args = [fh = file->fh, places, reads, size = std::uint32_t(calls.size)](std::uint64_t number,
                                                                                      std::vector<std::uint8_t>& args) {
@@ -83,11 +96,15 @@ absl::StatusOr<Measured> run_nfs(const GlobalOptions& global, const PerfOptions&
     calls = std::move(*of_file);
   }
   calls.cred = &(*session)->cred();
+  // The session itself sleeps, before and after.
+  device.set_busy_polling(global.progress_or(ProgressMode::kSpin) == ProgressMode::kSpin);
   auto measured = run_calls(options, progress, (*session)->client(), calls);
+  device.set_busy_polling(false);
   if (measured.ok()) {
-    measured->congestion_control = wanted_congestion_control(global);
+    measured->congestion_control = rdma_congestion_control(global);
     measured->peer_congestion_control = "unknown";
-    measured->crc = global.crc;
+    // Where we wish for none, the server decides, and does not say.
+    if (global.is_soft() && global.crc) measured->crc = true;
   }
   return measured;
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "apps/common/command.h"
 
@@ -72,9 +73,11 @@ void RpcRun::on_reply(Slot& slot, const rpcrdma::Reply& reply) {
     }
     return;
   }
-  if (calls_.is_whole && !calls_.is_whole(reply, calls_.size)) {
-    status_ = absl::DataLossError("the server did less than was asked for");
-    return;
+  if (calls_.check) {
+    if (auto status = calls_.check(reply, calls_.size); !status.ok()) {
+      if (status_.ok()) status_ = std::move(status);
+      return;
+    }
   }
   ++done_;
   if (options_.lat) samples_.push_back(std::uint64_t(std::chrono::nanoseconds(Clock::now() - slot.called).count()));
@@ -96,7 +99,11 @@ absl::StatusOr<Measured> RpcRun::run() {
       status_ = absl::UnavailableError("the connection ended: " + client_.error());
     }
   }
-  if (!status_.ok()) return status_;
+  if (!status_.ok()) {
+    // Calls that are under way name memory that goes with this run.
+    client_.disconnect();
+    return status_;
+  }
   Measured measured;
   measured.op = options_.op;
   measured.size = calls_.size;

@@ -24,11 +24,12 @@ struct RpcCalls {
   Item item = Item::kNone;                    // what may move by RDMA; an argument is the last of its Call
   // The arguments of Call `number`, without the item's octets; null for none.
   std::function<void(std::uint64_t number, std::vector<std::uint8_t>& args)> emit_args;
-  // Whether a Reply brought, or took, all that was asked for; null where there is nothing to see.
-  std::function<bool(const rpcrdma::Reply& reply, std::uint64_t size)> is_whole;
+  // Ok where a Reply brought, or took, all that was asked for; null where there is nothing to see.
+  std::function<absl::Status(const rpcrdma::Reply& reply, std::uint64_t size)> check;
 };
 
-// run_calls keeps options' depth of them in flight over a connection that stands, for options' seconds.
+// run_calls keeps options' depth of them in flight over a connection that stands, for options' seconds. Where it fails
+// the connection is over.
 absl::StatusOr<Measured> run_calls(const PerfOptions& options, Progress& progress, rpcrdma::Client& client,
                                    const RpcCalls& calls);
 

@@ -13,9 +13,12 @@ namespace weft::apps::perf {
 namespace {
 
 // READ of the program returns how much there is, and as much of it.
-bool read_is_whole(const rpcrdma::Reply& reply, std::uint64_t size) {
+absl::Status check_read(const rpcrdma::Reply& reply, std::uint64_t size) {
   std::uint32_t len = 0;
-  return rpcrdma::xdr::XdrReader(reply.results).u32(len) && len == size && reply.item_len.value_or(size) == size;
+  if (rpcrdma::xdr::XdrReader(reply.results).u32(len) && len == size && reply.item_len.value_or(size) == size) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError("the listener returned less than was asked for");
 }
 
 RpcCalls perf_calls(const PerfOptions& options) {
@@ -25,7 +28,7 @@ RpcCalls perf_calls(const PerfOptions& options) {
     case Op::kRpcRead:
       calls.procedure = kProcRead;
       calls.item = RpcCalls::Item::kResult;
-      calls.is_whole = read_is_whole;
+      calls.check = check_read;
       break;
     case Op::kRpcWrite:
       calls.procedure = kProcWrite;

@@ -157,7 +157,17 @@ TEST(PerfNfs, RpcOpsRunAgainstAnNfsServer) {
     EXPECT_NE(small.err.find("no file of at least 200000 octets"), std::string::npos) << small.err;
     EXPECT_EQ(run_weft({"perf", url("/file"), "--op", "write"}).status, 2);
     EXPECT_EQ(run_weft({"perf", url("/none"), "--op", "rpc-read"}).status, 1);
+    EXPECT_EQ(server.stop(SIGTERM), 0);
   }
+  // With Calls under way when the first is refused.
+  WeftListener read_only({"serve", (dir / "export").string(), "--listen", "127.0.0.1:0", "--mount-listen",
+                          "127.0.0.1:0", "--state-dir", (dir / "state").string()});
+  const std::string mount = read_only.address("mount");
+  const Outcome refused = run_weft(
+      {"perf", "nfs+rdma://" + read_only.address("rdma") + "/file?mountport=" + mount.substr(mount.rfind(':') + 1),
+       "--op", "rpc-write", "--size", "30000", "--depth", "64"});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("WRITE: read-only file system"), std::string::npos) << refused.err;
   std::filesystem::remove_all(dir);
 }
 
