@@ -84,3 +84,19 @@ tell() {
 }
 # guest_said PATTERN: what the guest's script printed has such a line.
 guest_said() { grep -qE -- "$1" "$run/share/out" || { tail -n 30 "$run/share/out" >&2; fail "the guest did not say '$1'"; }; }
+# ibv_suite siw|rxe N: runs the suite of the verbs API in a guest over that software device. N tests at least have to run and
+# pass; what was skipped is listed with its reason. It takes most of five minutes on a slow machine.
+ibv_suite() {
+  local passed
+  LAB_TIMEOUT=900 LAB_PROGRAMS=${weft%/apps/weft}/verbs-shim/ibv/verbs_ibv_test guest <<SCRIPT
+$1_up
+export WEFT_IBV_DEVICE=${1}0 WEFT_IBV_ADDRESS=\$guest_ip
+ours verbs_ibv_test --gtest_brief=0 || fail "the suite"
+SCRIPT
+  guest_done
+  sed -n '/^\[  PASSED  \]/p; /^\[  SKIPPED \] [0-9]/p' "$run/share/out"
+  # gtest prints a skip's reason behind its place.
+  sed -n '/: Skipped$/{n;p;}' "$run/share/out" | sort | uniq -c
+  passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests*\..*/\1/p' "$run/share/out")
+  [ "${passed:-0}" -ge "$2" ] || fail "only ${passed:-0} tests of the suite ran and passed"
+}
