@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "apps/common/command.h"
 #include "apps/common/global_options.h"
@@ -47,7 +48,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& done) {
     return root.exit(done);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "weft: %s\n", error.what());
+    const std::vector<std::string> rest = root.remaining();
+    const bool unknown = root.get_subcommands().empty() && !rest.empty() && !rest.front().starts_with('-');
+    std::fprintf(stderr, "weft: %s\n", unknown ? ("no such command: " + rest.front()).c_str() : error.what());
     if (std::string(error.what()).find("not built yet") == std::string::npos) {
       std::fprintf(stderr, "Run 'weft --help' or 'weft COMMAND --help' for what there is.\n");
     }

@@ -13,6 +13,9 @@ using rpcrdma::xdr::XdrReader;
 using rpcrdma::xdr::XdrWriter;
 
 constexpr std::size_t kMaxCandidates = 64;
+constexpr const char* kTryMountport =
+    ". Try: '?mountport=N' behind the URL, N being the port of 'mount=' in weft serve's 'ready' line, or mountd's in "
+    "'rpcinfo -p HOST'";
 
 // Mount is one connection to a MOUNT service.
 class Mount {
@@ -132,7 +135,11 @@ absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::millisecond
   const absl::StatusOr<sockaddr_storage> addr = apps::resolve({url.host, url.mountport});
   if (!addr.ok()) return addr.status();
   auto client = onc_tcp::Client::connect(*addr, apps::address_len(*addr), timeout, stop_fd);
-  if (!client.ok()) return explain(client.status(), service_name(url));
+  if (!client.ok()) {
+    const absl::Status failed = explain(client.status(), service_name(url));
+    if (absl::IsCancelled(failed)) return failed;
+    return absl::Status(failed.code(), std::string(failed.message()) + kTryMountport);
+  }
   Mount mount(**client, timeout);
   nfs3::ExportRes exports;
   const absl::Status listed = mount.call(nfs3::MountProc::kExport, nullptr, &exports);

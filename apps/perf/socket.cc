@@ -80,7 +80,8 @@ absl::StatusOr<Fd> tcp_connect(const sockaddr_storage& addr, const std::string& 
   auto fd = make_socket(addr, congestion_control);
   if (!fd.ok()) return fd.status();
   if (connect(fd->get(), as_sockaddr(addr), address_len(addr)) != 0) {
-    return errno_status("cannot connect to " + format_address(addr));
+    return errno_status("cannot connect to " + format_address(addr) +
+                        " (the 'tcp=' address of a listener's 'ready' line is wanted)");
   }
   return fd;
 }

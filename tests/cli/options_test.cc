@@ -68,6 +68,13 @@ TEST(Cli, UsageErrorsExitTwo) {
   }
 }
 
+TEST(Cli, ACommandThatThereIsNotIsNamed) {
+  Outcome outcome = run_weft({"pong", "127.0.0.1:1"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_TRUE(contains(outcome.err, "no such command: pong")) << outcome.err;
+  EXPECT_TRUE(contains(run_weft({}).err, "A subcommand is required"));
+}
+
 // Were one of these accepted, the command would go on to connect and fail with 1.
 TEST(Cli, WhatIsNotBuiltYetIsRefusedWithTwoAndSaysSo) {
   const std::vector<std::vector<std::string>> kUnbuilt = {
