@@ -115,7 +115,7 @@ Status IbvQp::check(const SendWr& wr) const {
 }
 
 Status IbvQp::post_send(const SendWr& wr) {
-  if (!endpoint_->was_connected()) return Error{ENOTCONN, "the queue pair was never connected"};
+  if (!dead() && !endpoint_->was_connected()) return Error{ENOTCONN, "the queue pair was never connected"};
   if (Status status = check(wr); !status) return status;
   if (dead()) {
     send_cq_->push(wr.wr_id, WcStatus::kWrFlushErr, qp_num_);
@@ -134,14 +134,19 @@ Status IbvQp::post_send(const SendWr& wr) {
   std::array<ibv_sge, kMaxSge> sges;
   ibv_send_wr raw = to_ibv(wr, sges.data(), mw != nullptr ? mw->get() : nullptr, mr != nullptr ? mr->get() : nullptr);
   const bool signaled = sq_sig_all_ || has(wr.send_flags, SendFlags::kSignaled);
-  if (signaled) ++signaled_;
-  unsignaled_tail_.store(!signaled, std::memory_order_relaxed);
+  if (signaled) {
+    ++signaled_;
+  } else {
+    unsignaled_tail_.store(true, std::memory_order_relaxed);
+  }
   if (const int err = hand_over(raw, signaled); err != 0) {
     if (signaled) --signaled_;
     if (!ended_) return call_error("ibv_post_send", err);
     send_cq_->push(wr.wr_id, WcStatus::kWrFlushErr, qp_num_);
     return {};
   }
+  // Only now: one that was refused leaves the unsignaled ones before it the last.
+  if (signaled) unsignaled_tail_.store(false, std::memory_order_relaxed);
   if (wr.opcode == WrOpcode::kBindMw) {
     mw->set_rkey(wr.bind_mw.rkey);
     mw->get()->rkey = wr.bind_mw.rkey;  // drivers name the window of the next bind by it
@@ -222,36 +227,39 @@ Status IbvQp::post_recv(const RecvWr& wr) {
 void IbvQp::remember(const ibv_wc& wc) {
   if (is_receive(wc.opcode)) {
     if (receives_) receives_->on_completion(wc.wr_id, true);
-  } else if (wc.wr_id != kMarkerId || !draining_) {
+  } else {
     sends_->on_completion(wc.wr_id, wc.status == IBV_WC_SUCCESS);
   }
 }
 
+void IbvQp::note_failure(ibv_wc_status status) {
+  if (status == IBV_WC_SUCCESS) return;
+  ended_.store(true, std::memory_order_release);
+  if (status == IBV_WC_WR_FLUSH_ERR || failure() != nullptr) return;
+  failure_.store(wc_status_str(from_ibv(status)), std::memory_order_relaxed);
+}
+
 bool IbvQp::on_completion(const ibv_wc& wc) {
   if (flushed_.load(std::memory_order_acquire)) return false;
+  note_failure(wc.status);
+  if (wc.wr_id == kMarkerId && marker_.exchange(false)) {
+    if (draining_) drained();
+    return false;
+  }
   if (sends_) remember(wc);
   if (srq_ != nullptr && is_receive(wc.opcode)) srq_->on_taken();
   if (wc.status != IBV_WC_SUCCESS) {
-    if (wc.status != IBV_WC_WR_FLUSH_ERR && failure() == nullptr) {
-      failure_.store(wc_status_str(from_ibv(wc.status)), std::memory_order_relaxed);
-    }
-    ended_.store(true, std::memory_order_release);
-    const bool marker = wc.wr_id == kMarkerId && draining_;
     if (draining_) {
       drained();
     } else if (wc.status != IBV_WC_WR_FLUSH_ERR && !device_.is_iwarp() && endpoint_->connected()) {
       // Where no Terminate tells the peer that it is over.
       ::rdma_disconnect(endpoint_->id);
     }
-    return !marker;
+    return true;
   }
   if (is_receive(wc.opcode)) {
     if ((wc.wc_flags & IBV_WC_WITH_INV) != 0) device_.windows().on_invalidated(wc.invalidated_rkey);
     return true;
-  }
-  if (wc.wr_id == kMarkerId && draining_) {
-    drained();
-    return false;
   }
   --signaled_;
   return true;
@@ -284,7 +292,7 @@ Result<QpAttr> IbvQp::query() const {
 
 Status IbvQp::modify(QpState state) {
   if (state != QpState::kErr) return invalid("the connection manager makes all changes of state but that to kErr");
-  if (dead()) return {};
+  if (ended_) return {};  // a disconnect under way is cut short
   const bool abandoned = endpoint_->abandon();
   const bool connected = endpoint_->connected();
   reset();
@@ -307,12 +315,14 @@ void IbvQp::disconnect() {
 
 bool IbvQp::post_marker() {
   draining_.store(true, std::memory_order_release);
+  marker_.store(true, std::memory_order_release);
   ibv_send_wr raw{};
   raw.wr_id = kMarkerId;
   raw.opcode = IBV_WR_RDMA_WRITE;
   raw.send_flags = IBV_SEND_SIGNALED;
   ibv_send_wr* bad = nullptr;
   if (::ibv_post_send(qp_, &raw, &bad) == 0) return true;
+  marker_.store(false, std::memory_order_release);
   draining_.store(false, std::memory_order_release);
   return false;
 }

@@ -62,6 +62,7 @@ class IbvQp : public Qp {
   int hand_over(ibv_send_wr& raw, bool signaled);
   int hand_over(ibv_recv_wr& raw);
   void remember(const ibv_wc& wc);
+  void note_failure(ibv_wc_status status);
   bool sends_under_way() const { return signaled_ > 0 || unsignaled_tail_; }
   bool dead() const { return ended_.load(std::memory_order_acquire) || draining_.load(std::memory_order_acquire); }
   bool post_marker();
@@ -85,6 +86,7 @@ class IbvQp : public Qp {
   std::unique_ptr<Unfinished> sends_, receives_;  // siw only
   std::atomic<bool> flushed_{false};              // by flush_forgotten: later completions are those of it again
   std::atomic<bool> draining_{false};             // disconnect waits for the marker
+  std::atomic<bool> marker_{false};               // it is posted; its completion is nobody's, however it comes
   std::atomic<bool> told_last_{false};            // by tell_last_receive
   std::atomic<bool> ended_{false};                // no connection any more, or an error
   std::atomic<const char*> failure_{nullptr};

@@ -86,7 +86,37 @@ TEST_P(VerbsTest, ModifyToErrorBeforeAnyConnection) {
   ASSERT_TRUE(wc);
   EXPECT_EQ(wc->wr_id, 5u);
   EXPECT_EQ(wc->status, WcStatus::kWrFlushErr);
+  ASSERT_TRUE(client_.send({memory.sge()}, 6).ok()) << "in kErr requests are taken, and flushed";
+  const auto sent = wait_wc(client_);
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->wr_id, 6u);
+  EXPECT_EQ(sent->status, WcStatus::kWrFlushErr);
   EXPECT_FALSE(client_.id->connect({}).ok());
+}
+
+// The send finds no receive: a device that waits for one has it under way until the end.
+TEST_P(VerbsTest, ModifyToErrorCutsADisconnectShort) {
+  Mem memory(*client_.pd, 64, Access::kLocalWrite);
+  establish();
+  ASSERT_TRUE(client_.send({memory.sge()}, 7).ok());
+  ASSERT_TRUE(client_.id->disconnect().ok());
+  ASSERT_TRUE(client_.qp->modify(QpState::kErr).ok());
+  ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kDisconnected) && !client_.wcs.empty(); }));
+  settle();
+  ASSERT_EQ(client_.wcs.size(), 1u) << "one request, one completion";
+  EXPECT_EQ(client_.wcs.front().wr_id, 7u);
+}
+
+TEST_P(VerbsTest, PeerCutsADisconnectShort) {
+  Mem memory(*client_.pd, 64, Access::kLocalWrite);
+  establish();
+  ASSERT_TRUE(client_.send({memory.sge()}, 7).ok());
+  ASSERT_TRUE(client_.id->disconnect().ok());
+  ASSERT_TRUE(server_.qp->modify(QpState::kErr).ok());
+  ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kDisconnected) && !client_.wcs.empty(); }));
+  settle();
+  ASSERT_EQ(client_.wcs.size(), 1u) << "one request, one completion";
+  EXPECT_EQ(client_.wcs.front().wr_id, 7u);
 }
 
 TEST_P(VerbsTest, ModifyToErrorWhileConnecting) {
