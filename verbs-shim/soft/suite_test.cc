@@ -67,8 +67,8 @@ std::string name(const ::testing::TestParamInfo<Backend>& info) {
 const auto kBackends = ::testing::Values(
     Backend{"Spinning", open_default, false, AF_INET}, Backend{"Blocking", open_default, true, AF_INET},
     Backend{"Direct", open_direct, true, AF_INET}, Backend{"Ipv6", open_default, true, AF_INET6},
-    Backend{"Threaded", open_threaded, false, AF_INET, true, true},
-    Backend{"ThreadedBlocking", open_threaded, true, AF_INET, true, true});
+    Backend{.name = "Threaded", .open = open_threaded, .own_progress = true},
+    Backend{.name = "ThreadedBlocking", .open = open_threaded, .blocking = true, .own_progress = true});
 const auto kNarrow = ::testing::Values(Backend{"Blocking", open_narrow, true, AF_INET, false});
 
 INSTANTIATE_TEST_SUITE_P(Soft, VerbsTest, kBackends, name);
