@@ -21,8 +21,10 @@ class IbvSrq;
 // AsyncQueue is where one Device finds its asynchronous events.
 class AsyncQueue {
  public:
-  // Readable while there are events.
-  int fd() const { return ready_.fd(); }
+  // kernels: the descriptor of the ibv_context. False where there are no descriptors left.
+  bool open(int kernels) { return all_.add(ready_.fd()) && all_.add(kernels); }
+  // Readable while there are events, or the kernel has some that nobody asked for yet.
+  int fd() const { return all_.fd(); }
   // Readable from an event until the device has looked.
   Flag& wake() { return wake_; }
   std::optional<AsyncEvent> take();
@@ -38,6 +40,7 @@ class AsyncQueue {
   std::mutex mutex_;
   std::deque<AsyncEvent> events_;
   Flag ready_, wake_;
+  Epoll all_;
 };
 
 // AsyncHub takes the events of one ibv_context, which librdmacm shares among all Devices of this process that opened

@@ -184,7 +184,7 @@ void IbvCq::push(std::uint64_t wr_id, WcStatus status, std::uint32_t qp_num, WcO
     held_.push_back(wc);
     has_held_.store(true, std::memory_order_release);
   }
-  if (channel_ == nullptr) return device_.set_more();
+  if (channel_ == nullptr) return device_.wake_for_more();
   if (armed_.exchange(Armed::kNot) != Armed::kNot) channel_->push(*this);
 }
 

@@ -62,7 +62,7 @@ Status IbvDevice::set_up(const IbvConfig& config) {
   if (private_channel_ == nullptr) return call_error("ibv_create_comp_channel on " + name(), errno);
   const bool watched = make_nonblocking(private_channel_->fd) && make_nonblocking(context_->async_fd) &&
                        own_.add(private_channel_->fd) && own_.add(context_->async_fd) && own_.add(async_.wake().fd()) &&
-                       epoll_.add(own_.fd());
+                       epoll_.add(own_.fd()) && async_.open(context_->async_fd);
   if (!watched) return call_error("descriptors of " + name(), errno);
   return {};
 }
@@ -183,7 +183,12 @@ void IbvDevice::arm_all() {
     ::ibv_req_notify_cq(cq->get(), 0);
     waiting |= cq->pump();  // what came before that fires no event
   }
-  if (waiting) async_.wake().raise();
+  if (waiting) wake_for_more();
+}
+
+void IbvDevice::wake_for_more() {
+  set_more();
+  if (!busy_.load(std::memory_order_relaxed)) async_.wake().raise();
 }
 
 void IbvDevice::adopt(IbvCq& cq) {

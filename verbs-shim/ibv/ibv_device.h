@@ -70,6 +70,8 @@ class IbvDevice : public Device {
   void release(IbvCq& cq, const std::function<void()>& destroy);
   // Such a Cq may hold more completions: process says so once.
   void set_more() { more_.store(true, std::memory_order_relaxed); }
+  // The same of completions that no event of the kernel's tells: who sleeps on fd wakes up, too.
+  void wake_for_more();
   // A queue pair whose disconnect waits for its send queue.
   void add_draining(IbvQp& qp);
   void forget_draining(IbvQp& qp);

@@ -302,7 +302,7 @@ Status SoftQp::post_recv(const RecvWr& wr) {
   const std::scoped_lock lock(mutex_);
   if (outstanding_recvs_ == recvs_.size()) return Error{ENOMEM, "the receive queue is full"};
   if (state_ == QpState::kErr) {
-    push(attr_.recv_cq, {.wr_id = wr.wr_id, .status = WcStatus::kWrFlushErr, .opcode = WcOpcode::kRecv}, false);
+    flush(attr_.recv_cq, wr.wr_id, WcOpcode::kRecv);
     return {};
   }
   std::size_t tail = recv_head_ + num_recvs_;
@@ -453,11 +453,11 @@ void SoftQp::enter_error() {
   if (state_ == QpState::kErr) return;
   state_ = QpState::kErr;
   while (num_recvs_ > 0) {
-    const Wc wc{.wr_id = recvs_[recv_head_].wr_id, .status = WcStatus::kWrFlushErr, .opcode = WcOpcode::kRecv};
+    const std::uint64_t wr_id = recvs_[recv_head_].wr_id;
     recv_head_ = recv_head_ + 1 == recvs_.size() ? 0 : recv_head_ + 1;
     --num_recvs_;
     --outstanding_recvs_;
-    push(attr_.recv_cq, wc, false);
+    flush(attr_.recv_cq, wr_id, WcOpcode::kRecv);
   }
   check_last_recv();
 }
@@ -480,7 +480,13 @@ void SoftQp::flush_late_sends() {
 void SoftQp::flush_send(std::uint32_t slot) {
   const SendSlot done = send_slots_[slot];
   free_sends_.push_back(slot);
-  push(attr_.send_cq, {.wr_id = done.wr_id, .status = WcStatus::kWrFlushErr, .opcode = done.opcode}, false);
+  flush(attr_.send_cq, done.wr_id, done.opcode);
+}
+
+// With polled progress this may be within a call of the user's: nothing else would wake him, should he sleep next.
+void SoftQp::flush(Cq* cq, std::uint64_t wr_id, WcOpcode opcode) {
+  push(cq, {.wr_id = wr_id, .status = WcStatus::kWrFlushErr, .opcode = opcode}, false);
+  if (!threaded_) loop_.poller().set_wanted(true);
 }
 
 void SoftQp::push(Cq* cq, const Wc& wc, bool solicited) {

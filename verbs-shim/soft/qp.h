@@ -86,6 +86,7 @@ class SoftQp final : public Qp {
   void check_last_recv();
   void report(const rdmap::Closed& why);
   void report(AsyncEventType type, std::string text);
+  void flush(Cq* cq, std::uint64_t wr_id, WcOpcode opcode);
   void flush_send(std::uint32_t slot);
   void flush_late_sends();
   void complete_send(const rdmap::Completion& completion);

@@ -230,5 +230,26 @@ TEST_P(VerbsTest, WhoStopsSpinningFindsItsDescriptorsTrue) {
   EXPECT_FALSE(readable(fd, 0));
 }
 
+// Flushed within the call that posts it: nothing from the network will wake who goes to sleep behind it.
+TEST_P(VerbsTest, FlushedPostWakesWhoSleeps) {
+  client_.cq = std::move(client_.device->create_cq(cqe_, nullptr).value());
+  Mem memory(*client_.pd, 64, Access::kLocalWrite);
+  const int fd = client_.device->fd();
+  establish();
+  ASSERT_TRUE(client_.qp->modify(QpState::kErr).ok());
+  ASSERT_TRUE(
+      drive([&] { return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected); }));
+  settle();
+  ASSERT_FALSE(readable(fd, 0));
+  ASSERT_TRUE(client_.recv({memory.sge()}, 3).ok());
+  EXPECT_TRUE(readable(fd, 1000));
+  EXPECT_TRUE(wait_wc(client_));
+  settle();
+  ASSERT_FALSE(readable(fd, 0));
+  ASSERT_TRUE(client_.send({memory.sge()}, 4).ok());
+  EXPECT_TRUE(readable(fd, 1000));
+  EXPECT_TRUE(wait_wc(client_));
+}
+
 }  // namespace
 }  // namespace weft::verbs::testing

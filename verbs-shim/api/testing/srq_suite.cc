@@ -127,6 +127,23 @@ TEST_P(SrqTest, LimitIsToldOnce) {
   expect_limit();  // one is left: at once
 }
 
+// A device that moves by itself needs nobody to call process for its asynchronous events.
+TEST_P(SrqTest, LimitWakesWhoSleepsOnTheAsyncDescriptorAlone) {
+  if (!GetParam().own_progress) GTEST_SKIP() << "its caller moves it";
+  establish();
+  post(4);
+  ASSERT_TRUE(server_.srq->modify(4).ok());
+  settle();
+  ASSERT_TRUE(send(*client_.qp, 10).ok());
+  pollfd poller{server_.device->async_fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&poller, 1, 5000), 1);
+  const auto event = server_.device->get_async_event();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->type, AsyncEventType::kSrqLimitReached);
+  poller.revents = 0;
+  EXPECT_EQ(::poll(&poller, 1, 0), 0) << "taken";
+}
+
 TEST_P(SrqTest, LastReceiveOfAQueuePairInErrorIsTold) {
   connect_two();
   post(2);
