@@ -98,7 +98,8 @@ IbvCq::~IbvCq() {
 }
 
 int IbvCq::poll(std::span<Wc> wc) {
-  std::size_t num = has_held_.load(std::memory_order_acquire) ? take_held(wc) : 0;
+  const std::lock_guard lock(mutex_);
+  std::size_t num = take_held(wc);
   std::array<ibv_wc, kBatch> raw;
   while (num < wc.size()) {
     const std::size_t asked = std::min(kBatch, wc.size() - num);
@@ -126,16 +127,13 @@ int IbvCq::poll_kernel(std::span<ibv_wc> raw) {
 }
 
 std::size_t IbvCq::take_held(std::span<Wc> wc) {
-  const std::lock_guard lock(mutex_);
   const std::size_t num = std::min(wc.size(), held_.size());
   std::copy_n(held_.begin(), num, wc.begin());
   held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(num));
-  if (held_.empty()) has_held_.store(false, std::memory_order_relaxed);
   return num;
 }
 
 std::size_t IbvCq::account(std::span<const ibv_wc> raw, std::span<Wc> wc) {
-  const std::lock_guard lock(mutex_);
   std::size_t num = 0;
   for (const ibv_wc& one : raw) {
     IbvQp* qp = find(one.qp_num);
@@ -167,9 +165,7 @@ void IbvCq::pump_locked() {
       if (qp != nullptr && qp->on_completion(one)) held_.push_back(from_ibv(one));
     }
   }
-  if (held_.empty()) return;
-  has_held_.store(true, std::memory_order_release);
-  if (channel_ == nullptr) device_.set_more();
+  if (!held_.empty() && channel_ == nullptr) device_.set_more();
 }
 
 void IbvCq::push(std::uint64_t wr_id, WcStatus status, std::uint32_t qp_num, WcOpcode opcode) {
@@ -182,7 +178,6 @@ void IbvCq::push(std::uint64_t wr_id, WcStatus status, std::uint32_t qp_num, WcO
     wc.opcode = opcode;
     wc.qp_num = qp_num;
     held_.push_back(wc);
-    has_held_.store(true, std::memory_order_release);
   }
   if (channel_ == nullptr) return device_.wake_for_more();
   if (armed_.exchange(Armed::kNot) != Armed::kNot) channel_->push(*this);
@@ -201,7 +196,6 @@ void IbvCq::remove(IbvQp& qp) {
   last_ = nullptr;
   pump_locked();
   std::erase_if(held_, [&](const Wc& wc) { return wc.qp_num == qp_num; });
-  has_held_.store(!held_.empty(), std::memory_order_release);
 }
 
 Status IbvCq::req_notify(bool solicited_only) {

@@ -44,6 +44,8 @@ class IbvCompChannel : public CompChannel {
 };
 
 // IbvCq: what was taken from the kernel and not polled yet waits in `held_`, older than all that the kernel still has.
+// Its lock is held from the kernel's queue to whoever a completion is for, so that they keep their order, and none of a
+// queue pair that goes is on its way.
 class IbvCq : public Cq {
  public:
   // channel may be null: the device then waits for its events, so that who sleeps on Device::fd learns of completions.
@@ -79,10 +81,9 @@ class IbvCq : public Cq {
   IbvDevice& device_;
   IbvCompChannel* channel_;
   ibv_cq* cq_ = nullptr;
-  std::atomic<bool> has_held_{false};
   std::atomic<bool> overflown_{false};
   std::atomic<Armed> armed_{Armed::kNot};
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards all below, and the taking from cq_
   std::deque<Wc> held_;
   std::unordered_map<std::uint32_t, IbvQp*> qps_;
   IbvQp* last_ = nullptr;  // of the completion before

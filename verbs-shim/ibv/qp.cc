@@ -161,6 +161,7 @@ int IbvQp::hand_over(ibv_send_wr& raw, bool signaled) {
   ibv_send_wr* bad = nullptr;
   if (!sends_) return ::ibv_post_send(qp_, &raw, &bad);
   const std::lock_guard order(sends_->order());
+  if (flushed_) return EINVAL;  // nobody would hear of it
   sends_->add(raw.wr_id, signaled);
   const int err = ::ibv_post_send(qp_, &raw, &bad);
   if (err != 0) sends_->take_back();
@@ -171,6 +172,7 @@ int IbvQp::hand_over(ibv_recv_wr& raw) {
   ibv_recv_wr* bad = nullptr;
   if (!receives_) return ::ibv_post_recv(qp_, &raw, &bad);
   const std::lock_guard order(receives_->order());
+  if (flushed_) return EINVAL;
   receives_->add(raw.wr_id, true);
   const int err = ::ibv_post_recv(qp_, &raw, &bad);
   if (err != 0) receives_->take_back();
@@ -179,9 +181,9 @@ int IbvQp::hand_over(ibv_recv_wr& raw) {
 
 void IbvQp::flush_forgotten() {
   if (!sends_) return;
-  send_cq_->pump();
-  if (recv_cq_ != send_cq_) recv_cq_->pump();
+  pump_both();
   flushed_.store(true, std::memory_order_release);
+  pump_both();  // who accounted for a completion meanwhile is through with it
   for (const std::uint64_t wr_id : sends_->take_all()) send_cq_->push(wr_id, WcStatus::kWrFlushErr, qp_num_);
   if (!receives_) return;
   for (const std::uint64_t wr_id : receives_->take_all()) recv_cq_->push(wr_id, WcStatus::kWrFlushErr, qp_num_);
@@ -345,6 +347,11 @@ void IbvQp::wait_until_drained() {
 
 void IbvQp::pump() {
   send_cq_->pump();
+}
+
+void IbvQp::pump_both() {
+  send_cq_->pump();
+  if (recv_cq_ != send_cq_) recv_cq_->pump();
 }
 
 void IbvQp::end() {

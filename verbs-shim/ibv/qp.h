@@ -66,6 +66,7 @@ class IbvQp : public Qp {
   bool sends_under_way() const { return signaled_ > 0 || unsignaled_tail_; }
   bool dead() const { return ended_.load(std::memory_order_acquire) || draining_.load(std::memory_order_acquire); }
   bool post_marker();
+  void pump_both();
   void drained();
   void wait_until_drained();
 

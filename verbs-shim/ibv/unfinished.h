@@ -25,19 +25,21 @@ class Unfinished {
     const std::lock_guard lock(mutex_);
     if (num_ > 0) --num_;
   }
-  // A completion came: of the oldest that has one. With an error the unsignaled ones have theirs, too.
+  // A completion came: of the oldest with that name that has one, and those before it need none any more. With an error
+  // the unsignaled ones have theirs, too. Of a request that is not here it says nothing.
   void on_completion(std::uint64_t wr_id, bool success) {
     const std::lock_guard lock(mutex_);
-    bool found = false;
-    while (num_ > 0 && !found) {
-      const Request& oldest = ring_[first_];
-      found = oldest.wr_id == wr_id && (oldest.signaled || !success);
-      first_ = (first_ + 1) % ring_.size();
-      --num_;
+    for (std::size_t i = 0; i < num_; ++i) {
+      const Request& request = ring_[(first_ + i) % ring_.size()];
+      if (request.wr_id != wr_id || !(request.signaled || !success)) continue;
+      first_ = (first_ + i + 1) % ring_.size();
+      num_ -= i + 1;
+      return;
     }
   }
+  // Not while one is being handed to the driver: that is either among these, or sees what was set before.
   std::vector<std::uint64_t> take_all() {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(order_, mutex_);
     std::vector<std::uint64_t> out;
     for (; num_ > 0; --num_, first_ = (first_ + 1) % ring_.size()) out.push_back(ring_[first_].wr_id);
     return out;
