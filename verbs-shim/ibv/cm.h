@@ -91,6 +91,8 @@ struct Endpoint {
   std::atomic<std::uint8_t> ird{0}, ord{0};
   std::atomic<IbvCmId*> owner{nullptr};  // null once the user destroyed it
   std::atomic<IbvQp*> qp{nullptr};
+  // Held by the thread of the CmChannel while it uses qp, which another may destroy.
+  std::mutex qp_mutex;
 };
 
 class IbvCmId : public CmId {
@@ -141,7 +143,7 @@ class IbvCmChannel : public CmChannel {
 
   IbvDevice& device_;
   std::shared_ptr<EventChannel> events_;
-  unsigned turn_ = 0;  // of IbvDevice::cm_turn, when the kernel was asked last
+  std::atomic<unsigned> turn_{0};  // of IbvDevice::cm_turn, when the kernel was asked last
 };
 
 // "127.0.0.1:20049", "[::1]:20049".

@@ -127,7 +127,8 @@ void describe_rejection(CmEvent& event, const rdma_cm_event& raw, const Endpoint
   if (!iwarp && raw.status != kRejConsumerDefined) event.text += ": " + reject_text(raw.status);
 }
 
-void describe_end(CmEvent& event, const Endpoint& endpoint) {
+void describe_end(CmEvent& event, Endpoint& endpoint) {
+  const std::lock_guard lock(endpoint.qp_mutex);
   const IbvQp* qp = endpoint.qp;
   const char* failure = qp != nullptr ? qp->failure() : nullptr;
   event.text = "the connection to " + peer_str(endpoint) + " ended";
@@ -149,6 +150,7 @@ void on_established(Endpoint& endpoint, const ConnParam& param) {
 
 // The connection is over, or never was: what was posted is flushed.
 void end(Endpoint& endpoint) {
+  const std::lock_guard lock(endpoint.qp_mutex);
   IbvQp* qp = endpoint.qp;
   // Where both ends have to say that it is over we do; that moves the queue pair to error, too.
   if (endpoint.connected() && !endpoint.device.is_iwarp()) ::rdma_disconnect(endpoint.id);

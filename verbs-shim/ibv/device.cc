@@ -27,8 +27,7 @@ constexpr unsigned kTurnsPerLook = 64;
 
 }  // namespace
 
-IbvDevice::IbvDevice(ibv_context* context, const IbvConfig& /*config*/)
-    : context_(context), hub_(AsyncHub::of(context)) {
+IbvDevice::IbvDevice(ibv_context* context) : context_(context), hub_(AsyncHub::of(context)) {
   hub_->attach(async_);
 }
 
@@ -38,7 +37,7 @@ IbvDevice::~IbvDevice() {
 }
 
 Result<std::unique_ptr<IbvDevice>> IbvDevice::open(ibv_context* context, const IbvConfig& config) {
-  std::unique_ptr<IbvDevice> out(new IbvDevice(context, config));
+  std::unique_ptr<IbvDevice> out(new IbvDevice(context));
   if (Status status = out->set_up(config); !status) return status.error();
   return out;
 }
@@ -225,7 +224,7 @@ std::size_t IbvDevice::pump_draining() {
   return before - draining_.size();
 }
 
-bool IbvDevice::cm_turn(unsigned& last) const {
+bool IbvDevice::cm_turn(std::atomic<unsigned>& last) const {
   if (!busy_.load(std::memory_order_relaxed)) return true;
   const unsigned now = num_turns_.load(std::memory_order_relaxed);
   if (now - last < kTurnsPerLook) return false;

@@ -76,10 +76,10 @@ class IbvDevice : public Device {
   void add_draining(IbvQp& qp);
   void forget_draining(IbvQp& qp);
   // Whether a CmChannel that asked the kernel in turn `last` may do so again: with busy polling only now and then.
-  bool cm_turn(unsigned& last) const;
+  bool cm_turn(std::atomic<unsigned>& last) const;
 
  private:
-  IbvDevice(ibv_context* context, const IbvConfig& config);
+  explicit IbvDevice(ibv_context* context);
   Status set_up(const IbvConfig& config);
   std::uint32_t probe_inline(ibv_pd* pd) const;
   // Takes the events of the private channel and arms its Cqs again; returns how many.

@@ -74,7 +74,10 @@ IbvQp::~IbvQp() {
   wait_until_drained();
   if (!ended_ && endpoint_->connected()) reset();
   device_.forget_draining(*this);
-  endpoint_->qp = nullptr;
+  {
+    const std::lock_guard lock(endpoint_->qp_mutex);
+    endpoint_->qp = nullptr;
+  }
   device_.hub().remove(qp_);
   ::rdma_destroy_qp(endpoint_->id);
   send_cq_->remove(*this);
