@@ -65,6 +65,10 @@ absl::StatusOr<HostPort> parse_host_port(std::string_view text, int default_port
   return result;
 }
 
+std::string address_fault(std::string_view text, int default_port) {
+  return std::string(parse_host_port(text, default_port).status().message());
+}
+
 absl::StatusOr<sockaddr_storage> resolve(const HostPort& where) {
   auto found = verbs::getaddrinfo(where.host, std::to_string(where.port), false);
   if (!found.ok()) return to_status(found.error());

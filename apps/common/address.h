@@ -20,6 +20,8 @@ struct HostPort {
 // parse_host_port takes text apart; without ":PORT" default_port counts, and where that is negative the port is
 // demanded. An empty host is an error.
 absl::StatusOr<HostPort> parse_host_port(std::string_view text, int default_port = -1);
+// address_fault says what is wrong with such a text, for CLI::Option::check; empty where nothing is.
+std::string address_fault(std::string_view text, int default_port = -1);
 
 // resolve gives the first address of a host (numeric or a name, verbs::getaddrinfo; it may block on DNS).
 absl::StatusOr<sockaddr_storage> resolve(const HostPort& where);

@@ -15,9 +15,8 @@ namespace {
 
 constexpr const char* kGroup = "Options of every command";
 
-// built accepts `ok`, refuses what the documentation names and is not built yet, and everything else. The option's name
-// is in the sentence because a person reads it alone on one line.
-CLI::Validator built(std::string option, std::vector<std::string> ok, std::vector<std::string> later) {
+// built accepts `ok`, refuses what the documentation names and is not built yet, and everything else.
+CLI::Validator built(std::vector<std::string> ok, std::vector<std::string> later) {
   auto contains = [](const std::vector<std::string>& list, const std::string& value) {
     return std::find(list.begin(), list.end(), value) != list.end();
   };
@@ -25,21 +24,21 @@ CLI::Validator built(std::string option, std::vector<std::string> ok, std::vecto
   return CLI::Validator(
       [=](std::string& value) -> std::string {
         if (contains(ok, value)) return {};
-        if (contains(later, value)) return option + " " + value + " is not built yet";
+        if (contains(later, value)) return value + " is not built yet";
         return "must be " + allowed + ", not '" + value + "'";
       },
       allowed, "built");
 }
 
 // unbuilt is for options no value of which is built yet.
-CLI::Validator unbuilt(std::string option) {
-  return CLI::Validator([=](std::string&) { return option + " is not built yet"; }, "", "unbuilt");
+CLI::Validator unbuilt() {
+  return CLI::Validator([](std::string&) { return std::string("this option is not built yet"); }, "", "unbuilt");
 }
 
 CLI::Option* add_choice(CLI::App& root, const std::string& name, std::function<void(const std::string&)> store,
                         std::vector<std::string> ok, std::vector<std::string> later, const std::string& text) {
   return root.add_option_function<std::string>(name, std::move(store), text)
-      ->check(built(name, std::move(ok), std::move(later)))
+      ->check(built(std::move(ok), std::move(later)))
       ->type_name("")
       ->group(kGroup);
 }
@@ -116,7 +115,7 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   add_choice(root, "--rpcrdma", ignore, {"1"}, {"2-cel05", "2-wg07", "auto"}, "RPC-over-RDMA version (default 1)");
   add_nudge(root, options);
   root.add_option("--trace", "write what is sent and received as a capture")
-      ->check(unbuilt("--trace"))
+      ->check(unbuilt())
       ->type_name("FILE")
       ->group(kGroup);
   root.add_flag("--markers", options.markers, "ask for MPA Markers in what is received")->group(kGroup);
@@ -169,6 +168,9 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
 void check_global_options(const CLI::App& root, const GlobalOptions& options) {
   if (options.is_soft()) {
     if (root.get_option("--device")->count() > 0) throw CLI::ValidationError("--device needs --backend ibv");
+    if (options.mpa_revision < 2 && options.rtr != "auto" && options.rtr != "none") {
+      throw CLI::ValidationError("--rtr " + options.rtr + " needs --mpa-rev 2: earlier revisions do not agree on one");
+    }
     return;
   }
   if (options.num_workers > 0) {

@@ -24,12 +24,19 @@ std::string check_options(const PerfOptions& options) {
   if (nfs::looks_like_url(options.target) && !is_rpc(options.op)) {
     return "an NFS server is measured with --op rpc-null, rpc-read or rpc-write, not " + op;
   }
+  if (nfs::looks_like_url(options.target)) {
+    if (auto url = nfs::parse_url(options.target); !url.ok()) return std::string(url.status().message());
+  }
   if (options.lat && !has_latency(options.op)) return "--lat has no meaning for --op " + op;
   if (is_rpc(options.op) && size > kMaxItem) return "--size of --op " + op + " is at most 4194304";
   if ((is_rpc(options.op) || options.op == Op::kTcpBatch) && size * depth > kMaxSendMemory) {
     return "--size times --depth is at most 1 GiB for --op " + op;
   }
   return {};
+}
+
+std::string target_fault(const std::string& target) {
+  return nfs::looks_like_url(target) ? "" : address_fault(target);
 }
 
 absl::StatusOr<Measured> run_with_device(const GlobalOptions& global, const PerfOptions& options, StopSignals& stop) {
@@ -102,30 +109,40 @@ void register_perf_command(CLI::App& root, CommandContext& context) {
   auto* target = perf->add_option("target", options->target,
                                   "listener to measure against; with rpc-*, a file of an NFSv3 server, too: "
                                   "nfs+rdma://HOST[:PORT]/PATH[?mountport=N] (rpc-write overwrites it)")
+                     ->check(perf::target_fault)
                      ->type_name("ADDR:PORT|URL");
-  perf->add_option("--listen", options->listen, "be the listener of every op; port 0 picks one")
-      ->type_name("ADDR:PORT")
-      ->excludes(target);
+  CLI::Option* listen = perf->add_option("--listen", options->listen, "be the listener of every op; port 0 picks one")
+                            ->check([](const std::string& text) { return address_fault(text); })
+                            ->type_name("ADDR:PORT")
+                            ->excludes(target);
   perf->add_option_function<std::string>(
           "--op", [options](const std::string& name) { options->op = *perf::op_from_name(name); },
           "what to measure (default write)")
       ->check(CLI::IsMember(perf::op_names()))
+      ->excludes(listen)
       ->type_name("OP");
   perf->add_option("--size", options->size, "octets of one operation (default: 64 for send, else 1 MiB; tcp: n x MSS)")
       ->check(CLI::Range(std::uint64_t{1}, perf::kMaxSize))
+      ->excludes(listen)
       ->type_name("OCTETS");
   perf->add_option("--depth", options->depth, "operations in flight (default: 64 send, 16 write and read, 8 rpc)")
       ->check(CLI::Range(1u, perf::kMaxDepth))
+      ->excludes(listen)
       ->type_name("N");
   perf->add_option("--seconds", options->seconds, "how long to measure (default 3)")
       ->check(CLI::Range(0.001, 86400.0))
+      ->excludes(listen)
       ->type_name("S");
-  perf->add_flag("--lat", options->lat, "round trips, one at a time (send, read, rpc-*, tcp-lat)");
+  perf->add_flag("--lat", options->lat, "round trips, one at a time (send, read, rpc-*, tcp-lat)")->excludes(listen);
   perf->add_option("--tcp-port", options->tcp_port, "port of the TCP baselines (default: a free one, told to clients)")
       ->type_name("PORT");
-  perf->add_option("--file", options->file, "listener: the file that tcp-file-read serves")->type_name("PATH");
-  perf->add_option("--sink", options->sink, "listener: the file that tcp-file-write overwrites")->type_name("PATH");
-  perf->add_flag("--json", options->json, "print the result as JSON");
+  perf->add_option("--file", options->file, "listener: the file that tcp-file-read serves")
+      ->needs(listen)
+      ->type_name("PATH");
+  perf->add_option("--sink", options->sink, "listener: the file that tcp-file-write overwrites")
+      ->needs(listen)
+      ->type_name("PATH");
+  perf->add_flag("--json", options->json, "print the result as JSON")->excludes(listen);
   std::string ops;
   for (const std::string& name : perf::op_names()) ops += " " + name;
   perf->footer(

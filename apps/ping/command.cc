@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "apps/common/address.h"
 #include "apps/common/command.h"
+#include "apps/ping/protocol.h"
 #include "apps/ping/run.h"
 
 namespace weft::apps {
@@ -11,17 +13,21 @@ namespace weft::apps {
 void register_ping_command(CLI::App& root, CommandContext& context) {
   auto options = std::make_shared<ping::PingOptions>();
   CLI::App* ping = root.add_subcommand("ping", "Round trips of RDMA Reads and Writes, in rping's protocol.");
-  auto* target = ping->add_option("target", options->target, "server to ping")->type_name("ADDR[:PORT]");
-  ping->add_option("--listen", options->listen, "answer pings here instead; port 0 picks one")
-      ->type_name("ADDR[:PORT]")
-      ->excludes(target);
+  const auto check_address = [](const std::string& text) { return address_fault(text, ping::kDefaultPort); };
+  CLI::Option* target =
+      ping->add_option("target", options->target, "server to ping")->check(check_address)->type_name("ADDR[:PORT]");
+  CLI::Option* listen = ping->add_option("--listen", options->listen, "answer pings here instead; port 0 picks one")
+                            ->check(check_address)
+                            ->type_name("ADDR[:PORT]")
+                            ->excludes(target);
   ping->add_option("-S,--size", options->size, "octets of a ping, the same on both sides (default 64)")
       ->check(CLI::Range(ping::kMinSize, ping::kMaxSize))
+      ->excludes(listen)
       ->type_name("OCTETS");
   ping->add_option("-C,--count", options->count, "pings; for --listen connections to serve (default no end)")
       ->type_name("N");
-  ping->add_flag("-V,--verify", options->verify, "compare what comes back");
-  ping->add_flag("--json", options->json, "print the result as JSON");
+  ping->add_flag("-V,--verify", options->verify, "compare what comes back")->excludes(listen);
+  ping->add_flag("--json", options->json, "print the result as JSON")->excludes(listen);
   ping->footer(
       "Example, two terminals:\n  weft ping --listen 127.0.0.1:7174\n  weft ping 127.0.0.1:7174 -C 1000 -V\n"
       "Either side may be rping (rping -s -a ADDR, rping -c -a ADDR). Port 7174 where none is given.");
