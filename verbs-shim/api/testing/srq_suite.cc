@@ -129,13 +129,15 @@ TEST_P(SrqTest, LimitIsToldOnce) {
 
 // A device that moves by itself needs nobody to call process for its asynchronous events.
 TEST_P(SrqTest, LimitWakesWhoSleepsOnTheAsyncDescriptorAlone) {
-  if (!GetParam().own_progress) GTEST_SKIP() << "its caller moves it";
   establish();
   post(4);
   ASSERT_TRUE(server_.srq->modify(4).ok());
   settle();
   ASSERT_TRUE(send(*client_.qp, 10).ok());
   pollfd poller{server_.device->async_fd(), POLLIN, 0};
+  if (!GetParam().own_progress) {  // its caller moves it
+    EXPECT_TRUE(drive([&] { return ::poll(&poller, 1, 0) == 1; }));
+  }
   EXPECT_EQ(::poll(&poller, 1, 5000), 1);
   const auto event = server_.device->get_async_event();
   ASSERT_TRUE(event);
