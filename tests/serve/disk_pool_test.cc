@@ -91,21 +91,24 @@ TEST_F(DiskPoolTest, SlowSyncsLeaveAWorkerFree) {
 }
 
 TEST_F(DiskPoolTest, TheQueueIsBoundedAndARefusedTaskStaysTheCallers) {
-  std::latch hold(1);
-  int finished = 0, accepted = 0;
-  DiskPool pool({.num_workers = 2, .max_queued = 8});
-  for (int i = 0; i < 50; ++i)
-    accepted += submit(
-                    pool, [&] { hold.wait(); }, [&] { ++finished; })
-                    ? 1
-                    : 0;
-  EXPECT_GE(accepted, 8);
-  EXPECT_LE(accepted, 10);
+  constexpr int kWorkers = 2, kQueued = 8;
+  std::latch started(kWorkers), hold(1);
+  int finished = 0;
+  DiskPool pool({.num_workers = kWorkers, .max_queued = kQueued});
+  for (int i = 0; i < kWorkers; ++i) {
+    ASSERT_TRUE(submit(
+        pool, [&] { started.count_down(), hold.wait(); }, [&] { ++finished; }));
+  }
+  started.wait();  // both workers are at it: the queue is empty
+  for (int i = 0; i < kQueued; ++i) {
+    EXPECT_TRUE(submit(
+        pool, [] {}, [&] { ++finished; }));
+  }
   std::unique_ptr<DiskTask> refused = std::make_unique<FunctionTask>([] {}, [] {});
   EXPECT_FALSE(pool.submit(refused, DiskLane::kNormal));
   EXPECT_NE(refused, nullptr);
   hold.count_down();
-  drain_until(pool, [&] { return finished == accepted; });
+  drain_until(pool, [&] { return finished == kWorkers + kQueued; });
 }
 
 TEST_F(DiskPoolTest, TheEndDestroysWhatIsLeftHere) {
