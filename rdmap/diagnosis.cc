@@ -160,23 +160,18 @@ constexpr DiagnosisRow kRows[] = {
      "--rtr read, else write, send or none; --peer cxgb4 or irdma does what those need"},
 };
 
-// Which messages these control octets could come from without headers: both orders have to be registered.
-std::optional<Terminate> swapped(const TerminateMessage& m) {
-  if (m.segment_len || m.ddp_header_len != 0 || m.has_rdma_header) return std::nullopt;
-  const Terminate other{static_cast<Layer>(m.what.etype), static_cast<std::uint8_t>(m.what.layer), m.what.code};
-  if (other == m.what) return std::nullopt;
-  const auto rows = terminate_rows();
-  const bool registered = std::ranges::any_of(rows, [&](const TerminateRow& row) {
-    return row.layer == other.layer && row.etype == other.etype && (row.any_code || row.code == other.code);
-  });
-  if (!registered) return std::nullopt;
-  return other;
-}
-
 bool is_registered(const Terminate& t) {
   return std::ranges::any_of(terminate_rows(), [&](const TerminateRow& row) {
     return row.layer == t.layer && row.etype == t.etype && (row.any_code || row.code == t.code);
   });
+}
+
+// Which messages these control octets could come from without headers: both orders have to be registered.
+std::optional<Terminate> swapped(const TerminateMessage& m) {
+  if (m.segment_len || m.ddp_header_len != 0 || m.has_rdma_header) return std::nullopt;
+  const Terminate other{static_cast<Layer>(m.what.etype), static_cast<std::uint8_t>(m.what.layer), m.what.code};
+  if (other == m.what || !is_registered(other)) return std::nullopt;
+  return other;
 }
 
 std::optional<std::uint32_t> refused_qn(const TerminateMessage& m) {
@@ -242,6 +237,21 @@ std::string describe_headers(const TerminateMessage& m) {
   return text + length_of(m) + describe_read(m);
 }
 
+// Readings of one Terminate: the likely one, and the other where Linux siw's order of the octets is in question.
+struct Readings {
+  Terminate first;
+  std::optional<Terminate> second;
+  bool first_is_siws = false;
+};
+
+Readings readings_of(const TerminateMessage& message, Course course) {
+  if (course != Course::kReceived) return {message.what, std::nullopt};
+  if (message.siw) return {*message.siw, message.what, true};
+  const std::optional<Terminate> other = swapped(message);
+  if (other && !is_registered(message.what)) return {*other, message.what, true};
+  return {message.what, other};
+}
+
 std::string_view course_words(Course course) {
   switch (course) {
     case Course::kReceived: return "received a Terminate";
@@ -259,24 +269,14 @@ std::span<const DiagnosisRow> diagnosis_rows() {
 }
 
 Diagnosis diagnose(const TerminateMessage& message, Course course) {
-  const bool received = course == Course::kReceived;
+  const Readings readings = readings_of(message, course);
   const auto advice_of = [&](const DiagnosisRow& row) {
-    return row.*(received ? &DiagnosisRow::if_received : &DiagnosisRow::if_sent);
+    return row.*(course == Course::kReceived ? &DiagnosisRow::if_received : &DiagnosisRow::if_sent);
   };
-  std::optional<Terminate> second;
-  Terminate first = message.what;
-  if (received && message.siw) {
-    first = *message.siw;
-    second = message.what;
-  } else if (received) {
-    second = swapped(message);
-    if (second && !is_registered(first)) std::swap(first, *second);
-  }
-
   Diagnosis d;
-  d.what = fmt::format("{}: {}", course_words(course), describe(first));
+  d.what = fmt::format("{}: {}", course_words(course), describe(readings.first));
   d.where = describe_headers(message);
-  if (const DiagnosisRow* row = find_row(first, refused_qn(message))) {
+  if (const DiagnosisRow* row = find_row(readings.first, refused_qn(message))) {
     d.requirements = row->requirement;
     d.cause = row->cause;
     d.advice = advice_of(*row);
@@ -284,16 +284,15 @@ Diagnosis diagnose(const TerminateMessage& message, Course course) {
     d.cause = "a code that no RFC has, or a Terminate whose octets are in an order that is not known";
     d.advice = "the peer's log and version";
   }
-  if (message.siw && received) {
-    d.told = fmt::format("read as Linux siw writes it; octet by octet it says {}", describe(*second));
-  } else if (second && first == message.what) {
-    d.told = fmt::format("which from Linux siw would mean {}", describe(*second));
-    if (const DiagnosisRow* row = find_row(*second, std::nullopt)) {
-      d.cause += fmt::format("; where the peer is Linux siw: {}", row->cause);
-      d.advice += fmt::format("; where the peer is Linux siw: {}", advice_of(*row));
-    }
-  } else if (second) {
-    d.told = fmt::format("read as Linux siw writes it; octet by octet it says {}", describe(*second));
+  if (!readings.second) return d;
+  if (readings.first_is_siws) {
+    d.told = fmt::format("read as Linux siw writes it; octet by octet it says {}", describe(*readings.second));
+    return d;
+  }
+  d.told = fmt::format("which from Linux siw would mean {}", describe(*readings.second));
+  if (const DiagnosisRow* row = find_row(*readings.second, std::nullopt)) {
+    d.cause += fmt::format("; where the peer is Linux siw: {}", row->cause);
+    d.advice += fmt::format("; where the peer is Linux siw: {}", advice_of(*row));
   }
   return d;
 }
