@@ -194,7 +194,12 @@ Status SoftCmId::resolve_route(std::chrono::milliseconds /*timeout*/) {
 Result<std::unique_ptr<Qp>> SoftCmId::create_qp(Pd& pd, const QpInitAttr& attr) {
   if (qp_ != nullptr) return Error{EINVAL, "the id has a queue pair already"};
   auto qp = loop_.device().create_qp(*this, loop_, pd, attr);
-  if (qp) qp_ = static_cast<SoftQp*>(qp->get());
+  if (!qp) return qp;
+  // device_gone reads it in the loop's thread. Where that was before, nobody else would fail the queue pair.
+  loop_.run([&] {
+    qp_ = static_cast<SoftQp*>(qp->get());
+    if (loop_.device().gone()) qp_->fail("");
+  });
   return qp;
 }
 

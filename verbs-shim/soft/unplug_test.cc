@@ -1,7 +1,9 @@
 // A device that is taken away under its users (unplug), and asynchronous events that nobody asked for.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <map>
+#include <thread>
 
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/async_queue.h"
@@ -63,6 +65,35 @@ TEST_P(UnplugTest, LaterPostsAreFlushedAndConnectingFails) {
   auto id = std::move(client_.cm->create_id().value());
   EXPECT_EQ(id->bind_addr(loopback(GetParam().family, 0)).error().errno_value, ENODEV);
   EXPECT_EQ(id->resolve_addr(server_.id->local_addr(), std::chrono::seconds(1)).error().errno_value, ENODEV);
+}
+
+// Whichever comes first: afterwards no queue pair of the device is but in error.
+TEST_P(UnplugTest, QueuePairsMadeMeanwhileAreInError) {
+  std::atomic<bool> begun = false;
+  std::vector<std::unique_ptr<CmId>> ids;
+  for (int i = 0; i < 100; ++i) ids.push_back(std::move(client_.cm->create_id().value()));
+  std::vector<std::unique_ptr<Qp>> qps;
+  cap_.max_send_wr = cap_.max_recv_wr = 1;
+  const auto make = [&] {
+    for (const auto& id : ids) {
+      auto qp = id->create_qp(*client_.pd, init_attr(client_));
+      if (!qp.ok()) break;
+      qps.push_back(std::move(*qp));
+      begun = true;
+    }
+  };
+  if (GetParam().own_progress) {
+    std::thread maker(make);
+    while (!begun) std::this_thread::yield();
+    unplug(*client_.device);
+    maker.join();
+  } else {
+    make();
+    unplug(*client_.device);
+  }
+  ASSERT_FALSE(qps.empty());
+  for (const auto& qp : qps) EXPECT_EQ(qp->state(), QpState::kErr);
+  qps.clear();
 }
 
 // A request in the channel goes with its connection, one that was taken can no longer be accepted.
