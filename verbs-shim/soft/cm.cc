@@ -131,6 +131,7 @@ Status SoftCmId::listen(int backlog) {
   if (::listen(fd_.get(), SOMAXCONN) != 0) return socket_error("listen on " + address_str(local_), errno);
   open_listeners(static_cast<std::size_t>(std::max(backlog, 1)));
   Status status = loop_.call([this]() -> Status {
+    if (Status status = check_device(); !status) return status;  // it may have gone meanwhile
     std::vector<Listener*> all;
     for (const auto& listener : listeners_) all.push_back(listener.get());
     if (!listeners_[loop_.index()]->accept_on(std::move(fd_), std::move(all))) return socket_error("epoll", errno);
@@ -151,7 +152,8 @@ void SoftCmId::set_answers(bool on) {
   SoftDevice& device = loop_.device();
   device.loops().front()->run([&] {
     PortMapAnswers& answers = device.port_map_answers();
-    on ? answers.add(local) : answers.remove(local);
+    if (!on) return answers.remove(local);
+    if (!device.gone()) answers.add(local);  // it may have gone meanwhile
   });
 }
 

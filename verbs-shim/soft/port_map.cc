@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -104,19 +105,25 @@ bool is_transient(int err) {
 // ---- asking
 
 std::unique_ptr<PortMapAsk> PortMapAsk::open(const SoftConfig& config, int tcp, const sockaddr_storage& peer) {
+  const auto unasked = [&](const char* call) -> std::unique_ptr<PortMapAsk> {
+    const int err = errno;
+    spdlog::warn("port mapper: cannot ask for {} ({}: {}); connecting to it as it is", address_str(peer), call,
+                 std::strerror(err));
+    return nullptr;
+  };
   UniqueFd fd = open_udp(peer.ss_family);
-  if (!fd) return nullptr;
+  if (!fd) return unasked("socket");
   // From the address that the connection will come from, where that is settled.
   const sockaddr_storage bound = with_port(local_address(tcp), 0);
   if (bound.ss_family == peer.ss_family && !is_any(bound) &&
       ::bind(fd.get(), as_sockaddr(bound), address_len(bound)) != 0) {
-    return nullptr;
+    return unasked("bind");
   }
   // Connected, so that nobody else is heard and ICMP tells where nobody receives.
   const sockaddr_storage mapper = with_port(peer, config.port_map.port);
-  if (::connect(fd.get(), as_sockaddr(mapper), address_len(mapper)) != 0) return nullptr;
+  if (::connect(fd.get(), as_sockaddr(mapper), address_len(mapper)) != 0) return unasked("connect");
   std::uint64_t handle = 0;
-  if (::getrandom(&handle, sizeof(handle), 0) != static_cast<ssize_t>(sizeof(handle))) return nullptr;
+  if (::getrandom(&handle, sizeof(handle), 0) != static_cast<ssize_t>(sizeof(handle))) return unasked("getrandom");
   std::unique_ptr<PortMapAsk> ask(new PortMapAsk(config.port_map, std::move(fd), peer));
   ask->question_.ip = version_of(peer);
   ask->question_.assochandle = handle;
@@ -204,14 +211,22 @@ void PortMapAnswers::remove(const sockaddr_storage& listening) {
   });
   if (at == listening_.end()) return;
   listening_.erase(at);
+  std::vector<sockaddr_storage> answered;
+  std::ranges::copy_if(listening_, std::back_inserter(answered),
+                       [this](const sockaddr_storage& other) { return covered(other); });
   std::erase_if(sockets_, [this](const auto& socket) {
     return std::ranges::none_of(listening_,
                                 [&](const sockaddr_storage& other) { return same_host(other, socket->local); });
   });
   // What the socket of all addresses did for others, one of their own does now.
-  for (const sockaddr_storage& other : listening_) {
+  for (const sockaddr_storage& other : answered) {
     if (!covered(other)) open_for(other);
   }
+}
+
+void PortMapAnswers::clear() {
+  listening_.clear();
+  sockets_.clear();
 }
 
 bool PortMapAnswers::covered(const sockaddr_storage& listening) const {

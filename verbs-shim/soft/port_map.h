@@ -22,7 +22,7 @@ class Loop;
 class PortMapAsk {
  public:
   // peer: whom the TCP socket `tcp` is to connect to. It is bound to a port of the system's choice where it has none,
-  // as the Request names it. Null where no question can be sent: so no connection can be made either, or it needs none.
+  // as the Request names it. Null where no question can be sent, which a warning tells: the connection is then made to the port as it is.
   static std::unique_ptr<PortMapAsk> open(const SoftConfig& config, int tcp, const sockaddr_storage& peer);
 
   // Sends the first Request. Only then the rest may be called.
@@ -55,6 +55,8 @@ class PortMapAnswers {
   // An id listens on this address, which has a port; it does so no more.
   void add(const sockaddr_storage& listening);
   void remove(const sockaddr_storage& listening);
+  // Nobody listens any more.
+  void clear();
 
   // PortMapSocket is what the Poller knows.
   struct PortMapSocket final : Source {

@@ -1,9 +1,13 @@
 // The iWARP port mapper between soft RNICs, and with mappers that the test plays itself. All of it on loopback and on
 // UDP ports that the system picks.
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
@@ -93,6 +97,35 @@ struct Mapper {
   std::vector<Message> heard;
 };
 
+// LogSink keeps what is logged.
+class LogSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  int num_with(std::string_view words) {
+    const std::lock_guard lock(mutex_);
+    return static_cast<int>(
+        std::ranges::count_if(lines_, [&](const std::string& line) { return line.find(words) != line.npos; }));
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    lines_.emplace_back(message.payload.data(), message.payload.size());
+  }
+  void flush_() override {}
+  std::vector<std::string> lines_;
+};
+
+// Log keeps it instead of showing it, as long as it lives.
+class Log {
+ public:
+  Log() { spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink_)); }
+  ~Log() { spdlog::set_default_logger(before_); }
+  int num_with(std::string_view words) const { return sink_->num_with(words); }
+
+ private:
+  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+  std::shared_ptr<LogSink> sink_ = std::make_shared<LogSink>();
+};
+
 Result<std::unique_ptr<Device>> open_threaded() {
   SoftConfig config;
   config.num_workers = 2;
@@ -133,10 +166,13 @@ class PortMapTest : public VerbsTest {
     answering.port_map.answers_per_second = per_second;
     reopen(server_, answering);
   }
-  void connect_to(std::uint16_t port) {
+  void resolve_to(std::uint16_t port) {
     ASSERT_TRUE(client_.id->resolve_addr(loopback(family(), port), seconds(1)).ok());
     ASSERT_TRUE(client_.id->resolve_route(seconds(1)).ok());
     make_qp(client_);
+  }
+  void connect_to(std::uint16_t port) {
+    ASSERT_NO_FATAL_FAILURE(resolve_to(port));
     const Status status = client_.id->connect({{}, 16, 16});
     ASSERT_TRUE(status.ok()) << status.error().message;
   }
@@ -251,6 +287,28 @@ TEST_P(PortMapTest, WithoutAMapperThePortIsTakenAsItIsAtOnce) {
   ask(free_port(SOCK_DGRAM, family()));
   connect_to(listening_port());
   expect_connection();
+}
+
+TEST_P(PortMapTest, WhoCannotAskConnectsToThePortAsItIsAndSaysSo) {
+  Mapper mapper(family());
+  ask(mapper.port());
+  const std::uint16_t real = listening_port();
+  ASSERT_TRUE(client_.id->bind_addr(loopback(family(), 0)).ok());  // its TCP socket is there
+  ASSERT_NO_FATAL_FAILURE(resolve_to(real));
+  const Log log;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const UniqueFd probe(::dup(0));
+  rlimit tight = before;
+  tight.rlim_cur = static_cast<rlim_t>(probe.get());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+  const Status status = client_.id->connect({{}, 16, 16});
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  EXPECT_EQ(log.num_with("port mapper: cannot ask for"), 1);
+  expect_connection();
+  mapper.hear();
+  EXPECT_TRUE(mapper.heard.empty());
 }
 
 TEST_P(PortMapTest, ARejectLeadsToThePortAsItIs) {
@@ -374,6 +432,31 @@ TEST_P(PortMapTest, WhereTheUdpPortIsTakenItListensAllTheSame) {
   answer(taken.port());
   connect_to(listening_port());
   expect_connection();
+}
+
+TEST_P(PortMapTest, ATakenUdpPortIsToldOncePerListener) {
+  const Mapper taken(family());
+  answer(taken.port());
+  const Log log;
+  listening_port();
+  std::vector<std::unique_ptr<CmId>> others;
+  for (int i = 0; i < 2; ++i) {
+    others.push_back(std::move(server_.cm->create_id().value()));
+    ASSERT_TRUE(others.back()->bind_addr(loopback(family(), 0)).ok());
+    ASSERT_TRUE(others.back()->listen(1).ok());
+  }
+  EXPECT_EQ(log.num_with("port mapper: UDP"), 3);
+  others.clear();
+  EXPECT_EQ(log.num_with("port mapper: UDP"), 3);
+}
+
+TEST_P(PortMapTest, UnpluggedDeviceAnswersForNobody) {
+  const std::uint16_t mapper = free_port(SOCK_DGRAM, family());
+  answer(mapper);
+  const std::uint16_t real = listening_port();
+  EXPECT_EQ(answer_for(mapper, real), MessageType::kAccept);
+  unplug(*server_.device);
+  EXPECT_EQ(answer_for(mapper, real), std::nullopt);
 }
 
 TEST_P(PortMapTest, AFloodOfRequestsIsAnsweredInPartAndServiceGoesOn) {

@@ -115,6 +115,7 @@ void SoftDevice::remove_id(SoftCmId& id) {
 void SoftDevice::unplug() {
   if (gone_.exchange(true)) return;
   for (const auto& loop : loops_) loop->run([&loop] { loop->unplug(); });
+  loops_.front()->run([this] { port_map_answers_->clear(); });
   {
     // An id that goes meanwhile waits for its loop, behind this.
     const std::scoped_lock lock(ids_mutex_);
