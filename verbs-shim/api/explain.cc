@@ -39,14 +39,15 @@ constexpr WcHint kHints[] = {
      "fewer messages at once (--credits), or a peer that posts Receives earlier"},
 };
 
-// Layer, etype and code as the soft RNIC packs them (Wc::vendor_err); other devices have numbers of their own.
+// Layer, etype and code as the soft RNIC packs them (Wc::vendor_err). Other devices have numbers of their own, small
+// ones among them, and a completion does not say whose it is.
 std::string vendor_words(std::uint32_t vendor_err) {
   constexpr std::uint32_t kTerminateEnd = 0x3000;  // the layers are 0 to 2
   if (vendor_err == 0) return {};
-  std::array<char, 64> text{};
+  std::array<char, 80> text{};
   if (vendor_err < kTerminateEnd) {
-    std::snprintf(text.data(), text.size(), " (vendor_err 0x%04x: of the soft RNIC, Terminate %u/%u/%02x)", vendor_err,
-                  vendor_err >> 12, vendor_err >> 8 & 0x0f, vendor_err & 0xff);
+    std::snprintf(text.data(), text.size(), " (vendor_err 0x%04x; from the soft RNIC that is Terminate %u/%u/%02x)",
+                  vendor_err, vendor_err >> 12, vendor_err >> 8 & 0x0f, vendor_err & 0xff);
   } else {
     std::snprintf(text.data(), text.size(), " (vendor_err 0x%08x)", vendor_err);
   }

@@ -33,6 +33,8 @@ TEST(Explain, TheDevicesOwnCodeIsShown) {
   const std::string other = explain({.status = WcStatus::kRetryExcErr, .vendor_err = 0x8800ff});
   EXPECT_NE(other.find("(vendor_err 0x008800ff)"), std::string::npos) << other;
   EXPECT_EQ(other.find("Terminate"), std::string::npos) << other;
+  const std::string small = explain({.status = WcStatus::kRetryExcErr, .vendor_err = 0x88});
+  EXPECT_NE(small.find("(vendor_err 0x0088; from the soft RNIC that is Terminate 0/0/88)"), std::string::npos) << small;
   EXPECT_EQ(explain({.status = WcStatus::kRetryExcErr}).find("vendor_err"), std::string::npos);
 }
 
