@@ -57,7 +57,7 @@ Result<std::unique_ptr<IbvCmChannel>> IbvCmChannel::create(IbvDevice& device) {
   auto events = EventChannel::create();
   if (!events) return events.error();
   std::unique_ptr<IbvCmChannel> out(new IbvCmChannel(device, std::move(*events)));
-  device.watch(out->fd());
+  if (Status status = device.watch(out->fd()); !status) return status.error();
   return out;
 }
 

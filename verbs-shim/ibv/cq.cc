@@ -24,7 +24,7 @@ Result<std::unique_ptr<IbvCompChannel>> IbvCompChannel::create(IbvDevice& device
   if (!make_nonblocking(channel->fd) || !out->epoll_.add(channel->fd) || !out->epoll_.add(out->flag_.fd())) {
     return call_error("completion channel's descriptor", errno);
   }
-  device.watch(out->fd());
+  if (Status status = device.watch(out->fd()); !status) return status.error();
   return out;
 }
 

@@ -110,6 +110,14 @@ Result<std::unique_ptr<CmChannel>> IbvDevice::create_event_channel() {
   return std::unique_ptr<CmChannel>(std::move(*channel));
 }
 
+Status IbvDevice::watch(int fd) {
+  if (epoll_.add(fd)) return {};
+  const int err = errno;
+  Error error = call_error("a channel's descriptor", err);
+  if (err == ENOSPC) error.message += "; more than /proc/sys/fs/epoll/max_user_watches";
+  return error;
+}
+
 DeviceAttr IbvDevice::query() const {
   DeviceAttr out;
   out.name = name();

@@ -62,8 +62,8 @@ class IbvDevice : public Device {
   // Bounds the log lines that peers can cause.
   bool may_log();
 
-  // The descriptor of a channel, which Device::fd covers.
-  void watch(int fd) { epoll_.add(fd); }
+  // The descriptor of a channel, which Device::fd covers. An error where the user may watch no more.
+  Status watch(int fd);
   void unwatch(int fd) { epoll_.remove(fd); }
   // A Cq without a channel: armed by the device from now on, until `destroy` ran, under the same lock.
   void adopt(IbvCq& cq);
