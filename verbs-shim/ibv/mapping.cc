@@ -267,7 +267,7 @@ Caps from_ibv(const ibv_device_attr& attr, Transport transport) {
   out.imm_data = !iwarp;
   out.own_progress = true;
   out.atomics = attr.atomic_cap != IBV_ATOMIC_NONE;
-  out.max_qp_wr = count(attr.max_qp_wr);
+  out.max_qp_wr = count(std::max(attr.max_qp_wr, 1) - 1);  // one is the marker's (qp.h)
   out.max_sge = std::min<std::uint32_t>(count(attr.max_sge), kMaxSge);
   out.max_sge_rd = std::clamp<std::uint32_t>(count(attr.max_sge_rd), 1, std::max(out.max_sge, 1u));
   out.max_cqe = count(attr.max_cqe);
@@ -295,13 +295,35 @@ std::string reject_text(int reason) {
   }
 }
 
-Error call_error(const std::string& what, int errno_value) {
+namespace {
+
+bool is_refusal(int errno_value) {
+  return errno_value == EACCES || errno_value == EPERM;
+}
+
+Error plain_error(const std::string& what, int errno_value) {
   errno_value = std::abs(errno_value);  // some providers return it negative
-  std::string text = what + ": " + std::strerror(errno_value);
-  if (errno_value == EACCES || errno_value == EPERM) {
-    text += "; this user may not use /dev/infiniband (udev rules of rdma-core, or group rdma)";
+  return {errno_value, what + ": " + std::strerror(errno_value)};
+}
+
+}  // namespace
+
+Error call_error(const std::string& what, int errno_value) {
+  Error error = plain_error(what, errno_value);
+  if (is_refusal(error.errno_value)) {
+    error.message += "; this user may not use /dev/infiniband (udev rules of rdma-core, or group rdma)";
   }
-  return {errno_value, std::move(text)};
+  return error;
+}
+
+Error bind_error(const std::string& address, const std::string& device, int errno_value) {
+  Error error = plain_error("cannot bind to " + address, errno_value);
+  if (is_refusal(error.errno_value)) {
+    error.message += "; ports below 1024 are for root and CAP_NET_BIND_SERVICE";
+  } else if (error.errno_value == EADDRNOTAVAIL || error.errno_value == ENODEV) {
+    error.message += "; it must be an address of the network interface below RDMA device " + device;
+  }
+  return error;
 }
 
 }  // namespace weft::verbs::ibv

@@ -48,5 +48,7 @@ std::string reject_text(int reason);
 
 // Error of a call that failed: "what: strerror", and for well-known errno values what to do about them.
 Error call_error(const std::string& what, int errno_value);
+// That of rdma_bind_addr: /dev/infiniband is open by then, and it is the address or the port that was refused.
+Error bind_error(const std::string& address, const std::string& device, int errno_value);
 
 }  // namespace weft::verbs::ibv

@@ -54,7 +54,7 @@ Result<std::unique_ptr<Qp>> IbvQp::create(std::shared_ptr<Endpoint> endpoint, Pd
   const IbvSrq* srq = out->srq_;
   ibv_qp_init_attr init =
       to_ibv(attr, out->send_cq_->get(), out->recv_cq_->get(), srq != nullptr ? srq->get() : nullptr);
-  init.cap.max_send_wr = std::min(init.cap.max_send_wr + 1, caps.max_qp_wr);  // the marker's place
+  ++init.cap.max_send_wr;  // the marker's place, which max_qp_wr leaves
   if (::rdma_create_qp(at.id, static_cast<IbvPd&>(pd).get(), &init) != 0) return call_error("rdma_create_qp", errno);
   out->qp_ = at.id->qp;
   out->qp_num_ = out->qp_->qp_num;
@@ -290,7 +290,9 @@ Result<QpAttr> IbvQp::query() const {
     out.max_rd_atomic = endpoint_->ord;
     out.max_dest_rd_atomic = endpoint_->ird;
   }
-  out.cap = {.max_send_wr = std::max(cap_.max_send_wr, attr.cap.max_send_wr - 1),
+  // Drivers may leave it 0. One is the marker's place.
+  const std::uint32_t granted = std::max(attr.cap.max_send_wr, 1u) - 1;
+  out.cap = {.max_send_wr = std::max(cap_.max_send_wr, granted),
              .max_recv_wr = std::max(cap_.max_recv_wr, attr.cap.max_recv_wr),
              .max_send_sge = cap_.max_send_sge,
              .max_recv_sge = cap_.max_recv_sge,
