@@ -12,9 +12,6 @@ namespace weft::verbs::ibv {
 namespace {
 
 constexpr std::size_t kBatch = 16;
-// Room for the markers of queue pairs that end (qp.h), over what the user counted.
-constexpr int kSpareCqe = 32;
-
 }  // namespace
 
 Result<std::unique_ptr<IbvCompChannel>> IbvCompChannel::create(IbvDevice& device) {

@@ -17,6 +17,11 @@ class IbvCq;
 class IbvDevice;
 class IbvQp;
 
+// Entries of a Cq over what the user counted: the markers of queue pairs that disconnect (qp.h) have their completions
+// there until somebody polls. More queue pairs than this that share a Cq, and disconnect while it is full and nobody
+// polls, overflow it; who has so many asks for an entry more for each.
+inline constexpr int kSpareCqe = 32;
+
 class IbvCompChannel : public CompChannel {
  public:
   static Result<std::unique_ptr<IbvCompChannel>> create(IbvDevice& device);
