@@ -90,7 +90,7 @@ ibv_suite() {
   local passed
   LAB_TIMEOUT=900 LAB_PROGRAMS=${weft%/apps/weft}/verbs-shim/ibv/verbs_ibv_test guest <<SCRIPT
 $1_up
-export WEFT_IBV_DEVICE=${1}0 WEFT_IBV_ADDRESS=\$guest_ip
+export WEFT_IBV_DEVICE=${1}0 WEFT_IBV_ADDRESS=\$guest_ip WEFT_IBV_NOBODY=10.0.2.77
 ours verbs_ibv_test --gtest_brief=0 || fail "the suite"
 SCRIPT
   guest_done

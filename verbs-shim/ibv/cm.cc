@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "verbs-shim/ibv/ibv_device.h"
 #include "verbs-shim/ibv/mapping.h"
@@ -60,6 +61,13 @@ Endpoint::~Endpoint() {
   if (id != nullptr) ::rdma_destroy_id(id);
 }
 
+Status Endpoint::start_over() {
+  rdma_cm_id* fresh = nullptr;
+  if (::rdma_create_id(channel->get(), &fresh, this, RDMA_PS_TCP) != 0) return call_error("rdma_create_id", errno);
+  ::rdma_destroy_id(std::exchange(id, fresh));
+  return {};
+}
+
 bool Endpoint::abandon() {
   State expected = State::kConnecting;
   return state.compare_exchange_strong(expected, State::kAbandoned);
@@ -94,16 +102,12 @@ Status IbvCmId::bind_addr(const sockaddr_storage& addr) {
   if (endpoint_->state != State::kIdle) return out_of_order("bind_addr");
   sockaddr_storage copy = addr;
   if (::rdma_bind_addr(endpoint_->id, raw(copy)) != 0) {
-    const int err = errno;
-    Error error = call_error("cannot bind to " + address_str(*raw(copy)), err);
-    if (err == EADDRNOTAVAIL || err == ENODEV) {
-      error.message += "; it must be an address of the network interface below RDMA device " + endpoint_->device.name();
-    }
-    return error;
+    return bind_error(address_str(*raw(copy)), endpoint_->device.name(), errno);
   }
   if (endpoint_->id->verbs != nullptr) {
     if (Status status = endpoint_->device.check_same(endpoint_->id->verbs, address_str(*raw(copy))); !status) {
-      return status;
+      const Status fresh = endpoint_->start_over();
+      return fresh ? status : fresh;
     }
   }
   endpoint_->state = State::kBound;
@@ -122,13 +126,14 @@ Status IbvCmId::listen(int backlog) {
 Status IbvCmId::resolve_addr(const sockaddr_storage& dst, std::chrono::milliseconds timeout) {
   if (endpoint_->state != State::kIdle && endpoint_->state != State::kBound) return out_of_order("resolve_addr");
   sockaddr_storage copy = dst;
+  const State before = endpoint_->state.exchange(State::kResolving);  // now: the event may be there before we are back
   if (::rdma_resolve_addr(endpoint_->id, nullptr, raw(copy), milliseconds(timeout)) != 0) {
     const int err = errno;
+    endpoint_->state = before;
     Error error = call_error("cannot resolve " + address_str(*raw(copy)), err);
     if (err == ENODEV) error.message += "; no RDMA device is on the way there (rdma link)";
     return error;
   }
-  endpoint_->state = State::kResolving;
   return {};
 }
 

@@ -78,6 +78,8 @@ struct Endpoint {
   bool was_connected() const { return state >= State::kConnecting; }
   bool connecting() const { return state == State::kConnecting; }
   bool established() const { return state == State::kEstablished; }
+  // A new rdma_cm_id in place of one that the kernel has bound and that must not stay so. In no event of it.
+  Status start_over();
   // The user gives up: true where it was connecting. Then tell_abandoned says that it ended, not the kernel.
   bool abandon();
   bool abandoned() const { return state == State::kAbandoned; }

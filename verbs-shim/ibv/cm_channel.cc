@@ -137,6 +137,12 @@ void describe_end(CmEvent& event, Endpoint& endpoint) {
   event.text += std::string(": ") + failure;
 }
 
+// The kernel has bound it, and lets it try again.
+void resolving_failed(Endpoint& endpoint) {
+  State expected = State::kResolving;
+  endpoint.state.compare_exchange_strong(expected, State::kBound);
+}
+
 // Only the initiator is told what the peer offers.
 void on_established(Endpoint& endpoint, const ConnParam& param) {
   if (!endpoint.connecting()) return;
@@ -184,6 +190,7 @@ std::optional<CmEvent> IbvCmChannel::translate(const rdma_cm_event& raw) {
       }
       endpoint.state = State::kAddrResolved;
       break;
+    case CmEventType::kAddrError: resolving_failed(endpoint); break;
     case CmEventType::kRouteResolved: endpoint.state = State::kRouteResolved; break;
     case CmEventType::kEstablished:
       event.param = from_ibv(raw.param.conn);

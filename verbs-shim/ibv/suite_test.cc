@@ -1,5 +1,6 @@
 // The suite that every backend has to pass, run over an RDMA device of the kernel: WEFT_IBV_DEVICE (default the first)
-// at the address WEFT_IBV_ADDRESS, which its network interface has, and at WEFT_IBV_ADDRESS6 where that is set.
+// at the address WEFT_IBV_ADDRESS, which its network interface has, and at WEFT_IBV_ADDRESS6 where that is set. What
+// needs an address that nobody has takes WEFT_IBV_NOBODY.
 #include <cstdlib>
 #include <vector>
 
@@ -81,6 +82,19 @@ std::vector<Backend> backends() {
 
 std::string name(const ::testing::TestParamInfo<Backend>& info) {
   return info.param.name;
+}
+
+// WEFT_IBV_NOBODY: an address of the device's network that nobody has.
+TEST_P(VerbsTest, ResolvesAgainAfterAnAddressError) {
+  const std::string nobody = environment("WEFT_IBV_NOBODY");
+  if (nobody.empty() || GetParam().family != AF_INET) GTEST_SKIP() << "WEFT_IBV_NOBODY is not set, or for IPv4";
+  ASSERT_TRUE(listen().ok());
+  Backend elsewhere = GetParam();
+  elsewhere.address = nobody;
+  ASSERT_TRUE(client_.id->resolve_addr(bind_address(elsewhere), std::chrono::milliseconds(200)).ok());
+  ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kAddrError); }));
+  ASSERT_TRUE(client_.id->resolve_addr(server_.id->local_addr(), std::chrono::seconds(1)).ok());
+  ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kAddrResolved); }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ibv, VerbsTest, ::testing::ValuesIn(backends()), name);
