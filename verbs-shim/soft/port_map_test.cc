@@ -100,6 +100,10 @@ struct Mapper {
 // LogSink keeps what is logged.
 class LogSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    lines_.clear();
+  }
   int num_with(std::string_view words) {
     const std::lock_guard lock(mutex_);
     return static_cast<int>(
@@ -114,18 +118,6 @@ class LogSink : public spdlog::sinks::base_sink<std::mutex> {
   std::vector<std::string> lines_;
 };
 
-// Log keeps it instead of showing it, as long as it lives.
-class Log {
- public:
-  Log() { spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink_)); }
-  ~Log() { spdlog::set_default_logger(before_); }
-  int num_with(std::string_view words) const { return sink_->num_with(words); }
-
- private:
-  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
-  std::shared_ptr<LogSink> sink_ = std::make_shared<LogSink>();
-};
-
 Result<std::unique_ptr<Device>> open_threaded() {
   SoftConfig config;
   config.num_workers = 2;
@@ -134,6 +126,10 @@ Result<std::unique_ptr<Device>> open_threaded() {
 
 class PortMapTest : public VerbsTest {
  protected:
+  // Only here is there no device, whose threads log.
+  static void SetUpTestSuite() { spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", log_)); }
+  static void TearDownTestSuite() { spdlog::set_default_logger(logger_before_); }
+
   int family() const { return GetParam().family; }
   IpVersion ip() const { return family() == AF_INET ? IpVersion::k4 : IpVersion::k6; }
 
@@ -240,6 +236,9 @@ class PortMapTest : public VerbsTest {
     EXPECT_EQ(message->assochandle, 77u);
     return message->type;
   }
+
+  static inline const std::shared_ptr<LogSink> log_ = std::make_shared<LogSink>();
+  static inline const std::shared_ptr<spdlog::logger> logger_before_ = spdlog::default_logger();
 };
 
 TEST_P(PortMapTest, ConnectGoesToTheMappedPort) {
@@ -295,7 +294,7 @@ TEST_P(PortMapTest, WhoCannotAskConnectsToThePortAsItIsAndSaysSo) {
   const std::uint16_t real = listening_port();
   ASSERT_TRUE(client_.id->bind_addr(loopback(family(), 0)).ok());  // its TCP socket is there
   ASSERT_NO_FATAL_FAILURE(resolve_to(real));
-  const Log log;
+  log_->clear();
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const UniqueFd probe(::dup(0));
@@ -305,7 +304,7 @@ TEST_P(PortMapTest, WhoCannotAskConnectsToThePortAsItIsAndSaysSo) {
   const Status status = client_.id->connect({{}, 16, 16});
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_TRUE(status.ok()) << status.error().message;
-  EXPECT_EQ(log.num_with("port mapper: cannot ask for"), 1);
+  EXPECT_EQ(log_->num_with("port mapper: cannot ask for"), 1);
   expect_connection();
   mapper.hear();
   EXPECT_TRUE(mapper.heard.empty());
@@ -437,7 +436,7 @@ TEST_P(PortMapTest, WhereTheUdpPortIsTakenItListensAllTheSame) {
 TEST_P(PortMapTest, ATakenUdpPortIsToldOncePerListener) {
   const Mapper taken(family());
   answer(taken.port());
-  const Log log;
+  log_->clear();
   listening_port();
   std::vector<std::unique_ptr<CmId>> others;
   for (int i = 0; i < 2; ++i) {
@@ -445,9 +444,9 @@ TEST_P(PortMapTest, ATakenUdpPortIsToldOncePerListener) {
     ASSERT_TRUE(others.back()->bind_addr(loopback(family(), 0)).ok());
     ASSERT_TRUE(others.back()->listen(1).ok());
   }
-  EXPECT_EQ(log.num_with("port mapper: UDP"), 3);
+  EXPECT_EQ(log_->num_with("port mapper: UDP"), 3);
   others.clear();
-  EXPECT_EQ(log.num_with("port mapper: UDP"), 3);
+  EXPECT_EQ(log_->num_with("port mapper: UDP"), 3);
 }
 
 TEST_P(PortMapTest, UnpluggedDeviceAnswersForNobody) {
