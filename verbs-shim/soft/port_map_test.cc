@@ -2,7 +2,6 @@
 // UDP ports that the system picks.
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/iwpm/mapper.h"
+#include "verbs-shim/soft/port_map.h"
 #include "verbs-shim/soft/socket.h"
 #include "verbs-shim/soft/unique_fd.h"
 
@@ -288,26 +288,13 @@ TEST_P(PortMapTest, WithoutAMapperThePortIsTakenAsItIsAtOnce) {
   expect_connection();
 }
 
-TEST_P(PortMapTest, WhoCannotAskConnectsToThePortAsItIsAndSaysSo) {
-  Mapper mapper(family());
-  ask(mapper.port());
-  const std::uint16_t real = listening_port();
-  ASSERT_TRUE(client_.id->bind_addr(loopback(family(), 0)).ok());  // its TCP socket is there
-  ASSERT_NO_FATAL_FAILURE(resolve_to(real));
+// Its connection goes to the port as it is (CmId::connect).
+TEST_P(PortMapTest, WhoCannotAskSaysSo) {
   log_->clear();
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const UniqueFd probe(::dup(0));
-  rlimit tight = before;
-  tight.rlim_cur = static_cast<rlim_t>(probe.get());
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
-  const Status status = client_.id->connect({{}, 16, 16});
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  ASSERT_TRUE(status.ok()) << status.error().message;
+  SoftConfig config;
+  config.port_map.ask = true;
+  EXPECT_EQ(soft::PortMapAsk::open(config, -1, sockaddr_storage{}), nullptr) << "of no family, so without a socket";
   EXPECT_EQ(log_->num_with("port mapper: cannot ask for"), 1);
-  expect_connection();
-  mapper.hear();
-  EXPECT_TRUE(mapper.heard.empty());
 }
 
 TEST_P(PortMapTest, ARejectLeadsToThePortAsItIs) {
