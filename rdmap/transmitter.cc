@@ -57,7 +57,7 @@ void Transmitter::open(const mpa::Agreement& agreement, ddp::StreamScope scope, 
   version_ = agreement.version;
   scope_ = scope;
   held_ = hold;
-  if (fpdu_limit > 0) max_ulpdu_ = mpa::mulpdu(fpdu_limit, markers_);
+  if (fpdu_limit > 0) max_ulpdu_ = std::min(mpa::mulpdu(fpdu_limit, markers_), kMaxUlpdu);
 }
 
 void Transmitter::stop() {

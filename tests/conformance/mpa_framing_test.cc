@@ -377,7 +377,7 @@ TEST(MpaFraming, TheMulpduIsNeverExceeded) {
       std::vector<Octets> ulpdus = markers ? Walk(stream).ulpdus : sim::deframe(stream);
       ASSERT_GT(ulpdus.size(), 16u);
       for (const Octets& ulpdu : ulpdus) ASSERT_LE(ulpdu.size(), mulpdu);
-      EXPECT_EQ(ulpdus[0].size(), mulpdu);
+      EXPECT_EQ(ulpdus[0].size(), std::min<std::size_t>(mulpdu, 64766)) << "the largest without a PAD";
     }
   }
 }

@@ -119,6 +119,29 @@ TEST(Framing, WithMarkersAnFpduStillFitsTheSegment) {
   }
 }
 
+// The MULPDU of the largest EMSS would need a PAD of two octets.
+TEST(Framing, OnlyTheLastFpduOfAMessageHasAPad) {
+  constexpr std::size_t kLen = 200001, kHeaderLen = 18, kLengthLen = 2, kCrcLen = 4, kLargestEmss = 65483;
+  Responder r;
+  r.answer(mpa_record_octets("REQ-M0C1"));
+  r.receive(frame_fpdu(record_octets("F01")), kNow);
+  post_large_send(r, kLen);
+  Octets stream;
+  while (stream.size() < kLen) {
+    const Octets more = r.transmit(kNow, kLargestEmss, SIZE_MAX, 1);
+    ASSERT_FALSE(more.empty());
+    stream.insert(stream.end(), more.begin(), more.end());
+  }
+  std::size_t at = 0, sent = 0;
+  while (sent < kLen) {
+    const std::size_t ulpdu = std::size_t{stream.at(at)} << 8 | stream.at(at + 1);
+    sent += ulpdu - kHeaderLen;
+    EXPECT_EQ((kLengthLen + ulpdu) % 4 != 0, sent == kLen) << ulpdu;
+    at += (kLengthLen + ulpdu + 3) / 4 * 4 + kCrcLen;
+  }
+  EXPECT_EQ(at, stream.size());
+}
+
 TEST(Framing, RdmacAtNonPermissiveEnds) {
   RecordProperty("proves", "MPA-C.2.1-01 MPA-C.2.2-01");
   Responder r;
