@@ -136,7 +136,8 @@ constexpr DiagnosisRow kRows[] = {
     {Layer::kLlp, 0, 0x02, -1, "MPA-8-04",
      "octets were changed on their way where TCP's checksum does not notice (a faulty adapter, switch or offload), or "
      "memory was written while it was being sent; Linux siw also says it of a good FPDU whose CRC came in two pieces",
-     "if the peer is siw, to connect and do it again, or --crc off; leave memory that is being sent alone until its completion; else switch off checksum and segmentation offload "
+     "if the peer is siw, to connect and do it again, or --crc off; leave memory that is being sent alone until its "
+     "completion; else switch off checksum and segmentation offload "
      "(ethtool -K DEV tso off gso off gro off tx off rx off) to find the part that is faulty",
      "the same transfer with offloads off at both ends (ethtool -K DEV tso off gso off gro off tx off rx off); with "
      "--placement direct also without it"},

@@ -25,8 +25,9 @@ class Transmitter {
  public:
   // At most so many FPDUs a batch: enough that the system call no longer shows, little enough to rewind.
   static constexpr std::size_t kMaxFpdus = 1024;
-  // The largest ULPDU: of MPA's MULPDUs the greatest alone would have its FPDU padded, and Linux siw cannot put together
-  // a padded FPDU's trailer of which a TCP segment brings the PAD and the next one the CRC (MPA-4.5-06 lets DDP align).
+  // The largest ULPDU: of MPA's MULPDUs the greatest alone would have its FPDU padded, and Linux siw cannot put
+  // together a padded FPDU's trailer of which a TCP segment brings the PAD and the next one the CRC (MPA-4.5-06 lets
+  // DDP align).
   static constexpr std::size_t kMaxUlpdu = mpa::kMaxMulpdu - (mpa::kMaxMulpdu + mpa::kUlpduLengthLen) % 4;
 
   // All references outlive the transmitter.
