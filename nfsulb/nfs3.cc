@@ -1,201 +1,112 @@
 #include "nfsulb/nfs3.h"
 
-#include <algorithm>
-#include <span>
-
+#include "nfsulb/nfs3_types.h"
 #include "nfsulb/programs.h"
-#include "rpcrdma/xdr/xdr.h"
+#include "nfsulb/walk.h"
 
+// NFS version 3 (RFC 1813 section 3). Eligible: the data of WRITE and READ, the path text of SYMLINK and READLINK
+// (RFC 8267 section 4: U1-4-01 to U1-4-05).
 namespace weft::nfsulb {
 namespace {
 
-using rpcrdma::ConstBytes;
-using rpcrdma::ItemPlace;
-using rpcrdma::xdr::XdrReader;
+using namespace xdr;
 
-constexpr std::uint32_t kMaxFh = 64;
-constexpr std::size_t kStatus = 4;
-constexpr std::size_t kVerfLen = 8;
-constexpr std::size_t kFattr = 84;
-constexpr std::size_t kPostOpAttr = 4 + kFattr;
-constexpr std::size_t kWccData = 4 + 24 + kPostOpAttr;
-constexpr std::size_t kNfsFh = 4 + kMaxFh;
-constexpr std::size_t kNewObject = kStatus + (4 + kNfsFh) + kPostOpAttr + kWccData;
-constexpr std::size_t kReaddirFail = kStatus + kPostOpAttr;
+constexpr Type filename3 = string<>;
+constexpr Type writeverf3 = opaque_fixed<8>;
+constexpr Type cookieverf3 = opaque_fixed<8>;
+constexpr Type createverf3 = opaque_fixed<8>;
+constexpr Type specdata3 = structure<uint32, uint32>;
+constexpr Type post_op_fh3 = optional<nfs_fh3>;
 
-// Field: what the arguments of a procedure consist of, in RFC 1813's order.
-enum class Field : std::uint8_t {
-  kFh,
-  kName,  // filename3
-  kU32,
-  kU64,
-  kVerf,
-  kSattr,
-  kGuard,       // sattrguard3
-  kCreatehow,   // createhow3
-  kMknoddata,   // mknoddata3
-  kItem,        // the eligible argument, always the last
-  kReplyCount,  // a u32: octets of results that the Call allows behind the status
+constexpr Type wcc_attr = structure<uint64, nfstime3, nfstime3>;
+constexpr Type pre_op_attr = optional<wcc_attr>;
+constexpr Type wcc_data = structure<pre_op_attr, post_op_attr>;
+
+// set_atime, set_mtime: DONT_CHANGE, SET_TO_SERVER_TIME, SET_TO_CLIENT_TIME.
+constexpr Type set_time = union_of<arm<0>, arm<1>, arm<2, nfstime3>>;
+constexpr Type sattr3 =
+    structure<optional<uint32>, optional<uint32>, optional<uint32>, optional<uint64>, set_time, set_time>;
+constexpr Type sattrguard3 = optional<nfstime3>;
+constexpr Type diropargs3 = structure<nfs_fh3, filename3>;
+
+// createmode3: UNCHECKED, GUARDED, EXCLUSIVE.
+constexpr Type createhow3 = union_of<arm<0, sattr3>, arm<1, sattr3>, arm<2, createverf3>>;
+// ftype3: NF3REG, NF3DIR, NF3BLK, NF3CHR, NF3LNK, NF3SOCK, NF3FIFO.
+constexpr Type devicedata3 = structure<sattr3, specdata3>;
+constexpr Type mknoddata3 =
+    union_of<arm<1>, arm<2>, arm<3, devicedata3>, arm<4, devicedata3>, arm<5>, arm<6, sattr3>, arm<7, sattr3>>;
+
+constexpr Type SETATTR3args = structure<nfs_fh3, sattr3, sattrguard3>;
+constexpr Type ACCESS3args = structure<nfs_fh3, uint32>;
+constexpr Type READ3args = structure<nfs_fh3, uint64, reply_count>;
+constexpr Type WRITE3args = structure<nfs_fh3, uint64, uint32, uint32, eligible<>>;
+constexpr Type CREATE3args = structure<diropargs3, createhow3>;
+constexpr Type MKDIR3args = structure<diropargs3, sattr3>;
+constexpr Type SYMLINK3args = structure<diropargs3, sattr3, eligible<>>;
+constexpr Type MKNOD3args = structure<diropargs3, mknoddata3>;
+constexpr Type RENAME3args = structure<diropargs3, diropargs3>;
+constexpr Type LINK3args = structure<nfs_fh3, diropargs3>;
+constexpr Type READDIR3args = structure<nfs_fh3, uint64, cookieverf3, reply_count>;
+constexpr Type READDIRPLUS3args = structure<nfs_fh3, uint64, cookieverf3, uint32, reply_count>;
+constexpr Type COMMIT3args = structure<nfs_fh3, uint64, uint32>;
+
+constexpr Type GETATTR3res = result<fattr3>;
+constexpr Type SETATTR3res = result<wcc_data, wcc_data>;
+constexpr Type LOOKUP3res = result<structure<nfs_fh3, post_op_attr, post_op_attr>, post_op_attr>;
+constexpr Type ACCESS3res = result<structure<post_op_attr, uint32>, post_op_attr>;
+constexpr Type READLINK3res = result<structure<post_op_attr, eligible<Bound::kText>>, post_op_attr>;
+constexpr Type READ3res = result<structure<post_op_attr, uint32, boolean, eligible<Bound::kCount>>, post_op_attr>;
+constexpr Type WRITE3res = result<structure<wcc_data, uint32, uint32, writeverf3>, wcc_data>;
+// CREATE, MKDIR, SYMLINK, MKNOD
+constexpr Type CREATE3res = result<structure<post_op_fh3, post_op_attr, wcc_data>, wcc_data>;
+constexpr Type RENAME3res = result<structure<wcc_data, wcc_data>, structure<wcc_data, wcc_data>>;
+constexpr Type LINK3res = result<structure<post_op_attr, wcc_data>, structure<post_op_attr, wcc_data>>;
+constexpr Type entry3 = structure<uint64, filename3, uint64>;
+constexpr Type entryplus3 = structure<uint64, filename3, uint64, post_op_attr, post_op_fh3>;
+// U1-3-04: the Call's count and maxcount include all of the resok.
+template <const Type& kEntry>
+constexpr Type READDIR3resok = structure<post_op_attr, cookieverf3, list<kEntry>, boolean>;
+constexpr Type READDIR3res = result<within_count<READDIR3resok<entry3>>, post_op_attr>;
+constexpr Type READDIRPLUS3res = result<within_count<READDIR3resok<entryplus3>>, post_op_attr>;
+constexpr Type FSSTAT3res = result<structure<post_op_attr, opaque_fixed<6 * 8>, uint32>, post_op_attr>;
+constexpr Type FSINFO3res =
+    result<structure<post_op_attr, opaque_fixed<7 * 4>, uint64, nfstime3, uint32>, post_op_attr>;
+constexpr Type PATHCONF3res = result<structure<post_op_attr, opaque_fixed<6 * 4>>, post_op_attr>;
+constexpr Type COMMIT3res = result<structure<wcc_data, writeverf3>, wcc_data>;
+
+using enum Runs;
+constexpr Operation kProcedures[] = {
+    operation(0, "NULL", kAgain, void_type, void_type),
+    operation(1, "GETATTR", kAgain, nfs_fh3, GETATTR3res),
+    operation(2, "SETATTR", kOnce, SETATTR3args, SETATTR3res),
+    operation(3, "LOOKUP", kAgain, diropargs3, LOOKUP3res),
+    operation(4, "ACCESS", kAgain, ACCESS3args, ACCESS3res),
+    operation(5, "READLINK", kAgain, nfs_fh3, READLINK3res),
+    operation(6, "READ", kAgain, READ3args, READ3res),
+    operation(7, "WRITE", kOnce, WRITE3args, WRITE3res),
+    operation(8, "CREATE", kOnce, CREATE3args, CREATE3res),
+    operation(9, "MKDIR", kOnce, MKDIR3args, CREATE3res),
+    operation(10, "SYMLINK", kOnce, SYMLINK3args, CREATE3res),
+    operation(11, "MKNOD", kOnce, MKNOD3args, CREATE3res),
+    operation(12, "REMOVE", kOnce, diropargs3, SETATTR3res),
+    operation(13, "RMDIR", kOnce, diropargs3, SETATTR3res),
+    operation(14, "RENAME", kOnce, RENAME3args, RENAME3res),
+    operation(15, "LINK", kOnce, LINK3args, LINK3res),
+    operation(16, "READDIR", kAgain, READDIR3args, READDIR3res),
+    operation(17, "READDIRPLUS", kAgain, READDIRPLUS3args, READDIRPLUS3res),
+    operation(18, "FSSTAT", kAgain, nfs_fh3, FSSTAT3res),
+    operation(19, "FSINFO", kAgain, nfs_fh3, FSINFO3res),
+    operation(20, "PATHCONF", kAgain, nfs_fh3, PATHCONF3res),
+    operation(21, "COMMIT", kAgain, COMMIT3args, COMMIT3res),
 };
 
-struct Procedure {
-  std::span<const Field> arguments;
-  std::size_t max_results;  // octets without the eligible result; a kReplyCount replaces it
-  bool eligible_result;
-};
-
-using enum Field;
-constexpr Field kHandleOnly[] = {kFh};
-constexpr Field kHandleName[] = {kFh, kName};
-constexpr Field kSetattrArgs[] = {kFh, kSattr, kGuard};
-constexpr Field kAccessArgs[] = {kFh, kU32};
-constexpr Field kReadArgs[] = {kFh, kU64, kU32};
-constexpr Field kWriteArgs[] = {kFh, kU64, kU32, kU32, kItem};
-constexpr Field kCreateArgs[] = {kFh, kName, kCreatehow};
-constexpr Field kMkdirArgs[] = {kFh, kName, kSattr};
-constexpr Field kSymlinkArgs[] = {kFh, kName, kSattr, kItem};
-constexpr Field kMknodArgs[] = {kFh, kName, kMknoddata};
-constexpr Field kRenameArgs[] = {kFh, kName, kFh, kName};
-constexpr Field kLinkArgs[] = {kFh, kFh, kName};
-constexpr Field kReaddirArgs[] = {kFh, kU64, kVerf, kReplyCount};
-constexpr Field kReaddirplusArgs[] = {kFh, kU64, kVerf, kU32, kReplyCount};
-constexpr Field kCommitArgs[] = {kFh, kU64, kU32};
-
-// The 22 procedures in the order of their numbers.
-constexpr Procedure kProcedures[] = {
-    {{}, 0, false},                                                   // NULL
-    {kHandleOnly, kStatus + kFattr, false},                           // GETATTR
-    {kSetattrArgs, kStatus + kWccData, false},                        // SETATTR
-    {kHandleName, kStatus + kNfsFh + 2 * kPostOpAttr, false},         // LOOKUP
-    {kAccessArgs, kStatus + kPostOpAttr + 4, false},                  // ACCESS
-    {kHandleOnly, kStatus + kPostOpAttr + 4, true},                   // READLINK: and the text, U1-4-04
-    {kReadArgs, kStatus + kPostOpAttr + 4 + 4 + 4, true},             // READ: and the data, U1-4-03
-    {kWriteArgs, kStatus + kWccData + 4 + 4 + kVerfLen, false},       // WRITE
-    {kCreateArgs, kNewObject, false},                                 // CREATE
-    {kMkdirArgs, kNewObject, false},                                  // MKDIR
-    {kSymlinkArgs, kNewObject, false},                                // SYMLINK
-    {kMknodArgs, kNewObject, false},                                  // MKNOD
-    {kHandleName, kStatus + kWccData, false},                         // REMOVE
-    {kHandleName, kStatus + kWccData, false},                         // RMDIR
-    {kRenameArgs, kStatus + 2 * kWccData, false},                     // RENAME
-    {kLinkArgs, kStatus + kPostOpAttr + kWccData, false},             // LINK
-    {kReaddirArgs, kReaddirFail, false},                              // READDIR
-    {kReaddirplusArgs, kReaddirFail, false},                          // READDIRPLUS
-    {kHandleOnly, kStatus + kPostOpAttr + 6 * 8 + 4, false},          // FSSTAT
-    {kHandleOnly, kStatus + kPostOpAttr + 7 * 4 + 8 + 8 + 4, false},  // FSINFO
-    {kHandleOnly, kStatus + kPostOpAttr + 6 * 4, false},              // PATHCONF
-    {kCommitArgs, kStatus + kWccData + kVerfLen, false},              // COMMIT
-};
-
-const Procedure* find(std::uint32_t procedure) {
-  return procedure < std::size(kProcedures) ? &kProcedures[procedure] : nullptr;
-}
-
-// Walk: what there is to know of a Call's arguments after one pass over them.
-struct Walk {
-  std::optional<ItemPlace> item;
-  std::optional<std::uint32_t> reply_count;
-};
-
-bool skip_if_set(XdrReader& reader, std::size_t len) {
-  bool set = false;
-  return reader.boolean(set) && (!set || reader.skip(len));
-}
-
-bool skip_set_time(XdrReader& reader) {
-  std::uint32_t how = 0;
-  return reader.u32(how) && how <= 2 && (how != 2 || reader.skip(8));
-}
-
-bool skip_sattr(XdrReader& reader) {
-  return skip_if_set(reader, 4) && skip_if_set(reader, 4) && skip_if_set(reader, 4) && skip_if_set(reader, 8) &&
-         skip_set_time(reader) && skip_set_time(reader);
-}
-
-bool skip_mknoddata(XdrReader& reader) {
-  constexpr std::uint32_t kBlk = 3, kChr = 4, kSock = 6, kFifo = 7;
-  std::uint32_t type = 0;
-  if (!reader.u32(type) || type < 1 || type > kFifo) return false;
-  const bool device = type == kBlk || type == kChr;
-  const bool pipe = type == kSock || type == kFifo;
-  return (!(device || pipe) || skip_sattr(reader)) && (!device || reader.skip(8));
-}
-
-bool skip_createhow(XdrReader& reader) {
-  constexpr std::uint32_t kExclusive = 2;
-  std::uint32_t mode = 0;
-  if (!reader.u32(mode) || mode > kExclusive) return false;
-  return mode == kExclusive ? reader.skip(kVerfLen) : skip_sattr(reader);
-}
-
-bool walk_field(XdrReader& reader, Field field, Walk& found) {
-  ConstBytes ignored;
-  std::uint32_t number = 0;
-  switch (field) {
-    case Field::kFh: return reader.opaque(ignored, kMaxFh);
-    case Field::kName: return reader.opaque(ignored);
-    case Field::kU32: return reader.skip(4);
-    case Field::kU64:
-    case Field::kVerf: return reader.skip(8);
-    case Field::kSattr: return skip_sattr(reader);
-    case Field::kGuard: return skip_if_set(reader, 8);
-    case Field::kCreatehow: return skip_createhow(reader);
-    case Field::kMknoddata: return skip_mknoddata(reader);
-    case Field::kItem:
-      if (!reader.u32(number)) return false;
-      found.item = ItemPlace{reader.position(), number};
-      return true;
-    case Field::kReplyCount:
-      if (!reader.u32(number)) return false;
-      found.reply_count = number;
-      return true;
-  }
-  return false;
-}
-
-// walk stops behind the last argument, or behind the count word of an item; `reader` stands there then.
-std::optional<Walk> walk(const Procedure& procedure, XdrReader& reader) {
-  Walk found;
-  for (const Field field : procedure.arguments) {
-    if (!walk_field(reader, field, found)) return std::nullopt;
-  }
-  return found;
-}
-
-std::optional<ItemPlace> find_argument(std::uint32_t procedure, ConstBytes reduced_args) {
-  const Procedure* row = find(procedure);
-  if (!row) return std::nullopt;
-  XdrReader reader(reduced_args);
-  const std::optional<Walk> found = walk(*row, reader);
-  if (!found || !reader.at_end()) return std::nullopt;
-  return found->item;
-}
-
-bool has_eligible_result(std::uint32_t procedure) {
-  const Procedure* row = find(procedure);
-  return row && row->eligible_result;
-}
-
-std::optional<std::size_t> max_results(std::uint32_t procedure, ConstBytes args) {
-  const Procedure* row = find(procedure);
-  if (!row) return std::nullopt;
-  XdrReader reader(args);
-  const std::optional<Walk> found = walk(*row, reader);
-  if (!found) return std::nullopt;
-  const bool inline_item = found->item && reader.remaining() > 0;
-  if (inline_item && !reader.skip(rpcrdma::xdr::round_up(found->item->len))) return std::nullopt;
-  if (!reader.at_end()) return std::nullopt;
-  // U1-3-04: the client's own limit, and what the failure arm takes at least.
-  if (found->reply_count) return std::max(row->max_results, kStatus + std::size_t{*found->reply_count});
-  return row->max_results;
-}
-
-constexpr rpcrdma::Binding kNfs3 = {kNfsProgram, kNfsV3, find_argument, has_eligible_result, max_results};
+constexpr Program kNfs3 = {kNfsProgram, kNfsV3, kProcedures};
+constexpr rpcrdma::Binding kBinding = binding_of<kNfs3>();
 
 }  // namespace
 
 const rpcrdma::Binding& nfs3_binding() {
-  return kNfs3;
+  return kBinding;
 }
 
 }  // namespace weft::nfsulb

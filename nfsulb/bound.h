@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "nfsulb/schema.h"
+#include "rpcrdma/binding.h"
+
+// How large a Reply can become, from the types of its results and from what its Call says.
+namespace weft::nfsulb {
+
+// CallNotes: what the arguments of one procedure or operation say about its results (Note).
+struct CallNotes {
+  std::uint32_t count = 0;
+  std::uint32_t length = 0;
+  std::uint32_t words = 0;
+  std::array<std::uint32_t, 3> attributes{};
+  bool other_attributes = false;  // bits that no attribute of the protocol has
+};
+
+// Bounder fills a ReplyBound: operation by operation for a COMPOUND, then the procedure.
+class Bounder {
+ public:
+  // `limits` and `bound` outlive it.
+  Bounder(const rpcrdma::ReplyLimits& limits, rpcrdma::ReplyBound& bound) : limits_(limits), bound_(bound) {}
+
+  void add_operation(const Operation& operation, const CallNotes& notes);
+  void finish(const Operation& procedure, const CallNotes& notes, std::uint32_t minor_version, rpcrdma::Walked walked);
+
+ private:
+  std::size_t octets(const Type& type, const CallNotes& notes);
+  std::size_t octets_of_opaque(const Type& type, const CallNotes& notes);
+  std::size_t octets_of_eligible(const Type& type, const CallNotes& notes);
+  std::size_t octets_of_elements(const Type& type, const CallNotes& notes);
+  std::size_t octets_of_bounded(const Type& type, const CallNotes& notes);
+  std::size_t octets_of_arms(const Type& type, const CallNotes& notes);
+  std::size_t octets_of_attributes(const CallNotes& notes);
+  std::size_t estimate(std::size_t octets);
+  void limit_by_session();
+
+  const rpcrdma::ReplyLimits& limits_;
+  rpcrdma::ReplyBound& bound_;
+  std::size_t operations_ = 0;  // octets of their results
+  std::size_t num_operations_ = 0;
+  bool in_session_ = false;
+  bool all_idempotent_ = true;
+  bool may_retry_ = false;
+};
+
+}  // namespace weft::nfsulb

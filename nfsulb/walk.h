@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "nfsulb/schema.h"
+#include "rpcrdma/binding.h"
+
+// The interpreter of the schemas: what rpcrdma::Binding asks, answered for any Program by one walk over the octets. It
+// reads nothing outside them, and its recursion ends with the types' own nesting.
+namespace weft::nfsulb {
+
+// find_operation: the row with this number, nullptr if the table has none.
+const Operation* find_operation(std::span<const Operation> table, std::uint32_t number);
+
+// walk_arguments, walk_results, bound_reply: rpcrdma::Binding's functions of the same names.
+rpcrdma::Walked walk_arguments(const Program& program, std::uint32_t procedure, rpcrdma::ConstBytes args,
+                               std::span<const std::size_t> reduced, std::vector<rpcrdma::EligibleItem>& items);
+rpcrdma::Walked walk_results(const Program& program, std::uint32_t procedure, rpcrdma::ConstBytes results,
+                             std::span<const std::uint32_t> reduced,
+                             std::vector<std::optional<rpcrdma::EligibleItem>>& items);
+rpcrdma::Walked bound_reply(const Program& program, std::uint32_t procedure, rpcrdma::ConstBytes args,
+                            std::span<const std::size_t> reduced, const rpcrdma::ReplyLimits& limits,
+                            rpcrdma::ReplyBound& bound);
+
+// The older three, for programs with at most one item each way.
+std::optional<rpcrdma::ItemPlace> find_argument(const Program& program, std::uint32_t procedure,
+                                                rpcrdma::ConstBytes reduced_args);
+bool has_eligible_result(const Program& program, std::uint32_t procedure);
+std::optional<std::size_t> max_results(const Program& program, std::uint32_t procedure, rpcrdma::ConstBytes args);
+
+// binding_of makes the Binding of a program.
+template <const Program& kProgram>
+consteval rpcrdma::Binding binding_of() {
+  using rpcrdma::ConstBytes;
+  rpcrdma::Binding binding;
+  binding.program = kProgram.program;
+  binding.version = kProgram.version;
+  binding.find_argument = [](std::uint32_t procedure, ConstBytes args) {
+    return nfsulb::find_argument(kProgram, procedure, args);
+  };
+  binding.has_eligible_result = [](std::uint32_t procedure) {
+    return nfsulb::has_eligible_result(kProgram, procedure);
+  };
+  binding.max_results = [](std::uint32_t procedure, ConstBytes args) {
+    return nfsulb::max_results(kProgram, procedure, args);
+  };
+  binding.walk_arguments = [](std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced,
+                              std::vector<rpcrdma::EligibleItem>& items) {
+    return nfsulb::walk_arguments(kProgram, procedure, args, reduced, items);
+  };
+  binding.walk_results = [](std::uint32_t procedure, ConstBytes results, std::span<const std::uint32_t> reduced,
+                            std::vector<std::optional<rpcrdma::EligibleItem>>& items) {
+    return nfsulb::walk_results(kProgram, procedure, results, reduced, items);
+  };
+  binding.bound_reply = [](std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced,
+                           const rpcrdma::ReplyLimits& limits, rpcrdma::ReplyBound& bound) {
+    return nfsulb::bound_reply(kProgram, procedure, args, reduced, limits, bound);
+  };
+  return binding;
+}
+
+}  // namespace weft::nfsulb
