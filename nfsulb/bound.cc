@@ -24,7 +24,10 @@ std::size_t Bounder::estimate(std::size_t octets) {
 std::size_t Bounder::octets_of_opaque(const Type& type, const CallNotes& notes) {
   switch (type.bound) {
     case Bound::kText: return kWord + estimate(round_up(limits_.max_text));
-    case Bound::kUnbounded: return kWord + estimate(round_up(limits_.max_unbounded));
+    case Bound::kUnbounded: {
+      const std::size_t assumed = type.assumed != 0 ? type.assumed : limits_.max_unbounded;
+      return kWord + estimate(round_up(std::min(assumed, limits_.max_unbounded)));
+    }
     case Bound::kLength: return kWord + round_up(notes.length);
     case Bound::kAttributes: return kWord + octets_of_attributes(notes);
     default: return kWord + round_up(type.max);

@@ -1,8 +1,5 @@
-#include "nfsulb/nfs3.h"
-
 #include "nfsulb/nfs3_types.h"
-#include "nfsulb/programs.h"
-#include "nfsulb/walk.h"
+#include "nfsulb/schemas.h"
 
 // NFS version 3 (RFC 1813 section 3). Eligible: the data of WRITE and READ, the path text of SYMLINK and READLINK
 // (RFC 8267 section 4: U1-4-01 to U1-4-05).
@@ -100,13 +97,8 @@ constexpr Operation kProcedures[] = {
     operation(21, "COMMIT", kAgain, COMMIT3args, COMMIT3res),
 };
 
-constexpr Program kNfs3 = {kNfsProgram, kNfsV3, kProcedures};
-constexpr rpcrdma::Binding kBinding = binding_of<kNfs3>();
-
 }  // namespace
 
-const rpcrdma::Binding& nfs3_binding() {
-  return kBinding;
-}
+constexpr Program kNfs3 = {kProcedures};
 
 }  // namespace weft::nfsulb

@@ -2,17 +2,31 @@
 
 #include <cstdint>
 
-// Numbers that the Upper-Layer Bindings of the NFS family fix (RFC 8267 sections 4, 5 and 9).
+#include "nfsulb/netid.h"
+
+// Numbers of the programs of the NFS family (RFC 8267 sections 4, 5 and 6; of NFSACL, those that are in use).
 namespace weft::nfsulb {
 
 inline constexpr std::uint32_t kNfsProgram = 100003;
+inline constexpr std::uint32_t kNfsV2 = 2;
 inline constexpr std::uint32_t kNfsV3 = 3;
+inline constexpr std::uint32_t kNfsV4 = 4;
 inline constexpr std::uint32_t kMountProgram = 100005;
+inline constexpr std::uint32_t kMountV1 = 1;
+inline constexpr std::uint32_t kMountV2 = 2;
 inline constexpr std::uint32_t kMountV3 = 3;
+inline constexpr std::uint32_t kNlmProgram = 100021;
+inline constexpr std::uint32_t kNlmV1 = 1;
+inline constexpr std::uint32_t kNlmV3 = 3;
+inline constexpr std::uint32_t kNlmV4 = 4;
+inline constexpr std::uint32_t kNsmProgram = 100024;
+inline constexpr std::uint32_t kNsmV1 = 1;
+inline constexpr std::uint32_t kNfsAclProgram = 100227;
+inline constexpr std::uint32_t kNfsAclV2 = 2;
+inline constexpr std::uint32_t kNfsAclV3 = 3;
+inline constexpr std::uint32_t kNfs4CallbackProgram = 0x40000000;  // or what the client says (RFC 7531, RFC 8881)
+inline constexpr std::uint32_t kNfs4CallbackV1 = 1;
 
-inline constexpr std::uint16_t kNfsRdmaPort = 20049;   // RFC 8267 section 9: nfsrdma
 inline constexpr std::uint16_t kMountTcpPort = 20048;  // no number of IANA's: where Linux and others put mountd
-inline constexpr const char* kNetidRdma = "rdma";      // RFC 8166 section 10
-inline constexpr const char* kNetidRdma6 = "rdma6";
 
 }  // namespace weft::nfsulb

@@ -38,7 +38,7 @@ enum class Note : std::uint8_t {
 enum class Bound : std::uint8_t {
   kOwn,         // nothing, so `max` does
   kText,        // ReplyLimits::max_text
-  kUnbounded,   // ReplyLimits::max_unbounded, and `assumed` elements where that is set
+  kUnbounded,   // ReplyLimits::max_unbounded, and `assumed` octets or elements where that is set
   kCount,       // Note::kCount and `assumed` octets: of octets, or of elements
   kAboutCount,  // the same, as an estimate
   kLength,      // Note::kLength
@@ -84,9 +84,8 @@ struct Operation {
   bool sequence = false;         // [CB_]SEQUENCE: the session keeps what must not run twice from doing so
 };
 
+// Program: the schema of one version of a program.
 struct Program {
-  std::uint32_t program = 0;
-  std::uint32_t version = 0;
   std::span<const Operation> procedures;  // by number
 };
 
@@ -104,14 +103,17 @@ inline constexpr Type uint64 = opaque_fixed<8>;
 // A bool that nothing depends on: which values it may have is its reader's business.
 inline constexpr Type boolean = uint32;
 
-template <std::uint32_t kMax = kNoLimit>
-inline constexpr Type opaque = {
-    .kind = Kind::kOpaque, .bound = kMax == kNoLimit ? Bound::kUnbounded : Bound::kOwn, .max = kMax};
+// kAssumed, also of arrays: how much a client reckons with where the protocol has no limit.
+template <std::uint32_t kMax = kNoLimit, std::uint32_t kAssumed = 0>
+inline constexpr Type opaque = {.kind = Kind::kOpaque,
+                                .bound = kMax == kNoLimit ? Bound::kUnbounded : Bound::kOwn,
+                                .max = kMax,
+                                .assumed = kAssumed};
 template <std::uint32_t kMax = kNoLimit>
 inline constexpr Type string = {
     .kind = Kind::kOpaque, .bound = kMax == kNoLimit ? Bound::kText : Bound::kOwn, .max = kMax};
 
-// element<kMax>. kAssumed: how many a client reckons with where the protocol has no limit.
+// element<kMax>, *element.
 template <const Type& kElement, std::uint32_t kMax = kNoLimit, std::uint32_t kAssumed = 0>
 inline constexpr Type array = {.kind = Kind::kArray,
                                .bound = kMax == kNoLimit ? Bound::kUnbounded : Bound::kOwn,

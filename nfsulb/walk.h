@@ -34,11 +34,11 @@ std::optional<std::size_t> max_results(const Program& program, std::uint32_t pro
 
 // binding_of makes the Binding of a program.
 template <const Program& kProgram>
-consteval rpcrdma::Binding binding_of() {
+consteval rpcrdma::Binding binding_of(std::uint32_t program, std::uint32_t version) {
   using rpcrdma::ConstBytes;
   rpcrdma::Binding binding;
-  binding.program = kProgram.program;
-  binding.version = kProgram.version;
+  binding.program = program;
+  binding.version = version;
   binding.find_argument = [](std::uint32_t procedure, ConstBytes args) {
     return nfsulb::find_argument(kProgram, procedure, args);
   };
