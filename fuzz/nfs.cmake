@@ -9,3 +9,5 @@ weft_fuzz(fuzz_nfs3_binding ${CMAKE_CURRENT_LIST_DIR}/nfs3_binding.cc LINK weft_
           CORPUS ${CMAKE_CURRENT_LIST_DIR}/corpus/nfs3_binding)
 weft_fuzz(fuzz_nfs3_record ${CMAKE_CURRENT_LIST_DIR}/nfs3_record.cc LINK weft_onc_tcp
           CORPUS ${CMAKE_CURRENT_LIST_DIR}/corpus/nfs3_record)
+weft_fuzz(fuzz_nfs4_walk ${CMAKE_CURRENT_LIST_DIR}/nfs4_walk.cc LINK weft_nfsulb
+          CORPUS ${CMAKE_CURRENT_LIST_DIR}/corpus/nfs4_walk)
