@@ -62,6 +62,7 @@ Octets without(ConstBytes xdr, const std::vector<EligibleItem>& items, const Inp
 void walk_arguments(const Input& input) {
   std::vector<EligibleItem> items;
   const Walked walked = input.binding->walk_arguments(input.procedure, input.xdr, {}, items);
+  require(walked != Walked::kGarbage || items.empty());
   check_items(items, input.xdr.size());
   weft::rpcrdma::ReplyBound bound;
   const weft::rpcrdma::ReplyLimits limits;
@@ -88,6 +89,7 @@ void walk_arguments(const Input& input) {
 void walk_results(const Input& input) {
   std::vector<std::optional<EligibleItem>> entries;
   const Walked walked = input.binding->walk_results(input.procedure, input.xdr, {}, entries);
+  require(walked != Walked::kGarbage || entries.empty());
   std::vector<EligibleItem> items;
   std::vector<std::uint32_t> brought;
   for (const auto& entry : entries) {

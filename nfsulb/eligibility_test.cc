@@ -198,6 +198,26 @@ TEST_F(EligibilityTable, NamesAndVersions) {
   EXPECT_EQ(seen.size(), num_operations);
 }
 
+// Eligible items below a type; each is an opaque, whatever it stands in.
+std::size_t num_eligible(const Type& type) {
+  if (type.kind == Kind::kEligible) {
+    EXPECT_TRUE(type.element == nullptr && type.fields.empty() && type.arms.empty());
+    return 1;
+  }
+  std::size_t count = type.element != nullptr ? num_eligible(*type.element) : 0;
+  for (const Type* field : type.fields) count += num_eligible(*field);
+  for (const Arm& arm : type.arms) count += num_eligible(*arm.type);
+  return count;
+}
+
+TEST_F(EligibilityTable, FieldsAndNeverUnions) {
+  RecordProperty("proves", "R1-4.4.4.3-01 R1-4.4.4.3-02");
+  each([](const Row& row, const BoundProgram&, const Operation& operation) {
+    EXPECT_EQ(num_eligible(*operation.arguments), row.direction == "arg" ? 1u : 0u);
+    EXPECT_EQ(num_eligible(*operation.results), row.direction == "result" ? 1u : 0u);
+  });
+}
+
 TEST_F(EligibilityTable, Eligibility) {
   RecordProperty("proves",
                  "U1-5.1-02 U1-5.2-02 U1-6.1-01 U1-6.1-02 U1-6.1-03 U1-6.1-04 U1-6.1-05 U1-6.5.1-02 U1-6.5.2-03 "

@@ -152,7 +152,6 @@ TEST(Nfs3Walk, BoundsOfItemsFollowTheCall) {
 }
 
 TEST(Nfs3Walk, WhatMayRunTwice) {
-  RecordProperty("proves", "U1-4.1-01");
   EXPECT_TRUE(bound_reply(nfs3(), kRead, Xdr().opaque(8).u64(0).u32(1).octets()).idempotent);
   EXPECT_FALSE(bound_reply(nfs3(), 12, Xdr().opaque(8).opaque(1).octets()).idempotent);
   EXPECT_FALSE(bound_reply(nfs3(), 1, Xdr().opaque(8).octets()).may_retry);

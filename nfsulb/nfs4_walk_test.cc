@@ -86,10 +86,12 @@ TEST(Nfs4Walk, NothingElseIsReduced) {
   // The octets that one might think of: WRITE_SAME's pattern, an attribute's value, SEQUENCE's session.
   const Xdr head = Xdr().opaque(5).u32(2).u32(1);
   for (const Xdr& arguments : {op(kOpWriteSame, Xdr().fixed(16).u32(0).fixed(5 * 8 + 4).missing(4096)),
-                               op(kOpSetxattr, Xdr().u32(0).opaque(4).missing(4096)), op(kOpSequence, Xdr())}) {
+                               op(kOpSetxattr, Xdr().u32(0).opaque(4).missing(4096)), op(kOpSequence)}) {
     const Xdr args = Xdr(head).add(arguments);
     EXPECT_EQ(walk_arguments(nfs4(), kCompound, args.octets(), {args.size()}).walked, Walked::kGarbage);
   }
+  const Xdr in_session = compound_args(1, {sequence()});
+  EXPECT_EQ(walk_arguments(nfs4(), kCompound, in_session.octets(), {in_session.size() - 32}).walked, Walked::kGarbage);
   // READ_PLUS is no READ operation: the chunk belongs to the READ behind it.
   const Xdr data = ok(kOpReadPlus, Xdr().u32(1).u32(2).u32(0).u64(0).opaque(4096).u32(1).u64(0).u64(0));
   const auto walk = walk_results(nfs4(), kCompound, compound_res(0, {data, read_ok(7)}).octets(), {7});
@@ -135,9 +137,15 @@ TEST(Nfs4Walk, EveryCutIsGarbage) {
     Octets octets = of_results ? results.octets() : args.octets();
     while (!octets.empty()) {
       octets.pop_back();
-      const Walked walked = of_results ? walk_results(nfs4(), kCompound, octets).walked
-                                       : walk_arguments(nfs4(), kCompound, octets).walked;
-      EXPECT_EQ(walked, Walked::kGarbage) << octets.size();
+      if (of_results) {
+        const auto walk = walk_results(nfs4(), kCompound, octets);
+        EXPECT_EQ(walk.walked, Walked::kGarbage) << octets.size();
+        EXPECT_TRUE(walk.items.empty());
+      } else {
+        const auto walk = walk_arguments(nfs4(), kCompound, octets);
+        EXPECT_EQ(walk.walked, Walked::kGarbage) << octets.size();
+        EXPECT_TRUE(walk.items.empty());
+      }
     }
   }
   EXPECT_EQ(walk_arguments(nfs4(), kCompound, Xdr(args).u32(0).octets()).walked, Walked::kGarbage);

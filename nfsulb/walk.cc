@@ -215,6 +215,12 @@ class Walker {
   std::size_t taken_out_ = 0;  // octets of reduced items so far
 };
 
+void reset(rpcrdma::ReplyBound& bound) {
+  bound.items.clear();
+  bound.rest = 0;
+  bound.is_estimate = bound.may_retry = bound.idempotent = false;
+}
+
 }  // namespace
 
 const Operation* find_operation(std::span<const Operation> table, std::uint32_t number) {
@@ -228,7 +234,9 @@ Walked walk_arguments(const Program& program, std::uint32_t procedure, ConstByte
   const Operation* row = find_operation(program.procedures, procedure);
   if (row == nullptr) return Walked::kUnknown;
   ArgumentItems found{reduced, items};
-  return Walker(Half::kArguments, args, found).procedure(*row);
+  const Walked walked = Walker(Half::kArguments, args, found).procedure(*row);
+  if (walked == Walked::kGarbage) items.clear();
+  return walked;
 }
 
 Walked walk_results(const Program& program, std::uint32_t procedure, ConstBytes results,
@@ -237,21 +245,23 @@ Walked walk_results(const Program& program, std::uint32_t procedure, ConstBytes 
   const Operation* row = find_operation(program.procedures, procedure);
   if (row == nullptr) return Walked::kUnknown;
   ResultItems found{reduced, items};
-  return Walker(Half::kResults, results, found).procedure(*row);
+  const Walked walked = Walker(Half::kResults, results, found).procedure(*row);
+  if (walked == Walked::kGarbage) items.clear();
+  return walked;
 }
 
 Walked bound_reply(const Program& program, std::uint32_t procedure, ConstBytes args,
                    std::span<const std::size_t> reduced, const rpcrdma::ReplyLimits& limits,
                    rpcrdma::ReplyBound& bound) {
-  bound.items.clear();
-  bound.rest = 0;
-  bound.is_estimate = bound.may_retry = bound.idempotent = false;
+  reset(bound);
   const Operation* row = find_operation(program.procedures, procedure);
   if (row == nullptr) return Walked::kUnknown;
   std::vector<EligibleItem> items;
   ArgumentItems found{reduced, items};
   Bounder bounder(limits, bound);
-  return Walker(Half::kArguments, args, found, &bounder).procedure(*row);
+  const Walked walked = Walker(Half::kArguments, args, found, &bounder).procedure(*row);
+  if (walked == Walked::kGarbage) reset(bound);
+  return walked;
 }
 
 std::optional<rpcrdma::ItemPlace> find_argument(const Program& program, std::uint32_t procedure,
