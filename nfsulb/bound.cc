@@ -1,6 +1,7 @@
 #include "nfsulb/bound.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "nfsulb/nfs4_attributes.h"
 #include "rpcrdma/xdr/xdr.h"
@@ -71,10 +72,11 @@ std::size_t Bounder::octets_of_arms(const Type& type, const CallNotes& notes) {
 
 std::size_t Bounder::octets_of_attributes(const CallNotes& notes) {
   std::size_t sum = notes.other_attributes ? estimate(round_up(limits_.max_unbounded)) : 0;
-  for (std::size_t bit = 0; bit < notes.attributes.size() * 32; ++bit) {
-    if ((notes.attributes[bit / 32] >> (bit % 32) & 1) == 0) continue;
-    const Type* type = attribute_type(bit);
-    sum += type != nullptr ? octets(*type, notes) : estimate(round_up(limits_.max_unbounded));
+  for (std::size_t i = 0; i < notes.attributes.size(); ++i) {
+    for (std::uint32_t word = notes.attributes[i]; word != 0; word &= word - 1) {
+      const Type* type = attribute_type(i * 32 + static_cast<std::size_t>(std::countr_zero(word)));
+      sum += type != nullptr ? octets(*type, notes) : estimate(round_up(limits_.max_unbounded));
+    }
   }
   return sum;
 }

@@ -41,6 +41,13 @@ TEST(Nfs4Bound, AttributesByTheirBits) {
   EXPECT_FALSE(fixed_only.is_estimate);
 }
 
+TEST(Nfs4Bound, EachOperationByItsOwnArguments) {
+  const std::size_t none = bound_of(0, {getattr({})}).rest - kHead;
+  const std::size_t one = bound_of(0, {getattr({0x12})}).rest - kHead;
+  EXPECT_EQ(none, 16u + 12);
+  EXPECT_EQ(bound_of(0, {getattr({0x12}), getattr({}), getattr({0, 0x8})}).rest, kHead + one + none + none + 4);
+}
+
 TEST(Nfs4Bound, WhatHasNoLimitIsAnEstimate) {
   RecordProperty("proves", "U1-6.2-01 U1-6.2.1-01 U1-6.2.1-02 R1-8.2-02");
   constexpr ReplyLimits kLimits = {.max_text = 8, .max_unbounded = 5000};

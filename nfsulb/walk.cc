@@ -19,8 +19,8 @@ constexpr std::uint32_t kLastMinor = 2;  // NFSv4's latest minor version
 // ArgumentItems: which eligible arguments are missing is told by their positions.
 struct ArgumentItems {
   std::span<const std::size_t> reduced;
-  std::vector<EligibleItem>& items;
-  bool all_missing = false;  // instead: none is there
+  std::vector<EligibleItem>* items = nullptr;  // nullptr: nobody asks for them
+  bool all_missing = false;                    // instead: none is there
   std::size_t next = 0;
 
   void begin(const Operation&) {}
@@ -28,7 +28,7 @@ struct ArgumentItems {
   bool found(EligibleItem& item) {
     item.reduced = all_missing || (next < reduced.size() && reduced[next] == item.position);
     if (item.reduced) ++next;
-    items.push_back(item);
+    if (items != nullptr) items->push_back(item);
     return true;
   }
   bool at_end() const { return all_missing || next == reduced.size(); }
@@ -181,7 +181,7 @@ class Walker {
 
   Walked operations(const Type& type) {
     std::uint32_t count = 0;
-    if (!reader_.u32(count) || count > reader_.remaining()) return Walked::kGarbage;
+    if (!reader_.u32(count)) return Walked::kGarbage;
     if (minor_version_ > kLastMinor) return count == 0 ? Walked::kWhole : Walked::kUnknown;
     const CallNotes of_procedure = notes_;
     Walked walked = Walked::kWhole;
@@ -233,7 +233,7 @@ Walked walk_arguments(const Program& program, std::uint32_t procedure, ConstByte
   items.clear();
   const Operation* row = find_operation(program.procedures, procedure);
   if (row == nullptr) return Walked::kUnknown;
-  ArgumentItems found{reduced, items};
+  ArgumentItems found{reduced, &items};
   const Walked walked = Walker(Half::kArguments, args, found).procedure(*row);
   if (walked == Walked::kGarbage) items.clear();
   return walked;
@@ -256,8 +256,7 @@ Walked bound_reply(const Program& program, std::uint32_t procedure, ConstBytes a
   reset(bound);
   const Operation* row = find_operation(program.procedures, procedure);
   if (row == nullptr) return Walked::kUnknown;
-  std::vector<EligibleItem> items;
-  ArgumentItems found{reduced, items};
+  ArgumentItems found{reduced};
   Bounder bounder(limits, bound);
   const Walked walked = Walker(Half::kArguments, args, found, &bounder).procedure(*row);
   if (walked == Walked::kGarbage) reset(bound);
@@ -269,7 +268,7 @@ std::optional<rpcrdma::ItemPlace> find_argument(const Program& program, std::uin
   const Operation* row = find_operation(program.procedures, procedure);
   if (row == nullptr) return std::nullopt;
   std::vector<EligibleItem> items;
-  ArgumentItems found{{}, items, true};
+  ArgumentItems found{{}, &items, true};
   if (Walker(Half::kArguments, reduced_args, found).procedure(*row) != Walked::kWhole) return std::nullopt;
   if (items.size() != 1) return std::nullopt;
   return rpcrdma::ItemPlace{items[0].position, items[0].len};
@@ -286,9 +285,8 @@ std::optional<std::size_t> max_results(const Program& program, std::uint32_t pro
   const rpcrdma::ReplyLimits limits;
   // With the item inline, or else left out.
   for (const bool all_missing : {false, true}) {
-    std::vector<EligibleItem> items;
     rpcrdma::ReplyBound bound;
-    ArgumentItems found{{}, items, all_missing};
+    ArgumentItems found{{}, nullptr, all_missing};
     Bounder bounder(limits, bound);
     if (Walker(Half::kArguments, args, found, &bounder).procedure(*row) == Walked::kWhole) return bound.rest;
   }

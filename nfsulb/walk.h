@@ -16,8 +16,8 @@ namespace weft::nfsulb {
 // find_operation: the row with this number, nullptr if the table has none.
 const Operation* find_operation(std::span<const Operation> table, std::uint32_t number);
 
-// walk_arguments, walk_results, bound_reply: rpcrdma::Binding's functions of the same names. Of garbage nothing is said:
-// what was filled is empty again.
+// walk_arguments, walk_results, bound_reply: rpcrdma::Binding's functions of the same names. Of garbage nothing is
+// said: what was filled is empty again.
 rpcrdma::Walked walk_arguments(const Program& program, std::uint32_t procedure, rpcrdma::ConstBytes args,
                                std::span<const std::size_t> reduced, std::vector<rpcrdma::EligibleItem>& items);
 rpcrdma::Walked walk_results(const Program& program, std::uint32_t procedure, rpcrdma::ConstBytes results,
