@@ -14,14 +14,22 @@ constexpr std::uint32_t kMaxGids = 16;
 constexpr std::uint32_t kMsgAccepted = 0;
 constexpr std::uint32_t kMsgDenied = 1;
 
+[[nodiscard]] bool parse_auth(xdr::XdrReader& in, AuthView& auth) {
+  return in.u32(auth.flavor) && in.opaque(auth.body, kMaxAuthBody);
+}
+
+OpaqueAuth copy(const AuthView& auth) {
+  return OpaqueAuth{auth.flavor, {auth.body.begin(), auth.body.end()}};
+}
+
 [[nodiscard]] bool parse_auth(xdr::XdrReader& in, OpaqueAuth& auth) {
-  ConstBytes body;
-  if (!in.u32(auth.flavor) || !in.opaque(body, kMaxAuthBody)) return false;
-  auth.body.assign(body.begin(), body.end());
+  AuthView view;
+  if (!parse_auth(in, view)) return false;
+  auth = copy(view);
   return true;
 }
 
-void emit_auth(xdr::XdrWriter& out, const OpaqueAuth& auth) {
+void emit_auth(xdr::XdrWriter& out, const AuthView& auth) {
   out.u32(auth.flavor);
   out.opaque(auth.body);
 }
@@ -122,7 +130,7 @@ OpaqueAuth auth_sys_of_this_process() {
   return emit_auth_sys(auth);
 }
 
-CallParse parse_call(xdr::XdrReader& in, CallHeader& call) {
+CallParse parse_call(xdr::XdrReader& in, CallHeaderView& call) {
   std::uint32_t type = 0;
   std::uint32_t rpcvers = 0;
   if (!in.u32(call.xid) || !in.u32(type) || type != static_cast<std::uint32_t>(MsgType::kCall)) {
@@ -135,7 +143,14 @@ CallParse parse_call(xdr::XdrReader& in, CallHeader& call) {
   return CallParse::kOk;
 }
 
-void emit_call(xdr::XdrWriter& out, const CallHeader& call) {
+CallParse parse_call(xdr::XdrReader& in, CallHeader& call) {
+  CallHeaderView view;
+  const CallParse parsed = parse_call(in, view);
+  call = CallHeader{view.xid, view.program, view.version, view.procedure, copy(view.cred), copy(view.verf)};
+  return parsed;
+}
+
+void emit_call_view(xdr::XdrWriter& out, const CallHeaderView& call) {
   out.u32(call.xid);
   out.u32(static_cast<std::uint32_t>(MsgType::kCall));
   out.u32(kRpcVersion);
@@ -146,8 +161,12 @@ void emit_call(xdr::XdrWriter& out, const CallHeader& call) {
   emit_auth(out, call.verf);
 }
 
-std::size_t call_header_len(std::size_t cred_body_len) {
-  return 40 + xdr::round_up(cred_body_len);
+void emit_call(xdr::XdrWriter& out, const CallHeader& call) {
+  emit_call_view(out, CallHeaderView{call.xid, call.program, call.version, call.procedure, call.cred, call.verf});
+}
+
+std::size_t call_header_len(std::size_t cred_body_len, std::size_t verf_body_len) {
+  return 40 + xdr::round_up(cred_body_len) + xdr::round_up(verf_body_len);
 }
 
 bool parse_reply(xdr::XdrReader& in, ReplyHeader& reply) {
@@ -177,6 +196,12 @@ void emit_reply(xdr::XdrWriter& out, const ReplyHeader& reply) {
   }
   out.u32(reply.low);
   out.u32(reply.high);
+}
+
+std::size_t reply_header_len(const ReplyHeader& reply) {
+  if (reply.denied) return reply.reject == RejectStat::kAuthError ? 20 : 24;
+  return kPlainReplyHeader + xdr::round_up(reply.verf.body.size()) +
+         (reply.accept == AcceptStat::kProgMismatch ? 8 : 0);
 }
 
 std::string describe(const ReplyHeader& reply) {

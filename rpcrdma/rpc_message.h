@@ -56,6 +56,16 @@ struct OpaqueAuth {
   friend bool operator==(const OpaqueAuth&, const OpaqueAuth&) = default;
 };
 
+// AuthView: the same, standing elsewhere.
+struct AuthView {
+  AuthView() = default;
+  AuthView(std::uint32_t f, ConstBytes b) : flavor(f), body(b) {}
+  AuthView(const OpaqueAuth& auth) : flavor(auth.flavor), body(auth.body) {}  // NOLINT: conversion is the point
+
+  std::uint32_t flavor = 0;
+  ConstBytes body;
+};
+
 // AuthSys: authsys_parms of RFC 5531 appendix A.
 struct AuthSys {
   std::uint32_t stamp = 0;
@@ -83,6 +93,16 @@ struct CallHeader {
   friend bool operator==(const CallHeader&, const CallHeader&) = default;
 };
 
+// CallHeaderView: the same; credential and verifier stand in the octets that were parsed.
+struct CallHeaderView {
+  std::uint32_t xid = 0;
+  std::uint32_t program = 0;
+  std::uint32_t version = 0;
+  std::uint32_t procedure = 0;
+  AuthView cred;
+  AuthView verf;
+};
+
 enum class CallParse : std::uint8_t {
   kOk,
   kRpcMismatch,  // rpcvers is not 2: xid is set, to be answered with MSG_DENIED RPC_MISMATCH 2..2
@@ -92,9 +112,11 @@ enum class CallParse : std::uint8_t {
 
 // parse_call reads a call header and leaves `in` at the first octet of the arguments.
 CallParse parse_call(xdr::XdrReader& in, CallHeader& call);
+CallParse parse_call(xdr::XdrReader& in, CallHeaderView& call);
 void emit_call(xdr::XdrWriter& out, const CallHeader& call);
-// Octets that emit_call writes.
-std::size_t call_header_len(std::size_t cred_body_len);
+void emit_call_view(xdr::XdrWriter& out, const CallHeaderView& call);
+// Octets that these write.
+std::size_t call_header_len(std::size_t cred_body_len, std::size_t verf_body_len = 0);
 
 // ReplyHeader: reply_body up to where the results begin.
 struct ReplyHeader {
@@ -115,6 +137,8 @@ struct ReplyHeader {
 // parse_reply reads a reply header and leaves `in` at the first octet of the results. False: not a well-formed Reply.
 [[nodiscard]] bool parse_reply(xdr::XdrReader& in, ReplyHeader& reply);
 void emit_reply(xdr::XdrWriter& out, const ReplyHeader& reply);
+// Octets that emit_reply writes.
+std::size_t reply_header_len(const ReplyHeader& reply);
 
 // One line that says what a Reply other than SUCCESS means.
 std::string describe(const ReplyHeader& reply);

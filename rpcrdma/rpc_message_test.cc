@@ -31,6 +31,26 @@ TEST(RpcCall, EmitsAndParses) {
   EXPECT_EQ(in.remaining(), 1u);
 }
 
+TEST(RpcCall, AViewShowsWhatStandsInTheOctets) {
+  const CallHeader call = sample_call();
+  Octets octets;
+  xdr::XdrWriter out(octets);
+  emit_call(out, call);
+  EXPECT_EQ(octets.size(), call_header_len(call.cred.body.size(), call.verf.body.size()));
+  xdr::XdrReader in(octets);
+  CallHeaderView view;
+  ASSERT_EQ(parse_call(in, view), CallParse::kOk);
+  EXPECT_TRUE(in.at_end());
+  EXPECT_EQ(view.procedure, call.procedure);
+  EXPECT_EQ(view.cred.flavor, call.cred.flavor);
+  EXPECT_EQ(Octets(view.cred.body.begin(), view.cred.body.end()), call.cred.body);
+  EXPECT_EQ(view.cred.body.data(), octets.data() + 32);
+  Octets again;
+  xdr::XdrWriter copy(again);
+  emit_call_view(copy, view);
+  EXPECT_EQ(again, octets);
+}
+
 TEST(RpcCall, SaysWhatIsWrong) {
   Octets octets;
   xdr::XdrWriter out(octets);
@@ -86,6 +106,7 @@ TEST(RpcReply, EveryFormEmitsAndParses) {
     ASSERT_TRUE(parse_reply(in, back)) << describe(reply);
     EXPECT_EQ(back, reply) << describe(reply);
     EXPECT_TRUE(in.at_end());
+    EXPECT_EQ(reply_header_len(reply), octets.size()) << describe(reply);
     for (std::size_t len = 0; len < octets.size(); ++len) {
       const Octets cut(octets.begin(), octets.begin() + static_cast<std::ptrdiff_t>(len));
       xdr::XdrReader short_in{ConstBytes(cut)};

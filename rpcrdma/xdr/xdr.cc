@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 namespace weft::rpcrdma::xdr {
 
@@ -89,20 +90,42 @@ bool XdrReader::string(std::string_view& value, std::uint32_t max_len) {
   return true;
 }
 
+namespace {
+
+void put_u32(std::uint8_t* at, std::uint32_t value) {
+  at[0] = static_cast<std::uint8_t>(value >> 24);
+  at[1] = static_cast<std::uint8_t>(value >> 16);
+  at[2] = static_cast<std::uint8_t>(value >> 8);
+  at[3] = static_cast<std::uint8_t>(value);
+}
+
+}  // namespace
+
+std::uint8_t* XdrWriter::room(std::size_t len) {
+  if (out_ != nullptr) {
+    const std::size_t at = out_->size();
+    out_->resize(at + len);
+    return out_->data() + at;
+  }
+  assert(len <= buffer_.size() - len_);
+  std::uint8_t* at = buffer_.data() + len_;
+  len_ += len;
+  return at;
+}
+
 void XdrWriter::u32(std::uint32_t value) {
-  const std::uint8_t octets[4] = {static_cast<std::uint8_t>(value >> 24), static_cast<std::uint8_t>(value >> 16),
-                                  static_cast<std::uint8_t>(value >> 8), static_cast<std::uint8_t>(value)};
-  out_.insert(out_.end(), octets, octets + 4);
+  put_u32(room(4), value);
 }
 
 void XdrWriter::u64(std::uint64_t value) {
-  u32(static_cast<std::uint32_t>(value >> 32));
-  u32(static_cast<std::uint32_t>(value));
+  std::uint8_t* at = room(8);
+  put_u32(at, static_cast<std::uint32_t>(value >> 32));
+  put_u32(at + 4, static_cast<std::uint32_t>(value));
 }
 
 void XdrWriter::opaque_fixed(ConstBytes value) {
   raw(value);
-  out_.insert(out_.end(), padding(value.size()), 0);
+  zeros(padding(value.size()));
 }
 
 void XdrWriter::opaque(ConstBytes value) {
@@ -116,14 +139,20 @@ void XdrWriter::string(std::string_view value) {
 }
 
 void XdrWriter::raw(ConstBytes value) {
-  out_.insert(out_.end(), value.begin(), value.end());
+  if (out_ != nullptr) {
+    out_->insert(out_->end(), value.begin(), value.end());
+  } else if (!value.empty()) {
+    std::memcpy(room(value.size()), value.data(), value.size());
+  }
+}
+
+void XdrWriter::zeros(std::size_t len) {
+  if (len != 0) std::memset(room(len), 0, len);
 }
 
 void XdrWriter::patch_u32(std::size_t position, std::uint32_t value) {
   assert(position <= size() && size() - position >= 4);
-  for (std::size_t i = 0; i < 4; ++i) {
-    out_[start_ + position + i] = static_cast<std::uint8_t>(value >> (24 - 8 * i));
-  }
+  put_u32((out_ != nullptr ? out_->data() + start_ : buffer_.data()) + position, value);
 }
 
 }  // namespace weft::rpcrdma::xdr

@@ -61,10 +61,12 @@ class XdrReader {
   Padding mode_;
 };
 
-// XdrWriter appends XDR items to `out`, which outlives it.
+// XdrWriter writes XDR items: behind what a vector holds, or from the beginning of a buffer with room for all of them.
+// Both outlive it.
 class XdrWriter {
  public:
-  explicit XdrWriter(std::vector<std::uint8_t>& out) : out_(out), start_(out.size()) {}
+  explicit XdrWriter(std::vector<std::uint8_t>& out) : out_(&out), start_(out.size()) {}
+  explicit XdrWriter(MutBytes buffer) : buffer_(buffer) {}
 
   void u32(std::uint32_t value);
   void i32(std::int32_t value) { u32(static_cast<std::uint32_t>(value)); }
@@ -76,17 +78,23 @@ class XdrWriter {
   // opaque and string: count, octets, roundup. At most 2^32-1 octets.
   void opaque(ConstBytes value);
   void string(std::string_view value);
-  // raw: the octets as they are.
+  // raw: the octets as they are. zeros: that many.
   void raw(ConstBytes value);
+  void zeros(std::size_t len);
 
-  // Octets that this writer has appended.
-  std::size_t size() const { return out_.size() - start_; }
+  // Octets that this writer has written.
+  std::size_t size() const { return out_ != nullptr ? out_->size() - start_ : len_; }
   // patch_u32 overwrites the word that begins `position` octets after this writer's start; it was written before.
   void patch_u32(std::size_t position, std::uint32_t value);
 
  private:
-  std::vector<std::uint8_t>& out_;
-  std::size_t start_;
+  // The next `len` octets, to be filled.
+  std::uint8_t* room(std::size_t len);
+
+  std::vector<std::uint8_t>* out_ = nullptr;
+  std::size_t start_ = 0;
+  MutBytes buffer_;
+  std::size_t len_ = 0;  // octets of buffer_ that are written
 };
 
 }  // namespace weft::rpcrdma::xdr

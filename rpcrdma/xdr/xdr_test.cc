@@ -69,6 +69,25 @@ TEST(XdrReader, FailsAtEveryTruncationAndStaysWhereItWas) {
   }
 }
 
+TEST(XdrWriter, WritesIntoABufferWhatItAppendsToAVector) {
+  const auto write = [](XdrWriter out) {
+    out.u32(7);
+    out.u64(0x0102030405060708);
+    out.opaque(Octets{1, 2, 3, 4, 5});
+    out.raw(Octets{9, 9});
+    out.raw({});
+    out.zeros(2);
+    out.patch_u32(0, 0xa0b0c0d0);
+    return out.size();
+  };
+  Octets appended{0xee};
+  Octets buffer(40, 0xa5);
+  EXPECT_EQ(write(XdrWriter(appended)), 28u);
+  EXPECT_EQ(write(XdrWriter(MutBytes(buffer))), 28u);
+  EXPECT_EQ(Octets(appended.begin() + 1, appended.end()), Octets(buffer.begin(), buffer.begin() + 28));
+  EXPECT_EQ(Octets(buffer.begin() + 28, buffer.end()), Octets(12, 0xa5));
+}
+
 TEST(XdrReader, BoundsCountsBeforeAnything) {
   const Octets huge{0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4};
   XdrReader in{ConstBytes(huge)};
