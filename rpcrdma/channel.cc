@@ -104,8 +104,12 @@ MutBytes Channel::send_buffer(std::uint32_t slot) const {
 
 bool Channel::post_send(std::uint32_t slot, std::size_t len) {
   const verbs::Sge sge{address_of(send_buffer(slot).data()), static_cast<std::uint32_t>(len), mr_->lkey()};
+  return post_send(slot, std::span(&sge, 1));
+}
+
+bool Channel::post_send(std::uint32_t slot, std::span<const verbs::Sge> sges) {
   verbs::SendWr wr;
-  wr.sg_list = std::span(&sge, 1);
+  wr.sg_list = sges;
   wr.opcode = verbs::WrOpcode::kSend;
   wr.send_flags = verbs::SendFlags::kSignaled;
   return post(wr, Work{WorkKind::kSend, slot});

@@ -56,6 +56,8 @@ class Channel {
   std::optional<Work> on_completion(const verbs::Wc& wc);
 
   ConstBytes received(std::uint32_t slot, std::size_t len) const;
+  // The memory of all Receive buffers, for views that may outlive the Channel.
+  std::shared_ptr<const void> memory() const { return memory_; }
   // Returns a Receive buffer to the Qp.
   bool post_receive(std::uint32_t slot);
 
@@ -66,6 +68,8 @@ class Channel {
   std::uint32_t lkey() const { return mr_->lkey(); }
   // Sends the first `len` octets of a Send buffer.
   bool post_send(std::uint32_t slot, std::size_t len);
+  // Sends what `sges` gather, most of it from that Send buffer (R1-5.2.4-06).
+  bool post_send(std::uint32_t slot, std::span<const verbs::Sge> sges);
 
   // Posts an RDMA Read or Write. Unsignaled ones (Writes only) give no Work.
   bool post_rdma(verbs::WrOpcode opcode, std::span<const verbs::Sge> sges, std::uint64_t remote_addr,
@@ -92,7 +96,7 @@ class Channel {
   bool post(const verbs::SendWr& wr, Work work);
 
   Config config_;
-  std::unique_ptr<std::uint8_t[]> memory_;
+  std::shared_ptr<std::uint8_t[]> memory_;
   std::unique_ptr<verbs::Mr> mr_;
   verbs::Qp* qp_ = nullptr;
   std::vector<std::uint32_t> free_sends_;

@@ -19,10 +19,15 @@ ChunkError group_read_list(const std::vector<ReadSegment>& list, const ChunkLimi
     at->length += segment.target.length;
     at->segments.push_back(segment.target);
   }
+  std::uint64_t sum = 0;
   for (const Chunk& chunk : chunks) {
     const std::uint64_t limit = chunk.position == 0 ? limits.max_message : limits.max_item;
     if (chunk.length > limit) return ChunkError::kTooLong;  // R1-4.4.4-02, R1-4.4.4-03
+    sum += chunk.length;
   }
+  if (sum > limits.max_read_list) return ChunkError::kTooLong;
+  const bool has_position_zero = !chunks.empty() && chunks.front().position == 0;
+  if (chunks.size() > limits.max_read_chunks + (has_position_zero ? 1 : 0)) return ChunkError::kTooManyChunks;
   return ChunkError::kNone;
 }
 
@@ -44,7 +49,7 @@ ChunkError ChunkLists::validate(ChunkListsView view, const ChunkLimits& limits, 
   const ChunkError error = group_read_list(view.read_list, limits, lists.read_chunks_);
   if (error != ChunkError::kNone) return error;
 
-  if (view.write_list.size() > limits.max_write_chunks) return ChunkError::kTooManySegments;
+  if (view.write_list.size() > limits.max_write_chunks) return ChunkError::kTooManyChunks;
   std::size_t num_segments = 0;
   for (const SegmentArray& array : view.write_list) num_segments += array.size();
   if (num_segments > limits.max_segments) return ChunkError::kTooManySegments;

@@ -48,15 +48,18 @@ struct Chunk {
 
 // ChunkLimits: what a receiver is willing to hold for one message (RFC 8166 section 8.1.4).
 struct ChunkLimits {
-  std::size_t max_segments = 128;  // of each list
+  std::size_t max_segments = 128;    // of each list
+  std::size_t max_read_chunks = 16;  // besides one at Position Zero
   std::size_t max_write_chunks = 16;
-  std::uint64_t max_message = 1 << 20;  // octets of a Position Zero Read chunk
-  std::uint64_t max_item = 4 << 20;     // octets of any other Read chunk
+  std::uint64_t max_message = 1 << 20;       // octets of a Position Zero Read chunk
+  std::uint64_t max_item = 4 << 20;          // octets of any other Read chunk
+  std::uint64_t max_read_list = UINT64_MAX;  // octets of all Read chunks together
 };
 
 enum class ChunkError : std::uint8_t {
   kNone,
   kTooManySegments,
+  kTooManyChunks,
   kMisalignedPosition,  // not a multiple of four
   kTooLong,
 };

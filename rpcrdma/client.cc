@@ -95,6 +95,8 @@ verbs::Status Client::Impl::open() {
   Requester::Config calls;
   calls.credits = config.credits;
   calls.call_timeout = config.call_timeout;
+  calls.reserve_credit = config.reserve_credit;
+  calls.chunks = config.chunks;
   requester = std::make_unique<Requester>(*pd, *channel, calls, std::random_device{}());
 
   auto made_id = cm_events->create_id();
@@ -183,7 +185,12 @@ verbs::Result<std::unique_ptr<Client>> Client::connect(verbs::Device& device, co
 }
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Client::~Client() = default;
+
+Client::~Client() {
+  // Callbacks find a client that is closed but whole.
+  impl_->close("the client is gone");
+  impl_->requester->on_time(impl_->now);
+}
 
 Client::State Client::state() const {
   return impl_->state;
@@ -192,9 +199,13 @@ const std::string& Client::error() const {
   return impl_->error;
 }
 
-verbs::Status Client::call(const CallSpec& spec, ReplyCallback done) {
+verbs::Result<CallHandle> Client::call(const CallSpec& spec, ReplyCallback done) {
   if (impl_->state == State::kClosed) return verbs::Error{ENOTCONN, impl_->error};
   return impl_->requester->call(spec, std::move(done));
+}
+
+bool Client::cancel(CallHandle handle) {
+  return impl_->requester->cancel(handle);
 }
 
 std::size_t Client::num_outstanding() const {

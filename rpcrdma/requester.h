@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "rpcrdma/bytes.h"
+#include "rpcrdma/call.h"
 #include "rpcrdma/channel.h"
-#include "rpcrdma/client.h"
 #include "rpcrdma/v1/header.h"
 #include "rpcrdma/v1/receive.h"
 #include "verbs-shim/api/verbs.h"
@@ -21,7 +21,7 @@ namespace weft::rpcrdma {
 // RequesterCounters: for tests, logs and the curious.
 struct RequesterCounters {
   std::uint64_t calls_sent = 0;
-  std::uint64_t read_chunks = 0;        // Calls with a Read chunk for their item
+  std::uint64_t read_chunks = 0;        // for items
   std::uint64_t long_calls = 0;         // Calls through a Position Zero Read chunk
   std::uint64_t write_chunks = 0;       // Write chunks offered
   std::uint64_t reply_chunks = 0;       // Reply chunks offered
@@ -31,21 +31,24 @@ struct RequesterCounters {
 // Requester is the calling half of RPC-over-RDMA version 1 on one connection (RFC 8166 sections 3.3 to 4.5): a state
 // machine over a Channel, without connection manager, clock or thread. Its owner passes it the Channel's completions.
 //
-// inputs: start, on_receive, on_send_done, on_closed, on_time. outputs: callbacks (only from inputs, never from call),
-// next_timeout, and Channel::failure for what must end the connection.
+// inputs: start, on_receive, on_send_done, on_closed, on_time. outputs: callbacks (only from inputs and from the end of
+// the requester, never from call or cancel), next_timeout, and Channel::failure for what must end the connection.
 class Requester {
  public:
   struct Config {
     std::uint32_t credits = 32;
     std::chrono::milliseconds call_timeout{60000};
+    bool reserve_credit = false;
+    ChunkUse chunks = {};
   };
 
   // pd and channel outlive the requester. first_xid: where XIDs begin; best random.
   Requester(verbs::Pd& pd, Channel& channel, const Config& config, std::uint32_t first_xid);
   ~Requester();
 
-  // As Client::call.
-  verbs::Status call(const CallSpec& spec, ReplyCallback done);
+  // As Client::call, Client::cancel.
+  verbs::Result<CallHandle> call(const CallSpec& spec, ReplyCallback done);
+  bool cancel(CallHandle handle);
   std::size_t num_outstanding() const { return waiting_.size() + sent_.size() + ended_.size(); }
 
   // start: the connection is there and these are its thresholds, in octets. Until then Calls wait.
@@ -66,46 +69,79 @@ class Requester {
   const RequesterCounters& counters() const { return counters_; }
 
  private:
-  struct Call;
+  struct Call;  // requester_state.h
   using Calls = std::list<std::unique_ptr<Call>>;
+  // LongPiece: a piece of a Long Call's Payload stream, of an item or, where `octets` is null, of Call::head.
+  struct LongPiece {
+    const std::uint8_t* octets = nullptr;
+    std::size_t offset = 0;  // in Call::head
+    std::size_t len = 0;
+  };
+  // Abandoned: a Call given up whose Reply would still free its credit; hopeless after `deadline`.
+  struct Abandoned {
+    std::uint32_t xid = 0;
+    std::optional<verbs::TimePoint> deadline;
+  };
 
+  // What may be called, and when (requester.cc).
+  verbs::Status check(const CallSpec& spec) const;
+  verbs::Status check_items(const CallSpec& spec) const;
+  verbs::Status check_against_binding(const CallSpec& spec) const;
   void pump();
+  bool may_send(const Call& call) const;
+  bool xid_is_used(std::uint32_t xid) const;
+  std::chrono::milliseconds timeout_of(const Call& call) const;
+  void expire(Calls& calls, bool sent);
+  void abandon(const Call& call, std::optional<verbs::TimePoint> deadline);
+  void finish(Calls& from, Calls::iterator at, CallStatus status, std::string text);
+  static void end(Call& call, const Reply& reply);
+  void release(Calls& from, Calls::iterator at);
+  std::size_t run_ended();
+
+  // Calls going out (requester_call.cc).
   enum class Transmitted : std::uint8_t { kSent, kNoRoom, kFailed };
   Transmitted transmit(Call& call);
-  void choose_reply_form(Call& call);
-  bool register_reply(Call& call);
-  bool register_call(Call& call, std::size_t header_len);
-  bool add_read_segment(Call& call, std::uint32_t position, ConstBytes octets);
-  std::size_t emit(Call& call, MutBytes out);
+  void choose_reply_form(Call& call) const;
   bool register_memory(Call& call, const void* octets, std::size_t len, verbs::Access access, Segment& segment);
+  bool register_reply(Call& call);
+  std::size_t num_read_segments(const GatheredBytes& data) const;
+  void choose_reduced(Call& call, std::size_t& need) const;
+  bool register_call(Call& call);
+  bool register_items(Call& call);
+  bool register_item(Call& call, std::size_t i);
+  static void gather_long_call(Call& call, bool in_one, std::vector<LongPiece>& pieces);
+  bool register_long_call(Call& call);
+  std::size_t emit(const Call& call, MutBytes out) const;
 
-  void on_rpc_reply(Call& call, ConstBytes payload, const v1::ReceivedReply& received);
-  void finish(Calls::iterator at, CallStatus status, std::string text);
-  void end(Call& call, const Reply& reply);
-  void release(Calls& from, Calls::iterator at);
+  // Replies coming in (requester_reply.cc).
   Calls::iterator find(std::uint32_t xid);
-  std::size_t run_ended();
+  void on_rpc_reply(Call& call, ConstBytes payload, const v1::ReceivedReply& received);
+  const char* disagreement(Call& call, ConstBytes results, const v1::ReceivedReply& received);
 
   verbs::Pd& pd_;
   Channel& channel_;
   Config config_;
   std::uint32_t next_xid_;
+  std::uint64_t last_id_ = 0;
   bool started_ = false;
   bool closed_ = false;
   bool dispatching_ = false;  // callbacks run: what they queue is sent afterwards
   std::size_t call_threshold_ = v1::kMinHeader;
   std::size_t reply_threshold_ = v1::kMinHeader;
   std::uint32_t granted_ = 1;  // R1-4.3.3-02
-  bool unstamped_ = false;     // some Call has no deadline yet
+  bool unstamped_ = false;     // some Call, or one given up, has no deadline yet
+  bool own_timeouts_ = false;  // so deadlines may not follow the order of the lists
+  bool given_xids_ = false;    // some waiting Call may have its XID already
   verbs::TimePoint now_{};
 
-  Calls waiting_;  // in order of call()
+  Calls waiting_;  // in order of call(), health checks before all others
   Calls sent_;     // in order of sending
   Calls ended_;    // their callbacks are due
   Calls spare_;
-  std::vector<std::uint32_t> abandoned_;  // XIDs of Calls given up whose Reply would still free a credit
-  std::vector<std::uint8_t> scratch_;
+  std::vector<Abandoned> abandoned_;
   v1::ReceivedReply received_;
+  std::vector<std::uint32_t> item_lens_;
+  std::vector<std::optional<EligibleItem>> found_results_;
   RequesterCounters counters_;
 };
 

@@ -30,6 +30,7 @@ struct RequesterTest : ::testing::Test {
   void call(CallSpec spec = {}) {
     spec.program = kTestProgram;
     spec.version = kTestVersion;
+    spec.binding = &test_binding();
     const auto status = end->requester->call(spec, [this](const Reply& reply) {
       outcomes.push_back({reply.status,
                           {reply.results.begin(), reply.results.end()},
@@ -69,8 +70,8 @@ struct RequesterTest : ::testing::Test {
   }
 
   FakeMemory memory;
-  std::unique_ptr<RequesterEnd> end;
   std::vector<Outcome> outcomes;
+  std::unique_ptr<RequesterEnd> end;  // its end runs callbacks
 };
 
 TEST_F(RequesterTest, OneCallUntilTheFirstReplyThenTheGrant) {
@@ -142,7 +143,7 @@ TEST_F(RequesterTest, ItemGoesInlineOrAsReadChunkWithoutRoundup) {
     CallSpec spec;
     spec.procedure = kWrite;
     spec.args = args;
-    spec.item = ArgumentItem{write_position(), data};
+    spec.items = ArgumentItem{write_position(), data};
     call(spec);
     const v1::Header header = parse(sent(0));
     EXPECT_EQ(header.proc, v1::Proc::kMsg);
@@ -177,7 +178,7 @@ TEST_F(RequesterTest, ChunksForResultsFromTheBoundOfTheReply) {
     open({.reply_threshold = 1024});
     CallSpec spec;
     spec.procedure = kRead;
-    spec.result_item = MutBytes(room).first(c.item);
+    spec.result_items = MutBytes(room).first(c.item);
     spec.max_results = c.max_results;
     call(spec);
     const v1::Header header = parse(sent(0));
@@ -199,9 +200,10 @@ TEST_F(RequesterTest, NothingIsReachableWhenTheCallbackRuns) {
   const Octets data = pattern(9000);
   Octets room(9000);
   CallSpec spec;
+  spec.procedure = kRead;
   spec.args = args;
-  spec.item = ArgumentItem{write_position(), data};
-  spec.result_item = room;
+  spec.items = ArgumentItem{write_position(), data};
+  spec.result_items = room;
   spec.max_results = 3000;
   call(spec);
   EXPECT_EQ(memory.num_remote(), 3u);
@@ -233,12 +235,12 @@ TEST_F(RequesterTest, ItemLenTellsChunkFromInline) {
   open({.reply_threshold = 1024});
   Octets room(5000);
   CallSpec spec;
-  spec.result_item = room;
+  spec.result_items = room;
   call(spec);
   run();
   deliver(reply_to(0, 8, {0, 0, 0, 70}));
   EXPECT_EQ(outcomes.at(0).item_len, 0u);
-  spec.result_item = MutBytes(room).first(10);
+  spec.result_items = MutBytes(room).first(10);
   call(spec);
   run();
   deliver(reply_to(1, 8));
@@ -307,7 +309,7 @@ TEST_F(RequesterTest, TimeoutsFenceMemoryAndKeepTheCredit) {
   open();
   Octets room(9000);
   CallSpec spec;
-  spec.result_item = room;
+  spec.result_items = room;
   call(spec);
   EXPECT_LE(end->requester->next_timeout(), at(0));  // its clock is to be started
   run(0);
@@ -351,7 +353,7 @@ TEST_F(RequesterTest, TheEndOfTheConnectionEndsEveryCallOnce) {
   open();
   Octets room(9000);
   CallSpec spec;
-  spec.result_item = room;
+  spec.result_items = room;
   for (int i = 0; i < 5; ++i) call(spec);
   run();
   end->qp.break_connection();
@@ -377,7 +379,7 @@ TEST_F(RequesterTest, FailingRegistrationFailsTheCallAlone) {
   end->pd.fail_registration = true;
   Octets room(9000);
   CallSpec spec;
-  spec.result_item = room;
+  spec.result_items = room;
   call(spec);
   EXPECT_TRUE(outcomes.empty());  // never from call()
   run();
@@ -395,10 +397,10 @@ TEST_F(RequesterTest, RefusesWhatIsNotACall) {
   CallSpec spec;
   spec.args = args;
   for (const std::size_t position : {2ul, 12ul}) {
-    spec.item = ArgumentItem{position, args};
+    spec.items = ArgumentItem{position, args};
     EXPECT_EQ(end->requester->call(spec, nullptr).error().errno_value, EINVAL);
   }
-  spec.item.reset();
+  spec.items = {};
   spec.args = ConstBytes(args).first(7);
   EXPECT_FALSE(end->requester->call(spec, nullptr).ok());
   spec.args = args;
@@ -460,19 +462,18 @@ TEST_F(PairTest, DataOfEverySizeArrives) {
       std::uint32_t len = 0;
       if (served.procedure == kRead) {
         ASSERT_TRUE(in.u32(len));
-        reply.item = responder->pool.take(std::max<std::size_t>(len, 1));
+        Buffer buffer = responder->pool.take(std::max<std::size_t>(len, 1));
         const Octets data = pattern(len, 3);
-        std::copy(data.begin(), data.end(), reply.item.octets().begin());
-        reply.item_len = len;
+        std::copy(data.begin(), data.end(), buffer.octets().begin());
         xdr::XdrWriter out(reply.results);
         out.u32(len);
-        reply.item_position = 4;
+        reply.add_item(std::move(buffer), len);
         out.u32(0xeeeeeeee);
       } else {
         // Echoes the whole argument as a result without an item: through the Reply chunk where it is long.
-        reply.results = served.args;
-        if (served.item) {
-          reply.results.insert(reply.results.end(), served.item.octets().begin(), served.item.octets().end());
+        reply.results = copy_of(served.args);
+        for (const ServedItem& item : served.items) {
+          reply.results.insert(reply.results.end(), item.data.octets().begin(), item.data.octets().end());
           reply.results.resize(xdr::round_up(reply.results.size()));
         }
       }
@@ -486,8 +487,9 @@ TEST_F(PairTest, DataOfEverySizeArrives) {
       read.program = kTestProgram;
       read.version = kTestVersion;
       read.procedure = kRead;
+      read.binding = &test_binding();
       read.args = args;
-      read.result_item = room;
+      read.result_items = room;
       read.max_results = 8;
       ASSERT_TRUE(requester->requester
                       ->call(read,
@@ -511,8 +513,8 @@ TEST_F(PairTest, DataOfEverySizeArrives) {
       CallSpec spec = read;
       spec.procedure = kWrite;
       spec.args = write;
-      spec.item = ArgumentItem{write.size(), data};
-      spec.result_item = {};
+      spec.items = ArgumentItem{write.size(), data};
+      spec.result_items = {};
       spec.max_results = write.size() + len + 4;
       ASSERT_TRUE(requester->requester
                       ->call(spec,
@@ -547,8 +549,9 @@ TEST_F(PairTest, LongCallGathersArgumentsAroundTheItem) {
   spec.program = kTestProgram;
   spec.version = kTestVersion;
   spec.procedure = kWrite;
+  spec.binding = &test_binding();
   spec.args = args;
-  spec.item = ArgumentItem{write_position(), data};
+  spec.items = ArgumentItem{write_position(), data};
   ASSERT_TRUE(requester->requester->call(spec, nullptr).ok());
   run();
   ASSERT_EQ(responder->service.calls.size(), 1u);
@@ -556,8 +559,8 @@ TEST_F(PairTest, LongCallGathersArgumentsAroundTheItem) {
   whole.insert(whole.end(), data.begin(), data.end());
   whole.resize(xdr::round_up(whole.size()));
   whole.insert(whole.end(), tail.begin(), tail.end());
-  EXPECT_EQ(responder->service.calls[0].args, whole);
-  EXPECT_FALSE(responder->service.calls[0].item_position);
+  EXPECT_EQ(copy_of(responder->service.calls[0].args), whole);
+  EXPECT_TRUE(responder->service.calls[0].items.empty());
 }
 
 TEST_F(PairTest, ManyCallsAtOnceAllEndOnce) {

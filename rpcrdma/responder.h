@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "rpcrdma/buffer_pool.h"
+#include "rpcrdma/call.h"
 #include "rpcrdma/channel.h"
 #include "rpcrdma/chunk_lists.h"
+#include "rpcrdma/credit_policy.h"
 #include "rpcrdma/rpc_message.h"
-#include "rpcrdma/server.h"
+#include "rpcrdma/service.h"
 #include "rpcrdma/v1/header.h"
 #include "rpcrdma/v1/receive.h"
 #include "verbs-shim/api/verbs.h"
@@ -42,15 +44,21 @@ struct ResponderCounters {
 // hands whole Calls to the services, pushes results by RDMA Write, and answers what is wrong with a header (RFC 8166
 // section 4.5). A state machine over a Channel, without connection manager, clock or thread.
 //
-// Each Call occupies its Receive until its answer is posted, so a peer that ignores its grant runs out of Receives.
+// Each Call occupies its Receive until its answer is posted, so a peer that ignores its grant runs out of Receives, and
+// what stands there can be shown to the service as it is.
 //
 // inputs: on_receive, on_send_done, on_read_done, on_write_done, reply, admit, on_time. outputs: Service::on_call,
 // next_timeout, and Channel::failure for what must end the connection.
 class Responder {
  public:
   struct Config {
-    std::uint32_t credits = 32;  // granted; at most the Channel's Receives
+    CreditPolicy::Config credits;  // max is at most the Channel's Receives
     std::size_t reply_threshold = v1::kMinHeader;
+    // Segments and chunks of one Call's lists (RFC 8267 section 6.4.2).
+    std::size_t max_segments = 128;
+    std::size_t max_read_chunks = 16;
+    std::size_t max_write_chunks = 16;
+    std::size_t max_items = 256;  // DDP-eligible arguments in a Call that has Read chunks
     std::size_t max_call = 1 << 20;
     std::size_t max_item = 4 << 20;
     std::size_t max_held = 64 << 20;  // octets of the budget for this connection
@@ -60,7 +68,8 @@ class Responder {
     std::string peer;
   };
 
-  // Octets of a Send buffer beyond the inline threshold that the responder wants for itself.
+  // Octets of a Send buffer beyond the inline threshold that the responder wants for itself: an RPC header without
+  // verifier, and a roundup.
   static constexpr std::size_t kSendExtra = 64;
 
   // All of these outlive the responder.
@@ -92,28 +101,39 @@ class Responder {
   struct Answer;
   struct Outgoing;
 
-  // Calls coming in (responder.cc).
-  void discard(std::uint32_t slot);
+  CallId make_id(std::uint32_t generation, std::uint32_t slot) const;
+
+  // Calls coming in (responder_receive.cc).
   // Reads the RPC header at the start of the Payload stream; false where the Call was answered or dropped.
   bool parse_payload(std::uint32_t slot, ConstBytes payload);
   bool match_program(std::uint32_t slot);
-  bool match_read_chunk(std::uint32_t slot, std::size_t header_len);
+  bool match_read_chunks(std::uint32_t slot);
+  bool match_by_walk(CallSlot& call);
+  static bool match_the_one(CallSlot& call);
+
+  // Their chunks and what they need (responder_pull.cc).
   bool start_call(std::uint32_t slot);
-  void pull(std::uint32_t slot, const Chunk& chunk, const Buffer& target);
+  static bool take_items(CallSlot& call, BufferPool& pool);
+  void pull(std::uint32_t slot);
   void pump_reads();
   void pulled(std::uint32_t slot);
-  void pull_item_or_deliver(std::uint32_t slot);
+  void pull_items_or_deliver(std::uint32_t slot);
   void deliver(std::uint32_t slot);
   std::size_t result_room(const CallSlot& call) const;
 
-  // Answers going out (responder_send.cc).
+  // Answers going out (responder_reply.cc).
   void answer_error(std::uint32_t slot, v1::Err err);
   void answer_stat(std::uint32_t slot, AcceptStat stat);
   void answer(std::uint32_t slot, ReplyHeader rpc, ServedReply reply);
   void pump();
-  std::size_t build(Answer& answer, Outgoing& out, std::uint32_t send);
-  std::size_t build_rpc(Answer& answer, Outgoing& out, std::uint32_t send);
-  std::size_t build_error(const CallSlot& call, v1::Err err, Outgoing& out, std::uint32_t send);
+  void build(Answer& answer, Outgoing& out, std::uint32_t send);
+  bool build_rpc(Answer& answer, Outgoing& out, std::uint32_t send);
+  void build_error(const CallSlot& call, v1::Err err, Outgoing& out, std::uint32_t send);
+  void build_inline(const v1::Header& header, const ReplyHeader& rpc, Outgoing& out, std::uint32_t send);
+  bool build_long(v1::Header& header, const ReplyHeader& rpc, Outgoing& out, std::uint32_t send);
+  void pair_items(const CallSlot& call, const ServedReply& reply);
+  bool reduce_items(const CallSlot& call, const ServedReply& reply, v1::Header& header, Outgoing& out);
+  std::size_t gather_payload(const ServedReply& reply);
   bool post(Outgoing& out, std::uint32_t send);
   void release_call(std::uint32_t slot);
   void give_back(std::size_t octets);
@@ -134,7 +154,18 @@ class Responder {
   std::optional<std::uint32_t> posting_;  // Send buffer whose requests are not all posted
   std::size_t held_ = 0;                  // octets of the budget
   bool pumping_ = false;
-  std::vector<std::uint8_t> scratch_;
+  CreditPolicy credits_;
+  std::uint32_t calls_under_way_ = 0;
+
+  // For one answer at a time:
+  std::vector<bool> is_reduced_;  // one to each item of the reply
+  std::vector<Slice> pieces_;     // of the Payload stream behind its RPC header; lkey 0: not registered
+  std::vector<std::uint8_t> walked_;
+  std::vector<std::uint32_t> item_lens_;
+  std::vector<std::optional<EligibleItem>> found_results_;
+  // For one Call:
+  std::vector<std::size_t> positions_;
+  std::vector<EligibleItem> found_arguments_;
 
   verbs::TimePoint now_{};
   std::optional<verbs::TimePoint> progress_at_;

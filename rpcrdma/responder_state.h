@@ -14,26 +14,40 @@ namespace weft::rpcrdma {
 struct Responder::CallSlot {
   enum class State : std::uint8_t { kFree, kWaiting, kPulling, kServed, kAnswering };
 
+  // A chunk and the Buffer that it is pulled into.
+  struct Pull {
+    const Chunk* source = nullptr;
+    MutBytes target;
+    std::uint32_t lkey = 0;
+  };
+  // A Read chunk that agrees with an argument: its place in `args` and its octets without roundup.
+  struct Item {
+    const Chunk* source = nullptr;
+    std::size_t position = 0;
+    std::uint32_t len = 0;
+    Buffer data;
+  };
+
   State state = State::kFree;
   std::uint32_t generation = 0;
   std::uint32_t xid = 0;
   std::uint32_t vers = v1::kVersion;
   bool long_call = false;
   ChunkLists lists;
-  CallHeader rpc;
+  // These stand in the Receive buffer or in `message`.
+  CallHeaderView rpc;
+  ConstBytes header;
+  ConstBytes args;
   const Program* program = nullptr;
-  std::vector<std::uint8_t> args;
-  std::optional<ItemPlace> item_place;
-  Buffer message;  // Long Call: the Payload stream while it is pulled
-  Buffer item;
+  Buffer message;  // Long Call: the Payload stream
+  std::vector<Item> items;
   std::size_t held = 0;  // octets of the budget
 
-  // The chunk that is being pulled:
-  const Chunk* source = nullptr;
-  MutBytes target;
-  std::uint32_t target_lkey = 0;
+  // What is being pulled:
+  std::vector<Pull> pulls;
+  std::size_t next_pull = 0;
   std::size_t next_segment = 0;
-  std::size_t filled = 0;   // octets of target that posted Reads cover
+  std::size_t filled = 0;   // octets of pulls[next_pull]'s target that posted Reads cover
   std::uint32_t reads = 0;  // under way
 };
 
@@ -53,13 +67,24 @@ struct Responder::Outgoing {
   };
 
   std::uint32_t call_slot = 0;
-  ServedReply reply;  // holds what the Writes send from
+  ServedReply reply;  // holds what the Writes and the Send send from
   std::unique_ptr<verbs::Mr> results_mr;
-  std::vector<verbs::Sge> sges;
+  std::vector<verbs::Sge> sges;  // of the Writes
   std::vector<Write> writes;
   std::size_t next_write = 0;
-  std::size_t send_len = 0;
+  std::size_t send_len = 0;           // octets of the Send buffer
+  std::vector<verbs::Sge> send_sges;  // where the Send gathers from elsewhere too
   std::size_t held = 0;
+
+  // Ready for the next answer; vectors keep their room.
+  void reset() {
+    reply = ServedReply{};
+    results_mr.reset();
+    sges.clear();
+    writes.clear();
+    send_sges.clear();
+    next_write = send_len = held = 0;
+  }
 };
 
 }  // namespace weft::rpcrdma

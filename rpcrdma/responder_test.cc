@@ -47,11 +47,10 @@ struct ResponderTest : ::testing::Test {
 
   ServedReply item_reply(const Octets& item, const Octets& before, const Octets& behind) {
     ServedReply reply;
-    reply.item = end->pool.take(std::max<std::size_t>(item.size(), 1));
-    std::copy(item.begin(), item.end(), reply.item.octets().begin());
-    reply.item_len = item.size();
-    reply.item_position = before.size();
+    Buffer buffer = end->pool.take(std::max<std::size_t>(item.size(), 1));
+    std::copy(item.begin(), item.end(), buffer.octets().begin());
     reply.results = before;
+    reply.add_item(std::move(buffer), item.size());
     reply.results.insert(reply.results.end(), behind.begin(), behind.end());
     return reply;
   }
@@ -128,8 +127,9 @@ TEST_F(ResponderTest, PullsTheItemOfVectorsV03AndV05) {
     call(header, payload_of(vector));
     ASSERT_EQ(end->service.calls.size(), 1u) << id;
     const ServedCall& served = end->service.calls[0];
-    ASSERT_EQ(served.item_position, 56u);
-    EXPECT_EQ(Octets(served.item.octets().begin(), served.item.octets().end()), data) << id;
+    ASSERT_EQ(served.items.size(), 1u);
+    EXPECT_EQ(served.items[0].position, 56u);
+    EXPECT_EQ(copy_of(served.items[0].data.octets()), data) << id;
     EXPECT_EQ(served.args.size(), 56u);
   }
 }
@@ -148,8 +148,7 @@ TEST_F(ResponderTest, RoundupInALongerLastSegmentIsLeftWhereItIs) {
   header.lists.read_list = {{position, readable(first)}, {position, readable(second)}};
   call(header, rpc_call(kWrite, write_args(4997)));
   ASSERT_EQ(end->service.calls.size(), 1u);
-  const auto octets = end->service.calls[0].item.octets();
-  EXPECT_EQ(Octets(octets.begin(), octets.end()), data);
+  EXPECT_EQ(copy_of(end->service.calls[0].items.at(0).data.octets()), data);
   EXPECT_EQ(end->qp.rdma.at(1).len, 4997u - 4096);
 }
 
@@ -181,9 +180,10 @@ TEST_F(ResponderTest, LongCallWithNormalReadChunkBesideIt) {
   call(header, {});
   ASSERT_EQ(end->service.calls.size(), 1u);
   const ServedCall& served = end->service.calls[0];
-  EXPECT_EQ(served.args, write_args(777));
-  EXPECT_EQ(served.item_position, write_position());
-  EXPECT_EQ(Octets(served.item.octets().begin(), served.item.octets().end()), data);
+  EXPECT_EQ(copy_of(served.args), write_args(777));
+  EXPECT_EQ(copy_of(served.header), rpc_call(kWrite));
+  EXPECT_EQ(served.items.at(0).position, write_position());
+  EXPECT_EQ(copy_of(served.items[0].data.octets()), data);
   answer({});
   EXPECT_EQ(payload_of(end->qp.sent.at(0)), rpc_reply(5));
 }
@@ -214,7 +214,7 @@ TEST_F(ResponderTest, ReadItemThroughTheWriteChunkExactlyAndWithoutRoundup) {
     header.lists.write_list = {{writable(first), writable(second)}};
     call(header, rpc_call(kRead));
     ASSERT_EQ(end->service.calls.size(), 1u);
-    EXPECT_EQ(end->service.calls[0].result_item_capacity, 4096u);
+    EXPECT_EQ(end->service.calls[0].result_item_capacity(), 4096u);
     const Octets data = pattern(len);
     const Octets before{0, 0, 0, 0};
     const Octets behind{9, 9, 9, 9};
@@ -247,7 +247,7 @@ TEST_F(ResponderTest, UnusedAndEmptyWriteChunksGoBackAsTheyCame) {
   // The first asks for the result inline, the second is left over.
   header.lists.write_list = {{}, {writable(room)}};
   call(header, rpc_call(kRead));
-  EXPECT_FALSE(end->service.calls.at(0).result_item_capacity);
+  EXPECT_FALSE(end->service.calls.at(0).result_item_capacity());
   answer(item_reply({1, 2, 3}, {0, 0, 0, 3}, {}));
   v1::Header reply = parse(end->qp.sent.at(0));
   ASSERT_EQ(reply.lists.write_list.size(), 2u);
@@ -414,8 +414,7 @@ TEST_F(ResponderTest, NeverMoreReadsThanOrdAtOnce) {
   }
   end->pump();
   ASSERT_EQ(end->service.calls.size(), 1u);
-  const auto octets = end->service.calls[0].item.octets();
-  EXPECT_EQ(Octets(octets.begin(), octets.end()), data);
+  EXPECT_EQ(copy_of(end->service.calls[0].items.at(0).data.octets()), data);
 }
 
 TEST_F(ResponderTest, NoReadsFromAPeerThatAllowsNone) {

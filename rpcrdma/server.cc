@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint32_t kSendQueueDepth = 64;  // Sends and Writes of one connection; Reads come on top
 constexpr std::uint32_t kMaxSge = 4;
 constexpr std::chrono::seconds kCloseTimeout{5};
+// Of each chunk of a Call; a Read list has two chunks (RFC 8267 section 6.4.2).
+constexpr std::size_t kMustTakeSegments = 16;
 // Completions that one completion queue is made to hold; connections share as many queues as that takes.
 constexpr std::uint32_t kSharedCqe = 16384;
 
@@ -39,6 +41,12 @@ verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
   }
   if (config.credits == 0 || config.credits > kMaxCredits || config.credits + kExtraReceives > caps.max_qp_wr) {
     return verbs::Error{EINVAL, "credits must be from 1 to 1024 and within the device's queue depth"};
+  }
+  if (config.min_credits > config.credits) return verbs::Error{EINVAL, "min_credits must not exceed credits"};
+  // U1-6.4.2-05
+  if (config.max_segments < 2 * kMustTakeSegments || config.max_read_chunks == 0 || config.max_write_chunks == 0 ||
+      config.max_items == 0) {
+    return verbs::Error{EINVAL, "a server must take 32 segments a list and one chunk of each kind"};
   }
   if (config.max_item == 0 || config.max_call == 0 || config.max_item > config.max_buffered ||
       config.max_call + 3 * config.max_item > config.max_buffered) {
@@ -211,7 +219,12 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   param.initiator_depth = static_cast<std::uint8_t>(
       std::min<std::uint32_t>(std::min(config.ord, peer.initiator_depth), caps.max_qp_init_rd_atom));
   Responder::Config calls;
-  calls.credits = config.credits;
+  const std::uint32_t least = config.min_credits != 0 ? config.min_credits : config.credits;
+  calls.credits = {.min = least, .initial = least, .max = config.credits};
+  calls.max_segments = config.max_segments;
+  calls.max_read_chunks = config.max_read_chunks;
+  calls.max_write_chunks = config.max_write_chunks;
+  calls.max_items = config.max_items;
   calls.max_call = config.max_call;
   calls.max_item = config.max_item;
   calls.max_held = config.max_buffered_per_connection;

@@ -10,71 +10,25 @@
 #include <string>
 #include <vector>
 
-#include "rpcrdma/binding.h"
 #include "rpcrdma/buffer_pool.h"
-#include "rpcrdma/bytes.h"
-#include "rpcrdma/client.h"
+#include "rpcrdma/call.h"
+#include "rpcrdma/service.h"
 #include "verbs-shim/api/cm.h"
 
 namespace weft::rpcrdma {
 
-// CallId names one Call of one connection until it is answered; a Call whose connection ended is answered into nothing.
-struct CallId {
-  std::uint64_t value = 0;
-  friend bool operator==(CallId, CallId) = default;
-};
-
-// ServedCall is one Call as its handler sees it. It owns what it shows; handlers may keep it and move it to any thread,
-// but must give it back to the server's thread (Server::reply) in the end.
-struct ServedCall {
-  CallId id;
-  std::uint32_t xid = 0;
-  std::uint32_t program = 0, version = 0, procedure = 0;
-  OpaqueAuth cred;
-  std::vector<std::uint8_t> args;  // XDR; without the item where it came by Read chunk
-  // The DDP-eligible argument pulled by RDMA Read: its place in args (already checked against the binding) and octets.
-  // Where it came inline, it is simply part of args.
-  std::optional<std::size_t> item_position;
-  Buffer item;
-  // Largest eligible result that the Write chunk of this Call takes; nothing where none was offered.
-  std::optional<std::size_t> result_item_capacity;
-  std::string peer;  // address:port, for logs
-  // What Server::buffers() is sure to have for this Call's result, if taken within on_call, in octets.
-  std::size_t result_room = 0;
-};
-
-// ServedReply answers one ServedCall.
-struct ServedReply {
-  enum class Accept : std::uint32_t { kSuccess, kProgUnavail, kProgMismatch, kProcUnavail, kGarbageArgs, kSystemErr };
-  Accept accept = Accept::kSuccess;
-  std::vector<std::uint8_t> results;  // XDR; the item's octets and padding left out
-  // The DDP-eligible result: it stands behind the first item_position octets of results. The engine sends it through
-  // the Write chunk where one was offered, else inline (or within the Reply chunk).
-  std::optional<std::size_t> item_position;
-  Buffer item;
-  std::size_t item_len = 0;  // octets of `item` that count
-};
-
-// Service receives Calls. One thread, the server's.
-class Service {
- public:
-  virtual ~Service() = default;
-  // on_call must sooner or later lead to one Server::reply (it may call it itself); it must not block.
-  virtual void on_call(ServedCall call) = 0;
-};
-
-// Program is one program and version that a server offers. The Server itself answers PROG_UNAVAIL, PROG_MISMATCH and
-// RPC_MISMATCH.
-struct Program {
-  const Binding* binding = nullptr;
-  Service* service = nullptr;
-};
-
 struct ServerConfig {
   std::size_t inline_threshold = 4096;
-  std::uint32_t credits = 32;            // granted to every connection
-  std::size_t max_call = 1 << 20;        // octets of a Long Call (without items)
-  std::size_t max_item = 4 << 20;        // octets of one Read or Write chunk
+  std::uint32_t credits = 32;      // granted to a connection at most
+  std::uint32_t min_credits = 0;   // and at least, while memory is short or it uses few; 0: as many as at most
+  std::size_t max_call = 1 << 20;  // octets of a Long Call (without items)
+  std::size_t max_item = 4 << 20;  // octets of one Read or Write chunk
+  // How complex a Call's chunk lists may be: a header beyond it is answered with ERR_CHUNK, arguments beyond it with
+  // GARBAGE_ARGS (RFC 8267 section 6.4.2). At least 32 segments and one chunk of each kind.
+  std::size_t max_segments = 128;    // of each list
+  std::size_t max_read_chunks = 16;  // besides a Position Zero Read chunk
+  std::size_t max_write_chunks = 16;
+  std::size_t max_items = 256;           // DDP-eligible arguments of a Call that has Read chunks
   std::size_t max_buffered = 256 << 20;  // octets held for all connections together; Calls beyond it wait
   std::size_t max_buffered_per_connection = 64 << 20;
   std::size_t max_connections = 1024;

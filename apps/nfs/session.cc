@@ -135,10 +135,11 @@ absl::Status Session::start(const PreparedCall& prepared, rpcrdma::ReplyCallback
   spec.procedure = static_cast<std::uint32_t>(prepared.proc);
   spec.cred = &export_.cred;
   spec.args = prepared.args;
-  spec.item = prepared.item;
-  spec.result_item = prepared.result_item;
+  spec.binding = &nfsulb::nfs3_binding();
+  if (prepared.item) spec.items = *prepared.item;
+  spec.result_items = prepared.result_item;
   spec.max_results = nfsulb::nfs3_binding().max_results(spec.procedure, prepared.args).value_or(0);
-  const verbs::Status status = client_->call(spec, std::move(done));
+  const auto status = client_->call(spec, std::move(done));
   if (status.ok()) return absl::OkStatus();
   if (client_->state() == rpcrdma::Client::State::kClosed) return connection_error();
   return apps::to_status(status.error(), nfs3::proc_info(spec.procedure)->name);

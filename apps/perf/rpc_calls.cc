@@ -15,6 +15,8 @@ class RpcRun {
  public:
   RpcRun(const PerfOptions& options, Progress& progress, rpcrdma::Client& client, const RpcCalls& calls)
       : options_(options), progress_(progress), client_(client), calls_(calls), depth_(effective_depth(options)) {}
+  // Calls that are still under way end before their memory does.
+  ~RpcRun();
 
   absl::StatusOr<Measured> run();
 
@@ -43,6 +45,13 @@ class RpcRun {
   absl::Status status_;
 };
 
+RpcRun::~RpcRun() {
+  time_left_ = false;
+  if (outstanding_ == 0) return;
+  client_.disconnect();
+  client_.process(Clock::now());
+}
+
 void RpcRun::call(Slot& slot) {
   slot.args.clear();
   if (calls_.emit_args) calls_.emit_args(called_, slot.args);
@@ -51,10 +60,11 @@ void RpcRun::call(Slot& slot) {
   spec.program = calls_.binding->program;
   spec.version = calls_.binding->version;
   spec.procedure = calls_.procedure;
+  spec.binding = calls_.binding;
   spec.cred = calls_.cred;
   spec.args = slot.args;
-  if (calls_.item == RpcCalls::Item::kResult) spec.result_item = slot.data;
-  if (calls_.item == RpcCalls::Item::kArgument) spec.item = rpcrdma::ArgumentItem{slot.args.size(), slot.data};
+  if (calls_.item == RpcCalls::Item::kResult) spec.result_items = slot.data;
+  if (calls_.item == RpcCalls::Item::kArgument) spec.items = rpcrdma::ArgumentItem{slot.args.size(), slot.data};
   spec.max_results = calls_.binding->max_results(spec.procedure, spec.args).value_or(0);
   slot.called = Clock::now();
   auto status = client_.call(spec, [this, &slot](const rpcrdma::Reply& reply) { on_reply(slot, reply); });

@@ -62,23 +62,22 @@ rpcrdma::ServedReply RpcService::read(const rpcrdma::ServedCall& call) {
   XdrReader args(call.args);
   std::uint32_t len = 0;
   if (!args.u32(len) || !args.at_end()) return refusal(Accept::kGarbageArgs);
-  if (call.result_item_capacity) len = std::uint32_t(std::min<std::size_t>(len, *call.result_item_capacity));
+  if (const auto most = call.result_item_capacity()) len = std::uint32_t(std::min<std::size_t>(len, *most));
   len = std::min(len, kMaxItem);
   rpcrdma::ServedReply reply;
   XdrWriter(reply.results).u32(len);
-  reply.item_position = kCountLen;
   if (len != 0) {
-    reply.item = server_->buffers().take(len);
-    if (!reply.item) return refusal(Accept::kSystemErr);
-    reply.item_len = len;
+    rpcrdma::Buffer data = server_->buffers().take(len);
+    if (!data) return refusal(Accept::kSystemErr);
+    reply.add_item(std::move(data), len);
   }
   return reply;
 }
 
 rpcrdma::ServedReply RpcService::write(const rpcrdma::ServedCall& call) {
   std::uint32_t len = 0;
-  if (call.item_position) {
-    len = std::uint32_t(call.item.octets().size());
+  if (!call.items.empty()) {
+    len = std::uint32_t(call.items.front().data.octets().size());
   } else {
     XdrReader args(call.args);
     ConstBytes data;

@@ -47,10 +47,10 @@ ServedReply run(Backend& backend, const ServedCall& call, Res (Backend::*procedu
 // Arguments with an item, which came apart (by Read chunk) or stands among them. False: garbage.
 template <typename Args>
 bool parse_with_item(const ServedCall& call, Args& args, nfs3::Item Args::*item, ConstBytes& octets) {
-  const bool is_reduced = call.item_position.has_value();
+  const bool is_reduced = !call.items.empty();
   XdrReader reader(call.args);
   if (!nfs3::parse(reader, args, is_reduced ? ItemForm::kReduced : ItemForm::kInline) || !reader.at_end()) return false;
-  octets = is_reduced ? ConstBytes(call.item.octets()) : (args.*item).data;
+  octets = is_reduced ? ConstBytes(call.items.front().data.octets()) : (args.*item).data;
   return octets.size() == (args.*item).len;
 }
 
@@ -61,9 +61,7 @@ ServedReply item_reply(const Res& res, Buffer& buffer) {
   XdrWriter writer(reply.results);
   nfs3::emit(writer, res, ItemForm::kReduced);
   if (res.status != nfs3::Nfsstat3::kOk) return reply;
-  reply.item_position = reply.results.size();
-  reply.item = std::move(buffer);
-  reply.item_len = res.data.len;
+  reply.add_item(std::move(buffer), res.data.len);
   return reply;
 }
 
@@ -79,8 +77,8 @@ ServedReply run_readlink(Backend& backend, const ServedCall& call, Buffer& buffe
   if (!parse_all(call, args)) return garbage();
   nfs3::ReadlinkRes res = backend.readlink(args, buffer.octets());
   // A target cannot be cut short, as READ's octets can.
-  if (call.result_item_capacity && res.status == nfs3::Nfsstat3::kOk && res.data.len > *call.result_item_capacity)
-    res.status = nfs3::Nfsstat3::kServerfault;
+  const auto most = call.result_item_capacity();
+  if (most && res.status == nfs3::Nfsstat3::kOk && res.data.len > *most) res.status = nfs3::Nfsstat3::kServerfault;
   return item_reply(res, buffer);
 }
 

@@ -48,7 +48,7 @@ DiskLane lane_of(const ServedCall& call) {
     case Proc::kWrite: {
       nfs3::WriteArgs args;
       rpcrdma::xdr::XdrReader reader(call.args);
-      auto form = call.item_position ? nfs3::ItemForm::kReduced : nfs3::ItemForm::kInline;
+      auto form = !call.items.empty() ? nfs3::ItemForm::kReduced : nfs3::ItemForm::kInline;
       bool is_stable = nfs3::parse(reader, args, form) && args.stable != nfs3::StableHow::kUnstable;
       return is_stable ? DiskLane::kSync : DiskLane::kNormal;
     }
@@ -67,7 +67,7 @@ bool NfsService::take_buffer(const ServedCall& call, Buffer& buffer) {
       if (!nfs3::parse(reader, args)) return true;  // garbage; the worker will say so
       len = std::min(args.count, backend_.config().rtmax);
       // READ may return less than was asked for, so a Write chunk that is too small is no error.
-      if (call.result_item_capacity) len = std::min(len, *call.result_item_capacity);
+      if (const auto most = call.result_item_capacity()) len = std::min(len, *most);
       break;
     }
     case Proc::kReadlink: len = nfs3::kMaxPath; break;

@@ -60,6 +60,7 @@ Octets pattern(std::size_t len, std::uint8_t seed) {
 }
 
 void TestService::on_call(ServedCall call) {
+  args.push_back(copy_of(call.args));
   if (answer) {
     answer(call);
   }
@@ -69,7 +70,7 @@ void TestService::on_call(ServedCall call) {
 ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
     : pd(memory),
       qp(memory, cq),
-      programs{{&test_binding(), &service}, {&plain_binding(), &service}},
+      programs{{&test_binding(), &service}, {&plain_binding(), &service}, {&synthetic_binding(), &service}},
       pool(pd, 8 << 20, 64 << 20),
       budget{options.budget, 0} {
   Channel::Config shape;
@@ -80,7 +81,11 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   shape.max_send_wr = options.max_send_wr;
   channel = std::move(*Channel::create(pd, shape));
   Responder::Config config;
-  config.credits = options.credits;
+  config.credits = {.min = options.credits, .initial = options.credits, .max = options.credits};
+  config.max_segments = options.max_segments;
+  config.max_read_chunks = options.max_read_chunks;
+  config.max_write_chunks = options.max_write_chunks;
+  config.max_items = options.max_items;
   config.max_item = options.max_item;
   config.max_held = options.max_held;
   responder = std::make_unique<Responder>(pd, *channel, pool, budget, programs, config);
@@ -118,8 +123,8 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : pd(memo
   shape.receive_len = shape.send_len = options.inline_threshold;
   shape.max_send_wr = options.credits + 4;
   channel = std::move(*Channel::create(pd, shape));
-  requester = std::make_unique<Requester>(pd, *channel, Requester::Config{options.credits, options.call_timeout},
-                                          options.first_xid);
+  const Requester::Config config{options.credits, options.call_timeout, options.reserve_credit, options.chunks};
+  requester = std::make_unique<Requester>(pd, *channel, config, options.first_xid);
   EXPECT_TRUE(channel->attach(qp).ok());
   if (options.start) requester->start(options.call_threshold, options.reply_threshold);
 }

@@ -9,11 +9,10 @@
 #include "rpcrdma/requester.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/testing/fake_verbs.h"
+#include "rpcrdma/testing/synthetic.h"
 
 // Engines on queue pairs of the fake verbs, and a program for them to call.
 namespace weft::rpcrdma::testing {
-
-using Octets = std::vector<std::uint8_t>;
 
 inline constexpr std::uint32_t kTestProgram = 100003;
 inline constexpr std::uint32_t kTestVersion = 3;
@@ -34,12 +33,18 @@ Octets write_args(std::size_t len);
 std::size_t write_position();
 Octets pattern(std::size_t len, std::uint8_t seed = 1);
 
+// The octets of a view, to be compared.
+inline Octets copy_of(ConstBytes octets) {
+  return {octets.begin(), octets.end()};
+}
+
 // TestService keeps what it is called with; `answer` answers at once where it is set.
 class TestService : public Service {
  public:
   void on_call(ServedCall call) override;
 
   std::vector<ServedCall> calls;
+  std::vector<Octets> args;  // of these, copied
   std::function<void(ServedCall&)> answer;
 };
 
@@ -54,6 +59,10 @@ struct ResponderEnd {
     std::size_t budget = 64 << 20;
     std::size_t max_item = 1 << 20;
     std::size_t max_held = 64 << 20;
+    std::size_t max_segments = 128;
+    std::size_t max_read_chunks = 16;
+    std::size_t max_write_chunks = 16;
+    std::size_t max_items = 256;
   };
 
   ResponderEnd(FakeMemory& memory, const Options& options);
@@ -82,6 +91,8 @@ struct RequesterEnd {
     std::chrono::milliseconds call_timeout{1000};
     std::uint32_t first_xid = 0x11110000;
     bool start = true;
+    bool reserve_credit = false;
+    ChunkUse chunks = {};
   };
 
   RequesterEnd(FakeMemory& memory, const Options& options);

@@ -27,9 +27,9 @@ std::size_t FakeMemory::num_remote() const {
 std::uint8_t* FakeMemory::find(std::uint32_t key, std::uint64_t addr, std::uint64_t len, verbs::Access needed) const {
   const auto at = regions_.find(key);
   if (at == regions_.end() || !verbs::has(at->second.access, needed)) return nullptr;
-  const auto base = reinterpret_cast<std::uintptr_t>(at->second.octets);
+  const std::uint64_t base = at->second.zero_based ? 0 : reinterpret_cast<std::uintptr_t>(at->second.octets);
   if (addr < base || addr - base > at->second.len || len > at->second.len - (addr - base)) return nullptr;
-  return pointer_to(addr);
+  return at->second.octets + (addr - base);
 }
 
 verbs::Result<std::unique_ptr<verbs::Mr>> FakePd::reg_mr(void* addr, std::size_t length, verbs::Access access) {
@@ -131,17 +131,15 @@ verbs::Status FakeQp::post_send(const verbs::SendWr& wr) {
     return {};
   }
   ++num_sends;
+  last_send_sges = wr.sg_list.size();
   std::vector<std::uint8_t> message;
   for (const verbs::Sge& sge : wr.sg_list) {
     const std::uint8_t* local = memory_.find(sge.lkey, sge.addr, sge.length, verbs::Access::kNone);
     if (local == nullptr) return verbs::Error{EINVAL, "a Send from memory that is not registered"};
     message.insert(message.end(), local, local + sge.length);
   }
-  if (peer_ != nullptr) {
-    peer_->inject(message);
-  } else {
-    sent.push_back(std::move(message));
-  }
+  if (peer_ != nullptr) peer_->inject(message);
+  if (peer_ == nullptr || keep_sent) sent.push_back(std::move(message));
   complete(wr, verbs::WcOpcode::kSend, len);
   return {};
 }

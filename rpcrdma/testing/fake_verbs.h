@@ -21,6 +21,7 @@ class FakeMemory {
     std::uint8_t* octets = nullptr;
     std::size_t len = 0;
     verbs::Access access = verbs::Access::kNone;
+    bool zero_based = false;  // addresses count from its first octet
   };
 
   std::uint32_t add(Region region) {
@@ -69,10 +70,15 @@ class FakeCq final : public verbs::Cq {
  public:
   int poll(std::span<verbs::Wc> wc) override;
   verbs::Status req_notify(bool) override { return {}; }
-  void push(const verbs::Wc& wc) { wcs_.push_back(wc); }
+  void push(const verbs::Wc& wc) {
+    ++num_pushed_;
+    wcs_.push_back(wc);
+  }
   std::size_t size() const { return wcs_.size(); }
+  std::size_t num_pushed() const { return num_pushed_; }
 
  private:
+  std::size_t num_pushed_ = 0;
   std::deque<verbs::Wc> wcs_;
 };
 
@@ -106,9 +112,11 @@ class FakeQp final : public verbs::Qp {
   bool broken() const { return broken_; }
   std::size_t num_receives() const { return receives_.size(); }
 
-  std::vector<std::vector<std::uint8_t>> sent;  // without a peer
-  std::vector<Rdma> rdma;                       // every RDMA Read and Write
+  std::vector<std::vector<std::uint8_t>> sent;  // without a peer, or where all are to be kept
+  bool keep_sent = false;
+  std::vector<Rdma> rdma;  // every RDMA Read and Write
   std::size_t num_sends = 0;
+  std::size_t last_send_sges = 0;  // gather elements of the last Send
   bool fail_post_send = false;
   // Reads and Writes move octets at once, but their completions and those of Sends wait until release().
   bool hold_completions = false;

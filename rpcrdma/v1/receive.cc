@@ -80,6 +80,7 @@ CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, Received
   switch (ChunkLists::validate(std::move(header.lists), limits, call.lists)) {
     case ChunkError::kNone: break;
     case ChunkError::kTooManySegments: return chunk_error(call, "too many segments");
+    case ChunkError::kTooManyChunks: return chunk_error(call, "too many chunks");
     case ChunkError::kMisalignedPosition: return chunk_error(call, "Position not a multiple of four");
     case ChunkError::kTooLong: return chunk_error(call, "Read chunk too long");
   }

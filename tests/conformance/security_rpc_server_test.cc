@@ -113,8 +113,7 @@ class SecurityRpcServer : public rpc::World {
 };
 
 Octets seen(const rpcrdma::ServedCall& call, Pulled pulled) {
-  if (pulled == Pulled::kCall) return call.args;
-  return {call.item.octets().begin(), call.item.octets().end()};
+  return rpc::copy_of(pulled == Pulled::kCall ? call.args : call.items.at(0).data.octets());
 }
 
 TEST_F(SecurityRpcServer, NoWriteReachesAnArgumentThatWasPulled) {
@@ -127,7 +126,7 @@ TEST_F(SecurityRpcServer, NoWriteReachesAnArgumentThatWasPulled) {
     run_until([this] { return file.held.size() == 1; });
     ASSERT_EQ(file.held.size(), 1u);
     if (pulled == Pulled::kItem) {
-      ASSERT_EQ(reinterpret_cast<std::uintptr_t>(file.held[0].item.octets().data()), sink_to_)
+      ASSERT_EQ(reinterpret_cast<std::uintptr_t>(file.held[0].items.at(0).data.octets().data()), sink_to_)
           << "the Write is not aimed at what the handler holds";
     }
     EXPECT_EQ(seen(file.held[0], pulled), argument_);

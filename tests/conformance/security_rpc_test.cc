@@ -39,10 +39,12 @@ class SecurityRpc : public NetworkTest {
     rpcrdma::CallSpec spec;
     spec.program = rpcrdma::testing::kTestProgram;
     spec.version = rpcrdma::testing::kTestVersion;
+    spec.procedure = rpcrdma::testing::kRead;
+    spec.binding = &rpcrdma::testing::test_binding();
     spec.args = args_;
-    spec.item = rpcrdma::ArgumentItem{rpcrdma::testing::write_position(),
-                                      std::span<const std::uint8_t>(argument_).subspan(kLen, kLen)};
-    spec.result_item = std::span(result_).subspan(kLen, kLen);
+    spec.items = rpcrdma::ArgumentItem{rpcrdma::testing::write_position(),
+                                       std::span<const std::uint8_t>(argument_).subspan(kLen, kLen)};
+    spec.result_items = std::span(result_).subspan(kLen, kLen);
     spec.max_results = 100;
     ASSERT_TRUE(client_end_->call(spec, [this](const rpcrdma::Reply& reply) { reply_ = reply.status; }).ok());
     ASSERT_TRUE(run_until([&] { return !server_end_->wcs.empty(); }));

@@ -128,13 +128,12 @@ TEST_F(Faults, ShortReadsAreCompleted) {
     nfs3::ReadArgs args = args_of<nfs3::ReadArgs>(call);
     args.count = std::max(1u, args.count / 2);
     rpcrdma::ServedReply reply;
-    reply.item = interposer.server->buffers().take(args.count);
-    nfs3::ReadRes res = backend->read(args, reply.item.octets());
+    rpcrdma::Buffer buffer = interposer.server->buffers().take(args.count);
+    nfs3::ReadRes res = backend->read(args, buffer.octets());
     res.data.len = res.count;
     nfs3::XdrWriter writer(reply.results);
     emit(writer, res, nfs3::ItemForm::kReduced);
-    reply.item_position = reply.results.size();
-    reply.item_len = res.count;
+    reply.add_item(std::move(buffer), res.count);
     interposer.server->reply(call.id, std::move(reply));
     return true;
   };

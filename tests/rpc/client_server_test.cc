@@ -27,7 +27,7 @@ TEST_F(ClientServerTest, BulkDataGoesByReadAndWriteChunk) {
   CallSpec write = null_call();
   write.procedure = kWrite;
   write.args = args;
-  write.item = ArgumentItem{args.size(), data};
+  write.items = ArgumentItem{args.size(), data};
   bool written = false;
   ASSERT_TRUE(client->call(write, [&](const Reply& reply) { written = reply.status == CallStatus::kSuccess; }).ok());
   run_until([&] { return client->num_outstanding() == 0; });
@@ -51,7 +51,7 @@ TEST_F(ClientServerTest, BulkDataGoesByReadAndWriteChunk) {
     CallSpec read = null_call();
     read.procedure = kRead;
     read.args = read_args[i];
-    read.result_item = MutBytes(back).subspan(at, len);
+    read.result_items = MutBytes(back).subspan(at, len);
     read.max_results = 4;
     ASSERT_TRUE(client
                     ->call(read,
@@ -102,7 +102,7 @@ TEST_F(ClientServerTest, ThresholdsOfBothSidesAreSettledPerConnection) {
       CallSpec spec = null_call();
       spec.procedure = kWrite;
       spec.args = args;
-      spec.item = ArgumentItem{args.size(), data};
+      spec.items = ArgumentItem{args.size(), data};
       ASSERT_TRUE(client->call(spec, [](const Reply& reply) { EXPECT_EQ(reply.status, CallStatus::kSuccess); }).ok());
       run_until([&] { return client->num_outstanding() == 0; });
       EXPECT_EQ(file.data, data);
@@ -156,7 +156,7 @@ TEST_F(ClientServerTest, ClientsGoingAwayLeaveTheServerAsItWas) {
   CallSpec spec = null_call();
   spec.procedure = kWrite;
   spec.args = args;
-  spec.item = ArgumentItem{args.size(), data};
+  spec.items = ArgumentItem{args.size(), data};
   ASSERT_TRUE(gone->call(spec, nullptr).ok());
   run_until([&] { return file.held.size() == 1; });
   gone.reset();
@@ -221,7 +221,7 @@ TEST_F(ClientServerTest, MemoryLimitsSlowCallsDownAndFailNone) {
     CallSpec read = null_call();
     read.procedure = kRead;
     read.args = args;
-    read.result_item = rooms[i];
+    read.result_items = rooms[i];
     read.max_results = 4;
     ASSERT_TRUE(several[i % 3]
                     ->call(read,

@@ -9,8 +9,8 @@ ServedReply MemoryFile::serve(ServedCall& call) {
   ServedReply reply;
   xdr::XdrReader in(call.args);
   if (call.procedure == kWrite) {
-    if (call.item_position) {
-      data.assign(call.item.octets().begin(), call.item.octets().end());
+    if (!call.items.empty()) {
+      data = copy_of(call.items[0].data.octets());
     } else {
       ConstBytes octets;
       EXPECT_TRUE(in.skip(write_position() - 4) && in.opaque(octets));
@@ -20,16 +20,15 @@ ServedReply MemoryFile::serve(ServedCall& call) {
     std::uint32_t offset = 0;
     std::uint32_t len = 0;
     EXPECT_TRUE(in.u32(offset) && in.u32(len));
-    reply.item = server->buffers().take(len);
-    if (!reply.item) {
+    Buffer buffer = server->buffers().take(len);
+    if (!buffer) {
       ++num_without_buffer;
       reply.accept = ServedReply::Accept::kSystemErr;
       return reply;
     }
-    std::copy_n(data.begin() + offset, len, reply.item.octets().begin());
-    reply.item_len = len;
+    std::copy_n(data.begin() + offset, len, buffer.octets().begin());
     xdr::XdrWriter(reply.results).u32(len);
-    reply.item_position = 4;
+    reply.add_item(std::move(buffer), len);
   } else if (call.procedure == kReaddir) {
     reply.results = pattern(10000);
   } else if (call.procedure != kNull) {

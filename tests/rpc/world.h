@@ -62,6 +62,7 @@ struct World : ::testing::Test {
     CallSpec spec;
     spec.program = kTestProgram;
     spec.version = kTestVersion;
+    spec.binding = &test_binding();
     return spec;
   }
   void expect_null_works(Client& client);

@@ -28,7 +28,7 @@ class NfsCallsTest : public ExportTest {
   ServedReply call(Proc procedure, std::vector<std::uint8_t> args) {
     ServedCall served;
     served.procedure = static_cast<std::uint32_t>(procedure);
-    served.args = std::move(args);
+    served.args = args;
     rpcrdma::Buffer buffer;
     return serve_nfs_call(*backend, served, buffer);
   }
@@ -131,9 +131,11 @@ TEST_F(NfsCallsTest, AnItemThatIsNotAsLongAsItsCountIsGarbage) {
   nfs3::WriteArgs args;
   args.file = handle("file");
   args.count = args.data.len = 5;
-  rpcrdma::xdr::XdrWriter writer(served.args);
+  std::vector<std::uint8_t> octets;
+  rpcrdma::xdr::XdrWriter writer(octets);
   nfs3::emit(writer, args, nfs3::ItemForm::kReduced);
-  served.item_position = served.args.size();  // but no octets came
+  served.args = octets;
+  served.items.push_back({octets.size(), {}});  // but no octets came
   rpcrdma::Buffer buffer;
   EXPECT_EQ(serve_nfs_call(*backend, served, buffer).accept, ServedReply::Accept::kGarbageArgs);
 }

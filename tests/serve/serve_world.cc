@@ -101,8 +101,9 @@ void ServeWorld::start_call(Peer& peer, nfs3::Proc procedure, rpcrdma::ConstByte
   spec.procedure = static_cast<std::uint32_t>(procedure);
   spec.cred = &cred;
   spec.args = args;
-  spec.item = item;
-  spec.result_item = result_item;
+  spec.binding = &nfsulb::nfs3_binding();
+  if (item) spec.items = *item;
+  spec.result_items = result_item;
   spec.max_results = nfsulb::nfs3_binding().max_results(spec.procedure, args).value_or(512);
   auto status = peer.client->call(spec, [&answer](const rpcrdma::Reply& reply) {
     answer.status = reply.status;

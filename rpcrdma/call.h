@@ -1,0 +1,219 @@
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "rpcrdma/binding.h"
+#include "rpcrdma/buffer_pool.h"
+#include "rpcrdma/bytes.h"
+#include "rpcrdma/rpc_message.h"
+
+// One RPC as its two ends see it: what a caller asks for and hears, what a handler gets and answers.
+namespace weft::rpcrdma {
+
+// OneOrMore: nothing, one T that is kept here, or several that stand elsewhere and outlive it.
+template <typename T>
+class OneOrMore {
+ public:
+  OneOrMore() = default;
+  template <typename U>
+  requires(std::convertible_to<U, T> && !std::same_as<std::remove_cvref_t<U>, OneOrMore>) OneOrMore(U&& one)
+      : one_(std::forward<U>(one)), size_(1) {}  // NOLINT: conversion is the point
+  template <typename Several>
+  requires(!std::convertible_to<Several, T> && std::convertible_to<Several, std::span<const T>> &&
+           !std::same_as<std::remove_cvref_t<Several>, OneOrMore>) OneOrMore(Several&& several)
+      : OneOrMore(View{std::span<const T>(several)}) {}  // NOLINT
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const T* begin() const { return several_ != nullptr ? several_ : &one_; }
+  const T* end() const { return begin() + size_; }
+  const T& operator[](std::size_t i) const { return begin()[i]; }
+
+ private:
+  struct View {
+    std::span<const T> several;
+  };
+  explicit OneOrMore(View view) : several_(view.several.data()), size_(view.several.size()) {}
+
+  T one_{};
+  const T* several_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// GatheredBytes: the octets of one item, in one buffer or several, in order. Each buffer is a segment of its chunk.
+using GatheredBytes = OneOrMore<ConstBytes>;
+using ScatteredBytes = OneOrMore<MutBytes>;
+
+// ArgumentItem is a DDP-eligible argument, left out of CallSpec::args together with its padding: `data` stands behind
+// the first `position` octets there. The engine sends it inline where the Call then fits, else as a Read chunk. The
+// memory stays the caller's and unchanged until the call ended.
+struct ArgumentItem {
+  std::size_t position = 0;
+  GatheredBytes data;
+};
+
+// CallSpec is one RPC Call. Everything it views stays valid until the call ended.
+struct CallSpec {
+  std::uint32_t program = 0;
+  std::uint32_t version = 0;
+  std::uint32_t procedure = 0;
+  // Of this program and version; a Call without one has no items (R1-8-01).
+  const Binding* binding = nullptr;
+  const OpaqueAuth* cred = nullptr;  // null: AUTH_NONE
+  ConstBytes args;                   // XDR, without the items
+  OneOrMore<ArgumentItem> items;     // in ascending order of position, at most 64
+  // Where the DDP-eligible results may land: one entry for each result that can have an item, in the order of
+  // Binding::walk_results; one without octets asks for its result inline. Write chunks are offered when the bound of
+  // the whole Reply passes the reply inline threshold.
+  OneOrMore<ScatteredBytes> result_items;
+  std::size_t max_results = 0;  // bound of the XDR results without what result_items have room for (R1-8.2-01)
+  std::size_t max_verf = 0;     // bound of the body of the Reply's verifier
+  std::optional<std::chrono::milliseconds> timeout;  // instead of the client's
+  // A Call that may use the credit that is kept for it (ClientConfig::reserve_credit), before all that wait.
+  bool is_health_check = false;
+
+  // For gateways, which pass on what another client said:
+  std::optional<std::uint32_t> xid;  // one that no Call under way has
+  const OpaqueAuth* verf = nullptr;  // null: AUTH_NONE
+};
+
+// ChunkUse: how complex the chunk lists of a requester's Calls may be. The defaults are what every server takes (RFC
+// 8267 section 6.4.2, U1-6.4.2-02 to -04); servers that take more have to be known for it.
+struct ChunkUse {
+  std::size_t max_segments = 16;    // of each chunk
+  std::size_t max_read_chunks = 1;  // besides a Position Zero Read chunk
+  std::size_t max_write_chunks = 1;
+  bool long_calls_with_items = false;   // a Long Call leaves its items to Read chunks of their own
+  bool roundup_in_read_chunks = false;  // RFC 8166 section 3.4.5.2 says SHOULD NOT
+};
+
+// CallHandle names one Call until it ended.
+struct CallHandle {
+  std::uint64_t value = 0;
+  friend bool operator==(CallHandle, CallHandle) = default;
+};
+
+enum class CallStatus : std::uint8_t {
+  kSuccess,  // accept_stat SUCCESS: results are there
+  kProgUnavail,
+  kProgMismatch,
+  kProcUnavail,
+  kGarbageArgs,
+  kSystemErr,
+  kDenied,    // MSG_DENIED: text says RPC_MISMATCH or which auth_stat
+  kErrVers,   // RDMA_ERROR, ERR_VERS (RFC 8166 section 4.5)
+  kErrChunk,  // RDMA_ERROR, ERR_CHUNK
+  kBadReply,  // a Reply that breaks RFC 8166's rules for this Call
+  kTimeout,
+  kCancelled,
+  kDisconnected,
+  kLocalError,  // memory could not be registered, and the like
+};
+
+const char* call_status_str(CallStatus status);
+
+// Reply: how a call ended. Views are valid during the callback only. By then nothing of the caller's memory is remotely
+// accessible any more.
+struct Reply {
+  CallStatus status = CallStatus::kSuccess;
+  ConstBytes results;  // XDR; without the octets and padding of the items that came by Write chunk
+  // For each Write chunk that was offered, if the Call succeeded: how many octets of CallSpec::result_items[i] were
+  // filled. Nothing where that result is inline, if there is one.
+  std::span<const std::optional<std::size_t>> item_lens;
+  // The same of the first: set when a Write chunk was offered and the Call succeeded, 0 included. Of the item nothing
+  // is inline then (RFC 8166 section 6.1): a count in the results that differs is a bad Reply.
+  std::optional<std::size_t> item_len;
+  // The RPC Reply as it came, header and results; empty where there was none that decodes.
+  ConstBytes message;
+  std::string text;  // for everything but kSuccess: one line
+};
+
+using ReplyCallback = std::function<void(const Reply&)>;
+
+// CallId names one Call of one connection until it is answered; a Call whose connection ended is answered into nothing.
+struct CallId {
+  std::uint64_t value = 0;
+  friend bool operator==(CallId, CallId) = default;
+};
+
+// ServedItem is a DDP-eligible argument that was pulled by RDMA Read: it stands behind the first `position` octets of
+// ServedCall::args, which has been checked against the binding. One that came inline is simply part of these.
+struct ServedItem {
+  std::size_t position = 0;
+  Buffer data;
+};
+
+// ServedCall is one Call as its handler sees it. Handlers may keep it and move it to any thread, but must give it back
+// to the server's thread (Server::reply) in the end. Its views hold until the Call is answered.
+struct ServedCall {
+  CallId id;
+  std::uint32_t xid = 0;
+  std::uint32_t program = 0, version = 0, procedure = 0;
+  AuthView cred, verf;
+  ConstBytes header;              // the RPC header as it came, up to the arguments
+  ConstBytes args;                // XDR, without the items
+  std::vector<ServedItem> items;  // in the order of their positions
+  // For each Write chunk of the Call, in order: the largest item that it takes; nothing for a chunk without segments,
+  // which asks for its result inline.
+  std::vector<std::optional<std::size_t>> result_capacities;
+  std::string peer;  // address:port, for logs
+  // What Server::buffers() is sure to have for this Call's results, if taken within on_call, in octets.
+  std::size_t result_room = 0;
+
+  // Of the result that stands at that place among those that can have an item; nothing where it goes inline.
+  std::optional<std::size_t> result_item_capacity(std::size_t operation = 0) const {
+    return operation < result_capacities.size() ? result_capacities[operation] : std::nullopt;
+  }
+
+  // What the views stand in: a Long Call's message, or the connection's Receive buffers.
+  Buffer message;
+  std::shared_ptr<const void> receives;
+};
+
+// Slice: octets of registered memory.
+struct Slice {
+  ConstBytes octets;
+  std::uint32_t lkey = 0;
+};
+
+// ResultItem is a DDP-eligible result, left out of the results together with its padding.
+struct ResultItem {
+  std::size_t position = 0;   // in octets of the results without any item
+  std::size_t operation = 0;  // its place among the results that can have an item: the number of its Write chunk
+  Slice data;
+};
+
+// ServedReply answers one ServedCall. The engine sends an item through its Write chunk where there is one, else inline
+// (or within the Reply chunk).
+struct ServedReply {
+  enum class Accept : std::uint32_t { kSuccess, kProgUnavail, kProgMismatch, kProcUnavail, kGarbageArgs, kSystemErr };
+  Accept accept = Accept::kSuccess;
+  std::vector<std::uint8_t> results;  // XDR, without the items
+  std::vector<Slice> more_results;    // what follows it, where it stands in registered memory
+  std::vector<ResultItem> items;      // in ascending order of position and of operation
+  std::vector<Buffer> buffers;        // what the slices show; kept until it was sent
+  OpaqueAuth verf;                    // AUTH_NONE unless set
+  // For gateways: the RPC header in octets, with the Call's XID, instead of accept and verf.
+  std::vector<std::uint8_t> header;
+
+  // add_item puts the first `len` octets of `buffer` behind the results as they are now.
+  void add_item(Buffer buffer, std::size_t len);
+  // skip_item: this result could have had an item, and has none.
+  void skip_item() { ++next_operation_; }
+
+ private:
+  std::size_t next_operation_ = 0;
+};
+
+}  // namespace weft::rpcrdma

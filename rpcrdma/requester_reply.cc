@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <utility>
+
+#include "rpcrdma/requester.h"
+#include "rpcrdma/requester_state.h"
+
+// The part of the Requester that takes Replies.
+namespace weft::rpcrdma {
+
+Requester::Calls::iterator Requester::find(std::uint32_t xid) {
+  return std::ranges::find_if(sent_, [xid](const auto& call) { return call->xid == xid; });
+}
+
+void Requester::on_receive(std::uint32_t slot, std::size_t len) {
+  const ConstBytes message = channel_.received(slot, len);
+  dispatching_ = true;
+  const auto xid = v1::reply_xid(message);
+  const auto at = xid ? find(*xid) : sent_.end();
+  if (at != sent_.end()) {
+    Call& call = **at;
+    const v1::Offered offered{call.header.lists.write_list,
+                              call.header.lists.reply_chunk ? &*call.header.lists.reply_chunk : nullptr};
+    const v1::ReplyVerdict verdict = v1::receive_reply(message, offered, received_);
+    if (verdict != v1::ReplyVerdict::kDiscard) granted_ = std::max<std::uint32_t>(received_.credit, 1);
+    switch (verdict) {
+      case v1::ReplyVerdict::kDiscard: ++counters_.replies_discarded; break;
+      case v1::ReplyVerdict::kErrVers:
+        finish(sent_, at, CallStatus::kErrVers,
+               "ERR_VERS: the peer speaks RPC-over-RDMA versions " + std::to_string(received_.header.vers_low) +
+                   " to " + std::to_string(received_.header.vers_high));
+        break;
+      case v1::ReplyVerdict::kErrChunk:
+        finish(sent_, at, CallStatus::kErrChunk, "ERR_CHUNK: the peer could not use this Call's header or chunks");
+        break;
+      case v1::ReplyVerdict::kReply:
+      case v1::ReplyVerdict::kLongReply: {
+        Calls done;
+        done.splice(done.end(), sent_, at);
+        // R1-10.1.3-01: fenced from the peer before anything looks at it.
+        call.mrs.clear();
+        const ConstBytes payload = verdict == v1::ReplyVerdict::kReply
+                                       ? received_.payload
+                                       : ConstBytes(call.reply_memory).first(received_.reply_chunk_len);
+        on_rpc_reply(call, payload, received_);
+        release(done, done.begin());
+        break;
+      }
+    }
+  } else {
+    ++counters_.replies_discarded;
+    // A Call that was given up gives its credit back when its Reply comes after all.
+    if (xid) std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; });
+  }
+  dispatching_ = false;
+  channel_.post_receive(slot);
+  pump();
+}
+
+namespace {
+
+CallStatus status_of(const ReplyHeader& rpc) {
+  if (rpc.denied) return CallStatus::kDenied;
+  switch (rpc.accept) {
+    case AcceptStat::kSuccess: return CallStatus::kSuccess;
+    case AcceptStat::kProgUnavail: return CallStatus::kProgUnavail;
+    case AcceptStat::kProgMismatch: return CallStatus::kProgMismatch;
+    case AcceptStat::kProcUnavail: return CallStatus::kProcUnavail;
+    case AcceptStat::kGarbageArgs: return CallStatus::kGarbageArgs;
+    case AcceptStat::kSystemErr: return CallStatus::kSystemErr;
+  }
+  return CallStatus::kBadReply;
+}
+
+}  // namespace
+
+void Requester::on_rpc_reply(Call& call, ConstBytes payload, const v1::ReceivedReply& received) {
+  xdr::XdrReader in(payload);
+  ReplyHeader rpc;
+  Reply reply;
+  if (!parse_reply(in, rpc) || rpc.xid != call.xid) {
+    reply.status = CallStatus::kBadReply;
+    reply.text = "the Reply's RPC header does not decode";
+    return end(call, reply);
+  }
+  reply.status = status_of(rpc);
+  reply.message = payload;
+  if (reply.status != CallStatus::kSuccess) {
+    reply.text = describe(rpc);
+    return end(call, reply);
+  }
+  if (const char* why = disagreement(call, in.rest(), received); why != nullptr) {
+    // A permanent error of this RPC; the connection goes on.
+    reply.status = CallStatus::kBadReply;
+    reply.text = why;
+    reply.message = {};
+    return end(call, reply);
+  }
+  reply.results = in.rest();
+  reply.item_lens = call.item_lens;
+  if (!call.item_lens.empty()) reply.item_len = call.item_lens.front();
+  end(call, reply);
+}
+
+// Holds the results against what came by Write chunk (RFC 8166 section 6.1, RFC 8267 section 6.4.1); null where they
+// agree. Fills item_lens.
+const char* Requester::disagreement(Call& call, ConstBytes results, const v1::ReceivedReply& received) {
+  if (call.num_writes == 0) return nullptr;
+  const auto& offered = call.header.lists.write_list;
+  const auto& returned = received.header.lists.write_list;
+  item_lens_.clear();
+  bool any = false;
+  for (std::size_t i = 0; i < call.num_writes; ++i) {
+    const auto len = static_cast<std::uint32_t>(total_length(returned[i]));
+    item_lens_.push_back(len);
+    any = any || len != 0;
+    // With a chunk offered nothing of the item may be inline, so even "nothing written" is said.
+    call.item_lens.push_back(offered[i].empty() ? std::nullopt : std::optional<std::size_t>(len));
+  }
+  const Binding& binding = *call.spec.binding;
+  if (binding.walk_results == nullptr) {
+    const auto eligible = binding.has_eligible_result;
+    const bool may = eligible == nullptr || eligible(call.spec.procedure);
+    return any && !may ? "the Reply reduced a result that is not DDP-eligible" : nullptr;
+  }
+  found_results_.clear();
+  const Walked walked = binding.walk_results(call.spec.procedure, results, item_lens_, found_results_);
+  if (walked == Walked::kGarbage) return "the results do not agree with what came by Write chunk";  // R1-8.1.1-03
+  for (std::size_t i = 0; i < call.num_writes; ++i) {
+    const bool has_item = i < found_results_.size() && found_results_[i] && found_results_[i]->len != 0;
+    const bool is_reduced = has_item && found_results_[i]->reduced;
+    if (item_lens_[i] != 0 && !is_reduced) return "the Reply reduced a result that is not DDP-eligible";
+    if (!offered[i].empty() && has_item && !is_reduced) {
+      return "the Reply has a result inline that a Write chunk was offered for";  // R1-8.1.1-04
+    }
+  }
+  return nullptr;
+}
+
+void Requester::on_send_done(std::uint32_t slot) {
+  channel_.give_send(slot);
+  if (!dispatching_) pump();
+}
+
+}  // namespace weft::rpcrdma

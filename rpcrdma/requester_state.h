@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rpcrdma/requester.h"
+
+// What a Requester keeps for a Call; shared by its source files, included by nobody else.
+namespace weft::rpcrdma {
+
+inline constexpr std::size_t kMaxArgumentItems = 64;
+
+// Octets in all buffers of an item.
+template <typename Buffers>
+std::size_t len_of(const Buffers& buffers) {
+  std::size_t len = 0;
+  for (const auto& buffer : buffers) len += buffer.size();
+  return len;
+}
+
+template <typename Buffers>
+std::size_t num_segments_of(const Buffers& buffers) {
+  std::size_t num = 0;
+  for (const auto& buffer : buffers) num += buffer.empty() ? 0 : 1;
+  return num;
+}
+
+struct Requester::Call {
+  // Reply chunk memory that a spare Call may keep, in octets.
+  static constexpr std::size_t kKeepReplyMemory = 64 * 1024;
+
+  CallSpec spec;
+  ReplyCallback done;
+  std::uint64_t id = 0;
+  std::uint32_t xid = 0;
+  std::optional<verbs::TimePoint> deadline;
+
+  // While under way:
+  bool long_call = false;
+  std::uint64_t reduced = 0;        // items that have a Read chunk, one bit to each
+  std::size_t num_writes = 0;       // Write chunks offered, for the first result items
+  std::size_t reply_chunk_len = 0;  // octets offered; 0 for none
+  v1::Header header;
+  std::vector<std::uint8_t> head;               // Long Call: what the Payload stream has beside items
+  std::vector<std::uint8_t> reply_memory;       // the Reply chunk
+  std::vector<std::unique_ptr<verbs::Mr>> mrs;  // after the memory that they cover, so gone before it
+  std::vector<std::optional<std::size_t>> item_lens;
+
+  // Once ended, until the callback ran:
+  CallStatus status = CallStatus::kSuccess;
+  std::string text;
+
+  std::size_t rpc_len() const {
+    return call_header_len(spec.cred != nullptr ? spec.cred->body.size() : 0,
+                           spec.verf != nullptr ? spec.verf->body.size() : 0);
+  }
+  CallHeaderView rpc() const {
+    CallHeaderView rpc{xid, spec.program, spec.version, spec.procedure, {}, {}};
+    if (spec.cred != nullptr) rpc.cred = *spec.cred;
+    if (spec.verf != nullptr) rpc.verf = *spec.verf;
+    return rpc;
+  }
+  bool is_reduced(std::size_t item) const { return (reduced >> item & 1) != 0; }
+
+  void reset() {
+    spec = CallSpec{};
+    done = nullptr;
+    deadline.reset();
+    long_call = false;
+    reduced = 0;
+    num_writes = reply_chunk_len = 0;
+    header = v1::Header{};
+    mrs.clear();
+    head.clear();
+    item_lens.clear();
+    if (reply_memory.capacity() > kKeepReplyMemory) reply_memory = {};
+    text.clear();
+  }
+};
+
+}  // namespace weft::rpcrdma

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <utility>
+
+#include "rpcrdma/responder.h"
+#include "rpcrdma/responder_state.h"
+
+// The part of the Responder that gives Calls their share of memory, pulls their Read chunks, and hands them over.
+namespace weft::rpcrdma {
+
+// What Server::buffers() must have for the results: as much as the Call has room for.
+std::size_t Responder::result_room(const CallSlot& call) const {
+  std::uint64_t items = 0;
+  for (const Chunk& chunk : call.lists.write_chunks()) items += chunk.length;
+  std::uint64_t room = std::max<std::uint64_t>(config_.reply_threshold, items);
+  if (call.lists.reply_chunk() != nullptr) room = std::max(room, call.lists.reply_chunk()->length);
+  return static_cast<std::size_t>(std::min<std::uint64_t>(room, config_.max_item));
+}
+
+// All of them, or none where memory is short.
+bool Responder::take_items(CallSlot& call, BufferPool& pool) {
+  for (CallSlot::Item& item : call.items) {
+    item.data = pool.take(item.len);
+    if (item.data) continue;
+    for (CallSlot::Item& taken : call.items) taken.data = Buffer{};
+    return false;
+  }
+  return true;
+}
+
+// Takes what a Call needs and starts it; false where it has to wait.
+bool Responder::start_call(std::uint32_t slot) {
+  CallSlot& call = calls_[slot];
+  std::size_t need = result_room(call);
+  const Chunk* position_zero = call.lists.position_zero();
+  if (position_zero != nullptr) need += static_cast<std::size_t>(position_zero->length);
+  for (const Chunk& chunk : call.lists.read_chunks()) need += static_cast<std::size_t>(chunk.length);
+
+  const bool alone = held_ == 0;
+  if (!alone && (held_ > config_.max_held || need > config_.max_held - held_)) return false;
+  if (budget_.used > budget_.limit || need > budget_.limit - budget_.used) return false;
+  if (position_zero != nullptr) {
+    call.message = pool_.take(static_cast<std::size_t>(position_zero->length));
+    if (!call.message) return false;
+  } else if (!take_items(call, pool_)) {
+    return false;
+  }
+  waiting_.pop_front();
+  call.held = need;
+  held_ += need;
+  budget_.used += need;
+  if (position_zero != nullptr) {
+    call.pulls.push_back({position_zero, call.message.octets(), call.message.lkey()});
+    pull(slot);
+  } else {
+    pull_items_or_deliver(slot);
+  }
+  return true;
+}
+
+void Responder::pull_items_or_deliver(std::uint32_t slot) {
+  CallSlot& call = calls_[slot];
+  if (call.items.empty()) return deliver(slot);
+  for (const CallSlot::Item& item : call.items) {
+    call.pulls.push_back({item.source, item.data.octets(), item.data.lkey()});
+  }
+  pull(slot);
+}
+
+void Responder::pull(std::uint32_t slot) {
+  CallSlot& call = calls_[slot];
+  call.state = CallSlot::State::kPulling;
+  call.next_pull = call.next_segment = call.filled = 0;
+  call.reads = 0;
+  pulling_.push_back(slot);
+  pump_reads();
+}
+
+// Posts RDMA Reads, never more at once than the peer's IRD (R1-4.3.1-13). Roundup in the chunk is left where it is.
+void Responder::pump_reads() {
+  while (!pulling_.empty() && reads_under_way_ < config_.ord && channel_.send_queue_room() != 0) {
+    const std::uint32_t slot = pulling_.front();
+    CallSlot& call = calls_[slot];
+    if (call.next_pull == call.pulls.size()) {
+      pulling_.pop_front();
+      continue;
+    }
+    const CallSlot::Pull& pull = call.pulls[call.next_pull];
+    const std::size_t left = pull.target.size() - call.filled;
+    if (left == 0) {
+      ++call.next_pull;
+      call.next_segment = call.filled = 0;
+      continue;
+    }
+    const Segment& segment = pull.source->segments[call.next_segment++];
+    const std::size_t len = std::min<std::size_t>(segment.length, left);
+    if (len == 0) continue;
+    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(pull.target.data() + call.filled),
+                         static_cast<std::uint32_t>(len), pull.lkey};
+    call.filled += len;
+    if (!channel_.post_rdma(verbs::WrOpcode::kRdmaRead, std::span(&sge, 1), segment.offset, segment.handle, slot,
+                            true)) {
+      return;
+    }
+    ++call.reads;
+    ++reads_under_way_;
+  }
+}
+
+void Responder::on_read_done(std::uint32_t slot) {
+  CallSlot& call = calls_[slot];
+  --reads_under_way_;
+  --call.reads;
+  pump_reads();
+  const bool posted = call.next_pull == call.pulls.size() ||
+                      (call.next_pull + 1 == call.pulls.size() && call.filled == call.pulls.back().target.size());
+  if (call.reads == 0 && posted) {
+    std::erase(pulling_, slot);
+    pulled(slot);
+  }
+  pump();
+}
+
+// All that was to be pulled is there (R1-4.4.5.2-02).
+void Responder::pulled(std::uint32_t slot) {
+  CallSlot& call = calls_[slot];
+  const bool was_message = call.long_call && call.header.empty();
+  call.pulls.clear();
+  if (!was_message) return deliver(slot);
+  if (!parse_payload(slot, call.message.octets())) return;
+  // Their octets are in the budget already; what is missing is memory.
+  if (!take_items(call, pool_)) return answer_stat(slot, AcceptStat::kSystemErr);
+  pull_items_or_deliver(slot);
+}
+
+void Responder::deliver(std::uint32_t slot) {
+  CallSlot& call = calls_[slot];
+  call.state = CallSlot::State::kServed;
+  ServedCall served;
+  served.id = make_id(call.generation, slot);
+  served.xid = call.xid;
+  served.program = call.rpc.program;
+  served.version = call.rpc.version;
+  served.procedure = call.rpc.procedure;
+  served.cred = call.rpc.cred;
+  served.verf = call.rpc.verf;
+  served.header = call.header;
+  served.args = call.args;
+  served.message = std::move(call.message);
+  served.receives = channel_.memory();
+  for (CallSlot::Item& item : call.items) served.items.push_back({item.position, std::move(item.data)});
+  const auto eligible = call.program->binding->has_eligible_result;
+  if (call.program->binding->walk_results != nullptr || (eligible != nullptr && eligible(call.rpc.procedure))) {
+    for (const Chunk& chunk : call.lists.write_chunks()) {
+      // A chunk without segments asks for its result inline (R1-4.4.6.2-05).
+      auto& capacity = served.result_capacities.emplace_back();
+      if (!chunk.segments.empty()) {
+        capacity = static_cast<std::size_t>(std::min<std::uint64_t>(chunk.length, config_.max_item));
+      }
+    }
+  }
+  served.peer = config_.peer;
+  served.result_room = result_room(call);
+  ++counters_.calls_served;
+  call.program->service->on_call(std::move(served));
+}
+
+}  // namespace weft::rpcrdma

@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "rpcrdma/responder.h"
+#include "rpcrdma/responder_state.h"
+
+// The part of the Responder that takes Calls in: header, RPC header, program, Read chunks against the arguments.
+namespace weft::rpcrdma {
+
+namespace {
+
+// GSS integrity and privacy forbid reduction; what is not understood is not served (RFC 8166 section 8.2.2.3).
+bool flavor_is_served(std::uint32_t flavor) {
+  return flavor <= static_cast<std::uint32_t>(AuthFlavor::kShort);
+}
+
+}  // namespace
+
+void Responder::on_receive(std::uint32_t slot, std::size_t len) {
+  v1::ReceivedCall received;
+  const std::uint64_t max_message = std::uint64_t{config_.max_call} + config_.max_item;
+  const ChunkLimits limits{.max_segments = config_.max_segments,
+                           .max_read_chunks = config_.max_read_chunks,
+                           .max_write_chunks = config_.max_write_chunks,
+                           .max_message = max_message,
+                           .max_item = config_.max_item,
+                           .max_read_list = max_message + config_.max_item};
+  const v1::CallVerdict verdict = v1::receive_call(channel_.received(slot, len), limits, received);
+  if (verdict == v1::CallVerdict::kDiscard) {
+    ++counters_.discarded;
+    channel_.post_receive(slot);
+    return;
+  }
+  CallSlot& call = calls_[slot];
+  call.xid = received.xid;
+  call.vers = received.vers;
+  call.state = CallSlot::State::kWaiting;
+  credits_.on_call(received.credit, ++calls_under_way_);
+  if (verdict == v1::CallVerdict::kErrVers) return answer_error(slot, v1::Err::kVers);
+  if (verdict == v1::CallVerdict::kErrChunk) return answer_error(slot, v1::Err::kChunk);  // U1-6.4.2-07
+
+  call.long_call = received.long_call;
+  call.lists = std::move(received.lists);
+  const bool must_read = call.lists.position_zero() != nullptr || !call.lists.read_chunks().empty();
+  if (must_read && config_.ord == 0) return answer_error(slot, v1::Err::kChunk);  // the peer allows no RDMA Read
+  if (!call.long_call && !parse_payload(slot, received.payload)) return;
+
+  waiting_.push_back(slot);
+  admit();
+}
+
+bool Responder::parse_payload(std::uint32_t slot, ConstBytes payload) {
+  CallSlot& call = calls_[slot];
+  xdr::XdrReader in(payload);
+  switch (parse_call(in, call.rpc)) {
+    case CallParse::kOk: break;
+    case CallParse::kNotACall:
+      // Inline the type was looked at before, so only a message without one comes here.
+      answer_error(slot, v1::Err::kChunk);
+      return false;
+    case CallParse::kRpcMismatch: {
+      ReplyHeader rpc{.xid = call.xid, .denied = true, .verf = {}};
+      rpc.low = rpc.high = kRpcVersion;
+      answer(slot, std::move(rpc), {});
+      return false;
+    }
+    case CallParse::kGarbage: answer_stat(slot, AcceptStat::kGarbageArgs); return false;
+  }
+  if (call.rpc.xid != call.xid) {  // R1-5.5.2-04
+    answer_error(slot, v1::Err::kChunk);
+    return false;
+  }
+  if (!flavor_is_served(call.rpc.cred.flavor)) {
+    ReplyHeader rpc{.xid = call.xid, .denied = true, .verf = {}};
+    rpc.reject = RejectStat::kAuthError;
+    rpc.auth = AuthStat::kBadCred;
+    answer(slot, std::move(rpc), {});
+    return false;
+  }
+  if (!match_program(slot)) return false;
+  call.header = payload.first(in.position());
+  call.args = in.rest();
+  return match_read_chunks(slot);
+}
+
+bool Responder::match_program(std::uint32_t slot) {
+  CallSlot& call = calls_[slot];
+  ReplyHeader rpc{.xid = call.xid, .verf = {}, .accept = AcceptStat::kProgUnavail};
+  rpc.low = std::numeric_limits<std::uint32_t>::max();
+  for (const Program& program : programs_) {
+    if (program.binding->program != call.rpc.program) continue;
+    if (program.binding->version == call.rpc.version) {
+      call.program = &program;
+      return true;
+    }
+    rpc.accept = AcceptStat::kProgMismatch;
+    rpc.low = std::min(rpc.low, program.binding->version);
+    rpc.high = std::max(rpc.high, program.binding->version);
+  }
+  answer(slot, std::move(rpc), {});
+  return false;
+}
+
+// Holds normal Read chunks against the Payload stream and the binding, before any of them is pulled (RFC 8166 sections
+// 4.5.2 and 6.1).
+bool Responder::match_read_chunks(std::uint32_t slot) {
+  CallSlot& call = calls_[slot];
+  if (call.lists.read_chunks().empty()) return true;
+  const bool matches = call.program->binding->walk_arguments != nullptr ? match_by_walk(call) : match_the_one(call);
+  if (!matches) answer_stat(slot, AcceptStat::kGarbageArgs);  // R1-5.5.2-05, R1-8.1.1-01
+  return matches;
+}
+
+namespace {
+
+// R1-4.4.5.1-02, R1-4.4.5.1-03: with or without roundup.
+bool has_length_of(const Chunk& chunk, std::uint32_t item_len) {
+  return chunk.length == item_len || chunk.length == xdr::round_up(std::size_t{item_len});
+}
+
+}  // namespace
+
+// Positions count octets of the unreduced Payload stream (R1-4.4.5-02, R1-4.4.5-03), so where an argument behind others
+// belongs, only a walk tells. Overlaps have a Position inside an item, which is none of the walk's.
+bool Responder::match_by_walk(CallSlot& call) {
+  const auto chunks = call.lists.read_chunks();
+  positions_.clear();
+  for (const Chunk& chunk : chunks) {
+    if (chunk.position < call.header.size()) return false;
+    positions_.push_back(chunk.position - call.header.size());
+  }
+  found_arguments_.clear();
+  const Walked walked =
+      call.program->binding->walk_arguments(call.rpc.procedure, call.args, positions_, found_arguments_);
+  if (walked == Walked::kGarbage || found_arguments_.size() > config_.max_items) return false;  // U1-6.4.2-08
+  std::size_t next = 0;
+  for (const EligibleItem& item : found_arguments_) {
+    if (!item.reduced) continue;
+    if (next == chunks.size() || item.position != positions_[next] || item.offset > call.args.size()) return false;
+    const Chunk& chunk = chunks[next++];
+    if (!has_length_of(chunk, item.len)) return false;
+    if (item.len != 0) call.items.push_back({&chunk, item.offset, item.len, {}});
+  }
+  return next == chunks.size();
+}
+
+// For bindings that know of one reducible argument only.
+bool Responder::match_the_one(CallSlot& call) {
+  const auto chunks = call.lists.read_chunks();
+  const auto find = call.program->binding->find_argument;
+  if (find == nullptr || chunks.size() != 1) return false;
+  const auto place = find(call.rpc.procedure, call.args);
+  if (!place || place->position > call.args.size() || chunks[0].position != call.header.size() + place->position ||
+      !has_length_of(chunks[0], place->len)) {
+    return false;
+  }
+  if (place->len != 0) call.items.push_back({&chunks[0], place->position, place->len, {}});
+  return true;
+}
+
+void Responder::admit() {
+  while (!waiting_.empty() && !channel_.failure()) {
+    // In order: a large Call is not passed by small ones for ever.
+    const std::uint32_t slot = waiting_.front();
+    if (!start_call(slot)) {
+      credits_.set_short(true);
+      return;
+    }
+  }
+  credits_.set_short(false);
+}
+
+}  // namespace weft::rpcrdma

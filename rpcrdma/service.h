@@ -1,0 +1,23 @@
+#pragma once
+
+#include "rpcrdma/binding.h"
+#include "rpcrdma/call.h"
+
+namespace weft::rpcrdma {
+
+// Service receives Calls. One thread, the server's.
+class Service {
+ public:
+  virtual ~Service() = default;
+  // on_call must sooner or later lead to one Server::reply (it may call it itself); it must not block.
+  virtual void on_call(ServedCall call) = 0;
+};
+
+// Program is one program and version that a server offers. The Server itself answers PROG_UNAVAIL, PROG_MISMATCH and
+// RPC_MISMATCH.
+struct Program {
+  const Binding* binding = nullptr;
+  Service* service = nullptr;
+};
+
+}  // namespace weft::rpcrdma
