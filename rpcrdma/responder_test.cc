@@ -443,6 +443,35 @@ TEST_F(ResponderTest, CallsBeyondTheBudgetWaitAndAreThenServed) {
   EXPECT_EQ(end->budget.used, 0u);
 }
 
+TEST_F(ResponderTest, GrantsFollowUseAndMemory) {
+  RecordProperty("proves", "R1-4.3.1-03 R1-4.3.1-05");
+  open({.credits = 16, .min_credits = 2, .reply_threshold = 1024, .budget = 40 << 10, .max_item = 20 << 10});
+  const auto grant = [this] { return parse(end->qp.sent.back()).credit; };
+  end->service.answer = [this](ServedCall& served) { end->responder->reply(served.id, {}); };
+  v1::Header header = call_header();
+  header.credit = 12;
+  call(header, rpc_call(kNull));
+  EXPECT_EQ(grant(), 2u);
+  // It uses all it has, so it gets more, but no more than it asks for.
+  end->service.answer = nullptr;
+  for (int i = 0; i < 16; ++i) ASSERT_TRUE(end->qp.inject(message(header, rpc_call(kNull))));
+  end->pump();
+  answer({});
+  EXPECT_EQ(grant(), 12u);
+  for (const ServedCall& one : end->service.calls) end->responder->reply(one.id, {});
+  end->pump();
+  // A Call has to wait for memory: fewer for everybody.
+  end->service.calls.clear();
+  Octets data = pattern(20000);
+  header.lists.read_list = {{static_cast<std::uint32_t>(40 + write_position()), readable(data)}};
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(end->qp.inject(message(header, rpc_call(kWrite, write_args(20000)))));
+  end->pump();
+  ASSERT_EQ(end->service.calls.size(), 1u);
+  answer({});
+  EXPECT_EQ(grant(), 6u);
+  EXPECT_EQ(end->service.calls.back().procedure, kWrite);
+}
+
 TEST_F(ResponderTest, AReceiveComesBackOnlyWithItsAnswer) {
   RecordProperty("proves", "R1-4.3.1-09");
   open({.credits = 2});

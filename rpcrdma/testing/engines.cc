@@ -81,7 +81,8 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   shape.max_send_wr = options.max_send_wr;
   channel = std::move(*Channel::create(pd, shape));
   Responder::Config config;
-  config.credits = {.min = options.credits, .initial = options.credits, .max = options.credits};
+  const std::uint32_t least = options.min_credits != 0 ? options.min_credits : options.credits;
+  config.credits = {.min = least, .initial = least, .max = options.credits};
   config.max_segments = options.max_segments;
   config.max_read_chunks = options.max_read_chunks;
   config.max_write_chunks = options.max_write_chunks;

@@ -52,6 +52,7 @@ class TestService : public Service {
 struct ResponderEnd {
   struct Options {
     std::uint32_t credits = 32;
+    std::uint32_t min_credits = 0;  // 0: as many
     std::size_t inline_threshold = 4096;
     std::size_t reply_threshold = 4096;
     std::uint32_t ord = 16;
