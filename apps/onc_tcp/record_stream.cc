@@ -1,0 +1,123 @@
+#include "apps/onc_tcp/record_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::onc_tcp {
+
+std::array<MutBytes, 2> RecordReceiver::space() {
+  if (state_ == State::kFragment) return {record_.memory.octets().subspan(record_.len, fragment_left_), staging_};
+  if (state_ != State::kMark) return {};
+  // A mark in pieces is all that can be staged here.
+  std::copy(staging_.begin() + static_cast<std::ptrdiff_t>(staged_begin_),
+            staging_.begin() + static_cast<std::ptrdiff_t>(staged_end_), staging_.begin());
+  staged_end_ -= std::exchange(staged_begin_, 0);
+  return {MutBytes(staging_).subspan(staged_end_), MutBytes()};
+}
+
+void RecordReceiver::received(std::size_t n) {
+  if (state_ == State::kFragment) {
+    const std::size_t direct = std::min(n, fragment_left_);
+    record_.len += direct;
+    fragment_left_ -= direct;
+    n -= direct;
+  }
+  staged_end_ += n;
+}
+
+RecordReceiver::Outcome RecordReceiver::next() {
+  while (true) {
+    switch (state_) {
+      case State::kBroken: return Outcome::kTooLong;
+      case State::kDone: return Outcome::kRecord;
+      case State::kMark:
+        if (staged() < kMarkLen) return Outcome::kNeedMore;
+        if (on_mark() == Outcome::kTooLong) return Outcome::kTooLong;
+        break;
+      case State::kMemory:
+        if (!make_room()) return Outcome::kNoRoom;
+        state_ = State::kFragment;
+        break;
+      case State::kFragment:
+        copy_staged();
+        if (fragment_left_ > 0) return Outcome::kNeedMore;
+        state_ = last_ ? State::kDone : State::kMark;
+        break;
+    }
+  }
+}
+
+Record RecordReceiver::take() {
+  state_ = State::kMark;
+  num_fragments_ = 0;
+  return std::exchange(record_, {});
+}
+
+RecordReceiver::Outcome RecordReceiver::on_mark() {
+  std::uint32_t word = 0;
+  for (std::size_t i = 0; i < kMarkLen; ++i) word = word << 8 | staging_[staged_begin_ + i];
+  staged_begin_ += kMarkLen;
+  last_ = (word & kLastFragment) != 0;
+  fragment_left_ = word & ~kLastFragment;
+  const bool too_long = ++num_fragments_ > kMaxFragments || fragment_left_ > max_record_ - record_.len;
+  state_ = too_long ? State::kBroken : State::kMemory;
+  return too_long ? Outcome::kTooLong : Outcome::kNeedMore;
+}
+
+// Most records are one fragment, whose Buffer fits exactly; others move to a larger Buffer, twice the size each time.
+bool RecordReceiver::make_room() {
+  const std::size_t needed = record_.len + fragment_left_, have = record_.memory.octets().size();
+  if (needed <= have) return true;
+  rpcrdma::Buffer larger = pool_.take(std::min(max_record_, std::max(needed, 2 * have)));
+  if (!larger) return false;
+  std::copy_n(record_.memory.octets().begin(), record_.len, larger.octets().begin());
+  record_.memory = std::move(larger);
+  return true;
+}
+
+void RecordReceiver::copy_staged() {
+  const std::size_t len = std::min(fragment_left_, staged());
+  std::copy_n(staging_.begin() + static_cast<std::ptrdiff_t>(staged_begin_), len,
+              record_.memory.octets().begin() + static_cast<std::ptrdiff_t>(record_.len));
+  staged_begin_ += len;
+  record_.len += len;
+  fragment_left_ -= len;
+  if (staged() == 0) staged_begin_ = staged_end_ = 0;
+}
+
+void RecordSender::push(std::unique_ptr<OutRecord> record) {
+  std::size_t len = 0;
+  for (const ConstBytes part : record->parts) len += part.size();
+  Entry entry{std::move(record), {}, kMarkLen + len};
+  const std::uint32_t word = kLastFragment | static_cast<std::uint32_t>(len);
+  for (std::size_t i = 0; i < kMarkLen; ++i) entry.mark[i] = static_cast<std::uint8_t>(word >> (24 - 8 * i));
+  queued_ += entry.len;
+  entries_.push_back(std::move(entry));
+}
+
+std::size_t RecordSender::gather(std::span<ConstBytes> out) const {
+  std::size_t num = 0, skip = done_;
+  const auto add = [&](ConstBytes part) {
+    const std::size_t gone = std::min(skip, part.size());
+    skip -= gone;
+    part = part.subspan(gone);
+    if (!part.empty() && num < out.size()) out[num++] = part;
+  };
+  for (const Entry& entry : entries_) {
+    if (num == out.size()) break;
+    add(entry.mark);
+    for (const ConstBytes part : entry.record->parts) add(part);
+  }
+  return num;
+}
+
+void RecordSender::sent(std::size_t n) {
+  queued_ -= n;
+  done_ += n;
+  while (!entries_.empty() && done_ >= entries_.front().len) {
+    done_ -= entries_.front().len;
+    entries_.pop_front();
+  }
+}
+
+}  // namespace weft::onc_tcp
