@@ -1,0 +1,171 @@
+#include "apps/onc_tcp/stream.h"
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+// g++ 12 takes the operator delete of Asio's coroutine frames for a mismatch when it inlines one half of the pair only.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
+namespace weft::onc_tcp {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::size_t kMaxPlaces = 64;  // of one sendmsg
+// How often the pool is asked again; who gives a Buffer back calls resume.
+constexpr std::chrono::milliseconds kRoomRetry{20};
+
+}  // namespace
+
+Stream::Stream(asio::ip::tcp::socket socket, rpcrdma::BufferPool& pool, const StreamConfig& config)
+    : socket_(std::move(socket)),
+      config_(config),
+      receiver_(pool, config.max_record),
+      resumed_(socket_.get_executor()),
+      watch_(socket_.get_executor()) {}
+
+void Stream::start(StreamEvents events) {
+  events_ = std::move(events);
+  error_code ignored;
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  const auto spawn = [&](asio::awaitable<void> (Stream::*part)()) {
+    // The frame holds the Stream.
+    asio::co_spawn(
+        socket_.get_executor(),
+        [self = shared_from_this(), part]() -> asio::awaitable<void> { co_await (self.get()->*part)(); },
+        asio::detached);
+  };
+  spawn(&Stream::receive_all);
+  spawn(&Stream::watch);
+}
+
+void Stream::close(const std::string& why) {
+  if (std::exchange(closed_, true)) return;
+  error_code ignored;
+  socket_.close(ignored);
+  resumed_.cancel();
+  watch_.cancel();
+  // Nothing is called after on_end, and what the functions hold goes.
+  const StreamEvents events = std::exchange(events_, {});
+  if (events.on_end) events.on_end(why);
+}
+
+void Stream::pause() {
+  paused_ = true;
+}
+
+void Stream::resume() {
+  paused_ = no_room_ = false;
+  resumed_.cancel();
+}
+
+// Hands out what is complete. on_record may pause or close.
+bool Stream::deliver() {
+  while (!closed_ && !paused_) {
+    switch (receiver_.next()) {
+      case RecordReceiver::Outcome::kNeedMore: return true;
+      case RecordReceiver::Outcome::kRecord: events_.on_record(receiver_.take()); break;
+      case RecordReceiver::Outcome::kNoRoom: no_room_ = true; return true;
+      case RecordReceiver::Outcome::kTooLong:
+        close("a record of more than " + std::to_string(config_.max_record) + " octets, or one that never ends");
+        return false;
+    }
+  }
+  return !closed_;
+}
+
+asio::awaitable<void> Stream::wait_to_resume() {
+  error_code ignored;
+  if (paused_) {
+    resumed_.expires_at(asio::steady_timer::time_point::max());
+  } else {
+    resumed_.expires_after(kRoomRetry);
+  }
+  co_await resumed_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  no_room_ = false;
+}
+
+asio::awaitable<void> Stream::receive_all() {
+  while (deliver()) {
+    if (paused_ || no_room_) {
+      co_await wait_to_resume();
+      continue;
+    }
+    const auto space = receiver_.space();
+    const std::array<asio::mutable_buffer, 2> places = {asio::buffer(space[0].data(), space[0].size()),
+                                                        asio::buffer(space[1].data(), space[1].size())};
+    error_code error;
+    const std::size_t n = co_await socket_.async_read_some(places, asio::redirect_error(asio::use_awaitable, error));
+    if (closed_) co_return;
+    if (error == asio::error::eof) {
+      close(receiver_.is_inside() ? "the connection ended within a record" : "");
+      co_return;
+    }
+    if (error) {
+      close(error.message());
+      co_return;
+    }
+    progress_ += n;
+    receiver_.received(n);
+  }
+}
+
+void Stream::send(std::unique_ptr<OutRecord> record) {
+  if (closed_) return;
+  sender_.push(std::move(record));
+  above_ = above_ || sender_.queued() > config_.low_water;
+  if (std::exchange(sending_, true)) return;
+  asio::co_spawn(
+      socket_.get_executor(), [self = shared_from_this()]() -> asio::awaitable<void> { co_await self->send_all(); },
+      asio::detached);
+}
+
+asio::awaitable<void> Stream::send_all() {
+  std::array<ConstBytes, kMaxPlaces> parts;
+  std::vector<asio::const_buffer> places;
+  while (!closed_ && sender_.queued() > 0) {
+    places.clear();
+    const std::size_t num = sender_.gather(parts);
+    for (std::size_t i = 0; i < num; ++i) places.emplace_back(parts[i].data(), parts[i].size());
+    error_code error;
+    const std::size_t n = co_await socket_.async_write_some(places, asio::redirect_error(asio::use_awaitable, error));
+    if (closed_) co_return;
+    if (error) {
+      close(error.message());
+      co_return;
+    }
+    progress_ += n;
+    sender_.sent(n);
+    if (above_ && sender_.queued() <= config_.low_water) {
+      above_ = false;
+      if (events_.on_drained) events_.on_drained();
+    }
+  }
+  sending_ = false;
+}
+
+// Ends a Stream that owes octets, or is owed the rest of a record, and has not moved for the whole of a stall_timeout.
+asio::awaitable<void> Stream::watch() {
+  error_code ignored;
+  std::uint64_t before = progress_ - 1;
+  while (!closed_) {
+    const bool owes = sender_.queued() > 0 || (receiver_.is_inside() && !paused_ && !no_room_);
+    if (owes && progress_ == before) {
+      close("no octet moved for " + std::to_string(config_.stall_timeout.count()) + " ms, although " +
+            (sender_.queued() > 0 ? "some wait to be sent" : "a record has begun"));
+      co_return;
+    }
+    before = owes ? progress_ : progress_ - 1;
+    watch_.expires_after(config_.stall_timeout);
+    co_await watch_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+}
+
+}  // namespace weft::onc_tcp
