@@ -7,6 +7,7 @@
 #include "apps/common/global_options.h"
 #include "apps/common/setup.h"
 #include "apps/doctor/command.h"
+#include "apps/gateway/command.h"
 #include "apps/nfs/command.h"
 #include "apps/perf/command.h"
 #include "apps/ping/command.h"
@@ -17,6 +18,7 @@ namespace {
 void register_commands(CLI::App& root, weft::apps::CommandContext& context) {
   weft::apps::register_serve_command(root, context);
   weft::apps::register_nfs_command(root, context);
+  weft::apps::register_gateway_command(root, context);
   weft::apps::register_ping_command(root, context);
   weft::apps::register_perf_command(root, context);
   weft::apps::register_doctor_command(root, context);

@@ -141,6 +141,12 @@ struct Reply {
 
 using ReplyCallback = std::function<void(const Reply&)>;
 
+// ConnectionId names one connection of a server.
+struct ConnectionId {
+  std::uint32_t value = 0;
+  friend bool operator==(ConnectionId, ConnectionId) = default;
+};
+
 // CallId names one Call of one connection until it is answered; a Call whose connection ended is answered into nothing.
 struct CallId {
   std::uint64_t value = 0;
@@ -158,6 +164,7 @@ struct ServedItem {
 // to the server's thread (Server::reply) in the end. Its views hold until the Call is answered.
 struct ServedCall {
   CallId id;
+  ConnectionId connection;
   std::uint32_t xid = 0;
   std::uint32_t program = 0, version = 0, procedure = 0;
   AuthView cred, verf;

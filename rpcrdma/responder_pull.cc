@@ -137,6 +137,7 @@ void Responder::deliver(std::uint32_t slot) {
   call.state = CallSlot::State::kServed;
   ServedCall served;
   served.id = make_id(call.generation, slot);
+  served.connection = {channel_.config().serial};
   served.xid = call.xid;
   served.program = call.rpc.program;
   served.version = call.rpc.version;

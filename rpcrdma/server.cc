@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -82,6 +83,7 @@ struct Server::Impl {
 
   verbs::Device& device;
   std::vector<Program> programs;
+  std::set<Service*> services;  // of these
   ServerConfig config;
   Channel::Config shape;
   verbs::TimePoint now{};
@@ -100,7 +102,9 @@ struct Server::Impl {
   verbs::QpCounters ended;
 
   Impl(verbs::Device& d, std::span<const Program> p, const ServerConfig& c)
-      : device(d), programs(p.begin(), p.end()), config(c) {}
+      : device(d), programs(p.begin(), p.end()), config(c) {
+    for (const Program& program : programs) services.insert(program.service);
+  }
 
   verbs::Status open(const sockaddr_storage& addr);
   verbs::Result<SharedCq*> shared_cq();
@@ -298,6 +302,7 @@ void Server::Impl::remove(std::uint32_t serial) {
   add(ended, at->second->qp->counters());
   at->second->shared->room += completions_per_connection();
   connections.erase(at);
+  for (Service* service : services) service->on_end({serial});
 }
 
 verbs::Result<std::unique_ptr<Server>> Server::listen(verbs::Device& device, const sockaddr_storage& addr,
@@ -321,12 +326,23 @@ BufferPool& Server::buffers() {
   return *impl_->pool;
 }
 
+std::unique_ptr<BufferPool> Server::make_buffers(std::size_t max_len, std::size_t max_total) {
+  return std::make_unique<BufferPool>(*impl_->pd, max_len, max_total);
+}
+
 void Server::reply(CallId id, ServedReply reply) {
   const auto serial = static_cast<std::uint32_t>(id.value >> 32);
   Impl::Connection* connection = impl_->find(serial);
   if (connection == nullptr) return;
   connection->responder->reply(id, std::move(reply));
   impl_->activate(serial, *connection);
+}
+
+void Server::disconnect(ConnectionId connection) {
+  Impl::Connection* at = impl_->find(connection.value);
+  if (at == nullptr || at->close_deadline) return;
+  impl_->close(*at);
+  impl_->activate(connection.value, *at);
 }
 
 std::size_t Server::process(verbs::TimePoint now) {

@@ -50,9 +50,14 @@ class Server {
   sockaddr_storage local_addr() const;
   // Registered memory for results; take from it on the server's thread.
   BufferPool& buffers();
+  // A pool of the caller's own, as good for results as buffers(); destroyed before the server.
+  std::unique_ptr<BufferPool> make_buffers(std::size_t max_len, std::size_t max_total);
 
   // reply answers a Call; from the server's thread. Unknown ids (the connection is gone) are ignored.
   void reply(CallId id, ServedReply reply);
+
+  // disconnect ends a connection; one that is over is ignored. Service::on_end follows.
+  void disconnect(ConnectionId connection);
 
   std::size_t process(verbs::TimePoint now);
   std::optional<verbs::TimePoint> next_timeout() const;

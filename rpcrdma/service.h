@@ -11,6 +11,8 @@ class Service {
   virtual ~Service() = default;
   // on_call must sooner or later lead to one Server::reply (it may call it itself); it must not block.
   virtual void on_call(ServedCall call) = 0;
+  // A connection is over: what its Calls showed is gone, and no answer to them goes anywhere.
+  virtual void on_end(ConnectionId) {}
 };
 
 // Program is one program and version that a server offers. The Server itself answers PROG_UNAVAIL, PROG_MISMATCH and

@@ -195,8 +195,6 @@ void add_unbuilt_commands(CLI::App& root, CommandContext& context) {
     const char* example;
   };
   constexpr Unbuilt kUnbuilt[] = {
-      {"gateway", "Join RPC-over-RDMA and RPC over TCP (not built yet).",
-       "Example, once built:\n  weft gateway --listen rdma://127.0.0.1:20049 --connect tcp://127.0.0.1:2049"},
       {"dissect", "Print the iWARP streams of a capture (not built yet).",
        "Example, once built:\n  weft dissect --summary capture.pcapng"},
   };

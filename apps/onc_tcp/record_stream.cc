@@ -111,6 +111,11 @@ std::size_t RecordSender::gather(std::span<ConstBytes> out) const {
   return num;
 }
 
+void RecordSender::clear() {
+  entries_.clear();
+  done_ = queued_ = 0;
+}
+
 void RecordSender::sent(std::size_t n) {
   queued_ -= n;
   done_ += n;

@@ -90,6 +90,8 @@ class RecordSender {
 
   // Fills `out` with what comes next; returns how many entries. They stay valid until sent() or push().
   std::size_t gather(std::span<ConstBytes> out) const;
+  // Nothing more is to be sent.
+  void clear();
   // The first n octets of what gather gave are on their way. Records that are complete are destroyed.
   void sent(std::size_t n);
 

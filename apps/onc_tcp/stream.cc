@@ -32,7 +32,7 @@ Stream::Stream(asio::ip::tcp::socket socket, rpcrdma::BufferPool& pool, const St
       watch_(socket_.get_executor()) {}
 
 void Stream::start(StreamEvents events) {
-  events_ = std::move(events);
+  events_ = std::make_shared<const StreamEvents>(std::move(events));
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   const auto spawn = [&](asio::awaitable<void> (Stream::*part)()) {
@@ -52,9 +52,10 @@ void Stream::close(const std::string& why) {
   socket_.close(ignored);
   resumed_.cancel();
   watch_.cancel();
+  receiver_.take();
+  sender_.clear();
   // Nothing is called after on_end, and what the functions hold goes.
-  const StreamEvents events = std::exchange(events_, {});
-  if (events.on_end) events.on_end(why);
+  if (const auto events = std::exchange(events_, nullptr)) events->on_end(why);
 }
 
 void Stream::pause() {
@@ -71,7 +72,11 @@ bool Stream::deliver() {
   while (!closed_ && !paused_) {
     switch (receiver_.next()) {
       case RecordReceiver::Outcome::kNeedMore: return true;
-      case RecordReceiver::Outcome::kRecord: events_.on_record(receiver_.take()); break;
+      case RecordReceiver::Outcome::kRecord: {
+        const auto events = events_;
+        events->on_record(receiver_.take());
+        break;
+      }
       case RecordReceiver::Outcome::kNoRoom: no_room_ = true; return true;
       case RecordReceiver::Outcome::kTooLong:
         close("a record of more than " + std::to_string(config_.max_record) + " octets, or one that never ends");
@@ -145,7 +150,7 @@ asio::awaitable<void> Stream::send_all() {
     sender_.sent(n);
     if (above_ && sender_.queued() <= config_.low_water) {
       above_ = false;
-      if (events_.on_drained) events_.on_drained();
+      if (const auto events = events_; events->on_drained) events->on_drained();
     }
   }
   sending_ = false;

@@ -46,7 +46,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void pause();
   void resume();
 
-  // close ends it as the peer would; on_end comes with `why`.
+  // close ends it as the peer would; on_end comes with `why`. From then on no Buffer of the pool is held.
   void close(const std::string& why);
   bool is_closed() const { return closed_; }
 
@@ -62,7 +62,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   boost::asio::ip::tcp::socket socket_;
   StreamConfig config_;
-  StreamEvents events_;
+  std::shared_ptr<const StreamEvents> events_;  // held while one of them runs: it may close
   RecordReceiver receiver_;
   RecordSender sender_;
   boost::asio::steady_timer resumed_;  // cancelled when reading may go on

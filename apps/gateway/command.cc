@@ -1,0 +1,118 @@
+#include "apps/gateway/command.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "apps/common/command.h"
+#include "apps/common/output.h"
+#include "apps/common/setup.h"
+#include "apps/common/signals.h"
+#include "apps/gateway/loop.h"
+#include "apps/gateway/to_rdma.h"
+#include "apps/gateway/to_tcp.h"
+#include "apps/gateway/url.h"
+#include "fmt/format.h"
+#include "spdlog/spdlog.h"
+
+namespace weft::apps {
+namespace {
+
+using boost::asio::io_context;
+using boost::asio::ip::tcp;
+using gateway::Transport;
+using gateway::Url;
+
+struct GatewayOptions {
+  std::string listen, connect;
+};
+
+// One record has to hold what one message over RDMA can.
+constexpr std::size_t kMaxRecord = 5 << 20;
+
+tcp::endpoint to_endpoint(const sockaddr_storage& addr) {
+  tcp::endpoint endpoint;
+  endpoint.resize(address_len(addr));
+  std::memcpy(endpoint.data(), &addr, endpoint.size());
+  return endpoint;
+}
+
+sockaddr_storage to_sockaddr(const tcp::endpoint& endpoint) {
+  sockaddr_storage addr{};
+  std::memcpy(&addr, endpoint.data(), endpoint.size());
+  return addr;
+}
+
+// Runs one of the two kinds until a signal comes.
+template <typename Gateway>
+int run(io_context& io, Gateway& gateway, const GlobalOptions& global, const StopSignals& stop, const Url& listen,
+        const sockaddr_storage& local) {
+  print_ready("listen=" + gateway::scheme(listen.transport) + format_address(local));
+  gateway::drive(io, gateway, stop, global.progress_or(ProgressMode::kBlock));
+  spdlog::info("gateway: {}", gateway.summary());
+  return kExitDone;
+}
+
+int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
+  const Url listen = gateway::parse_url(options.listen).value(), connect = gateway::parse_url(options.connect).value();
+  if (listen.transport == connect.transport) {
+    return usage_error("gateway wants rdma:// on one side and tcp:// on the other");
+  }
+  StopSignals stop;
+  const std::uint64_t file_limit = raise_file_limit();
+  auto from = resolve(listen.where), to = resolve(connect.where);
+  if (!from.ok()) return fail(from.status());
+  if (!to.ok()) return fail(to.status());
+  auto device = open_device(global);
+  if (!device.ok()) return fail(device.status());
+  io_context io(1);
+  // Each client has a connection on either side; the rest is for what comes and goes.
+  const std::size_t max_clients = std::clamp<std::size_t>(file_limit / 4, 16, 1024);
+  if (listen.transport == Transport::kRdma) {
+    gateway::ToTcpConfig config{.listen = *from, .server = to_endpoint(*to), .rpc = {}, .stream = {}};
+    config.rpc.inline_threshold = global.inline_threshold;
+    config.rpc.credits = global.credits;
+    config.rpc.ord = global.ord;
+    config.rpc.max_connections = max_clients;
+    config.stream.max_record = kMaxRecord;
+    auto made = gateway::ToTcp::start(config, **device, io);
+    if (!made.ok()) return fail(made.status());
+    return run(io, **made, global, stop, listen, (*made)->local_addr());
+  }
+  gateway::ToRdmaConfig config{.listen = to_endpoint(*from), .server = *to, .rpc = {}, .stream = {}};
+  config.rpc.inline_threshold = global.inline_threshold;
+  config.rpc.credits = global.credits;
+  config.rpc.ird = global.ird;
+  config.max_connections = max_clients;
+  config.stream.max_record = kMaxRecord;
+  auto made = gateway::ToRdma::start(config, **device, io);
+  if (!made.ok()) return fail(made.status());
+  return run(io, **made, global, stop, listen, to_sockaddr((*made)->local_endpoint()));
+}
+
+}  // namespace
+
+void register_gateway_command(CLI::App& root, CommandContext& context) {
+  auto options = std::make_shared<GatewayOptions>();
+  CLI::App* gateway = root.add_subcommand("gateway", "Join RPC-over-RDMA and RPC over TCP.");
+  const auto check_url = [](const std::string& text) {
+    return std::string(gateway::parse_url(text).status().message());
+  };
+  gateway->add_option("--listen", options->listen, "where clients connect: rdma://ADDR[:PORT] or tcp://ADDR[:PORT]")
+      ->required()
+      ->check(check_url)
+      ->type_name("URL");
+  gateway->add_option("--connect", options->connect, "the server, over the other of the two")
+      ->required()
+      ->check(check_url)
+      ->type_name("URL");
+  gateway->footer(
+      "Examples:\n"
+      "  weft gateway --listen rdma://0.0.0.0 --connect tcp://127.0.0.1    an NFS server of TCP for clients of RDMA\n"
+      "  weft gateway --listen tcp://127.0.0.1:2049 --connect rdma://HOST  an NFS server of RDMA for clients of TCP\n"
+      "Ports are NFS's where none is given: 20049 over RDMA, 2049 over TCP.");
+  gateway->callback([options, &context] { context.exit_status = run_gateway(context.options, *options); });
+}
+
+}  // namespace weft::apps

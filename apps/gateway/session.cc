@@ -1,0 +1,246 @@
+#include "apps/gateway/session.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "apps/gateway/record_parts.h"
+#include "nfsulb/bindings.h"
+#include "rpcrdma/xdr/xdr.h"
+#include "spdlog/spdlog.h"
+
+namespace weft::gateway {
+
+using onc_tcp::Record;
+using rpcrdma::AcceptStat;
+using rpcrdma::CallStatus;
+using rpcrdma::ConstBytes;
+using rpcrdma::ReplyHeader;
+
+namespace {
+
+// Results of unknown size that are not placed directly, and texts: so many octets are asked for inline.
+constexpr std::size_t kInlineItem = 1024;
+// So many Calls beyond the peer's credits wait here; then the client is not read any further.
+constexpr std::size_t kCallsAhead = 2;
+
+struct OwnedRecord : onc_tcp::OutRecord {
+  std::vector<std::uint8_t> octets;
+};
+
+ReplyHeader accepted(std::uint32_t xid, AcceptStat stat) {
+  ReplyHeader out;
+  out.xid = xid;
+  out.accept = stat;
+  return out;
+}
+
+ReplyHeader rpc_mismatch(std::uint32_t xid) {
+  ReplyHeader out;
+  out.xid = xid;
+  out.denied = true;
+  out.reject = rpcrdma::RejectStat::kRpcMismatch;
+  out.low = out.high = rpcrdma::kRpcVersion;
+  return out;
+}
+
+// PROG_UNAVAIL, or PROG_MISMATCH with the versions that there are.
+ReplyHeader no_such_program(std::uint32_t xid, std::uint32_t program) {
+  ReplyHeader out = accepted(xid, AcceptStat::kProgUnavail);
+  for (const nfsulb::BoundProgram& bound : nfsulb::bound_programs()) {
+    if (bound.binding.program != program) continue;
+    const bool first = out.accept == AcceptStat::kProgUnavail;
+    out.accept = AcceptStat::kProgMismatch;
+    out.low = first ? bound.binding.version : std::min(out.low, bound.binding.version);
+    out.high = std::max(out.high, bound.binding.version);
+  }
+  return out;
+}
+
+}  // namespace
+
+struct Session::Call {
+  Record record;  // as it came; `spec` views it
+  std::uint32_t xid = 0;
+  rpcrdma::OpaqueAuth cred, verf;
+  std::vector<std::uint8_t> args;  // without the item, where something follows it
+  rpcrdma::Buffer result;          // of the first operation that can have an item
+  rpcrdma::CallSpec spec;
+};
+
+// A Reply: what came inline is copied, since the connection wants its Receive back, and the item stays where it is.
+struct Session::ReplyRecord : onc_tcp::OutRecord {
+  std::vector<std::uint8_t> message;
+  rpcrdma::Buffer item;
+};
+
+Session::Session(const ToRdmaConfig& config, rpcrdma::BufferPool& buffers, std::string peer)
+    : config_(config), buffers_(buffers), peer_(std::move(peer)) {}
+
+Session::~Session() {
+  over_ = true;
+  if (stream_) stream_->close("");
+  client_.reset();
+}
+
+bool Session::start(boost::asio::ip::tcp::socket socket, verbs::Device& device) {
+  auto client = rpcrdma::Client::connect(device, config_.server, config_.rpc);
+  if (!client.ok()) {
+    spdlog::warn("gateway: {}: {}", peer_, client.error().message);
+    return false;
+  }
+  client_ = std::move(*client);
+  stream_ = std::make_shared<onc_tcp::Stream>(std::move(socket), buffers_, config_.stream);
+  stream_->start({.on_record = [this](Record record) { on_record(std::move(record)); },
+                  .on_drained = {},
+                  .on_end = [this](const std::string& why) { end(why); }});
+  return true;
+}
+
+std::size_t Session::process(verbs::TimePoint now) {
+  const std::size_t moved = client_->process(now);
+  if (client_->state() == rpcrdma::Client::State::kClosed) end(client_->error());
+  return moved;
+}
+
+void Session::end(const std::string& why) {
+  if (std::exchange(over_, true)) return;
+  if (!why.empty()) spdlog::warn("gateway: {}: {}", peer_, why);
+  stream_->close(why);
+}
+
+void Session::on_record(Record record) {
+  ++num_calls_;
+  rpcrdma::xdr::XdrReader in(record.octets());
+  rpcrdma::CallHeaderView header;
+  switch (rpcrdma::parse_call(in, header)) {
+    case rpcrdma::CallParse::kOk: break;
+    case rpcrdma::CallParse::kNotACall: return end("the client sent what is no Call");
+    case rpcrdma::CallParse::kRpcMismatch: return answer(rpc_mismatch(header.xid));
+    case rpcrdma::CallParse::kGarbage: return answer(accepted(header.xid, AcceptStat::kGarbageArgs));
+  }
+  const rpcrdma::Binding* binding = nfsulb::find_binding(header.program, header.version);
+  if (binding == nullptr) return answer(no_such_program(header.xid, header.program));
+  const ConstBytes args = in.rest();
+  Call& call = calls_.emplace_back();
+  call.record = std::move(record);
+  if (const auto refusal = pass_call(call, header, *binding, args)) {
+    calls_.pop_back();
+    answer(*refusal);
+  }
+}
+
+std::optional<ReplyHeader> Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header,
+                                              const rpcrdma::Binding& binding, ConstBytes args) {
+  call.xid = header.xid;
+  call.cred = {header.cred.flavor, {header.cred.body.begin(), header.cred.body.end()}};
+  call.verf = {header.verf.flavor, {header.verf.body.begin(), header.verf.body.end()}};
+  rpcrdma::CallSpec& spec = call.spec;
+  spec.program = header.program;
+  spec.version = header.version;
+  spec.procedure = header.procedure;
+  spec.binding = &binding;
+  spec.cred = &call.cred;
+  spec.verf = &call.verf;
+  spec.xid = call.xid;
+  spec.max_verf =
+      call.cred.flavor == static_cast<std::uint32_t>(rpcrdma::AuthFlavor::kRpcsecGss) ? rpcrdma::kMaxAuthBody : 0;
+  take_item_out(call, binding, args);
+  if (!prepare_results(call, binding, args)) return accepted(call.xid, AcceptStat::kSystemErr);
+  const auto at = std::prev(calls_.end());
+  const auto queued = client_->call(spec, [this, at](const rpcrdma::Reply& reply) { on_reply(at, reply); });
+  if (!queued.ok()) {
+    spdlog::warn("gateway: {}: a call of program {} cannot be sent: {}", peer_, spec.program, queued.error().message);
+    return accepted(call.xid, AcceptStat::kSystemErr);
+  }
+  if (!held_back_ && client_->num_outstanding() >= kCallsAhead * config_.rpc.credits) {
+    held_back_ = true;
+    stream_->pause();
+  }
+  return std::nullopt;
+}
+
+// One item, which is what every server takes (U1-6.4.2-02); further ones stay where they are.
+void Session::take_item_out(Call& call, const rpcrdma::Binding& binding, ConstBytes args) {
+  call.spec.args = args;
+  const auto walked = binding.walk_arguments(call.spec.procedure, args, {}, arguments_);
+  if (walked == rpcrdma::Walked::kGarbage || arguments_.empty()) return;
+  const rpcrdma::EligibleItem& item = *std::ranges::max_element(arguments_, {}, &rpcrdma::EligibleItem::len);
+  const ConstBytes behind = args.subspan(item.offset + rpcrdma::xdr::round_up(item.len));
+  call.spec.items = rpcrdma::ArgumentItem{item.offset, args.subspan(item.offset, item.len)};
+  call.spec.args = args.first(item.offset);
+  if (behind.empty()) return;
+  call.args.assign(call.spec.args.begin(), call.spec.args.end());
+  call.args.insert(call.args.end(), behind.begin(), behind.end());
+  call.spec.args = call.args;
+}
+
+// Asks for the first result that can have an item by Write chunk, and for the others inline (U1-6.4.2-03).
+bool Session::prepare_results(Call& call, const rpcrdma::Binding& binding, ConstBytes args) {
+  bound_ = {};
+  const auto walked = binding.bound_reply(call.spec.procedure, args, {}, {}, bound_);
+  if (walked != rpcrdma::Walked::kWhole) bound_.rest = config_.max_reply;
+  std::size_t rest = std::min(bound_.rest, config_.max_reply);
+  for (std::size_t i = 0; i < bound_.items.size(); ++i) {
+    const std::size_t len = std::min(bound_.items[i], config_.max_item);
+    if (i > 0 || len <= kInlineItem) {
+      rest = std::min(rest + rpcrdma::xdr::round_up(len), config_.max_reply + config_.max_item);
+      continue;
+    }
+    call.result = buffers_.take(len);
+    if (!call.result) return false;
+    call.spec.result_items = rpcrdma::ScatteredBytes(call.result.octets());
+  }
+  call.spec.max_results = rest;
+  return true;
+}
+
+void Session::on_reply(Calls::iterator at, const rpcrdma::Reply& reply) {
+  Calls done;
+  done.splice(done.end(), calls_, at);
+  Call& call = done.front();
+  if (over_) return;
+  if (!reply.message.empty()) {
+    send_reply(call, reply);
+  } else if (reply.status == CallStatus::kTimeout || reply.status == CallStatus::kDisconnected) {
+    end(reply.text);  // whether the server did it is not known: the client asks again
+  } else {
+    spdlog::warn("gateway: {}: XID {:#x}: {}", peer_, call.xid, reply.text);
+    answer(accepted(call.xid, AcceptStat::kSystemErr));
+  }
+  if (held_back_ && client_->num_outstanding() < config_.rpc.credits) {
+    held_back_ = false;
+    stream_->resume();
+  }
+}
+
+void Session::send_reply(Call& call, const rpcrdma::Reply& reply) {
+  auto record = std::make_unique<ReplyRecord>();
+  record->message.assign(reply.message.begin(), reply.message.end());
+  const ConstBytes message = record->message;
+  const std::size_t len = reply.item_len.value_or(0);
+  if (len == 0) {
+    record->parts.push_back(message);
+  } else {
+    // The engine has held the results against what came: there is an item, and it is the first.
+    const std::array lens = {static_cast<std::uint32_t>(len)};
+    call.spec.binding->walk_results(call.spec.procedure, reply.results, lens, results_);
+    const std::size_t place = message.size() - reply.results.size() + results_.at(0)->offset;
+    record->parts.push_back(message.first(place));
+    add_item(record->parts, call.result.octets().first(len));
+    record->parts.push_back(message.subspan(place));
+    record->item = std::move(call.result);
+    ++num_placed_;
+  }
+  stream_->send(std::move(record));
+}
+
+void Session::answer(const ReplyHeader& header) {
+  auto record = std::make_unique<OwnedRecord>();
+  rpcrdma::xdr::XdrWriter out(record->octets);
+  rpcrdma::emit_reply(out, header);
+  record->parts.push_back(record->octets);
+  stream_->send(std::move(record));
+}
+
+}  // namespace weft::gateway

@@ -1,0 +1,212 @@
+#include "apps/gateway/to_tcp.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+#include "apps/common/address.h"
+#include "apps/common/command.h"
+#include "apps/gateway/record_parts.h"
+#include "apps/gateway/reserved_port.h"
+#include "fmt/format.h"
+#include "nfsulb/bindings.h"
+#include "rpcrdma/rpc_message.h"
+#include "rpcrdma/xdr/xdr.h"
+#include "spdlog/spdlog.h"
+
+// g++ 12 takes the operator delete of Asio's coroutine frames for a mismatch when it inlines one half of the pair only.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
+namespace weft::gateway {
+
+namespace asio = boost::asio;
+using onc_tcp::Record;
+using rpcrdma::ConstBytes;
+using rpcrdma::ServedCall;
+using rpcrdma::ServedReply;
+
+// A Call between the moment it came and its Reply.
+struct ToTcp::Call {
+  ServedCall served;
+  bool sent = false;  // whole: nobody looks at what `served` shows any more
+};
+
+struct ToTcp::CallRecord : onc_tcp::OutRecord {
+  explicit CallRecord(std::shared_ptr<Call> the_call) : call(std::move(the_call)) {
+    const ServedCall& served = call->served;
+    parts.push_back(served.header);
+    std::size_t done = 0;
+    for (const rpcrdma::ServedItem& item : served.items) {
+      parts.push_back(served.args.subspan(done, item.position - done));
+      add_item(parts, item.data.octets());
+      done = item.position;
+    }
+    parts.push_back(served.args.subspan(done));
+  }
+  ~CallRecord() override { call->sent = true; }
+  std::shared_ptr<Call> call;
+};
+
+struct ToTcp::Client {
+  rpcrdma::ConnectionId id;
+  std::string peer;
+  std::shared_ptr<onc_tcp::Stream> stream;  // once it is connected
+  std::vector<std::unique_ptr<onc_tcp::OutRecord>> waiting;
+  std::multimap<std::uint32_t, std::shared_ptr<Call>> calls;  // by XID, in order of coming
+  bool ended = false;
+};
+
+absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, verbs::Device& device,
+                                                    asio::io_context& io) {
+  std::unique_ptr<ToTcp> out(new ToTcp(config, io));
+  for (const nfsulb::BoundProgram& program : nfsulb::bound_programs()) {
+    out->programs_.push_back({.binding = &program.binding, .service = out.get()});
+  }
+  auto server = rpcrdma::Server::listen(device, config.listen, out->programs_, config.rpc);
+  if (!server.ok()) return apps::to_status(server.error(), "choose another --listen");
+  out->server_ = std::move(*server);
+  out->replies_ = out->server_->make_buffers(config.stream.max_record, config.max_replies);
+  return out;
+}
+
+ToTcp::~ToTcp() {
+  for (const auto& [id, client] : clients_) end(*client);
+  replies_.reset();  // the server's device memory outlives it
+}
+
+// Nothing of the pools is held any more, whoever still holds the client itself.
+void ToTcp::end(Client& client) {
+  client.ended = true;
+  if (client.stream) client.stream->close("");
+  client.waiting.clear();
+  client.calls.clear();
+}
+
+std::string ToTcp::summary() const {
+  return fmt::format("{} clients, {} calls, {} items placed directly", num_clients_, num_calls_, num_placed_);
+}
+
+void ToTcp::on_call(ServedCall served) {
+  ++num_calls_;
+  num_placed_ += served.items.size();
+  const std::shared_ptr<Client> client = client_of(served);
+  if (client->ended) return;
+  const auto call = std::make_shared<Call>(Call{std::move(served)});
+  client->calls.emplace(call->served.xid, call);
+  auto record = std::make_unique<CallRecord>(call);
+  if (client->stream) {
+    client->stream->send(std::move(record));
+  } else {
+    client->waiting.push_back(std::move(record));
+  }
+}
+
+std::shared_ptr<ToTcp::Client> ToTcp::client_of(const ServedCall& served) {
+  std::shared_ptr<Client>& client = clients_[served.connection.value];
+  if (!client) {
+    client = std::make_shared<Client>();
+    client->id = served.connection;
+    client->peer = served.peer;
+    ++num_clients_;
+    asio::co_spawn(
+        io_, [this, client]() -> asio::awaitable<void> { co_await connect(client); }, asio::detached);
+  }
+  return client;
+}
+
+asio::awaitable<void> ToTcp::connect(std::shared_ptr<Client> client) {
+  asio::ip::tcp::socket socket(io_);
+  boost::system::error_code error;
+  socket.open(config_.server.protocol(), error);
+  if (!error) {
+    bind_reserved_port(socket);
+    co_await socket.async_connect(config_.server, asio::redirect_error(asio::use_awaitable, error));
+  }
+  if (client->ended) co_return;
+  if (error) {
+    give_up(*client, fmt::format("cannot connect to {}:{}: {}", config_.server.address().to_string(),
+                                 config_.server.port(), error.message()));
+    co_return;
+  }
+  client->stream = std::make_shared<onc_tcp::Stream>(std::move(socket), *replies_, config_.stream);
+  // The Stream drops what it was given at its end, and `client` with it.
+  client->stream->start({.on_record = [this, client](Record record) { on_record(*client, std::move(record)); },
+                         .on_drained = {},
+                         .on_end =
+                             [this, client](const std::string& why) {
+                               give_up(*client, why.empty() ? "the server ended its connection" : why);
+                             }});
+  for (auto& record : std::exchange(client->waiting, {})) client->stream->send(std::move(record));
+}
+
+// Neither end stays without the other: a client that is disconnected connects and asks again.
+void ToTcp::give_up(Client& client, const std::string& why) {
+  if (client.ended) return;
+  spdlog::warn("gateway: {}: {}", client.peer, why);
+  end(client);
+  server_->disconnect(client.id);
+}
+
+void ToTcp::on_end(rpcrdma::ConnectionId connection) {
+  const auto at = clients_.find(connection.value);
+  if (at == clients_.end()) return;
+  const std::shared_ptr<Client> client = std::move(at->second);
+  clients_.erase(at);
+  end(*client);
+}
+
+void ToTcp::on_record(Client& client, Record record) {
+  if (!pass_reply(client, std::move(record))) give_up(client, "the server sent what is no Reply to a Call of ours");
+}
+
+bool ToTcp::pass_reply(Client& client, Record record) {
+  rpcrdma::xdr::XdrReader in(record.octets());
+  rpcrdma::ReplyHeader rpc;
+  if (is_call(record.octets())) {
+    spdlog::warn("gateway: {}: the server calls back, which is not passed on yet", client.peer);
+    return true;
+  }
+  if (!rpcrdma::parse_reply(in, rpc)) return false;
+  const auto at = client.calls.find(rpc.xid);
+  if (at == client.calls.end()) return true;  // given up, or a duplicate
+  if (!at->second->sent) return false;
+  const std::shared_ptr<Call> call = std::move(at->second);
+  client.calls.erase(at);
+
+  const ConstBytes octets = record.octets(), results = in.rest(), header = octets.first(octets.size() - results.size());
+  ServedReply reply;
+  reply.header.assign(header.begin(), header.end());
+  found_.clear();
+  if (!rpc.denied && rpc.accept == rpcrdma::AcceptStat::kSuccess) {
+    const ServedCall& served = call->served;
+    const auto* binding = nfsulb::find_binding(served.program, served.version);
+    if (binding->walk_results(served.procedure, results, {}, found_) == rpcrdma::Walked::kGarbage) found_.clear();
+  }
+  std::size_t done = 0, removed = 0;
+  const auto add = [&](std::size_t end) {
+    if (end > done) reply.more_results.push_back({results.subspan(done, end - done), record.memory.lkey()});
+    done = end;
+  };
+  for (std::size_t i = 0; i < found_.size(); ++i) {
+    if (!found_[i] || found_[i]->len == 0 || !call->served.result_item_capacity(i)) continue;
+    const rpcrdma::EligibleItem& item = *found_[i];
+    add(item.offset);
+    reply.items.push_back({.position = item.offset - removed,
+                           .operation = i,
+                           .data = {results.subspan(item.offset, item.len), record.memory.lkey()}});
+    done += rpcrdma::xdr::round_up(item.len);
+    removed += rpcrdma::xdr::round_up(item.len);
+    ++num_placed_;
+  }
+  add(results.size());
+  reply.buffers.push_back(std::move(record.memory));
+  server_->reply(call->served.id, std::move(reply));
+  return true;
+}
+
+}  // namespace weft::gateway

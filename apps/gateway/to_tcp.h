@@ -1,0 +1,76 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "apps/onc_tcp/stream.h"
+#include "rpcrdma/server.h"
+
+namespace weft::gateway {
+
+struct ToTcpConfig {
+  sockaddr_storage listen{};
+  boost::asio::ip::tcp::endpoint server;
+  rpcrdma::ServerConfig rpc;
+  onc_tcp::StreamConfig stream;
+  std::size_t max_replies = 256 << 20;  // octets of Replies held for all clients together
+};
+
+// ToTcp puts an RPC server that speaks TCP behind RPC-over-RDMA. Every RDMA connection has a TCP connection of its own,
+// made with its first Call, so that what belongs to a connection (sessions, backchannels) holds; where one ends the
+// other is ended. Calls and Replies go through as they are, XIDs, credentials and verifiers included; only what the
+// Upper-Layer Binding allows to be placed directly is taken out of them and put back.
+//
+// One thread, that of its io_context.
+class ToTcp : private rpcrdma::Service {
+ public:
+  // device and io outlive it.
+  static absl::StatusOr<std::unique_ptr<ToTcp>> start(const ToTcpConfig& config, verbs::Device& device,
+                                                      boost::asio::io_context& io);
+  ~ToTcp() override;
+
+  sockaddr_storage local_addr() const { return server_->local_addr(); }
+  std::size_t process(verbs::TimePoint now) { return server_->process(now); }
+  std::optional<verbs::TimePoint> next_timeout() const { return server_->next_timeout(); }
+  int fd() const { return server_->fd(); }
+  std::string summary() const;
+
+ private:
+  struct Call;
+  struct CallRecord;
+  struct Client;
+
+  ToTcp(const ToTcpConfig& config, boost::asio::io_context& io) : config_(config), io_(io) {}
+
+  void on_call(rpcrdma::ServedCall served) override;
+  void on_end(rpcrdma::ConnectionId connection) override;
+
+  std::shared_ptr<Client> client_of(const rpcrdma::ServedCall& served);
+  boost::asio::awaitable<void> connect(std::shared_ptr<Client> client);
+  void on_record(Client& client, onc_tcp::Record record);
+  // False where the record is no Reply that can be passed on.
+  bool pass_reply(Client& client, onc_tcp::Record record);
+  static void end(Client& client);
+  void give_up(Client& client, const std::string& why);
+
+  ToTcpConfig config_;
+  boost::asio::io_context& io_;
+  std::vector<rpcrdma::Program> programs_;
+  std::unique_ptr<rpcrdma::Server> server_;
+  std::unique_ptr<rpcrdma::BufferPool> replies_;
+  std::unordered_map<std::uint32_t, std::shared_ptr<Client>> clients_;  // by ConnectionId
+  std::vector<std::optional<rpcrdma::EligibleItem>> found_;
+  std::uint64_t num_calls_ = 0, num_placed_ = 0, num_clients_ = 0;
+};
+
+}  // namespace weft::gateway
