@@ -1,0 +1,193 @@
+#include "apps/gateway/to_rdma.h"
+
+#include <deque>
+
+#include "nfsulb/bindings.h"
+#include "nfsulb/programs.h"
+#include "rpcrdma/rpc_message.h"
+#include "rpcrdma/server.h"
+#include "tests/gateway/world.h"
+
+namespace weft::gateway::testing {
+namespace {
+
+using boost::asio::ip::tcp;
+
+// An RDMA server, the gateway in front of it, and clients over TCP.
+struct ToRdmaTest : World, rpcrdma::Service {
+  ~ToRdmaTest() override {
+    clients.clear();
+    gateway.reset();
+    calls.clear();
+    server.reset();
+  }
+  void SetUp() override {
+    sockaddr_storage any{};
+    any.ss_family = AF_INET;
+    reinterpret_cast<sockaddr_in&>(any).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const rpcrdma::Program programs[] = {{nfsulb::find_binding(nfsulb::kNfsProgram, nfsulb::kNfsV3), this}};
+    server = std::move(rpcrdma::Server::listen(*server_device, any, programs, {}).value());
+    ToRdmaConfig config{.listen = tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0),
+                        .server = server->local_addr(),
+                        .rpc = {},
+                        .stream = {.max_record = 4 << 20}};
+    config.max_buffered = 32 << 20;
+    auto made = ToRdma::start(config, *gateway_device, io);
+    ASSERT_TRUE(made.ok()) << made.status();
+    gateway = std::move(*made);
+    engines.push_back([this](verbs::TimePoint now) { return server ? server->process(now) : 0; });
+    engines.push_back([this](verbs::TimePoint now) { return gateway ? gateway->process(now) : 0; });
+  }
+  void on_call(rpcrdma::ServedCall call) override {
+    if (answer) {
+      server->reply(call.id, answer(call));
+    } else {
+      calls.push_back(std::move(call));
+    }
+  }
+  TcpEnd& connect() {
+    tcp::socket socket(io);
+    socket.connect(gateway->local_endpoint());
+    clients.push_back(std::make_unique<TcpEnd>(std::move(socket), *tcp_pool));
+    return *clients.back();
+  }
+  // The record that answers a Call.
+  Octets ask(TcpEnd& client, const Octets& message) {
+    const std::size_t before = client.records.size();
+    client.send(message);
+    EXPECT_TRUE(run([&] { return client.records.size() > before || client.ended; }));
+    return client.records.size() > before ? client.records.back() : Octets();
+  }
+  static Octets nfs_call(std::uint32_t xid, std::uint32_t procedure, const Octets& args) {
+    return call_message(xid, nfsulb::kNfsProgram, nfsulb::kNfsV3, procedure, args);
+  }
+  static Octets refusal(std::uint32_t xid, rpcrdma::AcceptStat stat, std::uint32_t low = 0, std::uint32_t high = 0) {
+    rpcrdma::ReplyHeader header;
+    header.xid = xid;
+    header.accept = stat;
+    header.low = low;
+    header.high = high;
+    Octets out;
+    rpcrdma::xdr::XdrWriter writer(out);
+    rpcrdma::emit_reply(writer, header);
+    return out;
+  }
+
+  std::unique_ptr<verbs::Device> server_device = open_device(), gateway_device = open_device();
+  std::unique_ptr<rpcrdma::Server> server;
+  std::function<rpcrdma::ServedReply(const rpcrdma::ServedCall&)> answer;
+  std::deque<rpcrdma::ServedCall> calls;
+  std::unique_ptr<ToRdma> gateway;
+  std::vector<std::unique_ptr<TcpEnd>> clients;
+};
+
+TEST_F(ToRdmaTest, ACallArrivesAsItWasSent) {
+  const Octets message = nfs_call(0x1234, kNull, {});
+  Octets header;
+  answer = [&](const rpcrdma::ServedCall& call) {
+    header.assign(call.header.begin(), call.header.end());
+    return rpcrdma::ServedReply{};
+  };
+  EXPECT_EQ(ask(connect(), message), reply_message(0x1234, {}));
+  EXPECT_EQ(header, message);
+}
+
+TEST_F(ToRdmaTest, DataReadArePutBackIntoTheirReply) {
+  TcpEnd& client = connect();
+  for (const std::uint32_t len : {0u, 1u, 3u, 5000u, 100000u, 100001u}) {
+    const Octets data = counted(len);
+    std::optional<std::size_t> capacity;
+    answer = [&](const rpcrdma::ServedCall& call) {
+      capacity = call.result_item_capacity();
+      rpcrdma::ServedReply reply;
+      reply.results = read_results(data);
+      reply.results.resize(20);
+      rpcrdma::Buffer buffer = server->buffers().take(std::max<std::size_t>(len, 1));
+      std::copy(data.begin(), data.end(), buffer.octets().begin());
+      reply.add_item(std::move(buffer), len);
+      return reply;
+    };
+    EXPECT_EQ(ask(client, nfs_call(len + 1, kRead, read_args(200000))), reply_message(len + 1, read_results(data)));
+    EXPECT_EQ(capacity, 200000u) << "offered by Write chunk";
+  }
+}
+
+TEST_F(ToRdmaTest, DataToWriteArePlaced) {
+  TcpEnd& client = connect();
+  for (const std::uint32_t len : {3u, 100000u, 100003u}) {
+    const Octets data = counted(len);
+    Octets args, item;
+    answer = [&](const rpcrdma::ServedCall& call) {
+      args.assign(call.args.begin(), call.args.end());
+      if (!call.items.empty()) item.assign(call.items[0].data.octets().begin(), call.items[0].data.octets().end());
+      rpcrdma::ServedReply reply;
+      reply.results = write_results(len);
+      return reply;
+    };
+    EXPECT_EQ(ask(client, nfs_call(len, kWrite, write_args(data))), reply_message(len, write_results(len)));
+    const bool placed = len > 4096;
+    EXPECT_EQ(args, write_args(data, placed));
+    if (placed) {
+      EXPECT_EQ(item, data);
+    }
+  }
+}
+
+TEST_F(ToRdmaTest, WhatHasNoBindingIsRefusedHere) {
+  TcpEnd& client = connect();
+  EXPECT_EQ(ask(client, call_message(1, 200000, 1, 0, {})), refusal(1, rpcrdma::AcceptStat::kProgUnavail));
+  EXPECT_EQ(ask(client, call_message(2, nfsulb::kNfsProgram, 9, 0, {})),
+            refusal(2, rpcrdma::AcceptStat::kProgMismatch, nfsulb::kNfsV2, nfsulb::kNfsV4));
+  EXPECT_TRUE(calls.empty());
+}
+
+TEST_F(ToRdmaTest, TheServersOwnRefusalsPass) {
+  EXPECT_EQ(ask(connect(), call_message(3, nfsulb::kMountProgram, nfsulb::kMountV3, 0, {})),
+            refusal(3, rpcrdma::AcceptStat::kProgUnavail));
+}
+
+TEST_F(ToRdmaTest, CountsOfAnySizeAreHeldToWhatThereIs) {
+  answer = [](const rpcrdma::ServedCall&) {
+    rpcrdma::ServedReply reply;
+    reply.results = {0, 0, 0, 70, 0, 0, 0, 0};
+    return reply;
+  };
+  EXPECT_EQ(ask(connect(), nfs_call(4, kRead, read_args(0xffffffff))), reply_message(4, {0, 0, 0, 70, 0, 0, 0, 0}));
+}
+
+TEST_F(ToRdmaTest, WhatIsNoCallEndsItsClientAlone) {
+  answer = [](const rpcrdma::ServedCall&) { return rpcrdma::ServedReply{}; };
+  TcpEnd& bad = connect();
+  TcpEnd& good = connect();
+  bad.send(reply_message(1, {}));
+  ASSERT_TRUE(run([&] { return bad.ended.has_value(); }));
+  EXPECT_EQ(ask(good, nfs_call(5, kNull, {})), reply_message(5, {}));
+}
+
+TEST_F(ToRdmaTest, WhereTheServerVanishesTheClientIsTold) {
+  TcpEnd& client = connect();
+  client.send(nfs_call(6, kNull, {}));
+  ASSERT_TRUE(run([&] { return calls.size() == 1; }));
+  calls.clear();
+  server.reset();
+  ASSERT_TRUE(run([&] { return client.ended.has_value(); }));
+}
+
+TEST_F(ToRdmaTest, WhereTheClientVanishesTheServerIsTold) {
+  connect().send(nfs_call(7, kWrite, write_args(counted(100000))));
+  ASSERT_TRUE(run([&] { return calls.size() == 1 && server->num_connections() == 1; }));
+  clients.clear();
+  ASSERT_TRUE(run([&] { return server->num_connections() == 0; }));
+}
+
+TEST_F(ToRdmaTest, ManyCallsAtOnceAllEnd) {
+  answer = [](const rpcrdma::ServedCall&) { return rpcrdma::ServedReply{}; };
+  TcpEnd& client = connect();
+  constexpr std::uint32_t kCalls = 1000;  // far more than the credits
+  for (std::uint32_t xid = 1; xid <= kCalls; ++xid) client.send(nfs_call(xid, kNull, {}));
+  ASSERT_TRUE(run([&] { return client.records.size() == kCalls; })) << client.records.size();
+  for (std::uint32_t xid = 1; xid <= kCalls; ++xid) EXPECT_EQ(client.records[xid - 1], reply_message(xid, {}));
+}
+
+}  // namespace
+}  // namespace weft::gateway::testing
