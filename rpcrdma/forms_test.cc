@@ -164,8 +164,8 @@ TEST_F(FormsTest, SeveralArgumentsArriveWholeHoweverTheyAreSent) {
 }
 
 TEST_F(FormsTest, GatheredArgumentsAreSegmentsOfOneChunk) {
-  RecordProperty("proves", "U1-6.4.2-04 R1-4.4.5.1-02");
-  for (const bool roundup : {false, true}) {
+  RecordProperty("proves", "U1-6.4.2-04");
+  for (const bool roundup : {false, true}) {  // for which there is no segment left
     open({.roundup_in_read_chunks = roundup});
     answer_with([](ServedCall&) { return ServedReply{}; });
     const Octets data = pattern(4096 * 15 + 333);
@@ -186,10 +186,42 @@ TEST_F(FormsTest, GatheredArgumentsAreSegmentsOfOneChunk) {
     seen_args.clear();
     num_items.clear();
 
-    parts.push_back(ConstBytes(data).first(4));  // a seventeenth
-    const std::vector<ArgumentItem> too_many{{message.items[0].offset, parts}};
+    const ConstBytes last = parts.back();
+    parts.back() = last.first(100);
+    parts.push_back(last.subspan(100));  // a seventeenth
+    const std::vector<ArgumentItem> too_many{{message.items[0].offset, parts}, items[1]};
     spec.items = too_many;
-    EXPECT_EQ(requester->requester->call(spec, nullptr).error().errno_value, EINVAL);
+    EXPECT_FALSE(requester->requester->call(spec, nullptr).ok());
+    Octets room(17);
+    std::vector<MutBytes> rooms;
+    for (std::uint8_t& octet : room) rooms.emplace_back(&octet, 1);
+    spec.items = {};
+    spec.result_items = ScatteredBytes(rooms);
+    EXPECT_FALSE(requester->requester->call(spec, nullptr).ok());
+    spec.result_items = ScatteredBytes(std::span<const MutBytes>(rooms).first(16));
+    EXPECT_TRUE(requester->requester->call(spec, nullptr).ok());
+  }
+}
+
+TEST_F(FormsTest, RoundupInAReadChunkIsASegmentAndCountsNothing) {
+  RecordProperty("proves", "R1-4.4.5.1-02");
+  for (const std::size_t len : {5001u, 5002u, 5003u, 5004u}) {
+    open({.roundup_in_read_chunks = true});
+    requester->qp.keep_sent = true;
+    answer_with([](ServedCall&) { return ServedReply{}; });
+    const Message message = pair_message(pattern(len), {});
+    const auto items = items_of(message);
+    CallSpec spec = spec_of(kPair, message.without);
+    spec.items = items;
+    EXPECT_EQ(call(spec).status, CallStatus::kSuccess);
+    EXPECT_EQ(seen_args.back(), message.whole);
+    const std::vector<ReadSegment> list = parse(requester->qp.sent.at(0)).lists.read_list;
+    std::size_t total = 0;
+    for (const ReadSegment& segment : list) total += segment.target.length;
+    EXPECT_EQ(total, xdr::round_up(len));
+    EXPECT_EQ(list.size(), len % 4 == 0 ? 1u : 2u);
+    const Octets payload = payload_of(requester->qp.sent[0]);
+    EXPECT_EQ(Octets(payload.begin() + 40, payload.end()), message.without);
   }
 }
 
@@ -374,6 +406,23 @@ TEST_F(FormsTest, ResultsOfOtherProceduresAreNotReduced) {
   EXPECT_EQ(outcome.status, CallStatus::kSuccess) << outcome.text;
   EXPECT_EQ(outcome.results, message.whole);
   EXPECT_THAT(outcome.item_lens, ::testing::ElementsAre(0u));
+}
+
+TEST_F(FormsTest, ResultsThatTheBindingDoesNotFindAreNotReduced) {
+  open();
+  const Octets data = pattern(801);
+  const Message message = many_message({&data});
+  answer_with([&](ServedCall&) {
+    ServedReply reply = reply_with(message, responder->pool);
+    reply.items[0].position -= 4;  // before its count
+    return reply;
+  });
+  CallSpec spec = spec_of(kMany, no_operations());
+  Octets room(9000);
+  spec.result_items = room;
+  spec.max_results = 20;
+  EXPECT_EQ(call(spec).status, CallStatus::kBadReply);
+  EXPECT_TRUE(responder->qp.rdma.empty());
 }
 
 TEST_F(FormsTest, LongPiecesOfAReplyAreSentFromWhereTheyStand) {
