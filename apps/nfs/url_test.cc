@@ -2,15 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include "apps/nfs3/types.h"
+
 namespace weft::nfs {
 namespace {
 
 using Names = std::vector<std::string>;
 
 TEST(Url, DefaultsAndParts) {
+  RecordProperty("proves", "R1-11-03 U1-9-01");
   const Url url = *parse_url("nfs+rdma://server/a/b.txt");
   EXPECT_EQ(url.host, "server");
   EXPECT_EQ(url.port, 20049);
+  EXPECT_EQ(nfs3::kProgram, 100003u);
   EXPECT_EQ(url.mountport, 20048);
   EXPECT_EQ(url.path, (Names{"a", "b.txt"}));
   EXPECT_EQ(url.basename(), "b.txt");

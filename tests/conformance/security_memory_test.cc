@@ -56,7 +56,7 @@ TEST_F(SecurityMemory, OneBufferHasOtherRightsOnOtherStreams) {
 }
 
 TEST_F(SecurityMemory, AForeignStagTellsNothingAndHarmsNobody) {
-  RecordProperty("proves", "SEC-2.2.5-02 SEC-3-03 SEC-6.1.1-01 SEC-6.1.1-04");
+  RecordProperty("proves", "SEC-2.2.5-02 SEC-3-03 SEC-6.1.1-01 SEC-6.1.1-04 R1-10.1-02");
   auto other_pd = server_->new_pd();
   Mem target(*server_->pd, 64, kAll, 0xa5);
   Mem ones(*client_->pd, 64, Access::kLocalWrite, 1);
