@@ -43,7 +43,7 @@ void Responder::start(std::size_t reply_threshold, std::uint32_t ord) {
   config_.ord = ord;
 }
 
-bool Responder::reply(CallId id, ServedReply reply) {
+bool Responder::reply(CallId id, ServedReply&& reply) {
   const std::uint32_t slot = static_cast<std::uint32_t>(id.value) & kSlotMask;
   if (slot >= calls_.size() || calls_[slot].state != CallSlot::State::kServed ||
       make_id(calls_[slot].generation, slot) != id) {

@@ -85,7 +85,7 @@ class Responder {
   // A Write that was signaled for the room in the send queue has ended.
   void on_write_done();
   // reply answers a Call that a service got; false where the id is not one that waits for an answer.
-  bool reply(CallId id, ServedReply reply);
+  bool reply(CallId id, ServedReply&& reply);
   // admit starts waiting Calls that the budget now allows; to be called when some was given back elsewhere.
   void admit();
   void on_time(verbs::TimePoint now);
@@ -124,7 +124,7 @@ class Responder {
   // Answers going out (responder_reply.cc).
   void answer_error(std::uint32_t slot, v1::Err err);
   void answer_stat(std::uint32_t slot, AcceptStat stat);
-  void answer(std::uint32_t slot, ReplyHeader rpc, ServedReply reply);
+  void answer(std::uint32_t slot, ReplyHeader&& rpc, ServedReply&& reply);
   void pump();
   void build(Answer& answer, Outgoing& out, std::uint32_t send);
   bool build_rpc(Answer& answer, Outgoing& out, std::uint32_t send);

@@ -63,10 +63,9 @@ void fill_segments(std::span<const Segment> offered, std::size_t len, SegmentArr
 void Responder::answer_error(std::uint32_t slot, v1::Err err) {
   ++(err == v1::Err::kVers ? counters_.err_vers : counters_.err_chunk);
   calls_[slot].state = CallSlot::State::kAnswering;
-  Answer answer;
+  Answer& answer = answers_.emplace_back();
   answer.slot = slot;
   answer.err = err;
-  answers_.push_back(std::move(answer));
   pump();
 }
 
@@ -76,13 +75,12 @@ void Responder::answer_stat(std::uint32_t slot, AcceptStat stat) {
   answer(slot, std::move(rpc), {});
 }
 
-void Responder::answer(std::uint32_t slot, ReplyHeader rpc, ServedReply reply) {
+void Responder::answer(std::uint32_t slot, ReplyHeader&& rpc, ServedReply&& reply) {
   calls_[slot].state = CallSlot::State::kAnswering;
-  Answer answer;
+  Answer& answer = answers_.emplace_back();
   answer.slot = slot;
   answer.rpc = std::move(rpc);
   answer.reply = std::move(reply);
-  answers_.push_back(std::move(answer));
   pump();
 }
 
@@ -90,9 +88,7 @@ void Responder::release_call(std::uint32_t slot) {
   CallSlot& call = calls_[slot];
   give_back(call.held);
   --calls_under_way_;
-  const std::uint32_t generation = call.generation + 1;
-  call = CallSlot{};
-  call.generation = generation;
+  call.reset();
 }
 
 void Responder::give_back(std::size_t octets) {
@@ -112,12 +108,12 @@ void Responder::pump() {
     if (answers_.empty()) break;
     const auto send = channel_.take_send();
     if (!send) break;
-    Answer answer = std::move(answers_.front());
-    answers_.pop_front();
+    Answer& answer = answers_.front();
     Outgoing& out = outgoing_[*send];
     out.call_slot = answer.slot;
     build(answer, out, *send);
     out.held = std::exchange(calls_[answer.slot].held, 0);
+    answers_.pop_front();
     posting_ = send;
   }
   pumping_ = false;

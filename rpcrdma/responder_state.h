@@ -49,6 +49,20 @@ struct Responder::CallSlot {
   std::size_t next_segment = 0;
   std::size_t filled = 0;   // octets of pulls[next_pull]'s target that posted Reads cover
   std::uint32_t reads = 0;  // under way
+
+  // Free, for another Call; vectors keep their room.
+  void reset() {
+    state = State::kFree;
+    ++generation;
+    long_call = false;
+    if (!lists.empty()) lists = ChunkLists{};
+    header = args = {};
+    program = nullptr;
+    message = Buffer{};
+    items.clear();
+    held = 0;
+    pulls.clear();
+  }
 };
 
 struct Responder::Answer {
@@ -78,7 +92,9 @@ struct Responder::Outgoing {
 
   // Ready for the next answer; vectors keep their room.
   void reset() {
-    reply = ServedReply{};
+    // What it may hold on to; the rest comes with the next one.
+    reply.results = {};
+    reply.buffers.clear();
     results_mr.reset();
     sges.clear();
     writes.clear();

@@ -18,13 +18,6 @@ bool XdrReader::skip(std::size_t len) {
   return raw(len, ignored);
 }
 
-bool XdrReader::u32(std::uint32_t& value) {
-  ConstBytes b;
-  if (!raw(4, b)) return false;
-  value = std::uint32_t{b[0]} << 24 | std::uint32_t{b[1]} << 16 | std::uint32_t{b[2]} << 8 | std::uint32_t{b[3]};
-  return true;
-}
-
 bool XdrReader::i32(std::int32_t& value) {
   std::uint32_t word = 0;
   if (!u32(word)) return false;
@@ -90,37 +83,15 @@ bool XdrReader::string(std::string_view& value, std::uint32_t max_len) {
   return true;
 }
 
-namespace {
-
-void put_u32(std::uint8_t* at, std::uint32_t value) {
-  at[0] = static_cast<std::uint8_t>(value >> 24);
-  at[1] = static_cast<std::uint8_t>(value >> 16);
-  at[2] = static_cast<std::uint8_t>(value >> 8);
-  at[3] = static_cast<std::uint8_t>(value);
-}
-
-}  // namespace
-
-std::uint8_t* XdrWriter::room(std::size_t len) {
-  if (out_ != nullptr) {
-    const std::size_t at = out_->size();
-    out_->resize(at + len);
-    return out_->data() + at;
-  }
-  assert(len <= buffer_.size() - len_);
-  std::uint8_t* at = buffer_.data() + len_;
-  len_ += len;
-  return at;
-}
-
-void XdrWriter::u32(std::uint32_t value) {
-  put_u32(room(4), value);
+std::uint8_t* XdrWriter::grow(std::size_t len) {
+  const std::size_t at = out_->size();
+  out_->resize(at + len);
+  return out_->data() + at;
 }
 
 void XdrWriter::u64(std::uint64_t value) {
-  std::uint8_t* at = room(8);
-  put_u32(at, static_cast<std::uint32_t>(value >> 32));
-  put_u32(at + 4, static_cast<std::uint32_t>(value));
+  u32(static_cast<std::uint32_t>(value >> 32));
+  u32(static_cast<std::uint32_t>(value));
 }
 
 void XdrWriter::opaque_fixed(ConstBytes value) {
@@ -142,17 +113,17 @@ void XdrWriter::raw(ConstBytes value) {
   if (out_ != nullptr) {
     out_->insert(out_->end(), value.begin(), value.end());
   } else if (!value.empty()) {
-    std::memcpy(room(value.size()), value.data(), value.size());
+    std::memcpy(next(value.size()), value.data(), value.size());
   }
 }
 
 void XdrWriter::zeros(std::size_t len) {
-  if (len != 0) std::memset(room(len), 0, len);
+  if (len != 0) std::memset(out_ == nullptr ? next(len) : grow(len), 0, len);
 }
 
 void XdrWriter::patch_u32(std::size_t position, std::uint32_t value) {
   assert(position <= size() && size() - position >= 4);
-  put_u32((out_ != nullptr ? out_->data() + start_ : buffer_.data()) + position, value);
+  XdrWriter(MutBytes((out_ != nullptr ? out_->data() + start_ : buffer_.data()) + position, 4)).u32(value);
 }
 
 }  // namespace weft::rpcrdma::xdr

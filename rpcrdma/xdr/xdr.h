@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -32,7 +33,13 @@ class XdrReader {
  public:
   explicit XdrReader(ConstBytes octets, Padding mode = Padding::kAny) : octets_(octets), mode_(mode) {}
 
-  [[nodiscard]] bool u32(std::uint32_t& value);
+  [[nodiscard]] bool u32(std::uint32_t& value) {
+    if (remaining() < 4) return false;
+    const std::uint8_t* at = octets_.data() + position_;
+    value = std::uint32_t{at[0]} << 24 | std::uint32_t{at[1]} << 16 | std::uint32_t{at[2]} << 8 | std::uint32_t{at[3]};
+    position_ += 4;
+    return true;
+  }
   [[nodiscard]] bool i32(std::int32_t& value);
   [[nodiscard]] bool u64(std::uint64_t& value);
   [[nodiscard]] bool i64(std::int64_t& value);
@@ -68,7 +75,13 @@ class XdrWriter {
   explicit XdrWriter(std::vector<std::uint8_t>& out) : out_(&out), start_(out.size()) {}
   explicit XdrWriter(MutBytes buffer) : buffer_(buffer) {}
 
-  void u32(std::uint32_t value);
+  void u32(std::uint32_t value) {
+    std::uint8_t* at = out_ == nullptr ? next(4) : grow(4);
+    at[0] = static_cast<std::uint8_t>(value >> 24);
+    at[1] = static_cast<std::uint8_t>(value >> 16);
+    at[2] = static_cast<std::uint8_t>(value >> 8);
+    at[3] = static_cast<std::uint8_t>(value);
+  }
   void i32(std::int32_t value) { u32(static_cast<std::uint32_t>(value)); }
   void u64(std::uint64_t value);
   void i64(std::int64_t value) { u64(static_cast<std::uint64_t>(value)); }
@@ -88,8 +101,14 @@ class XdrWriter {
   void patch_u32(std::size_t position, std::uint32_t value);
 
  private:
-  // The next `len` octets, to be filled.
-  std::uint8_t* room(std::size_t len);
+  // The next `len` octets, to be filled: of the buffer, or of the vector.
+  std::uint8_t* next(std::size_t len) {
+    assert(len <= buffer_.size() - len_);
+    std::uint8_t* at = buffer_.data() + len_;
+    len_ += len;
+    return at;
+  }
+  std::uint8_t* grow(std::size_t len);
 
   std::vector<std::uint8_t>* out_ = nullptr;
   std::size_t start_ = 0;
