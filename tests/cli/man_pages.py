@@ -16,6 +16,7 @@ PAGES = {
     "weft-nfs.1": [["nfs", command] for command in NFS],
     "weft-perf.1": [["perf"]],
     "weft-doctor.1": [["doctor"]],
+    "weft-gateway.1": [["gateway"]],
 }
 # Every command has --help; the page of weft itself is where it stands.
 EVERYWHERE = {"--help"}

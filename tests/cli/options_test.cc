@@ -103,12 +103,25 @@ TEST(Cli, WhatIsNotBuiltYetIsRefusedWithTwoAndSaysSo) {
 }
 
 TEST(Cli, CommandsThatAreNotBuiltYetSaySo) {
-  for (const auto& words : {std::vector<std::string>{"dissect", "file.pcap", "--summary"},
-                            {"gateway", "--listen", "rdma://127.0.0.1:1", "--connect", "tcp://127.0.0.1:2"}}) {
+  Outcome outcome = run_weft({"dissect", "file.pcap", "--summary"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.err, "weft: dissect is not built yet\n");
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST(Cli, AGatewayStandsBetweenTheTwoTransports) {
+  for (const auto& words : {std::vector<std::string>{"gateway"},
+                            {"gateway", "--listen", "rdma://127.0.0.1:0", "--connect", "rdma://127.0.0.1:2"},
+                            {"gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "udp://127.0.0.1:2"},
+                            {"gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "rdma://127.0.0.1:99999"}}) {
     Outcome outcome = run_weft(words);
-    EXPECT_EQ(outcome.status, 2) << words[0];
-    EXPECT_EQ(outcome.err, "weft: " + words[0] + " is not built yet\n");
-    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.status, 2) << ::testing::PrintToString(words);
+    EXPECT_TRUE(contains(outcome.err, "weft: ")) << outcome.err;
+  }
+  for (const std::string from : {"rdma", "tcp"}) {
+    const std::string to = from == "rdma" ? "tcp" : "rdma";
+    WeftListener gateway({"gateway", "--listen", from + "://127.0.0.1:0", "--connect", to + "://127.0.0.1:2"});
+    EXPECT_TRUE(gateway.address("listen").starts_with(from + "://127.0.0.1:")) << gateway.address("listen");
   }
 }
 
