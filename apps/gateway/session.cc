@@ -100,6 +100,7 @@ bool Session::start(boost::asio::ip::tcp::socket socket, verbs::Device& device) 
 std::size_t Session::process(verbs::TimePoint now) {
   const std::size_t moved = client_->process(now);
   if (client_->state() == rpcrdma::Client::State::kClosed) end(client_->error());
+  if (blocked_ && !over_) on_record(*std::exchange(blocked_, std::nullopt));
   return moved;
 }
 
@@ -110,7 +111,6 @@ void Session::end(const std::string& why) {
 }
 
 void Session::on_record(Record record) {
-  ++num_calls_;
   rpcrdma::xdr::XdrReader in(record.octets());
   rpcrdma::CallHeaderView header;
   switch (rpcrdma::parse_call(in, header)) {
@@ -124,14 +124,15 @@ void Session::on_record(Record record) {
   const ConstBytes args = in.rest();
   Call& call = calls_.emplace_back();
   call.record = std::move(record);
-  if (const auto refusal = pass_call(call, header, *binding, args)) {
+  if (!pass_call(call, header, *binding, args)) {
+    blocked_ = std::move(call.record);
     calls_.pop_back();
-    answer(*refusal);
   }
+  hold_back();
 }
 
-std::optional<ReplyHeader> Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header,
-                                              const rpcrdma::Binding& binding, ConstBytes args) {
+bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const rpcrdma::Binding& binding,
+                        ConstBytes args) {
   call.xid = header.xid;
   call.cred = {header.cred.flavor, {header.cred.body.begin(), header.cred.body.end()}};
   call.verf = {header.verf.flavor, {header.verf.body.begin(), header.verf.body.end()}};
@@ -146,18 +147,27 @@ std::optional<ReplyHeader> Session::pass_call(Call& call, const rpcrdma::CallHea
   spec.max_verf =
       call.cred.flavor == static_cast<std::uint32_t>(rpcrdma::AuthFlavor::kRpcsecGss) ? rpcrdma::kMaxAuthBody : 0;
   take_item_out(call, binding, args);
-  if (!prepare_results(call, binding, args)) return accepted(call.xid, AcceptStat::kSystemErr);
+  if (!prepare_results(call, binding, args)) return false;
   const auto at = std::prev(calls_.end());
   const auto queued = client_->call(spec, [this, at](const rpcrdma::Reply& reply) { on_reply(at, reply); });
   if (!queued.ok()) {
     spdlog::warn("gateway: {}: a call of program {} cannot be sent: {}", peer_, spec.program, queued.error().message);
-    return accepted(call.xid, AcceptStat::kSystemErr);
+    answer(accepted(call.xid, AcceptStat::kSystemErr));
+    calls_.pop_back();
+    return true;
   }
-  if (!held_back_ && client_->num_outstanding() >= kCallsAhead * config_.rpc.credits) {
-    held_back_ = true;
-    stream_->pause();
-  }
-  return std::nullopt;
+  ++num_calls_;
+  return true;
+}
+
+void Session::hold_back() {
+  if (over_) return;
+  // Once held back, until half of that is done.
+  const std::size_t most = (held_back_ ? 1 : kCallsAhead) * config_.rpc.credits;
+  const bool hold = blocked_ || client_->num_outstanding() >= most;
+  if (hold == held_back_) return;
+  held_back_ = hold;
+  hold ? stream_->pause() : stream_->resume();
 }
 
 // One item, which is what every server takes (U1-6.4.2-02); further ones stay where they are.
@@ -208,10 +218,7 @@ void Session::on_reply(Calls::iterator at, const rpcrdma::Reply& reply) {
     spdlog::warn("gateway: {}: XID {:#x}: {}", peer_, call.xid, reply.text);
     answer(accepted(call.xid, AcceptStat::kSystemErr));
   }
-  if (held_back_ && client_->num_outstanding() < config_.rpc.credits) {
-    held_back_ = false;
-    stream_->resume();
-  }
+  hold_back();
 }
 
 void Session::send_reply(Call& call, const rpcrdma::Reply& reply) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,11 @@ class Session {
 
   void end(const std::string& why);
   void on_record(onc_tcp::Record record);
-  // Sends the Call on, or says how it is to be answered here.
-  std::optional<rpcrdma::ReplyHeader> pass_call(Call& call, const rpcrdma::CallHeaderView& header,
-                                                const rpcrdma::Binding& binding, rpcrdma::ConstBytes args);
+  // False where there is no Buffer for the result: then the Call is whole, and is to be passed on later.
+  bool pass_call(Call& call, const rpcrdma::CallHeaderView& header, const rpcrdma::Binding& binding,
+                 rpcrdma::ConstBytes args);
+  // Does not read the client while too many of its Calls are under way, or one waits for a Buffer.
+  void hold_back();
   void take_item_out(Call& call, const rpcrdma::Binding& binding, rpcrdma::ConstBytes args);
   bool prepare_results(Call& call, const rpcrdma::Binding& binding, rpcrdma::ConstBytes args);
   void on_reply(Calls::iterator at, const rpcrdma::Reply& reply);
@@ -50,6 +53,7 @@ class Session {
   std::unique_ptr<rpcrdma::Client> client_;
   bool over_ = false;
   bool held_back_ = false;
+  std::optional<onc_tcp::Record> blocked_;  // a Call without a Buffer for its result
   std::vector<rpcrdma::EligibleItem> arguments_;
   std::vector<std::optional<rpcrdma::EligibleItem>> results_;
   rpcrdma::ReplyBound bound_;

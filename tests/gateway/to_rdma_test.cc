@@ -155,6 +155,32 @@ TEST_F(ToRdmaTest, CountsOfAnySizeAreHeldToWhatThereIs) {
   EXPECT_EQ(ask(connect(), nfs_call(4, kRead, read_args(0xffffffff))), reply_message(4, {0, 0, 0, 70, 0, 0, 0, 0}));
 }
 
+// The pool holds eight results of the largest size, and the records of Calls besides.
+TEST_F(ToRdmaTest, ACallWaitsForABufferForItsResult) {
+  constexpr std::uint32_t kCalls = 20;
+  const Octets refusal = {0, 0, 0, 70, 0, 0, 0, 0};
+  TcpEnd& client = connect();
+  client.send(nfs_call(100, kNull, {}));  // until its Reply there is one credit
+  ASSERT_TRUE(run([&] { return calls.size() == 1; }));
+  server->reply(calls[0].id, {});
+  calls.clear();
+  ASSERT_TRUE(run([&] { return client.records.size() == 1; }));
+  for (std::uint32_t xid = 1; xid <= kCalls; ++xid) client.send(nfs_call(xid, kRead, read_args(4 << 20)));
+  ASSERT_TRUE(run([&] { return calls.size() == 7; }));
+  settle();
+  EXPECT_EQ(calls.size(), 7u);
+  ASSERT_TRUE(run([&] {
+    if (!calls.empty()) {
+      rpcrdma::ServedReply reply;
+      reply.results = refusal;
+      server->reply(calls[0].id, std::move(reply));
+      calls.pop_front();
+    }
+    return client.records.size() == 1 + kCalls;
+  }));
+  for (std::uint32_t xid = 1; xid <= kCalls; ++xid) EXPECT_EQ(client.records[xid], reply_message(xid, refusal));
+}
+
 TEST_F(ToRdmaTest, WhatIsNoCallEndsItsClientAlone) {
   answer = [](const rpcrdma::ServedCall&) { return rpcrdma::ServedReply{}; };
   TcpEnd& bad = connect();
