@@ -37,18 +37,20 @@ void drive(boost::asio::io_context& io, Engine& engine, const apps::StopSignals&
   // Waking a core that went to sleep costs more than looking again for so long.
   constexpr std::chrono::microseconds kSpinBeforeBlock{50};
   Readiness engine_ready(io, engine.fd()), stopped(io, stop.fd());
-  std::optional<verbs::TimePoint> idle_since;
+  bool idle = false;
+  verbs::TimePoint idle_since{};  // where idle
   while (!stop.requested()) {
     const verbs::TimePoint now = std::chrono::steady_clock::now();
     io.restart();
     if (engine.process(now) + io.poll() > 0) {
-      idle_since.reset();
+      idle = false;
       continue;
     }
     if (mode == apps::ProgressMode::kSpin) continue;
-    if (!idle_since) idle_since = now;
-    if (now - *idle_since < kSpinBeforeBlock) continue;
-    idle_since.reset();
+    if (!idle) idle_since = now;
+    idle = true;
+    if (now - idle_since < kSpinBeforeBlock) continue;
+    idle = false;
     engine_ready.arm();
     stopped.arm();
     io.restart();
