@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "nfsulb/programs.h"
+#include "nfsulb/testing/octets.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::nfsulb {
 namespace {
 
 using Octets = std::vector<std::uint8_t>;
+using rpcrdma::Walked;
 using rpcrdma::xdr::XdrWriter;
 
 constexpr std::uint32_t kReaddir = 16;
@@ -40,6 +42,17 @@ class Args {
  private:
   Octets octets_;
 };
+
+std::size_t bound_of(std::uint32_t procedure, const Octets& args) {
+  const auto bound = testing::bound_reply(nfs3_binding(), procedure, args);
+  EXPECT_EQ(bound.walked, Walked::kWhole) << "procedure " << procedure;
+  return bound.rest;
+}
+Walked walked(std::uint32_t procedure, const Octets& args) {
+  const Walked walked = testing::walk_arguments(nfs3_binding(), procedure, args).walked;
+  EXPECT_EQ(testing::bound_reply(nfs3_binding(), procedure, args).walked, walked);
+  return walked;
+}
 
 // One legal Call for each procedure, items inline.
 Octets call_of(std::uint32_t procedure) {
@@ -82,87 +95,58 @@ TEST(Nfs3Binding, BoundsAreThoseOfTheTable) {
                                280, 120, 120, 236, 208, 4 + 8192, 4 + 32768, 144, 140, 116, 128};
   ASSERT_EQ(std::size(table), 22u);
   for (std::uint32_t procedure = 0; procedure < 22; ++procedure) {
-    EXPECT_EQ(nfs3_binding().max_results(procedure, call_of(procedure)), table[procedure]) << "procedure " << procedure;
+    EXPECT_EQ(bound_of(procedure, call_of(procedure)), table[procedure]) << "procedure " << procedure;
   }
-  EXPECT_FALSE(nfs3_binding().max_results(22, {}));
 }
 
 TEST(Nfs3Binding, ReaddirBoundCoversTheFailureArm) {
   const Octets tiny = Args().fh().u64(0).u64(0).u32(1).octets();
-  EXPECT_EQ(nfs3_binding().max_results(kReaddir, tiny), 92u);
+  EXPECT_EQ(bound_of(kReaddir, tiny), 92u);
   const Octets huge = Args().fh().u64(0).u64(0).u32(0xffffffff).octets();
-  EXPECT_EQ(nfs3_binding().max_results(kReaddir, huge), std::size_t{4} + 0xffffffff);
+  EXPECT_EQ(bound_of(kReaddir, huge), std::size_t{4} + 0xffffffff);
 }
 
-TEST(Nfs3Binding, OnlyReadAndReadlinkHaveEligibleResults) {
-  RecordProperty("proves", "U1-4-03 U1-4-04 U1-4-05");
-  for (std::uint32_t procedure = 0; procedure < 30; ++procedure) {
-    EXPECT_EQ(nfs3_binding().has_eligible_result(procedure), procedure == 5 || procedure == 6) << procedure;
-  }
-}
-
-TEST(Nfs3Binding, FindsTheDataOfWrite) {
-  RecordProperty("proves", "U1-4-01");
-  const Octets args = Args().fh(32).u64(1).u32(65536).u32(0).u32(65536).octets();
-  const auto place = nfs3_binding().find_argument(7, args);
-  ASSERT_TRUE(place);
-  EXPECT_EQ(place->position, args.size());
-  EXPECT_EQ(place->len, 65536u);
-}
-
-TEST(Nfs3Binding, FindsTheTextOfSymlink) {
-  RecordProperty("proves", "U1-4-02");
-  for (const bool full : {false, true}) {
-    Args args;
-    args.fh().opaque(5);
-    (full ? args.full_sattr() : args.empty_sattr()).u32(900);
-    const auto place = nfs3_binding().find_argument(10, args.octets());
-    ASSERT_TRUE(place);
-    EXPECT_EQ(place->position, args.octets().size());
-    EXPECT_EQ(place->len, 900u);
-  }
-}
-
-TEST(Nfs3Binding, NoOtherArgumentIsEligible) {
+TEST(Nfs3Binding, OnlyWriteAndSymlinkHaveAnEligibleArgument) {
   RecordProperty("proves", "U1-4-05");
-  for (std::uint32_t procedure = 0; procedure < 30; ++procedure) {
-    if (procedure == 7 || procedure == 10) continue;
-    EXPECT_FALSE(nfs3_binding().find_argument(procedure, call_of(procedure))) << procedure;
+  for (std::uint32_t procedure = 0; procedure < 22; ++procedure) {
+    const auto walk = testing::walk_arguments(nfs3_binding(), procedure, call_of(procedure));
+    EXPECT_EQ(walk.items.size(), procedure == 7 || procedure == 10 ? 1u : 0u) << procedure;
   }
 }
 
-TEST(Nfs3Binding, ReducedArgumentsEndBehindTheCount) {
-  const Octets args = Args().fh().u64(0).u32(8).u32(0).u32(8).u32(0).octets();
-  EXPECT_FALSE(nfs3_binding().find_argument(7, args));
+TEST(Nfs3Binding, OnlyReadlinkAndReadHaveAnEligibleResult) {
+  RecordProperty("proves", "U1-4-03 U1-4-04 U1-4-05");
+  for (std::uint32_t procedure = 0; procedure < 22; ++procedure) {
+    const auto bound = testing::bound_reply(nfs3_binding(), procedure, call_of(procedure));
+    EXPECT_EQ(bound.items.size(), procedure == 5 || procedure == 6 ? 1u : 0u) << procedure;
+  }
 }
 
 TEST(Nfs3Binding, EveryTruncationAndEveryTailIsGarbage) {
   for (std::uint32_t procedure = 1; procedure < 22; ++procedure) {
     const Octets whole = call_of(procedure);
     for (std::size_t len = 0; len < whole.size(); ++len) {
-      const auto args = rpcrdma::ConstBytes(whole).first(len);
-      // A WRITE or SYMLINK that ends behind its count word is one whose item was left out.
-      const bool reduced = nfs3_binding().find_argument(procedure, args).has_value();
-      EXPECT_EQ(nfs3_binding().max_results(procedure, args).has_value(), reduced) << procedure << " at " << len;
+      const Octets cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(len));
+      EXPECT_EQ(walked(procedure, cut), Walked::kGarbage) << procedure << " at " << len;
     }
     Octets longer = whole;
     longer.resize(longer.size() + 4);
-    EXPECT_FALSE(nfs3_binding().max_results(procedure, longer)) << procedure;
+    EXPECT_EQ(walked(procedure, longer), Walked::kGarbage) << procedure;
   }
 }
 
 TEST(Nfs3Binding, FileHandlesOverSixtyFourOctetsAreGarbage) {
-  EXPECT_TRUE(nfs3_binding().max_results(1, Args().fh(64).octets()));
-  EXPECT_FALSE(nfs3_binding().max_results(1, Args().fh(65).octets()));
+  EXPECT_EQ(walked(1, Args().fh(64).octets()), Walked::kWhole);
+  EXPECT_EQ(walked(1, Args().fh(65).octets()), Walked::kGarbage);
 }
 
 TEST(Nfs3Binding, UnknownUnionArmsAreGarbage) {
-  EXPECT_FALSE(nfs3_binding().max_results(8, Args().fh().opaque(1).u32(3).u64(0).octets()));  // createmode3
-  EXPECT_FALSE(nfs3_binding().max_results(11, Args().fh().opaque(1).u32(8).octets()));        // ftype3
-  EXPECT_TRUE(nfs3_binding().max_results(11, Args().fh().opaque(1).u32(1).octets()));         // void arm
-  EXPECT_FALSE(nfs3_binding().max_results(9, Args().fh().opaque(1).u32(2).u32(0).octets()));  // a bool of 2
-  EXPECT_FALSE(nfs3_binding().max_results(
-      9, Args().fh().opaque(1).u32(0).u32(0).u32(0).u32(0).u32(0).u32(3).octets()));  // time_how
+  EXPECT_EQ(walked(8, Args().fh().opaque(1).u32(3).u64(0).octets()), Walked::kGarbage);  // createmode3
+  EXPECT_EQ(walked(11, Args().fh().opaque(1).u32(8).octets()), Walked::kGarbage);        // ftype3
+  EXPECT_EQ(walked(11, Args().fh().opaque(1).u32(1).octets()), Walked::kWhole);          // void arm
+  EXPECT_EQ(walked(9, Args().fh().opaque(1).u32(2).u32(0).octets()), Walked::kGarbage);  // a bool of 2
+  EXPECT_EQ(walked(9, Args().fh().opaque(1).u32(0).u32(0).u32(0).u32(0).u32(0).u32(3).octets()),
+            Walked::kGarbage);  // time_how
 }
 
 }  // namespace

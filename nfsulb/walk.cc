@@ -20,18 +20,17 @@ constexpr std::uint32_t kLastMinor = 2;  // NFSv4's latest minor version
 struct ArgumentItems {
   std::span<const std::size_t> reduced;
   std::vector<EligibleItem>* items = nullptr;  // nullptr: nobody asks for them
-  bool all_missing = false;                    // instead: none is there
   std::size_t next = 0;
 
   void begin(const Operation&) {}
   bool end() const { return true; }
   bool found(EligibleItem& item) {
-    item.reduced = all_missing || (next < reduced.size() && reduced[next] == item.position);
+    item.reduced = next < reduced.size() && reduced[next] == item.position;
     if (item.reduced) ++next;
     if (items != nullptr) items->push_back(item);
     return true;
   }
-  bool at_end() const { return all_missing || next == reduced.size(); }
+  bool at_end() const { return next == reduced.size(); }
 };
 
 // ResultItems: by what each Write chunk brought. One entry for each READ operation; RFC 8267 section 6.4.1.
@@ -261,36 +260,6 @@ Walked bound_reply(const Program& program, std::uint32_t procedure, ConstBytes a
   const Walked walked = Walker(Half::kArguments, args, found, &bounder).procedure(*row);
   if (walked == Walked::kGarbage) reset(bound);
   return walked;
-}
-
-std::optional<rpcrdma::ItemPlace> find_argument(const Program& program, std::uint32_t procedure,
-                                                ConstBytes reduced_args) {
-  const Operation* row = find_operation(program.procedures, procedure);
-  if (row == nullptr) return std::nullopt;
-  std::vector<EligibleItem> items;
-  ArgumentItems found{{}, &items, true};
-  if (Walker(Half::kArguments, reduced_args, found).procedure(*row) != Walked::kWhole) return std::nullopt;
-  if (items.size() != 1) return std::nullopt;
-  return rpcrdma::ItemPlace{items[0].position, items[0].len};
-}
-
-bool has_eligible_result(const Program& program, std::uint32_t procedure) {
-  const Operation* row = find_operation(program.procedures, procedure);
-  return row != nullptr && row->eligible_result;
-}
-
-std::optional<std::size_t> max_results(const Program& program, std::uint32_t procedure, ConstBytes args) {
-  const Operation* row = find_operation(program.procedures, procedure);
-  if (row == nullptr) return std::nullopt;
-  const rpcrdma::ReplyLimits limits;
-  // With the item inline, or else left out.
-  for (const bool all_missing : {false, true}) {
-    rpcrdma::ReplyBound bound;
-    ArgumentItems found{{}, nullptr, all_missing};
-    Bounder bounder(limits, bound);
-    if (Walker(Half::kArguments, args, found, &bounder).procedure(*row) == Walked::kWhole) return bound.rest;
-  }
-  return std::nullopt;
 }
 
 }  // namespace weft::nfsulb

@@ -27,12 +27,6 @@ rpcrdma::Walked bound_reply(const Program& program, std::uint32_t procedure, rpc
                             std::span<const std::size_t> reduced, const rpcrdma::ReplyLimits& limits,
                             rpcrdma::ReplyBound& bound);
 
-// The older three, for programs with at most one item each way.
-std::optional<rpcrdma::ItemPlace> find_argument(const Program& program, std::uint32_t procedure,
-                                                rpcrdma::ConstBytes reduced_args);
-bool has_eligible_result(const Program& program, std::uint32_t procedure);
-std::optional<std::size_t> max_results(const Program& program, std::uint32_t procedure, rpcrdma::ConstBytes args);
-
 // binding_of makes the Binding of a program.
 template <const Program& kProgram>
 consteval rpcrdma::Binding binding_of(std::uint32_t program, std::uint32_t version) {
@@ -40,15 +34,6 @@ consteval rpcrdma::Binding binding_of(std::uint32_t program, std::uint32_t versi
   rpcrdma::Binding binding;
   binding.program = program;
   binding.version = version;
-  binding.find_argument = [](std::uint32_t procedure, ConstBytes args) {
-    return nfsulb::find_argument(kProgram, procedure, args);
-  };
-  binding.has_eligible_result = [](std::uint32_t procedure) {
-    return nfsulb::has_eligible_result(kProgram, procedure);
-  };
-  binding.max_results = [](std::uint32_t procedure, ConstBytes args) {
-    return nfsulb::max_results(kProgram, procedure, args);
-  };
   binding.walk_arguments = [](std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced,
                               std::vector<rpcrdma::EligibleItem>& items) {
     return nfsulb::walk_arguments(kProgram, procedure, args, reduced, items);

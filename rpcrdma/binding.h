@@ -10,13 +10,6 @@
 
 namespace weft::rpcrdma {
 
-// ItemPlace is where a DDP-eligible item stands in an XDR stream from which it was taken out: `position` octets into
-// the arguments (or results), `len` octets long by the count word before it.
-struct ItemPlace {
-  std::size_t position = 0;
-  std::uint32_t len = 0;
-};
-
 // EligibleItem is one DDP-eligible data item in the arguments or results of a procedure: opaque octets behind their
 // count word.
 struct EligibleItem {
@@ -54,21 +47,12 @@ struct ReplyBound {
 
 // Binding is the Upper-Layer Binding of one program and version (RFC 8166 section 6): what may be reduced, and how
 // large Replies can become. Plain functions over the procedure's XDR, which may be any octets at all; nfsulb has those
-// of the NFS family. `items` and `bound` are filled from empty, so that callers can use the same ones again.
+// of the NFS family and the means to describe another program by its types. `items` and `bound` are filled from empty,
+// so that callers can use the same ones again; of garbage nothing is said, they are empty then. A function that is not
+// set stands for a program without anything to reduce in that direction.
 struct Binding {
   std::uint32_t program = 0;
   std::uint32_t version = 0;
-
-  // find_argument: the place of the procedure's DDP-eligible argument in `reduced_args`, whose octets and padding are
-  // missing there; nothing where the procedure has none or the arguments are garbage.
-  std::optional<ItemPlace> (*find_argument)(std::uint32_t procedure, ConstBytes reduced_args) = nullptr;
-
-  // has_eligible_result: whether a Write chunk may be used for a result of the procedure.
-  bool (*has_eligible_result)(std::uint32_t procedure) = nullptr;
-
-  // max_results: an upper bound, in octets, of the XDR results of a Call with these arguments, without the octets of
-  // the eligible result; nothing where the procedure is unknown or the arguments are garbage.
-  std::optional<std::size_t> (*max_results)(std::uint32_t procedure, ConstBytes args) = nullptr;
 
   // walk_arguments finds the eligible items of a Call. `reduced`: the positions, ascending, of those that are missing
   // in `args`; kGarbage where one of them is no eligible item's.
@@ -85,6 +69,13 @@ struct Binding {
   // bound_reply: kUnknown leaves what could be said of the operations before.
   Walked (*bound_reply)(std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced,
                         const ReplyLimits& limits, ReplyBound& bound) = nullptr;
+
+  // max_results: that bound for CallSpec::max_results; 0 where the binding knows none.
+  std::size_t max_results(std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced = {}) const {
+    ReplyBound bound;
+    if (bound_reply == nullptr || bound_reply(procedure, args, reduced, {}, bound) == Walked::kGarbage) return 0;
+    return bound.rest;
+  }
 };
 
 }  // namespace weft::rpcrdma

@@ -75,7 +75,6 @@ verbs::Status Requester::check_items(const CallSpec& spec) const {
 // R1-8-01, R1-4.4.2-01: only what a binding names is ever reduced.
 verbs::Status Requester::check_against_binding(const CallSpec& spec) const {
   if (spec.binding == nullptr) return refused("a program without a binding has nothing to reduce");
-  if (spec.binding->walk_arguments == nullptr || spec.items.empty()) return {};
   std::vector<std::size_t> positions;
   std::vector<const ArgumentItem*> items;
   std::size_t before = 0;
@@ -88,7 +87,8 @@ verbs::Status Requester::check_against_binding(const CallSpec& spec) const {
   }
   if (items.empty()) return {};
   std::vector<EligibleItem> found;
-  if (spec.binding->walk_arguments(spec.procedure, spec.args, positions, found) == Walked::kGarbage) {
+  const auto walk = spec.binding->walk_arguments;
+  if (walk == nullptr || walk(spec.procedure, spec.args, positions, found) == Walked::kGarbage) {
     return refused("the binding finds no such items in the arguments");
   }
   std::size_t next = 0;

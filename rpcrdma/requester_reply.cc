@@ -116,14 +116,10 @@ const char* Requester::disagreement(Call& call, ConstBytes results, const v1::Re
     // With a chunk offered nothing of the item may be inline, so even "nothing written" is said.
     call.item_lens.push_back(offered[i].empty() ? std::nullopt : std::optional<std::size_t>(len));
   }
-  const Binding& binding = *call.spec.binding;
-  if (binding.walk_results == nullptr) {
-    const auto eligible = binding.has_eligible_result;
-    const bool may = eligible == nullptr || eligible(call.spec.procedure);
-    return any && !may ? "the Reply reduced a result that is not DDP-eligible" : nullptr;
-  }
+  const auto walk = call.spec.binding->walk_results;
+  if (walk == nullptr) return any ? "the Reply reduced a result that is not DDP-eligible" : nullptr;
   found_results_.clear();
-  const Walked walked = binding.walk_results(call.spec.procedure, results, item_lens_, found_results_);
+  const Walked walked = walk(call.spec.procedure, results, item_lens_, found_results_);
   if (walked == Walked::kGarbage) return "the results do not agree with what came by Write chunk";  // R1-8.1.1-03
   for (std::size_t i = 0; i < call.num_writes; ++i) {
     const bool has_item = i < found_results_.size() && found_results_[i] && found_results_[i]->len != 0;

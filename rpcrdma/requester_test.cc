@@ -200,7 +200,7 @@ TEST_F(RequesterTest, NothingIsReachableWhenTheCallbackRuns) {
   const Octets data = pattern(9000);
   Octets room(9000);
   CallSpec spec;
-  spec.procedure = kRead;
+  spec.procedure = kSwap;
   spec.args = args;
   spec.items = ArgumentItem{write_position(), data};
   spec.result_items = room;

@@ -108,8 +108,7 @@ class Responder {
   bool parse_payload(std::uint32_t slot, ConstBytes payload);
   bool match_program(std::uint32_t slot);
   bool match_read_chunks(std::uint32_t slot);
-  bool match_by_walk(CallSlot& call);
-  static bool match_the_one(CallSlot& call);
+  bool match_arguments(CallSlot& call);
 
   // Their chunks and what they need (responder_pull.cc).
   bool start_call(std::uint32_t slot);

@@ -107,9 +107,9 @@ bool Responder::match_program(std::uint32_t slot) {
 bool Responder::match_read_chunks(std::uint32_t slot) {
   CallSlot& call = calls_[slot];
   if (call.lists.read_chunks().empty()) return true;
-  const bool matches = call.program->binding->walk_arguments != nullptr ? match_by_walk(call) : match_the_one(call);
-  if (!matches) answer_stat(slot, AcceptStat::kGarbageArgs);  // R1-5.5.2-05, R1-8.1.1-01
-  return matches;
+  if (match_arguments(call)) return true;
+  answer_stat(slot, AcceptStat::kGarbageArgs);  // R1-5.5.2-05, R1-8.1.1-01
+  return false;
 }
 
 namespace {
@@ -123,7 +123,9 @@ bool has_length_of(const Chunk& chunk, std::uint32_t item_len) {
 
 // Positions count octets of the unreduced Payload stream (R1-4.4.5-02, R1-4.4.5-03), so where an argument behind others
 // belongs, only a walk tells. Overlaps have a Position inside an item, which is none of the walk's.
-bool Responder::match_by_walk(CallSlot& call) {
+bool Responder::match_arguments(CallSlot& call) {
+  const auto walk = call.program->binding->walk_arguments;
+  if (walk == nullptr) return false;
   const auto chunks = call.lists.read_chunks();
   positions_.clear();
   for (const Chunk& chunk : chunks) {
@@ -131,8 +133,7 @@ bool Responder::match_by_walk(CallSlot& call) {
     positions_.push_back(chunk.position - call.header.size());
   }
   found_arguments_.clear();
-  const Walked walked =
-      call.program->binding->walk_arguments(call.rpc.procedure, call.args, positions_, found_arguments_);
+  const Walked walked = walk(call.rpc.procedure, call.args, positions_, found_arguments_);
   if (walked == Walked::kGarbage || found_arguments_.size() > config_.max_items) return false;  // U1-6.4.2-08
   std::size_t next = 0;
   for (const EligibleItem& item : found_arguments_) {
@@ -143,20 +144,6 @@ bool Responder::match_by_walk(CallSlot& call) {
     if (item.len != 0) call.items.push_back({&chunk, item.offset, item.len, {}});
   }
   return next == chunks.size();
-}
-
-// For bindings that know of one reducible argument only.
-bool Responder::match_the_one(CallSlot& call) {
-  const auto chunks = call.lists.read_chunks();
-  const auto find = call.program->binding->find_argument;
-  if (find == nullptr || chunks.size() != 1) return false;
-  const auto place = find(call.rpc.procedure, call.args);
-  if (!place || place->position > call.args.size() || chunks[0].position != call.header.size() + place->position ||
-      !has_length_of(chunks[0], place->len)) {
-    return false;
-  }
-  if (place->len != 0) call.items.push_back({&chunks[0], place->position, place->len, {}});
-  return true;
 }
 
 void Responder::admit() {

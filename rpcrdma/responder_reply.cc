@@ -213,16 +213,12 @@ void Responder::pair_items(const CallSlot& call, const ServedReply& reply) {
   is_reduced_.assign(reply.items.size(), false);
   const auto chunks = call.lists.write_chunks();
   if (reply.items.empty() || chunks.empty() || call.program == nullptr) return;
-  const Binding& binding = *call.program->binding;
+  const auto walk = call.program->binding->walk_results;
+  if (walk == nullptr) return;
   // U1-6.4.1-05, U1-6.4.1-07: results without a chunk, or with an empty one, stay inline.
   const auto has_chunk = [chunks](const ResultItem& item) {
     return item.operation < chunks.size() && !chunks[item.operation].segments.empty();
   };
-  if (binding.walk_results == nullptr) {
-    const auto eligible = binding.has_eligible_result;
-    is_reduced_[0] = eligible != nullptr && eligible(call.rpc.procedure) && has_chunk(reply.items[0]);
-    return;
-  }
   item_lens_.assign(reply.items.back().operation + 1, 0);
   for (const ResultItem& item : reply.items) {
     if (item.operation >= item_lens_.size()) return;
@@ -237,7 +233,7 @@ void Responder::pair_items(const CallSlot& call, const ServedReply& reply) {
     results = walked_;
   }
   found_results_.clear();
-  if (binding.walk_results(call.rpc.procedure, results, item_lens_, found_results_) == Walked::kGarbage) return;
+  if (walk(call.rpc.procedure, results, item_lens_, found_results_) == Walked::kGarbage) return;
   for (std::size_t i = 0; i < reply.items.size(); ++i) {
     const ResultItem& item = reply.items[i];
     if (item.operation >= found_results_.size() || !has_chunk(item)) continue;

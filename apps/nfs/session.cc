@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
@@ -136,9 +137,13 @@ absl::Status Session::start(const PreparedCall& prepared, rpcrdma::ReplyCallback
   spec.cred = &export_.cred;
   spec.args = prepared.args;
   spec.binding = &nfsulb::nfs3_binding();
-  if (prepared.item) spec.items = *prepared.item;
+  std::span<const std::size_t> reduced;
+  if (prepared.item) {
+    spec.items = *prepared.item;
+    reduced = std::span(&prepared.item->position, 1);
+  }
   spec.result_items = prepared.result_item;
-  spec.max_results = nfsulb::nfs3_binding().max_results(spec.procedure, prepared.args).value_or(0);
+  spec.max_results = spec.binding->max_results(spec.procedure, prepared.args, reduced);
   const auto status = client_->call(spec, std::move(done));
   if (status.ok()) return absl::OkStatus();
   if (client_->state() == rpcrdma::Client::State::kClosed) return connection_error();

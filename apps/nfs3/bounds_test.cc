@@ -1,6 +1,9 @@
 // The bounds of the binding against the largest result of each procedure, as emitted here.
 #include <gtest/gtest.h>
 
+#include <span>
+#include <vector>
+
 #include "apps/nfs3/codec.h"
 #include "apps/nfs3/samples_test.h"
 #include "nfsulb/nfs3.h"
@@ -70,14 +73,19 @@ TEST(Bounds, BindingFindsWhatTheCodecLeavesOut) {
   RecordProperty("proves", "U1-4-01 U1-4-02");
   const Octets write =
       emitted(WriteArgs{full_fh(), 5, 1 << 20, StableHow::kUnstable, {1 << 20, {}}}, ItemForm::kReduced);
-  const auto write_place = nfsulb::nfs3_binding().find_argument(7, write);
-  ASSERT_TRUE(write_place);
-  EXPECT_EQ(write_place->position, write.size());
-  EXPECT_EQ(write_place->len, 1u << 20);
   const Octets symlink = emitted(SymlinkArgs{dirop(), testing::sattr(), {900, {}}}, ItemForm::kReduced);
-  const auto symlink_place = nfsulb::nfs3_binding().find_argument(10, symlink);
-  ASSERT_TRUE(symlink_place);
-  EXPECT_EQ(symlink_place->position, symlink.size());
+  const auto expect_item_behind = [](Proc proc, const Octets& args, std::uint32_t len) {
+    const std::size_t end = args.size();
+    std::vector<rpcrdma::EligibleItem> items;
+    const auto walked =
+        nfsulb::nfs3_binding().walk_arguments(static_cast<std::uint32_t>(proc), args, std::span(&end, 1), items);
+    EXPECT_EQ(walked, rpcrdma::Walked::kWhole);
+    ASSERT_EQ(items.size(), 1u);
+    EXPECT_EQ(items[0].offset, end);
+    EXPECT_EQ(items[0].len, len);
+  };
+  expect_item_behind(Proc::kWrite, write, 1 << 20);
+  expect_item_behind(Proc::kSymlink, symlink, 900);
 }
 
 }  // namespace

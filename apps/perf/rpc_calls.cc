@@ -1,6 +1,7 @@
 #include "apps/perf/rpc_calls.h"
 
 #include <chrono>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -64,8 +65,13 @@ void RpcRun::call(Slot& slot) {
   spec.cred = calls_.cred;
   spec.args = slot.args;
   if (calls_.item == RpcCalls::Item::kResult) spec.result_items = slot.data;
-  if (calls_.item == RpcCalls::Item::kArgument) spec.items = rpcrdma::ArgumentItem{slot.args.size(), slot.data};
-  spec.max_results = calls_.binding->max_results(spec.procedure, spec.args).value_or(0);
+  std::span<const std::size_t> reduced;
+  const std::size_t behind = slot.args.size();
+  if (calls_.item == RpcCalls::Item::kArgument) {
+    spec.items = rpcrdma::ArgumentItem{behind, slot.data};
+    reduced = std::span(&behind, 1);
+  }
+  spec.max_results = calls_.binding->max_results(spec.procedure, spec.args, reduced);
   slot.called = Clock::now();
   auto status = client_.call(spec, [this, &slot](const rpcrdma::Reply& reply) { on_reply(slot, reply); });
   if (!status.ok()) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "nfsulb/schema.h"
+#include "nfsulb/walk.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::apps::perf {
@@ -12,26 +14,17 @@ using rpcrdma::xdr::XdrReader;
 using rpcrdma::xdr::XdrWriter;
 using Accept = rpcrdma::ServedReply::Accept;
 
-constexpr std::size_t kCountLen = 4;
+using namespace nfsulb::xdr;
+using nfsulb::Operation;
+using nfsulb::operation;
+using nfsulb::Runs;
 
-std::optional<rpcrdma::ItemPlace> find_argument(std::uint32_t procedure, ConstBytes reduced_args) {
-  std::uint32_t len = 0;
-  if (procedure != kProcWrite || !XdrReader(reduced_args).u32(len)) return std::nullopt;
-  return rpcrdma::ItemPlace{kCountLen, len};
-}
-
-bool has_eligible_result(std::uint32_t procedure) {
-  return procedure == kProcRead;
-}
-
-std::optional<std::size_t> max_results(std::uint32_t procedure, ConstBytes) {
-  switch (procedure) {
-    case kProcNull: return 0;
-    case kProcRead:
-    case kProcWrite: return kCountLen;
-    default: return std::nullopt;
-  }
-}
+constexpr Operation kProcedures[] = {
+    operation(kProcNull, "NULL", Runs::kAgain, void_type, void_type),
+    operation(kProcRead, "READ", Runs::kAgain, reply_count, eligible<nfsulb::Bound::kCount>),
+    operation(kProcWrite, "WRITE", Runs::kAgain, eligible<>, uint32),
+};
+constexpr nfsulb::Program kProgram{kProcedures};
 
 rpcrdma::ServedReply refusal(Accept accept) {
   rpcrdma::ServedReply reply;
@@ -42,8 +35,7 @@ rpcrdma::ServedReply refusal(Accept accept) {
 }  // namespace
 
 const rpcrdma::Binding& perf_binding() {
-  static constexpr rpcrdma::Binding kBinding{kPerfProgram, kPerfVersion, find_argument, has_eligible_result,
-                                             max_results};
+  static constexpr rpcrdma::Binding kBinding = nfsulb::binding_of<kProgram>(kPerfProgram, kPerfVersion);
   return kBinding;
 }
 

@@ -7,31 +7,47 @@ namespace weft::rpcrdma::testing {
 namespace {
 
 constexpr std::size_t kHandleLen = 32;
+constexpr std::size_t kCountLen = 4;
 
-std::optional<ItemPlace> find_write_data(std::uint32_t procedure, ConstBytes args) {
-  if (procedure != kWrite) return {};
+Walked walk_arguments(std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced,
+                      std::vector<EligibleItem>& items) {
+  if (procedure != kWrite && procedure != kSwap) return reduced.empty() ? Walked::kWhole : Walked::kGarbage;
   xdr::XdrReader in(args);
   ConstBytes handle;
   std::uint64_t offset = 0;
   std::uint32_t count = 0;
   std::uint32_t stable = 0;
   std::uint32_t len = 0;
-  if (!in.opaque(handle, 64) || !in.u64(offset) || !in.u32(count) || !in.u32(stable) || !in.u32(len)) return {};
-  return ItemPlace{in.position(), len};
+  if (!in.opaque(handle, 64) || !in.u64(offset) || !in.u32(count) || !in.u32(stable) || !in.u32(len)) {
+    return Walked::kGarbage;
+  }
+  const std::size_t at = in.position();
+  const bool is_reduced = reduced.size() == 1 && reduced[0] == at;
+  if (!is_reduced && !reduced.empty()) return Walked::kGarbage;
+  items.push_back({at, at, len, is_reduced});
+  return Walked::kWhole;
+}
+
+// The results of the test program's READ: a word, the item, any octets.
+Walked walk_results(std::uint32_t procedure, ConstBytes results, std::span<const std::uint32_t> reduced,
+                    std::vector<std::optional<EligibleItem>>& items) {
+  const std::uint32_t brought = reduced.empty() ? 0 : reduced[0];
+  const bool has_item = (procedure == kRead || procedure == kSwap) && results.size() >= kCountLen;
+  if (!has_item) return brought == 0 ? Walked::kWhole : Walked::kGarbage;
+  items.push_back(EligibleItem{kCountLen, kCountLen, brought, brought != 0});
+  return Walked::kWhole;
 }
 
 }  // namespace
 
 const Binding& test_binding() {
-  static const Binding binding{kTestProgram, kTestVersion, find_write_data,
-                               [](std::uint32_t procedure) { return procedure == kRead; },
-                               [](std::uint32_t, ConstBytes) -> std::optional<std::size_t> { return 1024; }};
-  return binding;
+  static constexpr Binding kBinding{kTestProgram, kTestVersion, walk_arguments, walk_results};
+  return kBinding;
 }
 
 const Binding& plain_binding() {
-  static const Binding binding{100005, 3, nullptr, nullptr, nullptr};
-  return binding;
+  static constexpr Binding kBinding{100005, 3};
+  return kBinding;
 }
 
 Octets write_args(std::size_t len) {

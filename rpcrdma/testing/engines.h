@@ -22,8 +22,9 @@ inline constexpr std::uint32_t kNull = 0;
 inline constexpr std::uint32_t kRead = 6;
 inline constexpr std::uint32_t kWrite = 7;
 inline constexpr std::uint32_t kReaddir = 16;
+inline constexpr std::uint32_t kSwap = 30;  // WRITE's arguments, READ's results
 
-// Its binding: WRITE's data may be reduced and READ's result; and that of a program with nothing to reduce (MOUNT's
+// Its binding: WRITE's data may be reduced and READ's result, which stands behind one word; and that of a program with nothing to reduce (MOUNT's
 // number and version).
 const Binding& test_binding();
 const Binding& plain_binding();

@@ -39,7 +39,7 @@ class SecurityRpc : public NetworkTest {
     rpcrdma::CallSpec spec;
     spec.program = rpcrdma::testing::kTestProgram;
     spec.version = rpcrdma::testing::kTestVersion;
-    spec.procedure = rpcrdma::testing::kRead;
+    spec.procedure = rpcrdma::testing::kSwap;
     spec.binding = &rpcrdma::testing::test_binding();
     spec.args = args_;
     spec.items = rpcrdma::ArgumentItem{rpcrdma::testing::write_position(),

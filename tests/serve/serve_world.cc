@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <span>
 
 #include "apps/onc_tcp/record.h"
 #include "rpcrdma/rpc_message.h"
@@ -102,9 +103,13 @@ void ServeWorld::start_call(Peer& peer, nfs3::Proc procedure, rpcrdma::ConstByte
   spec.cred = &cred;
   spec.args = args;
   spec.binding = &nfsulb::nfs3_binding();
-  if (item) spec.items = *item;
+  std::span<const std::size_t> reduced;
+  if (item) {
+    spec.items = *item;
+    reduced = std::span(&item->position, 1);
+  }
   spec.result_items = result_item;
-  spec.max_results = nfsulb::nfs3_binding().max_results(spec.procedure, args).value_or(512);
+  spec.max_results = std::max<std::size_t>(spec.binding->max_results(spec.procedure, args, reduced), 512);
   auto status = peer.client->call(spec, [&answer](const rpcrdma::Reply& reply) {
     answer.status = reply.status;
     answer.results.assign(reply.results.begin(), reply.results.end());
