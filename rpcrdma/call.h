@@ -78,7 +78,7 @@ struct CallSpec {
   // the whole Reply passes the reply inline threshold.
   OneOrMore<ScatteredBytes> result_items;
   std::size_t max_results = 0;  // bound of the XDR results without what result_items have room for (R1-8.2-01)
-  std::size_t max_verf = 0;     // bound of the body of the Reply's verifier
+  std::size_t max_verf = 0;     // bound of the body of the Reply's verifier; with RPCSEC_GSS the largest
   std::optional<std::chrono::milliseconds> timeout;  // instead of the client's
   // A Call that may use the credit that is kept for it (ClientConfig::reserve_credit), before all that wait.
   bool is_health_check = false;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rpcrdma/requester_state.h"
+#include "rpcrdma/rpcsec_gss.h"
 
 namespace weft::rpcrdma {
 
@@ -75,6 +76,8 @@ verbs::Status Requester::check_items(const CallSpec& spec) const {
 // R1-8-01, R1-4.4.2-01: only what a binding names is ever reduced.
 verbs::Status Requester::check_against_binding(const CallSpec& spec) const {
   if (spec.binding == nullptr) return refused("a program without a binding has nothing to reduce");
+  // R1-10.2.2-01, R1-10.2.2.3-01
+  if (spec.cred != nullptr && !may_reduce(*spec.cred)) return refused("nothing of a GSS-protected Call is an item");
   std::vector<std::size_t> positions;
   std::vector<const ArgumentItem*> items;
   std::size_t before = 0;

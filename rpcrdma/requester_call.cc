@@ -15,6 +15,12 @@ constexpr std::size_t kLongestErrorReply = 32;
 
 constexpr std::uint8_t kZeros[4] = {};
 
+// R1-10.2.2.2-02: with RPCSEC_GSS nobody knows beforehand how long the verifier is.
+std::size_t verf_room(const CallSpec& spec) {
+  const bool is_gss = spec.cred != nullptr && spec.cred->flavor == static_cast<std::uint32_t>(AuthFlavor::kRpcsecGss);
+  return is_gss ? kMaxAuthBody : xdr::round_up(spec.max_verf);
+}
+
 }  // namespace
 
 Requester::Transmitted Requester::transmit(Call& call) {
@@ -51,8 +57,7 @@ Requester::Transmitted Requester::transmit(Call& call) {
 // RFC 8166 sections 4.3.2 and 4.3.3, from the bound of the Reply.
 void Requester::choose_reply_form(Call& call) const {
   const CallSpec& spec = call.spec;
-  std::size_t payload =
-      std::max(kPlainReplyHeader + xdr::round_up(spec.max_verf) + spec.max_results, kLongestErrorReply);
+  std::size_t payload = std::max(kPlainReplyHeader + verf_room(spec) + spec.max_results, kLongestErrorReply);
   for (const ScatteredBytes& item : spec.result_items) payload += xdr::round_up(len_of(item));
   std::size_t transport = v1::kMinHeader;
   if (transport + payload > reply_threshold_) {

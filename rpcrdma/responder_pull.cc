@@ -149,7 +149,7 @@ void Responder::deliver(std::uint32_t slot) {
   served.message = std::move(call.message);
   served.receives = channel_.memory();
   for (CallSlot::Item& item : call.items) served.items.push_back({item.position, std::move(item.data)});
-  if (call.program->binding->walk_results != nullptr) {
+  if (call.program->binding->walk_results != nullptr && call.may_reduce) {
     for (const Chunk& chunk : call.lists.write_chunks()) {
       // A chunk without segments asks for its result inline (R1-4.4.6.2-05).
       auto& capacity = served.result_capacities.emplace_back();

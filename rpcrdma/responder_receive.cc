@@ -4,14 +4,15 @@
 
 #include "rpcrdma/responder.h"
 #include "rpcrdma/responder_state.h"
+#include "rpcrdma/rpcsec_gss.h"
 
 // The part of the Responder that takes Calls in: header, RPC header, program, Read chunks against the arguments.
 namespace weft::rpcrdma {
 
 namespace {
 
-// GSS integrity and privacy forbid reduction; what is not understood is not served (RFC 8166 section 8.2.2.3).
-bool flavor_is_served(std::uint32_t flavor) {
+bool is_served(std::uint32_t flavor, const Program& program) {
+  if (flavor == static_cast<std::uint32_t>(AuthFlavor::kRpcsecGss)) return program.takes_gss;
   return flavor <= static_cast<std::uint32_t>(AuthFlavor::kShort);
 }
 
@@ -71,14 +72,15 @@ bool Responder::parse_payload(std::uint32_t slot, ConstBytes payload) {
     answer_error(slot, v1::Err::kChunk);
     return false;
   }
-  if (!flavor_is_served(call.rpc.cred.flavor)) {
+  if (!match_program(slot)) return false;
+  if (!is_served(call.rpc.cred.flavor, *call.program)) {
     ReplyHeader rpc{.xid = call.xid, .denied = true, .verf = {}};
     rpc.reject = RejectStat::kAuthError;
     rpc.auth = AuthStat::kBadCred;
     answer(slot, std::move(rpc), {});
     return false;
   }
-  if (!match_program(slot)) return false;
+  call.may_reduce = may_reduce(call.rpc.cred);
   call.header = payload.first(in.position());
   call.args = in.rest();
   return match_read_chunks(slot);
@@ -125,7 +127,7 @@ bool has_length_of(const Chunk& chunk, std::uint32_t item_len) {
 // belongs, only a walk tells. Overlaps have a Position inside an item, which is none of the walk's.
 bool Responder::match_arguments(CallSlot& call) {
   const auto walk = call.program->binding->walk_arguments;
-  if (walk == nullptr) return false;
+  if (walk == nullptr || !call.may_reduce) return false;  // R1-10.2.2-01, R1-10.2.2.3-01
   const auto chunks = call.lists.read_chunks();
   positions_.clear();
   for (const Chunk& chunk : chunks) {

@@ -214,7 +214,7 @@ void Responder::pair_items(const CallSlot& call, const ServedReply& reply) {
   const auto chunks = call.lists.write_chunks();
   if (reply.items.empty() || chunks.empty() || call.program == nullptr) return;
   const auto walk = call.program->binding->walk_results;
-  if (walk == nullptr) return;
+  if (walk == nullptr || !call.may_reduce) return;
   // U1-6.4.1-05, U1-6.4.1-07: results without a chunk, or with an empty one, stay inline.
   const auto has_chunk = [chunks](const ResultItem& item) {
     return item.operation < chunks.size() && !chunks[item.operation].segments.empty();

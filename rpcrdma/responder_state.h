@@ -39,7 +39,8 @@ struct Responder::CallSlot {
   ConstBytes header;
   ConstBytes args;
   const Program* program = nullptr;
-  Buffer message;  // Long Call: the Payload stream
+  bool may_reduce = true;  // by its credential
+  Buffer message;          // Long Call: the Payload stream
   std::vector<Item> items;
   std::size_t held = 0;  // octets of the budget
 

@@ -20,6 +20,9 @@ class Service {
 struct Program {
   const Binding* binding = nullptr;
   Service* service = nullptr;
+  // Whether the service understands RPCSEC_GSS: it gets such credentials as they came, and arguments as they were
+  // wrapped. Otherwise the Server refuses them with AUTH_BADCRED.
+  bool takes_gss = false;
 };
 
 }  // namespace weft::rpcrdma

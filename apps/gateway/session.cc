@@ -6,6 +6,7 @@
 
 #include "apps/gateway/record_parts.h"
 #include "nfsulb/bindings.h"
+#include "rpcrdma/rpcsec_gss.h"
 #include "rpcrdma/xdr/xdr.h"
 #include "spdlog/spdlog.h"
 
@@ -144,10 +145,15 @@ bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const
   spec.cred = &call.cred;
   spec.verf = &call.verf;
   spec.xid = call.xid;
-  spec.max_verf =
-      call.cred.flavor == static_cast<std::uint32_t>(rpcrdma::AuthFlavor::kRpcsecGss) ? rpcrdma::kMaxAuthBody : 0;
-  take_item_out(call, binding, args);
-  if (!prepare_results(call, binding, args)) return false;
+  // What RPCSEC_GSS has wrapped is passed on whole.
+  const bool is_open = rpcrdma::may_reduce(call.cred);
+  spec.args = args;
+  if (is_open) take_item_out(call, binding, args);
+  if (is_open) {
+    if (!prepare_results(call, binding, args)) return false;
+  } else {
+    spec.max_results = config_.max_reply + config_.max_item;
+  }
   const auto at = std::prev(calls_.end());
   const auto queued = client_->call(spec, [this, at](const rpcrdma::Reply& reply) { on_reply(at, reply); });
   if (!queued.ok()) {
@@ -172,7 +178,6 @@ void Session::hold_back() {
 
 // One item, which is what every server takes (U1-6.4.2-02); further ones stay where they are.
 void Session::take_item_out(Call& call, const rpcrdma::Binding& binding, ConstBytes args) {
-  call.spec.args = args;
   const auto walked = binding.walk_arguments(call.spec.procedure, args, {}, arguments_);
   if (walked == rpcrdma::Walked::kGarbage || arguments_.empty()) return;
   const rpcrdma::EligibleItem& item = *std::ranges::max_element(arguments_, {}, &rpcrdma::EligibleItem::len);

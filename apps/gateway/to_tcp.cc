@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, v
                                                     asio::io_context& io) {
   std::unique_ptr<ToTcp> out(new ToTcp(config, io));
   for (const nfsulb::BoundProgram& program : nfsulb::bound_programs()) {
-    out->programs_.push_back({.binding = &program.binding, .service = out.get()});
+    out->programs_.push_back({.binding = &program.binding, .service = out.get(), .takes_gss = true});
   }
   auto server = rpcrdma::Server::listen(device, config.listen, out->programs_, config.rpc);
   if (!server.ok()) return apps::to_status(server.error(), "choose another --listen");
@@ -182,8 +182,8 @@ bool ToTcp::pass_reply(Client& client, Record record) {
   ServedReply reply;
   reply.header.assign(header.begin(), header.end());
   found_.clear();
-  if (!rpc.denied && rpc.accept == rpcrdma::AcceptStat::kSuccess) {
-    const ServedCall& served = call->served;
+  const ServedCall& served = call->served;
+  if (!served.result_capacities.empty() && !rpc.denied && rpc.accept == rpcrdma::AcceptStat::kSuccess) {
     const auto* binding = nfsulb::find_binding(served.program, served.version);
     if (binding->walk_results(served.procedure, results, {}, found_) == rpcrdma::Walked::kGarbage) found_.clear();
   }

@@ -6,6 +6,7 @@
 #include "nfsulb/programs.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/server.h"
+#include "rpcrdma/testing/gss.h"
 #include "tests/gateway/world.h"
 
 namespace weft::gateway::testing {
@@ -25,7 +26,8 @@ struct ToRdmaTest : World, rpcrdma::Service {
     sockaddr_storage any{};
     any.ss_family = AF_INET;
     reinterpret_cast<sockaddr_in&>(any).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const rpcrdma::Program programs[] = {{nfsulb::find_binding(nfsulb::kNfsProgram, nfsulb::kNfsV3), this}};
+    const rpcrdma::Program programs[] = {
+        {.binding = nfsulb::find_binding(nfsulb::kNfsProgram, nfsulb::kNfsV3), .service = this, .takes_gss = true}};
     server = std::move(rpcrdma::Server::listen(*server_device, any, programs, {}).value());
     ToRdmaConfig config{.listen = tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0),
                         .server = server->local_addr(),
@@ -131,6 +133,22 @@ TEST_F(ToRdmaTest, DataToWriteArePlaced) {
       EXPECT_EQ(item, data);
     }
   }
+}
+
+TEST_F(ToRdmaTest, WhatGssHasWrappedPassesWhole) {
+  const rpcrdma::OpaqueAuth cred = rpcrdma::testing::gss_cred(rpcrdma::testing::GssService::kPrivacy);
+  const Octets wrapped = counted(100000);
+  bool is_whole = false;
+  answer = [&](const rpcrdma::ServedCall& call) {
+    is_whole = call.items.empty() && call.result_capacities.empty() && std::ranges::equal(call.args, wrapped) &&
+               std::ranges::equal(call.cred.body, cred.body);
+    rpcrdma::ServedReply reply;
+    reply.results = wrapped;
+    return reply;
+  };
+  const Octets message = call_message(5, nfsulb::kNfsProgram, nfsulb::kNfsV3, kRead, wrapped, cred);
+  EXPECT_EQ(ask(connect(), message), reply_message(5, wrapped));
+  EXPECT_TRUE(is_whole);
 }
 
 TEST_F(ToRdmaTest, WhatHasNoBindingIsRefusedHere) {

@@ -4,6 +4,7 @@
 #include "nfsulb/programs.h"
 #include "rpcrdma/client.h"
 #include "rpcrdma/rpc_message.h"
+#include "rpcrdma/testing/gss.h"
 #include "tests/gateway/world.h"
 
 namespace weft::gateway::testing {
@@ -120,6 +121,20 @@ TEST_F(ToTcpTest, DataReadArePlacedInTheClientsMemory) {
     without.resize(20);
     EXPECT_EQ((*ended)->results, without);
   }
+}
+
+TEST_F(ToTcpTest, WhatGssHasWrappedPassesWhole) {
+  cred = rpcrdma::testing::gss_cred(rpcrdma::testing::GssService::kIntegrity);
+  const Octets wrapped = counted(100000);
+  answer = [&](TcpEnd& end, const Octets& call) { end.send(reply_message(xid_of(call), wrapped)); };
+  rpcrdma::CallSpec spec;
+  spec.max_results = wrapped.size();
+  const auto ended = call(connect(), kRead, wrapped, spec);
+  ASSERT_TRUE(run([&] { return ended->has_value(); }));
+  EXPECT_EQ((*ended)->status, CallStatus::kSuccess);
+  EXPECT_EQ((*ended)->results, wrapped);
+  const Octets& got = servers[0]->records.at(0);
+  EXPECT_EQ(got, call_message(xid_of(got), nfsulb::kNfsProgram, nfsulb::kNfsV3, kRead, wrapped, cred));
 }
 
 TEST_F(ToTcpTest, ARefusedReadHasNoItem) {

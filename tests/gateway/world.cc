@@ -76,13 +76,14 @@ Octets write_results(std::uint32_t count) {
 }
 
 Octets call_message(std::uint32_t xid, std::uint32_t program, std::uint32_t version, std::uint32_t procedure,
-                    const Octets& args) {
+                    const Octets& args, std::optional<rpcrdma::OpaqueAuth> cred) {
   rpcrdma::CallHeader header;
   header.xid = xid;
   header.program = program;
   header.version = version;
   header.procedure = procedure;
-  header.cred = rpcrdma::emit_auth_sys({.stamp = 1, .machine_name = "client", .uid = 1000, .gid = 100, .gids = {100}});
+  header.cred = cred.value_or(
+      rpcrdma::emit_auth_sys({.stamp = 1, .machine_name = "client", .uid = 1000, .gid = 100, .gids = {100}}));
   Octets out;
   XdrWriter writer(out);
   rpcrdma::emit_call(writer, header);

@@ -12,6 +12,7 @@
 
 #include "apps/onc_tcp/stream.h"
 #include "rpcrdma/buffer_pool.h"
+#include "rpcrdma/rpc_message.h"
 #include "verbs-shim/api/verbs.h"
 
 // What tests of both gateways stand on: soft RNICs and TCP sockets on the loopback interface, moved by one thread.
@@ -28,7 +29,7 @@ Octets read_results(const Octets& data);
 Octets write_args(const Octets& data, bool reduced = false);
 Octets write_results(std::uint32_t count);
 Octets call_message(std::uint32_t xid, std::uint32_t program, std::uint32_t version, std::uint32_t procedure,
-                    const Octets& args);
+                    const Octets& args, std::optional<rpcrdma::OpaqueAuth> cred = {});
 Octets reply_message(std::uint32_t xid, const Octets& results);
 
 // TcpEnd is an RPC program at one end of a TCP connection: it keeps the records that came.
