@@ -8,6 +8,7 @@
 #include "rpcrdma/channel.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/requester.h"
+#include "rpcrdma/reverse.h"
 
 namespace weft::rpcrdma {
 
@@ -37,6 +38,7 @@ struct Client::Impl {
   std::unique_ptr<Channel> channel;
   std::unique_ptr<verbs::Qp> qp;
   std::unique_ptr<Requester> requester;
+  std::unique_ptr<ReverseResponder> reverse;  // where there are reverse programs
 
   explicit Impl(verbs::Device& d, const ClientConfig& c) : device(d), config(c) {}
   ~Impl() {
@@ -59,8 +61,13 @@ verbs::Status check(const ClientConfig& config, const verbs::Caps& caps) {
       config.inline_threshold % 1024 != 0) {
     return verbs::Error{EINVAL, "the inline threshold must be a multiple of 1024 from 1024 to 262144"};
   }
-  if (config.credits == 0 || config.credits > kMaxCredits || config.credits + kExtraReceives > caps.max_qp_wr) {
+  const std::uint32_t reverse = config.reverse_programs.empty() ? 0 : config.reverse_credits;
+  if (config.credits == 0 || config.credits > kMaxCredits ||
+      config.credits + kExtraReceives + reverse > caps.max_qp_wr) {
     return verbs::Error{EINVAL, "credits must be from 1 to 1024 and within the device's queue depth"};
+  }
+  if (!config.reverse_programs.empty() && (reverse == 0 || reverse > kMaxReverseCredits)) {
+    return verbs::Error{EINVAL, "reverse credits must be from 1 to 16"};
   }
   return {};
 }
@@ -85,6 +92,7 @@ verbs::Status Client::Impl::open() {
   shape.receive_len = shape.send_len = config.inline_threshold;
   shape.max_send_wr = config.credits + 4;
   shape.max_send_sge = 1;
+  if (!config.reverse_programs.empty()) ReverseResponder::widen(shape, config.reverse_credits);
   auto made_channel = Channel::create(*pd, shape);
   if (!made_channel.ok()) return made_channel.error();
   channel = std::move(*made_channel);
@@ -98,6 +106,13 @@ verbs::Status Client::Impl::open() {
   calls.reserve_credit = config.reserve_credit;
   calls.chunks = config.chunks;
   requester = std::make_unique<Requester>(*pd, *channel, calls, std::random_device{}());
+  if (!config.reverse_programs.empty()) {
+    reverse =
+        std::make_unique<ReverseResponder>(*pd, *channel, *requester,
+                                           ReverseResponder::Config{config.reverse_programs, config.reverse_credits,
+                                                                    config.reverse_chunks, address_str(dst)},
+                                           device.caps().read_sink_needs_remote_write);
+  }
 
   auto made_id = cm_events->create_id();
   if (!made_id.ok()) return made_id.error();
@@ -148,6 +163,7 @@ void Client::Impl::on_established(const verbs::CmEvent& event) {
   if (state != State::kConnecting) return;
   state = State::kReady;
   const Thresholds thresholds = settle_thresholds(config.inline_threshold, event.param.private_data);
+  if (reverse) reverse->start(thresholds, event.param.initiator_depth);
   requester->start(thresholds.send, thresholds.receive);
 }
 
@@ -155,6 +171,7 @@ void Client::Impl::on_completion(const verbs::Wc& wc) {
   if (wc.status != verbs::WcStatus::kSuccess && connected && !last_words) last_words = now + kLastWords;
   const auto work = channel->on_completion(wc);
   if (!work) return;
+  if (reverse) return reverse->on_work(*work, wc.byte_len);
   switch (work->kind) {
     case WorkKind::kReceive: requester->on_receive(work->slot, wc.byte_len); break;
     case WorkKind::kSend: requester->on_send_done(work->slot); break;
@@ -168,6 +185,7 @@ void Client::Impl::close(std::string why) {
   state = State::kClosed;
   error = std::move(why);
   requester->on_closed(error);
+  if (reverse) reverse->end();
   // An error on the way out has nobody to be told to: the connection is over either way.
   if (connected) (void)id->disconnect();
 }
@@ -208,6 +226,10 @@ bool Client::cancel(CallHandle handle) {
   return impl_->requester->cancel(handle);
 }
 
+void Client::reply(CallId id, ServedReply reply) {
+  if (impl_->reverse) impl_->reverse->reply(id, std::move(reply));
+}
+
 std::size_t Client::num_outstanding() const {
   return impl_->requester->num_outstanding();
 }
@@ -238,6 +260,7 @@ std::size_t Client::process(verbs::TimePoint now) {
                std::to_string(impl.config.connect_timeout.count()) + " ms");
   }
   moved += impl.requester->on_time(now);
+  if (impl.reverse) impl.reverse->on_time(now);
   const bool may_hear_more = impl.connected && impl.last_words && now < *impl.last_words;
   if (impl.state != State::kClosed && impl.channel->failure() && !may_hear_more) {
     impl.close("the connection to " + address_str(impl.dst) + " failed: " + *impl.channel->failure());
@@ -255,6 +278,7 @@ std::optional<verbs::TimePoint> Client::next_timeout() const {
     if (at && (!next || *at < *next)) next = at;
   };
   consider(impl_->requester->next_timeout());
+  if (impl_->reverse) consider(impl_->reverse->next_timeout());
   if (impl_->state == State::kConnecting) consider(impl_->connect_deadline.value_or(impl_->now));
   if (impl_->state != State::kClosed) consider(impl_->last_words);
   return next;

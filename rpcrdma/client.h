@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "rpcrdma/call.h"
+#include "rpcrdma/service.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
 
@@ -23,6 +25,12 @@ struct ClientConfig {
   // Keeps one of the credits for health checks, where there is more than one (RFC 8267 section 6.7.2).
   bool reserve_credit = false;
   ChunkUse chunks = {};
+  // Served to the server, on this connection (RFC 8167); none: its Calls are discarded. Bindings and services outlive
+  // the client.
+  std::span<const Program> reverse_programs = {};
+  std::uint32_t reverse_credits = 16;  // granted for them; 1 to 16
+  // Takes Calls of the server with chunks, too; else they are answered with ERR_CHUNK.
+  bool reverse_chunks = false;
   std::chrono::milliseconds connect_timeout{10000};
   std::chrono::milliseconds call_timeout{60000};
 };
@@ -49,6 +57,9 @@ class Client {
   // cancel gives a Call up: when it returns nothing of the caller's memory is remotely accessible, and the Call ends as
   // kCancelled, from process(). The server may or may not have done it. False where the Call has ended before.
   bool cancel(CallHandle handle);
+  // reply answers a Call of the server's, one that a reverse program's service got; from the client's thread, and what
+  // the service still has of it is destroyed before the client. Unknown ids (the connection is gone) are ignored.
+  void reply(CallId id, ServedReply reply);
   // Calls queued or sent and not ended.
   std::size_t num_outstanding() const;
 

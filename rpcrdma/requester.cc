@@ -261,7 +261,8 @@ std::size_t Requester::on_time(verbs::TimePoint now) {
   expire(waiting_, false);
   if (sent_.empty() && waiting_.empty()) own_timeouts_ = false;
   const auto is_hopeless = [now](const Abandoned& one) { return one.deadline <= now; };
-  if (!abandoned_.empty() && abandoned_.size() >= window() && std::ranges::all_of(abandoned_, is_hopeless)) {
+  if (config_.ends_unanswering && !abandoned_.empty() && abandoned_.size() >= window() &&
+      std::ranges::all_of(abandoned_, is_hopeless)) {
     channel_.fail("the peer answers none of the Calls that it granted");
   }
   const std::size_t num_ended = run_ended();

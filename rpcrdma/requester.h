@@ -40,6 +40,8 @@ class Requester {
     std::chrono::milliseconds call_timeout{60000};
     bool reserve_credit = false;
     ChunkUse chunks = {};
+    bool short_only = false;       // offers no chunks at all (RFC 8167 section 5.3)
+    bool ends_unanswering = true;  // fails the Channel of a peer that answers none of the Calls that it granted
   };
 
   // pd and channel outlive the requester. first_xid: where XIDs begin; best random.

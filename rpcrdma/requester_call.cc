@@ -56,6 +56,7 @@ Requester::Transmitted Requester::transmit(Call& call) {
 
 // RFC 8166 sections 4.3.2 and 4.3.3, from the bound of the Reply.
 void Requester::choose_reply_form(Call& call) const {
+  if (config_.short_only) return;
   const CallSpec& spec = call.spec;
   std::size_t payload = std::max(kPlainReplyHeader + verf_room(spec) + spec.max_results, kLongestErrorReply);
   for (const ScatteredBytes& item : spec.result_items) payload += xdr::round_up(len_of(item));
@@ -163,6 +164,10 @@ bool Requester::register_call(Call& call) {
   const CallSpec& spec = call.spec;
   std::size_t need = v1::header_len(call.header.lists) + call.rpc_len() + spec.args.size();
   for (const ArgumentItem& item : spec.items) need += xdr::round_up(len_of(item.data));
+  if (config_.short_only && need > call_threshold_) {
+    call.text = "the Call does not fit the inline threshold, and the peer takes no chunks";
+    return false;
+  }
   choose_reduced(call, need);
   if (need > call_threshold_) return register_long_call(call);
   return register_items(call);

@@ -43,6 +43,10 @@ void Responder::start(std::size_t reply_threshold, std::uint32_t ord) {
   config_.ord = ord;
 }
 
+bool Responder::is_sending(std::uint32_t send) const {
+  return outgoing_[send].in_use;
+}
+
 bool Responder::reply(CallId id, ServedReply&& reply) {
   const std::uint32_t slot = static_cast<std::uint32_t>(id.value) & kSlotMask;
   if (slot >= calls_.size() || calls_[slot].state != CallSlot::State::kServed ||

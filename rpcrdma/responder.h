@@ -90,6 +90,10 @@ class Responder {
   void admit();
   void on_time(verbs::TimePoint now);
   std::optional<verbs::TimePoint> next_timeout() const;
+  // Whether the Send buffer is one that an answer is in.
+  bool is_sending(std::uint32_t send) const;
+  // Whether one Call more is one more than was granted.
+  bool is_at_limit() const { return calls_under_way_ >= credits_.promised(); }
   // Whether requests are under way or Calls wait for their share of the budget: then on_time is to be called.
   bool has_work() const { return channel_.busy() || !waiting_.empty() || !answers_.empty(); }
 

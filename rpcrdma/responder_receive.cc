@@ -37,7 +37,8 @@ void Responder::on_receive(std::uint32_t slot, std::size_t len) {
   call.xid = received.xid;
   call.vers = received.vers;
   call.state = CallSlot::State::kWaiting;
-  credits_.on_call(received.credit, ++calls_under_way_);
+  // R1-7.2.1-05: what is not known to be a Call asks for nothing.
+  credits_.on_call(verdict == v1::CallVerdict::kAccept ? received.credit : 0, ++calls_under_way_);
   if (verdict == v1::CallVerdict::kErrVers) return answer_error(slot, v1::Err::kVers);
   if (verdict == v1::CallVerdict::kErrChunk) return answer_error(slot, v1::Err::kChunk);  // U1-6.4.2-07
 
@@ -90,8 +91,10 @@ bool Responder::match_program(std::uint32_t slot) {
   CallSlot& call = calls_[slot];
   ReplyHeader rpc{.xid = call.xid, .verf = {}, .accept = AcceptStat::kProgUnavail};
   rpc.low = std::numeric_limits<std::uint32_t>::max();
+  const Program* any = nullptr;
   for (const Program& program : programs_) {
-    if (program.binding->program != call.rpc.program) continue;
+    if (program.is_any) any = &program;
+    if (program.is_any || program.binding->program != call.rpc.program) continue;
     if (program.binding->version == call.rpc.version) {
       call.program = &program;
       return true;
@@ -100,6 +103,8 @@ bool Responder::match_program(std::uint32_t slot) {
     rpc.low = std::min(rpc.low, program.binding->version);
     rpc.high = std::max(rpc.high, program.binding->version);
   }
+  call.program = any;
+  if (any != nullptr) return true;
   answer(slot, std::move(rpc), {});
   return false;
 }

@@ -112,6 +112,7 @@ void Responder::pump() {
     Outgoing& out = outgoing_[*send];
     out.call_slot = answer.slot;
     build(answer, out, *send);
+    out.in_use = true;
     out.held = std::exchange(calls_[answer.slot].held, 0);
     answers_.pop_front();
     posting_ = send;

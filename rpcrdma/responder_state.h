@@ -81,6 +81,7 @@ struct Responder::Outgoing {
     std::uint32_t rkey = 0;
   };
 
+  bool in_use = false;
   std::uint32_t call_slot = 0;
   ServedReply reply;  // holds what the Writes and the Send send from
   std::unique_ptr<verbs::Mr> results_mr;
@@ -101,6 +102,7 @@ struct Responder::Outgoing {
     writes.clear();
     send_sges.clear();
     next_write = send_len = held = 0;
+    in_use = false;
   }
 };
 

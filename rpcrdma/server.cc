@@ -9,6 +9,7 @@
 #include "rpcrdma/channel.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/responder.h"
+#include "rpcrdma/reverse.h"
 
 namespace weft::rpcrdma {
 
@@ -40,8 +41,12 @@ verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
       config.inline_threshold % 1024 != 0) {
     return verbs::Error{EINVAL, "the inline threshold must be a multiple of 1024 from 1024 to 262144"};
   }
-  if (config.credits == 0 || config.credits > kMaxCredits || config.credits + kExtraReceives > caps.max_qp_wr) {
+  if (config.credits == 0 || config.credits > kMaxCredits ||
+      config.credits + kExtraReceives + config.reverse_credits > caps.max_qp_wr) {
     return verbs::Error{EINVAL, "credits must be from 1 to 1024 and within the device's queue depth"};
+  }
+  if (config.reverse_credits > kMaxReverseCredits) {
+    return verbs::Error{EINVAL, "reverse credits must be at most 16"};
   }
   if (config.min_credits > config.credits) return verbs::Error{EINVAL, "min_credits must not exceed credits"};
   // U1-6.4.2-05
@@ -69,14 +74,21 @@ struct Server::Impl {
     std::unique_ptr<Channel> channel;
     std::unique_ptr<verbs::Qp> qp;
     std::unique_ptr<Responder> responder;
+    std::unique_ptr<ReverseRequester> reverse;  // where there are reverse credits
     SharedCq* shared = nullptr;
     bool active = false;  // in Impl::active
     std::optional<verbs::TimePoint> close_deadline;
 
+    void end_calls(const std::string& why, verbs::TimePoint now) {
+      if (!reverse) return;
+      reverse->calls().on_closed(why);
+      reverse->calls().on_time(now);
+    }
     ~Connection() {
       // The queue pair first: then no request names memory that the responder gives back.
       if (channel) channel->detach();
       qp.reset();
+      reverse.reset();
       responder.reset();
     }
   };
@@ -140,8 +152,10 @@ verbs::Status Server::Impl::open(const sockaddr_storage& addr) {
   shape.num_sends = shape.num_receives;
   shape.receive_len = config.inline_threshold;
   shape.send_len = config.inline_threshold + Responder::kSendExtra;
-  shape.max_send_wr = std::min(kSendQueueDepth + std::uint32_t{config.ord}, caps.max_qp_wr);
+  shape.max_send_wr = kSendQueueDepth + std::uint32_t{config.ord};
   shape.max_send_sge = std::min(kMaxSge, caps.max_sge);
+  ReverseRequester::widen(shape, config.reverse_credits);
+  shape.max_send_wr = std::min(shape.max_send_wr, caps.max_qp_wr);
 
   auto made_id = cm_events->create_id();
   if (!made_id.ok()) return made_id.error();
@@ -237,8 +251,14 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   calls.peer = address_str(connection->id->peer_addr());
   connection->responder = std::make_unique<Responder>(*pd, *connection->channel, *pool, budget,
                                                       std::span<const Program>(programs), std::move(calls));
-  connection->responder->start(settle_thresholds(config.inline_threshold, peer.private_data).send,
-                               param.initiator_depth);
+  const Thresholds thresholds = settle_thresholds(config.inline_threshold, peer.private_data);
+  connection->responder->start(thresholds.send, param.initiator_depth);
+  if (config.reverse_credits != 0) {
+    connection->reverse = std::make_unique<ReverseRequester>(
+        *pd, *connection->channel, *connection->responder,
+        ReverseRequester::Config{config.reverse_credits, config.reverse_chunks, config.reverse_timeout});
+    connection->reverse->start(thresholds);
+  }
   if (auto status = connection->id->accept(param); !status.ok()) return status;
   connection->shared = *shared;
   connection->shared->room -= completions_per_connection();
@@ -263,6 +283,7 @@ void Server::Impl::on_completion(const verbs::Wc& wc) {
   activate(serial, *connection);
   const auto work = connection->channel->on_completion(wc);
   if (!work) return;
+  if (connection->reverse) return connection->reverse->on_work(*work, wc.byte_len);
   switch (work->kind) {
     case WorkKind::kReceive: connection->responder->on_receive(work->slot, wc.byte_len); break;
     case WorkKind::kSend: connection->responder->on_send_done(work->slot); break;
@@ -281,17 +302,20 @@ void Server::Impl::run_active() {
     if (connection == nullptr) continue;
     connection->active = false;
     connection->responder->on_time(now);
+    if (connection->reverse) connection->reverse->calls().on_time(now);
     if (connection->channel->failure() && !connection->close_deadline) close(*connection);
     if (connection->close_deadline && now >= *connection->close_deadline) {
       remove(serial);
       continue;
     }
-    if (connection->close_deadline || connection->responder->has_work()) activate(serial, *connection);
+    const bool calls = connection->reverse && connection->reverse->calls().num_outstanding() != 0;
+    if (connection->close_deadline || connection->responder->has_work() || calls) activate(serial, *connection);
   }
 }
 
 // Lets the device say to the peer what there is to say; the connection is removed when that is done.
 void Server::Impl::close(Connection& connection) {
+  if (connection.reverse) connection.reverse->calls().on_closed("the connection is closed");
   (void)connection.id->disconnect();
   connection.close_deadline = now + kCloseTimeout;
 }
@@ -301,7 +325,11 @@ void Server::Impl::remove(std::uint32_t serial) {
   if (at == connections.end()) return;
   add(ended, at->second->qp->counters());
   at->second->shared->room += completions_per_connection();
+  // Its open Calls end here, and their callbacks find it gone.
+  std::unique_ptr<Connection> connection = std::move(at->second);
   connections.erase(at);
+  connection->end_calls("the connection ended", now);
+  connection.reset();
   for (Service* service : services) service->on_end({serial});
 }
 
@@ -317,7 +345,11 @@ verbs::Result<std::unique_ptr<Server>> Server::listen(verbs::Device& device, con
 }
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Server::~Server() = default;
+
+Server::~Server() {
+  // Callbacks find a server that is whole.
+  for (auto& [serial, connection] : impl_->connections) connection->end_calls("the server is gone", impl_->now);
+}
 
 sockaddr_storage Server::local_addr() const {
   return impl_->listener->local_addr();
@@ -336,6 +368,19 @@ void Server::reply(CallId id, ServedReply reply) {
   if (connection == nullptr) return;
   connection->responder->reply(id, std::move(reply));
   impl_->activate(serial, *connection);
+}
+
+verbs::Result<CallHandle> Server::call(ConnectionId connection, const CallSpec& spec, ReplyCallback done) {
+  Impl::Connection* at = impl_->find(connection.value);
+  if (impl_->config.reverse_credits == 0) return verbs::Error{EOPNOTSUPP, "the server has no reverse credits"};
+  if (at == nullptr || at->close_deadline) return verbs::Error{ENOTCONN, "the connection is gone"};
+  impl_->activate(connection.value, *at);
+  return at->reverse->calls().call(spec, std::move(done));
+}
+
+bool Server::cancel(ConnectionId connection, CallHandle handle) {
+  Impl::Connection* at = impl_->find(connection.value);
+  return at != nullptr && at->reverse && at->reverse->calls().cancel(handle);
 }
 
 void Server::disconnect(ConnectionId connection) {
@@ -378,6 +423,7 @@ std::optional<verbs::TimePoint> Server::next_timeout() const {
     const auto at = impl.connections.find(serial);
     if (at == impl.connections.end()) continue;
     consider(at->second->close_deadline);
+    if (at->second->reverse) consider(at->second->reverse->calls().next_timeout());
     if (!at->second->close_deadline) consider(at->second->responder->next_timeout());
   }
   return next;

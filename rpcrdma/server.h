@@ -21,6 +21,11 @@ struct ServerConfig {
   std::size_t inline_threshold = 4096;
   std::uint32_t credits = 32;      // granted to a connection at most
   std::uint32_t min_credits = 0;   // and at least, while memory is short or it uses few; 0: as many as at most
+  // Calls to each client that may be under way at once on its connection (RFC 8167); at most 16, 0: Server::call makes
+  // none.
+  std::uint32_t reverse_credits = 0;
+  bool reverse_chunks = false;  // of clients that are known to take them
+  std::chrono::milliseconds reverse_timeout{60000};
   std::size_t max_call = 1 << 20;  // octets of a Long Call (without items)
   std::size_t max_item = 4 << 20;  // octets of one Read or Write chunk
   // How complex a Call's chunk lists may be: a header beyond it is answered with ERR_CHUNK, arguments beyond it with
@@ -55,6 +60,13 @@ class Server {
 
   // reply answers a Call; from the server's thread. Unknown ids (the connection is gone) are ignored.
   void reply(CallId id, ServedReply reply);
+
+  // call queues a Call to the client at the other end, which must have said that it takes some (R1-7.3.1-01); done runs
+  // once, from process() or from the server's end. A Call to a connection that ends does so as kDisconnected. Errors:
+  // ENOTCONN, EOPNOTSUPP (reverse_credits is 0), and those of Client::call.
+  verbs::Result<CallHandle> call(ConnectionId connection, const CallSpec& spec, ReplyCallback done);
+  // As Client::cancel; handles are those of this connection.
+  bool cancel(ConnectionId connection, CallHandle handle);
 
   // disconnect ends a connection; one that is over is ignored. Service::on_end follows.
   void disconnect(ConnectionId connection);

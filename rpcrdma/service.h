@@ -23,6 +23,8 @@ struct Program {
   // Whether the service understands RPCSEC_GSS: it gets such credentials as they came, and arguments as they were
   // wrapped. Otherwise the Server refuses them with AUTH_BADCRED.
   bool takes_gss = false;
+  // For gateways: also called with every program and version that has no entry of its own. The binding names no items.
+  bool is_any = false;
 };
 
 }  // namespace weft::rpcrdma
