@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "apps/onc_tcp/stream.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/xdr/xdr.h"
 
@@ -20,6 +22,35 @@ inline bool is_call(rpcrdma::ConstBytes message) {
   rpcrdma::xdr::XdrReader in(message);
   std::uint32_t xid = 0, type = 0;
   return in.u32(xid) && in.u32(type) && type == static_cast<std::uint32_t>(rpcrdma::MsgType::kCall);
+}
+
+struct OwnedRecord : onc_tcp::OutRecord {
+  std::vector<std::uint8_t> octets;
+};
+
+inline rpcrdma::ReplyHeader accepted(std::uint32_t xid, rpcrdma::AcceptStat stat) {
+  rpcrdma::ReplyHeader out;
+  out.xid = xid;
+  out.accept = stat;
+  return out;
+}
+
+inline rpcrdma::ReplyHeader rpc_mismatch(std::uint32_t xid) {
+  rpcrdma::ReplyHeader out;
+  out.xid = xid;
+  out.denied = true;
+  out.reject = rpcrdma::RejectStat::kRpcMismatch;
+  out.low = out.high = rpcrdma::kRpcVersion;
+  return out;
+}
+
+// send_header sends a Reply that has no results.
+inline void send_header(onc_tcp::Stream& stream, const rpcrdma::ReplyHeader& header) {
+  auto record = std::make_unique<OwnedRecord>();
+  rpcrdma::xdr::XdrWriter out(record->octets);
+  rpcrdma::emit_reply(out, header);
+  record->parts.push_back(record->octets);
+  stream.send(std::move(record));
 }
 
 }  // namespace weft::gateway

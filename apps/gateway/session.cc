@@ -25,26 +25,6 @@ constexpr std::size_t kInlineItem = 1024;
 // So many Calls beyond the peer's credits wait here; then the client is not read any further.
 constexpr std::size_t kCallsAhead = 2;
 
-struct OwnedRecord : onc_tcp::OutRecord {
-  std::vector<std::uint8_t> octets;
-};
-
-ReplyHeader accepted(std::uint32_t xid, AcceptStat stat) {
-  ReplyHeader out;
-  out.xid = xid;
-  out.accept = stat;
-  return out;
-}
-
-ReplyHeader rpc_mismatch(std::uint32_t xid) {
-  ReplyHeader out;
-  out.xid = xid;
-  out.denied = true;
-  out.reject = rpcrdma::RejectStat::kRpcMismatch;
-  out.low = out.high = rpcrdma::kRpcVersion;
-  return out;
-}
-
 // PROG_UNAVAIL, or PROG_MISMATCH with the versions that there are.
 ReplyHeader no_such_program(std::uint32_t xid, std::uint32_t program) {
   ReplyHeader out = accepted(xid, AcceptStat::kProgUnavail);
@@ -85,13 +65,17 @@ Session::~Session() {
 }
 
 bool Session::start(boost::asio::ip::tcp::socket socket, verbs::Device& device) {
-  auto client = rpcrdma::Client::connect(device, config_.server, config_.rpc);
+  rpcrdma::ClientConfig rpc = config_.rpc;
+  rpc.reverse_programs = callbacks_.programs();
+  rpc.reverse_credits = kCallbackCredits;
+  auto client = rpcrdma::Client::connect(device, config_.server, rpc);
   if (!client.ok()) {
     spdlog::warn("gateway: {}: {}", peer_, client.error().message);
     return false;
   }
   client_ = std::move(*client);
   stream_ = std::make_shared<onc_tcp::Stream>(std::move(socket), buffers_, config_.stream);
+  callbacks_.attach(*client_, *stream_);
   stream_->start({.on_record = [this](Record record) { on_record(std::move(record)); },
                   .on_drained = {},
                   .on_end = [this](const std::string& why) { end(why); }});
@@ -116,7 +100,9 @@ void Session::on_record(Record record) {
   rpcrdma::CallHeaderView header;
   switch (rpcrdma::parse_call(in, header)) {
     case rpcrdma::CallParse::kOk: break;
-    case rpcrdma::CallParse::kNotACall: return end("the client sent what is no Call");
+    case rpcrdma::CallParse::kNotACall:
+      if (!callbacks_.pass_reply(record)) end("the client sent what is no Call, nor a Reply to one");
+      return;
     case rpcrdma::CallParse::kRpcMismatch: return answer(rpc_mismatch(header.xid));
     case rpcrdma::CallParse::kGarbage: return answer(accepted(header.xid, AcceptStat::kGarbageArgs));
   }
@@ -248,11 +234,7 @@ void Session::send_reply(Call& call, const rpcrdma::Reply& reply) {
 }
 
 void Session::answer(const ReplyHeader& header) {
-  auto record = std::make_unique<OwnedRecord>();
-  rpcrdma::xdr::XdrWriter out(record->octets);
-  rpcrdma::emit_reply(out, header);
-  record->parts.push_back(record->octets);
-  stream_->send(std::move(record));
+  send_header(*stream_, header);
 }
 
 }  // namespace weft::gateway

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/gateway/backchannel.h"
 #include "apps/gateway/to_rdma.h"
 #include "rpcrdma/rpc_message.h"
 
@@ -50,6 +51,7 @@ class Session {
   std::string peer_;
   std::shared_ptr<onc_tcp::Stream> stream_;
   Calls calls_;  // their memory outlives the client's use of it
+  CallsToTcp callbacks_;
   std::unique_ptr<rpcrdma::Client> client_;
   bool over_ = false;
   bool held_back_ = false;

@@ -9,6 +9,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
+#include "apps/gateway/backchannel.h"
 #include "apps/gateway/record_parts.h"
 #include "apps/gateway/reserved_port.h"
 #include "fmt/format.h"
@@ -56,6 +57,7 @@ struct ToTcp::Client {
   rpcrdma::ConnectionId id;
   std::string peer;
   std::shared_ptr<onc_tcp::Stream> stream;  // once it is connected
+  std::unique_ptr<CallsToRdma> callbacks;
   std::vector<std::unique_ptr<onc_tcp::OutRecord>> waiting;
   std::multimap<std::uint32_t, std::shared_ptr<Call>> calls;  // by XID, in order of coming
   bool ended = false;
@@ -67,7 +69,9 @@ absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, v
   for (const nfsulb::BoundProgram& program : nfsulb::bound_programs()) {
     out->programs_.push_back({.binding = &program.binding, .service = out.get(), .takes_gss = true});
   }
-  auto server = rpcrdma::Server::listen(device, config.listen, out->programs_, config.rpc);
+  rpcrdma::ServerConfig rpc = config.rpc;
+  rpc.reverse_credits = kCallbackCredits;
+  auto server = rpcrdma::Server::listen(device, config.listen, out->programs_, rpc);
   if (!server.ok()) return apps::to_status(server.error(), "choose another --listen");
   out->server_ = std::move(*server);
   out->replies_ = out->server_->make_buffers(config.stream.max_record, config.max_replies);
@@ -82,6 +86,7 @@ ToTcp::~ToTcp() {
 // Nothing of the pools is held any more, whoever still holds the client itself.
 void ToTcp::end(Client& client) {
   client.ended = true;
+  client.callbacks->end();
   if (client.stream) client.stream->close("");
   client.waiting.clear();
   client.calls.clear();
@@ -112,6 +117,9 @@ std::shared_ptr<ToTcp::Client> ToTcp::client_of(const ServedCall& served) {
     client = std::make_shared<Client>();
     client->id = served.connection;
     client->peer = served.peer;
+    client->callbacks = std::make_unique<CallsToRdma>(
+        *server_, client->id, client->peer,
+        [at = client.get()](bool hold) { hold ? at->stream->pause() : at->stream->resume(); });
     ++num_clients_;
     asio::co_spawn(
         io_, [this, client]() -> asio::awaitable<void> { co_await connect(client); }, asio::detached);
@@ -168,7 +176,7 @@ bool ToTcp::pass_reply(Client& client, Record record) {
   rpcrdma::xdr::XdrReader in(record.octets());
   rpcrdma::ReplyHeader rpc;
   if (is_call(record.octets())) {
-    spdlog::warn("gateway: {}: the server calls back, which is not passed on yet", client.peer);
+    client.callbacks->pass(*client.stream, std::move(record));
     return true;
   }
   if (!rpcrdma::parse_reply(in, rpc)) return false;

@@ -1,0 +1,145 @@
+#include "apps/gateway/backchannel.h"
+
+#include <utility>
+
+#include "apps/gateway/record_parts.h"
+#include "rpcrdma/rpc_message.h"
+#include "spdlog/spdlog.h"
+
+namespace weft::gateway {
+
+using onc_tcp::Record;
+using rpcrdma::AcceptStat;
+using rpcrdma::CallStatus;
+
+namespace {
+
+// So many beyond the credits wait here; then the server is not read any further.
+constexpr std::size_t kMaxWaiting = kCallbackCredits;
+
+}  // namespace
+
+struct CallsToRdma::Call {
+  Record record;  // as it came; `spec` views it
+  rpcrdma::OpaqueAuth cred, verf;
+  rpcrdma::CallSpec spec;
+  rpcrdma::CallHandle handle;
+};
+
+struct CallsToRdma::State {
+  rpcrdma::Server& server;
+  rpcrdma::ConnectionId client;
+  std::string peer;
+  std::function<void(bool)> pause;
+  std::weak_ptr<onc_tcp::Stream> stream;
+  std::list<Call> calls;
+  bool is_paused = false;
+  bool ended = false;
+
+  void hold_back() {
+    // Once held back, until half of them are done.
+    const std::size_t most = kCallbackCredits + (is_paused ? 0 : kMaxWaiting);
+    const bool hold = calls.size() >= most;
+    if (!ended && hold != std::exchange(is_paused, hold)) pause(hold);
+  }
+};
+
+CallsToRdma::CallsToRdma(rpcrdma::Server& server, rpcrdma::ConnectionId client, std::string peer,
+                         std::function<void(bool)> pause)
+    : state_(new State{server, client, std::move(peer), std::move(pause), {}, {}}) {}
+
+CallsToRdma::~CallsToRdma() {
+  end();
+}
+
+void CallsToRdma::end() {
+  if (std::exchange(state_->ended, true)) return;
+  for (Call& call : state_->calls) {
+    state_->server.cancel(state_->client, call.handle);
+    call.record = {};
+  }
+}
+
+void CallsToRdma::pass(onc_tcp::Stream& stream, Record record) {
+  State& state = *state_;
+  state.stream = stream.weak_from_this();
+  rpcrdma::xdr::XdrReader in(record.octets());
+  rpcrdma::CallHeaderView header;
+  switch (rpcrdma::parse_call(in, header)) {
+    case rpcrdma::CallParse::kOk: break;
+    case rpcrdma::CallParse::kNotACall: return;
+    case rpcrdma::CallParse::kRpcMismatch: return send_header(stream, rpc_mismatch(header.xid));
+    case rpcrdma::CallParse::kGarbage: return send_header(stream, accepted(header.xid, AcceptStat::kGarbageArgs));
+  }
+  Call& call = state.calls.emplace_back();
+  call.cred = {header.cred.flavor, {header.cred.body.begin(), header.cred.body.end()}};
+  call.verf = {header.verf.flavor, {header.verf.body.begin(), header.verf.body.end()}};
+  rpcrdma::CallSpec& spec = call.spec;
+  spec.program = header.program;
+  spec.version = header.version;
+  spec.procedure = header.procedure;
+  spec.cred = &call.cred;
+  spec.verf = &call.verf;
+  spec.xid = header.xid;
+  spec.args = in.rest();
+  call.record = std::move(record);
+  const auto at = std::prev(state.calls.end());
+  const auto called = state.server.call(
+      state.client, spec, [kept = state_, at](const rpcrdma::Reply& reply) { on_reply(kept, at, reply); });
+  if (called.ok()) {
+    call.handle = called.value();
+  } else {
+    spdlog::warn("gateway: {}: a call of the server cannot be passed on: {}", state.peer, called.error().message);
+    // One that came again is answered with the first.
+    if (called.error().errno_value != EEXIST) send_header(stream, accepted(*spec.xid, AcceptStat::kSystemErr));
+    state.calls.erase(at);
+  }
+  state.hold_back();
+}
+
+void CallsToRdma::on_reply(const std::shared_ptr<State>& state, std::list<Call>::iterator at,
+                           const rpcrdma::Reply& reply) {
+  const std::uint32_t xid = *at->spec.xid;
+  state->calls.erase(at);
+  const auto stream = state->stream.lock();
+  if (state->ended || !stream) return;
+  if (!reply.message.empty()) {
+    auto record = std::make_unique<OwnedRecord>();
+    record->octets.assign(reply.message.begin(), reply.message.end());
+    record->parts.push_back(record->octets);
+    stream->send(std::move(record));
+  } else if (reply.status != CallStatus::kTimeout && reply.status != CallStatus::kDisconnected) {
+    spdlog::warn("gateway: {}: call of the server, XID {:#x}: {}", state->peer, xid, reply.text);
+    send_header(*stream, accepted(xid, AcceptStat::kSystemErr));
+  }
+  state->hold_back();
+}
+
+// What the server has not granted a Receive for it does not get: their number is bounded by the credits.
+void CallsToTcp::on_call(rpcrdma::ServedCall served) {
+  ++num_calls_;
+  calls_.emplace(served.xid, served.id);
+  auto record = std::make_unique<OwnedRecord>();
+  record->octets.assign(served.header.begin(), served.header.end());
+  record->octets.insert(record->octets.end(), served.args.begin(), served.args.end());
+  record->parts.push_back(record->octets);
+  stream_->send(std::move(record));
+}
+
+bool CallsToTcp::pass_reply(const Record& record) {
+  rpcrdma::xdr::XdrReader in(record.octets());
+  rpcrdma::ReplyHeader rpc;
+  if (!rpcrdma::parse_reply(in, rpc)) return false;
+  const auto at = calls_.find(rpc.xid);
+  if (at == calls_.end()) return false;
+  const auto octets = record.octets(), results = in.rest(), header = octets.first(octets.size() - results.size());
+  rpcrdma::ServedReply reply;
+  reply.header.assign(header.begin(), header.end());
+  reply.results.assign(results.begin(), results.end());
+  const rpcrdma::CallId id = at->second;
+  calls_.erase(at);
+  client_->reply(id, std::move(reply));
+  return true;
+}
+
+}  // namespace weft::gateway

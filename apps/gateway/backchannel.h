@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "apps/onc_tcp/stream.h"
+#include "rpcrdma/client.h"
+#include "rpcrdma/server.h"
+
+// Calls of the server to its client, on the client's own two connections: what NFSv4.1 calls the backchannel. Over TCP
+// they are records among the others, over RDMA the reverse direction (RFC 8167). XIDs, credentials and verifiers go
+// through as they are; programs are not looked at, since nothing of them is placed directly.
+namespace weft::gateway {
+
+// Calls of one server that are under way at once; they are short.
+inline constexpr std::uint32_t kCallbackCredits = 8;
+
+// CallsToRdma passes the Calls of one TCP server on to its client over RDMA. One thread.
+class CallsToRdma {
+ public:
+  // The server outlives it. pause: too many wait (true), or no longer do.
+  CallsToRdma(rpcrdma::Server& server, rpcrdma::ConnectionId client, std::string peer, std::function<void(bool)> pause);
+  ~CallsToRdma();
+
+  // Takes a record that is a Call; its Reply, or a refusal, is sent on the stream.
+  void pass(onc_tcp::Stream& stream, onc_tcp::Record record);
+  // What is under way then is answered by nobody, and no Buffer of a record is held from then on.
+  void end();
+
+ private:
+  struct Call;
+  struct State;
+  static void on_reply(const std::shared_ptr<State>& state, std::list<Call>::iterator at, const rpcrdma::Reply& reply);
+
+  std::shared_ptr<State> state_;
+};
+
+// CallsToTcp passes the Calls of one RDMA server on to its client over TCP. One thread.
+class CallsToTcp : private rpcrdma::Service {
+ public:
+  // For ClientConfig::reverse_programs: every program there is.
+  std::span<const rpcrdma::Program> programs() const { return programs_; }
+  // Both are set before the first Call and outlive the last; the client may not be there any more when it ends.
+  void attach(rpcrdma::Client& client, onc_tcp::Stream& stream) {
+    client_ = &client;
+    stream_ = &stream;
+  }
+
+  // Takes a record that may be a Reply; false where it is none to a Call that was passed on.
+  bool pass_reply(const onc_tcp::Record& record);
+  std::uint64_t num_calls() const { return num_calls_; }
+
+ private:
+  void on_call(rpcrdma::ServedCall served) override;
+  void on_end(rpcrdma::ConnectionId) override { calls_.clear(); }
+
+  const rpcrdma::Binding binding_;  // no program's: nothing of them is reduced
+  const std::array<rpcrdma::Program, 1> programs_ = {{{.binding = &binding_, .service = this, .is_any = true}}};
+  rpcrdma::Client* client_ = nullptr;
+  onc_tcp::Stream* stream_ = nullptr;
+  std::unordered_multimap<std::uint32_t, rpcrdma::CallId> calls_;  // by XID
+  std::uint64_t num_calls_ = 0;
+};
+
+}  // namespace weft::gateway
