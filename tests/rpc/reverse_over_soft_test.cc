@@ -1,6 +1,7 @@
 #include <map>
 #include <set>
 
+#include "rpcrdma/testing/vectors.h"
 #include "tests/rpc/world.h"
 
 // Calls from the server on its client's connection (RFC 8167), while the client calls the server.
@@ -314,6 +315,134 @@ TEST_F(ReverseOverSoft, CreditsAreHeldAgainstTheirBounds) {
   ServerConfig server_config;
   server_config.reverse_credits = 17;
   EXPECT_FALSE(Server::listen(*server_device, loopback(0), programs, server_config).ok());
+}
+
+// A server that is no good: it sends what it likes.
+struct HostileReverse : ReverseOverSoft {
+  static constexpr std::size_t kLen = 4096, kNum = 64;
+
+  ~HostileReverse() override {
+    client.reset();
+    qp.reset();
+    id.reset();
+  }
+  void open_raw(std::uint32_t client_credits) {
+    pd = std::move(*server_device->alloc_pd());
+    cq = std::move(*server_device->create_cq(4 * kNum, nullptr));
+    events = std::move(*server_device->create_event_channel());
+    listener = std::move(*events->create_id());
+    mr = std::move(*pd->reg_mr(buffers.data(), buffers.size(), verbs::Access::kLocalWrite));
+    ASSERT_TRUE(listener->bind_addr(loopback(0)).ok());
+    ASSERT_TRUE(listener->listen(4).ok());
+    also = [this] { turn(); };
+    ClientConfig config;
+    config.reverse_programs = reverse_programs;
+    config.reverse_credits = client_credits;
+    client = std::move(*Client::connect(*client_device, listener->local_addr(), config));
+    clients = {client.get()};
+    echo.client = client.get();
+    run_until_ready(*client);
+    // Over MPA the side that accepted may not be the first to send.
+    call_server(null_call());
+    run_until([&] { return heard.size() == 1; });
+    heard.clear();
+  }
+  verbs::Sge buffer(std::size_t i) const {
+    return {reinterpret_cast<std::uintptr_t>(buffers.data() + i * kLen), kLen, mr->lkey()};
+  }
+  void receive(std::size_t i) {
+    const verbs::Sge sge = buffer(i);
+    verbs::RecvWr wr;
+    wr.wr_id = i;
+    wr.sg_list = std::span(&sge, 1);
+    (void)qp->post_recv(wr);
+  }
+  void turn() {
+    server_device->process(Clock::now());
+    while (auto event = events->get_event()) {
+      if (event->type != verbs::CmEventType::kConnectRequest) continue;
+      id = std::move(event->new_id);
+      verbs::QpInitAttr attr;
+      attr.send_cq = attr.recv_cq = cq.get();
+      qp = std::move(*id->create_qp(*pd, attr));
+      for (std::size_t i = 0; i < kNum; ++i) receive(i);
+      EXPECT_TRUE(id->accept({}).ok());
+    }
+    verbs::Wc wc;
+    while (cq->poll(std::span(&wc, 1)) == 1) {
+      if (wc.status != verbs::WcStatus::kSuccess || wc.opcode != verbs::WcOpcode::kRecv) continue;
+      const std::uint8_t* octets = buffers.data() + wc.wr_id * kLen;
+      heard.emplace_back(octets, octets + wc.byte_len);
+      receive(wc.wr_id);
+    }
+  }
+  void say(const Octets& message) {
+    const std::size_t i = kNum + next_send++ % kNum;
+    std::copy(message.begin(), message.end(), buffers.begin() + static_cast<std::ptrdiff_t>(i * kLen));
+    verbs::Sge sge = buffer(i);
+    sge.length = static_cast<std::uint32_t>(message.size());
+    verbs::SendWr wr;
+    wr.sg_list = std::span(&sge, 1);
+    wr.opcode = verbs::WrOpcode::kSend;
+    wr.send_flags = verbs::SendFlags::kSignaled;
+    (void)qp->post_send(wr);
+  }
+  static Octets call_message(std::uint8_t xid) {
+    Octets octets = load_vector("V21").octets;
+    octets[3] = octets[31] = xid;
+    return octets;
+  }
+
+  Octets buffers = Octets(2 * kNum * kLen);
+  std::size_t next_send = 0;
+  std::vector<Octets> heard;
+  std::unique_ptr<verbs::Pd> pd;
+  std::unique_ptr<verbs::Mr> mr;
+  std::unique_ptr<verbs::Cq> cq;
+  std::unique_ptr<verbs::CmChannel> events;
+  std::unique_ptr<verbs::CmId> listener, id;
+  std::unique_ptr<verbs::Qp> qp;
+};
+
+TEST_F(HostileReverse, CallsBeyondTheGrantEndTheConnection) {
+  open_raw(2);
+  for (std::uint8_t i = 0; i < 40; ++i) {
+    say(call_message(i));
+    if (i % 2 == 1) run_until([&] { return heard.size() == i + 1u; });
+  }
+  EXPECT_EQ(client->state(), Client::State::kReady) << client->error();
+  echo.hold = true;
+  for (std::uint8_t i = 0; i < 3; ++i) say(call_message(i));
+  run_until([&] { return client->state() == Client::State::kClosed; });
+  EXPECT_NE(client->error().find("more Calls than it was granted"), std::string::npos) << client->error();
+  EXPECT_EQ(echo.held.size(), 2u);
+  EXPECT_EQ(echo.num_ends, 1u);
+}
+
+// A header with a word changed gets an answer, or none; the client goes on in both directions.
+TEST_F(HostileReverse, ChangedHeadersOfCallsHarmNobody) {
+  RecordProperty("proves", "R1-7.3.4-04");
+  open_raw(4);
+  std::size_t num = 0;
+  for (const char* id : {"V21", "V24"}) {
+    const Octets octets = load_vector(id).octets;
+    for (std::size_t at = 0; at + 4 <= octets.size(); at += 4) {
+      for (const std::uint8_t value : Octets{0, 1, 2, 4, 0x80, 0xff}) {
+        Octets changed = octets;
+        changed[at + 3] = value;
+        if (value >= 0x80) changed[at] = changed[at + 1] = changed[at + 2] = value;
+        say(changed);
+        say(call_message(1));
+        num += 1;
+        run_until([&] { return echo.num_calls >= num || client->state() == Client::State::kClosed; });
+        ASSERT_EQ(client->state(), Client::State::kReady) << id << " " << at << " " << int{value} << client->error();
+        num = echo.num_calls;
+      }
+    }
+  }
+  say(load_vector("V24").octets);
+  // V25 with what is granted here.
+  run_until([&] { return to_hex(heard.back()) == "2222000400000001000000040000000400000002"; });
 }
 
 }  // namespace
