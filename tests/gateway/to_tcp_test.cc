@@ -196,6 +196,18 @@ TEST_F(CallbacksToRdmaTest, NoMoreAreUnderWayThanTheClientGranted) {
   EXPECT_TRUE(run([&] { return ended->has_value(); }));
 }
 
+TEST_F(CallbacksToRdmaTest, AServerThatCallsTooMuchIsNotRead) {
+  TcpEnd& server = open(2);
+  const Octets args = counted(3000);
+  for (std::uint32_t i = 0; i < 5000; ++i) server.send(callback(i, args));
+  ASSERT_TRUE(run([&] { return callbacks.messages.size() == 1; }));
+  settle();
+  EXPECT_GT(server.stream->queued(), 0u);
+  EXPECT_EQ(callbacks.messages.size(), 1u);
+  clients.clear();
+  EXPECT_TRUE(run([&] { return server.ended.has_value(); }));
+}
+
 TEST_F(CallbacksToRdmaTest, WhatDoesNotFitIsRefusedAndTheRestGoesOn) {
   RecordProperty("proves", "U1-6.5.2-05");
   TcpEnd& server = open();
