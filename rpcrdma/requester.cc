@@ -21,7 +21,7 @@ verbs::Error refused(const char* why) {
 }  // namespace
 
 Requester::Requester(verbs::Pd& pd, Channel& channel, const Config& config, std::uint32_t first_xid)
-    : pd_(pd), channel_(channel), config_(config), next_xid_(first_xid) {}
+    : pd_(pd), channel_(&channel), config_(config), next_xid_(first_xid) {}
 
 Requester::~Requester() {
   on_closed("the requester is gone");
@@ -147,14 +147,24 @@ std::uint32_t Requester::window() const {
 }  // R1-4.3.1-06
 
 // U1-6.7.2-01: an idle or stalled connection can be tried out although all other credits are taken.
-bool Requester::may_send(const Call& call) const {
-  const bool keep_one = config_.reserve_credit && !call.spec.is_health_check && window() > 1;
+bool Requester::may_send(bool is_health_check) const {
+  const bool keep_one = config_.reserve_credit && !is_health_check && window() > 1;
   return sent_.size() + abandoned_.size() < window() - (keep_one ? 1 : 0);
+}
+
+std::optional<CallSpec> Requester::health_check() const {
+  if (!started_ || closed_ || last_program_ == 0 || !may_send(true)) return {};
+  CallSpec spec;
+  spec.program = last_program_;
+  spec.version = last_version_;
+  spec.is_health_check = true;
+  return spec;
 }
 
 // Sends what the peer's grant allows (R1-4.3.1-04, R1-4.3.1-08).
 void Requester::pump() {
-  while (started_ && !closed_ && !waiting_.empty() && !channel_.failure() && may_send(*waiting_.front())) {
+  while (started_ && !closed_ && !waiting_.empty() && !channel_->failure() &&
+         may_send(waiting_.front()->spec.is_health_check)) {
     const auto at = waiting_.begin();
     sent_.splice(sent_.end(), waiting_, at);
     switch (transmit(**at)) {
@@ -170,7 +180,9 @@ bool Requester::xid_is_used(std::uint32_t xid) const {
   const auto has_xid = [xid](const auto& call) { return call->xid == xid; };
   if (std::ranges::any_of(sent_, has_xid)) return true;
   if (std::ranges::any_of(abandoned_, [xid](const Abandoned& one) { return one.xid == xid; })) return true;
-  return given_xids_ && std::ranges::any_of(waiting_, [xid](const auto& call) { return call->spec.xid == xid; });
+  return given_xids_ && std::ranges::any_of(waiting_, [xid](const auto& call) {
+           return call->spec.xid == xid || (call->keeps_xid && call->xid == xid);
+         });
 }
 
 // The peer may still answer, and until then it counts the Call against its grant. Its memory is fenced: a late Write
@@ -220,74 +232,39 @@ std::size_t Requester::run_ended() {
   return num_ended;
 }
 
+// A Call that was sent goes out again: it waits before `before`, which is in waiting_.
+void Requester::send_again(Calls::iterator at, Calls::iterator before, bool same_xid) {
+  (*at)->unsend();  // its forms are chosen anew: the next connection may have other thresholds (R1-4.3.2-13)
+  (*at)->keeps_xid = same_xid;
+  given_xids_ |= (*at)->has_xid();
+  waiting_.splice(before, sent_, at);
+}
+
+void Requester::suspend(const std::string& why) {
+  started_ = false;
+  channel_ = nullptr;
+  granted_ = 1;        // R1-4.3.3-02
+  abandoned_.clear();  // what was given up stays so, and its credit was the old connection's
+  const auto before = waiting_.begin();
+  while (!sent_.empty()) {
+    const auto at = sent_.begin();
+    if ((*at)->spec.is_health_check) {
+      finish(sent_, at, CallStatus::kDisconnected, why);
+      continue;
+    }
+    send_again(at, before, true);
+  }
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    const auto call = at++;
+    if ((*call)->spec.is_health_check) finish(waiting_, call, CallStatus::kDisconnected, why);
+  }
+}
+
 void Requester::on_closed(const std::string& why) {
   closed_ = true;
   while (!sent_.empty()) finish(sent_, sent_.begin(), CallStatus::kDisconnected, why);
   while (!waiting_.empty()) finish(waiting_, waiting_.begin(), CallStatus::kDisconnected, why);
   abandoned_.clear();
-}
-
-std::chrono::milliseconds Requester::timeout_of(const Call& call) const {
-  return call.spec.timeout.value_or(config_.call_timeout);
-}
-
-void Requester::expire(Calls& calls, bool sent) {
-  for (auto at = calls.begin(); at != calls.end();) {
-    const auto call = at++;
-    if ((*call)->deadline > now_) {
-      // Both lists are in the order of call(), so where every Call has the same time none behind this one is due.
-      if (!own_timeouts_) return;
-      continue;
-    }
-    if (sent) abandon(**call, now_);
-    finish(calls, call, CallStatus::kTimeout, "no Reply within " + std::to_string(timeout_of(**call).count()) + " ms");
-  }
-}
-
-std::size_t Requester::on_time(verbs::TimePoint now) {
-  now_ = now;
-  if (unstamped_) {
-    unstamped_ = false;
-    for (Calls* calls : {&sent_, &waiting_}) {
-      for (auto& call : *calls) {
-        if (!call->deadline) call->deadline = now + timeout_of(*call);
-      }
-    }
-    for (Abandoned& one : abandoned_) {
-      if (!one.deadline) one.deadline = now + config_.call_timeout;
-    }
-  }
-  expire(sent_, true);
-  expire(waiting_, false);
-  if (sent_.empty() && waiting_.empty()) own_timeouts_ = false;
-  const auto is_hopeless = [now](const Abandoned& one) { return one.deadline <= now; };
-  if (config_.ends_unanswering && !abandoned_.empty() && abandoned_.size() >= window() &&
-      std::ranges::all_of(abandoned_, is_hopeless)) {
-    channel_.fail("the peer answers none of the Calls that it granted");
-  }
-  const std::size_t num_ended = run_ended();
-  pump();
-  return num_ended;
-}
-
-std::optional<verbs::TimePoint> Requester::next_timeout() const {
-  if (!ended_.empty() || unstamped_) return now_;
-  std::optional<verbs::TimePoint> next;
-  const auto consider = [&next](const std::optional<verbs::TimePoint>& at) {
-    if (at && (!next || *at < *next)) next = at;
-  };
-  for (const Calls* calls : {&sent_, &waiting_}) {
-    for (const auto& call : *calls) {
-      consider(call->deadline);
-      if (!own_timeouts_) break;
-    }
-  }
-  if (!channel_.failure() && abandoned_.size() >= window()) {
-    for (const Abandoned& one : abandoned_) {
-      if (one.deadline > now_) consider(one.deadline);
-    }
-  }
-  return next;
 }
 
 }  // namespace weft::rpcrdma

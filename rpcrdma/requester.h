@@ -26,13 +26,17 @@ struct RequesterCounters {
   std::uint64_t write_chunks = 0;       // Write chunks offered
   std::uint64_t reply_chunks = 0;       // Reply chunks offered
   std::uint64_t replies_discarded = 0;  // RFC 8166 section 4.5
+  std::uint64_t retransmitted = 0;      // Calls that went out again, on another connection
+  std::uint64_t short_reply_retries = 0;
 };
 
-// Requester is the calling half of RPC-over-RDMA version 1 on one connection (RFC 8166 sections 3.3 to 4.5): a state
-// machine over a Channel, without connection manager, clock or thread. Its owner passes it the Channel's completions.
+// Requester is the calling half of RPC-over-RDMA version 1 (RFC 8166 sections 3.3 to 4.5): a state machine over the
+// Channel of one connection, without connection manager, clock or thread. Its owner passes it the Channel's
+// completions, and may give it the Channel of another connection after this one: the Calls then go on there.
 //
-// inputs: start, on_receive, on_send_done, on_closed, on_time. outputs: callbacks (only from inputs and from the end of
-// the requester, never from call or cancel), next_timeout, and Channel::failure for what must end the connection.
+// inputs: start, on_receive, on_send_done, suspend, resume, on_closed, on_time. outputs: callbacks (only from inputs
+// and from the end of the requester, never from call or cancel), next_timeout, and Channel::failure for what must end
+// the connection.
 class Requester {
  public:
   struct Config {
@@ -42,9 +46,12 @@ class Requester {
     ChunkUse chunks = {};
     bool short_only = false;       // offers no chunks at all (RFC 8167 section 5.3)
     bool ends_unanswering = true;  // fails the Channel of a peer that answers none of the Calls that it granted
+    bool retransmits = false;  // suspend follows the end of a connection, not on_closed
+    // With it: a Call that has no Reply so long after it was sent ends the connection. 0: its deadline alone counts.
+    std::chrono::milliseconds retransmit_after{0};
   };
 
-  // pd and channel outlive the requester. first_xid: where XIDs begin; best random.
+  // pd outlives the requester, and channel does or lives until suspend. first_xid: where XIDs begin; best random.
   Requester(verbs::Pd& pd, Channel& channel, const Config& config, std::uint32_t first_xid);
   ~Requester();
 
@@ -58,6 +65,11 @@ class Requester {
   // on_receive: a Send filled Receive buffer `slot` with `len` octets. The requester posts the buffer again.
   void on_receive(std::uint32_t slot, std::size_t len);
   void on_send_done(std::uint32_t slot);
+  // suspend: the connection ended, and another will come. Calls that were sent are fenced and wait before all others,
+  // to be sent again under their XIDs (R1-5.5.5-01); health checks end with the connection that they asked about.
+  void suspend(const std::string& why);
+  // resume: the Channel of the connection that comes; start follows when that is there.
+  void resume(Channel& channel) { channel_ = &channel; }
   // on_closed ends every Call as kDisconnected; further Calls are refused.
   void on_closed(const std::string& why);
   // on_time starts the clocks of new Calls, ends those whose time is over, and runs the callbacks that are due. Returns
@@ -68,6 +80,12 @@ class Requester {
 
   // RPCs that may be under way at once (RFC 8166 section 3.3.1).
   std::uint32_t window() const;
+  // Calls sent and not ended.
+  std::size_t num_sent() const { return sent_.size(); }
+  // Messages that came, whatever they were; over all connections.
+  std::uint64_t num_received() const { return num_received_; }
+  // A NULL Call of the program that was called last, if there is a credit for it now (RFC 8267 section 6.7.2).
+  std::optional<CallSpec> health_check() const;
   const RequesterCounters& counters() const { return counters_; }
 
  private:
@@ -90,15 +108,21 @@ class Requester {
   verbs::Status check_items(const CallSpec& spec) const;
   verbs::Status check_against_binding(const CallSpec& spec) const;
   void pump();
-  bool may_send(const Call& call) const;
+  bool may_send(bool is_health_check) const;
   bool xid_is_used(std::uint32_t xid) const;
   std::chrono::milliseconds timeout_of(const Call& call) const;
-  void expire(Calls& calls, bool sent);
   void abandon(const Call& call, std::optional<verbs::TimePoint> deadline);
   void finish(Calls& from, Calls::iterator at, CallStatus status, std::string text);
+  void send_again(Calls::iterator at, Calls::iterator before, bool same_xid);
   static void end(Call& call, const Reply& reply);
   void release(Calls& from, Calls::iterator at);
   std::size_t run_ended();
+
+  // Their time (requester_time.cc).
+  void stamp();
+  void stamp_sent();
+  void expire(Calls& calls, bool sent);
+  void fail_where_unanswered();
 
   // Calls going out (requester_call.cc).
   enum class Transmitted : std::uint8_t { kSent, kNoRoom, kFailed };
@@ -117,11 +141,14 @@ class Requester {
 
   // Replies coming in (requester_reply.cc).
   Calls::iterator find(std::uint32_t xid);
+  void on_reply(Calls::iterator at, ConstBytes message);
+  void on_err_chunk(Calls::iterator at);
+  static bool may_retry(const CallSpec& spec);
   void on_rpc_reply(Call& call, ConstBytes payload, const v1::ReceivedReply& received);
   const char* disagreement(Call& call, ConstBytes results, const v1::ReceivedReply& received);
 
   verbs::Pd& pd_;
-  Channel& channel_;
+  Channel* channel_;  // null while there is no connection
   Config config_;
   std::uint32_t next_xid_;
   std::uint64_t last_id_ = 0;
@@ -130,10 +157,12 @@ class Requester {
   bool dispatching_ = false;  // callbacks run: what they queue is sent afterwards
   std::size_t call_threshold_ = v1::kMinHeader;
   std::size_t reply_threshold_ = v1::kMinHeader;
-  std::uint32_t granted_ = 1;  // R1-4.3.3-02
-  bool unstamped_ = false;     // some Call, or one given up, has no deadline yet
-  bool own_timeouts_ = false;  // so deadlines may not follow the order of the lists
-  bool given_xids_ = false;    // some waiting Call may have its XID already
+  std::uint32_t granted_ = 1;                          // R1-4.3.3-02
+  bool unstamped_ = false;                             // some Call, or one given up, has no deadline yet
+  bool own_timeouts_ = false;                          // so deadlines may not follow the order of the lists
+  bool given_xids_ = false;                            // some waiting Call may have its XID already
+  std::uint32_t last_program_ = 0, last_version_ = 0;  // of the last Call sent; 0 before the first
+  std::uint64_t num_received_ = 0;
   verbs::TimePoint now_{};
 
   Calls waiting_;  // in order of call(), health checks before all others

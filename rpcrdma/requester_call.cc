@@ -24,12 +24,12 @@ std::size_t verf_room(const CallSpec& spec) {
 }  // namespace
 
 Requester::Transmitted Requester::transmit(Call& call) {
-  if (channel_.send_queue_room() == 0) return Transmitted::kNoRoom;
-  const auto send = channel_.take_send();
+  if (channel_->send_queue_room() == 0) return Transmitted::kNoRoom;
+  const auto send = channel_->take_send();
   if (!send) return Transmitted::kNoRoom;
   if (call.spec.xid) {
     call.xid = *call.spec.xid;
-  } else {
+  } else if (!call.keeps_xid) {
     call.xid = 0;
     do {
       ++next_xid_;
@@ -42,13 +42,21 @@ Requester::Transmitted Requester::transmit(Call& call) {
 
   choose_reply_form(call);
   if (!register_reply(call) || !register_call(call)) {
-    channel_.give_send(*send);
+    channel_->give_send(*send);
     return Transmitted::kFailed;
   }
-  const std::size_t len = emit(call, channel_.send_buffer(*send));
-  if (!channel_.post_send(*send, len)) {
-    call.text = *channel_.failure();
-    return Transmitted::kFailed;
+  const std::size_t len = emit(call, channel_->send_buffer(*send));
+  if (!channel_->post_send(*send, len)) {
+    call.text = *channel_->failure();
+    if (!config_.retransmits) return Transmitted::kFailed;
+    // The connection is over before anybody said so: nothing is wrong with this Call.
+    call.unsend();
+    return Transmitted::kNoRoom;
+  }
+  if (call.keeps_xid) ++counters_.retransmitted;
+  if (!call.spec.is_health_check) {
+    last_program_ = call.spec.program;
+    last_version_ = call.spec.version;
   }
   ++counters_.calls_sent;
   return Transmitted::kSent;
@@ -73,6 +81,7 @@ void Requester::choose_reply_form(Call& call) const {
   }
   // R1-5.3.3-01: strictly larger than the threshold, transport header included.
   call.reply_chunk_len = transport + payload > reply_threshold_ ? xdr::round_up(payload) : 0;
+  call.reply_chunk_len = std::max(call.reply_chunk_len, call.min_reply_chunk);
 }
 
 bool Requester::register_memory(Call& call, const void* octets, std::size_t len, verbs::Access access,

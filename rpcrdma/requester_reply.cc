@@ -7,53 +7,95 @@
 // The part of the Requester that takes Replies.
 namespace weft::rpcrdma {
 
+namespace {
+
+constexpr std::uint32_t kMaxShortReplyRetries = 3;
+constexpr std::size_t kMaxReplyChunk = 64 << 20;  // that a retry asks for, in octets
+
+}  // namespace
+
 Requester::Calls::iterator Requester::find(std::uint32_t xid) {
   return std::ranges::find_if(sent_, [xid](const auto& call) { return call->xid == xid; });
 }
 
 void Requester::on_receive(std::uint32_t slot, std::size_t len) {
-  const ConstBytes message = channel_.received(slot, len);
+  const ConstBytes message = channel_->received(slot, len);
+  ++num_received_;
   dispatching_ = true;
   const auto xid = v1::reply_xid(message);
   const auto at = xid ? find(*xid) : sent_.end();
   if (at != sent_.end()) {
-    Call& call = **at;
-    const v1::Offered offered{call.header.lists.write_list,
-                              call.header.lists.reply_chunk ? &*call.header.lists.reply_chunk : nullptr};
-    const v1::ReplyVerdict verdict = v1::receive_reply(message, offered, received_);
-    if (verdict != v1::ReplyVerdict::kDiscard) granted_ = std::max<std::uint32_t>(received_.credit, 1);
-    switch (verdict) {
-      case v1::ReplyVerdict::kDiscard: ++counters_.replies_discarded; break;
-      case v1::ReplyVerdict::kErrVers:
-        finish(sent_, at, CallStatus::kErrVers,
-               "ERR_VERS: the peer speaks RPC-over-RDMA versions " + std::to_string(received_.header.vers_low) +
-                   " to " + std::to_string(received_.header.vers_high));
-        break;
-      case v1::ReplyVerdict::kErrChunk:
-        finish(sent_, at, CallStatus::kErrChunk, "ERR_CHUNK: the peer could not use this Call's header or chunks");
-        break;
-      case v1::ReplyVerdict::kReply:
-      case v1::ReplyVerdict::kLongReply: {
-        Calls done;
-        done.splice(done.end(), sent_, at);
-        // R1-10.1.3-01: fenced from the peer before anything looks at it.
-        call.mrs.clear();
-        const ConstBytes payload = verdict == v1::ReplyVerdict::kReply
-                                       ? received_.payload
-                                       : ConstBytes(call.reply_memory).first(received_.reply_chunk_len);
-        on_rpc_reply(call, payload, received_);
-        release(done, done.begin());
-        break;
-      }
-    }
+    on_reply(at, message);
   } else {
     ++counters_.replies_discarded;
     // A Call that was given up gives its credit back when its Reply comes after all.
     if (xid) std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; });
   }
   dispatching_ = false;
-  channel_.post_receive(slot);
+  channel_->post_receive(slot);
   pump();
+}
+
+void Requester::on_reply(Calls::iterator at, ConstBytes message) {
+  Call& call = **at;
+  const v1::Offered offered{call.header.lists.write_list,
+                            call.header.lists.reply_chunk ? &*call.header.lists.reply_chunk : nullptr};
+  const v1::ReplyVerdict verdict = v1::receive_reply(message, offered, received_);
+  if (verdict != v1::ReplyVerdict::kDiscard) granted_ = std::max<std::uint32_t>(received_.credit, 1);
+  switch (verdict) {
+    case v1::ReplyVerdict::kDiscard: ++counters_.replies_discarded; break;
+    case v1::ReplyVerdict::kErrVers:
+      finish(sent_, at, CallStatus::kErrVers,
+             "ERR_VERS: the peer speaks RPC-over-RDMA versions " + std::to_string(received_.header.vers_low) + " to " +
+                 std::to_string(received_.header.vers_high));
+      break;
+    case v1::ReplyVerdict::kErrChunk: on_err_chunk(at); break;
+    case v1::ReplyVerdict::kReply:
+    case v1::ReplyVerdict::kLongReply: {
+      Calls done;
+      done.splice(done.end(), sent_, at);
+      // R1-10.1.3-01: fenced from the peer before anything looks at it.
+      call.mrs.clear();
+      const ConstBytes payload = verdict == v1::ReplyVerdict::kReply
+                                     ? received_.payload
+                                     : ConstBytes(call.reply_memory).first(received_.reply_chunk_len);
+      on_rpc_reply(call, payload, received_);
+      release(done, done.begin());
+      break;
+    }
+  }
+}
+
+// The Call ends at once (U1-6.4.2-10), and never goes out again as it was (U1-6.4.2-09, U1-6.7.2-03): its answer is
+// here. The exception is a new Call in its place, where its Reply is of unpredictable length.
+void Requester::on_err_chunk(Calls::iterator at) {
+  Call& call = **at;
+  const std::size_t room = std::max(2 * call.reply_chunk_len, 2 * reply_threshold_);
+  // U1-3.1-05: ERR_CHUNK has many causes. A Call with an XID of its caller's has no other.
+  if (call.num_retries == kMaxShortReplyRetries || room > kMaxReplyChunk || call.spec.xid || !may_retry(call.spec)) {
+    return finish(sent_, at, CallStatus::kErrChunk, "ERR_CHUNK: the peer could not use this Call's header or chunks");
+  }
+  ++counters_.short_reply_retries;
+  ++call.num_retries;
+  call.min_reply_chunk = room;
+  own_timeouts_ = true;                     // it leaves the order of call()
+  send_again(at, waiting_.begin(), false);  // U1-3.1-04
+}
+
+// U1-3.1-06: whether the binding names it for short Reply chunk retry, from all of its arguments (U1-6.2.1-04).
+bool Requester::may_retry(const CallSpec& spec) {
+  if (spec.binding == nullptr || spec.binding->bound_reply == nullptr) return false;
+  std::vector<std::size_t> positions;
+  std::size_t before = 0;
+  for (const ArgumentItem& item : spec.items) {
+    const std::size_t len = len_of(item.data);
+    if (len == 0) continue;
+    positions.push_back(item.position + before);
+    before += xdr::round_up(len);
+  }
+  ReplyBound bound;
+  const Walked walked = spec.binding->bound_reply(spec.procedure, spec.args, positions, ReplyLimits{}, bound);
+  return walked == Walked::kWhole && bound.may_retry;
 }
 
 namespace {
@@ -133,7 +175,7 @@ const char* Requester::disagreement(Call& call, ConstBytes results, const v1::Re
 }
 
 void Requester::on_send_done(std::uint32_t slot) {
-  channel_.give_send(slot);
+  channel_->give_send(slot);
   if (!dispatching_) pump();
 }
 

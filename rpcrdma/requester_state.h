@@ -38,8 +38,12 @@ struct Requester::Call {
   std::uint64_t id = 0;
   std::uint32_t xid = 0;
   std::optional<verbs::TimePoint> deadline;
+  bool keeps_xid = false;           // it was sent before, and goes out again as it is
+  std::uint32_t num_retries = 0;    // short Reply chunk retries (RFC 8267 section 3.1)
+  std::size_t min_reply_chunk = 0;  // octets that the Reply chunk must have since then
 
   // While under way:
+  std::optional<verbs::TimePoint> sent_at;
   bool long_call = false;
   std::uint64_t reduced = 0;        // items that have a Read chunk, one bit to each
   std::size_t num_writes = 0;       // Write chunks offered, for the first result items
@@ -66,10 +70,9 @@ struct Requester::Call {
   }
   bool is_reduced(std::size_t item) const { return (reduced >> item & 1) != 0; }
 
-  void reset() {
-    spec = CallSpec{};
-    done = nullptr;
-    deadline.reset();
+  // Takes back what was made for sending it: nothing of its memory is remotely accessible then.
+  void unsend() {
+    sent_at.reset();
     long_call = false;
     reduced = 0;
     num_writes = reply_chunk_len = 0;
@@ -77,6 +80,17 @@ struct Requester::Call {
     mrs.clear();
     head.clear();
     item_lens.clear();
+  }
+  bool has_xid() const { return keeps_xid || spec.xid.has_value(); }
+
+  void reset() {
+    unsend();
+    spec = CallSpec{};
+    done = nullptr;
+    deadline.reset();
+    keeps_xid = false;
+    num_retries = 0;
+    min_reply_chunk = 0;
     if (reply_memory.capacity() > kKeepReplyMemory) reply_memory = {};
     text.clear();
   }

@@ -95,6 +95,8 @@ struct RequesterEnd {
     bool start = true;
     bool reserve_credit = false;
     ChunkUse chunks = {};
+    bool retransmits = false;
+    std::chrono::milliseconds retransmit_after{0};
   };
 
   RequesterEnd(FakeMemory& memory, const Options& options);

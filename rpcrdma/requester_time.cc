@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <utility>
+
+#include "rpcrdma/requester.h"
+#include "rpcrdma/requester_state.h"
+
+// The part of the Requester that knows what time it is: deadlines of Calls, and of the peer.
+namespace weft::rpcrdma {
+
+std::chrono::milliseconds Requester::timeout_of(const Call& call) const {
+  return call.spec.timeout.value_or(config_.call_timeout);
+}
+
+void Requester::expire(Calls& calls, bool sent) {
+  for (auto at = calls.begin(); at != calls.end();) {
+    const auto call = at++;
+    if ((*call)->deadline > now_) {
+      // Both lists are in the order of call(), so where every Call has the same time none behind this one is due.
+      if (!own_timeouts_) return;
+      continue;
+    }
+    if (sent) abandon(**call, now_);
+    finish(calls, call, CallStatus::kTimeout, "no Reply within " + std::to_string(timeout_of(**call).count()) + " ms");
+  }
+}
+
+void Requester::stamp() {
+  if (!unstamped_) return;
+  unstamped_ = false;
+  for (Calls* calls : {&sent_, &waiting_}) {
+    for (auto& call : *calls) {
+      if (!call->deadline) call->deadline = now_ + timeout_of(*call);
+    }
+  }
+  for (Abandoned& one : abandoned_) {
+    if (!one.deadline) one.deadline = now_ + config_.call_timeout;
+  }
+}
+
+// Those without a stamp are the last ones.
+void Requester::stamp_sent() {
+  if (config_.retransmit_after.count() == 0) return;
+  for (auto call = sent_.rbegin(); call != sent_.rend() && !(*call)->sent_at; ++call) (*call)->sent_at = now_;
+}
+
+// A Call may only be sent again on another connection (RFC 7530 section 3.1.1), also where its Reply came and had to be
+// discarded (R1-5.5-03): so this one is ended.
+void Requester::fail_where_unanswered() {
+  if (config_.retransmit_after.count() == 0 || !config_.retransmits || sent_.empty()) return;
+  if (now_ - *sent_.front()->sent_at < config_.retransmit_after) return;
+  channel_->fail("a Call has no Reply after " + std::to_string(config_.retransmit_after.count()) + " ms");
+}
+
+std::size_t Requester::on_time(verbs::TimePoint now) {
+  now_ = now;
+  stamp();
+  stamp_sent();
+  expire(sent_, true);
+  expire(waiting_, false);
+  if (sent_.empty() && waiting_.empty()) own_timeouts_ = false;
+  const auto is_hopeless = [now](const Abandoned& one) { return one.deadline <= now; };
+  if (config_.ends_unanswering && !abandoned_.empty() && abandoned_.size() >= window() &&
+      std::ranges::all_of(abandoned_, is_hopeless)) {
+    channel_->fail("the peer answers none of the Calls that it granted");
+  }
+  fail_where_unanswered();
+  const std::size_t num_ended = run_ended();
+  pump();
+  stamp_sent();
+  return num_ended;
+}
+
+std::optional<verbs::TimePoint> Requester::next_timeout() const {
+  if (!ended_.empty() || unstamped_) return now_;
+  std::optional<verbs::TimePoint> next;
+  const auto consider = [&next](const std::optional<verbs::TimePoint>& at) {
+    if (at && (!next || *at < *next)) next = at;
+  };
+  for (const Calls* calls : {&sent_, &waiting_}) {
+    for (const auto& call : *calls) {
+      consider(call->deadline);
+      if (!own_timeouts_) break;
+    }
+  }
+  if (channel_ == nullptr || channel_->failure()) return next;
+  if (config_.retransmit_after.count() != 0 && config_.retransmits && !sent_.empty()) {
+    if (!sent_.back()->sent_at) return now_;
+    consider(*sent_.front()->sent_at + config_.retransmit_after);
+  }
+  if (abandoned_.size() >= window()) {
+    for (const Abandoned& one : abandoned_) {
+      if (one.deadline > now_) consider(one.deadline);
+    }
+  }
+  return next;
+}
+
+}  // namespace weft::rpcrdma

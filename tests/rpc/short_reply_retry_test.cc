@@ -1,0 +1,177 @@
+// Short Reply chunk retry (RFC 8267 sections 3.1, 5.2 and 6.2.1): exactly where the bindings of the NFS family allow
+// it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nfsulb/testing/compound.h"
+#include "rpcrdma/requester.h"
+#include "rpcrdma/testing/engines.h"
+
+namespace weft::rpcrdma::testing {
+namespace {
+
+using nfsulb::testing::compound_args;
+using nfsulb::testing::getattr;
+using nfsulb::testing::op;
+using nfsulb::testing::putfh;
+using nfsulb::testing::Xdr;
+
+constexpr std::uint32_t kGetacl = 1;
+constexpr std::uint32_t kCompound = 1;
+
+verbs::TimePoint at(int ms) {
+  return verbs::TimePoint{} + std::chrono::seconds(1000) + std::chrono::milliseconds(ms);
+}
+
+struct ShortReplyRetryTest : ::testing::Test {
+  ShortReplyRetryTest() {
+    end =
+        std::make_unique<RequesterEnd>(memory, RequesterEnd::Options{.call_threshold = 1024, .reply_threshold = 1024});
+  }
+
+  void call(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, const Xdr& args,
+            std::size_t max_results, std::optional<std::uint32_t> xid = {}) {
+    octets = args.octets();
+    CallSpec spec;
+    spec.program = program;
+    spec.version = version;
+    spec.procedure = procedure;
+    spec.binding = nfsulb::find_binding(program, version);
+    spec.args = octets;
+    spec.max_results = max_results;
+    spec.xid = xid;
+    const auto called = end->requester->call(spec, [this](const Reply& reply) {
+      ended.push_back(reply.status);
+      remote_at_end = memory.num_remote();
+      results = copy_of(reply.results);
+    });
+    ASSERT_TRUE(called.ok()) << called.error().message;
+    run();
+  }
+  void compound(std::uint32_t minor_version, const std::vector<Xdr>& operations) {
+    call(nfsulb::kNfsProgram, nfsulb::kNfsV4, kCompound, compound_args(minor_version, operations), 2000);
+  }
+  void run() {
+    end->pump();
+    end->requester->on_time(at(++ms));
+  }
+  // The server answers the last Call with ERR_CHUNK.
+  void answer_err_chunk() {
+    v1::Header header;
+    header.xid = last().xid;
+    header.credit = 1;
+    header.proc = v1::Proc::kError;
+    header.err = v1::Err::kChunk;
+    ASSERT_TRUE(end->qp.inject(message(header, {})));
+    run();
+  }
+  v1::Header last() const { return parse(end->qp.sent.back()); }
+  std::size_t reply_chunk() const {
+    const auto chunk = last().lists.reply_chunk;
+    return chunk ? total_length(*chunk) : 0;
+  }
+  void expect_one_error() {
+    answer_err_chunk();
+    EXPECT_EQ(end->qp.sent.size(), 1u);
+    EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kErrChunk));
+    EXPECT_EQ(remote_at_end, 0u);
+  }
+
+  FakeMemory memory;
+  std::vector<std::uint8_t> octets;
+  int ms = 0;
+  std::vector<CallStatus> ended;
+  std::size_t remote_at_end = 99;
+  Octets results;
+  std::unique_ptr<RequesterEnd> end;
+};
+
+TEST_F(ShortReplyRetryTest, GetaclIsAskedAgainWithMoreRoom) {
+  RecordProperty("proves", "U1-3.1-03 U1-3.1-04 U1-5.2-06");
+  call(nfsulb::kNfsAclProgram, nfsulb::kNfsAclV3, kGetacl, Xdr().opaque(32).u32(0xf), 2000);
+  const std::uint32_t first_xid = last().xid;
+  const std::size_t first = reply_chunk();
+  ASSERT_GE(first, 2000u);
+  answer_err_chunk();
+  ASSERT_EQ(end->qp.sent.size(), 2u);
+  EXPECT_TRUE(ended.empty());
+  EXPECT_NE(last().xid, first_xid);
+  EXPECT_EQ(reply_chunk(), 2 * first);
+  EXPECT_EQ(memory.num_remote(), 1u);
+  // It is answered in the larger chunk.
+  v1::Header header = last();
+  header.proc = v1::Proc::kNomsg;
+  const Octets wanted = pattern(3000);
+  const Octets reply = rpc_reply(header.xid, wanted);
+  auto& segment = header.lists.reply_chunk->front();
+  std::uint8_t* into = memory.find(segment.handle, segment.offset, reply.size(), verbs::Access::kRemoteWrite);
+  ASSERT_NE(into, nullptr);
+  std::copy(reply.begin(), reply.end(), into);
+  segment.length = static_cast<std::uint32_t>(reply.size());
+  ASSERT_TRUE(end->qp.inject(message(header, {})));
+  run();
+  EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kSuccess));
+  EXPECT_EQ(results, wanted);
+  EXPECT_EQ(remote_at_end, 0u);
+}
+
+TEST_F(ShortReplyRetryTest, ThreeTimesAndNoMore) {
+  RecordProperty("proves", "U1-3.1-05");
+  call(nfsulb::kNfsAclProgram, nfsulb::kNfsAclV3, kGetacl, Xdr().opaque(32).u32(0xf), 100);  // no Reply chunk at first
+  std::vector<std::size_t> chunks;
+  for (int i = 0; i < 20 && ended.empty(); ++i) {
+    chunks.push_back(reply_chunk());
+    answer_err_chunk();
+  }
+  EXPECT_THAT(chunks, ::testing::ElementsAre(0, 2048, 4096, 8192));
+  EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kErrChunk));
+  EXPECT_EQ(remote_at_end, 0u);
+  EXPECT_EQ(end->requester->counters().short_reply_retries, 3u);
+}
+
+TEST_F(ShortReplyRetryTest, GetattrOfVersion40IsAskedAgain) {
+  RecordProperty("proves", "U1-6.2.1-03 U1-6.2.1-02");
+  compound(0, {putfh(), getattr({1u << 12})});
+  answer_err_chunk();
+  EXPECT_EQ(end->qp.sent.size(), 2u);
+  EXPECT_TRUE(ended.empty());
+}
+
+TEST_F(ShortReplyRetryTest, NotWithWhatMustNotRunTwice) {
+  RecordProperty("proves", "U1-6.2.1-04");
+  compound(0, {putfh(), op(nfsulb::testing::kOpRemove, Xdr().opaque(3)), getattr({1u << 12})});
+  expect_one_error();
+}
+
+TEST_F(ShortReplyRetryTest, NotInASession) {
+  compound(1, {nfsulb::testing::sequence(), putfh(), getattr({1u << 12})});
+  expect_one_error();
+}
+
+TEST_F(ShortReplyRetryTest, NotForOtherProcedures) {
+  RecordProperty("proves", "U1-3.1-06 U1-3.1-02 U1-6.6-04");
+  // READDIR of NFSv3: handle, cookie, verifier, count.
+  call(nfsulb::kNfsProgram, nfsulb::kNfsV3, 16, Xdr().opaque(32).u64(0).u64(0).u32(1000), 2000);
+  expect_one_error();
+  // The connection goes on.
+  EXPECT_FALSE(end->channel->failure());
+  call(nfsulb::kNfsProgram, nfsulb::kNfsV3, 0, Xdr(), 0);
+  EXPECT_EQ(end->qp.sent.size(), 2u);
+}
+
+TEST_F(ShortReplyRetryTest, NotWhereTheCallerChoseTheXid) {
+  call(nfsulb::kNfsAclProgram, nfsulb::kNfsAclV3, kGetacl, Xdr().opaque(32).u32(0xf), 2000, 0x4711);
+  expect_one_error();
+}
+
+TEST_F(ShortReplyRetryTest, WaitsForACreditAndKeepsItsTime) {
+  call(nfsulb::kNfsAclProgram, nfsulb::kNfsAclV3, kGetacl, Xdr().opaque(32).u32(0xf), 2000);
+  run();
+  answer_err_chunk();
+  end->requester->on_time(at(1001));  // a second after it was called
+  EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kTimeout));
+  EXPECT_EQ(remote_at_end, 0u);
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing
