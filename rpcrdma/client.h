@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "rpcrdma/call.h"
+#include "rpcrdma/health_check.h"
+#include "rpcrdma/reconnect.h"
 #include "rpcrdma/service.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
@@ -31,14 +33,17 @@ struct ClientConfig {
   std::uint32_t reverse_credits = 16;  // granted for them; 1 to 16
   // Takes Calls of the server with chunks, too; else they are answered with ERR_CHUNK.
   bool reverse_chunks = false;
-  std::chrono::milliseconds connect_timeout{10000};
+  std::chrono::milliseconds connect_timeout{10000};  // of each attempt
   std::chrono::milliseconds call_timeout{60000};
+  ReconnectPolicy reconnect = {};
+  HealthCheckPolicy health_check = {};
 };
 
-// Client is an RPC-over-RDMA version 1 requester with its connection. Driven by its owner: fd() readable or
-// next_timeout() reached -> process(). Calls beyond the peer's credits wait here in order. One thread.
+// Client is an RPC-over-RDMA version 1 requester with its connection, or with one after the other. Driven by its owner:
+// fd() readable or next_timeout() reached -> process(). Calls beyond the peer's credits wait here in order. One thread.
 class Client {
  public:
+  // kConnecting: for the first time, or again (ClientConfig::reconnect). kClosed is for good.
   enum class State : std::uint8_t { kConnecting, kReady, kClosed };
 
   // Starts to connect to dst (numeric; name resolution is the application's). The device outlives the client.
@@ -48,8 +53,10 @@ class Client {
   ~Client();
 
   State state() const;
-  // Why it is kClosed, in one line.
+  // Why it is kClosed, or connects again, in one line.
   const std::string& error() const;
+  // How often it was kReady.
+  std::uint64_t num_connections() const;
 
   // call queues one Call; done runs once, from process() or from the client's end. Errors: EINVAL (sizes out of range,
   // items that the binding does not know), EEXIST (an XID that is in use), ENOTCONN.
@@ -69,6 +76,7 @@ class Client {
   int fd() const;
   void disconnect();
 
+  // Sums over all its connections.
   verbs::QpCounters counters() const;
 
  private:

@@ -32,6 +32,9 @@ std::vector<std::uint8_t> own_private_data(const verbs::Caps& caps, std::size_t 
 // "address:port", with brackets around IPv6.
 std::string address_str(const sockaddr_storage& addr);
 
+// Adds the counters of one connection to those of others.
+void add(verbs::QpCounters& sum, const verbs::QpCounters& one);
+
 // Extra Receives over the credits: one for a Send that crosses a credit update, one while another is processed.
 inline constexpr std::uint32_t kExtraReceives = 2;
 inline constexpr std::uint32_t kMaxCredits = 1024;

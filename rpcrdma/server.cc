@@ -23,19 +23,6 @@ constexpr std::size_t kMustTakeSegments = 16;
 // Completions that one completion queue is made to hold; connections share as many queues as that takes.
 constexpr std::uint32_t kSharedCqe = 16384;
 
-void add(verbs::QpCounters& sum, const verbs::QpCounters& one) {
-  sum.sends_tx += one.sends_tx;
-  sum.sends_rx += one.sends_rx;
-  sum.writes_tx += one.writes_tx;
-  sum.writes_rx += one.writes_rx;
-  sum.write_octets_tx += one.write_octets_tx;
-  sum.write_octets_rx += one.write_octets_rx;
-  sum.reads_tx += one.reads_tx;
-  sum.reads_rx += one.reads_rx;
-  sum.read_octets_tx += one.read_octets_tx;
-  sum.read_octets_rx += one.read_octets_rx;
-}
-
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
   if (config.inline_threshold < v1::kDefaultInline || config.inline_threshold > v1::kMaxInline ||
       config.inline_threshold % 1024 != 0) {

@@ -1,0 +1,111 @@
+#include "rpcrdma/client_connection.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::rpcrdma {
+
+verbs::Result<std::unique_ptr<ClientConnection>> ClientConnection::open(verbs::Device& device, verbs::Pd& pd,
+                                                                        const sockaddr_storage& dst,
+                                                                        const ClientConfig& config,
+                                                                        std::uint32_t serial) {
+  std::unique_ptr<ClientConnection> connection(new ClientConnection(device, pd, dst, config));
+  if (auto status = connection->start(serial); !status.ok()) {
+    return verbs::Error{status.error().errno_value,
+                        "cannot connect to " + address_str(dst) + ": " + status.error().message};
+  }
+  return connection;
+}
+
+ClientConnection::~ClientConnection() {
+  // The queue pair first: then no request names memory that is given back.
+  if (channel) channel->detach();
+  qp.reset();
+}
+
+verbs::Status ClientConnection::start(std::uint32_t serial) {
+  auto made_events = device.create_comp_channel();
+  if (!made_events.ok()) return made_events.error();
+  events = std::move(*made_events);
+  auto made_cm = device.create_event_channel();
+  if (!made_cm.ok()) return made_cm.error();
+  cm_events = std::move(*made_cm);
+
+  Channel::Config shape;
+  shape.serial = serial;
+  shape.num_receives = config.credits + kExtraReceives;
+  shape.num_sends = config.credits;
+  shape.receive_len = shape.send_len = config.inline_threshold;
+  shape.max_send_wr = config.credits + 4;
+  shape.max_send_sge = 1;
+  if (!config.reverse_programs.empty()) ReverseResponder::widen(shape, config.reverse_credits);
+  auto made_channel = Channel::create(pd, shape);
+  if (!made_channel.ok()) return made_channel.error();
+  channel = std::move(*made_channel);
+  auto made_cq = device.create_cq(static_cast<int>(shape.num_receives + shape.max_send_wr + 8), events.get());
+  if (!made_cq.ok()) return made_cq.error();
+  cq = std::move(*made_cq);
+
+  auto made_id = cm_events->create_id();
+  if (!made_id.ok()) return made_id.error();
+  id = std::move(*made_id);
+  return id->resolve_addr(dst, config.connect_timeout);
+}
+
+void ClientConnection::serve_reverse(Requester& requester) {
+  if (config.reverse_programs.empty()) return;
+  const ReverseResponder::Config calls{config.reverse_programs, config.reverse_credits, config.reverse_chunks,
+                                       address_str(dst)};
+  reverse = std::make_unique<ReverseResponder>(pd, *channel, requester, calls,
+                                               device.caps().read_sink_needs_remote_write);
+}
+
+verbs::Status ClientConnection::on_route_resolved() {
+  auto made = id->create_qp(pd, channel->qp_attr(*cq));
+  if (!made.ok()) return verbs::Error{made.error().errno_value, "cannot make a queue pair: " + made.error().message};
+  qp = std::move(*made);
+  // All Receives are there before anything can arrive (R1-7.2.2-02).
+  if (auto status = channel->attach(*qp); !status.ok()) return status;
+  verbs::ConnParam param;
+  param.private_data = own_private_data(device.caps(), config.inline_threshold);
+  param.responder_resources =
+      static_cast<std::uint8_t>(std::min<std::uint32_t>(config.ird, device.caps().max_qp_rd_atom));
+  param.initiator_depth =
+      static_cast<std::uint8_t>(std::min<std::uint32_t>(config.ord, device.caps().max_qp_init_rd_atom));
+  return id->connect(param);
+}
+
+bool ClientConnection::on_cm_event(const verbs::CmEvent& event) {
+  const std::string peer = address_str(dst);
+  const std::string detail = event.text.empty() ? std::string() : ": " + event.text;
+  verbs::Status status;
+  switch (event.type) {
+    case verbs::CmEventType::kAddrResolved: status = id->resolve_route(config.connect_timeout); break;
+    case verbs::CmEventType::kRouteResolved: status = on_route_resolved(); break;
+    case verbs::CmEventType::kEstablished:
+      connected = true;
+      if (ended || established) return false;
+      established = true;
+      // For this connection alone (R1-4.3.2-13).
+      thresholds = settle_thresholds(config.inline_threshold, event.param.private_data);
+      if (reverse) reverse->start(thresholds, event.param.initiator_depth);
+      return true;
+    case verbs::CmEventType::kRejected: end(peer + " rejected the connection" + detail); break;
+    case verbs::CmEventType::kDeviceRemoval: is_last = true; [[fallthrough]];
+    case verbs::CmEventType::kDisconnected:
+      connected = false;
+      end("the connection to " + peer + " ended" + detail);
+      break;
+    case verbs::CmEventType::kAddrError:
+    case verbs::CmEventType::kRouteError:
+    case verbs::CmEventType::kConnectError:
+    case verbs::CmEventType::kUnreachable:
+    case verbs::CmEventType::kConnectRequest:
+      end("cannot connect to " + peer + (detail.empty() ? std::string(": ") + cm_event_str(event.type) : detail));
+      break;
+  }
+  if (!status.ok()) end("cannot connect to " + peer + ": " + status.error().message);
+  return false;
+}
+
+}  // namespace weft::rpcrdma

@@ -1,0 +1,44 @@
+#include "rpcrdma/health_check.h"
+
+namespace weft::rpcrdma {
+
+void HealthCheck::restart() {
+  watching_ = asking_ = unanswered_ = false;
+}
+
+bool HealthCheck::has_to_watch(const Requester& requester) const {
+  return policy_.after.count() != 0 && (policy_.when_idle || requester.num_sent() != 0);
+}
+
+bool HealthCheck::on_time(Requester& requester, verbs::TimePoint now) {
+  const bool watching = has_to_watch(requester);
+  // Whatever comes is a sign of life, and silence begins with the first Call.
+  if (!watching_ || requester.num_received() != num_received_) quiet_since_ = now;
+  watching_ = watching;
+  num_received_ = requester.num_received();
+  if (!watching || unanswered_) return unanswered_;
+  if (asking_ || now - quiet_since_ < policy_.after) return false;
+  if (const auto spec = requester.health_check()) send(requester, *spec);
+  return false;
+}
+
+void HealthCheck::send(Requester& requester, const CallSpec& spec) {
+  CallSpec null = spec;
+  null.timeout = policy_.answer;
+  asking_ = true;
+  const auto called = requester.call(null, [this, &requester, before = num_received_](const Reply& reply) {
+    asking_ = false;
+    // Any Reply will do, of a server that knows no such program too, and to any other Call.
+    unanswered_ = reply.status == CallStatus::kTimeout && requester.num_received() == before;
+  });
+  if (!called.ok()) asking_ = false;
+}
+
+std::optional<verbs::TimePoint> HealthCheck::next_timeout(const Requester& requester) const {
+  if (!has_to_watch(requester) || asking_) return {};
+  if (!watching_) return verbs::TimePoint{};  // its clock is to be started
+  // Without a credit there is nothing to be done but wait, for the Calls' own time-outs too.
+  return requester.health_check() ? std::optional(quiet_since_ + policy_.after) : std::nullopt;
+}
+
+}  // namespace weft::rpcrdma

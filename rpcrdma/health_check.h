@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "rpcrdma/requester.h"
+
+namespace weft::rpcrdma {
+
+// HealthCheckPolicy: when a NULL Call asks whether the peer still lives (RFC 8267 section 6.7.2). It needs a credit:
+// ClientConfig::reserve_credit keeps one.
+struct HealthCheckPolicy {
+  std::chrono::milliseconds after{0};      // of silence with Calls under way; 0: never
+  std::chrono::milliseconds answer{5000};  // what the peer has for its answer
+  bool when_idle = false;                  // also without Calls under way
+};
+
+// HealthCheck watches one connection after another. It outlives the Requester that it asks.
+class HealthCheck {
+ public:
+  explicit HealthCheck(const HealthCheckPolicy& policy) : policy_(policy) {}
+
+  // restart: another connection; the check of the last one has ended.
+  void restart();
+  // on_time sends what is due, after Requester::on_time. True: the peer did not answer.
+  bool on_time(Requester& requester, verbs::TimePoint now);
+  std::optional<verbs::TimePoint> next_timeout(const Requester& requester) const;
+
+ private:
+  bool has_to_watch(const Requester& requester) const;
+  void send(Requester& requester, const CallSpec& spec);
+
+  HealthCheckPolicy policy_;
+  bool watching_ = false;
+  bool asking_ = false;
+  bool unanswered_ = false;
+  std::uint64_t num_received_ = 0;
+  verbs::TimePoint quiet_since_{};
+};
+
+}  // namespace weft::rpcrdma
