@@ -1,0 +1,156 @@
+#include "rpcrdma/testing/fake_device.h"
+
+#include <cerrno>
+#include <utility>
+
+namespace weft::rpcrdma::testing {
+
+namespace {
+
+constexpr std::uint32_t kMany = 4096;
+
+class FakeCompChannel final : public verbs::CompChannel {
+ public:
+  int fd() const override { return -1; }
+  verbs::Cq* get_event() override { return nullptr; }
+};
+
+using Events = std::deque<verbs::CmEvent>;
+
+}  // namespace
+
+class FakeCmId final : public verbs::CmId {
+ public:
+  FakeCmId(FakeDevice& device, std::shared_ptr<Events> events) : device_(device), events_(std::move(events)) {}
+  ~FakeCmId() override {
+    if (device_.id_ == this) device_.id_ = nullptr;
+  }
+
+  verbs::Status bind_addr(const sockaddr_storage&) override { return {}; }
+  verbs::Status listen(int) override { return verbs::Error{EOPNOTSUPP, "fake"}; }
+  verbs::Status resolve_addr(const sockaddr_storage&, std::chrono::milliseconds) override {
+    push(verbs::CmEventType::kAddrResolved);
+    return {};
+  }
+  verbs::Status resolve_route(std::chrono::milliseconds) override {
+    push(verbs::CmEventType::kRouteResolved);
+    return {};
+  }
+  verbs::Result<std::unique_ptr<verbs::Qp>> create_qp(verbs::Pd&, const verbs::QpInitAttr& attr) override;
+  verbs::Status connect(const verbs::ConnParam&) override;
+  verbs::Status accept(const verbs::ConnParam&) override { return {}; }
+  verbs::Status reject(std::span<const std::uint8_t>) override { return {}; }
+  verbs::Status disconnect() override {
+    ++device_.num_disconnects_;
+    push(verbs::CmEventType::kDisconnected);
+    return {};
+  }
+  sockaddr_storage local_addr() const override { return {}; }
+  sockaddr_storage peer_addr() const override { return {}; }
+
+  void push(verbs::CmEventType type, std::string text = {}, std::vector<std::uint8_t> private_data = {}) {
+    verbs::CmEvent event;
+    event.type = type;
+    event.id = this;
+    event.text = std::move(text);
+    event.param.private_data = std::move(private_data);
+    events_->push_back(std::move(event));
+  }
+
+ private:
+  // Tells the device when it goes.
+  struct CountedQp final : verbs::Qp {
+    CountedQp(FakeDevice& d, FakeCq& cq) : device(d), qp(d.memory_, cq) { device.qp_ = &qp; }
+    ~CountedQp() override {
+      if (device.qp_ == &qp) device.qp_ = nullptr;
+    }
+    verbs::Status post_send(const verbs::SendWr& wr) override { return qp.post_send(wr); }
+    verbs::Status post_recv(const verbs::RecvWr& wr) override { return qp.post_recv(wr); }
+    verbs::QpState state() const override { return qp.state(); }
+    std::uint32_t qp_num() const override { return 1; }
+    verbs::QpCounters counters() const override {
+      verbs::QpCounters counters;
+      counters.sends_tx = qp.num_sends;
+      return counters;
+    }
+    FakeDevice& device;
+    FakeQp qp;
+  };
+
+  FakeDevice& device_;
+  std::shared_ptr<Events> events_;
+};
+
+verbs::Result<std::unique_ptr<verbs::Qp>> FakeCmId::create_qp(verbs::Pd&, const verbs::QpInitAttr& attr) {
+  // All Cqs of this device are FakeCqs.
+  return std::unique_ptr<verbs::Qp>(new CountedQp(device_, static_cast<FakeCq&>(*attr.send_cq)));
+}
+
+verbs::Status FakeCmId::connect(const verbs::ConnParam&) {
+  ++device_.num_attempts_;
+  switch (device_.on_connect()) {
+    case FakeDevice::Answer::kAccept:
+      device_.id_ = this;
+      push(verbs::CmEventType::kEstablished, {}, device_.private_data);
+      break;
+    case FakeDevice::Answer::kRefuse: push(verbs::CmEventType::kUnreachable, "refused"); break;
+    case FakeDevice::Answer::kReject: push(verbs::CmEventType::kRejected, "not now"); break;
+    case FakeDevice::Answer::kNone: break;
+  }
+  return {};
+}
+
+namespace {
+
+class FakeCmChannel final : public verbs::CmChannel {
+ public:
+  explicit FakeCmChannel(FakeDevice& device) : device_(device) {}
+  int fd() const override { return -1; }
+  std::optional<verbs::CmEvent> get_event() override {
+    if (events_->empty()) return {};
+    verbs::CmEvent event = std::move(events_->front());
+    events_->pop_front();
+    return event;
+  }
+  verbs::Result<std::unique_ptr<verbs::CmId>> create_id() override {
+    return std::unique_ptr<verbs::CmId>(new FakeCmId(device_, events_));
+  }
+
+ private:
+  FakeDevice& device_;
+  std::shared_ptr<Events> events_ = std::make_shared<Events>();
+};
+
+}  // namespace
+
+FakeDevice::FakeDevice(FakeMemory& memory) : memory_(memory) {
+  caps_.max_qp_wr = kMany;
+  caps_.max_sge = 16;
+  caps_.max_cqe = kMany;
+  caps_.max_qp_rd_atom = caps_.max_qp_init_rd_atom = 16;
+  caps_.max_private_data = 512;
+}
+
+verbs::Result<std::unique_ptr<verbs::Pd>> FakeDevice::alloc_pd() {
+  return std::unique_ptr<verbs::Pd>(new FakePd(memory_));
+}
+
+verbs::Result<std::unique_ptr<verbs::CompChannel>> FakeDevice::create_comp_channel() {
+  return std::unique_ptr<verbs::CompChannel>(new FakeCompChannel);
+}
+
+verbs::Result<std::unique_ptr<verbs::Cq>> FakeDevice::create_cq(int, verbs::CompChannel*) {
+  return std::unique_ptr<verbs::Cq>(new FakeCq);
+}
+
+verbs::Result<std::unique_ptr<verbs::CmChannel>> FakeDevice::create_event_channel() {
+  if (fail_event_channel) return verbs::Error{EMFILE, "no descriptor"};
+  return std::unique_ptr<verbs::CmChannel>(new FakeCmChannel(*this));
+}
+
+void FakeDevice::break_connection(const std::string& text) {
+  qp_->break_connection();
+  id_->push(verbs::CmEventType::kDisconnected, text);
+}
+
+}  // namespace weft::rpcrdma::testing

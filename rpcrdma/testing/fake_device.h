@@ -1,0 +1,55 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rpcrdma/testing/fake_verbs.h"
+#include "verbs-shim/api/cm.h"
+
+// A device on fake verbs whose connections end at the test, for tests of Clients.
+namespace weft::rpcrdma::testing {
+
+class FakeCmId;
+
+// FakeDevice: addresses and routes resolve at once; what becomes of an attempt to connect, `on_connect` says.
+class FakeDevice final : public verbs::Device {
+ public:
+  enum class Answer : std::uint8_t { kAccept, kRefuse, kReject, kNone };
+
+  explicit FakeDevice(FakeMemory& memory);
+  const verbs::Caps& caps() const override { return caps_; }
+  verbs::Result<std::unique_ptr<verbs::Pd>> alloc_pd() override;
+  verbs::Result<std::unique_ptr<verbs::CompChannel>> create_comp_channel() override;
+  verbs::Result<std::unique_ptr<verbs::Cq>> create_cq(int cqe, verbs::CompChannel* channel) override;
+  verbs::Result<std::unique_ptr<verbs::CmChannel>> create_event_channel() override;
+  std::size_t process(verbs::TimePoint) override { return 0; }
+  std::optional<verbs::TimePoint> next_timeout() const override { return {}; }
+  int fd() const override { return -1; }
+
+  // The peer's end of the connection that is there now.
+  FakeQp& qp() { return *qp_; }
+  // It ends: what is posted is flushed, and the client hears of it.
+  void break_connection(const std::string& text = "broken");
+  std::size_t num_attempts() const { return num_attempts_; }
+  std::size_t num_disconnects() const { return num_disconnects_; }
+  bool has_connection() const { return qp_ != nullptr; }
+
+  std::function<Answer()> on_connect = [] { return Answer::kAccept; };
+  std::vector<std::uint8_t> private_data;  // of the peer's accept
+  bool fail_event_channel = false;
+
+ private:
+  friend class FakeCmId;
+
+  FakeMemory& memory_;
+  verbs::Caps caps_;
+  FakeQp* qp_ = nullptr;
+  FakeCmId* id_ = nullptr;
+  std::size_t num_attempts_ = 0;
+  std::size_t num_disconnects_ = 0;
+};
+
+}  // namespace weft::rpcrdma::testing
