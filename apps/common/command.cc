@@ -16,6 +16,10 @@ int fail(std::string_view message) {
   return kExitFailed;
 }
 
+void warn(std::string_view message) {
+  say(message);
+}
+
 int fail(const absl::Status& status) {
   return fail(std::string_view(status.message().data(), status.message().size()));
 }

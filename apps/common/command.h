@@ -20,6 +20,8 @@ constexpr int kExitUsage = 2;
 // fail prints "weft: MESSAGE" on stderr and returns kExitFailed.
 int fail(std::string_view message);
 int fail(const absl::Status& status);
+// warn prints the same, where the command goes on.
+void warn(std::string_view message);
 // usage_error prints the same and returns kExitUsage.
 int usage_error(std::string_view message);
 

@@ -37,6 +37,8 @@ struct GlobalOptions {
   std::uint32_t credits = 32;           // RPC-over-RDMA
   std::string congestion_control;       // empty: the command's own default (the system's, but reno for perf)
   std::string log_level = "warn";
+  // How long `weft nfs` tries to connect again where a connection ended, 0 for not at all. Not on the command line.
+  std::chrono::milliseconds reconnect_for{60000};
 
   // Whether the device is ours: the protocol's options are for it alone.
   bool is_soft() const { return backend == "soft"; }

@@ -58,7 +58,11 @@ absl::StatusOr<Session*> Runner::session(const Url& url) {
     if (!device.ok()) return device.status();
     device_ = std::move(*device);
   }
-  auto session = Session::open(url, globals_, *device_, stop_);
+  Endurance endurance{.reconnect_for = globals_.reconnect_for, .tell = [this](const std::string& line) {
+                        progress_.clear();
+                        apps::warn(line);
+                      }};
+  auto session = Session::open(url, globals_, *device_, stop_, std::move(endurance));
   if (!session.ok()) return session.status();
   mounted_.push_back({std::move(*session), nullptr});
   return mounted_.back().session.get();

@@ -18,6 +18,9 @@ constexpr auto kAnswerTimeout = 10s;
 constexpr auto kDrainTimeout = 3s;
 constexpr auto kGoodbyeTimeout = 500ms;
 constexpr auto kPatience = 60s;
+constexpr auto kCallTimeout = 60s;
+// A server whose disks are slow still answers NULL; one that does not for so long is gone.
+constexpr auto kSilence = 15s;
 constexpr std::chrono::milliseconds kLongestPause{2000};
 // Where a Reply is expected any moment, a wake-up from sleep would cost more than the wait.
 constexpr std::chrono::microseconds kSpin{50};
@@ -64,11 +67,13 @@ Session::Cleanup::Cleanup(Session& session) : session_(session) {
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Session::open(const Url& url, const apps::GlobalOptions& options,
-                                                       verbs::Device& device, const apps::StopSignals& stop) {
+                                                       verbs::Device& device, const apps::StopSignals& stop,
+                                                       Endurance endurance) {
   auto mounted = mount_for(url, kAnswerTimeout, stop.fd());
   if (!mounted.ok()) return mounted.status();
   std::unique_ptr<Session> session(
       new Session(url, std::move(*mounted), stop, options.progress_or(apps::ProgressMode::kBlock)));
+  session->endurance_ = std::move(endurance);
   if (absl::Status status = session->connect(options, device); !status.ok()) return status;
   return session;
 }
@@ -81,6 +86,11 @@ absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device&
   config.credits = options.credits;
   config.ird = options.ird;
   config.connect_timeout = kAnswerTimeout;
+  config.reserve_credit = true;
+  config.health_check = {.after = kSilence, .answer = kSilence, .when_idle = false};
+  config.reconnect.max_time = endurance_.reconnect_for;
+  // Calls wait while the server is away.
+  config.call_timeout = kCallTimeout + endurance_.reconnect_for;
   const std::string what = "cannot connect to the NFS/RDMA server at " + apps::format_address(*addr);
   auto client = rpcrdma::Client::connect(device, *addr, config);
   if (!client.ok()) return apps::to_status(client.error(), what);
@@ -121,7 +131,19 @@ absl::Status Session::turn(int extra_fd, std::optional<verbs::TimePoint> until) 
     if (stop_.requested()) return absl::CancelledError("interrupted");
     progress_.turn(*client_, until, extra_fd);
   }
+  tell_of_connection();
   return client_->state() == rpcrdma::Client::State::kClosed ? connection_error() : absl::OkStatus();
+}
+
+void Session::tell_of_connection() {
+  const rpcrdma::Client::State state = client_->state();
+  const bool lost = state == rpcrdma::Client::State::kConnecting && client_->num_connections() > 0;
+  const bool is_back = lost_ && state == rpcrdma::Client::State::kReady;
+  if (lost == lost_ && !is_back) return;
+  lost_ = lost;
+  if (!endurance_.tell) return;
+  if (lost) endurance_.tell(client_->error() + "; connecting again");
+  if (is_back) endurance_.tell("connected to " + url_.host + " again");
 }
 
 absl::Status Session::connection_error() const {

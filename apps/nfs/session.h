@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +43,13 @@ class Patience {
   verbs::TimePoint next_;
 };
 
+// Endurance: what a Session does when its connection ends. A server that starts anew executes again what it had done
+// and not answered yet: for NFSv3 that is right where the procedure is idempotent, and the others may then fail.
+struct Endurance {
+  std::chrono::milliseconds reconnect_for{0};    // 0: the session is over
+  std::function<void(const std::string&)> tell;  // of a connection that was lost and of one that is back, in one line
+};
+
 // Session is one mounted server: the RPC-over-RDMA connection and the export's root. Calls run one at a time with
 // call(), or many at once with start() and turn(). One thread. Statuses of its functions are about transport and RPC;
 // nfsstat3 is in the results.
@@ -49,7 +57,8 @@ class Session {
  public:
   // Mounts and connects. device and stop outlive the session. Errors: one line that says which of the two failed.
   static absl::StatusOr<std::unique_ptr<Session>> open(const Url& url, const apps::GlobalOptions& options,
-                                                       verbs::Device& device, const apps::StopSignals& stop);
+                                                       verbs::Device& device, const apps::StopSignals& stop,
+                                                       Endurance endurance = {});
   ~Session();
 
   const Url& url() const { return url_; }
@@ -118,6 +127,7 @@ class Session {
   absl::Status call_raw(const PreparedCall& prepared, std::vector<std::uint8_t>& results,
                         std::optional<std::size_t>* item_len);
   absl::Status connection_error() const;
+  void tell_of_connection();
   absl::Status pause_until(verbs::TimePoint until);
 
   Url url_;
@@ -125,6 +135,8 @@ class Session {
   const apps::StopSignals& stop_;
   apps::ProgressMode progress_mode_;
   apps::Progress progress_;
+  Endurance endurance_;
+  bool lost_ = false;
   std::optional<verbs::TimePoint> cleanup_until_;
   std::optional<nfs3::FsinfoRes> fsinfo_;
   std::unique_ptr<rpcrdma::Client> client_;

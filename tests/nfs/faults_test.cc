@@ -204,6 +204,58 @@ TEST_F(Faults, ABrokenConnectionLeavesNoFile) {
   EXPECT_TRUE(names_in(local_dir()).empty());
 }
 
+TEST_F(Faults, AServerThatComesBackIsGoneOnWith) {
+  RecordProperty("proves", "R1-5.5.5-01 U1-6.7.2-04");
+  reconnect_for = std::chrono::seconds(30);
+  const Octets octets = noise(8 * kIo + 3);
+  write_file(exported("file"), octets);
+  interposer.hook = [this, num_restarts = 0u](ServedCall& call) mutable {
+    if (!is(call, Proc::kRead) || num_restarts == 2) return false;
+    if (args_of<nfs3::ReadArgs>(call).offset < (2 + 3 * num_restarts) * kIo) return false;
+    ++num_restarts;
+    restart_server();
+    return true;  // it is never answered
+  };
+  const Ran ran = get("file", "file");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(read_file(local("file")), octets);
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 4) << ran.err;
+  EXPECT_NE(ran.err.find("; connecting again\n"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("connected to 127.0.0.1 again\n"), std::string::npos) << ran.err;
+}
+
+TEST_F(Faults, WhatIsWrittenGoesOnWithAServerThatComesBack) {
+  reconnect_for = std::chrono::seconds(30);
+  const Octets octets = noise(8 * kIo + 3);
+  write_file(local("file"), octets);
+  interposer.hook = [this, restarted = false](ServedCall& call) mutable {
+    rpcrdma::ConstBytes data;
+    if (!is(call, Proc::kWrite) || restarted || write_args_of(call, data).offset < 2 * kIo) return false;
+    restarted = true;
+    restart_server();
+    return true;
+  };
+  const Ran ran = put("file", "file");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(read_file(exported("file")), octets);
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 2) << ran.err;
+}
+
+TEST_F(Faults, AServerThatStaysAwayIsGivenUp) {
+  reconnect_for = std::chrono::milliseconds(250);
+  write_file(exported("file"), noise(4 * kIo));
+  interposer.hook = [this](ServedCall& call) {
+    if (!is(call, Proc::kRead)) return false;
+    stop_server();
+    return true;
+  };
+  const Ran ran = get("file", "file");
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_NE(ran.err.find("; connecting again\n"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("no other in its place"), std::string::npos) << ran.err;
+  EXPECT_TRUE(names_in(local_dir()).empty());
+}
+
 TEST_F(Faults, AListingCannotLeadOutOfTheTarget) {
   for (const char* name : {"../evil", "a/b", ""}) {
     interposer.hook = [this, name](ServedCall& call) {

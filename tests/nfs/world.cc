@@ -25,10 +25,11 @@
 namespace weft::nfs::testing {
 namespace {
 
-sockaddr_storage any_port() {
+sockaddr_storage loopback(std::uint16_t port) {
   sockaddr_storage storage{};
   auto* addr = reinterpret_cast<sockaddr_in*>(&storage);
   addr->sin_family = AF_INET;
+  addr->sin_port = htons(port);
   addr->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return storage;
 }
@@ -77,19 +78,11 @@ World::World() : base_dir_(make_temporary_dir()) {
   backend_config.sync_metadata = false;
   backend = std::make_unique<serve::Backend>(*tree_, backend_config);
   mount_service_ = std::make_unique<serve::MountService>(*tree_);
-  pool_ = std::make_unique<serve::DiskPool>(serve::DiskPoolConfig{});
-  service_ = std::make_unique<serve::NfsService>(*backend, *pool_);
-  interposer.inner = service_.get();
-  const std::array programs = {rpcrdma::Program{.binding = &nfsulb::nfs3_binding(), .service = &interposer}};
-  auto server = rpcrdma::Server::listen(*device_, any_port(), programs, {});
-  EXPECT_TRUE(server.ok());
-  server_ = std::move(server.value());
-  service_->attach(*server_);
-  interposer.server = server_.get();
-  auto mount = serve::MountServer::listen(any_port(), *mount_service_);
+  start_server(loopback(0));
+  rdma_port_ = apps::port_of(server_->local_addr());
+  auto mount = serve::MountServer::listen(loopback(0), *mount_service_);
   EXPECT_TRUE(mount.ok()) << mount.status();
   mount_server_ = std::move(*mount);
-  rdma_port_ = apps::port_of(server_->local_addr());
   mount_port_ = apps::port_of(mount_server_->local_addr());
   stop_fd_ = eventfd(0, EFD_CLOEXEC);
   thread_ = std::thread([this] { run_server(); });
@@ -103,6 +96,24 @@ World::~World() {
   std::filesystem::remove_all(base_dir_);
 }
 
+void World::start_server(const sockaddr_storage& addr) {
+  pool_ = std::make_unique<serve::DiskPool>(serve::DiskPoolConfig{});
+  service_ = std::make_unique<serve::NfsService>(*backend, *pool_);
+  interposer.inner = service_.get();
+  const std::array programs = {rpcrdma::Program{.binding = &nfsulb::nfs3_binding(), .service = &interposer}};
+  auto server = rpcrdma::Server::listen(*device_, addr, programs, {});
+  ASSERT_TRUE(server.ok()) << server.error().message;
+  server_ = std::move(server.value());
+  service_->attach(*server_);
+  interposer.server = server_.get();
+}
+
+void World::end_server() {
+  pool_.reset();
+  server_.reset();
+  service_.reset();
+}
+
 void World::run_server() {
   while (true) {
     const auto now = std::chrono::steady_clock::now();
@@ -111,10 +122,19 @@ void World::run_server() {
     apps::wait_readable({server_->fd(), pool_->event_fd(), stop_fd_}, server_->next_timeout());
     pool_->end_wait();
     pollfd polled{stop_fd_, POLLIN, 0};
-    if (poll(&polled, 1, 0) == 1) break;
+    if (poll(&polled, 1, 0) != 1) continue;
+    if (!restarts_.exchange(false)) break;
+    eventfd_t num = 0;
+    eventfd_read(stop_fd_, &num);
+    end_server();
+    start_server(loopback(rdma_port_));
   }
-  pool_.reset();
-  server_.reset();
+  end_server();
+}
+
+void World::restart_server() {
+  restarts_ = true;
+  eventfd_write(stop_fd_, 1);
 }
 
 void World::stop_server() {
@@ -130,6 +150,7 @@ Ran World::weft(std::vector<std::string> words) {
   CLI::App root("test", "weft");
   root.require_subcommand(1);
   apps::CommandContext context;
+  context.options.reconnect_for = reconnect_for;
   apps::add_global_options(root, context.options);
   apps::register_nfs_command(root, context);
   std::reverse(words.begin(), words.end());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -70,6 +71,10 @@ class World : public ::testing::Test {
 
   // weft runs `weft WORDS...` in this process.
   Ran weft(std::vector<std::string> words);
+  // The server ends soon and starts again at the same address, with the same export. Any thread.
+  void restart_server();
+  // How long `weft` tries to connect again.
+  std::chrono::milliseconds reconnect_for{0};
   // What `weft nfs get` and the others are given: a URL of the export; `path` is already percent-encoded.
   std::string url(const std::string& path) const;
   // Ends the server soon; connections break. Any thread.
@@ -87,6 +92,8 @@ class World : public ::testing::Test {
   std::unique_ptr<serve::Backend> backend;
 
  private:
+  void start_server(const sockaddr_storage& addr);
+  void end_server();
   void run_server();
 
   std::string base_dir_;
@@ -102,6 +109,7 @@ class World : public ::testing::Test {
   std::uint16_t rdma_port_ = 0;
   std::uint16_t mount_port_ = 0;
   int stop_fd_ = -1;
+  std::atomic<bool> restarts_ = false;
   std::thread thread_;
 };
 
