@@ -220,12 +220,12 @@ TEST_F(ClientLifeTest, AConnectionThatWasOfUseBeginsTheDelaysAnew) {
   run(0);
   for (int i = 1; i < 20; ++i) {
     device.break_connection();
-    run(1000 * i);
-    expect_wakes_at(1000 * i + 100);
-    run(1000 * i + 100);
-    answer(0, 1000 * i + 100);
+    run(200 * i);
+    expect_wakes_at(200 * i + 100);
+    run(200 * i + 100);
+    answer(0, 200 * i + 100);
     call();
-    run(1000 * i + 100);
+    run(200 * i + 100);
   }
   EXPECT_EQ(client->num_connections(), 20u);
 }

@@ -246,14 +246,7 @@ void Requester::suspend(const std::string& why) {
   granted_ = 1;        // R1-4.3.3-02
   abandoned_.clear();  // what was given up stays so, and its credit was the old connection's
   const auto before = waiting_.begin();
-  while (!sent_.empty()) {
-    const auto at = sent_.begin();
-    if ((*at)->spec.is_health_check) {
-      finish(sent_, at, CallStatus::kDisconnected, why);
-      continue;
-    }
-    send_again(at, before, true);
-  }
+  while (!sent_.empty()) send_again(sent_.begin(), before, true);
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const auto call = at++;
     if ((*call)->spec.is_health_check) finish(waiting_, call, CallStatus::kDisconnected, why);
