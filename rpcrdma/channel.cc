@@ -10,9 +10,9 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// Index space of a wr_id's low half: Receives have the top bit, unsignaled Writes are kNoEntry.
-constexpr std::uint32_t kReceiveBit = 0x80000000;
+// Index space of a wr_id's low half: Receives have kReceiveBit, unsignaled Writes are kNoEntry.
 constexpr std::uint32_t kNoEntry = 0x7fffffff;
+constexpr std::uint32_t kNoBuffer = 0xffffffff;
 
 std::uint64_t address_of(const std::uint8_t* octets) {
   return reinterpret_cast<std::uintptr_t>(octets);
@@ -22,23 +22,54 @@ std::uint64_t address_of(const std::uint8_t* octets) {
 
 verbs::Result<std::unique_ptr<Channel>> Channel::create(verbs::Pd& pd, const Config& config) {
   std::unique_ptr<Channel> channel(new Channel(config));
-  const std::size_t len = config.num_receives * config.receive_len + config.num_sends * config.send_len;
-  // Not cleared: pages that no message ever touches stay unused.
-  channel->memory_.reset(new (std::nothrow) std::uint8_t[len]);
-  if (!channel->memory_) return verbs::Error{ENOMEM, "no memory for Send and Receive buffers"};
-  auto mr = pd.reg_mr(channel->memory_.get(), len, verbs::Access::kLocalWrite);
-  if (!mr.ok()) return mr.error();
-  channel->mr_ = std::move(*mr);
-  for (std::uint32_t i = config.num_sends; i > 0; --i) channel->free_sends_.push_back(i - 1);
+  if (auto status = channel->make_buffers(pd); !status.ok()) return status.error();
+  if (config.receives != nullptr) {
+    channel->lease_ = std::make_shared<ReceivePool::Lease>(*config.receives);
+    if (!channel->set_share(config.num_receives)) return verbs::Error{ENOMEM, "all shared Receives are promised"};
+  }
   channel->entries_.resize(config.max_send_wr);
   for (std::uint32_t i = config.max_send_wr; i > 0; --i) channel->free_entries_.push_back(i - 1);
   return channel;
 }
 
-verbs::QpInitAttr Channel::qp_attr(verbs::Cq& cq) const {
+// Those that do not come from a pool, in one piece.
+verbs::Status Channel::make_buffers(verbs::Pd& pd) {
+  const std::size_t receives = config_.receives == nullptr ? config_.num_receives * config_.receive_len : 0;
+  const std::size_t sends = config_.sends == nullptr ? config_.num_sends * config_.send_len : 0;
+  if (receives + sends == 0) return {};
+  // Not cleared: pages that no message ever touches stay unused.
+  memory_.reset(new (std::nothrow) std::uint8_t[receives + sends]);
+  if (!memory_) return verbs::Error{ENOMEM, "no memory for Send and Receive buffers"};
+  auto mr = pd.reg_mr(memory_.get(), receives + sends, verbs::Access::kLocalWrite);
+  if (!mr.ok()) return mr.error();
+  mr_ = std::move(*mr);
+  first_send_ = memory_.get() + receives;
+  if (config_.sends != nullptr) return {};
+  for (std::uint32_t i = config_.num_sends; i > 0; --i) free_sends_.push_back(i - 1);
+  return {};
+}
+
+Channel::~Channel() {
+  // The queue pair is gone, so nothing moves in these buffers any more; in those of Receives somebody may still look.
+  if (config_.sends != nullptr) {
+    for (const std::uint32_t slot : free_sends_) sends_[slot] = kNoBuffer;
+    for (const std::uint32_t buffer : sends_) {
+      if (buffer != kNoBuffer) config_.sends->give_back(buffer);
+    }
+  }
+  if (lease_ == nullptr) return;
+  config_.receives->release(share_);
+  for (const std::uint32_t slot : free_receives_) receives_[slot] = kNoBuffer;
+  for (const std::uint32_t buffer : receives_) {
+    if (buffer != kNoBuffer) lease_->slots.push_back(buffer);
+  }
+}
+
+verbs::QpInitAttr Channel::qp_attr(verbs::Cq& cq, verbs::Cq* receive_cq) const {
   verbs::QpInitAttr attr;
   attr.send_cq = &cq;
-  attr.recv_cq = &cq;
+  attr.recv_cq = receive_cq != nullptr ? receive_cq : &cq;
+  if (config_.receives != nullptr) attr.srq = &config_.receives->srq();
   attr.cap.max_send_wr = config_.max_send_wr;
   attr.cap.max_recv_wr = config_.num_receives;
   attr.cap.max_send_sge = config_.max_send_sge;
@@ -48,6 +79,7 @@ verbs::QpInitAttr Channel::qp_attr(verbs::Cq& cq) const {
 
 verbs::Status Channel::attach(verbs::Qp& qp) {
   qp_ = &qp;
+  if (config_.receives != nullptr) return {};
   for (std::uint32_t slot = 0; slot < config_.num_receives; ++slot) {
     if (!post_receive(slot)) return verbs::Error{EIO, *failure_};
   }
@@ -56,6 +88,7 @@ verbs::Status Channel::attach(verbs::Qp& qp) {
 
 std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
   const auto index = static_cast<std::uint32_t>(wc.wr_id);
+  const bool is_receive = (index & kReceiveBit) != 0;
   if (wc.status != verbs::WcStatus::kSuccess) {
     // Flushes follow from what failed first, or from the end of the connection, which is reported elsewhere.
     if (wc.status != verbs::WcStatus::kWrFlushErr) {
@@ -63,9 +96,11 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
     } else {
       fail("the connection ended");
     }
+    if (is_receive && lease_ != nullptr) config_.receives->give_back(ReceivePool::slot_of(wc.wr_id));
     return {};
   }
-  if ((index & kReceiveBit) != 0) return Work{WorkKind::kReceive, index & ~kReceiveBit};
+  if (is_receive && lease_ != nullptr) return on_shared_receive(ReceivePool::slot_of(wc.wr_id));
+  if (is_receive) return Work{WorkKind::kReceive, index & ~kReceiveBit};
   if (index >= entries_.size()) return {};
   const Entry entry = entries_[index];
   queued_ -= entry.retires;
@@ -74,12 +109,51 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
   return entry.work;
 }
 
+std::optional<Work> Channel::on_shared_receive(std::uint32_t buffer) {
+  const std::size_t num_taken = receives_.size() - free_receives_.size();
+  if (num_taken >= share_ + kExtraReceives) fail_overrun("the peer sends more than it was granted");
+  if (failure_) {
+    // Nobody answers it any more.
+    config_.receives->give_back(buffer);
+    return {};
+  }
+  if (free_receives_.empty()) {
+    free_receives_.push_back(static_cast<std::uint32_t>(receives_.size()));
+    receives_.push_back(kNoBuffer);
+  }
+  const std::uint32_t slot = free_receives_.back();
+  free_receives_.pop_back();
+  receives_[slot] = buffer;
+  return Work{WorkKind::kReceive, slot};
+}
+
+bool Channel::set_share(std::uint32_t num) {
+  if (config_.receives == nullptr) return num <= config_.num_receives;
+  if (num > share_ && !config_.receives->reserve(num - share_)) return false;
+  if (num < share_) config_.receives->release(share_ - num);
+  share_ = num;
+  return true;
+}
+
+std::shared_ptr<const void> Channel::memory() const {
+  if (lease_ != nullptr) return lease_;
+  return memory_;
+}
+
 ConstBytes Channel::received(std::uint32_t slot, std::size_t len) const {
-  return ConstBytes(memory_.get() + slot * config_.receive_len, std::min(len, config_.receive_len));
+  const std::uint8_t* octets =
+      lease_ != nullptr ? config_.receives->octets(receives_[slot]).data() : memory_.get() + slot * config_.receive_len;
+  return ConstBytes(octets, std::min(len, config_.receive_len));
 }
 
 bool Channel::post_receive(std::uint32_t slot) {
   if (failure_ || qp_ == nullptr) return false;
+  if (lease_ != nullptr) {
+    free_receives_.push_back(slot);
+    if (config_.receives->give_back(receives_[slot])) return true;
+    fail("cannot post a shared Receive");
+    return false;
+  }
   const verbs::Sge sge{address_of(memory_.get() + slot * config_.receive_len),
                        static_cast<std::uint32_t>(config_.receive_len), mr_->lkey()};
   verbs::RecvWr wr;
@@ -91,19 +165,38 @@ bool Channel::post_receive(std::uint32_t slot) {
 }
 
 std::optional<std::uint32_t> Channel::take_send() {
+  if (config_.sends != nullptr) {
+    if (free_sends_.empty() && sends_.size() == config_.num_sends) return {};
+    const auto buffer = config_.sends->take();
+    if (!buffer) return {};
+    if (free_sends_.empty()) {
+      free_sends_.push_back(static_cast<std::uint32_t>(sends_.size()));
+      sends_.push_back(kNoBuffer);
+    }
+    sends_[free_sends_.back()] = *buffer;
+  }
   if (free_sends_.empty()) return {};
   const std::uint32_t slot = free_sends_.back();
   free_sends_.pop_back();
   return slot;
 }
 
+void Channel::give_send(std::uint32_t slot) {
+  if (config_.sends != nullptr) config_.sends->give_back(sends_[slot]);
+  free_sends_.push_back(slot);
+}
+
 MutBytes Channel::send_buffer(std::uint32_t slot) const {
-  return MutBytes(memory_.get() + config_.num_receives * config_.receive_len + slot * config_.send_len,
-                  config_.send_len);
+  if (config_.sends != nullptr) return config_.sends->octets(sends_[slot]);
+  return MutBytes(first_send_ + slot * config_.send_len, config_.send_len);
+}
+
+std::uint32_t Channel::send_lkey(std::uint32_t slot) const {
+  return config_.sends != nullptr ? config_.sends->lkey(sends_[slot]) : mr_->lkey();
 }
 
 bool Channel::post_send(std::uint32_t slot, std::size_t len) {
-  const verbs::Sge sge{address_of(send_buffer(slot).data()), static_cast<std::uint32_t>(len), mr_->lkey()};
+  const verbs::Sge sge{address_of(send_buffer(slot).data()), static_cast<std::uint32_t>(len), send_lkey(slot)};
   return post_send(slot, std::span(&sge, 1));
 }
 
@@ -149,6 +242,11 @@ bool Channel::post(const verbs::SendWr& wr, Work work) {
   ++queued_;
   unsignaled_ = signaled ? 0 : unsignaled_ + 1;
   return true;
+}
+
+void Channel::fail_overrun(std::string why) {
+  overrun_ = overrun_ || !failure_;
+  fail(std::move(why));
 }
 
 void Channel::fail(std::string why) {

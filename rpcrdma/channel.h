@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "rpcrdma/bytes.h"
+#include "rpcrdma/message_pool.h"
+#include "rpcrdma/receive_pool.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {
@@ -21,6 +23,9 @@ struct Work {
   WorkKind kind = WorkKind::kReceive;
   std::uint32_t slot = 0;
 };
+
+// Extra Receives over the credits: one for a Send that crosses a credit update, one while another is processed.
+inline constexpr std::uint32_t kExtraReceives = 2;
 
 // Channel is one queue pair with the registered buffers for its Sends and Receives, as the engines see it; requester
 // and responder of one connection can share it. wr_ids are (serial << 32 | index into a table of the Channel), so that
@@ -36,15 +41,20 @@ class Channel {
     std::uint32_t num_sends = 0;
     std::size_t receive_len = 1024;  // octets of each Receive buffer
     std::size_t send_len = 1024;
+    // Where they come from; null: memory of the Channel's own. With `receives`, num_receives is how many it reserves to
+    // begin with, with `sends` num_sends how many it takes at most at once.
+    ReceivePool* receives = nullptr;
+    MessagePool* sends = nullptr;
     std::uint32_t max_send_wr = 64;  // depth of the send queue
     std::uint32_t max_send_sge = 4;
   };
 
-  // Allocates and registers the buffers.
+  // Allocates and registers the buffers, or reserves its share of Receives.
   static verbs::Result<std::unique_ptr<Channel>> create(verbs::Pd& pd, const Config& config);
 
-  // What the Qp must be created with.
-  verbs::QpInitAttr qp_attr(verbs::Cq& cq) const;
+  // What the Qp must be created with. receive_cq: that of shared Receives.
+  verbs::QpInitAttr qp_attr(verbs::Cq& cq, verbs::Cq* receive_cq = nullptr) const;
+  ~Channel();
   // attach posts all Receives. The Qp outlives its use here.
   verbs::Status attach(verbs::Qp& qp);
   verbs::Qp* qp() const { return qp_; }
@@ -56,16 +66,23 @@ class Channel {
   std::optional<Work> on_completion(const verbs::Wc& wc);
 
   ConstBytes received(std::uint32_t slot, std::size_t len) const;
-  // The memory of all Receive buffers, for views that may outlive the Channel.
-  std::shared_ptr<const void> memory() const { return memory_; }
+  // For views of Receive buffers that may outlive the Channel. To be let go in its thread.
+  std::shared_ptr<const void> memory() const;
   // Returns a Receive buffer to the Qp.
   bool post_receive(std::uint32_t slot);
+  // Has so many Receives there for the peer from now on (R1-4.3.1-09); false where it stays as it was. A peer that
+  // fills more than that and kExtraReceives takes those of others: the Channel fails.
+  bool set_share(std::uint32_t num);
+  std::uint32_t share() const { return share_; }
+  // Ends it for a peer that takes more of them than is its share.
+  void fail_overrun(std::string why);
+  bool overrun() const { return overrun_; }
 
   // A Send buffer for the caller to fill, until it calls give_send (at the latest on the Send's completion).
   std::optional<std::uint32_t> take_send();
   MutBytes send_buffer(std::uint32_t slot) const;
-  void give_send(std::uint32_t slot) { free_sends_.push_back(slot); }
-  std::uint32_t lkey() const { return mr_->lkey(); }
+  void give_send(std::uint32_t slot);
+  std::uint32_t send_lkey(std::uint32_t slot) const;
   // Sends the first `len` octets of a Send buffer.
   bool post_send(std::uint32_t slot, std::size_t len);
   // Sends what `sges` gather, most of it from that Send buffer (R1-5.2.4-06).
@@ -94,12 +111,22 @@ class Channel {
 
   Channel(const Config& config) : config_(config) {}
   bool post(const verbs::SendWr& wr, Work work);
+  verbs::Status make_buffers(verbs::Pd& pd);
+  std::optional<Work> on_shared_receive(std::uint32_t buffer);
 
   Config config_;
   std::shared_ptr<std::uint8_t[]> memory_;
   std::unique_ptr<verbs::Mr> mr_;
+  std::uint8_t* first_send_ = nullptr;
   verbs::Qp* qp_ = nullptr;
   std::vector<std::uint32_t> free_sends_;
+  // Of shared buffers: where in the pool each slot's is.
+  std::vector<std::uint32_t> sends_;
+  std::vector<std::uint32_t> receives_;
+  std::vector<std::uint32_t> free_receives_;
+  std::shared_ptr<ReceivePool::Lease> lease_;
+  std::uint32_t share_ = 0;
+  bool overrun_ = false;
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> free_entries_;
   std::uint32_t queued_ = 0;      // requests in the send queue that no completion has ended

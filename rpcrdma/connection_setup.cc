@@ -3,6 +3,7 @@
 #include <netdb.h>
 
 #include <array>
+#include <span>
 
 namespace weft::rpcrdma {
 
@@ -13,18 +14,31 @@ std::vector<std::uint8_t> own_private_data(const verbs::Caps& caps, std::size_t 
   return {octets.begin(), octets.end()};
 }
 
-std::string address_str(const sockaddr_storage& addr) {
-  std::array<char, NI_MAXHOST> host{};
-  std::array<char, NI_MAXSERV> port{};
+namespace {
+
+// False where the address has no text.
+bool name_of(const sockaddr_storage& addr, std::span<char> host, std::span<char> port) {
   const socklen_t len = addr.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   // The socket interface takes every kind of address through this one type.
   const auto* generic = reinterpret_cast<const sockaddr*>(&addr);
-  if (getnameinfo(generic, len, host.data(), host.size(), port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV) !=
-      0) {
-    return "unknown address";
-  }
+  return getnameinfo(generic, len, host.data(), static_cast<socklen_t>(host.size()), port.data(),
+                     static_cast<socklen_t>(port.size()), NI_NUMERICHOST | NI_NUMERICSERV) == 0;
+}
+
+}  // namespace
+
+std::string address_str(const sockaddr_storage& addr) {
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  if (!name_of(addr, host, port)) return "unknown address";
   if (addr.ss_family == AF_INET6) return "[" + std::string(host.data()) + "]:" + port.data();
   return std::string(host.data()) + ":" + port.data();
+}
+
+std::string host_str(const sockaddr_storage& addr) {
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  return name_of(addr, host, port) ? host.data() : "unknown address";
 }
 
 void add(verbs::QpCounters& sum, const verbs::QpCounters& one) {

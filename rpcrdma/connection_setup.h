@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "rpcrdma/channel.h"
 #include "rpcrdma/v1/private_data.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
@@ -31,12 +32,12 @@ std::vector<std::uint8_t> own_private_data(const verbs::Caps& caps, std::size_t 
 
 // "address:port", with brackets around IPv6.
 std::string address_str(const sockaddr_storage& addr);
+// The address alone: who a client is, whatever port it comes from.
+std::string host_str(const sockaddr_storage& addr);
 
 // Adds the counters of one connection to those of others.
 void add(verbs::QpCounters& sum, const verbs::QpCounters& one);
 
-// Extra Receives over the credits: one for a Send that crosses a credit update, one while another is processed.
-inline constexpr std::uint32_t kExtraReceives = 2;
 inline constexpr std::uint32_t kMaxCredits = 1024;
 
 // Takes all events of a completion channel. Its queues are to be drained after that, each of them: an event that is

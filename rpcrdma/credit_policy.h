@@ -42,6 +42,13 @@ class CreditPolicy {
     short_ = is_short;
   }
 
+  // hold_at: there are Receives for so many credits and no more.
+  void hold_at(std::uint32_t most) {
+    if (grant_ <= most) return;
+    grant_ = std::max(most, 1u);
+    calls_ = peak_ = 0;
+  }
+
   // For the next Reply; never 0 (R1-4.3.1-05). The Receives for it are to be there before (R1-4.3.1-09).
   std::uint32_t grant() const { return grant_; }
 

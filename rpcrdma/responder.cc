@@ -28,10 +28,8 @@ Responder::Responder(verbs::Pd& pd, Channel& channel, BufferPool& pool, Budget& 
       budget_(budget),
       programs_(programs),
       config_(std::move(config)),
-      calls_(channel.config().num_receives),
-      outgoing_(channel.config().num_sends),
       credits_(config_.credits) {
-  assert(channel.config().num_receives <= kSlotMask && config_.credits.max <= channel.config().num_receives);
+  assert(channel.config().num_receives <= kSlotMask && config_.credits.initial <= channel.config().num_receives);
 }
 
 Responder::~Responder() {
@@ -44,7 +42,7 @@ void Responder::start(std::size_t reply_threshold, std::uint32_t ord) {
 }
 
 bool Responder::is_sending(std::uint32_t send) const {
-  return outgoing_[send].in_use;
+  return send < outgoing_.size() && outgoing_[send].in_use;
 }
 
 bool Responder::reply(CallId id, ServedReply&& reply) {
@@ -63,6 +61,7 @@ bool Responder::reply(CallId id, ServedReply&& reply) {
 
 void Responder::on_time(verbs::TimePoint now) {
   now_ = now;
+  discarded_in_turn_ = 0;
   admit();
   pump();
   if (!channel_.busy()) {

@@ -52,7 +52,8 @@ struct ResponderCounters {
 class Responder {
  public:
   struct Config {
-    CreditPolicy::Config credits;  // max is at most the Channel's Receives
+    CreditPolicy::Config credits;  // initial is at most the Channel's Receives, max too where they are its own
+    std::uint32_t reverse_credits = 0;  // Receives that are there for Replies to our own Calls (RFC 8167)
     std::size_t reply_threshold = v1::kMinHeader;
     // Segments and chunks of one Call's lists (RFC 8267 section 6.4.2).
     std::size_t max_segments = 128;
@@ -108,6 +109,9 @@ class Responder {
   CallId make_id(std::uint32_t generation, std::uint32_t slot) const;
 
   // Calls coming in (responder_receive.cc).
+  void discard(std::uint32_t slot);
+  void settle_credits(std::uint32_t requested);
+  bool is_short() const;
   // Reads the RPC header at the start of the Payload stream; false where the Call was answered or dropped.
   bool parse_payload(std::uint32_t slot, ConstBytes payload);
   bool match_program(std::uint32_t slot);
@@ -148,17 +152,19 @@ class Responder {
   std::span<const Program> programs_;
   Config config_;
 
-  std::vector<CallSlot> calls_;        // one to each Receive
+  std::vector<CallSlot> calls_;        // one to each Receive that was ever filled
   std::deque<std::uint32_t> waiting_;  // for their share of the budget
   std::deque<std::uint32_t> pulling_;  // RDMA Reads yet to be posted
   std::uint32_t reads_under_way_ = 0;
   std::deque<Answer> answers_;            // for a Send buffer
-  std::vector<Outgoing> outgoing_;        // one to each Send buffer
+  std::vector<Outgoing> outgoing_;        // one to each Send buffer that was ever taken
   std::optional<std::uint32_t> posting_;  // Send buffer whose requests are not all posted
   std::size_t held_ = 0;                  // octets of the budget
   bool pumping_ = false;
   CreditPolicy credits_;
   std::uint32_t calls_under_way_ = 0;
+  std::uint32_t sends_under_way_ = 0;
+  std::uint32_t discarded_in_turn_ = 0;
 
   // For one answer at a time:
   std::vector<bool> is_reduced_;  // one to each item of the reply

@@ -29,16 +29,16 @@ void Responder::on_receive(std::uint32_t slot, std::size_t len) {
                            .max_read_list = max_message + config_.max_item};
   const v1::CallVerdict verdict = v1::receive_call(channel_.received(slot, len), limits, received);
   if (verdict == v1::CallVerdict::kDiscard) {
-    ++counters_.discarded;
-    channel_.post_receive(slot);
-    return;
+    return discard(slot);
   }
+  if (slot >= calls_.size()) calls_.resize(slot + 1);
   CallSlot& call = calls_[slot];
   call.xid = received.xid;
   call.vers = received.vers;
   call.state = CallSlot::State::kWaiting;
+  ++calls_under_way_;
   // R1-7.2.1-05: what is not known to be a Call asks for nothing.
-  credits_.on_call(verdict == v1::CallVerdict::kAccept ? received.credit : 0, ++calls_under_way_);
+  settle_credits(verdict == v1::CallVerdict::kAccept ? received.credit : 0);
   if (verdict == v1::CallVerdict::kErrVers) return answer_error(slot, v1::Err::kVers);
   if (verdict == v1::CallVerdict::kErrChunk) return answer_error(slot, v1::Err::kChunk);  // U1-6.4.2-07
 
@@ -50,6 +50,30 @@ void Responder::on_receive(std::uint32_t slot, std::size_t len) {
 
   waiting_.push_back(slot);
   admit();
+}
+
+void Responder::discard(std::uint32_t slot) {
+  ++counters_.discarded;
+  // What nobody answers costs a peer no credit, but others their Receives until this turn is over.
+  if (++discarded_in_turn_ > channel_.share() + kExtraReceives && channel_.config().receives != nullptr) {
+    channel_.fail_overrun("the peer sends nothing but what is to be discarded");
+  }
+  channel_.post_receive(slot);
+}
+
+// The Receives for a grant are there before it is in any Reply (R1-4.3.1-09).
+void Responder::settle_credits(std::uint32_t requested) {
+  // Answers whose Sends are under way are Calls still, as far as the peer knows.
+  credits_.on_call(requested, calls_under_way_ + sends_under_way_);
+  const std::uint32_t share = credits_.promised() + config_.reverse_credits;
+  if (share != channel_.share() && !channel_.set_share(share)) {
+    credits_.hold_at(channel_.share() - config_.reverse_credits);
+  }
+}
+
+bool Responder::is_short() const {
+  const ReceivePool* receives = channel_.config().receives;
+  return !waiting_.empty() || (receives != nullptr && receives->is_low());
 }
 
 bool Responder::parse_payload(std::uint32_t slot, ConstBytes payload) {
@@ -157,12 +181,9 @@ void Responder::admit() {
   while (!waiting_.empty() && !channel_.failure()) {
     // In order: a large Call is not passed by small ones for ever.
     const std::uint32_t slot = waiting_.front();
-    if (!start_call(slot)) {
-      credits_.set_short(true);
-      return;
-    }
+    if (!start_call(slot)) break;
   }
-  credits_.set_short(false);
+  credits_.set_short(is_short());
 }
 
 }  // namespace weft::rpcrdma

@@ -108,6 +108,8 @@ void Responder::pump() {
     if (answers_.empty()) break;
     const auto send = channel_.take_send();
     if (!send) break;
+    if (*send >= outgoing_.size()) outgoing_.resize(*send + 1);
+    ++sends_under_way_;
     Answer& answer = answers_.front();
     Outgoing& out = outgoing_[*send];
     out.call_slot = answer.slot;
@@ -139,6 +141,7 @@ bool Responder::post(Outgoing& out, std::uint32_t send) {
 }
 
 void Responder::on_send_done(std::uint32_t slot) {
+  --sends_under_way_;
   give_back(outgoing_[slot].held);
   outgoing_[slot].reset();
   channel_.give_send(slot);
@@ -338,7 +341,7 @@ void Responder::build_inline(const v1::Header& header, const ReplyHeader& rpc, O
   std::size_t gathered = 0;  // octets of the buffer that have an element
   const auto gather_written = [&] {
     if (writer.size() == gathered) return;
-    out.send_sges.push_back(sge_of(buffer.subspan(gathered, writer.size() - gathered), channel_.lkey()));
+    out.send_sges.push_back(sge_of(buffer.subspan(gathered, writer.size() - gathered), channel_.send_lkey(send)));
     gathered = writer.size();
   };
   for (const Slice& piece : pieces_) {
@@ -375,7 +378,7 @@ bool Responder::build_long(v1::Header& header, const ReplyHeader& rpc, Outgoing&
   out.send_len = writer.size();
   const std::size_t rpc_len = rpc_header_len(rpc, reply);
   MutBytes spare = buffer.subspan(out.send_len);
-  std::uint32_t spare_lkey = channel_.lkey();
+  std::uint32_t spare_lkey = channel_.send_lkey(send);
   if (spare.size() < rpc_len + sizeof(kZeros)) {
     // A long verifier.
     Buffer taken = pool_.take(rpc_len + sizeof(kZeros));

@@ -8,6 +8,7 @@
 
 #include "rpcrdma/channel.h"
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/message_resources.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/reverse.h"
 
@@ -18,6 +19,9 @@ namespace {
 constexpr std::uint32_t kSendQueueDepth = 64;  // Sends and Writes of one connection; Reads come on top
 constexpr std::uint32_t kMaxSge = 4;
 constexpr std::chrono::seconds kCloseTimeout{5};
+// How long a queue pair that has ended may take to hand out the shared Receives that it had begun to fill; for devices
+// that move by themselves.
+constexpr std::chrono::milliseconds kFlushTime{100};
 // Of each chunk of a Call; a Read list has two chunks (RFC 8267 section 6.4.2).
 constexpr std::size_t kMustTakeSegments = 16;
 // Completions that one completion queue is made to hold; connections share as many queues as that takes.
@@ -63,7 +67,9 @@ struct Server::Impl {
     std::unique_ptr<Responder> responder;
     std::unique_ptr<ReverseRequester> reverse;  // where there are reverse credits
     SharedCq* shared = nullptr;
-    bool active = false;  // in Impl::active
+    std::uint32_t num_completions = 0;  // of its room
+    std::string client;                 // its address
+    bool active = false;                // in Impl::active
     std::optional<verbs::TimePoint> close_deadline;
 
     void end_calls(const std::string& why, verbs::TimePoint now) {
@@ -77,6 +83,7 @@ struct Server::Impl {
       qp.reset();
       reverse.reset();
       responder.reset();
+      if (shared != nullptr) shared->room += num_completions;
     }
   };
 
@@ -84,7 +91,6 @@ struct Server::Impl {
   std::vector<Program> programs;
   std::set<Service*> services;  // of these
   ServerConfig config;
-  Channel::Config shape;
   verbs::TimePoint now{};
   bool in_process = false;
 
@@ -92,10 +98,14 @@ struct Server::Impl {
   std::unique_ptr<verbs::Pd> pd;
   std::unique_ptr<verbs::CompChannel> events;
   std::vector<std::unique_ptr<SharedCq>> cqs;
+  MessageResources messages;
   std::unique_ptr<BufferPool> pool;
   Budget budget;
   std::unique_ptr<verbs::CmId> listener;
   std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections;
+  std::unordered_map<std::uint32_t, Connection*> by_qp;        // by number of the queue pair
+  std::unordered_map<std::string, std::size_t> num_of_client;  // connections, by address
+  std::vector<std::pair<verbs::TimePoint, std::unique_ptr<Connection>>> flushing;
   std::uint32_t last_serial = 0;
   std::vector<std::uint32_t> active;  // serials of connections with something to watch
   verbs::QpCounters ended;
@@ -107,17 +117,21 @@ struct Server::Impl {
 
   verbs::Status open(const sockaddr_storage& addr);
   verbs::Result<SharedCq*> shared_cq();
-  std::uint32_t completions_per_connection() const { return shape.num_receives + shape.max_send_wr; }
   void on_cm_event(verbs::CmEvent& event);
   void on_connect_request(verbs::CmEvent& event);
   verbs::Status accept(std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer);
+  bool is_full_for(const std::string& client) const;
   std::size_t drain();
+  std::size_t drain_shared_receives();
   void on_completion(const verbs::Wc& wc);
+  void on_shared_receive(const verbs::Wc& wc);
+  void handle(Connection& connection, const verbs::Wc& wc);
   Connection* find(std::uint32_t serial);
   void activate(std::uint32_t serial, Connection& connection);
   void run_active();
   void close(Connection& connection);
   void remove(std::uint32_t serial);
+  void flush(std::unique_ptr<Connection>& connection);
 };
 
 verbs::Status Server::Impl::open(const sockaddr_storage& addr) {
@@ -135,14 +149,12 @@ verbs::Status Server::Impl::open(const sockaddr_storage& addr) {
                                       caps.read_sink_needs_remote_write);
   budget.limit = config.max_buffered;
 
-  shape.num_receives = config.credits + kExtraReceives;
-  shape.num_sends = shape.num_receives;
+  Channel::Config& shape = messages.shape;
   shape.receive_len = config.inline_threshold;
   shape.send_len = config.inline_threshold + Responder::kSendExtra;
   shape.max_send_wr = kSendQueueDepth + std::uint32_t{config.ord};
   shape.max_send_sge = std::min(kMaxSge, caps.max_sge);
-  ReverseRequester::widen(shape, config.reverse_credits);
-  shape.max_send_wr = std::min(shape.max_send_wr, caps.max_qp_wr);
+  if (auto status = messages.open(device, *pd, *events, config); !status.ok()) return status;
 
   auto made_id = cm_events->create_id();
   if (!made_id.ok()) return made_id.error();
@@ -152,7 +164,7 @@ verbs::Status Server::Impl::open(const sockaddr_storage& addr) {
 }
 
 verbs::Result<Server::Impl::SharedCq*> Server::Impl::shared_cq() {
-  const std::uint32_t need = completions_per_connection();
+  const std::uint32_t need = messages.completions();
   for (auto& shared : cqs) {
     if (shared->room >= need) return shared.get();
   }
@@ -190,12 +202,18 @@ void Server::Impl::on_cm_event(verbs::CmEvent& event) {
 
 void Server::Impl::on_connect_request(verbs::CmEvent& event) {
   if (!event.new_id) return;
-  if (connections.size() >= config.max_connections) {
+  if (connections.size() >= config.max_connections || is_full_for(host_str(event.new_id->peer_addr()))) {
     (void)event.new_id->reject({});
     return;
   }
   // A connection that cannot be set up is closed by its id's end; the others go on.
   (void)accept(std::move(event.new_id), event.param);
+}
+
+bool Server::Impl::is_full_for(const std::string& client) const {
+  if (config.max_connections_per_client == 0) return false;
+  const auto at = num_of_client.find(client);
+  return at != num_of_client.end() && at->second >= config.max_connections_per_client;
 }
 
 verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer) {
@@ -206,14 +224,12 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   auto connection = std::make_unique<Connection>();
   auto shared = shared_cq();
   if (!shared.ok()) return shared.error();
-  Channel::Config channel_config = shape;
-  channel_config.serial = last_serial;
-  auto channel = Channel::create(*pd, channel_config);
+  auto channel = Channel::create(*pd, messages.next(last_serial));
   if (!channel.ok()) return channel.error();
   connection->id = std::move(id);
   connection->id->context = last_serial;
   connection->channel = std::move(*channel);
-  auto qp = connection->id->create_qp(*pd, connection->channel->qp_attr(*(*shared)->cq));
+  auto qp = connection->id->create_qp(*pd, connection->channel->qp_attr(*(*shared)->cq, messages.receive_cq.get()));
   if (!qp.ok()) return qp.error();
   connection->qp = std::move(*qp);
   if (auto status = connection->channel->attach(*connection->qp); !status.ok()) return status;
@@ -224,8 +240,10 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   param.initiator_depth = static_cast<std::uint8_t>(
       std::min<std::uint32_t>(std::min(config.ord, peer.initiator_depth), caps.max_qp_init_rd_atom));
   Responder::Config calls;
-  const std::uint32_t least = config.min_credits != 0 ? config.min_credits : config.credits;
+  const std::uint32_t receives = connection->channel->config().num_receives - config.reverse_credits;
+  const std::uint32_t least = std::min(messages.idle_credits, receives);
   calls.credits = {.min = least, .initial = least, .max = config.credits};
+  calls.reverse_credits = config.reverse_credits;
   calls.max_segments = config.max_segments;
   calls.max_read_chunks = config.max_read_chunks;
   calls.max_write_chunks = config.max_write_chunks;
@@ -233,7 +251,7 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   calls.max_call = config.max_call;
   calls.max_item = config.max_item;
   calls.max_held = config.max_buffered_per_connection;
-  calls.max_sge = shape.max_send_sge;
+  calls.max_sge = messages.shape.max_send_sge;
   calls.stall_timeout = config.stall_timeout;
   calls.peer = address_str(connection->id->peer_addr());
   connection->responder = std::make_unique<Responder>(*pd, *connection->channel, *pool, budget,
@@ -248,14 +266,18 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   }
   if (auto status = connection->id->accept(param); !status.ok()) return status;
   connection->shared = *shared;
-  connection->shared->room -= completions_per_connection();
+  connection->num_completions = messages.completions();
+  connection->shared->room -= connection->num_completions;
+  connection->client = host_str(connection->id->peer_addr());
+  ++num_of_client[connection->client];
+  by_qp.emplace(connection->qp->qp_num(), connection.get());
   connections.emplace(last_serial, std::move(connection));
   return {};
 }
 
 std::size_t Server::Impl::drain() {
   take_events(*events);
-  std::size_t total = 0;
+  std::size_t total = drain_shared_receives();
   for (std::size_t i = 0; i < cqs.size(); ++i) {
     const int num = drain_completions(*cqs[i]->cq, [this](const verbs::Wc& wc) { on_completion(wc); });
     if (num > 0) total += static_cast<std::size_t>(num);
@@ -263,19 +285,44 @@ std::size_t Server::Impl::drain() {
   return total;
 }
 
+std::size_t Server::Impl::drain_shared_receives() {
+  if (!messages.receives) return 0;
+  const int num = drain_completions(*messages.receive_cq, [this](const verbs::Wc& wc) { on_shared_receive(wc); });
+  return num > 0 ? static_cast<std::size_t>(num) : 0;
+}
+
+void Server::Impl::on_shared_receive(const verbs::Wc& wc) {
+  const auto at = by_qp.find(wc.qp_num);
+  if (at == by_qp.end()) {
+    messages.receives->give_back(ReceivePool::slot_of(wc.wr_id));  // removed since
+    return;
+  }
+  Connection& connection = *at->second;
+  activate(connection.channel->config().serial, connection);
+  handle(connection, wc);
+  // At once: what it takes from now on is others'.
+  if (connection.channel->overrun() && connection.qp->state() != verbs::QpState::kErr) {
+    (void)connection.qp->modify(verbs::QpState::kErr);
+  }
+}
+
 void Server::Impl::on_completion(const verbs::Wc& wc) {
   const std::uint32_t serial = Channel::serial_of(wc.wr_id);
   Connection* connection = find(serial);
   if (connection == nullptr) return;  // removed since
   activate(serial, *connection);
-  const auto work = connection->channel->on_completion(wc);
+  handle(*connection, wc);
+}
+
+void Server::Impl::handle(Connection& connection, const verbs::Wc& wc) {
+  const auto work = connection.channel->on_completion(wc);
   if (!work) return;
-  if (connection->reverse) return connection->reverse->on_work(*work, wc.byte_len);
+  if (connection.reverse) return connection.reverse->on_work(*work, wc.byte_len);
   switch (work->kind) {
-    case WorkKind::kReceive: connection->responder->on_receive(work->slot, wc.byte_len); break;
-    case WorkKind::kSend: connection->responder->on_send_done(work->slot); break;
-    case WorkKind::kRead: connection->responder->on_read_done(work->slot); break;
-    case WorkKind::kWrite: connection->responder->on_write_done(); break;
+    case WorkKind::kReceive: connection.responder->on_receive(work->slot, wc.byte_len); break;
+    case WorkKind::kSend: connection.responder->on_send_done(work->slot); break;
+    case WorkKind::kRead: connection.responder->on_read_done(work->slot); break;
+    case WorkKind::kWrite: connection.responder->on_write_done(); break;
   }
 }
 
@@ -310,14 +357,24 @@ void Server::Impl::close(Connection& connection) {
 void Server::Impl::remove(std::uint32_t serial) {
   const auto at = connections.find(serial);
   if (at == connections.end()) return;
-  add(ended, at->second->qp->counters());
-  at->second->shared->room += completions_per_connection();
   // Its open Calls end here, and their callbacks find it gone.
   std::unique_ptr<Connection> connection = std::move(at->second);
   connections.erase(at);
   connection->end_calls("the connection ended", now);
+  add(ended, connection->qp->counters());
+  if (const auto client = num_of_client.find(connection->client); --client->second == 0) num_of_client.erase(client);
+  by_qp.erase(connection->qp->qp_num());
+  if (messages.receives) flush(connection);
   connection.reset();
   for (Service* service : services) service->on_end({serial});
+}
+
+// A shared Receive that its queue pair has begun to fill comes back by its completion, which must not be forgotten with
+// the queue pair.
+void Server::Impl::flush(std::unique_ptr<Connection>& connection) {
+  (void)connection->qp->modify(verbs::QpState::kErr);
+  drain_shared_receives();
+  if (device.caps().own_progress) flushing.emplace_back(now + kFlushTime, std::move(connection));
 }
 
 verbs::Result<std::unique_ptr<Server>> Server::listen(verbs::Device& device, const sockaddr_storage& addr,
@@ -394,6 +451,7 @@ std::size_t Server::process(verbs::TimePoint now) {
     impl.on_cm_event(*event);
   } while (true);
   impl.run_active();
+  std::erase_if(impl.flushing, [now](const auto& entry) { return entry.first <= now; });
   // What the completions led to goes out now, not after one more turn of the caller's loop.
   if (completions > 0) moved += completions + impl.device.process(now);
   impl.in_process = false;
@@ -413,6 +471,7 @@ std::optional<verbs::TimePoint> Server::next_timeout() const {
     if (at->second->reverse) consider(at->second->reverse->calls().next_timeout());
     if (!at->second->close_deadline) consider(at->second->responder->next_timeout());
   }
+  if (!impl.flushing.empty()) consider(impl.flushing.front().first);
   return next;
 }
 
@@ -421,6 +480,10 @@ int Server::fd() const {
 }
 std::size_t Server::num_connections() const {
   return impl_->connections.size();
+}
+
+ServerMemory Server::memory() const {
+  return impl_->messages.memory();
 }
 
 verbs::QpCounters Server::counters() const {

@@ -19,8 +19,13 @@ namespace weft::rpcrdma {
 
 struct ServerConfig {
   std::size_t inline_threshold = 4096;
-  std::uint32_t credits = 32;      // granted to a connection at most
-  std::uint32_t min_credits = 0;   // and at least, while memory is short or it uses few; 0: as many as at most
+  std::uint32_t credits = 32;  // granted to a connection at most
+  // And at least, while memory is short or it uses few. 0: as many as kIdleReceives hold, where the device has shared
+  // receive queues; as many as at most, where every connection must have Receives of its own.
+  std::uint32_t min_credits = 0;
+  // Octets of the Receives that all connections together may be granted beyond min_credits each. 0: no shared receive
+  // queue, `credits` Receives for every connection.
+  std::size_t max_shared_receives = 16 << 20;
   // Calls to each client that may be under way at once on its connection (RFC 8167); at most 16, 0: Server::call makes
   // none.
   std::uint32_t reverse_credits = 0;
@@ -37,11 +42,24 @@ struct ServerConfig {
   std::size_t max_buffered = 256 << 20;  // octets held for all connections together; Calls beyond it wait
   std::size_t max_buffered_per_connection = 64 << 20;
   std::size_t max_connections = 1024;
+  std::size_t max_connections_per_client = 0;  // from one IP address; 0: no limit of its own
   std::uint8_t ird = 0;
   std::uint8_t ord = 16;
   int backlog = 128;
   // A connection whose RDMA Reads, Writes or Sends make no progress for this long is ended.
   std::chrono::milliseconds stall_timeout{30000};
+};
+
+// Octets of Receives that a server holds for a client that does nothing (at least one Receive).
+inline constexpr std::size_t kIdleReceives = 32 << 10;
+
+// ServerMemory: what a server holds for messages, apart from buffers().
+struct ServerMemory {
+  std::size_t sends = 0;     // octets registered
+  std::size_t receives = 0;  // octets registered, where Receives are shared
+  // Receives that clients were promised, where they are shared.
+  std::uint32_t promised = 0;
+  bool has_shared_receives = false;
 };
 
 // Server listens for RPC-over-RDMA version 1 connections and answers with its programs' services. Driven like Client.
@@ -76,6 +94,7 @@ class Server {
   int fd() const;
 
   std::size_t num_connections() const;
+  ServerMemory memory() const;
   // Sums over all connections, ended ones included.
   verbs::QpCounters counters() const;
 

@@ -37,6 +37,16 @@ verbs::Result<std::unique_ptr<verbs::Mr>> FakePd::reg_mr(void* addr, std::size_t
   return std::unique_ptr<verbs::Mr>(new FakeMr(memory_, {static_cast<std::uint8_t*>(addr), length, access}));
 }
 
+verbs::Result<std::unique_ptr<verbs::Srq>> FakePd::create_srq(const verbs::SrqAttr& attr) {
+  return std::unique_ptr<verbs::Srq>(new FakeSrq(attr.max_wr));
+}
+
+verbs::Status FakeSrq::post_recv(const verbs::RecvWr& wr) {
+  if (fail_post || receives.size() == max_wr_) return verbs::Error{ENOMEM, "the shared receive queue is full"};
+  receives.push_back({wr.wr_id, wr.sg_list[0]});
+  return {};
+}
+
 int FakeCq::poll(std::span<verbs::Wc> wc) {
   std::size_t num = 0;
   while (num < wc.size() && !wcs_.empty()) {
@@ -57,16 +67,18 @@ verbs::Status FakeQp::post_recv(const verbs::RecvWr& wr) {
 
 bool FakeQp::inject(ConstBytes message) {
   if (broken_) return false;
-  if (receives_.empty() || message.size() > receives_.front().sge.length) {
+  std::deque<Receive>& receives = srq != nullptr ? srq->receives : receives_;
+  if (receives.empty() || message.size() > receives.front().sge.length) {
     break_connection();
     return false;
   }
-  const Receive receive = receives_.front();
-  receives_.pop_front();
+  const Receive receive = receives.front();
+  receives.pop_front();
   if (!message.empty()) std::memcpy(pointer_to(receive.sge.addr), message.data(), message.size());
   cq_.push({.wr_id = receive.wr_id,
             .opcode = verbs::WcOpcode::kRecv,
-            .byte_len = static_cast<std::uint32_t>(message.size())});
+            .byte_len = static_cast<std::uint32_t>(message.size()),
+            .qp_num = number});
   return true;
 }
 

@@ -55,10 +55,31 @@ class FakeMr final : public verbs::Mr {
   std::uint32_t key_;
 };
 
+// FakeSrq: Receives that several queue pairs take from, in the order in which they were posted.
+class FakeSrq final : public verbs::Srq {
+ public:
+  explicit FakeSrq(std::uint32_t max_wr) : max_wr_(max_wr) {}
+  verbs::Status post_recv(const verbs::RecvWr& wr) override;
+  verbs::Status modify(std::uint32_t) override { return {}; }
+  verbs::Result<verbs::SrqAttr> query() const override { return verbs::SrqAttr{.max_wr = max_wr_}; }
+  std::size_t size() const { return receives.size(); }
+
+  struct Receive {
+    std::uint64_t wr_id = 0;
+    verbs::Sge sge;
+  };
+  std::deque<Receive> receives;
+  bool fail_post = false;
+
+ private:
+  std::uint32_t max_wr_;
+};
+
 class FakePd final : public verbs::Pd {
  public:
   explicit FakePd(FakeMemory& memory) : memory_(memory) {}
   verbs::Result<std::unique_ptr<verbs::Mr>> reg_mr(void* addr, std::size_t length, verbs::Access access) override;
+  verbs::Result<std::unique_ptr<verbs::Srq>> create_srq(const verbs::SrqAttr& attr) override;
 
   bool fail_registration = false;
 
@@ -102,7 +123,7 @@ class FakeQp final : public verbs::Qp {
   verbs::Status post_send(const verbs::SendWr& wr) override;
   verbs::Status post_recv(const verbs::RecvWr& wr) override;
   verbs::QpState state() const override { return broken_ ? verbs::QpState::kErr : verbs::QpState::kRts; }
-  std::uint32_t qp_num() const override { return 1; }
+  std::uint32_t qp_num() const override { return number; }
   verbs::QpCounters counters() const override { return {}; }
 
   // A Send of the peer's arrives. False where no Receive takes it; then the queue pair is broken.
@@ -120,13 +141,12 @@ class FakeQp final : public verbs::Qp {
   bool fail_post_send = false;
   // Reads and Writes move octets at once, but their completions and those of Sends wait until release().
   bool hold_completions = false;
+  FakeSrq* srq = nullptr;  // where Receives come from
+  std::uint32_t number = 1;
   void release();
 
  private:
-  struct Receive {
-    std::uint64_t wr_id = 0;
-    verbs::Sge sge;
-  };
+  using Receive = FakeSrq::Receive;
 
   void complete(const verbs::SendWr& wr, verbs::WcOpcode opcode, std::uint32_t len);
   bool move(const verbs::SendWr& wr, std::uint32_t len);

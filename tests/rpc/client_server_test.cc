@@ -127,7 +127,7 @@ TEST_F(ClientServerTest, ARefusedConnectionIsOneClearLine) {
 }
 
 TEST_F(ClientServerTest, TheServersEndEndsEveryCallOnce) {
-  listen();
+  listen({.min_credits = 32});
   file.hold = true;
   auto client = connect();
   clients = {client.get()};

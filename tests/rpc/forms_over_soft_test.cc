@@ -33,7 +33,7 @@ class Echo : public Service {
 struct FormsOverSoft : World {
   void listen_to_all() {
     programs.push_back({&synthetic_binding(), &echo});
-    listen();
+    listen({.min_credits = 32});
     echo.server = server.get();
   }
   ~FormsOverSoft() override { echo.held.clear(); }

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "rpcrdma/bytes.h"
+#include "verbs-shim/api/verbs.h"
+
+namespace weft::rpcrdma {
+
+// MessagePool: registered buffers of one size, for the Sends or the Receives of many connections. It grows by slabs up
+// to `max` buffers and keeps what it has. One thread; the Pd outlives it.
+class MessagePool {
+ public:
+  // len: octets of each buffer.
+  MessagePool(verbs::Pd& pd, std::size_t len, std::uint32_t max);
+
+  // A buffer, by number; nothing where `max` are taken, or memory cannot be had or registered.
+  std::optional<std::uint32_t> take();
+  void give_back(std::uint32_t slot);
+
+  MutBytes octets(std::uint32_t slot) const;
+  std::uint32_t lkey(std::uint32_t slot) const { return mrs_[slot / kSlab]->lkey(); }
+  std::size_t len() const { return len_; }
+  std::uint32_t max() const { return max_; }
+  std::uint32_t num_taken() const { return num_taken_; }
+  // Octets of all slabs.
+  std::size_t registered() const { return mrs_.size() * kSlab * len_; }
+
+  // What the buffers stand in; for who shows them to somebody that may outlive the pool.
+  std::shared_ptr<const void> memory() const { return memory_; }
+
+ private:
+  static constexpr std::uint32_t kSlab = 16;  // buffers
+  using Memory = std::vector<std::unique_ptr<std::uint8_t[]>>;
+
+  bool grow();
+
+  verbs::Pd& pd_;
+  std::size_t len_;
+  std::uint32_t max_;
+  std::uint32_t num_taken_ = 0;
+  std::shared_ptr<Memory> memory_ = std::make_shared<Memory>();
+  std::vector<std::unique_ptr<verbs::Mr>> mrs_;  // one to each slab
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace weft::rpcrdma

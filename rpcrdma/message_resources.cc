@@ -1,0 +1,76 @@
+#include "rpcrdma/message_resources.h"
+
+#include <algorithm>
+
+#include "rpcrdma/reverse.h"
+
+namespace weft::rpcrdma {
+
+namespace {
+
+// Receives for peers that send more than they may, until that is noticed.
+constexpr std::size_t kSlackOctets = 1 << 20;
+constexpr std::size_t kMinSlack = 4;
+constexpr std::size_t kMaxSlack = 32;
+
+}  // namespace
+
+verbs::Status MessageResources::open(verbs::Device& device, verbs::Pd& pd, verbs::CompChannel& events,
+                                     const ServerConfig& config) {
+  const verbs::Caps& caps = device.caps();
+  const std::size_t len = config.inline_threshold;
+  const std::uint32_t most = config.credits + kExtraReceives;
+  shape.num_receives = shape.num_sends = most;
+  reverse_credits = config.reverse_credits;
+  idle_credits = config.min_credits != 0 ? config.min_credits : config.credits;
+  std::size_t num = config.max_connections * (most + config.reverse_credits);
+  if (caps.max_srq != 0 && config.max_shared_receives != 0) {
+    if (config.min_credits == 0) {
+      idle_credits =
+          std::min(config.credits, static_cast<std::uint32_t>(std::max<std::size_t>(kIdleReceives / len, 1)));
+    }
+    const std::size_t slack = std::clamp(kSlackOctets / len, kMinSlack, kMaxSlack);
+    num = config.max_connections * (idle_credits + config.reverse_credits) + config.max_shared_receives / len + slack;
+    num = std::min<std::size_t>({num, caps.max_srq_wr, caps.max_cqe});
+    auto made = ReceivePool::create(pd, {.receive_len = len,
+                                         .max_receives = static_cast<std::uint32_t>(num),
+                                         .slack = static_cast<std::uint32_t>(slack)});
+    if (!made.ok()) return made.error();
+    receives = std::move(*made);
+    auto cq = device.create_cq(static_cast<int>(num), &events);
+    if (!cq.ok()) return cq.error();
+    receive_cq = std::move(*cq);
+    shape.receives = receives.get();
+    shape.num_receives = idle_credits;
+  }
+  ReverseRequester::widen(shape, config.reverse_credits);
+  shape.max_send_wr = std::min(shape.max_send_wr, caps.max_qp_wr);
+  // As many as there can be Calls, so that no answer waits for one.
+  num = std::min<std::size_t>(num, UINT32_MAX);
+  sends = std::make_unique<MessagePool>(pd, shape.send_len, static_cast<std::uint32_t>(num));
+  shape.sends = sends.get();
+  return {};
+}
+
+Channel::Config MessageResources::next(std::uint32_t serial) const {
+  Channel::Config config = shape;
+  config.serial = serial;
+  if (receives) {
+    // Rather few than none.
+    const std::uint32_t left = receives->max_reserved() - receives->num_reserved();
+    config.num_receives = std::min(config.num_receives, std::max(left, reverse_credits + 1));
+  }
+  return config;
+}
+
+ServerMemory MessageResources::memory() const {
+  ServerMemory memory;
+  memory.sends = sends->registered();
+  if (!receives) return memory;
+  memory.has_shared_receives = true;
+  memory.receives = receives->registered();
+  memory.promised = receives->num_reserved();
+  return memory;
+}
+
+}  // namespace weft::rpcrdma

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "rpcrdma/bytes.h"
+#include "rpcrdma/message_pool.h"
+#include "verbs-shim/api/verbs.h"
+
+namespace weft::rpcrdma {
+
+// Every wr_id of a Receive has it, none of another request.
+inline constexpr std::uint32_t kReceiveBit = 0x80000000;
+
+// ReceivePool: the Receives of many connections in one shared receive queue. A connection reserves as many as its peer
+// may use at once; a buffer stays with its message until it is given back, and is posted again then. So at any time
+// every peer finds the Receives that it was promised, and what belongs to nobody is at most the slack that there is for
+// peers that do wrong until somebody notices.
+//
+// One thread; the Pd outlives it, and it its queue pairs and Channels.
+class ReceivePool {
+ public:
+  struct Config {
+    std::size_t receive_len = 1024;  // octets
+    std::uint32_t max_receives = 0;  // at most Caps::max_srq_wr
+    std::uint32_t slack = 0;         // of these: Receives beyond what is reserved
+  };
+  static verbs::Result<std::unique_ptr<ReceivePool>> create(verbs::Pd& pd, const Config& config);
+
+  verbs::Srq& srq() { return *srq_; }
+
+  // reserve posts `num` Receives more, and keeps as many there, until release; false where there are no more.
+  bool reserve(std::uint32_t num);
+  void release(std::uint32_t num);
+  // Whether so much is reserved that peers should be granted less.
+  bool is_low() const { return reserved_ > max_reserved() - max_reserved() / 8; }
+
+  // The buffer of a completed Receive; it belongs to who took the completion, until give_back.
+  static std::uint32_t slot_of(std::uint64_t wr_id) { return static_cast<std::uint32_t>(wr_id) & ~kReceiveBit; }
+  MutBytes octets(std::uint32_t slot) const { return buffers_.octets(slot); }
+  // False where it cannot be posted again.
+  bool give_back(std::uint32_t slot);
+
+  std::uint32_t num_reserved() const { return reserved_; }
+  std::uint32_t max_reserved() const { return config_.max_receives - config_.slack; }
+  // Buffers that are posted or hold a message.
+  std::uint32_t num_receives() const { return buffers_.num_taken(); }
+  std::size_t registered() const { return buffers_.registered(); }
+
+  // Lease: what a connection leaves behind whose messages somebody still looks at. The buffers come back with its end,
+  // which must come in the pool's thread where the pool is still there.
+  class Lease {
+   public:
+    explicit Lease(ReceivePool& pool) : pool_(pool.alive_), memory_(pool.buffers_.memory()) {}
+    ~Lease();
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    std::vector<std::uint32_t> slots;
+
+   private:
+    std::weak_ptr<ReceivePool*> pool_;
+    std::shared_ptr<const void> memory_;
+  };
+
+ private:
+  ReceivePool(verbs::Pd& pd, const Config& config, std::unique_ptr<verbs::Srq> srq)
+      : config_(config), buffers_(pd, config.receive_len, config.max_receives), srq_(std::move(srq)) {}
+  bool post(std::uint32_t slot);
+  bool fill();
+
+  Config config_;
+  MessagePool buffers_;
+  std::unique_ptr<verbs::Srq> srq_;  // before the buffers go
+  std::uint32_t reserved_ = 0;
+  std::shared_ptr<ReceivePool*> alive_ = std::make_shared<ReceivePool*>(this);
+};
+
+}  // namespace weft::rpcrdma

@@ -1,0 +1,274 @@
+#include "rpcrdma/receive_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "rpcrdma/channel.h"
+#include "rpcrdma/testing/engines.h"
+#include "rpcrdma/testing/vectors.h"
+
+namespace weft::rpcrdma::testing {
+namespace {
+
+struct ReceivePoolTest : ::testing::Test {
+  void open(std::uint32_t max_receives, std::uint32_t slack) {
+    pool = std::move(*ReceivePool::create(pd, {.receive_len = 1024, .max_receives = max_receives, .slack = slack}));
+  }
+  FakeSrq& srq() { return static_cast<FakeSrq&>(pool->srq()); }
+  // What a device does when a message arrives.
+  std::uint32_t take() {
+    const std::uint64_t wr_id = srq().receives.front().wr_id;
+    srq().receives.pop_front();
+    return ReceivePool::slot_of(wr_id);
+  }
+
+  FakeMemory memory;
+  FakePd pd{memory};
+  std::unique_ptr<ReceivePool> pool;
+};
+
+TEST_F(ReceivePoolTest, PostsWhatIsReservedAndTheSlack) {
+  open(100, 4);
+  EXPECT_EQ(srq().size(), 4u);
+  ASSERT_TRUE(pool->reserve(8));
+  EXPECT_EQ(srq().size(), 12u);
+  EXPECT_EQ(pool->registered(), 16u * 1024);
+  ASSERT_TRUE(pool->reserve(88));
+  EXPECT_EQ(srq().size(), 100u);
+  EXPECT_FALSE(pool->reserve(1));
+  EXPECT_EQ(pool->num_reserved(), 96u);
+  EXPECT_EQ(srq().size(), 100u);
+}
+
+TEST_F(ReceivePoolTest, ABufferIsPostedAgainWhenItsMessageWasDone) {
+  open(100, 2);
+  ASSERT_TRUE(pool->reserve(3));
+  const std::uint32_t first = take();
+  const std::uint32_t second = take();
+  EXPECT_NE(first, second);
+  EXPECT_EQ(srq().size(), 3u);
+  EXPECT_TRUE(pool->give_back(first));
+  EXPECT_EQ(srq().size(), 4u);
+  // What nobody reserves any more is not posted again.
+  pool->release(1);
+  EXPECT_TRUE(pool->give_back(second));
+  EXPECT_EQ(srq().size(), 4u);
+  EXPECT_EQ(pool->num_receives(), 4u);
+}
+
+TEST_F(ReceivePoolTest, IsLowBeforeItIsEmpty) {
+  open(68, 4);
+  EXPECT_FALSE(pool->is_low());
+  ASSERT_TRUE(pool->reserve(56));
+  EXPECT_FALSE(pool->is_low());
+  ASSERT_TRUE(pool->reserve(1));
+  EXPECT_TRUE(pool->is_low());
+  pool->release(1);
+  EXPECT_FALSE(pool->is_low());
+}
+
+TEST_F(ReceivePoolTest, WithoutMemoryNothingIsPromised) {
+  open(100, 4);
+  pd.fail_registration = true;
+  EXPECT_FALSE(pool->reserve(50));
+  EXPECT_EQ(pool->num_reserved(), 0u);
+  pd.fail_registration = false;
+  EXPECT_TRUE(pool->reserve(50));
+  EXPECT_EQ(srq().size(), 54u);
+}
+
+// Two Responders on one pool.
+struct SharedReceives : ReceivePoolTest {
+  struct End {
+    End(SharedReceives& test, std::uint32_t number, std::uint32_t credits, std::uint32_t most) : qp(test.memory, cq) {
+      qp.srq = &test.srq();
+      qp.number = number;
+      Channel::Config shape;
+      shape.serial = number;
+      shape.num_receives = credits;
+      shape.num_sends = most + kExtraReceives;
+      shape.receive_len = 1024;
+      shape.send_len = 1024 + Responder::kSendExtra;
+      shape.receives = test.pool.get();
+      shape.sends = &test.sends;
+      channel = std::move(*Channel::create(test.pd, shape));
+      Responder::Config config;
+      config.credits = {.min = credits, .initial = credits, .max = most};
+      responder = std::make_unique<Responder>(test.pd, *channel, test.buffers, test.budget, test.programs, config);
+      responder->start(1024, 4);
+      EXPECT_TRUE(channel->attach(qp).ok());
+    }
+    ~End() { channel->detach(); }
+    void pump() {
+      verbs::Wc wc;
+      while (cq.poll(std::span(&wc, 1)) == 1) {
+        const auto work = channel->on_completion(wc);
+        if (!work) continue;
+        if (work->kind == WorkKind::kReceive) responder->on_receive(work->slot, wc.byte_len);
+        if (work->kind == WorkKind::kSend) responder->on_send_done(work->slot);
+      }
+    }
+    // A NULL Call that asks for 32 credits.
+    void call() { qp.inject(load_vector("V01").octets); }
+    std::uint32_t last_grant() { return parse(qp.sent.back()).credit; }
+
+    FakeCq cq;
+    FakeQp qp;
+    std::unique_ptr<Channel> channel;
+    std::unique_ptr<Responder> responder;
+  };
+
+  void answer_all() {
+    for (ServedCall& call : service.calls) {
+      for (End* end : {one.get(), two.get()}) {
+        if (end != nullptr && end->channel->config().serial == call.connection.value)
+          end->responder->reply(call.id, {});
+      }
+    }
+    service.calls.clear();
+  }
+  void open_ends(std::uint32_t max_receives, std::uint32_t slack, std::uint32_t credits, std::uint32_t most) {
+    open(max_receives, slack);
+    one = std::make_unique<End>(*this, 1, credits, most);
+    two = std::make_unique<End>(*this, 2, credits, most);
+  }
+
+  MessagePool sends{pd, 1024 + Responder::kSendExtra, 1000};
+  BufferPool buffers{pd, 1 << 20, 8 << 20};
+  Budget budget{8 << 20, 0};
+  TestService service;
+  std::vector<Program> programs{{&test_binding(), &service}};
+  std::unique_ptr<End> one, two;
+};
+
+TEST_F(SharedReceives, AreThereBeforeAGrantThatIsRaised) {
+  RecordProperty("proves", "R1-4.3.1-07 R1-4.3.1-09");
+  open_ends(200, 4, 4, 32);
+  EXPECT_EQ(srq().size(), 12u);
+  for (int i = 0; i < 4; ++i) one->call();
+  one->pump();
+  ASSERT_EQ(service.calls.size(), 4u);
+  EXPECT_TRUE(one->qp.sent.empty());  // no Reply yet, and 8 may come, of which 4 have
+  EXPECT_EQ(srq().size(), 12u);
+  answer_all();
+  EXPECT_EQ(one->last_grant(), 8u);
+  EXPECT_EQ(srq().size(), 16u);
+  // All that the other was promised is there, too.
+  for (int i = 0; i < 8; ++i) one->call();
+  for (int i = 0; i < 4; ++i) two->call();
+  one->pump();
+  two->pump();
+  EXPECT_EQ(service.calls.size(), 12u);
+  EXPECT_FALSE(one->channel->failure() || two->channel->failure());
+}
+
+TEST_F(SharedReceives, AGrantStaysWhereNoMoreAreLeft) {
+  open_ends(4 + 10, 4, 4, 32);
+  for (int i = 0; i < 4; ++i) one->call();
+  one->pump();
+  answer_all();
+  EXPECT_EQ(one->last_grant(), 4u);
+  EXPECT_EQ(pool->num_reserved(), 8u);
+}
+
+TEST_F(SharedReceives, WhoEndsGivesBackWhatItWasPromised) {
+  open_ends(200, 4, 4, 32);
+  for (int i = 0; i < 4; ++i) one->call();
+  one->pump();
+  answer_all();
+  EXPECT_EQ(pool->num_reserved(), 12u);
+  one.reset();
+  EXPECT_EQ(pool->num_reserved(), 4u);
+  EXPECT_EQ(sends.num_taken(), 0u);
+  for (int i = 0; i < 4; ++i) two->call();
+  two->pump();
+  answer_all();
+  EXPECT_EQ(srq().size(), 12u);  // as before: of 16 that were posted 4 were not posted again, then 4 were needed
+}
+
+TEST_F(SharedReceives, AServiceMayLookAtACallWhoseConnectionIsGone) {
+  open_ends(200, 4, 4, 4);
+  one->call();
+  one->pump();
+  ASSERT_EQ(service.calls.size(), 1u);
+  const Octets header = copy_of(service.calls[0].header);
+  const std::size_t posted = srq().size();
+  one.reset();
+  // Others' messages go elsewhere.
+  for (int i = 0; i < 4; ++i) two->call();
+  two->pump();
+  EXPECT_EQ(copy_of(service.calls[0].header), header);
+  for (const FakeSrq::Receive& receive : srq().receives) {
+    EXPECT_NE(reinterpret_cast<const std::uint8_t*>(receive.sge.addr) + 28, service.calls[0].header.data());
+  }
+  EXPECT_EQ(pool->num_receives(), 12u);
+  answer_all();
+  EXPECT_EQ(pool->num_receives(), 8u);  // with the end of the last that looked at it
+  EXPECT_EQ(srq().size(), 8u);
+  EXPECT_EQ(posted, 11u);
+}
+
+TEST_F(SharedReceives, MayBeGivenBackAfterThePool) {
+  open_ends(200, 4, 4, 4);
+  one->call();
+  one->pump();
+  const Octets header = copy_of(service.calls[0].header);
+  one.reset();
+  two.reset();
+  pool.reset();
+  EXPECT_EQ(copy_of(service.calls[0].header), header);
+  service.calls.clear();
+}
+
+TEST_F(SharedReceives, WhoTakesMoreThanItsGrantIsEndedAtOnceAndNobodyElse) {
+  RecordProperty("proves", "R1-4.3.1-12");
+  open_ends(200, 8, 4, 4);
+  for (int i = 0; i < 7; ++i) one->call();
+  one->pump();
+  EXPECT_TRUE(one->channel->overrun());
+  EXPECT_EQ(service.calls.size(), 4u + kExtraReceives);
+  for (int i = 0; i < 4; ++i) two->call();
+  two->pump();
+  EXPECT_FALSE(two->channel->failure());
+  EXPECT_EQ(service.calls.size(), 8u + kExtraReceives);
+  service.calls.clear();
+  one.reset();
+  EXPECT_EQ(pool->num_reserved(), 4u);
+}
+
+TEST_F(SharedReceives, WhoSendsOnlyJunkIsEndedToo) {
+  open_ends(200, 8, 4, 4);
+  const auto junk = [&](int num) {
+    for (int i = 0; i < num; ++i) {
+      one->qp.inject(Octets(5));
+      one->pump();
+    }
+  };
+  junk(6);
+  one->responder->on_time({});
+  junk(6);
+  EXPECT_FALSE(one->channel->failure());
+  junk(1);
+  EXPECT_TRUE(one->channel->overrun());
+}
+
+TEST_F(SharedReceives, AnIdleConnectionHasItsShareAndNoSendBuffers) {
+  open(1000, 4);
+  const std::size_t before = pool->registered() + sends.registered();
+  std::vector<std::unique_ptr<End>> many;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    many.push_back(std::make_unique<End>(*this, i + 1, 8, 32));
+    many.back()->call();
+    many.back()->pump();
+    many.back()->responder->reply(service.calls[0].id, {});
+    many.back()->pump();
+    service.calls.clear();
+  }
+  const std::size_t each = (pool->registered() + sends.registered() - before) / many.size();
+  EXPECT_LE(each, 9u * 1024);
+  EXPECT_LE(sends.registered(), 16 * sends.len());
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing
