@@ -96,6 +96,10 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
     } else {
       fail("the connection ended");
     }
+    const bool is_entry = !is_receive && index < entries_.size();
+    if (wc.status == verbs::WcStatus::kRemAccessErr && is_entry && entries_[index].work.kind == WorkKind::kRead) {
+      refused_read_ = entries_[index].work.slot;
+    }
     if (is_receive && lease_ != nullptr) config_.receives->give_back(ReceivePool::slot_of(wc.wr_id));
     return {};
   }

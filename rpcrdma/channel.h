@@ -100,6 +100,8 @@ class Channel {
   std::uint64_t progress() const { return progress_; }
 
   const Config& config() const { return config_; }
+  // The slot of the RDMA Read that failed because the peer does not own what it names.
+  std::optional<std::uint32_t> refused_read() const { return refused_read_; }
   const std::optional<std::string>& failure() const { return failure_; }
   void fail(std::string why);
 
@@ -127,6 +129,7 @@ class Channel {
   std::shared_ptr<ReceivePool::Lease> lease_;
   std::uint32_t share_ = 0;
   bool overrun_ = false;
+  std::optional<std::uint32_t> refused_read_;
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> free_entries_;
   std::uint32_t queued_ = 0;      // requests in the send queue that no completion has ended

@@ -15,6 +15,7 @@
 #include "rpcrdma/channel.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/credit_policy.h"
+#include "rpcrdma/replay_cache.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/service.h"
 #include "rpcrdma/v1/header.h"
@@ -38,6 +39,7 @@ struct ResponderCounters {
   std::uint64_t garbage_args = 0;  // found here, not by a service
   std::uint64_t reply_chunks = 0;  // Replies through the Reply chunk
   std::uint64_t write_chunks = 0;  // items through a Write chunk
+  std::uint64_t replays = 0;       // Calls that a service has had before
 };
 
 // Responder is the answering half of RPC-over-RDMA version 1 on one connection: it pulls Read chunks by RDMA Read,
@@ -67,6 +69,8 @@ class Responder {
     std::uint32_t max_sge = 4;        // of one RDMA Write
     std::chrono::milliseconds stall_timeout{30000};
     std::string peer;
+    ReplayCache* replays = nullptr;  // for programs with keeps_replies; null: none
+    std::string client;              // what it knows the peer by
   };
 
   // Octets of a Send buffer beyond the inline threshold that the responder wants for itself: an RPC header without
@@ -83,6 +87,8 @@ class Responder {
   void on_receive(std::uint32_t slot, std::size_t len);
   void on_send_done(std::uint32_t slot);
   void on_read_done(std::uint32_t slot);
+  // The Read that ended the connection, since the peer does not own what its chunk names.
+  void on_read_refused(std::uint32_t slot);
   // A Write that was signaled for the room in the send queue has ended.
   void on_write_done();
   // reply answers a Call that a service got; false where the id is not one that waits for an answer.
@@ -126,6 +132,9 @@ class Responder {
   void pulled(std::uint32_t slot);
   void pull_items_or_deliver(std::uint32_t slot);
   void deliver(std::uint32_t slot);
+  bool is_replay(std::uint32_t slot);
+  bool is_idempotent(const CallSlot& call);
+  void drop_call(std::uint32_t slot);
   std::size_t result_room(const CallSlot& call) const;
 
   // Answers going out (responder_reply.cc).
@@ -175,6 +184,7 @@ class Responder {
   // For one Call:
   std::vector<std::size_t> positions_;
   std::vector<EligibleItem> found_arguments_;
+  ReplyBound bound_;
 
   verbs::TimePoint now_{};
   std::optional<verbs::TimePoint> progress_at_;

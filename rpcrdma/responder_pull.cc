@@ -120,6 +120,10 @@ void Responder::on_read_done(std::uint32_t slot) {
   pump();
 }
 
+void Responder::on_read_refused(std::uint32_t slot) {
+  if (config_.replays != nullptr) config_.replays->on_fatal(config_.client, calls_[slot].xid);
+}
+
 // All that was to be pulled is there (R1-4.4.5.2-02).
 void Responder::pulled(std::uint32_t slot) {
   CallSlot& call = calls_[slot];
@@ -135,6 +139,7 @@ void Responder::pulled(std::uint32_t slot) {
 void Responder::deliver(std::uint32_t slot) {
   CallSlot& call = calls_[slot];
   call.state = CallSlot::State::kServed;
+  if (is_replay(slot)) return;
   ServedCall served;
   served.id = make_id(call.generation, slot);
   served.connection = {channel_.config().serial};
@@ -162,6 +167,47 @@ void Responder::deliver(std::uint32_t slot) {
   served.result_room = result_room(call);
   ++counters_.calls_served;
   call.program->service->on_call(std::move(served));
+}
+
+bool Responder::is_idempotent(const CallSlot& call) {
+  const Binding& binding = *call.program->binding;
+  if (binding.bound_reply == nullptr) return false;
+  positions_.clear();
+  for (const CallSlot::Item& item : call.items) positions_.push_back(item.source->position - call.header.size());
+  return binding.bound_reply(call.rpc.procedure, call.args, positions_, {}, bound_) == Walked::kWhole &&
+         bound_.idempotent;
+}
+
+// Whether a Call is one that the service has had before; then it is answered, or will be, or has no need to.
+bool Responder::is_replay(std::uint32_t slot) {
+  const CallSlot& call = calls_[slot];
+  if (config_.replays == nullptr || !call.program->keeps_replies || is_idempotent(call)) return false;
+  std::vector<ReplayItem> items;
+  for (const CallSlot::Item& item : call.items) items.push_back({item.position, item.data.octets()});
+  const ReplayKey key = replay_key(config_.client, call.xid, call.rpc, call.args, items);
+  const CallId id = make_id(call.generation, slot);
+  switch (config_.replays->on_call(key, id)) {
+    case ReplayCache::Verdict::kRun: return false;
+    case ReplayCache::Verdict::kWait: break;
+    case ReplayCache::Verdict::kDrop: drop_call(slot); break;
+    case ReplayCache::Verdict::kAnswer: {
+      auto kept = config_.replays->find(key)->revive(pool_);
+      if (kept) {
+        reply(id, std::move(*kept));
+      } else {
+        drop_call(slot);
+      }
+      break;
+    }
+  }
+  ++counters_.replays;
+  return true;
+}
+
+// Without an answer.
+void Responder::drop_call(std::uint32_t slot) {
+  release_call(slot);
+  channel_.post_receive(slot);
 }
 
 }  // namespace weft::rpcrdma

@@ -41,6 +41,10 @@ void Responder::on_receive(std::uint32_t slot, std::size_t len) {
   settle_credits(verdict == v1::CallVerdict::kAccept ? received.credit : 0);
   if (verdict == v1::CallVerdict::kErrVers) return answer_error(slot, v1::Err::kVers);
   if (verdict == v1::CallVerdict::kErrChunk) return answer_error(slot, v1::Err::kChunk);  // U1-6.4.2-07
+  // R1-5.5.3-03: it would end this connection as well.
+  if (config_.replays != nullptr && config_.replays->was_fatal(config_.client, call.xid)) {
+    return answer_error(slot, v1::Err::kChunk);
+  }
 
   call.long_call = received.long_call;
   call.lists = std::move(received.lists);

@@ -101,6 +101,7 @@ struct Server::Impl {
   MessageResources messages;
   std::unique_ptr<BufferPool> pool;
   Budget budget;
+  std::optional<ReplayCache> replays;
   std::unique_ptr<verbs::CmId> listener;
   std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections;
   std::unordered_map<std::uint32_t, Connection*> by_qp;        // by number of the queue pair
@@ -112,7 +113,10 @@ struct Server::Impl {
 
   Impl(verbs::Device& d, std::span<const Program> p, const ServerConfig& c)
       : device(d), programs(p.begin(), p.end()), config(c) {
-    for (const Program& program : programs) services.insert(program.service);
+    for (const Program& program : programs) {
+      services.insert(program.service);
+      if (program.keeps_replies) replays.emplace(config.replays);
+    }
   }
 
   verbs::Status open(const sockaddr_storage& addr);
@@ -129,6 +133,8 @@ struct Server::Impl {
   Connection* find(std::uint32_t serial);
   void activate(std::uint32_t serial, Connection& connection);
   void run_active();
+  void answer(CallId id, ServedReply&& reply);
+  void keep(CallId id, const ServedReply& reply);
   void close(Connection& connection);
   void remove(std::uint32_t serial);
   void flush(std::unique_ptr<Connection>& connection);
@@ -202,7 +208,8 @@ void Server::Impl::on_cm_event(verbs::CmEvent& event) {
 
 void Server::Impl::on_connect_request(verbs::CmEvent& event) {
   if (!event.new_id) return;
-  if (connections.size() >= config.max_connections || is_full_for(host_str(event.new_id->peer_addr()))) {
+  if (connections.size() + flushing.size() >= config.max_connections ||
+      is_full_for(host_str(event.new_id->peer_addr()))) {
     (void)event.new_id->reject({});
     return;
   }
@@ -254,6 +261,8 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   calls.max_sge = messages.shape.max_send_sge;
   calls.stall_timeout = config.stall_timeout;
   calls.peer = address_str(connection->id->peer_addr());
+  calls.replays = replays ? &*replays : nullptr;
+  calls.client = connection->client = host_str(connection->id->peer_addr());
   connection->responder = std::make_unique<Responder>(*pd, *connection->channel, *pool, budget,
                                                       std::span<const Program>(programs), std::move(calls));
   const Thresholds thresholds = settle_thresholds(config.inline_threshold, peer.private_data);
@@ -268,7 +277,6 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   connection->shared = *shared;
   connection->num_completions = messages.completions();
   connection->shared->room -= connection->num_completions;
-  connection->client = host_str(connection->id->peer_addr());
   ++num_of_client[connection->client];
   by_qp.emplace(connection->qp->qp_num(), connection.get());
   connections.emplace(last_serial, std::move(connection));
@@ -316,7 +324,10 @@ void Server::Impl::on_completion(const verbs::Wc& wc) {
 
 void Server::Impl::handle(Connection& connection, const verbs::Wc& wc) {
   const auto work = connection.channel->on_completion(wc);
-  if (!work) return;
+  if (!work) {
+    if (const auto slot = connection.channel->refused_read()) connection.responder->on_read_refused(*slot);
+    return;
+  }
   if (connection.reverse) return connection.reverse->on_work(*work, wc.byte_len);
   switch (work->kind) {
     case WorkKind::kReceive: connection.responder->on_receive(work->slot, wc.byte_len); break;
@@ -377,6 +388,22 @@ void Server::Impl::flush(std::unique_ptr<Connection>& connection) {
   if (device.caps().own_progress) flushing.emplace_back(now + kFlushTime, std::move(connection));
 }
 
+void Server::Impl::answer(CallId id, ServedReply&& reply) {
+  const auto serial = static_cast<std::uint32_t>(id.value >> 32);
+  Connection* connection = find(serial);
+  if (connection == nullptr) return;
+  connection->responder->reply(id, std::move(reply));
+  activate(serial, *connection);
+}
+
+// A Call that must not run twice has run, whatever became of its connection.
+void Server::Impl::keep(CallId id, const ServedReply& reply) {
+  const ReplayCache::Ended ended = replays->on_reply(id, reply);
+  for (const CallId waiting : ended.waiting) {
+    if (auto kept = ended.reply->revive(*pool)) answer(waiting, std::move(*kept));
+  }
+}
+
 verbs::Result<std::unique_ptr<Server>> Server::listen(verbs::Device& device, const sockaddr_storage& addr,
                                                       std::span<const Program> programs, const ServerConfig& config) {
   if (auto status = check(config, device.caps()); !status.ok()) return status.error();
@@ -407,11 +434,8 @@ std::unique_ptr<BufferPool> Server::make_buffers(std::size_t max_len, std::size_
 }
 
 void Server::reply(CallId id, ServedReply reply) {
-  const auto serial = static_cast<std::uint32_t>(id.value >> 32);
-  Impl::Connection* connection = impl_->find(serial);
-  if (connection == nullptr) return;
-  connection->responder->reply(id, std::move(reply));
-  impl_->activate(serial, *connection);
+  if (impl_->replays) impl_->keep(id, reply);
+  impl_->answer(id, std::move(reply));
 }
 
 verbs::Result<CallHandle> Server::call(ConnectionId connection, const CallSpec& spec, ReplyCallback done) {
@@ -439,6 +463,7 @@ std::size_t Server::process(verbs::TimePoint now) {
   if (impl.in_process) return 0;
   impl.in_process = true;
   impl.now = now;
+  if (impl.replays) impl.replays->on_time(now);
   std::size_t moved = impl.device.process(now);
   std::size_t completions = 0;
   std::optional<verbs::CmEvent> event;
@@ -479,7 +504,7 @@ int Server::fd() const {
   return impl_->device.fd();
 }
 std::size_t Server::num_connections() const {
-  return impl_->connections.size();
+  return impl_->connections.size() + impl_->flushing.size();
 }
 
 ServerMemory Server::memory() const {

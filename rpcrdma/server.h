@@ -12,6 +12,7 @@
 
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
+#include "rpcrdma/replay_cache.h"
 #include "rpcrdma/service.h"
 #include "verbs-shim/api/cm.h"
 
@@ -43,6 +44,8 @@ struct ServerConfig {
   std::size_t max_buffered_per_connection = 64 << 20;
   std::size_t max_connections = 1024;
   std::size_t max_connections_per_client = 0;  // from one IP address; 0: no limit of its own
+  // How many Replies to keep of programs with Program::keeps_replies, and how long.
+  ReplayCache::Config replays = {};
   std::uint8_t ird = 0;
   std::uint8_t ord = 16;
   int backlog = 128;
@@ -93,7 +96,7 @@ class Server {
   std::optional<verbs::TimePoint> next_timeout() const;
   int fd() const;
 
-  std::size_t num_connections() const;
+  std::size_t num_connections() const;  // those whose end is not over included
   ServerMemory memory() const;
   // Sums over all connections, ended ones included.
   verbs::QpCounters counters() const;

@@ -25,6 +25,10 @@ struct Program {
   bool takes_gss = false;
   // For gateways: also called with every program and version that has no entry of its own. The binding names no items.
   bool is_any = false;
+  // Calls of it that are not idempotent (Binding::bound_reply) run once, however often clients send them: their Replies
+  // are kept (ServerConfig::replays). Not for programs whose sessions see to that, as NFSv4.1's do. The service then
+  // answers also those Calls whose connection is gone.
+  bool keeps_replies = false;
 };
 
 }  // namespace weft::rpcrdma

@@ -162,6 +162,49 @@ TEST_F(HostileClientTest, MoreCallsThanGrantedEndTheConnectionOnly) {
   expect_null_works(*good);
 }
 
+TEST_F(HostileClientTest, TheCallThatEndedItsConnectionIsRefusedOnTheNextOne) {
+  RecordProperty("proves", "R1-5.5.3-03");
+  for (Program& program : programs) program.keeps_replies = true;
+  listen({.min_credits = 32});
+  open_peer();
+  peer->send(load_vector("V03").octets);
+  run_until([this] { return peer->disconnected; });
+  open_peer();
+  peer->send(load_vector("V03").octets);
+  run_until([this] { return peer->received.size() == 1; });
+  const v1::Header answer = parse(peer->received[0]);
+  EXPECT_EQ(answer.proc, v1::Proc::kError);
+  EXPECT_EQ(answer.err, v1::Err::kChunk);
+  EXPECT_EQ(answer.xid, parse(load_vector("V03").octets).xid);
+  EXPECT_FALSE(peer->disconnected);
+  EXPECT_EQ(file.num_calls, 0u);
+}
+
+TEST_F(HostileClientTest, AFloodTakesOthersNothing) {
+  RecordProperty("proves", "R1-4.3.1-12");
+  listen({.credits = 4});
+  auto good = connect();
+  clients = {good.get()};
+  expect_null_works(*good);
+  const std::uint32_t promised = server->memory().promised;
+  open_peer();
+  file.hold = true;
+  for (int i = 0; i < 16; ++i) peer->send(load_vector("V01").octets);
+  bool done = false;
+  ASSERT_TRUE(good->call(null_call(),
+                         [&](const Reply& reply) {
+                           EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
+                           done = true;
+                         })
+                  .ok());
+  run_until([this] { return peer->disconnected; });
+  file.hold = false;
+  file.answer_held();
+  run_until([&] { return done; });
+  EXPECT_EQ(server->num_connections(), 1u);
+  EXPECT_EQ(server->memory().promised, promised);
+}
+
 TEST_F(HostileClientTest, StaleHandlesEndTheConnectionOnly) {
   RecordProperty("proves", "R1-5.5.3-01 R1-10.1.1-01");
   listen();

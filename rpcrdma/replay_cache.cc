@@ -1,0 +1,187 @@
+#include "rpcrdma/replay_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rpcrdma/xdr/xdr.h"
+
+namespace weft::rpcrdma {
+
+namespace {
+
+// Octets of the arguments that tell Calls apart: what a Call is about stands at its beginning.
+constexpr std::size_t kSummed = 256;
+constexpr std::size_t kMaxWaiting = 4;
+constexpr std::size_t kMaxFatal = 256;
+constexpr std::size_t kEntryOctets = 256;  // about, beside the Reply
+
+// FNV-1a of 64 bits.
+class Checksum {
+ public:
+  void add(ConstBytes octets) {
+    for (const std::uint8_t octet : octets) sum_ = (sum_ ^ octet) * 0x100000001b3;
+  }
+  void add(std::uint32_t word) {
+    for (int shift = 24; shift >= 0; shift -= 8) sum_ = (sum_ ^ (word >> shift & 0xff)) * 0x100000001b3;
+  }
+  std::uint64_t value() const { return sum_; }
+
+ private:
+  std::uint64_t sum_ = 0xcbf29ce484222325;
+};
+
+// Adds the first octets of a stream that stands in pieces.
+class FirstOctets {
+ public:
+  explicit FirstOctets(Checksum& sum) : sum_(sum) {}
+  void add(ConstBytes octets) {
+    const std::size_t num = std::min(octets.size(), kSummed - std::min(kSummed, length_));
+    sum_.add(octets.first(num));
+    length_ += octets.size();
+  }
+  std::size_t length() const { return length_; }
+
+ private:
+  Checksum& sum_;
+  std::size_t length_ = 0;
+};
+
+constexpr std::uint8_t kZeros[4] = {};
+
+}  // namespace
+
+ReplayKey replay_key(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
+                     std::span<const ReplayItem> items) {
+  Checksum sum;
+  sum.add(rpc.cred.flavor);
+  // Of other flavors the credential is another each time (RFC 2203 section 5.3.1: a sequence number).
+  if (rpc.cred.flavor <= static_cast<std::uint32_t>(AuthFlavor::kShort)) sum.add(rpc.cred.body);
+  FirstOctets stream(sum);
+  std::size_t done = 0;
+  for (const ReplayItem& item : items) {
+    stream.add(args.subspan(done, item.position - done));
+    stream.add(item.data);
+    stream.add(ConstBytes(kZeros).first(xdr::padding(item.data.size())));
+    done = item.position;
+  }
+  stream.add(args.subspan(done));
+  return {client, xid, rpc.program, rpc.version, rpc.procedure, stream.length(), sum.value()};
+}
+
+KeptReply KeptReply::of(const ServedReply& reply) {
+  KeptReply kept;
+  kept.accept = reply.accept;
+  kept.results = reply.results;
+  kept.verf = reply.verf;
+  kept.header = reply.header;
+  for (const Slice& slice : reply.more_results) {
+    kept.results.insert(kept.results.end(), slice.octets.begin(), slice.octets.end());
+  }
+  for (const ResultItem& item : reply.items) {
+    kept.items.push_back({item.position, item.operation, {item.data.octets.begin(), item.data.octets.end()}});
+  }
+  return kept;
+}
+
+std::optional<ServedReply> KeptReply::revive(BufferPool& pool) const {
+  ServedReply reply;
+  reply.accept = accept;
+  reply.results = results;
+  reply.verf = verf;
+  reply.header = header;
+  for (const Item& item : items) {
+    Slice slice;
+    if (!item.data.empty()) {
+      Buffer buffer = pool.take(item.data.size());
+      if (!buffer) return {};
+      std::copy(item.data.begin(), item.data.end(), buffer.octets().begin());
+      slice = {buffer.octets(), buffer.lkey()};
+      reply.buffers.push_back(std::move(buffer));
+    }
+    reply.items.push_back({item.position, item.operation, slice});
+  }
+  return reply;
+}
+
+std::size_t KeptReply::octets() const {
+  std::size_t sum = kEntryOctets + results.size() + header.size() + verf.body.size();
+  for (const Item& item : items) sum += item.data.size();
+  return sum;
+}
+
+void ReplayCache::drop(Entries::iterator entry) {
+  if (entry->done) octets_ -= entry->reply.octets();
+  if (!entry->done) running_.erase(entry->runner.value);
+  by_key_.erase(entry->key);
+  entries_.erase(entry);
+}
+
+void ReplayCache::on_time(verbs::TimePoint now) {
+  now_ = now;
+  const auto is_old = [this](verbs::TimePoint since) { return now_ - since >= config_.max_age; };
+  // A Call that has been running for so long is given up, too: whoever serves it may have forgotten it.
+  while (!entries_.empty() && is_old(entries_.front().since)) drop(entries_.begin());
+  for (auto entry = entries_.begin(); octets_ > config_.max_octets && entry != entries_.end();) {
+    const auto next = std::next(entry);
+    if (entry->done) drop(entry);
+    entry = next;
+  }
+  while (!fatal_.empty() && is_old(fatal_.front().since)) fatal_.pop_front();
+}
+
+ReplayCache::Verdict ReplayCache::on_call(const ReplayKey& key, CallId id) {
+  if (const auto at = by_key_.find(key); at != by_key_.end()) {
+    Entry& entry = *at->second;
+    if (entry.done) return Verdict::kAnswer;
+    const auto same_connection = [id](CallId other) { return other.value >> 32 == id.value >> 32; };
+    if (same_connection(entry.runner) || std::ranges::any_of(entry.waiting, same_connection) ||
+        entry.waiting.size() == kMaxWaiting) {
+      return Verdict::kDrop;
+    }
+    entry.waiting.push_back(id);
+    return Verdict::kWait;
+  }
+  if (entries_.size() >= config_.max_entries) {
+    const auto oldest = std::ranges::find_if(entries_, [](const Entry& entry) { return entry.done; });
+    if (oldest == entries_.end()) return Verdict::kRun;  // without being remembered
+    drop(oldest);
+  }
+  const auto entry = entries_.emplace(entries_.end());
+  entry->key = key;
+  entry->runner = id;
+  entry->since = now_;
+  by_key_.emplace(key, entry);
+  running_.emplace(id.value, entry);
+  return Verdict::kRun;
+}
+
+const KeptReply* ReplayCache::find(const ReplayKey& key) const {
+  const auto at = by_key_.find(key);
+  return at != by_key_.end() && at->second->done ? &at->second->reply : nullptr;
+}
+
+ReplayCache::Ended ReplayCache::on_reply(CallId id, const ServedReply& reply) {
+  if (running_.empty()) return {};
+  const auto at = running_.find(id.value);
+  if (at == running_.end()) return {};
+  const auto entry = at->second;
+  running_.erase(at);
+  entry->done = true;
+  entry->reply = KeptReply::of(reply);
+  entry->since = now_;
+  octets_ += entry->reply.octets();
+  entries_.splice(entries_.end(), entries_, entry);
+  return {&entry->reply, std::exchange(entry->waiting, {})};
+}
+
+void ReplayCache::on_fatal(const std::string& client, std::uint32_t xid) {
+  if (was_fatal(client, xid)) return;
+  if (fatal_.size() == kMaxFatal) fatal_.pop_front();
+  fatal_.push_back({client, xid, now_});
+}
+
+bool ReplayCache::was_fatal(const std::string& client, std::uint32_t xid) const {
+  return std::ranges::any_of(fatal_, [&](const Fatal& fatal) { return fatal.xid == xid && fatal.client == client; });
+}
+
+}  // namespace weft::rpcrdma

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "rpcrdma/buffer_pool.h"
+#include "rpcrdma/call.h"
+#include "verbs-shim/api/verbs.h"
+
+namespace weft::rpcrdma {
+
+// ReplayKey says which Calls are one Call, sent again. Ports have no part in it: a client over RDMA cannot choose the
+// port that it comes back from.
+struct ReplayKey {
+  std::string client;  // its address
+  std::uint32_t xid = 0;
+  std::uint32_t program = 0, version = 0, procedure = 0;
+  std::uint64_t length = 0;    // octets of the arguments, items included
+  std::uint64_t checksum = 0;  // of the credential and the first octets of these
+  auto operator<=>(const ReplayKey&) const = default;
+};
+
+// ReplayItem: a DDP-eligible argument of a Call that stands elsewhere than the others.
+struct ReplayItem {
+  std::size_t position = 0;  // in octets of the arguments without items
+  ConstBytes data;
+};
+
+// The key of a Call, the same whether its items come inline or by Read chunk.
+ReplayKey replay_key(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
+                     std::span<const ReplayItem> items);
+
+// KeptReply: a ServedReply in memory of its own.
+struct KeptReply {
+  struct Item {
+    std::size_t position = 0;
+    std::size_t operation = 0;
+    std::vector<std::uint8_t> data;
+  };
+  ServedReply::Accept accept = ServedReply::Accept::kSuccess;
+  std::vector<std::uint8_t> results;
+  std::vector<Item> items;
+  OpaqueAuth verf;
+  std::vector<std::uint8_t> header;
+
+  static KeptReply of(const ServedReply& reply);
+  // To be sent again; nothing where there is no Buffer for an item.
+  std::optional<ServedReply> revive(BufferPool& pool) const;
+  std::size_t octets() const;
+};
+
+// ReplayCache is a server's duplicate-request cache: it keeps Calls that must not run twice from doing so when a client
+// sends them again after a lost connection, and answers them as the first time. All connections of a server share it.
+// It also knows which Calls ended a connection by a bad handle. A value without I/O; its clock is on_time.
+class ReplayCache {
+ public:
+  struct Config {
+    std::size_t max_octets = 16 << 20;  // of Replies
+    std::size_t max_entries = 16384;    // Calls, running ones included
+    std::chrono::milliseconds max_age{120000};
+  };
+  enum class Verdict : std::uint8_t {
+    kRun,     // it is new; on_reply is to follow
+    kDrop,    // it runs for this connection: that answer will do
+    kWait,    // it runs, for another connection; on_reply will name this one
+    kAnswer,  // it has run: find has the Reply
+  };
+
+  explicit ReplayCache(const Config& config) : config_(config) {}
+
+  // on_time drops what is too old or too much. Pointers to Replies hold until then.
+  void on_time(verbs::TimePoint now);
+
+  Verdict on_call(const ReplayKey& key, CallId id);
+  const KeptReply* find(const ReplayKey& key) const;
+
+  // Ended: a Reply and the Calls that wait for it, beside the one that ran.
+  struct Ended {
+    const KeptReply* reply = nullptr;
+    std::vector<CallId> waiting;
+  };
+  // on_reply keeps the answer to a Call that was to run, whether or not its connection is still there.
+  Ended on_reply(CallId id, const ServedReply& reply);
+
+  // on_fatal: a Call ended its connection, since one of its handles names nothing (R1-5.5.3-03).
+  void on_fatal(const std::string& client, std::uint32_t xid);
+  bool was_fatal(const std::string& client, std::uint32_t xid) const;
+
+  std::size_t size() const { return entries_.size(); }
+  std::size_t octets() const { return octets_; }
+
+ private:
+  struct Entry {
+    ReplayKey key;
+    CallId runner;
+    bool done = false;
+    KeptReply reply;
+    std::vector<CallId> waiting;
+    verbs::TimePoint since{};
+  };
+  using Entries = std::list<Entry>;
+  struct Fatal {
+    std::string client;
+    std::uint32_t xid = 0;
+    verbs::TimePoint since{};
+  };
+
+  void drop(Entries::iterator entry);
+
+  Config config_;
+  verbs::TimePoint now_{};
+  Entries entries_;  // oldest first
+  std::map<ReplayKey, Entries::iterator> by_key_;
+  std::unordered_map<std::uint64_t, Entries::iterator> running_;  // by CallId
+  std::size_t octets_ = 0;
+  std::list<Fatal> fatal_;
+};
+
+}  // namespace weft::rpcrdma

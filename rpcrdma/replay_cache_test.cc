@@ -1,0 +1,148 @@
+#include "rpcrdma/replay_cache.h"
+
+#include <gtest/gtest.h>
+
+#include "rpcrdma/testing/engines.h"
+
+namespace weft::rpcrdma::testing {
+namespace {
+
+using Verdict = ReplayCache::Verdict;
+using std::chrono::milliseconds;
+
+ReplayKey key_of(std::uint32_t xid, const std::string& client = "192.0.2.1") {
+  return {client, xid, 100003, 3, 7, 40, 99};
+}
+CallId id_of(std::uint32_t connection, std::uint32_t call) {
+  return {std::uint64_t{connection} << 32 | call};
+}
+ServedReply reply_of(Octets results) {
+  ServedReply reply;
+  reply.results = std::move(results);
+  return reply;
+}
+
+struct ReplayCacheTest : ::testing::Test {
+  void at(int ms) { cache.on_time(verbs::TimePoint{} + milliseconds(ms)); }
+
+  ReplayCache cache{{.max_octets = 10000, .max_entries = 8, .max_age = milliseconds(1000)}};
+};
+
+TEST_F(ReplayCacheTest, ACallRunsOnceAndIsAnsweredAgain) {
+  EXPECT_EQ(cache.on_call(key_of(1), id_of(1, 5)), Verdict::kRun);
+  EXPECT_EQ(cache.find(key_of(1)), nullptr);
+  EXPECT_TRUE(cache.on_reply(id_of(1, 5), reply_of({1, 2, 3, 4})).waiting.empty());
+  EXPECT_EQ(cache.on_call(key_of(1), id_of(2, 1)), Verdict::kAnswer);
+  ASSERT_NE(cache.find(key_of(1)), nullptr);
+  EXPECT_EQ(cache.find(key_of(1))->results, Octets({1, 2, 3, 4}));
+  // Another XID, another client: other Calls.
+  EXPECT_EQ(cache.on_call(key_of(2), id_of(2, 2)), Verdict::kRun);
+  EXPECT_EQ(cache.on_call(key_of(1, "192.0.2.2"), id_of(3, 1)), Verdict::kRun);
+}
+
+TEST_F(ReplayCacheTest, WhileItRunsItsConnectionNeedsNoOtherAnswerAndANewOneWaits) {
+  EXPECT_EQ(cache.on_call(key_of(1), id_of(1, 5)), Verdict::kRun);
+  EXPECT_EQ(cache.on_call(key_of(1), id_of(1, 6)), Verdict::kDrop);
+  EXPECT_EQ(cache.on_call(key_of(1), id_of(2, 7)), Verdict::kWait);
+  EXPECT_EQ(cache.on_call(key_of(1), id_of(2, 8)), Verdict::kDrop);
+  EXPECT_EQ(cache.on_call(key_of(1), id_of(3, 9)), Verdict::kWait);
+  EXPECT_EQ(cache.on_reply(id_of(1, 6), reply_of({})).reply, nullptr);  // not the one that runs
+  const ReplayCache::Ended ended = cache.on_reply(id_of(1, 5), reply_of({7, 7, 7, 7}));
+  EXPECT_EQ(ended.waiting, (std::vector<CallId>{id_of(2, 7), id_of(3, 9)}));
+  EXPECT_EQ(ended.reply->results, Octets({7, 7, 7, 7}));
+}
+
+TEST_F(ReplayCacheTest, ForgetsWhatIsOld) {
+  (void)cache.on_call(key_of(1), id_of(1, 1));
+  (void)cache.on_call(key_of(2), id_of(1, 2));
+  at(500);
+  (void)cache.on_reply(id_of(1, 1), reply_of({}));
+  at(999);
+  EXPECT_EQ(cache.size(), 2u);
+  at(1000);  // the one that never ended
+  EXPECT_EQ(cache.size(), 1u);
+  EXPECT_EQ(cache.on_reply(id_of(1, 2), reply_of({})).reply, nullptr);
+  at(1499);
+  EXPECT_NE(cache.find(key_of(1)), nullptr);
+  at(1500);
+  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_EQ(cache.octets(), 0u);
+}
+
+TEST_F(ReplayCacheTest, IsBoundedInOctetsAndEntries) {
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    (void)cache.on_call(key_of(i), id_of(1, i));
+    (void)cache.on_reply(id_of(1, i), reply_of(Octets(4000)));
+  }
+  at(1);
+  EXPECT_LE(cache.octets(), 10000u);
+  EXPECT_EQ(cache.find(key_of(0)), nullptr);
+  EXPECT_NE(cache.find(key_of(3)), nullptr);  // the newest stay
+  for (std::uint32_t i = 10; i < 30; ++i) EXPECT_EQ(cache.on_call(key_of(i), id_of(1, i)), Verdict::kRun);
+  EXPECT_EQ(cache.size(), 8u);  // those that run are not forgotten, the others are not remembered
+  EXPECT_EQ(cache.on_call(key_of(10), id_of(2, 1)), Verdict::kWait);
+  EXPECT_EQ(cache.on_call(key_of(29), id_of(2, 2)), Verdict::kRun);
+}
+
+TEST_F(ReplayCacheTest, KnowsCallsThatEndedTheirConnection) {
+  EXPECT_FALSE(cache.was_fatal("192.0.2.1", 5));
+  cache.on_fatal("192.0.2.1", 5);
+  EXPECT_TRUE(cache.was_fatal("192.0.2.1", 5));
+  EXPECT_FALSE(cache.was_fatal("192.0.2.1", 6));
+  EXPECT_FALSE(cache.was_fatal("192.0.2.2", 5));
+  at(1000);
+  EXPECT_FALSE(cache.was_fatal("192.0.2.1", 5));
+}
+
+TEST(ReplayKeyOf, IsTheSameInEveryFormOfACall) {
+  const OpaqueAuth cred = auth_sys_of_this_process();
+  const CallHeaderView rpc{7, 100003, 3, 7, cred, {}};
+  for (const std::size_t len : {1ul, 99ul, 5000ul}) {
+    const Octets data = pattern(len);
+    const Octets reduced = write_args(len);
+    Octets whole = reduced;
+    whole.insert(whole.end(), data.begin(), data.end());
+    whole.resize(xdr::round_up(whole.size()));
+    const ReplayItem item{reduced.size(), data};
+    const ReplayKey key = replay_key("a", 7, rpc, reduced, {&item, 1});
+    EXPECT_EQ(key, replay_key("a", 7, rpc, whole, {})) << len;
+    EXPECT_EQ(key.length, whole.size());
+    // Other data, where it is looked at.
+    Octets other = data;
+    other[0] ^= 1;
+    const ReplayItem other_item{reduced.size(), other};
+    EXPECT_NE(key, replay_key("a", 7, rpc, reduced, {&other_item, 1}));
+  }
+  CallHeaderView somebody_else = rpc;
+  somebody_else.cred = {};
+  EXPECT_NE(replay_key("a", 7, rpc, {}, {}), replay_key("a", 7, somebody_else, {}, {}));
+}
+
+TEST(KeptReplyOf, IsAnsweredWithItsItems) {
+  FakeMemory memory;
+  FakePd pd(memory);
+  BufferPool pool(pd, 10000, 20000);
+  ServedReply reply;
+  reply.results = {0, 0, 0, 1};
+  Buffer buffer = pool.take(500);
+  const Octets data = pattern(500);
+  std::copy(data.begin(), data.end(), buffer.octets().begin());
+  reply.skip_item();
+  reply.add_item(std::move(buffer), 500);
+  const KeptReply kept = KeptReply::of(reply);
+  reply = {};
+  EXPECT_EQ(pool.in_use(), 0u);
+  const auto again = kept.revive(pool);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->results, Octets({0, 0, 0, 1}));
+  ASSERT_EQ(again->items.size(), 1u);
+  EXPECT_EQ(again->items[0].position, 4u);
+  EXPECT_EQ(again->items[0].operation, 1u);
+  EXPECT_EQ(copy_of(again->items[0].data.octets), data);
+  const Buffer all = pool.take(9999);
+  const Buffer rest = pool.take(9501);
+  EXPECT_FALSE(kept.revive(pool));  // none left
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing

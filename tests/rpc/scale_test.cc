@@ -1,0 +1,95 @@
+#include "tests/rpc/world.h"
+
+// Many clients of one server: what they share, and what each may have.
+namespace weft::rpcrdma::testing {
+namespace {
+
+struct ScaleTest : World {
+  // `num` clients that have had an answer to a Call or two.
+  void open_idle(std::size_t num) {
+    for (std::size_t i = 0; i < num; ++i) {
+      idle.push_back(connect({.credits = 32}));
+      clients.push_back(idle.back().get());
+      expect_null_works(*idle.back());
+      expect_null_works(*idle.back());
+    }
+  }
+  std::vector<std::unique_ptr<Client>> idle;
+};
+
+TEST_F(ScaleTest, AnIdleClientHoldsNoMoreThanItsFewReceives) {
+  listen();
+  open_idle(1);
+  const ServerMemory one = server->memory();
+  ASSERT_TRUE(one.has_shared_receives);
+  EXPECT_EQ(one.promised, 8u);
+  open_idle(64);
+  const ServerMemory many = server->memory();
+  EXPECT_EQ(many.promised, 65u * 8);
+  EXPECT_LE(many.receives - one.receives + many.sends - one.sends, 64 * kIdleReceives);
+  EXPECT_EQ(many.sends, one.sends);
+}
+
+TEST_F(ScaleTest, WhoIsBusyIsGrantedMoreAndLeavesItBehind) {
+  RecordProperty("proves", "R1-4.3.1-07 R1-4.3.1-09");
+  listen();
+  open_idle(1);
+  std::size_t num_ended = 0;
+  for (int i = 0; i < 400; ++i) {
+    ASSERT_TRUE(idle[0]->call(null_call(), [&](const Reply&) { ++num_ended; }).ok());
+  }
+  run_until([&] { return num_ended == 400; });
+  EXPECT_EQ(server->memory().promised, 32u);
+  // Calls one by one need less, and so it comes back.
+  for (int i = 0; i < 400; ++i) expect_null_works(*idle[0]);
+  EXPECT_EQ(server->memory().promised, 8u);
+  clients.clear();
+  idle.clear();
+  run_until([&] { return server->num_connections() == 0; });
+  EXPECT_EQ(server->memory().promised, 0u);
+}
+
+TEST_F(ScaleTest, WhenReceivesAreLowEverybodyGetsTheLeast) {
+  listen({.credits = 32, .max_shared_receives = 64 * 4096, .max_connections = 4});
+  open_idle(4);
+  std::size_t num_ended = 0;
+  for (int i = 0; i < 4000; ++i) {
+    ASSERT_TRUE(idle[static_cast<std::size_t>(i) % 4]
+                    ->call(null_call(),
+                           [&](const Reply& reply) {
+                             EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
+                             ++num_ended;
+                           })
+                    .ok());
+  }
+  run_until([&] { return num_ended == 4000; });
+  EXPECT_LE(server->memory().promised, 4u * 8 + 64);
+}
+
+TEST_F(ScaleTest, AClientMayHaveSoManyConnections) {
+  listen({.max_connections_per_client = 2});
+  open_idle(2);
+  auto third = connect();
+  clients.push_back(third.get());
+  run_until([&] { return third->state() == Client::State::kClosed; });
+  expect_null_works(*idle[0]);
+  clients = {idle[1].get()};
+  idle.erase(idle.begin());
+  run_until([&] { return server->num_connections() == 1; });
+  open_idle(1);
+  EXPECT_EQ(server->num_connections(), 2u);
+}
+
+TEST_F(ScaleTest, WithoutSharedReceivesEachConnectionHasItsOwn) {
+  listen({.max_shared_receives = 0});
+  open_idle(2);
+  EXPECT_FALSE(server->memory().has_shared_receives);
+  std::size_t num_ended = 0;
+  for (int i = 0; i < 400; ++i) {
+    ASSERT_TRUE(idle[0]->call(null_call(), [&](const Reply&) { ++num_ended; }).ok());
+  }
+  run_until([&] { return num_ended == 400; });
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing
