@@ -504,7 +504,7 @@ int Server::fd() const {
   return impl_->device.fd();
 }
 std::size_t Server::num_connections() const {
-  return impl_->connections.size() + impl_->flushing.size();
+  return impl_->connections.size();
 }
 
 ServerMemory Server::memory() const {

@@ -96,7 +96,7 @@ class Server {
   std::optional<verbs::TimePoint> next_timeout() const;
   int fd() const;
 
-  std::size_t num_connections() const;  // those whose end is not over included
+  std::size_t num_connections() const;
   ServerMemory memory() const;
   // Sums over all connections, ended ones included.
   verbs::QpCounters counters() const;

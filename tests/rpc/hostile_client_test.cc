@@ -201,8 +201,7 @@ TEST_F(HostileClientTest, AFloodTakesOthersNothing) {
   file.hold = false;
   file.answer_held();
   run_until([&] { return done; });
-  EXPECT_EQ(server->num_connections(), 1u);
-  EXPECT_EQ(server->memory().promised, promised);
+  run_until([&] { return server->num_connections() == 1 && server->memory().promised == promised; });
 }
 
 TEST_F(HostileClientTest, StaleHandlesEndTheConnectionOnly) {
@@ -216,7 +215,8 @@ TEST_F(HostileClientTest, StaleHandlesEndTheConnectionOnly) {
   run_until([this] { return peer->disconnected; });
   EXPECT_TRUE(file.data.empty());
   run_until([this] { return server->num_connections() == 1; });
-  EXPECT_EQ(server->buffers().in_use(), 0u);
+  // A device that moves by itself has a moment to let go of them.
+  run_until([this] { return server->buffers().in_use() == 0; });
   expect_null_works(*good);
 }
 
