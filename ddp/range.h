@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "ddp/memory_table.h"
-#include "mpa/wire/violates.h"
+#include "requirements/violates.h"
 
 namespace weft::ddp {
 

@@ -3,7 +3,7 @@
 #include <cassert>
 
 #include "mpa/wire/cursor.h"
-#include "mpa/wire/violates.h"
+#include "requirements/violates.h"
 
 namespace weft::ddp {
 namespace {

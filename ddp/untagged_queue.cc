@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "mpa/wire/violates.h"
+#include "requirements/violates.h"
 
 namespace weft::ddp {
 

@@ -5,7 +5,7 @@
 
 #include "ddp/error.h"
 #include "ddp/segment.h"
-#include "mpa/wire/violates.h"
+#include "requirements/violates.h"
 
 namespace weft::ddp {
 

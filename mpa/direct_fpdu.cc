@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "mpa/wire/violates.h"
+#include "requirements/violates.h"
 
 namespace weft::mpa {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "mpa/crc32c.h"
-#include "mpa/wire/violates.h"
+#include "requirements/violates.h"
 
 namespace weft::mpa {
 

@@ -5,7 +5,7 @@
 #include <cassert>
 
 #include "mpa/wire/cursor.h"
-#include "mpa/wire/violates.h"
+#include "requirements/violates.h"
 
 namespace weft::mpa {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ddp/tagged.h"
-#include "mpa/wire/violates.h"
+#include "requirements/violates.h"
 
 namespace weft::rdmap {
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "mpa/wire/release_memory.h"
-#include "mpa/wire/violates.h"
 #include "rdmap/diagnosis.h"
 #include "rdmap/stream_impl.h"
+#include "requirements/violates.h"
 
 namespace weft::rdmap {
 

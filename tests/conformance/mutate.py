@@ -12,9 +12,10 @@ from concurrent import futures
 
 import coverage
 
-SOURCES = ["mpa", "ddp", "rdmap", "verbs-shim"]
+SOURCES = ["mpa", "ddp", "rdmap", "verbs-shim", "rpcrdma", "nfsulb"]
 # Folders whose test programs have to notice, in CMake's words.
-TESTS = ["mpa", "ddp", "rdmap", "verbs-shim/soft", "tests/sim", "tests/vectors", "tests/conformance"]
+TESTS = ["mpa", "ddp", "rdmap", "verbs-shim/soft", "rpcrdma", "nfsulb", "tests/sim", "tests/vectors",
+         "tests/conformance", "tests/rpc", "tests/ulb_oracle"]
 CHECK = re.compile(r'\bviolates\(\s*"([^"]+)"')
 
 

@@ -5,7 +5,7 @@
 #include <shared_mutex>
 
 #include "ddp/range.h"
-#include "mpa/wire/violates.h"
+#include "requirements/violates.h"
 
 namespace weft::verbs::soft {
 namespace {

@@ -1,4 +1,4 @@
-#include "mpa/wire/violates.h"
+#include "requirements/violates.h"
 
 #ifdef WEFT_MUTATE
 #include <cstdlib>
