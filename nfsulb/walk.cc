@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nfsulb/bound.h"
+#include "requirements/violates.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::nfsulb {
@@ -30,7 +31,7 @@ struct ArgumentItems {
     if (items != nullptr) items->push_back(item);
     return true;
   }
-  bool at_end() const { return next == reduced.size(); }
+  bool at_end() const { return !violates("R1-8.1.1-01", next != reduced.size()); }
 };
 
 // ResultItems: by what each Write chunk brought. One entry for each READ operation; RFC 8267 section 6.4.1.
@@ -45,15 +46,15 @@ struct ResultItems {
     if (open) items.emplace_back();
   }
   // An operation without its item has an unused chunk.
-  bool end() const { return !open || items.back() || brought() == 0; }
+  bool end() const { return !violates("U1-6.4.1-06", open && !items.back() && brought() != 0); }
   bool found(EligibleItem& item) {
     item.reduced = brought() != 0;
     items.back() = item;
-    return !item.reduced || brought() == item.len;
+    return !violates("R1-4.4.4.1-03", item.reduced && brought() != item.len);
   }
   bool at_end() const {
     const auto used = reduced.subspan(std::min(reduced.size(), items.size()));
-    return std::ranges::all_of(used, [](std::uint32_t octets) { return octets == 0; });
+    return !violates("R1-8.1.1-03", std::ranges::any_of(used, [](std::uint32_t octets) { return octets != 0; }));
   }
 };
 
@@ -110,7 +111,7 @@ class Walker {
 
   Walked eligible(const Type& type) {
     EligibleItem item;
-    if (!reader_.u32(item.len) || item.len > type.max) return Walked::kGarbage;
+    if (!reader_.u32(item.len) || violates("R1-5.5.2-05", item.len > type.max)) return Walked::kGarbage;
     item.offset = reader_.position();
     item.position = item.offset + taken_out_;
     if (!items_.found(item)) return Walked::kGarbage;
@@ -181,7 +182,7 @@ class Walker {
   Walked operations(const Type& type) {
     std::uint32_t count = 0;
     if (!reader_.u32(count)) return Walked::kGarbage;
-    if (minor_version_ > kLastMinor) return count == 0 ? Walked::kWhole : Walked::kUnknown;
+    if (violates("U1-7-01", minor_version_ > kLastMinor)) return count == 0 ? Walked::kWhole : Walked::kUnknown;
     const CallNotes of_procedure = notes_;
     Walked walked = Walked::kWhole;
     for (std::uint32_t i = 0; i < count && walked == Walked::kWhole; ++i) walked = one_operation(type.operations);
@@ -195,7 +196,8 @@ class Walker {
     const Operation* operation = find_operation(table, number);
     if (operation == nullptr) return Walked::kUnknown;
     // Results do not say their minor version.
-    if (half_ == Half::kArguments && operation->since > minor_version_) return Walked::kUnknown;
+    const bool is_newer = half_ == Half::kArguments && operation->since > minor_version_;
+    if (violates("U1-7-01", is_newer)) return Walked::kUnknown;
     notes_ = {};
     items_.begin(*operation);
     const Walked walked = value(half_ == Half::kArguments ? *operation->arguments : *operation->results);

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "requirements/violates.h"
+
 namespace weft::rpcrdma {
 
 namespace {
 
 ChunkError group_read_list(const std::vector<ReadSegment>& list, const ChunkLimits& limits,
                            std::vector<Chunk>& chunks) {
-  if (list.size() > limits.max_segments) return ChunkError::kTooManySegments;
+  if (violates("U1-6.4.2-07", list.size() > limits.max_segments)) return ChunkError::kTooManySegments;
   for (const ReadSegment& segment : list) {
-    if (segment.position % 4 != 0) return ChunkError::kMisalignedPosition;  // R1-4.4.5-05
+    if (violates("R1-4.4.5-05", segment.position % 4 != 0)) return ChunkError::kMisalignedPosition;
     // R1-4.4.5-06, R1-4.4.5-07: one chunk per Position, wherever in the list its segments stand.
     auto at = std::lower_bound(chunks.begin(), chunks.end(), segment.position,
                                [](const Chunk& chunk, std::uint32_t position) { return chunk.position < position; });
@@ -22,12 +24,13 @@ ChunkError group_read_list(const std::vector<ReadSegment>& list, const ChunkLimi
   std::uint64_t sum = 0;
   for (const Chunk& chunk : chunks) {
     const std::uint64_t limit = chunk.position == 0 ? limits.max_message : limits.max_item;
-    if (chunk.length > limit) return ChunkError::kTooLong;  // R1-4.4.4-02, R1-4.4.4-03
+    if (violates("R1-4.4.4-03", chunk.length > limit)) return ChunkError::kTooLong;  // R1-4.4.4-02
     sum += chunk.length;
   }
-  if (sum > limits.max_read_list) return ChunkError::kTooLong;
+  if (violates("R1-10.1-03", sum > limits.max_read_list)) return ChunkError::kTooLong;
   const bool has_position_zero = !chunks.empty() && chunks.front().position == 0;
-  if (chunks.size() > limits.max_read_chunks + (has_position_zero ? 1 : 0)) return ChunkError::kTooManyChunks;
+  const std::size_t max_chunks = limits.max_read_chunks + (has_position_zero ? 1 : 0);
+  if (violates("U1-6.4.2-07", chunks.size() > max_chunks)) return ChunkError::kTooManyChunks;
   return ChunkError::kNone;
 }
 
@@ -49,11 +52,12 @@ ChunkError ChunkLists::validate(ChunkListsView view, const ChunkLimits& limits, 
   const ChunkError error = group_read_list(view.read_list, limits, lists.read_chunks_);
   if (error != ChunkError::kNone) return error;
 
-  if (view.write_list.size() > limits.max_write_chunks) return ChunkError::kTooManyChunks;
+  if (violates("U1-6.4.2-07", view.write_list.size() > limits.max_write_chunks)) return ChunkError::kTooManyChunks;
   std::size_t num_segments = 0;
   for (const SegmentArray& array : view.write_list) num_segments += array.size();
-  if (num_segments > limits.max_segments) return ChunkError::kTooManySegments;
-  if (view.reply_chunk && view.reply_chunk->size() > limits.max_segments) return ChunkError::kTooManySegments;
+  if (violates("U1-6.4.2-07", num_segments > limits.max_segments)) return ChunkError::kTooManySegments;
+  const std::size_t num_reply_segments = view.reply_chunk ? view.reply_chunk->size() : 0;
+  if (violates("U1-6.4.2-07", num_reply_segments > limits.max_segments)) return ChunkError::kTooManySegments;
 
   lists.write_chunks_.reserve(view.write_list.size());
   for (SegmentArray& array : view.write_list) lists.write_chunks_.push_back(make_chunk(std::move(array)));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "requirements/violates.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/requester_state.h"
 
@@ -119,7 +120,7 @@ void Requester::on_rpc_reply(Call& call, ConstBytes payload, const v1::ReceivedR
   xdr::XdrReader in(payload);
   ReplyHeader rpc;
   Reply reply;
-  if (!parse_reply(in, rpc) || rpc.xid != call.xid) {
+  if (!parse_reply(in, rpc) || violates("R1-5.2.1-01", rpc.xid != call.xid)) {
     reply.status = CallStatus::kBadReply;
     reply.text = "the Reply's RPC header does not decode";
     return end(call, reply);
@@ -159,16 +160,21 @@ const char* Requester::disagreement(Call& call, ConstBytes results, const v1::Re
     call.item_lens.push_back(offered[i].empty() ? std::nullopt : std::optional<std::size_t>(len));
   }
   const auto walk = call.spec.binding->walk_results;
-  if (walk == nullptr) return any ? "the Reply reduced a result that is not DDP-eligible" : nullptr;
+  if (walk == nullptr) {
+    return violates("R1-8.1.1-03", any) ? "the Reply reduced a result that is not DDP-eligible" : nullptr;
+  }
   found_results_.clear();
   const Walked walked = walk(call.spec.procedure, results, item_lens_, found_results_);
-  if (walked == Walked::kGarbage) return "the results do not agree with what came by Write chunk";  // R1-8.1.1-03
+  if (violates("R1-8.1.1-03", walked == Walked::kGarbage)) {
+    return "the results do not agree with what came by Write chunk";
+  }
   for (std::size_t i = 0; i < call.num_writes; ++i) {
     const bool has_item = i < found_results_.size() && found_results_[i] && found_results_[i]->len != 0;
     const bool is_reduced = has_item && found_results_[i]->reduced;
-    if (item_lens_[i] != 0 && !is_reduced) return "the Reply reduced a result that is not DDP-eligible";
-    if (!offered[i].empty() && has_item && !is_reduced) {
-      return "the Reply has a result inline that a Write chunk was offered for";  // R1-8.1.1-04
+    if (violates("R1-8.1.1-03", item_lens_[i] != 0 && !is_reduced))
+      return "the Reply reduced a result that is not DDP-eligible";
+    if (violates("R1-8.1.1-04", !offered[i].empty() && has_item && !is_reduced)) {
+      return "the Reply has a result inline that a Write chunk was offered for";
     }
   }
   return nullptr;

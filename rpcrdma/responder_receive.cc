@@ -2,6 +2,7 @@
 #include <limits>
 #include <utility>
 
+#include "requirements/violates.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/responder_state.h"
 #include "rpcrdma/rpcsec_gss.h"
@@ -49,7 +50,8 @@ void Responder::on_receive(std::uint32_t slot, std::size_t len) {
   call.long_call = received.long_call;
   call.lists = std::move(received.lists);
   const bool must_read = call.lists.position_zero() != nullptr || !call.lists.read_chunks().empty();
-  if (must_read && config_.ord == 0) return answer_error(slot, v1::Err::kChunk);  // the peer allows no RDMA Read
+  // The peer allows no RDMA Read.
+  if (violates("R1-4.3.1-13", must_read && config_.ord == 0)) return answer_error(slot, v1::Err::kChunk);
   if (!call.long_call && !parse_payload(slot, received.payload)) return;
 
   waiting_.push_back(slot);
@@ -97,7 +99,7 @@ bool Responder::parse_payload(std::uint32_t slot, ConstBytes payload) {
     }
     case CallParse::kGarbage: answer_stat(slot, AcceptStat::kGarbageArgs); return false;
   }
-  if (call.rpc.xid != call.xid) {  // R1-5.5.2-04
+  if (violates("R1-5.5.2-04", call.rpc.xid != call.xid)) {
     answer_error(slot, v1::Err::kChunk);
     return false;
   }
@@ -160,7 +162,8 @@ bool has_length_of(const Chunk& chunk, std::uint32_t item_len) {
 // belongs, only a walk tells. Overlaps have a Position inside an item, which is none of the walk's.
 bool Responder::match_arguments(CallSlot& call) {
   const auto walk = call.program->binding->walk_arguments;
-  if (walk == nullptr || !call.may_reduce) return false;  // R1-10.2.2-01, R1-10.2.2.3-01
+  if (violates("R1-8.1.1-01", walk == nullptr)) return false;
+  if (violates("R1-10.2.2.3-01", !call.may_reduce)) return false;  // R1-10.2.2-01
   const auto chunks = call.lists.read_chunks();
   positions_.clear();
   for (const Chunk& chunk : chunks) {
@@ -169,16 +172,17 @@ bool Responder::match_arguments(CallSlot& call) {
   }
   found_arguments_.clear();
   const Walked walked = walk(call.rpc.procedure, call.args, positions_, found_arguments_);
-  if (walked == Walked::kGarbage || found_arguments_.size() > config_.max_items) return false;  // U1-6.4.2-08
+  if (violates("R1-8.1.1-01", walked == Walked::kGarbage)) return false;
+  if (violates("U1-6.4.2-08", found_arguments_.size() > config_.max_items)) return false;
   std::size_t next = 0;
   for (const EligibleItem& item : found_arguments_) {
     if (!item.reduced) continue;
     if (next == chunks.size() || item.position != positions_[next] || item.offset > call.args.size()) return false;
     const Chunk& chunk = chunks[next++];
-    if (!has_length_of(chunk, item.len)) return false;
+    if (violates("R1-4.4.4.1-03", !has_length_of(chunk, item.len))) return false;
     if (item.len != 0) call.items.push_back({&chunk, item.offset, item.len, {}});
   }
-  return next == chunks.size();
+  return !violates("R1-8.1.1-01", next != chunks.size());
 }
 
 void Responder::admit() {

@@ -2,6 +2,7 @@
 #include <cassert>
 #include <utility>
 
+#include "requirements/violates.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/responder_state.h"
 
@@ -199,14 +200,14 @@ bool Responder::build_rpc(Answer& answer, Outgoing& out, std::uint32_t send) {
   if (!reduce_items(call, reply, header, out)) return false;
   const std::size_t header_len = v1::header_len(header.lists);
   const std::size_t payload_len = rpc_header_len(answer.rpc, reply) + gather_payload(reply);
-  if (header_len > config_.reply_threshold) return false;
+  if (violates("R1-5.2.4-05", header_len > config_.reply_threshold)) return false;
   if (payload_len <= config_.reply_threshold - header_len) {
     build_inline(header, answer.rpc, out, send);
     return true;
   }
   // R1-4.5.3-06: what is left goes through the Reply chunk.
   const Chunk* reply_chunk = call.lists.reply_chunk();
-  if (reply_chunk == nullptr || payload_len > reply_chunk->length) return false;
+  if (violates("R1-5.5.3-02", reply_chunk == nullptr || payload_len > reply_chunk->length)) return false;
   fill_segments(reply_chunk->segments, payload_len, *header.lists.reply_chunk);
   return build_long(header, answer.rpc, out, send);
 }
@@ -287,7 +288,7 @@ bool Responder::reduce_items(const CallSlot& call, const ServedReply& reply, v1:
     const ResultItem& item = reply.items[i];
     const Chunk& chunk = call.lists.write_chunks()[item.operation];
     const std::size_t len = item.data.octets.size();
-    if (len > chunk.length) return false;
+    if (violates("U1-3.1-08", len > chunk.length)) return false;
     SegmentArray& returned = header.lists.write_list[item.operation];
     fill_segments(chunk.segments, len, returned);
     if (len == 0) continue;  // its chunk is used all the same

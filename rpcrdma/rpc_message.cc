@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "requirements/violates.h"
+
 namespace weft::rpcrdma {
 
 namespace {
@@ -133,7 +135,8 @@ OpaqueAuth auth_sys_of_this_process() {
 CallParse parse_call(xdr::XdrReader& in, CallHeaderView& call) {
   std::uint32_t type = 0;
   std::uint32_t rpcvers = 0;
-  if (!in.u32(call.xid) || !in.u32(type) || type != static_cast<std::uint32_t>(MsgType::kCall)) {
+  if (!in.u32(call.xid) || !in.u32(type) ||
+      violates("R1-3.1.2-01", type != static_cast<std::uint32_t>(MsgType::kCall))) {
     return CallParse::kNotACall;
   }
   if (!in.u32(rpcvers)) return CallParse::kGarbage;
@@ -172,7 +175,8 @@ std::size_t call_header_len(std::size_t cred_body_len, std::size_t verf_body_len
 bool parse_reply(xdr::XdrReader& in, ReplyHeader& reply) {
   std::uint32_t type = 0;
   std::uint32_t stat = 0;
-  if (!in.u32(reply.xid) || !in.u32(type) || type != static_cast<std::uint32_t>(MsgType::kReply)) return false;
+  if (!in.u32(reply.xid) || !in.u32(type)) return false;
+  if (violates("R1-3.1.2-01", type != static_cast<std::uint32_t>(MsgType::kReply))) return false;
   if (!in.u32(stat)) return false;
   if (stat != kMsgAccepted && stat != kMsgDenied) return false;
   reply.denied = stat == kMsgDenied;

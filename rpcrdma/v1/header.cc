@@ -2,13 +2,15 @@
 
 #include <utility>
 
+#include "requirements/violates.h"
+
 namespace weft::rpcrdma::v1 {
 
 namespace {
 
 HeaderError parse_discriminator(xdr::XdrReader& in, bool& present) {
   if (in.remaining() < 4) return HeaderError::kTruncated;
-  return in.boolean(present) ? HeaderError::kNone : HeaderError::kDiscriminator;  // R1-5.3-01
+  return violates("R1-5.3-01", !in.boolean(present)) ? HeaderError::kDiscriminator : HeaderError::kNone;
 }
 
 [[nodiscard]] bool parse_segment(xdr::XdrReader& in, Segment& segment) {
@@ -19,7 +21,7 @@ HeaderError parse_segments(xdr::XdrReader& in, SegmentArray& segments) {
   std::uint32_t count = 0;
   if (!in.u32(count)) return HeaderError::kTruncated;
   // The octets that are there bound what is allocated for a count that is not true.
-  if (count > in.remaining() / kSegmentLen) return HeaderError::kCount;
+  if (violates("R1-5.5.2-01", count > in.remaining() / kSegmentLen)) return HeaderError::kCount;
   segments.resize(count);
   for (Segment& segment : segments) {
     if (!parse_segment(in, segment)) return HeaderError::kTruncated;
@@ -63,7 +65,7 @@ HeaderError parse_error(xdr::XdrReader& in, Header& header) {
     header.err = Err::kChunk;
     return HeaderError::kNone;
   }
-  if (err != static_cast<std::uint32_t>(Err::kVers)) return HeaderError::kErr;
+  if (violates("R1-5.5-08", err != static_cast<std::uint32_t>(Err::kVers))) return HeaderError::kErr;
   header.err = Err::kVers;
   return in.u32(header.vers_low) && in.u32(header.vers_high) ? HeaderError::kNone : HeaderError::kTruncated;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "requirements/violates.h"
+
 namespace weft::rpcrdma::v1 {
 
 namespace {
@@ -24,7 +26,8 @@ PrivateData parse_private_data(ConstBytes octets) {
   // R1-4.3.2-11: providers may leave words of their own in front, so any offset counts.
   const auto found = std::search(octets.begin(), octets.end(), kIdentifier.begin(), kIdentifier.end());
   const ConstBytes data(found, octets.end());
-  if (data.size() < kPrivateDataLen || data[4] != kVersion) return {};  // R1-4.3.2-10, R1-4.3.2-12
+  if (violates("R1-4.3.2-12", data.size() < kPrivateDataLen)) return {};
+  if (violates("R1-4.3.2-10", data[4] != kVersion)) return {};
   // R1-4.3.2-06: the other bits of octet 5 are reserved.
   return {(data[5] & kRemoteInvalidate) != 0, decode_size(data[6]), decode_size(data[7])};
 }

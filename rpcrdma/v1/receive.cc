@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "requirements/violates.h"
+
 namespace weft::rpcrdma::v1 {
 
 namespace {
@@ -22,8 +24,8 @@ CallVerdict check_payload(ReceivedCall& call) {
   std::uint32_t xid = 0;
   std::uint32_t type = 0;
   if (!in.u32(xid)) return chunk_error(call, "RDMA_MSG without a Payload stream");
-  if (xid != call.xid) return chunk_error(call, "header XID differs from RPC XID");  // R1-5.5.2-04
-  if (in.u32(type) && type == 1) return discard(call, "a Reply reached a responder");
+  if (violates("R1-5.5.2-04", xid != call.xid)) return chunk_error(call, "header XID differs from RPC XID");
+  if (violates("R1-7.1.4-02", in.u32(type) && type == 1)) return discard(call, "a Reply reached a responder");
   return CallVerdict::kAccept;
 }
 
@@ -31,22 +33,25 @@ CallVerdict check_payload(ReceivedCall& call) {
 // stands for "unused" with some responders (RFC 8267 section 6.4.1).
 bool agrees(const SegmentArray& returned, const SegmentArray& offered) {
   if (returned.empty()) return true;
-  if (returned.size() != offered.size()) return false;
+  if (violates("R1-4.4.6-05", returned.size() != offered.size())) return false;
   for (std::size_t i = 0; i < returned.size(); ++i) {
-    if (returned[i].handle != offered[i].handle || returned[i].offset != offered[i].offset) return false;
-    if (returned[i].length > offered[i].length) return false;
+    if (violates("R1-4.4.6-04", returned[i].handle != offered[i].handle)) return false;
+    if (violates("R1-4.4.6-04", returned[i].offset != offered[i].offset)) return false;
+    if (violates("R1-4.4.6-04", returned[i].length > offered[i].length)) return false;
   }
   return true;
 }
 
 const char* disagreement(const ChunkListsView& lists, const Offered& offered) {
-  if (!lists.read_list.empty()) return "Read list present in a Reply";  // R1-5.3.1-02
-  if (lists.write_list.size() != offered.write_list.size()) return "returned Write list is not the provided one";
+  if (violates("R1-5.3.1-02", !lists.read_list.empty())) return "Read list present in a Reply";
+  if (violates("R1-4.4.6-09", lists.write_list.size() != offered.write_list.size())) {
+    return "returned Write list is not the provided one";
+  }
   for (std::size_t i = 0; i < lists.write_list.size(); ++i) {
     if (!agrees(lists.write_list[i], offered.write_list[i])) return "returned Write list is not the provided one";
   }
   if (!lists.reply_chunk) return nullptr;
-  if (offered.reply_chunk == nullptr) return "a Reply chunk came back that was not provided";
+  if (violates("R1-5.3.3-05", offered.reply_chunk == nullptr)) return "a Reply chunk came back that was not provided";
   if (!agrees(*lists.reply_chunk, *offered.reply_chunk)) return "returned Reply chunk is not the provided one";
   return nullptr;
 }
@@ -59,23 +64,23 @@ ReplyVerdict discard(ReceivedReply& reply, const char* why) {
 }  // namespace
 
 CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, ReceivedCall& call) {
-  if (message.size() < kMinHeader) return discard(call, "shorter than 28 octets");  // R1-5.5-01
+  if (violates("R1-5.5-01", message.size() < kMinHeader)) return discard(call, "shorter than 28 octets");
   xdr::XdrReader in(message);
   Header header;
   const HeaderError error = parse_header(in, header);
   call.xid = header.xid;
   call.vers = header.vers;
   call.credit = header.credit;
-  if (header.vers != kVersion) {  // R1-5.5.1-01, before everything else
+  if (violates("R1-5.5.1-01", header.vers != kVersion)) {  // before everything else
     call.why = "unsupported version";
     return CallVerdict::kErrVers;
   }
-  if (header.proc == Proc::kError && error != HeaderError::kProc) {
-    return discard(call, "RDMA_ERROR reached a responder");  // R1-5.2.4-04
+  if (violates("R1-5.2.4-04", header.proc == Proc::kError && error != HeaderError::kProc)) {
+    return discard(call, "RDMA_ERROR reached a responder");
   }
-  if (error != HeaderError::kNone) return chunk_error(call, header_error_str(error));  // R1-5.5.2-01
-  if (header.proc == Proc::kDone) return discard(call, "RDMA_DONE");                   // R1-5.6.2-02
-  if (header.proc == Proc::kMsgp) return chunk_error(call, "RDMA_MSGP");               // R1-5.6.1-02
+  if (violates("R1-5.5.2-01", error != HeaderError::kNone)) return chunk_error(call, header_error_str(error));
+  if (violates("R1-5.6.2-02", header.proc == Proc::kDone)) return discard(call, "RDMA_DONE");
+  if (violates("R1-5.6.1-02", header.proc == Proc::kMsgp)) return chunk_error(call, "RDMA_MSGP");
 
   switch (ChunkLists::validate(std::move(header.lists), limits, call.lists)) {
     case ChunkError::kNone: break;
@@ -87,14 +92,16 @@ CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, Received
   call.long_call = header.proc == Proc::kNomsg;
   const Chunk* position_zero = call.lists.position_zero();
   if (call.long_call) {
-    // R1-5.2.4-02: only a Position Zero Read chunk can hold a Call. What follows the header is not looked at.
-    if (position_zero == nullptr || position_zero->length == 0) {
+    // Only a Position Zero Read chunk can hold a Call. What follows the header is not looked at.
+    if (violates("R1-5.2.4-02", position_zero == nullptr || position_zero->length == 0)) {
       return chunk_error(call, "RDMA_NOMSG without a Position Zero Read chunk");
     }
     return CallVerdict::kAccept;
   }
   // Two candidates for the Payload stream: nobody has use for that.
-  if (position_zero != nullptr) return chunk_error(call, "RDMA_MSG with a Position Zero Read chunk");
+  if (violates("R1-4.5.3-03", position_zero != nullptr)) {
+    return chunk_error(call, "RDMA_MSG with a Position Zero Read chunk");
+  }
   call.payload = in.rest();
   return check_payload(call);
 }
@@ -105,8 +112,9 @@ std::optional<std::uint32_t> reply_xid(ConstBytes message) {
   std::uint32_t proc = 0;
   if (message.size() < kErrChunkLen) return {};
   if (!in.u32(xid) || !in.skip(8) || !in.u32(proc)) return {};
-  // R1-5.5-01; but ERR_CHUNK is 20 octets long.
-  if (message.size() < kMinHeader && proc != static_cast<std::uint32_t>(Proc::kError)) return {};
+  // ERR_CHUNK is 20 octets long.
+  const bool is_error = proc == static_cast<std::uint32_t>(Proc::kError);
+  if (violates("R1-5.5-01", message.size() < kMinHeader && !is_error)) return {};
   return xid;
 }
 
@@ -117,31 +125,33 @@ ReplyVerdict receive_reply(ConstBytes message, const Offered& offered, ReceivedR
   const HeaderError error = parse_header(in, header);
   reply.xid = header.xid;
   reply.credit = header.credit;
-  if (header.vers != kVersion) return discard(reply, "unsupported version");
-  if (error != HeaderError::kNone) return discard(reply, header_error_str(error));  // R1-5.5-03, R1-5.5-08
-  switch (header.proc) {
-    case Proc::kError: return header.err == Err::kVers ? ReplyVerdict::kErrVers : ReplyVerdict::kErrChunk;
-    case Proc::kMsgp: return discard(reply, "RDMA_MSGP");  // R1-5.6.1-03
-    case Proc::kDone: return discard(reply, "RDMA_DONE");  // R1-5.6.2-02
-    case Proc::kMsg:
-    case Proc::kNomsg: break;
+  if (violates("R1-5.2.2-01", header.vers != kVersion)) return discard(reply, "unsupported version");
+  // R1-5.5-08
+  if (violates("R1-5.5-03", error != HeaderError::kNone)) return discard(reply, header_error_str(error));
+  if (violates("R1-5.6.1-03", header.proc == Proc::kMsgp)) return discard(reply, "RDMA_MSGP");
+  if (violates("R1-5.6.2-02", header.proc == Proc::kDone)) return discard(reply, "RDMA_DONE");
+  if (header.proc == Proc::kError) {
+    return header.err == Err::kVers ? ReplyVerdict::kErrVers : ReplyVerdict::kErrChunk;
   }
   if (const char* why = disagreement(header.lists, offered); why != nullptr) return discard(reply, why);
 
   reply.reply_chunk_len = header.lists.reply_chunk ? total_length(*header.lists.reply_chunk) : 0;
   if (header.proc == Proc::kNomsg) {
-    // R1-5.2.4-02
-    if (reply.reply_chunk_len == 0) return discard(reply, "RDMA_NOMSG Reply whose Reply chunk holds nothing");
+    if (violates("R1-5.2.4-02", reply.reply_chunk_len == 0)) {
+      return discard(reply, "RDMA_NOMSG Reply whose Reply chunk holds nothing");
+    }
     return ReplyVerdict::kLongReply;
   }
-  if (reply.reply_chunk_len != 0) return discard(reply, "RDMA_MSG Reply with octets in the Reply chunk");
+  if (violates("R1-5.3.3-05", reply.reply_chunk_len != 0)) {
+    return discard(reply, "RDMA_MSG Reply with octets in the Reply chunk");
+  }
   reply.payload = in.rest();
   xdr::XdrReader payload(reply.payload);
   std::uint32_t xid = 0;
   std::uint32_t type = 0;
   if (!payload.u32(xid) || !payload.u32(type)) return discard(reply, "RDMA_MSG without a Payload stream");
-  if (xid != header.xid) return discard(reply, "header XID differs from RPC XID");  // R1-5.2.1-01
-  if (type != 1) return discard(reply, "a Call reached a requester");
+  if (violates("R1-5.2.1-01", xid != header.xid)) return discard(reply, "header XID differs from RPC XID");
+  if (violates("R1-7.1.4-02", type != 1)) return discard(reply, "a Call reached a requester");
   return ReplyVerdict::kReply;
 }
 
