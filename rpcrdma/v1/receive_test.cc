@@ -101,6 +101,85 @@ TEST(ReceiveReply, AcceptsAWriteChunkReturnedWithoutSegmentsAsUnused) {
   EXPECT_EQ(judge(octets), ReplyVerdict::kReply);
 }
 
+// Messages in which one thing is wrong, and everything behind it would do.
+Octets with_payload(const Header& header, std::initializer_list<std::uint32_t> payload) {
+  Octets octets;
+  xdr::XdrWriter out(octets);
+  emit_header(out, header);
+  for (const std::uint32_t word : payload) out.u32(word);
+  return octets;
+}
+
+TEST(ReceiveCall, AFaultInTheHeaderIsNotMadeGoodByWhatFollows) {
+  // The Reply chunk's discriminator is 2, and could be the XID of a Payload stream.
+  Header header;
+  header.xid = 2;
+  Octets octets = with_payload(header, {0, 2, 100003, 3, 0, 0, 0, 0, 0});
+  octets[27] = 2;
+  ReceivedCall call;
+  EXPECT_EQ(receive_call(octets, kLimits, call), CallVerdict::kErrChunk);
+  // RDMA_MSG beside a Position Zero Read chunk.
+  header.lists.read_list = {{0, {1, 40, 0}}};
+  EXPECT_EQ(receive_call(with_payload(header, {2, 0, 2, 100003, 3, 0, 0, 0, 0, 0}), kLimits, call),
+            CallVerdict::kErrChunk);
+  header.lists.read_list[0].position = 40;
+  EXPECT_EQ(receive_call(with_payload(header, {2, 0, 2, 100003, 3, 0, 0, 0, 0, 0}), kLimits, call),
+            CallVerdict::kAccept);
+  // A Reply, where Calls are expected.
+  EXPECT_EQ(receive_call(with_payload(header, {2, 1, 0, 0, 0, 0}), kLimits, call), CallVerdict::kDiscard);
+}
+
+TEST(ReceiveReply, AFaultInTheHeaderIsNotMadeGoodByWhatFollows) {
+  const SegmentArray segments{{7, 100, 4000}, {8, 100, 5000}};
+  const std::vector<SegmentArray> offered{segments, segments};
+  Header good;
+  good.xid = 9;
+  good.credit = 1;
+  good.lists.write_list = offered;
+  const auto verdict = [&](const Header& header, const SegmentArray* reply_chunk = nullptr, std::uint32_t type = 1) {
+    ReceivedReply reply;
+    return receive_reply(with_payload(header, {9, type, 0, 0, 0, 0}), {offered, reply_chunk}, reply);
+  };
+  EXPECT_EQ(verdict(good), ReplyVerdict::kReply);
+  EXPECT_EQ(verdict(good, nullptr, 0), ReplyVerdict::kDiscard);  // a Call
+  Header bad = good;
+  bad.lists.write_list[1][1].offset += 4;
+  EXPECT_EQ(verdict(bad), ReplyVerdict::kDiscard);
+  bad = good;
+  bad.lists.write_list.pop_back();
+  EXPECT_EQ(verdict(bad), ReplyVerdict::kDiscard);
+  bad.lists.write_list = {segments, segments, segments};
+  EXPECT_EQ(verdict(bad), ReplyVerdict::kDiscard);
+  // A Reply chunk that was not offered; one that was, filled by an RDMA_MSG.
+  bad = good;
+  bad.lists.reply_chunk = SegmentArray{{7, 0, 4000}};
+  EXPECT_EQ(verdict(bad), ReplyVerdict::kDiscard);
+  const SegmentArray reply_chunk{{7, 100, 4000}};
+  EXPECT_EQ(verdict(bad, &reply_chunk), ReplyVerdict::kReply);
+  bad.lists.reply_chunk->front().length = 100;
+  EXPECT_EQ(verdict(bad, &reply_chunk), ReplyVerdict::kDiscard);
+  for (const Proc proc : {Proc::kMsgp, Proc::kDone}) {
+    bad = good;
+    bad.proc = proc;
+    EXPECT_EQ(verdict(bad), ReplyVerdict::kDiscard);
+    const std::vector<SegmentArray> nothing;
+    ReceivedReply reply;
+    bad.lists = {};
+    EXPECT_EQ(receive_reply(with_payload(bad, {9, 1, 0, 0, 0, 0}), {nothing, nullptr}, reply), ReplyVerdict::kDiscard);
+  }
+}
+
+TEST(ReceiveReply, OnlyAnErrorCanBeShorterThanTheSmallestHeader) {
+  Octets octets = load_vector("V19").octets;
+  EXPECT_EQ(reply_xid(octets), 0x11110013u);
+  octets[15] = 0;  // RDMA_MSG
+  EXPECT_FALSE(reply_xid(octets));
+  octets.resize(27);
+  EXPECT_FALSE(reply_xid(octets));
+  octets.resize(28);
+  EXPECT_TRUE(reply_xid(octets));
+}
+
 // Truncations and every single-word change of every message: a verdict, no read outside (ASan).
 TEST(Receive, HostileMessagesOnlyEverGetAVerdict) {
   for (const char kind : {'V', 'M'}) {
