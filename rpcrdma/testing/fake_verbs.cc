@@ -33,6 +33,12 @@ std::uint8_t* FakeMemory::find(std::uint32_t key, std::uint64_t addr, std::uint6
 }
 
 verbs::Result<std::unique_ptr<verbs::Mr>> FakePd::reg_mr(void* addr, std::size_t length, verbs::Access access) {
+  FakeMemory::Faults& faults = memory_.faults;
+  const std::size_t number = ++faults.registrations;
+  const bool is_later = faults.and_all_later_ones && faults.fail_registration_at != 0;
+  if (is_later ? number >= faults.fail_registration_at : number == faults.fail_registration_at) {
+    return verbs::Error{ENOMEM, "this registration made to fail"};
+  }
   if (fail_registration) return verbs::Error{ENOMEM, "registration made to fail"};
   return std::unique_ptr<verbs::Mr>(new FakeMr(memory_, {static_cast<std::uint8_t*>(addr), length, access}));
 }
@@ -125,7 +131,11 @@ bool FakeQp::move(const verbs::SendWr& wr, std::uint32_t len) {
 }
 
 verbs::Status FakeQp::post_send(const verbs::SendWr& wr) {
-  if (fail_post_send) return verbs::Error{ENOMEM, "post_send made to fail"};
+  const std::size_t number = ++memory_.faults.posts;
+  if (fail_post_send || number == memory_.faults.fail_post_at) {
+    return verbs::Error{ENOMEM, "post_send made to fail"};
+  }
+  if (number == memory_.faults.cut_at) break_connection();
   if (broken_) {
     cq_.push({.wr_id = wr.wr_id, .status = verbs::WcStatus::kWrFlushErr});
     return {};

@@ -32,6 +32,17 @@ class FakeMemory {
   std::size_t size() const { return regions_.size(); }
   // How many regions a peer could read or write.
   std::size_t num_remote() const;
+  // Requests posted to send queues and registrations, at all ends together; and which of them, counted from 1, is not
+  // to be: `cut_at` breaks the connection instead, the others fail. 0: none.
+  struct Faults {
+    std::size_t posts = 0;
+    std::size_t cut_at = 0;
+    std::size_t fail_post_at = 0;
+    std::size_t registrations = 0;
+    std::size_t fail_registration_at = 0;
+    bool and_all_later_ones = false;
+  };
+  Faults faults;
   // Null where the key, the range or the right is missing.
   std::uint8_t* find(std::uint32_t key, std::uint64_t addr, std::uint64_t len, verbs::Access needed) const;
 

@@ -61,7 +61,7 @@ inline Octets whole_args(const ServedCall& call) {
   return put_together(call.args, items);
 }
 
-// Answers with `message`, its items in Buffers of their own.
+// Answers with `message`, its items in Buffers of their own; with SYSTEM_ERR where there is none to be had.
 inline ServedReply reply_with(const Message& message, BufferPool& pool) {
   ServedReply reply;
   std::size_t done = 0;
@@ -70,6 +70,11 @@ inline ServedReply reply_with(const Message& message, BufferPool& pool) {
     out.raw(ConstBytes(message.without).subspan(done, item.offset - done));
     done = item.offset;
     Buffer buffer = pool.take(std::max<std::size_t>(item.octets.size(), 1));
+    if (!buffer) {
+      reply = {};
+      reply.accept = ServedReply::Accept::kSystemErr;
+      return reply;
+    }
     std::copy(item.octets.begin(), item.octets.end(), buffer.octets().begin());
     reply.add_item(std::move(buffer), item.octets.size());
   }
