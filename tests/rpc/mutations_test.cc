@@ -171,6 +171,8 @@ std::string SpoiledCalls::judge_answer(const Octets& message, const Octets& answ
   if (reply.header.proc != v1::Proc::kError) {
     if (call.error != v1::HeaderError::kNone) return "a Reply to a header that does not decode";
     if (word_at(message, 4) != 1 || reply.header.vers != 1) return "another version";
+    if (call.header.proc == v1::Proc::kMsg && word_at(call.payload, 0) != call.header.xid)
+      return "two XIDs in one Call";
     if (call.header.proc != v1::Proc::kMsg && call.header.proc != v1::Proc::kNomsg) return "a Reply to what is no Call";
     if (reply.header.proc != v1::Proc::kMsg && reply.header.proc != v1::Proc::kNomsg) return "not a Reply";
     return judge_reply(call, reply);
