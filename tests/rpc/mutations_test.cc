@@ -536,6 +536,10 @@ void MutatedReplies::run_one(const Exchange& exchange, Mutator& mutator, bool as
   // R1-4.1-01, R1-5.2.4-03: it says Calls and nothing else, and moves nothing itself.
   ASSERT_TRUE(end->qp.rdma.empty());
   ASSERT_LE(end->qp.sent.size(), 2u);
+  for (const Octets& octets : end->qp.sent) {
+    ASSERT_EQ(word_at(octets, 4), 1u);
+    ASSERT_LE(word_at(octets, 12), 1u);
+  }
   if (end->channel->failure()) {
     // A peer that is silent about all that it granted for a whole timeout.
     ASSERT_TRUE(lapse) << *end->channel->failure();
@@ -544,7 +548,7 @@ void MutatedReplies::run_one(const Exchange& exchange, Mutator& mutator, bool as
 }
 
 TEST_F(MutatedReplies, EndEveryCallOnce) {
-  RecordProperty("proves", "R1-4.1-01 R1-5.2.4-03");
+  RecordProperty("proves", "R1-4.1-01 R1-5.2.4-03 R1-9.3-01");
   std::cout << "WEFT_SEED=" << seed() << "\n";
   open();
   Mutator mutator(seed() + 1);
