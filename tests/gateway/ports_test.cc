@@ -1,10 +1,13 @@
 // Where NFS is found: the ports of a gateway whose ends are given without one. On an address of the loopback network
-// that nobody else uses, since the ports are the real ones.
+// that is this process's own, since the ports are the real ones.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "apps/common/address.h"
 #include "apps/gateway/to_tcp.h"
 #include "apps/gateway/url.h"
+#include "fmt/format.h"
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
 #include "nfsulb/testing/compound.h"
@@ -48,8 +51,10 @@ struct Ports : World {
 
 TEST_F(Ports, Nfs4IsServedOnTheWellKnownPortAndNobodyIsAskedForIt) {
   RecordProperty("proves", "R1-6-01 U1-6.3-01 U1-6.3-02 U1-6.3-03");
-  const Url listen = parse_url("rdma://127.66.20.49").value();
-  const Url connect = parse_url("tcp://127.66.20.49").value();
+  const auto pid = static_cast<unsigned>(getpid());
+  const std::string host = fmt::format("127.{}.{}.{}", 64 + (pid >> 16) % 64, pid >> 8 & 255, 1 + pid % 254);
+  const Url listen = parse_url("rdma://" + host).value();
+  const Url connect = parse_url("tcp://" + host).value();
   EXPECT_EQ(listen.where.port, 20049);
   EXPECT_EQ(connect.where.port, 2049);
 
@@ -63,7 +68,7 @@ TEST_F(Ports, Nfs4IsServedOnTheWellKnownPortAndNobodyIsAskedForIt) {
   config.rpc.max_buffered = 32 << 20;
   auto gateway = ToTcp::start(config, *gateway_device, io);
   ASSERT_TRUE(gateway.ok()) << gateway.status();
-  EXPECT_EQ(apps::format_address((*gateway)->local_addr()), "127.66.20.49:20049");
+  EXPECT_EQ(apps::format_address((*gateway)->local_addr()), host + ":20049");
 
   auto client = std::move(rpcrdma::Client::connect(*client_device, config.listen, {}).value());
   engines.push_back([&](verbs::TimePoint now) { return (*gateway)->process(now) + client->process(now); });

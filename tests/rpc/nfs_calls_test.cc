@@ -19,13 +19,14 @@ using nfsulb::testing::Xdr;
 constexpr std::size_t kThreshold = 1024;
 
 struct NfsCalls : ::testing::Test {
+  // `credits`: what the responder grants.
   void open(ChunkUse chunks = {}, std::uint32_t credits = 4) {
     requester.reset();
     nfs.reset();
     nfs = std::make_unique<NfsResponder>(
         memory,
         ResponderEnd::Options{.credits = credits, .inline_threshold = kThreshold, .reply_threshold = kThreshold});
-    requester = std::make_unique<RequesterEnd>(memory, RequesterEnd::Options{.credits = credits,
+    requester = std::make_unique<RequesterEnd>(memory, RequesterEnd::Options{.credits = 8,
                                                                              .inline_threshold = kThreshold,
                                                                              .call_threshold = kThreshold,
                                                                              .reply_threshold = kThreshold,
