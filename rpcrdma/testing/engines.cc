@@ -140,8 +140,12 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : pd(memo
   shape.receive_len = shape.send_len = options.inline_threshold;
   shape.max_send_wr = options.credits + 4;
   channel = std::move(*Channel::create(pd, shape));
-  const Requester::Config config{options.credits, options.call_timeout, options.reserve_credit,
-                                 options.chunks,  options.retransmits,  options.retransmit_after};
+  const Requester::Config config{.credits = options.credits,
+                                 .call_timeout = options.call_timeout,
+                                 .reserve_credit = options.reserve_credit,
+                                 .chunks = options.chunks,
+                                 .retransmits = options.retransmits,
+                                 .retransmit_after = options.retransmit_after};
   requester = std::make_unique<Requester>(pd, *channel, config, options.first_xid);
   EXPECT_TRUE(channel->attach(qp).ok());
   if (options.start) requester->start(options.call_threshold, options.reply_threshold);
