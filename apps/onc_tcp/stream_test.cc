@@ -159,6 +159,16 @@ TEST_F(StreamTest, EndWithinARecordIsNoGoodEnd) {
   EXPECT_NE(ends[0].find("within a record"), std::string::npos) << ends[0];
 }
 
+TEST_F(StreamTest, AResetBetweenRecordsIsAnEnd) {
+  start({});
+  put(as_record(counted(10)));
+  ASSERT_TRUE(run([&] { return records.size() == 1; }));
+  peer.set_option(asio::socket_base::linger(true, 0));
+  peer.close();
+  ASSERT_TRUE(run([&] { return !ends.empty(); }));
+  EXPECT_EQ(ends, std::vector<std::string>{""});
+}
+
 TEST_F(StreamTest, WhoHoldsBackTheRestOfARecordIsLeft) {
   start({.stall_timeout = std::chrono::milliseconds(20)});
   put(as_record(counted(10)));
