@@ -21,6 +21,9 @@ fail() {
   exit 1
 }
 
+# amount FULL SHORT: how much of something a case does; `scripts/interop --short` asks for less.
+amount() { [ -n "${WEFT_SHORT:-}" ] && echo "$2" || echo "$1"; }
+
 # start NAME ARGUMENT...: runs `weft ARGUMENT...` until the case ends and waits for its `ready` line; what it prints is in
 # $run/NAME.out and $run/NAME.err. Sets $started to its process.
 start() {
@@ -38,6 +41,14 @@ start() {
 }
 # port NAME KEY: the port that NAME printed as KEY=ADDR:PORT when it was ready.
 port() { sed -nE "s/^ready .*\b$2=[^ ]*:([0-9]+)\b.*/\1/p" "$run/$1.out"; }
+
+# stop PID NAME: a `weft` that was started ends well.
+stop() {
+  local status=0
+  kill -INT "$1"
+  wait "$1" || status=$?
+  [ "$status" = 0 ] || fail "$2 ended with $status: $(tail -n 3 "$run/$2.err")"
+}
 
 # free_ports N: so many ports of loopback that nobody has now.
 free_ports() {

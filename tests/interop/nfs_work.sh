@@ -1,10 +1,13 @@
-# What the NFS cases do in a mount, in the guest. rdma_port and mount_port are set.
+# What the NFS cases do in a mount, in the guest. rdma_port is set, for NFSv3 mount_port; nfs_version and nfs_path as they are
+# here, if nothing else is said.
+nfs_version=${nfs_version:-3} nfs_path=${nfs_path:-/}
 
-# mount_weft DIR [OPTION...]: NFSv3 over RDMA; neither lock manager nor portmapper is needed.
+# mount_weft DIR [OPTION...]: over RDMA. NFSv3 asks MOUNT over TCP and does without lock manager and portmapper.
 mount_weft() {
   modprobe rpcrdma
-  mount.nfs "$host_ip:/" "$1" -o "rdma,port=$rdma_port,vers=3,nolock,mountproto=tcp,mountport=$mount_port,${2:-hard}" ||
-    fail "mount $1"
+  version=vers=$nfs_version
+  [ "$nfs_version" != 3 ] || version=vers=3,nolock,mountproto=tcp,mountport=$mount_port
+  mount.nfs "$host_ip:$nfs_path" "$1" -o "rdma,port=$rdma_port,$version,${2:-hard}" || fail "mount $1 $version"
 }
 drop_caches() {
   sync
@@ -84,6 +87,24 @@ large_io() {
     say "64 MiB ${flag:-buffered}: written, read, 60 random writes and reads"
   done
   rm /tmp/back /tmp/piece
+}
+# large_copy DIR: what the host laid into DIR/large, which is more than is made here in reasonable time, read and written back.
+large_copy() {
+  dd if="$1/large" of="$1/large_back" bs=1M conv=fsync 2>/tmp/dd || fail "copy: $(cat /tmp/dd)"
+  drop_caches
+  cmp "$1/large" "$1/large_back" || fail "the large file came back different"
+  say "a large file: $(tail -n 1 /tmp/dd)"
+}
+# byte_locks DIR OTHER: two mounts of the same, whose processes lock ranges of a file and keep each other out at the server.
+# What DIR locks stays until the host told `looked`.
+byte_locks() {
+  ours byte_locks "$1/locks" write:0:100 read:200:100 tell:/host/locked await:/tmp/seen \
+    unlock:50:50 tell:/tmp/part await:/host/looked unlock:0:0 &
+  holder=$!
+  ours byte_locks "$2/locks" await:/host/locked refused:0:10 refused:250:10 held:90:20 free:100:100 free:300:0 \
+    write:100:100 read:200:10 tell:/tmp/seen await:/tmp/part free:50:50 held:0:50 write:50:50 wait:0:50 || fail "locks of the other"
+  wait $holder || fail "locks of the one"
+  say "byte-range locks"
 }
 # several DIR...: each mount writes a file while the others do, and all read all.
 several() {

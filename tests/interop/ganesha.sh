@@ -1,0 +1,59 @@
+# Sourced by the cases with NFS-Ganesha on the host, behind lib.sh's place: it begins the case anew in network and mount
+# namespaces of its own, where ports 111, 2049 and 20048 are nobody's, and /run and /var/lib/nfs are empty. Ganesha's VFS
+# opens files by handle (open_by_handle_at), which takes root.
+if [ "${WEFT_GANESHA_SPACE:-}" != "$PPID.$$" ]; then
+  if [ "$(id -u)" != 0 ]; then
+    echo "FAILED: NFS-Ganesha's VFS opens files by handle: the case needs root" >&2
+    exit 1
+  fi
+  # exec keeps the process, which is how the second time around is known.
+  WEFT_GANESHA_SPACE=$PPID.$$ exec unshare --net --mount -- "$0" "$@"
+fi
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+ganesha_pid=
+nfs_port=2049 mount_port=20048
+
+# ganesha_up: serves $run/export, a tmpfs, as /export: NFSv3 and 4 over TCP at 2049, MOUNT at 20048.
+ganesha_up() {
+  local i
+  ip link set lo up
+  mount -t tmpfs tmpfs /run
+  mount -t tmpfs tmpfs /var/lib/nfs
+  mkdir -p /run/rpcbind /run/ganesha /var/lib/nfs/ganesha "$run/export"
+  mount -t tmpfs -o size=1g tmpfs "$run/export"
+  # Without a portmapper Ganesha serves no NFSv3.
+  rpcbind -w -f >"$run/rpcbind.out" 2>&1 &
+  pids+=($!)
+  for ((i = 0; i < 200; ++i)); do [ -S /run/rpcbind.sock ] && break || sleep 0.05; done
+  rm -f "$run/ganesha.log"
+  cat >"$run/ganesha.conf" <<CONF
+NFS_CORE_PARAM {
+  NFS_Port = $nfs_port; MNT_Port = $mount_port; Protocols = 3, 4;
+  Enable_UDP = false; Enable_RQUOTA = false; Mount_Path_Pseudo = true;
+}
+NFSV4 { Graceless = true; Only_Numeric_Owners = true; Allow_Numeric_Owners = true; Lease_Lifetime = ${1:-20}; }
+EXPORT {
+  Export_Id = 1; Path = $run/export; Pseudo = /export; Access_Type = RW; Squash = No_Root_Squash;
+  SecType = sys; Protocols = 3, 4; Transports = TCP; FSAL { Name = VFS; }
+}
+LOG { Default_Log_Level = EVENT; }
+CONF
+  ganesha.nfsd -F -f "$run/ganesha.conf" -L "$run/ganesha.log" -p /run/ganesha.pid >"$run/ganesha.out" 2>&1 &
+  ganesha_pid=$!
+  pids+=("$ganesha_pid")
+  for ((i = 0; i < 400; ++i)); do
+    grep -q 'NFS SERVER INITIALIZED' "$run/ganesha.log" 2>/dev/null && return 0
+    kill -0 "$ganesha_pid" 2>/dev/null || break
+    sleep 0.05
+  done
+  fail "Ganesha does not start: $(grep -E 'CRIT|FATAL' "$run/ganesha.log" | tail -n 5)"
+}
+# ganesha_down: Ganesha ends by itself when it is told to; what it would have to complain about is none of ours.
+ganesha_down() {
+  local status=0 i
+  kill -TERM "$ganesha_pid"
+  for ((i = 0; i < 400; ++i)); do kill -0 "$ganesha_pid" 2>/dev/null && sleep 0.05 || break; done
+  kill -0 "$ganesha_pid" 2>/dev/null && fail "Ganesha does not end"
+  wait "$ganesha_pid" || status=$?
+  [ "$status" = 0 ] || fail "Ganesha ended with $status: $(tail -n 3 "$run/ganesha.log")"
+}
