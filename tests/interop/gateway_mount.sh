@@ -12,7 +12,7 @@ siw_up
 mount_weft /mnt
 grep ' /mnt ' /proc/mounts
 say "copying a tree in"
-tree_in /mnt/tree $(amount 1000 200)
+tree_in /mnt/tree $(amount 1000 100)
 umount /mnt || fail "umount"
 mount_weft /mnt
 tree_check /mnt/tree
