@@ -94,6 +94,9 @@ struct ChunkUse {
   std::size_t max_segments = 16;    // of each chunk
   std::size_t max_read_chunks = 1;  // besides a Position Zero Read chunk
   std::size_t max_write_chunks = 1;
+  // Otherwise a Call whose Reply can be too long even without its items has them come in the Reply chunk. Of both the
+  // Linux kernel's server makes a Reply whose length is that of the results with their items.
+  bool write_list_with_reply_chunk = false;
   bool long_calls_with_items = false;   // a Long Call leaves its items to Read chunks of their own
   bool roundup_in_read_chunks = false;  // RFC 8166 section 3.4.5.2 says SHOULD NOT
 };

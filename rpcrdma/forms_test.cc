@@ -246,7 +246,7 @@ TEST_F(FormsTest, OneWriteChunkUnlessMoreAreAllowed) {
   Octets room_b(1333);
   const std::vector<ScatteredBytes> rooms{MutBytes(room_a), MutBytes(room_b)};
   for (const std::size_t max : {0u, 1u, 2u}) {
-    open({.max_write_chunks = max});
+    open({.max_write_chunks = max, .write_list_with_reply_chunk = true});
     answer_with([&](ServedCall& served) {
       EXPECT_EQ(served.result_capacities.size(), max);
       return reply_with(message, responder->pool);

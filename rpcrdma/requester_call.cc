@@ -66,9 +66,9 @@ Requester::Transmitted Requester::transmit(Call& call) {
 void Requester::choose_reply_form(Call& call) const {
   if (config_.short_only) return;
   const CallSpec& spec = call.spec;
-  std::size_t payload = std::max(kPlainReplyHeader + verf_room(spec) + spec.max_results, kLongestErrorReply);
-  for (const ScatteredBytes& item : spec.result_items) payload += xdr::round_up(len_of(item));
-  std::size_t transport = v1::kMinHeader;
+  std::size_t whole = std::max(kPlainReplyHeader + verf_room(spec) + spec.max_results, kLongestErrorReply);
+  for (const ScatteredBytes& item : spec.result_items) whole += xdr::round_up(len_of(item));
+  std::size_t transport = v1::kMinHeader, payload = whole;
   if (transport + payload > reply_threshold_) {
     // R1-4.4.6.2-06: no Write list where nothing is to come through it.
     std::size_t num = std::min(spec.result_items.size(), config_.chunks.max_write_chunks);
@@ -77,6 +77,11 @@ void Requester::choose_reply_form(Call& call) const {
     for (std::size_t i = 0; i < num; ++i) {
       transport += 8 + v1::kSegmentLen * num_segments_of(spec.result_items[i]);
       payload -= xdr::round_up(len_of(spec.result_items[i]));
+    }
+    if (transport + payload > reply_threshold_ && !config_.chunks.write_list_with_reply_chunk) {
+      call.num_writes = 0;
+      transport = v1::kMinHeader;
+      payload = whole;
     }
   }
   // R1-5.3.3-01: strictly larger than the threshold, transport header included.

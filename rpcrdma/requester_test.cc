@@ -175,7 +175,7 @@ TEST_F(RequesterTest, ChunksForResultsFromTheBoundOfTheReply) {
                         Case{800, 1024 - 28 - 24 - 800, false, false}, Case{801, 1024 - 28 - 24 - 800, true, false},
                         Case{65537, 128, true, false}, Case{65537, 1024 - 28 - 24 - 24, true, false},
                         Case{65537, 1024 - 28 - 24 - 20, true, true}}) {
-    open({.reply_threshold = 1024});
+    open({.reply_threshold = 1024, .chunks = {.write_list_with_reply_chunk = true}});
     CallSpec spec;
     spec.procedure = kRead;
     spec.result_items = MutBytes(room).first(c.item);
@@ -193,9 +193,24 @@ TEST_F(RequesterTest, ChunksForResultsFromTheBoundOfTheReply) {
   }
 }
 
+// What Linux serves: it is not offered a Write list and a Reply chunk together unless that was asked for.
+TEST_F(RequesterTest, WithoutLeaveTheReplyChunkHasItsItemsToo) {
+  std::vector<std::uint8_t> room(5000);
+  open({.reply_threshold = 1024});
+  CallSpec spec;
+  spec.procedure = kRead;
+  spec.result_items = MutBytes(room);
+  spec.max_results = 2000;
+  call(spec);
+  const v1::Header header = parse(sent(0));
+  EXPECT_TRUE(header.lists.write_list.empty());
+  ASSERT_TRUE(header.lists.reply_chunk);
+  EXPECT_GE(total_length(*header.lists.reply_chunk), 24 + 2000 + room.size());
+}
+
 TEST_F(RequesterTest, NothingIsReachableWhenTheCallbackRuns) {
   RecordProperty("proves", "R1-5.4.1-01 R1-10.1.3-01 R1-10.1.2-01");
-  open({.call_threshold = 1024, .reply_threshold = 1024});
+  open({.call_threshold = 1024, .reply_threshold = 1024, .chunks = {.write_list_with_reply_chunk = true}});
   const Octets args = write_args(9000);
   const Octets data = pattern(9000);
   Octets room(9000);

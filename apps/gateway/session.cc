@@ -20,8 +20,9 @@ using rpcrdma::ReplyHeader;
 
 namespace {
 
-// Results of unknown size that are not placed directly, and texts: so many octets are asked for inline.
-constexpr std::size_t kInlineItem = 1024;
+// Texts of links; the protocols have no bound, systems have. Linux's server puts the text of an NFSv4 link at a wrong place of
+// a Write chunk: texts, and what is no longer, are not asked for by one.
+constexpr std::size_t kMaxText = 4096;
 // So many Calls beyond the peer's credits wait here; then the client is not read any further.
 constexpr std::size_t kCallsAhead = 2;
 
@@ -179,12 +180,12 @@ void Session::take_item_out(Call& call, const rpcrdma::Binding& binding, ConstBy
 // Asks for the first result that can have an item by Write chunk, and for the others inline (U1-6.4.2-03).
 bool Session::prepare_results(Call& call, const rpcrdma::Binding& binding, ConstBytes args) {
   bound_ = {};
-  const auto walked = binding.bound_reply(call.spec.procedure, args, {}, {}, bound_);
+  const auto walked = binding.bound_reply(call.spec.procedure, args, {}, {.max_text = kMaxText}, bound_);
   if (walked != rpcrdma::Walked::kWhole) bound_.rest = config_.max_reply;
   std::size_t rest = std::min(bound_.rest, config_.max_reply);
   for (std::size_t i = 0; i < bound_.items.size(); ++i) {
     const std::size_t len = std::min(bound_.items[i], config_.max_item);
-    if (i > 0 || len <= kInlineItem) {
+    if (i > 0 || len <= kMaxText) {
       rest = std::min(rest + rpcrdma::xdr::round_up(len), config_.max_reply + config_.max_item);
       continue;
     }

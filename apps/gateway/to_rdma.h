@@ -24,7 +24,8 @@ struct ToRdmaConfig {
   onc_tcp::StreamConfig stream;
   std::size_t max_buffered = 256 << 20;  // octets of Calls and results held for all clients together
   std::size_t max_item = 4 << 20;        // of one result that is placed directly
-  std::size_t max_reply = 1 << 20;       // of everything else in a Reply, where the Call sets no closer bound
+  // Of everything else in a Reply, where the Call sets no closer bound: more than a READDIR or READ_PLUS of 1 MiB.
+  std::size_t max_reply = (1 << 20) + (64 << 10);
   std::size_t max_connections = 1024;
 };
 

@@ -178,6 +178,26 @@ TEST_F(ToRdmaTest, CountsOfAnySizeAreHeldToWhatThereIs) {
   EXPECT_EQ(ask(connect(), nfs_call(4, kRead, read_args(0xffffffff))), reply_message(4, {0, 0, 0, 70, 0, 0, 0, 0}));
 }
 
+// The longest that a system has is longer than a message inline; it comes in the Reply chunk.
+TEST_F(ToRdmaTest, TextsOfLinksComeWithoutAWriteChunk) {
+  constexpr std::uint32_t kReadlink = 5;
+  const Octets text = counted(4095);
+  Octets results;
+  rpcrdma::xdr::XdrWriter out(results);
+  out.u32(0);
+  out.u32(0);  // no attributes
+  out.opaque(text);
+  std::optional<std::size_t> capacity;
+  answer = [&](const rpcrdma::ServedCall& call) {
+    capacity = call.result_item_capacity();
+    rpcrdma::ServedReply reply;
+    reply.results = results;
+    return reply;
+  };
+  EXPECT_EQ(ask(connect(), nfs_call(5, kReadlink, {0, 0, 0, 4, 1, 2, 3, 4})), reply_message(5, results));
+  EXPECT_FALSE(capacity);
+}
+
 // The pool holds eight results of the largest size, and the records of Calls besides.
 TEST_F(ToRdmaTest, ACallWaitsForABufferForItsResult) {
   constexpr std::uint32_t kCalls = 20;
