@@ -1,12 +1,20 @@
-# Sourced by the cases gateway_v*: gateway_mount VERSION mounts Ganesha from Linux through the gateway and works there.
+# Sourced by the cases in which Linux mounts Ganesha. gateway_mount VERSION: through a gateway, and works there.
+# gateway_mount VERSION tcp: the same over TCP through two, back to back.
 source "$(dirname "${BASH_SOURCE[0]}")/ganesha.sh"
 
 gateway_mount() {
   ganesha_up
   head -c "$(amount 256 16)M" /dev/urandom >"$run/export/large"
   start gateway gateway --listen rdma://127.0.0.1:0 --connect "tcp://127.0.0.1:$nfs_port" --log-level info
+  local gateways=("$started") gateway port
+  port=$(port gateway listen)
+  if [ "${2:-rdma}" = tcp ]; then
+    start to_rdma gateway --listen tcp://127.0.0.1:0 --connect "rdma://127.0.0.1:$port" --log-level info
+    gateways=("$started" "${gateways[@]}")
+    port=$(port to_rdma listen)
+  fi
   LAB_SIW=${LAB_SIW:-mended} LAB_TIMEOUT=900 LAB_PROGRAMS=${weft%/apps/weft}/tests/interop/byte_locks guest <<SCRIPT
-rdma_port=$(port gateway listen) mount_port=$mount_port nfs_version=$1 nfs_path=/export
+rdma_port=$port mount_port=$mount_port nfs_version=$1 nfs_path=/export nfs_proto=${2:-rdma}
 $(cat "$interop/nfs_work.sh")
 siw_up
 mount_weft /mnt
@@ -35,8 +43,8 @@ SCRIPT
   guest_done
   (cd "$run/export/tree" && sha256sum --quiet -c "$run/share/sums") || fail "the exported tree is not what the guest wrote"
   cmp "$run/export/large" "$run/export/large_back" || fail "the large file is not what the guest read"
-  stop "$started" gateway
-  grep 'items placed' "$run/gateway.err"
-  if grep -E 'warning|error' "$run/gateway.err"; then fail "the gateway complains"; fi
+  for gateway in "${gateways[@]}"; do stop "$gateway" gateway; done
+  grep -h 'items placed' "$run"/{gateway,to_rdma}.err 2>/dev/null || true
+  if grep -E 'warning|error' "$run"/{gateway,to_rdma}.err 2>/dev/null; then fail "a gateway complains"; fi
   ganesha_down
 }

@@ -1,13 +1,13 @@
-# What the NFS cases do in a mount, in the guest. rdma_port is set, for NFSv3 mount_port; nfs_version and nfs_path as they are
-# here, if nothing else is said.
-nfs_version=${nfs_version:-3} nfs_path=${nfs_path:-/}
+# What the NFS cases do in a mount, in the guest. rdma_port is set, for NFSv3 mount_port; the others as they are here, if
+# nothing else is said.
+nfs_version=${nfs_version:-3} nfs_path=${nfs_path:-/} nfs_proto=${nfs_proto:-rdma}
 
-# mount_weft DIR [OPTION...]: over RDMA. NFSv3 asks MOUNT over TCP and does without lock manager and portmapper.
+# mount_weft DIR [OPTION...]: over RDMA, if not nfs_proto=tcp. NFSv3 asks MOUNT over TCP and does without lock manager and portmapper.
 mount_weft() {
   modprobe rpcrdma
   version=vers=$nfs_version
   [ "$nfs_version" != 3 ] || version=vers=3,nolock,mountproto=tcp,mountport=$mount_port
-  mount.nfs "$host_ip:$nfs_path" "$1" -o "rdma,port=$rdma_port,$version,${2:-hard}" || fail "mount $1 $version"
+  mount.nfs "$host_ip:$nfs_path" "$1" -o "$nfs_proto,port=$rdma_port,$version,${2:-hard}" || fail "mount $1 $version"
 }
 drop_caches() {
   sync
