@@ -1,5 +1,5 @@
-# What the cases with libnfs's programs do: NFSv3 and v4 of TCP at 127.0.0.1:$tcp_port, MOUNT at $mount_port. The exported folder
-# is /export, $v4_path to NFSv4 if that is something else.
+# What the cases with libnfs's programs do: NFSv3 and v4 of TCP at 127.0.0.1:$tcp_port, MOUNT at $mount_port. The exported
+# folder is /export, to NFSv4 $v4_path where that is something else.
 
 # libnfs_url VERSION PATH
 libnfs_url() {

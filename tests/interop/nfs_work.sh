@@ -2,7 +2,8 @@
 # nothing else is said.
 nfs_version=${nfs_version:-3} nfs_path=${nfs_path:-/} nfs_proto=${nfs_proto:-rdma}
 
-# mount_weft DIR [OPTION...]: over RDMA, if not nfs_proto=tcp. NFSv3 asks MOUNT over TCP and does without lock manager and portmapper.
+# mount_weft DIR [OPTION...]: over RDMA, if not nfs_proto=tcp. NFSv3 asks MOUNT over TCP and does without lock manager and
+# portmapper.
 mount_weft() {
   modprobe rpcrdma
   version=vers=$nfs_version
@@ -95,15 +96,15 @@ large_io() {
   done
   rm /tmp/back /tmp/piece
 }
-# large_copy DIR: what the host laid into DIR/large, which is more than is made here in reasonable time, read and written back.
+# large_copy DIR: what the host laid into DIR/large, more than is made here in reasonable time, read and written back.
 large_copy() {
   dd if="$1/large" of="$1/large_back" bs=1M conv=fsync 2>/tmp/dd || fail "copy: $(cat /tmp/dd)"
   drop_caches
   cmp "$1/large" "$1/large_back" || fail "the large file came back different"
   say "a large file: $(tail -n 1 /tmp/dd)"
 }
-# byte_locks DIR OTHER: two mounts of the same, whose processes lock ranges of a file and keep each other out at the server.
-# What DIR locks stays until the host told `looked`.
+# byte_locks DIR OTHER: two mounts of the same, whose processes lock ranges of a file and keep each other out at the
+# server. What DIR locks stays until the host told `looked`.
 byte_locks() {
   ours byte_locks "$1/locks" write:0:100 read:200:100 tell:/host/locked await:/tmp/seen \
     unlock:50:50 tell:/tmp/part await:/tmp/held await:/host/looked unlock:0:0 &
