@@ -26,14 +26,9 @@ struct ToRdmaTest : World, rpcrdma::Service {
     sockaddr_storage any{};
     any.ss_family = AF_INET;
     reinterpret_cast<sockaddr_in&>(any).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-<<<<<<< HEAD
     const rpcrdma::Program programs[] = {
         {.binding = nfsulb::find_binding(nfsulb::kNfsProgram, nfsulb::kNfsV3), .service = this, .takes_gss = true}};
-    server = std::move(rpcrdma::Server::listen(*server_device, any, programs, {}).value());
-=======
-    const rpcrdma::Program programs[] = {{nfsulb::find_binding(nfsulb::kNfsProgram, nfsulb::kNfsV3), this}};
     server = std::move(rpcrdma::Server::listen(*server_device, any, programs, {.reverse_credits = 4}).value());
->>>>>>> 7590ee8 (gateway: Calls of the server reach its client, both ways)
     ToRdmaConfig config{.listen = tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0),
                         .server = server->local_addr(),
                         .rpc = {},
