@@ -34,7 +34,7 @@ several /m1 /m2 /m3
 umount /m1 /m2 /m3 /mnt || fail "umount"
 SCRIPT
   if [ "$1" != 3 ]; then
-    await locked >/dev/null
+    await locked 900 >/dev/null
     # Ganesha holds the same ranges of the file itself.
     "${weft%/apps/weft}/tests/interop/byte_locks" "$run/export/locks" refused:0:50 held:0:50 \
       free:300:0 || fail "the server's file is not locked as the client's is"

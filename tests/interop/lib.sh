@@ -74,10 +74,10 @@ guest_done() {
   tail -n 30 "$run/share/out" >&2 2>/dev/null || true
   fail "the guest's script ended with $status"
 }
-# await NAME: waits until the guest told NAME (`tell`), and prints what it told. tell NAME [VALUE]: the other way.
+# await NAME [SECONDS]: waits until the guest told NAME (`tell`), and prints what it told. tell NAME [VALUE]: the other way.
 await() {
   local i
-  for ((i = 0; i < 2400; ++i)); do
+  for ((i = 0; i < 10 * ${2:-240}; ++i)); do
     if [ -e "$run/share/$1" ]; then
       cat "$run/share/$1"
       return 0
