@@ -1,11 +1,15 @@
 # Sourced by the cases with NFS-Ganesha on the host, behind lib.sh's place: it begins the case anew in network and mount
 # namespaces of its own, where ports 111, 2049 and 20048 are nobody's, and /run and /var/lib/nfs are empty. Ganesha's VFS
 # opens files by handle (open_by_handle_at), which takes root.
+cannot_run() {
+  echo "$1" >&2
+  exit 77
+}
 if [ "${WEFT_GANESHA_SPACE:-}" != "$PPID.$$" ]; then
-  if [ "$(id -u)" != 0 ]; then
-    echo "FAILED: NFS-Ganesha's VFS opens files by handle: the case needs root" >&2
-    exit 1
-  fi
+  # CAP_DAC_READ_SEARCH, which containers may lack even for root.
+  (($(sed -n 's/^CapEff:\t/0x/p' /proc/self/status) >> 2 & 1)) ||
+    cannot_run "NFS-Ganesha's VFS opens files by handle, which takes root's capabilities"
+  unshare --net --mount true 2>/dev/null || cannot_run "no network and mount namespaces of its own are to be had"
   # exec keeps the process, which is how the second time around is known.
   WEFT_GANESHA_SPACE=$PPID.$$ exec unshare --net --mount -- "$0" "$@"
 fi
