@@ -118,7 +118,7 @@ struct ReverseOverSoft : World {
 };
 
 TEST_F(ReverseOverSoft, BothCallTheOtherAtOnce) {
-  RecordProperty("proves", "R1-7.1.2-01 R1-7.1.4-01 R1-7.2.1-02");
+  RecordProperty("proves", "R1-7.1.2-01 R1-7.1.4-01 R1-7.2.1-02 R1-3.1.3-01");
   open(4, 2);
   constexpr std::uint32_t kNum = 500;
   std::vector<Octets> args(kNum);
@@ -140,6 +140,9 @@ TEST_F(ReverseOverSoft, BothCallTheOtherAtOnce) {
   expect_all_succeeded();
   EXPECT_EQ(num_wrong, 0u);
   EXPECT_EQ(echo.num_calls, kNum);
+  // All of it on the one connection that the client made.
+  EXPECT_EQ(client->num_connections(), 1u);
+  EXPECT_EQ(server->num_connections(), 1u);
 }
 
 TEST_F(ReverseOverSoft, AClientThatHoldsItsAnswersIsServedAllTheSame) {

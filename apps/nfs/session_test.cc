@@ -1,0 +1,30 @@
+#include "apps/nfs/session.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::nfs {
+namespace {
+
+using rpcrdma::CallStatus;
+
+std::string error_of(nfs3::Proc proc, CallStatus status) {
+  rpcrdma::Reply reply;
+  reply.status = status;
+  return std::string(Session::call_error(proc, reply).message());
+}
+
+TEST(SessionErrors, ATransportErrorLeavesInDoubtWhatTheServerDid) {
+  RecordProperty("proves", "U1-4-06 U1-6.6-05");
+  const std::string doubt = "the server may or may not have done it";
+  for (const CallStatus status : {CallStatus::kErrChunk, CallStatus::kTimeout, CallStatus::kDisconnected}) {
+    EXPECT_NE(error_of(nfs3::Proc::kRemove, status).find(doubt), std::string::npos) << call_status_str(status);
+    EXPECT_EQ(error_of(nfs3::Proc::kRead, status).find(doubt), std::string::npos) << call_status_str(status);
+  }
+  // Refused before it ran.
+  for (const CallStatus status : {CallStatus::kGarbageArgs, CallStatus::kProcUnavail, CallStatus::kErrVers}) {
+    EXPECT_EQ(error_of(nfs3::Proc::kRemove, status).find(doubt), std::string::npos) << call_status_str(status);
+  }
+}
+
+}  // namespace
+}  // namespace weft::nfs
