@@ -7,9 +7,11 @@
 
 #include "apps/common/command.h"
 #include "apps/common/output.h"
+#include "apps/common/rpcbind_registration.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
 #include "apps/gateway/loop.h"
+#include "apps/gateway/served_programs.h"
 #include "apps/gateway/to_rdma.h"
 #include "apps/gateway/to_tcp.h"
 #include "apps/gateway/url.h"
@@ -26,6 +28,7 @@ using gateway::Url;
 
 struct GatewayOptions {
   std::string listen, connect;
+  bool rpcbind = false;
 };
 
 // One record has to hold what one message over RDMA can.
@@ -44,6 +47,22 @@ sockaddr_storage to_sockaddr(const tcp::endpoint& endpoint) {
   return addr;
 }
 
+// The registration of what the server has at this moment.
+std::unique_ptr<RpcbindRegistration> make_findable(const sockaddr_storage& local, const sockaddr_storage& server,
+                                                   int stop_fd) {
+  constexpr std::chrono::seconds kTimeout{2};
+  const auto programs = gateway::served_programs(server, kTimeout, stop_fd);
+  if (!programs.ok()) {
+    spdlog::warn(
+        "--rpcbind: nothing is registered, since the server cannot be asked what it serves: {}; start it first",
+        std::string(programs.status().message()));
+    return nullptr;
+  }
+  RpcbindRegistration::Config config;
+  config.stop_fd = stop_fd;
+  return std::make_unique<RpcbindRegistration>(local, *programs, config);
+}
+
 // Runs one of the two kinds until a signal comes.
 template <typename Gateway>
 int run(io_context& io, Gateway& gateway, const GlobalOptions& global, const StopSignals& stop, const Url& listen,
@@ -58,6 +77,9 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   const Url listen = gateway::parse_url(options.listen).value(), connect = gateway::parse_url(options.connect).value();
   if (listen.transport == connect.transport) {
     return usage_error("gateway wants rdma:// on one side and tcp:// on the other");
+  }
+  if (options.rpcbind && listen.transport != Transport::kRdma) {
+    return usage_error("--rpcbind registers what is served over RDMA: it wants --listen rdma://");
   }
   StopSignals stop;
   const std::uint64_t file_limit = raise_file_limit();
@@ -78,6 +100,8 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     config.stream.max_record = kMaxRecord;
     auto made = gateway::ToTcp::start(config, **device, io);
     if (!made.ok()) return fail(made.status());
+    std::unique_ptr<RpcbindRegistration> registration;
+    if (options.rpcbind) registration = make_findable((*made)->local_addr(), *to, stop.fd());
     return run(io, **made, global, stop, listen, (*made)->local_addr());
   }
   gateway::ToRdmaConfig config{.listen = to_endpoint(*from), .server = *to, .rpc = {}, .stream = {}};
@@ -107,6 +131,8 @@ void register_gateway_command(CLI::App& root, CommandContext& context) {
       ->required()
       ->check(check_url)
       ->type_name("URL");
+  gateway->add_flag("--rpcbind", options->rpcbind,
+                    "register what the server serves with the rpcbind of this host, for clients of RDMA to find");
   gateway->footer(
       "Examples:\n"
       "  weft gateway --listen rdma://0.0.0.0 --connect tcp://127.0.0.1    an NFS server of TCP for clients of RDMA\n"

@@ -24,12 +24,14 @@ absl::Status unavailable(const char* what, int error) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Client>> Client::connect(const sockaddr_storage& dst, socklen_t dst_len,
-                                                        std::chrono::milliseconds timeout, int stop_fd) {
+                                                        std::chrono::milliseconds timeout, int stop_fd,
+                                                        LocalPort local_port) {
   const int fd = socket(dst.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return unavailable("cannot make a TCP socket", errno);
   std::unique_ptr<Client> client(new Client(fd, stop_fd));
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (local_port == LocalPort::kReserved && dst.ss_family == AF_INET) bindresvport(fd, nullptr);
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&dst), dst_len) != 0) {
     if (errno != EINPROGRESS) return unavailable("cannot connect", errno);
     if (absl::Status status = client->wait(POLLOUT, Clock::now() + timeout); !status.ok()) return status;

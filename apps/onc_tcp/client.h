@@ -19,10 +19,14 @@ namespace weft::onc_tcp {
 class Client {
  public:
   using Clock = std::chrono::steady_clock;
+  // Services that trust whoever may bind a port below 1024 ask for one; without the right to it, it is any port.
+  enum class LocalPort : std::uint8_t { kAny, kReserved };
 
-  // Errors: kUnavailable (refused, unreachable), kDeadlineExceeded, kCancelled (stop_fd); the message says which.
+  // dst is of IPv4, IPv6 or a local socket. Errors: kUnavailable (refused, unreachable), kDeadlineExceeded, kCancelled
+  // (stop_fd); the message says which.
   static absl::StatusOr<std::unique_ptr<Client>> connect(const sockaddr_storage& dst, socklen_t dst_len,
-                                                         std::chrono::milliseconds timeout, int stop_fd = -1);
+                                                         std::chrono::milliseconds timeout, int stop_fd = -1,
+                                                         LocalPort local_port = LocalPort::kAny);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

@@ -12,6 +12,7 @@
 #include "apps/common/address.h"
 #include "apps/common/command.h"
 #include "apps/common/output.h"
+#include "apps/common/rpcbind_registration.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
 #include "apps/serve/serve_app.h"
@@ -28,6 +29,7 @@ struct ServeOptions {
   std::string mount_listen = fmt::format("127.0.0.1:{}", nfsulb::kMountTcpPort);
   std::string state_dir;
   bool read_write = false;
+  bool rpcbind = false;
   unsigned disk_workers = 4;
 };
 
@@ -101,6 +103,13 @@ int run_serve(const GlobalOptions& global, const ServeOptions& options) {
   if (!app.ok()) return fail(app.status());
   fmt::print(stderr, "weft serve: {} ({}), at most {} open files, state in {}\n", (*app)->real_path(),
              options.read_write ? "read-write" : "read-only", file_limit, config->tree.state_dir);
+  std::optional<RpcbindRegistration> registration;
+  if (options.rpcbind) {
+    constexpr ProgramVersion kPrograms[] = {{nfsulb::kNfsProgram, nfsulb::kNfsV3}};
+    RpcbindRegistration::Config places;
+    places.stop_fd = stop.fd();
+    registration.emplace((*app)->rdma_addr(), kPrograms, places);
+  }
   print_ready(
       fmt::format("rdma={} mount={}", format_address((*app)->rdma_addr()), format_address((*app)->mount_addr())));
   drive(**app, stop, global.progress_or(ProgressMode::kBlock));
@@ -129,6 +138,8 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
                    "where the key and the index of file handles live (default $XDG_STATE_HOME/weft or "
                    "~/.local/state/weft)")
       ->type_name("DIR");
+  serve->add_flag("--rpcbind", options->rpcbind,
+                  "register NFS over RDMA with the rpcbind of this host, for clients to find its port");
   serve->add_option("--disk-workers", options->disk_workers, "threads that read and write files")
       ->check(CLI::Range(2u, 256u))
       ->type_name("N")
