@@ -204,6 +204,25 @@ TEST_F(ServeTest, HandlesSurviveARestartOfTheServer) {
   EXPECT_EQ(std::string(into.begin(), into.end()), "content");
 }
 
+TEST_F(ServeTest, ARemoveSentAgainOverANewConnectionRunsOnce) {
+  write_local(dir + "/doomed", "x");
+  start();
+  const nfs3::DiropArgs args{{mount("/"), "doomed"}};
+  constexpr std::uint32_t kXid = 0x5eed0001;
+  auto first = connect();
+  EXPECT_EQ(call<nfs3::WccRes>(*first, Proc::kRemove, args, kXid).status, Nfsstat3::kOk);
+  peers.clear();
+  first.reset();
+  auto again = connect();
+  // A file that has taken the name since then is not to be removed.
+  write_local(dir + "/doomed", "another");
+  EXPECT_EQ(call<nfs3::WccRes>(*again, Proc::kRemove, args, kXid).status, Nfsstat3::kOk);
+  EXPECT_EQ(read_local(dir + "/doomed"), "another");
+  EXPECT_EQ(call<nfs3::WccRes>(*again, Proc::kRemove, args, kXid + 1).status, Nfsstat3::kOk);
+  EXPECT_EQ(call<nfs3::WccRes>(*again, Proc::kRemove, args, kXid + 2).status, Nfsstat3::kNoent);
+  peers.clear();
+}
+
 TEST_F(ServeTest, ReadlinkAndSymlinkByChunkOrInline) {
   start();
   const NfsFh3 root = mount("/");

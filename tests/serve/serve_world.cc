@@ -94,13 +94,15 @@ void ServeWorld::run_until(const std::function<bool()>& done) {
 }
 
 void ServeWorld::start_call(Peer& peer, nfs3::Proc procedure, rpcrdma::ConstBytes args, Answer& answer,
-                            std::optional<rpcrdma::ArgumentItem> item, rpcrdma::MutBytes result_item) {
+                            std::optional<rpcrdma::ArgumentItem> item, rpcrdma::MutBytes result_item,
+                            std::optional<std::uint32_t> xid) {
   static const rpcrdma::OpaqueAuth cred = rpcrdma::auth_sys_of_this_process();
   rpcrdma::CallSpec spec;
   spec.program = nfs3::kProgram;
   spec.version = nfs3::kVersion;
   spec.procedure = static_cast<std::uint32_t>(procedure);
   spec.cred = &cred;
+  spec.xid = xid;
   spec.args = args;
   spec.binding = &nfsulb::nfs3_binding();
   std::span<const std::size_t> reduced;

@@ -59,17 +59,19 @@ class ServeWorld : public ::testing::Test {
     std::optional<std::size_t> item_len;
     bool done = false;
   };
-  // start_call: `answer` and what the views name stay until it is done. args are XDR; item: WRITE's data, out of args.
+  // start_call: `answer` and what the views name stay until it is done. args are XDR; item: WRITE's data, out of args;
+  // xid: the client chooses where none is given.
   void start_call(Peer& peer, nfs3::Proc procedure, rpcrdma::ConstBytes args, Answer& answer,
-                  std::optional<rpcrdma::ArgumentItem> item = {}, rpcrdma::MutBytes result_item = {});
+                  std::optional<rpcrdma::ArgumentItem> item = {}, rpcrdma::MutBytes result_item = {},
+                  std::optional<std::uint32_t> xid = {});
 
   template <typename Res, typename Args>
-  Res call(Peer& peer, nfs3::Proc procedure, const Args& args) {
+  Res call(Peer& peer, nfs3::Proc procedure, const Args& args, std::optional<std::uint32_t> xid = {}) {
     std::vector<std::uint8_t> octets;
     rpcrdma::xdr::XdrWriter writer(octets);
     nfs3::emit(writer, args);
     Answer answer;
-    start_call(peer, procedure, octets, answer);
+    start_call(peer, procedure, octets, answer, {}, {}, xid);
     run_until([&] { return answer.done; });
     EXPECT_EQ(answer.status, rpcrdma::CallStatus::kSuccess) << rpcrdma::call_status_str(answer.status);
     Res res;
