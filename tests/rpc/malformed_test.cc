@@ -293,7 +293,8 @@ struct MalformedReply : ::testing::Test {
     Octets a(3000), b(3000);
     const std::vector<ScatteredBytes> rooms{MutBytes(a), MutBytes(b)};
     end = std::make_unique<RequesterEnd>(
-        memory, RequesterEnd::Options{.reply_threshold = 1024, .chunks = {.max_write_chunks = 2}});
+        memory, RequesterEnd::Options{.reply_threshold = 1024,
+                                      .chunks = {.max_write_chunks = 2, .write_list_with_reply_chunk = true}});
     CallSpec spec;
     spec.program = nfsulb::kNfsProgram;
     spec.version = two_chunks ? nfsulb::kNfsV4 : nfsulb::kNfsV3;

@@ -63,6 +63,7 @@ struct ReverseOverSoft : World {
   // A server and its client, each of which knows the other.
   void open(std::uint32_t server_credits = 4, std::uint32_t client_credits = 4, ClientConfig config = {}) {
     ServerConfig server_config;
+    server_config.min_credits = 32;
     server_config.reverse_credits = server_credits;
     server_config.reverse_timeout = std::chrono::milliseconds(5000);
     listen(server_config);

@@ -111,7 +111,7 @@ std::unique_ptr<verbs::Device> open_device() {
 
 struct ThreadedTest : ::testing::Test {
   ThreadedTest() {
-    auto made = ThreadedServer::listen(open_device(), loopback(0), programs, {});
+    auto made = ThreadedServer::listen(open_device(), loopback(0), programs, {.min_credits = 32});
     server = std::move(*made);
     service.server = server.get();
     EXPECT_TRUE(server->start().ok());

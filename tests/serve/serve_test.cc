@@ -136,8 +136,8 @@ TEST_F(ServeTest, AHeldFsyncHoldsNobodyElse) {
     Octets args;
     Answer answer;
   };
-  // More of them than there are disk workers.
-  std::vector<One> commits(10);
+  // More of them than there are disk workers, fewer than the credits that a connection begins with.
+  std::vector<One> commits(6);
   for (One& one : commits) {
     rpcrdma::xdr::XdrWriter writer(one.args);
     nfs3::emit(writer, nfs3::CommitArgs{file, 0, 0});
