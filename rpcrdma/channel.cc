@@ -58,7 +58,7 @@ Channel::~Channel() {
     }
   }
   if (lease_ == nullptr) return;
-  config_.receives->release(share_);
+  config_.receives->release(share_, grown(share_));
   for (const std::uint32_t slot : free_receives_) receives_[slot] = kNoBuffer;
   for (const std::uint32_t buffer : receives_) {
     if (buffer != kNoBuffer) lease_->slots.push_back(buffer);
@@ -131,10 +131,14 @@ std::optional<Work> Channel::on_shared_receive(std::uint32_t buffer) {
   return Work{WorkKind::kReceive, slot};
 }
 
+std::uint32_t Channel::grown(std::uint32_t share) const {
+  return share > config_.num_receives ? share - config_.num_receives : 0;
+}
+
 bool Channel::set_share(std::uint32_t num) {
   if (config_.receives == nullptr) return num <= config_.num_receives;
-  if (num > share_ && !config_.receives->reserve(num - share_)) return false;
-  if (num < share_) config_.receives->release(share_ - num);
+  if (num > share_ && !config_.receives->reserve(num - share_, grown(num) - grown(share_))) return false;
+  if (num < share_) config_.receives->release(share_ - num, grown(share_) - grown(num));
   share_ = num;
   return true;
 }

@@ -127,6 +127,8 @@ class Channel {
   std::vector<std::uint32_t> receives_;
   std::vector<std::uint32_t> free_receives_;
   std::shared_ptr<ReceivePool::Lease> lease_;
+  // Of a share, what is beyond the one that the connection began with.
+  std::uint32_t grown(std::uint32_t share) const;
   std::uint32_t share_ = 0;
   bool overrun_ = false;
   std::optional<std::uint32_t> refused_read_;

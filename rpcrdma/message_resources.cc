@@ -32,9 +32,12 @@ verbs::Status MessageResources::open(verbs::Device& device, verbs::Pd& pd, verbs
     const std::size_t slack = std::clamp(kSlackOctets / len, kMinSlack, kMaxSlack);
     num = config.max_connections * (idle_credits + config.reverse_credits) + config.max_shared_receives / len + slack;
     num = std::min<std::size_t>({num, caps.max_srq_wr, caps.max_cqe});
+    // Clients that were busy once keep what they were granted until their next Call: others find theirs all the same.
+    const std::size_t max_grown = std::min(config.max_shared_receives / len, num / 2);
     auto made = ReceivePool::create(pd, {.receive_len = len,
                                          .max_receives = static_cast<std::uint32_t>(num),
-                                         .slack = static_cast<std::uint32_t>(slack)});
+                                         .slack = static_cast<std::uint32_t>(slack),
+                                         .max_grown = static_cast<std::uint32_t>(max_grown)});
     if (!made.ok()) return made.error();
     receives = std::move(*made);
     auto cq = device.create_cq(static_cast<int>(num), &events);

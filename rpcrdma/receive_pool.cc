@@ -30,16 +30,20 @@ bool ReceivePool::fill() {
   return true;
 }
 
-bool ReceivePool::reserve(std::uint32_t num) {
-  if (num > max_reserved() - reserved_) return false;
+bool ReceivePool::reserve(std::uint32_t num, std::uint32_t grown) {
+  if (num > max_reserved() - reserved_ || grown > config_.max_grown - grown_) return false;
   reserved_ += num;
-  if (fill()) return true;
+  if (fill()) {
+    grown_ += grown;
+    return true;
+  }
   reserved_ -= num;
   return false;
 }
 
-void ReceivePool::release(std::uint32_t num) {
+void ReceivePool::release(std::uint32_t num, std::uint32_t grown) {
   reserved_ -= num;
+  grown_ -= grown;
 }
 
 bool ReceivePool::give_back(std::uint32_t slot) {

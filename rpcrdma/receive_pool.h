@@ -27,16 +27,22 @@ class ReceivePool {
     std::size_t receive_len = 1024;  // octets
     std::uint32_t max_receives = 0;  // at most Caps::max_srq_wr
     std::uint32_t slack = 0;         // of these: Receives beyond what is reserved
+    // And of these: what connections may reserve beyond what they began with, so that some are left for connections to
+    // come.
+    std::uint32_t max_grown = UINT32_MAX;
   };
   static verbs::Result<std::unique_ptr<ReceivePool>> create(verbs::Pd& pd, const Config& config);
 
   verbs::Srq& srq() { return *srq_; }
 
-  // reserve posts `num` Receives more, and keeps as many there, until release; false where there are no more.
-  bool reserve(std::uint32_t num);
-  void release(std::uint32_t num);
+  // reserve posts `num` Receives more, and keeps as many there, until release; false where there are no more. `grown` of
+  // them are beyond what their connection began with.
+  bool reserve(std::uint32_t num, std::uint32_t grown = 0);
+  void release(std::uint32_t num, std::uint32_t grown = 0);
   // Whether so much is reserved that peers should be granted less.
-  bool is_low() const { return reserved_ > max_reserved() - max_reserved() / 8; }
+  bool is_low() const {
+    return reserved_ > max_reserved() - max_reserved() / 8 || grown_ > config_.max_grown - config_.max_grown / 8;
+  }
 
   // The buffer of a completed Receive; it belongs to who took the completion, until give_back.
   static std::uint32_t slot_of(std::uint64_t wr_id) { return static_cast<std::uint32_t>(wr_id) & ~kReceiveBit; }
@@ -75,6 +81,7 @@ class ReceivePool {
   MessagePool buffers_;
   std::unique_ptr<verbs::Srq> srq_;  // before the buffers go
   std::uint32_t reserved_ = 0;
+  std::uint32_t grown_ = 0;  // of reserved_
   std::shared_ptr<ReceivePool*> alive_ = std::make_shared<ReceivePool*>(this);
 };
 

@@ -12,8 +12,9 @@ namespace weft::rpcrdma::testing {
 namespace {
 
 struct ReceivePoolTest : ::testing::Test {
-  void open(std::uint32_t max_receives, std::uint32_t slack) {
-    pool = std::move(*ReceivePool::create(pd, {.receive_len = 1024, .max_receives = max_receives, .slack = slack}));
+  void open(std::uint32_t max_receives, std::uint32_t slack, std::uint32_t max_grown = UINT32_MAX) {
+    pool = std::move(*ReceivePool::create(
+        pd, {.receive_len = 1024, .max_receives = max_receives, .slack = slack, .max_grown = max_grown}));
   }
   FakeSrq& srq() { return static_cast<FakeSrq&>(pool->srq()); }
   // What a device does when a message arrives.
@@ -76,6 +77,32 @@ TEST_F(ReceivePoolTest, WithoutMemoryNothingIsPromised) {
   pd.fail_registration = false;
   EXPECT_TRUE(pool->reserve(50));
   EXPECT_EQ(srq().size(), 54u);
+}
+
+// A client that was busy once keeps its grant while it is idle; another one finds Receives to begin with.
+TEST_F(ReceivePoolTest, GrantsThatGrewLeaveReceivesForConnectionsToCome) {
+  open(68, 4, 16);
+  Channel::Config shape;
+  shape.num_receives = 8;
+  shape.receive_len = shape.send_len = 1024;
+  shape.receives = pool.get();
+  auto busy = std::move(*Channel::create(pd, shape));
+  EXPECT_TRUE(busy->set_share(22));
+  EXPECT_FALSE(pool->is_low());
+  EXPECT_TRUE(busy->set_share(24));
+  EXPECT_TRUE(pool->is_low());
+  EXPECT_FALSE(busy->set_share(25));
+  EXPECT_EQ(busy->share(), 24u);
+  auto idle = std::move(*Channel::create(pd, shape));
+  EXPECT_FALSE(idle->set_share(9));
+  // It grows when the other has become smaller, or is gone.
+  EXPECT_TRUE(busy->set_share(23));
+  EXPECT_TRUE(idle->set_share(9));
+  EXPECT_FALSE(idle->set_share(10));
+  busy.reset();
+  EXPECT_FALSE(pool->is_low());
+  EXPECT_TRUE(idle->set_share(24));
+  EXPECT_EQ(pool->num_reserved(), 24u);
 }
 
 // Two Responders on one pool.
