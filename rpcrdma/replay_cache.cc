@@ -174,6 +174,15 @@ ReplayCache::Ended ReplayCache::on_reply(CallId id, const ServedReply& reply) {
   return {&entry->reply, std::exchange(entry->waiting, {})};
 }
 
+std::vector<CallId> ReplayCache::on_abandoned(CallId id) {
+  const auto at = running_.find(id.value);
+  if (at == running_.end()) return {};
+  const auto entry = at->second;
+  std::vector<CallId> waiting = std::move(entry->waiting);
+  drop(entry);
+  return waiting;
+}
+
 void ReplayCache::on_fatal(const std::string& client, std::uint32_t xid) {
   if (was_fatal(client, xid)) return;
   if (fatal_.size() == kMaxFatal) fatal_.pop_front();

@@ -89,6 +89,10 @@ class ReplayCache {
   };
   // on_reply keeps the answer to a Call that was to run, whether or not its connection is still there.
   Ended on_reply(CallId id, const ServedReply& reply);
+  // on_abandoned forgets a Call that will not be answered; returns those that wait for the answer.
+  std::vector<CallId> on_abandoned(CallId id);
+  // Whether a Call is running whose Reply will be kept.
+  bool is_running(CallId id) const { return running_.contains(id.value); }
 
   // on_fatal: a Call ended its connection, since one of its handles names nothing (R1-5.5.3-03).
   void on_fatal(const std::string& client, std::uint32_t xid);

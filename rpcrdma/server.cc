@@ -438,6 +438,17 @@ void Server::reply(CallId id, ServedReply reply) {
   impl_->answer(id, std::move(reply));
 }
 
+bool Server::keeps_reply_of(CallId id) const {
+  return impl_->replays && impl_->replays->is_running(id);
+}
+
+void Server::abandon(CallId id) {
+  if (!impl_->replays) return;
+  for (const CallId waiting : impl_->replays->on_abandoned(id)) {
+    disconnect({static_cast<std::uint32_t>(waiting.value >> 32)});
+  }
+}
+
 verbs::Result<CallHandle> Server::call(ConnectionId connection, const CallSpec& spec, ReplyCallback done) {
   Impl::Connection* at = impl_->find(connection.value);
   if (impl_->config.reverse_credits == 0) return verbs::Error{EOPNOTSUPP, "the server has no reverse credits"};

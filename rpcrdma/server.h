@@ -81,6 +81,12 @@ class Server {
 
   // reply answers a Call; from the server's thread. Unknown ids (the connection is gone) are ignored.
   void reply(CallId id, ServedReply reply);
+  // Whether the Reply of a Call that is not answered yet will be kept, so that it is wanted even if its connection ends
+  // (Program::keeps_replies).
+  bool keeps_reply_of(CallId id) const;
+  // abandon: there will be no Reply to such a Call, and nobody knows whether it ran. Connections over which it came
+  // again are ended, so that their clients ask once more; then it runs.
+  void abandon(CallId id);
 
   // call queues a Call to the client at the other end, which must have said that it takes some (R1-7.3.1-01); done runs
   // once, from process() or from the server's end. A Call to a connection that ends does so as kDisconnected. Errors:

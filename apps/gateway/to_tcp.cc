@@ -14,6 +14,7 @@
 #include "apps/gateway/reserved_port.h"
 #include "fmt/format.h"
 #include "nfsulb/bindings.h"
+#include "nfsulb/programs.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/xdr/xdr.h"
 #include "spdlog/spdlog.h"
@@ -49,7 +50,13 @@ struct ToTcp::CallRecord : onc_tcp::OutRecord {
     }
     parts.push_back(served.args.subspan(done));
   }
-  ~CallRecord() override { call->sent = true; }
+  ~CallRecord() override {
+    call->sent = true;
+    // Calls of lost clients would keep Receives from others.
+    call->served.items.clear();
+    call->served.message = {};
+    call->served.receives.reset();
+  }
   std::shared_ptr<Call> call;
 };
 
@@ -61,13 +68,24 @@ struct ToTcp::Client {
   std::vector<std::unique_ptr<onc_tcp::OutRecord>> waiting;
   std::multimap<std::uint32_t, std::shared_ptr<Call>> calls;  // by XID, in order of coming
   bool ended = false;
+  std::optional<verbs::TimePoint> give_up_at;  // of a client that is lost
 };
+
+// NFSv4 sees to it itself, by the sessions of minor versions from 1 on, whose number is no part of a Program; to keep
+// Replies that nobody will ask for would only cost.
+bool keeps_replies(const nfsulb::BoundProgram& program) {
+  if (program.binding.program == nfsulb::kNfs4CallbackProgram) return false;
+  return program.binding.program != nfsulb::kNfsProgram || program.binding.version != nfsulb::kNfsV4;
+}
 
 absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, verbs::Device& device,
                                                     asio::io_context& io) {
   std::unique_ptr<ToTcp> out(new ToTcp(config, io));
   for (const nfsulb::BoundProgram& program : nfsulb::bound_programs()) {
-    out->programs_.push_back({.binding = &program.binding, .service = out.get(), .takes_gss = true});
+    out->programs_.push_back({.binding = &program.binding,
+                              .service = out.get(),
+                              .takes_gss = true,
+                              .keeps_replies = keeps_replies(program)});
   }
   rpcrdma::ServerConfig rpc = config.rpc;
   rpc.reverse_credits = kCallbackCredits;
@@ -80,6 +98,7 @@ absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, v
 
 ToTcp::~ToTcp() {
   for (const auto& [id, client] : clients_) end(*client);
+  for (const auto& client : lost_) end(*client);
   replies_.reset();  // the server's device memory outlives it
 }
 
@@ -94,6 +113,22 @@ void ToTcp::end(Client& client) {
 
 std::string ToTcp::summary() const {
   return fmt::format("{} clients, {} calls, {} items placed directly", num_clients_, num_calls_, num_placed_);
+}
+
+std::size_t ToTcp::process(verbs::TimePoint now) {
+  now_ = now;
+  while (!lost_.empty() && (*lost_.front()->give_up_at <= now || lost_.size() > config_.max_lost)) {
+    const std::shared_ptr<Client> oldest = lost_.front();
+    give_up(*oldest, "the server did not answer Calls of a client that was lost");
+  }
+  return server_->process(now);
+}
+
+std::optional<verbs::TimePoint> ToTcp::next_timeout() const {
+  const auto timeout = server_->next_timeout();
+  if (lost_.empty()) return timeout;
+  const verbs::TimePoint until = *lost_.front()->give_up_at;
+  return timeout ? std::min(*timeout, until) : until;
 }
 
 void ToTcp::on_call(ServedCall served) {
@@ -156,7 +191,9 @@ asio::awaitable<void> ToTcp::connect(std::shared_ptr<Client> client) {
 void ToTcp::give_up(Client& client, const std::string& why) {
   if (client.ended) return;
   spdlog::warn("gateway: {}: {}", client.peer, why);
+  for (const auto& [xid, call] : client.calls) server_->abandon(call->served.id);
   end(client);
+  std::erase_if(lost_, [&client](const auto& lost) { return lost.get() == &client; });
   server_->disconnect(client.id);
 }
 
@@ -165,7 +202,18 @@ void ToTcp::on_end(rpcrdma::ConnectionId connection) {
   if (at == clients_.end()) return;
   const std::shared_ptr<Client> client = std::move(at->second);
   clients_.erase(at);
-  end(*client);
+  if (client->ended) return;
+  client->callbacks->end();
+  std::erase_if(client->calls, [this](const auto& call) { return !server_->keeps_reply_of(call.second->served.id); });
+  client->give_up_at = now_ + config_.answer_wait;
+  lost_.push_back(client);
+  end_if_done(*client);
+}
+
+void ToTcp::end_if_done(Client& client) {
+  if (!client.give_up_at || !client.calls.empty()) return;
+  end(client);
+  std::erase_if(lost_, [&client](const auto& lost) { return lost.get() == &client; });
 }
 
 void ToTcp::on_record(Client& client, Record record) {
@@ -214,6 +262,7 @@ bool ToTcp::pass_reply(Client& client, Record record) {
   add(results.size());
   reply.buffers.push_back(std::move(record.memory));
   server_->reply(call->served.id, std::move(reply));
+  end_if_done(client);
   return true;
 }
 

@@ -4,7 +4,9 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <chrono>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <span>
@@ -24,11 +26,16 @@ struct ToTcpConfig {
   rpcrdma::ServerConfig rpc;
   onc_tcp::StreamConfig stream;
   std::size_t max_replies = 256 << 20;  // octets of Replies held for all clients together
+  // Calls that must not run twice are awaited so long after their client was lost, and of so many lost clients.
+  std::chrono::milliseconds answer_wait{30000};
+  std::size_t max_lost = 64;
 };
 
 // ToTcp puts an RPC server that speaks TCP behind RPC-over-RDMA. Every RDMA connection has a TCP connection of its own,
 // made with its first Call, so that what belongs to a connection (sessions, backchannels) holds; where one ends the
-// other is ended. Calls and Replies go through as they are, XIDs, credentials and verifiers included; only what the
+// other is ended. But a client that is lost while Calls of its run that must not run twice keeps its TCP connection
+// until they are answered: it will ask again, over another connection, and get these answers (rpcrdma/README.md, "Calls
+// that come again"). Calls and Replies go through as they are, XIDs, credentials and verifiers included; only what the
 // Upper-Layer Binding allows to be placed directly is taken out of them and put back.
 //
 // One thread, that of its io_context.
@@ -40,8 +47,8 @@ class ToTcp : private rpcrdma::Service {
   ~ToTcp() override;
 
   sockaddr_storage local_addr() const { return server_->local_addr(); }
-  std::size_t process(verbs::TimePoint now) { return server_->process(now); }
-  std::optional<verbs::TimePoint> next_timeout() const { return server_->next_timeout(); }
+  std::size_t process(verbs::TimePoint now);
+  std::optional<verbs::TimePoint> next_timeout() const;
   int fd() const { return server_->fd(); }
   std::string summary() const;
 
@@ -61,6 +68,7 @@ class ToTcp : private rpcrdma::Service {
   // False where the record is no Reply that can be passed on.
   bool pass_reply(Client& client, onc_tcp::Record record);
   static void end(Client& client);
+  void end_if_done(Client& client);
   void give_up(Client& client, const std::string& why);
 
   ToTcpConfig config_;
@@ -69,6 +77,8 @@ class ToTcp : private rpcrdma::Service {
   std::unique_ptr<rpcrdma::Server> server_;
   std::unique_ptr<rpcrdma::BufferPool> replies_;
   std::unordered_map<std::uint32_t, std::shared_ptr<Client>> clients_;  // by ConnectionId
+  std::list<std::shared_ptr<Client>> lost_;                             // that have answers to come, the oldest first
+  verbs::TimePoint now_{};
   std::vector<std::optional<rpcrdma::EligibleItem>> found_;
   std::uint64_t num_calls_ = 0, num_placed_ = 0, num_clients_ = 0;
 };
