@@ -103,8 +103,12 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
     if (is_receive && lease_ != nullptr) config_.receives->give_back(ReceivePool::slot_of(wc.wr_id));
     return {};
   }
-  if (is_receive && lease_ != nullptr) return on_shared_receive(ReceivePool::slot_of(wc.wr_id));
-  if (is_receive) return Work{WorkKind::kReceive, index & ~kReceiveBit};
+  if (is_receive) {
+    auto work = lease_ != nullptr ? on_shared_receive(ReceivePool::slot_of(wc.wr_id))
+                                  : std::optional(Work{WorkKind::kReceive, index & ~kReceiveBit});
+    if (work && verbs::has(wc.wc_flags, verbs::WcFlags::kWithInv)) work->invalidated = wc.invalidated_rkey;
+    return work;
+  }
   if (index >= entries_.size()) return {};
   const Entry entry = entries_[index];
   queued_ -= entry.retires;
@@ -208,10 +212,11 @@ bool Channel::post_send(std::uint32_t slot, std::size_t len) {
   return post_send(slot, std::span(&sge, 1));
 }
 
-bool Channel::post_send(std::uint32_t slot, std::span<const verbs::Sge> sges) {
+bool Channel::post_send(std::uint32_t slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate) {
   verbs::SendWr wr;
   wr.sg_list = sges;
-  wr.opcode = verbs::WrOpcode::kSend;
+  wr.opcode = invalidate ? verbs::WrOpcode::kSendWithInv : verbs::WrOpcode::kSend;
+  wr.invalidate_rkey = invalidate.value_or(0);
   wr.send_flags = verbs::SendFlags::kSignaled;
   return post(wr, Work{WorkKind::kSend, slot});
 }
@@ -225,6 +230,22 @@ bool Channel::post_rdma(verbs::WrOpcode opcode, std::span<const verbs::Sge> sges
   wr.remote_addr = remote_addr;
   wr.rkey = rkey;
   return post(wr, Work{opcode == verbs::WrOpcode::kRdmaRead ? WorkKind::kRead : WorkKind::kWrite, slot});
+}
+
+bool Channel::post_bind(const verbs::MwBind& bind) {
+  verbs::SendWr wr;
+  wr.opcode = verbs::WrOpcode::kBindMw;
+  wr.send_flags = verbs::SendFlags::kNone;
+  wr.bind_mw = bind;
+  return post(wr, {});
+}
+
+bool Channel::post_invalidate(std::uint32_t handle, std::uint32_t slot, bool signaled) {
+  verbs::SendWr wr;
+  wr.opcode = verbs::WrOpcode::kLocalInv;
+  wr.send_flags = signaled ? verbs::SendFlags::kSignaled : verbs::SendFlags::kNone;
+  wr.invalidate_rkey = handle;
+  return post(wr, Work{WorkKind::kInvalidate, slot});
 }
 
 bool Channel::post(const verbs::SendWr& wr, Work work) {

@@ -16,12 +16,13 @@
 namespace weft::rpcrdma {
 
 // WorkKind: what a work request of a Channel was for.
-enum class WorkKind : std::uint8_t { kReceive, kSend, kRead, kWrite };
+enum class WorkKind : std::uint8_t { kReceive, kSend, kRead, kWrite, kInvalidate };
 
 // Work: the request that a completion belongs to. slot is the Receive's or Send's buffer, or the engine's own number.
 struct Work {
   WorkKind kind = WorkKind::kReceive;
   std::uint32_t slot = 0;
+  std::optional<std::uint32_t> invalidated = {};  // kReceive: the handle that the Send invalidated
 };
 
 // Extra Receives over the credits: one for a Send that crosses a credit update, one while another is processed.
@@ -85,12 +86,17 @@ class Channel {
   std::uint32_t send_lkey(std::uint32_t slot) const;
   // Sends the first `len` octets of a Send buffer.
   bool post_send(std::uint32_t slot, std::size_t len);
-  // Sends what `sges` gather, most of it from that Send buffer (R1-5.2.4-06).
-  bool post_send(std::uint32_t slot, std::span<const verbs::Sge> sges);
+  // Sends what `sges` gather, most of it from that Send buffer (R1-5.2.4-06). invalidate: a handle of the peer's, for a
+  // Send with Invalidate.
+  bool post_send(std::uint32_t slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate = {});
 
   // Posts an RDMA Read or Write. Unsignaled ones (Writes only) give no Work.
   bool post_rdma(verbs::WrOpcode opcode, std::span<const verbs::Sge> sges, std::uint64_t remote_addr,
                  std::uint32_t rkey, std::uint32_t slot, bool signaled);
+  // Binds a memory window, which gives no Work.
+  bool post_bind(const verbs::MwBind& bind);
+  // Invalidates a window of ours. Unsignaled ones give no Work.
+  bool post_invalidate(std::uint32_t handle, std::uint32_t slot, bool signaled);
   // How many requests the send queue takes now.
   std::uint32_t send_queue_room() const { return config_.max_send_wr - queued_; }
   // Whether a Write posted now should be signaled, lest the queue fill up with requests that report nothing.

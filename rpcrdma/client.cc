@@ -89,6 +89,7 @@ verbs::Status Client::Impl::open() {
   calls.call_timeout = config.call_timeout;
   calls.reserve_credit = config.reserve_credit;
   calls.chunks = config.chunks;
+  calls.windows = connection->takes_windows();
   calls.retransmits = config.reconnect.is_on();
   calls.retransmit_after = config.reconnect.retransmit_after;
   requester = std::make_unique<Requester>(*pd, *connection->channel, calls, std::random_device{}());
@@ -120,8 +121,9 @@ void Client::Impl::on_completion(const verbs::Wc& wc) {
   if (!work) return;
   if (on.reverse) return on.reverse->on_work(*work, wc.byte_len);
   switch (work->kind) {
-    case WorkKind::kReceive: requester->on_receive(work->slot, wc.byte_len); break;
+    case WorkKind::kReceive: requester->on_receive(work->slot, wc.byte_len, work->invalidated); break;
     case WorkKind::kSend: requester->on_send_done(work->slot); break;
+    case WorkKind::kInvalidate: requester->on_invalidated(work->slot); break;
     case WorkKind::kRead:
     case WorkKind::kWrite: break;
   }

@@ -39,6 +39,7 @@ verbs::Status ClientConnection::start(std::uint32_t serial) {
   shape.max_send_wr = config.credits + 4;
   shape.max_send_sge = 1;
   if (!config.reverse_programs.empty()) ReverseResponder::widen(shape, config.reverse_credits);
+  if (takes_windows()) Requester::widen_for_windows(shape, device.caps().max_qp_wr);
   auto made_channel = Channel::create(pd, shape);
   if (!made_channel.ok()) return made_channel.error();
   channel = std::move(*made_channel);
@@ -67,7 +68,7 @@ verbs::Status ClientConnection::on_route_resolved() {
   // All Receives are there before anything can arrive (R1-7.2.2-02).
   if (auto status = channel->attach(*qp); !status.ok()) return status;
   verbs::ConnParam param;
-  param.private_data = own_private_data(device.caps(), config.inline_threshold);
+  param.private_data = own_private_data(device.caps(), config.inline_threshold, takes_windows());
   param.responder_resources =
       static_cast<std::uint8_t>(std::min<std::uint32_t>(config.ird, device.caps().max_qp_rd_atom));
   param.initiator_depth =

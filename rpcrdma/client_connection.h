@@ -26,6 +26,8 @@ struct ClientConnection {
   // Serves the reverse programs beside the Client's requester, which outlives the connection's use.
   void serve_reverse(Requester& requester);
 
+  // Whether its Calls' chunks are windows, and R says so.
+  bool takes_windows() const { return config.remote_invalidation && can_be_invalidated(device.caps()); }
   // True: the connection is there, and `thresholds` are settled.
   bool on_cm_event(const verbs::CmEvent& event);
   void end(std::string why) {

@@ -7,10 +7,10 @@
 
 namespace weft::rpcrdma {
 
-std::vector<std::uint8_t> own_private_data(const verbs::Caps& caps, std::size_t inline_threshold) {
+std::vector<std::uint8_t> own_private_data(const verbs::Caps& caps, std::size_t inline_threshold,
+                                           bool remote_invalidate) {
   if (caps.max_private_data < v1::kPrivateDataLen) return {};
-  // R stays clear: results land in the caller's memory, registered by ordinary means (RFC 8797 section 3.2).
-  const auto octets = v1::emit_private_data({false, inline_threshold, inline_threshold});
+  const auto octets = v1::emit_private_data({remote_invalidate, inline_threshold, inline_threshold});
   return {octets.begin(), octets.end()};
 }
 

@@ -28,7 +28,19 @@ inline Thresholds settle_thresholds(std::size_t own_inline, ConstBytes peer_priv
 }
 
 // The private data for connect and accept; nothing where the device carries too little of it (R1-4.3.2-14).
-std::vector<std::uint8_t> own_private_data(const verbs::Caps& caps, std::size_t inline_threshold);
+// remote_invalidate: R.
+std::vector<std::uint8_t> own_private_data(const verbs::Caps& caps, std::size_t inline_threshold,
+                                           bool remote_invalidate = false);
+
+// Whether a requester on such a device can let its peer invalidate all that it advertises: regions never, so it takes
+// windows.
+inline bool can_be_invalidated(const verbs::Caps& caps) {
+  return caps.mem_windows_type2 && caps.remote_invalidation && caps.max_private_data >= v1::kPrivateDataLen;
+}
+// Whether a responder can send with invalidation, and say so.
+inline bool can_invalidate(const verbs::Caps& caps) {
+  return caps.remote_invalidation && caps.max_private_data >= v1::kPrivateDataLen;
+}
 
 // "address:port", with brackets around IPv6.
 std::string address_str(const sockaddr_storage& addr);

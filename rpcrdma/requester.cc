@@ -188,14 +188,21 @@ bool Requester::xid_is_used(std::uint32_t xid) const {
 // The peer may still answer, and until then it counts the Call against its grant. Its memory is fenced: a late Write
 // ends the connection instead of changing what the caller has by then (R1-5.4.1-03).
 void Requester::abandon(const Call& call, std::optional<verbs::TimePoint> deadline) {
-  abandoned_.push_back({call.xid, deadline});
+  if (call.fence) return;  // its Reply is here
+  abandoned_.push_back({call.xid, deadline, call.registrations.live_handles()});
   unstamped_ |= !deadline;
 }
 
 // Ends a Call without results; its callback runs from the next on_time.
 void Requester::finish(Calls& from, Calls::iterator at, CallStatus status, std::string text) {
   Call& call = **at;
-  call.mrs.clear();  // R1-10.1.3-01
+  // R1-10.1.3-01
+  if (call.fence) {
+    unfenced_.push_back({call.fence->slot, call.registrations.clear_keeping_windows()});
+    call.fence.reset();
+  } else {
+    call.registrations.clear();
+  }
   call.status = status;
   call.text = std::move(text);
   ended_.splice(ended_.end(), from, at);
@@ -247,6 +254,7 @@ void Requester::suspend(const std::string& why) {
   abandoned_.clear();  // what was given up stays so, and its credit was the old connection's
   const auto before = waiting_.begin();
   while (!sent_.empty()) send_again(sent_.begin(), before, true);
+  unfenced_.clear();  // nothing names them any more
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const auto call = at++;
     if ((*call)->spec.is_health_check) finish(waiting_, call, CallStatus::kDisconnected, why);
@@ -258,6 +266,7 @@ void Requester::on_closed(const std::string& why) {
   while (!sent_.empty()) finish(sent_, sent_.begin(), CallStatus::kDisconnected, why);
   while (!waiting_.empty()) finish(waiting_, waiting_.begin(), CallStatus::kDisconnected, why);
   abandoned_.clear();
+  unfenced_.clear();
 }
 
 }  // namespace weft::rpcrdma

@@ -28,13 +28,15 @@ struct RequesterCounters {
   std::uint64_t replies_discarded = 0;  // RFC 8166 section 4.5
   std::uint64_t retransmitted = 0;      // Calls that went out again, on another connection
   std::uint64_t short_reply_retries = 0;
+  std::uint64_t remote_invalidations = 0;  // handles that the peer's Sends invalidated
+  std::uint64_t local_invalidations = 0;   // requests posted for the others
 };
 
 // Requester is the calling half of RPC-over-RDMA version 1 (RFC 8166 sections 3.3 to 4.5): a state machine over the
 // Channel of one connection, without connection manager, clock or thread. Its owner passes it the Channel's
 // completions, and may give it the Channel of another connection after this one: the Calls then go on there.
 //
-// inputs: start, on_receive, on_send_done, suspend, resume, on_closed, on_time. outputs: callbacks (only from inputs
+// inputs: start, on_receive, on_send_done, on_invalidated, suspend, resume, on_closed, on_time. outputs: callbacks (only from inputs
 // and from the end of the requester, never from call or cancel), next_timeout, and Channel::failure for what must end
 // the connection.
 class Requester {
@@ -46,6 +48,8 @@ class Requester {
     ChunkUse chunks = {};
     bool short_only = false;       // offers no chunks at all (RFC 8167 section 5.3)
     bool ends_unanswering = true;  // fails the Channel of a peer that answers none of the Calls that it granted
+    // All chunks are memory windows, which the peer may invalidate (R of RFC 8797).
+    bool windows = false;
     bool retransmits = false;  // suspend follows the end of a connection, not on_closed
     // With it: a Call that has no Reply so long after it was sent ends the connection. 0: its deadline alone counts.
     std::chrono::milliseconds retransmit_after{0};
@@ -62,9 +66,14 @@ class Requester {
 
   // start: the connection is there and these are its thresholds, in octets. Until then Calls wait.
   void start(std::size_t call_threshold, std::size_t reply_threshold);
+  // What the Channel needs on top for windows; max: depth that the device allows.
+  static void widen_for_windows(Channel::Config& shape, std::uint32_t max);
   // on_receive: a Send filled Receive buffer `slot` with `len` octets. The requester posts the buffer again.
-  void on_receive(std::uint32_t slot, std::size_t len);
+  // invalidated: the handle that it invalidated.
+  void on_receive(std::uint32_t slot, std::size_t len, std::optional<std::uint32_t> invalidated = {});
   void on_send_done(std::uint32_t slot);
+  // on_invalidated: the local invalidations for the Reply in Receive buffer `slot` have ended.
+  void on_invalidated(std::uint32_t slot);
   // suspend: the connection ended, and another will come. Calls that were sent are fenced and wait before all others,
   // to be sent again under their XIDs (R1-5.5.5-01); health checks end with the connection that they asked about.
   void suspend(const std::string& why);
@@ -101,6 +110,12 @@ class Requester {
   struct Abandoned {
     std::uint32_t xid = 0;
     std::optional<verbs::TimePoint> deadline;
+    std::vector<std::uint32_t> handles;  // windows that its late Reply may name as invalidated
+  };
+  // Unfenced: windows of a Call that ended while its local invalidations were under way; those name them.
+  struct Unfenced {
+    std::uint32_t slot = 0;  // of its Reply's Receive
+    std::vector<std::unique_ptr<verbs::Mw>> windows;
   };
 
   // What may be called, and when (requester.cc).
@@ -128,6 +143,8 @@ class Requester {
   enum class Transmitted : std::uint8_t { kSent, kNoRoom, kFailed };
   Transmitted transmit(Call& call);
   void choose_reply_form(Call& call) const;
+  Transmitted bind_windows(Call& call);
+  Transmitted not_posted(Call& call) const;
   bool register_memory(Call& call, const void* octets, std::size_t len, verbs::Access access, Segment& segment);
   bool register_reply(Call& call);
   std::size_t num_read_segments(const GatheredBytes& data) const;
@@ -141,7 +158,9 @@ class Requester {
 
   // Replies coming in (requester_reply.cc).
   Calls::iterator find(std::uint32_t xid);
-  void on_reply(Calls::iterator at, ConstBytes message);
+  bool may_invalidate(const std::optional<std::uint32_t>& xid, Calls::iterator at, std::uint32_t handle);
+  bool fence(Call& call, std::uint32_t slot, std::size_t len);
+  bool on_reply(Calls::iterator at, std::uint32_t slot, std::size_t len);
   void on_err_chunk(Calls::iterator at);
   static bool may_retry(const CallSpec& spec);
   void on_rpc_reply(Call& call, ConstBytes payload, const v1::ReceivedReply& received);
@@ -170,6 +189,7 @@ class Requester {
   Calls ended_;    // their callbacks are due
   Calls spare_;
   std::vector<Abandoned> abandoned_;
+  std::vector<Unfenced> unfenced_;
   v1::ReceivedReply received_;
   std::vector<std::uint32_t> item_lens_;
   std::vector<std::optional<EligibleItem>> found_results_;

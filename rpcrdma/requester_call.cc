@@ -15,6 +15,10 @@ constexpr std::size_t kLongestErrorReply = 32;
 
 constexpr std::uint8_t kZeros[4] = {};
 
+// Of the send queue: what binds and invalidations of one Call usually take, and what one with many segments may.
+constexpr std::uint32_t kRequestsPerCall = 4;
+constexpr std::uint32_t kRequestsForWindows = 64;
+
 // R1-10.2.2.2-02: with RPCSEC_GSS nobody knows beforehand how long the verifier is.
 std::size_t verf_room(const CallSpec& spec) {
   const bool is_gss = spec.cred != nullptr && spec.cred->flavor == static_cast<std::uint32_t>(AuthFlavor::kRpcsecGss);
@@ -22,6 +26,11 @@ std::size_t verf_room(const CallSpec& spec) {
 }
 
 }  // namespace
+
+void Requester::widen_for_windows(Channel::Config& shape, std::uint32_t max) {
+  const std::uint32_t most = shape.max_send_wr + kRequestsPerCall * shape.num_sends + kRequestsForWindows;
+  shape.max_send_wr = std::max(shape.max_send_wr, std::min(most, max));
+}
 
 Requester::Transmitted Requester::transmit(Call& call) {
   if (channel_->send_queue_room() == 0) return Transmitted::kNoRoom;
@@ -45,14 +54,12 @@ Requester::Transmitted Requester::transmit(Call& call) {
     channel_->give_send(*send);
     return Transmitted::kFailed;
   }
-  const std::size_t len = emit(call, channel_->send_buffer(*send));
-  if (!channel_->post_send(*send, len)) {
-    call.text = *channel_->failure();
-    if (!config_.retransmits) return Transmitted::kFailed;
-    // The connection is over before anybody said so: nothing is wrong with this Call.
-    call.unsend();
-    return Transmitted::kNoRoom;
+  if (const auto bound = bind_windows(call); bound != Transmitted::kSent) {
+    channel_->give_send(*send);
+    return bound;
   }
+  const std::size_t len = emit(call, channel_->send_buffer(*send));
+  if (!channel_->post_send(*send, len)) return not_posted(call);
   if (call.keeps_xid) ++counters_.retransmitted;
   if (!call.spec.is_health_check) {
     last_program_ = call.spec.program;
@@ -60,6 +67,28 @@ Requester::Transmitted Requester::transmit(Call& call) {
   }
   ++counters_.calls_sent;
   return Transmitted::kSent;
+}
+
+Requester::Transmitted Requester::not_posted(Call& call) const {
+  call.text = *channel_->failure();
+  if (!config_.retransmits) return Transmitted::kFailed;
+  // The connection is over before anybody said so: nothing is wrong with this Call.
+  call.unsend();
+  return Transmitted::kNoRoom;
+}
+
+// Binds what the Send that follows tells of, or nothing.
+Requester::Transmitted Requester::bind_windows(Call& call) {
+  const std::size_t need = call.registrations.num_to_bind() + 1;
+  if (need > channel_->config().max_send_wr) {
+    call.text = "the Call needs more memory windows than the send queue takes";
+    return Transmitted::kFailed;
+  }
+  if (need > channel_->send_queue_room()) {
+    call.unsend();
+    return Transmitted::kNoRoom;
+  }
+  return call.registrations.bind(*channel_) ? Transmitted::kSent : not_posted(call);
 }
 
 // RFC 8166 sections 4.3.2 and 4.3.3, from the bound of the Reply.
@@ -92,18 +121,13 @@ void Requester::choose_reply_form(Call& call) const {
 bool Requester::register_memory(Call& call, const void* octets, std::size_t len, verbs::Access access,
                                 Segment& segment) {
   // What is only read by the peer is never written through this pointer.
-  auto mr = pd_.reg_mr(const_cast<void*>(octets), len, access);
-  if (!mr.ok()) {
-    call.text = "cannot register memory: " + mr.error().message;
-    return false;
-  }
-  segment = Segment{(*mr)->rkey(), static_cast<std::uint32_t>(len), reinterpret_cast<std::uintptr_t>(octets)};
-  call.mrs.push_back(std::move(*mr));
-  return true;
+  const auto status = call.registrations.add(pd_, config_.windows, const_cast<void*>(octets), len, access, segment);
+  if (!status.ok()) call.text = "cannot register memory: " + status.error().message;
+  return status.ok();
 }
 
 bool Requester::register_reply(Call& call) {
-  const auto writable = verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite;
+  const auto writable = verbs::Access::kRemoteWrite;
   Segment segment;
   for (std::size_t i = 0; i < call.num_writes; ++i) {
     SegmentArray& chunk = call.header.lists.write_list.emplace_back();

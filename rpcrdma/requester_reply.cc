@@ -19,30 +19,77 @@ Requester::Calls::iterator Requester::find(std::uint32_t xid) {
   return std::ranges::find_if(sent_, [xid](const auto& call) { return call->xid == xid; });
 }
 
-void Requester::on_receive(std::uint32_t slot, std::size_t len) {
+// R1-4.3.2-16: whether the handle is one of the Call's whose XID the message has.
+bool Requester::may_invalidate(const std::optional<std::uint32_t>& xid, Calls::iterator at, std::uint32_t handle) {
+  ++counters_.remote_invalidations;
+  if (at != sent_.end()) return (*at)->registrations.on_invalidated(handle);
+  return xid && std::ranges::any_of(abandoned_, [&](const Abandoned& one) {
+           return one.xid == *xid && std::ranges::find(one.handles, handle) != one.handles.end();
+         });
+}
+
+// R1-4.3.2-19: invalidates what the peer's Send did not. False where that is under way: the Reply then waits in its
+// Receive. Where it fails the Channel does, so the connection ends before the Call (R1-5.5.4-02).
+bool Requester::fence(Call& call, std::uint32_t slot, std::size_t len) {
+  const std::size_t num = call.registrations.num_live();
+  // Where nothing can be posted, their destruction does (verbs.h: at once, whatever is queued).
+  const bool can_post = num <= channel_->send_queue_room() && channel_->qp()->state() != verbs::QpState::kErr;
+  if (num == 0 || !can_post) return true;
+  counters_.local_invalidations += num;
+  call.fence = {slot, len};
+  (void)call.registrations.post_invalidations(*channel_, slot);
+  return false;
+}
+
+void Requester::on_receive(std::uint32_t slot, std::size_t len, std::optional<std::uint32_t> invalidated) {
   const ConstBytes message = channel_->received(slot, len);
   ++num_received_;
-  dispatching_ = true;
   const auto xid = v1::reply_xid(message);
   const auto at = xid ? find(*xid) : sent_.end();
-  if (at != sent_.end()) {
-    on_reply(at, message);
+  if (invalidated && !may_invalidate(xid, at, *invalidated)) {
+    return channel_->fail("the peer invalidated a handle that is not of the Call it answers");
+  }
+  dispatching_ = true;
+  bool is_done = true;
+  if (at != sent_.end() && !(*at)->fence) {
+    is_done = on_reply(at, slot, len);
   } else {
     ++counters_.replies_discarded;
     // A Call that was given up gives its credit back when its Reply comes after all.
     if (xid) std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; });
   }
   dispatching_ = false;
+  if (is_done) channel_->post_receive(slot);
+  pump();
+}
+
+void Requester::on_invalidated(std::uint32_t slot) {
+  dispatching_ = true;
+  const auto at = std::ranges::find_if(
+      sent_, [slot](const auto& call) { return call->fence && call->fence->slot == slot; });
+  if (at != sent_.end()) {
+    const std::size_t len = (*at)->fence->len;
+    (*at)->fence.reset();
+    on_reply(at, slot, len);
+  } else {
+    std::erase_if(unfenced_, [slot](const Unfenced& one) { return one.slot == slot; });
+  }
+  dispatching_ = false;
   channel_->post_receive(slot);
   pump();
 }
 
-void Requester::on_reply(Calls::iterator at, ConstBytes message) {
+// False where the Receive is needed until on_invalidated.
+bool Requester::on_reply(Calls::iterator at, std::uint32_t slot, std::size_t len) {
   Call& call = **at;
+  const ConstBytes message = channel_->received(slot, len);
   const v1::Offered offered{call.header.lists.write_list,
                             call.header.lists.reply_chunk ? &*call.header.lists.reply_chunk : nullptr};
   const v1::ReplyVerdict verdict = v1::receive_reply(message, offered, received_);
-  if (verdict != v1::ReplyVerdict::kDiscard) granted_ = std::max<std::uint32_t>(received_.credit, 1);
+  if (verdict != v1::ReplyVerdict::kDiscard) {
+    granted_ = std::max<std::uint32_t>(received_.credit, 1);
+    if (!fence(call, slot, len)) return false;
+  }
   switch (verdict) {
     case v1::ReplyVerdict::kDiscard: ++counters_.replies_discarded; break;
     case v1::ReplyVerdict::kErrVers:
@@ -56,7 +103,7 @@ void Requester::on_reply(Calls::iterator at, ConstBytes message) {
       Calls done;
       done.splice(done.end(), sent_, at);
       // R1-10.1.3-01: fenced from the peer before anything looks at it.
-      call.mrs.clear();
+      call.registrations.clear();
       const ConstBytes payload = verdict == v1::ReplyVerdict::kReply
                                      ? received_.payload
                                      : ConstBytes(call.reply_memory).first(received_.reply_chunk_len);
@@ -65,6 +112,7 @@ void Requester::on_reply(Calls::iterator at, ConstBytes message) {
       break;
     }
   }
+  return true;
 }
 
 // The Call ends at once (U1-6.4.2-10), and never goes out again as it was (U1-6.4.2-09, U1-6.7.2-03): its answer is

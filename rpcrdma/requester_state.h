@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rpcrdma/registrations.h"
 #include "rpcrdma/requester.h"
 
 // What a Requester keeps for a Call; shared by its source files, included by nobody else.
@@ -49,9 +50,15 @@ struct Requester::Call {
   std::size_t num_writes = 0;       // Write chunks offered, for the first result items
   std::size_t reply_chunk_len = 0;  // octets offered; 0 for none
   v1::Header header;
-  std::vector<std::uint8_t> head;               // Long Call: what the Payload stream has beside items
-  std::vector<std::uint8_t> reply_memory;       // the Reply chunk
-  std::vector<std::unique_ptr<verbs::Mr>> mrs;  // after the memory that they cover, so gone before it
+  std::vector<std::uint8_t> head;          // Long Call: what the Payload stream has beside items
+  std::vector<std::uint8_t> reply_memory;  // the Reply chunk
+  Registrations registrations;             // after the memory that they cover, so gone before it
+  // Its Reply is here, and waits until local invalidations have ended.
+  struct Fence {
+    std::uint32_t slot = 0;  // of the Receive
+    std::size_t len = 0;     // octets received
+  };
+  std::optional<Fence> fence;
   std::vector<std::optional<std::size_t>> item_lens;
 
   // Once ended, until the callback ran:
@@ -77,7 +84,8 @@ struct Requester::Call {
     reduced = 0;
     num_writes = reply_chunk_len = 0;
     header = v1::Header{};
-    mrs.clear();
+    registrations.clear();
+    fence.reset();
     head.clear();
     item_lens.clear();
   }

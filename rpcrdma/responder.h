@@ -39,6 +39,7 @@ struct ResponderCounters {
   std::uint64_t garbage_args = 0;  // found here, not by a service
   std::uint64_t reply_chunks = 0;  // Replies through the Reply chunk
   std::uint64_t write_chunks = 0;  // items through a Write chunk
+  std::uint64_t invalidations = 0;  // Replies that invalidate a handle
   std::uint64_t replays = 0;       // Calls that a service has had before
 };
 
@@ -67,6 +68,7 @@ class Responder {
     std::size_t max_held = 64 << 20;  // octets of the budget for this connection
     std::uint32_t ord = 0;            // RDMA Reads under way at once
     std::uint32_t max_sge = 4;        // of one RDMA Write
+    bool invalidates = false;         // both peers set R (RFC 8797)
     std::chrono::milliseconds stall_timeout{30000};
     std::string peer;
     ReplayCache* replays = nullptr;  // for programs with keeps_replies; null: none
@@ -143,6 +145,7 @@ class Responder {
   void answer(std::uint32_t slot, ReplyHeader&& rpc, ServedReply&& reply);
   void pump();
   void build(Answer& answer, Outgoing& out, std::uint32_t send);
+  std::optional<std::uint32_t> handle_of(const CallSlot& call) const;
   bool build_rpc(Answer& answer, Outgoing& out, std::uint32_t send);
   void build_error(const CallSlot& call, v1::Err err, Outgoing& out, std::uint32_t send);
   void build_inline(const v1::Header& header, const ReplyHeader& rpc, Outgoing& out, std::uint32_t send);

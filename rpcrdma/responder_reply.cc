@@ -138,7 +138,10 @@ bool Responder::post(Outgoing& out, std::uint32_t send) {
   // R1-4.3.1-09: the Receive for the peer's next Call is there before the answer that lets it send one.
   release_call(out.call_slot);
   if (!channel_.post_receive(out.call_slot)) return false;
-  return out.send_sges.empty() ? channel_.post_send(send, out.send_len) : channel_.post_send(send, out.send_sges);
+  if (out.invalidate) ++counters_.invalidations;
+  if (!out.send_sges.empty()) return channel_.post_send(send, out.send_sges, out.invalidate);
+  const verbs::Sge sge = sge_of(channel_.send_buffer(send).first(out.send_len), channel_.send_lkey(send));
+  return channel_.post_send(send, std::span(&sge, 1), out.invalidate);
 }
 
 void Responder::on_send_done(std::uint32_t slot) {
@@ -180,6 +183,25 @@ void Responder::build_error(const CallSlot& call, v1::Err err, Outgoing& out, st
   out.send_len = writer.size();
 }
 
+// A handle of the Call's own chunks (R1-4.3.2-16), with which the peer is done when it has the Reply.
+std::optional<std::uint32_t> Responder::handle_of(const CallSlot& call) const {
+  if (!config_.invalidates) return {};
+  const auto is_used = [](const Segment& segment) { return segment.length != 0; };
+  const auto first = [&](std::span<const Chunk> chunks) -> std::optional<std::uint32_t> {
+    for (const Chunk& chunk : chunks) {
+      const auto at = std::ranges::find_if(chunk.segments, is_used);
+      if (at != chunk.segments.end()) return at->handle;
+    }
+    return {};
+  };
+  if (const auto handle = first(call.lists.write_chunks())) return handle;
+  if (call.lists.reply_chunk() != nullptr) {
+    if (const auto handle = first(std::span(call.lists.reply_chunk(), 1))) return handle;
+  }
+  if (const auto handle = first(call.lists.read_chunks())) return handle;
+  return call.lists.position_zero() == nullptr ? std::nullopt : first(std::span(call.lists.position_zero(), 1));
+}
+
 // Chooses and builds the form of an RPC Reply (RFC 8166 sections 3.5 and 4.3); false where no form carries it.
 bool Responder::build_rpc(Answer& answer, Outgoing& out, std::uint32_t send) {
   const CallSlot& call = calls_[answer.slot];
@@ -194,6 +216,7 @@ bool Responder::build_rpc(Answer& answer, Outgoing& out, std::uint32_t send) {
   header.xid = call.xid;
   header.credit = credits_.grant();  // R1-4.3.1-05: never 0
   header.lists = unused_lists(call.lists);
+  out.invalidate = handle_of(call);
 
   // First items go to their Write chunks (R1-5.3.2-02), then the rest is measured (R1-4.5.3-05).
   pair_items(call, reply);

@@ -90,6 +90,7 @@ struct Responder::Outgoing {
   std::size_t next_write = 0;
   std::size_t send_len = 0;           // octets of the Send buffer
   std::vector<verbs::Sge> send_sges;  // where the Send gathers from elsewhere too
+  std::optional<std::uint32_t> invalidate;  // by the Send
   std::size_t held = 0;
 
   // Ready for the next answer; vectors keep their room.
@@ -101,6 +102,7 @@ struct Responder::Outgoing {
     sges.clear();
     writes.clear();
     send_sges.clear();
+    invalidate.reset();
     next_write = send_len = held = 0;
     in_use = false;
   }

@@ -44,9 +44,10 @@ Requester::Config requester_config(const ReverseRequester::Config& config) {
 
 void Dispatcher::on_work(const Work& work, std::size_t len) {
   switch (work.kind) {
-    case WorkKind::kReceive: return on_receive(work.slot, len);
+    case WorkKind::kReceive: return on_receive(work, len);
     case WorkKind::kSend:
       return responder_.is_sending(work.slot) ? responder_.on_send_done(work.slot) : requester_.on_send_done(work.slot);
+    case WorkKind::kInvalidate: return requester_.on_invalidated(work.slot);
     // A requester posts none.
     case WorkKind::kRead: return responder_.on_read_done(work.slot);
     case WorkKind::kWrite: return responder_.on_write_done();
@@ -54,15 +55,16 @@ void Dispatcher::on_work(const Work& work, std::size_t len) {
 }
 
 // R1-7.1.4-02: what the XID names follows from whether the message is a Call or a Reply.
-void Dispatcher::on_receive(std::uint32_t slot, std::size_t len) {
-  v1::MessageKind kind = v1::message_kind(channel_.received(slot, len));
+void Dispatcher::on_receive(const Work& work, std::size_t len) {
+  v1::MessageKind kind = v1::message_kind(channel_.received(work.slot, len));
   if (kind == v1::MessageKind::kUnclear) {
     kind = forward_ == Forward::kRequester ? v1::MessageKind::kReply : v1::MessageKind::kCall;
   }
-  if (kind == v1::MessageKind::kReply) return requester_.on_receive(slot, len);
+  if (kind == v1::MessageKind::kReply) return requester_.on_receive(work.slot, len, work.invalidated);
+  if (work.invalidated) return channel_.fail("the peer invalidated a handle by a message that is no Reply");
   // The Receives are there for Replies too: Calls beyond the grant may not use them up.
   if (responder_.is_at_limit()) return channel_.fail("the peer sends more Calls than it was granted");
-  responder_.on_receive(slot, len);
+  responder_.on_receive(work.slot, len);
 }
 
 void ReverseResponder::widen(Channel::Config& shape, std::uint32_t credits) {

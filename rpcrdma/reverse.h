@@ -41,7 +41,7 @@ class Dispatcher {
   void on_work(const Work& work, std::size_t len);
 
  private:
-  void on_receive(std::uint32_t slot, std::size_t len);
+  void on_receive(const Work& work, std::size_t len);
 
   Channel& channel_;
   Requester& requester_;

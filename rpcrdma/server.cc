@@ -124,6 +124,10 @@ struct Server::Impl {
   void on_cm_event(verbs::CmEvent& event);
   void on_connect_request(verbs::CmEvent& event);
   verbs::Status accept(std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer);
+  bool invalidates() const {
+    const bool has_own_chunks = config.reverse_credits != 0 && config.reverse_chunks;
+    return config.remote_invalidation && can_invalidate(device.caps()) && !has_own_chunks;
+  }
   bool is_full_for(const std::string& client) const;
   std::size_t drain();
   std::size_t drain_shared_receives();
@@ -242,7 +246,7 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   if (auto status = connection->channel->attach(*connection->qp); !status.ok()) return status;
 
   verbs::ConnParam param;
-  param.private_data = own_private_data(caps, config.inline_threshold);
+  param.private_data = own_private_data(caps, config.inline_threshold, invalidates());
   param.responder_resources = std::min(config.ird, peer.responder_resources);
   param.initiator_depth = static_cast<std::uint8_t>(
       std::min<std::uint32_t>(std::min(config.ord, peer.initiator_depth), caps.max_qp_init_rd_atom));
@@ -259,6 +263,8 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   calls.max_item = config.max_item;
   calls.max_held = config.max_buffered_per_connection;
   calls.max_sge = messages.shape.max_send_sge;
+  // R1-4.3.2-17
+  calls.invalidates = invalidates() && v1::parse_private_data(peer.private_data).remote_invalidate;
   calls.stall_timeout = config.stall_timeout;
   calls.peer = address_str(connection->id->peer_addr());
   calls.replays = replays ? &*replays : nullptr;
@@ -324,6 +330,9 @@ void Server::Impl::on_completion(const verbs::Wc& wc) {
 
 void Server::Impl::handle(Connection& connection, const verbs::Wc& wc) {
   const auto work = connection.channel->on_completion(wc);
+  if (work && work->invalidated && !connection.reverse) {
+    return connection.channel->fail("the peer invalidated a handle, and was given none");
+  }
   if (!work) {
     if (const auto slot = connection.channel->refused_read()) connection.responder->on_read_refused(*slot);
     return;
@@ -334,6 +343,7 @@ void Server::Impl::handle(Connection& connection, const verbs::Wc& wc) {
     case WorkKind::kSend: connection.responder->on_send_done(work->slot); break;
     case WorkKind::kRead: connection.responder->on_read_done(work->slot); break;
     case WorkKind::kWrite: connection.responder->on_write_done(); break;
+    case WorkKind::kInvalidate: break;
   }
 }
 

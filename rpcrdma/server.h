@@ -32,6 +32,9 @@ struct ServerConfig {
   std::uint32_t reverse_credits = 0;
   bool reverse_chunks = false;  // of clients that are known to take them
   std::chrono::milliseconds reverse_timeout{60000};
+  // Invalidates a handle of each Call's chunks by its Reply, where the client allows it too (R of RFC 8797). Not with
+  // reverse_chunks: those of Calls to the client must stay.
+  bool remote_invalidation = false;
   std::size_t max_call = 1 << 20;  // octets of a Long Call (without items)
   std::size_t max_item = 4 << 20;  // octets of one Read or Write chunk
   // How complex a Call's chunk lists may be: a header beyond it is answered with ERR_CHUNK, arguments beyond it with

@@ -105,6 +105,7 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   config.max_items = options.max_items;
   config.max_item = options.max_item;
   config.max_held = options.max_held;
+  config.invalidates = options.invalidates;
   responder = std::make_unique<Responder>(pd, *channel, pool, budget, programs, config);
   responder->start(options.reply_threshold, options.ord);
   EXPECT_TRUE(channel->attach(qp).ok());
@@ -127,6 +128,7 @@ std::size_t ResponderEnd::pump(std::size_t max) {
       case WorkKind::kSend: responder->on_send_done(work->slot); break;
       case WorkKind::kRead: responder->on_read_done(work->slot); break;
       case WorkKind::kWrite: responder->on_write_done(); break;
+      case WorkKind::kInvalidate: break;
     }
   }
   return num;
@@ -139,11 +141,13 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : pd(memo
   shape.num_sends = options.credits;
   shape.receive_len = shape.send_len = options.inline_threshold;
   shape.max_send_wr = options.credits + 4;
+  if (options.windows) Requester::widen_for_windows(shape, options.max_send_wr);
   channel = std::move(*Channel::create(pd, shape));
   const Requester::Config config{.credits = options.credits,
                                  .call_timeout = options.call_timeout,
                                  .reserve_credit = options.reserve_credit,
                                  .chunks = options.chunks,
+                                 .windows = options.windows,
                                  .retransmits = options.retransmits,
                                  .retransmit_after = options.retransmit_after};
   requester = std::make_unique<Requester>(pd, *channel, config, options.first_xid);
@@ -162,8 +166,9 @@ std::size_t RequesterEnd::pump() {
     ++num;
     const auto work = channel->on_completion(wc);
     if (!work) continue;
-    if (work->kind == WorkKind::kReceive) requester->on_receive(work->slot, wc.byte_len);
+    if (work->kind == WorkKind::kReceive) requester->on_receive(work->slot, wc.byte_len, work->invalidated);
     if (work->kind == WorkKind::kSend) requester->on_send_done(work->slot);
+    if (work->kind == WorkKind::kInvalidate) requester->on_invalidated(work->slot);
   }
   return num;
 }

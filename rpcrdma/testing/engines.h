@@ -65,6 +65,7 @@ struct ResponderEnd {
     std::size_t max_read_chunks = 16;
     std::size_t max_write_chunks = 16;
     std::size_t max_items = 256;
+    bool invalidates = false;
   };
 
   ResponderEnd(FakeMemory& memory, const Options& options);
@@ -95,6 +96,8 @@ struct RequesterEnd {
     bool start = true;
     bool reserve_credit = false;
     ChunkUse chunks = {};
+    bool windows = false;
+    std::uint32_t max_send_wr = 1024;  // of the device, for windows
     bool retransmits = false;
     std::chrono::milliseconds retransmit_after{0};
   };

@@ -24,6 +24,50 @@ std::size_t FakeMemory::num_remote() const {
   return num;
 }
 
+void FakeMemory::remove_window(std::uint32_t key) {
+  regions_.erase(key);
+  windows_.erase(key / kKeysPerWindow);
+}
+
+bool FakeMemory::bind(const verbs::Qp& stream, const verbs::MwBind& bind) {
+  const auto region = regions_.find(bind.mr->lkey());
+  const bool writes = verbs::has(bind.access, verbs::Access::kRemoteWrite);
+  if (region == regions_.end() || !verbs::has(region->second.access, verbs::Access::kMwBind)) return false;
+  if (writes && !verbs::has(region->second.access, verbs::Access::kLocalWrite)) return false;
+  const std::uint32_t before = bind.mw->rkey();
+  if (bind.rkey == before || bind.rkey / kKeysPerWindow != before / kKeysPerWindow || regions_.contains(before)) {
+    return false;
+  }
+  std::uint8_t* octets = pointer_to(bind.addr);
+  if (octets < region->second.octets || octets + bind.length > region->second.octets + region->second.len) return false;
+  static_cast<FakeMw*>(bind.mw)->set_rkey(bind.rkey);
+  windows_[bind.rkey / kKeysPerWindow] = bind.rkey;
+  regions_[bind.rkey] = {octets, bind.length, bind.access, false, &stream, bind.mr->lkey()};
+  return true;
+}
+
+bool FakeMemory::invalidate(const verbs::Qp& stream, std::uint32_t key) {
+  const auto at = regions_.find(key);
+  if (at == regions_.end() || at->second.stream != &stream) return false;
+  regions_.erase(at);
+  return true;
+}
+
+bool FakeMemory::invalidate_own(const verbs::Qp& stream, std::uint32_t key) {
+  if (faults.fail_invalidations) return false;
+  const auto at = windows_.find(key / kKeysPerWindow);
+  if (at == windows_.end() || at->second != key) return false;
+  return !regions_.contains(key) || invalidate(stream, key);
+}
+
+std::vector<std::uint32_t> FakeMemory::bound() const {
+  std::vector<std::uint32_t> keys;
+  for (const auto& [key, region] : regions_) {
+    if (region.stream != nullptr) keys.push_back(key);
+  }
+  return keys;
+}
+
 std::uint8_t* FakeMemory::find(std::uint32_t key, std::uint64_t addr, std::uint64_t len, verbs::Access needed) const {
   const auto at = regions_.find(key);
   if (at == regions_.end() || !verbs::has(at->second.access, needed)) return nullptr;
@@ -45,6 +89,11 @@ verbs::Result<std::unique_ptr<verbs::Mr>> FakePd::reg_mr(void* addr, std::size_t
 
 verbs::Result<std::unique_ptr<verbs::Srq>> FakePd::create_srq(const verbs::SrqAttr& attr) {
   return std::unique_ptr<verbs::Srq>(new FakeSrq(attr.max_wr));
+}
+
+verbs::Result<std::unique_ptr<verbs::Mw>> FakePd::alloc_mw() {
+  if (fail_registration) return verbs::Error{ENOMEM, "window made to fail"};
+  return std::unique_ptr<verbs::Mw>(new FakeMw(memory_));
 }
 
 verbs::Status FakeSrq::post_recv(const verbs::RecvWr& wr) {
@@ -71,10 +120,11 @@ verbs::Status FakeQp::post_recv(const verbs::RecvWr& wr) {
   return {};
 }
 
-bool FakeQp::inject(ConstBytes message) {
+bool FakeQp::inject(ConstBytes message, std::optional<std::uint32_t> invalidate) {
   if (broken_) return false;
   std::deque<Receive>& receives = srq != nullptr ? srq->receives : receives_;
-  if (receives.empty() || message.size() > receives.front().sge.length) {
+  if (receives.empty() || message.size() > receives.front().sge.length ||
+      (invalidate && !memory_.invalidate(*this, *invalidate))) {
     break_connection();
     return false;
   }
@@ -83,8 +133,10 @@ bool FakeQp::inject(ConstBytes message) {
   if (!message.empty()) std::memcpy(pointer_to(receive.sge.addr), message.data(), message.size());
   cq_.push({.wr_id = receive.wr_id,
             .opcode = verbs::WcOpcode::kRecv,
+            .wc_flags = invalidate ? verbs::WcFlags::kWithInv : verbs::WcFlags::kNone,
             .byte_len = static_cast<std::uint32_t>(message.size()),
-            .qp_num = number});
+            .qp_num = number,
+            .invalidated_rkey = invalidate.value_or(0)});
   return true;
 }
 
@@ -130,6 +182,23 @@ bool FakeQp::move(const verbs::SendWr& wr, std::uint32_t len) {
   return true;
 }
 
+// Binds and invalidations of windows, unsignaled ones too, complete where they fail.
+verbs::Status FakeQp::post_local(const verbs::SendWr& wr) {
+  const bool binds = wr.opcode == verbs::WrOpcode::kBindMw;
+  if (binds) {
+    ++num_binds;
+  } else {
+    local_invalidations.push_back(wr.invalidate_rkey);
+  }
+  if (binds ? memory_.bind(*this, wr.bind_mw) : memory_.invalidate_own(*this, wr.invalidate_rkey)) {
+    complete(wr, binds ? verbs::WcOpcode::kBindMw : verbs::WcOpcode::kLocalInv, 0);
+    return {};
+  }
+  cq_.push({.wr_id = wr.wr_id, .status = verbs::WcStatus::kMwBindErr});
+  break_connection();
+  return {};
+}
+
 verbs::Status FakeQp::post_send(const verbs::SendWr& wr) {
   const std::size_t number = ++memory_.faults.posts;
   if (fail_post_send || number == memory_.faults.fail_post_at) {
@@ -142,7 +211,9 @@ verbs::Status FakeQp::post_send(const verbs::SendWr& wr) {
   }
   std::uint32_t len = 0;
   for (const verbs::Sge& sge : wr.sg_list) len += sge.length;
-  if (wr.opcode != verbs::WrOpcode::kSend) {
+  if (wr.opcode == verbs::WrOpcode::kBindMw || wr.opcode == verbs::WrOpcode::kLocalInv) return post_local(wr);
+  const bool invalidates = wr.opcode == verbs::WrOpcode::kSendWithInv;
+  if (wr.opcode != verbs::WrOpcode::kSend && !invalidates) {
     if (!move(wr, len)) {
       cq_.push({.wr_id = wr.wr_id, .status = verbs::WcStatus::kRemAccessErr});
       break_connection();
@@ -160,7 +231,8 @@ verbs::Status FakeQp::post_send(const verbs::SendWr& wr) {
     if (local == nullptr) return verbs::Error{EINVAL, "a Send from memory that is not registered"};
     message.insert(message.end(), local, local + sge.length);
   }
-  if (peer_ != nullptr) peer_->inject(message);
+  if (invalidates) remote_invalidations.push_back(wr.invalidate_rkey);
+  if (peer_ != nullptr) peer_->inject(message, invalidates ? std::optional(wr.invalidate_rkey) : std::nullopt);
   if (peer_ == nullptr || keep_sent) sent.push_back(std::move(message));
   complete(wr, verbs::WcOpcode::kSend, len);
   return {};

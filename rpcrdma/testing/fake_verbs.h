@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "rpcrdma/bytes.h"
@@ -22,13 +23,28 @@ class FakeMemory {
     std::size_t len = 0;
     verbs::Access access = verbs::Access::kNone;
     bool zero_based = false;  // addresses count from its first octet
+    const verbs::Qp* stream = nullptr;  // of a bound window: whose peer may use it
+    std::uint32_t over = 0;             // and the key of its region
   };
 
   std::uint32_t add(Region region) {
     regions_[++last_key_] = region;
     return last_key_;
   }
-  void remove(std::uint32_t key) { regions_.erase(key); }
+  // A region's end unbinds the windows over it.
+  void remove(std::uint32_t key) {
+    regions_.erase(key);
+    std::erase_if(regions_, [key](const auto& entry) { return entry.second.over == key; });
+  }
+  // Windows: keys of their own, upper 24 bits each.
+  std::uint32_t add_window() { return last_window_ += kKeysPerWindow; }
+  void remove_window(std::uint32_t key);
+  bool bind(const verbs::Qp& stream, const verbs::MwBind& bind);
+  // By the peer of `stream`: what is bound there. By its own end: also what is unbound already.
+  bool invalidate(const verbs::Qp& stream, std::uint32_t key);
+  bool invalidate_own(const verbs::Qp& stream, std::uint32_t key);
+  // Keys of all bound windows.
+  std::vector<std::uint32_t> bound() const;
   std::size_t size() const { return regions_.size(); }
   // How many regions a peer could read or write.
   std::size_t num_remote() const;
@@ -41,6 +57,7 @@ class FakeMemory {
     std::size_t registrations = 0;
     std::size_t fail_registration_at = 0;
     bool and_all_later_ones = false;
+    bool fail_invalidations = false;  // the local ones
   };
   Faults faults;
   // Null where the key, the range or the right is missing.
@@ -48,7 +65,10 @@ class FakeMemory {
 
  private:
   std::map<std::uint32_t, Region> regions_;
+  static constexpr std::uint32_t kKeysPerWindow = 0x100;
   std::uint32_t last_key_ = 0x1000;
+  std::uint32_t last_window_ = 0x77000000;
+  std::map<std::uint32_t, std::uint32_t> windows_;  // upper 24 bits of each that was bound, to its last key
 };
 
 class FakeMr final : public verbs::Mr {
@@ -63,6 +83,18 @@ class FakeMr final : public verbs::Mr {
  private:
   FakeMemory& memory_;
   FakeMemory::Region region_;
+  std::uint32_t key_;
+};
+
+class FakeMw final : public verbs::Mw {
+ public:
+  explicit FakeMw(FakeMemory& memory) : memory_(memory), key_(memory.add_window()) {}
+  ~FakeMw() override { memory_.remove_window(key_); }
+  std::uint32_t rkey() const override { return key_; }
+  void set_rkey(std::uint32_t key) { key_ = key; }
+
+ private:
+  FakeMemory& memory_;
   std::uint32_t key_;
 };
 
@@ -91,6 +123,7 @@ class FakePd final : public verbs::Pd {
   explicit FakePd(FakeMemory& memory) : memory_(memory) {}
   verbs::Result<std::unique_ptr<verbs::Mr>> reg_mr(void* addr, std::size_t length, verbs::Access access) override;
   verbs::Result<std::unique_ptr<verbs::Srq>> create_srq(const verbs::SrqAttr& attr) override;
+  verbs::Result<std::unique_ptr<verbs::Mw>> alloc_mw() override;
 
   bool fail_registration = false;
 
@@ -137,8 +170,9 @@ class FakeQp final : public verbs::Qp {
   std::uint32_t qp_num() const override { return number; }
   verbs::QpCounters counters() const override { return {}; }
 
-  // A Send of the peer's arrives. False where no Receive takes it; then the queue pair is broken.
-  bool inject(ConstBytes message);
+  // A Send of the peer's arrives, and invalidates a window of this end. False where no Receive takes it, or the window
+  // is not bound here; then the queue pair is broken.
+  bool inject(ConstBytes message, std::optional<std::uint32_t> invalidate = {});
   // Breaks the connection: what is posted and unfinished is flushed.
   void break_connection();
   bool broken() const { return broken_; }
@@ -147,6 +181,9 @@ class FakeQp final : public verbs::Qp {
   std::vector<std::vector<std::uint8_t>> sent;  // without a peer, or where all are to be kept
   bool keep_sent = false;
   std::vector<Rdma> rdma;  // every RDMA Read and Write
+  std::vector<std::uint32_t> remote_invalidations;  // handles of its Sends with Invalidate
+  std::vector<std::uint32_t> local_invalidations;
+  std::size_t num_binds = 0;
   std::size_t num_sends = 0;
   std::size_t last_send_sges = 0;  // gather elements of the last Send
   bool fail_post_send = false;
@@ -161,6 +198,7 @@ class FakeQp final : public verbs::Qp {
 
   void complete(const verbs::SendWr& wr, verbs::WcOpcode opcode, std::uint32_t len);
   bool move(const verbs::SendWr& wr, std::uint32_t len);
+  verbs::Status post_local(const verbs::SendWr& wr);
 
   FakeMemory& memory_;
   FakeCq& cq_;
