@@ -27,7 +27,7 @@ struct ClientConfig {
   // Keeps one of the credits for health checks, where there is more than one (RFC 8267 section 6.7.2).
   bool reserve_credit = false;
   ChunkUse chunks = {};
-  // Lets the server invalidate one handle of each Call by its Reply (R of RFC 8797), where the device has memory windows
+  // Lets the server invalidate a handle of each Call by its Reply (R of RFC 8797), where the device has memory windows
   // of type 2. All chunks are then such windows, bound before each Call.
   bool remote_invalidation = false;
   // Served to the server, on this connection (RFC 8167); none: its Calls are discarded. Bindings and services outlive

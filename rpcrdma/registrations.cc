@@ -6,7 +6,8 @@ namespace weft::rpcrdma {
 
 verbs::Status Registrations::add(verbs::Pd& pd, bool window, void* octets, std::size_t len, verbs::Access access,
                                  Segment& segment) {
-  const auto local = verbs::has(access, verbs::Access::kRemoteWrite) ? verbs::Access::kLocalWrite : verbs::Access::kNone;
+  const bool is_written = verbs::has(access, verbs::Access::kRemoteWrite);
+  const auto local = is_written ? verbs::Access::kLocalWrite : verbs::Access::kNone;
   One one;
   one.access = access;
   auto mr = pd.reg_mr(octets, len, local | (window ? verbs::Access::kMwBind : access));

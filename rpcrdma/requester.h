@@ -36,9 +36,9 @@ struct RequesterCounters {
 // Channel of one connection, without connection manager, clock or thread. Its owner passes it the Channel's
 // completions, and may give it the Channel of another connection after this one: the Calls then go on there.
 //
-// inputs: start, on_receive, on_send_done, on_invalidated, suspend, resume, on_closed, on_time. outputs: callbacks (only from inputs
-// and from the end of the requester, never from call or cancel), next_timeout, and Channel::failure for what must end
-// the connection.
+// inputs: start, on_receive, on_send_done, on_invalidated, suspend, resume, on_closed, on_time. outputs: callbacks,
+// only from inputs and from the end of the requester, never from call or cancel; next_timeout, and Channel::failure for what
+// must end the connection.
 class Requester {
  public:
   struct Config {

@@ -86,8 +86,9 @@ verbs::Result<std::unique_ptr<verbs::Qp>> FakeCmId::create_qp(verbs::Pd&, const 
   return std::unique_ptr<verbs::Qp>(new CountedQp(device_, static_cast<FakeCq&>(*attr.send_cq)));
 }
 
-verbs::Status FakeCmId::connect(const verbs::ConnParam&) {
+verbs::Status FakeCmId::connect(const verbs::ConnParam& param) {
   ++device_.num_attempts_;
+  device_.sent_private_data = param.private_data;
   switch (device_.on_connect()) {
     case FakeDevice::Answer::kAccept:
       device_.id_ = this;

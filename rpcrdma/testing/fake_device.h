@@ -33,12 +33,14 @@ class FakeDevice final : public verbs::Device {
   FakeQp& qp() { return *qp_; }
   // It ends: what is posted is flushed, and the client hears of it.
   void break_connection(const std::string& text = "broken");
+  void have_windows() { caps_.mem_windows_type2 = caps_.remote_invalidation = true; }
   std::size_t num_attempts() const { return num_attempts_; }
   std::size_t num_disconnects() const { return num_disconnects_; }
   bool has_connection() const { return qp_ != nullptr; }
 
   std::function<Answer()> on_connect = [] { return Answer::kAccept; };
   std::vector<std::uint8_t> private_data;  // of the peer's accept
+  std::vector<std::uint8_t> sent_private_data;  // that came last
   bool fail_event_channel = false;
 
  private:

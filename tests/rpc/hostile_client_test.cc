@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "rpcrdma/testing/vectors.h"
+#include "rpcrdma/v1/private_data.h"
 #include "tests/rpc/world.h"
 
 namespace weft::rpcrdma::testing {
@@ -31,6 +32,7 @@ struct RawPeer {
       if (wc.status != verbs::WcStatus::kSuccess || wc.opcode != verbs::WcOpcode::kRecv) continue;
       const auto at = memory.begin() + static_cast<std::ptrdiff_t>(wc.wr_id * kLen);
       received.emplace_back(at, at + wc.byte_len);
+      if (verbs::has(wc.wc_flags, verbs::WcFlags::kWithInv)) invalidated.push_back(wc.invalidated_rkey);
       post_receive(wc.wr_id);
     }
   }
@@ -70,6 +72,17 @@ struct RawPeer {
     (void)qp->post_send(wr);
   }
 
+  // Binds a window over `region`, whose handle it returns, to be written by the server.
+  std::uint32_t bind(verbs::Mw& window, verbs::Mr& region) {
+    verbs::SendWr wr;
+    wr.opcode = verbs::WrOpcode::kBindMw;
+    const std::uint32_t handle = verbs::inc_rkey(window.rkey());
+    const auto addr = reinterpret_cast<std::uintptr_t>(region.addr());
+    wr.bind_mw = {&window, handle, &region, addr, region.length(), verbs::Access::kRemoteWrite};
+    EXPECT_TRUE(qp->post_send(wr).ok());
+    return handle;
+  }
+
   verbs::Device& device;
   Octets private_data;
   Octets server_private_data;
@@ -81,6 +94,7 @@ struct RawPeer {
   std::unique_ptr<verbs::Mr> mr;
   std::unique_ptr<verbs::Qp> qp;
   std::vector<Octets> received;
+  std::vector<std::uint32_t> invalidated;  // by these
   std::size_t num_sent = 0;
   bool established = false;
   bool disconnected = false;
@@ -121,6 +135,55 @@ TEST_F(HostileClientTest, PrivateDataIsAnsweredAndItsAbsenceMeans1024) {
   peer->send(message(header, payload));
   run_until([this] { return peer->received.size() == 2; });
   EXPECT_EQ(peer->received[1].size(), 28u + 24 + 4 + 900);
+}
+
+TEST_F(HostileClientTest, AReplyInvalidatesWhereBothEndsSetR) {
+  RecordProperty("proves", "R1-4.3.2-15 R1-4.3.2-16 R1-4.3.2-17");
+  file.data = pattern(4000);
+  for (const bool server_r : {false, true}) {
+    for (const bool client_r : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << "server " << server_r << " client " << client_r);
+      listen({.remote_invalidation = server_r});
+      const auto said = v1::emit_private_data({client_r, 4096, 4096});
+      open_peer({said.begin(), said.end()});
+      EXPECT_EQ(v1::parse_private_data(peer->server_private_data).remote_invalidate, server_r);
+      Octets rooms[2] = {Octets(2000), Octets(2000)};
+      std::unique_ptr<verbs::Mr> regions[2];
+      std::unique_ptr<verbs::Mw> windows[2];
+      std::uint32_t handles[2];
+      file.hold = true;
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        const auto access = verbs::Access::kLocalWrite | verbs::Access::kMwBind;
+        regions[i] = std::move(*peer->pd->reg_mr(rooms[i].data(), rooms[i].size(), access));
+        windows[i] = std::move(*peer->pd->alloc_mw());
+        handles[i] = peer->bind(*windows[i], *regions[i]);
+        v1::Header header;
+        header.xid = 90 + i;
+        header.credit = 8;
+        header.lists.write_list = {{Segment{handles[i], 2000, reinterpret_cast<std::uintptr_t>(rooms[i].data())}}};
+        Octets payload;
+        xdr::XdrWriter out(payload);
+        emit_call(out, {header.xid, kTestProgram, kTestVersion, kRead, {}, {}});
+        out.u32(0);
+        out.u32(2000);
+        peer->send(message(header, payload));
+      }
+      run_until([this] { return file.held.size() == 2; });
+      std::swap(file.held[0], file.held[1]);
+      file.hold = false;
+      file.answer_held();
+      run_until([this] { return peer->received.size() == 2; });
+      EXPECT_EQ(parse(peer->received[0]).xid, 91u);
+      EXPECT_TRUE(std::equal(rooms[0].begin(), rooms[0].end(), file.data.begin()));
+      const bool both = server_r && client_r;
+      EXPECT_EQ(peer->invalidated, both ? std::vector({handles[1], handles[0]}) : std::vector<std::uint32_t>());
+      also = nullptr;
+      for (auto& window : windows) window.reset();
+      for (auto& region : regions) region.reset();
+      peer.reset();
+      server.reset();
+    }
+  }
 }
 
 TEST_F(HostileClientTest, EveryMalformedVectorGetsItsAnswerAndOthersAreUnharmed) {
