@@ -37,8 +37,8 @@ struct RequesterCounters {
 // completions, and may give it the Channel of another connection after this one: the Calls then go on there.
 //
 // inputs: start, on_receive, on_send_done, on_invalidated, suspend, resume, on_closed, on_time. outputs: callbacks,
-// only from inputs and from the end of the requester, never from call or cancel; next_timeout, and Channel::failure for what
-// must end the connection.
+// only from inputs and from the end of the requester, never from call or cancel; next_timeout;
+// Channel::failure for what must end the connection.
 class Requester {
  public:
   struct Config {
