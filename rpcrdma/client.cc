@@ -7,6 +7,8 @@
 
 #include "rpcrdma/client_connection.h"
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/health_check.h"
+#include "rpcrdma/reconnect.h"
 #include "rpcrdma/requester.h"
 
 namespace weft::rpcrdma {

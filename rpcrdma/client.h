@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "rpcrdma/call.h"
-#include "rpcrdma/health_check.h"
-#include "rpcrdma/reconnect.h"
+#include "rpcrdma/policies.h"
 #include "rpcrdma/service.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"

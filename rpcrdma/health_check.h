@@ -4,17 +4,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "rpcrdma/policies.h"
 #include "rpcrdma/requester.h"
 
 namespace weft::rpcrdma {
-
-// HealthCheckPolicy: when a NULL Call asks whether the peer still lives (RFC 8267 section 6.7.2). It needs a credit:
-// ClientConfig::reserve_credit keeps one.
-struct HealthCheckPolicy {
-  std::chrono::milliseconds after{0};      // of silence with Calls under way; 0: never
-  std::chrono::milliseconds answer{5000};  // what the peer has for its answer
-  bool when_idle = false;                  // also without Calls under way
-};
 
 // HealthCheck watches one connection after another. It outlives the Requester that it asks.
 class HealthCheck {

@@ -5,25 +5,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "rpcrdma/policies.h"
 #include "verbs-shim/api/types.h"
 
 namespace weft::rpcrdma {
-
-// ReconnectPolicy: what a Client does when a connection that was there ends. Off: it is over, and every Call ends with
-// it. On: it connects again, and the Calls that were under way go out once more, under their XIDs; so they may be run
-// twice by a server that does not remember them.
-struct ReconnectPolicy {
-  std::chrono::milliseconds max_time{0};  // how long it tries; 0: off
-  std::uint32_t max_attempts = 0;         // how often; 0: as often as the time allows
-  std::chrono::milliseconds first_delay{100};
-  std::chrono::milliseconds max_delay{5000};
-  // A Call without a Reply so long after it was sent ends the connection, to go out again on the next one: its Reply
-  // may be lost, or was discarded (RFC 8166 section 4.5). Its own time-out counts from the first sending all the same.
-  // 0: it stays where it is until then.
-  std::chrono::milliseconds retransmit_after{0};
-
-  bool is_on() const { return max_time.count() > 0; }
-};
 
 // ReconnectSchedule says when to connect again: after a delay that doubles until a connection was good for something.
 // A plain value.

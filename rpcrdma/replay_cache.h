@@ -13,6 +13,7 @@
 
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
+#include "rpcrdma/policies.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {
@@ -62,11 +63,6 @@ struct KeptReply {
 // It also knows which Calls ended a connection by a bad handle. A value without I/O; its clock is on_time.
 class ReplayCache {
  public:
-  struct Config {
-    std::size_t max_octets = 16 << 20;  // of Replies
-    std::size_t max_entries = 16384;    // Calls, running ones included
-    std::chrono::milliseconds max_age{120000};
-  };
   enum class Verdict : std::uint8_t {
     kRun,     // it is new; on_reply is to follow
     kDrop,    // it runs for this connection: that answer will do
@@ -74,7 +70,7 @@ class ReplayCache {
     kAnswer,  // it has run: find has the Reply
   };
 
-  explicit ReplayCache(const Config& config) : config_(config) {}
+  explicit ReplayCache(const ReplayLimits& config) : config_(config) {}
 
   // on_time drops what is too old or too much. Pointers to Replies hold until then.
   void on_time(verbs::TimePoint now);
@@ -119,7 +115,7 @@ class ReplayCache {
 
   void drop(Entries::iterator entry);
 
-  Config config_;
+  ReplayLimits config_;
   verbs::TimePoint now_{};
   Entries entries_;  // oldest first
   std::map<ReplayKey, Entries::iterator> by_key_;

@@ -9,6 +9,7 @@
 #include "rpcrdma/channel.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/message_resources.h"
+#include "rpcrdma/replay_cache.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/reverse.h"
 

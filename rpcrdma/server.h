@@ -12,7 +12,7 @@
 
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
-#include "rpcrdma/replay_cache.h"
+#include "rpcrdma/policies.h"
 #include "rpcrdma/service.h"
 #include "verbs-shim/api/cm.h"
 
@@ -48,7 +48,7 @@ struct ServerConfig {
   std::size_t max_connections = 1024;
   std::size_t max_connections_per_client = 0;  // from one IP address; 0: no limit of its own
   // How many Replies to keep of programs with Program::keeps_replies, and how long.
-  ReplayCache::Config replays = {};
+  ReplayLimits replays = {};
   std::uint8_t ird = 0;
   std::uint8_t ord = 16;
   int backlog = 128;
