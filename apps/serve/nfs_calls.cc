@@ -96,6 +96,23 @@ ServedReply run_symlink(Backend& backend, const ServedCall& call) {
   return plain_reply(backend.symlink(args, octets));
 }
 
+std::optional<ServedReply> run_read_now(Backend& backend, const ServedCall& call, Buffer& buffer) {
+  nfs3::ReadArgs args;
+  if (!parse_all(call, args)) return std::nullopt;
+  const std::optional<nfs3::ReadRes> res = backend.read_now(args, buffer.octets());
+  if (!res) return std::nullopt;
+  return item_reply(*res, buffer);
+}
+
+std::optional<ServedReply> run_write_now(Backend& backend, const ServedCall& call) {
+  nfs3::WriteArgs args;
+  ConstBytes octets;
+  if (!parse_with_item(call, args, &nfs3::WriteArgs::data, octets)) return std::nullopt;
+  const std::optional<nfs3::WriteRes> res = backend.write_now(args, octets);
+  if (!res) return std::nullopt;
+  return plain_reply(*res);
+}
+
 template <typename Res>
 ServedReply busy() {
   Res res;
@@ -133,6 +150,14 @@ ServedReply serve_nfs_call(Backend& backend, const ServedCall& call, Buffer& buf
   ServedReply reply;
   reply.accept = ServedReply::Accept::kProcUnavail;
   return reply;
+}
+
+std::optional<ServedReply> serve_nfs_call_now(Backend& backend, const ServedCall& call, Buffer& buffer) {
+  switch (static_cast<Proc>(call.procedure)) {
+    case Proc::kRead: return run_read_now(backend, call, buffer);
+    case Proc::kWrite: return run_write_now(backend, call);
+    default: return std::nullopt;
+  }
 }
 
 ServedReply busy_reply(std::uint32_t procedure) {

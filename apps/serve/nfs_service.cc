@@ -86,6 +86,8 @@ void NfsService::on_call(ServedCall call) {
   if (call.procedure == static_cast<std::uint32_t>(Proc::kNull) || call.procedure >= nfs3::kNumProcs)
     return server_->reply(call.id, serve_nfs_call(backend_, call, buffer));
   if (!take_buffer(call, buffer)) return server_->reply(call.id, busy_reply(call.procedure));
+  if (std::optional<ServedReply> reply = serve_nfs_call_now(backend_, call, buffer))
+    return server_->reply(call.id, std::move(*reply));
   const rpcrdma::CallId id = call.id;
   const std::uint32_t procedure = call.procedure;
   const DiskLane lane = lane_of(call);

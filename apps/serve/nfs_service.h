@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "apps/serve/backend/backend.h"
 #include "apps/serve/disk_pool.h"
@@ -10,7 +11,8 @@
 namespace weft::serve {
 
 // NfsService answers NFSv3 Calls: it takes the arguments apart, lets a disk worker do the procedure, and replies when
-// the loop drains the pool. One thread, the server's.
+// the loop drains the pool. READs and WRITEs of what memory holds it does itself: giving 64 KiB to a worker and back
+// costs more than copying them. One thread, the server's.
 class NfsService : public rpcrdma::Service {
  public:
   // Both outlive the service.
@@ -39,6 +41,11 @@ class NfsService : public rpcrdma::Service {
 // READLINK put their item; it goes into the reply, or stays (Buffers are destroyed on the loop). Blocks on the disk;
 // any thread.
 rpcrdma::ServedReply serve_nfs_call(Backend& backend, const rpcrdma::ServedCall& call, rpcrdma::Buffer& buffer);
+
+// serve_nfs_call_now does a READ or WRITE for which nothing has to be waited for (Backend::read_now, write_now);
+// otherwise nothing, and `call` and `buffer` are as they were but for the buffer's octets.
+std::optional<rpcrdma::ServedReply> serve_nfs_call_now(Backend& backend, const rpcrdma::ServedCall& call,
+                                                       rpcrdma::Buffer& buffer);
 
 // busy_reply answers a Call with NFS3ERR_JUKEBOX: nothing was done, ask again later.
 rpcrdma::ServedReply busy_reply(std::uint32_t procedure);

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <thread>
 
 #include "tests/serve/serve_world.h"
 
@@ -156,6 +158,50 @@ TEST_F(ServeTest, AHeldFsyncHoldsNobodyElse) {
   run_until(
       [&] { return std::all_of(commits.begin(), commits.end(), [](const One& one) { return one.answer.done; }); });
   for (const One& one : commits) EXPECT_EQ(one.answer.status, CallStatus::kSuccess);
+}
+
+// The loop itself reads and writes what memory holds: with every disk worker held, that goes on.
+TEST_F(ServeTest, WhatMemoryHoldsNeedsNoDiskWorker) {
+  Gate gate;
+  const std::thread::id loop = std::this_thread::get_id();
+  config.pool.num_workers = 2;
+  config.calls.lies_in_memory = [](int) { return true; };
+  config.calls.fsync = [&](int fd) { return gate.pass(), ::fsync(fd); };
+  config.calls.pread = [&](int fd, void* data, std::size_t len, off_t offset) {
+    if (std::this_thread::get_id() != loop) gate.pass();
+    return ::pread(fd, data, len, offset);
+  };
+  write_local(dir + "/file", "content");
+  write_local(dir + "/closed", "closed");
+  start();
+  const NfsFh3 root = mount("/");
+  auto peer = connect();
+  const NfsFh3 file = lookup(*peer, root, "file"), closed = lookup(*peer, root, "closed");
+  Octets into(100);
+  ASSERT_EQ(read(*peer, file, 0, into).status, Nfsstat3::kOk);
+  ASSERT_EQ(write(*peer, file, 7, Octets{'!'}).status, Nfsstat3::kOk);
+  gate.shut();
+  struct One {
+    Octets args, into = Octets(100);
+    Answer answer;
+  };
+  std::array<One, 2> held;
+  rpcrdma::xdr::XdrWriter commit(held[0].args), read_closed(held[1].args);
+  nfs3::emit(commit, nfs3::CommitArgs{file, 0, 0});
+  nfs3::emit(read_closed, nfs3::ReadArgs{closed, 0, 100});
+  start_call(*peer, Proc::kCommit, held[0].args, held[0].answer);
+  start_call(*peer, Proc::kRead, held[1].args, held[1].answer, {}, held[1].into);
+  run_until([&] { return gate.num_held() == 2; });
+  for (int i = 0; i < 20; ++i) {
+    into.assign(100, 0);
+    EXPECT_EQ(read(*peer, file, 0, into).status, Nfsstat3::kOk);
+    EXPECT_EQ(std::string(into.begin(), into.end()), "content!");
+    EXPECT_EQ(write(*peer, file, 0, Octets{'c'}).status, Nfsstat3::kOk);
+  }
+  EXPECT_FALSE(held[0].answer.done || held[1].answer.done);
+  gate.open();
+  run_until([&] { return held[0].answer.done && held[1].answer.done; });
+  EXPECT_EQ(held[1].answer.status, CallStatus::kSuccess);
 }
 
 TEST_F(ServeTest, AClientThatLeavesInTheMiddleHarmsNobody) {

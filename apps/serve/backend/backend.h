@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "apps/nfs3/types.h"
@@ -26,7 +27,7 @@ struct BackendConfig {
 };
 
 // Backend is NFS version 3 (RFC 1813 section 3.3) on a directory: each procedure as a function from arguments to
-// results. Everything runs as the process's own user, and blocks on the disk; any thread.
+// results. Everything runs as the process's own user, and blocks on the disk unless it says otherwise; any thread.
 class Backend {
  public:
   Backend(Tree& tree, const BackendConfig& config, DiskCalls calls = {});
@@ -61,6 +62,12 @@ class Backend {
   nfs3::WriteRes write(const nfs3::WriteArgs& args, rpcrdma::ConstBytes data);
   nfs3::CommitRes commit(const nfs3::CommitArgs& args);
 
+  // read_now and write_now are read and write for a thread that must not wait: they answer where the file is open and
+  // memory holds the octets (or takes them, UNSTABLE), and no other thread is in the way. Otherwise nothing, and read or
+  // write will say; some octets may have been put where they belong.
+  std::optional<nfs3::ReadRes> read_now(const nfs3::ReadArgs& args, rpcrdma::MutBytes into);
+  std::optional<nfs3::WriteRes> write_now(const nfs3::WriteArgs& args, rpcrdma::ConstBytes data);
+
   nfs3::Verf write_verf() const { return promise_.verf(); }
 
  private:
@@ -78,6 +85,10 @@ class Backend {
   nfs3::Fattr3 attr(const Node& node, const FileStat& st) const;
   nfs3::PostOpAttr post_attr(const Node& node) const;
   nfs3::WccData wcc(const Node& before) const;
+  // The results of a READ or WRITE that was done, with attributes as of now.
+  nfs3::ReadRes read_result(const Node& node, const nfs3::ReadArgs& args, std::size_t count) const;
+  nfs3::WriteRes write_result(const Node& node, const nfs3::WriteArgs& args, std::size_t count,
+                              const nfs3::Verf& verf) const;
 
   Outcome<int> apply(const Node& node, const nfs3::Sattr3& wanted);
   Outcome<int> set_size(const Node& node, std::uint64_t size);

@@ -7,12 +7,25 @@
 
 namespace weft::serve {
 
-// DiskCalls are the system calls that reach the device, so that tests can hold them or let them fail. They return as
-// pwrite(2), fsync(2) and fdatasync(2) do.
+// pread_nowait and pwrite_nowait are pread(2) and pwrite(2) that do not wait for a device: RWF_NOWAIT of preadv2(2).
+// They fail (EAGAIN, or EOPNOTSUPP where the filesystem cannot) or stop short instead.
+ssize_t pread_nowait(int fd, void* data, std::size_t len, off_t offset);
+ssize_t pwrite_nowait(int fd, const void* data, std::size_t len, off_t offset);
+
+// lies_in_memory: whether a file has no device behind it that reading or writing could wait for: tmpfs, ramfs. What was
+// swapped out of a tmpfs comes back as any page of a process does.
+bool lies_in_memory(int fd);
+
+// DiskCalls are the system calls that reach the device, so that tests can hold them or let them fail. pread, pwrite,
+// fsync and fdatasync return as the calls of that name do.
 struct DiskCalls {
+  std::function<ssize_t(int fd, void* data, std::size_t len, off_t offset)> pread = ::pread;
   std::function<ssize_t(int fd, const void* data, std::size_t len, off_t offset)> pwrite = ::pwrite;
   std::function<int(int fd)> fsync = ::fsync;
   std::function<int(int fd)> fdatasync = ::fdatasync;
+  std::function<ssize_t(int fd, void* data, std::size_t len, off_t offset)> pread_nowait = serve::pread_nowait;
+  std::function<ssize_t(int fd, const void* data, std::size_t len, off_t offset)> pwrite_nowait = serve::pwrite_nowait;
+  std::function<bool(int fd)> lies_in_memory = serve::lies_in_memory;
 };
 
 }  // namespace weft::serve

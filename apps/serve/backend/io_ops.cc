@@ -22,11 +22,21 @@ int check_regular(const Node& node) {
   return node.stat.is_regular() ? 0 : EINVAL;
 }
 
+// The part of `into` that a READ may fill. Octets behind the last place that an offset can name do not exist.
+rpcrdma::MutBytes readable_part(const nfs3::ReadArgs& args, rpcrdma::MutBytes into, std::uint32_t rtmax) {
+  if (args.offset > kMaxOffset) return {};
+  return into.first(std::min<std::uint64_t>({into.size(), args.count, rtmax, kMaxOffset - args.offset}));
+}
+
+bool is_writable_part(std::uint64_t offset, std::size_t len) {
+  return offset <= kMaxOffset && len <= kMaxOffset - offset;
+}
+
 // Reads until `into` is full or the file ends; the octets read, of which an error later on takes nothing.
-Outcome<std::size_t> pread_all(int fd, rpcrdma::MutBytes into, std::uint64_t offset) {
+Outcome<std::size_t> pread_all(const DiskCalls& calls, int fd, rpcrdma::MutBytes into, std::uint64_t offset) {
   std::size_t done = 0;
   while (done < into.size()) {
-    ssize_t n = ::pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    ssize_t n = calls.pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && done == 0) return last_errno();
     if (n <= 0) break;
@@ -64,20 +74,34 @@ nfs3::ReadRes Backend::read(const nfs3::ReadArgs& args, rpcrdma::MutBytes into) 
   if (int error = check_regular(node.value()); error != 0) return fail(error);
   Outcome<std::shared_ptr<OpenFile>> file = files_.for_read(node.value());
   if (!file) return fail(file.error().value);
-  into = into.first(std::min<std::size_t>({into.size(), args.count, config_.rtmax}));
-  // Octets behind the last place that an offset can name do not exist.
-  if (args.offset > kMaxOffset) {
-    into = {};
-  } else {
-    into = into.first(std::min<std::uint64_t>(into.size(), kMaxOffset - args.offset));
-  }
-  Outcome<std::size_t> count = pread_all((*file)->fd(), into, args.offset);
+  Outcome<std::size_t> count =
+      pread_all(calls_, (*file)->fd(), readable_part(args, into, config_.rtmax), args.offset);
   if (!count) return fail(count.error().value);
-  Outcome<FileStat> after = stat_fd(node->path_fd());
-  const FileStat& st = after ? after.value() : node->stat;
-  res.file_attributes = attr(node.value(), st);
-  res.count = static_cast<std::uint32_t>(count.value());
-  res.eof = args.offset >= st.size || count.value() >= st.size - args.offset;
+  return read_result(node.value(), args, count.value());
+}
+
+std::optional<nfs3::ReadRes> Backend::read_now(const nfs3::ReadArgs& args, rpcrdma::MutBytes into) {
+  Outcome<FileKey> key = tree_.key_of(args.file);
+  if (!key) return std::nullopt;
+  std::shared_ptr<OpenFile> file = files_.reader_now(key.value());
+  std::optional<Node> node = file ? tree_.resolve_now(key.value()) : std::nullopt;
+  if (!node || !node->stat.is_regular()) return std::nullopt;
+  into = readable_part(args, into, config_.rtmax);
+  ssize_t count = file->pread_now(calls_, into, static_cast<off_t>(into.empty() ? 0 : args.offset));
+  if (count < 0) return std::nullopt;
+  nfs3::ReadRes res = read_result(*node, args, static_cast<std::size_t>(count));
+  // Fewer octets than asked for: the file's end, or the end of what memory holds of it.
+  if (res.count < into.size() && !res.eof) return std::nullopt;
+  return res;
+}
+
+nfs3::ReadRes Backend::read_result(const Node& node, const nfs3::ReadArgs& args, std::size_t count) const {
+  nfs3::ReadRes res;
+  Outcome<FileStat> after = stat_fd(node.path_fd());
+  const FileStat& st = after ? after.value() : node.stat;
+  res.file_attributes = attr(node, st);
+  res.count = static_cast<std::uint32_t>(count);
+  res.eof = args.offset >= st.size || count >= st.size - args.offset;
   res.data.len = res.count;
   return res;
 }
@@ -121,21 +145,48 @@ nfs3::WriteRes Backend::write(const nfs3::WriteArgs& args, rpcrdma::ConstBytes d
   // RFC 1813 section 3.3.7: count is what counts, but octets that are not there cannot be written.
   if (args.count != data.size()) return fail(Nfsstat3::kInval);
   data = data.first(std::min<std::size_t>(data.size(), config_.wtmax));
-  if (args.offset > kMaxOffset || data.size() > kMaxOffset - args.offset) return fail(Nfsstat3::kFbig);
+  if (!is_writable_part(args.offset, data.size())) return fail(Nfsstat3::kFbig);
   Outcome<std::shared_ptr<OpenFile>> file = files_.for_write(node);
   if (!file) return fail(to_nfsstat3(file.error()));
   // The promise as of before: should it be broken while this is written, the client must learn.
-  res.verf = promise_.verf();
+  const nfs3::Verf verf = promise_.verf();
   (*file)->mark_dirty();
   Outcome<std::size_t> count = pwrite_all(calls_, (*file)->fd(), data, args.offset);
   if (!count) return fail(to_nfsstat3(count.error()));
-  res.count = static_cast<std::uint32_t>(count.value());
-  res.committed = args.stable;
-  res.file_wcc = wcc(node);
+  res = write_result(node, args, count.value(), verf);
   object->lock.unlock();
   if (args.stable == StableHow::kUnstable) return res;
   int error = (*file)->sync(calls_, args.stable == StableHow::kDataSync, promise_, res.verf);
   if (error != 0) res.status = to_nfsstat3(Errno{error});
+  return res;
+}
+
+std::optional<nfs3::WriteRes> Backend::write_now(const nfs3::WriteArgs& args, rpcrdma::ConstBytes data) {
+  if (args.stable != StableHow::kUnstable || args.count != data.size()) return std::nullopt;
+  data = data.first(std::min<std::size_t>(data.size(), config_.wtmax));
+  if (!is_writable_part(args.offset, data.size())) return std::nullopt;
+  Outcome<FileKey> key = tree_.key_of(args.file);
+  if (!key) return std::nullopt;
+  const Lock lock = locks_.try_lock(key.value());
+  // Nothing is open for writing in an export that is read-only.
+  std::shared_ptr<OpenFile> file = lock ? files_.writer_now(key.value()) : nullptr;
+  std::optional<Node> node = file ? tree_.resolve_now(key.value()) : std::nullopt;
+  if (!node || !node->stat.is_regular()) return std::nullopt;
+  // As in write: the promise first.
+  const nfs3::Verf verf = promise_.verf();
+  file->mark_dirty();
+  ssize_t count = file->pwrite_now(calls_, data, static_cast<off_t>(args.offset));
+  if (count < 0 || static_cast<std::size_t>(count) < data.size()) return std::nullopt;
+  return write_result(*node, args, data.size(), verf);
+}
+
+nfs3::WriteRes Backend::write_result(const Node& node, const nfs3::WriteArgs& args, std::size_t count,
+                                     const nfs3::Verf& verf) const {
+  nfs3::WriteRes res;
+  res.verf = verf;
+  res.count = static_cast<std::uint32_t>(count);
+  res.committed = args.stable;
+  res.file_wcc = wcc(node);
   return res;
 }
 

@@ -13,8 +13,25 @@ int OpenFile::sync(const DiskCalls& calls, bool data_only, WritePromise& promise
   return error;
 }
 
+ssize_t OpenFile::pread_now(const DiskCalls& calls, rpcrdma::MutBytes into, off_t offset) const {
+  return (lies_in_memory_ ? calls.pread : calls.pread_nowait)(fd(), into.data(), into.size(), offset);
+}
+
+ssize_t OpenFile::pwrite_now(const DiskCalls& calls, rpcrdma::ConstBytes data, off_t offset) const {
+  return (lies_in_memory_ ? calls.pwrite : calls.pwrite_nowait)(fd(), data.data(), data.size(), offset);
+}
+
 std::shared_ptr<OpenFile> OpenFiles::find(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which) {
   std::lock_guard lock(mutex_);
+  return find_locked(key, which);
+}
+
+std::shared_ptr<OpenFile> OpenFiles::find_now(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which) {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock ? find_locked(key, which) : nullptr;
+}
+
+std::shared_ptr<OpenFile> OpenFiles::find_locked(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which) {
   auto it = files_.find(key);
   if (it == files_.end()) return nullptr;
   recent_.splice(recent_.begin(), recent_, it->second.recent);
@@ -51,7 +68,7 @@ Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_read(const Node& node) {
   if (auto file = find(node.key, &Entry::reader)) return file;
   Outcome<Fd> fd = reopen(node.path_fd(), O_RDONLY);
   if (!fd) return fd.error();
-  auto file = std::make_shared<OpenFile>(std::move(fd.value()), true, false);
+  auto file = std::make_shared<OpenFile>(std::move(fd.value()), true, false, calls_);
   put(node.key, file);
   return file;
 }
@@ -65,7 +82,7 @@ Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_write(const Node& node) {
     fd = reopen(node.path_fd(), O_WRONLY);
   }
   if (!fd) return fd.error();
-  auto file = std::make_shared<OpenFile>(std::move(fd.value()), is_readable, true);
+  auto file = std::make_shared<OpenFile>(std::move(fd.value()), is_readable, true, calls_);
   put(node.key, file);
   // Of two that opened it at once, the one that the cache kept: writes and syncs of a file share a descriptor.
   if (auto kept = find(node.key, &Entry::writer)) return kept;
@@ -78,7 +95,7 @@ std::shared_ptr<OpenFile> OpenFiles::any_open(const FileKey& key) {
 }
 
 void OpenFiles::insert(const FileKey& key, Fd fd) {
-  put(key, std::make_shared<OpenFile>(std::move(fd), true, true));
+  put(key, std::make_shared<OpenFile>(std::move(fd), true, true, calls_));
 }
 
 void OpenFiles::erase(const FileKey& key) {

@@ -10,18 +10,26 @@
 #include "apps/serve/backend/disk_calls.h"
 #include "apps/serve/backend/write_promise.h"
 #include "apps/serve/export/tree.h"
+#include "rpcrdma/bytes.h"
 
 namespace weft::serve {
 
 // OpenFile is one regular file open for READ or WRITE. Any thread.
 class OpenFile {
  public:
-  OpenFile(Fd fd, bool is_readable, bool is_writable)
-      : fd_(std::move(fd)), is_readable_(is_readable), is_writable_(is_writable) {}
+  OpenFile(Fd fd, bool is_readable, bool is_writable, const DiskCalls& calls)
+      : fd_(std::move(fd)),
+        is_readable_(is_readable),
+        is_writable_(is_writable),
+        lies_in_memory_(calls.lies_in_memory(fd_.get())) {}
 
   int fd() const { return fd_.get(); }
   bool is_readable() const { return is_readable_; }
   bool is_writable() const { return is_writable_; }
+
+  // pread_now and pwrite_now: as pread(2) and pwrite(2), but rather than wait for a device they fail or stop short.
+  ssize_t pread_now(const DiskCalls& calls, rpcrdma::MutBytes into, off_t offset) const;
+  ssize_t pwrite_now(const DiskCalls& calls, rpcrdma::ConstBytes data, off_t offset) const;
 
   // To be called before octets are written that nobody synced.
   void mark_dirty() { is_dirty_.store(true); }
@@ -36,6 +44,7 @@ class OpenFile {
   const Fd fd_;
   const bool is_readable_;
   const bool is_writable_;
+  const bool lies_in_memory_;
   std::atomic<bool> is_dirty_{false};
   std::mutex sync_mutex_;
 };
@@ -52,6 +61,9 @@ class OpenFiles {
   Outcome<std::shared_ptr<OpenFile>> for_write(const Node& node);
   // One that is open already, for writing rather than reading; null for none.
   std::shared_ptr<OpenFile> any_open(const FileKey& key);
+  // One that is open already and can be had without waiting for another thread; null for none.
+  std::shared_ptr<OpenFile> reader_now(const FileKey& key) { return find_now(key, &Entry::reader); }
+  std::shared_ptr<OpenFile> writer_now(const FileKey& key) { return find_now(key, &Entry::writer); }
 
   // insert: a descriptor for reading and writing, from creating the file.
   void insert(const FileKey& key, Fd fd);
@@ -64,6 +76,8 @@ class OpenFiles {
     std::list<FileKey>::iterator recent;
   };
   std::shared_ptr<OpenFile> find(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
+  std::shared_ptr<OpenFile> find_now(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
+  std::shared_ptr<OpenFile> find_locked(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
   void put(const FileKey& key, const std::shared_ptr<OpenFile>& file);
   // Takes the oldest out; returns those that must be synced, by the caller and without the lock.
   std::shared_ptr<OpenFile> evict_locked();

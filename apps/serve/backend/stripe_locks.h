@@ -14,6 +14,8 @@ class StripeLocks {
   using Lock = std::unique_lock<std::mutex>;
 
   Lock lock(const FileKey& key) { return Lock(stripes_[index(key)]); }
+  // Owns nothing where another thread does.
+  Lock try_lock(const FileKey& key) { return Lock(stripes_[index(key)], std::try_to_lock); }
 
   // For two files, in the one order that cannot deadlock; the second is empty where both share a stripe.
   std::pair<Lock, Lock> lock(const FileKey& a, const FileKey& b) {

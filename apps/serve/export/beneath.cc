@@ -13,11 +13,12 @@
 namespace weft::serve {
 namespace {
 
-Outcome<Fd> openat2_beneath(int dir_fd, const char* path, int flags, mode_t mode) {
+Outcome<Fd> openat2_beneath(int dir_fd, const char* path, int flags, mode_t mode, Walk walk) {
   struct open_how how {};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
   how.mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? mode : 0;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  if (walk == Walk::kCached) how.resolve |= RESOLVE_CACHED;
   long fd = -1;
   do {
     fd = ::syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
@@ -34,24 +35,24 @@ int check_name(std::string_view name) {
   return 0;
 }
 
-Outcome<Fd> open_beneath(int dir_fd, std::string_view path, int flags, mode_t mode) {
+Outcome<Fd> open_beneath(int dir_fd, std::string_view path, int flags, mode_t mode, Walk walk) {
   constexpr std::size_t kPiece = PATH_MAX - 1;
   Fd held;
   while (path.size() > kPiece) {
     std::size_t cut = path.rfind('/', kPiece);
     if (cut == path.npos || cut == 0) return Errno{ENAMETOOLONG};
     Outcome<Fd> next =
-        openat2_beneath(dir_fd, std::string(path.substr(0, cut)).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+        openat2_beneath(dir_fd, std::string(path.substr(0, cut)).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, walk);
     if (!next) return next.error();
     held = std::move(next.value());
     dir_fd = held.get();
     path.remove_prefix(cut + 1);
   }
-  return openat2_beneath(dir_fd, path.empty() ? "." : std::string(path).c_str(), flags, mode);
+  return openat2_beneath(dir_fd, path.empty() ? "." : std::string(path).c_str(), flags, mode, walk);
 }
 
-Outcome<Fd> open_path_beneath(int dir_fd, std::string_view path) {
-  return open_beneath(dir_fd, path, O_PATH | O_NOFOLLOW);
+Outcome<Fd> open_path_beneath(int dir_fd, std::string_view path, Walk walk) {
+  return open_beneath(dir_fd, path, O_PATH | O_NOFOLLOW, 0, walk);
 }
 
 ProcFdPath::ProcFdPath(int fd) {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string_view>
 
 #include "apps/serve/export/fd.h"
@@ -20,12 +21,16 @@ inline bool is_dot_dot(std::string_view name) {
   return name == "..";
 }
 
+// Walk: kCached fails with EAGAIN where a step of the path would have to be read from the disk (RESOLVE_CACHED).
+enum class Walk : std::uint8_t { kAny, kCached };
+
 // open_beneath: openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS, of any length (paths
 // beyond PATH_MAX are walked in pieces). flags and mode as openat(2); O_CLOEXEC is added. An empty path is ".".
-Outcome<Fd> open_beneath(int dir_fd, std::string_view path, int flags, mode_t mode = 0);
+Outcome<Fd> open_beneath(int dir_fd, std::string_view path, int flags, mode_t mode = 0,
+                         Walk walk = Walk::kAny);
 
 // open_path_beneath: the file itself (a symbolic link too) as an O_PATH descriptor.
-Outcome<Fd> open_path_beneath(int dir_fd, std::string_view path);
+Outcome<Fd> open_path_beneath(int dir_fd, std::string_view path, Walk walk = Walk::kAny);
 
 // reopen turns an O_PATH descriptor into one with the access that flags ask for: the very same file, whatever its name
 // is by now. Not for symbolic links.

@@ -137,6 +137,19 @@ std::vector<PathIndex::Candidate> PathIndex::paths(const FileKey& file) {
   return out;
 }
 
+std::optional<std::string> PathIndex::path_now(const FileKey& file) {
+  // Whoever has it may be writing the log.
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return std::nullopt;
+  auto it = files_.find(file);
+  if (it == files_.end() || it->second.names.empty()) return std::nullopt;
+  touch_locked(it->second);
+  const Name& name = it->second.names.front();
+  std::string path;
+  if (!parent_path_locked(name.parent, path)) return std::nullopt;
+  return path + name.name;
+}
+
 std::vector<PathIndex::Name> PathIndex::names(const FileKey& file) const {
   std::lock_guard lock(mutex_);
   auto it = files_.find(file);

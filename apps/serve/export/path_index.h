@@ -4,6 +4,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -41,6 +42,8 @@ class PathIndex {
   };
   // Likeliest first; empty where nothing is known, and for the root.
   std::vector<Candidate> paths(const FileKey& file);
+  // The likeliest path; nothing where none is known, or where another thread has the index.
+  std::optional<std::string> path_now(const FileKey& file);
   std::vector<Name> names(const FileKey& file) const;
   std::size_t num_files() const;
 

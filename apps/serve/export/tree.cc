@@ -92,8 +92,8 @@ absl::StatusOr<std::unique_ptr<Tree>> Tree::open(const TreeConfig& config) {
   return tree;
 }
 
-Outcome<Node> Tree::node_at(int dir_fd, std::string_view path) const {
-  Outcome<Fd> fd = open_path_beneath(dir_fd, path);
+Outcome<Node> Tree::node_at(int dir_fd, std::string_view path, Walk walk) const {
+  Outcome<Fd> fd = open_path_beneath(dir_fd, path, walk);
   if (!fd) return fd.error();
   Outcome<FileStat> st = stat_fd(fd->get());
   if (!st) return st.error();
@@ -119,6 +119,14 @@ Outcome<Node> Tree::resolve(const FileKey& key) {
   if (node || node.error() != Errno{ENOENT}) return node;
   if (is_known_gone(key)) return Errno{ESTALE};
   return search(key);
+}
+
+std::optional<Node> Tree::resolve_now(const FileKey& key) {
+  const std::optional<std::string> path = index_->path_now(key);
+  if (!path) return std::nullopt;
+  Outcome<Node> node = node_at(root_.path_fd(), *path, Walk::kCached);
+  if (!node || node->key != key) return std::nullopt;
+  return std::move(node.value());
 }
 
 Outcome<Node> Tree::resolve_by_index(const FileKey& key) {

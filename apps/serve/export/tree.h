@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,7 +36,7 @@ struct Node {
 };
 
 // Tree is the exported directory: names and handles to files and back, never outside of it and never through a symbolic
-// link. All of it blocks on the disk; any thread.
+// link. All of it but resolve_now and key_of blocks on the disk; any thread.
 class Tree {
  public:
   static absl::StatusOr<std::unique_ptr<Tree>> open(const TreeConfig& config);
@@ -47,6 +48,9 @@ class Tree {
   // going on, ask again later.
   Outcome<Node> resolve(const nfs3::NfsFh3& handle);
   Outcome<Node> resolve(const FileKey& key);
+  // resolve_now: the same where the path to the file is in the kernel's memory and no other thread is in the way;
+  // otherwise nothing, which says nothing about the file.
+  std::optional<Node> resolve_now(const FileKey& key);
   // key_of: the checks of a handle alone, without the disk.
   Outcome<FileKey> key_of(const nfs3::NfsFh3& handle) const { return codec_->parse(handle); }
   // fsid_of: the same after a restart for the root's filesystem.
@@ -72,7 +76,7 @@ class Tree {
  private:
   class SearchTurn;
   Tree() = default;
-  Outcome<Node> node_at(int dir_fd, std::string_view path) const;
+  Outcome<Node> node_at(int dir_fd, std::string_view path, Walk walk = Walk::kAny) const;
   Outcome<Node> resolve_by_index(const FileKey& key);
   Outcome<Node> search(const FileKey& key);
   bool is_known_gone(const FileKey& key);
