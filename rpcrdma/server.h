@@ -44,7 +44,9 @@ struct ServerConfig {
   std::size_t max_write_chunks = 16;
   std::size_t max_items = 256;           // DDP-eligible arguments of a Call that has Read chunks
   std::size_t max_buffered = 256 << 20;  // octets held for all connections together; Calls beyond it wait
-  std::size_t max_buffered_per_connection = 64 << 20;
+  // Four Calls of 1 MiB and a little: with more in hand at once than a processor's cache holds, each one's octets have
+  // left it before they are sent. A Call that needs more runs alone.
+  std::size_t max_buffered_per_connection = (4 << 20) + (64 << 10);
   std::size_t max_connections = 1024;
   std::size_t max_connections_per_client = 0;  // from one IP address; 0: no limit of its own
   // How many Replies to keep of programs with Program::keeps_replies, and how long.
