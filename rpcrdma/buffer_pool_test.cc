@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "rpcrdma/testing/fake_verbs.h"
@@ -25,6 +26,15 @@ TEST_F(BufferPoolTest, GivesExactlyWhatWasAskedForInRegisteredMemory) {
   }
   EXPECT_EQ(pool.in_use(), 0u);
   EXPECT_EQ(memory.num_remote(), 0u);
+}
+
+TEST_F(BufferPoolTest, LargeBuffersBeginAsFarIntoAPageAsCopiesFromItsStartLikeIt) {
+  BufferPool pool(pd, 1 << 20, 4 << 20);
+  for (const std::size_t len : {4096ul, 65536ul, 1ul << 20}) {
+    Buffer buffer = pool.take(len);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.octets().data()) % 4096, 128u) << len;
+    std::ranges::fill(buffer.octets(), std::uint8_t{0xa5});
+  }
 }
 
 TEST_F(BufferPoolTest, RefusesBeyondItsBoundsAndRecovers) {
