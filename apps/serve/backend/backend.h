@@ -85,8 +85,8 @@ class Backend {
   nfs3::Fattr3 attr(const Node& node, const FileStat& st) const;
   nfs3::PostOpAttr post_attr(const Node& node) const;
   nfs3::WccData wcc(const Node& before) const;
-  // The results of a READ or WRITE that was done, with attributes as of now.
-  nfs3::ReadRes read_result(const Node& node, const nfs3::ReadArgs& args, std::size_t count) const;
+  // The results of a READ, with what statx said after it, and of a WRITE that was done.
+  nfs3::ReadRes read_result(const Node& node, const FileStat& st, const nfs3::ReadArgs& args, std::size_t count) const;
   nfs3::WriteRes write_result(const Node& node, const nfs3::WriteArgs& args, std::size_t count,
                               const nfs3::Verf& verf) const;
 

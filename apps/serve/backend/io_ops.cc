@@ -77,28 +77,29 @@ nfs3::ReadRes Backend::read(const nfs3::ReadArgs& args, rpcrdma::MutBytes into) 
   Outcome<std::size_t> count =
       pread_all(calls_, (*file)->fd(), readable_part(args, into, config_.rtmax), args.offset);
   if (!count) return fail(count.error().value);
-  return read_result(node.value(), args, count.value());
+  Outcome<FileStat> after = stat_fd(node->path_fd());
+  return read_result(node.value(), after ? after.value() : node->stat, args, count.value());
 }
 
 std::optional<nfs3::ReadRes> Backend::read_now(const nfs3::ReadArgs& args, rpcrdma::MutBytes into) {
   Outcome<FileKey> key = tree_.key_of(args.file);
   if (!key) return std::nullopt;
   std::shared_ptr<OpenFile> file = files_.reader_now(key.value());
-  std::optional<Node> node = file ? tree_.resolve_now(key.value()) : std::nullopt;
-  if (!node || !node->stat.is_regular()) return std::nullopt;
+  if (!file) return std::nullopt;
   into = readable_part(args, into, config_.rtmax);
   ssize_t count = file->pread_now(calls_, into, static_cast<off_t>(into.empty() ? 0 : args.offset));
-  if (count < 0) return std::nullopt;
-  nfs3::ReadRes res = read_result(*node, args, static_cast<std::size_t>(count));
+  // Whether the file may be read is found out behind the reading: so its attributes are those from after it.
+  std::optional<Node> node = count < 0 ? std::nullopt : tree_.resolve_now(key.value());
+  if (!node || !node->stat.is_regular()) return std::nullopt;
+  nfs3::ReadRes res = read_result(*node, node->stat, args, static_cast<std::size_t>(count));
   // Fewer octets than asked for: the file's end, or the end of what memory holds of it.
   if (res.count < into.size() && !res.eof) return std::nullopt;
   return res;
 }
 
-nfs3::ReadRes Backend::read_result(const Node& node, const nfs3::ReadArgs& args, std::size_t count) const {
+nfs3::ReadRes Backend::read_result(const Node& node, const FileStat& st, const nfs3::ReadArgs& args,
+                                   std::size_t count) const {
   nfs3::ReadRes res;
-  Outcome<FileStat> after = stat_fd(node.path_fd());
-  const FileStat& st = after ? after.value() : node.stat;
   res.file_attributes = attr(node, st);
   res.count = static_cast<std::uint32_t>(count);
   res.eof = args.offset >= st.size || count >= st.size - args.offset;
