@@ -33,6 +33,7 @@ struct GatewayOptions {
 
 // One record has to hold what one message over RDMA can.
 constexpr std::size_t kMaxRecord = 5 << 20;
+constexpr std::size_t kMaxBufferedPerClient = 16 << 20;
 
 tcp::endpoint to_endpoint(const sockaddr_storage& addr) {
   tcp::endpoint endpoint;
@@ -97,6 +98,8 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     config.rpc.credits = global.credits;
     config.rpc.ord = global.ord;
     config.rpc.max_connections = max_clients;
+    // Calls wait for a server that may be far away; few of them at once would wait one after the other.
+    config.rpc.max_buffered_per_connection = kMaxBufferedPerClient;
     config.stream.max_record = kMaxRecord;
     auto made = gateway::ToTcp::start(config, **device, io);
     if (!made.ok()) return fail(made.status());
