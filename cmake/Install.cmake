@@ -63,6 +63,6 @@ install(FILES ${PROJECT_BINARY_DIR}/weftConfig.cmake ${PROJECT_BINARY_DIR}/weftC
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 
 # Relative to the file itself, so that the tree may be installed, or moved, anywhere.
-file(RELATIVE_PATH WEFT_PC_PREFIX /root/${CMAKE_INSTALL_LIBDIR}/pkgconfig /root)
+file(RELATIVE_PATH WEFT_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/weft.pc.in weft.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
