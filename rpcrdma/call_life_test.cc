@@ -11,10 +11,6 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 
-verbs::TimePoint at(int ms) {
-  return verbs::TimePoint{} + std::chrono::seconds(1000) + milliseconds(ms);
-}
-
 struct CallLifeTest : ::testing::Test {
   void open(RequesterEnd::Options options = {}) { end = std::make_unique<RequesterEnd>(memory, options); }
 

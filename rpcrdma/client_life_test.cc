@@ -18,10 +18,6 @@ using ::testing::Pair;
 using Answer = FakeDevice::Answer;
 using State = Client::State;
 
-verbs::TimePoint at(int ms) {
-  return verbs::TimePoint{} + std::chrono::seconds(1000) + milliseconds(ms);
-}
-
 constexpr ReconnectPolicy kReconnect{
     .max_time = milliseconds(1000), .first_delay = milliseconds(100), .max_delay = milliseconds(400)};
 

@@ -14,13 +14,9 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-verbs::TimePoint at(int ms) {
-  return verbs::TimePoint{} + std::chrono::seconds(1000) + milliseconds(ms);
-}
-
 // A connection on fake verbs whose peer is the test.
-struct Line {
-  Line(FakeMemory& memory, verbs::Pd& pd, std::uint32_t credits) : qp(memory, cq) {
+struct Line : FakeEnd {
+  Line(FakeMemory& memory, std::uint32_t credits) : FakeEnd(memory) {
     Channel::Config shape;
     shape.num_receives = credits + 2;
     shape.num_sends = credits;
@@ -30,10 +26,6 @@ struct Line {
     EXPECT_TRUE(channel->attach(qp).ok());
   }
   v1::Header header(std::size_t i) const { return parse(qp.sent.at(i)); }
-
-  FakeCq cq;
-  FakeQp qp;
-  std::unique_ptr<Channel> channel;
 };
 
 struct RetransmissionTest : ::testing::Test {
@@ -44,7 +36,7 @@ struct RetransmissionTest : ::testing::Test {
   void open(Requester::Config config = {}) {
     config.credits = kCredits;
     config.retransmits = true;
-    lines.emplace_back(memory, pd, kCredits);
+    lines.emplace_back(memory, kCredits);
     requester = std::make_unique<Requester>(pd, *line().channel, config, 0x11110000);
     requester->start(4096, 4096);
   }
@@ -57,18 +49,15 @@ struct RetransmissionTest : ::testing::Test {
     line().channel->detach();
   }
   void begin_anew(std::size_t call_threshold = 4096, std::size_t reply_threshold = 4096) {
-    lines.emplace_back(memory, pd, kCredits);
+    lines.emplace_back(memory, kCredits);
     requester->resume(*line().channel);
     requester->start(call_threshold, reply_threshold);
   }
   void pump() {
-    verbs::Wc wc;
-    while (line().cq.poll(std::span(&wc, 1)) == 1) {
-      const auto work = line().channel->on_completion(wc);
-      if (!work) continue;
-      if (work->kind == WorkKind::kReceive) requester->on_receive(work->slot, wc.byte_len);
-      if (work->kind == WorkKind::kSend) requester->on_send_done(work->slot);
-    }
+    line().pump([this](const Work& work, std::size_t len) {
+      if (work.kind == WorkKind::kReceive) requester->on_receive(work.slot, len);
+      if (work.kind == WorkKind::kSend) requester->on_send_done(work.slot);
+    });
   }
   void run(int ms) {
     pump();

@@ -15,10 +15,6 @@
 namespace weft::rpcrdma::testing {
 namespace {
 
-verbs::TimePoint at(int ms) {
-  return verbs::TimePoint{} + std::chrono::seconds(1000) + std::chrono::milliseconds(ms);
-}
-
 std::uint32_t word_at(const Octets& octets, std::size_t offset) {
   std::uint32_t value = 0;
   EXPECT_TRUE(xdr::XdrReader(ConstBytes(octets).subspan(offset)).u32(value));

@@ -83,9 +83,17 @@ void TestService::on_call(ServedCall call) {
   calls.push_back(std::move(call));
 }
 
+std::size_t FakeEnd::pump(const std::function<void(const Work&, std::size_t)>& on_work, std::size_t max) {
+  std::size_t num = 0;
+  verbs::Wc wc;
+  for (; num < max && cq.poll(std::span(&wc, 1)) == 1; ++num) {
+    if (const auto work = channel->on_completion(wc)) on_work(*work, wc.byte_len);
+  }
+  return num;
+}
+
 ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
-    : pd(memory),
-      qp(memory, cq),
+    : FakeEnd(memory),
       programs{{&test_binding(), &service}, {&plain_binding(), &service}, {&synthetic_binding(), &service}},
       pool(pd, 8 << 20, 64 << 20),
       budget{options.budget, 0} {
@@ -117,24 +125,20 @@ ResponderEnd::~ResponderEnd() {
 }
 
 std::size_t ResponderEnd::pump(std::size_t max) {
-  std::size_t num = 0;
-  verbs::Wc wc;
-  while (num < max && cq.poll(std::span(&wc, 1)) == 1) {
-    ++num;
-    const auto work = channel->on_completion(wc);
-    if (!work) continue;
-    switch (work->kind) {
-      case WorkKind::kReceive: responder->on_receive(work->slot, wc.byte_len); break;
-      case WorkKind::kSend: responder->on_send_done(work->slot); break;
-      case WorkKind::kRead: responder->on_read_done(work->slot); break;
-      case WorkKind::kWrite: responder->on_write_done(); break;
-      case WorkKind::kInvalidate: break;
-    }
-  }
-  return num;
+  return FakeEnd::pump(
+      [this](const Work& work, std::size_t len) {
+        switch (work.kind) {
+          case WorkKind::kReceive: responder->on_receive(work.slot, len); break;
+          case WorkKind::kSend: responder->on_send_done(work.slot); break;
+          case WorkKind::kRead: responder->on_read_done(work.slot); break;
+          case WorkKind::kWrite: responder->on_write_done(); break;
+          case WorkKind::kInvalidate: break;
+        }
+      },
+      max);
 }
 
-RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : pd(memory), qp(memory, cq) {
+RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd(memory) {
   Channel::Config shape;
   shape.serial = 1;
   shape.num_receives = options.credits + 2;
@@ -160,17 +164,11 @@ RequesterEnd::~RequesterEnd() {
 }
 
 std::size_t RequesterEnd::pump() {
-  std::size_t num = 0;
-  verbs::Wc wc;
-  while (cq.poll(std::span(&wc, 1)) == 1) {
-    ++num;
-    const auto work = channel->on_completion(wc);
-    if (!work) continue;
-    if (work->kind == WorkKind::kReceive) requester->on_receive(work->slot, wc.byte_len, work->invalidated);
-    if (work->kind == WorkKind::kSend) requester->on_send_done(work->slot);
-    if (work->kind == WorkKind::kInvalidate) requester->on_invalidated(work->slot);
-  }
-  return num;
+  return FakeEnd::pump([this](const Work& work, std::size_t len) {
+    if (work.kind == WorkKind::kReceive) requester->on_receive(work.slot, len, work.invalidated);
+    if (work.kind == WorkKind::kSend) requester->on_send_done(work.slot);
+    if (work.kind == WorkKind::kInvalidate) requester->on_invalidated(work.slot);
+  });
 }
 
 Octets rpc_reply(std::uint32_t xid, const Octets& results, AcceptStat stat) {

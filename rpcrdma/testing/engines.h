@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,8 +25,8 @@ inline constexpr std::uint32_t kWrite = 7;
 inline constexpr std::uint32_t kReaddir = 16;
 inline constexpr std::uint32_t kSwap = 30;  // WRITE's arguments, READ's results
 
-// Its binding: WRITE's data may be reduced and READ's result, which stands behind one word; and that of a program with nothing to reduce (MOUNT's
-// number and version).
+// Its binding: WRITE's data may be reduced and READ's result, which stands behind one word; and that of a program with
+// nothing to reduce (MOUNT's number and version).
 const Binding& test_binding();
 const Binding& plain_binding();
 
@@ -33,6 +34,11 @@ const Binding& plain_binding();
 Octets write_args(std::size_t len);
 std::size_t write_position();
 Octets pattern(std::size_t len, std::uint8_t seed = 1);
+
+// The time of the fake clock.
+inline verbs::TimePoint at(int ms) {
+  return verbs::TimePoint{} + std::chrono::seconds(1000) + std::chrono::milliseconds(ms);
+}
 
 // The octets of a view, to be compared.
 inline Octets copy_of(ConstBytes octets) {
@@ -49,8 +55,20 @@ class TestService : public Service {
   std::function<void(ServedCall&)> answer;
 };
 
-// ResponderEnd: a Responder on one end of a fake connection.
-struct ResponderEnd {
+// FakeEnd: one end of a fake connection, without its engines; those make the Channel.
+struct FakeEnd {
+  explicit FakeEnd(FakeMemory& memory) : pd(memory), qp(memory, cq) {}
+  // Hands over, with the octets received, what up to `max` completions ended; returns how many there were.
+  std::size_t pump(const std::function<void(const Work&, std::size_t)>& on_work, std::size_t max = SIZE_MAX);
+
+  FakePd pd;
+  FakeCq cq;
+  FakeQp qp;
+  std::unique_ptr<Channel> channel;
+};
+
+// ResponderEnd: a Responder on one end.
+struct ResponderEnd : FakeEnd {
   struct Options {
     std::uint32_t credits = 32;
     std::uint32_t min_credits = 0;  // 0: as many
@@ -70,22 +88,17 @@ struct ResponderEnd {
 
   ResponderEnd(FakeMemory& memory, const Options& options);
   ~ResponderEnd();
-  // Hands over up to `max` completions; returns how many there were.
   std::size_t pump(std::size_t max = SIZE_MAX);
 
-  FakePd pd;
-  FakeCq cq;
-  FakeQp qp;
   TestService service;
   std::vector<Program> programs;
   BufferPool pool;
   Budget budget;
-  std::unique_ptr<Channel> channel;
   std::unique_ptr<Responder> responder;
 };
 
 // RequesterEnd: a Requester on the other.
-struct RequesterEnd {
+struct RequesterEnd : FakeEnd {
   struct Options {
     std::uint32_t credits = 32;
     std::size_t inline_threshold = 4096;
@@ -106,10 +119,6 @@ struct RequesterEnd {
   ~RequesterEnd();
   std::size_t pump();
 
-  FakePd pd;
-  FakeCq cq;
-  FakeQp qp;
-  std::unique_ptr<Channel> channel;
   std::unique_ptr<Requester> requester;
 };
 

@@ -15,10 +15,6 @@
 // Calls of the synthetic program, and both engines to carry them.
 namespace weft::rpcrdma::testing {
 
-inline verbs::TimePoint at(int ms) {
-  return verbs::TimePoint{} + std::chrono::seconds(1000) + std::chrono::milliseconds(ms);
-}
-
 inline CallSpec spec_of(std::uint32_t procedure, ConstBytes args = {}) {
   CallSpec spec;
   spec.program = kSyntheticProgram;

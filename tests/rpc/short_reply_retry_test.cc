@@ -19,10 +19,6 @@ using nfsulb::testing::Xdr;
 constexpr std::uint32_t kGetacl = 1;
 constexpr std::uint32_t kCompound = 1;
 
-verbs::TimePoint at(int ms) {
-  return verbs::TimePoint{} + std::chrono::seconds(1000) + std::chrono::milliseconds(ms);
-}
-
 struct ShortReplyRetryTest : ::testing::Test {
   ShortReplyRetryTest() {
     end =

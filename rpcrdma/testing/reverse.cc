@@ -1,0 +1,85 @@
+#include "rpcrdma/testing/reverse.h"
+
+namespace weft::rpcrdma::testing {
+
+namespace {
+
+// The program and version of V23.
+const Binding& nfs4_binding() {
+  static const Binding binding{100003, 4, nullptr, nullptr, nullptr};
+  return binding;
+}
+
+Channel::Config shape_of(const ReverseOptions& options, std::uint32_t serial) {
+  Channel::Config shape;
+  shape.serial = serial;
+  shape.num_receives = shape.num_sends = options.credits + 2;
+  shape.receive_len = options.thresholds.receive;
+  shape.send_len = options.thresholds.send + Responder::kSendExtra;
+  return shape;
+}
+
+}  // namespace
+
+const Binding& callback_binding() {
+  static const Binding binding{kCallback, 1, nullptr, nullptr, nullptr};
+  return binding;
+}
+
+ClientEnd::ClientEnd(FakeMemory& memory, const ReverseOptions& options)
+    : FakeEnd(memory), programs{{&callback_binding(), &service}, {&test_binding(), &service}} {
+  Channel::Config shape = shape_of(options, 1);
+  ReverseResponder::widen(shape, options.reverse_credits);
+  channel = std::move(*Channel::create(pd, shape));
+  Requester::Config calls;
+  calls.credits = options.credits;
+  requester = std::make_unique<Requester>(pd, *channel, calls, 0x11110000);
+  reverse = std::make_unique<ReverseResponder>(
+      pd, *channel, *requester,
+      ReverseResponder::Config{programs, options.reverse_credits, options.chunks, "the server"});
+  EXPECT_TRUE(channel->attach(qp).ok());
+  reverse->start(options.thresholds, 4);
+  requester->start(options.thresholds.send, options.thresholds.receive);
+  service.answer = [this](ServedCall& call) { reverse->reply(call.id, {}); };
+}
+
+std::size_t ClientEnd::pump() {
+  return FakeEnd::pump([this](const Work& work, std::size_t len) { reverse->on_work(work, len); });
+}
+
+ServerEnd::ServerEnd(FakeMemory& memory, const ReverseOptions& options)
+    : FakeEnd(memory),
+      programs{{&test_binding(), &service}, {&nfs4_binding(), &service}},
+      pool(pd, 8 << 20, 64 << 20),
+      budget{64 << 20, 0} {
+  Channel::Config shape = shape_of(options, 7);
+  ReverseRequester::widen(shape, options.reverse_credits);
+  channel = std::move(*Channel::create(pd, shape));
+  Responder::Config calls;
+  const std::uint32_t least = options.min_credits != 0 ? options.min_credits : options.credits;
+  calls.credits = {.min = least, .initial = least, .max = options.credits};
+  responder = std::make_unique<Responder>(pd, *channel, pool, budget, programs, calls);
+  responder->start(options.thresholds.send, options.ord);
+  reverse = std::make_unique<ReverseRequester>(
+      pd, *channel, *responder,
+      ReverseRequester::Config{options.reverse_credits, options.chunks, std::chrono::milliseconds(1000)});
+  EXPECT_TRUE(channel->attach(qp).ok());
+  reverse->start(options.thresholds);
+  service.answer = [this](ServedCall& call) { responder->reply(call.id, {}); };
+}
+
+std::size_t ServerEnd::pump() {
+  return FakeEnd::pump([this](const Work& work, std::size_t len) { reverse->on_work(work, len); });
+}
+
+CallSpec call_of(const Binding& binding, std::uint32_t procedure, ConstBytes args) {
+  CallSpec spec;
+  spec.program = binding.program;
+  spec.version = binding.version;
+  spec.procedure = procedure;
+  spec.binding = &binding;
+  spec.args = args;
+  return spec;
+}
+
+}  // namespace weft::rpcrdma::testing
