@@ -16,11 +16,7 @@ struct CallLifeTest : ::testing::Test {
 
   // A Call that offers memory for a result; it is number `calls.size()`.
   CallHandle call(std::function<void(CallSpec&)> change = {}) {
-    CallSpec spec;
-    spec.program = kTestProgram;
-    spec.version = kTestVersion;
-    spec.procedure = kRead;
-    spec.binding = &test_binding();
+    CallSpec spec = call_of(test_binding(), kRead);
     spec.result_items = room;
     if (change) change(spec);
     const std::size_t number = num_calls++;
@@ -37,14 +33,7 @@ struct CallLifeTest : ::testing::Test {
   }
   // The peer answers the Send number i, granting `credits`.
   void answer(std::size_t i, std::uint32_t credits, int ms) {
-    v1::Header header = parse(end->qp.sent.at(i));
-    header.proc = v1::Proc::kMsg;
-    header.credit = credits;
-    header.lists.read_list.clear();
-    for (auto& chunk : header.lists.write_list) {
-      for (auto& segment : chunk) segment.length = 0;
-    }
-    ASSERT_TRUE(end->qp.inject(message(header, rpc_reply(header.xid))));
+    ASSERT_TRUE(end->qp.inject(plain_reply(end->qp.sent.at(i), credits)));
     run(ms);
   }
   // From the one credit of the beginning to `credits`; nothing is under way then.

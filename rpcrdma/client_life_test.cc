@@ -38,11 +38,7 @@ struct ClientLifeTest : ::testing::Test {
     ADD_FAILURE() << "the client never comes to rest";
   }
   void call(std::chrono::milliseconds timeout = milliseconds(60000)) {
-    CallSpec spec;
-    spec.program = kTestProgram;
-    spec.version = kTestVersion;
-    spec.procedure = kRead;
-    spec.binding = &test_binding();
+    CallSpec spec = call_of(test_binding(), kRead);
     spec.result_items = room;
     spec.timeout = timeout;
     const std::size_t number = num_calls++;
@@ -55,13 +51,7 @@ struct ClientLifeTest : ::testing::Test {
   v1::Header sent(std::size_t i) { return parse(device.qp().sent.at(i)); }
   std::size_t num_sent() { return device.qp().sent.size(); }
   void answer(std::size_t i, int ms, std::uint32_t credits = 8) {
-    v1::Header header = sent(i);
-    header.proc = v1::Proc::kMsg;
-    header.credit = credits;
-    for (auto& chunk : header.lists.write_list) {
-      for (auto& segment : chunk) segment.length = 0;
-    }
-    ASSERT_TRUE(device.qp().inject(message(header, rpc_reply(header.xid))));
+    ASSERT_TRUE(device.qp().inject(plain_reply(device.qp().sent.at(i), credits)));
     run(ms);
   }
   void expect_wakes_at(int ms) {

@@ -63,12 +63,7 @@ TEST_F(PairTest, DataOfEverySizeArrives) {
       Octets args;
       xdr::XdrWriter(args).u32(static_cast<std::uint32_t>(len));
       Octets room(std::max<std::size_t>(len, 1), 0xa5);
-      CallSpec read;
-      read.program = kTestProgram;
-      read.version = kTestVersion;
-      read.procedure = kRead;
-      read.binding = &test_binding();
-      read.args = args;
+      CallSpec read = call_of(test_binding(), kRead, args);
       read.result_items = room;
       read.max_results = 8;
       ASSERT_TRUE(requester->requester
@@ -125,12 +120,7 @@ TEST_F(PairTest, LongCallGathersArgumentsAroundTheItem) {
   const Octets tail = pattern(2000, 5);
   args.insert(args.end(), tail.begin(), tail.end());
   const Octets data = pattern(5001, 6);
-  CallSpec spec;
-  spec.program = kTestProgram;
-  spec.version = kTestVersion;
-  spec.procedure = kWrite;
-  spec.binding = &test_binding();
-  spec.args = args;
+  CallSpec spec = call_of(test_binding(), kWrite, args);
   spec.items = ArgumentItem{write_position(), data};
   ASSERT_TRUE(requester->requester->call(spec, nullptr).ok());
   run();

@@ -58,26 +58,14 @@ struct InvalidationTest : FormsTest {
     rooms.emplace_back(num_segments, Octets(2000));
     scattered.emplace_back();
     for (Octets& room : rooms.back()) scattered.back().emplace_back(room);
-    CallSpec spec;
-    spec.program = kTestProgram;
-    spec.version = kTestVersion;
-    spec.procedure = kRead;
-    spec.binding = &test_binding();
+    CallSpec spec = call_of(test_binding(), kRead);
     spec.result_items = ScatteredBytes(scattered.back());
     spec.max_results = 4;
     begin(spec);
   }
   v1::Header sent(std::size_t i) { return parse(requester->qp.sent.at(i)); }
   // The Reply to the Call that was sent i-th, whose chunks are left unused.
-  Octets reply_to(std::size_t i) {
-    v1::Header header = sent(i);
-    header.proc = v1::Proc::kMsg;
-    header.credit = 8;
-    for (auto& chunk : header.lists.write_list) {
-      for (auto& segment : chunk) segment.length = 0;
-    }
-    return message(header, rpc_reply(header.xid));
-  }
+  Octets reply_to(std::size_t i) { return plain_reply(requester->qp.sent.at(i), 8); }
   void turn(int ms = 0) {
     requester->pump();
     requester->requester->on_time(at(ms));
@@ -373,11 +361,7 @@ struct ClientInvalidationTest : ::testing::Test {
   }
   bool says_r() const { return v1::parse_private_data(device.sent_private_data).remote_invalidate; }
   void call() {
-    CallSpec spec;
-    spec.program = kTestProgram;
-    spec.version = kTestVersion;
-    spec.procedure = kRead;
-    spec.binding = &test_binding();
+    CallSpec spec = call_of(test_binding(), kRead);
     spec.result_items = room;
     ASSERT_TRUE(client
                     ->call(spec,

@@ -24,15 +24,8 @@ Walked say_results(std::uint32_t, ConstBytes, std::span<const std::uint32_t>,
 }
 
 const Binding& said_binding() {
-  static const Binding binding = [] {
-    Binding b;
-    b.program = kSyntheticProgram;
-    b.version = kSyntheticVersion;
-    b.walk_arguments = say_arguments;
-    b.walk_results = say_results;
-    return b;
-  }();
-  return binding;
+  static constexpr Binding kBinding{kSyntheticProgram, kSyntheticVersion, say_arguments, say_results};
+  return kBinding;
 }
 
 const Binding& plain_synthetic_binding() {

@@ -65,11 +65,7 @@ struct RetransmissionTest : ::testing::Test {
   }
 
   CallHandle call(std::function<void(CallSpec&)> change = {}) {
-    CallSpec spec;
-    spec.program = kTestProgram;
-    spec.version = kTestVersion;
-    spec.procedure = kRead;
-    spec.binding = &test_binding();
+    CallSpec spec = call_of(test_binding(), kRead);
     spec.result_items = room;
     if (change) change(spec);
     const std::size_t number = num_calls++;
@@ -80,14 +76,7 @@ struct RetransmissionTest : ::testing::Test {
   }
   // The peer answers the Send number i of this connection.
   void answer(std::size_t i, std::uint32_t credits, int ms) {
-    v1::Header header = line().header(i);
-    header.proc = v1::Proc::kMsg;
-    header.credit = credits;
-    header.lists.read_list.clear();
-    for (auto& chunk : header.lists.write_list) {
-      for (auto& segment : chunk) segment.length = 0;
-    }
-    ASSERT_TRUE(line().qp.inject(message(header, rpc_reply(header.xid))));
+    ASSERT_TRUE(line().qp.inject(plain_reply(line().qp.sent.at(i), credits)));
     run(ms);
   }
   void answer_err_chunk(std::size_t i, int ms) {

@@ -171,6 +171,16 @@ std::size_t RequesterEnd::pump() {
   });
 }
 
+CallSpec call_of(const Binding& binding, std::uint32_t procedure, ConstBytes args) {
+  CallSpec spec;
+  spec.program = binding.program;
+  spec.version = binding.version;
+  spec.procedure = procedure;
+  spec.binding = &binding;
+  spec.args = args;
+  return spec;
+}
+
 Octets rpc_reply(std::uint32_t xid, const Octets& results, AcceptStat stat) {
   Octets octets;
   xdr::XdrWriter out(octets);
@@ -192,6 +202,20 @@ v1::Header parse(const Octets& message) {
   v1::Header header;
   EXPECT_EQ(v1::parse_header(in, header), v1::HeaderError::kNone);
   return header;
+}
+
+Octets plain_reply(const Octets& call, std::uint32_t credits, const Octets& results) {
+  v1::Header header = parse(call);
+  header.proc = v1::Proc::kMsg;
+  header.credit = credits;
+  header.lists.read_list.clear();
+  for (SegmentArray& chunk : header.lists.write_list) {
+    for (Segment& segment : chunk) segment.length = 0;
+  }
+  if (header.lists.reply_chunk) {
+    for (Segment& segment : *header.lists.reply_chunk) segment.length = 0;
+  }
+  return message(header, rpc_reply(header.xid, results));
 }
 
 Octets payload_of(const Octets& message) {

@@ -122,11 +122,16 @@ struct RequesterEnd : FakeEnd {
   std::unique_ptr<Requester> requester;
 };
 
+// A Call of this binding's program.
+CallSpec call_of(const Binding& binding, std::uint32_t procedure = 0, ConstBytes args = {});
+
 // An RPC Reply message of the given kind with these results, as octets of a Payload stream.
 Octets rpc_reply(std::uint32_t xid, const Octets& results = {}, AcceptStat stat = AcceptStat::kSuccess);
 // A version 1 message: header, then payload.
 Octets message(const v1::Header& header, const Octets& payload);
 v1::Header parse(const Octets& message);
+// The plain answer to a Call as it was sent: its chunks are left unused.
+Octets plain_reply(const Octets& call, std::uint32_t credits, const Octets& results = {});
 // What follows the header.
 Octets payload_of(const Octets& message);
 

@@ -39,7 +39,7 @@ class FakeDevice final : public verbs::Device {
   bool has_connection() const { return qp_ != nullptr; }
 
   std::function<Answer()> on_connect = [] { return Answer::kAccept; };
-  std::vector<std::uint8_t> private_data;  // of the peer's accept
+  std::vector<std::uint8_t> private_data;       // of the peer's accept
   std::vector<std::uint8_t> sent_private_data;  // that came last
   bool fail_event_channel = false;
 

@@ -22,7 +22,7 @@ class FakeMemory {
     std::uint8_t* octets = nullptr;
     std::size_t len = 0;
     verbs::Access access = verbs::Access::kNone;
-    bool zero_based = false;  // addresses count from its first octet
+    bool zero_based = false;            // addresses count from its first octet
     const verbs::Qp* stream = nullptr;  // of a bound window: whose peer may use it
     std::uint32_t over = 0;             // and the key of its region
   };
@@ -180,7 +180,7 @@ class FakeQp final : public verbs::Qp {
 
   std::vector<std::vector<std::uint8_t>> sent;  // without a peer, or where all are to be kept
   bool keep_sent = false;
-  std::vector<Rdma> rdma;  // every RDMA Read and Write
+  std::vector<Rdma> rdma;                           // every RDMA Read and Write
   std::vector<std::uint32_t> remote_invalidations;  // handles of its Sends with Invalidate
   std::vector<std::uint32_t> local_invalidations;
   std::size_t num_binds = 0;

@@ -16,13 +16,7 @@
 namespace weft::rpcrdma::testing {
 
 inline CallSpec spec_of(std::uint32_t procedure, ConstBytes args = {}) {
-  CallSpec spec;
-  spec.program = kSyntheticProgram;
-  spec.version = kSyntheticVersion;
-  spec.procedure = procedure;
-  spec.binding = &synthetic_binding();
-  spec.args = args;
-  return spec;
+  return call_of(synthetic_binding(), procedure, args);
 }
 
 inline const Octets& no_operations() {

@@ -48,17 +48,7 @@ struct RequesterTest : ::testing::Test {
 
   // The plain answer to Call i, granting `credits`.
   Octets reply_to(std::size_t i, std::uint32_t credits, const Octets& results = {}) {
-    v1::Header header = parse(sent(i));
-    header.proc = v1::Proc::kMsg;
-    header.credit = credits;
-    header.lists.read_list.clear();
-    for (auto& chunk : header.lists.write_list) {
-      for (auto& segment : chunk) segment.length = 0;
-    }
-    if (header.lists.reply_chunk) {
-      for (auto& segment : *header.lists.reply_chunk) segment.length = 0;
-    }
-    return message(header, rpc_reply(header.xid, results));
+    return plain_reply(sent(i), credits, results);
   }
 
   void deliver(const Octets& octets, int ms = 0) {

@@ -6,8 +6,8 @@ namespace {
 
 // The program and version of V23.
 const Binding& nfs4_binding() {
-  static const Binding binding{100003, 4, nullptr, nullptr, nullptr};
-  return binding;
+  static constexpr Binding kBinding{100003, 4};
+  return kBinding;
 }
 
 Channel::Config shape_of(const ReverseOptions& options, std::uint32_t serial) {
@@ -22,8 +22,8 @@ Channel::Config shape_of(const ReverseOptions& options, std::uint32_t serial) {
 }  // namespace
 
 const Binding& callback_binding() {
-  static const Binding binding{kCallback, 1, nullptr, nullptr, nullptr};
-  return binding;
+  static constexpr Binding kBinding{kCallback, 1};
+  return kBinding;
 }
 
 ClientEnd::ClientEnd(FakeMemory& memory, const ReverseOptions& options)
@@ -70,16 +70,6 @@ ServerEnd::ServerEnd(FakeMemory& memory, const ReverseOptions& options)
 
 std::size_t ServerEnd::pump() {
   return FakeEnd::pump([this](const Work& work, std::size_t len) { reverse->on_work(work, len); });
-}
-
-CallSpec call_of(const Binding& binding, std::uint32_t procedure, ConstBytes args) {
-  CallSpec spec;
-  spec.program = binding.program;
-  spec.version = binding.version;
-  spec.procedure = procedure;
-  spec.binding = &binding;
-  spec.args = args;
-  return spec;
 }
 
 }  // namespace weft::rpcrdma::testing

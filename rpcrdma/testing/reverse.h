@@ -50,8 +50,6 @@ struct ServerEnd : FakeEnd {
   std::unique_ptr<ReverseRequester> reverse;
 };
 
-CallSpec call_of(const Binding& binding, std::uint32_t procedure = 0, ConstBytes args = {});
-
 struct ReverseTest : ::testing::Test {
   void open(ReverseOptions server_options = {}, ReverseOptions client_options = {}) {
     server = std::make_unique<ServerEnd>(memory, server_options);

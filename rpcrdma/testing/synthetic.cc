@@ -141,15 +141,8 @@ Walked walk_results(std::uint32_t procedure, ConstBytes results, std::span<const
 }  // namespace
 
 const Binding& synthetic_binding() {
-  static const Binding binding = [] {
-    Binding b;
-    b.program = kSyntheticProgram;
-    b.version = kSyntheticVersion;
-    b.walk_arguments = walk_arguments;
-    b.walk_results = walk_results;
-    return b;
-  }();
-  return binding;
+  static constexpr Binding kBinding{kSyntheticProgram, kSyntheticVersion, walk_arguments, walk_results};
+  return kBinding;
 }
 
 Message& Message::word(std::uint32_t value) {

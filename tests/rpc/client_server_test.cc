@@ -24,12 +24,9 @@ TEST_F(ClientServerTest, BulkDataGoesByReadAndWriteChunk) {
   constexpr std::size_t kLen = 1 << 20;
   const Octets data = pattern(kLen);
   const Octets args = write_args(kLen);
-  CallSpec write = null_call();
-  write.procedure = kWrite;
-  write.args = args;
-  write.items = ArgumentItem{args.size(), data};
   bool written = false;
-  ASSERT_TRUE(client->call(write, [&](const Reply& reply) { written = reply.status == CallStatus::kSuccess; }).ok());
+  const auto note = [&](const Reply& reply) { written = reply.status == CallStatus::kSuccess; };
+  ASSERT_TRUE(client->call(write_call(args, data), note).ok());
   run_until([&] { return client->num_outstanding() == 0; });
   ASSERT_TRUE(written);
   EXPECT_EQ(file.data, data);
@@ -37,24 +34,17 @@ TEST_F(ClientServerTest, BulkDataGoesByReadAndWriteChunk) {
 
   constexpr std::size_t kPiece = 61681;  // odd; the last one is even, one shorter
   Octets back(kLen, 0xa5);
-  std::vector<Octets> read_args;
+  std::vector<Octets> pieces;  // the arguments
   for (std::size_t at = 0; at < kLen; at += kPiece) {
-    read_args.emplace_back();
-    xdr::XdrWriter out(read_args.back());
-    out.u32(static_cast<std::uint32_t>(at));
-    out.u32(static_cast<std::uint32_t>(std::min(kPiece, kLen - at)));
+    pieces.push_back(
+        read_args(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(std::min(kPiece, kLen - at))));
   }
   std::size_t num_ended = 0;
-  for (std::size_t i = 0; i < read_args.size(); ++i) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
     const std::size_t at = i * kPiece;
     const std::size_t len = std::min(kPiece, kLen - at);
-    CallSpec read = null_call();
-    read.procedure = kRead;
-    read.args = read_args[i];
-    read.result_items = MutBytes(back).subspan(at, len);
-    read.max_results = 4;
     ASSERT_TRUE(client
-                    ->call(read,
+                    ->call(read_call(pieces[i], MutBytes(back).subspan(at, len)),
                            [&, len](const Reply& reply) {
                              EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
                              EXPECT_EQ(reply.item_len, len);
@@ -62,7 +52,7 @@ TEST_F(ClientServerTest, BulkDataGoesByReadAndWriteChunk) {
                            })
                     .ok());
   }
-  run_until([&] { return num_ended == read_args.size(); });
+  run_until([&] { return num_ended == pieces.size(); });
   EXPECT_EQ(back, data);
   EXPECT_EQ(server->counters().write_octets_tx, kLen);
 }
@@ -99,11 +89,8 @@ TEST_F(ClientServerTest, ThresholdsOfBothSidesAreSettledPerConnection) {
     for (const std::size_t len : {threshold - 28 - 40 - write_position() - 8, threshold}) {
       const Octets data = pattern(len);
       const Octets args = write_args(len);
-      CallSpec spec = null_call();
-      spec.procedure = kWrite;
-      spec.args = args;
-      spec.items = ArgumentItem{args.size(), data};
-      ASSERT_TRUE(client->call(spec, [](const Reply& reply) { EXPECT_EQ(reply.status, CallStatus::kSuccess); }).ok());
+      const auto succeeds = [](const Reply& reply) { EXPECT_EQ(reply.status, CallStatus::kSuccess); };
+      ASSERT_TRUE(client->call(write_call(args, data), succeeds).ok());
       run_until([&] { return client->num_outstanding() == 0; });
       EXPECT_EQ(file.data, data);
       EXPECT_EQ(server->counters().reads_tx, before + (len == threshold ? 1 : 0)) << own;
@@ -153,11 +140,7 @@ TEST_F(ClientServerTest, ClientsGoingAwayLeaveTheServerAsItWas) {
   clients = {gone.get()};
   const Octets data = pattern(100000);
   const Octets args = write_args(data.size());
-  CallSpec spec = null_call();
-  spec.procedure = kWrite;
-  spec.args = args;
-  spec.items = ArgumentItem{args.size(), data};
-  ASSERT_TRUE(gone->call(spec, nullptr).ok());
+  ASSERT_TRUE(gone->call(write_call(args, data), nullptr).ok());
   run_until([&] { return file.held.size() == 1; });
   gone.reset();
   clients.clear();
@@ -211,20 +194,12 @@ TEST_F(ClientServerTest, MemoryLimitsSlowCallsDownAndFailNone) {
     several.push_back(connect({.credits = 8}));
     clients.push_back(several.back().get());
   }
-  Octets args;
-  xdr::XdrWriter out(args);
-  out.u32(0);
-  out.u32(200000);
+  const Octets args = read_args(0, 200000);
   std::vector<Octets> rooms(48, Octets(200000));
   std::size_t num_ended = 0;
   for (std::size_t i = 0; i < rooms.size(); ++i) {
-    CallSpec read = null_call();
-    read.procedure = kRead;
-    read.args = args;
-    read.result_items = rooms[i];
-    read.max_results = 4;
     ASSERT_TRUE(several[i % 3]
-                    ->call(read,
+                    ->call(read_call(args, rooms[i]),
                            [&, i](const Reply& reply) {
                              EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
                              EXPECT_EQ(rooms[i], file.data);

@@ -124,8 +124,7 @@ TEST_F(HostileClientTest, PrivateDataIsAnsweredAndItsAbsenceMeans1024) {
   Octets payload;
   xdr::XdrWriter out(payload);
   emit_call(out, {9, kTestProgram, kTestVersion, kRead, {}, {}});
-  out.u32(0);
-  out.u32(2000);
+  out.raw(read_args(0, 2000));
   peer->send(message(header, payload));
   run_until([this] { return peer->received.size() == 1; });
   EXPECT_EQ(peer->received[0].size(), v1::kErrChunkLen);
@@ -164,8 +163,7 @@ TEST_F(HostileClientTest, AReplyInvalidatesWhereBothEndsSetR) {
         Octets payload;
         xdr::XdrWriter out(payload);
         emit_call(out, {header.xid, kTestProgram, kTestVersion, kRead, {}, {}});
-        out.u32(0);
-        out.u32(2000);
+        out.raw(read_args(0, 2000));
         peer->send(message(header, payload));
       }
       run_until([this] { return file.held.size() == 2; });

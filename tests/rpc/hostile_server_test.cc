@@ -2,48 +2,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/rpc/world.h"
+#include "tests/rpc/raw_server.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
 
-// A peer that accepts whatever comes and posts no Receive, so that the first Call ends the connection.
 struct HostileServerTest : World {
+  // A peer that accepts whatever comes and posts no Receive, so that the first Call ends the connection.
   void listen_raw() {
-    pd = std::move(*server_device->alloc_pd());
-    cq = std::move(*server_device->create_cq(200, nullptr));
-    events = std::move(*server_device->create_event_channel());
-    listener = std::move(*events->create_id());
-    ASSERT_TRUE(listener->bind_addr(loopback(0)).ok());
-    ASSERT_TRUE(listener->listen(4).ok());
-    also = [this] { turn(); };
-  }
-  void turn() {
-    server_device->process(Clock::now());
-    while (auto event = events->get_event()) {
-      if (event->type != verbs::CmEventType::kConnectRequest) continue;
-      id = std::move(event->new_id);
-      verbs::QpInitAttr attr;
-      attr.send_cq = attr.recv_cq = cq.get();
-      qp = std::move(*id->create_qp(*pd, attr));
-      EXPECT_TRUE(id->accept({}).ok());
-    }
-  }
-  void TearDown() override {
-    qp.reset();
-    id.reset();
+    raw = std::make_unique<RawServer>(*server_device);
+    also = [this] { raw->turn(); };
   }
 
-  std::unique_ptr<verbs::Pd> pd;
-  std::unique_ptr<verbs::Cq> cq;
-  std::unique_ptr<verbs::CmChannel> events;
-  std::unique_ptr<verbs::CmId> listener, id;
-  std::unique_ptr<verbs::Qp> qp;
+  std::unique_ptr<RawServer> raw;
 };
 
 TEST_F(HostileServerTest, ATerminateReachesTheUserInWords) {
   listen_raw();
-  auto made = Client::connect(*client_device, listener->local_addr(), {});
+  auto made = Client::connect(*client_device, raw->listener->local_addr(), {});
   ASSERT_TRUE(made.ok());
   const std::unique_ptr<Client> client = std::move(*made);
   clients = {client.get()};

@@ -4,16 +4,7 @@
 namespace weft::rpcrdma::testing {
 namespace {
 
-struct InvalidationOverSoft : World, ::testing::WithParamInterface<bool> {
-  CallSpec read_call(ConstBytes args, MutBytes room) {
-    CallSpec spec = null_call();
-    spec.procedure = kRead;
-    spec.args = args;
-    spec.result_items = room;
-    spec.max_results = 4;
-    return spec;
-  }
-};
+struct InvalidationOverSoft : World, ::testing::WithParamInterface<bool> {};
 
 // The parameter: whether the server does; else the client invalidates all by itself.
 INSTANTIATE_TEST_SUITE_P(ServerSetsR, InvalidationOverSoft, ::testing::Bool());
@@ -25,32 +16,26 @@ TEST_P(InvalidationOverSoft, ItemsGoByWindowsEachWay) {
   constexpr std::size_t kLen = 300'001;
   const Octets data = pattern(kLen);
   const Octets args = write_args(kLen);
-  CallSpec write = null_call();
-  write.procedure = kWrite;
-  write.args = args;
-  write.items = ArgumentItem{args.size(), data};
   std::vector<CallStatus> ended;
-  ASSERT_TRUE(client->call(write, [&](const Reply& reply) { ended.push_back(reply.status); }).ok());
+  const auto note = [&](const Reply& reply) { ended.push_back(reply.status); };
+  ASSERT_TRUE(client->call(write_call(args, data), note).ok());
   run_until([&] { return client->num_outstanding() == 0; });
   ASSERT_EQ(ended, std::vector{CallStatus::kSuccess}) << client->error();
   EXPECT_EQ(file.data, data);
 
   constexpr std::size_t kPiece = 10'001;
   Octets back(kLen, 0xa5);
-  std::vector<Octets> read_args;
+  std::vector<Octets> pieces;  // the arguments
   for (std::size_t at = 0; at < kLen; at += kPiece) {
-    const std::size_t len = std::min(kPiece, kLen - at);
-    xdr::XdrWriter out(read_args.emplace_back());
-    out.u32(static_cast<std::uint32_t>(at));
-    out.u32(static_cast<std::uint32_t>(len));
+    pieces.push_back(
+        read_args(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(std::min(kPiece, kLen - at))));
   }
-  for (std::size_t i = 0; i < read_args.size(); ++i) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
     const MutBytes rest = MutBytes(back).subspan(i * kPiece);
-    const auto spec = read_call(read_args[i], rest.first(std::min(kPiece, rest.size())));
-    ASSERT_TRUE(client->call(spec, [&](const Reply& reply) { ended.push_back(reply.status); }).ok());
+    ASSERT_TRUE(client->call(read_call(pieces[i], rest.first(std::min(kPiece, rest.size()))), note).ok());
   }
   run_until([&] { return client->num_outstanding() == 0; });
-  EXPECT_EQ(ended, std::vector(1 + read_args.size(), CallStatus::kSuccess)) << client->error();
+  EXPECT_EQ(ended, std::vector(1 + pieces.size(), CallStatus::kSuccess)) << client->error();
   EXPECT_EQ(back, data);
 
   CallSpec list = null_call();
@@ -70,10 +55,7 @@ TEST_P(InvalidationOverSoft, CallsGoOnOverTheNextConnection) {
   run_until_ready(*client);
   file.data = pattern(9000);
   file.hold = true;
-  Octets args;
-  xdr::XdrWriter out(args);
-  out.u32(0);
-  out.u32(9000);
+  const Octets args = read_args(0, 9000);
   Octets back(9000);
   std::optional<CallStatus> status;
   ASSERT_TRUE(client->call(read_call(args, back), [&](const Reply& reply) { status = reply.status; }).ok());

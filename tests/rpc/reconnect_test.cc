@@ -39,16 +39,9 @@ TEST_F(ReconnectTest, ATransferGoesOnWhereTheServerComesBack) {
   std::vector<Octets> args(kNum);
   std::vector<int> times_ended(kNum);
   for (std::size_t i = 0; i < kNum; ++i) {
-    xdr::XdrWriter out(args[i]);
-    out.u32(static_cast<std::uint32_t>(i * kPiece));
-    out.u32(kPiece);
-    CallSpec read = null_call();
-    read.procedure = kRead;
-    read.args = args[i];
-    read.result_items = MutBytes(back).subspan(i * kPiece, kPiece);
-    read.max_results = 4;
+    args[i] = read_args(static_cast<std::uint32_t>(i * kPiece), kPiece);
     ASSERT_TRUE(client
-                    ->call(read,
+                    ->call(read_call(args[i], MutBytes(back).subspan(i * kPiece, kPiece)),
                            [&, i](const Reply& reply) {
                              EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
                              ++times_ended[i];

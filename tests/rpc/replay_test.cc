@@ -19,12 +19,21 @@ struct ReplayTest : World {
   // A WRITE with an XID of the caller's.
   void write(Client& client, std::uint32_t xid, const Octets& data) {
     args = write_args(data.size());
-    CallSpec spec = null_call();
-    spec.procedure = kWrite;
-    spec.args = args;
-    spec.items = ArgumentItem{args.size(), data};
+    CallSpec spec = write_call(args, data);
     spec.xid = xid;
     ASSERT_TRUE(client.call(spec, [this](const Reply& reply) { ends.push_back(reply.status); }).ok());
+  }
+  // A WRITE under way whose client goes.
+  void write_and_go() {
+    auto client = open();
+    file.hold = true;
+    write(*client, 77, data);
+    run_until([&] { return file.held.size() == 1; });
+    client.reset();
+    clients.clear();
+    run_until([&] { return server->num_connections() == 0; });
+    file.hold = false;
+    ends.clear();
   }
   void run_until_ended(std::size_t num) {
     run_until([&] { return ends.size() == num; });
@@ -59,15 +68,7 @@ TEST_F(ReplayTest, WhatRanIsAnsweredWithoutRunningAgain) {
 
 TEST_F(ReplayTest, WhatRunsForALostConnectionIsAnsweredOnTheNewOne) {
   listen_and_keep();
-  auto first = open();
-  file.hold = true;
-  write(*first, 77, data);
-  run_until([&] { return file.held.size() == 1; });
-  first.reset();
-  clients.clear();
-  run_until([&] { return server->num_connections() == 0; });
-  ends.clear();
-  file.hold = false;
+  write_and_go();
   auto second = open();
   file.hold = true;
   write(*second, 77, data);
@@ -84,16 +85,8 @@ TEST_F(ReplayTest, WhatRunsForALostConnectionIsAnsweredOnTheNewOne) {
 
 TEST_F(ReplayTest, WhatEndedForNobodyIsKept) {
   listen_and_keep();
-  auto first = open();
-  file.hold = true;
-  write(*first, 77, data);
-  run_until([&] { return file.held.size() == 1; });
-  first.reset();
-  clients.clear();
-  run_until([&] { return server->num_connections() == 0; });
-  file.hold = false;
+  write_and_go();
   file.answer_held();
-  ends.clear();
   auto second = open();
   write(*second, 77, data);
   run_until_ended(1);

@@ -1,19 +1,13 @@
 #include <map>
 #include <set>
 
+#include "rpcrdma/testing/reverse.h"
 #include "rpcrdma/testing/vectors.h"
-#include "tests/rpc/world.h"
+#include "tests/rpc/raw_server.h"
 
 // Calls from the server on its client's connection (RFC 8167), while the client calls the server.
 namespace weft::rpcrdma::testing {
 namespace {
-
-constexpr std::uint32_t kCallback = 0x40000000;
-
-const Binding& callback_binding() {
-  static const Binding binding{kCallback, 1, nullptr, nullptr, nullptr};
-  return binding;
-}
 
 // Answers with the arguments, from the client's thread; or keeps them where it is told to hold.
 struct Echo : Service {
@@ -79,20 +73,9 @@ struct ReverseOverSoft : World {
     ASSERT_EQ(known.connections.size(), 1u);
     connection = {*known.connections.begin()};
   }
-  CallSpec known_call() const {
-    CallSpec spec;
-    spec.program = known_binding.program;
-    spec.version = known_binding.version;
-    spec.binding = &known_binding;
-    return spec;
-  }
+  CallSpec known_call() const { return call_of(known_binding); }
   static CallSpec callback(ConstBytes args = {}) {
-    CallSpec spec;
-    spec.program = kCallback;
-    spec.version = 1;
-    spec.procedure = 1;
-    spec.binding = &callback_binding();
-    spec.args = args;
+    CallSpec spec = call_of(callback_binding(), 1, args);
     spec.max_results = args.size();
     return spec;
   }
@@ -327,22 +310,14 @@ struct HostileReverse : ReverseOverSoft {
 
   ~HostileReverse() override {
     client.reset();
-    qp.reset();
-    id.reset();
+    raw.qp.reset();  // which has Receives in `mr`
   }
   void open_raw(std::uint32_t client_credits) {
-    pd = std::move(*server_device->alloc_pd());
-    cq = std::move(*server_device->create_cq(4 * kNum, nullptr));
-    events = std::move(*server_device->create_event_channel());
-    listener = std::move(*events->create_id());
-    mr = std::move(*pd->reg_mr(buffers.data(), buffers.size(), verbs::Access::kLocalWrite));
-    ASSERT_TRUE(listener->bind_addr(loopback(0)).ok());
-    ASSERT_TRUE(listener->listen(4).ok());
     also = [this] { turn(); };
     ClientConfig config;
     config.reverse_programs = reverse_programs;
     config.reverse_credits = client_credits;
-    client = std::move(*Client::connect(*client_device, listener->local_addr(), config));
+    client = std::move(*Client::connect(*client_device, raw.listener->local_addr(), config));
     clients = {client.get()};
     echo.client = client.get();
     run_until_ready(*client);
@@ -359,21 +334,14 @@ struct HostileReverse : ReverseOverSoft {
     verbs::RecvWr wr;
     wr.wr_id = i;
     wr.sg_list = std::span(&sge, 1);
-    (void)qp->post_recv(wr);
+    (void)raw.qp->post_recv(wr);
   }
   void turn() {
-    server_device->process(Clock::now());
-    while (auto event = events->get_event()) {
-      if (event->type != verbs::CmEventType::kConnectRequest) continue;
-      id = std::move(event->new_id);
-      verbs::QpInitAttr attr;
-      attr.send_cq = attr.recv_cq = cq.get();
-      qp = std::move(*id->create_qp(*pd, attr));
+    raw.turn([this] {
       for (std::size_t i = 0; i < kNum; ++i) receive(i);
-      EXPECT_TRUE(id->accept({}).ok());
-    }
+    });
     verbs::Wc wc;
-    while (cq->poll(std::span(&wc, 1)) == 1) {
+    while (raw.cq->poll(std::span(&wc, 1)) == 1) {
       if (wc.status != verbs::WcStatus::kSuccess || wc.opcode != verbs::WcOpcode::kRecv) continue;
       const std::uint8_t* octets = buffers.data() + wc.wr_id * kLen;
       heard.emplace_back(octets, octets + wc.byte_len);
@@ -389,7 +357,7 @@ struct HostileReverse : ReverseOverSoft {
     wr.sg_list = std::span(&sge, 1);
     wr.opcode = verbs::WrOpcode::kSend;
     wr.send_flags = verbs::SendFlags::kSignaled;
-    (void)qp->post_send(wr);
+    (void)raw.qp->post_send(wr);
   }
   static Octets call_message(std::uint8_t xid) {
     Octets octets = load_vector("V21").octets;
@@ -400,12 +368,9 @@ struct HostileReverse : ReverseOverSoft {
   Octets buffers = Octets(2 * kNum * kLen);
   std::size_t next_send = 0;
   std::vector<Octets> heard;
-  std::unique_ptr<verbs::Pd> pd;
-  std::unique_ptr<verbs::Mr> mr;
-  std::unique_ptr<verbs::Cq> cq;
-  std::unique_ptr<verbs::CmChannel> events;
-  std::unique_ptr<verbs::CmId> listener, id;
-  std::unique_ptr<verbs::Qp> qp;
+  RawServer raw{*server_device};
+  std::unique_ptr<verbs::Mr> mr =
+      std::move(*raw.pd->reg_mr(buffers.data(), buffers.size(), verbs::Access::kLocalWrite));
 };
 
 TEST_F(HostileReverse, CallsBeyondTheGrantEndTheConnection) {

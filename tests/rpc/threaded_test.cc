@@ -41,14 +41,6 @@ class Watched {
   T value_{};
 };
 
-Octets read_args(std::uint32_t offset, std::uint32_t len) {
-  Octets args;
-  xdr::XdrWriter out(args);
-  out.u32(offset);
-  out.u32(len);
-  return args;
-}
-
 // READ answers from `data`, WRITE with the sum of what it was given. Buffers are taken in on_call; who then answers,
 // and on which thread, is up to the test.
 class Deferring : public Service {
@@ -149,14 +141,6 @@ struct ThreadedTest : ::testing::Test {
     while (left != 0 && Clock::now() < give_up) left = in_use();
     EXPECT_EQ(left, 0u);
   }
-  static CallSpec read_call(const Octets& args, MutBytes room) {
-    CallSpec spec = World::null_call();
-    spec.procedure = kRead;
-    spec.args = args;
-    spec.result_items = room;
-    spec.max_results = 4;
-    return spec;
-  }
 
   Deferring service;
   const std::array<Program, 1> programs{Program{&test_binding(), &service}};
@@ -175,7 +159,7 @@ TEST_F(ThreadedTest, ManyThreadsCallOneClient) {
       for (std::uint32_t n = 0; n < 20; ++n) {
         const std::uint32_t offset = (i * 20 + n) * 997;
         const Octets args = read_args(offset, kLen);
-        const CallResult result = client->call_and_wait(read_call(args, room));
+        const CallResult result = client->call_and_wait(World::read_call(args, room));
         EXPECT_EQ(result.status, CallStatus::kSuccess) << result.text;
         EXPECT_EQ(result.item_len, kLen);
         EXPECT_EQ(result.results.size(), 4u);
@@ -194,17 +178,13 @@ TEST_F(ThreadedTest, RepliesComeFromOtherThreadsInAnyOrder) {
   const Octets args = write_args(data.size());
   std::uint32_t sum = 0;
   for (const std::uint8_t octet : data) sum += octet;
-  CallSpec write = World::null_call();
-  write.procedure = kWrite;
-  write.args = args;
-  write.items = ArgumentItem{args.size(), data};
   std::vector<Octets> args_of_reads;
   std::vector<Octets> rooms(7, Octets(30000));
   for (std::uint32_t i = 0; i < 7; ++i) args_of_reads.push_back(read_args(i * 1000, 30000));
 
   Watched<std::vector<std::size_t>> ended;
   for (std::size_t i = 0; i < 8; ++i) {
-    const CallSpec spec = i == 7 ? write : read_call(args_of_reads[i], rooms[i]);
+    const CallSpec spec = i == 7 ? World::write_call(args, data) : World::read_call(args_of_reads[i], rooms[i]);
     const auto called = client->call(spec, [&, i](const Reply& reply) {
       EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
       if (i == 7) {
@@ -266,7 +246,7 @@ TEST_F(ThreadedTest, ACallIsCancelledFromAnotherThread) {
   const Octets args = read_args(0, 50000);
   Watched<std::vector<CallStatus>> ends;
   const auto note = [&](const Reply& reply) { ends.change([&](auto& all) { all.push_back(reply.status); }); };
-  const auto ticket = client->call(read_call(args, room), note);
+  const auto ticket = client->call(World::read_call(args, room), note);
   ASSERT_TRUE(ticket.ok());
   ASSERT_TRUE(wait_for_held(1));
   client->cancel(ticket.value());
@@ -312,8 +292,9 @@ TEST_F(ThreadedTest, TheServersEndTakesTheAnswersThatItWasGiven) {
   Octets room(50000);
   const Octets args = read_args(3, 50000);
   Watched<std::optional<CallStatus>> end;
-  const auto called = client->call(
-      read_call(args, room), [&](const Reply& reply) { end.change([&](auto& status) { status = reply.status; }); });
+  const auto called = client->call(World::read_call(args, room), [&](const Reply& reply) {
+    end.change([&](auto& status) { status = reply.status; });
+  });
   ASSERT_TRUE(called.ok());
   ASSERT_TRUE(wait_for_held(1));
   answer_all();

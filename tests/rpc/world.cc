@@ -55,6 +55,27 @@ void MemoryFile::answer_held() {
   }
 }
 
+Octets read_args(std::uint32_t offset, std::uint32_t len) {
+  Octets args;
+  xdr::XdrWriter out(args);
+  out.u32(offset);
+  out.u32(len);
+  return args;
+}
+
+CallSpec World::read_call(ConstBytes args, MutBytes room) {
+  CallSpec spec = call_of(test_binding(), kRead, args);
+  spec.result_items = room;
+  spec.max_results = 4;
+  return spec;
+}
+
+CallSpec World::write_call(ConstBytes args, ConstBytes data) {
+  CallSpec spec = call_of(test_binding(), kWrite, args);
+  spec.items = ArgumentItem{args.size(), data};
+  return spec;
+}
+
 World::World() : programs{{&test_binding(), &file}, {&plain_binding(), &file}} {
   verbs::SoftConfig config;
   if (const char* workers = std::getenv("WEFT_WORKERS"))

@@ -29,6 +29,8 @@ inline sockaddr_storage loopback(std::uint16_t port) {
   return storage;
 }
 
+Octets read_args(std::uint32_t offset, std::uint32_t len);
+
 // A file in memory behind READ and WRITE; answers at once unless told to hold.
 class MemoryFile : public Service {
  public:
@@ -58,13 +60,10 @@ struct World : ::testing::Test {
     run_until([&] { return client.state() != Client::State::kConnecting; });
     ASSERT_EQ(client.state(), Client::State::kReady) << client.error();
   }
-  static CallSpec null_call() {
-    CallSpec spec;
-    spec.program = kTestProgram;
-    spec.version = kTestVersion;
-    spec.binding = &test_binding();
-    return spec;
-  }
+  static CallSpec null_call() { return call_of(test_binding()); }
+  // READ into `room`, WRITE of `data`.
+  static CallSpec read_call(ConstBytes args, MutBytes room);
+  static CallSpec write_call(ConstBytes args, ConstBytes data);
   void expect_null_works(Client& client);
 
   std::unique_ptr<verbs::Device> server_device;
