@@ -3,47 +3,25 @@
 // takes beside them.
 //
 //   idle [ENDS (default 10000)]
-#include <netinet/in.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <vector>
 
+#include "bench/idle.h"
 #include "verbs-shim/soft/device.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::verbs;
+using bench::must;
 
 constexpr std::size_t kRegionLen = 256 * 1024;
-
-template <typename T>
-T must(Result<T> result) {
-  if (result.ok()) return std::move(result.value());
-  std::fprintf(stderr, "idle: %s\n", result.error().message.c_str());
-  std::exit(1);
-}
-void must(Status status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "idle: %s\n", status.error().message.c_str());
-  std::exit(1);
-}
-
-std::size_t resident() {
-  std::size_t pages = 0, resident_pages = 0;
-  FILE* const file = std::fopen("/proc/self/statm", "r");
-  if (file == nullptr || std::fscanf(file, "%zu %zu", &pages, &resident_pages) != 2) std::exit(1);
-  std::fclose(file);
-  return resident_pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
 
 // End is one device with everything that its connections share.
 struct End {
@@ -79,11 +57,7 @@ class Idle {
  public:
   Idle() {
     listener_ = must(server_.channel->create_id());
-    sockaddr_storage any{};
-    auto& in = reinterpret_cast<sockaddr_in&>(any);
-    in.sin_family = AF_INET;
-    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    must(listener_->bind_addr(any));
+    must(listener_->bind_addr(bench::any_loopback_port()));
     must(listener_->listen(64));
   }
 
@@ -187,11 +161,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: idle [ENDS]\n");
     return 2;
   }
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
-  if (files.rlim_cur < static_cast<rlim_t>(2 * num + 64)) {
+  if (bench::raise_file_limit() < static_cast<rlim_t>(2 * num + 64)) {
     std::fprintf(stderr, "idle: %ld ends need a higher limit of open files (ulimit -Hn)\n", 2 * num);
     return 1;
   }
@@ -200,13 +170,13 @@ int main(int argc, char** argv) {
   idle->connect();
   idle->work();
   const double alone = idle->median_round_trip_us();
-  const std::size_t before = resident();
+  const std::size_t before = bench::resident();
   for (long i = 0; i < num; ++i) {
     idle->connect();
     idle->work();
   }
   idle->rest();
-  const std::size_t grown = resident() - before;
+  const std::size_t grown = bench::resident() - before;
   std::printf("ends %ld, octets per end %zu, round trip alone %.2f us, beside them %.2f us\n", 2 * num,
               grown / (2 * static_cast<std::size_t>(num)), alone, idle->median_round_trip_us());
   std::fflush(stdout);

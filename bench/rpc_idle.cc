@@ -3,9 +3,6 @@
 // the server grew per client. What the kernel holds for a socket is not in it.
 //
 //   rpc_idle [CLIENTS (default 1000)]
-#include <netinet/in.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "bench/idle.h"
 #include "rpcrdma/client.h"
 #include "rpcrdma/server.h"
 #include "verbs-shim/soft/device.h"
@@ -24,25 +22,11 @@
 namespace {
 
 using namespace weft;
+using bench::must;
 using Clock = std::chrono::steady_clock;
 
 constexpr rpcrdma::Binding kBinding{.program = 0x20000078, .version = 1};
 constexpr int kDepth = 16, kCalls = 64;  // of each client
-
-template <typename T>
-T must(verbs::Result<T> result) {
-  if (result.ok()) return std::move(result.value());
-  std::fprintf(stderr, "rpc_idle: %s\n", result.error().message.c_str());
-  std::exit(1);
-}
-
-std::size_t resident() {
-  std::size_t pages = 0, resident_pages = 0;
-  FILE* const file = std::fopen("/proc/self/statm", "r");
-  if (file == nullptr || std::fscanf(file, "%zu %zu", &pages, &resident_pages) != 2) std::exit(1);
-  std::fclose(file);
-  return resident_pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
 
 class Null : public rpcrdma::Service {
  public:
@@ -84,13 +68,9 @@ int run_clients(int control) {
 class Bench {
  public:
   explicit Bench(int control) : control_(control), device_(must(verbs::open_soft_device({}))) {
-    sockaddr_storage any{};
-    auto& in = reinterpret_cast<sockaddr_in&>(any);
-    in.sin_family = AF_INET;
-    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const rpcrdma::Program programs[] = {{&kBinding, &service_}};
     rpcrdma::ServerConfig config;
-    server_ = must(rpcrdma::Server::listen(*device_, any, programs, config));
+    server_ = must(rpcrdma::Server::listen(*device_, bench::any_loopback_port(), programs, config));
     service_.server = server_.get();
     const sockaddr_storage addr = server_->local_addr();
     if (write(control_, &addr, sizeof addr) != sizeof addr) std::exit(1);
@@ -119,10 +99,10 @@ class Bench {
 int run_server(int control, std::size_t num) {
   Bench bench(control);
   bench.add_client();
-  const std::size_t before = resident();
+  const std::size_t before = bench::resident();
   for (std::size_t i = 0; i < num; ++i) bench.add_client();
   bench.rest();
-  const std::size_t grown = resident() - before;
+  const std::size_t grown = bench::resident() - before;
   const rpcrdma::ServerMemory memory = bench.server().memory();
   std::printf("clients %zu, octets per client %zu; registered for Receives %zu, for Sends %zu; %u Receives promised\n",
               bench.server().num_connections() - 1, grown / num, memory.receives, memory.sends, memory.promised);
@@ -134,11 +114,7 @@ int run_server(int control, std::size_t num) {
 
 int main(int argc, char** argv) {
   const long num = argc > 1 ? std::atol(argv[1]) : 1000;
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
-  if (num <= 0 || files.rlim_cur < static_cast<rlim_t>(num + 64)) {
+  if (num <= 0 || bench::raise_file_limit() < static_cast<rlim_t>(num + 64)) {
     std::fprintf(stderr, "usage: rpc_idle [CLIENTS], fewer than the limit of open files (ulimit -Hn)\n");
     return 2;
   }

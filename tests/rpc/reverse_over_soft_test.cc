@@ -64,6 +64,9 @@ struct ReverseOverSoft : World {
     known.server = server.get();
     config.reverse_programs = reverse_programs;
     config.reverse_credits = client_credits;
+    connect_known(config);
+  }
+  void connect_known(const ClientConfig& config) {
     client = connect(config);
     clients = {client.get()};
     echo.client = client.get();
@@ -269,13 +272,7 @@ TEST_F(ReverseOverSoft, LongCallsWhereBothEndsTakeChunks) {
   config.ord = 4;
   config.reverse_programs = reverse_programs;
   config.reverse_chunks = true;
-  client = connect(config);
-  clients = {client.get()};
-  echo.client = client.get();
-  run_until_ready(*client);
-  call_server(known_call());
-  run_until([&] { return forward_ended.size() == 1; });
-  connection = {*known.connections.begin()};
+  connect_known(config);
   const Octets args = pattern(40000);
   Octets results;
   bool ended = false;
