@@ -61,15 +61,9 @@ struct Client::Impl {
 namespace {
 
 verbs::Status check(const ClientConfig& config, const verbs::Caps& caps) {
-  if (config.inline_threshold < v1::kDefaultInline || config.inline_threshold > v1::kMaxInline ||
-      config.inline_threshold % 1024 != 0) {
-    return verbs::Error{EINVAL, "the inline threshold must be a multiple of 1024 from 1024 to 262144"};
-  }
   const std::uint32_t reverse = config.reverse_programs.empty() ? 0 : config.reverse_credits;
-  if (config.credits == 0 || config.credits > kMaxCredits ||
-      config.credits + kExtraReceives + reverse > caps.max_qp_wr) {
-    return verbs::Error{EINVAL, "credits must be from 1 to 1024 and within the device's queue depth"};
-  }
+  const auto sizes = check_sizes(caps, config.inline_threshold, config.credits, kExtraReceives + reverse);
+  if (!sizes.ok()) return sizes;
   if (!config.reverse_programs.empty() && (reverse == 0 || reverse > kMaxReverseCredits)) {
     return verbs::Error{EINVAL, "reverse credits must be from 1 to 16"};
   }

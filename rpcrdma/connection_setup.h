@@ -52,6 +52,10 @@ void add(verbs::QpCounters& sum, const verbs::QpCounters& one);
 
 inline constexpr std::uint32_t kMaxCredits = 1024;
 
+// What bounds the thresholds and the credits that an end is given. other_receives: those on top of the credits.
+verbs::Status check_sizes(const verbs::Caps& caps, std::size_t inline_threshold, std::uint32_t credits,
+                          std::uint32_t other_receives);
+
 // Takes all events of a completion channel. Its queues are to be drained after that, each of them: an event that is
 // taken later may be one of a queue that was armed meanwhile.
 inline void take_events(verbs::CompChannel& events) {

@@ -78,20 +78,11 @@ verbs::Status Requester::check_against_binding(const CallSpec& spec) const {
   if (spec.binding == nullptr) return refused("a program without a binding has nothing to reduce");
   // R1-10.2.2-01, R1-10.2.2.3-01
   if (spec.cred != nullptr && !may_reduce(*spec.cred)) return refused("nothing of a GSS-protected Call is an item");
-  std::vector<std::size_t> positions;
-  std::vector<const ArgumentItem*> items;
-  std::size_t before = 0;
-  for (const ArgumentItem& item : spec.items) {
-    const std::size_t len = len_of(item.data);
-    if (len == 0) continue;
-    positions.push_back(item.position + before);
-    items.push_back(&item);
-    before += xdr::round_up(len);
-  }
+  const std::vector<const ArgumentItem*> items = filled_items(spec);
   if (items.empty()) return {};
   std::vector<EligibleItem> found;
   const auto walk = spec.binding->walk_arguments;
-  if (walk == nullptr || walk(spec.procedure, spec.args, positions, found) == Walked::kGarbage) {
+  if (walk == nullptr || walk(spec.procedure, spec.args, positions_of(items), found) == Walked::kGarbage) {
     return refused("the binding finds no such items in the arguments");
   }
   std::size_t next = 0;
@@ -142,9 +133,10 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   pump();
 }
 
+// R1-4.3.1-06
 std::uint32_t Requester::window() const {
   return std::min(config_.credits, granted_);
-}  // R1-4.3.1-06
+}
 
 // U1-6.7.2-01: an idle or stalled connection can be tried out although all other credits are taken.
 bool Requester::may_send(bool is_health_check) const {

@@ -134,14 +134,7 @@ void Requester::on_err_chunk(Calls::iterator at) {
 // U1-3.1-06: whether the binding names it for short Reply chunk retry, from all of its arguments (U1-6.2.1-04).
 bool Requester::may_retry(const CallSpec& spec) {
   if (spec.binding == nullptr || spec.binding->bound_reply == nullptr) return false;
-  std::vector<std::size_t> positions;
-  std::size_t before = 0;
-  for (const ArgumentItem& item : spec.items) {
-    const std::size_t len = len_of(item.data);
-    if (len == 0) continue;
-    positions.push_back(item.position + before);
-    before += xdr::round_up(len);
-  }
+  const std::vector<std::size_t> positions = positions_of(filled_items(spec));
   ReplyBound bound;
   const Walked walked = spec.binding->bound_reply(spec.procedure, spec.args, positions, ReplyLimits{}, bound);
   return walked == Walked::kWhole && bound.may_retry;

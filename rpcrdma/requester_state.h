@@ -30,6 +30,26 @@ std::size_t num_segments_of(const Buffers& buffers) {
   return num;
 }
 
+// The items of a Call that have octets: a binding is not asked about the others.
+inline std::vector<const ArgumentItem*> filled_items(const CallSpec& spec) {
+  std::vector<const ArgumentItem*> items;
+  for (const ArgumentItem& item : spec.items) {
+    if (len_of(item.data) != 0) items.push_back(&item);
+  }
+  return items;
+}
+
+// Their positions as a Binding has them: in the arguments as if nothing had been taken out.
+inline std::vector<std::size_t> positions_of(const std::vector<const ArgumentItem*>& items) {
+  std::vector<std::size_t> positions;
+  std::size_t before = 0;
+  for (const ArgumentItem* item : items) {
+    positions.push_back(item->position + before);
+    before += xdr::round_up(len_of(item->data));
+  }
+  return positions;
+}
+
 struct Requester::Call {
   // Reply chunk memory that a spare Call may keep, in octets.
   static constexpr std::size_t kKeepReplyMemory = 64 * 1024;

@@ -20,14 +20,10 @@ constexpr std::uint32_t kMsgDenied = 1;
   return in.u32(auth.flavor) && in.opaque(auth.body, kMaxAuthBody);
 }
 
-OpaqueAuth copy(const AuthView& auth) {
-  return OpaqueAuth{auth.flavor, {auth.body.begin(), auth.body.end()}};
-}
-
 [[nodiscard]] bool parse_auth(xdr::XdrReader& in, OpaqueAuth& auth) {
   AuthView view;
   if (!parse_auth(in, view)) return false;
-  auth = copy(view);
+  auth = view.copy();
   return true;
 }
 
@@ -149,7 +145,7 @@ CallParse parse_call(xdr::XdrReader& in, CallHeaderView& call) {
 CallParse parse_call(xdr::XdrReader& in, CallHeader& call) {
   CallHeaderView view;
   const CallParse parsed = parse_call(in, view);
-  call = CallHeader{view.xid, view.program, view.version, view.procedure, copy(view.cred), copy(view.verf)};
+  call = CallHeader{view.xid, view.program, view.version, view.procedure, view.cred.copy(), view.verf.copy()};
   return parsed;
 }
 

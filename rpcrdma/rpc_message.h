@@ -61,6 +61,7 @@ struct AuthView {
   AuthView() = default;
   AuthView(std::uint32_t f, ConstBytes b) : flavor(f), body(b) {}
   AuthView(const OpaqueAuth& auth) : flavor(auth.flavor), body(auth.body) {}  // NOLINT: conversion is the point
+  OpaqueAuth copy() const { return {flavor, {body.begin(), body.end()}}; }
 
   std::uint32_t flavor = 0;
   ConstBytes body;

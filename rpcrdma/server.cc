@@ -29,14 +29,9 @@ constexpr std::size_t kMustTakeSegments = 16;
 constexpr std::uint32_t kSharedCqe = 16384;
 
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
-  if (config.inline_threshold < v1::kDefaultInline || config.inline_threshold > v1::kMaxInline ||
-      config.inline_threshold % 1024 != 0) {
-    return verbs::Error{EINVAL, "the inline threshold must be a multiple of 1024 from 1024 to 262144"};
-  }
-  if (config.credits == 0 || config.credits > kMaxCredits ||
-      config.credits + kExtraReceives + config.reverse_credits > caps.max_qp_wr) {
-    return verbs::Error{EINVAL, "credits must be from 1 to 1024 and within the device's queue depth"};
-  }
+  const std::uint32_t other_receives = kExtraReceives + config.reverse_credits;
+  const auto sizes = check_sizes(caps, config.inline_threshold, config.credits, other_receives);
+  if (!sizes.ok()) return sizes;
   if (config.reverse_credits > kMaxReverseCredits) {
     return verbs::Error{EINVAL, "reverse credits must be at most 16"};
   }

@@ -19,10 +19,7 @@ constexpr std::size_t kMaxWaiting = kCallbackCredits;
 
 }  // namespace
 
-struct CallsToRdma::Call {
-  Record record;  // as it came; `spec` views it
-  rpcrdma::OpaqueAuth cred, verf;
-  rpcrdma::CallSpec spec;
+struct CallsToRdma::Call : PassedCall {
   rpcrdma::CallHandle handle;
 };
 
@@ -65,33 +62,20 @@ void CallsToRdma::pass(onc_tcp::Stream& stream, Record record) {
   state.stream = stream.weak_from_this();
   rpcrdma::xdr::XdrReader in(record.octets());
   rpcrdma::CallHeaderView header;
-  switch (rpcrdma::parse_call(in, header)) {
-    case rpcrdma::CallParse::kOk: break;
-    case rpcrdma::CallParse::kNotACall: return;
-    case rpcrdma::CallParse::kRpcMismatch: return send_header(stream, rpc_mismatch(header.xid));
-    case rpcrdma::CallParse::kGarbage: return send_header(stream, accepted(header.xid, AcceptStat::kGarbageArgs));
-  }
+  const rpcrdma::CallParse parsed = rpcrdma::parse_call(in, header);
+  if (parsed != rpcrdma::CallParse::kOk) return refuse(stream, parsed, header.xid);
   Call& call = state.calls.emplace_back();
-  call.cred = {header.cred.flavor, {header.cred.body.begin(), header.cred.body.end()}};
-  call.verf = {header.verf.flavor, {header.verf.body.begin(), header.verf.body.end()}};
-  rpcrdma::CallSpec& spec = call.spec;
-  spec.program = header.program;
-  spec.version = header.version;
-  spec.procedure = header.procedure;
-  spec.cred = &call.cred;
-  spec.verf = &call.verf;
-  spec.xid = header.xid;
-  spec.args = in.rest();
+  call.take(header, in.rest());
   call.record = std::move(record);
   const auto at = std::prev(state.calls.end());
   const auto called = state.server.call(
-      state.client, spec, [kept = state_, at](const rpcrdma::Reply& reply) { on_reply(kept, at, reply); });
+      state.client, call.spec, [kept = state_, at](const rpcrdma::Reply& reply) { on_reply(kept, at, reply); });
   if (called.ok()) {
     call.handle = called.value();
   } else {
     spdlog::warn("gateway: {}: a call of the server cannot be passed on: {}", state.peer, called.error().message);
     // One that came again is answered with the first.
-    if (called.error().errno_value != EEXIST) send_header(stream, accepted(*spec.xid, AcceptStat::kSystemErr));
+    if (called.error().errno_value != EEXIST) send_header(stream, accepted(call.xid(), AcceptStat::kSystemErr));
     state.calls.erase(at);
   }
   state.hold_back();
@@ -99,7 +83,7 @@ void CallsToRdma::pass(onc_tcp::Stream& stream, Record record) {
 
 void CallsToRdma::on_reply(const std::shared_ptr<State>& state, std::list<Call>::iterator at,
                            const rpcrdma::Reply& reply) {
-  const std::uint32_t xid = *at->spec.xid;
+  const std::uint32_t xid = at->xid();
   state->calls.erase(at);
   const auto stream = state->stream.lock();
   if (state->ended || !stream) return;

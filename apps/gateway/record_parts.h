@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/onc_tcp/stream.h"
+#include "rpcrdma/call.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/xdr/xdr.h"
 
@@ -52,5 +53,32 @@ inline void send_header(onc_tcp::Stream& stream, const rpcrdma::ReplyHeader& hea
   record->parts.push_back(record->octets);
   stream.send(std::move(record));
 }
+
+// refuse answers a Call whose header does not parse; what is no Call has no answer.
+inline void refuse(onc_tcp::Stream& stream, rpcrdma::CallParse parsed, std::uint32_t xid) {
+  if (parsed == rpcrdma::CallParse::kRpcMismatch) send_header(stream, rpc_mismatch(xid));
+  if (parsed == rpcrdma::CallParse::kGarbage) send_header(stream, accepted(xid, rpcrdma::AcceptStat::kGarbageArgs));
+}
+
+// PassedCall is a Call that came by TCP, as it goes on.
+struct PassedCall {
+  // `args`, with what the header says, for `spec`; both stand in what becomes `record`.
+  void take(const rpcrdma::CallHeaderView& header, rpcrdma::ConstBytes args) {
+    cred = header.cred.copy();
+    verf = header.verf.copy();
+    spec.program = header.program;
+    spec.version = header.version;
+    spec.procedure = header.procedure;
+    spec.cred = &cred;
+    spec.verf = &verf;
+    spec.xid = header.xid;
+    spec.args = args;
+  }
+  std::uint32_t xid() const { return *spec.xid; }
+
+  onc_tcp::Record record;  // as it came; `spec` views it
+  rpcrdma::OpaqueAuth cred, verf;
+  rpcrdma::CallSpec spec;
+};
 
 }  // namespace weft::gateway

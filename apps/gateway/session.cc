@@ -41,13 +41,9 @@ ReplyHeader no_such_program(std::uint32_t xid, std::uint32_t program) {
 
 }  // namespace
 
-struct Session::Call {
-  Record record;  // as it came; `spec` views it
-  std::uint32_t xid = 0;
-  rpcrdma::OpaqueAuth cred, verf;
+struct Session::Call : PassedCall {
   std::vector<std::uint8_t> args;  // without the item, where something follows it
   rpcrdma::Buffer result;          // of the first operation that can have an item
-  rpcrdma::CallSpec spec;
 };
 
 // A Reply: what came inline is copied, since the connection wants its Receive back, and the item stays where it is.
@@ -99,14 +95,12 @@ void Session::end(const std::string& why) {
 void Session::on_record(Record record) {
   rpcrdma::xdr::XdrReader in(record.octets());
   rpcrdma::CallHeaderView header;
-  switch (rpcrdma::parse_call(in, header)) {
-    case rpcrdma::CallParse::kOk: break;
-    case rpcrdma::CallParse::kNotACall:
-      if (!callbacks_.pass_reply(record)) end("the client sent what is no Call, nor a Reply to one");
-      return;
-    case rpcrdma::CallParse::kRpcMismatch: return answer(rpc_mismatch(header.xid));
-    case rpcrdma::CallParse::kGarbage: return answer(accepted(header.xid, AcceptStat::kGarbageArgs));
+  const rpcrdma::CallParse parsed = rpcrdma::parse_call(in, header);
+  if (parsed == rpcrdma::CallParse::kNotACall) {
+    if (!callbacks_.pass_reply(record)) end("the client sent what is no Call, nor a Reply to one");
+    return;
   }
+  if (parsed != rpcrdma::CallParse::kOk) return refuse(*stream_, parsed, header.xid);
   const rpcrdma::Binding* binding = nfsulb::find_binding(header.program, header.version);
   if (binding == nullptr) return answer(no_such_program(header.xid, header.program));
   const ConstBytes args = in.rest();
@@ -121,22 +115,12 @@ void Session::on_record(Record record) {
 
 bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const rpcrdma::Binding& binding,
                         ConstBytes args) {
-  call.xid = header.xid;
-  call.cred = {header.cred.flavor, {header.cred.body.begin(), header.cred.body.end()}};
-  call.verf = {header.verf.flavor, {header.verf.body.begin(), header.verf.body.end()}};
+  call.take(header, args);
   rpcrdma::CallSpec& spec = call.spec;
-  spec.program = header.program;
-  spec.version = header.version;
-  spec.procedure = header.procedure;
   spec.binding = &binding;
-  spec.cred = &call.cred;
-  spec.verf = &call.verf;
-  spec.xid = call.xid;
   // What RPCSEC_GSS has wrapped is passed on whole.
-  const bool is_open = rpcrdma::may_reduce(call.cred);
-  spec.args = args;
-  if (is_open) take_item_out(call, binding, args);
-  if (is_open) {
+  if (rpcrdma::may_reduce(call.cred)) {
+    take_item_out(call, binding, args);
     if (!prepare_results(call, binding, args)) return false;
   } else {
     spec.max_results = config_.max_reply + config_.max_item;
@@ -145,7 +129,7 @@ bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const
   const auto queued = client_->call(spec, [this, at](const rpcrdma::Reply& reply) { on_reply(at, reply); });
   if (!queued.ok()) {
     spdlog::warn("gateway: {}: a call of program {} cannot be sent: {}", peer_, spec.program, queued.error().message);
-    answer(accepted(call.xid, AcceptStat::kSystemErr));
+    answer(accepted(call.xid(), AcceptStat::kSystemErr));
     calls_.pop_back();
     return true;
   }
@@ -207,8 +191,8 @@ void Session::on_reply(Calls::iterator at, const rpcrdma::Reply& reply) {
   } else if (reply.status == CallStatus::kTimeout || reply.status == CallStatus::kDisconnected) {
     end(reply.text);  // whether the server did it is not known: the client asks again
   } else {
-    spdlog::warn("gateway: {}: XID {:#x}: {}", peer_, call.xid, reply.text);
-    answer(accepted(call.xid, AcceptStat::kSystemErr));
+    spdlog::warn("gateway: {}: XID {:#x}: {}", peer_, call.xid(), reply.text);
+    answer(accepted(call.xid(), AcceptStat::kSystemErr));
   }
   hold_back();
 }
