@@ -1,5 +1,5 @@
-// READ or WRITE through libnfs's asynchronous interface, some in flight, through a file over and over: what an NFS client
-// of TCP reaches. WRITE is UNSTABLE, as the file is not opened for synchronous writing.
+// READ or WRITE through libnfs's asynchronous interface, some in flight, through a file over and over: what an NFS
+// client of TCP reaches. WRITE is UNSTABLE, as the file is not opened for synchronous writing.
 //
 //   libnfs_io URL read|write SIZE DEPTH SECONDS      prints "OCTETS/S" and ends
 //
@@ -61,11 +61,14 @@ void open_file(Run& run, const char* text) {
   nfs_url* const url = nfs_parse_url_full(run.nfs, text);
   if (url == nullptr) fail(text, nfs_get_error(run.nfs));
   if (nfs_mount(run.nfs, url->server, url->path) != 0) fail("mount", nfs_get_error(run.nfs));
-  if (nfs_open(run.nfs, url->file, run.writes ? O_RDWR : O_RDONLY, &run.file) != 0) fail("open", nfs_get_error(run.nfs));
+  const int flags = run.writes ? O_RDWR : O_RDONLY;
+  if (nfs_open(run.nfs, url->file, flags, &run.file) != 0) fail("open", nfs_get_error(run.nfs));
   nfs_stat_64 info{};
   if (nfs_fstat64(run.nfs, run.file, &info) != 0) fail("fstat", nfs_get_error(run.nfs));
   const std::uint64_t most = run.writes ? nfs_get_writemax(run.nfs) : nfs_get_readmax(run.nfs);
-  if (run.size == 0 || run.size > most || info.nfs_size < run.size) fail("SIZE", "more than the server or the file takes");
+  if (run.size == 0 || run.size > most || info.nfs_size < run.size) {
+    fail("SIZE", "more than the server or the file takes");
+  }
   run.places = info.nfs_size / run.size;
   run.data.assign(run.size, 'w');
 }

@@ -35,8 +35,8 @@ class ReceivePool {
 
   verbs::Srq& srq() { return *srq_; }
 
-  // reserve posts `num` Receives more, and keeps as many there, until release; false where there are no more. `grown` of
-  // them are beyond what their connection began with.
+  // reserve posts `num` Receives more, and keeps as many there, until release; false where there are no more. `grown`
+  // of them are beyond what their connection began with.
   bool reserve(std::uint32_t num, std::uint32_t grown = 0);
   void release(std::uint32_t num, std::uint32_t grown = 0);
   // Whether so much is reserved that peers should be granted less.

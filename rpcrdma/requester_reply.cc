@@ -212,8 +212,9 @@ const char* Requester::disagreement(Call& call, ConstBytes results, const v1::Re
   for (std::size_t i = 0; i < call.num_writes; ++i) {
     const bool has_item = i < found_results_.size() && found_results_[i] && found_results_[i]->len != 0;
     const bool is_reduced = has_item && found_results_[i]->reduced;
-    if (violates("R1-8.1.1-03", item_lens_[i] != 0 && !is_reduced))
+    if (violates("R1-8.1.1-03", item_lens_[i] != 0 && !is_reduced)) {
       return "the Reply reduced a result that is not DDP-eligible";
+    }
     if (violates("R1-8.1.1-04", !offered[i].empty() && has_item && !is_reduced)) {
       return "the Reply has a result inline that a Write chunk was offered for";
     }

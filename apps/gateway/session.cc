@@ -20,8 +20,8 @@ using rpcrdma::ReplyHeader;
 
 namespace {
 
-// Texts of links; the protocols have no bound, systems have. Linux's server puts the text of an NFSv4 link at a wrong place of
-// a Write chunk: texts, and what is no longer, are not asked for by one.
+// Texts of links; the protocols have no bound, systems have. Linux's server puts the text of an NFSv4 link at a wrong
+// place of a Write chunk: texts, and what is no longer, are not asked for by one.
 constexpr std::size_t kMaxText = 4096;
 // So many Calls beyond the peer's credits wait here; then the client is not read any further.
 constexpr std::size_t kCallsAhead = 2;

@@ -71,12 +71,16 @@ struct ToTcp::Client {
   std::optional<verbs::TimePoint> give_up_at;  // of a client that is lost
 };
 
+namespace {
+
 // NFSv4 sees to it itself, by the sessions of minor versions from 1 on, whose number is no part of a Program; to keep
 // Replies that nobody will ask for would only cost.
 bool keeps_replies(const nfsulb::BoundProgram& program) {
   if (program.binding.program == nfsulb::kNfs4CallbackProgram) return false;
   return program.binding.program != nfsulb::kNfsProgram || program.binding.version != nfsulb::kNfsV4;
 }
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, verbs::Device& device,
                                                     asio::io_context& io) {

@@ -109,7 +109,8 @@ asio::awaitable<void> Stream::receive_all() {
     error_code error;
     const std::size_t n = co_await socket_.async_read_some(places, asio::redirect_error(asio::use_awaitable, error));
     if (closed_) co_return;
-    // Some end by a reset (libnfs lingers for no time at all); where nothing is lost by it, that is an end like any other.
+    // Some end by a reset (libnfs lingers for no time at all); where nothing is lost by it, that is an end like any
+    // other.
     if (error == asio::error::eof || (error == asio::error::connection_reset && sender_.queued() == 0)) {
       close(receiver_.is_inside() ? "the connection ended within a record" : "");
       co_return;

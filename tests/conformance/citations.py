@@ -35,7 +35,8 @@ def wrong_citations(rows, root=coverage.ROOT):
             ids = set(ID.findall(line))
             found += [f"{place}: {an_id} is neither in {AMBIGUITIES} nor a requirement row"
                       for an_id in sorted(ids - set(entries) - set(rows))]
-            found += [f"{place}: \"{bare}\" does not say of which document; see {AMBIGUITIES}" for bare in BARE.findall(line)]
+            found += [f"{place}: \"{bare}\" does not say of which document; see {AMBIGUITIES}"
+                      for bare in BARE.findall(line)]
             if path != document:
                 cited |= ids
     found += [f"{AMBIGUITIES}: nothing cites {entry}" for entry in sorted(set(entries) - cited)]

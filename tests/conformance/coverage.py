@@ -171,8 +171,8 @@ def lost_claims(root=ROOT):
         for head, following in zip(heads, heads[1:] + [None]):
             body = text[head.end():following.start() if following else len(text)]
             if len(re.findall(r'RecordProperty\(\s*"proves"', body)) > 1:
-                found.append(f"{path.relative_to(root)}: {head[1]}.{head[2]} records \"proves\" more than once, and gtest "
-                             "keeps only the last: put all ids into one string")
+                found.append(f"{path.relative_to(root)}: {head[1]}.{head[2]} records \"proves\" more than once, and "
+                             "gtest keeps only the last: put all ids into one string")
     return found
 
 

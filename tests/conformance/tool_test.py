@@ -83,7 +83,8 @@ class CoverageTest(unittest.TestCase):
 
     def test_a_second_record_in_one_test_is_found(self):
         twice = 'RecordProperty("proves", "T-1");\nRecordProperty(\n"proves", "T-2");\n}\n'
-        self.write("a/x_test.cc", "TEST(A, One) {\n" + 'RecordProperty("proves", "T-1");\n}\nTEST_F(A, Two) {\n' + twice)
+        once = 'RecordProperty("proves", "T-1");\n}\n'
+        self.write("a/x_test.cc", "TEST(A, One) {\n" + once + "TEST_F(A, Two) {\n" + twice)
         found = coverage.lost_claims(self.folder)
         self.assertEqual(len(found), 1)
         self.assertIn("A.Two", found[0])
@@ -107,7 +108,8 @@ class CoverageTest(unittest.TestCase):
     def test_citations(self):
         # Put together here, so that this file cites nothing.
         row, cited, twice, lonely, unknown = (f"T-A-{number:02}" for number in range(1, 6))
-        self.write("docs/ambiguities.md", f"**{cited}** a\n\n**{twice}** b, see {cited}\n\n**{twice}** c\n\n**{lonely}** d\n")
+        self.write("docs/ambiguities.md",
+                   f"**{cited}** a\n\n**{twice}** b, see {cited}\n\n**{twice}** c\n\n**{lonely}** d\n")
         self.write("ddp/x.cc", f"// {cited}, {row}\n// ({unknown}): {twice}\n")
         self.write("ddp/y.md", f"See {'notes'} A-12.\n")
         self.write("build/z.cc", f"// {lonely}\n")
@@ -118,7 +120,8 @@ class CoverageTest(unittest.TestCase):
                                      [f"{twice} is there twice", f"{unknown} is neither", "A-12", f"cites {lonely}"]):
             self.assertTrue(line.startswith(where), line)
             self.assertIn(what, line)
-        self.assertIn(f"{cited} is a requirement row's", "".join(citations.wrong_citations({cited: ROWS["T-1"]}, self.folder)))
+        wrong = "".join(citations.wrong_citations({cited: ROWS["T-1"]}, self.folder))
+        self.assertIn(f"{cited} is a requirement row's", wrong)
 
     def test_the_project_s_own_citations(self):
         self.assertEqual(citations.wrong_citations(coverage.load_tables()), [])

@@ -2,8 +2,8 @@
 
    nfs4_compounds.py ADDR PORT FILE LINK
 
-FILE and LINK are in the root folder; what the server says of them is compared with itself: data READ alone and together with
-attributes whose size nobody can foretell, and the texts of LINK, which has to be long."""
+FILE and LINK are in the root folder; what the server says of them is compared with itself: data READ alone and together
+with attributes whose size nobody can foretell, and the texts of LINK, which has to be long."""
 import socket
 import struct
 import sys
@@ -94,7 +94,8 @@ def main():
     for count in (0, 5, 4000, 65536, 65537, 262143):
         plain, rest = read_data(after_lookup(server.compound(word(PUTROOTFH), lookup(file), read(0, count))))
         assert rest == b"" and len(plain) == count, (count, len(plain))
-        both, rest = read_data(after_lookup(server.compound(word(PUTROOTFH), lookup(file), read(0, count), getattr_all)))
+        reply = server.compound(word(PUTROOTFH), lookup(file), read(0, count), getattr_all)
+        both, rest = read_data(after_lookup(reply))
         assert both == plain, "READ of %u octets: other data with GETATTR behind it" % count
         assert attributes(rest) == alone
         first, rest = read_data(
