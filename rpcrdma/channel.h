@@ -121,6 +121,8 @@ class Channel {
   bool post(const verbs::SendWr& wr, Work work);
   verbs::Status make_buffers(verbs::Pd& pd);
   std::optional<Work> on_shared_receive(std::uint32_t buffer);
+  // Of a share, what is beyond the one that the connection began with.
+  std::uint32_t grown(std::uint32_t share) const;
 
   Config config_;
   std::shared_ptr<std::uint8_t[]> memory_;
@@ -133,8 +135,6 @@ class Channel {
   std::vector<std::uint32_t> receives_;
   std::vector<std::uint32_t> free_receives_;
   std::shared_ptr<ReceivePool::Lease> lease_;
-  // Of a share, what is beyond the one that the connection began with.
-  std::uint32_t grown(std::uint32_t share) const;
   std::uint32_t share_ = 0;
   bool overrun_ = false;
   std::optional<std::uint32_t> refused_read_;

@@ -120,6 +120,7 @@ struct Server::Impl {
   void on_cm_event(verbs::CmEvent& event);
   void on_connect_request(verbs::CmEvent& event);
   verbs::Status accept(std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer);
+  Responder::Config responder_config(const Connection& connection, ConstBytes peer_private_data);
   bool invalidates() const {
     const bool has_own_chunks = config.reverse_credits != 0 && config.reverse_chunks;
     return config.remote_invalidation && can_invalidate(device.caps()) && !has_own_chunks;
@@ -223,6 +224,29 @@ bool Server::Impl::is_full_for(const std::string& client) const {
   return at != num_of_client.end() && at->second >= config.max_connections_per_client;
 }
 
+Responder::Config Server::Impl::responder_config(const Connection& connection, ConstBytes peer_private_data) {
+  Responder::Config calls;
+  const std::uint32_t receives = connection.channel->config().num_receives - config.reverse_credits;
+  const std::uint32_t least = std::min(messages.idle_credits, receives);
+  calls.credits = {.min = least, .initial = least, .max = config.credits};
+  calls.reverse_credits = config.reverse_credits;
+  calls.max_segments = config.max_segments;
+  calls.max_read_chunks = config.max_read_chunks;
+  calls.max_write_chunks = config.max_write_chunks;
+  calls.max_items = config.max_items;
+  calls.max_call = config.max_call;
+  calls.max_item = config.max_item;
+  calls.max_held = config.max_buffered_per_connection;
+  calls.max_sge = messages.shape.max_send_sge;
+  // R1-4.3.2-17
+  calls.invalidates = invalidates() && v1::parse_private_data(peer_private_data).remote_invalidate;
+  calls.stall_timeout = config.stall_timeout;
+  calls.peer = address_str(connection.id->peer_addr());
+  calls.replays = replays ? &*replays : nullptr;
+  calls.client = connection.client;
+  return calls;
+}
+
 verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer) {
   const verbs::Caps& caps = device.caps();
   do {
@@ -246,27 +270,10 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   param.responder_resources = std::min(config.ird, peer.responder_resources);
   param.initiator_depth = static_cast<std::uint8_t>(
       std::min<std::uint32_t>(std::min(config.ord, peer.initiator_depth), caps.max_qp_init_rd_atom));
-  Responder::Config calls;
-  const std::uint32_t receives = connection->channel->config().num_receives - config.reverse_credits;
-  const std::uint32_t least = std::min(messages.idle_credits, receives);
-  calls.credits = {.min = least, .initial = least, .max = config.credits};
-  calls.reverse_credits = config.reverse_credits;
-  calls.max_segments = config.max_segments;
-  calls.max_read_chunks = config.max_read_chunks;
-  calls.max_write_chunks = config.max_write_chunks;
-  calls.max_items = config.max_items;
-  calls.max_call = config.max_call;
-  calls.max_item = config.max_item;
-  calls.max_held = config.max_buffered_per_connection;
-  calls.max_sge = messages.shape.max_send_sge;
-  // R1-4.3.2-17
-  calls.invalidates = invalidates() && v1::parse_private_data(peer.private_data).remote_invalidate;
-  calls.stall_timeout = config.stall_timeout;
-  calls.peer = address_str(connection->id->peer_addr());
-  calls.replays = replays ? &*replays : nullptr;
-  calls.client = connection->client = host_str(connection->id->peer_addr());
-  connection->responder = std::make_unique<Responder>(*pd, *connection->channel, *pool, budget,
-                                                      std::span<const Program>(programs), std::move(calls));
+  connection->client = host_str(connection->id->peer_addr());
+  connection->responder =
+      std::make_unique<Responder>(*pd, *connection->channel, *pool, budget, std::span<const Program>(programs),
+                                  responder_config(*connection, peer.private_data));
   const Thresholds thresholds = settle_thresholds(config.inline_threshold, peer.private_data);
   connection->responder->start(thresholds.send, param.initiator_depth);
   if (config.reverse_credits != 0) {

@@ -15,7 +15,6 @@ inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::size_t kMinHeader = 28;    // RFC 8166 section 4.5
 inline constexpr std::size_t kFixedHeader = 16;  // xid, vers, credit, proc
 inline constexpr std::size_t kErrChunkLen = 20;
-inline constexpr std::size_t kErrVersLen = 28;
 inline constexpr std::size_t kReadSegmentLen = 24;  // with its discriminator
 inline constexpr std::size_t kSegmentLen = 16;
 
