@@ -11,8 +11,8 @@ namespace weft::rpcrdma {
 
 class BufferPool;
 
-// Buffer is registered memory (local access only) taken from a pool; it goes back there when destroyed. The octets may
-// be filled by any thread; taking and destroying is for the pool's own thread.
+// Buffer is registered memory taken from a pool; it goes back there when destroyed. The octets may be filled by any
+// thread; taking and destroying is for the pool's own thread.
 class Buffer {
  public:
   Buffer() = default;
@@ -34,11 +34,11 @@ class Buffer {
 };
 
 // BufferPool hands out registered buffers of any size up to max_len and keeps what comes back for the next taker. It
-// bounds what a process holds for all of its connections together. Outlives its Buffers; one thread.
+// bounds what all connections that take from it hold together. Outlives its Buffers; one thread.
 class BufferPool {
  public:
   // max_total: octets in use at once beyond which take() refuses. read_sinks: whether the buffers must also be good as
-  // sinks of RDMA Reads on a device with Caps::read_sink_needs_remote_write.
+  // sinks of RDMA Reads on a device with Caps::read_sink_needs_remote_write; otherwise no peer has access to them.
   BufferPool(verbs::Pd& pd, std::size_t max_len, std::size_t max_total, bool read_sinks = false);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
@@ -48,7 +48,7 @@ class BufferPool {
   // be had or registered, or len is 0.
   Buffer take(std::size_t len);
 
-  // Octets in use now, and how many more there can be.
+  // Octets in use now, and how many there can be.
   std::size_t in_use() const;
   std::size_t max_total() const;
 

@@ -11,7 +11,8 @@ class Service {
   virtual ~Service() = default;
   // on_call must sooner or later lead to one Server::reply (it may call it itself); it must not block.
   virtual void on_call(ServedCall call) = 0;
-  // A connection is over: what its Calls showed is gone, and no answer to them goes anywhere.
+  // A connection is over: no answer to its Calls goes anywhere, though it may be kept (Program::keeps_replies). What the
+  // Calls show stays until they are destroyed.
   virtual void on_end(ConnectionId) {}
 };
 
