@@ -28,7 +28,9 @@ struct ToRdmaTest : World, rpcrdma::Service {
     reinterpret_cast<sockaddr_in&>(any).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const rpcrdma::Program programs[] = {
         {.binding = nfsulb::find_binding(nfsulb::kNfsProgram, nfsulb::kNfsV3), .service = this, .takes_gss = true}};
-    server = std::move(rpcrdma::Server::listen(*server_device, any, programs, {.reverse_credits = 4}).value());
+    // Calls wait here for what the gateway has, not for what the server has.
+    const rpcrdma::ServerConfig rpc{.reverse_credits = 4, .max_buffered_per_connection = 64 << 20};
+    server = std::move(rpcrdma::Server::listen(*server_device, any, programs, rpc).value());
     ToRdmaConfig config{.listen = tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0),
                         .server = server->local_addr(),
                         .rpc = {},
