@@ -180,6 +180,7 @@ struct Caps {
   std::uint32_t max_srq = 0;              // how many Srqs; 0: there are none
   std::uint32_t max_srq_wr = 0;
   std::uint32_t max_srq_sge = 0;
+  bool srq_reserve = false;  // SrqAttr::reserve is kept
 };
 
 // QpCounters: what went over the wire for one queue pair. Messages and octets; the soft RNIC only, zero elsewhere.

@@ -93,6 +93,10 @@ struct SrqAttr {
   std::uint32_t max_wr = 64;
   std::uint32_t max_sge = 4;
   std::uint32_t srq_limit = 0;  // kSrqLimitReached comes once, when fewer receives than this are left; 0: never
+  // Not of ibverbs: where Caps::srq_reserve, no queue pair begins to take in what has arrived while fewer receives than
+  // this are left, but waits for the next process(). So one peer after the other finds as many; who takes more in one
+  // turn finds it empty, and nobody else. With fewer posted for good, nothing more arrives. 0: never.
+  std::uint32_t reserve = 0;
 };
 
 // Srq: struct ibv_srq, receives that several queue pairs of its Pd share (QpInitAttr::srq). Each is taken by the queue

@@ -202,7 +202,7 @@ std::size_t Connection::on_ready(std::uint32_t epoll_events, TimePoint now) {
   }
   const bool wants_read = readable() && (epoll_events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
   const std::size_t moved = turn(wants_read, now);
-  if (moved == 0 && !dead() && (epoll_events & (EPOLLHUP | EPOLLERR)) != 0) hung_up(epoll_events, now);
+  if (moved == 0 && !dead() && !read_more && (epoll_events & (EPOLLHUP | EPOLLERR)) != 0) hung_up(epoll_events, now);
   return moved;
 }
 
@@ -251,9 +251,17 @@ std::size_t Connection::on_timer(TimePoint now) {
 
 std::size_t Connection::turn(bool read, TimePoint now) {
   if (!stream_ || dead()) return 0;
-  const std::size_t moved = read && readable() ? read_turn(now) : 0;
+  const std::size_t moved = read && readable() && !waits_for_receives() ? read_turn(now) : 0;
   if (moved == 0 && !attention_) return 0;
   return moved + settle(now);
+}
+
+// Then the next process() asks again: until then their user can post some.
+bool Connection::waits_for_receives() {
+  if (qp_ == nullptr || !qp_->lacks_receives()) return false;
+  read_more = true;
+  loop_.make_ready(*this);
+  return true;
 }
 
 std::size_t Connection::settle(TimePoint now) {

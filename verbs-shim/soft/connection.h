@@ -96,7 +96,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   // ---- the Loop's bookkeeping
   bool in_ready = false;
   bool to_trim = false;
-  bool read_more = false;        // the last turn ended at its bound with the socket not yet empty
+  bool read_more = false;        // the last turn ended, or did not begin, with the socket not yet empty
   std::uint32_t idle_looks = 0;  // looks at the socket in a row that found nothing
   bool hot = false;
   std::optional<List::iterator> silent_place;
@@ -118,6 +118,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   void connect_tcp();
   std::size_t on_tcp_connected(TimePoint now);
   void connect_failed(int errno_value);
+  bool waits_for_receives();
   std::size_t read_turn(TimePoint now);
   std::size_t write_turn(TimePoint now);
   std::size_t settle(TimePoint now);

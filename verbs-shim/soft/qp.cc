@@ -330,6 +330,10 @@ std::optional<rdmap::PostedRecv> SoftQp::take_recv() {
   return taken;
 }
 
+bool SoftQp::lacks_receives() const {
+  return srq_ != nullptr && !srq_->has_reserve();
+}
+
 QpState SoftQp::state() const {
   const std::scoped_lock lock(mutex_);
   return state_;

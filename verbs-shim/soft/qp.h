@@ -59,6 +59,8 @@ class SoftQp final : public Qp {
   void closed(const rdmap::Closed& why);
   void detach(const rdmap::StreamCounters& counters);
   std::optional<rdmap::PostedRecv> take_recv();
+  // Whether its shared receive queue holds too few receives for a turn of the connection to begin.
+  bool lacks_receives() const;
 
   // ---- in the loop's thread, from the others
   void id_gone() { id_ = nullptr; }

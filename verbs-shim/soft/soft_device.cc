@@ -27,6 +27,7 @@ Caps caps_of(const SoftConfig& config, const mpa::PeerProfile& peer) {
   caps.max_srq = config.max_srq;
   caps.max_srq_wr = config.max_srq_wr;
   caps.max_srq_sge = config.max_srq_sge;
+  caps.srq_reserve = config.num_workers == 0;  // workers take turns at the same time
   caps.max_private_data = static_cast<std::uint32_t>(mpa::max_private_data(config.mpa_revision, peer.max_pd_length));
   return caps;
 }

@@ -14,6 +14,7 @@ SoftSrq::SoftSrq(SoftDevice& device, std::uint32_t pd, const SrqAttr& attr)
       pd_(pd),
       max_wr_(attr.max_wr),
       max_sge_(attr.max_sge),
+      reserve_(device.threaded() ? 0 : attr.reserve),
       mutex_(device.threaded()),
       limit_(attr.srq_limit),
       ring_(attr.max_wr) {}
@@ -70,7 +71,7 @@ Status SoftSrq::modify(std::uint32_t srq_limit) {
 
 Result<SrqAttr> SoftSrq::query() const {
   const std::scoped_lock lock(mutex_);
-  return SrqAttr{.max_wr = max_wr_, .max_sge = max_sge_, .srq_limit = limit_};
+  return SrqAttr{.max_wr = max_wr_, .max_sge = max_sge_, .srq_limit = limit_, .reserve = reserve_};
 }
 
 }  // namespace weft::verbs::soft

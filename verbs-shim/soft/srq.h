@@ -30,6 +30,8 @@ class SoftSrq final : public Srq, public rdmap::RecvSource {
   SoftDevice& device() const { return device_; }
   std::uint32_t pd() const { return pd_; }
   std::uint32_t max_wr() const { return max_wr_; }
+  // Whether as many are left as one turn may need (SrqAttr::reserve).
+  bool has_reserve() const { return size_ >= reserve_; }
 
  private:
   void check_limit();
@@ -38,6 +40,7 @@ class SoftSrq final : public Srq, public rdmap::RecvSource {
   const std::uint32_t pd_;
   const std::uint32_t max_wr_;
   const std::uint32_t max_sge_;
+  const std::uint32_t reserve_;  // 0 with workers
   mutable Mutex mutex_;  // guards all below
   std::uint32_t limit_;  // 0: not armed
   std::vector<rdmap::PostedRecv> ring_;

@@ -53,6 +53,54 @@ TEST_P(SoftSrqTest, AsManyAsTheDeviceAllows) {
   EXPECT_TRUE(server_.pd->create_srq({}).ok());
 }
 
+// Both peers' Sends have arrived before anybody looks. Whoever comes second finds too few receives for a turn, and waits
+// until there are enough again; as many as one takes in its turn, so much may the reserve be used.
+TEST_P(SoftSrqTest, OneTurnMayUseUpTheReserveAndTheNextWaits) {
+  ASSERT_EQ(server_.device->caps().srq_reserve, !GetParam().own_progress);
+  server_.srq.reset();
+  server_.srq = std::move(server_.pd->create_srq({.max_wr = kMaxWr, .max_sge = kMaxSge, .reserve = 4}).value());
+  if (GetParam().own_progress) {
+    EXPECT_EQ(server_.srq->query().value().reserve, 0u);
+    return;
+  }
+  connect_two();
+  post(4);
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(send(*client_.qp, 10).ok());
+    ASSERT_TRUE(send(*other_.qp, 20).ok());
+  }
+  ASSERT_TRUE(drive([&] { return client_.wcs.size() == 8; }));  // with TCP
+  const auto taken = [&] {
+    settle();
+    return server_.wcs.size();
+  };
+  EXPECT_EQ(taken(), 4u);
+  post(3);
+  EXPECT_EQ(taken(), 4u) << "three are too few";
+  post(1);
+  EXPECT_EQ(taken(), 8u);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(server_.wcs[i].status, WcStatus::kSuccess);
+    EXPECT_EQ(server_.wcs[i].qp_num == server_.wcs[0].qp_num, i < 4);
+  }
+}
+
+// What the reserve is there for: the one that takes too much is the one that finds nothing.
+TEST_P(SoftSrqTest, WhoTakesMoreThanTheReserveEndsItselfAlone) {
+  if (GetParam().own_progress) return;
+  server_.srq.reset();
+  server_.srq = std::move(server_.pd->create_srq({.max_wr = kMaxWr, .max_sge = kMaxSge, .reserve = 4}).value());
+  connect_two();
+  post(6);
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(send(*client_.qp, 10).ok());
+  ASSERT_TRUE(send(*other_.qp, 20).ok());
+  ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kDisconnected); }));
+  post(4);
+  const std::uint32_t good = other_.server_qp->qp_num();
+  ASSERT_TRUE(drive([&] { return std::ranges::any_of(server_.wcs, [&](const Wc& wc) { return wc.qp_num == good; }); }));
+  EXPECT_EQ(other_.server_qp->state(), QpState::kRts);
+}
+
 // Clients send as fast as they can, and what they use up is posted again: nothing is lost and nothing counted twice.
 TEST_P(SoftSrqTest, BusyQueuePairsOfSeveralWorkers) {
   constexpr std::uint64_t kSends = 300;
