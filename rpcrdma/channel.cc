@@ -25,6 +25,7 @@ verbs::Result<std::unique_ptr<Channel>> Channel::create(verbs::Pd& pd, const Con
   if (auto status = channel->make_buffers(pd); !status.ok()) return status.error();
   if (config.receives != nullptr) {
     channel->lease_ = std::make_shared<ReceivePool::Lease>(*config.receives);
+    config.receives->enter();
     if (!channel->set_share(config.num_receives)) return verbs::Error{ENOMEM, "all shared Receives are promised"};
   }
   channel->entries_.resize(config.max_send_wr);
@@ -59,10 +60,10 @@ Channel::~Channel() {
   }
   if (lease_ == nullptr) return;
   config_.receives->release(share_, grown(share_));
+  config_.receives->leave();
   for (const std::uint32_t slot : free_receives_) receives_[slot] = kNoBuffer;
-  for (const std::uint32_t buffer : receives_) {
-    if (buffer != kNoBuffer) lease_->slots.push_back(buffer);
-  }
+  std::erase(receives_, kNoBuffer);
+  lease_->leave_behind(std::move(receives_));
 }
 
 verbs::QpInitAttr Channel::qp_attr(verbs::Cq& cq, verbs::Cq* receive_cq) const {
@@ -100,11 +101,11 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
     if (wc.status == verbs::WcStatus::kRemAccessErr && is_entry && entries_[index].work.kind == WorkKind::kRead) {
       refused_read_ = entries_[index].work.slot;
     }
-    if (is_receive && lease_ != nullptr) config_.receives->give_back(ReceivePool::slot_of(wc.wr_id));
+    if (is_receive && lease_ != nullptr) config_.receives->give_back(config_.receives->take(wc.wr_id));
     return {};
   }
   if (is_receive) {
-    auto work = lease_ != nullptr ? on_shared_receive(ReceivePool::slot_of(wc.wr_id))
+    auto work = lease_ != nullptr ? on_shared_receive(config_.receives->take(wc.wr_id))
                                   : std::optional(Work{WorkKind::kReceive, index & ~kReceiveBit});
     if (work && verbs::has(wc.wc_flags, verbs::WcFlags::kWithInv)) work->invalidated = wc.invalidated_rkey;
     return work;

@@ -1,5 +1,7 @@
 #include "rpcrdma/message_pool.h"
 
+#include <algorithm>
+#include <functional>
 #include <new>
 #include <utility>
 
@@ -13,9 +15,16 @@ bool MessagePool::grow() {
   if (!slab) return false;
   auto mr = pd_.reg_mr(slab.get(), kSlab * len_, verbs::Access::kLocalWrite);
   if (!mr.ok()) return false;
-  const auto first = static_cast<std::uint32_t>(mrs_.size()) * kSlab;
-  memory_->push_back(std::move(slab));
-  mrs_.push_back(std::move(*mr));
+  std::size_t place = 0;
+  while (place < mrs_.size() && mrs_[place] != nullptr) ++place;
+  if (place == mrs_.size()) {
+    memory_->emplace_back();
+    mrs_.emplace_back();
+  }
+  const auto first = static_cast<std::uint32_t>(place) * kSlab;
+  (*memory_)[place] = std::move(slab);
+  mrs_[place] = std::move(*mr);
+  ++num_slabs_;
   for (std::uint32_t i = kSlab; i > 0; --i) free_.push_back(first + i - 1);
   return true;
 }
@@ -31,6 +40,21 @@ std::optional<std::uint32_t> MessagePool::take() {
 void MessagePool::give_back(std::uint32_t slot) {
   --num_taken_;
   free_.push_back(slot);
+}
+
+void MessagePool::trim() {
+  if (free_.size() < kSlab) return;
+  std::vector<std::uint32_t> num_free(mrs_.size());
+  for (const std::uint32_t slot : free_) ++num_free[slot / kSlab];
+  std::erase_if(free_, [&](std::uint32_t slot) { return num_free[slot / kSlab] == kSlab; });
+  for (std::size_t slab = 0; slab < mrs_.size(); ++slab) {
+    if (num_free[slab] != kSlab) continue;
+    mrs_[slab].reset();
+    (*memory_)[slab].reset();
+    --num_slabs_;
+  }
+  // What is left is used from the front, so that the others become free.
+  std::ranges::sort(free_, std::greater<>());
 }
 
 MutBytes MessagePool::octets(std::uint32_t slot) const {

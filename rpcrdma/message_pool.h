@@ -12,7 +12,7 @@
 namespace weft::rpcrdma {
 
 // MessagePool: registered buffers of one size, for the Sends or the Receives of many connections. It grows by slabs up
-// to `max` buffers and keeps what it has. One thread; the Pd outlives it.
+// to `max` buffers and keeps what it has until trim. One thread; the Pd outlives it.
 class MessagePool {
  public:
   // len: octets of each buffer.
@@ -21,6 +21,8 @@ class MessagePool {
   // A buffer, by number; nothing where `max` are taken, or memory cannot be had or registered.
   std::optional<std::uint32_t> take();
   void give_back(std::uint32_t slot);
+  // Gives back the slabs of which no buffer is taken.
+  void trim();
 
   MutBytes octets(std::uint32_t slot) const;
   std::uint32_t lkey(std::uint32_t slot) const { return mrs_[slot / kSlab]->lkey(); }
@@ -28,7 +30,7 @@ class MessagePool {
   std::uint32_t max() const { return max_; }
   std::uint32_t num_taken() const { return num_taken_; }
   // Octets of all slabs.
-  std::size_t registered() const { return mrs_.size() * kSlab * len_; }
+  std::size_t registered() const { return num_slabs_ * kSlab * len_; }
 
   // What the buffers stand in; for who shows them to somebody that may outlive the pool.
   std::shared_ptr<const void> memory() const { return memory_; }
@@ -44,7 +46,8 @@ class MessagePool {
   std::uint32_t max_;
   std::uint32_t num_taken_ = 0;
   std::shared_ptr<Memory> memory_ = std::make_shared<Memory>();
-  std::vector<std::unique_ptr<verbs::Mr>> mrs_;  // one to each slab
+  std::vector<std::unique_ptr<verbs::Mr>> mrs_;  // one to each slab; null where it was given back
+  std::size_t num_slabs_ = 0;
   std::vector<std::uint32_t> free_;
 };
 

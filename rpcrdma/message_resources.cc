@@ -11,6 +11,9 @@ namespace {
 // Receives for peers that send more than they may, until that is noticed.
 constexpr std::size_t kSlackOctets = 1 << 20;
 constexpr std::size_t kMinSlack = 4;
+// Receives that are posted for all connections together, where not all that are reserved need be: enough that a turn of
+// the device seldom ends for want of them.
+constexpr std::size_t kPostedOctets = 256 << 10;
 constexpr std::size_t kMaxSlack = 32;
 
 }  // namespace
@@ -29,15 +32,23 @@ verbs::Status MessageResources::open(verbs::Device& device, verbs::Pd& pd, verbs
       idle_credits =
           std::min(config.credits, static_cast<std::uint32_t>(std::max<std::size_t>(kIdleReceives / len, 1)));
     }
-    const std::size_t slack = std::clamp(kSlackOctets / len, kMinSlack, kMaxSlack);
+    // One connection takes at most so many in a turn (R1-4.3.1-09).
+    const std::size_t reserve = caps.srq_reserve ? most + config.reverse_credits : 0;
+    const std::size_t slack = std::max(std::clamp(kSlackOctets / len, kMinSlack, kMaxSlack), reserve);
     num = config.max_connections * (idle_credits + config.reverse_credits) + config.max_shared_receives / len + slack;
+    // Beside its share a peer may fill kExtraReceives and have begun to fill another.
+    if (caps.srq_reserve) num += config.max_connections * (kExtraReceives + 1);
     num = std::min<std::size_t>({num, caps.max_srq_wr, caps.max_cqe});
     // Clients that were busy once keep what they were granted until their next Call: others find theirs all the same.
     const std::size_t max_grown = std::min(config.max_shared_receives / len, num / 2);
+    const std::uint32_t max_posted =
+        caps.srq_reserve ? static_cast<std::uint32_t>(std::max<std::size_t>(kPostedOctets / len, 1)) : UINT32_MAX;
     auto made = ReceivePool::create(pd, {.receive_len = len,
                                          .max_receives = static_cast<std::uint32_t>(num),
                                          .slack = static_cast<std::uint32_t>(slack),
-                                         .max_grown = static_cast<std::uint32_t>(max_grown)});
+                                         .max_grown = static_cast<std::uint32_t>(max_grown),
+                                         .reserve = static_cast<std::uint32_t>(reserve),
+                                         .max_posted = max_posted});
     if (!made.ok()) return made.error();
     receives = std::move(*made);
     auto cq = device.create_cq(static_cast<int>(num), &events);
@@ -64,6 +75,11 @@ Channel::Config MessageResources::next(std::uint32_t serial) const {
     config.num_receives = std::min(config.num_receives, std::max(left, reverse_credits + 1));
   }
   return config;
+}
+
+void MessageResources::trim() {
+  sends->trim();
+  if (receives) receives->trim();
 }
 
 ServerMemory MessageResources::memory() const {

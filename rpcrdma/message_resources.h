@@ -30,6 +30,8 @@ struct MessageResources {
   // Completions that a connection needs to have room for beside those of shared Receives.
   std::uint32_t completions() const { return (receives ? 0 : shape.num_receives) + shape.max_send_wr; }
   ServerMemory memory() const;
+  // Gives back what no message needs now.
+  void trim();
 };
 
 }  // namespace weft::rpcrdma

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <set>
+#include <vector>
 
 #include "rpcrdma/channel.h"
 #include "rpcrdma/testing/engines.h"
@@ -21,7 +24,7 @@ struct ReceivePoolTest : ::testing::Test {
   std::uint32_t take() {
     const std::uint64_t wr_id = srq().receives.front().wr_id;
     srq().receives.pop_front();
-    return ReceivePool::slot_of(wr_id);
+    return pool->take(wr_id);
   }
 
   FakeMemory memory;
@@ -56,6 +59,76 @@ TEST_F(ReceivePoolTest, ABufferIsPostedAgainWhenItsMessageWasDone) {
   EXPECT_TRUE(pool->give_back(second));
   EXPECT_EQ(srq().size(), 4u);
   EXPECT_EQ(pool->num_receives(), 4u);
+}
+
+// 100 connections with 8 credits each, on a device that keeps 10 for a turn.
+TEST_F(ReceivePoolTest, OfWhatIdleConnectionsReserveLittleIsPosted) {
+  RecordProperty("proves", "R1-4.3.1-09");
+  pool = std::move(*ReceivePool::create(
+      pd, {.receive_len = 1024, .max_receives = 2000, .slack = 12, .reserve = 10, .max_posted = 20}));
+  for (std::uint32_t i = 1; i <= 100; ++i) {
+    pool->enter();
+    ASSERT_TRUE(pool->reserve(8));
+    EXPECT_EQ(srq().size(), std::min(8 * i, i + 20) + 12);
+  }
+  EXPECT_EQ(pool->num_reserved(), 800u);
+  // All of them send at once, one after the other, and nobody is answered: each finds what it was promised, and beside
+  // it the reserve.
+  std::vector<std::uint32_t> held;
+  for (int i = 0; i < 100; ++i) {
+    pool->refill();
+    ASSERT_GE(srq().size(), 8u + 10);
+    for (int j = 0; j < 8; ++j) held.push_back(take());
+  }
+  pool->refill();
+  EXPECT_EQ(pool->num_receives(), 900u + 12);  // none is left but one each, for who may not have it
+  const std::size_t busy = pool->registered();
+  for (const std::uint32_t slot : held) EXPECT_TRUE(pool->give_back(slot));
+  EXPECT_EQ(srq().size(), 120u + 12);
+  // What is posted stands where it stands; the rest goes.
+  pool->trim();
+  EXPECT_LE(pool->registered(), busy - 50 * 16 * 1024 / 2);
+  for (int i = 0; i < 100; ++i) {
+    pool->release(8);
+    pool->leave();
+  }
+  EXPECT_EQ(pool->num_reserved(), 0u);
+}
+
+// Messages that have begun to arrive hold a Receive each that nobody knows of.
+TEST_F(ReceivePoolTest, TheReserveIsThereWhateverPeersHaveBegun) {
+  pool = std::move(*ReceivePool::create(
+      pd, {.receive_len = 1024, .max_receives = 100, .slack = 10, .reserve = 10, .max_posted = 2}));
+  for (int i = 0; i < 4; ++i) {
+    pool->enter();
+    ASSERT_TRUE(pool->reserve(2));
+    take();
+    take();
+  }
+  for (int i = 0; i < 4; ++i) srq().receives.pop_front();
+  pool->refill();
+  EXPECT_GE(srq().size(), 10u);
+}
+
+TEST_F(ReceivePoolTest, MemoryThatIsNotNeededGoesAndIsHadAgain) {
+  open(100, 4);
+  ASSERT_TRUE(pool->reserve(60));
+  EXPECT_EQ(pool->registered(), 64u * 1024);
+  std::vector<std::uint32_t> held;
+  while (srq().size() != 0) held.push_back(take());
+  pool->release(60);
+  for (const std::uint32_t slot : held) EXPECT_TRUE(pool->give_back(slot));
+  EXPECT_EQ(pool->registered(), 64u * 1024);
+  pool->trim();
+  EXPECT_EQ(srq().size(), 4u);
+  EXPECT_EQ(pool->registered(), 16u * 1024);
+  EXPECT_EQ(memory.size(), 1u);
+  ASSERT_TRUE(pool->reserve(60));
+  EXPECT_EQ(srq().size(), 64u);
+  EXPECT_EQ(pool->registered(), 64u * 1024);
+  std::set<std::uint64_t> addresses;
+  for (const FakeSrq::Receive& receive : srq().receives) addresses.insert(receive.sge.addr);
+  EXPECT_EQ(addresses.size(), 64u);
 }
 
 TEST_F(ReceivePoolTest, IsLowBeforeItIsEmpty) {

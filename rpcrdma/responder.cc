@@ -1,5 +1,6 @@
 #include "rpcrdma/responder.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -73,6 +74,19 @@ void Responder::on_time(verbs::TimePoint now) {
     channel_.fail("the peer takes or gives no data: stalled for " + std::to_string(config_.stall_timeout.count()) +
                   " ms");
   }
+}
+
+void Responder::take_slot(std::uint32_t slot) {
+  while (calls_.size() <= slot) calls_.emplace_back().generation = first_generation_;
+}
+
+void Responder::trim() {
+  if (calls_under_way_ != 0 || sends_under_way_ != 0 || !answers_.empty()) return;
+  // An id of a Call that was answered must not become that of another.
+  for (const CallSlot& call : calls_) first_generation_ = std::max(first_generation_, call.generation);
+  // Not by assignment, which keeps the room.
+  const auto release = [](auto&... of) { (std::remove_reference_t<decltype(of)>().swap(of), ...); };
+  release(calls_, outgoing_, is_reduced_, pieces_, walked_, item_lens_, found_results_, positions_, found_arguments_);
 }
 
 std::optional<verbs::TimePoint> Responder::next_timeout() const {

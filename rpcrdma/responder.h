@@ -99,6 +99,8 @@ class Responder {
   void admit();
   void on_time(verbs::TimePoint now);
   std::optional<verbs::TimePoint> next_timeout() const;
+  // trim gives back what Calls took and no Call needs now; where some are under way it does nothing.
+  void trim();
   // Whether the Send buffer is one that an answer is in.
   bool is_sending(std::uint32_t send) const;
   // Whether one Call more is one more than was granted.
@@ -114,6 +116,7 @@ class Responder {
   struct Answer;
   struct Outgoing;
 
+  void take_slot(std::uint32_t slot);
   CallId make_id(std::uint32_t generation, std::uint32_t slot) const;
 
   // Calls coming in (responder_receive.cc).
@@ -165,6 +168,7 @@ class Responder {
   Config config_;
 
   std::vector<CallSlot> calls_;        // one to each Receive that was ever filled
+  std::uint32_t first_generation_ = 0;  // of slots to come: above those that were
   std::deque<std::uint32_t> waiting_;  // for their share of the budget
   std::deque<std::uint32_t> pulling_;  // RDMA Reads yet to be posted
   std::uint32_t reads_under_way_ = 0;

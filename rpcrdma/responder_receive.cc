@@ -32,7 +32,7 @@ void Responder::on_receive(std::uint32_t slot, std::size_t len) {
   if (verdict == v1::CallVerdict::kDiscard) {
     return discard(slot);
   }
-  if (slot >= calls_.size()) calls_.resize(slot + 1);
+  take_slot(slot);
   CallSlot& call = calls_[slot];
   call.xid = received.xid;
   call.vers = received.vers;

@@ -490,6 +490,28 @@ TEST_F(ResponderTest, AReceiveComesBackOnlyWithItsAnswer) {
   EXPECT_FALSE(end->qp.inject(load_vector("V01").octets));
 }
 
+// The slot of a Call that was answered is made anew, and its id stays nobody's.
+TEST_F(ResponderTest, ATrimmedResponderKnowsOldIdsFromNew) {
+  open();
+  const auto inject = [this] {
+    ASSERT_TRUE(end->qp.inject(load_vector("V01").octets));
+    end->pump();
+  };
+  inject();
+  const CallId first = end->service.calls.back().id;
+  end->responder->trim();  // one is under way
+  answer({});
+  EXPECT_EQ(end->qp.sent.size(), 1u);
+  end->responder->trim();
+  EXPECT_FALSE(end->responder->reply(first, {}));
+  inject();
+  const CallId second = end->service.calls.back().id;
+  EXPECT_NE(second.value, first.value);
+  EXPECT_FALSE(end->responder->reply(first, {}));
+  answer({});
+  EXPECT_EQ(end->qp.sent.size(), 2u);
+}
+
 TEST_F(ResponderTest, AnswersOnceAndOnlyToWhatItAsked) {
   open();
   call(parse(load_vector("V01").octets), payload_of(load_vector("V01").octets));

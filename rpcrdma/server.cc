@@ -23,6 +23,8 @@ constexpr std::chrono::seconds kCloseTimeout{5};
 // How long a queue pair that has ended may take to hand out the shared Receives that it had begun to fill; for devices
 // that move by themselves.
 constexpr std::chrono::milliseconds kFlushTime{100};
+// How often what Calls took is given back, of connections that are at rest then.
+constexpr std::chrono::seconds kTrimInterval{1};
 // Of each chunk of a Call; a Read list has two chunks (RFC 8267 section 6.4.2).
 constexpr std::size_t kMustTakeSegments = 16;
 // Completions that one completion queue is made to hold; connections share as many queues as that takes.
@@ -66,6 +68,7 @@ struct Server::Impl {
     std::uint32_t num_completions = 0;  // of its room
     std::string client;                 // its address
     bool active = false;                // in Impl::active
+    bool to_trim = false;               // in Impl::to_trim
     std::optional<verbs::TimePoint> close_deadline;
 
     void end_calls(const std::string& why, verbs::TimePoint now) {
@@ -105,6 +108,8 @@ struct Server::Impl {
   std::vector<std::pair<verbs::TimePoint, std::unique_ptr<Connection>>> flushing;
   std::uint32_t last_serial = 0;
   std::vector<std::uint32_t> active;  // serials of connections with something to watch
+  std::vector<std::uint32_t> to_trim;  // and of those that had
+  std::optional<verbs::TimePoint> trim_at;
   verbs::QpCounters ended;
 
   Impl(verbs::Device& d, std::span<const Program> p, const ServerConfig& c)
@@ -134,6 +139,8 @@ struct Server::Impl {
   Connection* find(std::uint32_t serial);
   void activate(std::uint32_t serial, Connection& connection);
   void run_active();
+  void trim_later(std::uint32_t serial, Connection& connection);
+  void trim();
   void answer(CallId id, ServedReply&& reply);
   void keep(CallId id, const ServedReply& reply);
   void close(Connection& connection);
@@ -311,7 +318,7 @@ std::size_t Server::Impl::drain_shared_receives() {
 void Server::Impl::on_shared_receive(const verbs::Wc& wc) {
   const auto at = by_qp.find(wc.qp_num);
   if (at == by_qp.end()) {
-    messages.receives->give_back(ReceivePool::slot_of(wc.wr_id));  // removed since
+    messages.receives->give_back(messages.receives->take(wc.wr_id));  // removed since
     return;
   }
   Connection& connection = *at->second;
@@ -359,6 +366,7 @@ void Server::Impl::run_active() {
     Connection* connection = find(serial);
     if (connection == nullptr) continue;
     connection->active = false;
+    trim_later(serial, *connection);
     connection->responder->on_time(now);
     if (connection->reverse) connection->reverse->calls().on_time(now);
     if (connection->channel->failure() && !connection->close_deadline) close(*connection);
@@ -369,6 +377,23 @@ void Server::Impl::run_active() {
     const bool calls = connection->reverse && connection->reverse->calls().num_outstanding() != 0;
     if (connection->close_deadline || connection->responder->has_work() || calls) activate(serial, *connection);
   }
+}
+
+void Server::Impl::trim_later(std::uint32_t serial, Connection& connection) {
+  if (std::exchange(connection.to_trim, true)) return;
+  to_trim.push_back(serial);
+  if (!trim_at) trim_at = now + kTrimInterval;
+}
+
+void Server::Impl::trim() {
+  trim_at.reset();
+  for (const std::uint32_t serial : std::exchange(to_trim, {})) {
+    Connection* connection = find(serial);
+    if (connection == nullptr) continue;
+    connection->to_trim = false;
+    connection->responder->trim();
+  }
+  messages.trim();
 }
 
 // Lets the device say to the peer what there is to say; the connection is removed when that is done.
@@ -488,6 +513,7 @@ std::size_t Server::process(verbs::TimePoint now) {
   impl.in_process = true;
   impl.now = now;
   if (impl.replays) impl.replays->on_time(now);
+  if (impl.messages.receives) impl.messages.receives->refill();
   std::size_t moved = impl.device.process(now);
   std::size_t completions = 0;
   std::optional<verbs::CmEvent> event;
@@ -500,9 +526,13 @@ std::size_t Server::process(verbs::TimePoint now) {
     impl.on_cm_event(*event);
   } while (true);
   impl.run_active();
+  if (impl.trim_at && *impl.trim_at <= now) impl.trim();
   std::erase_if(impl.flushing, [now](const auto& entry) { return entry.first <= now; });
   // What the completions led to goes out now, not after one more turn of the caller's loop.
-  if (completions > 0) moved += completions + impl.device.process(now);
+  if (completions > 0) {
+    if (impl.messages.receives) impl.messages.receives->refill();
+    moved += completions + impl.device.process(now);
+  }
   impl.in_process = false;
   return moved;
 }
@@ -521,6 +551,7 @@ std::optional<verbs::TimePoint> Server::next_timeout() const {
     if (!at->second->close_deadline) consider(at->second->responder->next_timeout());
   }
   if (!impl.flushing.empty()) consider(impl.flushing.front().first);
+  consider(impl.trim_at);
   return next;
 }
 

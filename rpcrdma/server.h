@@ -24,8 +24,9 @@ struct ServerConfig {
   // And at least, while memory is short or it uses few. 0: as many as kIdleReceives hold, where the device has shared
   // receive queues; as many as at most, where every connection must have Receives of its own.
   std::uint32_t min_credits = 0;
-  // Octets of the Receives that all connections together may be granted beyond min_credits each. 0: no shared receive
-  // queue, `credits` Receives for every connection.
+  // Octets of the Receives that all connections together may be granted beyond min_credits each; held only while Calls
+  // need them, where the device keeps a reserve (verbs::SrqAttr). 0: no shared receive queue, `credits` Receives for
+  // every connection.
   std::size_t max_shared_receives = 16 << 20;
   // Calls to each client that may be under way at once on its connection (RFC 8167); at most 16, 0: Server::call makes
   // none.
@@ -58,7 +59,8 @@ struct ServerConfig {
   std::chrono::milliseconds stall_timeout{30000};
 };
 
-// Octets of Receives that a server holds for a client that does nothing (at least one Receive).
+// Octets of Receives that a client is granted which does little (at least one Receive). It costs the server less where
+// the device keeps a reserve, and otherwise, while it does nothing, what it was granted last.
 inline constexpr std::size_t kIdleReceives = 32 << 10;
 
 // ServerMemory: what a server holds for messages, apart from buffers().

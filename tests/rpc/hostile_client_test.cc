@@ -265,6 +265,33 @@ TEST_F(HostileClientTest, AFloodTakesOthersNothing) {
   run_until([&] { return server->num_connections() == 1 && server->memory().promised == promised; });
 }
 
+// More in one turn than there are Receives of all clients, and another's Call right behind it.
+TEST_F(HostileClientTest, AFloodInOneTurnTakesOthersNothing) {
+  RecordProperty("proves", "R1-4.3.1-12");
+  if (!server_device->caps().srq_reserve) return;  // there it takes what there is
+  listen({.credits = 4});
+  open_peer();
+  auto good = connect();
+  clients = {good.get()};
+  expect_null_works(*good);
+  file.hold = true;
+  for (int i = 0; i < 60; ++i) peer->send(load_vector("V01").octets);
+  client_device->process(Clock::now());
+  bool done = false;
+  ASSERT_TRUE(good->call(null_call(),
+                         [&](const Reply& reply) {
+                           EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
+                           done = true;
+                         })
+                  .ok());
+  client_device->process(Clock::now());  // all is there before the server looks
+  run_until([this] { return peer->disconnected; });
+  file.hold = false;
+  file.answer_held();
+  run_until([&] { return done; });
+  expect_null_works(*good);
+}
+
 TEST_F(HostileClientTest, StaleHandlesEndTheConnectionOnly) {
   RecordProperty("proves", "R1-5.5.3-01 R1-10.1.1-01");
   listen();

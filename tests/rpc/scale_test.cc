@@ -49,6 +49,49 @@ TEST_F(ScaleTest, WhoIsBusyIsGrantedMoreAndLeavesItBehind) {
   run_until([&] { return server->memory().promised == 0; });
 }
 
+// However many Calls all of them had under way at the same time; what was granted stays granted.
+TEST_F(ScaleTest, ClientsThatWereBusyOnceCostLittleAgain) {
+  constexpr std::size_t kNum = 40, kDepth = 32;
+  listen();
+  open_idle(1);
+  const ServerMemory one = server->memory();
+  open_idle(kNum);
+  const auto grown = [&] {
+    const ServerMemory now = server->memory();
+    return static_cast<long>(now.receives + now.sends) - static_cast<long>(one.receives + one.sends);
+  };
+  const auto call_all = [&](std::size_t& num_ended) {
+    for (std::size_t i = 0; i < kNum; ++i) {
+      for (std::size_t j = 0; j < kDepth; ++j) {
+        ASSERT_TRUE(idle[i + 1]
+                        ->call(null_call(),
+                               [&](const Reply& reply) {
+                                 EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
+                                 ++num_ended;
+                               })
+                        .ok());
+      }
+    }
+  };
+  std::size_t warm = 0, num_ended = 0;
+  call_all(warm);
+  run_until([&] { return warm == kNum * kDepth; });
+  file.hold = true;
+  call_all(num_ended);
+  run_until([&] { return file.held.size() == kNum * kDepth; });
+  EXPECT_GE(grown(), static_cast<long>(kNum * kDepth * 4096));
+  file.hold = false;
+  file.answer_held();
+  run_until([&] { return num_ended == kNum * kDepth; });
+  EXPECT_EQ(server->memory().promised, kNum * kDepth + 8);
+  server->process(Clock::now() + std::chrono::seconds(2));
+  // A device with threads has all that was granted posted.
+  if (server_device->caps().srq_reserve) {
+    EXPECT_LE(grown(), static_cast<long>(kNum * kIdleReceives));
+  }
+  for (std::size_t i = 0; i <= kNum; ++i) expect_null_works(*idle[i]);
+}
+
 TEST_F(ScaleTest, WhenReceivesAreLowEverybodyGetsTheLeast) {
   listen({.credits = 32, .max_shared_receives = 64 * 4096, .max_connections = 4});
   open_idle(4);
