@@ -504,12 +504,17 @@ TEST_F(ResponderTest, ATrimmedResponderKnowsOldIdsFromNew) {
   EXPECT_EQ(end->qp.sent.size(), 1u);
   end->responder->trim();
   EXPECT_FALSE(end->responder->reply(first, {}));
+  // Until the same Receive, and so the same slot, has its turn.
+  for (std::uint32_t i = 1; i < end->channel->config().num_receives; ++i) {
+    inject();
+    answer({});
+  }
   inject();
   const CallId second = end->service.calls.back().id;
+  EXPECT_EQ(second.value & 0xfff, first.value & 0xfff);
   EXPECT_NE(second.value, first.value);
   EXPECT_FALSE(end->responder->reply(first, {}));
   answer({});
-  EXPECT_EQ(end->qp.sent.size(), 2u);
 }
 
 TEST_F(ResponderTest, AnswersOnceAndOnlyToWhatItAsked) {
