@@ -1,6 +1,6 @@
 // What an idle client costs an RPC-over-RDMA server: the server is one process, its N clients another, over loopback;
 // each client has 16 Calls with arguments of 3,000 octets under way at a time for a while, and rests. Prints how much
-// the server grew per client, and fails where that is more than 64 KiB. What the kernel holds for a socket is not in it.
+// the server grew per client, and fails above 64 KiB. What the kernel holds for a socket is not in it.
 //
 //   rpc_idle [CLIENTS (default 1000)]
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ using bench::must;
 using Clock = std::chrono::steady_clock;
 
 constexpr rpcrdma::Binding kBinding{.program = 0x20000078, .version = 1};
-constexpr int kDepth = 16, kCalls = 64;  // of each client
+constexpr int kDepth = 16, kCalls = 64;   // of each client
 constexpr std::size_t kLimit = 64 << 10;  // octets
 
 class Null : public rpcrdma::Service {

@@ -167,13 +167,13 @@ class Responder {
   std::span<const Program> programs_;
   Config config_;
 
-  std::vector<CallSlot> calls_;        // one to each Receive that was ever filled
+  std::vector<CallSlot> calls_;         // one to each Receive that was filled since trim
   std::uint32_t first_generation_ = 0;  // of slots to come: above those that were
   std::deque<std::uint32_t> waiting_;  // for their share of the budget
   std::deque<std::uint32_t> pulling_;  // RDMA Reads yet to be posted
   std::uint32_t reads_under_way_ = 0;
   std::deque<Answer> answers_;            // for a Send buffer
-  std::vector<Outgoing> outgoing_;        // one to each Send buffer that was ever taken
+  std::vector<Outgoing> outgoing_;        // one to each Send buffer taken since
   std::optional<std::uint32_t> posting_;  // Send buffer whose requests are not all posted
   std::size_t held_ = 0;                  // octets of the budget
   bool pumping_ = false;

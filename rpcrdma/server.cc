@@ -107,7 +107,7 @@ struct Server::Impl {
   std::unordered_map<std::string, std::size_t> num_of_client;  // connections, by address
   std::vector<std::pair<verbs::TimePoint, std::unique_ptr<Connection>>> flushing;
   std::uint32_t last_serial = 0;
-  std::vector<std::uint32_t> active;  // serials of connections with something to watch
+  std::vector<std::uint32_t> active;   // serials of connections with something to watch
   std::vector<std::uint32_t> to_trim;  // and of those that had
   std::optional<verbs::TimePoint> trim_at;
   verbs::QpCounters ended;

@@ -53,8 +53,8 @@ TEST_P(SoftSrqTest, AsManyAsTheDeviceAllows) {
   EXPECT_TRUE(server_.pd->create_srq({}).ok());
 }
 
-// Both peers' Sends have arrived before anybody looks. Whoever comes second finds too few receives for a turn, and waits
-// until there are enough again; as many as one takes in its turn, so much may the reserve be used.
+// Both peers' Sends have arrived before anybody looks. Whoever comes second finds too few receives for a turn, and
+// waits until there are enough again.
 TEST_P(SoftSrqTest, OneTurnMayUseUpTheReserveAndTheNextWaits) {
   ASSERT_EQ(server_.device->caps().srq_reserve, !GetParam().own_progress);
   server_.srq.reset();
