@@ -60,6 +60,22 @@ TEST(Nfs4Walk, PositionsAreThoseOfTheUnreducedArguments) {
   EXPECT_EQ(walk_arguments(nfs4(), kCompound, half.octets(), {first.size()}).walked, Walked::kWhole);
 }
 
+TEST(Nfs4Walk, NothingIsLongerThanTheProtocolHasIt) {
+  const auto walk = [](const Xdr& operation) {
+    return walk_arguments(nfs4(), kCompound, compound_args(1, {operation}).octets()).walked;
+  };
+  const auto create_session = [](const std::vector<std::uint32_t>& ca_rdma_ird) {
+    const Xdr ird = Xdr().u32(static_cast<std::uint32_t>(ca_rdma_ird.size())).words(ca_rdma_ird);
+    const Xdr attrs = Xdr().fixed(24).add(ird);
+    return op(kOpCreateSession, Xdr().u64(1).u32(1).u32(0).add(attrs).fixed(24).u32(0).u32(0).u32(0));
+  };
+  EXPECT_EQ(walk(create_session({})), Walked::kWhole);
+  EXPECT_EQ(walk(create_session({4})), Walked::kWhole);
+  EXPECT_EQ(walk(create_session({4, 4})), Walked::kGarbage);
+  EXPECT_EQ(walk(op(kOpPutfh, Xdr().opaque(128))), Walked::kWhole);
+  EXPECT_EQ(walk(op(kOpPutfh, Xdr().opaque(129))), Walked::kGarbage);
+}
+
 TEST(Nfs4Walk, TheTextOfALinkInTheMiddleOfCreate) {
   RecordProperty("proves", "U1-6.1-02 R1-4.4.4.3-02");
   constexpr std::uint32_t kBlk = 3, kDir = 2, kLnk = 5;

@@ -70,12 +70,13 @@ class Walker {
   Walked procedure(const Operation& procedure) {
     items_.begin(procedure);
     Walked walked = value(half_ == Half::kArguments ? *procedure.arguments : *procedure.results);
-    if (walked == Walked::kWhole && !(items_.end() && reader_.at_end() && items_.at_end())) walked = Walked::kGarbage;
+    if (walked == Walked::kWhole && !is_at_end()) walked = Walked::kGarbage;
     if (bounder_ != nullptr && walked != Walked::kGarbage) bounder_->finish(procedure, notes_, minor_version_, walked);
     return walked;
   }
 
  private:
+  bool is_at_end() { return items_.end() && !violates("R1-5.5.2-05", !reader_.at_end()) && items_.at_end(); }
   static Walked or_garbage(bool fits) { return fits ? Walked::kWhole : Walked::kGarbage; }
 
   Walked value(const Type& type) {
@@ -123,7 +124,8 @@ class Walker {
   Walked array(const Type& type) {
     std::uint32_t count = 0;
     // Every element has octets, so that there cannot be more than there are octets left.
-    if (!reader_.u32(count) || count > type.max || count > reader_.remaining()) return Walked::kGarbage;
+    if (!reader_.u32(count) || count > reader_.remaining()) return Walked::kGarbage;
+    if (violates("R1-5.5.2-05", count > type.max)) return Walked::kGarbage;
     if (type.note != Note::kNone) return noted_array(type, count);
     const Type& element = *type.element;
     if (element.kind == Kind::kFixed && element.note == Note::kNone) {

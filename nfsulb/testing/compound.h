@@ -25,6 +25,7 @@ enum Op : std::uint32_t {
   kOpRename = 29,
   kOpSecinfo = 33,
   kOpWrite = 38,
+  kOpCreateSession = 43,
   kOpGetdeviceinfo = 47,
   kOpLayoutget = 50,
   kOpSequence = 53,
