@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "requirements/violates.h"
 #include "verbs-shim/api/explain.h"
 
 namespace weft::rpcrdma {
@@ -120,7 +121,9 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
 
 std::optional<Work> Channel::on_shared_receive(std::uint32_t buffer) {
   const std::size_t num_taken = receives_.size() - free_receives_.size();
-  if (num_taken >= share_ + kExtraReceives) fail_overrun("the peer sends more than it was granted");
+  if (violates("R1-4.3.1-04", num_taken >= share_ + kExtraReceives)) {
+    fail_overrun("the peer sends more than it was granted");
+  }
   if (failure_) {
     // Nobody answers it any more.
     config_.receives->give_back(buffer);

@@ -46,7 +46,7 @@ void Requester::on_receive(std::uint32_t slot, std::size_t len, std::optional<st
   ++num_received_;
   const auto xid = v1::reply_xid(message);
   const auto at = xid ? find(*xid) : sent_.end();
-  if (invalidated && !may_invalidate(xid, at, *invalidated)) {
+  if (violates("R1-4.3.2-16", invalidated && !may_invalidate(xid, at, *invalidated))) {
     return channel_->fail("the peer invalidated a handle that is not of the Call it answers");
   }
   dispatching_ = true;
@@ -87,7 +87,7 @@ bool Requester::on_reply(Calls::iterator at, std::uint32_t slot, std::size_t len
                             call.header.lists.reply_chunk ? &*call.header.lists.reply_chunk : nullptr};
   const v1::ReplyVerdict verdict = v1::receive_reply(message, offered, received_);
   if (verdict != v1::ReplyVerdict::kDiscard) {
-    granted_ = std::max<std::uint32_t>(received_.credit, 1);
+    granted_ = violates("R1-4.3.1-05", received_.credit == 0) ? 1 : received_.credit;
     if (!fence(call, slot, len)) return false;
   }
   switch (verdict) {

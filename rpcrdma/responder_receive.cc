@@ -42,8 +42,9 @@ void Responder::on_receive(std::uint32_t slot, std::size_t len) {
   settle_credits(verdict == v1::CallVerdict::kAccept ? received.credit : 0);
   if (verdict == v1::CallVerdict::kErrVers) return answer_error(slot, v1::Err::kVers);
   if (verdict == v1::CallVerdict::kErrChunk) return answer_error(slot, v1::Err::kChunk);  // U1-6.4.2-07
-  // R1-5.5.3-03: it would end this connection as well.
-  if (config_.replays != nullptr && config_.replays->was_fatal(config_.client, call.xid)) {
+  // It would end this connection as well.
+  const bool was_fatal = config_.replays != nullptr && config_.replays->was_fatal(config_.client, call.xid);
+  if (violates("R1-5.5.3-03", was_fatal)) {
     return answer_error(slot, v1::Err::kChunk);
   }
 
@@ -167,7 +168,7 @@ bool Responder::match_arguments(CallSlot& call) {
   const auto chunks = call.lists.read_chunks();
   positions_.clear();
   for (const Chunk& chunk : chunks) {
-    if (chunk.position < call.header.size()) return false;
+    if (chunk.position < call.header.size()) return false;  // R1-8.1.1-01, and what follows would refuse it, too
     positions_.push_back(chunk.position - call.header.size());
   }
   found_arguments_.clear();

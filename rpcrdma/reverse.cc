@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "requirements/violates.h"
 #include "rpcrdma/v1/message_kind.h"
 
 namespace weft::rpcrdma {
@@ -61,9 +62,13 @@ void Dispatcher::on_receive(const Work& work, std::size_t len) {
     kind = forward_ == Forward::kRequester ? v1::MessageKind::kReply : v1::MessageKind::kCall;
   }
   if (kind == v1::MessageKind::kReply) return requester_.on_receive(work.slot, len, work.invalidated);
-  if (work.invalidated) return channel_.fail("the peer invalidated a handle by a message that is no Reply");
+  if (violates("R1-4.3.2-16", work.invalidated.has_value())) {
+    return channel_.fail("the peer invalidated a handle by a message that is no Reply");
+  }
   // The Receives are there for Replies too: Calls beyond the grant may not use them up.
-  if (responder_.is_at_limit()) return channel_.fail("the peer sends more Calls than it was granted");
+  if (violates("R1-4.3.1-04", responder_.is_at_limit())) {
+    return channel_.fail("the peer sends more Calls than it was granted");
+  }
   responder_.on_receive(work.slot, len);
 }
 

@@ -1,6 +1,7 @@
 // Credits and Receives of the two directions: each has its own.
 #include <gtest/gtest.h>
 
+#include "rpcrdma/registrations.h"
 #include "rpcrdma/testing/reverse.h"
 #include "rpcrdma/testing/vectors.h"
 
@@ -122,6 +123,22 @@ TEST_F(ReverseTest, CallsBeyondTheGrantEndTheConnection) {
   EXPECT_EQ(client->service.calls.size(), 2u);
   ASSERT_TRUE(client->channel->failure());
   EXPECT_EQ(*client->channel->failure(), "the peer sends more Calls than it was granted");
+}
+
+// Only a Reply may take a handle away, and only one of its own Call.
+TEST_F(ReverseTest, ACallThatInvalidatesAHandleEndsTheConnection) {
+  RecordProperty("proves", "R1-4.3.2-16");
+  open_client();
+  Octets room(100);
+  Registrations window;
+  Segment segment;
+  ASSERT_TRUE(window.add(client->pd, true, room.data(), room.size(), verbs::Access::kRemoteWrite, segment).ok());
+  ASSERT_TRUE(window.bind(*client->channel));
+  ASSERT_TRUE(client->qp.inject(load_vector("V21").octets, segment.handle));
+  run();
+  EXPECT_TRUE(client->service.calls.empty());
+  ASSERT_TRUE(client->channel->failure());
+  EXPECT_EQ(*client->channel->failure(), "the peer invalidated a handle by a message that is no Reply");
 }
 
 TEST_F(ReverseTest, WhereNoReceiveIsLeftTheProviderMayEndTheConnection) {

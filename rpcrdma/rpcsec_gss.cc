@@ -1,5 +1,6 @@
 #include "rpcrdma/rpcsec_gss.h"
 
+#include "requirements/violates.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::rpcrdma {
@@ -19,8 +20,10 @@ bool may_reduce(AuthView cred) {
   std::uint32_t procedure = 0;
   std::uint32_t seq_num = 0;
   std::uint32_t service = 0;
-  if (!in.u32(version) || !in.u32(procedure) || !in.u32(seq_num) || !in.u32(service)) return false;
-  return version >= 1 && version <= kLastVersion && procedure == kProcData && service == kServiceNone;
+  const bool is_whole = in.u32(version) && in.u32(procedure) && in.u32(seq_num) && in.u32(service);
+  if (violates("R1-10.2.2.3-01", !is_whole || service != kServiceNone)) return false;
+  if (violates("R1-10.2.2.3-01", version == 0 || version > kLastVersion)) return false;
+  return !violates("R1-10.2.2-01", procedure != kProcData);
 }
 
 }  // namespace weft::rpcrdma

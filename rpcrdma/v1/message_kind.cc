@@ -1,5 +1,6 @@
 #include "rpcrdma/v1/message_kind.h"
 
+#include "requirements/violates.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/v1/header.h"
 #include "rpcrdma/xdr/xdr.h"
@@ -15,7 +16,7 @@ struct ListsSeen {
 
 bool skip_segments(xdr::XdrReader& in, bool& has_length) {
   std::uint32_t count = 0;
-  if (!in.u32(count) || count > in.remaining() / kSegmentLen) return false;
+  if (!in.u32(count)) return false;
   for (; count > 0; --count) {
     std::uint32_t handle = 0;
     std::uint32_t length = 0;
@@ -50,22 +51,24 @@ MessageKind message_kind(ConstBytes message) {
   std::uint32_t credit = 0;
   std::uint32_t proc = 0;
   if (!in.u32(xid) || !in.u32(vers) || !in.u32(credit) || !in.u32(proc)) return MessageKind::kUnclear;
-  // In every version (R1-9-01); only responders send it.
-  if (proc == static_cast<std::uint32_t>(Proc::kError)) return MessageKind::kReply;
-  if (vers != kVersion) return MessageKind::kUnclear;
+  // In every version; only responders send it.
+  if (violates("R1-9-01", proc == static_cast<std::uint32_t>(Proc::kError))) return MessageKind::kReply;
+  if (violates("R1-7.2.1-05", vers != kVersion)) return MessageKind::kUnclear;
   ListsSeen seen;
   if (proc == static_cast<std::uint32_t>(Proc::kNomsg)) {
     // There is no msg_type inline. Replies have no Read list, Calls have not filled a Reply chunk; one that both could
     // have says nothing.
-    if (!skip_lists(in, seen)) return MessageKind::kUnclear;
-    if (seen.has_read_list) return MessageKind::kCall;
+    if (violates("R1-7.2.1-05", !skip_lists(in, seen))) return MessageKind::kUnclear;
+    if (violates("R1-5.3.1-02", seen.has_read_list)) return MessageKind::kCall;
     return seen.reply_chunk_is_filled ? MessageKind::kReply : MessageKind::kUnclear;
   }
-  if (proc != static_cast<std::uint32_t>(Proc::kMsg) || !skip_lists(in, seen)) return MessageKind::kUnclear;
+  if (violates("R1-7.2.1-05", proc != static_cast<std::uint32_t>(Proc::kMsg))) return MessageKind::kUnclear;
+  if (violates("R1-7.2.1-05", !skip_lists(in, seen))) return MessageKind::kUnclear;
   std::uint32_t type = 0;
-  if (!in.u32(xid) || !in.u32(type)) return MessageKind::kUnclear;
-  if (type == static_cast<std::uint32_t>(MsgType::kCall)) return MessageKind::kCall;
-  return type == static_cast<std::uint32_t>(MsgType::kReply) ? MessageKind::kReply : MessageKind::kUnclear;
+  if (violates("R1-7.2.1-05", !in.u32(xid) || !in.u32(type))) return MessageKind::kUnclear;
+  if (violates("R1-7.1.4-02", type == static_cast<std::uint32_t>(MsgType::kReply))) return MessageKind::kReply;
+  const bool is_neither = type != static_cast<std::uint32_t>(MsgType::kCall);
+  return violates("R1-7.2.1-05", is_neither) ? MessageKind::kUnclear : MessageKind::kCall;
 }
 
 }  // namespace weft::rpcrdma::v1
