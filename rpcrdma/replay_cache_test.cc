@@ -113,9 +113,23 @@ TEST(ReplayKeyOf, IsTheSameInEveryFormOfACall) {
     const ReplayItem other_item{reduced.size(), other};
     EXPECT_NE(key, replay_key("a", 7, rpc, reduced, {&other_item, 1}));
   }
-  CallHeaderView somebody_else = rpc;
-  somebody_else.cred = {};
-  EXPECT_NE(replay_key("a", 7, rpc, {}, {}), replay_key("a", 7, somebody_else, {}, {}));
+}
+
+TEST(ReplayKeyOf, IsAnotherForAnotherCaller) {
+  OpaqueAuth cred{1, pattern(40)};
+  const auto key = [&cred] { return replay_key("a", 7, {7, 100003, 3, 7, cred, {}}, {}, {}); };
+  const ReplayKey own = key();
+  cred.body[8] ^= 1;
+  EXPECT_NE(key(), own);
+  cred.body[8] ^= 1;
+  EXPECT_EQ(key(), own);
+  cred.flavor = 2;
+  EXPECT_NE(key(), own);
+  // Of RPCSEC_GSS the credential is another each time that one Call goes out.
+  cred.flavor = 6;
+  const ReplayKey gss = key();
+  cred.body[8] ^= 1;
+  EXPECT_EQ(key(), gss);
 }
 
 TEST(KeptReplyOf, IsAnsweredWithItsItems) {
@@ -130,6 +144,7 @@ TEST(KeptReplyOf, IsAnsweredWithItsItems) {
   reply.skip_item();
   reply.add_item(std::move(buffer), 500);
   const KeptReply kept = KeptReply::of(reply);
+  reply.buffers.front().octets()[7] ^= 1;  // it holds what is next
   reply = {};
   EXPECT_EQ(pool.in_use(), 0u);
   const auto again = kept.revive(pool);
