@@ -24,7 +24,7 @@ struct ReplayTest : World {
     ASSERT_TRUE(client.call(spec, [this](const Reply& reply) { ends.push_back(reply.status); }).ok());
   }
   // A WRITE under way whose client goes.
-  void write_and_go() {
+  void write_and_go(const Octets& data) {
     auto client = open();
     file.hold = true;
     write(*client, 77, data);
@@ -67,8 +67,9 @@ TEST_F(ReplayTest, WhatRanIsAnsweredWithoutRunningAgain) {
 }
 
 TEST_F(ReplayTest, WhatRunsForALostConnectionIsAnsweredOnTheNewOne) {
+  const Octets data = pattern(100);  // inline: with nothing to be pulled Calls are looked at in their order
   listen_and_keep();
-  write_and_go();
+  write_and_go(data);
   auto second = open();
   file.hold = true;
   write(*second, 77, data);
@@ -85,7 +86,7 @@ TEST_F(ReplayTest, WhatRunsForALostConnectionIsAnsweredOnTheNewOne) {
 
 TEST_F(ReplayTest, WhatEndedForNobodyIsKept) {
   listen_and_keep();
-  write_and_go();
+  write_and_go(data);
   file.answer_held();
   auto second = open();
   write(*second, 77, data);
@@ -95,6 +96,7 @@ TEST_F(ReplayTest, WhatEndedForNobodyIsKept) {
 }
 
 TEST_F(ReplayTest, ProgramsThatDoNotAskForItRunEverything) {
+  programs.back().keeps_replies = true;  // another one
   listen();
   auto first = open();
   write(*first, 77, data);
