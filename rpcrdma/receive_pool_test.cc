@@ -272,6 +272,24 @@ TEST_F(SharedReceives, AGrantStaysWhereNoMoreAreLeft) {
   EXPECT_EQ(pool->num_reserved(), 8u);
 }
 
+TEST_F(SharedReceives, WhereFewAreLeftAGrantFallsAlthoughItIsUsed) {
+  RecordProperty("proves", "R1-4.3.1-07");
+  open_ends(4 + 20, 4, 4, 16);
+  const auto use = [this](End& end, int num) {
+    for (int i = 0; i < num; ++i) end.call();
+    end.pump();
+    answer_all();
+    end.pump();
+    return end.last_grant();
+  };
+  EXPECT_EQ(use(*one, 4), 8u);
+  EXPECT_FALSE(pool->is_low());
+  EXPECT_EQ(use(*one, 8), 8u);  // 16 of 20 were promised then
+  EXPECT_TRUE(pool->is_low());
+  EXPECT_EQ(use(*two, 4), 4u);
+  EXPECT_EQ(use(*one, 8), 4u);
+}
+
 TEST_F(SharedReceives, WhoEndsGivesBackWhatItWasPromised) {
   open_ends(200, 4, 4, 32);
   for (int i = 0; i < 4; ++i) one->call();

@@ -50,7 +50,7 @@ TEST_F(ReconnectTest, ATransferGoesOnWhereTheServerComesBack) {
                     .ok());
   }
   const auto num_ended = [&] { return kNum - client->num_outstanding(); };
-  for (const std::size_t until : {3u, 15u, 24u}) {
+  for (const std::size_t until : {3u, 15u, 30u}) {
     run_until([&] { return num_ended() >= until; });
     file.hold = true;  // what comes now is lost with the server
     file.num_calls = 0;
