@@ -165,6 +165,9 @@ void Session::take_item_out(Call& call, const rpcrdma::Binding& binding, ConstBy
 bool Session::prepare_results(Call& call, const rpcrdma::Binding& binding, ConstBytes args) {
   bound_ = {};
   const auto walked = binding.bound_reply(call.spec.procedure, args, {}, {.max_text = kMaxText}, bound_);
+  // A COMPOUND with an operation that no table has gets room for the largest Reply. The ca_maxresponsesize of its session
+  // would bound it, too (U1-6.2.2-02), and is not read: clients negotiate about as much as that, READs of 1 MiB and what
+  // is around them, and a session outlives the connections, and the gateway, that could have seen CREATE_SESSION.
   if (walked != rpcrdma::Walked::kWhole) bound_.rest = config_.max_reply;
   std::size_t rest = std::min(bound_.rest, config_.max_reply);
   for (std::size_t i = 0; i < bound_.items.size(); ++i) {
