@@ -180,6 +180,22 @@ TEST_F(InvalidationTest, ErrorsInvalidateNothing) {
   ASSERT_EQ(responder->qp.sent.size(), 1u);
   EXPECT_EQ(parse(responder->qp.sent[0]).proc, v1::Proc::kError);
   EXPECT_TRUE(responder->qp.remote_invalidations.empty());
+  // Nor does one that says that the Reply does not fit.
+  header.xid = 6;
+  header.proc = v1::Proc::kMsg;
+  answer_with([](ServedCall&) {
+    ServedReply reply;
+    reply.results = pattern(3000);
+    return reply;
+  });
+  Octets call;
+  xdr::XdrWriter out(call);
+  emit_call(out, {6, kTestProgram, kTestVersion, kRead, {}, {}});
+  ASSERT_TRUE(responder->qp.inject(message(header, call)));
+  responder->pump();
+  ASSERT_EQ(responder->qp.sent.size(), 2u);
+  EXPECT_EQ(parse(responder->qp.sent[1]).proc, v1::Proc::kError);
+  EXPECT_TRUE(responder->qp.remote_invalidations.empty());
 }
 
 TEST_F(InvalidationTest, TheOthersOfACallAreInvalidatedHereBeforeItsCallback) {
