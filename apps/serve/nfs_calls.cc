@@ -96,9 +96,13 @@ ServedReply run_symlink(Backend& backend, const ServedCall& call) {
   return plain_reply(backend.symlink(args, octets));
 }
 
+// Of a larger READ a worker copies the octets while the loop sends those of the one before; that is worth the way there
+// and back. A WRITE's are pulled by the loop as well, and are best written where they are warm.
+constexpr std::size_t kMaxReadNow = 256 << 10;
+
 std::optional<ServedReply> run_read_now(Backend& backend, const ServedCall& call, Buffer& buffer) {
   nfs3::ReadArgs args;
-  if (!parse_all(call, args)) return std::nullopt;
+  if (buffer.octets().size() > kMaxReadNow || !parse_all(call, args)) return std::nullopt;
   const std::optional<nfs3::ReadRes> res = backend.read_now(args, buffer.octets());
   if (!res) return std::nullopt;
   return item_reply(*res, buffer);

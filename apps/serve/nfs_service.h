@@ -11,8 +11,8 @@
 namespace weft::serve {
 
 // NfsService answers NFSv3 Calls: it takes the arguments apart, lets a disk worker do the procedure, and replies when
-// the loop drains the pool. READs and WRITEs of what memory holds it does itself: giving 64 KiB to a worker and back
-// costs more than copying them. One thread, the server's.
+// the loop drains the pool. UNSTABLE WRITEs, and READs up to 256 KiB, of what memory holds it does itself: giving
+// 64 KiB to a worker and back costs more than copying them. One thread, the server's.
 class NfsService : public rpcrdma::Service {
  public:
   // Both outlive the service.

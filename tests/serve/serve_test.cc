@@ -204,6 +204,34 @@ TEST_F(ServeTest, WhatMemoryHoldsNeedsNoDiskWorker) {
   EXPECT_EQ(held[1].answer.status, CallStatus::kSuccess);
 }
 
+TEST_F(ServeTest, ALargeReadIsAWorkers) {
+  Gate gate;
+  const std::thread::id loop = std::this_thread::get_id();
+  config.calls.lies_in_memory = [](int) { return true; };
+  config.calls.pread = [&](int fd, void* data, std::size_t len, off_t offset) {
+    if (std::this_thread::get_id() != loop) gate.pass();
+    return ::pread(fd, data, len, offset);
+  };
+  const Octets data = pattern(std::size_t{512} << 10, 5);
+  write_local(dir + "/file", std::string(data.begin(), data.end()));
+  start();
+  auto peer = connect();
+  const NfsFh3 file = lookup(*peer, mount("/"), "file");
+  Octets into(1);
+  ASSERT_EQ(read(*peer, file, 0, into).status, Nfsstat3::kOk);  // it is open now
+  gate.shut();
+  Octets args, large(data.size());
+  rpcrdma::xdr::XdrWriter writer(args);
+  nfs3::emit(writer, nfs3::ReadArgs{file, 0, static_cast<std::uint32_t>(large.size())});
+  Answer answer;
+  start_call(*peer, Proc::kRead, args, answer, {}, large);
+  run_until([&] { return gate.num_held() == 1; });
+  EXPECT_FALSE(answer.done);
+  gate.open();
+  run_until([&] { return answer.done; });
+  EXPECT_EQ(large, data);
+}
+
 TEST_F(ServeTest, AClientThatLeavesInTheMiddleHarmsNobody) {
   Gate gate;
   config.calls.fsync = [&](int fd) { return gate.pass(), ::fsync(fd); };
