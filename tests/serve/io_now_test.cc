@@ -30,6 +30,7 @@ class IoNowTest : public ExportTest {
       if (num_cached == 0) return errno = EAGAIN, -1;
       return ::pwrite(fd, data, std::min(len, num_cached), offset);
     };
+    calls.now = [this] { return now; };
     start();
     file = *create(root(), "file").obj;
     EXPECT_EQ(write(file, 0, "0123456789").status, Nfsstat3::kOk);
@@ -56,6 +57,7 @@ class IoNowTest : public ExportTest {
 
   NfsFh3 file;
   std::optional<nfs3::ReadRes> last_read;
+  DiskCalls::TimePoint now;
   bool in_memory = true;
   std::size_t num_cached = 0;  // octets that the calls without waiting give or take
 };
@@ -134,9 +136,10 @@ TEST_F(IoNowTest, WhatIsWrittenNowIsCommittedLater) {
   EXPECT_EQ(num_synced, 2);
 }
 
-TEST_F(IoNowTest, AFileThatWentOrMovedIsNotFoundByItsOldPath) {
+TEST_F(IoNowTest, AFileThatMovedIsNotFoundByItsOldPath) {
   ASSERT_TRUE(read_now());
   ASSERT_EQ(::rename((dir + "/file").c_str(), (temp / "outside").c_str()), 0);
+  now += Backend::kPathHolds;
   EXPECT_FALSE(read_now());
   EXPECT_FALSE(write_now(0, "x"));
   write_local(dir + "/file", "another");
@@ -144,6 +147,31 @@ TEST_F(IoNowTest, AFileThatWentOrMovedIsNotFoundByItsOldPath) {
   EXPECT_FALSE(write_now(0, "x"));
   EXPECT_EQ(read_local(dir + "/file"), "another");
   EXPECT_EQ(read_local(temp / "outside"), "0123456789");
+  EXPECT_EQ(read(file), "!NFS3ERR_STALE");
+}
+
+TEST_F(IoNowTest, AnOpenFileIsTakenForLyingThereForAMoment) {
+  ASSERT_TRUE(read_now());
+  ASSERT_EQ(::rename((dir + "/file").c_str(), (temp / "outside").c_str()), 0);
+  write_local(dir + "/file", "another");
+  now += Backend::kPathHolds - std::chrono::nanoseconds(1);
+  EXPECT_EQ(read_now(), "0123456789");
+  const auto written = write_now(10, "x");
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written->file_wcc.before->size, 10u);
+  EXPECT_EQ(written->file_wcc.after->size, 11u);
+  EXPECT_EQ(read_local(dir + "/file"), "another");
+  EXPECT_EQ(read_local(temp / "outside"), "0123456789x");
+  now += std::chrono::nanoseconds(1);
+  EXPECT_FALSE(read_now());
+}
+
+TEST_F(IoNowTest, AFileWithoutANameIsGoneAtOnce) {
+  ASSERT_TRUE(read_now());
+  ASSERT_TRUE(write_now(0, "0"));
+  ASSERT_EQ(::unlink((dir + "/file").c_str()), 0);
+  EXPECT_FALSE(read_now());
+  EXPECT_FALSE(write_now(0, "x"));
   EXPECT_EQ(read(file), "!NFS3ERR_STALE");
 }
 

@@ -18,14 +18,14 @@ using nfs3::Nfsstat3;
 Backend::Backend(Tree& tree, const BackendConfig& config, DiskCalls calls)
     : tree_(tree), config_(config), calls_(std::move(calls)), files_(config.max_open_files, calls_, promise_) {}
 
-nfs3::Fattr3 Backend::attr(const Node& node, const FileStat& st) const {
-  return to_fattr3(st, tree_.fsid_of(node.key));
+nfs3::Fattr3 Backend::attr(const FileKey& key, const FileStat& st) const {
+  return to_fattr3(st, tree_.fsid_of(key));
 }
 
 nfs3::PostOpAttr Backend::post_attr(const Node& node) const {
   Outcome<FileStat> st = stat_fd(node.path_fd());
   if (!st) return std::nullopt;
-  return attr(node, st.value());
+  return attr(node.key, st.value());
 }
 
 nfs3::WccData Backend::wcc(const Node& before) const {

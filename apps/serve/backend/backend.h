@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -67,6 +68,10 @@ class Backend {
   // write will say; some octets may have been put where they belong.
   std::optional<nfs3::ReadRes> read_now(const nfs3::ReadArgs& args, rpcrdma::MutBytes into);
   std::optional<nfs3::WriteRes> write_now(const nfs3::WriteArgs& args, rpcrdma::ConstBytes data);
+  // For so long after a path was found to lead to an open file these two take the file for lying there: what is moved
+  // out of the export behind the server's back can be read and written a moment longer. What has no name any more is
+  // gone at once.
+  static constexpr std::chrono::milliseconds kPathHolds{100};
 
   nfs3::Verf write_verf() const { return promise_.verf(); }
 
@@ -81,13 +86,17 @@ class Backend {
   };
   Outcome<Locked> resolve_locked(const nfs3::NfsFh3& handle);
 
-  nfs3::Fattr3 attr(const Node& node) const { return attr(node, node.stat); }
-  nfs3::Fattr3 attr(const Node& node, const FileStat& st) const;
+  // The attributes of an open regular file that lies in the export; nothing where that cannot be told without waiting.
+  std::optional<FileStat> stat_now(const FileKey& key, OpenFile& file);
+
+  nfs3::Fattr3 attr(const Node& node) const { return attr(node.key, node.stat); }
+  nfs3::Fattr3 attr(const FileKey& key, const FileStat& st) const;
   nfs3::PostOpAttr post_attr(const Node& node) const;
   nfs3::WccData wcc(const Node& before) const;
   // The results of a READ, with what statx said after it, and of a WRITE that was done.
-  nfs3::ReadRes read_result(const Node& node, const FileStat& st, const nfs3::ReadArgs& args, std::size_t count) const;
-  nfs3::WriteRes write_result(const Node& node, const nfs3::WriteArgs& args, std::size_t count,
+  nfs3::ReadRes read_result(const FileKey& key, const FileStat& st, const nfs3::ReadArgs& args,
+                            std::size_t count) const;
+  nfs3::WriteRes write_result(const nfs3::WccData& wcc, const nfs3::WriteArgs& args, std::size_t count,
                               const nfs3::Verf& verf) const;
 
   Outcome<int> apply(const Node& node, const nfs3::Sattr3& wanted);

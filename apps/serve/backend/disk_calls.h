@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 
@@ -16,9 +17,11 @@ ssize_t pwrite_nowait(int fd, const void* data, std::size_t len, off_t offset);
 // swapped out of a tmpfs comes back as any page of a process does.
 bool lies_in_memory(int fd);
 
-// DiskCalls are the system calls that reach the device, so that tests can hold them or let them fail. pread, pwrite,
-// fsync and fdatasync return as the calls of that name do.
+// DiskCalls are the system calls that reach the device, and the clock, so that tests can hold them or let them fail.
+// pread, pwrite, fsync and fdatasync return as the calls of that name do.
 struct DiskCalls {
+  using TimePoint = std::chrono::steady_clock::time_point;
+
   std::function<ssize_t(int fd, void* data, std::size_t len, off_t offset)> pread = ::pread;
   std::function<ssize_t(int fd, const void* data, std::size_t len, off_t offset)> pwrite = ::pwrite;
   std::function<int(int fd)> fsync = ::fsync;
@@ -26,6 +29,7 @@ struct DiskCalls {
   std::function<ssize_t(int fd, void* data, std::size_t len, off_t offset)> pread_nowait = serve::pread_nowait;
   std::function<ssize_t(int fd, const void* data, std::size_t len, off_t offset)> pwrite_nowait = serve::pwrite_nowait;
   std::function<bool(int fd)> lies_in_memory = serve::lies_in_memory;
+  std::function<TimePoint()> now = std::chrono::steady_clock::now;
 };
 
 }  // namespace weft::serve

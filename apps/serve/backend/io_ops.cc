@@ -78,7 +78,19 @@ nfs3::ReadRes Backend::read(const nfs3::ReadArgs& args, rpcrdma::MutBytes into) 
       pread_all(calls_, (*file)->fd(), readable_part(args, into, config_.rtmax), args.offset);
   if (!count) return fail(count.error().value);
   Outcome<FileStat> after = stat_fd(node->path_fd());
-  return read_result(node.value(), after ? after.value() : node->stat, args, count.value());
+  return read_result(node->key, after ? after.value() : node->stat, args, count.value());
+}
+
+std::optional<FileStat> Backend::stat_now(const FileKey& key, OpenFile& file) {
+  const DiskCalls::TimePoint now = calls_.now();
+  if (now < file.here_until()) {
+    Outcome<FileStat> st = stat_fd(file.fd());
+    return st && st->nlink > 0 ? std::optional(st.value()) : std::nullopt;
+  }
+  std::optional<Node> node = tree_.resolve_now(key);
+  if (!node || !node->stat.is_regular()) return std::nullopt;
+  file.set_here_until(now + kPathHolds);
+  return node->stat;
 }
 
 std::optional<nfs3::ReadRes> Backend::read_now(const nfs3::ReadArgs& args, rpcrdma::MutBytes into) {
@@ -89,18 +101,18 @@ std::optional<nfs3::ReadRes> Backend::read_now(const nfs3::ReadArgs& args, rpcrd
   into = readable_part(args, into, config_.rtmax);
   ssize_t count = file->pread_now(calls_, into, static_cast<off_t>(into.empty() ? 0 : args.offset));
   // Whether the file may be read is found out behind the reading: so its attributes are those from after it.
-  std::optional<Node> node = count < 0 ? std::nullopt : tree_.resolve_now(key.value());
-  if (!node || !node->stat.is_regular()) return std::nullopt;
-  nfs3::ReadRes res = read_result(*node, node->stat, args, static_cast<std::size_t>(count));
+  const std::optional<FileStat> st = count < 0 ? std::nullopt : stat_now(key.value(), *file);
+  if (!st) return std::nullopt;
+  nfs3::ReadRes res = read_result(key.value(), *st, args, static_cast<std::size_t>(count));
   // Fewer octets than asked for: the file's end, or the end of what memory holds of it.
   if (res.count < into.size() && !res.eof) return std::nullopt;
   return res;
 }
 
-nfs3::ReadRes Backend::read_result(const Node& node, const FileStat& st, const nfs3::ReadArgs& args,
+nfs3::ReadRes Backend::read_result(const FileKey& key, const FileStat& st, const nfs3::ReadArgs& args,
                                    std::size_t count) const {
   nfs3::ReadRes res;
-  res.file_attributes = attr(node, st);
+  res.file_attributes = attr(key, st);
   res.count = static_cast<std::uint32_t>(count);
   res.eof = args.offset >= st.size || count >= st.size - args.offset;
   res.data.len = res.count;
@@ -154,7 +166,7 @@ nfs3::WriteRes Backend::write(const nfs3::WriteArgs& args, rpcrdma::ConstBytes d
   (*file)->mark_dirty();
   Outcome<std::size_t> count = pwrite_all(calls_, (*file)->fd(), data, args.offset);
   if (!count) return fail(to_nfsstat3(count.error()));
-  res = write_result(node, args, count.value(), verf);
+  res = write_result(wcc(node), args, count.value(), verf);
   object->lock.unlock();
   if (args.stable == StableHow::kUnstable) return res;
   int error = (*file)->sync(calls_, args.stable == StableHow::kDataSync, promise_, res.verf);
@@ -171,23 +183,26 @@ std::optional<nfs3::WriteRes> Backend::write_now(const nfs3::WriteArgs& args, rp
   const Lock lock = locks_.try_lock(key.value());
   // Nothing is open for writing in an export that is read-only.
   std::shared_ptr<OpenFile> file = lock ? files_.writer_now(key.value()) : nullptr;
-  std::optional<Node> node = file ? tree_.resolve_now(key.value()) : std::nullopt;
-  if (!node || !node->stat.is_regular()) return std::nullopt;
+  const std::optional<FileStat> before = file ? stat_now(key.value(), *file) : std::nullopt;
+  if (!before) return std::nullopt;
   // As in write: the promise first.
   const nfs3::Verf verf = promise_.verf();
   file->mark_dirty();
   ssize_t count = file->pwrite_now(calls_, data, static_cast<off_t>(args.offset));
   if (count < 0 || static_cast<std::size_t>(count) < data.size()) return std::nullopt;
-  return write_result(*node, args, data.size(), verf);
+  const Outcome<FileStat> after = stat_fd(file->fd());
+  nfs3::WccData wcc{.before = to_wcc_attr(*before), .after = std::nullopt};
+  if (after) wcc.after = attr(key.value(), after.value());
+  return write_result(wcc, args, data.size(), verf);
 }
 
-nfs3::WriteRes Backend::write_result(const Node& node, const nfs3::WriteArgs& args, std::size_t count,
+nfs3::WriteRes Backend::write_result(const nfs3::WccData& wcc, const nfs3::WriteArgs& args, std::size_t count,
                                      const nfs3::Verf& verf) const {
   nfs3::WriteRes res;
   res.verf = verf;
   res.count = static_cast<std::uint32_t>(count);
   res.committed = args.stable;
-  res.file_wcc = wcc(node);
+  res.file_wcc = wcc;
   return res;
 }
 

@@ -31,6 +31,10 @@ class OpenFile {
   ssize_t pread_now(const DiskCalls& calls, rpcrdma::MutBytes into, off_t offset) const;
   ssize_t pwrite_now(const DiskCalls& calls, rpcrdma::ConstBytes data, off_t offset) const;
 
+  // Until when the file is taken to lie in the export still, because a path beneath the root was found to lead to it.
+  void set_here_until(DiskCalls::TimePoint when) { here_until_.store(when, std::memory_order_relaxed); }
+  DiskCalls::TimePoint here_until() const { return here_until_.load(std::memory_order_relaxed); }
+
   // To be called before octets are written that nobody synced.
   void mark_dirty() { is_dirty_.store(true); }
   bool is_dirty() const { return is_dirty_.load(); }
@@ -45,6 +49,7 @@ class OpenFile {
   const bool is_readable_;
   const bool is_writable_;
   const bool lies_in_memory_;
+  std::atomic<DiskCalls::TimePoint> here_until_{DiskCalls::TimePoint::min()};
   std::atomic<bool> is_dirty_{false};
   std::mutex sync_mutex_;
 };
