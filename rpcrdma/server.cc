@@ -29,6 +29,10 @@ constexpr std::chrono::seconds kTrimInterval{1};
 constexpr std::size_t kMustTakeSegments = 16;
 // Completions that one completion queue is made to hold; connections share as many queues as that takes.
 constexpr std::uint32_t kSharedCqe = 16384;
+// After so many octets pulled, what came of them leaves, and those of the Calls that came meanwhile are asked for: behind
+// a long batch the peer would have nothing to do. Only so often in one go, since whoever drives us has other work.
+constexpr std::size_t kPulledPerTurn = std::size_t{128} << 10;
+constexpr int kMaxTurns = 8;
 
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
   const std::uint32_t other_receives = kExtraReceives + config.reverse_credits;
@@ -131,6 +135,7 @@ struct Server::Impl {
     return config.remote_invalidation && can_invalidate(device.caps()) && !has_own_chunks;
   }
   bool is_full_for(const std::string& client) const;
+  std::size_t turn();
   std::size_t drain();
   std::size_t drain_shared_receives();
   void on_completion(const verbs::Wc& wc);
@@ -299,11 +304,28 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   return {};
 }
 
+std::size_t Server::Impl::turn() {
+  if (messages.receives) messages.receives->refill();
+  return device.process(now);
+}
+
 std::size_t Server::Impl::drain() {
   take_events(*events);
   std::size_t total = drain_shared_receives();
+  std::size_t pulled = 0;
+  int turns_left = kMaxTurns;
+  const auto on_wc = [&](const verbs::Wc& wc) {
+    if (pulled >= kPulledPerTurn && turns_left > 0) {
+      pulled = 0;
+      --turns_left;
+      total += turn();
+      total += drain_shared_receives();
+    }
+    on_completion(wc);
+    if (wc.status == verbs::WcStatus::kSuccess && wc.opcode == verbs::WcOpcode::kRdmaRead) pulled += wc.byte_len;
+  };
   for (std::size_t i = 0; i < cqs.size(); ++i) {
-    const int num = drain_completions(*cqs[i]->cq, [this](const verbs::Wc& wc) { on_completion(wc); });
+    const int num = drain_completions(*cqs[i]->cq, on_wc);
     if (num > 0) total += static_cast<std::size_t>(num);
   }
   return total;
@@ -513,8 +535,7 @@ std::size_t Server::process(verbs::TimePoint now) {
   impl.in_process = true;
   impl.now = now;
   if (impl.replays) impl.replays->on_time(now);
-  if (impl.messages.receives) impl.messages.receives->refill();
-  std::size_t moved = impl.device.process(now);
+  std::size_t moved = impl.turn();
   std::size_t completions = 0;
   std::optional<verbs::CmEvent> event;
   // Each event behind the completions that came before it, as in Client::process.
@@ -529,10 +550,7 @@ std::size_t Server::process(verbs::TimePoint now) {
   if (impl.trim_at && *impl.trim_at <= now) impl.trim();
   std::erase_if(impl.flushing, [now](const auto& entry) { return entry.first <= now; });
   // What the completions led to goes out now, not after one more turn of the caller's loop.
-  if (completions > 0) {
-    if (impl.messages.receives) impl.messages.receives->refill();
-    moved += completions + impl.device.process(now);
-  }
+  if (completions > 0) moved += completions + impl.turn();
   impl.in_process = false;
   return moved;
 }

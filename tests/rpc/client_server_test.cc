@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <numeric>
 
 #include "tests/rpc/world.h"
@@ -55,6 +56,43 @@ TEST_F(ClientServerTest, BulkDataGoesByReadAndWriteChunk) {
   run_until([&] { return num_ended == pieces.size(); });
   EXPECT_EQ(back, data);
   EXPECT_EQ(server->counters().write_octets_tx, kLen);
+}
+
+// Calls whose Read chunks come in one batch: a handler may take long for each.
+TEST_F(ClientServerTest, WhatALongBatchOfCallsLedToLeavesBeforeItsEnd) {
+  struct Watched : MemoryFile {
+    void on_call(ServedCall call) override {
+      if (call.procedure == kWrite) sends_seen.push_back(server->counters().sends_tx);
+      MemoryFile::on_call(std::move(call));
+    }
+    std::vector<std::uint64_t> sends_seen;  // in handlers of this turn
+  } watched;
+  programs = {{&test_binding(), &watched}};
+  listen();
+  watched.server = server.get();
+  if (std::getenv("WEFT_WORKERS") != nullptr) return;  // devices with workers do not wait for us
+  auto client = connect({.credits = 32});
+  clients = {client.get()};
+  constexpr std::size_t kLen = 32 << 10, kPerTurn = 4;  // so many come to 128 KiB
+  const Octets data = pattern(kLen);
+  const Octets args = write_args(kLen);
+  std::size_t num_long_batches = 0;
+  also = [&] {
+    for (std::size_t i = kPerTurn; i < watched.sends_seen.size(); ++i) {
+      EXPECT_GT(watched.sends_seen[i], watched.sends_seen[i - kPerTurn]) << i;
+      ++num_long_batches;
+    }
+    watched.sends_seen.clear();
+  };
+  // How much comes at once is TCP's affair.
+  for (int round = 0; round < 50 && num_long_batches == 0; ++round) {
+    std::size_t num_ended = 0;
+    for (int i = 0; i < 32; ++i) {
+      ASSERT_TRUE(client->call(write_call(args, data), [&](const Reply&) { ++num_ended; }).ok());
+    }
+    run_until([&] { return num_ended == 32; });
+  }
+  EXPECT_GT(num_long_batches, 0u);
 }
 
 TEST_F(ClientServerTest, LongRepliesGoByReplyChunk) {
