@@ -8,7 +8,6 @@
 #include "mpa/fpdu.h"
 
 #include "rdmap/testing/pair.h"
-#include "rdmap/transmitter.h"
 
 namespace weft::rdmap {
 namespace {
@@ -198,23 +197,6 @@ TEST(Stream, BatchesStayWithinWhatWasAskedAndTheFpduLimit) {
     pair.a.stream.on_tx(0, pair.now);
     EXPECT_TRUE(pair.a.stream.wants_tx());
   }
-}
-
-TEST(Stream, BatchesOfResponsesAreShort) {
-  constexpr std::uint32_t kLen = 1000000;
-  Pair pair;
-  pair.connect();
-  pair.a.memory.add_simple(1, 0, 0, kLen);
-  pair.b.memory.add_simple(2, 0, 0, kLen);
-  ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaRead, 1, {{0, kLen, ddp::Stag{1}}}, 2, 0)), PostResult::kOk);
-  pair.b.receive(pair.a.transmit(pair.now), pair.now);
-  std::size_t total = 0;
-  for (ConstBytes view : pair.b.stream.tx_buffers(64000, 1 << 20, pair.now)) total += view.size();
-  EXPECT_LE(total, Transmitter::kMaxCopied);
-  EXPECT_GT(total, Transmitter::kMaxCopied - 64100);
-  pair.b.stream.on_tx(0, pair.now);
-  pair.run();
-  EXPECT_EQ(ids(pair.a.completions), (std::vector<std::uint64_t>{1}));
 }
 
 TEST(Stream, LocalFaultSendsTerminateInPlaceOfTheRequest) {

@@ -296,9 +296,8 @@ void Transmitter::end_piece(const ddp::Cut& cut, Mark& mark) {
 Transmitter::Step Transmitter::add(Mark mark, ConstBytes header, const Gather& payload, std::size_t max_octets) {
   mark.len = writer_->next_fpdu_len(header.size() + mark.payload_len);
   const std::size_t pending = writer_->pending_octets();
-  const bool copy = mark.source == Source::kResponse;
-  if (copy) max_octets = std::min(max_octets, kMaxCopied);
   if (pending > 0 && (pending >= max_octets || mark.len > max_octets - pending)) return Step::kFull;
+  const bool copy = mark.source == Source::kResponse;
   if (!writer_->add(header, std::span(payload.data(), payload.size()), copy)) return Step::kFull;
   mark.after = cursor_;
   marks_.push_back(std::move(mark));

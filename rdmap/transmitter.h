@@ -25,9 +25,6 @@ class Transmitter {
  public:
   // At most so many FPDUs a batch: enough that the system call no longer shows, little enough to rewind.
   static constexpr std::size_t kMaxFpdus = 1024;
-  // A batch ends before a Response that would make it longer: what was copied into it should be in the cache still when
-  // the socket takes it, and the peer have something to do before all of a long Response is framed.
-  static constexpr std::size_t kMaxCopied = std::size_t{256} << 10;
   // The largest ULPDU: of MPA's MULPDUs the greatest alone would have its FPDU padded, and Linux siw cannot put
   // together a padded FPDU's trailer of which a TCP segment brings the PAD and the next one the CRC (MPA-4.5-06 lets
   // DDP align).
