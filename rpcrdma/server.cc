@@ -29,9 +29,11 @@ constexpr std::chrono::seconds kTrimInterval{1};
 constexpr std::size_t kMustTakeSegments = 16;
 // Completions that one completion queue is made to hold; connections share as many queues as that takes.
 constexpr std::uint32_t kSharedCqe = 16384;
-// After so many octets pulled, what came of them leaves, and those of the Calls that came meanwhile are asked for: behind
-// a long batch the peer would have nothing to do. Only so often in one go, since whoever drives us has other work.
+// After so many octets pulled, by so many Reads at least, what came of them leaves, and those of the Calls that came
+// meanwhile are asked for: behind a long batch the peer would have nothing to do. Only so often in one go, since whoever
+// drives us has other work.
 constexpr std::size_t kPulledPerTurn = std::size_t{128} << 10;
+constexpr int kReadsPerTurn = 2;
 constexpr int kMaxTurns = 8;
 
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
@@ -313,16 +315,20 @@ std::size_t Server::Impl::drain() {
   take_events(*events);
   std::size_t total = drain_shared_receives();
   std::size_t pulled = 0;
+  int num_reads = 0;
   int turns_left = kMaxTurns;
   const auto on_wc = [&](const verbs::Wc& wc) {
-    if (pulled >= kPulledPerTurn && turns_left > 0) {
+    if (pulled >= kPulledPerTurn && num_reads >= kReadsPerTurn && turns_left > 0) {
       pulled = 0;
+      num_reads = 0;
       --turns_left;
       total += turn();
       total += drain_shared_receives();
     }
     on_completion(wc);
-    if (wc.status == verbs::WcStatus::kSuccess && wc.opcode == verbs::WcOpcode::kRdmaRead) pulled += wc.byte_len;
+    if (wc.status != verbs::WcStatus::kSuccess || wc.opcode != verbs::WcOpcode::kRdmaRead) return;
+    pulled += wc.byte_len;
+    ++num_reads;
   };
   for (std::size_t i = 0; i < cqs.size(); ++i) {
     const int num = drain_completions(*cqs[i]->cq, on_wc);
