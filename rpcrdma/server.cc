@@ -36,6 +36,19 @@ constexpr std::size_t kPulledPerTurn = std::size_t{128} << 10;
 constexpr int kReadsPerTurn = 2;
 constexpr int kMaxTurns = 8;
 
+// What was pulled since the last turn.
+struct Pulled {
+  std::size_t octets = 0;
+  int num_reads = 0;
+
+  void count(const verbs::Wc& wc) {
+    if (wc.status != verbs::WcStatus::kSuccess || wc.opcode != verbs::WcOpcode::kRdmaRead) return;
+    octets += wc.byte_len;
+    ++num_reads;
+  }
+  bool is_a_turns() const { return octets >= kPulledPerTurn && num_reads >= kReadsPerTurn; }
+};
+
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
   const std::uint32_t other_receives = kExtraReceives + config.reverse_credits;
   const auto sizes = check_sizes(caps, config.inline_threshold, config.credits, other_receives);
@@ -314,21 +327,17 @@ std::size_t Server::Impl::turn() {
 std::size_t Server::Impl::drain() {
   take_events(*events);
   std::size_t total = drain_shared_receives();
-  std::size_t pulled = 0;
-  int num_reads = 0;
+  Pulled pulled;
   int turns_left = kMaxTurns;
   const auto on_wc = [&](const verbs::Wc& wc) {
-    if (pulled >= kPulledPerTurn && num_reads >= kReadsPerTurn && turns_left > 0) {
-      pulled = 0;
-      num_reads = 0;
+    if (pulled.is_a_turns() && turns_left > 0) {
+      pulled = {};
       --turns_left;
       total += turn();
       total += drain_shared_receives();
     }
     on_completion(wc);
-    if (wc.status != verbs::WcStatus::kSuccess || wc.opcode != verbs::WcOpcode::kRdmaRead) return;
-    pulled += wc.byte_len;
-    ++num_reads;
+    pulled.count(wc);
   };
   for (std::size_t i = 0; i < cqs.size(); ++i) {
     const int num = drain_completions(*cqs[i]->cq, on_wc);
