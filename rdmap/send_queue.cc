@@ -79,6 +79,7 @@ PostResult SendQueue::post(const SendWr& wr) {
   entry.len = len;
   entry.msn = {};
   entry.read = 0;
+  entry.left = false;
   entry.done = false;
   entry.status = WorkStatus::kSuccess;
   entry.rtr = false;
@@ -129,7 +130,7 @@ std::uint64_t SendQueue::skip_done(std::uint64_t seq) const {
 SendEntry* SendQueue::oldest_answered(SendOp op) {
   if (open_reads_.empty()) return nullptr;
   SendEntry& oldest = entries_[open_reads_.front()];
-  return oldest.wr.op == op ? &oldest : nullptr;
+  return oldest.wr.op == op && oldest.left ? &oldest : nullptr;
 }
 
 void SendQueue::finish_read(WorkStatus status) {

@@ -16,6 +16,7 @@ struct SendEntry {
   std::uint64_t len = 0;   // octets of the message, or to be read
   ddp::Msn msn;            // on queue 0: Sends, Immediates, the one behind a Write; on queue 1: Reads, Atomics
   std::uint64_t read = 0;  // Read: octets of the response placed so far
+  bool left = false;       // Read, Atomic: TCP has all of the request
   bool done = false;       // its outcome is known; it completes once everything before it has
   WorkStatus status = WorkStatus::kSuccess;
   bool rtr = false;  // the stream's own RTR indication: it has no completion
@@ -78,8 +79,10 @@ class SendQueue {
 
   // The Read or Atomic Request of seq was (at least in part) handed to TCP: it takes an ORD slot.
   void on_read_sent(std::uint64_t seq) { open_reads_.push_back(seq); }
+  // The same, to its last octet: from here on it may be answered.
+  void on_read_left(std::uint64_t seq) { entries_[seq].left = true; }
   // The oldest request that waits for its answer, where that is a Read or an Atomic; null otherwise, and where none
-  // waits. Answers come in the order of the requests (RFC 5040 section 5.5 rule 20, RFC 7306 section 7).
+  // waits, or its own last octet is still here: whoever answers then does not answer us. Answers come in the order of the requests (RFC 5040 section 5.5 rule 20, RFC 7306 section 7).
   SendEntry* oldest_read() { return oldest_answered(SendOp::kRdmaRead); }
   SendEntry* oldest_atomic() { return oldest_answered(SendOp::kAtomic); }
   // Ends the oldest request that waits for its answer.

@@ -330,6 +330,34 @@ INSTANTIATE_TEST_SUITE_P(Ops, WithoutOrd, ::testing::Values(SendOp::kRdmaRead, S
   return std::string(info.param == SendOp::kRdmaRead ? "Read" : "Atomic");
 });
 
+// A peer that knows what is coming answers a Read or an Atomic of which TCP has only the beginning.
+TEST(Stream, AnswersToWhatHasNotLeftAreRefused) {
+  for (const SendOp op : {SendOp::kRdmaRead, SendOp::kAtomic}) {
+    Pair pair;
+    pair.connect();
+    for (Side* side : {&pair.a, &pair.b}) side->memory.add_simple(1, 0, 0, 64);
+    SendWr wr = rdma_wr(op, 1, {{0, 8, ddp::Stag{1}}}, 1, 0);
+    if (op == SendOp::kAtomic) wr.args = AtomicOperands{};
+    for (int i = 0; i < 16; ++i) {  // in every place of the send queue there was one
+      ASSERT_EQ(pair.a.stream.post_send(wr), PostResult::kOk);
+      pair.run();
+    }
+    ASSERT_EQ(pair.a.stream.post_send(wr), PostResult::kOk);
+    std::vector<std::uint8_t> request;
+    for (ConstBytes view : pair.a.stream.tx_buffers(pair.emss, 8000, pair.now))
+      request.insert(request.end(), view.begin(), view.end());
+    pair.a.stream.on_tx(10, pair.now);
+    pair.b.receive(request, pair.now);
+    pair.a.receive(pair.b.transmit(pair.now), pair.now);
+    pair.run();
+    ASSERT_EQ(pair.a.completions.size(), 17u);
+    EXPECT_EQ(pair.a.completions[15].status, WorkStatus::kSuccess);
+    EXPECT_NE(pair.a.completions[16].status, WorkStatus::kSuccess);
+    ASSERT_EQ(pair.a.closed.size(), 1u);
+    EXPECT_EQ(pair.a.closed[0].reason, CloseReason::kTerminateSent);
+  }
+}
+
 TEST(Stream, TerminateThatArrivesWithinAnFpduOfOursIsFollowedByOurFin) {
   Pair pair;
   pair.connect();

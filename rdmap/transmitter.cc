@@ -434,6 +434,7 @@ void Transmitter::finished(const Mark& mark) {
   if (mark.source == Source::kNudge) ++counters_.nudges_tx;
   if (mark.source != Source::kRequest) return;
   const SendOp op = requests_[mark.seq].wr.op;
+  if (is_answered(op)) requests_.on_read_left(mark.seq);
   if (requests_[mark.seq].rtr) {  // none of the ULP's messages
     if (op != SendOp::kRdmaRead) requests_.finish(mark.seq, WorkStatus::kSuccess);
     return;
