@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <numeric>
+#include <thread>
 
 #include "rpcrdma/testing/fake_verbs.h"
 
@@ -87,6 +89,33 @@ struct StreamTest : ::testing::Test {
   int drained = 0;
   std::vector<std::string> ends;
 };
+
+// Asio may carry out a read that was due before, and hand it out, ahead of saying that a write is done.
+TEST_F(StreamTest, WhatIsAnsweredHasLeft) {
+  struct Noticed : Owned {
+    Noticed(Octets the_octets, bool& flag) : Owned(std::move(the_octets)), gone(flag) {}
+    ~Noticed() override { gone = true; }
+    bool& gone;
+  };
+  bool gone = false;
+  std::vector<bool> gone_at_record;
+  stream = std::make_shared<Stream>(std::move(*accepted), pool, StreamConfig{});
+  stream->start({.on_record = [&](Record) { gone_at_record.push_back(gone); }, .on_drained = {}, .on_end = [](const std::string&) {}});
+  settle();
+  const Octets first = as_record(counted(8)), call = counted(100), answer = as_record(counted(12));
+  std::jthread answerer([&] {
+    Octets heard(as_record(call).size());
+    asio::read(peer, asio::buffer(heard));
+    put(answer);
+  });
+  put(first);  // Asio sees it before it calls the function below, and reads behind that
+  asio::post(io, [&] {
+    stream->send(std::make_unique<Noticed>(call, gone));
+    answerer.join();
+  });
+  ASSERT_TRUE(run([&] { return gone_at_record.size() == 2; }));
+  EXPECT_TRUE(gone_at_record[1]);
+}
 
 TEST_F(StreamTest, RecordsComeWholeAndInOrder) {
   start({});
