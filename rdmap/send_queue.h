@@ -82,7 +82,8 @@ class SendQueue {
   // The same, to its last octet: from here on it may be answered.
   void on_read_left(std::uint64_t seq) { entries_[seq].left = true; }
   // The oldest request that waits for its answer, where that is a Read or an Atomic; null otherwise, and where none
-  // waits, or its own last octet is still here: whoever answers then does not answer us. Answers come in the order of the requests (RFC 5040 section 5.5 rule 20, RFC 7306 section 7).
+  // waits. One whose last octet is still here waits for none yet: who answers it is refused (RDMAP-5.2.2-05). Answers
+  // come in the order of the requests (RFC 5040 section 5.5 rule 20, RFC 7306 section 7).
   SendEntry* oldest_read() { return oldest_answered(SendOp::kRdmaRead); }
   SendEntry* oldest_atomic() { return oldest_answered(SendOp::kAtomic); }
   // Ends the oldest request that waits for its answer.

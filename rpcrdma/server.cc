@@ -30,10 +30,10 @@ constexpr std::size_t kMustTakeSegments = 16;
 // Completions that one completion queue is made to hold; connections share as many queues as that takes.
 constexpr std::uint32_t kSharedCqe = 16384;
 // After so many octets pulled, by so many Reads at least, what came of them leaves, and those of the Calls that came
-// meanwhile are asked for: behind a long batch the peer would have nothing to do. Only so often in one go, since whoever
-// drives us has other work.
+// meanwhile are asked for: behind a long batch the peer would have nothing to do.
 constexpr std::size_t kPulledPerTurn = std::size_t{128} << 10;
 constexpr int kReadsPerTurn = 2;
+// So often within one process(): peers that never stop must not keep it, whose caller has other work.
 constexpr int kMaxTurns = 8;
 
 // What was pulled since the last turn.
@@ -46,7 +46,7 @@ struct Pulled {
     octets += wc.byte_len;
     ++num_reads;
   }
-  bool is_a_turns() const { return octets >= kPulledPerTurn && num_reads >= kReadsPerTurn; }
+  bool is_worth_a_turn() const { return octets >= kPulledPerTurn && num_reads >= kReadsPerTurn; }
 };
 
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
@@ -111,6 +111,7 @@ struct Server::Impl {
   ServerConfig config;
   verbs::TimePoint now{};
   bool in_process = false;
+  int turns_left = 0;  // of this process()
 
   std::unique_ptr<verbs::CmChannel> cm_events;
   std::unique_ptr<verbs::Pd> pd;
@@ -319,6 +320,7 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   return {};
 }
 
+// Lets the device move, after what Calls gave back of the shared Receives is posted again.
 std::size_t Server::Impl::turn() {
   if (messages.receives) messages.receives->refill();
   return device.process(now);
@@ -328,9 +330,8 @@ std::size_t Server::Impl::drain() {
   take_events(*events);
   std::size_t total = drain_shared_receives();
   Pulled pulled;
-  int turns_left = kMaxTurns;
   const auto on_wc = [&](const verbs::Wc& wc) {
-    if (pulled.is_a_turns() && turns_left > 0) {
+    if (pulled.is_worth_a_turn() && turns_left > 0) {
       pulled = {};
       --turns_left;
       total += turn();
@@ -549,6 +550,7 @@ std::size_t Server::process(verbs::TimePoint now) {
   if (impl.in_process) return 0;
   impl.in_process = true;
   impl.now = now;
+  impl.turns_left = kMaxTurns;
   if (impl.replays) impl.replays->on_time(now);
   std::size_t moved = impl.turn();
   std::size_t completions = 0;

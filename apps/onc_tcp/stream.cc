@@ -136,8 +136,8 @@ void Stream::send(std::unique_ptr<OutRecord> record) {
       asio::detached);
 }
 
-// Writes by itself rather than have Asio do it, whose completion may come behind that of a read: then the answer to a
-// record would be handed out while the record still counts as one that has not left.
+// Not by async_write_some, whose end Asio may tell after that of a read which came later: the answer to a record would
+// be handed out while the record still counts as one that has not left.
 asio::awaitable<void> Stream::send_all() {
   std::array<ConstBytes, kMaxPlaces> parts;
   std::vector<asio::const_buffer> places;
@@ -153,7 +153,7 @@ asio::awaitable<void> Stream::send_all() {
     }
     if (!error) sender_.sent(n);
     progress_ += n;
-    // The others' turn; and nobody is called back from within send.
+    // It is others' turn, and StreamEvents are not for within send.
     co_await asio::post(socket_.get_executor(), asio::use_awaitable);
     if (closed_) co_return;
     if (error) {

@@ -39,6 +39,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // From here on events come. The Stream keeps itself alive until its end.
   void start(StreamEvents events);
 
+  // The record goes as soon as the socket has taken it, maybe before send returns; what is in StreamEvents is never
+  // called from within send.
   void send(std::unique_ptr<OutRecord> record);
   std::size_t queued() const { return sender_.queued(); }
 

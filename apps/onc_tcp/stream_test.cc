@@ -100,7 +100,9 @@ TEST_F(StreamTest, WhatIsAnsweredHasLeft) {
   bool gone = false;
   std::vector<bool> gone_at_record;
   stream = std::make_shared<Stream>(std::move(*accepted), pool, StreamConfig{});
-  stream->start({.on_record = [&](Record) { gone_at_record.push_back(gone); }, .on_drained = {}, .on_end = [](const std::string&) {}});
+  stream->start({.on_record = [&](Record) { gone_at_record.push_back(gone); },
+                 .on_drained = {},
+                 .on_end = [](const std::string&) {}});
   settle();
   const Octets first = as_record(counted(8)), call = counted(100), answer = as_record(counted(12));
   std::jthread answerer([&] {

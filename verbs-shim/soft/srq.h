@@ -30,8 +30,8 @@ class SoftSrq final : public Srq, public rdmap::RecvSource {
   SoftDevice& device() const { return device_; }
   std::uint32_t pd() const { return pd_; }
   std::uint32_t max_wr() const { return max_wr_; }
-  // Whether as many are left as one turn may need (SrqAttr::reserve). With workers there is no reserve, and size_ is not
-  // looked at, which other threads change.
+  // Whether as many are left as one turn may need (SrqAttr::reserve). With workers there is no reserve, and size_ is
+  // not looked at, which other threads change.
   bool has_reserve() const { return reserve_ == 0 || size_ >= reserve_; }
 
  private:
