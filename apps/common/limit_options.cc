@@ -1,0 +1,48 @@
+#include "apps/common/limit_options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string>
+
+namespace weft::apps {
+namespace {
+
+constexpr std::size_t kLeastConnections = 16;
+constexpr std::uint64_t kMostConnections = 65536;
+constexpr std::uint64_t kMostMib = std::uint64_t{1} << 20;
+
+void add_limit(CLI::App& command, const std::string& name, std::optional<std::size_t>& value, std::size_t unit,
+               CLI::Range range, const std::string& type, const std::string& text) {
+  command
+      .add_option_function<std::uint64_t>(
+          name, [&value, unit](const std::uint64_t& given) { value = static_cast<std::size_t>(given) * unit; }, text)
+      ->check(range)
+      ->type_name(type);
+}
+
+}  // namespace
+
+std::size_t LimitOptions::connections_or(std::size_t preferred, std::uint64_t file_limit) const {
+  if (max_connections) return *max_connections;
+  return std::clamp<std::size_t>(file_limit / 2, kLeastConnections, preferred);
+}
+
+std::size_t LimitOptions::connections_per_address(std::size_t all) const {
+  return std::min(max_connections_per_address.value_or(all - all / 4), all);
+}
+
+void add_limit_options(CLI::App& command, LimitOptions& options) {
+  const CLI::Range connections(std::uint64_t{1}, kMostConnections);
+  add_limit(command, "--max-connections", options.max_connections, 1, connections, "N",
+            "connections of all clients (default 1024, or what the limit of open files allows)");
+  add_limit(command, "--max-connections-per-address", options.max_connections_per_address, 1, connections, "N",
+            "connections of one IPv4 address or IPv6 /64 (default three quarters of all)");
+  // Less than 16 MiB does not hold the largest request with its reply.
+  const CLI::Range mib(std::uint64_t{16}, kMostMib);
+  add_limit(command, "--max-buffered", options.max_buffered, std::size_t{1} << 20, mib, "MIB",
+            "memory for large requests and replies of all clients, in MiB; further ones wait (default 256)");
+  add_limit(command, "--max-buffered-per-address", options.max_buffered_per_address, std::size_t{1} << 20, mib, "MIB",
+            "of it for one IPv4 address or IPv6 /64, in MiB (default a quarter)");
+}
+
+}  // namespace weft::apps
