@@ -29,6 +29,7 @@ using gateway::Url;
 struct GatewayOptions {
   std::string listen, connect;
   bool rpcbind = false;
+  bool reserved_port = false;
 };
 
 // One record has to hold what one message over RDMA can.
@@ -82,6 +83,9 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   if (options.rpcbind && listen.transport != Transport::kRdma) {
     return usage_error("--rpcbind registers what is served over RDMA: it wants --listen rdma://");
   }
+  if (options.reserved_port && connect.transport != Transport::kTcp) {
+    return usage_error("--reserved-port is for connections over TCP: it wants --connect tcp://");
+  }
   StopSignals stop;
   const std::uint64_t file_limit = raise_file_limit();
   auto from = resolve(listen.where), to = resolve(connect.where);
@@ -101,6 +105,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     // Calls wait for a server that may be far away; few of them at once would wait one after the other.
     config.rpc.max_buffered_per_connection = kMaxBufferedPerClient;
     config.stream.max_record = kMaxRecord;
+    config.reserved_port = options.reserved_port;
     auto made = gateway::ToTcp::start(config, **device, io);
     if (!made.ok()) return fail(made.status());
     std::unique_ptr<RpcbindRegistration> registration;
@@ -136,11 +141,14 @@ void register_gateway_command(CLI::App& root, CommandContext& context) {
       ->type_name("URL");
   gateway->add_flag("--rpcbind", options->rpcbind,
                     "register what the server serves with the rpcbind of this host, for clients of RDMA to find");
+  gateway->add_flag("--reserved-port", options->reserved_port,
+                    "connect to the server over TCP from ports below 1024; it then trusts every client like root's");
   gateway->footer(
       "Examples:\n"
-      "  weft gateway --listen rdma://0.0.0.0 --connect tcp://127.0.0.1    an NFS server of TCP for clients of RDMA\n"
+      "  weft gateway --listen rdma://127.0.0.1 --connect tcp://127.0.0.1  an NFS server of TCP for clients of RDMA\n"
       "  weft gateway --listen tcp://127.0.0.1:2049 --connect rdma://HOST  an NFS server of RDMA for clients of TCP\n"
-      "Ports are NFS's where none is given: 20049 over RDMA, 2049 over TCP.");
+      "Ports are NFS's where none is given: 20049 over RDMA, 2049 over TCP.\n"
+      "The server sees the gateway's address instead of its clients': every client gets the gateway's rights there.");
   gateway->callback([options, &context] { context.exit_status = run_gateway(context.options, *options); });
 }
 

@@ -63,6 +63,8 @@ struct ToTcp::CallRecord : onc_tcp::OutRecord {
 struct ToTcp::Client {
   rpcrdma::ConnectionId id;
   std::string peer;
+  std::optional<asio::ip::tcp::socket> connecting;
+  verbs::TimePoint connect_until{};         // where `connecting`
   std::shared_ptr<onc_tcp::Stream> stream;  // once it is connected
   std::unique_ptr<CallsToRdma> callbacks;
   std::vector<std::unique_ptr<onc_tcp::OutRecord>> waiting;
@@ -110,6 +112,8 @@ ToTcp::~ToTcp() {
 void ToTcp::end(Client& client) {
   client.ended = true;
   client.callbacks->end();
+  boost::system::error_code ignored;
+  if (client.connecting) client.connecting->close(ignored);
   if (client.stream) client.stream->close("");
   client.waiting.clear();
   client.calls.clear();
@@ -125,14 +129,27 @@ std::size_t ToTcp::process(verbs::TimePoint now) {
     const std::shared_ptr<Client> oldest = lost_.front();
     give_up(*oldest, "the server did not answer Calls of a client that was lost");
   }
+  drop_late_connects();
   return server_->process(now);
 }
 
+// The kernel alone would try for two minutes.
+void ToTcp::drop_late_connects() {
+  while (!connecting_.empty() && connecting_.front()->connect_until <= now_) {
+    const std::shared_ptr<Client> client = std::move(connecting_.front());
+    connecting_.pop_front();
+    give_up(*client,
+            fmt::format("cannot connect to {}:{}: no answer within {} ms", config_.server.address().to_string(),
+                        config_.server.port(), config_.connect_timeout.count()));
+  }
+}
+
 std::optional<verbs::TimePoint> ToTcp::next_timeout() const {
-  const auto timeout = server_->next_timeout();
-  if (lost_.empty()) return timeout;
-  const verbs::TimePoint until = *lost_.front()->give_up_at;
-  return timeout ? std::min(*timeout, until) : until;
+  std::optional<verbs::TimePoint> next = server_->next_timeout();
+  const auto consider = [&next](verbs::TimePoint at) { next = next ? std::min(*next, at) : at; };
+  if (!lost_.empty()) consider(*lost_.front()->give_up_at);
+  if (!connecting_.empty()) consider(connecting_.front()->connect_until);
+  return next;
 }
 
 void ToTcp::on_call(ServedCall served) {
@@ -160,6 +177,8 @@ std::shared_ptr<ToTcp::Client> ToTcp::client_of(const ServedCall& served) {
         *server_, client->id, client->peer,
         [at = client.get()](bool hold) { hold ? at->stream->pause() : at->stream->resume(); });
     ++num_clients_;
+    client->connect_until = now_ + config_.connect_timeout;
+    connecting_.push_back(client);
     asio::co_spawn(
         io_, [this, client]() -> asio::awaitable<void> { co_await connect(client); }, asio::detached);
   }
@@ -167,20 +186,22 @@ std::shared_ptr<ToTcp::Client> ToTcp::client_of(const ServedCall& served) {
 }
 
 asio::awaitable<void> ToTcp::connect(std::shared_ptr<Client> client) {
-  asio::ip::tcp::socket socket(io_);
+  asio::ip::tcp::socket& socket = client->connecting.emplace(io_);
   boost::system::error_code error;
   socket.open(config_.server.protocol(), error);
   if (!error) {
-    bind_reserved_port(socket);
+    if (config_.reserved_port) bind_reserved_port(socket);
     co_await socket.async_connect(config_.server, asio::redirect_error(asio::use_awaitable, error));
   }
   if (client->ended) co_return;
+  connecting_.remove(client);
   if (error) {
     give_up(*client, fmt::format("cannot connect to {}:{}: {}", config_.server.address().to_string(),
                                  config_.server.port(), error.message()));
     co_return;
   }
   client->stream = std::make_shared<onc_tcp::Stream>(std::move(socket), *replies_, config_.stream);
+  client->connecting.reset();
   // The Stream drops what it was given at its end, and `client` with it.
   client->stream->start({.on_record = [this, client](Record record) { on_record(*client, std::move(record)); },
                          .on_drained = {},
@@ -191,13 +212,19 @@ asio::awaitable<void> ToTcp::connect(std::shared_ptr<Client> client) {
   for (auto& record : std::exchange(client->waiting, {})) client->stream->send(std::move(record));
 }
 
+void ToTcp::forget(const Client& client) {
+  for (auto* list : {&lost_, &connecting_}) {
+    std::erase_if(*list, [&client](const auto& listed) { return listed.get() == &client; });
+  }
+}
+
 // Neither end stays without the other: a client that is disconnected connects and asks again.
 void ToTcp::give_up(Client& client, const std::string& why) {
   if (client.ended) return;
   spdlog::warn("gateway: {}: {}", client.peer, why);
   for (const auto& [xid, call] : client.calls) server_->abandon(call->served.id);
   end(client);
-  std::erase_if(lost_, [&client](const auto& lost) { return lost.get() == &client; });
+  forget(client);
   server_->disconnect(client.id);
 }
 
@@ -217,7 +244,7 @@ void ToTcp::on_end(rpcrdma::ConnectionId connection) {
 void ToTcp::end_if_done(Client& client) {
   if (!client.give_up_at || !client.calls.empty()) return;
   end(client);
-  std::erase_if(lost_, [&client](const auto& lost) { return lost.get() == &client; });
+  forget(client);
 }
 
 void ToTcp::on_record(Client& client, Record record) {

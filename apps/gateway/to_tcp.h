@@ -29,6 +29,11 @@ struct ToTcpConfig {
   // Calls that must not run twice are awaited so long after their client was lost, and of so many lost clients.
   std::chrono::milliseconds answer_wait{30000};
   std::size_t max_lost = 64;
+  // A client whose TCP connection to the server is not there after so long is disconnected; it connects and asks again.
+  std::chrono::milliseconds connect_timeout{10000};
+  // Connects from a port below 1024, where this process may bind one. The server then takes every client of the gateway
+  // for a program of root's.
+  bool reserved_port = false;
 };
 
 // ToTcp puts an RPC server that speaks TCP behind RPC-over-RDMA. Every RDMA connection has a TCP connection of its own,
@@ -70,6 +75,9 @@ class ToTcp : private rpcrdma::Service {
   static void end(Client& client);
   void end_if_done(Client& client);
   void give_up(Client& client, const std::string& why);
+  // Takes the client out of the lists of those that something is awaited of.
+  void forget(const Client& client);
+  void drop_late_connects();
 
   ToTcpConfig config_;
   boost::asio::io_context& io_;
@@ -78,6 +86,7 @@ class ToTcp : private rpcrdma::Service {
   std::unique_ptr<rpcrdma::BufferPool> replies_;
   std::unordered_map<std::uint32_t, std::shared_ptr<Client>> clients_;  // by ConnectionId
   std::list<std::shared_ptr<Client>> lost_;                             // that have answers to come, the oldest first
+  std::list<std::shared_ptr<Client>> connecting_;                       // the oldest first
   verbs::TimePoint now_{};
   std::vector<std::optional<rpcrdma::EligibleItem>> found_;
   std::uint64_t num_calls_ = 0, num_placed_ = 0, num_clients_ = 0;

@@ -113,6 +113,8 @@ TEST(Cli, AGatewayStandsBetweenTheTwoTransports) {
   for (const auto& words : {std::vector<std::string>{"gateway"},
                             {"gateway", "--listen", "rdma://127.0.0.1:0", "--connect", "rdma://127.0.0.1:2"},
                             {"gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "udp://127.0.0.1:2"},
+                            {"gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "rdma://127.0.0.1:2",
+                             "--reserved-port"},
                             {"gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "rdma://127.0.0.1:99999"}}) {
     Outcome outcome = run_weft(words);
     EXPECT_EQ(outcome.status, 2) << ::testing::PrintToString(words);

@@ -1,6 +1,7 @@
 #include "apps/gateway/to_tcp.h"
 
 #include <algorithm>
+#include <list>
 
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
@@ -25,12 +26,11 @@ struct ToTcpTest : World {
     acceptor.close();
   }
   void SetUp() override {
-    ToTcpConfig config{.listen = {}, .server = acceptor.local_endpoint(), .rpc = {}, .stream = {.max_record = 4 << 20}};
+    config.server = acceptor.local_endpoint();
     config.listen.ss_family = AF_INET;
+    config.stream.max_record = 4 << 20;
     config.rpc.max_buffered = 32 << 20;
-    auto made = ToTcp::start(config, *gateway_device, io);
-    ASSERT_TRUE(made.ok()) << made.status();
-    gateway = std::move(*made);
+    start_gateway();
     engines.push_back([this](verbs::TimePoint now) { return gateway ? gateway->process(now + skew) : 0; });
     engines.push_back([this](verbs::TimePoint now) {
       std::size_t moved = 0;
@@ -38,9 +38,17 @@ struct ToTcpTest : World {
       return moved;
     });
   }
+  // A new one, of `config`, in place of that before.
+  void start_gateway() {
+    gateway.reset();
+    auto made = ToTcp::start(config, *gateway_device, io);
+    ASSERT_TRUE(made.ok()) << made.status();
+    gateway = std::move(*made);
+  }
   void accept() {
     acceptor.async_accept([this](boost::system::error_code error, tcp::socket socket) {
       if (error) return;
+      from_ports.push_back(socket.remote_endpoint().port());
       servers.push_back(std::make_unique<TcpEnd>(std::move(socket), *tcp_pool));
       servers.back()->on_record = answer;
       accept();
@@ -87,8 +95,10 @@ struct ToTcpTest : World {
       rpcrdma::emit_auth_sys({.stamp = 1, .machine_name = "client", .uid = 1000, .gid = 100, .gids = {100}});
   std::unique_ptr<verbs::Device> gateway_device = open_device(), client_device = open_device();
   tcp::acceptor acceptor;
+  std::vector<std::uint16_t> from_ports;  // of the gateway's connections
   std::vector<std::unique_ptr<TcpEnd>> servers;
   std::function<void(TcpEnd&, const Octets&)> answer;
+  ToTcpConfig config;
   std::unique_ptr<ToTcp> gateway;
   std::chrono::seconds skew{0};  // of the gateway's clock
   std::vector<std::unique_ptr<rpcrdma::Client>> clients;
@@ -388,8 +398,7 @@ TEST_F(ToTcpTest, WhereTheClientVanishesTheServerIsTold) {
 
 // Calls that must not run twice, and a server that does not answer before it is told to.
 struct LostClientTest : ToTcpTest {
-  std::shared_ptr<std::optional<Ended>> remove(std::uint32_t version = nfsulb::kNfsV3,
-                                               std::uint32_t xid = kXid) {
+  std::shared_ptr<std::optional<Ended>> remove(std::uint32_t version = nfsulb::kNfsV3, std::uint32_t xid = kXid) {
     rpcrdma::xdr::XdrWriter out(args);
     args.clear();
     out.opaque(Octets{1, 2, 3, 4});
@@ -493,6 +502,77 @@ TEST_F(ToTcpTest, WithoutAServerTheClientIsTold) {
   const auto ended = call(connect(), kNull, {});
   ASSERT_TRUE(run([&] { return ended->has_value(); }));
   EXPECT_EQ((*ended)->status, CallStatus::kDisconnected);
+}
+
+// Whoever reaches the gateway must not look like root to the server.
+TEST_F(ToTcpTest, PortsBelow1024AreTakenOnlyWhereTheyAreAskedFor) {
+  answer = [](TcpEnd& end, const Octets& call) { end.send(reply_message(xid_of(call), {})); };
+  tcp::socket probe(io, tcp::v4());
+  boost::system::error_code denied;
+  probe.bind(tcp::endpoint(boost::asio::ip::address_v4::loopback(), 1023), denied);
+  const bool is_allowed = denied != boost::asio::error::access_denied;
+  for (const bool reserved : {false, true}) {
+    clients.clear();
+    config.reserved_port = reserved;
+    start_gateway();
+    const auto ended = call(connect(), kNull, {});
+    ASSERT_TRUE(run([&] { return ended->has_value(); }));
+    EXPECT_EQ((*ended)->status, CallStatus::kSuccess);
+    EXPECT_EQ(from_ports.back() < 1024, reserved && is_allowed) << from_ports.back();
+  }
+}
+
+// A server that takes no more connections: its backlog is full, and nothing answers a SYN.
+struct DeafServerTest : ToTcpTest {
+  void SetUp() override {
+    acceptor.close();
+    acceptor.open(tcp::v4());
+    acceptor.bind(tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+    acceptor.listen(0);
+    do {
+      ASSERT_LT(callers.size(), 64u) << "the backlog takes any number";
+      callers.emplace_back(io).async_connect(acceptor.local_endpoint(),
+                                             [this](boost::system::error_code error) { connected += !error; });
+      settle();
+    } while (connected == callers.size());
+    ToTcpTest::SetUp();
+  }
+  ~DeafServerTest() override {
+    clients.clear();
+    gateway.reset();
+    callers.clear();
+    acceptor.close();
+    settle();
+  }
+
+  std::list<tcp::socket> callers;
+  std::size_t connected = 0;
+};
+
+TEST_F(DeafServerTest, AConnectHasADeadlineAndTheClientIsTold) {
+  const auto ended = call(connect(), kNull, {});
+  ASSERT_TRUE(run([&] { return clients[0]->state() == rpcrdma::Client::State::kReady; }));
+  settle();
+  EXPECT_FALSE(ended->has_value());
+  const auto until = gateway->next_timeout();
+  ASSERT_TRUE(until.has_value());
+  EXPECT_LE(*until, std::chrono::steady_clock::now() + config.connect_timeout);
+  skew = std::chrono::seconds(11);
+  ASSERT_TRUE(run([&] { return ended->has_value(); }));
+  EXPECT_EQ((*ended)->status, CallStatus::kDisconnected);
+  // The gateway gives its socket back, too, and serves the client once the server listens again.
+  skew = {};
+  callers.clear();
+  acceptor.close();
+  acceptor.open(tcp::v4());
+  acceptor.set_option(tcp::acceptor::reuse_address(true));
+  acceptor.bind(config.server);
+  acceptor.listen();
+  accept();
+  answer = [](TcpEnd& end, const Octets& call) { end.send(reply_message(xid_of(call), {})); };
+  const auto again = call(connect(), kNull, {});
+  ASSERT_TRUE(run([&] { return again->has_value(); }));
+  EXPECT_EQ((*again)->status, CallStatus::kSuccess);
 }
 
 TEST_F(ToTcpTest, WhatIsNoReplyEndsBoth) {
