@@ -140,7 +140,7 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       ->type_name("DIR");
   serve->add_flag("--rpcbind", options->rpcbind,
                   "register NFS over RDMA with the rpcbind of this host, for clients to find its port");
-  serve->add_option("--disk-workers", options->disk_workers, "threads that read and write files")
+  serve->add_option("--disk-workers", options->disk_workers, "threads that read and write files; those that wait for fsync are apart")
       ->check(CLI::Range(2u, 256u))
       ->type_name("N")
       ->capture_default_str();

@@ -17,9 +17,9 @@ inline void relax() {
 
 DiskPool::DiskPool(const DiskPoolConfig& config)
     : config_(config),
-      max_sync_(std::max(config.num_workers, 2u) - 1),
+      max_running_{std::max(config.num_workers, 1u), std::max(config.num_sync_workers, 1u)},
       event_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  for (unsigned i = 0; i <= max_sync_; ++i) workers_.emplace_back([this] { work(); });
+  for (unsigned i = 0; i < max_running_[0] + max_running_[1]; ++i) workers_.emplace_back([this] { work(); });
 }
 
 DiskPool::~DiskPool() {
@@ -49,12 +49,13 @@ bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane lane) {
 
 std::unique_ptr<DiskTask> DiskPool::take_locked(DiskLane& lane) {
   for (DiskLane candidate : {DiskLane::kNormal, DiskLane::kSync}) {
-    auto& queue = queues_[static_cast<std::size_t>(candidate)];
-    if (queue.empty() || (candidate == DiskLane::kSync && num_sync_ >= max_sync_)) continue;
+    const auto index = static_cast<std::size_t>(candidate);
+    auto& queue = queues_[index];
+    if (queue.empty() || num_running_[index] >= max_running_[index]) continue;
     std::unique_ptr<DiskTask> task = std::move(queue.front());
     queue.pop_front();
     num_queued_.fetch_sub(1, std::memory_order_relaxed);
-    if (candidate == DiskLane::kSync) ++num_sync_;
+    ++num_running_[index];
     lane = candidate;
     return task;
   }
@@ -93,7 +94,7 @@ void DiskPool::work() {
     }
     if (loop_waits_.exchange(false)) ::eventfd_write(event_fd_.get(), 1);
     lock.lock();
-    if (lane == DiskLane::kSync) --num_sync_;
+    --num_running_[static_cast<std::size_t>(lane)];
   }
 }
 

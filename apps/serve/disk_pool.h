@@ -23,12 +23,15 @@ class DiskTask {
   virtual void finish() = 0;
 };
 
-// DiskLane: kSync is for work that waits for a device to write (COMMIT, stable WRITEs). At least one worker stays free
-// of it, so that a slow disk does not hold up those who only read what is cached.
+// DiskLane: kSync is for work that waits for a device to write (COMMIT, stable WRITEs, changes of names). The lanes share
+// no worker, so neither can hold up the other.
 enum class DiskLane : std::uint8_t { kNormal, kSync };
 
 struct DiskPoolConfig {
-  unsigned num_workers = 4;        // at least 2
+  unsigned num_workers = 4;  // of the normal lane; at least 1
+  // Workers of the sync lane. They mostly sleep in fsync(2), and a filesystem writes its journal once for all the
+  // threads that wait for it at the same time, so many of them are worth more than the processor's cores.
+  unsigned num_sync_workers = 32;
   std::size_t max_queued = 16384;  // tasks that wait; beyond that submit refuses
   // How long a worker that ran out of work watches for more before it sleeps: waking one costs more than that.
   std::chrono::microseconds spin{30};
@@ -63,14 +66,14 @@ class DiskPool {
   std::unique_ptr<DiskTask> take_locked(DiskLane& lane);
 
   const DiskPoolConfig config_;
-  const unsigned max_sync_;
+  const unsigned max_running_[2];  // tasks of each lane at once
   Fd event_fd_;
   std::size_t num_pending_ = 0;
 
   std::mutex mutex_;
   std::condition_variable has_work_;
   std::deque<std::unique_ptr<DiskTask>> queues_[2];
-  unsigned num_sync_ = 0;
+  unsigned num_running_[2] = {};
   unsigned num_sleeping_ = 0;
   bool stop_ = false;
   std::atomic<unsigned> num_watching_{0};

@@ -72,8 +72,36 @@ TEST_F(DiskPoolTest, WithoutSpinningToo) {
   }
 }
 
+TEST_F(DiskPoolTest, ReadsThatFillTheirLaneLeaveSyncsTheirs) {
+  DiskPool pool({.num_workers = 2, .num_sync_workers = 1});
+  std::latch hold(1);
+  int synced = 0, others = 0;
+  for (int i = 0; i < 10; ++i)
+    submit(
+        pool, [&] { hold.wait(); }, [&] { ++others; });
+  for (int i = 1; i <= 300; ++i) {
+    submit(
+        pool, [] {}, [&] { ++synced; }, DiskLane::kSync);
+    drain_until(pool, [&] { return synced == i; });
+  }
+  EXPECT_EQ(others, 0);
+  hold.count_down();
+  drain_until(pool, [&] { return others == 10; });
+}
+
+TEST_F(DiskPoolTest, AsManySyncsRunAtOnceAsThereAreWorkersForThem) {
+  constexpr int kSyncs = 5;
+  DiskPool pool({.num_workers = 2, .num_sync_workers = kSyncs});
+  std::latch all_run(kSyncs);
+  int synced = 0;
+  for (int i = 0; i < kSyncs; ++i)
+    submit(
+        pool, [&] { all_run.arrive_and_wait(); }, [&] { ++synced; }, DiskLane::kSync);
+  drain_until(pool, [&] { return synced == kSyncs; });
+}
+
 TEST_F(DiskPoolTest, SlowSyncsLeaveAWorkerFree) {
-  DiskPool pool({.num_workers = 3});
+  DiskPool pool({.num_workers = 3, .num_sync_workers = 3});
   std::latch hold(1);
   int synced = 0, others = 0;
   for (int i = 0; i < 10; ++i)

@@ -43,6 +43,10 @@ Outcome<Backend::Locked> Backend::resolve_locked(const nfs3::NfsFh3& handle) {
 
 int Backend::sync_metadata_of(const Node& node) {
   if (!config_.sync_metadata) return 0;
+  return syncs_.sync(node.key, [&] { return sync_now(node); });
+}
+
+int Backend::sync_now(const Node& node) {
   nfs3::Verf ignored{};
   if (auto file = files_.any_open(node.key)) return file->sync(calls_, false, promise_, ignored);
   // What may not be opened for reading or writing cannot be synced; and opening a device or FIFO has effects.

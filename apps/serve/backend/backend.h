@@ -12,6 +12,7 @@
 #include "apps/nfs3/types.h"
 #include "apps/serve/backend/disk_calls.h"
 #include "apps/serve/backend/open_files.h"
+#include "apps/serve/backend/shared_syncs.h"
 #include "apps/serve/backend/stripe_locks.h"
 #include "apps/serve/backend/write_promise.h"
 #include "apps/serve/export/tree.h"
@@ -74,6 +75,7 @@ class Backend {
   static constexpr std::chrono::milliseconds kPathHolds{100};
 
   nfs3::Verf write_verf() const { return promise_.verf(); }
+  const SharedSyncs& syncs() const { return syncs_; }
 
  private:
   using Lock = StripeLocks::Lock;
@@ -101,7 +103,10 @@ class Backend {
 
   Outcome<int> apply(const Node& node, const nfs3::Sattr3& wanted);
   Outcome<int> set_size(const Node& node, std::uint64_t size);
+  // sync_metadata_of makes all changes of the file or directory that came before it stable: 0 or an errno value. Changes
+  // that several requests made at about the same time share one fsync(2). sync_now is that one.
   int sync_metadata_of(const Node& node);
+  int sync_now(const Node& node);
 
   // make_object is CREATE, MKDIR, SYMLINK and MKNOD: `maker` makes the name in the directory, which it gets locked, and
   // returns the new file.
@@ -122,6 +127,7 @@ class Backend {
   WritePromise promise_;
   OpenFiles files_;
   StripeLocks locks_;
+  SharedSyncs syncs_;
 };
 
 // outlive_tick waits (a few milliseconds at most) until the clock of birth times has passed the birth of a file that is

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "apps/serve/export/file_stat.h"
+
+namespace weft::serve {
+
+// SharedSyncs lets threads that changed the same file or directory share one fsync(2): it answers every change that was
+// made before it began. Of the threads that wait for a file, one syncs for all of them while later ones wait for the
+// next round. Any thread.
+class SharedSyncs {
+ public:
+  // sync returns what a call of `run` returned that began after this call did: 0 or an errno value. `run` syncs the
+  // file `key` and may run in the place of other threads' functions for the same key. Every thread of a round gets its
+  // error, because the kernel reports a lost write only once.
+  int sync(const FileKey& key, const std::function<int()>& run);
+
+  // size: files that are being synced. num_waiting: threads that wait for a sync of `key` that has not begun.
+  std::size_t size() const;
+  std::size_t num_waiting(const FileKey& key) const;
+
+ private:
+  struct Waiter {
+    bool done = false;
+    int error = 0;
+  };
+  struct File {
+    bool is_running = false;
+    std::size_t num_users = 0;
+    std::vector<Waiter*> waiting;  // for a round that has not begun
+    std::condition_variable round_ended;
+  };
+
+  mutable std::mutex mutex_;
+  std::unordered_map<FileKey, File, FileKeyHash> files_;
+};
+
+}  // namespace weft::serve
