@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import shlex
 import sys
 
 try:
@@ -105,6 +106,7 @@ class Finder:
         self.code = blank(source)
         self.closed = template_arguments(self.code) + macro_uses(self.code)
         self.found = []
+        self.member = False  # within the initializer of a member
         K = clang.CursorKind
         self.skipped = {K.STATIC_ASSERT, K.ENUM_DECL, K.TYPE_REF, K.TEMPLATE_REF, K.NAMESPACE_REF, K.TYPEDEF_DECL,
                         K.TYPE_ALIAS_DECL, K.CXX_UNARY_EXPR, K.TEMPLATE_NON_TYPE_PARAMETER,
@@ -154,8 +156,10 @@ class Finder:
             within = True
         elif within:
             children = self.on_code(node, parent, children)
+        outer, self.member = self.member, self.member or node.kind == K.FIELD_DECL
         for child in children:
             self.walk(child, node, within)
+        self.member = outer
 
     def initializers(self, node, children, within):
         K = clang.CursorKind
@@ -196,7 +200,7 @@ class Finder:
             if len(arguments) == 2:
                 self.swap(node, *arguments)
         elif node.kind == K.INTEGER_LITERAL:
-            self.constant(node, children)
+            self.constant(node)
         elif node.kind == K.CXX_BOOL_LITERAL_EXPR:
             start, end = self.span(node)
             if self.source[start:end] in (b"true", b"false"):
@@ -245,8 +249,10 @@ class Finder:
             change = f"{self.text(start, a)} {other} {self.text(b, end)}"
             self.add(NAMES[sign[0]], "value", start, end, " ".join(change.split()))
 
-    def constant(self, node, _):
+    def constant(self, node):
         start, end = self.span(node)
+        if self.source[start:end] == b"0" and self.member:
+            return  # the zero that a member begins with: mostly overwritten before anybody reads it
         if NUMBER.match(self.source[start:end]):
             for sign in ["+1", "-1"]:
                 self.add("constant", "shift", start, end, sign)
@@ -294,7 +300,7 @@ class Finder:
 
 def compiler_options(command):
     """Of a compile command, what matters for the tree."""
-    words, options = command.split(), []
+    words, options = shlex.split(command), []
     for at, word in enumerate(words):
         if word in ("-isystem", "-I", "-D", "-include"):
             options += words[at:at + 2]
