@@ -17,24 +17,49 @@ SKIPPED = re.compile(r"(_test\.(cc|h)$|/testing/|/tests/)")
 GENERATED = re.compile(rb"^// (Generated|Written) by", re.MULTILINE | re.IGNORECASE)
 
 
+def put_copy(source, to):
+    if to.is_file() and filecmp.cmp(source, to, shallow=False):
+        return
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, to)
+
+
+def remove_others(root, names):
+    for folder, folders, files in os.walk(root):
+        if folder == str(root):
+            folders[:] = [f for f in folders if f not in ("build", ".git")]
+        for file in files:
+            path = os.path.join(folder, file)
+            if os.path.relpath(path, root) not in names:
+                os.remove(path)
+
+
 class Tree:
     """A copy of the sources, built with faults in it."""
 
-    def __init__(self, source, folder, preset, say):
-        self.source = source
+    def __init__(self, origin, folder, preset, say):
+        self.origin = origin
+        self.source = folder / "source"  # as it was when the draw began: the origin may be worked on meanwhile
         self.root = folder / "tree"
         self.build_dir = self.root / "build" / preset
         self.preset = preset
         self.say = say
         self.cache = {}
 
-    def copy(self, faults=()):
-        """Makes the copy equal to the sources, with faults (number to Fault) planted. Unchanged files stay untouched."""
+    def take(self):
+        """Copies the project as it is now."""
         listing = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "."],
-                                 cwd=self.source, capture_output=True, check=False)
+                                 cwd=self.origin, capture_output=True, check=False)
         if listing.returncode:
-            raise Problem(f"{self.source} is no git tree: {listing.stderr.decode().strip()}")
-        names = {name for name in listing.stdout.decode().split("\0") if name and (self.source / name).is_file()}
+            raise Problem(f"{self.origin} is no git tree: {listing.stderr.decode().strip()}")
+        names = {name for name in listing.stdout.decode().split("\0") if name and (self.origin / name).is_file()}
+        for name in names:
+            put_copy(self.origin / name, self.source / name)
+        remove_others(self.source, names)
+
+    def plant(self, faults=()):
+        """Makes the tree to build: the source with faults (number to Fault) in it. Unchanged files stay untouched."""
+        names = {path.relative_to(self.source).as_posix() for path in self.source.rglob("*") if path.is_file()}
         by_file = {}
         for number, fault in dict(faults).items():
             by_file.setdefault(fault.file, []).append((number, fault))
@@ -47,29 +72,13 @@ class Tree:
         made["CMakeLists.txt"] = ((self.source / "CMakeLists.txt").read_text(encoding="utf-8")
                                   + plant.CMAKE.replace("@FILES@", sources or "none.cc")).encode()
         for name in names - set(made):
-            self.put_copy(name)
+            put_copy(self.source / name, self.root / name)
         for name, content in made.items():
             to = self.root / name
             to.parent.mkdir(parents=True, exist_ok=True)
             if not to.is_file() or to.read_bytes() != content:
                 to.write_bytes(content)
-        self.remove_others(names | set(made))
-
-    def put_copy(self, name):
-        source, to = self.source / name, self.root / name
-        if to.is_file() and filecmp.cmp(source, to, shallow=False):
-            return
-        to.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, to)
-
-    def remove_others(self, names):
-        for folder, folders, files in os.walk(self.root):
-            if folder == str(self.root):
-                folders[:] = [f for f in folders if f not in ("build", ".git")]
-            for file in files:
-                path = os.path.join(folder, file)
-                if os.path.relpath(path, self.root) not in names:
-                    os.remove(path)
+        remove_others(self.root, names | set(made))
 
     def configure(self):
         command = ["cmake", "--preset", self.preset, "-B", str(self.build_dir), "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
@@ -160,7 +169,7 @@ class Tree:
         for folder in folders:
             top = self.source / folder
             if not top.is_dir():
-                raise Problem(f"no folder {folder} in {self.source}")
+                raise Problem(f"no folder {folder} in {self.origin}")
             for path in sorted([*top.rglob("*.cc"), *top.rglob("*.h")]):
                 name = path.relative_to(self.source).as_posix()
                 if SKIPPED.search(name) or GENERATED.search(path.read_bytes()[:1000]):
@@ -231,7 +240,7 @@ def plant_and_build(tree, draw, wanted, jobs, say):
             tried.append(draw.next(tried))
             if len(tried) % 20 == 0:
                 say(f"  drawn {len(tried)}")
-        tree.copy(live())
+        tree.plant(live())
         bad = tree.build(jobs, live(), only_objects)
         for number in sorted(bad):
             say(f"  not C++, drawn anew: {tried[number - 1].file}:{tried[number - 1].line} {tried[number - 1].what}")

@@ -34,7 +34,7 @@ class Campaign:
         return self.folder / name
 
     def save(self):
-        self.diffs = {n: plant.difference((self.source / f.file).read_bytes(), f) for n, f in self.faults.items()}
+        self.diffs = {n: plant.difference((self.tree.source / f.file).read_bytes(), f) for n, f in self.faults.items()}
         data = {**self.head, "diffs": self.diffs, "faults": {n: dataclasses.asdict(f) for n, f in self.faults.items()}}
         self.path("draw.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
 
@@ -74,7 +74,8 @@ class Campaign:
         self.head = {"seed": seed, "count": count, "folders": folders, "commit": self.commit()}
         self.say(f"seed {seed}, {count or 'all'} faults of {' '.join(folders)}, commit {self.head['commit']}")
         self.say(f"copying to {self.tree.root} and configuring")
-        self.tree.copy()
+        self.tree.take()
+        self.tree.plant()
         self.tree.configure()
         self.say("drawing, planting, building")
         self.faults = build.plant_and_build(self.tree, build.Draw(self.tree, folders, seed), count, self.jobs, self.say)
@@ -85,10 +86,11 @@ class Campaign:
         kept = {n: o for n, o in self.results.items() if only_left and o.outcome == "noticed"}
         before = len(self.faults)
         self.say(f"seed {self.head['seed']}, the draw of commit {self.head['commit']} in commit {self.commit()}")
-        self.tree.copy()
+        self.tree.take()
+        self.tree.plant()
         self.tree.configure()
         self.faults = build.again(self.tree, self.faults, self.say)
-        self.tree.copy(self.faults)
+        self.tree.plant(self.faults)
         bad = self.tree.build(self.jobs, self.faults)
         if bad:
             raise Problem(f"faults {sorted(bad)} are no C++ any more; make a new draw")
