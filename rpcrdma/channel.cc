@@ -282,6 +282,11 @@ void Channel::fail_overrun(std::string why) {
   fail(std::move(why));
 }
 
+void Channel::fail_violation(std::string why) {
+  violated_ = violated_ || !failure_;
+  fail(std::move(why));
+}
+
 void Channel::fail(std::string why) {
   if (!failure_) failure_ = std::move(why);
 }

@@ -110,6 +110,9 @@ class Channel {
   std::optional<std::uint32_t> refused_read() const { return refused_read_; }
   const std::optional<std::string>& failure() const { return failure_; }
   void fail(std::string why);
+  // fail_violation is fail where the peer broke a rule, so that another connection may well end the same way.
+  void fail_violation(std::string why);
+  bool violated() const { return violated_; }
 
  private:
   struct Entry {
@@ -144,6 +147,7 @@ class Channel {
   std::uint32_t unsignaled_ = 0;  // of these, since the last signaled one
   std::uint64_t progress_ = 0;
   std::optional<std::string> failure_;
+  bool violated_ = false;  // failure_ came from fail_violation
 };
 
 }  // namespace weft::rpcrdma

@@ -30,7 +30,7 @@ struct Client::Impl {
   verbs::QpCounters past;  // of connections that are gone
   ReconnectSchedule schedule;
   std::optional<verbs::TimePoint> retry_at;  // while there is no connection
-  std::uint64_t num_received = 0;            // before this connection
+  std::uint64_t num_accepted = 0;            // Replies, before this connection
 
   // In the order of their making; taken down in the opposite one.
   std::unique_ptr<verbs::Pd> pd;
@@ -105,7 +105,7 @@ void Client::Impl::on_established() {
   state = State::kReady;
   ++num_connections;
   schedule.on_ready(now);
-  num_received = requester->num_received();
+  num_accepted = requester->counters().replies_accepted;
   health.restart();
   requester->start(connection->thresholds.send, connection->thresholds.receive);
 }
@@ -156,7 +156,7 @@ void Client::Impl::find_end() {
   }
   const bool may_hear_more = on.connected && on.last_words && now < *on.last_words;
   if (on.channel->failure() && !may_hear_more) {
-    on.end("the connection to " + address_str(dst) + " failed: " + *on.channel->failure());
+    on.end("the connection to " + address_str(dst) + " failed: " + *on.channel->failure(), on.channel->violated());
   }
 }
 
@@ -165,13 +165,17 @@ void Client::Impl::end_connection() {
   const std::string why = *connection->ended;
   const bool may_go_on = num_connections > 0 && config.reconnect.is_on() && !connection->is_last;
   if (!may_go_on) return close(why);
-  if (requester->num_received() != num_received) schedule.on_answer();
+  // A message that had to be discarded was of no use: a server that sends no others is not asked for ever.
+  if (requester->counters().replies_accepted != num_accepted) schedule.on_answer();
   const bool was_ready = state == State::kReady;
-  retry_at = schedule.on_ended(now);
+  retry_at = schedule.on_ended(now, connection->violated);
+  if (schedule.is_hopeless()) {
+    return close(why + "; given up, because one connection after the other ends with such a violation of the protocol");
+  }
   if (!retry_at) return close(was_ready ? why : error + "; no other in its place: " + why);
   if (was_ready) error = why;
   state = State::kConnecting;
-  num_received = requester->num_received();
+  num_accepted = requester->counters().replies_accepted;
   requester->suspend(why);
   if (connection->qp) add(past, connection->qp->counters());
   connection.reset();
@@ -186,7 +190,7 @@ void Client::Impl::connect_again() {
     connection->serve_reverse(*requester);
     return;
   }
-  retry_at = schedule.on_ended(now);
+  retry_at = schedule.on_ended(now, false);
   if (!retry_at) close(error + "; no other in its place: " + status.error().message);
 }
 
@@ -298,6 +302,11 @@ verbs::QpCounters Client::counters() const {
   verbs::QpCounters sum = impl_->past;
   if (impl_->connection && impl_->connection->qp) add(sum, impl_->connection->qp->counters());
   return sum;
+}
+
+ReplyCounts Client::replies() const {
+  const RequesterCounters& counters = impl_->requester->counters();
+  return {counters.replies_accepted, counters.replies_discarded, counters.last_discard};
 }
 
 }  // namespace weft::rpcrdma

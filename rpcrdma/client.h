@@ -41,6 +41,14 @@ struct ClientConfig {
   HealthCheckPolicy health_check = {};
 };
 
+// ReplyCounts: what came from the server, over all connections of a Client.
+struct ReplyCounts {
+  std::uint64_t accepted = 0;
+  // Messages that RFC 8166 has a requester discard: the Calls that they may have been meant for still wait.
+  std::uint64_t discarded = 0;
+  const char* last_discard = "";  // why the last of these was discarded, in a few words; static text
+};
+
 // Client is an RPC-over-RDMA version 1 requester with its connection, or with one after the other. Driven by its owner:
 // fd() readable or next_timeout() reached -> process(). Calls beyond the peer's credits wait here in order. One thread.
 class Client {
@@ -80,6 +88,7 @@ class Client {
 
   // Sums over all its connections.
   verbs::QpCounters counters() const;
+  ReplyCounts replies() const;
 
  private:
   struct Impl;

@@ -1,6 +1,7 @@
 #include "rpcrdma/client_connection.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace weft::rpcrdma {
@@ -95,7 +96,7 @@ bool ClientConnection::on_cm_event(const verbs::CmEvent& event) {
     case verbs::CmEventType::kDeviceRemoval: is_last = true; [[fallthrough]];
     case verbs::CmEventType::kDisconnected:
       connected = false;
-      end("the connection to " + peer + " ended" + detail);
+      end("the connection to " + peer + " ended" + detail, event.status == EPROTO);
       break;
     case verbs::CmEventType::kAddrError:
     case verbs::CmEventType::kRouteError:

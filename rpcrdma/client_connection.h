@@ -30,8 +30,10 @@ struct ClientConnection {
   bool takes_windows() const { return config.remote_invalidation && can_be_invalidated(device.caps()); }
   // True: the connection is there, and `thresholds` are settled.
   bool on_cm_event(const verbs::CmEvent& event);
-  void end(std::string why) {
-    if (!ended) ended = std::move(why);
+  void end(std::string why, bool by_violation = false) {
+    if (ended) return;
+    ended = std::move(why);
+    violated = by_violation;
   }
 
   verbs::Device& device;
@@ -40,6 +42,7 @@ struct ClientConnection {
   const ClientConfig& config;
   Thresholds thresholds;
   std::optional<std::string> ended;
+  bool violated = false;     // ended: because a rule of the protocol was broken
   bool established = false;  // kEstablished came
   bool connected = false;    // and kDisconnected did not
   bool is_last = false;      // the device is gone: no other can follow

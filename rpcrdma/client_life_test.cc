@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/testing/engines.h"
 #include "rpcrdma/testing/fake_device.h"
@@ -198,6 +200,97 @@ TEST_F(ClientLifeTest, AServerThatEndsEveryConnectionIsNotPressed) {
   }
   EXPECT_THAT(lost, ElementsAre(0, 100, 300, 700));
   EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kDisconnected)));
+}
+
+// Time and attempts would allow for many more.
+TEST_F(ClientLifeTest, AServerThatBreaksTheProtocolEachTimeIsGivenUpOn) {
+  ReconnectPolicy policy = kReconnect;
+  policy.max_time = milliseconds(60000);
+  open({.reconnect = policy});
+  call();
+  int ms = 0;
+  run(ms);
+  while (client->state() == State::kReady && ms < 60000) {
+    device.break_connection("received a Terminate", EPROTO);
+    run(ms);
+    ms += 400;
+    run(ms);
+  }
+  EXPECT_EQ(client->state(), State::kClosed);
+  EXPECT_EQ(device.num_attempts(), 3u);
+  EXPECT_THAT(client->error(), HasSubstr("received a Terminate; given up"));
+  EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kDisconnected)));
+}
+
+TEST_F(ClientLifeTest, AServerThatAnswersSomeCallsAndBreaksTheProtocolAtOthersIsGivenUpOn) {
+  open();
+  call();
+  call();
+  int ms = 0;
+  run(ms);
+  while (client->state() == State::kReady && ms < 60000) {
+    answer(0, ms);
+    call();
+    run(ms);
+    device.break_connection("received a Terminate", EPROTO);
+    run(ms);
+    ms += 400;
+    run(ms);
+  }
+  EXPECT_EQ(client->state(), State::kClosed);
+  EXPECT_EQ(device.num_attempts(), 12u);
+  EXPECT_THAT(client->error(), HasSubstr("given up"));
+}
+
+// A violation now and then is no reason: a network that damages an octet a day, say.
+TEST_F(ClientLifeTest, ConnectionsThatLastForgiveViolations) {
+  open();
+  int ms = 0;
+  for (int i = 0; i < 20; ++i) {
+    ms += 400;
+    device.break_connection("bad CRC", EPROTO);
+    run(ms);
+    ms += 400;
+    run(ms);
+    ASSERT_EQ(client->state(), State::kReady) << i;
+  }
+}
+
+// What comes and has to be discarded is no answer: neither delays nor time begin anew.
+TEST_F(ClientLifeTest, ADiscardedReplyIsNoReasonToGoOn) {
+  open();
+  call();
+  int ms = 0;
+  run(ms);
+  while (client->state() != State::kClosed && ms < 60000) {
+    if (client->state() == State::kReady) {
+      v1::Header header = sent(0);
+      header.lists.write_list.front().front().length = 9004;
+      ASSERT_TRUE(device.qp().inject(message(header, rpc_reply(header.xid))));
+      run(ms);
+      device.break_connection();
+    }
+    run(ms);
+    if (client->state() == State::kConnecting) ms = int((*client->next_timeout() - at(0)) / milliseconds(1));
+    run(ms);
+  }
+  EXPECT_EQ(device.num_attempts(), 4u);
+  EXPECT_EQ(client->replies().accepted, 0u);
+  EXPECT_EQ(client->replies().discarded, 4u);
+  EXPECT_STREQ(client->replies().last_discard, "returned Write list is not the provided one");
+}
+
+TEST_F(ClientLifeTest, RepliesAreCounted) {
+  open();
+  call();
+  run(0);
+  answer(0, 0);
+  ASSERT_TRUE(device.qp().inject(plain_reply(device.qp().sent.at(0), 8)));
+  ASSERT_TRUE(device.qp().inject(Octets(12)));
+  run(1);
+  EXPECT_EQ(client->replies().accepted, 1u);
+  EXPECT_EQ(client->replies().discarded, 2u);
+  EXPECT_THAT(client->replies().last_discard, HasSubstr("too short"));
 }
 
 TEST_F(ClientLifeTest, AConnectionThatWasOfUseBeginsTheDelaysAnew) {

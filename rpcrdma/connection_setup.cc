@@ -20,8 +20,13 @@ verbs::Status check_sizes(const verbs::Caps& caps, std::size_t inline_threshold,
   if (inline_threshold < v1::kDefaultInline || inline_threshold > v1::kMaxInline || inline_threshold % 1024 != 0) {
     return verbs::Error{EINVAL, "the inline threshold must be a multiple of 1024 from 1024 to 262144"};
   }
-  if (credits == 0 || credits > kMaxCredits || credits + other_receives > caps.max_qp_wr) {
-    return verbs::Error{EINVAL, "credits must be from 1 to 1024 and within the device's queue depth"};
+  if (credits == 0 || credits > kMaxCredits) {
+    return verbs::Error{EINVAL, "credits must be from 1 to " + std::to_string(kMaxCredits)};
+  }
+  if (other_receives > caps.max_qp_wr || credits > caps.max_qp_wr - other_receives) {
+    return verbs::Error{EINVAL, std::to_string(credits) + " credits need " + std::to_string(other_receives) +
+                                    " receives besides, and a queue of this device holds " +
+                                    std::to_string(caps.max_qp_wr) + ": ask for fewer credits"};
   }
   return {};
 }

@@ -13,6 +13,10 @@ namespace weft::rpcrdma {
 struct ReconnectPolicy {
   std::chrono::milliseconds max_time{0};  // how long it tries; 0: off
   std::uint32_t max_attempts = 0;         // how often; 0: as often as the time allows
+  // How many connections in a row may end with a violation of the protocol (a Terminate by either side, a Reply that
+  // invalidates what is not its own) before it stays over: the next would most likely end the same way. One on which
+  // Calls were answered counts a quarter, one that lasted max_delay begins the count anew. 0: that does not matter.
+  std::uint32_t max_violations = 3;
   std::chrono::milliseconds first_delay{100};
   std::chrono::milliseconds max_delay{5000};
   // A Call without a Reply so long after it was sent ends the connection, to go out again on the next one: its Reply

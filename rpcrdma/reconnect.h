@@ -20,10 +20,12 @@ class ReconnectSchedule {
   // on_answer: something came over the connection.
   void on_answer() { was_good_ = true; }
 
-  // on_ended: the connection, or the attempt at one, ended. When to try again; nothing where that has no hope.
-  std::optional<verbs::TimePoint> on_ended(verbs::TimePoint now) {
+  // on_ended: the connection, or the attempt at one, ended; violated: because a rule of the protocol was broken. When
+  // to try again; nothing where that has no hope.
+  std::optional<verbs::TimePoint> on_ended(verbs::TimePoint now, bool violated) {
     // A peer that accepts and ends each connection is no better than one that accepts none (R1-5.5.3-03 is for it).
     const bool lasted = ready_at_ && now - *ready_at_ >= policy_.max_delay;
+    count_violation(violated, lasted);
     if (!trouble_since_ || was_good_ || lasted) {
       trouble_since_ = now;
       delay_ = policy_.first_delay;
@@ -31,6 +33,7 @@ class ReconnectSchedule {
     }
     ready_at_.reset();
     was_good_ = false;
+    if (is_hopeless()) return {};
     const verbs::TimePoint next = now + delay_;
     if (next > *trouble_since_ + policy_.max_time) return {};
     if (policy_.max_attempts != 0 && num_attempts_ == policy_.max_attempts) return {};
@@ -38,11 +41,24 @@ class ReconnectSchedule {
     delay_ = std::min(2 * delay_, policy_.max_delay);
     return next;
   }
+  // Whether connections end with violations one after the other.
+  bool is_hopeless() const {
+    return policy_.max_violations != 0 && violations_ >= kWholeViolation * policy_.max_violations;
+  }
 
  private:
+  // A server that answers some Calls and breaks the rules at others is given up on, too, though later.
+  static constexpr std::uint32_t kWholeViolation = 4;
+
+  void count_violation(bool violated, bool lasted) {
+    if (lasted) violations_ = 0;
+    if (violated) violations_ += was_good_ ? 1 : kWholeViolation;
+  }
+
   ReconnectPolicy policy_;
   std::chrono::milliseconds delay_;
   std::uint32_t num_attempts_ = 0;
+  std::uint32_t violations_ = 0;  // in quarters
   bool was_good_ = false;
   std::optional<verbs::TimePoint> ready_at_;
   std::optional<verbs::TimePoint> trouble_since_;

@@ -25,7 +25,9 @@ struct RequesterCounters {
   std::uint64_t long_calls = 0;         // Calls through a Position Zero Read chunk
   std::uint64_t write_chunks = 0;       // Write chunks offered
   std::uint64_t reply_chunks = 0;       // Reply chunks offered
+  std::uint64_t replies_accepted = 0;   // that ended a Call or had it sent in another form
   std::uint64_t replies_discarded = 0;  // RFC 8166 section 4.5
+  const char* last_discard = "";        // why the last of them was, in a few words
   std::uint64_t retransmitted = 0;      // Calls that went out again, on another connection
   std::uint64_t short_reply_retries = 0;
   std::uint64_t remote_invalidations = 0;  // handles that the peer's Sends invalidated

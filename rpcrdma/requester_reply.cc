@@ -47,7 +47,7 @@ void Requester::on_receive(std::uint32_t slot, std::size_t len, std::optional<st
   const auto xid = v1::reply_xid(message);
   const auto at = xid ? find(*xid) : sent_.end();
   if (violates("R1-4.3.2-16", invalidated && !may_invalidate(xid, at, *invalidated))) {
-    return channel_->fail("the peer invalidated a handle that is not of the Call it answers");
+    return channel_->fail_violation("the peer invalidated a handle that is not of the Call it answers");
   }
   dispatching_ = true;
   bool is_done = true;
@@ -55,6 +55,9 @@ void Requester::on_receive(std::uint32_t slot, std::size_t len, std::optional<st
     is_done = on_reply(at, slot, len);
   } else {
     ++counters_.replies_discarded;
+    counters_.last_discard = !xid                ? "the message is too short for a header"
+                             : at == sent_.end() ? "no Call that waits has its XID"
+                                                 : "its Call has a Reply already";
     // A Call that was given up gives its credit back when its Reply comes after all.
     if (xid) std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; });
   }
@@ -89,9 +92,13 @@ bool Requester::on_reply(Calls::iterator at, std::uint32_t slot, std::size_t len
   if (verdict != v1::ReplyVerdict::kDiscard) {
     granted_ = violates("R1-4.3.1-05", received_.credit == 0) ? 1 : received_.credit;
     if (!fence(call, slot, len)) return false;
+    ++counters_.replies_accepted;
   }
   switch (verdict) {
-    case v1::ReplyVerdict::kDiscard: ++counters_.replies_discarded; break;
+    case v1::ReplyVerdict::kDiscard:
+      ++counters_.replies_discarded;
+      counters_.last_discard = received_.why;
+      break;
     case v1::ReplyVerdict::kErrVers:
       finish(sent_, at, CallStatus::kErrVers,
              "ERR_VERS: the peer speaks RPC-over-RDMA versions " + std::to_string(received_.header.vers_low) + " to " +

@@ -63,11 +63,11 @@ void Dispatcher::on_receive(const Work& work, std::size_t len) {
   }
   if (kind == v1::MessageKind::kReply) return requester_.on_receive(work.slot, len, work.invalidated);
   if (violates("R1-4.3.2-16", work.invalidated.has_value())) {
-    return channel_.fail("the peer invalidated a handle by a message that is no Reply");
+    return channel_.fail_violation("the peer invalidated a handle by a message that is no Reply");
   }
   // The Receives are there for Replies too: Calls beyond the grant may not use them up.
   if (violates("R1-4.3.1-04", responder_.is_at_limit())) {
-    return channel_.fail("the peer sends more Calls than it was granted");
+    return channel_.fail_violation("the peer sends more Calls than it was granted");
   }
   responder_.on_receive(work.slot, len);
 }

@@ -48,10 +48,12 @@ class FakeCmId final : public verbs::CmId {
   sockaddr_storage local_addr() const override { return {}; }
   sockaddr_storage peer_addr() const override { return {}; }
 
-  void push(verbs::CmEventType type, std::string text = {}, std::vector<std::uint8_t> private_data = {}) {
+  void push(verbs::CmEventType type, std::string text = {}, std::vector<std::uint8_t> private_data = {},
+            int status = 0) {
     verbs::CmEvent event;
     event.type = type;
     event.id = this;
+    event.status = status;
     event.text = std::move(text);
     event.param.private_data = std::move(private_data);
     events_->push_back(std::move(event));
@@ -149,9 +151,9 @@ verbs::Result<std::unique_ptr<verbs::CmChannel>> FakeDevice::create_event_channe
   return std::unique_ptr<verbs::CmChannel>(new FakeCmChannel(*this));
 }
 
-void FakeDevice::break_connection(const std::string& text) {
+void FakeDevice::break_connection(const std::string& text, int status) {
   qp_->break_connection();
-  id_->push(verbs::CmEventType::kDisconnected, text);
+  id_->push(verbs::CmEventType::kDisconnected, text, {}, status);
 }
 
 }  // namespace weft::rpcrdma::testing

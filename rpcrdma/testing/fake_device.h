@@ -31,8 +31,8 @@ class FakeDevice final : public verbs::Device {
 
   // The peer's end of the connection that is there now.
   FakeQp& qp() { return *qp_; }
-  // It ends: what is posted is flushed, and the client hears of it.
-  void break_connection(const std::string& text = "broken");
+  // It ends: what is posted is flushed, and the client hears of it. status: of the event, EPROTO for a violation.
+  void break_connection(const std::string& text = "broken", int status = 0);
   void have_windows() { caps_.mem_windows_type2 = caps_.remote_invalidation = true; }
   std::size_t num_attempts() const { return num_attempts_; }
   std::size_t num_disconnects() const { return num_disconnects_; }
