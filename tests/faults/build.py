@@ -1,8 +1,11 @@
 """Copies the tree, draws faults, plants them in the copy and builds it."""
 
+import dataclasses
 import filecmp
+import hashlib
 import json
 import os
+import pathlib
 import random
 import re
 import shlex
@@ -11,7 +14,7 @@ import subprocess
 
 import places
 import plant
-from places import Problem
+from places import Fault, Problem
 
 SKIPPED = re.compile(r"(_test\.(cc|h)$|/testing/|/tests/)")
 GENERATED = re.compile(rb"^// (Generated|Written) by", re.MULTILINE | re.IGNORECASE)
@@ -45,6 +48,7 @@ class Tree:
         self.preset = preset
         self.say = say
         self.cache = {}
+        self.headers = None  # their digest
 
     def take(self):
         """Copies the project as it is now."""
@@ -181,15 +185,35 @@ class Tree:
         return files
 
     def find(self, name):
-        if name not in self.cache:
-            # The source as it is, though the copy beside it may hold faults.
-            options = [option.replace(str(self.root), str(self.source)) for option in self.options(name)]
+        """The faults that a file has room for, kept in a file of its own: trees take a while to parse."""
+        if name in self.cache:
+            return self.cache[name]
+        # Of the source as it is: the tree to build may hold faults.
+        options = [option.replace(str(self.root), str(self.source)) for option in self.options(name)]
+        kept = self.source.parent / "places" / (self.digest(name, options) + ".json")
+        if kept.exists():
+            found = [Fault(*each) for each in json.loads(kept.read_text(encoding="utf-8"))]
+        else:
             try:
-                self.cache[name] = places.find(self.source / name, name, options)
+                found = places.find(self.source / name, name, options)
             except places.Unparsed as problem:
                 self.say(f"  note: no faults in {problem}")
-                self.cache[name] = []
-        return self.cache[name]
+                found = []
+            kept.parent.mkdir(exist_ok=True)
+            kept.write_text(json.dumps([dataclasses.astuple(each) for each in found]), encoding="utf-8")
+        self.cache[name] = found
+        return found
+
+    def digest(self, name, options):
+        """Of all that decides which faults there are in a file: itself, the headers of the project, the finder."""
+        if self.headers is None:
+            self.headers = hashlib.sha256(pathlib.Path(places.__file__).read_bytes())
+            for path in sorted(self.source.rglob("*.h")):
+                self.headers.update(path.read_bytes())
+        digest = self.headers.copy()
+        digest.update(repr([name, options]).encode())
+        digest.update((self.source / name).read_bytes())
+        return digest.hexdigest()[:32]
 
 
 class Draw:
