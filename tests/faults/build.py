@@ -167,14 +167,14 @@ class Tree:
                 raise Problem(f"{name}: nothing says how to compile it")
             folder = os.path.dirname(folder)
 
-    def product_files(self, folders):
+    def product_files(self, folders, headers=True):
         """Name to lines of code of every source in folders that a fault may be in."""
         files = {}
         for folder in folders:
             top = self.source / folder
             if not top.is_dir():
                 raise Problem(f"no folder {folder} in {self.origin}")
-            for path in sorted([*top.rglob("*.cc"), *top.rglob("*.h")]):
+            for path in sorted([*top.rglob("*.cc"), *(top.rglob("*.h") if headers else [])]):
                 name = path.relative_to(self.source).as_posix()
                 if SKIPPED.search(name) or GENERATED.search(path.read_bytes()[:1000]):
                     continue
@@ -219,9 +219,9 @@ class Tree:
 class Draw:
     """Faults from a seed: a file by its lines of code, then one of its places."""
 
-    def __init__(self, tree, folders, seed):
+    def __init__(self, tree, folders, seed, headers=True):
         self.tree = tree
-        self.files = tree.product_files(folders)
+        self.files = tree.product_files(folders, headers)
         self.random = random.Random(seed)
         self.misses = 0
 

@@ -68,17 +68,18 @@ class Campaign:
                               check=False)
         return done.stdout.strip()
 
-    def plant_new(self, seed, count, folders):
+    def plant_new(self, seed, count, folders, headers):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.forget()
-        self.head = {"seed": seed, "count": count, "folders": folders, "commit": self.commit()}
-        self.say(f"seed {seed}, {count or 'all'} faults of {' '.join(folders)}, commit {self.head['commit']}")
+        self.head = {"seed": seed, "count": count, "folders": folders, "headers": headers, "commit": self.commit()}
+        self.say(f"seed {seed}, {count or 'all'} faults of {' '.join(folders)}{'' if headers else ' without headers'}, commit {self.head['commit']}")
         self.say(f"copying to {self.tree.root} and configuring")
         self.tree.take()
         self.tree.plant()
         self.tree.configure()
         self.say("drawing, planting, building")
-        self.faults = build.plant_and_build(self.tree, build.Draw(self.tree, folders, seed), count, self.jobs, self.say)
+        draw = build.Draw(self.tree, folders, seed, headers)
+        self.faults = build.plant_and_build(self.tree, draw, count, self.jobs, self.say)
         self.save()
 
     def plant_again(self, only_left):
