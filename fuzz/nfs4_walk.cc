@@ -67,7 +67,7 @@ void walk_arguments(const Input& input) {
   weft::rpcrdma::ReplyBound bound;
   const weft::rpcrdma::ReplyLimits limits;
   require(input.binding->bound_reply(input.procedure, input.xdr, {}, limits, bound) == walked);
-  require(walked == Walked::kWhole || (!bound.idempotent && !bound.may_retry));
+  require(walked == Walked::kWhole || (!bound.idempotent && !bound.may_retry && !bound.may_retry_once));
   if (walked != Walked::kWhole) return;
   std::vector<std::size_t> positions;
   for (std::size_t i = 0; i < items.size(); ++i) {

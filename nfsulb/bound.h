@@ -46,6 +46,7 @@ class Bounder {
   bool in_session_ = false;
   bool all_idempotent_ = true;
   bool may_retry_ = false;
+  bool is_counted_ = false;  // a server has to keep within a count
 };
 
 }  // namespace weft::nfsulb

@@ -1,5 +1,6 @@
 #include "nfsulb/nfs3_types.h"
 #include "nfsulb/schemas.h"
+#include "nfsulb/server_habits.h"
 
 // NFS version 3 (RFC 1813 section 3). Eligible: the data of WRITE and READ, the path text of SYMLINK and READLINK
 // (RFC 8267 section 4: U1-4-01 to U1-4-05).
@@ -60,11 +61,11 @@ constexpr Type RENAME3res = result<structure<wcc_data, wcc_data>, structure<wcc_
 constexpr Type LINK3res = result<structure<post_op_attr, wcc_data>, structure<post_op_attr, wcc_data>>;
 constexpr Type entry3 = structure<uint64, filename3, uint64>;
 constexpr Type entryplus3 = structure<uint64, filename3, uint64, post_op_attr, post_op_fh3>;
-// U1-3-04: the Call's count and maxcount include all of the resok.
+// U1-3-04: the Call's count and maxcount include all of the resok, by the RFC.
 template <const Type& kEntry>
 constexpr Type READDIR3resok = structure<post_op_attr, cookieverf3, list<kEntry>, boolean>;
-constexpr Type READDIR3res = result<within_count<READDIR3resok<entry3>>, post_op_attr>;
-constexpr Type READDIRPLUS3res = result<within_count<READDIR3resok<entryplus3>>, post_op_attr>;
+constexpr Type READDIR3res = result<within_count<READDIR3resok<entry3>, kBeyondReaddir3>, post_op_attr>;
+constexpr Type READDIRPLUS3res = result<within_count<READDIR3resok<entryplus3>, kBeyondReaddir3>, post_op_attr>;
 constexpr Type FSSTAT3res = result<structure<post_op_attr, opaque_fixed<6 * 8>, uint32>, post_op_attr>;
 constexpr Type FSINFO3res =
     result<structure<post_op_attr, opaque_fixed<7 * 4>, uint64, nfstime3, uint32>, post_op_attr>;

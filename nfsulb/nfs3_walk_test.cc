@@ -156,6 +156,10 @@ TEST(Nfs3Walk, WhatMayRunTwice) {
   EXPECT_FALSE(bound_reply(nfs3(), 12, Xdr().opaque(8).opaque(1).octets()).idempotent);
   EXPECT_FALSE(bound_reply(nfs3(), 1, Xdr().opaque(8).octets()).may_retry);
   EXPECT_FALSE(bound_reply(nfs3(), kReadlink, Xdr().opaque(8).octets()).may_retry);
+  EXPECT_TRUE(bound_reply(nfs3(), kReadlink, Xdr().opaque(8).octets()).may_retry_once);
+  EXPECT_FALSE(bound_reply(nfs3(), 1, Xdr().opaque(8).octets()).may_retry_once) << "XDR limits it";
+  EXPECT_FALSE(bound_reply(nfs3(), kRead, Xdr().opaque(8).u64(0).u32(1).octets()).may_retry_once)
+      << "nobody could place more than was asked for";
 }
 
 }  // namespace

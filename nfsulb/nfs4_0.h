@@ -3,6 +3,7 @@
 #include <array>
 
 #include "nfsulb/nfs4_types.h"
+#include "nfsulb/server_habits.h"
 
 // The operations of NFSv4.0 (RFC 7531), in the form that RFC 7863 gives them: later minor versions add arms to OPEN,
 // and nothing else. Eligible (RFC 8267 section 6.1: U1-6.1-01 to U1-6.1-05): the data of WRITE and READ, linkdata of
@@ -73,8 +74,8 @@ inline constexpr Type READ4res = result<structure<boolean, eligible<Bound::kCoun
 
 inline constexpr Type READDIR4args = structure<uint64, verifier4, uint32, reply_count, bitmap4>;
 inline constexpr Type entry4 = structure<uint64, component4, fattr4>;
-// U1-3-04: maxcount includes all of the resok.
-inline constexpr Type READDIR4res = result<within_count<structure<verifier4, list<entry4>, boolean>>>;
+// U1-3-04: maxcount includes all of the resok, by the RFC.
+inline constexpr Type READDIR4res = result<within_count<structure<verifier4, list<entry4>, boolean>, kBeyondReaddir4>>;
 
 inline constexpr Type READLINK4res = result<eligible<Bound::kText>>;
 

@@ -58,7 +58,7 @@ inline constexpr Type GET_DIR_DELEGATION4res = result<GET_DIR_DELEGATION4res_non
 inline constexpr Type GETDEVICEINFO4args = structure<deviceid4, uint32, reply_count, noted_bitmap4>;
 inline constexpr Type without_device_addr = structure<uint32, uint32, bitmap4>;
 inline constexpr Type GETDEVICEINFO4resok =
-    within_count<structure<device_addr4, bitmap4>, 0, Bound::kCount, without_device_addr>;
+    within_count<structure<device_addr4, bitmap4>, kBeyondDeviceinfo4, Bound::kCount, without_device_addr>;
 inline constexpr Type GETDEVICEINFO4res = union_or<void_type, arm<0, GETDEVICEINFO4resok>, arm<kErrTooSmall, uint32>>;
 
 inline constexpr Type GETDEVICELIST4args = structure<uint32, reply_count, uint64, verifier4>;

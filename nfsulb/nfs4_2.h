@@ -60,7 +60,8 @@ inline constexpr Type xattrkey4 = component4;
 inline constexpr Type xattrvalue4 = opaque<>;
 inline constexpr Type SETXATTR4args = structure<uint32, xattrkey4, xattrvalue4>;
 inline constexpr Type LISTXATTRS4args = structure<uint64, reply_count>;
-inline constexpr Type LISTXATTRS4res = result<within_count<structure<uint64, array<xattrkey4>, boolean>>>;
+inline constexpr Type LISTXATTRS4res =
+    result<within_count<structure<uint64, array<xattrkey4>, boolean>, kBeyondListxattrs4>>;
 
 using enum Runs;
 inline constexpr auto kOperations = std::to_array<Operation>({

@@ -76,9 +76,9 @@ TEST(Nfs4Bound, LayoutsByTheirMaxcount) {
   const auto device = [](std::uint32_t maxcount) {
     return bound_of(1, {op(kOpGetdeviceinfo, Xdr().fixed(16).u32(1).u32(maxcount).u32(1).u32(6))});
   };
-  EXPECT_EQ(device(65536).rest, kHead + 8 + 65536);
+  EXPECT_EQ(device(65536).rest, kHead + 8 + 65536 + 24);
   EXPECT_FALSE(device(65536).is_estimate);
-  EXPECT_EQ(device(0).rest, kHead + 20 + 3 * 4);  // no device_addr4, but the bits of the notifications
+  EXPECT_EQ(device(0).rest, kHead + 8 + 24);  // no device_addr4, but the bits of the notifications
 }
 
 TEST(Nfs4Bound, NeverMoreThanTheSessionAllows) {
@@ -110,6 +110,17 @@ TEST(Nfs4Bound, RetryOfGetattrInVersion40Alone) {
   EXPECT_FALSE(bound_of(0, {getattr({1}), op(99)}).may_retry);
 }
 
+TEST(Nfs4Bound, OnceMoreWhereTheServerMakesTheLength) {
+  const Xdr readdir = op(kOpReaddir, Xdr().u64(0).u64(0).u32(1).u32(1).u32(0));
+  EXPECT_TRUE(bound_of(0, {putfh(), readdir}).may_retry_once);
+  EXPECT_FALSE(bound_of(0, {putfh(), lookup()}).may_retry_once);
+  EXPECT_FALSE(bound_of(0, {putfh(), readdir, remove()}).may_retry_once) << "it must not run twice";
+  EXPECT_FALSE(bound_of(0, {putfh(), remove(), readdir}).may_retry_once);
+  EXPECT_FALSE(bound_of(1, {sequence(), putfh(), readdir}).may_retry_once) << "its slot is used up (U1-6.6-04)";
+  EXPECT_TRUE(bound_of(1, {sequence(), putfh(), readdir}).idempotent);
+  EXPECT_FALSE(bound_of(0, {readdir, op(99)}).may_retry_once) << "nobody knows what else ran";
+}
+
 TEST(Nfs4Bound, WhatMayRunTwice) {
   EXPECT_TRUE(bound_of(0, {putfh(), lookup(), read(1)}).idempotent);
   EXPECT_FALSE(bound_of(0, {putfh(), remove()}).idempotent);
@@ -137,10 +148,15 @@ TEST(Nfs4Bound, TheValuesOfBeforeAreForgotten) {
   rpcrdma::ReplyBound bound;
   const Octets acl = compound_args(0, {read(5), getattr({1u << 12})}).octets();
   ASSERT_EQ(nfs4().bound_reply(kCompound, acl, {}, {}, bound), Walked::kWhole);
+  ASSERT_TRUE(bound.is_estimate && bound.may_retry && bound.may_retry_once && bound.idempotent);
   ASSERT_EQ(nfs4().bound_reply(kCompound, compound_args(0, {remove()}).octets(), {}, {}, bound), Walked::kWhole);
   EXPECT_EQ(bound.rest, kHead + 28);
   EXPECT_TRUE(bound.items.empty());
-  EXPECT_FALSE(bound.is_estimate || bound.may_retry || bound.idempotent);
+  EXPECT_FALSE(bound.is_estimate || bound.may_retry || bound.may_retry_once || bound.idempotent);
+  ASSERT_EQ(nfs4().bound_reply(kCompound, acl, {}, {}, bound), Walked::kWhole);
+  ASSERT_EQ(nfs4().bound_reply(kCompound, Octets(3), {}, {}, bound), Walked::kGarbage);
+  EXPECT_FALSE(bound.is_estimate || bound.may_retry || bound.may_retry_once || bound.idempotent);
+  EXPECT_TRUE(bound.items.empty());
 }
 
 }  // namespace

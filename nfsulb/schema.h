@@ -182,8 +182,8 @@ template <const Type& kType, Note kNote>
 inline constexpr Type noted = with_note(kType, kNote);
 template <const Type& kType, Bound kBound>
 inline constexpr Type bounded = with_bound(kType, kBound);
-// The word in a Call that says how large a result may become (a count, a maxcount), and that result, with as many
-// octets more as the count does not include.
+// The word in a Call that says how large a result may become (a count, a maxcount), and that result, with the octets
+// that the count does not include, or that servers leave out of it (server_habits.h).
 inline constexpr Type reply_count = noted<uint32, Note::kCount>;
 template <const Type& kType, std::uint32_t kMore = 0, Bound kBound = Bound::kCount, const Type& kLeast = void_type>
 inline constexpr Type within_count = {.kind = Kind::kBounded,

@@ -221,7 +221,7 @@ class Walker {
 void reset(rpcrdma::ReplyBound& bound) {
   bound.items.clear();
   bound.rest = 0;
-  bound.is_estimate = bound.may_retry = bound.idempotent = false;
+  bound.is_estimate = bound.may_retry = bound.may_retry_once = bound.idempotent = false;
 }
 
 }  // namespace

@@ -43,6 +43,9 @@ struct ReplyBound {
   bool is_estimate = false;        // something unbounded is in it
   bool may_retry = false;          // short Reply chunk retry is allowed (RFC 8267 sections 5.2 and 6.2.1)
   bool idempotent = false;         // to run it twice does no harm: its Reply need not be remembered
+  // Its Call may be sent once more after ERR_CHUNK: it does no harm twice, and how long its Reply is rests on the
+  // server's good conduct.
+  bool may_retry_once = false;
 };
 
 // Binding is the Upper-Layer Binding of one program and version (RFC 8166 section 6): what may be reduced, and how

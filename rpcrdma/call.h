@@ -84,7 +84,8 @@ struct CallSpec {
   bool is_health_check = false;
 
   // For gateways, which pass on what another client said:
-  std::optional<std::uint32_t> xid;  // one that no Call under way has
+  // One that no Call under way has. A retry after ERR_CHUNK goes out under another one, which Reply::message then has.
+  std::optional<std::uint32_t> xid;
   const OpaqueAuth* verf = nullptr;  // null: AUTH_NONE
 };
 

@@ -164,7 +164,7 @@ class Requester {
   bool fence(Call& call, std::uint32_t slot, std::size_t len);
   bool on_reply(Calls::iterator at, std::uint32_t slot, std::size_t len);
   void on_err_chunk(Calls::iterator at);
-  static bool may_retry(const CallSpec& spec);
+  static std::uint32_t num_retries_allowed(const CallSpec& spec);
   void on_rpc_reply(Call& call, ConstBytes payload, const v1::ReceivedReply& received);
   const char* disagreement(Call& call, ConstBytes results, const v1::ReceivedReply& received);
 

@@ -98,7 +98,9 @@ void Requester::choose_reply_form(Call& call) const {
   std::size_t whole = std::max(kPlainReplyHeader + verf_room(spec) + spec.max_results, kLongestErrorReply);
   for (const ScatteredBytes& item : spec.result_items) whole += xdr::round_up(len_of(item));
   std::size_t transport = v1::kMinHeader, payload = whole;
-  if (transport + payload > reply_threshold_) {
+  // A retry has a Reply chunk in any case: where that excludes Write chunks, all results come in it.
+  const bool all_in_reply_chunk = call.min_reply_chunk != 0 && !config_.chunks.write_list_with_reply_chunk;
+  if (transport + payload > reply_threshold_ && !all_in_reply_chunk) {
     // R1-4.4.6.2-06: no Write list where nothing is to come through it.
     std::size_t num = std::min(spec.result_items.size(), config_.chunks.max_write_chunks);
     while (num > 0 && len_of(spec.result_items[num - 1]) == 0) --num;

@@ -123,28 +123,33 @@ bool Requester::on_reply(Calls::iterator at, std::uint32_t slot, std::size_t len
 }
 
 // The Call ends at once (U1-6.4.2-10), and never goes out again as it was (U1-6.4.2-09, U1-6.7.2-03): its answer is
-// here. The exception is a new Call in its place, where its Reply is of unpredictable length.
+// here. The exception is a new Call in its place, where the length of its Reply cannot be foretold.
 void Requester::on_err_chunk(Calls::iterator at) {
   Call& call = **at;
   const std::size_t room = std::max(2 * call.reply_chunk_len, 2 * reply_threshold_);
-  // U1-3.1-05: ERR_CHUNK has many causes. A Call with an XID of its caller's has no other.
-  if (call.num_retries == kMaxShortReplyRetries || room > kMaxReplyChunk || call.spec.xid || !may_retry(call.spec)) {
+  // U1-3.1-05: ERR_CHUNK has many causes.
+  if (config_.short_only || room > kMaxReplyChunk || call.num_retries >= num_retries_allowed(call.spec)) {
     return finish(sent_, at, CallStatus::kErrChunk, "ERR_CHUNK: the peer could not use this Call's header or chunks");
   }
   ++counters_.short_reply_retries;
   ++call.num_retries;
   call.min_reply_chunk = room;
-  own_timeouts_ = true;                     // it leaves the order of call()
-  send_again(at, waiting_.begin(), false);  // U1-3.1-04
+  own_timeouts_ = true;  // it leaves the order of call()
+  // U1-3.1-04: under a new XID, also where the caller chose the first.
+  call.spec.xid.reset();
+  send_again(at, waiting_.begin(), false);
 }
 
-// U1-3.1-06: whether the binding names it for short Reply chunk retry, from all of its arguments (U1-6.2.1-04).
-bool Requester::may_retry(const CallSpec& spec) {
-  if (spec.binding == nullptr || spec.binding->bound_reply == nullptr) return false;
+// U1-3.1-06: how often the binding allows short Reply chunk retry, from all of the arguments (U1-6.2.1-04). A verifier
+// of RPCSEC_GSS covers the XID (RFC 2203 section 5.3.1), so such a Call has no other.
+std::uint32_t Requester::num_retries_allowed(const CallSpec& spec) {
+  if (spec.binding == nullptr || spec.binding->bound_reply == nullptr) return 0;
+  if (spec.cred != nullptr && spec.cred->flavor == static_cast<std::uint32_t>(AuthFlavor::kRpcsecGss)) return 0;
   const std::vector<std::size_t> positions = positions_of(filled_items(spec));
   ReplyBound bound;
   const Walked walked = spec.binding->bound_reply(spec.procedure, spec.args, positions, ReplyLimits{}, bound);
-  return walked == Walked::kWhole && bound.may_retry;
+  if (walked != Walked::kWhole) return 0;
+  return bound.may_retry ? kMaxShortReplyRetries : bound.may_retry_once ? 1 : 0;
 }
 
 namespace {

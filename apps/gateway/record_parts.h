@@ -74,7 +74,7 @@ struct PassedCall {
     spec.xid = header.xid;
     spec.args = args;
   }
-  std::uint32_t xid() const { return *spec.xid; }
+  std::uint32_t xid() const { return *spec.xid; }  // the client's
 
   onc_tcp::Record record;  // as it came; `spec` views it
   rpcrdma::OpaqueAuth cred, verf;

@@ -203,6 +203,8 @@ void Session::on_reply(Calls::iterator at, const rpcrdma::Reply& reply) {
 void Session::send_reply(Call& call, const rpcrdma::Reply& reply) {
   auto record = std::make_unique<ReplyRecord>();
   record->message.assign(reply.message.begin(), reply.message.end());
+  // After a retry the engine's Call had an XID of its own.
+  rpcrdma::xdr::XdrWriter(rpcrdma::MutBytes(record->message).first(4)).u32(call.xid());
   const ConstBytes message = record->message;
   const std::size_t len = reply.item_len.value_or(0);
   if (len == 0) {

@@ -195,6 +195,43 @@ TEST_F(ToRdmaTest, TextsOfLinksComeWithoutAWriteChunk) {
   EXPECT_FALSE(capacity);
 }
 
+// Linux's server leaves the directory's attributes and the verifier out of its count.
+TEST_F(ToRdmaTest, AListingMayBeLongerThanItsCount) {
+  constexpr std::uint32_t kReaddirplus = 17;
+  constexpr std::uint32_t kMaxcount = 65536;
+  Octets args = {0, 0, 0, 4, 1, 2, 3, 4};
+  rpcrdma::xdr::XdrWriter out(args);
+  out.zeros(16);
+  out.u32(8192);
+  out.u32(kMaxcount);
+  Octets results;
+  std::vector<std::uint32_t> xids;
+  answer = [&](const rpcrdma::ServedCall& call) {
+    xids.push_back(call.xid);
+    rpcrdma::ServedReply reply;
+    reply.results = results;
+    return reply;
+  };
+  TcpEnd& client = connect();
+  results = counted(4 + kMaxcount + 104);
+  EXPECT_EQ(ask(client, nfs_call(5, kReaddirplus, args)), reply_message(5, results));
+  EXPECT_EQ(xids, std::vector<std::uint32_t>{5}) << "there was room";
+  // More than any server is known to send: asked for again, and the client hears nothing of that.
+  xids.clear();
+  results = counted(4 + kMaxcount + 1000);
+  EXPECT_EQ(ask(client, nfs_call(6, kReaddirplus, args)), reply_message(6, results));
+  ASSERT_EQ(xids.size(), 2u);
+  EXPECT_EQ(xids[0], 6u);
+  EXPECT_NE(xids[1], 6u);
+  // Once: then the client is told that it failed.
+  xids.clear();
+  results = counted(3 * kMaxcount);
+  EXPECT_EQ(ask(client, nfs_call(7, kReaddirplus, args)), refusal(7, rpcrdma::AcceptStat::kSystemErr));
+  EXPECT_EQ(xids.size(), 2u);
+  results.clear();
+  EXPECT_EQ(ask(client, nfs_call(8, kNull, {})), reply_message(8, {})) << "and goes on";
+}
+
 // The pool holds eight results of the largest size, and the records of Calls besides.
 TEST_F(ToRdmaTest, ACallWaitsForABufferForItsResult) {
   constexpr std::uint32_t kCalls = 20;
