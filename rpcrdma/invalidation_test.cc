@@ -4,6 +4,7 @@
 
 #include "rpcrdma/client.h"
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/registrations.h"
 #include "rpcrdma/testing/fake_device.h"
 #include "rpcrdma/testing/forms.h"
 
@@ -84,6 +85,7 @@ struct InvalidationTest : FormsTest {
     requester.reset();
     responder.reset();
     EXPECT_EQ(memory.size(), 0u);
+    EXPECT_EQ(memory.num_windows(), 0u);
   }
 
   std::deque<std::vector<Octets>> rooms;
@@ -303,6 +305,147 @@ TEST_F(InvalidationTest, CancelledWhileItIsFenced) {
   // Its credit is free: its Reply has come.
   for (int i = 0; i < 8; ++i) begin_read(1);
   EXPECT_EQ(requester->qp.sent.size(), 10u);
+}
+
+// The queued invalidations name its windows, so these go when they have ended, and not before.
+TEST_F(InvalidationTest, WindowsOutliveTheInvalidationsThatNameThem) {
+  make_requester({});
+  get_credits();
+  turn();
+  const std::size_t before = memory.num_windows();
+  begin_read(3);
+  turn();
+  ASSERT_EQ(memory.num_windows(), before + 3);
+  requester->qp.hold_completions = true;
+  ASSERT_TRUE(requester->qp.inject(reply_to(1)));
+  turn();
+  ASSERT_EQ(requester->qp.local_invalidations.size(), 3u);
+  turn(1001);  // its time is over while they are queued
+  EXPECT_THAT(ended, ElementsAre(CallStatus::kTimeout));
+  EXPECT_EQ(memory.num_windows(), before + 3);
+  EXPECT_EQ(memory.num_remote(), 0u) << "the regions are gone, and what was bound to them with these";
+  requester->qp.release();
+  turn(1001);
+  EXPECT_EQ(memory.num_windows(), before);
+  EXPECT_FALSE(requester->channel->failure());
+}
+
+// Two Calls that end so: each one's windows go with its own invalidations.
+TEST_F(InvalidationTest, EachCallsWindowsGoWithItsOwnInvalidations) {
+  make_requester({});
+  get_credits();
+  turn();
+  begin_read(2);
+  const CallHandle first = last;
+  begin_read(3);
+  const CallHandle second = last;
+  turn();
+  requester->qp.hold_completions = true;
+  ASSERT_TRUE(requester->qp.inject(reply_to(1)));
+  turn();
+  EXPECT_TRUE(requester->requester->cancel(first));
+  requester->qp.hold_completions = false;
+  ASSERT_TRUE(requester->qp.inject(reply_to(2)));
+  turn();
+  EXPECT_TRUE(requester->requester->cancel(second) || ended.size() == 2);
+  EXPECT_EQ(memory.num_windows(), 2u) << "those of the first are still named";
+  requester->qp.release();
+  turn();
+  EXPECT_EQ(memory.num_windows(), 0u);
+}
+
+// Of an error nothing is looked at, and yet its Call's memory is fenced first; then nothing is left of it.
+TEST_F(InvalidationTest, ARefusedHeaderLeavesNothingBehind) {
+  make_requester({});
+  get_credits();
+  turn();
+  for (const v1::Err err : {v1::Err::kVers, v1::Err::kChunk}) {
+    SCOPED_TRACE(static_cast<int>(err));
+    ended.clear();
+    begin_read(3);
+    turn();
+    v1::Header header;
+    header.xid = parse(requester->qp.sent.back()).xid;
+    header.credit = 8;
+    header.proc = v1::Proc::kError;
+    header.err = err;
+    header.vers_low = header.vers_high = 2;
+    const std::size_t num_receives = requester->qp.num_receives();
+    requester->qp.local_invalidations.clear();
+    requester->qp.hold_completions = true;
+    ASSERT_TRUE(requester->qp.inject(message(header, {})));
+    turn();
+    EXPECT_TRUE(ended.empty()) << "its memory is not fenced yet";
+    EXPECT_EQ(requester->qp.local_invalidations, handles_of(parse(requester->qp.sent.back())));
+    requester->qp.release();
+    requester->qp.hold_completions = false;
+    turn();
+    EXPECT_THAT(ended, ElementsAre(err == v1::Err::kVers ? CallStatus::kErrVers : CallStatus::kErrChunk));
+    EXPECT_EQ(memory.num_windows(), 0u);
+    EXPECT_EQ(memory.num_remote(), 0u);
+    EXPECT_EQ(requester->qp.num_receives(), num_receives);
+    EXPECT_EQ(requester->requester->num_sent(), 0u) << "its credit is free";
+  }
+  EXPECT_FALSE(requester->channel->failure());
+}
+
+// Its handles were given to the peer once. After the Reply they are ours, whatever the queue has done to them so far.
+TEST_F(InvalidationTest, AHandleThatIsBeingFencedIsNotThePeersToInvalidate) {
+  RecordProperty("proves", "R1-4.3.2-16");
+  make_requester({});
+  get_credits();
+  turn();
+  begin_read(3);
+  turn();
+  const auto handles = handles_of(sent(1));
+  requester->qp.hold_completions = true;
+  ASSERT_TRUE(requester->qp.inject(reply_to(1), handles[0]));
+  turn();
+  EXPECT_THAT(requester->qp.local_invalidations, ElementsAre(handles[1], handles[2]));
+  EXPECT_EQ(requester->requester->counters().local_invalidations, 2u + 1) << "one was get_credits'";
+  EXPECT_FALSE(requester->channel->failure());
+  // It is bound until the queued request gets there.
+  ASSERT_TRUE(requester->qp.inject(reply_to(1), handles[2]));
+  turn();
+  ASSERT_TRUE(requester->channel->failure());
+  EXPECT_THAT(*requester->channel->failure(), HasSubstr("not of the Call"));
+  EXPECT_TRUE(ended.empty());
+  requester->qp.break_connection();
+  turn();
+  requester->requester->on_closed("closed");
+  turn();
+  EXPECT_THAT(ended, ElementsAre(CallStatus::kDisconnected));
+  EXPECT_EQ(memory.num_remote(), 0u);
+}
+
+// The same by the value itself: a handle counts once, however it ended.
+TEST(RegistrationsTest, AHandleEndsOnce) {
+  FakeMemory memory;
+  RequesterEnd end(memory, {.windows = true});
+  Octets octets(100);
+  Registrations registrations;
+  Segment one, other;
+  for (Segment* segment : {&one, &other}) {
+    ASSERT_TRUE(
+        registrations.add(end.pd, true, octets.data(), octets.size(), verbs::Access::kRemoteWrite, *segment).ok());
+  }
+  EXPECT_EQ(registrations.num_to_bind(), 2u);
+  EXPECT_FALSE(registrations.on_invalidated(one.handle)) << "not bound yet";
+  ASSERT_TRUE(registrations.bind(*end.channel));
+  EXPECT_EQ(registrations.num_live(), 2u);
+  EXPECT_THAT(registrations.live_handles(), ElementsAre(one.handle, other.handle));
+  EXPECT_FALSE(registrations.on_invalidated(other.handle + 1));
+  EXPECT_TRUE(registrations.on_invalidated(one.handle));
+  EXPECT_FALSE(registrations.on_invalidated(one.handle));
+  EXPECT_EQ(registrations.num_live(), 1u);
+  ASSERT_TRUE(registrations.post_invalidations(*end.channel, 0));
+  EXPECT_EQ(end.qp.local_invalidations, std::vector<std::uint32_t>{other.handle});
+  EXPECT_FALSE(registrations.on_invalidated(other.handle));
+  EXPECT_EQ(registrations.num_live(), 0u);
+  EXPECT_TRUE(registrations.live_handles().empty());
+  registrations.clear();
+  EXPECT_EQ(registrations.num_to_bind(), 0u);
+  EXPECT_EQ(memory.num_windows(), 0u);
 }
 
 TEST_F(InvalidationTest, CancelledWhenItsReplyHasArrivedUnseen) {

@@ -120,6 +120,7 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
 }
 
 ResponderEnd::~ResponderEnd() {
+  qp.forget();
   service.calls.clear();
   responder.reset();
 }
@@ -160,6 +161,7 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd
 }
 
 RequesterEnd::~RequesterEnd() {
+  qp.forget();
   requester.reset();
 }
 

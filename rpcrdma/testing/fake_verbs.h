@@ -6,13 +6,16 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "rpcrdma/bytes.h"
 #include "verbs-shim/api/verbs.h"
 
 // Verbs in one process, for tests of the engines: requests are carried out when they are posted, completions wait in
-// the queue until the test polls them, and everything can be made to fail.
+// the queue until the test polls them, and everything can be made to fail. While a queue pair holds completions back,
+// its requests count as queued: the program aborts when a region or window that one of them names is destroyed, or when
+// octets that one of them sends change.
 namespace weft::rpcrdma::testing {
 
 // FakeMemory: all registrations of a test. Remote access is checked as a device would.
@@ -32,13 +35,18 @@ class FakeMemory {
     return last_key_;
   }
   // A region's end unbinds the windows over it.
-  void remove(std::uint32_t key) {
-    regions_.erase(key);
-    std::erase_if(regions_, [key](const auto& entry) { return entry.second.over == key; });
-  }
+  void remove(std::uint32_t key);
   // Windows: keys of their own, upper 24 bits each.
-  std::uint32_t add_window() { return last_window_ += kKeysPerWindow; }
+  std::uint32_t add_window() {
+    ++num_windows_;
+    return last_window_ += kKeysPerWindow;
+  }
   void remove_window(std::uint32_t key);
+  // How many windows there are, bound or not.
+  std::size_t num_windows() const { return num_windows_; }
+  // A queued request names the region or window, until unpin.
+  void pin(std::uint32_t key) { ++pins_[name_of(key)]; }
+  void unpin(std::uint32_t key);
   bool bind(const verbs::Qp& stream, const verbs::MwBind& bind);
   // By the peer of `stream`: what is bound there. By its own end: also what is unbound already.
   bool invalidate(const verbs::Qp& stream, std::uint32_t key);
@@ -67,7 +75,14 @@ class FakeMemory {
   std::map<std::uint32_t, Region> regions_;
   static constexpr std::uint32_t kKeysPerWindow = 0x100;
   std::uint32_t last_key_ = 0x1000;
-  std::uint32_t last_window_ = 0x77000000;
+  static constexpr std::uint32_t kFirstWindow = 0x77000000;
+  // Windows keep their upper 24 bits from bind to bind.
+  static std::uint32_t name_of(std::uint32_t key) { return key < kFirstWindow ? key : key / kKeysPerWindow; }
+  void check_unpinned(std::uint32_t key, const char* what) const;
+
+  std::uint32_t last_window_ = kFirstWindow;
+  std::size_t num_windows_ = 0;
+  std::map<std::uint32_t, std::size_t> pins_;       // by name_of: queued requests
   std::map<std::uint32_t, std::uint32_t> windows_;  // upper 24 bits of each that was bound, to its last key
 };
 
@@ -159,6 +174,7 @@ class FakeQp final : public verbs::Qp {
   };
 
   FakeQp(FakeMemory& memory, FakeCq& cq) : memory_(memory), cq_(cq) {}
+  ~FakeQp() override { forget(); }
   static void connect(FakeQp& a, FakeQp& b) {
     a.peer_ = &b;
     b.peer_ = &a;
@@ -187,16 +203,29 @@ class FakeQp final : public verbs::Qp {
   std::size_t num_sends = 0;
   std::size_t last_send_sges = 0;  // gather elements of the last Send
   bool fail_post_send = false;
-  // Reads and Writes move octets at once, but their completions and those of Sends wait until release().
+  // Requests stay queued until release(): Sends, Reads and Writes move octets at once, invalidations of windows do not
+  // take place before, and all completions wait.
   bool hold_completions = false;
   FakeSrq* srq = nullptr;  // where Receives come from
   std::uint32_t number = 1;
   void release();
+  // As its destruction: what is queued is gone, without completions.
+  void forget();
 
  private:
   using Receive = FakeSrq::Receive;
+  // A request that stays queued.
+  struct Held {
+    verbs::Wc wc;
+    bool is_signaled = false;
+    std::vector<std::uint32_t> keys;
+    std::vector<std::pair<const std::uint8_t*, std::vector<std::uint8_t>>> sources;  // what it sends, and a copy
+    std::optional<std::uint32_t> invalidates;
+  };
 
   void complete(const verbs::SendWr& wr, verbs::WcOpcode opcode, std::uint32_t len);
+  void hold(const verbs::SendWr& wr, const verbs::Wc& wc);
+  bool finish(const Held& held);
   bool move(const verbs::SendWr& wr, std::uint32_t len);
   verbs::Status post_local(const verbs::SendWr& wr);
 
@@ -204,7 +233,7 @@ class FakeQp final : public verbs::Qp {
   FakeCq& cq_;
   FakeQp* peer_ = nullptr;
   std::deque<Receive> receives_;
-  std::vector<verbs::Wc> held_;
+  std::vector<Held> held_;
   bool broken_ = false;
 };
 
