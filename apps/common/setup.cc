@@ -20,6 +20,22 @@ verbs::Rtr rtr_of(const std::string& name) {
   return verbs::Rtr::kAuto;
 }
 
+// The lines of the device go where those of the program go.
+verbs::Log program_log() {
+  verbs::Log log;
+  log.sink = [](verbs::LogLevel level, std::string_view line) {
+    const auto to = level == verbs::LogLevel::kWarn   ? spdlog::level::warn
+                    : level == verbs::LogLevel::kInfo ? spdlog::level::info
+                                                      : spdlog::level::debug;
+    spdlog::log(to, "{}", line);
+  };
+  const auto least = spdlog::get_level();
+  log.least = least <= spdlog::level::debug  ? verbs::LogLevel::kDebug
+              : least == spdlog::level::info ? verbs::LogLevel::kInfo
+                                             : verbs::LogLevel::kWarn;
+  return log;
+}
+
 }  // namespace
 
 void set_up_logging(const std::string& level) {
@@ -42,7 +58,7 @@ std::uint64_t raise_file_limit() {
 
 absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& options, const DeviceWish& wish) {
   if (!options.is_soft()) {
-    auto device = verbs::open_ibv_device({.name = options.device, .ird = options.ird, .ord = options.ord});
+    auto device = verbs::open_ibv_device({.name = options.device, .ird = options.ird, .ord = options.ord, .log = program_log()});
     if (!device.ok()) return to_status(device.error(), "cannot open an RDMA device");
     return std::move(device.value());
   }
@@ -60,6 +76,7 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
   config.port_map.ask = config.port_map.answer = options.port_map;
   config.num_workers = options.num_workers;
   config.congestion_control = options.congestion_control.empty() ? wish.congestion_control : options.congestion_control;
+  config.log = program_log();
   auto device = verbs::open_soft_device(config);
   if (!device.ok()) return to_status(device.error(), "cannot open the soft RNIC");
   return std::move(device.value());

@@ -1,5 +1,3 @@
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -230,7 +228,7 @@ std::optional<CmEvent> IbvCmChannel::on_request(const rdma_cm_event& raw) {
   event.param = from_ibv(raw.param.conn);
   if (event.id == nullptr) return std::nullopt;
   if (const Status status = device_.check_same(raw.id->verbs, peer_str(*endpoint)); !status) {
-    if (device_.may_log()) spdlog::warn("connect request turned away: {}", status.error().message);
+    device_.log_turned_away(status.error().message);
     return std::nullopt;
   }
   return event;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "verbs-shim/api/log_line.h"
 #include "verbs-shim/ibv/cm.h"
 #include "verbs-shim/ibv/cq.h"
 #include "verbs-shim/ibv/ibv_device.h"
@@ -43,6 +44,7 @@ Result<std::unique_ptr<IbvDevice>> IbvDevice::open(ibv_context* context, const I
 }
 
 Status IbvDevice::set_up(const IbvConfig& config) {
+  log_ = config.log;
   constexpr std::uint8_t kPort = 1;
   if (const int err = ::ibv_query_device(context_, &attr_); err != 0) return call_error("ibv_query_device", err);
   if (const int err = ibv_query_port(context_, kPort, &port_); err != 0) return call_error("ibv_query_port", err);
@@ -247,10 +249,10 @@ Status IbvDevice::check_same(const ibv_context* other, const std::string& whom) 
                           theirs + " when opening the device, or use an address of " + name()};
 }
 
-bool IbvDevice::may_log() {
+void IbvDevice::log_turned_away(const std::string& why) {
   constexpr unsigned kFirst = 50, kEvery = 1000;
   const unsigned num = num_logged_++;
-  return num < kFirst || num % kEvery == 0;
+  if (num < kFirst || num % kEvery == 0) log_line(log_, LogLevel::kWarn, "connect request turned away: {}", why);
 }
 
 }  // namespace weft::verbs::ibv

@@ -59,8 +59,8 @@ class IbvDevice : public Device {
   ibv_comp_channel* private_channel() const { return private_channel_; }
   // An error where an identifier for `whom` belongs to another device.
   Status check_same(const ibv_context* other, const std::string& whom) const;
-  // Bounds the log lines that peers can cause.
-  bool may_log();
+  // Tells of a connect request that was turned away; the first 50, then each thousandth.
+  void log_turned_away(const std::string& why);
 
   // The descriptor of a channel, which Device::fd covers. An error where the user may watch no more.
   Status watch(int fd);
@@ -103,6 +103,7 @@ class IbvDevice : public Device {
   std::atomic<bool> more_{false};
   std::atomic<bool> busy_{false};
   std::atomic<unsigned> num_turns_{0};  // calls of process with busy polling
+  Log log_;
   std::atomic<unsigned> num_logged_{0};
 
   std::mutex mutex_;

@@ -1,10 +1,10 @@
 // The part of Connection that moves octets between the socket and the Stream, and its log lines.
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "verbs-shim/api/log_line.h"
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/socket.h"
@@ -127,27 +127,27 @@ std::size_t Connection::write_turn(TimePoint now) {
 
 void Connection::log_end(const rdmap::Closed& closed, bool told) const {
   const bool quiet = closed.reason == rdmap::CloseReason::kGraceful || closed.reason == rdmap::CloseReason::kLocal;
-  const auto level = quiet ? spdlog::level::debug : told ? spdlog::level::info : spdlog::level::warn;
-  if (!spdlog::should_log(level)) return;
+  const auto level = quiet ? LogLevel::kDebug : told ? LogLevel::kInfo : LogLevel::kWarn;
+  if (!loop_.log().wants(level)) return;
   if (!quiet && !loop_.log_budget().take(loop_.now())) return;
   if (const std::uint64_t n = loop_.log_budget().take_suppressed(); n > 0) {
-    spdlog::log(level, "{} more connection ends were not logged", n);
+    log_line(loop_.log(), level, "{} more connection ends were not logged", n);
   }
-  spdlog::log(level, "connection {} {}: {}", initiator_ ? "to" : "from", address_str(peer_), closed.text);
+  log_line(loop_.log(), level, "connection {} {}: {}", initiator_ ? "to" : "from", address_str(peer_), closed.text);
 }
 
 void Connection::log_fall_back(const rdmap::Closed& closed) const {
   if (!loop_.log_budget().take(loop_.now())) return;
-  spdlog::info("connection to {}: {}; asking again with MPA revision 1", address_str(peer_), closed.text);
+  log_line(loop_.log(), LogLevel::kInfo, "connection to {}: {}; asking again with MPA revision 1", address_str(peer_),
+           closed.text);
 }
 
 void Connection::log_nudge() const {
   if (!loop_.log_budget().take(loop_.now())) return;
-  spdlog::info(
-      "connection to {}: no word since it was accepted; woken with an RDMA Write of no octets, since Linux siw can "
-      "sleep "
-      "through what comes while it accepts (--nudge)",
-      address_str(peer_));
+  log_line(loop_.log(), LogLevel::kInfo,
+           "connection to {}: no word since it was accepted; an RDMA Write of zero bytes wakes it, because Linux siw can "
+           "sleep through input that comes while it accepts (SoftConfig::nudge)",
+           address_str(peer_));
 }
 
 }  // namespace weft::verbs::soft

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "verbs-shim/api/cm.h"
+#include "verbs-shim/api/log.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::verbs {
@@ -84,6 +85,9 @@ struct SoftConfig {
   std::uint32_t max_srq_sge = 32;
   std::uint32_t max_cqe = std::uint32_t{1} << 20;
   bool cq_overcommit = false;  // whether queue pairs may be created that can overflow their Cqs (ibverbs lets them)
+
+  // ---- what is told beside the events: why connections ended, what the port mapper said, missing descriptors
+  Log log;
 };
 
 // open_soft_device makes a soft RNIC: iWARP over ordinary TCP sockets. Any number may be open. Errors: EINVAL (a value

@@ -1,4 +1,3 @@
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -6,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "verbs-shim/api/log_line.h"
 #include "verbs-shim/soft/cm.h"
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/loop.h"
@@ -94,8 +94,9 @@ Connection& Listener::take(UniqueFd fd, const sockaddr_storage& peer) {
 
 void Listener::pause(TimePoint now) {
   if (!paused_ && loop_.log_budget().take(now)) {
-    spdlog::warn("{}: no descriptors left to accept connections; raise the limit of open files (ulimit -n)",
-                 address_str(id_.local_addr()));
+    log_line(loop_.log(), LogLevel::kWarn,
+             "{}: no descriptors left to accept connections; raise the limit of open files (ulimit -n)",
+             address_str(id_.local_addr()));
   }
   if (!paused_) loop_.poller().modify(fd_.get(), 0, *this);
   paused_ = true;

@@ -76,6 +76,7 @@ class Loop {
   RegionTable& regions() { return regions_; }
   Poller& poller() { return *poller_; }
   TimerHeap& timers() { return timers_; }
+  const Log& log() const { return config_.log; }
   LogBudget& log_budget() { return log_budget_; }
   // The time for a command: no earlier than what process was last told.
   TimePoint now() const;

@@ -1,7 +1,6 @@
 #include "verbs-shim/soft/port_map.h"
 
 #include <netinet/in.h>
-#include <spdlog/spdlog.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "verbs-shim/api/log_line.h"
 #include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/socket.h"
 
@@ -107,8 +107,8 @@ bool is_transient(int err) {
 std::unique_ptr<PortMapAsk> PortMapAsk::open(const SoftConfig& config, int tcp, const sockaddr_storage& peer) {
   const auto unasked = [&](const char* call) -> std::unique_ptr<PortMapAsk> {
     const int err = errno;
-    spdlog::warn("port mapper: cannot ask for {} ({}: {}); connecting to it as it is", address_str(peer), call,
-                 std::strerror(err));
+    log_line(config.log, LogLevel::kWarn, "port mapper: cannot ask for {} ({}: {}); connecting to it as it is",
+             address_str(peer), call, std::strerror(err));
     return nullptr;
   };
   UniqueFd fd = open_udp(peer.ss_family);
@@ -124,7 +124,7 @@ std::unique_ptr<PortMapAsk> PortMapAsk::open(const SoftConfig& config, int tcp, 
   if (::connect(fd.get(), as_sockaddr(mapper), address_len(mapper)) != 0) return unasked("connect");
   std::uint64_t handle = 0;
   if (::getrandom(&handle, sizeof(handle), 0) != static_cast<ssize_t>(sizeof(handle))) return unasked("getrandom");
-  std::unique_ptr<PortMapAsk> ask(new PortMapAsk(config.port_map, std::move(fd), peer));
+  std::unique_ptr<PortMapAsk> ask(new PortMapAsk(config, std::move(fd), peer));
   ask->question_.ip = version_of(peer);
   ask->question_.assochandle = handle;
   ask->question_.accepting = endpoint_of(peer);
@@ -133,8 +133,8 @@ std::unique_ptr<PortMapAsk> PortMapAsk::open(const SoftConfig& config, int tcp, 
   return ask;
 }
 
-PortMapAsk::PortMapAsk(const SoftConfig::PortMap& config, UniqueFd fd, const sockaddr_storage& peer)
-    : config_(config), fd_(std::move(fd)), peer_(peer) {}
+PortMapAsk::PortMapAsk(const SoftConfig& config, UniqueFd fd, const sockaddr_storage& peer)
+    : config_(config.port_map), log_(config.log), fd_(std::move(fd)), peer_(peer) {}
 
 void PortMapAsk::begin(TimePoint now) {
   asker_.emplace(question_, iwpm::Asker::Settings{config_.interval, config_.tries}, now);
@@ -172,18 +172,18 @@ sockaddr_storage PortMapAsk::target() const {
   const sockaddr_storage to = with_endpoint(peer_, answer.to);
   switch (answer.kind) {
     case iwpm::Answer::Kind::kMapped:
-      spdlog::info("port mapper: {} is mapped to {}", address_str(peer_), address_str(to));
+      log_line(log_, LogLevel::kInfo, "port mapper: {} is mapped to {}", address_str(peer_), address_str(to));
       break;
     case iwpm::Answer::Kind::kRejected:
-      spdlog::info("port mapper: nobody registered {} with the mapper there; connecting to it as it is",
+      log_line(log_, LogLevel::kInfo, "port mapper: nobody registered {} with the mapper there; connecting to it as it is",
                    address_str(peer_));
       break;
     case iwpm::Answer::Kind::kNoMapper:
-      spdlog::info("port mapper: there is none at {}; connecting to {} as it is",
+      log_line(log_, LogLevel::kInfo, "port mapper: there is none at {}; connecting to {} as it is",
                    address_str(with_port(peer_, config_.port)), address_str(peer_));
       break;
     case iwpm::Answer::Kind::kSilent:
-      spdlog::warn("port mapper: no answer from {} (UDP); connecting to {} as it is",
+      log_line(log_, LogLevel::kWarn, "port mapper: no answer from {} (UDP); connecting to {} as it is",
                    address_str(with_port(peer_, config_.port)), address_str(peer_));
       break;
   }
@@ -253,7 +253,7 @@ void PortMapAnswers::open_for(const sockaddr_storage& listening) {
     }
   }
   const int err = errno;
-  spdlog::warn("port mapper: UDP {}: {}{}; who asks there for {} gets no answer of ours", address_str(local),
+  log_line(loop_.log(), LogLevel::kWarn, "port mapper: UDP {}: {}{}; who asks there for {} gets no answer of ours", address_str(local),
                std::strerror(err), err == EADDRINUSE ? " (by iwpmd, or by another program like this one)" : "",
                address_str(listening));
 }
@@ -322,10 +322,10 @@ void PortMapAnswers::log(ConstBytes received, ConstBytes reply, const sockaddr_s
   if (!loop_.log_budget().take(now)) return;
   const std::uint16_t port = message->accepting.port;
   switch (message->type) {
-    case iwpm::MessageType::kAck: return spdlog::info("port mapper: {} acknowledged port {}", address_str(from), port);
+    case iwpm::MessageType::kAck: return log_line(loop_.log(), LogLevel::kInfo, "port mapper: {} acknowledged port {}", address_str(from), port);
     case iwpm::MessageType::kAccept:
-      return spdlog::info("port mapper: {} asked for port {}: accepted", address_str(from), port);
-    default: return spdlog::info("port mapper: {} asked for port {}: rejected", address_str(from), port);
+      return log_line(loop_.log(), LogLevel::kInfo, "port mapper: {} asked for port {}: accepted", address_str(from), port);
+    default: return log_line(loop_.log(), LogLevel::kInfo, "port mapper: {} asked for port {}: rejected", address_str(from), port);
   }
 }
 
@@ -341,10 +341,10 @@ std::size_t PortMapAnswers::on_ready(PortMapSocket& socket, TimePoint now) {
     const std::size_t len = socket.answerer.on_rx(
         received, [this](IpVersion ip, const Endpoint& asked) { return lookup(ip, asked); }, now, reply);
     if (len > 0) datagram.answer(socket.fd.get(), MutBytes(reply).first(len));
-    if (spdlog::should_log(spdlog::level::info)) log(received, ConstBytes(reply).first(len), datagram.from, now);
+    if (loop_.log().wants(LogLevel::kInfo)) log(received, ConstBytes(reply).first(len), datagram.from, now);
   }
   if (socket.answerer.counters().over_limit > 0 && !std::exchange(socket.warned, true)) {
-    spdlog::warn("port mapper: more than {} Requests a second at UDP {}; not all of them are answered",
+    log_line(loop_.log(), LogLevel::kWarn, "port mapper: more than {} Requests a second at UDP {}; not all of them are answered",
                  loop_.config().port_map.answers_per_second, address_str(socket.local));
   }
   return num;

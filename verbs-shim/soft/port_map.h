@@ -37,10 +37,11 @@ class PortMapAsk {
   sockaddr_storage target() const;
 
  private:
-  PortMapAsk(const SoftConfig::PortMap& config, UniqueFd fd, const sockaddr_storage& peer);
+  PortMapAsk(const SoftConfig& config, UniqueFd fd, const sockaddr_storage& peer);
   void send_all();
 
   const SoftConfig::PortMap config_;
+  const Log log_;
   UniqueFd fd_;
   const sockaddr_storage peer_;
   iwpm::Asker::Question question_;

@@ -1,7 +1,5 @@
 // The iWARP port mapper between soft RNICs, and with mappers that the test plays itself. All of it on loopback and on
 // UDP ports that the system picks.
-#include <spdlog/sinks/base_sink.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -97,12 +95,16 @@ struct Mapper {
   std::vector<Message> heard;
 };
 
-// LogSink keeps what is logged.
-class LogSink : public spdlog::sinks::base_sink<std::mutex> {
+// LogLines keeps the lines of a device; its threads may write several at once.
+class LogLines {
  public:
-  void clear() {
-    const std::lock_guard lock(mutex_);
-    lines_.clear();
+  Log log() {
+    Log log;
+    log.sink = [this](LogLevel, std::string_view line) {
+      const std::lock_guard lock(mutex_);
+      lines_.emplace_back(line);
+    };
+    return log;
   }
   int num_with(std::string_view words) {
     const std::lock_guard lock(mutex_);
@@ -111,10 +113,7 @@ class LogSink : public spdlog::sinks::base_sink<std::mutex> {
   }
 
  private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    lines_.emplace_back(message.payload.data(), message.payload.size());
-  }
-  void flush_() override {}
+  std::mutex mutex_;
   std::vector<std::string> lines_;
 };
 
@@ -126,15 +125,19 @@ Result<std::unique_ptr<Device>> open_threaded() {
 
 class PortMapTest : public VerbsTest {
  protected:
-  // Only here is there no device, whose threads log.
-  static void SetUpTestSuite() { spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", log_)); }
-  static void TearDownTestSuite() { spdlog::set_default_logger(logger_before_); }
-
   int family() const { return GetParam().family; }
   IpVersion ip() const { return family() == AF_INET ? IpVersion::k4 : IpVersion::k6; }
 
-  SoftConfig config(std::uint16_t mapper_port) const {
+  ~PortMapTest() override {
+    // Their threads write to lines_.
+    listener_.reset();
+    client_.close();
+    server_.close();
+  }
+
+  SoftConfig config(std::uint16_t mapper_port) {
     SoftConfig config;
+    config.log = lines_.log();
     config.num_workers = GetParam().own_progress ? 2 : 0;
     config.port_map.port = mapper_port;
     config.port_map.interval = std::chrono::hours(1);  // who does not answer would be noticed
@@ -237,8 +240,7 @@ class PortMapTest : public VerbsTest {
     return message->type;
   }
 
-  static inline const std::shared_ptr<LogSink> log_ = std::make_shared<LogSink>();
-  static inline const std::shared_ptr<spdlog::logger> logger_before_ = spdlog::default_logger();
+  LogLines lines_;
 };
 
 TEST_P(PortMapTest, ConnectGoesToTheMappedPort) {
@@ -290,11 +292,11 @@ TEST_P(PortMapTest, WithoutAMapperThePortIsTakenAsItIsAtOnce) {
 
 // Its connection goes to the port as it is (CmId::connect).
 TEST_P(PortMapTest, WhoCannotAskSaysSo) {
-  log_->clear();
   SoftConfig config;
+  config.log = lines_.log();
   config.port_map.ask = true;
   EXPECT_EQ(soft::PortMapAsk::open(config, -1, sockaddr_storage{}), nullptr) << "of no family, so without a socket";
-  EXPECT_EQ(log_->num_with("port mapper: cannot ask for"), 1);
+  EXPECT_EQ(lines_.num_with("port mapper: cannot ask for"), 1);
 }
 
 TEST_P(PortMapTest, ARejectLeadsToThePortAsItIs) {
@@ -423,7 +425,6 @@ TEST_P(PortMapTest, WhereTheUdpPortIsTakenItListensAllTheSame) {
 TEST_P(PortMapTest, ATakenUdpPortIsToldOncePerListener) {
   const Mapper taken(family());
   answer(taken.port());
-  log_->clear();
   listening_port();
   std::vector<std::unique_ptr<CmId>> others;
   for (int i = 0; i < 2; ++i) {
@@ -431,9 +432,9 @@ TEST_P(PortMapTest, ATakenUdpPortIsToldOncePerListener) {
     ASSERT_TRUE(others.back()->bind_addr(loopback(family(), 0)).ok());
     ASSERT_TRUE(others.back()->listen(1).ok());
   }
-  EXPECT_EQ(log_->num_with("port mapper: UDP"), 3);
+  EXPECT_EQ(lines_.num_with("port mapper: UDP"), 3);
   others.clear();
-  EXPECT_EQ(log_->num_with("port mapper: UDP"), 3);
+  EXPECT_EQ(lines_.num_with("port mapper: UDP"), 3);
 }
 
 TEST_P(PortMapTest, UnpluggedDeviceAnswersForNobody) {

@@ -1,7 +1,6 @@
 #include "verbs-shim/soft/worker.h"
 
 #include <pthread.h>
-#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 
 #include <cerrno>
@@ -29,7 +28,6 @@ Status Worker::start() {
   if (!bell_ || !loop_.poller().add(bell_.get(), EPOLLIN | EPOLLET, bell_source_)) {
     return socket_error("a descriptor for a worker", errno);
   }
-  spdlog::default_logger_raw();  // made by now, not by the first worker that logs
   // Signals are for the program's own threads.
   sigset_t all;
   sigset_t before;
