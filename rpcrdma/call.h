@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -21,7 +22,8 @@
 // One RPC as its two ends see it: what a caller asks for and hears, what a handler gets and answers.
 namespace weft::rpcrdma {
 
-// OneOrMore: nothing, one T that is kept here, or several that stand elsewhere and outlive it.
+// OneOrMore is nothing, one T that is kept here, or a view of several that stand elsewhere and outlive it. The several
+// come as an lvalue or as a view (std::span): a container that is about to die does not compile.
 template <typename T>
 class OneOrMore {
  public:
@@ -31,8 +33,9 @@ class OneOrMore {
       : one_(std::forward<U>(one)), size_(1) {}  // NOLINT: conversion is the point
   template <typename Several>
   requires(!std::convertible_to<Several, T> && std::convertible_to<Several, std::span<const T>> &&
-           !std::same_as<std::remove_cvref_t<Several>, OneOrMore>) OneOrMore(Several&& several)
-      : OneOrMore(View{std::span<const T>(several)}) {}  // NOLINT
+           !std::same_as<std::remove_cvref_t<Several>, OneOrMore> &&
+           std::ranges::borrowed_range<Several>) OneOrMore(Several&& several)
+      : OneOrMore(View{std::span<const T>(several)}) {}  // NOLINT: conversion is the point
 
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

@@ -12,7 +12,8 @@ struct Error {
   std::string message;
 };
 
-// Result holds a value or an Error. Result<void> is Status.
+// Result holds a value or an Error. value(), * and -> need ok(), error() needs the opposite; otherwise they throw
+// std::bad_variant_access. Status is the Result without a value.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -21,10 +22,14 @@ class [[nodiscard]] Result {
 
   bool ok() const { return held_.index() == 0; }
   explicit operator bool() const { return ok(); }
-  T& value() { return std::get<0>(held_); }
-  const T& value() const { return std::get<0>(held_); }
-  T& operator*() { return value(); }
+  T& value() & { return std::get<0>(held_); }
+  const T& value() const& { return std::get<0>(held_); }
+  T&& value() && { return std::get<0>(std::move(held_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
   const Error& error() const { return std::get<1>(held_); }
 
  private:
