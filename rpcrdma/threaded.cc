@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <ctime>
+#include <future>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -40,7 +41,9 @@ class EngineThread {
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  verbs::Status start();
+  // watch: called on the thread after each turn, until it returns true; may be empty.
+  using Watch = std::function<bool(const Engine&)>;
+  verbs::Status start(Watch watch = {});
   // Runs what was posted, then ends the engine and the device, on their thread.
   void stop();
   // False once stop began.
@@ -62,12 +65,14 @@ class EngineThread {
   bool stopping_ = false;
   bool asleep_ = false;  // whether somebody has to ring; who is about to, resets it
   std::vector<Task> running_;
+  Watch watch_;
   std::thread thread_;
 };
 
 template <typename Engine>
-verbs::Status EngineThread<Engine>::start() {
+verbs::Status EngineThread<Engine>::start(Watch watch) {
   assert(bell_ < 0);
+  watch_ = std::move(watch);
   bell_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (bell_ < 0) return verbs::Error{errno, "a descriptor for a thread: " + std::system_category().message(errno)};
   // Signals are for the program's own threads.
@@ -119,7 +124,9 @@ template <typename Engine>
 void EngineThread<Engine>::main() {
   { const std::scoped_lock lock(mutex_); }
   while (run_tasks()) {
-    if (engine_->process(std::chrono::steady_clock::now()) == 0) sleep();
+    const std::size_t moved = engine_->process(std::chrono::steady_clock::now());
+    if (watch_ && watch_(*engine_)) watch_ = {};
+    if (moved == 0) sleep();
   }
   engine_.reset();
   device_.reset();
@@ -212,7 +219,20 @@ verbs::Result<std::unique_ptr<ThreadedClient>> ThreadedClient::connect(std::uniq
   auto client = Client::connect(*device, dst, config);
   if (!client.ok()) return client.error();
   auto impl = std::make_unique<Impl>(std::move(device), std::move(*client));
-  if (auto status = impl->thread.start(); !status.ok()) return status.error();
+  std::promise<verbs::Status> first;
+  std::future<verbs::Status> settled = first.get_future();
+  // The thread may still be in set_value when `settled` is ready: the promise is the thread's.
+  const auto watch = [told = std::make_shared<std::promise<verbs::Status>>(std::move(first))](const Client& engine) {
+    if (engine.state() == Client::State::kConnecting) return false;
+    told->set_value(engine.state() == Client::State::kReady ? verbs::Status()
+                                                            : verbs::Error{ENOTCONN, engine.error()});
+    return true;
+  };
+  if (auto status = impl->thread.start(watch); !status.ok()) return status.error();
+  if (auto status = settled.get(); !status.ok()) {
+    impl->thread.stop();
+    return status.error();
+  }
   return std::unique_ptr<ThreadedClient>(new ThreadedClient(std::move(impl)));
 }
 

@@ -36,7 +36,10 @@ struct CallTicket {
 
 class ThreadedClient {
  public:
-  // As Client::connect; the thread runs from here on. Errors: those, and EAGAIN (no thread), EMFILE.
+  // connect starts the thread and waits for the first connection: as long as one attempt may take
+  // (ClientConfig::connect_timeout), or as ClientConfig::reconnect keeps trying. The server's thread is another one.
+  // Errors: those of Client::connect; ENOTCONN with the reason (refused, nobody listens, no answer in time); EAGAIN (no
+  // thread), EMFILE.
   static verbs::Result<std::unique_ptr<ThreadedClient>> connect(std::unique_ptr<verbs::Device> device,
                                                                 const sockaddr_storage& dst,
                                                                 const ClientConfig& config = {});

@@ -311,13 +311,26 @@ TEST_F(ThreadedTest, WhatCannotBeCalledEndsInItsCallback) {
   const CallResult refused = client->call_and_wait(spec);
   EXPECT_EQ(refused.status, CallStatus::kLocalError);
   EXPECT_FALSE(refused.text.empty());
+}
+
+TEST_F(ThreadedTest, ConnectFailsWhereNobodyListens) {
+  const auto addr = server->local_addr();
+  EXPECT_EQ(ThreadedClient::connect(open_device(), addr, {.credits = 0}).error().errno_value, EINVAL);
+  server.reset();
+  const auto refused = ThreadedClient::connect(open_device(), addr);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().errno_value, ENOTCONN);
+  EXPECT_NE(refused.error().message.find("127.0.0.1:"), std::string::npos) << refused.error().message;
+}
+
+TEST_F(ThreadedTest, ConnectTriesForAsLongAsItsPolicySays) {
   const auto addr = server->local_addr();
   server.reset();
-  auto to_nobody = std::move(*ThreadedClient::connect(open_device(), addr));
-  const CallResult result = to_nobody->call_and_wait(World::null_call());
-  EXPECT_EQ(result.status, CallStatus::kDisconnected);
-  EXPECT_NE(result.text.find("127.0.0.1:"), std::string::npos) << result.text;
-  EXPECT_FALSE(ThreadedClient::connect(open_device(), addr, {.credits = 0}).ok());
+  ClientConfig config;
+  config.reconnect.max_time = std::chrono::hours(1);
+  config.reconnect.max_attempts = 3;
+  config.reconnect.first_delay = config.reconnect.max_delay = std::chrono::milliseconds(1);
+  EXPECT_EQ(ThreadedClient::connect(open_device(), addr, config).error().errno_value, ENOTCONN);
 }
 
 }  // namespace
