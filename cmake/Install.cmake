@@ -11,12 +11,12 @@ set(WEFT_SOVERSION 0)
 set(layers
   weft_mpa weft_ddp weft_rdmap weft_verbs_api weft_verbs_iwpm weft_verbs_soft weft_verbs_ibv weft_xdr weft_rpcrdma
   weft_nfsulb)
-# What the layers link, for both libraries; and the same in pkg-config's words, for libweft.a.
+# What the layers link, for both libraries; and the same in pkg-config's words, for weft-static.
 set(needs
   absl::any_invocable absl::flat_hash_map absl::flat_hash_set absl::function_ref absl::inlined_vector fmt::fmt
-  spdlog::spdlog PkgConfig::ISAL Threads::Threads)
+  PkgConfig::ISAL Threads::Threads)
 set(WEFT_PC_REQUIRES
-  "absl_any_invocable absl_flat_hash_map absl_flat_hash_set absl_function_ref absl_inlined_vector fmt spdlog libisal")
+  "absl_any_invocable absl_flat_hash_map absl_flat_hash_set absl_function_ref absl_inlined_vector fmt libisal")
 if(WEFT_BACKENDS MATCHES ibv)
   set(WEFT_IBV_PART ibv)
   # Known to verbs-shim/ibv alone until now.
@@ -46,7 +46,7 @@ target_link_options(weft_shared PRIVATE LINKER:--version-script=${CMAKE_CURRENT_
 
 # The public headers, each where the sources have it: programs include "rpcrdma/client.h" as they do.
 foreach(header
-    verbs-shim/api/addr_info.h verbs-shim/api/cm.h verbs-shim/api/explain.h verbs-shim/api/result.h
+    verbs-shim/api/addr_info.h verbs-shim/api/cm.h verbs-shim/api/explain.h verbs-shim/api/log.h verbs-shim/api/result.h
     verbs-shim/api/types.h verbs-shim/api/verbs.h verbs-shim/soft/device.h verbs-shim/ibv/device.h
     rpcrdma/binding.h rpcrdma/buffer_pool.h rpcrdma/bytes.h rpcrdma/call.h rpcrdma/client.h rpcrdma/policies.h
     rpcrdma/rpc_message.h rpcrdma/server.h rpcrdma/service.h rpcrdma/threaded.h rpcrdma/xdr/xdr.h
@@ -65,4 +65,6 @@ install(FILES ${PROJECT_BINARY_DIR}/weftConfig.cmake ${PROJECT_BINARY_DIR}/weftC
 # Relative to the file itself, so that the tree may be installed, or moved, anywhere.
 file(RELATIVE_PATH WEFT_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/weft.pc.in weft.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(cmake/weft-static.pc.in weft-static.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/weft.pc ${PROJECT_BINARY_DIR}/weft-static.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
