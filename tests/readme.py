@@ -1,11 +1,64 @@
 #!/usr/bin/env python3
-"""The example in README.md is examples/client.cc (but for its first line, a comment)."""
+"""Holds the front page and the page on the library against what they speak of.
+
+readme.py example        docs/library.md shows examples/client.cc as it is, but for its first line, a comment
+readme.py commands WEFT  the commands under "Try it" in README.md work as typed, behind the one that builds
+"""
+import os
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
 
-root = pathlib.Path(__file__).resolve().parent.parent
-shown = re.findall(r"^```cpp\n(.*?)^```$", (root / "README.md").read_text(), re.M | re.S)
-example = (root / "examples/client.cc").read_text().split("\n", 1)[1]
-if shown != [example]:
-    sys.exit("README.md does not show examples/client.cc as it is")
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SKIPPED = 77
+
+
+def check_example():
+    shown = re.findall(r"^```cpp\n(.*?)^```$", (ROOT / "docs/library.md").read_text(), re.M | re.S)
+    example = (ROOT / "examples/client.cc").read_text().split("\n", 1)[1]
+    if shown != [example]:
+        sys.exit("docs/library.md does not show examples/client.cc as it is")
+
+
+def commands():
+    part = (ROOT / "README.md").read_text().split("## Try it", 1)[1].split("\n## ", 1)[0]
+    return re.findall(r"^    (.+)$", part, re.M)
+
+
+def check_commands(weft):
+    build, serve, ls = commands()
+    assert build == "scripts/demo" and serve.endswith(" &"), (build, serve)
+    program = "build/release/apps/weft"
+    assert serve.startswith(program) and ls.startswith(program), (serve, ls)
+    # The default ports belong to this network namespace alone.
+    inside = subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
+    if inside.returncode != 0:
+        sys.exit("no loopback interface of its own")
+    os.chdir(ROOT)
+    server = subprocess.Popen([weft, *serve[: -len(" &")].split()[1:]], stdout=subprocess.PIPE, text=True)
+    try:
+        line = server.stdout.readline()
+        assert line.startswith("ready "), line
+        listing = subprocess.run([weft, *ls.split()[1:]], check=True, capture_output=True, text=True, timeout=30).stdout
+        assert "README.md" in listing, listing
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def main():
+    if sys.argv[1] == "example":
+        return check_example()
+    if os.environ.get("WEFT_README_INSIDE") != "1":
+        apart = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-root-user"]
+        if shutil.which("unshare") is None or subprocess.run([*apart, "true"], check=False).returncode != 0:
+            print("skipped: no network namespace can be made here (unshare --net)")
+            return SKIPPED
+        os.environ["WEFT_README_INSIDE"] = "1"
+        return subprocess.run([*apart, sys.executable, *sys.argv], check=False).returncode
+    return check_commands(sys.argv[2])
+
+
+sys.exit(main())
