@@ -14,7 +14,7 @@ struct IbvConfig {
   std::string name;       // as `rdma link` shows it; empty: the first one
   std::uint8_t ird = 16;  // most that ConnParam::responder_resources gets, where the device has as many
   std::uint8_t ord = 16;  // most that ConnParam::initiator_depth gets
-  Log log;                // tells of connect requests that were turned away
+  Log log = {};           // tells of connect requests that were turned away
 };
 
 // open_ibv_device opens an RDMA device of the kernel through libibverbs and librdmacm. It moves by itself
