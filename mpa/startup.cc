@@ -9,6 +9,8 @@ namespace weft::mpa {
 namespace {
 
 constexpr std::uint16_t kManual = EnhancedWords::kManual;
+// What the responder's IRD is raised to for an RTR indication by RDMA Read (RFC 6581 section 9.1).
+constexpr std::uint16_t kRtrReadSlots = 1;
 
 // MPA2-9.1-16: 0x3fff is not a number of Reads.
 std::optional<std::uint16_t> number(std::uint16_t word) {
@@ -73,15 +75,10 @@ EnhancedWords answer_words(const EnhancedWords& asked, const StartupOptions& opt
     agreement.ord = options.ord;
     words.ord = kManual;  // MPA2-9.1-18
   }
-  if (agreement.peer_ord) {
-    std::uint16_t wanted = *agreement.peer_ord;
-    if (words.d) wanted = std::max<std::uint16_t>(wanted, 1);  // MPA2-9.1-08
-    agreement.ird = at_most(options.ird, wanted);
-    words.ird = agreement.ird;
-  } else {
-    agreement.ird = options.ird;
-    words.ird = kManual;  // MPA2-9.1-17
-  }
+  agreement.ird = at_most(options.ird, agreement.peer_ord);
+  // MPA2-9.1-08: a Reply that takes the Read as indication needs a slot for it, though the ULP itself serves no Read.
+  if (words.d) agreement.ird = std::max(agreement.ird, kRtrReadSlots);
+  words.ird = agreement.peer_ord ? agreement.ird : kManual;  // MPA2-9.1-17
   return words;
 }
 
@@ -195,7 +192,12 @@ Accepted make_accept(const StartupFrame& request, const StartupOptions& options,
   agreement.ird = options.ird;
   agreement.ord = options.ord;
   std::optional<EnhancedWords> words;
-  if (const auto asked = parse_enhanced_words(request)) words = answer_words(*asked, options, agreement);
+  if (const auto asked = parse_enhanced_words(request)) {
+    words = answer_words(*asked, options, agreement);
+  } else {
+    // Without words nobody tells an IRD, and Chelsio's RNICs begin with a Read of no octets all the same.
+    agreement.ird = std::max(agreement.ird, kRtrReadSlots);
+  }
   accepted.reply = make_reply(request, options, false, words, private_data);
   if (request.rev == 0) accepted.reply.m = true;  // MPA-C.2.3-02, MPA-C.2.4-01; its C is the Request's
   agree_on_framing(request, accepted.reply, FrameKind::kReply, agreement);

@@ -194,6 +194,39 @@ TEST(Startup, AReadRtrNeedsASlotOfThePeersOnly) {
   EXPECT_EQ(get<Unagreeable>(no_slot).error, Error::kNoMatchingRtr);
 }
 
+// An RPC server serves no Read of its clients; Chelsio's RNICs offer nothing but the Read as indication.
+TEST(Startup, AReadRtrHasASlotAtAResponderThatServesNoRead) {
+  RecordProperty("proves", "MPA2-9.1-08");
+  const StartupOptions none{.ird = 0, .ord = 16};
+  for (const RtrSet& offered : {RtrSet{.read = true}, RtrSet{.write = true, .read = true}, RtrSet{true, true, true}}) {
+    for (const auto ord : {std::uint16_t{0}, std::uint16_t{1}, std::uint16_t{32}}) {
+      const StartupOptions ours{.ird = 32, .ord = ord, .rtr_offered = offered};
+      const StartupFrame request = make_request(ours, {});
+      const Accepted accepted = make_accept(request, none, {});
+      const auto words = parse_enhanced_words(accepted.reply);
+      EXPECT_TRUE(words->d);
+      EXPECT_EQ(words->ird, 1);
+      EXPECT_EQ(accepted.agreement.ird, 1);
+      const auto agreed = get<Agreement>(evaluate_reply(accepted.reply, request, ours));
+      EXPECT_EQ(agreed.rtr, offered.write ? Rtr::kWrite : Rtr::kRead);
+      EXPECT_EQ(agreed.ord, std::min<std::uint16_t>(ord, 1));
+    }
+  }
+  // Nothing is raised for other indications, nor without one.
+  const StartupOptions by_send{.ird = 32, .ord = 8, .rtr_offered = {.send = true}};
+  EXPECT_EQ(make_accept(make_request(by_send, {}), none, {}).agreement.ird, 0);
+  EXPECT_EQ(make_accept(make_request({.ird = 32, .ord = 8}, {}), none, {}).agreement.ird, 0);
+  // The IRD is the ULP's to tell, and the slot is there all the same.
+  const Accepted manual =
+      make_accept(request_with({.a = true, .d = true, .ird = 4, .ord = EnhancedWords::kManual}), none, {});
+  EXPECT_EQ(parse_enhanced_words(manual.reply)->ird, EnhancedWords::kManual);
+  EXPECT_EQ(manual.agreement.ird, 1);
+  // At revision 1 the Read comes unannounced.
+  const Accepted plain = make_accept(make_request({.revision = 1}, {}), none, {});
+  EXPECT_EQ(plain.agreement.ird, 1);
+  EXPECT_EQ(plain.agreement.ord, 16);
+}
+
 TEST(Startup, PeersThatWaitForAnRtrAtRevision1) {
   const StartupOptions ours{.revision = 1, .rtr_unasked = Rtr::kRead};
   const StartupFrame request = make_request(ours, {});

@@ -115,6 +115,40 @@ TEST(Rtr, ByReadWithoutAnOrd) {
   EXPECT_TRUE(pair.b.completions.empty());
 }
 
+// The responder's ULP serves no Read (IRD 0), as every RPC listener does. The indication has its slot, and no more.
+TEST(Rtr, ByReadWithoutAnIrd) {
+  RecordProperty("proves", "MPA2-9.1-08");
+  for (const std::uint8_t revision : {std::uint8_t{2}, std::uint8_t{1}}) {
+    for (const auto ord : {std::uint16_t{0}, std::uint16_t{1}, std::uint16_t{16}}) {
+      SCOPED_TRACE(testing::Message() << "revision " << int{revision} << " ord " << ord);
+      rdmap::StreamConfig config;
+      config.mpa_revision = revision;
+      config.peer = *mpa::find_peer_profile("cxgb4");
+      if (revision == 2) config.rtr_offered = config.peer.rtr_offered;
+      config.ord = ord;
+      rdmap::testing::Pair pair(config, {});
+      pair.a.stream.start_initiator({}, pair.a.recvs, kNow);
+      pair.b.stream.start_responder(kNow);
+      pair.b.receive(pair.a.transmit(kNow), kNow);
+      pair.b.drain();
+      pair.b.stream.accept({}, pair.b.recvs, 0, 0, 0, kNow);
+      pair.a.receive(pair.b.transmit(kNow), kNow);
+      pair.run();
+      EXPECT_TRUE(pair.a.established);
+      EXPECT_TRUE(pair.b.established);
+      EXPECT_EQ(pair.b.stream.counters().reads_rx, 1u);
+      pair.b.recvs.post(5);
+      rdmap::SendWr wr;
+      ASSERT_EQ(pair.a.stream.post_send(wr), rdmap::PostResult::kOk);
+      pair.run();
+      ASSERT_EQ(pair.b.completions.size(), 1u);
+      EXPECT_EQ(pair.b.completions[0].wr_id, 5u);
+      EXPECT_TRUE(pair.a.closed.empty());
+      EXPECT_TRUE(pair.b.closed.empty());
+    }
+  }
+}
+
 TEST(Rtr, TheRespondersUlpSeesNothingOfItButTheConnection) {
   RecordProperty("proves", "MPA2-4.4.3-01 MPA2-5-04");
   for (const Kind& kind : kKinds) {
@@ -308,6 +342,25 @@ TEST(Rtr, BothEndsOverEveryKind) {
     pair.run();
     EXPECT_EQ(pair.a.closed.size(), 1u);
     EXPECT_EQ(pair.b.closed.size(), 1u);
+  }
+}
+
+// The indication's place in the send queue is used again for requests of the ULP's, and each of these completes.
+TEST(Rtr, NothingOfItStaysInTheSendQueue) {
+  for (const Kind& kind : kKinds) {
+    rdmap::testing::Pair pair(offering(kind.set), {});
+    pair.connect();
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      pair.b.recvs.post(i);
+      rdmap::SendWr wr;
+      wr.wr_id = i;
+      ASSERT_EQ(pair.a.stream.post_send(wr), rdmap::PostResult::kOk);
+      pair.run();
+      ASSERT_EQ(pair.a.completions.size(), i + 1);
+      ASSERT_EQ(pair.b.completions.size(), i + 1);
+    }
+    EXPECT_EQ(pair.a.stream.counters().sends_tx, 40u);
+    EXPECT_EQ(pair.b.stream.counters().sends_rx, 40u);
   }
 }
 
