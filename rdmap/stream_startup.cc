@@ -248,7 +248,8 @@ void Stream::Impl::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
   deadline_.reset();
   const auto judged = mpa::evaluate_reply(frame, request_frame_, startup_options(config_.ird, config_.ord));
   if (const auto* bad = std::get_if<mpa::BadFrame>(&judged)) {
-    try_revision_1_ = frame.rev < request_frame_.rev;  // it speaks, but not what we asked with
+    // It speaks, but not what we asked with. Below revision 1 there is nothing left to ask with.
+    try_revision_1_ = request_frame_.rev >= mpa::kEnhancedRevision && frame.rev < request_frame_.rev;
     blame_frame(bad->fault, fmt::format("unacceptable MPA Reply Frame: {} (Rev {} to our Rev {})", bad->reason,
                                         frame.rev, request_frame_.rev));
     return close(LlpAction::kClose);

@@ -5,113 +5,13 @@
 
 #include <cerrno>
 
-#include "verbs-shim/api/testing/pair.h"
-#include "verbs-shim/soft/device.h"
-#include "verbs-shim/soft/socket.h"
-#include "verbs-shim/soft/unique_fd.h"
+#include "verbs-shim/soft/testing/raw_peer.h"
 
 namespace weft::verbs::testing {
 namespace {
 
-using soft::UniqueFd;
-using std::chrono::seconds;
-
-const std::string kRequestKey = "MPA ID Req Frame";
-const std::string kReplyKey = "MPA ID Rep Frame";
-
-std::string octets(std::initializer_list<int> values) {
-  std::string out;
-  for (const int value : values) out.push_back(static_cast<char>(value));
-  return out;
-}
-const std::string kPlainReply = kReplyKey + octets({0x40, 1, 0, 0});
-
-const sockaddr* as_sockaddr(const sockaddr_storage& address) {
-  return reinterpret_cast<const sockaddr*>(&address);
-}
-
-class StartupTest : public VerbsTest {
+class StartupTest : public RawPeerTest {
  protected:
-  void reopen_client(const SoftConfig& config) {
-    client_.close();
-    client_.device = std::move(open_soft_device(config).value());
-    client_.pd = std::move(client_.device->alloc_pd().value());
-    client_.channel = std::move(client_.device->create_comp_channel().value());
-    client_.cq = std::move(client_.device->create_cq(cqe_, client_.channel.get()).value());
-    client_.cm = std::move(client_.device->create_event_channel().value());
-    client_.id = std::move(client_.cm->create_id().value());
-  }
-
-  void reopen(Side& side) {
-    listener_.reset();
-    side.close();
-    open(side);
-  }
-
-  // ---- the test as a listening peer
-  sockaddr_storage listen_raw() {
-    raw_listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    const sockaddr_storage any = loopback(AF_INET, 0);
-    EXPECT_EQ(::bind(raw_listener_.get(), as_sockaddr(any), sizeof(sockaddr_in)), 0);
-    EXPECT_EQ(::listen(raw_listener_.get(), 8), 0);
-    return soft::local_address(raw_listener_.get());
-  }
-  UniqueFd accept_raw() {
-    UniqueFd fd;
-    EXPECT_TRUE(drive_raw([&] {
-      fd = UniqueFd(::accept4(raw_listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      return static_cast<bool>(fd);
-    }));
-    return fd;
-  }
-  // As drive, but never asleep: what the test's own sockets do wakes no device.
-  bool drive_raw(const std::function<bool()>& done) {
-    const auto deadline = std::chrono::steady_clock::now() + seconds(10);
-    while (std::chrono::steady_clock::now() < deadline) {
-      step();
-      if (done()) return true;
-    }
-    return false;
-  }
-  std::string hear(const UniqueFd& fd, std::size_t len) {
-    std::string heard;
-    EXPECT_TRUE(drive_raw([&] { return hear_more(fd, heard) || heard.size() >= len; }));
-    return heard;
-  }
-  // Reads what there is; true at the end of the stream.
-  static bool hear_more(const UniqueFd& fd, std::string& heard, bool* reset = nullptr) {
-    char buffer[4096];
-    for (;;) {
-      const ssize_t n = ::recv(fd.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
-      if (n > 0) {
-        heard.append(buffer, static_cast<std::size_t>(n));
-        continue;
-      }
-      if (n < 0 && reset != nullptr) *reset = errno == ECONNRESET;
-      return n == 0 || errno == ECONNRESET;
-    }
-  }
-  static void say(const UniqueFd& fd, const std::string& what) {
-    EXPECT_EQ(::send(fd.get(), what.data(), what.size(), MSG_NOSIGNAL), static_cast<ssize_t>(what.size()));
-  }
-  // A socket whose Request of Rev 1 the server has taken, and not answered yet.
-  UniqueFd request_raw() {
-    EXPECT_TRUE(listen().ok());
-    UniqueFd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const sockaddr_storage to = server_.id->local_addr();
-    EXPECT_EQ(::connect(raw.get(), as_sockaddr(to), sizeof(sockaddr_in)), 0);
-    say(raw, kRequestKey + octets({0x40, 1, 0, 0}));
-    take_request();
-    return raw;
-  }
-  void connect_to(const sockaddr_storage& to, const ConnParam& param = {{}, 16, 16}) {
-    ASSERT_TRUE(client_.id->resolve_addr(to, seconds(1)).ok());
-    ASSERT_TRUE(client_.id->resolve_route(seconds(1)).ok());
-    make_qp(client_);
-    const Status status = client_.id->connect(param);
-    ASSERT_TRUE(status.ok()) << status.error().message;
-  }
-
   // ---- two connected sockets that have nothing to do with MPA yet
   void make_sockets(UniqueFd& a, UniqueFd& b) {
     const sockaddr_storage to = listen_raw();
@@ -135,8 +35,6 @@ class StartupTest : public VerbsTest {
     server_.wcs.clear();
     client_.wcs.clear();
   }
-
-  UniqueFd raw_listener_;
 };
 
 TEST_P(StartupTest, FallsBackToRevision1OnceWhenThePeerCloses) {
@@ -169,6 +67,25 @@ TEST_P(StartupTest, FallsBackWhenTheReplyIsOfRevision1) {
   std::string heard;
   ::shutdown(second.get(), SHUT_RDWR);
   ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kConnectError); }));
+}
+
+// Each of its Replies asks for less than it was asked with; below revision 1 there is nothing.
+TEST_P(StartupTest, FallsBackOnceWhereEveryReplyIsOfRevision0) {
+  RecordProperty("proves", "MPA2-10-05");
+  connect_to(listen_raw());
+  for (const std::string& request : {octets({0x50, 2}), octets({0x40, 1})}) {
+    const UniqueFd raw = accept_raw();
+    EXPECT_EQ(hear(raw, 20).substr(16, 2), request);
+    say(raw, kReplyKey + octets({0xc0, 0, 0, 0}));
+    std::string rest;
+    ASSERT_TRUE(drive_raw([&] { return hear_more(raw, rest); }));
+  }
+  ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kConnectError); }));
+  const std::string text = client_.take(CmEventType::kConnectError)->text;
+  EXPECT_NE(text.find("asked with MPA revision 2, then with 1"), text.npos) << text;
+  EXPECT_NE(text.find("Rev 0 to our Rev 1"), text.npos) << text;
+  settle();
+  EXPECT_LT(::accept4(raw_listener_.get(), nullptr, nullptr, SOCK_CLOEXEC), 0);
 }
 
 TEST_P(StartupTest, DoesNotFallBackWhereItMustNot) {
