@@ -31,6 +31,17 @@ bool is_protection(const TerminateMessage& message) {
   return what.layer == Layer::kRdma && what.etype == 1;
 }
 
+// The Write that a Terminate blames: the returned header is that of the segment in error (RDMAP-4.8-16).
+std::optional<Closed::RefusedWrite> refused_write(const TerminateMessage& message) {
+  const auto segment = ddp::parse_segment_wire(message.ddp());
+  if (!segment) return std::nullopt;
+  const auto* header = std::get_if<ddp::TaggedHeader>(&segment->header);
+  if (header == nullptr || parse_control(header->rsvd_ulp).opcode != static_cast<std::uint8_t>(Opcode::kWrite)) {
+    return std::nullopt;
+  }
+  return Closed::RefusedWrite{header->stag, header->to};
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- the state machine
@@ -70,7 +81,7 @@ void Stream::Impl::close(LlpAction action) {
   release_memory(startup_out_);
   startup_out_begin_ = 0;
   release_memory(parked_);
-  events_.push_back(Closed{reason_.value_or(CloseReason::kLocal), terminate_, text_, try_revision_1_});
+  events_.push_back(Closed{reason_.value_or(CloseReason::kLocal), terminate_, text_, refused_write_, try_revision_1_});
 }
 
 void Stream::Impl::fail(const TerminateMessage& message, TimePoint now) {
@@ -224,6 +235,7 @@ std::optional<ddp::Msn> Stream::Impl::refused_request(const TerminateMessage& me
 void Stream::Impl::on_peer_terminate(TimePoint now) {
   const TerminateMessage& message = receiver_.message();
   discard_ = true;
+  refused_write_ = refused_write(message);
   blame(CloseReason::kTerminateReceived, one_line(diagnose(message, Course::kReceived)), message.what);
 
   const bool protection = is_protection(message);
@@ -420,7 +432,8 @@ bool Stream::failed() const {
 }
 std::optional<Closed> Stream::failure() const {
   if (!failed()) return std::nullopt;
-  return Closed{impl_->reason_.value_or(CloseReason::kLocal), impl_->terminate_, impl_->text_, false};
+  const Impl& s = *impl_;
+  return Closed{s.reason_.value_or(CloseReason::kLocal), s.terminate_, s.text_, s.refused_write_, false};
 }
 bool Stream::wants_tx() const {
   return impl_->wants_tx();

@@ -96,6 +96,12 @@ struct Closed {
   // code 1, a lost connection; code 4, an invalid startup frame).
   std::optional<Terminate> terminate;
   std::string text;  // one line for a log: what happened, in the RFCs' words, the likely cause and what to try
+  // The RDMA Write of ours that the peer's Terminate returns, which the peer refused; completed long before, perhaps.
+  struct RefusedWrite {
+    ddp::Stag stag;
+    std::uint64_t to = 0;  // of the segment
+  };
+  std::optional<RefusedWrite> refused_write = {};
   // Initiator: the peer does not seem to know the revision that it was asked with, and nothing else is known against
   // it. A Request with revision 1 over a new TCP connection may do better (MPA2-10-05).
   bool try_revision_1 = false;

@@ -161,6 +161,7 @@ struct Stream::Impl {
   std::optional<CloseReason> reason_;
   std::string text_;
   std::optional<Terminate> terminate_;
+  std::optional<Closed::RefusedWrite> refused_write_;
 
   RecvSource* recvs_ = nullptr;
   RtrRecvs rtr_recvs_{counters_};

@@ -112,7 +112,7 @@ void Client::Impl::on_established() {
 
 void Client::Impl::on_completion(const verbs::Wc& wc) {
   ClientConnection& on = *connection;
-  if (wc.status != verbs::WcStatus::kSuccess && on.connected && !on.last_words) on.last_words = now + kLastWords;
+  if (wc.status != verbs::WcStatus::kSuccess && !on.last_words) on.last_words = now + kLastWords;
   const auto work = on.channel->on_completion(wc);
   if (!work) return;
   if (on.reverse) return on.reverse->on_work(*work, wc.byte_len);
@@ -154,7 +154,7 @@ void Client::Impl::find_end() {
     on.end("the connection to " + address_str(dst) + " failed: no answer to a health check within " +
            std::to_string(config.health_check.answer.count()) + " ms");
   }
-  const bool may_hear_more = on.connected && on.last_words && now < *on.last_words;
+  const bool may_hear_more = on.last_words && now < *on.last_words;
   if (on.channel->failure() && !may_hear_more) {
     on.end("the connection to " + address_str(dst) + " failed: " + *on.channel->failure(), on.channel->violated());
   }

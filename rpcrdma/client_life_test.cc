@@ -83,6 +83,46 @@ TEST_F(ClientLifeTest, WithoutAPolicyTheEndIsTheEnd) {
   EXPECT_EQ(device.num_attempts(), 1u);
 }
 
+// Completions of a device with threads may come before the event that says why.
+TEST_F(ClientLifeTest, TheReasonOfAnEndIsWaitedForAMoment) {
+  open({});
+  device.qp().break_connection();
+  run(0);
+  EXPECT_EQ(client->state(), State::kReady);
+  run(999);
+  EXPECT_EQ(client->state(), State::kReady);
+  device.break_connection("the cable is out");
+  run(999);
+  EXPECT_EQ(client->state(), State::kClosed);
+  EXPECT_THAT(client->error(), HasSubstr("the cable is out"));
+}
+
+TEST_F(ClientLifeTest, TheReasonOfAnEndIsNotWaitedForForEver) {
+  open({});
+  device.qp().break_connection();
+  run(0);
+  expect_wakes_at(1000);
+  run(1000);
+  EXPECT_EQ(client->state(), State::kClosed);
+  EXPECT_THAT(client->error(), HasSubstr("the connection ended"));
+}
+
+// The Receives are flushed before the connection stands.
+TEST_F(ClientLifeTest, TheReasonOfAnAttemptThatFailedIsWaitedFor) {
+  device.on_connect = [] { return Answer::kNone; };
+  auto made = Client::connect(device, sockaddr_storage{}, {.credits = 8});
+  ASSERT_TRUE(made.ok());
+  client = std::move(*made);
+  run(0);
+  device.qp().break_connection();
+  run(1);
+  EXPECT_EQ(client->state(), State::kConnecting);
+  device.break_connection("no RTR indication");
+  run(2);
+  EXPECT_EQ(client->state(), State::kClosed);
+  EXPECT_THAT(client->error(), HasSubstr("no RTR indication"));
+}
+
 TEST_F(ClientLifeTest, TheFirstConnectionIsNotTriedTwice) {
   device.on_connect = [] { return Answer::kRefuse; };
   auto made = Client::connect(device, {}, {.reconnect = kReconnect});

@@ -98,7 +98,7 @@ verbs::Status FakeCmId::connect(const verbs::ConnParam& param) {
       break;
     case FakeDevice::Answer::kRefuse: push(verbs::CmEventType::kUnreachable, "refused"); break;
     case FakeDevice::Answer::kReject: push(verbs::CmEventType::kRejected, "not now"); break;
-    case FakeDevice::Answer::kNone: break;
+    case FakeDevice::Answer::kNone: device_.id_ = this; break;
   }
   return {};
 }

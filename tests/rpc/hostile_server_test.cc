@@ -38,7 +38,7 @@ TEST_F(HostileServerTest, ATerminateReachesTheUserInWords) {
 }
 
 // The test itself as a peer: it accepts, answers the first octets of Full Operation with a Terminate, and never closes.
-TEST_F(HostileServerTest, APeerThatNeverClosesHoldsTheEndUpForAMoment) {
+TEST_F(HostileServerTest, APeerThatNeverClosesHidesNoReason) {
   verbs::SoftConfig config;
   config.crc = false;
   client_device = std::move(*verbs::open_soft_device(config));
@@ -72,17 +72,8 @@ TEST_F(HostileServerTest, APeerThatNeverClosesHoldsTheEndUpForAMoment) {
   // Its ULPDU of 22 octets: queue 2, MSN 1, "remote operation: catastrophic error, global"; no pad, an unused CRC.
   say({0, 22, 0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x02, 0x08, 0, 0, 0, 0, 0, 0});
 
-  // Its words may still come.
-  auto now = Clock::now();
-  const auto read = now + std::chrono::seconds(5);
-  while (client->next_timeout() > now + std::chrono::seconds(2) && Clock::now() < read) client->process(now);
-  EXPECT_EQ(client->state(), Client::State::kReady);
-  client->process(now + std::chrono::milliseconds(500));
-  EXPECT_EQ(client->state(), Client::State::kReady);
-  // But not for ever.
-  client->process(now + std::chrono::seconds(2));
-  EXPECT_EQ(client->state(), Client::State::kClosed);
-  EXPECT_NE(client->error().find("the connection ended"), std::string::npos) << client->error();
+  run_until([&] { return client->state() == Client::State::kClosed; });
+  EXPECT_NE(client->error().find("(0/2/08)"), std::string::npos) << client->error();
   clients.clear();
   ::close(fd);
   ::close(listening);

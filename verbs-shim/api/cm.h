@@ -27,7 +27,7 @@ enum class CmEventType : std::uint8_t {
   kUnreachable,   // refused, no route, or no answer in time
   kRejected,      // the peer's reject; private_data is its
   kEstablished,   // private_data (active side): from the peer's accept
-  kDisconnected,
+  kDisconnected,  // as soon as the connection is over for its user; the peer may keep TCP open for longer
   kDeviceRemoval,
 };
 
@@ -51,6 +51,13 @@ struct CmEvent {
   int status = 0;                // errno value, 0 for none
   std::string text;              // errors and ends: one line that says what happened
   ConnParam param;               // kConnectRequest, kEstablished, kRejected
+  // kDisconnected: the RDMA Write of ours that the peer refused, where the peer says which. It has often completed long
+  // before, since on iWARP a Write is complete when TCP has taken it. Only the soft RNIC knows this.
+  struct RefusedWrite {
+    std::uint32_t rkey = 0;
+    std::uint64_t remote_addr = 0;  // within what was written
+  };
+  std::optional<RefusedWrite> refused_write = {};
 };
 
 // CmId: struct rdma_cm_id of port space RDMA_PS_TCP. Destroying it closes the connection: in order where disconnect or

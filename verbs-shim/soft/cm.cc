@@ -134,7 +134,7 @@ Status SoftCmId::listen(int backlog) {
     if (Status status = check_device(); !status) return status;  // it may have gone meanwhile
     std::vector<Listener*> all;
     for (const auto& listener : listeners_) all.push_back(listener.get());
-    if (!listeners_[loop_.index()]->accept_on(std::move(fd_), std::move(all))) return socket_error("epoll", errno);
+    if (!listeners_[loop_.index()]->accept_on(fd_, std::move(all))) return socket_error("epoll", errno);
     return {};
   });
   if (!status) {
@@ -307,13 +307,15 @@ void SoftCmId::attach(Connection& connection) {
   peer_ = connection.peer();
 }
 
-void SoftCmId::push(CmEventType type, int status, std::string text, ConnParam param) {
+void SoftCmId::push(CmEventType type, int status, std::string text, ConnParam param,
+                    std::optional<CmEvent::RefusedWrite> refused_write) {
   CmEvent event;
   event.type = type;
   event.id = this;
   event.status = status;
   event.text = std::move(text);
   event.param = std::move(param);
+  event.refused_write = refused_write;
   queue_->push(std::move(event));
 }
 

@@ -66,8 +66,8 @@ class Listener final : public Source {
   Listener(Loop& loop, SoftCmId& id, std::size_t backlog);
   ~Listener() override;
   // fd: the listening socket; all: the id's Listeners, this one among them and the first of them to go. False where
-  // epoll has no room.
-  bool accept_on(UniqueFd fd, std::vector<Listener*> all);
+  // epoll has no room; then fd stays with the caller.
+  bool accept_on(UniqueFd& fd, std::vector<Listener*> all);
 
   std::size_t on_ready(TimePoint now);
   // A connection for this loop.
@@ -136,7 +136,8 @@ class SoftCmId final : public CmId {
   void set_local(const sockaddr_storage& local) { local_ = local; }
   // The port mapper told another address or port.
   void set_peer(const sockaddr_storage& peer) { peer_ = peer; }
-  void push(CmEventType type, int status, std::string text, ConnParam param);
+  void push(CmEventType type, int status, std::string text, ConnParam param,
+            std::optional<CmEvent::RefusedWrite> refused_write = {});
   void detach() { connection_ = nullptr; }
   // Its connection, if it had one, is gone already.
   void device_gone();

@@ -284,7 +284,7 @@ std::size_t Connection::drain_events() {
     ++num;
   }
   // Behind what the Stream flushes: nothing posted from here on is carried out, however long the peer takes to close.
-  if (!dead() && qp_ != nullptr && stream_->failed()) qp_->stream_failed(*stream_->failure());
+  if (!dead() && stream_->failed()) on_failure(*stream_->failure());
   return num;
 }
 
@@ -354,10 +354,10 @@ void Connection::on_event(rdmap::Rejected& rejected) {
   id_->push(CmEventType::kRejected, ECONNREFUSED, std::move(rejected.text), {std::move(rejected.private_data), 0, 0});
 }
 
-// MPA2-10-05. The private data fitted revision 2, so it fits revision 1.
+// MPA2-10-05. Once: afterwards revision_ is 1. The private data fitted revision 2, so it fits revision 1.
 bool Connection::may_fall_back(const rdmap::Closed& closed) const {
-  return closed.try_revision_1 && initiator_ && !adopted_ && !timing_out_ && id_ != nullptr && qp_ != nullptr &&
-         loop_.config().fall_back && loop_.peer().fall_back;
+  return closed.try_revision_1 && revision_ > 1 && initiator_ && !adopted_ && !timing_out_ && id_ != nullptr &&
+         qp_ != nullptr && loop_.config().fall_back && loop_.peer().fall_back;
 }
 
 std::size_t Connection::fall_back(TimePoint now) {
@@ -388,6 +388,32 @@ std::size_t Connection::fall_back(TimePoint now) {
   return 1;
 }
 
+// An error or a Terminate of either side has ended it. The owners hear of it now: Closed waits for the peer's FIN,
+// which a peer may keep back until close_timeout. The rest of the end goes on without them (id_gone, qp_gone).
+void Connection::on_failure(const rdmap::Closed& why) {
+  if (qp_ != nullptr) qp_->stream_failed(why);
+  if (std::exchange(told_, true)) return;
+  ending_ = true;
+  log_end(why, initiator_ && id_ != nullptr);
+  if (id_ != nullptr) push_end(*id_, why);
+}
+
+void Connection::push_end(SoftCmId& id, const rdmap::Closed& why) const {
+  if (unplugged_) return;  // it is told by the device itself
+  const bool in_order = why.reason == rdmap::CloseReason::kGraceful || why.reason == rdmap::CloseReason::kLocal;
+  const int err = timing_out_ ? ETIMEDOUT : (why.reason == rdmap::CloseReason::kLlp ? ECONNRESET : EPROTO);
+  if (established_) {
+    std::optional<CmEvent::RefusedWrite> refused;
+    if (why.refused_write) refused = {why.refused_write->stag.value, why.refused_write->to};
+    return id.push(CmEventType::kDisconnected, in_order ? 0 : err, why.text, {}, refused);
+  }
+  if (rejected_) return;
+  // That revision 2 had been tried before is known here alone.
+  const bool fell_back = initiator_ && revision_ < loop_.config().mpa_revision;
+  id.push(timing_out_ && initiator_ ? CmEventType::kUnreachable : CmEventType::kConnectError, err,
+          (fell_back ? "asked with MPA revision 2, then with 1: " : "") + why.text, {});
+}
+
 void Connection::on_event(const rdmap::Closed& closed) {
   if (may_fall_back(closed)) {
     falling_back_ = true;
@@ -395,7 +421,8 @@ void Connection::on_event(const rdmap::Closed& closed) {
   }
   closed_ = true;
   ending_ = true;
-  log_end(closed, initiator_ && id_ != nullptr);
+  const bool told = std::exchange(told_, true);
+  if (!told) log_end(closed, initiator_ && id_ != nullptr);
   loop_.remove_silent(*this);
   const bool was_request = phase_ == Phase::kRequest;
   phase_ = Phase::kEnding;
@@ -413,18 +440,7 @@ void Connection::on_event(const rdmap::Closed& closed) {
       watched_ = false;
       id.keep_socket(std::move(fd_), std::exchange(received_, {}));
     }
-    const bool in_order = closed.reason == rdmap::CloseReason::kGraceful || closed.reason == rdmap::CloseReason::kLocal;
-    const int err = timing_out_ ? ETIMEDOUT : (closed.reason == rdmap::CloseReason::kLlp ? ECONNRESET : EPROTO);
-    if (unplugged_) {
-      // It is told by the device itself.
-    } else if (established_) {
-      id.push(CmEventType::kDisconnected, in_order ? 0 : err, closed.text, {});
-    } else if (!rejected_) {
-      // That revision 2 had been tried before is known here alone.
-      const bool fell_back = initiator_ && revision_ < loop_.config().mpa_revision;
-      id.push(timing_out_ && initiator_ ? CmEventType::kUnreachable : CmEventType::kConnectError, err,
-              (fell_back ? "asked with MPA revision 2, then with 1: " : "") + closed.text, {});
-    }
+    if (!told) push_end(id, closed);
   }
   if (!fd_) return finish(false);  // MPA left it; it is its owner's
   orphaned();

@@ -133,10 +133,13 @@ class Connection final : public Source, public rdmap::RecvSource {
   void on_event(rdmap::Established& established);
   void on_event(rdmap::Rejected& rejected);
   void on_event(const rdmap::Closed& closed);
+  void on_failure(const rdmap::Closed& why);
+  // Tells the id that its connection is over, or did not come about.
+  void push_end(SoftCmId& id, const rdmap::Closed& why) const;
 
   void orphaned();
   void finish(bool reset);
-  // told: somebody here is told the same by an event, and has it to say.
+  // told: an event tells the program the same, and the program has it to say.
   void log_end(const rdmap::Closed& closed, bool told = false) const;
   void log_nudge() const;
   void log_fall_back(const rdmap::Closed& closed) const;
@@ -158,6 +161,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   bool falling_back_ = false;
   std::uint8_t revision_;  // of MPA, what an initiator asks with
   bool closed_ = false;    // the Stream's last event was seen
+  bool told_ = false;      // the id and the log were told of the end
   bool timing_out_ = false;
   bool rx_done_ = false;    // EOF or error
   bool rx_paused_ = false;  // the Stream wants nothing for now
