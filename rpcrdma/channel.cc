@@ -11,8 +11,9 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// Index space of a wr_id's low half: Receives have kReceiveBit, unsignaled Writes are kNoEntry.
-constexpr std::uint32_t kNoEntry = 0x7fffffff;
+// Index space of a wr_id's low half: Receives have kReceiveBit; unsignaled requests have no entry, but this bit and
+// their slot.
+constexpr std::uint32_t kUnsignaledBit = 0x40000000;
 constexpr std::uint32_t kNoBuffer = 0xffffffff;
 
 std::uint64_t address_of(const std::uint8_t* octets) {
@@ -98,10 +99,7 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
     } else {
       fail("the connection ended");
     }
-    const bool is_entry = !is_receive && index < entries_.size();
-    if (wc.status == verbs::WcStatus::kRemAccessErr && is_entry && entries_[index].work.kind == WorkKind::kRead) {
-      refused_read_ = entries_[index].work.slot;
-    }
+    if (wc.status == verbs::WcStatus::kRemAccessErr && !is_receive) on_refused(index);
     if (is_receive && lease_ != nullptr) config_.receives->give_back(config_.receives->take(wc.wr_id));
     return {};
   }
@@ -117,6 +115,16 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
   ++progress_;
   free_entries_.push_back(index);
   return entry.work;
+}
+
+void Channel::on_refused(std::uint32_t index) {
+  if (index >= entries_.size()) {
+    if ((index & kUnsignaledBit) != 0) refused_write_ = index & ~kUnsignaledBit;  // nothing else has remote memory
+    return;
+  }
+  const Work& work = entries_[index].work;
+  if (work.kind == WorkKind::kRead) refused_read_ = work.slot;
+  if (work.kind == WorkKind::kWrite) refused_write_ = work.slot;
 }
 
 std::optional<Work> Channel::on_shared_receive(std::uint32_t buffer) {
@@ -255,7 +263,7 @@ bool Channel::post_invalidate(std::uint32_t handle, std::uint32_t slot, bool sig
 bool Channel::post(const verbs::SendWr& wr, Work work) {
   if (failure_ || qp_ == nullptr) return false;
   const bool signaled = verbs::has(wr.send_flags, verbs::SendFlags::kSignaled);
-  std::uint32_t index = kNoEntry;
+  std::uint32_t index = kUnsignaledBit | work.slot;
   if (send_queue_room() == 0 || (signaled && free_entries_.empty())) {
     fail("the send queue is full");
     return false;

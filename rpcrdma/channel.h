@@ -108,6 +108,8 @@ class Channel {
   const Config& config() const { return config_; }
   // The slot of the RDMA Read that failed because the peer does not own what it names.
   std::optional<std::uint32_t> refused_read() const { return refused_read_; }
+  // The same of a Write, where its completion says so (InfiniBand; on iWARP CmEvent::refused_write may).
+  std::optional<std::uint32_t> refused_write() const { return refused_write_; }
   const std::optional<std::string>& failure() const { return failure_; }
   void fail(std::string why);
   // fail_violation is fail where the peer broke a rule, so that another connection may well end the same way.
@@ -124,6 +126,7 @@ class Channel {
   bool post(const verbs::SendWr& wr, Work work);
   verbs::Status make_buffers(verbs::Pd& pd);
   std::optional<Work> on_shared_receive(std::uint32_t buffer);
+  void on_refused(std::uint32_t index);
   // Of a share, what is beyond the one that the connection began with.
   std::uint32_t grown(std::uint32_t share) const;
 
@@ -140,7 +143,7 @@ class Channel {
   std::shared_ptr<ReceivePool::Lease> lease_;
   std::uint32_t share_ = 0;
   bool overrun_ = false;
-  std::optional<std::uint32_t> refused_read_;
+  std::optional<std::uint32_t> refused_read_, refused_write_;
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> free_entries_;
   std::uint32_t queued_ = 0;      // requests in the send queue that no completion has ended

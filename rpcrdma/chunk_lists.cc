@@ -1,6 +1,7 @@
 #include "rpcrdma/chunk_lists.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "requirements/violates.h"
@@ -9,11 +10,22 @@ namespace weft::rpcrdma {
 
 namespace {
 
+// No memory of the peer's is like that: an RDMA operation that names it would only end the connection.
+bool wraps(const Segment& segment) {
+  constexpr std::uint64_t kLast = std::numeric_limits<std::uint64_t>::max();
+  return segment.length != 0 && segment.length - 1 > kLast - segment.offset;
+}
+
+bool any_wraps(const SegmentArray& segments) {
+  return std::ranges::any_of(segments, wraps);
+}
+
 ChunkError group_read_list(const std::vector<ReadSegment>& list, const ChunkLimits& limits,
                            std::vector<Chunk>& chunks) {
   if (violates("U1-6.4.2-07", list.size() > limits.max_segments)) return ChunkError::kTooManySegments;
   for (const ReadSegment& segment : list) {
     if (violates("R1-4.4.5-05", segment.position % 4 != 0)) return ChunkError::kMisalignedPosition;
+    if (violates("R1-5.5-02", wraps(segment.target))) return ChunkError::kWraps;
     // R1-4.4.5-06, R1-4.4.5-07: one chunk per Position, wherever in the list its segments stand.
     auto at = std::lower_bound(chunks.begin(), chunks.end(), segment.position,
                                [](const Chunk& chunk, std::uint32_t position) { return chunk.position < position; });
@@ -58,6 +70,11 @@ ChunkError ChunkLists::validate(ChunkListsView view, const ChunkLimits& limits, 
   if (violates("U1-6.4.2-07", num_segments > limits.max_segments)) return ChunkError::kTooManySegments;
   const std::size_t num_reply_segments = view.reply_chunk ? view.reply_chunk->size() : 0;
   if (violates("U1-6.4.2-07", num_reply_segments > limits.max_segments)) return ChunkError::kTooManySegments;
+
+  const bool write_wraps = std::ranges::any_of(view.write_list, any_wraps);
+  if (violates("R1-5.5-02", write_wraps || (view.reply_chunk && any_wraps(*view.reply_chunk)))) {
+    return ChunkError::kWraps;
+  }
 
   lists.write_chunks_.reserve(view.write_list.size());
   for (SegmentArray& array : view.write_list) lists.write_chunks_.push_back(make_chunk(std::move(array)));

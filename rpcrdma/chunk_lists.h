@@ -62,11 +62,12 @@ enum class ChunkError : std::uint8_t {
   kTooManyChunks,
   kMisalignedPosition,  // not a multiple of four
   kTooLong,
+  kWraps,  // a segment that ends beyond 2^64
 };
 
 // ChunkLists: Read chunks grouped by Position in ascending order, segments in list order (RFC 8166 section 3.4.5);
-// every Position a multiple of 4, every Read chunk within the limits. Write and Reply chunks can be longer than any
-// limit: a receiver fills of them what it has.
+// every Position a multiple of 4, every Read chunk within the limits, no segment beyond 2^64. Write and Reply chunks
+// can be longer than any limit: a receiver fills of them what it has.
 class ChunkLists {
  public:
   // Takes the view's contents where it answers kNone.

@@ -74,6 +74,30 @@ TEST(ChunkLists, LimitsByKindAndCount) {
   EXPECT_EQ(lists.reply_chunk()->segments.size(), 3u);
 }
 
+TEST(ChunkLists, RefusesSegmentsThatEndBeyond2To64) {
+  RecordProperty("proves", "R1-5.5-02");
+  constexpr std::uint64_t kTop = ~std::uint64_t{0};
+  struct Row {
+    Segment segment;
+    ChunkError error;
+  };
+  const Row rows[] = {{{1, 1, kTop}, ChunkError::kNone},           {{1, 2, kTop}, ChunkError::kWraps},
+                      {{1, 4096, kTop - 4095}, ChunkError::kNone}, {{1, 4096, kTop - 4094}, ChunkError::kWraps},
+                      {{1, 0, kTop}, ChunkError::kNone},           {{1, 0xffffffff, 0}, ChunkError::kNone}};
+  const Segment good{2, 16, 0x1000};
+  for (const Row& row : rows) {
+    ChunkListsView read, write, reply;
+    read.read_list = {{96, good}, {96, row.segment}};
+    write.write_list = {{good}, {good, row.segment}};
+    reply.reply_chunk = SegmentArray{good, row.segment};
+    for (const ChunkListsView& view : {read, write, reply}) {
+      ChunkLists lists;
+      EXPECT_EQ(ChunkLists::validate(view, {.max_item = UINT64_MAX}, lists), row.error)
+          << row.segment.length << " octets at " << row.segment.offset;
+    }
+  }
+}
+
 TEST(ChunkLists, TellsEmptyFromUnusedWriteChunks) {
   RecordProperty("proves", "R1-4.4.6-08");
   ChunkListsView view;

@@ -60,7 +60,8 @@ struct KeptReply {
 
 // ReplayCache is a server's duplicate-request cache: it keeps Calls that must not run twice from doing so when a client
 // sends them again after a lost connection, and answers them as the first time. All connections of a server share it.
-// It also knows which Calls ended a connection by a bad handle. A value without I/O; its clock is on_time.
+// It also knows which Calls of any program ended a connection by a bad handle. A value without I/O; its clock is
+// on_time.
 class ReplayCache {
  public:
   enum class Verdict : std::uint8_t {

@@ -71,7 +71,7 @@ class Responder {
     bool invalidates = false;         // both peers set R (RFC 8797)
     std::chrono::milliseconds stall_timeout{30000};
     std::string peer;
-    ReplayCache* replays = nullptr;  // for programs with keeps_replies; null: none
+    ReplayCache* replays = nullptr;  // Replies of programs with keeps_replies, and what was fatal; null: neither
     std::string client;              // what it knows the peer by
   };
 
@@ -91,6 +91,9 @@ class Responder {
   void on_read_done(std::uint32_t slot);
   // The Read that ended the connection, since the peer does not own what its chunk names.
   void on_read_refused(std::uint32_t slot);
+  // The same of a Write: by the Send buffer of its answer, or by what the peer's Terminate names.
+  void on_write_refused(std::uint32_t send);
+  void on_write_refused(std::uint32_t handle, std::uint64_t offset);
   // A Write that was signaled for the room in the send queue has ended.
   void on_write_done();
   // reply answers a Call that a service got; false where the id is not one that waits for an answer.
@@ -159,6 +162,17 @@ class Responder {
   bool post(Outgoing& out, std::uint32_t send);
   void release_call(std::uint32_t slot);
   void give_back(std::size_t octets);
+  void on_fatal(std::uint32_t xid);
+  void remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
+
+  // Where an answer was written to, as long as the peer may still refuse it.
+  struct Written {
+    std::uint32_t xid = 0;
+    std::uint32_t handle = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t len = 0;
+  };
+  static constexpr std::size_t kMaxWritten = 256;
 
   verbs::Pd& pd_;
   Channel& channel_;
@@ -175,6 +189,8 @@ class Responder {
   std::deque<Answer> answers_;            // for a Send buffer
   std::vector<Outgoing> outgoing_;        // one to each Send buffer taken since
   std::optional<std::uint32_t> posting_;  // Send buffer whose requests are not all posted
+  std::vector<Written> written_;          // the last kMaxWritten, in a ring once there are so many
+  std::size_t next_written_ = 0;
   std::size_t held_ = 0;                  // octets of the budget
   bool pumping_ = false;
   CreditPolicy credits_;

@@ -121,7 +121,12 @@ void Responder::on_read_done(std::uint32_t slot) {
 }
 
 void Responder::on_read_refused(std::uint32_t slot) {
-  if (config_.replays != nullptr) config_.replays->on_fatal(config_.client, calls_[slot].xid);
+  on_fatal(calls_[slot].xid);
+}
+
+// Should the peer come back with this Call, it is told that there is no answer (R1-5.5.3-03).
+void Responder::on_fatal(std::uint32_t xid) {
+  if (config_.replays != nullptr) config_.replays->on_fatal(config_.client, xid);
 }
 
 // All that was to be pulled is there (R1-4.4.5.2-02).

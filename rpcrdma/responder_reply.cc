@@ -114,6 +114,7 @@ void Responder::pump() {
     Answer& answer = answers_.front();
     Outgoing& out = outgoing_[*send];
     out.call_slot = answer.slot;
+    out.xid = calls_[answer.slot].xid;
     build(answer, out, *send);
     out.in_use = true;
     out.held = std::exchange(calls_[answer.slot].held, 0);
@@ -133,6 +134,9 @@ bool Responder::post(Outgoing& out, std::uint32_t send) {
                             channel_.wants_signal())) {
       return false;
     }
+    std::uint64_t len = 0;
+    for (const verbs::Sge& sge : sges) len += sge.length;
+    remember_write(out.xid, write.rkey, write.remote_addr, len);
   }
   if (channel_.send_queue_room() == 0) return false;
   // R1-4.3.1-09: the Receive for the peer's next Call is there before the answer that lets it send one.
@@ -142,6 +146,31 @@ bool Responder::post(Outgoing& out, std::uint32_t send) {
   if (!out.send_sges.empty()) return channel_.post_send(send, out.send_sges, out.invalidate);
   const verbs::Sge sge = sge_of(channel_.send_buffer(send).first(out.send_len), channel_.send_lkey(send));
   return channel_.post_send(send, std::span(&sge, 1), out.invalidate);
+}
+
+// On iWARP a Write and the Reply behind it have completed when TCP took them, a round trip before the peer can refuse.
+void Responder::remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len) {
+  const Written written{xid, handle, offset, len};
+  if (written_.size() < kMaxWritten) {
+    written_.push_back(written);
+  } else {
+    written_[next_written_] = written;
+    next_written_ = (next_written_ + 1) % kMaxWritten;
+  }
+}
+
+void Responder::on_write_refused(std::uint32_t send) {
+  if (is_sending(send)) on_fatal(outgoing_[send].xid);
+}
+
+// A peer may use one handle for several Calls, and for one after the other the same memory: the last one counts.
+void Responder::on_write_refused(std::uint32_t handle, std::uint64_t offset) {
+  for (std::size_t i = 0; i < written_.size(); ++i) {
+    const std::size_t back = next_written_ + written_.size() - 1 - i;
+    const Written& written = written_[back % written_.size()];
+    if (written.handle != handle || offset < written.offset || offset - written.offset >= written.len) continue;
+    return on_fatal(written.xid);
+  }
 }
 
 void Responder::on_send_done(std::uint32_t slot) {

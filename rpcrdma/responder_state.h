@@ -83,6 +83,7 @@ struct Responder::Outgoing {
 
   bool in_use = false;
   std::uint32_t call_slot = 0;
+  std::uint32_t xid = 0;
   ServedReply reply;  // holds what the Writes and the Send send from
   std::unique_ptr<verbs::Mr> results_mr;
   std::vector<verbs::Sge> sges;  // of the Writes

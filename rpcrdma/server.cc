@@ -120,7 +120,7 @@ struct Server::Impl {
   MessageResources messages;
   std::unique_ptr<BufferPool> pool;
   Budget budget;
-  std::optional<ReplayCache> replays;
+  ReplayCache replays;
   std::unique_ptr<verbs::CmId> listener;
   std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections;
   std::unordered_map<std::uint32_t, Connection*> by_qp;        // by number of the queue pair
@@ -133,11 +133,8 @@ struct Server::Impl {
   verbs::QpCounters ended;
 
   Impl(verbs::Device& d, std::span<const Program> p, const ServerConfig& c)
-      : device(d), programs(p.begin(), p.end()), config(c) {
-    for (const Program& program : programs) {
-      services.insert(program.service);
-      if (program.keeps_replies) replays.emplace(config.replays);
-    }
+      : device(d), programs(p.begin(), p.end()), config(c), replays(config.replays) {
+    for (const Program& program : programs) services.insert(program.service);
   }
 
   verbs::Status open(const sockaddr_storage& addr);
@@ -225,6 +222,12 @@ void Server::Impl::activate(std::uint32_t serial, Connection& connection) {
 void Server::Impl::on_cm_event(verbs::CmEvent& event) {
   if (event.type == verbs::CmEventType::kConnectRequest) return on_connect_request(event);
   if (event.id == nullptr || event.id == listener.get()) return;
+  if (event.refused_write) {
+    const Connection* connection = find(static_cast<std::uint32_t>(event.id->context));
+    if (connection != nullptr) {
+      connection->responder->on_write_refused(event.refused_write->rkey, event.refused_write->remote_addr);
+    }
+  }
   switch (event.type) {
     case verbs::CmEventType::kConnectError:
     case verbs::CmEventType::kUnreachable:
@@ -270,7 +273,7 @@ Responder::Config Server::Impl::responder_config(const Connection& connection, C
   calls.invalidates = invalidates() && v1::parse_private_data(peer_private_data).remote_invalidate;
   calls.stall_timeout = config.stall_timeout;
   calls.peer = address_str(connection.id->peer_addr());
-  calls.replays = replays ? &*replays : nullptr;
+  calls.replays = &replays;
   calls.client = connection.client;
   return calls;
 }
@@ -383,6 +386,7 @@ void Server::Impl::handle(Connection& connection, const verbs::Wc& wc) {
   }
   if (!work) {
     if (const auto slot = connection.channel->refused_read()) connection.responder->on_read_refused(*slot);
+    if (const auto slot = connection.channel->refused_write()) connection.responder->on_write_refused(*slot);
     return;
   }
   if (connection.reverse) return connection.reverse->on_work(*work, wc.byte_len);
@@ -474,7 +478,7 @@ void Server::Impl::answer(CallId id, ServedReply&& reply) {
 
 // A Call that must not run twice has run, whatever became of its connection.
 void Server::Impl::keep(CallId id, const ServedReply& reply) {
-  const ReplayCache::Ended ended = replays->on_reply(id, reply);
+  const ReplayCache::Ended ended = replays.on_reply(id, reply);
   for (const CallId waiting : ended.waiting) {
     if (auto kept = ended.reply->revive(*pool)) answer(waiting, std::move(*kept));
   }
@@ -510,17 +514,16 @@ std::unique_ptr<BufferPool> Server::make_buffers(std::size_t max_len, std::size_
 }
 
 void Server::reply(CallId id, ServedReply reply) {
-  if (impl_->replays) impl_->keep(id, reply);
+  impl_->keep(id, reply);
   impl_->answer(id, std::move(reply));
 }
 
 bool Server::keeps_reply_of(CallId id) const {
-  return impl_->replays && impl_->replays->is_running(id);
+  return impl_->replays.is_running(id);
 }
 
 void Server::abandon(CallId id) {
-  if (!impl_->replays) return;
-  for (const CallId waiting : impl_->replays->on_abandoned(id)) {
+  for (const CallId waiting : impl_->replays.on_abandoned(id)) {
     disconnect({static_cast<std::uint32_t>(waiting.value >> 32)});
   }
 }
@@ -551,7 +554,7 @@ std::size_t Server::process(verbs::TimePoint now) {
   impl.in_process = true;
   impl.now = now;
   impl.turns_left = kMaxTurns;
-  if (impl.replays) impl.replays->on_time(now);
+  impl.replays.on_time(now);
   std::size_t moved = impl.turn();
   std::size_t completions = 0;
   std::optional<verbs::CmEvent> event;

@@ -88,6 +88,7 @@ CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, Received
     case ChunkError::kTooManyChunks: return chunk_error(call, "too many chunks");
     case ChunkError::kMisalignedPosition: return chunk_error(call, "Position not a multiple of four");
     case ChunkError::kTooLong: return chunk_error(call, "Read chunk too long");
+    case ChunkError::kWraps: return chunk_error(call, "a segment that ends beyond 2^64");
   }
   call.long_call = header.proc == Proc::kNomsg;
   const Chunk* position_zero = call.lists.position_zero();

@@ -241,6 +241,103 @@ TEST_F(HostileClientTest, TheCallThatEndedItsConnectionIsRefusedOnTheNextOne) {
   EXPECT_EQ(file.num_calls, 0u);
 }
 
+// A READ of `len` octets whose result goes to `target`, or into the Reply.
+Octets read_to(std::uint32_t xid, std::uint32_t len, const std::optional<Segment>& target) {
+  v1::Header header;
+  header.xid = xid;
+  header.credit = 32;
+  if (target) header.lists.write_list = {{*target}};
+  Octets payload;
+  xdr::XdrWriter out(payload);
+  emit_call(out, {xid, kTestProgram, kTestVersion, kRead, {}, {}});
+  out.raw(read_args(0, len));
+  return message(header, payload);
+}
+
+struct RefusedWriteTest : HostileClientTest {
+  // The answer to this XID among those received.
+  std::optional<v1::Header> answer_to(std::uint32_t xid) const {
+    for (const Octets& octets : peer->received) {
+      if (parse(octets).xid == xid) return parse(octets);
+    }
+    return {};
+  }
+  void expect_err_chunk(std::uint32_t xid) {
+    run_until([&] { return answer_to(xid).has_value(); });
+    EXPECT_EQ(answer_to(xid)->proc, v1::Proc::kError);
+    EXPECT_EQ(answer_to(xid)->err, v1::Err::kChunk);
+  }
+  void expect_served(std::uint32_t xid) {
+    run_until([&] { return answer_to(xid).has_value(); });
+    EXPECT_EQ(answer_to(xid)->proc, v1::Proc::kMsg);
+  }
+};
+
+TEST_F(RefusedWriteTest, TheCallIsRefusedOnTheNextConnection) {
+  RecordProperty("proves", "R1-5.5.3-03");
+  file.data = pattern(4000);
+  listen();
+  const Octets bad = read_to(7, 3000, Segment{0xa001, 3000, 0x10000});
+  open_peer();
+  peer->send(bad);
+  run_until([this] { return peer->disconnected; });
+  ASSERT_EQ(file.num_calls, 1u);
+  open_peer();
+  peer->send(bad);
+  expect_err_chunk(7);
+  EXPECT_EQ(file.num_calls, 1u);
+  // Under another XID it may be tried again.
+  peer->send(load_vector("V01").octets);
+  expect_served(parse(load_vector("V01").octets).xid);
+  EXPECT_FALSE(peer->disconnected);
+}
+
+// Beside it, with the same handle, one that names what it may: it has no part in the end.
+TEST_F(RefusedWriteTest, NoOtherCallOfTheConnectionIs) {
+  file.data = pattern(4000);
+  listen();
+  open_peer();
+  Octets room(9000);
+  auto mr =
+      std::move(*peer->pd->reg_mr(room.data(), room.size(), verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite));
+  const std::uint64_t at = reinterpret_cast<std::uintptr_t>(room.data());
+  const std::uint32_t handle = mr->rkey();
+  peer->send(read_to(6, 3000, Segment{handle, 3000, at}));
+  expect_served(6);
+  file.hold = true;
+  peer->send(read_to(7, 3000, Segment{handle, 3000, at}));
+  peer->send(read_to(8, 3000, Segment{handle, 3000, at + 6001}));  // one octet too many
+  peer->send(read_to(9, 3000, Segment{handle, 3000, at + 3000}));
+  run_until([this] { return file.held.size() == 3; });
+  file.hold = false;
+  file.answer_held();
+  run_until([this] { return peer->disconnected; });
+  mr.reset();
+  peer.reset();
+  open_peer();
+  for (const std::uint32_t xid : {6u, 7u, 9u}) {
+    peer->send(read_to(xid, 500, {}));
+    expect_served(xid);
+  }
+  peer->send(read_to(8, 500, {}));
+  expect_err_chunk(8);
+}
+
+TEST_F(HostileClientTest, ASegmentThatWrapsIsErrChunk) {
+  RecordProperty("proves", "R1-5.5-02");
+  file.data = pattern(4000);
+  listen();
+  open_peer();
+  peer->send(read_to(7, 3000, Segment{0xa001, 3000, ~std::uint64_t{0} - 2998}));
+  run_until([this] { return peer->received.size() == 1; });
+  EXPECT_EQ(peer->received[0].size(), v1::kErrChunkLen);
+  EXPECT_EQ(parse(peer->received[0]).err, v1::Err::kChunk);
+  peer->send(load_vector("V01").octets);
+  run_until([this] { return peer->received.size() == 2; });
+  EXPECT_FALSE(peer->disconnected);
+  EXPECT_EQ(file.num_calls, 1u) << "the second one alone";
+}
+
 TEST_F(HostileClientTest, AFloodTakesOthersNothing) {
   RecordProperty("proves", "R1-4.3.1-12");
   listen({.credits = 4});
