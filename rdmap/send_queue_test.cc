@@ -96,6 +96,56 @@ TEST(SendQueue, CompletesInOrder) {
   EXPECT_TRUE(f.queue.empty());
 }
 
+// Slots are used again with what an earlier request left in them. Nothing of it may count for the next one.
+TEST(SendQueue, AUsedSlotIsAsGoodAsNew) {
+  Fixture f;
+  f.queue.set_ord(4);
+  for (std::uint64_t seq = 0; seq < 64; ++seq) {
+    auto read = wr(SendOp::kRdmaRead, seq, 9);
+    ASSERT_EQ(f.queue.post(read), PostResult::kOk);
+    EXPECT_FALSE(f.queue[seq].done);
+    EXPECT_EQ(f.queue[seq].read, 0u);
+    EXPECT_EQ(f.queue[seq].status, WorkStatus::kSuccess);
+    f.queue.on_read_sent(seq);
+    EXPECT_EQ(f.queue.oldest_read(), nullptr) << "not all of the request has left";
+    f.queue.on_read_left(seq);
+    ASSERT_NE(f.queue.oldest_read(), nullptr);
+    f.queue.oldest_read()->read = 9;
+    // Requests behind it wait for it, and the next one in this slot is another.
+    f.queue.finish_read(WorkStatus::kSuccess);
+    ASSERT_EQ(f.take().size(), 1u);
+  }
+  for (std::uint64_t seq = 64; seq < 128; ++seq) {
+    ASSERT_EQ(f.queue.post(wr(SendOp::kSend, seq)), PostResult::kOk);
+    EXPECT_EQ(f.queue[seq].msn.value, seq - 63);
+    f.queue.finish(seq, WorkStatus::kSuccess);
+    const auto done = f.take();
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].wr_id, seq);
+    EXPECT_EQ(done[0].byte_len, 0u);
+  }
+}
+
+// A slot that is used again keeps the memory of its inline data, but little of it: a queue has many slots.
+TEST(SendQueue, MuchInlineDataIsGivenBack) {
+  constexpr std::size_t kKept = 256;
+  Fixture f;
+  for (const std::size_t len : {kKept + 1, std::size_t{100'000}}) {
+    auto large = wr(SendOp::kSend, 0, 0);
+    large.inline_data.resize(len);
+    for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(f.queue.post(large), PostResult::kOk);
+    const std::uint64_t seq = f.queue.skip_done(0);
+    for (std::uint64_t i = 0; i < 4; ++i) f.queue.finish(seq + i, WorkStatus::kSuccess);
+    ASSERT_EQ(f.take().size(), 4u);
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      ASSERT_EQ(f.queue.post(wr(SendOp::kSend, i)), PostResult::kOk);
+      EXPECT_LE(f.queue[seq + 4 + i].wr.inline_data.capacity(), kKept);
+      f.queue.finish(seq + 4 + i, WorkStatus::kSuccess);
+    }
+    ASSERT_EQ(f.take().size(), 4u);
+  }
+}
+
 TEST(SendQueue, FlushEndsEverythingOnceWithItsOwnStatus) {
   Fixture f;
   f.queue.set_ord(4);

@@ -345,5 +345,16 @@ TEST(RdmapTerminateReceived, InvalidOnesEndTheStreamWithoutAnAnswer) {
   EXPECT_FALSE(Heard(untagged(0x47, 2, 1, Octets{0x12, 0x02, 0, 0}, true, 4)).closed().text.empty());
 }
 
+// Its first segment is all that comes in: the rest is an input behind the end, and no answer follows either.
+TEST(RdmapTerminateReceived, OneInTwoSegmentsIsInvalid) {
+  RecordProperty("proves", "RDMAP-5.4-07");
+  const Octets body = {0x12, 0x02, 0, 0};
+  Heard heard(untagged(0x47, 2, 1, body, false, 0));
+  EXPECT_EQ(heard.closed().reason, rdmap::CloseReason::kTerminateReceived);
+  EXPECT_EQ(heard.closed().terminate, std::nullopt);
+  EXPECT_NE(heard.closed().text.find("invalid Terminate"), std::string::npos) << heard.closed().text;
+  EXPECT_EQ(heard.read().status, WorkStatus::kFlushed);
+}
+
 }  // namespace
 }  // namespace weft::conformance

@@ -36,10 +36,11 @@ Listener::~Listener() {
   loop_.timers().set(*this, std::nullopt);
 }
 
-bool Listener::accept_on(UniqueFd fd, std::vector<Listener*> all) {
+bool Listener::accept_on(UniqueFd& fd, std::vector<Listener*> all) {
+  if (!loop_.poller().add(fd.get(), EPOLLIN, *this)) return false;
   fd_ = std::move(fd);
   all_ = std::move(all);
-  return loop_.poller().add(fd_.get(), EPOLLIN, *this);
+  return true;
 }
 
 std::size_t Listener::on_ready(TimePoint now) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "mpa/wire/bytes.h"
 
@@ -15,10 +17,15 @@ class LogBudget {
 
   // Whether one more line may be written.
   bool take(TimePoint now) {
-    const std::int64_t gained = std::chrono::duration_cast<std::chrono::seconds>(now - filled_at_).count() * kPerSecond;
-    if (gained > 0 || filled_at_ == TimePoint{}) {
-      left_ = filled_at_ == TimePoint{} ? kBurst : std::min(kBurst, left_ + gained);
+    if (!filled_at_) {
+      left_ = kBurst;
       filled_at_ = now;
+    }
+    // Whole seconds only: what is left of the time counts the next time.
+    const auto passed = std::chrono::duration_cast<std::chrono::seconds>(now - *filled_at_);
+    if (passed.count() > 0) {
+      left_ = std::min(kBurst, left_ + passed.count() * kPerSecond);
+      *filled_at_ += passed;
     }
     if (left_ == 0) {
       ++num_suppressed_;
@@ -36,7 +43,7 @@ class LogBudget {
   }
 
  private:
-  TimePoint filled_at_{};
+  std::optional<TimePoint> filled_at_;
   std::int64_t left_ = 0;
   std::uint64_t num_suppressed_ = 0;
 };

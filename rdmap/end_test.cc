@@ -1,0 +1,271 @@
+// How a stream ends: in time, at once, by the peer; and what is left of it then.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "rdmap/stream.h"
+#include "rdmap/testing/pair.h"
+
+namespace weft::rdmap {
+namespace {
+
+using testing::Pair;
+using testing::Side;
+
+SendWr send_wr(std::uint64_t wr_id, SgeList sg_list) {
+  SendWr wr;
+  wr.wr_id = wr_id;
+  wr.sg_list = std::move(sg_list);
+  return wr;
+}
+
+SendWr rdma_wr(SendOp op, std::uint64_t wr_id, SgeList sg_list, std::uint32_t stag, std::uint64_t to) {
+  SendWr wr = send_wr(wr_id, std::move(sg_list));
+  wr.op = op;
+  wr.remote_stag = ddp::Stag{stag};
+  wr.remote_to = to;
+  return wr;
+}
+
+std::vector<std::uint64_t> ids(const std::vector<Completion>& completions) {
+  std::vector<std::uint64_t> out;
+  for (const Completion& c : completions) out.push_back(c.wr_id);
+  return out;
+}
+
+TEST(Stream, DeadlinesOfStartupAndOfTheEnd) {
+  const TimePoint begin{};
+  StreamConfig config;
+  config.request_timeout = std::chrono::seconds(3);
+  config.reply_timeout = std::chrono::seconds(4);
+  config.close_timeout = std::chrono::seconds(6);
+  for (const bool initiator : {true, false}) {
+    Side side(config);
+    if (initiator) {
+      side.stream.start_initiator({}, side.recvs, begin);
+      ASSERT_EQ(side.stream.post_send(send_wr(1, {})), PostResult::kOk);
+    } else {
+      side.stream.start_responder(begin);
+    }
+    side.transmit(begin);
+    const TimePoint end = begin + std::chrono::seconds(initiator ? 4 : 3);
+    ASSERT_EQ(side.stream.next_timeout(), end);
+    side.stream.on_timeout(end - std::chrono::nanoseconds(1));
+    side.drain();
+    EXPECT_TRUE(side.closed.empty());
+    side.stream.on_timeout(end);
+    side.drain();
+    ASSERT_EQ(side.closed.size(), 1u);
+    EXPECT_EQ(side.closed[0].reason, CloseReason::kStartup);
+    EXPECT_EQ(side.completions.size(), initiator ? 1u : 0u);
+    EXPECT_EQ(side.stream.llp_action(), LlpAction::kClose);
+  }
+  Pair pair(config, config);
+  pair.connect();
+  pair.a.stream.disconnect(begin);
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kShutdownWrite);
+  pair.a.stream.on_llp_action_done(LlpAction::kShutdownWrite);
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kNone);
+  ASSERT_EQ(pair.a.stream.next_timeout(), begin + config.close_timeout);
+  pair.a.stream.on_timeout(begin + config.close_timeout);
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kClose);
+}
+
+// Whatever state the end comes in, nothing is left that would wake the driver, and a time that passes says no more.
+TEST(Stream, NoTimerOutlivesTheEnd) {
+  StreamConfig config;
+  config.nudge = std::chrono::milliseconds(50);
+  const auto expect_rest = [](Side& side, TimePoint now) {
+    side.drain();
+    ASSERT_EQ(side.closed.size(), 1u);
+    EXPECT_EQ(side.stream.next_timeout(), std::nullopt);
+    side.stream.on_timeout(now + std::chrono::hours(1));
+    side.drain();
+    EXPECT_EQ(side.closed.size(), 1u);
+    EXPECT_FALSE(side.stream.wants_tx());
+    EXPECT_EQ(side.stream.next_timeout(), std::nullopt);
+  };
+  const std::function<void(Pair&)> ends[] = {
+      [](Pair& pair) { pair.a.stream.abort(pair.now); },
+      [](Pair& pair) { pair.a.stream.on_llp_error(104, pair.now); },
+      [](Pair& pair) {
+        pair.a.stream.disconnect(pair.now);
+        pair.run();
+      },
+      [](Pair& pair) {
+        pair.b.stream.disconnect(pair.now);
+        pair.run();
+      },
+      [](Pair& pair) {
+        pair.a.stream.fail_setup(pair.now);
+        pair.run();
+      },
+      [](Pair& pair) {
+        pair.a.stream.disconnect(pair.now);
+        pair.a.stream.on_timeout(*pair.a.stream.next_timeout());
+      },
+  };
+  for (const auto& end : ends) {
+    Pair pair(config);
+    pair.connect();
+    ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaWrite, 1, {}, 2, 0)), PostResult::kOk);
+    pair.a.transmit(pair.now);
+    ASSERT_TRUE(pair.a.stream.next_timeout()) << "of the nudge";
+    end(pair);
+    expect_rest(pair.a, pair.now);
+  }
+  for (const bool initiator : {true, false}) {
+    Side side(config);
+    if (initiator) {
+      side.stream.start_initiator({}, side.recvs, {});
+    } else {
+      side.stream.start_responder({});
+    }
+    ASSERT_TRUE(side.stream.next_timeout());
+    side.stream.disconnect({});
+    expect_rest(side, {});
+  }
+}
+
+// When the time for the end is up: in order where all was said, with a reset where something was not.
+TEST(Stream, AnEndInWhichSomethingStaysUnsaidIsAReset) {
+  for (const bool unsaid : {false, true}) {
+    Pair pair;
+    pair.connect();
+    pair.a.memory.add_simple(1, 0, 0, 4000);
+    ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaWrite, 1, {{0, 4000, ddp::Stag{1}}}, 2, 0)),
+              PostResult::kOk);
+    if (!unsaid) pair.a.transmit(pair.now);
+    pair.a.stream.disconnect(pair.now);
+    if (!unsaid) pair.a.stream.on_llp_action_done(LlpAction::kShutdownWrite);
+    ASSERT_TRUE(pair.a.stream.next_timeout());
+    pair.a.stream.on_timeout(*pair.a.stream.next_timeout());
+    EXPECT_EQ(pair.a.stream.llp_action(), unsaid ? LlpAction::kReset : LlpAction::kClose);
+    pair.a.drain();
+    ASSERT_EQ(pair.a.completions.size(), 1u);
+    EXPECT_EQ(pair.a.completions[0].status, unsaid ? WorkStatus::kFlushed : WorkStatus::kSuccess);
+  }
+}
+
+// A disconnect waits for as long as what was posted makes progress, and for nothing else.
+TEST(Stream, ProgressAloneHoldsUpADisconnect) {
+  StreamConfig config;
+  config.close_timeout = std::chrono::seconds(6);
+  Pair pair(config, {});
+  pair.connect();
+  pair.a.memory.add_simple(1, 0, 0, 8000);
+  pair.b.memory.add_simple(2, 0, 0, 8000);
+  pair.a.memory.add_simple(3, 0, 0, 8000);
+  ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaRead, 1, {{0, 8000, ddp::Stag{1}}}, 2, 0)), PostResult::kOk);
+  pair.b.receive(pair.a.transmit(pair.now), pair.now);
+  const auto response = pair.b.transmit(pair.now);
+  pair.a.stream.disconnect(pair.now);
+  ASSERT_EQ(pair.a.stream.next_timeout(), pair.now + config.close_timeout);
+  // Part of the Response counts.
+  const TimePoint later = pair.now + std::chrono::seconds(2);
+  pair.a.receive(ConstBytes(response).first(4000), later);
+  EXPECT_EQ(pair.a.stream.next_timeout(), later + config.close_timeout);
+  // Sockets that take nothing and messages of the peer's do not.
+  const TimePoint latest = pair.now + std::chrono::seconds(4);
+  EXPECT_FALSE(pair.a.stream.wants_tx());
+  pair.a.stream.on_tx(0, latest);
+  EXPECT_EQ(pair.a.stream.next_timeout(), later + config.close_timeout);
+  pair.a.receive(ConstBytes(response).subspan(4000), latest);
+  pair.a.drain();
+  EXPECT_EQ(ids(pair.a.completions), (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(pair.a.completions[0].status, WorkStatus::kSuccess);
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kShutdownWrite);
+}
+
+TEST(Stream, WhatIsSentHoldsUpADisconnect) {
+  StreamConfig config;
+  config.close_timeout = std::chrono::seconds(6);
+  Pair pair(config, {});
+  pair.connect();
+  pair.a.memory.add_simple(1, 0, 0, 8000);
+  ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaWrite, 1, {{0, 8000, ddp::Stag{1}}}, 2, 0)), PostResult::kOk);
+  pair.a.stream.disconnect(pair.now);
+  const TimePoint later = pair.now + std::chrono::seconds(5);
+  ASSERT_FALSE(pair.a.stream.tx_buffers(pair.emss, 8000, later).empty());
+  pair.a.stream.on_tx(100, later);
+  EXPECT_EQ(pair.a.stream.next_timeout(), later + config.close_timeout);
+  ASSERT_FALSE(pair.a.stream.tx_buffers(pair.emss, 8000, later).empty());
+  pair.a.stream.on_tx(0, later + std::chrono::seconds(1));
+  EXPECT_EQ(pair.a.stream.next_timeout(), later + config.close_timeout);
+}
+
+// Between a rejection and its end, and after any end, nothing is taken any more.
+TEST(Stream, NothingIsTakenOnceTheEndHasBegun) {
+  Pair pair;
+  pair.a.stream.start_initiator({}, pair.a.recvs, pair.now);
+  pair.b.stream.start_responder(pair.now);
+  EXPECT_EQ(pair.b.stream.post_send(send_wr(1, {})), PostResult::kOk) << "while it starts";
+  pair.b.receive(pair.a.transmit(pair.now), pair.now);
+  pair.b.drain();
+  pair.b.stream.reject({}, pair.now);
+  EXPECT_EQ(pair.b.stream.post_send(send_wr(2, {})), PostResult::kNotConnected);
+  pair.run();
+  EXPECT_EQ(pair.b.stream.post_send(send_wr(3, {})), PostResult::kNotConnected);
+  EXPECT_EQ(pair.a.stream.post_send(send_wr(4, {})), PostResult::kNotConnected);
+  EXPECT_EQ(ids(pair.b.completions), (std::vector<std::uint64_t>{1}));
+}
+
+// A responder whose initiator does not take the Reply gives up in time, and says so.
+TEST(Stream, AReplyThatNobodyTakesEndsTheStream) {
+  StreamConfig config;
+  config.request_timeout = std::chrono::seconds(3);
+  Pair pair({}, config);
+  pair.a.stream.start_initiator({}, pair.a.recvs, pair.now);
+  pair.b.stream.start_responder(pair.now);
+  pair.b.receive(pair.a.transmit(pair.now), pair.now);
+  pair.b.drain();
+  EXPECT_EQ(pair.b.stream.next_timeout(), std::nullopt) << "the ULP has as long as it likes";
+  const TimePoint accepted = pair.now + std::chrono::seconds(60);
+  pair.b.stream.accept({}, pair.b.recvs, 1, 1, 0, accepted);
+  ASSERT_EQ(pair.b.stream.next_timeout(), accepted + config.request_timeout);
+  pair.b.stream.on_timeout(accepted + config.request_timeout);
+  pair.b.drain();
+  ASSERT_EQ(pair.b.closed.size(), 1u);
+  EXPECT_EQ(pair.b.closed[0].reason, CloseReason::kStartup);
+  EXPECT_NE(pair.b.closed[0].text.find("Reply could not be sent"), std::string::npos) << pair.b.closed[0].text;
+}
+
+TEST(Stream, AbortFlushesAndResets) {
+  Pair pair;
+  pair.connect();
+  ASSERT_EQ(pair.a.stream.post_send(send_wr(1, {})), PostResult::kOk);
+  pair.a.stream.abort(pair.now);
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kReset);
+  EXPECT_FALSE(pair.a.stream.wants_tx());
+  EXPECT_EQ(pair.a.stream.post_send(send_wr(2, {})), PostResult::kNotConnected);
+  pair.run();
+  EXPECT_EQ(ids(pair.a.completions), (std::vector<std::uint64_t>{1}));
+  ASSERT_EQ(pair.a.closed.size(), 1u);
+  ASSERT_EQ(pair.b.closed.size(), 1u);
+  EXPECT_EQ(pair.b.closed[0].reason, CloseReason::kLlp);
+  EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kNone);
+}
+
+TEST(Stream, FinInsideAnFpduOrMessageIsNoOrderlyEnd) {
+  for (const int where : {0, 1, 2}) {
+    Pair pair;
+    pair.connect();
+    pair.a.memory.add_simple(1, 0, 0, 3000);
+    pair.b.memory.add_simple(2, 0, 0, 3000);
+    ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaWrite, 1, {{0, 3000, ddp::Stag{1}}}, 2, 0)),
+              PostResult::kOk);
+    auto octets = pair.a.transmit(pair.now, 1460);
+    if (where == 1) octets.pop_back();
+    if (where == 2) octets.resize(1460);  // one whole FPDU, but not the message
+    pair.b.receive(octets, pair.now);
+    pair.b.stream.on_rx_eof(pair.now);
+    pair.b.drain();
+    ASSERT_EQ(pair.b.closed.size(), 1u);
+    EXPECT_EQ(pair.b.closed[0].reason, where == 0 ? CloseReason::kGraceful : CloseReason::kLlp);
+  }
+}
+
+}  // namespace
+}  // namespace weft::rdmap

@@ -1,0 +1,69 @@
+#include "verbs-shim/soft/testing/failing_calls.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+
+namespace weft::verbs::testing {
+namespace {
+
+struct Plan {
+  std::atomic<int> errno_value{0};
+  std::atomic<int> left{0};
+};
+std::array<Plan, 3> plans;
+
+Plan& plan_of(FailingCall call) {
+  return plans[static_cast<std::size_t>(call)];
+}
+
+bool fails(FailingCall call) {
+  Plan& plan = plan_of(call);
+  int left = plan.left.load();
+  while (left > 0 && !plan.left.compare_exchange_weak(left, left - 1)) {
+  }
+  if (left <= 0) return false;
+  errno = plan.errno_value.load();
+  return true;
+}
+
+}  // namespace
+
+FailCalls::FailCalls(FailingCall call, int errno_value, int times) : call_(call), times_(times) {
+  plan_of(call).errno_value = errno_value;
+  plan_of(call).left = times;
+}
+
+FailCalls::~FailCalls() {
+  plan_of(call_).left = 0;
+}
+
+int FailCalls::num_failed() const {
+  return times_ - plan_of(call_).left;
+}
+
+}  // namespace weft::verbs::testing
+
+using weft::verbs::testing::FailingCall;
+using weft::verbs::testing::fails;
+
+extern "C" int epoll_ctl(int epfd, int op, int fd, epoll_event* event) noexcept {
+  if (op == EPOLL_CTL_ADD && fails(FailingCall::kEpollAdd)) return -1;
+  return static_cast<int>(::syscall(SYS_epoll_ctl, epfd, op, fd, event));
+}
+
+extern "C" int accept4(int fd, sockaddr* address, socklen_t* len, int flags) {
+  if (fails(FailingCall::kAccept)) return -1;
+  return static_cast<int>(::syscall(SYS_accept4, fd, address, len, flags));
+}
+
+extern "C" int socket(int domain, int type, int protocol) noexcept {
+  if (fails(FailingCall::kSocket)) return -1;
+  return static_cast<int>(::syscall(SYS_socket, domain, type, protocol));
+}
