@@ -133,16 +133,18 @@ TEST(SendQueue, MuchInlineDataIsGivenBack) {
   for (const std::size_t len : {kKept + 1, std::size_t{100'000}}) {
     auto large = wr(SendOp::kSend, 0, 0);
     large.inline_data.resize(len);
-    for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(f.queue.post(large), PostResult::kOk);
-    const std::uint64_t seq = f.queue.skip_done(0);
-    for (std::uint64_t i = 0; i < 4; ++i) f.queue.finish(seq + i, WorkStatus::kSuccess);
-    ASSERT_EQ(f.take().size(), 4u);
-    for (std::uint64_t i = 0; i < 4; ++i) {
-      ASSERT_EQ(f.queue.post(wr(SendOp::kSend, i)), PostResult::kOk);
-      EXPECT_LE(f.queue[seq + 4 + i].wr.inline_data.capacity(), kKept);
-      f.queue.finish(seq + 4 + i, WorkStatus::kSuccess);
+    // As many as there are slots, so that each is used again.
+    for (int i = 0; i < 8; ++i) {
+      ASSERT_EQ(f.queue.post(large), PostResult::kOk);
+      f.queue.finish(f.queue.skip_done(0), WorkStatus::kSuccess);
     }
-    ASSERT_EQ(f.take().size(), 4u);
+    for (int i = 0; i < 8; ++i) {
+      ASSERT_EQ(f.queue.post(wr(SendOp::kSend, 0)), PostResult::kOk);
+      const std::uint64_t seq = f.queue.skip_done(0);
+      EXPECT_LE(f.queue[seq].wr.inline_data.capacity(), kKept);
+      f.queue.finish(seq, WorkStatus::kSuccess);
+    }
+    ASSERT_EQ(f.take().size(), 16u);
   }
 }
 

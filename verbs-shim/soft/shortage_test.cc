@@ -136,7 +136,8 @@ TEST_P(ShortageTest, AcceptingGoesOnAsSoonAsAConnectionOfItsOwnEnds) {
   // One that has spoken, so that it is not dropped for the sake of others.
   UniqueFd first = connect_raw(to);
   say(first, kRequestKey + octets({0x40, 1, 0, 0}));
-  while (!server_.has(CmEventType::kConnectRequest)) server_turns(begin, 1);
+  server_turns(begin, 1000);
+  ASSERT_TRUE(server_.has(CmEventType::kConnectRequest));
   const UniqueFd second = connect_raw(to);
   say(second, kRequestKey + octets({0x40, 1, 0, 0}));
   {
@@ -147,7 +148,8 @@ TEST_P(ShortageTest, AcceptingGoesOnAsSoonAsAConnectionOfItsOwnEnds) {
   EXPECT_EQ(server_.events.size(), 1u);
   server_.events.clear();  // dropped, which rejects and ends it
   std::string heard;
-  while (!hear_more(first, heard)) server_turns(begin, 1);
+  server_turns(begin, 1000);
+  ASSERT_TRUE(hear_more(first, heard));
   first.reset();
   server_turns(begin, 1000);
   EXPECT_TRUE(server_.has(CmEventType::kConnectRequest));
