@@ -127,9 +127,11 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       ->required()
       ->type_name("DIR");
   serve->add_option("--listen", options->listen, "where to take RDMA connections; port 0 picks one")
+      ->check([](const std::string& text) { return address_fault(text, nfsulb::kNfsRdmaPort); })
       ->type_name("ADDR:PORT")
       ->capture_default_str();
   serve->add_option("--mount-listen", options->mount_listen, "where to answer MOUNT over TCP; port 0 picks one")
+      ->check([](const std::string& text) { return address_fault(text, nfsulb::kMountTcpPort); })
       ->type_name("ADDR:PORT")
       ->capture_default_str();
   serve->add_flag("--read-write", options->read_write, "let clients change files; without it they only read");

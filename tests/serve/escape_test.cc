@@ -36,6 +36,16 @@ TEST_F(EscapeTest, DotDotEndsAtTheRoot) {
   EXPECT_EQ(lookup(handle("sub"), "..").obj_attributes->fileid, tree->root().stat.ino);
 }
 
+// Only a kernel without the call is told to be too old; a directory that may not be searched is another matter.
+TEST(Openat2Fault, NamesTheCauseThatTheErrorHas) {
+  const auto names = [](int error, const char* part) { return openat2_fault(error).find(part) != std::string::npos; };
+  EXPECT_TRUE(names(ENOSYS, "Linux 5.6"));
+  for (const int error : {EACCES, EPERM, EMFILE}) EXPECT_FALSE(names(error, "Linux 5.6")) << openat2_fault(error);
+  EXPECT_TRUE(names(EACCES, "may not search the directory"));
+  EXPECT_TRUE(names(EPERM, "container"));
+  EXPECT_TRUE(names(EMFILE, "Too many open files"));
+}
+
 TEST_F(EscapeTest, NamesAreOneComponent) {
   const std::string with_nul("sub\0x", 5);
   for (const std::string& name : {std::string("../outside"), std::string("sub/file"), std::string("/etc"),

@@ -8,6 +8,7 @@
 
 #include <climits>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 namespace weft::serve {
@@ -49,6 +50,17 @@ Outcome<Fd> open_beneath(int dir_fd, std::string_view path, int flags, mode_t mo
     path.remove_prefix(cut + 1);
   }
   return openat2_beneath(dir_fd, path.empty() ? "." : std::string(path).c_str(), flags, mode, walk);
+}
+
+std::string openat2_fault(int error) {
+  const std::string why = std::strerror(error);
+  switch (error) {
+    case ENOSYS: return why + ": openat2(2) needs Linux 5.6 or later";
+    case EPERM:
+      return why + ": something forbids openat2(2), most likely a container; its seccomp profile must allow it";
+    case EACCES: return why + ": the user who runs this may not search the directory (chmod +x, or run as its owner)";
+    default: return "openat2(2): " + why;
+  }
 }
 
 Outcome<Fd> open_path_beneath(int dir_fd, std::string_view path, Walk walk) {

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "apps/serve/export/fd.h"
@@ -28,6 +29,9 @@ enum class Walk : std::uint8_t { kAny, kCached };
 // beyond PATH_MAX are walked in pieces). flags and mode as openat(2); O_CLOEXEC is added. An empty path is ".".
 Outcome<Fd> open_beneath(int dir_fd, std::string_view path, int flags, mode_t mode = 0,
                          Walk walk = Walk::kAny);
+
+// openat2_fault says why openat2(2) failed on the exported directory itself, and what to do about it.
+std::string openat2_fault(int error);
 
 // open_path_beneath: the file itself (a symbolic link too) as an O_PATH descriptor.
 Outcome<Fd> open_path_beneath(int dir_fd, std::string_view path, Walk walk = Walk::kAny);

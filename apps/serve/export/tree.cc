@@ -61,9 +61,8 @@ absl::StatusOr<std::unique_ptr<Tree>> Tree::open(const TreeConfig& config) {
         fmt::format("cannot export {}: {}", config.directory, std::strerror(st.error().value)));
   Outcome<Fd> probe = open_path_beneath(root.get(), {});
   if (!probe)
-    return absl::UnavailableError(fmt::format(
-        "cannot export {}: openat2(2): {}; Linux 5.6 or later is needed, and a container must allow the call",
-        config.directory, std::strerror(probe.error().value)));
+    return absl::UnavailableError(
+        fmt::format("cannot export {}: {}", config.directory, openat2_fault(probe.error().value)));
   Outcome<Fd> proc = reopen(root.get(), O_RDONLY | O_DIRECTORY);
   if (!proc)
     return absl::UnavailableError(fmt::format("cannot read {}: {} (/proc must be mounted, and the directory readable)",
