@@ -11,6 +11,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 
 namespace weft::onc_tcp {
 namespace {
@@ -25,10 +26,11 @@ absl::Status unavailable(const char* what, int error) {
 
 absl::StatusOr<std::unique_ptr<Client>> Client::connect(const sockaddr_storage& dst, socklen_t dst_len,
                                                         std::chrono::milliseconds timeout, int stop_fd,
-                                                        LocalPort local_port) {
+                                                        LocalPort local_port, Slow slow) {
   const int fd = socket(dst.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return unavailable("cannot make a TCP socket", errno);
-  std::unique_ptr<Client> client(new Client(fd, stop_fd));
+  std::unique_ptr<Client> client(new Client(fd, stop_fd, std::move(slow)));
+  client->begin_wait();
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   if (local_port == LocalPort::kReserved && dst.ss_family == AF_INET) bindresvport(fd, nullptr);
@@ -43,7 +45,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::connect(const sockaddr_storage& 
   return client;
 }
 
-Client::Client(int fd, int stop_fd) : fd_(fd), stop_fd_(stop_fd), next_xid_(std::random_device()()) {}
+Client::Client(int fd, int stop_fd, Slow slow)
+    : fd_(fd), stop_fd_(stop_fd), slow_(std::move(slow)), next_xid_(std::random_device()()) {}
 
 Client::~Client() {
   close(fd_);
@@ -52,6 +55,7 @@ Client::~Client() {
 absl::StatusOr<std::vector<std::uint8_t>> Client::call(rpcrdma::CallHeader call, rpcrdma::ConstBytes args,
                                                        std::chrono::milliseconds timeout) {
   const Clock::time_point deadline = Clock::now() + timeout;
+  begin_wait();
   call.xid = next_xid_++;
   std::vector<std::uint8_t> message;
   rpcrdma::xdr::XdrWriter writer(message);
@@ -75,14 +79,33 @@ absl::StatusOr<std::vector<std::uint8_t>> Client::call(rpcrdma::CallHeader call,
   }
 }
 
+void Client::begin_wait() {
+  slow_at_.reset();
+  if (slow_.tell) slow_at_ = Clock::now() + slow_.after;
+}
+
+absl::Status Client::check(Clock::time_point deadline) {
+  if (Clock::now() >= deadline) return absl::DeadlineExceededError("no answer in time");
+  pollfd stop{stop_fd_, POLLIN, 0};
+  if (stop_fd_ >= 0 && poll(&stop, 1, 0) > 0) return absl::CancelledError("interrupted");
+  return absl::OkStatus();
+}
+
 absl::Status Client::wait(short events, Clock::time_point deadline) {
   while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) return absl::DeadlineExceededError("no answer in time");
+    const Clock::time_point now = Clock::now();
+    if (slow_at_ && now >= *slow_at_ && now < deadline) {
+      slow_at_.reset();
+      slow_.tell();
+    }
+    const Clock::time_point until = slow_at_ ? std::min(*slow_at_, deadline) : deadline;
+    // One more, so that a part of a millisecond does not become a loop without sleep.
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - now).count() + 1;
+    if (now >= deadline) return absl::DeadlineExceededError("no answer in time");
     pollfd polled[2] = {{fd_, events, 0}, {stop_fd_, POLLIN, 0}};
-    const int ready = poll(polled, 2, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
+    const int ready = poll(polled, 2, static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
     if (ready < 0 && errno != EINTR) return unavailable("poll", errno);
-    if (polled[1].revents != 0) return absl::CancelledError("interrupted");
+    if (ready > 0 && polled[1].revents != 0) return absl::CancelledError("interrupted");
     if (ready > 0 && polled[0].revents != 0) return absl::OkStatus();
   }
 }
@@ -112,6 +135,8 @@ absl::Status Client::receive_record(Clock::time_point deadline) {
     const ssize_t len = recv(fd_, received_.data(), received_.size(), 0);
     if (len > 0) {
       unread_ = rpcrdma::ConstBytes(received_).first(static_cast<std::size_t>(len));
+      // A peer that never stops sending what nobody asked for must not hold us beyond the deadline.
+      if (absl::Status status = check(deadline); !status.ok()) return status;
     } else if (len == 0) {
       return absl::UnavailableError("the server closed the connection without an answer");
     } else if (errno == EAGAIN || errno == EINTR) {

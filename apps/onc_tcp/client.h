@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +15,12 @@
 #include "rpcrdma/rpc_message.h"
 
 namespace weft::onc_tcp {
+
+// Slow: `tell` runs once in each connect and each call of a Client that has waited for so long and still does.
+struct Slow {
+  std::chrono::milliseconds after{0};
+  std::function<void()> tell;  // null: nobody is told
+};
 
 // Client calls one program at a time over one TCP connection and waits for each Reply. Blocking, bounded by deadlines,
 // and ended by `stop_fd` turning readable (negative: none). One thread.
@@ -26,7 +34,7 @@ class Client {
   // (stop_fd); the message says which.
   static absl::StatusOr<std::unique_ptr<Client>> connect(const sockaddr_storage& dst, socklen_t dst_len,
                                                          std::chrono::milliseconds timeout, int stop_fd = -1,
-                                                         LocalPort local_port = LocalPort::kAny);
+                                                         LocalPort local_port = LocalPort::kAny, Slow slow = {});
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -41,13 +49,18 @@ class Client {
   // Octets of one Reply beyond which the server is not believed: an exports list of a large site fits.
   static constexpr std::size_t kMaxReply = 8 << 20;
 
-  Client(int fd, int stop_fd);
+  Client(int fd, int stop_fd, Slow slow);
+  void begin_wait();
+  // Whether there is still time, and no wish to stop.
+  absl::Status check(Clock::time_point deadline);
   absl::Status wait(short events, Clock::time_point deadline);
   absl::Status send_all(rpcrdma::ConstBytes octets, Clock::time_point deadline);
   absl::Status receive_record(Clock::time_point deadline);
 
   int fd_;
   int stop_fd_;
+  Slow slow_;
+  std::optional<Clock::time_point> slow_at_;  // until it was told
   std::uint32_t next_xid_;
   RecordReader reader_{kMaxReply};
   std::vector<std::uint8_t> received_;

@@ -41,8 +41,8 @@ class Peer {
     close(listener_);
   }
 
-  absl::StatusOr<std::unique_ptr<Client>> connect(int stop_fd = -1) const {
-    return Client::connect(addr_, sizeof(sockaddr_in), 5s, stop_fd);
+  absl::StatusOr<std::unique_ptr<Client>> connect(int stop_fd = -1, Slow slow = {}) const {
+    return Client::connect(addr_, sizeof(sockaddr_in), 5s, stop_fd, Client::LocalPort::kAny, std::move(slow));
   }
 
  private:
@@ -95,6 +95,55 @@ TEST(Client, ReturnsTheResultsOfItsOwnCall) {
   auto results = (*client)->call(mount_null(), {}, 5s);
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ(*results, (Octets{1, 2, 3, 4}));
+}
+
+TEST(Client, APeerThatNeverStopsSendingWhatNobodyAskedForHoldsNobody) {
+  const int stop = eventfd(0, EFD_CLOEXEC);
+  const auto floods = [](int fd) {
+    rpcrdma::ReplyHeader stale;
+    stale.xid = receive_call(fd) + 77;
+    Octets message, stream;
+    XdrWriter writer(message);
+    rpcrdma::emit_reply(writer, stale);
+    emit_record(message, stream);
+    while (send(fd, stream.data(), stream.size(), MSG_NOSIGNAL) > 0) {
+    }
+  };
+  {
+    Peer peer(floods);
+    auto client = peer.connect();
+    ASSERT_TRUE(client.ok());
+    EXPECT_EQ((*client)->call(mount_null(), {}, 50ms).status().code(), absl::StatusCode::kDeadlineExceeded);
+    client->reset();
+  }
+  Peer peer(floods);
+  auto client = peer.connect(stop);
+  ASSERT_TRUE(client.ok());
+  eventfd_write(stop, 1);
+  EXPECT_EQ((*client)->call(mount_null(), {}, 3600s).status().code(), absl::StatusCode::kCancelled);
+  client->reset();
+  close(stop);
+}
+
+// The peer answers only after the user was told of it.
+TEST(Client, ASlowAnswerIsToldOfOnce) {
+  const int told = eventfd(0, EFD_CLOEXEC);
+  Peer peer([told](int fd) {
+    rpcrdma::ReplyHeader reply;
+    reply.xid = receive_call(fd);
+    eventfd_t value = 0;
+    eventfd_read(told, &value);
+    send_reply(fd, reply);
+  });
+  int num_told = 0;
+  auto client = peer.connect(-1, {20ms, [&] {
+                                    ++num_told;
+                                    eventfd_write(told, 1);
+                                  }});
+  ASSERT_TRUE(client.ok());
+  EXPECT_TRUE((*client)->call(mount_null(), {}, 3600s).ok());
+  EXPECT_EQ(num_told, 1);
+  close(told);
 }
 
 TEST(Client, RefusalsSayWhy) {
