@@ -1,11 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/common/command.h"
 #include "apps/common/global_options.h"
 #include "apps/common/setup.h"
+#include "apps/common/signals.h"
 #include "apps/doctor/command.h"
 #include "apps/gateway/command.h"
 #include "apps/nfs/command.h"
@@ -23,6 +25,49 @@ void register_commands(CLI::App& root, weft::apps::CommandContext& context) {
   weft::apps::register_perf_command(root, context);
   weft::apps::register_doctor_command(root, context);
   weft::apps::add_unbuilt_commands(root, context);
+}
+
+// The command that the line names, as far as it names one that exists.
+const CLI::App* named_command(const CLI::App& root) {
+  const CLI::App* app = &root;
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  return app;
+}
+
+// "weft nfs ls"
+std::string words_of(const CLI::App* app) {
+  const CLI::App* parent = app->get_parent();
+  return parent == nullptr ? app->get_name() : words_of(parent) + " " + app->get_name();
+}
+
+// find_surplus is the first word that nothing took. CLI11 itself would first complain of what is missing, and would
+// answer --help behind a command that does not exist.
+std::optional<std::string> find_surplus(const CLI::App& root) {
+  for (const CLI::App* app = named_command(root); app != nullptr; app = app->get_parent()) {
+    if (app->get_allow_extras()) return std::nullopt;
+    for (const std::string& word : app->remaining()) {
+      if (word != "--") return word;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string describe(const std::string& surplus, const CLI::App* command) {
+  if (surplus.starts_with('-')) return "no such option: " + surplus;
+  const bool wants_command = !command->get_subcommands([](const CLI::App*) { return true; }).empty();
+  if (!wants_command) return "nothing is known to do with '" + surplus + "'";
+  // Without the program's own name.
+  const std::string above = command->get_parent() == nullptr ? "" : words_of(command).substr(5) + " ";
+  return "no such command: " + above + surplus;
+}
+
+// on_usage_error prints what is wrong and where to look.
+int on_usage_error(const CLI::App& root, const std::string& what) {
+  weft::apps::usage_error(what);
+  if (what.find("not built yet") == std::string::npos) {
+    std::fprintf(stderr, "Run '%s --help' for what there is.\n", words_of(named_command(root)).c_str());
+  }
+  return weft::apps::kExitUsage;
 }
 
 }  // namespace
@@ -48,15 +93,14 @@ int main(int argc, char** argv) {
   try {
     root.parse(argc, argv);
   } catch (const CLI::Success& done) {
+    if (const auto surplus = find_surplus(root)) return on_usage_error(root, describe(*surplus, named_command(root)));
     return root.exit(done);
   } catch (const CLI::ParseError& error) {
-    const std::vector<std::string> rest = root.remaining();
-    const bool unknown = root.get_subcommands().empty() && !rest.empty() && !rest.front().starts_with('-');
-    std::fprintf(stderr, "weft: %s\n", unknown ? ("no such command: " + rest.front()).c_str() : error.what());
-    if (std::string(error.what()).find("not built yet") == std::string::npos) {
-      std::fprintf(stderr, "Run 'weft --help' or 'weft COMMAND --help' for what there is.\n");
-    }
-    return weft::apps::kExitUsage;
+    // A word that was not understood comes before what is missing: it is most often the reason.
+    const auto surplus = find_surplus(root);
+    return on_usage_error(root, surplus ? describe(*surplus, named_command(root)) : error.what());
   }
+  // The command has cleaned up and printed what there was.
+  if (const int signal_number = weft::apps::stop_signal(); signal_number != 0) weft::apps::die_by(signal_number);
   return context.exit_status;
 }

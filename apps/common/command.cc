@@ -2,11 +2,13 @@
 
 #include <cstdio>
 
+#include "apps/common/printable.h"
+
 namespace weft::apps {
 namespace {
 
 void say(std::string_view message) {
-  std::fprintf(stderr, "weft: %.*s\n", int(message.size()), message.data());
+  std::fprintf(stderr, "weft: %s\n", printable(message).c_str());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -17,13 +18,16 @@ constexpr int kExitDone = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-// fail prints "weft: MESSAGE" on stderr and returns kExitFailed.
+// fail prints "weft: MESSAGE" on stderr, as one line that is printable(), and returns kExitFailed.
 int fail(std::string_view message);
 int fail(const absl::Status& status);
 // warn prints the same, where the command goes on.
 void warn(std::string_view message);
 // usage_error prints the same and returns kExitUsage.
 int usage_error(std::string_view message);
+
+// add_timeout_option adds --timeout, in seconds and parts of them.
+void add_timeout_option(CLI::App& app, std::chrono::milliseconds& timeout, const std::string& text);
 
 // to_status turns a verbs error into the kind that commands use; what was tried comes in front, "what: why".
 absl::Status to_status(const verbs::Error& error, std::string_view what = {});

@@ -26,8 +26,9 @@ class Connection {
 
   // connect waits until the connection stands. Errors name the peer and what it did: refused, rejected, silent.
   absl::Status connect(const verbs::ConnParam& param, Progress& progress);
-  // disconnect sends what was posted, then waits for the end, at most `patience`.
-  void disconnect(Progress& progress, std::chrono::milliseconds patience = std::chrono::seconds(5));
+  // disconnect sends what was posted, then waits for the end, at most `patience`; stop signals do not shorten it. The
+  // device is told that it is slept on: Progress::drive has it poll again.
+  void disconnect(std::chrono::milliseconds patience = std::chrono::seconds(5));
   // why says in one line why a completion failed, for the command's last words. What the connection says itself knows
   // most and comes a moment later: it waits for that, at most kLastWords.
   std::string why(const verbs::Wc& wc, Progress& progress);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "apps/common/command.h"
+#include "rpcrdma/connection_setup.h"
 
 namespace weft::apps {
 namespace {
@@ -62,8 +63,8 @@ void add_progress(CLI::App& root, GlobalOptions& options) {
             options.progress = value == "spin" ? ProgressMode::kSpin : ProgressMode::kBlock;
             options.num_workers = num_workers(value).value_or(0);
           },
-          "spin polls without sleeping, block sleeps, threads=N gives the connections to N threads (default: spin for "
-          "perf and ping clients, else block)")
+          "spin polls without sleeping, block sleeps, threads=N gives the connections to N threads (default: perf and "
+          "ping poll where a core is free and say so, all else blocks)")
       ->check(CLI::Validator(
           [](std::string& value) -> std::string {
             if (value == "spin" || value == "block" || num_workers(value)) return {};
@@ -72,6 +73,16 @@ void add_progress(CLI::App& root, GlobalOptions& options) {
           "spin|block|threads=N", "progress"))
       ->type_name("")
       ->group(kGroup);
+}
+
+// RFC 8797 says thresholds in units of 1024 octets, up to 256 of them.
+std::string inline_fault(const std::string& value) {
+  constexpr std::size_t kUnit = 1024, kMost = 262144;
+  std::size_t octets = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), octets);
+  const bool is_number = error == std::errc() && end == value.data() + value.size();
+  if (is_number && octets >= kUnit && octets <= kMost && octets % kUnit == 0) return "";
+  return "must be a multiple of 1024 from 1024 to 262144, not '" + value + "'";
 }
 
 void add_nudge(CLI::App& root, GlobalOptions& options) {
@@ -149,12 +160,13 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
       ->check(CLI::Range(0, 255))
       ->type_name("N")
       ->group(kGroup);
-  root.add_option("--inline", options.inline_threshold, "RPC-over-RDMA inline threshold (default 4096)")
-      ->check(CLI::Range(1024, 262144))
+  root.add_option("--inline", options.inline_threshold,
+                  "RPC-over-RDMA inline threshold, a multiple of 1024 up to 262144 (default 4096)")
+      ->check(CLI::Validator(inline_fault, "", "inline"))
       ->type_name("OCTETS")
       ->group(kGroup);
   root.add_option("--credits", options.credits, "RPC-over-RDMA credits to ask for and to grant (default 32)")
-      ->check(CLI::Range(1, 4096))
+      ->check(CLI::Range(1u, rpcrdma::kMaxCredits))
       ->type_name("N")
       ->group(kGroup);
   root.add_option("--cc", options.congestion_control, "TCP congestion control (default the system's; perf: reno)")
@@ -163,6 +175,15 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
   add_choice(
       root, "--log-level", [&options](const std::string& v) { options.log_level = v; },
       {"trace", "debug", "info", "warn", "error", "off"}, {}, "what is logged to stderr (default warn)");
+}
+
+void add_timeout_option(CLI::App& app, std::chrono::milliseconds& timeout, const std::string& text) {
+  constexpr double kLeast = 0.1, kMost = 86400;
+  app.add_option_function<double>(
+         "--timeout", [&timeout](double seconds) { timeout = std::chrono::milliseconds(std::int64_t(seconds * 1000)); },
+         text)
+      ->check(CLI::Range(kLeast, kMost))
+      ->type_name("S");
 }
 
 void check_global_options(const CLI::App& root, const GlobalOptions& options) {

@@ -12,8 +12,9 @@ class App;
 
 namespace weft::apps {
 
-// ProgressMode says how a command's own thread waits: kSpin polls without sleeping, kBlock sleeps in poll(2).
-enum class ProgressMode : std::uint8_t { kSpin, kBlock };
+// ProgressMode says how a command's own thread waits: kSpin polls without sleeping, kBlock sleeps in poll(2), kAdapt
+// polls where a core is free for that (apps/common/spin_budget.h) and sleeps elsewhere.
+enum class ProgressMode : std::uint8_t { kSpin, kBlock, kAdapt };
 
 // GlobalOptions are the options that every command takes (`weft --help`). What is not built yet never gets here: it is
 // refused while the command line is parsed.
@@ -39,6 +40,8 @@ struct GlobalOptions {
   std::string log_level = "warn";
   // How long `weft nfs` tries to connect again where a connection ended, 0 for not at all. Not on the command line.
   std::chrono::milliseconds reconnect_for{60000};
+  // After how long a silence of the server it says so. Not on the command line.
+  std::chrono::milliseconds tell_after{5000};
 
   // Whether the device is ours: the protocol's options are for it alone.
   bool is_soft() const { return backend == "soft"; }

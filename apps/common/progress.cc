@@ -1,5 +1,6 @@
 #include "apps/common/progress.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <array>
@@ -25,6 +26,38 @@ void wait_readable(std::initializer_list<int> fds, std::optional<verbs::TimePoin
   }
   // EINTR is one more reason to look around, as is everything else that ends the sleep.
   ppoll(polled.data(), num, until ? &timeout : nullptr, nullptr);
+}
+
+std::string HowItWaited::str() const {
+  const std::string threads = progress.starts_with("threads=") ? progress + ", " : "";
+  if (sleep_share == 0) return threads + "spun";
+  // What is rounded away was slept all the same.
+  const double percent = 100 * sleep_share;
+  return threads +
+         (percent < 1 ? "slept in less than 1% of its waits" : fmt::format("slept in {:.0f}% of its waits", percent));
+}
+
+HowItWaited how_it_waited(const GlobalOptions& options, ProgressMode mode, const Waits& waits) {
+  HowItWaited how;
+  how.sleep_share = waits.sleep_share();
+  if (options.num_workers > 0) {
+    how.progress = fmt::format("threads={}", options.num_workers);
+  } else {
+    how.progress = mode == ProgressMode::kSpin ? "spin" : mode == ProgressMode::kBlock ? "block" : "adapt";
+  }
+  return how;
+}
+
+void Progress::drive(verbs::Device& device) {
+  device_ = &device;
+  device.set_busy_polling(mode_ != ProgressMode::kBlock);
+}
+
+void Progress::set_mode(ProgressMode mode) {
+  if (mode == mode_) return;
+  mode_ = mode;
+  idle_ = false;
+  if (device_ != nullptr) device_->set_busy_polling(mode != ProgressMode::kBlock);
 }
 
 }  // namespace weft::apps

@@ -62,6 +62,29 @@ TEST(Progress, ASignalEndsTheSleepAndIsRemembered) {
   EXPECT_EQ(progress.turn(engine), 0u);
 }
 
+TEST(StopSignals, TheFirstSignalIsRememberedAndTheProcessDiesByIt) {
+  {
+    StopSignals stop;
+    EXPECT_EQ(stop_signal(), 0);
+    raise(SIGTERM);
+    raise(SIGINT);
+    EXPECT_EQ(stop_signal(), SIGTERM);
+  }
+  EXPECT_EQ(stop_signal(), SIGTERM);
+  EXPECT_EXIT(die_by(stop_signal()), ::testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(
+      {
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, nullptr);
+        StopSignals stop;
+        die_by(SIGINT);
+      },
+      ::testing::KilledBySignal(SIGINT), "");
+  StopSignals next;
+  EXPECT_EQ(stop_signal(), 0);
+}
+
 TEST(Progress, AnExtraDescriptorAndADeadlineEndTheSleep) {
   FakeEngine engine;
   eventfd_t value = 0;
@@ -72,6 +95,23 @@ TEST(Progress, AnExtraDescriptorAndADeadlineEndTheSleep) {
   progress.turn(engine, std::chrono::steady_clock::now());
   EXPECT_EQ(engine.turns, 2);
   close(extra);
+}
+
+// A polling thread that adapts sleeps within its budget, and the count says so.
+TEST(Progress, AdaptSleepsWhereTheWaitIsLong) {
+  FakeEngine engine;
+  Progress progress(ProgressMode::kAdapt, nullptr);
+  while (engine.asked == 0) EXPECT_EQ(progress.turn(engine), 0u);
+  EXPECT_GT(engine.turns, 1);
+  EXPECT_EQ(progress.waits().waits, 1u);
+  EXPECT_EQ(progress.waits().sleeps, 1u);
+  engine.moves = 1;
+  progress.turn(engine);
+  engine.moves = 0;
+  progress.turn(engine);
+  EXPECT_EQ(progress.waits().waits, 2u);
+  EXPECT_EQ(progress.waits().sleeps, 1u);
+  EXPECT_EQ(progress.waits().sleep_share(), 0.5);
 }
 
 }  // namespace

@@ -1,10 +1,14 @@
 #include "apps/common/setup.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+
 #include "apps/common/command.h"
+#include "apps/common/printable.h"
 #include "verbs-shim/ibv/device.h"
 #include "verbs-shim/soft/device.h"
 
@@ -36,6 +40,16 @@ verbs::Log program_log() {
   return log;
 }
 
+// PrintablePayload writes the text of a log line: it may hold what a peer sent.
+class PrintablePayload : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
+    const std::string text = printable({message.payload.data(), message.payload.size()});
+    out.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<PrintablePayload>(); }
+};
+
 }  // namespace
 
 void set_up_logging(const std::string& level) {
@@ -43,7 +57,9 @@ void set_up_logging(const std::string& level) {
   spdlog::drop("weft");
   auto logger = spdlog::stderr_color_mt("weft");
   logger->set_level(spdlog::level::from_str(level));
-  logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<PrintablePayload>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %*");
+  logger->set_formatter(std::move(formatter));
   spdlog::set_default_logger(std::move(logger));
 }
 
@@ -77,6 +93,10 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
   config.num_workers = options.num_workers;
   config.congestion_control = options.congestion_control.empty() ? wish.congestion_control : options.congestion_control;
   config.log = program_log();
+  if (wish.answer_timeout.count() > 0) {
+    config.connect_timeout = std::min(config.connect_timeout, wish.answer_timeout);
+    config.reply_timeout = std::min(config.reply_timeout, wish.answer_timeout);
+  }
   auto device = verbs::open_soft_device(config);
   if (!device.ok()) return to_status(device.error(), "cannot open the soft RNIC");
   return std::move(device.value());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace weft::apps {
 
-// set_up_logging sends the default spdlog logger to stderr at a level of spdlog's names.
+// set_up_logging sends the default spdlog logger to stderr at a level of spdlog's names. Lines are printable().
 void set_up_logging(const std::string& level);
 
 // raise_file_limit raises RLIMIT_NOFILE as far as this process may; returns the limit that holds then.
@@ -19,6 +20,8 @@ std::uint64_t raise_file_limit();
 // DeviceWish is what a command wants of its device over and above the global options.
 struct DeviceWish {
   std::string congestion_control;  // where --cc says nothing; empty: the system's
+  // Connecting takes no longer than this, at each of its steps (soft); 0, or more than the device's own: those count.
+  std::chrono::milliseconds answer_timeout{0};
 };
 
 // open_device opens the device of --backend with what the global options say.

@@ -7,18 +7,21 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 
 namespace weft::apps {
 namespace {
 
 // A signal handler has no argument of its own: what it touches can only be the process's.
-std::atomic<bool> g_requested{false};
+std::atomic<int> g_signal{0};  // the first that came
 std::atomic<int> g_fd{-1};
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free);
 
-void on_signal(int) {
+void on_signal(int number) {
   int saved = errno;
-  g_requested.store(true, std::memory_order_relaxed);
+  int none = 0;
+  g_signal.compare_exchange_strong(none, number, std::memory_order_relaxed);
   std::uint64_t one = 1;
   [[maybe_unused]] ssize_t written = write(g_fd.load(std::memory_order_relaxed), &one, sizeof(one));
   errno = saved;
@@ -27,11 +30,11 @@ void on_signal(int) {
 }  // namespace
 
 StopSignals::StopSignals() {
-  g_requested = false;
+  g_signal = 0;
   g_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   struct sigaction action {};
   action.sa_handler = on_signal;
-  // The second one meets the default action: whoever presses Ctrl-C twice wants it to stop now.
+  // The second one meets the default action: a user who presses Ctrl-C twice wants the program to stop now.
   action.sa_flags = int(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
@@ -45,11 +48,26 @@ StopSignals::~StopSignals() {
 }
 
 bool StopSignals::requested() const {
-  return g_requested.load(std::memory_order_relaxed);
+  return g_signal.load(std::memory_order_relaxed) != 0;
 }
 
 int StopSignals::fd() const {
   return g_fd.load(std::memory_order_relaxed);
+}
+
+int stop_signal() {
+  return g_signal.load(std::memory_order_relaxed);
+}
+
+void die_by(int signal_number) {
+  std::fflush(nullptr);
+  signal(signal_number, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal_number);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  raise(signal_number);
+  std::_Exit(128 + signal_number);  // not reached: the default action of both signals ends the process
 }
 
 }  // namespace weft::apps

@@ -17,4 +17,11 @@ class StopSignals {
   int fd() const;
 };
 
+// stop_signal is the first signal that the newest StopSignals saw, 0 for none; it is remembered after that has gone.
+int stop_signal();
+
+// die_by ends the process as the signal does by default, with what was printed flushed. A shell that waits for the
+// process sees that the user stopped it, and ends its loop; an exit status of the program's own would not tell it.
+[[noreturn]] void die_by(int signal_number);
+
 }  // namespace weft::apps

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "apps/common/printable.h"
 #include "apps/doctor/findings.h"
 
 namespace weft::apps::doctor {
@@ -37,8 +38,9 @@ std::string to_text(const std::vector<Finding>& findings) {
       text += fmt::format("{}{}\n", section.empty() ? "" : "\n", finding.section);
       section = finding.section;
     }
-    text += fmt::format("  {:<8} {:<{}}  {}\n", mark_name(finding.mark), finding.name, width, finding.text);
-    if (!finding.fix.empty()) text += fmt::format("  {:<8} {:<{}}  -> {}\n", "", "", width, finding.fix);
+    text += fmt::format("  {:<8} {:<{}}  {}\n", mark_name(finding.mark), printable(finding.name), width,
+                        printable(finding.text));
+    if (!finding.fix.empty()) text += fmt::format("  {:<8} {:<{}}  -> {}\n", "", "", width, printable(finding.fix));
   }
   return text;
 }
@@ -51,8 +53,8 @@ std::string to_json(const std::vector<Finding>& findings) {
                                            {"mark", mark_name(finding.mark)},
                                            {"text", finding.text},
                                            {"fix", finding.fix}};
-    // Names of devices and interfaces may hold any octet.
-    text += object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    // Names of devices and interfaces may hold any octet: what is not ASCII is escaped.
+    text += object.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
   }
   return text;
 }

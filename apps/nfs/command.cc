@@ -29,6 +29,8 @@ class Command {
       run(runner);
       context.exit_status = runner.finish();
     });
+    add_timeout_option(*app_, options_->timeout,
+                       "how long a request waits for its answer before the command gives up (default 120)");
     flag("--stats", options_->stats, "print how many RDMA Writes, RDMA Reads and Sends it took");
   }
 

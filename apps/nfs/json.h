@@ -6,14 +6,18 @@
 
 namespace weft::nfs {
 
-// JsonLine is one JSON object (RFC 8259) in the making. Keys are plain ASCII.
+// JsonLine is one JSON object (RFC 8259) in the making. Keys are plain ASCII. Numbers are written exactly, but many
+// readers keep them as doubles, which are exact up to 2^53 only: what identifies something and uses all of its 64 bits
+// (fsid, fileid) goes out as a string, by add_id.
 class JsonLine {
  public:
-  // Octets that are not UTF-8 become U+FFFD.
+  // Octets that are not UTF-8 become U+FFFD. What could drive a terminal is escaped.
   JsonLine& add(std::string_view key, std::string_view value);
   JsonLine& add(std::string_view key, const char* value) { return add(key, std::string_view(value)); }
   JsonLine& add(std::string_view key, std::uint64_t value);
   JsonLine& add(std::string_view key, double value);
+  // An identifier, in decimal digits as a string.
+  JsonLine& add_id(std::string_view key, std::uint64_t value) { return add(key, std::to_string(value)); }
   JsonLine& add(std::string_view key, bool value);
   std::string str() const { return text_ + "}"; }
 
@@ -21,11 +25,5 @@ class JsonLine {
   void add_key(std::string_view key);
   std::string text_ = "{";
 };
-
-// utf8: text with every octet that is not part of well-formed UTF-8 replaced by U+FFFD.
-std::string utf8(std::string_view text);
-
-// printable: text for a terminal, control characters as '?', so that a file name cannot drive the terminal.
-std::string printable(std::string_view text);
 
 }  // namespace weft::nfs

@@ -20,19 +20,28 @@ TEST(Json, OneObject) {
             "\"bad\":null}");
 }
 
-TEST(Json, OnlyUtf8LeavesIt) {
-  const std::string good = "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80";
-  EXPECT_EQ(utf8(good), good);
-  const std::string bad = "\xef\xbf\xbd";
-  EXPECT_EQ(utf8("\xff"), bad);
-  EXPECT_EQ(utf8("a\xc3"), "a" + bad);
-  EXPECT_EQ(utf8("\xc0\xaf"), bad + bad);            // overlong
-  EXPECT_EQ(utf8("\xed\xa0\x80"), bad + bad + bad);  // a surrogate
-  EXPECT_EQ(utf8("\xf4\x90\x80\x80"), bad + bad + bad + bad);
+// A reader that keeps numbers as doubles, as jq does, would change the last digits of 64-bit identifiers.
+TEST(Json, IdentifiersAreStringsOfAllTheirDigits) {
+  EXPECT_EQ(JsonLine().add_id("fsid", 18446744073709551615u).add_id("fileid", 0).str(),
+            R"({"fsid":"18446744073709551615","fileid":"0"})");
 }
 
-TEST(Printable, ControlCharactersAreShown) {
-  EXPECT_EQ(printable("a\x1b[31m\n\tb"), "a?[31m??b");
+std::string shown(std::string_view text) {
+  return JsonLine().add("t", text).str();
+}
+
+TEST(Json, OnlyUtf8LeavesIt) {
+  const std::string good = "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80";
+  EXPECT_EQ(shown(good), "{\"t\":\"" + good + "\"}");
+  const std::string bad = "\xef\xbf\xbd";
+  EXPECT_EQ(shown("\xff"), "{\"t\":\"" + bad + "\"}");
+  EXPECT_EQ(shown("a\xc3"), "{\"t\":\"a" + bad + "\"}");
+  EXPECT_EQ(shown("\xc0\xaf"), "{\"t\":\"" + bad + bad + "\"}");            // overlong
+  EXPECT_EQ(shown("\xed\xa0\x80"), "{\"t\":\"" + bad + bad + bad + "\"}");  // a surrogate
+}
+
+TEST(Json, WhatCouldDriveATerminalIsEscaped) {
+  EXPECT_EQ(shown("\x1b[31m\n\xc2\x9b\xe2\x80\xae"), R"({"t":"\u001b[31m\u000a\u009b\u202e"})");
 }
 
 }  // namespace

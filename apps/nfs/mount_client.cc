@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/common/address.h"
+#include "apps/nfs/silence.h"
 #include "apps/onc_tcp/client.h"
 
 namespace weft::nfs {
@@ -131,10 +132,21 @@ std::vector<std::vector<std::string>> candidate_paths(const std::vector<std::str
   return candidates;
 }
 
-absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::milliseconds timeout, int stop_fd) {
+absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::milliseconds timeout, int stop_fd,
+                                        const std::function<void(const std::string&)>& tell,
+                                        std::chrono::milliseconds tell_after) {
   const absl::StatusOr<sockaddr_storage> addr = apps::resolve({url.host, url.mountport});
   if (!addr.ok()) return addr.status();
-  auto client = onc_tcp::Client::connect(*addr, apps::address_len(*addr), timeout, stop_fd);
+  bool told = false;
+  onc_tcp::Slow slow{tell_after, nullptr};
+  if (tell) {
+    slow.tell = [&] {
+      told = true;
+      tell(not_responding(service_name(url), timeout, {}, {}));
+    };
+  }
+  auto client = onc_tcp::Client::connect(*addr, apps::address_len(*addr), timeout, stop_fd,
+                                         onc_tcp::Client::LocalPort::kAny, std::move(slow));
   if (!client.ok()) {
     const absl::Status failed = explain(client.status(), service_name(url));
     if (absl::IsCancelled(failed)) return failed;
@@ -147,7 +159,9 @@ absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::millisecond
   if (!listed.ok() && listed.code() != absl::StatusCode::kFailedPrecondition) {
     return explain(listed, service_name(url));
   }
-  return mount_first(mount, url, candidate_paths(url.path, exports.exports));
+  auto mounted = mount_first(mount, url, candidate_paths(url.path, exports.exports));
+  if (told && mounted.ok()) tell(responding_again(service_name(url)));
+  return mounted;
 }
 
 }  // namespace weft::nfs

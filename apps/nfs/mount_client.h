@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,11 @@ struct MountedExport {
 // the directory that url.path is to be looked up from. That is the longest export that is a prefix of the path; where
 // the server does not list one, the path itself and then its parents are tried, up to "/". The entry in the server's
 // mount list is taken back at once, since nothing here stays mounted. Blocks for at most `timeout` per answer;
-// stop_fd readable ends it with kCancelled. Errors are one line.
-absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::milliseconds timeout, int stop_fd);
+// stop_fd readable ends it with kCancelled. Errors are one line. `tell` (may be null) gets a line about a service that
+// does not answer for tell_after, and about one that does again.
+absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::milliseconds timeout, int stop_fd,
+                                        const std::function<void(const std::string&)>& tell = nullptr,
+                                        std::chrono::milliseconds tell_after = {});
 
 // candidate_paths: which directories to ask MNT for, best first.
 std::vector<std::vector<std::string>> candidate_paths(const std::vector<std::string>& path,

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "apps/common/output.h"
+#include "apps/common/printable.h"
 #include "apps/common/setup.h"
 #include "apps/nfs/tree.h"
 
@@ -17,8 +18,7 @@ ProgressLine::ProgressLine() : is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 void ProgressLine::begin(std::string name, std::uint64_t total) {
   constexpr std::size_t kShownName = 40;
-  name_ = printable(name);
-  if (name_.size() > kShownName) name_ = "..." + name_.substr(name_.size() - kShownName);
+  name_ = apps::printable_tail(name, kShownName);
   total_ = total;
   started_ = Clock::now();
   // What ends within a moment needs no line.
@@ -54,11 +54,14 @@ absl::StatusOr<Session*> Runner::session(const Url& url) {
     }
   }
   if (!device_) {
-    auto device = apps::open_device(globals_);
+    auto device = apps::open_device(globals_, {.congestion_control = {}, .answer_timeout = options_.timeout});
     if (!device.ok()) return device.status();
     device_ = std::move(*device);
   }
-  Endurance endurance{.reconnect_for = globals_.reconnect_for, .tell = [this](const std::string& line) {
+  Endurance endurance{.reconnect_for = globals_.reconnect_for,
+                      .timeout = options_.timeout,
+                      .tell_after = globals_.tell_after,
+                      .tell = [this](const std::string& line) {
                         progress_.clear();
                         apps::warn(line);
                       }};

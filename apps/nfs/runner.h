@@ -26,6 +26,7 @@ struct NfsOptions {
   bool symbolic = false;
   bool preserve = false;
   bool dereference = false;
+  std::chrono::milliseconds timeout{0};  // 0: the session's own
   TransferLimits limits;
   std::vector<std::string> names;  // what the command works on, as typed
 };

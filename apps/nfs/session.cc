@@ -44,12 +44,14 @@ absl::Status explain(const absl::Status& status, const std::string& what) {
   return absl::Status(status.code(), what + ": " + std::string(status.message()));
 }
 
-Session::Session(Url url, MountedExport mounted, const apps::StopSignals& stop, apps::ProgressMode mode)
+Session::Session(Url url, MountedExport mounted, const apps::StopSignals& stop, apps::ProgressMode mode,
+                 Endurance endurance)
     : url_(std::move(url)),
       export_(std::move(mounted)),
       stop_(stop),
       progress_mode_(mode),
-      progress_(mode, &stop, kSpin) {}
+      progress_(mode, &stop, kSpin),
+      endurance_(std::move(endurance)) {}
 
 Session::~Session() {
   if (!client_ || client_->state() != rpcrdma::Client::State::kReady) return;
@@ -69,11 +71,13 @@ Session::Cleanup::Cleanup(Session& session) : session_(session) {
 absl::StatusOr<std::unique_ptr<Session>> Session::open(const Url& url, const apps::GlobalOptions& options,
                                                        verbs::Device& device, const apps::StopSignals& stop,
                                                        Endurance endurance) {
-  auto mounted = mount_for(url, kAnswerTimeout, stop.fd());
+  if (endurance.timeout.count() == 0) endurance.timeout = kCallTimeout + endurance.reconnect_for;
+  // A longer time is for a server that is there and slow.
+  const auto answer_timeout = std::min<std::chrono::milliseconds>(kAnswerTimeout, endurance.timeout);
+  auto mounted = mount_for(url, answer_timeout, stop.fd(), endurance.tell, endurance.tell_after);
   if (!mounted.ok()) return mounted.status();
-  std::unique_ptr<Session> session(
-      new Session(url, std::move(*mounted), stop, options.progress_or(apps::ProgressMode::kBlock)));
-  session->endurance_ = std::move(endurance);
+  std::unique_ptr<Session> session(new Session(url, std::move(*mounted), stop,
+                                               options.progress_or(apps::ProgressMode::kBlock), std::move(endurance)));
   if (absl::Status status = session->connect(options, device); !status.ok()) return status;
   return session;
 }
@@ -85,12 +89,12 @@ absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device&
   config.inline_threshold = options.inline_threshold;
   config.credits = options.credits;
   config.ird = options.ird;
-  config.connect_timeout = kAnswerTimeout;
+  config.connect_timeout = std::min<std::chrono::milliseconds>(kAnswerTimeout, endurance_.timeout);
   config.reserve_credit = true;
   config.health_check = {.after = kSilence, .answer = kSilence, .when_idle = false};
-  config.reconnect.max_time = endurance_.reconnect_for;
+  config.reconnect.max_time = std::min(endurance_.reconnect_for, endurance_.timeout);
   // Calls wait while the server is away.
-  config.call_timeout = kCallTimeout + endurance_.reconnect_for;
+  config.call_timeout = endurance_.timeout;
   const std::string what = "cannot connect to the NFS/RDMA server at " + apps::format_address(*addr);
   auto client = rpcrdma::Client::connect(device, *addr, config);
   if (!client.ok()) return apps::to_status(client.error(), what);
@@ -129,7 +133,10 @@ absl::Status Session::turn(int extra_fd, std::optional<verbs::TimePoint> until) 
     apps::Progress(progress_mode_, nullptr, kSpin).turn(*client_, cleanup_until_, extra_fd);
   } else {
     if (stop_.requested()) return absl::CancelledError("interrupted");
-    progress_.turn(*client_, until, extra_fd);
+    const std::optional<verbs::TimePoint> look = silence_.next();
+    if (look && (!until || *look < *until)) until = look;
+    // Where something came there is most often no silence to be told of.
+    if (progress_.turn(*client_, until, extra_fd) == 0 || silence_.told()) tell_of_silence();
   }
   tell_of_connection();
   return client_->state() == rpcrdma::Client::State::kClosed ? connection_error() : absl::OkStatus();
@@ -144,6 +151,26 @@ void Session::tell_of_connection() {
   if (!endurance_.tell) return;
   if (lost) endurance_.tell(client_->error() + "; connecting again");
   if (is_back) endurance_.tell("connected to " + url_.host + " again");
+}
+
+void Session::tell_of_silence() {
+  const rpcrdma::Client::State state = client_->state();
+  // Of a connection that was lost, and of the attempts at another one, the user knows already.
+  const bool is_first = state == rpcrdma::Client::State::kConnecting && client_->num_connections() == 0;
+  const bool waiting = is_first || (state == rpcrdma::Client::State::kReady && client_->num_outstanding() > 0);
+  const rpcrdma::ReplyCounts replies = client_->replies();
+  if (replies.accepted != replies_before_.accepted) replies_before_ = replies;
+  switch (silence_.look(waiting, replies.accepted, std::chrono::steady_clock::now())) {
+    case SilenceWatch::News::kNone: return;
+    case SilenceWatch::News::kSilent:
+      if (endurance_.tell) {
+        endurance_.tell(not_responding(url_.host, endurance_.timeout, replies_before_, replies));
+      }
+      return;
+    case SilenceWatch::News::kBack:
+      if (endurance_.tell) endurance_.tell(responding_again(url_.host));
+      return;
+  }
 }
 
 absl::Status Session::connection_error() const {

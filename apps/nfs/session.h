@@ -14,6 +14,7 @@
 #include "apps/common/progress.h"
 #include "apps/common/signals.h"
 #include "apps/nfs/mount_client.h"
+#include "apps/nfs/silence.h"
 #include "apps/nfs/url.h"
 #include "apps/nfs3/codec.h"
 #include "rpcrdma/client.h"
@@ -46,8 +47,13 @@ class Patience {
 // Endurance: what a Session does when its connection ends. A server that starts anew executes again what it had done
 // and not answered yet: for NFSv3 that is right where the procedure is idempotent, and the others may then fail.
 struct Endurance {
-  std::chrono::milliseconds reconnect_for{0};    // 0: the session is over
-  std::function<void(const std::string&)> tell;  // of a connection that was lost and of one that is back, in one line
+  std::chrono::milliseconds reconnect_for{0};  // 0: the session is over
+  // How long a Call waits for its Reply, over all connections, and MOUNT and connecting at most; 0: a minute, and
+  // reconnect_for.
+  std::chrono::milliseconds timeout{0};
+  std::chrono::milliseconds tell_after{5000};  // of a silence of the server
+  // Told, in one line: that the connection was lost and is back, that the server does not respond and does again.
+  std::function<void(const std::string&)> tell;
 };
 
 // Session is one mounted server: the RPC-over-RDMA connection and the export's root. Calls run one at a time with
@@ -121,13 +127,14 @@ class Session {
   static absl::Status call_error(nfs3::Proc proc, const rpcrdma::Reply& reply);
 
  private:
-  Session(Url url, MountedExport mounted, const apps::StopSignals& stop, apps::ProgressMode mode);
+  Session(Url url, MountedExport mounted, const apps::StopSignals& stop, apps::ProgressMode mode, Endurance endurance);
   absl::Status connect(const apps::GlobalOptions& options, verbs::Device& device);
   // call_raw waits; item_len gets Reply::item_len.
   absl::Status call_raw(const PreparedCall& prepared, std::vector<std::uint8_t>& results,
                         std::optional<std::size_t>* item_len);
   absl::Status connection_error() const;
   void tell_of_connection();
+  void tell_of_silence();
   absl::Status pause_until(verbs::TimePoint until);
 
   Url url_;
@@ -136,6 +143,8 @@ class Session {
   apps::ProgressMode progress_mode_;
   apps::Progress progress_;
   Endurance endurance_;
+  SilenceWatch silence_{endurance_.tell_after};
+  rpcrdma::ReplyCounts replies_before_;  // when the last answer came
   bool lost_ = false;
   std::optional<verbs::TimePoint> cleanup_until_;
   std::optional<nfs3::FsinfoRes> fsinfo_;

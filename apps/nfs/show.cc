@@ -4,6 +4,7 @@
 
 #include <ctime>
 
+#include "apps/common/printable.h"
 #include "apps/nfs/runner.h"
 #include "apps/nfs/show.h"
 #include "apps/nfs/tree.h"
@@ -59,7 +60,7 @@ namespace {
 constexpr int kMaxDepth = 512;
 
 std::string for_people(const std::string& name) {
-  return isatty(STDOUT_FILENO) == 1 ? printable(name) : name;
+  return isatty(STDOUT_FILENO) == 1 ? apps::printable(name) : name;
 }
 
 JsonLine json_of(const Url& url, const std::string& name, const nfs3::Fattr3& attributes) {
@@ -73,7 +74,7 @@ JsonLine json_of(const Url& url, const std::string& name, const nfs3::Fattr3& at
       .add("gid", std::uint64_t{attributes.gid})
       .add("octets", attributes.size)
       .add("octets_used", attributes.used)
-      .add("fileid", attributes.fileid)
+      .add_id("fileid", attributes.fileid)
       .add("mtime", time_text(attributes.mtime));
   return line;
 }
@@ -151,7 +152,7 @@ absl::Status stat_one(Runner& runner, const Url& url) {
   const nfs3::Fattr3& a = node->attributes;
   if (runner.options().json) {
     JsonLine line = json_of(url, url.basename(), a);
-    line.add("fsid", a.fsid).add("atime", time_text(a.atime)).add("ctime", time_text(a.ctime));
+    line.add_id("fsid", a.fsid).add("atime", time_text(a.atime)).add("ctime", time_text(a.ctime));
     if (node->is_symlink()) line.add("target", target);
     runner.print(line.str());
     return absl::OkStatus();

@@ -30,6 +30,12 @@ std::string wanted_congestion_control(const GlobalOptions& global);
 // That of RDMA ops: "device" where the device has a transport of its own.
 std::string rdma_congestion_control(const GlobalOptions& global);
 
+// announce logs that a measurement begins.
+void announce(const PerfOptions& options);
+
+// not_responding is the error for a listener, or a server, that has been silent for options' patience.
+absl::Status not_responding(const std::string& who, const PerfOptions& options);
+
 // introduce connects, tells the listener what is wanted and returns its Ready; the connection is closed again. For the
 // ops that go to another port.
 absl::StatusOr<Ready> introduce(const RunContext& context);

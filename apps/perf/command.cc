@@ -40,19 +40,20 @@ std::string target_fault(const std::string& target) {
 }
 
 absl::StatusOr<Measured> run_with_device(const GlobalOptions& global, const PerfOptions& options, StopSignals& stop) {
-  auto device = open_device(global, {.congestion_control = kDefaultCongestionControl});
+  auto device =
+      open_device(global, {.congestion_control = kDefaultCongestionControl, .answer_timeout = patience(options)});
   if (!device.ok()) return device.status();
   if (nfs::looks_like_url(options.target)) {
-    Progress progress(global.progress_or(ProgressMode::kSpin), &stop);
+    Progress progress(global.progress_or(ProgressMode::kAdapt), &stop);
     return run_nfs(global, options, **device, progress, stop);
   }
   auto addr = resolve_address(options.target);
   if (!addr.ok()) return addr.status();
   auto pd = alloc_pd(**device);
   if (!pd.ok()) return pd.status();
-  const ProgressMode mode = global.progress_or(ProgressMode::kSpin);
-  Progress progress(mode, &stop);
-  (*device)->set_busy_polling(mode == ProgressMode::kSpin);
+  Progress progress(global.progress_or(ProgressMode::kAdapt), &stop);
+  progress.expect(place_of(*addr));
+  progress.drive(**device);
   RunContext context{global, options, **device, **pd, progress, *addr};
   if (is_rdma(options.op)) return run_rdma(context);
   auto ready = introduce(context);
@@ -115,6 +116,8 @@ void register_perf_command(CLI::App& root, CommandContext& context) {
                             ->check([](const std::string& text) { return address_fault(text); })
                             ->type_name("ADDR:PORT")
                             ->excludes(target);
+  add_timeout_option(*perf, options->timeout,
+                     "how long the other side may say nothing before it is given up (default 10; listener: 30)");
   perf->add_option_function<std::string>(
           "--op", [options](const std::string& name) { options->op = *perf::op_from_name(name); },
           "what to measure (default write)")

@@ -21,18 +21,25 @@
 #include "apps/perf/rdma_peer.h"
 #include "apps/perf/rpc_program.h"
 #include "apps/perf/tcp_server.h"
+#include "rpcrdma/peer_group.h"
 
 namespace weft::apps::perf {
 namespace {
 
 constexpr int kBacklog = 16;
+// Clients, and the memory that they ask for in octets: all together, and those of one peer_group. What one address
+// may have leaves room for another one.
 constexpr std::size_t kMaxPeers = 16;
-constexpr std::uint64_t kMaxPeerMemory = std::uint64_t{2} << 30;  // octets, all peers together
+constexpr std::size_t kMaxPeersPerAddress = 12;
+constexpr std::uint64_t kMaxPeerMemory = std::uint64_t{2} << 30;
+constexpr std::uint64_t kMaxPeerMemoryPerAddress = kMaxPeerMemory / 4 * 3;
+// How often clients are looked at for whether they still do something.
+constexpr std::chrono::milliseconds kLookEvery{250};
 
 class Listener {
  public:
   Listener(const GlobalOptions& global, const PerfOptions& options)
-      : global_(global), options_(options), progress_(global.progress_or(ProgressMode::kBlock), &stop_) {}
+      : global_(global), options_(options), progress_(global.progress_or(ProgressMode::kAdapt), &stop_) {}
 
   absl::Status open();
   void run();
@@ -44,7 +51,9 @@ class Listener {
   void on_event(verbs::CmEvent event);
   void on_request(verbs::CmEvent event);
   void refuse(verbs::CmId& id, std::string why);
-  std::uint64_t memory_in_use() const;
+  // Why a further client of this group cannot be served now; empty where it can.
+  std::string no_room(const std::string& group, std::uint64_t memory) const;
+  void end_silent(verbs::TimePoint now);
 
   const GlobalOptions& global_;
   const PerfOptions& options_;
@@ -58,9 +67,11 @@ class Listener {
   std::unique_ptr<TcpServer> tcp_;
   struct Client {
     std::unique_ptr<RdmaPeer> peer;
+    std::string group;
     std::uint64_t memory = 0;
   };
   std::map<verbs::CmId*, Client> peers_;
+  verbs::TimePoint look_at_{};  // for silent clients, where there are clients
 };
 
 absl::Status Listener::open() {
@@ -69,6 +80,7 @@ absl::Status Listener::open() {
   auto device = open_device(global_, {.congestion_control = kDefaultCongestionControl});
   if (!device.ok()) return device.status();
   device_ = std::move(*device);
+  progress_.drive(*device_);
   if (auto status = open_rdma(*addr); !status.ok()) return status;
   if (auto status = open_rpc(*addr); !status.ok()) return status;
   if (auto status = open_tcp(*addr); !status.ok()) return status;
@@ -110,20 +122,22 @@ absl::Status Listener::open_rpc(sockaddr_storage addr) {
 
 absl::Status Listener::open_tcp(sockaddr_storage addr) {
   set_port(addr, options_.tcp_port);
-  auto server = TcpServer::start(addr, {wanted_congestion_control(global_), options_.file, options_.sink});
+  auto server = TcpServer::start(
+      addr, {wanted_congestion_control(global_), options_.file, options_.sink, global_.progress, patience(options_)});
   if (!server.ok()) return server.status();
   tcp_ = std::move(*server);
   return absl::OkStatus();
 }
 
 void Listener::run() {
+  constexpr std::uint64_t kTurnsBetweenLooks = 1024;
+  std::uint64_t turns = 0;
   std::optional<verbs::TimePoint> wake;
   while (!stop_.requested()) {
-    bool busy = !peers_.empty() || rpc_->num_connections() != 0;
-    const ProgressMode mode = global_.progress_or(busy ? ProgressMode::kSpin : ProgressMode::kBlock);
-    progress_.set_mode(mode);
-    device_->set_busy_polling(mode == ProgressMode::kSpin);
-    progress_.turn(*rpc_, std::exchange(wake, std::nullopt));
+    if (!wake && !peers_.empty()) wake = look_at_;
+    // Beside a client that keeps the loop busy, too, though not at every turn.
+    const bool idle = progress_.turn(*rpc_, std::exchange(wake, std::nullopt)) == 0;
+    if ((idle || ++turns % kTurnsBetweenLooks == 0) && !peers_.empty()) end_silent(std::chrono::steady_clock::now());
     std::erase_if(peers_, [](auto& entry) {
       bool over = !entry.second.peer->on_progress();
       if (over) spdlog::info("perf: {} is done", entry.second.peer->name());
@@ -146,10 +160,31 @@ void Listener::on_event(verbs::CmEvent event) {
   }
 }
 
-std::uint64_t Listener::memory_in_use() const {
-  std::uint64_t sum = 0;
-  for (const auto& [id, client] : peers_) sum += client.memory;
-  return sum;
+// A client that has stopped in the middle keeps its place and its memory from others.
+void Listener::end_silent(verbs::TimePoint now) {
+  if (now < look_at_) return;
+  look_at_ = now + std::min(kLookEvery, patience(options_));
+  std::erase_if(peers_, [&](auto& entry) {
+    const bool silent = entry.second.peer->silent_for(now) >= patience(options_);
+    if (silent) spdlog::warn("perf: {} is given up, it has done nothing for too long", entry.second.peer->name());
+    return silent;
+  });
+}
+
+std::string Listener::no_room(const std::string& group, std::uint64_t memory) const {
+  std::size_t num_theirs = 0;
+  std::uint64_t all = 0, theirs = 0;
+  for (const auto& [id, client] : peers_) {
+    all += client.memory;
+    if (client.group != group) continue;
+    theirs += client.memory;
+    ++num_theirs;
+  }
+  if (peers_.size() >= kMaxPeers) return "too many clients";
+  if (num_theirs >= kMaxPeersPerAddress) return "too many clients of one address";
+  if (memory > kMaxPeerMemory - all) return "too much memory asked for";
+  if (memory > kMaxPeerMemoryPerAddress - theirs) return "too much memory asked for by one address";
+  return {};
 }
 
 void Listener::refuse(verbs::CmId& id, std::string why) {
@@ -166,9 +201,9 @@ void Listener::on_request(verbs::CmEvent event) {
   std::unique_ptr<verbs::CmId> id = std::move(event.new_id);
   std::optional<Hello> hello = parse_hello(without_padding(event.param.private_data, kHelloLen));
   if (!hello) return refuse(*id, "the private data is no Hello of this version");
-  if (peers_.size() >= kMaxPeers) return refuse(*id, "too many clients");
-  std::uint64_t memory = RdmaPeer::memory_of(*hello);
-  if (memory > kMaxPeerMemory - memory_in_use()) return refuse(*id, "too much memory asked for");
+  const std::string group = rpcrdma::peer_group(id->peer_addr());
+  const std::uint64_t memory = RdmaPeer::memory_of(*hello);
+  if (std::string why = no_room(group, memory); !why.empty()) return refuse(*id, std::move(why));
   if (hello->op == Op::kSend && hello->size == 0) return refuse(*id, "send needs messages of at least one octet");
 
   Ready ready;
@@ -183,7 +218,13 @@ void Listener::on_request(verbs::CmEvent event) {
     return;
   }
   spdlog::info("perf: {} connected for {}", (*peer)->name(), op_name(hello->op));
-  peers_.emplace(key, Client{std::move(*peer), memory});
+  if (peers_.empty()) {
+    look_at_ = std::chrono::steady_clock::now();
+    progress_.expect(place_of(key->peer_addr()));
+  } else if (place_of(key->peer_addr()) == PeerPlace::kThisMachine) {
+    progress_.expect(PeerPlace::kThisMachine);
+  }
+  peers_.emplace(key, Client{std::move(*peer), group, memory});
 }
 
 }  // namespace

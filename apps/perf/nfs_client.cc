@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "apps/common/address.h"
+#include "apps/common/command.h"
 #include "apps/nfs/session.h"
 #include "apps/nfs/tree.h"
 #include "apps/nfs/url.h"
@@ -86,7 +88,11 @@ absl::StatusOr<Measured> run_nfs(const GlobalOptions& global, const PerfOptions&
                                  Progress& progress, const StopSignals& stop) {
   auto url = nfs::parse_url(options.target);
   if (!url.ok()) return url.status();
-  auto session = nfs::Session::open(*url, global, device, stop);
+  nfs::Endurance endurance;
+  endurance.timeout = options.timeout;
+  endurance.tell_after = global.tell_after;
+  endurance.tell = [](const std::string& line) { warn(line); };
+  auto session = nfs::Session::open(*url, global, device, stop, std::move(endurance));
   if (!session.ok()) return session.status();
   RpcCalls calls;
   calls.binding = &nfsulb::nfs3_binding();
@@ -97,8 +103,9 @@ absl::StatusOr<Measured> run_nfs(const GlobalOptions& global, const PerfOptions&
   }
   calls.cred = &(*session)->cred();
   // The session itself sleeps, before and after.
-  device.set_busy_polling(global.progress_or(ProgressMode::kSpin) == ProgressMode::kSpin);
-  auto measured = run_calls(options, progress, (*session)->client(), calls);
+  if (auto addr = resolve({url->host, url->port}); addr.ok()) progress.expect(place_of(*addr));
+  progress.drive(device);
+  auto measured = run_calls(global, options, progress, (*session)->client(), calls, "server " + url->host);
   device.set_busy_polling(false);
   if (measured.ok()) {
     measured->congestion_control = rdma_congestion_control(global);

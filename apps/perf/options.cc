@@ -70,6 +70,11 @@ std::uint64_t effective_size(const PerfOptions& options) {
   return options.size != 0 ? options.size : traits(options.op).size;
 }
 
+std::chrono::milliseconds patience(const PerfOptions& options) {
+  if (options.timeout.count() > 0) return options.timeout;
+  return options.listen.empty() ? kPatience : kListenerPatience;
+}
+
 std::uint32_t effective_depth(const PerfOptions& options) {
   if (options.lat) return 1;
   return options.depth != 0 ? options.depth : traits(options.op).depth;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -57,7 +58,14 @@ struct PerfOptions {
   std::uint16_t tcp_port = 0;  // listener: 0 picks one; client: 0 asks the listener
   std::string file;            // listener: what tcp-file-read serves
   std::string sink;            // listener: where tcp-file-write goes
+  std::chrono::milliseconds timeout{0};  // 0: kPatience, kListenerPatience
 };
+
+// How long the other side may say nothing: the listener to a client that waits for it, a client to the listener, which
+// can do without its place.
+inline constexpr std::chrono::seconds kPatience{10};
+inline constexpr std::chrono::seconds kListenerPatience{30};
+std::chrono::milliseconds patience(const PerfOptions& options);
 
 // The size and depth that count, defaults filled in. tcp: 0 stays 0, as many whole segments as make about 1 MiB.
 std::uint64_t effective_size(const PerfOptions& options);

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <chrono>
 #include <vector>
@@ -18,6 +21,11 @@ absl::Status why_not_connected(const absl::Status& status, const Connection& con
 }
 
 using Clock = std::chrono::steady_clock;
+
+bool same(const verbs::QpCounters& a, const verbs::QpCounters& b) {
+  return a.sends_tx == b.sends_tx && a.sends_rx == b.sends_rx && a.write_octets_tx == b.write_octets_tx &&
+         a.read_octets_rx == b.read_octets_rx;
+}
 
 // Answers of the listener that may be under way: it sends one each quarter of a window, and the final one.
 constexpr std::uint32_t kNumAnswers = 8;
@@ -49,6 +57,8 @@ class RdmaRun {
   absl::Status measure_throughput();
   absl::Status measure_latency();
   absl::Status lost(const verbs::Wc& wc);
+  absl::Status silent();
+  std::uint64_t ops_done() const;
   Measured result() const;
 
   bool send_echo() const { return lat_ && context_.options.op == Op::kSend; }
@@ -66,7 +76,10 @@ class RdmaRun {
   std::uint64_t posted_ = 0, completed_ = 0;  // operations, without the end
   std::uint64_t received_ = 0;                // messages of the listener
   Totals totals_;
+  Clock::time_point start_;
   double seconds_ = 0;
+  bool interrupted_ = false;
+  verbs::QpCounters moved_;  // when the peer was last found silent
   std::vector<std::uint64_t> samples_;
 };
 
@@ -176,10 +189,24 @@ absl::Status RdmaRun::on_answer(const verbs::Wc& wc) {
   return post_recv(wc.wr_id);
 }
 
+// Nothing reached this thread for that long. Large operations move for longer without a completion: the connection
+// knows.
+absl::Status RdmaRun::silent() {
+  const verbs::QpCounters moved = connection_->qp().counters();
+  if (same(moved, moved_)) return not_responding("the listener at " + format_address(context_.addr), context_.options);
+  moved_ = moved;
+  context_.progress.begin_silence();
+  return absl::OkStatus();
+}
+
 absl::Status RdmaRun::turn() {
-  if (context_.progress.turn(context_.device) == 0) {
+  const std::chrono::milliseconds patience = perf::patience(context_.options);
+  if (context_.progress.turn(context_.device, context_.progress.silent_since() + patience) == 0) {
     if (context_.progress.stop_requested()) return absl::CancelledError("interrupted");
     if (connection_->ended()) return absl::UnavailableError("the connection ended: " + *connection_->ended());
+    if (context_.progress.silent_for(patience)) {
+      if (auto status = silent(); !status.ok()) return status;
+    }
   }
   verbs::Wc wc[kNumCompletions];
   int num = 0;
@@ -202,10 +229,10 @@ absl::Status RdmaRun::fill() {
 }
 
 absl::Status RdmaRun::measure_throughput() {
-  Clock::time_point start = Clock::now();
   auto end =
-      start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(context_.options.seconds));
-  while (Clock::now() < end && !context_.progress.stop_requested()) {
+      start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(context_.options.seconds));
+  while (Clock::now() < end) {
+    if (context_.progress.stop_requested()) return absl::CancelledError("interrupted");
     if (auto status = fill(); !status.ok()) return status;
     if (auto status = turn(); !status.ok()) return status;
   }
@@ -213,17 +240,16 @@ absl::Status RdmaRun::measure_throughput() {
   while (!totals_.final || completed_ < posted_) {
     if (auto status = turn(); !status.ok()) return status;
   }
-  seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
   return absl::OkStatus();
 }
 
 absl::Status RdmaRun::measure_latency() {
   samples_.reserve(1 << 20);
-  Clock::time_point start = Clock::now();
   auto end =
-      start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(context_.options.seconds));
-  Clock::time_point now = start;
+      start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(context_.options.seconds));
+  Clock::time_point now = start_;
   while (now < end) {
+    if (context_.progress.stop_requested()) return absl::CancelledError("interrupted");
     if (auto status = post_op(); !status.ok()) return status;
     std::uint64_t want = posted_;
     while (send_echo() ? received_ < want : completed_ < want) {
@@ -233,8 +259,14 @@ absl::Status RdmaRun::measure_latency() {
     now = Clock::now();
     samples_.push_back(std::uint64_t(std::chrono::nanoseconds(now - then).count()));
   }
-  seconds_ = std::chrono::duration<double>(now - start).count();
   return absl::OkStatus();
+}
+
+// Of a run that was interrupted, what is known to have been done.
+std::uint64_t RdmaRun::ops_done() const {
+  if (!interrupted_) return posted_;
+  if (lat_) return samples_.size();
+  return context_.options.op == Op::kSend ? totals_.messages : completed_;
 }
 
 Measured RdmaRun::result() const {
@@ -243,8 +275,10 @@ Measured RdmaRun::result() const {
   measured.size = size_;
   measured.depth = depth_;
   measured.seconds = seconds_;
-  measured.ops = posted_;
-  measured.octets = posted_ * size_;
+  measured.ops = ops_done();
+  measured.octets = measured.ops * size_;
+  measured.interrupted = interrupted_;
+  measured.waiting = how_it_waited(context_.global, context_.progress.mode(), context_.progress.waits());
   measured.congestion_control = rdma_congestion_control(context_.global);
   measured.peer_congestion_control = ready_.congestion_control;
   if (context_.global.is_soft()) measured.crc = context_.global.crc || ready_.crc;
@@ -253,18 +287,35 @@ Measured RdmaRun::result() const {
 
 absl::StatusOr<Measured> RdmaRun::run() {
   if (auto status = open(); !status.ok()) return status;
-  if (auto status = lat_ ? measure_latency() : measure_throughput(); !status.ok()) return status;
-  if (context_.options.op == Op::kSend && !lat_ && totals_.messages != posted_) {
+  announce(context_.options);
+  context_.progress.begin_silence();
+  start_ = Clock::now();
+  const absl::Status status = lat_ ? measure_latency() : measure_throughput();
+  seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
+  interrupted_ = absl::IsCancelled(status);
+  if (!status.ok() && !interrupted_) return status;
+  if (!interrupted_ && context_.options.op == Op::kSend && !lat_ && totals_.messages != posted_) {
     return absl::DataLossError("the listener counted " + std::to_string(totals_.messages) + " messages of " +
                                std::to_string(posted_));
   }
-  connection_->disconnect(context_.progress);
+  constexpr std::chrono::milliseconds kGoodbye{5000}, kShortGoodbye{500};
+  connection_->disconnect(interrupted_ ? kShortGoodbye : kGoodbye);
   Measured measured = result();
   if (lat_) take_quantiles(measured, samples_);
   return measured;
 }
 
 }  // namespace
+
+void announce(const PerfOptions& options) {
+  spdlog::info("perf: measuring {} for {} s", op_name(options.op), options.seconds);
+}
+
+absl::Status not_responding(const std::string& who, const PerfOptions& options) {
+  const double seconds = std::chrono::duration<double>(patience(options)).count();
+  return absl::DeadlineExceededError(
+      fmt::format("{} does not respond: nothing came from it for {:g} s (--timeout)", who, seconds));
+}
 
 absl::StatusOr<Measured> run_rdma(const RunContext& context) {
   return RdmaRun(context).run();
@@ -284,7 +335,8 @@ absl::StatusOr<Ready> introduce(const RunContext& context) {
     return why_not_connected(status, **connection);
   }
   std::optional<Ready> ready = parse_ready(filled_ready((*connection)->peer_param().private_data));
-  (*connection)->disconnect(context.progress);
+  (*connection)->disconnect();
+  context.progress.drive(context.device);
   if (!ready) return absl::UnavailableError(format_address(context.addr) + " is no weft perf listener of this version");
   if (!ready->error.empty()) return absl::FailedPreconditionError("the listener refuses: " + ready->error);
   return *ready;

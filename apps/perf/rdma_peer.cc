@@ -105,6 +105,16 @@ bool RdmaPeer::on_progress() {
   return num >= 0;
 }
 
+std::chrono::steady_clock::duration RdmaPeer::silent_for(verbs::TimePoint now) {
+  // RDMA Writes and Reads of the client end in no completion here.
+  const verbs::QpCounters counters = qp_->counters();
+  const std::uint64_t moved =
+      counters.sends_rx + counters.sends_tx + counters.write_octets_rx + counters.read_octets_tx + totals_.messages;
+  if (!moved_at_ || moved != moved_) moved_at_ = now;
+  moved_ = moved;
+  return now - *moved_at_;
+}
+
 bool RdmaPeer::on_completion(const verbs::Wc& wc) {
   if (wc.status != verbs::WcStatus::kSuccess) return false;
   if (wc.opcode == verbs::WcOpcode::kRecv) return on_message(wc.byte_len);

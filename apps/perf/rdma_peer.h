@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,8 @@ class RdmaPeer {
   bool on_progress();
   // Whether it left some, of which no descriptor tells.
   bool has_more() const { return has_more_; }
+  // silent_for says how long nothing has gone over the connection, as far as the looks at it show; it is a look.
+  std::chrono::steady_clock::duration silent_for(verbs::TimePoint now);
   // For how many octets of memory one client may ask.
   static std::uint64_t memory_of(const Hello& hello);
 
@@ -48,6 +52,8 @@ class RdmaPeer {
   std::uint32_t unanswered_ = 0;
   bool has_more_ = false;
   Totals totals_;
+  std::uint64_t moved_ = 0;  // at the last look, and when it was another
+  std::optional<verbs::TimePoint> moved_at_;
   std::vector<std::uint8_t> region_, answers_;
   std::unique_ptr<verbs::Pd> pd_;  // of its own: no client reaches the memory of another
   std::vector<std::size_t> free_answers_;

@@ -32,6 +32,8 @@ std::string to_line(const Measured& measured) {
   } else if (measured.crc) {
     line += *measured.crc ? "  crc on" : "  crc off";
   }
+  line += "  " + measured.waiting.str();
+  if (measured.interrupted) line += "  (interrupted)";
   return line;
 }
 
@@ -55,7 +57,10 @@ std::string to_json(const Measured& measured) {
   } else if (measured.crc) {
     json["crc"] = *measured.crc;
   }
-  return json.dump();
+  json["progress"] = measured.waiting.progress;
+  json["sleep_share"] = measured.waiting.sleep_share;
+  json["interrupted"] = measured.interrupted;
+  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 void print(const Measured& measured, bool json) {

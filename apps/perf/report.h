@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/progress.h"
 #include "apps/perf/options.h"
 
 namespace weft::apps::perf {
@@ -21,6 +22,8 @@ struct Measured {
   std::string congestion_control, peer_congestion_control;
   std::optional<bool> crc;  // RDMA ops of the soft RNIC: whether CRCs were in use
   std::optional<int> mss;   // octets, TCP ops
+  HowItWaited waiting;
+  bool interrupted = false;  // a stop signal came before its time was over
 };
 
 // take_quantiles fills p50_ns and p99_ns from round trips in nanoseconds.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "apps/common/command.h"
+#include "apps/perf/client.h"
 
 namespace weft::apps::perf {
 namespace {
@@ -14,8 +15,14 @@ using Clock = std::chrono::steady_clock;
 
 class RpcRun {
  public:
-  RpcRun(const PerfOptions& options, Progress& progress, rpcrdma::Client& client, const RpcCalls& calls)
-      : options_(options), progress_(progress), client_(client), calls_(calls), depth_(effective_depth(options)) {}
+  RpcRun(const PerfOptions& options, Progress& progress, rpcrdma::Client& client, const RpcCalls& calls,
+         const std::string& server)
+      : options_(options),
+        progress_(progress),
+        client_(client),
+        calls_(calls),
+        server_(server),
+        depth_(effective_depth(options)) {}
   // Calls that are still under way end before their memory does.
   ~RpcRun();
 
@@ -36,6 +43,7 @@ class RpcRun {
   Progress& progress_;
   rpcrdma::Client& client_;
   const RpcCalls& calls_;
+  const std::string& server_;
   const std::uint32_t depth_;
   std::vector<Slot> slots_;
   std::vector<std::uint64_t> samples_;
@@ -103,14 +111,18 @@ void RpcRun::on_reply(Slot& slot, const rpcrdma::Reply& reply) {
 absl::StatusOr<Measured> RpcRun::run() {
   slots_.resize(depth_);
   for (Slot& slot : slots_) slot.data.resize(calls_.size, 0x5a);
+  announce(options_);
+  progress_.begin_silence();
+  const std::chrono::milliseconds patience = perf::patience(options_);
   Clock::time_point start = Clock::now();
   auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.seconds));
   for (Slot& slot : slots_) {
     if (status_.ok()) call(slot);
   }
-  while (status_.ok() && outstanding_ != 0) {
-    progress_.turn(client_);
-    if (Clock::now() >= end || progress_.stop_requested()) time_left_ = false;
+  while (status_.ok() && outstanding_ != 0 && !progress_.stop_requested()) {
+    progress_.turn(client_, progress_.silent_since() + patience);
+    if (Clock::now() >= end) time_left_ = false;
+    if (progress_.silent_for(patience)) status_ = not_responding(server_, options_);
     if (client_.state() == rpcrdma::Client::State::kClosed && status_.ok()) {
       status_ = absl::UnavailableError("the connection ended: " + client_.error());
     }
@@ -125,6 +137,7 @@ absl::StatusOr<Measured> RpcRun::run() {
   measured.size = calls_.size;
   measured.depth = depth_;
   measured.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  measured.interrupted = time_left_ && progress_.stop_requested();
   measured.ops = done_;
   measured.octets = done_ * calls_.size;
   if (options_.lat) take_quantiles(measured, samples_);
@@ -133,9 +146,11 @@ absl::StatusOr<Measured> RpcRun::run() {
 
 }  // namespace
 
-absl::StatusOr<Measured> run_calls(const PerfOptions& options, Progress& progress, rpcrdma::Client& client,
-                                   const RpcCalls& calls) {
-  return RpcRun(options, progress, client, calls).run();
+absl::StatusOr<Measured> run_calls(const GlobalOptions& global, const PerfOptions& options, Progress& progress,
+                                   rpcrdma::Client& client, const RpcCalls& calls, const std::string& server) {
+  auto measured = RpcRun(options, progress, client, calls, server).run();
+  if (measured.ok()) measured->waiting = how_it_waited(global, progress.mode(), progress.waits());
+  return measured;
 }
 
 }  // namespace weft::apps::perf

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,9 +29,9 @@ struct RpcCalls {
   std::function<absl::Status(const rpcrdma::Reply& reply, std::uint64_t size)> check;
 };
 
-// run_calls keeps options' depth of them in flight over a connection that stands, for options' seconds. Where it fails
-// the connection is over.
-absl::StatusOr<Measured> run_calls(const PerfOptions& options, Progress& progress, rpcrdma::Client& client,
-                                   const RpcCalls& calls);
+// run_calls keeps options' depth of them in flight over a connection that stands, for options' seconds, or until a stop
+// signal. Where it fails or is interrupted the connection is over. `server` names the other side in errors.
+absl::StatusOr<Measured> run_calls(const GlobalOptions& global, const PerfOptions& options, Progress& progress,
+                                   rpcrdma::Client& client, const RpcCalls& calls, const std::string& server);
 
 }  // namespace weft::apps::perf

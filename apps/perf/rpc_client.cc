@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "apps/common/address.h"
@@ -52,6 +54,7 @@ absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_po
   config.inline_threshold = context.global.inline_threshold;
   config.credits = context.global.credits;
   config.ird = context.global.ird;
+  config.connect_timeout = std::min(config.connect_timeout, patience(context.options));
   auto client = rpcrdma::Client::connect(context.device, addr, config);
   if (!client.ok()) return to_status(client.error(), "cannot connect to " + format_address(addr));
   rpcrdma::Client& rpc = **client;
@@ -60,7 +63,9 @@ absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_po
     context.progress.turn(rpc);
   }
   if (rpc.state() == rpcrdma::Client::State::kClosed) return absl::UnavailableError(rpc.error());
-  auto measured = run_calls(context.options, context.progress, rpc, perf_calls(context.options));
+  const std::string server = "the listener at " + format_address(addr);
+  auto measured =
+      run_calls(context.global, context.options, context.progress, rpc, perf_calls(context.options), server);
   if (measured.ok()) {
     measured->congestion_control = rdma_congestion_control(context.global);
   }

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -36,9 +37,13 @@ absl::StatusOr<Fd> make_socket(const sockaddr_storage& addr, const std::string& 
   return fd;
 }
 
-// A blocking call that comes back with EAGAIN ran into SO_RCVTIMEO: that is an end.
-bool try_again(Wait wait) {
-  return errno == EINTR || (wait == Wait::kSpin && errno == EAGAIN);
+// Blocking calls come back so often to see whether a stop signal came or patience is over.
+constexpr std::chrono::milliseconds kSlice{200};
+
+void set_timeout(int fd, int option, std::chrono::milliseconds time) {
+  const auto us = std::chrono::microseconds(time).count();
+  const timeval value{us / 1'000'000, us % 1'000'000};
+  setsockopt(fd, SOL_SOCKET, option, &value, sizeof(value));
 }
 
 }  // namespace
@@ -76,10 +81,13 @@ absl::StatusOr<Fd> tcp_listen(const sockaddr_storage& addr, const std::string& c
   return fd;
 }
 
-absl::StatusOr<Fd> tcp_connect(const sockaddr_storage& addr, const std::string& congestion_control) {
+absl::StatusOr<Fd> tcp_connect(const sockaddr_storage& addr, const std::string& congestion_control,
+                               std::chrono::milliseconds patience) {
   auto fd = make_socket(addr, congestion_control);
   if (!fd.ok()) return fd.status();
+  set_timeout(fd->get(), SO_SNDTIMEO, patience);
   if (connect(fd->get(), as_sockaddr(addr), address_len(addr)) != 0) {
+    if (errno == EINPROGRESS) errno = ETIMEDOUT;  // SO_SNDTIMEO is over
     return errno_status("cannot connect to " + format_address(addr) +
                         " (the 'tcp=' address of a listener's 'ready' line is wanted)");
   }
@@ -113,23 +121,68 @@ std::size_t write_size_of(int fd) {
   return mss > kTarget ? mss : kTarget / mss * mss;
 }
 
-IoResult send_all(int fd, std::span<const std::uint8_t> octets, Wait wait) {
-  const int flags = MSG_NOSIGNAL | (wait == Wait::kSpin ? MSG_DONTWAIT : 0);
+Waiter::Waiter(ProgressMode mode, PeerPlace peer, std::chrono::milliseconds patience, const StopSignals* stop)
+    : mode_(mode), budget_(peer, cores_of_this_process()), patience_(patience), stop_(stop) {}
+
+void Waiter::prepare(int fd) const {
+  for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) set_timeout(fd, option, std::min(kSlice, patience_));
+}
+
+int Waiter::flags() const {
+  return mode_ == ProgressMode::kBlock ? 0 : MSG_DONTWAIT;
+}
+
+bool Waiter::again(int fd, short events) {
+  if (errno != EAGAIN && errno != EINTR) return false;
+  const Clock::time_point now = Clock::now();
+  if (!waiting_) {
+    waiting_ = true;
+    slept_ = false;
+    began_ = now;
+    ++waits_.waits;
+  }
+  if (stop_ != nullptr && stop_->requested()) {
+    errno = ECANCELED;
+    return false;
+  }
+  // A blocking call may have waited before this for one of its slices.
+  if (now - began_ >= patience_) {
+    errno = ETIMEDOUT;
+    return false;
+  }
+  const bool spins =
+      mode_ == ProgressMode::kSpin || (mode_ == ProgressMode::kAdapt && !slept_ && budget_.may_spin(began_, now));
+  if (spins) return true;
+  if (!slept_) ++waits_.sleeps;
+  slept_ = true;
+  if (mode_ == ProgressMode::kBlock) return true;
+  pollfd polled[2] = {{fd, events, 0}, {stop_ != nullptr ? stop_->fd() : -1, POLLIN, 0}};
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(began_ + patience_ - now).count() + 1;
+  poll(polled, 2, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
+  return true;
+}
+
+IoResult send_all(int fd, std::span<const std::uint8_t> octets, Waiter& waiter) {
   while (!octets.empty()) {
-    ssize_t n = send(fd, octets.data(), octets.size(), flags);
+    const ssize_t n = send(fd, octets.data(), octets.size(), MSG_NOSIGNAL | waiter.flags());
+    if (n >= 0) {
+      octets = octets.subspan(std::size_t(n));
+      if (n > 0) waiter.moved();
+      continue;
+    }
     // The kernel calls a socket writable once a good part of its buffer is free; sending earlier moves crumbs.
     pollfd writable{fd, POLLOUT, 0};
-    while (n < 0 && errno == EAGAIN && poll(&writable, 1, 0) == 0) {
-    }
-    if (n < 0 && !try_again(wait)) return IoResult::kError;
-    if (n > 0) octets = octets.subspan(std::size_t(n));
+    do {
+      if (!waiter.again(fd, POLLOUT)) return IoResult::kError;
+      errno = EAGAIN;
+    } while (waiter.flags() != 0 && poll(&writable, 1, 0) == 0);
   }
   return IoResult::kDone;
 }
 
-IoResult recv_all(int fd, std::span<std::uint8_t> octets, Wait wait) {
+IoResult recv_all(int fd, std::span<std::uint8_t> octets, Waiter& waiter) {
   while (!octets.empty()) {
-    ssize_t n = recv_some(fd, octets, wait);
+    ssize_t n = recv_some(fd, octets, waiter);
     if (n <= 0) return n == 0 ? IoResult::kEof : IoResult::kError;
     octets = octets.subspan(std::size_t(n));
   }
@@ -141,18 +194,24 @@ void receive_in_bulk(int fd) {
   setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &octets, sizeof(octets));
 }
 
-ssize_t recv_bulk(int fd, std::span<std::uint8_t> octets, Wait wait) {
+ssize_t recv_bulk(int fd, std::span<std::uint8_t> octets, Waiter& waiter) {
   // Asking poll again and again heeds SO_RCVLOWAT and leaves the socket's lock alone; asking recv does neither.
   pollfd readable{fd, POLLIN, 0};
-  while (wait == Wait::kSpin && poll(&readable, 1, 0) == 0) {
+  while (waiter.flags() != 0 && poll(&readable, 1, 0) == 0) {
+    errno = EAGAIN;
+    if (!waiter.again(fd, POLLIN)) return -1;
   }
-  return recv_some(fd, octets, wait);
+  return recv_some(fd, octets, waiter);
 }
 
-ssize_t recv_some(int fd, std::span<std::uint8_t> octets, Wait wait) {
+ssize_t recv_some(int fd, std::span<std::uint8_t> octets, Waiter& waiter) {
   while (true) {
-    ssize_t n = recv(fd, octets.data(), octets.size(), wait == Wait::kSpin ? MSG_DONTWAIT : 0);
-    if (n >= 0 || !try_again(wait)) return n;
+    const ssize_t n = recv(fd, octets.data(), octets.size(), waiter.flags());
+    if (n >= 0) {
+      waiter.moved();
+      return n;
+    }
+    if (!waiter.again(fd, POLLIN)) return n;
   }
 }
 

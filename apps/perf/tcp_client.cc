@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <vector>
 
@@ -20,8 +21,8 @@ std::chrono::nanoseconds to_duration(double seconds) {
 // TcpRun is one baseline on its connection.
 class TcpRun {
  public:
-  TcpRun(const PerfOptions& options, const StopSignals& stop, Fd fd, Wait wait, std::uint64_t file_len)
-      : options_(options), stop_(stop), fd_(std::move(fd)), wait_(wait), file_len_(file_len) {
+  TcpRun(const PerfOptions& options, const StopSignals& stop, Fd fd, Waiter& waiter, std::uint64_t file_len)
+      : options_(options), stop_(stop), fd_(std::move(fd)), waiter_(waiter), file_len_(file_len) {
     measured_.op = options.op;
     measured_.size = effective_size(options);
     measured_.depth = effective_depth(options);
@@ -33,7 +34,8 @@ class TcpRun {
   IoResult stream();
   IoResult ping_pong();
   IoResult send_batches();
-  IoResult read_answers(std::uint64_t& answered);
+  // must_wait: there is nothing else to do until one comes.
+  IoResult read_answers(std::uint64_t& answered, bool must_wait);
   IoResult read_file();
   // The client's end: everything is on its way, and the listener says what arrived.
   IoResult finish(Totals& totals);
@@ -43,13 +45,14 @@ class TcpRun {
   const PerfOptions& options_;
   const StopSignals& stop_;
   Fd fd_;
-  const Wait wait_;
+  Waiter& waiter_;
   std::uint64_t file_len_;
   Measured measured_;
   Clock::time_point start_, end_;
 };
 
 absl::StatusOr<Measured> TcpRun::run() {
+  announce(options_);
   start_ = Clock::now();
   end_ = start_ + to_duration(options_.seconds);
   IoResult result = IoResult::kError;
@@ -61,8 +64,15 @@ absl::StatusOr<Measured> TcpRun::run() {
   }
   Totals totals;
   bool counted = options_.op != Op::kTcpLat && options_.op != Op::kTcpFileRead;
+  // What was interrupted is what was sent until then; the listener is not asked what of it arrived.
+  measured_.interrupted = stop_.requested();
+  if (measured_.interrupted) {
+    result = IoResult::kDone;
+    counted = false;
+  }
   if (result == IoResult::kDone && counted) result = finish(totals);
   if (result == IoResult::kEof) return absl::UnavailableError("the listener closed the TCP connection too early");
+  if (result != IoResult::kDone && errno == ETIMEDOUT) return not_responding("the listener", options_);
   if (result != IoResult::kDone) return errno_status("the TCP connection failed");
   measured_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   measured_.mss = mss_of(fd_.get());
@@ -79,7 +89,7 @@ IoResult TcpRun::stream() {
   std::vector<std::uint8_t> buffer(std::max<std::size_t>(measured_.size, kLargest), 0x5a);
   while (time_left()) {
     std::size_t len = measured_.size != 0 ? measured_.size : write_size_of(fd_.get());
-    if (IoResult result = send_all(fd_.get(), std::span(buffer).first(len), wait_); result != IoResult::kDone)
+    if (IoResult result = send_all(fd_.get(), std::span(buffer).first(len), waiter_); result != IoResult::kDone)
       return result;
     measured_.octets += len;
     ++measured_.ops;
@@ -91,7 +101,7 @@ IoResult TcpRun::stream() {
 IoResult TcpRun::finish(Totals& totals) {
   shutdown(fd_.get(), SHUT_WR);
   std::vector<std::uint8_t> octets(kTotalsLen);
-  IoResult result = recv_all(fd_.get(), octets);
+  IoResult result = recv_all(fd_.get(), octets, waiter_);
   if (result != IoResult::kDone) return result;
   std::optional<Totals> parsed = parse_totals(octets);
   if (!parsed) return IoResult::kEof;
@@ -105,8 +115,9 @@ IoResult TcpRun::ping_pong() {
   samples.reserve(1 << 20);
   while (time_left()) {
     Clock::time_point sent = Clock::now();
-    IoResult result = send_all(fd_.get(), buffer);
-    if (result == IoResult::kDone) result = recv_all(fd_.get(), buffer, Wait::kSpin);
+    IoResult result = send_all(fd_.get(), buffer, waiter_);
+    if (result == IoResult::kDone) result = recv_all(fd_.get(), buffer, waiter_);
+    if (stop_.requested()) break;
     if (result != IoResult::kDone) return result;
     samples.push_back(std::uint64_t(std::chrono::nanoseconds(Clock::now() - sent).count()));
     ++measured_.ops;
@@ -137,30 +148,32 @@ IoResult TcpRun::send_batches() {
         Writer writer(message);
         if (!writer.u32(std::uint32_t(posted))) return IoResult::kError;
       }
-      if (IoResult result = send_all(fd_.get(), batch); result != IoResult::kDone) return result;
+      if (IoResult result = send_all(fd_.get(), batch, waiter_); result != IoResult::kDone) return result;
     }
-    if (IoResult result = read_answers(answered); result != IoResult::kDone) return result;
+    const bool is_full = posted - cleared + depth > entries.size();
+    if (IoResult result = read_answers(answered, is_full); result != IoResult::kDone) return result;
     for (; cleared < std::min(answered, posted); ++cleared) entries[cleared % entries.size()].open = false;
-  }
-  while (answered < posted) {
-    if (IoResult result = read_answers(answered); result != IoResult::kDone) return result;
   }
   measured_.ops = posted;
   measured_.octets = posted * size;
+  while (answered < posted && !stop_.requested()) {
+    if (IoResult result = read_answers(answered, true); result != IoResult::kDone) return result;
+  }
   return IoResult::kDone;
 }
 
-IoResult TcpRun::read_answers(std::uint64_t& answered) {
+IoResult TcpRun::read_answers(std::uint64_t& answered, bool must_wait) {
   std::array<std::uint8_t, kBatchAckLen * 64> octets{};
-  ssize_t n = recv(fd_.get(), octets.data(), octets.size(), MSG_DONTWAIT);
+  ssize_t n =
+      must_wait ? recv_some(fd_.get(), octets, waiter_) : recv(fd_.get(), octets.data(), octets.size(), MSG_DONTWAIT);
   if (n == 0) return IoResult::kEof;
-  if (n < 0) return errno == EAGAIN || errno == EINTR ? IoResult::kDone : IoResult::kError;
+  if (n < 0) return !must_wait && (errno == EAGAIN || errno == EINTR) ? IoResult::kDone : IoResult::kError;
   // Answers are eight octets and sent whole, but TCP may cut them anywhere.
   auto filled = std::size_t(n);
   std::size_t torn = filled % kBatchAckLen;
   if (torn != 0) {
     auto rest = std::span(octets).subspan(filled, kBatchAckLen - torn);
-    if (IoResult result = recv_all(fd_.get(), rest); result != IoResult::kDone) return result;
+    if (IoResult result = recv_all(fd_.get(), rest, waiter_); result != IoResult::kDone) return result;
     filled += rest.size();
   }
   Reader reader(ConstBytes(octets).subspan(filled - kBatchAckLen, kBatchAckLen));
@@ -171,10 +184,10 @@ IoResult TcpRun::read_file() {
   std::vector<std::uint8_t> buffer(1 << 20);
   while (time_left() || measured_.octets == 0) {
     const std::uint8_t ask = 1;
-    if (IoResult result = send_all(fd_.get(), {&ask, 1}); result != IoResult::kDone) return result;
+    if (IoResult result = send_all(fd_.get(), {&ask, 1}, waiter_); result != IoResult::kDone) return result;
     for (std::uint64_t left = file_len_; left != 0;) {
       auto want = std::size_t(std::min<std::uint64_t>(buffer.size(), left));
-      ssize_t n = recv_some(fd_.get(), std::span(buffer).first(want), wait_);
+      ssize_t n = recv_some(fd_.get(), std::span(buffer).first(want), waiter_);
       if (n <= 0) return n == 0 ? IoResult::kEof : IoResult::kError;
       left -= std::uint64_t(n);
       if (stop_.requested()) return IoResult::kDone;
@@ -189,20 +202,27 @@ IoResult TcpRun::read_file() {
 
 absl::StatusOr<Measured> run_tcp(const GlobalOptions& global, const PerfOptions& options, const StopSignals& stop,
                                  const sockaddr_storage& addr) {
-  auto fd = tcp_connect(addr, wanted_congestion_control(global));
+  auto fd = tcp_connect(addr, wanted_congestion_control(global), patience(options));
   if (!fd.ok()) return fd.status();
-  const Wait wait = global.progress_or(ProgressMode::kSpin) == ProgressMode::kSpin ? Wait::kSpin : Wait::kBlock;
-  Hello hello{options.op, false, wait == Wait::kSpin, effective_size(options), effective_depth(options)};
+  Waiter waiter(global.progress_or(ProgressMode::kAdapt), place_of(addr), patience(options), &stop);
+  waiter.prepare(fd->get());
+  const bool spins = waiter.mode() != ProgressMode::kBlock;
+  Hello hello{options.op, false, spins, effective_size(options), effective_depth(options)};
   std::vector<std::uint8_t> octets(kReadyLen);
-  if (send_all(fd->get(), emit_hello(hello)) != IoResult::kDone || recv_all(fd->get(), octets) != IoResult::kDone) {
+  if (send_all(fd->get(), emit_hello(hello), waiter) != IoResult::kDone ||
+      recv_all(fd->get(), octets, waiter) != IoResult::kDone) {
+    if (stop.requested()) return absl::CancelledError("interrupted");
     return absl::UnavailableError("no answer from " + format_address(addr) +
                                   "; is it a weft perf --listen of this version?");
   }
   std::optional<Ready> ready = parse_ready(octets);
   if (!ready) return absl::UnavailableError(format_address(addr) + " is no weft perf listener of this version");
   if (!ready->error.empty()) return absl::FailedPreconditionError(ready->error);
-  auto measured = TcpRun(options, stop, std::move(*fd), wait, ready->length).run();
-  if (measured.ok()) measured->peer_congestion_control = ready->congestion_control;
+  auto measured = TcpRun(options, stop, std::move(*fd), waiter, ready->length).run();
+  if (measured.ok()) {
+    measured->peer_congestion_control = ready->congestion_control;
+    measured->waiting = how_it_waited(global, waiter.mode(), waiter.waits());
+  }
   return measured;
 }
 

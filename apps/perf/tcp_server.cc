@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "apps/common/address.h"
 #include "mpa/wire/cursor.h"
+#include "rpcrdma/peer_group.h"
 
 namespace weft::apps::perf {
 namespace {
@@ -17,41 +19,41 @@ namespace {
 constexpr std::size_t kBlock = 1 << 20;
 
 // Counts everything until the client's end, in one buffer that stays in the cache.
-IoResult drain(int fd, Wait wait, Totals& totals) {
+IoResult drain(int fd, Waiter& waiter, Totals& totals) {
   std::vector<std::uint8_t> buffer(kBlock);
   receive_in_bulk(fd);
   while (true) {
-    ssize_t n = recv_bulk(fd, buffer, wait);
+    ssize_t n = recv_bulk(fd, buffer, waiter);
     if (n <= 0) return n == 0 ? IoResult::kDone : IoResult::kError;
     totals.octets += std::uint64_t(n);
     ++totals.messages;
   }
 }
 
-IoResult echo(int fd, std::size_t size) {
+IoResult echo(int fd, std::size_t size, Waiter& waiter) {
   std::vector<std::uint8_t> buffer(size);
   while (true) {
-    IoResult result = recv_all(fd, buffer, Wait::kSpin);
+    IoResult result = recv_all(fd, buffer, waiter);
     if (result == IoResult::kEof) return IoResult::kDone;
-    if (result == IoResult::kDone) result = send_all(fd, buffer);
+    if (result == IoResult::kDone) result = send_all(fd, buffer, waiter);
     if (result != IoResult::kDone) return result;
   }
 }
 
-IoResult answer_batch(int fd, std::uint64_t messages) {
+IoResult answer_batch(int fd, std::uint64_t messages, Waiter& waiter) {
   std::array<std::uint8_t, kBatchAckLen> ack{};
   Writer writer(ack);
   [[maybe_unused]] bool fits = writer.u64(messages);
-  return send_all(fd, ack);
+  return send_all(fd, ack, waiter);
 }
 
 // Takes messages one by one: each starts with its number, and each batch is answered.
-IoResult take_batches(int fd, const Hello& hello, Totals& totals) {
+IoResult take_batches(int fd, const Hello& hello, Waiter& waiter, Totals& totals) {
   std::size_t size = hello.size;
   std::vector<std::uint8_t> buffer(std::max(kBlock, 2 * size));
   std::size_t filled = 0;
   while (true) {
-    ssize_t n = recv_some(fd, std::span(buffer).subspan(filled), Wait::kSpin);
+    ssize_t n = recv_some(fd, std::span(buffer).subspan(filled), waiter);
     if (n < 0) return IoResult::kError;
     if (n == 0) return filled == 0 ? IoResult::kDone : IoResult::kEof;
     filled += std::size_t(n);
@@ -62,7 +64,7 @@ IoResult take_batches(int fd, const Hello& hello, Totals& totals) {
       if (!reader.u32(number) || number != std::uint32_t(totals.messages)) return IoResult::kError;
       ++totals.messages;
       totals.octets += size;
-      if (totals.messages % hello.depth == 0 && answer_batch(fd, totals.messages) != IoResult::kDone) {
+      if (totals.messages % hello.depth == 0 && answer_batch(fd, totals.messages, waiter) != IoResult::kDone) {
         return IoResult::kError;
       }
     }
@@ -72,29 +74,29 @@ IoResult take_batches(int fd, const Hello& hello, Totals& totals) {
 }
 
 // A plain file server: every octet that the client sends asks for the whole file once.
-IoResult serve_file(int fd, int file, std::uint64_t length, Wait wait) {
+IoResult serve_file(int fd, int file, std::uint64_t length, Waiter& waiter) {
   std::vector<std::uint8_t> buffer(kBlock);
   while (true) {
     std::uint8_t ask = 0;
-    IoResult result = recv_all(fd, {&ask, 1}, wait);
+    IoResult result = recv_all(fd, {&ask, 1}, waiter);
     if (result == IoResult::kEof) return IoResult::kDone;
     if (result != IoResult::kDone) return result;
     for (std::uint64_t offset = 0; offset < length;) {
       auto want = std::size_t(std::min<std::uint64_t>(kBlock, length - offset));
       ssize_t n = pread(file, buffer.data(), want, off_t(offset));
       if (n <= 0) return IoResult::kError;
-      if (send_all(fd, std::span(buffer).first(std::size_t(n)), wait) != IoResult::kDone) return IoResult::kError;
+      if (send_all(fd, std::span(buffer).first(std::size_t(n)), waiter) != IoResult::kDone) return IoResult::kError;
       offset += std::uint64_t(n);
     }
   }
 }
 
-IoResult take_file(int fd, int file, Wait wait, Totals& totals) {
+IoResult take_file(int fd, int file, Waiter& waiter, Totals& totals) {
   std::vector<std::uint8_t> buffer(kBlock);
   while (true) {
     std::size_t filled = 0;
     while (filled < buffer.size()) {
-      ssize_t n = recv_some(fd, std::span(buffer).subspan(filled), wait);
+      ssize_t n = recv_some(fd, std::span(buffer).subspan(filled), waiter);
       if (n < 0) return IoResult::kError;
       if (n == 0) break;
       filled += std::size_t(n);
@@ -134,20 +136,33 @@ TcpServer::~TcpServer() {
 }
 
 void TcpServer::accept_loop() {
+  // Long enough for a thread or a descriptor to come back; nobody is turned away for good.
+  constexpr std::chrono::milliseconds kPause{100};
   while (!stopping_) {
-    Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    sockaddr_storage peer{};
+    socklen_t len = sizeof(peer);
+    Fd fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&peer), &len, SOCK_CLOEXEC));
     if (stopping_) return;
     if (!fd) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      spdlog::error("perf: accept failed, the TCP baselines stop: {}", errno_status("accept").ToString());
-      return;
+      spdlog::warn("perf: {}", std::string(errno_status("cannot accept a TCP connection").message()));
+      std::this_thread::sleep_for(kPause);
+      continue;
     }
     reap();
-    if (sessions_.size() >= kMaxConnections) continue;
+    std::string group = rpcrdma::peer_group(peer);
+    const auto is_theirs = [&](const auto& session) { return session->group == group; };
+    if (sessions_.size() >= kMaxConnections ||
+        std::size_t(std::ranges::count_if(sessions_, is_theirs)) >= kMaxConnectionsPerAddress) {
+      spdlog::warn("perf: {} turned away, too many TCP clients", format_address(peer));
+      continue;
+    }
     auto session = std::make_unique<Session>();
     session->fd = std::move(fd);
+    session->group = std::move(group);
+    session->peer = place_of(peer);
     session->thread = std::thread([this, raw = session.get()] {
-      serve(raw->fd.get());
+      serve(*raw);
       shutdown(raw->fd.get(), SHUT_RDWR);
       raw->over = true;
     });
@@ -189,32 +204,35 @@ Ready TcpServer::prepare(const Hello& hello, Fd& file) const {
   return ready;
 }
 
-void TcpServer::serve(int fd) {
-  // A connection that says nothing must not hold its thread for ever.
-  constexpr timeval kPatience{5, 0};
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
+void TcpServer::serve(const Session& session) const {
+  const int fd = session.fd.get();
+  // A connection that says nothing must not hold its thread for ever, least of all before its first word.
+  constexpr std::chrono::milliseconds kHelloPatience{5000};
+  Waiter hello_waiter(ProgressMode::kBlock, session.peer, std::min(kHelloPatience, config_.patience), nullptr);
+  hello_waiter.prepare(fd);
   std::array<std::uint8_t, kHelloLen> octets{};
-  if (recv_all(fd, octets) != IoResult::kDone) return;
+  if (recv_all(fd, octets, hello_waiter) != IoResult::kDone) return;
   std::optional<Hello> hello = parse_hello(octets);
   if (!hello) return;
   Fd file;
   Ready ready = prepare(*hello, file);
   ready.congestion_control = congestion_control_of(fd);
-  if (send_all(fd, emit_ready(ready)) != IoResult::kDone || !ready.error.empty()) return;
+  const ProgressMode mode = config_.progress.value_or(hello->spin ? ProgressMode::kAdapt : ProgressMode::kBlock);
+  Waiter waiter(mode, session.peer, config_.patience, nullptr);
+  if (send_all(fd, emit_ready(ready), waiter) != IoResult::kDone || !ready.error.empty()) return;
 
   Totals totals;
   totals.final = true;
-  const Wait wait = hello->spin ? Wait::kSpin : Wait::kBlock;
   IoResult result = IoResult::kError;
   switch (hello->op) {
-    case Op::kTcp: result = drain(fd, wait, totals); break;
-    case Op::kTcpLat: result = echo(fd, hello->size); break;
-    case Op::kTcpBatch: result = take_batches(fd, *hello, totals); break;
-    case Op::kTcpFileRead: result = serve_file(fd, file.get(), ready.length, wait); break;
-    case Op::kTcpFileWrite: result = take_file(fd, file.get(), wait, totals); break;
+    case Op::kTcp: result = drain(fd, waiter, totals); break;
+    case Op::kTcpLat: result = echo(fd, hello->size, waiter); break;
+    case Op::kTcpBatch: result = take_batches(fd, *hello, waiter, totals); break;
+    case Op::kTcpFileRead: result = serve_file(fd, file.get(), ready.length, waiter); break;
+    case Op::kTcpFileWrite: result = take_file(fd, file.get(), waiter, totals); break;
     default: break;
   }
-  if (result == IoResult::kDone) send_all(fd, emit_totals(totals));
+  if (result == IoResult::kDone) send_all(fd, emit_totals(totals), waiter);
 }
 
 }  // namespace weft::apps::perf

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,13 +17,16 @@ struct TcpServerConfig {
   std::string congestion_control;
   std::string file;  // what tcp-file-read serves, empty for none
   std::string sink;  // where tcp-file-write goes, empty for none
+  std::optional<ProgressMode> progress;       // nothing: as the client wishes, but never without a bound
+  std::chrono::milliseconds patience{30000};  // with a client that neither sends nor takes
 };
 
 // TcpServer is the listener's side of the TCP baselines: one thread for accept, one for each connection (at most
-// kMaxConnections), blocking system calls. Its destruction ends all connections.
+// kMaxConnections, kMaxConnectionsPerAddress of one peer_group). Its destruction ends all connections.
 class TcpServer {
  public:
   static constexpr std::size_t kMaxConnections = 16;
+  static constexpr std::size_t kMaxConnectionsPerAddress = 12;
 
   static absl::StatusOr<std::unique_ptr<TcpServer>> start(const sockaddr_storage& addr, TcpServerConfig config);
   ~TcpServer();
@@ -34,6 +38,8 @@ class TcpServer {
  private:
   struct Session {
     Fd fd;
+    std::string group;  // rpcrdma::peer_group of the client
+    PeerPlace peer = PeerPlace::kThisMachine;
     std::thread thread;
     std::atomic<bool> over{false};
   };
@@ -41,7 +47,7 @@ class TcpServer {
   explicit TcpServer(TcpServerConfig config) : config_(std::move(config)) {}
   void accept_loop();
   void reap();
-  void serve(int fd);
+  void serve(const Session& session) const;
   Ready prepare(const Hello& hello, Fd& file) const;
 
   TcpServerConfig config_;

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -23,11 +24,11 @@ constexpr std::size_t kMaxSamples = 1 << 20;
 class Client {
  public:
   Client(const GlobalOptions& global, const PingOptions& options)
-      : options_(options), progress_(global.progress_or(ProgressMode::kSpin), &stop_) {}
+      : global_(global), options_(options), progress_(global.progress_or(ProgressMode::kAdapt), &stop_) {}
 
-  absl::Status open(const GlobalOptions& global);
+  absl::Status open();
   absl::Status run();
-  void close() { connection_->disconnect(progress_); }
+  void close() { connection_->disconnect(); }
   void report();
 
  private:
@@ -38,9 +39,11 @@ class Client {
   absl::Status await_go_ahead();
   absl::Status post_recv();
 
+  const GlobalOptions& global_;
   const PingOptions& options_;
   StopSignals stop_;
   Progress progress_;
+  sockaddr_storage addr_{};
   std::unique_ptr<verbs::Device> device_;
   std::unique_ptr<verbs::Pd> pd_;
   std::vector<std::uint8_t> source_, sink_;
@@ -51,13 +54,15 @@ class Client {
   std::uint64_t done_ = 0;
 };
 
-absl::Status Client::open(const GlobalOptions& global) {
+absl::Status Client::open() {
   auto addr = resolve_address(options_.target, kDefaultPort);
   if (!addr.ok()) return addr.status();
-  auto device = open_device(global);
+  addr_ = *addr;
+  auto device = open_device(global_, {.congestion_control = {}, .answer_timeout = patience(options_)});
   if (!device.ok()) return device.status();
   device_ = std::move(*device);
-  device_->set_busy_polling(global.progress_or(ProgressMode::kSpin) == ProgressMode::kSpin);
+  progress_.expect(place_of(addr_));
+  progress_.drive(*device_);
   auto pd = alloc_pd(*device_);
   if (!pd.ok()) return pd.status();
   pd_ = std::move(*pd);
@@ -113,13 +118,19 @@ absl::Status Client::exchange(verbs::Mr& mr) {
 absl::Status Client::await_go_ahead() {
   // The Send must have completed too, because the next one uses its memory again.
   bool sent = false, received = false;
+  progress_.begin_silence();
   while (!sent || !received) {
     if (stop_.requested()) return absl::CancelledError("interrupted");
-    progress_.turn(*device_);
+    progress_.turn(*device_, progress_.silent_since() + patience(options_));
     verbs::Wc wc[4];
     int num = connection_->cq().poll(wc);
     if (num <= 0) {
       if (connection_->ended()) return absl::UnavailableError("the connection ended: " + *connection_->ended());
+      if (progress_.silent_for(patience(options_))) {
+        return absl::DeadlineExceededError(
+            fmt::format("{} does not respond: nothing came from it for {:g} s (--timeout)", format_address(addr_),
+                        std::chrono::duration<double>(patience(options_)).count()));
+      }
       continue;
     }
     for (int i = 0; i < num; ++i) {
@@ -154,6 +165,7 @@ absl::Status Client::turn(std::uint64_t number) {
 }
 
 absl::Status Client::run() {
+  spdlog::info("ping: connected to {}", format_address(addr_));
   while (options_.count == 0 || done_ < options_.count) {
     if (stop_.requested()) break;
     absl::Status status = turn(done_);
@@ -166,16 +178,24 @@ absl::Status Client::run() {
 
 void Client::report() {
   std::uint64_t min = quantile_ns(samples_, 0), p50 = quantile_ns(samples_, 0.5), p99 = quantile_ns(samples_, 0.99);
+  const HowItWaited waiting = how_it_waited(global_, progress_.mode(), progress_.waits());
   if (options_.json) {
-    nlohmann::ordered_json json{
-        {"op", "ping"},  {"size", options_.size},      {"count", done_}, {"min_ns", min}, {"p50_ns", p50},
-        {"p99_ns", p99}, {"verified", options_.verify}};
+    nlohmann::ordered_json json{{"op", "ping"},
+                                {"size", options_.size},
+                                {"count", done_},
+                                {"min_ns", min},
+                                {"p50_ns", p50},
+                                {"p99_ns", p99},
+                                {"verified", options_.verify},
+                                {"progress", waiting.progress},
+                                {"sleep_share", waiting.sleep_share},
+                                {"interrupted", stop_.requested()}};
     std::printf("%s\n", json.dump().c_str());
     return;
   }
-  std::printf("%s\n", fmt::format("{} pings of {} octets{}: min {}, median {}, p99 {}", done_, options_.size,
+  std::printf("%s\n", fmt::format("{} pings of {} octets{}: min {}, median {}, p99 {}; {}", done_, options_.size,
                                   options_.verify ? ", verified" : "", format_duration_ns(double(min)),
-                                  format_duration_ns(double(p50)), format_duration_ns(double(p99)))
+                                  format_duration_ns(double(p50)), format_duration_ns(double(p99)), waiting.str())
                           .c_str());
 }
 
@@ -183,7 +203,7 @@ void Client::report() {
 
 int run_client(const GlobalOptions& global, const PingOptions& options) {
   Client client(global, options);
-  if (auto status = client.open(global); !status.ok()) return fail(status);
+  if (auto status = client.open(); !status.ok()) return fail(status);
   absl::Status status = client.run();
   if (status.ok()) client.close();
   client.report();

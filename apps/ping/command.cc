@@ -26,6 +26,8 @@ void register_ping_command(CLI::App& root, CommandContext& context) {
       ->type_name("OCTETS");
   ping->add_option("-C,--count", options->count, "pings; for --listen connections to serve (default no end)")
       ->type_name("N");
+  add_timeout_option(*ping, options->timeout,
+                     "how long the other side may say nothing before it is given up (default 10; listener: 30)");
   ping->add_flag("-V,--verify", options->verify, "compare what comes back")->excludes(listen);
   ping->add_flag("--json", options->json, "print the result as JSON")->excludes(listen);
   ping->footer(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,7 +17,16 @@ struct PingOptions {
   std::uint64_t count = 0;          // 0: until a signal; for the listener: connections to serve
   bool verify = false;
   bool json = false;
+  std::chrono::milliseconds timeout{0};  // 0: kPatience, kListenerPatience
 };
+
+// How long the other side may say nothing.
+inline constexpr std::chrono::seconds kPatience{10};
+inline constexpr std::chrono::seconds kListenerPatience{30};
+inline std::chrono::milliseconds patience(const PingOptions& options) {
+  if (options.timeout.count() > 0) return options.timeout;
+  return options.listen.empty() ? kPatience : kListenerPatience;
+}
 
 // Both return the exit status; what went wrong is on stderr by then.
 int run_client(const GlobalOptions& global, const PingOptions& options);

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <vector>
 
@@ -10,12 +12,17 @@
 #include "apps/common/output.h"
 #include "apps/common/setup.h"
 #include "apps/ping/run.h"
+#include "rpcrdma/peer_group.h"
 
 namespace weft::apps::ping {
 namespace {
 
 constexpr int kBacklog = 16;
+// Clients of all, and of one peer_group: no address keeps the others out.
 constexpr std::size_t kMaxPeers = 64;
+constexpr std::size_t kMaxPeersPerAddress = 48;
+// How often clients are looked at for whether they still say something.
+constexpr std::chrono::milliseconds kLookEvery{250};
 
 // Peer is one client. It follows the completions: a message of the client starts an RDMA Read, then a Write, in turn;
 // the end of either sends go ahead.
@@ -30,6 +37,9 @@ class Peer {
     if (!id_->disconnect().ok()) spdlog::debug("ping: {} is gone already", name_);
   }
   const std::string& name() const { return name_; }
+  const std::string& group() const { return group_; }
+  // When something of its came last.
+  verbs::TimePoint heard_at() const { return heard_at_; }
   verbs::CmId* id() const { return id_.get(); }
 
  private:
@@ -43,6 +53,8 @@ class Peer {
   bool post(const verbs::SendWr& wr);
 
   std::string name_;
+  std::string group_;
+  verbs::TimePoint heard_at_ = std::chrono::steady_clock::now();
   std::unique_ptr<verbs::Cq> cq_;
   std::vector<std::uint8_t> data_ = std::vector<std::uint8_t>(kMaxSize);
   InfoOctets info_{}, go_ahead_{};
@@ -59,6 +71,7 @@ absl::StatusOr<std::unique_ptr<Peer>> Peer::accept(verbs::Device& device, verbs:
   auto peer = std::make_unique<Peer>();
   peer->id_ = std::move(id);
   peer->name_ = format_address(peer->id_->peer_addr());
+  peer->group_ = rpcrdma::peer_group(peer->id_->peer_addr());
   if (auto status = peer->prepare(device, pd); !status.ok()) return status;
   verbs::ConnParam param;
   param.responder_resources = param.initiator_depth = 1;
@@ -106,6 +119,7 @@ bool Peer::on_progress() {
   int num = 0;
   do {
     num = cq_->poll(wc);
+    if (num > 0) heard_at_ = std::chrono::steady_clock::now();
     for (int i = 0; i < num; ++i) {
       if (!on_completion(wc[i])) return false;
     }
@@ -171,8 +185,7 @@ class Server {
   Server(const GlobalOptions& global, const PingOptions& options)
       : options_(options),
         // Waking up for every message would be most of what a ping measures.
-        mode_(global.progress),
-        progress_(mode_.value_or(ProgressMode::kBlock), &stop_) {}
+        progress_(global.progress_or(ProgressMode::kAdapt), &stop_) {}
 
   absl::Status open(const GlobalOptions& global);
   void run();
@@ -180,11 +193,13 @@ class Server {
  private:
   void on_event(verbs::CmEvent event);
   void on_request(std::unique_ptr<verbs::CmId> id);
+  void end(const std::vector<Peer*>& peers, const char* why);
+  void end_silent(verbs::TimePoint now);
+  std::size_t num_of(const std::string& group) const;
   void drop(verbs::CmId* id);
 
   const PingOptions& options_;
   StopSignals stop_;
-  std::optional<ProgressMode> mode_;
   Progress progress_;
   std::unique_ptr<verbs::Device> device_;
   std::unique_ptr<verbs::Pd> pd_;
@@ -192,6 +207,7 @@ class Server {
   std::unique_ptr<verbs::CmId> listener_;
   std::map<verbs::CmId*, std::unique_ptr<Peer>> peers_;
   std::uint64_t served_ = 0;
+  verbs::TimePoint look_at_{};  // for silent clients, where there are clients
 };
 
 absl::Status Server::open(const GlobalOptions& global) {
@@ -200,6 +216,7 @@ absl::Status Server::open(const GlobalOptions& global) {
   auto device = open_device(global);
   if (!device.ok()) return device.status();
   device_ = std::move(*device);
+  progress_.drive(*device_);
   auto pd = alloc_pd(*device_);
   if (!pd.ok()) return pd.status();
   pd_ = std::move(*pd);
@@ -217,22 +234,43 @@ absl::Status Server::open(const GlobalOptions& global) {
 }
 
 void Server::run() {
+  constexpr std::uint64_t kTurnsBetweenLooks = 1024;
+  std::uint64_t turns = 0;
   while (!stop_.requested() && (options_.count == 0 || served_ < options_.count)) {
-    const ProgressMode mode = mode_.value_or(peers_.empty() ? ProgressMode::kBlock : ProgressMode::kSpin);
-    progress_.set_mode(mode);
-    device_->set_busy_polling(mode == ProgressMode::kSpin);
-    progress_.turn(*device_);
+    const auto wake = peers_.empty() ? std::nullopt : std::optional(look_at_);
+    const bool idle = progress_.turn(*device_, wake) == 0;
     std::vector<Peer*> ended;
     for (auto& [id, peer] : peers_) {
       if (!peer->on_progress()) ended.push_back(peer.get());
     }
-    for (Peer* peer : ended) {
-      spdlog::info("ping: {} is done", peer->name());
-      peer->disconnect();
-      drop(peer->id());
-    }
+    end(ended, "is done");
+    // Beside a client that keeps the loop busy, too, though not at every turn.
+    if ((idle || ++turns % kTurnsBetweenLooks == 0) && !peers_.empty()) end_silent(std::chrono::steady_clock::now());
     while (std::optional<verbs::CmEvent> event = channel_->get_event()) on_event(std::move(*event));
   }
+}
+
+void Server::end(const std::vector<Peer*>& peers, const char* why) {
+  for (Peer* peer : peers) {
+    spdlog::info("ping: {} {}", peer->name(), why);
+    peer->disconnect();
+    drop(peer->id());
+  }
+}
+
+// A client that has stopped in the middle keeps its place from others.
+void Server::end_silent(verbs::TimePoint now) {
+  if (now < look_at_) return;
+  look_at_ = now + std::min(kLookEvery, patience(options_));
+  std::vector<Peer*> silent;
+  for (auto& [id, peer] : peers_) {
+    if (now - peer->heard_at() >= patience(options_)) silent.push_back(peer.get());
+  }
+  end(silent, "is given up, it has said nothing for too long");
+}
+
+std::size_t Server::num_of(const std::string& group) const {
+  return std::size_t(std::ranges::count_if(peers_, [&](const auto& one) { return one.second->group() == group; }));
 }
 
 void Server::on_event(verbs::CmEvent event) {
@@ -247,8 +285,10 @@ void Server::on_event(verbs::CmEvent event) {
 }
 
 void Server::on_request(std::unique_ptr<verbs::CmId> id) {
-  if (peers_.size() >= kMaxPeers) {
-    spdlog::warn("ping: {} turned away, {} clients are served already", format_address(id->peer_addr()), kMaxPeers);
+  const std::size_t num_theirs = num_of(rpcrdma::peer_group(id->peer_addr()));
+  if (peers_.size() >= kMaxPeers || num_theirs >= kMaxPeersPerAddress) {
+    spdlog::warn("ping: {} turned away, {} clients are served already, {} of its address",
+                 format_address(id->peer_addr()), peers_.size(), num_theirs);
     if (!id->reject({}).ok()) spdlog::debug("ping: it was gone already");
     return;
   }
@@ -259,6 +299,12 @@ void Server::on_request(std::unique_ptr<verbs::CmId> id) {
     return;
   }
   spdlog::info("ping: {} connected", (*peer)->name());
+  if (peers_.empty()) {
+    look_at_ = std::chrono::steady_clock::now();
+    progress_.expect(place_of(key->peer_addr()));
+  } else if (place_of(key->peer_addr()) == PeerPlace::kThisMachine) {
+    progress_.expect(PeerPlace::kThisMachine);
+  }
   peers_.emplace(key, std::move(*peer));
 }
 

@@ -67,7 +67,17 @@ TEST(Cli, UsageErrorsExitTwo) {
       {"ping", "127.0.0.1:1", "--progress", "threads=0"},
       {"ping", "127.0.0.1:1", "--rtr", "send", "--mpa-rev", "1"},
       {"ping", "127.0.0.1:1", "--ird", "256"},
-      {"ping", "127.0.0.1:1", "--port-map", "--backend", "ibv"}};
+      {"ping", "127.0.0.1:1", "--port-map", "--backend", "ibv"},
+      {"ping", "127.0.0.1:1", "--credits", "1025"},
+      {"ping", "127.0.0.1:1", "--inline", "1025"},
+      {"ping", "127.0.0.1:1", "--inline", "263168"},
+      {"perf", "--listen", "127.0.0.1:0", "--tcp-port", "65536"},
+      {"serve", "/", "--listen", "127.0.0.1:65536"},
+      {"serve", "/", "--listen", "127.0.0.1:http"},
+      {"serve", "/", "--mount-listen", "127.0.0.1:-1"},
+      {"gateway", "--listen", "rdma://127.0.0.1:65536", "--connect", "tcp://127.0.0.1:2"},
+      {"nfs", "ls", "nfs+rdma://127.0.0.1:65536/"},
+      {"nfs", "ls", "nfs+rdma://127.0.0.1/?mountport=65536"}};
   for (const auto& words : kWrong) {
     Outcome outcome = run_weft(words);
     EXPECT_EQ(outcome.status, 2) << ::testing::PrintToString(words);
@@ -82,6 +92,50 @@ TEST(Cli, ACommandThatThereIsNotIsNamed) {
   EXPECT_EQ(outcome.status, 2);
   EXPECT_TRUE(contains(outcome.err, "no such command: pong")) << outcome.err;
   EXPECT_TRUE(contains(run_weft({}).err, "A subcommand is required"));
+}
+
+// What is wrong is named, rather than what is missing because of it, and --help does not hide it.
+TEST(Cli, TheWordThatIsWrongIsNamed) {
+  struct Case {
+    std::vector<std::string> words;
+    std::string named;
+  };
+  const Case kCases[] = {
+      {{"--frob"}, "no such option: --frob"},
+      {{"--frob", "ping", "127.0.0.1:1"}, "no such option: --frob"},
+      {{"nfs", "--frob"}, "no such option: --frob"},
+      {{"nfs", "ls", "--frob"}, "no such option: --frob"},
+      {{"ping", "--frob", "--help"}, "no such option: --frob"},
+      {{"frob", "--help"}, "no such command: frob"},
+      {{"nfs", "df"}, "no such command: nfs df"},
+      {{"nfs", "df", "--help"}, "no such command: nfs df"},
+      {{"--help", "nfs", "df"}, "no such command: nfs df"},
+      {{"doctor", "surplus"}, "nothing is known to do with 'surplus'"},
+      {{"nfs", "\x1b[2J"}, "no such command: nfs \\x1b[2J"},
+  };
+  for (const Case& one : kCases) {
+    const Outcome outcome = run_weft(one.words);
+    EXPECT_EQ(outcome.status, 2) << ::testing::PrintToString(one.words);
+    EXPECT_EQ(outcome.out, "") << ::testing::PrintToString(one.words);
+    EXPECT_TRUE(outcome.err.starts_with("weft: " + one.named + "\n")) << outcome.err;
+  }
+  for (const auto& words : {std::vector<std::string>{"--help"}, {"nfs", "--help"}, {"nfs", "ls", "--help"}}) {
+    EXPECT_EQ(run_weft(words).status, 0) << ::testing::PrintToString(words);
+  }
+}
+
+// What --help offers is taken: 1 is for a server that is not there.
+TEST(Cli, TheLimitsOfHelpAreThoseThatHold) {
+  const std::string help = run_weft({"--help"}).out;
+  EXPECT_TRUE(contains(help, "[1 - 1024]")) << help;
+  for (const char* octets : {"1024", "262144"}) {
+    const Outcome outcome =
+        run_weft({"perf", "127.0.0.1:1", "--op", "rpc-null", "--inline", octets, "--credits", "1024"});
+    EXPECT_EQ(outcome.status, 1) << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, "refused")) << outcome.err;
+  }
+  EXPECT_TRUE(contains(run_weft({"ping", "127.0.0.1:1", "--inline", "1025"}).err, "a multiple of 1024"));
+  EXPECT_TRUE(contains(run_weft({"ping", "127.0.0.1:1", "--credits", "1025"}).err, "1024"));
 }
 
 // Were one of these accepted, the command would go on to connect and fail with 1.

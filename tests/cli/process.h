@@ -10,12 +10,40 @@ namespace weft::testing {
 // Outcome is what a command left behind. A command that was killed has status 128 + signal.
 struct Outcome {
   int status = -1;
+  int signal = 0;  // that it died by, 0 for none
   std::string out;
   std::string err;
 };
 
 // run_weft runs the built `weft` with these words to its end.
 Outcome run_weft(const std::vector<std::string>& words);
+
+// run_weft_on_terminal runs it with a terminal as stdout and stderr; what it wrote there is in `out`.
+Outcome run_weft_on_terminal(const std::vector<std::string>& words);
+
+// RunningWeft is a `weft` that runs meanwhile, its stdout and stderr in pipes.
+class RunningWeft {
+ public:
+  // input: what it has as stdin; negative for nothing (/dev/null).
+  explicit RunningWeft(const std::vector<std::string>& words, int input = -1);
+  ~RunningWeft();  // kills it
+  RunningWeft(const RunningWeft&) = delete;
+  RunningWeft& operator=(const RunningWeft&) = delete;
+
+  // wait_for reads until stdout or stderr holds `part`; false where they ended before.
+  bool wait_for(const std::string& part);
+  void send_signal(int number);
+  // finish reads the rest and waits for the end.
+  Outcome finish();
+
+ private:
+  // False at the end of both.
+  bool read_some();
+
+  pid_t pid_ = -1;
+  int fds_[2] = {-1, -1};  // stdout, stderr
+  Outcome outcome_;
+};
 
 // WeftListener is a `weft` that listens. The constructor waits for its ready line.
 class WeftListener {
@@ -30,6 +58,7 @@ class WeftListener {
   std::string address(const std::string& name) const;
   // Sends the signal and waits for the end; the exit status.
   int stop(int signal_number);
+  void send_signal(int number);
 
  private:
   pid_t pid_ = -1;

@@ -42,12 +42,12 @@ start() {
 # port NAME KEY: the port that NAME printed as KEY=ADDR:PORT when it was ready.
 port() { sed -nE "s/^ready .*\b$2=[^ ]*:([0-9]+)\b.*/\1/p" "$run/$1.out"; }
 
-# stop PID NAME: a `weft` that was started ends well.
+# stop PID NAME: a `weft` that was started ends well: by the signal, after it has cleaned up.
 stop() {
   local status=0
   kill -INT "$1"
   wait "$1" || status=$?
-  [ "$status" = 0 ] || fail "$2 ended with $status: $(tail -n 3 "$run/$2.err")"
+  [ "$status" = 130 ] || fail "$2 ended with $status: $(tail -n 3 "$run/$2.err")"
 }
 
 # free_ports N: so many ports of loopback that nobody has now.

@@ -241,6 +241,19 @@ TEST_F(Faults, WhatIsWrittenGoesOnWithAServerThatComesBack) {
   EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 2) << ran.err;
 }
 
+TEST_F(Faults, AServerThatDoesNotAnswerIsToldOfAndGivenUp) {
+  tell_after = std::chrono::milliseconds(20);
+  write_file(exported("file"), noise(kIo));
+  interposer.hook = [](ServedCall& call) { return is(call, Proc::kRead); };  // it is never answered
+  const Ran ran = weft({"nfs", "get", "--timeout", "0.4", url("file"), local("file")});
+  EXPECT_EQ(ran.status, 1);
+  const std::size_t told =
+      ran.err.find("server 127.0.0.1 is not responding, still trying (for 0.4 s in all: --timeout)");
+  EXPECT_NE(told, std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("no Reply within 400 ms"), std::string::npos) << ran.err;
+  EXPECT_TRUE(names_in(local_dir()).empty());
+}
+
 TEST_F(Faults, AServerThatStaysAwayIsGivenUp) {
   reconnect_for = std::chrono::milliseconds(250);
   write_file(exported("file"), noise(4 * kIo));
@@ -254,6 +267,16 @@ TEST_F(Faults, AServerThatStaysAwayIsGivenUp) {
   EXPECT_NE(ran.err.find("; connecting again\n"), std::string::npos) << ran.err;
   EXPECT_NE(ran.err.find("no other in its place"), std::string::npos) << ran.err;
   EXPECT_TRUE(names_in(local_dir()).empty());
+}
+
+// The names and the text are the server's choice; a message that shows them is one line without controls.
+TEST_F(Faults, NamesInMessagesDriveNoTerminal) {
+  const std::string name = "\x1b]0;x\x07\xc2\x9b\xe2\x80\xae\xff\n";
+  const std::string shown = "\\x1b]0;x\\x07\\u009b\\u202e\\xff\\x0a";
+  std::filesystem::create_directory(exported("d"));
+  write_file(exported("d/" + name), noise(10));
+  std::filesystem::create_directories(local("d/" + name));
+  expect_failure(weft({"nfs", "get", "-r", url("d"), local_dir()}), "/" + shown + ": Is a directory");
 }
 
 TEST_F(Faults, AListingCannotLeadOutOfTheTarget) {

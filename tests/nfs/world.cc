@@ -151,6 +151,7 @@ Ran World::weft(std::vector<std::string> words) {
   root.require_subcommand(1);
   apps::CommandContext context;
   context.options.reconnect_for = reconnect_for;
+  context.options.tell_after = tell_after;
   apps::add_global_options(root, context.options);
   apps::register_nfs_command(root, context);
   std::reverse(words.begin(), words.end());

@@ -75,6 +75,8 @@ class World : public ::testing::Test {
   void restart_server();
   // How long `weft` tries to connect again.
   std::chrono::milliseconds reconnect_for{0};
+  // After how long a silence of the server it says so.
+  std::chrono::milliseconds tell_after{5000};
   // What `weft nfs get` and the others are given: a URL of the export; `path` is already percent-encoded.
   std::string url(const std::string& path) const;
   // Ends the server soon; connections break. Any thread.

@@ -1,0 +1,73 @@
+#include "apps/common/spin_budget.h"
+
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+namespace weft::apps {
+namespace {
+
+bool same_host(const sockaddr_storage& a, const sockaddr* b) {
+  if (b == nullptr || a.ss_family != b->sa_family) return false;
+  if (a.ss_family == AF_INET) {
+    return std::memcmp(&reinterpret_cast<const sockaddr_in&>(a).sin_addr,
+                       &reinterpret_cast<const sockaddr_in*>(b)->sin_addr, sizeof(in_addr)) == 0;
+  }
+  if (a.ss_family != AF_INET6) return false;
+  return std::memcmp(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
+                     &reinterpret_cast<const sockaddr_in6*>(b)->sin6_addr, sizeof(in6_addr)) == 0;
+}
+
+bool is_loopback(const sockaddr_storage& addr) {
+  if (addr.ss_family == AF_INET) {
+    return ntohl(reinterpret_cast<const sockaddr_in&>(addr).sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  return addr.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(addr).sin6_addr);
+}
+
+}  // namespace
+
+PeerPlace place_of(const sockaddr_storage& peer) {
+  if (is_loopback(peer)) return PeerPlace::kThisMachine;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return PeerPlace::kElsewhere;
+  PeerPlace place = PeerPlace::kElsewhere;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (same_host(peer, one->ifa_addr)) place = PeerPlace::kThisMachine;
+  }
+  freeifaddrs(all);
+  return place;
+}
+
+unsigned cores_of_this_process() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  // Fails where the machine has more cores than the set holds: then there are enough of them.
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return std::max(1u, std::thread::hardware_concurrency());
+  return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+}
+
+SpinBudget::SpinBudget(PeerPlace peer, unsigned num_cores)
+    : full_(peer == PeerPlace::kElsewhere ? kForRemotePeer
+            : num_cores > 1               ? kForLocalPeer
+                                          : kLeast) {}
+
+bool SpinBudget::may_spin(verbs::TimePoint began, verbs::TimePoint now) {
+  // Before the wait the thread did other things, however long they took.
+  if (last_look_ >= began && now - last_look_ >= kGap) on_lost(now);
+  last_look_ = now;
+  return now - began < (now < small_until_ ? std::min(kLeast, full_) : full_);
+}
+
+void SpinBudget::on_lost(verbs::TimePoint now) {
+  ++num_lost_;
+  const bool soon = num_lost_ > 1 && now - small_until_ < pause_;
+  pause_ = soon ? std::min(2 * pause_, kLongestPause) : kFirstPause;
+  small_until_ = now + pause_;
+}
+
+}  // namespace weft::apps

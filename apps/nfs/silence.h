@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "rpcrdma/client.h"
+#include "verbs-shim/api/types.h"
+
+namespace weft::nfs {
+
+// SilenceWatch says when a server that owes an answer has given none for so long that its user should hear of it, and
+// when it is back. A plain value, with time as a parameter.
+class SilenceWatch {
+ public:
+  // after: how long a silence the user does not hear of.
+  explicit SilenceWatch(std::chrono::milliseconds after) : after_(after) {}
+
+  enum class News : std::uint8_t { kNone, kSilent, kBack };
+
+  // look: waiting says whether an answer is owed, num_answers counts the answers so far.
+  News look(bool waiting, std::uint64_t num_answers, verbs::TimePoint now);
+  // When to look again at the latest, where nothing else happens.
+  std::optional<verbs::TimePoint> next() const;
+  // Whether the last news was kSilent.
+  bool told() const { return told_; }
+
+ private:
+  std::chrono::milliseconds after_;
+  std::uint64_t num_answers_ = 0;
+  std::optional<verbs::TimePoint> waiting_since_;
+  bool told_ = false;
+};
+
+// not_responding is the line that tells of a silent server; timeout is what ends the wait, `before` what was counted
+// when the silence began.
+std::string not_responding(const std::string& server, std::chrono::milliseconds timeout,
+                           const rpcrdma::ReplyCounts& before, const rpcrdma::ReplyCounts& now);
+std::string responding_again(const std::string& server);
+
+// seconds_text: "120 s", "0.5 s".
+std::string seconds_text(std::chrono::milliseconds time);
+
+}  // namespace weft::nfs

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft::testing {
+
+// RawClients are TCP connections to a listener on this machine, from an address of the loopback of the test's choice;
+// each has said one thing, and says nothing more.
+class RawClients {
+ public:
+  // source: "127.0.0.9". port: of 127.0.0.1.
+  RawClients(std::string source, std::uint16_t port) : source_(std::move(source)), port_(port) {}
+  ~RawClients();
+  RawClients(const RawClients&) = delete;
+  RawClients& operator=(const RawClients&) = delete;
+
+  // Connects and sends an MPA Request (RFC 5044 section 7.1, revision 1); whether the Reply accepts it.
+  bool connect_mpa(const std::string& private_data = {});
+  // Connects, and says nothing at all.
+  void connect_silently();
+  // Whether the listener ended the connection that was made last; waits for that, at most a minute.
+  bool is_ended();
+
+ private:
+  std::string source_;
+  std::uint16_t port_;
+  std::vector<int> fds_;
+};
+
+std::uint16_t port_in(const std::string& address);
+
+}  // namespace weft::testing
