@@ -53,6 +53,10 @@ std::string service_name(const Url& url) {
   return "MOUNT service at " + url.host + " port " + std::to_string(url.mountport) + " (TCP)";
 }
 
+std::string short_name(const Url& url) {
+  return url.host + " (MOUNT, TCP port " + std::to_string(url.mountport) + ")";
+}
+
 absl::Status explain(const absl::Status& status, const std::string& what) {
   return absl::Status(status.code(), what + ": " + std::string(status.message()));
 }
@@ -142,7 +146,7 @@ absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::millisecond
   if (tell) {
     slow.tell = [&] {
       told = true;
-      tell(not_responding(service_name(url), timeout, {}, {}));
+      tell(not_responding(short_name(url), timeout, {}, {}));
     };
   }
   auto client = onc_tcp::Client::connect(*addr, apps::address_len(*addr), timeout, stop_fd,
@@ -160,7 +164,7 @@ absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::millisecond
     return explain(listed, service_name(url));
   }
   auto mounted = mount_first(mount, url, candidate_paths(url.path, exports.exports));
-  if (told && mounted.ok()) tell(responding_again(service_name(url)));
+  if (told && mounted.ok()) tell(responding_again(short_name(url)));
   return mounted;
 }
 

@@ -90,7 +90,7 @@ TEST(SilentPeers, AListenerEndsClientsThatFallSilent) {
 
 // As many connections as there are places, and more, from one address: another address is served all the same.
 TEST(OneAddress, DoesNotTakeAllPlacesOfAPingListener) {
-  WeftListener listener({"ping", "--listen", "0.0.0.0:0"});
+  WeftListener listener({"ping", "--listen", "0.0.0.0:0", "--timeout", "3600"});
   const std::uint16_t port = port_in(listener.address("rdma"));
   RawClients greedy("127.0.0.9", port);
   int num_accepted = 0;
@@ -101,7 +101,7 @@ TEST(OneAddress, DoesNotTakeAllPlacesOfAPingListener) {
 }
 
 TEST(OneAddress, DoesNotTakeAllPlacesOfAPerfListener) {
-  WeftListener listener({"perf", "--listen", "0.0.0.0:0"});
+  WeftListener listener({"perf", "--listen", "0.0.0.0:0", "--timeout", "3600"});
   const std::uint16_t port = port_in(listener.address("rdma")), tcp = port_in(listener.address("tcp"));
   RawClients greedy("127.0.0.9", port), greedy_tcp("127.0.0.9", tcp);
   int num_accepted = 0;
