@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
+#include <utility>
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
@@ -143,14 +144,14 @@ absl::Status Session::turn(int extra_fd, std::optional<verbs::TimePoint> until) 
 }
 
 void Session::tell_of_connection() {
-  const rpcrdma::Client::State state = client_->state();
-  const bool lost = state == rpcrdma::Client::State::kConnecting && client_->num_connections() > 0;
-  const bool is_back = lost_ && state == rpcrdma::Client::State::kReady;
-  if (lost == lost_ && !is_back) return;
-  lost_ = lost;
+  // Counted, since a connection may come and go within one turn.
+  const std::uint64_t num = client_->num_connections();
+  const bool is_back = lost_ && num > num_connections_;
+  const bool was_lost = std::exchange(lost_, client_->state() == rpcrdma::Client::State::kConnecting && num > 0);
+  num_connections_ = num;
   if (!endurance_.tell) return;
-  if (lost) endurance_.tell(client_->error() + "; connecting again");
   if (is_back) endurance_.tell("connected to " + url_.host + " again");
+  if (lost_ && (!was_lost || is_back)) endurance_.tell(client_->error() + "; connecting again");
 }
 
 void Session::tell_of_silence() {

@@ -146,6 +146,7 @@ class Session {
   SilenceWatch silence_{endurance_.tell_after};
   rpcrdma::ReplyCounts replies_before_;  // when the last answer came
   bool lost_ = false;
+  std::uint64_t num_connections_ = 0;  // that there have been when the user last heard of them
   std::optional<verbs::TimePoint> cleanup_until_;
   std::optional<nfs3::FsinfoRes> fsinfo_;
   std::unique_ptr<rpcrdma::Client> client_;

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -43,6 +44,7 @@ std::string make_temporary_dir() {
 }  // namespace
 
 void Interposer::on_call(rpcrdma::ServedCall call) {
+  if (is_ending) return;
   if (hook && hook(call)) return;
   inner->on_call(std::move(call));
 }
@@ -78,8 +80,17 @@ World::World() : base_dir_(make_temporary_dir()) {
   backend_config.sync_metadata = false;
   backend = std::make_unique<serve::Backend>(*tree_, backend_config);
   mount_service_ = std::make_unique<serve::MountService>(*tree_);
-  start_server(loopback(0));
-  rdma_port_ = apps::port_of(server_->local_addr());
+  // Bound and never listening, it keeps the port while the server is away: neither another program nor a client that
+  // connects again is given it as its own.
+  sockaddr_storage port = loopback(0);
+  socklen_t len = sizeof(sockaddr_in);
+  const int yes = 1;
+  port_fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(setsockopt(port_fd_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes), 0);
+  EXPECT_EQ(bind(port_fd_, reinterpret_cast<const sockaddr*>(&port), len), 0);
+  EXPECT_EQ(getsockname(port_fd_, reinterpret_cast<sockaddr*>(&port), &len), 0);
+  rdma_port_ = apps::port_of(port);
+  start_server(loopback(rdma_port_));
   auto mount = serve::MountServer::listen(loopback(0), *mount_service_);
   EXPECT_TRUE(mount.ok()) << mount.status();
   mount_server_ = std::move(*mount);
@@ -93,6 +104,7 @@ World::~World() {
   thread_.join();
   mount_server_.reset();
   close(stop_fd_);
+  close(port_fd_);
   std::filesystem::remove_all(base_dir_);
 }
 
@@ -117,22 +129,26 @@ void World::end_server() {
 void World::run_server() {
   while (true) {
     const auto now = std::chrono::steady_clock::now();
-    if (pool_->drain() + server_->process(now) > 0) continue;
-    if (!pool_->prepare_wait()) continue;
-    apps::wait_readable({server_->fd(), pool_->event_fd(), stop_fd_}, server_->next_timeout());
-    pool_->end_wait();
+    const std::size_t moved = pool_->drain() + server_->process(now);
+    if (moved == 0 && pool_->prepare_wait()) {
+      apps::wait_readable({server_->fd(), pool_->event_fd(), stop_fd_}, server_->next_timeout());
+      pool_->end_wait();
+    }
+    // Also where there is always something to move: a busy client would put off the end of the server for ever.
     pollfd polled{stop_fd_, POLLIN, 0};
     if (poll(&polled, 1, 0) != 1) continue;
     if (!restarts_.exchange(false)) break;
     eventfd_t num = 0;
     eventfd_read(stop_fd_, &num);
     end_server();
+    interposer.is_ending = false;
     start_server(loopback(rdma_port_));
   }
   end_server();
 }
 
 void World::restart_server() {
+  interposer.is_ending = true;
   restarts_ = true;
   eventfd_write(stop_fd_, 1);
 }

@@ -38,6 +38,8 @@ class Interposer : public rpcrdma::Service {
 
   // Runs on the server's thread; true: the Call was answered, or never will be.
   std::function<bool(rpcrdma::ServedCall& call)> hook;
+  // The server is about to end: nothing is answered any more, and no hook sees it.
+  std::atomic<bool> is_ending = false;
   serve::NfsService* inner = nullptr;
   rpcrdma::Server* server = nullptr;
 };
@@ -71,7 +73,8 @@ class World : public ::testing::Test {
 
   // weft runs `weft WORDS...` in this process.
   Ran weft(std::vector<std::string> words);
-  // The server ends soon and starts again at the same address, with the same export. Any thread.
+  // The server answers nothing any more, ends soon and starts again at the same address, with the same export. Any
+  // thread.
   void restart_server();
   // How long `weft` tries to connect again.
   std::chrono::milliseconds reconnect_for{0};
@@ -111,6 +114,7 @@ class World : public ::testing::Test {
   std::uint16_t rdma_port_ = 0;
   std::uint16_t mount_port_ = 0;
   int stop_fd_ = -1;
+  int port_fd_ = -1;
   std::atomic<bool> restarts_ = false;
   std::thread thread_;
 };
