@@ -5,9 +5,20 @@
 #include "nfsulb/nfs3.h"
 #include "nfsulb/programs.h"
 #include "nfsulb/testing/octets.h"
+#include "nfsulb/walk.h"
 
 namespace weft::nfsulb {
 namespace {
+
+// A program of nobody's, for what no RFC's needs now: results within a count, and not smaller than something else.
+constexpr Type kCountedArgs = xdr::reply_count;
+constexpr Type kLeast = xdr::opaque_fixed<24>;
+constexpr Type kCountedResults = xdr::within_count<xdr::opaque<>, 8, Bound::kCount, kLeast>;
+constexpr Type kPair = xdr::structure<xdr::uint32, xdr::uint64>;
+constexpr Type kPairs = xdr::list<kPair, 5>;
+constexpr Operation kCountedProcedures[] = {operation(0, "COUNTED", Runs::kAgain, kCountedArgs, kCountedResults),
+                                            operation(1, "PAIRS", Runs::kAgain, xdr::void_type, kPairs)};
+constexpr Program kCounted = {kCountedProcedures};
 
 using testing::bound_reply;
 using testing::walk_arguments;
@@ -96,6 +107,22 @@ TEST(Bindings, TheCookieOfALockComesBack) {
   EXPECT_EQ(denied.size(), bound.rest);
   EXPECT_EQ(find_binding(kNlmProgram, kNlmV1)->bound_reply(20, {}, {}, {}, *std::make_unique<rpcrdma::ReplyBound>()),
             Walked::kUnknown);
+}
+
+TEST(Bindings, ResultsWithinACountHaveALeastSize) {
+  constexpr rpcrdma::Binding counted = binding_of<kCounted>(1, 1);
+  EXPECT_EQ(bound_reply(counted, 0, Xdr().u32(0).octets()).rest, 24u);
+  EXPECT_EQ(bound_reply(counted, 0, Xdr().u32(16).octets()).rest, 24u);
+  EXPECT_EQ(bound_reply(counted, 0, Xdr().u32(17).octets()).rest, 25u);
+  EXPECT_TRUE(bound_reply(counted, 0, Xdr().u32(17).octets()).may_retry_once);
+}
+
+// RFC 4506 section 4.19: each element has a word before it, and the end one of its own.
+TEST(Bindings, AListHasAWordForEachElement) {
+  constexpr rpcrdma::Binding counted = binding_of<kCounted>(1, 1);
+  const auto bound = bound_reply(counted, 1, {});
+  EXPECT_EQ(bound.rest, 5u * (4 + 12) + 4);
+  EXPECT_TRUE(bound.is_estimate);
 }
 
 }  // namespace

@@ -93,6 +93,10 @@ TEST(Nfs4Bound, NeverMoreThanTheSessionAllows) {
   const auto wide = bound_of(1, acl, {.max_reply = 1 << 20});
   EXPECT_EQ(wide.rest, open.rest);
   EXPECT_TRUE(wide.is_estimate);
+  const auto exact = bound_of(1, acl, {.max_reply = open.rest});
+  EXPECT_EQ(exact.rest, open.rest);
+  EXPECT_TRUE(exact.is_estimate) << "the session cuts nothing";
+  EXPECT_FALSE(bound_of(1, acl, {.max_reply = open.rest - 1}).is_estimate);
   EXPECT_EQ(bound_of(1, {sequence(), read(1 << 20)}, {.max_reply = 65536}).items, std::vector<std::size_t>{65536});
   EXPECT_EQ(bound_of(0, {putfh(), getattr({1u << 12})}, {.max_reply = 4096}).rest,
             bound_of(0, {putfh(), getattr({1u << 12})}).rest);  // NFSv4.0 has no sessions
@@ -157,6 +161,25 @@ TEST(Nfs4Bound, TheValuesOfBeforeAreForgotten) {
   ASSERT_EQ(nfs4().bound_reply(kCompound, Octets(3), {}, {}, bound), Walked::kGarbage);
   EXPECT_FALSE(bound.is_estimate || bound.may_retry || bound.may_retry_once || bound.idempotent);
   EXPECT_TRUE(bound.items.empty());
+  // What operations before the garbage had filled is gone, too.
+  Octets cut = acl;
+  cut.resize(cut.size() - 4);
+  ASSERT_EQ(nfs4().bound_reply(kCompound, cut, {}, {}, bound), Walked::kGarbage);
+  EXPECT_TRUE(bound.items.empty());
+  EXPECT_EQ(bound.rest, 0u);
+}
+
+// GET_DIR_DELEGATION has three bitmaps, and three in its results.
+TEST(Nfs4Bound, TheLongestBitmapCounts) {
+  const auto with = [](std::size_t first, std::size_t second) {
+    const auto bitmap = [](std::size_t words) {
+      Xdr xdr = Xdr().u32(static_cast<std::uint32_t>(words));
+      return xdr.fixed(4 * words);
+    };
+    return bound_of(1, {op(46, Xdr().u32(1).add(bitmap(first)).fixed(24).add(bitmap(second)).add(bitmap(1)))}).rest;
+  };
+  EXPECT_EQ(with(5, 1), with(1, 5));
+  EXPECT_EQ(with(5, 1), with(1, 1) + 3 * 4 * (5 - 3));
 }
 
 }  // namespace

@@ -1,0 +1,72 @@
+// What `weft nfs` asks of a server keeps to what the server says that it takes.
+#include <algorithm>
+
+#include "tests/nfs/world.h"
+
+namespace weft::nfs::testing {
+namespace {
+
+using nfs3::Proc;
+using rpcrdma::ServedCall;
+
+class Limits : public World {};
+
+// RFC 1813 section 3.3.19: rtmax is for READ, wtmax for WRITE, and they need not be the same.
+TEST_F(Limits, ReadsAndWritesAreAsLongAsFsinfoSays) {
+  constexpr std::uint32_t kRtmax = 20480, kWtmax = 12288;
+  std::uint32_t longest_read = 0, longest_write = 0;
+  interposer.hook = [&](ServedCall& call) {
+    if (is(call, Proc::kFsinfo)) {
+      nfs3::FsinfoRes res = backend->fsinfo(args_of<nfs3::FhArgs>(call));
+      res.rtmax = kRtmax;
+      res.wtmax = kWtmax;
+      interposer.answer(call, res);
+      return true;
+    }
+    if (is(call, Proc::kRead)) longest_read = std::max(longest_read, args_of<nfs3::ReadArgs>(call).count);
+    if (is(call, Proc::kWrite)) {
+      rpcrdma::ConstBytes data;
+      longest_write = std::max(longest_write, write_args_of(call, data).count);
+    }
+    return false;
+  };
+  const Octets octets = noise(100000);
+  write_file(local("file"), octets);
+  const Ran up = weft({"nfs", "put", local("file"), url("file")});
+  EXPECT_EQ(up.status, 0) << up.err;
+  EXPECT_EQ(longest_write, kWtmax);
+  const Ran down = weft({"nfs", "get", url("file"), local("back")});
+  EXPECT_EQ(down.status, 0) << down.err;
+  EXPECT_EQ(longest_read, kRtmax);
+  EXPECT_EQ(read_file(local("back")), octets);
+}
+
+// A server whose memory is taken says so (NFS3ERR_JUKEBOX), and is asked again.
+TEST_F(Limits, AServerWithoutMemoryIsAskedAgain) {
+  const Octets octets = noise(100000);
+  write_file(exported("file"), octets);
+  std::vector<rpcrdma::Buffer> hog;
+  int num_reads = 0;
+  std::size_t largest = 0;
+  interposer.hook = [&](ServedCall& call) {
+    if (!is(call, Proc::kRead)) return false;
+    rpcrdma::BufferPool& buffers = interposer.server->buffers();
+    if (++num_reads > 1) {
+      hog.clear();
+    } else {
+      for (std::size_t left; (left = buffers.max_total() - buffers.in_use()) > 0;) {
+        hog.push_back(buffers.take(std::min<std::size_t>(left, 1 << 20)));
+        largest = std::max(largest, hog.back().octets().size());
+      }
+    }
+    return false;
+  };
+  const Ran down = weft({"nfs", "get", "-j", "1", url("file"), local("back")});
+  EXPECT_EQ(down.status, 0) << down.err;
+  EXPECT_EQ(read_file(local("back")), octets);
+  EXPECT_EQ(largest, std::size_t{1} << 20);
+  EXPECT_EQ(num_reads, 2) << "the one that got nothing, and the same again";
+}
+
+}  // namespace
+}  // namespace weft::nfs::testing

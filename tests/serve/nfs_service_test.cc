@@ -1,0 +1,147 @@
+#include "apps/serve/nfs_service.h"
+
+#include <arpa/inet.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "apps/nfs3/codec.h"
+#include "nfsulb/nfs3.h"
+#include "rpcrdma/xdr/xdr.h"
+#include "tests/serve/fixture.h"
+#include "verbs-shim/soft/device.h"
+
+// How much memory a Call gets from the server's pool, and what happens where there is less. The Calls are made here and
+// have no connection: what is looked at is the pool, while a task holds its Buffer.
+namespace weft::serve {
+namespace {
+
+using nfs3::Proc;
+using rpcrdma::Buffer;
+using rpcrdma::ServedCall;
+using testing::ExportTest;
+using testing::write_local;
+
+constexpr std::size_t kMaxRead = 64 << 10;
+
+class NfsServiceTest : public ExportTest {
+ protected:
+  NfsServiceTest() {
+    config.rtmax = kMaxRead;
+    // Every READ goes to a worker.
+    calls.lies_in_memory = [](int) { return false; };
+    calls.pread_nowait = [](int, void*, std::size_t, off_t) -> ssize_t { return errno = EAGAIN, -1; };
+    start();
+    write_local(dir + "/file", std::string(100, 'x'));
+    EXPECT_EQ(::symlink("file", (dir + "/link").c_str()), 0);
+    device = std::move(verbs::open_soft_device({}).value());
+    sockaddr_storage any{};
+    any.ss_family = AF_INET;
+    reinterpret_cast<sockaddr_in&>(any).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    service = std::make_unique<NfsService>(*backend, pool);
+    const std::array programs = {rpcrdma::Program{.binding = &nfsulb::nfs3_binding(), .service = service.get()}};
+    server = std::move(rpcrdma::Server::listen(*device, any, programs, {}).value());
+    service->attach(*server);
+  }
+  // Octets of the pool that a Call has while a worker does it.
+  template <typename Args>
+  std::size_t taken_by(Proc procedure, const Args& args, std::size_t room = 1 << 20,
+                       std::optional<std::size_t> capacity = {}) {
+    std::vector<std::uint8_t> octets;
+    rpcrdma::xdr::XdrWriter writer(octets);
+    nfs3::emit(writer, args);
+    ServedCall call;
+    call.procedure = static_cast<std::uint32_t>(procedure);
+    call.args = octets;
+    call.result_room = room;
+    if (capacity) call.result_capacities = {capacity};
+    const std::size_t before = server->buffers().in_use();
+    service->on_call(std::move(call));
+    const std::size_t taken = server->buffers().in_use() - before;
+    finish();
+    EXPECT_EQ(server->buffers().in_use(), before) << "it is given back";
+    return taken;
+  }
+  std::size_t read_takes(std::uint32_t count, std::size_t room = 1 << 20, std::optional<std::size_t> capacity = {}) {
+    return taken_by(Proc::kRead, nfs3::ReadArgs{handle("file"), 0, count}, room, capacity);
+  }
+  // All tasks that there are.
+  void finish() {
+    while (pool.num_pending() > 0) pool.drain();
+  }
+  // Leaves so much of the pool.
+  void leave(std::size_t len) {
+    hog.clear();
+    rpcrdma::BufferPool& buffers = server->buffers();
+    const std::size_t most = 1 << 20;
+    while (buffers.max_total() - buffers.in_use() > len) {
+      hog.push_back(buffers.take(std::min(most, buffers.max_total() - buffers.in_use() - len)));
+      ASSERT_TRUE(hog.back());
+    }
+  }
+
+  std::unique_ptr<verbs::Device> device;
+  DiskPool pool{DiskPoolConfig{}};
+  std::unique_ptr<NfsService> service;
+  std::unique_ptr<rpcrdma::Server> server;
+  std::vector<Buffer> hog;
+};
+
+TEST_F(NfsServiceTest, AReadTakesWhatItAsksForAndNoMoreThanItMayHave) {
+  EXPECT_EQ(read_takes(5000), 5000u);
+  EXPECT_EQ(read_takes(kMaxRead + 1), kMaxRead) << "rtmax";
+  EXPECT_EQ(read_takes(0xffffffff), kMaxRead);
+  EXPECT_EQ(read_takes(5000, 1 << 20, 3000), 3000u) << "the client's Write chunk";
+  EXPECT_EQ(read_takes(5000, 1 << 20, 9000), 5000u);
+  EXPECT_EQ(read_takes(0), 0u);
+  EXPECT_EQ(taken_by(Proc::kReadlink, nfs3::FhArgs{handle("link")}), nfs3::kMaxPath);
+  EXPECT_EQ(taken_by(Proc::kGetattr, nfs3::FhArgs{handle("file")}), 0u);
+  EXPECT_EQ(taken_by(Proc::kRead, nfs3::FhArgs{handle("file")}), 0u) << "garbage";
+}
+
+TEST_F(NfsServiceTest, WhereMemoryIsShortAReadHasWhatWasSetAsideForIt) {
+  leave(4096);
+  EXPECT_EQ(read_takes(5000, 4096), 4096u);
+  EXPECT_EQ(read_takes(5000, 4097), 0u) << "not even that";
+  EXPECT_EQ(read_takes(100, 4096), 100u);
+  leave(5000);
+  EXPECT_EQ(read_takes(5000, 4096), 5000u) << "enough after all";
+}
+
+// Nothing is given to a worker then, which would have nowhere to read to.
+TEST_F(NfsServiceTest, WhereThereIsNoneNoWorkerHearsOfTheCall) {
+  leave(0);
+  for (const Proc procedure : {Proc::kRead, Proc::kReadlink}) {
+    std::vector<std::uint8_t> octets;
+    rpcrdma::xdr::XdrWriter writer(octets);
+    if (procedure == Proc::kRead) {
+      nfs3::emit(writer, nfs3::ReadArgs{handle("file"), 0, 100});
+    } else {
+      nfs3::emit(writer, nfs3::FhArgs{handle("link")});
+    }
+    ServedCall call;
+    call.procedure = static_cast<std::uint32_t>(procedure);
+    call.args = octets;
+    call.result_room = 4096;
+    service->on_call(std::move(call));
+    EXPECT_EQ(pool.num_pending(), 0u);
+  }
+  // What needs no Buffer is done all the same.
+  EXPECT_EQ(taken_by(Proc::kGetattr, nfs3::FhArgs{handle("file")}), 0u);
+}
+
+TEST_F(NfsServiceTest, CallsAreCountedByProcedure) {
+  read_takes(100);
+  read_takes(100);
+  ServedCall unknown;
+  unknown.procedure = 22;
+  service->on_call(std::move(unknown));
+  EXPECT_EQ(service->num_calls()[static_cast<std::size_t>(Proc::kRead)], 2u);
+  EXPECT_EQ(service->num_calls()[nfs3::kNumProcs], 1u);
+  EXPECT_EQ(service->num_calls()[0], 0u);
+}
+
+}  // namespace
+}  // namespace weft::serve
