@@ -1,0 +1,149 @@
+// What a small slip in the engines would change unnoticed: limits to the last one, and what is taken back on failure.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rpcrdma/replay_cache.h"
+#include "rpcrdma/testing/engines.h"
+
+namespace weft::rpcrdma::testing {
+namespace {
+
+TEST(RequesterEdges, ItemsStandAtWordsAndInOrder) {
+  FakeMemory memory;
+  RequesterEnd end(memory, {});
+  const Octets data(8);
+  const Octets args = write_args(8);
+  CallSpec spec = call_of(test_binding(), kWrite, args);
+  const auto refuses = [&](const std::vector<ArgumentItem>& items) {
+    spec.items = items;
+    const auto called = end.requester->call(spec, {});
+    EXPECT_FALSE(called.ok());
+    return called.ok() ? std::string() : called.error().message;
+  };
+  const std::string place = "an item's position is not a place in the arguments";
+  EXPECT_EQ(refuses({{2, ConstBytes(data)}}), place);
+  EXPECT_EQ(refuses({{8, ConstBytes(data)}, {4, ConstBytes(data)}}), place);
+  EXPECT_EQ(refuses({{args.size() + 4, ConstBytes(data)}}), place);
+  spec.items = {};
+  spec.max_verf = 401;
+  EXPECT_FALSE(end.requester->call(spec, {}).ok());
+}
+
+// There is one Send buffer, and the Call that could not be sent does not keep it.
+TEST(RequesterEdges, ACallThatCannotBeRegisteredGivesItsSendBufferBack) {
+  FakeMemory memory;
+  Octets room(9000);
+  std::vector<CallStatus> ended;
+  RequesterEnd end(memory, {.credits = 1});
+  CallSpec spec = call_of(test_binding(), kRead);
+  spec.result_items = ScatteredBytes(MutBytes(room));
+  const auto call = [&] {
+    ASSERT_TRUE(end.requester->call(spec, [&](const Reply& reply) { ended.push_back(reply.status); }).ok());
+    end.pump();
+    end.requester->on_time(at(0));
+  };
+  end.pd.fail_registration = true;
+  call();
+  EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kLocalError));
+  end.pd.fail_registration = false;
+  call();
+  EXPECT_EQ(end.qp.sent.size(), 1u);
+}
+
+TEST(ChannelEdges, TheFirstReasonIsTheOneThatStays) {
+  FakeMemory memory;
+  RequesterEnd end(memory, {});
+  end.channel->fail("what happened");
+  end.channel->fail("what followed from it");
+  EXPECT_EQ(end.channel->failure(), "what happened");
+}
+
+struct ResponderEdges : ::testing::Test {
+  void call(std::uint32_t procedure, v1::Header header = {}) {
+    header.xid = ++xid;
+    header.credit = 8;
+    Octets octets;
+    xdr::XdrWriter out(octets);
+    emit_call(out, {xid, kTestProgram, kTestVersion, procedure, {}, {}});
+    ASSERT_TRUE(end.qp.inject(message(header, octets)));
+    end.pump();
+  }
+
+  FakeMemory memory;
+  ResponderEnd end{memory, {.max_item = 100000}};
+  std::uint32_t xid = 0;
+};
+
+// RFC 5531 section 9: results follow SUCCESS alone.
+TEST_F(ResponderEdges, ARefusalHasNoResults) {
+  for (const auto accept : {ServedReply::Accept::kSystemErr, ServedReply::Accept::kGarbageArgs}) {
+    end.service.answer = [&](ServedCall& served) {
+      ServedReply reply;
+      reply.accept = accept;
+      reply.results = {1, 2, 3, 4};
+      Buffer buffer = end.pool.take(8);
+      reply.add_item(std::move(buffer), 8);
+      end.responder->reply(served.id, std::move(reply));
+    };
+    call(kRead);
+    EXPECT_EQ(payload_of(end.qp.sent.back()), rpc_reply(xid, {}, static_cast<AcceptStat>(accept)));
+  }
+}
+
+TEST_F(ResponderEdges, AServiceIsAskedForNoMoreThanMaxItem) {
+  Octets room(200000);
+  const FakeMr mr(memory, {room.data(), room.size(), verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite});
+  std::optional<std::size_t> capacity;
+  end.service.answer = [&](ServedCall& served) {
+    capacity = served.result_item_capacity();
+    end.responder->reply(served.id, {});
+  };
+  v1::Header header;
+  header.lists.write_list = {{{mr.rkey(), 200000, reinterpret_cast<std::uintptr_t>(room.data())}}};
+  call(kRead, header);
+  EXPECT_EQ(capacity, 100000u);
+}
+
+// What counts is the time without progress, not the time with something under way.
+TEST_F(ResponderEdges, APeerThatTakesSomethingIsNotStalled) {
+  end.service.answer = [&](ServedCall& served) { end.responder->reply(served.id, {}); };
+  end.qp.hold_completions = true;
+  call(kNull);
+  end.responder->on_time(at(0));
+  end.qp.release();
+  end.pump();
+  call(kNull);
+  end.responder->on_time(at(29000));
+  end.responder->on_time(at(31000));
+  EXPECT_FALSE(end.channel->failure());
+  end.responder->on_time(at(58999));
+  EXPECT_FALSE(end.channel->failure());
+  end.responder->on_time(at(59000));
+  EXPECT_TRUE(end.channel->failure());
+}
+
+TEST(ReplayCacheEdges, FourConnectionsWaitForOneCallAndNoMore) {
+  ReplayCache cache{ReplayLimits{}};
+  const ReplayKey key{"10.0.0.1", 7, 100003, 3, 8, 100, 1};
+  const auto from = [](std::uint64_t connection) { return CallId{connection << 32}; };
+  EXPECT_EQ(cache.on_call(key, from(1)), ReplayCache::Verdict::kRun);
+  for (std::uint64_t connection = 2; connection <= 5; ++connection) {
+    EXPECT_EQ(cache.on_call(key, from(connection)), ReplayCache::Verdict::kWait) << connection;
+  }
+  EXPECT_EQ(cache.on_call(key, from(6)), ReplayCache::Verdict::kDrop);
+}
+
+TEST(ReplayCacheEdges, CallsThatEndedTheirConnectionsAreRememberedUpToANumber) {
+  ReplayCache cache{ReplayLimits{}};
+  cache.on_fatal("10.0.0.1", 0);
+  for (int i = 0; i < 1000; ++i) cache.on_fatal("10.0.0.2", 1);
+  EXPECT_TRUE(cache.was_fatal("10.0.0.1", 0)) << "one that comes again and again takes one place";
+  for (std::uint32_t xid = 2; xid < 256; ++xid) cache.on_fatal("10.0.0.2", xid);
+  EXPECT_TRUE(cache.was_fatal("10.0.0.1", 0));
+  cache.on_fatal("10.0.0.2", 256);
+  EXPECT_FALSE(cache.was_fatal("10.0.0.1", 0)) << "the 257th takes the oldest one's";
+  EXPECT_TRUE(cache.was_fatal("10.0.0.2", 1));
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing
