@@ -1,5 +1,9 @@
 #include "rpcrdma/buffer_pool.h"
 
+#include <sanitizer/asan_interface.h>
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cstddef>
@@ -27,11 +31,37 @@ std::size_t size_class(std::size_t len) {
   return (len + step - 1) / step * step;
 }
 
+// Memory that goes back to the system at once where it is large: a heap would keep it behind what was allocated later.
+constexpr std::size_t kMapFrom = 64 << 10;
+
+struct Release {
+  std::size_t mapped = 0;  // octets; 0: it is of the heap
+
+  void operator()(std::uint8_t* memory) const {
+    if (mapped == 0) return std::free(memory);
+    ASAN_UNPOISON_MEMORY_REGION(memory, mapped);
+    ::munmap(memory, mapped);
+  }
+};
+using Memory = std::unique_ptr<std::uint8_t[], Release>;
+
+// `len` octets from the start of a page or, where they are few, as malloc aligns them; null where there are none. What
+// stands outside of [begin, end) is not to be touched.
+Memory allocate(std::size_t len, std::size_t align, std::size_t begin, std::size_t end) {
+  if (len < kMapFrom) return Memory(static_cast<std::uint8_t*>(std::aligned_alloc(align, len)), Release{});
+  void* mapped = ::mmap(nullptr, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return {};
+  Memory memory(static_cast<std::uint8_t*>(mapped), Release{len});
+  ASAN_POISON_MEMORY_REGION(memory.get(), begin);
+  ASAN_POISON_MEMORY_REGION(memory.get() + end, len - end);
+  return memory;
+}
+
 }  // namespace
 
 struct BufferPool::Impl {
   struct Slab {
-    std::unique_ptr<std::uint8_t[], void (*)(void*)> memory{nullptr, std::free};
+    Memory memory;
     std::uint8_t* first = nullptr;
     std::unique_ptr<verbs::Mr> mr;
     std::size_t capacity = 0;
@@ -45,17 +75,27 @@ struct BufferPool::Impl {
   std::size_t registered = 0;  // octets of all slabs, idle ones included
   std::size_t num_taken = 0;
   std::vector<Slab> slabs;
-  std::vector<std::size_t> vacant;                       // slots of `slabs` that hold nothing
-  std::map<std::size_t, std::vector<std::size_t>> idle;  // by capacity
+  std::vector<std::size_t> vacant;  // slots of `slabs` that hold nothing
+  struct Idle {
+    std::vector<std::size_t> slots;  // the one that came back last is taken first
+    std::size_t least = 0;           // slots that were here at every moment since the last trim
+  };
+  std::map<std::size_t, Idle> idle;  // by capacity
+
+  // Gives up the `num` slots that were idle longest.
+  void drop(std::size_t capacity, Idle& of, std::size_t num) {
+    const auto end = of.slots.begin() + static_cast<std::ptrdiff_t>(num);
+    for (auto slot = of.slots.begin(); slot != end; ++slot) {
+      registered -= capacity;
+      slabs[*slot].mr.reset();  // before its memory
+      slabs[*slot] = Slab{};
+      vacant.push_back(*slot);
+    }
+    of.slots.erase(of.slots.begin(), end);
+  }
 
   void drop_idle() {
-    for (auto& [capacity, slots] : idle) {
-      for (const std::size_t slot : slots) {
-        registered -= capacity;
-        slabs[slot] = Slab{};
-        vacant.push_back(slot);
-      }
-    }
+    for (auto& [capacity, of] : idle) drop(capacity, of, of.slots.size());
     idle.clear();
   }
 
@@ -67,7 +107,7 @@ struct BufferPool::Impl {
     const std::size_t into = capacity >= kPage ? kIntoPage : 0;
     const std::size_t align = capacity >= kPage ? kPage : alignof(std::max_align_t);
     const std::size_t len = (capacity + into + align - 1) / align * align;
-    slab.memory.reset(static_cast<std::uint8_t*>(std::aligned_alloc(align, len)));
+    slab.memory = allocate(len, align, into, into + capacity);
     if (!slab.memory) return {};
     slab.first = slab.memory.get() + into;
     auto mr = pd.reg_mr(slab.first, capacity, access);
@@ -120,9 +160,11 @@ Buffer BufferPool::take(std::size_t len) {
   if (len == 0 || len > pool.max_len || pool.in_use > pool.max_total || len > pool.max_total - pool.in_use) return {};
   const std::size_t capacity = size_class(len);
   std::optional<std::size_t> slot;
-  if (const auto at = pool.idle.find(capacity); at != pool.idle.end() && !at->second.empty()) {
-    slot = at->second.back();
-    at->second.pop_back();
+  if (const auto at = pool.idle.find(capacity); at != pool.idle.end() && !at->second.slots.empty()) {
+    Impl::Idle& idle = at->second;
+    slot = idle.slots.back();
+    idle.slots.pop_back();
+    idle.least = std::min(idle.least, idle.slots.size());
   } else {
     slot = pool.grow(capacity);
   }
@@ -137,6 +179,18 @@ Buffer BufferPool::take(std::size_t len) {
   return buffer;
 }
 
+bool BufferPool::trim() {
+  for (auto& [capacity, idle] : impl_->idle) {
+    impl_->drop(capacity, idle, idle.least);
+    idle.least = idle.slots.size();
+  }
+  std::erase_if(impl_->idle, [](const auto& entry) { return entry.second.slots.empty(); });
+  return impl_->registered != 0;
+}
+
+std::size_t BufferPool::registered() const {
+  return impl_->registered;
+}
 std::size_t BufferPool::in_use() const {
   return impl_->in_use;
 }
@@ -148,7 +202,7 @@ void BufferPool::give_back(Buffer& buffer) {
   Impl& pool = *impl_;
   pool.in_use -= buffer.octets_.size();
   --pool.num_taken;
-  pool.idle[pool.slabs[buffer.slot_].capacity].push_back(buffer.slot_);
+  pool.idle[pool.slabs[buffer.slot_].capacity].slots.push_back(buffer.slot_);
   buffer.pool_ = nullptr;
   buffer.octets_ = {};
 }

@@ -33,8 +33,8 @@ class Buffer {
   std::uint32_t lkey_ = 0;
 };
 
-// BufferPool hands out registered buffers of any size up to max_len and keeps what comes back for the next taker. It
-// bounds what all connections that take from it hold together. Outlives its Buffers; one thread.
+// BufferPool hands out registered buffers of any size up to max_len and keeps what comes back for the next taker, until
+// trim. It bounds what all connections that take from it hold together. Outlives its Buffers; one thread.
 class BufferPool {
  public:
   // max_total: octets in use at once beyond which take() refuses. read_sinks: whether the buffers must also be good as
@@ -48,9 +48,15 @@ class BufferPool {
   // be had or registered, or len is 0.
   Buffer take(std::size_t len);
 
+  // trim gives back to the system what nobody has taken since the last trim; whether more is in use or kept, so that it
+  // is to be called again some time later.
+  bool trim();
+
   // Octets in use now, and how many there can be.
   std::size_t in_use() const;
   std::size_t max_total() const;
+  // Octets of memory in use and kept.
+  std::size_t registered() const;
 
  private:
   friend class Buffer;

@@ -57,6 +57,29 @@ TEST_F(BufferPoolTest, KeepsBuffersForTheNextTaker) {
   EXPECT_EQ(memory.size(), 1u);
 }
 
+TEST_F(BufferPoolTest, TrimGivesBackWhatNobodyTookSinceTheLastOne) {
+  BufferPool pool(pd, 1 << 20, 16 << 20);
+  {
+    std::vector<Buffer> taken;
+    for (int i = 0; i < 8; ++i) taken.push_back(pool.take(1 << 20));
+    for (int i = 0; i < 8; ++i) taken.push_back(pool.take(2000));
+  }
+  const std::size_t all = pool.registered();
+  EXPECT_GE(all, std::size_t{8} << 20);
+  EXPECT_TRUE(pool.trim());
+  EXPECT_EQ(pool.registered(), all) << "they were in use a moment ago";
+  {
+    const Buffer one = pool.take(1 << 20), two = pool.take(1 << 20);
+    EXPECT_TRUE(pool.trim());
+    EXPECT_EQ(pool.registered(), std::size_t{2} << 20);
+  }
+  EXPECT_TRUE(pool.trim());
+  EXPECT_FALSE(pool.trim());
+  EXPECT_EQ(pool.registered(), 0u);
+  EXPECT_EQ(memory.size(), 0u);
+  EXPECT_TRUE(pool.take(1 << 20));
+}
+
 TEST_F(BufferPoolTest, IdleBuffersMakeRoomForOtherSizes) {
   BufferPool pool(pd, 1 << 20, 1 << 20);
   for (std::size_t len = 1000; len < (1 << 20); len += 50000) ASSERT_TRUE(pool.take(len)) << len;

@@ -182,6 +182,8 @@ struct ServedCall {
   // which asks for its result inline.
   std::vector<std::optional<std::size_t>> result_capacities;
   std::string peer;  // address:port, for logs
+  // The addresses that limits for one address count together with the peer's: itself, or its /64 where it is of IPv6.
+  std::string peer_group;
   // What Server::buffers() is sure to have for this Call's results, if taken within on_call, in octets.
   std::size_t result_room = 0;
 

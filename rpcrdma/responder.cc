@@ -26,15 +26,24 @@ Responder::Responder(verbs::Pd& pd, Channel& channel, BufferPool& pool, Budget& 
     : pd_(pd),
       channel_(channel),
       pool_(pool),
-      budget_(budget),
       programs_(programs),
       config_(std::move(config)),
+      share_(budget, *this, config_.peer_group, {config_.guaranteed, config_.max_held}),
+      served_memory_(std::make_shared<ServedMemory>()),
       credits_(config_.credits) {
+  served_memory_->receives = channel.memory();
   assert(channel.config().num_receives <= kSlotMask && config_.credits.initial <= channel.config().num_receives);
 }
 
 Responder::~Responder() {
-  budget_.used -= held_;
+  if (served_memory_.use_count() == 1) return;
+  std::size_t served = 0;
+  for (const CallSlot& call : calls_) served += call.state == CallSlot::State::kServed ? call.held : 0;
+  if (served != 0) served_memory_->rest = share_.leave_behind(served);
+}
+
+bool Responder::has_served_calls() const {
+  return std::ranges::any_of(calls_, [](const CallSlot& call) { return call.state == CallSlot::State::kServed; });
 }
 
 void Responder::start(std::size_t reply_threshold, std::uint32_t ord) {
@@ -70,9 +79,8 @@ void Responder::on_time(verbs::TimePoint now) {
   } else if (!progress_at_ || progress_ != channel_.progress()) {
     progress_ = channel_.progress();
     progress_at_ = now;
-  } else if (now - *progress_at_ >= config_.stall_timeout) {
-    channel_.fail("the peer takes or gives no data: stalled for " + std::to_string(config_.stall_timeout.count()) +
-                  " ms");
+  } else if (now - *progress_at_ >= stall_timeout()) {
+    channel_.fail("the peer takes or gives no data: stalled for " + std::to_string(stall_timeout().count()) + " ms");
   }
 }
 
@@ -91,7 +99,11 @@ void Responder::trim() {
 
 std::optional<verbs::TimePoint> Responder::next_timeout() const {
   if (!channel_.busy()) return {};
-  return progress_at_ ? *progress_at_ + config_.stall_timeout : now_;
+  return progress_at_ ? *progress_at_ + stall_timeout() : now_;
+}
+
+std::chrono::milliseconds Responder::stall_timeout() const {
+  return share_.is_wanted() ? config_.short_stall_timeout : config_.stall_timeout;
 }
 
 }  // namespace weft::rpcrdma

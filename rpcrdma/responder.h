@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "rpcrdma/budget.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
 #include "rpcrdma/channel.h"
@@ -23,12 +24,6 @@
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {
-
-// Budget: octets that all responders of a server promise to hold, against a limit. Calls wait for their share.
-struct Budget {
-  std::size_t limit = 0;
-  std::size_t used = 0;
-};
 
 // ResponderCounters: for tests, logs and the curious.
 struct ResponderCounters {
@@ -66,11 +61,15 @@ class Responder {
     std::size_t max_call = 1 << 20;
     std::size_t max_item = 4 << 20;
     std::size_t max_held = 64 << 20;  // octets of the budget for this connection
+    std::size_t guaranteed = 0;       // of these, whatever the budget says
     std::uint32_t ord = 0;            // RDMA Reads under way at once
     std::uint32_t max_sge = 4;        // of one RDMA Write
     bool invalidates = false;         // both peers set R (RFC 8797)
     std::chrono::milliseconds stall_timeout{30000};
+    // The same while others wait for memory that this connection may hold (BudgetShare::is_wanted).
+    std::chrono::milliseconds short_stall_timeout{30000};
     std::string peer;
+    std::string peer_group;
     ReplayCache* replays = nullptr;  // Replies of programs with keeps_replies, and what was fatal; null: neither
     std::string client;              // what it knows the peer by
   };
@@ -98,8 +97,10 @@ class Responder {
   void on_write_done();
   // reply answers a Call that a service got; false where the id is not one that waits for an answer.
   bool reply(CallId id, ServedReply&& reply);
-  // admit starts waiting Calls that the budget now allows; to be called when some was given back elsewhere.
+  // admit starts waiting Calls that the budget allows now.
   void admit();
+  // For the Budget: it is this connection's turn to start a Call.
+  void take_turn() { start_waiting(true); }
   void on_time(verbs::TimePoint now);
   std::optional<verbs::TimePoint> next_timeout() const;
   // trim gives back what Calls took and no Call needs now; where some are under way it does nothing.
@@ -111,15 +112,20 @@ class Responder {
   // Whether requests are under way or Calls wait for their share of the budget: then on_time is to be called.
   bool has_work() const { return channel_.busy() || !waiting_.empty() || !answers_.empty(); }
 
+  // Whether a service has Calls that it has not answered.
+  bool has_served_calls() const;
+
   const ResponderCounters& counters() const { return counters_; }
 
  private:
   // responder_state.h
+  struct ServedMemory;
   struct CallSlot;
   struct Answer;
   struct Outgoing;
 
   void take_slot(std::uint32_t slot);
+  std::chrono::milliseconds stall_timeout() const;
   CallId make_id(std::uint32_t generation, std::uint32_t slot) const;
 
   // Calls coming in (responder_receive.cc).
@@ -133,7 +139,9 @@ class Responder {
   bool match_arguments(CallSlot& call);
 
   // Their chunks and what they need (responder_pull.cc).
-  bool start_call(std::uint32_t slot);
+  void start_waiting(bool in_turn);
+  BudgetShare::Verdict start_call(std::size_t at, bool only_guaranteed);
+  std::size_t need_of(const CallSlot& call) const;
   static bool take_items(CallSlot& call, BufferPool& pool);
   void pull(std::uint32_t slot);
   void pump_reads();
@@ -161,7 +169,6 @@ class Responder {
   std::size_t gather_payload(const ServedReply& reply);
   bool post(Outgoing& out, std::uint32_t send);
   void release_call(std::uint32_t slot);
-  void give_back(std::size_t octets);
   void on_fatal(std::uint32_t xid);
   void remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
 
@@ -177,9 +184,10 @@ class Responder {
   verbs::Pd& pd_;
   Channel& channel_;
   BufferPool& pool_;
-  Budget& budget_;
   std::span<const Program> programs_;
   Config config_;
+  BudgetShare share_;
+  std::shared_ptr<ServedMemory> served_memory_;
 
   std::vector<CallSlot> calls_;         // one to each Receive that was filled since trim
   std::uint32_t first_generation_ = 0;  // of slots to come: above those that were
@@ -191,7 +199,6 @@ class Responder {
   std::optional<std::uint32_t> posting_;  // Send buffer whose requests are not all posted
   std::vector<Written> written_;          // the last kMaxWritten, in a ring once there are so many
   std::size_t next_written_ = 0;
-  std::size_t held_ = 0;                  // octets of the budget
   bool pumping_ = false;
   CreditPolicy credits_;
   std::uint32_t calls_under_way_ = 0;

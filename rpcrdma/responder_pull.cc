@@ -27,34 +27,59 @@ bool Responder::take_items(CallSlot& call, BufferPool& pool) {
   return true;
 }
 
-// Takes what a Call needs and starts it; false where it has to wait.
-bool Responder::start_call(std::uint32_t slot) {
-  CallSlot& call = calls_[slot];
+std::size_t Responder::need_of(const CallSlot& call) const {
   std::size_t need = result_room(call);
-  const Chunk* position_zero = call.lists.position_zero();
-  if (position_zero != nullptr) need += static_cast<std::size_t>(position_zero->length);
+  if (const Chunk* position_zero = call.lists.position_zero()) need += static_cast<std::size_t>(position_zero->length);
   for (const Chunk& chunk : call.lists.read_chunks()) need += static_cast<std::size_t>(chunk.length);
+  return need;
+}
 
-  const bool alone = held_ == 0;
-  if (!alone && (held_ > config_.max_held || need > config_.max_held - held_)) return false;
-  if (budget_.used > budget_.limit || need > budget_.limit - budget_.used) return false;
-  if (position_zero != nullptr) {
-    call.message = pool_.take(static_cast<std::size_t>(position_zero->length));
-    if (!call.message) return false;
-  } else if (!take_items(call, pool_)) {
-    return false;
+// In order: a large Call is not passed by small ones for ever. Only while it waits for what others hold, it is passed
+// by Calls that need no more than this connection is guaranteed.
+void Responder::start_waiting(bool in_turn) {
+  bool only_guaranteed = !in_turn && !waiting_.empty() && share_.others_wait();
+  bool is_line_moved = false;
+  for (std::size_t at = 0; at < waiting_.size() && !channel_.failure();) {
+    const BudgetShare::Verdict verdict = start_call(at, only_guaranteed);
+    if (verdict == BudgetShare::Verdict::kOwnLimit) break;
+    if (verdict == BudgetShare::Verdict::kShort) {
+      only_guaranteed = true;
+      ++at;
+    } else if (in_turn) {
+      only_guaranteed = is_line_moved = true;
+    }
   }
-  waiting_.pop_front();
-  call.held = need;
-  held_ += need;
-  budget_.used += need;
+  if (only_guaranteed && !waiting_.empty() && !channel_.failure()) {
+    share_.wait_in_line();
+    if (is_line_moved) share_.go_to_end();
+  } else {
+    share_.wait_no_more();
+  }
+  credits_.set_short(is_short());
+}
+
+// Takes what a waiting Call needs and starts it, unless it has to wait on.
+BudgetShare::Verdict Responder::start_call(std::size_t at, bool only_guaranteed) {
+  const std::uint32_t slot = waiting_[at];
+  CallSlot& call = calls_[slot];
+  if (only_guaranteed && !share_.is_guaranteed(call.need)) return BudgetShare::Verdict::kShort;
+  const BudgetShare::Verdict verdict = share_.take(call.need);
+  if (verdict != BudgetShare::Verdict::kTaken) return verdict;
+  const Chunk* position_zero = call.lists.position_zero();
+  if (position_zero != nullptr) call.message = pool_.take(static_cast<std::size_t>(position_zero->length));
+  if (position_zero != nullptr ? !call.message : !take_items(call, pool_)) {
+    share_.cancel(call.need);
+    return BudgetShare::Verdict::kShort;
+  }
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
+  call.held = call.need;
   if (position_zero != nullptr) {
     call.pulls.push_back({position_zero, call.message.octets(), call.message.lkey()});
     pull(slot);
   } else {
     pull_items_or_deliver(slot);
   }
-  return true;
+  return verdict;
 }
 
 void Responder::pull_items_or_deliver(std::uint32_t slot) {
@@ -157,7 +182,7 @@ void Responder::deliver(std::uint32_t slot) {
   served.header = call.header;
   served.args = call.args;
   served.message = std::move(call.message);
-  served.receives = channel_.memory();
+  served.receives = served_memory_;
   for (CallSlot::Item& item : call.items) served.items.push_back({item.position, std::move(item.data)});
   if (call.program->binding->walk_results != nullptr && call.may_reduce) {
     for (const Chunk& chunk : call.lists.write_chunks()) {
@@ -169,6 +194,7 @@ void Responder::deliver(std::uint32_t slot) {
     }
   }
   served.peer = config_.peer;
+  served.peer_group = config_.peer_group;
   served.result_room = result_room(call);
   ++counters_.calls_served;
   call.program->service->on_call(std::move(served));

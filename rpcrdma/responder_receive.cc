@@ -55,6 +55,7 @@ void Responder::on_receive(std::uint32_t slot, std::size_t len) {
   if (violates("R1-4.3.1-13", must_read && config_.ord == 0)) return answer_error(slot, v1::Err::kChunk);
   if (!call.long_call && !parse_payload(slot, received.payload)) return;
 
+  call.need = need_of(call);
   waiting_.push_back(slot);
   admit();
 }
@@ -187,12 +188,7 @@ bool Responder::match_arguments(CallSlot& call) {
 }
 
 void Responder::admit() {
-  while (!waiting_.empty() && !channel_.failure()) {
-    // In order: a large Call is not passed by small ones for ever.
-    const std::uint32_t slot = waiting_.front();
-    if (!start_call(slot)) break;
-  }
-  credits_.set_short(is_short());
+  start_waiting(false);
 }
 
 }  // namespace weft::rpcrdma

@@ -87,14 +87,9 @@ void Responder::answer(std::uint32_t slot, ReplyHeader&& rpc, ServedReply&& repl
 
 void Responder::release_call(std::uint32_t slot) {
   CallSlot& call = calls_[slot];
-  give_back(call.held);
+  share_.give_back(call.held);
   --calls_under_way_;
   call.reset();
-}
-
-void Responder::give_back(std::size_t octets) {
-  held_ -= octets;
-  budget_.used -= octets;
 }
 
 void Responder::pump() {
@@ -175,7 +170,7 @@ void Responder::on_write_refused(std::uint32_t handle, std::uint64_t offset) {
 
 void Responder::on_send_done(std::uint32_t slot) {
   --sends_under_way_;
-  give_back(outgoing_[slot].held);
+  share_.give_back(outgoing_[slot].held);
   outgoing_[slot].reset();
   channel_.give_send(slot);
   admit();

@@ -11,6 +11,13 @@
 // What a Responder keeps for Calls and answers; shared by its source files, included by nobody else.
 namespace weft::rpcrdma {
 
+// What the ServedCalls of this connection show stands in `receives`; `rest` is what they hold of the budget when the
+// connection is gone. Both go with the last of them.
+struct Responder::ServedMemory {
+  std::shared_ptr<const void> receives;
+  std::shared_ptr<const void> rest;
+};
+
 struct Responder::CallSlot {
   enum class State : std::uint8_t { kFree, kWaiting, kPulling, kServed, kAnswering };
 
@@ -42,7 +49,8 @@ struct Responder::CallSlot {
   bool may_reduce = true;  // by its credential
   Buffer message;          // Long Call: the Payload stream
   std::vector<Item> items;
-  std::size_t held = 0;  // octets of the budget
+  std::size_t need = 0;  // octets that it wants of the budget
+  std::size_t held = 0;  // and that it has
 
   // What is being pulled:
   std::vector<Pull> pulls;

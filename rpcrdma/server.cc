@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "rpcrdma/channel.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/message_resources.h"
+#include "rpcrdma/peer_group.h"
 #include "rpcrdma/replay_cache.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/reverse.h"
@@ -23,6 +25,10 @@ constexpr std::chrono::seconds kCloseTimeout{5};
 // How long a queue pair that has ended may take to hand out the shared Receives that it had begun to fill; for devices
 // that move by themselves.
 constexpr std::chrono::milliseconds kFlushTime{100};
+// Of these so many at once, beside the connections.
+constexpr std::size_t kMaxFlushing = 64;
+// How long a client may take to its first Call before it gives way also to clients of addresses with more connections.
+constexpr std::chrono::seconds kFirstCallTime{1};
 // How often what Calls took is given back, of connections that are at rest then.
 constexpr std::chrono::seconds kTrimInterval{1};
 // Of each chunk of a Call; a Read list has two chunks (RFC 8267 section 6.4.2).
@@ -49,6 +55,26 @@ struct Pulled {
   bool is_worth_a_turn() const { return octets >= kPulledPerTurn && num_reads >= kReadsPerTurn; }
 };
 
+// What one Call may hold: its message, its items, results and a Reply.
+std::size_t largest_call(const ServerConfig& config) {
+  return config.max_call + 3 * config.max_item;
+}
+
+// A shared limit beside which the zero of a configuration means a part of it.
+std::size_t max_connections_per_group(const ServerConfig& config) {
+  if (config.max_connections_per_client != 0) return config.max_connections_per_client;
+  return config.max_connections - config.max_connections / 4;
+}
+
+std::size_t max_buffered_per_group(const ServerConfig& config) {
+  if (config.max_buffered_per_client != 0) return config.max_buffered_per_client;
+  return std::max(config.max_buffered / 4, largest_call(config));
+}
+
+std::size_t guaranteed_octets(const ServerConfig& config) {
+  return std::max(config.min_buffered_per_connection, config.inline_threshold);
+}
+
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
   const std::uint32_t other_receives = kExtraReceives + config.reverse_credits;
   const auto sizes = check_sizes(caps, config.inline_threshold, config.credits, other_receives);
@@ -62,8 +88,11 @@ verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
       config.max_items == 0) {
     return verbs::Error{EINVAL, "a server must take 32 segments a list and one chunk of each kind"};
   }
+  if (config.max_buffered_per_client != 0 && config.max_buffered_per_client < largest_call(config)) {
+    return verbs::Error{EINVAL, "max_buffered_per_client must hold one Call of max_call and three times max_item"};
+  }
   if (config.max_item == 0 || config.max_call == 0 || config.max_item > config.max_buffered ||
-      config.max_call + 3 * config.max_item > config.max_buffered) {
+      largest_call(config) > config.max_buffered) {
     return verbs::Error{EINVAL, "max_buffered must hold one Call of max_call and three times max_item"};
   }
   return {};
@@ -86,6 +115,8 @@ struct Server::Impl {
     SharedCq* shared = nullptr;
     std::uint32_t num_completions = 0;  // of its room
     std::string client;                 // its address
+    std::string group;                  // and what limits count it with
+    verbs::TimePoint used_at{};         // when something of a Call last came or went
     bool active = false;                // in Impl::active
     bool to_trim = false;               // in Impl::to_trim
     std::optional<verbs::TimePoint> close_deadline;
@@ -123,8 +154,8 @@ struct Server::Impl {
   ReplayCache replays;
   std::unique_ptr<verbs::CmId> listener;
   std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections;
-  std::unordered_map<std::uint32_t, Connection*> by_qp;        // by number of the queue pair
-  std::unordered_map<std::string, std::size_t> num_of_client;  // connections, by address
+  std::unordered_map<std::uint32_t, Connection*> by_qp;       // by number of the queue pair
+  std::unordered_map<std::string, std::size_t> num_of_group;  // connections, by group of addresses
   std::vector<std::pair<verbs::TimePoint, std::unique_ptr<Connection>>> flushing;
   std::uint32_t last_serial = 0;
   std::vector<std::uint32_t> active;   // serials of connections with something to watch
@@ -147,7 +178,9 @@ struct Server::Impl {
     const bool has_own_chunks = config.reverse_credits != 0 && config.reverse_chunks;
     return config.remote_invalidation && can_invalidate(device.caps()) && !has_own_chunks;
   }
-  bool is_full_for(const std::string& client) const;
+  bool make_room(const std::string& group);
+  Connection* least_missed(const std::string& newcomer, bool only_its_group);
+  std::size_t num_of(const std::string& group) const;
   std::size_t turn();
   std::size_t drain();
   std::size_t drain_shared_receives();
@@ -177,9 +210,11 @@ verbs::Status Server::Impl::open(const sockaddr_storage& addr) {
   auto made_cm = device.create_event_channel();
   if (!made_cm.ok()) return made_cm.error();
   cm_events = std::move(*made_cm);
-  pool = std::make_unique<BufferPool>(*pd, config.max_call + config.max_item, config.max_buffered,
+  const std::size_t guaranteed = config.max_connections * guaranteed_octets(config);
+  pool = std::make_unique<BufferPool>(*pd, config.max_call + config.max_item, config.max_buffered + guaranteed,
                                       caps.read_sink_needs_remote_write);
   budget.limit = config.max_buffered;
+  budget.max_per_group = max_buffered_per_group(config);
 
   Channel::Config& shape = messages.shape;
   shape.receive_len = config.inline_threshold;
@@ -240,8 +275,7 @@ void Server::Impl::on_cm_event(verbs::CmEvent& event) {
 
 void Server::Impl::on_connect_request(verbs::CmEvent& event) {
   if (!event.new_id) return;
-  if (connections.size() + flushing.size() >= config.max_connections ||
-      is_full_for(host_str(event.new_id->peer_addr()))) {
+  if (!make_room(peer_group(event.new_id->peer_addr()))) {
     (void)event.new_id->reject({});
     return;
   }
@@ -249,10 +283,42 @@ void Server::Impl::on_connect_request(verbs::CmEvent& event) {
   (void)accept(std::move(event.new_id), event.param);
 }
 
-bool Server::Impl::is_full_for(const std::string& client) const {
-  if (config.max_connections_per_client == 0) return false;
-  const auto at = num_of_client.find(client);
-  return at != num_of_client.end() && at->second >= config.max_connections_per_client;
+std::size_t Server::Impl::num_of(const std::string& group) const {
+  const auto at = num_of_group.find(group);
+  return at == num_of_group.end() ? 0 : at->second;
+}
+
+// Whether there is room for a connection of this group, if need be since another one was ended for it.
+bool Server::Impl::make_room(const std::string& group) {
+  if (flushing.size() >= kMaxFlushing) return false;
+  const bool is_group_full = num_of(group) >= max_connections_per_group(config);
+  if (!is_group_full && connections.size() < config.max_connections) return true;
+  Connection* connection = least_missed(group, is_group_full);
+  if (connection == nullptr) return false;
+  remove(connection->channel->config().serial);
+  return true;
+}
+
+// The connection that is to give way to a newcomer: one over which no Call ever came before others, one of a group that
+// has many before one of a group that has few, and of these the one that was silent longest. Null where there is none:
+// Calls that a service works on keep their connection, and no group gives way to one that has more.
+Server::Impl::Connection* Server::Impl::least_missed(const std::string& newcomer, bool only_its_group) {
+  const std::size_t num_newcomers = num_of(newcomer);
+  Connection* found = nullptr;
+  std::tuple<bool, std::size_t, verbs::TimePoint> least;
+  for (const auto& [serial, connection] : connections) {
+    if (only_its_group && connection->group != newcomer) continue;
+    if (connection->responder->has_served_calls()) continue;
+    const bool has_called = connection->responder->counters().calls_served != 0;
+    const std::size_t num = num_of(connection->group);
+    const bool had_time = !has_called && now - connection->used_at >= kFirstCallTime;
+    if (num < num_newcomers && !had_time) continue;
+    const std::tuple value(has_called, SIZE_MAX - num, connection->used_at);
+    if (found != nullptr && value >= least) continue;
+    found = connection.get();
+    least = value;
+  }
+  return found;
 }
 
 Responder::Config Server::Impl::responder_config(const Connection& connection, ConstBytes peer_private_data) {
@@ -268,11 +334,14 @@ Responder::Config Server::Impl::responder_config(const Connection& connection, C
   calls.max_call = config.max_call;
   calls.max_item = config.max_item;
   calls.max_held = config.max_buffered_per_connection;
+  calls.guaranteed = guaranteed_octets(config);
   calls.max_sge = messages.shape.max_send_sge;
   // R1-4.3.2-17
   calls.invalidates = invalidates() && v1::parse_private_data(peer_private_data).remote_invalidate;
   calls.stall_timeout = config.stall_timeout;
+  calls.short_stall_timeout = std::min(config.stall_timeout, config.short_stall_timeout);
   calls.peer = address_str(connection.id->peer_addr());
+  calls.peer_group = connection.group;
   calls.replays = &replays;
   calls.client = connection.client;
   return calls;
@@ -302,6 +371,8 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   param.initiator_depth = static_cast<std::uint8_t>(
       std::min<std::uint32_t>(std::min(config.ord, peer.initiator_depth), caps.max_qp_init_rd_atom));
   connection->client = host_str(connection->id->peer_addr());
+  connection->group = peer_group(connection->id->peer_addr());
+  connection->used_at = now;
   connection->responder =
       std::make_unique<Responder>(*pd, *connection->channel, *pool, budget, std::span<const Program>(programs),
                                   responder_config(*connection, peer.private_data));
@@ -317,7 +388,7 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   connection->shared = *shared;
   connection->num_completions = messages.completions();
   connection->shared->room -= connection->num_completions;
-  ++num_of_client[connection->client];
+  ++num_of_group[connection->group];
   by_qp.emplace(connection->qp->qp_num(), connection.get());
   connections.emplace(last_serial, std::move(connection));
   return {};
@@ -380,6 +451,7 @@ void Server::Impl::on_completion(const verbs::Wc& wc) {
 }
 
 void Server::Impl::handle(Connection& connection, const verbs::Wc& wc) {
+  connection.used_at = now;
   const auto work = connection.channel->on_completion(wc);
   if (work && work->invalidated && !connection.reverse) {
     return connection.channel->fail("the peer invalidated a handle, and was given none");
@@ -436,6 +508,8 @@ void Server::Impl::trim() {
     connection->responder->trim();
   }
   messages.trim();
+  // What is idle now goes if it is idle still next time.
+  if (pool->trim()) trim_at = now + kTrimInterval;
 }
 
 // Lets the device say to the peer what there is to say; the connection is removed when that is done.
@@ -453,7 +527,7 @@ void Server::Impl::remove(std::uint32_t serial) {
   connections.erase(at);
   connection->end_calls("the connection ended", now);
   add(ended, connection->qp->counters());
-  if (const auto client = num_of_client.find(connection->client); --client->second == 0) num_of_client.erase(client);
+  if (const auto group = num_of_group.find(connection->group); --group->second == 0) num_of_group.erase(group);
   by_qp.erase(connection->qp->qp_num());
   if (messages.receives) flush(connection);
   connection.reset();
@@ -567,6 +641,7 @@ std::size_t Server::process(verbs::TimePoint now) {
     impl.on_cm_event(*event);
   } while (true);
   impl.run_active();
+  impl.budget.admit_waiting();
   if (impl.trim_at && *impl.trim_at <= now) impl.trim();
   std::erase_if(impl.flushing, [now](const auto& entry) { return entry.first <= now; });
   // What the completions led to goes out now, not after one more turn of the caller's loop.

@@ -43,13 +43,22 @@ struct ServerConfig {
   std::size_t max_segments = 128;    // of each list
   std::size_t max_read_chunks = 16;  // besides a Position Zero Read chunk
   std::size_t max_write_chunks = 16;
-  std::size_t max_items = 256;           // DDP-eligible arguments of a Call that has Read chunks
-  std::size_t max_buffered = 256 << 20;  // octets held for all connections together; Calls beyond it wait
+  std::size_t max_items = 256;  // DDP-eligible arguments of a Call that has Read chunks
+  // Octets that Calls hold for their chunks and results beyond what is guaranteed to their connections: of all clients,
+  // and of one address (an IPv4 address, or a /64 of IPv6; 0: a quarter, or one Call of the largest kind where that is
+  // more). Calls beyond it wait, and their connections take turns. An address may take no more than it leaves free.
+  std::size_t max_buffered = 256 << 20;
+  std::size_t max_buffered_per_client = 0;
+  // What each connection may hold whatever others do, and at least inline_threshold: so small Calls are always served.
+  std::size_t min_buffered_per_connection = 64 << 10;
   // Four Calls of 1 MiB and a little: with more in hand at once than a processor's cache holds, each one's octets have
   // left it before they are sent. A Call that needs more runs alone.
   std::size_t max_buffered_per_connection = (4 << 20) + (64 << 10);
+  // Where there is no room for another connection, one gives way to it: first one over which no Call ever came, then
+  // the one that was silent longest, of the address that has most.
   std::size_t max_connections = 1024;
-  std::size_t max_connections_per_client = 0;  // from one IP address; 0: no limit of its own
+  // Of one address, as above; 0: three quarters.
+  std::size_t max_connections_per_client = 0;
   // How many Replies to keep of programs with Program::keeps_replies, and how long.
   ReplayLimits replays = {};
   std::uint8_t ird = 0;
@@ -57,6 +66,9 @@ struct ServerConfig {
   int backlog = 128;
   // A connection whose RDMA Reads, Writes or Sends make no progress for this long is ended.
   std::chrono::milliseconds stall_timeout{30000};
+  // The same while other connections of its address wait for memory, or any while a quarter or less of max_buffered is
+  // free.
+  std::chrono::milliseconds short_stall_timeout{2000};
 };
 
 // Octets of Receives that a client is granted which does little (at least one Receive). It costs the server less where

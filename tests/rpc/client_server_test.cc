@@ -193,7 +193,7 @@ TEST_F(ClientServerTest, ClientsGoingAwayLeaveTheServerAsItWas) {
 }
 
 TEST_F(ClientServerTest, ManyConnectionsShareTheQueues) {
-  listen({.max_connections = 40});
+  listen({.max_connections = 40, .max_connections_per_client = 40});
   std::vector<std::unique_ptr<Client>> many;
   for (int i = 0; i < 40; ++i) {
     many.push_back(connect({.credits = 4}));
@@ -213,10 +213,16 @@ TEST_F(ClientServerTest, ManyConnectionsShareTheQueues) {
   }
   run_until([&] { return num_ended == 400; });
   EXPECT_EQ(server->num_connections(), 40u);
-  // One too many is told so.
+  // While all have Calls under way, one too many is told so.
+  file.hold = true;
+  for (auto& client : many) ASSERT_TRUE(client->call(null_call(), [&](const Reply&) { ++num_ended; }).ok());
+  run_until([&] { return file.held.size() == 40; });
   auto extra = connect();
   clients.push_back(extra.get());
   run_until([&] { return extra->state() == Client::State::kClosed; });
+  file.hold = false;
+  file.answer_held();
+  run_until([&] { return num_ended == 440; });
   expect_null_works(*many[0]);
 }
 

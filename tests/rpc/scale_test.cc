@@ -94,7 +94,7 @@ TEST_F(ScaleTest, ClientsThatWereBusyOnceCostLittleAgain) {
 }
 
 TEST_F(ScaleTest, WhenReceivesAreLowGrantsFall) {
-  listen({.credits = 32, .max_shared_receives = 64 * 4096, .max_connections = 4});
+  listen({.credits = 32, .max_shared_receives = 64 * 4096, .max_connections = 4, .max_connections_per_client = 4});
   open_idle(4);
   std::size_t num_ended = 0;
   for (int i = 0; i < 4000; ++i) {
@@ -120,9 +120,16 @@ TEST_F(ScaleTest, WhenReceivesAreLowGrantsFall) {
 TEST_F(ScaleTest, AClientMayHaveSoManyConnections) {
   listen({.max_connections_per_client = 2});
   open_idle(2);
+  file.hold = true;
+  std::size_t num_ended = 0;
+  for (auto& client : idle) ASSERT_TRUE(client->call(null_call(), [&](const Reply&) { ++num_ended; }).ok());
+  run_until([&] { return file.held.size() == 2; });
   auto third = connect();
   clients.push_back(third.get());
   run_until([&] { return third->state() == Client::State::kClosed; });
+  file.hold = false;
+  file.answer_held();
+  run_until([&] { return num_ended == 2; });
   expect_null_works(*idle[0]);
   clients = {idle[1].get()};
   idle.erase(idle.begin());
