@@ -11,6 +11,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
+#include "apps/common/limit_options.h"
 #include "apps/common/output.h"
 #include "apps/common/rpcbind_registration.h"
 #include "apps/common/setup.h"
@@ -31,6 +32,7 @@ struct ServeOptions {
   bool read_write = false;
   bool rpcbind = false;
   unsigned disk_workers = 4;
+  LimitOptions limits;
 };
 
 // Spinning before sleep is cheap against waking a core, and 8 READs in flight come a few microseconds apart.
@@ -62,7 +64,11 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   config.rpc.ord = global.ord;
   // A quarter of the descriptors for open files, half for connections, the rest for what comes and goes.
   config.backend.max_open_files = std::clamp<std::size_t>(file_limit / 4, 16, 1024);
-  config.rpc.max_connections = std::clamp<std::size_t>(file_limit / 2, 16, config.rpc.max_connections);
+  const LimitOptions& limits = options.limits;
+  config.rpc.max_connections = limits.connections_or(config.rpc.max_connections, file_limit);
+  config.rpc.max_connections_per_client = limits.connections_per_address(config.rpc.max_connections);
+  config.rpc.max_buffered = limits.max_buffered.value_or(config.rpc.max_buffered);
+  config.rpc.max_buffered_per_client = limits.max_buffered_per_address.value_or(0);
   absl::StatusOr<sockaddr_storage> listen = resolve_address(options.listen, nfsulb::kNfsRdmaPort);
   if (!listen.ok()) return listen.status();
   absl::StatusOr<sockaddr_storage> mount_listen = resolve_address(options.mount_listen, nfsulb::kMountTcpPort);
@@ -146,6 +152,7 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       ->check(CLI::Range(2u, 256u))
       ->type_name("N")
       ->capture_default_str();
+  add_limit_options(*serve, options->limits);
   serve->footer(
       "Example, two terminals:\n  weft serve /usr/share/doc\n  weft nfs ls nfs+rdma://127.0.0.1/\n"
       "Every request runs as the user who runs this command: clients can do what that user may, and no more.");

@@ -18,7 +18,8 @@ inline void relax() {
 DiskPool::DiskPool(const DiskPoolConfig& config)
     : config_(config),
       max_running_{std::max(config.num_workers, 1u), std::max(config.num_sync_workers, 1u)},
-      event_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+      event_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      queues_{FairQueue(), FairQueue(max_running_[1] - max_running_[1] / 8)} {
   for (unsigned i = 0; i < max_running_[0] + max_running_[1]; ++i) workers_.emplace_back([this] { work(); });
 }
 
@@ -31,12 +32,13 @@ DiskPool::~DiskPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane lane) {
+bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane lane, const DiskClient& client) {
   bool wake = false;
   {
     std::lock_guard lock(mutex_);
-    if (queues_[0].size() + queues_[1].size() >= config_.max_queued) return false;
-    queues_[static_cast<std::size_t>(lane)].push_back(std::move(task));
+    FairQueue& queue = queues_[static_cast<std::size_t>(lane)];
+    if (queue.size() >= config_.max_queued || queue.size_of(client.group) >= config_.max_queued_per_group) return false;
+    queue.push(client, std::move(task));
     num_queued_.fetch_add(1, std::memory_order_release);
     // A watching worker will see it; a second task needs a second worker.
     wake = num_sleeping_ > 0 &&
@@ -47,19 +49,30 @@ bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane lane) {
   return true;
 }
 
-std::unique_ptr<DiskTask> DiskPool::take_locked(DiskLane& lane) {
+void DiskPool::forget(std::uint32_t connection) {
+  for (FairQueue& queue : queues_) {
+    std::vector<std::unique_ptr<DiskTask>> unwanted;
+    {
+      std::lock_guard lock(mutex_);
+      unwanted = queue.remove(connection);
+      num_queued_.fetch_sub(unwanted.size(), std::memory_order_relaxed);
+    }
+    num_pending_ -= unwanted.size();
+  }
+}
+
+std::optional<FairQueue::Taken> DiskPool::take_locked(DiskLane& lane) {
   for (DiskLane candidate : {DiskLane::kNormal, DiskLane::kSync}) {
     const auto index = static_cast<std::size_t>(candidate);
-    auto& queue = queues_[index];
-    if (queue.empty() || num_running_[index] >= max_running_[index]) continue;
-    std::unique_ptr<DiskTask> task = std::move(queue.front());
-    queue.pop_front();
+    if (num_running_[index] >= max_running_[index]) continue;
+    std::optional<FairQueue::Taken> taken = queues_[index].take();
+    if (!taken) continue;
     num_queued_.fetch_sub(1, std::memory_order_relaxed);
     ++num_running_[index];
     lane = candidate;
-    return task;
+    return taken;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 void DiskPool::work() {
@@ -67,8 +80,8 @@ void DiskPool::work() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
     DiskLane lane = DiskLane::kNormal;
-    std::unique_ptr<DiskTask> task = take_locked(lane);
-    if (!task) {
+    std::optional<FairQueue::Taken> taken = take_locked(lane);
+    if (!taken) {
       // One watches, the others sleep: more would take the processor from those who have work.
       if (config_.spin.count() > 0 && num_watching_.load(std::memory_order_relaxed) == 0 &&
           num_queued_.load(std::memory_order_relaxed) == 0) {
@@ -86,15 +99,17 @@ void DiskPool::work() {
       continue;
     }
     lock.unlock();
-    task->run();
+    taken->task->run();
     {
       std::lock_guard done_lock(done_mutex_);
-      done_.push_back(std::move(task));
+      done_.push_back(std::move(taken->task));
       has_done_.store(true);
     }
     if (loop_waits_.exchange(false)) ::eventfd_write(event_fd_.get(), 1);
     lock.lock();
-    --num_running_[static_cast<std::size_t>(lane)];
+    const auto index = static_cast<std::size_t>(lane);
+    queues_[index].done(taken->connection);
+    --num_running_[index];
   }
 }
 

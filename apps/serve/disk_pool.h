@@ -5,23 +5,16 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "apps/serve/export/fd.h"
+#include "apps/serve/fair_queue.h"
 
 namespace weft::serve {
-
-// DiskTask is a piece of work that may block on the disk. run() on a worker, then finish() and destruction on the loop.
-class DiskTask {
- public:
-  virtual ~DiskTask() = default;
-  virtual void run() = 0;
-  virtual void finish() = 0;
-};
 
 // DiskLane: kSync is for work that waits for a device to write (COMMIT, stable WRITEs, changes of names). The lanes share
 // no worker, so neither can hold up the other.
@@ -32,13 +25,15 @@ struct DiskPoolConfig {
   // Workers of the sync lane. They mostly sleep in fsync(2), and a filesystem writes its journal once for all the
   // threads that wait for it at the same time, so many of them are worth more than the processor's cores.
   unsigned num_sync_workers = 32;
-  std::size_t max_queued = 16384;  // tasks that wait; beyond that submit refuses
+  std::size_t max_queued = 8192;            // tasks of a lane that wait; beyond that submit refuses
+  std::size_t max_queued_per_group = 4096;  // of them for one group of addresses
   // How long a worker that ran out of work watches for more before it sleeps: waking one costs more than that.
   std::chrono::microseconds spin{30};
 };
 
-// DiskPool runs tasks on threads of its own and gives them back to one loop. submit, drain, prepare_wait and end_wait
-// are the loop's.
+// DiskPool runs tasks on threads of its own, each lane's in the order of a FairQueue, and gives them back to one loop.
+// One group of addresses never has the last eighth of the sync lane's workers, since a device may take seconds for one
+// fsync(2). submit, forget, drain, prepare_wait and end_wait are the loop's.
 class DiskPool {
  public:
   explicit DiskPool(const DiskPoolConfig& config);
@@ -48,7 +43,9 @@ class DiskPool {
   DiskPool& operator=(const DiskPool&) = delete;
 
   // submit takes the task, or leaves it and returns false where too many wait.
-  bool submit(std::unique_ptr<DiskTask>& task, DiskLane lane);
+  bool submit(std::unique_ptr<DiskTask>& task, DiskLane lane, const DiskClient& client);
+  // The connection is gone: its waiting tasks that nobody wants any more are destroyed, without finish().
+  void forget(std::uint32_t connection);
 
   // drain finishes what the workers are done with; returns how many.
   std::size_t drain();
@@ -63,7 +60,7 @@ class DiskPool {
 
  private:
   void work();
-  std::unique_ptr<DiskTask> take_locked(DiskLane& lane);
+  std::optional<FairQueue::Taken> take_locked(DiskLane& lane);
 
   const DiskPoolConfig config_;
   const unsigned max_running_[2];  // tasks of each lane at once
@@ -72,7 +69,7 @@ class DiskPool {
 
   std::mutex mutex_;
   std::condition_variable has_work_;
-  std::deque<std::unique_ptr<DiskTask>> queues_[2];
+  FairQueue queues_[2];
   unsigned num_running_[2] = {};
   unsigned num_sleeping_ = 0;
   bool stop_ = false;

@@ -22,6 +22,7 @@ class NfsTask : public DiskTask {
 
   void run() override { reply_ = serve_nfs_call(backend_, call_, buffer_); }
   void finish() override { server_.reply(call_.id, std::move(reply_)); }
+  bool is_wanted_without_client() const override { return server_.keeps_reply_of(call_.id); }
 
   const ServedCall& call() const { return call_; }
 
@@ -66,8 +67,10 @@ bool NfsService::take_buffer(const ServedCall& call, Buffer& buffer) {
       rpcrdma::xdr::XdrReader reader(call.args);
       if (!nfs3::parse(reader, args)) return true;  // garbage; the worker will say so
       len = std::min(args.count, backend_.config().rtmax);
-      // READ may return less than was asked for, so a Write chunk that is too small is no error.
+      // READ may return less than was asked for, so a Write chunk that is too small is no error. More than there is room
+      // for in all could not be sent.
       if (const auto most = call.result_item_capacity()) len = std::min(len, *most);
+      len = std::min(len, call.result_room);
       break;
     }
     case Proc::kReadlink: len = nfs3::kMaxPath; break;
@@ -75,7 +78,7 @@ bool NfsService::take_buffer(const ServedCall& call, Buffer& buffer) {
   }
   if (len == 0) return true;
   buffer = server_->buffers().take(len);
-  // Where memory is short, what was set aside for this Call: again a READ may be shorter than it asked for.
+  // Where memory is short, what was set aside for this Call.
   if (!buffer) buffer = server_->buffers().take(std::min(len, call.result_room));
   return static_cast<bool>(buffer);
 }
@@ -91,8 +94,9 @@ void NfsService::on_call(ServedCall call) {
   const rpcrdma::CallId id = call.id;
   const std::uint32_t procedure = call.procedure;
   const DiskLane lane = lane_of(call);
+  const DiskClient client{call.connection.value, call.peer_group};
   std::unique_ptr<DiskTask> task = std::make_unique<NfsTask>(backend_, *server_, std::move(call), std::move(buffer));
-  if (!pool_.submit(task, lane)) server_->reply(id, busy_reply(procedure));
+  if (!pool_.submit(task, lane, client)) server_->reply(id, busy_reply(procedure));
 }
 
 }  // namespace weft::serve

@@ -46,6 +46,9 @@ class ServeApp {
   // wait sleeps until turn has something to do, `until`, stop_fd is readable or a signal came. It may return at once.
   void wait(int stop_fd, std::optional<verbs::TimePoint> until);
 
+  // Requests that disk workers have or are to have.
+  std::size_t num_tasks() const { return pool_->num_pending(); }
+
   // summary says in one line what was served so far.
   std::string summary() const;
 

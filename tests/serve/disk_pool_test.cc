@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <array>
 #include <functional>
 #include <latch>
+#include <utility>
 
 namespace weft::serve {
 namespace {
@@ -23,9 +25,9 @@ class FunctionTask : public DiskTask {
 class DiskPoolTest : public ::testing::Test {
  protected:
   static bool submit(DiskPool& pool, std::function<void()> run, std::function<void()> finish,
-                     DiskLane lane = DiskLane::kNormal) {
+                     DiskLane lane = DiskLane::kNormal, const DiskClient& client = {1, "192.0.2.1"}) {
     std::unique_ptr<DiskTask> task = std::make_unique<FunctionTask>(std::move(run), std::move(finish));
-    return pool.submit(task, lane);
+    return pool.submit(task, lane, client);
   }
   // As the server's loop does: drain, sleep until something is done.
   static void drain_until(DiskPool& pool, const std::function<bool()>& done) {
@@ -133,10 +135,94 @@ TEST_F(DiskPoolTest, TheQueueIsBoundedAndARefusedTaskStaysTheCallers) {
         pool, [] {}, [&] { ++finished; }));
   }
   std::unique_ptr<DiskTask> refused = std::make_unique<FunctionTask>([] {}, [] {});
-  EXPECT_FALSE(pool.submit(refused, DiskLane::kNormal));
+  EXPECT_FALSE(pool.submit(refused, DiskLane::kNormal, {1, "192.0.2.1"}));
   EXPECT_NE(refused, nullptr);
   hold.count_down();
   drain_until(pool, [&] { return finished == kWorkers + kQueued; });
+}
+
+TEST_F(DiskPoolTest, OneGroupOfAddressesFillsItsPartOfTheQueueOnly) {
+  std::latch started(2), hold(1);
+  int finished = 0;
+  DiskPool pool({.num_workers = 2, .max_queued = 8, .max_queued_per_group = 4});
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(submit(
+        pool, [&] { started.count_down(), hold.wait(); }, [&] { ++finished; }));
+  }
+  started.wait();
+  // However many connections it comes over.
+  int num_taken = 0;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    num_taken += submit(
+        pool, [] {}, [&] { ++finished; }, DiskLane::kNormal, {i, "192.0.2.1"});
+  }
+  EXPECT_EQ(num_taken, 4);
+  EXPECT_TRUE(submit(
+      pool, [] {}, [&] { ++finished; }, DiskLane::kNormal, {200, "192.0.2.2"}));
+  hold.count_down();
+  drain_until(pool, [&] { return finished == 7; });
+}
+
+// One client has all workers and thirty tasks waiting. What another asks for then is done next, in either lane.
+TEST_F(DiskPoolTest, AClientWithThirtyTasksDelaysAnotherByThoseThatRun) {
+  constexpr int kWorkers = 4;
+  DiskPool pool({.num_workers = kWorkers});
+  std::latch started(kWorkers);
+  std::array<std::latch, 30> holds = [] {
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array<std::latch, 30>{((void)I, std::latch(1))...};
+    }
+    (std::make_index_sequence<30>());
+  }();
+  int finished = 0, committed = 0, listed = 0;
+  for (std::size_t i = 0; i < holds.size(); ++i) {
+    ASSERT_TRUE(submit(
+        pool,
+        [&, i] {
+          if (i < kWorkers) started.count_down();
+          holds[i].wait();
+        },
+        [&] { ++finished; }, DiskLane::kNormal, {1, "192.0.2.1"}));
+  }
+  started.wait();
+  ASSERT_TRUE(submit(
+      pool, [] {}, [&] { ++committed; }, DiskLane::kSync, {2, "192.0.2.2"}));
+  ASSERT_TRUE(submit(
+      pool, [] {}, [&] { ++listed; }, DiskLane::kNormal, {3, "192.0.2.3"}));
+  // One of the thirty ends, and no other.
+  holds[0].count_down();
+  drain_until(pool, [&] { return committed == 1 && listed == 1; });
+  EXPECT_EQ(finished, 1);
+  for (std::size_t i = 1; i < holds.size(); ++i) holds[i].count_down();
+  drain_until(pool, [&] { return finished == 30; });
+}
+
+TEST_F(DiskPoolTest, WhatALostConnectionWaitedForIsNotRun) {
+  std::latch started(2), hold(1);
+  int finished = 0, others = 0;
+  DiskPool pool({.num_workers = 2});
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(submit(
+        pool, [&] { started.count_down(), hold.wait(); }, [&] { ++finished; }));
+  }
+  started.wait();
+  class Unwanted : public DiskTask {
+    void run() override { ADD_FAILURE() << "it ran"; }
+    void finish() override { ADD_FAILURE() << "it was finished"; }
+    bool is_wanted_without_client() const override { return false; }
+  };
+  for (int i = 0; i < 5; ++i) {
+    std::unique_ptr<DiskTask> task = std::make_unique<Unwanted>();
+    ASSERT_TRUE(pool.submit(task, DiskLane::kNormal, {1, "192.0.2.1"}));
+  }
+  ASSERT_TRUE(submit(
+      pool, [] {}, [&] { ++others; }));
+  EXPECT_EQ(pool.num_pending(), 8u);
+  pool.forget(1);
+  EXPECT_EQ(pool.num_pending(), 3u);
+  hold.count_down();
+  drain_until(pool, [&] { return finished == 2 && others == 1; });
+  EXPECT_EQ(pool.num_pending(), 0u);
 }
 
 TEST_F(DiskPoolTest, TheEndDestroysWhatIsLeftHere) {

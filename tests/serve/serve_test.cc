@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <semaphore>
 #include <thread>
 
 #include "tests/serve/serve_world.h"
@@ -158,6 +160,54 @@ TEST_F(ServeTest, AHeldFsyncHoldsNobodyElse) {
   run_until(
       [&] { return std::all_of(commits.begin(), commits.end(), [](const One& one) { return one.answer.done; }); });
   for (const One& one : commits) EXPECT_EQ(one.answer.status, CallStatus::kSuccess);
+}
+
+// One client has every disk worker and more to do. The next worker that is free is the other client's.
+TEST_F(ServeTest, AClientThatHasAllDiskWorkersDelaysAnotherByOneTask) {
+  std::counting_semaphore<> permits(0);
+  std::atomic<int> num_reading = 0;
+  config.pool.num_workers = 4;
+  config.calls.lies_in_memory = [](int) { return false; };
+  config.calls.pread = [&](int fd, void* data, std::size_t len, off_t offset) {
+    ++num_reading;
+    permits.acquire();
+    return ::pread(fd, data, len, offset);
+  };
+  write_local(dir + "/file", std::string(std::size_t{512} << 10, 'x'));
+  start();
+  const NfsFh3 root = mount("/");
+  auto greedy = connect(), other = connect();
+  const NfsFh3 file = lookup(*greedy, root, "file");
+  struct One {
+    Octets args, into = Octets(std::size_t{512} << 10);
+    Answer answer;
+  };
+  // As many as the credits that a connection begins with.
+  std::array<One, 8> reads;
+  for (One& one : reads) {
+    rpcrdma::xdr::XdrWriter writer(one.args);
+    nfs3::emit(writer, nfs3::ReadArgs{file, 0, static_cast<std::uint32_t>(one.into.size())});
+    start_call(*greedy, Proc::kRead, one.args, one.answer, {}, one.into);
+  }
+  run_until([&] { return num_reading == 4; });
+  for (std::ptrdiff_t ended = 1; ended <= 3; ++ended) {
+    Octets args;
+    rpcrdma::xdr::XdrWriter writer(args);
+    nfs3::emit(writer, nfs3::FhArgs{root});
+    Answer answer;
+    start_call(*other, Proc::kGetattr, args, answer);
+    // The server has it before a worker is free.
+    run_until([&] { return app->num_tasks() == static_cast<std::size_t>(8 - ended + 1) + 1 || answer.done; });
+    EXPECT_FALSE(answer.done);
+    permits.release();
+    run_until([&] { return answer.done; });
+    EXPECT_EQ(answer.status, CallStatus::kSuccess);
+    run_until([&] {
+      return std::count_if(reads.begin(), reads.end(), [](const One& one) { return one.answer.done; }) == ended;
+    });
+  }
+  permits.release(8);
+  run_until([&] { return std::all_of(reads.begin(), reads.end(), [](const One& one) { return one.answer.done; }); });
 }
 
 // The loop itself reads and writes what memory holds: with every disk worker held, that goes on.

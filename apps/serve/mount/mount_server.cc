@@ -15,10 +15,13 @@
 #include <boost/asio/write.hpp>
 #include <cstring>
 #include <list>
+#include <string_view>
 #include <thread>
+#include <unordered_map>
 
 #include "apps/onc_tcp/record.h"
 #include "fmt/format.h"
+#include "rpcrdma/peer_group.h"
 #include "spdlog/spdlog.h"
 
 // g++ 12 takes the operator delete of Asio's coroutine frames for a mismatch when it inlines one half of the pair only.
@@ -42,6 +45,7 @@ struct Connection {
 
   tcp::socket socket;
   std::string host;
+  std::string group;  // of addresses, for limits
   Clock::time_point idle_since = Clock::now();
   bool is_working = false;  // a Call of it is being answered
 };
@@ -129,6 +133,24 @@ asio::awaitable<void> sweep(State& state) {
   }
 }
 
+// Ends the connection that was silent longest of the group of addresses that has most.
+void make_room(State& state) {
+  std::unordered_map<std::string_view, std::size_t> num_of_group;
+  for (const auto& connection : state.connections) ++num_of_group[connection->group];
+  auto found = state.connections.begin();
+  for (auto it = found; it != state.connections.end(); ++it) {
+    if (num_of_group[(*it)->group] > num_of_group[(*found)->group]) found = it;
+  }
+  close(**found);
+  state.connections.erase(found);
+}
+
+sockaddr_storage to_sockaddr(const tcp::endpoint& endpoint) {
+  sockaddr_storage addr{};
+  std::memcpy(&addr, endpoint.data(), endpoint.size());
+  return addr;
+}
+
 asio::awaitable<void> accept_all(State& state) {
   error_code error;
   asio::steady_timer pause(state.io);
@@ -141,14 +163,12 @@ asio::awaitable<void> accept_all(State& state) {
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }
-    if (state.connections.size() >= state.config.max_connections) {
-      close(*state.connections.front());
-      state.connections.pop_front();
-    }
+    if (state.connections.size() >= state.config.max_connections) make_room(state);
     auto connection = std::make_shared<Connection>(std::move(socket));
     tcp::endpoint peer = connection->socket.remote_endpoint(error);
     if (error) continue;  // gone already
     connection->host = peer.address().to_string();
+    connection->group = rpcrdma::peer_group(to_sockaddr(peer));
     state.connections.push_back(connection);
     state.num_connections = state.connections.size();
     asio::co_spawn(state.io, serve_connection(state, connection), asio::detached);
@@ -200,9 +220,7 @@ MountServer::~MountServer() {
 sockaddr_storage MountServer::local_addr() const {
   error_code ignored;
   tcp::endpoint endpoint = impl_->acceptor.local_endpoint(ignored);
-  sockaddr_storage addr{};
-  std::memcpy(&addr, endpoint.data(), endpoint.size());
-  return addr;
+  return to_sockaddr(endpoint);
 }
 
 std::size_t MountServer::num_connections() const {

@@ -12,7 +12,7 @@
 namespace weft::serve {
 
 struct MountServerConfig {
-  std::size_t max_connections = 128;            // beyond it the one that was silent longest gives way
+  std::size_t max_connections = 128;            // beyond it one of the address with most gives way
   std::size_t max_record = 4096;                // octets of one Call
   std::chrono::milliseconds idle_limit{30000};  // between one Call and the next, however slowly octets drip in
 };
