@@ -143,7 +143,7 @@ class Campaign:
                 self.say(f"[{len(self.results)}/{len(self.faults)}] {number} {fault.file}:{fault.line} {fault.what}: "
                          f"{told} ({outcome.seconds:.0f} s)")
                 for name in outcome.flaky:
-                    self.say(f"  note: {name} failed with and without the fault: a flaky test")
+                    self.say(f"  note: {name} failed by chance; that does not count")
 
         pool = futures.ThreadPoolExecutor(self.jobs)
         try:

@@ -94,12 +94,12 @@ const bool kAdded = [] {
 }  // namespace
 """
 
-# At the end of the root's list: mutated sources compile without warnings, test programs tell which test runs.
+# At the end of the root's list: mutated sources compile without warnings and soon, test programs tell which test runs.
 CMAKE = """
 add_library(weft_faults_listener OBJECT ${PROJECT_SOURCE_DIR}/weft_faults_listener.cc)
 target_include_directories(weft_faults_listener PRIVATE ${PROJECT_SOURCE_DIR})
 function(weft_faults_directory folder)
-  set_source_files_properties(@FILES@ DIRECTORY ${folder} PROPERTIES COMPILE_OPTIONS -w)
+  set_source_files_properties(@FILES@ DIRECTORY ${folder} PROPERTIES COMPILE_OPTIONS "-w;-O0;-g0")
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target IN LISTS targets)
     get_target_property(type ${target} TYPE)

@@ -22,6 +22,7 @@ MAX_ROWS = 8192
 # One process of tests at a time stays about this long, by what the tests took without a fault.
 CHUNK_SECONDS = 3.0
 CHUNK_TESTS = 200
+KEPT_OUTPUT = 1 << 18  # bytes of a program's output, from its end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,11 +132,12 @@ class Runner:
                                        env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                        stderr=subprocess.STDOUT, start_new_session=True)
             self.running[process] = mark
-        tail = collections.deque(maxlen=32)  # pieces of up to 4 KiB
+        tail = bytearray()
 
         def read():
-            while piece := process.stdout.read1(4096):
-                tail.append(piece)
+            while piece := process.stdout.read1(65536):
+                tail.extend(piece)
+                del tail[:-KEPT_OUTPUT]
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
@@ -149,7 +151,7 @@ class Runner:
             with self.lock:
                 del self.running[process]
         reader.join(5)
-        return Ended(process.returncode, hung, b"".join(tail).decode("utf-8", "replace"), time.monotonic() - start)
+        return Ended(process.returncode, hung, bytes(tail).decode("utf-8", "replace"), time.monotonic() - start)
 
     def end(self, process, mark):
         """The process, and whatever carries its mark."""
@@ -337,7 +339,7 @@ def run_chunk(runner, reached, chunk, fault):
     if not ended.hung and ended.status in ((0,) if program.is_gtest else (0, 77)):
         return None
     started = re.findall(r"^\[ RUN      \] (\S+)", ended.output, re.MULTILINE)
-    failed = re.findall(r"^\[  FAILED  \] ([\w/.]+)", ended.output, re.MULTILINE)
+    failed = re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", ended.output, re.MULTILINE)
     how = "hangs" if ended.hung else "fails" if failed or not program.is_gtest else "crashes"
     name = failed[0] if failed else started[-1] if started else ""
     return name, how
@@ -357,7 +359,9 @@ def try_fault(runner, reached, number, file):
             name, how = told
             program = reached.programs[chunk[0].program]
             suspects = [test for test in left if test.name == name] or left
-            if runner.stopped or run_chunk(runner, reached, suspects, 0) is None:
+            # By chance it may fail without the fault, or fail only once with it.
+            if runner.stopped or (run_chunk(runner, reached, suspects, 0) is None
+                                  and run_chunk(runner, reached, suspects, number) is not None):
                 result.outcome, result.by, result.how = "noticed", " ".join([program.name, name]).strip(), how
                 result.seconds = time.monotonic() - start
                 return result
