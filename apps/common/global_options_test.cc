@@ -153,6 +153,34 @@ TEST(GlobalOptions, WhatMeansNothingToTheBackendIsRefusedBeforeAnythingRuns) {
   EXPECT_EQ(parsed.error, "--device needs --backend ibv");
 }
 
+TEST(GlobalOptions, ToAskForAnRtrTakesRevisionTwo) {
+  for (const char* rtr : {"send", "write", "read"}) {
+    EXPECT_TRUE(parse({"--mpa-rev", "2", "--rtr", rtr, "go"}).ran) << rtr;
+    for (const char* revision : {"0", "1"}) {
+      const Parsed parsed = parse({"--mpa-rev", revision, "--rtr", rtr, "go"});
+      EXPECT_FALSE(parsed.ran) << rtr;
+      EXPECT_NE(parsed.error.find(std::string("--rtr ") + rtr + " needs --mpa-rev 2"), std::string::npos)
+          << parsed.error;
+    }
+  }
+  for (const char* rtr : {"none", "auto"}) EXPECT_TRUE(parse({"--mpa-rev", "1", "--rtr", rtr, "go"}).ran) << rtr;
+}
+
+TEST(GlobalOptions, NumbersAreTakenUpToTheirBounds) {
+  for (const auto& words : {std::vector<std::string>{"--fpdu", "0"},
+                            {"--fpdu", "65535"},
+                            {"--ird", "0"},
+                            {"--ird", "255"},
+                            {"--mpa-rev", "0"},
+                            {"--progress", "threads=1"},
+                            {"--progress", "threads=64"}}) {
+    EXPECT_TRUE(parse({words[0], words[1], "go"}).ran) << words[0] << " " << words[1];
+  }
+  for (const auto& words : {std::vector<std::string>{"--fpdu", "65536"}, {"--fpdu", "-1"}}) {
+    EXPECT_FALSE(parse({words[0], words[1], "go"}).ran) << words[0] << " " << words[1];
+  }
+}
+
 TEST(GlobalOptions, NonsenseIsRefusedButNotAsUnbuilt) {
   for (auto words : {std::vector<std::string>{"--crc", "maybe"},
                      {"--mpa-rev", "3"},

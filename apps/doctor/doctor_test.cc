@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -298,6 +300,107 @@ TEST(Examine, PortsInUseAreNotesWithAWayOut) {
   EXPECT_EQ(look(facts, "TCP port 7174").text, "could not be tried");
 }
 
+// And of one that has nothing: every line says what to do.
+TEST(Report, OfAMachineThatHasNothing) {
+  Facts facts;
+  facts.kernel = kRelease;
+  facts.version = "1.2.3";
+  facts.backends = {"soft"};
+  facts.soft_error = "no descriptors";
+  facts.crc32c_instruction = false;
+  facts.modules_known = true;
+  for (const char* name : kModules) facts.modules[name] = ModuleState::kMissing;
+  facts.nofile_soft = facts.nofile_hard = 256;
+  facts.tcp_ports = {
+      {kNfsRdmaPort, PortState::kInUse}, {kMountPort, PortState::kForbidden}, {kRpingPort, PortState::kUnknown}};
+  facts.iwpm_port = PortState::kInUse;
+  std::string told;
+  for (const Finding& finding : examine(facts)) {
+    if (finding.mark == Mark::kOk) continue;
+    told +=
+        std::string(mark_name(finding.mark)) + " " + finding.name + ": " + finding.text + " -> " + finding.fix + "\n";
+  }
+  const std::string release = kRelease;
+  EXPECT_EQ(
+      told,
+      "problem soft RNIC: no descriptors -> epoll, timerfd, eventfd and sockets have to be allowed: a sandbox may "
+      "forbid them\n"
+      "note CRC32c: the CPU has no instruction for it: transfers cost several times the CPU time -> --crc off at "
+      "both ends, where something else protects the data; in a virtual machine a CPU model with SSE4.2\n"
+      "note open files: 256 at most: one for each connection -> a higher limit (ulimit -Hn, LimitNOFILE=) for a "
+      "server with many clients\n"
+      "note addresses: none but the loopback's: other machines cannot reach this one -> an address on an "
+      "interface that is up ('ip addr')\n"
+      "problem loopback: it has no address -> ip link set lo up\n"
+      "note TCP port 20049: somebody listens there, so weft serve cannot -> another port (--listen), or stop what "
+      "'ss -ltnp' shows there\n"
+      "note TCP port 20048: this process may not bind it, so weft serve's MOUNT cannot listen there -> another "
+      "port (--mount-listen)\n"
+      "note TCP port 7174: could not be tried -> \n"
+      "note port mapper: UDP 3935 is taken: iwpmd runs here (or weft --port-map), and hardware RNICs of this "
+      "machine listen at TCP ports that it chose -> --port-map at a weft that connects to such a RNIC, or stop "
+      "iwpmd before its program listens\n"
+      "note congestion control: unknown: /proc/sys/net/ipv4/tcp_available_congestion_control does not say -> \n"
+      "note socket buffers: unknown: /proc/sys/net/ipv4/tcp_rmem and tcp_wmem do not say -> \n"
+      "note siw: not in kernel " +
+          release +
+          ": software iWARP -> a kernel with CONFIG_RDMA_SIW (Debian's leaves it out)\n"
+          "note rdma_rxe: not in kernel " +
+          release +
+          ": software RoCE, which does not talk to iWARP -> \n"
+          "note iw_cm: not in kernel " +
+          release +
+          ": the kernel's iWARP connection manager -> \n"
+          "note rdma_cm: not in kernel " +
+          release +
+          ": the kernel's RDMA connection manager -> \n"
+          "note rdma_ucm: not in kernel " +
+          release +
+          ": its part for programs, which --backend ibv needs -> \n"
+          "note ib_uverbs: not in kernel " +
+          release +
+          ": verbs for programs, which --backend ibv needs -> \n"
+          "note rpcrdma: not in kernel " +
+          release +
+          ": NFS over RDMA, client and server -> a kernel with CONFIG_SUNRPC_XPRT_RDMA\n"
+          "note nfs: not in kernel " +
+          release +
+          ": NFS client -> a kernel with CONFIG_NFS_FS\n"
+          "note nfsv3: not in kernel " +
+          release +
+          ": its version 3, which weft serve speaks -> a kernel with CONFIG_NFS_V3\n"
+          "note nfsd: not in kernel " +
+          release +
+          ": NFS server -> a kernel with CONFIG_NFSD\n"
+          "note devices: none: the soft backend needs none -> \n"
+          "note mount.nfs: not installed: mounts NFS -> apt-get install nfs-common\n"
+          "note exportfs: not installed: runs the kernel's NFS server -> apt-get install nfs-kernel-server\n"
+          "note rping: not installed: the other end of weft ping -> apt-get install rdmacm-utils\n"
+          "note rdma: not installed: makes siw devices -> apt-get install iproute2\n"
+          "note ibv_devices: not installed: lists what libibverbs finds -> apt-get install ibverbs-utils\n"
+          "note tshark: not installed: takes iWARP captures apart -> apt-get install tshark\n"
+          "note tcpdump: not installed: makes captures -> apt-get install tcpdump\n"
+          "note libibverbs: not installed: --backend ibv needs it -> apt-get install libibverbs1 librdmacm1 "
+          "ibverbs-providers\n"
+          "problem weft to weft: no: the soft RNIC does not open -> see the soft backend above\n"
+          "note this kernel mounts from weft serve: no: no kernel module siw, no kernel module rpcrdma, no kernel "
+          "module nfs, no kernel module nfsv3, no mount.nfs -> a kernel with CONFIG_RDMA_SIW (Debian's leaves it out); "
+          "a kernel with CONFIG_SUNRPC_XPRT_RDMA; a kernel with CONFIG_NFS_FS; a kernel with CONFIG_NFS_V3; apt-get "
+          "install nfs-common; mount -t nfs -o "
+          "vers=3,proto=rdma,port=20049,nolock,mountproto=tcp,mountport=20048 HOST:/ /mnt\n"
+          "note weft nfs with this kernel's NFS server: no: no kernel module siw, no kernel module nfsd, no kernel "
+          "module rpcrdma, no exportfs -> a kernel with CONFIG_RDMA_SIW (Debian's leaves it out); a kernel with "
+          "CONFIG_NFSD; a kernel with CONFIG_SUNRPC_XPRT_RDMA; apt-get install nfs-kernel-server; echo rdma 20049 > "
+          "/proc/fs/nfsd/portlist\n"
+          "problem weft with a Linux siw host: no: the soft RNIC does not open -> see the soft backend above\n"
+          "note --backend ibv: no: this weft was built without it, no libibverbs, no active RDMA device, no kernel "
+          "module siw, no kernel module ib_uverbs, no kernel module rdma_ucm, no /dev/infiniband/uverbs* and rdma_cm "
+          "that this user may use -> a build with libibverbs-dev and librdmacm-dev installed; apt-get install "
+          "libibverbs1 librdmacm1 ibverbs-providers; a kernel with CONFIG_RDMA_SIW (Debian's leaves it out)\n"
+          "note captures: no: no tcpdump, no tshark -> apt-get install tcpdump; apt-get install tshark\n");
+  EXPECT_FALSE(anything_works(facts));
+}
+
 TEST(Examine, ModulesThatAreNotLoadedSayHow) {
   Facts facts = good_machine();
   facts.modules["siw"] = ModuleState::kAvailable;
@@ -384,6 +487,36 @@ TEST(Process, AsksWithoutPrivilegeAndSendsNothing) {
   EXPECT_GT(facts.nofile_soft, 0u);
   EXPECT_GT(facts.soft_max_qp_wr, 0u);
   EXPECT_THAT(facts.backends, ::testing::Contains("soft"));
+}
+
+TEST(Process, TellsTheLoopbackFromOtherAddresses) {
+  Facts facts;
+  ask_process(facts);
+  const auto at = std::ranges::find(facts.addresses, std::string("127.0.0.1"), &Address::text);
+  ASSERT_NE(at, facts.addresses.end());
+  EXPECT_EQ(at->interface, "lo");
+  EXPECT_TRUE(at->loopback && at->up);
+  EXPECT_FALSE(at->link_local);
+  for (const Address& address : facts.addresses) EXPECT_EQ(address.loopback, address.interface == "lo") << address.text;
+}
+
+// Where somebody else has the port already, it is in use just the same.
+TEST(Process, SeesThatAPortIsTaken) {
+  const int tcp = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+            udp = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(kRpingPort);
+  ::bind(tcp, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  address.sin_port = htons(kIwpmPort);
+  ::bind(udp, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  Facts facts;
+  ask_process(facts);
+  EXPECT_EQ(facts.tcp_ports[kRpingPort], PortState::kInUse);
+  EXPECT_EQ(facts.iwpm_port, PortState::kInUse);
+  ::close(tcp);
+  ::close(udp);
 }
 
 }  // namespace

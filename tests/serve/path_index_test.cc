@@ -89,6 +89,17 @@ TEST_F(PathIndexTest, EveryTornTailLosesTheTailOnly) {
   }
 }
 
+TEST_F(PathIndexTest, WhatWasReadBackIsThereAfterEveryFurtherRestart) {
+  std::uintmax_t size = 0;
+  for (std::uint64_t start = 0; start < 4; ++start) {
+    PathIndex index(kRoot, 100, log());
+    for (std::uint64_t n = 0; n < start; ++n) EXPECT_EQ(path(index, 10 + n), "name" + std::to_string(n)) << start;
+    index.learn(key_of(10 + start), kRoot, "name" + std::to_string(start));
+    EXPECT_GT(std::filesystem::file_size(file()), size) << start;
+    size = std::filesystem::file_size(file());
+  }
+}
+
 TEST_F(PathIndexTest, ADamagedRecordEndsTheReading) {
   {
     PathIndex index(kRoot, 100, log());

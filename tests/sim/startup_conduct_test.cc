@@ -259,6 +259,25 @@ TEST(Conduct, StartupIsBoundedInTimeAtBothEnds) {
   EXPECT_EQ(i.closed[0].reason, CloseReason::kStartup);
 }
 
+TEST(Conduct, AReplyThatThePeerDoesNotTakeIsBoundedInTime) {
+  const rdmap::StreamConfig config;
+  Responder r(config);
+  r.receive(record_octets("M01"), kNow);
+  r.drain();
+  r.stream.accept({}, r.recvs, 16, 16, 0, kNow);
+  const TimePoint end = kNow + config.request_timeout;
+  ASSERT_EQ(r.stream.next_timeout(), end);
+  r.stream.on_timeout(end - std::chrono::nanoseconds(1));
+  r.drain();
+  EXPECT_TRUE(r.closed.empty());
+  r.stream.on_timeout(end);
+  r.drain();
+  ASSERT_EQ(r.closed.size(), 1u);
+  EXPECT_EQ(r.closed[0].reason, CloseReason::kStartup);
+  EXPECT_NE(r.closed[0].text.find("the MPA Reply could not be sent in time"), std::string::npos) << r.closed[0].text;
+  EXPECT_EQ(r.stream.llp_action(), LlpAction::kClose);
+}
+
 TEST(Conduct, BelowAnEmssOf128AlignmentIsGivenUp) {
   RecordProperty("proves", "MPA-4.5-08 MPA-4.5-09");
   rdmap::testing::Pair pair;
