@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "nfsulb/testing/compound.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/testing/engines.h"
@@ -29,7 +31,7 @@ struct ShortReplyRetryTest : ::testing::Test {
 
   void call(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, const Xdr& args,
             std::size_t max_results, std::optional<std::uint32_t> xid = {}, MutBytes item = {}) {
-    octets = args.octets();
+    const Octets& octets = arguments.emplace_back(args.octets());
     CallSpec spec;
     spec.program = program;
     spec.version = version;
@@ -56,11 +58,11 @@ struct ShortReplyRetryTest : ::testing::Test {
     end->pump();
     end->requester->on_time(at(++ms));
   }
-  // The server answers the last Call with ERR_CHUNK.
-  void answer_err_chunk() {
+  // The server answers the last Call with ERR_CHUNK, or the one with this XID.
+  void answer_err_chunk(std::uint32_t credit = 1, std::optional<std::uint32_t> xid = {}) {
     v1::Header header;
-    header.xid = last().xid;
-    header.credit = 1;
+    header.xid = xid.value_or(last().xid);
+    header.credit = credit;
     header.proc = v1::Proc::kError;
     header.err = v1::Err::kChunk;
     ASSERT_TRUE(end->qp.inject(message(header, {})));
@@ -100,7 +102,7 @@ struct ShortReplyRetryTest : ::testing::Test {
   }
 
   FakeMemory memory;
-  std::vector<std::uint8_t> octets;
+  std::deque<Octets> arguments;  // of all Calls
   OpaqueAuth cred;
   std::uint32_t message_xid = 0;
   int ms = 0;
@@ -247,6 +249,29 @@ TEST_F(ShortReplyRetryTest, NotWithRpcsecGss) {
   cred = gss_cred(GssService::kNone);
   call(nfsulb::kNfsAclProgram, nfsulb::kNfsAclV3, kGetacl, Xdr().opaque(32).u32(0xf), 2000, 0x4711);
   expect_one_error();
+}
+
+// 64 MiB, whatever a server says.
+TEST_F(ShortReplyRetryTest, NoFurtherThanALargeReplyChunk) {
+  call(nfsulb::kNfsAclProgram, nfsulb::kNfsAclV3, kGetacl, Xdr().opaque(32).u32(0xf), 40 << 20);
+  ASSERT_GE(reply_chunk(), std::size_t{40} << 20);
+  expect_one_error();
+}
+
+// It went out after the other Call, and its time is over before.
+TEST_F(ShortReplyRetryTest, KeepsItsTimeAlsoBehindLaterCalls) {
+  call(nfsulb::kNfsProgram, nfsulb::kNfsV3, kFsinfo, Xdr().opaque(32), 2000);
+  answer_err_chunk(8);
+  ended.clear();
+  call(nfsulb::kNfsAclProgram, nfsulb::kNfsAclV3, kGetacl, Xdr().opaque(32).u32(0xf), 2000);
+  const std::uint32_t xid = last().xid;
+  ms = 500;
+  call(nfsulb::kNfsProgram, nfsulb::kNfsV3, 0, Xdr(), 0);
+  answer_err_chunk(8, xid);
+  ASSERT_EQ(end->qp.sent.size(), 4u);
+  ms = 1100;
+  run();
+  EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kTimeout));
 }
 
 TEST_F(ShortReplyRetryTest, WaitsForACreditAndKeepsItsTime) {
