@@ -61,16 +61,6 @@ absl::Status explain(const absl::Status& status, const std::string& what) {
   return absl::Status(status.code(), what + ": " + std::string(status.message()));
 }
 
-absl::StatusOr<rpcrdma::OpaqueAuth> choose_cred(const std::vector<std::uint32_t>& flavors) {
-  const auto offered = [&flavors](rpcrdma::AuthFlavor flavor) {
-    return std::find(flavors.begin(), flavors.end(), static_cast<std::uint32_t>(flavor)) != flavors.end();
-  };
-  if (flavors.empty() || offered(rpcrdma::AuthFlavor::kSys)) return rpcrdma::auth_sys_of_this_process();
-  if (offered(rpcrdma::AuthFlavor::kNone)) return rpcrdma::OpaqueAuth{};
-  return absl::PermissionDeniedError("the server takes neither AUTH_SYS nor AUTH_NONE (it offers flavor " +
-                                     std::to_string(flavors.front()) + "), others are not built yet");
-}
-
 absl::StatusOr<MountedExport> mount_first(Mount& mount, const Url& url,
                                           const std::vector<std::vector<std::string>>& candidates) {
   Mountstat3 refusal = Mountstat3::kNoent;
@@ -111,6 +101,16 @@ std::vector<std::string> split_path(const std::string& path) {
     at = slash + 1;
   }
   return names;
+}
+
+absl::StatusOr<rpcrdma::OpaqueAuth> choose_cred(const std::vector<std::uint32_t>& flavors) {
+  const auto offered = [&flavors](rpcrdma::AuthFlavor flavor) {
+    return std::find(flavors.begin(), flavors.end(), static_cast<std::uint32_t>(flavor)) != flavors.end();
+  };
+  if (flavors.empty() || offered(rpcrdma::AuthFlavor::kSys)) return rpcrdma::auth_sys_of_this_process();
+  if (offered(rpcrdma::AuthFlavor::kNone)) return rpcrdma::OpaqueAuth{};
+  return absl::PermissionDeniedError("the server takes neither AUTH_SYS nor AUTH_NONE (it offers flavor " +
+                                     std::to_string(flavors.front()) + "), others are not built yet");
 }
 
 std::vector<std::vector<std::string>> candidate_paths(const std::vector<std::string>& path,

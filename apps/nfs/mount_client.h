@@ -29,6 +29,10 @@ absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::millisecond
                                         const std::function<void(const std::string&)>& tell = nullptr,
                                         std::chrono::milliseconds tell_after = {});
 
+// choose_cred: with which of the flavors that MNT offers to call the NFS server; AUTH_SYS where it offers none. Others
+// than AUTH_SYS and AUTH_NONE are kPermissionDenied.
+absl::StatusOr<rpcrdma::OpaqueAuth> choose_cred(const std::vector<std::uint32_t>& flavors);
+
 // candidate_paths: which directories to ask MNT for, best first.
 std::vector<std::vector<std::string>> candidate_paths(const std::vector<std::string>& path,
                                                       const std::vector<nfs3::Exportnode>& exports);

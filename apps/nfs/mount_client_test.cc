@@ -13,6 +13,19 @@ TEST(SplitPath, NamesOnly) {
   EXPECT_EQ(split_path("rel/x"), (Names{"rel", "x"}));
 }
 
+TEST(ChooseCred, TakesAuthSysWhereItMay) {
+  const auto flavor = [](std::vector<std::uint32_t> offered) { return choose_cred(offered)->flavor; };
+  const auto sys = static_cast<std::uint32_t>(rpcrdma::AuthFlavor::kSys);
+  const auto none = static_cast<std::uint32_t>(rpcrdma::AuthFlavor::kNone);
+  EXPECT_EQ(flavor({sys}), sys);
+  EXPECT_EQ(flavor({none, 6, sys}), sys);
+  EXPECT_EQ(flavor({}), sys) << "a server that offers none has no wish";
+  EXPECT_EQ(flavor({6, none}), none);
+  const auto refused = choose_cred({6, 5});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_NE(refused.status().message().find("flavor 6"), std::string::npos) << refused.status();
+}
+
 TEST(CandidatePaths, RootExportIsTheCommonCase) {
   const auto candidates = candidate_paths({"a", "b"}, {{"/", {}}});
   ASSERT_FALSE(candidates.empty());

@@ -125,6 +125,47 @@ TEST_F(PerfCli, EveryOpRunsAgainstOneListener) {
   }
 }
 
+// What is reported adds up: operations, their size, octets, seconds and rates.
+TEST_F(PerfCli, WhatIsReportedAddsUp) {
+  struct Expected {
+    const char* op;
+    std::uint64_t size;
+    std::uint32_t depth;
+  };
+  constexpr std::uint64_t kMiB = 1 << 20;
+  for (const Expected& expected : {Expected{"send", 64, 64},
+                                   {"write", kMiB, 16},
+                                   {"read", kMiB, 16},
+                                   {"rpc-null", 0, 16},
+                                   {"rpc-read", kMiB, 8},
+                                   {"rpc-write", kMiB, 8},
+                                   {"tcp-lat", 64, 1},
+                                   {"tcp-batch", 64, 64},
+                                   {"tcp-file-write", kMiB, 1}}) {
+    SCOPED_TRACE(expected.op);
+    const auto json = perf({"--op", expected.op});
+    EXPECT_EQ(json["size"], expected.size);
+    EXPECT_EQ(json["depth"], expected.depth);
+    EXPECT_EQ(json["octets"], json["ops"].get<std::uint64_t>() * expected.size);
+    const double seconds = json["seconds"];
+    EXPECT_NEAR(json["octets_per_s"].get<double>() * seconds, json["octets"].get<double>(), 1 + 1e-6 * kMiB);
+    EXPECT_NEAR(json["ops_per_s"].get<double>() * seconds, json["ops"].get<double>(), 0.01);
+    EXPECT_EQ(json.contains("mss"), std::string_view(expected.op).starts_with("tcp"));
+    if (json.contains("mss")) {
+      EXPECT_GT(json["mss"], 0);
+    }
+  }
+  // The file is read whole each time, in pieces of a mebibyte.
+  const auto file = perf({"--op", "tcp-file-read"});
+  const std::uint64_t times = file["octets"].get<std::uint64_t>() / 3000000;
+  EXPECT_GE(times, 1u);
+  EXPECT_EQ(file["octets"], times * 3000000);
+  EXPECT_EQ(file["ops"], times * 3);
+  // Without a size the stream writes what suits the socket, and says how much that is.
+  EXPECT_GT(perf({"--op", "tcp"})["size"], 0);
+  EXPECT_EQ(perf({"--op", "tcp", "--size", "1000"})["size"], 1000);
+}
+
 TEST(PerfNfs, RpcOpsRunAgainstAnNfsServer) {
   char name[] = "/tmp/weft_perf_nfs_XXXXXX";
   ASSERT_NE(mkdtemp(name), nullptr);

@@ -133,6 +133,17 @@ TEST_F(Commands, TreesComeBack) {
   EXPECT_FALSE(exists(local("x")));
 }
 
+TEST_F(Commands, ALinkThatCannotReplaceADirectoryLeavesNothingBehind) {
+  std::filesystem::create_directories(exported("tree"));
+  std::filesystem::create_symlink("elsewhere", exported("tree/name"));
+  std::filesystem::create_directories(local("back/tree/name"));
+  write_file(local("back/tree/name/kept"), noise(10));
+  const Ran get = weft({"nfs", "get", "-r", url("tree"), local("back")});
+  EXPECT_EQ(get.status, 1);
+  EXPECT_EQ(names_in(local("back/tree")), std::vector<std::string>{"name"});
+  EXPECT_EQ(read_file(local("back/tree/name/kept")), noise(10));
+}
+
 TEST_F(Commands, GetToDevNullAndToAFullDevice) {
   write_file(exported("file"), noise(5000));
   EXPECT_EQ(weft({"nfs", "get", url("file"), "/dev/null"}).status, 0);
