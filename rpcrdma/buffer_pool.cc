@@ -130,7 +130,8 @@ Buffer::Buffer(Buffer&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
       octets_(std::exchange(other.octets_, {})),
       slot_(other.slot_),
-      lkey_(other.lkey_) {}
+      lkey_(other.lkey_),
+      attached_(std::move(other.attached_)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this == &other) return *this;
@@ -139,6 +140,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   octets_ = std::exchange(other.octets_, {});
   slot_ = other.slot_;
   lkey_ = other.lkey_;
+  attached_ = std::move(other.attached_);
   return *this;
 }
 

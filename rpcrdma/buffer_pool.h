@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "rpcrdma/bytes.h"
 #include "verbs-shim/api/verbs.h"
@@ -24,6 +25,9 @@ class Buffer {
   MutBytes octets() const { return octets_; }
   std::uint32_t lkey() const { return lkey_; }
   explicit operator bool() const { return !octets_.empty(); }
+  // attach destroys `what` when the Buffer goes back to its pool, in the pool's thread: a count of what its user holds,
+  // for example.
+  void attach(std::shared_ptr<const void> what) { attached_ = std::move(what); }
 
  private:
   friend class BufferPool;
@@ -31,6 +35,7 @@ class Buffer {
   MutBytes octets_;
   std::size_t slot_ = 0;
   std::uint32_t lkey_ = 0;
+  std::shared_ptr<const void> attached_;
 };
 
 // BufferPool hands out registered buffers of any size up to max_len and keeps what comes back for the next taker, until

@@ -50,6 +50,22 @@ TEST_F(BufferPoolTest, RefusesBeyondItsBoundsAndRecovers) {
   EXPECT_TRUE(pool.take(1000));
 }
 
+TEST_F(BufferPoolTest, WhatIsAttachedGoesWithItsBuffer) {
+  BufferPool pool(pd, 1 << 20, 4 << 20);
+  const auto first = std::make_shared<int>(1), second = std::make_shared<int>(2);
+  Buffer buffer = pool.take(100);
+  buffer.attach(first);
+  Buffer moved = std::move(buffer);
+  EXPECT_EQ(first.use_count(), 2);
+  Buffer other = pool.take(100);
+  other.attach(second);
+  other = std::move(moved);
+  EXPECT_EQ(second.use_count(), 1);
+  EXPECT_EQ(first.use_count(), 2);
+  other = Buffer();
+  EXPECT_EQ(first.use_count(), 1);
+}
+
 TEST_F(BufferPoolTest, KeepsBuffersForTheNextTaker) {
   BufferPool pool(pd, 1 << 20, 8 << 20);
   const std::uint8_t* first = pool.take(100000).octets().data();

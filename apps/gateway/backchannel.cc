@@ -30,16 +30,29 @@ struct CallsToRdma::State {
   std::function<void(bool)> pause;
   std::weak_ptr<onc_tcp::Stream> stream;
   std::list<Call> calls;
+  std::size_t num_answers = 0;  // that wait to be sent
   bool is_paused = false;
   bool ended = false;
 
   void hold_back() {
     // Once held back, until half of them are done.
     const std::size_t most = kCallbackCredits + (is_paused ? 0 : kMaxWaiting);
-    const bool hold = calls.size() >= most;
+    const bool hold = calls.size() + num_answers >= most;
     if (!ended && hold != std::exchange(is_paused, hold)) pause(hold);
   }
 };
+
+// An answer counts like the Call until it has been sent: a server that calls and does not read is not read for long.
+void CallsToRdma::answer(const std::shared_ptr<State>& state, onc_tcp::Stream& stream,
+                         std::unique_ptr<OwnedRecord> record) {
+  if (!record) return;
+  ++state->num_answers;
+  record->attached = std::shared_ptr<const void>(nullptr, [state](const void*) {
+    --state->num_answers;
+    state->hold_back();
+  });
+  stream.send(std::move(record));
+}
 
 CallsToRdma::CallsToRdma(rpcrdma::Server& server, rpcrdma::ConnectionId client, std::string peer,
                          std::function<void(bool)> pause)
@@ -63,7 +76,10 @@ void CallsToRdma::pass(onc_tcp::Stream& stream, Record record) {
   rpcrdma::xdr::XdrReader in(record.octets());
   rpcrdma::CallHeaderView header;
   const rpcrdma::CallParse parsed = rpcrdma::parse_call(in, header);
-  if (parsed != rpcrdma::CallParse::kOk) return refuse(stream, parsed, header.xid);
+  if (parsed != rpcrdma::CallParse::kOk) {
+    answer(state_, stream, refusal(parsed, header.xid));
+    return state.hold_back();
+  }
   Call& call = state.calls.emplace_back();
   call.take(header, in.rest());
   call.record = std::move(record);
@@ -75,7 +91,9 @@ void CallsToRdma::pass(onc_tcp::Stream& stream, Record record) {
   } else {
     spdlog::warn("gateway: {}: a call of the server cannot be passed on: {}", state.peer, called.error().message);
     // One that came again is answered with the first.
-    if (called.error().errno_value != EEXIST) send_header(stream, accepted(call.xid(), AcceptStat::kSystemErr));
+    if (called.error().errno_value != EEXIST) {
+      answer(state_, stream, header_record(accepted(call.xid(), AcceptStat::kSystemErr)));
+    }
     state.calls.erase(at);
   }
   state.hold_back();
@@ -88,13 +106,11 @@ void CallsToRdma::on_reply(const std::shared_ptr<State>& state, std::list<Call>:
   const auto stream = state->stream.lock();
   if (state->ended || !stream) return;
   if (!reply.message.empty()) {
-    auto record = std::make_unique<OwnedRecord>();
-    record->octets.assign(reply.message.begin(), reply.message.end());
-    record->parts.push_back(record->octets);
-    stream->send(std::move(record));
+    answer(state, *stream,
+           owned_record([&](auto& octets) { octets.assign(reply.message.begin(), reply.message.end()); }));
   } else if (reply.status != CallStatus::kTimeout && reply.status != CallStatus::kDisconnected) {
     spdlog::warn("gateway: {}: call of the server, XID {:#x}: {}", state->peer, xid, reply.text);
-    send_header(*stream, accepted(xid, AcceptStat::kSystemErr));
+    answer(state, *stream, header_record(accepted(xid, AcceptStat::kSystemErr)));
   }
   state->hold_back();
 }
@@ -103,11 +119,10 @@ void CallsToRdma::on_reply(const std::shared_ptr<State>& state, std::list<Call>:
 void CallsToTcp::on_call(rpcrdma::ServedCall served) {
   ++num_calls_;
   calls_.emplace(served.xid, served.id);
-  auto record = std::make_unique<OwnedRecord>();
-  record->octets.assign(served.header.begin(), served.header.end());
-  record->octets.insert(record->octets.end(), served.args.begin(), served.args.end());
-  record->parts.push_back(record->octets);
-  stream_->send(std::move(record));
+  stream_->send(owned_record([&](auto& octets) {
+    octets.assign(served.header.begin(), served.header.end());
+    octets.insert(octets.end(), served.args.begin(), served.args.end());
+  }));
 }
 
 bool CallsToTcp::pass_reply(const Record& record) {

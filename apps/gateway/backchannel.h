@@ -20,6 +20,8 @@ namespace weft::gateway {
 // Calls of one server that are under way at once; they are short.
 inline constexpr std::uint32_t kCallbackCredits = 8;
 
+struct OwnedRecord;
+
 // CallsToRdma passes the Calls of one TCP server on to its client over RDMA. One thread.
 class CallsToRdma {
  public:
@@ -35,6 +37,7 @@ class CallsToRdma {
  private:
   struct Call;
   struct State;
+  static void answer(const std::shared_ptr<State>& state, onc_tcp::Stream& stream, std::unique_ptr<OwnedRecord> record);
   static void on_reply(const std::shared_ptr<State>& state, std::list<Call>::iterator at, const rpcrdma::Reply& reply);
 
   std::shared_ptr<State> state_;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "apps/common/command.h"
+#include "apps/common/limit_options.h"
 #include "apps/common/output.h"
 #include "apps/common/rpcbind_registration.h"
 #include "apps/common/setup.h"
@@ -30,11 +31,35 @@ struct GatewayOptions {
   std::string listen, connect;
   bool rpcbind = false;
   bool reserved_port = false;
+  LimitOptions limits;
 };
 
 // One record has to hold what one message over RDMA can.
 constexpr std::size_t kMaxRecord = 5 << 20;
 constexpr std::size_t kMaxBufferedPerClient = 16 << 20;
+constexpr std::size_t kMaxBuffered = 256 << 20;
+constexpr std::size_t kMaxConnections = 1024;
+
+// What clients may hold, of the options and the defaults.
+struct Limits {
+  std::size_t connections = 0, connections_per_address = 0;
+  std::size_t buffered = 0, buffered_per_address = 0;  // bytes
+};
+
+// Nothing where an option gives too little.
+std::optional<Limits> limits_of(const LimitOptions& options, std::uint64_t file_limit) {
+  using gateway::ToRdmaConfig;
+  Limits out;
+  // Each client has a connection on either side; the rest is for what comes and goes.
+  out.connections = options.connections_or(kMaxConnections, file_limit / 2);
+  out.connections_per_address = options.connections_per_address(out.connections);
+  out.buffered = options.max_buffered.value_or(kMaxBuffered);
+  out.buffered_per_address =
+      options.max_buffered_per_address.value_or(std::max(out.buffered / 4, ToRdmaConfig::kLeastBufferedPerAddress));
+  if (out.buffered < ToRdmaConfig::kLeastBuffered) return {};
+  if (out.buffered_per_address < ToRdmaConfig::kLeastBufferedPerAddress) return {};
+  return out;
+}
 
 tcp::endpoint to_endpoint(const sockaddr_storage& addr) {
   tcp::endpoint endpoint;
@@ -94,17 +119,21 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   auto device = open_device(global);
   if (!device.ok()) return fail(device.status());
   io_context io(1);
-  // Each client has a connection on either side; the rest is for what comes and goes.
-  const std::size_t max_clients = std::clamp<std::size_t>(file_limit / 4, 16, 1024);
+  const std::optional<Limits> limits = limits_of(options.limits, file_limit);
+  if (!limits) return usage_error("gateway wants --max-buffered 64 or more, and --max-buffered-per-address 32 or more");
   if (listen.transport == Transport::kRdma) {
     gateway::ToTcpConfig config{.listen = *from, .server = to_endpoint(*to), .rpc = {}, .stream = {}};
     config.rpc.inline_threshold = global.inline_threshold;
     config.rpc.credits = global.credits;
     config.rpc.ord = global.ord;
-    config.rpc.max_connections = max_clients;
+    config.rpc.max_connections = limits->connections;
+    config.rpc.max_connections_per_client = limits->connections_per_address;
+    config.rpc.max_buffered_per_client = limits->buffered_per_address;
+    config.rpc.max_buffered = config.max_replies = limits->buffered;
+    config.max_replies_per_address = limits->buffered_per_address;
     // Calls wait for a server that may be far away; few of them at once would wait one after the other.
     config.rpc.max_buffered_per_connection = kMaxBufferedPerClient;
-    config.stream.max_record = kMaxRecord;
+    config.stream.record.max_record = kMaxRecord;
     config.reserved_port = options.reserved_port;
     auto made = gateway::ToTcp::start(config, **device, io);
     if (!made.ok()) return fail(made.status());
@@ -116,8 +145,11 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   config.rpc.inline_threshold = global.inline_threshold;
   config.rpc.credits = global.credits;
   config.rpc.ird = global.ird;
-  config.max_connections = max_clients;
-  config.stream.max_record = kMaxRecord;
+  config.max_connections = limits->connections;
+  config.max_connections_per_address = limits->connections_per_address;
+  config.max_buffered = limits->buffered;
+  config.max_buffered_per_address = limits->buffered_per_address;
+  config.stream.record.max_record = kMaxRecord;
   auto made = gateway::ToRdma::start(config, **device, io);
   if (!made.ok()) return fail(made.status());
   return run(io, **made, global, stop, listen, to_sockaddr((*made)->local_endpoint()));
@@ -143,6 +175,7 @@ void register_gateway_command(CLI::App& root, CommandContext& context) {
                     "register what the server serves with the rpcbind of this host, for clients of RDMA to find");
   gateway->add_flag("--reserved-port", options->reserved_port,
                     "connect to the server over TCP from ports below 1024; it then trusts every client like root's");
+  add_limit_options(*gateway, options->limits);
   gateway->footer(
       "Examples:\n"
       "  weft gateway --listen rdma://127.0.0.1 --connect tcp://127.0.0.1  an NFS server of TCP for clients of RDMA\n"

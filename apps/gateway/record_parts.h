@@ -27,7 +27,17 @@ inline bool is_call(rpcrdma::ConstBytes message) {
 
 struct OwnedRecord : onc_tcp::OutRecord {
   std::vector<std::uint8_t> octets;
+  std::shared_ptr<const void> attached;  // destroyed with the record, which is when it has been sent
 };
+
+// owned_record shows all of what `fill`, a function of the vector, puts into it.
+template <typename Fill>
+std::unique_ptr<OwnedRecord> owned_record(Fill fill) {
+  auto record = std::make_unique<OwnedRecord>();
+  fill(record->octets);
+  record->parts.push_back(record->octets);
+  return record;
+}
 
 inline rpcrdma::ReplyHeader accepted(std::uint32_t xid, rpcrdma::AcceptStat stat) {
   rpcrdma::ReplyHeader out;
@@ -45,19 +55,19 @@ inline rpcrdma::ReplyHeader rpc_mismatch(std::uint32_t xid) {
   return out;
 }
 
-// send_header sends a Reply that has no results.
-inline void send_header(onc_tcp::Stream& stream, const rpcrdma::ReplyHeader& header) {
-  auto record = std::make_unique<OwnedRecord>();
-  rpcrdma::xdr::XdrWriter out(record->octets);
-  rpcrdma::emit_reply(out, header);
-  record->parts.push_back(record->octets);
-  stream.send(std::move(record));
+// header_record is a Reply that has no results.
+inline std::unique_ptr<OwnedRecord> header_record(const rpcrdma::ReplyHeader& header) {
+  return owned_record([&](std::vector<std::uint8_t>& octets) {
+    rpcrdma::xdr::XdrWriter out(octets);
+    rpcrdma::emit_reply(out, header);
+  });
 }
 
-// refuse answers a Call whose header does not parse; what is no Call has no answer.
-inline void refuse(onc_tcp::Stream& stream, rpcrdma::CallParse parsed, std::uint32_t xid) {
-  if (parsed == rpcrdma::CallParse::kRpcMismatch) send_header(stream, rpc_mismatch(xid));
-  if (parsed == rpcrdma::CallParse::kGarbage) send_header(stream, accepted(xid, rpcrdma::AcceptStat::kGarbageArgs));
+// refusal answers a Call whose header does not parse; what is no Call has no answer, and it is null.
+inline std::unique_ptr<OwnedRecord> refusal(rpcrdma::CallParse parsed, std::uint32_t xid) {
+  if (parsed == rpcrdma::CallParse::kRpcMismatch) return header_record(rpc_mismatch(xid));
+  if (parsed == rpcrdma::CallParse::kGarbage) return header_record(accepted(xid, rpcrdma::AcceptStat::kGarbageArgs));
+  return nullptr;
 }
 
 // PassedCall is a Call that came by TCP, as it goes on.

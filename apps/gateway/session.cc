@@ -25,6 +25,10 @@ namespace {
 constexpr std::size_t kMaxText = 4096;
 // So many Calls beyond the peer's credits wait here; then the client is not read any further.
 constexpr std::size_t kCallsAhead = 2;
+// Bytes that a Call takes beside its record and its Reply.
+constexpr std::size_t kCallOverhead = 1024;
+// Bytes of an answer of the gateway's own.
+constexpr std::size_t kOwnAnswer = 512;
 
 // PROG_UNAVAIL, or PROG_MISMATCH with the versions that there are.
 ReplyHeader no_such_program(std::uint32_t xid, std::uint32_t program) {
@@ -44,16 +48,25 @@ ReplyHeader no_such_program(std::uint32_t xid, std::uint32_t program) {
 struct Session::Call : PassedCall {
   std::vector<std::uint8_t> args;  // without the item, where something follows it
   rpcrdma::Buffer result;          // of the first operation that can have an item
+  onc_tcp::Room::Claim room;       // of `result` and of the rest of the Reply
 };
 
 // A Reply: what came inline is copied, since the connection wants its Receive back, and the item stays where it is.
 struct Session::ReplyRecord : onc_tcp::OutRecord {
   std::vector<std::uint8_t> message;
   rpcrdma::Buffer item;
+  onc_tcp::Room::Claim room;
 };
 
-Session::Session(const ToRdmaConfig& config, rpcrdma::BufferPool& buffers, std::string peer)
-    : config_(config), buffers_(buffers), peer_(std::move(peer)) {}
+Session::Session(SharedBySessions& shared, std::string peer, std::string address, verbs::TimePoint now)
+    : shared_(shared),
+      config_(shared.config),
+      peer_(std::move(peer)),
+      address_(std::move(address)),
+      room_for_calls_(shared.calls.enter(address_)),
+      room_for_replies_(shared.replies.enter(address_)),
+      now_(now),
+      used_at_(now) {}
 
 Session::~Session() {
   over_ = true;
@@ -61,34 +74,69 @@ Session::~Session() {
   client_.reset();
 }
 
-bool Session::start(boost::asio::ip::tcp::socket socket, verbs::Device& device) {
+void Session::start(boost::asio::ip::tcp::socket socket) {
+  stream_ = std::make_shared<onc_tcp::Stream>(std::move(socket), shared_.buffers, config_.stream, room_for_calls_);
+  stream_->start({.on_record = [this](Record record) { on_record(std::move(record)); },
+                  .on_end = [this](const std::string& why) { end(why); }});
+}
+
+// False where there is no way to the server.
+bool Session::connect() {
+  if (client_) return true;
   rpcrdma::ClientConfig rpc = config_.rpc;
   rpc.reverse_programs = callbacks_.programs();
   rpc.reverse_credits = kCallbackCredits;
-  auto client = rpcrdma::Client::connect(device, config_.server, rpc);
+  auto client = rpcrdma::Client::connect(shared_.device, config_.server, rpc);
   if (!client.ok()) {
-    spdlog::warn("gateway: {}: {}", peer_, client.error().message);
+    end(client.error().message);
     return false;
   }
   client_ = std::move(*client);
-  stream_ = std::make_shared<onc_tcp::Stream>(std::move(socket), buffers_, config_.stream);
   callbacks_.attach(*client_, *stream_);
-  stream_->start({.on_record = [this](Record record) { on_record(std::move(record)); },
-                  .on_drained = {},
-                  .on_end = [this](const std::string& why) { end(why); }});
   return true;
 }
 
 std::size_t Session::process(verbs::TimePoint now) {
+  now_ = now;
+  if (stream_->waits_for_room() && shared_.calls.num_returns() != call_returns_seen_) {
+    call_returns_seen_ = shared_.calls.num_returns();
+    stream_->look_for_room();
+  }
+  if (!client_) return 0;
   const std::size_t moved = client_->process(now);
   if (client_->state() == rpcrdma::Client::State::kClosed) end(client_->error());
-  if (blocked_ && !over_) on_record(*std::exchange(blocked_, std::nullopt));
+  if (blocked_ && !over_ && shared_.replies.num_returns() != reply_returns_seen_) {
+    on_record(*std::exchange(blocked_, std::nullopt));
+  }
   return moved;
+}
+
+std::optional<verbs::TimePoint> Session::next_timeout() const {
+  return client_ ? client_->next_timeout() : std::nullopt;
+}
+
+void Session::check(verbs::TimePoint now) {
+  now_ = now;
+  stream_->check(now);
+  if (over_) return;
+  if (!blocked_ && !stream_->waits_for_room()) {
+    waits_since_.reset();
+  } else if (!waits_since_) {
+    waits_since_ = now;
+  }
+  // What is registered, and not only counted, can be short, too.
+  reply_returns_seen_ = ~std::uint64_t{0};
+}
+
+std::size_t Session::held_slowly() const {
+  if (!stream_->is_slow()) return 0;
+  const bool holds_little = room_for_calls_->holds_little() && room_for_replies_->holds_little();
+  return holds_little ? 0 : room_for_calls_->held() + room_for_replies_->held();
 }
 
 void Session::end(const std::string& why) {
   if (std::exchange(over_, true)) return;
-  if (!why.empty()) spdlog::warn("gateway: {}: {}", peer_, why);
+  if (!why.empty() && shared_.log.take(now_)) spdlog::warn("gateway: {}: {}", peer_, why);
   stream_->close(why);
 }
 
@@ -100,14 +148,16 @@ void Session::on_record(Record record) {
     if (!callbacks_.pass_reply(record)) end("the client sent what is no Call, nor a Reply to one");
     return;
   }
-  if (parsed != rpcrdma::CallParse::kOk) return refuse(*stream_, parsed, header.xid);
+  if (parsed != rpcrdma::CallParse::kOk) return send_own(refusal(parsed, header.xid));
   const rpcrdma::Binding* binding = nfsulb::find_binding(header.program, header.version);
   if (binding == nullptr) return answer(no_such_program(header.xid, header.program));
+  if (!connect()) return;
   const ConstBytes args = in.rest();
   Call& call = calls_.emplace_back();
   call.record = std::move(record);
   if (!pass_call(call, header, *binding, args)) {
     blocked_ = std::move(call.record);
+    reply_returns_seen_ = shared_.replies.num_returns();
     calls_.pop_back();
   }
   hold_back();
@@ -124,11 +174,15 @@ bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const
     if (!prepare_results(call, binding, args)) return false;
   } else {
     spec.max_results = config_.max_reply + config_.max_item;
+    call.room = onc_tcp::Room::Claim(room_for_replies_);
+    if (!call.room.resize(kCallOverhead + spec.max_results)) return false;
   }
   const auto at = std::prev(calls_.end());
   const auto queued = client_->call(spec, [this, at](const rpcrdma::Reply& reply) { on_reply(at, reply); });
   if (!queued.ok()) {
-    spdlog::warn("gateway: {}: a call of program {} cannot be sent: {}", peer_, spec.program, queued.error().message);
+    if (shared_.log.take(now_)) {
+      spdlog::warn("gateway: {}: a call of program {} cannot be sent: {}", peer_, spec.program, queued.error().message);
+    }
     answer(accepted(call.xid(), AcceptStat::kSystemErr));
     calls_.pop_back();
     return true;
@@ -165,18 +219,24 @@ void Session::take_item_out(Call& call, const rpcrdma::Binding& binding, ConstBy
 bool Session::prepare_results(Call& call, const rpcrdma::Binding& binding, ConstBytes args) {
   bound_ = {};
   const auto walked = binding.bound_reply(call.spec.procedure, args, {}, {.max_text = kMaxText}, bound_);
-  // A COMPOUND with an operation that no table has gets room for the largest Reply. The ca_maxresponsesize of its session
-  // would bound it, too (U1-6.2.2-02), and is not read: clients negotiate about as much as that, READs of 1 MiB and what
-  // is around them, and a session outlives the connections, and the gateway, that could have seen CREATE_SESSION.
+  // A COMPOUND with an operation that no table has gets room for the largest Reply. The ca_maxresponsesize of its
+  // session would bound it, too (U1-6.2.2-02), and is not read: clients negotiate about as much as that, READs of 1 MiB
+  // and what is around them, and a session outlives the connections, and the gateway, that could have seen
+  // CREATE_SESSION.
   if (walked != rpcrdma::Walked::kWhole) bound_.rest = config_.max_reply;
-  std::size_t rest = std::min(bound_.rest, config_.max_reply);
+  std::size_t rest = std::min(bound_.rest, config_.max_reply), item = 0;
   for (std::size_t i = 0; i < bound_.items.size(); ++i) {
     const std::size_t len = std::min(bound_.items[i], config_.max_item);
     if (i > 0 || len <= kMaxText) {
       rest = std::min(rest + rpcrdma::xdr::round_up(len), config_.max_reply + config_.max_item);
       continue;
     }
-    call.result = buffers_.take(len);
+    item = len;
+  }
+  call.room = onc_tcp::Room::Claim(room_for_replies_);
+  if (!call.room.resize(kCallOverhead + item + rest)) return false;
+  if (item > 0) {
+    call.result = shared_.buffers.take(item);
     if (!call.result) return false;
     call.spec.result_items = rpcrdma::ScatteredBytes(call.result.octets());
   }
@@ -189,12 +249,14 @@ void Session::on_reply(Calls::iterator at, const rpcrdma::Reply& reply) {
   done.splice(done.end(), calls_, at);
   Call& call = done.front();
   if (over_) return;
+  used_at_ = now_;
   if (!reply.message.empty()) {
+    used_ = true;
     send_reply(call, reply);
   } else if (reply.status == CallStatus::kTimeout || reply.status == CallStatus::kDisconnected) {
     end(reply.text);  // whether the server did it is not known: the client asks again
   } else {
-    spdlog::warn("gateway: {}: XID {:#x}: {}", peer_, call.xid(), reply.text);
+    if (shared_.log.take(now_)) spdlog::warn("gateway: {}: XID {:#x}: {}", peer_, call.xid(), reply.text);
     answer(accepted(call.xid(), AcceptStat::kSystemErr));
   }
   hold_back();
@@ -220,11 +282,23 @@ void Session::send_reply(Call& call, const rpcrdma::Reply& reply) {
     record->item = std::move(call.result);
     ++num_placed_;
   }
+  call.result = {};
+  call.room.resize(std::min(call.room.size(), record->message.size() + record->item.octets().size()));
+  record->room = std::move(call.room);
   stream_->send(std::move(record));
 }
 
 void Session::answer(const ReplyHeader& header) {
-  send_header(*stream_, header);
+  send_own(header_record(header));
+}
+
+// Sends an answer that the server has not given.
+void Session::send_own(std::unique_ptr<OwnedRecord> record) {
+  if (!record) return;
+  auto room = std::make_shared<onc_tcp::Room::Claim>(room_for_replies_);
+  if (!room->resize(kOwnAnswer)) return end("it reads no answers, and there is no room for more of them");
+  record->attached = std::move(room);
+  stream_->send(std::move(record));
 }
 
 }  // namespace weft::gateway

@@ -10,21 +10,53 @@
 #include "apps/gateway/backchannel.h"
 #include "apps/gateway/to_rdma.h"
 #include "rpcrdma/rpc_message.h"
+#include "verbs-shim/soft/log_budget.h"
 
 namespace weft::gateway {
 
-// Session is one TCP client of a ToRdma, and its RDMA connection.
+// SharedBySessions: what the Sessions of one ToRdma share. Outlives them.
+struct SharedBySessions {
+  const ToRdmaConfig& config;
+  verbs::Device& device;
+  rpcrdma::BufferPool& buffers;
+  // Calls may hold the one, their Replies the other: so Calls that wait for room for their Replies keep out no Reply
+  // that would give room back.
+  onc_tcp::Room &calls, &replies;
+  verbs::soft::LogBudget& log;
+};
+
+// Session is one TCP client of a ToRdma, and its RDMA connection, which is made for its first Call: a client that says
+// nothing costs a socket.
 class Session {
  public:
-  Session(const ToRdmaConfig& config, rpcrdma::BufferPool& buffers, std::string peer);
+  // address: what counts as the client's for limits (rpcrdma/peer_group.h).
+  Session(SharedBySessions& shared, std::string peer, std::string address, verbs::TimePoint now);
   ~Session();
 
-  // Takes over a connection; false, with a line logged, where there is no way to the server.
-  bool start(boost::asio::ip::tcp::socket socket, verbs::Device& device);
+  // Takes over a connection.
+  void start(boost::asio::ip::tcp::socket socket);
   std::size_t process(verbs::TimePoint now);
-  std::optional<verbs::TimePoint> next_timeout() const { return client_->next_timeout(); }
+  // Whether process drives the device, too.
+  bool drives_device() const { return client_ != nullptr; }
+  std::optional<verbs::TimePoint> next_timeout() const;
+  // Looks for what is late. To be called every ToRdma::kCheckEvery.
+  void check(verbs::TimePoint now);
   // To be destroyed, but not from a callback.
   bool is_over() const { return over_; }
+
+  const std::string& address() const { return address_; }
+  // Whether a Call of it was ever answered by the server.
+  bool was_useful() const { return used_; }
+  // Whether nothing of it is under way at the server.
+  bool is_idle() const { return calls_.empty() && !blocked_; }
+  // When its last Call was answered; when it came, where none was.
+  verbs::TimePoint used_at() const { return used_at_; }
+  // Since when something of it waits for memory that others hold.
+  std::optional<verbs::TimePoint> waits_since() const { return waits_since_; }
+  // Bytes that others could have, if it is slow: 0 where it is not, or holds little.
+  std::size_t held_slowly() const;
+  // Ends it, for the sake of others.
+  void give_way(const std::string& why) { end(why); }
   std::uint64_t num_calls() const { return num_calls_; }
   std::uint64_t num_placed() const { return num_placed_; }
 
@@ -34,8 +66,9 @@ class Session {
   using Calls = std::list<Call>;
 
   void end(const std::string& why);
+  bool connect();
   void on_record(onc_tcp::Record record);
-  // False where there is no Buffer for the result: then the Call is whole, and is to be passed on later.
+  // False where there is no room for the Reply: then the Call is whole, and is to be passed on later.
   bool pass_call(Call& call, const rpcrdma::CallHeaderView& header, const rpcrdma::Binding& binding,
                  rpcrdma::ConstBytes args);
   // Does not read the client while too many of its Calls are under way, or one waits for a Buffer.
@@ -45,17 +78,26 @@ class Session {
   void on_reply(Calls::iterator at, const rpcrdma::Reply& reply);
   void send_reply(Call& call, const rpcrdma::Reply& reply);
   void answer(const rpcrdma::ReplyHeader& header);
+  void send_own(std::unique_ptr<OwnedRecord> record);
 
+  SharedBySessions& shared_;
   const ToRdmaConfig& config_;
-  rpcrdma::BufferPool& buffers_;
   std::string peer_;
+  std::string address_;
+  std::shared_ptr<onc_tcp::Room::Client> room_for_calls_, room_for_replies_;
+  verbs::TimePoint now_;
+  verbs::TimePoint used_at_;
+  bool used_ = false;
+  std::optional<verbs::TimePoint> waits_since_;
   std::shared_ptr<onc_tcp::Stream> stream_;
   Calls calls_;  // their memory outlives the client's use of it
   CallsToTcp callbacks_;
   std::unique_ptr<rpcrdma::Client> client_;
   bool over_ = false;
   bool held_back_ = false;
-  std::optional<onc_tcp::Record> blocked_;  // a Call without a Buffer for its result
+  std::optional<onc_tcp::Record> blocked_;  // a Call without room for its Reply
+  // Room::num_returns when room was last asked for.
+  std::uint64_t call_returns_seen_ = 0, reply_returns_seen_ = 0;
   std::vector<rpcrdma::EligibleItem> arguments_;
   std::vector<std::optional<rpcrdma::EligibleItem>> results_;
   rpcrdma::ReplyBound bound_;

@@ -6,10 +6,14 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cstring>
+#include <map>
+#include <tuple>
 
 #include "apps/common/command.h"
 #include "apps/gateway/session.h"
 #include "fmt/format.h"
+#include "rpcrdma/peer_group.h"
 #include "spdlog/spdlog.h"
 
 // g++ 12 takes the operator delete of Asio's coroutine frames for a mismatch when it inlines one half of the pair only.
@@ -33,6 +37,12 @@ std::string format_endpoint(const tcp::endpoint& endpoint) {
   return (endpoint.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(endpoint.port());
 }
 
+// A quarter is for clients that hold little, as much for each of them as there are places.
+onc_tcp::Room::Limits room_limits(std::size_t total, std::size_t per_address, std::size_t num_clients) {
+  const std::size_t reserve = total / 4;
+  return {.total = total, .per_address = per_address, .reserve = reserve, .small = reserve / num_clients};
+}
+
 }  // namespace
 
 ToRdma::ToRdma(const ToRdmaConfig& config, verbs::Device& device, asio::io_context& io)
@@ -44,9 +54,15 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
   auto pd = device.alloc_pd();
   if (!pd.ok()) return apps::to_status(pd.error());
   out->pd_ = std::move(*pd);
-  // Results are placed in Buffers that a record fits into, too.
-  out->buffers_ = std::make_unique<rpcrdma::BufferPool>(*out->pd_, std::max(config.stream.max_record, config.max_item),
-                                                        config.max_buffered);
+  // What is held is bounded by the Rooms. The pool has a record more, for one that moves to a larger Buffer.
+  const std::size_t longest = std::max(config.stream.record.max_record, config.max_item);
+  out->buffers_ = std::make_unique<rpcrdma::BufferPool>(*out->pd_, longest, config.max_buffered + longest);
+  const onc_tcp::Room::Limits room =
+      room_limits(config.max_buffered / 2, config.max_buffered_per_address / 2, config.max_connections);
+  out->calls_ = std::make_unique<onc_tcp::Room>(room);
+  out->replies_ = std::make_unique<onc_tcp::Room>(room);
+  out->shared_ = std::make_unique<SharedBySessions>(
+      SharedBySessions{out->config_, device, *out->buffers_, *out->calls_, *out->replies_, out->log_});
   tcp::acceptor& acceptor = out->acceptor_;
   error_code error;
   if (!acceptor.open(config.listen.protocol(), error)) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
@@ -63,6 +79,7 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
 }
 
 ToRdma::~ToRdma() {
+  sessions_.clear();
   error_code ignored;
   acceptor_.close(ignored);
 }
@@ -84,41 +101,107 @@ asio::awaitable<void> ToRdma::accept_all() {
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }
-    const tcp::endpoint peer = socket.remote_endpoint(error);
-    if (error) continue;  // gone already
-    if (sessions_.size() >= config_.max_connections) {
-      spdlog::warn("gateway: {}: turned away, {} clients are there", format_endpoint(peer), sessions_.size());
-      continue;
-    }
-    auto session = std::make_unique<Session>(config_, *buffers_, format_endpoint(peer));
-    if (!session->start(std::move(socket), device_)) continue;
-    ++num_clients_;
-    sessions_.push_back(std::move(session));
+    take_in(std::move(socket));
   }
 }
 
-std::size_t ToRdma::process(verbs::TimePoint now) {
-  std::size_t moved = sessions_.empty() ? device_.process(now) : 0;
-  for (auto at = sessions_.begin(); at != sessions_.end();) {
-    Session& session = **at;
-    moved += session.process(now);
-    if (session.is_over()) {
-      num_calls_ += session.num_calls();
-      num_placed_ += session.num_placed();
-      at = sessions_.erase(at);
-    } else {
-      ++at;
+void ToRdma::take_in(tcp::socket socket) {
+  error_code error;
+  const tcp::endpoint peer = socket.remote_endpoint(error);
+  if (error) return;  // gone already
+  sockaddr_storage addr{};
+  std::memcpy(&addr, peer.data(), peer.size());
+  const std::string address = rpcrdma::peer_group(addr);
+  if (!make_place(address)) {
+    if (log_.take(now_)) {
+      spdlog::warn("gateway: {}: turned away: {} clients are there and none of them is idle", format_endpoint(peer),
+                   sessions_.size());
     }
+    return;
   }
-  return moved;
+  ++num_clients_;
+  auto& session = sessions_.emplace_back(std::make_unique<Session>(*shared_, format_endpoint(peer), address, now_));
+  session->start(std::move(socket));
+}
+
+// False where all places are taken that this address may have.
+bool ToRdma::make_place(const std::string& address) {
+  forget_ended();
+  std::map<std::string, std::size_t> num_of;
+  for (const auto& session : sessions_) ++num_of[session->address()];
+  const bool address_is_full = num_of[address] >= config_.max_connections_per_address;
+  if (sessions_.size() < config_.max_connections && !address_is_full) return true;
+  // A client without a Call that was answered goes first, then one of the address that has the most; of equals the one
+  // that has been idle longest.
+  const auto rank = [&](const Session& session) {
+    return std::tuple(session.was_useful(), ~num_of[session.address()], session.used_at());
+  };
+  Session* least = nullptr;
+  for (const auto& session : sessions_) {
+    if (address_is_full && session->address() != address) continue;
+    if (session->was_useful() && (!session->is_idle() || now_ - session->used_at() < kIdleAfter)) continue;
+    if (least == nullptr || rank(*session) < rank(*least)) least = session.get();
+  }
+  if (least == nullptr) return false;
+  least->give_way("all places are taken, and this client is idle");
+  forget_ended();
+  return true;
+}
+
+// One slow client gives way for each that waits.
+void ToRdma::make_room() {
+  const auto waits = [this](const auto& session) {
+    const auto since = session->waits_since();
+    return !session->is_over() && since && now_ - *since >= kCheckEvery;
+  };
+  for (auto num = std::ranges::count_if(sessions_, waits); num > 0; --num) {
+    const auto most = std::ranges::max_element(
+        sessions_, {}, [](const auto& session) { return session->is_over() ? 0 : session->held_slowly(); });
+    if ((*most)->is_over() || (*most)->held_slowly() == 0) return;
+    (*most)->give_way("it is slow, and others wait for the memory that it holds");
+  }
+}
+
+void ToRdma::check() {
+  for (const auto& session : sessions_) {
+    if (!session->is_over()) session->check(now_);
+  }
+  make_room();
+}
+
+void ToRdma::forget_ended() {
+  std::erase_if(sessions_, [this](const auto& session) {
+    if (!session->is_over()) return false;
+    num_calls_ += session->num_calls();
+    num_placed_ += session->num_placed();
+    return true;
+  });
+}
+
+std::size_t ToRdma::process(verbs::TimePoint now) {
+  now_ = now;
+  if (now >= next_check_) {
+    check();
+    next_check_ = now + kCheckEvery;
+  }
+  std::size_t moved = 0;
+  bool is_driven = false;
+  for (const auto& session : sessions_) {
+    if (session->is_over()) continue;
+    is_driven = is_driven || session->drives_device();
+    moved += session->process(now);
+  }
+  forget_ended();
+  return is_driven ? moved : moved + device_.process(now);
 }
 
 std::optional<verbs::TimePoint> ToRdma::next_timeout() const {
   std::optional<verbs::TimePoint> next = device_.next_timeout();
-  for (const auto& session : sessions_) {
-    const auto at = session->is_over() ? verbs::TimePoint{} : session->next_timeout();
+  const auto consider = [&next](std::optional<verbs::TimePoint> at) {
     if (at && (!next || *at < *next)) next = at;
-  }
+  };
+  if (!sessions_.empty()) consider(next_check_);
+  for (const auto& session : sessions_) consider(session->is_over() ? verbs::TimePoint{} : session->next_timeout());
   return next;
 }
 

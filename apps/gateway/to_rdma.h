@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "apps/onc_tcp/stream.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/client.h"
+#include "verbs-shim/soft/log_budget.h"
 
 namespace weft::gateway {
 
@@ -22,24 +24,41 @@ struct ToRdmaConfig {
   sockaddr_storage server{};
   rpcrdma::ClientConfig rpc;
   onc_tcp::StreamConfig stream;
-  std::size_t max_buffered = 256 << 20;  // octets of Calls and results held for all clients together
-  std::size_t max_item = 4 << 20;        // of one result that is placed directly
+  // Bytes held for all clients together, half of them for Calls and half for Replies; and of them for those of one
+  // address (rpcrdma/peer_group.h). At least kLeastBuffered, and kLeastBufferedPerAddress.
+  std::size_t max_buffered = 256 << 20;
+  std::size_t max_buffered_per_address = 64 << 20;
+  std::size_t max_item = 4 << 20;  // of one result that is placed directly
   // Of everything else in a Reply, where the Call sets no closer bound: more than a READDIR or READ_PLUS of 1 MiB.
   std::size_t max_reply = (1 << 20) + (64 << 10);
   std::size_t max_connections = 1024;
+  std::size_t max_connections_per_address = 768;
+
+  // So that the longest Call, and the longest Reply, find room while nothing else holds any.
+  static constexpr std::size_t kLeastBuffered = 64 << 20, kLeastBufferedPerAddress = 32 << 20;
 };
 
 class Session;
+struct SharedBySessions;
 
 // ToRdma lets clients that speak RPC over TCP reach an RPC-over-RDMA server. Every TCP connection has an RDMA
 // connection of its own; where one ends the other is ended. Calls and Replies go through as they are, XIDs, credentials
 // and verifiers included. What an Upper-Layer Binding is needed for, a program without one does not get: it is answered
 // PROG_UNAVAIL here.
 //
+// Clients share the room by onc_tcp::Room. Where a client has waited for room, the slow client that holds the most
+// gives way. Where all places for connections are taken, all of them or those of one address, the next client gets the
+// place of one that never had a Call answered, or of the one that has been idle longest.
+//
 // One thread, that of its io_context.
 class ToRdma {
  public:
   // device and io outlive it.
+  // How often it looks for clients that are late or slow.
+  static constexpr std::chrono::milliseconds kCheckEvery{200};
+  // A client that has been idle for less keeps its place.
+  static constexpr std::chrono::milliseconds kIdleAfter{1000};
+
   static absl::StatusOr<std::unique_ptr<ToRdma>> start(const ToRdmaConfig& config, verbs::Device& device,
                                                        boost::asio::io_context& io);
   ~ToRdma();
@@ -53,6 +72,11 @@ class ToRdma {
  private:
   ToRdma(const ToRdmaConfig& config, verbs::Device& device, boost::asio::io_context& io);
   boost::asio::awaitable<void> accept_all();
+  void take_in(boost::asio::ip::tcp::socket socket);
+  bool make_place(const std::string& address);
+  void make_room();
+  void check();
+  void forget_ended();
 
   ToRdmaConfig config_;
   verbs::Device& device_;
@@ -60,6 +84,10 @@ class ToRdma {
   boost::asio::ip::tcp::acceptor acceptor_;
   std::unique_ptr<verbs::Pd> pd_;
   std::unique_ptr<rpcrdma::BufferPool> buffers_;
+  std::unique_ptr<onc_tcp::Room> calls_, replies_;
+  std::unique_ptr<SharedBySessions> shared_;
+  verbs::soft::LogBudget log_;
+  verbs::TimePoint now_{}, next_check_{};
   std::list<std::unique_ptr<Session>> sessions_;
   std::uint64_t num_clients_ = 0, num_calls_ = 0, num_placed_ = 0;  // of the sessions that are over
 };

@@ -15,6 +15,7 @@
 #include "fmt/format.h"
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
+#include "rpcrdma/peer_group.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/xdr/xdr.h"
 #include "spdlog/spdlog.h"
@@ -82,6 +83,20 @@ bool keeps_replies(const nfsulb::BoundProgram& program) {
   return program.binding.program != nfsulb::kNfsProgram || program.binding.version != nfsulb::kNfsV4;
 }
 
+// The group of addresses that limits count together, of "address:port".
+std::string group_of(const std::string& peer) {
+  const auto addr = apps::resolve_address(peer);
+  return addr.ok() ? rpcrdma::peer_group(*addr) : peer;
+}
+
+// The server is one, and trusted by every client: what its marks announce is taken for what will come, and Replies need
+// not be copied. It may have to send before it reads on.
+onc_tcp::StreamConfig to_server(onc_tcp::StreamConfig config) {
+  config.record.first = config.record.max_record;
+  config.receives_always = true;
+  return config;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, verbs::Device& device,
@@ -98,7 +113,14 @@ absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, v
   auto server = rpcrdma::Server::listen(device, config.listen, out->programs_, rpc);
   if (!server.ok()) return apps::to_status(server.error(), "choose another --listen");
   out->server_ = std::move(*server);
-  out->replies_ = out->server_->make_buffers(config.stream.max_record, config.max_replies);
+  out->config_.stream = to_server(config.stream);
+  out->replies_ = out->server_->make_buffers(config.stream.record.max_record, config.max_replies);
+  const std::size_t reserve = config.max_replies / 4;
+  out->room_ = std::make_unique<onc_tcp::Room>(
+      onc_tcp::Room::Limits{.total = config.max_replies,
+                            .per_address = config.max_replies_per_address,
+                            .reserve = reserve,
+                            .small = reserve / std::max<std::size_t>(config.rpc.max_connections, 1)});
   return out;
 }
 
@@ -130,7 +152,18 @@ std::size_t ToTcp::process(verbs::TimePoint now) {
     give_up(*oldest, "the server did not answer Calls of a client that was lost");
   }
   drop_late_connects();
+  if (now >= next_check_) check();
   return server_->process(now);
+}
+
+void ToTcp::check() {
+  next_check_ = now_ + kCheckEvery;
+  std::vector<std::shared_ptr<onc_tcp::Stream>> streams;  // one that ends takes its client out of the lists
+  for (const auto& [id, client] : clients_) streams.push_back(client->stream);
+  for (const auto& client : lost_) streams.push_back(client->stream);
+  for (const auto& stream : streams) {
+    if (stream) stream->check(now_);
+  }
 }
 
 // The kernel alone would try for two minutes.
@@ -149,6 +182,7 @@ std::optional<verbs::TimePoint> ToTcp::next_timeout() const {
   const auto consider = [&next](verbs::TimePoint at) { next = next ? std::min(*next, at) : at; };
   if (!lost_.empty()) consider(*lost_.front()->give_up_at);
   if (!connecting_.empty()) consider(connecting_.front()->connect_until);
+  if (!clients_.empty()) consider(next_check_);
   return next;
 }
 
@@ -200,11 +234,11 @@ asio::awaitable<void> ToTcp::connect(std::shared_ptr<Client> client) {
                                  config_.server.port(), error.message()));
     co_return;
   }
-  client->stream = std::make_shared<onc_tcp::Stream>(std::move(socket), *replies_, config_.stream);
+  client->stream = std::make_shared<onc_tcp::Stream>(std::move(socket), *replies_, config_.stream,
+                                                     room_->enter(group_of(client->peer)));
   client->connecting.reset();
   // The Stream drops what it was given at its end, and `client` with it.
   client->stream->start({.on_record = [this, client](Record record) { on_record(*client, std::move(record)); },
-                         .on_drained = {},
                          .on_end =
                              [this, client](const std::string& why) {
                                give_up(*client, why.empty() ? "the server ended its connection" : why);

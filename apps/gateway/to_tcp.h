@@ -25,7 +25,9 @@ struct ToTcpConfig {
   boost::asio::ip::tcp::endpoint server;
   rpcrdma::ServerConfig rpc;
   onc_tcp::StreamConfig stream;
-  std::size_t max_replies = 256 << 20;  // octets of Replies held for all clients together
+  // Bytes of Replies held for all clients together, and for those of one address (rpcrdma/peer_group.h).
+  std::size_t max_replies = 256 << 20;
+  std::size_t max_replies_per_address = 64 << 20;
   // Calls that must not run twice are awaited so long after their client was lost, and of so many lost clients.
   std::chrono::milliseconds answer_wait{30000};
   std::size_t max_lost = 64;
@@ -46,6 +48,9 @@ struct ToTcpConfig {
 // One thread, that of its io_context.
 class ToTcp : private rpcrdma::Service {
  public:
+  // How often it looks for servers that are late.
+  static constexpr std::chrono::milliseconds kCheckEvery{1000};
+
   // device and io outlive it.
   static absl::StatusOr<std::unique_ptr<ToTcp>> start(const ToTcpConfig& config, verbs::Device& device,
                                                       boost::asio::io_context& io);
@@ -77,17 +82,20 @@ class ToTcp : private rpcrdma::Service {
   void give_up(Client& client, const std::string& why);
   // Takes the client out of the lists of those that something is awaited of.
   void forget(const Client& client);
+  // Looks for servers that are late.
+  void check();
   void drop_late_connects();
 
   ToTcpConfig config_;
   boost::asio::io_context& io_;
   std::vector<rpcrdma::Program> programs_;
+  std::unique_ptr<onc_tcp::Room> room_;  // of Replies
   std::unique_ptr<rpcrdma::Server> server_;
   std::unique_ptr<rpcrdma::BufferPool> replies_;
   std::unordered_map<std::uint32_t, std::shared_ptr<Client>> clients_;  // by ConnectionId
   std::list<std::shared_ptr<Client>> lost_;                             // that have answers to come, the oldest first
   std::list<std::shared_ptr<Client>> connecting_;                       // the oldest first
-  verbs::TimePoint now_{};
+  verbs::TimePoint now_{}, next_check_{};
   std::vector<std::optional<rpcrdma::EligibleItem>> found_;
   std::uint64_t num_calls_ = 0, num_placed_ = 0, num_clients_ = 0;
 };

@@ -6,7 +6,10 @@
 namespace weft::onc_tcp {
 
 std::array<MutBytes, 2> RecordReceiver::space() {
-  if (state_ == State::kFragment) return {record_.memory.octets().subspan(record_.len, fragment_left_), staging_};
+  if (state_ == State::kFragment) {
+    const MutBytes place = record_.memory.octets().subspan(record_.len);
+    return {place.first(std::min(fragment_left_, place.size())), staging_};
+  }
   if (state_ != State::kMark) return {};
   // A mark in pieces is all that can be staged here.
   std::copy(staging_.begin() + static_cast<std::ptrdiff_t>(staged_begin_),
@@ -17,7 +20,7 @@ std::array<MutBytes, 2> RecordReceiver::space() {
 
 void RecordReceiver::received(std::size_t n) {
   if (state_ == State::kFragment) {
-    const std::size_t direct = std::min(n, fragment_left_);
+    const std::size_t direct = std::min({n, fragment_left_, record_.memory.octets().size() - record_.len});
     record_.len += direct;
     fragment_left_ -= direct;
     n -= direct;
@@ -40,8 +43,13 @@ RecordReceiver::Outcome RecordReceiver::next() {
         break;
       case State::kFragment:
         copy_staged();
-        if (fragment_left_ > 0) return Outcome::kNeedMore;
-        state_ = last_ ? State::kDone : State::kMark;
+        if (fragment_left_ == 0) {
+          state_ = last_ ? State::kDone : State::kMark;
+        } else if (is_full()) {
+          state_ = State::kMemory;
+        } else {
+          return Outcome::kNeedMore;
+        }
         break;
     }
   }
@@ -50,7 +58,16 @@ RecordReceiver::Outcome RecordReceiver::next() {
 Record RecordReceiver::take() {
   state_ = State::kMark;
   num_fragments_ = 0;
+  if (client_ && record_.memory) record_.memory.attach(std::make_shared<Room::Claim>(std::move(claim_)));
+  claim_ = Room::Claim(client_);
   return std::exchange(record_, {});
+}
+
+void RecordReceiver::close() {
+  record_ = {};
+  claim_ = {};
+  client_.reset();
+  state_ = State::kBroken;
 }
 
 RecordReceiver::Outcome RecordReceiver::on_mark() {
@@ -59,24 +76,37 @@ RecordReceiver::Outcome RecordReceiver::on_mark() {
   staged_begin_ += kMarkLen;
   last_ = (word & kLastFragment) != 0;
   fragment_left_ = word & ~kLastFragment;
-  const bool too_long = ++num_fragments_ > kMaxFragments || fragment_left_ > max_record_ - record_.len;
+  const bool too_long = ++num_fragments_ > kMaxFragments || fragment_left_ > limits_.max_record - record_.len;
   state_ = too_long ? State::kBroken : State::kMemory;
   return too_long ? Outcome::kTooLong : Outcome::kNeedMore;
 }
 
-// Most records are one fragment, whose Buffer fits exactly; others move to a larger Buffer, twice the size each time.
+// Bytes of the next larger Buffer. More fragments may follow one that is not the last: twice as many as now at least,
+// since a record would otherwise be copied for each of them.
+std::size_t RecordReceiver::next_size() const {
+  const std::size_t have = record_.memory.octets().size(), announced = record_.len + fragment_left_;
+  const std::size_t most = have == 0 ? limits_.first : have < kMostNfs ? kMostNfs : 4 * have;
+  const std::size_t next = std::min(announced, most);
+  return last_ ? next : std::min(limits_.max_record, std::max(next, 2 * have));
+}
+
+// Nothing is needed while the Buffer has bytes to be filled.
 bool RecordReceiver::make_room() {
-  const std::size_t needed = record_.len + fragment_left_, have = record_.memory.octets().size();
-  if (needed <= have) return true;
-  rpcrdma::Buffer larger = pool_.take(std::min(max_record_, std::max(needed, 2 * have)));
-  if (!larger) return false;
+  if (fragment_left_ == 0 || !is_full()) return true;
+  const std::size_t before = claim_.size(), size = next_size();
+  if (!claim_.resize(size)) return false;
+  rpcrdma::Buffer larger = pool_.take(size);
+  if (!larger) {
+    claim_.resize(before);
+    return false;
+  }
   std::copy_n(record_.memory.octets().begin(), record_.len, larger.octets().begin());
   record_.memory = std::move(larger);
   return true;
 }
 
 void RecordReceiver::copy_staged() {
-  const std::size_t len = std::min(fragment_left_, staged());
+  const std::size_t len = std::min({fragment_left_, staged(), record_.memory.octets().size() - record_.len});
   std::copy_n(staging_.begin() + static_cast<std::ptrdiff_t>(staged_begin_), len,
               record_.memory.octets().begin() + static_cast<std::ptrdiff_t>(record_.len));
   staged_begin_ += len;

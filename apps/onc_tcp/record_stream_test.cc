@@ -72,7 +72,7 @@ TEST_F(RecordReceiverTest, FragmentsCutAnywhere) {
   Octets joined = small;
   joined.insert(joined.end(), rest.begin(), rest.end());
   for (const std::size_t step : {1ul, 2ul, 3ul, 5ul, 7ul, 4096ul, 4100ul, 9000ul, 100000ul}) {
-    RecordReceiver receiver(pool_, kMaxRecord);
+    RecordReceiver receiver(pool_, {.max_record = kMaxRecord});
     std::vector<Octets> records;
     EXPECT_EQ(receive_all(receiver, stream, step, records), Outcome::kNeedMore);
     EXPECT_EQ(records, (std::vector<Octets>{joined, large, {}, last})) << "pieces of " << step;
@@ -94,24 +94,83 @@ TEST_F(RecordReceiverTest, AgreesWithTheCopyingReaderOnRandomStreams) {
     RecordReader reader(kMaxRecord);
     ConstBytes input = stream;
     while (reader.next(input) == RecordReader::Outcome::kRecord) expected.push_back(reader.record());
-    RecordReceiver receiver(pool_, kMaxRecord);
+    RecordReceiver receiver(pool_, {.max_record = kMaxRecord});
     receive_all(receiver, stream, 1 + random() % 30000, records);
     EXPECT_EQ(records, expected) << "seed " << seed;
   }
 }
 
 TEST_F(RecordReceiverTest, AllOfALargeRecordButItsBeginningIsReceivedInPlace) {
+  constexpr std::size_t kFirst = 8000;
   Octets stream;
   put_fragment(stream, kLastFragment | 50000, counted(50000));
-  RecordReceiver receiver(pool_, kMaxRecord);
-  ASSERT_EQ(receive(receiver, stream, stream.size()), RecordReceiver::kStaging);
+  RecordReceiver receiver(pool_, {.max_record = kMaxRecord, .first = kFirst});
+  std::size_t done = receive(receiver, stream, stream.size());
+  EXPECT_EQ(done, RecordReceiver::kStaging);
+  ASSERT_EQ(receiver.next(), Outcome::kNeedMore);
+  EXPECT_EQ(receiver.space()[0].size(), kFirst + kMarkLen - done);
+  done += receive(receiver, ConstBytes(stream).subspan(done), kFirst + kMarkLen - done);
   ASSERT_EQ(receiver.next(), Outcome::kNeedMore);
   const std::uint8_t* place = receiver.space()[0].data();
-  EXPECT_EQ(receiver.space()[0].size(), 50000 + kMarkLen - RecordReceiver::kStaging);
-  receive(receiver, ConstBytes(stream).subspan(RecordReceiver::kStaging), stream.size());
+  EXPECT_EQ(receiver.space()[0].size(), 50000 - kFirst);
+  receive(receiver, ConstBytes(stream).subspan(done), stream.size());
   ASSERT_EQ(receiver.next(), Outcome::kRecord);
   const Record record = receiver.take();
-  EXPECT_EQ(place, record.octets().data() + RecordReceiver::kStaging - kMarkLen);
+  EXPECT_EQ(place, record.octets().data() + kFirst);
+  EXPECT_TRUE(std::ranges::equal(record.octets(), ConstBytes(stream).subspan(kMarkLen)));
+}
+
+TEST_F(RecordReceiverTest, MemoryGrowsWithWhatHasArrivedNotWithWhatIsAnnounced) {
+  constexpr std::size_t kMax = 5 << 20;
+  rpcrdma::BufferPool pool(pd_, kMax, 4 * kMax);
+  const RecordLimits limits{.max_record = kMax};
+  for (const std::uint32_t last : {kLastFragment, 0u}) {
+    Octets stream;
+    put_fragment(stream, last | kMax, counted(kMax));
+    RecordReceiver receiver(pool, limits);
+    for (std::size_t arrived = 0; arrived < stream.size();) {
+      arrived += receive(receiver, ConstBytes(stream).subspan(arrived), 1000);
+      const Outcome outcome = receiver.next();
+      ASSERT_TRUE(outcome == Outcome::kNeedMore || arrived == stream.size());
+      const std::size_t here = arrived - std::min(kMarkLen, arrived);
+      const std::size_t most = here < limits.first               ? limits.first
+                               : here < RecordReceiver::kMostNfs ? RecordReceiver::kMostNfs
+                                                                 : 4 * here;
+      ASSERT_LE(pool.in_use(), most) << here;
+    }
+    EXPECT_EQ(pool.in_use(), kMax);
+  }
+}
+
+TEST_F(RecordReceiverTest, RecordsAreHeldInTheNameOfTheirClient) {
+  Room room({.total = 80000, .per_address = 60000, .reserve = 20000, .small = 1000});
+  Octets large, small;
+  put_fragment(large, kLastFragment | 40000, counted(40000));
+  put_fragment(small, kLastFragment | 500, counted(500));
+  const RecordLimits limits{.max_record = kMaxRecord, .first = 40000};
+  RecordReceiver greedy(pool_, limits, room.enter("one")), other(pool_, limits, room.enter("one"));
+  std::vector<Octets> records;
+  receive(greedy, large, 5);
+  EXPECT_EQ(greedy.next(), Outcome::kNoRoom) << "half of what the address may have";
+  RecordReceiver modest(pool_, {.max_record = kMaxRecord, .first = 20000}, room.enter("one"));
+  EXPECT_EQ(receive_all(modest, ConstBytes(large).first(15000), 15000, records), Outcome::kNeedMore);
+  EXPECT_EQ(room.used(), 20000u);
+  EXPECT_EQ(receive_all(other, small, small.size(), records), Outcome::kNeedMore);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(room.used(), 20000u);
+  modest.close();
+  greedy.close();
+  EXPECT_EQ(room.used(), 0u);
+  {
+    std::size_t done = receive(other, small, small.size());
+    ASSERT_EQ(done, small.size());
+    ASSERT_EQ(other.next(), Outcome::kRecord);
+    const Record record = other.take();
+    EXPECT_EQ(room.used(), 500u);
+    other.close();
+    EXPECT_EQ(room.used(), 500u) << "the record lives on";
+  }
+  EXPECT_EQ(room.used(), 0u);
 }
 
 TEST_F(RecordReceiverTest, WithoutRoomItWaitsAndLosesNothing) {
@@ -121,7 +180,7 @@ TEST_F(RecordReceiverTest, WithoutRoomItWaitsAndLosesNothing) {
   put_fragment(stream, kLastFragment | 200, second);
   std::vector<rpcrdma::Buffer> taken;
   for (int i = 0; i < 4; ++i) taken.push_back(pool_.take(kMaxRecord));
-  RecordReceiver receiver(pool_, kMaxRecord);
+  RecordReceiver receiver(pool_, {.max_record = kMaxRecord});
   ASSERT_EQ(receive(receiver, stream, stream.size()), stream.size());
   ASSERT_EQ(receiver.next(), Outcome::kNoRoom);
   EXPECT_TRUE(receiver.space()[0].empty() && receiver.space()[1].empty());
@@ -137,7 +196,7 @@ TEST_F(RecordReceiverTest, BoundIsExactAndOverAllTheFragments) {
     Octets stream;
     put_fragment(stream, 10, counted(10));
     put_fragment(stream, kLastFragment | (over ? 91 : 90), counted(90));
-    RecordReceiver receiver(pool_, 100);
+    RecordReceiver receiver(pool_, {.max_record = 100});
     std::vector<Octets> records;
     EXPECT_EQ(receive_all(receiver, stream, 1000, records), over ? Outcome::kTooLong : Outcome::kNeedMore);
     EXPECT_EQ(records.size(), over ? 0u : 1u);
@@ -148,7 +207,7 @@ TEST_F(RecordReceiverTest, BoundIsExactAndOverAllTheFragments) {
 TEST_F(RecordReceiverTest, EndlessEmptyFragmentsEnd) {
   Octets stream;
   for (std::size_t i = 0; i < kMaxFragments + 1; ++i) put_fragment(stream, 0, {});
-  RecordReceiver receiver(pool_, 100);
+  RecordReceiver receiver(pool_, {.max_record = 100});
   std::vector<Octets> records;
   EXPECT_EQ(receive_all(receiver, stream, 1000, records), Outcome::kTooLong);
 }
@@ -156,7 +215,7 @@ TEST_F(RecordReceiverTest, EndlessEmptyFragmentsEnd) {
 TEST_F(RecordReceiverTest, KnowsWhetherARecordHasBegun) {
   Octets stream;
   put_fragment(stream, 1, counted(1));
-  RecordReceiver receiver(pool_, 100);
+  RecordReceiver receiver(pool_, {.max_record = 100});
   EXPECT_FALSE(receiver.is_inside());
   for (std::size_t i = 0; i < stream.size(); ++i) {
     receive(receiver, ConstBytes(stream).subspan(i), 1);

@@ -22,30 +22,41 @@ namespace asio = boost::asio;
 constexpr std::size_t kMaxPlaces = 64;  // of one sendmsg
 // How often the pool is asked again; who gives a Buffer back calls resume.
 constexpr std::chrono::milliseconds kRoomRetry{20};
+// Bytes that a queued record takes beside its own.
+constexpr std::size_t kRecordOverhead = 256;
 
 }  // namespace
 
-Stream::Stream(asio::ip::tcp::socket socket, rpcrdma::BufferPool& pool, const StreamConfig& config)
+bool Pace::is_late(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t moved, std::chrono::milliseconds timeout,
+                   std::size_t least) {
+  if (!owed) {
+    since_.reset();
+    return false;
+  }
+  if (!since_ || ends != ends_ || moved - moved_ >= least) {
+    since_ = now;
+    ends_ = ends;
+    moved_ = moved;
+  }
+  return now - *since_ >= timeout;
+}
+
+Stream::Stream(asio::ip::tcp::socket socket, rpcrdma::BufferPool& pool, const StreamConfig& config,
+               std::shared_ptr<Room::Client> client)
     : socket_(std::move(socket)),
       config_(config),
-      receiver_(pool, config.max_record),
-      resumed_(socket_.get_executor()),
-      watch_(socket_.get_executor()) {}
+      receiver_(pool, config.record, std::move(client)),
+      resumed_(socket_.get_executor()) {}
 
 void Stream::start(StreamEvents events) {
   events_ = std::make_shared<const StreamEvents>(std::move(events));
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket_.non_blocking(true, ignored);  // for send_all
-  const auto spawn = [&](asio::awaitable<void> (Stream::*part)()) {
-    // The frame holds the Stream.
-    asio::co_spawn(
-        socket_.get_executor(),
-        [self = shared_from_this(), part]() -> asio::awaitable<void> { co_await (self.get()->*part)(); },
-        asio::detached);
-  };
-  spawn(&Stream::receive_all);
-  spawn(&Stream::watch);
+  // The frame holds the Stream.
+  asio::co_spawn(
+      socket_.get_executor(), [self = shared_from_this()]() -> asio::awaitable<void> { co_await self->receive_all(); },
+      asio::detached);
 }
 
 void Stream::close(const std::string& why) {
@@ -53,8 +64,7 @@ void Stream::close(const std::string& why) {
   error_code ignored;
   socket_.close(ignored);
   resumed_.cancel();
-  watch_.cancel();
-  receiver_.take();
+  receiver_.close();
   sender_.clear();
   // Nothing is called after on_end, and what the functions hold goes.
   if (const auto events = std::exchange(events_, nullptr)) events->on_end(why);
@@ -69,19 +79,24 @@ void Stream::resume() {
   resumed_.cancel();
 }
 
+void Stream::look_for_room() {
+  if (no_room_) resumed_.cancel();
+}
+
 // Hands out what is complete. on_record may pause or close.
 bool Stream::deliver() {
-  while (!closed_ && !paused_) {
+  while (!closed_ && !paused_ && !full_) {
     switch (receiver_.next()) {
       case RecordReceiver::Outcome::kNeedMore: return true;
       case RecordReceiver::Outcome::kRecord: {
         const auto events = events_;
+        ++num_records_;
         events->on_record(receiver_.take());
         break;
       }
       case RecordReceiver::Outcome::kNoRoom: no_room_ = true; return true;
       case RecordReceiver::Outcome::kTooLong:
-        close("a record of more than " + std::to_string(config_.max_record) + " octets, or one that never ends");
+        close("a record of more than " + std::to_string(config_.record.max_record) + " bytes, or one that never ends");
         return false;
     }
   }
@@ -90,7 +105,7 @@ bool Stream::deliver() {
 
 asio::awaitable<void> Stream::wait_to_resume() {
   error_code ignored;
-  if (paused_) {
+  if (paused_ || full_) {
     resumed_.expires_at(asio::steady_timer::time_point::max());
   } else {
     resumed_.expires_after(kRoomRetry);
@@ -101,7 +116,7 @@ asio::awaitable<void> Stream::wait_to_resume() {
 
 asio::awaitable<void> Stream::receive_all() {
   while (deliver()) {
-    if (paused_ || no_room_) {
+    if (paused_ || full_ || no_room_) {
       co_await wait_to_resume();
       continue;
     }
@@ -121,7 +136,7 @@ asio::awaitable<void> Stream::receive_all() {
       close(error.message());
       co_return;
     }
-    progress_ += n;
+    received_ += n;
     receiver_.received(n);
   }
 }
@@ -129,7 +144,7 @@ asio::awaitable<void> Stream::receive_all() {
 void Stream::send(std::unique_ptr<OutRecord> record) {
   if (closed_) return;
   sender_.push(std::move(record));
-  above_ = above_ || sender_.queued() > config_.low_water;
+  full_ = full_ || (!config_.receives_always && weight() > config_.high_water);
   if (std::exchange(sending_, true)) return;
   asio::co_spawn(
       socket_.get_executor(), [self = shared_from_this()]() -> asio::awaitable<void> { co_await self->send_all(); },
@@ -152,7 +167,8 @@ asio::awaitable<void> Stream::send_all() {
       continue;
     }
     if (!error) sender_.sent(n);
-    progress_ += n;
+    sent_ += n;
+    if (sender_.queued() == 0) ++num_times_sent_;
     // It is others' turn, and StreamEvents are not for within send.
     co_await asio::post(socket_.get_executor(), asio::use_awaitable);
     if (closed_) co_return;
@@ -160,29 +176,34 @@ asio::awaitable<void> Stream::send_all() {
       close(error.message());
       co_return;
     }
-    if (above_ && sender_.queued() <= config_.low_water) {
-      above_ = false;
-      if (const auto events = events_; events->on_drained) events->on_drained();
+    if (full_ && weight() <= config_.low_water) {
+      full_ = false;
+      resumed_.cancel();
     }
   }
   sending_ = false;
 }
 
-// Ends a Stream that owes octets, or is owed the rest of a record, and has not moved for the whole of a stall_timeout.
-asio::awaitable<void> Stream::watch() {
-  error_code ignored;
-  std::uint64_t before = progress_ - 1;
-  while (!closed_) {
-    const bool owes = sender_.queued() > 0 || (receiver_.is_inside() && !paused_ && !no_room_);
-    if (owes && progress_ == before) {
-      close("no octet moved for " + std::to_string(config_.stall_timeout.count()) + " ms, although " +
-            (sender_.queued() > 0 ? "some wait to be sent" : "a record has begun"));
-      co_return;
-    }
-    before = owes ? progress_ : progress_ - 1;
-    watch_.expires_after(config_.stall_timeout);
-    co_await watch_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-  }
+std::size_t Stream::weight() const {
+  return sender_.queued() + sender_.num_queued() * kRecordOverhead;
+}
+
+void Stream::check(TimePoint now) {
+  if (closed_) return;
+  // A record that waits for more memory and has much already keeps that from others.
+  const bool waits = paused_ || full_ || (no_room_ && receiver_.holds_little());
+  const bool owes_record = receiver_.is_inside() && !waits, owes_reading = sender_.queued() > 0;
+  is_slow_ = pace_.is_late(now, owes_record || owes_reading, num_records_ + num_times_sent_, received_ + sent_,
+                           kSlowAfter, kBrisk);
+  const auto is_late = [&](Pace& pace, bool owed, std::uint64_t ends, std::uint64_t moved) {
+    return pace.is_late(now, owed, ends, moved, config_.stall_timeout, config_.least_moved);
+  };
+  const bool reads_late = is_late(send_pace_, owes_reading, num_times_sent_, sent_);
+  const bool record_late = is_late(receive_pace_, owes_record, num_records_, received_);
+  if (!reads_late && !record_late) return;
+  close("less than " + std::to_string(config_.least_moved) + " bytes moved in " +
+        std::to_string(config_.stall_timeout.count()) + " ms, although " +
+        (reads_late ? "some wait to be sent" : "a record has begun"));
 }
 
 }  // namespace weft::onc_tcp

@@ -48,7 +48,6 @@ struct StreamTest : ::testing::Test {
                          records.emplace_back(record.octets().begin(), record.octets().end());
                          if (pause_after == records.size()) stream->pause();
                        },
-                   .on_drained = [this] { ++drained; },
                    .on_end = [this](const std::string& why) { ends.push_back(why); }});
   }
   static Octets counted(std::size_t len) {
@@ -86,7 +85,6 @@ struct StreamTest : ::testing::Test {
   std::shared_ptr<Stream> stream;
   std::vector<Octets> records;
   std::size_t pause_after = 0;
-  int drained = 0;
   std::vector<std::string> ends;
 };
 
@@ -100,9 +98,7 @@ TEST_F(StreamTest, WhatIsAnsweredHasLeft) {
   bool gone = false;
   std::vector<bool> gone_at_record;
   stream = std::make_shared<Stream>(std::move(*accepted), pool, StreamConfig{});
-  stream->start({.on_record = [&](Record) { gone_at_record.push_back(gone); },
-                 .on_drained = {},
-                 .on_end = [](const std::string&) {}});
+  stream->start({.on_record = [&](Record) { gone_at_record.push_back(gone); }, .on_end = [](const std::string&) {}});
   settle();
   const Octets first = as_record(counted(8)), call = counted(100), answer = as_record(counted(12));
   std::jthread answerer([&] {
@@ -131,8 +127,8 @@ TEST_F(StreamTest, RecordsComeWholeAndInOrder) {
   EXPECT_EQ(ends, std::vector<std::string>{""}) << "the peer was done";
 }
 
-TEST_F(StreamTest, WhatIsSentArrivesAndSaysWhenItHasGone) {
-  start({.low_water = 1000});
+TEST_F(StreamTest, WhatIsSentArrives) {
+  start({});
   Octets expected;
   for (const std::size_t len : {5ul, 200000ul, 0ul, 7ul}) {
     stream->send(std::make_unique<Owned>(counted(len)));
@@ -145,7 +141,6 @@ TEST_F(StreamTest, WhatIsSentArrivesAndSaysWhenItHasGone) {
   asio::async_read(peer, asio::buffer(got), [&](boost::system::error_code error, std::size_t) { arrived = !error; });
   ASSERT_TRUE(run([&] { return arrived; }));
   EXPECT_EQ(got, expected);
-  EXPECT_EQ(drained, 1);
   EXPECT_EQ(stream->queued(), 0u);
 }
 
@@ -173,10 +168,10 @@ TEST_F(StreamTest, WaitsForThePool) {
 }
 
 TEST_F(StreamTest, EndsWithAReason) {
-  start({.max_record = 100});
+  start({.record = {.max_record = 100}});
   put(as_record(counted(101)));
   ASSERT_TRUE(run([&] { return !ends.empty(); }));
-  EXPECT_NE(ends[0].find("more than 100 octets"), std::string::npos) << ends[0];
+  EXPECT_NE(ends[0].find("more than 100 bytes"), std::string::npos) << ends[0];
   settle();
   EXPECT_EQ(ends.size(), 1u);
   EXPECT_TRUE(stream->is_closed());
@@ -200,29 +195,179 @@ TEST_F(StreamTest, AResetBetweenRecordsIsAnEnd) {
   EXPECT_EQ(ends, std::vector<std::string>{""});
 }
 
-TEST_F(StreamTest, WhoHoldsBackTheRestOfARecordIsLeft) {
-  start({.stall_timeout = std::chrono::milliseconds(20)});
+// The time is the test's.
+struct SlowPeerTest : StreamTest {
+  static constexpr std::chrono::seconds kTimeout{30};
+
+  SlowPeerTest() {
+    accepted->set_option(asio::socket_base::send_buffer_size(16 << 10));
+    peer.set_option(asio::socket_base::receive_buffer_size(16 << 10));
+    peer.non_blocking(true);
+  }
+  void start_and_answer(const StreamConfig& config, std::size_t answer_len) {
+    stream = std::make_shared<Stream>(std::move(*accepted), pool, config);
+    stream->start({.on_record =
+                       [this, answer_len](Record) {
+                         ++num_records;
+                         stream->send(std::make_unique<Owned>(counted(answer_len)));
+                         most_queued = std::max(most_queued, stream->queued());
+                       },
+                   .on_end = [this](const std::string& why) { ends.push_back(why); }});
+  }
+  // Sends what the other end takes at once, of a stream of small records that never ends.
+  void ask_on() {
+    static const Octets record = as_record(counted(96));
+    while (true) {
+      boost::system::error_code error;
+      const std::size_t n = peer.write_some(asio::buffer(record.data() + asked, record.size() - asked), error);
+      if (error) return;
+      asked = (asked + n) % record.size();
+    }
+  }
+  // Sends all of it, and the other end receives meanwhile.
+  void put_all(const Octets& octets) {
+    for (std::size_t done = 0; done < octets.size(); settle()) {
+      boost::system::error_code error;
+      done += peer.write_some(asio::buffer(octets.data() + done, octets.size() - done), error);
+    }
+  }
+  std::size_t read_some(std::size_t most) {
+    Octets octets(most);
+    boost::system::error_code error;
+    return peer.read_some(asio::buffer(octets), error);
+  }
+  // Time goes by, a second at a time; what the peer does meanwhile.
+  void pass(
+      std::chrono::seconds time, const std::function<void()>& meanwhile = [] {}) {
+    for (; time.count() > 0; time -= std::chrono::seconds(1)) {
+      now += std::chrono::seconds(1);
+      meanwhile();
+      settle();
+      stream->check(now);
+    }
+    settle();
+  }
+
+  Pace::TimePoint now{};
+  std::size_t num_records = 0, most_queued = 0, asked = 0;
+};
+
+TEST_F(SlowPeerTest, APeerThatAsksAndDoesNotReadIsNotReadEither) {
+  constexpr std::size_t kHighWater = 100000, kAnswer = 10000;
+  start_and_answer({.high_water = kHighWater, .low_water = 20000}, kAnswer);
+  for (int i = 0; i < 50; ++i) {
+    ask_on();
+    settle();
+  }
+  EXPECT_LE(most_queued, kHighWater + kAnswer + kMarkLen);
+  const std::size_t before = num_records;
+  ask_on();
+  settle();
+  EXPECT_EQ(num_records, before);
+  // It reads again, and gets what it asked for.
+  std::size_t got = 0;
+  ASSERT_TRUE(run([&] {
+    got += read_some(1 << 20);
+    return got > 2 * before * kAnswer || (ask_on(), false);
+  }));
+  EXPECT_GT(num_records, before);
+  EXPECT_LE(most_queued, kHighWater + kAnswer + kMarkLen);
+  EXPECT_TRUE(ends.empty());
+}
+
+// Records without octets, too, take memory while they wait.
+TEST_F(SlowPeerTest, SmallAnswersAreBoundedInNumber) {
+  start_and_answer({.high_water = 100000, .low_water = 20000}, 0);
+  for (int i = 0; i < 200; ++i) {
+    ask_on();
+    settle();
+  }
+  EXPECT_LE(most_queued / kMarkLen, 100000u / 256 + 1);
+}
+
+TEST_F(SlowPeerTest, AStreamToAServerReceivesWhileItsOwnRecordsWait) {
+  start_and_answer({.high_water = 1000, .low_water = 100, .receives_always = true}, 10000);
+  for (int i = 0; i < 300; ++i) put(as_record(counted(96)));
+  settle();
+  EXPECT_GT(most_queued, 1000000u);
+}
+
+TEST_F(SlowPeerTest, HoldingBackTheRestOfARecordEndsIt) {
+  start({});
   put(as_record(counted(10)));
   put({0x80, 0, 0, 9, 1});
-  ASSERT_TRUE(run([&] { return !ends.empty(); }));
-  EXPECT_EQ(records.size(), 1u);
+  pass(kTimeout);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_TRUE(ends.empty());
+  pass(std::chrono::seconds(2));
+  ASSERT_EQ(ends.size(), 1u);
   EXPECT_NE(ends[0].find("a record has begun"), std::string::npos) << ends[0];
 }
 
-TEST_F(StreamTest, WhoReadsNothingIsLeft) {
-  start({.stall_timeout = std::chrono::milliseconds(20)});
-  for (int i = 0; i < 32; ++i) stream->send(std::make_unique<Owned>(counted(1 << 20)));
-  ASSERT_TRUE(run([&] { return !ends.empty(); }));
+TEST_F(SlowPeerTest, ATrickleDoesNotKeepARecordForEver) {
+  start({});
+  put({0x80, 0x0f, 0xff, 0xff});
+  int seconds = 0;
+  while (ends.empty() && seconds < 1000) {
+    pass(std::chrono::seconds(1), [&] { put({1, 2, 3}); });
+    ++seconds;
+  }
+  EXPECT_LE(seconds, 32);
+}
+
+TEST_F(SlowPeerTest, ARecordMayComeSlowlyButSteadily) {
+  start({});
+  Octets record = as_record(counted(1 << 20));
+  std::size_t put_yet = 0;
+  pass(std::chrono::seconds(300), [&] {
+    const std::size_t n = std::min<std::size_t>(4000, record.size() - put_yet);
+    put(Octets(record.begin() + static_cast<std::ptrdiff_t>(put_yet),
+               record.begin() + static_cast<std::ptrdiff_t>(put_yet + n)));
+    put_yet += n;
+  });
+  ASSERT_TRUE(run([&] { return records.size() == 1; }));
+  EXPECT_TRUE(ends.empty());
+}
+
+TEST_F(SlowPeerTest, ReadingNothingEndsItThoughItSendsAllTheTime) {
+  start_and_answer({.receives_always = true}, 10000);
+  pass(kTimeout + std::chrono::seconds(2), [&] {
+    for (int i = 0; i < 20; ++i) put(as_record(counted(96)));
+  });
+  ASSERT_EQ(ends.size(), 1u);
   EXPECT_NE(ends[0].find("some wait to be sent"), std::string::npos) << ends[0];
 }
 
-TEST_F(StreamTest, SilenceBetweenRecordsIsNoStall) {
-  start({.stall_timeout = std::chrono::milliseconds(5)});
+TEST_F(SlowPeerTest, ReadingATrickleEndsIt) {
+  start_and_answer({.receives_always = true}, 1 << 20);
+  for (int i = 0; i < 10; ++i) put(as_record(counted(96)));
+  settle();
+  int seconds = 0;
+  while (ends.empty() && seconds < 1000) {
+    pass(std::chrono::seconds(1), [&] { read_some(100); });
+    ++seconds;
+  }
+  EXPECT_LE(seconds, 64);  // the sockets' own buffers count as read
+}
+
+TEST_F(SlowPeerTest, SilenceBetweenRecordsIsNoStall) {
+  start({});
   put(as_record(counted(10)));
   ASSERT_TRUE(run([&] { return records.size() == 1; }));
-  io.restart();
-  io.run_for(std::chrono::milliseconds(40));
+  pass(std::chrono::seconds(100));
   EXPECT_TRUE(ends.empty());
+}
+
+TEST_F(SlowPeerTest, IsToldFromABriskOne) {
+  start({});
+  put({0x80, 0x0f, 0xff, 0xff});
+  for (int i = 0; i < 3; ++i) {
+    put_all(Octets(Stream::kBrisk));
+    pass(std::chrono::seconds(1));
+    EXPECT_FALSE(stream->is_slow()) << i;
+  }
+  pass(std::chrono::seconds(2));
+  EXPECT_TRUE(stream->is_slow());
 }
 
 }  // namespace

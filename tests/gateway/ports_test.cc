@@ -63,7 +63,8 @@ TEST_F(Ports, Nfs4IsServedOnTheWellKnownPortAndNobodyIsAskedForIt) {
   accept(acceptor);
   const auto gateway_device = open_device();
   const auto client_device = open_device();
-  ToTcpConfig config{.listen = {}, .server = acceptor.local_endpoint(), .rpc = {}, .stream = {.max_record = 1 << 20}};
+  ToTcpConfig config{
+      .listen = {}, .server = acceptor.local_endpoint(), .rpc = {}, .stream = {.record = {.max_record = 1 << 20}}};
   config.listen = apps::resolve_address(listen.where.host, listen.where.port).value();
   config.rpc.max_buffered = 32 << 20;
   auto gateway = ToTcp::start(config, *gateway_device, io);

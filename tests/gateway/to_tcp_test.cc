@@ -28,7 +28,7 @@ struct ToTcpTest : World {
   void SetUp() override {
     config.server = acceptor.local_endpoint();
     config.listen.ss_family = AF_INET;
-    config.stream.max_record = 4 << 20;
+    config.stream.record.max_record = 4 << 20;
     config.rpc.max_buffered = 32 << 20;
     start_gateway();
     engines.push_back([this](verbs::TimePoint now) { return gateway ? gateway->process(now + skew) : 0; });

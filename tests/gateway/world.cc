@@ -102,13 +102,13 @@ Octets reply_message(std::uint32_t xid, const Octets& results) {
 }
 
 TcpEnd::TcpEnd(boost::asio::ip::tcp::socket socket, rpcrdma::BufferPool& pool)
-    : stream(std::make_shared<onc_tcp::Stream>(std::move(socket), pool, onc_tcp::StreamConfig{.max_record = 4 << 20})) {
+    : stream(std::make_shared<onc_tcp::Stream>(std::move(socket), pool,
+                                               onc_tcp::StreamConfig{.record = {.max_record = 4 << 20}})) {
   stream->start({.on_record =
                      [this](onc_tcp::Record record) {
                        records.emplace_back(record.octets().begin(), record.octets().end());
                        if (on_record) on_record(*this, records.back());
                      },
-                 .on_drained = {},
                  .on_end = [this](const std::string& why) { ended = why; }});
 }
 

@@ -1,0 +1,120 @@
+#include "apps/onc_tcp/room.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace weft::onc_tcp {
+namespace {
+
+constexpr std::size_t kTotal = 100000, kPerAddress = 40000, kReserve = 2000, kSmall = 100;
+
+struct RoomTest : ::testing::Test {
+  Room::Claim claim(const std::string& address) { return Room::Claim(room.enter(address)); }
+  // Takes as much as there is for it.
+  static void fill(Room::Claim& claim) {
+    while (claim.resize(claim.size() + 1)) {
+    }
+  }
+
+  Room room{{.total = kTotal, .per_address = kPerAddress, .reserve = kReserve, .small = kSmall}};
+};
+
+TEST_F(RoomTest, AClaimGivesBackWhatItHas) {
+  {
+    Room::Claim one = claim("a");
+    ASSERT_TRUE(one.resize(100));
+    Room::Claim other = std::move(one);
+    EXPECT_EQ(room.used(), 100u);
+    EXPECT_TRUE(other.resize(40));
+    EXPECT_EQ(room.used(), 40u);
+    other = claim("b");
+    EXPECT_EQ(room.used(), 0u);
+    EXPECT_GE(room.num_returns(), 2u);
+  }
+  Room::Claim free;
+  EXPECT_TRUE(free.resize(10 * kTotal));
+  EXPECT_EQ(room.used(), 0u);
+}
+
+TEST_F(RoomTest, ARefusedClaimIsUnchanged) {
+  Room::Claim one = claim("a");
+  ASSERT_TRUE(one.resize(100));
+  EXPECT_FALSE(one.resize(kTotal));
+  EXPECT_FALSE(one.resize(~std::size_t{0}));
+  EXPECT_EQ(one.size(), 100u);
+  EXPECT_EQ(room.used(), 100u);
+}
+
+TEST_F(RoomTest, AGreedyClientLeavesHalfToTheNextOfItsAddress) {
+  std::vector<Room::Claim> greedy;
+  for (std::size_t n = 0; n < 5; ++n) {
+    const std::size_t left = kPerAddress - room.used();
+    Room::Claim next = claim("a");
+    EXPECT_TRUE(next.resize(left / 2)) << n;
+    EXPECT_FALSE(next.resize(left / 2 + 1 + kSmall)) << n;
+    next.resize(0);
+    fill(greedy.emplace_back(claim("a")));
+  }
+}
+
+TEST_F(RoomTest, GreedyAddressesLeaveHalfToTheNextOne) {
+  std::vector<Room::Claim> greedy;
+  for (std::size_t n = 0; n < 4; ++n) {
+    ASSERT_LT(room.used(), kTotal - kReserve) << n;
+    const std::size_t free = kTotal - kReserve - room.used();
+    Room::Claim next = claim("next");
+    EXPECT_TRUE(next.resize(std::min(free, kPerAddress) / 4)) << n;
+    next.resize(0);
+    const std::string address(1, static_cast<char>('a' + n));
+    for (int i = 0; i < 4; ++i) fill(greedy.emplace_back(claim(address)));
+    EXPECT_GE(kTotal - kReserve - room.used() + 4 * kSmall, free / 2);
+  }
+}
+
+TEST_F(RoomTest, ClientsThatGiveBackComeToHoldEqualParts) {
+  Room::Claim first = claim("a"), second = claim("a");
+  fill(first);
+  fill(second);
+  for (int i = 0; i < 50; ++i) {
+    for (Room::Claim* one : {&first, &second}) {
+      one->resize(one->size() / 2);
+      fill(*one);
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(first.size()), static_cast<double>(second.size()), kPerAddress / 10.0);
+}
+
+TEST_F(RoomTest, TheReserveIsForClientsThatHoldLittleAndLastsForAllOfThem) {
+  std::mt19937 random(std::random_device{}());
+  const auto seed = random();
+  random.seed(seed);
+  std::vector<Room::Claim> clients;
+  for (std::size_t i = 0; i < kReserve / kSmall; ++i) clients.push_back(claim(std::string(1, char('a' + i % 4))));
+  // However they grow and shrink, each of them can have `small` in the end.
+  for (int step = 0; step < 2000; ++step) {
+    Room::Claim& one = clients[random() % clients.size()];
+    one.resize(random() % 3 == 0 ? 0 : one.size() + random() % 6000);
+    ASSERT_LE(room.used(), kTotal) << "seed " << seed;
+    for (Room::Claim& other : clients) {
+      if (other.size() < kSmall) {
+        const std::size_t before = other.size();
+        ASSERT_TRUE(other.resize(kSmall)) << "seed " << seed;
+        other.resize(before);
+      }
+    }
+  }
+}
+
+TEST_F(RoomTest, AnAddressIsForgottenWithItsLastClient) {
+  auto one = room.enter("a");
+  auto two = room.enter("a");
+  one.reset();
+  Room::Claim claim{std::move(two)};
+  EXPECT_TRUE(claim.resize(50));
+}
+
+}  // namespace
+}  // namespace weft::onc_tcp

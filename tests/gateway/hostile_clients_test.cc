@@ -1,0 +1,221 @@
+// Clients over TCP that take from others what they can: beside each of them a client that behaves well is served.
+#include <boost/asio/buffer.hpp>
+#include <list>
+
+#include "apps/onc_tcp/record.h"
+#include "tests/gateway/to_rdma_world.h"
+
+namespace weft::gateway::testing {
+namespace {
+
+using boost::asio::ip::tcp;
+
+constexpr std::size_t kMib = 1 << 20;
+
+// Several READs in one record stream.
+Octets as_stream(const std::vector<Octets>& messages) {
+  Octets out;
+  for (const Octets& message : messages) onc_tcp::emit_record(message, out);
+  return out;
+}
+
+struct HostileClients : ToRdmaTest {
+  ~HostileClients() override { raw.clear(); }
+  void SetUp() override {
+    frozen = std::chrono::steady_clock::now();
+    ToRdmaTest::SetUp();
+    answer = [this](const rpcrdma::ServedCall& call) {
+      ++num_served;
+      rpcrdma::ServedReply reply;
+      if (call.procedure == kWrite) reply.results = write_results(static_cast<std::uint32_t>(kMib));
+      if (call.procedure == kRead) {
+        reply.results = read_results(Octets(kMib));
+        reply.results.resize(20);
+        reply.add_item(server->buffers().take(kMib), kMib);
+      }
+      return reply;
+    };
+  }
+  // A client without a Stream: it sends what the test says and reads nothing.
+  tcp::socket& connect_raw(const char* from = "127.0.0.1") {
+    tcp::socket& socket = raw.emplace_back(io, tcp::v4());
+    socket.bind(tcp::endpoint(boost::asio::ip::make_address(from), 0));
+    socket.connect(gateway->local_endpoint());
+    socket.non_blocking(true);
+    return socket;
+  }
+  // Sends as much of it as finds a way while everything else moves on.
+  std::size_t put(tcp::socket& socket, const Octets& octets) {
+    std::size_t done = 0;
+    for (int idle = 0; done < octets.size() && idle < 3;) {
+      boost::system::error_code error;
+      const std::size_t n = socket.write_some(boost::asio::buffer(octets.data() + done, octets.size() - done), error);
+      if (error && error != boost::asio::error::would_block) break;
+      idle = n > 0 ? 0 : idle + 1;
+      done += n;
+      settle();
+    }
+    return done;
+  }
+  static bool is_gone(tcp::socket& socket) {
+    std::uint8_t octet = 0;
+    boost::system::error_code error;
+    while (socket.read_some(boost::asio::buffer(&octet, 1), error) > 0) {
+    }
+    return error != boost::asio::error::would_block;
+  }
+  // Time goes by for the gateway.
+  void pass(std::chrono::milliseconds time) {
+    for (; time.count() > 0; time -= ToRdma::kCheckEvery) {
+      skew += ToRdma::kCheckEvery;
+      settle();
+    }
+  }
+  // A client that comes now and does a little and a lot, while no time goes by for the gateway.
+  void expect_served(const char* from = "127.0.0.1") {
+    TcpEnd& client = connect(from);
+    client.send(nfs_call(0x900, kNull, {}));
+    client.send(nfs_call(0x901, kWrite, write_args(Octets(kMib))));
+    client.send(nfs_call(0x902, kRead, read_args(kMib)));
+    EXPECT_TRUE(run([&] { return client.records.size() == 3 || client.ended; }));
+    EXPECT_FALSE(client.ended) << *client.ended;
+    EXPECT_EQ(client.records.size(), 3u);
+    clients.pop_back();
+    settle();
+  }
+
+  std::list<tcp::socket> raw;
+  std::size_t num_served = 0;
+};
+
+TEST_F(HostileClients, AnnouncingLongRecordsTakesNothingFromOthers) {
+  for (int i = 0; i < 100; ++i) put(connect_raw(), {0x80, 0x3f, 0xff, 0xff, 0});
+  expect_served();
+  expect_served("127.0.0.2");
+}
+
+// Each has sent so much that it holds room for the largest record, and goes on no further.
+TEST_F(HostileClients, HoldingPartsOfRecordsTakesNothingFromOthersForLong) {
+  Octets part = {0x80, 0x3f, 0xff, 0xff};
+  part.resize(kMib + (100 << 10));
+  for (int i = 0; i < 40; ++i) put(connect_raw(i % 2 == 0 ? "127.0.0.1" : "127.0.0.3"), part);
+  expect_served("127.0.0.2");
+  // Of the same address: those that are slow give way.
+  pass(std::chrono::seconds(5));
+  expect_served();
+}
+
+TEST_F(HostileClients, AskingWithoutReadingIsBoundedAndEnds) {
+  std::vector<Octets> calls_of_one;
+  for (std::uint32_t xid = 1; xid <= 200; ++xid) calls_of_one.push_back(nfs_call(xid, kRead, read_args(kMib)));
+  const Octets stream = as_stream(calls_of_one);
+  for (int i = 0; i < 3; ++i) put(connect_raw(), stream);
+  // What sockets hold, what waits to be sent, and what was under way when that was too much.
+  EXPECT_LT(num_served, 150u);
+  expect_served();
+  pass(std::chrono::seconds(35));
+  for (tcp::socket& socket : raw) EXPECT_TRUE(is_gone(socket));
+  EXPECT_LT(num_served, 200u);
+  expect_served();
+}
+
+TEST_F(HostileClients, AskingForWhatIsRefusedHereWithoutReadingIsBoundedToo) {
+  std::vector<Octets> calls_of_one;
+  for (std::uint32_t xid = 1; xid <= 10000; ++xid) calls_of_one.push_back(call_message(xid, 200000, 1, 0, {}));
+  const Octets stream = as_stream(calls_of_one);
+  tcp::socket& socket = connect_raw();
+  socket.set_option(boost::asio::socket_base::receive_buffer_size(4096));
+  std::size_t sent = 0;
+  for (std::size_t n = stream.size(); n == stream.size() && sent < (256u << 20); sent += n) n = put(socket, stream);
+  EXPECT_LT(sent, 256u << 20) << "it is read on and on";
+  EXPECT_EQ(num_served, 0u);
+  expect_served();
+}
+
+TEST_F(HostileClients, WhatSaysNothingMakesNoConnectionToTheServer) {
+  for (int i = 0; i < 20; ++i) connect_raw();
+  put(connect_raw(), {0x80, 0, 0, 4, 1, 2});
+  put(connect_raw(), as_stream({call_message(1, 200000, 1, 0, {})}));
+  settle();
+  EXPECT_EQ(server->num_connections(), 0u);
+  expect_served();
+}
+
+struct FewPlaces : HostileClients {
+  static constexpr std::size_t kPlaces = 8, kPlacesPerAddress = 6;
+  void SetUp() override {
+    config.max_connections = kPlaces;
+    config.max_connections_per_address = kPlacesPerAddress;
+    HostileClients::SetUp();
+  }
+  // A client that has been answered once.
+  TcpEnd& connect_useful(const char* from) {
+    TcpEnd& client = connect(from);
+    EXPECT_FALSE(ask(client, nfs_call(1, kNull, {})).empty());
+    return client;
+  }
+};
+
+TEST_F(FewPlaces, ClientsThatSayNothingGiveTheirPlaces) {
+  for (std::size_t i = 0; i < 3 * kPlaces; ++i) connect_raw(i % 2 == 0 ? "127.0.0.1" : "127.0.0.2");
+  settle();
+  expect_served();
+  expect_served("127.0.0.2");
+  expect_served("127.0.0.3");
+}
+
+TEST_F(FewPlaces, ClientsThatAreIdleGiveTheirPlacesTheLongestIdleFirst) {
+  TcpEnd& first = connect_useful("127.0.0.1");
+  pass(std::chrono::seconds(1));
+  TcpEnd& second = connect_useful("127.0.0.1");
+  for (std::size_t i = 2; i < kPlacesPerAddress; ++i) connect_useful("127.0.0.1");
+  pass(std::chrono::seconds(2));
+  expect_served();
+  EXPECT_TRUE(first.ended);
+  EXPECT_FALSE(second.ended);
+}
+
+TEST_F(FewPlaces, ClientsWithCallsUnderWayKeepTheirs) {
+  const auto answer_before = std::exchange(answer, nullptr);
+  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) connect("127.0.0.1").send(nfs_call(1, kNull, {}));
+  ASSERT_TRUE(run([&] { return calls.size() == kPlacesPerAddress; }));
+  for (rpcrdma::ServedCall& call : calls) server->reply(call.id, {});
+  calls.clear();
+  ASSERT_TRUE(run([&] { return std::ranges::all_of(clients, [](auto& one) { return one->records.size() == 1; }); }));
+  for (auto& client : clients) client->send(nfs_call(2, kNull, {}));
+  ASSERT_TRUE(run([&] { return calls.size() == kPlacesPerAddress; }));
+  pass(std::chrono::seconds(2));
+  TcpEnd& refused = connect("127.0.0.1");
+  EXPECT_TRUE(run([&] { return refused.ended.has_value(); }));
+  answer = answer_before;
+  expect_served("127.0.0.2");
+  for (rpcrdma::ServedCall& call : calls) server->reply(call.id, {});
+  calls.clear();
+  EXPECT_TRUE(run([&] {
+    return std::ranges::all_of(std::span(clients).first(kPlacesPerAddress),
+                               [](auto& one) { return one->records.size() == 2; });
+  }));
+}
+
+TEST_F(FewPlaces, OneAddressLeavesPlacesToOthers) {
+  for (std::size_t i = 0; i < 3 * kPlaces; ++i) connect_raw("127.0.0.1");
+  settle();
+  const auto is_here = [](tcp::socket& socket) { return !is_gone(socket); };
+  EXPECT_EQ(std::ranges::count_if(raw, is_here), static_cast<std::ptrdiff_t>(kPlacesPerAddress));
+  expect_served("127.0.0.2");
+  EXPECT_EQ(std::ranges::count_if(raw, is_here), static_cast<std::ptrdiff_t>(kPlacesPerAddress));
+}
+
+// Whichever address has the most gives the place.
+TEST_F(FewPlaces, TheAddressWithTheMostGivesWayToOthers) {
+  std::vector<TcpEnd*> few, many;
+  for (std::size_t i = 0; i < 2; ++i) few.push_back(&connect_useful("127.0.0.2"));
+  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) many.push_back(&connect_useful("127.0.0.1"));
+  pass(std::chrono::seconds(2));
+  expect_served("127.0.0.3");
+  EXPECT_EQ(std::ranges::count_if(few, [](TcpEnd* one) { return one->ended.has_value(); }), 0);
+  EXPECT_EQ(std::ranges::count_if(many, [](TcpEnd* one) { return one->ended.has_value(); }), 1);
+}
+
+}  // namespace
+}  // namespace weft::gateway::testing
