@@ -43,7 +43,8 @@ class Command {
     return flag(name, options_->recursive, "directories, with everything in them");
   }
   Command& transfer() {
-    app_->add_option("-j,--in-flight", options_->limits.in_flight, "READs or WRITEs at once (default 8)")
+    app_->add_option("-j,--in-flight", options_->in_flight,
+                     "READs or WRITEs of one large file at once (default 8), small files at once (default 64)")
         ->check(CLI::Range(1, 256))
         ->type_name("N");
     app_->add_option("--io-size", options_->limits.io_size,
@@ -69,6 +70,7 @@ void register_show(CLI::App& nfs, CommandContext& context) {
   Command ls(nfs, context, "ls", "List directories.", nfs::run_ls, "weft nfs ls -l nfs+rdma://127.0.0.1/docs");
   ls.json().recursive("-r,-R,--recursive").names("URL", "remote names", 1, kMany);
   ls.flag("-l,--long", ls.options().long_format, "type, mode, links, uid, gid, octets, time of change (UTC), target");
+  ls.flag("-U,--unsorted", ls.options().unsorted, "as the server lists the names, page by page; so does --json");
   ls.flag("-a,--all", ls.options().all, "also names that begin with a dot");
   Command stat(nfs, context, "stat", "Show all attributes of files.", nfs::run_stat,
                "weft nfs stat nfs+rdma://127.0.0.1/docs/README");
@@ -85,16 +87,21 @@ void register_copy(CLI::App& nfs, CommandContext& context) {
       "weft nfs get -r nfs+rdma://server/docs ./copy\n"
       "A file appears under its name only when it is complete; what is no regular file (/dev/null, a pipe) is\n"
       "written straight. Without LOCAL the file goes to the current directory; where LOCAL is a directory, into\n"
-      "it. With -r symbolic links are copied as such.");
+      "it; where it is -, to standard output. With -r symbolic links are copied as such. What fails is said on\n"
+      "stderr, the rest is copied, and the exit status is 1.");
   get.json().recursive().transfer().names(
       "URL", "remote names, and last the local one (default: the current directory)", 1, kMany);
-  get.flag("-p,--preserve", get.options().preserve, "keep the time of modification");
-  Command put(nfs, context, "put", "Copy files from here to a server.", nfs::run_put,
-              "weft nfs put report.pdf nfs+rdma://server/incoming/\n"
-              "Data is written under a temporary name (.NAME.weft-XXXXXXXX), committed to the server's disk, and only\n"
-              "then renamed. Where URL is a directory the file goes into it. LOCAL may be - for standard input.");
+  get.flag("-p,--preserve", get.options().preserve, "keep modes and times of files and directories");
+  get.flag("--sync", get.options().sync, "write each file to the disk before it gets its name");
+  Command put(
+      nfs, context, "put", "Copy files from here to a server.", nfs::run_put,
+      "weft nfs put report.pdf nfs+rdma://server/incoming/\n"
+      "Data is written under a temporary name (.NAME.weft-XXXXXXXX), committed to the server's disk, and only\n"
+      "then renamed. Where URL is a directory the file goes into it. LOCAL may be - for standard input. What fails\n"
+      "is said on stderr, the rest is copied, and the exit status is 1.");
   put.json().recursive().transfer().names("LOCAL", "local names, and last the remote one", 2, kMany);
-  put.flag("-p,--preserve", put.options().preserve, "keep the time of modification");
+  put.flag("-p,--preserve", put.options().preserve, "keep modes and times of files and directories");
+  put.flag("--sync", put.options().sync, "have each WRITE on the server's disk before its answer (FILE_SYNC)");
 }
 
 void register_edit(CLI::App& nfs, CommandContext& context) {

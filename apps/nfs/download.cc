@@ -5,31 +5,24 @@
 
 namespace weft::nfs {
 
-using nfs3::ItemForm;
 using nfs3::Proc;
 
 Download::Download(Session& session, IoThread& io, const TransferBuffers& buffers, TransferLimits limits,
-                   const nfs3::NfsFh3& fh, std::uint64_t size_hint, Transfer::Sink sink)
-    : session_(session), io_(io), limits_(limits), fh_(fh), size_hint_(size_hint), sink_(std::move(sink)) {
+                   const nfs3::NfsFh3& fh, std::uint64_t known_size, Transfer::Sink sink)
+    : session_(session), io_(io), limits_(limits), fh_(fh), known_size_(known_size), sink_(std::move(sink)) {
   slots_.resize(buffers.num());
   for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].buffer = buffers.at(i).first(limits.io_size);
 }
 
-absl::StatusOr<std::uint64_t> Download::run(const ProgressFunction& progress) {
-  while (error_.ok() && !finished()) {
-    reap_sunk();
-    sink_ready();
-    issue_more();
-    if (!error_.ok() || finished()) break;
-    if (absl::Status status = session_.turn(io_.fd(), wake()); !status.ok()) fail(std::move(status));
-    if (progress) progress(octets_);
-  }
-  if (!error_.ok()) {
-    session_.drain();
-    io_.discard();
-    return error_;
-  }
-  return octets_;
+bool Download::step() {
+  if (error_.ok()) reap_sunk();
+  if (error_.ok()) sink_ready();
+  if (error_.ok()) issue_more();
+  if (error_.ok()) return !finished();
+  if (num_sinking_ > 0) io_.discard();
+  num_sinking_ = 0;
+  // The READs under way still use the buffers.
+  return num_reading_ > 0;
 }
 
 bool Download::finished() const {
@@ -43,13 +36,13 @@ void Download::issue_more() {
   }
   while (error_.ok() && num_reading_ < limits_.in_flight && end_ == kNoEnd && slot(next_issue_).state == State::kFree) {
     // Past the size that was known READs go one at a time: all but the first would mostly find the end.
-    if (next_offset_ >= size_hint_ && next_issue_ != next_sink_) return;
+    if (next_offset_ >= known_size_ && next_issue_ != next_sink_) return;
     Slot& next = slot(next_issue_);
     ++next_issue_;
     next.offset = next_offset_;
     next.want = read_len();
     next.got = 0;
-    next.eof = false;
+    next.asked_again = false;
     next_offset_ += next.want;
     issue(next);
   }
@@ -59,8 +52,8 @@ std::uint32_t Download::read_len() const {
   // What is asked for is what the Reply must have room for: a small file that is asked for whole comes inline.
   constexpr std::uint32_t kMostlyEmpty = 1024;
   std::uint64_t len = limits_.io_size;
-  if (next_offset_ < size_hint_) {
-    len = std::min(len, size_hint_ - next_offset_);
+  if (next_offset_ < known_size_) {
+    len = std::min(len, known_size_ - next_offset_);
   } else if (next_offset_ == 0) {
     len = std::min<std::uint64_t>(len, kMostlyEmpty);
   }
@@ -90,33 +83,30 @@ void Download::on_reply(Slot& slot, const rpcrdma::Reply& reply) {
 
 absl::Status Download::take_results(Slot& slot, const rpcrdma::Reply& reply) {
   if (absl::Status status = Session::call_error(Proc::kRead, reply); !status.ok()) return status;
-  const bool reduced = reply.item_len.value_or(0) > 0;
-  nfs3::XdrReader reader(reply.results);
-  nfs3::ReadRes res;
-  if (!parse(reader, res, reduced ? ItemForm::kReduced : ItemForm::kInline)) return Session::undecodable(Proc::kRead);
-  if (res.status == nfs3::Nfsstat3::kJukebox) {
+  ReadReply read;
+  bool is_busy = false;
+  const std::span<std::uint8_t> buffer = slot.buffer.subspan(slot.got, slot.want - slot.got);
+  if (absl::Status status = take_read(reply.results, reply.item_len, buffer, read, is_busy); !status.ok()) {
+    return status;
+  }
+  if (is_busy) {
     if (!patience_) patience_.emplace();
-    if (must_wait() || patience_->again()) {
-      slot.state = State::kAgain;
-      return absl::OkStatus();
-    }
-  }
-  if (absl::Status status = check(res.status, "READ"); !status.ok()) return status;
-  patience_.reset();
-  const std::uint32_t asked = slot.want - slot.got;
-  if (res.count > asked || res.data.len != res.count || (reduced && *reply.item_len != res.count)) {
-    return Session::undecodable(Proc::kRead);
-  }
-  if (!reduced && res.count > 0) std::memcpy(slot.buffer.data() + slot.got, res.data.data.data(), res.count);
-  slot.got += res.count;
-  if (res.eof) {
-    slot.eof = true;
-    end_ = std::min(end_, slot.offset + slot.got);
-  } else if (res.count == 0) {
-    return absl::UnavailableError("the server returned no data before the end of the file");
-  } else if (slot.got < slot.want) {
+    if (!must_wait() && !patience_->again()) return check(nfs3::Nfsstat3::kJukebox, "READ");
     slot.state = State::kAgain;
+    return absl::OkStatus();
   }
+  patience_.reset();
+  slot.got += read.count;
+  const std::uint64_t end = slot.offset + slot.got;
+  if (read.eof && !denies_end(read, end, known_size_)) {
+    end_ = std::min(end_, end);
+    return absl::OkStatus();
+  }
+  if (read.eof && read.count == 0) {
+    if (slot.asked_again) return denied_end(read, end);
+    slot.asked_again = true;
+  }
+  if (slot.got < slot.want) slot.state = State::kAgain;
   return absl::OkStatus();
 }
 

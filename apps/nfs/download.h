@@ -15,9 +15,19 @@ namespace weft::nfs {
 class Download {
  public:
   Download(Session& session, IoThread& io, const TransferBuffers& buffers, TransferLimits limits,
-           const nfs3::NfsFh3& fh, std::uint64_t size_hint, Transfer::Sink sink);
+           const nfs3::NfsFh3& fh, std::uint64_t known_size, Transfer::Sink sink);
 
-  absl::StatusOr<std::uint64_t> run(const ProgressFunction& progress);
+  // step does what can be done without waiting; false: the download has ended. Otherwise it is to be called again after
+  // a turn of the session, when the I/O thread has something, and at wake().
+  bool step();
+  // fail ends the download; step() says when nothing of it is in use any more.
+  void fail(absl::Status status) {
+    if (error_.ok()) error_ = std::move(status);
+  }
+  std::optional<verbs::TimePoint> wake() const { return must_wait() ? std::optional(patience_->next()) : std::nullopt; }
+  const absl::Status& error() const { return error_; }
+  // Octets that were given to the sink.
+  std::uint64_t octets() const { return octets_; }
 
  private:
   enum class State : std::uint8_t { kFree, kReading, kAgain, kReady, kSinking };
@@ -29,7 +39,7 @@ class Download {
     std::uint64_t offset = 0;
     std::uint32_t want = 0;
     std::uint32_t got = 0;
-    bool eof = false;
+    bool asked_again = false;  // after an end of the file that the attributes beside it deny
   };
 
   static constexpr std::uint64_t kNoEnd = std::numeric_limits<std::uint64_t>::max();
@@ -45,16 +55,12 @@ class Download {
   void reap_sunk();
   bool finished() const;
   bool must_wait() const { return patience_ && !patience_->is_time(); }
-  std::optional<verbs::TimePoint> wake() const { return must_wait() ? std::optional(patience_->next()) : std::nullopt; }
-  void fail(absl::Status status) {
-    if (error_.ok()) error_ = std::move(status);
-  }
 
   Session& session_;
   IoThread& io_;
   TransferLimits limits_;
   nfs3::NfsFh3 fh_;
-  std::uint64_t size_hint_;
+  std::uint64_t known_size_;
   Transfer::Sink sink_;
   std::vector<Slot> slots_;
   std::uint64_t next_issue_ = 0;  // sequence numbers of slots

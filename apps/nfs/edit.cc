@@ -1,16 +1,18 @@
 // `weft nfs mkdir`, `rm`, `mv` and `ln`.
 #include <sys/stat.h>
 
+#include <memory>
+#include <utility>
+
 #include "apps/nfs/runner.h"
 #include "apps/nfs/tree.h"
+#include "apps/nfs/tree_work.h"
 
 namespace weft::nfs {
 namespace {
 
 using nfs3::Nfsstat3;
 using nfs3::Proc;
-
-constexpr int kMaxDepth = 512;
 
 void for_each_url(Runner& runner, absl::Status (*run)(Runner&, const Url&)) {
   auto urls = remote_names(runner.options().names);
@@ -59,34 +61,125 @@ absl::Status mkdir_one(Runner& runner, const Url& url) {
   return absl::OkStatus();
 }
 
+// DoomedDir is a directory that is being emptied and will be removed.
+struct DoomedDir {
+  std::shared_ptr<DoomedDir> parent;  // null for the topmost
+  nfs3::NfsFh3 parent_fh;
+  nfs3::NfsFh3 fh;
+  Url url;
+  int depth = 0;
+  bool has_failed = false;        // something in it could not be removed, and that was reported
+  std::uint64_t num_removed = 0;  // by the last walk through it
+};
+
 // Rm removes one name; with -r also what is in it, never following symbolic links.
 class Rm {
  public:
-  Rm(Runner& runner, Session& session) : runner_(runner), session_(session) {}
+  Rm(Runner& runner, Session& session) : runner_(runner), flow_(session), work_(runner, flow_, runner.tree_limits()) {}
 
-  absl::Status remove(const nfs3::NfsFh3& dir, const Url& url, const Node& node, int depth) {
-    if (depth == kMaxDepth) return absl::FailedPreconditionError(url.str() + ": directories nested too deeply");
-    if (node.is_dir()) {
-      if (!runner_.options().recursive) return absl::FailedPreconditionError(url.str() + ": is a directory (use -r)");
-      auto entries = list(session_, node.fh, url);
-      if (!entries.ok()) return entries.status();
-      for (const DirEntry& entry : *entries) {
-        absl::Status status = remove(node.fh, url.child(entry.name), entry.node, depth + 1);
-        if (!status.ok()) return status;
-      }
-    }
-    nfs3::WccRes res;
-    absl::Status status =
-        session_.call(node.is_dir() ? Proc::kRmdir : Proc::kRemove, nfs3::DiropArgs{{dir, url.basename()}}, res);
-    if (!status.ok()) return explain(status, url.str());
-    if (res.status == Nfsstat3::kNoent && runner_.options().force) return absl::OkStatus();
-    if (status = check(res.status, url.str()); status.ok()) print_done(runner_, "rm", url);
-    return status;
+  absl::Status remove(const nfs3::NfsFh3& dir, const Url& url, const Node& node) {
+    if (!node.is_dir()) return work_.run(remove_file(dir, url));
+    if (!runner_.options().recursive) return absl::FailedPreconditionError(url.str() + ": is a directory (use -r)");
+    auto doomed = std::make_unique<DoomedDir>();
+    doomed->parent_fh = dir;
+    doomed->fh = node.fh;
+    doomed->url = url;
+    if (runner_.progress().is_terminal()) flow_.spawn(work_.count_remote(node.fh, url));
+    return work_.run(walk(share(std::move(doomed))));
   }
 
  private:
+  std::shared_ptr<DoomedDir> share(std::unique_ptr<DoomedDir> dir) {
+    return work_.share<DoomedDir>(std::move(dir),
+                                  [this](std::unique_ptr<DoomedDir> last) { return end(std::move(last)); });
+  }
+
+  Task<void> walk(std::shared_ptr<DoomedDir> dir) {
+    dir->num_removed = 0;
+    Listing listing(flow_, dir->fh, dir->url);
+    std::vector<DirEntry> page;
+    while (!listing.at_end() && !flow_.is_stopped()) {
+      page.clear();
+      absl::Status status = co_await listing.next(page);
+      TreeWork::Listed listed(work_);
+      if (status.ok() && !listed.set(octets_held(page))) {
+        status = absl::FailedPreconditionError(dir->url.str() + ": too many names in nested directories");
+      }
+      if (!work_.report(status)) {
+        dir->has_failed = true;
+        break;
+      }
+      for (DirEntry& entry : page) {
+        if (flow_.is_stopped()) break;
+        if (entry.node.is_dir()) {
+          co_await walk_child(dir, entry);
+          continue;
+        }
+        work_.found(0);
+        TreeWork::Places places = co_await work_.begin(0);
+        flow_.spawn(one_file(dir, std::move(entry.name), std::move(places)));
+      }
+    }
+  }
+
+  Task<void> walk_child(std::shared_ptr<DoomedDir> parent, const DirEntry& entry) {
+    auto dir = std::make_unique<DoomedDir>();
+    dir->parent_fh = parent->fh;
+    dir->fh = entry.node.fh;
+    dir->url = parent->url.child(entry.name);
+    dir->depth = parent->depth + 1;
+    if (dir->depth == kMaxDepth) {
+      parent->has_failed = true;
+      work_.report(absl::FailedPreconditionError(dir->url.str() + ": directories nested too deeply"));
+      co_return;
+    }
+    dir->parent = std::move(parent);
+    co_await walk(share(std::move(dir)));
+  }
+
+  Task<void> one_file(std::shared_ptr<DoomedDir> dir, std::string name, [[maybe_unused]] TreeWork::Places places) {
+    const absl::Status status = co_await remove_name(Proc::kRemove, dir->fh, dir->url.child(name));
+    if (!work_.report(status)) dir->has_failed = true;
+    ++dir->num_removed;
+    ++work_.counts().files;
+  }
+
+  Task<void> remove_file(nfs3::NfsFh3 dir, Url url) { work_.report(co_await remove_name(Proc::kRemove, dir, url)); }
+
+  // end removes a directory that was emptied. Where names are still in it they came meanwhile, or the server passed
+  // them over because others were removed: as long as a walk removes something there is another one.
+  Task<void> end(std::unique_ptr<DoomedDir> dir) {
+    if (flow_.is_stopped()) co_return;
+    if (dir->has_failed) {
+      if (dir->parent) dir->parent->has_failed = true;
+      co_return;
+    }
+    [[maybe_unused]] const TreeWork::Places places = co_await work_.begin(0);
+    nfs3::Nfsstat3 answer = Nfsstat3::kOk;
+    const absl::Status status = co_await remove_name(Proc::kRmdir, dir->parent_fh, dir->url, &answer);
+    if (answer == Nfsstat3::kNotempty && dir->num_removed > 0) {
+      flow_.spawn(walk(share(std::move(dir))));
+      co_return;
+    }
+    if (dir->parent) ++dir->parent->num_removed;
+    if (!work_.report(status) && dir->parent) dir->parent->has_failed = true;
+  }
+
+  // remove_name removes the name of `url` from `dir`; answer, unless null, gets what the server said.
+  Task<absl::Status> remove_name(Proc proc, nfs3::NfsFh3 dir, Url url, Nfsstat3* answer = nullptr) {
+    nfs3::DiropArgs args{{dir, url.basename()}};
+    nfs3::WccRes res;
+    absl::Status status = co_await flow_.call(proc, std::move(args), res);
+    if (!status.ok()) co_return explain(status, url.str());
+    if (answer != nullptr) *answer = res.status;
+    if (res.status == Nfsstat3::kNoent && runner_.options().force) co_return absl::OkStatus();
+    if (status = check(res.status, url.str()); status.ok()) print_done(runner_, "rm", url);
+    co_return status;
+  }
+
   Runner& runner_;
-  Session& session_;
+  Flow flow_;
+  TreeWork work_;
 };
 
 absl::Status rm_one(Runner& runner, const Url& url) {
@@ -96,7 +189,7 @@ absl::Status rm_one(Runner& runner, const Url& url) {
   absl::StatusOr<Node> node = parent.ok() ? lookup(**session, parent->dir.fh, parent->name, url) : parent.status();
   if (absl::IsNotFound(node.status()) && runner.options().force) return absl::OkStatus();
   if (!node.ok()) return node.status();
-  return Rm(runner, **session).remove(parent->dir.fh, url, *node, 0);
+  return Rm(runner, **session).remove(parent->dir.fh, url, *node);
 }
 
 // destination: where mv and ln put `name`; in url where that is a directory.

@@ -5,138 +5,306 @@
 
 #include <cerrno>
 #include <chrono>
+#include <memory>
+#include <utility>
 
 #include "apps/nfs/local_file.h"
 #include "apps/nfs/runner.h"
 #include "apps/nfs/tree.h"
+#include "apps/nfs/tree_work.h"
 
 namespace weft::nfs {
 namespace {
 
-constexpr int kMaxDepth = 512;
+constexpr std::uint32_t kPermissions = 0777;
 
 timespec to_timespec(const nfs3::Nfstime3& time) {
   return {static_cast<time_t>(time.seconds), static_cast<long>(time.nseconds)};
 }
 
-// Get copies one remote name, with everything in it, to a local one. Local directories are worked on through their
-// descriptors and never through symbolic links, so that no listing of the server's can lead out of them.
+// LocalDir is a directory that a tree is copied to. It is worked on through its descriptor, never through a symbolic
+// link below the one that the user named, so that no listing of the server's can lead out of it.
+struct LocalDir {
+  std::shared_ptr<LocalDir> parent;  // null for the topmost
+  Url url;
+  Node node;
+  std::string shown;
+  UniqueFd fd;
+  bool is_new = false;
+  int depth = 0;
+  std::optional<SlotsHeld> place;
+};
+
+// Get copies one remote name, with everything in it, to a local one.
 class Get {
  public:
-  explicit Get(Runner& runner) : runner_(runner), options_(runner.options()) {}
+  explicit Get(Runner& runner) : runner_(runner), options_(runner.options()), umask_(umask(0)) { umask(umask_); }
 
   absl::Status run(const Url& url, const std::string& local) {
     auto session = runner_.session(url);
     if (!session.ok()) return session.status();
-    session_ = *session;
-    auto node = resolve(*session_, url, FollowLast::kYes);
+    auto node = resolve(**session, url, FollowLast::kYes);
     if (!node.ok()) return node.status();
+    transfer_ = &runner_.transfer(**session);
+    if (absl::Status status = transfer_->prepare(); !status.ok()) return explain(status, url.str());
 
     struct stat there {};
     const bool into = stat(local.c_str(), &there) == 0 && S_ISDIR(there.st_mode) && !url.basename().empty();
     const std::string target = into ? local + "/" + url.basename() : local;
+    Flow flow(**session);
+    flow_ = &flow;
+    TreeWork work(runner_, flow, runner_.tree_limits());
+    work_ = &work;
     if (!node->is_dir()) {
       if (!node->is_regular()) return absl::FailedPreconditionError(url.str() + ": not a regular file");
       auto file = LocalFile::open_path(target);
-      return file.ok() ? file_contents(url, *node, *file, target) : file.status();
+      if (!file.ok()) return file.status();
+      absl::Status result;
+      flow.run(whole_file(url, *node, *file, target, result));
+      return result;
     }
     if (!options_.recursive) return absl::FailedPreconditionError(url.str() + ": is a directory (use -r)");
-    if (mkdir(target.c_str(), 0777) != 0 && errno != EEXIST) return errno_status(errno, target);
-    const UniqueFd dir(open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!dir) return errno_status(errno, target);
-    return directory(url, *node, dir.get(), target, 0);
+    auto dir = std::make_unique<LocalDir>();
+    dir->is_new = mkdir(target.c_str(), 0700) == 0;
+    if (!dir->is_new && errno != EEXIST) return errno_status(errno, target);
+    dir->fd = UniqueFd(open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!dir->fd) return errno_status(errno, target);
+    dir->url = url;
+    dir->node = *node;
+    dir->shown = target;
+    if (runner_.progress().is_terminal()) flow.spawn(work.count_remote(node->fh, url));
+    return work.run(walk(share(std::move(dir))));
   }
 
-  absl::Status print_summary() {
-    if (options_.json && options_.recursive) {
-      runner_.print(JsonLine()
-                        .add("op", "get_total")
-                        .add("files", num_files_)
-                        .add("octets", octets_)
-                        .add("seconds", seconds_)
-                        .str());
-    }
-    return absl::OkStatus();
+  void print_summary() {
+    if (!options_.json || !options_.recursive) return;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started_;
+    runner_.print(JsonLine()
+                      .add("op", "get_total")
+                      .add("files", num_files_)
+                      .add("octets", octets_)
+                      .add("seconds", seconds.count())
+                      .str());
   }
 
  private:
-  absl::Status directory(const Url& url, const Node& node, int dir_fd, const std::string& shown, int depth) {
-    if (depth == kMaxDepth) return absl::FailedPreconditionError(url.str() + ": directories nested too deeply");
-    auto entries = list(*session_, node.fh, url);
-    if (!entries.ok()) return entries.status();
-    for (const DirEntry& entry : *entries) {
-      absl::Status status = one_entry(url.child(entry.name), entry, dir_fd, shown + "/" + entry.name, depth);
-      if (!status.ok() && !runner_.report(status)) return absl::CancelledError("not everything was copied");
+  using Clock = std::chrono::steady_clock;
+
+  std::shared_ptr<LocalDir> share(std::unique_ptr<LocalDir> dir) {
+    return work_->share<LocalDir>(std::move(dir),
+                                  [this](std::unique_ptr<LocalDir> last) { return end(std::move(last)); });
+  }
+
+  Task<void> walk(std::shared_ptr<LocalDir> dir) {
+    Listing listing(*flow_, dir->node.fh, dir->url);
+    std::vector<DirEntry> page;
+    while (!listing.at_end() && !flow_->is_stopped()) {
+      page.clear();
+      if (absl::Status status = co_await listing.next(page); !status.ok()) {
+        work_->report(status);
+        break;
+      }
+      TreeWork::Listed listed(*work_);
+      if (!listed.set(octets_held(page))) {
+        work_->report(absl::FailedPreconditionError(dir->url.str() + ": too many names in nested directories"));
+        break;
+      }
+      for (DirEntry& entry : page) {
+        if (flow_->is_stopped()) break;
+        if (entry.node.is_dir()) {
+          std::shared_ptr<LocalDir> child = co_await open_child(dir, entry);
+          if (child) co_await walk(std::move(child));
+          continue;
+        }
+        const std::uint64_t held = std::min<std::uint64_t>(entry.node.attributes.size, work_->limits().small_file);
+        work_->found(entry.node.attributes.size);
+        TreeWork::Places places = co_await work_->begin(held);
+        flow_->spawn(one_entry(dir, std::move(entry), std::move(places)));
+      }
     }
-    return absl::OkStatus();
   }
 
-  absl::Status one_entry(const Url& url, const DirEntry& entry, int dir_fd, const std::string& shown, int depth) {
-    if (entry.node.is_dir()) {
-      if (mkdirat(dir_fd, entry.name.c_str(), 0777) != 0 && errno != EEXIST) return errno_status(errno, shown);
-      const UniqueFd dir(openat(dir_fd, entry.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      if (!dir) return errno_status(errno, shown);
-      return directory(url, entry.node, dir.get(), shown, depth + 1);
+  // open_child makes and opens a directory; null, with a report, where that fails.
+  Task<std::shared_ptr<LocalDir>> open_child(std::shared_ptr<LocalDir> parent, const DirEntry& entry) {
+    auto dir = std::make_unique<LocalDir>();
+    dir->url = parent->url.child(entry.name);
+    dir->node = entry.node;
+    dir->shown = parent->shown + "/" + entry.name;
+    dir->depth = parent->depth + 1;
+    if (dir->depth == kMaxDepth) {
+      work_->report(absl::FailedPreconditionError(dir->url.str() + ": directories nested too deeply"));
+      co_return nullptr;
     }
-    if (entry.node.is_symlink()) return symbolic_link(url, entry, dir_fd, shown);
-    if (!entry.node.is_regular())
-      return absl::FailedPreconditionError(url.str() + ": not copied, it is no regular file");
-    auto file = LocalFile::create(dir_fd, entry.name, shown);
-    return file.ok() ? file_contents(url, entry.node, *file, shown) : file.status();
+    dir->place.emplace(co_await work_->open_dirs().acquire(1));
+    // Nobody else may enter before everything in it is complete and its mode is known to be wanted.
+    const std::int64_t error = co_await flow_->io([&parent, &entry, &dir]() -> std::int64_t {
+      dir->is_new = mkdirat(parent->fd.get(), entry.name.c_str(), 0700) == 0;
+      if (!dir->is_new && errno != EEXIST) return -errno;
+      dir->fd = UniqueFd(openat(parent->fd.get(), entry.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      return dir->fd ? 0 : -errno;
+    });
+    if (error != 0) {
+      work_->report(errno_status(static_cast<int>(-error), dir->shown));
+      co_return nullptr;
+    }
+    dir->parent = std::move(parent);
+    co_return share(std::move(dir));
   }
 
-  absl::Status symbolic_link(const Url& url, const DirEntry& entry, int dir_fd, const std::string& shown) {
-    auto text = link_text(*session_, entry.node.fh, url);
-    if (!text.ok()) return text.status();
-    const std::string temporary = temporary_name(entry.name);
-    if (symlinkat(text->c_str(), dir_fd, temporary.c_str()) != 0) return errno_status(errno, shown);
-    if (renameat(dir_fd, temporary.c_str(), dir_fd, entry.name.c_str()) == 0) return absl::OkStatus();
-    const int error = errno;
-    unlinkat(dir_fd, temporary.c_str(), 0);
-    return errno_status(error, shown);
+  // end gives a directory its mode and times once nothing in it will change any more.
+  Task<void> end(std::unique_ptr<LocalDir> dir) {
+    if (flow_->is_stopped()) co_return;
+    const std::int64_t error = co_await flow_->io([this, &dir]() -> std::int64_t {
+      const std::uint32_t mode = dir->node.attributes.mode & kPermissions;
+      if (options_.preserve || dir->is_new) {
+        if (fchmod(dir->fd.get(), options_.preserve ? mode : mode & ~umask_) != 0) return -errno;
+      }
+      if (options_.preserve) {
+        const timespec times[2] = {to_timespec(dir->node.attributes.atime), to_timespec(dir->node.attributes.mtime)};
+        if (futimens(dir->fd.get(), times) != 0) return -errno;
+      }
+      return options_.sync && fsync(dir->fd.get()) != 0 ? -errno : 0;
+    });
+    if (error != 0) work_->report(errno_status(static_cast<int>(-error), dir->shown));
   }
 
-  absl::Status file_contents(const Url& url, const Node& node, LocalFile& file, const std::string& shown) {
-    Transfer& transfer = runner_.transfer(*session_);
+  Task<void> one_entry(std::shared_ptr<LocalDir> dir, DirEntry entry, [[maybe_unused]] TreeWork::Places places) {
+    const Url url = dir->url.child(entry.name);
+    const std::string shown = dir->shown + "/" + entry.name;
+    absl::Status status;
+    if (entry.node.is_symlink()) {
+      status = co_await symbolic_link(*dir, entry, url, shown);
+    } else if (!entry.node.is_regular()) {
+      status = absl::FailedPreconditionError(url.str() + ": not copied, it is no regular file");
+    } else {
+      status = co_await regular_file(*dir, entry, url, shown);
+    }
+    work_->report(status);
+    ++work_->counts().files;
+  }
+
+  Task<absl::Status> symbolic_link(const LocalDir& dir, const DirEntry& entry, const Url& url,
+                                   const std::string& shown) {
+    auto text = co_await link_text(*flow_, entry.node.fh, url);
+    if (!text.ok()) co_return text.status();
+    const std::int64_t error = co_await flow_->io([&]() -> std::int64_t {
+      const std::string temporary = temporary_name(entry.name);
+      if (symlinkat(text->c_str(), dir.fd.get(), temporary.c_str()) != 0) return -errno;
+      const timespec times[2] = {to_timespec(entry.node.attributes.atime), to_timespec(entry.node.attributes.mtime)};
+      // Some filesystems keep no times of links; that is no reason to have no link.
+      if (options_.preserve) utimensat(dir.fd.get(), temporary.c_str(), times, AT_SYMLINK_NOFOLLOW);
+      if (renameat(dir.fd.get(), temporary.c_str(), dir.fd.get(), entry.name.c_str()) == 0) return 0;
+      const int error = errno;
+      unlinkat(dir.fd.get(), temporary.c_str(), 0);
+      return -error;
+    });
+    co_return error == 0 ? absl::OkStatus() : errno_status(static_cast<int>(-error), shown);
+  }
+
+  Task<absl::Status> regular_file(const LocalDir& dir, const DirEntry& entry, const Url& url,
+                                  const std::string& shown) {
+    const Clock::time_point started = Clock::now();
+    // What one READ brings whole.
+    const auto most =
+        static_cast<std::uint32_t>(std::min<std::size_t>(work_->limits().small_file, transfer_->read_size()));
+    if (entry.node.attributes.size < most) {
+      std::vector<std::uint8_t> data;
+      auto whole = co_await read_small(*flow_, entry.node.fh, entry.node.attributes.size, most, data);
+      if (!whole.ok()) co_return explain(whole.status(), url.str());
+      if (*whole) {
+        absl::Status status;
+        co_await flow_->io([&]() -> std::int64_t {
+          auto file = LocalFile::create(dir.fd.get(), entry.name, shown);
+          status = file.ok() ? file->write(data) : file.status();
+          if (status.ok()) status = file->commit(attributes_of(entry.node));
+          return 0;
+        });
+        if (status.ok()) print_done(url, shown, data.size(), started);
+        co_return status;
+      }
+    }
+    auto file = LocalFile::create(dir.fd.get(), entry.name, shown);
+    if (!file.ok()) co_return file.status();
+    co_return co_await contents(url, entry.node, *file, shown);
+  }
+
+  // whole_file is the root Task where a single file is copied.
+  Task<void> whole_file(const Url& url, const Node& node, LocalFile& file, const std::string& shown,
+                        absl::Status& result) {
     runner_.progress().begin(url.basename(), node.attributes.size);
-    const auto started = std::chrono::steady_clock::now();
-    auto octets = transfer.download(
-        node.fh, node.attributes.size,
-        [fd = file.fd(), &io = transfer.io()](auto in) { return write_fully(fd, in, io); },
-        [this](std::uint64_t done) { runner_.progress().update(done); });
+    result = co_await contents(url, node, file, shown);
     runner_.progress().clear();
+  }
+
+  Task<absl::Status> contents(const Url& url, const Node& node, LocalFile& file, const std::string& shown) {
+    const SlotsHeld held = co_await work_->large_file().acquire(1);
+    const Clock::time_point started = Clock::now();
+    Transfer::Sink sink = [fd = file.fd(), &io = transfer_->io()](auto in) { return write_fully(fd, in, io); };
+    std::uint64_t counted = 0;
+    ProgressFunction progress = [this, &counted](std::uint64_t done) {
+      work_->counts().octets += done - std::exchange(counted, done);
+      if (!options_.recursive) runner_.progress().update(done);
+    };
+    auto octets =
+        co_await transfer_->download(*flow_, node.fh, node.attributes.size, std::move(sink), std::move(progress));
+    work_->counts().octets -= counted;
     if (absl::IsDataLoss(octets.status())) {
-      return absl::UnknownError("cannot write " + shown + ": " + std::string(octets.status().message()));
+      co_return absl::UnknownError("cannot write " + shown + ": " + std::string(octets.status().message()));
     }
-    if (!octets.ok()) return explain(octets.status(), url.str());
-    const timespec mtime = to_timespec(node.attributes.mtime);
-    if (absl::Status status = file.commit(node.attributes.mode, options_.preserve ? &mtime : nullptr); !status.ok()) {
-      return status;
+    if (!octets.ok()) co_return explain(octets.status(), url.str());
+    if (absl::Status status = file.commit(attributes_of(node)); !status.ok()) co_return status;
+    print_done(url, shown, *octets, started);
+    co_return absl::OkStatus();
+  }
+
+  LocalAttributes attributes_of(const Node& node) const {
+    LocalAttributes attributes;
+    attributes.mode = node.attributes.mode & kPermissions;
+    attributes.sync = options_.sync;
+    if (!options_.preserve) {
+      attributes.mode &= ~umask_;
+      return attributes;
     }
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    attributes.times = {{to_timespec(node.attributes.atime), to_timespec(node.attributes.mtime)}};
+    return attributes;
+  }
+
+  void print_done(const Url& url, const std::string& shown, std::uint64_t octets, Clock::time_point started) {
     ++num_files_;
-    octets_ += *octets;
-    seconds_ += seconds;
-    if (options_.json) {
-      runner_.print(JsonLine()
-                        .add("op", "get")
-                        .add("url", url.str())
-                        .add("local", shown)
-                        .add("octets", *octets)
-                        .add("seconds", seconds)
-                        .add("octets_per_s", double(*octets) / seconds)
-                        .str());
-    }
-    return absl::OkStatus();
+    octets_ += octets;
+    work_->counts().octets += octets;
+    if (!options_.json) return;
+    const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
+    runner_.print(JsonLine()
+                      .add("op", "get")
+                      .add("url", url.str())
+                      .add("local", shown)
+                      .add("octets", octets)
+                      .add("seconds", seconds)
+                      .add("octets_per_s", double(octets) / seconds)
+                      .str());
   }
 
   Runner& runner_;
   const NfsOptions& options_;
-  Session* session_ = nullptr;
+  const mode_t umask_;
+  const Clock::time_point started_ = Clock::now();
+  Transfer* transfer_ = nullptr;
+  Flow* flow_ = nullptr;
+  TreeWork* work_ = nullptr;
   std::uint64_t num_files_ = 0;
   std::uint64_t octets_ = 0;
-  double seconds_ = 0;
 };
+
+Task<void> cat(Transfer& transfer, Flow& flow, const Node& node, bool& reader_left,
+               absl::StatusOr<std::uint64_t>& octets) {
+  Transfer::Sink sink = [&io = transfer.io(), &reader_left](auto in) {
+    const std::int64_t result = write_fully(STDOUT_FILENO, in, io);
+    if (result == -EPIPE) reader_left = true;
+    return result;
+  };
+  octets = co_await transfer.download(flow, node.fh, node.attributes.size, std::move(sink), nullptr);
+}
 
 absl::Status cat_one(Runner& runner, const Url& url) {
   auto session = runner.session(url);
@@ -146,13 +314,11 @@ absl::Status cat_one(Runner& runner, const Url& url) {
   if (node->is_dir()) return absl::FailedPreconditionError(url.str() + ": is a directory");
   if (!node->is_regular()) return absl::FailedPreconditionError(url.str() + ": not a regular file");
   Transfer& transfer = runner.transfer(**session);
-  bool reader_left = false;  // written by the I/O thread, which is idle when download returns
-  const auto sink = [&io = transfer.io(), &reader_left](auto in) {
-    const std::int64_t result = write_fully(STDOUT_FILENO, in, io);
-    if (result == -EPIPE) reader_left = true;
-    return result;
-  };
-  auto octets = transfer.download(node->fh, node->attributes.size, sink, nullptr);
+  if (absl::Status status = transfer.prepare(); !status.ok()) return explain(status, url.str());
+  bool reader_left = false;  // written by the I/O thread, which is idle when the Flow ended
+  absl::StatusOr<std::uint64_t> octets = 0;
+  Flow flow(**session);
+  flow.run(cat(transfer, flow, *node, reader_left, octets));
   if (reader_left) {
     runner.fail_silently();
     return absl::OkStatus();
@@ -161,6 +327,12 @@ absl::Status cat_one(Runner& runner, const Url& url) {
     return absl::CancelledError("cannot write to standard output: " + std::string(octets.status().message()));
   }
   return octets.ok() ? absl::OkStatus() : explain(octets.status(), url.str());
+}
+
+void cat_all(Runner& runner, const std::vector<Url>& urls) {
+  for (const Url& url : urls) {
+    if (!runner.report(cat_one(runner, url))) return;
+  }
 }
 
 }  // namespace
@@ -179,6 +351,13 @@ void run_get(Runner& runner) {
   }
   auto urls = remote_names(names);
   if (!urls.ok()) return void(runner.report(urls.status()));
+  if (local == "-") {
+    if (runner.options().json) {
+      return void(
+          runner.report(absl::InvalidArgumentError("with - standard output has the file: --json is of no use")));
+    }
+    return cat_all(runner, *urls);
+  }
   struct stat there {};
   const bool is_dir = stat(local.c_str(), &there) == 0 && S_ISDIR(there.st_mode);
   if (urls->size() > 1 && !is_dir) {
@@ -189,15 +368,13 @@ void run_get(Runner& runner) {
   for (const Url& url : *urls) {
     if (!runner.report(get.run(url, local))) return;
   }
-  runner.report(get.print_summary());
+  get.print_summary();
 }
 
 void run_cat(Runner& runner) {
   auto urls = remote_names(runner.options().names);
   if (!urls.ok()) return void(runner.report(urls.status()));
-  for (const Url& url : *urls) {
-    if (!runner.report(cat_one(runner, url))) return;
-  }
+  cat_all(runner, *urls);
 }
 
 }  // namespace weft::nfs

@@ -48,7 +48,8 @@ IoThread::~IoThread() {
 void IoThread::post(std::uint32_t tag, Job job) {
   const std::lock_guard lock(mutex_);
   posted_.push_back({tag, std::move(job)});
-  changed_.notify_all();
+  // A thread that is at work looks for more before it sleeps.
+  if (!running_) changed_.notify_all();
 }
 
 std::optional<IoThread::Done> IoThread::poll() {
@@ -98,9 +99,10 @@ void IoThread::run() {
     const std::int64_t result = posted.job();
     lock.lock();
     running_ = false;
+    // The descriptor stays readable until all is taken.
+    if (done_.empty()) eventfd_write(fd_, 1);
     done_.push_back({posted.tag, result});
-    eventfd_write(fd_, 1);
-    changed_.notify_all();
+    if (discarding_) changed_.notify_all();
   }
 }
 

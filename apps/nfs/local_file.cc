@@ -17,13 +17,6 @@ namespace {
 
 constexpr int kMaxAttempts = 16;
 
-// The mask cannot be read without being set; there is one thread that changes it, and only here.
-mode_t current_umask() {
-  const mode_t mask = umask(0);
-  umask(mask);
-  return mask;
-}
-
 }  // namespace
 
 UniqueFd::~UniqueFd() {
@@ -32,7 +25,10 @@ UniqueFd::~UniqueFd() {
 
 std::string temporary_name(const std::string& name) {
   constexpr std::size_t kMaxKept = NAME_MAX - std::string_view("..weft-XXXXXXXX").size();
-  return fmt::format(".{}.weft-{:08x}", name.substr(0, kMaxKept), std::random_device()());
+  // A std::random_device for each of many small files would take longer than to write them.
+  std::uint32_t random = 0;
+  if (getentropy(&random, sizeof(random)) != 0) random = std::random_device()();
+  return fmt::format(".{}.weft-{:08x}", name.substr(0, kMaxKept), random);
 }
 
 absl::Status errno_status(int error, const std::string& what) {
@@ -44,8 +40,7 @@ absl::StatusOr<LocalFile> LocalFile::create(int dir_fd, const std::string& name,
   LocalFile file;
   file.name_ = name;
   file.shown_ = shown;
-  file.dir_ = UniqueFd(openat(dir_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!file.dir_) return errno_status(errno, shown);
+  file.dir_ = dir_fd;
   struct stat there {};
   if (fstatat(dir_fd, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(there.st_mode)) {
     return errno_status(EISDIR, shown);
@@ -81,26 +76,36 @@ absl::StatusOr<LocalFile> LocalFile::open_path(const std::string& path) {
   const std::string name = slash == std::string::npos ? target : target.substr(slash + 1);
   const std::string dir = slash == std::string::npos ? "." : target.substr(0, slash + 1);
   if (name.empty()) return errno_status(EISDIR, path);
-  const UniqueFd dir_fd(open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd dir_fd(open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!dir_fd) return errno_status(errno, path);
-  return create(dir_fd.get(), name, path);
+  auto file = create(dir_fd.get(), name, path);
+  if (file.ok()) file->own_dir_ = std::move(dir_fd);
+  return file;
 }
 
 LocalFile::~LocalFile() {
-  if (dir_ && !temporary_.empty()) unlinkat(dir_.get(), temporary_.c_str(), 0);
+  if (!temporary_.empty()) unlinkat(dir_, temporary_.c_str(), 0);
 }
 
-absl::Status LocalFile::commit(std::uint32_t mode, const timespec* mtime) {
-  if (temporary_.empty()) return absl::OkStatus();
-  constexpr mode_t kPermissions = 0777;
-  if (fchmod(fd_.get(), mode & kPermissions & ~current_umask()) != 0) return errno_status(errno, shown_);
-  if (mtime != nullptr) {
-    const timespec times[2] = {{0, UTIME_OMIT}, *mtime};
-    if (futimens(fd_.get(), times) != 0) return errno_status(errno, shown_);
+absl::Status LocalFile::write(std::span<const std::uint8_t> octets) {
+  while (!octets.empty()) {
+    const ssize_t len = ::write(fd_.get(), octets.data(), octets.size());
+    if (len < 0 && errno != EINTR) {
+      return absl::UnknownError("cannot write " + shown_ + ": " + std::strerror(errno));
+    }
+    if (len > 0) octets = octets.subspan(static_cast<std::size_t>(len));
   }
+  return absl::OkStatus();
+}
+
+absl::Status LocalFile::commit(const LocalAttributes& attributes) {
+  if (temporary_.empty()) return absl::OkStatus();
+  if (fchmod(fd_.get(), attributes.mode) != 0) return errno_status(errno, shown_);
+  if (attributes.times && futimens(fd_.get(), attributes.times->data()) != 0) return errno_status(errno, shown_);
+  if (attributes.sync && fsync(fd_.get()) != 0) return errno_status(errno, shown_);
   // A file system may report a full disk or a lost server as late as this.
   if (close(fd_.release()) != 0) return errno_status(errno, shown_);
-  if (renameat(dir_.get(), temporary_.c_str(), dir_.get(), name_.c_str()) != 0) return errno_status(errno, shown_);
+  if (renameat(dir_, temporary_.c_str(), dir_, name_.c_str()) != 0) return errno_status(errno, shown_);
   temporary_.clear();
   return absl::OkStatus();
 }

@@ -39,7 +39,7 @@ TEST_F(LocalFileTest, AppearsOnlyWhenCommitted) {
   fill(*file, "text");
   EXPECT_FALSE(std::filesystem::exists(path("name")));
   EXPECT_EQ(num_names(), 1u);
-  EXPECT_TRUE(file->commit(0644, nullptr).ok());
+  EXPECT_TRUE(file->commit({.mode = 0644}).ok());
   EXPECT_EQ(content(path("name")), "text");
   EXPECT_EQ(num_names(), 1u);
 }
@@ -62,7 +62,7 @@ TEST_F(LocalFileTest, AUsersSymbolicLinkStays) {
   auto file = LocalFile::open_path(path("link"));
   ASSERT_TRUE(file.ok());
   fill(*file, "new");
-  ASSERT_TRUE(file->commit(0600, nullptr).ok());
+  ASSERT_TRUE(file->commit({.mode = 0600}).ok());
   EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
   EXPECT_EQ(content(path("elsewhere/real")), "new");
 }
@@ -80,7 +80,7 @@ TEST_F(LocalFileTest, DevicesAreWrittenStraight) {
   auto file = LocalFile::open_path("/dev/null");
   ASSERT_TRUE(file.ok());
   fill(*file, "x");
-  EXPECT_TRUE(file->commit(0600, nullptr).ok());
+  EXPECT_TRUE(file->commit({.mode = 0600}).ok());
 }
 
 TEST_F(LocalFileTest, MissingDirectoryIsNotFound) {

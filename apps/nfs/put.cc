@@ -4,15 +4,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstring>
 #include <memory>
+#include <utility>
 
 #include "apps/nfs/local_file.h"
+#include "apps/nfs/remote_file.h"
 #include "apps/nfs/runner.h"
 #include "apps/nfs/tree.h"
+#include "apps/nfs/tree_work.h"
 
 namespace weft::nfs {
 namespace {
@@ -21,83 +24,83 @@ using nfs3::Nfsstat3;
 using nfs3::Proc;
 using nfs3::StableHow;
 
-constexpr int kMaxDepth = 512;
-constexpr int kMaxNameAttempts = 16;
 // How often a file is sent anew because the server started anew meanwhile.
 constexpr int kMaxSendAttempts = 3;
-constexpr std::uint32_t kPermissions = 07777;
+constexpr std::uint32_t kPermissions = 0777;
+constexpr std::uint32_t kOwnerMayWrite = 0300;
+// Local names that the walk takes at a time.
+constexpr std::size_t kNamesAtOnce = 256;
 
-nfs3::Nfstime3 to_nfstime(const timespec& time) {
-  return {static_cast<std::uint32_t>(time.tv_sec), static_cast<std::uint32_t>(time.tv_nsec)};
+nfs3::SetTime to_settime(const timespec& time) {
+  return {nfs3::TimeHow::kSetToClientTime,
+          {static_cast<std::uint32_t>(time.tv_sec), static_cast<std::uint32_t>(time.tv_nsec)}};
 }
-
-// RemoteFile is the temporary file on the server that a put fills. Destroyed before rename(), it removes the file.
-class RemoteFile {
- public:
-  RemoteFile(Session& session, const nfs3::NfsFh3& dir, std::string name, const Url& url)
-      : session_(session), dir_(dir), name_(std::move(name)), url_(url) {}
-  RemoteFile(const RemoteFile&) = delete;
-  RemoteFile& operator=(const RemoteFile&) = delete;
-  ~RemoteFile() {
-    if (temporary_.empty()) return;
-    const Session::Cleanup cleanup(session_);
-    nfs3::WccRes res;
-    session_.call(Proc::kRemove, nfs3::DiropArgs{{dir_, temporary_}}, res).IgnoreError();
-  }
-
-  const nfs3::NfsFh3& fh() const { return fh_; }
-
-  absl::Status create() {
-    for (int attempt = 0; attempt < kMaxNameAttempts; ++attempt) {
-      std::string temporary = temporary_name(name_);
-      nfs3::CreateArgs args{{dir_, temporary}, nfs3::Createmode3::kGuarded, {}, {}};
-      args.obj_attributes.mode = 0600;
-      nfs3::NewObjectRes res;
-      if (absl::Status status = session_.call(Proc::kCreate, args, res); !status.ok()) {
-        temporary_ = std::move(temporary);  // the server may have made it
-        return explain(status, url_.str());
-      }
-      if (res.status == Nfsstat3::kExist) continue;
-      if (absl::Status status = check(res.status, url_.str()); !status.ok()) return status;
-      temporary_ = std::move(temporary);
-      if (res.obj) {
-        fh_ = *res.obj;
-        return absl::OkStatus();
-      }
-      auto node = lookup(session_, dir_, temporary_, url_);
-      if (!node.ok()) return node.status();
-      fh_ = node->fh;
-      return absl::OkStatus();
-    }
-    return absl::AlreadyExistsError(url_.str() + ": no free temporary name");
-  }
-
-  absl::Status set_attributes(const nfs3::Sattr3& attributes) {
-    nfs3::WccRes res;
-    absl::Status status = session_.call(Proc::kSetattr, nfs3::SetattrArgs{fh_, attributes, std::nullopt}, res);
-    return status.ok() ? check(res.status, url_.str()) : explain(status, url_.str());
-  }
-
-  absl::Status rename() {
-    nfs3::RenameRes res;
-    absl::Status status = session_.call(Proc::kRename, nfs3::RenameArgs{{dir_, temporary_}, {dir_, name_}}, res);
-    if (!status.ok()) return explain(status, url_.str());
-    if (status = check(res.status, url_.str()); status.ok()) temporary_.clear();
-    return status;
-  }
-
- private:
-  Session& session_;
-  nfs3::NfsFh3 dir_;
-  std::string name_;
-  const Url& url_;
-  std::string temporary_;
-  nfs3::NfsFh3 fh_;
-};
 
 struct CloseDir {
   void operator()(DIR* stream) const { closedir(stream); }
 };
+
+// RemoteDir is a directory on the server that a tree is copied to, and the local one that it comes from.
+struct RemoteDir {
+  std::shared_ptr<RemoteDir> parent;  // null for the topmost
+  std::string local;
+  Url url;
+  nfs3::NfsFh3 fh;
+  struct stat attributes {};
+  bool is_new = false;
+  bool keeps_attributes = false;  // the export itself
+  int depth = 0;
+  std::unique_ptr<DIR, CloseDir> stream;  // once the walk has come to it
+  std::optional<SlotsHeld> place;
+
+  int fd() const { return dirfd(stream.get()); }
+};
+
+struct LocalEntry {
+  std::string name;
+  struct stat attributes {};
+  int error = 0;  // of fstatat
+};
+
+// NewDir is a directory that is being made on the server while the walk goes on.
+struct NewDir {
+  NewDir(Flow& flow, LocalEntry found) : entry(std::move(found)), made(flow) {}
+  LocalEntry entry;
+  Event made;
+  std::shared_ptr<RemoteDir> dir;  // null where it could not be made
+};
+
+// Source is a local file that is sent.
+struct Source {
+  UniqueFd fd;
+  struct stat attributes {};
+  std::vector<std::uint8_t> data;
+  bool is_whole = false;  // data is all of the file
+
+  bool is_rereadable() const { return S_ISREG(attributes.st_mode); }
+};
+
+// Opens a regular file and reads it if it has fewer octets than `most`. 0 or a negative errno value.
+std::int64_t open_source(int dir_fd, const std::string& name, std::size_t most, Source& source) {
+  // Without O_NONBLOCK a pipe that took the file's place would hold everything up.
+  source.fd = UniqueFd(openat(dir_fd, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!source.fd || fstat(source.fd.get(), &source.attributes) != 0) return -errno;
+  if (!S_ISREG(source.attributes.st_mode)) return -EINVAL;
+  const auto size = static_cast<std::size_t>(source.attributes.st_size);
+  if (size >= most) return 0;
+  source.data.resize(size + 1);  // one more, to see the end
+  std::size_t len = 0;
+  while (len < source.data.size()) {
+    const ssize_t now = read(source.fd.get(), source.data.data() + len, source.data.size() - len);
+    if (now < 0 && errno != EINTR) return -errno;
+    if (now == 0) break;
+    if (now > 0) len += static_cast<std::size_t>(now);
+  }
+  source.is_whole = len <= size;
+  source.data.resize(source.is_whole ? len : 0);
+  if (source.is_whole) source.fd = UniqueFd();
+  return 0;
+}
 
 // Put copies one local name, with everything in it, to a remote one.
 class Put {
@@ -109,22 +112,32 @@ class Put {
     if (!session.ok()) return session.status();
     session_ = *session;
     const bool is_stdin = local == "-";
-    UniqueFd source(is_stdin ? dup(STDIN_FILENO) : open(local.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-    if (!source) return errno_status(errno, local);
+    Source source;
+    source.fd = UniqueFd(is_stdin ? dup(STDIN_FILENO) : open(local.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    if (!source.fd) return errno_status(errno, local);
     auto target = target_of(url, is_stdin ? "" : base_of(local));
     if (!target.ok()) return target.status();
+    if (fstat(source.fd.get(), &source.attributes) != 0) return errno_status(errno, local);
+    transfer_ = &runner_.transfer(*session_);
+    if (absl::Status status = transfer_->prepare(); !status.ok()) return explain(status, url.str());
 
-    struct stat attributes {};
-    if (fstat(source.get(), &attributes) != 0) return errno_status(errno, local);
-    if (!S_ISDIR(attributes.st_mode)) return file_contents(source.get(), attributes, local, *target);
-    if (!options_.recursive) return absl::FailedPreconditionError(local + ": is a directory (use -r)");
-    if (target->url.path.size() <= session_->export_path().size()) {
-      return directory_contents(std::move(source), target->dir.fh, local, target->url, 0);
+    Flow flow(*session_);
+    flow_ = &flow;
+    TreeWork work(runner_, flow, runner_.tree_limits());
+    work_ = &work;
+    if (!S_ISDIR(source.attributes.st_mode)) {
+      absl::Status result;
+      flow.run(whole_file(source, local, *target, result));
+      return result;
     }
-    return directory(std::move(source), attributes, target->dir.fh, local, target->url, 0);
+    if (!options_.recursive) return absl::FailedPreconditionError(local + ": is a directory (use -r)");
+    if (runner_.progress().is_terminal()) flow.spawn(work.count_local(local));
+    return work.run(whole_tree(std::move(source), local, *target));
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   struct Target {
     Node dir;
     Url url;  // its last name is in dir
@@ -156,152 +169,284 @@ class Put {
     return Target{std::move(parent->dir), url};
   }
 
-  absl::Status directory(UniqueFd fd, const struct stat& attributes, const nfs3::NfsFh3& parent,
-                         const std::string& local, const Url& url, int depth) {
-    constexpr std::uint32_t kOwnerMayWrite = 0300;
-    const std::uint32_t mode = attributes.st_mode & 0777;
-    nfs3::MkdirArgs args{{parent, url.basename()}, {}};
-    args.attributes.mode = mode | kOwnerMayWrite;
+  std::shared_ptr<RemoteDir> share(std::unique_ptr<RemoteDir> dir) {
+    return work_->share<RemoteDir>(std::move(dir),
+                                   [this](std::unique_ptr<RemoteDir> last) { return end(std::move(last)); });
+  }
+
+  Task<void> whole_tree(Source source, std::string local, Target target) {
+    auto dir = std::make_unique<RemoteDir>();
+    dir->local = std::move(local);
+    dir->url = target.url;
+    dir->attributes = source.attributes;
+    dir->keeps_attributes = target.url.path.size() <= session_->export_path().size();
+    dir->fh = target.dir.fh;
+    if (!dir->keeps_attributes) {
+      const absl::Status status = co_await make(*dir, target.dir.fh);
+      if (!work_->report(status)) co_return;
+    }
+    const int fd = source.fd.release();
+    dir->stream.reset(fdopendir(fd));
+    if (!dir->stream) {
+      work_->report(errno_status(errno, dir->local));
+      close(fd);
+      co_return;
+    }
+    co_await walk(share(std::move(dir)));
+  }
+
+  // make makes dir on the server, in `parent`, and finds its handle.
+  Task<absl::Status> make(RemoteDir& dir, nfs3::NfsFh3 parent) {
+    nfs3::MkdirArgs args{{parent, dir.url.basename()}, {}};
+    args.attributes.mode = (dir.attributes.st_mode & kPermissions) | kOwnerMayWrite;
     nfs3::NewObjectRes res;
-    absl::Status status = session_->call(Proc::kMkdir, args, res);
-    if (!status.ok()) return explain(status, url.str());
-    nfs3::NfsFh3 fh;
-    if (res.status == Nfsstat3::kOk && res.obj) {
-      fh = *res.obj;
-    } else if (res.status == Nfsstat3::kOk || res.status == Nfsstat3::kExist) {
-      auto node = lookup(*session_, parent, url.basename(), url);
-      if (!node.ok()) return node.status();
-      if (!node->is_dir()) return absl::FailedPreconditionError(url.str() + ": not a directory");
-      fh = node->fh;
+    absl::Status status = co_await flow_->call(Proc::kMkdir, std::move(args), res);
+    if (!status.ok()) co_return explain(status, dir.url.str());
+    dir.is_new = res.status == Nfsstat3::kOk;
+    if (dir.is_new && res.obj) {
+      dir.fh = *res.obj;
+      co_return absl::OkStatus();
+    }
+    if (!dir.is_new && res.status != Nfsstat3::kExist) co_return check(res.status, dir.url.str());
+    absl::StatusOr<Node> node = co_await lookup(*flow_, parent, dir.url.basename(), dir.url);
+    if (!node.ok()) co_return node.status();
+    if (!node->is_dir()) co_return absl::FailedPreconditionError(dir.url.str() + ": not a directory");
+    dir.fh = node->fh;
+    co_return absl::OkStatus();
+  }
+
+  // end gives a directory its last attributes once nothing in it will change any more.
+  Task<void> end(std::unique_ptr<RemoteDir> dir) {
+    if (flow_->is_stopped() || dir->keeps_attributes) co_return;
+    const std::uint32_t mode = dir->attributes.st_mode & kPermissions;
+    const bool wants_mode = dir->is_new && (mode & kOwnerMayWrite) != kOwnerMayWrite;
+    if (!wants_mode && !options_.preserve) co_return;
+    nfs3::SetattrArgs args{dir->fh, {}, std::nullopt};
+    args.new_attributes.mode = mode;
+    if (options_.preserve) set_times(dir->attributes, args.new_attributes);
+    nfs3::WccRes res;
+    const absl::Status status = co_await flow_->call(Proc::kSetattr, args, res);
+    work_->report(status.ok() ? check(res.status, dir->url.str()) : explain(status, dir->url.str()));
+  }
+
+  static void set_times(const struct stat& from, nfs3::Sattr3& to) {
+    to.atime = to_settime(from.st_atim);
+    to.mtime = to_settime(from.st_mtim);
+  }
+
+  Task<void> walk(std::shared_ptr<RemoteDir> dir) {
+    bool at_end = false;
+    while (!at_end && !flow_->is_stopped()) {
+      std::vector<LocalEntry> entries;
+      const std::int64_t error = co_await flow_->io([&] { return read_names(*dir, entries, at_end); });
+      if (error != 0) {
+        work_->report(errno_status(static_cast<int>(-error), dir->local));
+        break;
+      }
+      // Directories first, so that the server makes them while files are sent.
+      std::vector<std::unique_ptr<NewDir>> dirs;
+      for (LocalEntry& entry : entries) {
+        if (flow_->is_stopped() || entry.error != 0 || !S_ISDIR(entry.attributes.st_mode)) continue;
+        dirs.push_back(std::make_unique<NewDir>(*flow_, std::move(entry)));
+        TreeWork::Places places = co_await work_->begin(0);
+        flow_->spawn(make_child(dir, *dirs.back(), std::move(places)));
+      }
+      for (LocalEntry& entry : entries) {
+        if (flow_->is_stopped()) break;
+        if (entry.error == 0 && S_ISDIR(entry.attributes.st_mode)) continue;
+        const auto size = static_cast<std::uint64_t>(entry.attributes.st_size);
+        work_->found(size);
+        TreeWork::Places places = co_await work_->begin(std::min<std::uint64_t>(size, work_->limits().small_file));
+        flow_->spawn(one_entry(dir, std::move(entry), std::move(places)));
+      }
+      for (std::unique_ptr<NewDir>& child : dirs) {
+        co_await child->made.wait();
+        if (child->dir && co_await open_child(*dir, *child)) co_await walk(std::move(child->dir));
+      }
+    }
+  }
+
+  static std::int64_t read_names(RemoteDir& dir, std::vector<LocalEntry>& entries, bool& at_end) {
+    while (entries.size() < kNamesAtOnce) {
+      errno = 0;
+      const dirent* found = readdir(dir.stream.get());
+      if (found == nullptr) {
+        at_end = true;
+        return -errno;
+      }
+      LocalEntry entry;
+      entry.name = found->d_name;
+      if (entry.name == "." || entry.name == "..") continue;
+      if (fstatat(dir.fd(), entry.name.c_str(), &entry.attributes, AT_SYMLINK_NOFOLLOW) != 0) entry.error = errno;
+      entries.push_back(std::move(entry));
+    }
+    return 0;
+  }
+
+  Task<void> make_child(std::shared_ptr<RemoteDir> parent, NewDir& child, [[maybe_unused]] TreeWork::Places places) {
+    auto dir = std::make_unique<RemoteDir>();
+    dir->local = parent->local + "/" + child.entry.name;
+    dir->url = parent->url.child(child.entry.name);
+    dir->attributes = child.entry.attributes;
+    dir->depth = parent->depth + 1;
+    absl::Status status = absl::OkStatus();
+    if (dir->depth == kMaxDepth) {
+      status = absl::FailedPreconditionError(dir->local + ": directories nested too deeply");
     } else {
-      return check(res.status, url.str());
+      status = co_await make(*dir, parent->fh);
     }
-    if (status = directory_contents(std::move(fd), fh, local, url, depth); !status.ok()) return status;
-    if ((mode & kOwnerMayWrite) == kOwnerMayWrite) return absl::OkStatus();
-    nfs3::SetattrArgs last{fh, {}, std::nullopt};
-    last.new_attributes.mode = mode;
-    nfs3::WccRes set;
-    status = session_->call(Proc::kSetattr, last, set);
-    return status.ok() ? check(set.status, url.str()) : explain(status, url.str());
+    dir->parent = std::move(parent);
+    if (work_->report(status)) child.dir = share(std::move(dir));
+    child.made.set();
   }
 
-  absl::Status directory_contents(UniqueFd fd, const nfs3::NfsFh3& dir, const std::string& local, const Url& url,
-                                  int depth) {
-    if (depth == kMaxDepth) return absl::FailedPreconditionError(local + ": directories nested too deeply");
-    const int dir_fd = fd.release();
-    const std::unique_ptr<DIR, CloseDir> stream(fdopendir(dir_fd));
-    if (!stream) {
-      close(dir_fd);
-      return errno_status(errno, local);
-    }
-    std::vector<std::string> names;
-    while (const dirent* entry = readdir(stream.get())) {
-      const std::string name = entry->d_name;
-      if (name != "." && name != "..") names.push_back(name);
-    }
-    std::sort(names.begin(), names.end());
-    for (const std::string& name : names) {
-      absl::Status status = one_entry(dir_fd, name, dir, local + "/" + name, url.child(name), depth);
-      if (!status.ok() && !runner_.report(status)) return absl::CancelledError("not everything was copied");
-    }
-    return absl::OkStatus();
+  Task<bool> open_child(const RemoteDir& parent, NewDir& child) {
+    RemoteDir& dir = *child.dir;
+    dir.place.emplace(co_await work_->open_dirs().acquire(1));
+    const std::int64_t error = co_await flow_->io([&]() -> std::int64_t {
+      const int fd =
+          openat(parent.fd(), child.entry.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+      if (fd < 0) return -errno;
+      dir.stream.reset(fdopendir(fd));
+      if (dir.stream) return 0;
+      const int error = errno;
+      close(fd);
+      return -error;
+    });
+    co_return work_->report(error == 0 ? absl::OkStatus() : errno_status(static_cast<int>(-error), dir.local));
   }
 
-  absl::Status one_entry(int dir_fd, const std::string& name, const nfs3::NfsFh3& dir, const std::string& local,
-                         const Url& url, int depth) {
-    struct stat attributes {};
-    if (fstatat(dir_fd, name.c_str(), &attributes, AT_SYMLINK_NOFOLLOW) != 0) return errno_status(errno, local);
-    if (S_ISLNK(attributes.st_mode)) return symbolic_link(dir_fd, name, dir, local, url);
-    if (!S_ISREG(attributes.st_mode) && !S_ISDIR(attributes.st_mode)) {
-      return absl::FailedPreconditionError(local + ": not copied, it is no regular file");
+  Task<void> one_entry(std::shared_ptr<RemoteDir> dir, LocalEntry entry, [[maybe_unused]] TreeWork::Places places) {
+    const std::string local = dir->local + "/" + entry.name;
+    const Url url = dir->url.child(entry.name);
+    absl::Status status;
+    if (entry.error != 0) {
+      status = errno_status(entry.error, local);
+    } else if (S_ISLNK(entry.attributes.st_mode)) {
+      status = co_await symbolic_link(*dir, entry, local, url);
+    } else if (!S_ISREG(entry.attributes.st_mode)) {
+      status = absl::FailedPreconditionError(local + ": not copied, it is no regular file");
+    } else {
+      const Clock::time_point started = Clock::now();
+      // What one WRITE takes whole.
+      const std::size_t most = std::min<std::size_t>(work_->limits().small_file, transfer_->write_size());
+      Source source;
+      const std::int64_t error = co_await flow_->io([&] { return open_source(dir->fd(), entry.name, most, source); });
+      status = error == 0 ? absl::OkStatus() : errno_status(static_cast<int>(-error), local);
+      if (status.ok()) status = co_await file(source, local, dir->fh, url, started);
     }
-    UniqueFd fd(openat(dir_fd, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY));
-    if (!fd || fstat(fd.get(), &attributes) != 0) return errno_status(errno, local);
-    if (S_ISDIR(attributes.st_mode)) return directory(std::move(fd), attributes, dir, local, url, depth + 1);
-    return file_contents(fd.get(), attributes, local, Target{Node{dir, {}}, url});
+    work_->report(status);
+    ++work_->counts().files;
   }
 
-  absl::Status symbolic_link(int dir_fd, const std::string& name, const nfs3::NfsFh3& dir, const std::string& local,
-                             const Url& url) {
+  Task<absl::Status> symbolic_link(const RemoteDir& dir, const LocalEntry& entry, const std::string& local,
+                                   const Url& url) {
     std::vector<std::uint8_t> text(PATH_MAX);
-    const ssize_t len = readlinkat(dir_fd, name.c_str(), reinterpret_cast<char*>(text.data()), text.size());
-    if (len < 0) return errno_status(errno, local);
+    const std::int64_t len = co_await flow_->io([&]() -> std::int64_t {
+      const ssize_t found = readlinkat(dir.fd(), entry.name.c_str(), reinterpret_cast<char*>(text.data()), text.size());
+      return found < 0 ? -errno : found;
+    });
+    if (len < 0) co_return errno_status(static_cast<int>(-len), local);
     text.resize(static_cast<std::size_t>(len));
-    nfs3::SymlinkArgs args{{dir, url.basename()}, {}, {static_cast<std::uint32_t>(len), text}};
+    nfs3::SymlinkArgs args{{dir.fh, url.basename()}, {}, {static_cast<std::uint32_t>(len), text}};
+    if (options_.preserve) set_times(entry.attributes, args.symlink_attributes);
     nfs3::NewObjectRes res;
-    absl::Status status = session_->symlink(args, res);
-    return status.ok() ? check(res.status, url.str()) : explain(status, url.str());
+    const absl::Status status = co_await make_symlink(*flow_, args, res);
+    co_return status.ok() ? check(res.status, url.str()) : explain(status, url.str());
   }
 
-  absl::Status file_contents(int fd, const struct stat& attributes, const std::string& local, const Target& target) {
-    const auto started = std::chrono::steady_clock::now();
-    RemoteFile file(*session_, target.dir.fh, target.url.basename(), target.url);
-    if (absl::Status status = file.create(); !status.ok()) return status;
-    auto octets = send_until_safe(fd, attributes, local, file, target.url);
+  // whole_file is the root Task where a single file is sent.
+  Task<void> whole_file(Source& source, const std::string& local, const Target& target, absl::Status& result) {
+    runner_.progress().begin(target.url.basename(),
+                             source.is_rereadable() ? static_cast<std::uint64_t>(source.attributes.st_size) : 0);
+    result = co_await file(source, local, target.dir.fh, target.url, Clock::now());
     runner_.progress().clear();
-    if (!octets.ok()) return octets.status();
+  }
 
-    nfs3::Sattr3 last;
-    last.mode = S_ISREG(attributes.st_mode) ? attributes.st_mode & kPermissions & ~std::uint32_t{07000} : 0644u;
-    if (options_.preserve) last.mtime = {nfs3::TimeHow::kSetToClientTime, to_nfstime(attributes.st_mtim)};
-    if (absl::Status status = file.set_attributes(last); !status.ok()) return status;
-    if (absl::Status status = file.rename(); !status.ok()) return status;
-
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-    if (options_.json) {
-      runner_.print(JsonLine()
-                        .add("op", "put")
-                        .add("local", local)
-                        .add("url", target.url.str())
-                        .add("octets", *octets)
-                        .add("seconds", seconds)
-                        .add("octets_per_s", double(*octets) / seconds)
-                        .str());
+  Task<absl::Status> file(Source& source, const std::string& local, nfs3::NfsFh3 dir, const Url& url,
+                          Clock::time_point started) {
+    RemoteFile file(*flow_, dir, url);
+    const std::uint32_t mode = source.is_rereadable() ? source.attributes.st_mode & kPermissions : 0644u;
+    absl::Status status = co_await file.create(mode);
+    std::uint64_t octets = 0;
+    if (status.ok()) status = co_await send_until_safe(source, local, file, url, octets);
+    if (status.ok() && (!file.has_mode() || options_.preserve)) {
+      nfs3::Sattr3 last;
+      last.mode = mode;
+      if (options_.preserve) set_times(source.attributes, last);
+      status = co_await file.set_attributes(last);
     }
-    return absl::OkStatus();
+    if (status.ok()) status = co_await file.rename();
+    if (!status.ok()) {
+      co_await file.remove();
+      co_return status;
+    }
+    work_->counts().octets += octets;
+    if (!options_.json) co_return absl::OkStatus();
+    const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
+    runner_.print(JsonLine()
+                      .add("op", "put")
+                      .add("local", local)
+                      .add("url", url.str())
+                      .add("octets", octets)
+                      .add("seconds", seconds)
+                      .add("octets_per_s", double(octets) / seconds)
+                      .str());
+    co_return absl::OkStatus();
   }
 
   // send_until_safe writes the file and commits it, anew where the server lost what it had not committed (RFC 1813
   // section 3.3.21). What cannot be read twice is written FILE_SYNC instead.
-  absl::StatusOr<std::uint64_t> send_until_safe(int fd, const struct stat& attributes, const std::string& local,
-                                                const RemoteFile& file, const Url& url) {
-    const bool rereadable = S_ISREG(attributes.st_mode);
-    Transfer& transfer = runner_.transfer(*session_);
-    runner_.progress().begin(url.basename(), rereadable ? static_cast<std::uint64_t>(attributes.st_size) : 0);
+  Task<absl::Status> send_until_safe(Source& source, const std::string& local, RemoteFile& file, const Url& url,
+                                     std::uint64_t& octets) {
+    const bool in_pieces = source.is_rereadable() && !options_.sync;
+    const StableHow stable = in_pieces ? StableHow::kUnstable : StableHow::kFileSync;
     for (int attempt = 0; attempt < kMaxSendAttempts; ++attempt) {
-      if (rereadable && lseek(fd, 0, SEEK_SET) != 0) return errno_status(errno, local);
-      bool ended = false;  // a terminal would wait for more behind its end
-      const auto read_more = [fd, &io = transfer.io(), &ended](std::span<std::uint8_t> out) -> std::int64_t {
-        if (ended) return 0;
-        const std::int64_t len = read_fully(fd, out, io);
-        ended = len < static_cast<std::int64_t>(out.size());
-        return len;
-      };
-      auto sent = transfer.upload(file.fh(), rereadable ? StableHow::kUnstable : StableHow::kFileSync, read_more,
-                                  [this](std::uint64_t done) { runner_.progress().update(done); });
-      if (absl::IsDataLoss(sent.status())) {
-        return absl::UnknownError("cannot read " + local + ": " + std::string(sent.status().message()));
+      absl::StatusOr<Uploaded> sent = Uploaded{};
+      if (source.is_whole) {
+        sent = co_await write_small(*flow_, file.fh(), stable, source.data);
+      } else {
+        sent = co_await send_large(source, file, stable);
       }
-      if (!sent.ok()) return explain(sent.status(), url.str());
-      auto safe = commit(*sent, file, url);
-      if (!safe.ok()) return safe.status();
-      if (*safe) return sent->octets;
+      if (absl::IsDataLoss(sent.status())) {
+        co_return absl::UnknownError("cannot read " + local + ": " + std::string(sent.status().message()));
+      }
+      if (!sent.ok()) co_return explain(sent.status(), url.str());
+      octets = sent->octets;
+      absl::StatusOr<bool> safe = co_await file.commit(*sent);
+      if (!safe.ok()) co_return safe.status();
+      if (*safe) co_return absl::OkStatus();
     }
-    return absl::UnavailableError(url.str() + ": the server keeps starting anew, the data never became safe");
+    co_return absl::UnavailableError(url.str() + ": the server keeps starting anew, the data never became safe");
   }
 
-  absl::StatusOr<bool> commit(const Transfer::Uploaded& sent, const RemoteFile& file, const Url& url) {
-    if (!sent.unstable) return true;
-    nfs3::CommitRes res;
-    absl::Status status = session_->call(Proc::kCommit, nfs3::CommitArgs{file.fh(), 0, 0}, res);
-    if (!status.ok()) return explain(status, url.str());
-    if (status = check(res.status, url.str()); !status.ok()) return status;
-    return !sent.verf_changed && res.verf == sent.verf;
+  Task<absl::StatusOr<Uploaded>> send_large(Source& source, RemoteFile& file, StableHow stable) {
+    const SlotsHeld held = co_await work_->large_file().acquire(1);
+    const int fd = source.fd.get();
+    if (source.is_rereadable() && lseek(fd, 0, SEEK_SET) != 0) co_return absl::DataLossError(std::strerror(errno));
+    bool ended = false;  // a terminal would wait for more behind its end
+    Transfer::Source read_more = [fd, &io = transfer_->io(), &ended](std::span<std::uint8_t> out) -> std::int64_t {
+      if (ended) return 0;
+      const std::int64_t len = read_fully(fd, out, io);
+      ended = len < static_cast<std::int64_t>(out.size());
+      return len;
+    };
+    std::uint64_t counted = 0;
+    ProgressFunction progress = [this, &counted](std::uint64_t done) {
+      work_->counts().octets += done - std::exchange(counted, done);
+      if (!options_.recursive) runner_.progress().update(done);
+    };
+    auto sent = co_await transfer_->upload(*flow_, file.fh(), stable, std::move(read_more), std::move(progress));
+    work_->counts().octets -= counted;
+    co_return sent;
   }
 
   Runner& runner_;
   const NfsOptions& options_;
   Session* session_ = nullptr;
+  Transfer* transfer_ = nullptr;
+  Flow* flow_ = nullptr;
+  TreeWork* work_ = nullptr;
 };
 
 }  // namespace

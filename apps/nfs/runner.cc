@@ -21,16 +21,27 @@ void ProgressLine::begin(std::string name, std::uint64_t total) {
   name_ = apps::printable_tail(name, kShownName);
   total_ = total;
   started_ = Clock::now();
-  // What ends within a moment needs no line.
-  next_ = started_ + std::chrono::milliseconds(300);
+  next_ = started_ + kQuiet;
+}
+
+bool ProgressLine::is_time() {
+  if (!is_terminal_) return false;
+  const Clock::time_point now = Clock::now();
+  if (now < next_) return false;
+  next_ = now + std::chrono::milliseconds(100);
+  return true;
+}
+
+void ProgressLine::show(const std::function<std::string()>& text) {
+  if (!is_time()) return;
+  fmt::print(stderr, "\r\x1b[K{}", text());
+  std::fflush(stderr);
+  is_shown_ = true;
 }
 
 void ProgressLine::update(std::uint64_t octets) {
-  if (!is_terminal_) return;
-  const Clock::time_point now = Clock::now();
-  if (now < next_) return;
-  next_ = now + std::chrono::milliseconds(100);
-  const double seconds = std::chrono::duration<double>(now - started_).count();
+  if (!is_time()) return;
+  const double seconds = std::chrono::duration<double>(Clock::now() - started_).count();
   const std::string percent = total_ > 0 ? fmt::format(" {:3.0f}%", 100.0 * double(octets) / double(total_)) : "";
   fmt::print(stderr, "\r\x1b[K{}{} {} {}", name_, percent, apps::format_octets(double(octets)),
              apps::format_rate(double(octets) / seconds));
@@ -61,10 +72,7 @@ absl::StatusOr<Session*> Runner::session(const Url& url) {
   Endurance endurance{.reconnect_for = globals_.reconnect_for,
                       .timeout = options_.timeout,
                       .tell_after = globals_.tell_after,
-                      .tell = [this](const std::string& line) {
-                        progress_.clear();
-                        apps::warn(line);
-                      }};
+                      .tell = [this](const std::string& line) { warn(line); }};
   auto session = Session::open(url, globals_, *device_, stop_, std::move(endurance));
   if (!session.ok()) return session.status();
   mounted_.push_back({std::move(*session), nullptr});
@@ -74,18 +82,35 @@ absl::StatusOr<Session*> Runner::session(const Url& url) {
 Transfer& Runner::transfer(Session& session) {
   for (Mounted& mounted : mounted_) {
     if (mounted.session.get() != &session) continue;
-    if (!mounted.transfer) mounted.transfer = std::make_unique<Transfer>(session, options_.limits);
+    if (!mounted.transfer) {
+      TransferLimits limits = options_.limits;
+      if (options_.in_flight) limits.in_flight = *options_.in_flight;
+      mounted.transfer = std::make_unique<Transfer>(session, limits);
+    }
     return *mounted.transfer;
   }
   std::abort();  // sessions come from session() only
 }
 
+TreeLimits Runner::tree_limits() const {
+  TreeLimits limits = options_.tree;
+  if (options_.in_flight) limits.files = *options_.in_flight;
+  return limits;
+}
+
+void Runner::warn(const std::string& line) {
+  progress_.clear();
+  apps::warn(line);
+}
+
 bool Runner::report(const absl::Status& status) {
+  if (is_over_) return false;
   if (status.ok()) return true;
   progress_.clear();
   exit_status_ =
       absl::IsInvalidArgument(status) ? apps::usage_error(std::string(status.message())) : apps::fail(status);
-  return !absl::IsCancelled(status) && !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status);
+  is_over_ = absl::IsCancelled(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  return !is_over_;
 }
 
 void Runner::print(const std::string& line) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "apps/nfs/json.h"
 #include "apps/nfs/session.h"
 #include "apps/nfs/transfer.h"
+#include "apps/nfs/tree_work.h"
 
 namespace weft::nfs {
 
@@ -25,10 +28,15 @@ struct NfsOptions {
   bool parents = false;
   bool symbolic = false;
   bool preserve = false;
+  bool sync = false;
+  bool unsorted = false;
   bool dereference = false;
   std::chrono::milliseconds timeout{0};  // 0: the session's own
-  TransferLimits limits;
-  std::vector<std::string> names;  // what the command works on, as typed
+  std::optional<std::uint32_t> in_flight;  // READs or WRITEs of a large file, and small files, at once
+  TransferLimits limits;                   // but for in_flight
+  TreeLimits tree;                         // likewise
+  std::size_t max_sorted = 256 << 20;      // bytes of directory entries that ls holds to sort them
+  std::vector<std::string> names;          // what the command works on, as typed
 };
 
 // ProgressLine is one line on stderr that is written anew ten times a second, where stderr is a terminal.
@@ -37,20 +45,27 @@ class ProgressLine {
   ProgressLine();
   ~ProgressLine() { clear(); }
 
+  bool is_terminal() const { return is_terminal_; }
   // begin starts to count the octets of one file; total 0: not known.
   void begin(std::string name, std::uint64_t total);
   void update(std::uint64_t octets);
+  // show writes another text instead, where it is time to.
+  void show(const std::function<std::string()>& text);
   // clear removes the line, so that something else may be printed.
   void clear();
 
  private:
   using Clock = std::chrono::steady_clock;
+  // What ends within a moment needs no line.
+  static constexpr std::chrono::milliseconds kQuiet{300};
+  bool is_time();
+
   bool is_terminal_;
   bool is_shown_ = false;
   std::string name_;
   std::uint64_t total_ = 0;
   Clock::time_point started_;
-  Clock::time_point next_;
+  Clock::time_point next_ = Clock::now() + kQuiet;
 };
 
 // Runner is one run of one `weft nfs` command: its device, its sessions and its exit status.
@@ -65,11 +80,16 @@ class Runner {
   absl::StatusOr<Session*> session(const Url& url);
   // transfer of the same session.
   Transfer& transfer(Session& session);
+  // tree_limits: how much of a tree is worked on at once.
+  TreeLimits tree_limits() const;
   ProgressLine& progress() { return progress_; }
 
   // report takes the outcome of one part of the work: an error is printed and makes the exit status 1. Returns whether
-  // there is a point in going on: not after the connection was lost or a stop signal came.
+  // there is a point in going on: not after the connection was lost or a stop signal came, and what fails after that
+  // is not printed.
   bool report(const absl::Status& status);
+  // warn prints a line to stderr.
+  void warn(const std::string& line);
   // fail_silently makes the exit status 1 where everybody knows why, as after `weft nfs cat URL | head`.
   void fail_silently() { exit_status_ = apps::kExitFailed; }
   // print writes one line of results to stdout.
@@ -91,6 +111,7 @@ class Runner {
   std::vector<Mounted> mounted_;
   ProgressLine progress_;
   int exit_status_ = apps::kExitDone;
+  bool is_over_ = false;
 };
 
 // remote_name is parse_url; remote_names all of them.

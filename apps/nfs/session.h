@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,10 @@ class Session {
   }
   // READLINK: the text of a symbolic link, in res.data, which views `text`.
   absl::Status readlink(const nfs3::NfsFh3& fh, nfs3::ReadlinkRes& res, std::vector<std::uint8_t>& text);
+  // take_readlink takes the results of a READLINK apart whose result_item was all of `text`: its part, as readlink
+  // does.
+  static absl::Status take_readlink(std::span<const std::uint8_t> results, std::optional<std::size_t> item_len,
+                                    nfs3::ReadlinkRes& res, std::vector<std::uint8_t>& text);
   // SYMLINK with its text.
   absl::Status symlink(const nfs3::SymlinkArgs& args, nfs3::NewObjectRes& res);
 

@@ -2,12 +2,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "apps/common/printable.h"
 #include "apps/nfs/runner.h"
 #include "apps/nfs/show.h"
 #include "apps/nfs/tree.h"
+#include "apps/nfs/tree_work.h"
 
 namespace weft::nfs {
 
@@ -57,8 +63,6 @@ std::string time_text(const nfs3::Nfstime3& time) {
 
 namespace {
 
-constexpr int kMaxDepth = 512;
-
 std::string for_people(const std::string& name) {
   return isatty(STDOUT_FILENO) == 1 ? apps::printable(name) : name;
 }
@@ -79,43 +83,101 @@ JsonLine json_of(const Url& url, const std::string& name, const nfs3::Fattr3& at
   return line;
 }
 
-// Lists what the command line named. `prefix` is what the names are shown with, relative to that.
+// Ls lists what the command line named. Names are sorted, directory by directory, as far as memory allows; --json and
+// -U print them as the server lists them, page by page.
 class Ls {
  public:
-  explicit Ls(Runner& runner) : runner_(runner), options_(runner.options()) {}
+  Ls(Runner& runner, Session& session) : runner_(runner), options_(runner.options()), flow_(session) {}
 
   absl::Status run(const Url& url) {
-    auto session = runner_.session(url);
-    if (!session.ok()) return session.status();
-    session_ = *session;
-    auto node = resolve(*session_, url, options_.long_format ? FollowLast::kNo : FollowLast::kYes);
+    auto node = resolve(flow_.session(), url, options_.long_format ? FollowLast::kNo : FollowLast::kYes);
     if (!node.ok()) return node.status();
-    if (!node->is_dir()) return show(url, url.basename(), *node);
-    return directory(url, node->fh, "", 0);
-  }
-
- private:
-  absl::Status directory(const Url& url, const nfs3::NfsFh3& fh, const std::string& prefix, int depth) {
-    if (depth == kMaxDepth) return absl::FailedPreconditionError(url.str() + ": directories nested too deeply");
-    auto entries = list(*session_, fh, url);
-    if (!entries.ok()) return entries.status();
-    for (const DirEntry& entry : *entries) {
-      if (!options_.all && entry.name.starts_with('.')) continue;
-      const Url entry_url = url.child(entry.name);
-      if (absl::Status status = show(entry_url, prefix + entry.name, entry.node); !status.ok()) return status;
-      if (!options_.recursive || !entry.node.is_dir()) continue;
-      absl::Status status = directory(entry_url, entry.node.fh, prefix + entry.name + "/", depth + 1);
-      // One directory that may not be read is no reason not to show the others.
-      if (!status.ok() && !runner_.report(status)) return status;
-    }
+    absl::Status result;
+    flow_.run(root(url, *node, result));
+    if (!reader_left_) return result;
+    runner_.fail_silently();
     return absl::OkStatus();
   }
 
-  absl::Status show(const Url& url, const std::string& name, const Node& node) {
+ private:
+  Task<void> root(const Url& url, const Node& node, absl::Status& result) {
+    if (node.is_dir()) {
+      result = co_await directory(url, node.fh, "", 0);
+    } else {
+      result = co_await show(url, url.basename(), node);
+    }
+  }
+
+  // Counts what one directory holds of the bytes that all of them may hold.
+  class Held {
+   public:
+    explicit Held(std::size_t& all) : all_(all) {}
+    ~Held() { all_ -= mine_; }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    void add(std::size_t octets) {
+      mine_ += octets;
+      all_ += octets;
+    }
+    void clear() { all_ -= std::exchange(mine_, 0); }
+
+   private:
+    std::size_t& all_;
+    std::size_t mine_ = 0;
+  };
+
+  // `prefix` is what the names are shown with, relative to what the command line named.
+  Task<absl::Status> directory(Url url, nfs3::NfsFh3 fh, std::string prefix, int depth) {
+    if (depth == kMaxDepth) co_return absl::FailedPreconditionError(url.str() + ": directories nested too deeply");
+    Listing listing(flow_, fh, url);
+    bool is_sorted = !options_.json && !options_.unsorted;
+    std::vector<DirEntry> entries;
+    Held held(held_);
+    while (!listing.at_end()) {
+      const std::size_t before = entries.size();
+      if (absl::Status status = co_await listing.next(entries); !status.ok()) co_return status;
+      for (std::size_t i = before; i < entries.size(); ++i) held.add(octets_held(entries[i]));
+      const bool is_too_much = held_ > options_.max_sorted;
+      if (is_sorted && !listing.at_end() && !is_too_much) continue;
+      if (is_sorted) {
+        std::sort(entries.begin(), entries.end(), [](const DirEntry& a, const DirEntry& b) { return a.name < b.name; });
+      }
+      if (is_sorted && !listing.at_end()) {
+        runner_.warn(
+            fmt::format("{}: more names than fit the {} MiB for sorting; the rest follows as the server lists it",
+                        url.str(), options_.max_sorted >> 20));
+        is_sorted = false;
+      }
+      if (absl::Status status = co_await show_all(url, entries, prefix, depth); !status.ok()) co_return status;
+      entries.clear();
+      held.clear();
+    }
+    co_return absl::OkStatus();
+  }
+
+  Task<absl::Status> show_all(const Url& url, const std::vector<DirEntry>& entries, const std::string& prefix,
+                              int depth) {
+    for (const DirEntry& entry : entries) {
+      if (!options_.all && entry.name.starts_with('.')) continue;
+      const Url entry_url = url.child(entry.name);
+      absl::Status status = co_await show(entry_url, prefix + entry.name, entry.node);
+      if (!status.ok()) co_return status;
+      if (!options_.recursive || !entry.node.is_dir()) continue;
+      status = co_await directory(entry_url, entry.node.fh, prefix + entry.name + "/", depth + 1);
+      // One directory that may not be read is no reason not to show the others.
+      if (!status.ok() && (reader_left_ || !runner_.report(status))) co_return status;
+    }
+    // A listing without an end must not go on when its reader has left.
+    if (std::fflush(stdout) == 0) co_return absl::OkStatus();
+    reader_left_ = errno == EPIPE;
+    co_return absl::CancelledError(std::string("cannot write to standard output: ") + std::strerror(errno));
+  }
+
+  Task<absl::Status> show(Url url, std::string name, const Node& node) {
     std::string target;
     if (node.is_symlink() && (options_.long_format || options_.json)) {
-      auto text = link_text(*session_, node.fh, url);
-      if (!text.ok()) return text.status();
+      auto text = co_await link_text(flow_, node.fh, url);
+      if (!text.ok()) co_return text.status();
       target = std::move(*text);
     }
     const nfs3::Fattr3& attributes = node.attributes;
@@ -130,13 +192,21 @@ class Ls {
     } else {
       runner_.print(for_people(name));
     }
-    return absl::OkStatus();
+    co_return absl::OkStatus();
   }
 
   Runner& runner_;
   const NfsOptions& options_;
-  Session* session_ = nullptr;
+  Flow flow_;
+  std::size_t held_ = 0;
+  bool reader_left_ = false;
 };
+
+absl::Status ls_one(Runner& runner, const Url& url) {
+  auto session = runner.session(url);
+  if (!session.ok()) return session.status();
+  return Ls(runner, **session).run(url);
+}
 
 absl::Status stat_one(Runner& runner, const Url& url) {
   auto session = runner.session(url);
@@ -177,7 +247,7 @@ void run_ls(Runner& runner) {
   if (!urls.ok()) return void(runner.report(urls.status()));
   for (const Url& url : *urls) {
     if (urls->size() > 1 && !runner.options().json) runner.print(url.str() + ":");
-    if (!runner.report(Ls(runner).run(url))) return;
+    if (!runner.report(ls_one(runner, url))) return;
   }
 }
 

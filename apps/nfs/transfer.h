@@ -2,19 +2,23 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "apps/nfs/flow.h"
 #include "apps/nfs/io_thread.h"
 #include "apps/nfs/session.h"
+#include "apps/nfs/task.h"
 
 namespace weft::nfs {
 
 // TransferLimits: how the octets of a file are cut into READs and WRITEs.
 struct TransferLimits {
-  std::uint32_t in_flight = 8;      // Calls at once
+  std::uint32_t in_flight = 8;      // Calls at once, of one file
   std::uint32_t io_size = 1 << 20;  // octets each, at most what the server takes
 };
 
@@ -42,37 +46,66 @@ class TransferBuffers {
 // Called now and then with the octets done so far.
 using ProgressFunction = std::function<void(std::uint64_t octets)>;
 
-// Transfer is what download and upload work with; it serves one file after the other.
+// ReadReply is what one READ brought.
+struct ReadReply {
+  std::uint32_t count = 0;
+  bool eof = false;
+  // The file's size as of after the READ, where the server told it.
+  std::optional<std::uint64_t> size;
+};
+
+// take_read checks the results of a READ of buffer.size() octets, whose data the engine placed in `buffer` or left in
+// the results, and leaves it in `buffer`. kUnavailable where they make no sense, and what check() gives for an
+// nfsstat3. is_busy: the server asks to try again later, and nothing else is said.
+absl::Status take_read(std::span<const std::uint8_t> results, std::optional<std::size_t> item_len,
+                       std::span<std::uint8_t> buffer, ReadReply& reply, bool& is_busy);
+
+// denies_end: whether a READ that says that the file ends at `end` also says that the file is larger. A file that grows
+// while it is read looks the same: what was appended behind `known_size`, its size when it was listed, need not be
+// read.
+bool denies_end(const ReadReply& reply, std::uint64_t end, std::uint64_t known_size);
+absl::Status denied_end(const ReadReply& reply, std::uint64_t end);
+
+// take_write likewise, of a WRITE of `len` octets: res.count is from 1 to len, res.committed at least `stable`.
+absl::Status take_write(std::span<const std::uint8_t> results, std::uint32_t len, nfs3::StableHow stable,
+                        nfs3::WriteRes& res, bool& is_busy);
+
+// Uploaded says how data was written. Where a WRITE came back UNSTABLE, the data is safe only after a COMMIT with this
+// same verifier.
+struct Uploaded {
+  std::uint64_t octets = 0;
+  bool unstable = false;
+  bool verf_changed = false;  // the server started anew meanwhile: octets may be lost
+  nfs3::Verf verf{};
+};
+
+// Transfer moves large files, one at a time, with several READs or WRITEs under way.
 class Transfer {
  public:
   Transfer(Session& session, TransferLimits limits);
 
-  Session& session() { return session_; }
   IoThread& io() { return io_; }
 
+  // prepare asks the server for its limits and takes the memory, once. To be called before the others.
+  absl::Status prepare();
+  // Octets of one READ and WRITE at most. After prepare().
+  std::uint32_t read_size() const { return read_size_; }
+  std::uint32_t write_size() const { return write_size_; }
+
   // download reads the file `fh` from its beginning to its end into `sink`, which gets the octets in order, on the I/O
-  // thread, and returns 0 or a negative errno value. size_hint saves waiting for the end to be seen. Returns the octets
-  // read. Errors name neither file; those of the sink are kDataLoss. In any case nothing is in use when it returns.
+  // thread, and returns 0 or a negative errno value. known_size saves waiting for the end to be seen. Returns the
+  // octets read. Errors name neither file; those of the sink are kDataLoss. In any case nothing is in use when it ends.
   using Sink = std::function<std::int64_t(std::span<const std::uint8_t>)>;
-  absl::StatusOr<std::uint64_t> download(const nfs3::NfsFh3& fh, std::uint64_t size_hint, Sink sink,
-                                         const ProgressFunction& progress);
+  Task<absl::StatusOr<std::uint64_t>> download(Flow& flow, nfs3::NfsFh3 fh, std::uint64_t known_size, Sink sink,
+                                               ProgressFunction progress);
 
   // upload writes what `source` gives to the file from its beginning. source runs on the I/O thread and fills the span
-  // as far as there is data: octets, or a negative errno value. Where a WRITE came back UNSTABLE, the data is safe only
-  // after a COMMIT with this same verifier.
+  // as far as there is data: octets, or a negative errno value.
   using Source = std::function<std::int64_t(std::span<std::uint8_t>)>;
-  struct Uploaded {
-    std::uint64_t octets = 0;
-    bool unstable = false;
-    bool verf_changed = false;  // the server started anew meanwhile: octets may be lost
-    nfs3::Verf verf{};
-  };
-  absl::StatusOr<Uploaded> upload(const nfs3::NfsFh3& fh, nfs3::StableHow stable, Source source,
-                                  const ProgressFunction& progress);
+  Task<absl::StatusOr<Uploaded>> upload(Flow& flow, nfs3::NfsFh3 fh, nfs3::StableHow stable, Source source,
+                                        ProgressFunction progress);
 
  private:
-  absl::Status prepare();
-
   Session& session_;
   TransferLimits limits_;
   bool prepared_ = false;
@@ -81,5 +114,12 @@ class Transfer {
   std::unique_ptr<TransferBuffers> buffers_;
   IoThread io_;  // last: its jobs use the buffers
 };
+
+// read_small reads a whole file into `out`, one READ after the other, as long as it has at most `most` octets: nothing
+// where it has more. write_small writes `data`. Both are for many files at once.
+Task<absl::StatusOr<bool>> read_small(Flow& flow, nfs3::NfsFh3 fh, std::uint64_t known_size, std::uint32_t most,
+                                      std::vector<std::uint8_t>& out);
+Task<absl::StatusOr<Uploaded>> write_small(Flow& flow, nfs3::NfsFh3 fh, nfs3::StableHow stable,
+                                           std::span<const std::uint8_t> data);
 
 }  // namespace weft::nfs

@@ -11,7 +11,6 @@ using nfs3::Proc;
 constexpr int kMaxSymlinks = 40;
 constexpr std::uint32_t kDirMaxcount = 64 << 10;  // octets of one READDIRPLUS result
 constexpr std::uint32_t kDirDircount = 16 << 10;
-constexpr std::size_t kMaxDirEntries = 16 << 20;  // beyond which a directory is taken for a server that never ends
 
 bool is_safe_name(const std::string& name) {
   return !name.empty() && name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
@@ -100,87 +99,6 @@ class Walker {
   int num_symlinks_ = 0;
 };
 
-// Lister reads one directory, by READDIRPLUS or, where the server does not know it, by READDIR.
-class Lister {
- public:
-  Lister(Session& session, const nfs3::NfsFh3& dir, const Url& url) : session_(session), dir_(dir), url_(url) {}
-
-  absl::StatusOr<std::vector<DirEntry>> list() {
-    while (!eof_) {
-      const std::uint64_t cookie_before = cookie_;
-      absl::Status status = plain_ ? read_plain() : read_plus();
-      if (!status.ok()) return status;
-      if (!eof_ && cookie_ == cookie_before && !retry_) {
-        return absl::UnavailableError(url_.str() + ": the server does not get on with the directory");
-      }
-      retry_ = false;
-    }
-    std::sort(entries_.begin(), entries_.end(), [](const DirEntry& a, const DirEntry& b) { return a.name < b.name; });
-    return std::move(entries_);
-  }
-
- private:
-  absl::Status read_plus() {
-    nfs3::ReaddirplusRes res;
-    const nfs3::ReaddirplusArgs args{dir_, cookie_, cookieverf_, kDirDircount, kDirMaxcount};
-    const absl::Status status = session_.call(Proc::kReaddirplus, args, res);
-    const bool unknown = absl::IsUnimplemented(status) || (status.ok() && res.status == Nfsstat3::kNotsupp);
-    if (unknown && cookie_ == 0) {
-      plain_ = retry_ = true;
-      return absl::OkStatus();
-    }
-    if (!status.ok()) return explain(status, url_.str());
-    if (absl::Status failed = check(res.status, url_.str()); !failed.ok()) return failed;
-    for (nfs3::Entryplus3& entry : res.entries) {
-      cookie_ = entry.cookie;
-      if (absl::Status added = add(entry.name, entry.name_handle, entry.name_attributes); !added.ok()) return added;
-    }
-    eof_ = res.eof;
-    cookieverf_ = res.cookieverf;
-    return absl::OkStatus();
-  }
-
-  absl::Status read_plain() {
-    nfs3::ReaddirRes res;
-    const nfs3::ReaddirArgs args{dir_, cookie_, cookieverf_, kDirMaxcount};
-    absl::Status status = session_.call(Proc::kReaddir, args, res);
-    if (!status.ok()) return explain(status, url_.str());
-    if (status = check(res.status, url_.str()); !status.ok()) return status;
-    for (nfs3::Entry3& entry : res.entries) {
-      cookie_ = entry.cookie;
-      if (status = add(entry.name, std::nullopt, std::nullopt); !status.ok()) return status;
-    }
-    eof_ = res.eof;
-    cookieverf_ = res.cookieverf;
-    return absl::OkStatus();
-  }
-
-  absl::Status add(std::string& name, const nfs3::PostOpFh3& fh, const nfs3::PostOpAttr& attributes) {
-    if (is_dot(name)) return absl::OkStatus();
-    if (!is_safe_name(name)) return absl::UnavailableError(url_.str() + ": the server lists a name that can be none");
-    if (entries_.size() == kMaxDirEntries) return absl::UnavailableError(url_.str() + ": the directory does not end");
-    if (fh && attributes) {
-      entries_.push_back({std::move(name), Node{*fh, *attributes}});
-      return absl::OkStatus();
-    }
-    auto node = lookup(session_, dir_, name, url_.child(name));
-    if (absl::IsNotFound(node.status())) return absl::OkStatus();  // removed since
-    if (!node.ok()) return node.status();
-    entries_.push_back({std::move(name), std::move(*node)});
-    return absl::OkStatus();
-  }
-
-  Session& session_;
-  const nfs3::NfsFh3& dir_;
-  const Url& url_;
-  std::uint64_t cookie_ = 0;
-  nfs3::Verf cookieverf_{};
-  bool eof_ = false;
-  bool plain_ = false;
-  bool retry_ = false;
-  std::vector<DirEntry> entries_;
-};
-
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> below_export(const Session& session, const std::vector<std::string>& names) {
@@ -230,8 +148,148 @@ absl::StatusOr<Parent> resolve_parent(Session& session, const Url& url) {
   return Parent{std::move(*dir), url.basename()};
 }
 
-absl::StatusOr<std::vector<DirEntry>> list(Session& session, const nfs3::NfsFh3& dir, const Url& url) {
-  return Lister(session, dir, url).list();
+Task<absl::StatusOr<Node>> lookup(Flow& flow, nfs3::NfsFh3 dir, std::string name, Url url) {
+  nfs3::LookupRes res;
+  nfs3::DiropArgs args{{dir, std::move(name)}};
+  absl::Status status = co_await flow.call(Proc::kLookup, std::move(args), res);
+  if (!status.ok()) co_return explain(status, url.str());
+  if (status = check(res.status, url.str()); !status.ok()) co_return status;
+  if (res.obj_attributes) co_return Node{res.object, *res.obj_attributes};
+  nfs3::GetattrRes attributes;
+  nfs3::FhArgs object{res.object};
+  status = co_await flow.call(Proc::kGetattr, object, attributes);
+  if (!status.ok()) co_return explain(status, url.str());
+  if (status = check(attributes.status, url.str()); !status.ok()) co_return status;
+  co_return Node{res.object, attributes.obj_attributes};
+}
+
+Task<absl::StatusOr<std::string>> link_text(Flow& flow, nfs3::NfsFh3 fh, Url url) {
+  std::vector<std::uint8_t> text(nfs3::kMaxPath, 0);
+  for (Patience patience;;) {
+    PreparedCall call{.proc = Proc::kReadlink, .result_item = text};
+    nfs3::XdrWriter writer(call.args);
+    emit(writer, nfs3::FhArgs{fh});
+    std::vector<std::uint8_t> results;
+    std::optional<std::size_t> item_len;
+    absl::Status status = co_await flow.call_raw(call, results, &item_len);
+    nfs3::ReadlinkRes res;
+    if (status.ok()) status = Session::take_readlink(results, item_len, res, text);
+    if (!status.ok()) co_return explain(status, url.str());
+    if (res.status == Nfsstat3::kJukebox && patience.again()) {
+      co_await flow.until(patience.next());
+      continue;
+    }
+    if (status = check(res.status, url.str()); !status.ok()) co_return status;
+    co_return std::string(text.begin(), text.end());
+  }
+}
+
+Task<absl::Status> make_symlink(Flow& flow, nfs3::SymlinkArgs args, nfs3::NewObjectRes& res) {
+  PreparedCall call{.proc = Proc::kSymlink};
+  nfs3::XdrWriter writer(call.args);
+  emit(writer, args, nfs3::ItemForm::kReduced);
+  call.item = rpcrdma::ArgumentItem{call.args.size(), args.symlink_data.data};
+  for (Patience patience;;) {
+    std::vector<std::uint8_t> results;
+    const absl::Status status = co_await flow.call_raw(call, results, nullptr);
+    if (!status.ok()) co_return status;
+    nfs3::XdrReader reader(results);
+    if (!parse(reader, res)) co_return Session::undecodable(call.proc);
+    if (res.status != Nfsstat3::kJukebox || !patience.again()) co_return absl::OkStatus();
+    co_await flow.until(patience.next());
+  }
+}
+
+std::size_t octets_held(const std::vector<DirEntry>& entries) {
+  std::size_t octets = 0;
+  for (const DirEntry& entry : entries) octets += octets_held(entry);
+  return octets;
+}
+
+Task<absl::Status> Listing::next(std::vector<DirEntry>& entries) {
+  const std::uint64_t cookie_before = cookie_;
+  if (!plain_) {
+    absl::Status status = co_await read_plus(entries);
+    if (!status.ok()) co_return status;
+  }
+  // Also where READDIRPLUS was found to be unknown a moment ago.
+  if (plain_) {
+    absl::Status status = co_await read_plain(entries);
+    if (!status.ok()) co_return status;
+  }
+  co_return eof_ ? absl::OkStatus() : check_progress(cookie_before);
+}
+
+void Listing::restart() {
+  cookie_ = 0;
+  cookieverf_ = {};
+  eof_ = false;
+  earlier_ = num_since_ = 0;
+  next_move_ = 1;
+}
+
+absl::Status Listing::check_progress(std::uint64_t cookie_before) {
+  if (cookie_ == cookie_before) {
+    return absl::UnavailableError(url_.str() + ": the server does not get on with the directory");
+  }
+  if (cookie_ == earlier_) return absl::UnavailableError(url_.str() + ": the server lists the directory in a circle");
+  if (++num_since_ == next_move_) {
+    earlier_ = cookie_;
+    num_since_ = 0;
+    next_move_ *= 2;
+  }
+  return absl::OkStatus();
+}
+
+Task<absl::Status> Listing::read_plus(std::vector<DirEntry>& entries) {
+  nfs3::ReaddirplusRes res;
+  const nfs3::ReaddirplusArgs args{dir_, cookie_, cookieverf_, kDirDircount, kDirMaxcount};
+  absl::Status status = co_await flow_.call(Proc::kReaddirplus, args, res);
+  plain_ = cookie_ == 0 && (absl::IsUnimplemented(status) || (status.ok() && res.status == Nfsstat3::kNotsupp));
+  if (plain_) co_return absl::OkStatus();
+  if (!status.ok()) co_return explain(status, url_.str());
+  if (status = check(res.status, url_.str()); !status.ok()) co_return status;
+  for (nfs3::Entryplus3& entry : res.entries) {
+    cookie_ = entry.cookie;
+    status = co_await add(std::move(entry.name), entry.name_handle, entry.name_attributes, entries);
+    if (!status.ok()) co_return status;
+  }
+  eof_ = res.eof;
+  cookieverf_ = res.cookieverf;
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> Listing::read_plain(std::vector<DirEntry>& entries) {
+  nfs3::ReaddirRes res;
+  const nfs3::ReaddirArgs args{dir_, cookie_, cookieverf_, kDirMaxcount};
+  absl::Status status = co_await flow_.call(Proc::kReaddir, args, res);
+  if (!status.ok()) co_return explain(status, url_.str());
+  if (status = check(res.status, url_.str()); !status.ok()) co_return status;
+  for (nfs3::Entry3& entry : res.entries) {
+    cookie_ = entry.cookie;
+    status = co_await add(std::move(entry.name), std::nullopt, std::nullopt, entries);
+    if (!status.ok()) co_return status;
+  }
+  eof_ = res.eof;
+  cookieverf_ = res.cookieverf;
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> Listing::add(std::string name, nfs3::PostOpFh3 fh, nfs3::PostOpAttr attributes,
+                                std::vector<DirEntry>& entries) {
+  if (is_dot(name)) co_return absl::OkStatus();
+  if (!is_safe_name(name)) {
+    co_return absl::UnavailableError(url_.str() + ": the server lists a name that can be none");
+  }
+  if (fh && attributes) {
+    entries.push_back({std::move(name), Node{*fh, *attributes}});
+    co_return absl::OkStatus();
+  }
+  absl::StatusOr<Node> node = co_await lookup(flow_, dir_, name, url_.child(name));
+  if (absl::IsNotFound(node.status())) co_return absl::OkStatus();  // removed since
+  if (!node.ok()) co_return node.status();
+  entries.push_back({std::move(name), std::move(*node)});
+  co_return absl::OkStatus();
 }
 
 }  // namespace weft::nfs

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "apps/nfs/flow.h"
 #include "apps/nfs/session.h"
+#include "apps/nfs/task.h"
 
 // Names and directories of a mounted export. Errors name the remote name that they are about.
 namespace weft::nfs {
@@ -46,9 +48,52 @@ absl::StatusOr<Node> lookup(Session& session, const nfs3::NfsFh3& dir, const std
 // link_text: what a symbolic link points to.
 absl::StatusOr<std::string> link_text(Session& session, const nfs3::NfsFh3& fh, const Url& url);
 
-// list reads a directory whole, without "." and "..", in the order of names. Every name is safe to use as one: not
-// empty, without "/" and NUL.
-absl::StatusOr<std::vector<DirEntry>> list(Session& session, const nfs3::NfsFh3& dir, const Url& url);
+// Listing reads a directory page by page, so that a directory which never ends needs no more memory than one page. The
+// names come in the server's order, without "." and "..". Every name is safe to use as one: not empty, without "/" and
+// NUL. A server that lists a directory in a circle is noticed after a few rounds; one that makes up new names for ever
+// is not.
+class Listing {
+ public:
+  // url is for error messages.
+  Listing(Flow& flow, nfs3::NfsFh3 dir, Url url) : flow_(flow), dir_(dir), url_(std::move(url)) {}
+
+  bool at_end() const { return eof_; }
+  // next appends the entries of the next page to `entries`; a page may have none. Precondition: not at_end().
+  Task<absl::Status> next(std::vector<DirEntry>& entries);
+  // restart goes back to the beginning.
+  void restart();
+
+ private:
+  Task<absl::Status> read_plus(std::vector<DirEntry>& entries);
+  Task<absl::Status> read_plain(std::vector<DirEntry>& entries);
+  Task<absl::Status> add(std::string name, nfs3::PostOpFh3 fh, nfs3::PostOpAttr attributes,
+                         std::vector<DirEntry>& entries);
+  absl::Status check_progress(std::uint64_t cookie_before);
+
+  Flow& flow_;
+  nfs3::NfsFh3 dir_;
+  Url url_;
+  std::uint64_t cookie_ = 0;
+  nfs3::Verf cookieverf_{};
+  bool eof_ = false;
+  bool plain_ = false;
+  // Brent's way to find a circle: an earlier place that is compared with each later one, and moved up in steps that
+  // double.
+  std::uint64_t earlier_ = 0;
+  std::uint64_t num_since_ = 0;
+  std::uint64_t next_move_ = 1;
+};
+
+// octets_held: about what entries take in memory.
+inline std::size_t octets_held(const DirEntry& entry) {
+  return sizeof(DirEntry) + entry.name.size();
+}
+std::size_t octets_held(const std::vector<DirEntry>& entries);
+
+// lookup, link_text and Session::symlink as Tasks.
+Task<absl::StatusOr<Node>> lookup(Flow& flow, nfs3::NfsFh3 dir, std::string name, Url url);
+Task<absl::StatusOr<std::string>> link_text(Flow& flow, nfs3::NfsFh3 fh, Url url);
+Task<absl::Status> make_symlink(Flow& flow, nfs3::SymlinkArgs args, nfs3::NewObjectRes& res);
 
 // below_export: what is left of names below the export; kInvalidArgument where they are not in it.
 absl::StatusOr<std::vector<std::string>> below_export(const Session& session, const std::vector<std::string>& names);

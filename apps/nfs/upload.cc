@@ -15,22 +15,15 @@ Upload::Upload(Session& session, IoThread& io, const TransferBuffers& buffers, T
   for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].buffer = buffers.at(i).first(limits.io_size);
 }
 
-absl::StatusOr<Transfer::Uploaded> Upload::run(const ProgressFunction& progress) {
-  while (error_.ok() && !finished()) {
-    reap_filled();
-    issue_ready();
-    fill_more();
-    if (!error_.ok() || finished()) break;
-    if (absl::Status status = session_.turn(io_.fd(), wake()); !status.ok()) fail(std::move(status));
-    if (progress) progress(uploaded_.octets);
-  }
-  if (!error_.ok()) {
-    session_.drain();
-    io_.discard();
-    return error_;
-  }
-  uploaded_.verf = verf_.value_or(nfs3::Verf{});
-  return uploaded_;
+bool Upload::step() {
+  if (error_.ok()) reap_filled();
+  if (error_.ok()) issue_ready();
+  if (error_.ok()) fill_more();
+  if (error_.ok()) return !finished();
+  if (num_filling_ > 0) io_.discard();
+  num_filling_ = 0;
+  // The WRITEs under way still use the buffers.
+  return num_writing_ > 0;
 }
 
 void Upload::fill_more() {
@@ -98,24 +91,22 @@ void Upload::on_reply(Slot& slot, const rpcrdma::Reply& reply) {
 
 absl::Status Upload::take_results(Slot& slot, const rpcrdma::Reply& reply) {
   if (absl::Status status = Session::call_error(Proc::kWrite, reply); !status.ok()) return status;
-  nfs3::XdrReader reader(reply.results);
   nfs3::WriteRes res;
-  if (!parse(reader, res)) return Session::undecodable(Proc::kWrite);
-  if (res.status == nfs3::Nfsstat3::kJukebox) {
+  bool is_busy = false;
+  if (absl::Status status = take_write(reply.results, slot.len - slot.written, stable_, res, is_busy); !status.ok()) {
+    return status;
+  }
+  if (is_busy) {
     if (!patience_) patience_.emplace();
-    if (must_wait() || patience_->again()) return absl::OkStatus();
+    return must_wait() || patience_->again() ? absl::OkStatus() : check(nfs3::Nfsstat3::kJukebox, "WRITE");
   }
-  if (absl::Status status = check(res.status, "WRITE"); !status.ok()) return status;
   patience_.reset();
-  if (res.count == 0 || res.count > slot.len - slot.written || res.committed < stable_) {
-    return absl::UnavailableError("the server's answer to WRITE makes no sense");
-  }
   slot.written += res.count;
   uploaded_.octets += res.count;
   if (res.committed != StableHow::kUnstable) return absl::OkStatus();
+  if (uploaded_.unstable && uploaded_.verf != res.verf) uploaded_.verf_changed = true;
   uploaded_.unstable = true;
-  if (verf_ && *verf_ != res.verf) uploaded_.verf_changed = true;
-  verf_ = res.verf;
+  uploaded_.verf = res.verf;
   return absl::OkStatus();
 }
 

@@ -16,7 +16,16 @@ class Upload {
   Upload(Session& session, IoThread& io, const TransferBuffers& buffers, TransferLimits limits, const nfs3::NfsFh3& fh,
          nfs3::StableHow stable, Transfer::Source source);
 
-  absl::StatusOr<Transfer::Uploaded> run(const ProgressFunction& progress);
+  // step does what can be done without waiting; false: the upload has ended. Otherwise it is to be called again after a
+  // turn of the session, when the I/O thread has something, and at wake().
+  bool step();
+  // fail ends the upload; step() says when nothing of it is in use any more.
+  void fail(absl::Status status) {
+    if (error_.ok()) error_ = std::move(status);
+  }
+  std::optional<verbs::TimePoint> wake() const { return must_wait() ? std::optional(patience_->next()) : std::nullopt; }
+  const absl::Status& error() const { return error_; }
+  const Uploaded& uploaded() const { return uploaded_; }
 
  private:
   enum class State : std::uint8_t { kFree, kFilling, kReady, kWriting };
@@ -38,10 +47,6 @@ class Upload {
   absl::Status take_results(Slot& slot, const rpcrdma::Reply& reply);
   bool finished() const { return source_ended_ && num_filling_ == 0 && num_busy_ == 0; }
   bool must_wait() const { return patience_ && !patience_->is_time(); }
-  std::optional<verbs::TimePoint> wake() const { return must_wait() ? std::optional(patience_->next()) : std::nullopt; }
-  void fail(absl::Status status) {
-    if (error_.ok()) error_ = std::move(status);
-  }
 
   Session& session_;
   IoThread& io_;
@@ -56,8 +61,7 @@ class Upload {
   std::uint32_t num_writing_ = 0;
   std::uint64_t filled_ = 0;  // octets the source gave
   bool source_ended_ = false;
-  std::optional<nfs3::Verf> verf_;
-  Transfer::Uploaded uploaded_;
+  Uploaded uploaded_;
   std::optional<Patience> patience_;  // while the server is not ready
   absl::Status error_;
 };
