@@ -1,0 +1,239 @@
+// Listings without an end, and what READ says of a file's end.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "apps/nfs/runner.h"
+#include "apps/nfs/tree.h"
+#include "tests/nfs/world.h"
+
+namespace weft::nfs::testing {
+namespace {
+
+using nfs3::Proc;
+using rpcrdma::ServedCall;
+
+class Listings : public World {
+ protected:
+  static constexpr int kPageLen = 50;
+
+  static std::string name_at(std::uint64_t cookie) { return "name-" + std::to_string(1'000'000 - cookie); }
+
+  // A page of a directory of files, cookies counted from 1. The names come in descending order.
+  nfs3::ReaddirplusRes page_after(std::uint64_t cookie) {
+    nfs3::ReaddirplusRes res;
+    for (std::uint64_t i = cookie + 1; i <= cookie + kPageLen; ++i) {
+      res.entries.push_back({i, name_at(i), i, attributes_, file_});
+    }
+    return res;
+  }
+  // `num` pages; 0: for ever. on_page runs before each.
+  void serve_pages(int num, std::function<void(int page)> on_page = nullptr) {
+    write_file(exported("file"), {1});
+    file_ = handle_of("file");
+    attributes_ = attributes_of(file_);
+    interposer.hook = [this, num, on_page, done = 0](ServedCall& call) mutable {
+      if (!is(call, Proc::kReaddirplus)) return false;
+      if (on_page) on_page(done);
+      nfs3::ReaddirplusRes res = page_after(args_of<nfs3::ReaddirplusArgs>(call).cookie);
+      res.eof = ++done == num;
+      interposer.answer(call, res);
+      return true;
+    };
+  }
+  // `weft nfs ls` with other options than the command line can give.
+  Ran ls(NfsOptions options) {
+    options.names = {url("")};
+    apps::GlobalOptions globals;
+    Ran ran;
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    {
+      Runner runner(globals, options);
+      run_ls(runner);
+      ran.status = runner.finish();
+    }
+    ran.out = ::testing::internal::GetCapturedStdout();
+    ran.err = ::testing::internal::GetCapturedStderr();
+    return ran;
+  }
+
+ private:
+  nfs3::NfsFh3 file_;
+  nfs3::Fattr3 attributes_;
+};
+
+TEST_F(Listings, AnEndlessDirectoryIsPrintedAsItComes) {
+  for (const char* option : {"--json", "-U"}) {
+    // The command is told to stop after some pages; what came before is printed already.
+    serve_pages(0, [](int page) {
+      if (page == 20) kill(getpid(), SIGINT);
+    });
+    const Ran ran = weft({"nfs", "ls", option, url("")});
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_NE(ran.err.find("interrupted"), std::string::npos) << ran.err;
+    EXPECT_GE(std::count(ran.out.begin(), ran.out.end(), '\n'), 10 * kPageLen);
+    EXPECT_LT(ran.out.find(name_at(1)), ran.out.find(name_at(400))) << "in the server's order";
+  }
+}
+
+TEST_F(Listings, NamesAreSortedAsFarAsMemoryAllows) {
+  constexpr int kPages = 12;
+  NfsOptions options;
+  serve_pages(kPages);
+  Ran ran = ls(options);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), kPages * kPageLen);
+  EXPECT_EQ(ran.out.find(name_at(kPages * kPageLen)), 0u);
+
+  options.max_sorted = 4 * kPageLen * sizeof(DirEntry);  // some three pages
+  serve_pages(kPages);
+  ran = ls(options);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), kPages * kPageLen);
+  EXPECT_GT(ran.out.find(name_at(kPages * kPageLen)), ran.out.find(name_at(1))) << "too late to be sorted";
+  EXPECT_LT(ran.out.find(name_at(kPageLen)), ran.out.find(name_at(1))) << "soon enough to be sorted";
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  EXPECT_NE(ran.err.find("for sorting"), std::string::npos) << ran.err;
+}
+
+TEST_F(Listings, AnEndlessDirectoryEndsWithItsReader) {
+  serve_pages(0);
+  const int kept = dup(STDOUT_FILENO);
+  int pipe_fds[2];
+  ASSERT_EQ(pipe(pipe_fds), 0);
+  close(pipe_fds[0]);
+  const std::vector<std::string> names = {url("")};
+  NfsOptions options;
+  options.json = true;
+  options.names = names;
+  apps::GlobalOptions globals;
+  std::fflush(stdout);
+  dup2(pipe_fds[1], STDOUT_FILENO);
+  close(pipe_fds[1]);
+  int status = -1;
+  {
+    Runner runner(globals, options);
+    run_ls(runner);
+    status = runner.finish();
+  }
+  // What stdio still holds for the pipe goes there as well.
+  std::fflush(stdout);
+  std::clearerr(stdout);
+  dup2(kept, STDOUT_FILENO);
+  close(kept);
+  EXPECT_EQ(status, 1);
+}
+
+TEST_F(Listings, ACircleOfCookiesIsNoticed) {
+  for (const std::uint64_t len : {2u, 3u, 7u, 100u}) {
+    interposer.hook = [this, len](ServedCall& call) {
+      if (!is(call, Proc::kReaddirplus)) return false;
+      // A few names that lead into the circle.
+      const std::uint64_t cookie = args_of<nfs3::ReaddirplusArgs>(call).cookie + 1;
+      nfs3::ReaddirplusRes res;
+      res.entries.push_back({1, ".", cookie < 5 + len ? cookie : 5, std::nullopt, std::nullopt});
+      interposer.answer(call, res);
+      return true;
+    };
+    for (const char* option : {"-l", "--json", "-r"}) {
+      const Ran ran = weft({"nfs", "ls", option, url("")});
+      EXPECT_EQ(ran.status, 1) << len;
+      EXPECT_NE(ran.err.find("in a circle"), std::string::npos) << ran.err;
+    }
+    EXPECT_EQ(weft({"nfs", "get", "-r", url(""), local("copy")}).status, 1);
+  }
+}
+
+class Ends : public World {
+ protected:
+  // Every READ says that the file ends at `end`, its attributes that it has `size` bytes.
+  void serve_end(std::uint64_t end, std::uint64_t size) {
+    write_file(exported("file"), noise(size));
+    interposer.hook = [this, end, size](ServedCall& call) {
+      if (!is(call, Proc::kRead)) return false;
+      const auto args = args_of<nfs3::ReadArgs>(call);
+      rpcrdma::ServedReply reply;
+      const std::uint64_t len = args.offset >= end ? 0 : std::min<std::uint64_t>(args.count, end - args.offset);
+      rpcrdma::Buffer buffer = interposer.server->buffers().take(std::max<std::uint64_t>(len, 1));
+      nfs3::ReadRes res;
+      if (len > 0) res = backend->read({args.file, args.offset, std::uint32_t(len)}, buffer.octets());
+      res.file_attributes = attributes_of(args.file);
+      res.file_attributes->size = size;
+      res.count = res.data.len = std::uint32_t(len);
+      res.eof = args.offset + len >= end;
+      nfs3::XdrWriter writer(reply.results);
+      emit(writer, res, nfs3::ItemForm::kReduced);
+      reply.add_item(std::move(buffer), len);
+      interposer.server->reply(call.id, std::move(reply));
+      return true;
+    };
+  }
+};
+
+TEST_F(Ends, AnEndThatTheAttributesDenyIsAnError) {
+  const std::pair<std::uint64_t, std::uint64_t> cases[] = {{0, 18}, {7, 18}, {0, 5'000'000}, {2'000'000, 5'000'000}};
+  for (const auto& [end, size] : cases) {
+    serve_end(end, size);
+    // Of a large file another READ than the one at the end may be the first to be denied.
+    const std::string place = size < 1000 ? "ends after " + std::to_string(end) : "";
+    const std::string words = place + " bytes and that it has " + std::to_string(size);
+    for (const std::vector<std::string>& command : {std::vector<std::string>{"nfs", "cat", url("file")},
+                                                    {"nfs", "get", url("file"), local("one")},
+                                                    {"nfs", "get", "-r", url(""), local("tree")}}) {
+      const Ran ran = weft(command);
+      EXPECT_EQ(ran.status, 1) << command[1];
+      EXPECT_NE(ran.err.find(words), std::string::npos) << ran.err;
+    }
+    EXPECT_FALSE(exists(local("one")));
+    EXPECT_TRUE(names_in(local("tree")).empty());
+  }
+}
+
+TEST_F(Ends, AFileThatGrowsWhileItIsReadIsNoError) {
+  for (const std::size_t before : {std::size_t{0}, std::size_t{100}, std::size_t{600'000}}) {
+    std::filesystem::remove_all(local("tree"));
+    write_file(exported("file"), noise(before));
+    interposer.hook = [this, before, grown = false](ServedCall& call) mutable {
+      if (!is(call, Proc::kRead) || std::exchange(grown, true)) return false;
+      // Read first, then appended to, then the attributes taken.
+      const auto args = args_of<nfs3::ReadArgs>(call);
+      rpcrdma::ServedReply reply;
+      rpcrdma::Buffer buffer = interposer.server->buffers().take(args.count);
+      nfs3::ReadRes res = backend->read(args, buffer.octets());
+      write_file(exported("file"), noise(before + 50));
+      res.file_attributes = attributes_of(args.file);
+      res.data.len = res.count;
+      nfs3::XdrWriter writer(reply.results);
+      emit(writer, res, nfs3::ItemForm::kReduced);
+      reply.add_item(std::move(buffer), res.count);
+      interposer.server->reply(call.id, std::move(reply));
+      return true;
+    };
+    const Ran ran = weft({"nfs", "get", "-r", url(""), local("tree")});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    const Octets got = read_file(local("tree/file"));
+    Octets whole = noise(before + 50);
+    EXPECT_GE(got.size(), before);
+    whole.resize(std::min(whole.size(), got.size()));
+    EXPECT_EQ(got, whole);
+  }
+}
+
+TEST_F(Ends, GetToADashWritesToStandardOutput) {
+  const Octets octets = noise(70'000);
+  write_file(exported("file"), octets);
+  const Ran ran = weft({"nfs", "get", url("file"), url("file"), "-"});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.out, text_of(octets) + text_of(octets));
+  EXPECT_FALSE(exists("-"));
+  EXPECT_EQ(weft({"nfs", "get", "--json", url("file"), "-"}).status, 2);
+  EXPECT_EQ(weft({"nfs", "get", "-r", url(""), "-"}).status, 1);
+  EXPECT_FALSE(exists("-"));
+}
+
+}  // namespace
+}  // namespace weft::nfs::testing
