@@ -275,6 +275,10 @@ void Server::Impl::on_cm_event(verbs::CmEvent& event) {
 
 void Server::Impl::on_connect_request(verbs::CmEvent& event) {
   if (!event.new_id) return;
+  if (config.admits && !config.admits(event.new_id->peer_addr())) {
+    (void)event.new_id->reject({});
+    return;
+  }
   if (!make_room(peer_group(event.new_id->peer_addr()))) {
     (void)event.new_id->reject({});
     return;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,6 +60,9 @@ struct ServerConfig {
   std::size_t max_connections = 1024;
   // Of one address, as above; 0: three quarters.
   std::size_t max_connections_per_client = 0;
+  // Which peers may connect, by their address; called on the server's thread before anything is spent on the
+  // connection, which is rejected where the answer is false. Empty: all.
+  std::function<bool(const sockaddr_storage& peer)> admits = {};
   // How many Replies to keep of programs with Program::keeps_replies, and how long.
   ReplayLimits replays = {};
   std::uint8_t ird = 0;

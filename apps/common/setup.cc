@@ -97,6 +97,7 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
     config.connect_timeout = std::min(config.connect_timeout, wish.answer_timeout);
     config.reply_timeout = std::min(config.reply_timeout, wish.answer_timeout);
   }
+  config.admits = wish.admits;
   auto device = verbs::open_soft_device(config);
   if (!device.ok()) return to_status(device.error(), "cannot open the soft RNIC");
   return std::move(device.value());

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,9 +22,11 @@ std::uint64_t raise_file_limit();
 
 // DeviceWish is what a command wants of its device over and above the global options.
 struct DeviceWish {
-  std::string congestion_control;  // where --cc says nothing; empty: the system's
+  std::string congestion_control = {};  // where --cc says nothing; empty: the system's
   // Connecting takes no longer than this, at each of its steps (soft); 0, or more than the device's own: those count.
   std::chrono::milliseconds answer_timeout{0};
+  // Which peers' connections are taken, as SoftConfig::admits; RDMA devices of the kernel leave that to their user.
+  std::function<bool(const sockaddr_storage& peer)> admits = {};
 };
 
 // open_device opens the device of --backend with what the global options say.

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "apps/common/allow_list.h"
 #include "apps/common/command.h"
 #include "apps/common/limit_options.h"
 #include "apps/common/output.h"
@@ -29,6 +32,7 @@ using gateway::Url;
 
 struct GatewayOptions {
   std::string listen, connect;
+  std::vector<std::string> allow;
   bool rpcbind = false;
   bool reserved_port = false;
   LimitOptions limits;
@@ -116,7 +120,11 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   auto from = resolve(listen.where), to = resolve(connect.where);
   if (!from.ok()) return fail(from.status());
   if (!to.ok()) return fail(to.status());
-  auto device = open_device(global);
+  const auto allow = AllowList::parse(options.allow);
+  if (!allow.ok()) return fail(allow.status());
+  const auto admits = filter_of(*allow);
+  // The device makes connections, too, but is asked about those that come to it only.
+  auto device = open_device(global, {.admits = admits});
   if (!device.ok()) return fail(device.status());
   io_context io(1);
   const std::optional<Limits> limits = limits_of(options.limits, file_limit);
@@ -131,6 +139,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     config.rpc.max_buffered_per_client = limits->buffered_per_address;
     config.rpc.max_buffered = config.max_replies = limits->buffered;
     config.max_replies_per_address = limits->buffered_per_address;
+    config.rpc.admits = admits;
     // Calls wait for a server that may be far away; few of them at once would wait one after the other.
     config.rpc.max_buffered_per_connection = kMaxBufferedPerClient;
     config.stream.record.max_record = kMaxRecord;
@@ -150,6 +159,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   config.max_buffered = limits->buffered;
   config.max_buffered_per_address = limits->buffered_per_address;
   config.stream.record.max_record = kMaxRecord;
+  config.admits = admits;
   auto made = gateway::ToRdma::start(config, **device, io);
   if (!made.ok()) return fail(made.status());
   return run(io, **made, global, stop, listen, to_sockaddr((*made)->local_endpoint()));
@@ -171,6 +181,12 @@ void register_gateway_command(CLI::App& root, CommandContext& context) {
       ->required()
       ->check(check_url)
       ->type_name("URL");
+  gateway
+      ->add_option("--allow", options->allow,
+                   "clients that may connect, an address or a network; may be given more than once; all without it")
+      ->check(allow_fault)
+      ->allow_extra_args(false)
+      ->type_name("ADDRESS[/PREFIX]");
   gateway->add_flag("--rpcbind", options->rpcbind,
                     "register what the server serves with the rpcbind of this host, for clients of RDMA to find");
   gateway->add_flag("--reserved-port", options->reserved_port,

@@ -43,6 +43,12 @@ onc_tcp::Room::Limits room_limits(std::size_t total, std::size_t per_address, st
   return {.total = total, .per_address = per_address, .reserve = reserve, .small = reserve / num_clients};
 }
 
+sockaddr_storage to_sockaddr(const tcp::endpoint& endpoint) {
+  sockaddr_storage addr{};
+  std::memcpy(&addr, endpoint.data(), endpoint.size());
+  return addr;
+}
+
 }  // namespace
 
 ToRdma::ToRdma(const ToRdmaConfig& config, verbs::Device& device, asio::io_context& io)
@@ -109,8 +115,8 @@ void ToRdma::take_in(tcp::socket socket) {
   error_code error;
   const tcp::endpoint peer = socket.remote_endpoint(error);
   if (error) return;  // gone already
-  sockaddr_storage addr{};
-  std::memcpy(&addr, peer.data(), peer.size());
+  const sockaddr_storage addr = to_sockaddr(peer);
+  if (config_.admits && !config_.admits(addr)) return;
   const std::string address = rpcrdma::peer_group(addr);
   if (!make_place(address)) {
     if (log_.take(now_)) {

@@ -7,6 +7,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -36,6 +37,8 @@ struct ToRdmaConfig {
 
   // So that the longest Call, and the longest Reply, find room while nothing else holds any.
   static constexpr std::size_t kLeastBuffered = 64 << 20, kLeastBufferedPerAddress = 32 << 20;
+  // Which clients may connect, by their address; the others are closed at once. Empty: all.
+  std::function<bool(const sockaddr_storage& peer)> admits = {};
 };
 
 class Session;

@@ -2,14 +2,18 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "apps/common/address.h"
+#include "apps/common/allow_list.h"
 #include "apps/common/command.h"
 #include "apps/common/limit_options.h"
 #include "apps/common/output.h"
@@ -17,6 +21,7 @@
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
 #include "apps/serve/serve_app.h"
+#include "apps/serve/warnings.h"
 #include "fmt/format.h"
 #include "nfsulb/programs.h"
 #include "spdlog/spdlog.h"
@@ -29,6 +34,7 @@ struct ServeOptions {
   std::string listen = fmt::format("127.0.0.1:{}", nfsulb::kNfsRdmaPort);
   std::string mount_listen = fmt::format("127.0.0.1:{}", nfsulb::kMountTcpPort);
   std::string state_dir;
+  std::vector<std::string> allow;
   bool read_write = false;
   bool rpcbind = false;
   unsigned disk_workers = 4;
@@ -75,6 +81,9 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   if (!mount_listen.ok()) return mount_listen.status();
   config.listen = *listen;
   config.mount_listen = *mount_listen;
+  absl::StatusOr<AllowList> allow = AllowList::parse(options.allow);
+  if (!allow.ok()) return allow.status();
+  config.rpc.admits = config.mount.admits = filter_of(*allow);
   return config;
 }
 
@@ -103,12 +112,18 @@ int run_serve(const GlobalOptions& global, const ServeOptions& options) {
   const std::uint64_t file_limit = raise_file_limit();
   absl::StatusOr<serve::ServeConfig> config = to_config(global, options, file_limit);
   if (!config.ok()) return fail(config.status());
-  auto device = open_device(global);
+  auto device = open_device(global, {.admits = config->rpc.admits});
   if (!device.ok()) return fail(device.status());
   auto app = serve::ServeApp::start(*config, **device);
   if (!app.ok()) return fail(app.status());
   fmt::print(stderr, "weft serve: {} ({}), at most {} open files, state in {}\n", (*app)->real_path(),
              options.read_write ? "read-write" : "read-only", file_limit, config->tree.state_dir);
+  const serve::ServeScene scene{.user = ::geteuid(),
+                                .read_write = options.read_write,
+                                .listen = (*app)->rdma_addr(),
+                                .mount_listen = (*app)->mount_addr(),
+                                .allow = AllowList::parse(options.allow).value()};
+  for (const std::string& warning : serve::start_warnings(scene)) fmt::print(stderr, "weft serve: warning: {}\n", warning);
   std::optional<RpcbindRegistration> registration;
   if (options.rpcbind) {
     constexpr ProgramVersion kPrograms[] = {{nfsulb::kNfsProgram, nfsulb::kNfsV3}};
@@ -140,6 +155,12 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       ->check([](const std::string& text) { return address_fault(text, nfsulb::kMountTcpPort); })
       ->type_name("ADDR:PORT")
       ->capture_default_str();
+  serve
+      ->add_option("--allow", options->allow,
+                   "clients that may connect, an address or a network; may be given more than once; all without it")
+      ->check(allow_fault)
+      ->allow_extra_args(false)
+      ->type_name("ADDRESS[/PREFIX]");
   serve->add_flag("--read-write", options->read_write, "let clients change files; without it they only read");
   serve
       ->add_option("--state-dir", options->state_dir,
@@ -155,7 +176,8 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
   add_limit_options(*serve, options->limits);
   serve->footer(
       "Example, two terminals:\n  weft serve /usr/share/doc\n  weft nfs ls nfs+rdma://127.0.0.1/\n"
-      "Every request runs as the user who runs this command: clients can do what that user may, and no more.");
+      "Every request runs as the user who runs this command, whoever sends it: each local user, and beyond loopback\n"
+      "everybody who reaches --listen, can do what that user may. --allow limits it to some hosts.");
   serve->callback([options, &context] { context.exit_status = run_serve(context.options, *options); });
 }
 

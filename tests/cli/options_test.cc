@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
@@ -274,6 +276,32 @@ TEST(Cli, AnAddressInUseIsOneClearLineAndStatusOne) {
   EXPECT_EQ(second.status, 1);
   EXPECT_EQ(num_lines(second.err), 1) << second.err;
   EXPECT_TRUE(contains(second.err, first.address("rdma"))) << second.err;
+}
+
+TEST(ServeAllow, OnlyTheAddressesNamedAreServed) {
+  char name[] = "/tmp/weft_allow_XXXXXX";
+  ASSERT_NE(mkdtemp(name), nullptr);
+  const std::string dir = name;
+  const auto list = [&](const std::vector<std::string>& allow) {
+    std::vector<std::string> words = {"serve", "--listen", "127.0.0.1:0", "--mount-listen", "127.0.0.1:0",
+                                      "--state-dir", dir + "/state"};
+    for (const std::string& rule : allow) words.insert(words.end(), {"--allow", rule});
+    words.push_back(dir);  // behind --allow: the option takes one word, not all that follow
+    WeftListener server(words);
+    const std::string mount = server.address("mount");
+    return run_weft({"nfs", "ls", "nfs+rdma://" + server.address("rdma") + "/?mountport=" +
+                                      mount.substr(mount.rfind(':') + 1)});
+  };
+  EXPECT_EQ(list({"192.0.2.0/24", "127.0.0.0/8"}).status, 0);
+  const Outcome refused = list({"192.0.2.0/24"});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err, "");
+  for (const char* command : {"serve", "gateway"}) {
+    const Outcome wrong = run_weft({command, "--allow", "192.0.2.7/24"});
+    EXPECT_EQ(wrong.status, 2) << command;
+    EXPECT_TRUE(contains(wrong.err, "beyond its prefix")) << wrong.err;
+  }
+  std::filesystem::remove_all(dir);
 }
 
 }  // namespace

@@ -21,6 +21,18 @@ TEST_F(ToRdmaTest, ACallArrivesAsItWasSent) {
   EXPECT_EQ(header, message);
 }
 
+TEST_F(ToRdmaTest, AClientThatIsNotAdmittedIsClosed) {
+  config.admits = [](const sockaddr_storage& peer) {
+    return reinterpret_cast<const sockaddr_in&>(peer).sin_addr.s_addr != htonl(INADDR_LOOPBACK + 8);
+  };
+  start_gateway();
+  answer = [](const rpcrdma::ServedCall&) { return rpcrdma::ServedReply{}; };
+  TcpEnd& refused = connect("127.0.0.9");
+  ASSERT_TRUE(run([&] { return refused.ended.has_value(); }));
+  EXPECT_EQ(server->num_connections(), 0u);
+  EXPECT_EQ(ask(connect(), nfs_call(1, kNull, {})), reply_message(1, {}));
+}
+
 TEST_F(ToRdmaTest, DataReadArePutBackIntoTheirReply) {
   TcpEnd& client = connect();
   for (const std::uint32_t len : {0u, 1u, 3u, 5000u, 100000u, 100001u}) {

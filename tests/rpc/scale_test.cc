@@ -138,6 +138,28 @@ TEST_F(ScaleTest, AClientMayHaveSoManyConnections) {
   EXPECT_EQ(server->num_connections(), 2u);
 }
 
+TEST_F(ScaleTest, APeerThatIsNotAdmittedIsRejected) {
+  bool admitted = false;
+  std::vector<std::string> asked;
+  ServerConfig config;
+  config.admits = [&](const sockaddr_storage& peer) {
+    char text[INET_ADDRSTRLEN] = {};
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(peer).sin_addr, text, sizeof text);
+    asked.emplace_back(text);
+    return admitted;
+  };
+  listen(config);
+  auto refused = connect();
+  clients.push_back(refused.get());
+  run_until([&] { return refused->state() == Client::State::kClosed; });
+  EXPECT_EQ(server->num_connections(), 0u);
+  clients.clear();
+  admitted = true;
+  open_idle(1);
+  expect_null_works(*idle[0]);
+  EXPECT_EQ(asked, (std::vector<std::string>{"127.0.0.1", "127.0.0.1"}));
+}
+
 TEST_F(ScaleTest, WithoutSharedReceivesEachConnectionHasItsOwn) {
   listen({.max_shared_receives = 0});
   open_idle(2);

@@ -177,9 +177,13 @@ class MountServerTest : public MountTest {
     ASSERT_TRUE(started.ok()) << started.status();
     server = std::move(*started);
   }
-  Fd connect() {
+  Fd connect(in_addr_t from = INADDR_LOOPBACK) {
     sockaddr_storage addr = server->local_addr();
     Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in source{};
+    source.sin_family = AF_INET;
+    source.sin_addr.s_addr = htonl(from);
+    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&source), sizeof source), 0);
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&addr), sizeof(sockaddr_in)), 0);
     return fd;
   }
@@ -242,6 +246,25 @@ TEST_F(MountServerTest, SilentClientsAreDropped) {
   const std::uint8_t mark[] = {0x80, 0x00, 0x00, 0x40, 0x00};
   send(dripping, mark);
   EXPECT_EQ(receive(dripping), std::nullopt);
+}
+
+TEST_F(MountServerTest, AddressesThatAreNotAdmittedAreNotHeard) {
+  constexpr in_addr_t kUnwelcome = INADDR_LOOPBACK + 8;
+  MountServerConfig with_filter;
+  with_filter.max_connections = 8;
+  with_filter.admits = [](const sockaddr_storage& peer) {
+    return reinterpret_cast<const sockaddr_in&>(peer).sin_addr.s_addr != htonl(kUnwelcome);
+  };
+  listen(with_filter);
+  Octets call;
+  onc_tcp::emit_record(call_octets(0, {}), call);
+  Fd fd = connect();
+  send(fd, call);
+  EXPECT_TRUE(receive(fd).has_value());
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(receive(connect(kUnwelcome)), std::nullopt);
+  // Nor do they take the place of others.
+  send(fd, call);
+  EXPECT_TRUE(receive(fd).has_value());
 }
 
 TEST_F(MountServerTest, ManySilentClientsDoNotStopTheService) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,6 +70,10 @@ struct SoftConfig {
   std::chrono::milliseconds user_timeout{90000};  // TCP_USER_TIMEOUT, 0 for the system's default
   int send_buffer = 0;                            // SO_SNDBUF and SO_RCVBUF, 0 for the system's own tuning
   int receive_buffer = 0;
+
+  // Which peers' TCP connections are taken, by their address; the others are closed at once. Called in the threads of
+  // the device. Empty: all.
+  std::function<bool(const sockaddr_storage& peer)> admits = {};
 
   // ---- what others can make us hold; with workers each gets an equal part of the first three
   std::size_t max_silent = 1024;  // incoming connections without a whole MPA Request; beyond it the oldest is dropped

@@ -3,7 +3,11 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
 
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
@@ -17,19 +21,31 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::size_t kMaxSilent = 64;
+constexpr char kUnwelcome[] = "127.0.0.9";  // the address that the devices do not admit
+
+bool admits(const sockaddr_storage& peer) {
+  char text[INET_ADDRSTRLEN] = {};
+  inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(peer).sin_addr, text, sizeof text);
+  return std::string(text) != kUnwelcome;
+}
 
 Result<std::unique_ptr<Device>> open_guarded() {
   SoftConfig config;
   config.max_silent = kMaxSilent;
+  config.admits = admits;
   return open_soft_device(config);
 }
 
 class HostileTest : public VerbsTest {
  protected:
-  UniqueFd raw_connect() {
+  UniqueFd raw_connect(const char* from = "127.0.0.1") {
     const sockaddr_storage to = (listener_ ? listener_ : server_.id)->local_addr();
     UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_TRUE(fd) << std::strerror(errno);
+    sockaddr_in source{};
+    source.sin_family = AF_INET;
+    EXPECT_EQ(inet_pton(AF_INET, from, &source.sin_addr), 1);
+    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&source), sizeof source), 0);
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)), 0);
     return fd;
   }
@@ -126,6 +142,18 @@ TEST_P(HostileTest, ManySilentClientsAreBounded) {
   ASSERT_TRUE(id->connect({}).ok());
   ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kConnectRequest); }));
   qp.reset();
+}
+
+TEST_P(HostileTest, AddressesThatAreNotAdmittedTakeNobodysPlace) {
+  establish();
+  std::vector<UniqueFd> mutes, refused;
+  for (std::size_t i = 0; i < kMaxSilent / 2; ++i) mutes.push_back(raw_connect());
+  for (std::size_t i = 0; i < 2 * kMaxSilent; ++i) refused.push_back(raw_connect(kUnwelcome));
+  ASSERT_TRUE(drive([&] {
+    return std::all_of(refused.begin(), refused.end(), [](const UniqueFd& fd) { return ended(fd); });
+  }));
+  for (const UniqueFd& mute : mutes) EXPECT_FALSE(ended(mute));
+  expect_served();
 }
 
 TEST_P(HostileTest, OutOfDescriptors) {

@@ -58,8 +58,10 @@ std::size_t Listener::on_ready(TimePoint now) {
       }
       break;
     }
-    hand_out(std::move(fd), peer);
     ++num;
+    const auto& admits = loop_.config().admits;
+    if (admits && !admits(peer)) continue;
+    hand_out(std::move(fd), peer);
   }
   return num;
 }

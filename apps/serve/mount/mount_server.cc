@@ -163,10 +163,11 @@ asio::awaitable<void> accept_all(State& state) {
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }
+    const tcp::endpoint peer = socket.remote_endpoint(error);
+    if (error) continue;  // gone already
+    if (state.config.admits && !state.config.admits(to_sockaddr(peer))) continue;
     if (state.connections.size() >= state.config.max_connections) make_room(state);
     auto connection = std::make_shared<Connection>(std::move(socket));
-    tcp::endpoint peer = connection->socket.remote_endpoint(error);
-    if (error) continue;  // gone already
     connection->host = peer.address().to_string();
     connection->group = rpcrdma::peer_group(to_sockaddr(peer));
     state.connections.push_back(connection);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,8 @@ struct MountServerConfig {
   std::size_t max_connections = 128;            // beyond it one of the address with most gives way
   std::size_t max_record = 4096;                // octets of one Call
   std::chrono::milliseconds idle_limit{30000};  // between one Call and the next, however slowly octets drip in
+  // Which peers are heard, by their address; the others are closed at once. Empty: all. Called on the server's thread.
+  std::function<bool(const sockaddr_storage& peer)> admits = {};
 };
 
 // MountServer answers MountService's Calls on TCP (RFC 8267 section 5.1). It has a thread of its own, and another for

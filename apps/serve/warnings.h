@@ -1,0 +1,29 @@
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "apps/common/allow_list.h"
+
+namespace weft::serve {
+
+// ServeScene is what decides who can do what to the exported directory.
+struct ServeScene {
+  uid_t user = 0;  // effective
+  bool read_write = false;
+  sockaddr_storage listen{};
+  sockaddr_storage mount_listen{};
+  apps::AllowList allow;
+};
+
+// start_warnings: one sentence each for what the operator may not expect: requests that run as root, and listeners
+// that other hosts reach. Empty where there is nothing to say.
+std::vector<std::string> start_warnings(const ServeScene& scene);
+
+// user_name: as in the password file, or the number where it has none.
+std::string user_name(uid_t user);
+
+}  // namespace weft::serve
