@@ -65,7 +65,7 @@ bool fields(A& a, Ref<A, Sattr3> v) {
 
 template <typename A>
 bool fields(A& a, Ref<A, Diropargs3> v) {
-  return a.handle(v.dir) && a.text(v.name, kMaxName);
+  return a.handle(v.dir) && a.text(v.name, rpcrdma::xdr::kNoLimit);
 }
 
 template <typename A>

@@ -175,9 +175,16 @@ TEST(Codec, Limits) {
   args.what.name.assign(kMaxName, 'n');
   check_message(args);
   args.what.name += 'n';
-  const Octets long_name = emitted(args);
-  XdrReader name_reader(long_name);
-  EXPECT_FALSE(parse(name_reader, args));
+  check_message(args);
+  ReaddirRes listing;
+  listing.entries = {{.fileid = 1, .name = std::string(kMaxName, 'n'), .cookie = 1}};
+  for (const bool is_long : {false, true}) {
+    if (is_long) listing.entries[0].name += 'n';
+    const Octets octets = emitted(listing);
+    XdrReader reader(octets);
+    ReaddirRes parsed;
+    EXPECT_EQ(parse(reader, parsed), !is_long);
+  }
 
   for (const std::uint32_t len : {kMaxData, kMaxData + 1}) {
     Octets reduced;

@@ -20,7 +20,9 @@ inline constexpr std::uint32_t kVersion = 3;
 
 inline constexpr std::size_t kMaxFh = 64;            // NFS3_FHSIZE
 inline constexpr std::size_t kVerfLen = 8;           // NFS3_COOKIEVERFSIZE, NFS3_CREATEVERFSIZE, NFS3_WRITEVERFSIZE
-inline constexpr std::size_t kMaxName = 1024;        // filename3 has no bound of its own; longer ones are garbage here
+// filename3 has no bound of its own. Longer names in results are garbage here; in arguments they are taken as far as
+// the message goes, for the server to answer NFS3ERR_NAMETOOLONG.
+inline constexpr std::size_t kMaxName = 1024;
 inline constexpr std::size_t kMaxPath = 4096;        // nfspath3 likewise; Linux peers carry up to PATH_MAX
 inline constexpr std::uint32_t kMaxData = 1 << 26;   // octets in one READ or WRITE beyond which a message is garbage
 inline constexpr std::size_t kMaxEntries = 1 << 17;  // directory entries in one READDIR result, likewise

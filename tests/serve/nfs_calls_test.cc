@@ -140,5 +140,29 @@ TEST_F(NfsCallsTest, AnItemThatIsNotAsLongAsItsCountIsGarbage) {
   EXPECT_EQ(serve_nfs_call(*backend, served, buffer).accept, ServedReply::Accept::kGarbageArgs);
 }
 
+TEST_F(NfsCallsTest, NamesOfAnyLengthAreTooLongNotGarbage) {
+  write_local(dir + "/file", "text");
+  const nfs3::NfsFh3 at = root(), file = handle("file");
+  for (const std::size_t len : {256u, 1024u, 1025u, 5000u, 1000000u}) {
+    const std::string name(len, 'n');
+    const std::vector<std::pair<Proc, std::vector<std::uint8_t>>> calls = {
+        {Proc::kLookup, xdr(nfs3::DiropArgs{{at, name}})},
+        {Proc::kCreate, xdr(nfs3::CreateArgs{{at, name}, nfs3::Createmode3::kGuarded, {}, {}})},
+        {Proc::kMkdir, xdr(nfs3::MkdirArgs{{at, name}, {}})},
+        {Proc::kMknod, xdr(nfs3::MknodArgs{{at, name}, nfs3::Ftype3::kFifo, {}, {}})},
+        {Proc::kRemove, xdr(nfs3::DiropArgs{{at, name}})},
+        {Proc::kRmdir, xdr(nfs3::DiropArgs{{at, name}})},
+        {Proc::kRename, xdr(nfs3::RenameArgs{{at, "file"}, {at, name}})},
+        {Proc::kRename, xdr(nfs3::RenameArgs{{at, name}, {at, "file"}})},
+        {Proc::kLink, xdr(nfs3::LinkArgs{file, {at, name}})},
+    };
+    for (const auto& [procedure, args] : calls) {
+      const ServedReply reply = call(procedure, args);
+      ASSERT_EQ(reply.accept, ServedReply::Accept::kSuccess) << len << " of " << static_cast<int>(procedure);
+      EXPECT_EQ(status_of(reply), Nfsstat3::kNametoolong) << len << " of " << static_cast<int>(procedure);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft::serve
