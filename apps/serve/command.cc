@@ -36,6 +36,9 @@ struct ServeOptions {
   std::string state_dir;
   std::vector<std::string> allow;
   bool read_write = false;
+  bool cross_mounts = false;
+  bool set_id_files = false;
+  bool devices = false;
   bool rpcbind = false;
   unsigned disk_workers = 4;
   LimitOptions limits;
@@ -63,7 +66,10 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
     if (!dir.ok()) return dir.status();
     config.tree.state_dir = *dir;
   }
+  config.tree.cross_mounts = options.cross_mounts;
   config.backend.read_write = options.read_write;
+  config.backend.set_id_files = options.set_id_files;
+  config.backend.devices = options.devices;
   config.pool.num_workers = options.disk_workers;
   config.rpc.inline_threshold = global.inline_threshold;
   config.rpc.credits = global.credits;
@@ -116,8 +122,9 @@ int run_serve(const GlobalOptions& global, const ServeOptions& options) {
   if (!device.ok()) return fail(device.status());
   auto app = serve::ServeApp::start(*config, **device);
   if (!app.ok()) return fail(app.status());
-  fmt::print(stderr, "weft serve: {} ({}), at most {} open files, state in {}\n", (*app)->real_path(),
-             options.read_write ? "read-write" : "read-only", file_limit, config->tree.state_dir);
+  fmt::print(stderr, "weft serve: {} ({}) as user {} for every client, at most {} open files, state in {}\n",
+             (*app)->real_path(), options.read_write ? "read-write" : "read-only", serve::user_name(::geteuid()),
+             file_limit, config->tree.state_dir);
   const serve::ServeScene scene{.user = ::geteuid(),
                                 .read_write = options.read_write,
                                 .listen = (*app)->rdma_addr(),
@@ -162,6 +169,11 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       ->allow_extra_args(false)
       ->type_name("ADDRESS[/PREFIX]");
   serve->add_flag("--read-write", options->read_write, "let clients change files; without it they only read");
+  serve->add_flag("--cross-mounts", options->cross_mounts,
+                  "serve what is mounted beneath DIR as well; without it clients cannot go there");
+  serve->add_flag("--set-id-files", options->set_id_files,
+                  "let clients set the set-user-ID and set-group-ID bits of files");
+  serve->add_flag("--devices", options->devices, "let clients make device files (as root)");
   serve
       ->add_option("--state-dir", options->state_dir,
                    "where the key and the index of file handles live (default $XDG_STATE_HOME/weft or "

@@ -1,3 +1,4 @@
+#include <linux/capability.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -143,6 +144,129 @@ TEST_F(CreateTest, Mknod) {
   EXPECT_EQ(sock.obj_attributes->type, nfs3::Ftype3::kSock);
   for (auto type : {nfs3::Ftype3::kReg, nfs3::Ftype3::kDir, nfs3::Ftype3::kLnk})
     EXPECT_EQ(backend->mknod({{root(), "x"}, type, attrs, {}}).status, Nfsstat3::kBadtype);
+}
+
+TEST_F(CreateTest, AnOwnerThatMayNotBeGivenIsLeftAsItIs) {
+  Sattr3 attrs;
+  attrs.mode = 0640;
+  attrs.uid = ::geteuid() + 12345;
+  attrs.gid = ::getegid() + 12345;
+  const auto expect_made = [&](const nfs3::NewObjectRes& res) {
+    ASSERT_EQ(res.status, Nfsstat3::kOk);
+    EXPECT_EQ(res.obj_attributes->uid, ::geteuid());
+    EXPECT_EQ(res.obj_attributes->gid, ::getegid());
+    EXPECT_EQ(res.obj_attributes->mode, 0640u);
+  };
+  testing::run_without({CAP_CHOWN}, [&] {
+    expect_made(create(root(), "f", Createmode3::kGuarded, attrs));
+    expect_made(backend->mkdir({{root(), "d"}, attrs}));
+    expect_made(backend->mknod({{root(), "p"}, nfs3::Ftype3::kFifo, attrs, {}}));
+    nfs3::SymlinkArgs link;
+    link.where = {root(), "l"};
+    link.symlink_attributes.uid = attrs.uid;
+    static constexpr std::uint8_t kTarget[] = {'x'};
+    EXPECT_EQ(backend->symlink(link, kTarget).status, Nfsstat3::kOk);
+    // SETATTR is asked for just that, and says that it cannot be done.
+    Sattr3 owner;
+    owner.uid = attrs.uid;
+    EXPECT_EQ(backend->setattr({handle("f"), owner, {}}).status, Nfsstat3::kPerm);
+  });
+}
+
+class SetIdTest : public CreateTest {
+ protected:
+  mode_t mode_of(const std::string& name) {
+    struct stat st {};
+    EXPECT_EQ(::stat((dir + "/" + name).c_str(), &st), 0) << name;
+    return st.st_mode & 07777;
+  }
+  static Sattr3 with_mode(std::uint32_t mode) {
+    Sattr3 out;
+    out.mode = mode;
+    return out;
+  }
+  // A local user's own.
+  nfs3::NfsFh3 make_set_id(const std::string& name, mode_t mode = 06755) {
+    write_local(dir + "/" + name, "content");
+    EXPECT_EQ(::chmod((dir + "/" + name).c_str(), mode), 0);
+    return handle(name);
+  }
+};
+
+TEST_F(SetIdTest, ClientsSetNoSetIdBits) {
+  EXPECT_EQ(create(root(), "f", Createmode3::kUnchecked, with_mode(06755)).obj_attributes->mode, 0755u);
+  EXPECT_EQ(create(root(), "g", Createmode3::kGuarded, with_mode(04711)).obj_attributes->mode, 0711u);
+  EXPECT_EQ(backend->mknod({{root(), "p"}, nfs3::Ftype3::kFifo, with_mode(06666), {}}).obj_attributes->mode, 0666u);
+  const nfs3::WccRes set = backend->setattr({handle("f"), with_mode(06750), {}});
+  EXPECT_EQ(set.status, Nfsstat3::kOk);
+  EXPECT_EQ(set.wcc.after->mode, 0750u);
+  EXPECT_EQ(mode_of("f"), 0750u);
+  // A directory's hand the group down.
+  EXPECT_EQ(backend->mkdir({{root(), "d"}, with_mode(02775)}).obj_attributes->mode, 02775u);
+  EXPECT_EQ(backend->setattr({handle("d"), with_mode(03770), {}}).wcc.after->mode, 03770u);
+}
+
+TEST_F(SetIdTest, OnRequestTheyDo) {
+  config.set_id_files = true;
+  start();
+  EXPECT_EQ(create(root(), "f", Createmode3::kUnchecked, with_mode(06755)).obj_attributes->mode, 06755u);
+  EXPECT_EQ(backend->setattr({handle("f"), with_mode(04750), {}}).wcc.after->mode, 04750u);
+}
+
+TEST_F(SetIdTest, BitsThatAreThereStayUntilTheContentOrTheOwnerChanges) {
+  const nfs3::NfsFh3 kept = make_set_id("kept");
+  EXPECT_EQ(backend->setattr({kept, with_mode(06711), {}}).wcc.after->mode, 06711u);
+  EXPECT_EQ(backend->setattr({kept, with_mode(0711), {}}).wcc.after->mode, 0711u);
+  EXPECT_EQ(backend->setattr({kept, with_mode(06711), {}}).wcc.after->mode, 0711u);
+
+  const nfs3::NfsFh3 written = make_set_id("written");
+  ASSERT_EQ(write(written, 0, "other").status, Nfsstat3::kOk);
+  EXPECT_EQ(mode_of("written"), 0755u);
+  // The set-group-ID bit without execution is none yet, and would be with it.
+  const nfs3::NfsFh3 marked = make_set_id("marked", 02644);
+  ASSERT_EQ(write(marked, 0, "other").status, Nfsstat3::kOk);
+  EXPECT_EQ(backend->setattr({marked, with_mode(02755), {}}).wcc.after->mode, 0755u);
+
+  Sattr3 cut = with_mode(06755);
+  cut.size = 3;
+  EXPECT_EQ(backend->setattr({make_set_id("cut"), cut, {}}).wcc.after->mode, 0755u);
+  make_set_id("made");
+  Sattr3 empty;
+  empty.size = 0;
+  EXPECT_EQ(create(root(), "made", Createmode3::kUnchecked, empty).status, Nfsstat3::kOk);
+  EXPECT_EQ(mode_of("made"), 0755u);
+  Sattr3 given = with_mode(06755);
+  given.uid = ::geteuid();
+  given.gid = ::getegid();
+  EXPECT_EQ(backend->setattr({make_set_id("given"), given, {}}).wcc.after->mode, 0755u);
+}
+
+TEST_F(SetIdTest, NorWhereTheLoopWrites) {
+  calls.lies_in_memory = [](int) { return true; };
+  start();
+  const nfs3::NfsFh3 file = *create(root(), "f").obj;
+  ASSERT_EQ(write(file, 0, "content").status, Nfsstat3::kOk);  // open now
+  ASSERT_EQ(::chmod((dir + "/f").c_str(), 06755), 0);
+  static constexpr std::uint8_t kOctet[] = {'x'};
+  const nfs3::WriteArgs args{.file = file, .offset = 0, .count = 1, .stable = nfs3::StableHow::kUnstable, .data = {}};
+  EXPECT_FALSE(backend->write_now(args, kOctet).has_value());
+  EXPECT_EQ(backend->write(args, kOctet).status, Nfsstat3::kOk);
+  EXPECT_EQ(mode_of("f"), 0755u);
+  EXPECT_TRUE(backend->write_now(args, kOctet).has_value());
+}
+
+TEST_F(SetIdTest, DevicesAreMadeOnRequestOnly) {
+  const nfs3::MknodArgs args{{root(), "null"}, nfs3::Ftype3::kChr, with_mode(0666), {1, 3}};
+  const nfs3::MknodArgs disk{{root(), "disk"}, nfs3::Ftype3::kBlk, with_mode(0666), {7, 0}};
+  EXPECT_EQ(backend->mknod(args).status, Nfsstat3::kPerm);
+  EXPECT_EQ(backend->mknod(disk).status, Nfsstat3::kPerm);
+  EXPECT_EQ(lookup(root(), "null").status, Nfsstat3::kNoent);
+  config.devices = true;
+  start();
+  const nfs3::NewObjectRes made = backend->mknod({{root(), "null"}, nfs3::Ftype3::kChr, with_mode(0666), {1, 3}});
+  if (made.status == Nfsstat3::kPerm) GTEST_SKIP() << "this user may not make devices";
+  ASSERT_EQ(made.status, Nfsstat3::kOk);
+  EXPECT_EQ(made.obj_attributes->type, nfs3::Ftype3::kChr);
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
 #include "tests/serve/fixture.h"
 
+#include <linux/capability.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 namespace weft::serve::testing {
 
@@ -19,6 +23,18 @@ TempDir::TempDir() {
 TempDir::~TempDir() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
+}
+
+void run_without(std::initializer_list<int> capabilities, const std::function<void()>& work) {
+  std::thread thread([&] {
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {};
+    ASSERT_EQ(::syscall(SYS_capget, &header, sets), 0);
+    for (int capability : capabilities) sets[capability / 32].effective &= ~(1u << (capability % 32));
+    ASSERT_EQ(::syscall(SYS_capset, &header, sets), 0);
+    work();
+  });
+  thread.join();
 }
 
 void write_local(const std::string& path, const std::string& content) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +27,9 @@ class TempDir {
  private:
   std::string path_;
 };
+
+// run_without runs `work` in a thread without these capabilities (CAP_*), as an ordinary user has none.
+void run_without(std::initializer_list<int> capabilities, const std::function<void()>& work);
 
 void write_local(const std::string& path, const std::string& content);
 std::string read_local(const std::string& path);

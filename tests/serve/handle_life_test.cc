@@ -1,6 +1,9 @@
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <functional>
 #include <thread>
 
 #include "tests/serve/fixture.h"
@@ -227,6 +230,119 @@ TEST_F(HandleLifeTest, ManyThreadsThatMissFindTheFileTogether) {
   for (const std::string& text : got) EXPECT_TRUE(text == "text" || text == "!NFS3ERR_JUKEBOX") << text;
   EXPECT_EQ(read(file), "text");
   EXPECT_EQ(tree->num_searches(), 1u);
+}
+
+// Searching can take minutes: nobody else's changes wait for it.
+TEST_F(HandleLifeTest, NoLockIsHeldDuringASearch) {
+  // A second file whose lock is the first one's.
+  constexpr std::size_t kNumStripes = 256;
+  const std::size_t stripe = FileKeyHash{}(tree->key_of(file).value()) % kNumStripes;
+  NfsFh3 other;
+  std::string other_name;
+  for (int i = 0; other_name.empty(); ++i) {
+    other = *create(root(), "other-" + std::to_string(i)).obj;
+    if (FileKeyHash{}(tree->key_of(other).value()) % kNumStripes == stripe) other_name = "other-" + std::to_string(i);
+  }
+  const std::vector<std::function<Nfsstat3()>> changes = {
+      [&] {
+        return backend->setattr({file, {}, {}}).status;
+      },
+      [&] { return write(file, 0, "TEXT").status; },
+      [&] {
+        return backend->link({file, {root(), "second"}}).status;
+      },
+      [&] { return create(b, "new").status; },
+      [&] {
+        return backend->remove({{b, "new"}}).status;
+      },
+      [&] {
+        return backend->rename({{b, "file"}, {b, "renamed"}}).status;
+      },
+  };
+  int num_searches = 0, num_free = 0;
+  tree_config.on_search = [&] {
+    ++num_searches;
+    static constexpr std::uint8_t kOctet[] = {'x'};
+    const nfs3::WriteArgs args{
+        .file = other, .offset = 0, .count = 1, .stable = nfs3::StableHow::kUnstable, .data = {}};
+    num_free += backend->write_now(args, kOctet).has_value() ? 1 : 0;
+  };
+  calls.lies_in_memory = [](int) { return true; };
+  for (const auto& change : changes) {
+    num_searches = num_free = 0;
+    lose_index();
+    ASSERT_EQ(lookup(root(), other_name).object, other);
+    ASSERT_EQ(write(other, 0, "x").status, Nfsstat3::kOk);  // open now
+    EXPECT_EQ(change(), Nfsstat3::kOk);
+    EXPECT_GT(num_searches, 0);
+    EXPECT_EQ(num_free, num_searches);
+  }
+}
+
+class DeepTest : public ExportTest {
+ protected:
+  // Directories "n" one beneath the other, made locally; the deepest has a file.
+  void make_deep(std::size_t depth) {
+    Fd at(::open(dir.c_str(), O_PATH | O_DIRECTORY));
+    for (std::size_t i = 0; i < depth; ++i) {
+      ASSERT_EQ(::mkdirat(at.get(), "n", 0755), 0);
+      at = Fd(::openat(at.get(), "n", O_PATH | O_DIRECTORY));
+    }
+    Fd file(::openat(at.get(), "file", O_CREAT | O_WRONLY, 0644));
+    ASSERT_TRUE(file);
+  }
+  // Level by level from above: what removes a tree with a descriptor for each level would run out of them.
+  ~DeepTest() override {
+    const std::string top = dir + "/n", second = dir + "/n/n", parked = dir + "/parked";
+    while (::rename(second.c_str(), parked.c_str()) == 0) {
+      std::filesystem::remove_all(top);
+      ::rename(parked.c_str(), top.c_str());
+    }
+  }
+  // The deepest directory that can be reached by names.
+  NfsFh3 descend(std::size_t& depth, Nfsstat3& end) {
+    NfsFh3 at = root();
+    for (depth = 0;; ++depth) {
+      const nfs3::LookupRes res = lookup(at, "n");
+      end = res.status;
+      if (res.status != Nfsstat3::kOk) return at;
+      at = res.object;
+    }
+  }
+};
+
+TEST_F(DeepTest, DirectoriesDeeperThanThePathsThatAreKeptAreRefused) {
+  make_deep(PathIndex::kMaxDepth + 20);
+  std::size_t depth = 0;
+  Nfsstat3 end = Nfsstat3::kOk;
+  const NfsFh3 deepest = descend(depth, end);
+  EXPECT_EQ(depth, PathIndex::kMaxDepth);
+  EXPECT_EQ(end, Nfsstat3::kNametoolong);
+  EXPECT_EQ(create(deepest, "new").status, Nfsstat3::kNametoolong);
+  EXPECT_EQ(backend->mkdir({{deepest, "new"}, {}}).status, Nfsstat3::kNametoolong);
+  EXPECT_EQ(backend->link({*create(root(), "f").obj, {deepest, "new"}}).status, Nfsstat3::kNametoolong);
+  EXPECT_EQ(backend->rename({{root(), "f"}, {deepest, "new"}}).status, Nfsstat3::kNametoolong);
+  EXPECT_EQ(getattr_status(deepest), Nfsstat3::kOk);
+  const nfs3::ReaddirplusRes list = backend->readdirplus({deepest, 0, {}, 8192, 8192});
+  ASSERT_EQ(list.status, Nfsstat3::kOk);
+  for (const nfs3::Entryplus3& entry : list.entries) EXPECT_EQ(entry.name_handle.has_value(), entry.name == ".");
+  EXPECT_EQ(tree->num_searches(), 0u);
+}
+
+TEST_F(DeepTest, WhatIsMovedTooDeepIsStaleWithoutASearch) {
+  make_deep(PathIndex::kMaxDepth - 1);
+  ASSERT_EQ(backend->mkdir({{root(), "dir"}, {}}).status, Nfsstat3::kOk);
+  const NfsFh3 moved = handle("dir"), inside = *create(moved, "file").obj;
+  std::size_t depth = 0;
+  Nfsstat3 end = Nfsstat3::kOk;
+  const NfsFh3 deepest = descend(depth, end);
+  ASSERT_EQ(backend->rename({{root(), "dir"}, {deepest, "dir"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(getattr_status(moved), Nfsstat3::kOk);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(getattr_status(inside), Nfsstat3::kStale);
+  EXPECT_EQ(tree->num_searches(), 0u);
+  // It is there again where it can be named again.
+  ASSERT_EQ(backend->rename({{deepest, "dir"}, {root(), "dir"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(getattr_status(inside), Nfsstat3::kOk);
 }
 
 }  // namespace

@@ -118,5 +118,14 @@ TEST_F(ExportTest, AStateDirectoryWithinTheExportIsNotServed) {
   EXPECT_EQ(create(root(), "other").status, Nfsstat3::kOk);
 }
 
+TEST_F(ExportTest, TheStateDirectoryItselfIsNotExported) {
+  tree.reset();
+  ASSERT_EQ(::symlink(tree_config.state_dir.c_str(), (temp / "link").c_str()), 0);
+  for (const std::string& name : {tree_config.state_dir, temp / "link", tree_config.state_dir + "/../state"}) {
+    tree_config.directory = name;
+    EXPECT_EQ(Tree::open(tree_config).status().code(), absl::StatusCode::kInvalidArgument) << name;
+  }
+}
+
 }  // namespace
 }  // namespace weft::serve

@@ -1,10 +1,16 @@
+#include <linux/capability.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <functional>
+#include <future>
 
 #include "tests/serve/fixture.h"
 
@@ -223,6 +229,73 @@ TEST_F(IoTest, FewDescriptorsServeManyFiles) {
     ASSERT_EQ(write(files.back(), 0, "text" + std::to_string(i)).status, Nfsstat3::kOk);
   }
   for (int i = 0; i < 20; ++i) EXPECT_EQ(read(files[static_cast<std::size_t>(i)]), "text" + std::to_string(i));
+}
+
+// Others write while it syncs: what the client may take for its own change must not hold theirs.
+TEST_F(IoTest, CommitFramesNoChangeOfOthers) {
+  ASSERT_EQ(write(file, 0, "mine").status, Nfsstat3::kOk);
+  calls.fsync = [this](int) { return write(file, 4, " and others'").status == Nfsstat3::kOk ? 0 : -1; };
+  start();
+  const nfs3::CommitRes res = backend->commit({file, 0, 0});
+  ASSERT_EQ(res.status, Nfsstat3::kOk);
+  EXPECT_FALSE(res.file_wcc.before.has_value());
+  EXPECT_EQ(res.file_wcc.after->size, 16u);
+  calls.fsync = [](int) { return errno = EIO, -1; };
+  start();
+  const nfs3::CommitRes failed = backend->commit({file, 0, 0});
+  EXPECT_EQ(failed.status, Nfsstat3::kIo);
+  EXPECT_FALSE(failed.file_wcc.before.has_value());
+  EXPECT_TRUE(failed.file_wcc.after.has_value());
+}
+
+// A change of names changes the file, too, and a CREATE can cut it: they wait for a WRITE that is under way.
+TEST_F(IoTest, WriteFramesNoChangeOfNames) {
+  ASSERT_EQ(backend->link({file, {root(), "second"}}).status, Nfsstat3::kOk);
+  const std::vector<std::function<void()>> changes = {
+      [&] {
+        backend->remove({{root(), "second"}});
+      },
+      [&] {
+        backend->rename({{root(), "file"}, {root(), "renamed"}});
+      },
+      [&] {
+        nfs3::Sattr3 empty;
+        empty.size = 0;
+        create(root(), "renamed", nfs3::Createmode3::kUnchecked, empty);
+      },
+  };
+  for (const auto& change : changes) {
+    std::future<void> changed;
+    calls.pwrite = [&](int fd, const void* data, std::size_t len, off_t offset) {
+      changed = std::async(std::launch::async, change);
+      // It cannot end before the WRITE does. Where it can, this sees it.
+      EXPECT_EQ(changed.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+      return ::pwrite(fd, data, len, offset);
+    };
+    start();
+    const nfs3::Fattr3 before = backend->getattr({file}).obj_attributes;
+    const nfs3::WriteRes res = write(file, 0, "0123");
+    ASSERT_EQ(res.status, Nfsstat3::kOk);
+    EXPECT_EQ(res.file_wcc.before->ctime, before.ctime);
+    EXPECT_EQ(res.file_wcc.after->nlink, before.nlink);
+    EXPECT_GE(res.file_wcc.after->size, 4u);
+    changed.get();
+  }
+}
+
+TEST_F(IoTest, ADirectoryThatCannotBeSyncedIsNoFailure) {
+  calls.fsync = [](int fd) {
+    struct stat st {};
+    return ::fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) ? (errno = EINVAL, -1) : 0;
+  };
+  config.sync_metadata = true;
+  start();
+  EXPECT_EQ(backend->mkdir({{root(), "d"}, {}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(create(handle("d"), "f").status, Nfsstat3::kOk);
+  EXPECT_EQ(backend->remove({{handle("d"), "f"}}).status, Nfsstat3::kOk);
+  calls.fsync = [](int) { return errno = EINVAL, -1; };
+  start();
+  EXPECT_EQ(create(root(), "g").status, Nfsstat3::kInval);  // a file's sync tells of its content
 }
 
 }  // namespace

@@ -15,6 +15,15 @@ namespace weft::serve {
 
 using nfs3::Nfsstat3;
 
+namespace {
+
+// How often a file that moves while its lock is taken is looked for again.
+constexpr int kLockAttempts = 4;
+
+constexpr mode_t kSetIds = S_ISUID | S_ISGID;
+
+}  // namespace
+
 Backend::Backend(Tree& tree, const BackendConfig& config, DiskCalls calls)
     : tree_(tree), config_(config), calls_(std::move(calls)), files_(config.max_open_files, calls_, promise_) {}
 
@@ -32,13 +41,62 @@ nfs3::WccData Backend::wcc(const Node& before) const {
   return {.before = to_wcc_attr(before.stat), .after = post_attr(before)};
 }
 
+Backend::Found Backend::lock_found(std::span<const FileKey> files, std::span<const FileKey> others) {
+  std::vector<FileKey> keys(files.begin(), files.end());
+  keys.insert(keys.end(), others.begin(), others.end());
+  Found out;
+  for (int i = 0; i < kLockAttempts; ++i) {
+    out.nodes.clear();
+    out.held = locks_.lock(keys);
+    bool is_lost = false;
+    for (const FileKey& key : files) {
+      out.nodes.push_back(tree_.find(key));
+      is_lost = is_lost || (!out.nodes.back() && out.nodes.back().error() == Errno{ENOENT});
+    }
+    const bool all = std::all_of(out.nodes.begin(), out.nodes.end(), [](const auto& node) { return node.ok(); });
+    if (all) return out;
+    out.held.unlock();
+    if (!is_lost) return out;
+    // Whatever a search finds is remembered, so that the next attempt finds it at once.
+    is_lost = false;
+    for (std::size_t at = 0; at < files.size(); ++at) {
+      if (!out.nodes[at] && out.nodes[at].error() == Errno{ENOENT}) out.nodes[at] = tree_.resolve(files[at]);
+      is_lost = is_lost || !out.nodes[at];
+    }
+    if (is_lost) return out;
+  }
+  out.nodes.assign(files.size(), Errno{EAGAIN});
+  return out;
+}
+
 Outcome<Backend::Locked> Backend::resolve_locked(const nfs3::NfsFh3& handle) {
   Outcome<FileKey> key = tree_.key_of(handle);
   if (!key) return key.error();
-  Lock lock = locks_.lock(key.value());
-  Outcome<Node> node = tree_.resolve(key.value());
-  if (!node) return node.error();
-  return Locked{std::move(lock), std::move(node.value())};
+  Found found = lock_found(std::span(&key.value(), 1));
+  if (!found.nodes[0]) return found.nodes[0].error();
+  return Locked{std::move(found.held), std::move(found.nodes[0].value())};
+}
+
+Backend::Found Backend::lock_names(std::span<const FileKey> dirs, std::span<const std::string* const> names) {
+  std::vector<FileKey> files;  // that the names led to last time
+  for (int i = 0; i < kLockAttempts; ++i) {
+    Found out = lock_found(dirs, files);
+    if (!out.held) return out;
+    files.clear();
+    bool all = true;
+    for (std::size_t at = 0; at < dirs.size(); ++at) {
+      Outcome<Node> file = tree_.peek(out.nodes[at].value(), *names[at]);
+      if (file) {
+        files.push_back(file->key);
+        all = all && out.held.covers(file->key);
+      }
+      out.nodes.push_back(std::move(file));
+    }
+    if (all) return out;
+  }
+  Found none;
+  none.nodes.assign(dirs.size(), Errno{EAGAIN});
+  return none;
 }
 
 int Backend::sync_metadata_of(const Node& node) {
@@ -54,7 +112,9 @@ int Backend::sync_now(const Node& node) {
   Outcome<Fd> fd = reopen(node.path_fd(), O_RDONLY);
   if (!fd && node.stat.is_regular()) fd = reopen(node.path_fd(), O_WRONLY);
   if (!fd) return 0;
-  return calls_.fsync(fd->get()) == 0 ? 0 : errno;
+  if (calls_.fsync(fd->get()) == 0) return 0;
+  // Some filesystems cannot sync a directory (9p, vboxsf): there is no more to be done then.
+  return node.stat.is_dir() && errno == EINVAL ? 0 : errno;
 }
 
 nfs3::GetattrRes Backend::getattr(const nfs3::FhArgs& args) {
@@ -69,6 +129,7 @@ Outcome<int> Backend::set_size(const Node& node, std::uint64_t size) {
   if (size > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return Errno{EFBIG};
   Outcome<std::shared_ptr<OpenFile>> file = files_.for_write(node);
   if (!file) return file.error();
+  if (int error = drop_set_ids(node); error != 0) return Errno{error};
   if (::ftruncate((*file)->fd(), static_cast<off_t>(size)) != 0) return last_errno();
   return 0;
 }
@@ -88,24 +149,57 @@ bool to_timespec(const nfs3::SetTime& from, timespec& to) {
 
 }  // namespace
 
+mode_t Backend::allowed_mode(mode_t wanted, mode_t type, mode_t now) const {
+  wanted &= 07777;
+  // A directory's bits hand its group down and give nobody rights.
+  if (config_.set_id_files || S_ISDIR(type)) return wanted;
+  return wanted & ~(kSetIds & ~now);
+}
+
+int Backend::drop_set_ids(const Node& node) const {
+  if (config_.set_id_files || !node.stat.is_regular() || (node.stat.mode & kSetIds) == 0) return 0;
+  if (::chmod(ProcFdPath(node.path_fd()).text, node.stat.mode & 07777 & ~kSetIds) == 0) return 0;
+  // Of a file of another user: then the kernel takes them away, for only root may write such a file and leave them.
+  return errno == EPERM ? 0 : errno;
+}
+
+Outcome<int> Backend::give(const Node& node, const nfs3::Sattr3& wanted, Giving owner) {
+  constexpr std::uint32_t kNobody = 0xffffffff;  // for chown(2) "leave it"
+  const auto chown = [&](std::uint32_t uid, std::uint32_t gid) {
+    return ::fchownat(node.path_fd(), "", uid, gid, AT_EMPTY_PATH) == 0 ? 0 : errno;
+  };
+  const std::uint32_t uid = wanted.uid.value_or(kNobody), gid = wanted.gid.value_or(kNobody);
+  if (owner == Giving::kAsAsked) {
+    if (wanted.uid == kNobody || wanted.gid == kNobody) return Errno{EINVAL};
+    if (!wanted.uid && !wanted.gid) return 0;
+    if (int error = chown(uid, gid); error != 0) return Errno{error};
+    if (int error = drop_set_ids(node); error != 0) return Errno{error};
+    return 0;
+  }
+  // One by one: a group of this user's may be given where an owner may not. EINVAL: a user namespace knows no such
+  // user.
+  for (int error : {uid == kNobody ? 0 : chown(uid, kNobody), gid == kNobody ? 0 : chown(kNobody, gid)}) {
+    if (error != 0 && error != EPERM && error != EINVAL) return Errno{error};
+  }
+  return 0;
+}
+
 // The owner first: it is what is refused most, and then nothing has changed yet. The mode after it and after the size,
 // for both clear the set-user-ID bit; the times last.
-Outcome<int> Backend::apply(const Node& node, const nfs3::Sattr3& wanted) {
+Outcome<int> Backend::apply(const Node& node, const nfs3::Sattr3& wanted, Giving owner) {
   timespec times[2] = {};
   if (!to_timespec(wanted.atime, times[0]) || !to_timespec(wanted.mtime, times[1])) return Errno{EINVAL};
-  constexpr std::uint32_t kNobody = 0xffffffff;  // for chown(2) "leave it"
-  if (wanted.uid == kNobody || wanted.gid == kNobody) return Errno{EINVAL};
-  if (wanted.uid || wanted.gid) {
-    if (::fchownat(node.path_fd(), "", wanted.uid.value_or(kNobody), wanted.gid.value_or(kNobody), AT_EMPTY_PATH) != 0)
-      return last_errno();
-  }
+  if (Outcome<int> given = give(node, wanted, owner); !given) return given;
   if (wanted.size) {
     if (Outcome<int> set = set_size(node, *wanted.size); !set) return set;
   }
   if (wanted.mode) {
     // A symbolic link's mode means nothing; through its descriptor in /proc chmod would refuse.
     if (node.stat.is_symlink()) return Errno{EOPNOTSUPP};
-    if (::chmod(ProcFdPath(node.path_fd()).text, *wanted.mode & 07777) != 0) return last_errno();
+    // With another owner or another content, the bits are not those that somebody once set.
+    const bool is_same = !wanted.uid && !wanted.gid && !wanted.size;
+    const mode_t mode = allowed_mode(*wanted.mode, node.stat.mode, is_same ? node.stat.mode : 0);
+    if (::chmod(ProcFdPath(node.path_fd()).text, mode) != 0) return last_errno();
   }
   if (times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) {
     if (::utimensat(node.path_fd(), "", times, AT_EMPTY_PATH) != 0) return last_errno();
@@ -126,7 +220,7 @@ nfs3::WccRes Backend::setattr(const nfs3::SetattrArgs& args) {
     res.status = to_nfsstat3(applied.error());
   }
   res.wcc = wcc(node);
-  object->lock.unlock();
+  object->held.unlock();
   if (res.status == Nfsstat3::kOk)
     if (int error = sync_metadata_of(node); error != 0) res.status = to_nfsstat3(Errno{error});
   return res;

@@ -7,7 +7,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "apps/nfs3/types.h"
 #include "apps/serve/backend/disk_calls.h"
@@ -15,6 +17,7 @@
 #include "apps/serve/backend/shared_syncs.h"
 #include "apps/serve/backend/stripe_locks.h"
 #include "apps/serve/backend/write_promise.h"
+#include "apps/serve/export/dir_listing.h"
 #include "apps/serve/export/tree.h"
 
 namespace weft::serve {
@@ -24,6 +27,9 @@ struct BackendConfig {
   std::uint32_t rtmax = 1 << 20;  // octets of one READ
   std::uint32_t wtmax = 1 << 20;  // octets of one WRITE
   std::size_t max_open_files = 256;
+  // Whether clients may set the set-user-ID and set-group-ID bits of files, and make devices.
+  bool set_id_files = false;
+  bool devices = false;
   // RFC 1813 wants names and attributes on stable storage before the reply. Off is for tests alone.
   bool sync_metadata = true;
 };
@@ -65,8 +71,8 @@ class Backend {
   nfs3::CommitRes commit(const nfs3::CommitArgs& args);
 
   // read_now and write_now are read and write for a thread that must not wait: they answer where the file is open and
-  // memory holds the octets (or takes them, UNSTABLE), and no other thread is in the way. Otherwise nothing, and read or
-  // write will say; some octets may have been put where they belong.
+  // memory holds the octets (or takes them, UNSTABLE), and no other thread is in the way. Otherwise nothing, and read
+  // or write will say; some octets may have been put where they belong.
   std::optional<nfs3::ReadRes> read_now(const nfs3::ReadArgs& args, rpcrdma::MutBytes into);
   std::optional<nfs3::WriteRes> write_now(const nfs3::WriteArgs& args, rpcrdma::ConstBytes data);
   // For so long after a path was found to lead to an open file these two take the file for lying there: what is moved
@@ -78,15 +84,26 @@ class Backend {
   const SharedSyncs& syncs() const { return syncs_; }
 
  private:
-  using Lock = StripeLocks::Lock;
+  using Held = StripeLocks::Held;
 
-  // Locked is an object that this request changes: held against other changes through this server, so that what stands
-  // in wcc_data frames this change alone.
+  // Found is objects that this request changes, held against other changes through this server, so that what stands in
+  // wcc_data frames this change alone. Where one of them is not to be had nothing is held, and its outcome says why.
+  struct Found {
+    Held held;
+    std::vector<Outcome<Node>> nodes;
+  };
+  // lock_found finds `files` while it holds their locks and those of `others`. It searches for what moved while it
+  // holds nothing.
+  Found lock_found(std::span<const FileKey> files, std::span<const FileKey> others = {});
   struct Locked {
-    Lock lock;
+    Held held;
     Node node;
   };
   Outcome<Locked> resolve_locked(const nfs3::NfsFh3& handle);
+  // lock_names is lock_found for directories and the files that these names in them lead to, whose attributes a change
+  // of names changes, too. First come the nodes of the directories, then those of the files, ENOENT where there is
+  // none.
+  Found lock_names(std::span<const FileKey> dirs, std::span<const std::string* const> names);
 
   // The attributes of an open regular file that lies in the export; nothing where that cannot be told without waiting.
   std::optional<FileStat> stat_now(const FileKey& key, OpenFile& file);
@@ -101,10 +118,18 @@ class Backend {
   nfs3::WriteRes write_result(const nfs3::WccData& wcc, const nfs3::WriteArgs& args, std::size_t count,
                               const nfs3::Verf& verf) const;
 
-  Outcome<int> apply(const Node& node, const nfs3::Sattr3& wanted);
+  // SETATTR, or what a new object gets: there the owner and the group that may not be given are left as they are.
+  enum class Giving : std::uint8_t { kAsAsked, kAsFarAsAllowed };
+  Outcome<int> apply(const Node& node, const nfs3::Sattr3& wanted, Giving owner = Giving::kAsAsked);
+  Outcome<int> give(const Node& node, const nfs3::Sattr3& wanted, Giving owner);
+  // allowed_mode: the bits of `wanted` that `node` may get: set-ID bits of files only by option, or where it has them.
+  mode_t allowed_mode(mode_t wanted, mode_t type, mode_t now = 0) const;
+  // drop_set_ids takes the set-ID bits of a file away before its content changes, as the kernel does where the writer
+  // is not privileged: 0 or an errno.
+  int drop_set_ids(const Node& node) const;
   Outcome<int> set_size(const Node& node, std::uint64_t size);
-  // sync_metadata_of makes all changes of the file or directory that came before it stable: 0 or an errno value. Changes
-  // that several requests made at about the same time share one fsync(2). sync_now is that one.
+  // sync_metadata_of makes all changes of the file or directory that came before it stable: 0 or an errno value.
+  // Changes that several requests made at about the same time share one fsync(2). sync_now is that one.
   int sync_metadata_of(const Node& node);
   int sync_now(const Node& node);
 
@@ -114,8 +139,17 @@ class Backend {
   nfs3::NewObjectRes make_object(const nfs3::Diropargs3& where, const Maker& maker);
   // Gives a file that was made a moment ago its attributes, or takes it away again.
   Outcome<Node> adopt(const Node& dir, const std::string& name, const nfs3::Sattr3& wanted, mode_t default_mode);
-  Outcome<Node> create_file(const Node& dir, const nfs3::CreateArgs& args);
+  // existing: the file that had the name already, where that is no error.
+  Outcome<Node> create_file(const Node& dir, const nfs3::CreateArgs& args, std::optional<Node>& existing);
   Outcome<Node> use_existing(const Node& dir, const nfs3::CreateArgs& args);
+
+  // Listing is one READDIR or READDIRPLUS under way, and the verifier of its cookies.
+  struct Listing {
+    std::unique_ptr<DirListing> entries;
+    nfs3::Verf verf{};
+  };
+  Outcome<Listing> list(const Node& node, std::uint64_t cookie, const nfs3::Verf& verf,
+                        const DirListing::Limits& limits) const;
 
   nfs3::WccRes remove_name(const nfs3::Diropargs3& what, bool is_rmdir);
   // To be called when `file` lost a name: was it the last one?

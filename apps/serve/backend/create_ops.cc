@@ -54,8 +54,7 @@ nfs3::NewObjectRes Backend::make_object(const nfs3::Diropargs3& where, const Mak
   auto work = [&]() -> Outcome<Node> {
     if (!config_.read_write) return Errno{EROFS};
     if (is_dot(where.name) || is_dot_dot(where.name)) return Errno{EEXIST};
-    if (int error = check_name(where.name); error != 0) return Errno{error};
-    if (!parent.stat.is_dir()) return Errno{ENOTDIR};
+    if (int error = Tree::check_new(parent, where.name); error != 0) return Errno{error};
     return maker(parent);
   };
   Outcome<Node> node = work();
@@ -67,7 +66,7 @@ nfs3::NewObjectRes Backend::make_object(const nfs3::Diropargs3& where, const Mak
     res.status = to_nfsstat3(node.error());
   }
   res.dir_wcc = wcc(parent);
-  dir->lock.unlock();
+  dir->held.unlock();
   if (!node) return res;
   int error = sync_metadata_of(node.value());
   if (error == 0) error = sync_metadata_of(parent);
@@ -77,16 +76,16 @@ nfs3::NewObjectRes Backend::make_object(const nfs3::Diropargs3& where, const Mak
 
 Outcome<Node> Backend::adopt(const Node& dir, const std::string& name, const nfs3::Sattr3& wanted,
                              mode_t default_mode) {
-  Outcome<Node> node = tree_.peek(dir, name);
+  Outcome<Node> node = tree_.peek_made(dir, name);
   if (!node) return node;
   nfs3::Sattr3 rest = wanted;
-  mode_t mode = wanted.mode.value_or(default_mode) & 07777;
+  const mode_t mode = allowed_mode(wanted.mode.value_or(default_mode), node->stat.mode);
   // The process's umask and a directory's default ACL may have taken bits away.
   rest.mode = mode;
   if (node->stat.is_symlink() || (node->stat.mode & 07777) == mode) rest.mode.reset();
   if (rest.size == 0u) rest.size.reset();
   if (!node->stat.is_regular()) rest.size.reset();
-  Outcome<int> applied = apply(node.value(), rest);
+  Outcome<int> applied = apply(node.value(), rest, Giving::kAsFarAsAllowed);
   if (applied) return node;
   files_.erase(node->key);
   ::unlinkat(dir.path_fd(), name.c_str(), node->stat.is_dir() ? AT_REMOVEDIR : 0);
@@ -94,19 +93,35 @@ Outcome<Node> Backend::adopt(const Node& dir, const std::string& name, const nfs
 }
 
 nfs3::NewObjectRes Backend::create(const nfs3::CreateArgs& args) {
-  return make_object(args.where, [&](const Node& dir) { return create_file(dir, args); });
+  std::optional<Node> existing;
+  nfs3::NewObjectRes res = make_object(args.where, [&](const Node& dir) { return create_file(dir, args, existing); });
+  const bool cuts = args.mode == Createmode3::kUnchecked && args.obj_attributes.size.has_value();
+  if (res.status != Nfsstat3::kOk || !existing || !cuts) return res;
+  // With the file's own lock, as any change of it, and with the directory's no more.
+  nfs3::Sattr3 size;
+  size.size = args.obj_attributes.size;
+  const nfs3::WccRes cut = setattr({*res.obj, size, {}});
+  res.status = cut.status;
+  res.obj_attributes = cut.wcc.after;
+  return res;
 }
 
-Outcome<Node> Backend::create_file(const Node& dir, const nfs3::CreateArgs& args) {
+Outcome<Node> Backend::create_file(const Node& dir, const nfs3::CreateArgs& args, std::optional<Node>& existing) {
   const bool is_exclusive = args.mode == Createmode3::kExclusive;
   const nfs3::Sattr3 wanted = is_exclusive ? VerfTimes(args.verf).sattr() : args.obj_attributes;
-  const mode_t mode = wanted.mode.value_or(kDefaultFileMode) & 07777;
+  const mode_t mode = allowed_mode(wanted.mode.value_or(kDefaultFileMode), S_IFREG);
   // The descriptor stays: it may write even where the mode says that nobody may, as the creator of a file expects.
   Outcome<Fd> fd = open_beneath(dir.path_fd(), args.where.name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, mode);
-  if (!fd) return fd.error() == Errno{EEXIST} ? use_existing(dir, args) : fd.error();
+  // EXDEV: something is mounted there.
+  if (!fd && (fd.error() == Errno{EEXIST} || fd.error() == Errno{EXDEV})) {
+    Outcome<Node> node = use_existing(dir, args);
+    if (node) existing = node.value();
+    return node;
+  }
+  if (!fd) return fd.error();
   Outcome<FileStat> st = stat_fd(fd->get());
   if (!st) return st.error();
-  files_.insert(st->key(tree_.root().stat.dev), std::move(fd.value()));
+  files_.insert(tree_.key_of(st.value()), std::move(fd.value()));
   return adopt(dir, args.where.name, wanted, mode);
 }
 
@@ -118,9 +133,6 @@ Outcome<Node> Backend::use_existing(const Node& dir, const nfs3::CreateArgs& arg
     if (node->stat.size != 0 || !VerfTimes(args.verf).match(node->stat)) return Errno{EEXIST};
     return node;
   }
-  if (args.obj_attributes.size) {
-    if (Outcome<int> set = set_size(node.value(), *args.obj_attributes.size); !set) return set.error();
-  }
   return node;
 }
 
@@ -130,7 +142,7 @@ nfs3::NewObjectRes Backend::mkdir(const nfs3::MkdirArgs& args) {
     if (::mkdirat(dir.path_fd(), args.where.name.c_str(), mode) != 0) return last_errno();
     // What a set-group-ID parent hands down stays.
     nfs3::Sattr3 wanted = args.attributes;
-    Outcome<Node> made = tree_.peek(dir, args.where.name);
+    Outcome<Node> made = tree_.peek_made(dir, args.where.name);
     if (made) mode |= made->stat.mode & S_ISGID;
     wanted.mode = mode;
     return adopt(dir, args.where.name, wanted, mode);
@@ -157,8 +169,11 @@ nfs3::NewObjectRes Backend::mknod(const nfs3::MknodArgs& args) {
       case nfs3::Ftype3::kBlk: type = S_IFBLK; break;
       default: return Errno{EPROTOTYPE};
     }
-    if (type == S_IFCHR || type == S_IFBLK) dev = ::makedev(args.spec.specdata1, args.spec.specdata2);
-    mode_t mode = args.attributes.mode.value_or(kDefaultFileMode) & 07777;
+    if (type == S_IFCHR || type == S_IFBLK) {
+      if (!config_.devices) return Errno{EPERM};
+      dev = ::makedev(args.spec.specdata1, args.spec.specdata2);
+    }
+    const mode_t mode = allowed_mode(args.attributes.mode.value_or(kDefaultFileMode), type);
     if (::mknodat(dir.path_fd(), args.where.name.c_str(), type | mode, dev) != 0) return last_errno();
     return adopt(dir, args.where.name, args.attributes, mode);
   });

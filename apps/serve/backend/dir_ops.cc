@@ -4,7 +4,7 @@
 
 #include "apps/serve/backend/backend.h"
 #include "apps/serve/backend/nfs_status.h"
-#include "apps/serve/export/dir_reader.h"
+#include "apps/serve/export/dir_listing.h"
 
 // READDIR and READDIRPLUS.
 namespace weft::serve {
@@ -13,35 +13,32 @@ using nfs3::Nfsstat3;
 
 namespace {
 
-// The cookies are the filesystem's own and good for as long as the directory lives, so one verifier is good for all.
-constexpr nfs3::Verf kCookieverf = {'w', 'e', 'f', 't', 'd', 'o', 'f', 'f'};
+// Cookies are good for as long as the directory lives, so one verifier is good for all of a kind.
+constexpr nfs3::Verf kFilesystemVerf = {'w', 'e', 'f', 't', 'd', 'o', 'f', 'f'};
+constexpr nfs3::Verf kByNameVerf = {'w', 'e', 'f', 't', 'n', 'a', 'm', 'e'};
 
 // Octets of one reply at most, whatever the client asks for.
 constexpr std::uint32_t kMaxReply = 1 << 20;
-
-// Listing is one READDIR or READDIRPLUS in progress.
-struct Listing {
-  Listing(Fd dir, const Node& node) : fd(std::move(dir)), reader(fd.get()), node(node) {}
-
-  Fd fd;
-  DirReader reader;
-  const Node& node;
-};
-
-Outcome<std::unique_ptr<Listing>> start(const Node& node, std::uint64_t cookie, const nfs3::Verf& verf) {
-  if (!node.stat.is_dir()) return Errno{ENOTDIR};
-  Outcome<Fd> fd = open_beneath(node.path_fd(), {}, O_RDONLY | O_DIRECTORY);
-  if (!fd) return fd.error();
-  auto listing = std::make_unique<Listing>(std::move(fd.value()), node);
-  if (cookie != 0 && (verf != kCookieverf || listing->reader.seek(cookie) != 0)) return Errno{EBADE};
-  return listing;
-}
 
 Nfsstat3 to_status(Errno error) {
   return error == Errno{EBADE} ? Nfsstat3::kBadCookie : to_nfsstat3(error);
 }
 
 }  // namespace
+
+Outcome<Backend::Listing> Backend::list(const Node& node, std::uint64_t cookie, const nfs3::Verf& verf,
+                                        const DirListing::Limits& limits) const {
+  if (!node.stat.is_dir()) return Errno{ENOTDIR};
+  Outcome<Fd> fd = open_beneath(node.path_fd(), {}, O_RDONLY | O_DIRECTORY);
+  if (!fd) return fd.error();
+  const DirListing::Places places = DirListing::places_of(fd->get());
+  Listing out{.entries = nullptr, .verf = places == DirListing::Places::kByName ? kByNameVerf : kFilesystemVerf};
+  if (cookie != 0 && verf != out.verf) return Errno{EBADE};
+  auto entries = DirListing::start(std::move(fd.value()), places, cookie, tree_.cookie_key(), limits);
+  if (!entries) return entries.error();
+  out.entries = std::move(entries.value());
+  return out;
+}
 
 nfs3::ReaddirRes Backend::readdir(const nfs3::ReaddirArgs& args) {
   nfs3::ReaddirRes res;
@@ -51,17 +48,18 @@ nfs3::ReaddirRes Backend::readdir(const nfs3::ReaddirArgs& args) {
     return res;
   }
   res.dir_attributes = attr(node.value());
-  auto listing = start(node.value(), args.cookie, args.cookieverf);
+  const std::size_t limit = std::min(args.count, kMaxReply);
+  std::size_t used = nfs3::readdir_base_len(true);
+  auto listing = list(node.value(), args.cookie, args.cookieverf,
+                      {.room = limit - std::min(limit, used), .entry_cost = nfs3::entry_len(0)});
   if (!listing) {
     res.status = to_status(listing.error());
     return res;
   }
-  const std::size_t limit = std::min(args.count, kMaxReply);
-  std::size_t used = nfs3::readdir_base_len(true);
   const bool is_root = node->key == tree_.root().key;
   DirEntry entry;
   for (;;) {
-    Outcome<bool> more = (*listing)->reader.next(entry);
+    Outcome<bool> more = listing->entries->next(entry);
     if (!more) {
       res.status = to_nfsstat3(more.error());
       return res;
@@ -78,7 +76,7 @@ nfs3::ReaddirRes Backend::readdir(const nfs3::ReaddirArgs& args) {
   }
   if (res.entries.empty() && !res.eof) res.status = Nfsstat3::kToosmall;
   if (res.eof && nfs3::readdir_base_len(true) > limit) res.status = Nfsstat3::kToosmall;
-  res.cookieverf = kCookieverf;
+  res.cookieverf = listing->verf;
   return res;
 }
 
@@ -90,17 +88,19 @@ nfs3::ReaddirplusRes Backend::readdirplus(const nfs3::ReaddirplusArgs& args) {
     return res;
   }
   res.dir_attributes = attr(node.value());
-  auto listing = start(node.value(), args.cookie, args.cookieverf);
+  const std::size_t limit = std::min(args.maxcount, kMaxReply);
+  std::size_t used = nfs3::readdir_base_len(true), used_names = 0;
+  auto listing = list(
+      node.value(), args.cookie, args.cookieverf,
+      {.room = limit - std::min(limit, used), .entry_cost = nfs3::entryplus_len(0, true, HandleCodec::kHandleLen)});
   if (!listing) {
     res.status = to_status(listing.error());
     return res;
   }
-  const std::size_t limit = std::min(args.maxcount, kMaxReply);
-  std::size_t used = nfs3::readdir_base_len(true), used_names = 0;
   const bool is_root = node->key == tree_.root().key;
   DirEntry entry;
   for (;;) {
-    Outcome<bool> more = (*listing)->reader.next(entry);
+    Outcome<bool> more = listing->entries->next(entry);
     if (!more) {
       res.status = to_nfsstat3(more.error());
       return res;
@@ -128,7 +128,7 @@ nfs3::ReaddirplusRes Backend::readdirplus(const nfs3::ReaddirplusArgs& args) {
     res.entries.push_back(std::move(out));
   }
   if (res.entries.empty() && (!res.eof || nfs3::readdir_base_len(true) > limit)) res.status = Nfsstat3::kToosmall;
-  res.cookieverf = kCookieverf;
+  res.cookieverf = listing->verf;
   return res;
 }
 

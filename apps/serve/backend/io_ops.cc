@@ -74,8 +74,7 @@ nfs3::ReadRes Backend::read(const nfs3::ReadArgs& args, rpcrdma::MutBytes into) 
   if (int error = check_regular(node.value()); error != 0) return fail(error);
   Outcome<std::shared_ptr<OpenFile>> file = files_.for_read(node.value());
   if (!file) return fail(file.error().value);
-  Outcome<std::size_t> count =
-      pread_all(calls_, (*file)->fd(), readable_part(args, into, config_.rtmax), args.offset);
+  Outcome<std::size_t> count = pread_all(calls_, (*file)->fd(), readable_part(args, into, config_.rtmax), args.offset);
   if (!count) return fail(count.error().value);
   Outcome<FileStat> after = stat_fd(node->path_fd());
   return read_result(node->key, after ? after.value() : node->stat, args, count.value());
@@ -161,13 +160,14 @@ nfs3::WriteRes Backend::write(const nfs3::WriteArgs& args, rpcrdma::ConstBytes d
   if (!is_writable_part(args.offset, data.size())) return fail(Nfsstat3::kFbig);
   Outcome<std::shared_ptr<OpenFile>> file = files_.for_write(node);
   if (!file) return fail(to_nfsstat3(file.error()));
+  if (int error = drop_set_ids(node); error != 0) return fail(to_nfsstat3(Errno{error}));
   // The promise as of before: should it be broken while this is written, the client must learn.
   const nfs3::Verf verf = promise_.verf();
   (*file)->mark_dirty();
   Outcome<std::size_t> count = pwrite_all(calls_, (*file)->fd(), data, args.offset);
   if (!count) return fail(to_nfsstat3(count.error()));
   res = write_result(wcc(node), args, count.value(), verf);
-  object->lock.unlock();
+  object->held.unlock();
   if (args.stable == StableHow::kUnstable) return res;
   int error = (*file)->sync(calls_, args.stable == StableHow::kDataSync, promise_, res.verf);
   if (error != 0) res.status = to_nfsstat3(Errno{error});
@@ -180,11 +180,12 @@ std::optional<nfs3::WriteRes> Backend::write_now(const nfs3::WriteArgs& args, rp
   if (!is_writable_part(args.offset, data.size())) return std::nullopt;
   Outcome<FileKey> key = tree_.key_of(args.file);
   if (!key) return std::nullopt;
-  const Lock lock = locks_.try_lock(key.value());
+  const Held held = locks_.try_lock(key.value());
   // Nothing is open for writing in an export that is read-only.
-  std::shared_ptr<OpenFile> file = lock ? files_.writer_now(key.value()) : nullptr;
+  std::shared_ptr<OpenFile> file = held ? files_.writer_now(key.value()) : nullptr;
   const std::optional<FileStat> before = file ? stat_now(key.value(), *file) : std::nullopt;
-  if (!before) return std::nullopt;
+  // write takes set-ID bits away first.
+  if (!before || (before->mode & (S_ISUID | S_ISGID)) != 0) return std::nullopt;
   // As in write: the promise first.
   const nfs3::Verf verf = promise_.verf();
   file->mark_dirty();
@@ -213,9 +214,11 @@ nfs3::CommitRes Backend::commit(const nfs3::CommitArgs& args) {
     res.status = to_nfsstat3(node.error());
     return res;
   }
+  // COMMIT changes nothing, and others write while it syncs. Attributes from before it would make their changes look
+  // like the client's own, which it then does not look for: RFC 1813 section 2.6 lets them be left out.
   auto fail = [&](int error) {
     res.status = to_nfsstat3(Errno{error});
-    res.file_wcc = wcc(node.value());
+    res.file_wcc.after = post_attr(node.value());
     return res;
   };
   if (!config_.read_write) return fail(EROFS);
@@ -230,7 +233,7 @@ nfs3::CommitRes Backend::commit(const nfs3::CommitArgs& args) {
     file = std::move(opened.value());
   }
   if (int error = file->sync(calls_, false, promise_, res.verf); error != 0) return fail(error);
-  res.file_wcc = wcc(node.value());
+  res.file_wcc.after = post_attr(node.value());
   return res;
 }
 

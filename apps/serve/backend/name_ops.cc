@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 
 #include "apps/serve/backend/backend.h"
@@ -50,17 +51,23 @@ nfs3::WccRes Backend::rmdir(const nfs3::DiropArgs& args) {
 
 nfs3::WccRes Backend::remove_name(const nfs3::Diropargs3& what, bool is_rmdir) {
   nfs3::WccRes res;
-  Outcome<Locked> dir = resolve_locked(what.dir);
-  if (!dir) {
-    res.status = to_nfsstat3(dir.error());
+  Outcome<FileKey> dir_key = tree_.key_of(what.dir);
+  if (!dir_key) {
+    res.status = to_nfsstat3(dir_key.error());
     return res;
   }
-  const Node& parent = dir->node;
+  const std::array names = {&what.name};
+  Found found = lock_names(std::span(&dir_key.value(), 1), names);
+  if (!found.held) {
+    res.status = to_nfsstat3(found.nodes[0].error());
+    return res;
+  }
+  const Node& parent = found.nodes[0].value();
   auto work = [&]() -> Outcome<int> {
     if (!config_.read_write) return Errno{EROFS};
     // RFC 1813 section 3.3.13: RMDIR of ".." cannot empty the directory above.
     if (is_rmdir && is_dot_dot(what.name)) return Errno{EEXIST};
-    Outcome<Node> file = tree_.peek(parent, what.name);
+    const Outcome<Node>& file = found.nodes[1];
     if (!file) return file.error();
     if (file->stat.is_dir() != is_rmdir) return Errno{is_rmdir ? ENOTDIR : EISDIR};
     if (is_rmdir || file->stat.nlink == 1) outlive_tick(file->stat);
@@ -71,7 +78,7 @@ nfs3::WccRes Backend::remove_name(const nfs3::Diropargs3& what, bool is_rmdir) {
   Outcome<int> done = work();
   if (!done) res.status = to_nfsstat3(done.error());
   res.wcc = wcc(parent);
-  dir->lock.unlock();
+  found.held.unlock();
   if (done)
     if (int error = sync_metadata_of(parent); error != 0) res.status = to_nfsstat3(Errno{error});
   return res;
@@ -84,19 +91,20 @@ nfs3::RenameRes Backend::rename(const nfs3::RenameArgs& args) {
     res.status = to_nfsstat3(!from_key ? from_key.error() : to_key.error());
     return res;
   }
-  auto locks = locks_.lock(from_key.value(), to_key.value());
-  Outcome<Node> from = tree_.resolve(from_key.value()), to = tree_.resolve(to_key.value());
-  if (!from || !to) {
+  const std::array dirs = {from_key.value(), to_key.value()};
+  const std::array names = {&args.from.name, &args.to.name};
+  Found found = lock_names(dirs, names);
+  const Outcome<Node>&from = found.nodes[0], &to = found.nodes[1];
+  if (!found.held) {
     res.status = to_nfsstat3(!from ? from.error() : to.error());
-    if (from) res.fromdir_wcc = wcc(from.value());
-    if (to) res.todir_wcc = wcc(to.value());
+    if (from) res.fromdir_wcc.after = post_attr(from.value());
+    if (to) res.todir_wcc.after = post_attr(to.value());
     return res;
   }
   auto work = [&]() -> Outcome<int> {
     if (!config_.read_write) return Errno{EROFS};
-    Outcome<Node> file = tree_.peek(from.value(), args.from.name);
+    const Outcome<Node>&file = found.nodes[2], &target = found.nodes[3];
     if (!file) return file.error();
-    Outcome<Node> target = tree_.peek(to.value(), args.to.name);
     if (!target && target.error() != Errno{ENOENT}) return target.error();
     // RFC 1813 section 3.3.14: two names of one file, nothing to do.
     if (target && target->key == file->key) return 0;
@@ -114,8 +122,7 @@ nfs3::RenameRes Backend::rename(const nfs3::RenameArgs& args) {
   if (!done) res.status = to_nfsstat3(done.error());
   res.fromdir_wcc = wcc(from.value());
   res.todir_wcc = wcc(to.value());
-  locks.second = {};
-  locks.first = {};
+  found.held.unlock();
   if (!done) return res;
   int error = sync_metadata_of(to.value());
   if (error == 0 && from->key != to->key) error = sync_metadata_of(from.value());
@@ -130,20 +137,20 @@ nfs3::LinkRes Backend::link(const nfs3::LinkArgs& args) {
     res.status = to_nfsstat3(!file_key ? file_key.error() : dir_key.error());
     return res;
   }
-  auto locks = locks_.lock(file_key.value(), dir_key.value());
-  Outcome<Node> file = tree_.resolve(file_key.value()), dir = tree_.resolve(dir_key.value());
-  if (!file || !dir) {
+  const std::array keys = {file_key.value(), dir_key.value()};
+  Found found = lock_found(keys);
+  const Outcome<Node>&file = found.nodes[0], &dir = found.nodes[1];
+  if (!found.held) {
     res.status = to_nfsstat3(!file ? file.error() : dir.error());
-    if (file) res.file_attributes = attr(file.value());
-    if (dir) res.linkdir_wcc = wcc(dir.value());
+    if (file) res.file_attributes = post_attr(file.value());
+    if (dir) res.linkdir_wcc.after = post_attr(dir.value());
     return res;
   }
   auto work = [&]() -> Outcome<int> {
     if (!config_.read_write) return Errno{EROFS};
     const std::string& name = args.link.name;
     if (is_dot(name) || is_dot_dot(name)) return Errno{EEXIST};
-    if (int error = check_name(name); error != 0) return Errno{error};
-    if (!dir->stat.is_dir()) return Errno{ENOTDIR};
+    if (int error = Tree::check_new(dir.value(), name); error != 0) return Errno{error};
     if (file->stat.is_dir()) return Errno{EINVAL};
     // Through /proc: linkat with an empty path wants privileges, and the file's own name may change under our hands.
     if (::linkat(AT_FDCWD, ProcFdPath(file->path_fd()).text, dir->path_fd(), name.c_str(), AT_SYMLINK_FOLLOW) != 0)
@@ -155,8 +162,7 @@ nfs3::LinkRes Backend::link(const nfs3::LinkArgs& args) {
   if (!done) res.status = to_nfsstat3(done.error());
   res.file_attributes = post_attr(file.value());
   res.linkdir_wcc = wcc(dir.value());
-  locks.second = {};
-  locks.first = {};
+  found.held.unlock();
   if (!done) return res;
   int error = sync_metadata_of(dir.value());
   if (error == 0) error = sync_metadata_of(file.value());

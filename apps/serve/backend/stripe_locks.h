@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <mutex>
-#include <utility>
+#include <span>
 
 #include "apps/serve/export/file_stat.h"
 
@@ -11,18 +13,45 @@ namespace weft::serve {
 // StripeLocks are a fixed number of mutexes, shared by all files by hash.
 class StripeLocks {
  public:
-  using Lock = std::unique_lock<std::mutex>;
+  // Held is the locks of up to kMaxFiles files, taken in the one order that cannot deadlock.
+  class Held {
+   public:
+    static constexpr std::size_t kMaxFiles = 4;
 
-  Lock lock(const FileKey& key) { return Lock(stripes_[index(key)]); }
-  // Owns nothing where another thread does.
-  Lock try_lock(const FileKey& key) { return Lock(stripes_[index(key)], std::try_to_lock); }
+    explicit operator bool() const { return num_ != 0; }
+    // Whether the lock of this file is among them.
+    bool covers(const FileKey& key) const {
+      return std::find(at_.begin(), at_.begin() + num_, index(key)) != at_.begin() + num_;
+    }
+    void unlock() {
+      for (; num_ != 0; --num_) locks_[num_ - 1] = {};
+    }
 
-  // For two files, in the one order that cannot deadlock; the second is empty where both share a stripe.
-  std::pair<Lock, Lock> lock(const FileKey& a, const FileKey& b) {
-    std::size_t i = index(a), j = index(b);
-    if (i == j) return {Lock(stripes_[i]), Lock()};
-    Lock first(stripes_[std::min(i, j)]);
-    return {std::move(first), Lock(stripes_[std::max(i, j)])};
+   private:
+    friend class StripeLocks;
+    std::array<std::size_t, kMaxFiles> at_{};  // stripes
+    std::array<std::unique_lock<std::mutex>, kMaxFiles> locks_;
+    std::size_t num_ = 0;
+  };
+
+  // At most Held::kMaxFiles keys; the same one may come twice.
+  Held lock(std::span<const FileKey> keys) {
+    Held held;
+    for (const FileKey& key : keys) {
+      if (!held.covers(key)) held.at_[held.num_++] = index(key);
+    }
+    std::sort(held.at_.begin(), held.at_.begin() + held.num_);
+    for (std::size_t i = 0; i < held.num_; ++i) held.locks_[i] = std::unique_lock(stripes_[held.at_[i]]);
+    return held;
+  }
+
+  // Nothing where another thread has it.
+  Held try_lock(const FileKey& key) {
+    Held held;
+    held.at_[0] = index(key);
+    held.locks_[0] = std::unique_lock(stripes_[held.at_[0]], std::try_to_lock);
+    held.num_ = held.locks_[0] ? 1 : 0;
+    return held;
   }
 
  private:

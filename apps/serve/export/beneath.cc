@@ -19,7 +19,8 @@ Outcome<Fd> openat2_beneath(int dir_fd, const char* path, int flags, mode_t mode
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
   how.mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? mode : 0;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  if (walk == Walk::kCached) how.resolve |= RESOLVE_CACHED;
+  if (walk.cached) how.resolve |= RESOLVE_CACHED;
+  if (!walk.cross_mounts) how.resolve |= RESOLVE_NO_XDEV;
   long fd = -1;
   do {
     fd = ::syscall(SYS_openat2, dir_fd, path, &how, sizeof how);

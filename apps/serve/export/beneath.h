@@ -22,19 +22,22 @@ inline bool is_dot_dot(std::string_view name) {
   return name == "..";
 }
 
-// Walk: kCached fails with EAGAIN where a step of the path would have to be read from the disk (RESOLVE_CACHED).
-enum class Walk : std::uint8_t { kAny, kCached };
+// Walk says how a path is followed.
+struct Walk {
+  bool cached = false;  // fail with EAGAIN where a step would have to be read from the disk (RESOLVE_CACHED)
+  // Go on where a filesystem or a directory is mounted on the way; otherwise that is EXDEV (RESOLVE_NO_XDEV).
+  bool cross_mounts = false;
+};
 
 // open_beneath: openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS, of any length (paths
 // beyond PATH_MAX are walked in pieces). flags and mode as openat(2); O_CLOEXEC is added. An empty path is ".".
-Outcome<Fd> open_beneath(int dir_fd, std::string_view path, int flags, mode_t mode = 0,
-                         Walk walk = Walk::kAny);
+Outcome<Fd> open_beneath(int dir_fd, std::string_view path, int flags, mode_t mode = 0, Walk walk = {});
 
 // openat2_fault says why openat2(2) failed on the exported directory itself, and what to do about it.
 std::string openat2_fault(int error);
 
 // open_path_beneath: the file itself (a symbolic link too) as an O_PATH descriptor.
-Outcome<Fd> open_path_beneath(int dir_fd, std::string_view path, Walk walk = Walk::kAny);
+Outcome<Fd> open_path_beneath(int dir_fd, std::string_view path, Walk walk = {});
 
 // reopen turns an O_PATH descriptor into one with the access that flags ask for: the very same file, whatever its name
 // is by now. Not for symbolic links.

@@ -1,7 +1,9 @@
 #include "apps/serve/export/file_stat.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 namespace weft::serve {
 namespace {
@@ -23,6 +25,11 @@ FileKey FileStat::key(std::uint64_t root_dev) const {
   return FileKey{.dev = dev == root_dev ? 0 : dev,
                  .ino = ino,
                  .btime_ns = static_cast<std::int64_t>(btime.tv_sec) * 1'000'000'000 + btime.tv_nsec};
+}
+
+bool lies_on_overlay(int fd) {
+  struct statfs fs {};
+  return ::fstatfs(fd, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
 Outcome<FileStat> stat_fd(int fd) {

@@ -13,17 +13,20 @@ namespace weft::serve {
 
 // FileKey names one file for as long as it exists: no other file, not even a later one with the same inode number, has
 // the same key, where the filesystem keeps birth times. dev is 0 for the filesystem of the export's root, so that keys
-// survive a renumbering of devices.
+// survive a renumbering of devices. On overlayfs the birth time is the first that was seen: the first change of a file
+// copies it to the upper layer, where its copy is born.
 struct FileKey {
   std::uint64_t dev = 0;
   std::uint64_t ino = 0;
   std::int64_t btime_ns = 0;  // 0 where the filesystem has none
   friend bool operator==(const FileKey&, const FileKey&) = default;
+  bool has_inode_of(const FileKey& other) const { return dev == other.dev && ino == other.ino; }
 };
 
+// FileKeyHash leaves the birth time out, so that keys with one inode number share a bucket (PathIndex::twin).
 struct FileKeyHash {
   std::size_t operator()(const FileKey& key) const {
-    std::uint64_t h = key.ino * 0x9e3779b97f4a7c15u ^ (key.dev + static_cast<std::uint64_t>(key.btime_ns));
+    std::uint64_t h = key.ino * 0x9e3779b97f4a7c15u ^ key.dev;
     return static_cast<std::size_t>((h ^ h >> 31) * 0xbf58476d1ce4e5b9u);
   }
 };
@@ -49,5 +52,8 @@ struct FileStat {
 
 // stat_fd: of the open descriptor itself, O_PATH ones included.
 Outcome<FileStat> stat_fd(int fd);
+
+// lies_on_overlay: whether the filesystem of an open descriptor is overlayfs.
+bool lies_on_overlay(int fd);
 
 }  // namespace weft::serve

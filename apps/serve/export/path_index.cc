@@ -1,6 +1,7 @@
 #include "apps/serve/export/path_index.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace weft::serve {
 namespace {
@@ -106,48 +107,87 @@ void PathIndex::forget(const FileKey& file) {
   append_locked({IndexRecord::Op::kForget, file, {}, {}});
 }
 
-bool PathIndex::parent_path_locked(const FileKey& dir, std::string& path) {
-  std::vector<const std::string*> parts;
+// Stale entries can form a ring: two directories that changed places.
+bool PathIndex::is_ring_locked(const FileKey& dir) const {
+  std::unordered_set<FileKey, FileKeyHash> seen;
   FileKey at = dir;
+  while (!(at == root_) && seen.size() <= kMaxDepth) {
+    auto it = files_.find(at);
+    if (it == files_.end() || it->second.names.empty()) return false;
+    if (!seen.insert(at).second) return true;
+    at = it->second.names.front().parent;
+  }
+  return false;
+}
+
+PathIndex::Way PathIndex::candidate_locked(const Name& name, Candidate& out) {
+  std::vector<const std::string*> parts = {&name.name};
+  FileKey at = name.parent;
   while (!(at == root_)) {
     auto it = files_.find(at);
-    // Stale entries can form a ring: two directories that changed places.
-    if (it == files_.end() || it->second.names.empty() || parts.size() >= kMaxDepth) return false;
+    if (it == files_.end() || it->second.names.empty()) return Way::kUnknown;
+    if (parts.size() >= kMaxDepth) return is_ring_locked(name.parent) ? Way::kUnknown : Way::kTooDeep;
     touch_locked(it->second);
     parts.push_back(&it->second.names.front().name);
     at = it->second.names.front().parent;
   }
+  out = {.path = {}, .depth = parts.size(), .name = name};
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    path += **part;
-    path += '/';
+    if (!out.path.empty()) out.path += '/';
+    out.path += **part;
   }
-  return true;
+  return Way::kFound;
 }
 
-std::vector<PathIndex::Candidate> PathIndex::paths(const FileKey& file) {
+std::vector<PathIndex::Candidate> PathIndex::paths(const FileKey& file, bool* too_deep) {
   std::lock_guard lock(mutex_);
   std::vector<Candidate> out;
   auto it = files_.find(file);
   if (it == files_.end()) return out;
   touch_locked(it->second);
   for (const Name& name : it->second.names) {
-    std::string path;
-    if (parent_path_locked(name.parent, path)) out.push_back({path + name.name, name});
+    Candidate candidate;
+    const Way way = candidate_locked(name, candidate);
+    if (way == Way::kFound) out.push_back(std::move(candidate));
+    if (way == Way::kTooDeep && too_deep != nullptr) *too_deep = true;
   }
   return out;
 }
 
-std::optional<std::string> PathIndex::path_now(const FileKey& file) {
-  // Whoever has it may be writing the log.
+std::optional<PathIndex::Candidate> PathIndex::path_now(const FileKey& file) {
+  // The thread that has it may be writing the log.
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return std::nullopt;
   auto it = files_.find(file);
   if (it == files_.end() || it->second.names.empty()) return std::nullopt;
   touch_locked(it->second);
-  const Name& name = it->second.names.front();
-  std::string path;
-  if (!parent_path_locked(name.parent, path)) return std::nullopt;
-  return path + name.name;
+  Candidate candidate;
+  if (candidate_locked(it->second.names.front(), candidate) != Way::kFound) return std::nullopt;
+  return candidate;
+}
+
+std::optional<FileKey> PathIndex::twin(const FileKey& file, const FileKey& parent, std::string_view name) const {
+  std::lock_guard lock(mutex_);
+  std::optional<FileKey> oldest;
+  const std::size_t bucket = files_.bucket(file);
+  for (auto it = files_.begin(bucket); it != files_.end(bucket); ++it) {
+    const auto& [key, entry] = *it;
+    if (!key.has_inode_of(file) || key == file || (oldest && oldest->btime_ns < key.btime_ns)) continue;
+    if (std::any_of(entry.names.begin(), entry.names.end(),
+                    [&](const Name& n) { return n.parent.has_inode_of(parent) && n.name == name; }))
+      oldest = key;
+  }
+  return oldest;
+}
+
+std::vector<FileKey> PathIndex::twins(const FileKey& file) const {
+  std::lock_guard lock(mutex_);
+  std::vector<FileKey> out;
+  const std::size_t bucket = files_.bucket(file);
+  for (auto it = files_.begin(bucket); it != files_.end(bucket); ++it) {
+    if (it->first.has_inode_of(file) && !(it->first == file)) out.push_back(it->first);
+  }
+  return out;
 }
 
 std::vector<PathIndex::Name> PathIndex::names(const FileKey& file) const {

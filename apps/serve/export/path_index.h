@@ -35,22 +35,32 @@ class PathIndex {
   void forget_name(const FileKey& file, const FileKey& parent, std::string_view name);
   void forget(const FileKey& file);
 
-  // Where a file may be found: its path from the root, and the last step of it.
+  // How many directories deep a file may lie to be found; 1 is the root's own. Bounds what one path costs.
+  static constexpr std::size_t kMaxDepth = 1024;
+
+  // Where a file may be found: its path from the root, how many names that has, and the last of them.
   struct Candidate {
     std::string path;
+    std::size_t depth = 0;
     Name name;
   };
-  // Likeliest first; empty where nothing is known, and for the root.
-  std::vector<Candidate> paths(const FileKey& file);
-  // The likeliest path; nothing where none is known, or where another thread has the index.
-  std::optional<std::string> path_now(const FileKey& file);
+  // Likeliest first; empty where nothing is known, and for the root. With too_deep comes whether a name was left out
+  // because it lies deeper than kMaxDepth.
+  std::vector<Candidate> paths(const FileKey& file, bool* too_deep = nullptr);
+  // The likeliest; nothing where none is known, or where another thread has the index.
+  std::optional<Candidate> path_now(const FileKey& file);
   std::vector<Name> names(const FileKey& file) const;
+
+  // twin: the oldest key that has the inode number of `file`, but not its birth time, and was last seen in `parent`
+  // under `name`.
+  std::optional<FileKey> twin(const FileKey& file, const FileKey& parent, std::string_view name) const;
+  // twins: all keys that have the inode number of `file`, but not its birth time.
+  std::vector<FileKey> twins(const FileKey& file) const;
   std::size_t num_files() const;
 
  private:
   // Names kept for one file: hard links beyond that are found by search.
   static constexpr std::size_t kMaxNames = 4;
-  static constexpr std::size_t kMaxDepth = 4096;
 
   struct Entry {
     std::vector<Name> names;  // the last one learnt first
@@ -60,7 +70,9 @@ class PathIndex {
   bool insert_locked(const FileKey& file, const FileKey& parent, std::string_view name);
   void drop_name_locked(const FileKey& file, const FileKey& parent, std::string_view name);
   void touch_locked(Entry& entry);
-  bool parent_path_locked(const FileKey& dir, std::string& path);
+  enum class Way : std::uint8_t { kFound, kUnknown, kTooDeep };
+  Way candidate_locked(const Name& name, Candidate& out);
+  bool is_ring_locked(const FileKey& dir) const;
   void append_locked(IndexRecord record);
   void rewrite_locked();
 

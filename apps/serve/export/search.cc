@@ -16,11 +16,11 @@ namespace {
 // How often a tree that changes under the search is read again.
 constexpr int kMaxPasses = 3;
 
-bool is_wanted(int dir_fd, const std::string& name, const FileKey& wanted, std::uint64_t root_dev) {
-  Outcome<Fd> fd = open_path_beneath(dir_fd, name);
+bool is_wanted(const SearchScope& scope, int dir_fd, const std::string& name, const FileKey& wanted) {
+  Outcome<Fd> fd = open_path_beneath(dir_fd, name, {.cross_mounts = scope.cross_mounts});
   if (!fd) return false;
   Outcome<FileStat> st = stat_fd(fd->get());
-  return st && st->key(root_dev) == wanted;
+  return st && st->key(scope.root_dev) == wanted;
 }
 
 bool newer(const timespec& a, const timespec& b) {
@@ -30,9 +30,9 @@ bool newer(const timespec& a, const timespec& b) {
 // TreeScan is one pass over the tree.
 class TreeScan {
  public:
-  TreeScan(int root_fd, const FileKey& root, std::uint64_t root_dev, const FileKey& wanted, std::size_t& budget)
-      : root_fd_(root_fd), root_dev_(root_dev), wanted_(wanted), budget_(budget) {
-    dirs_.push_back(Dir{.key = root, .parent = 0, .name = {}});
+  TreeScan(const SearchScope& scope, const FileKey& wanted, std::size_t& budget)
+      : scope_(scope), wanted_(wanted), budget_(budget) {
+    dirs_.push_back(Dir{.key = scope.root, .parent = 0, .depth = 0, .name = {}});
     // The clock of timestamps; two seconds are the coarsest that filesystems keep.
     clock_gettime(CLOCK_REALTIME_COARSE, &start_);
     start_.tv_sec -= 2;
@@ -55,6 +55,7 @@ class TreeScan {
   struct Dir {
     FileKey key;
     std::size_t parent = 0;
+    std::size_t depth = 0;
     std::string name;
   };
 
@@ -68,14 +69,16 @@ class TreeScan {
 
   // Reads one directory; true where it is or holds the file: found_name_ in dirs_[found_in_].
   bool scan(std::size_t index) {
-    Outcome<Fd> dir = open_beneath(root_fd_, path_of(index), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    Outcome<Fd> dir = open_beneath(scope_.root_fd, path_of(index), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
+                                   {.cross_mounts = scope_.cross_mounts});
     if (!dir) {
-      disturbed_ = disturbed_ || (dir.error().value != EACCES && dir.error().value != EPERM);
+      const int error = dir.error().value;
+      disturbed_ = disturbed_ || (error != EACCES && error != EPERM && error != EXDEV);
       return false;
     }
     Outcome<FileStat> st = stat_fd(dir->get());
     if (!st) return false;
-    dirs_[index].key = st->key(root_dev_);
+    if (index != 0) dirs_[index].key = st->key(scope_.root_dev);
     disturbed_ = disturbed_ || newer(st->mtime, start_);
     if (index != 0 && dirs_[index].key == wanted_) return found(dirs_[index].parent, dirs_[index].name);
     DirReader reader(dir->get());
@@ -86,10 +89,11 @@ class TreeScan {
       --budget_;
       if (is_dot(entry.name) || is_dot_dot(entry.name)) continue;
       // Where something is mounted d_ino is that of what lies beneath, so directories are compared when they are read.
-      if (entry.ino == wanted_.ino && is_wanted(dir->get(), entry.name, wanted_, root_dev_))
+      if (entry.ino == wanted_.ino && is_wanted(scope_, dir->get(), entry.name, wanted_))
         return found(index, entry.name);
-      if (entry.type == DT_DIR || entry.type == DT_UNKNOWN)
-        dirs_.push_back(Dir{.key = {}, .parent = index, .name = entry.name});
+      const std::size_t depth = dirs_[index].depth + 1;
+      if ((entry.type == DT_DIR || entry.type == DT_UNKNOWN) && depth < PathIndex::kMaxDepth)
+        dirs_.push_back(Dir{.key = {}, .parent = index, .depth = depth, .name = entry.name});
     }
     return false;
   }
@@ -110,8 +114,7 @@ class TreeScan {
     std::reverse(result.steps.begin(), result.steps.end());
   }
 
-  int root_fd_;
-  std::uint64_t root_dev_;
+  const SearchScope& scope_;
   FileKey wanted_;
   std::size_t& budget_;
   std::deque<Dir> dirs_;
@@ -123,7 +126,7 @@ class TreeScan {
 
 }  // namespace
 
-std::string search_dir(int dir_fd, const FileKey& wanted, std::uint64_t root_dev) {
+std::string search_dir(const SearchScope& scope, int dir_fd, const FileKey& wanted) {
   Outcome<Fd> dir = open_beneath(dir_fd, {}, O_RDONLY | O_DIRECTORY);
   if (!dir) return {};
   DirReader reader(dir->get());
@@ -132,17 +135,16 @@ std::string search_dir(int dir_fd, const FileKey& wanted, std::uint64_t root_dev
     Outcome<bool> more = reader.next(entry);
     if (!more || !more.value()) return {};
     if (entry.ino == wanted.ino && !is_dot(entry.name) && !is_dot_dot(entry.name) &&
-        is_wanted(dir->get(), entry.name, wanted, root_dev))
+        is_wanted(scope, dir->get(), entry.name, wanted))
       return entry.name;
   }
 }
 
-SearchResult search_tree(int root_fd, const FileKey& root, std::uint64_t root_dev, const FileKey& wanted,
-                         std::size_t max_entries) {
+SearchResult search_tree(const SearchScope& scope, const FileKey& wanted) {
   SearchResult result;
-  std::size_t budget = max_entries;
+  std::size_t budget = scope.max_entries;
   for (int pass = 0; pass < kMaxPasses; ++pass) {
-    TreeScan scan(root_fd, root, root_dev, wanted, budget);
+    TreeScan scan(scope, wanted, budget);
     if (scan.run(result)) return result;
     if (budget == 0) return result;
     // What was missed in every pass would have had to move ahead of each of them.

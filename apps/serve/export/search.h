@@ -25,13 +25,21 @@ struct SearchResult {
   std::string path;
 };
 
-// search_dir looks for a file in one directory only (`dir_fd` is an O_PATH descriptor); its name, or "".
-std::string search_dir(int dir_fd, const FileKey& wanted, std::uint64_t root_dev);
+// SearchScope is where a search looks and how it compares.
+struct SearchScope {
+  int root_fd = -1;  // O_PATH
+  FileKey root;
+  std::uint64_t root_dev = 0;
+  bool cross_mounts = false;
+  std::size_t max_entries = 0;  // directory entries that are read at most
+};
 
-// search_tree reads the tree beneath root_fd (O_PATH) until it meets the file, by inode number first, so that only
-// directories and likely files are opened. It reads at most max_entries directory entries. Directories that this user
-// may not read are passed over. Blocks on the disk.
-SearchResult search_tree(int root_fd, const FileKey& root, std::uint64_t root_dev, const FileKey& wanted,
-                         std::size_t max_entries);
+// search_dir looks for a file in one directory only (`dir_fd` is an O_PATH descriptor); its name, or "".
+std::string search_dir(const SearchScope& scope, int dir_fd, const FileKey& wanted);
+
+// search_tree reads the tree beneath the root until it meets the file, by inode number first, so that only directories
+// and likely files are opened. It passes over directories that this user may not read, over mounts unless they are to
+// be crossed, and over what lies deeper than PathIndex::kMaxDepth. Blocks on the disk.
+SearchResult search_tree(const SearchScope& scope, const FileKey& wanted);
 
 }  // namespace weft::serve

@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "apps/serve/export/index_log.h"
-#include "apps/serve/export/search.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 
@@ -43,6 +42,18 @@ std::uint64_t export_id_of(const FileKey& root) {
   return (id ^ id >> 29) * 0xbf58476d1ce4e5b9u;
 }
 
+// A key of its own for each use: what clients see of one says nothing about the other.
+SipHashKey cookie_key_of(const HandleKey& key) {
+  SipHashKey from;
+  std::memcpy(&from.k0, key.data(), sizeof from.k0);
+  std::memcpy(&from.k1, key.data() + sizeof from.k0, sizeof from.k1);
+  return {.k0 = siphash(from, "weft cookies 0"), .k1 = siphash(from, "weft cookies 1")};
+}
+
+bool is_same_inode(const FileStat& a, const FileStat& b) {
+  return a.dev == b.dev && a.ino == b.ino;
+}
+
 // Says that a path does not lead to the file any more, rather than that something is wrong on the way.
 bool is_miss(int error) {
   return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EXDEV || error == ENAMETOOLONG;
@@ -70,35 +81,77 @@ absl::StatusOr<std::unique_ptr<Tree>> Tree::open(const TreeConfig& config) {
   char real[PATH_MAX];
   tree->real_path_ = ::realpath(config.directory.c_str(), real) != nullptr ? real : config.directory;
   tree->root_dev_ = st->dev;
+  tree->cross_mounts_ = config.cross_mounts;
+  tree->on_overlay_ = lies_on_overlay(root.get());
   tree->root_ = Node{.fd = std::make_shared<const Fd>(std::move(root)), .key = st->key(st->dev), .stat = st.value()};
+  // The first change copies the directory to the upper layer, where it is born again: and its handle must outlive that.
+  if (tree->on_overlay_) tree->root_.key.btime_ns = 0;
   tree->max_search_entries_ = config.max_search_entries;
+  tree->on_search_ = config.on_search;
 
   absl::StatusOr<Fd> state = open_state_dir(config.state_dir);
   if (!state.ok()) return state.status();
   Outcome<FileStat> state_stat = stat_fd(state->get());
-  if (state_stat) tree->state_dir_key_ = state_stat->key(tree->root_dev_);
+  if (!state_stat)
+    return absl::UnavailableError(fmt::format("cannot read the attributes of the state directory {}: {}",
+                                              config.state_dir, std::strerror(state_stat.error().value)));
+  if (is_same_inode(state_stat.value(), st.value()))
+    return absl::InvalidArgumentError(
+        fmt::format("{} is the state directory, which holds the key of all handles: export another directory, or name "
+                    "another one with --state-dir",
+                    config.directory));
+  tree->state_dir_stat_ = state_stat.value();
   absl::StatusOr<HandleKey> key = load_handle_key(state->get(), config.state_dir);
   if (!key.ok()) return key.status();
   std::uint64_t export_id = export_id_of(tree->root_.key);
   absl::StatusOr<std::unique_ptr<HandleCodec>> codec = HandleCodec::create(*key, export_id);
   if (!codec.ok()) return codec.status();
   tree->codec_ = std::move(*codec);
+  tree->cookie_key_ = cookie_key_of(*key);
   tree->export_id_ = export_id;
   absl::StatusOr<std::unique_ptr<IndexLog>> log =
       IndexLog::open(state->get(), fmt::format("index-{:016x}", export_id), config.state_dir);
   if (!log.ok()) return log.status();
   tree->index_ = std::make_unique<PathIndex>(tree->root_.key, config.max_indexed_files, std::move(*log));
+  tree->state_dir_ = std::move(*state);
   return tree;
 }
 
-Outcome<Node> Tree::node_at(int dir_fd, std::string_view path, Walk walk) const {
-  Outcome<Fd> fd = open_path_beneath(dir_fd, path, walk);
+FileKey Tree::key_of(const FileStat& st) const {
+  const FileKey key = st.key(root_dev_);
+  return key.has_inode_of(root_.key) ? root_.key : key;
+}
+
+SearchScope Tree::scope() const {
+  return {.root_fd = root_.path_fd(),
+          .root = root_.key,
+          .root_dev = root_dev_,
+          .cross_mounts = cross_mounts_,
+          .max_entries = max_search_entries_};
+}
+
+// `path` has num_names names.
+Outcome<Node> Tree::node_at(const Node& dir, std::string_view path, std::size_t num_names, bool cached) const {
+  Outcome<Fd> fd = open_path_beneath(dir.path_fd(), path, {.cached = cached, .cross_mounts = cross_mounts_});
   if (!fd) return fd.error();
   Outcome<FileStat> st = stat_fd(fd->get());
   if (!st) return st.error();
-  // A state directory within the export (a home directory is served, say) stays the server's own.
-  if (st->key(root_dev_) == state_dir_key_) return Errno{EACCES};
-  return Node{.fd = std::make_shared<const Fd>(std::move(fd.value())), .key = st->key(root_dev_), .stat = st.value()};
+  // A state directory within the export (a home directory is served, say) stays the server's own. By its inode: on
+  // overlayfs a birth time changes.
+  if (is_same_inode(st.value(), state_dir_stat_)) return Errno{EACCES};
+  return Node{.fd = std::make_shared<const Fd>(std::move(fd.value())),
+              .key = key_of(st.value()),
+              .stat = st.value(),
+              .depth = dir.depth + num_names};
+}
+
+// Whether what was found, where the file of `key` was last seen, is that file, and then it gets that key. overlayfs
+// keeps the inode number of a file that it copies to its upper layer, and gives it another birth time.
+bool Tree::settle(Node& found, const FileKey& key) const {
+  if (found.key == key) return true;
+  if (!found.key.has_inode_of(key) || !lies_on_overlay(found.path_fd())) return false;
+  found.key = key;
+  return true;
 }
 
 Outcome<Node> Tree::resolve(const nfs3::NfsFh3& handle) {
@@ -108,6 +161,12 @@ Outcome<Node> Tree::resolve(const nfs3::NfsFh3& handle) {
 }
 
 Outcome<Node> Tree::resolve(const FileKey& key) {
+  Outcome<Node> node = find(key);
+  if (node || node.error() != Errno{ENOENT}) return node;
+  return search(key);
+}
+
+Outcome<Node> Tree::find(const FileKey& key) {
   if (key == root_.key) {
     Outcome<FileStat> st = stat_fd(root_.path_fd());
     if (!st) return st.error();
@@ -117,28 +176,31 @@ Outcome<Node> Tree::resolve(const FileKey& key) {
   Outcome<Node> node = resolve_by_index(key);
   if (node || node.error() != Errno{ENOENT}) return node;
   if (is_known_gone(key)) return Errno{ESTALE};
-  return search(key);
+  return Errno{ENOENT};
 }
 
 std::optional<Node> Tree::resolve_now(const FileKey& key) {
-  const std::optional<std::string> path = index_->path_now(key);
-  if (!path) return std::nullopt;
-  Outcome<Node> node = node_at(root_.path_fd(), *path, Walk::kCached);
-  if (!node || node->key != key) return std::nullopt;
+  const std::optional<PathIndex::Candidate> at = index_->path_now(key);
+  if (!at) return std::nullopt;
+  Outcome<Node> node = node_at(root_, at->path, at->depth, true);
+  if (!node || !settle(node.value(), key)) return std::nullopt;
   return std::move(node.value());
 }
 
 Outcome<Node> Tree::resolve_by_index(const FileKey& key) {
-  bool is_first = true;
-  for (const PathIndex::Candidate& candidate : index_->paths(key)) {
-    Outcome<Node> node = node_at(root_.path_fd(), candidate.path);
-    if (node && node->key == key) {
+  bool is_first = true, too_deep = false, is_covered = false;
+  for (const PathIndex::Candidate& candidate : index_->paths(key, &too_deep)) {
+    Outcome<Node> node = node_at(root_, candidate.path, candidate.depth);
+    if (node && settle(node.value(), key)) {
       if (!is_first) index_->learn(key, candidate.name.parent, candidate.name.name);
       return node;
     }
     if (!node && !is_miss(node.error().value)) return node.error();
+    is_covered = is_covered || (!node && node.error() == Errno{EXDEV});
     is_first = false;
   }
+  // Out of reach, where no search goes either: beneath a mount, or too deep.
+  if (too_deep || (is_covered && !cross_mounts_)) return Errno{ESTALE};
   return Errno{ENOENT};
 }
 
@@ -168,19 +230,14 @@ class Tree::SearchTurn {
 };
 
 Outcome<Node> Tree::search(const FileKey& key) {
+  if (on_search_) on_search_();
   // First where it was: most files that are renamed stay in their directory.
   for (const PathIndex::Name& name : index_->names(key)) {
-    std::string_view parent_path;
-    std::vector<PathIndex::Candidate> parents = index_->paths(name.parent);
-    if (name.parent != root_.key) {
-      if (parents.empty()) continue;
-      parent_path = parents.front().path;
-    }
-    Outcome<Node> dir = node_at(root_.path_fd(), parent_path);
-    if (!dir || dir->key != name.parent) continue;
-    std::string found = search_dir(dir->path_fd(), key, root_dev_);
+    Outcome<Node> dir = name.parent == root_.key ? Outcome<Node>(root_) : resolve_by_index(name.parent);
+    if (!dir || dir->depth >= PathIndex::kMaxDepth) continue;
+    std::string found = search_dir(scope(), dir->path_fd(), key);
     if (found.empty()) continue;
-    Outcome<Node> node = node_at(dir->path_fd(), found);
+    Outcome<Node> node = node_at(dir.value(), found, 1);
     if (!node || node->key != key) continue;
     index_->learn(key, name.parent, found);
     return node;
@@ -192,7 +249,7 @@ Outcome<Node> Tree::search(const FileKey& key) {
   if (Outcome<Node> node = resolve_by_index(key); node) return node;
   if (is_known_gone(key)) return Errno{ESTALE};
   num_searches_.fetch_add(1, std::memory_order_relaxed);
-  SearchResult result = search_tree(root_.path_fd(), root_.key, root_dev_, key, max_search_entries_);
+  SearchResult result = search_tree(scope(), key);
   switch (result.found) {
     case Found::kUnfinished:
       spdlog::warn("serve: a file could not be found within {} directory entries", max_search_entries_);
@@ -201,17 +258,36 @@ Outcome<Node> Tree::search(const FileKey& key) {
     case Found::kFound: break;
   }
   for (const SearchResult::Step& step : result.steps) index_->learn(step.file, step.name.parent, step.name.name);
-  Outcome<Node> node = node_at(root_.path_fd(), result.path);
+  Outcome<Node> node = node_at(root_, result.path, result.steps.size());
   // It moved again: the client asks again.
   if (!node || node->key != key) return Errno{EAGAIN};
   return node;
 }
 
+int Tree::check_new(const Node& dir, std::string_view name) {
+  if (int error = check_name(name); error != 0) return error;
+  if (!dir.stat.is_dir()) return ENOTDIR;
+  return dir.depth >= PathIndex::kMaxDepth ? ENAMETOOLONG : 0;
+}
+
 Outcome<Node> Tree::peek(const Node& dir, std::string_view name) const {
   if (int error = check_name(name); error != 0) return Errno{error};
   if (is_dot(name) || is_dot_dot(name)) return Errno{EINVAL};
-  if (!dir.stat.is_dir()) return Errno{ENOTDIR};
-  return node_at(dir.path_fd(), name);
+  if (int error = check_new(dir, name); error != 0) return Errno{error};
+  Outcome<Node> node = node_at(dir, name, 1);
+  // EXDEV would say that an operation goes across filesystems; here a filesystem is out of bounds.
+  if (!node && node.error() == Errno{EXDEV}) return Errno{EACCES};
+  if (!node || !(on_overlay_ || cross_mounts_)) return node;
+  // A file that overlayfs has copied up since it was first seen under this name keeps the handle that it got then.
+  if (const std::optional<FileKey> first = index_->twin(node->key, dir.key, name)) settle(node.value(), *first);
+  return node;
+}
+
+Outcome<Node> Tree::peek_made(const Node& dir, std::string_view name) {
+  Outcome<Node> node = node_at(dir, name, 1);
+  if (!node || !(on_overlay_ || cross_mounts_)) return node;
+  for (const FileKey& former : index_->twins(node->key)) on_gone(former);
+  return node;
 }
 
 Outcome<Node> Tree::lookup(const Node& dir, std::string_view name) {

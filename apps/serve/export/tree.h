@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -16,27 +17,33 @@
 #include "apps/serve/export/file_stat.h"
 #include "apps/serve/export/handle.h"
 #include "apps/serve/export/path_index.h"
+#include "apps/serve/export/search.h"
+#include "apps/serve/export/siphash.h"
 
 namespace weft::serve {
 
 struct TreeConfig {
   std::string directory;                        // what is exported
   std::string state_dir;                        // key and index; made (mode 0700) where it is missing
+  bool cross_mounts = false;                    // whether what is mounted beneath the directory is exported as well
   std::size_t max_indexed_files = 1 << 19;      // memory: some 250 octets each
   std::size_t max_search_entries = 20'000'000;  // directory entries that one search reads
+  std::function<void()> on_search = {};         // for tests: called where a search begins
 };
 
 // Node is one file of the export, held open as O_PATH and verified to lie beneath the root when it was resolved.
 struct Node {
   std::shared_ptr<const Fd> fd;
   FileKey key;
-  FileStat stat;  // as of then
+  FileStat stat;          // as of then
+  std::size_t depth = 0;  // names from the root to it; 0 is the root
 
   int path_fd() const { return fd->get(); }
 };
 
-// Tree is the exported directory: names and handles to files and back, never outside of it and never through a symbolic
-// link. All of it but resolve_now and key_of blocks on the disk; any thread.
+// Tree is the exported directory: names and handles to files and back, never outside of it, never through a symbolic
+// link, and never into what is mounted beneath it unless that was asked for. Names deeper than PathIndex::kMaxDepth are
+// ENAMETOOLONG. All of it but resolve_now and key_of blocks on the disk; any thread.
 class Tree {
  public:
   static absl::StatusOr<std::unique_ptr<Tree>> open(const TreeConfig& config);
@@ -48,6 +55,8 @@ class Tree {
   // going on, ask again later.
   Outcome<Node> resolve(const nfs3::NfsFh3& handle);
   Outcome<Node> resolve(const FileKey& key);
+  // find is resolve without reading directories, for callers that hold locks: ENOENT where only a search can tell.
+  Outcome<Node> find(const FileKey& key);
   // resolve_now: the same where the path to the file is in the kernel's memory and no other thread is in the way;
   // otherwise nothing, which says nothing about the file.
   std::optional<Node> resolve_now(const FileKey& key);
@@ -55,13 +64,21 @@ class Tree {
   Outcome<FileKey> key_of(const nfs3::NfsFh3& handle) const { return codec_->parse(handle); }
   // fsid_of: the same after a restart for the root's filesystem.
   std::uint64_t fsid_of(const FileKey& key) const { return key.dev == 0 ? export_id_ : key.dev; }
+  // The key of a file that was just made here, or of the root.
+  FileKey key_of(const FileStat& st) const;
+  // With which cookies of READDIR are made (DirListing); the same after a restart.
+  const SipHashKey& cookie_key() const { return cookie_key_; }
   nfs3::NfsFh3 handle_of(const FileKey& key) const { return codec_->make(key); }
 
   // lookup finds one name in a directory and remembers where the file lies. "." is the directory, ".." its parent,
   // which for the root is the root.
   Outcome<Node> lookup(const Node& dir, std::string_view name);
-  // peek is lookup for a plain name without remembering.
+  // peek is lookup for a plain name without remembering. EACCES where something is mounted that is not exported.
   Outcome<Node> peek(const Node& dir, std::string_view name) const;
+  // peek_made: the same for what was just made under that name. Whatever had its inode number before is gone.
+  Outcome<Node> peek_made(const Node& dir, std::string_view name);
+  // check_new: whether `name` may be made in `dir`: 0, or an errno.
+  static int check_new(const Node& dir, std::string_view name);
   Outcome<Node> parent_of(const Node& dir);
   // open_path walks a path of plain names from the root, for MNT.
   Outcome<Node> open_path(std::string_view path);
@@ -76,17 +93,24 @@ class Tree {
  private:
   class SearchTurn;
   Tree() = default;
-  Outcome<Node> node_at(int dir_fd, std::string_view path, Walk walk = Walk::kAny) const;
+  Outcome<Node> node_at(const Node& dir, std::string_view path, std::size_t num_names, bool cached = false) const;
+  bool settle(Node& found, const FileKey& key) const;
+  SearchScope scope() const;
   Outcome<Node> resolve_by_index(const FileKey& key);
   Outcome<Node> search(const FileKey& key);
   bool is_known_gone(const FileKey& key);
 
   Node root_;
-  FileKey state_dir_key_;
+  Fd state_dir_;  // held, so that no other directory gets its inode number
+  FileStat state_dir_stat_;
+  SipHashKey cookie_key_;
+  bool cross_mounts_ = false;
+  bool on_overlay_ = false;
   std::uint64_t root_dev_ = 0;
   std::uint64_t export_id_ = 0;
   std::string real_path_;
   std::size_t max_search_entries_ = 0;
+  std::function<void()> on_search_;
   std::unique_ptr<HandleCodec> codec_;
   std::unique_ptr<PathIndex> index_;
   std::mutex search_mutex_;

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace weft::serve {
+
+// SipHashKey is the key of siphash, 128 bits.
+struct SipHashKey {
+  std::uint64_t k0 = 0, k1 = 0;
+};
+
+// siphash is SipHash-2-4 with 64 bits of result: without the key nobody can choose inputs that collide.
+std::uint64_t siphash(const SipHashKey& key, std::string_view input);
+
+}  // namespace weft::serve
