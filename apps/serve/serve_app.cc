@@ -9,6 +9,20 @@
 #include "nfsulb/nfs3.h"
 
 namespace weft::serve {
+namespace {
+
+class SweepTask : public DiskTask {
+ public:
+  SweepTask(Backend& backend, bool& is_sweeping) : backend_(backend), is_sweeping_(is_sweeping) {}
+  void run() override { backend_.sweep_open_files(); }
+  void finish() override { is_sweeping_ = false; }
+
+ private:
+  Backend& backend_;
+  bool& is_sweeping_;  // the loop's
+};
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ServeApp>> ServeApp::start(const ServeConfig& config, verbs::Device& device) {
   std::unique_ptr<ServeApp> app(new ServeApp);
@@ -39,13 +53,28 @@ absl::StatusOr<std::unique_ptr<ServeApp>> ServeApp::start(const ServeConfig& con
 std::size_t ServeApp::turn(verbs::TimePoint now) {
   // First the replies, so that the same pass sends them.
   std::size_t moved = pool_->drain();
+  sweep_when_due(now);
   return moved + server_->process(now);
+}
+
+void ServeApp::sweep_when_due(verbs::TimePoint now) {
+  if (is_sweeping_) return;
+  if (backend_->num_open_files() == 0) return sweep_at_.reset();
+  if (sweep_at_ && now < *sweep_at_) return;
+  const bool is_due = sweep_at_.has_value();
+  sweep_at_ = now + Backend::kSweepInterval;
+  if (!is_due) return;
+  std::unique_ptr<DiskTask> task = std::make_unique<SweepTask>(*backend_, is_sweeping_);
+  is_sweeping_ = true;
+  // For the server itself: no connection has the number 0. Where too many tasks wait, the next time will do.
+  if (!pool_->submit(task, DiskLane::kSync, DiskClient{})) is_sweeping_ = false;
 }
 
 void ServeApp::wait(int stop_fd, std::optional<verbs::TimePoint> until) {
   if (!pool_->prepare_wait()) return;
   std::optional<verbs::TimePoint> wake = server_->next_timeout();
   if (until && (!wake || *until < *wake)) wake = until;
+  if (sweep_at_ && !is_sweeping_ && (!wake || *sweep_at_ < *wake)) wake = sweep_at_;
   apps::wait_readable({server_->fd(), pool_->event_fd(), stop_fd}, wake);
   pool_->end_wait();
 }

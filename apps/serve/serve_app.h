@@ -54,6 +54,10 @@ class ServeApp {
 
  private:
   ServeApp() = default;
+  void sweep_when_due(verbs::TimePoint now);
+
+  bool is_sweeping_ = false;                  // a worker closes idle files
+  std::optional<verbs::TimePoint> sweep_at_;  // while files are open
 
   // Destroyed from the last to the first: tasks in the pool hold buffers of the server.
   std::unique_ptr<Tree> tree_;

@@ -298,5 +298,103 @@ TEST_F(IoTest, ADirectoryThatCannotBeSyncedIsNoFailure) {
   EXPECT_EQ(create(root(), "g").status, Nfsstat3::kInval);  // a file's sync tells of its content
 }
 
+class IdleTest : public IoTest {
+ protected:
+  void sweep(unsigned times) {
+    for (unsigned i = 0; i < times; ++i) backend->sweep_open_files();
+  }
+  // Whether a local process may execute the file.
+  bool runs(const std::string& name) const {
+    const std::string path = dir + "/" + name;
+    pid_t pid = -1;
+    char* const words[] = {const_cast<char*>(path.c_str()), nullptr};
+    const int error = ::posix_spawn(&pid, path.c_str(), nullptr, nullptr, words, environ);
+    if (error != 0) {
+      EXPECT_EQ(error, ETXTBSY);
+      return false;
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+    return status == 0;
+  }
+};
+
+TEST_F(IdleTest, AProgramThatWasPutRunsOnceItsDescriptorIsIdle) {
+  nfs3::Sattr3 attrs;
+  attrs.mode = 0755;
+  const NfsFh3 program = *create(root(), "program", nfs3::Createmode3::kGuarded, attrs).obj;
+  ASSERT_EQ(write(program, 0, "#!/bin/true\n").status, Nfsstat3::kOk);
+  ASSERT_FALSE(runs("program"));
+  num_fsync = 0;
+  sweep(OpenFiles::kIdleSweeps - 1);
+  EXPECT_FALSE(runs("program"));
+  ASSERT_EQ(write(program, 0, "#!/bin/true\n").status, Nfsstat3::kOk);  // used: it counts from here
+  sweep(OpenFiles::kIdleSweeps - 1);
+  EXPECT_FALSE(runs("program"));
+  EXPECT_EQ(num_fsync, 0);
+  sweep(1);
+  EXPECT_TRUE(runs("program"));
+  EXPECT_EQ(backend->num_open_files(), 0u);
+  EXPECT_GE(num_fsync, 1);  // what nobody had synced
+}
+
+TEST_F(IdleTest, ARemovedFileIsClosedAtTheNextSweep) {
+  ASSERT_EQ(write(file, 0, "text").status, Nfsstat3::kOk);
+  ASSERT_EQ(read(file), "text");
+  ASSERT_EQ(::unlink((dir + "/file").c_str()), 0);
+  num_fsync = 0;
+  sweep(1);
+  EXPECT_EQ(backend->num_open_files(), 0u);
+  EXPECT_EQ(num_fsync, 0);
+  // One that was removed here is closed at once.
+  const NfsFh3 other = *create(root(), "other").obj;
+  ASSERT_EQ(write(other, 0, "text").status, Nfsstat3::kOk);
+  EXPECT_EQ(backend->num_open_files(), 1u);
+  ASSERT_EQ(backend->remove({{root(), "other"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(backend->num_open_files(), 0u);
+}
+
+TEST_F(IdleTest, AFailureWhileClosingBreaksThePromise) {
+  const nfs3::Verf before = write(file, 0, "a").verf;
+  sync_error = EIO;
+  sweep(OpenFiles::kIdleSweeps);
+  sync_error = 0;
+  EXPECT_EQ(backend->num_open_files(), 0u);
+  EXPECT_NE(backend->commit({file, 0, 0}).verf, before);
+}
+
+TEST_F(IdleTest, AFileThatIsInUseStaysOpen) {
+  calls.pwrite = [this](int fd, const void* data, std::size_t len, off_t offset) {
+    sweep(OpenFiles::kIdleSweeps);
+    EXPECT_EQ(backend->num_open_files(), 1u);
+    return ::pwrite(fd, data, len, offset);
+  };
+  start();
+  ASSERT_EQ(write(file, 0, "text").status, Nfsstat3::kOk);
+  sweep(OpenFiles::kIdleSweeps);
+  EXPECT_EQ(backend->num_open_files(), 0u);
+}
+
+// Its creator may write it, as on a local filesystem, and clients write behind their user by half a minute.
+TEST_F(IdleTest, AFileThatTheModeForbidsToWriteIsKeptForItsCreator) {
+  testing::run_without({CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH}, [&] {
+    nfs3::Sattr3 attrs;
+    attrs.mode = 0444;
+    const NfsFh3 protected_file = *create(root(), "protected", nfs3::Createmode3::kGuarded, attrs).obj;
+    sweep(OpenFiles::kIdleSweeps + 1);
+    ASSERT_EQ(write(protected_file, 0, "first").status, Nfsstat3::kOk);
+    sweep(OpenFiles::kIdleSweeps + 1);
+    ASSERT_EQ(write(protected_file, 5, "second").status, Nfsstat3::kOk);
+    // Whoever commits has written it all.
+    ASSERT_EQ(backend->commit({protected_file, 0, 0}).status, Nfsstat3::kOk);
+    sweep(OpenFiles::kIdleSweeps);
+    EXPECT_EQ(write(protected_file, 11, "third").status, Nfsstat3::kAcces);
+    const NfsFh3 left = *create(root(), "left", nfs3::Createmode3::kGuarded, attrs).obj;
+    sweep(OpenFiles::kNeededSweeps);
+    EXPECT_EQ(backend->num_open_files(), 0u);
+    EXPECT_EQ(write(left, 0, "late").status, Nfsstat3::kAcces);
+  });
+}
+
 }  // namespace
 }  // namespace weft::serve

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <filesystem>
 #include <semaphore>
 #include <thread>
 
@@ -401,6 +402,45 @@ TEST_F(ServeTest, AnAddressInUseIsOneClearLine) {
   failed = ServeApp::start(second, *other_device);
   ASSERT_FALSE(failed.ok());
   EXPECT_NE(failed.status().message().find("--listen"), std::string::npos) << failed.status();
+}
+
+// The loop's clock drives it, and the loop does not wait for the disk.
+TEST_F(ServeTest, FilesThatLieIdleAreClosed) {
+  Gate gate;
+  config.calls.fsync = [&](int) { return gate.pass(), 0; };
+  start();
+  const NfsFh3 root = mount("/");
+  auto peer = connect();
+  auto made = call<nfs3::NewObjectRes>(*peer, Proc::kCreate,
+                                       nfs3::CreateArgs{{root, "file"}, nfs3::Createmode3::kGuarded, {}, {}});
+  ASSERT_EQ(made.status, Nfsstat3::kOk);
+  ASSERT_EQ(write(*peer, *made.obj, 0, pattern(100, 1)).status, Nfsstat3::kOk);
+  peers.clear();
+  peer.reset();
+  // Descriptors of this process, which is the server, too.
+  const auto is_open = [&] {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code ignored;
+      if (std::filesystem::read_symlink(entry, ignored) == dir + "/file") return true;
+    }
+    return false;
+  };
+  ASSERT_TRUE(is_open());
+  gate.shut();
+  auto now = std::chrono::steady_clock::now();
+  const auto turn_until = [&](const std::function<bool()>& done, bool time_goes_on) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!done() && std::chrono::steady_clock::now() < deadline) {
+      if (time_goes_on) now += std::chrono::milliseconds(10);
+      app->turn(now);
+      std::this_thread::yield();
+    }
+    return done();
+  };
+  EXPECT_TRUE(turn_until([&] { return gate.num_held() == 1; }, true));
+  EXPECT_TRUE(is_open());
+  gate.open();
+  EXPECT_TRUE(turn_until([&] { return !is_open(); }, true));
 }
 
 }  // namespace

@@ -80,6 +80,12 @@ class Backend {
   // gone at once.
   static constexpr std::chrono::milliseconds kPathHolds{100};
 
+  // sweep_open_files closes the files that lie idle (OpenFiles::sweep); to be called once every kSweepInterval, one at
+  // a time, while any are open.
+  void sweep_open_files() { files_.sweep(); }
+  std::size_t num_open_files() const { return files_.size(); }
+  static constexpr std::chrono::seconds kSweepInterval{1};
+
   nfs3::Verf write_verf() const { return promise_.verf(); }
   const SharedSyncs& syncs() const { return syncs_; }
 

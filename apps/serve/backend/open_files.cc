@@ -1,6 +1,7 @@
 #include "apps/serve/backend/open_files.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 namespace weft::serve {
 
@@ -35,6 +36,7 @@ std::shared_ptr<OpenFile> OpenFiles::find_locked(const FileKey& key, std::shared
   auto it = files_.find(key);
   if (it == files_.end()) return nullptr;
   recent_.splice(recent_.begin(), recent_, it->second.recent);
+  it->second.idle_sweeps = 0;
   return it->second.*which;
 }
 
@@ -51,6 +53,7 @@ void OpenFiles::put(const FileKey& key, const std::shared_ptr<OpenFile>& file) {
     if (file->is_readable() && !it->second.reader) it->second.reader = file;
     if (file->is_writable() && !it->second.writer) it->second.writer = file;
     if (files_.size() > max_open_) evicted = evict_locked();
+    size_.store(files_.size(), std::memory_order_relaxed);
   }
   nfs3::Verf ignored{};
   if (evicted && evicted->is_dirty()) evicted->sync(calls_, false, promise_, ignored);
@@ -104,11 +107,55 @@ void OpenFiles::erase(const FileKey& key) {
   if (it == files_.end()) return;
   recent_.erase(it->second.recent);
   files_.erase(it);
+  size_.store(files_.size(), std::memory_order_relaxed);
 }
 
-std::size_t OpenFiles::size() const {
+bool OpenFile::is_needed_for_writing() const {
+  if (!is_writable_ || (was_written_.load() && !is_dirty())) return false;
+  return ::faccessat(fd(), "", W_OK, AT_EACCESS | AT_EMPTY_PATH) != 0;
+}
+
+std::vector<OpenFiles::Idle> OpenFiles::count_sweep() {
+  std::vector<Idle> out;
   std::lock_guard lock(mutex_);
-  return files_.size();
+  out.reserve(files_.size());
+  for (auto& [key, entry] : files_) out.push_back({key, entry.reader, entry.writer, ++entry.idle_sweeps});
+  return out;
+}
+
+void OpenFiles::sweep() {
+  std::vector<Idle> idle = count_sweep();
+  nfs3::Verf ignored{};
+  std::erase_if(idle, [&](const Idle& file) {
+    const Outcome<FileStat> st = stat_fd((file.writer ? file.writer : file.reader)->fd());
+    if (st && st->nlink == 0) {
+      erase(file.key);
+      return true;
+    }
+    if (file.idle_sweeps < kIdleSweeps || !file.writer) return file.idle_sweeps < kIdleSweeps;
+    if (file.writer->is_needed_for_writing() && file.idle_sweeps < kNeededSweeps) return true;
+    // While it can still be found: a COMMIT that comes now waits for this and sees what came of it.
+    if (file.writer->is_dirty()) file.writer->sync(calls_, false, promise_, ignored);
+    return false;
+  });
+  close_idle(idle);
+}
+
+// Takes out what nobody has used or written since it was counted, and closes it without the lock.
+void OpenFiles::close_idle(const std::vector<Idle>& idle) {
+  // One user is the entry, the other is `idle`.
+  const auto is_free = [](const std::shared_ptr<OpenFile>& now, const std::shared_ptr<OpenFile>& then) {
+    return now == then && (!now || (now.use_count() == 2 && !now->is_dirty()));
+  };
+  std::lock_guard lock(mutex_);
+  for (const Idle& file : idle) {
+    auto it = files_.find(file.key);
+    if (it == files_.end() || it->second.idle_sweeps < file.idle_sweeps) continue;
+    if (!is_free(it->second.reader, file.reader) || !is_free(it->second.writer, file.writer)) continue;
+    recent_.erase(it->second.recent);
+    files_.erase(it);
+  }
+  size_.store(files_.size(), std::memory_order_relaxed);
 }
 
 }  // namespace weft::serve

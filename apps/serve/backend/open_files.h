@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "apps/serve/backend/disk_calls.h"
 #include "apps/serve/backend/write_promise.h"
@@ -36,8 +37,14 @@ class OpenFile {
   DiskCalls::TimePoint here_until() const { return here_until_.load(std::memory_order_relaxed); }
 
   // To be called before octets are written that nobody synced.
-  void mark_dirty() { is_dirty_.store(true); }
+  void mark_dirty() {
+    was_written_.store(true);
+    is_dirty_.store(true);
+  }
   bool is_dirty() const { return is_dirty_.load(); }
+  // Whether more writing is to be expected for which this descriptor is needed: the mode forbids to open the file
+  // again, and what its creator wrote has not been synced yet, or nothing has come so far.
+  bool is_needed_for_writing() const;
 
   // sync makes what was written stable: 0, or an errno, and then the promise is broken: the kernel tells of a loss only
   // once. verf is the promise as of then. One at a time for a file, so that nobody who came second is told that all is
@@ -51,11 +58,14 @@ class OpenFile {
   const bool lies_in_memory_;
   std::atomic<DiskCalls::TimePoint> here_until_{DiskCalls::TimePoint::min()};
   std::atomic<bool> is_dirty_{false};
+  std::atomic<bool> was_written_{false};
   std::mutex sync_mutex_;
 };
 
 // OpenFiles keeps the files that were used last open: opening costs, and the kernel's read-ahead, its report of lost
-// writes, and the right to write a file that was created read-only all live with the descriptor. Any thread.
+// writes, and the right to write a file that was created read-only all live with the descriptor. But a program that is
+// open for writing cannot be executed, and a removed file keeps its space while it is open: so sweep closes what lies
+// idle. Any thread.
 class OpenFiles {
  public:
   OpenFiles(std::size_t max_open, const DiskCalls& calls, WritePromise& promise)
@@ -73,13 +83,30 @@ class OpenFiles {
   // insert: a descriptor for reading and writing, from creating the file.
   void insert(const FileKey& key, Fd fd);
   void erase(const FileKey& key);
-  std::size_t size() const;
+  // size may be asked for without waiting for another thread.
+  std::size_t size() const { return size_.load(std::memory_order_relaxed); }
+
+  // sweep closes files that have no name any more, and files that nobody used since kIdleSweeps sweeps ago; those that
+  // are needed for writing are given kNeededSweeps. Whatever was not synced is, before it is closed. Blocks on the
+  // disk; one at a time.
+  void sweep();
+  static constexpr unsigned kIdleSweeps = 3;
+  // Clients keep what was written in memory for half a minute at most.
+  static constexpr unsigned kNeededSweeps = 60;
 
  private:
   struct Entry {
     std::shared_ptr<OpenFile> reader, writer;
     std::list<FileKey>::iterator recent;
+    unsigned idle_sweeps = 0;  // since it was used
   };
+  struct Idle {
+    FileKey key;
+    std::shared_ptr<OpenFile> reader, writer;
+    unsigned idle_sweeps = 0;
+  };
+  std::vector<Idle> count_sweep();
+  void close_idle(const std::vector<Idle>& idle);
   std::shared_ptr<OpenFile> find(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
   std::shared_ptr<OpenFile> find_now(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
   std::shared_ptr<OpenFile> find_locked(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
@@ -93,6 +120,7 @@ class OpenFiles {
   mutable std::mutex mutex_;
   std::unordered_map<FileKey, Entry, FileKeyHash> files_;
   std::list<FileKey> recent_;
+  std::atomic<std::size_t> size_{0};
 };
 
 }  // namespace weft::serve
