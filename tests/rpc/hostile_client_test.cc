@@ -108,6 +108,10 @@ struct HostileClientTest : World {
     run_until([this] { return peer->established; });
   }
   void TearDown() override { peer.reset(); }
+  // The connection has ended, and the server knows why.
+  void run_until_ended() {
+    run_until([this] { return peer->disconnected && server->num_connections() == 0; });
+  }
 
   std::unique_ptr<RawPeer> peer;
 };
@@ -229,7 +233,7 @@ TEST_F(HostileClientTest, TheCallThatEndedItsConnectionIsRefusedOnTheNextOne) {
   listen({.min_credits = 32});
   open_peer();
   peer->send(load_vector("V03").octets);
-  run_until([this] { return peer->disconnected; });
+  run_until_ended();
   open_peer();
   peer->send(load_vector("V03").octets);
   run_until([this] { return peer->received.size() == 1; });
@@ -280,7 +284,7 @@ TEST_F(RefusedWriteTest, TheCallIsRefusedOnTheNextConnection) {
   const Octets bad = read_to(7, 3000, Segment{0xa001, 3000, 0x10000});
   open_peer();
   peer->send(bad);
-  run_until([this] { return peer->disconnected; });
+  run_until_ended();
   ASSERT_EQ(file.num_calls, 1u);
   open_peer();
   peer->send(bad);
@@ -311,7 +315,7 @@ TEST_F(RefusedWriteTest, NoOtherCallOfTheConnectionIs) {
   run_until([this] { return file.held.size() == 3; });
   file.hold = false;
   file.answer_held();
-  run_until([this] { return peer->disconnected; });
+  run_until_ended();
   mr.reset();
   peer.reset();
   open_peer();
