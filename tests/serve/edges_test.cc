@@ -154,7 +154,7 @@ TEST_F(EdgesTest, AnExclusiveFileWithOctetsIsSomebodyElses) {
   ASSERT_EQ(::utimensat(AT_FDCWD, (dir + "/f").c_str(), times, 0), 0);
   EXPECT_EQ(create(root(), "f", Createmode3::kExclusive, {}, verf).status, Nfsstat3::kOk);
   // Each half counts.
-  for (const std::size_t octet : {3, 7}) {
+  for (const std::size_t octet : {std::size_t{3}, std::size_t{7}}) {
     nfs3::Verf other = verf;
     other[octet] ^= 1;
     EXPECT_EQ(create(root(), "f", Createmode3::kExclusive, {}, other).status, Nfsstat3::kExist) << octet;
