@@ -375,6 +375,25 @@ TEST_F(IdleTest, AFileThatIsInUseStaysOpen) {
   EXPECT_EQ(backend->num_open_files(), 0u);
 }
 
+// A file that is read first has two descriptors, one for each purpose.
+TEST_F(IdleTest, AReaderBesideAWriterIsCountedByItself) {
+  ASSERT_EQ(write(file, 0, "text").status, Nfsstat3::kOk);
+  sweep(OpenFiles::kIdleSweeps);
+  ASSERT_EQ(backend->num_open_files(), 0u);
+  calls.pread = [this](int fd, void* into, std::size_t len, off_t offset) {
+    sweep(OpenFiles::kIdleSweeps);
+    EXPECT_EQ(backend->num_open_files(), 1u);
+    return ::pread(fd, into, len, offset);
+  };
+  start();
+  ASSERT_EQ(read(file), "text");
+  ASSERT_EQ(write(file, 0, "Text").status, Nfsstat3::kOk);
+  ASSERT_EQ(read(file), "Text");
+  EXPECT_EQ(backend->num_open_files(), 1u);
+  sweep(OpenFiles::kIdleSweeps);
+  EXPECT_EQ(backend->num_open_files(), 0u);
+}
+
 // Its creator may write it, as on a local filesystem, and clients write behind their user by half a minute.
 TEST_F(IdleTest, AFileThatTheModeForbidsToWriteIsKeptForItsCreator) {
   testing::run_without({CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH}, [&] {

@@ -141,17 +141,20 @@ void OpenFiles::sweep() {
   close_idle(idle);
 }
 
-// Takes out what nobody has used or written since it was counted, and closes it without the lock.
+// Takes out the files that were neither used nor written since they were counted; the caller's `idle` holds them until
+// the lock is released, and closes them.
 void OpenFiles::close_idle(const std::vector<Idle>& idle) {
-  // One user is the entry, the other is `idle`.
-  const auto is_free = [](const std::shared_ptr<OpenFile>& now, const std::shared_ptr<OpenFile>& then) {
-    return now == then && (!now || (now.use_count() == 2 && !now->is_dirty()));
+  // The entry and `idle` each hold the file once, or twice where one descriptor serves reading and writing.
+  const auto is_free = [](const std::shared_ptr<OpenFile>& file, bool is_shared) {
+    return !file || (file.use_count() == (is_shared ? 4 : 2) && !file->is_dirty());
   };
   std::lock_guard lock(mutex_);
   for (const Idle& file : idle) {
     auto it = files_.find(file.key);
     if (it == files_.end() || it->second.idle_sweeps < file.idle_sweeps) continue;
-    if (!is_free(it->second.reader, file.reader) || !is_free(it->second.writer, file.writer)) continue;
+    if (it->second.reader != file.reader || it->second.writer != file.writer) continue;
+    const bool is_shared = file.reader == file.writer;
+    if (!is_free(file.reader, is_shared) || !is_free(file.writer, is_shared)) continue;
     recent_.erase(it->second.recent);
     files_.erase(it);
   }
