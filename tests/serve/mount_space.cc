@@ -11,7 +11,7 @@
 namespace weft::serve::testing {
 namespace {
 
-// Empty, or why this process may not have mounts of its own. Once is enough for all tests of a program.
+// Empty, or why this process may not have mounts of its own.
 std::string enter_mount_space() {
   if (::unshare(CLONE_NEWNS) != 0) return std::string("unshare(2): ") + std::strerror(errno);
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
@@ -21,9 +21,13 @@ std::string enter_mount_space() {
 
 }  // namespace
 
-void MountTest::SetUp() {
+MountSpace::MountSpace() {
   static const std::string why_not = enter_mount_space();
-  if (!why_not.empty()) GTEST_SKIP() << "needs mounts of its own, as root has: " << why_not;
+  why_not_ = &why_not;
+}
+
+void MountTest::SetUp() {
+  if (!why_not().empty()) GTEST_SKIP() << "needs mounts of its own, as root has: " << why_not();
 }
 
 MountTest::~MountTest() {

@@ -7,9 +7,21 @@
 
 namespace weft::serve::testing {
 
-// MountTest is an ExportTest that mounts things. The process gets mounts of its own (unshare(2)), so that nobody else
-// sees them. Where that is not allowed the test is skipped and says why. What was mounted goes before the files do.
-class MountTest : public ExportTest {
+// MountSpace gives the process mounts of its own (unshare(2)), once for all tests of a program. A descriptor that was
+// opened earlier does not see them, so this comes before anything that opens the export.
+class MountSpace {
+ protected:
+  MountSpace();
+  // Empty, or why the process may not have mounts of its own.
+  const std::string& why_not() const { return *why_not_; }
+
+ private:
+  const std::string* why_not_;
+};
+
+// MountTest is an ExportTest that mounts things, which no other process sees. Where that is not allowed the test is
+// skipped and says why. Its mounts go before its files do.
+class MountTest : private MountSpace, public ExportTest {
  protected:
   ~MountTest() override;
   void SetUp() override;
