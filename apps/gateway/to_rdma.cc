@@ -52,7 +52,7 @@ sockaddr_storage to_sockaddr(const tcp::endpoint& endpoint) {
 }  // namespace
 
 ToRdma::ToRdma(const ToRdmaConfig& config, verbs::Device& device, asio::io_context& io)
-    : config_(config), device_(device), io_(io), acceptor_(io) {}
+    : config_(config), device_(device), io_(io), acceptor_(std::make_shared<tcp::acceptor>(io)) {}
 
 absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config, verbs::Device& device,
                                                       asio::io_context& io) {
@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
   out->replies_ = std::make_unique<onc_tcp::Room>(room);
   out->shared_ = std::make_unique<SharedBySessions>(
       SharedBySessions{out->config_, device, *out->buffers_, *out->calls_, *out->replies_, out->log_});
-  tcp::acceptor& acceptor = out->acceptor_;
+  tcp::acceptor& acceptor = *out->acceptor_;
   error_code error;
   if (!acceptor.open(config.listen.protocol(), error)) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error) acceptor.bind(config.listen, error);
@@ -80,34 +80,36 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
   }
   ToRdma* self = out.get();
   asio::co_spawn(
-      io, [self]() -> asio::awaitable<void> { co_await self->accept_all(); }, asio::detached);
+      io, [self, at = out->acceptor_]() -> asio::awaitable<void> { co_await accept_all(*self, at); }, asio::detached);
   return out;
 }
 
 ToRdma::~ToRdma() {
   sessions_.clear();
   error_code ignored;
-  acceptor_.close(ignored);
+  acceptor_->close(ignored);
 }
 
 asio::ip::tcp::endpoint ToRdma::local_endpoint() const {
   error_code ignored;
-  return acceptor_.local_endpoint(ignored);
+  return acceptor_->local_endpoint(ignored);
 }
 
-asio::awaitable<void> ToRdma::accept_all() {
+// Asio resumes this once more after `self` has gone, or for the first time then: only an acceptor that is open has its
+// owner.
+asio::awaitable<void> ToRdma::accept_all(ToRdma& self, std::shared_ptr<tcp::acceptor> acceptor) {
   error_code error;
-  asio::steady_timer pause(io_);
-  for (;;) {
-    tcp::socket socket = co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
-    if (error == asio::error::operation_aborted) co_return;
+  asio::steady_timer pause(acceptor->get_executor());
+  while (acceptor->is_open()) {
+    tcp::socket socket = co_await acceptor->async_accept(asio::redirect_error(asio::use_awaitable, error));
+    if (!acceptor->is_open()) co_return;
     if (error) {
       spdlog::warn("gateway: accept: {}", error.message());
       pause.expires_after(kAcceptPause);
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }
-    take_in(std::move(socket));
+    self.take_in(std::move(socket));
   }
 }
 

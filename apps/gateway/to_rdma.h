@@ -74,7 +74,8 @@ class ToRdma {
 
  private:
   ToRdma(const ToRdmaConfig& config, verbs::Device& device, boost::asio::io_context& io);
-  boost::asio::awaitable<void> accept_all();
+  static boost::asio::awaitable<void> accept_all(ToRdma& self,
+                                                 std::shared_ptr<boost::asio::ip::tcp::acceptor> acceptor);
   void take_in(boost::asio::ip::tcp::socket socket);
   bool make_place(const std::string& address);
   void make_room();
@@ -84,7 +85,7 @@ class ToRdma {
   ToRdmaConfig config_;
   verbs::Device& device_;
   boost::asio::io_context& io_;
-  boost::asio::ip::tcp::acceptor acceptor_;
+  std::shared_ptr<boost::asio::ip::tcp::acceptor> acceptor_;  // also of accept_all, which may outlive this
   std::unique_ptr<verbs::Pd> pd_;
   std::unique_ptr<rpcrdma::BufferPool> buffers_;
   std::unique_ptr<onc_tcp::Room> calls_, replies_;
