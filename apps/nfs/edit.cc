@@ -111,6 +111,10 @@ class Rm {
       }
       for (DirEntry& entry : page) {
         if (flow_.is_stopped()) break;
+        if (!work_.report(entry.status)) {
+          dir->has_failed = true;
+          continue;
+        }
         if (entry.node.is_dir()) {
           co_await walk_child(dir, entry);
           continue;

@@ -111,6 +111,7 @@ class Get {
       }
       for (DirEntry& entry : page) {
         if (flow_->is_stopped()) break;
+        if (!work_->report(entry.status)) continue;
         if (entry.node.is_dir()) {
           std::shared_ptr<LocalDir> child = co_await open_child(dir, entry);
           if (child) co_await walk(std::move(child));

@@ -34,6 +34,8 @@ absl::Status check(Nfsstat3 status, const std::string& what) {
   switch (status) {
     case Nfsstat3::kNoent: return absl::NotFoundError(text);
     case Nfsstat3::kExist: return absl::AlreadyExistsError(text);
+    case Nfsstat3::kPerm:
+    case Nfsstat3::kAcces: return absl::PermissionDeniedError(text);
     case Nfsstat3::kNotdir:
     case Nfsstat3::kIsdir:
     case Nfsstat3::kNotempty: return absl::FailedPreconditionError(text);

@@ -159,6 +159,10 @@ class Ls {
                               int depth) {
     for (const DirEntry& entry : entries) {
       if (!options_.all && entry.name.starts_with('.')) continue;
+      if (!entry.status.ok()) {
+        show_name_only(entry, prefix);
+        continue;
+      }
       const Url entry_url = url.child(entry.name);
       absl::Status status = co_await show(entry_url, prefix + entry.name, entry.node);
       if (!status.ok()) co_return status;
@@ -171,6 +175,16 @@ class Ls {
     if (std::fflush(stdout) == 0) co_return absl::OkStatus();
     reader_left_ = errno == EPIPE;
     co_return absl::CancelledError(std::string("cannot write to standard output: ") + std::strerror(errno));
+  }
+
+  // A name is all that a plain listing shows; where more was asked for, its lack is told.
+  void show_name_only(const DirEntry& entry, const std::string& prefix) {
+    const std::string name = for_people(prefix + entry.name);
+    if (options_.long_format || options_.recursive || options_.json) runner_.report(entry.status);
+    if (options_.json) return;
+    runner_.print(options_.long_format
+                      ? fmt::format("{:?<10} {:>3} {:>6} {:>6} {:>12} {:20} {}", "", "?", "?", "?", "?", "?", name)
+                      : name);
   }
 
   Task<absl::Status> show(Url url, std::string name, const Node& node) {

@@ -287,6 +287,10 @@ Task<absl::Status> Listing::add(std::string name, nfs3::PostOpFh3 fh, nfs3::Post
   }
   absl::StatusOr<Node> node = co_await lookup(flow_, dir_, name, url_.child(name));
   if (absl::IsNotFound(node.status())) co_return absl::OkStatus();  // removed since
+  if (absl::IsPermissionDenied(node.status())) {
+    entries.push_back({std::move(name), Node{}, node.status()});
+    co_return absl::OkStatus();
+  }
   if (!node.ok()) co_return node.status();
   entries.push_back({std::move(name), std::move(*node)});
   co_return absl::OkStatus();

@@ -22,9 +22,12 @@ struct Node {
   bool is_regular() const { return attributes.type == nfs3::Ftype3::kReg; }
 };
 
+// DirEntry is a name in a directory. status is not OK where the server tells nothing but the name, as for a filesystem
+// mounted there that it does not serve; node is empty then.
 struct DirEntry {
   std::string name;
   Node node;
+  absl::Status status = absl::OkStatus();
 };
 
 // Parent is where a new name goes: an existing directory and the name in it.

@@ -89,6 +89,7 @@ Task<bool> TreeWork::count_below(nfs3::NfsFh3 dir, Url url, int depth, TreeCount
     Listed listed(*this);
     if (flow_.is_stopped() || !status.ok() || !listed.set(octets_held(page))) co_return false;
     for (const DirEntry& entry : page) {
+      if (!entry.status.ok()) continue;
       if (entry.node.is_dir()) {
         if (!co_await count_below(entry.node.fh, url.child(entry.name), depth + 1, sum)) co_return false;
         continue;

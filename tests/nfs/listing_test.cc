@@ -1,4 +1,5 @@
 // Listings without an end, and what READ says of a file's end.
+#include <gmock/gmock.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -65,6 +66,39 @@ class Listings : public World {
   nfs3::NfsFh3 file_;
   nfs3::Fattr3 attributes_;
 };
+
+// As a server does for filesystems that are mounted below its export.
+TEST_F(Listings, ANameWithoutAnythingElseIsListedAndSpoilsNothing) {
+  write_file(exported("file"), {1});
+  const nfs3::NfsFh3 file = handle_of("file");
+  const nfs3::Fattr3 attributes = attributes_of(file);
+  interposer.hook = [&](ServedCall& call) {
+    if (is(call, Proc::kReaddirplus)) {
+      nfs3::ReaddirplusRes res;
+      res.entries.push_back({1, "closed", 1, {}, {}});
+      res.entries.push_back({2, "file", 2, attributes, file});
+      res.eof = true;
+      interposer.answer(call, res);
+      return true;
+    }
+    if (!is(call, Proc::kLookup) || args_of<nfs3::DiropArgs>(call).what.name != "closed") return false;
+    nfs3::LookupRes res;
+    res.status = nfs3::Nfsstat3::kAcces;
+    interposer.answer(call, res);
+    return true;
+  };
+  Ran ran = weft({"nfs", "ls", url("")});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.out, "closed\nfile\n");
+  ran = weft({"nfs", "ls", "-l", url("")});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.out, ::testing::StartsWith("??????????"));
+  EXPECT_THAT(ran.err, ::testing::HasSubstr("/closed"));
+  ran = weft({"nfs", "get", "-r", url(""), local("copy")});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.err, ::testing::HasSubstr("/closed"));
+  EXPECT_EQ(read_file(local("copy/file")), Octets{1});
+}
 
 TEST_F(Listings, AnEndlessDirectoryIsPrintedAsItComes) {
   for (const char* option : {"--json", "-U"}) {
