@@ -191,7 +191,7 @@ TEST_F(Malformed, BadHandles) {
   EXPECT_EQ(write({from.handle, 600, from.offset - 1}), end);
   EXPECT_EQ(write({from.handle, 600, from.offset + 1}), end);
   EXPECT_EQ(write({from.handle, 600, 0}), end);
-  EXPECT_EQ(write({from.handle, 600, ~std::uint64_t{0} - 100}), end);
+  EXPECT_EQ(write({from.handle, 600, ~std::uint64_t{0} - 100}), "ERR_CHUNK") << "it ends beyond 2^64";
   EXPECT_EQ(read({into.handle, 4000, into.offset + 1001}), end);
 }
 

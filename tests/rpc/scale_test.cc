@@ -74,8 +74,16 @@ TEST_F(ScaleTest, ClientsThatWereBusyOnceCostLittleAgain) {
       }
     }
   };
+  // Calls are held until each client used all of a grant: how many of them the server sees at once then depends on no
+  // thread of the device, and every client has kDepth credits.
   std::size_t warm = 0, num_ended = 0;
+  file.hold = true;
   call_all(warm);
+  for (std::size_t granted = 16; granted <= kDepth; granted *= 2) {
+    run_until([&] { return server->memory().promised == kNum * granted + 8; });
+    file.hold = granted != kDepth;
+    file.answer_held();
+  }
   run_until([&] { return warm == kNum * kDepth; });
   file.hold = true;
   call_all(num_ended);
