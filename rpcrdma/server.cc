@@ -533,6 +533,10 @@ void Server::Impl::remove(std::uint32_t serial) {
   add(ended, connection->qp->counters());
   if (const auto group = num_of_group.find(connection->group); --group->second == 0) num_of_group.erase(group);
   by_qp.erase(connection->qp->qp_num());
+  // While its queue pair is flushed the responder is still there: it leaves the budget's line, and no service gets a
+  // Call of it after on_end.
+  connection->channel->fail("the connection ended");
+  connection->responder->admit();
   if (messages.receives) flush(connection);
   connection.reset();
   for (Service* service : services) service->on_end({serial});

@@ -190,6 +190,33 @@ TEST_F(LimitsTest, CallsThatMayHoldMegabytesHoldUpNoSmallOnes) {
   run_until([&] { return num_ended == 160; });
 }
 
+// A Call that waits for memory ends with its connection. A device with workers keeps the queue pair for a while longer.
+TEST_F(LimitsTest, ACallThatWaitsForMemoryEndsWithItsConnection) {
+  listen({.max_call = 64 << 10, .max_item = kMib, .max_buffered = 3 * kMib + kMib / 4});
+  file.data = pattern(1000);
+  std::vector<Octets> rooms;
+  rooms.reserve(2);
+  std::size_t num_ended = 0, num_given_up = 0;
+  Client &first = open_client(), &leaver = open_client();
+  expect_null_works(leaver);  // now it has credits for two
+  file.hold = true;
+  start_read(first, rooms, kMib, num_ended);
+  run_until([&] { return file.held.size() == 1; });
+  start_read(leaver, rooms, kMib, num_given_up);
+  ASSERT_TRUE(leaver.call(null_call(), [&](const Reply&) { ++num_given_up; }).ok());
+  run_until([&] { return file.held.size() == 2; });
+  ASSERT_EQ(file.held.at(1).procedure, kNull) << "it passes the READ, which has to wait";
+  clients.pop_back();
+  open.pop_back();
+  EXPECT_EQ(num_given_up, 2u);
+  run_until([&] { return server->num_connections() == 1; });
+  file.hold = false;
+  file.answer_held();
+  run_until([&] { return num_ended == 1; });
+  expect_null_works(first);
+  EXPECT_EQ(file.num_calls, 4u) << "all but the READ that waited";
+}
+
 // Clients ask for much, and leave before it comes. What that took is given back; polled or by workers.
 TEST_F(LimitsTest, MemoryIsFlatAfterClientsThatLeave) {
   listen();
