@@ -52,7 +52,7 @@ sockaddr_storage to_sockaddr(const tcp::endpoint& endpoint) {
 }  // namespace
 
 ToRdma::ToRdma(const ToRdmaConfig& config, verbs::Device& device, asio::io_context& io)
-    : config_(config), device_(device), io_(io), acceptor_(std::make_shared<tcp::acceptor>(io)) {}
+    : config_(config), device_(device), acceptor_(std::make_shared<tcp::acceptor>(io)) {}
 
 absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config, verbs::Device& device,
                                                       asio::io_context& io) {

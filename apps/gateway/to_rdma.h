@@ -84,7 +84,6 @@ class ToRdma {
 
   ToRdmaConfig config_;
   verbs::Device& device_;
-  boost::asio::io_context& io_;
   std::shared_ptr<boost::asio::ip::tcp::acceptor> acceptor_;  // also of accept_all, which may outlive this
   std::unique_ptr<verbs::Pd> pd_;
   std::unique_ptr<rpcrdma::BufferPool> buffers_;
