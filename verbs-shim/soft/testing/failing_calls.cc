@@ -53,17 +53,42 @@ int FailCalls::num_failed() const {
 using weft::verbs::testing::FailingCall;
 using weft::verbs::testing::fails;
 
+// ThreadSanitizer has to see the calls: it learns from its own functions in their place which threads sockets order.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEFT_UNDER_TSAN
+#endif
+#endif
+
+#ifdef WEFT_UNDER_TSAN
+extern "C" int __interceptor_epoll_ctl(int, int, int, epoll_event*);
+extern "C" int __interceptor_accept4(int, sockaddr*, socklen_t*, int);
+extern "C" int __interceptor_socket(int, int, int);
+#endif
+
 extern "C" int epoll_ctl(int epfd, int op, int fd, epoll_event* event) noexcept {
   if (op == EPOLL_CTL_ADD && fails(FailingCall::kEpollAdd)) return -1;
+#ifdef WEFT_UNDER_TSAN
+  return __interceptor_epoll_ctl(epfd, op, fd, event);
+#else
   return static_cast<int>(::syscall(SYS_epoll_ctl, epfd, op, fd, event));
+#endif
 }
 
 extern "C" int accept4(int fd, sockaddr* address, socklen_t* len, int flags) {
   if (fails(FailingCall::kAccept)) return -1;
+#ifdef WEFT_UNDER_TSAN
+  return __interceptor_accept4(fd, address, len, flags);
+#else
   return static_cast<int>(::syscall(SYS_accept4, fd, address, len, flags));
+#endif
 }
 
 extern "C" int socket(int domain, int type, int protocol) noexcept {
   if (fails(FailingCall::kSocket)) return -1;
+#ifdef WEFT_UNDER_TSAN
+  return __interceptor_socket(domain, type, protocol);
+#else
   return static_cast<int>(::syscall(SYS_socket, domain, type, protocol));
+#endif
 }
