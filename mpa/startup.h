@@ -86,8 +86,8 @@ struct Accepted {
 
 // make_accept builds the accepting Reply to a Request that evaluate_request found Acceptable. options.ird and ord are
 // bounds; what is agreed on may be less. One exception: where the initiator may begin with a zero-length RDMA Read as
-// its RTR indication, which at revision 1 nobody announces, the IRD is at least 1 (RFC 6581 section 9.1). Precondition: private_data fits max_private_data of the Reply's revision where
-// the Request was enhanced, else kMaxPrivateDataLen.
+// its RTR indication, which at revision 1 nobody announces, the IRD is at least 1 (RFC 6581 section 9.1). Precondition:
+// private_data fits max_private_data of the Reply's revision where the Request was enhanced, else kMaxPrivateDataLen.
 Accepted make_accept(const StartupFrame& request, const StartupOptions& options, ConstBytes private_data);
 
 // make_reject builds the Reply that says R=1. Same precondition.

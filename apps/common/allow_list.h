@@ -39,7 +39,7 @@ class AllowList {
   std::vector<Rule> rules_;
 };
 
-// allow_fault says what is wrong with one rule, for CLI::Option::check; empty where nothing is.
+// allow_fault checks one rule, for CLI::Option::check. It returns the fault in words, or an empty string.
 std::string allow_fault(const std::string& rule);
 
 // filter_of: the list as the filter that listeners take; none for an empty list.

@@ -30,7 +30,7 @@ struct GlobalOptions {
   std::string peer = "auto";
   std::size_t fpdu_limit = 0;  // octets, 0 for none
   bool direct_placement = false;
-  bool port_map = false;  // ask before connecting, answer when listening
+  bool port_map = false;                           // ask before connecting, answer when listening
   std::optional<std::chrono::milliseconds> nudge;  // 0: off; nothing: what --peer says
   std::uint8_t ird = 16;
   std::uint8_t ord = 16;

@@ -8,7 +8,7 @@
 namespace weft::apps {
 
 // printable returns text as one line that drives no terminal. Well-formed UTF-8 stays as it is (RFC 3629), except for
-// control characters. "\x1b" and the like stand for the octets of C0, of DEL and of what is no UTF-8; "\u202e" and the
+// control characters. "\x1b" and the like stand for C0, for DEL and for each octet that is not UTF-8. "\u202e" and the
 // like stand for C1, for the bidirectional controls (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069) and
 // for the separators U+2028 and U+2029.
 // Every message, log line and listing goes through it: see say() in command.cc, set_up_logging and nfs/show.cc.

@@ -31,7 +31,7 @@ void wait_readable(std::initializer_list<int> fds, std::optional<verbs::TimePoin
 std::string HowItWaited::str() const {
   const std::string threads = progress.starts_with("threads=") ? progress + ", " : "";
   if (sleep_share == 0) return threads + "spun";
-  // What is rounded away was slept all the same.
+  // A share that rounds to 0% is still not "spun".
   const double percent = 100 * sleep_share;
   return threads +
          (percent < 1 ? "slept in less than 1% of its waits" : fmt::format("slept in {:.0f}% of its waits", percent));

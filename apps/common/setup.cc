@@ -24,7 +24,7 @@ verbs::Rtr rtr_of(const std::string& name) {
   return verbs::Rtr::kAuto;
 }
 
-// The lines of the device go where those of the program go.
+// The device writes its lines to the log of the program.
 verbs::Log program_log() {
   verbs::Log log;
   log.sink = [](verbs::LogLevel level, std::string_view line) {
@@ -74,7 +74,8 @@ std::uint64_t raise_file_limit() {
 
 absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& options, const DeviceWish& wish) {
   if (!options.is_soft()) {
-    auto device = verbs::open_ibv_device({.name = options.device, .ird = options.ird, .ord = options.ord, .log = program_log()});
+    auto device =
+        verbs::open_ibv_device({.name = options.device, .ird = options.ird, .ord = options.ord, .log = program_log()});
     if (!device.ok()) return to_status(device.error(), "cannot open an RDMA device");
     return std::move(device.value());
   }

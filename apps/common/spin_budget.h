@@ -30,11 +30,11 @@ class SpinBudget {
   static constexpr Duration kForLocalPeer = std::chrono::microseconds(100);
   // Of a network's round trip a wake-up is a small part beyond this.
   static constexpr Duration kForRemotePeer = std::chrono::microseconds(1000);
-  // What is polled anyway, because waking a core that went idle costs ten times a short wait.
+  // The least time of polling: to wake a core that went idle costs ten times a short wait.
   static constexpr Duration kLeast = std::chrono::microseconds(20);
   // Interrupts and the kernel's own threads take less than this, another program's turn takes more.
   static constexpr Duration kGap = std::chrono::microseconds(500);
-  // How long the budget stays small after such a gap; twice as long after each that follows soon.
+  // The budget stays small for this long after such a gap. Each gap that follows soon doubles the time.
   static constexpr Duration kFirstPause = std::chrono::milliseconds(100);
   static constexpr Duration kLongestPause = std::chrono::milliseconds(3200);
 

@@ -82,7 +82,7 @@ TEST(SpinBudget, KnowsTheAddressesOfThisMachine) {
   EXPECT_EQ(place_of(*resolve_address("127.0.0.1:1")), PeerPlace::kThisMachine);
   EXPECT_EQ(place_of(*resolve_address("127.1.2.3:1")), PeerPlace::kThisMachine);
   EXPECT_EQ(place_of(*resolve_address("[::1]:1")), PeerPlace::kThisMachine);
-  // Addresses for documentation (RFC 5737, RFC 3849) are nobody's.
+  // No interface has an address that is reserved for documentation (RFC 5737, RFC 3849).
   EXPECT_EQ(place_of(*resolve_address("192.0.2.1:1")), PeerPlace::kElsewhere);
   EXPECT_EQ(place_of(*resolve_address("[2001:db8::1]:1")), PeerPlace::kElsewhere);
   EXPECT_GE(cores_of_this_process(), 1u);

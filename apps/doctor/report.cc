@@ -53,7 +53,7 @@ std::string to_json(const std::vector<Finding>& findings) {
                                            {"mark", mark_name(finding.mark)},
                                            {"text", finding.text},
                                            {"fix", finding.fix}};
-    // Names of devices and interfaces may hold any octet: what is not ASCII is escaped.
+    // Names of devices and interfaces may hold any octet, so dump escapes every character beyond ASCII.
     text += object.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
   }
   return text;

@@ -63,7 +63,7 @@ inline std::unique_ptr<OwnedRecord> header_record(const rpcrdma::ReplyHeader& he
   });
 }
 
-// refusal answers a Call whose header does not parse; what is no Call has no answer, and it is null.
+// refusal answers a Call whose header does not parse. It returns null for a message that is not a Call.
 inline std::unique_ptr<OwnedRecord> refusal(rpcrdma::CallParse parsed, std::uint32_t xid) {
   if (parsed == rpcrdma::CallParse::kRpcMismatch) return header_record(rpc_mismatch(xid));
   if (parsed == rpcrdma::CallParse::kGarbage) return header_record(accepted(xid, rpcrdma::AcceptStat::kGarbageArgs));

@@ -124,7 +124,7 @@ void Session::check(verbs::TimePoint now) {
   } else if (!waits_since_) {
     waits_since_ = now;
   }
-  // What is registered, and not only counted, can be short, too.
+  // The device may be unable to register memory although the Room has space. Each check allows another attempt.
   reply_returns_seen_ = ~std::uint64_t{0};
 }
 
@@ -220,9 +220,9 @@ bool Session::prepare_results(Call& call, const rpcrdma::Binding& binding, Const
   bound_ = {};
   const auto walked = binding.bound_reply(call.spec.procedure, args, {}, {.max_text = kMaxText}, bound_);
   // A COMPOUND with an operation that no table has gets room for the largest Reply. The ca_maxresponsesize of its
-  // session would bound it, too (U1-6.2.2-02), and is not read: clients negotiate about as much as that, READs of 1 MiB
-  // and what is around them, and a session outlives the connections, and the gateway, that could have seen
-  // CREATE_SESSION.
+  // session would bound it, too (U1-6.2.2-02). The gateway does not read that bound, for two reasons. Clients negotiate
+  // about as much: a READ of 1 MiB with its headers. And a session outlives the connection, and perhaps the gateway,
+  // that saw its CREATE_SESSION.
   if (walked != rpcrdma::Walked::kWhole) bound_.rest = config_.max_reply;
   std::size_t rest = std::min(bound_.rest, config_.max_reply), item = 0;
   for (std::size_t i = 0; i < bound_.items.size(); ++i) {

@@ -31,7 +31,7 @@ struct NfsOptions {
   bool sync = false;
   bool unsorted = false;
   bool dereference = false;
-  std::chrono::milliseconds timeout{0};  // 0: the session's own
+  std::chrono::milliseconds timeout{0};    // 0: the session's own
   std::optional<std::uint32_t> in_flight;  // READs or WRITEs of a large file, and small files, at once
   TransferLimits limits;                   // but for in_flight
   TreeLimits tree;                         // likewise

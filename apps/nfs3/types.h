@@ -18,8 +18,8 @@ using rpcrdma::ConstBytes;
 inline constexpr std::uint32_t kProgram = 100003;
 inline constexpr std::uint32_t kVersion = 3;
 
-inline constexpr std::size_t kMaxFh = 64;            // NFS3_FHSIZE
-inline constexpr std::size_t kVerfLen = 8;           // NFS3_COOKIEVERFSIZE, NFS3_CREATEVERFSIZE, NFS3_WRITEVERFSIZE
+inline constexpr std::size_t kMaxFh = 64;   // NFS3_FHSIZE
+inline constexpr std::size_t kVerfLen = 8;  // NFS3_COOKIEVERFSIZE, NFS3_CREATEVERFSIZE, NFS3_WRITEVERFSIZE
 // filename3 has no bound of its own. Longer names in results are garbage here; in arguments they are taken as far as
 // the message goes, for the server to answer NFS3ERR_NAMETOOLONG.
 inline constexpr std::size_t kMaxName = 1024;

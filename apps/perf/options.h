@@ -55,9 +55,9 @@ struct PerfOptions {
   double seconds = 3;
   bool lat = false;
   bool json = false;
-  std::uint16_t tcp_port = 0;  // listener: 0 picks one; client: 0 asks the listener
-  std::string file;            // listener: what tcp-file-read serves
-  std::string sink;            // listener: where tcp-file-write goes
+  std::uint16_t tcp_port = 0;            // listener: 0 picks one; client: 0 asks the listener
+  std::string file;                      // listener: what tcp-file-read serves
+  std::string sink;                      // listener: where tcp-file-write goes
   std::chrono::milliseconds timeout{0};  // 0: kPatience, kListenerPatience
 };
 

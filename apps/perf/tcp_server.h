@@ -15,8 +15,8 @@ namespace weft::apps::perf {
 
 struct TcpServerConfig {
   std::string congestion_control;
-  std::string file;  // what tcp-file-read serves, empty for none
-  std::string sink;  // where tcp-file-write goes, empty for none
+  std::string file;                           // what tcp-file-read serves, empty for none
+  std::string sink;                           // where tcp-file-write goes, empty for none
   std::optional<ProgressMode> progress;       // nothing: as the client wishes, but never without a bound
   std::chrono::milliseconds patience{30000};  // with a client that neither sends nor takes
 };

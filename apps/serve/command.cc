@@ -130,7 +130,8 @@ int run_serve(const GlobalOptions& global, const ServeOptions& options) {
                                 .listen = (*app)->rdma_addr(),
                                 .mount_listen = (*app)->mount_addr(),
                                 .allow = AllowList::parse(options.allow).value()};
-  for (const std::string& warning : serve::start_warnings(scene)) fmt::print(stderr, "weft serve: warning: {}\n", warning);
+  for (const std::string& warning : serve::start_warnings(scene))
+    fmt::print(stderr, "weft serve: warning: {}\n", warning);
   std::optional<RpcbindRegistration> registration;
   if (options.rpcbind) {
     constexpr ProgramVersion kPrograms[] = {{nfsulb::kNfsProgram, nfsulb::kNfsV3}};
@@ -181,7 +182,9 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       ->type_name("DIR");
   serve->add_flag("--rpcbind", options->rpcbind,
                   "register NFS over RDMA with the rpcbind of this host, for clients to find its port");
-  serve->add_option("--disk-workers", options->disk_workers, "threads that read and write files; those that wait for fsync are apart")
+  serve
+      ->add_option("--disk-workers", options->disk_workers,
+                   "threads that read and write files; those that wait for fsync are apart")
       ->check(CLI::Range(2u, 256u))
       ->type_name("N")
       ->capture_default_str();

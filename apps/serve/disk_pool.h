@@ -16,8 +16,8 @@
 
 namespace weft::serve {
 
-// DiskLane: kSync is for work that waits for a device to write (COMMIT, stable WRITEs, changes of names). The lanes share
-// no worker, so neither can hold up the other.
+// DiskLane: kSync is for work that waits for a device to write (COMMIT, stable WRITEs, changes of names). The lanes
+// share no worker, so neither can hold up the other.
 enum class DiskLane : std::uint8_t { kNormal, kSync };
 
 struct DiskPoolConfig {

@@ -67,8 +67,8 @@ bool NfsService::take_buffer(const ServedCall& call, Buffer& buffer) {
       rpcrdma::xdr::XdrReader reader(call.args);
       if (!nfs3::parse(reader, args)) return true;  // garbage; the worker will say so
       len = std::min(args.count, backend_.config().rtmax);
-      // READ may return less than was asked for, so a Write chunk that is too small is no error. More than there is room
-      // for in all could not be sent.
+      // READ may return less than was asked for, so a Write chunk that is too small is no error. More than there is
+      // room for in all could not be sent.
       if (const auto most = call.result_item_capacity()) len = std::min(len, *most);
       len = std::min(len, call.result_room);
       break;
