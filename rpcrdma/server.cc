@@ -150,6 +150,7 @@ struct Server::Impl {
   std::vector<std::unique_ptr<SharedCq>> cqs;
   MessageResources messages;
   std::unique_ptr<BufferPool> pool;
+  std::vector<std::unique_ptr<BufferPool>> other_pools;  // make_buffers
   Budget budget;
   ReplayCache replays;
   std::unique_ptr<verbs::CmId> listener;
@@ -591,8 +592,8 @@ BufferPool& Server::buffers() {
   return *impl_->pool;
 }
 
-std::unique_ptr<BufferPool> Server::make_buffers(std::size_t max_len, std::size_t max_total) {
-  return std::make_unique<BufferPool>(*impl_->pd, max_len, max_total);
+BufferPool& Server::make_buffers(std::size_t max_len, std::size_t max_total) {
+  return *impl_->other_pools.emplace_back(std::make_unique<BufferPool>(*impl_->pd, max_len, max_total));
 }
 
 void Server::reply(CallId id, ServedReply reply) {

@@ -99,8 +99,9 @@ class Server {
   sockaddr_storage local_addr() const;
   // Registered memory for results; take from it on the server's thread.
   BufferPool& buffers();
-  // A pool of the caller's own, as good for results as buffers(); destroyed before the server.
-  std::unique_ptr<BufferPool> make_buffers(std::size_t max_len, std::size_t max_total);
+  // make_buffers makes another pool, as good for results as buffers(). The server owns it, since Replies that are under
+  // way hold its Buffers until the server's end. The caller has given back all others by then.
+  BufferPool& make_buffers(std::size_t max_len, std::size_t max_total);
 
   // reply answers a Call; from the server's thread. Unknown ids (the connection is gone) are ignored.
   void reply(CallId id, ServedReply reply);

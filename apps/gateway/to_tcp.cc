@@ -114,7 +114,7 @@ absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, v
   if (!server.ok()) return apps::to_status(server.error(), "choose another --listen");
   out->server_ = std::move(*server);
   out->config_.stream = to_server(config.stream);
-  out->replies_ = out->server_->make_buffers(config.stream.record.max_record, config.max_replies);
+  out->replies_ = &out->server_->make_buffers(config.stream.record.max_record, config.max_replies);
   const std::size_t reserve = config.max_replies / 4;
   out->room_ = std::make_unique<onc_tcp::Room>(
       onc_tcp::Room::Limits{.total = config.max_replies,
@@ -127,7 +127,6 @@ absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, v
 ToTcp::~ToTcp() {
   for (const auto& [id, client] : clients_) end(*client);
   for (const auto& client : lost_) end(*client);
-  replies_.reset();  // the server's device memory outlives it
 }
 
 // Nothing of the pools is held any more, whoever still holds the client itself.

@@ -91,7 +91,7 @@ class ToTcp : private rpcrdma::Service {
   std::vector<rpcrdma::Program> programs_;
   std::unique_ptr<onc_tcp::Room> room_;  // of Replies
   std::unique_ptr<rpcrdma::Server> server_;
-  std::unique_ptr<rpcrdma::BufferPool> replies_;
+  rpcrdma::BufferPool* replies_ = nullptr;  // the server's
   std::unordered_map<std::uint32_t, std::shared_ptr<Client>> clients_;  // by ConnectionId
   std::list<std::shared_ptr<Client>> lost_;                             // that have answers to come, the oldest first
   std::list<std::shared_ptr<Client>> connecting_;                       // the oldest first

@@ -104,6 +104,35 @@ struct ToTcpTest : World {
   std::vector<std::unique_ptr<rpcrdma::Client>> clients;
 };
 
+// Replies that are under way to a client which takes nothing are in Buffers of the gateway's own pool.
+TEST_F(ToTcpTest, EndsWhileRepliesAreUnderWay) {
+  constexpr std::size_t kLen = 1 << 20, kCalls = 16;
+  config.rpc.max_buffered = 256 << 20;
+  config.rpc.max_buffered_per_connection = 64 << 20;
+  start_gateway();
+  rpcrdma::Client& client = connect();
+  // Until its first Reply a client may make one Call at a time.
+  answer = [](TcpEnd& end, const Octets& call) { end.send(reply_message(xid_of(call), {})); };
+  const auto first = call(client, kNull, {});
+  ASSERT_TRUE(run([&] { return first->has_value(); }));
+  servers[0]->on_record = nullptr;
+  servers[0]->records.clear();
+  const Octets args = read_args(kLen);
+  std::vector<Octets> rooms(kCalls, Octets(kLen));
+  for (Octets& room : rooms) {
+    rpcrdma::CallSpec spec;
+    spec.result_items = rpcrdma::MutBytes(room);
+    call(client, kRead, args, spec);
+  }
+  ASSERT_TRUE(run([&] { return servers[0]->records.size() >= kCalls / 2; }));
+  engines.pop_back();  // the clients': they read nothing from here on
+  const Octets results = read_results(counted(kLen));
+  for (const Octets& record : servers[0]->records) servers[0]->send(reply_message(xid_of(record), results));
+  settle();
+  gateway.reset();
+  EXPECT_EQ(clients.size(), 1u);
+}
+
 // Serves its server's Calls, as a client of NFSv4.1 does, and keeps them.
 struct Callbacks : rpcrdma::Service {
   void on_call(rpcrdma::ServedCall call) override {
