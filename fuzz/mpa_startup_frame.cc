@@ -1,5 +1,6 @@
 // Parse, emit, parse again for MPA startup frames, and the judgement of whatever was well formed: by the options that
 // the two octets behind the frame say, where there are any.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
@@ -34,6 +35,12 @@ mpa::StartupOptions options_of(ConstBytes surplus) {
   return options;
 }
 
+// The Reads that a responder serves beyond its own bound: one where the connection may begin with a Read.
+std::uint16_t slots_for_rtr(const mpa::StartupFrame& reply) {
+  const auto words = mpa::parse_enhanced_words(reply);
+  return !words || words->d ? 1 : 0;
+}
+
 void judge(const mpa::StartupFrame& frame, const mpa::StartupOptions& options) {
   if (frame.kind == mpa::FrameKind::kReply) {
     const auto request = mpa::make_request(options, {});
@@ -46,7 +53,8 @@ void judge(const mpa::StartupFrame& frame, const mpa::StartupOptions& options) {
   }
   if (!std::holds_alternative<mpa::Acceptable>(mpa::evaluate_request(frame, options))) return;
   const auto accepted = mpa::make_accept(frame, options, {});
-  check(accepted.agreement.ird <= options.ird && accepted.agreement.ord <= options.ord);
+  check(accepted.agreement.ird <= std::max(options.ird, slots_for_rtr(accepted.reply)));
+  check(accepted.agreement.ord <= options.ord);
   check(accepted.reply.enhanced() == frame.enhanced() && accepted.reply.rev == frame.rev);
   check(mpa::make_reject(frame, options, {}).r);
 }
