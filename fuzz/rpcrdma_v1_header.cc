@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "rpcrdma/private_data.h"
 #include "rpcrdma/v1/header.h"
-#include "rpcrdma/v1/private_data.h"
 #include "rpcrdma/v1/receive.h"
 
 namespace {
@@ -36,7 +36,7 @@ void validated_lists_hold_no_nonsense(const ChunkLists& lists, const ChunkLimits
     check(chunk.length <= limits.max_item && chunk.length == total_length(chunk.segments));
     last = chunk.position;
   }
-  if (lists.position_zero() != nullptr) check(lists.position_zero()->length <= limits.max_message);
+  if (lists.call_chunk() != nullptr) check(lists.call_chunk()->length <= limits.max_message);
 }
 
 }  // namespace
@@ -46,13 +46,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   parse_emit_parse(message);
 
   const ChunkLimits limits;
-  v1::ReceivedCall call;
-  const v1::CallVerdict verdict = v1::receive_call(message, limits, call);
-  check(size >= v1::kMinHeader || verdict == v1::CallVerdict::kDiscard);
-  if (verdict == v1::CallVerdict::kAccept) validated_lists_hold_no_nonsense(call.lists, limits);
+  ReceivedCall call;
+  const CallVerdict verdict = v1::receive_call(message, limits, call);
+  check(size >= v1::kMinHeader || verdict == CallVerdict::kDiscard);
+  if (verdict == CallVerdict::kAccept) validated_lists_hold_no_nonsense(call.lists, limits);
 
   // As a Reply: to a Call that offered nothing, and to one that offered just what came back.
-  v1::ReceivedReply reply;
+  ReceivedReply reply;
   v1::receive_reply(message, {}, reply);
   xdr::XdrReader in(message);
   v1::Header header;
@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     v1::receive_reply(message, {lists.write_list, lists.reply_chunk ? &*lists.reply_chunk : nullptr}, reply);
   }
 
-  const v1::PrivateData settings = v1::parse_private_data(message);
-  check(v1::parse_private_data(v1::emit_private_data(settings)) == settings);
+  const PrivateData settings = parse_private_data(message);
+  check(parse_private_data(emit_private_data(settings)) == settings);
   return 0;
 }

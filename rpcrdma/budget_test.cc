@@ -23,7 +23,7 @@ struct BudgetTest : ::testing::Test {
       shape.num_receives = shape.num_sends = 34;
       shape.receive_len = 4096;
       shape.send_len = 4096 + Responder::kSendExtra;
-      channel = std::move(*Channel::create(pd, shape));
+      make_channel(shape, Link::End::kServer);
       Responder::Config config;
       config.credits = {.min = 32, .initial = 32, .max = 32};
       config.max_item = 8 * kMib;
@@ -31,7 +31,7 @@ struct BudgetTest : ::testing::Test {
       config.guaranteed = kGuaranteed;
       config.peer_group = group;
       config.short_stall_timeout = std::chrono::milliseconds(2000);
-      responder = std::make_unique<Responder>(pd, *channel, t.pool, t.budget, t.programs, config);
+      responder = std::make_unique<Responder>(pd, *link, t.pool, t.budget, t.programs, config);
       responder->start(4096, 16);
       EXPECT_TRUE(channel->attach(qp).ok());
       responder->on_time(at(0));
@@ -53,12 +53,6 @@ struct BudgetTest : ::testing::Test {
       header.lists.write_list = {{{0x51, static_cast<std::uint32_t>(room), 0x1000}}};
       ASSERT_TRUE(qp.inject(message(header, rpc)));
       pump();
-    }
-    void pump() {
-      FakeEnd::pump([this](const Work& work, std::size_t len) {
-        if (work.kind == WorkKind::kReceive) responder->on_receive(work.slot, len);
-        if (work.kind == WorkKind::kSend) responder->on_send_done(work.slot);
-      });
     }
     std::uint32_t number() const { return channel->config().serial; }
     // Calls of this connection that the service has.

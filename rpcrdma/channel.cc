@@ -1,7 +1,6 @@
 #include "rpcrdma/channel.h"
 
 #include <cerrno>
-#include <new>
 #include <utility>
 
 #include "requirements/violates.h"
@@ -23,8 +22,7 @@ std::uint64_t address_of(const std::uint8_t* octets) {
 }  // namespace
 
 verbs::Result<std::unique_ptr<Channel>> Channel::create(verbs::Pd& pd, const Config& config) {
-  std::unique_ptr<Channel> channel(new Channel(config));
-  if (auto status = channel->make_buffers(pd); !status.ok()) return status.error();
+  std::unique_ptr<Channel> channel(new Channel(pd, config));
   if (config.receives != nullptr) {
     channel->lease_ = std::make_shared<ReceivePool::Lease>(*config.receives);
     config.receives->enter();
@@ -35,30 +33,21 @@ verbs::Result<std::unique_ptr<Channel>> Channel::create(verbs::Pd& pd, const Con
   return channel;
 }
 
-// Those that do not come from a pool, in one piece.
-verbs::Status Channel::make_buffers(verbs::Pd& pd) {
-  const std::size_t receives = config_.receives == nullptr ? config_.num_receives * config_.receive_len : 0;
-  const std::size_t sends = config_.sends == nullptr ? config_.num_sends * config_.send_len : 0;
-  if (receives + sends == 0) return {};
-  // Not cleared: pages that no message ever touches stay unused.
-  memory_.reset(new (std::nothrow) std::uint8_t[receives + sends]);
-  if (!memory_) return verbs::Error{ENOMEM, "no memory for Send and Receive buffers"};
-  auto mr = pd.reg_mr(memory_.get(), receives + sends, verbs::Access::kLocalWrite);
-  if (!mr.ok()) return mr.error();
-  mr_ = std::move(*mr);
-  first_send_ = memory_.get() + receives;
-  if (config_.sends != nullptr) return {};
-  for (std::uint32_t i = config_.num_sends; i > 0; --i) free_sends_.push_back(i - 1);
-  return {};
+Channel::Channel(verbs::Pd& pd, const Config& config) : config_(config), send_pool_(config.sends) {
+  if (config.receives == nullptr) {
+    own_receives_ = std::make_unique<MessagePool>(pd, config.receive_len, config.num_receives);
+  }
+  if (config.sends == nullptr) {
+    own_sends_ = std::make_unique<MessagePool>(pd, config.send_len, config.num_sends);
+    send_pool_ = own_sends_.get();
+  }
 }
 
 Channel::~Channel() {
   // The queue pair is gone, so nothing moves in these buffers any more; in those of Receives somebody may still look.
-  if (config_.sends != nullptr) {
-    for (const std::uint32_t slot : free_sends_) sends_[slot] = kNoBuffer;
-    for (const std::uint32_t buffer : sends_) {
-      if (buffer != kNoBuffer) config_.sends->give_back(buffer);
-    }
+  for (const std::uint32_t slot : free_sends_) sends_[slot] = kNoBuffer;
+  for (const std::uint32_t buffer : sends_) {
+    if (buffer != kNoBuffer) send_pool_->give_back(buffer);
   }
   if (lease_ == nullptr) return;
   config_.receives->release(share_, grown(share_));
@@ -84,7 +73,10 @@ verbs::Status Channel::attach(verbs::Qp& qp) {
   qp_ = &qp;
   if (config_.receives != nullptr) return {};
   for (std::uint32_t slot = 0; slot < config_.num_receives; ++slot) {
-    if (!post_receive(slot)) return verbs::Error{EIO, *failure_};
+    const auto buffer = own_receives_->take();
+    if (!buffer) return verbs::Error{ENOMEM, "no memory for Receives"};
+    receives_.push_back(*buffer);
+    if (!post_receive(ReceiveSlot{slot})) return verbs::Error{EIO, *failure_};
   }
   return {};
 }
@@ -105,7 +97,7 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
   }
   if (is_receive) {
     auto work = lease_ != nullptr ? on_shared_receive(config_.receives->take(wc.wr_id))
-                                  : std::optional(Work{WorkKind::kReceive, index & ~kReceiveBit});
+                                  : std::optional(Work::receive_in(ReceiveSlot{index & ~kReceiveBit}));
     if (work && verbs::has(wc.wc_flags, verbs::WcFlags::kWithInv)) work->invalidated = wc.invalidated_rkey;
     return work;
   }
@@ -119,12 +111,12 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
 
 void Channel::on_refused(std::uint32_t index) {
   if (index >= entries_.size()) {
-    if ((index & kUnsignaledBit) != 0) refused_write_ = index & ~kUnsignaledBit;  // nothing else has remote memory
+    if ((index & kUnsignaledBit) != 0) refused_write_ = SendSlot{index & ~kUnsignaledBit};  // nothing else has remote memory
     return;
   }
   const Work& work = entries_[index].work;
-  if (work.kind == WorkKind::kRead) refused_read_ = work.slot;
-  if (work.kind == WorkKind::kWrite) refused_write_ = work.slot;
+  if (work.kind() == WorkKind::kRead) refused_read_ = work.call();
+  if (work.kind() == WorkKind::kWrite) refused_write_ = work.send();
 }
 
 std::optional<Work> Channel::on_shared_receive(std::uint32_t buffer) {
@@ -144,7 +136,7 @@ std::optional<Work> Channel::on_shared_receive(std::uint32_t buffer) {
   const std::uint32_t slot = free_receives_.back();
   free_receives_.pop_back();
   receives_[slot] = buffer;
-  return Work{WorkKind::kReceive, slot};
+  return Work::receive_in(ReceiveSlot{slot});
 }
 
 std::uint32_t Channel::grown(std::uint32_t share) const {
@@ -161,16 +153,15 @@ bool Channel::set_share(std::uint32_t num) {
 
 std::shared_ptr<const void> Channel::memory() const {
   if (lease_ != nullptr) return lease_;
-  return memory_;
+  return own_receives_->memory();
 }
 
-ConstBytes Channel::received(std::uint32_t slot, std::size_t len) const {
-  const std::uint8_t* octets =
-      lease_ != nullptr ? config_.receives->octets(receives_[slot]).data() : memory_.get() + slot * config_.receive_len;
-  return ConstBytes(octets, std::min(len, config_.receive_len));
+ConstBytes Channel::received(ReceiveSlot slot, std::size_t len) const {
+  return ConstBytes(receive_pool().octets(receives_[index_of(slot)])).first(std::min(len, config_.receive_len));
 }
 
-bool Channel::post_receive(std::uint32_t slot) {
+bool Channel::post_receive(ReceiveSlot receive) {
+  const std::uint32_t slot = index_of(receive);
   if (failure_ || qp_ == nullptr) return false;
   if (lease_ != nullptr) {
     free_receives_.push_back(slot);
@@ -178,8 +169,9 @@ bool Channel::post_receive(std::uint32_t slot) {
     fail("cannot post a shared Receive");
     return false;
   }
-  const verbs::Sge sge{address_of(memory_.get() + slot * config_.receive_len),
-                       static_cast<std::uint32_t>(config_.receive_len), mr_->lkey()};
+  const std::uint32_t buffer = receives_[slot];
+  const verbs::Sge sge{address_of(own_receives_->octets(buffer).data()),
+                       static_cast<std::uint32_t>(config_.receive_len), own_receives_->lkey(buffer)};
   verbs::RecvWr wr;
   wr.wr_id = std::uint64_t{config_.serial} << 32 | kReceiveBit | slot;
   wr.sg_list = std::span(&sge, 1);
@@ -188,60 +180,66 @@ bool Channel::post_receive(std::uint32_t slot) {
   return status.ok();
 }
 
-std::optional<std::uint32_t> Channel::take_send() {
-  if (config_.sends != nullptr) {
-    if (free_sends_.empty() && sends_.size() == config_.num_sends) return {};
-    const auto buffer = config_.sends->take();
-    if (!buffer) return {};
-    if (free_sends_.empty()) {
-      free_sends_.push_back(static_cast<std::uint32_t>(sends_.size()));
-      sends_.push_back(kNoBuffer);
-    }
-    sends_[free_sends_.back()] = *buffer;
+std::optional<SendSlot> Channel::take_send() {
+  if (free_sends_.empty() && sends_.size() == config_.num_sends) return {};
+  const auto buffer = send_pool_->take();
+  if (!buffer) return {};
+  if (free_sends_.empty()) {
+    free_sends_.push_back(static_cast<std::uint32_t>(sends_.size()));
+    sends_.push_back(kNoBuffer);
   }
-  if (free_sends_.empty()) return {};
   const std::uint32_t slot = free_sends_.back();
   free_sends_.pop_back();
-  return slot;
+  sends_[slot] = *buffer;
+  return SendSlot{slot};
 }
 
-void Channel::give_send(std::uint32_t slot) {
-  if (config_.sends != nullptr) config_.sends->give_back(sends_[slot]);
-  free_sends_.push_back(slot);
+void Channel::give_send(SendSlot slot) {
+  send_pool_->give_back(sends_[index_of(slot)]);
+  free_sends_.push_back(index_of(slot));
 }
 
-MutBytes Channel::send_buffer(std::uint32_t slot) const {
-  if (config_.sends != nullptr) return config_.sends->octets(sends_[slot]);
-  return MutBytes(first_send_ + slot * config_.send_len, config_.send_len);
+MutBytes Channel::send_buffer(SendSlot slot) const {
+  return send_pool_->octets(sends_[index_of(slot)]);
 }
 
-std::uint32_t Channel::send_lkey(std::uint32_t slot) const {
-  return config_.sends != nullptr ? config_.sends->lkey(sends_[slot]) : mr_->lkey();
+std::uint32_t Channel::send_lkey(SendSlot slot) const {
+  return send_pool_->lkey(sends_[index_of(slot)]);
 }
 
-bool Channel::post_send(std::uint32_t slot, std::size_t len) {
+bool Channel::post_send(SendSlot slot, std::size_t len) {
   const verbs::Sge sge{address_of(send_buffer(slot).data()), static_cast<std::uint32_t>(len), send_lkey(slot)};
   return post_send(slot, std::span(&sge, 1));
 }
 
-bool Channel::post_send(std::uint32_t slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate) {
+bool Channel::post_send(SendSlot slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate) {
   verbs::SendWr wr;
   wr.sg_list = sges;
   wr.opcode = invalidate ? verbs::WrOpcode::kSendWithInv : verbs::WrOpcode::kSend;
   wr.invalidate_rkey = invalidate.value_or(0);
   wr.send_flags = verbs::SendFlags::kSignaled;
-  return post(wr, Work{WorkKind::kSend, slot});
+  return post(wr, Work::send_from(slot));
+}
+
+bool Channel::post_read(std::span<const verbs::Sge> sges, std::uint64_t remote_addr, std::uint32_t rkey,
+                        CallSlot call) {
+  return post_rdma(verbs::WrOpcode::kRdmaRead, sges, remote_addr, rkey, Work::read_for(call), true);
+}
+
+bool Channel::post_write(std::span<const verbs::Sge> sges, std::uint64_t remote_addr, std::uint32_t rkey,
+                         SendSlot reply, bool signaled) {
+  return post_rdma(verbs::WrOpcode::kRdmaWrite, sges, remote_addr, rkey, Work::write_for(reply), signaled);
 }
 
 bool Channel::post_rdma(verbs::WrOpcode opcode, std::span<const verbs::Sge> sges, std::uint64_t remote_addr,
-                        std::uint32_t rkey, std::uint32_t slot, bool signaled) {
+                        std::uint32_t rkey, Work work, bool signaled) {
   verbs::SendWr wr;
   wr.sg_list = sges;
   wr.opcode = opcode;
   wr.send_flags = signaled ? verbs::SendFlags::kSignaled : verbs::SendFlags::kNone;
   wr.remote_addr = remote_addr;
   wr.rkey = rkey;
-  return post(wr, Work{opcode == verbs::WrOpcode::kRdmaRead ? WorkKind::kRead : WorkKind::kWrite, slot});
+  return post(wr, work);
 }
 
 bool Channel::post_bind(const verbs::MwBind& bind) {
@@ -252,18 +250,18 @@ bool Channel::post_bind(const verbs::MwBind& bind) {
   return post(wr, {});
 }
 
-bool Channel::post_invalidate(std::uint32_t handle, std::uint32_t slot, bool signaled) {
+bool Channel::post_invalidate(std::uint32_t handle, ReceiveSlot reply, bool signaled) {
   verbs::SendWr wr;
   wr.opcode = verbs::WrOpcode::kLocalInv;
   wr.send_flags = signaled ? verbs::SendFlags::kSignaled : verbs::SendFlags::kNone;
   wr.invalidate_rkey = handle;
-  return post(wr, Work{WorkKind::kInvalidate, slot});
+  return post(wr, Work::invalidate_for(reply));
 }
 
 bool Channel::post(const verbs::SendWr& wr, Work work) {
   if (failure_ || qp_ == nullptr) return false;
   const bool signaled = verbs::has(wr.send_flags, verbs::SendFlags::kSignaled);
-  std::uint32_t index = kUnsignaledBit | work.slot;
+  std::uint32_t index = kUnsignaledBit | work.index();
   if (send_queue_room() == 0 || (signaled && free_entries_.empty())) {
     fail("the send queue is full");
     return false;

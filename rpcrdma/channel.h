@@ -11,6 +11,7 @@
 #include "rpcrdma/bytes.h"
 #include "rpcrdma/message_pool.h"
 #include "rpcrdma/receive_pool.h"
+#include "rpcrdma/slots.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {
@@ -18,11 +19,31 @@ namespace weft::rpcrdma {
 // WorkKind: what a work request of a Channel was for.
 enum class WorkKind : std::uint8_t { kReceive, kSend, kRead, kWrite, kInvalidate };
 
-// Work: the request that a completion belongs to. slot is the Receive's or Send's buffer, or the engine's own number.
-struct Work {
-  WorkKind kind = WorkKind::kReceive;
-  std::uint32_t slot = 0;
-  std::optional<std::uint32_t> invalidated = {};  // kReceive: the handle that the Send invalidated
+// Work: the request that a completion belongs to.
+class Work {
+ public:
+  Work() = default;
+  static Work receive_in(ReceiveSlot slot) { return {WorkKind::kReceive, index_of(slot)}; }
+  static Work send_from(SendSlot slot) { return {WorkKind::kSend, index_of(slot)}; }
+  static Work read_for(CallSlot slot) { return {WorkKind::kRead, index_of(slot)}; }
+  static Work write_for(SendSlot slot) { return {WorkKind::kWrite, index_of(slot)}; }
+  static Work invalidate_for(ReceiveSlot slot) { return {WorkKind::kInvalidate, index_of(slot)}; }
+
+  WorkKind kind() const { return kind_; }
+  // kReceive: the buffer that was filled. kInvalidate: that of the Reply that waits for it.
+  ReceiveSlot receive() const { return ReceiveSlot{index_}; }
+  // kSend: the buffer that was sent. kWrite: that of the Reply that follows.
+  SendSlot send() const { return SendSlot{index_}; }
+  // kRead: the Call that it pulls a chunk of.
+  CallSlot call() const { return CallSlot{index_}; }
+  std::uint32_t index() const { return index_; }
+
+  std::optional<std::uint32_t> invalidated;  // kReceive: the handle that the Send invalidated
+
+ private:
+  Work(WorkKind kind, std::uint32_t index) : kind_(kind), index_(index) {}
+  WorkKind kind_ = WorkKind::kReceive;
+  std::uint32_t index_ = 0;
 };
 
 // Extra Receives over the credits: one for a Send that crosses a credit update, one while another is processed.
@@ -42,21 +63,21 @@ class Channel {
     std::uint32_t num_sends = 0;
     std::size_t receive_len = 1024;  // octets of each Receive buffer
     std::size_t send_len = 1024;
-    // Where they come from; null: memory of the Channel's own. With `receives`, num_receives is how many it reserves to
-    // begin with, with `sends` num_sends how many it takes at most at once.
+    // Where they come from; null: pools of the Channel's own. With `receives`, num_receives is how many it reserves to
+    // begin with. num_sends is how many it takes at most at once.
     ReceivePool* receives = nullptr;
     MessagePool* sends = nullptr;
     std::uint32_t max_send_wr = 64;  // depth of the send queue
     std::uint32_t max_send_sge = 4;
   };
 
-  // Allocates and registers the buffers, or reserves its share of Receives.
+  // Reserves its share of shared Receives.
   static verbs::Result<std::unique_ptr<Channel>> create(verbs::Pd& pd, const Config& config);
 
   // What the Qp must be created with. receive_cq: that of shared Receives.
   verbs::QpInitAttr qp_attr(verbs::Cq& cq, verbs::Cq* receive_cq = nullptr) const;
   ~Channel();
-  // attach posts all Receives. The Qp outlives its use here.
+  // attach posts all Receives, if they are the Channel's own. The Qp outlives its use here.
   verbs::Status attach(verbs::Qp& qp);
   verbs::Qp* qp() const { return qp_; }
   // detach: the Qp is about to be destroyed.
@@ -66,11 +87,11 @@ class Channel {
   // on_completion finds what a completion was for and retires it; nothing for failures and for what needs no action.
   std::optional<Work> on_completion(const verbs::Wc& wc);
 
-  ConstBytes received(std::uint32_t slot, std::size_t len) const;
+  ConstBytes received(ReceiveSlot slot, std::size_t len) const;
   // For views of Receive buffers that may outlive the Channel. To be let go in its thread.
   std::shared_ptr<const void> memory() const;
   // Returns a Receive buffer to the Qp.
-  bool post_receive(std::uint32_t slot);
+  bool post_receive(ReceiveSlot slot);
   // Has so many Receives there for the peer from now on (R1-4.3.1-09); false where it stays as it was. A peer that
   // fills more than that and kExtraReceives takes those of others: the Channel fails.
   bool set_share(std::uint32_t num);
@@ -80,23 +101,25 @@ class Channel {
   bool overrun() const { return overrun_; }
 
   // A Send buffer for the caller to fill, until it calls give_send (at the latest on the Send's completion).
-  std::optional<std::uint32_t> take_send();
-  MutBytes send_buffer(std::uint32_t slot) const;
-  void give_send(std::uint32_t slot);
-  std::uint32_t send_lkey(std::uint32_t slot) const;
+  std::optional<SendSlot> take_send();
+  MutBytes send_buffer(SendSlot slot) const;
+  void give_send(SendSlot slot);
+  std::uint32_t send_lkey(SendSlot slot) const;
   // Sends the first `len` octets of a Send buffer.
-  bool post_send(std::uint32_t slot, std::size_t len);
+  bool post_send(SendSlot slot, std::size_t len);
   // Sends what `sges` gather, most of it from that Send buffer (R1-5.2.4-06). invalidate: a handle of the peer's, for a
   // Send with Invalidate.
-  bool post_send(std::uint32_t slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate = {});
+  bool post_send(SendSlot slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate = {});
 
-  // Posts an RDMA Read or Write. Unsignaled ones (Writes only) give no Work.
-  bool post_rdma(verbs::WrOpcode opcode, std::span<const verbs::Sge> sges, std::uint64_t remote_addr,
-                 std::uint32_t rkey, std::uint32_t slot, bool signaled);
+  // Posts an RDMA Read of a Call's chunk.
+  bool post_read(std::span<const verbs::Sge> sges, std::uint64_t remote_addr, std::uint32_t rkey, CallSlot call);
+  // Posts an RDMA Write for the Reply in that Send buffer. Unsignaled ones give no Work.
+  bool post_write(std::span<const verbs::Sge> sges, std::uint64_t remote_addr, std::uint32_t rkey, SendSlot reply,
+                  bool signaled);
   // Binds a memory window, which gives no Work.
   bool post_bind(const verbs::MwBind& bind);
   // Invalidates a window of ours. Unsignaled ones give no Work.
-  bool post_invalidate(std::uint32_t handle, std::uint32_t slot, bool signaled);
+  bool post_invalidate(std::uint32_t handle, ReceiveSlot reply, bool signaled);
   // How many requests the send queue takes now.
   std::uint32_t send_queue_room() const { return config_.max_send_wr - queued_; }
   // Whether a Write posted now should be signaled, lest the queue fill up with requests that report nothing.
@@ -106,10 +129,10 @@ class Channel {
   std::uint64_t progress() const { return progress_; }
 
   const Config& config() const { return config_; }
-  // The slot of the RDMA Read that failed because the peer does not own what it names.
-  std::optional<std::uint32_t> refused_read() const { return refused_read_; }
-  // The same of a Write, where its completion says so (InfiniBand; on iWARP CmEvent::refused_write may).
-  std::optional<std::uint32_t> refused_write() const { return refused_write_; }
+  // The Call whose RDMA Read failed because the peer does not own what it names.
+  std::optional<CallSlot> refused_read() const { return refused_read_; }
+  // The same of a Write and its Reply, where its completion says so (InfiniBand; on iWARP CmEvent::refused_write may).
+  std::optional<SendSlot> refused_write() const { return refused_write_; }
   const std::optional<std::string>& failure() const { return failure_; }
   void fail(std::string why);
   // fail_violation is fail where the peer broke a rule, so that another connection may well end the same way.
@@ -122,28 +145,28 @@ class Channel {
     std::uint32_t retires = 0;  // requests of the send queue that its completion ends
   };
 
-  Channel(const Config& config) : config_(config) {}
+  Channel(verbs::Pd& pd, const Config& config);
   bool post(const verbs::SendWr& wr, Work work);
-  verbs::Status make_buffers(verbs::Pd& pd);
+  bool post_rdma(verbs::WrOpcode opcode, std::span<const verbs::Sge> sges, std::uint64_t remote_addr,
+                 std::uint32_t rkey, Work work, bool signaled);
+  const MessagePool& receive_pool() const { return own_receives_ ? *own_receives_ : config_.receives->buffers(); }
   std::optional<Work> on_shared_receive(std::uint32_t buffer);
   void on_refused(std::uint32_t index);
   // Of a share, what is beyond the one that the connection began with.
   std::uint32_t grown(std::uint32_t share) const;
 
   Config config_;
-  std::shared_ptr<std::uint8_t[]> memory_;
-  std::unique_ptr<verbs::Mr> mr_;
-  std::uint8_t* first_send_ = nullptr;
+  std::unique_ptr<MessagePool> own_receives_, own_sends_;  // null: shared ones
+  MessagePool* send_pool_;
   verbs::Qp* qp_ = nullptr;
-  std::vector<std::uint32_t> free_sends_;
-  // Of shared buffers: where in the pool each slot's is.
-  std::vector<std::uint32_t> sends_;
-  std::vector<std::uint32_t> receives_;
-  std::vector<std::uint32_t> free_receives_;
+  // Where in its pool each slot's buffer is, and the slots without one.
+  std::vector<std::uint32_t> sends_, free_sends_;
+  std::vector<std::uint32_t> receives_, free_receives_;
   std::shared_ptr<ReceivePool::Lease> lease_;
   std::uint32_t share_ = 0;
   bool overrun_ = false;
-  std::optional<std::uint32_t> refused_read_, refused_write_;
+  std::optional<CallSlot> refused_read_;
+  std::optional<SendSlot> refused_write_;
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> free_entries_;
   std::uint32_t queued_ = 0;      // requests in the send queue that no completion has ended

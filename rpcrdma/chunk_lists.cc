@@ -22,7 +22,6 @@ bool any_wraps(const SegmentArray& segments) {
 
 ChunkError group_read_list(const std::vector<ReadSegment>& list, const ChunkLimits& limits,
                            std::vector<Chunk>& chunks) {
-  if (violates("U1-6.4.2-07", list.size() > limits.max_segments)) return ChunkError::kTooManySegments;
   for (const ReadSegment& segment : list) {
     if (violates("R1-4.4.5-05", segment.position % 4 != 0)) return ChunkError::kMisalignedPosition;
     if (violates("R1-5.5-02", wraps(segment.target))) return ChunkError::kWraps;
@@ -33,17 +32,19 @@ ChunkError group_read_list(const std::vector<ReadSegment>& list, const ChunkLimi
     at->length += segment.target.length;
     at->segments.push_back(segment.target);
   }
-  std::uint64_t sum = 0;
-  for (const Chunk& chunk : chunks) {
-    const std::uint64_t limit = chunk.position == 0 ? limits.max_message : limits.max_item;
-    if (violates("R1-4.4.4-03", chunk.length > limit)) return ChunkError::kTooLong;  // R1-4.4.4-02
+  return violates("U1-6.4.2-07", chunks.size() > limits.max_read_chunks) ? ChunkError::kTooManyChunks
+                                                                        : ChunkError::kNone;
+}
+
+// R1-4.4.4-02: lengths are sums of segments. What is to be read is held here, and so is bounded.
+ChunkError check_lengths(const Chunk* call_chunk, const std::vector<Chunk>& read_chunks, const ChunkLimits& limits) {
+  std::uint64_t sum = call_chunk != nullptr ? call_chunk->length : 0;
+  if (violates("R1-4.4.4-03", sum > limits.max_message)) return ChunkError::kTooLong;
+  for (const Chunk& chunk : read_chunks) {
+    if (violates("R1-4.4.4-03", chunk.length > limits.max_item)) return ChunkError::kTooLong;
     sum += chunk.length;
   }
-  if (violates("R1-10.1-03", sum > limits.max_read_list)) return ChunkError::kTooLong;
-  const bool has_position_zero = !chunks.empty() && chunks.front().position == 0;
-  const std::size_t max_chunks = limits.max_read_chunks + (has_position_zero ? 1 : 0);
-  if (violates("U1-6.4.2-07", chunks.size() > max_chunks)) return ChunkError::kTooManyChunks;
-  return ChunkError::kNone;
+  return violates("R1-10.1-03", sum > limits.max_read_list) ? ChunkError::kTooLong : ChunkError::kNone;
 }
 
 Chunk make_chunk(SegmentArray segments) {
@@ -61,7 +62,12 @@ std::uint64_t total_length(std::span<const Segment> segments) {
 
 ChunkError ChunkLists::validate(ChunkListsView view, const ChunkLimits& limits, ChunkLists& out) {
   ChunkLists lists;
-  const ChunkError error = group_read_list(view.read_list, limits, lists.read_chunks_);
+  const std::size_t num_to_read = view.call_chunk.size() + view.read_list.size();
+  if (violates("U1-6.4.2-07", num_to_read > limits.max_segments)) return ChunkError::kTooManySegments;
+  if (violates("R1-5.5-02", any_wraps(view.call_chunk))) return ChunkError::kWraps;
+  if (!view.call_chunk.empty()) lists.call_chunk_ = make_chunk(std::move(view.call_chunk));
+  ChunkError error = group_read_list(view.read_list, limits, lists.read_chunks_);
+  if (error == ChunkError::kNone) error = check_lengths(lists.call_chunk(), lists.read_chunks_, limits);
   if (error != ChunkError::kNone) return error;
 
   if (violates("U1-6.4.2-07", view.write_list.size() > limits.max_write_chunks)) return ChunkError::kTooManyChunks;
@@ -81,15 +87,6 @@ ChunkError ChunkLists::validate(ChunkListsView view, const ChunkLimits& limits, 
   if (view.reply_chunk) lists.reply_chunk_ = make_chunk(std::move(*view.reply_chunk));
   out = std::move(lists);
   return ChunkError::kNone;
-}
-
-const Chunk* ChunkLists::position_zero() const {
-  return !read_chunks_.empty() && read_chunks_.front().position == 0 ? &read_chunks_.front() : nullptr;
-}
-
-std::span<const Chunk> ChunkLists::read_chunks() const {
-  const std::span<const Chunk> all(read_chunks_);
-  return position_zero() != nullptr ? all.subspan(1) : all;
 }
 
 }  // namespace weft::rpcrdma

@@ -27,12 +27,21 @@ struct ReadSegment {
 
 using SegmentArray = std::vector<Segment>;
 
-// ChunkListsView: the three lists as they stand in a header. For receivers only on the way to ChunkLists.
+// ChunkListsView: the lists as they stand in a header. For receivers only on the way to ChunkLists.
 struct ChunkListsView {
+  SegmentArray call_chunk;  // of the Payload stream of a Call; in version 1 the Read chunk at Position Zero
   std::vector<ReadSegment> read_list;
   std::vector<SegmentArray> write_list;
   std::optional<SegmentArray> reply_chunk;
   friend bool operator==(const ChunkListsView&, const ChunkListsView&) = default;
+
+  // Empties them, and keeps memory for others.
+  void clear() {
+    call_chunk.clear();
+    read_list.clear();
+    write_list.clear();
+    reply_chunk.reset();
+  }
 };
 
 // total_length sums in 64 bits: at most 2^32 segments of less than 2^32 octets each.
@@ -48,12 +57,12 @@ struct Chunk {
 
 // ChunkLimits: what a receiver is willing to hold for one message (RFC 8166 section 8.1.4).
 struct ChunkLimits {
-  std::size_t max_segments = 128;    // of each list
-  std::size_t max_read_chunks = 16;  // besides one at Position Zero
+  std::size_t max_segments = 128;  // of each list; Call chunk and Read list count as one
+  std::size_t max_read_chunks = 16;
   std::size_t max_write_chunks = 16;
-  std::uint64_t max_message = 1 << 20;       // octets of a Position Zero Read chunk
-  std::uint64_t max_item = 4 << 20;          // octets of any other Read chunk
-  std::uint64_t max_read_list = UINT64_MAX;  // octets of all Read chunks together
+  std::uint64_t max_message = 1 << 20;       // octets of the Call chunk
+  std::uint64_t max_item = 4 << 20;          // octets of a Read chunk
+  std::uint64_t max_read_list = UINT64_MAX;  // octets of Call chunk and Read chunks together
 };
 
 enum class ChunkError : std::uint8_t {
@@ -66,7 +75,7 @@ enum class ChunkError : std::uint8_t {
 };
 
 // ChunkLists: Read chunks grouped by Position in ascending order, segments in list order (RFC 8166 section 3.4.5);
-// every Position a multiple of 4, every Read chunk within the limits, no segment beyond 2^64. Write and Reply chunks
+// every Position a multiple of 4, every chunk to be read within the limits, no segment beyond 2^64. Write and Reply chunks
 // can be longer than any limit: a receiver fills of them what it has.
 class ChunkLists {
  public:
@@ -74,14 +83,14 @@ class ChunkLists {
   static ChunkError validate(ChunkListsView view, const ChunkLimits& limits, ChunkLists& out);
 
   // The chunk that holds the Payload stream of a Long Call; null for none.
-  const Chunk* position_zero() const;
-  // Read chunks with a Position above zero.
-  std::span<const Chunk> read_chunks() const;
+  const Chunk* call_chunk() const { return call_chunk_ ? &*call_chunk_ : nullptr; }
+  std::span<const Chunk> read_chunks() const { return read_chunks_; }
   std::span<const Chunk> write_chunks() const { return write_chunks_; }
   const Chunk* reply_chunk() const { return reply_chunk_ ? &*reply_chunk_ : nullptr; }
-  bool empty() const { return read_chunks_.empty() && write_chunks_.empty() && !reply_chunk_; }
+  bool empty() const { return !call_chunk_ && read_chunks_.empty() && write_chunks_.empty() && !reply_chunk_; }
 
  private:
+  std::optional<Chunk> call_chunk_;
   std::vector<Chunk> read_chunks_;
   std::vector<Chunk> write_chunks_;
   std::optional<Chunk> reply_chunk_;

@@ -16,8 +16,8 @@ TEST(ChunkLists, GroupsReadSegmentsByPositionInListOrder) {
                     read_segment(104, 4, 0),   read_segment(4240, 5, 1), read_segment(104, 6, 2)};
   ChunkLists lists;
   ASSERT_EQ(ChunkLists::validate(view, {}, lists), ChunkError::kNone);
-  ASSERT_NE(lists.position_zero(), nullptr);
-  EXPECT_EQ(lists.position_zero()->length, 7u);
+  ASSERT_NE(lists.call_chunk(), nullptr);
+  EXPECT_EQ(lists.call_chunk()->length, 7u);
   ASSERT_EQ(lists.read_chunks().size(), 2u);
   EXPECT_EQ(lists.read_chunks()[0].position, 104u);
   EXPECT_EQ(lists.read_chunks()[0].length, 5u);

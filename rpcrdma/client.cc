@@ -88,8 +88,8 @@ verbs::Status Client::Impl::open() {
   calls.windows = connection->takes_windows();
   calls.retransmits = config.reconnect.is_on();
   calls.retransmit_after = config.reconnect.retransmit_after;
-  requester = std::make_unique<Requester>(*pd, *connection->channel, calls, std::random_device{}());
-  connection->serve_reverse(*requester);
+  requester = std::make_unique<Requester>(*pd, *connection->link, calls, std::random_device{}());
+  connection->serve_reverse();
   return {};
 }
 
@@ -113,16 +113,7 @@ void Client::Impl::on_established() {
 void Client::Impl::on_completion(const verbs::Wc& wc) {
   ClientConnection& on = *connection;
   if (wc.status != verbs::WcStatus::kSuccess && !on.last_words) on.last_words = now + kLastWords;
-  const auto work = on.channel->on_completion(wc);
-  if (!work) return;
-  if (on.reverse) return on.reverse->on_work(*work, wc.byte_len);
-  switch (work->kind) {
-    case WorkKind::kReceive: requester->on_receive(work->slot, wc.byte_len, work->invalidated); break;
-    case WorkKind::kSend: requester->on_send_done(work->slot); break;
-    case WorkKind::kInvalidate: requester->on_invalidated(work->slot); break;
-    case WorkKind::kRead:
-    case WorkKind::kWrite: break;
-  }
+  on.link->on_completion(wc);
 }
 
 // Each event behind the completions that came before it: Replies that arrived before the connection ended still count.
@@ -186,8 +177,8 @@ void Client::Impl::connect_again() {
   const auto status = open_connection();
   if (status.ok()) {
     connection->deadline = now + config.connect_timeout;
-    requester->resume(*connection->channel);
-    connection->serve_reverse(*requester);
+    requester->resume(*connection->link);
+    connection->serve_reverse();
     return;
   }
   retry_at = schedule.on_ended(now, false);

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "rpcrdma/profiles.h"
+
 namespace weft::rpcrdma {
 
 verbs::Result<std::unique_ptr<ClientConnection>> ClientConnection::open(verbs::Device& device, verbs::Pd& pd,
@@ -44,6 +46,7 @@ verbs::Status ClientConnection::start(std::uint32_t serial) {
   auto made_channel = Channel::create(pd, shape);
   if (!made_channel.ok()) return made_channel.error();
   channel = std::move(*made_channel);
+  link.emplace(*channel, profile_1(), Link::End::kClient);
   auto made_cq = device.create_cq(static_cast<int>(shape.num_receives + shape.max_send_wr + 8), events.get());
   if (!made_cq.ok()) return made_cq.error();
   cq = std::move(*made_cq);
@@ -54,12 +57,11 @@ verbs::Status ClientConnection::start(std::uint32_t serial) {
   return id->resolve_addr(dst, config.connect_timeout);
 }
 
-void ClientConnection::serve_reverse(Requester& requester) {
+void ClientConnection::serve_reverse() {
   if (config.reverse_programs.empty()) return;
   const ReverseResponder::Config calls{config.reverse_programs, config.reverse_credits, config.reverse_chunks,
                                        address_str(dst)};
-  reverse = std::make_unique<ReverseResponder>(pd, *channel, requester, calls,
-                                               device.caps().read_sink_needs_remote_write);
+  reverse = std::make_unique<ReverseResponder>(pd, *link, calls, device.caps().read_sink_needs_remote_write);
 }
 
 verbs::Status ClientConnection::on_route_resolved() {

@@ -10,6 +10,7 @@
 #include "rpcrdma/channel.h"
 #include "rpcrdma/client.h"
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/link.h"
 #include "rpcrdma/reverse.h"
 
 // One connection of a Client; included by nobody else.
@@ -23,8 +24,8 @@ struct ClientConnection {
                                                                const sockaddr_storage& dst, const ClientConfig& config,
                                                                std::uint32_t serial);
   ~ClientConnection();
-  // Serves the reverse programs beside the Client's requester, which outlives the connection's use.
-  void serve_reverse(Requester& requester);
+  // Serves the reverse programs beside the Client's requester, which has joined the link.
+  void serve_reverse();
 
   // Whether its Calls' chunks are windows, and R says so.
   bool takes_windows() const { return config.remote_invalidation && can_be_invalidated(device.caps()); }
@@ -56,6 +57,7 @@ struct ClientConnection {
   std::unique_ptr<verbs::Cq> cq;
   std::unique_ptr<verbs::CmId> id;
   std::unique_ptr<Channel> channel;
+  std::optional<Link> link;  // from open on
   std::unique_ptr<verbs::Qp> qp;
   std::unique_ptr<ReverseResponder> reverse;  // where there are reverse programs
 

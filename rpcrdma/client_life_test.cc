@@ -134,7 +134,7 @@ TEST_F(ClientLifeTest, TheFirstConnectionIsNotTriedTwice) {
 
 TEST_F(ClientLifeTest, CallsGoOnOverTheNextConnection) {
   RecordProperty("proves", "R1-5.5.5-01 U1-6.7.2-04 R1-4.3.2-13 R1-4.3.3-02 R1-7.2.2-02");
-  const auto large = v1::emit_private_data({false, 4096, 4096});
+  const auto large = emit_private_data({false, 4096, 4096});
   device.private_data = {large.begin(), large.end()};
   open();
   call();

@@ -10,14 +10,14 @@ namespace weft::rpcrdma {
 
 std::vector<std::uint8_t> own_private_data(const verbs::Caps& caps, std::size_t inline_threshold,
                                            bool remote_invalidate) {
-  if (caps.max_private_data < v1::kPrivateDataLen) return {};
-  const auto octets = v1::emit_private_data({remote_invalidate, inline_threshold, inline_threshold});
+  if (caps.max_private_data < kPrivateDataLen) return {};
+  const auto octets = emit_private_data({remote_invalidate, inline_threshold, inline_threshold});
   return {octets.begin(), octets.end()};
 }
 
 verbs::Status check_sizes(const verbs::Caps& caps, std::size_t inline_threshold, std::uint32_t credits,
                           std::uint32_t other_receives) {
-  if (inline_threshold < v1::kDefaultInline || inline_threshold > v1::kMaxInline || inline_threshold % 1024 != 0) {
+  if (inline_threshold < kDefaultInline || inline_threshold > kMaxInline || inline_threshold % 1024 != 0) {
     return verbs::Error{EINVAL, "the inline threshold must be a multiple of 1024 from 1024 to 262144"};
   }
   if (credits == 0 || credits > kMaxCredits) {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "rpcrdma/channel.h"
-#include "rpcrdma/v1/private_data.h"
+#include "rpcrdma/private_data.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
 
@@ -18,12 +18,12 @@ namespace weft::rpcrdma {
 // Thresholds of one connection, in octets: each the smaller of what one side sends and the other receives (RFC 8166
 // section 3.3.2, RFC 8797 section 4.2).
 struct Thresholds {
-  std::size_t send = v1::kDefaultInline;
-  std::size_t receive = v1::kDefaultInline;
+  std::size_t send = kDefaultInline;
+  std::size_t receive = kDefaultInline;
 };
 
 inline Thresholds settle_thresholds(std::size_t own_inline, ConstBytes peer_private_data) {
-  const v1::PrivateData peer = v1::parse_private_data(peer_private_data);
+  const PrivateData peer = parse_private_data(peer_private_data);
   return {std::min(own_inline, peer.receive_size), std::min(own_inline, peer.send_size)};
 }
 
@@ -35,11 +35,11 @@ std::vector<std::uint8_t> own_private_data(const verbs::Caps& caps, std::size_t 
 // Whether a requester on such a device can let its peer invalidate all that it advertises: regions never, so it takes
 // windows.
 inline bool can_be_invalidated(const verbs::Caps& caps) {
-  return caps.mem_windows_type2 && caps.remote_invalidation && caps.max_private_data >= v1::kPrivateDataLen;
+  return caps.mem_windows_type2 && caps.remote_invalidation && caps.max_private_data >= kPrivateDataLen;
 }
 // Whether a responder can send with invalidation, and say so.
 inline bool can_invalidate(const verbs::Caps& caps) {
-  return caps.remote_invalidation && caps.max_private_data >= v1::kPrivateDataLen;
+  return caps.remote_invalidation && caps.max_private_data >= kPrivateDataLen;
 }
 
 // "address:port", with brackets around IPv6.

@@ -5,6 +5,7 @@
 #include "rpcrdma/client.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/registrations.h"
+#include "rpcrdma/profiles.h"
 #include "rpcrdma/testing/fake_device.h"
 #include "rpcrdma/testing/forms.h"
 
@@ -438,7 +439,7 @@ TEST(RegistrationsTest, AHandleEndsOnce) {
   EXPECT_TRUE(registrations.on_invalidated(one.handle));
   EXPECT_FALSE(registrations.on_invalidated(one.handle));
   EXPECT_EQ(registrations.num_live(), 1u);
-  ASSERT_TRUE(registrations.post_invalidations(*end.channel, 0));
+  ASSERT_TRUE(registrations.post_invalidations(*end.channel, ReceiveSlot{0}));
   EXPECT_EQ(end.qp.local_invalidations, std::vector<std::uint32_t>{other.handle});
   EXPECT_FALSE(registrations.on_invalidated(other.handle));
   EXPECT_EQ(registrations.num_live(), 0u);
@@ -493,7 +494,8 @@ TEST_F(InvalidationTest, TheEndOfAConnectionFencesWindowsAndTheNextOneHasNew) {
   Channel::Config shape = requester->channel->config();
   auto channel = std::move(*Channel::create(requester->pd, shape));
   ASSERT_TRUE(channel->attach(qp).ok());
-  requester->requester->resume(*channel);
+  Link link(*channel, profile_1(), Link::End::kClient);
+  requester->requester->resume(link);
   requester->requester->start(kThreshold, kThreshold);
   ASSERT_EQ(qp.sent.size(), 1u);
   const auto after = handles_of(parse(qp.sent[0]));
@@ -507,7 +509,7 @@ TEST_F(InvalidationTest, TheEndOfAConnectionFencesWindowsAndTheNextOneHasNew) {
 // A client whole: R, and the order in which things end.
 struct ClientInvalidationTest : ::testing::Test {
   void open(ClientConfig config) {
-    const auto answer = v1::emit_private_data({false, 4096, 4096});
+    const auto answer = emit_private_data({false, 4096, 4096});
     device.private_data = {answer.begin(), answer.end()};
     auto made = Client::connect(device, sockaddr_storage{}, config);
     ASSERT_TRUE(made.ok()) << made.error().message;
@@ -518,7 +520,7 @@ struct ClientInvalidationTest : ::testing::Test {
   void run(int ms) {
     for (int i = 0; i < 20; ++i) client->process(at(ms));
   }
-  bool says_r() const { return v1::parse_private_data(device.sent_private_data).remote_invalidate; }
+  bool says_r() const { return parse_private_data(device.sent_private_data).remote_invalidate; }
   void call() {
     CallSpec spec = call_of(test_binding(), kRead);
     spec.result_items = room;

@@ -44,11 +44,11 @@ verbs::Status MessageResources::open(verbs::Device& device, verbs::Pd& pd, verbs
     const std::uint32_t max_posted =
         caps.srq_reserve ? static_cast<std::uint32_t>(std::max<std::size_t>(kPostedOctets / len, 1)) : UINT32_MAX;
     auto made = ReceivePool::create(pd, {.receive_len = len,
-                                         .max_receives = static_cast<std::uint32_t>(num),
-                                         .slack = static_cast<std::uint32_t>(slack),
-                                         .max_grown = static_cast<std::uint32_t>(max_grown),
-                                         .reserve = static_cast<std::uint32_t>(reserve),
-                                         .max_posted = max_posted});
+                                         .shares = {.max_receives = static_cast<std::uint32_t>(num),
+                                                    .slack = static_cast<std::uint32_t>(slack),
+                                                    .max_grown = static_cast<std::uint32_t>(max_grown),
+                                                    .max_posted = max_posted},
+                                         .reserve = static_cast<std::uint32_t>(reserve)});
     if (!made.ok()) return made.error();
     receives = std::move(*made);
     auto cq = device.create_cq(static_cast<int>(num), &events);
@@ -71,7 +71,7 @@ Channel::Config MessageResources::next(std::uint32_t serial) const {
   config.serial = serial;
   if (receives) {
     // Rather few than none.
-    const std::uint32_t left = receives->max_reserved() - receives->num_reserved();
+    const std::uint32_t left = receives->shares().max_reserved() - receives->shares().reserved();
     config.num_receives = std::min(config.num_receives, std::max(left, reverse_credits + 1));
   }
   return config;
@@ -88,7 +88,7 @@ ServerMemory MessageResources::memory() const {
   if (!receives) return memory;
   memory.has_shared_receives = true;
   memory.receives = receives->registered();
-  memory.promised = receives->num_reserved();
+  memory.promised = receives->shares().reserved();
   return memory;
 }
 

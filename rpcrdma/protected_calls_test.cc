@@ -1,4 +1,5 @@
 // Calls under RPCSEC_GSS (RFC 8166 section 8.2.2): without protection as under any flavor, else whole.
+#include "rpcrdma/profiles.h"
 #include "rpcrdma/testing/forms.h"
 #include "rpcrdma/testing/gss.h"
 
@@ -101,7 +102,7 @@ TEST_F(ProtectedCallsTest, TheResponderTakesNoneEither) {
     EXPECT_TRUE(requester->requester->call(spec, [](const Reply&) {}).ok());
     requester->pump();
     Octets call = requester->qp.sent.back();
-    const std::size_t flavor = v1::header_len(parse(call).lists) + 6 * 4 + 3;
+    const std::size_t flavor = profile_1().lengths.of(parse(call).lists) + 6 * 4 + 3;
     EXPECT_EQ(call.at(flavor), 1u);
     call.at(flavor) = 6;
     EXPECT_TRUE(responder->qp.inject(call));

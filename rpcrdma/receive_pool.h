@@ -8,6 +8,7 @@
 
 #include "rpcrdma/bytes.h"
 #include "rpcrdma/message_pool.h"
+#include "rpcrdma/receive_shares.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {
@@ -29,46 +30,36 @@ class ReceivePool {
  public:
   struct Config {
     std::size_t receive_len = 1024;  // octets
-    std::uint32_t max_receives = 0;  // at most Caps::max_srq_wr
-    std::uint32_t slack = 0;         // of these: Receives beyond what is reserved
-    // And of these: what connections may reserve beyond what they began with, so that some are left for connections to
-    // come.
-    std::uint32_t max_grown = UINT32_MAX;
+    // max_receives: at most Caps::max_srq_wr. max_posted: for devices that keep `reserve`; a message that has begun to
+    // arrive holds a Receive, so there is one for each connection beside.
+    ReceiveShares::Config shares;
     // What the device keeps for a turn of one connection (SrqAttr::reserve), at most the slack.
     std::uint32_t reserve = 0;
-    // How many of those reserved are posted at once, beside one for each connection: a message that has begun to arrive
-    // holds one. For devices that keep `reserve`.
-    std::uint32_t max_posted = UINT32_MAX;
   };
   static verbs::Result<std::unique_ptr<ReceivePool>> create(verbs::Pd& pd, const Config& config);
 
   verbs::Srq& srq() { return *srq_; }
 
   // A connection comes, or goes; it reserves nothing by that.
-  void enter() { ++num_connections_; }
-  void leave() { --num_connections_; }
+  void enter() { shares_.enter(); }
+  void leave() { shares_.leave(); }
   // reserve posts `num` Receives more, and keeps as many there, until release; false where there are no more. `grown`
   // of them are beyond what their connection began with. Beyond max_posted they are posted when Calls hold others.
   bool reserve(std::uint32_t num, std::uint32_t grown = 0);
-  void release(std::uint32_t num, std::uint32_t grown = 0);
-  // Whether so much is reserved that peers should be granted less.
-  bool is_low() const {
-    return reserved_ > max_reserved() - max_reserved() / 8 || grown_ > config_.max_grown - config_.max_grown / 8;
-  }
+  void release(std::uint32_t num, std::uint32_t grown = 0) { shares_.release(num, grown); }
+  const ReceiveShares& shares() const { return shares_; }
 
   // refill makes up for Receives that hold messages; before every turn of the device.
   void refill() { (void)fill(); }
   // The buffer of a completed Receive; it belongs to who took the completion, until give_back.
   std::uint32_t take(std::uint64_t wr_id) {
-    ++num_held_;
+    shares_.on_filled();
     return static_cast<std::uint32_t>(wr_id) & ~kReceiveBit;
   }
-  MutBytes octets(std::uint32_t slot) const { return buffers_.octets(slot); }
+  const MessagePool& buffers() const { return buffers_; }
   // False where it cannot be posted again.
   bool give_back(std::uint32_t slot);
 
-  std::uint32_t num_reserved() const { return reserved_; }
-  std::uint32_t max_reserved() const { return config_.max_receives - config_.slack; }
   // Buffers that are posted or hold a message.
   std::uint32_t num_receives() const { return buffers_.num_taken(); }
   std::size_t registered() const { return buffers_.registered(); }
@@ -94,19 +85,13 @@ class ReceivePool {
 
  private:
   ReceivePool(verbs::Pd& pd, const Config& config, std::unique_ptr<verbs::Srq> srq)
-      : config_(config), buffers_(pd, config.receive_len, config.max_receives), srq_(std::move(srq)) {}
+      : shares_(config.shares), buffers_(pd, config.receive_len, config.shares.max_receives), srq_(std::move(srq)) {}
   bool post(std::uint32_t slot);
   bool fill();
-  std::uint32_t num_wanted() const;
 
-  Config config_;
+  ReceiveShares shares_;
   MessagePool buffers_;
   std::unique_ptr<verbs::Srq> srq_;  // before the buffers go
-  std::uint32_t reserved_ = 0;
-  std::uint32_t grown_ = 0;  // of reserved_
-  std::uint32_t num_connections_ = 0;
-  std::uint32_t num_held_ = 0;         // buffers with messages
-  std::uint32_t num_left_behind_ = 0;  // of these, of connections that are gone
   std::shared_ptr<ReceivePool*> alive_ = std::make_shared<ReceivePool*>(this);
 };
 

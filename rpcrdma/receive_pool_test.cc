@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rpcrdma/channel.h"
+#include "rpcrdma/profiles.h"
 #include "rpcrdma/testing/engines.h"
 #include "rpcrdma/testing/vectors.h"
 
@@ -17,7 +18,7 @@ namespace {
 struct ReceivePoolTest : ::testing::Test {
   void open(std::uint32_t max_receives, std::uint32_t slack, std::uint32_t max_grown = UINT32_MAX) {
     pool = std::move(*ReceivePool::create(
-        pd, {.receive_len = 1024, .max_receives = max_receives, .slack = slack, .max_grown = max_grown}));
+        pd, {.receive_len = 1024, .shares = {.max_receives = max_receives, .slack = slack, .max_grown = max_grown}}));
   }
   FakeSrq& srq() { return static_cast<FakeSrq&>(pool->srq()); }
   // What a device does when a message arrives.
@@ -41,7 +42,7 @@ TEST_F(ReceivePoolTest, PostsWhatIsReservedAndTheSlack) {
   ASSERT_TRUE(pool->reserve(88));
   EXPECT_EQ(srq().size(), 100u);
   EXPECT_FALSE(pool->reserve(1));
-  EXPECT_EQ(pool->num_reserved(), 96u);
+  EXPECT_EQ(pool->shares().reserved(), 96u);
   EXPECT_EQ(srq().size(), 100u);
 }
 
@@ -65,13 +66,13 @@ TEST_F(ReceivePoolTest, ABufferIsPostedAgainWhenItsMessageWasDone) {
 TEST_F(ReceivePoolTest, OfWhatIdleConnectionsReserveLittleIsPosted) {
   RecordProperty("proves", "R1-4.3.1-09");
   pool = std::move(*ReceivePool::create(
-      pd, {.receive_len = 1024, .max_receives = 2000, .slack = 12, .reserve = 10, .max_posted = 20}));
+      pd, {.receive_len = 1024, .shares = {.max_receives = 2000, .slack = 12, .max_posted = 20}, .reserve = 10}));
   for (std::uint32_t i = 1; i <= 100; ++i) {
     pool->enter();
     ASSERT_TRUE(pool->reserve(8));
     EXPECT_EQ(srq().size(), std::min(8 * i, i + 20) + 12);
   }
-  EXPECT_EQ(pool->num_reserved(), 800u);
+  EXPECT_EQ(pool->shares().reserved(), 800u);
   // All of them send at once, one after the other, and nobody is answered: each finds what it was promised, and beside
   // it the reserve.
   std::vector<std::uint32_t> held;
@@ -92,13 +93,13 @@ TEST_F(ReceivePoolTest, OfWhatIdleConnectionsReserveLittleIsPosted) {
     pool->release(8);
     pool->leave();
   }
-  EXPECT_EQ(pool->num_reserved(), 0u);
+  EXPECT_EQ(pool->shares().reserved(), 0u);
 }
 
 // Messages that have begun to arrive hold a Receive each that nobody knows of.
 TEST_F(ReceivePoolTest, TheReserveIsThereWhateverPeersHaveBegun) {
   pool = std::move(*ReceivePool::create(
-      pd, {.receive_len = 1024, .max_receives = 100, .slack = 10, .reserve = 10, .max_posted = 2}));
+      pd, {.receive_len = 1024, .shares = {.max_receives = 100, .slack = 10, .max_posted = 2}, .reserve = 10}));
   for (int i = 0; i < 4; ++i) {
     pool->enter();
     ASSERT_TRUE(pool->reserve(2));
@@ -133,20 +134,20 @@ TEST_F(ReceivePoolTest, MemoryThatIsNotNeededGoesAndIsHadAgain) {
 
 TEST_F(ReceivePoolTest, IsLowBeforeItIsEmpty) {
   open(68, 4);
-  EXPECT_FALSE(pool->is_low());
+  EXPECT_FALSE(pool->shares().is_low());
   ASSERT_TRUE(pool->reserve(56));
-  EXPECT_FALSE(pool->is_low());
+  EXPECT_FALSE(pool->shares().is_low());
   ASSERT_TRUE(pool->reserve(1));
-  EXPECT_TRUE(pool->is_low());
+  EXPECT_TRUE(pool->shares().is_low());
   pool->release(1);
-  EXPECT_FALSE(pool->is_low());
+  EXPECT_FALSE(pool->shares().is_low());
 }
 
 TEST_F(ReceivePoolTest, WithoutMemoryNothingIsPromised) {
   open(100, 4);
   pd.fail_registration = true;
   EXPECT_FALSE(pool->reserve(50));
-  EXPECT_EQ(pool->num_reserved(), 0u);
+  EXPECT_EQ(pool->shares().reserved(), 0u);
   pd.fail_registration = false;
   EXPECT_TRUE(pool->reserve(50));
   EXPECT_EQ(srq().size(), 54u);
@@ -161,9 +162,9 @@ TEST_F(ReceivePoolTest, GrantsThatGrewLeaveReceivesForConnectionsToCome) {
   shape.receives = pool.get();
   auto busy = std::move(*Channel::create(pd, shape));
   EXPECT_TRUE(busy->set_share(22));
-  EXPECT_FALSE(pool->is_low());
+  EXPECT_FALSE(pool->shares().is_low());
   EXPECT_TRUE(busy->set_share(24));
-  EXPECT_TRUE(pool->is_low());
+  EXPECT_TRUE(pool->shares().is_low());
   EXPECT_FALSE(busy->set_share(25));
   EXPECT_EQ(busy->share(), 24u);
   auto idle = std::move(*Channel::create(pd, shape));
@@ -173,9 +174,9 @@ TEST_F(ReceivePoolTest, GrantsThatGrewLeaveReceivesForConnectionsToCome) {
   EXPECT_TRUE(idle->set_share(9));
   EXPECT_FALSE(idle->set_share(10));
   busy.reset();
-  EXPECT_FALSE(pool->is_low());
+  EXPECT_FALSE(pool->shares().is_low());
   EXPECT_TRUE(idle->set_share(24));
-  EXPECT_EQ(pool->num_reserved(), 24u);
+  EXPECT_EQ(pool->shares().reserved(), 24u);
 }
 
 // Two Responders on one pool.
@@ -193,21 +194,17 @@ struct SharedReceives : ReceivePoolTest {
       shape.receives = test.pool.get();
       shape.sends = &test.sends;
       channel = std::move(*Channel::create(test.pd, shape));
+      link.emplace(*channel, profile_1(), Link::End::kServer);
       Responder::Config config;
       config.credits = {.min = credits, .initial = credits, .max = most};
-      responder = std::make_unique<Responder>(test.pd, *channel, test.buffers, test.budget, test.programs, config);
+      responder = std::make_unique<Responder>(test.pd, *link, test.buffers, test.budget, test.programs, config);
       responder->start(1024, 4);
       EXPECT_TRUE(channel->attach(qp).ok());
     }
     ~End() { channel->detach(); }
     void pump() {
       verbs::Wc wc;
-      while (cq.poll(std::span(&wc, 1)) == 1) {
-        const auto work = channel->on_completion(wc);
-        if (!work) continue;
-        if (work->kind == WorkKind::kReceive) responder->on_receive(work->slot, wc.byte_len);
-        if (work->kind == WorkKind::kSend) responder->on_send_done(work->slot);
-      }
+      while (cq.poll(std::span(&wc, 1)) == 1) link->on_completion(wc);
     }
     // A NULL Call that asks for 32 credits.
     void call() { qp.inject(load_vector("V01").octets); }
@@ -216,6 +213,7 @@ struct SharedReceives : ReceivePoolTest {
     FakeCq cq;
     FakeQp qp;
     std::unique_ptr<Channel> channel;
+    std::optional<Link> link;
     std::unique_ptr<Responder> responder;
   };
 
@@ -269,7 +267,7 @@ TEST_F(SharedReceives, AGrantStaysWhereNoMoreAreLeft) {
   one->pump();
   answer_all();
   EXPECT_EQ(one->last_grant(), 4u);
-  EXPECT_EQ(pool->num_reserved(), 8u);
+  EXPECT_EQ(pool->shares().reserved(), 8u);
 }
 
 TEST_F(SharedReceives, WhereFewAreLeftAGrantFallsAlthoughItIsUsed) {
@@ -283,9 +281,9 @@ TEST_F(SharedReceives, WhereFewAreLeftAGrantFallsAlthoughItIsUsed) {
     return end.last_grant();
   };
   EXPECT_EQ(use(*one, 4), 8u);
-  EXPECT_FALSE(pool->is_low());
+  EXPECT_FALSE(pool->shares().is_low());
   EXPECT_EQ(use(*one, 8), 8u);  // 16 of 20 were promised then
-  EXPECT_TRUE(pool->is_low());
+  EXPECT_TRUE(pool->shares().is_low());
   EXPECT_EQ(use(*two, 4), 4u);
   EXPECT_EQ(use(*one, 8), 4u);
 }
@@ -295,9 +293,9 @@ TEST_F(SharedReceives, WhoEndsGivesBackWhatItWasPromised) {
   for (int i = 0; i < 4; ++i) one->call();
   one->pump();
   answer_all();
-  EXPECT_EQ(pool->num_reserved(), 12u);
+  EXPECT_EQ(pool->shares().reserved(), 12u);
   one.reset();
-  EXPECT_EQ(pool->num_reserved(), 4u);
+  EXPECT_EQ(pool->shares().reserved(), 4u);
   EXPECT_EQ(sends.num_taken(), 0u);
   for (int i = 0; i < 4; ++i) two->call();
   two->pump();
@@ -352,7 +350,7 @@ TEST_F(SharedReceives, WhoTakesMoreThanItsGrantIsEndedAtOnceAndNobodyElse) {
   EXPECT_EQ(service.calls.size(), 8u + kExtraReceives);
   service.calls.clear();
   one.reset();
-  EXPECT_EQ(pool->num_reserved(), 4u);
+  EXPECT_EQ(pool->shares().reserved(), 4u);
 }
 
 TEST_F(SharedReceives, WhoSendsOnlyJunkIsEndedToo) {

@@ -61,7 +61,7 @@ bool Registrations::on_invalidated(std::uint32_t handle) {
   return false;
 }
 
-bool Registrations::post_invalidations(Channel& channel, std::uint32_t slot) {
+bool Registrations::post_invalidations(Channel& channel, ReceiveSlot slot) {
   for (One& one : all_) {
     if (!one.live) continue;
     if (!channel.post_invalidate(one.handle, slot, num_live_ == 1)) return false;

@@ -20,8 +20,12 @@ verbs::Error refused(const char* why) {
 
 }  // namespace
 
-Requester::Requester(verbs::Pd& pd, Channel& channel, const Config& config, std::uint32_t first_xid)
-    : pd_(pd), channel_(&channel), config_(config), next_xid_(first_xid) {}
+Requester::Requester(verbs::Pd& pd, Link& link, const Config& config, std::uint32_t first_xid)
+    : pd_(pd), config_(config), next_xid_(first_xid) {
+  rules_.chunks = config.chunks;
+  rules_.short_only = config.short_only;
+  resume(link);
+}
 
 Requester::~Requester() {
   on_closed("the requester is gone");
@@ -128,14 +132,15 @@ bool Requester::cancel(CallHandle handle) {
 
 void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   started_ = true;
-  call_threshold_ = call_threshold;
-  reply_threshold_ = reply_threshold;
+  rules_.call_threshold = call_threshold;
+  rules_.reply_threshold = reply_threshold;
+  rules_.lengths = link_->profile().lengths;
   pump();
 }
 
 // R1-4.3.1-06
 std::uint32_t Requester::window() const {
-  return std::min(config_.credits, granted_);
+  return link_ == nullptr ? 1 : std::min(config_.credits, link_->credits().granted);
 }
 
 // U1-6.7.2-01: an idle or stalled connection can be tried out although all other credits are taken.
@@ -241,8 +246,8 @@ void Requester::send_again(Calls::iterator at, Calls::iterator before, bool same
 
 void Requester::suspend(const std::string& why) {
   started_ = false;
+  link_ = nullptr;
   channel_ = nullptr;
-  granted_ = 1;        // R1-4.3.3-02
   abandoned_.clear();  // what was given up stays so, and its credit was the old connection's
   const auto before = waiting_.begin();
   while (!sent_.empty()) send_again(sent_.begin(), before, true);
@@ -251,6 +256,12 @@ void Requester::suspend(const std::string& why) {
     const auto call = at++;
     if ((*call)->spec.is_health_check) finish(waiting_, call, CallStatus::kDisconnected, why);
   }
+}
+
+void Requester::resume(Link& link) {
+  link_ = &link;
+  channel_ = &link.channel();
+  link.join(*this);
 }
 
 void Requester::on_closed(const std::string& why) {

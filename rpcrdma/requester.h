@@ -11,9 +11,10 @@
 
 #include "rpcrdma/bytes.h"
 #include "rpcrdma/call.h"
+#include "rpcrdma/call_form.h"
 #include "rpcrdma/channel.h"
-#include "rpcrdma/v1/header.h"
-#include "rpcrdma/v1/receive.h"
+#include "rpcrdma/link.h"
+#include "rpcrdma/message.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {
@@ -22,7 +23,7 @@ namespace weft::rpcrdma {
 struct RequesterCounters {
   std::uint64_t calls_sent = 0;
   std::uint64_t read_chunks = 0;        // for items
-  std::uint64_t long_calls = 0;         // Calls through a Position Zero Read chunk
+  std::uint64_t long_calls = 0;         // Calls through the Call chunk
   std::uint64_t write_chunks = 0;       // Write chunks offered
   std::uint64_t reply_chunks = 0;       // Reply chunks offered
   std::uint64_t replies_accepted = 0;   // that ended a Call or had it sent in another form
@@ -34,9 +35,9 @@ struct RequesterCounters {
   std::uint64_t local_invalidations = 0;   // requests posted for the others
 };
 
-// Requester is the calling half of RPC-over-RDMA version 1 (RFC 8166 sections 3.3 to 4.5): a state machine over the
-// Channel of one connection, without connection manager, clock or thread. Its owner passes it the Channel's
-// completions, and may give it the Channel of another connection after this one: the Calls then go on there.
+// Requester is the calling half of RPC-over-RDMA (RFC 8166 sections 3.3 to 4.5): a state machine over the Link of one
+// connection, without connection manager, clock or thread. The Link passes it what arrives; its owner may give it the
+// Link of another connection after this one: the Calls then go on there.
 //
 // inputs: start, on_receive, on_send_done, on_invalidated, suspend, resume, on_closed, on_time. outputs: callbacks,
 // only from inputs and from the end of the requester, never from call or cancel; next_timeout;
@@ -57,8 +58,8 @@ class Requester {
     std::chrono::milliseconds retransmit_after{0};
   };
 
-  // pd outlives the requester, and channel does or lives until suspend. first_xid: where XIDs begin; best random.
-  Requester(verbs::Pd& pd, Channel& channel, const Config& config, std::uint32_t first_xid);
+  // pd outlives the requester, and link does or lives until suspend. first_xid: where XIDs begin; best random.
+  Requester(verbs::Pd& pd, Link& link, const Config& config, std::uint32_t first_xid);
   ~Requester();
 
   // As Client::call, Client::cancel.
@@ -72,15 +73,15 @@ class Requester {
   static void widen_for_windows(Channel::Config& shape, std::uint32_t max);
   // on_receive: a Send filled Receive buffer `slot` with `len` octets. The requester posts the buffer again.
   // invalidated: the handle that it invalidated.
-  void on_receive(std::uint32_t slot, std::size_t len, std::optional<std::uint32_t> invalidated = {});
-  void on_send_done(std::uint32_t slot);
+  void on_receive(ReceiveSlot slot, std::size_t len, std::optional<std::uint32_t> invalidated = {});
+  void on_send_done(SendSlot slot);
   // on_invalidated: the local invalidations for the Reply in Receive buffer `slot` have ended.
-  void on_invalidated(std::uint32_t slot);
+  void on_invalidated(ReceiveSlot slot);
   // suspend: the connection ended, and another will come. Calls that were sent are fenced and wait before all others,
   // to be sent again under their XIDs (R1-5.5.5-01); health checks end with the connection that they asked about.
   void suspend(const std::string& why);
-  // resume: the Channel of the connection that comes; start follows when that is there.
-  void resume(Channel& channel) { channel_ = &channel; }
+  // resume: the Link of the connection that comes; start follows when that is there.
+  void resume(Link& link);
   // on_closed ends every Call as kDisconnected; further Calls are refused.
   void on_closed(const std::string& why);
   // on_time starts the clocks of new Calls, ends those whose time is over, and runs the callbacks that are due. Returns
@@ -102,12 +103,6 @@ class Requester {
  private:
   struct Call;  // requester_state.h
   using Calls = std::list<std::unique_ptr<Call>>;
-  // LongPiece: a piece of a Long Call's Payload stream, of an item or, where `octets` is null, of Call::head.
-  struct LongPiece {
-    const std::uint8_t* octets = nullptr;
-    std::size_t offset = 0;  // in Call::head
-    std::size_t len = 0;
-  };
   // Abandoned: a Call given up whose Reply would still free its credit; hopeless after `deadline`.
   struct Abandoned {
     std::uint32_t xid = 0;
@@ -116,7 +111,7 @@ class Requester {
   };
   // Unfenced: windows of a Call that ended while its local invalidations were under way; those name them.
   struct Unfenced {
-    std::uint32_t slot = 0;  // of its Reply's Receive
+    ReceiveSlot slot{};  // of its Reply
     std::vector<std::unique_ptr<verbs::Mw>> windows;
   };
 
@@ -144,41 +139,36 @@ class Requester {
   // Calls going out (requester_call.cc).
   enum class Transmitted : std::uint8_t { kSent, kNoRoom, kFailed };
   Transmitted transmit(Call& call);
-  void choose_reply_form(Call& call) const;
   Transmitted bind_windows(Call& call);
   Transmitted not_posted(Call& call) const;
   bool register_memory(Call& call, const void* octets, std::size_t len, verbs::Access access, Segment& segment);
   bool register_reply(Call& call);
-  std::size_t num_read_segments(const GatheredBytes& data) const;
-  void choose_reduced(Call& call, std::size_t& need) const;
   bool register_call(Call& call);
-  bool register_items(Call& call);
+  bool register_call_chunk(Call& call);
   bool register_item(Call& call, std::size_t i);
-  static void gather_long_call(Call& call, bool in_one, std::vector<LongPiece>& pieces);
-  bool register_long_call(Call& call);
   std::size_t emit(const Call& call, MutBytes out) const;
 
   // Replies coming in (requester_reply.cc).
   Calls::iterator find(std::uint32_t xid);
   bool may_invalidate(const std::optional<std::uint32_t>& xid, Calls::iterator at, std::uint32_t handle);
-  bool fence(Call& call, std::uint32_t slot, std::size_t len);
-  bool on_reply(Calls::iterator at, std::uint32_t slot, std::size_t len);
+  bool fence(Call& call, ReceiveSlot slot, std::size_t len);
+  bool on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len);
+  void on_error(Calls::iterator at, const TransportError& error);
   void on_err_chunk(Calls::iterator at);
   static std::uint32_t num_retries_allowed(const CallSpec& spec);
-  void on_rpc_reply(Call& call, ConstBytes payload, const v1::ReceivedReply& received);
-  const char* disagreement(Call& call, ConstBytes results, const v1::ReceivedReply& received);
+  void on_rpc_reply(Call& call, ConstBytes payload, const ReceivedReply& received);
+  const char* disagreement(Call& call, ConstBytes results, const ReceivedReply& received);
 
   verbs::Pd& pd_;
-  Channel* channel_;  // null while there is no connection
+  Link* link_;        // null while there is no connection
+  Channel* channel_;  // the Link's
   Config config_;
   std::uint32_t next_xid_;
   std::uint64_t last_id_ = 0;
   bool started_ = false;
   bool closed_ = false;
   bool dispatching_ = false;  // callbacks run: what they queue is sent afterwards
-  std::size_t call_threshold_ = v1::kMinHeader;
-  std::size_t reply_threshold_ = v1::kMinHeader;
-  std::uint32_t granted_ = 1;                          // R1-4.3.3-02
+  CallRules rules_;           // thresholds and lengths: from start on
   bool unstamped_ = false;                             // some Call, or one given up, has no deadline yet
   bool own_timeouts_ = false;                          // so deadlines may not follow the order of the lists
   bool given_xids_ = false;                            // some waiting Call may have its XID already
@@ -192,7 +182,7 @@ class Requester {
   Calls spare_;
   std::vector<Abandoned> abandoned_;
   std::vector<Unfenced> unfenced_;
-  v1::ReceivedReply received_;
+  ReceivedReply received_;
   std::vector<std::uint32_t> item_lens_;
   std::vector<std::optional<EligibleItem>> found_results_;
   RequesterCounters counters_;

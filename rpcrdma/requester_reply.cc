@@ -30,7 +30,7 @@ bool Requester::may_invalidate(const std::optional<std::uint32_t>& xid, Calls::i
 
 // R1-4.3.2-19: invalidates what the peer's Send did not. False where that is under way: the Reply then waits in its
 // Receive. Where it fails the Channel does, so the connection ends before the Call (R1-5.5.4-02).
-bool Requester::fence(Call& call, std::uint32_t slot, std::size_t len) {
+bool Requester::fence(Call& call, ReceiveSlot slot, std::size_t len) {
   const std::size_t num = call.registrations.num_live();
   // Where nothing can be posted, their destruction does (verbs.h: at once, whatever is queued).
   const bool can_post = num <= channel_->send_queue_room() && channel_->qp()->state() != verbs::QpState::kErr;
@@ -41,10 +41,10 @@ bool Requester::fence(Call& call, std::uint32_t slot, std::size_t len) {
   return false;
 }
 
-void Requester::on_receive(std::uint32_t slot, std::size_t len, std::optional<std::uint32_t> invalidated) {
+void Requester::on_receive(ReceiveSlot slot, std::size_t len, std::optional<std::uint32_t> invalidated) {
   const ConstBytes message = channel_->received(slot, len);
   ++num_received_;
-  const auto xid = v1::reply_xid(message);
+  const auto xid = link_->profile().reply_xid(message);
   const auto at = xid ? find(*xid) : sent_.end();
   if (violates("R1-4.3.2-16", invalidated && !may_invalidate(xid, at, *invalidated))) {
     return channel_->fail_violation("the peer invalidated a handle that is not of the Call it answers");
@@ -66,7 +66,7 @@ void Requester::on_receive(std::uint32_t slot, std::size_t len, std::optional<st
   pump();
 }
 
-void Requester::on_invalidated(std::uint32_t slot) {
+void Requester::on_invalidated(ReceiveSlot slot) {
   dispatching_ = true;
   const auto at = std::ranges::find_if(
       sent_, [slot](const auto& call) { return call->fence && call->fence->slot == slot; });
@@ -83,35 +83,30 @@ void Requester::on_invalidated(std::uint32_t slot) {
 }
 
 // False where the Receive is needed until on_invalidated.
-bool Requester::on_reply(Calls::iterator at, std::uint32_t slot, std::size_t len) {
+bool Requester::on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len) {
   Call& call = **at;
   const ConstBytes message = channel_->received(slot, len);
-  const v1::Offered offered{call.header.lists.write_list,
-                            call.header.lists.reply_chunk ? &*call.header.lists.reply_chunk : nullptr};
-  const v1::ReplyVerdict verdict = v1::receive_reply(message, offered, received_);
-  if (verdict != v1::ReplyVerdict::kDiscard) {
-    granted_ = violates("R1-4.3.1-05", received_.credit == 0) ? 1 : received_.credit;
+  const ChunkListsView& lists = call.message.lists;
+  const Offered offered{lists.write_list, lists.reply_chunk ? &*lists.reply_chunk : nullptr};
+  const ReplyVerdict verdict = link_->profile().receive_reply(message, offered, received_);
+  if (verdict != ReplyVerdict::kDiscard) {
+    link_->credits().granted = violates("R1-4.3.1-05", received_.credit == 0) ? 1 : received_.credit;
     if (!fence(call, slot, len)) return false;
     ++counters_.replies_accepted;
   }
   switch (verdict) {
-    case v1::ReplyVerdict::kDiscard:
+    case ReplyVerdict::kDiscard:
       ++counters_.replies_discarded;
       counters_.last_discard = received_.why;
       break;
-    case v1::ReplyVerdict::kErrVers:
-      finish(sent_, at, CallStatus::kErrVers,
-             "ERR_VERS: the peer speaks RPC-over-RDMA versions " + std::to_string(received_.header.vers_low) + " to " +
-                 std::to_string(received_.header.vers_high));
-      break;
-    case v1::ReplyVerdict::kErrChunk: on_err_chunk(at); break;
-    case v1::ReplyVerdict::kReply:
-    case v1::ReplyVerdict::kLongReply: {
+    case ReplyVerdict::kError: on_error(at, received_.error); break;
+    case ReplyVerdict::kReply:
+    case ReplyVerdict::kExternalReply: {
       Calls done;
       done.splice(done.end(), sent_, at);
       // R1-10.1.3-01: fenced from the peer before anything looks at it.
       call.registrations.clear();
-      const ConstBytes payload = verdict == v1::ReplyVerdict::kReply
+      const ConstBytes payload = verdict == ReplyVerdict::kReply
                                      ? received_.payload
                                      : ConstBytes(call.reply_memory).first(received_.reply_chunk_len);
       on_rpc_reply(call, payload, received_);
@@ -122,11 +117,18 @@ bool Requester::on_reply(Calls::iterator at, std::uint32_t slot, std::size_t len
   return true;
 }
 
+void Requester::on_error(Calls::iterator at, const TransportError& error) {
+  if (error.code != TransportError::Code::kVersion) return on_err_chunk(at);
+  finish(sent_, at, CallStatus::kErrVers,
+         "ERR_VERS: the peer speaks RPC-over-RDMA versions " + std::to_string(error.low) + " to " +
+             std::to_string(error.high));
+}
+
 // The Call ends at once (U1-6.4.2-10), and never goes out again as it was (U1-6.4.2-09, U1-6.7.2-03): its answer is
 // here. The exception is a new Call in its place, where the length of its Reply cannot be foretold.
 void Requester::on_err_chunk(Calls::iterator at) {
   Call& call = **at;
-  const std::size_t room = std::max(2 * call.reply_chunk_len, 2 * reply_threshold_);
+  const std::size_t room = std::max(2 * call.offer.reply_chunk_len, 2 * rules_.reply_threshold);
   // U1-3.1-05: ERR_CHUNK has many causes.
   if (config_.short_only || room > kMaxReplyChunk || call.num_retries >= num_retries_allowed(call.spec)) {
     return finish(sent_, at, CallStatus::kErrChunk, "ERR_CHUNK: the peer could not use this Call's header or chunks");
@@ -169,7 +171,7 @@ CallStatus status_of(const ReplyHeader& rpc) {
 
 }  // namespace
 
-void Requester::on_rpc_reply(Call& call, ConstBytes payload, const v1::ReceivedReply& received) {
+void Requester::on_rpc_reply(Call& call, ConstBytes payload, const ReceivedReply& received) {
   xdr::XdrReader in(payload);
   ReplyHeader rpc;
   Reply reply;
@@ -199,13 +201,13 @@ void Requester::on_rpc_reply(Call& call, ConstBytes payload, const v1::ReceivedR
 
 // Holds the results against what came by Write chunk (RFC 8166 section 6.1, RFC 8267 section 6.4.1); null where they
 // agree. Fills item_lens.
-const char* Requester::disagreement(Call& call, ConstBytes results, const v1::ReceivedReply& received) {
-  if (call.num_writes == 0) return nullptr;
-  const auto& offered = call.header.lists.write_list;
-  const auto& returned = received.header.lists.write_list;
+const char* Requester::disagreement(Call& call, ConstBytes results, const ReceivedReply& received) {
+  if (call.offer.num_writes == 0) return nullptr;
+  const auto& offered = call.message.lists.write_list;
+  const auto& returned = received.lists.write_list;
   item_lens_.clear();
   bool any = false;
-  for (std::size_t i = 0; i < call.num_writes; ++i) {
+  for (std::size_t i = 0; i < call.offer.num_writes; ++i) {
     const auto len = static_cast<std::uint32_t>(total_length(returned[i]));
     item_lens_.push_back(len);
     any = any || len != 0;
@@ -221,7 +223,7 @@ const char* Requester::disagreement(Call& call, ConstBytes results, const v1::Re
   if (violates("R1-8.1.1-03", walked == Walked::kGarbage)) {
     return "the results do not agree with what came by Write chunk";
   }
-  for (std::size_t i = 0; i < call.num_writes; ++i) {
+  for (std::size_t i = 0; i < call.offer.num_writes; ++i) {
     const bool has_item = i < found_results_.size() && found_results_[i] && found_results_[i]->len != 0;
     const bool is_reduced = has_item && found_results_[i]->reduced;
     if (violates("R1-8.1.1-03", item_lens_[i] != 0 && !is_reduced)) {
@@ -234,7 +236,7 @@ const char* Requester::disagreement(Call& call, ConstBytes results, const v1::Re
   return nullptr;
 }
 
-void Requester::on_send_done(std::uint32_t slot) {
+void Requester::on_send_done(SendSlot slot) {
   channel_->give_send(slot);
   if (!dispatching_) pump();
 }

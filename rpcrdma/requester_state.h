@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rpcrdma/call_form.h"
 #include "rpcrdma/registrations.h"
 #include "rpcrdma/requester.h"
 
@@ -14,21 +15,6 @@
 namespace weft::rpcrdma {
 
 inline constexpr std::size_t kMaxArgumentItems = 64;
-
-// Octets in all buffers of an item.
-template <typename Buffers>
-std::size_t len_of(const Buffers& buffers) {
-  std::size_t len = 0;
-  for (const auto& buffer : buffers) len += buffer.size();
-  return len;
-}
-
-template <typename Buffers>
-std::size_t num_segments_of(const Buffers& buffers) {
-  std::size_t num = 0;
-  for (const auto& buffer : buffers) num += buffer.empty() ? 0 : 1;
-  return num;
-}
 
 // The items of a Call that have octets: a binding is not asked about the others.
 inline std::vector<const ArgumentItem*> filled_items(const CallSpec& spec) {
@@ -65,18 +51,16 @@ struct Requester::Call {
 
   // While under way:
   std::optional<verbs::TimePoint> sent_at;
-  bool long_call = false;
-  std::uint64_t reduced = 0;        // items that have a Read chunk, one bit to each
-  std::size_t num_writes = 0;       // Write chunks offered, for the first result items
-  std::size_t reply_chunk_len = 0;  // octets offered; 0 for none
-  v1::Header header;
-  std::vector<std::uint8_t> head;          // Long Call: what the Payload stream has beside items
+  ReplyOffer offer;
+  CallForm form;
+  Message message;
+  std::vector<std::uint8_t> head;          // what an external Payload stream has beside items
   std::vector<std::uint8_t> reply_memory;  // the Reply chunk
   Registrations registrations;             // after the memory that they cover, so gone before it
   // Its Reply is here, and waits until local invalidations have ended.
   struct Fence {
-    std::uint32_t slot = 0;  // of the Receive
-    std::size_t len = 0;     // octets received
+    ReceiveSlot slot{};
+    std::size_t len = 0;  // octets received
   };
   std::optional<Fence> fence;
   std::vector<std::optional<std::size_t>> item_lens;
@@ -95,15 +79,14 @@ struct Requester::Call {
     if (spec.verf != nullptr) rpc.verf = *spec.verf;
     return rpc;
   }
-  bool is_reduced(std::size_t item) const { return (reduced >> item & 1) != 0; }
 
   // Takes back what was made for sending it: nothing of its memory is remotely accessible then.
   void unsend() {
     sent_at.reset();
-    long_call = false;
-    reduced = 0;
-    num_writes = reply_chunk_len = 0;
-    header = v1::Header{};
+    offer = {};
+    form = {};
+    message.external = false;
+    message.lists.clear();
     registrations.clear();
     fence.reset();
     head.clear();

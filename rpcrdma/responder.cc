@@ -16,34 +16,36 @@ constexpr std::uint32_t kSlotMask = (1u << kSlotBits) - 1;
 
 }  // namespace
 
-CallId Responder::make_id(std::uint32_t generation, std::uint32_t slot) const {
-  return CallId{std::uint64_t{channel_.config().serial} << 32 | static_cast<std::uint32_t>(generation << kSlotBits) |
-                slot};
+CallId Responder::id_of(CallSlot slot) const {
+  const std::uint32_t generation = calls_[index_of(slot)].generation << kSlotBits;
+  return CallId{std::uint64_t{channel_.config().serial} << 32 | generation | index_of(slot)};
 }
 
-Responder::Responder(verbs::Pd& pd, Channel& channel, BufferPool& pool, Budget& budget,
+Responder::Responder(verbs::Pd& pd, Link& link, BufferPool& pool, Budget& budget,
                      std::span<const Program> programs, Config config)
     : pd_(pd),
-      channel_(channel),
+      link_(link),
+      channel_(link.channel()),
       pool_(pool),
       programs_(programs),
       config_(std::move(config)),
       share_(budget, *this, config_.peer_group, {config_.guaranteed, config_.max_held}),
-      served_memory_(std::make_shared<ServedMemory>()),
-      credits_(config_.credits) {
-  served_memory_->receives = channel.memory();
-  assert(channel.config().num_receives <= kSlotMask && config_.credits.initial <= channel.config().num_receives);
+      served_memory_(std::make_shared<ServedMemory>()) {
+  link_.join(*this);
+  link_.credits().grants = CreditPolicy(config_.credits);
+  served_memory_->receives = channel_.memory();
+  assert(channel_.config().num_receives <= kSlotMask && config_.credits.initial <= channel_.config().num_receives);
 }
 
 Responder::~Responder() {
   if (served_memory_.use_count() == 1) return;
   std::size_t served = 0;
-  for (const CallSlot& call : calls_) served += call.state == CallSlot::State::kServed ? call.held : 0;
+  for (const Call& call : calls_) served += call.state == Call::State::kServed ? call.held : 0;
   if (served != 0) served_memory_->rest = share_.leave_behind(served);
 }
 
 bool Responder::has_served_calls() const {
-  return std::ranges::any_of(calls_, [](const CallSlot& call) { return call.state == CallSlot::State::kServed; });
+  return std::ranges::any_of(calls_, [](const Call& call) { return call.state == Call::State::kServed; });
 }
 
 void Responder::start(std::size_t reply_threshold, std::uint32_t ord) {
@@ -51,20 +53,17 @@ void Responder::start(std::size_t reply_threshold, std::uint32_t ord) {
   config_.ord = ord;
 }
 
-bool Responder::is_sending(std::uint32_t send) const {
-  return send < outgoing_.size() && outgoing_[send].in_use;
+bool Responder::is_sending(SendSlot send) const {
+  return index_of(send) < outgoing_.size() && outgoing_[index_of(send)].in_use;
 }
 
 bool Responder::reply(CallId id, ServedReply&& reply) {
-  const std::uint32_t slot = static_cast<std::uint32_t>(id.value) & kSlotMask;
-  if (slot >= calls_.size() || calls_[slot].state != CallSlot::State::kServed ||
-      make_id(calls_[slot].generation, slot) != id) {
-    return false;
-  }
-  ReplyHeader rpc{.xid = calls_[slot].xid, .verf = {}};
+  const CallSlot slot{static_cast<std::uint32_t>(id.value) & kSlotMask};
+  if (index_of(slot) >= calls_.size() || call_at(slot).state != Call::State::kServed || id_of(slot) != id) return false;
+  ReplyHeader rpc{.xid = call_at(slot).xid, .verf = {}};
   rpc.accept = static_cast<AcceptStat>(reply.accept);
   rpc.verf = std::move(reply.verf);
-  if (reply.accept == ServedReply::Accept::kProgMismatch) rpc.low = rpc.high = calls_[slot].rpc.version;
+  if (reply.accept == ServedReply::Accept::kProgMismatch) rpc.low = rpc.high = call_at(slot).rpc.version;
   answer(slot, std::move(rpc), std::move(reply));
   return true;
 }
@@ -84,17 +83,27 @@ void Responder::on_time(verbs::TimePoint now) {
   }
 }
 
-void Responder::take_slot(std::uint32_t slot) {
-  while (calls_.size() <= slot) calls_.emplace_back().generation = first_generation_;
+CallSlot Responder::take_call(ReceiveSlot receive) {
+  if (free_calls_.empty()) {
+    free_calls_.push_back(CallSlot{static_cast<std::uint32_t>(calls_.size())});
+    calls_.emplace_back().generation = first_generation_;
+  }
+  const CallSlot slot = free_calls_.back();
+  free_calls_.pop_back();
+  call_at(slot).receive = receive;
+  ++calls_under_way_;
+  return slot;
 }
 
 void Responder::trim() {
   if (calls_under_way_ != 0 || sends_under_way_ != 0 || !answers_.empty()) return;
   // An id of a Call that was answered must not become that of another.
-  for (const CallSlot& call : calls_) first_generation_ = std::max(first_generation_, call.generation);
+  for (const Call& call : calls_) first_generation_ = std::max(first_generation_, call.generation);
   // Not by assignment, which keeps the room.
   const auto release = [](auto&... of) { (std::remove_reference_t<decltype(of)>().swap(of), ...); };
-  release(calls_, outgoing_, is_reduced_, pieces_, walked_, item_lens_, found_results_, positions_, found_arguments_);
+  release(calls_, free_calls_, outgoing_, positions_, found_arguments_);
+  form_ = {};
+  message_.lists = {};
 }
 
 std::optional<verbs::TimePoint> Responder::next_timeout() const {

@@ -13,14 +13,13 @@
 #include "rpcrdma/budget.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
-#include "rpcrdma/channel.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/credit_policy.h"
+#include "rpcrdma/link.h"
 #include "rpcrdma/replay_cache.h"
+#include "rpcrdma/reply_form.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/service.h"
-#include "rpcrdma/v1/header.h"
-#include "rpcrdma/v1/receive.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {
@@ -38,9 +37,9 @@ struct ResponderCounters {
   std::uint64_t replays = 0;       // Calls that a service has had before
 };
 
-// Responder is the answering half of RPC-over-RDMA version 1 on one connection: it pulls Read chunks by RDMA Read,
-// hands whole Calls to the services, pushes results by RDMA Write, and answers what is wrong with a header (RFC 8166
-// section 4.5). A state machine over a Channel, without connection manager, clock or thread.
+// Responder is the answering half of RPC-over-RDMA on one connection: it pulls Read chunks by RDMA Read, hands whole
+// Calls to the services, pushes results by RDMA Write, and answers what is wrong with a header (RFC 8166 section 4.5).
+// A state machine over a Link, without connection manager, clock or thread.
 //
 // Each Call occupies its Receive until its answer is posted, so a peer that ignores its grant runs out of Receives, and
 // what stands there can be shown to the service as it is.
@@ -52,7 +51,7 @@ class Responder {
   struct Config {
     CreditPolicy::Config credits;  // initial is at most the Channel's Receives, max too where they are its own
     std::uint32_t reverse_credits = 0;  // Receives that are there for Replies to our own Calls (RFC 8167)
-    std::size_t reply_threshold = v1::kMinHeader;
+    std::size_t reply_threshold = 0;  // settled by start
     // Segments and chunks of one Call's lists (RFC 8267 section 6.4.2).
     std::size_t max_segments = 128;
     std::size_t max_read_chunks = 16;
@@ -79,19 +78,19 @@ class Responder {
   static constexpr std::size_t kSendExtra = 64;
 
   // All of these outlive the responder.
-  Responder(verbs::Pd& pd, Channel& channel, BufferPool& pool, Budget& budget, std::span<const Program> programs,
+  Responder(verbs::Pd& pd, Link& link, BufferPool& pool, Budget& budget, std::span<const Program> programs,
             Config config);
   ~Responder();
 
   // The reads and the threshold that connection set-up settled; before the first on_receive.
   void start(std::size_t reply_threshold, std::uint32_t ord);
-  void on_receive(std::uint32_t slot, std::size_t len);
-  void on_send_done(std::uint32_t slot);
-  void on_read_done(std::uint32_t slot);
+  void on_receive(ReceiveSlot receive, std::size_t len);
+  void on_send_done(SendSlot send);
+  void on_read_done(CallSlot slot);
   // The Read that ended the connection, since the peer does not own what its chunk names.
-  void on_read_refused(std::uint32_t slot);
+  void on_read_refused(CallSlot slot);
   // The same of a Write: by the Send buffer of its answer, or by what the peer's Terminate names.
-  void on_write_refused(std::uint32_t send);
+  void on_write_refused(SendSlot send);
   void on_write_refused(std::uint32_t handle, std::uint64_t offset);
   // A Write that was signaled for the room in the send queue has ended.
   void on_write_done();
@@ -106,9 +105,9 @@ class Responder {
   // trim gives back what Calls took and no Call needs now; where some are under way it does nothing.
   void trim();
   // Whether the Send buffer is one that an answer is in.
-  bool is_sending(std::uint32_t send) const;
+  bool is_sending(SendSlot send) const;
   // Whether one Call more is one more than was granted.
-  bool is_at_limit() const { return calls_under_way_ >= credits_.promised(); }
+  bool is_at_limit() const { return calls_under_way_ >= link_.credits().grants.promised(); }
   // Whether requests are under way or Calls wait for their share of the budget: then on_time is to be called.
   bool has_work() const { return channel_.busy() || !waiting_.empty() || !answers_.empty(); }
 
@@ -120,55 +119,54 @@ class Responder {
  private:
   // responder_state.h
   struct ServedMemory;
-  struct CallSlot;
+  struct Call;
   struct Answer;
   struct Outgoing;
 
-  void take_slot(std::uint32_t slot);
+  Call& call_at(CallSlot slot);
+  CallSlot take_call(ReceiveSlot receive);
   std::chrono::milliseconds stall_timeout() const;
-  CallId make_id(std::uint32_t generation, std::uint32_t slot) const;
+  CallId id_of(CallSlot slot) const;
 
   // Calls coming in (responder_receive.cc).
-  void discard(std::uint32_t slot);
+  void discard(ReceiveSlot receive);
   void settle_credits(std::uint32_t requested);
   bool is_short() const;
   // Reads the RPC header at the start of the Payload stream; false where the Call was answered or dropped.
-  bool parse_payload(std::uint32_t slot, ConstBytes payload);
-  bool match_program(std::uint32_t slot);
-  bool match_read_chunks(std::uint32_t slot);
-  bool match_arguments(CallSlot& call);
+  bool parse_payload(CallSlot slot, ConstBytes payload);
+  bool match_program(CallSlot slot);
+  bool match_read_chunks(CallSlot slot);
+  bool match_arguments(Call& call);
 
   // Their chunks and what they need (responder_pull.cc).
   void start_waiting(bool in_turn);
   BudgetShare::Verdict start_call(std::size_t at, bool only_guaranteed);
-  std::size_t need_of(const CallSlot& call) const;
-  static bool take_items(CallSlot& call, BufferPool& pool);
-  void pull(std::uint32_t slot);
+  std::size_t need_of(const Call& call) const;
+  static bool take_items(Call& call, BufferPool& pool);
+  void pull(CallSlot slot);
   void pump_reads();
-  void pulled(std::uint32_t slot);
-  void pull_items_or_deliver(std::uint32_t slot);
-  void deliver(std::uint32_t slot);
-  bool is_replay(std::uint32_t slot);
-  bool is_idempotent(const CallSlot& call);
-  void drop_call(std::uint32_t slot);
-  std::size_t result_room(const CallSlot& call) const;
+  void pulled(CallSlot slot);
+  void pull_items_or_deliver(CallSlot slot);
+  void deliver(CallSlot slot);
+  bool is_replay(CallSlot slot);
+  bool is_idempotent(const Call& call);
+  std::size_t result_room(const Call& call) const;
 
   // Answers going out (responder_reply.cc).
-  void answer_error(std::uint32_t slot, v1::Err err);
-  void answer_stat(std::uint32_t slot, AcceptStat stat);
-  void answer(std::uint32_t slot, ReplyHeader&& rpc, ServedReply&& reply);
+  void answer_error(CallSlot slot, const TransportError& error);
+  void answer_error(CallSlot slot, TransportError::Code code) { answer_error(slot, TransportError{.code = code}); }
+  void answer_stat(CallSlot slot, AcceptStat stat);
+  void answer(CallSlot slot, ReplyHeader&& rpc, ServedReply&& reply);
   void pump();
-  void build(Answer& answer, Outgoing& out, std::uint32_t send);
-  std::optional<std::uint32_t> handle_of(const CallSlot& call) const;
-  bool build_rpc(Answer& answer, Outgoing& out, std::uint32_t send);
-  void build_error(const CallSlot& call, v1::Err err, Outgoing& out, std::uint32_t send);
-  void build_inline(const v1::Header& header, const ReplyHeader& rpc, Outgoing& out, std::uint32_t send);
-  bool build_long(v1::Header& header, const ReplyHeader& rpc, Outgoing& out, std::uint32_t send);
-  void pair_items(const CallSlot& call, const ServedReply& reply);
-  bool reduce_items(const CallSlot& call, const ServedReply& reply, v1::Header& header, Outgoing& out);
-  std::size_t gather_payload(const ServedReply& reply);
-  bool post(Outgoing& out, std::uint32_t send);
-  void release_call(std::uint32_t slot);
+  void build(Answer& answer, Outgoing& out, SendSlot send);
+  std::optional<std::uint32_t> handle_of(const Call& call) const;
+  bool build_rpc(Answer& answer, Outgoing& out, SendSlot send);
+  void build_error(const Call& call, const TransportError& error, Outgoing& out, SendSlot send);
+  void write_items(const Call& call, Outgoing& out);
+  void build_inline(const ReplyHeader& rpc, Outgoing& out, SendSlot send);
+  bool build_external(const ReplyHeader& rpc, Outgoing& out, SendSlot send);
+  bool post(Outgoing& out, SendSlot send);
+  bool release_call(CallSlot slot);
   void on_fatal(std::uint32_t xid);
   void remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
 
@@ -182,35 +180,33 @@ class Responder {
   static constexpr std::size_t kMaxWritten = 256;
 
   verbs::Pd& pd_;
-  Channel& channel_;
+  Link& link_;
+  Channel& channel_;  // the Link's
   BufferPool& pool_;
   std::span<const Program> programs_;
   Config config_;
   BudgetShare share_;
   std::shared_ptr<ServedMemory> served_memory_;
 
-  std::vector<CallSlot> calls_;         // one to each Receive that was filled since trim
+  std::vector<Call> calls_;  // as many as were under way at once since trim
+  std::vector<CallSlot> free_calls_;
   std::uint32_t first_generation_ = 0;  // of slots to come: above those that were
-  std::deque<std::uint32_t> waiting_;  // for their share of the budget
-  std::deque<std::uint32_t> pulling_;  // RDMA Reads yet to be posted
+  std::deque<CallSlot> waiting_;        // for their share of the budget
+  std::deque<CallSlot> pulling_;        // RDMA Reads yet to be posted
   std::uint32_t reads_under_way_ = 0;
   std::deque<Answer> answers_;            // for a Send buffer
   std::vector<Outgoing> outgoing_;        // one to each Send buffer taken since
-  std::optional<std::uint32_t> posting_;  // Send buffer whose requests are not all posted
+  std::optional<SendSlot> posting_;       // Send buffer whose requests are not all posted
   std::vector<Written> written_;          // the last kMaxWritten, in a ring once there are so many
   std::size_t next_written_ = 0;
   bool pumping_ = false;
-  CreditPolicy credits_;
   std::uint32_t calls_under_way_ = 0;
   std::uint32_t sends_under_way_ = 0;
   std::uint32_t discarded_in_turn_ = 0;
 
   // For one answer at a time:
-  std::vector<bool> is_reduced_;  // one to each item of the reply
-  std::vector<Slice> pieces_;     // of the Payload stream behind its RPC header; lkey 0: not registered
-  std::vector<std::uint8_t> walked_;
-  std::vector<std::uint32_t> item_lens_;
-  std::vector<std::optional<EligibleItem>> found_results_;
+  Message message_;
+  ReplyForm form_;
   // For one Call:
   std::vector<std::size_t> positions_;
   std::vector<EligibleItem> found_arguments_;

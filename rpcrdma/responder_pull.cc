@@ -8,7 +8,7 @@
 namespace weft::rpcrdma {
 
 // What Server::buffers() must have for the results: as much as the Call has room for.
-std::size_t Responder::result_room(const CallSlot& call) const {
+std::size_t Responder::result_room(const Call& call) const {
   std::uint64_t items = 0;
   for (const Chunk& chunk : call.lists.write_chunks()) items += chunk.length;
   std::uint64_t room = std::max<std::uint64_t>(config_.reply_threshold, items);
@@ -17,19 +17,19 @@ std::size_t Responder::result_room(const CallSlot& call) const {
 }
 
 // All of them, or none where memory is short.
-bool Responder::take_items(CallSlot& call, BufferPool& pool) {
-  for (CallSlot::Item& item : call.items) {
+bool Responder::take_items(Call& call, BufferPool& pool) {
+  for (Call::Item& item : call.items) {
     item.data = pool.take(item.len);
     if (item.data) continue;
-    for (CallSlot::Item& taken : call.items) taken.data = Buffer{};
+    for (Call::Item& taken : call.items) taken.data = Buffer{};
     return false;
   }
   return true;
 }
 
-std::size_t Responder::need_of(const CallSlot& call) const {
+std::size_t Responder::need_of(const Call& call) const {
   std::size_t need = result_room(call);
-  if (const Chunk* position_zero = call.lists.position_zero()) need += static_cast<std::size_t>(position_zero->length);
+  if (const Chunk* position_zero = call.lists.call_chunk()) need += static_cast<std::size_t>(position_zero->length);
   for (const Chunk& chunk : call.lists.read_chunks()) need += static_cast<std::size_t>(chunk.length);
   return need;
 }
@@ -55,17 +55,17 @@ void Responder::start_waiting(bool in_turn) {
   } else {
     share_.wait_no_more();
   }
-  credits_.set_short(is_short());
+  link_.credits().grants.set_short(is_short());
 }
 
 // Takes what a waiting Call needs and starts it, unless it has to wait on.
 BudgetShare::Verdict Responder::start_call(std::size_t at, bool only_guaranteed) {
-  const std::uint32_t slot = waiting_[at];
-  CallSlot& call = calls_[slot];
+  const CallSlot slot = waiting_[at];
+  Call& call = call_at(slot);
   if (only_guaranteed && !share_.is_guaranteed(call.need)) return BudgetShare::Verdict::kShort;
   const BudgetShare::Verdict verdict = share_.take(call.need);
   if (verdict != BudgetShare::Verdict::kTaken) return verdict;
-  const Chunk* position_zero = call.lists.position_zero();
+  const Chunk* position_zero = call.lists.call_chunk();
   if (position_zero != nullptr) call.message = pool_.take(static_cast<std::size_t>(position_zero->length));
   if (position_zero != nullptr ? !call.message : !take_items(call, pool_)) {
     share_.cancel(call.need);
@@ -82,18 +82,18 @@ BudgetShare::Verdict Responder::start_call(std::size_t at, bool only_guaranteed)
   return verdict;
 }
 
-void Responder::pull_items_or_deliver(std::uint32_t slot) {
-  CallSlot& call = calls_[slot];
+void Responder::pull_items_or_deliver(CallSlot slot) {
+  Call& call = call_at(slot);
   if (call.items.empty()) return deliver(slot);
-  for (const CallSlot::Item& item : call.items) {
+  for (const Call::Item& item : call.items) {
     call.pulls.push_back({item.source, item.data.octets(), item.data.lkey()});
   }
   pull(slot);
 }
 
-void Responder::pull(std::uint32_t slot) {
-  CallSlot& call = calls_[slot];
-  call.state = CallSlot::State::kPulling;
+void Responder::pull(CallSlot slot) {
+  Call& call = call_at(slot);
+  call.state = Call::State::kPulling;
   call.next_pull = call.next_segment = call.filled = 0;
   call.reads = 0;
   pulling_.push_back(slot);
@@ -103,13 +103,13 @@ void Responder::pull(std::uint32_t slot) {
 // Posts RDMA Reads, never more at once than the peer's IRD (R1-4.3.1-13). Roundup in the chunk is left where it is.
 void Responder::pump_reads() {
   while (!pulling_.empty() && reads_under_way_ < config_.ord && channel_.send_queue_room() != 0) {
-    const std::uint32_t slot = pulling_.front();
-    CallSlot& call = calls_[slot];
+    const CallSlot slot = pulling_.front();
+    Call& call = call_at(slot);
     if (call.next_pull == call.pulls.size()) {
       pulling_.pop_front();
       continue;
     }
-    const CallSlot::Pull& pull = call.pulls[call.next_pull];
+    const Call::Pull& pull = call.pulls[call.next_pull];
     const std::size_t left = pull.target.size() - call.filled;
     if (left == 0) {
       ++call.next_pull;
@@ -122,17 +122,14 @@ void Responder::pump_reads() {
     const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(pull.target.data() + call.filled),
                          static_cast<std::uint32_t>(len), pull.lkey};
     call.filled += len;
-    if (!channel_.post_rdma(verbs::WrOpcode::kRdmaRead, std::span(&sge, 1), segment.offset, segment.handle, slot,
-                            true)) {
-      return;
-    }
+    if (!channel_.post_read(std::span(&sge, 1), segment.offset, segment.handle, slot)) return;
     ++call.reads;
     ++reads_under_way_;
   }
 }
 
-void Responder::on_read_done(std::uint32_t slot) {
-  CallSlot& call = calls_[slot];
+void Responder::on_read_done(CallSlot slot) {
+  Call& call = call_at(slot);
   --reads_under_way_;
   --call.reads;
   pump_reads();
@@ -145,8 +142,8 @@ void Responder::on_read_done(std::uint32_t slot) {
   pump();
 }
 
-void Responder::on_read_refused(std::uint32_t slot) {
-  on_fatal(calls_[slot].xid);
+void Responder::on_read_refused(CallSlot slot) {
+  on_fatal(call_at(slot).xid);
 }
 
 // Should the peer come back with this Call, it is told that there is no answer (R1-5.5.3-03).
@@ -155,9 +152,9 @@ void Responder::on_fatal(std::uint32_t xid) {
 }
 
 // All that was to be pulled is there (R1-4.4.5.2-02).
-void Responder::pulled(std::uint32_t slot) {
-  CallSlot& call = calls_[slot];
-  const bool was_message = call.long_call && call.header.empty();
+void Responder::pulled(CallSlot slot) {
+  Call& call = call_at(slot);
+  const bool was_message = call.external && call.header.empty();
   call.pulls.clear();
   if (!was_message) return deliver(slot);
   if (!parse_payload(slot, call.message.octets())) return;
@@ -166,12 +163,12 @@ void Responder::pulled(std::uint32_t slot) {
   pull_items_or_deliver(slot);
 }
 
-void Responder::deliver(std::uint32_t slot) {
-  CallSlot& call = calls_[slot];
-  call.state = CallSlot::State::kServed;
+void Responder::deliver(CallSlot slot) {
+  Call& call = call_at(slot);
+  call.state = Call::State::kServed;
   if (is_replay(slot)) return;
   ServedCall served;
-  served.id = make_id(call.generation, slot);
+  served.id = id_of(slot);
   served.connection = {channel_.config().serial};
   served.xid = call.xid;
   served.program = call.rpc.program;
@@ -183,7 +180,7 @@ void Responder::deliver(std::uint32_t slot) {
   served.args = call.args;
   served.message = std::move(call.message);
   served.receives = served_memory_;
-  for (CallSlot::Item& item : call.items) served.items.push_back({item.position, std::move(item.data)});
+  for (Call::Item& item : call.items) served.items.push_back({item.position, std::move(item.data)});
   if (call.program->binding->walk_results != nullptr && call.may_reduce) {
     for (const Chunk& chunk : call.lists.write_chunks()) {
       // A chunk without segments asks for its result inline (R1-4.4.6.2-05).
@@ -200,45 +197,39 @@ void Responder::deliver(std::uint32_t slot) {
   call.program->service->on_call(std::move(served));
 }
 
-bool Responder::is_idempotent(const CallSlot& call) {
+bool Responder::is_idempotent(const Call& call) {
   const Binding& binding = *call.program->binding;
   if (binding.bound_reply == nullptr) return false;
   positions_.clear();
-  for (const CallSlot::Item& item : call.items) positions_.push_back(item.source->position - call.header.size());
+  for (const Call::Item& item : call.items) positions_.push_back(item.source->position - call.header.size());
   return binding.bound_reply(call.rpc.procedure, call.args, positions_, {}, bound_) == Walked::kWhole &&
          bound_.idempotent;
 }
 
 // Whether a Call is one that the service has had before; then it is answered, or will be, or has no need to.
-bool Responder::is_replay(std::uint32_t slot) {
-  const CallSlot& call = calls_[slot];
+bool Responder::is_replay(CallSlot slot) {
+  const Call& call = call_at(slot);
   if (config_.replays == nullptr || !call.program->keeps_replies || is_idempotent(call)) return false;
   std::vector<ReplayItem> items;
-  for (const CallSlot::Item& item : call.items) items.push_back({item.position, item.data.octets()});
+  for (const Call::Item& item : call.items) items.push_back({item.position, item.data.octets()});
   const ReplayKey key = replay_key(config_.client, call.xid, call.rpc, call.args, items);
-  const CallId id = make_id(call.generation, slot);
+  const CallId id = id_of(slot);
   switch (config_.replays->on_call(key, id)) {
     case ReplayCache::Verdict::kRun: return false;
     case ReplayCache::Verdict::kWait: break;
-    case ReplayCache::Verdict::kDrop: drop_call(slot); break;
+    case ReplayCache::Verdict::kDrop: (void)release_call(slot); break;  // without an answer
     case ReplayCache::Verdict::kAnswer: {
       auto kept = config_.replays->find(key)->revive(pool_);
       if (kept) {
         reply(id, std::move(*kept));
       } else {
-        drop_call(slot);
+        (void)release_call(slot);
       }
       break;
     }
   }
   ++counters_.replays;
   return true;
-}
-
-// Without an answer.
-void Responder::drop_call(std::uint32_t slot) {
-  release_call(slot);
-  channel_.post_receive(slot);
 }
 
 }  // namespace weft::rpcrdma

@@ -19,8 +19,8 @@ bool is_served(std::uint32_t flavor, const Program& program) {
 
 }  // namespace
 
-void Responder::on_receive(std::uint32_t slot, std::size_t len) {
-  v1::ReceivedCall received;
+void Responder::on_receive(ReceiveSlot receive, std::size_t len) {
+  ReceivedCall received;
   const std::uint64_t max_message = std::uint64_t{config_.max_call} + config_.max_item;
   const ChunkLimits limits{.max_segments = config_.max_segments,
                            .max_read_chunks = config_.max_read_chunks,
@@ -28,70 +28,65 @@ void Responder::on_receive(std::uint32_t slot, std::size_t len) {
                            .max_message = max_message,
                            .max_item = config_.max_item,
                            .max_read_list = max_message + config_.max_item};
-  const v1::CallVerdict verdict = v1::receive_call(channel_.received(slot, len), limits, received);
-  if (verdict == v1::CallVerdict::kDiscard) {
-    return discard(slot);
-  }
-  take_slot(slot);
-  CallSlot& call = calls_[slot];
+  const CallVerdict verdict = link_.profile().receive_call(channel_.received(receive, len), limits, received);
+  if (verdict == CallVerdict::kDiscard) return discard(receive);
+  const CallSlot slot = take_call(receive);
+  Call& call = call_at(slot);
   call.xid = received.xid;
-  call.vers = received.vers;
-  call.state = CallSlot::State::kWaiting;
-  ++calls_under_way_;
+  call.version = received.version;
+  call.state = Call::State::kWaiting;
   // R1-7.2.1-05: what is not known to be a Call asks for nothing.
-  settle_credits(verdict == v1::CallVerdict::kAccept ? received.credit : 0);
-  if (verdict == v1::CallVerdict::kErrVers) return answer_error(slot, v1::Err::kVers);
-  if (verdict == v1::CallVerdict::kErrChunk) return answer_error(slot, v1::Err::kChunk);  // U1-6.4.2-07
+  settle_credits(verdict == CallVerdict::kAccept ? received.credit : 0);
+  if (verdict == CallVerdict::kError) return answer_error(slot, received.error);  // U1-6.4.2-07
   // It would end this connection as well.
   const bool was_fatal = config_.replays != nullptr && config_.replays->was_fatal(config_.client, call.xid);
-  if (violates("R1-5.5.3-03", was_fatal)) {
-    return answer_error(slot, v1::Err::kChunk);
-  }
+  if (violates("R1-5.5.3-03", was_fatal)) return answer_error(slot, TransportError::Code::kSystem);
 
-  call.long_call = received.long_call;
+  call.external = received.external;
   call.lists = std::move(received.lists);
-  const bool must_read = call.lists.position_zero() != nullptr || !call.lists.read_chunks().empty();
+  const bool must_read = call.lists.call_chunk() != nullptr || !call.lists.read_chunks().empty();
   // The peer allows no RDMA Read.
-  if (violates("R1-4.3.1-13", must_read && config_.ord == 0)) return answer_error(slot, v1::Err::kChunk);
-  if (!call.long_call && !parse_payload(slot, received.payload)) return;
+  if (violates("R1-4.3.1-13", must_read && config_.ord == 0)) return answer_error(slot, TransportError::Code::kReadChunks);
+  if (!call.external && !parse_payload(slot, received.payload)) return;
 
   call.need = need_of(call);
   waiting_.push_back(slot);
   admit();
 }
 
-void Responder::discard(std::uint32_t slot) {
+void Responder::discard(ReceiveSlot receive) {
   ++counters_.discarded;
   // What nobody answers costs a peer no credit, but others their Receives until this turn is over.
   if (++discarded_in_turn_ > channel_.share() + kExtraReceives && channel_.config().receives != nullptr) {
     channel_.fail_overrun("the peer sends nothing but what is to be discarded");
   }
-  channel_.post_receive(slot);
+  channel_.post_receive(receive);
 }
 
 // The Receives for a grant are there before it is in any Reply (R1-4.3.1-09).
 void Responder::settle_credits(std::uint32_t requested) {
   // Answers whose Sends are under way are Calls still, as far as the peer knows.
-  credits_.on_call(requested, calls_under_way_ + sends_under_way_);
-  const std::uint32_t share = credits_.promised() + config_.reverse_credits;
+  CreditPolicy& grants = link_.credits().grants;
+  grants.on_call(requested, calls_under_way_ + sends_under_way_);
+  const std::uint32_t share = grants.promised() + config_.reverse_credits;
   if (share != channel_.share() && !channel_.set_share(share)) {
-    credits_.hold_at(channel_.share() - config_.reverse_credits);
+    grants.hold_at(channel_.share() - config_.reverse_credits);
   }
 }
 
 bool Responder::is_short() const {
   const ReceivePool* receives = channel_.config().receives;
-  return !waiting_.empty() || (receives != nullptr && receives->is_low());
+  return !waiting_.empty() || (receives != nullptr && receives->shares().is_low());
 }
 
-bool Responder::parse_payload(std::uint32_t slot, ConstBytes payload) {
-  CallSlot& call = calls_[slot];
+bool Responder::parse_payload(CallSlot slot, ConstBytes payload) {
+  Call& call = call_at(slot);
   xdr::XdrReader in(payload);
   switch (parse_call(in, call.rpc)) {
     case CallParse::kOk: break;
     case CallParse::kNotACall:
       // Inline the type was looked at before, so only a message without one comes here.
-      answer_error(slot, v1::Err::kChunk);
+      answer_error(slot, TransportError::Code::kBadHeader);
       return false;
     case CallParse::kRpcMismatch: {
       ReplyHeader rpc{.xid = call.xid, .denied = true, .verf = {}};
@@ -102,7 +97,7 @@ bool Responder::parse_payload(std::uint32_t slot, ConstBytes payload) {
     case CallParse::kGarbage: answer_stat(slot, AcceptStat::kGarbageArgs); return false;
   }
   if (violates("R1-5.5.2-04", call.rpc.xid != call.xid)) {
-    answer_error(slot, v1::Err::kChunk);
+    answer_error(slot, TransportError::Code::kBadHeader);
     return false;
   }
   if (!match_program(slot)) return false;
@@ -119,8 +114,8 @@ bool Responder::parse_payload(std::uint32_t slot, ConstBytes payload) {
   return match_read_chunks(slot);
 }
 
-bool Responder::match_program(std::uint32_t slot) {
-  CallSlot& call = calls_[slot];
+bool Responder::match_program(CallSlot slot) {
+  Call& call = call_at(slot);
   ReplyHeader rpc{.xid = call.xid, .verf = {}, .accept = AcceptStat::kProgUnavail};
   rpc.low = std::numeric_limits<std::uint32_t>::max();
   const Program* any = nullptr;
@@ -143,8 +138,8 @@ bool Responder::match_program(std::uint32_t slot) {
 
 // Holds normal Read chunks against the Payload stream and the binding, before any of them is pulled (RFC 8166 sections
 // 4.5.2 and 6.1).
-bool Responder::match_read_chunks(std::uint32_t slot) {
-  CallSlot& call = calls_[slot];
+bool Responder::match_read_chunks(CallSlot slot) {
+  Call& call = call_at(slot);
   if (call.lists.read_chunks().empty()) return true;
   if (match_arguments(call)) return true;
   answer_stat(slot, AcceptStat::kGarbageArgs);  // R1-5.5.2-05, R1-8.1.1-01
@@ -162,7 +157,7 @@ bool has_length_of(const Chunk& chunk, std::uint32_t item_len) {
 
 // Positions count octets of the unreduced Payload stream (R1-4.4.5-02, R1-4.4.5-03), so where an argument behind others
 // belongs, only a walk tells. Overlaps have a Position inside an item, which is none of the walk's.
-bool Responder::match_arguments(CallSlot& call) {
+bool Responder::match_arguments(Call& call) {
   const auto walk = call.program->binding->walk_arguments;
   if (violates("R1-8.1.1-01", walk == nullptr)) return false;
   if (violates("R1-10.2.2.3-01", !call.may_reduce)) return false;  // R1-10.2.2-01

@@ -18,7 +18,7 @@ struct Responder::ServedMemory {
   std::shared_ptr<const void> rest;
 };
 
-struct Responder::CallSlot {
+struct Responder::Call {
   enum class State : std::uint8_t { kFree, kWaiting, kPulling, kServed, kAnswering };
 
   // A chunk and the Buffer that it is pulled into.
@@ -38,8 +38,9 @@ struct Responder::CallSlot {
   State state = State::kFree;
   std::uint32_t generation = 0;
   std::uint32_t xid = 0;
-  std::uint32_t vers = v1::kVersion;
-  bool long_call = false;
+  std::uint32_t version = 0;
+  ReceiveSlot receive{};  // what it came in
+  bool external = false;
   ChunkLists lists;
   // These stand in the Receive buffer or in `message`.
   CallHeaderView rpc;
@@ -47,7 +48,7 @@ struct Responder::CallSlot {
   ConstBytes args;
   const Program* program = nullptr;
   bool may_reduce = true;  // by its credential
-  Buffer message;          // Long Call: the Payload stream
+  Buffer message;          // the Payload stream where it was external
   std::vector<Item> items;
   std::size_t need = 0;  // octets that it wants of the budget
   std::size_t held = 0;  // and that it has
@@ -63,7 +64,7 @@ struct Responder::CallSlot {
   void reset() {
     state = State::kFree;
     ++generation;
-    long_call = false;
+    external = false;
     if (!lists.empty()) lists = ChunkLists{};
     header = args = {};
     program = nullptr;
@@ -75,8 +76,8 @@ struct Responder::CallSlot {
 };
 
 struct Responder::Answer {
-  std::uint32_t slot = 0;
-  std::optional<v1::Err> err;
+  CallSlot slot{};
+  std::optional<TransportError> error;
   ReplyHeader rpc;
   ServedReply reply;
 };
@@ -90,7 +91,7 @@ struct Responder::Outgoing {
   };
 
   bool in_use = false;
-  std::uint32_t call_slot = 0;
+  CallSlot call{};
   std::uint32_t xid = 0;
   ServedReply reply;  // holds what the Writes and the Send send from
   std::unique_ptr<verbs::Mr> results_mr;
@@ -116,5 +117,9 @@ struct Responder::Outgoing {
     in_use = false;
   }
 };
+
+inline Responder::Call& Responder::call_at(CallSlot slot) {
+  return calls_[index_of(slot)];
+}
 
 }  // namespace weft::rpcrdma

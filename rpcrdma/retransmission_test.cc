@@ -22,7 +22,7 @@ struct Line : FakeEnd {
     shape.num_sends = credits;
     shape.receive_len = shape.send_len = 4096;
     shape.max_send_wr = credits + 4;
-    channel = std::move(*Channel::create(pd, shape));
+    make_channel(shape, Link::End::kClient);
     EXPECT_TRUE(channel->attach(qp).ok());
   }
   v1::Header header(std::size_t i) const { return parse(qp.sent.at(i)); }
@@ -37,7 +37,7 @@ struct RetransmissionTest : ::testing::Test {
     config.credits = kCredits;
     config.retransmits = true;
     lines.emplace_back(memory, kCredits);
-    requester = std::make_unique<Requester>(pd, *line().channel, config, 0x11110000);
+    requester = std::make_unique<Requester>(pd, *line().link, config, 0x11110000);
     requester->start(4096, 4096);
   }
   Line& line() { return lines.back(); }
@@ -50,14 +50,11 @@ struct RetransmissionTest : ::testing::Test {
   }
   void begin_anew(std::size_t call_threshold = 4096, std::size_t reply_threshold = 4096) {
     lines.emplace_back(memory, kCredits);
-    requester->resume(*line().channel);
+    requester->resume(*line().link);
     requester->start(call_threshold, reply_threshold);
   }
   void pump() {
-    line().pump([this](const Work& work, std::size_t len) {
-      if (work.kind == WorkKind::kReceive) requester->on_receive(work.slot, len);
-      if (work.kind == WorkKind::kSend) requester->on_send_done(work.slot);
-    });
+    line().pump();
   }
   void run(int ms) {
     pump();

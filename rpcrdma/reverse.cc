@@ -4,9 +4,6 @@
 #include <random>
 #include <utility>
 
-#include "requirements/violates.h"
-#include "rpcrdma/v1/message_kind.h"
-
 namespace weft::rpcrdma {
 
 namespace {
@@ -43,50 +40,20 @@ Requester::Config requester_config(const ReverseRequester::Config& config) {
 
 }  // namespace
 
-void Dispatcher::on_work(const Work& work, std::size_t len) {
-  switch (work.kind) {
-    case WorkKind::kReceive: return on_receive(work, len);
-    case WorkKind::kSend:
-      return responder_.is_sending(work.slot) ? responder_.on_send_done(work.slot) : requester_.on_send_done(work.slot);
-    case WorkKind::kInvalidate: return requester_.on_invalidated(work.slot);
-    // A requester posts none.
-    case WorkKind::kRead: return responder_.on_read_done(work.slot);
-    case WorkKind::kWrite: return responder_.on_write_done();
-  }
-}
-
-// R1-7.1.4-02: what the XID names follows from whether the message is a Call or a Reply.
-void Dispatcher::on_receive(const Work& work, std::size_t len) {
-  v1::MessageKind kind = v1::message_kind(channel_.received(work.slot, len));
-  if (kind == v1::MessageKind::kUnclear) {
-    kind = forward_ == Forward::kRequester ? v1::MessageKind::kReply : v1::MessageKind::kCall;
-  }
-  if (kind == v1::MessageKind::kReply) return requester_.on_receive(work.slot, len, work.invalidated);
-  if (violates("R1-4.3.2-16", work.invalidated.has_value())) {
-    return channel_.fail_violation("the peer invalidated a handle by a message that is no Reply");
-  }
-  // The Receives are there for Replies too: Calls beyond the grant may not use them up.
-  if (violates("R1-4.3.1-04", responder_.is_at_limit())) {
-    return channel_.fail_violation("the peer sends more Calls than it was granted");
-  }
-  responder_.on_receive(work.slot, len);
-}
-
 void ReverseResponder::widen(Channel::Config& shape, std::uint32_t credits) {
   shape.num_receives += credits;  // R1-7.2.2.1-01
   shape.num_sends += credits;
   shape.max_send_wr += 2 * credits;  // an RDMA Read or Write for each
 }
 
-ReverseResponder::ReverseResponder(verbs::Pd& pd, Channel& channel, Requester& requester, Config config,
-                                   bool read_sinks)
+ReverseResponder::ReverseResponder(verbs::Pd& pd, Link& link, Config config, bool read_sinks)
     : config_(std::move(config)),
-      channel_(channel),
+      link_(link),
       programs_(config_.programs.begin(), config_.programs.end()),
-      pool_(pd, kMaxLongCall + std::max(kMaxItem, channel.config().send_len), budget_of(config_, channel), read_sinks),
-      budget_{budget_of(config_, channel), 0},
-      responder_(pd, channel, pool_, budget_, programs_, responder_config(config_, channel)),
-      dispatcher_(channel, requester, responder_, Dispatcher::Forward::kRequester) {}
+      pool_(pd, kMaxLongCall + std::max(kMaxItem, link.channel().config().send_len), budget_of(config_, link.channel()),
+            read_sinks),
+      budget_{budget_of(config_, link.channel()), 0},
+      responder_(pd, link, pool_, budget_, programs_, responder_config(config_, link.channel())) {}
 
 ReverseResponder::~ReverseResponder() {
   end();
@@ -111,9 +78,10 @@ std::optional<verbs::TimePoint> ReverseResponder::next_timeout() const {
 
 void ReverseResponder::end() {
   if (std::exchange(ended_, true)) return;
+  link_.close();
   std::set<Service*> services;
   for (const Program& program : programs_) services.insert(program.service);
-  for (Service* service : services) service->on_end({channel_.config().serial});
+  for (Service* service : services) service->on_end({link_.channel().config().serial});
 }
 
 void ReverseRequester::widen(Channel::Config& shape, std::uint32_t credits) {
@@ -122,10 +90,8 @@ void ReverseRequester::widen(Channel::Config& shape, std::uint32_t credits) {
   shape.max_send_wr += credits;
 }
 
-ReverseRequester::ReverseRequester(verbs::Pd& pd, Channel& channel, Responder& responder, const Config& config)
-    : config_(config),
-      requester_(pd, channel, requester_config(config), std::random_device{}()),
-      dispatcher_(channel, requester_, responder, Dispatcher::Forward::kResponder) {}
+ReverseRequester::ReverseRequester(verbs::Pd& pd, Link& link, const Config& config)
+    : config_(config), requester_(pd, link, requester_config(config), std::random_device{}()) {}
 
 void ReverseRequester::start(const Thresholds& thresholds) {
   std::size_t call = thresholds.send;

@@ -9,8 +9,10 @@
 
 #include "rpcrdma/channel.h"
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/link.h"
 #include "rpcrdma/message_resources.h"
 #include "rpcrdma/peer_group.h"
+#include "rpcrdma/profiles.h"
 #include "rpcrdma/replay_cache.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/reverse.h"
@@ -109,6 +111,7 @@ struct Server::Impl {
   struct Connection {
     std::unique_ptr<verbs::CmId> id;
     std::unique_ptr<Channel> channel;
+    std::optional<Link> link;
     std::unique_ptr<verbs::Qp> qp;
     std::unique_ptr<Responder> responder;
     std::unique_ptr<ReverseRequester> reverse;  // where there are reverse credits
@@ -342,7 +345,7 @@ Responder::Config Server::Impl::responder_config(const Connection& connection, C
   calls.guaranteed = guaranteed_octets(config);
   calls.max_sge = messages.shape.max_send_sge;
   // R1-4.3.2-17
-  calls.invalidates = invalidates() && v1::parse_private_data(peer_private_data).remote_invalidate;
+  calls.invalidates = invalidates() && parse_private_data(peer_private_data).remote_invalidate;
   calls.stall_timeout = config.stall_timeout;
   calls.short_stall_timeout = std::min(config.stall_timeout, config.short_stall_timeout);
   calls.peer = address_str(connection.id->peer_addr());
@@ -365,6 +368,7 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   connection->id = std::move(id);
   connection->id->context = last_serial;
   connection->channel = std::move(*channel);
+  connection->link.emplace(*connection->channel, profile_1(), Link::End::kServer);
   auto qp = connection->id->create_qp(*pd, connection->channel->qp_attr(*(*shared)->cq, messages.receive_cq.get()));
   if (!qp.ok()) return qp.error();
   connection->qp = std::move(*qp);
@@ -379,13 +383,13 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   connection->group = peer_group(connection->id->peer_addr());
   connection->used_at = now;
   connection->responder =
-      std::make_unique<Responder>(*pd, *connection->channel, *pool, budget, std::span<const Program>(programs),
+      std::make_unique<Responder>(*pd, *connection->link, *pool, budget, std::span<const Program>(programs),
                                   responder_config(*connection, peer.private_data));
   const Thresholds thresholds = settle_thresholds(config.inline_threshold, peer.private_data);
   connection->responder->start(thresholds.send, param.initiator_depth);
   if (config.reverse_credits != 0) {
     connection->reverse = std::make_unique<ReverseRequester>(
-        *pd, *connection->channel, *connection->responder,
+        *pd, *connection->link,
         ReverseRequester::Config{config.reverse_credits, config.reverse_chunks, config.reverse_timeout});
     connection->reverse->start(thresholds);
   }
@@ -457,23 +461,7 @@ void Server::Impl::on_completion(const verbs::Wc& wc) {
 
 void Server::Impl::handle(Connection& connection, const verbs::Wc& wc) {
   connection.used_at = now;
-  const auto work = connection.channel->on_completion(wc);
-  if (work && work->invalidated && !connection.reverse) {
-    return connection.channel->fail("the peer invalidated a handle, and was given none");
-  }
-  if (!work) {
-    if (const auto slot = connection.channel->refused_read()) connection.responder->on_read_refused(*slot);
-    if (const auto slot = connection.channel->refused_write()) connection.responder->on_write_refused(*slot);
-    return;
-  }
-  if (connection.reverse) return connection.reverse->on_work(*work, wc.byte_len);
-  switch (work->kind) {
-    case WorkKind::kReceive: connection.responder->on_receive(work->slot, wc.byte_len); break;
-    case WorkKind::kSend: connection.responder->on_send_done(work->slot); break;
-    case WorkKind::kRead: connection.responder->on_read_done(work->slot); break;
-    case WorkKind::kWrite: connection.responder->on_write_done(); break;
-    case WorkKind::kInvalidate: break;
-  }
+  connection.link->on_completion(wc);
 }
 
 // Looks after the connections that have work under way, Calls waiting for memory, or an end to come to.

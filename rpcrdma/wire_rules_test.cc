@@ -5,6 +5,7 @@
 #include <set>
 
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/profiles.h"
 #include "rpcrdma/testing/engines.h"
 #include "rpcrdma/testing/vectors.h"
 
@@ -119,7 +120,7 @@ TEST_F(WireRules, EveryMessageOfBothEnds) {
       if (header.proc == v1::Proc::kMsg) {
         EXPECT_EQ(word_at(payload, 0), header.xid);
         EXPECT_EQ(word_at(payload, 4), is_call ? 0u : 1u);
-        EXPECT_EQ(octets.size(), v1::header_len(header.lists) + payload.size());
+        EXPECT_EQ(octets.size(), profile_1().lengths.of(header.lists) + payload.size());
       } else {
         EXPECT_TRUE(payload.empty());
         EXPECT_TRUE(header.proc == v1::Proc::kNomsg || header.proc == v1::Proc::kError);

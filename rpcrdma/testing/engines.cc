@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "rpcrdma/profiles.h"
+
 namespace weft::rpcrdma::testing {
 
 namespace {
@@ -83,13 +85,16 @@ void TestService::on_call(ServedCall call) {
   calls.push_back(std::move(call));
 }
 
-std::size_t FakeEnd::pump(const std::function<void(const Work&, std::size_t)>& on_work, std::size_t max) {
+std::size_t FakeEnd::pump(std::size_t max) {
   std::size_t num = 0;
   verbs::Wc wc;
-  for (; num < max && cq.poll(std::span(&wc, 1)) == 1; ++num) {
-    if (const auto work = channel->on_completion(wc)) on_work(*work, wc.byte_len);
-  }
+  for (; num < max && cq.poll(std::span(&wc, 1)) == 1; ++num) link->on_completion(wc);
   return num;
+}
+
+void FakeEnd::make_channel(const Channel::Config& shape, Link::End which) {
+  channel = std::move(*Channel::create(pd, shape));
+  link.emplace(*channel, profile_1(), which);
 }
 
 ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
@@ -103,7 +108,7 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   shape.receive_len = options.inline_threshold;
   shape.send_len = options.inline_threshold + Responder::kSendExtra;
   shape.max_send_wr = options.max_send_wr;
-  channel = std::move(*Channel::create(pd, shape));
+  make_channel(shape, Link::End::kServer);
   Responder::Config config;
   const std::uint32_t least = options.min_credits != 0 ? options.min_credits : options.credits;
   config.credits = {.min = least, .initial = least, .max = options.credits};
@@ -114,7 +119,7 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   config.max_item = options.max_item;
   config.max_held = options.max_held;
   config.invalidates = options.invalidates;
-  responder = std::make_unique<Responder>(pd, *channel, pool, budget, programs, config);
+  responder = std::make_unique<Responder>(pd, *link, pool, budget, programs, config);
   responder->start(options.reply_threshold, options.ord);
   EXPECT_TRUE(channel->attach(qp).ok());
 }
@@ -125,20 +130,6 @@ ResponderEnd::~ResponderEnd() {
   responder.reset();
 }
 
-std::size_t ResponderEnd::pump(std::size_t max) {
-  return FakeEnd::pump(
-      [this](const Work& work, std::size_t len) {
-        switch (work.kind) {
-          case WorkKind::kReceive: responder->on_receive(work.slot, len); break;
-          case WorkKind::kSend: responder->on_send_done(work.slot); break;
-          case WorkKind::kRead: responder->on_read_done(work.slot); break;
-          case WorkKind::kWrite: responder->on_write_done(); break;
-          case WorkKind::kInvalidate: break;
-        }
-      },
-      max);
-}
-
 RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd(memory) {
   Channel::Config shape;
   shape.serial = 1;
@@ -147,7 +138,7 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd
   shape.receive_len = shape.send_len = options.inline_threshold;
   shape.max_send_wr = options.credits + 4;
   if (options.windows) Requester::widen_for_windows(shape, options.max_send_wr);
-  channel = std::move(*Channel::create(pd, shape));
+  make_channel(shape, Link::End::kClient);
   const Requester::Config config{.credits = options.credits,
                                  .call_timeout = options.call_timeout,
                                  .reserve_credit = options.reserve_credit,
@@ -155,7 +146,7 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd
                                  .windows = options.windows,
                                  .retransmits = options.retransmits,
                                  .retransmit_after = options.retransmit_after};
-  requester = std::make_unique<Requester>(pd, *channel, config, options.first_xid);
+  requester = std::make_unique<Requester>(pd, *link, config, options.first_xid);
   EXPECT_TRUE(channel->attach(qp).ok());
   if (options.start) requester->start(options.call_threshold, options.reply_threshold);
 }
@@ -163,14 +154,6 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd
 RequesterEnd::~RequesterEnd() {
   qp.forget();
   requester.reset();
-}
-
-std::size_t RequesterEnd::pump() {
-  return FakeEnd::pump([this](const Work& work, std::size_t len) {
-    if (work.kind == WorkKind::kReceive) requester->on_receive(work.slot, len, work.invalidated);
-    if (work.kind == WorkKind::kSend) requester->on_send_done(work.slot);
-    if (work.kind == WorkKind::kInvalidate) requester->on_invalidated(work.slot);
-  });
 }
 
 CallSpec call_of(const Binding& binding, std::uint32_t procedure, ConstBytes args) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "rpcrdma/responder.h"
 #include "rpcrdma/testing/fake_verbs.h"
 #include "rpcrdma/testing/synthetic.h"
+#include "rpcrdma/v1/header.h"
 
 // Engines on queue pairs of the fake verbs, and a program for them to call.
 namespace weft::rpcrdma::testing {
@@ -58,13 +60,16 @@ class TestService : public Service {
 // FakeEnd: one end of a fake connection, without its engines; those make the Channel.
 struct FakeEnd {
   explicit FakeEnd(FakeMemory& memory) : pd(memory), qp(memory, cq) {}
-  // Hands over, with the octets received, what up to `max` completions ended; returns how many there were.
-  std::size_t pump(const std::function<void(const Work&, std::size_t)>& on_work, std::size_t max = SIZE_MAX);
+  // Hands over to the engines what up to `max` completions ended; returns how many there were.
+  std::size_t pump(std::size_t max = SIZE_MAX);
+  // The Channel, and the Link over it.
+  void make_channel(const Channel::Config& shape, Link::End which);
 
   FakePd pd;
   FakeCq cq;
   FakeQp qp;
   std::unique_ptr<Channel> channel;
+  std::optional<Link> link;
 };
 
 // ResponderEnd: a Responder on one end.
@@ -88,7 +93,6 @@ struct ResponderEnd : FakeEnd {
 
   ResponderEnd(FakeMemory& memory, const Options& options);
   ~ResponderEnd();
-  std::size_t pump(std::size_t max = SIZE_MAX);
 
   TestService service;
   std::vector<Program> programs;
@@ -117,7 +121,6 @@ struct RequesterEnd : FakeEnd {
 
   RequesterEnd(FakeMemory& memory, const Options& options);
   ~RequesterEnd();
-  std::size_t pump();
 
   std::unique_ptr<Requester> requester;
 };

@@ -30,21 +30,17 @@ ClientEnd::ClientEnd(FakeMemory& memory, const ReverseOptions& options)
     : FakeEnd(memory), programs{{&callback_binding(), &service}, {&test_binding(), &service}} {
   Channel::Config shape = shape_of(options, 1);
   ReverseResponder::widen(shape, options.reverse_credits);
-  channel = std::move(*Channel::create(pd, shape));
+  make_channel(shape, Link::End::kClient);
   Requester::Config calls;
   calls.credits = options.credits;
-  requester = std::make_unique<Requester>(pd, *channel, calls, 0x11110000);
+  requester = std::make_unique<Requester>(pd, *link, calls, 0x11110000);
   reverse = std::make_unique<ReverseResponder>(
-      pd, *channel, *requester,
+      pd, *link,
       ReverseResponder::Config{programs, options.reverse_credits, options.chunks, "the server"});
   EXPECT_TRUE(channel->attach(qp).ok());
   reverse->start(options.thresholds, 4);
   requester->start(options.thresholds.send, options.thresholds.receive);
   service.answer = [this](ServedCall& call) { reverse->reply(call.id, {}); };
-}
-
-std::size_t ClientEnd::pump() {
-  return FakeEnd::pump([this](const Work& work, std::size_t len) { reverse->on_work(work, len); });
 }
 
 ServerEnd::ServerEnd(FakeMemory& memory, const ReverseOptions& options)
@@ -54,22 +50,18 @@ ServerEnd::ServerEnd(FakeMemory& memory, const ReverseOptions& options)
       budget{64 << 20, 0} {
   Channel::Config shape = shape_of(options, 7);
   ReverseRequester::widen(shape, options.reverse_credits);
-  channel = std::move(*Channel::create(pd, shape));
+  make_channel(shape, Link::End::kServer);
   Responder::Config calls;
   const std::uint32_t least = options.min_credits != 0 ? options.min_credits : options.credits;
   calls.credits = {.min = least, .initial = least, .max = options.credits};
-  responder = std::make_unique<Responder>(pd, *channel, pool, budget, programs, calls);
+  responder = std::make_unique<Responder>(pd, *link, pool, budget, programs, calls);
   responder->start(options.thresholds.send, options.ord);
   reverse = std::make_unique<ReverseRequester>(
-      pd, *channel, *responder,
+      pd, *link,
       ReverseRequester::Config{options.reverse_credits, options.chunks, std::chrono::milliseconds(1000)});
   EXPECT_TRUE(channel->attach(qp).ok());
   reverse->start(options.thresholds);
   service.answer = [this](ServedCall& call) { responder->reply(call.id, {}); };
-}
-
-std::size_t ServerEnd::pump() {
-  return FakeEnd::pump([this](const Work& work, std::size_t len) { reverse->on_work(work, len); });
 }
 
 }  // namespace weft::rpcrdma::testing

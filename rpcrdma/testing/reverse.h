@@ -28,7 +28,6 @@ struct ReverseOptions {
 struct ClientEnd : FakeEnd {
   ClientEnd(FakeMemory& memory, const ReverseOptions& options);
   ~ClientEnd() { service.calls.clear(); }
-  std::size_t pump();
 
   TestService service;
   std::vector<Program> programs;
@@ -40,7 +39,6 @@ struct ClientEnd : FakeEnd {
 struct ServerEnd : FakeEnd {
   ServerEnd(FakeMemory& memory, const ReverseOptions& options);
   ~ServerEnd() { service.calls.clear(); }
-  std::size_t pump();
 
   TestService service;
   std::vector<Program> programs;

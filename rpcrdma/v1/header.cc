@@ -79,14 +79,17 @@ void emit_segments(xdr::XdrWriter& out, const SegmentArray& segments) {
   }
 }
 
+void emit_read_segment(xdr::XdrWriter& out, std::uint32_t position, const Segment& segment) {
+  out.boolean(true);
+  out.u32(position);
+  out.u32(segment.handle);
+  out.u32(segment.length);
+  out.u64(segment.offset);
+}
+
 void emit_lists(xdr::XdrWriter& out, const ChunkListsView& lists) {
-  for (const ReadSegment& segment : lists.read_list) {
-    out.boolean(true);
-    out.u32(segment.position);
-    out.u32(segment.target.handle);
-    out.u32(segment.target.length);
-    out.u64(segment.target.offset);
-  }
+  for (const Segment& segment : lists.call_chunk) emit_read_segment(out, 0, segment);
+  for (const ReadSegment& segment : lists.read_list) emit_read_segment(out, segment.position, segment.target);
   out.boolean(false);
   for (const SegmentArray& array : lists.write_list) {
     out.boolean(true);
@@ -112,7 +115,11 @@ const char* header_error_str(HeaderError error) {
 }
 
 HeaderError parse_header(xdr::XdrReader& in, Header& header) {
+  // The lists keep their memory for the next header.
+  ChunkListsView lists = std::move(header.lists);
+  lists.clear();
   header = Header{};
+  header.lists = std::move(lists);
   std::uint32_t proc = 0;
   if (!in.u32(header.xid) || !in.u32(header.vers) || !in.u32(header.credit) || !in.u32(proc)) {
     return HeaderError::kTruncated;
@@ -131,11 +138,26 @@ HeaderError parse_header(xdr::XdrReader& in, Header& header) {
   return HeaderError::kProc;
 }
 
+namespace {
+
+void emit_fixed(xdr::XdrWriter& out, std::uint32_t xid, std::uint32_t vers, std::uint32_t credit, Proc proc) {
+  out.u32(xid);
+  out.u32(vers);
+  out.u32(credit);
+  out.u32(static_cast<std::uint32_t>(proc));
+}
+
+void emit_error(xdr::XdrWriter& out, Err err, std::uint32_t low, std::uint32_t high) {
+  out.u32(static_cast<std::uint32_t>(err));
+  if (err != Err::kVers) return;
+  out.u32(low);
+  out.u32(high);
+}
+
+}  // namespace
+
 void emit_header(xdr::XdrWriter& out, const Header& header) {
-  out.u32(header.xid);
-  out.u32(header.vers);
-  out.u32(header.credit);
-  out.u32(static_cast<std::uint32_t>(header.proc));
+  emit_fixed(out, header.xid, header.vers, header.credit, header.proc);
   switch (header.proc) {
     case Proc::kMsg:
     case Proc::kNomsg: emit_lists(out, header.lists); break;
@@ -145,21 +167,18 @@ void emit_header(xdr::XdrWriter& out, const Header& header) {
       emit_lists(out, header.lists);
       break;
     case Proc::kDone: break;
-    case Proc::kError:
-      out.u32(static_cast<std::uint32_t>(header.err));
-      if (header.err == Err::kVers) {
-        out.u32(header.vers_low);
-        out.u32(header.vers_high);
-      }
-      break;
+    case Proc::kError: emit_error(out, header.err, header.vers_low, header.vers_high); break;
   }
 }
 
-std::size_t header_len(const ChunkListsView& lists) {
-  std::size_t len = kMinHeader + kReadSegmentLen * lists.read_list.size();
-  for (const SegmentArray& array : lists.write_list) len += 8 + kSegmentLen * array.size();
-  if (lists.reply_chunk) len += 4 + kSegmentLen * lists.reply_chunk->size();
-  return len;
+void emit_message(xdr::XdrWriter& out, const Message& message) {
+  if (message.type == Message::Type::kError) {
+    const TransportError& error = message.error;
+    emit_fixed(out, message.xid, message.version, message.credit, Proc::kError);
+    return emit_error(out, error.code == TransportError::Code::kVersion ? Err::kVers : Err::kChunk, error.low, error.high);
+  }
+  emit_fixed(out, message.xid, message.version, message.credit, message.external ? Proc::kNomsg : Proc::kMsg);
+  emit_lists(out, message.lists);
 }
 
 }  // namespace weft::rpcrdma::v1

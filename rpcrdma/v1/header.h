@@ -6,6 +6,7 @@
 
 #include "rpcrdma/bytes.h"
 #include "rpcrdma/chunk_lists.h"
+#include "rpcrdma/message.h"
 #include "rpcrdma/xdr/xdr.h"
 
 // The RPC-over-RDMA version 1 transport header (RFC 8166 section 4) as it stands on the wire.
@@ -17,6 +18,8 @@ inline constexpr std::size_t kFixedHeader = 16;  // xid, vers, credit, proc
 inline constexpr std::size_t kErrChunkLen = 20;
 inline constexpr std::size_t kReadSegmentLen = 24;  // with its discriminator
 inline constexpr std::size_t kSegmentLen = 16;
+inline constexpr std::size_t kWriteChunkLen = 8;  // without its segments, with its discriminator
+inline constexpr std::size_t kReplyChunkLen = 4;  // the same; its discriminator is there in any case
 
 // Proc: rdma_proc of RFC 8166 section 4.1.2.
 enum class Proc : std::uint32_t { kMsg = 0, kNomsg = 1, kMsgp = 2, kDone = 3, kError = 4 };
@@ -24,7 +27,8 @@ enum class Proc : std::uint32_t { kMsg = 0, kNomsg = 1, kMsgp = 2, kDone = 3, kE
 // Err: rpc_rdma_errcode of RFC 8166 section 4.1.2.
 enum class Err : std::uint32_t { kVers = 1, kChunk = 2 };
 
-// Header: rdma_msg with every body it can have. Which members mean something follows from proc (and err).
+// Header: rdma_msg with every body it can have. Which members mean something follows from proc (and err). The Read list
+// is as it stands on the wire, Position Zero and all; lists.call_chunk is always empty.
 struct Header {
   std::uint32_t xid = 0;
   std::uint32_t vers = kVersion;
@@ -55,7 +59,8 @@ const char* header_error_str(HeaderError error);
 HeaderError parse_header(xdr::XdrReader& in, Header& header);
 void emit_header(xdr::XdrWriter& out, const Header& header);
 
-// Octets that a header with these lists takes (RDMA_MSG, RDMA_NOMSG).
-std::size_t header_len(const ChunkListsView& lists);
+// emit_message writes the header of an engine's message: the Call chunk is the Position Zero Read chunk, and stands first
+// in the Read list. Every error but the version's is ERR_CHUNK.
+void emit_message(xdr::XdrWriter& out, const Message& message);
 
 }  // namespace weft::rpcrdma::v1

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "rpcrdma/testing/vectors.h"
+#include "rpcrdma/v1/profile.h"
 
 namespace weft::rpcrdma::v1 {
 namespace {
@@ -34,7 +35,7 @@ TEST(Header, EveryWellFormedVectorParsesAndComesOutOctetForOctet) {
     octets.insert(octets.end(), in.rest().begin(), in.rest().end());
     EXPECT_EQ(to_hex(octets), to_hex(vector.octets)) << vector.id;
     if (header.proc == Proc::kMsg || header.proc == Proc::kNomsg) {
-      EXPECT_EQ(header_len(header.lists), vector.header_len) << vector.id;
+      EXPECT_EQ(kProfile.lengths.of(header.lists), vector.header_len) << vector.id;
     }
   }
 }

@@ -3,14 +3,22 @@
 #include <utility>
 
 #include "requirements/violates.h"
+#include "rpcrdma/v1/header.h"
 
 namespace weft::rpcrdma::v1 {
 
 namespace {
 
-CallVerdict chunk_error(ReceivedCall& call, const char* why) {
+using Code = TransportError::Code;
+
+CallVerdict error_of(ReceivedCall& call, Code code, const char* why) {
+  call.error = {.code = code};
   call.why = why;
-  return CallVerdict::kErrChunk;
+  return CallVerdict::kError;
+}
+
+CallVerdict bad_header(ReceivedCall& call, const char* why) {
+  return error_of(call, Code::kBadHeader, why);
 }
 
 CallVerdict discard(ReceivedCall& call, const char* why) {
@@ -18,13 +26,21 @@ CallVerdict discard(ReceivedCall& call, const char* why) {
   return CallVerdict::kDiscard;
 }
 
+// Version 1 has the Call chunk in the Read list, at Position Zero.
+void split_read_list(ChunkListsView& lists) {
+  for (const ReadSegment& segment : lists.read_list) {
+    if (segment.position == 0) lists.call_chunk.push_back(segment.target);
+  }
+  std::erase_if(lists.read_list, [](const ReadSegment& segment) { return segment.position == 0; });
+}
+
 // The first two words of the Payload stream are the RPC's XID and msg_type.
 CallVerdict check_payload(ReceivedCall& call) {
   xdr::XdrReader in(call.payload);
   std::uint32_t xid = 0;
   std::uint32_t type = 0;
-  if (!in.u32(xid)) return chunk_error(call, "RDMA_MSG without a Payload stream");
-  if (violates("R1-5.5.2-04", xid != call.xid)) return chunk_error(call, "header XID differs from RPC XID");
+  if (!in.u32(xid)) return bad_header(call, "RDMA_MSG without a Payload stream");
+  if (violates("R1-5.5.2-04", xid != call.xid)) return bad_header(call, "header XID differs from RPC XID");
   if (violates("R1-7.1.4-02", in.u32(type) && type == 1)) return discard(call, "a Reply reached a responder");
   return CallVerdict::kAccept;
 }
@@ -69,39 +85,41 @@ CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, Received
   Header header;
   const HeaderError error = parse_header(in, header);
   call.xid = header.xid;
-  call.vers = header.vers;
+  call.version = header.vers;
   call.credit = header.credit;
   if (violates("R1-5.5.1-01", header.vers != kVersion)) {  // before everything else
+    call.error = {.code = Code::kVersion, .low = kVersion, .high = kVersion};
     call.why = "unsupported version";
-    return CallVerdict::kErrVers;
+    return CallVerdict::kError;
   }
   if (violates("R1-5.2.4-04", header.proc == Proc::kError && error != HeaderError::kProc)) {
     return discard(call, "RDMA_ERROR reached a responder");
   }
-  if (violates("R1-5.5.2-01", error != HeaderError::kNone)) return chunk_error(call, header_error_str(error));
+  if (violates("R1-5.5.2-01", error != HeaderError::kNone)) return bad_header(call, header_error_str(error));
   if (violates("R1-5.6.2-02", header.proc == Proc::kDone)) return discard(call, "RDMA_DONE");
-  if (violates("R1-5.6.1-02", header.proc == Proc::kMsgp)) return chunk_error(call, "RDMA_MSGP");
+  if (violates("R1-5.6.1-02", header.proc == Proc::kMsgp)) return error_of(call, Code::kMessageType, "RDMA_MSGP");
 
+  split_read_list(header.lists);
   switch (ChunkLists::validate(std::move(header.lists), limits, call.lists)) {
     case ChunkError::kNone: break;
-    case ChunkError::kTooManySegments: return chunk_error(call, "too many segments");
-    case ChunkError::kTooManyChunks: return chunk_error(call, "too many chunks");
-    case ChunkError::kMisalignedPosition: return chunk_error(call, "Position not a multiple of four");
-    case ChunkError::kTooLong: return chunk_error(call, "Read chunk too long");
-    case ChunkError::kWraps: return chunk_error(call, "a segment that ends beyond 2^64");
+    case ChunkError::kTooManySegments: return error_of(call, Code::kLimit, "too many segments");
+    case ChunkError::kTooManyChunks: return error_of(call, Code::kLimit, "too many chunks");
+    case ChunkError::kMisalignedPosition: return bad_header(call, "Position not a multiple of four");
+    case ChunkError::kTooLong: return error_of(call, Code::kLimit, "Read chunk too long");
+    case ChunkError::kWraps: return bad_header(call, "a segment that ends beyond 2^64");
   }
-  call.long_call = header.proc == Proc::kNomsg;
-  const Chunk* position_zero = call.lists.position_zero();
-  if (call.long_call) {
+  call.external = header.proc == Proc::kNomsg;
+  const Chunk* position_zero = call.lists.call_chunk();
+  if (call.external) {
     // Only a Position Zero Read chunk can hold a Call. What follows the header is not looked at.
     if (violates("R1-5.2.4-02", position_zero == nullptr || position_zero->length == 0)) {
-      return chunk_error(call, "RDMA_NOMSG without a Position Zero Read chunk");
+      return bad_header(call, "RDMA_NOMSG without a Position Zero Read chunk");
     }
     return CallVerdict::kAccept;
   }
   // Two candidates for the Payload stream: nobody has use for that.
   if (violates("R1-4.5.3-03", position_zero != nullptr)) {
-    return chunk_error(call, "RDMA_MSG with a Position Zero Read chunk");
+    return bad_header(call, "RDMA_MSG with a Position Zero Read chunk");
   }
   call.payload = in.rest();
   return check_payload(call);
@@ -122,8 +140,10 @@ std::optional<std::uint32_t> reply_xid(ConstBytes message) {
 ReplyVerdict receive_reply(ConstBytes message, const Offered& offered, ReceivedReply& reply) {
   if (!reply_xid(message)) return discard(reply, "too short");
   xdr::XdrReader in(message);
-  Header& header = reply.header;
+  Header header;
+  header.lists = std::move(reply.lists);
   const HeaderError error = parse_header(in, header);
+  reply.lists = std::move(header.lists);
   reply.xid = header.xid;
   reply.credit = header.credit;
   if (violates("R1-5.2.2-01", header.vers != kVersion)) return discard(reply, "unsupported version");
@@ -132,16 +152,19 @@ ReplyVerdict receive_reply(ConstBytes message, const Offered& offered, ReceivedR
   if (violates("R1-5.6.1-03", header.proc == Proc::kMsgp)) return discard(reply, "RDMA_MSGP");
   if (violates("R1-5.6.2-02", header.proc == Proc::kDone)) return discard(reply, "RDMA_DONE");
   if (header.proc == Proc::kError) {
-    return header.err == Err::kVers ? ReplyVerdict::kErrVers : ReplyVerdict::kErrChunk;
+    reply.error = {.code = header.err == Err::kVers ? Code::kVersion : Code::kChunk,
+                   .low = header.vers_low,
+                   .high = header.vers_high};
+    return ReplyVerdict::kError;
   }
-  if (const char* why = disagreement(header.lists, offered); why != nullptr) return discard(reply, why);
+  if (const char* why = disagreement(reply.lists, offered); why != nullptr) return discard(reply, why);
 
-  reply.reply_chunk_len = header.lists.reply_chunk ? total_length(*header.lists.reply_chunk) : 0;
+  reply.reply_chunk_len = reply.lists.reply_chunk ? total_length(*reply.lists.reply_chunk) : 0;
   if (header.proc == Proc::kNomsg) {
     if (violates("R1-5.2.4-02", reply.reply_chunk_len == 0)) {
       return discard(reply, "RDMA_NOMSG Reply whose Reply chunk holds nothing");
     }
-    return ReplyVerdict::kLongReply;
+    return ReplyVerdict::kExternalReply;
   }
   if (violates("R1-5.3.3-05", reply.reply_chunk_len != 0)) {
     return discard(reply, "RDMA_MSG Reply with octets in the Reply chunk");

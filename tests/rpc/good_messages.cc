@@ -270,7 +270,7 @@ NfsResponder::NfsResponder(FakeMemory& memory, const ResponderEnd::Options& opti
   config.max_item = options.max_item;
   config.max_write_chunks = options.max_write_chunks;
   config.max_segments = options.max_segments;
-  end.responder = std::make_unique<Responder>(end.pd, *end.channel, end.pool, end.budget, programs, config);
+  end.responder = std::make_unique<Responder>(end.pd, *end.link, end.pool, end.budget, programs, config);
   end.responder->start(options.reply_threshold, options.ord);
   answers.responder = end.responder.get();
   answers.pool = &end.pool;

@@ -1,7 +1,7 @@
 #include <cstring>
 
 #include "rpcrdma/testing/vectors.h"
-#include "rpcrdma/v1/private_data.h"
+#include "rpcrdma/private_data.h"
 #include "tests/rpc/world.h"
 
 namespace weft::rpcrdma::testing {
@@ -147,9 +147,9 @@ TEST_F(HostileClientTest, AReplyInvalidatesWhereBothEndsSetR) {
     for (const bool client_r : {false, true}) {
       SCOPED_TRACE(::testing::Message() << "server " << server_r << " client " << client_r);
       listen({.remote_invalidation = server_r});
-      const auto said = v1::emit_private_data({client_r, 4096, 4096});
+      const auto said = emit_private_data({client_r, 4096, 4096});
       open_peer({said.begin(), said.end()});
-      EXPECT_EQ(v1::parse_private_data(peer->server_private_data).remote_invalidate, server_r);
+      EXPECT_EQ(parse_private_data(peer->server_private_data).remote_invalidate, server_r);
       Octets rooms[2] = {Octets(2000), Octets(2000)};
       std::unique_ptr<verbs::Mr> regions[2];
       std::unique_ptr<verbs::Mw> windows[2];

@@ -6,7 +6,7 @@
 
 #include "rpcrdma/bytes.h"
 
-namespace weft::rpcrdma::v1 {
+namespace weft::rpcrdma {
 
 inline constexpr std::size_t kDefaultInline = 1024;    // octets (RFC 8166 section 3.3.3)
 inline constexpr std::size_t kMaxInline = 256 * 1024;  // octets that RFC 8797 can say
@@ -26,4 +26,4 @@ PrivateData parse_private_data(ConstBytes octets);
 // emit_private_data rounds sizes down to a multiple of 1024; they are 1024 to 262144.
 std::array<std::uint8_t, kPrivateDataLen> emit_private_data(const PrivateData& data);
 
-}  // namespace weft::rpcrdma::v1
+}  // namespace weft::rpcrdma

@@ -1,10 +1,10 @@
-#include "rpcrdma/v1/private_data.h"
+#include "rpcrdma/private_data.h"
 
 #include <algorithm>
 
 #include "requirements/violates.h"
 
-namespace weft::rpcrdma::v1 {
+namespace weft::rpcrdma {
 
 namespace {
 
@@ -43,4 +43,4 @@ std::array<std::uint8_t, kPrivateDataLen> emit_private_data(const PrivateData& d
           encode_size(data.receive_size)};
 }
 
-}  // namespace weft::rpcrdma::v1
+}  // namespace weft::rpcrdma

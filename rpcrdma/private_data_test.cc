@@ -1,4 +1,4 @@
-#include "rpcrdma/v1/private_data.h"
+#include "rpcrdma/private_data.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "rpcrdma/testing/vectors.h"
 
-namespace weft::rpcrdma::v1 {
+namespace weft::rpcrdma {
 namespace {
 
 using Octets = std::vector<std::uint8_t>;
@@ -49,4 +49,4 @@ TEST(PrivateData, SizesAreRoundedDown) {
 }
 
 }  // namespace
-}  // namespace weft::rpcrdma::v1
+}  // namespace weft::rpcrdma

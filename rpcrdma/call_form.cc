@@ -1,0 +1,155 @@
+#include "rpcrdma/call_form.h"
+
+#include <algorithm>
+
+#include "rpcrdma/xdr/xdr.h"
+
+namespace weft::rpcrdma {
+
+namespace {
+
+// PROG_MISMATCH and RPC_MISMATCH Replies have no results but are longer than a plain header.
+constexpr std::size_t kLongestErrorReply = 32;
+
+// R1-10.2.2.2-02: with RPCSEC_GSS nobody knows beforehand how long the verifier is.
+std::size_t verf_room(const CallSpec& spec) {
+  const bool is_gss = spec.cred != nullptr && spec.cred->flavor == static_cast<std::uint32_t>(AuthFlavor::kRpcsecGss);
+  return is_gss ? kMaxAuthBody : xdr::round_up(spec.max_verf);
+}
+
+std::size_t rpc_len(const CallHeaderView& rpc) {
+  return call_header_len(rpc.cred.body.size(), rpc.verf.body.size());
+}
+
+// Octets of a header that offers this and has no Read list.
+std::size_t header_len(const CallSpec& spec, const ReplyOffer& offer, const HeaderLengths& lengths) {
+  std::size_t len = lengths.empty;
+  for (std::size_t i = 0; i < offer.num_writes; ++i) {
+    len += lengths.of_write_chunk(num_segments_of(spec.result_items[i]));
+  }
+  if (offer.reply_chunk_len != 0) len += lengths.reply_chunk + lengths.segment;
+  return len;
+}
+
+// Chooses the items that get a Read chunk so that the Call fits the threshold: the longest first, and no more of them
+// than servers are known to take. `need`: octets of the Call with all items inline; then with those chosen reduced.
+void choose_reduced(const CallSpec& spec, const CallRules& rules, CallForm& form, std::size_t& need) {
+  const auto& items = spec.items;
+  for (std::size_t num = 0; need > rules.call_threshold && num < rules.chunks.max_read_chunks; ++num) {
+    std::size_t longest = 0;
+    std::size_t longest_len = 0;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const std::size_t len = len_of(items[i].data);
+      if (form.is_reduced(i) || len <= longest_len) continue;
+      longest = i;
+      longest_len = len;
+    }
+    if (longest_len == 0) return;
+    form.reduced |= std::uint64_t{1} << longest;
+    need -= xdr::round_up(longest_len);
+    need += rules.lengths.read_segment * rules.num_read_segments(items[longest].data);
+  }
+}
+
+// Lays out the Payload stream of an external Call: pieces with what stands in `head` between the items; in one piece,
+// all of it copied to the head, where `in_one`.
+void lay_out(const CallSpec& spec, const CallHeaderView& rpc, bool in_one, CallForm& form,
+             std::vector<std::uint8_t>& head) {
+  head.clear();
+  form.pieces.clear();
+  xdr::XdrWriter out(head);
+  std::size_t closed = 0;  // octets of the head that are in pieces
+  const auto close_head = [&] {
+    if (out.size() > closed) form.pieces.push_back({nullptr, closed, out.size() - closed});
+    closed = out.size();
+  };
+  emit_call_view(out, rpc);
+  std::size_t done = 0;
+  for (std::size_t i = 0; i < spec.items.size(); ++i) {
+    if (form.is_reduced(i)) continue;
+    const ArgumentItem& item = spec.items[i];
+    out.raw(spec.args.subspan(done, item.position - done));
+    done = item.position;
+    for (const ConstBytes octets : item.data) {
+      if (in_one || octets.empty()) {
+        out.raw(octets);
+        continue;
+      }
+      close_head();
+      form.pieces.push_back({octets.data(), 0, octets.size()});
+    }
+    out.zeros(xdr::padding(len_of(item.data)));
+  }
+  out.raw(spec.args.subspan(done));
+  close_head();
+}
+
+void choose_external(const CallSpec& spec, const CallHeaderView& rpc, std::size_t header, const CallRules& rules,
+                     CallForm& form, std::vector<std::uint8_t>& head) {
+  form.external = true;
+  if (!rules.chunks.long_calls_with_items) form.reduced = 0;
+  for (std::size_t i = 0; i < spec.items.size(); ++i) {
+    if (form.is_reduced(i)) header += rules.lengths.read_segment * rules.num_read_segments(spec.items[i].data);
+  }
+  const auto fits = [&] {
+    return header + rules.lengths.read_segment * form.pieces.size() <= rules.call_threshold;
+  };
+  lay_out(spec, rpc, false, form, head);
+  if (form.pieces.size() > rules.chunks.max_segments || !fits()) lay_out(spec, rpc, true, form, head);
+  if (!fits()) form.refusal = "the chunk lists of the Call do not fit the inline threshold";
+}
+
+}  // namespace
+
+std::size_t CallRules::num_read_segments(const GatheredBytes& data) const {
+  const std::size_t num = num_segments_of(data);
+  const bool has_pad = chunks.roundup_in_read_chunks && xdr::padding(len_of(data)) != 0;
+  return num + (has_pad && num < chunks.max_segments ? 1 : 0);
+}
+
+// From the bound of the Reply.
+ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk, const CallRules& rules) {
+  ReplyOffer offer;
+  if (rules.short_only) return offer;
+  std::size_t whole = std::max(kPlainReplyHeader + verf_room(spec) + spec.max_results, kLongestErrorReply);
+  for (const ScatteredBytes& item : spec.result_items) whole += xdr::round_up(len_of(item));
+  std::size_t transport = rules.lengths.empty, payload = whole;
+  const auto is_too_long = [&] { return transport + payload > rules.reply_threshold; };
+  // A retry has a Reply chunk in any case: where that excludes Write chunks, all results come in it.
+  const bool all_in_reply_chunk = min_reply_chunk != 0 && !rules.chunks.write_list_with_reply_chunk;
+  if (is_too_long() && !all_in_reply_chunk) {
+    // R1-4.4.6.2-06: no Write list where nothing is to come through it.
+    std::size_t num = std::min(spec.result_items.size(), rules.chunks.max_write_chunks);
+    while (num > 0 && len_of(spec.result_items[num - 1]) == 0) --num;
+    offer.num_writes = num;
+    for (std::size_t i = 0; i < num; ++i) {
+      transport += rules.lengths.of_write_chunk(num_segments_of(spec.result_items[i]));
+      payload -= xdr::round_up(len_of(spec.result_items[i]));
+    }
+    if (is_too_long() && !rules.chunks.write_list_with_reply_chunk) {
+      offer.num_writes = 0;
+      transport = rules.lengths.empty;
+      payload = whole;
+    }
+  }
+  // R1-5.3.3-01: strictly larger than the threshold, transport header included.
+  offer.reply_chunk_len = std::max(is_too_long() ? xdr::round_up(payload) : 0, min_reply_chunk);
+  return offer;
+}
+
+CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const ReplyOffer& offer,
+                          const CallRules& rules, std::vector<std::uint8_t>& head) {
+  CallForm form;
+  const std::size_t header = header_len(spec, offer, rules.lengths);
+  std::size_t need = header + rpc_len(rpc) + spec.args.size();
+  for (const ArgumentItem& item : spec.items) need += xdr::round_up(len_of(item.data));
+  if (rules.short_only && need > rules.call_threshold) {
+    form.refusal = "the Call does not fit the inline threshold, and the peer takes no chunks";
+    return form;
+  }
+  choose_reduced(spec, rules, form, need);
+  if (need > rules.call_threshold) choose_external(spec, rpc, header, rules, form, head);
+  return form;
+}
+
+}  // namespace weft::rpcrdma

@@ -1,0 +1,63 @@
+#include "rpcrdma/link.h"
+
+#include "requirements/violates.h"
+#include "rpcrdma/requester.h"
+#include "rpcrdma/responder.h"
+
+namespace weft::rpcrdma {
+
+void Link::on_completion(const verbs::Wc& wc) {
+  const auto work = channel_.on_completion(wc);
+  if (closed_) return;
+  if (!work) return on_failure();
+  switch (work->kind()) {
+    case WorkKind::kReceive: return on_receive(*work, wc.byte_len);
+    case WorkKind::kSend: return on_sent(work->send());
+    // Only requesters have windows, and only responders read and write.
+    case WorkKind::kInvalidate: return requester_->on_invalidated(work->receive());
+    case WorkKind::kRead: return responder_->on_read_done(work->call());
+    case WorkKind::kWrite: return responder_->on_write_done();
+  }
+}
+
+void Link::on_failure() {
+  if (responder_ == nullptr) return;
+  if (const auto call = channel_.refused_read()) responder_->on_read_refused(*call);
+  if (const auto reply = channel_.refused_write()) responder_->on_write_refused(*reply);
+}
+
+// A message that says nothing goes to the forward direction's engine, which answers or discards it as it would without
+// the other.
+MessageKind Link::kind_of(ConstBytes message) const {
+  const MessageKind kind = profile_->message_kind(message);
+  if (kind != MessageKind::kUnclear) return kind;
+  return end_ == End::kClient ? MessageKind::kReply : MessageKind::kCall;
+}
+
+// R1-7.1.4-02: what the XID names follows from whether the message is a Call or a Reply.
+void Link::on_receive(const Work& work, std::size_t len) {
+  const ReceiveSlot slot = work.receive();
+  if (responder_ == nullptr) return requester_->on_receive(slot, len, work.invalidated);
+  if (requester_ == nullptr) {
+    if (work.invalidated) return channel_.fail("the peer invalidated a handle, and was given none");
+    return responder_->on_receive(slot, len);
+  }
+  if (kind_of(channel_.received(slot, len)) == MessageKind::kReply) {
+    return requester_->on_receive(slot, len, work.invalidated);
+  }
+  if (violates("R1-4.3.2-16", work.invalidated.has_value())) {
+    return channel_.fail_violation("the peer invalidated a handle by a message that is no Reply");
+  }
+  // The Receives are there for Replies too: Calls beyond the grant may not use them up.
+  if (violates("R1-4.3.1-04", responder_->is_at_limit())) {
+    return channel_.fail_violation("the peer sends more Calls than it was granted");
+  }
+  responder_->on_receive(slot, len);
+}
+
+void Link::on_sent(SendSlot slot) {
+  const bool is_reply = responder_ != nullptr && (requester_ == nullptr || responder_->is_sending(slot));
+  return is_reply ? responder_->on_send_done(slot) : requester_->on_send_done(slot);
+}
+
+}  // namespace weft::rpcrdma

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "rpcrdma/message.h"
+#include "rpcrdma/xdr/xdr.h"
+
+namespace weft::rpcrdma {
+
+// HeaderLengths: octets of a transport header and of what its lists add to it.
+struct HeaderLengths {
+  std::size_t empty = 0;         // with empty lists
+  std::size_t read_segment = 0;  // of the Read list or the Call chunk
+  std::size_t write_chunk = 0;   // without its segments
+  std::size_t reply_chunk = 0;   // the same
+  std::size_t segment = 0;       // of a Write or Reply chunk
+
+  std::size_t of(const ChunkListsView& lists) const {
+    std::size_t len = empty + read_segment * (lists.call_chunk.size() + lists.read_list.size());
+    for (const SegmentArray& chunk : lists.write_list) len += of_write_chunk(chunk.size());
+    if (lists.reply_chunk) len += reply_chunk + segment * lists.reply_chunk->size();
+    return len;
+  }
+  std::size_t of_write_chunk(std::size_t num_segments) const { return write_chunk + segment * num_segments; }
+};
+
+// Profile: one version of RPC-over-RDMA as the engines need it. Plain data and functions without state; the engines
+// know versions by this alone.
+struct Profile {
+  std::string_view name;      // as users choose it
+  std::uint32_t version = 0;  // the word on the wire
+  HeaderLengths lengths;
+
+  // message_kind looks at a message where Calls and Replies arrive both. What it answers says nothing yet about whether
+  // the message is in order.
+  MessageKind (*message_kind)(ConstBytes message);
+  // receive_call judges one message that reached a responder. xid and version are set for every verdict but kDiscard.
+  CallVerdict (*receive_call)(ConstBytes message, const ChunkLimits& limits, ReceivedCall& call);
+  // reply_xid reads the XID of a message that is long enough to be looked at; nothing otherwise.
+  std::optional<std::uint32_t> (*reply_xid)(ConstBytes message);
+  // receive_reply judges one message that reached a requester, for the pending RPC with the message's XID.
+  ReplyVerdict (*receive_reply)(ConstBytes message, const Offered& offered, ReceivedReply& reply);
+  // emit writes the transport header; the Payload stream follows where it is not external.
+  void (*emit)(xdr::XdrWriter& out, const Message& message);
+};
+
+}  // namespace weft::rpcrdma

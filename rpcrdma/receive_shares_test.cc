@@ -1,0 +1,62 @@
+#include "rpcrdma/receive_shares.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::rpcrdma {
+namespace {
+
+TEST(ReceiveShares, ReservesUpToTheSlackAndNoFurther) {
+  ReceiveShares shares({.max_receives = 100, .slack = 4});
+  EXPECT_EQ(shares.wanted(), 4u);
+  ASSERT_TRUE(shares.reserve(96, 0));
+  EXPECT_EQ(shares.wanted(), 100u);
+  EXPECT_FALSE(shares.reserve(1, 0));
+  shares.release(6, 0);
+  EXPECT_EQ(shares.reserved(), 90u);
+  EXPECT_EQ(shares.wanted(), 94u);
+}
+
+TEST(ReceiveShares, WhatGrewIsBoundedByItself) {
+  ReceiveShares shares({.max_receives = 100, .slack = 4, .max_grown = 16});
+  EXPECT_FALSE(shares.reserve(20, 17));
+  EXPECT_EQ(shares.reserved(), 0u);
+  ASSERT_TRUE(shares.reserve(20, 14));
+  EXPECT_FALSE(shares.is_low());
+  ASSERT_TRUE(shares.reserve(1, 1));
+  EXPECT_TRUE(shares.is_low());
+  shares.release(1, 1);
+  EXPECT_FALSE(shares.is_low());
+}
+
+// Ten connections with 8 Receives each, of which 20 are posted and one for each connection.
+TEST(ReceiveShares, PostsFewOfWhatIdleConnectionsReserve) {
+  ReceiveShares shares({.max_receives = 100, .slack = 4, .max_posted = 20});
+  for (int i = 0; i < 10; ++i) {
+    shares.enter();
+    ASSERT_TRUE(shares.reserve(8, 0));
+  }
+  EXPECT_EQ(shares.wanted(), 10u + 20 + 4);
+  // What is filled has to be made up for, up to what is reserved, and then to one each.
+  for (int i = 0; i < 50; ++i) shares.on_filled();
+  EXPECT_EQ(shares.wanted(), 80u + 4);
+  for (int i = 0; i < 30; ++i) shares.on_filled();
+  EXPECT_EQ(shares.wanted(), 90u + 4);
+}
+
+TEST(ReceiveShares, WhatIsLeftBehindIsNobodysShare) {
+  ReceiveShares shares({.max_receives = 100, .slack = 4, .max_posted = 20});
+  shares.enter();
+  ASSERT_TRUE(shares.reserve(8, 0));
+  for (int i = 0; i < 8; ++i) shares.on_filled();
+  EXPECT_EQ(shares.wanted(), 9u + 4);
+  shares.release(8, 0);
+  shares.leave();
+  shares.leave_behind(8);
+  EXPECT_EQ(shares.wanted(), 8u + 4);
+  shares.forget(8);
+  for (int i = 0; i < 8; ++i) shares.on_done();
+  EXPECT_EQ(shares.wanted(), 4u);
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma

@@ -1,0 +1,140 @@
+#include "rpcrdma/reply_form.h"
+
+#include <algorithm>
+
+#include "requirements/violates.h"
+#include "rpcrdma/xdr/xdr.h"
+
+namespace weft::rpcrdma {
+
+namespace {
+
+// The roundup of an item, wherever it stands.
+constexpr std::uint8_t kZeros[4] = {};
+
+// The Call's Write list and Reply chunk as they go back: same segments, nothing filled yet (R1-4.4.6-04, R1-5.3.3-05).
+void return_unused(const ChunkLists& lists, ChunkListsView& view) {
+  const auto copy = [](const Chunk& chunk) {
+    SegmentArray segments = chunk.segments;
+    for (Segment& segment : segments) segment.length = 0;
+    return segments;
+  };
+  view.clear();
+  for (const Chunk& chunk : lists.write_chunks()) view.write_list.push_back(copy(chunk));
+  if (lists.reply_chunk() != nullptr) view.reply_chunk = copy(*lists.reply_chunk());
+}
+
+// Fills `returned` with how much of each segment `len` octets take, in order (R1-4.4.6-03).
+void fill_segments(const SegmentArray& offered, std::size_t len, SegmentArray& returned) {
+  for (std::size_t i = 0; i < offered.size(); ++i) {
+    returned[i].length = static_cast<std::uint32_t>(std::min<std::size_t>(offered[i].length, len));
+    len -= returned[i].length;
+  }
+}
+
+}  // namespace
+
+bool ReplyForm::is_padding(const Slice& piece) {
+  return piece.octets.data() == kZeros;
+}
+
+// First items go to their Write chunks (R1-5.3.2-02), then the rest is measured (R1-4.5.3-05).
+ReplyForm::Verdict ReplyForm::choose(const Answered& call, const ServedReply& reply, std::size_t rpc_header_len,
+                                     const HeaderLengths& lengths, std::size_t threshold, ChunkListsView& lists) {
+  return_unused(call.lists, lists);
+  pair_items(call, reply);
+  if (!fill_write_chunks(call, reply, lists)) return Verdict::kNone;
+  const std::size_t header_len = lengths.of(lists);
+  const std::size_t payload_len = rpc_header_len + gather_payload(reply);
+  if (violates("R1-5.2.4-05", header_len > threshold)) return Verdict::kNone;
+  if (payload_len <= threshold - header_len) return Verdict::kInline;
+  // R1-4.5.3-06: what is left goes through the Reply chunk.
+  const Chunk* reply_chunk = call.lists.reply_chunk();
+  if (violates("R1-5.5.3-02", reply_chunk == nullptr || payload_len > reply_chunk->length)) return Verdict::kNone;
+  fill_segments(reply_chunk->segments, payload_len, *lists.reply_chunk);
+  return Verdict::kExternal;
+}
+
+// Says which items of a Reply have a Write chunk: the n-th chunk belongs to the n-th result that can have an item (RFC
+// 8267 section 6.4.1, U1-6.4.1-03), and only what the binding finds there is reduced.
+void ReplyForm::pair_items(const Answered& call, const ServedReply& reply) {
+  is_reduced_.assign(reply.items.size(), false);
+  const auto chunks = call.lists.write_chunks();
+  if (reply.items.empty() || chunks.empty() || call.binding == nullptr) return;
+  const auto walk = call.binding->walk_results;
+  if (walk == nullptr) return;
+  // U1-6.4.1-05, U1-6.4.1-07: results without a chunk, or with an empty one, stay inline.
+  const auto has_chunk = [chunks](const ResultItem& item) {
+    return item.operation < chunks.size() && !chunks[item.operation].segments.empty();
+  };
+  item_lens_.assign(reply.items.back().operation + 1, 0);
+  for (const ResultItem& item : reply.items) {
+    if (item.operation >= item_lens_.size()) return;
+    item_lens_[item.operation] = static_cast<std::uint32_t>(item.data.octets.size());
+  }
+  ConstBytes results(reply.results);
+  if (!reply.more_results.empty()) {
+    walked_ = reply.results;
+    for (const Slice& slice : reply.more_results) {
+      walked_.insert(walked_.end(), slice.octets.begin(), slice.octets.end());
+    }
+    results = walked_;
+  }
+  found_results_.clear();
+  if (walk(call.procedure, results, item_lens_, found_results_) == Walked::kGarbage) return;
+  for (std::size_t i = 0; i < reply.items.size(); ++i) {
+    const ResultItem& item = reply.items[i];
+    if (item.operation >= found_results_.size() || !has_chunk(item)) continue;
+    const auto& found = found_results_[item.operation];
+    is_reduced_[i] = found && found->offset == item.position && found->len == item.data.octets.size();
+  }
+}
+
+// False where an item does not fit its chunk (U1-3.1-08: before anything is written). R1-4.4.6.1-02: a chunk gets the
+// octets and no roundup; one of an item without octets counts as used.
+bool ReplyForm::fill_write_chunks(const Answered& call, const ServedReply& reply, ChunkListsView& lists) const {
+  for (std::size_t i = 0; i < reply.items.size(); ++i) {
+    if (!is_reduced_[i]) continue;
+    const ResultItem& item = reply.items[i];
+    const Chunk& chunk = call.lists.write_chunks()[item.operation];
+    const std::size_t len = item.data.octets.size();
+    if (violates("U1-3.1-08", len > chunk.length)) return false;
+    fill_segments(chunk.segments, len, lists.write_list[item.operation]);
+  }
+  return true;
+}
+
+// Lays out the Payload stream behind its RPC header: the results with the items that are not reduced between them.
+// Returns its length in octets.
+std::size_t ReplyForm::gather_payload(const ServedReply& reply) {
+  pieces_.clear();
+  std::size_t item = 0;
+  std::size_t done = 0;  // octets of the results
+  std::size_t total = 0;
+  const auto add = [this, &total](Slice piece) {
+    total += piece.octets.size();
+    if (!piece.octets.empty()) pieces_.push_back(piece);
+  };
+  const auto add_part = [&](Slice part, bool is_last) {
+    for (; item < reply.items.size(); ++item) {
+      const ResultItem& next = reply.items[item];
+      if (is_reduced_[item]) continue;
+      if (!is_last && next.position >= done + part.octets.size()) break;
+      const std::size_t before = std::min(next.position - std::min(next.position, done), part.octets.size());
+      add({part.octets.first(before), part.lkey});
+      part.octets = part.octets.subspan(before);
+      done += before;
+      add(next.data);
+      add({ConstBytes(kZeros).first(xdr::padding(next.data.octets.size())), 0});
+    }
+    done += part.octets.size();
+    add(part);
+  };
+  add_part({reply.results, 0}, reply.more_results.empty());
+  for (std::size_t i = 0; i < reply.more_results.size(); ++i) {
+    add_part(reply.more_results[i], i + 1 == reply.more_results.size());
+  }
+  return total;
+}
+
+}  // namespace weft::rpcrdma

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "rpcrdma/binding.h"
+#include "rpcrdma/call.h"
+#include "rpcrdma/chunk_lists.h"
+#include "rpcrdma/profile.h"
+
+namespace weft::rpcrdma {
+
+// Answered: what a Reply's form depends on beside the Reply itself.
+struct Answered {
+  const ChunkLists& lists;           // of its Call
+  const Binding* binding = nullptr;  // null: nothing of the results may be reduced
+  std::uint32_t procedure = 0;
+};
+
+// ReplyForm decides how a Reply travels (RFC 8166 sections 3.5 and 4.3): which results go to their Write chunks, and
+// whether the rest is inline or in the Reply chunk. A value without I/O, to be used again for the next Reply: it keeps
+// its memory.
+class ReplyForm {
+ public:
+  enum class Verdict : std::uint8_t {
+    kInline,
+    kExternal,  // through the Reply chunk
+    kNone,      // nothing was offered that carries it
+  };
+
+  // threshold: octets of one message. rpc_header_len: octets of the Reply's RPC header. The lists of the Reply are
+  // filled in `lists`.
+  Verdict choose(const Answered& call, const ServedReply& reply, std::size_t rpc_header_len,
+                 const HeaderLengths& lengths, std::size_t threshold, ChunkListsView& lists);
+
+  // Whether item i of the Reply goes to its Write chunk.
+  bool is_reduced(std::size_t i) const { return is_reduced_[i]; }
+  // The Payload stream behind its RPC header, in order; lkey 0: not registered. Padding is a piece of its own.
+  const std::vector<Slice>& pieces() const { return pieces_; }
+  static bool is_padding(const Slice& piece);
+
+ private:
+  void pair_items(const Answered& call, const ServedReply& reply);
+  bool fill_write_chunks(const Answered& call, const ServedReply& reply, ChunkListsView& lists) const;
+  std::size_t gather_payload(const ServedReply& reply);
+
+  std::vector<bool> is_reduced_;  // one to each item
+  std::vector<Slice> pieces_;
+  std::vector<std::uint8_t> walked_;
+  std::vector<std::uint32_t> item_lens_;
+  std::vector<std::optional<EligibleItem>> found_results_;
+};
+
+}  // namespace weft::rpcrdma

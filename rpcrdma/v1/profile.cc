@@ -1,0 +1,24 @@
+#include "rpcrdma/v1/profile.h"
+
+#include "rpcrdma/v1/header.h"
+#include "rpcrdma/v1/message_kind.h"
+#include "rpcrdma/v1/receive.h"
+
+namespace weft::rpcrdma::v1 {
+
+const Profile kProfile{
+    .name = "1",
+    .version = kVersion,
+    .lengths = {.empty = kMinHeader,
+                .read_segment = kReadSegmentLen,
+                .write_chunk = kWriteChunkLen,
+                .reply_chunk = kReplyChunkLen,
+                .segment = kSegmentLen},
+    .message_kind = message_kind,
+    .receive_call = receive_call,
+    .reply_xid = reply_xid,
+    .receive_reply = receive_reply,
+    .emit = emit_message,
+};
+
+}  // namespace weft::rpcrdma::v1
