@@ -88,16 +88,6 @@ void Poller::wait() {
   ::poll(&any, 1, -1);
 }
 
-void Poller::set_deadline(std::optional<TimePoint> at) {
-  deadline_ = at;
-  if (watched()) sync_deadline();
-}
-
-void Poller::set_wanted(bool wanted) {
-  wanted_ = wanted;
-  if (watched()) sync_wake();
-}
-
 void Poller::sync_wake() {
   if (wanted_ == signaled_) return;
   std::uint64_t count = 1;
