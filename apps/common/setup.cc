@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "apps/common/command.h"
+#include "apps/common/option_words.h"
 #include "apps/common/printable.h"
 #include "verbs-shim/ibv/device.h"
 #include "verbs-shim/soft/device.h"
@@ -44,7 +45,7 @@ verbs::Log program_log() {
 class PrintablePayload : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
-    const std::string text = printable({message.payload.data(), message.payload.size()});
+    const std::string text = printable(in_options({message.payload.data(), message.payload.size()}));
     out.append(text.data(), text.data() + text.size());
   }
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<PrintablePayload>(); }
