@@ -123,7 +123,8 @@ TEST_F(StreamSocketTest, ATurnOfReadingEndsAtItsBoundAndSaysSo) {
   const std::size_t first = b_->read();
   EXPECT_LE(first, 8 * b_->side.staging.capacity());
   EXPECT_TRUE(b_->socket.more_to_read());
-  while (b_->socket.more_to_read()) b_->read();
+  for (int i = 0; i < 100 && b_->socket.more_to_read(); ++i) b_->read();
+  EXPECT_FALSE(b_->socket.more_to_read());
   EXPECT_EQ(b_->read(), 0u);
 }
 
@@ -165,7 +166,7 @@ TEST_F(StreamSocketTest, AClosedStreamIsNotReadFor) {
 
 TEST_F(StreamSocketTest, ThePollerIsToldOfWhatCanBeGoneOnWith) {
   establish();
-  a_->socket.rearm();
+  b_->socket.rearm();
   post_write(16);
   a_->write();
   EXPECT_EQ(events_of(*b_), 0u) << "nobody watches it";

@@ -68,8 +68,9 @@ TEST(TurnsTest, AnOpenConnectionIsHotUntilItWasEmptyForLong) {
   turns.opened(kA);
   for (std::uint32_t i = 0; i + 1 < Turns::kCoolAfter; ++i) look(turns, Look::kNothing);
   look(turns, Look::kMoved);
-  for (std::uint32_t i = 0; i + 1 < Turns::kCoolAfter; ++i) look(turns, Look::kNothing);
+  for (std::uint32_t i = 0; i + 2 < Turns::kCoolAfter; ++i) look(turns, Look::kNothing);
   look(turns, Look::kSkipped);
+  look(turns, Look::kNothing);
   EXPECT_THAT(look(turns, Look::kNothing), ElementsAre(kA)) << "a look that was skipped says nothing";
   EXPECT_THAT(look(turns, Look::kNothing), IsEmpty());
   turns.heat(kA);
