@@ -53,21 +53,12 @@ Status prepare(int fd, const SoftConfig& config) {
 Status SoftCmId::connect_socket(UniqueFd fd, const ConnParam& param, ConstBytes received) {
   if (Status status = check_device(); !status) return status;
   if (state_ != State::kIdle) return Error{EINVAL, "the id is bound or has a destination already"};
-  if (Status status = check_qp(); !status) return status;
-  if (Status status = check_private_data(param.private_data.size(), loop_.config().mpa_revision); !status) {
-    return status;
-  }
+  if (Status status = check_connect(param); !status) return status;
   if (Status status = prepare(fd.get(), loop_.config()); !status) return status;
   share_.peer = peer_address(fd.get());
-  return loop_.call([&]() -> Status {
-    if (Status status = check_device(); !status) return status;
-    share_.local = local_address(fd.get());
-    Connection& connection = start(std::move(fd), true, param);
+  return start(fd, true, param, [&](Connection& connection) {
     connection.begin_with(received, loop_.parts().now());
-    if (connection.watch()) return {};
-    const int err = errno;
-    connection.drop("");
-    return socket_error("epoll", err);
+    return connection.watch();
   });
 }
 

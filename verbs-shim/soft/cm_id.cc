@@ -151,13 +151,15 @@ Status SoftCmId::check_qp() const {
   return {};
 }
 
+Status SoftCmId::check_connect(const ConnParam& param) const {
+  if (Status status = check_qp(); !status) return status;
+  return check_private_data(param.private_data.size(), loop_.config().mpa_revision);
+}
+
 Status SoftCmId::connect(const ConnParam& param) {
   if (Status status = check_device(); !status) return status;
   if (state_ != State::kRouteResolved) return Error{EINVAL, "resolve_addr and resolve_route come before connect"};
-  if (Status status = check_qp(); !status) return status;
-  if (Status status = check_private_data(param.private_data.size(), loop_.config().mpa_revision); !status) {
-    return status;
-  }
+  if (Status status = check_connect(param); !status) return status;
   if (!fd_) {
     auto fd = open_socket(share_.peer.ss_family, loop_.config());
     if (!fd) return fd.error();
@@ -168,22 +170,23 @@ Status SoftCmId::connect(const ConnParam& param) {
       errno != EINPROGRESS) {
     return connect_error(share_.peer, errno);
   }
+  return start(fd_, false, param,
+               [&](Connection& connection) { return asking ? connection.ask(std::move(asking)) : connection.watch(); });
+}
+
+Status SoftCmId::start(UniqueFd& fd, bool adopted, const ConnParam& param, absl::FunctionRef<bool(Connection&)> begin) {
   return loop_.call([&]() -> Status {
     if (Status status = check_device(); !status) return status;  // it may have gone meanwhile
-    share_.local = local_address(fd_.get());
-    Connection& connection = start(std::move(fd_), false, param);
-    if (asking ? connection.ask(std::move(asking)) : connection.watch()) return {};
+    share_.local = local_address(fd.get());
+    state_ = State::kConnected;
+    const auto queues = share_.queues.lock();
+    Connection& connection = loop_.add([&](Handle self) {
+      return std::make_unique<Connection>(loop_.parts(), self, share_, *queues, std::move(fd), adopted, param);
+    });
+    if (begin(connection)) return {};
     const int err = errno;
     connection.drop("");
     return socket_error("epoll", err);
-  });
-}
-
-Connection& SoftCmId::start(UniqueFd fd, bool adopted, const ConnParam& param) {
-  state_ = State::kConnected;
-  const auto queues = share_.queues.lock();
-  return loop_.add([&](Handle self) {
-    return std::make_unique<Connection>(loop_.parts(), self, share_, *queues, std::move(fd), adopted, param);
   });
 }
 

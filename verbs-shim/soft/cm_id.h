@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/fleet.h"
@@ -44,6 +45,7 @@ class SoftCmId final : public CmId {
 
   Status check_device() const;
   Status check_qp() const;
+  Status check_connect(const ConnParam& param) const;
   Status check_private_data(std::size_t len, std::uint8_t revision) const;
   // answer(connection) answers its connect request.
   template <typename F>
@@ -54,8 +56,9 @@ class SoftCmId final : public CmId {
   void set_answers(bool on);
   // In the thread of that loop: an event for the connect request of its connection, with a new id.
   void deliver(Loop& loop, Handle who);
-  // Hands a socket, connected or connecting, to a connection of this id as initiator.
-  Connection& start(UniqueFd fd, bool adopted, const ConnParam& param);
+  // Hands a socket to a connection of this id as initiator. begin(connection) enters it in epoll, or tells by errno why
+  // not.
+  Status start(UniqueFd& fd, bool adopted, const ConnParam& param, absl::FunctionRef<bool(Connection&)> begin);
 
   Fleet& fleet_;
   Loop& loop_;

@@ -18,9 +18,9 @@
 
 namespace weft::verbs::soft {
 
-// Connection drives one socket and its Stream. Its Loop owns it; others name it by Handle. What it has to tell goes to
-// its three users, as long as they are there: the Backlog of a listener that has not handed it out, the IdShare of its
-// id, the WorkQueues of its queue pair. Without id and queue pair it only delivers its end ("lingers").
+// Connection drives one socket and its Stream. Its Loop owns it; other objects name it by Handle. It tells its news to
+// three users, as long as they are there: the Backlog of a listener that has not handed it out, the IdShare of its id,
+// the WorkQueues of its queue pair. Without id and queue pair it only delivers its end ("lingers").
 //
 //   Mapping --port mapper answered, or did not--> Connecting --TCP is there--> Running
 //   Silent --whole MPA Request--> Requested --accept, reject--> Running
@@ -37,7 +37,7 @@ class Connection final : public Source, public rdmap::RecvSource {
              const ConnParam& param);
   ~Connection() override;
 
-  // MPA begins with octets that somebody read from an adopted socket.
+  // MPA begins with octets that the caller has read from an adopted socket.
   void begin_with(ConstBytes received, TimePoint now);
   // An outgoing one whose socket is not connecting yet: first the port mapper. False where epoll has no room.
   bool ask(std::unique_ptr<PortMapAsk> asking);
@@ -49,7 +49,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   // A turn without news from epoll: what was posted goes out; read: look at the socket too.
   std::size_t turn(bool read, TimePoint now);
   std::size_t turn_when_ready(TimePoint now) { return turn(socket_.more_to_read(), now); }
-  // Takes what its queue pair has for it.
+  // Takes the posted requests of its queue pair.
   void attend();
 
   // ---- commands of its users
@@ -74,7 +74,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   void drop(const std::string& why);
   // It holds too much.
   void give_way(Holdings::What what);
-  // The loop goes: what the socket takes of an end under way is still sent.
+  // The loop goes: an end under way is still sent, as far as the socket takes it.
   void last_turn();
   void trim() {
     if (stream_) stream_->trim();
@@ -114,7 +114,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   struct Dead {};
   using State = std::variant<Mapping, Connecting, Silent, Requested, Running, FallingBack, Lingering, Dead>;
 
-  // What MPA startup has come to.
+  // The result of MPA startup.
   struct Starting {};
   struct Established {};
   struct Rejected {
@@ -126,7 +126,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   // kClosed: the Stream has come to its own.
   enum class End : std::uint8_t { kNone, kUnderWay, kTold, kClosed };
 
-  // Who connects, asks with a revision of MPA.
+  // An initiator asks with a revision of MPA.
   struct Initiator {
     ConnParam param;
     std::uint8_t revision;
@@ -175,7 +175,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   void detach_queues();
   // told: an event tells the program the same, and the program has it to say.
   void log_end(const rdmap::Closed& closed, bool told) const;
-  // What it does about a peer: "connection to 10.0.0.1:20049: WORDS".
+  // A step of its own towards the peer: "connection to 10.0.0.1:20049: WORDS".
   void log_step(const std::string& words) const;
 
   LoopParts& loop_;

@@ -16,7 +16,7 @@
 
 namespace weft::verbs::soft {
 
-// Core is what all parts of a device share. It outlives them. Any thread, but for the Pollers.
+// Core holds the things that all parts of a device share. It outlives the parts. Any thread, but for the Pollers.
 class Core {
  public:
   explicit Core(const SoftConfig& config);

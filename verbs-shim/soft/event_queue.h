@@ -18,7 +18,7 @@ class EventQueue {
   int fd();
   void push(CmEvent event);
   std::optional<CmEvent> pop();
-  // An id goes: drops what is queued of it.
+  // An id goes: drops its queued events.
   void forget(const CmId& id);
   // Drops the connect request that brings this id, and the id with it; false where it was taken already.
   bool forget_request(const CmId& id);
@@ -30,7 +30,7 @@ class EventQueue {
   Doorbell bell_;
   bool open_ = true;
   std::deque<CmEvent> events_;
-  absl::flat_hash_set<const CmId*> muted_;  // they go with their connect request: nobody will ever know of them
+  absl::flat_hash_set<const CmId*> muted_;  // ids that go with their connect request, unknown to the program
 };
 
 }  // namespace weft::verbs::soft

@@ -6,8 +6,8 @@
 
 namespace weft::verbs::soft {
 
-// FixedRing is a queue of as many elements as it was made for. A slot keeps what its element left in it, so that an
-// element with memory of its own is overwritten instead of made.
+// FixedRing is a queue with a fixed number of slots. A slot keeps its last element, so that the next one reuses the
+// memory of that element.
 template <typename T>
 class FixedRing {
  public:

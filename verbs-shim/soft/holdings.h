@@ -10,9 +10,9 @@
 
 namespace weft::verbs::soft {
 
-// Holdings counts what peers make a loop hold: connections that have sent no whole MPA Request, connections that
-// deliver their end without an owner, octets of FPDUs that arrived in part (RFC 5042 section 6). Beyond a bound the
-// oldest has to go: the loop asks which, until none does.
+// Holdings counts the things that peers make a loop hold: connections that have sent no whole MPA Request, connections
+// that deliver their end without an owner, octets of FPDUs that arrived in part (RFC 5042 section 6). Beyond a bound
+// the oldest has to go: the loop asks which, until none does.
 class Holdings {
  public:
   struct Limits {
@@ -31,7 +31,7 @@ class Holdings {
 
   void add_silent(Handle who);
   void add_lingering(Handle who);
-  // It has sent a whole Request, or nobody waits for one any more.
+  // It has sent a whole Request, or its end has come.
   void remove_silent(Handle who);
   // num_octets (perhaps none) of an FPDU wait in memory of the connection's own; num_fpdus whole ones came before it,
   // which tells whether it is still the FPDU of the last time: that one keeps its age.

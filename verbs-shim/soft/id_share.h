@@ -16,7 +16,8 @@
 
 namespace weft::verbs::soft {
 
-// IdShare is what a CmId has in common with its connection. Its id owns it. In the loop's thread, but for push.
+// IdShare is the state that a CmId has in common with its connection. The id owns it. In the loop's thread, but for
+// push.
 struct IdShare {
   IdShare(CmId& owner, std::shared_ptr<EventQueue> events) : id(owner), queue(std::move(events)) {}
 

@@ -11,7 +11,7 @@
 
 namespace weft::verbs::soft {
 
-// Listener makes connections of what a listening id accepts, in one loop. The id has one in every loop; that in its own
+// Listener accepts connections for a listening id, in one loop. The id has one in every loop; that in its own
 // accepts, and they take turns. Out of descriptors, the oldest silent connection gives way, or accepting pauses.
 class Listener final : public Source {
  public:
@@ -22,11 +22,11 @@ class Listener final : public Source {
   // epoll has no room; then fd stays with the caller.
   bool accept_on(UniqueFd& fd, std::vector<Listener*> all);
 
-  // Accepts what has come.
+  // Accepts the connections that wait in the kernel.
   std::size_t on_ready(std::uint32_t epoll_events, TimePoint now) override;
   // Descriptors may be had again.
   std::size_t on_timer(TimePoint now) override;
-  // Nobody is accepted any more.
+  // It accepts no more.
   void unplug() override;
   // A connection for this loop. adopted: as Connection says.
   Connection& take(UniqueFd fd, const sockaddr_storage& peer, bool adopted);

@@ -20,12 +20,12 @@
 
 namespace weft::verbs::soft {
 
-// Loop owns connections and gives them their turns. It runs inside process and calls nobody back; what happens is
-// queued in Cqs and channels. One thread drives it, the only one that touches its connections: the device's caller, or
-// a Worker. What others want goes through run, post and attend.
+// Loop owns connections and gives them their turns. It runs inside process and calls no user back; events and
+// completions wait in Cqs and channels. One thread drives it, the only one that touches its connections: the device's
+// caller, or a Worker. Other threads reach it through run, post and attend.
 class Loop {
  public:
-  // What peers can make it hold is its share of the device's limits.
+  // Its bounds (Holdings) are its share of the device's limits.
   Loop(Core& core, std::size_t index);
   ~Loop();
 
@@ -98,7 +98,7 @@ class Loop {
   absl::flat_hash_set<IdShare*> ids_;
   Mailbox mailbox_;
 
-  mutable Mutex inbox_mutex_;  // guards inbox_ and the marks in what it names
+  mutable Mutex inbox_mutex_;  // guards inbox_ and the marks in its WorkQueues
   std::vector<WorkQueues*> inbox_;
   std::vector<WorkQueues*> attending_;  // what run_inbox works through
 };

@@ -16,14 +16,15 @@
 
 namespace weft::verbs::soft {
 
-// LoopParts is what the connections and listeners of one loop share, and where they leave word for it. In its thread.
+// LoopParts holds the things that the connections and listeners of one loop share, and their messages to the loop. In
+// the loop's thread.
 struct LoopParts {
   LoopParts(Core& device, std::size_t number, const Holdings::Limits& limits)
       : core(device), index(number), poller(device.poller(number)), holdings(limits), staging(holdings) {}
 
   const SoftConfig& config() const { return core.config(); }
   const Log& log() const { return core.config().log; }
-  // The time for a command: no earlier than what process was last told.
+  // The time for a command: no earlier than the time of the last process.
   TimePoint now() const { return std::max(last_now, std::chrono::steady_clock::now()); }
   // Gives the connection a turn in the next process.
   void ready(Handle who) {
@@ -40,7 +41,7 @@ struct LoopParts {
   StagingLoan staging;
   StreamSocket::IoVectors iov{};
   LogBudget log_budget;
-  TimePoint last_now{};           // what process was told
+  TimePoint last_now{};           // of the last process
   std::vector<Handle> dead;       // to be freed at the end of process
   std::vector<Source*> starving;  // they want to be called when descriptors may be had again
 };

@@ -12,7 +12,7 @@ namespace weft::verbs::soft {
 
 Status Mailbox::open(Poller& poller) {
   bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  // Edge-triggered: every ring wakes once, and nobody has to read it away.
+  // Edge-triggered: every ring wakes once and is never read.
   if (!bell_ || !poller.add(bell_.get(), EPOLLIN | EPOLLET, bell_source_)) {
     return socket_error("a descriptor for a worker", errno);
   }
@@ -33,7 +33,7 @@ std::size_t Mailbox::run_tasks() {
 
 void Mailbox::sleep(absl::FunctionRef<bool()> has_work, absl::FunctionRef<void()> wait) {
   asleep_ = true;
-  // Who queued something before it could see the flag did not ring.
+  // A task that was queued before its thread could see the flag came without a ring.
   const bool idle = [&] {
     const std::scoped_lock lock(mutex_);
     return tasks_.empty() && !has_work() && !stopping_;

@@ -15,8 +15,8 @@
 
 namespace weft::verbs::soft {
 
-// Mailbox is how other threads reach the thread that drives a loop: what they want carried out, a bell for its sleep,
-// and its turns, for the end of which they can wait. Where no thread drives it (before open, after stop) the caller
+// Mailbox joins other threads to the thread that drives a loop: tasks, a bell for its sleep, and a count of its turns,
+// for the end of which other threads can wait. Where no thread drives it (before open, after stop) the caller
 // carries everything out at once.
 class Mailbox {
  public:
@@ -34,21 +34,21 @@ class Mailbox {
   // Something waits for the loop elsewhere.
   void wake();
   void stop();
-  // Returns when the turn that is under way, if any, is over: what was taken out of a table that turns look into is
-  // used by none of this loop's from then on. At once where its own thread calls.
+  // Returns when the turn that is under way, if any, is over: an entry that was taken out of a table before is used by
+  // no turn of this loop from then on. At once where its own thread calls.
   void wait_for_turn() const;
 
   // ---- the loop's thread
   void begin() { own_id_ = std::this_thread::get_id(); }
   bool stopping() const { return stopping_; }
   void begin_turns() { turns_.fetch_add(1); }
-  // One connection's turn is over and another's begins: who waits for that goes on.
+  // One connection's turn is over and another's begins: threads that wait for that go on.
   void turn_over() {
     if (open_) next_turn(2);
   }
   void end_turns() { next_turn(1); }
   std::size_t run_tasks();
-  // Calls wait() unless there is something to do. has_work: what else there may be.
+  // Calls wait() unless there is something to do: a task, or work by the word of has_work().
   void sleep(absl::FunctionRef<bool()> has_work, absl::FunctionRef<void()> wait);
 
  private:
@@ -63,7 +63,7 @@ class Mailbox {
   Source bell_source_{Source::Kind::kWake};
   std::atomic<std::thread::id> own_id_;
   std::atomic<bool> stopping_ = false;
-  // Whether somebody has to ring for the thread to look at its queues; who rings, resets it.
+  // Whether the thread looks at its queues only after a ring. The thread that rings resets it.
   std::atomic<bool> asleep_ = false;
   std::atomic<std::uint64_t> turns_ = 0;  // begun and ended: odd while connections have theirs
   std::mutex mutex_;

@@ -29,9 +29,9 @@ class Poller {
   // Whether somebody may be asleep on the descriptor.
   bool watched() const { return asked_ && !busy_; }
 
-  bool add(int fd, std::uint32_t events, Source& source);
-  bool modify(int fd, std::uint32_t events, Source& source);
-  void remove(int fd);
+  bool add(int fd, std::uint32_t events, Source& source) { return control(EPOLL_CTL_ADD, fd, events, &source); }
+  bool modify(int fd, std::uint32_t events, Source& source) { return control(EPOLL_CTL_MOD, fd, events, &source); }
+  void remove(int fd) { control(EPOLL_CTL_DEL, fd, 0, nullptr); }
 
   // What is ready now, never blocking; valid until the next call. The Poller's own descriptors are dealt with inside.
   std::span<epoll_event> poll();
@@ -63,6 +63,7 @@ class Poller {
   bool expects_room() const { return num_blocked_ > 0; }
 
  private:
+  bool control(int op, int fd, std::uint32_t events, Source* source);
   void sync_wake();
   void sync_deadline();
 

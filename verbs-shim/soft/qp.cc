@@ -9,7 +9,7 @@
 namespace weft::verbs::soft {
 namespace {
 
-// What the queue pair gets of what it asks for.
+// The attributes as they are granted.
 Result<QpInitAttr> granted(const Core& core, const SoftPd& pd, const QpInitAttr& attr) {
   const SoftConfig& config = core.config();
   if (core.gone()) return Error{ENODEV, "the device was removed"};

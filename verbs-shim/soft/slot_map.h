@@ -10,7 +10,7 @@
 
 namespace weft::verbs::soft {
 
-// SlotMap owns objects that others name by Handle. An object keeps its address.
+// SlotMap owns objects with Handles for names. An object keeps its address.
 template <typename T>
 class SlotMap {
  public:

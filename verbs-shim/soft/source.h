@@ -7,7 +7,7 @@
 
 namespace weft::verbs::soft {
 
-// Source is what a descriptor in the Poller, or a deadline, belongs to. The loop calls it in its own thread; each call
+// Source is the owner of a descriptor in the Poller, or of a deadline. The loop calls it in its own thread; each call
 // returns how many octets and events it moved.
 struct Source : TimerHeap::Timer {
   enum class Kind : std::uint8_t { kWake, kConnection, kListener, kPortMap };

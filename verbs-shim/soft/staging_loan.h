@@ -13,8 +13,8 @@ class StagingLoan {
  public:
   explicit StagingLoan(Holdings& holdings) : holdings_(holdings) {}
 
-  // The buffer, for this connection's Stream, which lives until forget. What it kept elsewhere comes back with the next
-  // rx_buffers.
+  // The buffer, for this connection's Stream, which lives until forget. Octets that it keeps elsewhere come back with
+  // the next rx_buffers.
   mpa::Staging& lend(Handle to, rdmap::Stream& stream) {
     if (stream_ == &stream) return staging_;
     if (stream_ != nullptr) {

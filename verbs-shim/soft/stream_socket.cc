@@ -11,7 +11,8 @@
 namespace weft::verbs::soft {
 namespace {
 
-// Octets framed for one sendmsg: what the socket does not take was hashed for nothing, so the bound follows it.
+// Octets framed for one sendmsg: octets that the socket does not take were hashed for nothing, so the bound follows
+// the socket.
 constexpr std::size_t kFirstBudget = std::size_t{256} << 10;
 constexpr std::size_t kMinBudget = std::size_t{64} << 10;
 constexpr std::size_t kMaxBudget = std::size_t{1} << 20;
@@ -157,7 +158,7 @@ UniqueFd StreamSocket::release() {
 
 void StreamSocket::close() {
   set_blocked(false);
-  // Closing our descriptor would not take the socket out of epoll while somebody else holds one.
+  // While another descriptor of the socket is open, closing ours would leave it in epoll.
   if (adopted_) unwatch();
   interest_.reset();
   fd_.reset();

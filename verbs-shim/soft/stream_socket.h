@@ -15,12 +15,12 @@
 namespace weft::verbs::soft {
 
 // StreamSocket moves octets between a TCP socket and a Stream, at most one bound of them in a turn, and keeps the
-// Poller's interest in the socket true. It knows nothing of what the octets mean.
+// Poller's interest in the socket true. It knows no meaning of the octets.
 class StreamSocket {
  public:
   using IoVectors = std::array<iovec, 1024>;
 
-  // adopted: others may hold a descriptor of the socket, too. source: as whom the Poller knows it.
+  // adopted: another object may hold a descriptor of the socket, too. source: its name in the Poller.
   StreamSocket(UniqueFd fd, bool adopted, Poller& poller, Source& source);
   ~StreamSocket() { close(); }
   StreamSocket(const StreamSocket&) = delete;
@@ -34,12 +34,12 @@ class StreamSocket {
   // Enters it for these events; false where epoll has no room, as errno says.
   bool watch(std::uint32_t epoll_events);
   void unwatch();
-  // Waits for what can be gone on with: octets until their end, room while there is none. Not where nobody watches it
-  // and there is room.
+  // Waits for octets until their end, and for room while there is none. A socket that is not watched stays so while it
+  // has room.
   void rearm();
 
-  // ---- turns, which keep within their bounds. Each returns what it moved: octets, and 1 for an end or an error, of
-  // which the Stream was told.
+  // ---- turns, which keep within their bounds. Each returns how many octets it moved, and 1 more for an end or an
+  // error, which the Stream has been told.
   struct Written {
     std::size_t moved = 0;
     bool cut_short = false;  // the bound ended it, not the socket or the Stream

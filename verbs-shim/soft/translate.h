@@ -9,7 +9,7 @@
 // The verbs' words in RDMAP's, and back.
 namespace weft::verbs::soft {
 
-// SendOpcodes is what a work request is called on the wire and in its completion.
+// SendOpcodes is the opcode of a work request on the wire and in its completion.
 struct SendOpcodes {
   rdmap::SendOp wire;
   WcOpcode completed;
@@ -21,7 +21,8 @@ std::optional<SendOpcodes> send_op(WrOpcode opcode);
 Status check_send(const SendWr& wr, const QpCap& cap);
 // In a note, above the WcOpcode.
 inline constexpr std::uint16_t kSignaled = 0x100;
-// Into a request that may have been used before: its memory is. What the completion has to say travels in its note.
+// Into a request that may have been used before: its memory is. Its note carries the opcode and the signaled flag to
+// the completion.
 void to_request(const SendWr& wr, const SendOpcodes& op, bool signaled, rdmap::SendWr& out);
 WcOpcode opcode_of(const rdmap::SendWr& request);
 
@@ -31,7 +32,7 @@ inline bool is_told(const rdmap::Completion& completion) {
          (completion.note & kSignaled) != 0;
 }
 Wc to_wc(const rdmap::Completion& completion);
-// Whose fault it was, by what the Terminate says that we sent.
+// The event that names the end at fault, by the Terminate that we sent.
 AsyncEventType event_of(const rdmap::Terminate& terminate);
 QpCounters to_api(const rdmap::StreamCounters& in);
 

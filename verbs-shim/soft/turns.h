@@ -12,22 +12,22 @@
 
 namespace weft::verbs::soft {
 
-// Turns says which connections of a loop get a turn: those for which something was posted, and those whose sockets are
-// busy, which are looked at without asking epoll. It also remembers which of them took memory that a connection at
-// rest need not keep. A connection that has died may stay in it: its handle finds nothing. Knows no sockets.
+// Turns says which connections of a loop get a turn: connections with posted work, and connections with busy sockets,
+// which are looked at without asking epoll. It also remembers the connections that hold more memory than they need at
+// rest. A connection that has died may stay in it: its handle finds nothing. Knows no sockets.
 class Turns {
  public:
   // Up to so many open connections are looked at directly; with more, epoll is cheaper.
   static constexpr std::size_t kMaxHot = 4;
   // A busy socket that was empty so often in a row counts as busy no more.
   static constexpr std::uint32_t kCoolAfter = 20000;
-  // So many looks at the busy sockets in a row may pass before epoll is asked about the others; with a caller who
+  // So many looks at the busy sockets in a row may pass before epoll is asked about the others; with a caller that
   // sleeps on the descriptor only while the busy sockets have something.
   static constexpr std::size_t kLooksSpinning = 16;
   static constexpr std::size_t kLooksBusy = 8;
   static constexpr Duration kTrimInterval = std::chrono::seconds(1);
 
-  // What a look at a busy socket found. kSkipped: it was not looked at, which says nothing; kOver: it cannot be.
+  // The result of a look at a busy socket. kSkipped: no look, and so no result; kOver: no look is possible any more.
   enum class Look : std::uint8_t { kMoved, kNothing, kSkipped, kOver };
 
   Turns() { hot_.reserve(kMaxHot); }
@@ -40,7 +40,7 @@ class Turns {
     ready_.push_back(who);
   }
   bool any_ready() const { return !ready_.empty(); }
-  // Calls turn(handle) for each; what gets ready meanwhile waits for the next round.
+  // Calls turn(handle) for each; a connection that gets ready meanwhile waits for the next round.
   template <typename F>
   void run_ready(F turn) {
     running_.swap(ready_);
@@ -84,7 +84,7 @@ class Turns {
     if (num_open_ > kMaxHot) return hot_.clear();
     if (cooled) std::erase_if(hot_, [](const Hot& hot) { return hot.idle_looks >= kCoolAfter; });
   }
-  // Whether epoll has to be asked now: `moved`, whether this round found something; `watched`, whether somebody may
+  // Whether epoll has to be asked now: `moved`, whether this round found something; `watched`, whether the caller may
   // sleep on the descriptor.
   bool epoll_due(bool moved, bool watched) const {
     return hot_.empty() || looks_ > (watched ? (moved ? kLooksBusy : 0) : kLooksSpinning);

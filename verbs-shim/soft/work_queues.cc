@@ -17,7 +17,7 @@ WorkQueues::WorkQueues(Core& core, Qp& qp, std::uint32_t pd, std::uint32_t qp_nu
       mutex_(core.threaded()),
       recvs_(attr.cap.max_recv_wr) {}
 
-// What fails with the Stream keeps its place in the order.
+// A request that the Stream will refuse later keeps its place in the order.
 Status WorkQueues::queue(const rdmap::SendWr& request) {
   const bool allowed = core_.config().rfc7306 || !rdmap::is_rfc7306(request.op);
   if (!allowed || !rdmap::is_consistent(request)) return refused(rdmap::PostResult::kInvalid);

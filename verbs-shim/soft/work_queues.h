@@ -31,7 +31,7 @@ namespace weft::verbs::soft {
 // In kErr everything is flushed: what the Stream held by the Stream, the receives here. Those of an Srq stay there.
 class WorkQueues {
  public:
-  // qp: as whom asynchronous events name it.
+  // qp: its name in asynchronous events.
   WorkQueues(Core& core, Qp& qp, std::uint32_t pd, std::uint32_t qp_num, const QpInitAttr& attr);
 
   std::uint32_t pd() const { return pd_; }
@@ -56,11 +56,11 @@ class WorkQueues {
   void attach(Handle connection, bool accepted);
   void established(std::uint8_t ird, std::uint8_t ord);
   void on_completion(const rdmap::Completion& completion);
-  // The connection's Stream met an error: what is posted from here on is flushed.
+  // The connection's Stream met an error: requests that are posted from here on are flushed.
   void stream_failed(const rdmap::Closed& why);
   // The connection is gone, or MPA is.
   void detach(const rdmap::StreamCounters& counters);
-  // What is posted is flushed, and what waits here.
+  // Flushes the requests that wait here, and those to come.
   void fail();
   // The queue pair goes: nothing is flushed any more.
   void close();
@@ -71,8 +71,8 @@ class WorkQueues {
   template <typename Post>
   void hand_over(Post post);
   bool take_overflow();
-  // Whose fault it was, as an asynchronous event. Of what the peer says, or of a connection that is lost, completions
-  // and the connection's own event tell.
+  // An asynchronous event that names the end at fault, where that is known by a Terminate of ours. A Terminate of the
+  // peer's, and a lost connection, are told by completions and the connection's own event.
   void report(const rdmap::Closed& why);
   Handle connection() const { return connection_; }
   const QpCounters& final_counters() const { return final_counters_; }
