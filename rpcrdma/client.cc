@@ -177,7 +177,7 @@ void Client::Impl::end_connection() {
   state = State::kConnecting;
   num_accepted = requester->counters().replies_accepted;
   requester->suspend(why);
-  if (connection->qp) add(past, connection->qp->counters());
+  if (connection->qp) past += connection->qp->counters();
   connection.reset();
 }
 
@@ -300,7 +300,7 @@ void Client::disconnect() {
 
 verbs::QpCounters Client::counters() const {
   verbs::QpCounters sum = impl_->past;
-  if (impl_->connection && impl_->connection->qp) add(sum, impl_->connection->qp->counters());
+  if (impl_->connection && impl_->connection->qp) sum += impl_->connection->qp->counters();
   return sum;
 }
 

@@ -531,7 +531,7 @@ void Server::Impl::remove(std::uint32_t serial) {
   std::unique_ptr<Connection> connection = std::move(at->second);
   connections.erase(at);
   connection->end_calls("the connection ended", now);
-  add(ended, connection->qp->counters());
+  ended += connection->qp->counters();
   if (const auto group = num_of_group.find(connection->group); --group->second == 0) num_of_group.erase(group);
   by_qp.erase(connection->qp->qp_num());
   // While its queue pair is flushed the responder is still there: it leaves the budget's line, and no service gets a
@@ -690,7 +690,7 @@ ServerMemory Server::memory() const {
 
 verbs::QpCounters Server::counters() const {
   verbs::QpCounters sum = impl_->ended;
-  for (const auto& [serial, connection] : impl_->connections) add(sum, connection->qp->counters());
+  for (const auto& [serial, connection] : impl_->connections) sum += connection->qp->counters();
   return sum;
 }
 

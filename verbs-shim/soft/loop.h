@@ -18,7 +18,7 @@
 #include "mpa/staging.h"
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/device.h"
-#include "verbs-shim/soft/log_budget.h"
+#include "verbs-shim/api/log_budget.h"
 #include "verbs-shim/soft/maybe_mutex.h"
 #include "verbs-shim/soft/memory_table.h"
 #include "verbs-shim/soft/poller.h"
