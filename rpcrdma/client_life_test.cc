@@ -9,6 +9,7 @@
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/testing/engines.h"
 #include "rpcrdma/testing/fake_device.h"
+#include "rpcrdma/testing/log_lines.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Pair;
 using Answer = FakeDevice::Answer;
 using State = Client::State;
@@ -26,6 +28,7 @@ constexpr ReconnectPolicy kReconnect{
 struct ClientLifeTest : ::testing::Test {
   void open(ClientConfig config = {.reconnect = kReconnect}) {
     config.credits = 8;
+    config.log = lines.log();
     auto made = Client::connect(device, sockaddr_storage{}, config);
     ASSERT_TRUE(made.ok()) << made.error().message;
     client = std::move(*made);
@@ -61,6 +64,7 @@ struct ClientLifeTest : ::testing::Test {
     EXPECT_EQ(*client->next_timeout(), at(ms));
   }
 
+  LogLines lines;
   FakeMemory memory;
   FakeDevice device{memory};
   Octets room = Octets(9000);
@@ -81,6 +85,40 @@ TEST_F(ClientLifeTest, WithoutAPolicyTheEndIsTheEnd) {
   EXPECT_EQ(memory.num_remote(), 0u);
   run(5000);
   EXPECT_EQ(device.num_attempts(), 1u);
+}
+
+TEST_F(ClientLifeTest, EndsAndAttemptsHaveTheirLines) {
+  open();
+  call();
+  run(0);
+  EXPECT_THAT(lines.all(), IsEmpty());
+  device.break_connection("the cable is out", ECONNRESET);
+  run(1);
+  EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("ended: the cable is out"),
+                                       HasSubstr("connecting again in 100 ms; 1 Calls wait for that")));
+  EXPECT_THAT(lines.warnings(), IsEmpty());
+  lines.clear();
+  device.fail_event_channel = true;
+  for (int ms = 101; ms < 2000; ms += 100) run(ms);
+  ASSERT_EQ(client->state(), State::kClosed);
+  EXPECT_GE(lines.num_with("no descriptor"), 3u) << "one for each attempt";
+  EXPECT_EQ(lines.num_with("given up: no connection within the time"), 1u);
+}
+
+TEST_F(ClientLifeTest, WhatTheClientEndsHasItsLine) {
+  open({});
+  device.qp().fail_post_send = true;
+  call();
+  run(0);
+  EXPECT_EQ(client->state(), State::kClosed);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("cannot post a work request: post_send made to fail")));
+}
+
+TEST_F(ClientLifeTest, AnOverflowHasItsLine) {
+  open({});
+  device.overflow_cq();
+  run(1);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("the completion queue overflowed")));
 }
 
 // Completions of a device with threads may come before the event that says why.

@@ -74,6 +74,7 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   config.rpc.inline_threshold = global.inline_threshold;
   config.rpc.credits = global.credits;
   config.rpc.ord = global.ord;
+  config.rpc.log = program_log();
   // A quarter of the descriptors for open files, half for connections, the rest for what comes and goes.
   config.backend.max_open_files = std::clamp<std::size_t>(file_limit / 4, 16, 1024);
   const LimitOptions& limits = options.limits;

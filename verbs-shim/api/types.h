@@ -189,6 +189,9 @@ struct QpCounters {
   std::uint64_t writes_tx = 0, writes_rx = 0, write_octets_tx = 0, write_octets_rx = 0;
   std::uint64_t reads_tx = 0, reads_rx = 0, read_octets_tx = 0, read_octets_rx = 0;
   std::uint64_t immediates_tx = 0, immediates_rx = 0, atomics_tx = 0, atomics_rx = 0;
+
+  // Adds those of another queue pair, every field.
+  QpCounters& operator+=(const QpCounters& one);
 };
 
 }  // namespace weft::verbs
