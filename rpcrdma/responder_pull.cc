@@ -245,7 +245,7 @@ bool Responder::is_replay(std::uint32_t slot) {
   for (const CallSlot::Item& item : call.items) items.push_back({item.position, item.data.octets()});
   const ReplayKey key = replay_key(config_.client, call.xid, call.rpc, call.args, items);
   const CallId id = make_id(call.generation, slot);
-  switch (config_.replays->on_call(key, id)) {
+  switch (config_.replays->on_call(key, config_.peer_group, id)) {
     case ReplayCache::Verdict::kRun: return false;
     case ReplayCache::Verdict::kWait: break;
     case ReplayCache::Verdict::kDrop: drop_call(slot); break;
