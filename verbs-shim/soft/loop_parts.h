@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <vector>
 
+#include "verbs-shim/api/log_budget.h"
 #include "verbs-shim/soft/core.h"
 #include "verbs-shim/soft/handle.h"
 #include "verbs-shim/soft/holdings.h"
-#include "verbs-shim/api/log_budget.h"
 #include "verbs-shim/soft/staging_loan.h"
 #include "verbs-shim/soft/stream_socket.h"
 #include "verbs-shim/soft/timer_heap.h"
