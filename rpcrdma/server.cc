@@ -203,6 +203,7 @@ struct Server::Impl {
   void answer(CallId id, ServedReply&& reply);
   void keep(CallId id, const ServedReply& reply);
   void note_end(Connection& connection, verbs::LogLevel level, std::string why);
+  void note_failure(Connection& connection);
   void note_end(Connection& connection, const verbs::CmEvent& event);
   void close(Connection& connection);
   void remove(std::uint32_t serial);
@@ -522,11 +523,8 @@ void Server::Impl::run_active() {
     trim_later(serial, *connection);
     connection->responder->on_time(now);
     if (connection->reverse) connection->reverse->calls().on_time(now);
-    const Channel& channel = *connection->channel;
-    if (channel.failure() && !channel.failed_by_completion()) {
-      note_end(*connection, verbs::LogLevel::kWarn, *channel.failure());
-    }
-    if (channel.failure() && !connection->close_deadline) close(*connection);
+    note_failure(*connection);
+    if (connection->channel->failure() && !connection->close_deadline) close(*connection);
     if (connection->close_deadline && now >= *connection->close_deadline) {
       remove(serial);
       continue;
@@ -562,8 +560,17 @@ void Server::Impl::note_end(Connection& connection, verbs::LogLevel level, std::
   connection.ended = std::move(why);
 }
 
+// Of what failed here, if it did not follow from an end that the connection manager tells of.
+void Server::Impl::note_failure(Connection& connection) {
+  const Channel& channel = *connection.channel;
+  if (channel.failure() && !channel.failed_by_completion()) {
+    note_end(connection, verbs::LogLevel::kWarn, *channel.failure());
+  }
+}
+
 // What the connection manager tells, its device says as well; that the peer is done is no news.
 void Server::Impl::note_end(Connection& connection, const verbs::CmEvent& event) {
+  note_failure(connection);
   const auto level = event.status != 0 ? verbs::LogLevel::kInfo : verbs::LogLevel::kDebug;
   const auto& failure = connection.channel->failure();
   note_end(connection, level, !event.text.empty() ? event.text : failure ? *failure : cm_event_str(event.type));

@@ -103,6 +103,21 @@ TEST_F(ServerLifeTest, WhatCannotBePostedEndsTheConnectionWithItsReason) {
   EXPECT_THAT(service.ends, ElementsAre(HasSubstr("cannot post a work request")));
 }
 
+// Where the event of the end comes in the turn of the failure that led to it.
+TEST_F(ServerLifeTest, AReasonOfItsOwnIsNotHiddenByTheEndThatFollows) {
+  open();
+  connect();
+  service.answer = [this](ServedCall& call) {
+    server->reply(call.id, {});
+    device.break_connection("reset", ECONNRESET);
+  };
+  device.qp().fail_post_send = true;
+  ASSERT_TRUE(device.qp().inject(load_vector("V01").octets));
+  run(1);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("cannot post a work request: post_send made to fail")));
+  EXPECT_THAT(service.ends, ElementsAre(HasSubstr("cannot post a work request")));
+}
+
 TEST_F(ServerLifeTest, AStalledConnectionEndsWithItsReason) {
   open({.stall_timeout = std::chrono::seconds(30)});
   connect();

@@ -23,6 +23,7 @@ class FakeCmId final : public verbs::CmId {
  public:
   FakeCmId(FakeDevice& device, std::shared_ptr<Events> events) : device_(device), events_(std::move(events)) {}
   ~FakeCmId() override {
+    std::erase_if(*events_, [this](const verbs::CmEvent& event) { return event.id == this; });
     if (device_.id_ == this) device_.id_ = nullptr;
     if (device_.listener_ == this) device_.listener_ = nullptr;
   }
