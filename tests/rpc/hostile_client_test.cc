@@ -203,6 +203,27 @@ TEST_F(RefusedWriteTest, NoOtherCallOfTheConnectionIs) {
   expect_err_chunk(8);
 }
 
+// The first has had its answer in the memory that the second has no more.
+TEST_F(RefusedWriteTest, OfCallsThatNameTheSameMemoryTheLastOneIs) {
+  file.data = pattern(4000);
+  listen();
+  open_peer();
+  Octets room(3000);
+  auto mr =
+      std::move(*peer->pd->reg_mr(room.data(), room.size(), verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite));
+  const Segment target{mr->rkey(), 3000, reinterpret_cast<std::uintptr_t>(room.data())};
+  peer->send(read_to(6, 3000, target));
+  expect_served(6);
+  mr.reset();
+  peer->send(read_to(7, 3000, target));
+  run_until_ended();
+  open_peer();
+  peer->send(read_to(6, 500, {}));
+  expect_served(6);
+  peer->send(read_to(7, 500, {}));
+  expect_err_chunk(7);
+}
+
 TEST_F(HostileClientTest, ASegmentThatWrapsIsErrChunk) {
   RecordProperty("proves", "R1-5.5-02");
   file.data = pattern(4000);
