@@ -332,8 +332,9 @@ TEST_F(SlowPeerTest, ARecordMayComeSlowlyButSteadily) {
 
 TEST_F(SlowPeerTest, ReadingNothingEndsItThoughItSendsAllTheTime) {
   start_and_answer({.receives_always = true}, 10000);
+  // Sockets that are full at once make it end a second sooner.
   pass(kTimeout + std::chrono::seconds(2), [&] {
-    for (int i = 0; i < 20; ++i) put(as_record(counted(96)));
+    for (int i = 0; i < 20 && ends.empty(); ++i) put(as_record(counted(96)));
   });
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_NE(ends[0].find("some wait to be sent"), std::string::npos) << ends[0];
