@@ -189,7 +189,7 @@ TEST(Diagnosis, OneLineAndSeveral) {
 TEST(Diagnosis, AnyControlOctetsAndAnyCutAreSafe) {
   std::vector<std::uint8_t> body(kTerminateMaxLen, 0xa5);
   for (unsigned octet0 = 0; octet0 < 256; ++octet0) {
-    for (const unsigned bits : {0x00, 0x03, 0x07, 0xc0, 0xe0}) {
+    for (const unsigned bits : {0x00u, 0x03u, 0x07u, 0xc0u, 0xe0u}) {
       body[0] = static_cast<std::uint8_t>(octet0);
       body[2] = static_cast<std::uint8_t>(bits);
       body[3] = 0;
