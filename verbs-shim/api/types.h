@@ -96,8 +96,8 @@ struct SendWr {
   std::uint32_t imm_data = 0;     // kRdmaWriteWithImm; in network byte order, as in ibverbs
   std::uint64_t compare_add = 0;  // the atomics, as in ibverbs; sg_list takes the 8 octets that were there before, in
                                   // the byte order of this machine
-  std::uint64_t swap = 0;  // kAtomicCmpAndSwp
-  MwBind bind_mw{};        // kBindMw
+  std::uint64_t swap = 0;         // kAtomicCmpAndSwp
+  MwBind bind_mw{};               // kBindMw
 };
 
 // RecvWr: struct ibv_recv_wr.
