@@ -215,8 +215,9 @@ void Client::Impl::connect_again() {
   }
   log.line(verbs::LogLevel::kWarn, address_str(dst), "{}", status.error().message);
   retry_at = schedule.on_ended(now, false);
-  if (!retry_at) note_given_up();
-  if (!retry_at) close(error + "; no other in its place: " + status.error().message);
+  if (retry_at) return;
+  note_given_up();
+  close(error + "; no other in its place: " + status.error().message);
 }
 
 void Client::Impl::close(std::string why) {

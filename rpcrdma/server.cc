@@ -451,7 +451,7 @@ std::size_t Server::Impl::drain() {
   return total;
 }
 
-// Completions of its connections are lost, and nobody knows which.
+// The queue lost completions of its connections, and does not tell which ones.
 void Server::Impl::on_overrun(SharedCq& shared) {
   if (std::exchange(shared.overrun, true)) return;
   for (const auto& [serial, connection] : connections) {

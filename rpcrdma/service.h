@@ -7,8 +7,8 @@
 
 namespace weft::rpcrdma {
 
-// ConnectionEnd: a connection that is over, and the reason in one line, without a line feed: the peer's, as far as the
-// device tells it, or ours.
+// ConnectionEnd: a connection that is over, and the reason, one line without a line feed. The reason is the peer's where
+// the device tells it, else this end's.
 struct ConnectionEnd {
   ConnectionId connection;
   std::string why;
