@@ -91,9 +91,7 @@ void choose_external(const CallSpec& spec, const CallHeaderView& rpc, std::size_
   for (std::size_t i = 0; i < spec.items.size(); ++i) {
     if (form.is_reduced(i)) header += rules.lengths.read_segment * rules.num_read_segments(spec.items[i].data);
   }
-  const auto fits = [&] {
-    return header + rules.lengths.read_segment * form.pieces.size() <= rules.call_threshold;
-  };
+  const auto fits = [&] { return header + rules.lengths.read_segment * form.pieces.size() <= rules.call_threshold; };
   lay_out(spec, rpc, false, form, head);
   if (form.pieces.size() > rules.chunks.max_segments || !fits()) lay_out(spec, rpc, true, form, head);
   if (!fits()) form.refusal = "the chunk lists of the Call do not fit the inline threshold";

@@ -23,6 +23,8 @@ std::uint64_t address_of(const std::uint8_t* octets) {
 
 verbs::Result<std::unique_ptr<Channel>> Channel::create(verbs::Pd& pd, const Config& config) {
   std::unique_ptr<Channel> channel(new Channel(pd, config));
+  if (!channel->reserve_own_buffers())
+    return verbs::Error{ENOMEM, "there is no memory for Send and Receive buffers, or it cannot be registered"};
   if (config.receives != nullptr) {
     channel->lease_ = std::make_shared<ReceivePool::Lease>(*config.receives);
     config.receives->enter();
@@ -41,6 +43,12 @@ Channel::Channel(verbs::Pd& pd, const Config& config) : config_(config), send_po
     own_sends_ = std::make_unique<MessagePool>(pd, config.send_len, config.num_sends);
     send_pool_ = own_sends_.get();
   }
+}
+
+// Nobody gives buffers back to these pools while a Call waits for one, so they are full from the start.
+bool Channel::reserve_own_buffers() {
+  return (own_receives_ == nullptr || own_receives_->reserve(config_.num_receives)) &&
+         (own_sends_ == nullptr || own_sends_->reserve(config_.num_sends));
 }
 
 Channel::~Channel() {
@@ -85,6 +93,7 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
   const auto index = static_cast<std::uint32_t>(wc.wr_id);
   const bool is_receive = (index & kReceiveBit) != 0;
   if (wc.status != verbs::WcStatus::kSuccess) {
+    failed_by_completion_ = failed_by_completion_ || !failure_;
     // Flushes follow from what failed first, or from the end of the connection, which is reported elsewhere.
     if (wc.status != verbs::WcStatus::kWrFlushErr) {
       fail("a work request failed: " + verbs::explain(wc));
@@ -111,7 +120,8 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
 
 void Channel::on_refused(std::uint32_t index) {
   if (index >= entries_.size()) {
-    if ((index & kUnsignaledBit) != 0) refused_write_ = SendSlot{index & ~kUnsignaledBit};  // nothing else has remote memory
+    if ((index & kUnsignaledBit) != 0)
+      refused_write_ = SendSlot{index & ~kUnsignaledBit};  // nothing else has remote memory
     return;
   }
   const Work& work = entries_[index].work;

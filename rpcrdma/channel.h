@@ -138,6 +138,8 @@ class Channel {
   // fail_violation is fail where the peer broke a rule, so that another connection may well end the same way.
   void fail_violation(std::string why);
   bool violated() const { return violated_; }
+  // Whether failure() is what a completion said: the connection manager may still tell more.
+  bool failed_by_completion() const { return failed_by_completion_; }
 
  private:
   struct Entry {
@@ -146,6 +148,7 @@ class Channel {
   };
 
   Channel(verbs::Pd& pd, const Config& config);
+  bool reserve_own_buffers();
   bool post(const verbs::SendWr& wr, Work work);
   bool post_rdma(verbs::WrOpcode opcode, std::span<const verbs::Sge> sges, std::uint64_t remote_addr,
                  std::uint32_t rkey, Work work, bool signaled);
@@ -174,6 +177,7 @@ class Channel {
   std::uint64_t progress_ = 0;
   std::optional<std::string> failure_;
   bool violated_ = false;  // failure_ came from fail_violation
+  bool failed_by_completion_ = false;
 };
 
 }  // namespace weft::rpcrdma

@@ -15,11 +15,17 @@ struct ChannelTest : ::testing::Test {
   }
   ~ChannelTest() override { channel->detach(); }
 
-  bool post(verbs::WrOpcode opcode, std::uint32_t slot, bool signaled) {
-    const std::uint32_t send = *channel->take_send();
-    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(channel->send_buffer(send).data()), 16,
-                         channel->send_lkey(send)};
-    return channel->post_rdma(opcode, std::span(&sge, 1), 0x1000, 0xbad, slot, signaled);
+  bool write(SendSlot reply, bool signaled) {
+    const verbs::Sge from = sge();
+    return channel->post_write(std::span(&from, 1), 0x1000, 0xbad, reply, signaled);
+  }
+  bool read(CallSlot call) {
+    const verbs::Sge to = sge();
+    return channel->post_read(std::span(&to, 1), 0x1000, 0xbad, call);
+  }
+  verbs::Sge sge() {
+    const SendSlot send = *channel->take_send();
+    return {reinterpret_cast<std::uintptr_t>(channel->send_buffer(send).data()), 16, channel->send_lkey(send)};
   }
   void take_completions() {
     verbs::Wc wc;
@@ -34,25 +40,25 @@ struct ChannelTest : ::testing::Test {
 };
 
 // On InfiniBand the completion says so, whether or not the Write asked for one (R1-5.5.3-03 needs the Call).
-TEST_F(ChannelTest, ARefusedWriteIsKnownByItsSlot) {
-  ASSERT_TRUE(post(verbs::WrOpcode::kRdmaWrite, 5, false));
+TEST_F(ChannelTest, ARefusedWriteIsKnownByItsReply) {
+  ASSERT_TRUE(write(SendSlot{5}, false));
   take_completions();
-  EXPECT_EQ(channel->refused_write(), 5u);
+  EXPECT_EQ(channel->refused_write(), SendSlot{5});
   EXPECT_EQ(channel->refused_read(), std::nullopt);
   EXPECT_TRUE(channel->failure());
 }
 
-TEST_F(ChannelTest, ARefusedWriteThatWasSignaledIsKnownByItsSlot) {
-  ASSERT_TRUE(post(verbs::WrOpcode::kRdmaWrite, 6, true));
+TEST_F(ChannelTest, ARefusedWriteThatWasSignaledIsKnownByItsReply) {
+  ASSERT_TRUE(write(SendSlot{6}, true));
   take_completions();
-  EXPECT_EQ(channel->refused_write(), 6u);
+  EXPECT_EQ(channel->refused_write(), SendSlot{6});
   EXPECT_EQ(channel->refused_read(), std::nullopt);
 }
 
-TEST_F(ChannelTest, ARefusedReadIsKnownByItsSlot) {
-  ASSERT_TRUE(post(verbs::WrOpcode::kRdmaRead, 7, true));
+TEST_F(ChannelTest, ARefusedReadIsKnownByItsCall) {
+  ASSERT_TRUE(read(CallSlot{7}));
   take_completions();
-  EXPECT_EQ(channel->refused_read(), 7u);
+  EXPECT_EQ(channel->refused_read(), CallSlot{7});
   EXPECT_EQ(channel->refused_write(), std::nullopt);
 }
 

@@ -33,7 +33,7 @@ ChunkError group_read_list(const std::vector<ReadSegment>& list, const ChunkLimi
     at->segments.push_back(segment.target);
   }
   return violates("U1-6.4.2-07", chunks.size() > limits.max_read_chunks) ? ChunkError::kTooManyChunks
-                                                                        : ChunkError::kNone;
+                                                                         : ChunkError::kNone;
 }
 
 // R1-4.4.4-02: lengths are sums of segments. What is to be read is held here, and so is bounded.

@@ -29,10 +29,10 @@ using SegmentArray = std::vector<Segment>;
 
 // ChunkListsView: the lists as they stand in a header. For receivers only on the way to ChunkLists.
 struct ChunkListsView {
-  SegmentArray call_chunk;  // of the Payload stream of a Call; in version 1 the Read chunk at Position Zero
-  std::vector<ReadSegment> read_list;
-  std::vector<SegmentArray> write_list;
-  std::optional<SegmentArray> reply_chunk;
+  SegmentArray call_chunk = {};  // of the Payload stream of a Call; in version 1 the Read chunk at Position Zero
+  std::vector<ReadSegment> read_list = {};
+  std::vector<SegmentArray> write_list = {};
+  std::optional<SegmentArray> reply_chunk = {};
   friend bool operator==(const ChunkListsView&, const ChunkListsView&) = default;
 
   // Empties them, and keeps memory for others.
@@ -75,8 +75,8 @@ enum class ChunkError : std::uint8_t {
 };
 
 // ChunkLists: Read chunks grouped by Position in ascending order, segments in list order (RFC 8166 section 3.4.5);
-// every Position a multiple of 4, every chunk to be read within the limits, no segment beyond 2^64. Write and Reply chunks
-// can be longer than any limit: a receiver fills of them what it has.
+// every Position a multiple of 4, every chunk to be read within the limits, no segment beyond 2^64. Write and Reply
+// chunks can be longer than any limit: a receiver fills of them what it has.
 class ChunkLists {
  public:
   // Takes the view's contents where it answers kNone.

@@ -12,8 +12,9 @@ ReadSegment read_segment(std::uint32_t position, std::uint32_t handle, std::uint
 TEST(ChunkLists, GroupsReadSegmentsByPositionInListOrder) {
   RecordProperty("proves", "R1-4.4.5-04 R1-4.4.5-06 R1-4.4.5-07 R1-4.4.3-02");
   ChunkListsView view;
-  view.read_list = {read_segment(4240, 1, 10), read_segment(104, 2, 3),  read_segment(0, 3, 7),
-                    read_segment(104, 4, 0),   read_segment(4240, 5, 1), read_segment(104, 6, 2)};
+  view.call_chunk = {{3, 7, 0x1000}};
+  view.read_list = {read_segment(4240, 1, 10), read_segment(104, 2, 3), read_segment(104, 4, 0),
+                    read_segment(4240, 5, 1), read_segment(104, 6, 2)};
   ChunkLists lists;
   ASSERT_EQ(ChunkLists::validate(view, {}, lists), ChunkError::kNone);
   ASSERT_NE(lists.call_chunk(), nullptr);
@@ -48,14 +49,15 @@ TEST(ChunkLists, SumsIn64Bits) {
 
 TEST(ChunkLists, LimitsByKindAndCount) {
   ChunkListsView view;
-  view.read_list = {read_segment(0, 1, 100), read_segment(96, 1, 200)};
+  view.call_chunk = {{1, 100, 0x1000}};
+  view.read_list = {read_segment(96, 1, 200)};
   ChunkLists lists;
   EXPECT_EQ(ChunkLists::validate(view, {.max_message = 99, .max_item = 200}, lists), ChunkError::kTooLong);
   EXPECT_EQ(ChunkLists::validate(view, {.max_message = 100, .max_item = 199}, lists), ChunkError::kTooLong);
   EXPECT_EQ(ChunkLists::validate(view, {.max_message = 100, .max_item = 200}, lists), ChunkError::kNone);
   EXPECT_EQ(ChunkLists::validate(view, {.max_segments = 1}, lists), ChunkError::kTooManySegments);
 
-  // One at Position Zero does not count; the sum is that of all.
+  // The Call chunk does not count; the sum is that of all.
   EXPECT_EQ(ChunkLists::validate(view, {.max_read_chunks = 1}, lists), ChunkError::kNone);
   EXPECT_EQ(ChunkLists::validate(view, {.max_read_chunks = 0}, lists), ChunkError::kTooManyChunks);
   EXPECT_EQ(ChunkLists::validate(view, {.max_read_list = 299}, lists), ChunkError::kTooLong);

@@ -24,8 +24,9 @@ struct ClientConnection {
                                                                const sockaddr_storage& dst, const ClientConfig& config,
                                                                std::uint32_t serial);
   ~ClientConnection();
-  // Serves the reverse programs beside the Client's requester, which has joined the link.
-  void serve_reverse();
+  // Serves the reverse programs beside the Client's requester, which has joined the link. `log` outlives the
+  // connection.
+  void serve_reverse(EventLog& log);
 
   // Whether its Calls' chunks are windows, and R says so.
   bool takes_windows() const { return config.remote_invalidation && can_be_invalidated(device.caps()); }
@@ -36,6 +37,11 @@ struct ClientConnection {
     ended = std::move(why);
     violated = by_violation;
   }
+  // As end, by what the connection manager said.
+  void end_told(std::string why, bool by_violation = false) {
+    told = told || !ended;
+    end(std::move(why), by_violation);
+  }
 
   verbs::Device& device;
   verbs::Pd& pd;
@@ -44,6 +50,7 @@ struct ClientConnection {
   Thresholds thresholds;
   std::optional<std::string> ended;
   bool violated = false;     // ended: because a rule of the protocol was broken
+  bool told = false;         // ended: by end_told
   bool established = false;  // kEstablished came
   bool connected = false;    // and kDisconnected did not
   bool is_last = false;      // the device is gone: no other can follow

@@ -4,8 +4,8 @@
 
 #include "rpcrdma/client.h"
 #include "rpcrdma/connection_setup.h"
-#include "rpcrdma/registrations.h"
 #include "rpcrdma/profiles.h"
+#include "rpcrdma/registrations.h"
 #include "rpcrdma/testing/fake_device.h"
 #include "rpcrdma/testing/forms.h"
 

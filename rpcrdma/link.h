@@ -42,7 +42,8 @@ class Link {
   CreditLedger& credits() { return credits_; }
   const CreditLedger& credits() const { return credits_; }
 
-  // The gate. A Send buffer for a message that may leave now, to be filled and passed to send(); nothing where none may.
+  // The gate. A Send buffer for a message that may leave now, to be filled and passed to send(); nothing where none
+  // may.
   std::optional<SendSlot> take_send() { return channel_.take_send(); }
   // Sends the first `len` octets of the buffer, or what `sges` gather. invalidate: a handle of the peer's.
   bool send(SendSlot slot, std::size_t len) { return channel_.post_send(slot, len); }

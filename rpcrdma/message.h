@@ -39,9 +39,9 @@ struct ReceivedCall {
   std::uint32_t credit = 0;   // requested
   bool external = false;      // the Payload stream is in lists.call_chunk()
   ChunkLists lists;
-  ConstBytes payload;     // where it is not: views the message
-  TransportError error;   // CallVerdict::kError
-  const char* why = "";   // for logs, unless kAccept
+  ConstBytes payload;    // where it is not: views the message
+  TransportError error;  // CallVerdict::kError
+  const char* why = "";  // for logs, unless kAccept
 };
 
 enum class CallVerdict : std::uint8_t {

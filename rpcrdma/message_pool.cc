@@ -29,6 +29,13 @@ bool MessagePool::grow() {
   return true;
 }
 
+bool MessagePool::reserve(std::uint32_t num) {
+  while (num_slabs_ * kSlab < num) {
+    if (!grow()) return false;
+  }
+  return true;
+}
+
 std::optional<std::uint32_t> MessagePool::take() {
   if (num_taken_ == max_ || (free_.empty() && !grow())) return {};
   const std::uint32_t slot = free_.back();

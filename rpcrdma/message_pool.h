@@ -18,6 +18,8 @@ class MessagePool {
   // len: octets of each buffer.
   MessagePool(verbs::Pd& pd, std::size_t len, std::uint32_t max);
 
+  // Has `num` buffers ready, so that as many takes succeed; false where memory cannot be had or registered.
+  bool reserve(std::uint32_t num);
   // A buffer, by number; nothing where `max` are taken, or memory cannot be had or registered.
   std::optional<std::uint32_t> take();
   void give_back(std::uint32_t slot);

@@ -43,6 +43,8 @@ struct Profile {
   std::optional<std::uint32_t> (*reply_xid)(ConstBytes message);
   // receive_reply judges one message that reached a requester, for the pending RPC with the message's XID.
   ReplyVerdict (*receive_reply)(ConstBytes message, const Offered& offered, ReceivedReply& reply);
+  // error_name is what the version calls such an error, for logs.
+  std::string_view (*error_name)(TransportError::Code code);
   // emit writes the transport header; the Payload stream follows where it is not external.
   void (*emit)(xdr::XdrWriter& out, const Message& message);
 };

@@ -50,8 +50,8 @@ class ReceiveShares {
     return reserved_ > max_reserved() - max_reserved() / 8 || grown_ > config_.max_grown - config_.max_grown / 8;
   }
 
-  // How many Receives there are to be, posted or with messages. Those of connections that are gone are nobody's share. A
-  // message that arrives in part may hold one of each connection, so beside these the slack is always posted.
+  // How many Receives there are to be, posted or with messages. Those of connections that are gone are nobody's share.
+  // A message that arrives in part may hold one of each connection, so beside these the slack is always posted.
   std::uint32_t wanted() const {
     std::uint32_t num = reserved_;
     if (config_.max_posted != UINT32_MAX) {

@@ -68,7 +68,7 @@ struct RefusedCalls : ::testing::Test {
 TEST_F(RefusedCalls, ReadChunksThatTheBindingDoesNotVouchFor) {
   Octets octets = pattern(16);
   FakeMr mr(memory, {octets.data(), octets.size(), verbs::Access::kRemoteRead});
-  const ChunkListsView lists{{{40, {mr.rkey(), 16, reinterpret_cast<std::uintptr_t>(octets.data())}}}, {}, {}};
+  const ChunkListsView lists{.read_list = {{40, {mr.rkey(), 16, reinterpret_cast<std::uintptr_t>(octets.data())}}}};
   const EligibleItem item{0, 0, 16, true};
   const auto answer = [&](Said what) {
     said = std::move(what);
@@ -88,7 +88,7 @@ TEST_F(RefusedCalls, ReadChunksOfAProgramWithNothingToReduce) {
   for (Program& program : end->programs) {
     if (program.binding == &said_binding()) program.binding = &plain_synthetic_binding();
   }
-  EXPECT_EQ(call({{{40, {1, 16, 0}}}, {}, {}}), "GARBAGE_ARGS");
+  EXPECT_EQ(call({.read_list = {{40, {1, 16, 0}}}}), "GARBAGE_ARGS");
   EXPECT_TRUE(end->qp.rdma.empty());
   EXPECT_FALSE(end->channel->failure());
 }
@@ -96,7 +96,7 @@ TEST_F(RefusedCalls, ReadChunksOfAProgramWithNothingToReduce) {
 TEST_F(RefusedCalls, ListsThatNoReplyCanGiveBack) {
   RecordProperty("proves", "R1-5.2.4-05");
   said = {};
-  const ChunkListsView lists{{}, {SegmentArray(80, Segment{1, 10, 0})}, {}};
+  const ChunkListsView lists{.write_list = {SegmentArray(80, Segment{1, 10, 0})}};
   open({.inline_threshold = 4096, .reply_threshold = 1024});
   EXPECT_EQ(call(lists), "RDMA_ERROR");
   EXPECT_FALSE(end->channel->failure());

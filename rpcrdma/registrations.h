@@ -29,7 +29,8 @@ class Registrations {
   std::vector<std::uint32_t> live_handles() const;
   // The peer invalidated it; false where it is not a live one of this Call's (R1-4.3.2-19).
   bool on_invalidated(std::uint32_t handle);
-  // Posts local invalidations for all that are live, and a Work of kInvalidate for that Reply follows. False: the Channel failed.
+  // Posts local invalidations for all that are live, and a Work of kInvalidate for that Reply follows. False: the
+  // Channel failed.
   bool post_invalidations(Channel& channel, ReceiveSlot slot);
 
   // Destroys all: nothing is remotely accessible from here on, whatever is posted.

@@ -43,16 +43,24 @@ ReplyForm::Verdict ReplyForm::choose(const Answered& call, const ServedReply& re
                                      const HeaderLengths& lengths, std::size_t threshold, ChunkListsView& lists) {
   return_unused(call.lists, lists);
   pair_items(call, reply);
-  if (!fill_write_chunks(call, reply, lists)) return Verdict::kNone;
+  if (!fill_write_chunks(call, reply, lists)) return none("a result is longer than its Write chunk");
   const std::size_t header_len = lengths.of(lists);
   const std::size_t payload_len = rpc_header_len + gather_payload(reply);
-  if (violates("R1-5.2.4-05", header_len > threshold)) return Verdict::kNone;
+  if (violates("R1-5.2.4-05", header_len > threshold)) return none("its chunk lists leave no room for a Reply");
   if (payload_len <= threshold - header_len) return Verdict::kInline;
   // R1-4.5.3-06: what is left goes through the Reply chunk.
   const Chunk* reply_chunk = call.lists.reply_chunk();
-  if (violates("R1-5.5.3-02", reply_chunk == nullptr || payload_len > reply_chunk->length)) return Verdict::kNone;
+  if (violates("R1-5.5.3-02", reply_chunk == nullptr || payload_len > reply_chunk->length)) {
+    return none(reply_chunk == nullptr ? "its Reply is too long to be inline, and it has no Reply chunk"
+                                       : "its Reply is longer than its Reply chunk");
+  }
   fill_segments(reply_chunk->segments, payload_len, *lists.reply_chunk);
   return Verdict::kExternal;
+}
+
+ReplyForm::Verdict ReplyForm::none(const char* why) {
+  why_none_ = why;
+  return Verdict::kNone;
 }
 
 // Says which items of a Reply have a Write chunk: the n-th chunk belongs to the n-th result that can have an item (RFC

@@ -35,6 +35,8 @@ class ReplyForm {
   Verdict choose(const Answered& call, const ServedReply& reply, std::size_t rpc_header_len,
                  const HeaderLengths& lengths, std::size_t threshold, ChunkListsView& lists);
 
+  // After kNone: the reason, for the log.
+  const char* why_none() const { return why_none_; }
   // Whether item i of the Reply goes to its Write chunk.
   bool is_reduced(std::size_t i) const { return is_reduced_[i]; }
   // The Payload stream behind its RPC header, in order; lkey 0: not registered. Padding is a piece of its own.
@@ -45,7 +47,9 @@ class ReplyForm {
   void pair_items(const Answered& call, const ServedReply& reply);
   bool fill_write_chunks(const Answered& call, const ServedReply& reply, ChunkListsView& lists) const;
   std::size_t gather_payload(const ServedReply& reply);
+  Verdict none(const char* why);
 
+  const char* why_none_ = "";
   std::vector<bool> is_reduced_;  // one to each item
   std::vector<Slice> pieces_;
   std::vector<std::uint8_t> walked_;

@@ -13,6 +13,7 @@
 #include "rpcrdma/call.h"
 #include "rpcrdma/call_form.h"
 #include "rpcrdma/channel.h"
+#include "rpcrdma/event_log.h"
 #include "rpcrdma/link.h"
 #include "rpcrdma/message.h"
 #include "verbs-shim/api/verbs.h"
@@ -56,6 +57,8 @@ class Requester {
     bool retransmits = false;  // suspend follows the end of a connection, not on_closed
     // With it: a Call that has no Reply so long after it was sent ends the connection. 0: its deadline alone counts.
     std::chrono::milliseconds retransmit_after{0};
+    std::string peer = {};    // its address, for the log
+    EventLog* log = nullptr;  // outlives the requester; null: none
   };
 
   // pd outlives the requester, and link does or lives until suspend. first_xid: where XIDs begin; best random.
@@ -152,6 +155,7 @@ class Requester {
   Calls::iterator find(std::uint32_t xid);
   bool may_invalidate(const std::optional<std::uint32_t>& xid, Calls::iterator at, std::uint32_t handle);
   bool fence(Call& call, ReceiveSlot slot, std::size_t len);
+  void on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why);
   bool on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len);
   void on_error(Calls::iterator at, const TransportError& error);
   void on_err_chunk(Calls::iterator at);
@@ -167,8 +171,8 @@ class Requester {
   std::uint64_t last_id_ = 0;
   bool started_ = false;
   bool closed_ = false;
-  bool dispatching_ = false;  // callbacks run: what they queue is sent afterwards
-  CallRules rules_;           // thresholds and lengths: from start on
+  bool dispatching_ = false;                           // callbacks run: what they queue is sent afterwards
+  CallRules rules_;                                    // thresholds and lengths: from start on
   bool unstamped_ = false;                             // some Call, or one given up, has no deadline yet
   bool own_timeouts_ = false;                          // so deadlines may not follow the order of the lists
   bool given_xids_ = false;                            // some waiting Call may have its XID already

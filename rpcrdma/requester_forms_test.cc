@@ -1,8 +1,8 @@
 // What the requester sends inline and what as chunks, and what it takes from the chunks of a Reply.
 #include <gtest/gtest.h>
 
-#include "rpcrdma/requester.h"
 #include "rpcrdma/profiles.h"
+#include "rpcrdma/requester.h"
 #include "rpcrdma/testing/requester.h"
 
 namespace weft::rpcrdma::testing {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rpcrdma/budget.h"
@@ -15,6 +16,7 @@
 #include "rpcrdma/call.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/credit_policy.h"
+#include "rpcrdma/event_log.h"
 #include "rpcrdma/link.h"
 #include "rpcrdma/replay_cache.h"
 #include "rpcrdma/reply_form.h"
@@ -30,11 +32,11 @@ struct ResponderCounters {
   std::uint64_t discarded = 0;  // messages without an answer
   std::uint64_t err_vers = 0;
   std::uint64_t err_chunk = 0;
-  std::uint64_t garbage_args = 0;  // found here, not by a service
-  std::uint64_t reply_chunks = 0;  // Replies through the Reply chunk
-  std::uint64_t write_chunks = 0;  // items through a Write chunk
+  std::uint64_t garbage_args = 0;   // found here, not by a service
+  std::uint64_t reply_chunks = 0;   // Replies through the Reply chunk
+  std::uint64_t write_chunks = 0;   // items through a Write chunk
   std::uint64_t invalidations = 0;  // Replies that invalidate a handle
-  std::uint64_t replays = 0;       // Calls that a service has had before
+  std::uint64_t replays = 0;        // Calls that a service has had before
 };
 
 // Responder is the answering half of RPC-over-RDMA on one connection: it pulls Read chunks by RDMA Read, hands whole
@@ -49,9 +51,9 @@ struct ResponderCounters {
 class Responder {
  public:
   struct Config {
-    CreditPolicy::Config credits;  // initial is at most the Channel's Receives, max too where they are its own
+    CreditPolicy::Config credits;       // initial is at most the Channel's Receives, max too where they are its own
     std::uint32_t reverse_credits = 0;  // Receives that are there for Replies to our own Calls (RFC 8167)
-    std::size_t reply_threshold = 0;  // settled by start
+    std::size_t reply_threshold = 0;    // settled by start
     // Segments and chunks of one Call's lists (RFC 8267 section 6.4.2).
     std::size_t max_segments = 128;
     std::size_t max_read_chunks = 16;
@@ -71,6 +73,7 @@ class Responder {
     std::string peer_group;
     ReplayCache* replays = nullptr;  // Replies of programs with keeps_replies, and what was fatal; null: neither
     std::string client;              // what it knows the peer by
+    EventLog* log = nullptr;         // outlives the responder; null: none
   };
 
   // Octets of a Send buffer beyond the inline threshold that the responder wants for itself: an RPC header without
@@ -125,11 +128,13 @@ class Responder {
 
   Call& call_at(CallSlot slot);
   CallSlot take_call(ReceiveSlot receive);
+  // A line about the Call with this XID.
+  void tell(verbs::LogLevel level, std::uint32_t xid, std::string_view what, std::string_view why) const;
   std::chrono::milliseconds stall_timeout() const;
   CallId id_of(CallSlot slot) const;
 
   // Calls coming in (responder_receive.cc).
-  void discard(ReceiveSlot receive);
+  void discard(ReceiveSlot receive, const char* why);
   void settle_credits(std::uint32_t requested);
   bool is_short() const;
   // Reads the RPC header at the start of the Payload stream; false where the Call was answered or dropped.
@@ -143,6 +148,7 @@ class Responder {
   BudgetShare::Verdict start_call(std::size_t at, bool only_guaranteed);
   std::size_t need_of(const Call& call) const;
   static bool take_items(Call& call, BufferPool& pool);
+  void tell_memory_is_short(Call& call) const;
   void pull(CallSlot slot);
   void pump_reads();
   void pulled(CallSlot slot);
@@ -153,21 +159,26 @@ class Responder {
   std::size_t result_room(const Call& call) const;
 
   // Answers going out (responder_reply.cc).
-  void answer_error(CallSlot slot, const TransportError& error);
-  void answer_error(CallSlot slot, TransportError::Code code) { answer_error(slot, TransportError{.code = code}); }
-  void answer_stat(CallSlot slot, AcceptStat stat);
+  // why: for the log.
+  void answer_error(CallSlot slot, const TransportError& error, const char* why);
+  void answer_error(CallSlot slot, TransportError::Code code, const char* why) {
+    answer_error(slot, TransportError{.code = code}, why);
+  }
+  void answer_stat(CallSlot slot, AcceptStat stat, const char* why);
+  void tell_sends_are_short();
+  void refuse(CallSlot slot, ReplyHeader&& rpc);
   void answer(CallSlot slot, ReplyHeader&& rpc, ServedReply&& reply);
   void pump();
   void build(Answer& answer, Outgoing& out, SendSlot send);
   std::optional<std::uint32_t> handle_of(const Call& call) const;
-  bool build_rpc(Answer& answer, Outgoing& out, SendSlot send);
+  const char* build_rpc(Answer& answer, Outgoing& out, SendSlot send);
   void build_error(const Call& call, const TransportError& error, Outgoing& out, SendSlot send);
   void write_items(const Call& call, Outgoing& out);
   void build_inline(const ReplyHeader& rpc, Outgoing& out, SendSlot send);
   bool build_external(const ReplyHeader& rpc, Outgoing& out, SendSlot send);
   bool post(Outgoing& out, SendSlot send);
   bool release_call(CallSlot slot);
-  void on_fatal(std::uint32_t xid);
+  void on_fatal(std::uint32_t xid, std::string_view refused);
   void remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
 
   // Where an answer was written to, as long as the peer may still refuse it.
@@ -194,12 +205,14 @@ class Responder {
   std::deque<CallSlot> waiting_;        // for their share of the budget
   std::deque<CallSlot> pulling_;        // RDMA Reads yet to be posted
   std::uint32_t reads_under_way_ = 0;
-  std::deque<Answer> answers_;            // for a Send buffer
-  std::vector<Outgoing> outgoing_;        // one to each Send buffer taken since
-  std::optional<SendSlot> posting_;       // Send buffer whose requests are not all posted
-  std::vector<Written> written_;          // the last kMaxWritten, in a ring once there are so many
+  std::deque<Answer> answers_;       // for a Send buffer
+  std::vector<Outgoing> outgoing_;   // one to each Send buffer taken since
+  std::optional<SendSlot> posting_;  // Send buffer whose requests are not all posted
+  std::vector<Written> written_;     // the last kMaxWritten, in a ring once there are so many
   std::size_t next_written_ = 0;
+  std::optional<std::uint32_t> fatal_xid_;  // of the Call whose Read or Write the peer refused
   bool pumping_ = false;
+  bool told_short_ = false;  // that Send buffers are, to the log
   std::uint32_t calls_under_way_ = 0;
   std::uint32_t sends_under_way_ = 0;
   std::uint32_t discarded_in_turn_ = 0;

@@ -31,7 +31,7 @@ struct ResponderMemoryTest : ::testing::Test {
   std::size_t num_sending() const {
     std::size_t num = 0;
     for (std::uint32_t send = 0; send < end->channel->config().num_sends; ++send) {
-      num += end->responder->is_sending(send) ? 1 : 0;
+      num += end->responder->is_sending(SendSlot{send}) ? 1 : 0;
     }
     return num;
   }

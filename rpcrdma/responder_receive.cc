@@ -29,7 +29,7 @@ void Responder::on_receive(ReceiveSlot receive, std::size_t len) {
                            .max_item = config_.max_item,
                            .max_read_list = max_message + config_.max_item};
   const CallVerdict verdict = link_.profile().receive_call(channel_.received(receive, len), limits, received);
-  if (verdict == CallVerdict::kDiscard) return discard(receive);
+  if (verdict == CallVerdict::kDiscard) return discard(receive, received.why);
   const CallSlot slot = take_call(receive);
   Call& call = call_at(slot);
   call.xid = received.xid;
@@ -37,16 +37,22 @@ void Responder::on_receive(ReceiveSlot receive, std::size_t len) {
   call.state = Call::State::kWaiting;
   // R1-7.2.1-05: what is not known to be a Call asks for nothing.
   settle_credits(verdict == CallVerdict::kAccept ? received.credit : 0);
-  if (verdict == CallVerdict::kError) return answer_error(slot, received.error);  // U1-6.4.2-07
+  if (verdict == CallVerdict::kError) return answer_error(slot, received.error, received.why);  // U1-6.4.2-07
   // It would end this connection as well.
   const bool was_fatal = config_.replays != nullptr && config_.replays->was_fatal(config_.client, call.xid);
-  if (violates("R1-5.5.3-03", was_fatal)) return answer_error(slot, TransportError::Code::kSystem);
+  if (violates("R1-5.5.3-03", was_fatal)) {
+    return answer_error(slot, TransportError::Code::kSystem,
+                        "the peer refused an RDMA Read or Write of this Call before");
+  }
 
   call.external = received.external;
   call.lists = std::move(received.lists);
   const bool must_read = call.lists.call_chunk() != nullptr || !call.lists.read_chunks().empty();
   // The peer allows no RDMA Read.
-  if (violates("R1-4.3.1-13", must_read && config_.ord == 0)) return answer_error(slot, TransportError::Code::kReadChunks);
+  if (violates("R1-4.3.1-13", must_read && config_.ord == 0)) {
+    return answer_error(slot, TransportError::Code::kReadChunks,
+                        "it has Read chunks, and its sender serves no RDMA Read");
+  }
   if (!call.external && !parse_payload(slot, received.payload)) return;
 
   call.need = need_of(call);
@@ -54,8 +60,11 @@ void Responder::on_receive(ReceiveSlot receive, std::size_t len) {
   admit();
 }
 
-void Responder::discard(ReceiveSlot receive) {
+void Responder::discard(ReceiveSlot receive, const char* why) {
   ++counters_.discarded;
+  if (config_.log != nullptr) {
+    config_.log->line(verbs::LogLevel::kWarn, config_.peer, "a message was discarded: {}", why);
+  }
   // What nobody answers costs a peer no credit, but others their Receives until this turn is over.
   if (++discarded_in_turn_ > channel_.share() + kExtraReceives && channel_.config().receives != nullptr) {
     channel_.fail_overrun("the peer sends nothing but what is to be discarded");
@@ -86,18 +95,20 @@ bool Responder::parse_payload(CallSlot slot, ConstBytes payload) {
     case CallParse::kOk: break;
     case CallParse::kNotACall:
       // Inline the type was looked at before, so only a message without one comes here.
-      answer_error(slot, TransportError::Code::kBadHeader);
+      answer_error(slot, TransportError::Code::kBadHeader, "its Payload stream is no Call");
       return false;
     case CallParse::kRpcMismatch: {
       ReplyHeader rpc{.xid = call.xid, .denied = true, .verf = {}};
       rpc.low = rpc.high = kRpcVersion;
-      answer(slot, std::move(rpc), {});
+      refuse(slot, std::move(rpc));
       return false;
     }
-    case CallParse::kGarbage: answer_stat(slot, AcceptStat::kGarbageArgs); return false;
+    case CallParse::kGarbage:
+      answer_stat(slot, AcceptStat::kGarbageArgs, "its RPC header does not decode");
+      return false;
   }
   if (violates("R1-5.5.2-04", call.rpc.xid != call.xid)) {
-    answer_error(slot, TransportError::Code::kBadHeader);
+    answer_error(slot, TransportError::Code::kBadHeader, "header XID differs from RPC XID");
     return false;
   }
   if (!match_program(slot)) return false;
@@ -105,7 +116,7 @@ bool Responder::parse_payload(CallSlot slot, ConstBytes payload) {
     ReplyHeader rpc{.xid = call.xid, .denied = true, .verf = {}};
     rpc.reject = RejectStat::kAuthError;
     rpc.auth = AuthStat::kBadCred;
-    answer(slot, std::move(rpc), {});
+    refuse(slot, std::move(rpc));
     return false;
   }
   call.may_reduce = may_reduce(call.rpc.cred);
@@ -132,7 +143,7 @@ bool Responder::match_program(CallSlot slot) {
   }
   call.program = any;
   if (any != nullptr) return true;
-  answer(slot, std::move(rpc), {});
+  refuse(slot, std::move(rpc));
   return false;
 }
 
@@ -142,7 +153,8 @@ bool Responder::match_read_chunks(CallSlot slot) {
   Call& call = call_at(slot);
   if (call.lists.read_chunks().empty()) return true;
   if (match_arguments(call)) return true;
-  answer_stat(slot, AcceptStat::kGarbageArgs);  // R1-5.5.2-05, R1-8.1.1-01
+  answer_stat(slot, AcceptStat::kGarbageArgs,
+              "its Read chunks do not agree with its arguments");  // R1-5.5.2-05, R1-8.1.1-01
   return false;
 }
 

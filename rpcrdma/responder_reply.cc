@@ -40,8 +40,10 @@ void emit_rpc_header(xdr::XdrWriter& out, const ReplyHeader& rpc, const ServedRe
 
 }  // namespace
 
-void Responder::answer_error(CallSlot slot, const TransportError& error) {
-  ++(error.code == TransportError::Code::kVersion ? counters_.err_vers : counters_.err_chunk);
+void Responder::answer_error(CallSlot slot, const TransportError& error, const char* why) {
+  const bool version = error.code == TransportError::Code::kVersion;
+  tell(verbs::LogLevel::kWarn, call_at(slot).xid, link_.profile().error_name(error.code), why);
+  ++(version ? counters_.err_vers : counters_.err_chunk);
   call_at(slot).state = Call::State::kAnswering;
   Answer& answer = answers_.emplace_back();
   answer.slot = slot;
@@ -49,9 +51,23 @@ void Responder::answer_error(CallSlot slot, const TransportError& error) {
   pump();
 }
 
-void Responder::answer_stat(CallSlot slot, AcceptStat stat) {
+void Responder::answer_stat(CallSlot slot, AcceptStat stat, const char* why) {
+  tell(verbs::LogLevel::kWarn, call_at(slot).xid, accept_stat_str(stat), why);
   if (stat == AcceptStat::kGarbageArgs) ++counters_.garbage_args;
   ReplyHeader rpc{.xid = call_at(slot).xid, .verf = {}, .accept = stat};
+  answer(slot, std::move(rpc), {});
+}
+
+// While Sends are under way one of them ends and leaves its buffer.
+void Responder::tell_sends_are_short() {
+  if (sends_under_way_ != 0 || std::exchange(told_short_, true)) return;
+  tell(verbs::LogLevel::kWarn, call_at(answers_.front().slot).xid, "its answer waits",
+       "there is no memory for Send buffers, or it cannot be registered");
+}
+
+// What RPC says of a Call that no service gets.
+void Responder::refuse(CallSlot slot, ReplyHeader&& rpc) {
+  tell(verbs::LogLevel::kInfo, rpc.xid, "refused", describe(rpc));
   answer(slot, std::move(rpc), {});
 }
 
@@ -85,7 +101,11 @@ void Responder::pump() {
     }
     if (answers_.empty()) break;
     const auto send = link_.take_send();
-    if (!send) break;
+    if (!send) {
+      tell_sends_are_short();
+      break;
+    }
+    told_short_ = false;
     if (index_of(*send) >= outgoing_.size()) outgoing_.resize(index_of(*send) + 1);
     ++sends_under_way_;
     Answer& answer = answers_.front();
@@ -133,7 +153,7 @@ void Responder::remember_write(std::uint32_t xid, std::uint32_t handle, std::uin
 }
 
 void Responder::on_write_refused(SendSlot send) {
-  if (is_sending(send)) on_fatal(outgoing_[index_of(send)].xid);
+  if (is_sending(send)) on_fatal(outgoing_[index_of(send)].xid, "an RDMA Write");
 }
 
 // A peer may use one handle for several Calls, and for one after the other the same memory: the last one counts.
@@ -142,7 +162,7 @@ void Responder::on_write_refused(std::uint32_t handle, std::uint64_t offset) {
     const std::size_t back = next_written_ + written_.size() - 1 - i;
     const Written& written = written_[back % written_.size()];
     if (written.handle != handle || offset < written.offset || offset - written.offset >= written.len) continue;
-    return on_fatal(written.xid);
+    return on_fatal(written.xid, refused_str("an RDMA Write", handle, offset));
   }
 }
 
@@ -163,11 +183,15 @@ void Responder::on_write_done() {
 
 void Responder::build(Answer& answer, Outgoing& out, SendSlot send) {
   if (!answer.error) {
-    if (build_rpc(answer, out, send)) return;
+    const char* why = build_rpc(answer, out, send);
+    if (why == nullptr) return;
     // R1-5.5.3-02, U1-3.1-01: nothing was offered that this Reply fits, and nothing of it was sent (U1-3.1-08).
     ++counters_.err_chunk;
+    // What failed here ends the connection, which has a line of its own.
+    const auto code = TransportError::Code::kReplyResource;
+    if (!channel_.failure()) tell(verbs::LogLevel::kInfo, out.xid, link_.profile().error_name(code), why);
     out.reset();
-    answer.error = TransportError{.code = TransportError::Code::kReplyResource};
+    answer.error = TransportError{.code = code};
   }
   build_error(call_at(answer.slot), *answer.error, out, send);
 }
@@ -203,8 +227,8 @@ std::optional<std::uint32_t> Responder::handle_of(const Call& call) const {
   return call.lists.call_chunk() == nullptr ? std::nullopt : first(std::span(call.lists.call_chunk(), 1));
 }
 
-// Builds an RPC Reply; false where no form carries it.
-bool Responder::build_rpc(Answer& answer, Outgoing& out, SendSlot send) {
+// Builds an RPC Reply; why not, where no form carries it.
+const char* Responder::build_rpc(Answer& answer, Outgoing& out, SendSlot send) {
   const Call& call = call_at(answer.slot);
   out.reply = std::move(answer.reply);
   ServedReply& reply = out.reply;
@@ -218,16 +242,16 @@ bool Responder::build_rpc(Answer& answer, Outgoing& out, SendSlot send) {
   const Answered answered{call.lists, binding, call.rpc.procedure};
   const auto verdict = form_.choose(answered, reply, rpc_header_len(answer.rpc, reply), link_.profile().lengths,
                                     config_.reply_threshold, message_.lists);
-  if (verdict == ReplyForm::Verdict::kNone) return false;
+  if (verdict == ReplyForm::Verdict::kNone) return form_.why_none();
   message_.type = Message::Type::kReply;
   message_.xid = call.xid;
   message_.version = link_.profile().version;
   message_.credit = link_.credits().grants.grant();  // R1-4.3.1-05: never 0
   message_.external = verdict == ReplyForm::Verdict::kExternal;
   write_items(call, out);
-  if (message_.external) return build_external(answer.rpc, out, send);
+  if (message_.external) return build_external(answer.rpc, out, send) ? nullptr : "no memory for its Reply";
   build_inline(answer.rpc, out, send);
-  return true;
+  return nullptr;
 }
 
 namespace {

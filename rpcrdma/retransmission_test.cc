@@ -53,9 +53,7 @@ struct RetransmissionTest : ::testing::Test {
     requester->resume(*line().link);
     requester->start(call_threshold, reply_threshold);
   }
-  void pump() {
-    line().pump();
-  }
+  void pump() { line().pump(); }
   void run(int ms) {
     pump();
     requester->on_time(at(ms));

@@ -19,6 +19,7 @@ Responder::Config responder_config(const ReverseResponder::Config& config, const
   calls.max_item = std::max(kMaxItem, channel.config().send_len);
   calls.max_sge = channel.config().max_send_sge;
   calls.peer = config.peer;
+  calls.log = config.log;
   // R1-7.3.4-04: a header with chunks is beyond what is taken, and answered with ERR_CHUNK.
   if (!config.chunks) calls.max_segments = calls.max_read_chunks = calls.max_write_chunks = 0;
   return calls;
@@ -35,6 +36,8 @@ Requester::Config requester_config(const ReverseRequester::Config& config) {
   calls.call_timeout = config.call_timeout;
   calls.short_only = !config.chunks;
   calls.ends_unanswering = false;
+  calls.peer = config.peer;
+  calls.log = config.log;
   return calls;
 }
 
@@ -56,7 +59,7 @@ ReverseResponder::ReverseResponder(verbs::Pd& pd, Link& link, Config config, boo
       responder_(pd, link, pool_, budget_, programs_, responder_config(config_, link.channel())) {}
 
 ReverseResponder::~ReverseResponder() {
-  end();
+  end("the connection is gone");
 }
 
 // R1-7.3.3-01: what is a Call's threshold in one direction is a Reply's in the other.
@@ -76,12 +79,12 @@ std::optional<verbs::TimePoint> ReverseResponder::next_timeout() const {
   return ended_ ? std::nullopt : responder_.next_timeout();
 }
 
-void ReverseResponder::end() {
+void ReverseResponder::end(const std::string& why) {
   if (std::exchange(ended_, true)) return;
   link_.close();
   std::set<Service*> services;
   for (const Program& program : programs_) services.insert(program.service);
-  for (Service* service : services) service->on_end({link_.channel().config().serial});
+  for (Service* service : services) service->on_end({{link_.channel().config().serial}, why});
 }
 
 void ReverseRequester::widen(Channel::Config& shape, std::uint32_t credits) {

@@ -12,8 +12,9 @@
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
 #include "rpcrdma/channel.h"
-#include "rpcrdma/link.h"
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/event_log.h"
+#include "rpcrdma/link.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/service.h"
@@ -35,6 +36,7 @@ class ReverseResponder {
     std::uint32_t credits = kMaxReverseCredits;
     bool chunks = false;
     std::string peer;
+    EventLog* log = nullptr;  // outlives it; null: none
   };
 
   // What its Channel needs on top of the forward direction's (RFC 8167 section 4.3.1).
@@ -51,7 +53,7 @@ class ReverseResponder {
   std::optional<verbs::TimePoint> next_timeout() const;
   // end: the connection is over, and the services hear of it (Service::on_end). Answers go nowhere from then on, and
   // nothing that arrives on the link comes to either engine.
-  void end();
+  void end(const std::string& why);
 
   const ResponderCounters& counters() const { return responder_.counters(); }
 
@@ -73,6 +75,8 @@ class ReverseRequester {
     std::uint32_t credits = kMaxReverseCredits;  // asked for: so many Calls are under way at most
     bool chunks = false;
     std::chrono::milliseconds call_timeout{60000};
+    std::string peer = {};
+    EventLog* log = nullptr;  // outlives it; null: none
   };
 
   // What its Channel needs on top of the forward direction's (RFC 8167 section 4.3.2).

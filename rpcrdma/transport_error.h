@@ -19,7 +19,7 @@ struct TransportError {
   };
 
   Code code = Code::kChunk;
-  std::uint32_t low = 0;   // kVersion
+  std::uint32_t low = 0;  // kVersion
   std::uint32_t high = 0;
   friend bool operator==(const TransportError&, const TransportError&) = default;
 };

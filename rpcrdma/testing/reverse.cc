@@ -35,8 +35,7 @@ ClientEnd::ClientEnd(FakeMemory& memory, const ReverseOptions& options)
   calls.credits = options.credits;
   requester = std::make_unique<Requester>(pd, *link, calls, 0x11110000);
   reverse = std::make_unique<ReverseResponder>(
-      pd, *link,
-      ReverseResponder::Config{programs, options.reverse_credits, options.chunks, "the server"});
+      pd, *link, ReverseResponder::Config{programs, options.reverse_credits, options.chunks, "the server"});
   EXPECT_TRUE(channel->attach(qp).ok());
   reverse->start(options.thresholds, 4);
   requester->start(options.thresholds.send, options.thresholds.receive);
@@ -57,8 +56,7 @@ ServerEnd::ServerEnd(FakeMemory& memory, const ReverseOptions& options)
   responder = std::make_unique<Responder>(pd, *link, pool, budget, programs, calls);
   responder->start(options.thresholds.send, options.ord);
   reverse = std::make_unique<ReverseRequester>(
-      pd, *link,
-      ReverseRequester::Config{options.reverse_credits, options.chunks, std::chrono::milliseconds(1000)});
+      pd, *link, ReverseRequester::Config{options.reverse_credits, options.chunks, std::chrono::milliseconds(1000)});
   EXPECT_TRUE(channel->attach(qp).ok());
   reverse->start(options.thresholds);
   service.answer = [this](ServedCall& call) { responder->reply(call.id, {}); };

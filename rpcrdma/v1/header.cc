@@ -171,11 +171,16 @@ void emit_header(xdr::XdrWriter& out, const Header& header) {
   }
 }
 
+std::string_view error_name(TransportError::Code code) {
+  return code == TransportError::Code::kVersion ? "ERR_VERS" : "ERR_CHUNK";
+}
+
 void emit_message(xdr::XdrWriter& out, const Message& message) {
   if (message.type == Message::Type::kError) {
     const TransportError& error = message.error;
     emit_fixed(out, message.xid, message.version, message.credit, Proc::kError);
-    return emit_error(out, error.code == TransportError::Code::kVersion ? Err::kVers : Err::kChunk, error.low, error.high);
+    return emit_error(out, error.code == TransportError::Code::kVersion ? Err::kVers : Err::kChunk, error.low,
+                      error.high);
   }
   emit_fixed(out, message.xid, message.version, message.credit, message.external ? Proc::kNomsg : Proc::kMsg);
   emit_lists(out, message.lists);

@@ -59,8 +59,11 @@ const char* header_error_str(HeaderError error);
 HeaderError parse_header(xdr::XdrReader& in, Header& header);
 void emit_header(xdr::XdrWriter& out, const Header& header);
 
-// emit_message writes the header of an engine's message: the Call chunk is the Position Zero Read chunk, and stands first
-// in the Read list. Every error but the version's is ERR_CHUNK.
+// error_name: version 1 has a word for versions, and one for everything else.
+std::string_view error_name(TransportError::Code code);
+
+// emit_message writes the header of an engine's message: the Call chunk is the Position Zero Read chunk, and stands
+// first in the Read list. Every error but the version's is ERR_CHUNK.
 void emit_message(xdr::XdrWriter& out, const Message& message);
 
 }  // namespace weft::rpcrdma::v1

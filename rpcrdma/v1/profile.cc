@@ -18,6 +18,7 @@ const Profile kProfile{
     .receive_call = receive_call,
     .reply_xid = reply_xid,
     .receive_reply = receive_reply,
+    .error_name = error_name,
     .emit = emit_message,
 };
 

@@ -132,13 +132,27 @@ TEST(ReceiveCall, AFaultInTheHeaderIsNotMadeGoodByWhatFollows) {
   EXPECT_EQ(judge_call(octets), "ERR_CHUNK");
   // RDMA_MSG beside a Position Zero Read chunk.
   header.lists.read_list = {{0, {1, 40, 0}}};
-  EXPECT_EQ(judge_call(with_payload(header, {2, 0, 2, 100003, 3, 0, 0, 0, 0, 0})),
-            "ERR_CHUNK");
+  EXPECT_EQ(judge_call(with_payload(header, {2, 0, 2, 100003, 3, 0, 0, 0, 0, 0})), "ERR_CHUNK");
   header.lists.read_list[0].position = 40;
-  EXPECT_EQ(judge_call(with_payload(header, {2, 0, 2, 100003, 3, 0, 0, 0, 0, 0})),
-            "ACCEPT");
+  EXPECT_EQ(judge_call(with_payload(header, {2, 0, 2, 100003, 3, 0, 0, 0, 0, 0})), "ACCEPT");
   // A Reply, where Calls are expected.
   EXPECT_EQ(judge_call(with_payload(header, {2, 1, 0, 0, 0, 0})), "DISCARD");
+}
+
+TEST(ReceiveCall, TheCallChunkIsWhatStandsAtPositionZero) {
+  RecordProperty("proves", "R1-4.4.5-04 R1-4.4.5-06 R1-4.4.3-02");
+  Header header;
+  header.xid = 2;
+  header.proc = Proc::kNomsg;
+  header.lists.read_list = {{40, {1, 8, 0}}, {0, {2, 30, 0}}, {40, {3, 4, 0}}, {0, {4, 20, 0}}};
+  ReceivedCall call;
+  ASSERT_EQ(receive_call(with_payload(header, {}), {}, call), CallVerdict::kAccept);
+  EXPECT_TRUE(call.external);
+  ASSERT_NE(call.lists.call_chunk(), nullptr);
+  EXPECT_EQ(call.lists.call_chunk()->segments, (SegmentArray{{2, 30, 0}, {4, 20, 0}}));
+  EXPECT_EQ(call.lists.call_chunk()->length, 50u);
+  ASSERT_EQ(call.lists.read_chunks().size(), 1u);
+  EXPECT_EQ(call.lists.read_chunks()[0].segments, (SegmentArray{{1, 8, 0}, {3, 4, 0}}));
 }
 
 TEST(ReceiveReply, AFaultInTheHeaderIsNotMadeGoodByWhatFollows) {
