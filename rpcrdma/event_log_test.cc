@@ -128,6 +128,41 @@ TEST_F(EventLogTest, ShortMemoryIsToldOnceForEachCall) {
   EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("XID 0x5: waits: there is no memory")));
 }
 
+struct NoSendBuffers : EventLogTest {
+  void ask_without_memory() {
+    pd.fail_registration = true;
+    open_responder({.sends = &sends});
+    responder->service.answer = [this](ServedCall& call) { responder->responder->reply(call.id, {}); };
+    call(kTestProgram, kNull, {});
+    for (int i = 0; i < 5; ++i) responder->responder->on_time(at(i));
+    EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("XID 0x5: its answer waits: there is no memory")));
+  }
+
+  FakePd pd{memory};
+  MessagePool sends{pd, 4096 + Responder::kSendExtra, 16};
+};
+
+TEST_F(NoSendBuffers, AnAnswerLeavesWhenMemoryComesBack) {
+  ask_without_memory();
+  pd.fail_registration = false;
+  ASSERT_TRUE(responder->responder->next_timeout());
+  responder->responder->on_time(at(5));
+  responder->pump();
+  EXPECT_EQ(responder->qp.sent.size(), 1u);
+  responder->responder->on_time(at(60000));
+  EXPECT_FALSE(responder->channel->failure());
+}
+
+TEST_F(NoSendBuffers, AnAnswerThatNoMemoryComesForEndsItsConnection) {
+  ask_without_memory();
+  const auto due = responder->responder->next_timeout();
+  ASSERT_TRUE(due);
+  responder->responder->on_time(*due - std::chrono::milliseconds(1));
+  EXPECT_FALSE(responder->channel->failure());
+  responder->responder->on_time(*due);
+  EXPECT_EQ(responder->channel->failure(), "there was no memory for an answer for 30000 ms");
+}
+
 TEST_F(EventLogTest, DiscardedRepliesHaveTheirLines) {
   open_requester();
   ASSERT_TRUE(requester->requester->call(call_of(test_binding()), {}).ok());

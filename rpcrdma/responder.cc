@@ -76,13 +76,15 @@ void Responder::on_time(verbs::TimePoint now) {
   discarded_in_turn_ = 0;
   admit();
   pump();
-  if (!channel_.busy()) {
+  if (!may_stall()) {
     progress_at_.reset();
   } else if (!progress_at_ || progress_ != channel_.progress()) {
     progress_ = channel_.progress();
     progress_at_ = now;
   } else if (now - *progress_at_ >= stall_timeout()) {
-    channel_.fail("the peer takes or gives no data: stalled for " + std::to_string(stall_timeout().count()) + " ms");
+    const char* why =
+        lacks_sends_ ? "there was no memory for an answer for " : "the peer takes or gives no data: stalled for ";
+    channel_.fail(why + std::to_string(stall_timeout().count()) + " ms");
   }
 }
 
@@ -114,8 +116,12 @@ void Responder::trim() {
 }
 
 std::optional<verbs::TimePoint> Responder::next_timeout() const {
-  if (!channel_.busy()) return {};
+  if (!may_stall()) return {};
   return progress_at_ ? *progress_at_ + stall_timeout() : now_;
+}
+
+bool Responder::may_stall() const {
+  return channel_.busy() || lacks_sends_;
 }
 
 std::chrono::milliseconds Responder::stall_timeout() const {

@@ -130,6 +130,8 @@ class Responder {
   CallSlot take_call(ReceiveSlot receive);
   // A line about the Call with this XID.
   void tell(verbs::LogLevel level, std::uint32_t xid, std::string_view what, std::string_view why) const;
+  // Whether something is under way that a peer, or want of memory, can hold up.
+  bool may_stall() const;
   std::chrono::milliseconds stall_timeout() const;
   CallId id_of(CallSlot slot) const;
 
@@ -165,7 +167,7 @@ class Responder {
     answer_error(slot, TransportError{.code = code}, why);
   }
   void answer_stat(CallSlot slot, AcceptStat stat, const char* why);
-  void tell_sends_are_short();
+  void on_no_send();
   void refuse(CallSlot slot, ReplyHeader&& rpc);
   void answer(CallSlot slot, ReplyHeader&& rpc, ServedReply&& reply);
   void pump();
@@ -212,7 +214,7 @@ class Responder {
   std::size_t next_written_ = 0;
   std::optional<std::uint32_t> fatal_xid_;  // of the Call whose Read or Write the peer refused
   bool pumping_ = false;
-  bool told_short_ = false;  // that Send buffers are, to the log
+  bool lacks_sends_ = false;  // an answer waits for a Send buffer, and no Send under way will give one back
   std::uint32_t calls_under_way_ = 0;
   std::uint32_t sends_under_way_ = 0;
   std::uint32_t discarded_in_turn_ = 0;

@@ -59,8 +59,8 @@ void Responder::answer_stat(CallSlot slot, AcceptStat stat, const char* why) {
 }
 
 // While Sends are under way one of them ends and leaves its buffer.
-void Responder::tell_sends_are_short() {
-  if (sends_under_way_ != 0 || std::exchange(told_short_, true)) return;
+void Responder::on_no_send() {
+  if (sends_under_way_ != 0 || std::exchange(lacks_sends_, true)) return;
   tell(verbs::LogLevel::kWarn, call_at(answers_.front().slot).xid, "its answer waits",
        "there is no memory for Send buffers, or it cannot be registered");
 }
@@ -102,10 +102,10 @@ void Responder::pump() {
     if (answers_.empty()) break;
     const auto send = link_.take_send();
     if (!send) {
-      tell_sends_are_short();
+      on_no_send();
       break;
     }
-    told_short_ = false;
+    lacks_sends_ = false;
     if (index_of(*send) >= outgoing_.size()) outgoing_.resize(index_of(*send) + 1);
     ++sends_under_way_;
     Answer& answer = answers_.front();

@@ -107,6 +107,7 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   shape.num_receives = shape.num_sends = options.credits + 2;
   shape.receive_len = options.inline_threshold;
   shape.send_len = options.inline_threshold + Responder::kSendExtra;
+  shape.sends = options.sends;
   shape.max_send_wr = options.max_send_wr;
   make_channel(shape, Link::End::kServer);
   Responder::Config config;

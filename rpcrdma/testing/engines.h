@@ -91,6 +91,7 @@ struct ResponderEnd : FakeEnd {
     std::size_t max_write_chunks = 16;
     std::size_t max_items = 256;
     bool invalidates = false;
+    MessagePool* sends = nullptr;  // null: the Channel's own
     EventLog* log = nullptr;
   };
 

@@ -1,0 +1,171 @@
+#include "rpcrdma/server_connection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rpcrdma/connection_setup.h"
+#include "rpcrdma/peer_group.h"
+#include "rpcrdma/profiles.h"
+#include "rpcrdma/server_limits.h"
+
+namespace weft::rpcrdma {
+
+namespace {
+
+constexpr std::chrono::seconds kCloseTimeout{5};
+
+// Whether the server's own R is set. The handles of its own chunks must stay valid.
+bool may_invalidate(const ServerConfig& config, const verbs::Caps& caps) {
+  const bool has_own_chunks = config.reverse_credits != 0 && config.reverse_chunks;
+  return config.remote_invalidation && can_invalidate(caps) && !has_own_chunks;
+}
+
+}  // namespace
+
+verbs::Result<std::unique_ptr<ServerConnection>> ServerConnection::accept(const Shared& shared,
+                                                                          CompletionQueues::Share completions,
+                                                                          std::unique_ptr<verbs::CmId> id,
+                                                                          const verbs::ConnParam& peer,
+                                                                          std::uint32_t serial, verbs::TimePoint now) {
+  std::unique_ptr<ServerConnection> connection(
+      new ServerConnection(shared, std::move(completions), std::move(id), now));
+  if (auto status = connection->start(peer, serial); !status.ok()) return status.error();
+  return connection;
+}
+
+ServerConnection::ServerConnection(const Shared& shared, CompletionQueues::Share completions,
+                                   std::unique_ptr<verbs::CmId> id, verbs::TimePoint now)
+    : shared_(shared),
+      peer_(address_str(id->peer_addr())),
+      group_(peer_group(id->peer_addr())),
+      used_at_(now),
+      completions_(std::move(completions)),
+      id_(std::move(id)) {}
+
+ServerConnection::~ServerConnection() {
+  // The queue pair first: then no request names memory that the responder gives back.
+  if (channel_) channel_->detach();
+  qp_.reset();
+  reverse_.reset();
+  responder_.reset();
+}
+
+verbs::Status ServerConnection::start(const verbs::ConnParam& peer, std::uint32_t serial) {
+  const ServerConfig& config = shared_.config;
+  const verbs::Caps& caps = shared_.device.caps();
+  auto channel = Channel::create(shared_.pd, shared_.messages.next(serial));
+  if (!channel.ok()) return channel.error();
+  id_->context = serial;
+  channel_ = std::move(*channel);
+  link_.emplace(*channel_, profile_1(), Link::End::kServer);
+  auto qp = id_->create_qp(shared_.pd, channel_->qp_attr(completions_.cq(), shared_.messages.receive_cq.get()));
+  if (!qp.ok()) return qp.error();
+  qp_ = std::move(*qp);
+  if (auto status = channel_->attach(*qp_); !status.ok()) return status;
+
+  verbs::ConnParam param;
+  param.private_data = own_private_data(caps, config.inline_threshold, may_invalidate(config, caps));
+  param.responder_resources = std::min(config.ird, peer.responder_resources);
+  param.initiator_depth = static_cast<std::uint8_t>(
+      std::min<std::uint32_t>(std::min(config.ord, peer.initiator_depth), caps.max_qp_init_rd_atom));
+  start_engines(peer, param.initiator_depth);
+  return id_->accept(param);
+}
+
+void ServerConnection::start_engines(const verbs::ConnParam& peer, std::uint32_t ord) {
+  const ServerConfig& config = shared_.config;
+  responder_ = std::make_unique<Responder>(shared_.pd, *link_, shared_.pool, shared_.budget, shared_.programs,
+                                           responder_config(peer.private_data));
+  const Thresholds thresholds = settle_thresholds(config.inline_threshold, peer.private_data);
+  responder_->start(thresholds.send, ord);
+  if (config.reverse_credits == 0) return;
+  const ReverseRequester::Config calls{config.reverse_credits, config.reverse_chunks, config.reverse_timeout, peer_,
+                                       &shared_.log};
+  reverse_ = std::make_unique<ReverseRequester>(shared_.pd, *link_, calls);
+  reverse_->start(thresholds);
+}
+
+Responder::Config ServerConnection::responder_config(ConstBytes peer_private_data) const {
+  const ServerConfig& config = shared_.config;
+  Responder::Config calls;
+  const std::uint32_t receives = channel_->config().num_receives - config.reverse_credits;
+  const std::uint32_t least = std::min(shared_.messages.idle_credits, receives);
+  calls.credits = {.min = least, .initial = least, .max = config.credits};
+  calls.reverse_credits = config.reverse_credits;
+  calls.max_segments = config.max_segments;
+  calls.max_read_chunks = config.max_read_chunks;
+  calls.max_write_chunks = config.max_write_chunks;
+  calls.max_items = config.max_items;
+  calls.max_call = config.max_call;
+  calls.max_item = config.max_item;
+  calls.max_held = config.max_buffered_per_connection;
+  calls.guaranteed = guaranteed_octets(config);
+  calls.max_sge = shared_.messages.shape.max_send_sge;
+  // R1-4.3.2-17
+  calls.invalidates =
+      may_invalidate(config, shared_.device.caps()) && parse_private_data(peer_private_data).remote_invalidate;
+  calls.stall_timeout = config.stall_timeout;
+  calls.short_stall_timeout = std::min(config.stall_timeout, config.short_stall_timeout);
+  calls.peer = peer_;
+  calls.peer_group = group_;
+  calls.replays = &shared_.replays;
+  calls.client = host_str(id_->peer_addr());
+  calls.log = &shared_.log;
+  return calls;
+}
+
+void ServerConnection::on_completion(const verbs::Wc& wc, verbs::TimePoint now) {
+  used_at_ = now;
+  link_->on_completion(wc);
+}
+
+void ServerConnection::on_time(verbs::TimePoint now) {
+  responder_->on_time(now);
+  if (reverse_) reverse_->calls().on_time(now);
+  note_failure();
+  if (channel_->failure() && !close_deadline_) close(now);
+}
+
+bool ServerConnection::has_work() {
+  return close_deadline_ || responder_->has_work() || (reverse_ && reverse_->calls().num_outstanding() != 0);
+}
+
+std::optional<verbs::TimePoint> ServerConnection::next_timeout() {
+  std::optional<verbs::TimePoint> next = close_deadline_ ? close_deadline_ : responder_->next_timeout();
+  const auto calls = reverse_ ? reverse_->calls().next_timeout() : std::nullopt;
+  return calls && (!next || *calls < *next) ? calls : next;
+}
+
+void ServerConnection::note_end(verbs::LogLevel level, std::string why) {
+  if (ended_) return;
+  shared_.log.line(level, peer_, "the connection ends: {}", why);
+  ended_ = std::move(why);
+}
+
+// What the connection manager tells, its device says as well; that the peer is done is no news.
+void ServerConnection::note_end(const verbs::CmEvent& event) {
+  note_failure();
+  const auto level = event.status != 0 ? verbs::LogLevel::kInfo : verbs::LogLevel::kDebug;
+  const auto& failure = channel_->failure();
+  note_end(level, !event.text.empty() ? event.text : failure ? *failure : cm_event_str(event.type));
+}
+
+void ServerConnection::note_failure() {
+  if (channel_->failure() && !channel_->failed_by_completion()) {
+    note_end(verbs::LogLevel::kWarn, *channel_->failure());
+  }
+}
+
+void ServerConnection::close(verbs::TimePoint now) {
+  if (reverse_) reverse_->calls().on_closed("the connection is closed");
+  (void)id_->disconnect();
+  close_deadline_ = now + kCloseTimeout;
+}
+
+void ServerConnection::end_calls(const std::string& why, verbs::TimePoint now) {
+  if (!reverse_) return;
+  reverse_->calls().on_closed(why);
+  reverse_->calls().on_time(now);
+}
+
+}  // namespace weft::rpcrdma

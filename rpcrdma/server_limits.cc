@@ -1,0 +1,61 @@
+#include "rpcrdma/server_limits.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "rpcrdma/channel.h"
+#include "rpcrdma/connection_setup.h"
+#include "rpcrdma/reverse.h"
+
+namespace weft::rpcrdma {
+
+namespace {
+
+// Of each chunk of a Call; a Read list has two chunks (RFC 8267 section 6.4.2).
+constexpr std::size_t kMustTakeSegments = 16;
+
+// Octets that one Call may hold: its message, its items, results and a Reply.
+std::size_t largest_call(const ServerConfig& config) {
+  return config.max_call + 3 * config.max_item;
+}
+
+}  // namespace
+
+std::size_t max_connections_per_group(const ServerConfig& config) {
+  if (config.max_connections_per_client != 0) return config.max_connections_per_client;
+  return config.max_connections - config.max_connections / 4;
+}
+
+std::size_t max_buffered_per_group(const ServerConfig& config) {
+  if (config.max_buffered_per_client != 0) return config.max_buffered_per_client;
+  return std::max(config.max_buffered / 4, largest_call(config));
+}
+
+std::size_t guaranteed_octets(const ServerConfig& config) {
+  return std::max(config.min_buffered_per_connection, config.inline_threshold);
+}
+
+verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
+  const std::uint32_t other_receives = kExtraReceives + config.reverse_credits;
+  const auto sizes = check_sizes(caps, config.inline_threshold, config.credits, other_receives);
+  if (!sizes.ok()) return sizes;
+  if (config.reverse_credits > kMaxReverseCredits) {
+    return verbs::Error{EINVAL, "reverse credits must be at most 16"};
+  }
+  if (config.min_credits > config.credits) return verbs::Error{EINVAL, "min_credits must not exceed credits"};
+  // U1-6.4.2-05
+  if (config.max_segments < 2 * kMustTakeSegments || config.max_read_chunks == 0 || config.max_write_chunks == 0 ||
+      config.max_items == 0) {
+    return verbs::Error{EINVAL, "a server must take 32 segments a list and one chunk of each kind"};
+  }
+  if (config.max_buffered_per_client != 0 && config.max_buffered_per_client < largest_call(config)) {
+    return verbs::Error{EINVAL, "max_buffered_per_client must hold one Call of max_call and three times max_item"};
+  }
+  if (config.max_item == 0 || config.max_call == 0 || config.max_item > config.max_buffered ||
+      largest_call(config) > config.max_buffered) {
+    return verbs::Error{EINVAL, "max_buffered must hold one Call of max_call and three times max_item"};
+  }
+  return {};
+}
+
+}  // namespace weft::rpcrdma
