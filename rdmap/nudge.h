@@ -9,8 +9,8 @@ namespace weft::rdmap {
 
 // Nudge says when an initiator that has spoken and heard nothing yet sends an RDMA Write of no octets. Linux siw as
 // responder loses the wake-up for what arrives while it is about to accept, and then sits on it until more arrives; a
-// Write of no octets touches no memory and no ULP sees it (RFC 5040 section 5.1). From the first FPDU on, at an interval
-// that doubles each time, until the peer's first FPDU; a few times at most.
+// Write of no octets touches no memory and no ULP sees it (RFC 5040 section 5.1). From the first FPDU on, at an
+// interval that doubles each time, until the peer's first FPDU; a few times at most.
 class Nudge {
  public:
   static constexpr int kMost = 6;

@@ -274,6 +274,7 @@ void Receiver::deliver_untagged(const ddp::UntaggedHeader& header) {
     case Opcode::kReadRequest:
     case Opcode::kAtomicRequest:
       queues_[kReadRequestQn].advance(header, payload_len_);
+      heard_message_ = heard_message_ || opcode_ == Opcode::kReadRequest;
       ++(opcode_ == Opcode::kReadRequest ? counters_.reads_rx : counters_.atomics_rx);
       reads_.push_back(read_);
       return;
@@ -295,11 +296,14 @@ void Receiver::deliver_tagged(const ddp::TaggedHeader& header) {
   tagged_opcode_ = opcode_;
   if (opcode_ == Opcode::kWrite) {
     counters_.write_octets_rx += payload_len_;
-    if (header.last) ++counters_.writes_rx;
+    if (!header.last) return;
+    heard_message_ = true;
+    ++counters_.writes_rx;
     return;
   }
   requests_.oldest_read()->read += payload_len_;
   counters_.read_octets_rx += payload_len_;
+  read_progress_ = read_progress_ || payload_len_ != 0;
   if (header.last) requests_.finish_read(WorkStatus::kSuccess);
 }
 
@@ -319,7 +323,8 @@ void Receiver::complete_recv(const ddp::UntaggedHeader& header, std::uint32_t le
     c.immediate = immediate_;
     if (recv_len_ < kImmediateLen) c.byte_len = 0;
   }
-  recv_.reset();
+  heard_message_ = heard_message_ || !is_immediate(opcode_);
+  if (std::exchange(recv_, std::nullopt)->rtr) return;
   ++(is_immediate(opcode_) ? counters_.immediates_rx : counters_.sends_rx);
   events_.push_back(std::move(c));
 }
@@ -368,8 +373,7 @@ void Receiver::fail_recv(WorkStatus status, const std::optional<Terminate>& why)
   c.op = WorkOp::kRecv;
   c.status = status;
   c.terminate = why;
-  recv_.reset();
-  events_.push_back(std::move(c));
+  if (!std::exchange(recv_, std::nullopt)->rtr) events_.push_back(std::move(c));
 }
 
 void Receiver::flush(const std::optional<Terminate>& why) {

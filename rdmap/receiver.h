@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <variant>
 
 #include "ddp/memory_table.h"
@@ -13,7 +14,8 @@
 #include "rdmap/read_server.h"
 #include "rdmap/send_queue.h"
 #include "rdmap/sge.h"
-#include "rdmap/stream.h"
+#include "rdmap/stream_config.h"
+#include "rdmap/stream_events.h"
 #include "rdmap/terminate.h"
 
 namespace weft::rdmap {
@@ -71,6 +73,11 @@ class Receiver {
   // Whether a message has begun to arrive and not ended: a FIN now is no orderly one.
   bool message_open() const { return tagged_open_ || queues_[kSendQn].open(); }
 
+  // Whether a whole Send, Write or Read Request of the peer's was delivered.
+  bool heard_message() const { return heard_message_; }
+  // Whether octets of a Read Response were delivered since this was asked last.
+  bool take_read_progress() { return std::exchange(read_progress_, false); }
+
   // The receive under way, if any, ends with kFlushed.
   void flush(const std::optional<Terminate>& why);
 
@@ -115,6 +122,8 @@ class Receiver {
   std::uint32_t num_queues_ = ddp::kNumQueues;
 
   std::array<ddp::UntaggedQueue, ddp::kNumQueuesWithAtomics> queues_;
+  bool heard_message_ = false;
+  bool read_progress_ = false;
   bool tagged_open_ = false;
   Opcode tagged_opcode_ = Opcode::kWrite;
   Opcode send_opcode_ = Opcode::kSend;

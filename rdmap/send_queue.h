@@ -5,7 +5,7 @@
 
 #include "ddp/segment.h"
 #include "rdmap/ring.h"
-#include "rdmap/stream.h"
+#include "rdmap/stream_events.h"
 #include "rdmap/work.h"
 
 namespace weft::rdmap {

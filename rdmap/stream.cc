@@ -8,7 +8,6 @@
 
 #include "mpa/wire/release_memory.h"
 #include "rdmap/diagnosis.h"
-#include "rdmap/stream_impl.h"
 
 namespace weft::rdmap {
 
@@ -46,11 +45,11 @@ std::optional<Closed::RefusedWrite> refused_write(const TerminateMessage& messag
 
 // ---------------------------------------------------------------- the state machine
 
-bool Stream::Impl::receiving() const {
+bool Stream::receiving() const {
   return !discard_ && (state_ == State::kRdma || state_ == State::kDraining || state_ == State::kFinWait) && reader_;
 }
 
-void Stream::Impl::blame(CloseReason reason, std::string text, std::optional<Terminate> terminate) {
+void Stream::blame(CloseReason reason, std::string text, std::optional<Terminate> terminate) {
   if (!reason_) {
     reason_ = reason;
     text_ = std::move(text);
@@ -58,20 +57,20 @@ void Stream::Impl::blame(CloseReason reason, std::string text, std::optional<Ter
   if (!terminate_) terminate_ = terminate;
 }
 
-void Stream::Impl::flush(const std::optional<Terminate>& why) {
+void Stream::flush(const std::optional<Terminate>& why) {
   direct_.reset();
   receiver_.flush(why);
   requests_.flush(why);
   reads_.clear();
 }
 
-void Stream::Impl::enter(State state, TimePoint now) {
+void Stream::enter(State state, TimePoint now) {
   state_ = state;
   nudge_.stop();
   deadline_ = now + config_.close_timeout;
 }
 
-void Stream::Impl::close(LlpAction action) {
+void Stream::close(LlpAction action) {
   if (state_ == State::kClosed) return;
   flush(terminate_);
   state_ = State::kClosed;
@@ -84,7 +83,7 @@ void Stream::Impl::close(LlpAction action) {
   events_.push_back(Closed{reason_.value_or(CloseReason::kLocal), terminate_, text_, refused_write_, try_revision_1_});
 }
 
-void Stream::Impl::fail(const TerminateMessage& message, TimePoint now) {
+void Stream::fail(const TerminateMessage& message, TimePoint now) {
   discard_ = true;
   if (message.what == to_terminate(ddp::Error::kNoBuffer)) ++counters_.no_buffer_rx;
   const bool can_send = state_ == State::kRdma || state_ == State::kDraining;
@@ -98,13 +97,13 @@ void Stream::Impl::fail(const TerminateMessage& message, TimePoint now) {
 }
 
 // A fault of our own before the initiator has spoken: rule 4 of RFC 5044 section 7.1.2 is for a Terminate, too.
-void Stream::Impl::fail_unheard(const TerminateMessage& message) {
+void Stream::fail_unheard(const TerminateMessage& message) {
   discard_ = true;
   blame(CloseReason::kTerminateSent, one_line(diagnose(message, Course::kTooEarly)), message.what);
   close(LlpAction::kReset);
 }
 
-void Stream::Impl::advance(TimePoint now) {
+void Stream::advance(TimePoint now) {
   if (state_ == State::kDraining && requests_.empty() && reads_.empty() && !transmitter_.mid_fpdu()) {
     transmitter_.stop();
     enter(State::kFinWait, now);
@@ -115,7 +114,7 @@ void Stream::Impl::advance(TimePoint now) {
   if (state_ == State::kClosing && !transmitter_.mid_fpdu()) close(LlpAction::kClose);
 }
 
-void Stream::Impl::disconnect(TimePoint now) {
+void Stream::disconnect(TimePoint now) {
   switch (state_) {
     case State::kRdma:
       blame(CloseReason::kLocal, "we disconnected");
@@ -131,15 +130,14 @@ void Stream::Impl::disconnect(TimePoint now) {
   }
 }
 
-void Stream::Impl::abort(std::string_view text) {
-  blame(CloseReason::kLocal, std::string(text));
+void Stream::abort(TimePoint) {
+  blame(CloseReason::kLocal, "we aborted the connection");
   close(LlpAction::kReset);
 }
 
 // ---------------------------------------------------------------- input
 
-void Stream::Impl::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
-  const std::uint64_t read_octets = counters_.read_octets_rx;
+void Stream::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
   if (direct_) {
     on_direct_rx(staging, n, now);
   } else {
@@ -148,7 +146,7 @@ void Stream::Impl::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
   if (starting()) on_startup_rx(staging, now);
   if (receiving()) process_fpdus(staging, now);
   // A Read that still makes progress keeps a disconnect waiting; anything else of the peer's does not.
-  if (state_ == State::kDraining && counters_.read_octets_rx != read_octets) deadline_ = now + config_.close_timeout;
+  if (receiver_.take_read_progress() && state_ == State::kDraining) deadline_ = now + config_.close_timeout;
   if (!receiving() && !starting()) {
     staging.consume(staging.pending().size());
     rx_need_ = 1;
@@ -157,7 +155,7 @@ void Stream::Impl::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
   advance(now);
 }
 
-void Stream::Impl::process_fpdus(mpa::Staging& staging, TimePoint now) {
+void Stream::process_fpdus(mpa::Staging& staging, TimePoint now) {
   while (receiving()) {
     if (direct_) {
       if (!finish_direct(staging, now)) return;
@@ -183,7 +181,7 @@ void Stream::Impl::process_fpdus(mpa::Staging& staging, TimePoint now) {
   }
 }
 
-void Stream::Impl::on_valid_fpdu() {
+void Stream::on_valid_fpdu() {
   ++counters_.fpdus_rx;
   nudge_.stop();
   if (!held_) return;
@@ -193,13 +191,14 @@ void Stream::Impl::on_valid_fpdu() {
 
 // What stands in for an RTR indication is a Send, Write or Read (RFC 6581 section 9.2): Immediate Data would take the
 // receive that is kept for one and be lost, so RFC 7306 begins behind it.
-void Stream::Impl::on_delivered() {
-  if (!rtr_due_ || !heard_message()) return;
-  rtr_due_ = false;
+void Stream::on_delivered() {
+  if (!rtr_.due() || !receiver_.heard_message()) return;
+  rtr_.on_message();
+  if (state_ == State::kRdma) deadline_.reset();
   receiver_.set_rfc7306(config_.rfc7306);
 }
 
-void Stream::Impl::on_verdict(Receiver::Verdict verdict, TimePoint now) {
+void Stream::on_verdict(Receiver::Verdict verdict, TimePoint now) {
   switch (verdict) {
     case Receiver::Verdict::kTaken: return;
     case Receiver::Verdict::kRefused: return fail(receiver_.message(), now);
@@ -219,7 +218,7 @@ void Stream::Impl::on_verdict(Receiver::Verdict verdict, TimePoint now) {
 // Which of our Reads and Atomics (its MSN on queue 1) the peer's Terminate blames: the one whose header came back, else
 // the oldest for a protection error. Where siw finds one while it answers, which is the oldest, it makes up the header
 // from what it has kept, and the MSN comes out wrong (PEER-H-20).
-std::optional<ddp::Msn> Stream::Impl::refused_request(const TerminateMessage& message) {
+std::optional<ddp::Msn> Stream::refused_request(const TerminateMessage& message) {
   const bool protection = is_protection(message);
   const auto segment = ddp::parse_segment_wire(message.ddp());
   if (segment) {
@@ -232,7 +231,7 @@ std::optional<ddp::Msn> Stream::Impl::refused_request(const TerminateMessage& me
   return oldest->msn;
 }
 
-void Stream::Impl::on_peer_terminate(TimePoint now) {
+void Stream::on_peer_terminate(TimePoint now) {
   const TerminateMessage& message = receiver_.message();
   discard_ = true;
   refused_write_ = refused_write(message);
@@ -248,7 +247,7 @@ void Stream::Impl::on_peer_terminate(TimePoint now) {
   enter(transmitter_.mid_fpdu() ? State::kTerminating : State::kFinWait, now);
 }
 
-void Stream::Impl::on_rx_eof(TimePoint now) {
+void Stream::on_rx_eof(TimePoint now) {
   if (eof_ || state_ == State::kClosed || state_ == State::kIdle) return;
   eof_ = true;
   if (starting()) {
@@ -277,7 +276,7 @@ void Stream::Impl::on_rx_eof(TimePoint now) {
   advance(now);
 }
 
-void Stream::Impl::on_llp_error(int errno_value) {
+void Stream::on_llp_error(int errno_value, TimePoint) {
   if (state_ == State::kClosed) return;
   try_revision_1_ = no_octet_of_reply();
   const std::string what = fmt::format("connection lost: {}", std::strerror(errno_value));
@@ -287,7 +286,7 @@ void Stream::Impl::on_llp_error(int errno_value) {
   close(LlpAction::kClose);
 }
 
-void Stream::Impl::on_timeout(TimePoint now) {
+void Stream::on_timeout(TimePoint now) {
   if (nudge_.take(now) && state_ == State::kRdma && !wants_tx()) transmitter_.nudge();
   if (!deadline_ || now < *deadline_) return;
   switch (state_) {
@@ -304,7 +303,7 @@ void Stream::Impl::on_timeout(TimePoint now) {
       break;
     case State::kRdma:
       deadline_.reset();
-      if (!awaits_rtr()) return;
+      if (!rtr_.due()) return;
       blame(CloseReason::kStartup,
             startup_text(mpa::StartupFault::kNoRtr, "no RTR indication within " + seconds(config_.request_timeout)));
       return close(LlpAction::kReset);
@@ -316,12 +315,12 @@ void Stream::Impl::on_timeout(TimePoint now) {
 
 // ---------------------------------------------------------------- output
 
-bool Stream::Impl::wants_tx() const {
+bool Stream::wants_tx() const {
   if (state_ == State::kClosed) return false;
   return startup_out_begin_ < startup_out_.size() || transmitter_.wants_tx();
 }
 
-std::span<const ConstBytes> Stream::Impl::tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now) {
+std::span<const ConstBytes> Stream::tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now) {
   if (!wants_tx()) return {};
   if (startup_out_begin_ < startup_out_.size()) {
     tx_view_ = ConstBytes(startup_out_).subspan(startup_out_begin_);
@@ -343,7 +342,7 @@ std::span<const ConstBytes> Stream::Impl::tx_buffers(std::size_t emss, std::size
   return transmitter_.buffers();
 }
 
-void Stream::Impl::on_tx(std::size_t n, TimePoint now) {
+void Stream::on_tx(std::size_t n, TimePoint now) {
   if (startup_out_begin_ < startup_out_.size()) return on_startup_tx(n, now);
   transmitter_.on_tx(n);
   if (n > 0) nudge_.on_sent(now);
@@ -351,125 +350,62 @@ void Stream::Impl::on_tx(std::size_t n, TimePoint now) {
   advance(now);
 }
 
-// ---------------------------------------------------------------- the interface
+// ---------------------------------------------------------------- what a driver asks
 
-Stream::Stream(const StreamConfig& config, ddp::MemoryTable& memory) : impl_(std::make_unique<Impl>(config, memory)) {}
-Stream::~Stream() = default;
-
-void Stream::start_initiator(ConstBytes private_data, RecvSource& recvs, TimePoint now) {
-  impl_->start_initiator(private_data, recvs, now);
-}
-void Stream::start_responder(TimePoint now) {
-  impl_->start_responder(now);
-}
-void Stream::accept(ConstBytes private_data, RecvSource& recvs, std::uint16_t ird, std::uint16_t ord, std::uint32_t pd,
-                    TimePoint now) {
-  impl_->accept(private_data, recvs, ird, ord, pd, now);
-}
-void Stream::reject(ConstBytes private_data, TimePoint now) {
-  impl_->reject(private_data, now);
-}
-void Stream::disconnect(TimePoint now) {
-  impl_->disconnect(now);
-}
-void Stream::fail_setup(TimePoint now) {
-  impl_->fail_setup(now);
-}
-void Stream::abort(TimePoint) {
-  impl_->abort("we aborted the connection");
-}
+Stream::Stream(const StreamConfig& config, ddp::MemoryTable& memory)
+    : config_(config),
+      memory_(memory),
+      nudge_(config.nudge),
+      requests_(config.max_send_wr, events_),
+      transmitter_(memory, requests_, reads_, counters_),
+      receiver_(memory, requests_, reads_, events_, counters_) {}
 
 PostResult Stream::post_send(const SendWr& wr) {
-  const State state = impl_->state_;
-  if (state != State::kRdma && (!impl_->starting() || state == State::kRejectSend)) return PostResult::kNotConnected;
-  if (is_rfc7306(wr.op) && !impl_->config_.rfc7306) return PostResult::kInvalid;
-  return impl_->requests_.post(wr);
+  if (state_ != State::kRdma && (!starting() || state_ == State::kRejectSend)) return PostResult::kNotConnected;
+  if (is_rfc7306(wr.op) && !config_.rfc7306) return PostResult::kInvalid;
+  return requests_.post(wr);
 }
 
 void Stream::trim() {
-  impl_->transmitter_.trim();
-  impl_->requests_.trim();
-  impl_->reads_.trim();
-  impl_->events_.trim();
-}
-
-void Stream::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
-  impl_->on_rx(staging, n, now);
-}
-void Stream::on_rx_eof(TimePoint now) {
-  impl_->on_rx_eof(now);
-}
-void Stream::on_llp_error(int errno_value, TimePoint) {
-  impl_->on_llp_error(errno_value);
-}
-void Stream::on_tx(std::size_t n, TimePoint now) {
-  impl_->on_tx(n, now);
-}
-void Stream::on_timeout(TimePoint now) {
-  impl_->on_timeout(now);
+  transmitter_.trim();
+  requests_.trim();
+  reads_.trim();
+  events_.trim();
 }
 
 void Stream::on_llp_action_done(LlpAction done) {
-  if (done == LlpAction::kShutdownWrite) impl_->fin_done_ = true;
-  if (done == impl_->close_action_) impl_->close_action_ = LlpAction::kNone;
-}
-
-std::span<const MutBytes> Stream::rx_buffers(mpa::Staging& staging) {
-  return impl_->rx_buffers(staging);
+  if (done == LlpAction::kShutdownWrite) fin_done_ = true;
+  if (done == close_action_) close_action_ = LlpAction::kNone;
 }
 
 void Stream::park(mpa::Staging& staging) {
   const ConstBytes pending = staging.pending();
-  impl_->parked_.insert(impl_->parked_.end(), pending.begin(), pending.end());
+  parked_.insert(parked_.end(), pending.begin(), pending.end());
   staging.consume(pending.size());
 }
 
-std::span<const ConstBytes> Stream::tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now) {
-  return impl_->tx_buffers(emss, max_octets, now);
-}
-bool Stream::failed() const {
-  return impl_->discard_;
-}
 std::optional<Closed> Stream::failure() const {
   if (!failed()) return std::nullopt;
-  const Impl& s = *impl_;
-  return Closed{s.reason_.value_or(CloseReason::kLocal), s.terminate_, s.text_, s.refused_write_, false};
-}
-bool Stream::wants_tx() const {
-  return impl_->wants_tx();
+  return Closed{reason_.value_or(CloseReason::kLocal), terminate_, text_, refused_write_, false};
 }
 
 LlpAction Stream::llp_action() const {
-  const Impl& s = *impl_;
-  if (s.state_ == State::kClosed) return s.close_action_;
-  if (s.state_ == State::kFinWait && !s.fin_done_) return LlpAction::kShutdownWrite;
+  if (state_ == State::kClosed) return close_action_;
+  if (state_ == State::kFinWait && !fin_done_) return LlpAction::kShutdownWrite;
   return LlpAction::kNone;
 }
 
 std::optional<TimePoint> Stream::next_timeout() const {
-  const auto nudge = impl_->nudge_.at();
-  const auto deadline = impl_->deadline_;
-  return nudge && deadline ? std::min(*nudge, *deadline) : (nudge ? nudge : deadline);
+  const auto nudge = nudge_.at();
+  return nudge && deadline_ ? std::min(*nudge, *deadline_) : (nudge ? nudge : deadline_);
 }
 
 std::optional<Event> Stream::poll_event() {
-  if (impl_->late_established_ && !impl_->awaits_rtr()) {
-    if (impl_->state_ == State::kRdma) impl_->deadline_.reset();
-    return *std::exchange(impl_->late_established_, std::nullopt);
-  }
-  Ring<Event>& events = impl_->events_;
-  while (!events.empty()) {
-    std::optional<Event> event(std::move(events.front()));
-    events.pop_front();
-    const auto* completion = std::get_if<Completion>(&*event);
-    if (completion == nullptr || !impl_->rtr_recvs_.hides(*completion)) return event;
-    if (completion->status == WorkStatus::kSuccess) --impl_->counters_.sends_rx;  // none of the ULP's messages
-  }
-  return std::nullopt;
-}
-
-const StreamCounters& Stream::counters() const {
-  return impl_->counters_;
+  if (auto established = rtr_.take_established()) return *std::move(established);
+  if (events_.empty()) return std::nullopt;
+  std::optional<Event> event(std::move(events_.front()));
+  events_.pop_front();
+  return event;
 }
 
 }  // namespace weft::rdmap

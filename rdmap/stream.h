@@ -1,134 +1,32 @@
 #pragma once
 
-#include <chrono>
-#include <memory>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
-#include <variant>
+#include <string_view>
 #include <vector>
 
 #include "ddp/memory_table.h"
-#include "mpa/peer_profile.h"
+#include "mpa/direct_fpdu.h"
+#include "mpa/fpdu_reader.h"
 #include "mpa/staging.h"
+#include "mpa/startup.h"
+#include "mpa/startup_frame.h"
 #include "mpa/wire/bytes.h"
+#include "rdmap/nudge.h"
+#include "rdmap/receiver.h"
+#include "rdmap/ring.h"
+#include "rdmap/rtr.h"
+#include "rdmap/send_queue.h"
+#include "rdmap/stream_config.h"
+#include "rdmap/stream_events.h"
+#include "rdmap/transmitter.h"
 #include "rdmap/work.h"
 
 namespace weft::rdmap {
-
-// Placement says when the octets of an FPDU reach the memory they are for.
-enum class Placement : std::uint8_t {
-  // Received into staging, verified, then copied (RFC 5044 section 6): memory holds nothing that was not right.
-  kVerify,
-  // Large FPDUs are received straight into place and verified there; only then delivered. After a bad CRC the memory of
-  // the message under way holds anything, and a header damaged in just the right way may have named another region of
-  // the peer's. What the caller writes to that memory meanwhile is hashed with the rest.
-  kDirect,
-};
-
-// StreamConfig is what one connection is allowed and asked to do. Octets and counts; defaults are those of `weft`.
-struct StreamConfig {
-  std::uint8_t mpa_revision = 2;  // what an initiator asks for; a responder answers any up to this (RFC 6581 section 6)
-  bool permissive = false;        // RDMAC peers too (RFC 5044 appendix C); as initiator this asks with revision 1
-  bool crc = true;                // our own wish; CRCs are on unless both ends say off (RFC 5044 section 7.1)
-  bool markers = false;           // our own wish, for what we receive; the peer's for what we send is always met
-  mpa::RtrSet rtr_offered;        // initiator, revision 2: any of them asks for the peer-to-peer model (RFC 6581 s9.2)
-  mpa::PeerProfile peer;          // the habits of the peer that are allowed for
-  std::uint16_t ird = 16;         // inbound RDMA Reads and Atomics we serve at once
-  std::uint16_t ord = 16;         // outbound RDMA Reads and Atomics we keep open at once
-  bool rfc7306 = true;            // Atomics and Immediate Data are understood; else their opcodes are unexpected ones
-  std::size_t max_send_wr = 256;  // outstanding requests of the send queue
-  Placement placement = Placement::kVerify;  // with CRCs off it is always direct
-  std::size_t direct_min_len = 16 * 1024;    // so much of an FPDU has to be missing to be worth a recvmsg of its own
-  std::size_t fpdu_limit = 0;                // upper bound of an FPDU in octets, 0 for none
-  Duration request_timeout = std::chrono::seconds(5);  // responder: from start to a whole Request; then for the RTR
-  Duration reply_timeout = std::chrono::seconds(10);   // initiator: from the Request to a whole Reply
-  Duration nudge{};                                    // initiator: rdmap/nudge.h; 0 for never
-  Duration close_timeout = std::chrono::seconds(5);    // after a Terminate or a disconnect: waiting for the peer's FIN
-  bool keep_llp_after_reject = false;                  // TCP was there before MPA and outlives its rejection
-  ddp::StreamScope scope;                              // on whose behalf memory is resolved
-};
-
-// ConnectionRequest: the responder holds a whole, acceptable MPA Request; answer with accept or reject.
-struct ConnectionRequest {
-  std::vector<std::uint8_t> private_data;  // the peer's ULP private data, without RFC 6581's four octets
-  std::uint8_t revision = 0;
-  std::optional<std::uint16_t>
-      peer_ird;  // absent where the peer sent none (revision 1), or 0x3fff (RFC 6581 section 9.1)
-  std::optional<std::uint16_t> peer_ord;
-};
-
-// Established: full operation, both roles. ird and ord are what was negotiated.
-struct Established {
-  std::vector<std::uint8_t> private_data;  // initiator: from the Reply
-  std::uint16_t ird = 0;
-  std::uint16_t ord = 0;
-  std::uint8_t revision = 0;
-  bool crc = true;
-  bool markers_tx = false;
-  bool markers_rx = false;
-  std::optional<std::uint16_t> peer_ird;  // the peer's own words (RFC 6581 section 9.1); absent as in ConnectionRequest
-  std::optional<std::uint16_t> peer_ord;
-};
-
-// Rejected: the initiator got a Reply with R=1.
-struct Rejected {
-  std::vector<std::uint8_t> private_data;
-  std::vector<std::uint8_t> surplus;      // with keep_llp_after_reject: what came behind the Reply, which is not MPA's
-  std::optional<std::uint16_t> peer_ird;  // what the responder would have needed
-  std::optional<std::uint16_t> peer_ord;
-  std::string text;  // as Closed::text
-};
-
-enum class CloseReason : std::uint8_t {
-  kGraceful,  // FIN on an FPDU boundary, nothing outstanding (RFC 5041, DDP-A-23)
-  kLocal,     // our own disconnect or abort
-  kStartup,   // a malformed, unacceptable or missing startup frame
-  kTerminateSent,
-  kTerminateReceived,
-  kLlp,  // reset, FIN inside an FPDU or message, timeout
-};
-
-// Closed is the last event of a stream. Every outstanding request has been completed before it.
-struct Closed {
-  CloseReason reason = CloseReason::kGraceful;
-  // The Terminate sent or received; where none could be sent, the error that it would have named (RFC 5044 section 8:
-  // code 1, a lost connection; code 4, an invalid startup frame).
-  std::optional<Terminate> terminate;
-  std::string text;  // one line for a log: what happened, in the RFCs' words, the likely cause and what to try
-  // The RDMA Write of ours that the peer's Terminate returns, which the peer refused; completed long before, perhaps.
-  struct RefusedWrite {
-    ddp::Stag stag;
-    std::uint64_t to = 0;  // of the segment
-  };
-  std::optional<RefusedWrite> refused_write = {};
-  // Initiator: the peer does not seem to know the revision that it was asked with, and nothing else is known against
-  // it. A Request with revision 1 over a new TCP connection may do better (MPA2-10-05).
-  bool try_revision_1 = false;
-};
-
-using Event = std::variant<Completion, ConnectionRequest, Established, Rejected, Closed>;
-
-// What the driver has to do with the socket once tx_buffers() is empty.
-enum class LlpAction : std::uint8_t {
-  kNone,
-  kShutdownWrite,  // shutdown(SHUT_WR), then go on reading until EOF or the next timeout
-  kClose,          // close(): both directions are done
-  kReset,          // close with RST (SO_LINGER 0): an abort
-};
-
-struct StreamCounters {
-  std::uint64_t fpdus_tx = 0, fpdus_rx = 0;
-  std::uint64_t sends_tx = 0, sends_rx = 0;
-  std::uint64_t writes_tx = 0, writes_rx = 0;
-  std::uint64_t write_octets_tx = 0, write_octets_rx = 0;
-  std::uint64_t reads_tx = 0, reads_rx = 0;              // Read Requests
-  std::uint64_t read_octets_tx = 0, read_octets_rx = 0;  // Read Responses
-  std::uint64_t no_buffer_rx = 0;  // messages that found no buffer (DDP-7.1-03): 0 or 1, since that ends the stream
-  std::uint64_t immediates_tx = 0, immediates_rx = 0;
-  std::uint64_t atomics_tx = 0, atomics_rx = 0;  // Atomic Requests
-  std::uint64_t nudges_tx = 0;                   // Writes of no octets that nobody posted (nudge.h)
-};
 
 // Stream is one iWARP connection (MPA, DDP and RDMAP) as a value: octets in, octets out, events out. It does no I/O,
 // reads no clock and is touched by one loop only.
@@ -139,7 +37,6 @@ class Stream {
  public:
   // memory outlives the stream.
   Stream(const StreamConfig& config, ddp::MemoryTable& memory);
-  ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
@@ -194,7 +91,7 @@ class Stream {
   std::span<const ConstBytes> tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now);
   // Whether an error ended it, a Terminate of either side above all: nothing that is posted will be carried out, though
   // Closed may be some time away (close_timeout).
-  bool failed() const;
+  bool failed() const { return discard_; }
   // What Closed will say of that; nothing while nothing failed.
   std::optional<Closed> failure() const;
   // Whether tx_buffers would give anything.
@@ -203,11 +100,116 @@ class Stream {
   std::optional<TimePoint> next_timeout() const;
   std::optional<Event> poll_event();
 
-  const StreamCounters& counters() const;
+  const StreamCounters& counters() const { return counters_; }
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  // The states of a stream; README.md has the picture.
+  enum class State : std::uint8_t {
+    kIdle,
+    kReplyWait,    // initiator: the Request is on its way out, or out
+    kRequestWait,  // responder
+    kAcceptWait,   // responder: the ULP has to answer
+    kReplySend,    // responder: an accepting Reply is on its way out
+    kRejectSend,   // responder: a rejecting one
+    kRdma,         // Full Operation
+    kDraining,     // disconnect: what is queued still goes, then FIN
+    kTerminating,  // a Terminate is on its way out; input is discarded
+    kFinWait,      // our half is done (FIN), the peer's is not
+    kClosing,      // the peer's half is done; only the rest of an FPDU still goes
+    kClosed,
+  };
+
+  // ---- MPA startup (stream_startup.cc)
+  mpa::StartupOptions startup_options(std::uint16_t ird, std::uint16_t ord) const;
+  void on_startup_rx(mpa::Staging& staging, TimePoint now);
+  void on_request(mpa::StartupFrame frame, bool surplus, TimePoint now);
+  void on_reply(const mpa::StartupFrame& frame, TimePoint now);
+  void blame_frame(mpa::StartupFault fault, std::string_view what);
+  // One line about a startup that failed: what happened, likely cause, what to try. rejected: the peer's answer.
+  std::string startup_text(mpa::StartupFault fault, std::string_view what,
+                           const mpa::RejectedReply* rejected = nullptr) const;
+  void add_suspicions(const mpa::RejectedReply* rejected,
+                      const std::function<void(std::string_view, std::string_view)>& add) const;
+  void on_startup_tx(std::size_t n, TimePoint now);
+  void enter_rdma(const mpa::Agreement& agreement, bool hold);
+  // Initiator: what a peer does that closes on a Request of a revision it does not know (MPA2-10-04).
+  bool no_octet_of_reply() const {
+    return state_ == State::kReplyWait && !rx_partial_ && request_frame_.rev >= mpa::kEnhancedRevision;
+  }
+  Established established(const mpa::Agreement& agreement, ConstBytes private_data) const;
+
+  // ---- Full Operation and the end (stream.cc)
+  void process_fpdus(mpa::Staging& staging, TimePoint now);
+  void on_valid_fpdu();
+  void on_delivered();
+  void on_verdict(Receiver::Verdict verdict, TimePoint now);
+  void on_peer_terminate(TimePoint now);
+  std::optional<ddp::Msn> refused_request(const TerminateMessage& message);
+
+  // ---- direct placement (stream_direct.cc)
+  // The FPDU at the front of staging goes straight into place from here on; false where it may or need not.
+  bool begin_direct(mpa::Staging& staging);
+  // Whether the FPDU has come to its end and the next one is due.
+  bool finish_direct(mpa::Staging& staging, TimePoint now);
+  // n octets arrived in rx_views_; those behind the FPDU under way are in staging.
+  void on_direct_rx(mpa::Staging& staging, std::size_t n, TimePoint now);
+
+  // Whether ULPDUs are taken in; otherwise what arrives is thrown away.
+  bool receiving() const;
+  bool starting() const { return state_ >= State::kReplyWait && state_ <= State::kRejectSend; }
+  // A Terminate goes out, everything outstanding is ended, and the stream with it.
+  void fail(const TerminateMessage& message, TimePoint now);
+  void fail_unheard(const TerminateMessage& message);
+  void flush(const std::optional<Terminate>& why);
+  // Remembers why the stream ends. The first reason stands.
+  void blame(CloseReason reason, std::string text, std::optional<Terminate> terminate = std::nullopt);
+  void enter(State state, TimePoint now);
+  // The way out of a state may have opened: sent all, EOF seen.
+  void advance(TimePoint now);
+  void close(LlpAction action);
+
+  StreamConfig config_;
+  ddp::MemoryTable& memory_;
+  Nudge nudge_;
+  Ring<Event> events_;
+  StreamCounters counters_;
+  InboundReads reads_;
+  SendQueue requests_;
+  Transmitter transmitter_;
+  Receiver receiver_;
+
+  State state_ = State::kIdle;
+  std::optional<TimePoint> deadline_;
+  bool fin_done_ = false;  // our write side is shut down
+  bool eof_ = false;       // the peer's is
+  bool held_ = false;      // responder: no FPDU of the peer yet
+  bool discard_ = false;   // an error or Terminate was met: nothing more is processed
+  LlpAction close_action_ = LlpAction::kNone;
+  std::optional<CloseReason> reason_;
+  std::string text_;
+  std::optional<Terminate> terminate_;
+  std::optional<Closed::RefusedWrite> refused_write_;
+
+  RecvSource* recvs_ = nullptr;
+  RtrWait rtr_;
+  std::vector<std::uint8_t> surplus_;
+  bool initiator_ = false;
+  bool try_revision_1_ = false;
+  mpa::StartupFrame request_frame_;  // ours, or the peer's until it is answered
+  std::optional<mpa::Agreement> agreement_;
+  std::vector<std::uint8_t> startup_out_;
+  std::size_t startup_out_begin_ = 0;
+
+  std::optional<mpa::FpduReader> reader_;
+  std::size_t rx_need_ = 1;  // octets without which nothing more can be said
+  bool rx_partial_ = false;  // part of a frame or FPDU has arrived
+  std::vector<std::uint8_t> parked_;
+  std::vector<MutBytes> rx_views_;  // what rx_buffers gave
+  bool place_directly_ = false;
+  bool expect_direct_ = false;  // the last FPDU went straight into place, so the next one probably can
+  std::optional<mpa::DirectFpdu> direct_;
+  ViewList direct_views_;
+  ConstBytes tx_view_;
 };
 
 }  // namespace weft::rdmap

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "mpa/wire/release_memory.h"
-#include "rdmap/stream_impl.h"
+#include "rdmap/stream.h"
 
 // Direct placement: the receive path of FPDUs that do not pass through staging.
 namespace weft::rdmap {
@@ -16,7 +16,7 @@ constexpr std::size_t kTailLen = 3 + mpa::kCrcLen + mpa::kUlpduLengthLen + Recei
 
 }  // namespace
 
-bool Stream::Impl::begin_direct(mpa::Staging& staging) {
+bool Stream::begin_direct(mpa::Staging& staging) {
   const auto fpdu = reader_->partial(staging);
   if (!fpdu) return false;
   const std::size_t arrived = fpdu->arrived_ulpdu_len();
@@ -32,7 +32,7 @@ bool Stream::Impl::begin_direct(mpa::Staging& staging) {
   return true;
 }
 
-std::span<const MutBytes> Stream::Impl::rx_buffers(mpa::Staging& staging) {
+std::span<const MutBytes> Stream::rx_buffers(mpa::Staging& staging) {
   rx_views_.clear();
   if (state_ == State::kClosed || state_ == State::kIdle || eof_) return {};
   if (!parked_.empty()) {
@@ -54,7 +54,7 @@ std::span<const MutBytes> Stream::Impl::rx_buffers(mpa::Staging& staging) {
   return rx_views_;
 }
 
-void Stream::Impl::on_direct_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
+void Stream::on_direct_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
   const bool memory_gone = rx_views_.size() == 1 && !direct_->payload_done();
   for (std::size_t i = 0; i + 1 < rx_views_.size(); ++i) {
     const std::size_t len = std::min(n, rx_views_[i].size());
@@ -67,7 +67,7 @@ void Stream::Impl::on_direct_rx(mpa::Staging& staging, std::size_t n, TimePoint 
   fail(receiver_.message(), now);
 }
 
-bool Stream::Impl::finish_direct(mpa::Staging& staging, TimePoint now) {
+bool Stream::finish_direct(mpa::Staging& staging, TimePoint now) {
   rx_need_ = 1;
   rx_partial_ = true;
   if (!direct_->payload_done()) return false;

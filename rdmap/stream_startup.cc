@@ -5,7 +5,7 @@
 
 #include "mpa/wire/release_memory.h"
 #include "rdmap/diagnosis.h"
-#include "rdmap/stream_impl.h"
+#include "rdmap/stream.h"
 #include "requirements/violates.h"
 
 namespace weft::rdmap {
@@ -41,7 +41,7 @@ std::uint16_t told(std::uint16_t reads, const mpa::PeerProfile& peer) {
 
 }  // namespace
 
-mpa::StartupOptions Stream::Impl::startup_options(std::uint16_t ird, std::uint16_t ord) const {
+mpa::StartupOptions Stream::startup_options(std::uint16_t ird, std::uint16_t ord) const {
   mpa::StartupOptions options;
   options.revision = config_.mpa_revision;
   options.permissive = config_.permissive;
@@ -55,13 +55,13 @@ mpa::StartupOptions Stream::Impl::startup_options(std::uint16_t ird, std::uint16
 }
 
 // MPA-8-08: reported to the ULP by its code, never to the peer.
-void Stream::Impl::blame_frame(mpa::StartupFault fault, std::string_view what) {
+void Stream::blame_frame(mpa::StartupFault fault, std::string_view what) {
   blame(CloseReason::kStartup, startup_text(fault, what), to_terminate(mpa::Error::kStartupFrame));
 }
 
 // What of our own Request is known to disturb some peer goes first: it is more than the table can know.
-std::string Stream::Impl::startup_text(mpa::StartupFault fault, std::string_view what,
-                                       const mpa::RejectedReply* rejected) const {
+std::string Stream::startup_text(mpa::StartupFault fault, std::string_view what,
+                                 const mpa::RejectedReply* rejected) const {
   const mpa::StartupHint& hint = mpa::startup_hint(fault);
   Diagnosis d;
   d.what = what;
@@ -81,8 +81,8 @@ std::string Stream::Impl::startup_text(mpa::StartupFault fault, std::string_view
   return one_line(d);
 }
 
-void Stream::Impl::add_suspicions(const mpa::RejectedReply* rejected,
-                                  const std::function<void(std::string_view, std::string_view)>& add) const {
+void Stream::add_suspicions(const mpa::RejectedReply* rejected,
+                            const std::function<void(std::string_view, std::string_view)>& add) const {
   constexpr std::size_t kLeastMaxPrivateData = 256;
   const std::size_t pd_length = request_frame_.private_data.size();
   if (pd_length > kLeastMaxPrivateData) {
@@ -104,7 +104,7 @@ void Stream::Impl::add_suspicions(const mpa::RejectedReply* rejected,
   }
 }
 
-void Stream::Impl::start_initiator(ConstBytes private_data, RecvSource& recvs, TimePoint now) {
+void Stream::start_initiator(ConstBytes private_data, RecvSource& recvs, TimePoint now) {
   if (state_ != State::kIdle) return;
   recvs_ = &recvs;
   initiator_ = true;
@@ -122,7 +122,7 @@ void Stream::Impl::start_initiator(ConstBytes private_data, RecvSource& recvs, T
   deadline_ = now + config_.reply_timeout;
 }
 
-void Stream::Impl::start_responder(TimePoint now) {
+void Stream::start_responder(TimePoint now) {
   if (state_ != State::kIdle) return;
   nudge_.stop();
   state_ = State::kRequestWait;
@@ -130,7 +130,7 @@ void Stream::Impl::start_responder(TimePoint now) {
   deadline_ = now + config_.request_timeout;
 }
 
-void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
+void Stream::on_startup_rx(mpa::Staging& staging, TimePoint now) {
   if (state_ == State::kAcceptWait || state_ == State::kReplySend || state_ == State::kRejectSend) {
     // An initiator has nothing to say before our Reply (MPA-A-03).
     staging.consume(staging.pending().size());
@@ -170,7 +170,7 @@ void Stream::Impl::on_startup_rx(mpa::Staging& staging, TimePoint now) {
   on_request(std::move(frame.frame), surplus, now);
 }
 
-void Stream::Impl::on_request(mpa::StartupFrame frame, bool surplus, TimePoint now) {
+void Stream::on_request(mpa::StartupFrame frame, bool surplus, TimePoint now) {
   if (violates("MPA-7.1.1-21", surplus)) {
     blame_frame(mpa::StartupFault::kSurplus, "octets behind the MPA Request before it was answered");  // MPA-A-03
     return close(LlpAction::kClose);
@@ -195,8 +195,8 @@ void Stream::Impl::on_request(mpa::StartupFrame frame, bool surplus, TimePoint n
                                       acceptable.peer_ird, acceptable.peer_ord});
 }
 
-void Stream::Impl::accept(ConstBytes private_data, RecvSource& recvs, std::uint16_t ird, std::uint16_t ord,
-                          std::uint32_t pd, TimePoint now) {
+void Stream::accept(ConstBytes private_data, RecvSource& recvs, std::uint16_t ird, std::uint16_t ord, std::uint32_t pd,
+                    TimePoint now) {
   if (state_ != State::kAcceptWait) return;
   if (private_data.size() > max_reply_private_data(request_frame_, config_.peer)) {
     blame(CloseReason::kStartup,
@@ -213,7 +213,7 @@ void Stream::Impl::accept(ConstBytes private_data, RecvSource& recvs, std::uint1
   deadline_ = now + config_.request_timeout;
 }
 
-void Stream::Impl::reject(ConstBytes private_data, TimePoint now) {
+void Stream::reject(ConstBytes private_data, TimePoint now) {
   if (state_ != State::kAcceptWait) return;
   const std::size_t len = std::min(private_data.size(), max_reply_private_data(request_frame_, config_.peer));
   const auto reply =
@@ -223,7 +223,7 @@ void Stream::Impl::reject(ConstBytes private_data, TimePoint now) {
   enter(State::kRejectSend, now);
 }
 
-void Stream::Impl::on_startup_tx(std::size_t n, TimePoint now) {
+void Stream::on_startup_tx(std::size_t n, TimePoint now) {
   startup_out_begin_ += std::min(n, startup_out_.size() - startup_out_begin_);
   if (startup_out_begin_ < startup_out_.size()) return;
   release_memory(startup_out_);
@@ -231,7 +231,7 @@ void Stream::Impl::on_startup_tx(std::size_t n, TimePoint now) {
   if (state_ == State::kReplySend) {
     enter_rdma(*agreement_, true);
     if (agreement_->rtr_awaited.any()) {
-      late_established_ = established(*agreement_, {});
+      rtr_.withhold(established(*agreement_, {}));
       deadline_ = now + config_.request_timeout;
       return;
     }
@@ -244,7 +244,7 @@ void Stream::Impl::on_startup_tx(std::size_t n, TimePoint now) {
   }
 }
 
-void Stream::Impl::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
+void Stream::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
   deadline_.reset();
   const auto judged = mpa::evaluate_reply(frame, request_frame_, startup_options(config_.ird, config_.ord));
   if (const auto* bad = std::get_if<mpa::BadFrame>(&judged)) {
@@ -272,11 +272,12 @@ void Stream::Impl::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
   }
   const auto& agreement = std::get<mpa::Agreement>(judged);
   enter_rdma(agreement, false);
-  if (agreement.rtr != mpa::Rtr::kNone) send_rtr(agreement.rtr);
+  // Nothing can leave before it (MPA2-5-02).
+  if (agreement.rtr != mpa::Rtr::kNone) requests_.put_rtr_first(rtr_indication(agreement.rtr));
   events_.push_back(established(agreement, mpa::ulp_private_data(frame)));
 }
 
-Established Stream::Impl::established(const mpa::Agreement& agreement, ConstBytes private_data) const {
+Established Stream::established(const mpa::Agreement& agreement, ConstBytes private_data) const {
   Established e;
   e.private_data = copy_of(private_data);
   e.ird = agreement.ird;
@@ -290,15 +291,7 @@ Established Stream::Impl::established(const mpa::Agreement& agreement, ConstByte
   return e;
 }
 
-// The RTR indication stands first in the send queue, so that nothing can leave before it (MPA2-5-02).
-void Stream::Impl::send_rtr(mpa::Rtr rtr) {
-  SendWr wr;
-  wr.op = rtr == mpa::Rtr::kWrite ? SendOp::kRdmaWrite : rtr == mpa::Rtr::kRead ? SendOp::kRdmaRead : SendOp::kSend;
-  wr.remote_stag = kNobodysStag;
-  requests_.put_rtr_first(std::move(wr));
-}
-
-void Stream::Impl::fail_setup(TimePoint now) {
+void Stream::fail_setup(TimePoint now) {
   TerminateMessage message;
   message.what = to_terminate(mpa::Error::kLocalCatastrophic);
   Diagnosis d = diagnose(message, Course::kSent);
@@ -311,11 +304,10 @@ void Stream::Impl::fail_setup(TimePoint now) {
   fail(message, now);
 }
 
-void Stream::Impl::enter_rdma(const mpa::Agreement& agreement, bool hold) {
+void Stream::enter_rdma(const mpa::Agreement& agreement, bool hold) {
   requests_.set_ord(agreement.ord);
-  rtr_recvs_.open(*recvs_, agreement.rtr_awaited.send);
-  rtr_due_ = agreement.rtr_awaited.any();
-  receiver_.open(config_.scope, rtr_recvs_, agreement.ird, agreement.version, config_.rfc7306 && !rtr_due_);
+  rtr_.open(*recvs_, agreement.rtr_awaited);
+  receiver_.open(config_.scope, rtr_, agreement.ird, agreement.version, config_.rfc7306 && !rtr_.due());
   transmitter_.open(agreement, config_.scope, config_.fpdu_limit, hold);
   reader_.emplace(agreement.crc, agreement.markers_rx, config_.peer.max_ulpdu_len);
   place_directly_ = config_.placement == Placement::kDirect || !agreement.crc;

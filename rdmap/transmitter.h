@@ -12,7 +12,8 @@
 #include "rdmap/inlined_vector.h"
 #include "rdmap/read_server.h"
 #include "rdmap/send_queue.h"
-#include "rdmap/stream.h"
+#include "rdmap/stream_config.h"
+#include "rdmap/stream_events.h"
 #include "rdmap/terminate.h"
 
 namespace weft::rdmap {

@@ -81,6 +81,7 @@ bool is_consistent(const SendWr& wr);
 struct PostedRecv {
   std::uint64_t wr_id = 0;
   SgeList sg_list;
+  bool rtr = false;  // the stream's own, for an RTR indication: it has no completion
 };
 
 // RecvSource is where a stream takes receives from: a queue pair's own queue, or a shared one. One of the three virtual

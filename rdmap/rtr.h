@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "mpa/peer_profile.h"
+#include "rdmap/stream_events.h"
+#include "rdmap/work.h"
+
+// The peer-to-peer model of RFC 6581: the initiator's first message says that it is ready to receive (RTR), and the ULP
+// of the responder sees nothing of it but Established.
+namespace weft::rdmap {
+
+// rtr_indication: the initiator's message, of no octets. It names memory that nobody has.
+inline SendWr rtr_indication(mpa::Rtr rtr) {
+  SendWr wr;
+  wr.op = rtr == mpa::Rtr::kWrite ? SendOp::kRdmaWrite : rtr == mpa::Rtr::kRead ? SendOp::kRdmaRead : SendOp::kSend;
+  wr.remote_stag = kNobodysStag;
+  return wr;
+}
+
+// RtrWait: a responder's wait for that message. It stands before the ULP's receives: an indication that comes as a Send
+// takes a receive of the stream's own (PostedRecv::rtr).
+class RtrWait final : public RecvSource {
+ public:
+  // awaited: what may come; where that is nothing, there is no wait. recvs outlives the stream.
+  void open(RecvSource& recvs, const mpa::RtrSet& awaited) {
+    recvs_ = &recvs;
+    due_ = awaited.any();
+    awaits_send_ = awaited.send;
+  }
+  // Nothing of the initiator's has been delivered yet.
+  bool due() const { return due_; }
+  // The first message was delivered whole, which ends the wait: a message of another kind, or with octets, does as
+  // well.
+  void on_message() { due_ = false; }
+
+  // Keeps Established until the wait is over.
+  void withhold(Established established) { established_ = std::move(established); }
+  std::optional<Established> take_established() {
+    return due_ ? std::nullopt : std::exchange(established_, std::nullopt);
+  }
+
+  std::optional<PostedRecv> take() override {
+    if (!due_ || !awaits_send_) return recvs_->take();
+    return PostedRecv{.wr_id = 0, .sg_list = {}, .rtr = true};
+  }
+
+ private:
+  RecvSource* recvs_ = nullptr;
+  bool due_ = false;
+  bool awaits_send_ = false;
+  std::optional<Established> established_;
+};
+
+}  // namespace weft::rdmap
