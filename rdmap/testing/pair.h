@@ -20,6 +20,22 @@
 
 namespace weft::rdmap::testing {
 
+// A Send of what sg_list gathers; an RDMA Write or Read between it and the peer's memory.
+inline SendWr send_wr(std::uint64_t wr_id, SgeList sg_list) {
+  SendWr wr;
+  wr.wr_id = wr_id;
+  wr.sg_list = std::move(sg_list);
+  return wr;
+}
+
+inline SendWr rdma_wr(SendOp op, std::uint64_t wr_id, SgeList sg_list, std::uint32_t stag, std::uint64_t to) {
+  SendWr wr = send_wr(wr_id, std::move(sg_list));
+  wr.op = op;
+  wr.remote_stag = ddp::Stag{stag};
+  wr.remote_to = to;
+  return wr;
+}
+
 // FakeMemory is a memory table over vectors; tagged offsets and local addresses are the same numbers.
 class FakeMemory : public ddp::MemoryTable {
  public:
