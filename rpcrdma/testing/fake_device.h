@@ -33,6 +33,8 @@ class FakeDevice final : public verbs::Device {
   FakeQp& qp() { return *qp_; }
   // It ends: what is posted is flushed, and the client hears of it. status: of the event, EPROTO for a violation.
   void break_connection(const std::string& text = "broken", int status = 0);
+  // The device is taken out of the machine.
+  void remove();
   void have_windows() { caps_.mem_windows_type2 = caps_.remote_invalidation = true; }
   std::size_t num_attempts() const { return num_attempts_; }
   std::size_t num_disconnects() const { return num_disconnects_; }
