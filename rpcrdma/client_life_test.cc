@@ -565,6 +565,20 @@ TEST_F(ClientLifeTest, ARefusalOfAHealthCheckIsASignOfLife) {
   EXPECT_EQ(ended.size(), 1u);
 }
 
+// Nobody was asked, so nobody is silent.
+TEST_F(ClientLifeTest, AHealthCheckThatCannotBeSentSaysWhy) {
+  open(watched());
+  call();
+  run(0);
+  answer(0, 0);
+  call();
+  run(0);
+  device.qp().fail_post_send = true;
+  run(300);
+  EXPECT_EQ(client->state(), State::kClosed);
+  EXPECT_THAT(client->error(), HasSubstr("post_send made to fail"));
+}
+
 TEST_F(ClientLifeTest, AnotherReplyIsASignOfLifeToo) {
   open(watched());
   call();

@@ -265,6 +265,24 @@ TEST_F(ShortReplyRetryTest, NotWhereNoChunksAreOffered) {
   expect_one_error();
 }
 
+// What it does not know may be what must not run twice.
+TEST_F(ShortReplyRetryTest, NotWhereTheBindingDoesNotKnowAllOfTheCall) {
+  RecordProperty("proves", "U1-6.2.1-04");
+  static constexpr Binding kBinding{
+      kTestProgram, kTestVersion, nullptr, nullptr,
+      [](std::uint32_t, ConstBytes, std::span<const std::size_t>, const ReplyLimits&, ReplyBound& bound) {
+        bound.may_retry = bound.may_retry_once = true;
+        return Walked::kUnknown;
+      }};
+  const auto called = end->requester->call(call_of(kBinding), [this](const Reply& reply) {
+    ended.push_back(reply.status);
+    remote_at_end = memory.num_remote();
+  });
+  ASSERT_TRUE(called.ok());
+  run();
+  expect_one_error();
+}
+
 // The credential's verifier covers the XID (RFC 2203 section 5.3.1).
 TEST_F(ShortReplyRetryTest, NotWithRpcsecGss) {
   cred = gss_cred(GssService::kNone);

@@ -142,6 +142,27 @@ TEST_F(HandleLifeTest, RemovedIsClosedAtOnce) {
   EXPECT_EQ(backend->num_open_files(), 0u);
 }
 
+TEST_F(HandleLifeTest, WhatWasRemovedIsNotClosedInThePlaceOfAnother) {
+  config.max_open_files = 2;
+  start();
+  create(root(), "0");
+  ASSERT_EQ(backend->remove({{root(), "0"}}).status, Nfsstat3::kOk);
+  for (const char* name : {"1", "2", "3"}) create(root(), name);
+  EXPECT_EQ(backend->num_open_files(), 2u);
+}
+
+TEST_F(HandleLifeTest, WhatWasRemovedTakesNoRoomInTheIndex) {
+  tree_config.max_indexed_files = 16;
+  start();
+  ASSERT_EQ(read(file), "text");
+  for (std::size_t i = 0; i < tree_config.max_indexed_files; ++i) {
+    create(root(), "made");
+    ASSERT_EQ(backend->remove({{root(), "made"}}).status, Nfsstat3::kOk);
+  }
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(tree->num_searches(), 0u);
+}
+
 // The index keeps a few names of a file: those that are gone leave room for those that lead to it.
 TEST_F(HandleLifeTest, NamesThatAreGoneArePushedOutByNone) {
   const auto link = [this](const std::string& name) {

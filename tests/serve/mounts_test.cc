@@ -203,12 +203,37 @@ TEST_F(OverlayTest, ARemovedFileIsStaleWhateverComesAfterIt) {
     EXPECT_EQ(handle("x"), second);
     ASSERT_EQ(backend->remove({{root(), "x"}}).status, Nfsstat3::kOk);
   }
+  // The inode number of one that was removed locally may be that of the next.
+  for (int i = 0; i < 5; ++i) {
+    const NfsFh3 first = *create(root(), "x").obj;
+    ASSERT_EQ(::unlink((dir + "/x").c_str()), 0);
+    backend->sweep_open_files();
+    const NfsFh3 second = *create(root(), "x").obj;
+    EXPECT_NE(first, second);
+    EXPECT_EQ(handle("x"), second);
+    EXPECT_EQ(getattr_status(first), Nfsstat3::kStale);
+    EXPECT_EQ(getattr_status(second), Nfsstat3::kOk);
+    ASSERT_EQ(backend->remove({{root(), "x"}}).status, Nfsstat3::kOk);
+  }
   // One that another took the place of locally, and one made here in its place.
   const NfsFh3 gone = handle("linked");
   ASSERT_EQ(::unlink((dir + "/linked").c_str()), 0);
   const NfsFh3 made = *create(root(), "linked").obj;
   EXPECT_NE(gone, made);
   EXPECT_EQ(getattr_status(gone), Nfsstat3::kStale);
+}
+
+// Another birth time has the root then.
+TEST_F(OverlayTest, WhatWasFoundBeneathARootThatWasCopiedUpIsRemembered) {
+  ASSERT_TRUE(serve());
+  dir = tree_config.directory = temp / "merged/a";
+  start();
+  const NfsFh3 made = *create(root(), "made").obj;
+  ASSERT_EQ(write(made, 0, "text").status, Nfsstat3::kOk);
+  ASSERT_EQ(::mkdir((dir + "/deep").c_str(), 0755), 0);
+  ASSERT_EQ(::rename((dir + "/made").c_str(), (dir + "/deep/moved").c_str()), 0);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(read(made), "text");
+  EXPECT_EQ(tree->num_searches(), 1u);
 }
 
 TEST_F(OverlayTest, NoEntryIsPassedOverWhileOthersAreRemoved) {
