@@ -119,6 +119,8 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   config.max_sge = options.max_sge;
   config.invalidates = options.invalidates;
   config.replays = options.replays;
+  config.peer = "192.0.2.1:700";
+  config.log = options.log;
   responder = std::make_unique<Responder>(pd, *channel, pool, budget, programs, config);
   responder->start(options.reply_threshold, options.ord);
   EXPECT_TRUE(channel->attach(qp).ok());
@@ -161,7 +163,9 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd
                                  .short_only = options.short_only,
                                  .windows = options.windows,
                                  .retransmits = options.retransmits,
-                                 .retransmit_after = options.retransmit_after};
+                                 .retransmit_after = options.retransmit_after,
+                                 .peer = "192.0.2.2:2049",
+                                 .log = options.log};
   requester = std::make_unique<Requester>(pd, *channel, config, options.first_xid);
   EXPECT_TRUE(channel->attach(qp).ok());
   if (options.start) requester->start(options.call_threshold, options.reply_threshold);

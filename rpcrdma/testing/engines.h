@@ -49,9 +49,11 @@ inline Octets copy_of(ConstBytes octets) {
 class TestService : public Service {
  public:
   void on_call(ServedCall call) override;
+  void on_end(const ConnectionEnd& end) override { ends.push_back(end.why); }
 
   std::vector<ServedCall> calls;
-  std::vector<Octets> args;  // of these, copied
+  std::vector<std::string> ends;  // of connections: why
+  std::vector<Octets> args;       // of these, copied
   std::function<void(ServedCall&)> answer;
 };
 
@@ -87,6 +89,7 @@ struct ResponderEnd : FakeEnd {
     bool invalidates = false;
     std::vector<const Binding*> bindings = {};  // of programs beside those that are always there
     ReplayCache* replays = nullptr;             // then all programs keep Replies
+    EventLog* log = nullptr;
   };
 
   ResponderEnd(FakeMemory& memory, const Options& options);
@@ -117,6 +120,7 @@ struct RequesterEnd : FakeEnd {
     bool retransmits = false;
     std::chrono::milliseconds retransmit_after{0};
     bool short_only = false;
+    EventLog* log = nullptr;
   };
 
   RequesterEnd(FakeMemory& memory, const Options& options);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -31,7 +33,8 @@ struct ToTcpTest : World {
     config.stream.record.max_record = 4 << 20;
     config.rpc.max_buffered = 32 << 20;
     start_gateway();
-    engines.push_back([this](verbs::TimePoint now) { return gateway ? gateway->process(now + skew) : 0; });
+    engines.push_back(
+        [this](verbs::TimePoint now) { return gateway ? gateway->process(frozen.value_or(now) + skew) : 0; });
     engines.push_back([this](verbs::TimePoint now) {
       std::size_t moved = 0;
       for (auto& client : clients) moved += client->process(now);
@@ -100,7 +103,8 @@ struct ToTcpTest : World {
   std::function<void(TcpEnd&, const Octets&)> answer;
   ToTcpConfig config;
   std::unique_ptr<ToTcp> gateway;
-  std::chrono::seconds skew{0};  // of the gateway's clock
+  std::optional<verbs::TimePoint> frozen;  // the gateway's clock, which then moves by `skew` alone
+  std::chrono::seconds skew{0};
   std::vector<std::unique_ptr<rpcrdma::Client>> clients;
 };
 
