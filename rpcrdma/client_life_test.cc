@@ -163,7 +163,7 @@ TEST_F(ClientLifeTest, TheReasonOfAnAttemptThatFailedIsWaitedFor) {
   EXPECT_THAT(client->error(), HasSubstr("no RTR indication"));
 }
 
-// No other connection can come of it.
+// A device that is gone makes no other connection.
 TEST_F(ClientLifeTest, ADeviceThatIsGoneIsNotTriedAgain) {
   open();
   call();
@@ -601,7 +601,7 @@ TEST_F(ClientLifeTest, AServerThatAnswersIsWaitedFor) {
   EXPECT_FALSE(client->next_timeout());
 }
 
-// A server without the program, or of another taste in headers, is there as well.
+// A server that lacks the program, or that refuses the header, is alive too.
 TEST_F(ClientLifeTest, ARefusalOfAHealthCheckIsASignOfLife) {
   open(watched());
   call();
@@ -631,7 +631,7 @@ TEST_F(ClientLifeTest, ARefusalOfAHealthCheckIsASignOfLife) {
   EXPECT_EQ(ended.size(), 1u);
 }
 
-// Nobody was asked, so nobody is silent.
+// No question went out, so the silence of the server means nothing.
 TEST_F(ClientLifeTest, AHealthCheckThatCannotBeSentSaysWhy) {
   open(watched());
   call();

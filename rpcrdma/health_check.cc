@@ -34,7 +34,7 @@ void HealthCheck::send(Requester& requester, const CallSpec& spec) {
         // Any Reply will do, of a server that knows no such program too, and to any other Call.
         unanswered_ = reply.status == CallStatus::kTimeout && requester.num_received() == before;
       });
-  assert(called.ok());  // the requester made it, a moment ago
+  assert(called.ok());  // the requester made this Call itself
 }
 
 std::optional<verbs::TimePoint> HealthCheck::next_timeout(const Requester& requester) const {

@@ -312,8 +312,8 @@ TEST_F(InvalidationTest, WindowsOutliveTheInvalidationsThatNameThem) {
   EXPECT_FALSE(requester->channel->failure());
 }
 
-// Two Calls that end so, in either order: each one's windows go with its own invalidations, while the other's are still
-// queued.
+// Two Calls end in either order. The windows of each go with its own invalidations, while the invalidations of the
+// other are still queued.
 TEST_F(InvalidationTest, EachCallsWindowsGoWithItsOwnInvalidations) {
   for (const bool first_ends_first : {true, false}) {
     SCOPED_TRACE(first_ends_first);

@@ -152,7 +152,7 @@ TEST_F(ReceivePoolTest, WithoutMemoryNothingIsPromised) {
   EXPECT_EQ(srq().size(), 54u);
 }
 
-// One that the device did not take is nobody's, and no Receive less is posted when it takes them again.
+// A Receive that the device refused belongs to no connection, and is posted when the device takes Receives again.
 TEST_F(ReceivePoolTest, WhatCannotBePostedIsNotTaken) {
   open(100, 4);
   srq().fail_post = true;

@@ -182,7 +182,7 @@ TEST_F(ResponderPullTest, AStaleHandleEndsTheConnectionAndNothingElse) {
   EXPECT_EQ(end->pool.in_use(), 0u);
 }
 
-// The handle of such a segment may name nothing.
+// The handle of a segment without octets may name no memory.
 TEST_F(ResponderPullTest, SegmentsWithoutOctetsAreNotRead) {
   open();
   Octets first = pattern(100, 1), second = pattern(60, 2);
@@ -210,7 +210,7 @@ TEST_F(ResponderPullTest, AnItemWithoutOctetsIsThereAtOnce) {
   call(header, rpc_call(kWrite, write_args(0)));
   ASSERT_EQ(end->service.calls.size(), 1u);
   EXPECT_TRUE(end->service.calls[0].items.empty());
-  // Beside one that has some.
+  // Beside an item that has octets.
   call_pair(pattern(500), {});
   call_pair({}, pattern(500));
   ASSERT_EQ(end->service.calls.size(), 3u);
@@ -221,10 +221,11 @@ TEST_F(ResponderPullTest, AnItemWithoutOctetsIsThereAtOnce) {
   EXPECT_EQ(end->qp.rdma.size(), 2u);
 }
 
-// Memory for all of its items, or for none: what one Call has not enough of may be enough for another.
+// A Call takes memory for all of its items or for none: memory that is too little for it may be enough for another
+// Call.
 TEST_F(ResponderPullTest, ACallThatWaitsForMemoryHoldsNone) {
   open();
-  end->pool.take(5000);  // is kept for the next one of that size, which needs no registration then
+  end->pool.take(5000);  // the pool keeps it: the next Buffer of that size needs no registration
   end->pd.fail_registration = true;
   call_pair(pattern(5000, 1), pattern(3000, 2));
   EXPECT_TRUE(end->service.calls.empty());
@@ -241,7 +242,7 @@ TEST_F(ResponderPullTest, ACallThatWaitsForMemoryHoldsNone) {
   EXPECT_EQ(copy_of(items[1].data.octets()), pattern(3000, 2));
 }
 
-// What its items need is known when the message is there, which is too late to wait.
+// The size of its items is known when the message is there, and then the Call can no longer wait.
 TEST_F(ResponderPullTest, ALongCallWhoseItemsFindNoMemoryGetsSystemErr) {
   open();
   Octets payload = rpc_call(kWrite, write_args(7000));

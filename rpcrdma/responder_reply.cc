@@ -323,8 +323,8 @@ void Responder::pair_items(const CallSlot& call, const ServedReply& reply) {
 
 namespace {
 
-// Spreads the octets of `sources`, none of which is empty, over the segments of a chunk: one RDMA Write to each segment,
-// more where one would need too many sources.
+// Spreads the octets of `sources`, none of which is empty, over the segments of a chunk: one RDMA Write to each
+// segment, more where one would need too many sources.
 template <typename Write>
 void spread(std::span<const verbs::Sge> sources, std::span<const Segment> targets, std::size_t max_sge,
             std::vector<verbs::Sge>& sges, std::vector<Write>& writes) {

@@ -223,7 +223,7 @@ TEST_F(ResponderReplyTest, ASendGathersNoMoreElementsThanTheDeviceTakes) {
     EXPECT_FALSE(end->channel->failure());
     ASSERT_EQ(end->qp.sent.size(), 1u);
     EXPECT_EQ(payload_of(end->qp.sent[0]), rpc_reply(5, whole));
-    // Each item takes two: itself and what stands before it. One is for what stands behind the last.
+    // Each item takes two elements: the octets before it, and itself. One more is for the octets behind the last item.
     EXPECT_EQ(end->qp.last_send_sges, std::min(7u, 1 + (max_sge - 1) / 2 * 2));
   }
 }
@@ -246,7 +246,7 @@ TEST_F(ResponderReplyTest, AWriteGathersNoMoreElementsThanTheDeviceTakes) {
   }
 }
 
-// What is written through the Reply chunk stands behind the transport header in its Send buffer, where there is room.
+// The RPC header that goes through the Reply chunk stands behind the transport header, where the Send buffer has room.
 TEST_F(ResponderReplyTest, ALongVerifierGoesThroughTheReplyChunkWhereverItFinds) {
   constexpr std::size_t kSegments = 59;  // the header has 976 octets then, and 112 of the Send buffer are left
   for (const std::size_t len : {0u, 80u, 84u, 88u, 92u, 400u}) {
@@ -289,7 +289,7 @@ TEST_F(ResponderReplyTest, ALongVerifierThatFindsNoMemoryGetsErrChunk) {
   EXPECT_EQ(end->pool.in_use(), 0u);
 }
 
-// There is nothing to be registered beside it.
+// This Reply has no results beside its item that would need a registration.
 TEST_F(ResponderReplyTest, AnItemAloneGoesThroughTheReplyChunk) {
   open({.reply_threshold = 1024});
   v1::Header header = call_header();

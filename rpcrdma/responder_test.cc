@@ -208,7 +208,7 @@ TEST_F(ResponderTest, HostileHeadersNeverReachMemoryThatWasNotOffered) {
   }
 }
 
-// As far as the peer knows, a Call whose answer is on its way has none.
+// As far as the peer knows, a Call whose answer is on its way is not answered.
 TEST_F(ResponderTest, AnswersOnTheirWayAreCallsUnderWay) {
   RecordProperty("proves", "R1-4.3.1-03");
   open({.credits = 16, .min_credits = 4});
@@ -239,7 +239,7 @@ TEST_F(ResponderTest, AMismatchNamesTheVersionsThatThereAre) {
   }
 }
 
-// A gateway's, of which it knows no more.
+// The service of a gateway knows no more of such a mismatch.
 TEST_F(ResponderTest, AMismatchOfAServicesOwnNamesTheVersionThatWasCalled) {
   open();
   end->service.answer = [this](ServedCall& served) {
@@ -263,7 +263,7 @@ TEST_F(ResponderTest, WhatAServiceHasHadBeforeIsCountedAndNotServedAgain) {
   call(call_header(), rpc_call(kRead));
   ASSERT_EQ(end->service.calls.size(), 1u);
   EXPECT_EQ(end->responder->counters().replays, 0u);
-  // While it runs, and then with its answer.
+  // The Call comes again while it runs, and then when it has its answer.
   call(call_header(), rpc_call(kRead));
   EXPECT_EQ(end->responder->counters().replays, 1u);
   EXPECT_EQ(end->qp.num_receives(), num_receives - 1);

@@ -117,8 +117,8 @@ class FakeRecvs : public RecvSource {
   std::size_t num_taken = 0;
 };
 
-// under_test lets one suite prove both placements: where the environment variable WEFT_PLACEMENT says direct, every FPDU
-// that can goes straight into place, however little of it is missing.
+// under_test lets one suite prove both placements: where the environment variable WEFT_PLACEMENT says direct, every
+// FPDU that can goes straight into place, however little of it is missing.
 inline StreamConfig under_test(StreamConfig config) {
   const char* const placement = std::getenv("WEFT_PLACEMENT");
   if (placement != nullptr && std::string_view(placement) == "direct") {

@@ -22,7 +22,7 @@ struct ResponderTest : ::testing::Test {
   }
   Segment readable(Octets& octets) { return offer(octets, verbs::Access::kRemoteRead); }
   Segment writable(Octets& octets) { return offer(octets, verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite); }
-  // Of octets that the test keeps, in `rooms`.
+  // As above, for octets that the test keeps in `rooms`.
   Segment writable(std::size_t len) { return writable(rooms.emplace_back(len)); }
 
   static Octets rpc_call(std::uint32_t procedure, const Octets& args = {}, std::uint32_t xid = 5) {
@@ -46,7 +46,7 @@ struct ResponderTest : ::testing::Test {
     end->pump();
     return end->qp.sent;
   }
-  // Delivers one without arguments, under the next XID.
+  // Delivers a Call without arguments, under the next XID.
   void call(std::uint32_t procedure, v1::Header header = {}) {
     header.xid = ++xid;
     header.credit = 8;

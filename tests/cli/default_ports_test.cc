@@ -1,4 +1,4 @@
-// The ports that servers listen on where no other is named: seen where another program has them.
+// The ports of a server whose options name none. Its message tells them where another program has the port.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -25,11 +25,11 @@ struct DefaultPorts : ::testing::Test {
   std::string dir_;
 };
 
-// IANA's number for NFS over RDMA, and where Linux has its MOUNT service.
+// 20049 is IANA's number for NFS over RDMA; 20048 is the port of Linux's MOUNT service.
 TEST_F(DefaultPorts, OfServe) {
   for (const auto& [listen, mount_listen, port] :
        {std::tuple{"127.0.0.1", "127.0.0.1:0", 20049}, std::tuple{"127.0.0.1:0", "127.0.0.1", 20048}}) {
-    const LoopbackListener other(static_cast<std::uint16_t>(port));  // or it is another's already
+    const LoopbackListener other(static_cast<std::uint16_t>(port));  // or another program has it already
     const Outcome outcome = serve(listen, mount_listen);
     EXPECT_EQ(outcome.status, 1) << outcome.err;
     EXPECT_NE(outcome.err.find("127.0.0.1:" + std::to_string(port)), std::string::npos) << outcome.err;

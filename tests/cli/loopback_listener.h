@@ -7,7 +7,7 @@ namespace weft::testing {
 // LoopbackListener is a listening TCP socket on 127.0.0.1, closed at its end.
 class LoopbackListener {
  public:
-  // port: 0 takes a free one. Where one that was asked for is another's, fd is -1.
+  // port: 0 takes a free port. fd() is -1 where another socket has the port that was asked for.
   explicit LoopbackListener(std::uint16_t port = 0);
   ~LoopbackListener();
   LoopbackListener(const LoopbackListener&) = delete;

@@ -36,7 +36,7 @@ class Interposer : public rpcrdma::Service {
     server->reply(call.id, std::move(reply));
   }
 
-  // The same for a READ whose data are `data`, without those behind the first res.data.len.
+  // The same for a READ, with the first res.data.len bytes of `data`.
   void answer_read(const rpcrdma::ServedCall& call, const nfs3::ReadRes& res, rpcrdma::Buffer data) {
     rpcrdma::ServedReply reply;
     nfs3::XdrWriter writer(reply.results);

@@ -265,7 +265,7 @@ TEST_F(ShortReplyRetryTest, NotWhereNoChunksAreOffered) {
   expect_one_error();
 }
 
-// What it does not know may be what must not run twice.
+// An operation that the binding does not know may be one that must not run twice.
 TEST_F(ShortReplyRetryTest, NotWhereTheBindingDoesNotKnowAllOfTheCall) {
   RecordProperty("proves", "U1-6.2.1-04");
   static constexpr Binding kBinding{

@@ -267,7 +267,7 @@ TEST_F(EdgesTest, WhatWasMadeIsInTheIndex) {
   EXPECT_EQ(tree->num_searches(), 0u);
 }
 
-// A file that cannot have the attributes that it was to have is not there, and not open.
+// A file whose attributes cannot be set is neither there nor open.
 TEST_F(EdgesTest, WhatCouldNotBeMadeWholeIsTakenAway) {
   Sattr3 attrs;
   attrs.mtime = {nfs3::TimeHow::kSetToClientTime, {1, 1'000'000'000}};

@@ -163,7 +163,7 @@ TEST_F(HandleLifeTest, WhatWasRemovedTakesNoRoomInTheIndex) {
   EXPECT_EQ(tree->num_searches(), 0u);
 }
 
-// The index keeps a few names of a file: those that are gone leave room for those that lead to it.
+// The index keeps few names of a file. Names that are gone leave room for names that lead to the file.
 TEST_F(HandleLifeTest, NamesThatAreGoneArePushedOutByNone) {
   const auto link = [this](const std::string& name) {
     ASSERT_EQ(backend->link({file, {root(), name}}).status, Nfsstat3::kOk);

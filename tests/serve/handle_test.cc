@@ -120,7 +120,7 @@ TEST_F(ExportTest, ItsParentsAreMadeForTheServerAlone) {
   }
 }
 
-// A handle that one of them gave out is good for the other.
+// A handle that one server gave out is good for the others.
 TEST_F(ExportTest, ServersThatStartAtOnceHaveOneKey) {
   constexpr int kServers = 4;
   for (int round = 0; round < 20; ++round) {
@@ -140,7 +140,7 @@ TEST_F(ExportTest, ServersThatStartAtOnceHaveOneKey) {
       }
       start_writer.reset();
       char ignored = 0;
-      (void)!::read(start_reader.get(), &ignored, 1);  // until all of them may
+      (void)!::read(start_reader.get(), &ignored, 1);  // until every server may start
       const Fd dir_fd(::open(state.c_str(), O_RDONLY | O_DIRECTORY));
       const auto key = load_handle_key(dir_fd.get(), "state");
       ::_exit(key.ok() && ::write(keys_writer.get(), key->data(), key->size()) == ssize_t{sizeof(HandleKey)} ? 0 : 1);

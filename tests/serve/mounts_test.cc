@@ -203,7 +203,7 @@ TEST_F(OverlayTest, ARemovedFileIsStaleWhateverComesAfterIt) {
     EXPECT_EQ(handle("x"), second);
     ASSERT_EQ(backend->remove({{root(), "x"}}).status, Nfsstat3::kOk);
   }
-  // The inode number of one that was removed locally may be that of the next.
+  // A file that was removed locally may leave its inode number to the next.
   for (int i = 0; i < 5; ++i) {
     const NfsFh3 first = *create(root(), "x").obj;
     ASSERT_EQ(::unlink((dir + "/x").c_str()), 0);
@@ -223,7 +223,7 @@ TEST_F(OverlayTest, ARemovedFileIsStaleWhateverComesAfterIt) {
   EXPECT_EQ(getattr_status(gone), Nfsstat3::kStale);
 }
 
-// Another birth time has the root then.
+// The root has another birth time after its copy-up.
 TEST_F(OverlayTest, WhatWasFoundBeneathARootThatWasCopiedUpIsRemembered) {
   ASSERT_TRUE(serve());
   dir = tree_config.directory = temp / "merged/a";
