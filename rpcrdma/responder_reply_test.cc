@@ -247,7 +247,7 @@ TEST_F(ResponderReplyTest, AWriteGathersNoMoreElementsThanTheDeviceTakes) {
 }
 
 // The RPC header that goes through the Reply chunk stands behind the transport header, where the Send buffer has room.
-TEST_F(ResponderReplyTest, ALongVerifierGoesThroughTheReplyChunkWhereverItFinds) {
+TEST_F(ResponderReplyTest, ALongVerifierGoesThroughTheReplyChunkWhereverItFindsRoom) {
   constexpr std::size_t kSegments = 59;  // the header has 976 octets then, and 112 of the Send buffer are left
   for (const std::size_t len : {0u, 80u, 84u, 88u, 92u, 400u}) {
     SCOPED_TRACE(len);

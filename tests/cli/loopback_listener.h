@@ -4,11 +4,10 @@
 
 namespace weft::testing {
 
-// LoopbackListener is a listening TCP socket on 127.0.0.1, closed at its end.
+// LoopbackListener is a listening TCP socket at a free port of 127.0.0.1, closed at its end.
 class LoopbackListener {
  public:
-  // port: 0 takes a free port. fd() is -1 where another socket has the port that was asked for.
-  explicit LoopbackListener(std::uint16_t port = 0);
+  LoopbackListener();
   ~LoopbackListener();
   LoopbackListener(const LoopbackListener&) = delete;
   LoopbackListener& operator=(const LoopbackListener&) = delete;
