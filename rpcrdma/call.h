@@ -33,8 +33,8 @@ class OneOrMore {
       : one_(std::forward<U>(one)), size_(1) {}  // NOLINT: conversion is the point
   template <typename Several>
   requires(!std::convertible_to<Several, T> && std::convertible_to<Several, std::span<const T>> &&
-           !std::same_as<std::remove_cvref_t<Several>, OneOrMore> &&
-           std::ranges::borrowed_range<Several>) OneOrMore(Several&& several)
+           !std::same_as<std::remove_cvref_t<Several>, OneOrMore> && std::ranges::borrowed_range<Several>)
+      OneOrMore(Several&& several)
       : OneOrMore(View{std::span<const T>(several)}) {}  // NOLINT: conversion is the point
 
   std::size_t size() const { return size_; }

@@ -7,8 +7,8 @@
 
 namespace weft::rpcrdma {
 
-// ConnectionEnd: a connection that is over, and the reason, one line without a line feed. The reason is the peer's where
-// the device tells it, else this end's.
+// ConnectionEnd: a connection that is over, and the reason, one line without a line feed. The reason is the peer's
+// where the device tells it, else this end's.
 struct ConnectionEnd {
   ConnectionId connection;
   std::string why;

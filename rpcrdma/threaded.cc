@@ -224,8 +224,7 @@ verbs::Result<std::unique_ptr<ThreadedClient>> ThreadedClient::connect(std::uniq
   // The thread may still be in set_value when `settled` is ready: the promise is the thread's.
   const auto watch = [told = std::make_shared<std::promise<verbs::Status>>(std::move(first))](const Client& engine) {
     if (engine.state() == Client::State::kConnecting) return false;
-    told->set_value(engine.state() == Client::State::kReady ? verbs::Status()
-                                                            : verbs::Error{ENOTCONN, engine.error()});
+    told->set_value(engine.state() == Client::State::kReady ? verbs::Status() : verbs::Error{ENOTCONN, engine.error()});
     return true;
   };
   if (auto status = impl->thread.start(watch); !status.ok()) return status.error();
