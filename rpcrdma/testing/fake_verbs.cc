@@ -271,6 +271,11 @@ verbs::Status FakeQp::post_send(const verbs::SendWr& wr) {
     cq_.push({.wr_id = wr.wr_id, .status = verbs::WcStatus::kWrFlushErr});
     return {};
   }
+  tap_.posted(wr);
+  return carry_out(wr);
+}
+
+verbs::Status FakeQp::carry_out(const verbs::SendWr& wr) {
   std::uint32_t len = 0;
   for (const verbs::Sge& sge : wr.sg_list) len += sge.length;
   if (wr.opcode == verbs::WrOpcode::kBindMw || wr.opcode == verbs::WrOpcode::kLocalInv) return post_local(wr);

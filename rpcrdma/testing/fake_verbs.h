@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rpcrdma/bytes.h"
+#include "verbs-shim/api/testing/post_tap.h"
 #include "verbs-shim/api/verbs.h"
 
 // Verbs in one process, for tests of the engines: requests are carried out when they are posted, completions wait in
@@ -229,6 +230,9 @@ class FakeQp final : public verbs::Qp {
   bool move(const verbs::SendWr& wr, std::uint32_t len);
   verbs::Status post_local(const verbs::SendWr& wr);
 
+  verbs::Status carry_out(const verbs::SendWr& wr);
+
+  verbs::testing::EndTap tap_;
   FakeMemory& memory_;
   FakeCq& cq_;
   FakeQp* peer_ = nullptr;
