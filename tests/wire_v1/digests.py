@@ -109,15 +109,16 @@ def read_left_out(program):
 
 
 def run(path, tests="*"):
+    """The lines of these tests, and what the program says where it failed."""
     with tempfile.TemporaryDirectory() as folder:
         lines = pathlib.Path(folder) / "lines"
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("GTEST_", "WEFT_"))}
         environment["WEFT_WIRE_RECORD"] = str(lines)
         command = [path, "--gtest_brief=1", f"--gtest_filter={tests}-" + ":".join(read_left_out(path.name))]
         ended = subprocess.run(command, cwd=HERE.parent.parent, env=environment, capture_output=True, text=True)
-        if ended.returncode != 0:
-            raise Failure(f"{path.name} failed:\n{ended.stdout[-4000:]}{ended.stderr[-4000:]}")
-        return read_lines(lines)
+        # What a program that failed has put on the wire may say why.
+        failure = None if ended.returncode == 0 else (ended.stdout + ended.stderr)[-2000:]
+        return read_lines(lines), failure
 
 
 def recorded_file(program):
@@ -155,18 +156,21 @@ def differences(recorded, tests):
 
 def check(path, tries):
     recorded = read_recorded(path.name)
-    found = list(differences(recorded, run(path)))
+    tests, failure = run(path)
+    found = list(differences(recorded, tests))
     for _ in range(tries - 1):
         again = {name for name, _ in found}
         if again:
             expected = {name: ends for name, ends in recorded.items() if name in again}
-            found = list(differences(expected, run(path, ":".join(sorted(again)))))
+            tests, failure = run(path, ":".join(sorted(again)))
+            found = list(differences(expected, tests))
     for name, words in found:
         print(f"{path.name} {name}: {words}")
     if found:
         print(f"{len(found)} tests differ. Where that is meant: tests/wire_v1/digests.py record {path}")
-        return 1
-    return 0
+    if failure:
+        print(f"{path.name} failed:\n{failure}")
+    return 1 if found or failure else 0
 
 
 def write_recorded(program, tests):
@@ -181,12 +185,19 @@ def write_recorded(program, tests):
     recorded_file(program).write_text(text)
 
 
+def run_good(path):
+    tests, failure = run(path)
+    if failure:
+        raise Failure(f"{path.name} failed:\n{failure}")
+    return tests
+
+
 def record(path, runs):
     before = read_recorded(path.name)
-    tests = run(path)
+    tests = run_good(path)
     unsteady = set()
     for _ in range(runs - 1):
-        again = run(path)
+        again = run_good(path)
         unsteady |= {name for name in tests.keys() | again.keys() if tests.get(name) != again.get(name)}
     for name in sorted(unsteady):
         print(f"{path.name} {name}: not the same in each of {runs} runs; see left_out.txt")
