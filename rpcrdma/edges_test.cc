@@ -126,11 +126,11 @@ TEST(ReplayCacheEdges, FourConnectionsWaitForOneCallAndNoMore) {
   ReplayCache cache{ReplayLimits{}};
   const ReplayKey key{"10.0.0.1", 7, 100003, 3, 8, 100, 1};
   const auto from = [](std::uint64_t connection) { return CallId{connection << 32}; };
-  EXPECT_EQ(cache.on_call(key, from(1)), ReplayCache::Verdict::kRun);
+  EXPECT_EQ(cache.on_call(key, key.client, from(1)), ReplayCache::Verdict::kRun);
   for (std::uint64_t connection = 2; connection <= 5; ++connection) {
-    EXPECT_EQ(cache.on_call(key, from(connection)), ReplayCache::Verdict::kWait) << connection;
+    EXPECT_EQ(cache.on_call(key, key.client, from(connection)), ReplayCache::Verdict::kWait) << connection;
   }
-  EXPECT_EQ(cache.on_call(key, from(6)), ReplayCache::Verdict::kDrop);
+  EXPECT_EQ(cache.on_call(key, key.client, from(6)), ReplayCache::Verdict::kDrop);
 }
 
 TEST(ReplayCacheEdges, CallsThatEndedTheirConnectionsAreRememberedUpToANumber) {

@@ -110,10 +110,40 @@ std::size_t KeptReply::octets() const {
 }
 
 void ReplayCache::drop(Entries::iterator entry) {
-  if (entry->done) octets_ -= entry->reply.octets();
-  if (!entry->done) running_.erase(entry->runner.value);
+  Group& group = entry->group->second;
+  if (entry->done) {
+    const std::size_t octets = entry->reply.octets();
+    octets_ -= octets;
+    group.octets -= octets;
+    group.done.erase(entry->in_group);
+  } else {
+    running_.erase(entry->runner.value);
+  }
+  if (--group.num == 0) groups_.erase(entry->group);
   by_key_.erase(entry->key);
   entries_.erase(entry);
+}
+
+ReplayCache::Groups::iterator ReplayCache::largest(std::size_t Group::*size) {
+  auto most = groups_.end();
+  for (auto at = groups_.begin(); at != groups_.end(); ++at) {
+    if (at->second.done.empty()) continue;
+    if (most == groups_.end() || at->second.*size > most->second.*size) most = at;
+  }
+  return most;
+}
+
+// Makes room for one entry of this group; false where only entries are in the way whose Calls still run.
+bool ReplayCache::make_room(const std::string& group) {
+  const std::size_t most_of_group = std::max<std::size_t>(config_.max_entries / 4 * 3, 1);
+  auto from = groups_.find(group);
+  if (from == groups_.end() || from->second.num < most_of_group) {
+    if (entries_.size() < config_.max_entries) return true;
+    from = largest(&Group::num);
+  }
+  if (from == groups_.end() || from->second.done.empty()) return false;
+  drop(from->second.done.front());
+  return true;
 }
 
 void ReplayCache::on_time(verbs::TimePoint now) {
@@ -121,15 +151,11 @@ void ReplayCache::on_time(verbs::TimePoint now) {
   const auto is_old = [this](verbs::TimePoint since) { return now_ - since >= config_.max_age; };
   // A Call that has been running for so long is given up, too: whoever serves it may have forgotten it.
   while (!entries_.empty() && is_old(entries_.front().since)) drop(entries_.begin());
-  for (auto entry = entries_.begin(); octets_ > config_.max_octets && entry != entries_.end();) {
-    const auto next = std::next(entry);
-    if (entry->done) drop(entry);
-    entry = next;
-  }
+  while (octets_ > config_.max_octets) drop(largest(&Group::octets)->second.done.front());
   while (!fatal_.empty() && is_old(fatal_.front().since)) fatal_.pop_front();
 }
 
-ReplayCache::Verdict ReplayCache::on_call(const ReplayKey& key, CallId id) {
+ReplayCache::Verdict ReplayCache::on_call(const ReplayKey& key, const std::string& group, CallId id) {
   if (const auto at = by_key_.find(key); at != by_key_.end()) {
     Entry& entry = *at->second;
     if (entry.done) return Verdict::kAnswer;
@@ -141,13 +167,11 @@ ReplayCache::Verdict ReplayCache::on_call(const ReplayKey& key, CallId id) {
     entry.waiting.push_back(id);
     return Verdict::kWait;
   }
-  if (entries_.size() >= config_.max_entries) {
-    const auto oldest = std::ranges::find_if(entries_, [](const Entry& entry) { return entry.done; });
-    if (oldest == entries_.end()) return Verdict::kRun;  // without being remembered
-    drop(oldest);
-  }
+  if (!make_room(group)) return Verdict::kRun;  // without being remembered
   const auto entry = entries_.emplace(entries_.end());
   entry->key = key;
+  entry->group = groups_.try_emplace(group).first;
+  ++entry->group->second.num;
   entry->runner = id;
   entry->since = now_;
   by_key_.emplace(key, entry);
@@ -169,7 +193,11 @@ ReplayCache::Ended ReplayCache::on_reply(CallId id, const ServedReply& reply) {
   entry->done = true;
   entry->reply = KeptReply::of(reply);
   entry->since = now_;
-  octets_ += entry->reply.octets();
+  Group& group = entry->group->second;
+  entry->in_group = group.done.insert(group.done.end(), entry);
+  const std::size_t octets = entry->reply.octets();
+  octets_ += octets;
+  group.octets += octets;
   entries_.splice(entries_.end(), entries_, entry);
   return {&entry->reply, std::exchange(entry->waiting, {})};
 }

@@ -59,9 +59,10 @@ struct KeptReply {
 };
 
 // ReplayCache is a server's duplicate-request cache: it keeps Calls that must not run twice from doing so when a client
-// sends them again after a lost connection, and answers them as the first time. All connections of a server share it.
-// It also knows which Calls of any program ended a connection by a bad handle. A value without I/O; its clock is
-// on_time.
+// sends them again after a lost connection, and answers them as the first time. All connections of a server share it:
+// where it is full the peer_group that holds most gives up its oldest, and no group has more than three quarters of the
+// entries. It also knows which Calls of any program ended a connection by a bad handle. A value without I/O; its clock
+// is on_time.
 class ReplayCache {
  public:
   enum class Verdict : std::uint8_t {
@@ -76,7 +77,8 @@ class ReplayCache {
   // on_time drops what is too old or too much. Pointers to Replies hold until then.
   void on_time(verbs::TimePoint now);
 
-  Verdict on_call(const ReplayKey& key, CallId id);
+  // group: the peer_group of the client.
+  Verdict on_call(const ReplayKey& key, const std::string& group, CallId id);
   const KeptReply* find(const ReplayKey& key) const;
 
   // Ended: a Reply and the Calls that wait for it, beside the one that ran.
@@ -99,15 +101,25 @@ class ReplayCache {
   std::size_t octets() const { return octets_; }
 
  private:
+  struct Entry;
+  using Entries = std::list<Entry>;
+  // Group is what the clients of one peer_group have here.
+  struct Group {
+    std::size_t num = 0;                // entries
+    std::size_t octets = 0;             // of their Replies
+    std::list<Entries::iterator> done;  // oldest first
+  };
+  using Groups = std::map<std::string, Group>;
   struct Entry {
     ReplayKey key;
+    Groups::iterator group;
     CallId runner;
     bool done = false;
+    std::list<Entries::iterator>::iterator in_group;  // where it is done
     KeptReply reply;
     std::vector<CallId> waiting;
     verbs::TimePoint since{};
   };
-  using Entries = std::list<Entry>;
   struct Fatal {
     std::string client;
     std::uint32_t xid = 0;
@@ -115,10 +127,14 @@ class ReplayCache {
   };
 
   void drop(Entries::iterator entry);
+  bool make_room(const std::string& group);
+  // The group with a Reply that has most of what `size` names; end() where none has a Reply.
+  Groups::iterator largest(std::size_t Group::*size);
 
   ReplayLimits config_;
   verbs::TimePoint now_{};
   Entries entries_;  // oldest first
+  Groups groups_;    // those with entries
   std::map<ReplayKey, Entries::iterator> by_key_;
   std::unordered_map<std::uint64_t, Entries::iterator> running_;  // by CallId
   std::size_t octets_ = 0;

@@ -27,27 +27,34 @@ struct ReplayCacheTest : ::testing::Test {
   ReplayCacheTest() { at(0); }
   void at(int ms) { cache.on_time(verbs::TimePoint{} + std::chrono::hours(1) + milliseconds(ms)); }
 
+  Verdict on_call(const ReplayKey& key, CallId id) { return cache.on_call(key, key.client, id); }
+  // A Call that has run, and its Reply.
+  void run(const ReplayKey& key, CallId id, std::size_t octets = 0) {
+    EXPECT_EQ(on_call(key, id), Verdict::kRun);
+    EXPECT_NE(cache.on_reply(id, reply_of(Octets(octets))).reply, nullptr);
+  }
+
   ReplayCache cache{{.max_octets = 10000, .max_entries = 8, .max_age = milliseconds(1000)}};
 };
 
 TEST_F(ReplayCacheTest, ACallRunsOnceAndIsAnsweredAgain) {
-  EXPECT_EQ(cache.on_call(key_of(1), id_of(1, 5)), Verdict::kRun);
+  EXPECT_EQ(on_call(key_of(1), id_of(1, 5)), Verdict::kRun);
   EXPECT_EQ(cache.find(key_of(1)), nullptr);
   EXPECT_TRUE(cache.on_reply(id_of(1, 5), reply_of({1, 2, 3, 4})).waiting.empty());
-  EXPECT_EQ(cache.on_call(key_of(1), id_of(2, 1)), Verdict::kAnswer);
+  EXPECT_EQ(on_call(key_of(1), id_of(2, 1)), Verdict::kAnswer);
   ASSERT_NE(cache.find(key_of(1)), nullptr);
   EXPECT_EQ(cache.find(key_of(1))->results, Octets({1, 2, 3, 4}));
   // Another XID, another client: other Calls.
-  EXPECT_EQ(cache.on_call(key_of(2), id_of(2, 2)), Verdict::kRun);
-  EXPECT_EQ(cache.on_call(key_of(1, "192.0.2.2"), id_of(3, 1)), Verdict::kRun);
+  EXPECT_EQ(on_call(key_of(2), id_of(2, 2)), Verdict::kRun);
+  EXPECT_EQ(on_call(key_of(1, "192.0.2.2"), id_of(3, 1)), Verdict::kRun);
 }
 
 TEST_F(ReplayCacheTest, WhileItRunsItsConnectionNeedsNoOtherAnswerAndANewOneWaits) {
-  EXPECT_EQ(cache.on_call(key_of(1), id_of(1, 5)), Verdict::kRun);
-  EXPECT_EQ(cache.on_call(key_of(1), id_of(1, 6)), Verdict::kDrop);
-  EXPECT_EQ(cache.on_call(key_of(1), id_of(2, 7)), Verdict::kWait);
-  EXPECT_EQ(cache.on_call(key_of(1), id_of(2, 8)), Verdict::kDrop);
-  EXPECT_EQ(cache.on_call(key_of(1), id_of(3, 9)), Verdict::kWait);
+  EXPECT_EQ(on_call(key_of(1), id_of(1, 5)), Verdict::kRun);
+  EXPECT_EQ(on_call(key_of(1), id_of(1, 6)), Verdict::kDrop);
+  EXPECT_EQ(on_call(key_of(1), id_of(2, 7)), Verdict::kWait);
+  EXPECT_EQ(on_call(key_of(1), id_of(2, 8)), Verdict::kDrop);
+  EXPECT_EQ(on_call(key_of(1), id_of(3, 9)), Verdict::kWait);
   EXPECT_EQ(cache.on_reply(id_of(1, 6), reply_of({})).reply, nullptr);  // not the one that runs
   const ReplayCache::Ended ended = cache.on_reply(id_of(1, 5), reply_of({7, 7, 7, 7}));
   EXPECT_EQ(ended.waiting, (std::vector<CallId>{id_of(2, 7), id_of(3, 9)}));
@@ -55,8 +62,8 @@ TEST_F(ReplayCacheTest, WhileItRunsItsConnectionNeedsNoOtherAnswerAndANewOneWait
 }
 
 TEST_F(ReplayCacheTest, ForgetsWhatIsOld) {
-  (void)cache.on_call(key_of(1), id_of(1, 1));
-  (void)cache.on_call(key_of(2), id_of(1, 2));
+  (void)on_call(key_of(1), id_of(1, 1));
+  (void)on_call(key_of(2), id_of(1, 2));
   at(500);
   (void)cache.on_reply(id_of(1, 1), reply_of({}));
   at(999);
@@ -73,17 +80,51 @@ TEST_F(ReplayCacheTest, ForgetsWhatIsOld) {
 
 TEST_F(ReplayCacheTest, IsBoundedInOctetsAndEntries) {
   for (std::uint32_t i = 0; i < 4; ++i) {
-    (void)cache.on_call(key_of(i), id_of(1, i));
+    (void)on_call(key_of(i), id_of(1, i));
     (void)cache.on_reply(id_of(1, i), reply_of(Octets(4000)));
   }
   at(1);
   EXPECT_LE(cache.octets(), 10000u);
   EXPECT_EQ(cache.find(key_of(0)), nullptr);
   EXPECT_NE(cache.find(key_of(3)), nullptr);  // the newest stay
-  for (std::uint32_t i = 10; i < 30; ++i) EXPECT_EQ(cache.on_call(key_of(i), id_of(1, i)), Verdict::kRun);
+  for (std::uint32_t i = 10; i < 30; ++i) {
+    EXPECT_EQ(on_call(key_of(i, i % 2 == 0 ? "192.0.2.1" : "192.0.2.2"), id_of(1, i)), Verdict::kRun);
+  }
   EXPECT_EQ(cache.size(), 8u);  // those that run are not forgotten, the others are not remembered
-  EXPECT_EQ(cache.on_call(key_of(10), id_of(2, 1)), Verdict::kWait);
-  EXPECT_EQ(cache.on_call(key_of(29), id_of(2, 2)), Verdict::kRun);
+  EXPECT_EQ(on_call(key_of(10), id_of(2, 1)), Verdict::kWait);
+  EXPECT_EQ(on_call(key_of(29), id_of(2, 2)), Verdict::kRun);
+}
+
+// However many Replies one address has kept, those of another stay, and new ones find room.
+TEST_F(ReplayCacheTest, AFloodOfOneAddressDropsItsOwnRepliesOnly) {
+  const std::string other = "192.0.2.2", third = "192.0.2.3";
+  run(key_of(1, other), id_of(1, 1), 1000);
+  for (std::uint32_t i = 0; i < 100; ++i) run(key_of(i), id_of(2, i));
+  EXPECT_EQ(cache.size(), 7u) << "three quarters of 8, and that of the other";
+  run(key_of(2, other), id_of(1, 2), 1000);
+  run(key_of(1, third), id_of(3, 1), 1000);
+  for (std::uint32_t i = 100; i < 200; ++i) run(key_of(i), id_of(2, i), 4000 + i);
+  at(1);
+  EXPECT_LE(cache.octets(), 10000u);
+  EXPECT_EQ(on_call(key_of(1, other), id_of(4, 1)), Verdict::kAnswer);
+  EXPECT_EQ(on_call(key_of(2, other), id_of(4, 2)), Verdict::kAnswer);
+  EXPECT_EQ(on_call(key_of(1, third), id_of(4, 3)), Verdict::kAnswer);
+}
+
+TEST_F(ReplayCacheTest, CallsOfOneAddressThatNeverEndLeaveRoomForThoseOfAnother) {
+  const std::string other = "192.0.2.2";
+  for (std::uint32_t i = 0; i < 100; ++i) EXPECT_EQ(on_call(key_of(i), id_of(2, i)), Verdict::kRun);
+  run(key_of(1, other), id_of(1, 1));
+  EXPECT_EQ(on_call(key_of(1, other), id_of(4, 1)), Verdict::kAnswer);
+}
+
+// One address is known by its group: a client has as many addresses of one /64 as it likes.
+TEST_F(ReplayCacheTest, AddressesOfOneGroupAreOne) {
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    const ReplayKey key = key_of(1, "2001:db8::" + std::to_string(i));
+    EXPECT_EQ(cache.on_call(key, "2001:db8::/64", id_of(2, i)), Verdict::kRun);
+  }
+  EXPECT_EQ(cache.size(), 6u);
 }
 
 TEST_F(ReplayCacheTest, KnowsCallsThatEndedTheirConnection) {
