@@ -26,9 +26,9 @@ class FakeMemory {
     std::uint8_t* octets = nullptr;
     std::size_t len = 0;
     verbs::Access access = verbs::Access::kNone;
-    bool zero_based = false;            // addresses count from its first octet
-    const verbs::Qp* stream = nullptr;  // of a bound window: whose peer may use it
-    std::uint32_t over = 0;             // and the key of its region
+    std::optional<std::uint64_t> first = {};  // the address of its first octet; none: where that lies
+    const verbs::Qp* stream = nullptr;        // of a bound window: whose peer may use it
+    std::uint32_t over = 0;                   // and the key of its region
   };
 
   std::uint32_t add(Region region) {
