@@ -259,7 +259,7 @@ TEST_F(ResponderReplyTest, ALongVerifierGoesThroughTheReplyChunkWhereverItFindsR
     answer(std::move(reply));
     ASSERT_EQ(end->qp.sent.size(), 1u);
     ASSERT_EQ(end->qp.sent[0].size(), 976u);
-    // The RPC header has 24 octets beside the verifier, and 4 are for roundup.
+    // The RPC header has 24 octets beside the verifier, and 3 are for roundup.
     EXPECT_EQ(end->pool.in_use(), 2001 + (24 + len + 3 <= 112 ? 0 : 24 + len + 3));
     Octets whole;
     xdr::XdrWriter out(whole);
