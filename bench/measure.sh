@@ -1,5 +1,5 @@
-# Sourced by ratios and rpc-ratios: listeners that end with the script, numbers of interleaved rounds in $work/NAME, one
-# a line, and what is printed of them. They set $script, $build and $cc first.
+# Sourced by ratios, rpc-ratios and instructions: listeners that end with the script, numbers of interleaved rounds in
+# $work/NAME, one a line, and what is printed of them. They set $script and $build first.
 weft=$build/apps/weft
 
 # need PROGRAM...: ends the script where one was not built.

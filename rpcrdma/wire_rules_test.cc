@@ -301,8 +301,9 @@ TEST_F(WireRules, TagsMayCountFromZero) {
   ResponderEnd end(memory, {.inline_threshold = 1024, .reply_threshold = 1024});
   const Octets data = pattern(3001);
   Octets room(4000, 0xa5);
-  FakeMr readable(memory, {const_cast<std::uint8_t*>(data.data()), data.size(), verbs::Access::kRemoteRead, true});
-  FakeMr writable(memory, {room.data(), room.size(), verbs::Access::kRemoteWrite, true});
+  FakeMr readable(memory,
+                  {const_cast<std::uint8_t*>(data.data()), data.size(), verbs::Access::kRemoteRead, std::uint64_t{0}});
+  FakeMr writable(memory, {room.data(), room.size(), verbs::Access::kRemoteWrite, std::uint64_t{0}});
   const Message message = many_message({&data});
   Octets rpc;
   xdr::XdrWriter out(rpc);

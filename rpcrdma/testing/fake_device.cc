@@ -97,6 +97,7 @@ class FakeCmId final : public verbs::CmId {
 
   FakeDevice& device_;
   std::shared_ptr<Events> events_;
+  verbs::testing::EndTap tap_;
 };
 
 verbs::Result<std::unique_ptr<verbs::Qp>> FakeCmId::create_qp(verbs::Pd&, const verbs::QpInitAttr& attr) {
@@ -109,6 +110,7 @@ verbs::Result<std::unique_ptr<verbs::Qp>> FakeCmId::create_qp(verbs::Pd&, const 
 verbs::Status FakeCmId::connect(const verbs::ConnParam& param) {
   ++device_.num_attempts_;
   device_.sent_private_data = param.private_data;
+  tap_.connects(param.private_data);
   switch (device_.on_connect()) {
     case FakeDevice::Answer::kAccept:
       device_.id_ = this;

@@ -69,7 +69,7 @@ bool FakeMemory::bind(const verbs::Qp& stream, const verbs::MwBind& bind) {
   if (octets < region->second.octets || octets + bind.length > region->second.octets + region->second.len) return false;
   static_cast<FakeMw*>(bind.mw)->set_rkey(bind.rkey);
   windows_[bind.rkey / kKeysPerWindow] = bind.rkey;
-  regions_[bind.rkey] = {octets, bind.length, bind.access, false, &stream, bind.mr->lkey()};
+  regions_[bind.rkey] = {octets, bind.length, bind.access, std::nullopt, &stream, bind.mr->lkey()};
   return true;
 }
 
@@ -98,7 +98,7 @@ std::vector<std::uint32_t> FakeMemory::bound() const {
 std::uint8_t* FakeMemory::find(std::uint32_t key, std::uint64_t addr, std::uint64_t len, verbs::Access needed) const {
   const auto at = regions_.find(key);
   if (at == regions_.end() || !verbs::has(at->second.access, needed)) return nullptr;
-  const std::uint64_t base = at->second.zero_based ? 0 : reinterpret_cast<std::uintptr_t>(at->second.octets);
+  const std::uint64_t base = at->second.first.value_or(reinterpret_cast<std::uintptr_t>(at->second.octets));
   if (addr < base || addr - base > at->second.len || len > at->second.len - (addr - base)) return nullptr;
   return at->second.octets + (addr - base);
 }
@@ -279,6 +279,11 @@ verbs::Status FakeQp::post_send(const verbs::SendWr& wr) {
     cq_.push({.wr_id = wr.wr_id, .status = verbs::WcStatus::kWrFlushErr});
     return {};
   }
+  tap_.posted(wr);
+  return carry_out(wr);
+}
+
+verbs::Status FakeQp::carry_out(const verbs::SendWr& wr) {
   std::uint32_t len = 0;
   for (const verbs::Sge& sge : wr.sg_list) len += sge.length;
   if (wr.opcode == verbs::WrOpcode::kBindMw || wr.opcode == verbs::WrOpcode::kLocalInv) return post_local(wr);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rpcrdma/bytes.h"
+#include "verbs-shim/api/testing/post_tap.h"
 #include "verbs-shim/api/verbs.h"
 
 // Verbs in one process, for tests of the engines: requests are carried out when they are posted, completions wait in
@@ -25,9 +26,9 @@ class FakeMemory {
     std::uint8_t* octets = nullptr;
     std::size_t len = 0;
     verbs::Access access = verbs::Access::kNone;
-    bool zero_based = false;            // addresses count from its first octet
-    const verbs::Qp* stream = nullptr;  // of a bound window: whose peer may use it
-    std::uint32_t over = 0;             // and the key of its region
+    std::optional<std::uint64_t> first = {};  // the address of its first octet; none: where that lies
+    const verbs::Qp* stream = nullptr;        // of a bound window: whose peer may use it
+    std::uint32_t over = 0;                   // and the key of its region
   };
 
   std::uint32_t add(Region region) {
@@ -232,6 +233,9 @@ class FakeQp final : public verbs::Qp {
   bool move(const verbs::SendWr& wr, std::uint32_t len);
   verbs::Status post_local(const verbs::SendWr& wr);
 
+  verbs::Status carry_out(const verbs::SendWr& wr);
+
+  verbs::testing::EndTap tap_;
   FakeMemory& memory_;
   FakeCq& cq_;
   FakeQp* peer_ = nullptr;

@@ -5,6 +5,7 @@
 #include "nfsulb/programs.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/xdr/xdr.h"
+#include "verbs-shim/api/testing/post_tap.h"
 #include "verbs-shim/soft/device.h"
 
 namespace weft::gateway::testing {
@@ -130,7 +131,7 @@ World::~World() {
 }
 
 std::unique_ptr<verbs::Device> World::open_device() {
-  return std::move(verbs::open_soft_device({}).value());
+  return verbs::testing::tapped(std::move(verbs::open_soft_device({}).value()));
 }
 
 bool World::run(const std::function<bool()>& done) {

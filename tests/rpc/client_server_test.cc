@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "tests/rpc/world.h"
+#include "verbs-shim/api/testing/post_tap.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
@@ -274,7 +275,7 @@ TEST_F(ClientServerTest, ClientsDeviceIsTakenAway) {
   CallStatus status = CallStatus::kSuccess;
   ASSERT_TRUE(client->call(null_call(), [&](const Reply& reply) { status = reply.status; }).ok());
   run_until([&] { return file.held.size() == 1; });
-  verbs::unplug(*client_device);
+  verbs::unplug(verbs::testing::bare(*client_device));
   run_until([&] { return client->num_outstanding() == 0 && server->num_connections() == 0; });
   EXPECT_NE(status, CallStatus::kSuccess);
   EXPECT_EQ(client->state(), Client::State::kClosed);
@@ -288,7 +289,7 @@ TEST_F(ClientServerTest, ServersDeviceIsTakenAway) {
   auto client = connect();
   clients = {client.get()};
   expect_null_works(*client);
-  verbs::unplug(*server_device);
+  verbs::unplug(verbs::testing::bare(*server_device));
   const auto now = Clock::now();
   for (int i = 0; i < 3; ++i) server->process(now);  // the event is there, no time-out has to help
   EXPECT_EQ(server->num_connections(), 0u);

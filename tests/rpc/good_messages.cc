@@ -19,6 +19,11 @@ using namespace nfsulb::testing;  // NOLINT: COMPOUNDs
 
 constexpr std::size_t kHandleLen = 28;
 
+// Where a peer's memory lies is its own business. The heap would put it elsewhere in every build, and what is spoiled
+// then would differ.
+constexpr std::uint64_t kPeerMemory = 0x7f00'0000'0000;
+constexpr unsigned kRegionBits = 24;
+
 // Memory of its own for each segment; `contents`: what Read chunks hold, by Position.
 void attach_memory(GoodMessage& message, FakeMemory& memory, std::map<std::uint32_t, Octets> contents) {
   xdr::XdrReader in(message.octets);
@@ -32,10 +37,10 @@ void attach_memory(GoodMessage& message, FakeMemory& memory, std::map<std::uint3
     all.back()->resize(segment.length);
     const auto access =
         readable ? verbs::Access::kRemoteRead : verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite;
-    message.mrs.push_back(
-        std::make_unique<FakeMr>(memory, FakeMemory::Region{all.back()->data(), segment.length, access}));
+    segment.offset = kPeerMemory + (memory.size() << kRegionBits);
+    message.mrs.push_back(std::make_unique<FakeMr>(
+        memory, FakeMemory::Region{all.back()->data(), segment.length, access, segment.offset}));
     segment.handle = message.mrs.back()->rkey();
-    segment.offset = reinterpret_cast<std::uintptr_t>(all.back()->data());
   };
   std::map<std::uint32_t, std::size_t> taken;
   for (ReadSegment& segment : header.lists.read_list) {

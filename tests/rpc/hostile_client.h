@@ -8,17 +8,18 @@
 
 #include "rpcrdma/testing/vectors.h"
 #include "tests/rpc/world.h"
+#include "verbs-shim/api/testing/post_tap.h"
 
 // A peer of a Server over soft RNICs that sends what it likes.
 namespace weft::rpcrdma::testing {
 
-// A peer that speaks verbs but not necessarily RPC-over-RDMA.
+// A peer that speaks verbs but not necessarily RPC-over-RDMA; no tap hears it.
 struct RawPeer {
   static constexpr std::size_t kLen = 8192;
   static constexpr std::size_t kReceives = 40;
   static constexpr std::size_t kSends = 16;
 
-  RawPeer(verbs::Device& d, const sockaddr_storage& dst) : device(d) {
+  RawPeer(verbs::Device& d, const sockaddr_storage& dst) : device(verbs::testing::bare(d)) {
     pd = std::move(*device.alloc_pd());
     cq = std::move(*device.create_cq(200, nullptr));
     events = std::move(*device.create_event_channel());

@@ -41,7 +41,7 @@ TEST_F(HostileServerTest, ATerminateReachesTheUserInWords) {
 TEST_F(HostileServerTest, APeerThatNeverClosesHidesNoReason) {
   verbs::SoftConfig config;
   config.crc = false;
-  client_device = std::move(*verbs::open_soft_device(config));
+  client_device = verbs::testing::tapped(std::move(*verbs::open_soft_device(config)));
   const int listening = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_storage addr = loopback(0);
   socklen_t len = sizeof(sockaddr_in);

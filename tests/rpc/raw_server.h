@@ -1,13 +1,14 @@
 #pragma once
 
 #include "tests/rpc/world.h"
+#include "verbs-shim/api/testing/post_tap.h"
 
 // A server on verbs alone, for tests of what clients bear.
 namespace weft::rpcrdma::testing {
 
-// RawServer listens on 127.0.0.1 and accepts every connection; the last one is `qp`.
+// RawServer listens on 127.0.0.1 and accepts every connection; the last one is `qp`. No tap hears it.
 struct RawServer {
-  explicit RawServer(verbs::Device& its_device) : device(its_device) {
+  explicit RawServer(verbs::Device& its_device) : device(verbs::testing::bare(its_device)) {
     pd = std::move(*device.alloc_pd());
     cq = std::move(*device.create_cq(256, nullptr));
     events = std::move(*device.create_event_channel());

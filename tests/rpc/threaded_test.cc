@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/rpc/world.h"
+#include "verbs-shim/api/testing/post_tap.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
@@ -98,7 +99,7 @@ std::unique_ptr<verbs::Device> open_device() {
   if (const char* workers = std::getenv("WEFT_WORKERS")) {
     config.num_workers = static_cast<std::uint32_t>(std::atoi(workers));
   }
-  return std::move(*verbs::open_soft_device(config));
+  return verbs::testing::tapped(std::move(*verbs::open_soft_device(config)));
 }
 
 struct ThreadedTest : ::testing::Test {

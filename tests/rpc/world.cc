@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "verbs-shim/api/testing/post_tap.h"
+
 namespace weft::rpcrdma::testing {
 
 ServedReply MemoryFile::serve(ServedCall& call) {
@@ -80,8 +82,8 @@ World::World() : programs{{&test_binding(), &file}, {&plain_binding(), &file}} {
   verbs::SoftConfig config;
   if (const char* workers = std::getenv("WEFT_WORKERS"))
     config.num_workers = static_cast<std::uint32_t>(std::atoi(workers));
-  server_device = std::move(*verbs::open_soft_device(config));
-  client_device = std::move(*verbs::open_soft_device(config));
+  server_device = verbs::testing::tapped(std::move(*verbs::open_soft_device(config)));
+  client_device = verbs::testing::tapped(std::move(*verbs::open_soft_device(config)));
 }
 
 World::~World() {

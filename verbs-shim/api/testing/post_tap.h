@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "verbs-shim/api/cm.h"
+
+// A tap in the verbs API: what the users of a device post, whatever the device is and whatever its users are made of.
+namespace weft::verbs::testing {
+
+// PostObserver hears, in the threads that post, of each request that a queue pair took. An end is one side of one
+// connection; numbers ascend in the order in which ends came to be, and none comes twice in a process.
+class PostObserver {
+ public:
+  virtual ~PostObserver() = default;
+  // The octets that wr.sg_list names are there to be read until on_post returns.
+  virtual void on_post(std::size_t end, const SendWr& wr) = 0;
+  // Private data of a connect or of an accept.
+  virtual void on_connect(std::size_t end, std::span<const std::uint8_t> private_data) = 0;
+};
+
+// observe_posts: from now on `observer` hears of every tapped end, until another takes its place; null: none does.
+void observe_posts(PostObserver* observer);
+
+// EndTap is one end's way to the observer.
+class EndTap {
+ public:
+  EndTap();
+  void posted(const SendWr& wr) const;
+  void connects(std::span<const std::uint8_t> private_data) const;
+
+ private:
+  std::size_t end_;
+};
+
+// tapped: the same device, each of whose connections is an end. bare: the device in it, for those of its users whose
+// posts are none of the observer's business, and for functions that want the real one; a device that is not tapped is
+// bare.
+std::unique_ptr<Device> tapped(std::unique_ptr<Device> device);
+Device& bare(Device& device);
+
+}  // namespace weft::verbs::testing
