@@ -15,6 +15,7 @@
 #include "apps/common/command.h"
 #include "apps/common/connection.h"
 #include "apps/common/output.h"
+#include "apps/common/places.h"
 #include "apps/common/progress.h"
 #include "apps/common/setup.h"
 #include "apps/perf/client.h"
@@ -27,12 +28,10 @@ namespace weft::apps::perf {
 namespace {
 
 constexpr int kBacklog = 16;
-// Clients, and the memory that they ask for in octets: all together, and those of one peer_group. What one address
-// may have leaves room for another one.
-constexpr std::size_t kMaxPeers = 16;
-constexpr std::size_t kMaxPeersPerAddress = 12;
+// Clients, and the memory that they ask for. What one address may have leaves room for another one.
 constexpr std::uint64_t kMaxPeerMemory = std::uint64_t{2} << 30;
-constexpr std::uint64_t kMaxPeerMemoryPerAddress = kMaxPeerMemory / 4 * 3;
+constexpr PlaceLimits kPlaces{
+    .all = 16, .per_group = 12, .memory = kMaxPeerMemory, .memory_per_group = kMaxPeerMemory / 4 * 3};
 // How often clients are looked at for whether they still do something.
 constexpr std::chrono::milliseconds kLookEvery{250};
 
@@ -51,8 +50,8 @@ class Listener {
   void on_event(verbs::CmEvent event);
   void on_request(verbs::CmEvent event);
   void refuse(verbs::CmId& id, std::string why);
-  // Why a further client of this group cannot be served now; empty where it can.
-  std::string no_room(const std::string& group, std::uint64_t memory) const;
+  // Makes room for a client; why that cannot be, or an empty text.
+  std::string make_room(const Occupant& newcomer);
   void end_silent(verbs::TimePoint now);
 
   const GlobalOptions& global_;
@@ -86,7 +85,7 @@ absl::Status Listener::open() {
   if (auto status = open_tcp(*addr); !status.ok()) return status;
   const std::string crc = global_.is_soft() ? std::string(", CRC ") + (global_.crc ? "on" : "off") : std::string();
   std::fprintf(stderr, "weft: congestion control %s%s, up to %zu clients\n", rdma_congestion_control(global_).c_str(),
-               crc.c_str(), kMaxPeers);
+               crc.c_str(), kPlaces.all);
   print_ready("rdma=" + format_address(listener_->local_addr()) + " tcp=" + format_address(tcp_->local_addr()));
   return absl::OkStatus();
 }
@@ -110,7 +109,7 @@ absl::Status Listener::open_rpc(sockaddr_storage addr) {
   config.inline_threshold = global_.inline_threshold;
   config.credits = global_.credits;
   config.max_item = kMaxItem;
-  config.max_connections = kMaxPeers;
+  config.max_connections = kPlaces.all;
   config.ord = global_.ord;
   const rpcrdma::Program program{&perf_binding(), &rpc_service_};
   auto server = rpcrdma::Server::listen(*device_, addr, {&program, 1}, config);
@@ -171,20 +170,20 @@ void Listener::end_silent(verbs::TimePoint now) {
   });
 }
 
-std::string Listener::no_room(const std::string& group, std::uint64_t memory) const {
-  std::size_t num_theirs = 0;
-  std::uint64_t all = 0, theirs = 0;
+std::string Listener::make_room(const Occupant& newcomer) {
+  const verbs::TimePoint now = std::chrono::steady_clock::now();
+  std::vector<verbs::CmId*> ids;
+  std::vector<Occupant> occupants;
   for (const auto& [id, client] : peers_) {
-    all += client.memory;
-    if (client.group != group) continue;
-    theirs += client.memory;
-    ++num_theirs;
+    ids.push_back(id);
+    occupants.push_back({client.group, client.memory, client.peer->silent_for(now)});
   }
-  if (peers_.size() >= kMaxPeers) return "too many clients";
-  if (num_theirs >= kMaxPeersPerAddress) return "too many clients of one address";
-  if (memory > kMaxPeerMemory - all) return "too much memory asked for";
-  if (memory > kMaxPeerMemoryPerAddress - theirs) return "too much memory asked for by one address";
-  return {};
+  Admission admission = admit(newcomer, occupants, kPlaces);
+  for (const std::size_t i : admission.leaving) {
+    spdlog::info("perf: {} gives its place to another client", peers_.at(ids[i]).peer->name());
+    peers_.erase(ids[i]);
+  }
+  return std::move(admission.refusal);
 }
 
 void Listener::refuse(verbs::CmId& id, std::string why) {
@@ -201,10 +200,9 @@ void Listener::on_request(verbs::CmEvent event) {
   std::unique_ptr<verbs::CmId> id = std::move(event.new_id);
   std::optional<Hello> hello = parse_hello(without_padding(event.param.private_data, kHelloLen));
   if (!hello) return refuse(*id, "the private data is no Hello of this version");
-  const std::string group = rpcrdma::peer_group(id->peer_addr());
-  const std::uint64_t memory = RdmaPeer::memory_of(*hello);
-  if (std::string why = no_room(group, memory); !why.empty()) return refuse(*id, std::move(why));
   if (hello->op == Op::kSend && hello->size == 0) return refuse(*id, "send needs messages of at least one octet");
+  const Occupant newcomer{.group = rpcrdma::peer_group(id->peer_addr()), .memory = RdmaPeer::memory_of(*hello)};
+  if (std::string why = make_room(newcomer); !why.empty()) return refuse(*id, std::move(why));
 
   Ready ready;
   ready.tcp_port = port_of(tcp_->local_addr());
@@ -224,7 +222,7 @@ void Listener::on_request(verbs::CmEvent event) {
   } else if (place_of(key->peer_addr()) == PeerPlace::kThisMachine) {
     progress_.expect(PeerPlace::kThisMachine);
   }
-  peers_.emplace(key, Client{std::move(*peer), group, memory});
+  peers_.emplace(key, Client{std::move(*peer), newcomer.group, newcomer.memory});
 }
 
 }  // namespace

@@ -151,10 +151,8 @@ void TcpServer::accept_loop() {
     }
     reap();
     std::string group = rpcrdma::peer_group(peer);
-    const auto is_theirs = [&](const auto& session) { return session->group == group; };
-    if (sessions_.size() >= kMaxConnections ||
-        std::size_t(std::ranges::count_if(sessions_, is_theirs)) >= kMaxConnectionsPerAddress) {
-      spdlog::warn("perf: {} turned away, too many TCP clients", format_address(peer));
+    if (const std::string why = make_place(group); !why.empty()) {
+      spdlog::warn("perf: {} turned away: {}", format_address(peer), why);
       continue;
     }
     auto session = std::make_unique<Session>();
@@ -176,6 +174,22 @@ void TcpServer::reap() {
     session->thread.join();
     return true;
   });
+}
+
+std::string TcpServer::make_place(const std::string& group) {
+  std::vector<Occupant> occupants;
+  for (const auto& session : sessions_) {
+    occupants.push_back({.group = session->group, .silent_for = silent_for(session->fd.get())});
+  }
+  Admission admission = admit({.group = group}, occupants, kPlaces);
+  for (const std::size_t i : admission.leaving) {
+    spdlog::info("perf: a TCP client gives its place to another");
+    shutdown(sessions_[i]->fd.get(), SHUT_RDWR);
+    sessions_[i]->thread.join();
+    sessions_[i].reset();
+  }
+  std::erase(sessions_, nullptr);
+  return std::move(admission.refusal);
 }
 
 Ready TcpServer::prepare(const Hello& hello, Fd& file) const {

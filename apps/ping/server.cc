@@ -10,6 +10,7 @@
 #include "apps/common/command.h"
 #include "apps/common/connection.h"
 #include "apps/common/output.h"
+#include "apps/common/places.h"
 #include "apps/common/setup.h"
 #include "apps/ping/run.h"
 #include "rpcrdma/peer_group.h"
@@ -18,9 +19,8 @@ namespace weft::apps::ping {
 namespace {
 
 constexpr int kBacklog = 16;
-// Clients of all, and of one peer_group: no address keeps the others out.
-constexpr std::size_t kMaxPeers = 64;
-constexpr std::size_t kMaxPeersPerAddress = 48;
+// Clients of all, and of one peer_group.
+constexpr PlaceLimits kPlaces{.all = 64, .per_group = 48};
 // How often clients are looked at for whether they still say something.
 constexpr std::chrono::milliseconds kLookEvery{250};
 
@@ -195,7 +195,8 @@ class Server {
   void on_request(std::unique_ptr<verbs::CmId> id);
   void end(const std::vector<Peer*>& peers, const char* why);
   void end_silent(verbs::TimePoint now);
-  std::size_t num_of(const std::string& group) const;
+  // Makes a place for a client of this group; why that cannot be, or an empty text.
+  std::string make_place(const std::string& group);
   void drop(verbs::CmId* id);
 
   const PingOptions& options_;
@@ -269,8 +270,18 @@ void Server::end_silent(verbs::TimePoint now) {
   end(silent, "is given up, it has said nothing for too long");
 }
 
-std::size_t Server::num_of(const std::string& group) const {
-  return std::size_t(std::ranges::count_if(peers_, [&](const auto& one) { return one.second->group() == group; }));
+std::string Server::make_place(const std::string& group) {
+  const verbs::TimePoint now = std::chrono::steady_clock::now();
+  std::vector<Peer*> peers, leaving;
+  std::vector<Occupant> occupants;
+  for (const auto& [id, peer] : peers_) {
+    peers.push_back(peer.get());
+    occupants.push_back({.group = peer->group(), .silent_for = now - peer->heard_at()});
+  }
+  Admission admission = admit({.group = group}, occupants, kPlaces);
+  for (const std::size_t i : admission.leaving) leaving.push_back(peers[i]);
+  end(leaving, "gives its place to another client");
+  return std::move(admission.refusal);
 }
 
 void Server::on_event(verbs::CmEvent event) {
@@ -285,10 +296,8 @@ void Server::on_event(verbs::CmEvent event) {
 }
 
 void Server::on_request(std::unique_ptr<verbs::CmId> id) {
-  const std::size_t num_theirs = num_of(rpcrdma::peer_group(id->peer_addr()));
-  if (peers_.size() >= kMaxPeers || num_theirs >= kMaxPeersPerAddress) {
-    spdlog::warn("ping: {} turned away, {} clients are served already, {} of its address",
-                 format_address(id->peer_addr()), peers_.size(), num_theirs);
+  if (const std::string why = make_place(rpcrdma::peer_group(id->peer_addr())); !why.empty()) {
+    spdlog::warn("ping: {} turned away: {}", format_address(id->peer_addr()), why);
     if (!id->reject({}).ok()) spdlog::debug("ping: it was gone already");
     return;
   }
