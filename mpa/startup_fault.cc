@@ -21,8 +21,10 @@ constexpr StartupHint kHints[] = {
     {StartupFault::kBothResponders, "MPA-7.1.2-15", "", "", "the peer takes itself for the listener, too",
      "one end as initiator"},
     {StartupFault::kRevision, "MPA-7.1.1-17", "the peer does not know the revision that it was asked with",
-     "--mpa-rev 1 (--mpa-rev 0 for RDMAC peers)", "the peer asks with a revision that is not served here",
-     "--mpa-rev 2 here (--mpa-rev 0 where peers are RDMAC's), or an older revision at the peer"},
+     "SoftConfig::mpa_revision 1 (SoftConfig::mpa_revision 0 for RDMAC peers)",
+     "the peer asks with a revision that is not served here",
+     "SoftConfig::mpa_revision 2 here (SoftConfig::mpa_revision 0 where peers are RDMAC's), or an older revision at "
+     "the peer"},
     {StartupFault::kRdmacBits, "MPA-C.2.4-01", "an RDMAC peer that wants no Markers or no CRCs",
      "Markers and CRCs switched on at the peer", "an RDMAC peer that wants no Markers or no CRCs",
      "Markers and CRCs switched on at the peer"},
@@ -30,7 +32,7 @@ constexpr StartupHint kHints[] = {
      "less private data at the peer", "the peer's program sends more than MPA carries",
      "less private data at the peer"},
     {StartupFault::kNoWords, "MPA2-10-01",
-     "the peer has MPA revision 2, but not the enhanced startup that goes with it", "--mpa-rev 1",
+     "the peer has MPA revision 2, but not the enhanced startup that goes with it", "SoftConfig::mpa_revision 1",
      "the peer has MPA revision 2, but not the enhanced startup that goes with it", "MPA revision 1 at the peer"},
     {StartupFault::kSurplus, "MPA-7.1.1-21", "what listens there speaks before it is asked: not an iWARP program",
      "another port: NFS over RDMA is 20049, rping and weft ping 7174",
@@ -43,7 +45,8 @@ constexpr StartupHint kHints[] = {
      "what listens there is not an iWARP program, or does not know this MPA revision; Linux siw closes without a word "
      "on a Key or a revision that it does not know, on more than 256 octets of private data, and where it has no "
      "memory",
-     "another port: NFS over RDMA is 20049 (not 2049), rping and weft ping 7174; --mpa-rev 1; --peer siw",
+     "another port: NFS over RDMA is 20049 (not 2049), rping and weft ping 7174; SoftConfig::mpa_revision 1; "
+     "SoftConfig::peer siw",
      "a port scan or a health check, or a client that gave up", "nothing, unless a client complains"},
     {StartupFault::kCutShort, "MPA-7.1.1-21", "the peer's program ended while it answered", "the peer's log",
      "the peer's program ended while it asked", "the peer's log"},
@@ -54,7 +57,7 @@ constexpr StartupHint kHints[] = {
      "the peer's program ended, or a firewall cut the connection", "whether the peer's program still runs"},
     {StartupFault::kNoRtr, "MPA2-9.2-09", "", "",
      "the initiator asked for the peer-to-peer model and did not send its ready-to-receive message",
-     "at the initiator --rtr none, or another kind (read, write, send)"},
+     "at the initiator SoftConfig::rtr none, or another kind (read, write, send)"},
     {StartupFault::kRejected, "MPA-7.1.1-12", "the program at the peer does not want this connection, or has too many",
      "the peer's log", "", ""},
     {StartupFault::kOwnPrivateData, "MPA-7.1.1-24", "MPA carries 512 octets, and 4 fewer at revision 2",

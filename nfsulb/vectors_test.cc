@@ -5,8 +5,8 @@
 #include <set>
 
 #include "nfsulb/bindings.h"
-#include "nfsulb/testing/octets.h"
 #include "nfsulb/server_habits.h"
+#include "nfsulb/testing/octets.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/v1/header.h"
 #include "tests/vectors/vector_file.h"
@@ -130,7 +130,8 @@ TEST(Vectors, TheChunksOfferedCoverTheBound) {
   const auto bound = testing::bound_reply(binding_of(readdir), readdir.call.procedure, readdir.body);
   EXPECT_EQ(bound.rest, 4u + 8192 + kBeyondReaddir3);
   // The vector has room for what the RFC counts.
-  EXPECT_LE(rpcrdma::kPlainReplyHeader + bound.rest - kBeyondReaddir3, rpcrdma::total_length(*readdir.header.lists.reply_chunk));
+  EXPECT_LE(rpcrdma::kPlainReplyHeader + bound.rest - kBeyondReaddir3,
+            rpcrdma::total_length(*readdir.header.lists.reply_chunk));
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ constexpr DiagnosisRow kRows[] = {
     // ---- remote operation
     {Layer::kRdma, 2, 0x05, -1, "RDMAP-7.2-03",
      "a message of another version of RDMAP: a peer of the RDMA Consortium's drafts has version 0",
-     "--mpa-rev 0, with which both generations are served", "--mpa-rev 0, with which both generations are served"},
+     "SoftConfig::mpa_revision 0, with which both generations are served",
+     "SoftConfig::mpa_revision 0, with which both generations are served"},
     {Layer::kRdma, 2, 0x06, -1, "RDMAP-7.2-02",
      "a message of a kind that the other end does not know: Atomics and Immediate Data (RFC 7306) are unknown to Linux "
      "siw and to most RNICs",
@@ -55,8 +56,8 @@ constexpr DiagnosisRow kRows[] = {
     {Layer::kRdma, 2, 0x07, -1, "RDMAP-4.8-08 EXT-8.2-02",
      "more RDMA Reads at once than the other end's IRD (Linux siw says it like this), or an Atomic whose address is no "
      "multiple of 8",
-     "--ord 1, then more; Atomics at addresses that are multiples of 8",
-     "a larger --ird; a peer that keeps to the IRD that it was told"},
+     "SoftConfig::ord 1, then more; Atomics at addresses that are multiples of 8",
+     "a larger SoftConfig::ird; a peer that keeps to the IRD that it was told"},
     {Layer::kRdma, 2, 0x08, -1, "RDMAP-4.8-08",
      "the RDMA engine at the end that sent it has failed for all connections",
      "the peer's log; its RDMA device or module may have to be loaded anew", "restart this program"},
@@ -94,23 +95,27 @@ constexpr DiagnosisRow kRows[] = {
      "the peer's TO: one in the wrong byte order looks like this"},
     {Layer::kDdp, 1, 0x04, -1, "DDP-7.2-07",
      "a segment of another version of DDP: a peer of the RDMA Consortium's drafts has version 0",
-     "--mpa-rev 0, with which both generations are served", "--mpa-rev 0, with which both generations are served"},
+     "SoftConfig::mpa_revision 0, with which both generations are served",
+     "SoftConfig::mpa_revision 0, with which both generations are served"},
 
     // ---- DDP, untagged: Sends (queue 0), Read and Atomic Requests (1), Terminates (2)
     {Layer::kDdp, 2, 0x01, -1, "DDP-7.2-08",
      "a message for a queue that is not there: there are 0, 1 and 2, and 3 for Atomics (RFC 7306)",
      "no Atomics with this peer", "a peer that keeps to RFC 5040, or its Atomics switched off"},
     {Layer::kDdp, 2, 0x02, 1, "DDP-7.2-09", "more RDMA Reads or Atomics at once than the other end's IRD",
-     "--ord 1, then more; with MPA revision 1 nobody tells the other how many it takes (--mpa-rev 2)",
-     "a larger --ird; a peer that keeps to the IRD that it was told"},
+     "SoftConfig::ord 1, then more; with MPA revision 1 nobody tells the other how many it takes "
+     "(SoftConfig::mpa_revision 2)",
+     "a larger SoftConfig::ird; a peer that keeps to the IRD that it was told"},
     {Layer::kDdp, 2, 0x02, 2, "DDP-7.2-09", "a second Terminate on one connection", "nothing: the first one counts",
      "nothing: the first one counts"},
     {Layer::kDdp, 2, 0x02, -1, "DDP-7.2-09",
      "a message found no Receive posted: more of them at once than credits allow, or Receives that were posted too "
      "late",
-     "a smaller --credits; where the peer is Linux siw also a smaller --inline: it answers a Send that is longer than "
+     "a smaller ClientConfig::credits; where the peer is Linux siw also a smaller ClientConfig::inline_threshold: it "
+     "answers a Send that is longer than "
      "its Receive like this",
-     "a larger --credits here, or a peer that keeps to those granted; Receives have to be posted before the connection "
+     "a larger ClientConfig::credits here, or a peer that keeps to those granted; Receives have to be posted before "
+     "the connection "
      "is"},
     {Layer::kDdp, 2, 0x03, -1, "DDP-7.2-10",
      "a message out of order, lost or sent twice: the two ends count differently",
@@ -121,11 +126,13 @@ constexpr DiagnosisRow kRows[] = {
      "the peer's version: a correct stack never does this over TCP; a capture shows which segment is missing"},
     {Layer::kDdp, 2, 0x05, -1, "DDP-7.2-12",
      "a Send that is longer than the Receive it met: the two ends disagree on the inline threshold",
-     "a smaller --inline: 1024 octets are taken by every RPC-over-RDMA peer, and by one without private data no more",
-     "a larger --inline here; 1024 octets count until the peer's private data says more"},
+     "a smaller ClientConfig::inline_threshold: 1024 octets are taken by every RPC-over-RDMA peer, and by one without "
+     "private data no more",
+     "a larger ClientConfig::inline_threshold here; 1024 octets count until the peer's private data says more"},
     {Layer::kDdp, 2, 0x06, -1, "DDP-7.2-13",
      "a segment of another version of DDP: a peer of the RDMA Consortium's drafts has version 0",
-     "--mpa-rev 0, with which both generations are served", "--mpa-rev 0, with which both generations are served"},
+     "SoftConfig::mpa_revision 0, with which both generations are served",
+     "SoftConfig::mpa_revision 0, with which both generations are served"},
     {Layer::kDdp, 3, -1, -1, "DDP-7.2-14", "a code that nobody may send over MPA",
      "the peer's version, or a Terminate whose octets are in another order than the RFC's", "report it: this is a bug"},
 
@@ -136,16 +143,18 @@ constexpr DiagnosisRow kRows[] = {
     {Layer::kLlp, 0, 0x02, -1, "MPA-8-04",
      "octets were changed on their way where TCP's checksum does not notice (a faulty adapter, switch or offload), or "
      "memory was written while it was being sent; Linux siw also says it of a good FPDU whose CRC came in two pieces",
-     "if the peer is siw, to connect and do it again, or --crc off; leave memory that is being sent alone until its "
+     "if the peer is siw, to connect and do it again, or SoftConfig::crc false; leave memory that is being sent alone "
+     "until its "
      "completion; else switch off checksum and segmentation offload "
      "(ethtool -K DEV tso off gso off gro off tx off rx off) to find the part that is faulty",
      "the same transfer with offloads off at both ends (ethtool -K DEV tso off gso off gro off tx off rx off); with "
-     "--placement direct also without it"},
+     "SoftConfig::direct_placement also without it"},
     {Layer::kLlp, 0, 0x03, -1, "MPA-8-05",
-     "the ends disagree about Markers: one puts them where the other does not look for them", "without --markers",
-     "without --markers"},
+     "the ends disagree about Markers: one puts them where the other does not look for them",
+     "without SoftConfig::markers", "without SoftConfig::markers"},
     {Layer::kLlp, 0, 0x04, -1, "MPA-8-08", "a start-up frame that the other end cannot take",
-     "--mpa-rev 1; less private data: Linux siw and Chelsio take 256 octets with the four of revision 2 (--peer siw)",
+     "SoftConfig::mpa_revision 1; less private data: Linux siw and Chelsio take 256 octets with the four of revision 2 "
+     "(SoftConfig::peer siw)",
      "what listens at that port, and its version"},
     {Layer::kLlp, 0, 0x05, -1, "MPA2-9.3-02", "a failure at the end that sent it while the connection was set up",
      "the peer's log (dmesg where its kernel does the RDMA), then connect again",
@@ -153,12 +162,14 @@ constexpr DiagnosisRow kRows[] = {
     {Layer::kLlp, 0, 0x06, -1, "MPA2-9.1-13",
      "one end wants to keep more RDMA Reads open than the other can serve: the responder's ORD is above the "
      "initiator's IRD",
-     "a smaller --ord here: Linux siw serves 128, Chelsio 32", "a larger --ird here, or a smaller ORD at the peer"},
+     "a smaller SoftConfig::ord here: Linux siw serves 128, Chelsio 32",
+     "a larger SoftConfig::ird here, or a smaller ORD at the peer"},
     {Layer::kLlp, 0, 0x07, -1, "MPA2-9.2-10",
      "no ready-to-receive message that both ends can do: Linux siw knows write and read, Chelsio read alone, and "
      "either can want none",
-     "--rtr read, else write, send or none, at the end that connects; --peer cxgb4 or irdma does what those need",
-     "--rtr read, else write, send or none; --peer cxgb4 or irdma does what those need"},
+     "SoftConfig::rtr read, else write, send or none, at the end that connects; SoftConfig::peer cxgb4 or irdma does "
+     "what those need",
+     "SoftConfig::rtr read, else write, send or none; SoftConfig::peer cxgb4 or irdma does what those need"},
 };
 
 bool is_registered(const Terminate& t) {

@@ -114,16 +114,17 @@ TEST(Diagnosis, TheQueueDecidesWhatNoBufferMeans) {
   const Terminate no_buffer{Layer::kDdp, 2, 2};
   const Diagnosis send = diagnose(with_untagged(no_buffer, Opcode::kSend, 0, 1, 0, 0), Course::kReceived);
   EXPECT_THAT(send.cause, HasSubstr("credits"));
-  EXPECT_THAT(send.advice, AllOf(HasSubstr("--credits"), HasSubstr("Linux siw also a smaller --inline")));
+  EXPECT_THAT(send.advice, AllOf(HasSubstr("ClientConfig::credits"),
+                                 HasSubstr("Linux siw also a smaller ClientConfig::inline_threshold")));
   const Diagnosis read = diagnose(with_untagged(no_buffer, Opcode::kReadRequest, 1, 1, 0, 0), Course::kReceived);
   EXPECT_THAT(read.cause, AllOf(HasSubstr("IRD"), Not(HasSubstr("credits"))));
-  EXPECT_THAT(read.advice, HasSubstr("--ord"));
+  EXPECT_THAT(read.advice, HasSubstr("SoftConfig::ord"));
 }
 
 TEST(Diagnosis, AdviceDependsOnWhoRefused) {
   const TerminateMessage too_long{.what = {Layer::kDdp, 2, 5}};
-  EXPECT_THAT(diagnose(too_long, Course::kReceived).advice, HasSubstr("a smaller --inline"));
-  EXPECT_THAT(diagnose(too_long, Course::kSent).advice, HasSubstr("a larger --inline"));
+  EXPECT_THAT(diagnose(too_long, Course::kReceived).advice, HasSubstr("a smaller ClientConfig::inline_threshold"));
+  EXPECT_THAT(diagnose(too_long, Course::kSent).advice, HasSubstr("a larger ClientConfig::inline_threshold"));
 }
 
 // 02 07 is what siw writes for "no matching RTR", and 20 07 what the RFC does; each is something else in the other's
@@ -133,7 +134,7 @@ TEST(Diagnosis, ControlOctetsThatMeanSomethingInBothOrdersAreReadTwice) {
   EXPECT_THAT(a.what, HasSubstr("(0/2/07)"));
   EXPECT_EQ(a.told, "which from Linux siw would mean MPA: no matching RTR option (2/0/07)");
   EXPECT_THAT(a.cause, HasSubstr("where the peer is Linux siw: no ready-to-receive message"));
-  EXPECT_THAT(a.advice, HasSubstr("--rtr"));
+  EXPECT_THAT(a.advice, HasSubstr("SoftConfig::rtr"));
   const Diagnosis b = diagnose(alone(0x20, 0x07), Course::kReceived);
   EXPECT_THAT(b.what, HasSubstr("(2/0/07)"));
   EXPECT_THAT(b.told, HasSubstr("(0/2/07)"));
@@ -188,7 +189,7 @@ TEST(Diagnosis, OneLineAndSeveral) {
 TEST(Diagnosis, AnyControlOctetsAndAnyCutAreSafe) {
   std::vector<std::uint8_t> body(kTerminateMaxLen, 0xa5);
   for (unsigned octet0 = 0; octet0 < 256; ++octet0) {
-    for (const unsigned bits : {0x00, 0x03, 0x07, 0xc0, 0xe0}) {
+    for (const unsigned bits : {0x00u, 0x03u, 0x07u, 0xc0u, 0xe0u}) {
       body[0] = static_cast<std::uint8_t>(octet0);
       body[2] = static_cast<std::uint8_t>(bits);
       body[3] = 0;

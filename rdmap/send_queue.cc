@@ -156,11 +156,12 @@ void SendQueue::complete_front(const std::optional<Terminate>& why) {
   if (!entry.rtr && (entry.wr.signaled || failed)) {
     Completion c;
     c.wr_id = entry.wr.wr_id;
+    c.note = entry.wr.note;
     c.op = work_op(entry.wr.op);
     c.status = entry.status;
     if (!failed && is_answered(entry.wr.op)) c.byte_len = static_cast<std::uint32_t>(entry.len);
     if (failed) c.terminate = why;
-    events_.push_back(c);
+    events_.extend() = c;
   }
   // The slot keeps what it may use again, but not much: a queue has many.
   if (entry.wr.inline_data.capacity() > kKeptInlineLen) release_memory(entry.wr.inline_data);

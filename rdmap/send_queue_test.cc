@@ -78,7 +78,9 @@ TEST(SendQueue, CompletesInOrder) {
   Fixture f;
   f.queue.set_ord(4);
   ASSERT_EQ(f.queue.post(wr(SendOp::kRdmaRead, 7, 9)), PostResult::kOk);
-  ASSERT_EQ(f.queue.post(wr(SendOp::kSend, 8)), PostResult::kOk);
+  auto noted = wr(SendOp::kSend, 8);
+  noted.note = 0x1234;
+  ASSERT_EQ(f.queue.post(noted), PostResult::kOk);
   auto silent = wr(SendOp::kRdmaWrite, 9);
   silent.signaled = false;
   ASSERT_EQ(f.queue.post(silent), PostResult::kOk);
@@ -92,7 +94,9 @@ TEST(SendQueue, CompletesInOrder) {
   EXPECT_EQ(done[0].wr_id, 7u);
   EXPECT_EQ(done[0].op, WorkOp::kRdmaRead);
   EXPECT_EQ(done[0].byte_len, 9u);
+  EXPECT_EQ(done[0].note, 0u);
   EXPECT_EQ(done[1].wr_id, 8u);
+  EXPECT_EQ(done[1].note, 0x1234u);
   EXPECT_TRUE(f.queue.empty());
 }
 

@@ -94,15 +94,16 @@ TEST(StartupWords, BothInitiators) {
 }
 
 TEST(StartupWords, RevisionsAndForms) {
-  expect_says(initiator_hears(reply([](auto& f) { f.rev = 3; })), {"Rev 3 to our Rev 2", "--mpa-rev 1"});
-  expect_says(initiator_hears(reply([](auto& f) { f.s = false; })), {"unenhanced MPA Reply", "--mpa-rev 1"});
+  expect_says(initiator_hears(reply([](auto& f) { f.rev = 3; })), {"Rev 3 to our Rev 2", "SoftConfig::mpa_revision 1"});
+  expect_says(initiator_hears(reply([](auto& f) { f.s = false; })),
+              {"unenhanced MPA Reply", "SoftConfig::mpa_revision 1"});
   StreamConfig first;
   first.mpa_revision = 1;
   Octets request;
   mpa::emit_startup_frame(mpa::make_request({}, {}), request);
-  expect_says(responder_hears(request, first), {"MPA Rev 2 is not enabled here (Rev 2)", "--mpa-rev 2"});
+  expect_says(responder_hears(request, first), {"MPA Rev 2 is not enabled here (Rev 2)", "SoftConfig::mpa_revision 2"});
   request[17] = 0;
-  expect_says(responder_hears(request), {"RDMAC", "--mpa-rev 0"});
+  expect_says(responder_hears(request), {"RDMAC", "SoftConfig::mpa_revision 0"});
 }
 
 TEST(StartupWords, SilenceAndEnds) {
@@ -111,7 +112,7 @@ TEST(StartupWords, SilenceAndEnds) {
   expect_says(initiator_says({}, [](Side& side) { side.stream.on_rx_eof(kNow); }),
               {"closed the connection during MPA startup", "Linux siw closes without a word"});
   expect_says(initiator_says({.private_data = 300}, [](Side& side) { side.stream.on_rx_eof(kNow); }),
-              {"our PD_Length is 304", "--peer siw"});
+              {"our PD_Length is 304", "SoftConfig::peer siw"});
   expect_says(initiator_says({}, [](Side& side) { side.stream.on_llp_error(ECONNRESET, kNow); }),
               {"Connection reset by peer during MPA startup"});
   expect_says(initiator_says({},
@@ -131,7 +132,7 @@ TEST(StartupWords, ARejectionNamesWhatPeersAreKnownToMind) {
 
   StreamConfig markers;
   markers.markers = true;
-  expect_says(initiator_hears(rejected, {markers}), {"we asked for Markers", "without --markers"});
+  expect_says(initiator_hears(rejected, {markers}), {"we asked for Markers", "without SoftConfig::markers"});
   StreamConfig first;
   first.mpa_revision = 1;
   const auto rejected_first = reply([](auto& f) {
@@ -140,14 +141,15 @@ TEST(StartupWords, ARejectionNamesWhatPeersAreKnownToMind) {
     f.s = false;
     f.private_data.clear();
   });
-  expect_says(initiator_hears(rejected_first, {first}), {"revision 1, which tells no IRD", "--mpa-rev 2"});
+  expect_says(initiator_hears(rejected_first, {first}),
+              {"revision 1, which tells no IRD", "SoftConfig::mpa_revision 2"});
   StreamConfig none;
   none.ird = 0;
-  expect_says(initiator_hears(rejected, {none}), {"we offered IRD 0", "--ird 1"});
+  expect_says(initiator_hears(rejected, {none}), {"we offered IRD 0", "SoftConfig::ird 1"});
   StreamConfig few;
   few.ird = 2;
   expect_says(initiator_hears(reply([](auto& f) { f.r = true; }, {.ird = 1, .ord = 9}), {few}),
-              {"the peer wants 9 RDMA Reads at once and we offered IRD 2", "--ird 9"});
+              {"the peer wants 9 RDMA Reads at once and we offered IRD 2", "SoftConfig::ird 9"});
   const auto said = reply([](auto& f) {
     f.r = true;
     f.private_data.insert(f.private_data.end(), {'n', 'o', '\n'});
@@ -157,9 +159,9 @@ TEST(StartupWords, ARejectionNamesWhatPeersAreKnownToMind) {
 
 TEST(StartupWords, RepliesThatCannotBeLivedWith) {
   expect_says(initiator_hears(reply([](auto&) {}, {.ird = 16, .ord = 200})),
-              {"the responder's ORD is above our IRD", "(2/0/06)", "[MPA2-9.1-13]", "--ird"});
+              {"the responder's ORD is above our IRD", "(2/0/06)", "[MPA2-9.1-13]", "SoftConfig::ird"});
   expect_says(initiator_hears(reply([](auto&) {}, {.a = true, .c = true, .ird = 16, .ord = 16})),
-              {"the other connection model", "(2/0/07)", "--rtr"});
+              {"the other connection model", "(2/0/07)", "SoftConfig::rtr"});
 }
 
 TEST(StartupWords, OwnPrivateDataThatDoesNotFit) {

@@ -40,7 +40,7 @@ struct StreamConfig {
   std::size_t max_send_wr = 256;  // outstanding requests of the send queue
   Placement placement = Placement::kVerify;  // with CRCs off it is always direct
   std::size_t direct_min_len = 16 * 1024;    // so much of an FPDU has to be missing to be worth a recvmsg of its own
-  std::size_t fpdu_limit = 0;                // upper bound of an FPDU in octets, 0 for none (weft --fpdu)
+  std::size_t fpdu_limit = 0;                // upper bound of an FPDU in octets, 0 for none
   Duration request_timeout = std::chrono::seconds(5);  // responder: from start to a whole Request; then for the RTR
   Duration reply_timeout = std::chrono::seconds(10);   // initiator: from the Request to a whole Reply
   Duration nudge{};                                    // initiator: rdmap/nudge.h; 0 for never

@@ -88,19 +88,19 @@ void Stream::Impl::add_suspicions(const mpa::RejectedReply* rejected,
   if (pd_length > kLeastMaxPrivateData) {
     add(fmt::format("our PD_Length is {}, and Linux siw and Chelsio take no more than {}", pd_length,
                     kLeastMaxPrivateData),
-        "--peer siw, with which private data stays below that");
+        "SoftConfig::peer siw, with which private data stays below that");
   }
   if (rejected == nullptr) return;
-  if (request_frame_.m) add("we asked for Markers, and Linux siw rejects whoever does", "without --markers");
+  if (request_frame_.m) add("we asked for Markers, and Linux siw rejects whoever does", "without SoftConfig::markers");
   const auto words = mpa::parse_enhanced_words(request_frame_);
   if (!words) {
     add("we asked with MPA revision 1, which tells no IRD, and Linux's NFS/RDMA server rejects whoever has none",
-        "--mpa-rev 2");
+        "SoftConfig::mpa_revision 2");
   } else if (words->ird == 0) {
-    add("we offered IRD 0, and Linux's NFS/RDMA server rejects whoever does", "--ird 1 or more");
+    add("we offered IRD 0, and Linux's NFS/RDMA server rejects whoever does", "SoftConfig::ird 1 or more");
   } else if (rejected->peer_ord && *rejected->peer_ord > words->ird) {
     add(fmt::format("the peer wants {} RDMA Reads at once and we offered IRD {}", *rejected->peer_ord, words->ird),
-        fmt::format("--ird {}", *rejected->peer_ord));
+        fmt::format("SoftConfig::ird {}", *rejected->peer_ord));
   }
 }
 

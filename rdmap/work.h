@@ -64,6 +64,7 @@ struct SendWr {
   bool signaled = true;                   // unsignaled requests complete silently unless they fail
   bool solicited = false;                 // Send or Immediate Data with Solicited Event (RFC 5040 section 5.3)
   bool fence = false;                     // waits for all earlier Reads and Atomics (RFC 5040 section 5.5)
+  std::uint16_t note = 0;                 // the user's own, as wr_id is: its Completion carries it
   SgeList sg_list;                        // source of Sends and Writes, sink of Reads and of an Atomic's 8 octets
   std::vector<std::uint8_t> inline_data;  // used instead of sg_list where not empty (Sends and Writes only)
   ddp::Stag remote_stag;                  // Write: the sink; Read, Atomic: the source; the two that invalidate: what
@@ -111,6 +112,7 @@ struct Completion {
   std::uint64_t wr_id = 0;
   WorkOp op = WorkOp::kSend;
   WorkStatus status = WorkStatus::kSuccess;
+  std::uint16_t note = 0;                  // SendWr::note; 0 with kRecv
   std::uint32_t byte_len = 0;              // octets received (kRecv) or read (kRdmaRead, kAtomic)
   bool solicited = false;                  // kRecv: the peer asked for a solicited event
   std::optional<ImmediateData> immediate;  // kRecv: it was taken by an Immediate Data Message, which said this

@@ -119,6 +119,16 @@ TEST_F(BudgetTest, AnAddressThatAsksForAllLeavesTheOthersTheirs) {
   }
 }
 
+TEST_F(BudgetTest, ACallThatIsMoreThanAnAddressMayHoldIsNotServed) {
+  budget.max_per_group = 2 * kMib;
+  End& one = open("198.51.100.1");
+  one.call(2 * kMib + kGuaranteed + 4);
+  budget.admit_waiting();
+  EXPECT_EQ(one.num_served(), 0u);
+  open("198.51.100.2").call(2 * kMib + kGuaranteed);
+  EXPECT_EQ(ends.back()->num_served(), 1u);
+}
+
 TEST_F(BudgetTest, EightAddressesThatTakeAllTheyGetLeaveSomethingForOneMore) {
   for (int i = 0; i < 8; ++i) crowd(40, "198.51.100." + std::to_string(i), 4 * kMib);
   End& other = open("192.0.2.1");
@@ -135,6 +145,10 @@ TEST_F(BudgetTest, AHundredAddressesLeaveWhatIsGuaranteed) {
   staller.answer_one();
   staller.responder->on_time(at(1));
   for (int i = 0; i < 100; ++i) crowd(20, "198.51.100." + std::to_string(i), 4 * kMib);
+  for (int i = 0; i < 100 && budget.used < budget.limit; ++i) {
+    open("203.0.113." + std::to_string(i + 2)).call(std::min(budget.limit - budget.used, 4 * kMib) + kGuaranteed);
+  }
+  ASSERT_EQ(budget.used, budget.limit);
   End& other = open("192.0.2.1");
   other.call(kGuaranteed);
   EXPECT_EQ(other.num_served(), 1u);

@@ -93,6 +93,7 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
   const auto index = static_cast<std::uint32_t>(wc.wr_id);
   const bool is_receive = (index & kReceiveBit) != 0;
   if (wc.status != verbs::WcStatus::kSuccess) {
+    failed_by_completion_ = failed_by_completion_ || !failure_;
     // Flushes follow from what failed first, or from the end of the connection, which is reported elsewhere.
     if (wc.status != verbs::WcStatus::kWrFlushErr) {
       fail("a work request failed: " + verbs::explain(wc));

@@ -115,6 +115,8 @@ class Channel {
   // fail_violation is fail where the peer broke a rule, so that another connection may well end the same way.
   void fail_violation(std::string why);
   bool violated() const { return violated_; }
+  // Whether failure() is what a completion said: the connection manager may still tell more.
+  bool failed_by_completion() const { return failed_by_completion_; }
 
  private:
   struct Entry {
@@ -151,6 +153,7 @@ class Channel {
   std::uint64_t progress_ = 0;
   std::optional<std::string> failure_;
   bool violated_ = false;  // failure_ came from fail_violation
+  bool failed_by_completion_ = false;
 };
 
 }  // namespace weft::rpcrdma

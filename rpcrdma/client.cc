@@ -25,6 +25,7 @@ struct Client::Impl {
   std::string error;
   bool in_process = false;
   verbs::TimePoint now{};
+  EventLog log;
   std::uint64_t num_connections = 0;
   std::uint32_t last_serial = 0;
   verbs::QpCounters past;  // of connections that are gone
@@ -39,7 +40,7 @@ struct Client::Impl {
   std::unique_ptr<Requester> requester;
 
   Impl(verbs::Device& d, const sockaddr_storage& to, const ClientConfig& c)
-      : device(d), config(c), dst(to), schedule(c.reconnect), health(c.health_check) {}
+      : device(d), config(c), dst(to), log(config.log, "server"), schedule(c.reconnect), health(c.health_check) {}
   ~Impl() {
     // The queue pair first: then no request names memory that the requester gives back.
     if (!connection) return;
@@ -55,6 +56,8 @@ struct Client::Impl {
   void find_end();
   void end_connection();
   void connect_again();
+  void note_end();
+  void note_given_up();
   void close(std::string why);
 };
 
@@ -88,8 +91,10 @@ verbs::Status Client::Impl::open() {
   calls.windows = connection->takes_windows();
   calls.retransmits = config.reconnect.is_on();
   calls.retransmit_after = config.reconnect.retransmit_after;
+  calls.peer = address_str(dst);
+  calls.log = &log;
   requester = std::make_unique<Requester>(*pd, *connection->channel, calls, std::random_device{}());
-  connection->serve_reverse(*requester);
+  connection->serve_reverse(*requester, log);
   return {};
 }
 
@@ -163,12 +168,14 @@ void Client::Impl::find_end() {
 // The connection is over, or did not come about: another one, or the end of everything.
 void Client::Impl::end_connection() {
   const std::string why = *connection->ended;
+  note_end();
   const bool may_go_on = num_connections > 0 && config.reconnect.is_on() && !connection->is_last;
   if (!may_go_on) return close(why);
   // A message that had to be discarded was of no use: a server that sends no others is not asked for ever.
   if (requester->counters().replies_accepted != num_accepted) schedule.on_answer();
   const bool was_ready = state == State::kReady;
   retry_at = schedule.on_ended(now, connection->violated);
+  if (!retry_at) note_given_up();
   if (schedule.is_hopeless()) {
     return close(why + "; given up, because one connection after the other ends with such a violation of the protocol");
   }
@@ -177,8 +184,24 @@ void Client::Impl::end_connection() {
   state = State::kConnecting;
   num_accepted = requester->counters().replies_accepted;
   requester->suspend(why);
-  if (connection->qp) add(past, connection->qp->counters());
+  if (connection->reverse) connection->reverse->end(why);
+  log.line(verbs::LogLevel::kInfo, address_str(dst), "connecting again in {} ms; {} Calls wait for that",
+           std::chrono::duration_cast<std::chrono::milliseconds>(*retry_at - now).count(),
+           requester->num_outstanding());
+  if (connection->qp) past += connection->qp->counters();
   connection.reset();
+}
+
+// What the connection manager tells, its device says as well; that the peer is done is no news.
+void Client::Impl::note_end() {
+  const auto level = connection->told ? verbs::LogLevel::kInfo : verbs::LogLevel::kWarn;
+  log.line(level, address_str(dst), "{}", *connection->ended);
+}
+
+void Client::Impl::note_given_up() {
+  log.line(verbs::LogLevel::kWarn, address_str(dst), "{}",
+           schedule.is_hopeless() ? "given up: one connection after the other ends with a violation of the protocol"
+                                  : "given up: no connection within the time or the attempts that there are");
 }
 
 void Client::Impl::connect_again() {
@@ -187,11 +210,14 @@ void Client::Impl::connect_again() {
   if (status.ok()) {
     connection->deadline = now + config.connect_timeout;
     requester->resume(*connection->channel);
-    connection->serve_reverse(*requester);
+    connection->serve_reverse(*requester, log);
     return;
   }
+  log.line(verbs::LogLevel::kWarn, address_str(dst), "{}", status.error().message);
   retry_at = schedule.on_ended(now, false);
-  if (!retry_at) close(error + "; no other in its place: " + status.error().message);
+  if (retry_at) return;
+  note_given_up();
+  close(error + "; no other in its place: " + status.error().message);
 }
 
 void Client::Impl::close(std::string why) {
@@ -200,7 +226,7 @@ void Client::Impl::close(std::string why) {
   error = std::move(why);
   retry_at.reset();
   requester->on_closed(error);
-  if (connection && connection->reverse) connection->reverse->end();
+  if (connection && connection->reverse) connection->reverse->end(error);
   // An error on the way out has nobody to be told to: the connection is over either way.
   if (connection && connection->connected) (void)connection->id->disconnect();
 }
@@ -253,6 +279,7 @@ std::size_t Client::process(verbs::TimePoint now) {
   if (impl.in_process) return 0;
   impl.in_process = true;
   impl.now = now;
+  impl.log.on_time(now);
   if (impl.retry_at && now >= *impl.retry_at) impl.connect_again();
   if (impl.connection && !impl.connection->deadline) impl.connection->deadline = now + impl.config.connect_timeout;
   std::size_t moved = impl.device.process(now);
@@ -300,7 +327,7 @@ void Client::disconnect() {
 
 verbs::QpCounters Client::counters() const {
   verbs::QpCounters sum = impl_->past;
-  if (impl_->connection && impl_->connection->qp) add(sum, impl_->connection->qp->counters());
+  if (impl_->connection && impl_->connection->qp) sum += impl_->connection->qp->counters();
   return sum;
 }
 

@@ -14,6 +14,7 @@
 #include "rpcrdma/policies.h"
 #include "rpcrdma/service.h"
 #include "verbs-shim/api/cm.h"
+#include "verbs-shim/api/log.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {
@@ -39,6 +40,9 @@ struct ClientConfig {
   std::chrono::milliseconds call_timeout{60000};
   ReconnectPolicy reconnect = {};
   HealthCheckPolicy health_check = {};
+  // Gets the reasons: of connections that end, of Replies that are discarded, and of Calls that are sent again; and
+  // what ServerConfig::log gets, about the server's Calls. Called on the client's thread.
+  verbs::Log log = {};
 };
 
 // ReplyCounts: what came from the server, over all connections of a Client.

@@ -54,12 +54,12 @@ verbs::Status ClientConnection::start(std::uint32_t serial) {
   return id->resolve_addr(dst, config.connect_timeout);
 }
 
-void ClientConnection::serve_reverse(Requester& requester) {
+void ClientConnection::serve_reverse(Requester& requester, EventLog& log) {
   if (config.reverse_programs.empty()) return;
   const ReverseResponder::Config calls{config.reverse_programs, config.reverse_credits, config.reverse_chunks,
-                                       address_str(dst)};
-  reverse = std::make_unique<ReverseResponder>(pd, *channel, requester, calls,
-                                               device.caps().read_sink_needs_remote_write);
+                                       address_str(dst), &log};
+  reverse =
+      std::make_unique<ReverseResponder>(pd, *channel, requester, calls, device.caps().read_sink_needs_remote_write);
 }
 
 verbs::Status ClientConnection::on_route_resolved() {
@@ -92,18 +92,18 @@ bool ClientConnection::on_cm_event(const verbs::CmEvent& event) {
       thresholds = settle_thresholds(config.inline_threshold, event.param.private_data);
       if (reverse) reverse->start(thresholds, event.param.initiator_depth);
       return true;
-    case verbs::CmEventType::kRejected: end(peer + " rejected the connection" + detail); break;
+    case verbs::CmEventType::kRejected: end_told(peer + " rejected the connection" + detail); break;
     case verbs::CmEventType::kDeviceRemoval: is_last = true; [[fallthrough]];
     case verbs::CmEventType::kDisconnected:
       connected = false;
-      end("the connection to " + peer + " ended" + detail, event.status == EPROTO);
+      end_told("the connection to " + peer + " ended" + detail, event.status == EPROTO);
       break;
     case verbs::CmEventType::kAddrError:
     case verbs::CmEventType::kRouteError:
     case verbs::CmEventType::kConnectError:
     case verbs::CmEventType::kUnreachable:
     case verbs::CmEventType::kConnectRequest:
-      end("cannot connect to " + peer + (detail.empty() ? std::string(": ") + cm_event_str(event.type) : detail));
+      end_told("cannot connect to " + peer + (detail.empty() ? std::string(": ") + cm_event_str(event.type) : detail));
       break;
   }
   if (!status.ok()) end("cannot connect to " + peer + ": " + status.error().message);

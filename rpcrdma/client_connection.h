@@ -24,7 +24,7 @@ struct ClientConnection {
                                                                std::uint32_t serial);
   ~ClientConnection();
   // Serves the reverse programs beside the Client's requester, which outlives the connection's use.
-  void serve_reverse(Requester& requester);
+  void serve_reverse(Requester& requester, EventLog& log);
 
   // Whether its Calls' chunks are windows, and R says so.
   bool takes_windows() const { return config.remote_invalidation && can_be_invalidated(device.caps()); }
@@ -35,6 +35,11 @@ struct ClientConnection {
     ended = std::move(why);
     violated = by_violation;
   }
+  // As end, by what the connection manager said.
+  void end_told(std::string why, bool by_violation = false) {
+    told = told || !ended;
+    end(std::move(why), by_violation);
+  }
 
   verbs::Device& device;
   verbs::Pd& pd;
@@ -43,6 +48,7 @@ struct ClientConnection {
   Thresholds thresholds;
   std::optional<std::string> ended;
   bool violated = false;     // ended: because a rule of the protocol was broken
+  bool told = false;         // ended: by end_told
   bool established = false;  // kEstablished came
   bool connected = false;    // and kDisconnected did not
   bool is_last = false;      // the device is gone: no other can follow

@@ -9,6 +9,7 @@
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/testing/engines.h"
 #include "rpcrdma/testing/fake_device.h"
+#include "rpcrdma/testing/log_lines.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Pair;
 using Answer = FakeDevice::Answer;
 using State = Client::State;
@@ -26,6 +28,7 @@ constexpr ReconnectPolicy kReconnect{
 struct ClientLifeTest : ::testing::Test {
   void open(ClientConfig config = {.reconnect = kReconnect}) {
     config.credits = 8;
+    config.log = lines.log();
     auto made = Client::connect(device, sockaddr_storage{}, config);
     ASSERT_TRUE(made.ok()) << made.error().message;
     client = std::move(*made);
@@ -42,6 +45,7 @@ struct ClientLifeTest : ::testing::Test {
   void call(std::chrono::milliseconds timeout = milliseconds(60000)) {
     CallSpec spec = call_of(test_binding(), kRead);
     spec.result_items = room;
+    spec.max_results = max_results;
     spec.timeout = timeout;
     const std::size_t number = num_calls++;
     const auto called = client->call(spec, [this, number](const Reply& reply) {
@@ -61,9 +65,11 @@ struct ClientLifeTest : ::testing::Test {
     EXPECT_EQ(*client->next_timeout(), at(ms));
   }
 
+  LogLines lines;
   FakeMemory memory;
   FakeDevice device{memory};
   Octets room = Octets(9000);
+  std::size_t max_results = call_of(test_binding(), kRead).max_results;  // of the Calls from here on
   std::size_t num_calls = 0;
   std::vector<std::pair<std::size_t, CallStatus>> ended;
   std::vector<std::size_t> remote_at_end;
@@ -81,6 +87,40 @@ TEST_F(ClientLifeTest, WithoutAPolicyTheEndIsTheEnd) {
   EXPECT_EQ(memory.num_remote(), 0u);
   run(5000);
   EXPECT_EQ(device.num_attempts(), 1u);
+}
+
+TEST_F(ClientLifeTest, EndsAndAttemptsHaveTheirLines) {
+  open();
+  call();
+  run(0);
+  EXPECT_THAT(lines.all(), IsEmpty());
+  device.break_connection("the cable is out", ECONNRESET);
+  run(1);
+  EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("ended: the cable is out"),
+                                       HasSubstr("connecting again in 100 ms; 1 Calls wait for that")));
+  EXPECT_THAT(lines.warnings(), IsEmpty());
+  lines.clear();
+  device.fail_event_channel = true;
+  for (int ms = 101; ms < 2000; ms += 100) run(ms);
+  ASSERT_EQ(client->state(), State::kClosed);
+  EXPECT_GE(lines.num_with("no descriptor"), 3u) << "one for each attempt";
+  EXPECT_EQ(lines.num_with("given up: no connection within the time"), 1u);
+}
+
+TEST_F(ClientLifeTest, WhatTheClientEndsHasItsLine) {
+  open({});
+  device.qp().fail_post_send = true;
+  call();
+  run(0);
+  EXPECT_EQ(client->state(), State::kClosed);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("cannot post a work request: post_send made to fail")));
+}
+
+TEST_F(ClientLifeTest, AnOverflowHasItsLine) {
+  open({});
+  device.overflow_cq();
+  run(1);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("the completion queue overflowed")));
 }
 
 // Completions of a device with threads may come before the event that says why.
@@ -136,6 +176,7 @@ TEST_F(ClientLifeTest, CallsGoOnOverTheNextConnection) {
   RecordProperty("proves", "R1-5.5.5-01 U1-6.7.2-04 R1-4.3.2-13 R1-4.3.3-02 R1-7.2.2-02");
   const auto large = v1::emit_private_data({false, 4096, 4096});
   device.private_data = {large.begin(), large.end()};
+  max_results = 2000;  // more than the Replies of a peer that says nothing may have
   open();
   call();
   run(0);
@@ -162,6 +203,7 @@ TEST_F(ClientLifeTest, CallsGoOnOverTheNextConnection) {
   EXPECT_EQ(device.qp().num_receives(), 8u + kExtraReceives);
   ASSERT_EQ(num_sent(), 1u);  // one credit
   EXPECT_EQ(sent(0).xid, xids[0]);
+  EXPECT_TRUE(sent(0).lists.reply_chunk);
   for (std::size_t i = 0; i < 9; ++i) answer(i, 111);
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(sent(i).xid, xids[i]);
   ASSERT_EQ(ended.size(), 10u);
@@ -189,6 +231,20 @@ TEST_F(ClientLifeTest, DelaysGrowUntilTimeIsUp) {
   EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kDisconnected)));
   EXPECT_THAT(remote_at_end, ElementsAre(0u));
   EXPECT_FALSE(client->call({}, nullptr).ok());
+}
+
+TEST_F(ClientLifeTest, DelaysGrowNoFurtherThanTheirMost) {
+  ReconnectPolicy policy = kReconnect;
+  policy.max_time = milliseconds(2000);
+  open({.reconnect = policy});
+  device.on_connect = [] { return Answer::kRefuse; };
+  device.break_connection();
+  run(0);
+  for (const int ms : {100, 300, 700, 1100, 1500, 1900}) {
+    expect_wakes_at(ms);
+    run(ms);
+  }
+  EXPECT_EQ(client->state(), State::kClosed);
 }
 
 TEST_F(ClientLifeTest, AttemptsAreCounted) {
@@ -427,6 +483,16 @@ TEST_F(ClientLifeTest, TheEndOfTheClientEndsEveryCallAtAnyTime) {
     EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kDisconnected), Pair(1, CallStatus::kDisconnected))) << when;
     EXPECT_EQ(memory.size(), 0u);
   }
+}
+
+TEST_F(ClientLifeTest, CallbacksAtItsEndFindAClientThatIsClosed) {
+  open();
+  const Client& ending = *client;
+  std::optional<State> state;
+  ASSERT_TRUE(client->call(call_of(test_binding(), kRead), [&](const Reply&) { state = ending.state(); }).ok());
+  run(0);
+  client.reset();
+  EXPECT_EQ(state, State::kClosed);
 }
 
 TEST_F(ClientLifeTest, ADiscardedReplyIsAskedForOnAnotherConnection) {

@@ -58,17 +58,4 @@ std::string host_str(const sockaddr_storage& addr) {
   return name_of(addr, host, port) ? host.data() : "unknown address";
 }
 
-void add(verbs::QpCounters& sum, const verbs::QpCounters& one) {
-  sum.sends_tx += one.sends_tx;
-  sum.sends_rx += one.sends_rx;
-  sum.writes_tx += one.writes_tx;
-  sum.writes_rx += one.writes_rx;
-  sum.write_octets_tx += one.write_octets_tx;
-  sum.write_octets_rx += one.write_octets_rx;
-  sum.reads_tx += one.reads_tx;
-  sum.reads_rx += one.reads_rx;
-  sum.read_octets_tx += one.read_octets_tx;
-  sum.read_octets_rx += one.read_octets_rx;
-}
-
 }  // namespace weft::rpcrdma

@@ -47,9 +47,6 @@ std::string address_str(const sockaddr_storage& addr);
 // The address alone: who a client is, whatever port it comes from.
 std::string host_str(const sockaddr_storage& addr);
 
-// Adds the counters of one connection to those of others.
-void add(verbs::QpCounters& sum, const verbs::QpCounters& one);
-
 inline constexpr std::uint32_t kMaxCredits = 1024;
 
 // What bounds the thresholds and the credits that an end is given. other_receives: those on top of the credits.

@@ -12,6 +12,7 @@
 #include "rpcrdma/bytes.h"
 #include "rpcrdma/call.h"
 #include "rpcrdma/channel.h"
+#include "rpcrdma/event_log.h"
 #include "rpcrdma/v1/header.h"
 #include "rpcrdma/v1/receive.h"
 #include "verbs-shim/api/verbs.h"
@@ -55,6 +56,8 @@ class Requester {
     bool retransmits = false;  // suspend follows the end of a connection, not on_closed
     // With it: a Call that has no Reply so long after it was sent ends the connection. 0: its deadline alone counts.
     std::chrono::milliseconds retransmit_after{0};
+    std::string peer = {};    // its address, for the log
+    EventLog* log = nullptr;  // outlives the requester; null: none
   };
 
   // pd outlives the requester, and channel does or lives until suspend. first_xid: where XIDs begin; best random.
@@ -162,6 +165,7 @@ class Requester {
   Calls::iterator find(std::uint32_t xid);
   bool may_invalidate(const std::optional<std::uint32_t>& xid, Calls::iterator at, std::uint32_t handle);
   bool fence(Call& call, std::uint32_t slot, std::size_t len);
+  void on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why);
   bool on_reply(Calls::iterator at, std::uint32_t slot, std::size_t len);
   void on_err_chunk(Calls::iterator at);
   static std::uint32_t num_retries_allowed(const CallSpec& spec);

@@ -54,10 +54,12 @@ void Requester::on_receive(std::uint32_t slot, std::size_t len, std::optional<st
   if (at != sent_.end() && !(*at)->fence) {
     is_done = on_reply(at, slot, len);
   } else {
-    ++counters_.replies_discarded;
-    counters_.last_discard = !xid                ? "the message is too short for a header"
-                             : at == sent_.end() ? "no Call that waits has its XID"
-                                                 : "its Call has a Reply already";
+    // One that comes too late breaks no rule.
+    const auto level = xid && at == sent_.end() ? verbs::LogLevel::kInfo : verbs::LogLevel::kWarn;
+    on_discarded(level, xid,
+                 !xid                ? "the message is too short for a header"
+                 : at == sent_.end() ? "no Call that waits has its XID"
+                                     : "its Call has a Reply already");
     // A Call that was given up gives its credit back when its Reply comes after all.
     if (xid) std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; });
   }
@@ -68,8 +70,8 @@ void Requester::on_receive(std::uint32_t slot, std::size_t len, std::optional<st
 
 void Requester::on_invalidated(std::uint32_t slot) {
   dispatching_ = true;
-  const auto at = std::ranges::find_if(
-      sent_, [slot](const auto& call) { return call->fence && call->fence->slot == slot; });
+  const auto at =
+      std::ranges::find_if(sent_, [slot](const auto& call) { return call->fence && call->fence->slot == slot; });
   if (at != sent_.end()) {
     const std::size_t len = (*at)->fence->len;
     (*at)->fence.reset();
@@ -80,6 +82,13 @@ void Requester::on_invalidated(std::uint32_t slot) {
   dispatching_ = false;
   channel_->post_receive(slot);
   pump();
+}
+
+void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why) {
+  ++counters_.replies_discarded;
+  counters_.last_discard = why;
+  if (config_.log == nullptr) return;
+  config_.log->line(level, config_.peer, "XID {:#x}: a Reply was discarded: {}", xid.value_or(0), why);
 }
 
 // False where the Receive is needed until on_invalidated.
@@ -95,10 +104,7 @@ bool Requester::on_reply(Calls::iterator at, std::uint32_t slot, std::size_t len
     ++counters_.replies_accepted;
   }
   switch (verdict) {
-    case v1::ReplyVerdict::kDiscard:
-      ++counters_.replies_discarded;
-      counters_.last_discard = received_.why;
-      break;
+    case v1::ReplyVerdict::kDiscard: on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why); break;
     case v1::ReplyVerdict::kErrVers:
       finish(sent_, at, CallStatus::kErrVers,
              "ERR_VERS: the peer speaks RPC-over-RDMA versions " + std::to_string(received_.header.vers_low) + " to " +
@@ -132,6 +138,10 @@ void Requester::on_err_chunk(Calls::iterator at) {
     return finish(sent_, at, CallStatus::kErrChunk, "ERR_CHUNK: the peer could not use this Call's header or chunks");
   }
   ++counters_.short_reply_retries;
+  if (config_.log != nullptr) {
+    config_.log->line(verbs::LogLevel::kInfo, config_.peer,
+                      "XID {:#x}: ERR_CHUNK; asked again with a Reply chunk of {} bytes", call.xid, room);
+  }
   ++call.num_retries;
   call.min_reply_chunk = room;
   own_timeouts_ = true;  // it leaves the order of call()

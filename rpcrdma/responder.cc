@@ -64,6 +64,9 @@ bool Responder::reply(CallId id, ServedReply&& reply) {
   ReplyHeader rpc{.xid = calls_[slot].xid, .verf = {}};
   rpc.accept = static_cast<AcceptStat>(reply.accept);
   rpc.verf = std::move(reply.verf);
+  if (rpc.accept == AcceptStat::kGarbageArgs) {
+    tell(verbs::LogLevel::kInfo, rpc.xid, "GARBAGE_ARGS", "its service cannot decode the arguments");
+  }
   if (reply.accept == ServedReply::Accept::kProgMismatch) rpc.low = rpc.high = calls_[slot].rpc.version;
   answer(slot, std::move(rpc), std::move(reply));
   return true;
@@ -82,6 +85,10 @@ void Responder::on_time(verbs::TimePoint now) {
   } else if (now - *progress_at_ >= stall_timeout()) {
     channel_.fail("the peer takes or gives no data: stalled for " + std::to_string(stall_timeout().count()) + " ms");
   }
+}
+
+void Responder::tell(verbs::LogLevel level, std::uint32_t xid, std::string_view what, std::string_view why) const {
+  if (config_.log != nullptr) config_.log->line(level, config_.peer, "XID {:#x}: {}: {}", xid, what, why);
 }
 
 void Responder::take_slot(std::uint32_t slot) {

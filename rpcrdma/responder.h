@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rpcrdma/budget.h"
@@ -16,6 +17,7 @@
 #include "rpcrdma/channel.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/credit_policy.h"
+#include "rpcrdma/event_log.h"
 #include "rpcrdma/replay_cache.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/service.h"
@@ -31,11 +33,11 @@ struct ResponderCounters {
   std::uint64_t discarded = 0;  // messages without an answer
   std::uint64_t err_vers = 0;
   std::uint64_t err_chunk = 0;
-  std::uint64_t garbage_args = 0;  // found here, not by a service
-  std::uint64_t reply_chunks = 0;  // Replies through the Reply chunk
-  std::uint64_t write_chunks = 0;  // items through a Write chunk
+  std::uint64_t garbage_args = 0;   // found here, not by a service
+  std::uint64_t reply_chunks = 0;   // Replies through the Reply chunk
+  std::uint64_t write_chunks = 0;   // items through a Write chunk
   std::uint64_t invalidations = 0;  // Replies that invalidate a handle
-  std::uint64_t replays = 0;       // Calls that a service has had before
+  std::uint64_t replays = 0;        // Calls that a service has had before
 };
 
 // Responder is the answering half of RPC-over-RDMA version 1 on one connection: it pulls Read chunks by RDMA Read,
@@ -50,7 +52,7 @@ struct ResponderCounters {
 class Responder {
  public:
   struct Config {
-    CreditPolicy::Config credits;  // initial is at most the Channel's Receives, max too where they are its own
+    CreditPolicy::Config credits;       // initial is at most the Channel's Receives, max too where they are its own
     std::uint32_t reverse_credits = 0;  // Receives that are there for Replies to our own Calls (RFC 8167)
     std::size_t reply_threshold = v1::kMinHeader;
     // Segments and chunks of one Call's lists (RFC 8267 section 6.4.2).
@@ -72,6 +74,7 @@ class Responder {
     std::string peer_group;
     ReplayCache* replays = nullptr;  // Replies of programs with keeps_replies, and what was fatal; null: neither
     std::string client;              // what it knows the peer by
+    EventLog* log = nullptr;         // outlives the responder; null: none
   };
 
   // Octets of a Send buffer beyond the inline threshold that the responder wants for itself: an RPC header without
@@ -125,11 +128,13 @@ class Responder {
   struct Outgoing;
 
   void take_slot(std::uint32_t slot);
+  // A line about the Call with this XID.
+  void tell(verbs::LogLevel level, std::uint32_t xid, std::string_view what, std::string_view why) const;
   std::chrono::milliseconds stall_timeout() const;
   CallId make_id(std::uint32_t generation, std::uint32_t slot) const;
 
   // Calls coming in (responder_receive.cc).
-  void discard(std::uint32_t slot);
+  void discard(std::uint32_t slot, const char* why);
   void settle_credits(std::uint32_t requested);
   bool is_short() const;
   // Reads the RPC header at the start of the Payload stream; false where the Call was answered or dropped.
@@ -143,6 +148,7 @@ class Responder {
   BudgetShare::Verdict start_call(std::size_t at, bool only_guaranteed);
   std::size_t need_of(const CallSlot& call) const;
   static bool take_items(CallSlot& call, BufferPool& pool);
+  void tell_memory_is_short(CallSlot& call) const;
   void pull(std::uint32_t slot);
   void pump_reads();
   void pulled(std::uint32_t slot);
@@ -154,13 +160,16 @@ class Responder {
   std::size_t result_room(const CallSlot& call) const;
 
   // Answers going out (responder_reply.cc).
-  void answer_error(std::uint32_t slot, v1::Err err);
-  void answer_stat(std::uint32_t slot, AcceptStat stat);
+  // why: for the log.
+  void answer_error(std::uint32_t slot, v1::Err err, const char* why);
+  void answer_stat(std::uint32_t slot, AcceptStat stat, const char* why);
+  void tell_sends_are_short();
+  void refuse(std::uint32_t slot, ReplyHeader&& rpc);
   void answer(std::uint32_t slot, ReplyHeader&& rpc, ServedReply&& reply);
   void pump();
   void build(Answer& answer, Outgoing& out, std::uint32_t send);
   std::optional<std::uint32_t> handle_of(const CallSlot& call) const;
-  bool build_rpc(Answer& answer, Outgoing& out, std::uint32_t send);
+  const char* build_rpc(Answer& answer, Outgoing& out, std::uint32_t send);
   void build_error(const CallSlot& call, v1::Err err, Outgoing& out, std::uint32_t send);
   void build_inline(const v1::Header& header, const ReplyHeader& rpc, Outgoing& out, std::uint32_t send);
   bool build_long(v1::Header& header, const ReplyHeader& rpc, Outgoing& out, std::uint32_t send);
@@ -169,7 +178,7 @@ class Responder {
   std::size_t gather_payload(const ServedReply& reply);
   bool post(Outgoing& out, std::uint32_t send);
   void release_call(std::uint32_t slot);
-  void on_fatal(std::uint32_t xid);
+  void on_fatal(std::uint32_t xid, std::string_view refused);
   void remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
 
   // Where an answer was written to, as long as the peer may still refuse it.
@@ -191,15 +200,17 @@ class Responder {
 
   std::vector<CallSlot> calls_;         // one to each Receive that was filled since trim
   std::uint32_t first_generation_ = 0;  // of slots to come: above those that were
-  std::deque<std::uint32_t> waiting_;  // for their share of the budget
-  std::deque<std::uint32_t> pulling_;  // RDMA Reads yet to be posted
+  std::deque<std::uint32_t> waiting_;   // for their share of the budget
+  std::deque<std::uint32_t> pulling_;   // RDMA Reads yet to be posted
   std::uint32_t reads_under_way_ = 0;
   std::deque<Answer> answers_;            // for a Send buffer
   std::vector<Outgoing> outgoing_;        // one to each Send buffer taken since
   std::optional<std::uint32_t> posting_;  // Send buffer whose requests are not all posted
   std::vector<Written> written_;          // the last kMaxWritten, in a ring once there are so many
   std::size_t next_written_ = 0;
+  std::optional<std::uint32_t> fatal_xid_;  // of the Call whose Read or Write the peer refused
   bool pumping_ = false;
+  bool told_short_ = false;  // that Send buffers are, to the log
   CreditPolicy credits_;
   std::uint32_t calls_under_way_ = 0;
   std::uint32_t sends_under_way_ = 0;

@@ -27,6 +27,27 @@ bool Responder::take_items(CallSlot& call, BufferPool& pool) {
   return true;
 }
 
+// It waits until memory comes back, and asks again at every turn.
+void Responder::tell_memory_is_short(CallSlot& call) const {
+  if (std::exchange(call.told_short, true)) return;
+  tell(verbs::LogLevel::kWarn, call.xid, "waits", "there is no memory for its chunks, or it cannot be registered");
+}
+
+// The first segments of each chunk fill its target, as far as they have octets.
+const Segment* Responder::CallSlot::next_read() const {
+  std::uint32_t before = reads_done;
+  for (const Pull& one : pulls) {
+    std::size_t left = one.target.size();
+    for (const Segment& segment : one.source->segments) {
+      const std::size_t len = std::min<std::size_t>(segment.length, left);
+      if (len == 0) continue;
+      if (before-- == 0) return &segment;
+      left -= len;
+    }
+  }
+  return nullptr;
+}
+
 std::size_t Responder::need_of(const CallSlot& call) const {
   std::size_t need = result_room(call);
   if (const Chunk* position_zero = call.lists.position_zero()) need += static_cast<std::size_t>(position_zero->length);
@@ -69,6 +90,7 @@ BudgetShare::Verdict Responder::start_call(std::size_t at, bool only_guaranteed)
   if (position_zero != nullptr) call.message = pool_.take(static_cast<std::size_t>(position_zero->length));
   if (position_zero != nullptr ? !call.message : !take_items(call, pool_)) {
     share_.cancel(call.need);
+    tell_memory_is_short(call);
     return BudgetShare::Verdict::kShort;
   }
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -95,7 +117,7 @@ void Responder::pull(std::uint32_t slot) {
   CallSlot& call = calls_[slot];
   call.state = CallSlot::State::kPulling;
   call.next_pull = call.next_segment = call.filled = 0;
-  call.reads = 0;
+  call.reads = call.reads_done = 0;
   pulling_.push_back(slot);
   pump_reads();
 }
@@ -135,6 +157,7 @@ void Responder::on_read_done(std::uint32_t slot) {
   CallSlot& call = calls_[slot];
   --reads_under_way_;
   --call.reads;
+  ++call.reads_done;
   pump_reads();
   const bool posted = call.next_pull == call.pulls.size() ||
                       (call.next_pull + 1 == call.pulls.size() && call.filled == call.pulls.back().target.size());
@@ -146,11 +169,16 @@ void Responder::on_read_done(std::uint32_t slot) {
 }
 
 void Responder::on_read_refused(std::uint32_t slot) {
-  on_fatal(calls_[slot].xid);
+  const Segment* segment = calls_[slot].next_read();
+  on_fatal(calls_[slot].xid,
+           segment == nullptr ? "an RDMA Read" : refused_str("an RDMA Read", segment->handle, segment->offset));
 }
 
 // Should the peer come back with this Call, it is told that there is no answer (R1-5.5.3-03).
-void Responder::on_fatal(std::uint32_t xid) {
+void Responder::on_fatal(std::uint32_t xid, std::string_view refused) {
+  if (fatal_xid_ == xid) return;
+  fatal_xid_ = xid;
+  tell(verbs::LogLevel::kWarn, xid, "the peer refused", refused);
   if (config_.replays != nullptr) config_.replays->on_fatal(config_.client, xid);
 }
 
@@ -162,7 +190,7 @@ void Responder::pulled(std::uint32_t slot) {
   if (!was_message) return deliver(slot);
   if (!parse_payload(slot, call.message.octets())) return;
   // Their octets are in the budget already; what is missing is memory.
-  if (!take_items(call, pool_)) return answer_stat(slot, AcceptStat::kSystemErr);
+  if (!take_items(call, pool_)) return answer_stat(slot, AcceptStat::kSystemErr, "no memory for its items");
   pull_items_or_deliver(slot);
 }
 

@@ -30,7 +30,7 @@ void Responder::on_receive(std::uint32_t slot, std::size_t len) {
                            .max_read_list = max_message + config_.max_item};
   const v1::CallVerdict verdict = v1::receive_call(channel_.received(slot, len), limits, received);
   if (verdict == v1::CallVerdict::kDiscard) {
-    return discard(slot);
+    return discard(slot, received.why);
   }
   take_slot(slot);
   CallSlot& call = calls_[slot];
@@ -40,19 +40,21 @@ void Responder::on_receive(std::uint32_t slot, std::size_t len) {
   ++calls_under_way_;
   // R1-7.2.1-05: what is not known to be a Call asks for nothing.
   settle_credits(verdict == v1::CallVerdict::kAccept ? received.credit : 0);
-  if (verdict == v1::CallVerdict::kErrVers) return answer_error(slot, v1::Err::kVers);
-  if (verdict == v1::CallVerdict::kErrChunk) return answer_error(slot, v1::Err::kChunk);  // U1-6.4.2-07
+  if (verdict == v1::CallVerdict::kErrVers) return answer_error(slot, v1::Err::kVers, received.why);
+  if (verdict == v1::CallVerdict::kErrChunk) return answer_error(slot, v1::Err::kChunk, received.why);  // U1-6.4.2-07
   // It would end this connection as well.
   const bool was_fatal = config_.replays != nullptr && config_.replays->was_fatal(config_.client, call.xid);
   if (violates("R1-5.5.3-03", was_fatal)) {
-    return answer_error(slot, v1::Err::kChunk);
+    return answer_error(slot, v1::Err::kChunk, "the peer refused an RDMA Read or Write of this Call before");
   }
 
   call.long_call = received.long_call;
   call.lists = std::move(received.lists);
   const bool must_read = call.lists.position_zero() != nullptr || !call.lists.read_chunks().empty();
   // The peer allows no RDMA Read.
-  if (violates("R1-4.3.1-13", must_read && config_.ord == 0)) return answer_error(slot, v1::Err::kChunk);
+  if (violates("R1-4.3.1-13", must_read && config_.ord == 0)) {
+    return answer_error(slot, v1::Err::kChunk, "it has Read chunks, and its sender serves no RDMA Read");
+  }
   if (!call.long_call && !parse_payload(slot, received.payload)) return;
 
   call.need = need_of(call);
@@ -60,8 +62,11 @@ void Responder::on_receive(std::uint32_t slot, std::size_t len) {
   admit();
 }
 
-void Responder::discard(std::uint32_t slot) {
+void Responder::discard(std::uint32_t slot, const char* why) {
   ++counters_.discarded;
+  if (config_.log != nullptr) {
+    config_.log->line(verbs::LogLevel::kWarn, config_.peer, "a message was discarded: {}", why);
+  }
   // What nobody answers costs a peer no credit, but others their Receives until this turn is over.
   if (++discarded_in_turn_ > channel_.share() + kExtraReceives && channel_.config().receives != nullptr) {
     channel_.fail_overrun("the peer sends nothing but what is to be discarded");
@@ -91,18 +96,20 @@ bool Responder::parse_payload(std::uint32_t slot, ConstBytes payload) {
     case CallParse::kOk: break;
     case CallParse::kNotACall:
       // Inline the type was looked at before, so only a message without one comes here.
-      answer_error(slot, v1::Err::kChunk);
+      answer_error(slot, v1::Err::kChunk, "its Payload stream is no Call");
       return false;
     case CallParse::kRpcMismatch: {
       ReplyHeader rpc{.xid = call.xid, .denied = true, .verf = {}};
       rpc.low = rpc.high = kRpcVersion;
-      answer(slot, std::move(rpc), {});
+      refuse(slot, std::move(rpc));
       return false;
     }
-    case CallParse::kGarbage: answer_stat(slot, AcceptStat::kGarbageArgs); return false;
+    case CallParse::kGarbage:
+      answer_stat(slot, AcceptStat::kGarbageArgs, "its RPC header does not decode");
+      return false;
   }
   if (violates("R1-5.5.2-04", call.rpc.xid != call.xid)) {
-    answer_error(slot, v1::Err::kChunk);
+    answer_error(slot, v1::Err::kChunk, "header XID differs from RPC XID");
     return false;
   }
   if (!match_program(slot)) return false;
@@ -110,7 +117,7 @@ bool Responder::parse_payload(std::uint32_t slot, ConstBytes payload) {
     ReplyHeader rpc{.xid = call.xid, .denied = true, .verf = {}};
     rpc.reject = RejectStat::kAuthError;
     rpc.auth = AuthStat::kBadCred;
-    answer(slot, std::move(rpc), {});
+    refuse(slot, std::move(rpc));
     return false;
   }
   call.may_reduce = may_reduce(call.rpc.cred);
@@ -137,7 +144,7 @@ bool Responder::match_program(std::uint32_t slot) {
   }
   call.program = any;
   if (any != nullptr) return true;
-  answer(slot, std::move(rpc), {});
+  refuse(slot, std::move(rpc));
   return false;
 }
 
@@ -147,7 +154,8 @@ bool Responder::match_read_chunks(std::uint32_t slot) {
   CallSlot& call = calls_[slot];
   if (call.lists.read_chunks().empty()) return true;
   if (match_arguments(call)) return true;
-  answer_stat(slot, AcceptStat::kGarbageArgs);  // R1-5.5.2-05, R1-8.1.1-01
+  answer_stat(slot, AcceptStat::kGarbageArgs,
+              "its Read chunks do not agree with its arguments");  // R1-5.5.2-05, R1-8.1.1-01
   return false;
 }
 

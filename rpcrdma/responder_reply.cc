@@ -61,7 +61,8 @@ void fill_segments(std::span<const Segment> offered, std::size_t len, SegmentArr
 
 }  // namespace
 
-void Responder::answer_error(std::uint32_t slot, v1::Err err) {
+void Responder::answer_error(std::uint32_t slot, v1::Err err, const char* why) {
+  tell(verbs::LogLevel::kWarn, calls_[slot].xid, err == v1::Err::kVers ? "ERR_VERS" : "ERR_CHUNK", why);
   ++(err == v1::Err::kVers ? counters_.err_vers : counters_.err_chunk);
   calls_[slot].state = CallSlot::State::kAnswering;
   Answer& answer = answers_.emplace_back();
@@ -70,9 +71,23 @@ void Responder::answer_error(std::uint32_t slot, v1::Err err) {
   pump();
 }
 
-void Responder::answer_stat(std::uint32_t slot, AcceptStat stat) {
+void Responder::answer_stat(std::uint32_t slot, AcceptStat stat, const char* why) {
+  tell(verbs::LogLevel::kWarn, calls_[slot].xid, accept_stat_str(stat), why);
   if (stat == AcceptStat::kGarbageArgs) ++counters_.garbage_args;
   ReplyHeader rpc{.xid = calls_[slot].xid, .verf = {}, .accept = stat};
+  answer(slot, std::move(rpc), {});
+}
+
+// While Sends are under way one of them ends and leaves its buffer.
+void Responder::tell_sends_are_short() {
+  if (sends_under_way_ != 0 || std::exchange(told_short_, true)) return;
+  tell(verbs::LogLevel::kWarn, calls_[answers_.front().slot].xid, "its answer waits",
+       "there is no memory for Send buffers, or it cannot be registered");
+}
+
+// What RPC says of a Call that no service gets.
+void Responder::refuse(std::uint32_t slot, ReplyHeader&& rpc) {
+  tell(verbs::LogLevel::kInfo, rpc.xid, "refused", describe(rpc));
   answer(slot, std::move(rpc), {});
 }
 
@@ -103,7 +118,11 @@ void Responder::pump() {
     }
     if (answers_.empty()) break;
     const auto send = channel_.take_send();
-    if (!send) break;
+    if (!send) {
+      tell_sends_are_short();
+      break;
+    }
+    told_short_ = false;
     if (*send >= outgoing_.size()) outgoing_.resize(*send + 1);
     ++sends_under_way_;
     Answer& answer = answers_.front();
@@ -155,7 +174,7 @@ void Responder::remember_write(std::uint32_t xid, std::uint32_t handle, std::uin
 }
 
 void Responder::on_write_refused(std::uint32_t send) {
-  if (is_sending(send)) on_fatal(outgoing_[send].xid);
+  if (is_sending(send)) on_fatal(outgoing_[send].xid, "an RDMA Write");
 }
 
 // A peer may use one handle for several Calls, and for one after the other the same memory: the last one counts.
@@ -164,7 +183,7 @@ void Responder::on_write_refused(std::uint32_t handle, std::uint64_t offset) {
     const std::size_t back = next_written_ + written_.size() - 1 - i;
     const Written& written = written_[back % written_.size()];
     if (written.handle != handle || offset < written.offset || offset - written.offset >= written.len) continue;
-    return on_fatal(written.xid);
+    return on_fatal(written.xid, refused_str("an RDMA Write", handle, offset));
   }
 }
 
@@ -185,9 +204,12 @@ void Responder::on_write_done() {
 
 void Responder::build(Answer& answer, Outgoing& out, std::uint32_t send) {
   if (!answer.err) {
-    if (build_rpc(answer, out, send)) return;
+    const char* why = build_rpc(answer, out, send);
+    if (why == nullptr) return;
     // R1-5.5.3-02, U1-3.1-01: nothing was offered that this Reply fits, and nothing of it was sent (U1-3.1-08).
     ++counters_.err_chunk;
+    // What failed here ends the connection, which has a line of its own.
+    if (!channel_.failure()) tell(verbs::LogLevel::kInfo, out.xid, "ERR_CHUNK", why);
     out.reset();
     answer.err = v1::Err::kChunk;
   }
@@ -226,8 +248,8 @@ std::optional<std::uint32_t> Responder::handle_of(const CallSlot& call) const {
   return call.lists.position_zero() == nullptr ? std::nullopt : first(std::span(call.lists.position_zero(), 1));
 }
 
-// Chooses and builds the form of an RPC Reply (RFC 8166 sections 3.5 and 4.3); false where no form carries it.
-bool Responder::build_rpc(Answer& answer, Outgoing& out, std::uint32_t send) {
+// Chooses and builds the form of an RPC Reply (RFC 8166 sections 3.5 and 4.3); why not, where no form carries it.
+const char* Responder::build_rpc(Answer& answer, Outgoing& out, std::uint32_t send) {
   const CallSlot& call = calls_[answer.slot];
   out.reply = std::move(answer.reply);
   ServedReply& reply = out.reply;
@@ -244,19 +266,24 @@ bool Responder::build_rpc(Answer& answer, Outgoing& out, std::uint32_t send) {
 
   // First items go to their Write chunks (R1-5.3.2-02), then the rest is measured (R1-4.5.3-05).
   pair_items(call, reply);
-  if (!reduce_items(call, reply, header, out)) return false;
+  if (!reduce_items(call, reply, header, out)) return "a result is longer than its Write chunk";
   const std::size_t header_len = v1::header_len(header.lists);
   const std::size_t payload_len = rpc_header_len(answer.rpc, reply) + gather_payload(reply);
-  if (violates("R1-5.2.4-05", header_len > config_.reply_threshold)) return false;
+  if (violates("R1-5.2.4-05", header_len > config_.reply_threshold)) {
+    return "its chunk lists leave no room for a Reply";
+  }
   if (payload_len <= config_.reply_threshold - header_len) {
     build_inline(header, answer.rpc, out, send);
-    return true;
+    return nullptr;
   }
   // R1-4.5.3-06: what is left goes through the Reply chunk.
   const Chunk* reply_chunk = call.lists.reply_chunk();
-  if (violates("R1-5.5.3-02", reply_chunk == nullptr || payload_len > reply_chunk->length)) return false;
+  if (violates("R1-5.5.3-02", reply_chunk == nullptr || payload_len > reply_chunk->length)) {
+    return reply_chunk == nullptr ? "its Reply is too long to be inline, and it has no Reply chunk"
+                                  : "its Reply is longer than its Reply chunk";
+  }
   fill_segments(reply_chunk->segments, payload_len, *header.lists.reply_chunk);
-  return build_long(header, answer.rpc, out, send);
+  return build_long(header, answer.rpc, out, send) ? nullptr : "no memory for its Reply";
 }
 
 // Says which items of a Reply have a Write chunk: the n-th chunk belongs to the n-th result that can have an item (RFC

@@ -4,12 +4,18 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "rpcrdma/responder.h"
 
 // What a Responder keeps for Calls and answers; shared by its source files, included by nobody else.
 namespace weft::rpcrdma {
+
+// What the peer refused, for the log.
+inline std::string refused_str(const char* what, std::uint32_t handle, std::uint64_t offset) {
+  return fmt::format("{} of handle {:#x} at offset {:#x}", what, handle, offset);
+}
 
 // What the ServedCalls of this connection show stands in `receives`; `rest` is what they hold of the budget when the
 // connection is gone. Both go with the last of them.
@@ -58,6 +64,11 @@ struct Responder::CallSlot {
   std::size_t next_segment = 0;
   std::size_t filled = 0;   // octets of pulls[next_pull]'s target that posted Reads cover
   std::uint32_t reads = 0;  // under way
+  std::uint32_t reads_done = 0;
+
+  // The segment of the Read that is to end next: they end in the order of their posting. Null where there is none.
+  const Segment* next_read() const;
+  bool told_short = false;  // that memory is, to the log
 
   // Free, for another Call; vectors keep their room.
   void reset() {
@@ -71,6 +82,7 @@ struct Responder::CallSlot {
     items.clear();
     held = 0;
     pulls.clear();
+    told_short = false;
   }
 };
 
@@ -97,8 +109,8 @@ struct Responder::Outgoing {
   std::vector<verbs::Sge> sges;  // of the Writes
   std::vector<Write> writes;
   std::size_t next_write = 0;
-  std::size_t send_len = 0;           // octets of the Send buffer
-  std::vector<verbs::Sge> send_sges;  // where the Send gathers from elsewhere too
+  std::size_t send_len = 0;                 // octets of the Send buffer
+  std::vector<verbs::Sge> send_sges;        // where the Send gathers from elsewhere too
   std::optional<std::uint32_t> invalidate;  // by the Send
   std::size_t held = 0;
 

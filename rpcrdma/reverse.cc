@@ -22,6 +22,7 @@ Responder::Config responder_config(const ReverseResponder::Config& config, const
   calls.max_item = std::max(kMaxItem, channel.config().send_len);
   calls.max_sge = channel.config().max_send_sge;
   calls.peer = config.peer;
+  calls.log = config.log;
   // R1-7.3.4-04: a header with chunks is beyond what is taken, and answered with ERR_CHUNK.
   if (!config.chunks) calls.max_segments = calls.max_read_chunks = calls.max_write_chunks = 0;
   return calls;
@@ -38,6 +39,8 @@ Requester::Config requester_config(const ReverseRequester::Config& config) {
   calls.call_timeout = config.call_timeout;
   calls.short_only = !config.chunks;
   calls.ends_unanswering = false;
+  calls.peer = config.peer;
+  calls.log = config.log;
   return calls;
 }
 
@@ -89,7 +92,7 @@ ReverseResponder::ReverseResponder(verbs::Pd& pd, Channel& channel, Requester& r
       dispatcher_(channel, requester, responder_, Dispatcher::Forward::kRequester) {}
 
 ReverseResponder::~ReverseResponder() {
-  end();
+  end("the connection is gone");
 }
 
 // R1-7.3.3-01: what is a Call's threshold in one direction is a Reply's in the other.
@@ -109,11 +112,11 @@ std::optional<verbs::TimePoint> ReverseResponder::next_timeout() const {
   return ended_ ? std::nullopt : responder_.next_timeout();
 }
 
-void ReverseResponder::end() {
+void ReverseResponder::end(const std::string& why) {
   if (std::exchange(ended_, true)) return;
   std::set<Service*> services;
   for (const Program& program : programs_) services.insert(program.service);
-  for (Service* service : services) service->on_end({channel_.config().serial});
+  for (Service* service : services) service->on_end({{channel_.config().serial}, why});
 }
 
 void ReverseRequester::widen(Channel::Config& shape, std::uint32_t credits) {

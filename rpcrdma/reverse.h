@@ -13,6 +13,7 @@
 #include "rpcrdma/call.h"
 #include "rpcrdma/channel.h"
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/event_log.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/service.h"
@@ -57,6 +58,7 @@ class ReverseResponder {
     std::uint32_t credits = kMaxReverseCredits;
     bool chunks = false;
     std::string peer;
+    EventLog* log = nullptr;  // outlives it; null: none
   };
 
   // What its Channel needs on top of the forward direction's (RFC 8167 section 4.3.1).
@@ -75,7 +77,7 @@ class ReverseResponder {
   void on_time(verbs::TimePoint now);
   std::optional<verbs::TimePoint> next_timeout() const;
   // end: the connection is over, and the services hear of it (Service::on_end). Answers go nowhere from then on.
-  void end();
+  void end(const std::string& why);
 
   const ResponderCounters& counters() const { return responder_.counters(); }
 
@@ -98,6 +100,8 @@ class ReverseRequester {
     std::uint32_t credits = kMaxReverseCredits;  // asked for: so many Calls are under way at most
     bool chunks = false;
     std::chrono::milliseconds call_timeout{60000};
+    std::string peer = {};
+    EventLog* log = nullptr;  // outlives it; null: none
   };
 
   // What its Channel needs on top of the forward direction's (RFC 8167 section 4.3.2).

@@ -132,7 +132,8 @@ TEST_F(ReverseTest, AfterItsEndNothingIsServed) {
   client->service.answer = nullptr;
   call_client(call_of(callback_binding()));
   run();
-  client->reverse->end();
+  client->reverse->end("the cable is out");
+  EXPECT_EQ(client->service.ends, std::vector<std::string>{"the cable is out"});
   client->reverse->reply(client->service.calls.at(0).id, {});
   ASSERT_TRUE(client->qp.inject(load_vector("V21").octets));
   run();

@@ -9,6 +9,7 @@
 
 #include "rpcrdma/channel.h"
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/event_log.h"
 #include "rpcrdma/message_resources.h"
 #include "rpcrdma/peer_group.h"
 #include "rpcrdma/replay_cache.h"
@@ -104,6 +105,7 @@ struct Server::Impl {
   struct SharedCq {
     std::unique_ptr<verbs::Cq> cq;
     std::uint32_t room = 0;  // completions that no connection has been promised
+    bool overrun = false;    // completions are lost: of no use any more
   };
 
   struct Connection {
@@ -120,7 +122,10 @@ struct Server::Impl {
     bool active = false;                // in Impl::active
     bool to_trim = false;               // in Impl::to_trim
     std::optional<verbs::TimePoint> close_deadline;
+    std::optional<std::string> ended;  // why, once that is known
 
+    std::uint32_t serial() const { return channel->config().serial; }
+    std::string peer() const { return address_str(id->peer_addr()); }
     void end_calls(const std::string& why, verbs::TimePoint now) {
       if (!reverse) return;
       reverse->calls().on_closed(why);
@@ -143,6 +148,7 @@ struct Server::Impl {
   verbs::TimePoint now{};
   bool in_process = false;
   int turns_left = 0;  // of this process()
+  EventLog log;
 
   std::unique_ptr<verbs::CmChannel> cm_events;
   std::unique_ptr<verbs::Pd> pd;
@@ -165,7 +171,7 @@ struct Server::Impl {
   verbs::QpCounters ended;
 
   Impl(verbs::Device& d, std::span<const Program> p, const ServerConfig& c)
-      : device(d), programs(p.begin(), p.end()), config(c), replays(config.replays) {
+      : device(d), programs(p.begin(), p.end()), config(c), log(config.log, "client"), replays(config.replays) {
     for (const Program& program : programs) services.insert(program.service);
   }
 
@@ -179,12 +185,13 @@ struct Server::Impl {
     const bool has_own_chunks = config.reverse_credits != 0 && config.reverse_chunks;
     return config.remote_invalidation && can_invalidate(device.caps()) && !has_own_chunks;
   }
-  bool make_room(const std::string& group);
+  bool make_room(const sockaddr_storage& newcomer);
   Connection* least_missed(const std::string& newcomer, bool only_its_group);
   std::size_t num_of(const std::string& group) const;
   std::size_t turn();
   std::size_t drain();
   std::size_t drain_shared_receives();
+  void on_overrun(SharedCq& shared);
   void on_completion(const verbs::Wc& wc);
   void on_shared_receive(const verbs::Wc& wc);
   void handle(Connection& connection, const verbs::Wc& wc);
@@ -195,6 +202,9 @@ struct Server::Impl {
   void trim();
   void answer(CallId id, ServedReply&& reply);
   void keep(CallId id, const ServedReply& reply);
+  void note_end(Connection& connection, verbs::LogLevel level, std::string why);
+  void note_failure(Connection& connection);
+  void note_end(Connection& connection, const verbs::CmEvent& event);
   void close(Connection& connection);
   void remove(std::uint32_t serial);
   void flush(std::unique_ptr<Connection>& connection);
@@ -234,7 +244,7 @@ verbs::Status Server::Impl::open(const sockaddr_storage& addr) {
 verbs::Result<Server::Impl::SharedCq*> Server::Impl::shared_cq() {
   const std::uint32_t need = messages.completions();
   for (auto& shared : cqs) {
-    if (shared->room >= need) return shared.get();
+    if (shared->room >= need && !shared->overrun) return shared.get();
   }
   const std::uint32_t cqe = std::min(std::max(kSharedCqe, need), device.caps().max_cqe);
   if (cqe < need) return verbs::Error{ENOMEM, "the device's completion queues are too short"};
@@ -258,34 +268,44 @@ void Server::Impl::activate(std::uint32_t serial, Connection& connection) {
 void Server::Impl::on_cm_event(verbs::CmEvent& event) {
   if (event.type == verbs::CmEventType::kConnectRequest) return on_connect_request(event);
   if (event.id == nullptr || event.id == listener.get()) return;
+  Connection* connection = find(static_cast<std::uint32_t>(event.id->context));
+  if (connection == nullptr) return;
   if (event.refused_write) {
-    const Connection* connection = find(static_cast<std::uint32_t>(event.id->context));
-    if (connection != nullptr) {
-      connection->responder->on_write_refused(event.refused_write->rkey, event.refused_write->remote_addr);
-    }
+    connection->responder->on_write_refused(event.refused_write->rkey, event.refused_write->remote_addr);
   }
   switch (event.type) {
     case verbs::CmEventType::kConnectError:
     case verbs::CmEventType::kUnreachable:
     case verbs::CmEventType::kRejected:
     case verbs::CmEventType::kDisconnected:
-    case verbs::CmEventType::kDeviceRemoval: remove(static_cast<std::uint32_t>(event.id->context)); break;
+    case verbs::CmEventType::kDeviceRemoval:
+      note_end(*connection, event);
+      remove(connection->serial());
+      break;
     default: break;
   }
 }
 
 void Server::Impl::on_connect_request(verbs::CmEvent& event) {
   if (!event.new_id) return;
-  if (config.admits && !config.admits(event.new_id->peer_addr())) {
+  const sockaddr_storage peer = event.new_id->peer_addr();
+  if (config.admits && !config.admits(peer)) {
+    log.line(verbs::LogLevel::kInfo, address_str(peer), "rejected: it is not admitted");
     (void)event.new_id->reject({});
     return;
   }
-  if (!make_room(peer_group(event.new_id->peer_addr()))) {
+  if (!make_room(peer)) {
+    log.line(verbs::LogLevel::kWarn, address_str(peer),
+             "rejected: there are {} connections, {} of them of its address, and none gives way", connections.size(),
+             num_of(peer_group(peer)));
     (void)event.new_id->reject({});
     return;
   }
   // A connection that cannot be set up is closed by its id's end; the others go on.
-  (void)accept(std::move(event.new_id), event.param);
+  if (const auto status = accept(std::move(event.new_id), event.param); !status.ok()) {
+    log.line(verbs::LogLevel::kWarn, address_str(peer), "its connection cannot be accepted: {}",
+             status.error().message);
+  }
 }
 
 std::size_t Server::Impl::num_of(const std::string& group) const {
@@ -293,14 +313,16 @@ std::size_t Server::Impl::num_of(const std::string& group) const {
   return at == num_of_group.end() ? 0 : at->second;
 }
 
-// Whether there is room for a connection of this group, if need be since another one was ended for it.
-bool Server::Impl::make_room(const std::string& group) {
+// Whether there is room for a connection of this peer, if need be since another one was ended for it.
+bool Server::Impl::make_room(const sockaddr_storage& newcomer) {
+  const std::string group = peer_group(newcomer);
   if (flushing.size() >= kMaxFlushing) return false;
   const bool is_group_full = num_of(group) >= max_connections_per_group(config);
   if (!is_group_full && connections.size() < config.max_connections) return true;
   Connection* connection = least_missed(group, is_group_full);
   if (connection == nullptr) return false;
-  remove(connection->channel->config().serial);
+  note_end(*connection, verbs::LogLevel::kWarn, "it gives way to " + address_str(newcomer));
+  remove(connection->serial());
   return true;
 }
 
@@ -349,6 +371,7 @@ Responder::Config Server::Impl::responder_config(const Connection& connection, C
   calls.peer_group = connection.group;
   calls.replays = &replays;
   calls.client = connection.client;
+  calls.log = &log;
   return calls;
 }
 
@@ -384,9 +407,10 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   const Thresholds thresholds = settle_thresholds(config.inline_threshold, peer.private_data);
   connection->responder->start(thresholds.send, param.initiator_depth);
   if (config.reverse_credits != 0) {
-    connection->reverse = std::make_unique<ReverseRequester>(
-        *pd, *connection->channel, *connection->responder,
-        ReverseRequester::Config{config.reverse_credits, config.reverse_chunks, config.reverse_timeout});
+    connection->reverse =
+        std::make_unique<ReverseRequester>(*pd, *connection->channel, *connection->responder,
+                                           ReverseRequester::Config{config.reverse_credits, config.reverse_chunks,
+                                                                    config.reverse_timeout, connection->peer(), &log});
     connection->reverse->start(thresholds);
   }
   if (auto status = connection->id->accept(param); !status.ok()) return status;
@@ -421,9 +445,20 @@ std::size_t Server::Impl::drain() {
   };
   for (std::size_t i = 0; i < cqs.size(); ++i) {
     const int num = drain_completions(*cqs[i]->cq, on_wc);
+    if (num < 0) on_overrun(*cqs[i]);
     if (num > 0) total += static_cast<std::size_t>(num);
   }
   return total;
+}
+
+// The queue lost completions of its connections, and does not tell which ones.
+void Server::Impl::on_overrun(SharedCq& shared) {
+  if (std::exchange(shared.overrun, true)) return;
+  for (const auto& [serial, connection] : connections) {
+    if (connection->shared != &shared) continue;
+    connection->channel->fail("the completion queue overflowed");
+    activate(serial, *connection);
+  }
 }
 
 std::size_t Server::Impl::drain_shared_receives() {
@@ -439,7 +474,7 @@ void Server::Impl::on_shared_receive(const verbs::Wc& wc) {
     return;
   }
   Connection& connection = *at->second;
-  activate(connection.channel->config().serial, connection);
+  activate(connection.serial(), connection);
   handle(connection, wc);
   // At once: what it takes from now on is others'.
   if (connection.channel->overrun() && connection.qp->state() != verbs::QpState::kErr) {
@@ -488,6 +523,7 @@ void Server::Impl::run_active() {
     trim_later(serial, *connection);
     connection->responder->on_time(now);
     if (connection->reverse) connection->reverse->calls().on_time(now);
+    note_failure(*connection);
     if (connection->channel->failure() && !connection->close_deadline) close(*connection);
     if (connection->close_deadline && now >= *connection->close_deadline) {
       remove(serial);
@@ -517,6 +553,29 @@ void Server::Impl::trim() {
   if (pool->trim()) trim_at = now + kTrimInterval;
 }
 
+// The first reason that is known counts.
+void Server::Impl::note_end(Connection& connection, verbs::LogLevel level, std::string why) {
+  if (connection.ended) return;
+  log.line(level, connection.peer(), "the connection ends: {}", why);
+  connection.ended = std::move(why);
+}
+
+// Of what failed here, if it did not follow from an end that the connection manager tells of.
+void Server::Impl::note_failure(Connection& connection) {
+  const Channel& channel = *connection.channel;
+  if (channel.failure() && !channel.failed_by_completion()) {
+    note_end(connection, verbs::LogLevel::kWarn, *channel.failure());
+  }
+}
+
+// What the connection manager tells, its device says as well; that the peer is done is no news.
+void Server::Impl::note_end(Connection& connection, const verbs::CmEvent& event) {
+  note_failure(connection);
+  const auto level = event.status != 0 ? verbs::LogLevel::kInfo : verbs::LogLevel::kDebug;
+  const auto& failure = connection.channel->failure();
+  note_end(connection, level, !event.text.empty() ? event.text : failure ? *failure : cm_event_str(event.type));
+}
+
 // Lets the device say to the peer what there is to say; the connection is removed when that is done.
 void Server::Impl::close(Connection& connection) {
   if (connection.reverse) connection.reverse->calls().on_closed("the connection is closed");
@@ -530,8 +589,11 @@ void Server::Impl::remove(std::uint32_t serial) {
   // Its open Calls end here, and their callbacks find it gone.
   std::unique_ptr<Connection> connection = std::move(at->second);
   connections.erase(at);
-  connection->end_calls("the connection ended", now);
-  add(ended, connection->qp->counters());
+  // Where the connection manager told nothing in time, a completion did.
+  note_end(*connection, verbs::LogLevel::kWarn, connection->channel->failure().value_or("the connection ended"));
+  const ConnectionEnd end{{serial}, *connection->ended};
+  connection->end_calls(end.why, now);
+  ended += connection->qp->counters();
   if (const auto group = num_of_group.find(connection->group); --group->second == 0) num_of_group.erase(group);
   by_qp.erase(connection->qp->qp_num());
   // While its queue pair is flushed the responder is still there: it leaves the budget's line, and no service gets a
@@ -540,7 +602,7 @@ void Server::Impl::remove(std::uint32_t serial) {
   connection->responder->admit();
   if (messages.receives) flush(connection);
   connection.reset();
-  for (Service* service : services) service->on_end({serial});
+  for (Service* service : services) service->on_end(end);
 }
 
 // A shared Receive that its queue pair has begun to fill comes back by its completion, which must not be forgotten with
@@ -627,6 +689,7 @@ bool Server::cancel(ConnectionId connection, CallHandle handle) {
 void Server::disconnect(ConnectionId connection) {
   Impl::Connection* at = impl_->find(connection.value);
   if (at == nullptr || at->close_deadline) return;
+  impl_->note_end(*at, verbs::LogLevel::kDebug, "its program wants it");
   impl_->close(*at);
   impl_->activate(connection.value, *at);
 }
@@ -636,6 +699,7 @@ std::size_t Server::process(verbs::TimePoint now) {
   if (impl.in_process) return 0;
   impl.in_process = true;
   impl.now = now;
+  impl.log.on_time(now);
   impl.turns_left = kMaxTurns;
   impl.replays.on_time(now);
   std::size_t moved = impl.turn();
@@ -690,7 +754,7 @@ ServerMemory Server::memory() const {
 
 verbs::QpCounters Server::counters() const {
   verbs::QpCounters sum = impl_->ended;
-  for (const auto& [serial, connection] : impl_->connections) add(sum, connection->qp->counters());
+  for (const auto& [serial, connection] : impl_->connections) sum += connection->qp->counters();
   return sum;
 }
 

@@ -16,6 +16,7 @@
 #include "rpcrdma/policies.h"
 #include "rpcrdma/service.h"
 #include "verbs-shim/api/cm.h"
+#include "verbs-shim/api/log.h"
 
 namespace weft::rpcrdma {
 
@@ -73,6 +74,9 @@ struct ServerConfig {
   // The same while other connections of its address wait for memory, or any while a quarter or less of max_buffered is
   // free.
   std::chrono::milliseconds short_stall_timeout{2000};
+  // Gets the reasons: of connections that the server ends or cannot take, and of Calls that get RDMA_ERROR,
+  // GARBAGE_ARGS or no answer. Called on the server's thread.
+  verbs::Log log = {};
 };
 
 // Octets of Receives that a client is granted which does little (at least one Receive). It costs the server less where

@@ -1,9 +1,18 @@
 #pragma once
 
+#include <string>
+
 #include "rpcrdma/binding.h"
 #include "rpcrdma/call.h"
 
 namespace weft::rpcrdma {
+
+// ConnectionEnd: a connection that is over, and the reason, one line without a line feed. The reason is the peer's where
+// the device tells it, else this end's.
+struct ConnectionEnd {
+  ConnectionId connection;
+  std::string why;
+};
 
 // Service receives Calls. One thread, the server's.
 class Service {
@@ -11,9 +20,9 @@ class Service {
   virtual ~Service() = default;
   // on_call must sooner or later lead to one Server::reply (it may call it itself); it must not block.
   virtual void on_call(ServedCall call) = 0;
-  // A connection is over: no answer to its Calls goes anywhere, though it may be kept (Program::keeps_replies). What the
-  // Calls show stays until they are destroyed.
-  virtual void on_end(ConnectionId) {}
+  // A connection is over: no answer to its Calls goes anywhere, though it may be kept (Program::keeps_replies). What
+  // the Calls show stays until they are destroyed.
+  virtual void on_end(const ConnectionEnd&) {}
 };
 
 // Program is one program and version that a server offers. The Server itself answers PROG_UNAVAIL, PROG_MISMATCH and

@@ -2,13 +2,14 @@
 
 #include <cstdio>
 
+#include "apps/common/option_words.h"
 #include "apps/common/printable.h"
 
 namespace weft::apps {
 namespace {
 
 void say(std::string_view message) {
-  std::fprintf(stderr, "weft: %s\n", printable(message).c_str());
+  std::fprintf(stderr, "weft: %s\n", printable(in_options(message)).c_str());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "apps/common/command.h"
+#include "apps/common/option_words.h"
 #include "apps/common/printable.h"
 #include "verbs-shim/ibv/device.h"
 #include "verbs-shim/soft/device.h"
@@ -24,27 +25,11 @@ verbs::Rtr rtr_of(const std::string& name) {
   return verbs::Rtr::kAuto;
 }
 
-// The device writes its lines to the log of the program.
-verbs::Log program_log() {
-  verbs::Log log;
-  log.sink = [](verbs::LogLevel level, std::string_view line) {
-    const auto to = level == verbs::LogLevel::kWarn   ? spdlog::level::warn
-                    : level == verbs::LogLevel::kInfo ? spdlog::level::info
-                                                      : spdlog::level::debug;
-    spdlog::log(to, "{}", line);
-  };
-  const auto least = spdlog::get_level();
-  log.least = least <= spdlog::level::debug  ? verbs::LogLevel::kDebug
-              : least == spdlog::level::info ? verbs::LogLevel::kInfo
-                                             : verbs::LogLevel::kWarn;
-  return log;
-}
-
 // PrintablePayload writes the text of a log line: it may hold what a peer sent.
 class PrintablePayload : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
-    const std::string text = printable({message.payload.data(), message.payload.size()});
+    const std::string text = printable(in_options({message.payload.data(), message.payload.size()}));
     out.append(text.data(), text.data() + text.size());
   }
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<PrintablePayload>(); }
@@ -61,6 +46,21 @@ void set_up_logging(const std::string& level) {
   formatter->add_flag<PrintablePayload>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %*");
   logger->set_formatter(std::move(formatter));
   spdlog::set_default_logger(std::move(logger));
+}
+
+verbs::Log program_log() {
+  verbs::Log log;
+  log.sink = [](verbs::LogLevel level, std::string_view line) {
+    const auto to = level == verbs::LogLevel::kWarn   ? spdlog::level::warn
+                    : level == verbs::LogLevel::kInfo ? spdlog::level::info
+                                                      : spdlog::level::debug;
+    spdlog::log(to, "{}", line);
+  };
+  const auto least = spdlog::get_level();
+  log.least = least <= spdlog::level::debug  ? verbs::LogLevel::kDebug
+              : least == spdlog::level::info ? verbs::LogLevel::kInfo
+                                             : verbs::LogLevel::kWarn;
+  return log;
 }
 
 std::uint64_t raise_file_limit() {

@@ -10,12 +10,16 @@
 
 #include "absl/status/statusor.h"
 #include "apps/common/global_options.h"
+#include "verbs-shim/api/log.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::apps {
 
 // set_up_logging sends the default spdlog logger to stderr at a level of spdlog's names. Lines are printable().
 void set_up_logging(const std::string& level);
+
+// program_log is where devices and engines write their lines: the default spdlog logger, at its level of now.
+verbs::Log program_log();
 
 // raise_file_limit raises RLIMIT_NOFILE as far as this process may; returns the limit that holds then.
 std::uint64_t raise_file_limit();

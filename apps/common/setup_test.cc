@@ -17,6 +17,19 @@ TEST(Logging, WhatAPeerChoseDrivesNoTerminal) {
   EXPECT_TRUE(err.ends_with(" client \\x1b[2J\\u009b\\u202e\\xff\\x0aready gone\n")) << err;
 }
 
+// Lines of devices and engines come with what a peer chose, too.
+TEST(Logging, WhatAPeerChoseDrivesNoTerminalFromBelow) {
+  ::testing::internal::CaptureStderr();
+  set_up_logging("info");
+  const verbs::Log log = program_log();
+  EXPECT_FALSE(log.wants(verbs::LogLevel::kDebug));
+  ASSERT_TRUE(log.wants(verbs::LogLevel::kInfo));
+  log.sink(verbs::LogLevel::kWarn, "client {} ends: \x1b[2J\xc2\x9b\xe2\x80\xae\xff\nready");
+  spdlog::default_logger()->flush();
+  const std::string err = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(err.ends_with(" client {} ends: \\x1b[2J\\u009b\\u202e\\xff\\x0aready\n")) << err;
+}
+
 TEST(Messages, WhatAPeerChoseDrivesNoTerminal) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(fail("a\x1b[2J"), kExitFailed);

@@ -34,7 +34,7 @@ StopSignals::StopSignals() {
   g_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   struct sigaction action {};
   action.sa_handler = on_signal;
-  // The second signal has the default action: a user who presses Ctrl-C twice wants the program to stop now.
+  // The second signal has its default action, so that a second Ctrl-C stops the program at once.
   action.sa_flags = int(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);

@@ -60,7 +60,7 @@ class CallsToTcp : private rpcrdma::Service {
 
  private:
   void on_call(rpcrdma::ServedCall served) override;
-  void on_end(rpcrdma::ConnectionId) override { calls_.clear(); }
+  void on_end(const rpcrdma::ConnectionEnd&) override { calls_.clear(); }
 
   const rpcrdma::Binding binding_;  // no program's: nothing of them is reduced
   const std::array<rpcrdma::Program, 1> programs_ = {{{.binding = &binding_, .service = this, .is_any = true}}};

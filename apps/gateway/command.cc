@@ -134,6 +134,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     config.rpc.inline_threshold = global.inline_threshold;
     config.rpc.credits = global.credits;
     config.rpc.ord = global.ord;
+    config.rpc.log = program_log();
     config.rpc.max_connections = limits->connections;
     config.rpc.max_connections_per_client = limits->connections_per_address;
     config.rpc.max_buffered_per_client = limits->buffered_per_address;
@@ -154,6 +155,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   config.rpc.inline_threshold = global.inline_threshold;
   config.rpc.credits = global.credits;
   config.rpc.ird = global.ird;
+  config.rpc.log = program_log();
   config.max_connections = limits->connections;
   config.max_connections_per_address = limits->connections_per_address;
   config.max_buffered = limits->buffered;

@@ -10,7 +10,7 @@
 #include "apps/gateway/backchannel.h"
 #include "apps/gateway/to_rdma.h"
 #include "rpcrdma/rpc_message.h"
-#include "verbs-shim/soft/log_budget.h"
+#include "verbs-shim/api/log_budget.h"
 
 namespace weft::gateway {
 
@@ -22,7 +22,7 @@ struct SharedBySessions {
   // Calls may hold the one, their Replies the other: so Calls that wait for room for their Replies keep out no Reply
   // that would give room back.
   onc_tcp::Room &calls, &replies;
-  verbs::soft::LogBudget& log;
+  verbs::LogBudget& log;
 };
 
 // Session is one TCP client of a ToRdma, and its RDMA connection, which is made for its first Call: a client that says

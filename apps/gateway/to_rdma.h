@@ -16,7 +16,7 @@
 #include "apps/onc_tcp/stream.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/client.h"
-#include "verbs-shim/soft/log_budget.h"
+#include "verbs-shim/api/log_budget.h"
 
 namespace weft::gateway {
 
@@ -89,7 +89,7 @@ class ToRdma {
   std::unique_ptr<rpcrdma::BufferPool> buffers_;
   std::unique_ptr<onc_tcp::Room> calls_, replies_;
   std::unique_ptr<SharedBySessions> shared_;
-  verbs::soft::LogBudget log_;
+  verbs::LogBudget log_;
   verbs::TimePoint now_{}, next_check_{};
   std::list<std::unique_ptr<Session>> sessions_;
   std::uint64_t num_clients_ = 0, num_calls_ = 0, num_placed_ = 0;  // of the sessions that are over

@@ -254,15 +254,15 @@ void ToTcp::forget(const Client& client) {
 // Neither end stays without the other: a client that is disconnected connects and asks again.
 void ToTcp::give_up(Client& client, const std::string& why) {
   if (client.ended) return;
-  spdlog::warn("gateway: {}: {}", client.peer, why);
+  if (log_.take(now_)) spdlog::warn("gateway: {}: {}", client.peer, why);
   for (const auto& [xid, call] : client.calls) server_->abandon(call->served.id);
   end(client);
   forget(client);
   server_->disconnect(client.id);
 }
 
-void ToTcp::on_end(rpcrdma::ConnectionId connection) {
-  const auto at = clients_.find(connection.value);
+void ToTcp::on_end(const rpcrdma::ConnectionEnd& over) {
+  const auto at = clients_.find(over.connection.value);
   if (at == clients_.end()) return;
   const std::shared_ptr<Client> client = std::move(at->second);
   clients_.erase(at);
@@ -271,6 +271,10 @@ void ToTcp::on_end(rpcrdma::ConnectionId connection) {
   std::erase_if(client->calls, [this](const auto& call) { return !server_->keeps_reply_of(call.second->served.id); });
   client->give_up_at = now_ + config_.answer_wait;
   lost_.push_back(client);
+  if (!client->calls.empty() && log_.take(now_)) {
+    spdlog::info("gateway: {}: {} answers are awaited although its connection is over: {}", client->peer,
+                 client->calls.size(), over.why);
+  }
   end_if_done(*client);
 }
 

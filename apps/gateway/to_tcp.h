@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "apps/onc_tcp/stream.h"
 #include "rpcrdma/server.h"
+#include "verbs-shim/api/log_budget.h"
 
 namespace weft::gateway {
 
@@ -70,7 +71,7 @@ class ToTcp : private rpcrdma::Service {
   ToTcp(const ToTcpConfig& config, boost::asio::io_context& io) : config_(config), io_(io) {}
 
   void on_call(rpcrdma::ServedCall served) override;
-  void on_end(rpcrdma::ConnectionId connection) override;
+  void on_end(const rpcrdma::ConnectionEnd& end) override;
 
   std::shared_ptr<Client> client_of(const rpcrdma::ServedCall& served);
   boost::asio::awaitable<void> connect(std::shared_ptr<Client> client);
@@ -91,10 +92,11 @@ class ToTcp : private rpcrdma::Service {
   std::vector<rpcrdma::Program> programs_;
   std::unique_ptr<onc_tcp::Room> room_;  // of Replies
   std::unique_ptr<rpcrdma::Server> server_;
-  rpcrdma::BufferPool* replies_ = nullptr;  // the server's
+  rpcrdma::BufferPool* replies_ = nullptr;                              // the server's
   std::unordered_map<std::uint32_t, std::shared_ptr<Client>> clients_;  // by ConnectionId
   std::list<std::shared_ptr<Client>> lost_;                             // that have answers to come, the oldest first
   std::list<std::shared_ptr<Client>> connecting_;                       // the oldest first
+  verbs::LogBudget log_;
   verbs::TimePoint now_{}, next_check_{};
   std::vector<std::optional<rpcrdma::EligibleItem>> found_;
   std::uint64_t num_calls_ = 0, num_placed_ = 0, num_clients_ = 0;

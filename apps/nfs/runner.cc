@@ -121,15 +121,7 @@ void Runner::print(const std::string& line) {
 int Runner::finish() {
   if (options_.stats) {
     verbs::QpCounters sum;
-    for (const Mounted& mounted : mounted_) {
-      const verbs::QpCounters one = mounted.session->counters();
-      sum.sends_tx += one.sends_tx;
-      sum.sends_rx += one.sends_rx;
-      sum.writes_rx += one.writes_rx;
-      sum.write_octets_rx += one.write_octets_rx;
-      sum.reads_rx += one.reads_rx;
-      sum.read_octets_tx += one.read_octets_tx;
-    }
+    for (const Mounted& mounted : mounted_) sum += mounted.session->counters();
     if (options_.json) {
       print(JsonLine()
                 .add("op", "stats")

@@ -7,6 +7,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
+#include "apps/common/setup.h"
 #include "nfsulb/nfs3.h"
 
 namespace weft::nfs {
@@ -92,6 +93,7 @@ absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device&
   config.inline_threshold = options.inline_threshold;
   config.credits = options.credits;
   config.ird = options.ird;
+  config.log = apps::program_log();
   config.connect_timeout = std::min<std::chrono::milliseconds>(kAnswerTimeout, endurance_.timeout);
   config.reserve_credit = true;
   config.health_check = {.after = kSilence, .answer = kSilence, .when_idle = false};

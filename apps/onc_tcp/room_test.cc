@@ -48,6 +48,22 @@ TEST_F(RoomTest, ARefusedClaimIsUnchanged) {
   EXPECT_EQ(room.used(), 100u);
 }
 
+TEST_F(RoomTest, AnAddressHoldsNoMoreThanItsShare) {
+  Room::Claim one = claim("a");
+  EXPECT_FALSE(one.resize(kPerAddress + 1));
+  EXPECT_TRUE(one.resize(kPerAddress / 2));
+}
+
+TEST_F(RoomTest, ClientsThatHoldLittleTakeNoMoreThanThereIs) {
+  std::vector<Room::Claim> clients;
+  std::size_t num = 0;
+  for (std::size_t i = 0; i < 2 * kTotal / kSmall; ++i) {
+    num += clients.emplace_back(claim(std::to_string(i))).resize(kSmall) ? 1 : 0;
+  }
+  EXPECT_EQ(num, kTotal / kSmall);
+  EXPECT_EQ(room.used(), kTotal);
+}
+
 TEST_F(RoomTest, AGreedyClientLeavesHalfToTheNextOfItsAddress) {
   std::vector<Room::Claim> greedy;
   for (std::size_t n = 0; n < 5; ++n) {

@@ -5,6 +5,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
+#include "apps/common/setup.h"
 #include "apps/perf/client.h"
 #include "apps/perf/rpc_calls.h"
 #include "apps/perf/rpc_program.h"
@@ -54,6 +55,7 @@ absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_po
   config.inline_threshold = context.global.inline_threshold;
   config.credits = context.global.credits;
   config.ird = context.global.ird;
+  config.log = program_log();
   config.connect_timeout = std::min(config.connect_timeout, patience(context.options));
   auto client = rpcrdma::Client::connect(context.device, addr, config);
   if (!client.ok()) return to_status(client.error(), "cannot connect to " + format_address(addr));

@@ -74,6 +74,7 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   config.rpc.inline_threshold = global.inline_threshold;
   config.rpc.credits = global.credits;
   config.rpc.ord = global.ord;
+  config.rpc.log = program_log();
   // A quarter of the descriptors for open files, half for connections, the rest for what comes and goes.
   config.backend.max_open_files = std::clamp<std::size_t>(file_limit / 4, 16, 1024);
   const LimitOptions& limits = options.limits;
@@ -191,8 +192,8 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
   add_limit_options(*serve, options->limits);
   serve->footer(
       "Example, two terminals:\n  weft serve /usr/share/doc\n  weft nfs ls nfs+rdma://127.0.0.1/\n"
-      "Every request runs as the user who runs this command, whoever sends it: each local user, and beyond loopback\n"
-      "everybody who reaches --listen, can do what that user may. --allow limits it to some hosts.");
+      "Every request runs with the rights of this process's user. On loopback every local user has these rights, and\n"
+      "on another address every host that reaches --listen. --allow admits only the hosts that it names.");
   serve->callback([options, &context] { context.exit_status = run_serve(context.options, *options); });
 }
 

@@ -23,7 +23,7 @@ class NfsService : public rpcrdma::Service {
 
   void on_call(rpcrdma::ServedCall call) override;
   // What a lost connection still has to wait for is given up, but for the Calls whose Replies are kept.
-  void on_end(rpcrdma::ConnectionId connection) override { pool_.forget(connection.value); }
+  void on_end(const rpcrdma::ConnectionEnd& end) override { pool_.forget(end.connection.value); }
 
   // Calls so far, by procedure; [kNumProcs] counts those that are none.
   const std::array<std::uint64_t, nfs3::kNumProcs + 1>& num_calls() const { return num_calls_; }

@@ -114,6 +114,8 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   config.max_item = options.max_item;
   config.max_held = options.max_held;
   config.invalidates = options.invalidates;
+  config.peer = "192.0.2.1:700";
+  config.log = options.log;
   responder = std::make_unique<Responder>(pd, *channel, pool, budget, programs, config);
   responder->start(options.reply_threshold, options.ord);
   EXPECT_TRUE(channel->attach(qp).ok());
@@ -154,7 +156,9 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd
                                  .chunks = options.chunks,
                                  .windows = options.windows,
                                  .retransmits = options.retransmits,
-                                 .retransmit_after = options.retransmit_after};
+                                 .retransmit_after = options.retransmit_after,
+                                 .peer = "192.0.2.2:2049",
+                                 .log = options.log};
   requester = std::make_unique<Requester>(pd, *channel, config, options.first_xid);
   EXPECT_TRUE(channel->attach(qp).ok());
   if (options.start) requester->start(options.call_threshold, options.reply_threshold);

@@ -49,9 +49,11 @@ inline Octets copy_of(ConstBytes octets) {
 class TestService : public Service {
  public:
   void on_call(ServedCall call) override;
+  void on_end(const ConnectionEnd& end) override { ends.push_back(end.why); }
 
   std::vector<ServedCall> calls;
-  std::vector<Octets> args;  // of these, copied
+  std::vector<std::string> ends;  // of connections: why
+  std::vector<Octets> args;       // of these, copied
   std::function<void(ServedCall&)> answer;
 };
 
@@ -84,6 +86,7 @@ struct ResponderEnd : FakeEnd {
     std::size_t max_write_chunks = 16;
     std::size_t max_items = 256;
     bool invalidates = false;
+    EventLog* log = nullptr;
   };
 
   ResponderEnd(FakeMemory& memory, const Options& options);
@@ -113,6 +116,7 @@ struct RequesterEnd : FakeEnd {
     std::uint32_t max_send_wr = 1024;  // of the device, for windows
     bool retransmits = false;
     std::chrono::milliseconds retransmit_after{0};
+    EventLog* log = nullptr;
   };
 
   RequesterEnd(FakeMemory& memory, const Options& options);

@@ -23,11 +23,16 @@ class FakeCmId final : public verbs::CmId {
  public:
   FakeCmId(FakeDevice& device, std::shared_ptr<Events> events) : device_(device), events_(std::move(events)) {}
   ~FakeCmId() override {
+    std::erase_if(*events_, [this](const verbs::CmEvent& event) { return event.id == this; });
     if (device_.id_ == this) device_.id_ = nullptr;
+    if (device_.listener_ == this) device_.listener_ = nullptr;
   }
 
   verbs::Status bind_addr(const sockaddr_storage&) override { return {}; }
-  verbs::Status listen(int) override { return verbs::Error{EOPNOTSUPP, "fake"}; }
+  verbs::Status listen(int) override {
+    device_.listener_ = this;
+    return {};
+  }
   verbs::Status resolve_addr(const sockaddr_storage&, std::chrono::milliseconds) override {
     push(verbs::CmEventType::kAddrResolved);
     return {};
@@ -38,16 +43,27 @@ class FakeCmId final : public verbs::CmId {
   }
   verbs::Result<std::unique_ptr<verbs::Qp>> create_qp(verbs::Pd&, const verbs::QpInitAttr& attr) override;
   verbs::Status connect(const verbs::ConnParam&) override;
-  verbs::Status accept(const verbs::ConnParam&) override { return {}; }
+  verbs::Status accept(const verbs::ConnParam&) override {
+    device_.id_ = this;
+    return {};
+  }
   verbs::Status reject(std::span<const std::uint8_t>) override { return {}; }
   verbs::Status disconnect() override {
     ++device_.num_disconnects_;
-    push(verbs::CmEventType::kDisconnected);
+    if (device_.answers_disconnect) push(verbs::CmEventType::kDisconnected);
     return {};
   }
   sockaddr_storage local_addr() const override { return {}; }
   sockaddr_storage peer_addr() const override { return {}; }
 
+  void push_request() {
+    verbs::CmEvent event;
+    event.type = verbs::CmEventType::kConnectRequest;
+    event.id = this;
+    event.new_id = std::make_unique<FakeCmId>(device_, events_);
+    event.param.responder_resources = event.param.initiator_depth = 16;
+    events_->push_back(std::move(event));
+  }
   void push(verbs::CmEventType type, std::string text = {}, std::vector<std::uint8_t> private_data = {},
             int status = 0) {
     verbs::CmEvent event;
@@ -143,7 +159,10 @@ verbs::Result<std::unique_ptr<verbs::CompChannel>> FakeDevice::create_comp_chann
 }
 
 verbs::Result<std::unique_ptr<verbs::Cq>> FakeDevice::create_cq(int, verbs::CompChannel*) {
-  return std::unique_ptr<verbs::Cq>(new FakeCq);
+  if (fail_cq) return verbs::Error{ENOMEM, "no completion queue"};
+  auto made = std::make_unique<FakeCq>();
+  cq_ = made.get();
+  return std::unique_ptr<verbs::Cq>(std::move(made));
 }
 
 verbs::Result<std::unique_ptr<verbs::CmChannel>> FakeDevice::create_event_channel() {
@@ -151,8 +170,12 @@ verbs::Result<std::unique_ptr<verbs::CmChannel>> FakeDevice::create_event_channe
   return std::unique_ptr<verbs::CmChannel>(new FakeCmChannel(*this));
 }
 
+void FakeDevice::ask() {
+  listener_->push_request();
+}
+
 void FakeDevice::break_connection(const std::string& text, int status) {
-  qp_->break_connection();
+  if (!qp_->broken()) qp_->break_connection();
   id_->push(verbs::CmEventType::kDisconnected, text, {}, status);
 }
 

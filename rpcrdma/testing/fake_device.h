@@ -9,7 +9,7 @@
 #include "rpcrdma/testing/fake_verbs.h"
 #include "verbs-shim/api/cm.h"
 
-// A device on fake verbs whose connections end at the test, for tests of Clients.
+// A device on fake verbs whose connections end at the test, for tests of Clients and Servers.
 namespace weft::rpcrdma::testing {
 
 class FakeCmId;
@@ -33,6 +33,10 @@ class FakeDevice final : public verbs::Device {
   FakeQp& qp() { return *qp_; }
   // It ends: what is posted is flushed, and the client hears of it. status: of the event, EPROTO for a violation.
   void break_connection(const std::string& text = "broken", int status = 0);
+  // A peer asks for a connection to the id that listens.
+  void ask();
+  // The queue that was made last loses completions.
+  void overflow_cq() { cq_->overflowed = true; }
   void have_windows() { caps_.mem_windows_type2 = caps_.remote_invalidation = true; }
   std::size_t num_attempts() const { return num_attempts_; }
   std::size_t num_disconnects() const { return num_disconnects_; }
@@ -42,6 +46,8 @@ class FakeDevice final : public verbs::Device {
   std::vector<std::uint8_t> private_data;       // of the peer's accept
   std::vector<std::uint8_t> sent_private_data;  // that came last
   bool fail_event_channel = false;
+  bool fail_cq = false;
+  bool answers_disconnect = true;  // with the event that it leads to
 
  private:
   friend class FakeCmId;
@@ -50,6 +56,8 @@ class FakeDevice final : public verbs::Device {
   verbs::Caps caps_;
   FakeQp* qp_ = nullptr;
   FakeCmId* id_ = nullptr;
+  FakeCmId* listener_ = nullptr;
+  FakeCq* cq_ = nullptr;
   std::size_t num_attempts_ = 0;
   std::size_t num_disconnects_ = 0;
 };

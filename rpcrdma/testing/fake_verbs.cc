@@ -128,6 +128,7 @@ verbs::Status FakeSrq::post_recv(const verbs::RecvWr& wr) {
 }
 
 int FakeCq::poll(std::span<verbs::Wc> wc) {
+  if (overflowed) return -1;
   std::size_t num = 0;
   while (num < wc.size() && !wcs_.empty()) {
     wc[num++] = wcs_.front();

@@ -155,6 +155,7 @@ class FakeCq final : public verbs::Cq {
     wcs_.push_back(wc);
   }
   std::size_t size() const { return wcs_.size(); }
+  bool overflowed = false;
   std::size_t num_pushed() const { return num_pushed_; }
 
  private:

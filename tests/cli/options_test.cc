@@ -166,12 +166,12 @@ TEST(Cli, CommandsThatAreNotBuiltYetSaySo) {
 }
 
 TEST(Cli, AGatewayStandsBetweenTheTwoTransports) {
-  for (const auto& words : {std::vector<std::string>{"gateway"},
-                            {"gateway", "--listen", "rdma://127.0.0.1:0", "--connect", "rdma://127.0.0.1:2"},
-                            {"gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "udp://127.0.0.1:2"},
-                            {"gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "rdma://127.0.0.1:2",
-                             "--reserved-port"},
-                            {"gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "rdma://127.0.0.1:99999"}}) {
+  for (const auto& words :
+       {std::vector<std::string>{"gateway"},
+        {"gateway", "--listen", "rdma://127.0.0.1:0", "--connect", "rdma://127.0.0.1:2"},
+        {"gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "udp://127.0.0.1:2"},
+        {"gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "rdma://127.0.0.1:2", "--reserved-port"},
+        {"gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "rdma://127.0.0.1:99999"}}) {
     Outcome outcome = run_weft(words);
     EXPECT_EQ(outcome.status, 2) << ::testing::PrintToString(words);
     EXPECT_TRUE(contains(outcome.err, "weft: ")) << outcome.err;
@@ -283,14 +283,14 @@ TEST(ServeAllow, OnlyTheAddressesNamedAreServed) {
   ASSERT_NE(mkdtemp(name), nullptr);
   const std::string dir = name;
   const auto list = [&](const std::vector<std::string>& allow) {
-    std::vector<std::string> words = {"serve", "--listen", "127.0.0.1:0", "--mount-listen", "127.0.0.1:0",
-                                      "--state-dir", dir + "/state"};
+    std::vector<std::string> words = {"serve",       "--listen",    "127.0.0.1:0", "--mount-listen",
+                                      "127.0.0.1:0", "--state-dir", dir + "/state"};
     for (const std::string& rule : allow) words.insert(words.end(), {"--allow", rule});
     words.push_back(dir);  // behind --allow: the option takes one word, not all that follow
     WeftListener server(words);
     const std::string mount = server.address("mount");
-    return run_weft({"nfs", "ls", "nfs+rdma://" + server.address("rdma") + "/?mountport=" +
-                                      mount.substr(mount.rfind(':') + 1)});
+    return run_weft(
+        {"nfs", "ls", "nfs+rdma://" + server.address("rdma") + "/?mountport=" + mount.substr(mount.rfind(':') + 1)});
   };
   EXPECT_EQ(list({"192.0.2.0/24", "127.0.0.0/8"}).status, 0);
   const Outcome refused = list({"192.0.2.0/24"});

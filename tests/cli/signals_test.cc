@@ -72,18 +72,20 @@ TEST_F(Signals, EveryCommandDiesByTheSignalThatStoppedIt) {
 
 TEST_F(Signals, AnInterruptedPutLeavesNothingBehind) {
   WeftListener server(serve());
-  // The reader of standard input waits for ever: the temporary file exists by then.
-  std::array<int, 2> input{};
-  ASSERT_EQ(pipe2(input.data(), O_CLOEXEC), 0);
-  RunningWeft put({"nfs", "put", "-", url(server, "/file")}, input[0]);
-  ASSERT_EQ(write(input[1], "x", 1), 1);
-  while (std::filesystem::is_empty(directory_ / "export")) usleep(1000);
-  put.send_signal(SIGINT);
-  const Outcome outcome = put.finish();
-  EXPECT_EQ(outcome.signal, SIGINT) << outcome.err;
-  EXPECT_TRUE(std::filesystem::is_empty(directory_ / "export"));
-  close(input[0]);
-  close(input[1]);
+  for (const int number : {SIGINT, SIGTERM}) {
+    // The reader of standard input waits for ever: the temporary file exists by then.
+    std::array<int, 2> input{};
+    ASSERT_EQ(pipe2(input.data(), O_CLOEXEC), 0);
+    RunningWeft put({"nfs", "put", "-", url(server, "/file")}, input[0]);
+    ASSERT_EQ(write(input[1], "x", 1), 1);
+    while (std::filesystem::is_empty(directory_ / "export")) usleep(1000);
+    put.send_signal(number);
+    const Outcome outcome = put.finish();
+    EXPECT_EQ(outcome.signal, number) << outcome.err;
+    EXPECT_TRUE(std::filesystem::is_empty(directory_ / "export")) << number;
+    close(input[0]);
+    close(input[1]);
+  }
 }
 
 // The measurement would go on for an hour.

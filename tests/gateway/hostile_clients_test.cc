@@ -88,8 +88,12 @@ struct HostileClients : ToRdmaTest {
   std::size_t num_served = 0;
 };
 
+// From the longest record down: records that took room for what they announce would take all that an address may have.
 TEST_F(HostileClients, AnnouncingLongRecordsTakesNothingFromOthers) {
-  for (int i = 0; i < 100; ++i) put(connect_raw(), {0x80, 0x3f, 0xff, 0xff, 0});
+  for (std::uint32_t len = 4 * kMib; len >= (64 << 10); len /= 2) {
+    const Octets mark = {0x80, static_cast<std::uint8_t>(len >> 16), static_cast<std::uint8_t>(len >> 8), 0, 0};
+    for (int i = 0; i < 15; ++i) put(connect_raw(), mark);
+  }
   expect_served();
   expect_served("127.0.0.2");
 }
@@ -105,10 +109,17 @@ TEST_F(HostileClients, HoldingPartsOfRecordsTakesNothingFromOthersForLong) {
   expect_served();
 }
 
-TEST_F(HostileClients, AskingWithoutReadingIsBoundedAndEnds) {
+// READs of a client, and it reads nothing.
+Octets many_reads() {
   std::vector<Octets> calls_of_one;
-  for (std::uint32_t xid = 1; xid <= 200; ++xid) calls_of_one.push_back(nfs_call(xid, kRead, read_args(kMib)));
-  const Octets stream = as_stream(calls_of_one);
+  for (std::uint32_t xid = 1; xid <= 200; ++xid) {
+    calls_of_one.push_back(ToRdmaTest::nfs_call(xid, kRead, read_args(kMib)));
+  }
+  return as_stream(calls_of_one);
+}
+
+TEST_F(HostileClients, AskingWithoutReadingIsBoundedAndEnds) {
+  const Octets stream = many_reads();
   for (int i = 0; i < 3; ++i) put(connect_raw(), stream);
   // What sockets hold, what waits to be sent, and what was under way when that was too much.
   EXPECT_LT(num_served, 150u);
@@ -119,12 +130,44 @@ TEST_F(HostileClients, AskingWithoutReadingIsBoundedAndEnds) {
   expect_served();
 }
 
-TEST_F(HostileClients, AskingForWhatIsRefusedHereWithoutReadingIsBoundedToo) {
+// Each of the two bounds holds without the other: of a Stream, and of the room for Replies.
+TEST_F(HostileClients, AskingWithoutReadingIsBoundedByTheStreamAlone) {
+  config.max_buffered = config.max_buffered_per_address = std::size_t{16} << 30;
+  start_gateway();
+  put(connect_raw(), many_reads());
+  // What sockets hold, what waits to be sent, and what was under way when that was too much.
+  EXPECT_LT(num_served, 120u);
+}
+
+TEST_F(HostileClients, AskingWithoutReadingIsBoundedByTheRoomAlone) {
+  config.stream.high_water = std::size_t{16} << 30;
+  start_gateway();
+  put(connect_raw(), many_reads());
+  EXPECT_LT(num_served, 60u);
+  expect_served();
+}
+
+// Calls of a program that the gateway refuses itself.
+Octets many_refused_calls() {
   std::vector<Octets> calls_of_one;
   for (std::uint32_t xid = 1; xid <= 10000; ++xid) calls_of_one.push_back(call_message(xid, 200000, 1, 0, {}));
-  const Octets stream = as_stream(calls_of_one);
+  return as_stream(calls_of_one);
+}
+
+TEST_F(HostileClients, AnswersOfTheGatewaysOwnTakeRoomToo) {
+  config.stream.high_water = std::size_t{16} << 30;
+  start_gateway();
+  const Octets stream = many_refused_calls();
   tcp::socket& socket = connect_raw();
-  socket.set_option(boost::asio::socket_base::receive_buffer_size(4096));
+  for (int i = 0; i < 300 && put(socket, stream) == stream.size(); ++i) {
+  }
+  EXPECT_TRUE(run([&] { return is_gone(socket); })) << "it may have all the memory that there is";
+  expect_served();
+}
+
+TEST_F(HostileClients, AskingForWhatIsRefusedHereWithoutReadingIsBoundedToo) {
+  const Octets stream = many_refused_calls();
+  tcp::socket& socket = connect_raw();
   std::size_t sent = 0;
   for (std::size_t n = stream.size(); n == stream.size() && sent < (256u << 20); sent += n) n = put(socket, stream);
   EXPECT_LT(sent, 256u << 20) << "it is read on and on";
@@ -173,6 +216,34 @@ TEST_F(FewPlaces, ClientsThatAreIdleGiveTheirPlacesTheLongestIdleFirst) {
   expect_served();
   EXPECT_TRUE(first.ended);
   EXPECT_FALSE(second.ended);
+}
+
+TEST_F(FewPlaces, AClientThatWasNeverAnsweredGivesItsPlaceBeforeOneThatWas) {
+  TcpEnd& useful = connect_useful("127.0.0.1");
+  pass(std::chrono::seconds(2));
+  for (std::size_t i = 1; i < kPlacesPerAddress; ++i) connect_raw("127.0.0.1");
+  settle();
+  expect_served();
+  EXPECT_FALSE(useful.ended);
+}
+
+TEST_F(FewPlaces, ClientsThatWereBusyAMomentAgoKeepTheirs) {
+  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) connect_useful("127.0.0.1");
+  pass(ToRdma::kIdleAfter - ToRdma::kCheckEvery);
+  TcpEnd& refused = connect("127.0.0.1");
+  EXPECT_TRUE(run([&] { return refused.ended.has_value(); }));
+  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) EXPECT_FALSE(clients[i]->ended) << i;
+  pass(ToRdma::kCheckEvery);
+  expect_served();
+}
+
+TEST_F(FewPlaces, AnAddressThatHasAllOfItsOwnTakesNoneOfAnothers) {
+  tcp::socket& other = connect_raw("127.0.0.2");
+  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) connect_useful("127.0.0.1");
+  pass(std::chrono::seconds(2));
+  expect_served();
+  EXPECT_FALSE(is_gone(other));
+  EXPECT_TRUE(clients[0]->ended);
 }
 
 TEST_F(FewPlaces, ClientsWithCallsUnderWayKeepTheirs) {

@@ -230,6 +230,72 @@ TEST_F(ToRdmaTest, ManyCallsAtOnceAllEnd) {
   for (std::uint32_t xid = 1; xid <= kCalls; ++xid) EXPECT_EQ(client.records[xid - 1], reply_message(xid, {}));
 }
 
+// A server that answers nothing: a client is read as far as two times the credits.
+TEST_F(ToRdmaTest, CallsAheadOfTheServerAreBounded) {
+  TcpEnd& client = connect();
+  for (std::uint32_t xid = 1; xid <= 1000; ++xid) client.send(nfs_call(xid, kNull, {}));
+  ASSERT_TRUE(run([&] { return calls.size() == 1; }));
+  settle();
+  EXPECT_EQ(gateway->summary(), "1 clients, 64 calls, 0 items placed directly");
+}
+
+// What is due next is what the program's loop sleeps until.
+struct ToRdmaDeadlines : ToRdmaTest {
+  void SetUp() override {
+    frozen = std::chrono::steady_clock::now();
+    ToRdmaTest::SetUp();
+  }
+  std::optional<verbs::TimePoint> in(std::chrono::milliseconds time) const { return *frozen + time; }
+};
+
+TEST_F(ToRdmaDeadlines, ClientsAreLookedAtInTime) {
+  settle();
+  EXPECT_EQ(gateway->next_timeout(), gateway_device->next_timeout());
+  connect();
+  settle();
+  EXPECT_EQ(gateway->next_timeout(), in(ToRdma::kCheckEvery));
+  skew = ToRdma::kCheckEvery;
+  settle();
+  EXPECT_EQ(gateway->next_timeout(), in(2 * ToRdma::kCheckEvery));
+}
+
+TEST_F(ToRdmaDeadlines, CallsEndInTime) {
+  config.rpc.call_timeout = ToRdma::kCheckEvery / 4;
+  start_gateway();
+  TcpEnd& client = connect();
+  client.send(nfs_call(1, kNull, {}));
+  ASSERT_TRUE(run([&] { return calls.size() == 1; }));
+  settle();
+  EXPECT_EQ(gateway->next_timeout(), in(config.rpc.call_timeout));
+  skew = config.rpc.call_timeout;
+  EXPECT_TRUE(run([&] { return client.ended.has_value(); }));
+}
+
+// The end of a client is seen by its socket, behind the gateway's turn.
+TEST_F(ToRdmaDeadlines, WhatHasEndedIsForgottenAtOnce) {
+  connect();
+  settle();
+  clients.clear();
+  for (int i = 0; i < 100 && gateway->next_timeout() != verbs::TimePoint{}; ++i) {
+    io.restart();
+    io.poll();
+  }
+  EXPECT_EQ(gateway->next_timeout(), verbs::TimePoint{});
+  settle();
+  EXPECT_EQ(gateway->next_timeout(), gateway_device->next_timeout());
+}
+
+// A connection to a server that does not close it, of a client that has gone.
+TEST_F(ToRdmaDeadlines, TheDeviceIsLookedAfterInTime) {
+  answer = [](const rpcrdma::ServedCall&) { return rpcrdma::ServedReply{}; };
+  ask(connect(), nfs_call(1, kNull, {}));
+  engines.erase(engines.begin());  // the server's
+  clients.clear();
+  settle();
+  ASSERT_TRUE(gateway_device->next_timeout().has_value());
+  EXPECT_EQ(gateway->next_timeout(), gateway_device->next_timeout());
+}
+
 struct CallbacksToTcpTest : ToRdmaTest {
   // A client that has called once: that is what the server can call back on.
   TcpEnd& open() {

@@ -1,10 +1,12 @@
 // What `weft nfs` does with a server that behaves.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/nfs/runner.h"
 #include "tests/nfs/world.h"
 
 namespace weft::nfs::testing {
@@ -151,6 +153,28 @@ TEST_F(Commands, GetToDevNullAndToAFullDevice) {
   EXPECT_EQ(full.status, 1);
   EXPECT_EQ(full.err, "weft: cannot write /dev/full: No space left on device\n");
   EXPECT_TRUE(exists("/dev/full"));
+}
+
+// One line, and the second file is not tried any more.
+TEST_F(Commands, CatToAFullDeviceSaysSoAndEnds) {
+  write_file(exported("file"), noise(5000));
+  NfsOptions options;
+  options.names = {url("file"), url("file")};
+  apps::GlobalOptions globals;
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  int status = -1;
+  ::testing::internal::CaptureStderr();
+  {
+    const StdoutTo device(full);
+    Runner runner(globals, options);
+    run_cat(runner);
+    status = runner.finish();
+  }
+  close(full);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "weft: cannot write to standard output: No space left on device\n");
+  EXPECT_EQ(status, 1);
 }
 
 TEST_F(Commands, WhatIsMissingIsSaidInOneLine) {

@@ -1,6 +1,7 @@
 #include "tests/nfs/world.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -192,6 +194,19 @@ std::string World::url(const std::string& path) const {
 nfs3::NfsFh3 World::handle_of(const std::string& path) {
   const nfs3::NfsFh3 root = tree_->handle_of(tree_->root().key);
   return path.empty() ? root : backend->lookup({{root, path}}).object;
+}
+
+StdoutTo::StdoutTo(int fd) : kept_(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)) {
+  std::fflush(stdout);
+  dup2(fd, STDOUT_FILENO);
+}
+
+StdoutTo::~StdoutTo() {
+  // What stdio still holds for it goes there as well.
+  std::fflush(stdout);
+  std::clearerr(stdout);
+  dup2(kept_, STDOUT_FILENO);
+  close(kept_);
 }
 
 void write_file(const std::string& path, const Octets& octets) {

@@ -119,6 +119,18 @@ class World : public ::testing::Test {
   std::thread thread_;
 };
 
+// StdoutTo makes `fd` standard output as long as it lives.
+class StdoutTo {
+ public:
+  explicit StdoutTo(int fd);
+  ~StdoutTo();
+  StdoutTo(const StdoutTo&) = delete;
+  StdoutTo& operator=(const StdoutTo&) = delete;
+
+ private:
+  int kept_;
+};
+
 void write_file(const std::string& path, const Octets& octets);
 // Empty also where there is no such file.
 Octets read_file(const std::string& path);

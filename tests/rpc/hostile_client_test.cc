@@ -1,120 +1,9 @@
-#include <cstring>
+#include "tests/rpc/hostile_client.h"
 
-#include "rpcrdma/testing/vectors.h"
 #include "rpcrdma/v1/private_data.h"
-#include "tests/rpc/world.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
-
-// A peer that speaks verbs but not necessarily RPC-over-RDMA.
-struct RawPeer {
-  static constexpr std::size_t kLen = 8192;
-  static constexpr std::size_t kReceives = 40;
-  static constexpr std::size_t kSends = 16;
-
-  RawPeer(verbs::Device& d, const sockaddr_storage& dst) : device(d) {
-    pd = std::move(*device.alloc_pd());
-    cq = std::move(*device.create_cq(200, nullptr));
-    events = std::move(*device.create_event_channel());
-    id = std::move(*events->create_id());
-    memory.resize(kLen * (kReceives + kSends));
-    mr = std::move(*pd->reg_mr(memory.data(), memory.size(), verbs::Access::kLocalWrite));
-    EXPECT_TRUE(id->resolve_addr(dst, std::chrono::seconds(5)).ok());
-  }
-  ~RawPeer() { qp.reset(); }
-
-  void turn() {
-    device.process(Clock::now());
-    while (auto event = events->get_event()) on_event(*event);
-    verbs::Wc wc;
-    while (cq->poll(std::span(&wc, 1)) == 1) {
-      if (wc.status != verbs::WcStatus::kSuccess || wc.opcode != verbs::WcOpcode::kRecv) continue;
-      const auto at = memory.begin() + static_cast<std::ptrdiff_t>(wc.wr_id * kLen);
-      received.emplace_back(at, at + wc.byte_len);
-      if (verbs::has(wc.wc_flags, verbs::WcFlags::kWithInv)) invalidated.push_back(wc.invalidated_rkey);
-      post_receive(wc.wr_id);
-    }
-  }
-
-  void on_event(verbs::CmEvent& event) {
-    if (event.type == verbs::CmEventType::kAddrResolved) {
-      EXPECT_TRUE(id->resolve_route(std::chrono::seconds(5)).ok());
-    } else if (event.type == verbs::CmEventType::kRouteResolved) {
-      verbs::QpInitAttr attr;
-      attr.send_cq = attr.recv_cq = cq.get();
-      qp = std::move(*id->create_qp(*pd, attr));
-      for (std::size_t i = 0; i < kReceives; ++i) post_receive(i);
-      verbs::ConnParam param;
-      param.private_data = private_data;
-      param.responder_resources = 4;
-      EXPECT_TRUE(id->connect(param).ok());
-    } else if (event.type == verbs::CmEventType::kEstablished) {
-      established = true;
-      server_private_data = event.param.private_data;
-    } else if (event.type == verbs::CmEventType::kDisconnected) {
-      disconnected = true;
-    }
-  }
-
-  void post_receive(std::uint64_t slot) {
-    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data() + slot * kLen), kLen, mr->lkey()};
-    (void)qp->post_recv({slot, std::span(&sge, 1)});
-  }
-
-  void send(const Octets& octets) {
-    // Buffers in turn: a Send's octets are its own until it was carried out.
-    std::uint8_t* at = memory.data() + (kReceives + num_sent++ % kSends) * kLen;
-    std::memcpy(at, octets.data(), octets.size());
-    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(at), static_cast<std::uint32_t>(octets.size()), mr->lkey()};
-    verbs::SendWr wr;
-    wr.sg_list = std::span(&sge, 1);
-    (void)qp->post_send(wr);
-  }
-
-  // Binds a window over `region`, whose handle it returns, to be written by the server.
-  std::uint32_t bind(verbs::Mw& window, verbs::Mr& region) {
-    verbs::SendWr wr;
-    wr.opcode = verbs::WrOpcode::kBindMw;
-    const std::uint32_t handle = verbs::inc_rkey(window.rkey());
-    const auto addr = reinterpret_cast<std::uintptr_t>(region.addr());
-    wr.bind_mw = {&window, handle, &region, addr, region.length(), verbs::Access::kRemoteWrite};
-    EXPECT_TRUE(qp->post_send(wr).ok());
-    return handle;
-  }
-
-  verbs::Device& device;
-  Octets private_data;
-  Octets server_private_data;
-  Octets memory;
-  std::unique_ptr<verbs::Pd> pd;
-  std::unique_ptr<verbs::Cq> cq;
-  std::unique_ptr<verbs::CmChannel> events;
-  std::unique_ptr<verbs::CmId> id;
-  std::unique_ptr<verbs::Mr> mr;
-  std::unique_ptr<verbs::Qp> qp;
-  std::vector<Octets> received;
-  std::vector<std::uint32_t> invalidated;  // by these
-  std::size_t num_sent = 0;
-  bool established = false;
-  bool disconnected = false;
-};
-
-struct HostileClientTest : World {
-  void open_peer(Octets private_data = {}) {
-    peer = std::make_unique<RawPeer>(*client_device, server->local_addr());
-    peer->private_data = std::move(private_data);
-    also = [this] { peer->turn(); };
-    run_until([this] { return peer->established; });
-  }
-  void TearDown() override { peer.reset(); }
-  // The connection has ended, and the server knows why.
-  void run_until_ended() {
-    run_until([this] { return peer->disconnected && server->num_connections() == 0; });
-  }
-
-  std::unique_ptr<RawPeer> peer;
-};
 
 TEST_F(HostileClientTest, PrivateDataIsAnsweredAndItsAbsenceMeans1024) {
   RecordProperty("proves", "R1-4.3.2-03 R1-4.3.2-04 R1-4.3.2-10 R1-4.3.3-01 R1-4.3.3-05 R1-4.3.3-07");
@@ -245,19 +134,6 @@ TEST_F(HostileClientTest, TheCallThatEndedItsConnectionIsRefusedOnTheNextOne) {
   EXPECT_EQ(file.num_calls, 0u);
 }
 
-// A READ of `len` octets whose result goes to `target`, or into the Reply.
-Octets read_to(std::uint32_t xid, std::uint32_t len, const std::optional<Segment>& target) {
-  v1::Header header;
-  header.xid = xid;
-  header.credit = 32;
-  if (target) header.lists.write_list = {{*target}};
-  Octets payload;
-  xdr::XdrWriter out(payload);
-  emit_call(out, {xid, kTestProgram, kTestVersion, kRead, {}, {}});
-  out.raw(read_args(0, len));
-  return message(header, payload);
-}
-
 struct RefusedWriteTest : HostileClientTest {
   // The answer to this XID among those received.
   std::optional<v1::Header> answer_to(std::uint32_t xid) const {
@@ -325,6 +201,27 @@ TEST_F(RefusedWriteTest, NoOtherCallOfTheConnectionIs) {
   }
   peer->send(read_to(8, 500, {}));
   expect_err_chunk(8);
+}
+
+// The first has had its answer in the memory that the second has no more.
+TEST_F(RefusedWriteTest, OfCallsThatNameTheSameMemoryTheLastOneIs) {
+  file.data = pattern(4000);
+  listen();
+  open_peer();
+  Octets room(3000);
+  auto mr =
+      std::move(*peer->pd->reg_mr(room.data(), room.size(), verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite));
+  const Segment target{mr->rkey(), 3000, reinterpret_cast<std::uintptr_t>(room.data())};
+  peer->send(read_to(6, 3000, target));
+  expect_served(6);
+  mr.reset();
+  peer->send(read_to(7, 3000, target));
+  run_until_ended();
+  open_peer();
+  peer->send(read_to(6, 500, {}));
+  expect_served(6);
+  peer->send(read_to(7, 500, {}));
+  expect_err_chunk(7);
 }
 
 TEST_F(HostileClientTest, ASegmentThatWrapsIsErrChunk) {

@@ -28,8 +28,8 @@ TEST_F(HostileServerTest, ATerminateReachesTheUserInWords) {
   ASSERT_TRUE(client->call(null_call(), [&](const Reply& reply) { text = reply.text; }).ok());
   run_until([&] { return client->state() == Client::State::kClosed; });
   for (const std::string& said : {client->error(), text}) {
-    for (const char* part :
-         {"received a Terminate: DDP: ", "(1/2/02)", "a Send: queue 0 MSN 1", "Likely cause: ", "--credits"}) {
+    for (const char* part : {"received a Terminate: DDP: ", "(1/2/02)", "a Send: queue 0 MSN 1",
+                             "Likely cause: ", "ClientConfig::credits"}) {
       EXPECT_NE(said.find(part), std::string::npos) << part << ": " << said;
     }
     EXPECT_EQ(said.find('\n'), std::string::npos) << said;

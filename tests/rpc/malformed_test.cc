@@ -109,7 +109,7 @@ TEST_F(Malformed, TruncatedHeaders) {
 TEST_F(Malformed, PositionZeroCallsGoneWrong) {
   open();
   Octets call = nfs3(3, Xdr().opaque(28).opaque(9));
-  const auto long_call = [this](Segment segment, std::uint32_t position = 0) {
+  const auto long_call = [](Segment segment, std::uint32_t position = 0) {
     v1::Header h = header(v1::Proc::kNomsg);
     h.lists.read_list = {{position, segment}};
     return h;

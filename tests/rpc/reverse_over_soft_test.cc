@@ -19,7 +19,7 @@ struct Echo : Service {
     }
     answer(call);
   }
-  void on_end(ConnectionId) override { ++num_ends; }
+  void on_end(const ConnectionEnd&) override { ++num_ends; }
   void answer(const ServedCall& call) const {
     ServedReply reply;
     reply.results = copy_of(call.args);
@@ -38,7 +38,7 @@ struct Known : Service {
     connections.insert(call.connection.value);
     server->reply(call.id, {});
   }
-  void on_end(ConnectionId connection) override { ended.insert(connection.value); }
+  void on_end(const ConnectionEnd& end) override { ended.insert(end.connection.value); }
 
   Server* server = nullptr;
   std::set<std::uint32_t> connections, ended;

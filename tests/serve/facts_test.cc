@@ -154,7 +154,8 @@ TEST_F(FactsTest, NowaitReadsAndWritesTheOctetsAtTheOffset) {
   if (got < 0) {
     EXPECT_TRUE(errno == EAGAIN || errno == EOPNOTSUPP) << errno;
   } else {
-    EXPECT_EQ(std::string(into, static_cast<std::size_t>(got)), std::string("3456").substr(0, static_cast<std::size_t>(got)));
+    EXPECT_EQ(std::string(into, static_cast<std::size_t>(got)),
+              std::string("3456").substr(0, static_cast<std::size_t>(got)));
   }
   const ssize_t put = pwrite_nowait(fd.get(), "abc", 3, 5);
   if (put < 0) {

@@ -9,9 +9,9 @@ namespace {
 
 constexpr WcHint kHints[] = {
     {WcStatus::kLocLenErr, "a message was longer than the memory of the Receive that it met, or than a message may be",
-     "longer Receives: for RPC-over-RDMA the same --inline at both ends"},
+     "longer Receives: for RPC-over-RDMA the same ClientConfig::inline_threshold at both ends"},
     {WcStatus::kLocQpOpErr, "the queue pair cannot do this: an RDMA Read or Atomic where the peer serves none (IRD 0)",
-     "a larger --ord here and a larger --ird at the peer, and MPA revision 2, which tells them"},
+     "a larger SoftConfig::ord here and a larger SoftConfig::ird at the peer, and MPA revision 2, which tells them"},
     {WcStatus::kLocProtErr,
      "a work request named memory that is not registered, is registered in another Protection Domain, or is too short",
      "keep memory registered until the work request has completed; lkey and length of each sge"},
@@ -30,13 +30,13 @@ constexpr WcHint kHints[] = {
      "the right is missing (Linux siw says a missing right and a wrong STag in the same way)",
      "rkey, address and length against what the peer advertised, and whether it has taken that back"},
     {WcStatus::kRemOpErr, "the peer could not carry it out: no Receive posted, or an operation that it does not know",
-     "the peer's log; fewer requests at once (--credits, --ord)"},
+     "the peer's log; fewer requests at once (ClientConfig::credits, SoftConfig::ord)"},
     {WcStatus::kFatalErr, "the device failed", "the device's or kernel's log (dmesg); open the device anew"},
     {WcStatus::kGeneralErr, "the device gave no reason", "the device's or kernel's log (dmesg)"},
     {WcStatus::kRetryExcErr, "the peer acknowledged nothing: its host is down, or the network loses everything",
      "whether the peer still runs and can be reached; cables, MTU and flow control where the network is RoCE"},
     {WcStatus::kRnrRetryExcErr, "the peer had no Receive posted for longer than the device waits",
-     "fewer messages at once (--credits), or a peer that posts Receives earlier"},
+     "fewer messages at once (ClientConfig::credits), or a peer that posts Receives earlier"},
 };
 
 // Layer, etype and code as the soft RNIC packs them (Wc::vendor_err). Other devices have numbers of their own, small

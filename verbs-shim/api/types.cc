@@ -1,6 +1,25 @@
 #include "verbs-shim/api/types.h"
 
+#include <iterator>
+
 namespace weft::verbs {
+
+namespace {
+
+constexpr std::uint64_t QpCounters::*kCounters[] = {
+    &QpCounters::sends_tx,        &QpCounters::sends_rx,        &QpCounters::writes_tx,     &QpCounters::writes_rx,
+    &QpCounters::write_octets_tx, &QpCounters::write_octets_rx, &QpCounters::reads_tx,      &QpCounters::reads_rx,
+    &QpCounters::read_octets_tx,  &QpCounters::read_octets_rx,  &QpCounters::immediates_tx, &QpCounters::immediates_rx,
+    &QpCounters::atomics_tx,      &QpCounters::atomics_rx,
+};
+static_assert(sizeof(QpCounters) == std::size(kCounters) * sizeof(std::uint64_t), "a field is missing from kCounters");
+
+}  // namespace
+
+QpCounters& QpCounters::operator+=(const QpCounters& one) {
+  for (const auto counter : kCounters) this->*counter += one.*counter;
+  return *this;
+}
 
 const char* wc_status_str(WcStatus status) {
   switch (status) {

@@ -96,8 +96,8 @@ struct SendWr {
   std::uint32_t imm_data = 0;     // kRdmaWriteWithImm; in network byte order, as in ibverbs
   std::uint64_t compare_add = 0;  // the atomics, as in ibverbs; sg_list takes the 8 octets that were there before, in
                                   // the byte order of this machine
-  std::uint64_t swap = 0;  // kAtomicCmpAndSwp
-  MwBind bind_mw{};        // kBindMw
+  std::uint64_t swap = 0;         // kAtomicCmpAndSwp
+  MwBind bind_mw{};               // kBindMw
 };
 
 // RecvWr: struct ibv_recv_wr.
@@ -189,6 +189,9 @@ struct QpCounters {
   std::uint64_t writes_tx = 0, writes_rx = 0, write_octets_tx = 0, write_octets_rx = 0;
   std::uint64_t reads_tx = 0, reads_rx = 0, read_octets_tx = 0, read_octets_rx = 0;
   std::uint64_t immediates_tx = 0, immediates_rx = 0, atomics_tx = 0, atomics_rx = 0;
+
+  // Adds those of another queue pair, every field.
+  QpCounters& operator+=(const QpCounters& one);
 };
 
 }  // namespace weft::verbs

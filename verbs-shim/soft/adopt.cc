@@ -5,22 +5,19 @@
 #include <cerrno>
 #include <utility>
 
-#include "verbs-shim/soft/cm.h"
-#include "verbs-shim/soft/connection.h"
+#include "verbs-shim/soft/cm_id.h"
 #include "verbs-shim/soft/device.h"
-#include "verbs-shim/soft/loop.h"
-#include "verbs-shim/soft/qp.h"
 #include "verbs-shim/soft/socket.h"
 
 namespace weft::verbs {
 namespace {
 
-// Their owner keeps the descriptor where an error comes back.
-Status adopt(int fd, Status (*start)(soft::SoftCmId&, soft::UniqueFd, const ConnParam&, ConstBytes), CmId& id,
-             const ConnParam& param, ConstBytes received) {
+// start(own) hands over a socket to an id. Its owner keeps the descriptor where an error comes back.
+template <typename F>
+Status adopt(int fd, F start) {
   soft::UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!own) return soft::socket_error("the socket", errno);
-  Status status = start(static_cast<soft::SoftCmId&>(id), std::move(own), param, received);
+  Status status = start(std::move(own));
   if (status) ::close(fd);
   return status;
 }
@@ -28,21 +25,13 @@ Status adopt(int fd, Status (*start)(soft::SoftCmId&, soft::UniqueFd, const Conn
 }  // namespace
 
 Status connect_socket(CmId& id, int fd, const ConnParam& param, std::span<const std::uint8_t> received) {
-  return adopt(
-      fd,
-      [](soft::SoftCmId& of, soft::UniqueFd own, const ConnParam& with, ConstBytes octets) {
-        return of.connect_socket(std::move(own), with, octets);
-      },
-      id, param, received);
+  auto& of = static_cast<soft::SoftCmId&>(id);
+  return adopt(fd, [&](soft::UniqueFd own) { return of.connect_socket(std::move(own), param, received); });
 }
 
 Status accept_socket(CmId& id, int fd, std::span<const std::uint8_t> received) {
-  return adopt(
-      fd,
-      [](soft::SoftCmId& of, soft::UniqueFd own, const ConnParam&, ConstBytes octets) {
-        return of.accept_socket(std::move(own), octets);
-      },
-      id, {}, received);
+  auto& of = static_cast<soft::SoftCmId&>(id);
+  return adopt(fd, [&](soft::UniqueFd own) { return of.accept_socket(std::move(own), received); });
 }
 
 Result<ReleasedSocket> release_socket(CmId& id) {
@@ -64,22 +53,12 @@ Status prepare(int fd, const SoftConfig& config) {
 Status SoftCmId::connect_socket(UniqueFd fd, const ConnParam& param, ConstBytes received) {
   if (Status status = check_device(); !status) return status;
   if (state_ != State::kIdle) return Error{EINVAL, "the id is bound or has a destination already"};
-  if (Status status = check_qp(); !status) return status;
-  if (Status status = check_private_data(param.private_data.size(), loop_.config().mpa_revision); !status) {
-    return status;
-  }
+  if (Status status = check_connect(param); !status) return status;
   if (Status status = prepare(fd.get(), loop_.config()); !status) return status;
-  peer_ = peer_address(fd.get());
-  return loop_.call([&]() -> Status {
-    if (Status status = check_device(); !status) return status;
-    local_ = local_address(fd.get());
-    Connection& connection = start(std::move(fd), param);
-    connection.set_adopted();
-    connection.begin_with(received, loop_.now());
-    if (connection.watch()) return {};
-    const int err = errno;
-    connection.drop("");
-    return socket_error("epoll", err);
+  share_.peer = peer_address(fd.get());
+  return start(fd, true, param, [&](Connection& connection) {
+    connection.begin_with(received, loop_.parts().now());
+    return connection.watch();
   });
 }
 
@@ -91,24 +70,18 @@ Status SoftCmId::accept_socket(UniqueFd fd, ConstBytes received) {
   state_ = State::kListening;
   const sockaddr_storage peer = peer_address(fd.get());
   return loop_.call([&]() -> Status {
-    Connection& connection = listeners_[loop_.index()]->take(std::move(fd), peer);
+    Connection& connection = listeners_[loop_.index()]->take(std::move(fd), peer, true);
     if (connection.dead()) return Error{ENOSPC, "epoll has no room for the socket"};
-    connection.set_adopted();
-    connection.begin_with(received, loop_.now());
+    connection.begin_with(received, loop_.parts().now());
     return {};
   });
-}
-
-void SoftCmId::keep_socket(UniqueFd fd, std::vector<std::uint8_t> received) {
-  kept_ = std::move(fd);
-  kept_received_ = std::move(received);
 }
 
 Result<ReleasedSocket> SoftCmId::release_socket() {
   ReleasedSocket out;
   loop_.run([&] {
-    out.fd = kept_.release();
-    out.received.swap(kept_received_);
+    out.fd = share_.kept.release();
+    out.received.swap(share_.kept_received);
   });
   if (out.fd < 0) return Error{ENOTCONN, "MPA has not left a socket behind"};
   return out;

@@ -3,11 +3,7 @@
 #include <mutex>
 #include <utility>
 
-#include "verbs-shim/soft/soft_device.h"
-
 namespace weft::verbs::soft {
-
-AsyncQueue::AsyncQueue(SoftDevice& device) : mutex_(device.threaded()), bell_(device.poller(), device.bell()) {}
 
 void AsyncQueue::listen() {
   if (std::exchange(listening_, true)) return;

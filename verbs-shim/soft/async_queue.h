@@ -3,14 +3,13 @@
 #include <cstddef>
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include "verbs-shim/api/verbs.h"
 #include "verbs-shim/soft/doorbell.h"
 #include "verbs-shim/soft/maybe_mutex.h"
 
 namespace weft::verbs::soft {
-
-class SoftDevice;
 
 // AsyncQueue holds the asynchronous events that nobody took yet. No descriptor tells of them before somebody has asked
 // for one, or for the queue's: a caller who does not know of them is not kept awake. Any thread.
@@ -19,7 +18,7 @@ class AsyncQueue {
   // Beyond so many the oldest gives way: peers bring them about, and perhaps nobody looks.
   static constexpr std::size_t kMaxEvents = 1024;
 
-  explicit AsyncQueue(SoftDevice& device);
+  AsyncQueue(bool threaded, Doorbell bell) : mutex_(threaded), bell_(std::move(bell)) {}
 
   int fd();
   std::optional<AsyncEvent> pop();

@@ -2,180 +2,194 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "rdmap/stream.h"
-#include "verbs-shim/api/cm.h"
-#include "verbs-shim/soft/poller.h"
+#include "verbs-shim/soft/backlog.h"
+#include "verbs-shim/soft/id_share.h"
+#include "verbs-shim/soft/loop_parts.h"
+#include "verbs-shim/soft/port_map_ask.h"
+#include "verbs-shim/soft/stream_socket.h"
+#include "verbs-shim/soft/work_queues.h"
 
 namespace weft::verbs::soft {
 
-class Listener;
-class SoftCmId;
-class Loop;
-class PortMapAsk;
-class SoftQp;
-
-// Connection drives one socket and its Stream. Its Loop owns it; a CmId and a Qp are its owners in the sense that
-// without them it only delivers its end ("lingers").
+// Connection drives one socket and its Stream. Its Loop owns it; other objects name it by Handle. It tells its news to
+// three users, as long as they are there: the Backlog of a listener that has not handed it out, the IdShare of its id,
+// the WorkQueues of its queue pair. Without id and queue pair it only delivers its end ("lingers").
 //
-//   kMapping --port mapper answered, or did not--> kTcp
-//   kTcp --connected--> kStartup ----------------------established--> kOpen
-//   kSilent --whole MPA Request--> kRequest --accept--> kStartup        |
-//   any --disconnect, reject, Terminate, error--> kEnding --socket closed--> kDead
+//   Mapping --port mapper answered, or did not--> Connecting --TCP is there--> Running
+//   Silent --whole MPA Request--> Requested --accept, reject--> Running
+//   Running --peer does not know the revision--> FallingBack --new socket--> Connecting
+//   any with a Stream --its users are gone, its end is not yet--> Lingering
+//   any --socket closed--> Dead
 class Connection final : public Source, public rdmap::RecvSource {
  public:
-  enum class Phase : std::uint8_t { kMapping, kTcp, kSilent, kRequest, kStartup, kOpen, kEnding, kDead };
-  using List = std::list<Connection*>;
-
-  // An incoming connection that has said nothing yet.
-  Connection(Loop& loop, Listener& listener, UniqueFd fd, const sockaddr_storage& peer);
-  // An outgoing one, its TCP connect under way.
-  Connection(Loop& loop, SoftCmId& id, SoftQp& qp, UniqueFd fd, const sockaddr_storage& peer, const ConnParam& param);
+  // An incoming connection that has said nothing yet. adopted: its socket was there before MPA, and outlives it where
+  // MPA rejects.
+  Connection(LoopParts& loop, Handle self, Backlog& backlog, UniqueFd fd, bool adopted, const sockaddr_storage& peer);
+  // An outgoing one, its TCP connect under way, done (adopted; never replaced), or yet to come (ask).
+  Connection(LoopParts& loop, Handle self, IdShare& id, WorkQueues& queues, UniqueFd fd, bool adopted,
+             const ConnParam& param);
   ~Connection() override;
 
-  // The socket was there before MPA: no second one in its stead, and after a reject it goes back to its owner.
-  void set_adopted() { adopted_ = true; }
-  // MPA begins with octets that somebody read from the socket.
+  // MPA begins with octets that the caller has read from an adopted socket.
   void begin_with(ConstBytes received, TimePoint now);
   // An outgoing one whose socket is not connecting yet: first the port mapper. False where epoll has no room.
   bool ask(std::unique_ptr<PortMapAsk> asking);
-  bool watch();  // enters the socket in the Loop's Poller; false where that fails
+  bool watch();  // enters the socket in the Poller; false where that fails
 
   // ---- inputs. Each returns how many octets and events it moved.
-  std::size_t on_ready(std::uint32_t epoll_events, TimePoint now);
-  std::size_t on_timer(TimePoint now);
+  std::size_t on_ready(std::uint32_t epoll_events, TimePoint now) override;
+  std::size_t on_timer(TimePoint now) override;
   // A turn without news from epoll: what was posted goes out; read: look at the socket too.
   std::size_t turn(bool read, TimePoint now);
+  std::size_t turn_when_ready(TimePoint now) { return turn(socket_.more_to_read(), now); }
+  // Takes the posted requests of its queue pair.
+  void attend();
 
-  // ---- commands
+  // ---- commands of its users
   [[nodiscard]] rdmap::PostResult post_send(const rdmap::SendWr& request);
-  void accept(SoftQp& qp, const ConnParam& param);
+  void accept(WorkQueues& queues, const ConnParam& param);
   void reject(ConstBytes private_data);
   void disconnect();
   void abort();
-  // The same, where the id is to hear of it even before there is a Stream.
+  // The same; the id hears why even before there is a Stream.
   void cut(const std::string& why);
+  // A user goes.
+  void leave(const IdShare& id);
+  void leave(const WorkQueues& queues);
+  void leave(const Backlog& backlog);
+
+  // ---- commands of the loop
+  // The listener has made a connect request of it, which brings this id.
+  void deliver_to(IdShare& id);
   // The device is gone, as the id will be told.
-  void unplug();
+  void unplug() override;
   // Closes the socket at once, without events.
   void drop(const std::string& why);
-  // The Loop goes: what the socket takes of an end under way is still sent.
+  // It holds too much.
+  void give_way(Holdings::What what);
+  // The loop goes: an end under way is still sent, as far as the socket takes it.
   void last_turn();
-
-  // ---- owners
-  void set_id(SoftCmId& id) { id_ = &id; }
-  void id_gone();
-  void qp_gone();
-  // The listener goes: what it has not handed out goes with it.
-  void listener_gone(const Listener& listener);
-
-  std::optional<rdmap::PostedRecv> take() override;
-
-  Phase phase() const { return phase_; }
-  bool dead() const { return phase_ == Phase::kDead; }
-  bool readable() const { return fd_ && stream_ && !rx_done_ && !rx_paused_; }
-  bool established() const { return established_; }
-  const sockaddr_storage& peer() const { return peer_; }
-  int fd() const { return fd_.get(); }
-  const rdmap::StreamCounters* counters() const { return stream_ ? &stream_->counters() : nullptr; }
   void trim() {
     if (stream_) stream_->trim();
   }
-  void park(mpa::Staging& staging) {
-    if (stream_) stream_->park(staging);
-  }
-  // Others need what it holds: it is reset.
-  void give_way(const std::string& why);
-  std::optional<rdmap::ConnectionRequest>& request() { return request_; }
 
-  // ---- the Loop's bookkeeping
-  bool in_ready = false;
-  bool to_trim = false;
-  bool read_more = false;        // the last turn ended, or did not begin, with the socket not yet empty
-  std::uint32_t idle_looks = 0;  // looks at the socket in a row that found nothing
-  bool hot = false;
-  std::optional<List::iterator> silent_place;
-  std::optional<List::iterator> linger_place;
-  struct Parked {
-    std::uint64_t since = 0;      // rises from one to the next
-    std::uint64_t num_fpdus = 0;  // that had arrived by then: another part began since where there are more
-    std::size_t num_octets = 0;   // held now
-  };
-  Parked parked;
+  std::optional<rdmap::PostedRecv> take() override;
+
+  Handle handle() const { return self_; }
+  bool dead() const { return is<Dead>(); }
+  bool readable() const { return stream_ && socket_.readable(); }
+  bool established() const { return std::holds_alternative<Established>(startup_); }
+  const sockaddr_storage& peer() const { return peer_; }
+  int fd() const { return socket_.fd(); }
+  const rdmap::StreamCounters* counters() const { return stream_ ? &stream_->counters() : nullptr; }
+  // The peer's Request while it waits for accept or reject; else null.
+  rdmap::ConnectionRequest* request();
 
  private:
+  struct Mapping {
+    std::unique_ptr<PortMapAsk> asking;
+  };
+  struct Connecting {
+    TimePoint deadline;
+    std::vector<std::uint8_t> received;  // read from an adopted socket before it came here
+  };
+  struct Silent {
+    TimePoint deadline;
+  };
+  struct Requested {
+    rdmap::ConnectionRequest request;
+  };
+  struct Running {};
+  struct FallingBack {};
+  struct Lingering {
+    TimePoint deadline;
+  };
+  struct Dead {};
+  using State = std::variant<Mapping, Connecting, Silent, Requested, Running, FallingBack, Lingering, Dead>;
+
+  // The result of MPA startup.
+  struct Starting {};
+  struct Established {};
+  struct Rejected {
+    std::vector<std::uint8_t> surplus;  // behind the Reply, which is not MPA's
+  };
+  using Startup = std::variant<Starting, Established, Rejected>;
+
+  // How far its end has come; never back. kUnderWay: it goes on without users; kTold: the id and the log know of it;
+  // kClosed: the Stream has come to its own.
+  enum class End : std::uint8_t { kNone, kUnderWay, kTold, kClosed };
+
+  // An initiator asks with a revision of MPA.
+  struct Initiator {
+    ConnParam param;
+    std::uint8_t revision;
+  };
+
+  template <typename S>
+  bool is() const {
+    return std::holds_alternative<S>(state_);
+  }
+  bool told() const { return end_ >= End::kTold; }
+  bool closed() const { return end_ == End::kClosed; }
+  bool heard_by_id() const { return initiator_ && id_ != nullptr; }
+  void advance(End end) { end_ = std::max(end_, end); }
+  std::optional<TimePoint> deadline() const;
+
   rdmap::StreamConfig stream_config() const;
-  void start_stream(TimePoint now);
+  void start_stream(ConstBytes received, TimePoint now);
   void feed(ConstBytes octets, TimePoint now);
-  bool may_fall_back(const rdmap::Closed& closed) const;
+  bool may_fall_back(const rdmap::Closed& closed, bool timed_out) const;
   std::size_t fall_back(TimePoint now);
   std::size_t mapping_turn(TimePoint now);
   void connect_tcp();
   std::size_t on_tcp_connected(TimePoint now);
   void connect_failed(int errno_value);
   bool waits_for_receives();
-  std::size_t read_turn(TimePoint now);
-  std::size_t write_turn(TimePoint now);
+  std::size_t write(TimePoint now);
   std::size_t settle(TimePoint now);
-  std::size_t drain_events();
+  // timed_out: a time limit has brought them about.
+  std::size_t drain_events(bool timed_out = false);
   void carry_out_llp_action(TimePoint now);
   void rearm();
-  void set_tx_blocked(bool blocked);
   void hung_up(std::uint32_t epoll_events, TimePoint now);
 
   void on_event(const rdmap::Completion& completion);
   void on_event(rdmap::ConnectionRequest& request);
   void on_event(rdmap::Established& established);
   void on_event(rdmap::Rejected& rejected);
-  void on_event(const rdmap::Closed& closed);
-  void on_failure(const rdmap::Closed& why);
+  void on_closed(const rdmap::Closed& closed, bool timed_out);
+  void on_failure(const rdmap::Closed& why, bool timed_out);
   // Tells the id that its connection is over, or did not come about.
-  void push_end(SoftCmId& id, const rdmap::Closed& why) const;
+  void push_end(IdShare& id, const rdmap::Closed& why, bool timed_out) const;
 
   void orphaned();
   void finish(bool reset);
+  void answered();
+  void detach_queues();
   // told: an event tells the program the same, and the program has it to say.
-  void log_end(const rdmap::Closed& closed, bool told = false) const;
-  void log_nudge() const;
-  void log_fall_back(const rdmap::Closed& closed) const;
+  void log_end(const rdmap::Closed& closed, bool told) const;
+  // A step of its own towards the peer: "connection to 10.0.0.1:20049: WORDS".
+  void log_step(const std::string& words) const;
 
-  Loop& loop_;
-  Listener* listener_ = nullptr;
-  SoftCmId* id_ = nullptr;
-  SoftQp* qp_ = nullptr;
-  UniqueFd fd_;
+  LoopParts& loop_;
+  const Handle self_;
+  Backlog* backlog_ = nullptr;
+  IdShare* id_ = nullptr;
+  WorkQueues* queues_ = nullptr;
   sockaddr_storage peer_{};
-  Phase phase_;
-  bool initiator_;
-  bool attention_ = false;  // something besides the socket's input wants a turn
-  bool ending_ = false;     // an orderly end is under way: let it finish even without owners
-  bool established_ = false;
-  bool rejected_ = false;
-  bool adopted_ = false;
-  bool unplugged_ = false;
-  bool falling_back_ = false;
-  std::uint8_t revision_;  // of MPA, what an initiator asks with
-  bool closed_ = false;    // the Stream's last event was seen
-  bool told_ = false;      // the id and the log were told of the end
-  bool timing_out_ = false;
-  bool rx_done_ = false;    // EOF or error
-  bool rx_paused_ = false;  // the Stream wants nothing for now
-  bool tx_blocked_ = false;
-  bool watched_ = false;
-  bool bulk_ = false;  // the last turn filled segments: EMSS matters
-  std::uint32_t interest_ = 0;
-  std::size_t emss_ = 0;
-  std::size_t budget_;
-  std::optional<TimePoint> deadline_;   // the driver's own, beside the Stream's
-  ConnParam param_;                     // initiator: what connect was asked for
-  std::vector<std::uint8_t> received_;  // read from an adopted socket before it came here
-  std::optional<rdmap::ConnectionRequest> request_;
-  std::unique_ptr<PortMapAsk> asking_;
+  std::optional<Initiator> initiator_;
+  StreamSocket socket_;
+  State state_;
+  Startup startup_;
+  End end_ = End::kNone;
+  bool attention_ = false;                 // something besides the socket's input wants a turn
   std::unique_ptr<rdmap::Stream> stream_;  // made when the first octets come: silent clients cost little
 };
 

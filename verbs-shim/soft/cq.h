@@ -2,43 +2,25 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "verbs-shim/api/verbs.h"
-#include "verbs-shim/soft/doorbell.h"
+#include "verbs-shim/soft/comp_channel.h"
+#include "verbs-shim/soft/core.h"
+#include "verbs-shim/soft/fixed_ring.h"
 #include "verbs-shim/soft/maybe_mutex.h"
 
 namespace weft::verbs::soft {
 
-class SoftCq;
-class SoftDevice;
-class SoftQp;
-class SoftSrq;
-
-class SoftCompChannel final : public CompChannel {
- public:
-  explicit SoftCompChannel(SoftDevice& device);
-  ~SoftCompChannel() override;
-
-  int fd() const override;
-  Cq* get_event() override;
-
-  void push(SoftCq& cq);
-  void forget(const SoftCq& cq);
-
- private:
-  mutable Mutex mutex_;
-  mutable Doorbell bell_;
-  std::deque<SoftCq*> fired_;
-};
-
-// SoftCq is a ring of completions with a fixed capacity. Overflow is an error for good, and for its queue pairs too.
-// With workers its queue pairs may belong to several. Its lock is taken inside a queue pair's.
+// SoftCq is a ring of completions with a fixed capacity. Overflow is an error for good, and for its queue pairs too,
+// which it knows by number. With workers they may belong to several. Its lock is taken inside a queue pair's.
 class SoftCq final : public Cq {
  public:
-  SoftCq(SoftDevice& device, std::size_t capacity, SoftCompChannel* channel);
+  // Called under the locks of the queue pair that overflowed it and of this Cq, in any thread.
+  using OnOverflow = absl::AnyInvocable<void()>;
+
+  SoftCq(Core& core, std::size_t capacity, SoftCompChannel* channel);
   ~SoftCq() override;
 
   int poll(std::span<Wc> wc) override;
@@ -46,42 +28,41 @@ class SoftCq final : public Cq {
 
   // solicited: the receive of a solicited Send. Errors count as solicited.
   void push(const Wc& wc, bool solicited);
-  // Takes out what a queue pair left that is being destroyed, and its claim.
-  void forget(const SoftQp& qp);
-
-  void add_qp(SoftQp& qp);
+  void add_qp(std::uint32_t qp_num, OnOverflow on_overflow);
   // From then on it hears of no overflow.
-  void remove_qp(const SoftQp& qp);
+  void remove_qp(std::uint32_t qp_num);
+  // Takes out what a queue pair left that is being destroyed, and its claim.
+  void forget(std::uint32_t qp_num);
+
   // The queue pair may leave so many completions here, until forget; false where there is no room for them that no
-  // other has a claim on (RFC 5042 section 6.4.3.2), unless overcommitment is allowed.
-  bool charge(const SoftQp& qp, std::size_t num);
-  // The same for all that a shared receive queue holds, once for all queue pairs that complete its receives here (RFC
-  // 5042 section 6.4.3.2 counts queues).
-  bool charge(const SoftQp& qp, const SoftSrq& srq);
-  SoftDevice& device() const { return device_; }
+  // other has a claim on (RFC 5042 section 6.4.3.2), unless overcommitment is allowed. srq: they are all that this
+  // queue holds, and count once for all queue pairs that complete its receives here (that section counts queues).
+  bool charge(std::uint32_t qp_num, std::size_t num, const Srq* srq = nullptr);
+  const Core& core() const { return core_; }
 
  private:
   enum class Armed : std::uint8_t { kNo, kSolicited, kNext };
+  struct User {
+    std::uint32_t qp_num = 0;
+    OnOverflow on_overflow;
+  };
+  struct Charge {
+    std::uint32_t qp_num = 0;
+    const Srq* srq = nullptr;
+    std::size_t num = 0;
+  };
 
   void enter(const Wc& wc, bool solicited);
   void overflow();
-  bool has_room(std::size_t num) const;
-  bool is_charged(const SoftSrq& srq) const;
+  std::vector<Charge>::iterator find(const Srq& srq);
 
-  SoftDevice& device_;
+  Core& core_;
   SoftCompChannel* const channel_;
   Mutex mutex_;  // guards all below
-  std::vector<Wc> ring_;
-  std::size_t head_ = 0;
-  std::size_t size_ = 0;
+  FixedRing<Wc> ring_;
   Armed armed_ = Armed::kNo;
   bool overflow_ = false;
-  std::vector<SoftQp*> qps_;
-  struct Charge {
-    const SoftQp* qp = nullptr;
-    const SoftSrq* srq = nullptr;  // whose receives they are, where not the queue pair's own
-    std::size_t num = 0;
-  };
+  std::vector<User> users_;
   std::vector<Charge> charges_;
   std::size_t charged_ = 0;
 };

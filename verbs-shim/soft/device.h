@@ -31,12 +31,12 @@ struct SoftConfig {
   Rtr rtr = Rtr::kAuto;           // any asks for the peer-to-peer model; needs mpa_revision 2
   std::string peer = "auto";      // whose habits to allow for: auto, siw, cxgb4, irdma or strict (mpa/peer_profile.h)
   // How long connect waits for the peer's first word after ours before a Write of no octets goes out, for a Linux siw
-  // that lost a wake-up, without which it may hang; 0 for never. Nothing: what the peer profile says, as `weft` does. Off
-  // where nobody asks, since the peer counts it among the Writes.
+  // that lost a wake-up, without which it may hang; 0 for never. Nothing: what the peer profile says, as `weft` does.
+  // Off where nobody asks, since the peer counts it among the Writes.
   std::optional<std::chrono::milliseconds> nudge = std::chrono::milliseconds(0);
-  std::uint8_t ird = 16;          // most that ConnParam::responder_resources gets (Caps::max_qp_rd_atom)
-  std::uint8_t ord = 16;          // most that ConnParam::initiator_depth gets (Caps::max_qp_init_rd_atom)
-  std::size_t fpdu_limit = 0;     // upper bound of an FPDU, 0 for none
+  std::uint8_t ird = 16;       // most that ConnParam::responder_resources gets (Caps::max_qp_rd_atom)
+  std::uint8_t ord = 16;       // most that ConnParam::initiator_depth gets (Caps::max_qp_init_rd_atom)
+  std::size_t fpdu_limit = 0;  // upper bound of an FPDU, 0 for none
   bool direct_placement =
       false;            // place large FPDUs before their CRC was checked (rdmap::Placement says what that means)
   bool rfc7306 = true;  // Atomics and Immediate Data (Caps::atomics, Caps::imm_data)

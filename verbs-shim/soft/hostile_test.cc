@@ -156,9 +156,8 @@ TEST_P(HostileTest, AddressesThatAreNotAdmittedTakeNobodysPlace) {
   std::vector<UniqueFd> mutes, refused;
   for (std::size_t i = 0; i < kMaxSilent / 2; ++i) mutes.push_back(raw_connect());
   for (std::size_t i = 0; i < 2 * kMaxSilent; ++i) refused.push_back(raw_connect(kUnwelcome));
-  ASSERT_TRUE(drive([&] {
-    return std::all_of(refused.begin(), refused.end(), [](const UniqueFd& fd) { return ended(fd); });
-  }));
+  ASSERT_TRUE(
+      drive([&] { return std::all_of(refused.begin(), refused.end(), [](const UniqueFd& fd) { return ended(fd); }); }));
   for (const UniqueFd& mute : mutes) EXPECT_FALSE(ended(mute));
   expect_served();
 }

@@ -1,16 +1,13 @@
+#include "verbs-shim/soft/listener.h"
+
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
 
 #include "verbs-shim/api/log_line.h"
-#include "verbs-shim/soft/cm.h"
-#include "verbs-shim/soft/connection.h"
-#include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/socket.h"
-#include "verbs-shim/soft/soft_device.h"
 
 namespace weft::verbs::soft {
 namespace {
@@ -20,30 +17,26 @@ constexpr int kAcceptsPerTurn = 128;
 // Descriptors that others in this process free are not announced: look again after a while.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-std::uint8_t or_most(const std::optional<std::uint16_t>& offered, std::uint8_t most) {
-  return offered ? static_cast<std::uint8_t>(std::min<std::uint16_t>(*offered, 0xff)) : most;
-}
-
 }  // namespace
 
-Listener::Listener(Loop& loop, SoftCmId& id, std::size_t backlog)
-    : Source(Kind::kListener), loop_(loop), id_(id), backlog_(backlog) {
-  loop_.watch_listener(*this);
+Listener::Listener(Loop& loop, std::size_t backlog, absl::AnyInvocable<void(Handle)> deliver)
+    : Source(Kind::kListener), loop_(loop), backlog_(backlog, std::move(deliver)) {
+  loop_.add_listener(*this);
 }
 
 Listener::~Listener() {
-  loop_.forget_listener(*this);
-  loop_.timers().set(*this, std::nullopt);
+  loop_.remove(*this, backlog_);
+  loop_.parts().timers.set(*this, std::nullopt);
 }
 
 bool Listener::accept_on(UniqueFd& fd, std::vector<Listener*> all) {
-  if (!loop_.poller().add(fd.get(), EPOLLIN, *this)) return false;
+  if (!loop_.parts().poller.add(fd.get(), EPOLLIN, *this)) return false;
   fd_ = std::move(fd);
   all_ = std::move(all);
   return true;
 }
 
-std::size_t Listener::on_ready(TimePoint now) {
+std::size_t Listener::on_ready(std::uint32_t /*epoll_events*/, TimePoint now) {
   std::size_t num = 0;
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     sockaddr_storage peer{};
@@ -77,17 +70,20 @@ void Listener::ask_others() {
 void Listener::hand_out(UniqueFd fd, const sockaddr_storage& peer) {
   Listener& next = *all_[next_++ % all_.size()];
   if (&next == this) {
-    take(std::move(fd), peer);
+    take(std::move(fd), peer, false);
     return;
   }
   // It lives until after this: whoever closes the Listeners closes this one first, and tasks keep their order.
-  next.loop().post([&next, peer, given = std::move(fd)]() mutable { next.take(std::move(given), peer); });
+  next.loop().post([&next, peer, given = std::move(fd)]() mutable { next.take(std::move(given), peer, false); });
 }
 
-Connection& Listener::take(UniqueFd fd, const sockaddr_storage& peer) {
-  Connection& connection = loop_.adopt(std::make_unique<Connection>(loop_, *this, std::move(fd), peer));
-  loop_.add_silent(connection);
-  if (loop_.device().gone()) {
+Connection& Listener::take(UniqueFd fd, const sockaddr_storage& peer, bool adopted) {
+  LoopParts& parts = loop_.parts();
+  Connection& connection = loop_.add(
+      [&](Handle self) { return std::make_unique<Connection>(parts, self, backlog_, std::move(fd), adopted, peer); });
+  parts.holdings.add_silent(connection.handle());
+  loop_.keep_bounds();
+  if (loop_.core().gone()) {
     connection.drop("");
   } else if (!connection.watch()) {
     connection.drop("epoll has no room for it");
@@ -96,65 +92,36 @@ Connection& Listener::take(UniqueFd fd, const sockaddr_storage& peer) {
 }
 
 void Listener::pause(TimePoint now) {
-  if (!paused_ && loop_.log_budget().take(now)) {
-    log_line(loop_.log(), LogLevel::kWarn,
-             "{}: no descriptors left to accept connections; raise the limit of open files (ulimit -n)",
-             address_str(id_.local_addr()));
+  LoopParts& parts = loop_.parts();
+  if (!paused_) {
+    if (parts.log_budget.take(now)) {
+      log_line(parts.log(), LogLevel::kWarn,
+               "{}: no descriptors left to accept connections; raise the limit of open files (ulimit -n)",
+               address_str(local_address(fd_.get())));
+    }
+    parts.poller.modify(fd_.get(), 0, *this);
+    parts.starving.push_back(this);
   }
-  if (!paused_) loop_.poller().modify(fd_.get(), 0, *this);
   paused_ = true;
-  loop_.timers().set(*this, now + kAcceptPause);
+  parts.timers.set(*this, now + kAcceptPause);
 }
 
-void Listener::resume() {
-  if (!paused_) return;
-  paused_ = false;
-  loop_.timers().set(*this, std::nullopt);
-  loop_.poller().modify(fd_.get(), EPOLLIN, *this);
+std::size_t Listener::on_timer(TimePoint /*now*/) {
+  if (!std::exchange(paused_, false)) return 0;
+  LoopParts& parts = loop_.parts();
+  std::erase(parts.starving, this);
+  parts.timers.set(*this, std::nullopt);
+  parts.poller.modify(fd_.get(), EPOLLIN, *this);
+  return 0;
 }
 
 void Listener::unplug() {
-  loop_.timers().set(*this, std::nullopt);
+  LoopParts& parts = loop_.parts();
+  parts.timers.set(*this, std::nullopt);
+  std::erase(parts.starving, this);
   paused_ = false;
-  if (fd_) loop_.poller().remove(fd_.get());
+  if (fd_) parts.poller.remove(fd_.get());
   fd_.reset();
-}
-
-void Listener::on_request(Connection& connection) {
-  if (delivered_.size() < backlog_) {
-    deliver(connection);
-  } else {
-    waiting_.push_back(&connection);
-  }
-}
-
-void Listener::deliver(Connection& connection) {
-  delivered_.insert(&connection);
-  loop_.remove_silent(connection);
-  auto id = std::make_unique<SoftCmId>(loop_, id_.queue());
-  id->attach(connection);
-  connection.set_id(*id);
-  CmEvent event;
-  event.type = CmEventType::kConnectRequest;
-  event.id = &id_;
-  event.new_id = std::move(id);
-  if (auto& request = connection.request()) {
-    event.param.private_data = std::move(request->private_data);
-    // The peer's ORD is what our IRD is asked to serve, and the other way round.
-    event.param.responder_resources = or_most(request->peer_ord, loop_.config().ird);
-    event.param.initiator_depth = or_most(request->peer_ird, loop_.config().ord);
-  }
-  id_.queue()->push(std::move(event));
-}
-
-void Listener::answered(Connection& connection) {
-  std::erase(waiting_, &connection);
-  if (delivered_.erase(&connection) == 0) return;
-  if (!waiting_.empty() && delivered_.size() < backlog_) {
-    Connection& next = *waiting_.front();
-    waiting_.pop_front();
-    deliver(next);
-  }
 }
 
 }  // namespace weft::verbs::soft

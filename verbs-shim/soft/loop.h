@@ -1,60 +1,40 @@
 #pragma once
 
-#include <sys/uio.h>
-
-#include <array>
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
-#include "mpa/peer_profile.h"
-#include "mpa/staging.h"
 #include "verbs-shim/soft/connection.h"
-#include "verbs-shim/soft/device.h"
-#include "verbs-shim/soft/log_budget.h"
+#include "verbs-shim/soft/core.h"
+#include "verbs-shim/soft/id_share.h"
+#include "verbs-shim/soft/loop_parts.h"
+#include "verbs-shim/soft/mailbox.h"
 #include "verbs-shim/soft/maybe_mutex.h"
-#include "verbs-shim/soft/memory_table.h"
-#include "verbs-shim/soft/poller.h"
-#include "verbs-shim/soft/timer_heap.h"
+#include "verbs-shim/soft/slot_map.h"
+#include "verbs-shim/soft/work_queues.h"
 
 namespace weft::verbs::soft {
 
-class Listener;
-class SoftDevice;
-class SoftQp;
-class Worker;
-
-// Loop gives its connections their turns. It runs inside process and calls nobody back; what happens is queued in Cqs
-// and channels. One thread drives it, the only one that touches its connections: the device's caller, or a Worker.
-// What others want goes through run, post and attend, the only members for any thread.
+// Loop owns connections and gives them their turns. It runs inside process and calls no user back; events and
+// completions wait in Cqs and channels. One thread drives it, the only one that touches its connections: the device's
+// caller, or a Worker. Other threads reach it through run, post and attend.
 class Loop {
  public:
-  // What peers can make this loop hold: its share of the device's limits.
-  struct Limits {
-    std::size_t max_silent = 0;
-    std::size_t max_lingering = 0;
-    std::size_t max_parked = 0;
-  };
-
-  Loop(SoftDevice& device, std::size_t index, const Limits& limits);
+  // Its bounds (Holdings) are its share of the device's limits.
+  Loop(Core& core, std::size_t index);
   ~Loop();
-  Status open();
-  void set_worker(Worker* worker) { worker_ = worker; }
 
   std::size_t process(TimePoint now);
   std::optional<TimePoint> next_timeout() const;
-  int fd() { return poller_->fd(); }
 
   // ---- for any thread
   // Carries f out between two turns and returns then. Callers hold no lock.
-  void run(absl::FunctionRef<void()> f);
+  void run(absl::FunctionRef<void()> f) { mailbox_.run(f); }
   // The same with a result.
   template <typename F>
   auto call(F f) -> decltype(f()) {
@@ -63,105 +43,64 @@ class Loop {
     return std::move(*result);
   }
   // Carries f out between two turns, before what is run or posted later.
-  void post(absl::AnyInvocable<void()> f);
-  // Something waits in the queue pair for SoftQp::attend, which the next turn calls.
-  void attend(SoftQp& qp);
+  void post(absl::AnyInvocable<void()> f) { mailbox_.post(std::move(f)); }
+  // The queues have something for their connection, which the next turn takes.
+  void attend(WorkQueues& queues);
   bool has_work() const;
+  std::size_t index() const { return parts_.index; }
+  Core& core() { return parts_.core; }
+  const SoftConfig& config() const { return parts_.config(); }
+  Mailbox& mailbox() { return mailbox_; }
 
-  // ---- for its own parts
-  SoftDevice& device() { return device_; }
-  std::size_t index() const { return index_; }
-  const SoftConfig& config() const { return config_; }
-  const mpa::PeerProfile& peer() const { return peer_; }
-  RegionTable& regions() { return regions_; }
-  Poller& poller() { return *poller_; }
-  TimerHeap& timers() { return timers_; }
-  const Log& log() const { return config_.log; }
-  LogBudget& log_budget() { return log_budget_; }
-  // The time for a command: no earlier than what process was last told.
-  TimePoint now() const;
-  std::uint32_t next_number();
-
-  // The shared receive buffer, for this connection; whoever had it before keeps its octets elsewhere.
-  mpa::Staging& staging_for(Connection& connection);
-  bool staging_holds_octets_of_other(const Connection& connection) const;
-  std::array<iovec, 1024>& iov() { return iov_; }
-
-  Connection& adopt(std::unique_ptr<Connection> connection);
-  // Gives the connection a turn in the next process.
-  void make_ready(Connection& connection);
-  // The connection died; it is freed when no list of the loop can name it any more.
-  void retire(Connection& connection);
-  void opened(Connection& connection);
-  void add_silent(Connection& connection);
-  void remove_silent(Connection& connection);
-  // Drops the connection that has been silent longest; false where there is none.
+  // ---- in its thread
+  LoopParts& parts() { return parts_; }
+  // make(handle) gives a std::unique_ptr<Connection>.
+  template <typename Make>
+  Connection& add(Make make) {
+    return connections_.add(std::move(make));
+  }
+  // Null where it has died.
+  Connection* find(Handle who) const {
+    Connection* connection = connections_.find(who);
+    return connection != nullptr && !connection->dead() ? connection : nullptr;
+  }
+  // Connections that hold too much go.
+  void keep_bounds() {
+    while (parts_.holdings.exceeds()) give_way();
+  }
+  // Closes the connection that has been silent longest; false where there is none.
   bool drop_oldest_silent(const char* why);
-  void add_lingering(Connection& connection);
-  void tx_blocked(bool blocked) { blocked ? ++num_blocked_ : --num_blocked_; }
-  void watch_listener(Listener& listener) { listeners_.push_back(&listener); }
-  void forget_listener(Listener& listener);
-  void forget_qp(SoftQp& qp);
+  void add_id(IdShare& id) { ids_.insert(&id); }
+  void add_listener(Source& listener) { listeners_.push_back(&listener); }
+  // They go, and their connections hear of it.
+  void remove(IdShare& id);
+  void remove(WorkQueues& queues);
+  void remove(Source& listener, Backlog& backlog);
   // Resets all connections and accepts no more.
   void unplug();
-  // Gives back, within a second or so, what the connection took to be busy.
-  void trim_later(Connection& connection);
+  // Behind that: the ids are told.
+  void tell_removal();
 
  private:
-  // Up to so many open connections are looked at directly; with more, epoll is cheaper.
-  static constexpr std::size_t kMaxHot = 4;
-
+  void give_way();
   std::size_t run_inbox();
-  void turn_over();
   std::size_t run_ready(TimePoint now);
   std::size_t run_hot(TimePoint now);
   std::size_t run_epoll(TimePoint now);
   std::size_t run_timers(TimePoint now);
-  void keep_parked(Connection& connection);
-  void unpark(Connection& connection);
-  bool epoll_due(bool moved) const;
-  void heat(Connection& connection);
-  void reap();
-  void trim();
+  void reap(TimePoint now);
   std::optional<TimePoint> next_deadline() const;
-  void settle_poller();
+  bool is_due() const { return parts_.turns.any_ready() || has_work() || parts_.poller.num_events() > 0; }
 
-  SoftDevice& device_;
-  const std::size_t index_;
-  const Limits limits_;
-  const SoftConfig& config_;
-  const mpa::PeerProfile& peer_;
-  RegionTable& regions_;
-  Worker* worker_ = nullptr;
-  std::unique_ptr<Poller> poller_;
-  TimerHeap timers_;
-  mpa::Staging staging_;
-  Connection* staging_owner_ = nullptr;
-  std::array<iovec, 1024> iov_{};
-  LogBudget log_budget_;
-  TimePoint last_now_{};
+  LoopParts parts_;
+  SlotMap<Connection> connections_;
+  std::vector<Source*> listeners_;
+  absl::flat_hash_set<IdShare*> ids_;
+  Mailbox mailbox_;
 
-  mutable Mutex inbox_mutex_;
-  std::vector<SoftQp*> inbox_;
-  std::vector<SoftQp*> attending_;  // what run_inbox works through
-
-  absl::flat_hash_map<Connection*, std::unique_ptr<Connection>> connections_;
-  std::vector<Connection*> ready_;
-  std::vector<Connection*> running_;  // what run_ready works through
-  std::vector<Connection*> hot_;
-  std::vector<Connection*> dead_;
-  std::vector<Connection*> to_trim_;
-  std::optional<TimePoint> trim_at_;
-  std::vector<Listener*> listeners_;
-  Connection::List silent_;
-  Connection::List lingering_;
-  std::map<std::uint64_t, Connection*> parked_;  // who holds a part of an FPDU, by when that began
-  std::uint64_t last_parked_ = 0;
-  std::size_t num_parked_octets_ = 0;
-  std::size_t num_open_ = 0;
-  std::size_t num_blocked_ = 0;
-  std::size_t looks_since_epoll_ = 0;
-  bool fds_freed_ = false;
+  mutable Mutex inbox_mutex_;  // guards inbox_ and the marks in its WorkQueues
+  std::vector<WorkQueues*> inbox_;
+  std::vector<WorkQueues*> attending_;  // what run_inbox works through
 };
 
 }  // namespace weft::verbs::soft

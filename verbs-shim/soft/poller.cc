@@ -48,23 +48,11 @@ UniqueFd Poller::nested() {
   return outer;
 }
 
-bool Poller::add(int fd, std::uint32_t events, Source& source) {
+bool Poller::control(int op, int fd, std::uint32_t events, Source* source) {
   epoll_event event{};
   event.events = events;
-  event.data.ptr = &source;
-  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
-bool Poller::modify(int fd, std::uint32_t events, Source& source) {
-  epoll_event event{};
-  event.events = events;
-  event.data.ptr = &source;
-  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0;
-}
-
-void Poller::remove(int fd) {
-  epoll_event event{};
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, &event);
+  event.data.ptr = source;
+  return ::epoll_ctl(epoll_.get(), op, fd, &event) == 0;
 }
 
 std::span<epoll_event> Poller::poll() {
@@ -86,16 +74,6 @@ std::span<epoll_event> Poller::poll() {
 void Poller::wait() {
   pollfd any{.fd = fd(), .events = POLLIN, .revents = 0};
   ::poll(&any, 1, -1);
-}
-
-void Poller::set_deadline(std::optional<TimePoint> at) {
-  deadline_ = at;
-  if (watched()) sync_deadline();
-}
-
-void Poller::set_wanted(bool wanted) {
-  wanted_ = wanted;
-  if (watched()) sync_wake();
 }
 
 void Poller::sync_wake() {

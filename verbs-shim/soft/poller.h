@@ -9,18 +9,10 @@
 
 #include "mpa/wire/bytes.h"
 #include "verbs-shim/api/result.h"
-#include "verbs-shim/soft/timer_heap.h"
+#include "verbs-shim/soft/source.h"
 #include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::soft {
-
-// Source is what a descriptor in the Poller, or a deadline, belongs to.
-struct Source : Timer {
-  enum class Kind : std::uint8_t { kTimer, kWake, kConnection, kListener, kPortMap };
-  explicit Source(Kind source_kind) : kind(source_kind) {}
-  virtual ~Source() = default;
-  const Kind kind;
-};
 
 // Poller is the epoll descriptor of a loop with a timerfd and an eventfd in it. Those two cost system calls only while
 // somebody may sleep on it: from the first time it is asked for, but for the times between set_busy(true) and (false).
@@ -37,9 +29,9 @@ class Poller {
   // Whether somebody may be asleep on the descriptor.
   bool watched() const { return asked_ && !busy_; }
 
-  bool add(int fd, std::uint32_t events, Source& source);
-  bool modify(int fd, std::uint32_t events, Source& source);
-  void remove(int fd);
+  bool add(int fd, std::uint32_t events, Source& source) { return control(EPOLL_CTL_ADD, fd, events, &source); }
+  bool modify(int fd, std::uint32_t events, Source& source) { return control(EPOLL_CTL_MOD, fd, events, &source); }
+  void remove(int fd) { control(EPOLL_CTL_DEL, fd, 0, nullptr); }
 
   // What is ready now, never blocking; valid until the next call. The Poller's own descriptors are dealt with inside.
   std::span<epoll_event> poll();
@@ -48,9 +40,15 @@ class Poller {
   void wait();
 
   // Until when the caller may sleep.
-  void set_deadline(std::optional<TimePoint> at);
+  void set_deadline(std::optional<TimePoint> at) {
+    deadline_ = at;
+    if (watched()) sync_deadline();
+  }
   // Whether the caller must not sleep at all.
-  void set_wanted(bool wanted);
+  void set_wanted(bool wanted) {
+    wanted_ = wanted;
+    if (watched()) sync_wake();
+  }
 
   // Channels count here the events that nobody took yet.
   void event_queued() {
@@ -60,14 +58,19 @@ class Poller {
   void events_taken(std::size_t num) { num_events_ -= num; }
   std::size_t num_events() const { return num_events_; }
 
+  // Of these sockets epoll alone tells when they have room again.
+  void expect_room(bool expected) { expected ? ++num_blocked_ : --num_blocked_; }
+  bool expects_room() const { return num_blocked_ > 0; }
+
  private:
+  bool control(int op, int fd, std::uint32_t events, Source* source);
   void sync_wake();
   void sync_deadline();
 
   UniqueFd epoll_;
   UniqueFd timer_;
   UniqueFd wake_;
-  Source timer_source_{Source::Kind::kTimer};
+  Source timer_source_{Source::Kind::kWake};
   Source wake_source_{Source::Kind::kWake};
   bool asked_ = false;
   bool busy_ = false;
@@ -76,6 +79,7 @@ class Poller {
   std::optional<TimePoint> deadline_;
   std::optional<TimePoint> armed_;
   std::size_t num_events_ = 0;
+  std::size_t num_blocked_ = 0;
   std::array<epoll_event, 256> events_{};
 };
 

@@ -1,5 +1,4 @@
-#include "verbs-shim/soft/port_map.h"
-
+// The sockets of the iWARP port mapper (iwpm/ has the protocol): both of its roles.
 #include <netinet/in.h>
 #include <sys/random.h>
 
@@ -12,7 +11,8 @@
 #include <variant>
 
 #include "verbs-shim/api/log_line.h"
-#include "verbs-shim/soft/loop.h"
+#include "verbs-shim/soft/port_map_answers.h"
+#include "verbs-shim/soft/port_map_ask.h"
 #include "verbs-shim/soft/socket.h"
 
 namespace weft::verbs::soft {
@@ -24,11 +24,6 @@ using iwpm::IpVersion;
 constexpr int kDatagramsPerTurn = 64;
 // One octet more than any message has: a longer datagram must not look like one.
 constexpr std::size_t kReadLen = iwpm::kMaxMessageLen + 1;
-
-// The socket API's own generic address.
-const sockaddr* as_sockaddr(const sockaddr_storage& address) {
-  return reinterpret_cast<const sockaddr*>(&address);
-}
 
 template <typename T>
 T read_as(const sockaddr_storage& address) {
@@ -79,8 +74,8 @@ bool is_any(const sockaddr_storage& address) {
   return endpoint_of(address).address == iwpm::Address{};
 }
 
-bool same_host(const sockaddr_storage& a, const sockaddr_storage& b) {
-  return a.ss_family == b.ss_family && endpoint_of(a).address == endpoint_of(b).address;
+UniqueFd open_udp(int family) {
+  return UniqueFd(::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 // The port that a TCP connection of this socket will come from; 0 where it cannot be had.
@@ -92,12 +87,12 @@ std::uint16_t port_of(int tcp, int family) {
   return endpoint_of(local_address(tcp)).port;
 }
 
-UniqueFd open_udp(int family) {
-  return UniqueFd(::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
 bool is_transient(int err) {
   return err == EAGAIN || err == EWOULDBLOCK || err == EINTR || err == ENOBUFS || err == ENOMEM;
+}
+
+bool same_host(const sockaddr_storage& a, const sockaddr_storage& b) {
+  return a.ss_family == b.ss_family && endpoint_of(a).address == endpoint_of(b).address;
 }
 
 }  // namespace
@@ -175,16 +170,17 @@ sockaddr_storage PortMapAsk::target() const {
       log_line(log_, LogLevel::kInfo, "port mapper: {} is mapped to {}", address_str(peer_), address_str(to));
       break;
     case iwpm::Answer::Kind::kRejected:
-      log_line(log_, LogLevel::kInfo, "port mapper: nobody registered {} with the mapper there; connecting to it as it is",
-                   address_str(peer_));
+      log_line(log_, LogLevel::kInfo,
+               "port mapper: nobody registered {} with the mapper there; connecting to it as it is",
+               address_str(peer_));
       break;
     case iwpm::Answer::Kind::kNoMapper:
       log_line(log_, LogLevel::kInfo, "port mapper: there is none at {}; connecting to {} as it is",
-                   address_str(with_port(peer_, config_.port)), address_str(peer_));
+               address_str(with_port(peer_, config_.port)), address_str(peer_));
       break;
     case iwpm::Answer::Kind::kSilent:
       log_line(log_, LogLevel::kWarn, "port mapper: no answer from {} (UDP); connecting to {} as it is",
-                   address_str(with_port(peer_, config_.port)), address_str(peer_));
+               address_str(with_port(peer_, config_.port)), address_str(peer_));
       break;
   }
   return to;
@@ -247,15 +243,15 @@ void PortMapAnswers::open_for(const sockaddr_storage& listening) {
   if (fd && ::setsockopt(fd.get(), level, option, &on, sizeof(on)) == 0 &&
       ::bind(fd.get(), as_sockaddr(local), address_len(local)) == 0) {
     auto socket = std::make_unique<PortMapSocket>(*this, std::move(fd), local, config.answers_per_second);
-    if (loop_.poller().add(socket->fd.get(), EPOLLIN, *socket)) {
+    if (loop_.poller.add(socket->fd.get(), EPOLLIN, *socket)) {
       sockets_.push_back(std::move(socket));
       return;
     }
   }
   const int err = errno;
-  log_line(loop_.log(), LogLevel::kWarn, "port mapper: UDP {}: {}{}; who asks there for {} gets no answer of ours", address_str(local),
-               std::strerror(err), err == EADDRINUSE ? " (by iwpmd, or by another program like this one)" : "",
-               address_str(listening));
+  log_line(loop_.log(), LogLevel::kWarn, "port mapper: UDP {}: {}{}; who asks there for {} gets no answer of ours",
+           address_str(local), std::strerror(err),
+           err == EADDRINUSE ? " (by iwpmd, or by another program like this one)" : "", address_str(listening));
 }
 
 // PEER-M-03
@@ -319,13 +315,17 @@ void PortMapAnswers::log(ConstBytes received, ConstBytes reply, const sockaddr_s
   const auto parsed = iwpm::parse_message(reply.empty() ? received : reply);
   const auto* message = std::get_if<iwpm::Message>(&parsed);
   if (message == nullptr || (reply.empty() && message->type != iwpm::MessageType::kAck)) return;
-  if (!loop_.log_budget().take(now)) return;
+  if (!loop_.log_budget.take(now)) return;
   const std::uint16_t port = message->accepting.port;
   switch (message->type) {
-    case iwpm::MessageType::kAck: return log_line(loop_.log(), LogLevel::kInfo, "port mapper: {} acknowledged port {}", address_str(from), port);
+    case iwpm::MessageType::kAck:
+      return log_line(loop_.log(), LogLevel::kInfo, "port mapper: {} acknowledged port {}", address_str(from), port);
     case iwpm::MessageType::kAccept:
-      return log_line(loop_.log(), LogLevel::kInfo, "port mapper: {} asked for port {}: accepted", address_str(from), port);
-    default: return log_line(loop_.log(), LogLevel::kInfo, "port mapper: {} asked for port {}: rejected", address_str(from), port);
+      return log_line(loop_.log(), LogLevel::kInfo, "port mapper: {} asked for port {}: accepted", address_str(from),
+                      port);
+    default:
+      return log_line(loop_.log(), LogLevel::kInfo, "port mapper: {} asked for port {}: rejected", address_str(from),
+                      port);
   }
 }
 
@@ -344,8 +344,9 @@ std::size_t PortMapAnswers::on_ready(PortMapSocket& socket, TimePoint now) {
     if (loop_.log().wants(LogLevel::kInfo)) log(received, ConstBytes(reply).first(len), datagram.from, now);
   }
   if (socket.answerer.counters().over_limit > 0 && !std::exchange(socket.warned, true)) {
-    log_line(loop_.log(), LogLevel::kWarn, "port mapper: more than {} Requests a second at UDP {}; not all of them are answered",
-                 loop_.config().port_map.answers_per_second, address_str(socket.local));
+    log_line(loop_.log(), LogLevel::kWarn,
+             "port mapper: more than {} Requests a second at UDP {}; not all of them are answered",
+             loop_.config().port_map.answers_per_second, address_str(socket.local));
   }
   return num;
 }

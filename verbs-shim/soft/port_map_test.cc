@@ -9,7 +9,7 @@
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/iwpm/mapper.h"
-#include "verbs-shim/soft/port_map.h"
+#include "verbs-shim/soft/port_map_ask.h"
 #include "verbs-shim/soft/socket.h"
 #include "verbs-shim/soft/unique_fd.h"
 

@@ -14,4 +14,11 @@ inline void copy_sges(std::span<const Sge> from, rdmap::SgeList& to) {
   }
 }
 
+// Into a receive that may have been used before: its memory is.
+inline void to_posted(const RecvWr& wr, rdmap::PostedRecv& out) {
+  out.wr_id = wr.wr_id;
+  out.sg_list.clear();
+  copy_sges(wr.sg_list, out.sg_list);
+}
+
 }  // namespace weft::verbs::soft

@@ -20,6 +20,10 @@ Status set_options(int fd, const SoftConfig& config);
 
 // "10.0.0.1:20049", "[::1]:20049".
 std::string address_str(const sockaddr_storage& address);
+// The socket API's own generic address.
+inline const sockaddr* as_sockaddr(const sockaddr_storage& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
 // The octets of it that count; 0 for a family that is neither IPv4 nor IPv6.
 socklen_t address_len(const sockaddr_storage& address);
 sockaddr_storage local_address(int fd);

@@ -1,13 +1,63 @@
 #include "verbs-shim/soft/soft_device.h"
 
-#include <algorithm>
-#include <mutex>
+#include <netinet/in.h>
+
+#include <cerrno>
+#include <string>
 #include <utility>
 
+#include "mpa/peer_profile.h"
 #include "mpa/startup.h"
-#include "verbs-shim/soft/cm.h"
+#include "verbs-shim/soft/cm_channel.h"
+#include "verbs-shim/soft/comp_channel.h"
+#include "verbs-shim/soft/cq.h"
+#include "verbs-shim/soft/pd.h"
+#include "verbs-shim/soft/socket.h"
 
-namespace weft::verbs::soft {
+namespace weft::verbs {
+namespace {
+
+constexpr std::uint32_t kMaxWorkers = 256;
+
+Status check_config(const SoftConfig& config) {
+  if (config.mpa_revision > 2) return Error{EINVAL, "MPA revisions are 0, 1 and 2"};
+  const mpa::PeerProfile* peer = mpa::find_peer_profile(config.peer);
+  if (peer == nullptr) return Error{EINVAL, "no peer profile is called " + config.peer};
+  if (config.markers && !peer->stands_markers) return Error{EINVAL, config.peer + " rejects who asks for Markers"};
+  if (config.rtr > Rtr::kNone && config.mpa_revision < mpa::kEnhancedRevision) {
+    return Error{EINVAL, "an RTR indication is agreed on at MPA revision 2 only"};
+  }
+  if (config.num_workers > kMaxWorkers) return Error{EINVAL, "at most 256 workers"};
+  if (config.max_silent == 0) return Error{EINVAL, "max_silent 0 would let nobody connect"};
+  if (config.max_qp_wr == 0 || config.max_sge == 0 || config.max_cqe == 0) {
+    return Error{EINVAL, "limits of queues start at 1"};
+  }
+  if (config.max_mrs > soft::RegionTable::kMaxRegions) return Error{EINVAL, "STags would not suffice for max_mrs"};
+  const SoftConfig::PortMap& port_map = config.port_map;
+  if (port_map.port == 0 || port_map.tries == 0 || port_map.answers_per_second == 0 || port_map.interval.count() <= 0) {
+    return Error{EINVAL, "port, tries, interval and rate of the port mapper start at 1"};
+  }
+  // A socket that takes the options now will do so later.
+  auto probe = soft::open_socket(AF_INET, config);
+  if (!probe && probe.error().errno_value == EAFNOSUPPORT) probe = soft::open_socket(AF_INET6, config);
+  if (!probe) return probe.error();
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open_soft_device(const SoftConfig& config) {
+  if (Status status = check_config(config); !status) return status.error();
+  auto device = std::make_unique<soft::SoftDevice>(config);
+  if (Status status = device->open(); !status) return status.error();
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+void unplug(Device& device) {
+  static_cast<soft::SoftDevice&>(device).unplug();
+}
+
+namespace soft {
 namespace {
 
 Caps caps_of(const SoftConfig& config, const mpa::PeerProfile& peer) {
@@ -32,106 +82,66 @@ Caps caps_of(const SoftConfig& config, const mpa::PeerProfile& peer) {
   return caps;
 }
 
-Loop::Limits share(const SoftConfig& config, std::size_t num_loops) {
-  const auto part = [&](std::size_t whole) { return whole == 0 ? 0 : std::max<std::size_t>(whole / num_loops, 1); };
-  return {.max_silent = part(config.max_silent),
-          .max_lingering = part(config.max_lingering),
-          .max_parked = part(config.max_parked)};
-}
-
 }  // namespace
 
-SoftDevice::SoftDevice(const SoftConfig& config)
-    : config_(config),
-      peer_(*mpa::find_peer_profile(config.peer)),
-      caps_(caps_of(config, peer_)),
-      regions_(config.max_mrs, threaded()),
-      ids_mutex_(threaded()) {
-  const std::size_t num_loops = std::max<std::size_t>(config.num_workers, 1);
-  for (std::size_t i = 0; i < num_loops; ++i) {
-    loops_.push_back(std::make_unique<Loop>(*this, i, share(config, num_loops)));
-  }
-  async_ = std::make_unique<AsyncQueue>(*this);
-  port_map_answers_ = std::make_unique<PortMapAnswers>(*loops_.front());
-}
-
-SoftDevice::~SoftDevice() {
-  workers_.clear();
-  for (const auto& loop : loops_) loop->set_worker(nullptr);
-}
+SoftDevice::SoftDevice(const SoftConfig& config) : core_(config), caps_(caps_of(config, core_.peer())), fleet_(core_) {}
 
 Status SoftDevice::open() {
-  if (threaded()) {
-    if (Status status = bell_->open(); !status) return status;
+  Status status = core_.open();
+  return status ? fleet_.open() : status;
+}
+
+Result<std::unique_ptr<Pd>> SoftDevice::alloc_pd() {
+  return std::unique_ptr<Pd>(std::make_unique<SoftPd>(fleet_));
+}
+
+Result<std::unique_ptr<CompChannel>> SoftDevice::create_comp_channel() {
+  return std::unique_ptr<CompChannel>(std::make_unique<SoftCompChannel>(core_));
+}
+
+Result<std::unique_ptr<CmChannel>> SoftDevice::create_event_channel() {
+  return std::unique_ptr<CmChannel>(std::make_unique<SoftCmChannel>(fleet_));
+}
+
+Result<std::unique_ptr<Cq>> SoftDevice::create_cq(int cqe, CompChannel* channel) {
+  if (cqe <= 0 || static_cast<std::uint32_t>(cqe) > core_.config().max_cqe) {
+    return Error{EINVAL, "a completion queue holds 1 to " + std::to_string(core_.config().max_cqe) + " completions"};
   }
-  for (const auto& loop : loops_) {
-    if (Status status = loop->open(); !status) return status;
-    if (!threaded()) continue;
-    auto& worker = workers_.emplace_back(std::make_unique<Worker>(*loop));
-    loop->set_worker(worker.get());
-    if (Status status = worker->start(); !status) return status;
-  }
-  return {};
+  return std::unique_ptr<Cq>(
+      std::make_unique<SoftCq>(core_, static_cast<std::size_t>(cqe), static_cast<SoftCompChannel*>(channel)));
 }
 
 std::size_t SoftDevice::process(TimePoint now) {
-  if (threaded()) return bell_->take_completed() ? 1 : 0;
-  return loops_.front()->process(now);
-}
-
-void SoftDevice::set_busy_polling(bool on) {
-  if (threaded()) return bell_->set_busy(on);
-  loops_.front()->poller().set_busy(on);
+  if (core_.threaded()) return core_.bell().take_completed() ? 1 : 0;
+  return fleet_.front().process(now);
 }
 
 std::optional<TimePoint> SoftDevice::next_timeout() const {
-  if (threaded()) return std::nullopt;
-  return loops_.front()->next_timeout();
+  return core_.threaded() ? std::nullopt : fleet_.front().next_timeout();
+}
+
+int SoftDevice::fd() const {
+  return core_.threaded() ? core_.bell().fd() : core_.poller(0).fd();
+}
+
+void SoftDevice::set_busy_polling(bool on) {
+  if (core_.threaded()) return core_.bell().set_busy(on);
+  core_.poller(0).set_busy(on);
 }
 
 DeviceAttr SoftDevice::query() const {
   DeviceAttr attr;
   attr.name = "soft";
   attr.transport = Transport::kIwarp;
-  attr.port_active = !gone_;
+  attr.port_active = !core_.gone();
   return attr;
 }
 
-bool SoftDevice::claim_srq() {
-  if (num_srqs_.fetch_add(1) < config_.max_srq) return true;
-  release_srq();
-  return false;
-}
-
-void SoftDevice::add_id(SoftCmId& id) {
-  const std::scoped_lock lock(ids_mutex_);
-  ids_.insert(&id);
-}
-
-void SoftDevice::remove_id(SoftCmId& id) {
-  const std::scoped_lock lock(ids_mutex_);
-  ids_.erase(&id);
-}
-
 void SoftDevice::unplug() {
-  if (gone_.exchange(true)) return;
-  for (const auto& loop : loops_) loop->run([&loop] { loop->unplug(); });
-  loops_.front()->run([this] { port_map_answers_->clear(); });
-  {
-    // An id that goes meanwhile waits for its loop, behind this.
-    const std::scoped_lock lock(ids_mutex_);
-    for (SoftCmId* id : ids_) id->loop().post([id] { id->device_gone(); });
-  }
-  for (const auto& loop : loops_) loop->run([] {});
-  AsyncEvent event;
-  event.type = AsyncEventType::kDeviceFatal;
-  event.text = "the device was removed";
-  async_->push(std::move(event));
+  if (!core_.leave()) return;
+  fleet_.unplug();
+  core_.async().push({.type = AsyncEventType::kDeviceFatal, .text = "the device was removed"});
 }
 
-void SoftDevice::remove(ddp::Stag stag) {
-  regions_.remove(stag);
-  for (const auto& worker : workers_) worker->wait_for_turn();
-}
-
-}  // namespace weft::verbs::soft
+}  // namespace soft
+}  // namespace weft::verbs

@@ -9,19 +9,19 @@
 
 namespace weft::verbs::soft {
 
-SoftSrq::SoftSrq(SoftDevice& device, std::uint32_t pd, const SrqAttr& attr)
-    : device_(device),
+SoftSrq::SoftSrq(Core& core, std::uint32_t pd, const SrqAttr& attr)
+    : core_(core),
       pd_(pd),
       max_wr_(attr.max_wr),
       max_sge_(attr.max_sge),
-      reserve_(device.threaded() ? 0 : attr.reserve),
-      mutex_(device.threaded()),
+      reserve_(core.threaded() ? 0 : attr.reserve),
+      mutex_(core.threaded()),
       limit_(attr.srq_limit),
       ring_(attr.max_wr) {}
 
 SoftSrq::~SoftSrq() {
-  device_.async().forget(*this);
-  device_.release_srq();
+  core_.async().forget(*this);
+  core_.release_srq();
 }
 
 Status SoftSrq::post_recv(const RecvWr& wr) {
@@ -29,22 +29,16 @@ Status SoftSrq::post_recv(const RecvWr& wr) {
     return Error{EINVAL, "more scatter/gather elements than max_sge of the shared receive queue"};
   }
   const std::scoped_lock lock(mutex_);
-  if (size_ == ring_.size()) return Error{ENOMEM, "the shared receive queue is full"};
-  std::size_t tail = head_ + size_;
-  if (tail >= ring_.size()) tail -= ring_.size();
-  ring_[tail].wr_id = wr.wr_id;
-  ring_[tail].sg_list.clear();
-  copy_sges(wr.sg_list, ring_[tail].sg_list);
-  ++size_;
+  if (ring_.full()) return Error{ENOMEM, "the shared receive queue is full"};
+  to_posted(wr, ring_.extend());
   return {};
 }
 
 std::optional<rdmap::PostedRecv> SoftSrq::take() {
   const std::scoped_lock lock(mutex_);
-  if (size_ == 0) return std::nullopt;
-  std::optional<rdmap::PostedRecv> taken(std::move(ring_[head_]));
-  head_ = head_ + 1 == ring_.size() ? 0 : head_ + 1;
-  --size_;
+  if (ring_.empty()) return std::nullopt;
+  std::optional<rdmap::PostedRecv> taken(std::move(ring_.front()));
+  ring_.pop_front();
   check_limit();
   return taken;
 }
@@ -52,13 +46,11 @@ std::optional<rdmap::PostedRecv> SoftSrq::take() {
 // The consumer hears in time that peers take more than their share, and which of them QpCounters tell (SEC-6.4.3.1-05,
 // RDMAP-8.1.2-07).
 void SoftSrq::check_limit() {
-  if (size_ >= limit_) return;
+  if (ring_.size() >= limit_) return;
   const std::uint32_t limit = std::exchange(limit_, 0);
-  AsyncEvent event;
-  event.type = AsyncEventType::kSrqLimitReached;
-  event.srq = this;
-  event.text = "fewer than " + std::to_string(limit) + " receives are left in a shared receive queue";
-  device_.async().push(std::move(event));
+  core_.async().push({.type = AsyncEventType::kSrqLimitReached,
+                      .srq = this,
+                      .text = "fewer than " + std::to_string(limit) + " receives are left in a shared receive queue"});
 }
 
 Status SoftSrq::modify(std::uint32_t srq_limit) {

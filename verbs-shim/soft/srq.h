@@ -1,14 +1,13 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "rdmap/work.h"
 #include "verbs-shim/api/verbs.h"
+#include "verbs-shim/soft/core.h"
+#include "verbs-shim/soft/fixed_ring.h"
 #include "verbs-shim/soft/maybe_mutex.h"
-#include "verbs-shim/soft/soft_device.h"
 
 namespace weft::verbs::soft {
 
@@ -16,8 +15,8 @@ namespace weft::verbs::soft {
 // loops. Its lock is taken inside a queue pair's.
 class SoftSrq final : public Srq, public rdmap::RecvSource {
  public:
-  // The device has counted it (SoftDevice::claim_srq).
-  SoftSrq(SoftDevice& device, std::uint32_t pd, const SrqAttr& attr);
+  // The device has counted it (Core::claim_srq).
+  SoftSrq(Core& core, std::uint32_t pd, const SrqAttr& attr);
   ~SoftSrq() override;
 
   Status post_recv(const RecvWr& wr) override;
@@ -27,26 +26,24 @@ class SoftSrq final : public Srq, public rdmap::RecvSource {
   // Nothing where it is empty: the message then finds no buffer, as on a queue of one's own (DDP-7.1-03).
   std::optional<rdmap::PostedRecv> take() override;
 
-  SoftDevice& device() const { return device_; }
+  const Core& core() const { return core_; }
   std::uint32_t pd() const { return pd_; }
   std::uint32_t max_wr() const { return max_wr_; }
-  // Whether as many are left as one turn may need (SrqAttr::reserve). With workers there is no reserve, and size_ is
-  // not looked at, which other threads change.
-  bool has_reserve() const { return reserve_ == 0 || size_ >= reserve_; }
+  // Whether as many are left as one turn may need (SrqAttr::reserve). With workers there is no reserve, and the
+  // ring is not looked at, which other threads change.
+  bool has_reserve() const { return reserve_ == 0 || ring_.size() >= reserve_; }
 
  private:
   void check_limit();
 
-  SoftDevice& device_;
+  Core& core_;
   const std::uint32_t pd_;
   const std::uint32_t max_wr_;
   const std::uint32_t max_sge_;
   const std::uint32_t reserve_;  // 0 with workers
-  mutable Mutex mutex_;  // guards all below
-  std::uint32_t limit_;  // 0: not armed
-  std::vector<rdmap::PostedRecv> ring_;
-  std::size_t head_ = 0;
-  std::size_t size_ = 0;
+  mutable Mutex mutex_;          // guards all below
+  std::uint32_t limit_;          // 0: not armed
+  FixedRing<rdmap::PostedRecv> ring_;
 };
 
 }  // namespace weft::verbs::soft

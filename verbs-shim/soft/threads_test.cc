@@ -250,14 +250,15 @@ TEST_F(ThreadsTest, DeregisteredMemoryIsLeftAloneAtOnce) {
 
 // ~Mr returns when no turn is under way that may have found the memory before: here one that lasts.
 TEST_F(ThreadsTest, DeregistrationWaitsForTheTurnUnderWay) {
-  auto& device = static_cast<soft::SoftDevice&>(*server_.device);
+  soft::Fleet& fleet = static_cast<soft::SoftDevice&>(*server_.device).fleet();
+  soft::RegionTable& regions = fleet.core().regions();
   Mem memory(*server_.pd, 64, Access::kLocalWrite);
-  ASSERT_EQ(device.regions().size(), 1u);
+  ASSERT_EQ(regions.size(), 1u);
   std::binary_semaphore in_turn{0};
   std::atomic<bool> turn_over = false;
-  device.loops().back()->post([&] {
+  fleet.loops().back()->post([&] {
     in_turn.release();
-    while (device.regions().size() > 0) std::this_thread::yield();
+    while (regions.size() > 0) std::this_thread::yield();
     for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // room for a ~Mr that does not wait
     turn_over = true;
   });

@@ -23,12 +23,7 @@ void TimerHeap::set(Timer& timer, std::optional<TimePoint> at) {
   sift_up(heap_.size() - 1, &timer);
 }
 
-std::optional<TimePoint> TimerHeap::next() const {
-  if (heap_.empty()) return std::nullopt;
-  return heap_.front()->at_;
-}
-
-Timer* TimerHeap::pop_due(TimePoint now) {
+TimerHeap::Timer* TimerHeap::pop_due(TimePoint now) {
   if (heap_.empty() || heap_.front()->at_ > now) return nullptr;
   Timer* timer = heap_.front();
   remove(*timer);

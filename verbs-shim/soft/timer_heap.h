@@ -8,29 +8,29 @@
 
 namespace weft::verbs::soft {
 
-// Timer is one deadline of its owner, who derives from it. Not copyable: the heap knows where it is.
-class Timer {
- public:
-  Timer() = default;
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
-  bool pending() const { return slot_ != kNone; }
-  TimePoint at() const { return at_; }
-
- private:
-  friend class TimerHeap;
-  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  TimePoint at_{};
-  std::size_t slot_ = kNone;
-};
-
 // TimerHeap orders the deadlines of a device; every change costs O(log n).
 class TimerHeap {
  public:
+  // Timer is one deadline of the object that derives from it. Not copyable: the heap knows where it is.
+  class Timer {
+   public:
+    Timer() = default;
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+    bool pending() const { return slot_ != kNone; }
+    TimePoint at() const { return at_; }
+
+   private:
+    friend class TimerHeap;
+    static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+    TimePoint at_{};
+    std::size_t slot_ = kNone;
+  };
+
   // Sets, moves or (nothing given) removes a deadline.
   void set(Timer& timer, std::optional<TimePoint> at);
   // The earliest deadline.
-  std::optional<TimePoint> next() const;
+  std::optional<TimePoint> next() const { return heap_.empty() ? std::nullopt : std::optional(heap_.front()->at_); }
   // Takes out one timer whose time has come; null for none.
   Timer* pop_due(TimePoint now);
   std::size_t size() const { return heap_.size(); }

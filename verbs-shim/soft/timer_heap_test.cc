@@ -10,6 +10,8 @@
 namespace weft::verbs::soft {
 namespace {
 
+using Timer = TimerHeap::Timer;
+
 TimePoint at(int n) {
   return TimePoint{} + std::chrono::milliseconds(n);
 }

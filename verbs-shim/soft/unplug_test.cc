@@ -135,7 +135,7 @@ TEST_P(UnplugTest, EventsThatNobodyAskedForWakeNobody) {
 }
 
 TEST_P(UnplugTest, OldestOfTooManyEventsGivesWay) {
-  auto& queue = static_cast<soft::SoftDevice&>(*server_.device).async();
+  auto& queue = static_cast<soft::SoftDevice&>(*server_.device).fleet().core().async();
   const int fd = server_.device->async_fd();
   for (std::size_t i = 0; i < soft::AsyncQueue::kMaxEvents + 2; ++i) queue.push({.text = std::to_string(i)});
   server_.device->process(now());

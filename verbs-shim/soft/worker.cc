@@ -1,33 +1,24 @@
 #include "verbs-shim/soft/worker.h"
 
 #include <pthread.h>
-#include <sys/eventfd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <semaphore>
+#include <string>
 #include <system_error>
-#include <utility>
-
-#include "verbs-shim/soft/loop.h"
-#include "verbs-shim/soft/socket.h"
 
 namespace weft::verbs::soft {
 
 Worker::~Worker() {
-  if (!thread_.joinable()) return;
-  stopping_ = true;
-  wake();
-  thread_.join();
+  if (thread_.joinable()) {
+    loop_.mailbox().stop();
+    thread_.join();
+  }
+  loop_.mailbox().close();
 }
 
 Status Worker::start() {
-  bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  // Edge-triggered: every ring wakes once, and nobody has to read it away.
-  if (!bell_ || !loop_.poller().add(bell_.get(), EPOLLIN | EPOLLET, bell_source_)) {
-    return socket_error("a descriptor for a worker", errno);
-  }
+  if (Status status = loop_.mailbox().open(loop_.parts().poller); !status) return status;
   // Signals are for the program's own threads.
   sigset_t all;
   sigset_t before;
@@ -44,72 +35,15 @@ Status Worker::start() {
 }
 
 void Worker::main() {
-  own_id_ = std::this_thread::get_id();
-  while (!stopping_) {
-    turns_.fetch_add(1);
-    std::size_t moved = run_tasks();
+  Mailbox& mailbox = loop_.mailbox();
+  mailbox.begin();
+  while (!mailbox.stopping()) {
+    mailbox.begin_turns();
+    std::size_t moved = mailbox.run_tasks();
     moved += loop_.process(std::chrono::steady_clock::now());
-    turns_.fetch_add(1);
-    turns_.notify_all();
-    if (moved == 0) sleep();
+    mailbox.end_turns();
+    if (moved == 0) mailbox.sleep([this] { return loop_.has_work(); }, [this] { loop_.parts().poller.wait(); });
   }
-}
-
-std::size_t Worker::run_tasks() {
-  {
-    const std::scoped_lock lock(mutex_);
-    running_.swap(tasks_);
-  }
-  const std::size_t num = running_.size();
-  for (Task& task : running_) task();
-  running_.clear();
-  return num;
-}
-
-void Worker::sleep() {
-  asleep_ = true;
-  // Who queued something before it could see the flag did not ring.
-  const bool idle = [this] {
-    const std::scoped_lock lock(mutex_);
-    return tasks_.empty() && !loop_.has_work() && !stopping_;
-  }();
-  if (idle) loop_.poller().wait();
-  asleep_ = false;
-}
-
-void Worker::wake() {
-  if (!asleep_.exchange(false)) return;
-  const std::uint64_t count = 1;
-  [[maybe_unused]] const ssize_t n = ::write(bell_.get(), &count, sizeof(count));
-}
-
-void Worker::post(absl::AnyInvocable<void()> f) {
-  {
-    const std::scoped_lock lock(mutex_);
-    tasks_.push_back(std::move(f));
-  }
-  wake();
-}
-
-void Worker::run(absl::FunctionRef<void()> f) {
-  if (in_own_thread()) return f();
-  std::binary_semaphore done{0};
-  post([&] {
-    f();
-    done.release();
-  });
-  done.acquire();
-}
-
-void Worker::turn_over() {
-  turns_.fetch_add(2);
-  turns_.notify_all();
-}
-
-void Worker::wait_for_turn() const {
-  if (in_own_thread()) return;
-  const std::uint64_t turn = turns_;
-  if (turn % 2 == 1) turns_.wait(turn);
 }
 
 }  // namespace weft::verbs::soft

@@ -151,7 +151,7 @@ bool to_timespec(const nfs3::SetTime& from, timespec& to) {
 
 mode_t Backend::allowed_mode(mode_t wanted, mode_t type, mode_t now) const {
   wanted &= 07777;
-  // A directory's bits hand its group down and give nobody rights.
+  // A directory's set-group-ID bit passes its group on to new files. It grants no rights.
   if (config_.set_id_files || S_ISDIR(type)) return wanted;
   return wanted & ~(kSetIds & ~now);
 }
@@ -159,7 +159,7 @@ mode_t Backend::allowed_mode(mode_t wanted, mode_t type, mode_t now) const {
 int Backend::drop_set_ids(const Node& node) const {
   if (config_.set_id_files || !node.stat.is_regular() || (node.stat.mode & kSetIds) == 0) return 0;
   if (::chmod(ProcFdPath(node.path_fd()).text, node.stat.mode & 07777 & ~kSetIds) == 0) return 0;
-  // Of a file of another user: then the kernel takes them away, for only root may write such a file and leave them.
+  // The file belongs to another user. The kernel clears the bits then, because a write by a user other than root does.
   return errno == EPERM ? 0 : errno;
 }
 
@@ -176,8 +176,8 @@ Outcome<int> Backend::give(const Node& node, const nfs3::Sattr3& wanted, Giving 
     if (int error = drop_set_ids(node); error != 0) return Errno{error};
     return 0;
   }
-  // One by one: a group of this user's may be given where an owner may not. EINVAL: a user namespace knows no such
-  // user.
+  // Two calls, because the user may give one of its groups where it may not give an owner. EINVAL: the user namespace
+  // has no mapping for the number.
   for (int error : {uid == kNobody ? 0 : chown(uid, kNobody), gid == kNobody ? 0 : chown(kNobody, gid)}) {
     if (error != 0 && error != EPERM && error != EINVAL) return Errno{error};
   }

@@ -98,17 +98,17 @@ class Backend {
     Held held;
     std::vector<Outcome<Node>> nodes;
   };
-  // lock_found finds `files` while it holds their locks and those of `others`. It searches for what moved while it
-  // holds nothing.
+  // lock_found takes the locks of `files` and `others`, and finds `files`. It searches the tree for a file that moved
+  // only while it holds no lock.
   Found lock_found(std::span<const FileKey> files, std::span<const FileKey> others = {});
   struct Locked {
     Held held;
     Node node;
   };
   Outcome<Locked> resolve_locked(const nfs3::NfsFh3& handle);
-  // lock_names is lock_found for directories and the files that these names in them lead to, whose attributes a change
-  // of names changes, too. First come the nodes of the directories, then those of the files, ENOENT where there is
-  // none.
+  // lock_names is lock_found for directories and for the files that `names` in them lead to: a change of a name also
+  // changes its file's attributes. The nodes of the directories come first, then the nodes of the files; ENOENT stands
+  // for a name without a file.
   Found lock_names(std::span<const FileKey> dirs, std::span<const std::string* const> names);
 
   // The attributes of an open regular file that lies in the export; nothing where that cannot be told without waiting.

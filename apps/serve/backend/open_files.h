@@ -86,9 +86,8 @@ class OpenFiles {
   // size may be asked for without waiting for another thread.
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
 
-  // sweep closes files that have no name any more, and files that nobody used since kIdleSweeps sweeps ago; those that
-  // are needed for writing are given kNeededSweeps. Whatever was not synced is, before it is closed. Blocks on the
-  // disk; one at a time.
+  // sweep closes files without a name, and files without a use for kIdleSweeps sweeps. Files that are needed for
+  // writing stay for kNeededSweeps. A file is synced before it is closed. Blocks on the disk; one call at a time.
   void sweep();
   static constexpr unsigned kIdleSweeps = 3;
   // Clients keep what was written in memory for half a minute at most.

@@ -25,7 +25,7 @@ namespace weft::serve {
 struct TreeConfig {
   std::string directory;                        // what is exported
   std::string state_dir;                        // key and index; made (mode 0700) where it is missing
-  bool cross_mounts = false;                    // whether what is mounted beneath the directory is exported as well
+  bool cross_mounts = false;                    // also exports filesystems that are mounted beneath the directory
   std::size_t max_indexed_files = 1 << 19;      // memory: some 250 octets each
   std::size_t max_search_entries = 20'000'000;  // directory entries that one search reads
   std::function<void()> on_search = {};         // for tests: called where a search begins

@@ -1,10 +1,10 @@
-#include "verbs-shim/soft/log_budget.h"
+#include "verbs-shim/api/log_budget.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 
-namespace weft::verbs::soft {
+namespace weft::verbs {
 namespace {
 
 using std::chrono::milliseconds;
@@ -57,4 +57,4 @@ TEST(LogBudget, CountsWhatItWithholdsUntilThatIsTaken) {
 }
 
 }  // namespace
-}  // namespace weft::verbs::soft
+}  // namespace weft::verbs

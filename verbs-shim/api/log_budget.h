@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "mpa/wire/bytes.h"
+#include "verbs-shim/api/types.h"
 
-namespace weft::verbs::soft {
+namespace weft::verbs {
 
 // LogBudget bounds the log lines that peers can cause: kBurst at once, then kPerSecond.
 class LogBudget {
@@ -48,4 +48,4 @@ class LogBudget {
   std::uint64_t num_suppressed_ = 0;
 };
 
-}  // namespace weft::verbs::soft
+}  // namespace weft::verbs

@@ -1,0 +1,181 @@
+// What the engines say to the log: each event once, with its reason, and no more lines than the budget has.
+#include "rpcrdma/event_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rpcrdma/testing/engines.h"
+#include "rpcrdma/testing/log_lines.h"
+#include "rpcrdma/testing/vectors.h"
+
+namespace weft::rpcrdma::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+struct EventLogTest : ::testing::Test {
+  void open_responder(ResponderEnd::Options options = {}) {
+    options.log = &log;
+    responder = std::make_unique<ResponderEnd>(memory, options);
+  }
+  void open_requester(RequesterEnd::Options options = {}) {
+    options.log = &log;
+    requester = std::make_unique<RequesterEnd>(memory, options);
+  }
+  void call(const Octets& octets) {
+    ASSERT_TRUE(responder->qp.inject(octets));
+    responder->pump();
+  }
+  // A Call of a program's procedure under XID 5, with these lists.
+  void call(std::uint32_t program, std::uint32_t procedure, const Octets& args, const ChunkListsView& lists = {}) {
+    v1::Header header;
+    header.xid = 5;
+    header.credit = 8;
+    header.lists = lists;
+    Octets payload;
+    xdr::XdrWriter out(payload);
+    emit_call(out, {5, program, kTestVersion, procedure, {}, {}});
+    out.raw(args);
+    call(message(header, payload));
+  }
+  void answer(ServedReply&& reply) {
+    ASSERT_TRUE(responder->responder->reply(responder->service.calls.back().id, std::move(reply)));
+    responder->pump();
+  }
+
+  LogLines lines;
+  EventLog log{lines.log(), "peer"};
+  FakeMemory memory;
+  std::unique_ptr<ResponderEnd> responder;
+  std::unique_ptr<RequesterEnd> requester;
+};
+
+TEST_F(EventLogTest, EveryMalformedCallHasItsLine) {
+  int num = 0;
+  for (const auto& vector : load_vectors('M')) {
+    if (vector.to != "responder") continue;
+    log = EventLog(lines.log(), "peer");
+    lines.clear();
+    open_responder();
+    call(vector.octets);
+    ASSERT_THAT(lines.warnings(), ElementsAre(StartsWith("peer 192.0.2.1:700: "))) << vector.id;
+    const std::string line = lines.warnings().front();
+    if (vector.expect == "DISCARD") {
+      EXPECT_THAT(line, HasSubstr("a message was discarded: ")) << vector.id;
+    } else {
+      EXPECT_TRUE(line.find("ERR_VERS: ") != std::string::npos || line.find("ERR_CHUNK: ") != std::string::npos ||
+                  line.find("GARBAGE_ARGS: ") != std::string::npos)
+          << vector.id << ": " << line;
+    }
+    EXPECT_FALSE(line.ends_with(": ")) << vector.id << ": " << line;
+    ++num;
+  }
+  EXPECT_GT(num, 10);
+}
+
+TEST_F(EventLogTest, AReplyThatFitsNothingHasItsLine) {
+  open_responder();
+  call(kTestProgram, kReaddir, {});
+  ServedReply reply;
+  reply.results = pattern(10000);
+  answer(std::move(reply));
+  EXPECT_THAT(lines.all(), ElementsAre(AllOf(HasSubstr("XID 0x5: ERR_CHUNK: "), HasSubstr("no Reply chunk"))));
+  EXPECT_THAT(lines.warnings(), IsEmpty()) << "clients may ask again with more room";
+}
+
+TEST_F(EventLogTest, WhatRpcRefusesHasItsLine) {
+  open_responder();
+  call(4711, kNull, {});
+  EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("XID 0x5: refused: ")));
+  lines.clear();
+  call(kTestProgram, kNull, {});
+  ServedReply reply;
+  reply.accept = ServedReply::Accept::kGarbageArgs;
+  answer(std::move(reply));
+  EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("XID 0x5: GARBAGE_ARGS: ")));
+}
+
+// The second of three segments is not the peer's own.
+TEST_F(EventLogTest, ARefusedReadIsNamedOnce) {
+  open_responder({.ord = 1});
+  Octets data = pattern(64);
+  const FakeMr mr(memory, {data.data(), data.size(), verbs::Access::kRemoteRead});
+  const auto at = reinterpret_cast<std::uintptr_t>(data.data());
+  const auto position = static_cast<std::uint32_t>(40 + write_position());
+  ChunkListsView lists;
+  lists.read_list = {
+      {position, {mr.rkey(), 16, at}}, {position, {0xdead, 16, 0x77000}}, {position, {mr.rkey(), 32, at}}};
+  call(kTestProgram, kWrite, write_args(64), lists);
+  ASSERT_TRUE(responder->channel->refused_read());
+  responder->responder->on_read_refused(*responder->channel->refused_read());
+  responder->responder->on_read_refused(*responder->channel->refused_read());
+  EXPECT_THAT(lines.all(), ElementsAre(EndsWith("an RDMA Read of handle 0xdead at offset 0x77000")));
+}
+
+TEST_F(EventLogTest, ShortMemoryIsToldOnceForEachCall) {
+  open_responder();
+  memory.faults.and_all_later_ones = true;
+  memory.faults.fail_registration_at = memory.faults.registrations + 1;
+  ChunkListsView lists;
+  lists.read_list = {{static_cast<std::uint32_t>(40 + write_position()), {0xdead, 64, 0}}};
+  call(kTestProgram, kWrite, write_args(64), lists);
+  for (int i = 0; i < 5; ++i) responder->responder->on_time(at(i));
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("XID 0x5: waits: there is no memory")));
+}
+
+TEST_F(EventLogTest, DiscardedRepliesHaveTheirLines) {
+  open_requester();
+  ASSERT_TRUE(requester->requester->call(call_of(test_binding()), {}).ok());
+  v1::Header header = parse(requester->qp.sent.at(0));
+  const std::uint32_t xid = header.xid;
+  header.lists.read_list = {{0, {1, 2, 3}}};
+  ASSERT_TRUE(requester->qp.inject(message(header, rpc_reply(xid))));
+  ASSERT_TRUE(requester->qp.inject(Octets(12)));
+  header.xid = xid + 1;
+  ASSERT_TRUE(requester->qp.inject(message(header, rpc_reply(xid + 1))));
+  requester->pump();
+  EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("Read list present in a Reply"), HasSubstr("too short"),
+                                       HasSubstr("no Call that waits has its XID")));
+  EXPECT_EQ(lines.warnings().size(), 2u) << "one that comes late breaks no rule";
+  EXPECT_THAT(lines.all().front(), StartsWith("peer 192.0.2.2:2049: XID "));
+}
+
+// However much it sends, a peer costs so many lines, and what was withheld is told in one of them.
+TEST_F(EventLogTest, AFloodMeetsTheBudget) {
+  open_responder();
+  const auto bad = load_vector("M01").octets;
+  const auto flood = [&] {
+    for (int i = 0; i < 1000; ++i) call(bad);
+  };
+  log.on_time(at(0));
+  flood();
+  EXPECT_EQ(lines.all().size(), 50u);
+  lines.clear();
+  log.on_time(at(999));
+  flood();
+  EXPECT_THAT(lines.all(), IsEmpty());
+  log.on_time(at(1000));
+  flood();
+  ASSERT_EQ(lines.all().size(), 10u);
+  EXPECT_THAT(lines.all()[0], EndsWith("(1950 lines before this one were withheld)"));
+  EXPECT_THAT(lines.all()[1], ::testing::Not(HasSubstr("withheld")));
+}
+
+TEST_F(EventLogTest, WithoutASinkNothingIsWritten) {
+  log = EventLog({}, "peer");
+  open_responder();
+  call(load_vector("M01").octets);
+  verbs::Log warnings = lines.log();
+  warnings.least = verbs::LogLevel::kWarn;
+  log = EventLog(warnings, "peer");
+  call(4711, kNull, {});
+  EXPECT_THAT(lines.all(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing

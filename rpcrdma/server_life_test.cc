@@ -1,0 +1,168 @@
+// The life of a Server's connections on a device of the test's: ends and their reasons, and failures of its own.
+#include "rpcrdma/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "rpcrdma/testing/engines.h"
+#include "rpcrdma/testing/fake_device.h"
+#include "rpcrdma/testing/log_lines.h"
+#include "rpcrdma/testing/vectors.h"
+
+namespace weft::rpcrdma::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct ServerLifeTest : ::testing::Test {
+  void open(ServerConfig config = {}) {
+    config.log = lines.log();
+    auto made = Server::listen(device, sockaddr_storage{}, programs, config);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    server = std::move(*made);
+  }
+  void run(int ms) {
+    for (int i = 0; i < 5; ++i) server->process(at(ms));
+  }
+  void connect(int ms = 0) {
+    device.ask();
+    run(ms);
+  }
+  ~ServerLifeTest() override {
+    service.calls.clear();
+    server.reset();
+  }
+
+  LogLines lines;
+  FakeMemory memory;
+  FakeDevice device{memory};
+  TestService service;
+  std::vector<Program> programs{{&test_binding(), &service}};
+  std::unique_ptr<Server> server;
+};
+
+TEST_F(ServerLifeTest, AConnectionThatCannotBeAcceptedHasItsReason) {
+  open();
+  device.fail_cq = true;
+  connect();
+  EXPECT_EQ(server->num_connections(), 0u);
+  EXPECT_THAT(lines.warnings(),
+              ElementsAre(AllOf(HasSubstr("client "), HasSubstr("cannot be accepted: no completion queue"))));
+  EXPECT_THAT(service.ends, IsEmpty()) << "none was there";
+}
+
+TEST_F(ServerLifeTest, ThePeersReasonReachesTheServices) {
+  open();
+  connect();
+  ASSERT_EQ(server->num_connections(), 1u);
+  device.break_connection("the peer sent a Terminate", EPROTO);
+  run(1);
+  EXPECT_THAT(service.ends, ElementsAre("the peer sent a Terminate"));
+  EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("the connection ends: the peer sent a Terminate")));
+  EXPECT_THAT(lines.warnings(), IsEmpty()) << "the device has warned of it";
+}
+
+// Completions of a device with threads may come before the event that says why.
+TEST_F(ServerLifeTest, ThePeersReasonIsWaitedFor) {
+  open();
+  connect();
+  device.answers_disconnect = false;
+  device.qp().break_connection();
+  run(1);
+  EXPECT_THAT(lines.all(), IsEmpty());
+  device.break_connection("the cable is out", ECONNRESET);
+  run(2);
+  EXPECT_THAT(service.ends, ElementsAre("the cable is out"));
+  EXPECT_EQ(lines.all().size(), 1u);
+}
+
+TEST_F(ServerLifeTest, ThePeersReasonIsNotWaitedForForEver) {
+  open();
+  connect();
+  device.answers_disconnect = false;
+  device.qp().break_connection();
+  run(1);
+  run(5001);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("the connection ends: the connection ended")));
+  EXPECT_EQ(service.ends.size(), 1u);
+}
+
+TEST_F(ServerLifeTest, WhatCannotBePostedEndsTheConnectionWithItsReason) {
+  open();
+  connect();
+  service.answer = [this](ServedCall& call) { server->reply(call.id, {}); };
+  device.qp().fail_post_send = true;
+  ASSERT_TRUE(device.qp().inject(load_vector("V01").octets));
+  run(1);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("cannot post a work request: post_send made to fail")));
+  EXPECT_THAT(service.ends, ElementsAre(HasSubstr("cannot post a work request")));
+}
+
+// Where the event of the end comes in the turn of the failure that led to it.
+TEST_F(ServerLifeTest, AReasonOfItsOwnIsNotHiddenByTheEndThatFollows) {
+  open();
+  connect();
+  service.answer = [this](ServedCall& call) {
+    server->reply(call.id, {});
+    device.break_connection("reset", ECONNRESET);
+  };
+  device.qp().fail_post_send = true;
+  ASSERT_TRUE(device.qp().inject(load_vector("V01").octets));
+  run(1);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("cannot post a work request: post_send made to fail")));
+  EXPECT_THAT(service.ends, ElementsAre(HasSubstr("cannot post a work request")));
+}
+
+TEST_F(ServerLifeTest, AStalledConnectionEndsWithItsReason) {
+  open({.stall_timeout = std::chrono::seconds(30)});
+  connect();
+  service.answer = [this](ServedCall& call) { server->reply(call.id, {}); };
+  device.qp().hold_completions = true;
+  ASSERT_TRUE(device.qp().inject(load_vector("V01").octets));
+  run(1);
+  run(30000);
+  EXPECT_THAT(lines.all(), IsEmpty());
+  run(30002);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("stalled for 30000 ms")));
+  EXPECT_THAT(service.ends, ElementsAre(HasSubstr("stalled for 30000 ms")));
+}
+
+TEST_F(ServerLifeTest, AnOverflowEndsTheConnectionsOfItsQueueAndTheNextOneIsServed) {
+  open();
+  connect();
+  device.overflow_cq();
+  run(1);
+  run(2);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("the completion queue overflowed")));
+  EXPECT_THAT(service.ends, ElementsAre("the completion queue overflowed"));
+  service.answer = [this](ServedCall& call) { server->reply(call.id, {}); };
+  connect(3);
+  ASSERT_EQ(server->num_connections(), 1u);
+  ASSERT_TRUE(device.qp().inject(load_vector("V01").octets));
+  run(4);
+  EXPECT_EQ(service.calls.size(), 1u);
+  EXPECT_EQ(server->num_connections(), 1u);
+}
+
+TEST_F(ServerLifeTest, WhoIsNotAdmittedHasALine) {
+  open({.admits = [](const sockaddr_storage&) { return false; }});
+  connect();
+  EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("rejected: it is not admitted")));
+}
+
+// A peer that connects again and again with something to complain of each time.
+TEST_F(ServerLifeTest, ConnectionsThatCannotBeAcceptedMeetTheBudget) {
+  open();
+  device.fail_cq = true;
+  for (int i = 0; i < 1000; ++i) device.ask();
+  run(0);
+  EXPECT_EQ(lines.all().size(), 50u);
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing

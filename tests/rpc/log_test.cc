@@ -1,0 +1,152 @@
+// What a Server says to its log of peers that send what they like, over soft RNICs.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "rpcrdma/testing/log_lines.h"
+#include "tests/rpc/hostile_client.h"
+
+namespace weft::rpcrdma::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+struct LogTest : HostileClientTest {
+  ~LogTest() override {
+    clients.clear();
+    peer.reset();
+    server.reset();
+  }
+  // ServerConfig with a log.
+  ServerConfig logged(ServerConfig config = {}) {
+    config.log = lines.log();
+    return config;
+  }
+
+  LogLines lines;
+};
+
+TEST_F(LogTest, AWrongCallHasItsReason) {
+  listen(logged());
+  open_peer();
+  peer->send(read_to(7, 3000, Segment{0xa001, 3000, ~std::uint64_t{0} - 2998}));
+  run_until([this] { return peer->received.size() == 1; });
+  EXPECT_THAT(lines.all(), ElementsAre(AllOf(StartsWith("client 127.0.0.1:"),
+                                             HasSubstr(": XID 0x7: ERR_CHUNK: a segment that ends beyond 2^64"))));
+}
+
+TEST_F(LogTest, BrokenCreditsHaveTheirLine) {
+  listen(logged({.credits = 4}));
+  open_peer();
+  file.hold = true;
+  for (int i = 0; i < 10; ++i) peer->send(load_vector("V01").octets);
+  run_until_ended();
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("the connection ends: the peer sends more than it was granted")));
+}
+
+TEST_F(LogTest, ARefusedReadIsNamed) {
+  listen(logged());
+  open_peer();
+  peer->send(load_vector("V03").octets);  // its handles mean nothing here
+  run_until_ended();
+  const v1::Header header = parse(load_vector("V03").octets);
+  const Segment& refused = header.lists.read_list.front().target;
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr(fmt::format("the peer refused: an RDMA Read of handle {:#x} at "
+                                                                  "offset {:#x}",
+                                                                  refused.handle, refused.offset))));
+  EXPECT_EQ(lines.num_with("the connection ends: "), 1u);
+}
+
+TEST_F(LogTest, ARefusedWriteIsNamed) {
+  file.data = pattern(4000);
+  listen(logged());
+  open_peer();
+  peer->send(read_to(7, 3000, Segment{0xa001, 3000, 0x10000}));
+  run_until_ended();
+  EXPECT_THAT(lines.warnings(),
+              ElementsAre(HasSubstr("XID 0x7: the peer refused: an RDMA Write of handle 0xa001 at offset 0x10000")));
+  EXPECT_EQ(lines.num_with("the connection ends: "), 1u);
+}
+
+// The peer is asked for octets and does not move any more.
+TEST_F(LogTest, AStallHasItsLine) {
+  if (client_device->caps().own_progress) return;  // it moves by itself
+  listen(logged({.stall_timeout = std::chrono::milliseconds(50)}));
+  open_peer();
+  Octets data = pattern(5000);
+  auto mr = std::move(*peer->pd->reg_mr(data.data(), data.size(), verbs::Access::kRemoteRead));
+  v1::Header header;
+  header.xid = 7;
+  header.credit = 32;
+  header.lists.read_list = {{static_cast<std::uint32_t>(40 + write_position()),
+                             {mr->rkey(), 5000, reinterpret_cast<std::uintptr_t>(data.data())}}};
+  Octets payload;
+  xdr::XdrWriter out(payload);
+  emit_call(out, {7, kTestProgram, kTestVersion, kWrite, {}, {}});
+  out.raw(write_args(5000));
+  peer->send(message(header, payload));
+  client_device->process(Clock::now());
+  const auto give_up = Clock::now() + std::chrono::seconds(10);
+  while (lines.all().empty() && Clock::now() < give_up) {
+    pollfd fd{server_device->fd(), POLLIN, 0};
+    if (server->process(Clock::now()) == 0) ::poll(&fd, 1, 10);
+  }
+  EXPECT_THAT(lines.warnings(),
+              ElementsAre(HasSubstr("the connection ends: the peer takes or gives no data: stalled")));
+}
+
+TEST_F(LogTest, WhoGivesWayAndWhoFindsNoPlaceHaveTheirLines) {
+  listen(logged({.max_connections = 1, .max_connections_per_client = 1}));
+  auto one = connect();
+  clients = {one.get()};
+  expect_null_works(*one);
+  auto two = connect();
+  clients = {one.get(), two.get()};
+  file.hold = true;
+  bool done = false;
+  ASSERT_TRUE(two->call(null_call(), [&](const Reply&) { done = true; }).ok());
+  run_until([this] { return file.held.size() == 1; });
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("the connection ends: it gives way to 127.0.0.1:")));
+  lines.clear();
+  auto three = connect();
+  clients = {two.get(), three.get()};
+  run_until([&] { return three->state() == Client::State::kClosed; });
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("rejected: there are 1 connections, 1 of them of its address")));
+  file.hold = false;
+  file.answer_held();
+  run_until([&] { return done; });
+}
+
+TEST_F(LogTest, APeerWritesNoMoreThanTheBudget) {
+  listen(logged());
+  open_peer();
+  const auto begin = Clock::now();
+  for (std::size_t i = 1; i <= 300; ++i) {
+    peer->send(read_to(7, 3000, Segment{0xa001, 3000, ~std::uint64_t{0} - 2998}));
+    run_until([&] { return peer->received.size() == i; });
+  }
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(Clock::now() - begin).count();
+  EXPECT_GE(lines.all().size(), 50u);
+  EXPECT_LE(lines.all().size(), 50u + 10u * static_cast<std::size_t>(seconds));
+}
+
+// What goes well is worth no line at the level of a program that nobody asked for more.
+TEST_F(LogTest, AnOrdinaryLifeWarnsOfNothing) {
+  listen(logged());
+  LogLines clients_lines;
+  ClientConfig config;
+  config.log = clients_lines.log();
+  auto client = connect(config);
+  clients = {client.get()};
+  expect_null_works(*client);
+  client->disconnect();
+  run_until([this] { return server->num_connections() == 0; });
+  EXPECT_THAT(lines.warnings(), IsEmpty());
+  EXPECT_THAT(clients_lines.warnings(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing

@@ -1,0 +1,104 @@
+#include "verbs-shim/soft/holdings.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::verbs::soft {
+namespace {
+
+using What = Holdings::What;
+using Excess = Holdings::Excess;
+
+constexpr Handle kA{0, 1};
+constexpr Handle kB{1, 1};
+constexpr Handle kC{2, 1};
+
+Holdings small() {
+  return Holdings({.max_silent = 2, .max_lingering = 1, .max_parked = 100});
+}
+
+TEST(HoldingsTest, TheOldestSilentOneGoesFirst) {
+  Holdings holdings = small();
+  EXPECT_EQ(holdings.oldest_silent(), std::nullopt);
+  holdings.add_silent(kB);
+  holdings.add_silent(kA);
+  EXPECT_EQ(holdings.oldest_silent(), kB);
+  EXPECT_EQ(holdings.excess(), std::nullopt);
+  holdings.add_silent(kC);
+  EXPECT_EQ(holdings.excess(), (Excess{kB, What::kSilent}));
+  holdings.forget(kB);
+  EXPECT_EQ(holdings.excess(), std::nullopt);
+  EXPECT_EQ(holdings.oldest_silent(), kA);
+}
+
+TEST(HoldingsTest, OneThatSpeaksIsSilentNoMore) {
+  Holdings holdings = small();
+  holdings.add_silent(kA);
+  holdings.add_silent(kB);
+  holdings.remove_silent(kA);
+  holdings.remove_silent(kA);
+  EXPECT_EQ(holdings.oldest_silent(), kB);
+  holdings.add_silent(kC);
+  EXPECT_EQ(holdings.excess(), std::nullopt);
+}
+
+TEST(HoldingsTest, TheOldestLingeringOneGoesFirst) {
+  Holdings holdings = small();
+  holdings.add_lingering(kC);
+  EXPECT_EQ(holdings.excess(), std::nullopt);
+  holdings.add_lingering(kA);
+  EXPECT_EQ(holdings.excess(), (Excess{kC, What::kLingering}));
+  holdings.forget(kC);
+  EXPECT_EQ(holdings.excess(), std::nullopt);
+}
+
+TEST(HoldingsTest, TheOneWhoseFpduBeganFirstGoesFirst) {
+  Holdings holdings = small();
+  holdings.park(kA, 60, 7);
+  holdings.park(kB, 40, 7);
+  EXPECT_EQ(holdings.excess(), std::nullopt) << "as much as may be";
+  holdings.park(kC, 1, 7);
+  EXPECT_EQ(holdings.excess(), (Excess{kA, What::kParked}));
+  holdings.forget(kA);
+  EXPECT_EQ(holdings.excess(), std::nullopt);
+}
+
+TEST(HoldingsTest, MoreOfTheSameFpduKeepsItsAge) {
+  Holdings holdings = small();
+  holdings.park(kA, 10, 7);
+  holdings.park(kB, 10, 0);
+  holdings.unpark(kA);
+  holdings.park(kA, 95, 7);
+  EXPECT_EQ(holdings.excess(), (Excess{kA, What::kParked}));
+}
+
+TEST(HoldingsTest, AnotherFpduIsYoungerThanWhatCameMeanwhile) {
+  Holdings holdings = small();
+  holdings.park(kA, 10, 7);
+  holdings.park(kB, 10, 0);
+  holdings.unpark(kA);
+  holdings.park(kA, 95, 8);
+  EXPECT_EQ(holdings.excess(), (Excess{kB, What::kParked}));
+}
+
+TEST(HoldingsTest, NothingParkedIsNothingHeld) {
+  Holdings holdings({.max_silent = 1, .max_lingering = 1, .max_parked = 0});
+  holdings.park(kA, 0, 7);
+  EXPECT_EQ(holdings.excess(), std::nullopt);
+  holdings.park(kB, 1, 7);
+  EXPECT_EQ(holdings.excess(), (Excess{kB, What::kParked})) << "the first holds nothing";
+  holdings.unpark(kB);
+  EXPECT_FALSE(holdings.exceeds());
+}
+
+TEST(HoldingsTest, ASlotsNextConnectionStartsAnew) {
+  Holdings holdings = small();
+  holdings.park(kA, 10, 7);
+  holdings.park(kB, 10, 0);
+  holdings.forget(kA);
+  const Handle next{kA.index, kA.generation + 1};
+  holdings.park(next, 95, 7);
+  EXPECT_EQ(holdings.excess(), (Excess{kB, What::kParked}));
+}
+
+}  // namespace
+}  // namespace weft::verbs::soft

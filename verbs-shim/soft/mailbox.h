@@ -1,0 +1,74 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "verbs-shim/api/result.h"
+#include "verbs-shim/soft/poller.h"
+#include "verbs-shim/soft/unique_fd.h"
+
+namespace weft::verbs::soft {
+
+// Mailbox joins other threads to the thread that drives a loop: tasks, a bell for its sleep, and a count of its turns,
+// for the end of which other threads can wait. Where no thread drives it (before open, after stop) the caller
+// carries everything out at once.
+class Mailbox {
+ public:
+  using Task = absl::AnyInvocable<void()>;
+
+  // ---- before the thread begins, and after it has ended
+  Status open(Poller& poller);
+  void close() { open_ = false; }
+
+  // ---- any thread
+  // Carries f out between two turns, and returns then; at once where the loop's own thread calls.
+  void run(absl::FunctionRef<void()> f);
+  // The same without waiting. Tasks keep their order.
+  void post(Task f);
+  // Something waits for the loop elsewhere.
+  void wake();
+  void stop();
+  // Returns when the turn that is under way, if any, is over: an entry that was taken out of a table before is used by
+  // no turn of this loop from then on. At once where its own thread calls.
+  void wait_for_turn() const;
+
+  // ---- the loop's thread
+  void begin() { own_id_ = std::this_thread::get_id(); }
+  bool stopping() const { return stopping_; }
+  void begin_turns() { turns_.fetch_add(1); }
+  // One connection's turn is over and another's begins: threads that wait for that go on.
+  void turn_over() {
+    if (open_) next_turn(2);
+  }
+  void end_turns() { next_turn(1); }
+  std::size_t run_tasks();
+  // Calls wait() unless there is something to do: a task, or work by the word of has_work().
+  void sleep(absl::FunctionRef<bool()> has_work, absl::FunctionRef<void()> wait);
+
+ private:
+  bool in_own_thread() const { return std::this_thread::get_id() == own_id_.load(); }
+  void next_turn(std::uint64_t step) {
+    turns_.fetch_add(step);
+    turns_.notify_all();
+  }
+
+  bool open_ = false;
+  UniqueFd bell_;
+  Source bell_source_{Source::Kind::kWake};
+  std::atomic<std::thread::id> own_id_;
+  std::atomic<bool> stopping_ = false;
+  // Whether the thread looks at its queues only after a ring. The thread that rings resets it.
+  std::atomic<bool> asleep_ = false;
+  std::atomic<std::uint64_t> turns_ = 0;  // begun and ended: odd while connections have theirs
+  std::mutex mutex_;
+  std::vector<Task> tasks_;
+  std::vector<Task> running_;
+};
+
+}  // namespace weft::verbs::soft

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "verbs-shim/soft/iwpm/mapper.h"
+#include "verbs-shim/soft/loop_parts.h"
+#include "verbs-shim/soft/source.h"
+#include "verbs-shim/soft/unique_fd.h"
+
+namespace weft::verbs::soft {
+
+// PortMapAnswers answers for a device's listening ids, from a socket for each address that they listen on. All of it in
+// the loop's thread. Where the UDP port is taken, by iwpmd as a rule, it warns and does without.
+class PortMapAnswers {
+ public:
+  explicit PortMapAnswers(LoopParts& loop) : loop_(loop) {}
+  // An id listens on this address, which has a port; it does so no more.
+  void add(const sockaddr_storage& listening);
+  void remove(const sockaddr_storage& listening);
+  // Nobody listens any more.
+  void clear();
+
+  // PortMapSocket is what the Poller knows.
+  struct PortMapSocket final : Source {
+    PortMapSocket(PortMapAnswers& answers, UniqueFd socket, const sockaddr_storage& bound, unsigned per_second);
+    std::size_t on_ready(std::uint32_t, TimePoint now) override { return owner.on_ready(*this, now); }
+
+    PortMapAnswers& owner;
+    const UniqueFd fd;
+    const sockaddr_storage local;
+    iwpm::Answerer answerer;
+    bool warned = false;  // of a flood
+  };
+
+ private:
+  std::size_t on_ready(PortMapSocket& socket, TimePoint now);
+  void log(ConstBytes received, ConstBytes reply, const sockaddr_storage& from, TimePoint now) const;
+  bool covered(const sockaddr_storage& listening) const;
+  void open_for(const sockaddr_storage& listening);
+  std::optional<iwpm::Endpoint> lookup(iwpm::IpVersion ip, const iwpm::Endpoint& asked) const;
+
+  LoopParts& loop_;
+  std::vector<sockaddr_storage> listening_;
+  std::vector<std::unique_ptr<PortMapSocket>> sockets_;
+};
+
+}  // namespace weft::verbs::soft

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "mpa/staging.h"
+#include "rdmap/stream.h"
+#include "verbs-shim/soft/poller.h"
+#include "verbs-shim/soft/unique_fd.h"
+
+namespace weft::verbs::soft {
+
+// StreamSocket moves octets between a TCP socket and a Stream, at most one bound of them in a turn, and keeps the
+// Poller's interest in the socket true. It knows no meaning of the octets.
+class StreamSocket {
+ public:
+  using IoVectors = std::array<iovec, 1024>;
+
+  // adopted: another object may hold a descriptor of the socket, too. source: its name in the Poller.
+  StreamSocket(UniqueFd fd, bool adopted, Poller& poller, Source& source);
+  ~StreamSocket() { close(); }
+  StreamSocket(const StreamSocket&) = delete;
+  StreamSocket& operator=(const StreamSocket&) = delete;
+
+  int fd() const { return fd_.get(); }
+  bool open() const { return static_cast<bool>(fd_); }
+  bool adopted() const { return adopted_; }
+
+  // ---- the Poller
+  // Enters it for these events; false where epoll has no room, as errno says.
+  bool watch(std::uint32_t epoll_events);
+  void unwatch();
+  // Waits for octets until their end, and for room while there is none. A socket that is not watched stays so while it
+  // has room.
+  void rearm();
+
+  // ---- turns, which keep within their bounds. Each returns how many octets it moved, and 1 more for an end or an
+  // error, which the Stream has been told.
+  struct Written {
+    std::size_t moved = 0;
+    bool cut_short = false;  // the bound ended it, not the socket or the Stream
+  };
+  // TCP is connected: reads EMSS.
+  void start();
+  std::size_t read(rdmap::Stream& stream, mpa::Staging& staging, IoVectors& iov, TimePoint now);
+  Written write(rdmap::Stream& stream, IoVectors& iov, TimePoint now);
+
+  bool readable() const { return fd_ && rx_ != Rx::kEnded; }
+  // Whether the last turn of reading ended, or was put off, with the socket not yet empty.
+  bool more_to_read() const { return rx_ == Rx::kMore; }
+  void put_off_reading() { rx_ = Rx::kMore; }
+  void end_reading() { rx_ = Rx::kEnded; }
+  // Whether the socket took less than it was given, until set_blocked(false).
+  bool blocked() const { return blocked_; }
+  void set_blocked(bool blocked);
+
+  // ---- ends
+  // Another socket in its stead.
+  void replace(UniqueFd fd);
+  // Out of the Poller and back to its owner.
+  UniqueFd release();
+  void close();
+
+ private:
+  enum class Rx : std::uint8_t { kOpen, kMore, kEnded };
+
+  Poller& poller_;
+  Source& source_;
+  UniqueFd fd_;
+  std::optional<std::uint32_t> interest_;  // of the Poller, where that knows it
+  std::size_t emss_ = 0;
+  std::size_t budget_;  // octets framed for the next sendmsg
+  Rx rx_ = Rx::kOpen;
+  bool blocked_ = false;
+  bool bulk_ = false;  // the last turn filled segments: EMSS matters
+  const bool adopted_;
+};
+
+}  // namespace weft::verbs::soft

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "mpa/wire/bytes.h"
+#include "verbs-shim/soft/handle.h"
+
+namespace weft::verbs::soft {
+
+// Turns says which connections of a loop get a turn: connections with posted work, and connections with busy sockets,
+// which are looked at without asking epoll. It also remembers the connections that hold more memory than they need at
+// rest. A connection that has died may stay in it: its handle finds nothing. Knows no sockets.
+class Turns {
+ public:
+  // Up to so many open connections are looked at directly; with more, epoll is cheaper.
+  static constexpr std::size_t kMaxHot = 4;
+  // A busy socket that was empty so often in a row counts as busy no more.
+  static constexpr std::uint32_t kCoolAfter = 20000;
+  // So many looks at the busy sockets in a row may pass before epoll is asked about the others; with a caller that
+  // sleeps on the descriptor only while the busy sockets have something.
+  static constexpr std::size_t kLooksSpinning = 16;
+  static constexpr std::size_t kLooksBusy = 8;
+  static constexpr Duration kTrimInterval = std::chrono::seconds(1);
+
+  // The result of a look at a busy socket. kSkipped: no look, and so no result; kOver: no look is possible any more.
+  enum class Look : std::uint8_t { kMoved, kNothing, kSkipped, kOver };
+
+  Turns() { hot_.reserve(kMaxHot); }
+
+  // ---- a turn in the next round
+  void ready(Handle who) {
+    Mark& mark = mark_of(who);
+    if (mark.ready == who.generation) return;
+    mark.ready = who.generation;
+    ready_.push_back(who);
+  }
+  bool any_ready() const { return !ready_.empty(); }
+  // Calls turn(handle) for each; a connection that gets ready meanwhile waits for the next round.
+  template <typename F>
+  void run_ready(F turn) {
+    running_.swap(ready_);
+    for (const Handle who : running_) {
+      Mark& mark = marks_[who.index];
+      if (mark.ready == who.generation) mark.ready = 0;
+      turn(who);
+    }
+    running_.clear();
+  }
+
+  // ---- busy sockets
+  // A connection was established, or an established one has died.
+  void opened(Handle who) {
+    ++num_open_;
+    heat(who);
+  }
+  void closed() { --num_open_; }
+  // Something came: it is looked at from now on.
+  void heat(Handle who) {
+    if (num_open_ > kMaxHot || hot_.size() >= kMaxHot || is_hot(who)) return;
+    hot_.push_back({who, 0});
+  }
+  bool is_hot(Handle who) const {
+    return std::ranges::any_of(hot_, [&](const Hot& hot) { return hot.who == who; });
+  }
+  // Calls look(handle), which returns a Look, for each.
+  template <typename F>
+  void run_hot(F look) {
+    bool cooled = false;
+    for (std::size_t i = 0; i < hot_.size(); ++i) {  // a look may heat others
+      Hot& hot = hot_[i];
+      switch (look(hot.who)) {
+        case Look::kMoved: hot.idle_looks = 0; break;
+        case Look::kSkipped: break;
+        case Look::kOver: hot.idle_looks = kCoolAfter; [[fallthrough]];
+        case Look::kNothing: cooled = ++hot.idle_looks >= kCoolAfter || cooled;
+      }
+    }
+    ++looks_;
+    if (num_open_ > kMaxHot) return hot_.clear();
+    if (cooled) std::erase_if(hot_, [](const Hot& hot) { return hot.idle_looks >= kCoolAfter; });
+  }
+  // Whether epoll has to be asked now: `moved`, whether this round found something; `watched`, whether the caller may
+  // sleep on the descriptor.
+  bool epoll_due(bool moved, bool watched) const {
+    return hot_.empty() || looks_ > (watched ? (moved ? kLooksBusy : 0) : kLooksSpinning);
+  }
+  void epoll_asked() { looks_ = 0; }
+
+  // ---- memory
+  // Within a second or so trim is due for it.
+  void trim_later(Handle who, TimePoint now) {
+    Mark& mark = mark_of(who);
+    if (mark.trims == who.generation) return;
+    mark.trims = who.generation;
+    to_trim_.push_back(who);
+    if (!trim_at_) trim_at_ = now + kTrimInterval;
+  }
+  std::optional<TimePoint> trim_at() const { return trim_at_; }
+  template <typename F>
+  void run_trim(TimePoint now, F trim) {
+    if (!trim_at_ || *trim_at_ > now) return;
+    for (const Handle who : std::exchange(to_trim_, {})) {
+      if (marks_[who.index].trims == who.generation) marks_[who.index].trims = 0;
+      trim(who);
+    }
+    trim_at_.reset();
+  }
+
+ private:
+  // By slot: the generation that is in a list, 0 for none.
+  struct Mark {
+    std::uint32_t ready = 0;
+    std::uint32_t trims = 0;
+  };
+  struct Hot {
+    Handle who;
+    std::uint32_t idle_looks = 0;  // in a row
+  };
+
+  Mark& mark_of(Handle who) {
+    if (who.index >= marks_.size()) marks_.resize(who.index + std::size_t{1});
+    return marks_[who.index];
+  }
+
+  std::vector<Mark> marks_;
+  std::vector<Handle> ready_;
+  std::vector<Handle> running_;  // what run_ready works through
+  std::vector<Hot> hot_;
+  std::vector<Handle> to_trim_;
+  std::optional<TimePoint> trim_at_;
+  std::size_t num_open_ = 0;
+  std::size_t looks_ = 0;  // since epoll was asked
+};
+
+}  // namespace weft::verbs::soft

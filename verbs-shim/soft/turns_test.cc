@@ -1,0 +1,140 @@
+#include "verbs-shim/soft/turns.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weft::verbs::soft {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Look = Turns::Look;
+
+constexpr Handle kA{0, 1};
+constexpr Handle kB{1, 1};
+constexpr TimePoint kNow{std::chrono::hours(1)};
+
+std::vector<Handle> run(Turns& turns) {
+  std::vector<Handle> had;
+  turns.run_ready([&](Handle who) { had.push_back(who); });
+  return had;
+}
+
+std::vector<Handle> look(Turns& turns, Look found) {
+  std::vector<Handle> looked;
+  turns.run_hot([&](Handle who) {
+    looked.push_back(who);
+    return found;
+  });
+  return looked;
+}
+
+TEST(TurnsTest, AConnectionGetsOneTurnHoweverOftenItAsks) {
+  Turns turns;
+  EXPECT_FALSE(turns.any_ready());
+  turns.ready(kB);
+  turns.ready(kA);
+  turns.ready(kB);
+  EXPECT_TRUE(turns.any_ready());
+  EXPECT_THAT(run(turns), ElementsAre(kB, kA));
+  EXPECT_FALSE(turns.any_ready());
+}
+
+TEST(TurnsTest, AskingDuringATurnIsForTheNextRound) {
+  Turns turns;
+  turns.ready(kA);
+  int num = 0;
+  turns.run_ready([&](Handle who) {
+    ++num;
+    turns.ready(who);
+    turns.ready(kB);
+  });
+  EXPECT_EQ(num, 1);
+  EXPECT_THAT(run(turns), ElementsAre(kA, kB));
+}
+
+TEST(TurnsTest, ASlotsNextConnectionAsksForItself) {
+  Turns turns;
+  turns.ready(kA);
+  const Handle next{kA.index, kA.generation + 1};
+  turns.ready(next);
+  EXPECT_THAT(run(turns), ElementsAre(kA, next)) << "the first finds nothing";
+  turns.ready(next);
+  EXPECT_THAT(run(turns), ElementsAre(next));
+}
+
+TEST(TurnsTest, AnOpenConnectionIsHotUntilItWasEmptyForLong) {
+  Turns turns;
+  turns.opened(kA);
+  for (std::uint32_t i = 0; i + 1 < Turns::kCoolAfter; ++i) look(turns, Look::kNothing);
+  look(turns, Look::kMoved);
+  for (std::uint32_t i = 0; i + 2 < Turns::kCoolAfter; ++i) look(turns, Look::kNothing);
+  look(turns, Look::kSkipped);
+  look(turns, Look::kNothing);
+  EXPECT_THAT(look(turns, Look::kNothing), ElementsAre(kA)) << "a look that was skipped says nothing";
+  EXPECT_THAT(look(turns, Look::kNothing), IsEmpty());
+  turns.heat(kA);
+  EXPECT_THAT(look(turns, Look::kNothing), ElementsAre(kA));
+}
+
+TEST(TurnsTest, WhatCannotBeLookedAtIsHotNoMore) {
+  Turns turns;
+  turns.opened(kA);
+  turns.opened(kB);
+  turns.run_hot([](Handle who) { return who == kA ? Look::kOver : Look::kNothing; });
+  EXPECT_THAT(look(turns, Look::kNothing), ElementsAre(kB));
+}
+
+TEST(TurnsTest, WithManyOpenConnectionsNoneIsHot) {
+  Turns turns;
+  for (std::uint32_t i = 0; i < Turns::kMaxHot; ++i) turns.opened({i, 1});
+  EXPECT_EQ(look(turns, Look::kMoved).size(), Turns::kMaxHot);
+  turns.opened({Turns::kMaxHot, 1});
+  look(turns, Look::kMoved);
+  EXPECT_THAT(look(turns, Look::kMoved), IsEmpty());
+  turns.heat(kA);
+  EXPECT_THAT(look(turns, Look::kMoved), IsEmpty());
+  turns.closed();
+  turns.heat(kA);
+  turns.heat(kA);
+  EXPECT_THAT(look(turns, Look::kMoved), ElementsAre(kA));
+}
+
+TEST(TurnsTest, EpollIsAskedNowAndThenWhileSocketsAreHot) {
+  Turns turns;
+  EXPECT_TRUE(turns.epoll_due(false, false)) << "nothing is hot";
+  turns.opened(kA);
+  const auto looks_until_due = [&](bool moved, bool watched) {
+    turns.epoll_asked();
+    std::size_t num = 0;
+    do {
+      look(turns, Look::kNothing);
+      ++num;
+    } while (!turns.epoll_due(moved, watched));
+    return num;
+  };
+  EXPECT_EQ(looks_until_due(false, false), Turns::kLooksSpinning + 1);
+  EXPECT_EQ(looks_until_due(true, true), Turns::kLooksBusy + 1);
+  EXPECT_EQ(looks_until_due(false, true), 1u) << "the caller may sleep next";
+}
+
+TEST(TurnsTest, TrimIsDueASecondAfterTheFirstAsked) {
+  Turns turns;
+  std::vector<Handle> trimmed;
+  const auto trim = [&](Handle who) { trimmed.push_back(who); };
+  EXPECT_EQ(turns.trim_at(), std::nullopt);
+  turns.trim_later(kA, kNow);
+  turns.trim_later(kB, kNow + std::chrono::milliseconds(900));
+  turns.trim_later(kA, kNow + std::chrono::milliseconds(900));
+  EXPECT_EQ(turns.trim_at(), kNow + Turns::kTrimInterval);
+  turns.run_trim(kNow + Turns::kTrimInterval - Duration(1), trim);
+  EXPECT_THAT(trimmed, IsEmpty());
+  turns.run_trim(kNow + Turns::kTrimInterval, trim);
+  EXPECT_THAT(trimmed, ElementsAre(kA, kB));
+  EXPECT_EQ(turns.trim_at(), std::nullopt);
+  turns.trim_later(kA, kNow);
+  EXPECT_EQ(turns.trim_at(), kNow + Turns::kTrimInterval);
+}
+
+}  // namespace
+}  // namespace weft::verbs::soft
