@@ -149,14 +149,16 @@ void TcpServer::accept_loop() {
       std::this_thread::sleep_for(kPause);
       continue;
     }
+    log_.on_time(std::chrono::steady_clock::now());
     reap();
     std::string group = rpcrdma::peer_group(peer);
     if (const std::string why = make_place(group); !why.empty()) {
-      spdlog::warn("perf: {} turned away: {}", format_address(peer), why);
+      log_.line(verbs::LogLevel::kWarn, format_address(peer), "turned away: {}", why);
       continue;
     }
     auto session = std::make_unique<Session>();
     session->fd = std::move(fd);
+    session->name = format_address(peer);
     session->group = std::move(group);
     session->peer = place_of(peer);
     session->thread = std::thread([this, raw = session.get()] {
@@ -183,7 +185,7 @@ std::string TcpServer::make_place(const std::string& group) {
   }
   Admission admission = admit({.group = group}, occupants, kPlaces);
   for (const std::size_t i : admission.leaving) {
-    spdlog::info("perf: a TCP client gives its place to another");
+    log_.line(verbs::LogLevel::kInfo, sessions_[i]->name, "gives its place to another client");
     shutdown(sessions_[i]->fd.get(), SHUT_RDWR);
     sessions_[i]->thread.join();
     sessions_[i].reset();

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "apps/common/places.h"
+#include "apps/common/setup.h"
 #include "apps/perf/message.h"
 #include "apps/perf/socket.h"
+#include "rpcrdma/event_log.h"
 
 namespace weft::apps::perf {
 
@@ -38,6 +40,7 @@ class TcpServer {
  private:
   struct Session {
     Fd fd;
+    std::string name;   // the client's address
     std::string group;  // rpcrdma::peer_group of the client
     PeerPlace peer = PeerPlace::kThisMachine;
     std::thread thread;
@@ -53,6 +56,7 @@ class TcpServer {
   Ready prepare(const Hello& hello, Fd& file) const;
 
   TcpServerConfig config_;
+  rpcrdma::EventLog log_{program_log(), "perf: TCP client"};  // the acceptor's
   Fd listener_;
   sockaddr_storage local_addr_{};
   std::atomic<bool> stopping_{false};

@@ -82,6 +82,16 @@ bool RawClients::is_ended() {
   return false;
 }
 
+std::size_t RawClients::num_open(std::size_t most) {
+  constexpr int kMinute = 60000;
+  std::vector<pollfd> open;
+  for (const int fd : fds_) open.push_back({fd, POLLRDHUP, 0});
+  while (open.size() > most && poll(open.data(), open.size(), kMinute) > 0) {
+    std::erase_if(open, [](const pollfd& one) { return one.revents != 0; });
+  }
+  return open.size();
+}
+
 std::uint16_t port_in(const std::string& address) {
   return static_cast<std::uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str()));
 }

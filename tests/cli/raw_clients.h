@@ -25,6 +25,8 @@ class RawClients {
   void send_message(const std::string& payload);
   // Whether the listener ended the connection that was made last; waits for that, at most a minute.
   bool is_ended();
+  // How many the listener has not ended, as soon as there are no more than `most`; waits for that, at most a minute.
+  std::size_t num_open(std::size_t most);
 
  private:
   std::string source_;
