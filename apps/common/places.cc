@@ -56,7 +56,7 @@ class Places {
     return Shortage::kNone;
   }
 
-  // Who leaves next.
+  // The occupant that leaves next.
   std::optional<std::size_t> next(Shortage shortage) {
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < occupants_.size(); ++i) {

@@ -31,7 +31,7 @@ absl::Status Peers::open(const sockaddr_storage& addr) {
   auto id = channel_->create_id();
   if (!id.ok()) return to_status(id.error(), "cannot create a connection identifier");
   listener_ = std::move(id.value());
-  // Those whose memory is not ready yet hide no newcomer.
+  // Clients whose memory is not ready yet hide no newcomer.
   const int backlog = 2 * static_cast<int>(config_.places.all);
   const std::string what = "cannot listen at " + format_address(addr);
   if (auto status = listener_->bind_addr(addr); !status.ok()) return to_status(status.error(), what);

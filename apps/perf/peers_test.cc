@@ -92,7 +92,7 @@ struct PeersTest : ::testing::Test {
   Newcomer& come(const char* source, std::vector<std::uint8_t> hello) {
     return newcomers.emplace_back(*client, source, peers->local_addr(), std::move(hello));
   }
-  // Until something happens there, turns of the listener are due only where something came for it.
+  // Without turns_without_events the listener has a turn only where something came for it.
   void run_until(const std::function<bool()>& done, bool turns_without_events = true) {
     const auto deadline = Clock::now() + std::chrono::seconds(10);
     while (!done()) {
@@ -127,7 +127,7 @@ TEST_F(PeersTest, WhileMemoryIsMadeReadyOthersAreServed) {
   listen();
   const Newcomer& large = come("127.0.0.9", hello_of(32 * kMiB));
   run_until([&] { return !peers->empty(); }, false);
-  EXPECT_TRUE(has_more) << "nobody would come back for the rest";
+  EXPECT_TRUE(has_more) << "no event would tell of the rest";
   const Newcomer& small = come("127.0.0.8", hello_of(4096));
   run_until([&] { return small.last().has_value(); }, false);
   EXPECT_EQ(small.last(), CmEventType::kEstablished);

@@ -162,7 +162,7 @@ TEST(TwoAddresses, TogetherDoNotTakeAllPlacesOfAPerfListener) {
 
 // Requests that come before the last was answered, more than there are Receives.
 TEST(BusyPeers, APingClientThatAsksOutOfTurnEndsAlone) {
-  WeftListener listener({"ping", "--listen", "0.0.0.0:0"});
+  WeftListener listener({"ping", "--listen", "0.0.0.0:0", "--timeout", "3600"});
   const std::uint16_t port = port_in(listener.address("rdma"));
   RawClients greedy("127.0.0.9", port);
   ASSERT_TRUE(greedy.connect_mpa());

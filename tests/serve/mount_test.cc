@@ -147,6 +147,17 @@ TEST_F(MountTest, NamesOfOneAddressPushOutNoOthersAndMakeNoLongReply) {
             500);
 }
 
+// Of all addresses its own has most then.
+TEST_F(MountTest, ALongNameFindsNoRoomAmongManyShortOnes) {
+  for (int i = 0; i < 1024; ++i) {
+    const std::string host = "host" + std::to_string(i);
+    service.mnt({"/"}, {host, host});
+  }
+  EXPECT_EQ(service.mnt({std::string(nfs3::kMntPathLen, '/')}, kOther).fhs_status, Mountstat3::kOk);
+  EXPECT_EQ(service.dump().mounts.size(), 1024u);
+  EXPECT_EQ(service.dump().mounts.back().ml_hostname, "host1023");
+}
+
 TEST_F(MountTest, WhatIsUnmountedMakesRoom) {
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 768; ++i) service.mnt({"/"}, {"host" + std::to_string(i), "group"});

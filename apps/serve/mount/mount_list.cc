@@ -11,7 +11,7 @@ std::size_t xdr_octets(const std::string& text) {
   return 4 + (text.size() + 3) / 4 * 4;
 }
 
-std::size_t octets_of(const nfs3::Mountbody& mount) {
+std::size_t listed_octets(const nfs3::Mountbody& mount) {
   constexpr std::size_t kFollows = 4;
   const std::size_t octets = kFollows + xdr_octets(mount.ml_hostname) + xdr_octets(mount.ml_directory);
   return std::max(octets, MountList::kLeastEntry);
@@ -23,13 +23,11 @@ void MountList::add(const MountClient& client, const std::string& directory) {
   Entry entry{.group = client.group, .mount = {.ml_hostname = client.host, .ml_directory = directory}};
   const auto is_this = [&](const Entry& other) { return other.mount == entry.mount; };
   if (std::ranges::any_of(entries_, is_this)) return;
-  entry.octets = octets_of(entry.mount);
+  entry.octets = listed_octets(entry.mount);
   octets_ += entry.octets;
   octets_of_group_[entry.group] += entry.octets;
   entries_.push_back(std::move(entry));
-  while (octets_ > kMaxOctets || octets_of_group_.at(client.group) > kMaxOctetsPerGroup) {
-    remove_oldest_of_largest_group();
-  }
+  while (octets_ > kMaxOctets || octets_of(client.group) > kMaxOctetsPerGroup) remove_oldest_of_largest_group();
 }
 
 void MountList::remove(const MountClient& client, const std::string& directory) {
@@ -54,6 +52,11 @@ std::vector<nfs3::Mountbody> MountList::all() const {
   mounts.reserve(entries_.size());
   for (const Entry& entry : entries_) mounts.push_back(entry.mount);
   return mounts;
+}
+
+std::size_t MountList::octets_of(const std::string& group) const {
+  const auto found = octets_of_group_.find(group);
+  return found == octets_of_group_.end() ? 0 : found->second;
 }
 
 void MountList::forget(const Entry& entry) {

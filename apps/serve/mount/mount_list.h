@@ -10,14 +10,15 @@
 
 namespace weft::serve {
 
-// MountClient is who asks: its address, as DUMP shows it, and the rpcrdma::peer_group of that.
+// MountClient is the sender of a Call: its address, as DUMP shows it, and the rpcrdma::peer_group of that.
 struct MountClient {
   std::string host;
   std::string group;
 };
 
-// MountList is what DUMP shows: who mounted what. It is information for people, as RFC 1813 says, so names may go:
-// where the list or the share of a group is full, the oldest of the group that has most. A value without a lock.
+// MountList is the list that DUMP shows, of hosts and directories. It is information for people, as RFC 1813 says, so
+// names may go: where the list or the share of a group is full, the oldest of the group that has most. A value without
+// a lock.
 class MountList {
  public:
   // Octets of the list as a DUMP's results; an entry counts for kLeastEntry at least, so there are 1,024 at most.
@@ -36,6 +37,8 @@ class MountList {
     nfs3::Mountbody mount;
     std::size_t octets = 0;
   };
+  // 0 where the group has no entry.
+  std::size_t octets_of(const std::string& group) const;
   void forget(const Entry& entry);
   void remove_oldest_of_largest_group();
 
