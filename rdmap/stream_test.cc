@@ -13,27 +13,14 @@ namespace weft::rdmap {
 namespace {
 
 using testing::Pair;
+using testing::rdma_wr;
+using testing::send_wr;
 using testing::Side;
 
 std::vector<std::uint8_t> ramp(std::size_t len, std::uint8_t first = 0) {
   std::vector<std::uint8_t> octets(len);
   std::iota(octets.begin(), octets.end(), first);
   return octets;
-}
-
-SendWr send_wr(std::uint64_t wr_id, SgeList sg_list) {
-  SendWr wr;
-  wr.wr_id = wr_id;
-  wr.sg_list = std::move(sg_list);
-  return wr;
-}
-
-SendWr rdma_wr(SendOp op, std::uint64_t wr_id, SgeList sg_list, std::uint32_t stag, std::uint64_t to) {
-  SendWr wr = send_wr(wr_id, std::move(sg_list));
-  wr.op = op;
-  wr.remote_stag = ddp::Stag{stag};
-  wr.remote_to = to;
-  return wr;
 }
 
 TEST(Stream, ConnectsSendsWritesReadsAndDisconnects) {

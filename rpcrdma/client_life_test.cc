@@ -163,6 +163,21 @@ TEST_F(ClientLifeTest, TheReasonOfAnAttemptThatFailedIsWaitedFor) {
   EXPECT_THAT(client->error(), HasSubstr("no RTR indication"));
 }
 
+// A device that is gone makes no other connection.
+TEST_F(ClientLifeTest, ADeviceThatIsGoneIsNotTriedAgain) {
+  open();
+  call();
+  run(0);
+  device.remove();
+  run(1);
+  EXPECT_EQ(client->state(), State::kClosed);
+  EXPECT_THAT(client->error(), HasSubstr("taken away"));
+  EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kDisconnected)));
+  EXPECT_EQ(memory.num_remote(), 0u);
+  run(5000);
+  EXPECT_EQ(device.num_attempts(), 1u);
+}
+
 TEST_F(ClientLifeTest, TheFirstConnectionIsNotTriedTwice) {
   device.on_connect = [] { return Answer::kRefuse; };
   auto made = Client::connect(device, {}, {.reconnect = kReconnect});
@@ -584,6 +599,50 @@ TEST_F(ClientLifeTest, AServerThatAnswersIsWaitedFor) {
   answer(1, 2701);
   EXPECT_EQ(ended.size(), 2u);
   EXPECT_FALSE(client->next_timeout());
+}
+
+// A server that lacks the program, or that refuses the header, is alive too.
+TEST_F(ClientLifeTest, ARefusalOfAHealthCheckIsASignOfLife) {
+  open(watched());
+  call();
+  run(0);
+  answer(0, 0);
+  call();
+  run(0);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const int ms = 300 * static_cast<int>(i + 1);
+    expect_wakes_at(ms);
+    run(ms);
+    ASSERT_EQ(num_sent(), 3 + i);
+    v1::Header header;
+    header.xid = sent(2 + i).xid;
+    header.credit = 8;
+    Octets payload;
+    if (i % 2 == 0) {
+      payload = rpc_reply(header.xid, {}, i % 4 == 0 ? AcceptStat::kProgUnavail : AcceptStat::kSystemErr);
+    } else {
+      header.proc = v1::Proc::kError;
+      header.err = v1::Err::kChunk;
+    }
+    ASSERT_TRUE(device.qp().inject(message(header, payload)));
+    run(ms);
+    EXPECT_EQ(client->state(), State::kReady);
+  }
+  EXPECT_EQ(ended.size(), 1u);
+}
+
+// No question went out, so the silence of the server means nothing.
+TEST_F(ClientLifeTest, AHealthCheckThatCannotBeSentSaysWhy) {
+  open(watched());
+  call();
+  run(0);
+  answer(0, 0);
+  call();
+  run(0);
+  device.qp().fail_post_send = true;
+  run(300);
+  EXPECT_EQ(client->state(), State::kClosed);
+  EXPECT_THAT(client->error(), HasSubstr("post_send made to fail"));
 }
 
 TEST_F(ClientLifeTest, AnotherReplyIsASignOfLifeToo) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "rpcrdma/replay_cache.h"
-#include "rpcrdma/testing/engines.h"
+#include "rpcrdma/testing/responder.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
@@ -58,68 +58,54 @@ TEST(ChannelEdges, TheFirstReasonIsTheOneThatStays) {
   EXPECT_EQ(end.channel->failure(), "what happened");
 }
 
-struct ResponderEdges : ::testing::Test {
-  void call(std::uint32_t procedure, v1::Header header = {}) {
-    header.xid = ++xid;
-    header.credit = 8;
-    Octets octets;
-    xdr::XdrWriter out(octets);
-    emit_call(out, {xid, kTestProgram, kTestVersion, procedure, {}, {}});
-    ASSERT_TRUE(end.qp.inject(message(header, octets)));
-    end.pump();
-  }
-
-  FakeMemory memory;
-  ResponderEnd end{memory, {.max_item = 100000}};
-  std::uint32_t xid = 0;
+struct ResponderEdges : ResponderTest {
+  ResponderEdges() { open({.max_item = 100000}); }
 };
 
 // RFC 5531 section 9: results follow SUCCESS alone.
 TEST_F(ResponderEdges, ARefusalHasNoResults) {
   for (const auto accept : {ServedReply::Accept::kSystemErr, ServedReply::Accept::kGarbageArgs}) {
-    end.service.answer = [&](ServedCall& served) {
+    end->service.answer = [&](ServedCall& served) {
       ServedReply reply;
       reply.accept = accept;
       reply.results = {1, 2, 3, 4};
-      Buffer buffer = end.pool.take(8);
+      Buffer buffer = end->pool.take(8);
       reply.add_item(std::move(buffer), 8);
-      end.responder->reply(served.id, std::move(reply));
+      end->responder->reply(served.id, std::move(reply));
     };
     call(kRead);
-    EXPECT_EQ(payload_of(end.qp.sent.back()), rpc_reply(xid, {}, static_cast<AcceptStat>(accept)));
+    EXPECT_EQ(payload_of(end->qp.sent.back()), rpc_reply(xid, {}, static_cast<AcceptStat>(accept)));
   }
 }
 
 TEST_F(ResponderEdges, AServiceIsAskedForNoMoreThanMaxItem) {
-  Octets room(200000);
-  const FakeMr mr(memory, {room.data(), room.size(), verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite});
   std::optional<std::size_t> capacity;
-  end.service.answer = [&](ServedCall& served) {
+  end->service.answer = [&](ServedCall& served) {
     capacity = served.result_item_capacity();
-    end.responder->reply(served.id, {});
+    end->responder->reply(served.id, {});
   };
   v1::Header header;
-  header.lists.write_list = {{{mr.rkey(), 200000, reinterpret_cast<std::uintptr_t>(room.data())}}};
+  header.lists.write_list = {{writable(200000)}};
   call(kRead, header);
   EXPECT_EQ(capacity, 100000u);
 }
 
 // What counts is the time without progress, not the time with something under way.
 TEST_F(ResponderEdges, APeerThatTakesSomethingIsNotStalled) {
-  end.service.answer = [&](ServedCall& served) { end.responder->reply(served.id, {}); };
-  end.qp.hold_completions = true;
+  end->service.answer = [&](ServedCall& served) { end->responder->reply(served.id, {}); };
+  end->qp.hold_completions = true;
   call(kNull);
-  end.responder->on_time(at(0));
-  end.qp.release();
-  end.pump();
+  end->responder->on_time(at(0));
+  end->qp.release();
+  end->pump();
   call(kNull);
-  end.responder->on_time(at(29000));
-  end.responder->on_time(at(31000));
-  EXPECT_FALSE(end.channel->failure());
-  end.responder->on_time(at(58999));
-  EXPECT_FALSE(end.channel->failure());
-  end.responder->on_time(at(59000));
-  EXPECT_TRUE(end.channel->failure());
+  end->responder->on_time(at(29000));
+  end->responder->on_time(at(31000));
+  EXPECT_FALSE(end->channel->failure());
+  end->responder->on_time(at(58999));
+  EXPECT_FALSE(end->channel->failure());
+  end->responder->on_time(at(59000));
+  EXPECT_TRUE(end->channel->failure());
 }
 
 TEST(ReplayCacheEdges, FourConnectionsWaitForOneCallAndNoMore) {

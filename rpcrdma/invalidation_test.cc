@@ -1,11 +1,5 @@
 // Remote invalidation (RFC 8797): chunks that are memory windows, Replies that invalidate one of them, and what the
 // requester does about the others before anybody looks at the memory.
-#include <algorithm>
-
-#include "rpcrdma/client.h"
-#include "rpcrdma/connection_setup.h"
-#include "rpcrdma/registrations.h"
-#include "rpcrdma/testing/fake_device.h"
 #include "rpcrdma/testing/forms.h"
 
 namespace weft::rpcrdma::testing {
@@ -18,18 +12,6 @@ using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
 
 constexpr std::size_t kThreshold = 1024;
-
-std::vector<std::uint32_t> handles_of(const v1::Header& header) {
-  std::vector<std::uint32_t> handles;
-  for (const ReadSegment& segment : header.lists.read_list) handles.push_back(segment.target.handle);
-  for (const SegmentArray& chunk : header.lists.write_list) {
-    for (const Segment& segment : chunk) handles.push_back(segment.handle);
-  }
-  if (header.lists.reply_chunk) {
-    for (const Segment& segment : *header.lists.reply_chunk) handles.push_back(segment.handle);
-  }
-  return handles;
-}
 
 // Both engines with windows; `invalidates`: as if both ends had set R.
 struct InvalidationTest : FormsTest {
@@ -330,28 +312,38 @@ TEST_F(InvalidationTest, WindowsOutliveTheInvalidationsThatNameThem) {
   EXPECT_FALSE(requester->channel->failure());
 }
 
-// Two Calls that end so: each one's windows go with its own invalidations.
+// Two Calls end in either order. The windows of each go with its own invalidations, while the invalidations of the
+// other are still queued.
 TEST_F(InvalidationTest, EachCallsWindowsGoWithItsOwnInvalidations) {
-  make_requester({});
-  get_credits();
-  turn();
-  begin_read(2);
-  const CallHandle first = last;
-  begin_read(3);
-  const CallHandle second = last;
-  turn();
-  requester->qp.hold_completions = true;
-  ASSERT_TRUE(requester->qp.inject(reply_to(1)));
-  turn();
-  EXPECT_TRUE(requester->requester->cancel(first));
-  requester->qp.hold_completions = false;
-  ASSERT_TRUE(requester->qp.inject(reply_to(2)));
-  turn();
-  EXPECT_TRUE(requester->requester->cancel(second) || ended.size() == 2);
-  EXPECT_EQ(memory.num_windows(), 2u) << "those of the first are still named";
-  requester->qp.release();
-  turn();
-  EXPECT_EQ(memory.num_windows(), 0u);
+  for (const bool first_ends_first : {true, false}) {
+    SCOPED_TRACE(first_ends_first);
+    make_requester({});
+    get_credits();
+    turn();
+    begin_read(2);
+    const CallHandle first = last;
+    begin_read(3);
+    const CallHandle second = last;
+    turn();
+    requester->qp.hold_completions = true;
+    ASSERT_TRUE(requester->qp.inject(reply_to(1)));
+    ASSERT_TRUE(requester->qp.inject(reply_to(2)));
+    turn();
+    ASSERT_EQ(requester->qp.local_invalidations.size(), 5u);
+    EXPECT_TRUE(requester->requester->cancel(first_ends_first ? first : second));
+    EXPECT_TRUE(requester->requester->cancel(first_ends_first ? second : first));
+    turn();
+    EXPECT_THAT(ended, ElementsAre(CallStatus::kCancelled, CallStatus::kCancelled));
+    EXPECT_EQ(memory.num_windows(), 5u) << "all are still named";
+    requester->qp.release(2);
+    turn();
+    EXPECT_EQ(memory.num_windows(), 3u) << "those of the second are";
+    requester->qp.release();
+    turn();
+    EXPECT_EQ(memory.num_windows(), 0u);
+    EXPECT_FALSE(requester->channel->failure());
+    ended.clear();
+  }
 }
 
 // Of an error nothing is looked at, and yet its Call's memory is fenced first; then nothing is left of it.
@@ -418,36 +410,6 @@ TEST_F(InvalidationTest, AHandleThatIsBeingFencedIsNotThePeersToInvalidate) {
   EXPECT_EQ(memory.num_remote(), 0u);
 }
 
-// The same by the value itself: a handle counts once, however it ended.
-TEST(RegistrationsTest, AHandleEndsOnce) {
-  FakeMemory memory;
-  RequesterEnd end(memory, {.windows = true});
-  Octets octets(100);
-  Registrations registrations;
-  Segment one, other;
-  for (Segment* segment : {&one, &other}) {
-    ASSERT_TRUE(
-        registrations.add(end.pd, true, octets.data(), octets.size(), verbs::Access::kRemoteWrite, *segment).ok());
-  }
-  EXPECT_EQ(registrations.num_to_bind(), 2u);
-  EXPECT_FALSE(registrations.on_invalidated(one.handle)) << "not bound yet";
-  ASSERT_TRUE(registrations.bind(*end.channel));
-  EXPECT_EQ(registrations.num_live(), 2u);
-  EXPECT_THAT(registrations.live_handles(), ElementsAre(one.handle, other.handle));
-  EXPECT_FALSE(registrations.on_invalidated(other.handle + 1));
-  EXPECT_TRUE(registrations.on_invalidated(one.handle));
-  EXPECT_FALSE(registrations.on_invalidated(one.handle));
-  EXPECT_EQ(registrations.num_live(), 1u);
-  ASSERT_TRUE(registrations.post_invalidations(*end.channel, 0));
-  EXPECT_EQ(end.qp.local_invalidations, std::vector<std::uint32_t>{other.handle});
-  EXPECT_FALSE(registrations.on_invalidated(other.handle));
-  EXPECT_EQ(registrations.num_live(), 0u);
-  EXPECT_TRUE(registrations.live_handles().empty());
-  registrations.clear();
-  EXPECT_EQ(registrations.num_to_bind(), 0u);
-  EXPECT_EQ(memory.num_windows(), 0u);
-}
-
 TEST_F(InvalidationTest, CancelledWhenItsReplyHasArrivedUnseen) {
   make_requester({});
   get_credits();
@@ -502,100 +464,6 @@ TEST_F(InvalidationTest, TheEndOfAConnectionFencesWindowsAndTheNextOneHasNew) {
   requester->requester->on_closed("done");
   requester->requester->on_time(at(1));
   requester.reset();
-}
-
-// A client whole: R, and the order in which things end.
-struct ClientInvalidationTest : ::testing::Test {
-  void open(ClientConfig config) {
-    const auto answer = v1::emit_private_data({false, 4096, 4096});
-    device.private_data = {answer.begin(), answer.end()};
-    auto made = Client::connect(device, sockaddr_storage{}, config);
-    ASSERT_TRUE(made.ok()) << made.error().message;
-    client = std::move(*made);
-    run(0);
-    ASSERT_EQ(client->state(), Client::State::kReady);
-  }
-  void run(int ms) {
-    for (int i = 0; i < 20; ++i) client->process(at(ms));
-  }
-  bool says_r() const { return v1::parse_private_data(device.sent_private_data).remote_invalidate; }
-  void call() {
-    CallSpec spec = call_of(test_binding(), kRead);
-    spec.result_items = room;
-    ASSERT_TRUE(client
-                    ->call(spec,
-                           [this](const Reply& reply) {
-                             ended.push_back(reply.status);
-                             disconnects_at_end = device.num_disconnects();
-                             remote_at_end = memory.num_remote();
-                           })
-                    .ok());
-    run(1);
-  }
-  bool reply(bool invalidates) {
-    v1::Header header = parse(device.qp().sent.at(0));
-    const std::uint32_t handle = handles_of(header).front();
-    header.proc = v1::Proc::kMsg;
-    header.credit = 8;
-    for (auto& segment : header.lists.write_list.at(0)) segment.length = 0;
-    const auto invalidated = invalidates ? std::optional(handle) : std::nullopt;
-    return device.qp().inject(message(header, rpc_reply(header.xid)), invalidated);
-  }
-
-  FakeMemory memory;
-  FakeDevice device{memory};
-  Octets room = Octets(9000);
-  std::vector<CallStatus> ended;
-  std::size_t disconnects_at_end = 0;
-  std::size_t remote_at_end = 0;
-  std::unique_ptr<Client> client;
-};
-
-TEST_F(ClientInvalidationTest, RIsSetOnlyWhereAllIsWindows) {
-  RecordProperty("proves", "R1-4.3.2-18");
-  open({.remote_invalidation = true});  // the device has none
-  EXPECT_FALSE(says_r());
-  call();
-  EXPECT_TRUE(memory.bound().empty());
-  client.reset();
-  device.have_windows();
-  open({});
-  EXPECT_FALSE(says_r());
-  client.reset();
-  open({.remote_invalidation = true});
-  EXPECT_TRUE(says_r());
-  call();
-  EXPECT_EQ(memory.bound(), handles_of(parse(device.qp().sent.at(0))));
-  EXPECT_EQ(memory.num_remote(), 1u);
-}
-
-// As Linux servers do, whose own R is clear.
-TEST_F(ClientInvalidationTest, AServerMayInvalidateAlthoughItsRIsClear) {
-  device.have_windows();
-  open({.remote_invalidation = true});
-  call();
-  ASSERT_TRUE(reply(true));
-  run(2);
-  EXPECT_THAT(ended, ElementsAre(CallStatus::kSuccess));
-  EXPECT_EQ(remote_at_end, 0u);
-  EXPECT_TRUE(device.qp().local_invalidations.empty());
-  EXPECT_EQ(client->state(), Client::State::kReady);
-}
-
-TEST_F(ClientInvalidationTest, TheConnectionIsClosedBeforeACallWhoseMemoryStays) {
-  RecordProperty("proves", "R1-5.5.4-02");
-  device.have_windows();
-  open({.remote_invalidation = true});
-  call();
-  memory.faults.fail_invalidations = true;
-  ASSERT_TRUE(reply(false));
-  run(2);
-  EXPECT_TRUE(ended.empty());
-  run(5000);
-  EXPECT_THAT(ended, ElementsAre(CallStatus::kDisconnected));
-  EXPECT_EQ(disconnects_at_end, 1u);
-  EXPECT_EQ(remote_at_end, 0u);
-  EXPECT_EQ(client->state(), Client::State::kClosed);
 }
 
 }  // namespace

@@ -152,6 +152,18 @@ TEST_F(ReceivePoolTest, WithoutMemoryNothingIsPromised) {
   EXPECT_EQ(srq().size(), 54u);
 }
 
+// A Receive that the device refused belongs to no connection, and is posted when the device takes Receives again.
+TEST_F(ReceivePoolTest, WhatCannotBePostedIsNotTaken) {
+  open(100, 4);
+  srq().fail_post = true;
+  EXPECT_FALSE(pool->reserve(8));
+  EXPECT_EQ(pool->num_reserved(), 0u);
+  EXPECT_EQ(pool->num_receives(), 4u);
+  srq().fail_post = false;
+  ASSERT_TRUE(pool->reserve(8));
+  EXPECT_EQ(srq().size(), 12u);
+}
+
 // A client that was busy once keeps its grant while it is idle; another one finds Receives to begin with.
 TEST_F(ReceivePoolTest, GrantsThatGrewLeaveReceivesForConnectionsToCome) {
   open(68, 4, 16);
@@ -353,6 +365,41 @@ TEST_F(SharedReceives, WhoTakesMoreThanItsGrantIsEndedAtOnceAndNobodyElse) {
   service.calls.clear();
   one.reset();
   EXPECT_EQ(pool->num_reserved(), 4u);
+}
+
+TEST_F(SharedReceives, WhatComesToAConnectionThatFailedIsForOthers) {
+  open_ends(200, 4, 4, 4);
+  const std::size_t posted = srq().size();
+  one->channel->fail("over");
+  for (int i = 0; i < 3; ++i) one->call();
+  EXPECT_EQ(srq().size(), posted - 3);
+  one->pump();
+  EXPECT_TRUE(service.calls.empty());
+  EXPECT_EQ(srq().size(), posted);
+}
+
+// A Receive that its queue pair had begun to fill comes back with its end.
+TEST_F(SharedReceives, WhatIsFlushedIsForOthers) {
+  open_ends(200, 4, 4, 4);
+  const std::size_t posted = srq().size();
+  const std::uint64_t begun = srq().receives.front().wr_id;
+  srq().receives.pop_front();
+  one->cq.push({.wr_id = begun, .status = verbs::WcStatus::kWrFlushErr});
+  one->pump();
+  EXPECT_TRUE(one->channel->failure());
+  EXPECT_EQ(srq().size(), posted);
+}
+
+TEST_F(SharedReceives, OneThatCannotBePostedEndsItsConnection) {
+  open_ends(200, 4, 4, 4);
+  one->call();
+  one->pump();
+  ASSERT_EQ(service.calls.size(), 1u);
+  srq().fail_post = true;
+  answer_all();
+  ASSERT_TRUE(one->channel->failure());
+  EXPECT_EQ(*one->channel->failure(), "cannot post a shared Receive");
+  EXPECT_TRUE(one->qp.sent.empty()) << "no answer before the Receive for the next Call (R1-4.3.1-09)";
 }
 
 TEST_F(SharedReceives, WhoSendsOnlyJunkIsEndedToo) {

@@ -1,33 +1,10 @@
 // What a Responder keeps while the peer, or the queue pair, is not done with it, and what it promises a service.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "rpcrdma/responder.h"
-#include "rpcrdma/testing/engines.h"
+#include "rpcrdma/testing/responder.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
 
-using ::testing::ElementsAre;
-
-struct ResponderMemoryTest : ::testing::Test {
-  void open(ResponderEnd::Options options = {}) { end = std::make_unique<ResponderEnd>(memory, options); }
-  Segment writable(std::size_t len) {
-    rooms.push_back(std::make_unique<Octets>(len));
-    Octets& octets = *rooms.back();
-    mrs.push_back(std::make_unique<FakeMr>(
-        memory, FakeMemory::Region{octets.data(), len, verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite}));
-    return {mrs.back()->rkey(), static_cast<std::uint32_t>(len), reinterpret_cast<std::uintptr_t>(octets.data())};
-  }
-  void call(std::uint32_t procedure, v1::Header header = {}) {
-    header.xid = ++xid;
-    header.credit = 8;
-    Octets octets;
-    xdr::XdrWriter out(octets);
-    emit_call(out, {xid, kTestProgram, kTestVersion, procedure, {}, {}});
-    ASSERT_TRUE(end->qp.inject(message(header, octets)));
-    end->pump();
-  }
+struct ResponderMemoryTest : ResponderTest {
   std::size_t num_sending() const {
     std::size_t num = 0;
     for (std::uint32_t send = 0; send < end->channel->config().num_sends; ++send) {
@@ -35,20 +12,6 @@ struct ResponderMemoryTest : ::testing::Test {
     }
     return num;
   }
-  ServedReply reply_of(const Octets& item) {
-    ServedReply reply;
-    Buffer buffer = end->pool.take(item.size());
-    std::copy(item.begin(), item.end(), buffer.octets().begin());
-    reply.results = {0, 0, 0, 0};
-    reply.add_item(std::move(buffer), item.size());
-    return reply;
-  }
-
-  FakeMemory memory;
-  std::vector<std::unique_ptr<Octets>> rooms;
-  std::vector<std::unique_ptr<FakeMr>> mrs;
-  std::uint32_t xid = 0;
-  std::unique_ptr<ResponderEnd> end;
 };
 
 // The fake verbs abort when octets that a queued request sends change, or their region goes.
@@ -57,7 +20,7 @@ TEST_F(ResponderMemoryTest, NothingIsTrimmedWhileASendIsOutstanding) {
   v1::Header header;
   header.lists.write_list = {{writable(9000)}};
   end->service.answer = [&](ServedCall& served) {
-    end->responder->reply(served.id, reply_of(pattern(9000, static_cast<std::uint8_t>(served.xid))));
+    end->responder->reply(served.id, item_reply(pattern(9000, static_cast<std::uint8_t>(served.xid)), {0, 0, 0, 0}));
   };
   end->qp.hold_completions = true;
   call(kRead, header);
@@ -77,13 +40,13 @@ TEST_F(ResponderMemoryTest, NothingIsTrimmedWhileASendIsOutstanding) {
   EXPECT_EQ(num_sending(), 0u);
   EXPECT_EQ(end->budget.used, 0u);
   EXPECT_EQ(end->pool.in_use(), 0u);
-  EXPECT_EQ(*rooms[0], pattern(9000, 1));
+  EXPECT_EQ(rooms[0], pattern(9000, 1));
   // Now it may be trimmed, and serves on; ids of before name no Call.
   const CallId before = end->service.calls.at(0).id;
   end->service.calls.clear();
   end->responder->trim();
   call(kRead, header);
-  EXPECT_EQ(*rooms[0], pattern(9000, 2));
+  EXPECT_EQ(rooms[0], pattern(9000, 2));
   EXPECT_NE(end->service.calls.at(0).id, before);
   EXPECT_FALSE(end->responder->reply(before, {}));
 }

@@ -323,8 +323,8 @@ void Responder::pair_items(const CallSlot& call, const ServedReply& reply) {
 
 namespace {
 
-// Spreads the octets of `sources` over the segments of a chunk: one RDMA Write to each segment, more where one would
-// need too many sources.
+// Spreads the octets of `sources`, none of which is empty, over the segments of a chunk: one RDMA Write to each
+// segment, more where one would need too many sources.
 template <typename Write>
 void spread(std::span<const verbs::Sge> sources, std::span<const Segment> targets, std::size_t max_sge,
             std::vector<verbs::Sge>& sges, std::vector<Write>& writes) {
@@ -337,10 +337,8 @@ void spread(std::span<const verbs::Sge> sources, std::span<const Segment> target
       while (filled < target.length && source < sources.size() && write.num_sges < max_sge) {
         const verbs::Sge& from = sources[source];
         const std::uint32_t len = std::min(from.length - taken, target.length - filled);
-        if (len != 0) {
-          sges.push_back({from.addr + taken, len, from.lkey});
-          ++write.num_sges;
-        }
+        sges.push_back({from.addr + taken, len, from.lkey});
+        ++write.num_sges;
         filled += len;
         taken += len;
         if (taken == from.length) {
@@ -348,7 +346,7 @@ void spread(std::span<const verbs::Sge> sources, std::span<const Segment> target
           taken = 0;
         }
       }
-      if (write.num_sges != 0) writes.push_back(write);
+      writes.push_back(write);
     }
   }
 }

@@ -20,6 +20,22 @@
 
 namespace weft::rdmap::testing {
 
+// A Send of what sg_list gathers; an RDMA Write or Read between it and the peer's memory.
+inline SendWr send_wr(std::uint64_t wr_id, SgeList sg_list) {
+  SendWr wr;
+  wr.wr_id = wr_id;
+  wr.sg_list = std::move(sg_list);
+  return wr;
+}
+
+inline SendWr rdma_wr(SendOp op, std::uint64_t wr_id, SgeList sg_list, std::uint32_t stag, std::uint64_t to) {
+  SendWr wr = send_wr(wr_id, std::move(sg_list));
+  wr.op = op;
+  wr.remote_stag = ddp::Stag{stag};
+  wr.remote_to = to;
+  return wr;
+}
+
 // FakeMemory is a memory table over vectors; tagged offsets and local addresses are the same numbers.
 class FakeMemory : public ddp::MemoryTable {
  public:
@@ -101,8 +117,8 @@ class FakeRecvs : public RecvSource {
   std::size_t num_taken = 0;
 };
 
-// under_test lets one suite prove both placements: where the environment variable WEFT_PLACEMENT says direct, every FPDU
-// that can goes straight into place, however little of it is missing.
+// under_test lets one suite prove both placements: where the environment variable WEFT_PLACEMENT says direct, every
+// FPDU that can goes straight into place, however little of it is missing.
 inline StreamConfig under_test(StreamConfig config) {
   const char* const placement = std::getenv("WEFT_PLACEMENT");
   if (placement != nullptr && std::string_view(placement) == "direct") {

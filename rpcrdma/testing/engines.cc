@@ -97,12 +97,15 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
       programs{{&test_binding(), &service}, {&plain_binding(), &service}, {&synthetic_binding(), &service}},
       pool(pd, 8 << 20, 64 << 20),
       budget{options.budget, 0} {
+  for (const Binding* binding : options.bindings) programs.push_back({binding, &service});
+  for (Program& program : programs) program.keeps_replies = options.replays != nullptr;
   Channel::Config shape;
   shape.serial = 7;
   shape.num_receives = shape.num_sends = options.credits + 2;
   shape.receive_len = options.inline_threshold;
   shape.send_len = options.inline_threshold + Responder::kSendExtra;
   shape.max_send_wr = options.max_send_wr;
+  shape.max_send_sge = qp.max_sge = options.max_sge;
   channel = std::move(*Channel::create(pd, shape));
   Responder::Config config;
   const std::uint32_t least = options.min_credits != 0 ? options.min_credits : options.credits;
@@ -113,7 +116,9 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   config.max_items = options.max_items;
   config.max_item = options.max_item;
   config.max_held = options.max_held;
+  config.max_sge = options.max_sge;
   config.invalidates = options.invalidates;
+  config.replays = options.replays;
   config.peer = "192.0.2.1:700";
   config.log = options.log;
   responder = std::make_unique<Responder>(pd, *channel, pool, budget, programs, config);
@@ -148,12 +153,14 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd
   shape.num_sends = options.credits;
   shape.receive_len = shape.send_len = options.inline_threshold;
   shape.max_send_wr = options.credits + 4;
+  shape.max_send_sge = qp.max_sge = 1;  // as of a Client
   if (options.windows) Requester::widen_for_windows(shape, options.max_send_wr);
   channel = std::move(*Channel::create(pd, shape));
   const Requester::Config config{.credits = options.credits,
                                  .call_timeout = options.call_timeout,
                                  .reserve_credit = options.reserve_credit,
                                  .chunks = options.chunks,
+                                 .short_only = options.short_only,
                                  .windows = options.windows,
                                  .retransmits = options.retransmits,
                                  .retransmit_after = options.retransmit_after,
@@ -222,6 +229,18 @@ Octets plain_reply(const Octets& call, std::uint32_t credits, const Octets& resu
     for (Segment& segment : *header.lists.reply_chunk) segment.length = 0;
   }
   return message(header, rpc_reply(header.xid, results));
+}
+
+std::vector<std::uint32_t> handles_of(const v1::Header& header) {
+  std::vector<std::uint32_t> handles;
+  for (const ReadSegment& segment : header.lists.read_list) handles.push_back(segment.target.handle);
+  for (const SegmentArray& chunk : header.lists.write_list) {
+    for (const Segment& segment : chunk) handles.push_back(segment.handle);
+  }
+  if (header.lists.reply_chunk) {
+    for (const Segment& segment : *header.lists.reply_chunk) handles.push_back(segment.handle);
+  }
+  return handles;
 }
 
 Octets payload_of(const Octets& message) {

@@ -85,7 +85,10 @@ struct ResponderEnd : FakeEnd {
     std::size_t max_read_chunks = 16;
     std::size_t max_write_chunks = 16;
     std::size_t max_items = 256;
+    std::uint32_t max_sge = 4;
     bool invalidates = false;
+    std::vector<const Binding*> bindings = {};  // of programs beside those that are always there
+    ReplayCache* replays = nullptr;             // then all programs keep Replies
     EventLog* log = nullptr;
   };
 
@@ -116,6 +119,7 @@ struct RequesterEnd : FakeEnd {
     std::uint32_t max_send_wr = 1024;  // of the device, for windows
     bool retransmits = false;
     std::chrono::milliseconds retransmit_after{0};
+    bool short_only = false;
     EventLog* log = nullptr;
   };
 
@@ -136,6 +140,8 @@ Octets message(const v1::Header& header, const Octets& payload);
 v1::Header parse(const Octets& message);
 // The plain answer to a Call as it was sent: its chunks are left unused.
 Octets plain_reply(const Octets& call, std::uint32_t credits, const Octets& results = {});
+// The handles of all its segments.
+std::vector<std::uint32_t> handles_of(const v1::Header& header);
 // What follows the header.
 Octets payload_of(const Octets& message);
 

@@ -101,7 +101,9 @@ class FakeCmId final : public verbs::CmId {
 
 verbs::Result<std::unique_ptr<verbs::Qp>> FakeCmId::create_qp(verbs::Pd&, const verbs::QpInitAttr& attr) {
   // All Cqs of this device are FakeCqs.
-  return std::unique_ptr<verbs::Qp>(new CountedQp(device_, static_cast<FakeCq&>(*attr.send_cq)));
+  auto counted = std::make_unique<CountedQp>(device_, static_cast<FakeCq&>(*attr.send_cq));
+  counted->qp.max_sge = attr.cap.max_send_sge;
+  return std::unique_ptr<verbs::Qp>(std::move(counted));
 }
 
 verbs::Status FakeCmId::connect(const verbs::ConnParam& param) {
@@ -168,6 +170,11 @@ verbs::Result<std::unique_ptr<verbs::Cq>> FakeDevice::create_cq(int, verbs::Comp
 verbs::Result<std::unique_ptr<verbs::CmChannel>> FakeDevice::create_event_channel() {
   if (fail_event_channel) return verbs::Error{EMFILE, "no descriptor"};
   return std::unique_ptr<verbs::CmChannel>(new FakeCmChannel(*this));
+}
+
+void FakeDevice::remove() {
+  qp_->break_connection();
+  id_->push(verbs::CmEventType::kDeviceRemoval, "taken away");
 }
 
 void FakeDevice::ask() {

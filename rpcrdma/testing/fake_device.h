@@ -33,6 +33,8 @@ class FakeDevice final : public verbs::Device {
   FakeQp& qp() { return *qp_; }
   // It ends: what is posted is flushed, and the client hears of it. status: of the event, EPROTO for a violation.
   void break_connection(const std::string& text = "broken", int status = 0);
+  // The device is taken out of the machine.
+  void remove();
   // A peer asks for a connection to the id that listens.
   void ask();
   // The queue that was made last loses completions.

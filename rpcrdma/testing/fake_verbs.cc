@@ -1,9 +1,11 @@
 #include "rpcrdma/testing/fake_verbs.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 namespace weft::rpcrdma::testing {
 
@@ -177,8 +179,12 @@ void FakeQp::break_connection() {
   if (peer_ != nullptr) peer_->break_connection();
 }
 
-void FakeQp::release() {
-  for (const Held& held : std::exchange(held_, {})) {
+void FakeQp::release(std::size_t num) {
+  std::vector<Held> released = std::exchange(held_, {});
+  const auto end = released.begin() + static_cast<std::ptrdiff_t>(std::min(num, released.size()));
+  held_.assign(std::make_move_iterator(end), std::make_move_iterator(released.end()));
+  released.erase(end, released.end());
+  for (const Held& held : released) {
     if (!finish(held)) {
       cq_.push({.wr_id = held.wc.wr_id, .status = verbs::WcStatus::kWrFlushErr});
     } else if (held.is_signaled) {
@@ -267,6 +273,7 @@ verbs::Status FakeQp::post_send(const verbs::SendWr& wr) {
   if (fail_post_send || number == memory_.faults.fail_post_at) {
     return verbs::Error{ENOMEM, "post_send made to fail"};
   }
+  if (wr.sg_list.size() > max_sge) return verbs::Error{EINVAL, "more elements than the queue pair takes"};
   if (number == memory_.faults.cut_at) break_connection();
   if (broken_) {
     cq_.push({.wr_id = wr.wr_id, .status = verbs::WcStatus::kWrFlushErr});

@@ -204,12 +204,14 @@ class FakeQp final : public verbs::Qp {
   std::size_t num_sends = 0;
   std::size_t last_send_sges = 0;  // gather elements of the last Send
   bool fail_post_send = false;
+  std::uint32_t max_sge = UINT32_MAX;  // requests that gather more elements fail, as with a device
   // Requests stay queued until release(): Sends, Reads and Writes move octets at once, invalidations of windows do not
   // take place before, and all completions wait.
   bool hold_completions = false;
   FakeSrq* srq = nullptr;  // where Receives come from
   std::uint32_t number = 1;
-  void release();
+  // The first `num` of them.
+  void release(std::size_t num = SIZE_MAX);
   // As its destruction: what is queued is gone, without completions.
   void forget();
 

@@ -42,13 +42,6 @@ const sockaddr* generic(const sockaddr_in& address) {
 
 MeddlingProxy::MeddlingProxy(const std::string& server, To to)
     : server_port_(static_cast<std::uint16_t>(std::stoi(server.substr(server.rfind(':') + 1)))), to_(to) {
-  listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = loopback(0);
-  socklen_t len = sizeof(address);
-  EXPECT_EQ(::bind(listener_, generic(address), len), 0);
-  EXPECT_EQ(::listen(listener_, 16), 0);
-  EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &len), 0);
-  port_ = ntohs(address.sin_port);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -56,11 +49,10 @@ MeddlingProxy::~MeddlingProxy() {
   stopping_ = true;
   thread_.join();
   for (std::thread& connection : connections_) connection.join();
-  ::close(listener_);
 }
 
 std::string MeddlingProxy::address() const {
-  return "127.0.0.1:" + std::to_string(port_);
+  return "127.0.0.1:" + std::to_string(listener_.port());
 }
 
 // Whether there is something to read, or the end, before the proxy goes.
@@ -73,8 +65,8 @@ bool MeddlingProxy::wait_for(int fd) const {
 }
 
 void MeddlingProxy::run() {
-  while (wait_for(listener_)) {
-    const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+  while (wait_for(listener_.fd())) {
+    const int client = ::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC);
     if (client < 0) continue;
     const std::scoped_lock lock(mutex_);
     connections_.emplace_back([this, client] { serve(client); });

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/cli/loopback_listener.h"
+
 namespace weft::testing {
 
 // MeddlingProxy stands between two programs that speak iWARP, on 127.0.0.1, with a thread of its own. It passes MPA's
@@ -38,8 +40,7 @@ class MeddlingProxy {
 
   const std::uint16_t server_port_;
   const To to_;
-  int listener_ = -1;
-  std::uint16_t port_ = 0;
+  LoopbackListener listener_;
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
   std::vector<std::thread> connections_;  // guarded by mutex_

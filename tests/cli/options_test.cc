@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/cli/loopback_listener.h"
 #include "tests/cli/process.h"
 
 namespace weft::testing {
@@ -185,16 +185,9 @@ TEST(Cli, AGatewayStandsBetweenTheTwoTransports) {
 
 // The test as a server that takes a connection without CRCs and answers the first message with a Terminate.
 TEST(Cli, ATerminateIsPutInWords) {
-  int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in addr{};
-  addr.sin_family = AF_INET;
-  addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t len = sizeof(addr);
-  ASSERT_EQ(bind(listening, reinterpret_cast<const sockaddr*>(&addr), len), 0);
-  ASSERT_EQ(listen(listening, 1), 0);
-  ASSERT_EQ(getsockname(listening, reinterpret_cast<sockaddr*>(&addr), &len), 0);
-  std::thread server([listening] {
-    int fd = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+  const LoopbackListener listener;
+  std::thread server([&listener] {
+    int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC);
     char octets[4096];
     EXPECT_GT(recv(fd, octets, sizeof(octets), 0), 0);
     const std::string reply = std::string("MPA ID Rep Frame") + std::string("\x10\2\0\4\0\1\0\1", 8);
@@ -205,9 +198,8 @@ TEST(Cli, ATerminateIsPutInWords) {
     EXPECT_EQ(send(fd, terminate, sizeof(terminate), MSG_NOSIGNAL), ssize_t(sizeof(terminate)));
     close(fd);
   });
-  Outcome outcome = run_weft({"ping", "127.0.0.1:" + std::to_string(ntohs(addr.sin_port)), "-C", "1", "--crc", "off"});
+  Outcome outcome = run_weft({"ping", "127.0.0.1:" + std::to_string(listener.port()), "-C", "1", "--crc", "off"});
   server.join();
-  close(listening);
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(num_lines(outcome.err), 1) << outcome.err;
   for (const char* part : {"received a Terminate: DDP: ", "(1/2/02)", "[DDP-7.2-09]", "Likely cause: ", "Try: "}) {

@@ -1,23 +1,13 @@
 #include "tests/cli/silent_server.h"
 
-#include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 namespace weft::testing {
 
-SilentServer::SilentServer() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  sockaddr_in addr{};
-  addr.sin_family = AF_INET;
-  addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t len = sizeof(addr);
-  EXPECT_EQ(bind(listener_, reinterpret_cast<const sockaddr*>(&addr), len), 0);
-  EXPECT_EQ(listen(listener_, 16), 0);
-  EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&addr), &len), 0);
-  port_ = ntohs(addr.sin_port);
+SilentServer::SilentServer() {
   thread_ = std::thread([this] {
-    for (int fd = -1; (fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
+    for (int fd = -1; (fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
       const std::lock_guard lock(mutex_);
       connections_.push_back(fd);
       accepted_.notify_all();
@@ -26,9 +16,8 @@ SilentServer::SilentServer() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOE
 }
 
 SilentServer::~SilentServer() {
-  shutdown(listener_, SHUT_RDWR);
+  shutdown(listener_.fd(), SHUT_RDWR);
   thread_.join();
-  close(listener_);
   for (const int fd : connections_) close(fd);
 }
 

@@ -2,11 +2,12 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/cli/loopback_listener.h"
 
 namespace weft::testing {
 
@@ -18,7 +19,7 @@ class SilentServer {
   SilentServer(const SilentServer&) = delete;
   SilentServer& operator=(const SilentServer&) = delete;
 
-  std::string port() const { return std::to_string(port_); }
+  std::string port() const { return std::to_string(listener_.port()); }
   std::string address() const { return "127.0.0.1:" + port(); }
   // Of an NFS server whose MOUNT service is as silent.
   std::string url(const std::string& path) const { return "nfs+rdma://" + address() + path + "?mountport=" + port(); }
@@ -28,8 +29,7 @@ class SilentServer {
   void wait_for_connection(std::size_t before);
 
  private:
-  int listener_ = -1;
-  std::uint16_t port_ = 0;
+  LoopbackListener listener_;
   std::mutex mutex_;
   std::condition_variable accepted_;
   std::vector<int> connections_;

@@ -209,7 +209,6 @@ class Ends : public World {
     interposer.hook = [this, end, size](ServedCall& call) {
       if (!is(call, Proc::kRead)) return false;
       const auto args = args_of<nfs3::ReadArgs>(call);
-      rpcrdma::ServedReply reply;
       const std::uint64_t len = args.offset >= end ? 0 : std::min<std::uint64_t>(args.count, end - args.offset);
       rpcrdma::Buffer buffer = interposer.server->buffers().take(std::max<std::uint64_t>(len, 1));
       nfs3::ReadRes res;
@@ -218,10 +217,7 @@ class Ends : public World {
       res.file_attributes->size = size;
       res.count = res.data.len = std::uint32_t(len);
       res.eof = args.offset + len >= end;
-      nfs3::XdrWriter writer(reply.results);
-      emit(writer, res, nfs3::ItemForm::kReduced);
-      reply.add_item(std::move(buffer), len);
-      interposer.server->reply(call.id, std::move(reply));
+      interposer.answer_read(call, res, std::move(buffer));
       return true;
     };
   }
@@ -256,16 +252,12 @@ TEST_F(Ends, AFileThatGrowsWhileItIsReadIsNoError) {
       if (!is(call, Proc::kRead) || times == kTimes) return false;
       // Read first, then appended to, then the attributes taken.
       const auto args = args_of<nfs3::ReadArgs>(call);
-      rpcrdma::ServedReply reply;
       rpcrdma::Buffer buffer = interposer.server->buffers().take(args.count);
       nfs3::ReadRes res = backend->read(args, buffer.octets());
       write_file(exported("file"), noise(before + 50 * ++times));
       res.file_attributes = attributes_of(args.file);
       res.data.len = res.count;
-      nfs3::XdrWriter writer(reply.results);
-      emit(writer, res, nfs3::ItemForm::kReduced);
-      reply.add_item(std::move(buffer), res.count);
-      interposer.server->reply(call.id, std::move(reply));
+      interposer.answer_read(call, res, std::move(buffer));
       return true;
     };
     const Ran ran = weft({"nfs", "get", "-r", url(""), local("tree")});

@@ -36,6 +36,15 @@ class Interposer : public rpcrdma::Service {
     server->reply(call.id, std::move(reply));
   }
 
+  // The same for a READ, with the first res.data.len bytes of `data`.
+  void answer_read(const rpcrdma::ServedCall& call, const nfs3::ReadRes& res, rpcrdma::Buffer data) {
+    rpcrdma::ServedReply reply;
+    nfs3::XdrWriter writer(reply.results);
+    emit(writer, res, nfs3::ItemForm::kReduced);
+    reply.add_item(std::move(data), res.data.len);
+    server->reply(call.id, std::move(reply));
+  }
+
   // Runs on the server's thread; true: the Call was answered, or never will be.
   std::function<bool(rpcrdma::ServedCall& call)> hook;
   // The server is about to end: nothing is answered any more, and no hook sees it.

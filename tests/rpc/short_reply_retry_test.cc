@@ -24,9 +24,10 @@ constexpr std::uint32_t kReadlink = 5, kFsinfo = 19;
 constexpr std::uint32_t kCompound = 1;
 
 struct ShortReplyRetryTest : ::testing::Test {
-  ShortReplyRetryTest() {
-    end =
-        std::make_unique<RequesterEnd>(memory, RequesterEnd::Options{.call_threshold = 1024, .reply_threshold = 1024});
+  ShortReplyRetryTest() { open({}); }
+  void open(RequesterEnd::Options options) {
+    options.call_threshold = options.reply_threshold = 1024;
+    end = std::make_unique<RequesterEnd>(memory, options);
   }
 
   void call(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, const Xdr& args,
@@ -60,11 +61,15 @@ struct ShortReplyRetryTest : ::testing::Test {
   }
   // The server answers the last Call with ERR_CHUNK, or the one with this XID.
   void answer_err_chunk(std::uint32_t credit = 1, std::optional<std::uint32_t> xid = {}) {
+    answer_error(v1::Err::kChunk, credit, xid);
+  }
+  void answer_error(v1::Err err, std::uint32_t credit = 1, std::optional<std::uint32_t> xid = {}) {
     v1::Header header;
     header.xid = xid.value_or(last().xid);
     header.credit = credit;
     header.proc = v1::Proc::kError;
-    header.err = v1::Err::kChunk;
+    header.err = err;
+    header.vers_low = header.vers_high = 2;
     ASSERT_TRUE(end->qp.inject(message(header, {})));
     run();
   }
@@ -242,6 +247,40 @@ TEST_F(ShortReplyRetryTest, ACallersOwnXidIsThatOfTheFirstCallAlone) {
   answer_long(pattern(3000));
   EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kSuccess));
   EXPECT_EQ(message_xid, second) << "for the caller to replace";
+}
+
+// A larger Reply chunk is of no use to a server of another version.
+TEST_F(ShortReplyRetryTest, NotAfterErrVers) {
+  call(nfsulb::kNfsAclProgram, nfsulb::kNfsAclV3, kGetacl, Xdr().opaque(32).u32(0xf), 2000);
+  answer_error(v1::Err::kVers);
+  EXPECT_EQ(end->qp.sent.size(), 1u);
+  EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kErrVers));
+}
+
+// On a connection that has no chunks there is no larger one.
+TEST_F(ShortReplyRetryTest, NotWhereNoChunksAreOffered) {
+  RecordProperty("proves", "U1-3.1-05");
+  open({.short_only = true});
+  call(nfsulb::kNfsAclProgram, nfsulb::kNfsAclV3, kGetacl, Xdr().opaque(32).u32(0xf), 100);
+  expect_one_error();
+}
+
+// An operation that the binding does not know may be one that must not run twice.
+TEST_F(ShortReplyRetryTest, NotWhereTheBindingDoesNotKnowAllOfTheCall) {
+  RecordProperty("proves", "U1-6.2.1-04");
+  static constexpr Binding kBinding{
+      kTestProgram, kTestVersion, nullptr, nullptr,
+      [](std::uint32_t, ConstBytes, std::span<const std::size_t>, const ReplyLimits&, ReplyBound& bound) {
+        bound.may_retry = bound.may_retry_once = true;
+        return Walked::kUnknown;
+      }};
+  const auto called = end->requester->call(call_of(kBinding), [this](const Reply& reply) {
+    ended.push_back(reply.status);
+    remote_at_end = memory.num_remote();
+  });
+  ASSERT_TRUE(called.ok());
+  run();
+  expect_one_error();
 }
 
 // The credential's verifier covers the XID (RFC 2203 section 5.3.1).

@@ -267,6 +267,17 @@ TEST_F(EdgesTest, WhatWasMadeIsInTheIndex) {
   EXPECT_EQ(tree->num_searches(), 0u);
 }
 
+// A file whose attributes cannot be set is neither there nor open.
+TEST_F(EdgesTest, WhatCouldNotBeMadeWholeIsTakenAway) {
+  Sattr3 attrs;
+  attrs.mtime = {nfs3::TimeHow::kSetToClientTime, {1, 1'000'000'000}};
+  EXPECT_EQ(create(root(), "file", Createmode3::kUnchecked, attrs).status, Nfsstat3::kInval);
+  EXPECT_FALSE(std::filesystem::exists(dir + "/file"));
+  EXPECT_EQ(backend->num_open_files(), 0u);
+  EXPECT_EQ(backend->mkdir({{root(), "sub"}, attrs}).status, Nfsstat3::kInval);
+  EXPECT_FALSE(std::filesystem::exists(dir + "/sub"));
+}
+
 // A client may ask for four gigabytes.
 TEST_F(EdgesTest, AReplyOfADirectoryHasALimitOfItsOwn) {
   ::mkdir((dir + "/big").c_str(), 0755);

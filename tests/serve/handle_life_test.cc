@@ -95,10 +95,13 @@ TEST_F(HandleLifeTest, ReplacedByRenameIsStaleAndTheNewOneIsNot) {
   write_local(dir + "/a/b/new", "newer");
   const NfsFh3 newer = handle("a/b/new");
   ASSERT_EQ(read(file), "text");  // open now
+  ASSERT_EQ(backend->num_open_files(), 1u);
   ASSERT_EQ(backend->rename({{b, "new"}, {b, "file"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(backend->num_open_files(), 0u) << "its space is free at once";
   EXPECT_EQ(read(newer), "newer");
   EXPECT_EQ(read(file), "!NFS3ERR_STALE");
   EXPECT_EQ(handle("a/b/file"), newer);
+  EXPECT_EQ(tree->num_searches(), 0u);
 }
 
 TEST_F(HandleLifeTest, FilesThatChangePlacesAndOneThatIsReplacedLocally) {
@@ -126,6 +129,64 @@ TEST_F(HandleLifeTest, RemovedIsStale) {
   ASSERT_EQ(backend->rmdir({{handle("a"), "b"}}).status, Nfsstat3::kOk);
   EXPECT_EQ(getattr_status(b), Nfsstat3::kStale);
   EXPECT_EQ(create(b, "x").status, Nfsstat3::kStale);
+}
+
+// An open file keeps its space.
+TEST_F(HandleLifeTest, RemovedIsClosedAtOnce) {
+  ASSERT_EQ(write(file, 0, "more").status, Nfsstat3::kOk);
+  ASSERT_EQ(backend->num_open_files(), 1u);
+  ASSERT_EQ(backend->link({file, {root(), "second"}}).status, Nfsstat3::kOk);
+  ASSERT_EQ(backend->remove({{b, "file"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(backend->num_open_files(), 1u) << "it has a name still";
+  ASSERT_EQ(backend->remove({{root(), "second"}}).status, Nfsstat3::kOk);
+  EXPECT_EQ(backend->num_open_files(), 0u);
+}
+
+TEST_F(HandleLifeTest, WhatWasRemovedIsNotClosedInThePlaceOfAnother) {
+  config.max_open_files = 2;
+  start();
+  create(root(), "0");
+  ASSERT_EQ(backend->remove({{root(), "0"}}).status, Nfsstat3::kOk);
+  for (const char* name : {"1", "2", "3"}) create(root(), name);
+  EXPECT_EQ(backend->num_open_files(), 2u);
+}
+
+TEST_F(HandleLifeTest, WhatWasRemovedTakesNoRoomInTheIndex) {
+  tree_config.max_indexed_files = 16;
+  start();
+  ASSERT_EQ(read(file), "text");
+  for (std::size_t i = 0; i < tree_config.max_indexed_files; ++i) {
+    create(root(), "made");
+    ASSERT_EQ(backend->remove({{root(), "made"}}).status, Nfsstat3::kOk);
+  }
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(tree->num_searches(), 0u);
+}
+
+// The index keeps few names of a file. Names that are gone leave room for names that lead to the file.
+TEST_F(HandleLifeTest, NamesThatAreGoneArePushedOutByNone) {
+  const auto link = [this](const std::string& name) {
+    ASSERT_EQ(backend->link({file, {root(), name}}).status, Nfsstat3::kOk);
+  };
+  const auto remove = [this](const std::string& name) {
+    ASSERT_EQ(backend->remove({{root(), name}}).status, Nfsstat3::kOk);
+  };
+  const auto rename = [this](const std::string& from, const std::string& to) {
+    ASSERT_EQ(backend->rename({{root(), from}, {root(), to}}).status, Nfsstat3::kOk);
+  };
+  // By RENAME.
+  link("0");
+  for (std::size_t i = 0; i < PathIndex::kMaxNames; ++i) rename(std::to_string(i), std::to_string(i + 1));
+  remove(std::to_string(PathIndex::kMaxNames));
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(tree->num_searches(), 0u);
+  // By REMOVE, after which a RENAME brings one more.
+  for (std::size_t i = 1; i < PathIndex::kMaxNames; ++i) link(std::to_string(i));
+  for (std::size_t i = 2; i < PathIndex::kMaxNames; ++i) remove(std::to_string(i));
+  rename("1", "last");
+  remove("last");
+  EXPECT_EQ(read(file), "text");
+  EXPECT_EQ(tree->num_searches(), 0u);
 }
 
 TEST_F(HandleLifeTest, RemovedBehindTheServersBackIsStaleAfterOneSearch) {

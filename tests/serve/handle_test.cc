@@ -1,8 +1,12 @@
 #include "apps/serve/export/handle.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <random>
+#include <set>
 
 #include "tests/serve/fixture.h"
 
@@ -104,6 +108,69 @@ TEST_F(ExportTest, AStateDirectoryThatOthersMayWriteIsRefused) {
   ::chmod(tree_config.state_dir.c_str(), 0777);
   tree.reset();
   EXPECT_EQ(Tree::open(tree_config).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(ExportTest, ItsParentsAreMadeForTheServerAlone) {
+  tree_config.state_dir = temp / "local/share/state";
+  start();
+  for (const char* name : {"local", "local/share", "local/share/state"}) {
+    struct stat st {};
+    ASSERT_EQ(::stat((temp / name).c_str(), &st), 0) << name;
+    EXPECT_EQ(st.st_mode & 07777, 0700u) << name;
+  }
+}
+
+// A handle that one server gave out is good for the others.
+TEST_F(ExportTest, ServersThatStartAtOnceHaveOneKey) {
+  constexpr int kServers = 4;
+  for (int round = 0; round < 20; ++round) {
+    const std::string state = temp / ("keys" + std::to_string(round));
+    ASSERT_EQ(::mkdir(state.c_str(), 0700), 0);
+    int start_pipe[2], keys_pipe[2];
+    ASSERT_EQ(::pipe(start_pipe), 0);
+    ASSERT_EQ(::pipe(keys_pipe), 0);
+    Fd start_reader(start_pipe[0]), start_writer(start_pipe[1]), keys_reader(keys_pipe[0]), keys_writer(keys_pipe[1]);
+    std::vector<pid_t> servers;
+    for (int i = 0; i < kServers; ++i) {
+      const pid_t pid = ::fork();
+      ASSERT_GE(pid, 0);
+      if (pid != 0) {
+        servers.push_back(pid);
+        continue;
+      }
+      start_writer.reset();
+      char ignored = 0;
+      (void)!::read(start_reader.get(), &ignored, 1);  // until every server may start
+      const Fd dir_fd(::open(state.c_str(), O_RDONLY | O_DIRECTORY));
+      const auto key = load_handle_key(dir_fd.get(), "state");
+      ::_exit(key.ok() && ::write(keys_writer.get(), key->data(), key->size()) == ssize_t{sizeof(HandleKey)} ? 0 : 1);
+    }
+    start_writer.reset();
+    keys_writer.reset();
+    for (const pid_t pid : servers) {
+      int status = -1;
+      ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+      EXPECT_EQ(status, 0) << "round " << round;
+    }
+    std::set<HandleKey> keys;
+    HandleKey key{};
+    while (::read(keys_reader.get(), key.data(), key.size()) == ssize_t{sizeof(HandleKey)}) keys.insert(key);
+    EXPECT_EQ(keys.size(), 1u) << "round " << round;
+  }
+}
+
+TEST(Fd, AssignmentClosesWhatWasHeld) {
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const Fd reader(pipe[0]);
+  Fd writer(pipe[1]);
+  Fd& same = writer;
+  writer = std::move(same);
+  EXPECT_EQ(writer.get(), pipe[1]);
+  writer = Fd();
+  char octet = 0;
+  ASSERT_EQ(::fcntl(reader.get(), F_SETFL, O_NONBLOCK), 0);
+  EXPECT_EQ(::read(reader.get(), &octet, 1), 0) << "nobody holds the other end";
 }
 
 TEST_F(ExportTest, TwoServersDoNotShareAnIndex) {

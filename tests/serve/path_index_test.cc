@@ -130,7 +130,11 @@ TEST_F(PathIndexTest, LookingUpHardLinksInTurnWritesNothing) {
   index.learn(key_of(2), kRoot, "a");
   index.learn(key_of(2), kRoot, "b");
   auto size = std::filesystem::file_size(file());
-  for (int i = 0; i < 10; ++i) index.learn(key_of(2), kRoot, i % 2 == 0 ? "a" : "b");
+  for (int i = 0; i < 10; ++i) {
+    const std::string name = i % 2 == 0 ? "a" : "b";
+    index.learn(key_of(2), kRoot, name);
+    EXPECT_EQ(path(index, 2), name) << "the name that was seen last is tried first";
+  }
   EXPECT_EQ(std::filesystem::file_size(file()), size);
   EXPECT_EQ(index.paths(key_of(2)).size(), 2u);
 }

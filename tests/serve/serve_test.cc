@@ -388,6 +388,20 @@ TEST_F(ServeTest, ReadlinkAndSymlinkByChunkOrInline) {
   }
 }
 
+TEST_F(ServeTest, TheSummaryCountsWhatWasServed) {
+  write_local(dir + "/file", "text");
+  start();
+  EXPECT_TRUE(app->summary().starts_with("0 calls (0 READ, 0 WRITE); ")) << app->summary();
+  const NfsFh3 root = mount("/");
+  auto peer = connect();
+  const NfsFh3 file = lookup(*peer, root, "file");
+  Octets into(4);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(read(*peer, file, 0, into).status, Nfsstat3::kOk);
+  ASSERT_EQ(write(*peer, file, 0, pattern(3, 1)).status, Nfsstat3::kOk);
+  EXPECT_TRUE(app->summary().starts_with("4 calls (2 READ, 1 WRITE); ")) << app->summary();
+  EXPECT_TRUE(app->summary().ends_with("; 0 searches for moved files")) << app->summary();
+}
+
 TEST_F(ServeTest, AnAddressInUseIsOneClearLine) {
   start();
   ServeConfig second = config;

@@ -37,6 +37,8 @@ class PathIndex {
 
   // How many directories deep a file may lie to be found; 1 is the root's own. Bounds what one path costs.
   static constexpr std::size_t kMaxDepth = 1024;
+  // Names kept for one file: hard links beyond that are found by search.
+  static constexpr std::size_t kMaxNames = 4;
 
   // Where a file may be found: its path from the root, how many names that has, and the last of them.
   struct Candidate {
@@ -59,9 +61,6 @@ class PathIndex {
   std::size_t num_files() const;
 
  private:
-  // Names kept for one file: hard links beyond that are found by search.
-  static constexpr std::size_t kMaxNames = 4;
-
   struct Entry {
     std::vector<Name> names;  // the last one learnt first
     std::list<FileKey>::iterator recent;
