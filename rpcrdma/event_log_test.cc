@@ -117,6 +117,28 @@ TEST_F(EventLogTest, ARefusedReadIsNamedOnce) {
   EXPECT_THAT(lines.all(), ElementsAre(EndsWith("an RDMA Read of handle 0xdead at offset 0x77000")));
 }
 
+// What a Responder remembers of its Writes is bounded, however many there are: the oldest is forgotten.
+TEST_F(EventLogTest, OfManyWritesTheLastOnesAreKnownWhenOneIsRefused) {
+  constexpr std::uint32_t kLen = 16, kNumKnown = 256;
+  open_responder();
+  Octets room(kLen * (kNumKnown + 1));
+  const FakeMr mr(memory, {room.data(), room.size(), verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite});
+  const auto at = reinterpret_cast<std::uintptr_t>(room.data());
+  for (std::uint32_t i = 0; i <= kNumKnown; ++i) {
+    ChunkListsView lists;
+    lists.write_list = {{{mr.rkey(), kLen, at + i * kLen}}};
+    call(kTestProgram, kRead, {}, lists);
+    ServedReply reply;
+    reply.results = {0, 0, 0, 0};
+    reply.add_item(responder->pool.take(kLen), kLen);
+    answer(std::move(reply));
+  }
+  responder->responder->on_write_refused(mr.rkey(), at);
+  EXPECT_THAT(lines.all(), IsEmpty());
+  responder->responder->on_write_refused(mr.rkey(), at + kLen);
+  EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("an RDMA Write of handle")));
+}
+
 TEST_F(EventLogTest, ShortMemoryIsToldOnceForEachCall) {
   open_responder();
   memory.faults.and_all_later_ones = true;

@@ -36,12 +36,4 @@ void print_ready(const std::string& what) {
   std::fflush(stdout);
 }
 
-std::uint64_t quantile_ns(std::vector<std::uint64_t>& samples, double q) {
-  if (samples.empty()) return 0;
-  auto rank = std::size_t(std::ceil(q * double(samples.size())));
-  std::size_t index = std::min(rank == 0 ? 0 : rank - 1, samples.size() - 1);
-  std::nth_element(samples.begin(), samples.begin() + std::ptrdiff_t(index), samples.end());
-  return samples[index];
-}
-
 }  // namespace weft::apps

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace weft::apps {
 
@@ -14,8 +13,5 @@ std::string format_duration_ns(double ns);
 // print_ready prints the line that says that a command accepts connections ("ready rdma=127.0.0.1:20049") and flushes
 // it, so that whoever reads a pipe sees it now.
 void print_ready(const std::string& what);
-
-// quantile_ns of samples in nanoseconds, 0 <= q <= 1, nearest rank; 0 where there are none. Reorders the samples.
-std::uint64_t quantile_ns(std::vector<std::uint64_t>& samples, double q);
 
 }  // namespace weft::apps

@@ -16,15 +16,5 @@ TEST(Output, OctetsRatesAndTimesReadAsPeopleWriteThem) {
   EXPECT_EQ(format_duration_ns(2.5e9), "2.50 s");
 }
 
-TEST(Quantile, IsTheNearestRank) {
-  std::vector<std::uint64_t> samples = {50, 10, 40, 20, 30};
-  EXPECT_EQ(quantile_ns(samples, 0.5), 30u);
-  EXPECT_EQ(quantile_ns(samples, 0.99), 50u);
-  EXPECT_EQ(quantile_ns(samples, 0.0), 10u);
-  EXPECT_EQ(quantile_ns(samples, 1.0), 50u);
-  samples.clear();
-  EXPECT_EQ(quantile_ns(samples, 0.5), 0u);
-}
-
 }  // namespace
 }  // namespace weft::apps

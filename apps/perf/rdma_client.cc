@@ -80,7 +80,7 @@ class RdmaRun {
   double seconds_ = 0;
   bool interrupted_ = false;
   verbs::QpCounters moved_;  // when the peer was last found silent
-  std::vector<std::uint64_t> samples_;
+  Samples samples_;
 };
 
 absl::Status RdmaRun::register_memory() {
@@ -244,7 +244,6 @@ absl::Status RdmaRun::measure_throughput() {
 }
 
 absl::Status RdmaRun::measure_latency() {
-  samples_.reserve(1 << 20);
   auto end =
       start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(context_.options.seconds));
   Clock::time_point now = start_;
@@ -257,7 +256,7 @@ absl::Status RdmaRun::measure_latency() {
     }
     Clock::time_point then = now;
     now = Clock::now();
-    samples_.push_back(std::uint64_t(std::chrono::nanoseconds(now - then).count()));
+    samples_.add(std::uint64_t(std::chrono::nanoseconds(now - then).count()));
   }
   return absl::OkStatus();
 }
@@ -265,7 +264,7 @@ absl::Status RdmaRun::measure_latency() {
 // Of a run that was interrupted, what is known to have been done.
 std::uint64_t RdmaRun::ops_done() const {
   if (!interrupted_) return posted_;
-  if (lat_) return samples_.size();
+  if (lat_) return samples_.num();
   return context_.options.op == Op::kSend ? totals_.messages : completed_;
 }
 

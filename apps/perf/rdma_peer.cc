@@ -22,28 +22,37 @@ std::uint64_t RdmaPeer::memory_of(const Hello& hello) {
   return is_rdma(hello.op) ? hello.size : 0;
 }
 
-absl::StatusOr<std::unique_ptr<RdmaPeer>> RdmaPeer::accept(verbs::Device& device, std::unique_ptr<verbs::CmId> id,
-                                                           const Hello& hello, Ready ready) {
-  auto peer = std::make_unique<RdmaPeer>();
-  peer->id_ = std::move(id);
-  peer->name_ = format_address(peer->id_->peer_addr());
-  peer->hello_ = hello;
-  peer->window_ = hello.op == Op::kSend ? std::max(2 * hello.depth, kMinWindow) : kMinWindow;
-  if (absl::Status status = peer->prepare(device); !status.ok()) return status;
+RdmaPeer::RdmaPeer(std::unique_ptr<verbs::CmId> id, const Hello& hello)
+    : name_(format_address(id->peer_addr())),
+      hello_(hello),
+      window_(hello.op == Op::kSend ? std::max(2 * hello.depth, kMinWindow) : kMinWindow),
+      id_(std::move(id)) {
+  region_.reserve(memory_of(hello_));
+}
 
-  ready.window = peer->window_;
-  if (peer->region_mr_) {
-    ready.addr = reinterpret_cast<std::uintptr_t>(peer->region_.data());
-    ready.rkey = peer->region_mr_->rkey();
-    ready.length = peer->region_.size();
+// To write memory for the first time is what takes time of it.
+bool RdmaPeer::fill(std::size_t most) {
+  const std::size_t whole = memory_of(hello_);
+  region_.resize(region_.size() + std::min(most, whole - region_.size()), 0x5a);
+  return region_.size() == whole;
+}
+
+absl::Status RdmaPeer::accept(verbs::Device& device, Ready ready) {
+  if (absl::Status status = prepare(device); !status.ok()) return status;
+  ready.window = window_;
+  if (region_mr_) {
+    ready.addr = reinterpret_cast<std::uintptr_t>(region_.data());
+    ready.rkey = region_mr_->rkey();
+    ready.length = region_.size();
   }
   verbs::ConnParam param;
   auto octets = emit_ready(ready);
   param.private_data.assign(octets.begin(), octets.end());
   cut_ready(param.private_data, device.caps().max_private_data);
   param.responder_resources = std::uint8_t(std::min<std::uint32_t>(device.caps().max_qp_rd_atom, 255));
-  if (auto status = peer->id_->accept(param); !status.ok()) return to_status(status.error(), "cannot accept");
-  return peer;
+  if (auto status = id_->accept(param); !status.ok()) return to_status(status.error(), "cannot accept");
+  is_accepted_ = true;
+  return absl::OkStatus();
 }
 
 absl::Status RdmaPeer::prepare(verbs::Device& device) {
@@ -58,8 +67,7 @@ absl::Status RdmaPeer::prepare(verbs::Device& device) {
   if (!cq.ok()) return to_status(cq.error(), "cannot create a completion queue");
   cq_ = std::move(cq.value());
 
-  if (std::uint64_t len = memory_of(hello_); len != 0) {
-    region_.resize(len, 0x5a);
+  if (!region_.empty()) {
     Access access = hello_.op == Op::kRead    ? Access::kRemoteRead
                     : hello_.op == Op::kWrite ? Access::kLocalWrite | Access::kRemoteWrite
                                               : Access::kLocalWrite;
@@ -106,6 +114,7 @@ bool RdmaPeer::on_progress() {
 }
 
 std::chrono::steady_clock::duration RdmaPeer::silent_for(verbs::TimePoint now) {
+  if (!is_accepted_) return {};
   // RDMA Writes and Reads of the client end in no completion here.
   const verbs::QpCounters counters = qp_->counters();
   const std::uint64_t moved =

@@ -15,23 +15,31 @@
 namespace weft::apps::perf {
 
 // RdmaPeer is one client of the listener. The client's Hello came with the connection request, so queues and memory are
-// made to measure. Its part: be there for Writes and Reads; take Sends and answer every quarter of a window with
-// Totals; echo Sends where round trips are measured; answer an empty Send (the client's end) with the final Totals.
+// made to measure: fill until all memory is there, then accept. Its part from then on: be there for Writes and Reads;
+// take Sends and answer every quarter of a window with Totals; echo Sends where round trips are measured; answer an
+// empty Send (the client's end) with the final Totals.
 class RdmaPeer {
  public:
+  RdmaPeer(std::unique_ptr<verbs::CmId> id, const Hello& hello);
+
+  // fill writes at most so many octets more of the memory; whether that is all of it now.
+  bool fill(std::size_t most);
   // accept takes the connection; `ready` says what the listener has to tell, and gets the region filled in.
-  static absl::StatusOr<std::unique_ptr<RdmaPeer>> accept(verbs::Device& device, std::unique_ptr<verbs::CmId> id,
-                                                          const Hello& hello, Ready ready);
+  absl::Status accept(verbs::Device& device, Ready ready);
+  bool is_accepted() const { return is_accepted_; }
+
   // Takes some completions; false once the connection is over or is to be ended.
   bool on_progress();
   // Whether it left some, of which no descriptor tells.
   bool has_more() const { return has_more_; }
-  // silent_for says how long nothing has gone over the connection, as far as the looks at it show; it is a look.
+  // silent_for says how long nothing has gone over the connection, as far as the looks at it show; it is a look. Before
+  // accept the silence is ours.
   std::chrono::steady_clock::duration silent_for(verbs::TimePoint now);
   // For how many octets of memory one client may ask.
   static std::uint64_t memory_of(const Hello& hello);
 
   const std::string& name() const { return name_; }
+  Op op() const { return hello_.op; }
 
  private:
   // Answers under way at once: one for each quarter of the window, and the final one.
@@ -47,9 +55,10 @@ class RdmaPeer {
   bool echo(std::uint32_t len);
 
   std::string name_;
-  Hello hello_;
-  std::uint32_t window_ = 0;
+  const Hello hello_;
+  const std::uint32_t window_;
   std::uint32_t unanswered_ = 0;
+  bool is_accepted_ = false;
   bool has_more_ = false;
   Totals totals_;
   std::uint64_t moved_ = 0;  // at the last look, and when it was another

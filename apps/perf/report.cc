@@ -9,9 +9,9 @@
 
 namespace weft::apps::perf {
 
-void take_quantiles(Measured& measured, std::vector<std::uint64_t>& samples) {
-  measured.p50_ns = quantile_ns(samples, 0.5);
-  measured.p99_ns = quantile_ns(samples, 0.99);
+void take_quantiles(Measured& measured, Samples& samples) {
+  measured.p50_ns = samples.quantile(0.5);
+  measured.p99_ns = samples.quantile(0.99);
 }
 
 std::string to_line(const Measured& measured) {

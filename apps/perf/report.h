@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/common/progress.h"
+#include "apps/common/samples.h"
 #include "apps/perf/options.h"
 
 namespace weft::apps::perf {
@@ -26,8 +27,8 @@ struct Measured {
   bool interrupted = false;  // a stop signal came before its time was over
 };
 
-// take_quantiles fills p50_ns and p99_ns from round trips in nanoseconds.
-void take_quantiles(Measured& measured, std::vector<std::uint64_t>& samples);
+// take_quantiles fills p50_ns and p99_ns from round trips.
+void take_quantiles(Measured& measured, Samples& samples);
 // The line for people, and the JSON object; no newline at the end.
 std::string to_line(const Measured& measured);
 std::string to_json(const Measured& measured);

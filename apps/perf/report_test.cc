@@ -39,7 +39,8 @@ TEST(PerfReport, RoundTripsAndMssStandWhereTheyWereMeasured) {
   Measured measured = sample();
   measured.op = Op::kTcpLat;
   measured.mss = 65483;
-  std::vector<std::uint64_t> samples = {3000, 1000, 2000};
+  Samples samples;
+  for (const std::uint64_t ns : {3000, 1000, 2000}) samples.add(ns);
   take_quantiles(measured, samples);
   auto json = nlohmann::json::parse(to_json(measured));
   EXPECT_EQ(json["p50_ns"], 2000);

@@ -46,7 +46,7 @@ class RpcRun {
   const std::string& server_;
   const std::uint32_t depth_;
   std::vector<Slot> slots_;
-  std::vector<std::uint64_t> samples_;
+  Samples samples_;
   std::uint64_t called_ = 0;
   std::uint64_t done_ = 0;
   std::uint32_t outstanding_ = 0;
@@ -104,7 +104,7 @@ void RpcRun::on_reply(Slot& slot, const rpcrdma::Reply& reply) {
     }
   }
   ++done_;
-  if (options_.lat) samples_.push_back(std::uint64_t(std::chrono::nanoseconds(Clock::now() - slot.called).count()));
+  if (options_.lat) samples_.add(std::uint64_t(std::chrono::nanoseconds(Clock::now() - slot.called).count()));
   if (time_left_ && status_.ok()) call(slot);
 }
 

@@ -114,6 +114,13 @@ int mss_of(int fd) {
   return getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len) == 0 ? mss : 0;
 }
 
+std::chrono::milliseconds silent_for(int fd) {
+  tcp_info info{};
+  socklen_t len = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0) return {};
+  return std::chrono::milliseconds(std::min(info.tcpi_last_data_recv, info.tcpi_last_data_sent));
+}
+
 std::size_t write_size_of(int fd) {
   constexpr std::size_t kTarget = 1 << 20;
   auto mss = std::size_t(mss_of(fd));

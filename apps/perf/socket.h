@@ -44,6 +44,8 @@ absl::StatusOr<sockaddr_storage> local_address(int fd);
 std::string congestion_control_of(int fd);
 // TCP_MAXSEG, octets; it grows while a loopback connection warms up, so ask again rather than keep it.
 int mss_of(int fd);
+// How long no data have come or gone.
+std::chrono::milliseconds silent_for(int fd);
 
 // write_size_of gives the whole multiple of the MSS nearest below 1 MiB (at least one segment), in octets: writes of
 // whole segments leave no runt behind.

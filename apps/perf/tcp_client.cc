@@ -111,15 +111,14 @@ IoResult TcpRun::finish(Totals& totals) {
 
 IoResult TcpRun::ping_pong() {
   std::vector<std::uint8_t> buffer(measured_.size, 0x5a);
-  std::vector<std::uint64_t> samples;
-  samples.reserve(1 << 20);
+  Samples samples;
   while (time_left()) {
     Clock::time_point sent = Clock::now();
     IoResult result = send_all(fd_.get(), buffer, waiter_);
     if (result == IoResult::kDone) result = recv_all(fd_.get(), buffer, waiter_);
     if (stop_.requested()) break;
     if (result != IoResult::kDone) return result;
-    samples.push_back(std::uint64_t(std::chrono::nanoseconds(Clock::now() - sent).count()));
+    samples.add(std::uint64_t(std::chrono::nanoseconds(Clock::now() - sent).count()));
     ++measured_.ops;
   }
   measured_.octets = measured_.ops * measured_.size;

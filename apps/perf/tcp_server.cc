@@ -149,16 +149,16 @@ void TcpServer::accept_loop() {
       std::this_thread::sleep_for(kPause);
       continue;
     }
+    log_.on_time(std::chrono::steady_clock::now());
     reap();
     std::string group = rpcrdma::peer_group(peer);
-    const auto is_theirs = [&](const auto& session) { return session->group == group; };
-    if (sessions_.size() >= kMaxConnections ||
-        std::size_t(std::ranges::count_if(sessions_, is_theirs)) >= kMaxConnectionsPerAddress) {
-      spdlog::warn("perf: {} turned away, too many TCP clients", format_address(peer));
+    if (const std::string why = make_place(group); !why.empty()) {
+      log_.line(verbs::LogLevel::kWarn, format_address(peer), "turned away: {}", why);
       continue;
     }
     auto session = std::make_unique<Session>();
     session->fd = std::move(fd);
+    session->name = format_address(peer);
     session->group = std::move(group);
     session->peer = place_of(peer);
     session->thread = std::thread([this, raw = session.get()] {
@@ -176,6 +176,22 @@ void TcpServer::reap() {
     session->thread.join();
     return true;
   });
+}
+
+std::string TcpServer::make_place(const std::string& group) {
+  std::vector<Occupant> occupants;
+  for (const auto& session : sessions_) {
+    occupants.push_back({.group = session->group, .silent_for = silent_for(session->fd.get())});
+  }
+  Admission admission = admit({.group = group}, occupants, kPlaces);
+  for (const std::size_t i : admission.leaving) {
+    log_.line(verbs::LogLevel::kInfo, sessions_[i]->name, "gives its place to another client");
+    shutdown(sessions_[i]->fd.get(), SHUT_RDWR);
+    sessions_[i]->thread.join();
+    sessions_[i].reset();
+  }
+  std::erase(sessions_, nullptr);
+  return std::move(admission.refusal);
 }
 
 Ready TcpServer::prepare(const Hello& hello, Fd& file) const {

@@ -8,8 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include "apps/common/places.h"
+#include "apps/common/setup.h"
 #include "apps/perf/message.h"
 #include "apps/perf/socket.h"
+#include "rpcrdma/event_log.h"
 
 namespace weft::apps::perf {
 
@@ -21,12 +24,11 @@ struct TcpServerConfig {
   std::chrono::milliseconds patience{30000};  // with a client that neither sends nor takes
 };
 
-// TcpServer is the listener's side of the TCP baselines: one thread for accept, one for each connection (at most
-// kMaxConnections, kMaxConnectionsPerAddress of one peer_group). Its destruction ends all connections.
+// TcpServer is the listener's side of the TCP baselines: one thread for accept, one for each connection (at most as
+// many as kPlaces says). Its destruction ends all connections.
 class TcpServer {
  public:
-  static constexpr std::size_t kMaxConnections = 16;
-  static constexpr std::size_t kMaxConnectionsPerAddress = 12;
+  static constexpr PlaceLimits kPlaces{.all = 16, .per_group = 12};
 
   static absl::StatusOr<std::unique_ptr<TcpServer>> start(const sockaddr_storage& addr, TcpServerConfig config);
   ~TcpServer();
@@ -38,6 +40,7 @@ class TcpServer {
  private:
   struct Session {
     Fd fd;
+    std::string name;   // the client's address
     std::string group;  // rpcrdma::peer_group of the client
     PeerPlace peer = PeerPlace::kThisMachine;
     std::thread thread;
@@ -47,10 +50,13 @@ class TcpServer {
   explicit TcpServer(TcpServerConfig config) : config_(std::move(config)) {}
   void accept_loop();
   void reap();
+  // Makes a place for a client of this group; why that cannot be, or an empty text.
+  std::string make_place(const std::string& group);
   void serve(const Session& session) const;
   Ready prepare(const Hello& hello, Fd& file) const;
 
   TcpServerConfig config_;
+  rpcrdma::EventLog log_{program_log(), "perf: TCP client"};  // the acceptor's
   Fd listener_;
   sockaddr_storage local_addr_{};
   std::atomic<bool> stopping_{false};

@@ -9,6 +9,7 @@
 #include "apps/common/command.h"
 #include "apps/common/connection.h"
 #include "apps/common/output.h"
+#include "apps/common/samples.h"
 #include "apps/common/setup.h"
 #include "apps/ping/run.h"
 
@@ -16,9 +17,6 @@ namespace weft::apps::ping {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// A ping without an end keeps the newest samples only.
-constexpr std::size_t kMaxSamples = 1 << 20;
 
 // Client is one run of the client's side: its memory, its connection, its samples.
 class Client {
@@ -50,7 +48,7 @@ class Client {
   InfoOctets info_{}, go_ahead_{};
   std::unique_ptr<verbs::Mr> source_mr_, sink_mr_, info_mr_, go_ahead_mr_;
   std::unique_ptr<Connection> connection_;
-  std::vector<std::uint64_t> samples_;
+  Samples samples_;
   std::uint64_t done_ = 0;
 };
 
@@ -152,12 +150,7 @@ absl::Status Client::turn(std::uint64_t number) {
   Clock::time_point start = Clock::now();
   if (auto status = exchange(*source_mr_); !status.ok()) return status;
   if (auto status = exchange(*sink_mr_); !status.ok()) return status;
-  auto took = std::uint64_t(std::chrono::nanoseconds(Clock::now() - start).count());
-  if (samples_.size() < kMaxSamples) {
-    samples_.push_back(took);
-  } else {
-    samples_[number % kMaxSamples] = took;
-  }
+  samples_.add(std::uint64_t(std::chrono::nanoseconds(Clock::now() - start).count()));
   if (options_.verify && sink_ != source_) {
     return absl::DataLossError(fmt::format("ping {} came back different", number));
   }
@@ -177,7 +170,7 @@ absl::Status Client::run() {
 }
 
 void Client::report() {
-  std::uint64_t min = quantile_ns(samples_, 0), p50 = quantile_ns(samples_, 0.5), p99 = quantile_ns(samples_, 0.99);
+  std::uint64_t min = samples_.min(), p50 = samples_.quantile(0.5), p99 = samples_.quantile(0.99);
   const HowItWaited waiting = how_it_waited(global_, progress_.mode(), progress_.waits());
   if (options_.json) {
     nlohmann::ordered_json json{{"op", "ping"},

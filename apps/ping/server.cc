@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -10,17 +7,18 @@
 #include "apps/common/command.h"
 #include "apps/common/connection.h"
 #include "apps/common/output.h"
+#include "apps/common/places.h"
 #include "apps/common/setup.h"
 #include "apps/ping/run.h"
+#include "rpcrdma/event_log.h"
 #include "rpcrdma/peer_group.h"
 
 namespace weft::apps::ping {
 namespace {
 
 constexpr int kBacklog = 16;
-// Clients of all, and of one peer_group: no address keeps the others out.
-constexpr std::size_t kMaxPeers = 64;
-constexpr std::size_t kMaxPeersPerAddress = 48;
+// Clients of all, and of one peer_group.
+constexpr PlaceLimits kPlaces{.all = 64, .per_group = 48};
 // How often clients are looked at for whether they still say something.
 constexpr std::chrono::milliseconds kLookEvery{250};
 
@@ -29,12 +27,14 @@ constexpr std::chrono::milliseconds kLookEvery{250};
 class Peer {
  public:
   static absl::StatusOr<std::unique_ptr<Peer>> accept(verbs::Device& device, verbs::Pd& pd,
-                                                      std::unique_ptr<verbs::CmId> id);
+                                                      std::unique_ptr<verbs::CmId> id, rpcrdma::EventLog& log);
 
+  // log outlives it.
+  explicit Peer(rpcrdma::EventLog& log) : log_(log) {}
   // Takes all completions; false where the connection is to be ended.
   bool on_progress();
   void disconnect() {
-    if (!id_->disconnect().ok()) spdlog::debug("ping: {} is gone already", name_);
+    if (!id_->disconnect().ok()) log_.line(verbs::LogLevel::kDebug, name_, "is gone already");
   }
   const std::string& name() const { return name_; }
   const std::string& group() const { return group_; }
@@ -52,6 +52,7 @@ class Peer {
   bool send_go_ahead();
   bool post(const verbs::SendWr& wr);
 
+  rpcrdma::EventLog& log_;
   std::string name_;
   std::string group_;
   verbs::TimePoint heard_at_ = std::chrono::steady_clock::now();
@@ -67,8 +68,8 @@ class Peer {
 };
 
 absl::StatusOr<std::unique_ptr<Peer>> Peer::accept(verbs::Device& device, verbs::Pd& pd,
-                                                   std::unique_ptr<verbs::CmId> id) {
-  auto peer = std::make_unique<Peer>();
+                                                   std::unique_ptr<verbs::CmId> id, rpcrdma::EventLog& log) {
+  auto peer = std::make_unique<Peer>(log);
   peer->id_ = std::move(id);
   peer->name_ = format_address(peer->id_->peer_addr());
   peer->group_ = rpcrdma::peer_group(peer->id_->peer_addr());
@@ -139,12 +140,12 @@ bool Peer::on_completion(const verbs::Wc& wc) {
 
 bool Peer::on_message(std::uint32_t len) {
   if (len != kInfoLen) {
-    spdlog::warn("ping: {} sent a message of {} octets, not {}", name_, len, kInfoLen);
+    log_.line(verbs::LogLevel::kWarn, name_, "sent a message of {} octets, not {}", len, kInfoLen);
     return false;
   }
   BufferInfo info = parse_info(info_);
   if (busy_ || info.length == 0 || info.length > kMaxSize) {
-    spdlog::warn("ping: {} sent a message out of turn, or of a buffer of {} octets", name_, info.length);
+    log_.line(verbs::LogLevel::kWarn, name_, "sent a message out of turn, or of a buffer of {} octets", info.length);
     return false;
   }
   if (!post_recv().ok()) return false;
@@ -176,7 +177,7 @@ bool Peer::send_go_ahead() {
 
 bool Peer::post(const verbs::SendWr& wr) {
   auto status = qp_->post_send(wr);
-  if (!status.ok()) spdlog::warn("ping: {}: {}", name_, status.error().message);
+  if (!status.ok()) log_.line(verbs::LogLevel::kWarn, name_, "{}", status.error().message);
   return status.ok();
 }
 
@@ -195,12 +196,14 @@ class Server {
   void on_request(std::unique_ptr<verbs::CmId> id);
   void end(const std::vector<Peer*>& peers, const char* why);
   void end_silent(verbs::TimePoint now);
-  std::size_t num_of(const std::string& group) const;
+  // Makes a place for a client of this group; why that cannot be, or an empty text.
+  std::string make_place(const std::string& group);
   void drop(verbs::CmId* id);
 
   const PingOptions& options_;
   StopSignals stop_;
   Progress progress_;
+  rpcrdma::EventLog log_{program_log(), "ping: client"};
   std::unique_ptr<verbs::Device> device_;
   std::unique_ptr<verbs::Pd> pd_;
   std::unique_ptr<verbs::CmChannel> channel_;
@@ -239,20 +242,22 @@ void Server::run() {
   while (!stop_.requested() && (options_.count == 0 || served_ < options_.count)) {
     const auto wake = peers_.empty() ? std::nullopt : std::optional(look_at_);
     const bool idle = progress_.turn(*device_, wake) == 0;
+    const verbs::TimePoint now = std::chrono::steady_clock::now();
+    log_.on_time(now);
     std::vector<Peer*> ended;
     for (auto& [id, peer] : peers_) {
       if (!peer->on_progress()) ended.push_back(peer.get());
     }
     end(ended, "is done");
     // Beside a client that keeps the loop busy, too, though not at every turn.
-    if ((idle || ++turns % kTurnsBetweenLooks == 0) && !peers_.empty()) end_silent(std::chrono::steady_clock::now());
+    if ((idle || ++turns % kTurnsBetweenLooks == 0) && !peers_.empty()) end_silent(now);
     while (std::optional<verbs::CmEvent> event = channel_->get_event()) on_event(std::move(*event));
   }
 }
 
 void Server::end(const std::vector<Peer*>& peers, const char* why) {
   for (Peer* peer : peers) {
-    spdlog::info("ping: {} {}", peer->name(), why);
+    log_.line(verbs::LogLevel::kInfo, peer->name(), "{}", why);
     peer->disconnect();
     drop(peer->id());
   }
@@ -269,8 +274,18 @@ void Server::end_silent(verbs::TimePoint now) {
   end(silent, "is given up, it has said nothing for too long");
 }
 
-std::size_t Server::num_of(const std::string& group) const {
-  return std::size_t(std::ranges::count_if(peers_, [&](const auto& one) { return one.second->group() == group; }));
+std::string Server::make_place(const std::string& group) {
+  const verbs::TimePoint now = std::chrono::steady_clock::now();
+  std::vector<Peer*> peers, leaving;
+  std::vector<Occupant> occupants;
+  for (const auto& [id, peer] : peers_) {
+    peers.push_back(peer.get());
+    occupants.push_back({.group = peer->group(), .silent_for = now - peer->heard_at()});
+  }
+  Admission admission = admit({.group = group}, occupants, kPlaces);
+  for (const std::size_t i : admission.leaving) leaving.push_back(peers[i]);
+  end(leaving, "gives its place to another client");
+  return std::move(admission.refusal);
 }
 
 void Server::on_event(verbs::CmEvent event) {
@@ -278,27 +293,28 @@ void Server::on_event(verbs::CmEvent event) {
     case verbs::CmEventType::kConnectRequest: on_request(std::move(event.new_id)); break;
     case verbs::CmEventType::kEstablished: break;
     default:
-      if (!event.text.empty()) spdlog::info("ping: {}", event.text);
+      if (const auto it = peers_.find(event.id); it != peers_.end() && !event.text.empty()) {
+        log_.line(verbs::LogLevel::kInfo, it->second->name(), "{}", event.text);
+      }
       drop(event.id);
       break;
   }
 }
 
 void Server::on_request(std::unique_ptr<verbs::CmId> id) {
-  const std::size_t num_theirs = num_of(rpcrdma::peer_group(id->peer_addr()));
-  if (peers_.size() >= kMaxPeers || num_theirs >= kMaxPeersPerAddress) {
-    spdlog::warn("ping: {} turned away, {} clients are served already, {} of its address",
-                 format_address(id->peer_addr()), peers_.size(), num_theirs);
-    if (!id->reject({}).ok()) spdlog::debug("ping: it was gone already");
+  const std::string name = format_address(id->peer_addr());
+  if (const std::string why = make_place(rpcrdma::peer_group(id->peer_addr())); !why.empty()) {
+    log_.line(verbs::LogLevel::kWarn, name, "turned away: {}", why);
+    if (!id->reject({}).ok()) log_.line(verbs::LogLevel::kDebug, name, "was gone already");
     return;
   }
   verbs::CmId* key = id.get();
-  auto peer = Peer::accept(*device_, *pd_, std::move(id));
+  auto peer = Peer::accept(*device_, *pd_, std::move(id), log_);
   if (!peer.ok()) {
-    spdlog::warn("ping: {}", std::string(peer.status().message()));
+    log_.line(verbs::LogLevel::kWarn, name, "{}", std::string(peer.status().message()));
     return;
   }
-  spdlog::info("ping: {} connected", (*peer)->name());
+  log_.line(verbs::LogLevel::kInfo, name, "connected");
   if (peers_.empty()) {
     look_at_ = std::chrono::steady_clock::now();
     progress_.expect(place_of(key->peer_addr()));

@@ -19,11 +19,26 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// The Hello of perf: magic, op write, no flags, depth 1, a size.
-std::string hello_of_write(std::uint32_t size) {
-  std::string hello("\x77\x70\x66\x01\0\x02\0\0\0\0\0\x01\0\0\0\0", 16);
-  for (int shift = 24; shift >= 0; shift -= 8) hello += static_cast<char>(size >> shift & 0xff);
-  return hello;
+// The Hello of perf: magic, op, no flags, depth, size.
+constexpr char kSend = 1, kWrite = 2;
+std::string hello(char op, std::uint32_t depth, std::uint32_t size) {
+  return std::string("\x77\x70\x66\x01\0", 5) + op + std::string(2, '\0') + be32(depth) + be32(0) + be32(size);
+}
+
+// What rping says of a buffer of 65,536 octets: address, STag, length.
+const std::string kBuffer = std::string(8, '\0') + be32(1) + be32(65536);
+
+// A client that behaves well, on 127.0.0.1, is served in time.
+void expect_ping_served(std::uint16_t port) {
+  const Outcome outcome = run_weft({"ping", "127.0.0.1:" + std::to_string(port), "-C", "3", "-V", "--timeout", "5"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+void expect_perf_served(std::uint16_t port, const Words& ops) {
+  for (const std::string& op : ops) {
+    const Outcome outcome =
+        run_weft({"perf", "127.0.0.1:" + std::to_string(port), "--op", op, "--seconds", "0.02", "--timeout", "5"});
+    EXPECT_EQ(outcome.status, 0) << op << outcome.err;
+  }
 }
 
 // A server that takes connections and never says a word ends every command, soon and with a reason.
@@ -81,7 +96,7 @@ TEST(SilentPeers, AListenerEndsClientsThatFallSilent) {
 
   WeftListener perf({"perf", "--listen", "127.0.0.1:0", "--timeout", "0.3"});
   RawClients silent_perf("127.0.0.1", port_in(perf.address("rdma")));
-  ASSERT_TRUE(silent_perf.connect_mpa(hello_of_write(4096)));
+  ASSERT_TRUE(silent_perf.connect_mpa(hello(kWrite, 1, 4096)));
   EXPECT_TRUE(silent_perf.is_ended());
   RawClients silent_tcp("127.0.0.1", port_in(perf.address("tcp")));
   silent_tcp.connect_silently();
@@ -93,29 +108,22 @@ TEST(OneAddress, DoesNotTakeAllPlacesOfAPingListener) {
   WeftListener listener({"ping", "--listen", "0.0.0.0:0", "--timeout", "3600"});
   const std::uint16_t port = port_in(listener.address("rdma"));
   RawClients greedy("127.0.0.9", port);
-  int num_accepted = 0;
-  for (int i = 0; i < 70; ++i) num_accepted += greedy.connect_mpa() ? 1 : 0;
-  EXPECT_EQ(num_accepted, 48);
-  const Outcome outcome = run_weft({"ping", "127.0.0.1:" + std::to_string(port), "-C", "3", "-V"});
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  for (int i = 0; i < 70; ++i) greedy.connect_mpa();
+  EXPECT_EQ(greedy.num_open(48), 48u);
+  expect_ping_served(port);
 }
 
 TEST(OneAddress, DoesNotTakeAllPlacesOfAPerfListener) {
   WeftListener listener({"perf", "--listen", "0.0.0.0:0", "--timeout", "3600"});
   const std::uint16_t port = port_in(listener.address("rdma")), tcp = port_in(listener.address("tcp"));
   RawClients greedy("127.0.0.9", port), greedy_tcp("127.0.0.9", tcp);
-  int num_accepted = 0;
   for (int i = 0; i < 20; ++i) {
-    num_accepted += greedy.connect_mpa(hello_of_write(4096)) ? 1 : 0;
+    greedy.connect_mpa(hello(kWrite, 1, 4096));
     greedy_tcp.connect_silently();
   }
-  EXPECT_EQ(num_accepted, 12);
-  EXPECT_TRUE(greedy_tcp.is_ended());
-  const std::string address = "127.0.0.1:" + std::to_string(port);
-  for (const char* op : {"write", "rpc-null", "tcp"}) {
-    const Outcome outcome = run_weft({"perf", address, "--op", op, "--seconds", "0.02"});
-    EXPECT_EQ(outcome.status, 0) << op << outcome.err;
-  }
+  EXPECT_EQ(greedy.num_open(12), 12u);
+  EXPECT_EQ(greedy_tcp.num_open(12), 12u);
+  expect_perf_served(port, {"write", "rpc-null", "tcp"});
 }
 
 // The busiest client of a listener does not take its loop from others.
@@ -124,10 +132,66 @@ TEST(OneAddress, ABusyClientLeavesRoomForAnother) {
   const std::string address = listener.address("rdma");
   RunningWeft busy({"perf", address, "--op", "send", "--seconds", "3600", "--log-level", "info"});
   ASSERT_TRUE(busy.wait_for("perf: measuring"));
-  for (const char* op : {"send", "read", "rpc-null"}) {
-    const Outcome outcome = run_weft({"perf", address, "--op", op, "--seconds", "0.02"});
-    EXPECT_EQ(outcome.status, 0) << op << outcome.err;
+  expect_perf_served(port_in(address), {"send", "read", "rpc-null"});
+}
+
+// Each address has its share, and there are no places beside the two shares.
+TEST(TwoAddresses, TogetherDoNotTakeAllPlacesOfAPingListener) {
+  WeftListener listener({"ping", "--listen", "0.0.0.0:0", "--timeout", "3600"});
+  const std::uint16_t port = port_in(listener.address("rdma"));
+  RawClients many("127.0.0.9", port), few("127.0.0.8", port);
+  for (int i = 0; i < 48; ++i) EXPECT_TRUE(many.connect_mpa());
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(few.connect_mpa());
+  expect_ping_served(port);
+}
+
+TEST(TwoAddresses, TogetherDoNotTakeAllPlacesOfAPerfListener) {
+  WeftListener listener({"perf", "--listen", "0.0.0.0:0", "--timeout", "3600"});
+  const std::uint16_t port = port_in(listener.address("rdma")), tcp = port_in(listener.address("tcp"));
+  RawClients many("127.0.0.9", port), few("127.0.0.8", port), many_tcp("127.0.0.9", tcp), few_tcp("127.0.0.8", tcp);
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_TRUE(many.connect_mpa(hello(kWrite, 1, 4096)));
+    many_tcp.connect_silently();
   }
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(few.connect_mpa(hello(kWrite, 1, 4096)));
+    few_tcp.connect_silently();
+  }
+  expect_perf_served(port, {"write", "rpc-null", "tcp"});
+}
+
+// Requests that come before the last was answered, more than there are Receives.
+TEST(BusyPeers, APingClientThatAsksOutOfTurnEndsAlone) {
+  WeftListener listener({"ping", "--listen", "0.0.0.0:0", "--timeout", "3600"});
+  const std::uint16_t port = port_in(listener.address("rdma"));
+  RawClients greedy("127.0.0.9", port);
+  ASSERT_TRUE(greedy.connect_mpa());
+  for (int i = 0; i < 20; ++i) greedy.send_message(kBuffer);
+  EXPECT_TRUE(greedy.is_ended());
+  expect_ping_served(port);
+}
+
+TEST(BusyPeers, ReadsThatAreNeverAnsweredHoldUpNoOtherPing) {
+  WeftListener listener({"ping", "--listen", "0.0.0.0:0", "--timeout", "3600"});
+  const std::uint16_t port = port_in(listener.address("rdma"));
+  RawClients greedy("127.0.0.9", port), too_greedy("127.0.0.9", port);
+  ASSERT_TRUE(too_greedy.connect_mpa());
+  too_greedy.send_message(std::string(8, '\0') + be32(1) + be32(65537));
+  EXPECT_TRUE(too_greedy.is_ended());
+  for (int i = 0; i < 48; ++i) {
+    ASSERT_TRUE(greedy.connect_mpa());
+    greedy.send_message(kBuffer);
+  }
+  expect_ping_served(port);
+}
+
+TEST(BusyPeers, AllReceivesThatPerfClientsMayHaveLeaveSomeToOthers) {
+  WeftListener listener({"perf", "--listen", "0.0.0.0:0", "--timeout", "3600"});
+  const std::uint16_t port = port_in(listener.address("rdma"));
+  RawClients greedy("127.0.0.9", port);
+  EXPECT_FALSE(greedy.connect_mpa(hello(kSend, 4097, 64))) << "more than there may be";
+  for (int i = 0; i < 12; ++i) EXPECT_TRUE(greedy.connect_mpa(hello(kSend, 4096, 64)));
+  expect_perf_served(port, {"send"});
 }
 
 // A terminal obeys what it is shown: nothing of a name that a server chose may reach it. Programs get names as they

@@ -10,6 +10,8 @@
 #include <array>
 #include <cstdlib>
 
+#include "mpa/crc32c.h"
+
 namespace weft::testing {
 namespace {
 
@@ -23,6 +25,12 @@ sockaddr_in loopback(const std::string& host, std::uint16_t port) {
 
 }  // namespace
 
+std::string be32(std::uint32_t word) {
+  std::string octets;
+  for (int shift = 24; shift >= 0; shift -= 8) octets += static_cast<char>(word >> shift & 0xff);
+  return octets;
+}
+
 RawClients::~RawClients() {
   for (const int fd : fds_) close(fd);
 }
@@ -33,6 +41,22 @@ void RawClients::connect_silently() {
   EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof(from)), 0);
   EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
   fds_.push_back(fd);
+  num_sent_ = 0;
+}
+
+void RawClients::send_message(const std::string& payload) {
+  // DDP: untagged and last, version 1; RDMAP: version 1, Send. Then the STag of nothing, queue 0, the MSN, offset 0.
+  std::string ulpdu("\x41\x43\0\0\0\0\0\0\0\0", 10);
+  ulpdu += be32(++num_sent_) + std::string(4, '\0') + payload;
+  std::string fpdu = {static_cast<char>(ulpdu.size() >> 8), static_cast<char>(ulpdu.size() & 0xff)};
+  fpdu += ulpdu;
+  fpdu.resize((fpdu.size() + 3) / 4 * 4);
+  const std::uint32_t crc = mpa::crc32c({reinterpret_cast<const std::uint8_t*>(fpdu.data()), fpdu.size()});
+  std::array<std::uint8_t, 4> field{};
+  mpa::emit_crc(field, crc);
+  fpdu.append(field.begin(), field.end());
+  // A peer that has ended the connection by now refuses the rest.
+  send(fds_.back(), fpdu.data(), fpdu.size(), MSG_NOSIGNAL);
 }
 
 bool RawClients::connect_mpa(const std::string& private_data) {
@@ -56,6 +80,16 @@ bool RawClients::is_ended() {
     if (recv(fds_.back(), rest.data(), rest.size(), 0) <= 0) return true;
   }
   return false;
+}
+
+std::size_t RawClients::num_open(std::size_t most) {
+  constexpr int kMinute = 60000;
+  std::vector<pollfd> open;
+  for (const int fd : fds_) open.push_back({fd, POLLRDHUP, 0});
+  while (open.size() > most && poll(open.data(), open.size(), kMinute) > 0) {
+    std::erase_if(open, [](const pollfd& one) { return one.revents != 0; });
+  }
+  return open.size();
 }
 
 std::uint16_t port_in(const std::string& address) {

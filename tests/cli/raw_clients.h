@@ -8,7 +8,7 @@
 namespace weft::testing {
 
 // RawClients are TCP connections to a listener on this machine, from an address of the loopback of the test's choice;
-// each has said one thing, and says nothing more.
+// each says what the test makes it say, and nothing more.
 class RawClients {
  public:
   // source: "127.0.0.9". port: of 127.0.0.1.
@@ -21,14 +21,22 @@ class RawClients {
   bool connect_mpa(const std::string& private_data = {});
   // Connects, and says nothing at all.
   void connect_silently();
+  // Sends an RDMAP Send (RFC 5040 section 4.3), whole in one segment, over the connection that was made last.
+  void send_message(const std::string& payload);
   // Whether the listener ended the connection that was made last; waits for that, at most a minute.
   bool is_ended();
+  // How many the listener has not ended, as soon as there are no more than `most`; waits for that, at most a minute.
+  std::size_t num_open(std::size_t most);
 
  private:
   std::string source_;
   std::uint16_t port_;
   std::vector<int> fds_;
+  std::uint32_t num_sent_ = 0;  // messages over the last one
 };
+
+// 32 bits as they stand on the wire.
+std::string be32(std::uint32_t word);
 
 std::uint16_t port_in(const std::string& address);
 

@@ -146,6 +146,53 @@ TEST_F(ToTcpTest, EveryClientHasAConnectionOfItsOwn) {
   EXPECT_EQ(std::max(servers[0]->records.size(), servers[1]->records.size()), 2u);
 }
 
+TEST_F(ToTcpTest, SilentClientsKeepNoOtherOut) {
+  config.rpc.max_connections = 4;
+  config.rpc.max_connections_per_client = 3;
+  start_gateway();
+  answer = [](TcpEnd& end, const Octets& call) { end.send(reply_message(xid_of(call), {})); };
+  for (std::size_t i = 0; i < 20; ++i) {
+    connect();
+    ASSERT_TRUE(run([&] { return clients[i]->state() == rpcrdma::Client::State::kReady; })) << i;
+  }
+  const auto is_ready = [](const auto& client) { return client->state() == rpcrdma::Client::State::kReady; };
+  ASSERT_TRUE(run([&] { return std::ranges::count_if(clients, is_ready) <= 3; }));
+  EXPECT_TRUE(servers.empty()) << "the server hears of clients that call";
+  const auto ended = call(connect(), kNull, {});
+  ASSERT_TRUE(run([&] { return ended->has_value(); }));
+  EXPECT_EQ((*ended)->status, CallStatus::kSuccess);
+}
+
+// Its Calls wait in the gateway, as many as a client may have there; another client's are served.
+TEST_F(ToTcpTest, AConnectionThatTheServerDoesNotReadHoldsUpNoOtherClient) {
+  constexpr std::size_t kLen = 1 << 20, kCalls = 32;
+  config.rpc.max_buffered_per_connection = 8 << 20;
+  start_gateway();
+  answer = [](TcpEnd& end, const Octets& call) {
+    const bool is_null = call[23] == kNull;
+    end.send(reply_message(xid_of(call), is_null ? Octets() : write_results(kLen)));
+  };
+  rpcrdma::Client& greedy = connect();
+  const auto first = call(greedy, kNull, {});
+  ASSERT_TRUE(run([&] { return first->has_value(); }));
+  servers[0]->stream->pause();
+  const Octets data = counted(kLen), args = write_args(data, true);
+  std::vector<std::shared_ptr<std::optional<Ended>>> writes;
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    rpcrdma::CallSpec spec;
+    spec.items = rpcrdma::ArgumentItem{args.size(), rpcrdma::ConstBytes(data)};
+    writes.push_back(call(greedy, kWrite, args, spec));
+  }
+  settle();
+  EXPECT_GT(std::ranges::count(writes, false, [](const auto& ended) { return ended->has_value(); }), 8);
+  const auto ended = call(connect(), kNull, {});
+  ASSERT_TRUE(run([&] { return ended->has_value(); }));
+  EXPECT_EQ((*ended)->status, CallStatus::kSuccess);
+  servers[0]->stream->resume();
+  ASSERT_TRUE(run([&] { return std::ranges::all_of(writes, [](const auto& write) { return write->has_value(); }); }));
+  for (const auto& write : writes) EXPECT_EQ((*write)->status, CallStatus::kSuccess);
+}
+
 TEST_F(ToTcpTest, WhereTheServerVanishesTheClientIsTold) {
   answer = [](TcpEnd&, const Octets&) {};
   rpcrdma::Client& client = connect();

@@ -68,6 +68,21 @@ TEST_F(FlowTest, AsManyTasksGoOnAsThereArePlaces) {
   }
 }
 
+TEST_F(FlowTest, EntriesThatWaitForTheWalkAreBoundedTogether) {
+  const NfsOptions nfs_options;
+  Runner runner(options_, nfs_options);
+  Flow flow(*session_);
+  TreeWork work(runner, flow, {.listed_octets = 1000});
+  TreeWork::Listed first(work);
+  EXPECT_TRUE(first.set(600));
+  {
+    TreeWork::Listed below(work);
+    EXPECT_TRUE(below.set(400));
+    EXPECT_FALSE(below.set(401));
+  }
+  EXPECT_TRUE(first.set(1000));
+}
+
 Task<void> get_attributes(Flow& flow, nfs3::NfsFh3 fh, WhenStopped when, std::vector<absl::Status>& statuses) {
   nfs3::FhArgs args{fh};
   nfs3::GetattrRes res;

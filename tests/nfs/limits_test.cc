@@ -42,6 +42,36 @@ TEST_F(Limits, ReadsAndWritesAreAsLongAsFsinfoSays) {
 }
 
 // A server whose memory is taken says so (NFS3ERR_JUKEBOX), and is asked again.
+// Whatever sizes a server offers, they make no more memory than the user wants.
+TEST_F(Limits, NoMoreIsAskedForThanTheUserWants) {
+  constexpr std::uint32_t kIoSize = 16384;
+  std::uint32_t longest_read = 0, longest_write = 0;
+  interposer.hook = [&](ServedCall& call) {
+    if (is(call, Proc::kFsinfo)) {
+      nfs3::FsinfoRes res = backend->fsinfo(args_of<nfs3::FhArgs>(call));
+      res.rtmax = res.rtpref = res.wtmax = res.wtpref = UINT32_MAX;
+      interposer.answer(call, res);
+      return true;
+    }
+    if (is(call, Proc::kRead)) longest_read = std::max(longest_read, args_of<nfs3::ReadArgs>(call).count);
+    if (is(call, Proc::kWrite)) {
+      rpcrdma::ConstBytes data;
+      longest_write = std::max(longest_write, write_args_of(call, data).count);
+    }
+    return false;
+  };
+  const Octets octets = noise(100000);
+  write_file(local("file"), octets);
+  const std::string io_size = std::to_string(kIoSize);
+  const Ran up = weft({"nfs", "put", "--io-size", io_size, local("file"), url("file")});
+  EXPECT_EQ(up.status, 0) << up.err;
+  EXPECT_EQ(longest_write, kIoSize);
+  const Ran down = weft({"nfs", "get", "--io-size", io_size, url("file"), local("back")});
+  EXPECT_EQ(down.status, 0) << down.err;
+  EXPECT_EQ(longest_read, kIoSize);
+  EXPECT_EQ(read_file(local("back")), octets);
+}
+
 TEST_F(Limits, AServerWithoutMemoryIsAskedAgain) {
   const Octets octets = noise(100000);
   write_file(exported("file"), octets);

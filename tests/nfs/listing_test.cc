@@ -134,6 +134,30 @@ TEST_F(Listings, NamesAreSortedAsFarAsMemoryAllows) {
   EXPECT_NE(ran.err.find("for sorting"), std::string::npos) << ran.err;
 }
 
+// A server that shows its export within itself: the tree has no leaves.
+TEST_F(Listings, DirectoriesWithoutAnEndOfTheirDepthEndAtABound) {
+  const nfs3::NfsFh3 root = handle_of("");
+  const nfs3::Fattr3 attributes = attributes_of(root);
+  int num_pages = 0;
+  interposer.hook = [&](ServedCall& call) {
+    if (!is(call, Proc::kReaddirplus)) return false;
+    ++num_pages;
+    nfs3::ReaddirplusRes res;
+    res.entries.push_back({1, "d", 1, attributes, root});
+    res.eof = true;
+    interposer.answer(call, res);
+    return true;
+  };
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"nfs", "get", "-r", url(""), local("copy")}, {"nfs", "ls", "-R", url("")}}) {
+    num_pages = 0;
+    const Ran ran = weft(words);
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_THAT(ran.err, ::testing::HasSubstr("directories nested too deeply"));
+    EXPECT_EQ(num_pages, 512);
+  }
+}
+
 TEST_F(Listings, AnEndlessDirectoryEndsWithItsReader) {
   serve_pages(0);
   int pipe_fds[2];

@@ -9,8 +9,10 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <future>
+#include <iterator>
 
 #include "tests/serve/fixture.h"
 
@@ -221,14 +223,20 @@ TEST_F(IoTest, AFileSizeLimitIsAnErrorNotTheEnd) {
 }
 
 TEST_F(IoTest, FewDescriptorsServeManyFiles) {
+  const auto num_descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
   config.max_open_files = 3;
   start();
+  const auto before = num_descriptors();
   std::vector<NfsFh3> files;
   for (int i = 0; i < 20; ++i) {
     files.push_back(*create(root(), "f" + std::to_string(i)).obj);
     ASSERT_EQ(write(files.back(), 0, "text" + std::to_string(i)).status, Nfsstat3::kOk);
   }
+  EXPECT_EQ(num_descriptors() - before, 3);
   for (int i = 0; i < 20; ++i) EXPECT_EQ(read(files[static_cast<std::size_t>(i)]), "text" + std::to_string(i));
+  EXPECT_EQ(num_descriptors() - before, 3);
 }
 
 // Others write while it syncs: what the client may take for its own change must not hold theirs.

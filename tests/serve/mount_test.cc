@@ -5,11 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "apps/onc_tcp/record.h"
 #include "apps/serve/mount/mount_server.h"
 #include "apps/serve/mount/mount_service.h"
 #include "rpcrdma/rpc_message.h"
 #include "tests/serve/fixture.h"
+#include "verbs-shim/api/log_budget.h"
 
 // MOUNT version 3.
 namespace weft::serve {
@@ -22,6 +25,8 @@ using testing::ExportTest;
 using testing::write_local;
 
 using Octets = std::vector<std::uint8_t>;
+
+const MountClient kClient{"client", "its address"}, kOther{"other", "another address"};
 
 Octets call_octets(std::uint32_t procedure, const Octets& args, rpcrdma::CallHeader header = {}) {
   header.xid = 0x11223344;
@@ -51,7 +56,7 @@ class MountTest : public ExportTest {
   }
 
   rpcrdma::ReplyHeader ask(const Octets& call, Octets* results = nullptr) {
-    std::optional<Octets> reply = service.answer(call, "client");
+    std::optional<Octets> reply = service.answer(call, kClient);
     EXPECT_TRUE(reply.has_value());
     rpcrdma::ReplyHeader header;
     if (!reply) return header;
@@ -61,20 +66,20 @@ class MountTest : public ExportTest {
     if (results != nullptr) results->assign(reader.rest().begin(), reader.rest().end());
     return header;
   }
-  Mountstat3 mnt(const std::string& path) { return service.mnt({path}, "client").fhs_status; }
+  Mountstat3 mnt(const std::string& path) { return service.mnt({path}, kClient).fhs_status; }
 
   MountService service;
 };
 
 TEST_F(MountTest, TheRootAndWhatIsBelow) {
   for (const std::string& path : {std::string("/"), std::string("//"), tree->real_path(), tree->real_path() + "/"}) {
-    nfs3::MntRes res = service.mnt({path}, "client");
+    nfs3::MntRes res = service.mnt({path}, kClient);
     ASSERT_EQ(res.fhs_status, Mountstat3::kOk) << path;
     EXPECT_EQ(res.fhandle, root()) << path;
     EXPECT_EQ(res.auth_flavors, (std::vector<std::uint32_t>{1, 0}));
   }
-  EXPECT_EQ(service.mnt({"/sub"}, "client").fhandle, handle("sub"));
-  EXPECT_EQ(service.mnt({tree->real_path() + "/sub/"}, "client").fhandle, handle("sub"));
+  EXPECT_EQ(service.mnt({"/sub"}, kClient).fhandle, handle("sub"));
+  EXPECT_EQ(service.mnt({tree->real_path() + "/sub/"}, kClient).fhandle, handle("sub"));
 }
 
 TEST_F(MountTest, NothingElse) {
@@ -88,30 +93,85 @@ TEST_F(MountTest, NothingElse) {
   EXPECT_EQ(mnt(tree->real_path() + "x"), Mountstat3::kNoent);
   EXPECT_EQ(mnt("/" + std::string(300, 'x')), Mountstat3::kNametoolong);
   // ".." ends at the root.
-  EXPECT_EQ(service.mnt({"/../.."}, "client").fhandle, root());
+  EXPECT_EQ(service.mnt({"/../.."}, kClient).fhandle, root());
   EXPECT_EQ(mnt("/sub/../../etc"), Mountstat3::kNoent);
 }
 
 TEST_F(MountTest, DumpUmntExport) {
   mnt("/");
   mnt("/");
-  service.mnt({"/sub"}, "other");
+  service.mnt({"/sub"}, kOther);
   EXPECT_EQ(service.dump().mounts.size(), 2u);
-  service.umnt({"/"}, "other");
+  service.umnt({"/"}, kOther);
   EXPECT_EQ(service.dump().mounts.size(), 2u);
-  service.umnt({"/"}, "client");
+  service.umnt({"/"}, kClient);
   ASSERT_EQ(service.dump().mounts.size(), 1u);
   EXPECT_EQ(service.dump().mounts[0].ml_hostname, "other");
-  service.umntall("other");
+  service.umntall(kOther);
   EXPECT_TRUE(service.dump().mounts.empty());
   ASSERT_EQ(service.exports().exports.size(), 1u);
   EXPECT_EQ(service.exports().exports[0].ex_dir, "/");
 }
 
 TEST_F(MountTest, TheListOfMountsIsBounded) {
-  for (int i = 0; i < 1100; ++i) service.mnt({"/"}, "host" + std::to_string(i));
+  for (int i = 0; i < 1100; ++i) {
+    const std::string host = "host" + std::to_string(i);
+    service.mnt({"/"}, {host, host});
+  }
   EXPECT_EQ(service.dump().mounts.size(), 1024u);
   EXPECT_EQ(service.dump().mounts.back().ml_hostname, "host1099");
+}
+
+// A host that mounts under ever other names, each as long as a name may be.
+TEST_F(MountTest, NamesOfOneAddressPushOutNoOthersAndMakeNoLongReply) {
+  service.mnt({"/"}, kOther);
+  for (int i = 0; i < 3000; ++i) {
+    std::string path(i % 2 == 0 ? nfs3::kMntPathLen : 1, '/');
+    for (int bit = 0; bit < 12 && path.size() > 1; ++bit) {
+      if ((i >> bit & 1) != 0) path.replace(std::size_t(2 * bit), 2, "/.");
+    }
+    ASSERT_EQ(service.mnt({path}, {"client" + std::to_string(i % 7), kClient.group}).fhs_status, Mountstat3::kOk);
+  }
+  const nfs3::DumpRes dump = service.dump();
+  EXPECT_EQ(dump.mounts.front().ml_hostname, kOther.host);
+  EXPECT_GT(dump.mounts.size(), 40u);
+  Octets results;
+  ask(call_octets(2, {}), &results);
+  EXPECT_LE(results.size(), MountList::kMaxOctetsPerGroup + 100);
+  // Another may still have the quarter that is left, and more than that where the first gives it up.
+  for (int i = 0; i < 1000; ++i) service.mnt({"/"}, {"other" + std::to_string(i), kOther.group});
+  ask(call_octets(2, {}), &results);
+  EXPECT_LE(results.size(), MountList::kMaxOctets + 4);
+  EXPECT_GE(std::ranges::count_if(service.dump().mounts,
+                                  [](const nfs3::Mountbody& mount) { return mount.ml_hostname.starts_with("other"); }),
+            500);
+}
+
+// Of all addresses its own has most then.
+TEST_F(MountTest, ALongNameFindsNoRoomAmongManyShortOnes) {
+  for (int i = 0; i < 1024; ++i) {
+    const std::string host = "host" + std::to_string(i);
+    service.mnt({"/"}, {host, host});
+  }
+  EXPECT_EQ(service.mnt({std::string(nfs3::kMntPathLen, '/')}, kOther).fhs_status, Mountstat3::kOk);
+  EXPECT_EQ(service.dump().mounts.size(), 1024u);
+  EXPECT_EQ(service.dump().mounts.back().ml_hostname, "host1023");
+}
+
+TEST_F(MountTest, WhatIsUnmountedMakesRoom) {
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 768; ++i) service.mnt({"/"}, {"host" + std::to_string(i), "group"});
+    EXPECT_EQ(service.dump().mounts.size(), 768u);
+    for (int i = 0; i < 768; ++i) {
+      const MountClient client{"host" + std::to_string(i), "group"};
+      if (i % 2 == 0) {
+        service.umntall(client);
+      } else {
+        service.umnt({"/"}, client);
+      }
+    }
+    EXPECT_TRUE(service.dump().mounts.empty());
+  }
 }
 
 TEST_F(MountTest, EveryProcedureOnTheWire) {
@@ -149,7 +209,7 @@ TEST_F(MountTest, WhatItDoesNotServe) {
 TEST_F(MountTest, EveryTruncationIsGarbageOrNoCall) {
   const Octets whole = call_octets(1, path_args("/sub"));
   for (std::size_t len = 0; len < whole.size(); ++len) {
-    std::optional<Octets> reply = service.answer(rpcrdma::ConstBytes(whole).first(len), "client");
+    std::optional<Octets> reply = service.answer(rpcrdma::ConstBytes(whole).first(len), kClient);
     if (!reply) {
       EXPECT_LT(len, 8u);
       continue;
@@ -227,6 +287,21 @@ TEST_F(MountServerTest, ARecordThatIsTooLongEndsTheConnection) {
   const std::uint8_t mark[] = {0x80, 0x00, 0x03, 0xe9};
   send(fd, mark);
   EXPECT_EQ(receive(fd), std::nullopt);
+}
+
+TEST_F(MountServerTest, AFloodOfLongRecordsCostsFewLines) {
+  ::testing::internal::CaptureStdout();  // where spdlog writes unless it is told otherwise
+  listen({.max_record = 1000});
+  const std::uint8_t mark[] = {0x80, 0x00, 0x03, 0xe9};
+  for (int i = 0; i < 200; ++i) {
+    Fd fd = connect();
+    send(fd, mark);
+    EXPECT_EQ(receive(fd), std::nullopt);
+  }
+  server.reset();
+  const std::string lines = ::testing::internal::GetCapturedStdout();
+  EXPECT_LE(std::ranges::count(lines, '\n'), verbs::LogBudget::kBurst + 10 * verbs::LogBudget::kPerSecond);
+  EXPECT_NE(lines.find("serve: mount: client 127.0.0.1: a record that is longer than 1000 octets"), std::string::npos);
 }
 
 TEST_F(MountServerTest, WhatIsNoCallEndsTheConnection) {

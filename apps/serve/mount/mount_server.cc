@@ -19,8 +19,10 @@
 #include <thread>
 #include <unordered_map>
 
+#include "apps/common/setup.h"
 #include "apps/onc_tcp/record.h"
 #include "fmt/format.h"
+#include "rpcrdma/event_log.h"
 #include "rpcrdma/peer_group.h"
 #include "spdlog/spdlog.h"
 
@@ -44,8 +46,7 @@ struct Connection {
   explicit Connection(tcp::socket s) : socket(std::move(s)) {}
 
   tcp::socket socket;
-  std::string host;
-  std::string group;  // of addresses, for limits
+  MountClient client;
   Clock::time_point idle_since = Clock::now();
   bool is_working = false;  // a Call of it is being answered
 };
@@ -60,6 +61,7 @@ struct State {
   asio::thread_pool disk{1};
   tcp::acceptor acceptor;
   asio::steady_timer sweep_timer;
+  rpcrdma::EventLog log{apps::program_log(), "serve: mount: client"};
   std::list<std::shared_ptr<Connection>> connections;  // longest silent first
   std::atomic<std::size_t> num_connections{0};
 };
@@ -78,8 +80,8 @@ void touch(State& state, const std::shared_ptr<Connection>& connection) {
 
 asio::awaitable<std::optional<std::vector<std::uint8_t>>> answer_on_disk(MountService& service,
                                                                          std::vector<std::uint8_t> record,
-                                                                         std::string host) {
-  co_return service.answer(record, host);
+                                                                         MountClient client) {
+  co_return service.answer(record, client);
 }
 
 asio::awaitable<void> talk(State& state, std::shared_ptr<Connection> connection) {
@@ -94,14 +96,15 @@ asio::awaitable<void> talk(State& state, std::shared_ptr<Connection> connection)
     while (!input.empty()) {
       auto outcome = reader.next(input);
       if (outcome == onc_tcp::RecordReader::Outcome::kTooLong) {
-        spdlog::warn("serve: mount: {}: a record that is longer than {} octets or never ends", connection->host,
-                     state.config.max_record);
+        state.log.on_time(Clock::now());
+        state.log.line(verbs::LogLevel::kWarn, connection->client.host,
+                       "a record that is longer than {} octets or never ends", state.config.max_record);
         co_return;
       }
       if (outcome == onc_tcp::RecordReader::Outcome::kNeedMore) break;
       connection->is_working = true;
       auto reply = co_await asio::co_spawn(
-          state.disk, answer_on_disk(state.service, reader.take_record(), connection->host), asio::use_awaitable);
+          state.disk, answer_on_disk(state.service, reader.take_record(), connection->client), asio::use_awaitable);
       connection->is_working = false;
       touch(state, connection);
       if (!reply) co_return;
@@ -136,10 +139,10 @@ asio::awaitable<void> sweep(State& state) {
 // Ends the connection that was silent longest of the group of addresses that has most.
 void make_room(State& state) {
   std::unordered_map<std::string_view, std::size_t> num_of_group;
-  for (const auto& connection : state.connections) ++num_of_group[connection->group];
+  for (const auto& connection : state.connections) ++num_of_group[connection->client.group];
   auto found = state.connections.begin();
   for (auto it = found; it != state.connections.end(); ++it) {
-    if (num_of_group[(*it)->group] > num_of_group[(*found)->group]) found = it;
+    if (num_of_group[(*it)->client.group] > num_of_group[(*found)->client.group]) found = it;
   }
   close(**found);
   state.connections.erase(found);
@@ -168,8 +171,7 @@ asio::awaitable<void> accept_all(State& state) {
     if (state.config.admits && !state.config.admits(to_sockaddr(peer))) continue;
     if (state.connections.size() >= state.config.max_connections) make_room(state);
     auto connection = std::make_shared<Connection>(std::move(socket));
-    connection->host = peer.address().to_string();
-    connection->group = rpcrdma::peer_group(to_sockaddr(peer));
+    connection->client = {peer.address().to_string(), rpcrdma::peer_group(to_sockaddr(peer))};
     state.connections.push_back(connection);
     state.num_connections = state.connections.size();
     asio::co_spawn(state.io, serve_connection(state, connection), asio::detached);

@@ -1,7 +1,5 @@
 #include "apps/serve/mount/mount_service.h"
 
-#include <algorithm>
-
 #include "rpcrdma/rpc_message.h"
 
 namespace weft::serve {
@@ -43,7 +41,7 @@ bool is_flavor_served(std::uint32_t flavor) {
 
 }  // namespace
 
-nfs3::MntRes MountService::mnt(const nfs3::DirpathArgs& args, const std::string& host) {
+nfs3::MntRes MountService::mnt(const nfs3::DirpathArgs& args, const MountClient& client) {
   nfs3::MntRes res;
   auto fail = [&](Mountstat3 status) {
     res.fhs_status = status;
@@ -56,26 +54,24 @@ nfs3::MntRes MountService::mnt(const nfs3::DirpathArgs& args, const std::string&
   res.fhandle = tree_.handle_of(node->key);
   res.auth_flavors = {static_cast<std::uint32_t>(rpcrdma::AuthFlavor::kSys),
                       static_cast<std::uint32_t>(rpcrdma::AuthFlavor::kNone)};
-  nfs3::Mountbody mount{.ml_hostname = host, .ml_directory = args.dirpath};
   std::lock_guard lock(mutex_);
-  if (std::find(mounts_.begin(), mounts_.end(), mount) == mounts_.end()) mounts_.push_back(std::move(mount));
-  if (mounts_.size() > kMaxListed) mounts_.pop_front();
+  mounts_.add(client, args.dirpath);
   return res;
 }
 
 nfs3::DumpRes MountService::dump() const {
   std::lock_guard lock(mutex_);
-  return {.mounts = {mounts_.begin(), mounts_.end()}};
+  return {.mounts = mounts_.all()};
 }
 
-void MountService::umnt(const nfs3::DirpathArgs& args, const std::string& host) {
+void MountService::umnt(const nfs3::DirpathArgs& args, const MountClient& client) {
   std::lock_guard lock(mutex_);
-  std::erase(mounts_, nfs3::Mountbody{.ml_hostname = host, .ml_directory = args.dirpath});
+  mounts_.remove(client, args.dirpath);
 }
 
-void MountService::umntall(const std::string& host) {
+void MountService::umntall(const MountClient& client) {
   std::lock_guard lock(mutex_);
-  std::erase_if(mounts_, [&](const nfs3::Mountbody& mount) { return mount.ml_hostname == host; });
+  mounts_.remove_all(client);
 }
 
 nfs3::ExportRes MountService::exports() const {
@@ -83,27 +79,27 @@ nfs3::ExportRes MountService::exports() const {
 }
 
 // False: the arguments are garbage.
-bool MountService::call(std::uint32_t procedure, rpcrdma::xdr::XdrReader& args, const std::string& host,
+bool MountService::call(std::uint32_t procedure, rpcrdma::xdr::XdrReader& args, const MountClient& client,
                         rpcrdma::xdr::XdrWriter& results) {
   nfs3::DirpathArgs path;
   switch (static_cast<MountProc>(procedure)) {
     case MountProc::kNull: return args.at_end();
     case MountProc::kMnt:
       if (!nfs3::parse(args, path) || !args.at_end()) return false;
-      nfs3::emit(results, mnt(path, host));
+      nfs3::emit(results, mnt(path, client));
       return true;
     case MountProc::kDump: nfs3::emit(results, dump()); return args.at_end();
     case MountProc::kUmnt:
       if (!nfs3::parse(args, path) || !args.at_end()) return false;
-      umnt(path, host);
+      umnt(path, client);
       return true;
-    case MountProc::kUmntall: umntall(host); return args.at_end();
+    case MountProc::kUmntall: umntall(client); return args.at_end();
     case MountProc::kExport: nfs3::emit(results, exports()); return args.at_end();
   }
   return false;
 }
 
-std::optional<std::vector<std::uint8_t>> MountService::answer(rpcrdma::ConstBytes message, const std::string& host) {
+std::optional<std::vector<std::uint8_t>> MountService::answer(rpcrdma::ConstBytes message, const MountClient& client) {
   rpcrdma::xdr::XdrReader reader(message);
   rpcrdma::CallHeader header;
   rpcrdma::ReplyHeader reply;
@@ -132,7 +128,7 @@ std::optional<std::vector<std::uint8_t>> MountService::answer(rpcrdma::ConstByte
         reply.auth = rpcrdma::AuthStat::kTooWeak;
       } else {
         rpcrdma::xdr::XdrWriter writer(results);
-        if (!call(header.procedure, reader, host, writer)) {
+        if (!call(header.procedure, reader, client, writer)) {
           reply.accept = AcceptStat::kGarbageArgs;
           results.clear();
         }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "apps/nfs3/mount.h"
 #include "apps/serve/export/tree.h"
+#include "apps/serve/mount/mount_list.h"
 #include "rpcrdma/bytes.h"
 
 namespace weft::serve {
@@ -20,25 +20,21 @@ class MountService {
   explicit MountService(Tree& tree) : tree_(tree) {}
 
   // answer takes one RPC message apart and returns the reply, or nothing where there is none to give (it was no Call).
-  // host: who asks, as DUMP shows it.
-  std::optional<std::vector<std::uint8_t>> answer(rpcrdma::ConstBytes message, const std::string& host);
+  std::optional<std::vector<std::uint8_t>> answer(rpcrdma::ConstBytes message, const MountClient& client);
 
-  nfs3::MntRes mnt(const nfs3::DirpathArgs& args, const std::string& host);
+  nfs3::MntRes mnt(const nfs3::DirpathArgs& args, const MountClient& client);
   nfs3::DumpRes dump() const;
-  void umnt(const nfs3::DirpathArgs& args, const std::string& host);
-  void umntall(const std::string& host);
+  void umnt(const nfs3::DirpathArgs& args, const MountClient& client);
+  void umntall(const MountClient& client);
   nfs3::ExportRes exports() const;
 
  private:
-  // Mounts that DUMP remembers: information for people, as the RFC says, so the oldest may go.
-  static constexpr std::size_t kMaxListed = 1024;
-
-  bool call(std::uint32_t procedure, rpcrdma::xdr::XdrReader& args, const std::string& host,
+  bool call(std::uint32_t procedure, rpcrdma::xdr::XdrReader& args, const MountClient& client,
             rpcrdma::xdr::XdrWriter& results);
 
   Tree& tree_;
   mutable std::mutex mutex_;
-  std::deque<nfs3::Mountbody> mounts_;
+  MountList mounts_;
 };
 
 }  // namespace weft::serve

@@ -1,0 +1,35 @@
+#include "apps/common/samples.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::apps {
+namespace {
+
+TEST(Samples, AQuantileIsTheNearestRank) {
+  Samples samples;
+  EXPECT_EQ(samples.quantile(0.5), 0u);
+  EXPECT_EQ(samples.min(), 0u);
+  for (const std::uint64_t ns : {50, 10, 40, 20, 30}) samples.add(ns);
+  EXPECT_EQ(samples.quantile(0.5), 30u);
+  EXPECT_EQ(samples.quantile(0.99), 50u);
+  EXPECT_EQ(samples.quantile(0.0), 10u);
+  EXPECT_EQ(samples.quantile(1.0), 50u);
+  EXPECT_EQ(samples.min(), 10u);
+}
+
+// Whatever the order: times that grow all the while, as they do where a peer slows down, are no worse known.
+TEST(Samples, AreKeptUpToANumberAndStandForAll) {
+  constexpr std::size_t kMost = 10000;
+  constexpr std::uint64_t kNum = 1'000'000;
+  Samples samples(kMost);
+  for (std::uint64_t i = 1; i <= kNum; ++i) samples.add(i);
+  EXPECT_EQ(samples.num(), kNum);
+  EXPECT_EQ(samples.num_kept(), kMost);
+  EXPECT_EQ(samples.min(), 1u);
+  // Five standard deviations of a rank among 10,000.
+  EXPECT_NEAR(static_cast<double>(samples.quantile(0.5)), 0.5 * kNum, 0.025 * kNum);
+  EXPECT_NEAR(static_cast<double>(samples.quantile(0.99)), 0.99 * kNum, 0.005 * kNum);
+}
+
+}  // namespace
+}  // namespace weft::apps

@@ -1,0 +1,155 @@
+#include "apps/perf/peers.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "apps/common/address.h"
+#include "apps/common/command.h"
+#include "rpcrdma/peer_group.h"
+
+namespace weft::apps::perf {
+namespace {
+
+// How often clients are looked at for whether they still do something.
+constexpr std::chrono::milliseconds kLookEvery{250};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Peers>> Peers::listen(verbs::Device& device, const sockaddr_storage& addr,
+                                                     Progress& progress, const PeersConfig& config) {
+  std::unique_ptr<Peers> peers(new Peers(device, progress, config));
+  if (absl::Status status = peers->open(addr); !status.ok()) return status;
+  return peers;
+}
+
+absl::Status Peers::open(const sockaddr_storage& addr) {
+  auto channel = device_.create_event_channel();
+  if (!channel.ok()) return to_status(channel.error(), "cannot create an event channel");
+  channel_ = std::move(channel.value());
+  auto id = channel_->create_id();
+  if (!id.ok()) return to_status(id.error(), "cannot create a connection identifier");
+  listener_ = std::move(id.value());
+  // Clients whose memory is not ready yet hide no newcomer.
+  const int backlog = 2 * static_cast<int>(config_.places.all);
+  const std::string what = "cannot listen at " + format_address(addr);
+  if (auto status = listener_->bind_addr(addr); !status.ok()) return to_status(status.error(), what);
+  if (auto status = listener_->listen(backlog); !status.ok()) return to_status(status.error(), what);
+  return absl::OkStatus();
+}
+
+bool Peers::on_turn(verbs::TimePoint now) {
+  log_.on_time(now);
+  take_completions();
+  take_events(now);
+  fill();
+  return std::ranges::any_of(
+      peers_, [](const auto& entry) { return !entry.second.peer->is_accepted() || entry.second.peer->has_more(); });
+}
+
+void Peers::take_completions() {
+  std::erase_if(peers_, [&](auto& entry) {
+    RdmaPeer& peer = *entry.second.peer;
+    const bool over = peer.is_accepted() && !peer.on_progress();
+    if (over) log_.line(verbs::LogLevel::kInfo, peer.name(), "is done");
+    return over;
+  });
+}
+
+void Peers::take_events(verbs::TimePoint now) {
+  while (std::optional<verbs::CmEvent> event = channel_->get_event()) {
+    switch (event->type) {
+      case verbs::CmEventType::kConnectRequest: on_request(std::move(*event), now); break;
+      case verbs::CmEventType::kEstablished: break;
+      default:
+        if (const auto it = peers_.find(event->id); it != peers_.end()) {
+          if (!event->text.empty()) log_.line(verbs::LogLevel::kInfo, it->second.peer->name(), "{}", event->text);
+          peers_.erase(it);
+        }
+        break;
+    }
+  }
+}
+
+// A client that has stopped in the middle keeps its place and its memory from others.
+void Peers::end_silent(verbs::TimePoint now) {
+  if (now < look_at_) return;
+  look_at_ = now + std::min(kLookEvery, config_.patience);
+  std::erase_if(peers_, [&](auto& entry) {
+    RdmaPeer& peer = *entry.second.peer;
+    const bool silent = peer.silent_for(now) >= config_.patience;
+    if (silent) {
+      log_.line(verbs::LogLevel::kWarn, peer.name(), "is given up, it has done nothing for too long");
+    }
+    return silent;
+  });
+}
+
+std::string Peers::make_room(const Occupant& newcomer, verbs::TimePoint now) {
+  std::vector<verbs::CmId*> ids;
+  std::vector<Occupant> occupants;
+  for (const auto& [id, client] : peers_) {
+    ids.push_back(id);
+    occupants.push_back({client.group, client.memory, client.peer->silent_for(now)});
+  }
+  Admission admission = admit(newcomer, occupants, config_.places);
+  for (const std::size_t i : admission.leaving) {
+    log_.line(verbs::LogLevel::kInfo, peers_.at(ids[i]).peer->name(), "gives its place to another client");
+    peers_.erase(ids[i]);
+  }
+  return std::move(admission.refusal);
+}
+
+void Peers::refuse(verbs::CmId& id, std::string why) {
+  const std::string name = format_address(id.peer_addr());
+  log_.line(verbs::LogLevel::kWarn, name, "turned away: {}", why);
+  Ready ready;
+  ready.error = std::move(why);
+  const auto whole = emit_ready(ready);
+  std::vector<std::uint8_t> octets(whole.begin(), whole.end());
+  cut_ready(octets, device_.caps().max_private_data);
+  if (!id.reject(octets).ok()) log_.line(verbs::LogLevel::kDebug, name, "was gone already");
+}
+
+void Peers::on_request(verbs::CmEvent event, verbs::TimePoint now) {
+  std::unique_ptr<verbs::CmId> id = std::move(event.new_id);
+  std::optional<Hello> hello = parse_hello(without_padding(event.param.private_data, kHelloLen));
+  if (!hello) return refuse(*id, "the private data is no Hello of this version");
+  if (hello->op == Op::kSend && hello->size == 0) return refuse(*id, "send needs messages of at least one octet");
+  const Occupant newcomer{.group = rpcrdma::peer_group(id->peer_addr()), .memory = RdmaPeer::memory_of(*hello)};
+  if (std::string why = make_room(newcomer, now); !why.empty()) return refuse(*id, std::move(why));
+
+  const PeerPlace place = place_of(id->peer_addr());
+  if (peers_.empty()) look_at_ = now;
+  if (peers_.empty() || place == PeerPlace::kThisMachine) progress_.expect(place);
+  verbs::CmId* key = id.get();
+  peers_.emplace(key, Client{std::make_unique<RdmaPeer>(std::move(id), *hello), newcomer.group, newcomer.memory});
+}
+
+void Peers::fill() {
+  const auto num = std::ranges::count_if(peers_, [](const auto& entry) { return !entry.second.peer->is_accepted(); });
+  if (num == 0) return;
+  // The same to each, so that none waits for the whole of another's memory.
+  const std::size_t share = config_.filled_per_turn / static_cast<std::size_t>(num);
+  std::erase_if(peers_,
+                [&](auto& entry) { return !entry.second.peer->is_accepted() && !fill(*entry.second.peer, share); });
+}
+
+// False: it cannot be accepted.
+bool Peers::fill(RdmaPeer& peer, std::size_t share) {
+  if (!peer.fill(share)) return true;
+  if (absl::Status status = peer.accept(device_, ready_); !status.ok()) {
+    log_.line(verbs::LogLevel::kWarn, peer.name(), "{}", std::string(status.message()));
+    return false;
+  }
+  log_.line(verbs::LogLevel::kInfo, peer.name(), "connected for {}", op_name(peer.op()));
+  return true;
+}
+
+std::size_t Peers::num_accepted() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(peers_, [](const auto& entry) { return entry.second.peer->is_accepted(); }));
+}
+
+}  // namespace weft::apps::perf

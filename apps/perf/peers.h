@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "apps/common/places.h"
+#include "apps/common/progress.h"
+#include "apps/perf/message.h"
+#include "apps/perf/rdma_peer.h"
+#include "rpcrdma/event_log.h"
+#include "verbs-shim/api/cm.h"
+#include "verbs-shim/api/log.h"
+#include "verbs-shim/api/verbs.h"
+
+namespace weft::apps::perf {
+
+struct PeersConfig {
+  PlaceLimits places;
+  std::chrono::milliseconds patience{30000};           // with a client that does nothing
+  std::size_t filled_per_turn = std::size_t{4} << 20;  // octets of memory that one turn makes ready, for all clients
+  verbs::Log log = {};
+};
+
+// Peers are the clients of the listener over RDMA: it admits them, makes their memory ready a bounded part a turn, so
+// that the others are served meanwhile, and ends those that do nothing. One thread.
+class Peers {
+ public:
+  // Listens at addr. The device and progress, which is told where the clients are, outlive it.
+  static absl::StatusOr<std::unique_ptr<Peers>> listen(verbs::Device& device, const sockaddr_storage& addr,
+                                                       Progress& progress, const PeersConfig& config);
+
+  // What every client is told, before the first turn; on_turn adds the client's own region.
+  void tell(const Ready& ready) { ready_ = ready; }
+  // on_turn takes what has come since Device::process. Whether something is left to do at once.
+  bool on_turn(verbs::TimePoint now);
+  // Ends clients that have done nothing for too long; it looks only so often, at next_look at the earliest.
+  void end_silent(verbs::TimePoint now);
+  verbs::TimePoint next_look() const { return look_at_; }
+
+  bool empty() const { return peers_.empty(); }
+  std::size_t num_accepted() const;
+  sockaddr_storage local_addr() const { return listener_->local_addr(); }
+
+ private:
+  struct Client {
+    std::unique_ptr<RdmaPeer> peer;
+    std::string group;  // rpcrdma::peer_group of its address
+    std::uint64_t memory = 0;
+  };
+  using Clients = std::map<verbs::CmId*, Client>;
+
+  Peers(verbs::Device& device, Progress& progress, const PeersConfig& config)
+      : device_(device), progress_(progress), config_(config), log_(config.log, "perf: client") {}
+  absl::Status open(const sockaddr_storage& addr);
+  void take_completions();
+  void take_events(verbs::TimePoint now);
+  void on_request(verbs::CmEvent event, verbs::TimePoint now);
+  void refuse(verbs::CmId& id, std::string why);
+  // Makes room for a client; why that cannot be, or an empty text.
+  std::string make_room(const Occupant& newcomer, verbs::TimePoint now);
+  // Goes on with the memory of clients that are not accepted yet, and accepts those with all of it.
+  void fill();
+  bool fill(RdmaPeer& peer, std::size_t share);
+
+  verbs::Device& device_;
+  Progress& progress_;
+  const PeersConfig config_;
+  rpcrdma::EventLog log_;
+  Ready ready_;
+  std::unique_ptr<verbs::CmChannel> channel_;
+  std::unique_ptr<verbs::CmId> listener_;
+  Clients peers_;
+  verbs::TimePoint look_at_{};
+};
+
+}  // namespace weft::apps::perf

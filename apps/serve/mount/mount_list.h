@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "apps/nfs3/mount.h"
+
+namespace weft::serve {
+
+// MountClient is the sender of a Call: its address, as DUMP shows it, and the rpcrdma::peer_group of that.
+struct MountClient {
+  std::string host;
+  std::string group;
+};
+
+// MountList is the list that DUMP shows, of hosts and directories. It is information for people, as RFC 1813 says, so
+// names may go: where the list or the share of a group is full, the oldest of the group that has most. A value without
+// a lock.
+class MountList {
+ public:
+  // Octets of the list as a DUMP's results; an entry counts for kLeastEntry at least, so there are 1,024 at most.
+  static constexpr std::size_t kMaxOctets = std::size_t{64} << 10;
+  static constexpr std::size_t kMaxOctetsPerGroup = kMaxOctets / 4 * 3;
+  static constexpr std::size_t kLeastEntry = 64;
+
+  void add(const MountClient& client, const std::string& directory);
+  void remove(const MountClient& client, const std::string& directory);
+  void remove_all(const MountClient& client);
+  std::vector<nfs3::Mountbody> all() const;
+
+ private:
+  struct Entry {
+    std::string group;
+    nfs3::Mountbody mount;
+    std::size_t octets = 0;
+  };
+  // 0 where the group has no entry.
+  std::size_t octets_of(const std::string& group) const;
+  void forget(const Entry& entry);
+  void remove_oldest_of_largest_group();
+
+  std::deque<Entry> entries_;  // oldest first
+  std::map<std::string, std::size_t> octets_of_group_;
+  std::size_t octets_ = 0;
+};
+
+}  // namespace weft::serve
