@@ -38,7 +38,8 @@ class RtrWait final : public RecvSource {
   // Keeps Established until the wait is over.
   void withhold(Established established) { established_ = std::move(established); }
   std::optional<Established> take_established() {
-    return due_ ? std::nullopt : std::exchange(established_, std::nullopt);
+    if (!established_ || due_) return std::nullopt;
+    return std::exchange(established_, std::nullopt);
   }
 
   std::optional<PostedRecv> take() override {

@@ -64,8 +64,4 @@ void MessagePool::trim() {
   std::ranges::sort(free_, std::greater<>());
 }
 
-MutBytes MessagePool::octets(std::uint32_t slot) const {
-  return MutBytes((*memory_)[slot / kSlab].get() + slot % kSlab * len_, len_);
-}
-
 }  // namespace weft::rpcrdma

@@ -26,7 +26,9 @@ class MessagePool {
   // Gives back the slabs of which no buffer is taken.
   void trim();
 
-  MutBytes octets(std::uint32_t slot) const;
+  MutBytes octets(std::uint32_t slot) const {
+    return MutBytes((*memory_)[slot / kSlab].get() + slot % kSlab * len_, len_);
+  }
   std::uint32_t lkey(std::uint32_t slot) const { return mrs_[slot / kSlab]->lkey(); }
   std::size_t len() const { return len_; }
   std::uint32_t max() const { return max_; }

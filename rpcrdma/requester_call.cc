@@ -42,8 +42,9 @@ Requester::Transmitted Requester::transmit(Call& call) {
 
   call.offer = choose_reply_offer(call.spec, call.min_reply_chunk, rules_);
   call.form = choose_call_form(call.spec, call.rpc(), call.offer, rules_, call.head);
-  call.text = call.form.refusal;
-  if (!call.text.empty() || !register_reply(call) || !register_call(call)) {
+  const bool refused = !call.form.refusal.empty();
+  if (refused) call.text = call.form.refusal;
+  if (refused || !register_reply(call) || !register_call(call)) {
     channel_->give_send(*send);
     return Transmitted::kFailed;
   }

@@ -58,7 +58,7 @@ HeaderError parse_lists(xdr::XdrReader& in, ChunkListsView& lists) {
   return parse_segments(in, lists.reply_chunk.emplace());
 }
 
-HeaderError parse_error(xdr::XdrReader& in, Header& header) {
+HeaderError parse_error(xdr::XdrReader& in, HeaderWords& header) {
   std::uint32_t err = 0;
   if (!in.u32(err)) return HeaderError::kTruncated;
   if (err == static_cast<std::uint32_t>(Err::kChunk)) {
@@ -114,12 +114,9 @@ const char* header_error_str(HeaderError error) {
   return "unknown";
 }
 
-HeaderError parse_header(xdr::XdrReader& in, Header& header) {
-  // The lists keep their memory for the next header.
-  ChunkListsView lists = std::move(header.lists);
+HeaderError parse_header(xdr::XdrReader& in, HeaderWords& header, ChunkListsView& lists) {
+  header = {};
   lists.clear();
-  header = Header{};
-  header.lists = std::move(lists);
   std::uint32_t proc = 0;
   if (!in.u32(header.xid) || !in.u32(header.vers) || !in.u32(header.credit) || !in.u32(proc)) {
     return HeaderError::kTruncated;
@@ -128,10 +125,10 @@ HeaderError parse_header(xdr::XdrReader& in, Header& header) {
   header.proc = static_cast<Proc>(proc);
   switch (header.proc) {
     case Proc::kMsg:
-    case Proc::kNomsg: return parse_lists(in, header.lists);
+    case Proc::kNomsg: return parse_lists(in, lists);
     case Proc::kMsgp:
       if (!in.u32(header.align) || !in.u32(header.thresh)) return HeaderError::kTruncated;
-      return parse_lists(in, header.lists);
+      return parse_lists(in, lists);
     case Proc::kDone: return HeaderError::kNone;
     case Proc::kError: return parse_error(in, header);
   }

@@ -27,19 +27,24 @@ enum class Proc : std::uint32_t { kMsg = 0, kNomsg = 1, kMsgp = 2, kDone = 3, kE
 // Err: rpc_rdma_errcode of RFC 8166 section 4.1.2.
 enum class Err : std::uint32_t { kVers = 1, kChunk = 2 };
 
-// Header: rdma_msg with every body it can have. Which members mean something follows from proc (and err). The Read list
-// is as it stands on the wire, Position Zero and all; lists.call_chunk is always empty.
-struct Header {
+// HeaderWords: what a header says beside its lists. Which members mean something follows from proc (and err).
+struct HeaderWords {
   std::uint32_t xid = 0;
   std::uint32_t vers = kVersion;
   std::uint32_t credit = 0;
   Proc proc = Proc::kMsg;
-  ChunkListsView lists;        // kMsg, kNomsg, kMsgp
   std::uint32_t align = 0;     // kMsgp
   std::uint32_t thresh = 0;    // kMsgp
   Err err = Err::kChunk;       // kError
   std::uint32_t vers_low = 0;  // kError with Err::kVers
   std::uint32_t vers_high = 0;
+  friend bool operator==(const HeaderWords&, const HeaderWords&) = default;
+};
+
+// Header: rdma_msg with every body it can have. The Read list is as it stands on the wire, Position Zero and all;
+// lists.call_chunk is always empty.
+struct Header : HeaderWords {
+  ChunkListsView lists;  // kMsg, kNomsg, kMsgp
   friend bool operator==(const Header&, const Header&) = default;
 };
 
@@ -56,7 +61,11 @@ const char* header_error_str(HeaderError error);
 
 // parse_header reads a header and leaves `in` behind it, where the Payload stream of RDMA_MSG begins. Whatever the
 // version word says the body is read as version 1's: judge `vers` first. On an error the members read so far are set.
-HeaderError parse_header(xdr::XdrReader& in, Header& header);
+// The lists keep their memory for the next header.
+HeaderError parse_header(xdr::XdrReader& in, HeaderWords& words, ChunkListsView& lists);
+inline HeaderError parse_header(xdr::XdrReader& in, Header& header) {
+  return parse_header(in, header, header.lists);
+}
 void emit_header(xdr::XdrWriter& out, const Header& header);
 
 // error_name: version 1 has a word for versions, and one for everything else.

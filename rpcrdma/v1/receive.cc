@@ -140,10 +140,8 @@ std::optional<std::uint32_t> reply_xid(ConstBytes message) {
 ReplyVerdict receive_reply(ConstBytes message, const Offered& offered, ReceivedReply& reply) {
   if (!reply_xid(message)) return discard(reply, "too short");
   xdr::XdrReader in(message);
-  Header header;
-  header.lists = std::move(reply.lists);
-  const HeaderError error = parse_header(in, header);
-  reply.lists = std::move(header.lists);
+  HeaderWords header;
+  const HeaderError error = parse_header(in, header, reply.lists);
   reply.xid = header.xid;
   reply.credit = header.credit;
   if (violates("R1-5.2.2-01", header.vers != kVersion)) return discard(reply, "unsupported version");
