@@ -49,9 +49,8 @@ void on_done(int status, nfs_context* nfs, void*, void* private_data) {
 
 void call(Run& run) {
   const std::uint64_t offset = run.called++ % run.places * run.size;
-  const int status = run.writes
-                         ? nfs_pwrite_async(run.nfs, run.file, offset, run.size, run.data.data(), on_done, &run)
-                         : nfs_pread_async(run.nfs, run.file, offset, run.size, on_done, &run);
+  const int status = run.writes ? nfs_pwrite_async(run.nfs, run.file, offset, run.size, run.data.data(), on_done, &run)
+                                : nfs_pread_async(run.nfs, run.file, offset, run.size, on_done, &run);
   if (status != 0) fail("cannot call", nfs_get_error(run.nfs));
   ++run.outstanding;
 }

@@ -66,7 +66,7 @@ struct Settings {
   bool hurry() const { return (mode & 2) != 0; }
   bool peer_markers() const { return (mode & 4) != 0; }
   bool peer_writes_its_words() const { return (mode & 8) != 0; }  // hurry takes the peer's frame from the input
-  bool late() const { return (mode & 0x40) != 0; }  // operations come before the start, too
+  bool late() const { return (mode & 0x40) != 0; }                // operations come before the start, too
   bool too_much_private_data() const { return (peer & 0x08) != 0; }
 
   rdmap::StreamConfig config() const {
@@ -142,9 +142,7 @@ class Machine {
     side_.transmit(now_);
   }
 
-  mpa::FrameKind peer_kind() const {
-    return settings_.initiator() ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest;
-  }
+  mpa::FrameKind peer_kind() const { return settings_.initiator() ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest; }
 
   mpa::StartupFrame simple_frame() {
     mpa::StartupFrame frame;

@@ -123,8 +123,8 @@ void Bounder::finish(const Operation& procedure, const CallNotes& notes, std::ui
   bound_.idempotent = known && (is_compound ? all_idempotent_ || in_session_ : procedure.idempotent);
   // U1-6.2.1-03, -04: NFSv4.0 alone, and never a COMPOUND that must not run twice.
   bound_.may_retry = known && (is_compound ? may_retry_ && all_idempotent_ && minor_version == 0 : procedure.retry);
-  // Beyond RFC 8267 section 3.1 (U1-3.1-06): a server may send more than it was told to, and asking again with more room
-  // does no harm. Not in a session: there the operations ran, and their slot has to be recovered (U1-6.6-04).
+  // Beyond RFC 8267 section 3.1 (U1-3.1-06): a server may send more than it was told to, and asking again with more
+  // room does no harm. Not in a session: there the operations ran, and their slot has to be recovered (U1-6.6-04).
   const bool runs_again = is_compound ? all_idempotent_ && !in_session_ : procedure.idempotent;
   bound_.may_retry_once = known && runs_again && (is_counted_ || bound_.is_estimate);
   if (minor_version > 0 && limits_.max_reply > 0) limit_by_session();

@@ -37,7 +37,8 @@ struct ToRdmaTest : World, rpcrdma::Service {
     config.stream.record.max_record = 4 << 20;
     start_gateway();
     engines.push_back([this](verbs::TimePoint now) { return server ? server->process(now) : 0; });
-    engines.push_back([this](verbs::TimePoint now) { return gateway ? gateway->process(frozen.value_or(now) + skew) : 0; });
+    engines.push_back(
+        [this](verbs::TimePoint now) { return gateway ? gateway->process(frozen.value_or(now) + skew) : 0; });
   }
   // A new one, of `config`, in place of that before.
   void start_gateway() {

@@ -47,11 +47,8 @@ class IoNowTest : public ExportTest {
   }
   std::optional<nfs3::WriteRes> write_now(std::uint64_t offset, const std::string& text,
                                           StableHow stable = StableHow::kUnstable) {
-    const nfs3::WriteArgs args{.file = file,
-                               .offset = offset,
-                               .count = static_cast<std::uint32_t>(text.size()),
-                               .stable = stable,
-                               .data = {}};
+    const nfs3::WriteArgs args{
+        .file = file, .offset = offset, .count = static_cast<std::uint32_t>(text.size()), .stable = stable, .data = {}};
     return backend->write_now(args, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
   }
 
