@@ -90,7 +90,10 @@ TEST_F(ReverseTest, AClientWithoutTheReverseDirectionDiscardsCalls) {
   EXPECT_EQ(plain.requester->counters().replies_discarded, 2u);
   EXPECT_EQ(plain.requester->window(), 1u);
   EXPECT_EQ(plain.qp.num_receives(), receives);
-  ASSERT_TRUE(plain.qp.inject(message({.xid = 0x22220001, .credit = 9, .lists = {}}, rpc_reply(0x22220001))));
+  v1::Header header;
+  header.xid = 0x22220001;
+  header.credit = 9;
+  ASSERT_TRUE(plain.qp.inject(message(header, rpc_reply(0x22220001))));
   plain.pump();
   EXPECT_EQ(ended, successes(1));
 }
