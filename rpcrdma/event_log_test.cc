@@ -1,6 +1,7 @@
 // What the engines say to the log: each event once, with its reason, and no more lines than the budget has.
 #include "rpcrdma/event_log.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,12 +93,14 @@ TEST_F(EventLogTest, WhatRpcRefusesHasItsLine) {
   open_responder();
   call(4711, kNull, {});
   EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("XID 0x5: refused: ")));
+  EXPECT_THAT(lines.warnings(), IsEmpty());
   lines.clear();
   call(kTestProgram, kNull, {});
   ServedReply reply;
   reply.accept = ServedReply::Accept::kGarbageArgs;
   answer(std::move(reply));
   EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("XID 0x5: GARBAGE_ARGS: ")));
+  EXPECT_THAT(lines.warnings(), IsEmpty());
 }
 
 // The second of three segments is not the peer's own.
@@ -115,16 +118,17 @@ TEST_F(EventLogTest, ARefusedReadIsNamedOnce) {
   responder->responder->on_read_refused(*responder->channel->refused_read());
   responder->responder->on_read_refused(*responder->channel->refused_read());
   EXPECT_THAT(lines.all(), ElementsAre(EndsWith("an RDMA Read of handle 0xdead at offset 0x77000")));
+  EXPECT_EQ(lines.warnings(), lines.all());
 }
 
-// What a Responder remembers of its Writes is bounded, however many there are: the oldest is forgotten.
+// What a Responder remembers of its Writes is bounded, however many there are: the oldest are forgotten.
 TEST_F(EventLogTest, OfManyWritesTheLastOnesAreKnownWhenOneIsRefused) {
-  constexpr std::uint32_t kLen = 16, kNumKnown = 256;
+  constexpr std::uint32_t kLen = 16, kNumKnown = 256, kNumForgotten = 2;
   open_responder();
-  Octets room(kLen * (kNumKnown + 1));
+  Octets room(kLen * (kNumForgotten + kNumKnown));
   const FakeMr mr(memory, {room.data(), room.size(), verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite});
   const auto at = reinterpret_cast<std::uintptr_t>(room.data());
-  for (std::uint32_t i = 0; i <= kNumKnown; ++i) {
+  for (std::uint32_t i = 0; i < kNumForgotten + kNumKnown; ++i) {
     ChunkListsView lists;
     lists.write_list = {{{mr.rkey(), kLen, at + i * kLen}}};
     call(kTestProgram, kRead, {}, lists);
@@ -133,21 +137,35 @@ TEST_F(EventLogTest, OfManyWritesTheLastOnesAreKnownWhenOneIsRefused) {
     reply.add_item(responder->pool.take(kLen), kLen);
     answer(std::move(reply));
   }
-  responder->responder->on_write_refused(mr.rkey(), at);
+  for (std::uint32_t i = 0; i < kNumForgotten; ++i) {
+    responder->responder->on_write_refused(mr.rkey(), at + i * kLen);
+  }
   EXPECT_THAT(lines.all(), IsEmpty());
-  responder->responder->on_write_refused(mr.rkey(), at + kLen);
+  responder->responder->on_write_refused(mr.rkey(), at + kNumForgotten * kLen);
   EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("an RDMA Write of handle")));
 }
 
+// The second Call stands in the first one's place, and no Buffer that the first one had is long enough for it.
 TEST_F(EventLogTest, ShortMemoryIsToldOnceForEachCall) {
   open_responder();
-  memory.faults.and_all_later_ones = true;
-  memory.faults.fail_registration_at = memory.faults.registrations + 1;
-  ChunkListsView lists;
-  lists.read_list = {{static_cast<std::uint32_t>(40 + write_position()), {0xdead, 64, 0}}};
-  call(kTestProgram, kWrite, write_args(64), lists);
-  for (int i = 0; i < 5; ++i) responder->responder->on_time(at(i));
-  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("XID 0x5: waits: there is no memory")));
+  Octets data = pattern(100000);
+  const FakeMr mr(memory, {data.data(), data.size(), verbs::Access::kRemoteRead});
+  const auto offset = reinterpret_cast<std::uintptr_t>(data.data());
+  int ms = 0;
+  for (const std::uint32_t len : {64u, 100000u}) {
+    lines.clear();
+    memory.faults.and_all_later_ones = true;
+    memory.faults.fail_registration_at = memory.faults.registrations + 1;
+    ChunkListsView lists;
+    lists.read_list = {{static_cast<std::uint32_t>(40 + write_position()), {mr.rkey(), len, offset}}};
+    call(kTestProgram, kWrite, write_args(len), lists);
+    for (int i = 0; i < 5; ++i) responder->responder->on_time(at(++ms));
+    EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("XID 0x5: waits: there is no memory"))) << len;
+    memory.faults = {};
+    responder->responder->on_time(at(++ms));
+    responder->pump();
+    answer({});
+  }
 }
 
 struct NoSendBuffers : EventLogTest {
@@ -171,7 +189,8 @@ TEST_F(NoSendBuffers, AnAnswerLeavesWhenMemoryComesBack) {
   responder->responder->on_time(at(5));
   responder->pump();
   EXPECT_EQ(responder->qp.sent.size(), 1u);
-  responder->responder->on_time(at(60000));
+  EXPECT_FALSE(responder->responder->next_timeout());
+  for (const int ms : {60000, 120000}) responder->responder->on_time(at(ms));
   EXPECT_FALSE(responder->channel->failure());
 }
 
@@ -199,7 +218,8 @@ TEST_F(EventLogTest, DiscardedRepliesHaveTheirLines) {
   EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("Read list present in a Reply"), HasSubstr("too short"),
                                        HasSubstr("no Call that waits has its XID")));
   EXPECT_EQ(lines.warnings().size(), 2u) << "one that comes late breaks no rule";
-  EXPECT_THAT(lines.all().front(), StartsWith("peer 192.0.2.2:2049: XID "));
+  EXPECT_THAT(lines.all().front(), StartsWith(fmt::format("peer 192.0.2.2:2049: XID {:#x}: ", xid)));
+  EXPECT_THAT(lines.all().back(), HasSubstr(fmt::format("XID {:#x}: ", xid + 1)));
 }
 
 // However much it sends, a peer costs so many lines, and what was withheld is told in one of them.
@@ -232,6 +252,17 @@ TEST_F(EventLogTest, WithoutASinkNothingIsWritten) {
   log = EventLog(warnings, "peer");
   call(4711, kNull, {});
   EXPECT_THAT(lines.all(), IsEmpty());
+}
+
+// A peer could hide a warning behind Calls that are refused.
+TEST_F(EventLogTest, LinesBelowTheLeastLevelTakeNoneOfTheBudget) {
+  verbs::Log warnings = lines.log();
+  warnings.least = verbs::LogLevel::kWarn;
+  log = EventLog(warnings, "peer");
+  open_responder();
+  for (int i = 0; i < 1000; ++i) call(4711, kNull, {});
+  call(load_vector("M01").octets);
+  EXPECT_THAT(lines.all(), ElementsAre(::testing::Not(HasSubstr("withheld"))));
 }
 
 }  // namespace

@@ -87,6 +87,8 @@ TEST_F(ServerLifeTest, ThePeersReasonIsNotWaitedForForEver) {
   device.answers_disconnect = false;
   device.qp().break_connection();
   run(1);
+  run(5000);
+  EXPECT_THAT(lines.all(), IsEmpty());
   run(5001);
   EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("the connection ends: the connection ended")));
   EXPECT_EQ(service.ends.size(), 1u);
@@ -103,7 +105,22 @@ TEST_F(ServerLifeTest, WhatCannotBePostedEndsTheConnectionWithItsReason) {
   EXPECT_THAT(service.ends, ElementsAre(HasSubstr("cannot post a work request")));
 }
 
-// Where the event of the end comes in the turn of the failure that led to it.
+// A peer may never answer a disconnect.
+TEST_F(ServerLifeTest, AReasonOfItsOwnIsToldAtOnce) {
+  open();
+  connect();
+  service.answer = [this](ServedCall& call) { server->reply(call.id, {}); };
+  device.answers_disconnect = false;
+  device.qp().fail_post_send = true;
+  ASSERT_TRUE(device.qp().inject(load_vector("V01").octets));
+  run(1);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("cannot post a work request: post_send made to fail")));
+  EXPECT_EQ(server->num_connections(), 1u);
+  run(5001);
+  EXPECT_EQ(server->num_connections(), 0u);
+  EXPECT_EQ(lines.all().size(), 1u);
+}
+
 TEST_F(ServerLifeTest, AReasonOfItsOwnIsNotHiddenByTheEndThatFollows) {
   open();
   connect();
@@ -118,6 +135,19 @@ TEST_F(ServerLifeTest, AReasonOfItsOwnIsNotHiddenByTheEndThatFollows) {
   EXPECT_THAT(service.ends, ElementsAre(HasSubstr("cannot post a work request")));
 }
 
+// The event of the end is taken before the completion that leads to the failure is handled.
+TEST_F(ServerLifeTest, AReasonOfItsOwnIsNotHiddenByTheEndOfTheSameTurn) {
+  open();
+  connect();
+  service.answer = [this](ServedCall& call) { server->reply(call.id, {}); };
+  device.qp().fail_post_send = true;
+  ASSERT_TRUE(device.qp().inject(load_vector("V01").octets));
+  device.break_connection("reset", ECONNRESET);
+  run(1);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("cannot post a work request: post_send made to fail")));
+  EXPECT_THAT(service.ends, ElementsAre(HasSubstr("cannot post a work request")));
+}
+
 TEST_F(ServerLifeTest, AStalledConnectionEndsWithItsReason) {
   open({.stall_timeout = std::chrono::seconds(30)});
   connect();
@@ -127,7 +157,7 @@ TEST_F(ServerLifeTest, AStalledConnectionEndsWithItsReason) {
   run(1);
   run(30000);
   EXPECT_THAT(lines.all(), IsEmpty());
-  run(30002);
+  run(30001);
   EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("stalled for 30000 ms")));
   EXPECT_THAT(service.ends, ElementsAre(HasSubstr("stalled for 30000 ms")));
 }
@@ -149,10 +179,49 @@ TEST_F(ServerLifeTest, AnOverflowEndsTheConnectionsOfItsQueueAndTheNextOneIsServ
   EXPECT_EQ(server->num_connections(), 1u);
 }
 
+// A connection of the queue that overflowed is still on its way out.
+TEST_F(ServerLifeTest, ANewConnectionGetsNoQueueThatOverflowed) {
+  open();
+  connect();
+  device.answers_disconnect = false;
+  device.overflow_cq();
+  run(1);
+  connect(2);
+  ASSERT_EQ(server->num_connections(), 2u);
+  ASSERT_TRUE(device.qp().inject(load_vector("V01").octets));
+  run(3);
+  EXPECT_EQ(service.calls.size(), 1u);
+}
+
+TEST_F(ServerLifeTest, AnOverflowEndsNoConnectionsOfOtherQueues) {
+  open({.credits = 1000});
+  for (int i = 0; i < 10 && device.num_cqs() < 2; ++i) connect();
+  ASSERT_EQ(device.num_cqs(), 2u);
+  const std::size_t num = server->num_connections();
+  ASSERT_GT(num, 1u);
+  device.overflow_cq();
+  run(1);
+  EXPECT_EQ(service.ends.size(), 1u);
+  EXPECT_EQ(server->num_connections(), num - 1);
+}
+
+TEST_F(ServerLifeTest, QueuesThatOverflowedAreGivenBack) {
+  open();
+  for (int i = 0; i < 10; ++i) {
+    connect(2 * i);
+    ASSERT_EQ(server->num_connections(), 1u);
+    EXPECT_EQ(device.num_cqs(), 1u);
+    device.overflow_cq();
+    run(2 * i + 1);
+  }
+}
+
 TEST_F(ServerLifeTest, WhoIsNotAdmittedHasALine) {
   open({.admits = [](const sockaddr_storage&) { return false; }});
   connect();
   EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("rejected: it is not admitted")));
+  EXPECT_THAT(lines.warnings(), IsEmpty());
+  EXPECT_EQ(server->num_connections(), 0u);
 }
 
 // A peer that connects again and again with something to complain of each time.

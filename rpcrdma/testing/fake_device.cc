@@ -19,6 +19,16 @@ using Events = std::deque<verbs::CmEvent>;
 
 }  // namespace
 
+// Counts among the device's queues while it is there.
+struct FakeDevice::CountedCq final : verbs::Cq {
+  explicit CountedCq(FakeDevice& d) : device(d) { ++device.num_cqs_; }
+  ~CountedCq() override { --device.num_cqs_; }
+  int poll(std::span<verbs::Wc> wc) override { return cq.poll(wc); }
+  verbs::Status req_notify(bool solicited_only) override { return cq.req_notify(solicited_only); }
+  FakeDevice& device;
+  FakeCq cq;
+};
+
 class FakeCmId final : public verbs::CmId {
  public:
   FakeCmId(FakeDevice& device, std::shared_ptr<Events> events) : device_(device), events_(std::move(events)) {}
@@ -101,8 +111,8 @@ class FakeCmId final : public verbs::CmId {
 };
 
 verbs::Result<std::unique_ptr<verbs::Qp>> FakeCmId::create_qp(verbs::Pd&, const verbs::QpInitAttr& attr) {
-  // All Cqs of this device are FakeCqs.
-  auto counted = std::make_unique<CountedQp>(device_, static_cast<FakeCq&>(*attr.send_cq));
+  // All Cqs of this device are CountedCqs.
+  auto counted = std::make_unique<CountedQp>(device_, static_cast<FakeDevice::CountedCq&>(*attr.send_cq).cq);
   counted->qp.max_sge = attr.cap.max_send_sge;
   return std::unique_ptr<verbs::Qp>(std::move(counted));
 }
@@ -164,8 +174,8 @@ verbs::Result<std::unique_ptr<verbs::CompChannel>> FakeDevice::create_comp_chann
 
 verbs::Result<std::unique_ptr<verbs::Cq>> FakeDevice::create_cq(int, verbs::CompChannel*) {
   if (fail_cq) return verbs::Error{ENOMEM, "no completion queue"};
-  auto made = std::make_unique<FakeCq>();
-  cq_ = made.get();
+  auto made = std::make_unique<CountedCq>(*this);
+  cq_ = &made->cq;
   return std::unique_ptr<verbs::Cq>(std::move(made));
 }
 

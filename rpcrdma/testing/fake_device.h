@@ -43,6 +43,8 @@ class FakeDevice final : public verbs::Device {
   std::size_t num_attempts() const { return num_attempts_; }
   std::size_t num_disconnects() const { return num_disconnects_; }
   bool has_connection() const { return qp_ != nullptr; }
+  // Completion queues that there are now.
+  std::size_t num_cqs() const { return num_cqs_; }
 
   std::function<Answer()> on_connect = [] { return Answer::kAccept; };
   std::vector<std::uint8_t> private_data;       // of the peer's accept
@@ -53,6 +55,7 @@ class FakeDevice final : public verbs::Device {
 
  private:
   friend class FakeCmId;
+  struct CountedCq;
 
   FakeMemory& memory_;
   verbs::Caps caps_;
@@ -62,6 +65,7 @@ class FakeDevice final : public verbs::Device {
   FakeCq* cq_ = nullptr;
   std::size_t num_attempts_ = 0;
   std::size_t num_disconnects_ = 0;
+  std::size_t num_cqs_ = 0;
 };
 
 }  // namespace weft::rpcrdma::testing
