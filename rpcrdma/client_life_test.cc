@@ -692,5 +692,13 @@ TEST_F(ClientLifeTest, IdleConnectionsAreAskedWhereThatIsWanted) {
   EXPECT_EQ(client->state(), State::kClosed);
 }
 
+TEST_F(ClientLifeTest, WithoutACompletionQueueThereIsNoConnection) {
+  device.fail_cq = true;
+  const auto made = Client::connect(device, sockaddr_storage{}, {.credits = 8});
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(made.error().message, HasSubstr("no completion queue"));
+  EXPECT_EQ(device.num_attempts(), 0u);
+}
+
 }  // namespace
 }  // namespace weft::rpcrdma::testing

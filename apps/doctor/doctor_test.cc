@@ -519,5 +519,30 @@ TEST(Process, SeesThatAPortIsTaken) {
   ::close(udp);
 }
 
+// A server that ended leaves its connections behind for a minute (TIME_WAIT), in nobody's way.
+TEST(Process, APortOfConnectionsThatEndedIsFree) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(kMountPort);
+  const auto* const at = reinterpret_cast<const sockaddr*>(&address);
+  if (::bind(listener, at, sizeof(address)) != 0) GTEST_SKIP() << "another program has port " << kMountPort;
+  ASSERT_EQ(::listen(listener, 1), 0);
+  const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::connect(client, at, sizeof(address)), 0);
+  const int server = ::accept(listener, nullptr, nullptr);
+  ::close(server);
+  char octet = 0;
+  EXPECT_EQ(::read(client, &octet, 1), 0) << "the server ends first: the rest of the connection is at its port";
+  ::close(client);
+  ::close(listener);
+  Facts facts;
+  ask_process(facts);
+  EXPECT_EQ(facts.tcp_ports[kMountPort], PortState::kFree);
+}
+
 }  // namespace
 }  // namespace weft::apps::doctor

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -55,31 +56,55 @@ TEST(PerfBinding, BoundsEveryReply) {
   EXPECT_EQ(perf_binding().max_results(kProcWrite, word(1), std::span(&behind_count, 1)), 4u);
 }
 
-TEST(PerfProgram, WhatItDoesNotHaveIsUnavailable) {
-  sockaddr_storage loopback{};
-  loopback.ss_family = AF_INET;
-  reinterpret_cast<sockaddr_in&>(loopback).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const auto server_device = std::move(verbs::open_soft_device({}).value());
-  const auto client_device = std::move(verbs::open_soft_device({}).value());
-  RpcService service;
-  const rpcrdma::Program program{&perf_binding(), &service};
-  const auto server = std::move(rpcrdma::Server::listen(*server_device, loopback, {&program, 1}, {}).value());
-  service.set_server(*server);
-  const auto client = std::move(rpcrdma::Client::connect(*client_device, server->local_addr(), {}).value());
-  for (const std::uint32_t procedure : {kProcNull, kProcWrite + 1}) {
-    rpcrdma::CallSpec call;
-    call.program = kPerfProgram;
-    call.version = kPerfVersion;
-    call.procedure = procedure;
+struct PerfProgram : ::testing::Test {
+  void listen(const rpcrdma::ServerConfig& config) {
+    sockaddr_storage loopback{};
+    loopback.ss_family = AF_INET;
+    reinterpret_cast<sockaddr_in&>(loopback).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    server = std::move(rpcrdma::Server::listen(*server_device, loopback, {&program, 1}, config).value());
+    service.set_server(*server);
+    client = std::move(rpcrdma::Client::connect(*client_device, server->local_addr(), {}).value());
+  }
+  std::optional<rpcrdma::CallStatus> call(std::uint32_t procedure, const std::vector<std::uint8_t>& args = {}) {
+    rpcrdma::CallSpec spec;
+    spec.program = kPerfProgram;
+    spec.version = kPerfVersion;
+    spec.procedure = procedure;
+    spec.args = args;
     std::optional<rpcrdma::CallStatus> status;
-    ASSERT_TRUE(client->call(call, [&](const rpcrdma::Reply& reply) { status = reply.status; }).ok());
+    EXPECT_TRUE(client->call(spec, [&](const rpcrdma::Reply& reply) { status = reply.status; }).ok());
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     for (auto now = deadline; !status && (now = std::chrono::steady_clock::now()) < deadline;) {
       client->process(now);
       server->process(now);
     }
-    EXPECT_EQ(status, procedure == kProcNull ? rpcrdma::CallStatus::kSuccess : rpcrdma::CallStatus::kProcUnavail);
+    return status;
   }
+
+  std::unique_ptr<verbs::Device> server_device = std::move(verbs::open_soft_device({}).value());
+  std::unique_ptr<verbs::Device> client_device = std::move(verbs::open_soft_device({}).value());
+  RpcService service;
+  rpcrdma::Program program{&perf_binding(), &service};
+  std::unique_ptr<rpcrdma::Server> server;
+  std::unique_ptr<rpcrdma::Client> client;
+};
+
+TEST_F(PerfProgram, WhatItDoesNotHaveIsUnavailable) {
+  listen({});
+  EXPECT_EQ(call(kProcNull), rpcrdma::CallStatus::kSuccess);
+  EXPECT_EQ(call(kProcWrite + 1), rpcrdma::CallStatus::kProcUnavail);
+}
+
+TEST_F(PerfProgram, AReadThatFindsNoMemoryIsASystemError) {
+  listen({.max_call = 64 << 10, .max_item = 64 << 10, .max_buffered = 256 << 10, .max_connections = 1});
+  EXPECT_EQ(call(kProcNull), rpcrdma::CallStatus::kSuccess);
+  std::vector<rpcrdma::Buffer> held;
+  for (std::size_t len = 64 << 10; len > 0; len /= 2) {
+    while (rpcrdma::Buffer buffer = server->buffers().take(len)) held.push_back(std::move(buffer));
+  }
+  EXPECT_EQ(call(kProcRead, word(1)), rpcrdma::CallStatus::kSystemErr);
+  held.clear();
+  EXPECT_EQ(call(kProcRead, word(1)), rpcrdma::CallStatus::kSuccess);
 }
 
 }  // namespace

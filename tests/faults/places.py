@@ -152,6 +152,8 @@ class Finder:
             children = children[1:]
         elif node.kind in (K.FUNCTION_DECL, K.CXX_METHOD, K.DESTRUCTOR, K.CONSTRUCTOR, K.FUNCTION_TEMPLATE,
                            K.CONVERSION_FUNCTION):
+            if b"consteval" in self.code[node.extent.start.offset:node.location.offset]:
+                return  # no program runs it
             self.on_function(node, children)
             within = True
         elif within:
@@ -177,7 +179,7 @@ class Finder:
             return
         start, end = self.span(children[-1])
         body = self.code[start + 1:end - 1].strip()
-        if not body or re.fullmatch(rb"return[^;{]*;", body) or b"consteval" in self.code[node.extent.start.offset:start]:
+        if not body or re.fullmatch(rb"return[^;{]*;", body):
             return
         result = node.result_type.spelling
         if "&" in result or "auto" in result or node.spelling == "main":

@@ -348,5 +348,26 @@ TEST_F(Faults, GarbageResultsAreAnError) {
   EXPECT_TRUE(names_in(local_dir()).empty());
 }
 
+// Offset 0 and count 0 are the whole file (RFC 1813 section 3.3.21).
+TEST_F(Faults, TheWholeFileIsCommitted) {
+  write_file(local("file"), noise(3 * kIo));
+  std::atomic<int> num_commits = 0;
+  std::atomic<std::uint64_t> offset = 1;
+  std::atomic<std::uint32_t> count = 1;
+  interposer.hook = [&](ServedCall& call) {
+    if (!is(call, Proc::kCommit)) return false;
+    ++num_commits;
+    const auto args = args_of<nfs3::CommitArgs>(call);
+    offset = args.offset;
+    count = args.count;
+    return false;
+  };
+  const Ran ran = put("file", "file");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(num_commits, 1);
+  EXPECT_EQ(offset, 0u);
+  EXPECT_EQ(count, 0u);
+}
+
 }  // namespace
 }  // namespace weft::nfs::testing

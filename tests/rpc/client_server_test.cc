@@ -309,5 +309,11 @@ TEST_F(ClientServerTest, RefusesConfigurationsThatCannotWork) {
   EXPECT_FALSE(Client::connect(*client_device, loopback(1), {.credits = 5000}).ok());
 }
 
+// 256 MiB hold a Call of 1 MiB and three times 85 MiB.
+TEST_F(ClientServerTest, HowMuchCallsMayHoldUnlessToldOtherwise) {
+  EXPECT_TRUE(Server::listen(*server_device, loopback(0), programs, {.max_item = 85 << 20}).ok());
+  EXPECT_FALSE(Server::listen(*server_device, loopback(0), programs, {.max_item = 86 << 20}).ok());
+}
+
 }  // namespace
 }  // namespace weft::rpcrdma::testing

@@ -35,6 +35,9 @@ TEST_P(VerbsTest, AddressesAreKnown) {
   const sockaddr_storage there = server_.id->peer_addr();
   EXPECT_EQ(std::memcmp(&here, &there, sizeof(sockaddr_in)), 0);
   EXPECT_EQ(client_.id->peer_addr().ss_family, GetParam().family);
+  const sockaddr_storage asked = client_.id->peer_addr();
+  const sockaddr_storage answered = server_.id->local_addr();
+  EXPECT_EQ(std::memcmp(&asked, &answered, sizeof(sockaddr_in)), 0);
 }
 
 TEST_P(VerbsTest, LongestPrivateData) {

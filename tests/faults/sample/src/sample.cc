@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cassert>
+#include <cstddef>
 
 namespace sample {
 
@@ -42,10 +43,16 @@ int never_called(int n) {
   return n - 3;
 }
 
+// No program runs it: no place for a fault.
+consteval std::size_t twice_of(std::size_t n) {
+  const std::size_t twice = n + n;
+  return twice;
+}
+
 // Survives: no test asks for the mark. Template arguments and constant expressions are no place for a fault.
 void set_mark() {
   std::array<int, 4> four{};
-  static_assert(sizeof(four) == 16);
+  static_assert(sizeof(four) == 16 && twice_of(2) == 4);
   mark = static_cast<int>(four.size());
 }
 
