@@ -326,7 +326,7 @@ void Receiver::complete_recv(const ddp::UntaggedHeader& header, std::uint32_t le
   heard_message_ = heard_message_ || !is_immediate(opcode_);
   if (std::exchange(recv_, std::nullopt)->rtr) return;
   ++(is_immediate(opcode_) ? counters_.immediates_rx : counters_.sends_rx);
-  events_.push_back(std::move(c));
+  events_.push_back(c);
 }
 
 // ---------------------------------------------------------------- refuse
@@ -373,7 +373,7 @@ void Receiver::fail_recv(WorkStatus status, const std::optional<Terminate>& why)
   c.op = WorkOp::kRecv;
   c.status = status;
   c.terminate = why;
-  if (!std::exchange(recv_, std::nullopt)->rtr) events_.push_back(std::move(c));
+  if (!std::exchange(recv_, std::nullopt)->rtr) events_.push_back(c);
 }
 
 void Receiver::flush(const std::optional<Terminate>& why) {

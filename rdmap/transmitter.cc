@@ -245,7 +245,7 @@ Transmitter::Step Transmitter::frame_one(std::size_t mulpdu, std::size_t max_oct
   if (!gather(cut, payload)) return Step::kFault;
   const bool asks = mark.source == Source::kRequest && is_answered(requests_[mark.seq].wr.op);
   end_piece(cut, mark);
-  const Step step = add(std::move(mark), ConstBytes(header).first(header_len), payload, max_octets);
+  const Step step = add(mark, ConstBytes(header).first(header_len), payload, max_octets);
   if (step == Step::kFramed && asks) ++reads_in_batch_;
   return step;
 }
@@ -300,7 +300,7 @@ Transmitter::Step Transmitter::add(Mark mark, ConstBytes header, const Gather& p
   const bool copy = mark.source == Source::kResponse;
   if (!writer_->add(header, std::span(payload.data(), payload.size()), copy)) return Step::kFull;
   mark.after = cursor_;
-  marks_.push_back(std::move(mark));
+  marks_.push_back(mark);
   return Step::kFramed;
 }
 
@@ -316,7 +316,7 @@ Transmitter::Step Transmitter::frame_terminate() {
   mark.last = true;
   mark.len = writer_->next_fpdu_len(len);
   if (!writer_->add(ConstBytes(ulpdu).first(len), {}, true)) return Step::kFull;
-  marks_.push_back(std::move(mark));
+  marks_.push_back(mark);
   return Step::kFramed;
 }
 

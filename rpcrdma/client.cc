@@ -65,7 +65,7 @@ namespace {
 
 verbs::Status check(const ClientConfig& config, const verbs::Caps& caps) {
   const std::uint32_t reverse = config.reverse_programs.empty() ? 0 : config.reverse_credits;
-  const auto sizes = check_sizes(caps, config.inline_threshold, config.credits, kExtraReceives + reverse);
+  auto sizes = check_sizes(caps, config.inline_threshold, config.credits, kExtraReceives + reverse);
   if (!sizes.ok()) return sizes;
   if (!config.reverse_programs.empty() && (reverse == 0 || reverse > kMaxReverseCredits)) {
     return verbs::Error{EINVAL, "reverse credits must be from 1 to 16"};

@@ -243,6 +243,7 @@ bool Responder::is_replay(CallSlot slot) {
   const Call& call = call_at(slot);
   if (config_.replays == nullptr || !call.program->keeps_replies || is_idempotent(call)) return false;
   std::vector<ReplayItem> items;
+  items.reserve(call.items.size());
   for (const Call::Item& item : call.items) items.push_back({item.position, item.data.octets()});
   const ReplayKey key = replay_key(config_.client, call.xid, call.rpc, call.args, items);
   const CallId id = id_of(slot);

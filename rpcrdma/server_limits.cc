@@ -37,7 +37,7 @@ std::size_t guaranteed_octets(const ServerConfig& config) {
 
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
   const std::uint32_t other_receives = kExtraReceives + config.reverse_credits;
-  const auto sizes = check_sizes(caps, config.inline_threshold, config.credits, other_receives);
+  auto sizes = check_sizes(caps, config.inline_threshold, config.credits, other_receives);
   if (!sizes.ok()) return sizes;
   if (config.reverse_credits > kMaxReverseCredits) {
     return verbs::Error{EINVAL, "reverse credits must be at most 16"};

@@ -62,6 +62,7 @@ Status SoftCmId::listen(int backlog) {
   Status status = loop_.call([this]() -> Status {
     if (Status status = check_device(); !status) return status;  // it may have gone meanwhile
     std::vector<Listener*> all;
+    all.reserve(listeners_.size());
     for (const auto& listener : listeners_) all.push_back(listener.get());
     if (!listeners_[loop_.index()]->accept_on(fd_, std::move(all))) return socket_error("epoll", errno);
     return {};
