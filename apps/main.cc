@@ -27,7 +27,7 @@ void register_commands(CLI::App& root, weft::apps::CommandContext& context) {
   weft::apps::add_unbuilt_commands(root, context);
 }
 
-// The command that the line names, as far as it names one that exists.
+// The innermost existing command that the line names.
 const CLI::App* named_command(const CLI::App& root) {
   const CLI::App* app = &root;
   while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
@@ -40,8 +40,8 @@ std::string words_of(const CLI::App* app) {
   return parent == nullptr ? app->get_name() : words_of(parent) + " " + app->get_name();
 }
 
-// find_surplus is the first word that nothing took. CLI11 itself would first complain of what is missing, and would
-// answer --help behind a command that does not exist.
+// find_surplus is the first word that no command or option took. CLI11 itself would first complain of missing words,
+// and would answer --help behind a command that does not exist.
 std::optional<std::string> find_surplus(const CLI::App& root) {
   for (const CLI::App* app = named_command(root); app != nullptr; app = app->get_parent()) {
     if (app->get_allow_extras()) return std::nullopt;
@@ -56,12 +56,12 @@ std::string describe(const std::string& surplus, const CLI::App* command) {
   if (surplus.starts_with('-')) return "no such option: " + surplus;
   const bool wants_command = !command->get_subcommands([](const CLI::App*) { return true; }).empty();
   if (!wants_command) return "nothing is known to do with '" + surplus + "'";
-  // Without the program's own name.
+  // The program's own name is left out.
   const std::string above = command->get_parent() == nullptr ? "" : words_of(command).substr(5) + " ";
   return "no such command: " + above + surplus;
 }
 
-// on_usage_error prints what is wrong and where to look.
+// on_usage_error prints the error and where to look.
 int on_usage_error(const CLI::App& root, const std::string& what) {
   weft::apps::usage_error(what);
   if (what.find("not built yet") == std::string::npos) {
@@ -96,11 +96,11 @@ int main(int argc, char** argv) {
     if (const auto surplus = find_surplus(root)) return on_usage_error(root, describe(*surplus, named_command(root)));
     return root.exit(done);
   } catch (const CLI::ParseError& error) {
-    // A word that was not understood comes before what is missing: it is most often the reason.
+    // An unknown word is reported before a missing one: it is most often the reason.
     const auto surplus = find_surplus(root);
     return on_usage_error(root, surplus ? describe(*surplus, named_command(root)) : error.what());
   }
-  // The command has cleaned up and printed what there was.
+  // The command has cleaned up and printed its results.
   if (const int signal_number = weft::apps::stop_signal(); signal_number != 0) weft::apps::die_by(signal_number);
   return context.exit_status;
 }

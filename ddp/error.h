@@ -10,7 +10,7 @@ namespace weft::ddp {
 // upper octet, Error Code in the lower.
 enum class Error : std::uint16_t {
   kLocalCatastrophic = 0x000,  // a segment too short for its header; a local failure to place
-  kInvalidStag = 0x100,        // also for a missing right, for which DDP has no code (DDP-A-07)
+  kInvalidStag = 0x100,        // also a missing right: DDP has no code for one (DDP-A-07)
   kBaseBounds = 0x101,
   kNotAssociated = 0x102,  // STag of another Protection Domain or stream
   kToWrap = 0x103,
@@ -30,7 +30,7 @@ constexpr std::uint8_t code(Error error) {
   return static_cast<std::uint8_t>(static_cast<std::uint16_t>(error) & 0xff);
 }
 
-// to_error says how DDP reports an access that the memory table refused to a tagged segment.
+// to_error gives the DDP error for an access that the memory table refused to a tagged segment.
 constexpr Error to_error(AccessError error) {
   switch (error) {
     case AccessError::kInvalidStag: return Error::kInvalidStag;

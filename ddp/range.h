@@ -8,8 +8,8 @@
 
 namespace weft::ddp {
 
-// check_range is the last part of what a MemoryTable has to check: whether [to, to + len) lies in the region of
-// region_len octets at base. A sum of exactly 2^64 counts as wrapped (DDP-A-08), so no region may reach so far.
+// check_range is the last check of a MemoryTable: whether [to, to + len) lies in the region of region_len octets at
+// base. A sum of exactly 2^64 counts as wrapped (DDP-A-08), so every region has to end before 2^64.
 constexpr std::optional<AccessError> check_range(std::uint64_t base, std::uint64_t region_len, std::uint64_t to,
                                                  std::uint64_t len) {
   if (violates("DDP-7.1-15", to > UINT64_MAX - len)) return AccessError::kToWrap;

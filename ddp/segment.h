@@ -20,15 +20,15 @@ inline constexpr std::uint8_t kDdpVersion = 1;
 struct Msn {
   std::uint32_t value = 1;
 
-  // The one that follows; 0 comes after 0xffffffff (DDP-4.3-11).
+  // The following MSN; 0 comes after 0xffffffff (DDP-4.3-11).
   constexpr Msn next() const { return {value + 1}; }
-  // Whether this one comes before `other`: less than half the number space behind it.
+  // Whether this MSN comes before `other`: it lies behind `other` by less than half the number space.
   constexpr bool before(Msn other) const { return value != other.value && other.value - value < 0x80000000; }
   friend constexpr bool operator==(Msn, Msn) = default;
 };
 
-// TaggedHeader and UntaggedHeader are the headers as they are on the wire, right or wrong. rsvd_ulp belongs to the
-// layer above (RDMAP's control octet).
+// TaggedHeader and UntaggedHeader are the headers as they are on the wire, valid or not. rsvd_ulp belongs to the layer
+// above (RDMAP's control octet).
 struct TaggedHeader {
   bool last = true;       // L
   std::uint8_t rsvd = 0;  // 4 bits, never checked (DDP-4.1-11)
@@ -57,13 +57,14 @@ struct Segment {
   ConstBytes payload;
 };
 
-// parse_segment_wire takes a ULPDU apart without judging anything but its length: for dissectors and the like. Nothing
-// where it is shorter than the header that its T bit announces.
+// parse_segment_wire takes a ULPDU apart and checks its length only. It serves dissectors and similar tools. Returns
+// nothing if the ULPDU is shorter than the header that its T bit announces.
 std::optional<Segment> parse_segment_wire(ConstBytes ulpdu);
 
-// parse_segment takes a ULPDU apart and refuses what no receiver may take: kLocalCatastrophic for one shorter than its
-// header (no header can go into the Terminate then), kTaggedVersion and kUntaggedVersion for a DV other than dv, the
-// one of all segments of the stream (DDP-4.1-13): 1, or 0 where RDMAC's version was agreed on (RFC 5044 appendix C).
+// parse_segment takes a ULPDU apart and refuses a segment that no receiver may take. A ULPDU shorter than its header is
+// kLocalCatastrophic: the Terminate cannot carry a header then. A DV other than dv is kTaggedVersion or
+// kUntaggedVersion. All segments of the stream have the version dv (DDP-4.1-13): 1, or 0 if both ends agreed on RDMAC's
+// version (RFC 5044 appendix C).
 Result<Segment, Error> parse_segment(ConstBytes ulpdu, std::uint8_t dv = kDdpVersion);
 
 void emit_header(const TaggedHeader& header, std::span<std::uint8_t, kTaggedHeaderLen> out);

@@ -9,28 +9,28 @@
 
 namespace weft::ddp {
 
-// Cut says which octets of a message one segment carries.
+// Cut is the range of a message that one segment carries, in octets.
 struct Cut {
   std::uint32_t offset = 0;
   std::uint32_t len = 0;
   bool last = false;
 };
 
-// Segmenter cuts one message into segments, each as large as the mulpdu of the moment allows (RFC 5041 section 5.2). A
-// value: a copy is a bookmark to return to when segments were forgotten before they were sent.
+// Segmenter cuts one message into segments, each as large as the current mulpdu allows (RFC 5041 section 5.2). It is a
+// value: a copy is a bookmark, to return to when segments were discarded before they were sent.
 template <typename Header, std::size_t kHeaderLen>
 class Segmenter {
  public:
-  // Segmenter of an empty message that is already done.
+  // Makes a Segmenter that is already done.
   Segmenter() = default;
-  // first: the header of the first segment, L aside. message_len: octets, any number that 32 bits can hold
+  // first: the header of the first segment, without L. message_len: octets, any number that 32 bits can hold
   // (DDP-5.2-02).
   Segmenter(const Header& first, std::uint32_t message_len) : header_(first), message_len_(message_len), done_(false) {}
 
   // Whether the L=1 segment has been cut. A message of no octets is one segment (DDP-5.2-11).
   bool done() const { return done_; }
   std::uint32_t message_len() const { return message_len_; }
-  // How many octets have been cut.
+  // The number of octets cut so far.
   std::uint32_t offset() const { return offset_; }
 
   struct Piece {

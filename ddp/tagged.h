@@ -10,10 +10,10 @@
 
 namespace weft::ddp {
 
-// resolve_tagged says where the payload of a tagged segment goes, all payload_len octets of it, or why nowhere (RFC
-// 5041 section 7.1). An empty payload goes nowhere and nothing about it is checked, neither STag nor TO (DDP-5.2-13).
-// The view is valid as MemoryTable::resolve says. right: kRemoteWrite but for a Read Response that was matched with its
-// request, whose sink is the stream's own memory.
+// resolve_tagged returns the memory for all payload_len octets of a tagged segment's payload, or the error that refuses
+// it (RFC 5041 section 7.1). An empty payload needs no memory: neither its STag nor its TO is checked (DDP-5.2-13). The
+// view is valid as long as MemoryTable::resolve says. right: kRemoteWrite, except for a Read Response that was matched
+// with its request: its sink is the stream's own memory.
 std::variant<MutBytes, Error> resolve_tagged(MemoryTable& memory, StreamScope scope, const TaggedHeader& header,
                                              std::size_t payload_len, Right right = Right::kRemoteWrite);
 

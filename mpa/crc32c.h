@@ -7,7 +7,7 @@
 
 namespace weft::mpa {
 
-// Crc32c is the CRC of RFC 5044 section 4.4 (that of iSCSI, RFC 7143 section 13.1) over any number of pieces.
+// Crc32c is the CRC of RFC 5044 section 4.4 (the same as in iSCSI, RFC 7143 section 13.1) over any number of pieces.
 class Crc32c {
  public:
   void update(ConstBytes octets);
@@ -17,7 +17,7 @@ class Crc32c {
   std::uint32_t state_ = 0xffffffff;
 };
 
-// crc32c of one piece.
+// crc32c returns the CRC of one piece.
 inline std::uint32_t crc32c(ConstBytes octets) {
   Crc32c crc;
   crc.update(octets);

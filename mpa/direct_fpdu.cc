@@ -10,7 +10,7 @@ namespace weft::mpa {
 
 namespace {
 
-// Copies len octets of `from` to octet `offset` of views and what follows.
+// Copies `from` into views, from octet `offset` on.
 void copy_to(std::span<const MutBytes> views, std::size_t offset, ConstBytes from) {
   for (MutBytes view : views) {
     if (offset >= view.size()) {
@@ -62,7 +62,7 @@ MutBytes DirectFpdu::marker_slot(const MarkerLayout::Run& run) {
   return MutBytes(markers_).subspan(run.marker * kMarkerLen + run.within, run.len);
 }
 
-// Copies the Markers among octets, which begin at received_.
+// Copies the Markers among octets. octets begin at received_.
 void DirectFpdu::keep_markers(ConstBytes octets) {
   for (std::size_t at = 0; at < octets.size();) {
     const auto run = layout_.run_at(received_ + at);

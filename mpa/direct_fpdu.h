@@ -15,30 +15,30 @@
 
 namespace weft::mpa {
 
-// DirectFpdu receives one FPDU whose payload goes from the socket straight to where it belongs, its Markers aside
-// (placement `direct`). The octets are hashed where they lie as they come; whether they were right is known only at the
-// end, as in every receiver that places early (RFC 5044 section 6 would have it otherwise).
+// DirectFpdu receives one FPDU whose payload goes from the socket straight into its memory, without the Markers
+// (placement `direct`). The octets are hashed in place as they arrive. They are verified only at the end, as in every
+// receiver that places early. RFC 5044 section 6 wants verification before placement.
 //
 //   made from a PartialFpdu whose header has been checked -> append_buffers, on_rx until payload_done -> finish
 class DirectFpdu {
  public:
-  // fpdu: what staging holds of it, the ULPDU's first header_len octets at least. payload: the memory of all of its
-  // payload, in order. Consumes from staging everything up to the end of the payload.
+  // fpdu: the part of the FPDU in staging, at least the first header_len octets of its ULPDU. payload: the memory of
+  // its whole payload, in order. Consumes everything in staging up to the end of the payload.
   DirectFpdu(const PartialFpdu& fpdu, std::size_t header_len, bool crc, Staging& staging,
              std::span<const MutBytes> payload);
 
-  // Octets of payload that have come.
+  // The number of payload octets that have arrived.
   std::size_t payload_received() const;
   bool payload_done() const { return received_ == payload_end_; }
 
-  // append_buffers appends the places of the octets up to the payload's end. rest: the memory of what has not come yet,
-  // found anew. The Markers' own places are this object's.
+  // append_buffers appends the buffers for the octets up to the payload's end. rest: the memory of the missing payload,
+  // found anew. This object owns the buffers of the Markers.
   void append_buffers(std::span<const MutBytes> rest, std::vector<MutBytes>& out);
-  // The next octets have come, front to back in what append_buffers appended.
+  // The next octets have arrived. They fill the buffers of append_buffers from front to back.
   void on_rx(ConstBytes octets);
 
   struct Verified {
-    std::size_t stream_len = 0;  // of the FPDU on the wire, for FpduReader::skip
+    std::size_t stream_len = 0;  // length of the FPDU on the wire, for FpduReader::skip
   };
   // finish verifies the FPDU once staging holds its PAD and CRC, and consumes them. Precondition: payload_done().
   std::variant<NeedMore, Verified, Error> finish(Staging& staging);

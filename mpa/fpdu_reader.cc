@@ -57,7 +57,7 @@ FpduReader::Next FpduReader::next(Staging& staging) {
   if (crc_ && violates("MPA-4.4-20",
                        crc32c(octets.first(covered_len)) != parse_crc(octets.subspan(covered_len).first<kCrcLen>())))
     return fail(Error::kCrc);
-  // Behind the CRC: where both are wrong, the CRC is what to report (MPA-A-10).
+  // Markers are checked after the CRC: if both are wrong, the CRC is reported (MPA-A-10).
   for (std::size_t i = 0; i < layout.num_before(bare_len - 1); ++i) {
     if (!marker_fits(layout, i, octets.subspan(layout.marker_offset(i)).first<kMarkerLen>()))
       return fail(Error::kMarker);

@@ -33,7 +33,7 @@ std::uint8_t* put_crc(std::uint8_t* at, std::uint32_t crc) {
   return at + kCrcLen;
 }
 
-// MarkedRun puts the octets of one FPDU behind each other and a Marker wherever one falls due.
+// MarkedRun writes the octets of one FPDU in sequence and inserts each Marker at its place.
 class MarkedRun {
  public:
   MarkedRun(std::uint8_t* at, MarkerLayout layout) : at_(at), layout_(layout) {}
@@ -48,7 +48,7 @@ class MarkedRun {
     }
   }
 
-  // A Marker that falls due at this octet belongs to the FPDU already, CRC and all.
+  // A Marker at this octet already belongs to the FPDU and its CRC.
   std::uint8_t* at_next_octet() {
     put_marker_if_due();
     return at_;
@@ -77,7 +77,7 @@ bool FpduWriter::add(ConstBytes ulpdu_header, std::span<const ConstBytes> payloa
   const std::size_t len = next_fpdu_len(ulpdu_len);
   const std::size_t pending = pending_octets();
   if (pending != 0 && (pending > kMaxBatchLen || len > kMaxBatchLen - pending)) return false;
-  // What one sendmsg could not take in pieces is copied; a view is kept free for the rest of a cut FPDU.
+  // Payload is copied if one sendmsg could not take its pieces. One view stays free for the rest of a cut FPDU.
   static constexpr std::size_t kMaxPieces = kMaxBuffers - 1;
   const bool gather =
       !markers_ && !copy_payload && payload_len >= kGatherMinPayloadLen && payload.size() + 2 <= kMaxPieces;
@@ -96,8 +96,8 @@ bool FpduWriter::add(ConstBytes ulpdu_header, std::span<const ConstBytes> payloa
   return true;
 }
 
-// The whole FPDU goes into the arena. hash_copy: the source may change under us, so what is hashed is what is sent;
-// otherwise the source is hashed, which is faster than reading back octets that were written a moment ago.
+// Copies the whole FPDU into the arena. hash_copy: hash the copy, since the source may change meanwhile. Otherwise the
+// source is hashed: that is faster than reading back octets that were just written.
 void FpduWriter::add_copied(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len,
                             bool hash_copy) {
   const std::size_t len = fpdu_len(ulpdu_len);
@@ -112,7 +112,7 @@ void FpduWriter::add_copied(ConstBytes ulpdu_header, std::span<const ConstBytes>
   at += pad.size();
   std::uint32_t crc = 0;
   if (crc_) {
-    // Small FPDUs are hashed in one go: the calls cost more than the octets.
+    // Small FPDUs are hashed with one call: the calls cost more than the octets.
     static constexpr std::size_t kOneGoLen = 256;
     if (hash_copy || len <= kOneGoLen) {
       crc = crc32c({begin, at});
@@ -128,8 +128,8 @@ void FpduWriter::add_copied(ConstBytes ulpdu_header, std::span<const ConstBytes>
   commit(len);
 }
 
-// The whole FPDU with its Markers goes into the arena, and is hashed there in one go while it is in the cache: the CRC
-// covers the Markers too (MPA-4.4-13).
+// Copies the whole FPDU with its Markers into the arena and hashes it there with one call, while it is in the cache.
+// The CRC covers the Markers too (MPA-4.4-13).
 void FpduWriter::add_marked(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len) {
   static constexpr std::array<std::uint8_t, 3> kPad = {};
   const MarkerLayout layout = next_layout();
@@ -167,8 +167,8 @@ void FpduWriter::add_gathered(ConstBytes ulpdu_header, std::span<const ConstByte
   commit(tail_len);
 }
 
-// len octets at the end of the arena, to be filled and then committed. Moves the arena where it has to grow, so pieces
-// are kept as offsets.
+// Returns len octets at the end of the arena, to be filled and then committed. Moves the arena when it has to grow, so
+// pieces are kept as offsets.
 std::uint8_t* FpduWriter::reserve(std::size_t len) {
   if (len > arena_capacity_ - arena_len_) {
     static constexpr std::size_t kFirstCapacity = 4096;
@@ -201,7 +201,7 @@ std::span<const ConstBytes> FpduWriter::buffers() {
   return buffers_;
 }
 
-// Copies octets [begin, end) of what was added in this batch into rest_.
+// Copies octets [begin, end) of this batch into rest_.
 void FpduWriter::keep_rest(std::size_t begin, std::size_t end) {
   std::size_t at = 0;
   for (const Piece& piece : pieces_) {
@@ -233,7 +233,7 @@ std::size_t FpduWriter::on_tx(std::size_t n) {
       ++num_begun;
     }
   }
-  // What was not begun is framed again, at the place in the stream that it gets then.
+  // FPDUs that were not begun are framed again later, for their new position in the stream.
   if (num_begun > 0) position_ += fpdu_ends_[num_begun - 1];
   pieces_.clear();
   fpdu_ends_.clear();

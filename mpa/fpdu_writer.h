@@ -12,47 +12,48 @@
 
 namespace weft::mpa {
 
-// FpduWriter frames ULPDUs and keeps what is to be sent in one batch: add FPDUs, hand buffers() to sendmsg, on_tx.
-// Headers, PAD, CRC and small or changeable payload live in an arena of the writer's own; large payload is referenced
-// where it is, so that a large FPDU costs two buffers and a run of small ones costs one. With Markers everything is
-// copied: their place depends on the octets before them, and one buffer is cheaper than a view for every 508 octets.
+// FpduWriter frames ULPDUs and keeps them as one batch: add FPDUs, hand buffers() to sendmsg, call on_tx. Headers, PAD,
+// CRC and small or changeable payload live in the writer's own arena. Large payload is referenced in place. So a large
+// FPDU costs two buffers, and a run of small ones costs one. With Markers everything is copied: their place depends on
+// the octets before them, and one buffer is cheaper than a view for every 508 octets.
 class FpduWriter {
  public:
   static constexpr std::size_t kMaxBatchLen = 1024 * 1024;   // octets
   static constexpr std::size_t kMaxBuffers = 1024;           // Linux's IOV_MAX
   static constexpr std::size_t kGatherMinPayloadLen = 8192;  // below this, copying is faster than gathering
 
-  // crc: whether CRCs are in use; the field is zero otherwise. markers: whether the peer asked for them. position: how
-  // many octets of Full Operation went before, which is none outside of tests (MPA-4.3-06).
+  // crc: whether CRCs are in use; the field is zero otherwise. markers: whether the peer asked for them. position: the
+  // octets of Full Operation sent before, 0 except in tests (MPA-4.3-06).
   explicit FpduWriter(bool crc, bool markers = false, std::uint64_t position = 0)
       : crc_(crc), markers_(markers), position_(position) {}
 
-  // add frames the ULPDU made of ulpdu_header and then payload. Both are read at once (the CRC); payload that is not
-  // copied is read again by the kernel, so its memory has to stay as it is until on_tx. copy_payload: always copy, for
-  // memory that others may write meanwhile (the source of an RDMA Read Response). Returns false, and adds nothing,
-  // where the batch is full; never so on an empty batch. Precondition: 1 to kMaxMulpdu octets in all.
+  // add frames the ULPDU made of ulpdu_header and then payload. add reads both at once, for the CRC. The kernel reads
+  // payload that is not copied again, so its memory must not change until on_tx. copy_payload: always copy, for memory
+  // that others may write meanwhile (the source of an RDMA Read Response). Returns false and adds nothing if the batch
+  // is full; an empty batch takes any ULPDU. Precondition: 1 to kMaxMulpdu octets in all.
   [[nodiscard]] bool add(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, bool copy_payload);
 
-  // next_fpdu_len is what the FPDU of a ULPDU takes on the wire, Markers included, were it added now.
+  // next_fpdu_len gives the length on the wire, Markers included, of a ULPDU's FPDU if it were added now.
   std::size_t next_fpdu_len(std::size_t ulpdu_len) const { return next_layout().stream_len(fpdu_len(ulpdu_len)); }
 
-  // pending_octets is how much buffers() holds, the rest of a cut FPDU included.
+  // pending_octets counts the octets in buffers(), the rest of a cut FPDU included.
   std::size_t pending_octets() const { return rest().size() + added_len_; }
 
   // buffers is the gather list, at most kMaxBuffers views; valid until the next add or on_tx.
   std::span<const ConstBytes> buffers();
 
-  // on_tx: the first n octets of buffers() were taken by the socket. Ends the batch: an FPDU that was cut is kept, in
-  // memory of the writer's own, and comes first in the next buffers(); FPDUs of which no octet was taken are forgotten.
-  // Returns how many of the FPDUs added since the last on_tx were begun, in order: the caller goes back to there.
+  // on_tx: the socket took the first n octets of buffers(). on_tx ends the batch. The writer keeps the rest of a cut
+  // FPDU in its own memory: it comes first in the next buffers(). FPDUs of which the socket took no octet are
+  // discarded. Returns the number of FPDUs added since the last on_tx that the socket began to take, in order. The
+  // caller continues with the next one.
   std::size_t on_tx(std::size_t n);
 
-  // trim gives memory back to the heap where nothing is pending and more than keep_len octets are held: for a
-  // connection that may have come to rest.
+  // trim gives memory back to the heap if nothing is pending and more than keep_len octets are held. It is for a
+  // connection that may be idle.
   void trim(std::size_t keep_len);
 
  private:
-  // A stretch of the batch: of the arena where `data` is null, else of the caller's memory.
+  // A part of the batch: in the arena if `data` is null, else in the caller's memory.
   struct Piece {
     const std::uint8_t* data;
     std::size_t arena_begin;

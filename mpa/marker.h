@@ -8,8 +8,8 @@
 namespace weft::mpa {
 
 // A Marker stands at every 512th octet of a half connection in Full Operation, the first of them at octet 0: 16
-// reserved bits, then FPDUPTR, the distance back to the ULPDU_Length of the FPDU that it lies in (RFC 5044
-// section 4.2). One that falls between two FPDUs belongs to the second.
+// reserved bits, then FPDUPTR, the distance back to the ULPDU_Length of its FPDU (RFC 5044 section 4.2). A Marker
+// between two FPDUs belongs to the second.
 inline constexpr std::size_t kMarkerLen = 4;
 inline constexpr std::size_t kMarkerSpacing = 512;                         // octets from one Marker's start to the next
 inline constexpr std::size_t kMarkerRunLen = kMarkerSpacing - kMarkerLen;  // octets of FPDUs between two Markers
@@ -20,37 +20,37 @@ constexpr void emit_marker(std::span<std::uint8_t, kMarkerLen> out, std::uint16_
   out[3] = static_cast<std::uint8_t>(fpduptr);
 }
 
-// parse_fpduptr reads a Marker; its reserved half is nobody's business (MPA-4.2-03).
+// parse_fpduptr reads a Marker and ignores its reserved half (MPA-4.2-03).
 constexpr std::uint16_t parse_fpduptr(std::span<const std::uint8_t, kMarkerLen> marker) {
   return static_cast<std::uint16_t>(marker[2] << 8 | marker[3]);
 }
 
-// MarkerLayout says where the Markers of one FPDU lie. Two ways of counting meet in it: `bare` offsets count the FPDU's
-// own octets (ULPDU_Length, ULPDU, PAD, CRC), stream offsets those and the Markers among them; both start at the FPDU's
-// first octet on the wire, which is a Marker's where one falls on the boundary.
+// MarkerLayout gives the positions of one FPDU's Markers. It converts between two kinds of offset. `bare` offsets count
+// the FPDU's own octets (ULPDU_Length, ULPDU, PAD, CRC). Stream offsets count its own octets and the Markers among
+// them. Both start at the FPDU's first octet on the wire, which belongs to a Marker if one falls on the boundary.
 class MarkerLayout {
  public:
-  // Of a half connection without Markers.
+  // For a half connection without Markers.
   constexpr MarkerLayout() = default;
-  // Of an FPDU that begins after stream_position octets of Full Operation; only that modulo 512 matters.
+  // For an FPDU that begins after stream_position octets of Full Operation. Only stream_position modulo 512 matters.
   static constexpr MarkerLayout at(std::uint64_t stream_position) {
     const auto phase = static_cast<std::size_t>(stream_position % kMarkerSpacing);
     return MarkerLayout(phase == 0 ? 0 : kMarkerSpacing - phase);
   }
 
-  // How many Markers lie ahead of bare octet `bare`.
+  // The number of Markers ahead of bare octet `bare`.
   constexpr std::size_t num_before(std::size_t bare) const {
     return bare < first_ ? 0 : 1 + (bare - first_) / kMarkerRunLen;
   }
-  // Where bare octet `bare` lies on the wire.
+  // The stream offset of bare octet `bare`.
   constexpr std::size_t stream_offset(std::size_t bare) const { return bare + kMarkerLen * num_before(bare); }
-  // How many octets from `bare` on are not interrupted by a Marker.
+  // The number of octets from `bare` on without a Marker between them.
   constexpr std::size_t run_len(std::size_t bare) const {
     return bare < first_ ? first_ - bare : kMarkerRunLen - (bare - first_) % kMarkerRunLen;
   }
   // The whole length on the wire of bare_len octets. Precondition: bare_len > 0.
   constexpr std::size_t stream_len(std::size_t bare_len) const { return stream_offset(bare_len - 1) + 1; }
-  // How many octets of the FPDU's own are among the first stream_len on the wire.
+  // The number of the FPDU's own octets among the first stream_len on the wire.
   constexpr std::size_t bare_len(std::size_t stream_len) const {
     if (stream_len <= first_) return stream_len;
     const std::size_t within = (stream_len - first_) % kMarkerSpacing;
@@ -58,14 +58,14 @@ class MarkerLayout {
            (within > kMarkerLen ? within - kMarkerLen : 0);
   }
 
-  // Run is a stretch of the wire that is all Marker or all FPDU.
+  // Run is a range of the wire that is all Marker or all FPDU.
   struct Run {
     bool is_marker = false;
-    std::size_t marker = 0;  // is_marker: which, and how much of it lies behind
+    std::size_t marker = 0;  // is_marker: the Marker's number, and its octets before the run
     std::size_t within = 0;
     std::size_t len = 0;  // octets up to the next change
   };
-  // run_at says what the octet at a stream offset is.
+  // run_at gives the run from a stream offset on.
   constexpr Run run_at(std::size_t stream_offset) const {
     if (stream_offset < first_) return {false, 0, 0, first_ - stream_offset};
     const std::size_t behind = stream_offset - first_;
@@ -74,7 +74,7 @@ class MarkerLayout {
     return {false, 0, 0, kMarkerSpacing - within};
   }
 
-  // Marker number i, from 0: where it lies, and what it has to say. Precondition: there is one.
+  // The stream offset and the FPDUPTR of Marker number i, from 0. Precondition: the Marker exists.
   constexpr std::size_t marker_offset(std::size_t i) const { return first_ + i * kMarkerSpacing; }
   constexpr std::uint16_t fpduptr(std::size_t i) const {
     const std::size_t ulpdu_length_at = first_ == 0 ? kMarkerLen : 0;

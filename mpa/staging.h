@@ -8,8 +8,8 @@
 namespace weft::mpa {
 
 // Staging is a receive buffer that stays in cache: FPDUs are received into it, verified there, and then placed. It
-// belongs to a worker and is lent to one connection at a time; what a connection has not yet consumed when it has to
-// give the buffer back, it keeps in memory of its own (rdmap::Stream::park). Not thread-safe.
+// belongs to a worker, which lends it to one connection at a time. A connection keeps its unconsumed octets in its own
+// memory when it gives the buffer back (rdmap::Stream::park). Not thread-safe.
 class Staging {
  public:
   static constexpr std::size_t kDefaultCapacity = 512 * 1024;
@@ -19,10 +19,10 @@ class Staging {
     assert(capacity >= 2 * 66 * 1024);
   }
 
-  // Received octets that nobody consumed yet. Valid until the next call of a member that is not const.
+  // The received octets that are not consumed yet. Valid until the next call of a member that is not const.
   ConstBytes pending() const { return {octets_.get() + begin_, end_ - begin_}; }
 
-  // Where the next octets go: at least min_len of them, moving what is pending to the front where that is needed.
+  // The room for the next octets: at least min_len of them. Moves the pending octets to the front if necessary.
   // Precondition: pending().size() + min_len <= capacity.
   MutBytes space(std::size_t min_len) {
     if (begin_ == end_) begin_ = end_ = 0;
@@ -31,13 +31,13 @@ class Staging {
     return {octets_.get() + end_, capacity_ - end_};
   }
 
-  // len octets have arrived in what space() returned.
+  // len octets have arrived in the view of space().
   void commit(std::size_t len) {
     assert(len <= capacity_ - end_);
     end_ += len;
   }
 
-  // The first len pending octets are done with. Views of them stay valid until the next space().
+  // Drops the first len pending octets. Views of them stay valid until the next space().
   void consume(std::size_t len) {
     assert(len <= end_ - begin_);
     begin_ += len;

@@ -9,7 +9,7 @@ namespace weft::mpa {
 namespace {
 
 constexpr std::uint16_t kManual = EnhancedWords::kManual;
-// What the responder's IRD is raised to for an RTR indication by RDMA Read (RFC 6581 section 9.1).
+// The least IRD of a responder for an RTR indication by RDMA Read (RFC 6581 section 9.1).
 constexpr std::uint16_t kRtrReadSlots = 1;
 
 // MPA2-9.1-16: 0x3fff is not a number of Reads.
@@ -27,7 +27,7 @@ void add_private_data(StartupFrame& frame, ConstBytes private_data) {
   frame.private_data.insert(frame.private_data.end(), private_data.begin(), private_data.end());
 }
 
-// C of a Reply is our own wish or the Request's: initiators that insist on CRCs refuse a Reply with C=0 (MPA-A-14).
+// The Reply has C=1 if we or the Request want CRCs: initiators that insist on CRCs refuse a Reply with C=0 (MPA-A-14).
 StartupFrame make_reply(const StartupFrame& request, const StartupOptions& options, bool reject,
                         const std::optional<EnhancedWords>& words, ConstBytes private_data) {
   StartupFrame reply;
@@ -44,7 +44,7 @@ StartupFrame make_reply(const StartupFrame& request, const StartupOptions& optio
   return reply;
 }
 
-// What the responder says about RTR indications (MPA2-9.2-04 to -08).
+// The responder's answer about RTR indications (MPA2-9.2-04 to -08).
 EnhancedWords answer_rtr(const EnhancedWords& asked, const RtrSet& own) {
   EnhancedWords words;
   words.a = asked.a;
@@ -62,7 +62,7 @@ EnhancedWords answer_rtr(const EnhancedWords& asked, const RtrSet& own) {
   return words;
 }
 
-// The responder's own IRD and ORD, and what its Reply says of them (RFC 6581 section 9.1).
+// Sets the responder's own IRD and ORD, and the values in its Reply (RFC 6581 section 9.1).
 EnhancedWords answer_words(const EnhancedWords& asked, const StartupOptions& options, Agreement& agreement) {
   EnhancedWords words = answer_rtr(asked, options.rtr_understood);
   agreement.rtr_awaited = {words.b, words.c, words.d};
@@ -76,7 +76,8 @@ EnhancedWords answer_words(const EnhancedWords& asked, const StartupOptions& opt
     words.ord = kManual;  // MPA2-9.1-18
   }
   agreement.ird = at_most(options.ird, agreement.peer_ord);
-  // MPA2-9.1-08: a Reply that takes the Read as indication needs a slot for it, though the ULP itself serves no Read.
+  // MPA2-9.1-08: a Reply that accepts the Read as indication needs a slot for it, even if the ULP itself serves no
+  // Read.
   if (words.d) agreement.ird = std::max(agreement.ird, kRtrReadSlots);
   words.ird = agreement.peer_ord ? agreement.ird : kManual;  // MPA2-9.1-17
   return words;
@@ -84,13 +85,13 @@ EnhancedWords answer_words(const EnhancedWords& asked, const StartupOptions& opt
 
 constexpr std::string_view kNoWords = "an enhanced MPA startup frame (S=1) without IRD and ORD";
 
-// What an RDMAC implementation always says (RFC 5044 section C.1).
+// Whether the frame has the bits that an RDMAC implementation always sends (RFC 5044 section C.1).
 bool is_rdmac(const StartupFrame& frame) {
   return frame.rev == 0 && frame.m && frame.c;
 }
 
-// own: which of the frames is ours. Each M speaks for what its sender receives (MPA-7.1.1-06), but RDMAC peers have
-// Markers both ways whatever we asked for (MPA-C.2.3-01).
+// own: which of the two frames is ours. Each M is about the FPDUs that its sender receives (MPA-7.1.1-06). But RDMAC
+// peers use Markers in both directions, whatever we asked for (MPA-C.2.3-01).
 void agree_on_framing(const StartupFrame& request, const StartupFrame& reply, FrameKind own, Agreement& agreement) {
   const bool rdmac = reply.rev == 0;
   const bool ours = own == FrameKind::kRequest ? request.m : reply.m;
@@ -195,11 +196,11 @@ Accepted make_accept(const StartupFrame& request, const StartupOptions& options,
   if (const auto asked = parse_enhanced_words(request)) {
     words = answer_words(*asked, options, agreement);
   } else {
-    // Without words nobody tells an IRD, and Chelsio's RNICs begin with a Read of no octets all the same.
+    // Without the words no frame announces an IRD, but Chelsio's RNICs still begin with a Read of no octets.
     agreement.ird = std::max(agreement.ird, kRtrReadSlots);
   }
   accepted.reply = make_reply(request, options, false, words, private_data);
-  if (request.rev == 0) accepted.reply.m = true;  // MPA-C.2.3-02, MPA-C.2.4-01; its C is the Request's
+  if (request.rev == 0) accepted.reply.m = true;  // MPA-C.2.3-02, MPA-C.2.4-01; C follows the Request
   agree_on_framing(request, accepted.reply, FrameKind::kReply, agreement);
   return accepted;
 }

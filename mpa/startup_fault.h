@@ -10,27 +10,27 @@
 
 namespace weft::mpa {
 
-// StartupFault is a way in which the startup of a connection can fail (RFC 5044 section 7.1, RFC 6581).
+// StartupFault is the reason why the startup of a connection failed (RFC 5044 section 7.1, RFC 6581).
 enum class StartupFault : std::uint8_t {
-  kForeign,         // octets that begin no MPA frame
+  kForeign,         // octets that do not begin an MPA frame
   kBothInitiators,  // a Request where a Reply is due
   kBothResponders,  // a Reply where a Request is due
-  kRevision,        // a Rev that cannot be worked with
+  kRevision,        // an unsupported Rev
   kRdmacBits,       // Rev 0 without M=1 and C=1
   kPrivateDataLen,  // PD_Length above 512
-  kNoWords,         // S=1 without the words of RFC 6581, or S that does not answer the other's
+  kNoWords,         // S=1 without the words of RFC 6581, or an S that does not answer the other end's
   kSurplus,         // octets before it was the peer's turn
   kSilent,          // no whole frame in time
   kClosed,          // TCP closed with no octet of a frame
   kCutShort,        // TCP closed inside a frame
-  kLost,            // TCP reset, or lost in another way
+  kLost,            // TCP was reset, or lost in another way
   kNoRtr,           // no ready-to-receive message in time
   kRejected,        // a Reply with R=1
   kOwnPrivateData,  // our own private data does not fit
 };
 
-// StartupHint is what somebody who meets a fault should know. The sentences have neither capital nor full stop; they
-// are empty where that end cannot meet it.
+// StartupHint explains a fault to the user. Its sentences have neither capital letter nor full stop. A sentence is
+// empty if its end cannot meet the fault.
 struct StartupHint {
   StartupFault fault = StartupFault::kForeign;
   std::string_view requirement;  // id of the row of tests/conformance/tables
@@ -42,13 +42,12 @@ struct StartupHint {
 std::span<const StartupHint> startup_hints();
 const StartupHint& startup_hint(StartupFault fault);
 
-// foreign_protocol names the protocol that a peer's first octets belong to ("HTTP", "TLS" ...); empty where it is none
-// that people run into.
+// foreign_protocol names the protocol of a peer's first octets ("HTTP", "TLS" ...). It returns an empty text for an
+// unknown protocol.
 std::string_view foreign_protocol(ConstBytes octets);
 
-// printable writes a peer's octets so that a log or a terminal can take them: at most most_octets of them, in quotation
-// marks, with \xNN for what is no printable ASCII, \xNN{4} where four in a row are the same, and "..." where there are
-// more.
+// printable makes a peer's octets safe for a log or a terminal: at most most_octets of them, in quotation marks. \xNN
+// stands for an octet that is not printable ASCII, \xNN{4} for four equal ones in a row, "..." for octets left out.
 std::string printable(ConstBytes octets, std::size_t most_octets = 32);
 
 }  // namespace weft::mpa

@@ -30,7 +30,7 @@ bool begins_like(ConstBytes octets, const Key& key) {
   return std::equal(octets.begin(), octets.begin() + static_cast<std::ptrdiff_t>(len), key.begin());
 }
 
-// The Keys differ in one octet on purpose: that is how two initiators notice each other (MPA-7.1.2-18).
+// The Keys differ in one octet on purpose: so two initiators notice each other (MPA-7.1.2-18).
 BadFrame wrong_key(ConstBytes octets, FrameKind expected) {
   const auto bad = [](std::string_view reason, StartupFault fault) {
     return BadFrame{Error::kStartupFrame, reason, fault};
@@ -52,7 +52,7 @@ constexpr std::uint16_t kLowerFlag = 0x4000;
 }  // namespace
 
 std::variant<NeedMore, ParsedFrame, BadFrame> parse_startup_frame(ConstBytes octets, FrameKind expected) {
-  // MPA-7.1.3-02: what cannot become a frame any more is refused without waiting for the rest of it.
+  // MPA-7.1.3-02: octets that cannot become a frame are refused without waiting for the rest.
   if (violates("MPA-7.1.2-15", !begins_like(octets, key_of(expected)))) return wrong_key(octets, expected);
   if (octets.size() < kStartupHeaderLen) return NeedMore{kStartupHeaderLen - octets.size()};
 

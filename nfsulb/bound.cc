@@ -13,7 +13,7 @@ using rpcrdma::Walked;
 using rpcrdma::xdr::round_up;
 
 constexpr std::size_t kWord = 4;
-constexpr std::size_t kBitmapWords = 3;  // for all attributes, operations and notifications that there are
+constexpr std::size_t kBitmapWords = 3;  // for all existing attributes, operations and notifications
 
 }  // namespace
 
@@ -44,7 +44,8 @@ std::size_t Bounder::octets_of_eligible(const Type& type, const CallNotes& notes
 }
 
 std::size_t Bounder::octets_of_elements(const Type& type, const CallNotes& notes) {
-  // An element of a list has a word before it that says that it is there; the last such word is the array's count.
+  // In a list, a word before each element says that the element is there. The first kWord below is the count of an
+  // array, or the word that ends a list.
   const std::size_t each = octets(*type.element, notes) + (type.kind == Kind::kList ? kWord : 0);
   switch (type.bound) {
     case Bound::kCount: return kWord + each * notes.count;
@@ -107,7 +108,7 @@ void Bounder::add_operation(const Operation& operation, const CallNotes& notes) 
 }
 
 void Bounder::limit_by_session() {
-  // U1-6.2.2-01: ca_maxresponsesize is the absolute maximum, so what it cuts short is an estimate no more.
+  // U1-6.2.2-01: ca_maxresponsesize is the absolute maximum, so a bound that it cuts is not an estimate any more.
   std::size_t whole = bound_.rest;
   for (const std::size_t item : bound_.items) whole += round_up(item);
   if (whole <= limits_.max_reply) return;
@@ -121,10 +122,11 @@ void Bounder::finish(const Operation& procedure, const CallNotes& notes, std::ui
   const bool is_compound = num_operations_ > 0;
   const bool known = walked == Walked::kWhole;
   bound_.idempotent = known && (is_compound ? all_idempotent_ || in_session_ : procedure.idempotent);
-  // U1-6.2.1-03, -04: NFSv4.0 alone, and never a COMPOUND that must not run twice.
+  // U1-6.2.1-03, -04: only NFSv4.0, and never a COMPOUND that must not run twice.
   bound_.may_retry = known && (is_compound ? may_retry_ && all_idempotent_ && minor_version == 0 : procedure.retry);
-  // Beyond RFC 8267 section 3.1 (U1-3.1-06): a server may send more than it was told to, and asking again with more
-  // room does no harm. Not in a session: there the operations ran, and their slot has to be recovered (U1-6.6-04).
+  // Beyond RFC 8267 section 3.1 (U1-3.1-06): a server may send more than the Call allows, and a repeated Call with more
+  // room does no harm. This does not hold in a session: there the operations ran, and their slot has to be recovered
+  // (U1-6.6-04).
   const bool runs_again = is_compound ? all_idempotent_ && !in_session_ : procedure.idempotent;
   bound_.may_retry_once = known && runs_again && (is_counted_ || bound_.is_estimate);
   if (minor_version > 0 && limits_.max_reply > 0) limit_by_session();

@@ -7,19 +7,19 @@
 #include "nfsulb/schema.h"
 #include "rpcrdma/binding.h"
 
-// How large a Reply can become, from the types of its results and from what its Call says.
+// The largest size of a Reply, from the types of its results and from its Call.
 namespace weft::nfsulb {
 
-// CallNotes: what the arguments of one procedure or operation say about its results (Note).
+// CallNotes holds the values in the arguments of one procedure or operation that bound its results (Note).
 struct CallNotes {
   std::uint32_t count = 0;
   std::uint32_t length = 0;
   std::uint32_t words = 0;
   std::array<std::uint32_t, 3> attributes{};
-  bool other_attributes = false;  // bits that no attribute of the protocol has
+  bool other_attributes = false;  // bits without an attribute in the protocol
 };
 
-// Bounder fills a ReplyBound: operation by operation for a COMPOUND, then the procedure.
+// Bounder fills a ReplyBound: first each operation of a COMPOUND, then the procedure.
 class Bounder {
  public:
   // `limits` and `bound` outlive it.
@@ -41,12 +41,12 @@ class Bounder {
 
   const rpcrdma::ReplyLimits& limits_;
   rpcrdma::ReplyBound& bound_;
-  std::size_t operations_ = 0;  // octets of their results
+  std::size_t operations_ = 0;  // octets of the operations' results
   std::size_t num_operations_ = 0;
   bool in_session_ = false;
   bool all_idempotent_ = true;
   bool may_retry_ = false;
-  bool is_counted_ = false;  // a server has to keep within a count
+  bool is_counted_ = false;  // a count limits the server
 };
 
 }  // namespace weft::nfsulb

@@ -8,7 +8,7 @@ namespace {
 
 using namespace xdr;
 
-constexpr std::uint32_t kFlavors = 12;  // that a client reckons with
+constexpr std::uint32_t kFlavors = 12;  // that a client expects at most
 
 constexpr Type dirpath = string<1024>;
 constexpr Type name = string<255>;

@@ -29,7 +29,7 @@ constexpr Type diropres = result<structure<fhandle, fattr>>;
 constexpr Type readlinkres = result<eligible<Bound::kOwn, kMaxPath>>;
 constexpr Type readres = result<structure<fattr, eligible<Bound::kCount, kMaxData>>>;
 constexpr Type entry = structure<uint32, filename, cookie>;
-// count is that of the entries: not of the list's end, nor of eof.
+// count covers the entries, not the list's end and eof.
 constexpr Type readdirres = result<structure<within_count<list<entry>, 4>, boolean>>;
 constexpr Type statfsres = result<opaque_fixed<5 * 4>>;
 constexpr Type nfsstat = uint32;

@@ -2,7 +2,7 @@
 
 #include "nfsulb/schema.h"
 
-// Types of NFS version 2 (RFC 1094 section 2.3) that MOUNT and NFSACL use, too.
+// Types of NFS version 2 (RFC 1094 section 2.3) that MOUNT and NFSACL use too.
 namespace weft::nfsulb {
 
 inline constexpr Type fhandle = xdr::opaque_fixed<32>;

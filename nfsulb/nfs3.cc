@@ -61,7 +61,7 @@ constexpr Type RENAME3res = result<structure<wcc_data, wcc_data>, structure<wcc_
 constexpr Type LINK3res = result<structure<post_op_attr, wcc_data>, structure<post_op_attr, wcc_data>>;
 constexpr Type entry3 = structure<uint64, filename3, uint64>;
 constexpr Type entryplus3 = structure<uint64, filename3, uint64, post_op_attr, post_op_fh3>;
-// U1-3-04: the Call's count and maxcount include all of the resok, by the RFC.
+// U1-3-04: by the RFC, the Call's count and maxcount include the whole resok.
 template <const Type& kEntry>
 constexpr Type READDIR3resok = structure<post_op_attr, cookieverf3, list<kEntry>, boolean>;
 constexpr Type READDIR3res = result<within_count<READDIR3resok<entry3>, kBeyondReaddir3>, post_op_attr>;

@@ -2,7 +2,7 @@
 
 #include "nfsulb/schema.h"
 
-// Types of NFS version 3 (RFC 1813 section 2.6) that other programs use, too.
+// Types of NFS version 3 (RFC 1813 section 2.6) that other programs use too.
 namespace weft::nfsulb {
 
 inline constexpr Type nfs_fh3 = xdr::opaque<64>;

@@ -5,21 +5,21 @@
 #include "nfsulb/nfs4_types.h"
 #include "nfsulb/server_habits.h"
 
-// The operations of NFSv4.0 (RFC 7531), in the form that RFC 7863 gives them: later minor versions add arms to OPEN,
-// and nothing else. Eligible (RFC 8267 section 6.1: U1-6.1-01 to U1-6.1-05): the data of WRITE and READ, linkdata of
-// CREATE, the link of READLINK.
+// The operations of NFSv4.0 (RFC 7531), in the form that RFC 7863 gives them: later minor versions only add arms to
+// OPEN. Eligible (RFC 8267 section 6.1: U1-6.1-01 to U1-6.1-05): the data of WRITE and READ, linkdata of CREATE, the
+// link of READLINK.
 namespace weft::nfsulb::v4_0 {
 
 using namespace xdr;
 
-inline constexpr std::uint32_t kFlavors = 12;  // of SECINFO, that a client reckons with
+inline constexpr std::uint32_t kFlavors = 12;  // of SECINFO, that a client expects at most
 inline constexpr std::uint32_t kMaxOid = 32;   // octets of a mechanism's OID; Kerberos' has 11
 inline constexpr std::uint32_t kErrDenied = 10010;
 inline constexpr std::uint32_t kErrClidInuse = 10017;
 inline constexpr std::uint32_t kRpcsecGss = 6;
 
 inline constexpr Type seqid4 = uint32;
-// What CREATE, OPEN and SETATTR say that they have set: of the attributes that the Call wanted to set.
+// The attributes that CREATE, OPEN and SETATTR have set, out of the attributes in the Call.
 inline constexpr Type attrset4 = bitmap4;
 
 inline constexpr Type ACCESS4args = uint32;
@@ -74,7 +74,7 @@ inline constexpr Type READ4res = result<structure<boolean, eligible<Bound::kCoun
 
 inline constexpr Type READDIR4args = structure<uint64, verifier4, uint32, reply_count, bitmap4>;
 inline constexpr Type entry4 = structure<uint64, component4, fattr4>;
-// U1-3-04: maxcount includes all of the resok, by the RFC.
+// U1-3-04: by the RFC, maxcount includes the whole resok.
 inline constexpr Type READDIR4res = result<within_count<structure<verifier4, list<entry4>, boolean>, kBeyondReaddir4>>;
 
 inline constexpr Type READLINK4res = result<eligible<Bound::kText>>;

@@ -11,8 +11,8 @@ using namespace xdr;
 
 inline constexpr std::uint32_t kErrTooSmall = 10005;
 inline constexpr std::uint32_t kErrLayoutTryLater = 10058;
-inline constexpr std::uint32_t kLayouts = 16;     // of LAYOUTGET, that a client reckons with
-inline constexpr std::uint32_t kGssHandles = 16;  // of EXCHANGE_ID, likewise, and the octets of each
+inline constexpr std::uint32_t kLayouts = 16;     // of LAYOUTGET, that a client expects at most
+inline constexpr std::uint32_t kGssHandles = 16;  // of EXCHANGE_ID, likewise; and the octets of each
 inline constexpr std::uint32_t kGssHandleLen = 32;
 
 // RFC 5531 appendix A
@@ -53,8 +53,8 @@ inline constexpr Type GET_DIR_DELEGATION4resok = structure<verifier4, stateid4, 
 inline constexpr Type GET_DIR_DELEGATION4res_non_fatal = union_of<arm<0, GET_DIR_DELEGATION4resok>, arm<1, boolean>>;
 inline constexpr Type GET_DIR_DELEGATION4res = result<GET_DIR_DELEGATION4res_non_fatal>;
 
-// U1-6.2-02: gdia_maxcount and loga_maxcount limit bodies that nothing else limits. With gdia_maxcount 0 the body is
-// empty, and the rest is there all the same.
+// U1-6.2-02: gdia_maxcount and loga_maxcount limit bodies that have no other limit. With gdia_maxcount 0 the body is
+// empty, but the other fields are present.
 inline constexpr Type GETDEVICEINFO4args = structure<deviceid4, uint32, reply_count, noted_bitmap4>;
 inline constexpr Type without_device_addr = structure<uint32, uint32, bitmap4>;
 inline constexpr Type GETDEVICEINFO4resok =

@@ -12,7 +12,7 @@ namespace weft::nfsulb::v4_2 {
 using namespace xdr;
 
 inline constexpr std::uint32_t kErrOffloadNoReqs = 10094;
-inline constexpr std::uint32_t kSegments = 64;      // of READ_PLUS, that a client reckons with
+inline constexpr std::uint32_t kSegments = 64;      // of READ_PLUS, that a client expects at most
 inline constexpr std::uint32_t kSourceServers = 8;  // of COPY_NOTIFY, likewise
 
 inline constexpr Type stateid_offset_length = structure<stateid4, uint64, uint64>;

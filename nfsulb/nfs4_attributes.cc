@@ -9,7 +9,7 @@ namespace {
 
 using namespace xdr;
 
-constexpr std::uint32_t kLayoutTypes = 16;  // that a client reckons with; four are registered
+constexpr std::uint32_t kLayoutTypes = 16;  // that a client expects at most; four are registered
 
 constexpr Type pathname4 = array<component4>;
 constexpr Type fs_location4 = structure<array<utf8string>, pathname4>;
@@ -29,7 +29,7 @@ constexpr Type mode_masked4 = structure<uint32, uint32>;
 constexpr Type sec_label4 = structure<uint32, uint32, opaque<>>;
 constexpr Type mode_umask4 = structure<uint32, uint32>;
 
-// By number. U1-6.2-01, -02: those of unbounded size are written so.
+// By number. U1-6.2-01, -02: attributes of unbounded size are marked with unbounded.
 constexpr const Type* kAttributes[] = {
     &bitmap4,                        // 0 supported_attrs
     &uint32,                         // 1 type

@@ -23,7 +23,7 @@ consteval Type operations_of(std::span<const Operation> operations) {
   return type;
 }
 
-// join makes one table of several.
+// join makes one table out of several.
 template <std::size_t... kSizes>
 consteval auto join(const std::array<Operation, kSizes>&... tables) {
   std::array<Operation, (kSizes + ...)> joined{};

@@ -23,11 +23,12 @@ inline constexpr Type nfs_impl_id4 = xdr::structure<utf8string, utf8string, nfst
 // open_owner4, lock_owner4
 inline constexpr Type state_owner4 = xdr::structure<xdr::uint64, xdr::opaque<1024>>;
 
-// As a result, as many words as the Call has, or as there are bits for.
+// As a result, it has as many words as the Call's bitmap, or as all bits need.
 inline constexpr Type bitmap4 = xdr::bounded<xdr::array<xdr::uint32>, Bound::kWords>;
 inline constexpr Type noted_bitmap4 = xdr::noted<bitmap4, Note::kWords>;
 inline constexpr Type attrlist4 = xdr::opaque<>;
-// fattr4: in a Call; and what a Call asked for with attr_request. The attributes themselves are not looked at.
+// fattr4 is the form in a Call. requested_fattr4 is the form in a result: the attributes that the Call's attr_request
+// asked for. The attributes themselves are not parsed.
 inline constexpr Type fattr4 = xdr::structure<noted_bitmap4, attrlist4>;
 inline constexpr Type attr_request4 = xdr::noted<bitmap4, Note::kAttributes>;
 inline constexpr Type requested_fattr4 = xdr::structure<bitmap4, xdr::bounded<attrlist4, Bound::kAttributes>>;
@@ -38,7 +39,7 @@ inline constexpr Type layouthint4 = layout_content4;
 inline constexpr Type layoutupdate4 = layout_content4;
 inline constexpr Type device_addr4 = layout_content4;
 
-// Results that are a status and nothing else.
+// Results with only a status.
 inline constexpr Type nfsstat4 = xdr::uint32;
 
 // Delegations (RFC 7863, OPEN4resok).

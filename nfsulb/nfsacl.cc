@@ -2,18 +2,20 @@
 #include "nfsulb/nfs3_types.h"
 #include "nfsulb/schemas.h"
 
-// NFSACL versions 2 and 3, as Solaris defined them and Linux has them; there is no RFC. U1-5.2-02: nothing is eligible.
+// NFSACL versions 2 and 3, as Solaris defined them and Linux implements them. There is no RFC. U1-5.2-02: nothing is
+// eligible.
 namespace weft::nfsulb {
 namespace {
 
 using namespace xdr;
 
-// U1-5.2-04, -05: the protocol has no limit. Linux' is 1024 entries, a client's may be less (max_unbounded).
+// U1-5.2-04, -05: the protocol has no limit. Linux's limit is 1024 entries. A client's limit may be smaller
+// (max_unbounded).
 constexpr std::uint32_t kEntries = 1024;
 
 // type, id, perm
 constexpr Type aclent = opaque_fixed<3 * 4>;
-// The number of entries, and they themselves if they were asked for.
+// The number of entries, and the entries themselves if the Call asked for them.
 constexpr Type secattr_half = structure<uint32, array<aclent, kNoLimit, kEntries>>;
 constexpr Type secattr = structure<uint32, secattr_half, secattr_half>;
 

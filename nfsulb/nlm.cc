@@ -14,7 +14,7 @@ constexpr Type notified = string<1025>;  // LM_MAXNAMELEN
 constexpr Type cookie = noted<netobj, Note::kLength>;
 constexpr Type same_cookie = bounded<netobj, Bound::kLength>;
 
-// Versions 1 and 3 have offsets and lengths of 32 bits, version 4 of 64.
+// Versions 1 and 3 have offsets and lengths of 32 bits, version 4 has 64 bits.
 template <const Type& kOffset>
 constexpr Type holder = structure<boolean, uint32, netobj, kOffset, kOffset>;
 template <const Type& kOffset>

@@ -4,7 +4,7 @@
 
 #include "nfsulb/netid.h"
 
-// Numbers of the programs of the NFS family (RFC 8267 sections 4, 5 and 6; of NFSACL, those that are in use).
+// The program numbers of the NFS family (RFC 8267 sections 4, 5 and 6; for NFSACL, the numbers in use).
 namespace weft::nfsulb {
 
 inline constexpr std::uint32_t kNfsProgram = 100003;
@@ -24,9 +24,9 @@ inline constexpr std::uint32_t kNsmV1 = 1;
 inline constexpr std::uint32_t kNfsAclProgram = 100227;
 inline constexpr std::uint32_t kNfsAclV2 = 2;
 inline constexpr std::uint32_t kNfsAclV3 = 3;
-inline constexpr std::uint32_t kNfs4CallbackProgram = 0x40000000;  // or what the client says (RFC 7531, RFC 8881)
+inline constexpr std::uint32_t kNfs4CallbackProgram = 0x40000000;  // or the client's choice (RFC 7531, RFC 8881)
 inline constexpr std::uint32_t kNfs4CallbackV1 = 1;
 
-inline constexpr std::uint16_t kMountTcpPort = 20048;  // no number of IANA's: where Linux and others put mountd
+inline constexpr std::uint16_t kMountTcpPort = 20048;  // not assigned by IANA: mountd's port on Linux and others
 
 }  // namespace weft::nfsulb

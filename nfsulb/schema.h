@@ -4,45 +4,45 @@
 #include <cstdint>
 #include <span>
 
-// The vocabulary in which the programs of the NFS family are described: that of XDR (RFC 4506), in its own words and,
-// for the types themselves, in those of the RFCs. A type is a constant; one interpreter (walk.h) passes over its
-// octets, another (bound.h) says how many they can be. What a Call says about the size of its own Reply stands in both
-// halves: as a Note in the arguments, as a Bound in the results.
+// The vocabulary for the programs of the NFS family. It is the vocabulary of XDR (RFC 4506); the types keep their names
+// from the RFCs. A type is a constant. One interpreter (walk.h) passes over its octets, another (bound.h) gives their
+// largest number. A Call's statement about the size of its Reply stands in both halves: as a Note in the arguments, as
+// a Bound in the results.
 namespace weft::nfsulb {
 
 inline constexpr std::uint32_t kNoLimit = 0xffffffff;
 
 enum class Kind : std::uint8_t {
-  kFixed,       // `max` octets with their roundup: integers, opaque[n], structures of such; none: void
+  kFixed,       // `max` octets with their roundup: integers, opaque[n], structures of them; none: void
   kOpaque,      // opaque<max>, string<max>
   kEligible,    // opaque<max> that is DDP-eligible
   kArray,       // element<max>
-  kList,        // *element, again and again: optional-data that ends with itself (RFC 4506 section 4.19)
+  kList,        // *element, repeated: optional-data that ends with itself (RFC 4506 section 4.19)
   kStruct,      // fields
   kUnion,       // arms by a 32-bit discriminant; element: the default, if there is one
-  kBounded,     // element, whose size as a whole something else limits
+  kBounded,     // element, whose whole size has another limit
   kOperations,  // the array of a COMPOUND: of operations in arguments, of their results in results
 };
 
-// Note: what the bound of the Reply has to know of an argument.
+// Note is the value of an argument that the bound of the Reply needs.
 enum class Note : std::uint8_t {
   kNone,
   kCount,       // the value of a word, or the number of an array's elements
   kLength,      // the octets of an opaque
   kWords,       // the words of a bitmap
-  kAttributes,  // those, and which attributes it asks for
+  kAttributes,  // the words of a bitmap, and the attributes that it asks for
   kMinor,       // the minor version
 };
 
-// Bound: what limits a result beside its `max`.
+// Bound is the limit of a result besides its `max`.
 enum class Bound : std::uint8_t {
-  kOwn,         // nothing, so `max` does
+  kOwn,         // no other limit than `max`
   kText,        // ReplyLimits::max_text
-  kUnbounded,   // ReplyLimits::max_unbounded, and `assumed` octets or elements where that is set
+  kUnbounded,   // ReplyLimits::max_unbounded, and `assumed` octets or elements if set
   kCount,       // Note::kCount and `assumed` octets: of octets, or of elements
   kAboutCount,  // the same, as an estimate
   kLength,      // Note::kLength
-  kWords,       // Note::kWords, or all the bits there are
+  kWords,       // Note::kWords, or all existing bits
   kAttributes,  // the attributes of Note::kAttributes
 };
 
@@ -53,12 +53,12 @@ struct Type {
   Kind kind = Kind::kFixed;
   Note note = Note::kNone;
   Bound bound = Bound::kOwn;
-  bool has_eligible = false;  // an eligible item can occur in it
-  std::uint8_t depth = 1;     // of types in types
+  bool has_eligible = false;  // it can contain an eligible item
+  std::uint8_t depth = 1;     // the nesting of types
   std::uint32_t max = 0;
   std::uint32_t assumed = 0;
   const Type* element = nullptr;
-  const Type* least = nullptr;  // kBounded: not smaller than this one, whatever the Call says
+  const Type* least = nullptr;  // kBounded: the least size, whatever the Call says
   std::span<const Type* const> fields{};
   std::span<const Arm> arms{};
   std::span<const Operation> operations{};
@@ -79,9 +79,9 @@ struct Operation {
   const Type* results = nullptr;
   bool idempotent = false;
   std::uint8_t since = 0;        // the first minor version that has it
-  bool retry = false;            // names it for short Reply chunk retry (RFC 8267 sections 5.2 and 6.2.1)
+  bool retry = false;            // allowed for short Reply chunk retry (RFC 8267 sections 5.2 and 6.2.1)
   bool eligible_result = false;  // a "READ operation" in the sense of RFC 8267 section 6.4.1
-  bool sequence = false;         // [CB_]SEQUENCE: the session keeps what must not run twice from doing so
+  bool sequence = false;         // [CB_]SEQUENCE: the session prevents a second run
 };
 
 // Program: the schema of one version of a program.
@@ -100,10 +100,10 @@ inline constexpr Type opaque_fixed = {.max = (kLen + 3) / 4 * 4};
 inline constexpr Type void_type = opaque_fixed<0>;
 inline constexpr Type uint32 = opaque_fixed<4>;
 inline constexpr Type uint64 = opaque_fixed<8>;
-// A bool that nothing depends on: which values it may have is its reader's business.
+// A bool that selects no type. Its reader checks its value.
 inline constexpr Type boolean = uint32;
 
-// kAssumed, also of arrays: how much a client reckons with where the protocol has no limit.
+// kAssumed, also for arrays: the most that a client expects if the protocol has no limit.
 template <std::uint32_t kMax = kNoLimit, std::uint32_t kAssumed = 0>
 inline constexpr Type opaque = {.kind = Kind::kOpaque,
                                 .bound = kMax == kNoLimit ? Bound::kUnbounded : Bound::kOwn,
@@ -131,7 +131,7 @@ inline constexpr Type list = {.kind = Kind::kList,
                               .assumed = kAssumed,
                               .element = &kElement};
 
-// A structure of fields of fixed size is one of fixed size itself.
+// A structure of fields of fixed size has a fixed size itself.
 template <const Type&... kFields>
 inline constexpr const Type* fields_of[] = {&kFields...};
 template <const Type&... kFields>
@@ -147,7 +147,7 @@ template <std::uint32_t kValue, const Type& kType = void_type>
 inline constexpr Arm arm = {kValue, &kType, kType.has_eligible, kType.depth};
 template <const Arm&... kArms>
 inline constexpr Arm arms_of[] = {kArms...};
-// union switch without a default, and with one.
+// union switch without a default, and with a default.
 template <const Arm&... kArms>
 inline constexpr Type union_of = {.kind = Kind::kUnion,
                                   .has_eligible = (kArms.has_eligible || ...),
@@ -159,14 +159,14 @@ inline constexpr Type union_or = {.kind = Kind::kUnion,
                                   .depth = static_cast<std::uint8_t>(std::max({kDefault.depth, kArms.depth...}) + 1),
                                   .element = &kDefault,
                                   .arms = arms_of<kArms...>};
-// union switch (bool): the type where it is TRUE; also *type, which has the same octets.
+// union switch (bool): the type if it is TRUE. Also *type, which has the same octets.
 template <const Type& kType>
 inline constexpr Type optional = union_of<arm<0>, arm<1, kType>>;
-// The usual result: status, then the type if that is 0, else nothing or what a failure brings.
+// The usual result: a status, then kType if the status is 0, else kFailure.
 template <const Type& kType, const Type& kFailure = void_type>
 inline constexpr Type result = union_or<kFailure, arm<0, kType>>;
 
-// Upper-layer binding: eligible items, and what their size follows from.
+// Upper-layer binding: eligible items, and the source of their size.
 template <Bound kBound = Bound::kOwn, std::uint32_t kMax = kNoLimit>
 inline constexpr Type eligible = {.kind = Kind::kEligible, .bound = kBound, .has_eligible = true, .max = kMax};
 
@@ -182,8 +182,8 @@ template <const Type& kType, Note kNote>
 inline constexpr Type noted = with_note(kType, kNote);
 template <const Type& kType, Bound kBound>
 inline constexpr Type bounded = with_bound(kType, kBound);
-// The word in a Call that says how large a result may become (a count, a maxcount), and that result, with the octets
-// that the count does not include, or that servers leave out of it (server_habits.h).
+// The word in a Call that limits the size of a result (a count, a maxcount), and this result. The result includes the
+// octets that the count does not include, or that servers leave out of it (server_habits.h).
 inline constexpr Type reply_count = noted<uint32, Note::kCount>;
 template <const Type& kType, std::uint32_t kMore = 0, Bound kBound = Bound::kCount, const Type& kLeast = void_type>
 inline constexpr Type within_count = {.kind = Kind::kBounded,
@@ -192,14 +192,14 @@ inline constexpr Type within_count = {.kind = Kind::kBounded,
                                       .assumed = kMore,
                                       .element = &kType,
                                       .least = &kLeast};
-// A result of no foreseeable size.
+// A result without a foreseeable size.
 template <const Type& kType>
 inline constexpr Type unbounded = {
     .kind = Kind::kBounded, .bound = Bound::kUnbounded, .depth = depth_over<kType>, .element = &kType};
 
 }  // namespace xdr
 
-// kMaxDepth: the walk and the bound recurse as deep as types are nested, whatever octets they read.
+// The walk and the bound recurse only as deep as types are nested, whatever octets they read.
 inline constexpr std::uint8_t kMaxDepth = 16;
 
 enum class Runs : std::uint8_t { kOnce, kAgain };  // kAgain: idempotent

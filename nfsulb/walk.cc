@@ -17,10 +17,10 @@ using rpcrdma::xdr::XdrReader;
 
 constexpr std::uint32_t kLastMinor = 2;  // NFSv4's latest minor version
 
-// ArgumentItems: which eligible arguments are missing is told by their positions.
+// ArgumentItems finds the missing eligible arguments by their positions.
 struct ArgumentItems {
   std::span<const std::size_t> reduced;
-  std::vector<EligibleItem>* items = nullptr;  // nullptr: nobody asks for them
+  std::vector<EligibleItem>* items = nullptr;  // nullptr: not requested
   std::size_t next = 0;
 
   void begin(const Operation&) {}
@@ -34,7 +34,8 @@ struct ArgumentItems {
   bool at_end() const { return !violates("R1-8.1.1-01", next != reduced.size()); }
 };
 
-// ResultItems: by what each Write chunk brought. One entry for each READ operation; RFC 8267 section 6.4.1.
+// ResultItems finds the missing eligible results by the octets in each Write chunk. There is one entry for each READ
+// operation (RFC 8267 section 6.4.1).
 struct ResultItems {
   std::span<const std::uint32_t> reduced;
   std::vector<std::optional<EligibleItem>>& items;
@@ -123,7 +124,7 @@ class Walker {
 
   Walked array(const Type& type) {
     std::uint32_t count = 0;
-    // Every element has octets, so that there cannot be more than there are octets left.
+    // Every element has at least one octet, so there cannot be more elements than octets left.
     if (!reader_.u32(count) || count > reader_.remaining()) return Walked::kGarbage;
     if (violates("R1-5.5.2-05", count > type.max)) return Walked::kGarbage;
     if (type.note != Note::kNone) return noted_array(type, count);
@@ -137,7 +138,7 @@ class Walker {
     return Walked::kWhole;
   }
 
-  // noted_array: the elements are of fixed size, and words where it is a bitmap.
+  // noted_array: the elements have a fixed size. In a bitmap they are words.
   Walked noted_array(const Type& type, std::uint32_t count) {
     if (type.note == Note::kCount) notes_.count = count;
     if (type.note != Note::kAttributes) {
@@ -215,7 +216,7 @@ class Walker {
   Bounder* bounder_;
   CallNotes notes_;
   std::uint32_t minor_version_ = 0;
-  std::size_t taken_out_ = 0;  // octets of reduced items so far
+  std::size_t taken_out_ = 0;  // octets of reduced items up to here
 };
 
 void reset(rpcrdma::ReplyBound& bound) {

@@ -9,15 +9,15 @@
 #include "nfsulb/schema.h"
 #include "rpcrdma/binding.h"
 
-// The interpreter of the schemas: what rpcrdma::Binding asks, answered for any Program by one walk over the octets. It
-// reads nothing outside them, and its recursion ends with the types' own nesting.
+// The interpreter of the schemas. It answers the questions of rpcrdma::Binding for any Program by one walk over the
+// octets. It never reads outside the octets, and the types' own nesting bounds its recursion.
 namespace weft::nfsulb {
 
-// find_operation: the row with this number, nullptr if the table has none.
+// find_operation returns the row with this number, nullptr if the table has none.
 const Operation* find_operation(std::span<const Operation> table, std::uint32_t number);
 
-// walk_arguments, walk_results, bound_reply: rpcrdma::Binding's functions of the same names. Of garbage nothing is
-// said: what was filled is empty again.
+// walk_arguments, walk_results and bound_reply implement rpcrdma::Binding's functions of the same names. For garbage
+// they leave all outputs empty.
 rpcrdma::Walked walk_arguments(const Program& program, std::uint32_t procedure, rpcrdma::ConstBytes args,
                                std::span<const std::size_t> reduced, std::vector<rpcrdma::EligibleItem>& items);
 rpcrdma::Walked walk_results(const Program& program, std::uint32_t procedure, rpcrdma::ConstBytes results,

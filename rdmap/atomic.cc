@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kAopCodeMask = 0x0f;
 
 std::uint64_t fetch_add(std::uint64_t original, std::uint64_t add, std::uint64_t mask) {
-  // Without their top bits no field can carry into the next; the top bits are then added without a carry.
+  // Without their top bits no field can carry into the next. The top bits are then added without a carry.
   return ((original & ~mask) + (add & ~mask)) ^ ((original ^ add) & mask);
 }
 
@@ -69,7 +69,7 @@ bool is_atomic_target(MutBytes target) {
 
 std::uint64_t execute_atomic(const AtomicOperands& operands, MutBytes target) {
   assert(target.size() == kAtomicLen && is_atomic_target(target));
-  // The memory is the user's own, where the user may have a word of this type; no wire data is looked at in this way.
+  // The memory is the user's own, and the user may have a word of this type there. Wire data is never read in this way.
   std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(target.data()));
   std::uint64_t original = word.load();
   while (!word.compare_exchange_weak(original, apply_atomic(operands, original))) {

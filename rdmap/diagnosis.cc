@@ -19,7 +19,7 @@ constexpr DiagnosisRow kRows[] = {
      "the peer's log (dmesg where its kernel does the RDMA), then connect again",
      "the first completion of ours that failed: memory has to stay registered until its request has completed"},
 
-    // ---- Read Requests and invalidations, refused by the end whose memory they name
+    // ---- Read Requests and invalidations, refused by the owner of the memory
     {Layer::kRdma, 1, 0x00, -1, "RDMAP-7.2-06",
      "an RDMA Read from an STag that was never registered, or was invalidated or deregistered before the Read came",
      "read from an STag only until the message that gives it back; the peer must keep the memory registered until then",
@@ -178,7 +178,7 @@ bool is_registered(const Terminate& t) {
   });
 }
 
-// Which messages these control octets could come from without headers: both orders have to be registered.
+// The second reading of control octets without headers. Both orders have to be registered.
 std::optional<Terminate> swapped(const TerminateMessage& m) {
   if (m.segment_len || m.ddp_header_len != 0 || m.has_rdma_header) return std::nullopt;
   const Terminate other{static_cast<Layer>(m.what.etype), static_cast<std::uint8_t>(m.what.layer), m.what.code};
@@ -193,7 +193,7 @@ std::optional<std::uint32_t> refused_qn(const TerminateMessage& m) {
   return header->qn;
 }
 
-// Those of one queue stand before those of any.
+// Rows for one queue stand before rows for any queue.
 const DiagnosisRow* find_row(const Terminate& t, std::optional<std::uint32_t> qn) {
   for (const DiagnosisRow& row : kRows) {
     if (row.layer != t.layer || row.etype != t.etype || (row.code >= 0 && row.code != t.code)) continue;
@@ -220,7 +220,7 @@ std::string_view opcode_name(std::uint8_t rsvd_ulp) {
   return "a message of an unknown opcode";
 }
 
-// With M the length of the refused segment, headers included; siw counts the payload alone.
+// M gives the length of the refused segment with its headers; siw counts the payload only.
 std::string length_of(const TerminateMessage& m) {
   if (!m.segment_len) return {};
   return fmt::format(", {} octets{}", *m.segment_len, m.siw ? " of payload" : " with its header");
@@ -243,13 +243,13 @@ std::string describe_headers(const TerminateMessage& m) {
   const auto& header = std::get<ddp::UntaggedHeader>(segment->header);
   const auto opcode = static_cast<Opcode>(parse_control(header.rsvd_ulp).opcode);
   std::string text = fmt::format("{}: queue {}", opcode_name(header.rsvd_ulp), header.qn);
-  // siw makes up the header of a Read that it fails to answer; its MSN is wrong then (PEER-H-20).
+  // siw reconstructs the header of a Read that it fails to answer, with a wrong MSN (PEER-H-20).
   if (!m.siw || header.qn != kReadRequestQn) text += fmt::format(" MSN {} MO {}", header.msn.value, header.mo);
   if (invalidates(opcode)) text += fmt::format(", to invalidate STag {:#010x}", header.rsvd_ulp_8_39);
   return text + length_of(m) + describe_read(m);
 }
 
-// Readings of one Terminate: the likely one, and the other where Linux siw's order of the octets is in question.
+// The readings of one Terminate: the likely one, and a second one if Linux siw's order of the octets is possible.
 struct Readings {
   Terminate first;
   std::optional<Terminate> second;

@@ -26,7 +26,7 @@ enum class Opcode : std::uint8_t {
   kAtomicResponse = 11,
 };
 
-// How many opcodes RFC 5040 alone defines, and how many there are with RFC 7306: the first that is none.
+// The number of opcodes that RFC 5040 defines, and the number with RFC 7306. Each is also the first invalid opcode.
 inline constexpr std::uint8_t kNumOpcodes5040 = 8;
 inline constexpr std::uint8_t kNumOpcodes7306 = 12;
 
@@ -56,7 +56,7 @@ constexpr bool is_solicited(Opcode opcode) {
 constexpr bool invalidates(Opcode opcode) {
   return opcode == Opcode::kSendInvalidate || opcode == Opcode::kSendSeInvalidate;
 }
-// The queue an untagged opcode belongs to.
+// The queue of an untagged opcode.
 constexpr std::uint32_t queue_of(Opcode opcode) {
   switch (opcode) {
     case Opcode::kReadRequest:
@@ -67,8 +67,8 @@ constexpr std::uint32_t queue_of(Opcode opcode) {
   }
 }
 
-// Control is the RDMAP control octet, the first of RsvdULP (RFC 5040 section 4.1). Plain wire fields: nothing here is
-// checked; Rsv is not kept, since nobody may look at it.
+// Control is the RDMAP control octet, the first of RsvdULP (RFC 5040 section 4.1). These are plain wire fields: nothing
+// here is checked. Rsv is not kept, since no receiver may look at it.
 struct Control {
   std::uint8_t rv = kRdmapVersion;  // 2 bits
   std::uint8_t opcode = 0;          // 4 bits
@@ -95,7 +95,7 @@ struct ReadRequestHeader {
   friend bool operator==(const ReadRequestHeader&, const ReadRequestHeader&) = default;
 };
 
-// parse_read_request_header takes exactly 28 octets; nothing where there are more or fewer.
+// parse_read_request_header takes exactly 28 octets and returns nothing for any other length.
 inline std::optional<ReadRequestHeader> parse_read_request_header(ConstBytes octets) {
   ReadRequestHeader h;
   Reader in(octets);

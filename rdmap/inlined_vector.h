@@ -1,7 +1,7 @@
 #pragma once
 
-// absl::InlinedVector moves an empty vector's storage as it is; g++ 12 takes that for the use of uninitialised memory
-// wherever it sees through the move, so the warning is silenced where it points to: inside that header.
+// absl::InlinedVector moves an empty vector's storage as it is. g++ 12 takes the move for a use of uninitialised memory
+// when it inlines it. The warning points inside the absl header, so it is silenced there.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"

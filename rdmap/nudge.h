@@ -7,10 +7,11 @@
 
 namespace weft::rdmap {
 
-// Nudge says when an initiator that has spoken and heard nothing yet sends an RDMA Write of no octets. Linux siw as
-// responder loses the wake-up for what arrives while it is about to accept, and then sits on it until more arrives; a
-// Write of no octets touches no memory and no ULP sees it (RFC 5040 section 5.1). From the first FPDU on, at an
-// interval that doubles each time, until the peer's first FPDU; a few times at most.
+// Nudge decides when an initiator sends an RDMA Write of no octets. The initiator has sent FPDUs then and has received
+// none. Linux siw as responder loses the wake-up for octets that arrive while it is about to accept. It then holds them
+// until more octets arrive. A Write of no octets touches no memory, and no ULP sees it (RFC 5040 section 5.1). The
+// Writes begin one interval after our first FPDU and stop at the peer's first FPDU, after a few at most. The interval
+// doubles each time.
 class Nudge {
  public:
   static constexpr int kMost = 6;
@@ -18,7 +19,7 @@ class Nudge {
   // interval: 0 for never.
   explicit Nudge(Duration interval) : interval_(interval) {}
 
-  // FPDUs of ours left.
+  // The socket took FPDUs of ours.
   void on_sent(TimePoint now) {
     if (waiting_ && !at_ && interval_ > Duration::zero()) at_ = now + interval_;
   }
@@ -27,7 +28,7 @@ class Nudge {
     waiting_ = false;
     at_.reset();
   }
-  // Whether one is due. If so the next one waits twice as long.
+  // Whether a Write is due. If so, the next one waits twice as long.
   bool take(TimePoint now) {
     if (!at_ || now < *at_) return false;
     interval_ *= 2;

@@ -59,7 +59,7 @@ Receiver::Verdict Receiver::check(ConstBytes head, std::size_t ulpdu_len) {
   return check_untagged(std::get<ddp::UntaggedHeader>(header_), segment->payload);
 }
 
-// As received, for a Terminate that may have to return it, now or turns later.
+// Keeps the header as received, for a Terminate that returns it now or in a later turn.
 void Receiver::keep_ddp_header(ConstBytes head) {
   constexpr std::uint8_t kTaggedBit = 0x80;
   const std::size_t len =
@@ -73,7 +73,7 @@ Receiver::Verdict Receiver::check_tagged(const ddp::TaggedHeader& header) {
   const Control control = parse_control(header.rsvd_ulp);
   if (violates("RDMAP-7.2-03", control.rv != version_)) return refuse(kInvalidVersion);
   opcode_ = static_cast<Opcode>(control.opcode);
-  // Before placement: a Send opcode with T=1 would otherwise write through an STag (RDMAP-N-09).
+  // Checked before placement: a Send opcode with T=1 would otherwise write through an STag (RDMAP-N-09).
   if (violates("RDMAP-7.2-02", control.opcode >= num_opcodes_ || !is_tagged(opcode_))) return refuse(kUnexpectedOpcode);
   if (violates("RDMAP-7.2-02", tagged_open_ && opcode_ != tagged_opcode_)) return refuse(kUnexpectedOpcode);
   if (opcode_ == Opcode::kReadResponse) return check_read_response(header);
@@ -87,7 +87,7 @@ Receiver::Verdict Receiver::check_read_response(const ddp::TaggedHeader& header)
   const auto refuse_as = [&](ddp::Error error) {
     return refuse_for(Blamed::kRead, WorkStatus::kFatal, to_terminate(error));
   };
-  // RDMAP-5.2.2-08: matched, so that the sink needs no remote write right.
+  // RDMAP-5.2.2-08: the Response is matched with its request, so the sink needs no remote write right.
   if (payload_len_ > 0) {
     if (violates("RDMAP-5.2.2-08", header.stag != sink_stag(read->wr))) return refuse_as(ddp::Error::kInvalidStag);
     if (violates("RDMAP-4.4-08", header.to > std::numeric_limits<std::uint64_t>::max() - payload_len_))
@@ -128,7 +128,7 @@ Receiver::Verdict Receiver::check_send(const ddp::UntaggedHeader& header, ConstB
     if (recv_) recv_len_ = total_len(recv_->sg_list);
   }
   const bool immediate = is_immediate(opcode_);
-  // Immediate Data goes into the completion, and into the receive's memory where that has room (EXT-X-10).
+  // Immediate Data goes into the completion, and into the receive's memory if it has room (EXT-X-10).
   const std::uint64_t room = immediate ? std::max<std::uint64_t>(recv_len_, kImmediateLen) : recv_len_;
   const auto buffer_len = recv_ ? std::optional(room) : std::nullopt;
   if (const auto error = queue.check(header, payload_len_, buffer_len))
@@ -145,7 +145,7 @@ Receiver::Verdict Receiver::check_send(const ddp::UntaggedHeader& header, ConstB
   return Verdict::kTaken;
 }
 
-// Queue 1 has one buffer for each IRD slot, as long as the header that the request has (RDMAP-N-10, RDMAP-N-11,
+// Queue 1 has one buffer for each IRD slot. The buffer is as long as the request's header (RDMAP-N-10, RDMAP-N-11,
 // EXT-X-07).
 std::optional<std::uint64_t> Receiver::request_buffer_len(std::size_t header_len) const {
   return reads_.size() < ird_ ? std::optional<std::uint64_t>(header_len) : std::nullopt;
@@ -176,7 +176,8 @@ Receiver::Verdict Receiver::check_atomic_request(const ddp::UntaggedHeader& head
   const auto request = parse_atomic_request_header(body);
   if (violates("EXT-4.2-01", !header.last || !request)) return refuse(kStreamCatastrophic);          // RDMAP-N-11
   if (violates("EXT-5.2.1-13", !is_atomic_op(request->aop_code))) return refuse(kUnexpectedOpcode);  // EXT-X-03
-  // Whoever may not reach the memory learns nothing about its alignment (EXT-X-04). No RDMAP header: EXT-8.1-02.
+  // Access is checked first: a peer without access learns nothing about the alignment (EXT-X-04). No RDMAP header:
+  // EXT-8.1-02.
   const auto target = memory_.resolve(scope_, request->stag, request->to, kAtomicLen, ddp::Right::kRemoteAtomic);
   if (const auto* error = std::get_if<ddp::AccessError>(&target)) return refuse(to_read_terminate(*error));
   if (violates("EXT-8.2-02", !is_atomic_target(std::get<MutBytes>(target)))) return refuse(kStreamCatastrophic);
@@ -188,7 +189,7 @@ Receiver::Verdict Receiver::check_atomic_request(const ddp::UntaggedHeader& head
 
 Receiver::Verdict Receiver::check_atomic_response(const ddp::UntaggedHeader& header, ConstBytes body) {
   const SendEntry* atomic = requests_.oldest_atomic();
-  // Queue 3 has a buffer for the answer that is due.
+  // Queue 3 has a buffer only for the answer that is due.
   const auto buffer_len = atomic != nullptr ? std::optional<std::uint64_t>(kAtomicResponseHeaderLen) : std::nullopt;
   if (const auto error = queues_[kAtomicResponseQn].check(header, payload_len_, buffer_len)) {
     if (atomic == nullptr) return refuse(*error);
@@ -200,13 +201,15 @@ Receiver::Verdict Receiver::check_atomic_response(const ddp::UntaggedHeader& hea
   if (violates("EXT-5.2.1-05", answer->request_id != request_id(*atomic)))  // EXT-X-08
     return refuse_for(Blamed::kAtomic, WorkStatus::kFatal, kStreamCatastrophic);
   answer_ = *answer;
-  // Not placed as it came, but in this machine's byte order: its memory is found when it is delivered, and now.
+  // deliver writes the answer in this machine's byte order, so its octets are not placed. The memory is found now and
+  // again at delivery.
   target_ = Target::kAtomic;
   return Verdict::kTaken;
 }
 
 Receiver::Verdict Receiver::check_terminate(const ddp::UntaggedHeader& header, ConstBytes body) {
-  // No error of a Terminate is answered with another one (RDMAP-5.4-07); what follows its body is ignored.
+  // An error in a Terminate is never answered with another Terminate (RDMAP-5.4-07). Octets behind its body are
+  // ignored.
   const std::uint64_t buffer_len = std::max(kTerminateMaxLen, payload_len_);
   const auto message = parse_terminate(body);
   if (violates("RDMAP-5.4-07",

@@ -20,13 +20,13 @@
 
 namespace weft::rdmap {
 
-// Receiver takes in the ULPDUs of a stream, in three steps (RFC 5040 section 7.2): check the headers, find the memory
-// that the payload belongs to, and, once the octets lie there, deliver. on_ulpdu does all three with a whole verified
-// ULPDU, and then one that is refused has changed no octet of anybody's memory. With direct placement the driver of the
-// steps is the Stream, which receives the octets into the memory found before it knows that they were right.
+// Receiver takes in the ULPDUs of a stream in three steps (RFC 5040 section 7.2). It checks the headers, finds the
+// memory of the payload, and delivers the message once the octets lie there. on_ulpdu does all three steps with a whole
+// verified ULPDU: a refused ULPDU has changed no octet of memory. With direct placement the Stream drives the steps: it
+// receives the octets into that memory before it knows that they are right.
 class Receiver {
  public:
-  // So much of a ULPDU check may look at: no header and no body that is not placed is longer.
+  // The most octets of a ULPDU that check looks at. No header, and no body that is not placed, is longer.
   static constexpr std::size_t kHeadLen = ddp::kUntaggedHeaderLen + kTerminateMaxLen;
 
   // All references outlive the receiver.
@@ -34,57 +34,57 @@ class Receiver {
            StreamCounters& counters)
       : memory_(memory), requests_(requests), reads_(reads), events_(events), counters_(counters) {}
 
-  // version: of DDP and RDMAP, which is all that the peer may send (mpa::Agreement). rfc7306: Atomics and Immediate
-  // Data are understood; else their opcodes and queue are refused.
+  // version: the only version of DDP and RDMAP that the peer may send (mpa::Agreement). rfc7306: Atomics and Immediate
+  // Data are understood; without it their opcodes and queue are refused.
   void open(ddp::StreamScope scope, RecvSource& recvs, std::uint16_t ird, std::uint8_t version, bool rfc7306);
 
-  // Whether the opcodes and the queue of RFC 7306 exist; open sets it first.
+  // Sets whether the opcodes and the queue of RFC 7306 exist. open sets it first.
   void set_rfc7306(bool rfc7306);
 
   enum class Verdict : std::uint8_t {
     kTaken,
     kRefused,       // message() is the Terminate to send, after settle_refusal
-    kTerminate,     // message() is what the peer's Terminate says
-    kBadTerminate,  // a Terminate that says nothing; not to be answered (RDMAP-N-12)
+    kTerminate,     // message() is the peer's Terminate
+    kBadTerminate,  // an unreadable Terminate; not to be answered (RDMAP-N-12)
   };
-  // on_ulpdu takes in one verified ULPDU, refusals settled.
+  // on_ulpdu takes in one verified ULPDU and settles a refusal.
   [[nodiscard]] Verdict on_ulpdu(const mpa::Ulpdu& ulpdu);
 
-  // check judges a segment by the first octets of its ULPDU: kHeadLen of them, or all where there are fewer. Changes
-  // nothing that a second check would notice. A receive that the segment needs is taken from its source and kept.
+  // check judges a segment by the first kHeadLen octets of its ULPDU, or by all of a shorter one. A second check of the
+  // same segment gives the same result. check takes a receive that the segment needs from its source and keeps it.
   [[nodiscard]] Verdict check(ConstBytes head, std::size_t ulpdu_len);
-  // Of the segment that passed check: octets of the ULPDU ahead of its payload, and those to be placed behind them. A
-  // body that is a header itself (Read Request, the Atomics) is not placed.
+  // For the segment that passed check: the number of octets ahead of its payload in the ULPDU, and the number of octets
+  // to place. A body that is a header itself (Read Request, the Atomics) is not placed.
   std::size_t header_len() const { return header_len_; }
   std::size_t placed_len() const { return target_ == Target::kNone ? 0 : payload_len_; }
-  // find_memory gives the memory of its payload from octet `offset` on, to be asked again in each turn. views is
+  // find_memory gives the memory of its payload from octet `offset` on. Call it again in each turn. views is
   // overwritten. Precondition: offset <= placed_len().
   [[nodiscard]] Verdict find_memory(std::size_t offset, ViewList& views);
-  // invalidate does what a Send with Invalidate asks for at the end of its message, or refuses it; for all others it
-  // does nothing. To be called once the segment is known to be right, before deliver.
+  // invalidate carries out the invalidation at the end of a Send with Invalidate, or refuses it. For all other messages
+  // it does nothing. Call it once the segment is known to be right, before deliver.
   [[nodiscard]] Verdict invalidate();
-  // deliver: all of its payload lies where it belongs.
+  // Call deliver once the whole payload lies in its memory.
   void deliver();
 
   const TerminateMessage& message() const { return message_; }
   // settle_refusal ends (or marks) the request or receive that the refused segment belonged to with its own status.
   void settle_refusal();
 
-  // Whether a message has begun to arrive and not ended: a FIN now is no orderly one.
+  // Whether a message has begun to arrive and has not ended. A FIN at this point is not orderly.
   bool message_open() const { return tagged_open_ || queues_[kSendQn].open(); }
 
-  // Whether a whole Send, Write or Read Request of the peer's was delivered.
+  // Whether a whole Send, Write or Read Request of the peer was delivered.
   bool heard_message() const { return heard_message_; }
-  // Whether octets of a Read Response were delivered since this was asked last.
+  // Whether octets of a Read Response were delivered since the last call.
   bool take_read_progress() { return std::exchange(read_progress_, false); }
 
-  // The receive under way, if any, ends with kFlushed.
+  // Ends the receive under way, if any, with kFlushed.
   void flush(const std::optional<Terminate>& why);
 
  private:
   enum class Target : std::uint8_t { kNone, kRegion, kRead, kAtomic, kRecv };
   enum class Headers : std::uint8_t { kNone, kDdp, kDdpAndRdma };
-  // Whose request a refusal ends with a status of its own.
+  // The work request that a refusal ends with a status of its own.
   enum class Blamed : std::uint8_t { kNobody, kRead, kAtomic, kRecv };
 
   void keep_ddp_header(ConstBytes head);
@@ -146,7 +146,7 @@ class Receiver {
   AtomicResponseHeader answer_;  // opcode_ kAtomicResponse
 
   ViewList views_;
-  ViewList sink_views_;  // of the Atomic whose answer was checked; good until the turn ends
+  ViewList sink_views_;  // of the Atomic whose answer was checked; valid until the turn ends
   TerminateMessage message_;
   Blamed blamed_ = Blamed::kNobody;
   WorkStatus blamed_status_ = WorkStatus::kFatal;

@@ -10,9 +10,9 @@
 
 namespace weft::rdmap {
 
-// Ring is a queue whose elements are named by a sequence number that never comes back: begin_seq() is the oldest
-// element, end_seq() the one that the next push_back makes. Memory grows by doubling and is kept until trim, so that
-// a busy queue allocates nothing. Not thread-safe.
+// Ring is a queue whose elements are named by sequence numbers. A number is never used again. begin_seq() names the
+// oldest element, end_seq() the element of the next push_back. Memory grows by doubling and is kept until trim, so a
+// busy queue allocates nothing. Not thread-safe.
 template <typename T>
 class Ring {
  public:
@@ -41,18 +41,18 @@ class Ring {
     ++end_;
     return slot;
   }
-  // The slot behind the last element becomes one, with whatever an earlier element left in it: for values that are
-  // cheaper to overwrite than to move.
+  // Makes the slot behind the last element an element. It still holds the values of an earlier element. Use it for
+  // types that are cheaper to overwrite than to move.
   T& extend() {
     if (size() == slots_.size()) grow();
     return slots_[end_++ & (slots_.size() - 1)];
   }
-  // The element itself stays in its slot until it is overwritten; take what it owns before.
+  // The element stays in its slot until it is overwritten. Move its resources out first.
   void pop_front() {
     assert(!empty());
     ++begin_;
   }
-  // Gives the memory back where nothing is queued and there is room for more than kRestSlots elements.
+  // Gives the memory back if nothing is queued and there is room for more than kRestSlots elements.
   void trim() {
     static constexpr std::size_t kRestSlots = 32;
     if (empty() && slots_.size() > kRestSlots) release_memory(slots_);

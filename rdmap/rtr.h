@@ -7,11 +7,11 @@
 #include "rdmap/stream_events.h"
 #include "rdmap/work.h"
 
-// The peer-to-peer model of RFC 6581: the initiator's first message says that it is ready to receive (RTR), and the ULP
-// of the responder sees nothing of it but Established.
+// The peer-to-peer model of RFC 6581. The initiator's first message says that it is ready to receive (RTR). The
+// responder's ULP sees only the event Established.
 namespace weft::rdmap {
 
-// rtr_indication: the initiator's message, of no octets. It names memory that nobody has.
+// rtr_indication is the initiator's message, of no octets. It names memory that does not exist.
 inline SendWr rtr_indication(mpa::Rtr rtr) {
   SendWr wr;
   wr.op = rtr == mpa::Rtr::kWrite ? SendOp::kRdmaWrite : rtr == mpa::Rtr::kRead ? SendOp::kRdmaRead : SendOp::kSend;
@@ -19,20 +19,19 @@ inline SendWr rtr_indication(mpa::Rtr rtr) {
   return wr;
 }
 
-// RtrWait: a responder's wait for that message. It stands before the ULP's receives: an indication that comes as a Send
-// takes a receive of the stream's own (PostedRecv::rtr).
+// RtrWait is the responder's wait for that message. It stands in front of the ULP's receives: an indication that is a
+// Send takes a receive of the stream's own (PostedRecv::rtr).
 class RtrWait final : public RecvSource {
  public:
-  // awaited: what may come; where that is nothing, there is no wait. recvs outlives the stream.
+  // awaited: the indications that may arrive; without any there is no wait. recvs outlives the stream.
   void open(RecvSource& recvs, const mpa::RtrSet& awaited) {
     recvs_ = &recvs;
     due_ = awaited.any();
     awaits_send_ = awaited.send;
   }
-  // Nothing of the initiator's has been delivered yet.
+  // Whether the wait goes on: no message of the initiator has been delivered yet.
   bool due() const { return due_; }
-  // The first message was delivered whole, which ends the wait: a message of another kind, or with octets, does as
-  // well.
+  // The first message was delivered whole. It ends the wait even if it is of another kind or has octets.
   void on_message() { due_ = false; }
 
   // Keeps Established until the wait is over.

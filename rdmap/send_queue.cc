@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kKeptInlineLen = 256;
 
-// Those that take a receive of the peer's, and with it an MSN of queue 0.
+// Whether the operation takes a receive of the peer, and with it an MSN of queue 0.
 bool takes_receive(SendOp op) {
   return op == SendOp::kSend || op == SendOp::kSendInvalidate || op == SendOp::kImmediate ||
          op == SendOp::kWriteImmediate;
@@ -36,13 +36,14 @@ WorkOp work_op(SendOp op) {
   return WorkOp::kSend;
 }
 
-// len: octets of its memory.
+// len: octets of the request's memory.
 bool consistent(const SendWr& wr, std::uint64_t len) {
   if (len > std::numeric_limits<std::uint32_t>::max()) return false;
   const bool has_inline = !wr.inline_data.empty();
   switch (wr.op) {
     case SendOp::kSend: return true;
-    // RDMAP-5.3-13: it names an STag; no device here hands out 0, which is what a caller who names none leaves there.
+    // RDMAP-5.3-13: the request has to name an STag. A caller that names none leaves 0 there, and no device here hands
+    // out 0.
     case SendOp::kSendInvalidate: return wr.remote_stag != ddp::Stag{};
     case SendOp::kWriteImmediate:
       if (!std::holds_alternative<ImmediateData>(wr.args)) return false;
@@ -113,7 +114,7 @@ bool SendQueue::may_leave(std::uint64_t seq, std::size_t reads_in_batch) const {
   const SendEntry& entry = entries_[seq];
   const std::size_t reads = open_reads_.size() + reads_in_batch;
   if (entry.wr.fence && reads > 0) return false;
-  // An RTR indication by Read takes a slot that the peer made for it, whatever our own ORD is (MPA2-9.1-08).
+  // The peer made a slot for an RTR indication by Read, so our own ORD does not matter (MPA2-9.1-08).
   return !is_answered(entry.wr.op) || reads < ord_ || entry.rtr;  // RDMAP-6.1-07, EXT-5.2-01
 }
 
@@ -163,7 +164,7 @@ void SendQueue::complete_front(const std::optional<Terminate>& why) {
     if (failed) c.terminate = why;
     events_.extend() = c;
   }
-  // The slot keeps what it may use again, but not much: a queue has many.
+  // The slot keeps a little memory for reuse, but not much: a queue has many slots.
   if (entry.wr.inline_data.capacity() > kKeptInlineLen) release_memory(entry.wr.inline_data);
   entries_.pop_front();
 }
@@ -172,7 +173,7 @@ void SendQueue::flush(const std::optional<Terminate>& why, std::optional<ddp::Ms
   open_reads_.clear();
   while (!entries_.empty()) {
     SendEntry& entry = entries_.front();
-    // What has left behind a Read that failed has an unknown fate too (RDMAP-6.2.1-03).
+    // The outcome of requests that left behind a failed Read is unknown too (RDMAP-6.2.1-03).
     if (!entry.done || entry.status == WorkStatus::kSuccess) {
       const bool blamed = refused && is_answered(entry.wr.op) && entry.msn == *refused;
       entry.status = blamed ? refused_status : WorkStatus::kFlushed;

@@ -15,8 +15,8 @@ std::optional<ddp::AccessError> resolve_range(ddp::MemoryTable& memory, ddp::Str
       continue;
     }
     const std::size_t piece = std::min<std::size_t>(len, static_cast<std::size_t>(sge.len - offset));
-    // The whole entry is checked, not the piece: half of a message must not leave or land before the other half turns
-    // out to be nobody's memory.
+    // The whole entry is checked, not only the piece: half of a message must not leave or land before the check of the
+    // other half fails.
     const auto found = memory.resolve(scope, sge.key, sge.addr, sge.len, right);
     if (const auto* error = std::get_if<ddp::AccessError>(&found)) return *error;
     out.push_back(std::get<MutBytes>(found).subspan(static_cast<std::size_t>(offset), piece));

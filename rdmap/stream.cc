@@ -13,7 +13,7 @@ namespace weft::rdmap {
 
 namespace {
 
-// The end of an established connection that TCP alone tells of.
+// The text for an established connection that TCP alone ended.
 std::string lost(std::string_view what) {
   Diagnosis d = diagnose({.what = to_terminate(mpa::Error::kConnectionLost)}, Course::kReceived);
   d.what = what;
@@ -30,7 +30,7 @@ bool is_protection(const TerminateMessage& message) {
   return what.layer == Layer::kRdma && what.etype == 1;
 }
 
-// The Write that a Terminate blames: the returned header is that of the segment in error (RDMAP-4.8-16).
+// The Write that a Terminate blames: the returned header belongs to the segment in error (RDMAP-4.8-16).
 std::optional<Closed::RefusedWrite> refused_write(const TerminateMessage& message) {
   const auto segment = ddp::parse_segment_wire(message.ddp());
   if (!segment) return std::nullopt;
@@ -96,7 +96,8 @@ void Stream::fail(const TerminateMessage& message, TimePoint now) {
   enter(State::kTerminating, now);
 }
 
-// A fault of our own before the initiator has spoken: rule 4 of RFC 5044 section 7.1.2 is for a Terminate, too.
+// Ends the stream after a fault of our own, before the initiator's first FPDU. Rule 4 of RFC 5044 section 7.1.2 holds
+// for a Terminate too.
 void Stream::fail_unheard(const TerminateMessage& message) {
   discard_ = true;
   blame(CloseReason::kTerminateSent, one_line(diagnose(message, Course::kTooEarly)), message.what);
@@ -108,7 +109,7 @@ void Stream::advance(TimePoint now) {
     transmitter_.stop();
     enter(State::kFinWait, now);
   }
-  // The Terminate has left, or, where the peer's own came first, there is none and a cut FPDU was all that had to.
+  // The Terminate has left. If the peer's Terminate came first, we send none: only the rest of a cut FPDU had to leave.
   if (state_ == State::kTerminating && !transmitter_.wants_tx()) enter(State::kFinWait, now);
   if (state_ == State::kFinWait && eof_) close(LlpAction::kClose);
   if (state_ == State::kClosing && !transmitter_.mid_fpdu()) close(LlpAction::kClose);
@@ -145,7 +146,7 @@ void Stream::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
   }
   if (starting()) on_startup_rx(staging, now);
   if (receiving()) process_fpdus(staging, now);
-  // A Read that still makes progress keeps a disconnect waiting; anything else of the peer's does not.
+  // Only the progress of a Read extends the wait of a disconnect.
   if (receiver_.take_read_progress() && state_ == State::kDraining) deadline_ = now + config_.close_timeout;
   if (!receiving() && !starting()) {
     staging.consume(staging.pending().size());
@@ -189,8 +190,8 @@ void Stream::on_valid_fpdu() {
   transmitter_.release();
 }
 
-// What stands in for an RTR indication is a Send, Write or Read (RFC 6581 section 9.2): Immediate Data would take the
-// receive that is kept for one and be lost, so RFC 7306 begins behind it.
+// A Send, Write or Read serves as RTR indication (RFC 6581 section 9.2). Immediate Data would take the receive that is
+// kept for the indication, and would be lost. So RFC 7306 begins behind the indication.
 void Stream::on_delivered() {
   if (!rtr_.due() || !receiver_.heard_message()) return;
   rtr_.on_message();
@@ -215,9 +216,9 @@ void Stream::on_verdict(Receiver::Verdict verdict, TimePoint now) {
   }
 }
 
-// Which of our Reads and Atomics (its MSN on queue 1) the peer's Terminate blames: the one whose header came back, else
-// the oldest for a protection error. Where siw finds one while it answers, which is the oldest, it makes up the header
-// from what it has kept, and the MSN comes out wrong (PEER-H-20).
+// Returns the MSN on queue 1 of the Read or Atomic that the peer's Terminate blames: the request of the returned
+// header, else the oldest request for a protection error. If siw finds a fault while it answers the oldest request, it
+// reconstructs the header from its own state, with a wrong MSN (PEER-H-20).
 std::optional<ddp::Msn> Stream::refused_request(const TerminateMessage& message) {
   const bool protection = is_protection(message);
   const auto segment = ddp::parse_segment_wire(message.ddp());
@@ -338,7 +339,7 @@ std::span<const ConstBytes> Stream::tx_buffers(std::size_t emss, std::size_t max
     fail(fault->message, now);
     transmitter_.frame(emss, max_octets);
   }
-  if (transmitter_.buffers().empty()) advance(now);  // local requests were all there was
+  if (transmitter_.buffers().empty()) advance(now);  // there were only local requests
   return transmitter_.buffers();
 }
 

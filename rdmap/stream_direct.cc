@@ -10,8 +10,8 @@ namespace weft::rdmap {
 
 namespace {
 
-// Read behind a payload that goes straight into place: its PAD and CRC, and the next FPDU as far as its headers, so
-// that its payload, too, can go where it belongs. Four Markers at most among them.
+// The octets to read behind a directly placed payload: its PAD and CRC, and the next FPDU up to the end of its headers.
+// So the next payload can be placed directly too. At most four Markers are among them.
 constexpr std::size_t kTailLen = 3 + mpa::kCrcLen + mpa::kUlpduLengthLen + Receiver::kHeadLen + 4 * mpa::kMarkerLen;
 
 }  // namespace
@@ -23,7 +23,7 @@ bool Stream::begin_direct(mpa::Staging& staging) {
   const std::size_t head_len = std::min(fpdu->ulpdu_len, Receiver::kHeadLen);
   if (arrived < head_len || fpdu->ulpdu_len - arrived < std::max<std::size_t>(config_.direct_min_len, 1)) return false;
   std::array<std::uint8_t, Receiver::kHeadLen> scratch;
-  // What is to be refused is received like any other FPDU: a bad CRC is the better reason, and known only at the end.
+  // A segment to refuse is received through staging: a bad CRC is the better reason, and is known only at the end.
   if (receiver_.check(fpdu->ulpdu().view(0, head_len, scratch), fpdu->ulpdu_len) != Receiver::Verdict::kTaken)
     return false;
   if (receiver_.placed_len() == 0) return false;
@@ -43,7 +43,7 @@ std::span<const MutBytes> Stream::rx_buffers(mpa::Staging& staging) {
     release_memory(parked_);  // not clear: it would keep room for an FPDU as long as the connection lasts
   }
   if (direct_ && !direct_->payload_done()) {
-    // Memory that went away meanwhile gets nothing more: on_direct_rx ends the stream with whatever comes.
+    // Memory that is gone meanwhile gets no more octets: on_direct_rx ends the stream when the next octets arrive.
     if (receiver_.find_memory(direct_->payload_received(), direct_views_) == Receiver::Verdict::kTaken)
       direct_->append_buffers(direct_views_, rx_views_);
   }

@@ -15,12 +15,11 @@ namespace weft::rdmap {
 struct ConnectionRequest {
   std::vector<std::uint8_t> private_data;  // the peer's ULP private data, without RFC 6581's four octets
   std::uint8_t revision = 0;
-  std::optional<std::uint16_t>
-      peer_ird;  // absent where the peer sent none (revision 1), or 0x3fff (RFC 6581 section 9.1)
+  std::optional<std::uint16_t> peer_ird;  // absent if the peer sent none (revision 1) or 0x3fff (RFC 6581 section 9.1)
   std::optional<std::uint16_t> peer_ord;
 };
 
-// Established: full operation, both roles. ird and ord are what was negotiated.
+// Established: Full Operation has begun, in either role. ird and ord are the negotiated values.
 struct Established {
   std::vector<std::uint8_t> private_data;  // initiator: from the Reply
   std::uint16_t ird = 0;
@@ -36,8 +35,8 @@ struct Established {
 // Rejected: the initiator got a Reply with R=1.
 struct Rejected {
   std::vector<std::uint8_t> private_data;
-  std::vector<std::uint8_t> surplus;      // with keep_llp_after_reject: what came behind the Reply, which is not MPA's
-  std::optional<std::uint16_t> peer_ird;  // what the responder would have needed
+  std::vector<std::uint8_t> surplus;      // with keep_llp_after_reject: the octets behind the Reply, not MPA's
+  std::optional<std::uint16_t> peer_ird;  // the responder's needs
   std::optional<std::uint16_t> peer_ord;
   std::string text;  // as Closed::text
 };
@@ -54,24 +53,24 @@ enum class CloseReason : std::uint8_t {
 // Closed is the last event of a stream. Every outstanding request has been completed before it.
 struct Closed {
   CloseReason reason = CloseReason::kGraceful;
-  // The Terminate sent or received; where none could be sent, the error that it would have named (RFC 5044 section 8:
-  // code 1, a lost connection; code 4, an invalid startup frame).
+  // The Terminate that was sent or received. If none could be sent, the error that it would have named (RFC 5044
+  // section 8: code 1, a lost connection; code 4, an invalid startup frame).
   std::optional<Terminate> terminate;
-  std::string text;  // one line for a log: what happened, in the RFCs' words, the likely cause and what to try
-  // The RDMA Write of ours that the peer's Terminate returns, which the peer refused; completed long before, perhaps.
+  std::string text;  // one line for a log: the event in the RFCs' words, the likely cause, and advice
+  // Our RDMA Write that the peer refused and returned in its Terminate. It may have completed long before.
   struct RefusedWrite {
     ddp::Stag stag;
     std::uint64_t to = 0;  // of the segment
   };
   std::optional<RefusedWrite> refused_write = {};
-  // Initiator: the peer does not seem to know the revision that it was asked with, and nothing else is known against
-  // it. A Request with revision 1 over a new TCP connection may do better (MPA2-10-05).
+  // Initiator: the peer does not seem to know our revision, and no other fault is known. A Request with revision 1 over
+  // a new TCP connection may succeed (MPA2-10-05).
   bool try_revision_1 = false;
 };
 
 using Event = std::variant<Completion, ConnectionRequest, Established, Rejected, Closed>;
 
-// What the driver has to do with the socket once tx_buffers() is empty.
+// LlpAction is the driver's next action on the socket once tx_buffers() is empty.
 enum class LlpAction : std::uint8_t {
   kNone,
   kShutdownWrite,  // shutdown(SHUT_WR), then go on reading until EOF or the next timeout
@@ -89,7 +88,7 @@ struct StreamCounters {
   std::uint64_t no_buffer_rx = 0;  // messages that found no buffer (DDP-7.1-03): 0 or 1, since that ends the stream
   std::uint64_t immediates_tx = 0, immediates_rx = 0;
   std::uint64_t atomics_tx = 0, atomics_rx = 0;  // Atomic Requests
-  std::uint64_t nudges_tx = 0;                   // Writes of no octets that nobody posted (nudge.h)
+  std::uint64_t nudges_tx = 0;                   // Writes of no octets of the stream's own (nudge.h)
 };
 
 }  // namespace weft::rdmap

@@ -20,7 +20,7 @@ std::size_t max_reply_private_data(const mpa::StartupFrame& request, const mpa::
   return mpa::max_private_data(request.enhanced() ? mpa::kEnhancedRevision : std::uint8_t{1}, peer.max_pd_length);
 }
 
-// What a peer said that does not speak MPA.
+// Describes the octets of a peer that does not speak MPA.
 std::string foreign_words(ConstBytes octets) {
   const std::string_view protocol = mpa::foreign_protocol(octets);
   return fmt::format("; it said {}{}{}", mpa::printable(octets), protocol.empty() ? "" : ", which is ", protocol);
@@ -34,7 +34,7 @@ std::string rejection(const mpa::StartupFrame& reply) {
                      mpa::printable(private_data, kMostPrivateData));
 }
 
-// IRD and ORD as they may be told to this peer; what leaves them to the ULP is no number.
+// IRD or ORD as this peer may be told. EnhancedWords::kManual is not a number and stays as it is.
 std::uint16_t told(std::uint16_t reads, const mpa::PeerProfile& peer) {
   return reads == mpa::EnhancedWords::kManual ? reads : std::min(reads, peer.max_reads);
 }
@@ -59,7 +59,7 @@ void Stream::blame_frame(mpa::StartupFault fault, std::string_view what) {
   blame(CloseReason::kStartup, startup_text(fault, what), to_terminate(mpa::Error::kStartupFrame));
 }
 
-// What of our own Request is known to disturb some peer goes first: it is more than the table can know.
+// If a part of our own Request is known to disturb some peer, it comes first: it is more precise than the table.
 std::string Stream::startup_text(mpa::StartupFault fault, std::string_view what,
                                  const mpa::RejectedReply* rejected) const {
   const mpa::StartupHint& hint = mpa::startup_hint(fault);
@@ -132,7 +132,7 @@ void Stream::start_responder(TimePoint now) {
 
 void Stream::on_startup_rx(mpa::Staging& staging, TimePoint now) {
   if (state_ == State::kAcceptWait || state_ == State::kReplySend || state_ == State::kRejectSend) {
-    // An initiator has nothing to say before our Reply (MPA-A-03).
+    // An initiator may send nothing before our Reply (MPA-A-03).
     staging.consume(staging.pending().size());
     if (state_ == State::kRejectSend) return;
     blame_frame(mpa::StartupFault::kSurplus, "octets behind the MPA Request before it was answered");
@@ -248,7 +248,7 @@ void Stream::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
   deadline_.reset();
   const auto judged = mpa::evaluate_reply(frame, request_frame_, startup_options(config_.ird, config_.ord));
   if (const auto* bad = std::get_if<mpa::BadFrame>(&judged)) {
-    // It speaks, but not what we asked with. Below revision 1 there is nothing left to ask with.
+    // The peer answers, but with a lower revision than ours. Below revision 1 there is no revision left to ask with.
     try_revision_1_ = request_frame_.rev >= mpa::kEnhancedRevision && frame.rev < request_frame_.rev;
     blame_frame(bad->fault, fmt::format("unacceptable MPA Reply Frame: {} (Rev {} to our Rev {})", bad->reason,
                                         frame.rev, request_frame_.rev));
@@ -272,7 +272,7 @@ void Stream::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
   }
   const auto& agreement = std::get<mpa::Agreement>(judged);
   enter_rdma(agreement, false);
-  // Nothing can leave before it (MPA2-5-02).
+  // Nothing can leave before the RTR indication (MPA2-5-02).
   if (agreement.rtr != mpa::Rtr::kNone) requests_.put_rtr_first(rtr_indication(agreement.rtr));
   events_.push_back(established(agreement, mpa::ulp_private_data(frame)));
 }
@@ -296,7 +296,7 @@ void Stream::fail_setup(TimePoint now) {
   message.what = to_terminate(mpa::Error::kLocalCatastrophic);
   Diagnosis d = diagnose(message, Course::kSent);
   d.what = "a local fault during MPA startup";
-  if (state_ != State::kRdma || held_) {  // the responder may say nothing yet
+  if (state_ != State::kRdma || held_) {  // the responder may not send yet
     blame(CloseReason::kStartup, one_line(d));
     return close(state_ == State::kRdma ? LlpAction::kReset : LlpAction::kClose);
   }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint8_t kM = 0x80;
 constexpr std::uint8_t kD = 0x40;
 constexpr std::uint8_t kR = 0x20;
-// What siw on a little-endian host writes where it returns headers, its bits M 0x01, D 0x02, R 0x04 (PEER-H-20).
+// The header bits of siw on a little-endian host when it returns headers: M 0x01, D 0x02, R 0x04 (PEER-H-20).
 constexpr std::uint8_t kSiwMd = 0x03;
 constexpr std::uint8_t kSiwMdr = 0x07;
 
@@ -75,7 +75,7 @@ std::string_view layer_name(Layer layer) {
   return "unknown layer";
 }
 
-// Reads the parts that header_bits announce, as far as they are there.
+// Reads the parts that header_bits announce, as far as they are present.
 void parse_headers(Reader& in, std::uint8_t header_bits, TerminateMessage& m) {
   if ((header_bits & (kM | kD)) != 0) {
     std::uint16_t segment_len = 0;
@@ -85,7 +85,7 @@ void parse_headers(Reader& in, std::uint8_t header_bits, TerminateMessage& m) {
   ConstBytes part;
   if ((header_bits & kD) != 0) {
     if (in.empty()) return;
-    // The T bit of the returned header itself tells its size (RDMAP-N-05).
+    // The T bit of the returned header determines its size (RDMAP-N-05).
     const std::size_t len = (in.rest()[0] & kTaggedBit) != 0 ? kTaggedLen : kUntaggedLen;
     if (!in.bytes(len, part)) return;
     std::memcpy(m.ddp_header.data(), part.data(), len);
@@ -141,7 +141,7 @@ std::optional<TerminateMessage> parse_terminate(ConstBytes body) {
   if (!in.u8(layer_etype) || !in.u8(m.what.code) || !in.u8(header_bits) || !in.u8(reserved)) return std::nullopt;
   m.what.layer = static_cast<Layer>(layer_etype >> 4);
   m.what.etype = layer_etype & 0x0f;
-  // RDMAP-4.8-13: bits that the RFC has reserved mean something only where siw itself can have written them all.
+  // RDMAP-4.8-13: bits that the RFC reserves have a meaning only if siw can have written all of them.
   if (reserved == 0 && (header_bits == kSiwMd || header_bits == kSiwMdr)) {
     m.siw = Terminate{static_cast<Layer>(layer_etype & 0x0f), static_cast<std::uint8_t>(layer_etype >> 4), m.what.code};
     header_bits = header_bits == kSiwMdr ? kM | kD | kR : kM | kD;

@@ -39,7 +39,7 @@ ddp::TaggedHeader tagged_header(Opcode opcode, ddp::Stag stag, std::uint64_t to)
   return h;
 }
 
-// MPA-C.1-02: DV and RV are the same number, in every ULPDU of a connection.
+// MPA-C.1-02: DV and RV are the same number in every ULPDU of a connection.
 template <typename Header>
 Header versioned(Header h, std::uint8_t version) {
   Control control = parse_control(h.rsvd_ulp);
@@ -63,7 +63,7 @@ void Transmitter::open(const mpa::Agreement& agreement, ddp::StreamScope scope, 
 void Transmitter::stop() {
   assert(!batch_open_);
   stopped_ = true;
-  rest_mark_.reset();  // whoever stops us ends all requests in another way
+  rest_mark_.reset();  // the caller of stop ends all requests in another way
 }
 
 void Transmitter::terminate(const TerminateMessage& message) {
@@ -102,7 +102,7 @@ std::optional<Transmitter::Fault> Transmitter::frame(std::size_t emss, std::size
       step = frame_one(mulpdu, max_octets);
       if (step != Step::kFramed) cursor_ = before;
     }
-    // Behind other FPDUs a fault waits: they leave first, and some of them may have to be framed again.
+    // A fault waits while FPDUs are ahead of it: they leave first, and some may have to be framed again.
     if (!marks_.empty()) fault_.reset();
   }
   if (writer_->pending_octets() == 0) batch_open_ = false;
@@ -110,7 +110,7 @@ std::optional<Transmitter::Fault> Transmitter::frame(std::size_t emss, std::size
   return fault_;
 }
 
-// Whether it is the turn of request seq: to leave, or to fail since it never may.
+// Whether it is the turn of request seq: to leave, or to fail because it never may leave.
 bool Transmitter::request_due(std::uint64_t seq, std::size_t reads_in_batch) const {
   return requests_.may_leave(seq, reads_in_batch) || requests_.lacks_ord(seq);
 }
@@ -135,7 +135,7 @@ bool Transmitter::next_message() {
   return begin_request(cursor_.next_request++);
 }
 
-// Carries out the local requests whose turn it is. False where one of them failed.
+// Carries out the local requests whose turn it is. False if one of them failed.
 bool Transmitter::run_local() {
   while (true) {
     const std::uint64_t seq = cursor_.next_request = requests_.skip_done(cursor_.next_request);
@@ -180,7 +180,7 @@ bool Transmitter::begin_request(std::uint64_t seq) {
     cursor_.untagged_cut = {h, wr.op == SendOp::kImmediate ? std::uint32_t{kImmediateLen} : len};
     if (wr.op == SendOp::kImmediate) return true;
   }
-  // No octet of a message leaves before all of its source is known to be ours.
+  // No octet of a message leaves before its whole source is checked.
   Gather all;
   return gather_request(entry, {0, len, true}, all);
 }
@@ -194,7 +194,7 @@ bool Transmitter::begin_response(std::uint64_t seq) {
     cursor_.untagged_cut = {untagged_header(Opcode::kAtomicResponse, read.atomic->msn), 0};
     return true;
   }
-  // RDMAP-4.4-03: the sink's name goes back unexamined.
+  // RDMAP-4.4-03: the sink's STag and TO go back unchecked.
   cursor_.tagged_cut = {tagged_header(Opcode::kReadResponse, read.request.sink_stag, read.request.sink_to),
                         read.request.size};
   return true;
@@ -208,7 +208,7 @@ bool Transmitter::execute(InboundRead& read) {
     return false;
   }
   const MutBytes target = std::get<MutBytes>(found);
-  if (!is_atomic_target(target)) {  // the STag may name other memory by now
+  if (!is_atomic_target(target)) {  // the STag may name other memory now
     fault_ = Fault{refuse_read(read, 0, kStreamCatastrophic), std::nullopt};
     return false;
   }
@@ -250,7 +250,7 @@ Transmitter::Step Transmitter::frame_one(std::size_t mulpdu, std::size_t max_oct
   return step;
 }
 
-// The RDMAP header that the message under way has behind its DDP header, 0 octets for most.
+// Writes the RDMAP header behind the DDP header of the message under way: 0 octets for most messages.
 std::size_t Transmitter::emit_body(const Mark& mark, MutBytes out) const {
   const auto put = [&](const auto& body) {
     std::copy(body.begin(), body.end(), out.begin());
@@ -277,8 +277,8 @@ std::size_t Transmitter::emit_body(const Mark& mark, MutBytes out) const {
   return 0;
 }
 
-// Where a piece ends its message, the cursor goes on to what follows: the Immediate Data behind a Write's last segment,
-// else nothing.
+// If a piece ends its message, moves the cursor on: to the Immediate Data behind a Write's last segment, else to no
+// message.
 void Transmitter::end_piece(const ddp::Cut& cut, Mark& mark) {
   mark.payload_len = cut.len;
   mark.last = cut.last;
@@ -321,7 +321,7 @@ Transmitter::Step Transmitter::frame_terminate() {
 }
 
 bool Transmitter::gather(const ddp::Cut& cut, Gather& out) {
-  if (cut.len == 0) return true;  // whatever it names: RDMAP-5.2.1-14
+  if (cut.len == 0) return true;  // its STag and TO do not matter: RDMAP-5.2.1-14
   if (cursor_.source == Source::kResponse) return gather_response(cut, out);
   return gather_request(requests_[current_seq()], cut, out);
 }
@@ -435,7 +435,7 @@ void Transmitter::finished(const Mark& mark) {
   if (mark.source != Source::kRequest) return;
   const SendOp op = requests_[mark.seq].wr.op;
   if (is_answered(op)) requests_.on_read_left(mark.seq);
-  if (requests_[mark.seq].rtr) {  // none of the ULP's messages
+  if (requests_[mark.seq].rtr) {  // not a message of the ULP
     if (op != SendOp::kRdmaRead) requests_.finish(mark.seq, WorkStatus::kSuccess);
     return;
   }

@@ -19,54 +19,54 @@
 namespace weft::rdmap {
 
 // Transmitter cuts posted requests and the Responses to the peer's Reads and Atomics into FPDUs, batch by batch, and
-// carries out the requests that send nothing when their turn comes. Messages are never interleaved; where requests and
-// Responses wait they take turns. What was framed and not taken by the socket is forgotten, and framed again for the
-// next batch, so that nothing of a caller's memory is held between turns.
+// carries out the requests that send nothing when their turn comes. Messages are never interleaved. Requests and
+// Responses take turns when both wait. FPDUs that the socket did not take are discarded and framed again for the next
+// batch. So the transmitter refers to no memory of a caller between turns.
 class Transmitter {
  public:
-  // At most so many FPDUs a batch: enough that the system call no longer shows, little enough to rewind.
+  // The most FPDUs of a batch: enough to make the cost of the system call negligible, few enough to rewind.
   static constexpr std::size_t kMaxFpdus = 1024;
-  // The largest ULPDU: of MPA's MULPDUs the greatest alone would have its FPDU padded, and Linux siw cannot put
-  // together a padded FPDU's trailer of which a TCP segment brings the PAD and the next one the CRC (MPA-4.5-06 lets
-  // DDP align).
+  // The largest ULPDU. An FPDU of MPA's greatest MULPDU would need a PAD. Linux siw cannot put a padded FPDU's trailer
+  // together if one TCP segment brings the PAD and the next one the CRC. MPA-4.5-06 lets DDP align its ULPDUs.
   static constexpr std::size_t kMaxUlpdu = mpa::kMaxMulpdu - (mpa::kMaxMulpdu + mpa::kUlpduLengthLen) % 4;
 
   // All references outlive the transmitter.
   Transmitter(ddp::MemoryTable& memory, SendQueue& requests, InboundReads& reads, StreamCounters& counters)
       : memory_(memory), requests_(requests), reads_(reads), counters_(counters) {}
 
-  // Full Operation begins, as MPA agreed on it. hold: nothing leaves before release (RFC 5044 section 7.1.2 rule 4).
+  // Begins Full Operation as MPA agreed on it. hold: nothing leaves before release (RFC 5044 section 7.1.2 rule 4).
   void open(const mpa::Agreement& agreement, ddp::StreamScope scope, std::size_t fpdu_limit, bool hold);
   void release() { held_ = false; }
 
-  // Nothing more is framed; only what is left of a cut FPDU still leaves. Between batches only, like terminate.
+  // Frames nothing more: only the rest of a cut FPDU still leaves. Call stop and terminate between batches only.
   void stop();
-  // stop, and this Terminate behind it.
+  // Does stop, then sends this Terminate.
   void terminate(const TerminateMessage& message);
 
-  // A Write of no octets goes ahead of the messages that have not begun. Between batches only.
+  // Sends a Write of no octets ahead of the messages that have not begun. Call it between batches only.
   void nudge() { cursor_.nudge = true; }
 
   // Whether frame has anything to do: a batch would hold something, or a local request can be carried out.
   bool wants_tx() const;
-  // Whether octets of an FPDU that TCP has begun to take are still here.
+  // Whether TCP has taken a part of an FPDU but not its last octets.
   bool mid_fpdu() const { return rest_len_ > 0; }
 
-  // Fault is why the next message cannot be sent: a local fault of request failed_request, or the source of a Read
-  // Response is gone.
+  // Fault is the reason why the next message cannot be sent: request failed_request has a local fault, or the source of
+  // a Read Response is gone.
   struct Fault {
     TerminateMessage message;
     std::optional<std::uint64_t> failed_request;
     WorkStatus status = WorkStatus::kLocalProtection;  // of the failed request
   };
-  // frame makes a batch of at most about max_octets. A fault is reported when it has come to the front of the batch;
-  // the caller answers with terminate and frames again.
+  // frame makes a batch of at most about max_octets. It reports a fault only when no FPDU of the batch is ahead of it.
+  // The caller then calls terminate and frames again.
   std::optional<Fault> frame(std::size_t emss, std::size_t max_octets);
   std::span<const ConstBytes> buffers() { return writer_ ? writer_->buffers() : std::span<const ConstBytes>(); }
-  // n octets of buffers() were taken: completes what left, rewinds behind it. Without a batch: does nothing.
+  // The socket took n octets of buffers(). Completes the messages that left, and rewinds to the next one. Without a
+  // batch it does nothing.
   void on_tx(std::size_t n);
 
-  // Gives back the memory that only large batches need. Between batches.
+  // Gives back the memory that only large batches need. Call it between batches only.
   void trim();
 
  private:
@@ -74,12 +74,12 @@ class Transmitter {
   enum class TerminateState : std::uint8_t { kNone, kQueued, kSent };
   enum class Step : std::uint8_t { kFramed, kNothing, kFull, kFault };
 
-  // Cursor is how far the sending half has come. A value: each FPDU of a batch keeps a copy as its bookmark.
+  // Cursor is the progress of the sending half. It is a value: each FPDU of a batch keeps a copy as its bookmark.
   struct Cursor {
     Source source = Source::kNone;  // of the message under way
     bool tagged = false;
-    bool nudge = false;              // one is to be sent
-    bool response_next = false;      // whose turn it is when both wait
+    bool nudge = false;              // a nudge is due
+    bool response_next = false;      // a Response has the next turn if both wait
     std::uint64_t next_request = 0;  // behind the message under way
     std::uint64_t next_response = 0;
     ddp::TaggedSegmenter tagged_cut;
@@ -93,7 +93,7 @@ class Transmitter {
     bool last = false;
     std::size_t len = 0;  // octets of the FPDU
   };
-  // Memory of one sg_list entry, or of a Read Response's source, resolved once a batch.
+  // Memory of one sg_list entry, or of a Read Response's source, resolved once per batch.
   struct Resolved {
     Source source = Source::kNone;
     std::uint64_t seq = 0;
@@ -129,7 +129,7 @@ class Transmitter {
   ddp::StreamScope scope_;
   ddp::Msn next_atomic_msn_{1};  // of the next Atomic Response
   std::size_t max_ulpdu_ = kMaxUlpdu;
-  bool markers_ = false;      // in what we send
+  bool markers_ = false;      // in our FPDUs
   std::uint8_t version_ = 1;  // of DDP and RDMAP
   std::optional<mpa::FpduWriter> writer_;
   bool held_ = false;

@@ -24,7 +24,7 @@ struct Sge {
 
 using SgeList = absl::InlinedVector<Sge, 2>;
 
-// ImmediateData is what an Immediate Data Message carries (RFC 7306 section 6); octets, in the order given.
+// ImmediateData holds the octets of an Immediate Data Message (RFC 7306 section 6), in the order given.
 using ImmediateData = std::array<std::uint8_t, kImmediateLen>;
 
 enum class SendOp : std::uint8_t {
@@ -35,8 +35,8 @@ enum class SendOp : std::uint8_t {
   kImmediate,       // RFC 7306 section 6
   kWriteImmediate,  // an RDMA Write and, right behind it, an Immediate Data Message; one request, one completion
   kAtomic,          // RFC 7306 section 5
-  // The two that send nothing. They are carried out in their turn: after all requests before them were given to the
-  // connection, before any behind them is.
+  // The last two send nothing. They are carried out in their turn: after all earlier requests were given to the
+  // connection, before any later one is.
   kBindWindow,
   kInvalidateWindow,
 };
@@ -44,11 +44,11 @@ enum class SendOp : std::uint8_t {
 constexpr bool is_local(SendOp op) {
   return op == SendOp::kBindWindow || op == SendOp::kInvalidateWindow;
 }
-// Those that go out on queue 1 and take an ORD slot until they are answered (RFC 7306 section 5.2).
+// Whether the operation goes out on queue 1 and takes an ORD slot until its answer (RFC 7306 section 5.2).
 constexpr bool is_answered(SendOp op) {
   return op == SendOp::kRdmaRead || op == SendOp::kAtomic;
 }
-// Those that a stream may be without (StreamConfig::rfc7306).
+// Whether a stream may lack the operation (StreamConfig::rfc7306).
 constexpr bool is_rfc7306(SendOp op) {
   return op == SendOp::kImmediate || op == SendOp::kWriteImmediate || op == SendOp::kAtomic;
 }
@@ -56,52 +56,52 @@ constexpr bool is_tagged(SendOp op) {
   return op == SendOp::kRdmaWrite || op == SendOp::kWriteImmediate;
 }
 
-// SendWr is one work request of the send queue. sg_list is copied; the memory it names belongs to the stream until the
-// request's Completion was polled.
+// SendWr is one work request of the send queue. sg_list is copied. The memory that it names belongs to the stream until
+// the caller polls the request's Completion.
 struct SendWr {
   std::uint64_t wr_id = 0;
   SendOp op = SendOp::kSend;
   bool signaled = true;                   // unsignaled requests complete silently unless they fail
   bool solicited = false;                 // Send or Immediate Data with Solicited Event (RFC 5040 section 5.3)
   bool fence = false;                     // waits for all earlier Reads and Atomics (RFC 5040 section 5.5)
-  std::uint16_t note = 0;                 // the user's own, as wr_id is: its Completion carries it
+  std::uint16_t note = 0;                 // the user's own value, like wr_id; the Completion returns it
   SgeList sg_list;                        // source of Sends and Writes, sink of Reads and of an Atomic's 8 octets
-  std::vector<std::uint8_t> inline_data;  // used instead of sg_list where not empty (Sends and Writes only)
-  ddp::Stag remote_stag;                  // Write: the sink; Read, Atomic: the source; the two that invalidate: what
+  std::vector<std::uint8_t> inline_data;  // used instead of sg_list if not empty (Sends and Writes only)
+  ddp::Stag remote_stag;                  // Write: the sink; Read, Atomic: the source; else the STag to invalidate
   std::uint64_t remote_to = 0;
-  // ImmediateData with the two that have one, AtomicOperands with kAtomic, WindowBind with kBindWindow.
+  // ImmediateData with kImmediate and kWriteImmediate, AtomicOperands with kAtomic, WindowBind with kBindWindow.
   std::variant<std::monostate, ImmediateData, AtomicOperands, ddp::WindowBind> args;
 };
 
-// is_consistent: whether the request has what its operation needs and nothing that it cannot have; post_send says
-// kInvalid where not. Any thread.
+// is_consistent tells whether the request has all that its operation needs, and nothing else. If not, post_send returns
+// kInvalid. Any thread may call it.
 bool is_consistent(const SendWr& wr);
 
-// PostedRecv is one untagged buffer: what a Send of the peer consumes.
+// PostedRecv is one untagged buffer: a Send of the peer consumes it.
 struct PostedRecv {
   std::uint64_t wr_id = 0;
   SgeList sg_list;
   bool rtr = false;  // the stream's own, for an RTR indication: it has no completion
 };
 
-// RecvSource is where a stream takes receives from: a queue pair's own queue, or a shared one. One of the three virtual
-// seams. Called from the stream's own loop only.
+// A stream takes its receives from a RecvSource: a queue pair's own queue, or a shared one. It is one of the three
+// virtual seams. Only the stream's own loop calls it.
 class RecvSource {
  public:
   virtual ~RecvSource() = default;
-  // take hands out the oldest posted receive; nothing where none is posted.
+  // take hands out the oldest posted receive, or nothing if none is posted.
   virtual std::optional<PostedRecv> take() = 0;
 };
 
 enum class WorkStatus : std::uint8_t {
   kSuccess,
   kFlushed,               // the stream ended first
-  kLocalLength,           // a message was longer than the receive buffer, or than a message may be
-  kLocalProtection,       // an sge named memory that is not (or no longer) ours to use
+  kLocalLength,           // a message exceeded the receive buffer, or the longest legal message
+  kLocalProtection,       // an sge named memory that we may not use (any more)
   kLocalOperation,        // a Read or Atomic on a stream whose ORD is 0
   kRemoteAccess,          // the peer refused our Read or Atomic (Terminate, remote protection)
   kRemoteOperation,       // the peer refused our Read or Atomic for another reason
-  kRemoteInvalidRequest,  // the peer's Send with Invalidate named what it may not
+  kRemoteInvalidRequest,  // the peer's Send with Invalidate named an STag that it may not invalidate
   kWindow,                // a bind or a local invalidation that the memory table refused
   kFatal,
 };
@@ -116,15 +116,15 @@ struct Completion {
   std::uint16_t note = 0;                  // SendWr::note; 0 with kRecv
   std::uint32_t byte_len = 0;              // octets received (kRecv) or read (kRdmaRead, kAtomic)
   bool solicited = false;                  // kRecv: the peer asked for a solicited event
-  std::optional<ImmediateData> immediate;  // kRecv: it was taken by an Immediate Data Message, which said this
+  std::optional<ImmediateData> immediate;  // kRecv: the data of the Immediate Data Message that took it
   std::optional<ddp::Stag> invalidated;    // kRecv: a Send with Invalidate took this STag's remote validity
-  std::optional<Terminate> terminate;      // why, where a Terminate of either side was the reason
+  std::optional<Terminate> terminate;      // the reason, if it was a Terminate of either side
 };
 
 enum class PostResult : std::uint8_t {
   kOk,
-  kQueueFull,     // as many requests outstanding as StreamConfig::max_send_wr allows
-  kNotConnected,  // neither established nor on the way there: the queue pair flushes such requests itself
+  kQueueFull,     // StreamConfig::max_send_wr requests are outstanding
+  kNotConnected,  // neither established nor in startup: the queue pair itself flushes the request
   kInvalid,  // the request contradicts itself (a length beyond 2^32 - 1, inline data with a Read ...), or it is one
              // of RFC 7306 on a stream without it
 };

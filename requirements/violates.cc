@@ -13,7 +13,7 @@ bool is_switched_off(std::string_view id, std::source_location place) {
   const std::size_t at = wanted.find('@');
   if (wanted.substr(0, at) != id) return false;
   if (at == std::string_view::npos) return true;
-  // The compiler may know the file by a longer name than the sources' folder gives it.
+  // The compiler's name of the file may be longer than its path inside the source folder.
   const std::string here = '/' + std::string(place.file_name()) + ':' + std::to_string(place.line());
   return here.ends_with('/' + std::string(wanted.substr(at + 1)));
 }

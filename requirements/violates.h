@@ -8,11 +8,11 @@
 
 namespace weft {
 
-// violates is how a receive-side check is written: `if (violates("DDP-7.1-09", header.msn != msn_)) return ...`, the
-// requirement's id beside the condition under which a peer broke it. It is the condition itself, but for builds with
-// WEFT_MUTATE: there the checks named by the environment variable WEFT_SWITCH_OFF never fire, so that
-// `scripts/conformance --mutate` can see whether a test notices. "DDP-7.1-09" names each check that carries the id,
-// "DDP-7.1-09@ddp/untagged_queue.cc:12" the one that stands there.
+// Every receive-side check uses violates: `if (violates("DDP-7.1-09", header.msn != msn_)) return ...`. The
+// requirement's id stands beside the condition under which a peer breaks it. violates returns the condition, except in
+// builds with WEFT_MUTATE. There the checks that the environment variable WEFT_SWITCH_OFF names never fire, so that
+// `scripts/conformance --mutate` can see whether a test notices. "DDP-7.1-09" names every check with this id,
+// "DDP-7.1-09@ddp/untagged_queue.cc:12" only the check at this place.
 #ifdef WEFT_MUTATE
 bool is_switched_off(std::string_view id, std::source_location place);
 constexpr bool violates(std::string_view id, bool condition,

@@ -8,7 +8,7 @@
 
 namespace weft::rpcrdma {
 
-// Rest: what Calls hold whose connection is gone while a service still has them.
+// Rest: bytes of Calls that a service still has after their connection is gone.
 class Budget::Rest {
  public:
   Rest(Budget& budget, Group& group, std::size_t octets) : budget_(budget.alive_), group_(group), octets_(octets) {
@@ -69,7 +69,8 @@ void Budget::give_back(Group& group, std::size_t octets) {
 
 void Budget::admit_waiting() {
   while (std::exchange(is_due_, false) && !line_.empty()) {
-    // One that started a Call goes to the end of the line; this round is for those that stand there now.
+    // A connection that started a Call goes to the end of the line. This round covers only the connections that are in
+    // the line now.
     const std::vector<Responder*> round(line_.begin(), line_.end());
     for (Responder* responder : round) responder->take_turn();
   }
@@ -117,7 +118,7 @@ void BudgetShare::cancel(std::size_t octets) {
 
 std::shared_ptr<const void> BudgetShare::leave_behind(std::size_t octets) {
   give_back(octets);
-  // Nothing is guaranteed to a connection that is gone.
+  // A connection that is gone has no guarantee.
   return std::make_shared<const Budget::Rest>(budget_, group_, octets);
 }
 

@@ -11,12 +11,13 @@ namespace weft::rpcrdma {
 
 class Responder;
 
-// Budget: bytes that all responders of a server promise to hold for chunks and results, against a limit for all and one
-// for each group of addresses (peer_group.h). Calls that do not fit wait, and their connections take turns. One thread,
-// the server's; it outlives its BudgetShares.
+// Budget: bytes that all responders of a server promise to hold for chunks and results, with a limit for all and a
+// limit for each group of addresses (peer_group.h). Calls that do not fit wait, and their connections take turns. One
+// thread, the server's. The Budget outlives its BudgetShares.
 //
-// With a limit for each group, a group may take no more than it leaves free, and one Call no more than half of that,
-// unless the group holds nothing: so some is left for every other group, and for smaller Calls of the same one.
+// With a limit for each group, a group may take at most as much as it leaves free. One Call may take at most half of
+// that, unless the group holds nothing. So bytes are left for every other group, and for smaller Calls of the same
+// group.
 class Budget {
  public:
   explicit Budget(std::size_t limit_of_all = 0, std::size_t used_now = 0) : limit(limit_of_all), used(used_now) {}
@@ -27,7 +28,7 @@ class Budget {
   std::size_t used;
   std::size_t max_per_group = 0;  // 0: groups have no limit of their own
 
-  // Lets the connections that wait start Calls, in turn, one Call each time; to be called after bytes came back.
+  // Lets the waiting connections start Calls, in turn, one Call each time. Call it after bytes came back.
   void admit_waiting();
   // Whether connections of this group wait.
   bool is_short(const std::string& group) const;
@@ -56,17 +57,17 @@ class Budget {
   std::shared_ptr<Budget*> alive_ = std::make_shared<Budget*>(this);
 };
 
-// BudgetShare: what one connection holds of a Budget.
+// BudgetShare: the bytes that one connection holds of a Budget.
 class BudgetShare {
  public:
   struct Limits {
-    std::size_t guaranteed = 0;       // bytes that the connection may hold whatever others do
-    std::size_t max_held = SIZE_MAX;  // and at most, but for one larger Call alone
+    std::size_t guaranteed = 0;       // bytes that the connection may hold whatever other connections do
+    std::size_t max_held = SIZE_MAX;  // the most that it may hold; one larger Call may run alone
   };
   enum class Verdict : std::uint8_t {
     kTaken,
     kOwnLimit,  // the connection's own Calls have to end first
-    kShort,     // others' have to
+    kShort,     // Calls of other connections have to end first
   };
 
   BudgetShare(Budget& budget, Responder& owner, const std::string& group, const Limits& limits);
@@ -77,21 +78,24 @@ class BudgetShare {
 
   Verdict take(std::size_t octets);
   void give_back(std::size_t octets);
-  // As give_back, where take() turned out to be of no use: nobody's turn comes by that.
+  // As give_back, after a take() that turned out to be useless. It gives no connection a turn.
   void cancel(std::size_t octets);
   std::size_t held() const { return held_; }
-  // Whether so much more is within what is guaranteed.
+  // Whether so many more octets are within the guarantee.
   bool is_guaranteed(std::size_t octets) const {
     return held_ <= limits_.guaranteed && octets <= limits_.guaranteed - held_;
   }
-  // Moves so many bytes to an object that gives them back with its end, also after this one's and the budget's.
+  // Moves so many bytes to an object that gives them back when it is destroyed. The object may outlive this share and
+  // the budget.
   std::shared_ptr<const void> leave_behind(std::size_t octets);
 
-  // Whether others of the group have been waiting.
+  // Whether other connections of the group have been waiting.
   bool others_wait() const;
-  // Whether what this connection holds is what others wait for: those of its group, or any where little is free.
+  // Whether other connections wait for bytes that this connection holds: connections of its group, or any if little is
+  // free.
   bool is_wanted() const;
-  // Stands in line, where it was if it stood there; goes to the end of it; leaves it.
+  // wait_in_line joins the line, or keeps its place in it. go_to_end moves to the end of the line. wait_no_more leaves
+  // it.
   void wait_in_line();
   void go_to_end();
   void wait_no_more();

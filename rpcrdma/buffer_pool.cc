@@ -18,24 +18,24 @@ namespace {
 
 constexpr std::size_t kSmallest = 1024;
 
-// Larger buffers begin so many octets behind the start of a page. What the kernel copies into them often stands at the
-// start of a page (a file's octets), and a copy is a quarter to a half as fast where its target is less than 32 octets
+// Larger buffers begin so many octets behind the start of a page. The source of a kernel copy into them often stands at
+// the start of a page (a file's octets). A copy is a quarter to a half as fast if its target is less than 32 octets
 // further into the page than its source (docs/performance.md).
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kIntoPage = 128;
 
-// Four sizes to each power of two: at most a quarter is wasted, and buffers of like sizes are worth keeping.
+// Four sizes to each power of two: at most a quarter is wasted, and buffers of similar sizes can be reused.
 std::size_t size_class(std::size_t len) {
   if (len <= kSmallest) return kSmallest;
   const std::size_t step = std::bit_floor(len - 1) / 4;
   return (len + step - 1) / step * step;
 }
 
-// Memory that goes back to the system at once where it is large: a heap would keep it behind what was allocated later.
+// Large memory goes back to the system at once: a heap would keep it behind later allocations.
 constexpr std::size_t kMapFrom = 64 << 10;
 
 struct Release {
-  std::size_t mapped = 0;  // octets; 0: it is of the heap
+  std::size_t mapped = 0;  // octets; 0: the memory is from the heap
 
   void operator()(std::uint8_t* memory) const {
     if (mapped == 0) return std::free(memory);
@@ -45,8 +45,8 @@ struct Release {
 };
 using Memory = std::unique_ptr<std::uint8_t[], Release>;
 
-// `len` octets from the start of a page or, where they are few, as malloc aligns them; null where there are none. What
-// stands outside of [begin, end) is not to be touched.
+// `len` octets from the start of a page or, if they are few, aligned as malloc aligns them; null if there is no memory.
+// The octets outside of [begin, end) must not be touched.
 Memory allocate(std::size_t len, std::size_t align, std::size_t begin, std::size_t end) {
   if (len < kMapFrom) return Memory(static_cast<std::uint8_t*>(std::aligned_alloc(align, len)), Release{});
   void* mapped = ::mmap(nullptr, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -71,14 +71,14 @@ struct BufferPool::Impl {
   std::size_t max_len;
   std::size_t max_total;
   verbs::Access access;
-  std::size_t in_use = 0;      // octets asked for
-  std::size_t registered = 0;  // octets of all slabs, idle ones included
+  std::size_t in_use = 0;      // requested octets
+  std::size_t registered = 0;  // octets of all slabs, including idle ones
   std::size_t num_taken = 0;
   std::vector<Slab> slabs;
-  std::vector<std::size_t> vacant;  // slots of `slabs` that hold nothing
+  std::vector<std::size_t> vacant;  // empty slots of `slabs`
   struct Idle {
-    std::vector<std::size_t> slots;  // the one that came back last is taken first
-    std::size_t least = 0;           // slots that were here at every moment since the last trim
+    std::vector<std::size_t> slots;  // the slot that came back last is taken first
+    std::size_t least = 0;           // fewest slots that were here since the last trim
   };
   std::map<std::size_t, Idle> idle;  // by capacity
 
@@ -99,9 +99,9 @@ struct BufferPool::Impl {
     idle.clear();
   }
 
-  // The slot of a fresh slab; nothing where it cannot be had.
+  // The slot of a new slab; empty if there is no memory or no registration.
   std::optional<std::size_t> grow(std::size_t capacity) {
-    // Idle buffers of other sizes make room, so that what is registered stays near what may be in use.
+    // Idle buffers of other sizes make room, so that the registered octets stay near the octets that may be in use.
     if (registered >= max_total || capacity > max_total - registered) drop_idle();
     Slab slab;
     const std::size_t into = capacity >= kPage ? kIntoPage : 0;

@@ -12,8 +12,8 @@ namespace weft::rpcrdma {
 
 class BufferPool;
 
-// Buffer is registered memory taken from a pool; it goes back there when destroyed. The octets may be filled by any
-// thread; taking and destroying is for the pool's own thread.
+// Buffer is registered memory taken from a pool. It goes back to the pool when destroyed. Any thread may fill the
+// octets. Take and destroy a Buffer only on the pool's own thread.
 class Buffer {
  public:
   Buffer() = default;
@@ -21,12 +21,12 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
-  // All that was asked for; empty for a default-constructed Buffer.
+  // All requested octets; empty for a default-constructed Buffer.
   MutBytes octets() const { return octets_; }
   std::uint32_t lkey() const { return lkey_; }
   explicit operator bool() const { return !octets_.empty(); }
-  // attach destroys `what` when the Buffer goes back to its pool, in the pool's thread: a count of what its user holds,
-  // for example.
+  // attach destroys `what` when the Buffer goes back to its pool, in the pool's thread. `what` can, for example, count
+  // the user's octets.
   void attach(std::shared_ptr<const void> what) { attached_ = std::move(what); }
 
  private:
@@ -38,26 +38,26 @@ class Buffer {
   std::shared_ptr<const void> attached_;
 };
 
-// BufferPool hands out registered buffers of any size up to max_len and keeps what comes back for the next taker, until
-// trim. It bounds what all connections that take from it hold together. Outlives its Buffers; one thread.
+// BufferPool hands out registered buffers of any size up to max_len and keeps returned buffers for the next take, until
+// trim. It bounds the octets that all its connections hold together. It outlives its Buffers. One thread.
 class BufferPool {
  public:
-  // max_total: octets in use at once beyond which take() refuses. read_sinks: whether the buffers must also be good as
-  // sinks of RDMA Reads on a device with Caps::read_sink_needs_remote_write; otherwise no peer has access to them.
+  // max_total: the most octets in use at once; take() refuses more. read_sinks: whether the buffers must also serve as
+  // sinks of RDMA Reads on a device with Caps::read_sink_needs_remote_write. Otherwise no peer has access to them.
   BufferPool(verbs::Pd& pd, std::size_t max_len, std::size_t max_total, bool read_sinks = false);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // A Buffer of exactly len octets (contents indeterminate), or an empty one where the bound is reached, memory cannot
-  // be had or registered, or len is 0.
+  // A Buffer of exactly len octets (contents indeterminate), or an empty one if the bound is reached, memory cannot be
+  // allocated or registered, or len is 0.
   Buffer take(std::size_t len);
 
-  // trim gives back to the system what nobody has taken since the last trim; whether more is in use or kept, so that it
-  // is to be called again some time later.
+  // trim gives back to the system the memory that was idle since the last trim. True: more memory is in use or kept, so
+  // call trim again some time later.
   bool trim();
 
-  // Octets in use now, and how many there can be.
+  // Octets in use now, and their limit.
   std::size_t in_use() const;
   std::size_t max_total() const;
   // Octets of memory in use and kept.

@@ -19,11 +19,11 @@
 #include "rpcrdma/bytes.h"
 #include "rpcrdma/rpc_message.h"
 
-// One RPC as its two ends see it: what a caller asks for and hears, what a handler gets and answers.
+// One RPC as its two ends see it: the caller's CallSpec and Reply, the handler's ServedCall and ServedReply.
 namespace weft::rpcrdma {
 
-// OneOrMore is nothing, one T that is kept here, or a view of several that stand elsewhere and outlive it. The several
-// come as an lvalue or as a view (std::span): a container that is about to die does not compile.
+// OneOrMore is empty, holds one T, or views several Ts that stand elsewhere and outlive it. Pass several Ts as an
+// lvalue or as a view (std::span): a temporary container does not compile.
 template <typename T>
 class OneOrMore {
  public:
@@ -54,58 +54,59 @@ class OneOrMore {
   std::size_t size_ = 0;
 };
 
-// GatheredBytes: the octets of one item, in one buffer or several, in order. Each buffer is a segment of its chunk.
+// GatheredBytes: the octets of one item, in one or several buffers, in order. Each buffer is a segment of its chunk.
 using GatheredBytes = OneOrMore<ConstBytes>;
 using ScatteredBytes = OneOrMore<MutBytes>;
 
 // ArgumentItem is a DDP-eligible argument, left out of CallSpec::args together with its padding: `data` stands behind
-// the first `position` octets there. The engine sends it inline where the Call then fits, else as a Read chunk. The
-// memory stays the caller's and unchanged until the call ended.
+// the first `position` octets of the arguments. The engine sends it inline if the Call then fits, else as a Read chunk.
+// The caller keeps the memory unchanged until the call ended.
 struct ArgumentItem {
   std::size_t position = 0;
   GatheredBytes data;
 };
 
-// CallSpec is one RPC Call. Everything it views stays valid until the call ended.
+// CallSpec is one RPC Call. All memory that it views stays valid until the call ended.
 struct CallSpec {
   std::uint32_t program = 0;
   std::uint32_t version = 0;
   std::uint32_t procedure = 0;
-  // Of this program and version; a Call without one has no items (R1-8-01).
+  // The binding of this program and version. A Call without a binding has no items (R1-8-01).
   const Binding* binding = nullptr;
   const OpaqueAuth* cred = nullptr;  // null: AUTH_NONE
   ConstBytes args;                   // XDR, without the items
   OneOrMore<ArgumentItem> items;     // in ascending order of position, at most 64
-  // Where the DDP-eligible results may land: one entry for each result that can have an item, in the order of
-  // Binding::walk_results; one without octets asks for its result inline. Write chunks are offered when the bound of
-  // the whole Reply passes the reply inline threshold.
+  // Buffers for the DDP-eligible results: one entry for each result that can have an item, in the order of
+  // Binding::walk_results. An entry without octets asks for its result inline. The engine offers Write chunks if the
+  // bound of the whole Reply exceeds the reply inline threshold.
   OneOrMore<ScatteredBytes> result_items;
-  std::size_t max_results = 0;  // bound of the XDR results without what result_items have room for (R1-8.2-01)
-  std::size_t max_verf = 0;     // bound of the body of the Reply's verifier; with RPCSEC_GSS the largest
+  std::size_t max_results = 0;  // bound of the XDR results without the room of result_items (R1-8.2-01)
+  std::size_t max_verf = 0;     // bound of the Reply's verifier body; with RPCSEC_GSS the largest body
   std::optional<std::chrono::milliseconds> timeout;  // instead of the client's
-  // A Call that may use the credit that is kept for it (ClientConfig::reserve_credit), before all that wait.
+  // A health check goes before all waiting Calls and may use the reserved credit (ClientConfig::reserve_credit).
   bool is_health_check = false;
 
-  // For gateways, which pass on what another client said:
-  // One that no Call under way has. A retry after ERR_CHUNK goes out under another one, which Reply::message then has.
+  // For gateways, which pass on another client's Call:
+  // An XID that no Call under way has. A retry after ERR_CHUNK goes out under another XID; Reply::message then has that
+  // XID.
   std::optional<std::uint32_t> xid;
   const OpaqueAuth* verf = nullptr;  // null: AUTH_NONE
 };
 
-// ChunkUse: how complex the chunk lists of a requester's Calls may be. The defaults are what every server takes (RFC
-// 8267 section 6.4.2, U1-6.4.2-02 to -04); servers that take more have to be known for it.
+// ChunkUse: how complex the chunk lists of a requester's Calls may be. Every server takes the defaults (RFC 8267
+// section 6.4.2, U1-6.4.2-02 to -04). Set more only for servers that are known to take more.
 struct ChunkUse {
   std::size_t max_segments = 16;    // of each chunk
   std::size_t max_read_chunks = 1;  // besides a Position Zero Read chunk
   std::size_t max_write_chunks = 1;
-  // Otherwise a Call whose Reply can be too long even without its items has them come in the Reply chunk. Of both the
-  // Linux kernel's server makes a Reply whose length is that of the results with their items.
+  // False: if a Reply can be too long even without its items, the Call asks for the items in the Reply chunk. If a Call
+  // has both, the Linux kernel's server sends a Reply whose length includes the items.
   bool write_list_with_reply_chunk = false;
-  bool long_calls_with_items = false;   // a Long Call leaves its items to Read chunks of their own
+  bool long_calls_with_items = false;   // a Long Call sends its items in Read chunks of their own
   bool roundup_in_read_chunks = false;  // RFC 8166 section 3.4.5.2 says SHOULD NOT
 };
 
-// CallHandle names one Call until it ended.
+// CallHandle names one Call until the Call ended.
 struct CallHandle {
   std::uint64_t value = 0;
   friend bool operator==(CallHandle, CallHandle) = default;
@@ -125,25 +126,25 @@ enum class CallStatus : std::uint8_t {
   kTimeout,
   kCancelled,
   kDisconnected,
-  kLocalError,  // memory could not be registered, and the like
+  kLocalError,  // for example, memory could not be registered
 };
 
 const char* call_status_str(CallStatus status);
 
-// Reply: how a call ended. Views are valid during the callback only. By then nothing of the caller's memory is remotely
-// accessible any more.
+// Reply: how a call ended. Views are valid only during the callback. None of the caller's memory is remotely accessible
+// by then.
 struct Reply {
   CallStatus status = CallStatus::kSuccess;
-  ConstBytes results;  // XDR; without the octets and padding of the items that came by Write chunk
-  // For each Write chunk that was offered, if the Call succeeded: how many octets of CallSpec::result_items[i] were
-  // filled. Nothing where that result is inline, if there is one.
+  ConstBytes results;  // XDR, without the octets and padding of items that came by Write chunk
+  // One entry for each Write chunk that was offered, if the Call succeeded: the number of octets filled in
+  // CallSpec::result_items[i]. The entry is empty if that result is inline or missing.
   std::span<const std::optional<std::size_t>> item_lens;
-  // The same of the first: set when a Write chunk was offered and the Call succeeded, 0 included. Of the item nothing
-  // is inline then (RFC 8166 section 6.1): a count in the results that differs is a bad Reply.
+  // The same for the first Write chunk: set if a Write chunk was offered and the Call succeeded, even to 0. Then no
+  // octet of the item is inline (RFC 8166 section 6.1): a Reply whose count word differs is a bad Reply.
   std::optional<std::size_t> item_len;
-  // The RPC Reply as it came, header and results; empty where there was none that decodes.
+  // The RPC Reply as it came, header and results. Empty if no Reply came that decodes.
   ConstBytes message;
-  std::string text;  // for everything but kSuccess: one line
+  std::string text;  // one line for every status but kSuccess
 };
 
 using ReplyCallback = std::function<void(const Reply&)>;
@@ -154,21 +155,22 @@ struct ConnectionId {
   friend bool operator==(ConnectionId, ConnectionId) = default;
 };
 
-// CallId names one Call of one connection until it is answered; a Call whose connection ended is answered into nothing.
+// CallId names one Call of one connection until it is answered. The answer to a Call whose connection ended is dropped.
 struct CallId {
   std::uint64_t value = 0;
   friend bool operator==(CallId, CallId) = default;
 };
 
 // ServedItem is a DDP-eligible argument that was pulled by RDMA Read: it stands behind the first `position` octets of
-// ServedCall::args, which has been checked against the binding. One that came inline is simply part of these.
+// ServedCall::args. The position has been checked against the binding. An argument that came inline is part of
+// ServedCall::args.
 struct ServedItem {
   std::size_t position = 0;
   Buffer data;
 };
 
-// ServedCall is one Call as its handler sees it. Handlers may keep it and move it to any thread, but must give it back
-// to the server's thread (Server::reply) in the end. Its views hold until the Call is answered.
+// ServedCall is one Call as its handler sees it. A handler may keep it and move it to any thread, but must give it back
+// on the server's thread (Server::reply) in the end. Its views are valid until the Call is answered.
 struct ServedCall {
   CallId id;
   ConnectionId connection;
@@ -178,21 +180,22 @@ struct ServedCall {
   ConstBytes header;              // the RPC header as it came, up to the arguments
   ConstBytes args;                // XDR, without the items
   std::vector<ServedItem> items;  // in the order of their positions
-  // For each Write chunk of the Call, in order: the largest item that it takes; nothing for a chunk without segments,
-  // which asks for its result inline.
+  // For each Write chunk of the Call, in order: the largest item that the chunk takes. Empty for a chunk without
+  // segments: the Call asks for that result inline.
   std::vector<std::optional<std::size_t>> result_capacities;
   std::string peer;  // address:port, for logs
-  // The addresses that limits for one address count together with the peer's: itself, or its /64 where it is of IPv6.
+  // The group of addresses that limits for one address count together: the peer's address, or its /64 if it is an IPv6
+  // address.
   std::string peer_group;
-  // What Server::buffers() is sure to have for this Call's results, if taken within on_call, in octets.
+  // Octets that Server::buffers() is sure to have for this Call's results if the service takes them within on_call.
   std::size_t result_room = 0;
 
-  // Of the result that stands at that place among those that can have an item; nothing where it goes inline.
+  // The capacity for the result at that place among the results that can have an item. Empty if the result goes inline.
   std::optional<std::size_t> result_item_capacity(std::size_t operation = 0) const {
     return operation < result_capacities.size() ? result_capacities[operation] : std::nullopt;
   }
 
-  // What the views stand in: a Long Call's message, or the connection's Receive buffers.
+  // The memory behind the views: a Long Call's message, or the connection's Receive buffers.
   Buffer message;
   std::shared_ptr<const void> receives;
 };
@@ -206,26 +209,26 @@ struct Slice {
 // ResultItem is a DDP-eligible result, left out of the results together with its padding.
 struct ResultItem {
   std::size_t position = 0;   // in octets of the results without any item
-  std::size_t operation = 0;  // its place among the results that can have an item: the number of its Write chunk
+  std::size_t operation = 0;  // place among the results that can have an item: the number of its Write chunk
   Slice data;
 };
 
-// ServedReply answers one ServedCall. The engine sends an item through its Write chunk where there is one, else inline
-// (or within the Reply chunk).
+// ServedReply answers one ServedCall. The engine sends an item through its Write chunk if there is one, else inline (or
+// within the Reply chunk).
 struct ServedReply {
   enum class Accept : std::uint32_t { kSuccess, kProgUnavail, kProgMismatch, kProcUnavail, kGarbageArgs, kSystemErr };
   Accept accept = Accept::kSuccess;
   std::vector<std::uint8_t> results;  // XDR, without the items
-  std::vector<Slice> more_results;    // what follows it, where it stands in registered memory
+  std::vector<Slice> more_results;    // follows `results`, from registered memory
   std::vector<ResultItem> items;      // in ascending order of position and of operation
-  std::vector<Buffer> buffers;        // what the slices show; kept until it was sent
+  std::vector<Buffer> buffers;        // memory of the slices; kept until the Reply was sent
   OpaqueAuth verf;                    // AUTH_NONE unless set
   // For gateways: the RPC header in octets, with the Call's XID, instead of accept and verf.
   std::vector<std::uint8_t> header;
 
   // add_item puts the first `len` octets of `buffer` behind the results as they are now.
   void add_item(Buffer buffer, std::size_t len);
-  // skip_item: this result could have had an item, and has none.
+  // skip_item: this result could have had an item, but has none.
   void skip_item() { ++next_operation_; }
 
  private:

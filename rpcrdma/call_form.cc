@@ -11,7 +11,7 @@ namespace {
 // PROG_MISMATCH and RPC_MISMATCH Replies have no results but are longer than a plain header.
 constexpr std::size_t kLongestErrorReply = 32;
 
-// R1-10.2.2.2-02: with RPCSEC_GSS nobody knows beforehand how long the verifier is.
+// R1-10.2.2.2-02: with RPCSEC_GSS the length of the verifier is unknown beforehand.
 std::size_t verf_room(const CallSpec& spec) {
   const bool is_gss = spec.cred != nullptr && spec.cred->flavor == static_cast<std::uint32_t>(AuthFlavor::kRpcsecGss);
   return is_gss ? kMaxAuthBody : xdr::round_up(spec.max_verf);
@@ -21,7 +21,7 @@ std::size_t rpc_len(const CallHeaderView& rpc) {
   return call_header_len(rpc.cred.body.size(), rpc.verf.body.size());
 }
 
-// Octets of a header that offers this and has no Read list.
+// Octets of a header with this offer and without Read list.
 std::size_t header_len(const CallSpec& spec, const ReplyOffer& offer, const HeaderLengths& lengths) {
   std::size_t len = lengths.empty;
   for (std::size_t i = 0; i < offer.num_writes; ++i) {
@@ -31,8 +31,9 @@ std::size_t header_len(const CallSpec& spec, const ReplyOffer& offer, const Head
   return len;
 }
 
-// Chooses the items that get a Read chunk so that the Call fits the threshold: the longest first, and no more of them
-// than servers are known to take. `need`: octets of the Call with all items inline; then with those chosen reduced.
+// Chooses the items that get a Read chunk so that the Call fits the threshold: the longest items first, and no more
+// items than servers are known to take. `need`: octets of the Call with all items inline; on return, with the chosen
+// items reduced.
 void choose_reduced(const CallSpec& spec, const CallRules& rules, CallForm& form, std::size_t& need) {
   const auto& items = spec.items;
   for (std::size_t num = 0; need > rules.call_threshold && num < rules.chunks.max_read_chunks; ++num) {
@@ -51,8 +52,8 @@ void choose_reduced(const CallSpec& spec, const CallRules& rules, CallForm& form
   }
 }
 
-// Lays out the Payload stream of an external Call: pieces with what stands in `head` between the items; in one piece,
-// all of it copied to the head, where `in_one`.
+// Lays out the Payload stream of an external Call as pieces: the items, and between them pieces of `head`. With
+// `in_one` there is one piece, with the whole stream copied to the head.
 void lay_out(const CallSpec& spec, const CallHeaderView& rpc, bool in_one, CallForm& form,
              std::vector<std::uint8_t>& head) {
   head.clear();
@@ -105,7 +106,7 @@ std::size_t CallRules::num_read_segments(const GatheredBytes& data) const {
   return num + (has_pad && num < chunks.max_segments ? 1 : 0);
 }
 
-// From the bound of the Reply.
+// The choice follows from the bound of the Reply.
 ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk, const CallRules& rules) {
   ReplyOffer offer;
   if (rules.short_only) return offer;
@@ -113,10 +114,10 @@ ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk,
   for (const ScatteredBytes& item : spec.result_items) whole += xdr::round_up(len_of(item));
   std::size_t transport = rules.lengths.empty, payload = whole;
   const auto is_too_long = [&] { return transport + payload > rules.reply_threshold; };
-  // A retry has a Reply chunk in any case: where that excludes Write chunks, all results come in it.
+  // A retry always has a Reply chunk. If the Reply chunk excludes Write chunks, all results come in it.
   const bool all_in_reply_chunk = min_reply_chunk != 0 && !rules.chunks.write_list_with_reply_chunk;
   if (is_too_long() && !all_in_reply_chunk) {
-    // R1-4.4.6.2-06: no Write list where nothing is to come through it.
+    // R1-4.4.6.2-06: no Write list if no result comes through it.
     std::size_t num = std::min(spec.result_items.size(), rules.chunks.max_write_chunks);
     while (num > 0 && len_of(spec.result_items[num - 1]) == 0) --num;
     offer.num_writes = num;

@@ -9,8 +9,8 @@
 #include "rpcrdma/profile.h"
 #include "rpcrdma/rpc_message.h"
 
-// Which form a Call takes, and what it offers for its Reply: decisions about lengths alone, before any memory is
-// registered (RFC 8166 sections 3.5, 4.3.2 and 4.3.3).
+// Chooses the form of a Call and the chunks that it offers for its Reply. The choice depends on lengths alone, before
+// any memory is registered (RFC 8166 sections 3.5, 4.3.2 and 4.3.3).
 namespace weft::rpcrdma {
 
 // Octets in all buffers of an item.
@@ -28,7 +28,7 @@ std::size_t num_segments_of(const Buffers& buffers) {
   return num;
 }
 
-// CallRules: what a Call of one connection has to keep to.
+// CallRules: limits for the Calls of one connection.
 struct CallRules {
   HeaderLengths lengths;
   std::size_t call_threshold = 0;  // octets of one message, header included
@@ -40,18 +40,19 @@ struct CallRules {
   std::size_t num_read_segments(const GatheredBytes& data) const;
 };
 
-// ReplyOffer: what a Call offers for its Reply.
+// ReplyOffer: chunks that a Call offers for its Reply.
 struct ReplyOffer {
   std::size_t num_writes = 0;       // Write chunks, for the first result items
   std::size_t reply_chunk_len = 0;  // octets; 0 for none
 };
 
-// min_reply_chunk: octets that the Reply chunk must have, since a shorter one was not enough; 0: none need be there.
+// min_reply_chunk: octets that the Reply chunk must have, because a shorter one was not enough; 0: no Reply chunk is
+// required.
 ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk, const CallRules& rules);
 
-// CallForm: all inline, items as Read chunks, or the whole Payload stream but such items through the Call chunk.
+// CallForm: all inline, items as Read chunks, or the Payload stream without the reduced items through the Call chunk.
 struct CallForm {
-  // A piece of an external Payload stream: of an item or, where `octets` is null, of `head`.
+  // A piece of an external Payload stream: part of an item or, if `octets` is null, of `head`.
   struct Piece {
     const std::uint8_t* octets = nullptr;
     std::size_t offset = 0;  // in head
@@ -59,16 +60,16 @@ struct CallForm {
   };
 
   bool external = false;
-  std::uint64_t reduced = 0;  // items that have a Read chunk, one bit to each
-  std::vector<Piece> pieces;  // where it is external: the segments of the Call chunk
-  // Why there is no form for it; empty where there is one.
+  std::uint64_t reduced = 0;  // items that have a Read chunk, one bit for each item
+  std::vector<Piece> pieces;  // if external: the segments of the Call chunk
+  // The reason why the Call has no form; empty if it has one.
   std::string_view refusal;
 
   bool is_reduced(std::size_t item) const { return (reduced >> item & 1) != 0; }
 };
 
-// head: receives what an external Payload stream has beside items, or all of it where the items are too many segments.
-// The header that the form assumes is the one with the Reply's offer.
+// head: receives the octets of an external Payload stream besides the items, or the whole stream if the items have too
+// many segments. The form assumes a header that contains the offer for the Reply.
 CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const ReplyOffer& offer,
                           const CallRules& rules, std::vector<std::uint8_t>& head);
 

@@ -10,8 +10,8 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// Index space of a wr_id's low half: Receives have kReceiveBit; unsignaled requests have no entry, but this bit and
-// their slot.
+// Index space of a wr_id's low half: Receives have kReceiveBit. Unsignaled requests have no entry; they have this bit
+// and their slot.
 constexpr std::uint32_t kUnsignaledBit = 0x40000000;
 constexpr std::uint32_t kNoBuffer = 0xffffffff;
 
@@ -45,14 +45,14 @@ Channel::Channel(verbs::Pd& pd, const Config& config) : config_(config), send_po
   }
 }
 
-// Nobody gives buffers back to these pools while a Call waits for one, so they are full from the start.
+// These pools get no buffers back while a Call waits for one, so they are full from the start.
 bool Channel::reserve_own_buffers() {
   return (own_receives_ == nullptr || own_receives_->reserve(config_.num_receives)) &&
          (own_sends_ == nullptr || own_sends_->reserve(config_.num_sends));
 }
 
 Channel::~Channel() {
-  // The queue pair is gone, so nothing moves in these buffers any more; in those of Receives somebody may still look.
+  // The queue pair is gone, so it no longer uses these buffers. A service may still read Receive buffers.
   for (const std::uint32_t slot : free_sends_) sends_[slot] = kNoBuffer;
   for (const std::uint32_t buffer : sends_) {
     if (buffer != kNoBuffer) send_pool_->give_back(buffer);
@@ -94,7 +94,7 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
   const bool is_receive = (index & kReceiveBit) != 0;
   if (wc.status != verbs::WcStatus::kSuccess) {
     failed_by_completion_ = failed_by_completion_ || !failure_;
-    // Flushes follow from what failed first, or from the end of the connection, which is reported elsewhere.
+    // A flush follows from an earlier failure or from the end of the connection, and this cause is reported elsewhere.
     if (wc.status != verbs::WcStatus::kWrFlushErr) {
       fail("a work request failed: " + verbs::explain(wc));
     } else {
@@ -121,7 +121,7 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
 void Channel::on_refused(std::uint32_t index) {
   if (index >= entries_.size()) {
     if ((index & kUnsignaledBit) != 0)
-      refused_write_ = SendSlot{index & ~kUnsignaledBit};  // nothing else has remote memory
+      refused_write_ = SendSlot{index & ~kUnsignaledBit};  // only Writes have remote memory
     return;
   }
   const Work& work = entries_[index].work;
@@ -135,7 +135,7 @@ std::optional<Work> Channel::on_shared_receive(std::uint32_t buffer) {
     fail_overrun("the peer sends more than it was granted");
   }
   if (failure_) {
-    // Nobody answers it any more.
+    // It gets no answer any more.
     config_.receives->give_back(buffer);
     return {};
   }

@@ -16,7 +16,7 @@
 
 namespace weft::rpcrdma {
 
-// WorkKind: what a work request of a Channel was for.
+// WorkKind: the purpose of a work request of a Channel.
 enum class WorkKind : std::uint8_t { kReceive, kSend, kRead, kWrite, kInvalidate };
 
 // Work: the request that a completion belongs to.
@@ -30,11 +30,11 @@ class Work {
   static Work invalidate_for(ReceiveSlot slot) { return {WorkKind::kInvalidate, index_of(slot)}; }
 
   WorkKind kind() const { return kind_; }
-  // kReceive: the buffer that was filled. kInvalidate: that of the Reply that waits for it.
+  // kReceive: the buffer that was filled. kInvalidate: the buffer of the Reply that waits for the invalidation.
   ReceiveSlot receive() const { return ReceiveSlot{index_}; }
-  // kSend: the buffer that was sent. kWrite: that of the Reply that follows.
+  // kSend: the buffer that was sent. kWrite: the buffer of the Reply that follows.
   SendSlot send() const { return SendSlot{index_}; }
-  // kRead: the Call that it pulls a chunk of.
+  // kRead: the Call whose chunk it pulls.
   CallSlot call() const { return CallSlot{index_}; }
   std::uint32_t index() const { return index_; }
 
@@ -46,14 +46,15 @@ class Work {
   std::uint32_t index_ = 0;
 };
 
-// Extra Receives over the credits: one for a Send that crosses a credit update, one while another is processed.
+// Extra Receives beyond the credits: one for a Send that crosses a credit update, one while another message is
+// processed.
 inline constexpr std::uint32_t kExtraReceives = 2;
 
-// Channel is one queue pair with the registered buffers for its Sends and Receives, as the engines see it; requester
-// and responder of one connection can share it. wr_ids are (serial << 32 | index into a table of the Channel), so that
-// several Channels may share completion queues. It knows no connection manager. One thread.
+// Channel is one queue pair with the registered buffers for its Sends and Receives, as the engines see it. The
+// requester and the responder of one connection can share it. wr_ids are (serial << 32 | index into a table of the
+// Channel), so several Channels may share completion queues. It knows no connection manager. One thread.
 //
-// After a failed post or completion failure() says why; from then on posts are refused and the owner ends the
+// After a failed post or completion, failure() gives the reason. From then on posts are refused, and the owner ends the
 // connection. Destroy the Qp before the Channel.
 class Channel {
  public:
@@ -63,8 +64,8 @@ class Channel {
     std::uint32_t num_sends = 0;
     std::size_t receive_len = 1024;  // octets of each Receive buffer
     std::size_t send_len = 1024;
-    // Where they come from; null: pools of the Channel's own. With `receives`, num_receives is how many it reserves to
-    // begin with. num_sends is how many it takes at most at once.
+    // Pools that the buffers come from; null: the Channel has its own pools. With `receives`, num_receives is the
+    // number that the Channel reserves at first. With `sends`, num_sends is the most that it takes at once.
     ReceivePool* receives = nullptr;
     MessagePool* sends = nullptr;
     std::uint32_t max_send_wr = 64;  // depth of the send queue
@@ -74,71 +75,73 @@ class Channel {
   // Reserves its share of shared Receives.
   static verbs::Result<std::unique_ptr<Channel>> create(verbs::Pd& pd, const Config& config);
 
-  // What the Qp must be created with. receive_cq: that of shared Receives.
+  // Attributes to create the Qp with. receive_cq: the queue of shared Receives.
   verbs::QpInitAttr qp_attr(verbs::Cq& cq, verbs::Cq* receive_cq = nullptr) const;
   ~Channel();
-  // attach posts all Receives, if they are the Channel's own. The Qp outlives its use here.
+  // attach posts all Receives if they are the Channel's own. The Qp outlives the Channel's use of it.
   verbs::Status attach(verbs::Qp& qp);
   verbs::Qp* qp() const { return qp_; }
   // detach: the Qp is about to be destroyed.
   void detach() { qp_ = nullptr; }
 
   static std::uint32_t serial_of(std::uint64_t wr_id) { return static_cast<std::uint32_t>(wr_id >> 32); }
-  // on_completion finds what a completion was for and retires it; nothing for failures and for what needs no action.
+  // on_completion finds the Work of a completion and retires it. Empty for failures and for completions that need no
+  // action.
   std::optional<Work> on_completion(const verbs::Wc& wc);
 
   ConstBytes received(ReceiveSlot slot, std::size_t len) const;
-  // For views of Receive buffers that may outlive the Channel. To be let go in its thread.
+  // Keeps the memory of Receive buffers for views that may outlive the Channel. Release it in the Channel's thread.
   std::shared_ptr<const void> memory() const;
   // Returns a Receive buffer to the Qp.
   bool post_receive(ReceiveSlot slot);
-  // Has so many Receives there for the peer from now on (R1-4.3.1-09); false where it stays as it was. A peer that
-  // fills more than that and kExtraReceives takes those of others: the Channel fails.
+  // Provides so many Receives for the peer from now on (R1-4.3.1-09). False: the share is unchanged. A peer that fills
+  // more than its share and kExtraReceives takes the Receives of other peers: the Channel fails.
   bool set_share(std::uint32_t num);
   std::uint32_t share() const { return share_; }
-  // Ends it for a peer that takes more of them than is its share.
+  // Fails the Channel because the peer takes more Receives than its share.
   void fail_overrun(std::string why);
   bool overrun() const { return overrun_; }
 
-  // A Send buffer for the caller to fill, until it calls give_send (at the latest on the Send's completion).
+  // Takes a Send buffer for the caller to fill. The caller keeps it until give_send (at the latest on the Send's
+  // completion).
   std::optional<SendSlot> take_send();
   MutBytes send_buffer(SendSlot slot) const;
   void give_send(SendSlot slot);
   std::uint32_t send_lkey(SendSlot slot) const;
   // Sends the first `len` octets of a Send buffer.
   bool post_send(SendSlot slot, std::size_t len);
-  // Sends what `sges` gather, most of it from that Send buffer (R1-5.2.4-06). invalidate: a handle of the peer's, for a
-  // Send with Invalidate.
+  // Sends the octets that `sges` gather, most of them from that Send buffer (R1-5.2.4-06). invalidate: a handle of the
+  // peer, for a Send with Invalidate.
   bool post_send(SendSlot slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate = {});
 
   // Posts an RDMA Read of a Call's chunk.
   bool post_read(std::span<const verbs::Sge> sges, std::uint64_t remote_addr, std::uint32_t rkey, CallSlot call);
-  // Posts an RDMA Write for the Reply in that Send buffer. Unsignaled ones give no Work.
+  // Posts an RDMA Write for the Reply in that Send buffer. An unsignaled Write gives no Work.
   bool post_write(std::span<const verbs::Sge> sges, std::uint64_t remote_addr, std::uint32_t rkey, SendSlot reply,
                   bool signaled);
-  // Binds a memory window, which gives no Work.
+  // Binds a memory window. The bind gives no Work.
   bool post_bind(const verbs::MwBind& bind);
-  // Invalidates a window of ours. Unsignaled ones give no Work.
+  // Invalidates a window of this end. An unsignaled invalidation gives no Work.
   bool post_invalidate(std::uint32_t handle, ReceiveSlot reply, bool signaled);
   // How many requests the send queue takes now.
   std::uint32_t send_queue_room() const { return config_.max_send_wr - queued_; }
-  // Whether a Write posted now should be signaled, lest the queue fill up with requests that report nothing.
+  // Whether the next Write should be signaled, so that the queue does not fill up with requests that report nothing.
   bool wants_signal() const { return unsignaled_ + 1 >= config_.max_send_wr / 4; }
-  // Whether requests of the send queue are under way, and a count that grows with each that ended.
+  // busy: whether requests of the send queue are under way. progress: a count that grows with each request that ended.
   bool busy() const { return queued_ != 0; }
   std::uint64_t progress() const { return progress_; }
 
   const Config& config() const { return config_; }
-  // The Call whose RDMA Read failed because the peer does not own what it names.
+  // The Call whose RDMA Read failed because the peer does not own the memory that the Read names.
   std::optional<CallSlot> refused_read() const { return refused_read_; }
-  // The same of a Write and its Reply, where its completion says so (InfiniBand; on iWARP CmEvent::refused_write may).
+  // The same for a Write and its Reply, if the completion says so (InfiniBand; on iWARP CmEvent::refused_write may).
   std::optional<SendSlot> refused_write() const { return refused_write_; }
   const std::optional<std::string>& failure() const { return failure_; }
   void fail(std::string why);
-  // fail_violation is fail where the peer broke a rule, so that another connection may well end the same way.
+  // fail_violation is fail after the peer broke a rule: another connection may well end the same way.
   void fail_violation(std::string why);
   bool violated() const { return violated_; }
-  // Whether failure() is what a completion said: the connection manager may still tell more.
+  // Whether failure() comes from a completion: the connection manager may still give more details.
   bool failed_by_completion() const { return failed_by_completion_; }
 
  private:
@@ -155,14 +158,14 @@ class Channel {
   const MessagePool& receive_pool() const { return own_receives_ ? *own_receives_ : config_.receives->buffers(); }
   std::optional<Work> on_shared_receive(std::uint32_t buffer);
   void on_refused(std::uint32_t index);
-  // Of a share, what is beyond the one that the connection began with.
+  // The part of a share beyond the share that the connection began with.
   std::uint32_t grown(std::uint32_t share) const;
 
   Config config_;
   std::unique_ptr<MessagePool> own_receives_, own_sends_;  // null: shared ones
   MessagePool* send_pool_;
   verbs::Qp* qp_ = nullptr;
-  // Where in its pool each slot's buffer is, and the slots without one.
+  // For each slot the number of its buffer in the pool, and the slots without a buffer.
   std::vector<std::uint32_t> sends_, free_sends_;
   std::vector<std::uint32_t> receives_, free_receives_;
   std::shared_ptr<ReceivePool::Lease> lease_;
@@ -173,7 +176,7 @@ class Channel {
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> free_entries_;
   std::uint32_t queued_ = 0;      // requests in the send queue that no completion has ended
-  std::uint32_t unsignaled_ = 0;  // of these, since the last signaled one
+  std::uint32_t unsignaled_ = 0;  // of queued_, since the last signaled request
   std::uint64_t progress_ = 0;
   std::optional<std::string> failure_;
   bool violated_ = false;  // failure_ came from fail_violation

@@ -10,7 +10,7 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// No memory of the peer's is like that: an RDMA operation that names it would only end the connection.
+// No memory of the peer wraps: an RDMA operation on this segment would only end the connection.
 bool wraps(const Segment& segment) {
   constexpr std::uint64_t kLast = std::numeric_limits<std::uint64_t>::max();
   return segment.length != 0 && segment.length - 1 > kLast - segment.offset;
@@ -36,7 +36,7 @@ ChunkError group_read_list(const std::vector<ReadSegment>& list, const ChunkLimi
                                                                          : ChunkError::kNone;
 }
 
-// R1-4.4.4-02: lengths are sums of segments. What is to be read is held here, and so is bounded.
+// R1-4.4.4-02: lengths are sums of segments. Chunks to read are held here, and are therefore bounded.
 ChunkError check_lengths(const Chunk* call_chunk, const std::vector<Chunk>& read_chunks, const ChunkLimits& limits) {
   std::uint64_t sum = call_chunk != nullptr ? call_chunk->length : 0;
   if (violates("R1-4.4.4-03", sum > limits.max_message)) return ChunkError::kTooLong;

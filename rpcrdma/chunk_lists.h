@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-// Chunk lists (RFC 8166 section 4.3): first as they stand on the wire, right or wrong, then as a value that cannot hold
-// nonsense, whichever version of the protocol it was parsed from.
+// Chunk lists (RFC 8166 section 4.3): ChunkListsView holds them as they stand on the wire, right or wrong. ChunkLists
+// holds only valid lists, for every version of the protocol.
 namespace weft::rpcrdma {
 
 // Segment: a plain segment, xdr_rdma_segment of RFC 8166 section 4.1.2. length in octets.
@@ -27,7 +27,7 @@ struct ReadSegment {
 
 using SegmentArray = std::vector<Segment>;
 
-// ChunkListsView: the lists as they stand in a header. For receivers only on the way to ChunkLists.
+// ChunkListsView: the lists as they stand in a header. Receivers use it only to make ChunkLists.
 struct ChunkListsView {
   SegmentArray call_chunk = {};  // of the Payload stream of a Call; in version 1 the Read chunk at Position Zero
   std::vector<ReadSegment> read_list = {};
@@ -35,7 +35,7 @@ struct ChunkListsView {
   std::optional<SegmentArray> reply_chunk = {};
   friend bool operator==(const ChunkListsView&, const ChunkListsView&) = default;
 
-  // Empties them, and keeps memory for others.
+  // Empties the lists and keeps their memory.
   void clear() {
     call_chunk.clear();
     read_list.clear();
@@ -47,7 +47,7 @@ struct ChunkListsView {
 // total_length sums in 64 bits: at most 2^32 segments of less than 2^32 octets each.
 std::uint64_t total_length(std::span<const Segment> segments);
 
-// Chunk: its segments in order, and their sum. position is that of a Read chunk, else 0.
+// Chunk: its segments in order, and the sum of their lengths. position: the Position of a Read chunk, else 0.
 struct Chunk {
   std::uint32_t position = 0;
   std::uint64_t length = 0;
@@ -55,7 +55,7 @@ struct Chunk {
   friend bool operator==(const Chunk&, const Chunk&) = default;
 };
 
-// ChunkLimits: what a receiver is willing to hold for one message (RFC 8166 section 8.1.4).
+// ChunkLimits: the most that a receiver accepts in one message (RFC 8166 section 8.1.4).
 struct ChunkLimits {
   std::size_t max_segments = 128;  // of each list; Call chunk and Read list count as one
   std::size_t max_read_chunks = 16;
@@ -75,11 +75,11 @@ enum class ChunkError : std::uint8_t {
 };
 
 // ChunkLists: Read chunks grouped by Position in ascending order, segments in list order (RFC 8166 section 3.4.5);
-// every Position a multiple of 4, every chunk to be read within the limits, no segment beyond 2^64. Write and Reply
-// chunks can be longer than any limit: a receiver fills of them what it has.
+// every Position a multiple of 4, every Call chunk and Read chunk within the limits, no segment beyond 2^64. Write and
+// Reply chunks can be longer than any limit: a receiver fills only the part that it needs.
 class ChunkLists {
  public:
-  // Takes the view's contents where it answers kNone.
+  // Takes the view's contents if it returns kNone.
   static ChunkError validate(ChunkListsView view, const ChunkLimits& limits, ChunkLists& out);
 
   // The chunk that holds the Payload stream of a Long Call; null for none.

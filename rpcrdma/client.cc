@@ -30,10 +30,10 @@ struct Client::Impl {
   std::uint32_t last_serial = 0;
   verbs::QpCounters past;  // of connections that are gone
   ReconnectSchedule schedule;
-  std::optional<verbs::TimePoint> retry_at;  // while there is no connection
+  std::optional<verbs::TimePoint> retry_at;  // set while there is no connection
   std::uint64_t num_accepted = 0;            // Replies, before this connection
 
-  // In the order of their making; taken down in the opposite one.
+  // In the order of construction; destroyed in the reverse order.
   std::unique_ptr<verbs::Pd> pd;
   std::unique_ptr<ClientConnection> connection;
   HealthCheck health;
@@ -42,7 +42,7 @@ struct Client::Impl {
   Impl(verbs::Device& d, const sockaddr_storage& to, const ClientConfig& c)
       : device(d), config(c), dst(to), log(config.log, "server"), schedule(c.reconnect), health(c.health_check) {}
   ~Impl() {
-    // The queue pair first: then no request names memory that the requester gives back.
+    // The queue pair goes first: then no request names memory that the requester gives back.
     if (!connection) return;
     connection->channel->detach();
     connection->qp.reset();
@@ -121,8 +121,8 @@ void Client::Impl::on_completion(const verbs::Wc& wc) {
   on.link->on_completion(wc);
 }
 
-// Each event behind the completions that came before it: Replies that arrived before the connection ended still count.
-// A device with threads of its own may add to both meanwhile.
+// Takes each event after the completions that came before it: Replies that arrived before the connection ended still
+// count. A device with threads of its own may add events and completions meanwhile.
 std::size_t Client::Impl::take_news() {
   std::size_t moved = 0;
   std::optional<verbs::CmEvent> event;
@@ -139,7 +139,7 @@ std::size_t Client::Impl::take_news() {
   return moved;
 }
 
-// Ends that the connection itself does not tell of.
+// Finds ends that the connection itself does not report.
 void Client::Impl::find_end() {
   ClientConnection& on = *connection;
   if (state == State::kConnecting && now >= *on.deadline) {
@@ -156,13 +156,13 @@ void Client::Impl::find_end() {
   }
 }
 
-// The connection is over, or did not come about: another one, or the end of everything.
+// The connection ended or failed to start. Schedules another one, or closes the client.
 void Client::Impl::end_connection() {
   const std::string why = *connection->ended;
   note_end();
   const bool may_go_on = num_connections > 0 && config.reconnect.is_on() && !connection->is_last;
   if (!may_go_on) return close(why);
-  // A message that had to be discarded was of no use: a server that sends no others is not asked for ever.
+  // A discarded message does not count as an answer: the client gives up a server that sends no other messages.
   if (requester->counters().replies_accepted != num_accepted) schedule.on_answer();
   const bool was_ready = state == State::kReady;
   retry_at = schedule.on_ended(now, connection->violated);
@@ -183,7 +183,8 @@ void Client::Impl::end_connection() {
   connection.reset();
 }
 
-// What the connection manager tells, its device says as well; that the peer is done is no news.
+// An end that the connection manager reports is only kInfo: the device logs faults itself, and a peer that is done is
+// normal.
 void Client::Impl::note_end() {
   const auto level = connection->told ? verbs::LogLevel::kInfo : verbs::LogLevel::kWarn;
   log.line(level, address_str(dst), "{}", *connection->ended);
@@ -218,7 +219,7 @@ void Client::Impl::close(std::string why) {
   retry_at.reset();
   requester->on_closed(error);
   if (connection && connection->reverse) connection->reverse->end(error);
-  // An error on the way out has nobody to be told to: the connection is over either way.
+  // The error is ignored: the connection is over either way.
   if (connection && connection->connected) (void)connection->id->disconnect();
 }
 
@@ -233,7 +234,7 @@ verbs::Result<std::unique_ptr<Client>> Client::connect(verbs::Device& device, co
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Client::~Client() {
-  // Callbacks find a client that is closed but whole.
+  // Callbacks see a client that is closed but complete.
   impl_->close("the client is gone");
   impl_->requester->on_time(impl_->now);
 }
@@ -286,7 +287,7 @@ std::size_t Client::process(verbs::TimePoint now) {
       moved += impl.requester->on_time(now);
     }
   }
-  // What the completions led to goes out now, not after one more turn of the caller's loop.
+  // Requests that follow from the completions go out now, not after another turn of the caller's loop.
   if (news > 0) moved += news + impl.device.process(now);
   impl.in_process = false;
   return moved;

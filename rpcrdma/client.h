@@ -21,76 +21,79 @@ namespace weft::rpcrdma {
 
 struct ClientConfig {
   std::size_t inline_threshold = 4096;  // octets, our Sends and Receives (RFC 8797 makes it known); 1024 to 262144
-  std::uint32_t credits = 32;           // asked for with every Call
+  std::uint32_t credits = 32;           // requested with every Call
   std::uint8_t ird = 16;
   std::uint8_t ord = 0;
-  // Keeps one of the credits for health checks, where there is more than one (RFC 8267 section 6.7.2).
+  // Keeps one credit for health checks if the server grants more than one (RFC 8267 section 6.7.2).
   bool reserve_credit = false;
   ChunkUse chunks = {};
-  // Lets the server invalidate a handle of each Call by its Reply (R of RFC 8797), where the device has memory windows
-  // of type 2. All chunks are then such windows, bound before each Call.
+  // Lets the server invalidate a handle of each Call by its Reply (R of RFC 8797), if the device has memory windows of
+  // type 2. All chunks are then windows of this type, bound before each Call.
   bool remote_invalidation = false;
-  // Served to the server, on this connection (RFC 8167); none: its Calls are discarded. Bindings and services outlive
-  // the client.
+  // Programs that the client offers to the server on this connection (RFC 8167). Empty: the server's Calls are
+  // discarded. Bindings and services outlive the client.
   std::span<const Program> reverse_programs = {};
-  std::uint32_t reverse_credits = 16;  // granted for them; 1 to 16
-  // Takes Calls of the server with chunks, too; else they are answered with ERR_CHUNK.
+  std::uint32_t reverse_credits = 16;  // granted to the server for its Calls; 1 to 16
+  // Accepts the server's Calls with chunks. Otherwise Calls with chunks are answered with ERR_CHUNK.
   bool reverse_chunks = false;
-  std::chrono::milliseconds connect_timeout{10000};  // of each attempt
+  std::chrono::milliseconds connect_timeout{10000};  // for each attempt
   std::chrono::milliseconds call_timeout{60000};
   ReconnectPolicy reconnect = {};
   HealthCheckPolicy health_check = {};
-  // Gets the reasons: of connections that end, of Replies that are discarded, and of Calls that are sent again; and
-  // what ServerConfig::log gets, about the server's Calls. Called on the client's thread.
+  // Receives the reason for each connection that ends, each Reply that is discarded and each Call that is sent again.
+  // For the server's Calls it receives the same events as ServerConfig::log. Called on the client's thread.
   verbs::Log log = {};
 };
 
-// ReplyCounts: what came from the server, over all connections of a Client.
+// ReplyCounts: messages from the server, over all connections of a Client.
 struct ReplyCounts {
   std::uint64_t accepted = 0;
-  // Messages that RFC 8166 has a requester discard: the Calls that they may have been meant for still wait.
+  // Messages that a requester discards by RFC 8166. The Calls that they may have answered still wait.
   std::uint64_t discarded = 0;
-  const char* last_discard = "";  // why the last of these was discarded, in a few words; static text
+  const char* last_discard = "";  // reason for the last discard, in a few words; static text
 };
 
-// Client is an RPC-over-RDMA version 1 requester with its connection, or with one after the other. Driven by its owner:
-// fd() readable or next_timeout() reached -> process(). Calls beyond the peer's credits wait here in order. One thread.
+// Client is an RPC-over-RDMA version 1 requester with its connection; with ClientConfig::reconnect, with one connection
+// after another. Its owner drives it: fd() readable or next_timeout() reached -> process(). Calls beyond the peer's
+// credits wait here in order. One thread.
 class Client {
  public:
-  // kConnecting: for the first time, or again (ClientConfig::reconnect). kClosed is for good.
+  // kConnecting: for the first time, or again (ClientConfig::reconnect). kClosed is final.
   enum class State : std::uint8_t { kConnecting, kReady, kClosed };
 
   // Starts to connect to dst (numeric; name resolution is the application's). The device outlives the client.
   static verbs::Result<std::unique_ptr<Client>> connect(verbs::Device& device, const sockaddr_storage& dst,
                                                         const ClientConfig& config);
-  // Every call still open ends as kDisconnected; its callback runs here. Not to be run from a callback.
+  // Every open call ends as kDisconnected; its callback runs here. Do not destroy the client from a callback.
   ~Client();
 
   State state() const;
-  // Why it is kClosed, or connects again, in one line.
+  // The reason why the client is kClosed or connects again, in one line.
   const std::string& error() const;
-  // How often it was kReady.
+  // How many times the client became kReady.
   std::uint64_t num_connections() const;
 
   // call queues one Call; done runs once, from process() or from the client's end. Errors: EINVAL (sizes out of range,
   // items that the binding does not know), EEXIST (an XID that is in use), ENOTCONN.
   verbs::Result<CallHandle> call(const CallSpec& spec, ReplyCallback done);
-  // cancel gives a Call up: when it returns nothing of the caller's memory is remotely accessible, and the Call ends as
-  // kCancelled, from process(). The server may or may not have done it. False where the Call has ended before.
+  // cancel gives a Call up. When cancel returns, none of the caller's memory is remotely accessible. The Call ends as
+  // kCancelled, from process(). The server may or may not have run it. False: the Call has already ended.
   bool cancel(CallHandle handle);
-  // reply answers a Call of the server's, one that a reverse program's service got; from the client's thread, and what
-  // the service still has of it is destroyed before the client. Unknown ids (the connection is gone) are ignored.
+  // reply answers a Call of the server that the service of a reverse program received. Call it on the client's thread.
+  // The service destroys everything that it still holds of the Call before the client is destroyed. Unknown ids (the
+  // connection is gone) are ignored.
   void reply(CallId id, ServedReply reply);
-  // Calls queued or sent and not ended.
+  // Calls that were queued or sent and have not ended.
   std::size_t num_outstanding() const;
 
-  // process drives the device, the connection and the calls; returns what Device::process does, plus calls ended.
+  // process drives the device, the connection and the calls. It returns the result of Device::process plus the number
+  // of calls that ended.
   std::size_t process(verbs::TimePoint now);
   std::optional<verbs::TimePoint> next_timeout() const;
   int fd() const;
   void disconnect();
 
-  // Sums over all its connections.
+  // Sums over all connections of the client.
   verbs::QpCounters counters() const;
   ReplyCounts replies() const;
 

@@ -21,7 +21,7 @@ verbs::Result<std::unique_ptr<ClientConnection>> ClientConnection::open(verbs::D
 }
 
 ClientConnection::~ClientConnection() {
-  // The queue pair first: then no request names memory that is given back.
+  // The queue pair goes first: then no request names memory that is given back.
   if (channel) channel->detach();
   qp.reset();
 }

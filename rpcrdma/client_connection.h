@@ -13,22 +13,22 @@
 #include "rpcrdma/link.h"
 #include "rpcrdma/reverse.h"
 
-// One connection of a Client; included by nobody else.
+// One connection of a Client. Private to client.cc and client_connection.cc.
 namespace weft::rpcrdma {
 
 // ClientConnection is one attempt to connect, and the connection that it leads to. Its Client takes events and
-// completions from it; both are over once `ended` says why.
+// completions from it. The connection is over once `ended` holds the reason.
 struct ClientConnection {
   // Starts to connect. device and pd outlive it.
   static verbs::Result<std::unique_ptr<ClientConnection>> open(verbs::Device& device, verbs::Pd& pd,
                                                                const sockaddr_storage& dst, const ClientConfig& config,
                                                                std::uint32_t serial);
   ~ClientConnection();
-  // Serves the reverse programs beside the Client's requester, which has joined the link. `log` outlives the
-  // connection.
+  // Serves the reverse programs besides the Client's requester. The requester has joined the link before. `log`
+  // outlives the connection.
   void serve_reverse(EventLog& log);
 
-  // Whether its Calls' chunks are windows, and R says so.
+  // Whether the chunks of its Calls are windows, as R announces.
   bool takes_windows() const { return config.remote_invalidation && can_be_invalidated(device.caps()); }
   // True: the connection is there, and `thresholds` are settled.
   bool on_cm_event(const verbs::CmEvent& event);
@@ -37,7 +37,7 @@ struct ClientConnection {
     ended = std::move(why);
     violated = by_violation;
   }
-  // As end, by what the connection manager said.
+  // As end, with a reason from the connection manager.
   void end_told(std::string why, bool by_violation = false) {
     told = told || !ended;
     end(std::move(why), by_violation);
@@ -49,16 +49,17 @@ struct ClientConnection {
   const ClientConfig& config;
   Thresholds thresholds;
   std::optional<std::string> ended;
-  bool violated = false;     // ended: because a rule of the protocol was broken
+  bool violated = false;     // ended because a rule of the protocol was broken
   bool told = false;         // ended: by end_told
   bool established = false;  // kEstablished came
-  bool connected = false;    // and kDisconnected did not
-  bool is_last = false;      // the device is gone: no other can follow
+  bool connected = false;    // kEstablished came, and kDisconnected did not
+  bool is_last = false;      // the device is gone: no other connection can follow
   std::optional<verbs::TimePoint> deadline;
-  // A completion failed: until then the connection may still say why, which it knows better than any completion.
+  // Set after a completion failed: until then the connection manager may still report the reason. It knows more than
+  // any completion.
   std::optional<verbs::TimePoint> last_words;
 
-  // In the order of their making; taken down in the opposite one.
+  // In the order of construction; destroyed in the reverse order.
   std::unique_ptr<verbs::CmChannel> cm_events;
   std::unique_ptr<verbs::CompChannel> events;
   std::unique_ptr<verbs::Cq> cq;
@@ -66,7 +67,7 @@ struct ClientConnection {
   std::unique_ptr<Channel> channel;
   std::optional<Link> link;  // from open on
   std::unique_ptr<verbs::Qp> qp;
-  std::unique_ptr<ReverseResponder> reverse;  // where there are reverse programs
+  std::unique_ptr<ReverseResponder> reverse;  // if there are reverse programs
 
  private:
   ClientConnection(verbs::Device& device, verbs::Pd& pd, const sockaddr_storage& dst, const ClientConfig& config)

@@ -7,7 +7,7 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// Completions that one queue is made to hold.
+// Size of one queue, in completions.
 constexpr std::uint32_t kSharedCqe = 16384;
 
 }  // namespace

@@ -11,14 +11,14 @@
 
 namespace weft::rpcrdma {
 
-// CompletionQueues: as many queues as the connections of a server need together. Each connection is promised room for
-// all completions that it can have at once, so no queue overflows where the device keeps its word. One thread; the
-// device and the CompChannel outlive it, and it outlives its Shares.
+// CompletionQueues: the queues that the connections of a server need together. Each connection is promised room for all
+// completions that it can have at once. So no queue overflows if the device keeps its word. One thread. The device and
+// the CompChannel outlive it, and it outlives its Shares.
 class CompletionQueues {
   struct Queue {
     std::unique_ptr<verbs::Cq> cq;
     std::uint32_t size = 0;  // completions
-    std::uint32_t room = 0;  // of these, promised to no connection
+    std::uint32_t room = 0;  // of `size`, promised to no connection
     bool overrun = false;    // completions are lost
   };
 
@@ -33,7 +33,7 @@ class CompletionQueues {
     }
 
     verbs::Cq& cq() const { return *queue_->cq; }
-    // The queue lost completions of its connections, and does not tell which ones.
+    // The queue lost completions of its connections. It does not report which ones.
     bool overrun() const { return queue_->overrun; }
 
    private:
@@ -46,10 +46,10 @@ class CompletionQueues {
 
   CompletionQueues(verbs::Device& device, verbs::CompChannel& events) : device_(device), events_(events) {}
 
-  // Room for `need` completions; a queue is made where the others have none.
+  // Takes room for `need` completions. It makes a new queue if no other queue has the room.
   verbs::Result<Share> take(std::uint32_t need);
 
-  // Hands every completion to `handle` and returns how many there were. overrun: set where a queue overflowed.
+  // Passes every completion to `handle` and returns their number. overrun: set if a queue overflowed.
   template <typename Handle>
   std::size_t drain(Handle handle, bool& overrun) {
     std::size_t total = 0;

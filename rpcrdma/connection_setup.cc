@@ -33,7 +33,7 @@ verbs::Status check_sizes(const verbs::Caps& caps, std::size_t inline_threshold,
 
 namespace {
 
-// False where the address has no text.
+// False: the address has no text.
 bool name_of(const sockaddr_storage& addr, std::span<char> host, std::span<char> port) {
   const socklen_t len = addr.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   // The socket interface takes every kind of address through this one type.

@@ -12,11 +12,11 @@
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
 
-// What both ends of a connection do when they set it up.
+// Steps of connection set-up that both ends take.
 namespace weft::rpcrdma {
 
-// Thresholds of one connection, in octets: each the smaller of what one side sends and the other receives (RFC 8166
-// section 3.3.2, RFC 8797 section 4.2).
+// Thresholds of one connection, in octets: each the smaller of one side's send size and the other side's receive size
+// (RFC 8166 section 3.3.2, RFC 8797 section 4.2).
 struct Thresholds {
   std::size_t send = kDefaultInline;
   std::size_t receive = kDefaultInline;
@@ -27,40 +27,41 @@ inline Thresholds settle_thresholds(std::size_t own_inline, ConstBytes peer_priv
   return {std::min(own_inline, peer.receive_size), std::min(own_inline, peer.send_size)};
 }
 
-// The private data for connect and accept; nothing where the device carries too little of it (R1-4.3.2-14).
+// The private data for connect and accept; empty if the device carries too few octets of it (R1-4.3.2-14).
 // remote_invalidate: R.
 std::vector<std::uint8_t> own_private_data(const verbs::Caps& caps, std::size_t inline_threshold,
                                            bool remote_invalidate = false);
 
-// Whether a requester on such a device can let its peer invalidate all that it advertises: regions never, so it takes
-// windows.
+// Whether a requester on a device with these Caps can let its peer invalidate all memory that it advertises. A peer can
+// invalidate windows, but not regions, so the requester uses windows.
 inline bool can_be_invalidated(const verbs::Caps& caps) {
   return caps.mem_windows_type2 && caps.remote_invalidation && caps.max_private_data >= kPrivateDataLen;
 }
-// Whether a responder can send with invalidation, and say so.
+// Whether a responder can send with invalidation, and announce it.
 inline bool can_invalidate(const verbs::Caps& caps) {
   return caps.remote_invalidation && caps.max_private_data >= kPrivateDataLen;
 }
 
 // "address:port", with brackets around IPv6.
 std::string address_str(const sockaddr_storage& addr);
-// The address alone: who a client is, whatever port it comes from.
+// The address alone. It identifies a client, whatever port the client uses.
 std::string host_str(const sockaddr_storage& addr);
 
 inline constexpr std::uint32_t kMaxCredits = 1024;
 
-// What bounds the thresholds and the credits that an end is given. other_receives: those on top of the credits.
+// Checks the configured threshold and credits of one end. other_receives: Receives beyond the credits.
 verbs::Status check_sizes(const verbs::Caps& caps, std::size_t inline_threshold, std::uint32_t credits,
                           std::uint32_t other_receives);
 
-// Takes all events of a completion channel. Its queues are to be drained after that, each of them: an event that is
-// taken later may be one of a queue that was armed meanwhile.
+// Takes all events of a completion channel. The caller must drain each of its queues after that: an event that is taken
+// later may belong to a queue that was armed meanwhile.
 inline void take_events(verbs::CompChannel& events) {
   while (events.get_event() != nullptr) {
   }
 }
 
-// Arms a queue again and hands `handle` every completion there is. Returns how many, or -1 after an overflow.
+// Arms a queue again and passes every completion in it to `handle`. Returns the number of completions, or -1 after an
+// overflow.
 template <typename Handle>
 int drain_completions(verbs::Cq& cq, Handle handle) {
   if (!cq.req_notify(false).ok()) return -1;

@@ -8,7 +8,8 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// How long a client may take to its first Call before it gives way also to clients of addresses with more connections.
+// How long a client may take before its first Call. After this time it also gives way to clients of addresses with more
+// connections.
 constexpr std::chrono::seconds kFirstCallTime{1};
 
 }  // namespace

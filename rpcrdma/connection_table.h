@@ -10,14 +10,14 @@
 
 namespace weft::rpcrdma {
 
-// ConnectionTable: the connections of a Server, found by their serial numbers and their queue pairs, counted by groups
-// of addresses (peer_group).
+// ConnectionTable: the connections of a Server, found by serial number and by queue pair, counted by group of addresses
+// (peer_group).
 class ConnectionTable {
  public:
   // A serial number that no connection has; never 0.
   std::uint32_t next_serial();
   void insert(std::unique_ptr<ServerConnection> connection);
-  // Takes a connection out; null where there is none.
+  // Takes a connection out; null if there is none.
   std::unique_ptr<ServerConnection> extract(std::uint32_t serial);
 
   ServerConnection* find(std::uint32_t serial) const;
@@ -27,10 +27,10 @@ class ConnectionTable {
   auto begin() const { return by_serial_.begin(); }
   auto end() const { return by_serial_.end(); }
 
-  // The connection that is to give way to a newcomer of that group: one over which no Call ever came before others, one
-  // of a group that has many before one of a group that has few, and of these the one that was silent longest. Null
-  // where there is none: Calls that a service works on keep their connection, and no group gives way to one that has
-  // more.
+  // The connection that gives way to a newcomer of that group. A connection that never carried a Call goes before other
+  // connections, a connection of a group with many connections before one of a group with few. Of equal connections the
+  // one that was silent longest goes. Null if there is none: a connection stays while a service works on its Calls, and
+  // no group gives way to a group that has more connections.
   ServerConnection* least_missed(const std::string& newcomer, bool only_its_group, verbs::TimePoint now) const;
 
  private:

@@ -6,19 +6,21 @@
 namespace weft::rpcrdma {
 
 // CreditPolicy says how many credits a responder grants on one connection (RFC 8166 section 3.3.1): more to a client
-// that uses all it has, fewer to one that uses little, and fewer to everybody while memory is short. A plain value.
+// that uses all its credits, fewer to a client that uses few, and fewer to all clients while memory is short. A plain
+// value.
 class CreditPolicy {
  public:
   struct Config {
     std::uint32_t min = 32;      // at least 1
-    std::uint32_t initial = 32;  // what an idle client comes back to
+    std::uint32_t initial = 32;  // grant of a client when idle
     std::uint32_t max = 32;
   };
 
   explicit CreditPolicy(const Config& config)
       : config_{std::max(config.min, 1u), config.initial, config.max}, grant_(config.initial), promised_(grant_) {}
 
-  // on_call: a Call arrived that asks for `requested` credits; `under_way` have no answer yet, this one included.
+  // on_call: a Call arrived that asks for `requested` credits. `under_way` Calls have no answer yet, including this
+  // one.
   void on_call(std::uint32_t requested, std::uint32_t under_way) {
     if (promised_ > grant_ && ++calls_since_lowered_ >= promised_) promised_ = grant_;
     peak_ = std::max(peak_, under_way);
@@ -36,24 +38,24 @@ class CreditPolicy {
     calls_ = peak_ = 0;
   }
 
-  // set_short: memory for Calls is, or is no longer, short.
+  // set_short: memory for Calls is short, or no longer short.
   void set_short(bool is_short) {
     if (is_short && !short_) lower(std::max(grant_ / 2, config_.min));
     short_ = is_short;
   }
 
-  // hold_at: there are Receives for so many credits and no more.
+  // hold_at: there are Receives for at most so many credits.
   void hold_at(std::uint32_t most) {
     if (grant_ <= most) return;
     grant_ = std::max(most, 1u);
     calls_ = peak_ = 0;
   }
 
-  // For the next Reply; never 0 (R1-4.3.1-05). The Receives for it are to be there before (R1-4.3.1-09).
+  // The grant for the next Reply; never 0 (R1-4.3.1-05). Its Receives must be posted before the Reply (R1-4.3.1-09).
   std::uint32_t grant() const { return grant_; }
 
-  // promised: how many Calls the client may have under way without doing wrong: a grant that was lowered counts until
-  // as many Calls came as could have been sent before the client heard of it.
+  // promised: how many Calls the client may rightly have under way. An old, higher grant counts until as many Calls
+  // came as the client could have sent before it knew the new grant.
   std::uint32_t promised() const { return std::max(promised_, grant_); }
 
  private:

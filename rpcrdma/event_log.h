@@ -13,12 +13,12 @@
 
 namespace weft::rpcrdma {
 
-// EventLog writes the lines of one Client or Server, each event once, and no more of them than LogBudget allows,
-// whatever peers do. No octet of a peer's is in a line but numbers, addresses and the connection manager's words. Not
-// installed: fmt stays inside the library. One thread.
+// EventLog writes the lines of one Client or Server: one line for each event, and at most as many lines as LogBudget
+// allows, whatever peers do. Of a peer's octets a line contains only numbers, addresses and the connection manager's
+// words. This header is not installed: fmt stays inside the library. One thread.
 class EventLog {
  public:
-  // peers: what they are called, "client" or "server"; outlives it.
+  // peers: the name of the peers, "client" or "server"; outlives the log.
   EventLog(const verbs::Log& log, std::string_view peers) : log_(log), peers_(peers) {}
 
   // The time of the events that follow.
@@ -29,7 +29,7 @@ class EventLog {
   void line(verbs::LogLevel level, std::string_view peer, fmt::format_string<Args...> format, Args&&... args) {
     if (!log_.wants(level) || !budget_.take(now_)) return;
     const std::string text = fmt::format(format, std::forward<Args>(args)...);
-    // Said in a line that the budget allows, so that it costs none of its own.
+    // A line that the budget allows carries this note, so the note costs no line of its own.
     const std::uint64_t num = budget_.take_suppressed();
     const std::string before = num == 0 ? std::string() : fmt::format(" ({} lines before this one were withheld)", num);
     verbs::log_line(log_, level, "{} {}: {}{}", peers_, peer, text, before);

@@ -14,7 +14,7 @@ bool HealthCheck::has_to_watch(const Requester& requester) const {
 
 bool HealthCheck::on_time(Requester& requester, verbs::TimePoint now) {
   const bool watching = has_to_watch(requester);
-  // Whatever comes is a sign of life, and silence begins with the first Call.
+  // Every message is a sign of life. Silence begins with the first Call.
   if (!watching_ || requester.num_received() != num_received_) quiet_since_ = now;
   watching_ = watching;
   num_received_ = requester.num_received();
@@ -31,7 +31,7 @@ void HealthCheck::send(Requester& requester, const CallSpec& spec) {
   [[maybe_unused]] const auto called =
       requester.call(null, [this, &requester, before = num_received_](const Reply& reply) {
         asking_ = false;
-        // Any Reply will do, of a server that knows no such program too, and to any other Call.
+        // Any Reply counts: a Reply to another Call, or of a server that does not know the program.
         unanswered_ = reply.status == CallStatus::kTimeout && requester.num_received() == before;
       });
   assert(called.ok());  // the requester made this Call itself
@@ -39,8 +39,8 @@ void HealthCheck::send(Requester& requester, const CallSpec& spec) {
 
 std::optional<verbs::TimePoint> HealthCheck::next_timeout(const Requester& requester) const {
   if (!has_to_watch(requester) || asking_) return {};
-  if (!watching_) return verbs::TimePoint{};  // its clock is to be started
-  // Without a credit there is nothing to be done but wait, for the Calls' own time-outs too.
+  if (!watching_) return verbs::TimePoint{};  // on_time has to start its clock
+  // Without a credit the check can only wait. The Calls' own time-outs still apply.
   return requester.health_check() ? std::optional(quiet_since_ + policy_.after) : std::nullopt;
 }
 

@@ -9,14 +9,14 @@
 
 namespace weft::rpcrdma {
 
-// HealthCheck watches one connection after another. It outlives the Requester that it asks.
+// HealthCheck watches one connection after another. It outlives its Requester.
 class HealthCheck {
  public:
   explicit HealthCheck(const HealthCheckPolicy& policy) : policy_(policy) {}
 
   // restart: another connection; the check of the last one has ended.
   void restart();
-  // on_time sends what is due, after Requester::on_time. True: the peer did not answer.
+  // on_time sends a check if one is due. Call it after Requester::on_time. True: the peer did not answer.
   bool on_time(Requester& requester, verbs::TimePoint now);
   std::optional<verbs::TimePoint> next_timeout(const Requester& requester) const;
 

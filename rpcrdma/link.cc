@@ -26,15 +26,15 @@ void Link::on_failure() {
   if (const auto reply = channel_.refused_write()) responder_->on_write_refused(*reply);
 }
 
-// A message that says nothing goes to the forward direction's engine, which answers or discards it as it would without
-// the other.
+// An unclear message goes to the engine of the forward direction. This engine answers or discards it as if it were
+// alone.
 MessageKind Link::kind_of(ConstBytes message) const {
   const MessageKind kind = profile_->message_kind(message);
   if (kind != MessageKind::kUnclear) return kind;
   return end_ == End::kClient ? MessageKind::kReply : MessageKind::kCall;
 }
 
-// R1-7.1.4-02: what the XID names follows from whether the message is a Call or a Reply.
+// R1-7.1.4-02: an XID has a different meaning in a Call and in a Reply.
 void Link::on_receive(const Work& work, std::size_t len) {
   const ReceiveSlot slot = work.receive();
   if (responder_ == nullptr) return requester_->on_receive(slot, len, work.invalidated);
@@ -48,7 +48,7 @@ void Link::on_receive(const Work& work, std::size_t len) {
   if (violates("R1-4.3.2-16", work.invalidated.has_value())) {
     return channel_.fail_violation("the peer invalidated a handle by a message that is no Reply");
   }
-  // The Receives are there for Replies too: Calls beyond the grant may not use them up.
+  // Replies need Receives too: Calls beyond the grant must not use them up.
   if (violates("R1-4.3.1-04", responder_->is_at_limit())) {
     return channel_.fail_violation("the peer sends more Calls than it was granted");
   }

@@ -16,25 +16,25 @@ class Responder;
 
 // CreditLedger: the credits of one connection in both directions.
 struct CreditLedger {
-  std::uint32_t granted = 1;  // to our requester, by the last Reply; one before the first (R1-4.3.3-02)
+  std::uint32_t granted = 1;  // to our requester, by the last Reply; 1 before the first (R1-4.3.3-02)
   CreditPolicy grants{{}};    // by our responder
 };
 
-// Link is what the engines of one connection share: the Channel, the profile that its messages are in, the credits of
-// both directions, the gate that every Send passes, and the dispatch of what arrives. One thread.
+// Link is the state that the engines of one connection share: the Channel, the profile of its messages, the credits of
+// both directions, the gate that every Send passes, and the dispatch of completions. One thread.
 //
-// A connection has a requester, a responder, or both (RFC 8167). The engines join it when they are made; it outlives
-// their use of it, and the Channel outlives it.
+// A connection has a requester, a responder, or both (RFC 8167). The engines join the Link when they are made. The Link
+// outlives their use of it, and the Channel outlives the Link.
 class Link {
  public:
-  // End: which of the two engines is the forward direction's.
+  // End: the end of the connection. It tells which engine serves the forward direction.
   enum class End : std::uint8_t { kClient, kServer };
 
   Link(Channel& channel, const Profile& profile, End end) : channel_(channel), profile_(&profile), end_(end) {}
 
   void join(Requester& requester) { requester_ = &requester; }
   void join(Responder& responder) { responder_ = &responder; }
-  // Nothing that arrives reaches an engine from here on.
+  // From here on the engines get no more messages and completions.
   void close() { closed_ = true; }
 
   Channel& channel() const { return channel_; }
@@ -42,16 +42,16 @@ class Link {
   CreditLedger& credits() { return credits_; }
   const CreditLedger& credits() const { return credits_; }
 
-  // The gate. A Send buffer for a message that may leave now, to be filled and passed to send(); nothing where none
-  // may.
+  // The gate. take_send returns a Send buffer if a message may leave now, else nothing. The caller fills it and passes
+  // it to send().
   std::optional<SendSlot> take_send() { return channel_.take_send(); }
-  // Sends the first `len` octets of the buffer, or what `sges` gather. invalidate: a handle of the peer's.
+  // Sends the first `len` octets of the buffer, or the octets that `sges` gather. invalidate: a handle of the peer.
   bool send(SendSlot slot, std::size_t len) { return channel_.post_send(slot, len); }
   bool send(SendSlot slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate) {
     return channel_.post_send(slot, sges, invalidate);
   }
 
-  // The dispatch. Passes to the engines what a completion of the Channel's ended.
+  // The dispatch. Passes the Work of a completion to its engine.
   void on_completion(const verbs::Wc& wc);
 
  private:

@@ -7,25 +7,25 @@
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/transport_error.h"
 
-// Transport messages as the engines see them, in whatever version they travel. A Profile turns them into octets and
-// back.
+// Transport messages as the engines see them, independent of the version on the wire. A Profile turns them into octets
+// and back.
 namespace weft::rpcrdma {
 
 // MessageKind: which engine of a connection a message is for.
 enum class MessageKind : std::uint8_t {
   kCall,     // for the responder: its credit word is a request
   kReply,    // for the requester: its credit word is a grant
-  kUnclear,  // nothing in it says: its credit word means nothing
+  kUnclear,  // the message does not tell: its credit word means nothing
 };
 
-// Message: a transport header that is to be sent. The Payload stream follows it, but where it is `external`: then a
-// Call's is in the Call chunk and a Reply's in the Reply chunk.
+// Message: a transport header that is to be sent. The Payload stream follows it unless it is `external`. The Call chunk
+// holds the Payload stream of an external Call, the Reply chunk the Payload stream of an external Reply.
 struct Message {
   enum class Type : std::uint8_t { kCall, kReply, kError };
 
   Type type = Type::kCall;
   std::uint32_t xid = 0;
-  std::uint32_t version = 0;  // kError: that of the Call, as it came
+  std::uint32_t version = 0;  // kError: the version of the Call, as it came
   std::uint32_t credit = 0;
   bool external = false;
   ChunkListsView lists;  // kCall, kReply
@@ -35,11 +35,11 @@ struct Message {
 // ReceivedCall: a Call that reached a responder.
 struct ReceivedCall {
   std::uint32_t xid = 0;
-  std::uint32_t version = 0;  // for the answer, should it be an error: the word as it came
+  std::uint32_t version = 0;  // for an error answer: the word as it came
   std::uint32_t credit = 0;   // requested
   bool external = false;      // the Payload stream is in lists.call_chunk()
   ChunkLists lists;
-  ConstBytes payload;    // where it is not: views the message
+  ConstBytes payload;    // if not external: views the message
   TransportError error;  // CallVerdict::kError
   const char* why = "";  // for logs, unless kAccept
 };
@@ -56,8 +56,8 @@ struct Offered {
   const SegmentArray* reply_chunk = nullptr;
 };
 
-// ReceivedReply: a Reply that reached a requester, whose header agrees with what was offered. To be used again for the
-// next one: its lists keep their memory.
+// ReceivedReply: a Reply that reached a requester, whose header agrees with the offered lists. Use one object for all
+// Replies: its lists keep their memory.
 struct ReceivedReply {
   std::uint32_t xid = 0;
   std::uint32_t credit = 0;           // granted
@@ -69,7 +69,7 @@ struct ReceivedReply {
 };
 
 enum class ReplyVerdict : std::uint8_t {
-  kDiscard,        // no such RPC, or a header that is not to be trusted
+  kDiscard,        // no such RPC, or an untrustworthy header
   kReply,          // the Payload stream is inline
   kExternalReply,  // the Payload stream is in the Reply chunk
   kError,

@@ -60,7 +60,7 @@ void MessagePool::trim() {
     (*memory_)[slab].reset();
     --num_slabs_;
   }
-  // What is left is used from the front, so that the others become free.
+  // The remaining buffers are taken from the front, so that slabs at the back become free.
   std::ranges::sort(free_, std::greater<>());
 }
 

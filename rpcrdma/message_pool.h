@@ -12,18 +12,19 @@
 namespace weft::rpcrdma {
 
 // MessagePool: registered buffers of one size, for the Sends or the Receives of many connections. It grows by slabs up
-// to `max` buffers and keeps what it has until trim. One thread; the Pd outlives it.
+// to `max` buffers and keeps its slabs until trim. One thread; the Pd outlives it.
 class MessagePool {
  public:
   // len: octets of each buffer.
   MessagePool(verbs::Pd& pd, std::size_t len, std::uint32_t max);
 
-  // Has `num` buffers ready, so that as many takes succeed; false where memory cannot be had or registered.
+  // Prepares `num` buffers, so that as many takes succeed. False: memory cannot be allocated or registered.
   bool reserve(std::uint32_t num);
-  // A buffer, by number; nothing where `max` are taken, or memory cannot be had or registered.
+  // Takes a buffer and returns its number. Empty if `max` buffers are taken, or if memory cannot be allocated or
+  // registered.
   std::optional<std::uint32_t> take();
   void give_back(std::uint32_t slot);
-  // Gives back the slabs of which no buffer is taken.
+  // Gives back the slabs without a taken buffer.
   void trim();
 
   MutBytes octets(std::uint32_t slot) const {
@@ -36,7 +37,7 @@ class MessagePool {
   // Octets of all slabs.
   std::size_t registered() const { return num_slabs_ * kSlab * len_; }
 
-  // What the buffers stand in; for who shows them to somebody that may outlive the pool.
+  // The memory of the buffers. A holder keeps it for readers that may outlive the pool.
   std::shared_ptr<const void> memory() const { return memory_; }
 
  private:
@@ -50,7 +51,7 @@ class MessagePool {
   std::uint32_t max_;
   std::uint32_t num_taken_ = 0;
   std::shared_ptr<Memory> memory_ = std::make_shared<Memory>();
-  std::vector<std::unique_ptr<verbs::Mr>> mrs_;  // one to each slab; null where it was given back
+  std::vector<std::unique_ptr<verbs::Mr>> mrs_;  // one for each slab; null if the slab was given back
   std::size_t num_slabs_ = 0;
   std::vector<std::uint32_t> free_;
 };

@@ -8,11 +8,11 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// Receives for peers that send more than they may, until that is noticed.
+// Receives for peers that send more than their grant, until the overrun is noticed.
 constexpr std::size_t kSlackOctets = 1 << 20;
 constexpr std::size_t kMinSlack = 4;
-// Receives that are posted for all connections together, where not all that are reserved need be: enough that a turn of
-// the device seldom ends for want of them.
+// Receives that are posted for all connections together if not all reserved Receives need to be posted. So many that a
+// turn of the device seldom ends because they run out.
 constexpr std::size_t kPostedOctets = 256 << 10;
 constexpr std::size_t kMaxSlack = 32;
 
@@ -32,14 +32,14 @@ verbs::Status MessageResources::open(verbs::Device& device, verbs::Pd& pd, verbs
       idle_credits =
           std::min(config.credits, static_cast<std::uint32_t>(std::max<std::size_t>(kIdleReceives / len, 1)));
     }
-    // One connection takes at most so many in a turn (R1-4.3.1-09).
+    // The most Receives that one connection takes in a turn (R1-4.3.1-09).
     const std::size_t reserve = caps.srq_reserve ? most + config.reverse_credits : 0;
     const std::size_t slack = std::max(std::clamp(kSlackOctets / len, kMinSlack, kMaxSlack), reserve);
     num = config.max_connections * (idle_credits + config.reverse_credits) + config.max_shared_receives / len + slack;
-    // Beside its share a peer may fill kExtraReceives and have begun to fill another.
+    // Besides its share a peer may fill kExtraReceives, and may have begun to fill one more.
     if (caps.srq_reserve) num += config.max_connections * (kExtraReceives + 1);
     num = std::min<std::size_t>({num, caps.max_srq_wr, caps.max_cqe});
-    // Clients that were busy once keep what they were granted until their next Call: others find theirs all the same.
+    // Clients that were busy keep their grant until their next Call. The limit keeps Receives for other clients.
     const std::size_t max_grown = std::min(config.max_shared_receives / len, num / 2);
     const std::uint32_t max_posted =
         caps.srq_reserve ? static_cast<std::uint32_t>(std::max<std::size_t>(kPostedOctets / len, 1)) : UINT32_MAX;
@@ -59,7 +59,7 @@ verbs::Status MessageResources::open(verbs::Device& device, verbs::Pd& pd, verbs
   }
   ReverseRequester::widen(shape, config.reverse_credits);
   shape.max_send_wr = std::min(shape.max_send_wr, caps.max_qp_wr);
-  // As many as there can be Calls, so that no answer waits for one.
+  // As many Send buffers as there can be Calls, so that no answer waits for a buffer.
   num = std::min<std::size_t>(num, UINT32_MAX);
   sends = std::make_unique<MessagePool>(pd, shape.send_len, static_cast<std::uint32_t>(num));
   shape.sends = sends.get();
@@ -70,7 +70,7 @@ Channel::Config MessageResources::next(std::uint32_t serial) const {
   Channel::Config config = shape;
   config.serial = serial;
   if (receives) {
-    // Rather few than none.
+    // A connection gets few Receives rather than none.
     const std::uint32_t left = receives->shares().max_reserved() - receives->shares().reserved();
     config.num_receives = std::min(config.num_receives, std::max(left, reverse_credits + 1));
   }

@@ -11,26 +11,26 @@
 
 namespace weft::rpcrdma {
 
-// MessageResources: what a server's connections share for their Sends and Receives, and how much of it each gets. On
-// devices without shared receive queues the Receives are the connections' own.
+// MessageResources: resources that a server's connections share for their Sends and Receives, and the share of each
+// connection. On devices without shared receive queues each connection has its own Receives.
 struct MessageResources {
   std::unique_ptr<MessagePool> sends;
-  std::unique_ptr<ReceivePool> receives;  // null: there is none
-  std::unique_ptr<verbs::Cq> receive_cq;  // for all of these
-  std::uint32_t idle_credits = 0;         // what a connection is granted at first, and comes back to
-  std::uint32_t reverse_credits = 0;      // Receives of it for Replies to the server's own Calls
-  // Of a queue pair and its Channel, without serial and share.
+  std::unique_ptr<ReceivePool> receives;  // null: the Receives are not shared
+  std::unique_ptr<verbs::Cq> receive_cq;  // for all shared Receives
+  std::uint32_t idle_credits = 0;         // first grant of a connection, and its grant when idle
+  std::uint32_t reverse_credits = 0;      // Receives of a connection for Replies to the server's own Calls
+  // The shape of a queue pair and its Channel, without serial and share.
   Channel::Config shape;
 
-  // shape: threshold and send queue are set already.
+  // The caller sets the threshold and the send queue of `shape` first.
   verbs::Status open(verbs::Device& device, verbs::Pd& pd, verbs::CompChannel& events, const ServerConfig& config);
 
   // The shape of the next connection.
   Channel::Config next(std::uint32_t serial) const;
-  // Completions that a connection needs to have room for beside those of shared Receives.
+  // Completions that a connection needs room for, besides completions of shared Receives.
   std::uint32_t completions() const { return (receives ? 0 : shape.num_receives) + shape.max_send_wr; }
   ServerMemory memory() const;
-  // Gives back what no message needs now.
+  // Gives back memory that no message needs now.
   void trim();
 };
 

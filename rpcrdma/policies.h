@@ -4,24 +4,25 @@
 #include <cstddef>
 #include <cstdint>
 
-// What the user of a Client or a Server may decide about connections that are lost: values.
+// Settings of a Client or a Server for connections that are lost. Values.
 namespace weft::rpcrdma {
 
-// ReconnectPolicy: what a Client does when a connection that was there ends. Off: it is over, and every Call ends with
-// it. On: it connects again, and the Calls that were under way go out once more, under their XIDs; so they may be run
-// twice by a server that does not remember them.
+// ReconnectPolicy: how a Client reacts when an established connection ends. Off: the Client is over, and every Call
+// ends with the connection. On: the Client connects again, and sends the Calls that were under way once more, under
+// their XIDs. A server that does not remember these Calls may run them twice.
 struct ReconnectPolicy {
-  std::chrono::milliseconds max_time{0};  // how long it tries; 0: off
-  std::uint32_t max_attempts = 0;         // how often; 0: as often as the time allows
+  std::chrono::milliseconds max_time{0};  // how long the Client tries; 0: off
+  std::uint32_t max_attempts = 0;         // how many times it tries; 0: as often as the time allows
   // How many connections in a row may end with a violation of the protocol (a Terminate by either side, a Reply that
-  // invalidates what is not its own) before it stays over: the next would most likely end the same way. One on which
-  // Calls were answered counts a quarter, one that lasted max_delay begins the count anew. 0: that does not matter.
+  // invalidates a handle that its Call does not have) before the Client stays disconnected: the next connection would
+  // most likely end the same way. A connection on which Calls were answered counts a quarter. A connection that lasted
+  // max_delay resets the count. 0: no limit.
   std::uint32_t max_violations = 3;
   std::chrono::milliseconds first_delay{100};
   std::chrono::milliseconds max_delay{5000};
-  // A Call without a Reply so long after it was sent ends the connection, to go out again on the next one: its Reply
-  // may be lost, or was discarded (RFC 8166 section 4.5). Its own time-out counts from the first sending all the same.
-  // 0: it stays where it is until then.
+  // A Call without a Reply so long after it was sent ends the connection, and goes out again on the next one: its Reply
+  // may be lost, or was discarded (RFC 8166 section 4.5). The Call's own time-out still counts from the first sending.
+  // 0: the Call waits on its connection until that time-out.
   std::chrono::milliseconds retransmit_after{0};
 
   bool is_on() const { return max_time.count() > 0; }
@@ -31,14 +32,14 @@ struct ReconnectPolicy {
 // ClientConfig::reserve_credit keeps one.
 struct HealthCheckPolicy {
   std::chrono::milliseconds after{0};      // of silence with Calls under way; 0: never
-  std::chrono::milliseconds answer{5000};  // what the peer has for its answer
+  std::chrono::milliseconds answer{5000};  // time that the peer has to answer
   bool when_idle = false;                  // also without Calls under way
 };
 
-// ReplayLimits: what a server's duplicate-request cache holds at most (Program::keeps_replies).
+// ReplayLimits: limits of a server's duplicate-request cache (Program::keeps_replies).
 struct ReplayLimits {
   std::size_t max_octets = 16 << 20;  // of Replies
-  std::size_t max_entries = 16384;    // Calls, running ones included
+  std::size_t max_entries = 16384;    // Calls, including running ones
   std::chrono::milliseconds max_age{120000};
 };
 

@@ -10,7 +10,7 @@
 
 namespace weft::rpcrdma {
 
-// HeaderLengths: octets of a transport header and of what its lists add to it.
+// HeaderLengths: octets of a transport header and of the additions of its lists.
 struct HeaderLengths {
   std::size_t empty = 0;         // with empty lists
   std::size_t read_segment = 0;  // of the Read list or the Call chunk
@@ -27,25 +27,25 @@ struct HeaderLengths {
   std::size_t of_write_chunk(std::size_t num_segments) const { return write_chunk + segment * num_segments; }
 };
 
-// Profile: one version of RPC-over-RDMA as the engines need it. Plain data and functions without state; the engines
-// know versions by this alone.
+// Profile: one version of RPC-over-RDMA as the engines need it. Plain data and functions without state. The engines
+// know versions only through Profiles.
 struct Profile {
   std::string_view name;      // as users choose it
   std::uint32_t version = 0;  // the word on the wire
   HeaderLengths lengths;
 
-  // message_kind looks at a message where Calls and Replies arrive both. What it answers says nothing yet about whether
-  // the message is in order.
+  // message_kind classifies a message on a connection where both Calls and Replies arrive. The message may still be
+  // malformed.
   MessageKind (*message_kind)(ConstBytes message);
   // receive_call judges one message that reached a responder. xid and version are set for every verdict but kDiscard.
   CallVerdict (*receive_call)(ConstBytes message, const ChunkLimits& limits, ReceivedCall& call);
-  // reply_xid reads the XID of a message that is long enough to be looked at; nothing otherwise.
+  // reply_xid reads the XID of a message. Empty if the message is too short to be judged.
   std::optional<std::uint32_t> (*reply_xid)(ConstBytes message);
   // receive_reply judges one message that reached a requester, for the pending RPC with the message's XID.
   ReplyVerdict (*receive_reply)(ConstBytes message, const Offered& offered, ReceivedReply& reply);
-  // error_name is what the version calls such an error, for logs.
+  // error_name is the version's name for an error, for logs.
   std::string_view (*error_name)(TransportError::Code code);
-  // emit writes the transport header; the Payload stream follows where it is not external.
+  // emit writes the transport header. The Payload stream follows it unless the message is external.
   void (*emit)(xdr::XdrWriter& out, const Message& message);
 };
 

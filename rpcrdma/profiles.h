@@ -2,7 +2,7 @@
 
 #include "rpcrdma/profile.h"
 
-// The one place that knows which profiles there are.
+// The only place that lists the profiles.
 namespace weft::rpcrdma {
 
 // Version 1 (RFC 8166).

@@ -42,7 +42,7 @@ bool ReceivePool::reserve(std::uint32_t num, std::uint32_t grown) {
 
 bool ReceivePool::give_back(std::uint32_t slot) {
   shares_.on_done();
-  // What was posted cannot be taken back, so that is how the pool becomes smaller after release.
+  // Posted Receives cannot be taken back, so the pool becomes smaller in this way after release.
   if (buffers_.num_taken() > shares_.wanted()) {
     buffers_.give_back(slot);
     return true;

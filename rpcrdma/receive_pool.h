@@ -13,51 +13,52 @@
 
 namespace weft::rpcrdma {
 
-// Every wr_id of a Receive has it, none of another request.
+// Set in the wr_id of every Receive, and of no other request.
 inline constexpr std::uint32_t kReceiveBit = 0x80000000;
 
 // ReceivePool: the Receives of many connections in one shared receive queue. A connection reserves as many as its peer
-// may use at once; a buffer stays with its message until it is given back, and is posted again then. So at any time
-// every peer finds the Receives that it was promised, and what belongs to nobody is at most the slack that there is for
-// peers that do wrong until somebody notices.
+// may use at once. A buffer stays with its message until it is given back; then it is posted again. So every peer
+// always finds the Receives that it was promised. The Receives beyond all shares are at most the slack. The slack
+// serves peers that break their grant, until the overrun is noticed.
 //
-// Where the device keeps SrqAttr::reserve, fewer than are reserved may be posted: one peer at a time takes some, and
-// before its turn there are as many as one may use; what a turn took is made up for before the next one (refill). So
-// idle connections need hardly any, and who takes more than its share in one turn takes nobody else's.
+// If the device keeps SrqAttr::reserve, fewer Receives than reserved may be posted: one peer at a time takes some, and
+// before its turn there are as many as one peer may use. refill replaces the Receives of a turn before the next turn.
+// So idle connections need hardly any Receives, and a peer that exceeds its share in one turn takes no Receive of
+// another peer.
 //
-// One thread; the Pd outlives it, and it its queue pairs and Channels.
+// One thread. The Pd outlives the pool, and the pool outlives its queue pairs and Channels.
 class ReceivePool {
  public:
   struct Config {
     std::size_t receive_len = 1024;  // octets
-    // max_receives: at most Caps::max_srq_wr. max_posted: for devices that keep `reserve`; a message that has begun to
-    // arrive holds a Receive, so there is one for each connection beside.
+    // max_receives: at most Caps::max_srq_wr. max_posted: for devices that keep `reserve`. A message that has begun to
+    // arrive holds a Receive, so there is one more for each connection.
     ReceiveShares::Config shares;
-    // What the device keeps for a turn of one connection (SrqAttr::reserve), at most the slack.
+    // Receives that the device keeps for a turn of one connection (SrqAttr::reserve); at most the slack.
     std::uint32_t reserve = 0;
   };
   static verbs::Result<std::unique_ptr<ReceivePool>> create(verbs::Pd& pd, const Config& config);
 
   verbs::Srq& srq() { return *srq_; }
 
-  // A connection comes, or goes; it reserves nothing by that.
+  // A connection comes or goes. Neither call reserves or releases Receives.
   void enter() { shares_.enter(); }
   void leave() { shares_.leave(); }
-  // reserve posts `num` Receives more, and keeps as many there, until release; false where there are no more. `grown`
-  // of them are beyond what their connection began with. Beyond max_posted they are posted when Calls hold others.
+  // reserve posts `num` more Receives and keeps them available until release. False: there are no more. `grown` of them
+  // are beyond the connection's first share. Receives beyond max_posted are posted when Calls hold others.
   bool reserve(std::uint32_t num, std::uint32_t grown = 0);
   void release(std::uint32_t num, std::uint32_t grown = 0) { shares_.release(num, grown); }
   const ReceiveShares& shares() const { return shares_; }
 
-  // refill makes up for Receives that hold messages; before every turn of the device.
+  // refill replaces Receives that hold messages. Call it before every turn of the device.
   void refill() { (void)fill(); }
-  // The buffer of a completed Receive; it belongs to who took the completion, until give_back.
+  // The buffer of a completed Receive. It belongs to the caller until give_back.
   std::uint32_t take(std::uint64_t wr_id) {
     shares_.on_filled();
     return static_cast<std::uint32_t>(wr_id) & ~kReceiveBit;
   }
   const MessagePool& buffers() const { return buffers_; }
-  // False where it cannot be posted again.
+  // False: the buffer cannot be posted again.
   bool give_back(std::uint32_t slot);
 
   // Buffers that are posted or hold a message.
@@ -66,15 +67,15 @@ class ReceivePool {
   // Gives back memory that no Receive needs any more.
   void trim() { buffers_.trim(); }
 
-  // Lease: what a connection leaves behind whose messages somebody still looks at. The buffers come back with its end,
-  // which must come in the pool's thread where the pool is still there.
+  // Lease: the buffers of a connection that is gone, while a service still reads their messages. The buffers go back to
+  // the pool at the end of the Lease. While the pool exists, the Lease must end in the pool's thread.
   class Lease {
    public:
     explicit Lease(ReceivePool& pool) : pool_(pool.alive_), memory_(pool.buffers_.memory()) {}
     ~Lease();
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    // The connection is gone, these buffers of it are not.
+    // The connection is gone, but these buffers of it are still in use.
     void leave_behind(std::vector<std::uint32_t> slots);
 
    private:

@@ -5,17 +5,16 @@
 
 namespace weft::rpcrdma {
 
-// ReceiveShares says how many Receives of a shared queue are reserved by its connections, and how many there have to be
-// for that. A plain value.
+// ReceiveShares counts the Receives of a shared queue that its connections reserve, and the Receives that the queue
+// needs for this. A plain value.
 class ReceiveShares {
  public:
   struct Config {
     std::uint32_t max_receives = 0;
-    std::uint32_t slack = 0;  // of these: Receives beyond what is reserved
-    // And of these: what connections may reserve beyond what they began with, so that some are left for connections to
-    // come.
+    std::uint32_t slack = 0;  // of max_receives: Receives beyond the reserved ones
+    // The most that connections together may reserve beyond their first shares. The rest is left for new connections.
     std::uint32_t max_grown = UINT32_MAX;
-    // How many of those reserved are posted at once, beside one for each connection; UINT32_MAX: all.
+    // How many reserved Receives are posted at once, besides one for each connection; UINT32_MAX: all.
     std::uint32_t max_posted = UINT32_MAX;
   };
 
@@ -24,7 +23,7 @@ class ReceiveShares {
   void enter() { ++connections_; }
   void leave() { --connections_; }
 
-  // grown: how many of `num` are beyond what their connection began with. False where there are no more.
+  // grown: how many of `num` are beyond the connection's first share. False: there are no more Receives.
   bool reserve(std::uint32_t num, std::uint32_t grown) {
     if (num > max_reserved() - reserved_ || grown > config_.max_grown - grown_) return false;
     reserved_ += num;
@@ -36,22 +35,24 @@ class ReceiveShares {
     grown_ -= grown;
   }
 
-  // A Receive was filled, and its message is done with.
+  // on_filled: a Receive was filled. on_done: its message is no longer needed.
   void on_filled() { ++held_; }
   void on_done() { --held_; }
-  // So many filled ones are now of connections that are gone, and of these so many are done with next.
+  // leave_behind: so many filled Receives belong to connections that are now gone. forget: so many of them are done
+  // next.
   void leave_behind(std::uint32_t num) { left_behind_ += num; }
   void forget(std::uint32_t num) { left_behind_ -= num; }
 
   std::uint32_t reserved() const { return reserved_; }
   std::uint32_t max_reserved() const { return config_.max_receives - config_.slack; }
-  // Whether so much is reserved that peers should be granted less.
+  // Whether so many Receives are reserved that peers should be granted less.
   bool is_low() const {
     return reserved_ > max_reserved() - max_reserved() / 8 || grown_ > config_.max_grown - config_.max_grown / 8;
   }
 
-  // How many Receives there are to be, posted or with messages. Those of connections that are gone are nobody's share.
-  // A message that arrives in part may hold one of each connection, so beside these the slack is always posted.
+  // How many Receives there must be, posted or with messages. The Receives of connections that are gone belong to no
+  // share. A message that has arrived in part may hold one Receive of each connection, so the slack is always posted
+  // besides these.
   std::uint32_t wanted() const {
     std::uint32_t num = reserved_;
     if (config_.max_posted != UINT32_MAX) {
@@ -68,7 +69,7 @@ class ReceiveShares {
   std::uint32_t grown_ = 0;  // of reserved_
   std::uint32_t connections_ = 0;
   std::uint32_t held_ = 0;         // filled
-  std::uint32_t left_behind_ = 0;  // of these
+  std::uint32_t left_behind_ = 0;  // of held_
 };
 
 }  // namespace weft::rpcrdma

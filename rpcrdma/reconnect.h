@@ -10,8 +10,8 @@
 
 namespace weft::rpcrdma {
 
-// ReconnectSchedule says when to connect again: after a delay that doubles until a connection was good for something.
-// A plain value.
+// ReconnectSchedule says when to connect again: after a delay that doubles until a connection was of use. A plain
+// value.
 class ReconnectSchedule {
  public:
   explicit ReconnectSchedule(const ReconnectPolicy& policy) : policy_(policy), delay_(policy.first_delay) {}
@@ -20,10 +20,11 @@ class ReconnectSchedule {
   // on_answer: something came over the connection.
   void on_answer() { was_good_ = true; }
 
-  // on_ended: the connection, or the attempt at one, ended; violated: because a rule of the protocol was broken. When
-  // to try again; nothing where that has no hope.
+  // on_ended: the connection or the attempt ended. violated: it ended because a rule of the protocol was broken.
+  // Returns when to try again; empty if there is no hope.
   std::optional<verbs::TimePoint> on_ended(verbs::TimePoint now, bool violated) {
-    // A peer that accepts and ends each connection is no better than one that accepts none (R1-5.5.3-03 is for it).
+    // A peer that accepts and ends each connection is no better than one that accepts none (R1-5.5.3-03 covers this
+    // case).
     const bool lasted = ready_at_ && now - *ready_at_ >= policy_.max_delay;
     count_violation(violated, lasted);
     if (!trouble_since_ || was_good_ || lasted) {
@@ -47,7 +48,7 @@ class ReconnectSchedule {
   }
 
  private:
-  // A server that answers some Calls and breaks the rules at others is given up on, too, though later.
+  // A server that answers some Calls and breaks the rules at others also has its limit, but a later one.
   static constexpr std::uint32_t kWholeViolation = 4;
 
   void count_violation(bool violated, bool lasted) {

@@ -72,7 +72,7 @@ bool Registrations::post_invalidations(Channel& channel, ReceiveSlot slot) {
 }
 
 void Registrations::clear() {
-  // A window goes before its region.
+  // Windows are destroyed before their regions.
   for (One& one : all_) one.mw.reset();
   all_.clear();
   num_windows_ = num_live_ = 0;

@@ -11,31 +11,32 @@
 
 namespace weft::rpcrdma {
 
-// Registrations: what of one Call's memory the peer may reach, a segment to each. Regions that are remotely accessible
-// themselves, whose end is their destruction; or, where the peer may invalidate them (RFC 8797 section 3.2), a type-2
-// memory window over a region that is not. A Call has one kind only (R1-4.3.2-18).
+// Registrations: the memory of one Call that the peer may reach, with one segment for each piece. A piece is a region
+// that is remotely accessible until its destruction. If the peer may invalidate it (RFC 8797 section 3.2), the piece is
+// a type-2 memory window over a region that is not remotely accessible. A Call has only one kind of pieces
+// (R1-4.3.2-18).
 class Registrations {
  public:
-  // Adds memory for `access` (kRemoteRead or kRemoteWrite) and fills `segment`. With a window, that names nothing
+  // Adds memory for `access` (kRemoteRead or kRemoteWrite) and fills `segment`. The segment of a window names nothing
   // before bind().
   verbs::Status add(verbs::Pd& pd, bool window, void* octets, std::size_t len, verbs::Access access, Segment& segment);
-  // How many windows are to be bound.
+  // How many windows must be bound.
   std::size_t num_to_bind() const { return num_windows_; }
-  // Posts the binds, to be followed by the Send that tells of them. False: the Channel failed.
+  // Posts the binds. The Send that carries their handles must follow. False: the Channel failed.
   bool bind(Channel& channel);
 
-  // Of the windows, what no invalidation was seen of or posted for.
+  // Windows whose invalidation has neither been seen nor posted.
   std::size_t num_live() const { return num_live_; }
   std::vector<std::uint32_t> live_handles() const;
-  // The peer invalidated it; false where it is not a live one of this Call's (R1-4.3.2-19).
+  // The peer invalidated this handle. False: it is not the handle of a live window of this Call (R1-4.3.2-19).
   bool on_invalidated(std::uint32_t handle);
-  // Posts local invalidations for all that are live, and a Work of kInvalidate for that Reply follows. False: the
-  // Channel failed.
+  // Posts local invalidations for all live windows. A Work of kInvalidate for that Reply follows. False: the Channel
+  // failed.
   bool post_invalidations(Channel& channel, ReceiveSlot slot);
 
-  // Destroys all: nothing is remotely accessible from here on, whatever is posted.
+  // Destroys all pieces. Nothing is remotely accessible from here on, whatever requests are posted.
   void clear();
-  // The same, but the windows, unbound by the end of their regions, are kept for requests that still name them.
+  // The same, but returns the windows for requests that still name them. The end of their regions unbound the windows.
   std::vector<std::unique_ptr<verbs::Mw>> clear_keeping_windows();
 
  private:
@@ -44,7 +45,7 @@ class Registrations {
     std::unique_ptr<verbs::Mw> mw;  // null: the region itself is remotely accessible
     std::uint32_t handle = 0;
     verbs::Access access = verbs::Access::kNone;
-    bool live = false;  // of a window
+    bool live = false;  // only for a window
   };
 
   std::vector<One> all_;

@@ -9,11 +9,11 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// Octets of the arguments that tell Calls apart: what a Call is about stands at its beginning.
+// Octets of the arguments that distinguish Calls: the beginning of the arguments names the objects of a Call.
 constexpr std::size_t kSummed = 256;
 constexpr std::size_t kMaxWaiting = 4;
 constexpr std::size_t kMaxFatal = 256;
-constexpr std::size_t kEntryOctets = 256;  // about, beside the Reply
+constexpr std::size_t kEntryOctets = 256;  // approximate size besides the Reply
 
 // FNV-1a of 64 bits.
 class Checksum {
@@ -30,7 +30,7 @@ class Checksum {
   std::uint64_t sum_ = 0xcbf29ce484222325;
 };
 
-// Adds the first octets of a stream that stands in pieces.
+// Adds the first octets of a stream that consists of pieces.
 class FirstOctets {
  public:
   explicit FirstOctets(Checksum& sum) : sum_(sum) {}
@@ -54,7 +54,7 @@ ReplayKey replay_key(const std::string& client, std::uint32_t xid, const CallHea
                      std::span<const ReplayItem> items) {
   Checksum sum;
   sum.add(rpc.cred.flavor);
-  // Of other flavors the credential is another each time (RFC 2203 section 5.3.1: a sequence number).
+  // With other flavors the credential changes each time (RFC 2203 section 5.3.1: a sequence number).
   if (rpc.cred.flavor <= static_cast<std::uint32_t>(AuthFlavor::kShort)) sum.add(rpc.cred.body);
   FirstOctets stream(sum);
   std::size_t done = 0;
@@ -133,7 +133,7 @@ ReplayCache::Groups::iterator ReplayCache::largest(std::size_t Group::*size) {
   return most;
 }
 
-// Makes room for one entry of this group; false where only entries are in the way whose Calls still run.
+// Makes room for one entry of this group. False: the Calls of all entries in the way still run.
 bool ReplayCache::make_room(const std::string& group) {
   const std::size_t most_of_group = std::max<std::size_t>(config_.max_entries / 4 * 3, 1);
   auto from = groups_.find(group);
@@ -149,7 +149,7 @@ bool ReplayCache::make_room(const std::string& group) {
 void ReplayCache::on_time(verbs::TimePoint now) {
   now_ = now;
   const auto is_old = [this](verbs::TimePoint since) { return now_ - since >= config_.max_age; };
-  // A Call that has been running for so long is given up, too: whoever serves it may have forgotten it.
+  // A Call that has been running for so long is given up too: its service may have forgotten it.
   while (!entries_.empty() && is_old(entries_.front().since)) drop(entries_.begin());
   while (octets_ > config_.max_octets) drop(largest(&Group::octets)->second.done.front());
   while (!fatal_.empty() && is_old(fatal_.front().since)) fatal_.pop_front();
@@ -167,7 +167,7 @@ ReplayCache::Verdict ReplayCache::on_call(const ReplayKey& key, const std::strin
     entry.waiting.push_back(id);
     return Verdict::kWait;
   }
-  if (!make_room(group)) return Verdict::kRun;  // without being remembered
+  if (!make_room(group)) return Verdict::kRun;  // the Call runs without being remembered
   const auto entry = entries_.emplace(entries_.end());
   entry->key = key;
   entry->group = groups_.try_emplace(group).first;

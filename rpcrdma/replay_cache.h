@@ -18,18 +18,18 @@
 
 namespace weft::rpcrdma {
 
-// ReplayKey says which Calls are one Call, sent again. Ports have no part in it: a client over RDMA cannot choose the
-// port that it comes back from.
+// ReplayKey identifies a Call that is sent again. It contains no port: a client over RDMA cannot choose the port that
+// it comes back from.
 struct ReplayKey {
   std::string client;  // its address
   std::uint32_t xid = 0;
   std::uint32_t program = 0, version = 0, procedure = 0;
   std::uint64_t length = 0;    // octets of the arguments, items included
-  std::uint64_t checksum = 0;  // of the credential and the first octets of these
+  std::uint64_t checksum = 0;  // of the credential and the first octets of the arguments
   auto operator<=>(const ReplayKey&) const = default;
 };
 
-// ReplayItem: a DDP-eligible argument of a Call that stands elsewhere than the others.
+// ReplayItem: a DDP-eligible argument of a Call that stands outside the other arguments.
 struct ReplayItem {
   std::size_t position = 0;  // in octets of the arguments without items
   ConstBytes data;
@@ -53,47 +53,47 @@ struct KeptReply {
   std::vector<std::uint8_t> header;
 
   static KeptReply of(const ServedReply& reply);
-  // To be sent again; nothing where there is no Buffer for an item.
+  // A ServedReply to send again. Empty if there is no Buffer for an item.
   std::optional<ServedReply> revive(BufferPool& pool) const;
   std::size_t octets() const;
 };
 
-// ReplayCache is a server's duplicate-request cache: it keeps Calls that must not run twice from doing so when a client
-// sends them again after a lost connection, and answers them as the first time. All connections of a server share it:
-// where it is full the peer_group that holds most gives up its oldest, and no group has more than three quarters of the
-// entries. It also knows which Calls of any program ended a connection by a bad handle. A value without I/O; its clock
-// is on_time.
+// ReplayCache is a server's duplicate-request cache: if a client sends a Call again after a lost connection, and the
+// Call must not run twice, the cache gives it the first answer. All connections of a server share it. If it is full,
+// the peer_group that holds most gives up its oldest entry. No group has more than three quarters of the entries. The
+// cache also knows the Calls of any program that ended a connection by a bad handle. A value without I/O; its clock is
+// on_time.
 class ReplayCache {
  public:
   enum class Verdict : std::uint8_t {
-    kRun,     // it is new; on_reply is to follow
-    kDrop,    // it runs for this connection: that answer will do
-    kWait,    // it runs, for another connection; on_reply will name this one
-    kAnswer,  // it has run: find has the Reply
+    kRun,     // the Call is new; on_reply must follow
+    kDrop,    // the Call runs for this connection: its answer suffices
+    kWait,    // the Call runs for another connection; on_reply will name this one
+    kAnswer,  // the Call has run: find has the Reply
   };
 
   explicit ReplayCache(const ReplayLimits& config) : config_(config) {}
 
-  // on_time drops what is too old or too much. Pointers to Replies hold until then.
+  // on_time drops entries that are too old or beyond the limits. Pointers to Replies are valid until then.
   void on_time(verbs::TimePoint now);
 
   // group: the peer_group of the client.
   Verdict on_call(const ReplayKey& key, const std::string& group, CallId id);
   const KeptReply* find(const ReplayKey& key) const;
 
-  // Ended: a Reply and the Calls that wait for it, beside the one that ran.
+  // Ended: a Reply, and the Calls that wait for it besides the Call that ran.
   struct Ended {
     const KeptReply* reply = nullptr;
     std::vector<CallId> waiting;
   };
-  // on_reply keeps the answer to a Call that was to run, whether or not its connection is still there.
+  // on_reply keeps the answer to a Call with Verdict::kRun, whether or not its connection still exists.
   Ended on_reply(CallId id, const ServedReply& reply);
-  // on_abandoned forgets a Call that will not be answered; returns those that wait for the answer.
+  // on_abandoned forgets a Call that will not be answered. It returns the Calls that wait for the answer.
   std::vector<CallId> on_abandoned(CallId id);
   // Whether a Call is running whose Reply will be kept.
   bool is_running(CallId id) const { return running_.contains(id.value); }
 
-  // on_fatal: a Call ended its connection, since one of its handles names nothing (R1-5.5.3-03).
+  // on_fatal: a Call ended its connection, because one of its handles names nothing (R1-5.5.3-03).
   void on_fatal(const std::string& client, std::uint32_t xid);
   bool was_fatal(const std::string& client, std::uint32_t xid) const;
 
@@ -103,7 +103,7 @@ class ReplayCache {
  private:
   struct Entry;
   using Entries = std::list<Entry>;
-  // Group is what the clients of one peer_group have here.
+  // Group: the entries of the clients of one peer_group.
   struct Group {
     std::size_t num = 0;                // entries
     std::size_t octets = 0;             // of their Replies
@@ -115,7 +115,7 @@ class ReplayCache {
     Groups::iterator group;
     CallId runner;
     bool done = false;
-    std::list<Entries::iterator>::iterator in_group;  // where it is done
+    std::list<Entries::iterator>::iterator in_group;  // valid if done
     KeptReply reply;
     std::vector<CallId> waiting;
     verbs::TimePoint since{};
@@ -128,13 +128,13 @@ class ReplayCache {
 
   void drop(Entries::iterator entry);
   bool make_room(const std::string& group);
-  // The group with a Reply that has most of what `size` names; end() where none has a Reply.
+  // Of the groups with a Reply, the group with the largest `size`; end() if no group has a Reply.
   Groups::iterator largest(std::size_t Group::*size);
 
   ReplayLimits config_;
   verbs::TimePoint now_{};
   Entries entries_;  // oldest first
-  Groups groups_;    // those with entries
+  Groups groups_;    // only groups with entries
   std::map<ReplayKey, Entries::iterator> by_key_;
   std::unordered_map<std::uint64_t, Entries::iterator> running_;  // by CallId
   std::size_t octets_ = 0;

@@ -12,7 +12,7 @@ namespace {
 // The roundup of an item, wherever it stands.
 constexpr std::uint8_t kZeros[4] = {};
 
-// The Call's Write list and Reply chunk as they go back: same segments, nothing filled yet (R1-4.4.6-04, R1-5.3.3-05).
+// Copies the Call's Write list and Reply chunk to the Reply: same segments, none filled yet (R1-4.4.6-04, R1-5.3.3-05).
 void return_unused(const ChunkLists& lists, ChunkListsView& view) {
   const auto copy = [](const Chunk& chunk) {
     SegmentArray segments = chunk.segments;
@@ -24,7 +24,7 @@ void return_unused(const ChunkLists& lists, ChunkListsView& view) {
   if (lists.reply_chunk() != nullptr) view.reply_chunk = copy(*lists.reply_chunk());
 }
 
-// Fills `returned` with how much of each segment `len` octets take, in order (R1-4.4.6-03).
+// Fills `returned` with the part of each segment that `len` octets take, in order (R1-4.4.6-03).
 void fill_segments(const SegmentArray& offered, std::size_t len, SegmentArray& returned) {
   for (std::size_t i = 0; i < offered.size(); ++i) {
     returned[i].length = static_cast<std::uint32_t>(std::min<std::size_t>(offered[i].length, len));
@@ -48,7 +48,7 @@ ReplyForm::Verdict ReplyForm::choose(const Answered& call, const ServedReply& re
   const std::size_t payload_len = rpc_header_len + gather_payload(reply);
   if (violates("R1-5.2.4-05", header_len > threshold)) return none("its chunk lists leave no room for a Reply");
   if (payload_len <= threshold - header_len) return Verdict::kInline;
-  // R1-4.5.3-06: what is left goes through the Reply chunk.
+  // R1-4.5.3-06: the rest goes through the Reply chunk.
   const Chunk* reply_chunk = call.lists.reply_chunk();
   if (violates("R1-5.5.3-02", reply_chunk == nullptr || payload_len > reply_chunk->length)) {
     return none(reply_chunk == nullptr ? "its Reply is too long to be inline, and it has no Reply chunk"
@@ -63,8 +63,8 @@ ReplyForm::Verdict ReplyForm::none(const char* why) {
   return Verdict::kNone;
 }
 
-// Says which items of a Reply have a Write chunk: the n-th chunk belongs to the n-th result that can have an item (RFC
-// 8267 section 6.4.1, U1-6.4.1-03), and only what the binding finds there is reduced.
+// Decides which items of a Reply have a Write chunk: the n-th chunk belongs to the n-th result that can have an item
+// (RFC 8267 section 6.4.1, U1-6.4.1-03), and only items that the binding finds there are reduced.
 void ReplyForm::pair_items(const Answered& call, const ServedReply& reply) {
   is_reduced_.assign(reply.items.size(), false);
   const auto chunks = call.lists.write_chunks();
@@ -98,8 +98,8 @@ void ReplyForm::pair_items(const Answered& call, const ServedReply& reply) {
   }
 }
 
-// False where an item does not fit its chunk (U1-3.1-08: before anything is written). R1-4.4.6.1-02: a chunk gets the
-// octets and no roundup; one of an item without octets counts as used.
+// False: an item does not fit its chunk (U1-3.1-08: before anything is written). R1-4.4.6.1-02: a chunk gets the octets
+// and no roundup. The chunk of an item without octets counts as used.
 bool ReplyForm::fill_write_chunks(const Answered& call, const ServedReply& reply, ChunkListsView& lists) const {
   for (std::size_t i = 0; i < reply.items.size(); ++i) {
     if (!is_reduced_[i]) continue;

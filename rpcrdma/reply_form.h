@@ -12,22 +12,22 @@
 
 namespace weft::rpcrdma {
 
-// Answered: what a Reply's form depends on beside the Reply itself.
+// Answered: inputs for a Reply's form besides the Reply itself.
 struct Answered {
   const ChunkLists& lists;           // of its Call
-  const Binding* binding = nullptr;  // null: nothing of the results may be reduced
+  const Binding* binding = nullptr;  // null: no result may be reduced
   std::uint32_t procedure = 0;
 };
 
 // ReplyForm decides how a Reply travels (RFC 8166 sections 3.5 and 4.3): which results go to their Write chunks, and
-// whether the rest is inline or in the Reply chunk. A value without I/O, to be used again for the next Reply: it keeps
-// its memory.
+// whether the rest is inline or in the Reply chunk. A value without I/O. Use one object for all Replies: it keeps its
+// memory.
 class ReplyForm {
  public:
   enum class Verdict : std::uint8_t {
     kInline,
     kExternal,  // through the Reply chunk
-    kNone,      // nothing was offered that carries it
+    kNone,      // no offered form carries the Reply
   };
 
   // threshold: octets of one message. rpc_header_len: octets of the Reply's RPC header. The lists of the Reply are
@@ -50,7 +50,7 @@ class ReplyForm {
   Verdict none(const char* why);
 
   const char* why_none_ = "";
-  std::vector<bool> is_reduced_;  // one to each item
+  std::vector<bool> is_reduced_;  // one for each item
   std::vector<Slice> pieces_;
   std::vector<std::uint8_t> walked_;
   std::vector<std::uint32_t> item_lens_;

@@ -77,7 +77,7 @@ verbs::Status Requester::check_items(const CallSpec& spec) const {
   return items_len == 0 && results_len == 0 ? verbs::Status{} : check_against_binding(spec);
 }
 
-// R1-8-01, R1-4.4.2-01: only what a binding names is ever reduced.
+// R1-8-01, R1-4.4.2-01: only items that a binding names are ever reduced.
 verbs::Status Requester::check_against_binding(const CallSpec& spec) const {
   if (spec.binding == nullptr) return refused("a program without a binding has nothing to reduce");
   // R1-10.2.2-01, R1-10.2.2.3-01
@@ -143,7 +143,7 @@ std::uint32_t Requester::window() const {
   return link_ == nullptr ? 1 : std::min(config_.credits, link_->credits().granted);
 }
 
-// U1-6.7.2-01: an idle or stalled connection can be tried out although all other credits are taken.
+// U1-6.7.2-01: an idle or stalled connection can be checked although all other credits are taken.
 bool Requester::may_send(bool is_health_check) const {
   const bool keep_one = config_.reserve_credit && !is_health_check && window() > 1;
   return sent_.size() + abandoned_.size() < window() - (keep_one ? 1 : 0);
@@ -158,7 +158,7 @@ std::optional<CallSpec> Requester::health_check() const {
   return spec;
 }
 
-// Sends what the peer's grant allows (R1-4.3.1-04, R1-4.3.1-08).
+// Sends the Calls that the peer's grant allows (R1-4.3.1-04, R1-4.3.1-08).
 void Requester::pump() {
   while (started_ && !closed_ && !waiting_.empty() && !channel_->failure() &&
          may_send(waiting_.front()->spec.is_health_check)) {
@@ -182,10 +182,10 @@ bool Requester::xid_is_used(std::uint32_t xid) const {
          });
 }
 
-// The peer may still answer, and until then it counts the Call against its grant. Its memory is fenced: a late Write
-// ends the connection instead of changing what the caller has by then (R1-5.4.1-03).
+// The peer may still answer, and until then it counts the Call against its grant. The Call's memory is fenced: a late
+// Write ends the connection and does not change the caller's memory (R1-5.4.1-03).
 void Requester::abandon(const Call& call, std::optional<verbs::TimePoint> deadline) {
-  if (call.fence) return;  // its Reply is here
+  if (call.fence) return;  // its Reply has come
   abandoned_.push_back({call.xid, deadline, call.registrations.live_handles()});
   unstamped_ |= !deadline;
 }
@@ -236,7 +236,7 @@ std::size_t Requester::run_ended() {
   return num_ended;
 }
 
-// A Call that was sent goes out again: it waits before `before`, which is in waiting_.
+// Makes a Call that was sent go out again: it waits before `before`, an entry of waiting_.
 void Requester::send_again(Calls::iterator at, Calls::iterator before, bool same_xid) {
   (*at)->unsend();  // its forms are chosen anew: the next connection may have other thresholds (R1-4.3.2-13)
   (*at)->keeps_xid = same_xid;
@@ -248,10 +248,10 @@ void Requester::suspend(const std::string& why) {
   started_ = false;
   link_ = nullptr;
   channel_ = nullptr;
-  abandoned_.clear();  // what was given up stays so, and its credit was the old connection's
+  abandoned_.clear();  // these Calls stay given up, and their credits belonged to the old connection
   const auto before = waiting_.begin();
   while (!sent_.empty()) send_again(sent_.begin(), before, true);
-  unfenced_.clear();  // nothing names them any more
+  unfenced_.clear();  // no request names them any more
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const auto call = at++;
     if ((*call)->spec.is_health_check) finish(waiting_, call, CallStatus::kDisconnected, why);

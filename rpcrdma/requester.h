@@ -20,29 +20,29 @@
 
 namespace weft::rpcrdma {
 
-// RequesterCounters: for tests, logs and the curious.
+// RequesterCounters: for tests, logs and diagnosis.
 struct RequesterCounters {
   std::uint64_t calls_sent = 0;
   std::uint64_t read_chunks = 0;        // for items
   std::uint64_t long_calls = 0;         // Calls through the Call chunk
   std::uint64_t write_chunks = 0;       // Write chunks offered
   std::uint64_t reply_chunks = 0;       // Reply chunks offered
-  std::uint64_t replies_accepted = 0;   // that ended a Call or had it sent in another form
+  std::uint64_t replies_accepted = 0;   // that ended a Call or led to a retry in another form
   std::uint64_t replies_discarded = 0;  // RFC 8166 section 4.5
-  const char* last_discard = "";        // why the last of them was, in a few words
+  const char* last_discard = "";        // reason for the last discard, in a few words
   std::uint64_t retransmitted = 0;      // Calls that went out again, on another connection
   std::uint64_t short_reply_retries = 0;
   std::uint64_t remote_invalidations = 0;  // handles that the peer's Sends invalidated
-  std::uint64_t local_invalidations = 0;   // requests posted for the others
+  std::uint64_t local_invalidations = 0;   // requests posted for the other handles
 };
 
 // Requester is the calling half of RPC-over-RDMA (RFC 8166 sections 3.3 to 4.5): a state machine over the Link of one
-// connection, without connection manager, clock or thread. The Link passes it what arrives; its owner may give it the
-// Link of another connection after this one: the Calls then go on there.
+// connection, without connection manager, clock or thread. The Link passes it the messages and completions that arrive.
+// After a connection ended, the owner may give it the Link of another one; the Calls then go on there.
 //
 // inputs: start, on_receive, on_send_done, on_invalidated, suspend, resume, on_closed, on_time. outputs: callbacks,
-// only from inputs and from the end of the requester, never from call or cancel; next_timeout;
-// Channel::failure for what must end the connection.
+// only from inputs and from the end of the requester, never from call or cancel; next_timeout; Channel::failure for
+// faults that must end the connection.
 class Requester {
  public:
   struct Config {
@@ -51,17 +51,18 @@ class Requester {
     bool reserve_credit = false;
     ChunkUse chunks = {};
     bool short_only = false;       // offers no chunks at all (RFC 8167 section 5.3)
-    bool ends_unanswering = true;  // fails the Channel of a peer that answers none of the Calls that it granted
-    // All chunks are memory windows, which the peer may invalidate (R of RFC 8797).
+    bool ends_unanswering = true;  // fails the Channel if the peer answers none of its granted Calls
+    // All chunks are memory windows, and the peer may invalidate them (R of RFC 8797).
     bool windows = false;
-    bool retransmits = false;  // suspend follows the end of a connection, not on_closed
-    // With it: a Call that has no Reply so long after it was sent ends the connection. 0: its deadline alone counts.
+    bool retransmits = false;  // the end of a connection leads to suspend, not to on_closed
+    // With `retransmits`: a Call that has no Reply so long after it was sent ends the connection. 0: only its deadline
+    // counts.
     std::chrono::milliseconds retransmit_after{0};
     std::string peer = {};    // its address, for the log
     EventLog* log = nullptr;  // outlives the requester; null: none
   };
 
-  // pd outlives the requester, and link does or lives until suspend. first_xid: where XIDs begin; best random.
+  // pd outlives the requester. link outlives it too, or lives until suspend. first_xid: the first XID; best random.
   Requester(verbs::Pd& pd, Link& link, const Config& config, std::uint32_t first_xid);
   ~Requester();
 
@@ -70,55 +71,57 @@ class Requester {
   bool cancel(CallHandle handle);
   std::size_t num_outstanding() const { return waiting_.size() + sent_.size() + ended_.size(); }
 
-  // start: the connection is there and these are its thresholds, in octets. Until then Calls wait.
+  // start: the connection is established with these thresholds, in octets. Calls wait until then.
   void start(std::size_t call_threshold, std::size_t reply_threshold);
-  // What the Channel needs on top for windows; max: depth that the device allows.
+  // Adds the depth that the Channel needs for windows. max: depth that the device allows.
   static void widen_for_windows(Channel::Config& shape, std::uint32_t max);
   // on_receive: a Send filled Receive buffer `slot` with `len` octets. The requester posts the buffer again.
-  // invalidated: the handle that it invalidated.
+  // invalidated: the handle that the Send invalidated.
   void on_receive(ReceiveSlot slot, std::size_t len, std::optional<std::uint32_t> invalidated = {});
   void on_send_done(SendSlot slot);
   // on_invalidated: the local invalidations for the Reply in Receive buffer `slot` have ended.
   void on_invalidated(ReceiveSlot slot);
-  // suspend: the connection ended, and another will come. Calls that were sent are fenced and wait before all others,
-  // to be sent again under their XIDs (R1-5.5.5-01); health checks end with the connection that they asked about.
+  // suspend: the connection ended, and another will come. Calls that were sent are fenced and wait before all others.
+  // They are sent again under their XIDs (R1-5.5.5-01). Health checks end with the connection that they checked.
   void suspend(const std::string& why);
-  // resume: the Link of the connection that comes; start follows when that is there.
+  // resume takes the Link of the next connection. start follows when that connection is established.
   void resume(Link& link);
   // on_closed ends every Call as kDisconnected; further Calls are refused.
   void on_closed(const std::string& why);
-  // on_time starts the clocks of new Calls, ends those whose time is over, and runs the callbacks that are due. Returns
+  // on_time starts the clocks of new Calls, ends Calls whose time is over, and runs the callbacks that are due. Returns
   // how many Calls ended.
   std::size_t on_time(verbs::TimePoint now);
-  // In the past where on_time has something to do at once.
+  // In the past if on_time has something to do at once.
   std::optional<verbs::TimePoint> next_timeout() const;
 
   // RPCs that may be under way at once (RFC 8166 section 3.3.1).
   std::uint32_t window() const;
-  // Calls sent and not ended.
+  // Calls that were sent and have not ended.
   std::size_t num_sent() const { return sent_.size(); }
-  // Messages that came, whatever they were; over all connections.
+  // Messages of every kind that came, over all connections.
   std::uint64_t num_received() const { return num_received_; }
-  // A NULL Call of the program that was called last, if there is a credit for it now (RFC 8267 section 6.7.2).
+  // A NULL Call of the last called program, if there is a credit for it now (RFC 8267 section 6.7.2).
   std::optional<CallSpec> health_check() const;
   const RequesterCounters& counters() const { return counters_; }
 
  private:
   struct Call;  // requester_state.h
   using Calls = std::list<std::unique_ptr<Call>>;
-  // Abandoned: a Call given up whose Reply would still free its credit; hopeless after `deadline`.
+  // Abandoned: a Call that was given up, but whose Reply would still free its credit. After `deadline` no Reply is
+  // expected.
   struct Abandoned {
     std::uint32_t xid = 0;
     std::optional<verbs::TimePoint> deadline;
     std::vector<std::uint32_t> handles;  // windows that its late Reply may name as invalidated
   };
-  // Unfenced: windows of a Call that ended while its local invalidations were under way; those name them.
+  // Unfenced: windows of a Call that ended while its local invalidations were under way. The invalidations name the
+  // windows.
   struct Unfenced {
     ReceiveSlot slot{};  // of its Reply
     std::vector<std::unique_ptr<verbs::Mw>> windows;
   };
 
-  // What may be called, and when (requester.cc).
+  // Checks and order of Calls (requester.cc).
   verbs::Status check(const CallSpec& spec) const;
   verbs::Status check_items(const CallSpec& spec) const;
   verbs::Status check_against_binding(const CallSpec& spec) const;
@@ -171,10 +174,10 @@ class Requester {
   std::uint64_t last_id_ = 0;
   bool started_ = false;
   bool closed_ = false;
-  bool dispatching_ = false;                           // callbacks run: what they queue is sent afterwards
+  bool dispatching_ = false;                           // callbacks run; Calls that they queue are sent afterwards
   CallRules rules_;                                    // thresholds and lengths: from start on
-  bool unstamped_ = false;                             // some Call, or one given up, has no deadline yet
-  bool own_timeouts_ = false;                          // so deadlines may not follow the order of the lists
+  bool unstamped_ = false;                             // some Call or Abandoned has no deadline yet
+  bool own_timeouts_ = false;                          // deadlines may not follow the order of the lists
   bool given_xids_ = false;                            // some waiting Call may have its XID already
   std::uint32_t last_program_ = 0, last_version_ = 0;  // of the last Call sent; 0 before the first
   std::uint64_t num_received_ = 0;

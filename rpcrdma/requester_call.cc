@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint8_t kZeros[4] = {};
 
-// Of the send queue: what binds and invalidations of one Call usually take, and what one with many segments may.
+// Requests of the send queue for binds and invalidations: the usual number for one Call, and the number that a Call
+// with many segments may need.
 constexpr std::uint32_t kRequestsPerCall = 4;
 constexpr std::uint32_t kRequestsForWindows = 64;
 
@@ -66,12 +67,12 @@ Requester::Transmitted Requester::transmit(Call& call) {
 Requester::Transmitted Requester::not_posted(Call& call) const {
   call.text = *channel_->failure();
   if (!config_.retransmits) return Transmitted::kFailed;
-  // The connection is over before anybody said so: nothing is wrong with this Call.
+  // The connection is over, but this is not yet reported. The Call itself is in order.
   call.unsend();
   return Transmitted::kNoRoom;
 }
 
-// Binds what the Send that follows tells of, or nothing.
+// Binds all windows whose handles the following Send carries, or none.
 Requester::Transmitted Requester::bind_windows(Call& call) {
   const std::size_t need = call.registrations.num_to_bind() + 1;
   if (need > channel_->config().max_send_wr) {
@@ -87,7 +88,7 @@ Requester::Transmitted Requester::bind_windows(Call& call) {
 
 bool Requester::register_memory(Call& call, const void* octets, std::size_t len, verbs::Access access,
                                 Segment& segment) {
-  // What is only read by the peer is never written through this pointer.
+  // Memory that the peer only reads is never written through this pointer.
   const auto status = call.registrations.add(pd_, config_.windows, const_cast<void*>(octets), len, access, segment);
   if (!status.ok()) call.text = "cannot register memory: " + status.error().message;
   return status.ok();
@@ -114,8 +115,8 @@ bool Requester::register_reply(Call& call) {
   return true;
 }
 
-// Adds the Read chunk of item i, whose Position counts what stands before it in the unreduced Payload stream, items
-// with their roundup (R1-4.4.5-02, R1-4.4.5-03).
+// Adds the Read chunk of item i. Its Position counts the octets before the item in the unreduced Payload stream,
+// including items with their roundup (R1-4.4.5-02, R1-4.4.5-03).
 bool Requester::register_item(Call& call, std::size_t i) {
   const CallSpec& spec = call.spec;
   std::size_t position = call.rpc_len() + spec.items[i].position;
@@ -132,7 +133,7 @@ bool Requester::register_item(Call& call, std::size_t i) {
     if (!add(octets)) return false;
   }
   ++counters_.read_chunks;
-  // R1-4.4.5.1-01: without roundup, unless asked for.
+  // R1-4.4.5.1-01: without roundup, unless requested.
   if (rules_.num_read_segments(data) == num_segments_of(data)) return true;
   return add(ConstBytes(kZeros).first(xdr::padding(len_of(data))));
 }
@@ -146,7 +147,7 @@ bool Requester::register_call(Call& call) {
   return true;
 }
 
-// The segments of the Call chunk gather the Payload stream from where it stands.
+// The segments of the Call chunk gather the Payload stream from its own memory, without a copy.
 bool Requester::register_call_chunk(Call& call) {
   ++counters_.long_calls;
   Segment head;

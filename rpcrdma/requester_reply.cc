@@ -11,7 +11,7 @@ namespace weft::rpcrdma {
 namespace {
 
 constexpr std::uint32_t kMaxShortReplyRetries = 3;
-constexpr std::size_t kMaxReplyChunk = 64 << 20;  // that a retry asks for, in octets
+constexpr std::size_t kMaxReplyChunk = 64 << 20;  // largest Reply chunk of a retry, in octets
 
 }  // namespace
 
@@ -19,7 +19,7 @@ Requester::Calls::iterator Requester::find(std::uint32_t xid) {
   return std::ranges::find_if(sent_, [xid](const auto& call) { return call->xid == xid; });
 }
 
-// R1-4.3.2-16: whether the handle is one of the Call's whose XID the message has.
+// R1-4.3.2-16: whether the handle belongs to the Call with the message's XID.
 bool Requester::may_invalidate(const std::optional<std::uint32_t>& xid, Calls::iterator at, std::uint32_t handle) {
   ++counters_.remote_invalidations;
   if (at != sent_.end()) return (*at)->registrations.on_invalidated(handle);
@@ -28,11 +28,13 @@ bool Requester::may_invalidate(const std::optional<std::uint32_t>& xid, Calls::i
          });
 }
 
-// R1-4.3.2-19: invalidates what the peer's Send did not. False where that is under way: the Reply then waits in its
-// Receive. Where it fails the Channel does, so the connection ends before the Call (R1-5.5.4-02).
+// R1-4.3.2-19: invalidates the handles that the peer's Send did not invalidate. False: the invalidations are under way,
+// and the Reply waits in its Receive. If they fail, the Channel fails, so the connection ends before the Call
+// (R1-5.5.4-02).
 bool Requester::fence(Call& call, ReceiveSlot slot, std::size_t len) {
   const std::size_t num = call.registrations.num_live();
-  // Where nothing can be posted, their destruction does (verbs.h: at once, whatever is queued).
+  // If no request can be posted, the destruction of the windows invalidates them (verbs.h: at once, whatever is
+  // queued).
   const bool can_post = num <= channel_->send_queue_room() && channel_->qp()->state() != verbs::QpState::kErr;
   if (num == 0 || !can_post) return true;
   counters_.local_invalidations += num;
@@ -54,13 +56,13 @@ void Requester::on_receive(ReceiveSlot slot, std::size_t len, std::optional<std:
   if (at != sent_.end() && !(*at)->fence) {
     is_done = on_reply(at, slot, len);
   } else {
-    // One that comes too late breaks no rule.
+    // A Reply that comes too late breaks no rule.
     const auto level = xid && at == sent_.end() ? verbs::LogLevel::kInfo : verbs::LogLevel::kWarn;
     on_discarded(level, xid,
                  !xid                ? "the message is too short for a header"
                  : at == sent_.end() ? "no Call that waits has its XID"
                                      : "its Call has a Reply already");
-    // A Call that was given up gives its credit back when its Reply comes after all.
+    // The late Reply gives back the credit of a Call that was given up.
     if (xid) std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; });
   }
   dispatching_ = false;
@@ -91,7 +93,7 @@ void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t>
   config_.log->line(level, config_.peer, "XID {:#x}: a Reply was discarded: {}", xid.value_or(0), why);
 }
 
-// False where the Receive is needed until on_invalidated.
+// False: the Receive is needed until on_invalidated.
 bool Requester::on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len) {
   Call& call = **at;
   const ConstBytes message = channel_->received(slot, len);
@@ -110,7 +112,7 @@ bool Requester::on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len) 
     case ReplyVerdict::kExternalReply: {
       Calls done;
       done.splice(done.end(), sent_, at);
-      // R1-10.1.3-01: fenced from the peer before anything looks at it.
+      // R1-10.1.3-01: the memory is fenced from the peer before anything reads it.
       call.registrations.clear();
       const ConstBytes payload = verdict == ReplyVerdict::kReply
                                      ? received_.payload
@@ -130,8 +132,8 @@ void Requester::on_error(Calls::iterator at, const TransportError& error) {
              std::to_string(error.high));
 }
 
-// The Call ends at once (U1-6.4.2-10), and never goes out again as it was (U1-6.4.2-09, U1-6.7.2-03): its answer is
-// here. The exception is a new Call in its place, where the length of its Reply cannot be foretold.
+// The Call ends at once (U1-6.4.2-10), and never goes out again unchanged (U1-6.4.2-09, U1-6.7.2-03): ERR_CHUNK is its
+// answer. Exception: a new Call replaces it if the length of its Reply cannot be predicted.
 void Requester::on_err_chunk(Calls::iterator at) {
   Call& call = **at;
   const std::size_t room = std::max(2 * call.offer.reply_chunk_len, 2 * rules_.reply_threshold);
@@ -147,13 +149,13 @@ void Requester::on_err_chunk(Calls::iterator at) {
   ++call.num_retries;
   call.min_reply_chunk = room;
   own_timeouts_ = true;  // it leaves the order of call()
-  // U1-3.1-04: under a new XID, also where the caller chose the first.
+  // U1-3.1-04: under a new XID, even if the caller chose the first one.
   call.spec.xid.reset();
   send_again(at, waiting_.begin(), false);
 }
 
-// U1-3.1-06: how often the binding allows short Reply chunk retry, from all of the arguments (U1-6.2.1-04). A verifier
-// of RPCSEC_GSS covers the XID (RFC 2203 section 5.3.1), so such a Call has no other.
+// U1-3.1-06: how many short Reply chunk retries the binding allows, judged by all of the arguments (U1-6.2.1-04). A
+// verifier of RPCSEC_GSS covers the XID (RFC 2203 section 5.3.1), so an RPCSEC_GSS Call cannot get a new XID.
 std::uint32_t Requester::num_retries_allowed(const CallSpec& spec) {
   if (spec.binding == nullptr || spec.binding->bound_reply == nullptr) return 0;
   if (spec.cred != nullptr && spec.cred->flavor == static_cast<std::uint32_t>(AuthFlavor::kRpcsecGss)) return 0;
@@ -209,8 +211,8 @@ void Requester::on_rpc_reply(Call& call, ConstBytes payload, const ReceivedReply
   end(call, reply);
 }
 
-// Holds the results against what came by Write chunk (RFC 8166 section 6.1, RFC 8267 section 6.4.1); null where they
-// agree. Fills item_lens.
+// Compares the results with the items that came by Write chunk (RFC 8166 section 6.1, RFC 8267 section 6.4.1). Null if
+// they agree. Fills item_lens.
 const char* Requester::disagreement(Call& call, ConstBytes results, const ReceivedReply& received) {
   if (call.offer.num_writes == 0) return nullptr;
   const auto& offered = call.message.lists.write_list;
@@ -221,7 +223,7 @@ const char* Requester::disagreement(Call& call, ConstBytes results, const Receiv
     const auto len = static_cast<std::uint32_t>(total_length(returned[i]));
     item_lens_.push_back(len);
     any = any || len != 0;
-    // With a chunk offered nothing of the item may be inline, so even "nothing written" is said.
+    // If a chunk was offered, no octet of the item may be inline. So even a length of 0 is reported.
     call.item_lens.push_back(offered[i].empty() ? std::nullopt : std::optional<std::size_t>(len));
   }
   const auto walk = call.spec.binding->walk_results;

@@ -11,12 +11,12 @@
 #include "rpcrdma/registrations.h"
 #include "rpcrdma/requester.h"
 
-// What a Requester keeps for a Call; shared by its source files, included by nobody else.
+// State that a Requester keeps for a Call. Private to the requester*.cc files.
 namespace weft::rpcrdma {
 
 inline constexpr std::size_t kMaxArgumentItems = 64;
 
-// The items of a Call that have octets: a binding is not asked about the others.
+// The items of a Call that have octets. A binding sees only these items.
 inline std::vector<const ArgumentItem*> filled_items(const CallSpec& spec) {
   std::vector<const ArgumentItem*> items;
   for (const ArgumentItem& item : spec.items) {
@@ -25,7 +25,7 @@ inline std::vector<const ArgumentItem*> filled_items(const CallSpec& spec) {
   return items;
 }
 
-// Their positions as a Binding has them: in the arguments as if nothing had been taken out.
+// Positions of the items as a Binding counts them: in the unreduced arguments.
 inline std::vector<std::size_t> positions_of(const std::vector<const ArgumentItem*>& items) {
   std::vector<std::size_t> positions;
   std::size_t before = 0;
@@ -45,19 +45,19 @@ struct Requester::Call {
   std::uint64_t id = 0;
   std::uint32_t xid = 0;
   std::optional<verbs::TimePoint> deadline;
-  bool keeps_xid = false;           // it was sent before, and goes out again as it is
+  bool keeps_xid = false;           // it was sent before, and goes out again under the same XID
   std::uint32_t num_retries = 0;    // short Reply chunk retries (RFC 8267 section 3.1)
-  std::size_t min_reply_chunk = 0;  // octets that the Reply chunk must have since then
+  std::size_t min_reply_chunk = 0;  // octets that the Reply chunk must have after a retry
 
   // While under way:
   std::optional<verbs::TimePoint> sent_at;
   ReplyOffer offer;
   CallForm form;
   Message message;
-  std::vector<std::uint8_t> head;          // what an external Payload stream has beside items
+  std::vector<std::uint8_t> head;          // octets of an external Payload stream besides items
   std::vector<std::uint8_t> reply_memory;  // the Reply chunk
-  Registrations registrations;             // after the memory that they cover, so gone before it
-  // Its Reply is here, and waits until local invalidations have ended.
+  Registrations registrations;             // declared after the memory that they cover, so destroyed before it
+  // The Call's Reply has come, and waits until local invalidations have ended.
   struct Fence {
     ReceiveSlot slot{};
     std::size_t len = 0;  // octets received
@@ -80,7 +80,7 @@ struct Requester::Call {
     return rpc;
   }
 
-  // Takes back what was made for sending it: nothing of its memory is remotely accessible then.
+  // Undoes the preparations for sending. None of the Call's memory is remotely accessible then.
   void unsend() {
     sent_at.reset();
     offer = {};

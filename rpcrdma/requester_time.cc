@@ -4,7 +4,7 @@
 #include "rpcrdma/requester.h"
 #include "rpcrdma/requester_state.h"
 
-// The part of the Requester that knows what time it is: deadlines of Calls, and of the peer.
+// The part of the Requester that uses the clock: deadlines of Calls, and of the peer.
 namespace weft::rpcrdma {
 
 std::chrono::milliseconds Requester::timeout_of(const Call& call) const {
@@ -15,7 +15,7 @@ void Requester::expire(Calls& calls, bool sent) {
   for (auto at = calls.begin(); at != calls.end();) {
     const auto call = at++;
     if ((*call)->deadline > now_) {
-      // Both lists are in the order of call(), so where every Call has the same time none behind this one is due.
+      // Both lists are in the order of call(). If all Calls have the same time-out, no Call behind this one is due.
       if (!own_timeouts_) return;
       continue;
     }
@@ -37,14 +37,14 @@ void Requester::stamp() {
   }
 }
 
-// Those without a stamp are the last ones.
+// Calls without a stamp are at the end of the list.
 void Requester::stamp_sent() {
   if (config_.retransmit_after.count() == 0) return;
   for (auto call = sent_.rbegin(); call != sent_.rend() && !(*call)->sent_at; ++call) (*call)->sent_at = now_;
 }
 
-// A Call may only be sent again on another connection (RFC 7530 section 3.1.1), also where its Reply came and had to be
-// discarded (R1-5.5-03): so this one is ended.
+// A Call may be sent again only on another connection (RFC 7530 section 3.1.1), even if its Reply came and was
+// discarded (R1-5.5-03). So this connection is ended.
 void Requester::fail_where_unanswered() {
   if (config_.retransmit_after.count() == 0 || !config_.retransmits || sent_.empty()) return;
   if (now_ - *sent_.front()->sent_at < config_.retransmit_after) return;

@@ -10,7 +10,7 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// CallId: serial of the connection, then how often the slot was used, then the slot.
+// CallId: serial of the connection, then the number of uses of the slot, then the slot.
 constexpr std::uint32_t kSlotBits = 12;
 constexpr std::uint32_t kSlotMask = (1u << kSlotBits) - 1;
 
@@ -106,9 +106,9 @@ CallSlot Responder::take_call(ReceiveSlot receive) {
 
 void Responder::trim() {
   if (calls_under_way_ != 0 || sends_under_way_ != 0 || !answers_.empty()) return;
-  // An id of a Call that was answered must not become that of another.
+  // The id of an answered Call must not become the id of another Call.
   for (const Call& call : calls_) first_generation_ = std::max(first_generation_, call.generation);
-  // Not by assignment, which keeps the room.
+  // swap, because assignment would keep the capacity.
   const auto release = [](auto&... of) { (std::remove_reference_t<decltype(of)>().swap(of), ...); };
   release(calls_, free_calls_, outgoing_, positions_, found_arguments_);
   form_ = {};

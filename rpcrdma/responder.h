@@ -26,7 +26,7 @@
 
 namespace weft::rpcrdma {
 
-// ResponderCounters: for tests, logs and the curious.
+// ResponderCounters: for tests, logs and diagnosis.
 struct ResponderCounters {
   std::uint64_t calls_served = 0;
   std::uint64_t discarded = 0;  // messages without an answer
@@ -36,23 +36,23 @@ struct ResponderCounters {
   std::uint64_t reply_chunks = 0;   // Replies through the Reply chunk
   std::uint64_t write_chunks = 0;   // items through a Write chunk
   std::uint64_t invalidations = 0;  // Replies that invalidate a handle
-  std::uint64_t replays = 0;        // Calls that a service has had before
+  std::uint64_t replays = 0;        // repeated Calls that a service has already received
 };
 
 // Responder is the answering half of RPC-over-RDMA on one connection: it pulls Read chunks by RDMA Read, hands whole
-// Calls to the services, pushes results by RDMA Write, and answers what is wrong with a header (RFC 8166 section 4.5).
-// A state machine over a Link, without connection manager, clock or thread.
+// Calls to the services, pushes results by RDMA Write, and answers faulty headers (RFC 8166 section 4.5). A state
+// machine over a Link, without connection manager, clock or thread.
 //
-// Each Call occupies its Receive until its answer is posted, so a peer that ignores its grant runs out of Receives, and
-// what stands there can be shown to the service as it is.
+// Each Call occupies its Receive until its answer is posted. A peer that ignores its grant therefore runs out of
+// Receives, and the service can read the Call directly from the Receive buffer.
 //
 // inputs: on_receive, on_send_done, on_read_done, on_write_done, reply, admit, on_time. outputs: Service::on_call,
-// next_timeout, and Channel::failure for what must end the connection.
+// next_timeout, and Channel::failure for faults that must end the connection.
 class Responder {
  public:
   struct Config {
-    CreditPolicy::Config credits;       // initial is at most the Channel's Receives, max too where they are its own
-    std::uint32_t reverse_credits = 0;  // Receives that are there for Replies to our own Calls (RFC 8167)
+    CreditPolicy::Config credits;       // initial is at most the Channel's Receives; so is max if the Channel owns them
+    std::uint32_t reverse_credits = 0;  // Receives for Replies to our own Calls (RFC 8167)
     std::size_t reply_threshold = 0;    // settled by start
     // Segments and chunks of one Call's lists (RFC 8267 section 6.4.2).
     std::size_t max_segments = 128;
@@ -62,22 +62,22 @@ class Responder {
     std::size_t max_call = 1 << 20;
     std::size_t max_item = 4 << 20;
     std::size_t max_held = 64 << 20;  // octets of the budget for this connection
-    std::size_t guaranteed = 0;       // of these, whatever the budget says
+    std::size_t guaranteed = 0;       // of max_held, whatever the budget says
     std::uint32_t ord = 0;            // RDMA Reads under way at once
     std::uint32_t max_sge = 4;        // of one RDMA Write
     bool invalidates = false;         // both peers set R (RFC 8797)
     std::chrono::milliseconds stall_timeout{30000};
-    // The same while others wait for memory that this connection may hold (BudgetShare::is_wanted).
+    // The same while other connections wait for memory that this connection may hold (BudgetShare::is_wanted).
     std::chrono::milliseconds short_stall_timeout{30000};
     std::string peer;
     std::string peer_group;
-    ReplayCache* replays = nullptr;  // Replies of programs with keeps_replies, and what was fatal; null: neither
-    std::string client;              // what it knows the peer by
+    ReplayCache* replays = nullptr;  // Replies of programs with keeps_replies, and fatal Calls; null: neither
+    std::string client;              // the peer's name in `replays`
     EventLog* log = nullptr;         // outlives the responder; null: none
   };
 
-  // Octets of a Send buffer beyond the inline threshold that the responder wants for itself: an RPC header without
-  // verifier, and a roundup.
+  // Octets of a Send buffer that the responder needs beyond the inline threshold: an RPC header without verifier, and a
+  // roundup.
   static constexpr std::size_t kSendExtra = 64;
 
   // All of these outlive the responder.
@@ -85,33 +85,34 @@ class Responder {
             Config config);
   ~Responder();
 
-  // The reads and the threshold that connection set-up settled; before the first on_receive.
+  // start sets the threshold and the number of RDMA Reads that connection set-up settled. It comes before the first
+  // on_receive.
   void start(std::size_t reply_threshold, std::uint32_t ord);
   void on_receive(ReceiveSlot receive, std::size_t len);
   void on_send_done(SendSlot send);
   void on_read_done(CallSlot slot);
-  // The Read that ended the connection, since the peer does not own what its chunk names.
+  // This Call's Read ended the connection, because the peer does not own the memory that the chunk names.
   void on_read_refused(CallSlot slot);
-  // The same of a Write: by the Send buffer of its answer, or by what the peer's Terminate names.
+  // The same for a Write, found by the Send buffer of its answer, or by the handle and offset in the peer's Terminate.
   void on_write_refused(SendSlot send);
   void on_write_refused(std::uint32_t handle, std::uint64_t offset);
-  // A Write that was signaled for the room in the send queue has ended.
+  // A Write has ended that was signaled to free room in the send queue.
   void on_write_done();
-  // reply answers a Call that a service got; false where the id is not one that waits for an answer.
+  // reply answers a Call that a service received. False: no Call with this id waits for an answer.
   bool reply(CallId id, ServedReply&& reply);
   // admit starts waiting Calls that the budget allows now.
   void admit();
-  // For the Budget: it is this connection's turn to start a Call.
+  // The Budget calls it when it is this connection's turn to start a Call.
   void take_turn() { start_waiting(true); }
   void on_time(verbs::TimePoint now);
   std::optional<verbs::TimePoint> next_timeout() const;
-  // trim gives back what Calls took and no Call needs now; where some are under way it does nothing.
+  // trim gives back memory that Calls took and no Call needs now. It does nothing while Calls are under way.
   void trim();
-  // Whether the Send buffer is one that an answer is in.
+  // Whether the Send buffer holds an answer.
   bool is_sending(SendSlot send) const;
-  // Whether one Call more is one more than was granted.
+  // Whether one more Call would exceed the grant.
   bool is_at_limit() const { return calls_under_way_ >= link_.credits().grants.promised(); }
-  // Whether requests are under way or Calls wait for their share of the budget: then on_time is to be called.
+  // Whether requests are under way or Calls wait for their share of the budget. If so, on_time must be called.
   bool has_work() const { return channel_.busy() || !waiting_.empty() || !answers_.empty(); }
 
   // Whether a service has Calls that it has not answered.
@@ -128,9 +129,9 @@ class Responder {
 
   Call& call_at(CallSlot slot);
   CallSlot take_call(ReceiveSlot receive);
-  // A line about the Call with this XID.
+  // Logs a line about the Call with this XID.
   void tell(verbs::LogLevel level, std::uint32_t xid, std::string_view what, std::string_view why) const;
-  // Whether something is under way that a peer, or want of memory, can hold up.
+  // Whether work is under way that the peer or a shortage of memory can hold up.
   bool may_stall() const;
   std::chrono::milliseconds stall_timeout() const;
   CallId id_of(CallSlot slot) const;
@@ -139,13 +140,13 @@ class Responder {
   void discard(ReceiveSlot receive, const char* why);
   void settle_credits(std::uint32_t requested);
   bool is_short() const;
-  // Reads the RPC header at the start of the Payload stream; false where the Call was answered or dropped.
+  // Reads the RPC header at the start of the Payload stream. False: the Call was answered or dropped.
   bool parse_payload(CallSlot slot, ConstBytes payload);
   bool match_program(CallSlot slot);
   bool match_read_chunks(CallSlot slot);
   bool match_arguments(Call& call);
 
-  // Their chunks and what they need (responder_pull.cc).
+  // Chunks of Calls, and the memory that Calls need (responder_pull.cc).
   void start_waiting(bool in_turn);
   BudgetShare::Verdict start_call(std::size_t at, bool only_guaranteed);
   std::size_t need_of(const Call& call) const;
@@ -183,7 +184,7 @@ class Responder {
   void on_fatal(std::uint32_t xid, std::string_view refused);
   void remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
 
-  // Where an answer was written to, as long as the peer may still refuse it.
+  // The place that an answer was written to, kept as long as the peer may still refuse the Write.
   struct Written {
     std::uint32_t xid = 0;
     std::uint32_t handle = 0;
@@ -203,14 +204,14 @@ class Responder {
 
   std::vector<Call> calls_;  // as many as were under way at once since trim
   std::vector<CallSlot> free_calls_;
-  std::uint32_t first_generation_ = 0;  // of slots to come: above those that were
+  std::uint32_t first_generation_ = 0;  // of slots to come: above all generations of past slots
   std::deque<CallSlot> waiting_;        // for their share of the budget
   std::deque<CallSlot> pulling_;        // RDMA Reads yet to be posted
   std::uint32_t reads_under_way_ = 0;
   std::deque<Answer> answers_;       // for a Send buffer
-  std::vector<Outgoing> outgoing_;   // one to each Send buffer taken since
+  std::vector<Outgoing> outgoing_;   // one for each Send buffer taken since trim
   std::optional<SendSlot> posting_;  // Send buffer whose requests are not all posted
-  std::vector<Written> written_;     // the last kMaxWritten, in a ring once there are so many
+  std::vector<Written> written_;     // the last kMaxWritten, as a ring once it is full
   std::size_t next_written_ = 0;
   std::optional<std::uint32_t> fatal_xid_;  // of the Call whose Read or Write the peer refused
   bool pumping_ = false;
@@ -219,10 +220,10 @@ class Responder {
   std::uint32_t sends_under_way_ = 0;
   std::uint32_t discarded_in_turn_ = 0;
 
-  // For one answer at a time:
+  // Scratch for one answer at a time:
   Message message_;
   ReplyForm form_;
-  // For one Call:
+  // Scratch for one Call:
   std::vector<std::size_t> positions_;
   std::vector<EligibleItem> found_arguments_;
   ReplyBound bound_;

@@ -7,7 +7,7 @@
 // The part of the Responder that gives Calls their share of memory, pulls their Read chunks, and hands them over.
 namespace weft::rpcrdma {
 
-// What Server::buffers() must have for the results: as much as the Call has room for.
+// Octets that Server::buffers() must have for the results: the Call's room for results.
 std::size_t Responder::result_room(const Call& call) const {
   std::uint64_t items = 0;
   for (const Chunk& chunk : call.lists.write_chunks()) items += chunk.length;
@@ -16,7 +16,7 @@ std::size_t Responder::result_room(const Call& call) const {
   return static_cast<std::size_t>(std::min<std::uint64_t>(room, config_.max_item));
 }
 
-// All of them, or none where memory is short.
+// Takes Buffers for all items, or for none if memory is short.
 bool Responder::take_items(Call& call, BufferPool& pool) {
   for (Call::Item& item : call.items) {
     item.data = pool.take(item.len);
@@ -27,7 +27,7 @@ bool Responder::take_items(Call& call, BufferPool& pool) {
   return true;
 }
 
-// It waits until memory comes back, and asks again at every turn.
+// The Call waits until memory comes back, and tries again at every turn.
 void Responder::tell_memory_is_short(Call& call) const {
   if (std::exchange(call.told_short, true)) return;
   tell(verbs::LogLevel::kWarn, call.xid, "waits", "there is no memory for its chunks, or it cannot be registered");
@@ -55,8 +55,8 @@ std::size_t Responder::need_of(const Call& call) const {
   return need;
 }
 
-// In order: a large Call is not passed by small ones for ever. Only while it waits for what others hold, it is passed
-// by Calls that need no more than this connection is guaranteed.
+// Starts Calls in order, so that small Calls do not pass a large one for ever. Only while the large Call waits for
+// bytes of other connections, Calls within this connection's guarantee pass it.
 void Responder::start_waiting(bool in_turn) {
   bool only_guaranteed = !in_turn && !waiting_.empty() && share_.others_wait();
   bool is_line_moved = false;
@@ -79,7 +79,7 @@ void Responder::start_waiting(bool in_turn) {
   link_.credits().grants.set_short(is_short());
 }
 
-// Takes what a waiting Call needs and starts it, unless it has to wait on.
+// Takes the bytes that a waiting Call needs and starts it, unless it has to keep waiting.
 BudgetShare::Verdict Responder::start_call(std::size_t at, bool only_guaranteed) {
   const CallSlot slot = waiting_[at];
   Call& call = call_at(slot);
@@ -94,7 +94,7 @@ BudgetShare::Verdict Responder::start_call(std::size_t at, bool only_guaranteed)
     return BudgetShare::Verdict::kShort;
   }
   if (at == 0) {
-    waiting_.pop_front();  // as it nearly always is, and at a tenth of erase's cost
+    waiting_.pop_front();  // nearly always, and at a tenth of the cost of erase
   } else {
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   }
@@ -126,7 +126,7 @@ void Responder::pull(CallSlot slot) {
   pump_reads();
 }
 
-// Posts RDMA Reads, never more at once than the peer's IRD (R1-4.3.1-13). Roundup in the chunk is left where it is.
+// Posts RDMA Reads, never more at once than the peer's IRD (R1-4.3.1-13). Roundup in the chunk is not read.
 void Responder::pump_reads() {
   while (!pulling_.empty() && reads_under_way_ < config_.ord && channel_.send_queue_room() != 0) {
     const CallSlot slot = pulling_.front();
@@ -175,7 +175,7 @@ void Responder::on_read_refused(CallSlot slot) {
            segment == nullptr ? "an RDMA Read" : refused_str("an RDMA Read", segment->handle, segment->offset));
 }
 
-// Should the peer come back with this Call, it is told that there is no answer (R1-5.5.3-03).
+// If the peer sends this Call again, it gets an error instead of an answer (R1-5.5.3-03).
 void Responder::on_fatal(std::uint32_t xid, std::string_view refused) {
   if (fatal_xid_ == xid) return;
   fatal_xid_ = xid;
@@ -183,14 +183,14 @@ void Responder::on_fatal(std::uint32_t xid, std::string_view refused) {
   if (config_.replays != nullptr) config_.replays->on_fatal(config_.client, xid);
 }
 
-// All that was to be pulled is there (R1-4.4.5.2-02).
+// All chunks of the Call have been pulled (R1-4.4.5.2-02).
 void Responder::pulled(CallSlot slot) {
   Call& call = call_at(slot);
   const bool was_message = call.external && call.header.empty();
   call.pulls.clear();
   if (!was_message) return deliver(slot);
   if (!parse_payload(slot, call.message.octets())) return;
-  // Their octets are in the budget already; what is missing is memory.
+  // The octets of the items are in the budget already. Only memory is missing.
   if (!take_items(call, pool_)) return answer_stat(slot, AcceptStat::kSystemErr, "no memory for its items");
   pull_items_or_deliver(slot);
 }
@@ -238,7 +238,8 @@ bool Responder::is_idempotent(const Call& call) {
          bound_.idempotent;
 }
 
-// Whether a Call is one that the service has had before; then it is answered, or will be, or has no need to.
+// Whether the service has already received this Call. If so, the Call is answered, will be answered, or needs no
+// answer.
 bool Responder::is_replay(CallSlot slot) {
   const Call& call = call_at(slot);
   if (config_.replays == nullptr || !call.program->keeps_replies || is_idempotent(call)) return false;

@@ -35,10 +35,10 @@ void Responder::on_receive(ReceiveSlot receive, std::size_t len) {
   call.xid = received.xid;
   call.version = received.version;
   call.state = Call::State::kWaiting;
-  // R1-7.2.1-05: what is not known to be a Call asks for nothing.
+  // R1-7.2.1-05: a message that is not known to be a Call requests no credits.
   settle_credits(verdict == CallVerdict::kAccept ? received.credit : 0);
   if (verdict == CallVerdict::kError) return answer_error(slot, received.error, received.why);  // U1-6.4.2-07
-  // It would end this connection as well.
+  // A fatal Call would end this connection as well.
   const bool was_fatal = config_.replays != nullptr && config_.replays->was_fatal(config_.client, call.xid);
   if (violates("R1-5.5.3-03", was_fatal)) {
     return answer_error(slot, TransportError::Code::kSystem,
@@ -65,16 +65,16 @@ void Responder::discard(ReceiveSlot receive, const char* why) {
   if (config_.log != nullptr) {
     config_.log->line(verbs::LogLevel::kWarn, config_.peer, "a message was discarded: {}", why);
   }
-  // What nobody answers costs a peer no credit, but others their Receives until this turn is over.
+  // A discarded message costs its sender no credit. It holds a Receive that other peers need until the turn ends.
   if (++discarded_in_turn_ > channel_.share() + kExtraReceives && channel_.config().receives != nullptr) {
     channel_.fail_overrun("the peer sends nothing but what is to be discarded");
   }
   channel_.post_receive(receive);
 }
 
-// The Receives for a grant are there before it is in any Reply (R1-4.3.1-09).
+// The Receives for a grant are available before any Reply carries it (R1-4.3.1-09).
 void Responder::settle_credits(std::uint32_t requested) {
-  // Answers whose Sends are under way are Calls still, as far as the peer knows.
+  // For the peer, a Call is still under way while the Send of its answer is.
   CreditPolicy& grants = link_.credits().grants;
   grants.on_call(requested, calls_under_way_ + sends_under_way_);
   const std::uint32_t share = grants.promised() + config_.reverse_credits;
@@ -94,7 +94,7 @@ bool Responder::parse_payload(CallSlot slot, ConstBytes payload) {
   switch (parse_call(in, call.rpc)) {
     case CallParse::kOk: break;
     case CallParse::kNotACall:
-      // Inline the type was looked at before, so only a message without one comes here.
+      // The type of an inline message was checked before, so an inline message comes here only if it has no type.
       answer_error(slot, TransportError::Code::kBadHeader, "its Payload stream is no Call");
       return false;
     case CallParse::kRpcMismatch: {
@@ -147,7 +147,7 @@ bool Responder::match_program(CallSlot slot) {
   return false;
 }
 
-// Holds normal Read chunks against the Payload stream and the binding, before any of them is pulled (RFC 8166 sections
+// Checks normal Read chunks against the Payload stream and the binding, before any of them is pulled (RFC 8166 sections
 // 4.5.2 and 6.1).
 bool Responder::match_read_chunks(CallSlot slot) {
   Call& call = call_at(slot);
@@ -167,8 +167,9 @@ bool has_length_of(const Chunk& chunk, std::uint32_t item_len) {
 
 }  // namespace
 
-// Positions count octets of the unreduced Payload stream (R1-4.4.5-02, R1-4.4.5-03), so where an argument behind others
-// belongs, only a walk tells. Overlaps have a Position inside an item, which is none of the walk's.
+// Positions count octets of the unreduced Payload stream (R1-4.4.5-02, R1-4.4.5-03), so only a walk finds the place of
+// an argument behind other arguments. Overlapping chunks have a Position inside an item, and the walk finds no item at
+// that Position.
 bool Responder::match_arguments(Call& call) {
   const auto walk = call.program->binding->walk_arguments;
   if (violates("R1-8.1.1-01", walk == nullptr)) return false;
@@ -176,7 +177,7 @@ bool Responder::match_arguments(Call& call) {
   const auto chunks = call.lists.read_chunks();
   positions_.clear();
   for (const Chunk& chunk : chunks) {
-    if (chunk.position < call.header.size()) return false;  // R1-8.1.1-01, and what follows would refuse it, too
+    if (chunk.position < call.header.size()) return false;  // R1-8.1.1-01; the checks below would refuse it too
     positions_.push_back(chunk.position - call.header.size());
   }
   found_arguments_.clear();

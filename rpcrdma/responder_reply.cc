@@ -19,11 +19,11 @@ verbs::Sge sge_of(ConstBytes octets, std::uint32_t lkey) {
   return {address_of(octets.data()), static_cast<std::uint32_t>(octets.size()), lkey};
 }
 
-// An inline piece of the Payload stream as long as this is sent from where it stands; for a shorter one a copy costs
-// less than another gather element.
+// An inline piece of the Payload stream of at least this length is sent from its own memory. For a shorter piece a copy
+// costs less than another gather element.
 constexpr std::size_t kGatherFrom = 1024;
 
-// What the longest roundup of an item takes.
+// Octets of the longest roundup of an item.
 constexpr std::size_t kMaxPadding = 3;
 
 std::size_t rpc_header_len(const ReplyHeader& rpc, const ServedReply& reply) {
@@ -58,14 +58,14 @@ void Responder::answer_stat(CallSlot slot, AcceptStat stat, const char* why) {
   answer(slot, std::move(rpc), {});
 }
 
-// While Sends are under way one of them ends and leaves its buffer.
+// While Sends are under way, one of them will end and free its buffer.
 void Responder::on_no_send() {
   if (sends_under_way_ != 0 || std::exchange(lacks_sends_, true)) return;
   tell(verbs::LogLevel::kWarn, call_at(answers_.front().slot).xid, "its answer waits",
        "there is no memory for Send buffers, or it cannot be registered");
 }
 
-// What RPC says of a Call that no service gets.
+// Answers a Call that no service gets with its RPC error.
 void Responder::refuse(CallSlot slot, ReplyHeader&& rpc) {
   tell(verbs::LogLevel::kInfo, rpc.xid, "refused", describe(rpc));
   answer(slot, std::move(rpc), {});
@@ -80,7 +80,7 @@ void Responder::answer(CallSlot slot, ReplyHeader&& rpc, ServedReply&& reply) {
   pump();
 }
 
-// Frees the Call for another one, and posts its Receive again; false where that fails.
+// Frees the Call's slot and posts its Receive again. False: the post failed.
 bool Responder::release_call(CallSlot slot) {
   Call& call = call_at(slot);
   share_.give_back(call.held);
@@ -121,7 +121,7 @@ void Responder::pump() {
   pumping_ = false;
 }
 
-// Posts the Writes and then the Send of one answer; false where the send queue is full.
+// Posts the Writes and then the Send of one answer. False: the send queue is full.
 bool Responder::post(Outgoing& out, SendSlot send) {
   for (; out.next_write < out.writes.size(); ++out.next_write) {
     if (channel_.send_queue_room() == 0) return false;
@@ -133,7 +133,7 @@ bool Responder::post(Outgoing& out, SendSlot send) {
     remember_write(out.xid, write.rkey, write.remote_addr, len);
   }
   if (channel_.send_queue_room() == 0) return false;
-  // R1-4.3.1-09: the Receive for the peer's next Call is there before the answer that lets it send one.
+  // R1-4.3.1-09: the Receive for the peer's next Call is posted before the answer that lets the peer send that Call.
   if (!release_call(out.call)) return false;
   if (out.invalidate) ++counters_.invalidations;
   if (!out.send_sges.empty()) return link_.send(send, out.send_sges, out.invalidate);
@@ -141,7 +141,7 @@ bool Responder::post(Outgoing& out, SendSlot send) {
   return link_.send(send, std::span(&sge, 1), out.invalidate);
 }
 
-// On iWARP a Write and the Reply behind it have completed when TCP took them, a round trip before the peer can refuse.
+// On iWARP a Write and its Reply complete when TCP took them, a round trip before the peer can refuse the Write.
 void Responder::remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len) {
   const Written written{xid, handle, offset, len};
   if (written_.size() < kMaxWritten) {
@@ -156,7 +156,7 @@ void Responder::on_write_refused(SendSlot send) {
   if (is_sending(send)) on_fatal(outgoing_[index_of(send)].xid, "an RDMA Write");
 }
 
-// A peer may use one handle for several Calls, and for one after the other the same memory: the last one counts.
+// A peer may use one handle for several Calls, and the same memory for one Call after another. The last Call counts.
 void Responder::on_write_refused(std::uint32_t handle, std::uint64_t offset) {
   for (std::size_t i = 0; i < written_.size(); ++i) {
     const std::size_t back = next_written_ + written_.size() - 1 - i;
@@ -185,9 +185,9 @@ void Responder::build(Answer& answer, Outgoing& out, SendSlot send) {
   if (!answer.error) {
     const char* why = build_rpc(answer, out, send);
     if (why == nullptr) return;
-    // R1-5.5.3-02, U1-3.1-01: nothing was offered that this Reply fits, and nothing of it was sent (U1-3.1-08).
+    // R1-5.5.3-02, U1-3.1-01: the Reply fits no offered form, and no part of it was sent (U1-3.1-08).
     ++counters_.err_chunk;
-    // What failed here ends the connection, which has a line of its own.
+    // A Channel failure here ends the connection, and that end has its own log line.
     const auto code = TransportError::Code::kReplyResource;
     if (!channel_.failure()) tell(verbs::LogLevel::kInfo, out.xid, link_.profile().error_name(code), why);
     out.reset();
@@ -208,7 +208,7 @@ void Responder::build_error(const Call& call, const TransportError& error, Outgo
   out.send_len = writer.size();
 }
 
-// A handle of the Call's own chunks (R1-4.3.2-16), with which the peer is done when it has the Reply.
+// A handle of the Call's own chunks (R1-4.3.2-16). The peer no longer needs it when it has the Reply.
 std::optional<std::uint32_t> Responder::handle_of(const Call& call) const {
   if (!config_.invalidates) return {};
   const auto is_used = [](const Segment& segment) { return segment.length != 0; };
@@ -227,7 +227,7 @@ std::optional<std::uint32_t> Responder::handle_of(const Call& call) const {
   return call.lists.call_chunk() == nullptr ? std::nullopt : first(std::span(call.lists.call_chunk(), 1));
 }
 
-// Builds an RPC Reply; why not, where no form carries it.
+// Builds an RPC Reply. Returns null, or the reason if it cannot be built.
 const char* Responder::build_rpc(Answer& answer, Outgoing& out, SendSlot send) {
   const Call& call = call_at(answer.slot);
   out.reply = std::move(answer.reply);
@@ -256,8 +256,8 @@ const char* Responder::build_rpc(Answer& answer, Outgoing& out, SendSlot send) {
 
 namespace {
 
-// Spreads the octets of `sources`, none of which is empty, over the segments of a chunk: one RDMA Write to each
-// segment, more where one would need too many sources.
+// Spreads the octets of `sources` over the segments of a chunk. No source is empty. Each segment gets one RDMA Write,
+// or more if one Write would need too many sources.
 template <typename Write>
 void spread(std::span<const verbs::Sge> sources, std::span<const Segment> targets, std::size_t max_sge,
             std::vector<verbs::Sge>& sges, std::vector<Write>& writes) {
@@ -286,7 +286,7 @@ void spread(std::span<const verbs::Sge> sources, std::span<const Segment> target
 
 }  // namespace
 
-// Writes the items that have one to their Write chunks.
+// Writes the items that have a Write chunk to it.
 void Responder::write_items(const Call& call, Outgoing& out) {
   for (std::size_t i = 0; i < out.reply.items.size(); ++i) {
     const ResultItem& item = out.reply.items[i];
@@ -298,20 +298,20 @@ void Responder::write_items(const Call& call, Outgoing& out) {
   }
 }
 
-// Header and payload in one Send, long pieces from where they stand (R1-5.2.4-06).
+// Puts header and payload into one Send, with long pieces from their own memory (R1-5.2.4-06).
 void Responder::build_inline(const ReplyHeader& rpc, Outgoing& out, SendSlot send) {
   const MutBytes buffer = channel_.send_buffer(send);
   xdr::XdrWriter writer(buffer);
   link_.profile().emit(writer, message_);
   emit_rpc_header(writer, rpc, out.reply);
-  std::size_t gathered = 0;  // octets of the buffer that have an element
+  std::size_t gathered = 0;  // octets of the buffer that have a gather element
   const auto gather_written = [&] {
     if (writer.size() == gathered) return;
     out.send_sges.push_back(sge_of(buffer.subspan(gathered, writer.size() - gathered), channel_.send_lkey(send)));
     gathered = writer.size();
   };
   for (const Slice& piece : form_.pieces()) {
-    // Two elements now, and one for what may follow.
+    // Two elements now, and one for the octets that may follow.
     const bool gather = piece.lkey != 0 && piece.octets.size() >= kGatherFrom &&
                         out.send_sges.size() + 3 <= channel_.config().max_send_sge;
     if (!gather) {
@@ -325,7 +325,7 @@ void Responder::build_inline(const ReplyHeader& rpc, Outgoing& out, SendSlot sen
   if (!out.send_sges.empty()) gather_written();
 }
 
-// The payload through the Reply chunk, whose lengths the message has already.
+// Sends the payload through the Reply chunk. The message already has the lengths of the chunk.
 bool Responder::build_external(const ReplyHeader& rpc, Outgoing& out, SendSlot send) {
   ServedReply& reply = out.reply;
   if (!reply.results.empty()) {
@@ -336,7 +336,7 @@ bool Responder::build_external(const ReplyHeader& rpc, Outgoing& out, SendSlot s
     }
     out.results_mr = std::move(*mr);
   }
-  // Behind the transport header the Send buffer holds the RPC header and zeros for roundup, to be written from there.
+  // Behind the transport header the Send buffer holds the RPC header and zeros for roundup, as sources of Writes.
   const MutBytes buffer = channel_.send_buffer(send);
   xdr::XdrWriter writer(buffer);
   link_.profile().emit(writer, message_);

@@ -9,16 +9,16 @@
 
 #include "rpcrdma/responder.h"
 
-// What a Responder keeps for Calls and answers; shared by its source files, included by nobody else.
+// State that a Responder keeps for Calls and answers. Private to the responder*.cc files.
 namespace weft::rpcrdma {
 
-// What the peer refused, for the log.
+// Names a refused operation for the log.
 inline std::string refused_str(const char* what, std::uint32_t handle, std::uint64_t offset) {
   return fmt::format("{} of handle {:#x} at offset {:#x}", what, handle, offset);
 }
 
-// What the ServedCalls of this connection show stands in `receives`; `rest` is what they hold of the budget when the
-// connection is gone. Both go with the last of them.
+// `receives` is the memory behind the views of this connection's ServedCalls. `rest` is their part of the budget once
+// the connection is gone. Both are released with the last ServedCall.
 struct Responder::ServedMemory {
   std::shared_ptr<const void> receives;
   std::shared_ptr<const void> rest;
@@ -45,21 +45,21 @@ struct Responder::Call {
   std::uint32_t generation = 0;
   std::uint32_t xid = 0;
   std::uint32_t version = 0;
-  ReceiveSlot receive{};  // what it came in
+  ReceiveSlot receive{};  // the Receive buffer that it came in
   bool external = false;
   ChunkLists lists;
-  // These stand in the Receive buffer or in `message`.
+  // These views point into the Receive buffer or into `message`.
   CallHeaderView rpc;
   ConstBytes header;
   ConstBytes args;
   const Program* program = nullptr;
-  bool may_reduce = true;  // by its credential
-  Buffer message;          // the Payload stream where it was external
+  bool may_reduce = true;  // its credential allows it
+  Buffer message;          // the Payload stream, if it was external
   std::vector<Item> items;
-  std::size_t need = 0;  // octets that it wants of the budget
-  std::size_t held = 0;  // and that it has
+  std::size_t need = 0;  // octets that the Call needs from the budget
+  std::size_t held = 0;  // octets that the Call has from the budget
 
-  // What is being pulled:
+  // Progress of the pulls:
   std::vector<Pull> pulls;
   std::size_t next_pull = 0;
   std::size_t next_segment = 0;
@@ -67,11 +67,11 @@ struct Responder::Call {
   std::uint32_t reads = 0;  // under way
   std::uint32_t reads_done = 0;
 
-  // The segment of the Read that is to end next: they end in the order of their posting. Null where there is none.
+  // The segment of the Read that ends next: Reads end in the order of their posting. Null if there is none.
   const Segment* next_read() const;
-  bool told_short = false;  // that memory is, to the log
+  bool told_short = false;  // the log has a line that memory is short for this Call
 
-  // Free, for another Call; vectors keep their room.
+  // Makes the slot free for another Call. Vectors keep their room.
   void reset() {
     state = State::kFree;
     ++generation;
@@ -105,19 +105,19 @@ struct Responder::Outgoing {
   bool in_use = false;
   CallSlot call{};
   std::uint32_t xid = 0;
-  ServedReply reply;  // holds what the Writes and the Send send from
+  ServedReply reply;  // holds the memory that the Writes and the Send send from
   std::unique_ptr<verbs::Mr> results_mr;
   std::vector<verbs::Sge> sges;  // of the Writes
   std::vector<Write> writes;
   std::size_t next_write = 0;
   std::size_t send_len = 0;                 // octets of the Send buffer
-  std::vector<verbs::Sge> send_sges;        // where the Send gathers from elsewhere too
+  std::vector<verbs::Sge> send_sges;        // if the Send also gathers from other memory
   std::optional<std::uint32_t> invalidate;  // by the Send
   std::size_t held = 0;
 
-  // Ready for the next answer; vectors keep their room.
+  // Makes the entry ready for the next answer. Vectors keep their room.
   void reset() {
-    // What it may hold on to; the rest comes with the next one.
+    // Releases the memory that the entry holds. The next answer overwrites the rest.
     reply.results = {};
     reply.buffers.clear();
     results_mr.reset();

@@ -8,7 +8,7 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// Of one reverse Call where chunks are taken.
+// Octets of one reverse Call if chunks are accepted.
 constexpr std::size_t kMaxLongCall = 64 * 1024;
 constexpr std::size_t kMaxItem = 64 * 1024;
 
@@ -20,12 +20,12 @@ Responder::Config responder_config(const ReverseResponder::Config& config, const
   calls.max_sge = channel.config().max_send_sge;
   calls.peer = config.peer;
   calls.log = config.log;
-  // R1-7.3.4-04: a header with chunks is beyond what is taken, and answered with ERR_CHUNK.
+  // R1-7.3.4-04: a header with chunks is beyond these limits, and is answered with ERR_CHUNK.
   if (!config.chunks) calls.max_segments = calls.max_read_chunks = calls.max_write_chunks = 0;
   return calls;
 }
 
-// What Calls of one connection can hold: each no more than the largest Call, two items and a result.
+// Octets that Calls of one connection can hold. Each Call holds at most the largest Call, two items and a result.
 std::size_t budget_of(const ReverseResponder::Config& config, const Channel& channel) {
   return config.credits * (kMaxLongCall + 3 * std::max(kMaxItem, channel.config().send_len));
 }
@@ -62,7 +62,7 @@ ReverseResponder::~ReverseResponder() {
   end("the connection is gone");
 }
 
-// R1-7.3.3-01: what is a Call's threshold in one direction is a Reply's in the other.
+// R1-7.3.3-01: the threshold for Calls in one direction is the threshold for Replies in the other.
 void ReverseResponder::start(const Thresholds& thresholds, std::uint32_t ord) {
   responder_.start(thresholds.send, ord);
 }
@@ -98,7 +98,7 @@ ReverseRequester::ReverseRequester(verbs::Pd& pd, Link& link, const Config& conf
 
 void ReverseRequester::start(const Thresholds& thresholds) {
   std::size_t call = thresholds.send;
-  // R1-7.3.3-02, and what clients that take no chunks are known to take.
+  // R1-7.3.3-02, and the size that clients without chunks are known to accept.
   if (!config_.chunks) call = std::min({call, thresholds.receive, kMaxReverseCall});
   requester_.start(call, thresholds.receive);
 }

@@ -20,12 +20,13 @@
 #include "rpcrdma/service.h"
 
 // The reverse direction (RFC 8167): Calls from the server on the connection that its client made. The same engines with
-// the roles exchanged, beside those of the forward direction on one Link; XIDs and credits of the two directions
-// have nothing to do with each other.
+// the roles exchanged share one Link with the engines of the forward direction. XIDs and credits of the two directions
+// are independent.
 namespace weft::rpcrdma {
 
 inline constexpr std::uint32_t kMaxReverseCredits = 16;
-// Without chunks a reverse Call is no longer than this, nor than either threshold: what Linux clients take.
+// Without chunks a reverse Call is at most this long, and at most as long as either threshold. Linux clients take Calls
+// of this length.
 inline constexpr std::size_t kMaxReverseCall = 4096;
 
 // ReverseResponder is a client's half of the reverse direction: it serves the Calls that its server sends.
@@ -39,7 +40,7 @@ class ReverseResponder {
     EventLog* log = nullptr;  // outlives it; null: none
   };
 
-  // What its Channel needs on top of the forward direction's (RFC 8167 section 4.3.1).
+  // Adds to `shape` the resources that the reverse direction needs (RFC 8167 section 4.3.1).
   static void widen(Channel::Config& shape, std::uint32_t credits);
 
   // pd and link outlive it. The forward direction's requester has joined the link.
@@ -51,8 +52,8 @@ class ReverseResponder {
   void reply(CallId id, ServedReply&& reply);
   void on_time(verbs::TimePoint now);
   std::optional<verbs::TimePoint> next_timeout() const;
-  // end: the connection is over, and the services hear of it (Service::on_end). Answers go nowhere from then on, and
-  // nothing that arrives on the link comes to either engine.
+  // end: the connection is over, and the services get Service::on_end. From then on answers are dropped, and neither
+  // engine gets messages that arrive on the link.
   void end(const std::string& why);
 
   const ResponderCounters& counters() const { return responder_.counters(); }
@@ -67,25 +68,25 @@ class ReverseResponder {
   bool ended_ = false;
 };
 
-// ReverseRequester is a server's half of the reverse direction on one connection: it calls the client. A Call that is
-// not answered ends with its connection, as kDisconnected: only a client can connect again (RFC 8167 section 5.4).
+// ReverseRequester is a server's half of the reverse direction on one connection: it calls the client. An unanswered
+// Call ends with its connection, as kDisconnected: only a client can connect again (RFC 8167 section 5.4).
 class ReverseRequester {
  public:
   struct Config {
-    std::uint32_t credits = kMaxReverseCredits;  // asked for: so many Calls are under way at most
+    std::uint32_t credits = kMaxReverseCredits;  // requested: the most Calls under way at once
     bool chunks = false;
     std::chrono::milliseconds call_timeout{60000};
     std::string peer = {};
     EventLog* log = nullptr;  // outlives it; null: none
   };
 
-  // What its Channel needs on top of the forward direction's (RFC 8167 section 4.3.2).
+  // Adds to `shape` the resources that the reverse direction needs (RFC 8167 section 4.3.2).
   static void widen(Channel::Config& shape, std::uint32_t credits);
 
   // pd and link outlive it. The forward direction's responder has joined the link.
   ReverseRequester(verbs::Pd& pd, Link& link, const Config& config);
 
-  // thresholds: of the connection, as its server settled them.
+  // thresholds: the thresholds of the connection, from the server's view.
   void start(const Thresholds& thresholds);
   Requester& calls() { return requester_; }
 

@@ -9,7 +9,7 @@
 #include "rpcrdma/bytes.h"
 #include "rpcrdma/xdr/xdr.h"
 
-// ONC RPC version 2 message headers (RFC 5531), for any transport. Record marking is the stream transport's business.
+// ONC RPC version 2 message headers (RFC 5531), for any transport. Record marking belongs to the stream transport.
 namespace weft::rpcrdma {
 
 inline constexpr std::uint32_t kRpcVersion = 2;
@@ -56,7 +56,7 @@ struct OpaqueAuth {
   friend bool operator==(const OpaqueAuth&, const OpaqueAuth&) = default;
 };
 
-// AuthView: the same, standing elsewhere.
+// AuthView: the same, as a view.
 struct AuthView {
   AuthView() = default;
   AuthView(std::uint32_t f, ConstBytes b) : flavor(f), body(b) {}
@@ -77,7 +77,7 @@ struct AuthSys {
   friend bool operator==(const AuthSys&, const AuthSys&) = default;
 };
 
-// parse_auth_sys reads the body of an AUTH_SYS credential; nothing where it is malformed.
+// parse_auth_sys reads the body of an AUTH_SYS credential. Empty if it is malformed.
 std::optional<AuthSys> parse_auth_sys(ConstBytes body);
 OpaqueAuth emit_auth_sys(const AuthSys& auth);
 // AUTH_SYS credentials (RFC 5531 appendix A) of this process.
@@ -94,7 +94,7 @@ struct CallHeader {
   friend bool operator==(const CallHeader&, const CallHeader&) = default;
 };
 
-// CallHeaderView: the same; credential and verifier stand in the octets that were parsed.
+// CallHeaderView: the same, but credential and verifier are views of the parsed octets.
 struct CallHeaderView {
   std::uint32_t xid = 0;
   std::uint32_t program = 0;
@@ -106,8 +106,8 @@ struct CallHeaderView {
 
 enum class CallParse : std::uint8_t {
   kOk,
-  kRpcMismatch,  // rpcvers is not 2: xid is set, to be answered with MSG_DENIED RPC_MISMATCH 2..2
-  kNotACall,     // no xid and msg_type, or msg_type is not CALL: not to be answered
+  kRpcMismatch,  // rpcvers is not 2: xid is set; answer with MSG_DENIED RPC_MISMATCH 2..2
+  kNotACall,     // no xid and msg_type, or msg_type is not CALL: do not answer
   kGarbage,      // a Call whose header does not decode: xid is set
 };
 
@@ -116,7 +116,7 @@ CallParse parse_call(xdr::XdrReader& in, CallHeader& call);
 CallParse parse_call(xdr::XdrReader& in, CallHeaderView& call);
 void emit_call(xdr::XdrWriter& out, const CallHeader& call);
 void emit_call_view(xdr::XdrWriter& out, const CallHeaderView& call);
-// Octets that these write.
+// Octets that emit_call and emit_call_view write.
 std::size_t call_header_len(std::size_t cred_body_len, std::size_t verf_body_len = 0);
 
 // ReplyHeader: reply_body up to where the results begin.
@@ -141,7 +141,7 @@ void emit_reply(xdr::XdrWriter& out, const ReplyHeader& reply);
 // Octets that emit_reply writes.
 std::size_t reply_header_len(const ReplyHeader& reply);
 
-// One line that says what a Reply other than SUCCESS means.
+// One line that explains a Reply other than SUCCESS.
 std::string describe(const ReplyHeader& reply);
 
 }  // namespace weft::rpcrdma

@@ -19,23 +19,24 @@ namespace weft::rpcrdma {
 
 namespace {
 
-constexpr std::uint32_t kSendQueueDepth = 64;  // Sends and Writes of one connection; Reads come on top
+constexpr std::uint32_t kSendQueueDepth = 64;  // Sends and Writes of one connection, without Reads
 constexpr std::uint32_t kMaxSge = 4;
-// How long a queue pair that has ended may take to hand out the shared Receives that it had begun to fill; for devices
-// that move by themselves.
+// How long a queue pair that has ended may take to return the shared Receives that it began to fill. For devices that
+// move by themselves.
 constexpr std::chrono::milliseconds kFlushTime{100};
-// Of these so many at once, beside the connections.
+// The most of these queue pairs at once, besides the connections.
 constexpr std::size_t kMaxFlushing = 64;
-// How often what Calls took is given back, of connections that are at rest then.
+// How often connections at rest give back the memory that Calls took.
 constexpr std::chrono::seconds kTrimInterval{1};
-// After so many octets pulled, by so many Reads at least, what came of them leaves, and those of the Calls that came
-// meanwhile are asked for: behind a long batch the peer would have nothing to do.
+// After so many octets pulled by at least kReadsPerTurn Reads, the server takes a turn: the messages that follow from
+// them leave, and Reads for the Calls that came meanwhile go out. During a longer batch the peer would have nothing to
+// do.
 constexpr std::size_t kPulledPerTurn = std::size_t{128} << 10;
 constexpr int kReadsPerTurn = 2;
-// So often within one process(): peers that never stop must not keep it, whose caller has other work.
+// The most turns within one process(): the caller has other work, and peers that never stop must not hold it up.
 constexpr int kMaxTurns = 8;
 
-// What was pulled since the last turn.
+// Pulled counts the octets and Reads since the last turn.
 struct Pulled {
   std::size_t octets = 0;
   int num_reads = 0;
@@ -53,7 +54,7 @@ struct Pulled {
 struct Server::Impl {
   verbs::Device& device;
   std::vector<Program> programs;
-  std::set<Service*> services;  // of these
+  std::set<Service*> services;  // of `programs`, each once
   ServerConfig config;
   verbs::TimePoint now{};
   bool in_process = false;
@@ -73,8 +74,8 @@ struct Server::Impl {
   std::optional<ServerConnection::Shared> shared;
   ConnectionTable connections;
   std::vector<std::pair<verbs::TimePoint, std::unique_ptr<ServerConnection>>> flushing;
-  std::vector<std::uint32_t> active;   // serials of connections with something to watch
-  std::vector<std::uint32_t> to_trim;  // and of those that had
+  std::vector<std::uint32_t> active;   // serials of connections with work to watch
+  std::vector<std::uint32_t> to_trim;  // serials of connections that had work
   std::optional<verbs::TimePoint> trim_at;
   verbs::QpCounters ended;
 
@@ -184,7 +185,7 @@ void Server::Impl::on_connect_request(verbs::CmEvent& event) {
   }
 }
 
-// Whether there is room for a connection of this peer, if need be since another one was ended for it.
+// Whether there is room for a connection of this peer. If necessary it ends another connection to make room.
 bool Server::Impl::make_room(const sockaddr_storage& newcomer) {
   const std::string group = peer_group(newcomer);
   if (flushing.size() >= kMaxFlushing) return false;
@@ -207,7 +208,7 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   return {};
 }
 
-// Lets the device move, after what Calls gave back of the shared Receives is posted again.
+// Posts the shared Receives that Calls gave back, then lets the device move.
 std::size_t Server::Impl::turn() {
   if (messages.receives) messages.receives->refill();
   return device.process(now);
@@ -255,7 +256,7 @@ void Server::Impl::on_shared_receive(const verbs::Wc& wc) {
   }
   activate(*connection);
   connection->on_completion(wc, now);
-  // At once: what it takes from now on is others'.
+  // The queue pair ends at once: from now on it takes Receives of other connections.
   if (connection->channel().overrun() && connection->qp().state() != verbs::QpState::kErr) {
     (void)connection->qp().modify(verbs::QpState::kErr);
   }
@@ -268,10 +269,10 @@ void Server::Impl::on_completion(const verbs::Wc& wc) {
   connection->on_completion(wc, now);
 }
 
-// Looks after the connections that have work under way, Calls waiting for memory, or an end to come to.
+// Runs the connections that have work under way, have Calls that wait for memory, or are about to end.
 void Server::Impl::run_active() {
   std::vector<std::uint32_t> serials = std::exchange(active, {});
-  // Whoever was first to wait for memory last time is not first this time.
+  // The connection that was first to wait for memory last time is not first this time.
   if (serials.size() > 1) std::rotate(serials.begin(), serials.begin() + 1, serials.end());
   for (const std::uint32_t serial : serials) {
     ServerConnection* connection = connections.find(serial);
@@ -303,21 +304,21 @@ void Server::Impl::trim() {
     connection->responder().trim();
   }
   messages.trim();
-  // What is idle now goes if it is idle still next time.
+  // Memory that is idle now is released if it is still idle next time.
   if (pool->trim()) trim_at = now + kTrimInterval;
 }
 
 void Server::Impl::remove(std::uint32_t serial) {
-  // Its open Calls end here, and their callbacks find it gone.
+  // Its open Calls end here. Their callbacks do not find the connection any more.
   std::unique_ptr<ServerConnection> connection = connections.extract(serial);
   if (connection == nullptr) return;
-  // Where the connection manager told nothing in time, a completion did.
+  // If the connection manager reported no reason in time, a completion did.
   connection->note_end(verbs::LogLevel::kWarn, connection->channel().failure().value_or("the connection ended"));
   const ConnectionEnd end{{serial}, *connection->ended()};
   connection->end_calls(end.why, now);
   ended += connection->qp().counters();
-  // While its queue pair is flushed the responder is still there: it leaves the budget's line, and no service gets a
-  // Call of it after on_end.
+  // The responder still exists while its queue pair is flushed. It leaves the budget's line, and no service gets a Call
+  // of it after on_end.
   connection->channel().fail("the connection ended");
   connection->responder().admit();
   if (messages.receives) flush(connection);
@@ -325,8 +326,8 @@ void Server::Impl::remove(std::uint32_t serial) {
   for (Service* service : services) service->on_end(end);
 }
 
-// A shared Receive that its queue pair has begun to fill comes back by its completion, which must not be forgotten with
-// the queue pair.
+// A shared Receive that its queue pair has begun to fill comes back by its completion. The end of the queue pair must
+// not lose this completion.
 void Server::Impl::flush(std::unique_ptr<ServerConnection>& connection) {
   (void)connection->qp().modify(verbs::QpState::kErr);
   drain_shared_receives();
@@ -340,7 +341,7 @@ void Server::Impl::answer(CallId id, ServedReply&& reply) {
   activate(*connection);
 }
 
-// A Call that must not run twice has run, whatever became of its connection.
+// Keeps the Reply of a Call that must not run twice, even if the Call's connection is gone.
 void Server::Impl::keep(CallId id, const ServedReply& reply) {
   const ReplayCache::Ended ended = replays.on_reply(id, reply);
   for (const CallId waiting : ended.waiting) {
@@ -362,7 +363,7 @@ verbs::Result<std::unique_ptr<Server>> Server::listen(verbs::Device& device, con
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Server::~Server() {
-  // Callbacks find a server that is whole.
+  // Callbacks see a complete server.
   for (auto& [serial, connection] : impl_->connections) connection->end_calls("the server is gone", impl_->now);
 }
 
@@ -424,7 +425,7 @@ std::size_t Server::process(verbs::TimePoint now) {
   std::size_t moved = impl.turn();
   std::size_t completions = 0;
   std::optional<verbs::CmEvent> event;
-  // Each event behind the completions that came before it, as in Client::process.
+  // Takes each event after the completions that came before it, as in Client::process.
   do {
     event = impl.cm_events->get_event();
     completions += impl.drain();
@@ -436,7 +437,7 @@ std::size_t Server::process(verbs::TimePoint now) {
   impl.budget.admit_waiting();
   if (impl.trim_at && *impl.trim_at <= now) impl.trim();
   std::erase_if(impl.flushing, [now](const auto& entry) { return entry.first <= now; });
-  // What the completions led to goes out now, not after one more turn of the caller's loop.
+  // Requests that follow from the completions go out now, not after another turn of the caller's loop.
   if (completions > 0) moved += completions + impl.turn();
   impl.in_process = false;
   return moved;

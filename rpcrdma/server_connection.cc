@@ -43,7 +43,7 @@ ServerConnection::ServerConnection(const Shared& shared, CompletionQueues::Share
       id_(std::move(id)) {}
 
 ServerConnection::~ServerConnection() {
-  // The queue pair first: then no request names memory that the responder gives back.
+  // The queue pair goes first: then no request names memory that the responder gives back.
   if (channel_) channel_->detach();
   qp_.reset();
   reverse_.reset();
@@ -142,7 +142,8 @@ void ServerConnection::note_end(verbs::LogLevel level, std::string why) {
   ended_ = std::move(why);
 }
 
-// What the connection manager tells, its device says as well; that the peer is done is no news.
+// An end that the connection manager reports gets at most kInfo: the device logs faults itself, and a peer that is done
+// is normal.
 void ServerConnection::note_end(const verbs::CmEvent& event) {
   note_failure();
   const auto level = event.status != 0 ? verbs::LogLevel::kInfo : verbs::LogLevel::kDebug;

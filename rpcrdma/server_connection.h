@@ -16,14 +16,14 @@
 #include "rpcrdma/reverse.h"
 #include "rpcrdma/server.h"
 
-// One connection of a Server; included by nobody else.
+// One connection of a Server. Private to server.cc, server_connection.cc and connection_table.cc.
 namespace weft::rpcrdma {
 
-// ServerConnection is a connection that a Server accepted: its queue pair and the engines on it. The Server takes
-// events and completions for it, and removes it.
+// ServerConnection is a connection that a Server accepted: its queue pair and the engines on it. The Server passes it
+// events and completions, and removes it.
 class ServerConnection {
  public:
-  // Shared: what the connections of a Server have in common. All of it outlives them.
+  // Shared: objects that the connections of a Server have in common. They outlive the connections.
   struct Shared {
     verbs::Device& device;
     verbs::Pd& pd;
@@ -36,7 +36,7 @@ class ServerConnection {
     EventLog& log;
   };
 
-  // Accepts what `id` asks for; `peer` is what its CONNECT_REQUEST says.
+  // Accepts the request of `id`. `peer`: the parameters of its CONNECT_REQUEST.
   static verbs::Result<std::unique_ptr<ServerConnection>> accept(const Shared& shared,
                                                                  CompletionQueues::Share completions,
                                                                  std::unique_ptr<verbs::CmId> id,
@@ -51,31 +51,31 @@ class ServerConnection {
   Responder& responder() { return *responder_; }
   Requester* reverse() { return reverse_ ? &reverse_->calls() : nullptr; }  // null: no reverse credits
   bool lost_completions() const { return completions_.overrun(); }
-  // When something of a Call last came or went.
+  // The last time that part of a Call came or went.
   verbs::TimePoint used_at() const { return used_at_; }
 
   void on_completion(const verbs::Wc& wc, verbs::TimePoint now);
   void on_time(verbs::TimePoint now);
-  // Whether on_time is to be called again although nothing arrives.
+  // Whether on_time must be called again although nothing arrives.
   bool has_work();
   std::optional<verbs::TimePoint> next_timeout();
 
-  // note_end: the connection ends. The first reason that is known counts, and has its line in the log.
+  // note_end: the connection ends. The first known reason counts and gets a line in the log.
   void note_end(verbs::LogLevel level, std::string why);
   void note_end(const verbs::CmEvent& event);
-  // The same for what failed here, unless it follows from an end that the connection manager tells of.
+  // The same for a failure at this end, unless it follows from an end that the connection manager reports.
   void note_failure();
   const std::optional<std::string>& ended() const { return ended_; }
 
-  // close lets the device say to the peer what there is to say. The Server removes the connection when that is done, or
-  // at close_deadline.
+  // close lets the device send its last messages to the peer. The Server removes the connection after that, or at
+  // close_deadline.
   void close(verbs::TimePoint now);
   const std::optional<verbs::TimePoint>& close_deadline() const { return close_deadline_; }
-  // end_calls ends the Server's own Calls; their callbacks run.
+  // end_calls ends the Server's own Calls and runs their callbacks.
   void end_calls(const std::string& why, verbs::TimePoint now);
 
-  bool active = false;   // among those that the Server looks after at each turn
-  bool to_trim = false;  // among those that give memory back soon
+  bool active = false;   // the Server runs this connection at each turn
+  bool to_trim = false;  // the Server will trim this connection soon
 
  private:
   ServerConnection(const Shared& shared, CompletionQueues::Share completions, std::unique_ptr<verbs::CmId> id,

@@ -5,18 +5,18 @@
 #include "rpcrdma/server.h"
 #include "verbs-shim/api/verbs.h"
 
-// What a ServerConfig leaves to be worked out.
+// Limits that follow from a ServerConfig.
 namespace weft::rpcrdma {
 
-// Whether a device and its server can do what the configuration asks for.
+// Whether the device and the server can satisfy the configuration.
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps);
 
 // The limits for one group of addresses (peer_group): three quarters of the connections and a quarter of the buffered
-// octets where the configuration says 0.
+// octets if the configuration says 0.
 std::size_t max_connections_per_group(const ServerConfig& config);
 std::size_t max_buffered_per_group(const ServerConfig& config);
 
-// Octets of Calls that a connection never waits for.
+// Octets that Calls of a connection get without waiting.
 std::size_t guaranteed_octets(const ServerConfig& config);
 
 }  // namespace weft::rpcrdma

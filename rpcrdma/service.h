@@ -7,21 +7,22 @@
 
 namespace weft::rpcrdma {
 
-// ConnectionEnd: a connection that is over, and the reason, one line without a line feed. The reason is the peer's
-// where the device tells it, else this end's.
+// ConnectionEnd: a connection that is over, and the reason as one line without a line feed. It is the peer's reason if
+// the device reports it, else the reason of this end.
 struct ConnectionEnd {
   ConnectionId connection;
   std::string why;
 };
 
-// Service receives Calls. One thread, the server's.
+// Service receives Calls, on the server's thread only.
 class Service {
  public:
   virtual ~Service() = default;
-  // on_call must sooner or later lead to one Server::reply (it may call it itself); it must not block.
+  // Each on_call must sooner or later lead to one Server::reply. on_call may call Server::reply itself. It must not
+  // block.
   virtual void on_call(ServedCall call) = 0;
-  // A connection is over: no answer to its Calls goes anywhere, though it may be kept (Program::keeps_replies). What
-  // the Calls show stays until they are destroyed.
+  // A connection is over. Answers to its Calls are not sent any more, but may be kept (Program::keeps_replies). The
+  // views of its ServedCalls stay valid until the ServedCalls are destroyed.
   virtual void on_end(const ConnectionEnd&) {}
 };
 
@@ -30,14 +31,15 @@ class Service {
 struct Program {
   const Binding* binding = nullptr;
   Service* service = nullptr;
-  // Whether the service understands RPCSEC_GSS: it gets such credentials as they came, and arguments as they were
-  // wrapped. Otherwise the Server refuses them with AUTH_BADCRED.
+  // Whether the service understands RPCSEC_GSS. It then receives RPCSEC_GSS credentials as they came, and arguments as
+  // they were wrapped. Otherwise the Server refuses these credentials with AUTH_BADCRED.
   bool takes_gss = false;
-  // For gateways: also called with every program and version that has no entry of its own. The binding names no items.
+  // For gateways: the service also receives the Calls of every program and version without an entry of its own. The
+  // binding names no items.
   bool is_any = false;
-  // Calls of it that are not idempotent (Binding::bound_reply) run once, however often clients send them: their Replies
-  // are kept (ServerConfig::replays). Not for programs whose sessions see to that, as NFSv4.1's do. The service then
-  // answers also those Calls whose connection is gone.
+  // Calls of this program that are not idempotent (Binding::bound_reply) run once, however often clients send them: the
+  // server keeps their Replies (ServerConfig::replays). The service then also answers Calls whose connection is gone.
+  // Not for programs whose sessions already do this, as the sessions of NFSv4.1 do.
   bool keeps_replies = false;
 };
 

@@ -25,8 +25,9 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// EngineThread drives one Client or Server: turn after turn while something moves, asleep on its descriptor while
-// nothing does. Other threads reach it through a queue of tasks, behind an eventfd that is rung only while it sleeps.
+// EngineThread drives one Client or Server: it takes turn after turn while the engine moves, and sleeps on its
+// descriptor otherwise. Other threads reach it through a queue of tasks. They ring an eventfd only while the thread
+// sleeps.
 template <typename Engine>
 class EngineThread {
  public:
@@ -44,16 +45,16 @@ class EngineThread {
   // watch: called on the thread after each turn, until it returns true; may be empty.
   using Watch = std::function<bool(const Engine&)>;
   verbs::Status start(Watch watch = {});
-  // Runs what was posted, then ends the engine and the device, on their thread.
+  // Runs the posted tasks, then ends the engine and the device, on their thread.
   void stop();
-  // False once stop began.
+  // False after stop began.
   bool post(Task task);
   bool is_current() const { return std::this_thread::get_id() == thread_.get_id(); }
   Engine& engine() { return *engine_; }
 
  private:
   void main();
-  // False: nothing will be posted any more.
+  // False: no task will be posted any more.
   bool run_tasks();
   void sleep();
 
@@ -63,7 +64,7 @@ class EngineThread {
   std::mutex mutex_;
   std::vector<Task> tasks_;
   bool stopping_ = false;
-  bool asleep_ = false;  // whether somebody has to ring; who is about to, resets it
+  bool asleep_ = false;  // a poster has to ring, and resets this first
   std::vector<Task> running_;
   Watch watch_;
   std::thread thread_;
@@ -82,7 +83,7 @@ verbs::Status EngineThread<Engine>::start(Watch watch) {
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   verbs::Status status;
   try {
-    // The thread begins once this one knows its name: is_current then needs no lock.
+    // The new thread begins after this thread knows its id, so is_current needs no lock.
     const std::scoped_lock lock(mutex_);
     thread_ = std::thread([this] { main(); });
   } catch (const std::system_error& error) {
@@ -115,7 +116,7 @@ bool EngineThread<Engine>::post(Task task) {
     tasks_.push_back(std::move(task));
     ring = std::exchange(asleep_, false);
   }
-  // Fails only where the counter is full, which wakes the thread as well.
+  // Fails only if the counter is full. A full counter wakes the thread as well.
   if (ring) (void)::eventfd_write(bell_, 1);
   return true;
 }
@@ -200,7 +201,7 @@ struct ThreadedClient::Impl {
 };
 
 void ThreadedClient::Impl::start_call(Client& client, std::uint64_t ticket, const CallSpec& spec, ReplyCallback done) {
-  // One copy of `done`: the client's, or the one that hears of the refusal.
+  // One `done` for two users: the client, and the code that reports a refusal.
   const auto end = std::make_shared<ReplyCallback>(std::move(done));
   const auto called = client.call(spec, [this, ticket, end](const Reply& reply) {
     open.erase(ticket);
@@ -221,7 +222,7 @@ verbs::Result<std::unique_ptr<ThreadedClient>> ThreadedClient::connect(std::uniq
   auto impl = std::make_unique<Impl>(std::move(device), std::move(*client));
   std::promise<verbs::Status> first;
   std::future<verbs::Status> settled = first.get_future();
-  // The thread may still be in set_value when `settled` is ready: the promise is the thread's.
+  // The thread may still be in set_value when `settled` is ready, so the thread owns the promise.
   const auto watch = [told = std::make_shared<std::promise<verbs::Status>>(std::move(first))](const Client& engine) {
     if (engine.state() == Client::State::kConnecting) return false;
     told->set_value(engine.state() == Client::State::kReady ? verbs::Status() : verbs::Error{ENOTCONN, engine.error()});
@@ -236,7 +237,7 @@ verbs::Result<std::unique_ptr<ThreadedClient>> ThreadedClient::connect(std::uniq
 }
 
 ThreadedClient::ThreadedClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-// Callbacks find this object whole.
+// Callbacks see this object complete.
 ThreadedClient::~ThreadedClient() {
   impl_->thread.stop();
 }
@@ -265,7 +266,7 @@ CallResult ThreadedClient::call_and_wait(const CallSpec& spec) {
   std::condition_variable ended;
   std::optional<CallResult> result;
   const auto called = call(spec, [&](const Reply& reply) {
-    // Within the lock: behind it `ended` may be gone.
+    // Notifies within the lock: after the lock is released, `ended` may be gone.
     const std::scoped_lock lock(mutex);
     result = kept(reply);
     ended.notify_one();
@@ -301,7 +302,7 @@ verbs::Result<std::unique_ptr<ThreadedServer>> ThreadedServer::listen(std::uniqu
 }
 
 ThreadedServer::ThreadedServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-// Services find this object whole.
+// Services see this object complete.
 ThreadedServer::~ThreadedServer() {
   impl_->thread.stop();
 }

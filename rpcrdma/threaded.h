@@ -14,9 +14,9 @@
 #include "rpcrdma/client.h"
 #include "rpcrdma/server.h"
 
-// A Client and a Server with a thread of their own that drives them, for programs without a loop. Each owns its device,
-// which nothing else uses. What they call (callbacks, services) runs on that thread and must not block it; their own
-// functions are for any thread.
+// A Client and a Server that each have a thread of their own, for programs without a loop. Each owns its device;
+// nothing else uses the device. Callbacks and services run on that thread and must not block it. The functions of the
+// two classes may be called on any thread.
 namespace weft::rpcrdma {
 
 // CallResult is a Reply that outlives the callback: its octets are copied.
@@ -37,26 +37,27 @@ struct CallTicket {
 class ThreadedClient {
  public:
   // connect starts the thread and waits for the first connection: as long as one attempt may take
-  // (ClientConfig::connect_timeout), or as ClientConfig::reconnect keeps trying. The server's thread is another one.
-  // Errors: those of Client::connect; ENOTCONN with the reason (refused, nobody listens, no answer in time); EAGAIN (no
-  // thread), EMFILE.
+  // (ClientConfig::connect_timeout), or as long as ClientConfig::reconnect keeps trying. The server must run on another
+  // thread. Errors: the errors of Client::connect; ENOTCONN with the reason (refused, no listener, no answer in time);
+  // EAGAIN (no thread), EMFILE.
   static verbs::Result<std::unique_ptr<ThreadedClient>> connect(std::unique_ptr<verbs::Device> device,
                                                                 const sockaddr_storage& dst,
                                                                 const ClientConfig& config = {});
-  // Ends every call that is open, waits for their callbacks, then for the thread. Not from a callback, and no other
-  // function runs meanwhile, but those that callbacks call.
+  // Ends every open call, waits for the callbacks, then for the thread. Do not destroy the client from a callback.
+  // Meanwhile no other function may run, except functions that callbacks call.
   ~ThreadedClient();
 
-  // call queues one Call. What `spec` views stays valid until `done` ran, which it does once, on the client's thread;
-  // a Call that Client::call refuses ends as kDisconnected or kLocalError. Errors: ENOTCONN (the client is going away).
+  // call queues one Call. The memory that `spec` views stays valid until `done` ran. `done` runs once, on the client's
+  // thread. A Call that Client::call refuses ends as kDisconnected or kLocalError. Errors: ENOTCONN (the client is
+  // going away).
   verbs::Result<CallTicket> call(const CallSpec& spec, ReplyCallback done);
-  // cancel gives a Call up; one that has ended is ignored. Its memory is the caller's again when its callback ran,
-  // which then says kCancelled, or how it ended before.
+  // cancel gives a Call up. A Call that has ended is ignored. The Call's memory is the caller's again when its callback
+  // ran. The callback gets kCancelled, or the status with which the Call ended before.
   void cancel(CallTicket ticket);
-  // call_and_wait makes one Call and waits for its end. Not from a callback, where it fails as kLocalError.
+  // call_and_wait makes one Call and waits for its end. In a callback it fails as kLocalError.
   CallResult call_and_wait(const CallSpec& spec);
 
-  // post runs `task` on the client's thread, behind what was asked for before. False where the client is going away.
+  // post runs `task` on the client's thread, after all earlier requests. False if the client is going away.
   bool post(std::function<void(Client&)> task);
 
  private:
@@ -67,14 +68,14 @@ class ThreadedClient {
 
 class ThreadedServer {
  public:
-  // As Server::listen, but nothing is served before start(): services may need to know this object first.
+  // As Server::listen, but the server serves no Call before start(): services may need to know this object first.
   static verbs::Result<std::unique_ptr<ThreadedServer>> listen(std::unique_ptr<verbs::Device> device,
                                                                const sockaddr_storage& addr,
                                                                std::span<const Program> programs,
                                                                const ServerConfig& config = {});
-  // Takes the replies that were given before, ends all connections (what their sockets do not take at once is lost),
-  // then the thread. By now every ServedCall that a service kept has been given back, and no other thread calls any
-  // more.
+  // Takes the replies that were given before, ends all connections, then the thread. Octets that the sockets do not
+  // take at once are lost. Before this every service has given back its ServedCalls, and no other thread calls a
+  // function any more.
   ~ThreadedServer();
 
   // Starts the thread. Errors: EAGAIN, EMFILE.
@@ -82,15 +83,15 @@ class ThreadedServer {
 
   sockaddr_storage local_addr() const;
 
-  // reply answers a Call from any thread. It takes the whole ServedCall, since what a Call holds goes back to the
-  // server's thread; so do the Buffers of the answer, which are taken (Server::buffers) within on_call and may be
-  // filled by any thread. Every Call that a service keeps ends here, also one whose connection is over.
+  // reply answers a Call from any thread. It takes the whole ServedCall, because the memory of a Call goes back to the
+  // server's thread. The Buffers of the answer go back too: a service takes them (Server::buffers) within on_call, and
+  // any thread may fill them. Every Call that a service keeps ends here, even if its connection is over.
   void reply(ServedCall call, ServedReply reply);
 
-  // post runs `task` on the server's thread, behind what was asked for before. False where the server is going away.
+  // post runs `task` on the server's thread, after all earlier requests. False if the server is going away.
   bool post(std::function<void(Server&)> task);
 
-  // The server itself, for its thread alone: within on_call, on_end and tasks.
+  // The server itself. Use it on its thread only: within on_call, on_end and tasks.
   Server& server();
 
  private:

@@ -4,17 +4,17 @@
 
 namespace weft::rpcrdma {
 
-// TransportError: what is wrong with a message or with its chunks, whichever version's word tells of it. A profile
-// translates it to the errors that its version has, and back.
+// TransportError: the fault of a message or of its chunks, independent of the version's error codes. A profile
+// translates it to the error codes of its version, and back.
 struct TransportError {
   enum class Code : std::uint8_t {
-    kVersion,        // the version is not spoken; low to high are
-    kChunk,          // version 1's one word for all that follows (ERR_CHUNK)
+    kVersion,        // the version is not supported; low to high are supported
+    kChunk,          // version 1's only code for all errors below (ERR_CHUNK)
     kBadHeader,      // the header does not decode, or contradicts itself or its Payload stream
-    kMessageType,    // a type of message that is not taken
-    kLimit,          // more chunks, segments or octets than are taken
+    kMessageType,    // a type of message that is not accepted
+    kLimit,          // more chunks, segments or octets than are accepted
     kReadChunks,     // Read chunks that cannot be pulled
-    kReplyResource,  // no form that was offered carries the Reply
+    kReplyResource,  // no offered form carries the Reply
     kSystem,         // this Call's chunks ended an earlier connection
   };
 

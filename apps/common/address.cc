@@ -25,7 +25,7 @@ std::optional<std::uint16_t> parse_port(std::string_view text) {
   return port;
 }
 
-// The port field stands at the same place in both families; both views copy, because sockaddr_storage is not theirs.
+// The port field has the same place in both families. view_as copies, because the object's type is sockaddr_storage.
 template <typename Addr>
 Addr view_as(const sockaddr_storage& addr) {
   static_assert(sizeof(Addr) <= sizeof(sockaddr_storage));

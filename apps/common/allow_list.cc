@@ -17,7 +17,7 @@ namespace {
 constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 constexpr unsigned kMappedBits = 8 * kMapped.size();
 
-// Address is an IP address without its port; an IPv4 address that is mapped into IPv6 is IPv4.
+// Address is an IP address without its port. An IPv4 address that is mapped into IPv6 counts as IPv4.
 struct Address {
   bool is_v4 = false;
   std::array<std::uint8_t, 16> octets{};
@@ -59,7 +59,7 @@ std::optional<Address> of_text(const std::string& text) {
   return std::nullopt;
 }
 
-// Whether the first `bits` bits are alike.
+// Whether the first `bits` bits are equal.
 bool match(const std::array<std::uint8_t, 16>& a, const std::array<std::uint8_t, 16>& b, unsigned bits) {
   const std::size_t whole = bits / 8;
   if (!std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(whole), b.begin())) return false;
@@ -82,7 +82,7 @@ absl::Status bad_rule(std::string_view text, std::string_view why) {
 
 absl::StatusOr<AllowList::Rule> AllowList::parse_rule(std::string_view text) {
   const std::size_t slash = text.find('/');
-  // With a NUL inside, the C library would see the beginning alone.
+  // With a NUL inside, the C library would see only the beginning.
   if (text.find('\0') != text.npos) return bad_rule("", "it holds a NUL");
   std::optional<Address> address = of_text(std::string(text.substr(0, slash)));
   if (!address) return bad_rule(text, "an IPv4 or IPv6 address in numbers is wanted, IPv6 without brackets");

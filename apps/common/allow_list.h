@@ -14,24 +14,24 @@
 
 namespace weft::apps {
 
-// AllowList tells by a peer's address whether it may connect (--allow). An IPv4 address mapped into IPv6
-// (::ffff:A.B.C.D) is that IPv4 address, in a rule as in a peer: IPv4 rules match IPv4 peers alone, IPv6 rules the
-// others. A value; any thread.
+// AllowList tells by a peer's address whether the peer may connect (--allow). An IPv4 address mapped into IPv6
+// (::ffff:A.B.C.D) counts as the IPv4 address, in rules and in peers. IPv4 rules match only IPv4 peers, IPv6 rules only
+// other peers. AllowList is a value for any thread.
 class AllowList {
  public:
-  // parse takes rules ADDRESS[/PREFIX] apart, PREFIX in bits; without it the rule is one address. Errors: no address in
-  // numbers, a prefix out of range, and an address with bits beyond its prefix, which is likelier a mistake than a
-  // wish.
+  // parse takes rules ADDRESS[/PREFIX] apart; PREFIX is in bits. Without PREFIX the rule is one address. Errors: an
+  // address that is not numeric, a prefix out of range, and an address with bits beyond its prefix, which is probably a
+  // mistake.
   static absl::StatusOr<AllowList> parse(std::span<const std::string> rules);
 
-  // Whether there are no rules; then everybody is admitted.
+  // Whether there are no rules. Then every peer is admitted.
   bool empty() const { return rules_.empty(); }
   bool admits(const sockaddr_storage& peer) const;
 
  private:
   struct Rule {
     bool is_v4 = false;
-    std::array<std::uint8_t, 16> address{};  // of IPv4 the first four
+    std::array<std::uint8_t, 16> address{};  // IPv4: the first four
     unsigned prefix = 0;                     // bits
   };
   static absl::StatusOr<Rule> parse_rule(std::string_view text);
@@ -42,10 +42,10 @@ class AllowList {
 // allow_fault checks one rule, for CLI::Option::check. It returns the fault in words, or an empty string.
 std::string allow_fault(const std::string& rule);
 
-// filter_of: the list as the filter that listeners take; none for an empty list.
+// filter_of makes the list a filter for listeners. An empty list gives no filter.
 std::function<bool(const sockaddr_storage& peer)> filter_of(AllowList list);
 
-// is_loopback: whether only this host reaches a listener at that address.
+// is_loopback tells whether only this host reaches a listener at this address.
 bool is_loopback(const sockaddr_storage& addr);
 
 }  // namespace weft::apps

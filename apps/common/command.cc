@@ -36,7 +36,7 @@ absl::Status to_status(const verbs::Error& error, std::string_view what) {
   std::string text(what);
   if (!text.empty()) text += ": ";
   text += error.message;
-  // The errno's own code helps callers that tell causes apart; the sentence is already in the message.
+  // The errno's own code helps callers to distinguish causes. The sentence is already in the message.
   return absl::Status(absl::ErrnoToStatusCode(error.errno_value), text);
 }
 

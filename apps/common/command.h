@@ -8,7 +8,7 @@
 #include "apps/common/global_options.h"
 #include "verbs-shim/api/result.h"
 
-// How a command joins the program. apps/X/command.h declares
+// Each command joins the program in this way. apps/X/command.h declares
 //     void register_X_command(CLI::App& root, CommandContext& context);
 // which adds the subcommand with its options, a footer() with one worked example, and a callback() that runs it and
 // stores its exit status in context.exit_status. The CMake target of the folder is weft_app_X.
@@ -21,15 +21,15 @@ constexpr int kExitUsage = 2;
 // fail prints "weft: MESSAGE" on stderr, as one line that is printable(), and returns kExitFailed.
 int fail(std::string_view message);
 int fail(const absl::Status& status);
-// warn prints the same, where the command goes on.
+// warn prints the same. The command goes on.
 void warn(std::string_view message);
 // usage_error prints the same and returns kExitUsage.
 int usage_error(std::string_view message);
 
-// add_timeout_option adds --timeout, in seconds and parts of them.
+// add_timeout_option adds --timeout, in seconds and fractions of a second.
 void add_timeout_option(CLI::App& app, std::chrono::milliseconds& timeout, const std::string& text);
 
-// to_status turns a verbs error into the kind that commands use; what was tried comes in front, "what: why".
+// to_status turns a verbs error into a status for commands. `what` names the attempt and comes first: "what: why".
 absl::Status to_status(const verbs::Error& error, std::string_view what = {});
 
 }  // namespace weft::apps

@@ -93,7 +93,7 @@ std::string Connection::why(const verbs::Wc& wc, Progress& progress) {
 void Connection::disconnect(std::chrono::milliseconds patience) {
   if (ended() || !id_->disconnect().ok()) return;
   device_->set_busy_polling(false);
-  // A stop signal that came would end every sleep at once.
+  // A stop signal that has come would end every sleep at once.
   Progress progress(ProgressMode::kBlock, nullptr);
   verbs::TimePoint until = std::chrono::steady_clock::now() + patience;
   while (!ended() && std::chrono::steady_clock::now() < until) progress.turn(*device_, until);

@@ -14,26 +14,26 @@
 
 namespace weft::apps {
 
-// Connection is one outgoing RDMA connection with a completion queue of its own, for commands that wait for one thing
-// at a time. The device and the protection domain outlive it. One thread.
+// Connection is one outgoing RDMA connection with its own completion queue, for commands that wait for one event at a
+// time. The device and the protection domain outlive it. One thread uses it.
 class Connection {
  public:
-  // open resolves dst and makes the queue pair; receives can be posted from then on.
+  // open resolves dst and makes the queue pair. Receives can be posted afterwards.
   static absl::StatusOr<std::unique_ptr<Connection>> open(verbs::Device& device, verbs::Pd& pd,
                                                           const sockaddr_storage& dst, const verbs::QpCap& cap,
                                                           Progress& progress);
   ~Connection();
 
-  // connect waits until the connection stands. Errors name the peer and what it did: refused, rejected, silent.
+  // connect waits until the connection is established. Errors name the peer and its answer: refused, rejected, silent.
   absl::Status connect(const verbs::ConnParam& param, Progress& progress);
-  // disconnect sends what was posted, then waits for the end, at most `patience`; stop signals do not shorten it. The
-  // device is told that it is slept on: Progress::drive has it poll again.
+  // disconnect sends the posted requests, then waits for the end, at most `patience`. Stop signals do not shorten this
+  // time. It tells the device that the thread sleeps; Progress::drive makes the device poll again.
   void disconnect(std::chrono::milliseconds patience = std::chrono::seconds(5));
-  // why says in one line why a completion failed, for the command's last words. What the connection says itself knows
-  // most and comes a moment later: it waits for that, at most kLastWords.
+  // why gives the reason of a failed completion in one line, for the command's last message. The connection's own end
+  // gives the best reason and comes a moment later. why waits for it, at most kLastWords.
   std::string why(const verbs::Wc& wc, Progress& progress);
   static constexpr std::chrono::milliseconds kLastWords{1000};
-  // ended takes the connection's events; once it is over it says why in one line.
+  // ended takes the connection's events. Once the connection is over, it returns the reason in one line.
   const std::optional<std::string>& ended();
 
   verbs::Qp& qp() { return *qp_; }
@@ -47,7 +47,7 @@ class Connection {
   absl::Status wait_for(verbs::CmEventType wanted, Progress& progress);
   absl::Status failed(const std::string& why) const;
 
-  // Destroyed from the last to the first: the queue pair before its id, both before the queue and the channel.
+  // The members are destroyed from last to first: the queue pair before its id, both before the queue and the channel.
   verbs::Device* device_ = nullptr;
   sockaddr_storage dst_{};
   std::unique_ptr<verbs::CmChannel> channel_;
@@ -58,7 +58,7 @@ class Connection {
   std::optional<std::string> ended_;
 };
 
-// alloc_pd is Device::alloc_pd with the commands' kind of error.
+// alloc_pd is Device::alloc_pd with an error for commands.
 absl::StatusOr<std::unique_ptr<verbs::Pd>> alloc_pd(verbs::Device& device);
 absl::StatusOr<std::unique_ptr<verbs::Mr>> reg_mr(verbs::Pd& pd, void* addr, std::size_t length, verbs::Access access);
 

@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* kGroup = "Options of every command";
 
-// built accepts `ok`, refuses what the documentation names and is not built yet, and everything else.
+// built accepts the values `ok`. It refuses all others, also values that the documentation names but that are not built
+// yet.
 CLI::Validator built(std::vector<std::string> ok, std::vector<std::string> later) {
   auto contains = [](const std::vector<std::string>& list, const std::string& value) {
     return std::find(list.begin(), list.end(), value) != list.end();
@@ -31,7 +32,7 @@ CLI::Validator built(std::vector<std::string> ok, std::vector<std::string> later
       allowed, "built");
 }
 
-// unbuilt is for options no value of which is built yet.
+// unbuilt is for options without any built value.
 CLI::Validator unbuilt() {
   return CLI::Validator([](std::string&) { return std::string("this option is not built yet"); }, "", "unbuilt");
 }
@@ -44,7 +45,7 @@ CLI::Option* add_choice(CLI::App& root, const std::string& name, std::function<v
       ->group(kGroup);
 }
 
-// num_workers is the N of threads=N; nothing where the value is another, or N out of bounds.
+// num_workers returns the N of threads=N, or nothing for another value or an N out of bounds.
 std::optional<std::uint32_t> num_workers(std::string_view value) {
   constexpr std::string_view kPrefix = "threads=";
   constexpr std::uint32_t kMaxWorkers = 64;
@@ -75,7 +76,7 @@ void add_progress(CLI::App& root, GlobalOptions& options) {
       ->group(kGroup);
 }
 
-// RFC 8797 says thresholds in units of 1024 octets, up to 256 of them.
+// RFC 8797 gives thresholds in units of 1024 octets, up to 256 units.
 std::string inline_fault(const std::string& value) {
   constexpr std::size_t kUnit = 1024, kMost = 262144;
   std::size_t octets = 0;

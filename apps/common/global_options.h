@@ -12,17 +12,17 @@ class App;
 
 namespace weft::apps {
 
-// ProgressMode says how a command's own thread waits: kSpin polls without sleeping, kBlock sleeps in poll(2), kAdapt
-// polls where a core is free for that (apps/common/spin_budget.h) and sleeps elsewhere.
+// ProgressMode says how a command's own thread waits. kSpin polls without sleeping. kBlock sleeps in poll(2). kAdapt
+// polls while a core is free for it (apps/common/spin_budget.h), and otherwise sleeps.
 enum class ProgressMode : std::uint8_t { kSpin, kBlock, kAdapt };
 
-// GlobalOptions are the options that every command takes (`weft --help`). What is not built yet never gets here: it is
-// refused while the command line is parsed.
+// GlobalOptions are the options that every command takes (`weft --help`). Options that are not built yet never get
+// here: the parser of the command line refuses them.
 struct GlobalOptions {
   std::string backend = "soft";          // soft or ibv
-  std::string device;                    // of backend ibv; empty: the first
-  std::optional<ProgressMode> progress;  // nothing: the command's own default
-  std::uint32_t num_workers = 0;         // threads that move the device's connections; the command's own then blocks
+  std::string device;                    // for backend ibv; empty: the first device
+  std::optional<ProgressMode> progress;  // unset: the command's own default
+  std::uint32_t num_workers = 0;         // threads for the device's connections; the command's own thread then blocks
   bool crc = true;
   bool markers = false;
   std::uint8_t mpa_revision = 2;  // 0, 1 or 2
@@ -31,40 +31,40 @@ struct GlobalOptions {
   std::size_t fpdu_limit = 0;  // octets, 0 for none
   bool direct_placement = false;
   bool port_map = false;                           // ask before connecting, answer when listening
-  std::optional<std::chrono::milliseconds> nudge;  // 0: off; nothing: what --peer says
+  std::optional<std::chrono::milliseconds> nudge;  // 0: off; unset: the default of --peer
   std::uint8_t ird = 16;
   std::uint8_t ord = 16;
   std::size_t inline_threshold = 4096;  // octets, RPC-over-RDMA
   std::uint32_t credits = 32;           // RPC-over-RDMA
   std::string congestion_control;       // empty: the command's own default (the system's, but reno for perf)
   std::string log_level = "warn";
-  // How long `weft nfs` tries to connect again where a connection ended, 0 for not at all. Not on the command line.
+  // How long `weft nfs` tries to connect again after the end of a connection; 0: not at all. Not on the command line.
   std::chrono::milliseconds reconnect_for{60000};
-  // After how long a silence of the server it says so. Not on the command line.
+  // `weft nfs` reports a silent server after this time. Not on the command line.
   std::chrono::milliseconds tell_after{5000};
 
-  // Whether the device is ours: the protocol's options are for it alone.
+  // Whether the device is the soft RNIC: only it takes the protocol's options.
   bool is_soft() const { return backend == "soft"; }
   ProgressMode progress_or(ProgressMode fallback) const { return progress.value_or(fallback); }
 };
 
-// CommandContext is what main and a command share. A command's callback runs it and leaves the exit status here:
-// 0 done, 1 the operation failed, 2 usage.
+// main and a command share a CommandContext. A command's callback runs the command and leaves the exit status here: 0
+// done, 1 the operation failed, 2 usage.
 struct CommandContext {
   GlobalOptions options;
   int exit_status = 0;
 };
 
-// add_global_options puts the global options on the root; its subcommands take them too (CLI11's fallthrough, which
-// is switched on here, so call this before any command is registered). `options` outlives the parse.
+// add_global_options puts the global options on the root. Its subcommands take them too: add_global_options switches on
+// CLI11's fallthrough, so call it before any command is registered. `options` outlives the parse.
 void add_global_options(CLI::App& root, GlobalOptions& options);
 
-// check_global_options throws CLI::ValidationError where options were given that mean nothing to the backend: for the
-// root's parse_complete_callback.
+// check_global_options throws CLI::ValidationError if a given option has no meaning for the backend. The root's
+// parse_complete_callback calls it.
 void check_global_options(const CLI::App& root, const GlobalOptions& options);
 
-// add_unbuilt_commands registers the commands that are named in the documentation and not built yet; each ends with
-// exit status 2 and says so.
+// add_unbuilt_commands registers the commands that the documentation names but that are not built yet. Each says so and
+// ends with exit status 2.
 void add_unbuilt_commands(CLI::App& root, CommandContext& context);
 
 }  // namespace weft::apps

@@ -37,7 +37,7 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
             "connections of all clients (default 1024, or what the limit of open files allows)");
   add_limit(command, "--max-connections-per-address", options.max_connections_per_address, 1, connections, "N",
             "connections of one IPv4 address or IPv6 /64 (default three quarters of all)");
-  // Less than 16 MiB does not hold the largest request with its reply.
+  // Less than 16 MiB cannot hold the largest request with its reply.
   const CLI::Range mib(std::uint64_t{16}, kMostMib);
   add_limit(command, "--max-buffered", options.max_buffered, std::size_t{1} << 20, mib, "MIB",
             "memory for large requests and replies of all clients, in MiB; further ones wait (default 256)");

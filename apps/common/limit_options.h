@@ -10,18 +10,19 @@ class App;
 
 namespace weft::apps {
 
-// LimitOptions are the options of programs that serve: what clients may hold of them, one address (an IPv4 address, or
-// a /64 of IPv6) and all together. Where one is not given, the program's default counts.
+// LimitOptions are the options of servers: the limits for clients of one address (an IPv4 address, or a /64 of IPv6)
+// and for all clients together. An option that is not given has the program's default.
 struct LimitOptions {
   std::optional<std::size_t> max_connections;
   std::optional<std::size_t> max_connections_per_address;
   std::optional<std::size_t> max_buffered;              // bytes
   std::optional<std::size_t> max_buffered_per_address;  // bytes
 
-  // connections_or gives the bound of connections: the option, or `preferred` as far as half of the limit of open
-  // files allows, at least 16.
+  // connections_or gives the bound of connections: the option, or else `preferred`, but at most half the limit of open
+  // files and at least 16.
   std::size_t connections_or(std::size_t preferred, std::uint64_t file_limit) const;
-  // The bound for one address where all may have `all`: the option, at most `all`, or three quarters.
+  // The bound for one address when all together may have `all`: the option, but at most `all`, or else three quarters
+  // of `all`.
   std::size_t connections_per_address(std::size_t all) const;
 };
 

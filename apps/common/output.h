@@ -10,8 +10,8 @@ std::string format_octets(double octets);
 std::string format_rate(double octets_per_s);
 std::string format_duration_ns(double ns);
 
-// print_ready prints the line that says that a command accepts connections ("ready rdma=127.0.0.1:20049") and flushes
-// it, so that whoever reads a pipe sees it now.
+// print_ready prints the line that a command prints once it accepts connections ("ready rdma=127.0.0.1:20049"). It
+// flushes the line, so that the reader of a pipe sees it at once.
 void print_ready(const std::string& what);
 
 }  // namespace weft::apps

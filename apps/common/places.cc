@@ -36,7 +36,7 @@ std::string words_of(Shortage shortage) {
   return {};
 }
 
-// What the occupants hold of which none was made to leave yet.
+// Places counts the places and the memory of the occupants that have not been made to leave.
 class Places {
  public:
   Places(const Occupant& newcomer, std::span<const Occupant> occupants, const PlaceLimits& limits)
@@ -56,7 +56,7 @@ class Places {
     return Shortage::kNone;
   }
 
-  // The occupant that leaves next.
+  // Returns the occupant that leaves next.
   std::optional<std::size_t> next(Shortage shortage) {
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < occupants_.size(); ++i) {

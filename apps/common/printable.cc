@@ -31,7 +31,8 @@ CodePoint front_code_point(std::string_view text) {
   const unsigned char lead = octet(0);
   const CodePoint broken{lead, 1, false};
   if (lead < 0x80) return {lead, 1, true};
-  // Bounds of the second octet exclude overlong forms, surrogates and what lies beyond U+10FFFF (RFC 3629 section 4).
+  // The bounds of the second octet exclude overlong forms, surrogates and code points beyond U+10FFFF (RFC 3629 section
+  // 4).
   std::size_t len = 0;
   unsigned char low = 0x80, high = 0xbf;
   char32_t value = 0;
@@ -84,7 +85,7 @@ std::string printable(std::string_view text) {
 std::string printable_tail(std::string_view text, std::size_t max_len) {
   if (text.size() <= max_len) return printable(text);
   text.remove_prefix(text.size() - max_len);
-  // A character has three continuation octets at most; more of them are none of its.
+  // A character has at most three continuation octets. Further ones do not belong to it.
   for (int i = 0; i < 3 && !text.empty() && is_continuation(text.front()); ++i) text.remove_prefix(1);
   return "..." + printable(text);
 }

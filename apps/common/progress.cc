@@ -24,14 +24,14 @@ void wait_readable(std::initializer_list<int> fds, std::optional<verbs::TimePoin
     timeout.tv_sec = left / kNsPerS;
     timeout.tv_nsec = left % kNsPerS;
   }
-  // EINTR is one more reason to look around, as is everything else that ends the sleep.
+  // EINTR is a reason to look again, like every other end of the sleep.
   ppoll(polled.data(), num, until ? &timeout : nullptr, nullptr);
 }
 
 std::string HowItWaited::str() const {
   const std::string threads = progress.starts_with("threads=") ? progress + ", " : "";
   if (sleep_share == 0) return threads + "spun";
-  // A share that rounds to 0% is still not "spun".
+  // A share that rounds to 0% does not count as "spun".
   const double percent = 100 * sleep_share;
   return threads +
          (percent < 1 ? "slept in less than 1% of its waits" : fmt::format("slept in {:.0f}% of its waits", percent));

@@ -42,18 +42,18 @@ RpcbindRegistration::RpcbindRegistration(const sockaddr_storage& addr, std::span
     } else {
       spdlog::warn("--rpcbind: cannot register program {} version {} as {} {}: {}", rpcb.program, rpcb.version,
                    rpcb.netid, rpcb.address, std::string(status.message()));
-      if (!absl::IsAlreadyExists(status)) break;  // it would be so for all
+      if (!absl::IsAlreadyExists(status)) break;  // all others would fail in the same way
     }
   }
 }
 
 RpcbindRegistration::~RpcbindRegistration() {
   if (registered_.empty()) return;
-  // Another connection: rpcbind ends those that nothing happens on.
+  // This takes a new connection: rpcbind ends idle ones.
   auto rpcbind = Rpcbind::connect(config_.places, config_.timeout);
   absl::Status status = rpcbind.status();
   for (const Rpcb& rpcb : registered_) {
-    // Of what somebody else removed already there is nothing to do.
+    // A registration that another program removed is no error.
     if (status.ok() || absl::IsNotFound(status)) status = rpcbind->unset(rpcb);
   }
   if (!status.ok() && !absl::IsNotFound(status))

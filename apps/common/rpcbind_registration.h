@@ -16,20 +16,20 @@ struct ProgramVersion {
   friend bool operator==(const ProgramVersion&, const ProgramVersion&) = default;
 };
 
-// RpcbindRegistration is what --rpcbind asks for: as long as it lives, programs served at an RDMA address are
-// registered with the rpcbind of this host under netid "rdma" or "rdma6". A server works without: what goes wrong is a
-// warning. It blocks, for at most a few timeouts.
+// RpcbindRegistration implements --rpcbind. As long as it lives, the programs served at an RDMA address are registered
+// with the rpcbind of this host, under netid "rdma" or "rdma6". A server works without it, so a failure is only a
+// warning. It blocks for a few timeouts at most.
 class RpcbindRegistration {
  public:
   struct Config {
     std::vector<onc_tcp::RpcbindPlace> places = onc_tcp::local_rpcbind_places();
     std::chrono::milliseconds timeout{2000};
-    int stop_fd = -1;  // readable: registering is given up; removing is not
+    int stop_fd = -1;  // readable: give up registering, but not removing
   };
 
-  // Replaces what is registered for the same program, version and netid: it may be left from a server that was killed.
+  // Replaces an existing registration of the same program, version and netid: a killed server may have left it.
   RpcbindRegistration(const sockaddr_storage& addr, std::span<const ProgramVersion> programs, Config config);
-  // Removes it again.
+  // Removes the registration.
   ~RpcbindRegistration();
   RpcbindRegistration(const RpcbindRegistration&) = delete;
   RpcbindRegistration& operator=(const RpcbindRegistration&) = delete;

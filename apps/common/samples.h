@@ -7,9 +7,9 @@
 
 namespace weft::apps {
 
-// Samples keeps measured times in bounded memory, however long it is measured: all of them up to `most`, and then
-// `most` of them, each with the same chance (a reservoir: algorithm R of J. Vitter, "Random Sampling with a Reservoir",
-// 1985). The least is exact always. Times are in nanoseconds.
+// Samples keeps measured times in bounded memory, however long the measurement takes. It keeps all times up to `most`.
+// Beyond that it keeps `most` of them, each with the same chance (a reservoir: algorithm R of J. Vitter, "Random
+// Sampling with a Reservoir", 1985). The minimum is always exact. Times are in nanoseconds.
 class Samples {
  public:
   static constexpr std::size_t kMost = std::size_t{1} << 20;
@@ -17,12 +17,12 @@ class Samples {
   explicit Samples(std::size_t most = kMost) : most_(most) { kept_.reserve(most); }
 
   void add(std::uint64_t ns);
-  // How many were added.
+  // The number of times added.
   std::uint64_t num() const { return num_; }
   std::size_t num_kept() const { return kept_.size(); }
-  // 0 where there are none.
+  // 0 if there are none.
   std::uint64_t min() const { return num_ == 0 ? 0 : min_; }
-  // The quantile, 0 <= q <= 1, by nearest rank of those that are kept; 0 where there are none. Reorders these.
+  // The quantile, 0 <= q <= 1, by nearest rank among the kept times; 0 if there are none. Reorders the kept times.
   std::uint64_t quantile(double q);
 
  private:

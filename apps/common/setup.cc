@@ -25,7 +25,7 @@ verbs::Rtr rtr_of(const std::string& name) {
   return verbs::Rtr::kAuto;
 }
 
-// PrintablePayload writes the text of a log line: it may hold what a peer sent.
+// PrintablePayload writes the text of a log line, which may hold a peer's text.
 class PrintablePayload : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
@@ -38,7 +38,7 @@ class PrintablePayload : public spdlog::custom_flag_formatter {
 }  // namespace
 
 void set_up_logging(const std::string& level) {
-  // Commands run one after the other in a test process: the second set-up replaces the first.
+  // A test process runs commands one after the other: each set-up replaces the one before.
   spdlog::drop("weft");
   auto logger = spdlog::stderr_color_mt("weft");
   logger->set_level(spdlog::level::from_str(level));

@@ -13,8 +13,8 @@
 namespace weft::apps {
 namespace {
 
-// A signal handler has no argument of its own: what it touches can only be the process's.
-std::atomic<int> g_signal{0};  // the first that came
+// A signal handler has no argument of its own, so it can only use globals of the process.
+std::atomic<int> g_signal{0};  // the first signal that came
 std::atomic<int> g_fd{-1};
 static_assert(std::atomic<int>::is_always_lock_free);
 

@@ -2,8 +2,8 @@
 
 namespace weft::apps {
 
-// StopSignals turns SIGINT and SIGTERM into a flag while it lives, and ignores SIGPIPE. A second signal of the kind
-// kills as usual. One per process at a time.
+// StopSignals turns SIGINT and SIGTERM into a flag while it lives, and ignores SIGPIPE. A second signal of the same
+// kind kills as usual. A process has one StopSignals at a time.
 class StopSignals {
  public:
   StopSignals();
@@ -11,17 +11,18 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // requested: a signal came. Any thread; no system call.
+  // Whether a signal came. Any thread may call it. It makes no system call.
   bool requested() const;
-  // Readable once a signal came, and from then on; nobody reads it.
+  // Readable from the first signal on. No code reads it.
   int fd() const;
 };
 
-// stop_signal is the first signal that the newest StopSignals saw, 0 for none; it is remembered after that has gone.
+// stop_signal returns the first signal that the newest StopSignals saw, 0 for none. It stays known after the
+// StopSignals is gone.
 int stop_signal();
 
-// die_by ends the process as the signal does by default, with what was printed flushed. A shell that waits for the
-// process sees that the user stopped it, and ends its loop; an exit status of the program's own would not tell it.
+// die_by flushes the output and ends the process as the signal does by default. A shell that waits for the process then
+// sees that the user stopped it, and ends its loop. An ordinary exit status would not show this.
 [[noreturn]] void die_by(int signal_number);
 
 }  // namespace weft::apps

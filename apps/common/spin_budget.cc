@@ -46,7 +46,7 @@ PeerPlace place_of(const sockaddr_storage& peer) {
 unsigned cores_of_this_process() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  // Fails where the machine has more cores than the set holds: then there are enough of them.
+  // The call fails if the machine has more cores than the set holds. Then there are enough cores.
   if (sched_getaffinity(0, sizeof(set), &set) != 0) return std::max(1u, std::thread::hardware_concurrency());
   return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
 }
@@ -57,7 +57,7 @@ SpinBudget::SpinBudget(PeerPlace peer, unsigned num_cores)
                                           : kLeast) {}
 
 bool SpinBudget::may_spin(verbs::TimePoint began, verbs::TimePoint now) {
-  // Before the wait the thread did other things, however long they took.
+  // Time before the wait does not count: the thread did other work then.
   if (last_look_ >= began && now - last_look_ >= kGap) on_lost(now);
   last_look_ = now;
   return now - began < (now < small_until_ ? std::min(kLeast, full_) : full_);

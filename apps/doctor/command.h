@@ -4,7 +4,7 @@
 
 namespace weft::apps {
 
-// register_doctor_command adds `weft doctor`: what this machine can do, and what to do about the rest.
+// register_doctor_command adds `weft doctor`: it shows what this machine can do, and how to add the rest.
 void register_doctor_command(CLI::App& root, CommandContext& context);
 
 }  // namespace weft::apps

@@ -10,9 +10,9 @@
 namespace weft::apps::doctor {
 namespace {
 
-// Below this a server runs out of descriptors with a few hundred clients, each of which takes one.
+// With fewer a server runs out of descriptors at a few hundred clients, each of which takes one.
 constexpr std::uint64_t kManyDescriptors = 4096;
-// Less than this holds a single connection back on a fast network.
+// A smaller buffer holds a single connection back on a fast network.
 constexpr std::uint64_t kLargeBuffer = std::uint64_t{4} << 20;
 
 // Report collects the findings of one section after the other.
@@ -170,7 +170,7 @@ void examine_network(const Facts& facts, Report& report) {
 struct ModuleInfo {
   const char* name;
   const char* what;
-  const char* without;  // what to do where the kernel has none
+  const char* without;  // the remedy if the kernel has no such module
 };
 constexpr ModuleInfo kModuleInfos[] = {
     {"siw", "software iWARP", "a kernel with CONFIG_RDMA_SIW (Debian's leaves it out)"},
@@ -233,7 +233,7 @@ void examine_devices(const Facts& facts, Report& report) {
 struct ProgramInfo {
   const char* name;
   const char* what;
-  const char* package;  // Debian's
+  const char* package;  // Debian's package
 };
 constexpr ProgramInfo kProgramInfos[] = {
     {"mount.nfs", "mounts NFS", "nfs-common"},
@@ -265,7 +265,7 @@ void examine_programs(const Facts& facts, Report& report) {
 
 // ---- set-ups
 
-// Need collects what a set-up lacks: facts that bar it, in their order, and the steps that remain.
+// Need collects the missing parts of a set-up: the facts that bar it, in their order, and the remaining steps.
 struct Need {
   std::vector<std::string> missing;
   std::vector<std::string> steps;
@@ -288,7 +288,7 @@ struct Need {
     missing.push_back(fmt::format("no {}", name));
     steps.push_back(fmt::format("apt-get install {}", package));
   }
-  // An iWARP device of the kernel: one that is there, or siw over an interface.
+  // An iWARP device of the kernel: a present one, or siw over an interface.
   void iwarp_device(const Facts& facts) {
     if (active_device(facts, "iWARP") != nullptr) return;
     module(facts, "siw");

@@ -17,11 +17,12 @@ struct Finding {
   std::string name;
   Mark mark = Mark::kOk;
   std::string text;
-  std::string fix = {};  // what to do about it; empty where nothing is to be done
+  std::string fix = {};  // the remedy; empty if none is needed
 };
 
-// examine judges a machine. The findings of a section stand together, sections in the order of the report; the last,
-// kWillWork, has one finding for each set-up: kOk where it works, else what it lacks and how to get that.
+// examine judges a machine. The findings of a section stand together, sections in the order of the report. The last
+// section, kWillWork, has one finding for each set-up: kOk if it works; otherwise the missing parts and the way to get
+// them.
 std::vector<Finding> examine(const Facts& facts);
 inline constexpr const char* kWillWork = "what will work";
 
@@ -29,7 +30,7 @@ inline constexpr const char* kWillWork = "what will work";
 bool anything_works(const Facts& facts);
 
 const char* mark_name(Mark mark);
-// to_text: the whole report, with a newline at the end; to_json: one object per line.
+// to_text: the whole report, with a newline at the end. to_json: one object per line.
 std::string to_text(const std::vector<Finding>& findings);
 std::string to_json(const std::vector<Finding>& findings);
 

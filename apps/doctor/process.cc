@@ -30,8 +30,8 @@ void ask_limits(Facts& facts) {
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0) facts.memlock = limit_value(limit.rlim_cur);
 }
 
-// Whether the loopback can bind a port. With SO_REUSEADDR only a listener, or a bound UDP socket, is in the way, as it
-// will be for who binds next.
+// Whether the loopback can bind a port. With SO_REUSEADDR only a listener, or a bound UDP socket, is in the way. It
+// will be in the way of the next process that binds, too.
 PortState try_port(int type, std::uint16_t port) {
   const int fd = ::socket(AF_INET, type | SOCK_CLOEXEC, 0);
   if (fd < 0) return PortState::kUnknown;
@@ -42,7 +42,7 @@ PortState try_port(int type, std::uint16_t port) {
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   PortState state = PortState::kFree;
-  // The socket API's own generic address.
+  // sockaddr is the socket API's own generic address.
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     state = errno == EADDRINUSE ? PortState::kInUse : errno == EACCES ? PortState::kForbidden : PortState::kUnknown;
   }

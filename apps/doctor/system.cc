@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostOctets = std::size_t{4} << 20;
 
-// Nothing where there is no such file. It does not wait: a FIFO or a device in a file's place reads as nothing.
+// Nothing if there is no such file. It does not wait: a FIFO or a device in a file's place reads as nothing.
 std::optional<std::string> read_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
@@ -92,7 +92,7 @@ void read_tcp(const std::string& root, Facts& facts) {
   facts.tcp_wmem_max = most_of("tcp_wmem");
 }
 
-// "kernel/drivers/infiniband/sw/siw/siw.ko.xz" is siw; '-' and '_' are the same in a module's name.
+// "kernel/drivers/infiniband/sw/siw/siw.ko.xz" gives siw; '-' and '_' are the same in a module's name.
 std::string module_of(std::string_view path) {
   path = path.substr(0, path.find(':'));
   if (const auto slash = path.rfind('/'); slash != path.npos) path.remove_prefix(slash + 1);
@@ -121,7 +121,7 @@ void read_modules(const std::string& root, Facts& facts) {
   }
 }
 
-// "4: ACTIVE" is ACTIVE.
+// "4: ACTIVE" gives ACTIVE.
 std::string behind_colon(const std::string& text) {
   const auto colon = text.find(": ");
   return colon == text.npos ? text : text.substr(colon + 2);

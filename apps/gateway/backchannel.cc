@@ -14,7 +14,7 @@ using rpcrdma::CallStatus;
 
 namespace {
 
-// So many beyond the credits wait here; then the server is not read any further.
+// This many Calls beyond the credits wait here. Then the gateway stops reading the server.
 constexpr std::size_t kMaxWaiting = kCallbackCredits;
 
 }  // namespace
@@ -30,19 +30,20 @@ struct CallsToRdma::State {
   std::function<void(bool)> pause;
   std::weak_ptr<onc_tcp::Stream> stream;
   std::list<Call> calls;
-  std::size_t num_answers = 0;  // that wait to be sent
+  std::size_t num_answers = 0;  // not sent yet
   bool is_paused = false;
   bool ended = false;
 
   void hold_back() {
-    // Once held back, until half of them are done.
+    // Once the server is held back, it stays so until half of them are done.
     const std::size_t most = kCallbackCredits + (is_paused ? 0 : kMaxWaiting);
     const bool hold = calls.size() + num_answers >= most;
     if (!ended && hold != std::exchange(is_paused, hold)) pause(hold);
   }
 };
 
-// An answer counts like the Call until it has been sent: a server that calls and does not read is not read for long.
+// An answer counts like its Call until it was sent. So the gateway soon stops reading a server that calls and does not
+// read.
 void CallsToRdma::answer(const std::shared_ptr<State>& state, onc_tcp::Stream& stream,
                          std::unique_ptr<OwnedRecord> record) {
   if (!record) return;
@@ -90,7 +91,7 @@ void CallsToRdma::pass(onc_tcp::Stream& stream, Record record) {
     call.handle = called.value();
   } else {
     spdlog::warn("gateway: {}: a call of the server cannot be passed on: {}", state.peer, called.error().message);
-    // One that came again is answered with the first.
+    // A repeated Call gets its answer together with the first one.
     if (called.error().errno_value != EEXIST) {
       answer(state_, stream, header_record(accepted(call.xid(), AcceptStat::kSystemErr)));
     }
@@ -115,7 +116,7 @@ void CallsToRdma::on_reply(const std::shared_ptr<State>& state, std::list<Call>:
   state->hold_back();
 }
 
-// What the server has not granted a Receive for it does not get: their number is bounded by the credits.
+// Sends the Call at once: the credits bound the number of Calls, since a Call needs a granted Receive.
 void CallsToTcp::on_call(rpcrdma::ServedCall served) {
   ++num_calls_;
   calls_.emplace(served.xid, served.id);

@@ -12,26 +12,27 @@
 #include "rpcrdma/client.h"
 #include "rpcrdma/server.h"
 
-// Calls of the server to its client, on the client's own two connections: what NFSv4.1 calls the backchannel. Over TCP
-// they are records among the others, over RDMA the reverse direction (RFC 8167). XIDs, credentials and verifiers go
-// through as they are; programs are not looked at, since nothing of them is placed directly.
+// Calls of the server to its client, on the client's own two connections: the backchannel of NFSv4.1. Over TCP the
+// Calls are records among the others. Over RDMA they use the reverse direction (RFC 8167). XIDs, credentials and
+// verifiers pass through unchanged. The gateway does not look at the programs, since none of their data is placed
+// directly.
 namespace weft::gateway {
 
-// Calls of one server that are under way at once; they are short.
+// The most Calls of one server under way at once; they are short.
 inline constexpr std::uint32_t kCallbackCredits = 8;
 
 struct OwnedRecord;
 
-// CallsToRdma passes the Calls of one TCP server on to its client over RDMA. One thread.
+// CallsToRdma passes the Calls of one TCP server on to its client over RDMA. One thread uses it.
 class CallsToRdma {
  public:
-  // The server outlives it. pause: too many wait (true), or no longer do.
+  // The server outlives it. It calls pause with true if too many Calls wait, and with false afterwards.
   CallsToRdma(rpcrdma::Server& server, rpcrdma::ConnectionId client, std::string peer, std::function<void(bool)> pause);
   ~CallsToRdma();
 
-  // Takes a record that is a Call; its Reply, or a refusal, is sent on the stream.
+  // Takes a record that is a Call. Its Reply, or a refusal, is sent on the stream.
   void pass(onc_tcp::Stream& stream, onc_tcp::Record record);
-  // What is under way then is answered by nobody, and no Buffer of a record is held from then on.
+  // Drops the Calls under way without an answer. From then on no Buffer of a record is held.
   void end();
 
  private:
@@ -43,18 +44,18 @@ class CallsToRdma {
   std::shared_ptr<State> state_;
 };
 
-// CallsToTcp passes the Calls of one RDMA server on to its client over TCP. One thread.
+// CallsToTcp passes the Calls of one RDMA server on to its client over TCP. One thread uses it.
 class CallsToTcp : private rpcrdma::Service {
  public:
-  // For ClientConfig::reverse_programs: every program there is.
+  // For ClientConfig::reverse_programs: every program.
   std::span<const rpcrdma::Program> programs() const { return programs_; }
-  // Both are set before the first Call and outlive the last; the client may not be there any more when it ends.
+  // Both are set before the first Call and outlive the last. The client may already be gone when this object ends.
   void attach(rpcrdma::Client& client, onc_tcp::Stream& stream) {
     client_ = &client;
     stream_ = &stream;
   }
 
-  // Takes a record that may be a Reply; false where it is none to a Call that was passed on.
+  // Takes a record that may be a Reply. False if it does not answer a Call that was passed on.
   bool pass_reply(const onc_tcp::Record& record);
   std::uint64_t num_calls() const { return num_calls_; }
 
@@ -62,7 +63,7 @@ class CallsToTcp : private rpcrdma::Service {
   void on_call(rpcrdma::ServedCall served) override;
   void on_end(const rpcrdma::ConnectionEnd&) override { calls_.clear(); }
 
-  const rpcrdma::Binding binding_;  // no program's: nothing of them is reduced
+  const rpcrdma::Binding binding_;  // of no program: nothing is reduced
   const std::array<rpcrdma::Program, 1> programs_ = {{{.binding = &binding_, .service = this, .is_any = true}}};
   rpcrdma::Client* client_ = nullptr;
   onc_tcp::Stream* stream_ = nullptr;

@@ -38,23 +38,23 @@ struct GatewayOptions {
   LimitOptions limits;
 };
 
-// One record has to hold what one message over RDMA can.
+// One record has to hold the largest message over RDMA.
 constexpr std::size_t kMaxRecord = 5 << 20;
 constexpr std::size_t kMaxBufferedPerClient = 16 << 20;
 constexpr std::size_t kMaxBuffered = 256 << 20;
 constexpr std::size_t kMaxConnections = 1024;
 
-// What clients may hold, of the options and the defaults.
+// Limits are the clients' limits from the options and the defaults.
 struct Limits {
   std::size_t connections = 0, connections_per_address = 0;
   std::size_t buffered = 0, buffered_per_address = 0;  // bytes
 };
 
-// Nothing where an option gives too little.
+// Returns nothing if an option's value is too small.
 std::optional<Limits> limits_of(const LimitOptions& options, std::uint64_t file_limit) {
   using gateway::ToRdmaConfig;
   Limits out;
-  // Each client has a connection on either side; the rest is for what comes and goes.
+  // Each client has a connection on either side. The rest of the descriptors is for short uses.
   out.connections = options.connections_or(kMaxConnections, file_limit / 2);
   out.connections_per_address = options.connections_per_address(out.connections);
   out.buffered = options.max_buffered.value_or(kMaxBuffered);
@@ -78,7 +78,7 @@ sockaddr_storage to_sockaddr(const tcp::endpoint& endpoint) {
   return addr;
 }
 
-// The registration of what the server has at this moment.
+// Registers the programs that the server has at this moment.
 std::unique_ptr<RpcbindRegistration> make_findable(const sockaddr_storage& local, const sockaddr_storage& server,
                                                    int stop_fd) {
   constexpr std::chrono::seconds kTimeout{2};
@@ -94,7 +94,7 @@ std::unique_ptr<RpcbindRegistration> make_findable(const sockaddr_storage& local
   return std::make_unique<RpcbindRegistration>(local, *programs, config);
 }
 
-// Runs one of the two kinds until a signal comes.
+// Runs a gateway of either kind until a signal comes.
 template <typename Gateway>
 int run(io_context& io, Gateway& gateway, const GlobalOptions& global, const StopSignals& stop, const Url& listen,
         const sockaddr_storage& local) {
@@ -123,7 +123,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   const auto allow = AllowList::parse(options.allow);
   if (!allow.ok()) return fail(allow.status());
   const auto admits = filter_of(*allow);
-  // The device makes connections, too, but is asked about those that come to it only.
+  // The device makes connections too, but the filter applies only to incoming ones.
   auto device = open_device(global, {.admits = admits});
   if (!device.ok()) return fail(device.status());
   io_context io(1);
@@ -141,7 +141,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     config.rpc.max_buffered = config.max_replies = limits->buffered;
     config.max_replies_per_address = limits->buffered_per_address;
     config.rpc.admits = admits;
-    // Calls wait for a server that may be far away; few of them at once would wait one after the other.
+    // The server may be far away: with few Calls at once, the Calls would wait for one another.
     config.rpc.max_buffered_per_connection = kMaxBufferedPerClient;
     config.stream.record.max_record = kMaxRecord;
     config.reserved_port = options.reserved_port;

@@ -14,7 +14,7 @@
 
 namespace weft::gateway {
 
-// Readiness arms an io_context with a descriptor that somebody else reads: once it is readable, run_one returns.
+// Readiness makes an io_context watch a descriptor that other code reads: once it is readable, run_one returns.
 class Readiness {
  public:
   Readiness(boost::asio::io_context& io, int fd) : descriptor_(io, ::dup(fd)) {}
@@ -30,17 +30,17 @@ class Readiness {
   bool armed_ = false;
 };
 
-// drive runs an engine (process, next_timeout and fd, as rpcrdma::Server has them) and the sockets of an io_context in
+// drive runs an engine (with process, next_timeout and fd, as in rpcrdma::Server) and the sockets of an io_context in
 // one thread, until a signal comes.
 template <typename Engine>
 void drive(boost::asio::io_context& io, Engine& engine, const apps::StopSignals& stop, apps::ProgressMode mode) {
-  // Waking a core that went to sleep costs more than looking again for so long.
+  // Waking a sleeping core costs more than polling for this time.
   constexpr std::chrono::microseconds kSpinBeforeBlock{50};
-  // Sockets that always have more do not keep the engine waiting.
+  // Busy sockets must not keep the engine waiting.
   constexpr int kHandlersPerTurn = 256;
   Readiness engine_ready(io, engine.fd()), stopped(io, stop.fd());
   bool idle = false;
-  verbs::TimePoint idle_since{};  // where idle
+  verbs::TimePoint idle_since{};  // valid if idle
   while (!stop.requested()) {
     const verbs::TimePoint now = std::chrono::steady_clock::now();
     io.restart();

@@ -11,14 +11,14 @@
 
 namespace weft::gateway {
 
-// add_item adds the octets of an item to the parts of a record, and its roundup.
+// add_item adds the octets of an item and its roundup to the parts of a record.
 inline void add_item(std::vector<rpcrdma::ConstBytes>& parts, rpcrdma::ConstBytes item) {
   static constexpr std::uint8_t kZeros[4] = {};
   parts.push_back(item);
   parts.push_back(rpcrdma::ConstBytes(kZeros).first(rpcrdma::xdr::round_up(item.size()) - item.size()));
 }
 
-// is_call: whether an RPC message is a Call by its msg_type.
+// is_call tells whether an RPC message is a Call by its msg_type.
 inline bool is_call(rpcrdma::ConstBytes message) {
   rpcrdma::xdr::XdrReader in(message);
   std::uint32_t xid = 0, type = 0;
@@ -27,10 +27,10 @@ inline bool is_call(rpcrdma::ConstBytes message) {
 
 struct OwnedRecord : onc_tcp::OutRecord {
   std::vector<std::uint8_t> octets;
-  std::shared_ptr<const void> attached;  // destroyed with the record, which is when it has been sent
+  std::shared_ptr<const void> attached;  // destroyed with the record, once the record was sent
 };
 
-// owned_record shows all of what `fill`, a function of the vector, puts into it.
+// owned_record makes a record of the octets that `fill`, a function of the vector, puts into it.
 template <typename Fill>
 std::unique_ptr<OwnedRecord> owned_record(Fill fill) {
   auto record = std::make_unique<OwnedRecord>();
@@ -55,7 +55,7 @@ inline rpcrdma::ReplyHeader rpc_mismatch(std::uint32_t xid) {
   return out;
 }
 
-// header_record is a Reply that has no results.
+// header_record makes a Reply without results.
 inline std::unique_ptr<OwnedRecord> header_record(const rpcrdma::ReplyHeader& header) {
   return owned_record([&](std::vector<std::uint8_t>& octets) {
     rpcrdma::xdr::XdrWriter out(octets);
@@ -70,9 +70,9 @@ inline std::unique_ptr<OwnedRecord> refusal(rpcrdma::CallParse parsed, std::uint
   return nullptr;
 }
 
-// PassedCall is a Call that came by TCP, as it goes on.
+// PassedCall is a Call that came over TCP and is passed on.
 struct PassedCall {
-  // `args`, with what the header says, for `spec`; both stand in what becomes `record`.
+  // Fills `spec` from `args` and the header. Both lie in the octets that become `record`.
   void take(const rpcrdma::CallHeaderView& header, rpcrdma::ConstBytes args) {
     cred = header.cred.copy();
     verf = header.verf.copy();
@@ -86,7 +86,7 @@ struct PassedCall {
   }
   std::uint32_t xid() const { return *spec.xid; }  // the client's
 
-  onc_tcp::Record record;  // as it came; `spec` views it
+  onc_tcp::Record record;  // as received; `spec` views it
   rpcrdma::OpaqueAuth cred, verf;
   rpcrdma::CallSpec spec;
 };

@@ -6,7 +6,7 @@ namespace weft::gateway {
 
 void bind_reserved_port(boost::asio::ip::tcp::socket& socket) {
   using boost::asio::ip::tcp;
-  // The range that bindresvport(3) takes ports from.
+  // bindresvport(3) takes ports from this range.
   constexpr int kFirst = 600, kLast = 1023, kNum = kLast - kFirst + 1;
   static int next = ::getpid() % kNum;
   boost::system::error_code error;

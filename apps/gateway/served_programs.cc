@@ -18,7 +18,7 @@ absl::StatusOr<std::vector<apps::ProgramVersion>> served_programs(const sockaddr
     const auto results = (*client)->call({0, program.program, program.version, 0, {}, {}}, {}, timeout);
     if (results.ok()) {
       out.push_back(program);
-    } else if (!absl::IsFailedPrecondition(results.status())) {  // anything but a refusal
+    } else if (!absl::IsFailedPrecondition(results.status())) {  // other than a refusal
       return results.status();
     }
   }

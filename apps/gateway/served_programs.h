@@ -10,8 +10,8 @@
 
 namespace weft::gateway {
 
-// served_programs asks a server over TCP, by Calls of procedure 0, which of the programs that a gateway passes on it
-// has. Blocking; stop_fd as in onc_tcp::Client.
+// served_programs finds out which of a gateway's programs a server over TCP has. It makes Calls of procedure 0. It
+// blocks; stop_fd is as in onc_tcp::Client.
 absl::StatusOr<std::vector<apps::ProgramVersion>> served_programs(const sockaddr_storage& server,
                                                                   std::chrono::milliseconds timeout, int stop_fd = -1);
 

@@ -20,17 +20,18 @@ using rpcrdma::ReplyHeader;
 
 namespace {
 
-// Texts of links; the protocols have no bound, systems have. Linux's server puts the text of an NFSv4 link at a wrong
-// place of a Write chunk: texts, and what is no longer, are not asked for by one.
+// The most octets of a link's text. The protocols have no bound, but systems have one. Linux's server puts the text of
+// an NFSv4 link at a wrong place of a Write chunk. So texts, and items that are not longer, are not requested by a
+// Write chunk.
 constexpr std::size_t kMaxText = 4096;
-// So many Calls beyond the peer's credits wait here; then the client is not read any further.
+// Once the Calls under way reach this multiple of the peer's credits, the gateway stops reading the client.
 constexpr std::size_t kCallsAhead = 2;
-// Bytes that a Call takes beside its record and its Reply.
+// The bytes that a Call takes besides its record and its Reply.
 constexpr std::size_t kCallOverhead = 1024;
-// Bytes of an answer of the gateway's own.
+// The bytes of the gateway's own answer.
 constexpr std::size_t kOwnAnswer = 512;
 
-// PROG_UNAVAIL, or PROG_MISMATCH with the versions that there are.
+// Makes PROG_UNAVAIL, or PROG_MISMATCH with the existing versions.
 ReplyHeader no_such_program(std::uint32_t xid, std::uint32_t program) {
   ReplyHeader out = accepted(xid, AcceptStat::kProgUnavail);
   for (const nfsulb::BoundProgram& bound : nfsulb::bound_programs()) {
@@ -46,12 +47,13 @@ ReplyHeader no_such_program(std::uint32_t xid, std::uint32_t program) {
 }  // namespace
 
 struct Session::Call : PassedCall {
-  std::vector<std::uint8_t> args;  // without the item, where something follows it
-  rpcrdma::Buffer result;          // of the first operation that can have an item
-  onc_tcp::Room::Claim room;       // of `result` and of the rest of the Reply
+  std::vector<std::uint8_t> args;  // without the item, if octets follow it
+  rpcrdma::Buffer result;          // for the first operation that can have an item
+  onc_tcp::Room::Claim room;       // for `result` and the rest of the Reply
 };
 
-// A Reply: what came inline is copied, since the connection wants its Receive back, and the item stays where it is.
+// ReplyRecord is a Reply. Its inline part is copied, since the connection needs its Receive again. The item is not
+// copied.
 struct Session::ReplyRecord : onc_tcp::OutRecord {
   std::vector<std::uint8_t> message;
   rpcrdma::Buffer item;
@@ -80,7 +82,7 @@ void Session::start(boost::asio::ip::tcp::socket socket) {
                   .on_end = [this](const std::string& why) { end(why); }});
 }
 
-// False where there is no way to the server.
+// False if the server cannot be reached.
 bool Session::connect() {
   if (client_) return true;
   rpcrdma::ClientConfig rpc = config_.rpc;
@@ -168,7 +170,7 @@ bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const
   call.take(header, args);
   rpcrdma::CallSpec& spec = call.spec;
   spec.binding = &binding;
-  // What RPCSEC_GSS has wrapped is passed on whole.
+  // A body that RPCSEC_GSS has wrapped is passed on whole.
   if (rpcrdma::may_reduce(call.cred)) {
     take_item_out(call, binding, args);
     if (!prepare_results(call, binding, args)) return false;
@@ -193,7 +195,7 @@ bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const
 
 void Session::hold_back() {
   if (over_) return;
-  // Once held back, until half of that is done.
+  // Once the client is held back, it stays so until half of the Calls are done.
   const std::size_t most = (held_back_ ? 1 : kCallsAhead) * config_.rpc.credits;
   const bool hold = blocked_ || client_->num_outstanding() >= most;
   if (hold == held_back_) return;
@@ -201,7 +203,7 @@ void Session::hold_back() {
   hold ? stream_->pause() : stream_->resume();
 }
 
-// One item, which is what every server takes (U1-6.4.2-02); further ones stay where they are.
+// Takes out one item only, which every server accepts (U1-6.4.2-02). Further items stay in place.
 void Session::take_item_out(Call& call, const rpcrdma::Binding& binding, ConstBytes args) {
   const auto walked = binding.walk_arguments(call.spec.procedure, args, {}, arguments_);
   if (walked == rpcrdma::Walked::kGarbage || arguments_.empty()) return;
@@ -221,8 +223,8 @@ bool Session::prepare_results(Call& call, const rpcrdma::Binding& binding, Const
   const auto walked = binding.bound_reply(call.spec.procedure, args, {}, {.max_text = kMaxText}, bound_);
   // A COMPOUND with an operation that no table has gets room for the largest Reply. The ca_maxresponsesize of its
   // session would bound it, too (U1-6.2.2-02). The gateway does not read that bound, for two reasons. Clients negotiate
-  // about as much: a READ of 1 MiB with its headers. And a session outlives the connection, and perhaps the gateway,
-  // that saw its CREATE_SESSION.
+  // about the same size: a READ of 1 MiB with its headers. And a session outlives the connection, and perhaps the
+  // gateway, that saw its CREATE_SESSION.
   if (walked != rpcrdma::Walked::kWhole) bound_.rest = config_.max_reply;
   std::size_t rest = std::min(bound_.rest, config_.max_reply), item = 0;
   for (std::size_t i = 0; i < bound_.items.size(); ++i) {
@@ -254,7 +256,7 @@ void Session::on_reply(Calls::iterator at, const rpcrdma::Reply& reply) {
     used_ = true;
     send_reply(call, reply);
   } else if (reply.status == CallStatus::kTimeout || reply.status == CallStatus::kDisconnected) {
-    end(reply.text);  // whether the server did it is not known: the client asks again
+    end(reply.text);  // the server may have run the Call: the client asks again
   } else {
     if (shared_.log.take(now_)) spdlog::warn("gateway: {}: XID {:#x}: {}", peer_, call.xid(), reply.text);
     answer(accepted(call.xid(), AcceptStat::kSystemErr));
@@ -265,14 +267,14 @@ void Session::on_reply(Calls::iterator at, const rpcrdma::Reply& reply) {
 void Session::send_reply(Call& call, const rpcrdma::Reply& reply) {
   auto record = std::make_unique<ReplyRecord>();
   record->message.assign(reply.message.begin(), reply.message.end());
-  // After a retry the engine's Call had an XID of its own.
+  // After a retry the engine's Call had another XID.
   rpcrdma::xdr::XdrWriter(rpcrdma::MutBytes(record->message).first(4)).u32(call.xid());
   const ConstBytes message = record->message;
   const std::size_t len = reply.item_len.value_or(0);
   if (len == 0) {
     record->parts.push_back(message);
   } else {
-    // The engine has held the results against what came: there is an item, and it is the first.
+    // The engine has checked the results against the chunks: there is an item, and it is the first.
     const std::array lens = {static_cast<std::uint32_t>(len)};
     call.spec.binding->walk_results(call.spec.procedure, reply.results, lens, results_);
     const std::size_t place = message.size() - reply.results.size() + results_.at(0)->offset;
@@ -292,7 +294,7 @@ void Session::answer(const ReplyHeader& header) {
   send_own(header_record(header));
 }
 
-// Sends an answer that the server has not given.
+// Sends an answer of the gateway's own.
 void Session::send_own(std::unique_ptr<OwnedRecord> record) {
   if (!record) return;
   auto room = std::make_shared<onc_tcp::Room::Claim>(room_for_replies_);

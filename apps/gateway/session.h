@@ -14,48 +14,48 @@
 
 namespace weft::gateway {
 
-// SharedBySessions: what the Sessions of one ToRdma share. Outlives them.
+// SharedBySessions is the shared part of the Sessions of one ToRdma. It outlives them.
 struct SharedBySessions {
   const ToRdmaConfig& config;
   verbs::Device& device;
   rpcrdma::BufferPool& buffers;
-  // Calls may hold the one, their Replies the other: so Calls that wait for room for their Replies keep out no Reply
-  // that would give room back.
+  // Calls use one Room, their Replies the other. So Calls that wait for room for their Replies never block a Reply that
+  // would give room back.
   onc_tcp::Room &calls, &replies;
   verbs::LogBudget& log;
 };
 
-// Session is one TCP client of a ToRdma, and its RDMA connection, which is made for its first Call: a client that says
-// nothing costs a socket.
+// Session is one TCP client of a ToRdma with its RDMA connection. The first Call makes the RDMA connection, so a silent
+// client costs only a socket.
 class Session {
  public:
-  // address: what counts as the client's for limits (rpcrdma/peer_group.h).
+  // address: the client's address for limits (rpcrdma/peer_group.h).
   Session(SharedBySessions& shared, std::string peer, std::string address, verbs::TimePoint now);
   ~Session();
 
   // Takes over a connection.
   void start(boost::asio::ip::tcp::socket socket);
   std::size_t process(verbs::TimePoint now);
-  // Whether process drives the device, too.
+  // Whether process drives the device too.
   bool drives_device() const { return client_ != nullptr; }
   std::optional<verbs::TimePoint> next_timeout() const;
-  // Looks for what is late. To be called every ToRdma::kCheckEvery.
+  // Looks for a late client. Call it every ToRdma::kCheckEvery.
   void check(verbs::TimePoint now);
-  // To be destroyed, but not from a callback.
+  // Whether it is to be destroyed, but not from a callback.
   bool is_over() const { return over_; }
 
   const std::string& address() const { return address_; }
-  // Whether a Call of it was ever answered by the server.
+  // Whether the server ever answered a Call of it.
   bool was_useful() const { return used_; }
-  // Whether nothing of it is under way at the server.
+  // Whether no Call of it is under way at the server.
   bool is_idle() const { return calls_.empty() && !blocked_; }
-  // When its last Call was answered; when it came, where none was.
+  // The time of the last answer to a Call, or the client's arrival if there was none.
   verbs::TimePoint used_at() const { return used_at_; }
-  // Since when something of it waits for memory that others hold.
+  // Since when it waits for memory that other clients hold.
   std::optional<verbs::TimePoint> waits_since() const { return waits_since_; }
-  // Bytes that others could have, if it is slow: 0 where it is not, or holds little.
+  // The bytes that it holds from other clients as a slow client: 0 if it is not slow or holds little.
   std::size_t held_slowly() const;
-  // Ends it, for the sake of others.
+  // Ends it in favour of other clients.
   void give_way(const std::string& why) { end(why); }
   std::uint64_t num_calls() const { return num_calls_; }
   std::uint64_t num_placed() const { return num_placed_; }
@@ -68,10 +68,10 @@ class Session {
   void end(const std::string& why);
   bool connect();
   void on_record(onc_tcp::Record record);
-  // False where there is no room for the Reply: then the Call is whole, and is to be passed on later.
+  // False if there is no room for the Reply. The Call is then unchanged, and has to be passed on later.
   bool pass_call(Call& call, const rpcrdma::CallHeaderView& header, const rpcrdma::Binding& binding,
                  rpcrdma::ConstBytes args);
-  // Does not read the client while too many of its Calls are under way, or one waits for a Buffer.
+  // Stops reading the client while too many of its Calls are under way, or while one waits for a Buffer.
   void hold_back();
   void take_item_out(Call& call, const rpcrdma::Binding& binding, rpcrdma::ConstBytes args);
   bool prepare_results(Call& call, const rpcrdma::Binding& binding, rpcrdma::ConstBytes args);
@@ -90,13 +90,13 @@ class Session {
   bool used_ = false;
   std::optional<verbs::TimePoint> waits_since_;
   std::shared_ptr<onc_tcp::Stream> stream_;
-  Calls calls_;  // their memory outlives the client's use of it
+  Calls calls_;  // their memory outlives client_'s use of it
   CallsToTcp callbacks_;
   std::unique_ptr<rpcrdma::Client> client_;
   bool over_ = false;
   bool held_back_ = false;
   std::optional<onc_tcp::Record> blocked_;  // a Call without room for its Reply
-  // Room::num_returns when room was last asked for.
+  // Room::num_returns at the last request for room.
   std::uint64_t call_returns_seen_ = 0, reply_returns_seen_ = 0;
   std::vector<rpcrdma::EligibleItem> arguments_;
   std::vector<std::optional<rpcrdma::EligibleItem>> results_;

@@ -16,7 +16,7 @@
 #include "rpcrdma/peer_group.h"
 #include "spdlog/spdlog.h"
 
-// g++ 12 takes the operator delete of Asio's coroutine frames for a mismatch when it inlines one half of the pair only.
+// g++ 12 reports a mismatched operator delete of Asio's coroutine frames when it inlines only one half of the pair.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
@@ -29,7 +29,7 @@ using boost::system::error_code;
 
 namespace {
 
-// What is waited before the next accept where the process ran out of descriptors.
+// The pause before the next accept after the process ran out of descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 std::string format_endpoint(const tcp::endpoint& endpoint) {
@@ -37,7 +37,7 @@ std::string format_endpoint(const tcp::endpoint& endpoint) {
   return (endpoint.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(endpoint.port());
 }
 
-// A quarter is for clients that hold little, as much for each of them as there are places.
+// A quarter is for clients that hold little, in equal parts for all places.
 onc_tcp::Room::Limits room_limits(std::size_t total, std::size_t per_address, std::size_t num_clients) {
   const std::size_t reserve = total / 4;
   return {.total = total, .per_address = per_address, .reserve = reserve, .small = reserve / num_clients};
@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
   auto pd = device.alloc_pd();
   if (!pd.ok()) return apps::to_status(pd.error());
   out->pd_ = std::move(*pd);
-  // What is held is bounded by the Rooms. The pool has a record more, for one that moves to a larger Buffer.
+  // The Rooms bound the memory. The pool has one record more, for a record that moves to a larger Buffer.
   const std::size_t longest = std::max(config.stream.record.max_record, config.max_item);
   out->buffers_ = std::make_unique<rpcrdma::BufferPool>(*out->pd_, longest, config.max_buffered + longest);
   const onc_tcp::Room::Limits room =
@@ -95,8 +95,8 @@ asio::ip::tcp::endpoint ToRdma::local_endpoint() const {
   return acceptor_->local_endpoint(ignored);
 }
 
-// Asio resumes this once more after `self` has gone, or for the first time then: only an acceptor that is open has its
-// owner.
+// Asio may resume this function after `self` has gone, even for the first time. So `self` is used only while the
+// acceptor is open.
 asio::awaitable<void> ToRdma::accept_all(ToRdma& self, std::shared_ptr<tcp::acceptor> acceptor) {
   error_code error;
   asio::steady_timer pause(acceptor->get_executor());
@@ -132,15 +132,15 @@ void ToRdma::take_in(tcp::socket socket) {
   session->start(std::move(socket));
 }
 
-// False where all places are taken that this address may have.
+// False if all places for this address are taken.
 bool ToRdma::make_place(const std::string& address) {
   forget_ended();
   std::map<std::string, std::size_t> num_of;
   for (const auto& session : sessions_) ++num_of[session->address()];
   const bool address_is_full = num_of[address] >= config_.max_connections_per_address;
   if (sessions_.size() < config_.max_connections && !address_is_full) return true;
-  // A client without a Call that was answered goes first, then one of the address that has the most; of equals the one
-  // that has been idle longest.
+  // A client without an answered Call goes first, then a client of the address that has the most. Among equals, the
+  // client that has been idle longest goes first.
   const auto rank = [&](const Session& session) {
     return std::tuple(session.was_useful(), ~num_of[session.address()], session.used_at());
   };
@@ -156,7 +156,7 @@ bool ToRdma::make_place(const std::string& address) {
   return true;
 }
 
-// One slow client gives way for each that waits.
+// One slow client gives way for each client that waits.
 void ToRdma::make_room() {
   const auto waits = [this](const auto& session) {
     const auto since = session->waits_since();

@@ -25,41 +25,40 @@ struct ToRdmaConfig {
   sockaddr_storage server{};
   rpcrdma::ClientConfig rpc;
   onc_tcp::StreamConfig stream;
-  // Bytes held for all clients together, half of them for Calls and half for Replies; and of them for those of one
-  // address (rpcrdma/peer_group.h). At least kLeastBuffered, and kLeastBufferedPerAddress.
+  // Bytes held for all clients together, half of them for Calls and half for Replies; and the part of them for the
+  // clients of one address (rpcrdma/peer_group.h). At least kLeastBuffered, and kLeastBufferedPerAddress.
   std::size_t max_buffered = 256 << 20;
   std::size_t max_buffered_per_address = 64 << 20;
-  std::size_t max_item = 4 << 20;  // of one result that is placed directly
-  // Of everything else in a Reply, where the Call sets no closer bound: more than a READDIR or READ_PLUS of 1 MiB.
+  std::size_t max_item = 4 << 20;  // bytes of one result that is placed directly
+  // Bytes of the rest of a Reply if the Call sets no smaller bound: more than a READDIR or READ_PLUS of 1 MiB.
   std::size_t max_reply = (1 << 20) + (64 << 10);
   std::size_t max_connections = 1024;
   std::size_t max_connections_per_address = 768;
 
-  // So that the longest Call, and the longest Reply, find room while nothing else holds any.
+  // The longest Call and the longest Reply find room in this while nothing else holds any.
   static constexpr std::size_t kLeastBuffered = 64 << 20, kLeastBufferedPerAddress = 32 << 20;
-  // Which clients may connect, by their address; the others are closed at once. Empty: all.
+  // Decides by its address whether a client may connect. Other clients are closed at once. Empty: all may connect.
   std::function<bool(const sockaddr_storage& peer)> admits = {};
 };
 
 class Session;
 struct SharedBySessions;
 
-// ToRdma lets clients that speak RPC over TCP reach an RPC-over-RDMA server. Every TCP connection has an RDMA
-// connection of its own; where one ends the other is ended. Calls and Replies go through as they are, XIDs, credentials
-// and verifiers included. What an Upper-Layer Binding is needed for, a program without one does not get: it is answered
-// PROG_UNAVAIL here.
+// ToRdma lets clients that speak RPC over TCP reach an RPC-over-RDMA server. Every TCP connection has its own RDMA
+// connection. When one ends, ToRdma ends the other. Calls and Replies pass through unchanged, XIDs, credentials and
+// verifiers included. The gateway answers a program without an Upper-Layer Binding with PROG_UNAVAIL.
 //
-// Clients share the room by onc_tcp::Room. Where a client has waited for room, the slow client that holds the most
-// gives way. Where all places for connections are taken, all of them or those of one address, the next client gets the
-// place of one that never had a Call answered, or of the one that has been idle longest.
+// Clients share the memory by onc_tcp::Room. When a client has waited for room, the slow client that holds the most
+// gives way. When all places for connections are taken, in total or for one address, the next client gets the place of
+// a client that never had a Call answered, or of the client that has been idle longest.
 //
-// One thread, that of its io_context.
+// It runs in the thread of its io_context only.
 class ToRdma {
  public:
   // device and io outlive it.
   // How often it looks for clients that are late or slow.
   static constexpr std::chrono::milliseconds kCheckEvery{200};
-  // A client that has been idle for less keeps its place.
+  // A client that has been idle for less than this keeps its place.
   static constexpr std::chrono::milliseconds kIdleAfter{1000};
 
   static absl::StatusOr<std::unique_ptr<ToRdma>> start(const ToRdmaConfig& config, verbs::Device& device,
@@ -84,7 +83,7 @@ class ToRdma {
 
   ToRdmaConfig config_;
   verbs::Device& device_;
-  std::shared_ptr<boost::asio::ip::tcp::acceptor> acceptor_;  // also of accept_all, which may outlive this
+  std::shared_ptr<boost::asio::ip::tcp::acceptor> acceptor_;  // shared with accept_all, which may outlive this object
   std::unique_ptr<verbs::Pd> pd_;
   std::unique_ptr<rpcrdma::BufferPool> buffers_;
   std::unique_ptr<onc_tcp::Room> calls_, replies_;
@@ -92,7 +91,7 @@ class ToRdma {
   verbs::LogBudget log_;
   verbs::TimePoint now_{}, next_check_{};
   std::list<std::unique_ptr<Session>> sessions_;
-  std::uint64_t num_clients_ = 0, num_calls_ = 0, num_placed_ = 0;  // of the sessions that are over
+  std::uint64_t num_clients_ = 0, num_calls_ = 0, num_placed_ = 0;  // of ended sessions
 };
 
 }  // namespace weft::gateway

@@ -20,7 +20,7 @@
 #include "rpcrdma/xdr/xdr.h"
 #include "spdlog/spdlog.h"
 
-// g++ 12 takes the operator delete of Asio's coroutine frames for a mismatch when it inlines one half of the pair only.
+// g++ 12 reports a mismatched operator delete of Asio's coroutine frames when it inlines only one half of the pair.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
@@ -33,10 +33,10 @@ using rpcrdma::ConstBytes;
 using rpcrdma::ServedCall;
 using rpcrdma::ServedReply;
 
-// A Call between the moment it came and its Reply.
+// Call is a Call from its arrival to its Reply.
 struct ToTcp::Call {
   ServedCall served;
-  bool sent = false;  // whole: nobody looks at what `served` shows any more
+  bool sent = false;  // completely: the views in `served` are not used any more
 };
 
 struct ToTcp::CallRecord : onc_tcp::OutRecord {
@@ -53,7 +53,7 @@ struct ToTcp::CallRecord : onc_tcp::OutRecord {
   }
   ~CallRecord() override {
     call->sent = true;
-    // Calls of lost clients would keep Receives from others.
+    // Calls of lost clients would otherwise hold Receives that other clients need.
     call->served.items.clear();
     call->served.message = {};
     call->served.receives.reset();
@@ -65,32 +65,32 @@ struct ToTcp::Client {
   rpcrdma::ConnectionId id;
   std::string peer;
   std::optional<asio::ip::tcp::socket> connecting;
-  verbs::TimePoint connect_until{};         // where `connecting`
-  std::shared_ptr<onc_tcp::Stream> stream;  // once it is connected
+  verbs::TimePoint connect_until{};         // with `connecting`
+  std::shared_ptr<onc_tcp::Stream> stream;  // set once connected
   std::unique_ptr<CallsToRdma> callbacks;
   std::vector<std::unique_ptr<onc_tcp::OutRecord>> waiting;
-  std::multimap<std::uint32_t, std::shared_ptr<Call>> calls;  // by XID, in order of coming
+  std::multimap<std::uint32_t, std::shared_ptr<Call>> calls;  // by XID, in order of arrival
   bool ended = false;
-  std::optional<verbs::TimePoint> give_up_at;  // of a client that is lost
+  std::optional<verbs::TimePoint> give_up_at;  // set for a lost client
 };
 
 namespace {
 
-// NFSv4 sees to it itself, by the sessions of minor versions from 1 on, whose number is no part of a Program; to keep
-// Replies that nobody will ask for would only cost.
+// NFSv4 needs no kept Replies: minor versions from 1 on have sessions for this. A Program does not contain the minor
+// version. Kept Replies would only cost memory, since no client asks for them.
 bool keeps_replies(const nfsulb::BoundProgram& program) {
   if (program.binding.program == nfsulb::kNfs4CallbackProgram) return false;
   return program.binding.program != nfsulb::kNfsProgram || program.binding.version != nfsulb::kNfsV4;
 }
 
-// The group of addresses that limits count together, of "address:port".
+// The group of an "address:port", whose addresses share their limits.
 std::string group_of(const std::string& peer) {
   const auto addr = apps::resolve_address(peer);
   return addr.ok() ? rpcrdma::peer_group(*addr) : peer;
 }
 
-// The server is one, and trusted by every client: what its marks announce is taken for what will come, and Replies need
-// not be copied. It may have to send before it reads on.
+// There is one server, and every client trusts it. So the gateway believes the lengths in its marks, and Replies need
+// no copy. The server may have to send before it reads on.
 onc_tcp::StreamConfig to_server(onc_tcp::StreamConfig config) {
   config.record.first = config.record.max_record;
   config.receives_always = true;
@@ -129,7 +129,7 @@ ToTcp::~ToTcp() {
   for (const auto& client : lost_) end(*client);
 }
 
-// Nothing of the pools is held any more, whoever still holds the client itself.
+// Releases all memory of the pools, even if other code still holds the client.
 void ToTcp::end(Client& client) {
   client.ended = true;
   client.callbacks->end();
@@ -157,7 +157,7 @@ std::size_t ToTcp::process(verbs::TimePoint now) {
 
 void ToTcp::check() {
   next_check_ = now_ + kCheckEvery;
-  std::vector<std::shared_ptr<onc_tcp::Stream>> streams;  // one that ends takes its client out of the lists
+  std::vector<std::shared_ptr<onc_tcp::Stream>> streams;  // a copy: a Stream's end changes the lists
   for (const auto& [id, client] : clients_) streams.push_back(client->stream);
   for (const auto& client : lost_) streams.push_back(client->stream);
   for (const auto& stream : streams) {
@@ -165,7 +165,7 @@ void ToTcp::check() {
   }
 }
 
-// The kernel alone would try for two minutes.
+// Without this, the kernel would try for two minutes.
 void ToTcp::drop_late_connects() {
   while (!connecting_.empty() && connecting_.front()->connect_until <= now_) {
     const std::shared_ptr<Client> client = std::move(connecting_.front());
@@ -236,7 +236,7 @@ asio::awaitable<void> ToTcp::connect(std::shared_ptr<Client> client) {
   client->stream = std::make_shared<onc_tcp::Stream>(std::move(socket), *replies_, config_.stream,
                                                      room_->enter(group_of(client->peer)));
   client->connecting.reset();
-  // The Stream drops what it was given at its end, and `client` with it.
+  // At its end the Stream drops these functions, and `client` with them.
   client->stream->start({.on_record = [this, client](Record record) { on_record(*client, std::move(record)); },
                          .on_end =
                              [this, client](const std::string& why) {
@@ -251,7 +251,7 @@ void ToTcp::forget(const Client& client) {
   }
 }
 
-// Neither end stays without the other: a client that is disconnected connects and asks again.
+// Neither end stays without the other. The disconnected client connects and asks again.
 void ToTcp::give_up(Client& client, const std::string& why) {
   if (client.ended) return;
   if (log_.take(now_)) spdlog::warn("gateway: {}: {}", client.peer, why);

@@ -26,30 +26,33 @@ struct ToTcpConfig {
   boost::asio::ip::tcp::endpoint server;
   rpcrdma::ServerConfig rpc;
   onc_tcp::StreamConfig stream;
-  // Bytes of Replies held for all clients together, and for those of one address (rpcrdma/peer_group.h).
+  // Bytes of Replies held for all clients together, and for the clients of one address (rpcrdma/peer_group.h).
   std::size_t max_replies = 256 << 20;
   std::size_t max_replies_per_address = 64 << 20;
-  // Calls that must not run twice are awaited so long after their client was lost, and of so many lost clients.
+  // Calls that must not run twice are awaited for this time after their client was lost, and for this many lost
+  // clients.
   std::chrono::milliseconds answer_wait{30000};
   std::size_t max_lost = 64;
-  // A client whose TCP connection to the server is not there after so long is disconnected; it connects and asks again.
+  // A client is disconnected if its TCP connection to the server is not established after this time. It then connects
+  // and asks again.
   std::chrono::milliseconds connect_timeout{10000};
-  // Connects from a port below 1024, where this process may bind one. The server then takes every client of the gateway
-  // for a program of root's.
+  // Connects from a port below 1024 if this process may bind one. The server then takes every client of the gateway for
+  // a program of root.
   bool reserved_port = false;
 };
 
-// ToTcp puts an RPC server that speaks TCP behind RPC-over-RDMA. Every RDMA connection has a TCP connection of its own,
-// made with its first Call, so that what belongs to a connection (sessions, backchannels) holds; where one ends the
-// other is ended. But a client that is lost while Calls of its run that must not run twice keeps its TCP connection
-// until they are answered: it will ask again, over another connection, and get these answers (rpcrdma/README.md, "Calls
-// that come again"). Calls and Replies go through as they are, XIDs, credentials and verifiers included; only what the
-// Upper-Layer Binding allows to be placed directly is taken out of them and put back.
+// ToTcp puts an RPC server that speaks TCP behind RPC-over-RDMA. Every RDMA connection has its own TCP connection, made
+// with its first Call. So the properties of a connection (sessions, backchannels) stay valid. When one connection ends,
+// ToTcp ends the other. There is one exception: a client may be lost while Calls run that must not run twice. Its TCP
+// connection then stays until these Calls are answered. The client asks again over another connection and gets these
+// answers (rpcrdma/README.md, "Calls that come again"). Calls and Replies pass through unchanged, XIDs, credentials and
+// verifiers included. Only the items that the Upper-Layer Binding allows to be placed directly are taken out and put
+// back.
 //
-// One thread, that of its io_context.
+// It runs in the thread of its io_context only.
 class ToTcp : private rpcrdma::Service {
  public:
-  // How often it looks for servers that are late.
+  // How often it looks for late servers.
   static constexpr std::chrono::milliseconds kCheckEvery{1000};
 
   // device and io outlive it.
@@ -76,25 +79,25 @@ class ToTcp : private rpcrdma::Service {
   std::shared_ptr<Client> client_of(const rpcrdma::ServedCall& served);
   boost::asio::awaitable<void> connect(std::shared_ptr<Client> client);
   void on_record(Client& client, onc_tcp::Record record);
-  // False where the record is no Reply that can be passed on.
+  // False if the record is not a Reply that can be passed on.
   bool pass_reply(Client& client, onc_tcp::Record record);
   static void end(Client& client);
   void end_if_done(Client& client);
   void give_up(Client& client, const std::string& why);
-  // Takes the client out of the lists of those that something is awaited of.
+  // Takes the client out of the lists of clients with pending answers or connections.
   void forget(const Client& client);
-  // Looks for servers that are late.
+  // Looks for late servers.
   void check();
   void drop_late_connects();
 
   ToTcpConfig config_;
   boost::asio::io_context& io_;
   std::vector<rpcrdma::Program> programs_;
-  std::unique_ptr<onc_tcp::Room> room_;  // of Replies
+  std::unique_ptr<onc_tcp::Room> room_;  // for Replies
   std::unique_ptr<rpcrdma::Server> server_;
   rpcrdma::BufferPool* replies_ = nullptr;                              // the server's
   std::unordered_map<std::uint32_t, std::shared_ptr<Client>> clients_;  // by ConnectionId
-  std::list<std::shared_ptr<Client>> lost_;                             // that have answers to come, the oldest first
+  std::list<std::shared_ptr<Client>> lost_;                             // with outstanding answers, the oldest first
   std::list<std::shared_ptr<Client>> connecting_;                       // the oldest first
   verbs::LogBudget log_;
   verbs::TimePoint now_{}, next_check_{};

@@ -18,7 +18,8 @@ struct Url {
   friend bool operator==(const Url&, const Url&) = default;
 };
 
-// parse_url; without ":PORT" NFS's: 20049 over RDMA, 2049 over TCP. Errors are kInvalidArgument and say what is wrong.
+// parse_url takes a URL apart. Without ":PORT" it uses NFS's port: 20049 over RDMA, 2049 over TCP. Errors are
+// kInvalidArgument and describe the fault.
 absl::StatusOr<Url> parse_url(std::string_view text);
 std::string scheme(Transport transport);
 

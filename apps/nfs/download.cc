@@ -35,7 +35,7 @@ void Download::issue_more() {
     if (error_.ok() && again.state == State::kAgain) issue(again);
   }
   while (error_.ok() && num_reading_ < limits_.in_flight && end_ == kNoEnd && slot(next_issue_).state == State::kFree) {
-    // Past the size that was known READs go one at a time: all but the first would mostly find the end.
+    // Past the known size READs go one at a time: all but the first would mostly find the end.
     if (next_offset_ >= known_size_ && next_issue_ != next_sink_) return;
     Slot& next = slot(next_issue_);
     ++next_issue_;
@@ -49,7 +49,8 @@ void Download::issue_more() {
 }
 
 std::uint32_t Download::read_len() const {
-  // What is asked for is what the Reply must have room for: a small file that is asked for whole comes inline.
+  // The Reply must have room for all the octets that are asked for, so a small file that is asked for whole comes
+  // inline.
   constexpr std::uint32_t kMostlyEmpty = 1024;
   std::uint64_t len = limits_.io_size;
   if (next_offset_ < known_size_) {
@@ -115,7 +116,7 @@ void Download::sink_ready() {
     Slot& ready = slot(next_sink_);
     const auto index = static_cast<std::uint32_t>(next_sink_ % slots_.size());
     ++next_sink_;
-    // An end was seen before this place, or this is the end: both must agree with what came.
+    // Either a READ saw an end before this place, or this READ saw the end. Both must agree with the octets that came.
     if (end_ != kNoEnd && ready.offset + ready.got > end_) {
       return fail(absl::AbortedError("the file changed while it was read; try again"));
     }

@@ -8,8 +8,8 @@
 
 namespace weft::nfs {
 
-// Download is one file on its way here: a ring of slots, each a READ and the buffer that it fills. Slots are issued in
-// the order of offsets and go to the sink in that order, whatever the order of the Replies.
+// Download is one file on its way here. It is a ring of slots, each with a READ and the buffer that the READ fills.
+// Slots are issued in the order of offsets and go to the sink in that order, whatever the order of the Replies.
 //
 //   kFree -> kReading -> kReady -> kSinking -> kFree        (a short READ: kReading -> kAgain -> kReading)
 class Download {
@@ -17,16 +17,16 @@ class Download {
   Download(Session& session, IoThread& io, const TransferBuffers& buffers, TransferLimits limits,
            const nfs3::NfsFh3& fh, std::uint64_t known_size, Transfer::Sink sink);
 
-  // step does what can be done without waiting; false: the download has ended. Otherwise it is to be called again after
-  // a turn of the session, when the I/O thread has something, and at wake().
+  // step does the work that needs no wait; false: the download has ended. Otherwise the caller calls it again after a
+  // turn of the session, when the I/O thread has a finished job, and at wake().
   bool step();
-  // fail ends the download; step() says when nothing of it is in use any more.
+  // fail ends the download. step() returns false once nothing of the download is in use any more.
   void fail(absl::Status status) {
     if (error_.ok()) error_ = std::move(status);
   }
   std::optional<verbs::TimePoint> wake() const { return must_wait() ? std::optional(patience_->next()) : std::nullopt; }
   const absl::Status& error() const { return error_; }
-  // Octets that were given to the sink.
+  // Octets that the sink got.
   std::uint64_t octets() const { return octets_; }
 
  private:
@@ -39,7 +39,7 @@ class Download {
     std::uint64_t offset = 0;
     std::uint32_t want = 0;
     std::uint32_t got = 0;
-    bool asked_again = false;  // after an end of the file that the attributes beside it deny
+    bool asked_again = false;  // after an end of the file that its own attributes deny
   };
 
   static constexpr std::uint64_t kNoEnd = std::numeric_limits<std::uint64_t>::max();
@@ -68,8 +68,8 @@ class Download {
   std::uint64_t next_offset_ = 0;
   std::uint32_t num_reading_ = 0;
   std::uint32_t num_sinking_ = 0;
-  std::uint64_t end_ = kNoEnd;        // where the file ends, once a READ has said so
-  std::uint64_t octets_ = 0;          // given to the sink
+  std::uint64_t end_ = kNoEnd;        // the file's end, once a READ has reported it
+  std::uint64_t octets_ = 0;          // octets that the sink got
   std::optional<Patience> patience_;  // while the server is not ready
   absl::Status error_;
 };

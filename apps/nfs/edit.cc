@@ -63,16 +63,16 @@ absl::Status mkdir_one(Runner& runner, const Url& url) {
 
 // DoomedDir is a directory that is being emptied and will be removed.
 struct DoomedDir {
-  std::shared_ptr<DoomedDir> parent;  // null for the topmost
+  std::shared_ptr<DoomedDir> parent;  // null for the topmost directory
   nfs3::NfsFh3 parent_fh;
   nfs3::NfsFh3 fh;
   Url url;
   int depth = 0;
-  bool has_failed = false;        // something in it could not be removed, and that was reported
+  bool has_failed = false;        // an entry could not be removed, and that was reported
   std::uint64_t num_removed = 0;  // by the last walk through it
 };
 
-// Rm removes one name; with -r also what is in it, never following symbolic links.
+// Rm removes one name; with -r also everything in it, without following symbolic links.
 class Rm {
  public:
   Rm(Runner& runner, Session& session) : runner_(runner), flow_(session), work_(runner, flow_, runner.tree_limits()) {}
@@ -150,8 +150,8 @@ class Rm {
 
   Task<void> remove_file(nfs3::NfsFh3 dir, Url url) { work_.report(co_await remove_name(Proc::kRemove, dir, url)); }
 
-  // end removes a directory that was emptied. Where names are still in it they came meanwhile, or the server passed
-  // them over because others were removed: as long as a walk removes something there is another one.
+  // end removes a directory that was emptied. If it still has names, they came meanwhile, or the server passed them
+  // over because others were removed. As long as a walk removes an entry, another walk follows.
   Task<void> end(std::unique_ptr<DoomedDir> dir) {
     if (flow_.is_stopped()) co_return;
     if (dir->has_failed) {
@@ -169,7 +169,7 @@ class Rm {
     if (!work_.report(status) && dir->parent) dir->parent->has_failed = true;
   }
 
-  // remove_name removes the name of `url` from `dir`; answer, unless null, gets what the server said.
+  // remove_name removes the name of `url` from `dir`. answer, unless null, gets the server's status.
   Task<absl::Status> remove_name(Proc proc, nfs3::NfsFh3 dir, Url url, Nfsstat3* answer = nullptr) {
     nfs3::DiropArgs args{{dir, url.basename()}};
     nfs3::WccRes res;
@@ -196,7 +196,7 @@ absl::Status rm_one(Runner& runner, const Url& url) {
   return Rm(runner, **session).remove(parent->dir.fh, url, *node);
 }
 
-// destination: where mv and ln put `name`; in url where that is a directory.
+// destination: the place where mv and ln put `name`: in url if url is a directory.
 absl::StatusOr<Parent> destination(Session& session, const Url& url, const std::string& name) {
   auto there = resolve(session, url, FollowLast::kYes);
   if (there.ok() && there->is_dir()) return Parent{std::move(*there), name};

@@ -73,7 +73,7 @@ void Flow::spawn(Task<void> task) {
 void Flow::stop(absl::Status why) {
   if (is_stopped()) return;
   stop_status_ = std::move(why);
-  // What is under way may end, and temporary files be removed, but not for long.
+  // Calls under way may end, and temporary files may be removed, but not for long.
   cleanup_.emplace(session_);
   for (const auto& [when, coroutine] : std::exchange(sleeping_, {})) ready(coroutine);
 }
@@ -126,7 +126,7 @@ void Flow::resume_ready() {
 
 void Flow::turn() {
   if (is_lost_) {
-    // Nothing but the I/O thread is waited for any more.
+    // Only the I/O thread can still end a wait.
     pollfd polled{watched_.get(), POLLIN, 0};
     poll(&polled, 1, in_io_.empty() ? 0 : -1);
     return;

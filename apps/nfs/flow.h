@@ -23,7 +23,7 @@ class Flow;
 
 class SlotsHeld;
 
-// Slots are a number of places (files in flight, octets in memory, open directories) that Tasks of one Flow wait for,
+// Slots are a number of places (files in flight, octets in memory, open directories). Tasks of one Flow wait for them,
 // first come, first served.
 class Slots {
  public:
@@ -39,8 +39,8 @@ class Slots {
     void await_suspend(std::coroutine_handle<> handle);
     SlotsHeld await_resume();
   };
-  // acquire waits until `num` places are free; more than there are count as all of them. It waits even after the Flow
-  // was stopped: places become free then all the sooner.
+  // acquire waits until `num` places are free; a larger `num` than the number of places counts as all of them. It waits
+  // even after the Flow was stopped: places then become free all the sooner.
   Awaiter acquire(std::size_t num) { return {*this, num < num_ ? num : num_}; }
   std::size_t num_used() const { return num_ - free_; }
 
@@ -55,7 +55,7 @@ class Slots {
   std::deque<Awaiter*> waiting_;
 };
 
-// SlotsHeld is places of Slots; they are given back when it ends.
+// SlotsHeld holds places of Slots and gives them back when it ends.
 class SlotsHeld {
  public:
   SlotsHeld(SlotsHeld&& other) noexcept : slots_(std::exchange(other.slots_, nullptr)), num_(other.num_) {}
@@ -102,8 +102,8 @@ class Event {
 // Whether a Call goes out after the Flow was stopped.
 enum class WhenStopped : bool { kRefuse, kSend };
 
-// Flow runs Tasks over one Session: Calls of many of them are under way at once, and local file operations run on a
-// thread of the Flow's own. One thread, the session's; Tasks are resumed from run() alone.
+// Flow runs Tasks over one Session: Calls of many Tasks are under way at once, and local file operations run on a
+// thread of the Flow's own. One thread, the session's; only run() resumes Tasks.
 class Flow {
  public:
   explicit Flow(Session& session);
@@ -114,10 +114,10 @@ class Flow {
 
   Session& session() { return session_; }
 
-  // run returns when `root` and everything that was spawned has ended. Where the connection ends or a stop signal
-  // comes, the Flow is stopped: further Calls fail at once, those with WhenStopped::kSend a few seconds later.
+  // run returns when `root` and every spawned Task have ended. If the connection ends or a stop signal comes, the Flow
+  // is stopped: further Calls fail at once, Calls with WhenStopped::kSend a few seconds later.
   void run(Task<void> root);
-  // spawn lets a Task run beside the others. From run() only, or before it.
+  // spawn lets a Task run beside the others. It is called inside run() or before it.
   void spawn(Task<void> task);
 
   // stop makes every further Call fail with `why`. The first reason stays.
@@ -157,7 +157,7 @@ class Flow {
     bool await_suspend(std::coroutine_handle<> coroutine);
     absl::Status await_resume() { return std::move(status); }
   };
-  // call_raw sends one Call and waits for its results; item_len, unless null, gets Reply::item_len.
+  // call_raw sends one Call and waits for its results. item_len, unless null, gets Reply::item_len.
   CallAwaiter call_raw(const PreparedCall& prepared, std::vector<std::uint8_t>& results,
                        std::optional<std::size_t>* item_len, WhenStopped when = WhenStopped::kRefuse) {
     return {*this, prepared, results, item_len, when};
@@ -172,8 +172,8 @@ class Flow {
     void await_suspend(std::coroutine_handle<> coroutine);
     std::int64_t await_resume() const { return result; }
   };
-  // io runs a job on the Flow's I/O thread and returns its result. What it refers to lives until then. Jobs are short:
-  // nothing interrupts them.
+  // io runs a job on the Flow's I/O thread and returns its result. Everything that the job refers to lives until then.
+  // Jobs are short: nothing interrupts them.
   IoAwaiter io(IoThread::Job job) { return {*this, std::move(job)}; }
 
   struct TimeAwaiter {
@@ -216,12 +216,12 @@ class Flow {
 
   Session& session_;
   IoThread io_;
-  UniqueFd watched_;  // epoll: the I/O thread's descriptor and those of watch()
+  UniqueFd watched_;  // epoll: the descriptors of the I/O thread and of watch()
   std::size_t num_live_ = 0;
   std::deque<std::coroutine_handle<>> ready_;
   std::vector<std::coroutine_handle<>> turning_;
   std::multimap<verbs::TimePoint, std::coroutine_handle<>> sleeping_;
-  std::optional<verbs::TimePoint> wake_;  // of those in turning_
+  std::optional<verbs::TimePoint> wake_;  // the earliest time of the Tasks in turning_
   struct Waiting {
     IoAwaiter* awaiter = nullptr;
     std::coroutine_handle<> coroutine = nullptr;

@@ -22,10 +22,10 @@ timespec to_timespec(const nfs3::Nfstime3& time) {
   return {static_cast<time_t>(time.seconds), static_cast<long>(time.nseconds)};
 }
 
-// LocalDir is a directory that a tree is copied to. It is worked on through its descriptor, never through a symbolic
-// link below the one that the user named, so that no listing of the server's can lead out of it.
+// LocalDir is a directory that receives a tree. All work on it goes through its descriptor, never through a symbolic
+// link below the directory that the user named. So no listing of the server's can lead out of it.
 struct LocalDir {
-  std::shared_ptr<LocalDir> parent;  // null for the topmost
+  std::shared_ptr<LocalDir> parent;  // null for the topmost directory
   Url url;
   Node node;
   std::string shown;
@@ -35,7 +35,7 @@ struct LocalDir {
   std::optional<SlotsHeld> place;
 };
 
-// Get copies one remote name, with everything in it, to a local one.
+// Get copies one remote name, with everything in it, to a local name.
 class Get {
  public:
   explicit Get(Runner& runner) : runner_(runner), options_(runner.options()), umask_(umask(0)) { umask(umask_); }
@@ -125,7 +125,7 @@ class Get {
     }
   }
 
-  // open_child makes and opens a directory; null, with a report, where that fails.
+  // open_child makes and opens a directory; null, with a report, if that fails.
   Task<std::shared_ptr<LocalDir>> open_child(std::shared_ptr<LocalDir> parent, const DirEntry& entry) {
     auto dir = std::make_unique<LocalDir>();
     dir->url = parent->url.child(entry.name);
@@ -137,7 +137,7 @@ class Get {
       co_return nullptr;
     }
     dir->place.emplace(co_await work_->open_dirs().acquire(1));
-    // Nobody else may enter before everything in it is complete and its mode is known to be wanted.
+    // Other users may not enter before everything in the directory is complete and gets its mode.
     const std::int64_t error = co_await flow_->io([&parent, &entry, &dir]() -> std::int64_t {
       dir->is_new = mkdirat(parent->fd.get(), entry.name.c_str(), 0700) == 0;
       if (!dir->is_new && errno != EEXIST) return -errno;
@@ -192,7 +192,7 @@ class Get {
       const std::string temporary = temporary_name(entry.name);
       if (symlinkat(text->c_str(), dir.fd.get(), temporary.c_str()) != 0) return -errno;
       const timespec times[2] = {to_timespec(entry.node.attributes.atime), to_timespec(entry.node.attributes.mtime)};
-      // Some filesystems keep no times of links; that is no reason to have no link.
+      // Some filesystems keep no times of links. The link is made all the same.
       if (options_.preserve) utimensat(dir.fd.get(), temporary.c_str(), times, AT_SYMLINK_NOFOLLOW);
       if (renameat(dir.fd.get(), temporary.c_str(), dir.fd.get(), entry.name.c_str()) == 0) return 0;
       const int error = errno;
@@ -205,7 +205,7 @@ class Get {
   Task<absl::Status> regular_file(const LocalDir& dir, const DirEntry& entry, const Url& url,
                                   const std::string& shown) {
     const Clock::time_point started = Clock::now();
-    // What one READ brings whole.
+    // The size that one READ brings whole.
     const auto most =
         static_cast<std::uint32_t>(std::min<std::size_t>(work_->limits().small_file, transfer_->read_size()));
     if (entry.node.attributes.size < most) {
@@ -229,7 +229,7 @@ class Get {
     co_return co_await contents(url, entry.node, *file, shown);
   }
 
-  // whole_file is the root Task where a single file is copied.
+  // whole_file is the root Task for the copy of a single file.
   Task<void> whole_file(const Url& url, const Node& node, LocalFile& file, const std::string& shown,
                         absl::Status& result) {
     runner_.progress().begin(url.basename(), node.attributes.size);
@@ -316,7 +316,7 @@ absl::Status cat_one(Runner& runner, const Url& url) {
   if (!node->is_regular()) return absl::FailedPreconditionError(url.str() + ": not a regular file");
   Transfer& transfer = runner.transfer(**session);
   if (absl::Status status = transfer.prepare(); !status.ok()) return explain(status, url.str());
-  bool reader_left = false;  // written by the I/O thread, which is idle when the Flow ended
+  bool reader_left = false;  // the I/O thread writes it and is idle when the Flow has ended
   absl::StatusOr<std::uint64_t> octets = 0;
   Flow flow(**session);
   flow.run(cat(transfer, flow, *node, reader_left, octets));
@@ -340,7 +340,7 @@ void cat_all(Runner& runner, const std::vector<Url>& urls) {
 
 void run_get(Runner& runner) {
   std::vector<std::string> names = runner.options().names;
-  // The last name is the local one; a single remote name is copied to here.
+  // The last name is the local one; a single remote name is copied to ".".
   std::string local = ".";
   if (names.size() > 1) {
     local = names.back();

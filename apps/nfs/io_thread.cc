@@ -23,7 +23,7 @@ IoThread::IoThread() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   sigaction(kInterrupt, &action, nullptr);
-  // Signals that end the program are for the thread that waits for them.
+  // Signals that end the program go to the thread that waits for them.
   sigset_t all, before;
   sigfillset(&all);
   sigdelset(&all, kInterrupt);
@@ -48,7 +48,7 @@ IoThread::~IoThread() {
 void IoThread::post(std::uint32_t tag, Job job) {
   const std::lock_guard lock(mutex_);
   posted_.push_back({tag, std::move(job)});
-  // A thread that is at work looks for more before it sleeps.
+  // A running thread looks for more work before it sleeps.
   if (!running_) changed_.notify_all();
 }
 
@@ -99,7 +99,7 @@ void IoThread::run() {
     const std::int64_t result = posted.job();
     lock.lock();
     running_ = false;
-    // The descriptor stays readable until all is taken.
+    // The descriptor stays readable until all finished jobs are taken.
     if (done_.empty()) eventfd_write(fd_, 1);
     done_.push_back({posted.tag, result});
     if (discarding_) changed_.notify_all();

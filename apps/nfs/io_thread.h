@@ -15,7 +15,7 @@ namespace weft::nfs {
 // or pipe never keeps the connection waiting. post(), poll() and fd() are for the thread that made it.
 class IoThread {
  public:
-  // A job returns 0 or more, or a negative errno value. It must end soon after stopping() became true.
+  // A job returns 0 or more, or a negative errno value. It ends soon after stopping() became true.
   using Job = std::function<std::int64_t()>;
 
   struct Done {
@@ -24,7 +24,7 @@ class IoThread {
   };
 
   IoThread();
-  // Waits for the running job, interrupts its system call if need be, and drops the jobs behind it.
+  // Waits for the running job, interrupts its system call if necessary, and drops the jobs behind it.
   ~IoThread();
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
@@ -34,9 +34,9 @@ class IoThread {
   std::optional<Done> poll();
   // Readable while poll() has something to return.
   int fd() const { return fd_; }
-  // discard drops what waits, interrupts what runs, and forgets what is done; afterwards no job runs.
+  // discard drops the waiting jobs, interrupts the running job, and forgets the finished ones. Afterwards no job runs.
   void discard();
-  // Any thread: jobs that would start a further system call give up (-ECANCELED) instead.
+  // Any thread. When it is true, a job that would start a further system call gives up (-ECANCELED) instead.
   bool stopping() const;
 
  private:
@@ -59,7 +59,7 @@ class IoThread {
   std::thread thread_;
 };
 
-// read_fully reads from fd until `out` is full or the end came: octets read, or a negative errno value.
+// read_fully reads from fd until `out` is full or the end came: the number of octets, or a negative errno value.
 std::int64_t read_fully(int fd, std::span<std::uint8_t> out, const IoThread& thread);
 // write_fully writes all of `in`: 0 or a negative errno value.
 std::int64_t write_fully(int fd, std::span<const std::uint8_t> in, const IoThread& thread);

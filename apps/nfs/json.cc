@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-// Nothing is lost by an escape, so what could drive a terminal is escaped beyond what RFC 8259 section 7 demands.
+// An escape loses nothing, so every character that could drive a terminal is escaped, beyond the demands of RFC 8259
+// section 7.
 void append_escaped(std::string& out, std::string_view text) {
   while (!text.empty()) {
     const apps::CodePoint front = apps::front_code_point(text);

@@ -6,12 +6,12 @@
 
 namespace weft::nfs {
 
-// JsonLine is one JSON object (RFC 8259) in the making. Keys are plain ASCII. Numbers are written exactly, but many
-// readers keep them as doubles, which are exact up to 2^53 only: what identifies something and uses all of its 64 bits
-// (fsid, fileid) goes out as a string, by add_id.
+// JsonLine is one JSON object (RFC 8259) under construction. Keys are plain ASCII. Numbers are written exactly, but
+// many readers keep them as doubles, which are exact only up to 2^53. An identifier that uses all of its 64 bits (fsid,
+// fileid) goes out as a string, by add_id.
 class JsonLine {
  public:
-  // Octets that are not UTF-8 become U+FFFD. What could drive a terminal is escaped.
+  // Octets that are not UTF-8 become U+FFFD. Characters that could drive a terminal are escaped.
   JsonLine& add(std::string_view key, std::string_view value);
   JsonLine& add(std::string_view key, const char* value) { return add(key, std::string_view(value)); }
   JsonLine& add(std::string_view key, std::uint64_t value);

@@ -25,7 +25,7 @@ UniqueFd::~UniqueFd() {
 
 std::string temporary_name(const std::string& name) {
   constexpr std::size_t kMaxKept = NAME_MAX - std::string_view("..weft-XXXXXXXX").size();
-  // A std::random_device for each of many small files would take longer than to write them.
+  // For many small files, a std::random_device for each would take longer than writing them.
   std::uint32_t random = 0;
   if (getentropy(&random, sizeof(random)) != 0) random = std::random_device()();
   return fmt::format(".{}.weft-{:08x}", name.substr(0, kMaxKept), random);
@@ -103,7 +103,7 @@ absl::Status LocalFile::commit(const LocalAttributes& attributes) {
   if (fchmod(fd_.get(), attributes.mode) != 0) return errno_status(errno, shown_);
   if (attributes.times && futimens(fd_.get(), attributes.times->data()) != 0) return errno_status(errno, shown_);
   if (attributes.sync && fsync(fd_.get()) != 0) return errno_status(errno, shown_);
-  // A file system may report a full disk or a lost server as late as this.
+  // A file system may report a full disk or a lost server only now.
   if (close(fd_.release()) != 0) return errno_status(errno, shown_);
   if (renameat(dir_, temporary_.c_str(), dir_, name_.c_str()) != 0) return errno_status(errno, shown_);
   temporary_.clear();

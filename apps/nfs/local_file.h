@@ -39,7 +39,7 @@ std::string temporary_name(const std::string& name);
 // errno_status: "WHAT: No such file or directory", kNotFound for ENOENT, else kUnknown.
 absl::Status errno_status(int error, const std::string& what);
 
-// LocalAttributes: what a complete file gets.
+// LocalAttributes are the attributes that a complete file gets.
 struct LocalAttributes {
   std::uint32_t mode = 0600;                                    // permission bits, as they are
   std::optional<std::array<timespec, 2>> times = std::nullopt;  // of access and of modification
@@ -47,14 +47,13 @@ struct LocalAttributes {
 };
 
 // LocalFile is a file that get writes. A regular file is written under a temporary name and gets its final name in
-// commit(); destroyed before that, nothing of it is left. What is no regular file (a device, a pipe) is written
-// straight.
+// commit(). If it is destroyed before that, nothing of it is left. Other files (a device, a pipe) are written directly.
 class LocalFile {
  public:
-  // create begins the file `name` in the directory `dir_fd`, replacing whatever has the name at commit() (but no
-  // directory). No symbolic link is followed. `shown` is the path in error messages. dir_fd outlives the LocalFile.
+  // create begins the file `name` in the directory `dir_fd`. At commit() it replaces any file with that name, but no
+  // directory. No symbolic link is followed. `shown` is the path in error messages. dir_fd outlives the LocalFile.
   static absl::StatusOr<LocalFile> create(int dir_fd, const std::string& name, const std::string& shown);
-  // open_path as create, for a path of the user's: symbolic links are followed, devices and pipes opened.
+  // open_path is create for a path from the user: symbolic links are followed, devices and pipes opened.
   static absl::StatusOr<LocalFile> open_path(const std::string& path);
 
   LocalFile(LocalFile&& other) noexcept = default;
@@ -64,17 +63,17 @@ class LocalFile {
   int fd() const { return fd_.get(); }
   // write appends `octets`.
   absl::Status write(std::span<const std::uint8_t> octets);
-  // commit gives the file its attributes and its name. Nothing for what is written straight.
+  // commit gives the file its attributes and its name. It does nothing for a file that is written directly.
   absl::Status commit(const LocalAttributes& attributes);
 
  private:
   LocalFile() = default;
 
   int dir_ = -1;
-  UniqueFd own_dir_;  // where dir_ is not the caller's
+  UniqueFd own_dir_;  // used if dir_ is not the caller's
   UniqueFd fd_;
   std::string name_;
-  std::string temporary_;  // empty: written straight, or committed
+  std::string temporary_;  // empty: written directly, or committed
   std::string shown_;
 };
 

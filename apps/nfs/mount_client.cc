@@ -75,11 +75,11 @@ absl::StatusOr<MountedExport> mount_first(Mount& mount, const Url& url,
     if (res.fhs_status == Mountstat3::kOk) {
       auto cred = choose_cred(res.auth_flavors);
       if (!cred.ok()) return explain(cred.status(), "mount of " + args.dirpath + " from " + url.host);
-      // What becomes of it is the server's business; nothing depends on it.
+      // The outcome is ignored; nothing depends on it.
       mount.call<nfs3::MntRes>(nfs3::MountProc::kUmnt, &args, nullptr).IgnoreError();
       return MountedExport{res.fhandle, names, std::move(*cred)};
     }
-    // The best candidate's refusal says most; its parents are only guesses.
+    // The refusal of the best candidate says most; its parents are only guesses.
     if (is_first) {
       refusal = res.fhs_status;
       refused_path = args.dirpath;
@@ -120,7 +120,7 @@ std::vector<std::vector<std::string>> candidate_paths(const std::vector<std::str
     std::vector<std::string> names = split_path(node.ex_dir);
     if (is_prefix(names, path)) candidates.push_back(std::move(names));
   }
-  // Longest first; then guesses, also longest first, because a server may export more than it lists.
+  // The longest export comes first. Guesses follow, also longest first, because a server may export more than it lists.
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& a, const auto& b) { return a.size() > b.size(); });
   for (std::size_t len = path.size() + 1; len-- > 0;) {
@@ -159,7 +159,7 @@ absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::millisecond
   Mount mount(**client, timeout);
   nfs3::ExportRes exports;
   const absl::Status listed = mount.call(nfs3::MountProc::kExport, nullptr, &exports);
-  // A server that keeps its list to itself may still mount.
+  // A server that does not give its list may still mount.
   if (!listed.ok() && listed.code() != absl::StatusCode::kFailedPrecondition) {
     return explain(listed, service_name(url));
   }

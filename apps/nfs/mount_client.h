@@ -12,28 +12,28 @@
 
 namespace weft::nfs {
 
-// MountedExport is what MOUNT gave: where an NFS client starts.
+// MountedExport is the answer of MOUNT: the place where an NFS client starts.
 struct MountedExport {
   nfs3::NfsFh3 root;
   std::vector<std::string> export_path;  // names of the directory that root stands for, on the server
   rpcrdma::OpaqueAuth cred;              // of a flavor that the server takes
 };
 
-// mount_for asks the MOUNT service of url's server (RFC 1813 section 5, over TCP as RFC 8267 section 5.1 has it) for
-// the directory that url.path is to be looked up from. That is the longest export that is a prefix of the path; where
-// the server does not list one, the path itself and then its parents are tried, up to "/". The entry in the server's
-// mount list is taken back at once, since nothing here stays mounted. Blocks for at most `timeout` per answer;
-// stop_fd readable ends it with kCancelled. Errors are one line. `tell` (may be null) gets a line about a service that
-// does not answer for tell_after, and about one that does again.
+// mount_for asks the MOUNT service of url's server (RFC 1813 section 5, over TCP as in RFC 8267 section 5.1) for the
+// directory from which url.path is looked up. That directory is the longest export that is a prefix of the path. If the
+// server does not list one, mount_for tries the path itself and then its parents, up to "/". It takes the entry in the
+// server's mount list back at once, since nothing here stays mounted. Blocks for at most `timeout` per answer; stop_fd
+// readable ends it with kCancelled. Errors are one line. `tell` (may be null) gets a line about a service that does not
+// answer for tell_after, and about one that answers again.
 absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::milliseconds timeout, int stop_fd,
                                         const std::function<void(const std::string&)>& tell = nullptr,
                                         std::chrono::milliseconds tell_after = {});
 
-// choose_cred: with which of the flavors that MNT offers to call the NFS server; AUTH_SYS where it offers none. Others
-// than AUTH_SYS and AUTH_NONE are kPermissionDenied.
+// choose_cred chooses one of the flavors that MNT offers for the calls to the NFS server; AUTH_SYS if MNT offers none.
+// If all are other flavors than AUTH_SYS and AUTH_NONE, the result is kPermissionDenied.
 absl::StatusOr<rpcrdma::OpaqueAuth> choose_cred(const std::vector<std::uint32_t>& flavors);
 
-// candidate_paths: which directories to ask MNT for, best first.
+// candidate_paths: the directories to ask MNT for, best first.
 std::vector<std::vector<std::string>> candidate_paths(const std::vector<std::string>& path,
                                                       const std::vector<nfs3::Exportnode>& exports);
 

@@ -24,11 +24,11 @@ using nfs3::Nfsstat3;
 using nfs3::Proc;
 using nfs3::StableHow;
 
-// How often a file is sent anew because the server started anew meanwhile.
+// How many times a file is sent while the server keeps restarting.
 constexpr int kMaxSendAttempts = 3;
 constexpr std::uint32_t kPermissions = 0777;
 constexpr std::uint32_t kOwnerMayWrite = 0300;
-// Local names that the walk takes at a time.
+// The number of local names that the walk takes at a time.
 constexpr std::size_t kNamesAtOnce = 256;
 
 nfs3::SetTime to_settime(const timespec& time) {
@@ -40,9 +40,9 @@ struct CloseDir {
   void operator()(DIR* stream) const { closedir(stream); }
 };
 
-// RemoteDir is a directory on the server that a tree is copied to, and the local one that it comes from.
+// RemoteDir is a directory on the server that receives a tree, and the local directory that it comes from.
 struct RemoteDir {
-  std::shared_ptr<RemoteDir> parent;  // null for the topmost
+  std::shared_ptr<RemoteDir> parent;  // null for the topmost directory
   std::string local;
   Url url;
   nfs3::NfsFh3 fh;
@@ -62,12 +62,12 @@ struct LocalEntry {
   int error = 0;  // of fstatat
 };
 
-// NewDir is a directory that is being made on the server while the walk goes on.
+// NewDir is a directory that the server makes while the walk goes on.
 struct NewDir {
   NewDir(Flow& flow, LocalEntry found) : entry(std::move(found)), made(flow) {}
   LocalEntry entry;
   Event made;
-  std::shared_ptr<RemoteDir> dir;  // null where it could not be made
+  std::shared_ptr<RemoteDir> dir;  // null if it could not be made
 };
 
 // Source is a local file that is sent.
@@ -80,9 +80,9 @@ struct Source {
   bool is_rereadable() const { return S_ISREG(attributes.st_mode); }
 };
 
-// Opens a regular file and reads it if it has fewer octets than `most`. 0 or a negative errno value.
+// Opens a regular file, and reads it if it has fewer octets than `most`. 0 or a negative errno value.
 std::int64_t open_source(int dir_fd, const std::string& name, std::size_t most, Source& source) {
-  // Without O_NONBLOCK a pipe that took the file's place would hold everything up.
+  // Without O_NONBLOCK a pipe in the file's place would hold everything up.
   source.fd = UniqueFd(openat(dir_fd, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!source.fd || fstat(source.fd.get(), &source.attributes) != 0) return -errno;
   if (!S_ISREG(source.attributes.st_mode)) return -EINVAL;
@@ -102,7 +102,7 @@ std::int64_t open_source(int dir_fd, const std::string& name, std::size_t most, 
   return 0;
 }
 
-// Put copies one local name, with everything in it, to a remote one.
+// Put copies one local name, with everything in it, to a remote name.
 class Put {
  public:
   explicit Put(Runner& runner) : runner_(runner), options_(runner.options()) {}
@@ -147,12 +147,12 @@ class Put {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     if (const std::size_t slash = path.rfind('/'); slash != std::string::npos) path = path.substr(slash + 1);
     if (path != "." && path != "..") return path;
-    // The name of what is meant, not of how it was written.
+    // The name of the directory that the path means, not the path's own last name.
     const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
     return real ? base_of(real.get()) : std::string();
   }
 
-  // target_of: what the copy will be called; in url where that is a directory, as cp(1) does.
+  // target_of: the name of the copy: in url if url is a directory, as cp(1) does.
   absl::StatusOr<Target> target_of(const Url& url, const std::string& base) {
     auto there = resolve(*session_, url, FollowLast::kYes);
     if (there.ok() && there->is_dir()) {
@@ -328,7 +328,7 @@ class Put {
       status = absl::FailedPreconditionError(local + ": not copied, it is no regular file");
     } else {
       const Clock::time_point started = Clock::now();
-      // What one WRITE takes whole.
+      // The size that one WRITE takes whole.
       const std::size_t most = std::min<std::size_t>(work_->limits().small_file, transfer_->write_size());
       Source source;
       const std::int64_t error = co_await flow_->io([&] { return open_source(dir->fd(), entry.name, most, source); });
@@ -355,7 +355,7 @@ class Put {
     co_return status.ok() ? check(res.status, url.str()) : explain(status, url.str());
   }
 
-  // whole_file is the root Task where a single file is sent.
+  // whole_file is the root Task for the sending of a single file.
   Task<void> whole_file(Source& source, const std::string& local, const Target& target, absl::Status& result) {
     runner_.progress().begin(target.url.basename(),
                              source.is_rereadable() ? static_cast<std::uint64_t>(source.attributes.st_size) : 0);
@@ -395,8 +395,8 @@ class Put {
     co_return absl::OkStatus();
   }
 
-  // send_until_safe writes the file and commits it, anew where the server lost what it had not committed (RFC 1813
-  // section 3.3.21). What cannot be read twice is written FILE_SYNC instead.
+  // send_until_safe writes the file and commits it. If the server lost uncommitted data, it does so again (RFC 1813
+  // section 3.3.21). A file that cannot be read twice is written FILE_SYNC instead.
   Task<absl::Status> send_until_safe(Source& source, const std::string& local, RemoteFile& file, const Url& url,
                                      std::uint64_t& octets) {
     const bool in_pieces = source.is_rereadable() && !options_.sync;
@@ -424,7 +424,7 @@ class Put {
     const SlotsHeld held = co_await work_->large_file().acquire(1);
     const int fd = source.fd.get();
     if (source.is_rereadable() && lseek(fd, 0, SEEK_SET) != 0) co_return absl::DataLossError(std::strerror(errno));
-    bool ended = false;  // a terminal would wait for more behind its end
+    bool ended = false;  // a terminal would wait for more input after its end
     Transfer::Source read_more = [fd, &io = transfer_->io(), &ended](std::span<std::uint8_t> out) -> std::int64_t {
       if (ended) return 0;
       const std::int64_t len = read_fully(fd, out, io);

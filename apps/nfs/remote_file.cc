@@ -14,7 +14,7 @@ constexpr int kMaxNameAttempts = 16;
 }  // namespace
 
 Task<absl::Status> RemoteFile::create(std::uint32_t mode) {
-  // Servers differ in whether a file that forbids writing can be written by its creator.
+  // Servers differ in whether the creator of a file that forbids writing can write it.
   constexpr std::uint32_t kOwnerMayWrite = 0200;
   const std::uint32_t mode_now = (mode & kOwnerMayWrite) != 0 ? mode : 0600;
   for (int attempt = 0; attempt < kMaxNameAttempts; ++attempt) {

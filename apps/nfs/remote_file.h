@@ -10,30 +10,30 @@
 
 namespace weft::nfs {
 
-// RemoteFile is the temporary file on the server that a put fills. What create() made is renamed in the end, or
-// removed. Errors name the URL.
+// RemoteFile is the temporary file on the server that a put fills. The file that create() made is renamed in the end,
+// or removed. Errors name the URL.
 class RemoteFile {
  public:
   RemoteFile(Flow& flow, const nfs3::NfsFh3& dir, const Url& url) : flow_(flow), dir_(dir), url_(url) {}
 
   const nfs3::NfsFh3& fh() const { return fh_; }
-  // Whether the file has the mode that create() was asked for already.
+  // Whether the file has the mode already that create() was asked for.
   bool has_mode() const { return has_mode_; }
 
   Task<absl::Status> create(std::uint32_t mode);
   Task<absl::Status> set_attributes(nfs3::Sattr3 attributes);
-  // commit makes what was written safe; false where the server has lost something of it meanwhile (RFC 1813 section
-  // 3.3.21) and it must be written again.
+  // commit makes the written data safe. False if the server has lost part of it meanwhile (RFC 1813 section 3.3.21) and
+  // it must be written again.
   Task<absl::StatusOr<bool>> commit(Uploaded uploaded);
   Task<absl::Status> rename();
-  // remove is for a file that will not get its name; also after the Flow was stopped.
+  // remove is for a file that will not get its name. It works also after the Flow was stopped.
   Task<void> remove();
 
  private:
   Flow& flow_;
   nfs3::NfsFh3 dir_;
   Url url_;
-  std::string temporary_;  // empty: there is none
+  std::string temporary_;  // empty: there is no file
   nfs3::NfsFh3 fh_;
   bool has_mode_ = false;
 };

@@ -17,7 +17,7 @@
 
 namespace weft::nfs {
 
-// NfsOptions: the options of all `weft nfs` commands; each command registers those that it has.
+// NfsOptions are the options of all `weft nfs` commands; each command registers its own ones.
 struct NfsOptions {
   bool json = false;
   bool stats = false;
@@ -33,13 +33,13 @@ struct NfsOptions {
   bool dereference = false;
   std::chrono::milliseconds timeout{0};    // 0: the session's own
   std::optional<std::uint32_t> in_flight;  // READs or WRITEs of a large file, and small files, at once
-  TransferLimits limits;                   // but for in_flight
+  TransferLimits limits;                   // all but in_flight
   TreeLimits tree;                         // likewise
   std::size_t max_sorted = 256 << 20;      // bytes of directory entries that ls holds to sort them
-  std::vector<std::string> names;          // what the command works on, as typed
+  std::vector<std::string> names;          // the operands of the command, as typed
 };
 
-// ProgressLine is one line on stderr that is written anew ten times a second, where stderr is a terminal.
+// ProgressLine is one line on stderr that is rewritten ten times a second if stderr is a terminal.
 class ProgressLine {
  public:
   ProgressLine();
@@ -49,14 +49,14 @@ class ProgressLine {
   // begin starts to count the octets of one file; total 0: not known.
   void begin(std::string name, std::uint64_t total);
   void update(std::uint64_t octets);
-  // show writes another text instead, where it is time to.
+  // show writes another text instead, when the next update is due.
   void show(const std::function<std::string()>& text);
-  // clear removes the line, so that something else may be printed.
+  // clear removes the line, so that other output can be printed.
   void clear();
 
  private:
   using Clock = std::chrono::steady_clock;
-  // What ends within a moment needs no line.
+  // Work that ends within this time needs no line.
   static constexpr std::chrono::milliseconds kQuiet{300};
   bool is_time();
 
@@ -76,21 +76,21 @@ class Runner {
 
   const NfsOptions& options() const { return options_; }
 
-  // session is the one for url's export, mounted at first use.
+  // session is the session for url's export; it is mounted at first use.
   absl::StatusOr<Session*> session(const Url& url);
-  // transfer of the same session.
+  // transfer is the Transfer of that session.
   Transfer& transfer(Session& session);
   // tree_limits: how much of a tree is worked on at once.
   TreeLimits tree_limits() const;
   ProgressLine& progress() { return progress_; }
 
-  // report takes the outcome of one part of the work: an error is printed and makes the exit status 1. Returns whether
-  // there is a point in going on: not after the connection was lost or a stop signal came, and what fails after that
-  // is not printed.
+  // report takes the outcome of one part of the work: it prints an error, which makes the exit status 1. Returns
+  // whether it makes sense to go on: not after the connection was lost or a stop signal came. It does not print errors
+  // after that.
   bool report(const absl::Status& status);
   // warn prints a line to stderr.
   void warn(const std::string& line);
-  // fail_silently makes the exit status 1 where everybody knows why, as after `weft nfs cat URL | head`.
+  // fail_silently makes the exit status 1 if the user knows the reason, as after `weft nfs cat URL | head`.
   void fail_silently() { exit_status_ = apps::kExitFailed; }
   // print writes one line of results to stdout.
   void print(const std::string& line);
@@ -114,7 +114,7 @@ class Runner {
   bool is_over_ = false;
 };
 
-// remote_name is parse_url; remote_names all of them.
+// remote_names is parse_url for each of the texts.
 absl::StatusOr<std::vector<Url>> remote_names(const std::vector<std::string>& texts);
 
 // The commands. Each does all of options().names and reports to the runner.

@@ -21,10 +21,10 @@ constexpr auto kDrainTimeout = 3s;
 constexpr auto kGoodbyeTimeout = 500ms;
 constexpr auto kPatience = 60s;
 constexpr auto kCallTimeout = 60s;
-// A server whose disks are slow still answers NULL; one that does not for so long is gone.
+// A server with slow disks still answers NULL. A server that does not answer for so long is gone.
 constexpr auto kSilence = 15s;
 constexpr std::chrono::milliseconds kLongestPause{2000};
-// Where a Reply is expected any moment, a wake-up from sleep would cost more than the wait.
+// When a Reply is expected any moment, a wake-up from sleep would cost more than the wait.
 constexpr std::chrono::microseconds kSpin{50};
 
 }  // namespace
@@ -59,7 +59,7 @@ Session::Session(Url url, MountedExport mounted, const apps::StopSignals& stop, 
 
 Session::~Session() {
   if (!client_ || client_->state() != rpcrdma::Client::State::kReady) return;
-  // An orderly end, so that the server need not wonder; but nobody waits long for it.
+  // An orderly end, so that the server need not wonder. The wait for it is short.
   const auto deadline = std::chrono::steady_clock::now() + kGoodbyeTimeout;
   client_->disconnect();
   apps::Progress progress(apps::ProgressMode::kBlock, nullptr, kSpin);
@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::open(const Url& url, const app
                                                        verbs::Device& device, const apps::StopSignals& stop,
                                                        Endurance endurance) {
   if (endurance.timeout.count() == 0) endurance.timeout = kCallTimeout + endurance.reconnect_for;
-  // A longer time is for a server that is there and slow.
+  // Only a server that is there and slow gets a longer time.
   const auto answer_timeout = std::min<std::chrono::milliseconds>(kAnswerTimeout, endurance.timeout);
   auto mounted = mount_for(url, answer_timeout, stop.fd(), endurance.tell, endurance.tell_after);
   if (!mounted.ok()) return mounted.status();
@@ -134,13 +134,13 @@ absl::Status Session::turn(int extra_fd, std::optional<verbs::TimePoint> until) 
   if (!client_) return absl::UnavailableError("the connection was given up");
   if (cleanup_until_) {
     if (std::chrono::steady_clock::now() >= *cleanup_until_) return absl::DeadlineExceededError("no answer in time");
-    // A stop signal that came would end every sleep at once.
+    // The stop signals stay out of it: one that has come would end every sleep at once.
     apps::Progress(progress_mode_, nullptr, kSpin).turn(*client_, cleanup_until_, extra_fd);
   } else {
     if (stop_.requested()) return absl::CancelledError("interrupted");
     const std::optional<verbs::TimePoint> look = silence_.next();
     if (look && (!until || *look < *until)) until = look;
-    // Where something came there is most often no silence to be told of.
+    // After an event the server is most often not silent.
     if (progress_.turn(*client_, until, extra_fd) == 0 || silence_.told()) tell_of_silence();
   }
   tell_of_connection();
@@ -148,7 +148,7 @@ absl::Status Session::turn(int extra_fd, std::optional<verbs::TimePoint> until) 
 }
 
 void Session::tell_of_connection() {
-  // Counted, since a connection may come and go within one turn.
+  // The count tells, since a connection may come and go within one turn.
   const std::uint64_t num = client_->num_connections();
   const bool is_back = lost_ && num > num_connections_;
   const bool was_lost = std::exchange(lost_, client_->state() == rpcrdma::Client::State::kConnecting && num > 0);
@@ -160,7 +160,7 @@ void Session::tell_of_connection() {
 
 void Session::tell_of_silence() {
   const rpcrdma::Client::State state = client_->state();
-  // Of a connection that was lost, and of the attempts at another one, the user knows already.
+  // The user knows already of a lost connection and of the attempts at another one.
   const bool is_first = state == rpcrdma::Client::State::kConnecting && client_->num_connections() == 0;
   const bool waiting = is_first || (state == rpcrdma::Client::State::kReady && client_->num_outstanding() > 0);
   const rpcrdma::ReplyCounts replies = client_->replies();

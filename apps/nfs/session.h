@@ -22,7 +22,7 @@
 
 namespace weft::nfs {
 
-// PreparedCall is one NFSv3 Call and the memory of its arguments. It stays where it is until the Call ended.
+// PreparedCall is one NFSv3 Call and the memory of its arguments. It stays in its place until the Call has ended.
 struct PreparedCall {
   nfs3::Proc proc = nfs3::Proc::kNull;
   std::vector<std::uint8_t> args = {};
@@ -30,8 +30,8 @@ struct PreparedCall {
   rpcrdma::MutBytes result_item = {};
 };
 
-// Patience says when to try again what the server was not ready for: after a tenth of a second, then more rarely, and
-// not for ever.
+// Patience says when to try again after the server was not ready: after a tenth of a second, then more rarely, and not
+// for ever.
 class Patience {
  public:
   // again: whether to try once more; if so, next() says when.
@@ -45,21 +45,22 @@ class Patience {
   verbs::TimePoint next_;
 };
 
-// Endurance: what a Session does when its connection ends. A server that starts anew executes again what it had done
-// and not answered yet: for NFSv3 that is right where the procedure is idempotent, and the others may then fail.
+// Endurance says what a Session does when its connection ends. A restarted server executes Calls again that it had done
+// and not answered yet. For NFSv3 that is right if the procedure is idempotent; the other procedures may then fail.
 struct Endurance {
   std::chrono::milliseconds reconnect_for{0};  // 0: the session is over
-  // How long a Call waits for its Reply, over all connections, and MOUNT and connecting at most; 0: a minute, and
-  // reconnect_for.
+  // How long a Call waits for its Reply, over all connections. MOUNT and connecting wait so long at most. 0: a minute,
+  // and reconnect_for.
   std::chrono::milliseconds timeout{0};
   std::chrono::milliseconds tell_after{5000};  // of a silence of the server
-  // Told, in one line: that the connection was lost and is back, that the server does not respond and does again.
+  // Gets one line each when the connection was lost, when it is back, when the server does not respond, and when it
+  // responds again.
   std::function<void(const std::string&)> tell;
 };
 
 // Session is one mounted server: the RPC-over-RDMA connection and the export's root. Calls run one at a time with
-// call(), or many at once with start() and turn(). One thread. Statuses of its functions are about transport and RPC;
-// nfsstat3 is in the results.
+// call(), or many at once with start() and turn(). One thread. The Statuses of its functions are about transport and
+// RPC; nfsstat3 is in the results.
 class Session {
  public:
   // Mounts and connects. device and stop outlive the session. Errors: one line that says which of the two failed.
@@ -69,7 +70,7 @@ class Session {
   ~Session();
 
   const Url& url() const { return url_; }
-  // For Calls that are not the session's own. Precondition: no call of the session failed.
+  // For Calls of other code. Precondition: no call of the session failed.
   rpcrdma::Client& client() { return *client_; }
   const rpcrdma::OpaqueAuth& cred() const { return export_.cred; }
   const nfs3::NfsFh3& root() const { return export_.root; }
@@ -78,8 +79,8 @@ class Session {
   // FSINFO of the root, asked for once. Limits are made sane: rtmax and wtmax from 1024 to nfs3::kMaxData.
   absl::StatusOr<nfs3::FsinfoRes> fsinfo();
 
-  // call sends one Call and waits for its results; again after a pause where the server is not ready to do it
-  // (NFS3ERR_JUKEBOX), for a minute at most. Not for messages with an eligible item.
+  // call sends one Call and waits for its results. If the server is not ready (NFS3ERR_JUKEBOX), it sends the Call
+  // again after a pause, for a minute at most. Not for messages with an eligible item.
   template <typename Args, typename Res>
   absl::Status call(nfs3::Proc proc, const Args& args, Res& res) {
     PreparedCall prepared{.proc = proc};
@@ -94,26 +95,26 @@ class Session {
       if (absl::Status status = pause_until(patience.next()); !status.ok()) return status;
     }
   }
-  // READLINK: the text of a symbolic link, in res.data, which views `text`.
+  // READLINK: the text of a symbolic link comes in res.data, which views `text`.
   absl::Status readlink(const nfs3::NfsFh3& fh, nfs3::ReadlinkRes& res, std::vector<std::uint8_t>& text);
-  // take_readlink takes the results of a READLINK apart whose result_item was all of `text`: its part, as readlink
-  // does.
+  // take_readlink parses the results of a READLINK whose result_item was all of `text`. res and text are then as after
+  // readlink.
   static absl::Status take_readlink(std::span<const std::uint8_t> results, std::optional<std::size_t> item_len,
                                     nfs3::ReadlinkRes& res, std::vector<std::uint8_t>& text);
-  // SYMLINK with its text.
+  // SYMLINK with the text of the link.
   absl::Status symlink(const nfs3::SymlinkArgs& args, nfs3::NewObjectRes& res);
 
-  // start queues a Call; done runs from a later turn(). `prepared` and what it views live until then.
+  // start queues a Call; done runs from a later turn(). `prepared` and the memory that it views live until then.
   absl::Status start(const PreparedCall& prepared, rpcrdma::ReplyCallback done);
-  // turn makes progress, sleeping until there is some, extra_fd is readable or `until` has come. Errors: the connection
-  // ended, or a stop signal came.
+  // turn makes progress. It sleeps until there is some, extra_fd is readable or `until` has come. Errors: the
+  // connection ended, or a stop signal came.
   absl::Status turn(int extra_fd = -1, std::optional<verbs::TimePoint> until = std::nullopt);
-  // drain waits for all started Calls to end, and ends the connection where they do not in time. Afterwards no memory
-  // of theirs is in use. Stop signals do not shorten it.
+  // drain waits for all started Calls to end, and ends the connection if they do not end in time. Afterwards no memory
+  // of these Calls is in use. Stop signals do not shorten it.
   void drain();
 
-  // Cleanup lets Calls through in spite of a stop signal while it lives, for a few seconds, so that a temporary file
-  // can be removed.
+  // While a Cleanup lives, Calls go out in spite of a stop signal, for a few seconds, so that a temporary file can be
+  // removed.
   class Cleanup {
    public:
     explicit Cleanup(Session& session);
@@ -125,7 +126,7 @@ class Session {
     Session& session_;
   };
 
-  // What went over the wire, of this session.
+  // The traffic of this session.
   verbs::QpCounters counters() const { return client_ ? client_->counters() : verbs::QpCounters{}; }
 
   static absl::Status undecodable(nfs3::Proc proc);
@@ -149,9 +150,9 @@ class Session {
   apps::Progress progress_;
   Endurance endurance_;
   SilenceWatch silence_{endurance_.tell_after};
-  rpcrdma::ReplyCounts replies_before_;  // when the last answer came
+  rpcrdma::ReplyCounts replies_before_;  // at the last answer
   bool lost_ = false;
-  std::uint64_t num_connections_ = 0;  // that there have been when the user last heard of them
+  std::uint64_t num_connections_ = 0;  // connections at the last message to the user
   std::optional<verbs::TimePoint> cleanup_until_;
   std::optional<nfs3::FsinfoRes> fsinfo_;
   std::unique_ptr<rpcrdma::Client> client_;

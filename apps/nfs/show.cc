@@ -39,7 +39,7 @@ std::string mode_text(const nfs3::Fattr3& attributes) {
   for (std::size_t i = 0; i < kBits.size(); ++i) {
     text += (attributes.mode >> (kBits.size() - 1 - i) & 1) != 0 ? kBits[i] : '-';
   }
-  // Set-uid, set-gid and sticky stand in the place of the x of user, group and others.
+  // Set-uid, set-gid and sticky take the place of the x of user, group and others.
   constexpr struct {
     std::uint32_t bit;
     std::size_t place;
@@ -83,8 +83,8 @@ JsonLine json_of(const Url& url, const std::string& name, const nfs3::Fattr3& at
   return line;
 }
 
-// Ls lists what the command line named. Names are sorted, directory by directory, as far as memory allows; --json and
-// -U print them as the server lists them, page by page.
+// Ls lists the operands of the command line. It sorts names, directory by directory, as far as memory allows. --json
+// and -U print them as the server lists them, page by page.
 class Ls {
  public:
   Ls(Runner& runner, Session& session) : runner_(runner), options_(runner.options()), flow_(session) {}
@@ -108,7 +108,7 @@ class Ls {
     }
   }
 
-  // Counts what one directory holds of the bytes that all of them may hold.
+  // Held counts the bytes of one directory toward the limit for all directories together.
   class Held {
    public:
     explicit Held(std::size_t& all) : all_(all) {}
@@ -126,7 +126,7 @@ class Ls {
     std::size_t mine_ = 0;
   };
 
-  // `prefix` is what the names are shown with, relative to what the command line named.
+  // `prefix` goes before the names: the directory's path relative to the operand.
   Task<absl::Status> directory(Url url, nfs3::NfsFh3 fh, std::string prefix, int depth) {
     if (depth == kMaxDepth) co_return absl::FailedPreconditionError(url.str() + ": directories nested too deeply");
     Listing listing(flow_, fh, url);
@@ -168,16 +168,16 @@ class Ls {
       if (!status.ok()) co_return status;
       if (!options_.recursive || !entry.node.is_dir()) continue;
       status = co_await directory(entry_url, entry.node.fh, prefix + entry.name + "/", depth + 1);
-      // One directory that may not be read is no reason not to show the others.
+      // A directory that may not be read does not stop the listing of the others.
       if (!status.ok() && (reader_left_ || !runner_.report(status))) co_return status;
     }
-    // A listing without an end must not go on when its reader has left.
+    // A listing without an end must stop when its reader has left.
     if (std::fflush(stdout) == 0) co_return absl::OkStatus();
     reader_left_ = errno == EPIPE;
     co_return absl::CancelledError(std::string("cannot write to standard output: ") + std::strerror(errno));
   }
 
-  // A name is all that a plain listing shows; where more was asked for, its lack is told.
+  // A plain listing needs only the name. If more was asked for, the missing part is reported.
   void show_name_only(const DirEntry& entry, const std::string& prefix) {
     const std::string name = for_people(prefix + entry.name);
     if (options_.long_format || options_.recursive || options_.json) runner_.report(entry.status);

@@ -4,7 +4,7 @@
 
 #include "apps/nfs3/types.h"
 
-// How attributes are written for people.
+// The text form of attributes.
 namespace weft::nfs {
 
 // type_name: "file", "directory", "symlink", ...

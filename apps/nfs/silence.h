@@ -10,18 +10,18 @@
 
 namespace weft::nfs {
 
-// SilenceWatch says when a server that owes an answer has given none for so long that its user should hear of it, and
-// when it is back. A plain value, with time as a parameter.
+// SilenceWatch says when a server owes an answer for so long that its user should hear of it, and when the server is
+// back. A plain value, with time as a parameter.
 class SilenceWatch {
  public:
-  // after: how long a silence the user does not hear of.
+  // after: the length of a silence that the user does not hear of.
   explicit SilenceWatch(std::chrono::milliseconds after) : after_(after) {}
 
   enum class News : std::uint8_t { kNone, kSilent, kBack };
 
   // look: waiting says whether an answer is owed, num_answers counts the answers so far.
   News look(bool waiting, std::uint64_t num_answers, verbs::TimePoint now);
-  // When to look again at the latest, where nothing else happens.
+  // When to look again at the latest if nothing else happens.
   std::optional<verbs::TimePoint> next() const;
   // Whether the last news was kSilent.
   bool told() const { return told_; }
@@ -33,8 +33,8 @@ class SilenceWatch {
   bool told_ = false;
 };
 
-// not_responding is the line that tells of a silent server; timeout is what ends the wait, `before` what was counted
-// when the silence began.
+// not_responding is the line that tells of a silent server. timeout is the end of the wait; `before` is the Reply
+// counts from the beginning of the silence.
 std::string not_responding(const std::string& server, std::chrono::milliseconds timeout,
                            const rpcrdma::ReplyCounts& before, const rpcrdma::ReplyCounts& now);
 std::string responding_again(const std::string& server);

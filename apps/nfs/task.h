@@ -13,8 +13,9 @@ class Task;
 
 namespace detail {
 
-// What all promises of Tasks share. A Task that ends while its awaiter still starts it does not resume that awaiter:
-// the awaiter goes on by itself, so that a loop over Tasks which never suspend needs no more stack than one of them.
+// The common part of all promises of Tasks. A Task that ends while its awaiter still starts it does not resume that
+// awaiter: the awaiter goes on by itself. So a loop over Tasks which never suspend needs no more stack than one of
+// them.
 struct PromiseBase {
   std::coroutine_handle<> awaiter = nullptr;
   bool is_starting = false;
@@ -26,7 +27,7 @@ struct PromiseBase {
     void await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
       PromiseBase& promise = coroutine.promise();
       promise.has_ended = true;
-      // The awaiter may destroy this coroutine: nothing of it is used afterwards.
+      // The awaiter may destroy this coroutine, so nothing of it is used afterwards.
       if (!promise.is_starting) promise.awaiter.resume();
     }
     void await_resume() noexcept {}
@@ -56,8 +57,8 @@ struct Promise<void> : PromiseBase {
 
 }  // namespace detail
 
-// Task is a coroutine that begins when it is awaited, once, and runs in its awaiter's thread. What its parameters refer
-// to lives until it ended.
+// Task is a coroutine that begins when it is awaited, once, and runs in its awaiter's thread. Everything that its
+// parameters refer to lives until it has ended.
 template <typename T>
 class [[nodiscard]] Task {
  public:

@@ -24,7 +24,7 @@ absl::Status not_a_directory(const Url& url) {
   return absl::FailedPreconditionError(url.str() + ": not a directory");
 }
 
-// Walker is one resolution: the directories above the current place, and the names still to go.
+// Walker is one resolution: the directories above the current place, and the remaining names.
 class Walker {
  public:
   Walker(Session& session, const Url& url) : session_(session), url_(url) {}
@@ -212,7 +212,7 @@ Task<absl::Status> Listing::next(std::vector<DirEntry>& entries) {
     absl::Status status = co_await read_plus(entries);
     if (!status.ok()) co_return status;
   }
-  // Also where READDIRPLUS was found to be unknown a moment ago.
+  // read_plus may have found just now that the server does not know READDIRPLUS.
   if (plain_) {
     absl::Status status = co_await read_plain(entries);
     if (!status.ok()) co_return status;

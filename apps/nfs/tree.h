@@ -10,7 +10,7 @@
 #include "apps/nfs/session.h"
 #include "apps/nfs/task.h"
 
-// Names and directories of a mounted export. Errors name the remote name that they are about.
+// Names and directories of a mounted export. Errors give the remote name that they are about.
 namespace weft::nfs {
 
 struct Node {
@@ -22,7 +22,7 @@ struct Node {
   bool is_regular() const { return attributes.type == nfs3::Ftype3::kReg; }
 };
 
-// DirEntry is a name in a directory. status is not OK where the server tells nothing but the name, as for a filesystem
+// DirEntry is a name in a directory. status is not OK if the server tells nothing but the name, as for a filesystem
 // mounted there that it does not serve; node is empty then.
 struct DirEntry {
   std::string name;
@@ -30,7 +30,7 @@ struct DirEntry {
   absl::Status status = absl::OkStatus();
 };
 
-// Parent is where a new name goes: an existing directory and the name in it.
+// Parent is the place of a new name: an existing directory and the name in it.
 struct Parent {
   Node dir;
   std::string name;
@@ -38,23 +38,23 @@ struct Parent {
 
 enum class FollowLast : bool { kNo, kYes };
 
-// resolve walks from the export's root to url.path. Symbolic links on the way are followed here, at most 40 of them,
-// and never out of the export; the last name's only with kYes (or where a trailing slash demands a directory).
+// resolve walks from the export's root to url.path. It follows symbolic links on the way, at most 40 of them, and never
+// out of the export. It follows the last name's link only with kYes (or if a trailing slash demands a directory).
 absl::StatusOr<Node> resolve(Session& session, const Url& url, FollowLast follow);
 
-// resolve_parent walks to the directory of url's last name. Errors: kInvalidArgument where url is the root.
+// resolve_parent walks to the directory of url's last name. kInvalidArgument: url is the root.
 absl::StatusOr<Parent> resolve_parent(Session& session, const Url& url);
 
 // lookup finds one name in a directory.
 absl::StatusOr<Node> lookup(Session& session, const nfs3::NfsFh3& dir, const std::string& name, const Url& url);
 
-// link_text: what a symbolic link points to.
+// link_text: the target of a symbolic link.
 absl::StatusOr<std::string> link_text(Session& session, const nfs3::NfsFh3& fh, const Url& url);
 
 // Listing reads a directory page by page, so that a directory which never ends needs no more memory than one page. The
 // names come in the server's order, without "." and "..". Every name is safe to use as one: not empty, without "/" and
-// NUL. A server that lists a directory in a circle is noticed after a few rounds; one that makes up new names for ever
-// is not.
+// NUL. Listing notices a server that lists a directory in a circle after a few rounds. It does not notice a server that
+// makes up new names for ever.
 class Listing {
  public:
   // url is for error messages.
@@ -80,14 +80,14 @@ class Listing {
   nfs3::Verf cookieverf_{};
   bool eof_ = false;
   bool plain_ = false;
-  // Brent's way to find a circle: an earlier place that is compared with each later one, and moved up in steps that
+  // Brent's way to find a circle: an earlier place that is compared with each later one. It moves up in steps that
   // double.
   std::uint64_t earlier_ = 0;
   std::uint64_t num_since_ = 0;
   std::uint64_t next_move_ = 1;
 };
 
-// octets_held: about what entries take in memory.
+// octets_held: the approximate memory of an entry.
 inline std::size_t octets_held(const DirEntry& entry) {
   return sizeof(DirEntry) + entry.name.size();
 }
@@ -98,7 +98,7 @@ Task<absl::StatusOr<Node>> lookup(Flow& flow, nfs3::NfsFh3 dir, std::string name
 Task<absl::StatusOr<std::string>> link_text(Flow& flow, nfs3::NfsFh3 fh, Url url);
 Task<absl::Status> make_symlink(Flow& flow, nfs3::SymlinkArgs args, nfs3::NewObjectRes& res);
 
-// below_export: what is left of names below the export; kInvalidArgument where they are not in it.
+// below_export: the rest of `names` below the export; kInvalidArgument if the names are not in the export.
 absl::StatusOr<std::vector<std::string>> below_export(const Session& session, const std::vector<std::string>& names);
 
 }  // namespace weft::nfs

@@ -22,7 +22,7 @@ std::string progress_text(const TreeCounts& counts, double seconds) {
                                  counts.found_all ? "" : "+", apps::format_octets(double(counts.octets)),
                                  apps::format_rate(double(counts.octets) / elapsed), double(counts.files) / elapsed);
   if (!counts.found_all || counts.files == 0) return text;
-  // Small files take their time by the piece and large ones by the byte: the slower of both tells when the end comes.
+  // Small files cost time per file and large files per byte. The slower of both decides the end.
   const auto left = [elapsed](std::uint64_t done, std::uint64_t all) {
     return done == 0 || all <= done ? 0.0 : elapsed * (double(all) / double(done) - 1.0);
   };
@@ -115,7 +115,7 @@ class LocalCount {
   std::uint64_t files = 0;
   std::uint64_t octets = 0;
 
-  // step reads some names; false: the end, or something that cannot be counted.
+  // step reads some names. False: the end was reached, or a part cannot be counted.
   bool step() {
     constexpr int kNamesAtOnce = 512;
     for (int i = 0; i < kNamesAtOnce && !open_.empty(); ++i) {

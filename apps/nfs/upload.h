@@ -7,8 +7,8 @@
 
 namespace weft::nfs {
 
-// Upload is one file on its way to the server: a ring of slots, each a buffer and the WRITE that sends it. Slots are
-// filled in the order of offsets; their WRITEs may end in any order.
+// Upload is one file on its way to the server. It is a ring of slots, each with a buffer and the WRITE that sends it.
+// Slots are filled in the order of offsets; their WRITEs may end in any order.
 //
 //   kFree -> kFilling -> kReady -> kWriting -> kFree        (a short WRITE: kWriting -> kReady)
 class Upload {
@@ -16,10 +16,10 @@ class Upload {
   Upload(Session& session, IoThread& io, const TransferBuffers& buffers, TransferLimits limits, const nfs3::NfsFh3& fh,
          nfs3::StableHow stable, Transfer::Source source);
 
-  // step does what can be done without waiting; false: the upload has ended. Otherwise it is to be called again after a
-  // turn of the session, when the I/O thread has something, and at wake().
+  // step does the work that needs no wait; false: the upload has ended. Otherwise the caller calls it again after a
+  // turn of the session, when the I/O thread has a finished job, and at wake().
   bool step();
-  // fail ends the upload; step() says when nothing of it is in use any more.
+  // fail ends the upload. step() returns false once nothing of the upload is in use any more.
   void fail(absl::Status status) {
     if (error_.ok()) error_ = std::move(status);
   }
@@ -59,7 +59,7 @@ class Upload {
   std::size_t num_filling_ = 0;
   std::size_t num_busy_ = 0;  // slots that are kReady or kWriting
   std::uint32_t num_writing_ = 0;
-  std::uint64_t filled_ = 0;  // octets the source gave
+  std::uint64_t filled_ = 0;  // octets that the source gave
   bool source_ended_ = false;
   Uploaded uploaded_;
   std::optional<Patience> patience_;  // while the server is not ready

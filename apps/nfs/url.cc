@@ -24,7 +24,7 @@ int hex_digit(char c) {
   return -1;
 }
 
-// decode gives nothing where a % is not followed by two digits, or where the result could not be a name.
+// decode returns nothing if a % is not followed by two digits, or if the result could not be a name.
 std::optional<std::string> decode(std::string_view text) {
   std::string name;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -9,7 +9,7 @@
 
 namespace weft::nfs {
 
-// Of NFS over RPC-over-RDMA (RFC 8267) and of the MOUNT service of `weft serve`.
+// The port of NFS over RPC-over-RDMA (RFC 8267) and of the MOUNT service of `weft serve`.
 inline constexpr std::uint16_t kDefaultPort = 20049;
 inline constexpr std::uint16_t kDefaultMountport = 20048;
 
@@ -30,19 +30,19 @@ struct Url {
   }
   // The Url of `name` in this directory.
   Url child(const std::string& name) const;
-  // As parse_url reads it, percent-encoded; default ports are left out.
+  // The text that parse_url reads, percent-encoded; default ports are left out.
   std::string str() const;
 
   friend bool operator==(const Url&, const Url&) = default;
 };
 
-// looks_like_url: whether the text has the form SCHEME://..., so that it is not meant as a local path.
+// looks_like_url: whether the text has the form SCHEME://..., so that it is no local path.
 bool looks_like_url(std::string_view text);
 
-// parse_url; errors are kInvalidArgument and say what is wrong with the text.
+// parse_url: errors are kInvalidArgument and say what is wrong with the text.
 absl::StatusOr<Url> parse_url(std::string_view text);
 
-// absolute_path: "/a/b" of names, not encoded.
+// absolute_path makes "/a/b" of names, not encoded.
 std::string absolute_path(const std::vector<std::string>& names);
 
 }  // namespace weft::nfs

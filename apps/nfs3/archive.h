@@ -11,8 +11,8 @@
 #include "apps/nfs3/types.h"
 #include "rpcrdma/xdr/xdr.h"
 
-// How codec.cc and mount.cc describe each message once for both directions: functions fields(archive, value) that name
-// the fields in order, run with a ParseArchive (fills the value) or an EmitArchive (reads it). Private to this folder.
+// codec.cc and mount.cc describe each message once for both directions: a function fields(archive, value) names the
+// fields in order. A ParseArchive fills the value, an EmitArchive reads it. Private to this folder.
 namespace weft::nfs3 {
 
 class ParseArchive {
@@ -37,7 +37,7 @@ class ParseArchive {
     value = static_cast<E>(number);
     return true;
   }
-  // any_choice: an enumeration of which unknown values are kept.
+  // any_choice: an enumeration whose unknown values are kept.
   template <typename E>
   bool any_choice(E& value) {
     std::uint32_t number = 0;

@@ -33,7 +33,7 @@ bool fields(A& a, Ref<A, WccAttr> v) {
   return a.num(v.size) && fields(a, v.mtime) && fields(a, v.ctime);
 }
 
-// optional_fields: the unions over a boolean whose FALSE arm is void (post_op_attr, pre_op_attr, post_op_fh3, guard).
+// optional_fields: the unions over a boolean with a void FALSE arm (post_op_attr, pre_op_attr, post_op_fh3, guard).
 template <typename A, typename O>
 bool optional_fields(A& a, O& v) {
   bool is_present = false;
@@ -226,7 +226,7 @@ bool fields(A& a, Ref<A, Entryplus3> v) {
          optional_fields(a, v.name_handle);
 }
 
-// entry_list: a linked list in XDR, each element behind a TRUE and the end behind a FALSE.
+// entry_list: a linked list in XDR. A TRUE stands before each element, a FALSE before the end.
 template <typename A, typename List>
 bool entry_list(A& a, List& list) {
   if constexpr (A::kParsing) {

@@ -3,15 +3,15 @@
 #include "apps/nfs3/types.h"
 #include "rpcrdma/xdr/xdr.h"
 
-// XDR of NFS version 3 (RFC 1813): for every message of types.h a parse and an emit.
+// XDR of NFS version 3 (RFC 1813): a parse and an emit for every message of types.h.
 //
-// parse reads one message from the reader's place and leaves the reader behind it; false where the octets do not hold
-// one, with the reader and the value in any state. Items view the reader's octets. Statuses that the RFC does not list
-// are kept as they are (their arm is the failure arm); every other enumeration and boolean is exact.
+// parse reads one message from the reader's place and leaves the reader behind it. It returns false if the octets do
+// not hold a message; the reader and the value are then in any state. Items view the reader's octets. Statuses that the
+// RFC does not list are kept as they are (their arm is the failure arm); every other enumeration and boolean is exact.
 // emit appends one message; values must obey the limits of types.h.
 //
-// The four messages with a DDP-eligible item take an ItemForm. With kReduced the XDR ends behind the item's count word:
-// for emit, that is where the item stands (the position that rpcrdma wants).
+// The four messages with a DDP-eligible item take an ItemForm. With kReduced the XDR ends behind the item's count word;
+// for emit that is the place of the item (the position that rpcrdma wants).
 namespace weft::nfs3 {
 
 using rpcrdma::xdr::XdrReader;

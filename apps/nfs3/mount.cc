@@ -36,7 +36,7 @@ bool fields(A& a, Ref<A, MntRes> v) {
          (v.fhs_status != Mountstat3::kOk || (a.handle(v.fhandle) && flavors(a, v.auth_flavors)));
 }
 
-// list: elements each behind a TRUE, the end behind a FALSE; `element` describes one.
+// list: a TRUE stands before each element, a FALSE before the end. `element` describes one element.
 template <typename A, typename List, typename Element>
 bool list(A& a, List& v, std::size_t max_num, Element element) {
   if constexpr (A::kParsing) {

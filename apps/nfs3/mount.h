@@ -6,8 +6,8 @@
 #include "apps/nfs3/types.h"
 #include "rpcrdma/xdr/xdr.h"
 
-// MOUNT version 3 (RFC 1813 section 5): values and XDR of its six procedures. NULL, UMNT's and UMNTALL's results and
-// the arguments of DUMP, UMNTALL and EXPORT are void. parse and emit as in codec.h.
+// MOUNT version 3 (RFC 1813 section 5): values and XDR of its six procedures. NULL, the results of UMNT and UMNTALL,
+// and the arguments of DUMP, UMNTALL and EXPORT are void. parse and emit work as in codec.h.
 namespace weft::nfs3 {
 
 inline constexpr std::uint32_t kMountProgram = 100005;
@@ -64,7 +64,7 @@ struct DumpRes {
 
 struct Exportnode {
   std::string ex_dir;
-  std::vector<std::string> ex_groups;  // empty: everybody
+  std::vector<std::string> ex_groups;  // empty: all clients
   friend bool operator==(const Exportnode&, const Exportnode&) = default;
 };
 

@@ -20,11 +20,11 @@ inline constexpr std::uint32_t kVersion = 3;
 
 inline constexpr std::size_t kMaxFh = 64;   // NFS3_FHSIZE
 inline constexpr std::size_t kVerfLen = 8;  // NFS3_COOKIEVERFSIZE, NFS3_CREATEVERFSIZE, NFS3_WRITEVERFSIZE
-// filename3 has no bound of its own. Longer names in results are garbage here; in arguments they are taken as far as
-// the message goes, for the server to answer NFS3ERR_NAMETOOLONG.
+// filename3 has no bound of its own. In results a longer name is garbage here. In arguments it is taken as far as the
+// message goes, and the server answers NFS3ERR_NAMETOOLONG.
 inline constexpr std::size_t kMaxName = 1024;
 inline constexpr std::size_t kMaxPath = 4096;        // nfspath3 likewise; Linux peers carry up to PATH_MAX
-inline constexpr std::uint32_t kMaxData = 1 << 26;   // octets in one READ or WRITE beyond which a message is garbage
+inline constexpr std::uint32_t kMaxData = 1 << 26;   // octets in one READ or WRITE; a message with more is garbage
 inline constexpr std::size_t kMaxEntries = 1 << 17;  // directory entries in one READDIR result, likewise
 
 enum class Proc : std::uint32_t {
@@ -85,7 +85,7 @@ enum class Nfsstat3 : std::uint32_t {
   kJukebox = 10008,
 };
 
-// nfsstat3_name: the RFC's name, such as "NFS3ERR_NOENT"; "NFS3ERR_?" for a number the RFC does not have.
+// nfsstat3_name: the RFC's name, such as "NFS3ERR_NOENT"; "NFS3ERR_?" for a number that is not in the RFC.
 const char* nfsstat3_name(Nfsstat3 status);
 // nfsstat3_text: a few words for people, such as "no such file or directory".
 const char* nfsstat3_text(Nfsstat3 status);
@@ -98,7 +98,7 @@ struct NfsFh3 {
   std::uint32_t len = 0;
 
   ConstBytes octets() const { return ConstBytes(data).first(len); }
-  // False, and nothing changed, where there are more than 64.
+  // False, without a change, if there are more than 64.
   [[nodiscard]] bool assign(ConstBytes octets);
   friend bool operator==(const NfsFh3& a, const NfsFh3& b);
 };
@@ -175,15 +175,15 @@ struct Diropargs3 {
   friend bool operator==(const Diropargs3&, const Diropargs3&) = default;
 };
 
-// Item is a DDP-eligible item (RFC 8267 section 4), always the last field of its message. `len` is its count word.
-// Where it travels in a chunk, `data` stays empty and the XDR ends behind the count word; where it is inline, `data`
-// views it, in the message that was parsed or in the emitter's memory.
+// Item is a DDP-eligible item (RFC 8267 section 4), always the last field of its message. `len` is its count word. If
+// the item travels in a chunk, `data` stays empty and the XDR ends behind the count word. If it is inline, `data` views
+// it, in the parsed message or in the emitter's memory.
 struct Item {
   std::uint32_t len = 0;
   ConstBytes data;
 };
 
-// ItemForm: whether a message's item stands in its XDR or was left out together with its padding.
+// ItemForm: whether a message's item stands in its XDR, or was left out together with its padding.
 enum class ItemForm : std::uint8_t { kInline, kReduced };
 
 // --- arguments ---
@@ -236,7 +236,7 @@ enum class StableHow : std::uint32_t { kUnstable = 0, kDataSync = 1, kFileSync =
 struct WriteArgs {
   NfsFh3 file;
   std::uint64_t offset = 0;
-  std::uint32_t count = 0;  // the RFC wants it equal to data.len; the server decides what a difference means
+  std::uint32_t count = 0;  // the RFC wants it equal to data.len; the server decides about a difference
   StableHow stable = StableHow::kUnstable;
   Item data;
 };
@@ -466,14 +466,14 @@ struct CommitRes {
   friend bool operator==(const CommitRes&, const CommitRes&) = default;
 };
 
-// --- sizes, for servers that fill a READDIR result up to what the client asked for ---
+// --- sizes, for servers that fill a READDIR result up to the client's limit ---
 
 // xdr_len: octets of a counted opaque of `len` octets in XDR.
 constexpr std::size_t xdr_len(std::size_t len) {
   return 4 + (len + 3) / 4 * 4;
 }
 
-// Octets of READDIR3resok (and READDIRPLUS3resok) without entries: what `count` (`maxcount`) pays for first.
+// Octets of READDIR3resok (and READDIRPLUS3resok) without entries. `count` (`maxcount`) covers them first.
 constexpr std::size_t readdir_base_len(bool has_dir_attributes) {
   return 4 + (has_dir_attributes ? 84u : 0u) + kVerfLen + 4 + 4;
 }
@@ -491,10 +491,10 @@ struct ProcInfo {
   const char* name;        // "GETATTR"
   bool eligible_argument;  // WRITE, SYMLINK (RFC 8267 section 4)
   bool eligible_result;    // READ, READLINK
-  bool idempotent;         // doing it twice is as doing it once
+  bool idempotent;         // doing it twice has the effect of doing it once
 };
 
-// proc_info: null for a number that is no procedure of NFSv3.
+// proc_info: null for a number that NFSv3 does not use.
 const ProcInfo* proc_info(std::uint32_t procedure);
 
 }  // namespace weft::nfs3

@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<std::uint8_t>> Client::call(rpcrdma::CallHeader call,
     rpcrdma::xdr::XdrReader reader(reader_.record());
     rpcrdma::ReplyHeader reply;
     if (!rpcrdma::parse_reply(reader, reply)) return absl::UnavailableError("the answer is no RPC reply");
-    if (reply.xid != call.xid) continue;  // of a call that was given up
+    if (reply.xid != call.xid) continue;  // of an abandoned call
     if (reply.denied || reply.accept != rpcrdma::AcceptStat::kSuccess) {
       return absl::FailedPreconditionError(rpcrdma::describe(reply));
     }
@@ -99,7 +99,7 @@ absl::Status Client::wait(short events, Clock::time_point deadline) {
       slow_.tell();
     }
     const Clock::time_point until = slow_at_ ? std::min(*slow_at_, deadline) : deadline;
-    // One more, so that a part of a millisecond does not become a loop without sleep.
+    // One more millisecond, so that a fraction of one does not cause a loop without sleep.
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - now).count() + 1;
     if (now >= deadline) return absl::DeadlineExceededError("no answer in time");
     pollfd polled[2] = {{fd_, events, 0}, {stop_fd_, POLLIN, 0}};
@@ -135,7 +135,7 @@ absl::Status Client::receive_record(Clock::time_point deadline) {
     const ssize_t len = recv(fd_, received_.data(), received_.size(), 0);
     if (len > 0) {
       unread_ = rpcrdma::ConstBytes(received_).first(static_cast<std::size_t>(len));
-      // A peer that never stops sending what nobody asked for must not hold us beyond the deadline.
+      // A peer that keeps sending unrequested data must not hold us beyond the deadline.
       if (absl::Status status = check(deadline); !status.ok()) return status;
     } else if (len == 0) {
       return absl::UnavailableError("the server closed the connection without an answer");

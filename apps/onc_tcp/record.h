@@ -7,29 +7,29 @@
 
 #include "rpcrdma/bytes.h"
 
-// Record marking (RFC 5531 section 11): how ONC RPC messages are told apart on a TCP connection. No sockets here.
+// Record marking (RFC 5531 section 11) separates ONC RPC messages on a TCP connection. There are no sockets here.
 namespace weft::onc_tcp {
 
 using rpcrdma::ConstBytes;
 
 inline constexpr std::uint32_t kLastFragment = 0x80000000;
 inline constexpr std::size_t kMarkLen = 4;
-// Fragments that one record may consist of; empty ones are legal and would otherwise never end.
+// The most fragments of one record. Empty fragments are legal, so a record could otherwise go on for ever.
 inline constexpr std::size_t kMaxFragments = 1024;
 
-// RecordReader puts records together from the octets of a TCP stream, however they were cut. It holds at most
+// RecordReader puts records together from the octets of a TCP stream, however the stream is cut. It holds at most
 // max_record octets. Not thread-safe.
 class RecordReader {
  public:
   enum class Outcome : std::uint8_t {
-    kNeedMore,  // all of the input was taken, the record is not complete
-    kRecord,    // record() is complete; what follows it is still in the input
-    kTooLong,   // over max_record or kMaxFragments: the stream cannot be read any further
+    kNeedMore,  // the whole input was taken, the record is not complete
+    kRecord,    // record() is complete; the octets behind it are still in the input
+    kTooLong,   // over max_record or kMaxFragments: the stream cannot be read further
   };
 
   explicit RecordReader(std::size_t max_record) : max_record_(max_record) {}
 
-  // next takes octets off the front of `input` up to the end of the next record. The record before is forgotten.
+  // next takes octets off the front of `input` up to the end of the next record. The previous record is dropped.
   Outcome next(ConstBytes& input);
 
   // The complete record, until next() is called again.

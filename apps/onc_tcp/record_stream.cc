@@ -11,7 +11,7 @@ std::array<MutBytes, 2> RecordReceiver::space() {
     return {place.first(std::min(fragment_left_, place.size())), staging_};
   }
   if (state_ != State::kMark) return {};
-  // A mark in pieces is all that can be staged here.
+  // Only a part of a mark can be staged here.
   std::copy(staging_.begin() + static_cast<std::ptrdiff_t>(staged_begin_),
             staging_.begin() + static_cast<std::ptrdiff_t>(staged_end_), staging_.begin());
   staged_end_ -= std::exchange(staged_begin_, 0);
@@ -81,8 +81,8 @@ RecordReceiver::Outcome RecordReceiver::on_mark() {
   return too_long ? Outcome::kTooLong : Outcome::kNeedMore;
 }
 
-// Bytes of the next larger Buffer. More fragments may follow one that is not the last: twice as many as now at least,
-// since a record would otherwise be copied for each of them.
+// Returns the bytes of the next larger Buffer. After a fragment that is not the last, more may follow. The Buffer then
+// gets at least twice its bytes: otherwise each fragment would copy the record.
 std::size_t RecordReceiver::next_size() const {
   const std::size_t have = record_.memory.octets().size(), announced = record_.len + fragment_left_;
   const std::size_t most = have == 0 ? limits_.first : have < kMostNfs ? kMostNfs : 4 * have;
@@ -90,7 +90,7 @@ std::size_t RecordReceiver::next_size() const {
   return last_ ? next : std::min(limits_.max_record, std::max(next, 2 * have));
 }
 
-// Nothing is needed while the Buffer has bytes to be filled.
+// Does nothing while the Buffer still has free bytes.
 bool RecordReceiver::make_room() {
   if (fragment_left_ == 0 || !is_full()) return true;
   const std::size_t before = claim_.size(), size = next_size();

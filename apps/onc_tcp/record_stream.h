@@ -12,64 +12,65 @@
 #include "apps/onc_tcp/room.h"
 #include "rpcrdma/buffer_pool.h"
 
-// The two directions of a TCP connection that carries RPC messages which must not be copied: records (RFC 5531 section
-// 11) are received into registered memory and sent from wherever their parts lie. No sockets here.
+// The two directions of a TCP connection with RPC messages that must not be copied. Records (RFC 5531 section 11) are
+// received into registered memory, and sent from the memory of their parts. There are no sockets here.
 namespace weft::onc_tcp {
 
 using rpcrdma::MutBytes;
 
-// Record is one RPC message as it came.
+// Record is one RPC message as received.
 struct Record {
-  rpcrdma::Buffer memory;  // at least `len` octets; empty for a record of none
+  rpcrdma::Buffer memory;  // at least `len` octets; empty for an empty record
   std::size_t len = 0;
   ConstBytes octets() const { return memory.octets().first(len); }
 };
 
-// RecordLimits: what one record may make a RecordReceiver hold.
+// RecordLimits bounds the memory that one record may take in a RecordReceiver.
 struct RecordLimits {
   std::size_t max_record = 2 << 20;  // bytes
-  // Bytes that the first Buffer of a record may have before any byte of it has come.
+  // The most bytes of a record's first Buffer, taken before any byte of the record has arrived.
   std::size_t first = 32 << 10;
 };
 
-// RecordReceiver tells where the next bytes of the stream belong. A record's Buffer grows with what has arrived,
-// whatever its mark announces: first RecordLimits::first; once these are full kMostNfs, which holds the READs and
-// WRITEs of NFS; then four times as much each time. The bytes that are there are copied then; all others go from the
-// socket straight into the Buffer that they stay in. So of a WRITE of 1 MiB a thirtieth is copied. It holds at most
-// max_record bytes of one record, and kStaging more. One thread, the pool's.
+// RecordReceiver gives the memory for the next bytes of the stream. A record's Buffer grows with the bytes that have
+// arrived, not with the length that its mark announces. It begins with RecordLimits::first. Once this is full, it gets
+// kMostNfs, which holds the READs and WRITEs of NFS. After that it grows by a factor of four each time. Growing copies
+// the bytes that have arrived. All other bytes go from the socket straight into their final Buffer. So a thirtieth of a
+// WRITE of 1 MiB is copied. RecordReceiver holds at most max_record bytes of one record, and kStaging more. It runs in
+// the pool's thread only.
 //
-// In turn: space, received, then next until it does not return kRecord.
+// The order of calls: space, received, then next until it does not return kRecord.
 class RecordReceiver {
  public:
   enum class Outcome : std::uint8_t {
     kNeedMore,
     kRecord,   // take() it
-    kNoRoom,   // the Room or the pool has none now: nothing is to be received before next() says something else
-    kTooLong,  // over max_record or kMaxFragments: the stream cannot be read any further
+    kNoRoom,   // the Room or the pool has no memory now: receive nothing before next() returns another value
+    kTooLong,  // over max_record or kMaxFragments: the stream cannot be read further
   };
 
-  // Octets taken along with the end of a record: the next mark, and small records whole.
+  // The octets received together with the end of a record: the next mark, and whole small records.
   static constexpr std::size_t kStaging = 4096;
 
-  // A MiB of data, and what stands around them in a Call or Reply.
+  // A MiB of data, and the rest of a Call or Reply around it.
   static constexpr std::size_t kMostNfs = (1 << 20) + (64 << 10);
 
-  // The pool outlives this and its Records. client: in whose name Records are held; null: nobody's.
+  // The pool outlives this object and its Records. client: the Room's client that holds the Records; null: none.
   RecordReceiver(rpcrdma::BufferPool& pool, const RecordLimits& limits, std::shared_ptr<Room::Client> client = nullptr)
       : pool_(pool), limits_(limits), client_(std::move(client)), claim_(client_) {}
 
-  // Where to receive to, in this order; the second may be empty, neither ever is unless next() said kNoRoom or
-  // kTooLong.
+  // The memory to receive into, in this order. The second part may be empty. Both are empty only if next() returned
+  // kNoRoom or kTooLong.
   std::array<MutBytes, 2> space();
   // The first n octets of space() have been filled.
   void received(std::size_t n);
   Outcome next();
   Record take();
-  // Gives up what is held, and the client. Nothing else may be called then.
+  // Gives up all memory and the client. Call nothing else afterwards.
   void close();
 
   bool holds_little() const { return !client_ || client_->holds_little(); }
-  // Whether the beginning of a record is here and its end is not.
+  // Whether a record has begun to arrive and has not ended.
   bool is_inside() const { return state_ != State::kMark || num_fragments_ > 0 || staged() > 0; }
 
  private:
@@ -92,29 +93,29 @@ class RecordReceiver {
   std::size_t fragment_left_ = 0;
   bool last_ = false;
   std::size_t num_fragments_ = 0;
-  Record record_;  // what is here of it
+  Record record_;  // the part that has arrived
 };
 
-// OutRecord is an RPC message to send: its parts, and by derivation whatever owns the memory they lie in.
+// OutRecord is an RPC message to send: its parts. A derived class owns the memory of the parts.
 struct OutRecord {
   virtual ~OutRecord() = default;
   std::vector<ConstBytes> parts;
 };
 
-// RecordSender queues records and says what of them comes next on the stream. One thread.
+// RecordSender queues records and gives their next octets on the stream. One thread uses it.
 class RecordSender {
  public:
-  // Of the parts together less than 2^31 octets.
+  // The parts together have less than 2^31 octets.
   void push(std::unique_ptr<OutRecord> record);
-  // Octets not sent yet, marks included.
+  // The octets not sent yet, marks included.
   std::size_t queued() const { return queued_; }
   std::size_t num_queued() const { return entries_.size(); }
 
-  // Fills `out` with what comes next; returns how many entries. They stay valid until sent() or push().
+  // Fills `out` with the next octets to send and returns the number of entries. They stay valid until sent() or push().
   std::size_t gather(std::span<ConstBytes> out) const;
-  // Nothing more is to be sent.
+  // Drops all records: nothing more is to be sent.
   void clear();
-  // The first n octets of what gather gave are on their way. Records that are complete are destroyed.
+  // The socket took the first n octets of the list of gather. Records that were sent completely are destroyed.
   void sent(std::size_t n);
 
  private:

@@ -9,37 +9,37 @@
 
 namespace weft::onc_tcp {
 
-// Room bounds the memory that clients make a program hold, so that no client and no address can take what the others
-// need. It counts bytes and holds none. One thread.
+// Room bounds the memory that a program holds for clients, so that no client and no address can take the memory that
+// others need. It counts bytes and holds none. One thread uses it.
 //
-// Of the total, a reserve is for clients that hold little: with as many clients as `reserve / small`, each of them
-// always gets `small` bytes. Of the rest, an address may hold `per_address`, and no more than then is free; a client
-// may hold no more than then is left to its address. So each leaves the next one at least half of what it found, and
-// clients that give back what they had come to hold equal parts. A client that gives nothing back is not the Room's to
-// end.
+// A reserve of the total is for clients that hold little: with up to `reserve / small` clients, each of them always
+// gets `small` bytes. The rest is shared. An address may hold at most `per_address` bytes of it, and at most as much as
+// then stays free. A client may hold at most as much as then stays available to its address. So each client leaves the
+// next one at least half of the free memory that it found. Clients that give their memory back come to hold equal
+// parts. If a client gives nothing back, ending it is not the Room's task.
 class Room {
  public:
   struct Limits {
     std::size_t total = 0;        // bytes
-    std::size_t per_address = 0;  // bytes, of what is not reserve
+    std::size_t per_address = 0;  // bytes, reserve excluded
     std::size_t reserve = 0;      // bytes, at most total
     std::size_t small = 0;        // bytes
   };
   class Client;
   class Claim;
 
-  // Outlives its Clients and Claims.
+  // The Room outlives its Clients and Claims.
   explicit Room(const Limits& limits) : limits_(limits) {}
   ~Room();
   Room(const Room&) = delete;
   Room& operator=(const Room&) = delete;
 
-  // enter counts one more client of an address, any text that names it. It stays as long as the Client or a Claim of
-  // it.
+  // enter counts one more client of an address; any text may name the address. The client counts as long as the Client
+  // or one of its Claims exists.
   std::shared_ptr<Client> enter(const std::string& address);
 
   std::size_t used() const { return used_; }
-  // How often bytes came back: a client that was refused need not ask again before this changes.
+  // How often bytes were given back. A refused client need not ask again before this changes.
   std::uint64_t num_returns() const { return num_returns_; }
 
  private:
@@ -58,7 +58,7 @@ class Room {
   Addresses addresses_;
 };
 
-// One client, which is one connection.
+// Client is one client: one connection.
 class Room::Client {
  public:
   Client(Room& room, Addresses::iterator address) : room_(room), address_(address) {}
@@ -66,7 +66,7 @@ class Room::Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Bytes of all its Claims.
+  // The bytes of all its Claims.
   std::size_t held() const { return held_; }
   bool holds_little() const { return held_ <= room_.limits_.small; }
 
@@ -79,7 +79,7 @@ class Room::Client {
   std::size_t held_ = 0;
 };
 
-// Claim is bytes of one client, until it is destroyed. Without a client it has any size.
+// Claim holds bytes of one client until it is destroyed. Without a client it may have any size.
 class Room::Claim {
  public:
   Claim() = default;
@@ -89,7 +89,7 @@ class Room::Claim {
   ~Claim() { resize(0); }
 
   std::size_t size() const { return size_; }
-  // False, and nothing changes, where the client may not have so many bytes now. It may always have fewer.
+  // Returns false and changes nothing if the client may not have this many bytes now. Fewer bytes are always allowed.
   bool resize(std::size_t size);
 
  private:

@@ -14,14 +14,14 @@
 #include "apps/onc_tcp/client.h"
 #include "rpcrdma/xdr/xdr.h"
 
-// rpcbind (RFC 1833 section 2), as far as a server needs it to be found by its program.
+// rpcbind (RFC 1833 section 2): the part that lets clients find a server by its program.
 namespace weft::onc_tcp {
 
 inline constexpr std::uint32_t kRpcbindProgram = 100000;
 inline constexpr std::uint32_t kRpcbindVersion = 4;
 inline constexpr std::uint16_t kRpcbindPort = 111;
 
-// RpcbindProc: procedures of version 4, as far as named here.
+// RpcbindProc: some procedures of version 4.
 enum class RpcbindProc : std::uint32_t { kSet = 1, kUnset = 2, kGetaddr = 3 };
 
 // Rpcb: rpcb of RFC 1833 section 2.1.
@@ -37,29 +37,31 @@ struct Rpcb {
 void emit(rpcrdma::xdr::XdrWriter& out, const Rpcb& rpcb);
 [[nodiscard]] bool parse(rpcrdma::xdr::XdrReader& in, Rpcb& rpcb);
 
-// universal_address of an IPv4 or IPv6 endpoint (RFC 5665 sections 5.2.3.3 and 5.2.3.4): "192.0.2.7.78.81".
+// universal_address gives the universal address of an IPv4 or IPv6 endpoint (RFC 5665 sections 5.2.3.3 and 5.2.3.4):
+// "192.0.2.7.78.81".
 std::string universal_address(const sockaddr_storage& addr);
 
-// RpcbindPlace is where rpcbind listens; len: octets of addr.
+// RpcbindPlace is an address of rpcbind; len: octets of addr.
 struct RpcbindPlace {
   sockaddr_storage addr{};
   socklen_t len = 0;
 };
 
-// Where the rpcbind of this host listens to those who may register: its socket, and loopback, where it asks for a port
-// below 1024.
+// The addresses where the rpcbind of this host takes registrations: its local socket, and loopback, where it requires a
+// port below 1024.
 std::vector<RpcbindPlace> local_rpcbind_places();
 
-// Rpcbind registers programs with one rpcbind. Blocking, as Client is. One thread.
+// Rpcbind registers programs with one rpcbind. It blocks like Client. One thread uses it.
 class Rpcbind {
  public:
-  // Takes the first place that answers. stop_fd as in Client.
+  // Connects to the first place that answers. stop_fd is as in Client.
   static absl::StatusOr<Rpcbind> connect(std::span<const RpcbindPlace> places, std::chrono::milliseconds timeout,
                                          int stop_fd = -1);
 
-  // kAlreadyExists where rpcbind says no: there is another address for the three already, or it is another user's.
+  // Returns kAlreadyExists if rpcbind refuses: program, version and netid already have another address, or belong to
+  // another user.
   absl::Status set(const Rpcb& rpcb);
-  // Removes what is registered for program, version and netid. kNotFound where there is nothing that can be removed.
+  // Removes the registration of program, version and netid. Returns kNotFound if no registration can be removed.
   absl::Status unset(const Rpcb& rpcb);
 
  private:

@@ -9,7 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-// g++ 12 takes the operator delete of Asio's coroutine frames for a mismatch when it inlines one half of the pair only.
+// g++ 12 reports a mismatched operator delete of Asio's coroutine frames when it inlines only one half of the pair.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
@@ -19,10 +19,10 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t kMaxPlaces = 64;  // of one sendmsg
-// How often the pool is asked again; who gives a Buffer back calls resume.
+constexpr std::size_t kMaxPlaces = 64;  // for one sendmsg
+// The interval between requests to the pool. Code that gives a Buffer back calls resume.
 constexpr std::chrono::milliseconds kRoomRetry{20};
-// Bytes that a queued record takes beside its own.
+// The bytes that a queued record takes besides its own.
 constexpr std::size_t kRecordOverhead = 256;
 
 }  // namespace
@@ -53,7 +53,7 @@ void Stream::start(StreamEvents events) {
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket_.non_blocking(true, ignored);  // for send_all
-  // The frame holds the Stream.
+  // The coroutine's frame holds the Stream.
   asio::co_spawn(
       socket_.get_executor(), [self = shared_from_this()]() -> asio::awaitable<void> { co_await self->receive_all(); },
       asio::detached);
@@ -66,7 +66,7 @@ void Stream::close(const std::string& why) {
   resumed_.cancel();
   receiver_.close();
   sender_.clear();
-  // Nothing is called after on_end, and what the functions hold goes.
+  // on_end is the last call. The functions are destroyed with all that they hold.
   if (const auto events = std::exchange(events_, nullptr)) events->on_end(why);
 }
 
@@ -83,7 +83,7 @@ void Stream::look_for_room() {
   if (no_room_) resumed_.cancel();
 }
 
-// Hands out what is complete. on_record may pause or close.
+// Hands out the complete records. on_record may pause or close.
 bool Stream::deliver() {
   while (!closed_ && !paused_ && !full_) {
     switch (receiver_.next()) {
@@ -126,8 +126,7 @@ asio::awaitable<void> Stream::receive_all() {
     error_code error;
     const std::size_t n = co_await socket_.async_read_some(places, asio::redirect_error(asio::use_awaitable, error));
     if (closed_) co_return;
-    // Some end by a reset (libnfs lingers for no time at all); where nothing is lost by it, that is an end like any
-    // other.
+    // Some peers end with a reset (libnfs sets a linger time of 0). If no data is lost, this is an ordinary end.
     if (error == asio::error::eof || (error == asio::error::connection_reset && sender_.queued() == 0)) {
       close(receiver_.is_inside() ? "the connection ended within a record" : "");
       co_return;
@@ -151,8 +150,8 @@ void Stream::send(std::unique_ptr<OutRecord> record) {
       asio::detached);
 }
 
-// Not by async_write_some, whose end Asio may tell after that of a read which came later: the answer to a record would
-// be handed out while the record still counts as one that has not left.
+// Does not use async_write_some: Asio may report its end after the end of a later read. Then the answer to a record
+// would be handed out while the record still counts as unsent.
 asio::awaitable<void> Stream::send_all() {
   std::array<ConstBytes, kMaxPlaces> parts;
   std::vector<asio::const_buffer> places;
@@ -169,7 +168,7 @@ asio::awaitable<void> Stream::send_all() {
     if (!error) sender_.sent(n);
     sent_ += n;
     if (sender_.queued() == 0) ++num_times_sent_;
-    // It is others' turn, and StreamEvents are not for within send.
+    // Other handlers get their turn, and StreamEvents must not be called from within send.
     co_await asio::post(socket_.get_executor(), asio::use_awaitable);
     if (closed_) co_return;
     if (error) {
@@ -190,7 +189,7 @@ std::size_t Stream::weight() const {
 
 void Stream::check(TimePoint now) {
   if (closed_) return;
-  // A record that waits for more memory and has much already keeps that from others.
+  // A record that already holds much memory and waits for more is not excused: it keeps memory from other clients.
   const bool waits = paused_ || full_ || (no_room_ && receiver_.holds_little());
   const bool owes_record = receiver_.is_inside() && !waits, owes_reading = sender_.queued() > 0;
   is_slow_ = pace_.is_late(now, owes_record || owes_reading, num_records_ + num_times_sent_, received_ + sent_,

@@ -12,10 +12,10 @@
 #include "apps/perf/report.h"
 #include "verbs-shim/api/verbs.h"
 
-// The clients of `weft perf`: each runs one op to its end and says what came of it.
+// The clients of `weft perf`: each runs one op to its end and returns its measurement.
 namespace weft::apps::perf {
 
-// RunContext is what every client gets: all of it outlives the run.
+// RunContext is the input of every client. All of it outlives the run.
 struct RunContext {
   const GlobalOptions& global;
   const PerfOptions& options;
@@ -27,7 +27,7 @@ struct RunContext {
 
 // The congestion control that the command line asks for, or perf's own default.
 std::string wanted_congestion_control(const GlobalOptions& global);
-// That of RDMA ops: "device" where the device has a transport of its own.
+// The congestion control of RDMA ops: "device" if the device has a transport of its own.
 std::string rdma_congestion_control(const GlobalOptions& global);
 
 // announce logs that a measurement begins.
@@ -36,14 +36,14 @@ void announce(const PerfOptions& options);
 // not_responding is the error for a listener, or a server, that has been silent for options' patience.
 absl::Status not_responding(const std::string& who, const PerfOptions& options);
 
-// introduce connects, tells the listener what is wanted and returns its Ready; the connection is closed again. For the
-// ops that go to another port.
+// introduce connects, sends the listener a Hello, returns its Ready, and closes the connection again. It is for the ops
+// that go to another port.
 absl::StatusOr<Ready> introduce(const RunContext& context);
 
 absl::StatusOr<Measured> run_rdma(const RunContext& context);
 absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_port);
-// run_nfs runs an RPC op against the NFSv3 server that options.target, an nfs+rdma URL, names: NULL, READ or WRITE
-// (UNSTABLE) through the file of the URL.
+// run_nfs runs an RPC op against an NFSv3 server: NULL, or READ or WRITE (UNSTABLE) through a file. options.target, an
+// nfs+rdma URL, names the server and the file.
 absl::StatusOr<Measured> run_nfs(const GlobalOptions& global, const PerfOptions& options, verbs::Device& device,
                                  Progress& progress, const StopSignals& stop);
 // run_tcp needs no device.

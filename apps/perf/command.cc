@@ -17,7 +17,7 @@ namespace weft::apps {
 namespace perf {
 namespace {
 
-// check_options says what does not fit together; empty where everything does.
+// check_options says which options do not fit together; empty if all fit.
 std::string check_options(const PerfOptions& options) {
   std::string op(op_name(options.op));
   std::uint64_t size = effective_size(options), depth = effective_depth(options);

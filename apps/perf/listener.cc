@@ -21,7 +21,7 @@
 namespace weft::apps::perf {
 namespace {
 
-// Clients, and the memory that they ask for. What one address may have leaves room for another one.
+// Limits of clients, and of the memory that they ask for. The limit of one address leaves room for another address.
 constexpr std::uint64_t kMaxPeerMemory = std::uint64_t{2} << 30;
 constexpr PlaceLimits kPlaces{
     .all = 16, .per_group = 12, .memory = kMaxPeerMemory, .memory_per_group = kMaxPeerMemory / 4 * 3};
@@ -106,7 +106,7 @@ void Listener::run() {
   std::uint64_t turns = 0;
   std::optional<verbs::TimePoint> wake;
   while (!stop_.requested()) {
-    // Beside a client that keeps the loop busy, too, though not at every turn.
+    // Silent clients are looked for even while a client keeps the loop busy, though not at every turn.
     const bool idle = progress_.turn(*rpc_, wake) == 0;
     const verbs::TimePoint now = std::chrono::steady_clock::now();
     if (idle || ++turns % kTurnsBetweenLooks == 0) peers_->end_silent(now);

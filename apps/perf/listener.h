@@ -5,7 +5,7 @@
 
 namespace weft::apps::perf {
 
-// run_listener serves every op until a signal comes; returns the exit status.
+// run_listener serves every op until a signal comes, and returns the exit status.
 int run_listener(const GlobalOptions& global, const PerfOptions& options);
 
 }  // namespace weft::apps::perf

@@ -8,7 +8,7 @@
 namespace weft::apps::perf {
 namespace {
 
-// Texts travel in a field of fixed length, filled up with NULs.
+// A text travels in a field of fixed length, filled up with NULs.
 bool emit_text(Writer& writer, const std::string& text, std::size_t field_len) {
   for (std::size_t i = 0; i < field_len; ++i) {
     if (!writer.u8(i < text.size() ? std::uint8_t(text[i]) : std::uint8_t{0})) return false;
@@ -21,7 +21,7 @@ bool parse_text(Reader& reader, std::size_t field_len, std::string& text) {
   if (!reader.bytes(field_len, field)) return false;
   auto end = std::find(field.begin(), field.end(), std::uint8_t{0});
   text.assign(field.begin(), end);
-  // It ends up on a terminal.
+  // The text ends up on a terminal.
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return true;

@@ -1,4 +1,4 @@
-// The RPC ops against an NFSv3 server: NULL, and READ or WRITE through a file of its.
+// The RPC ops against an NFSv3 server: NULL, and READ or WRITE through one of its files.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -18,8 +18,8 @@ namespace {
 
 using nfs3::ItemForm;
 
-// The common end of both checks. A server may do less than was asked for (RFC 1813 section 3.3.6), but that is no Call
-// to be measured.
+// The common end of both checks. A server may do less than was asked for (RFC 1813 section 3.3.6), but then it is not a
+// Call to measure.
 absl::Status check_count(nfs3::Nfsstat3 status, std::uint64_t count, std::uint64_t size, const std::string& proc) {
   if (auto refused = nfs::check(status, proc); !refused.ok() || count == size) return refused;
   return absl::DataLossError(proc + ": the server did " + std::to_string(count) + " of " + std::to_string(size) +
@@ -102,7 +102,7 @@ absl::StatusOr<Measured> run_nfs(const GlobalOptions& global, const PerfOptions&
     calls = std::move(*of_file);
   }
   calls.cred = &(*session)->cred();
-  // The session itself sleeps, before and after.
+  // The session itself sleeps before and after the run.
   if (auto addr = resolve({url->host, url->port}); addr.ok()) progress.expect(place_of(*addr));
   progress.drive(device);
   auto measured = run_calls(global, options, progress, (*session)->client(), calls, "server " + url->host);
@@ -110,7 +110,7 @@ absl::StatusOr<Measured> run_nfs(const GlobalOptions& global, const PerfOptions&
   if (measured.ok()) {
     measured->congestion_control = rdma_congestion_control(global);
     measured->peer_congestion_control = "unknown";
-    // Where we wish for none, the server decides, and does not say.
+    // If we wish for no CRC, the server decides, and does not say.
     if (global.is_soft() && global.crc) measured->crc = true;
   }
   return measured;

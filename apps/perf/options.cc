@@ -5,7 +5,7 @@
 namespace weft::apps::perf {
 namespace {
 
-// OpTraits is one op with what it does where the command line says nothing.
+// OpTraits is one op with its defaults.
 struct OpTraits {
   Op op;
   std::string_view name;

@@ -9,7 +9,7 @@
 
 namespace weft::apps::perf {
 
-// Op is what is measured; the numbers travel in Hello.
+// Op is the measured operation; the numbers travel in Hello.
 enum class Op : std::uint16_t {
   kSend = 1,
   kWrite = 2,
@@ -38,10 +38,10 @@ constexpr bool is_rpc(Op op) {
 constexpr bool is_tcp(Op op) {
   return op >= Op::kTcp;
 }
-// Whether --lat has a meaning: one at a time, the whole way there and back.
+// Whether --lat has a meaning: one operation at a time, the whole way there and back.
 bool has_latency(Op op);
 
-// Limits of what a client may ask of a listener.
+// Limits of a client's requests to a listener.
 inline constexpr std::uint64_t kMaxSize = std::uint64_t{1} << 30;  // octets
 inline constexpr std::uint32_t kMaxDepth = 4096;
 inline constexpr std::uint64_t kMaxSendMemory = std::uint64_t{1} << 30;
@@ -56,18 +56,19 @@ struct PerfOptions {
   bool lat = false;
   bool json = false;
   std::uint16_t tcp_port = 0;            // listener: 0 picks one; client: 0 asks the listener
-  std::string file;                      // listener: what tcp-file-read serves
-  std::string sink;                      // listener: where tcp-file-write goes
+  std::string file;                      // listener: the file that tcp-file-read serves
+  std::string sink;                      // listener: the file that tcp-file-write writes
   std::chrono::milliseconds timeout{0};  // 0: kPatience, kListenerPatience
 };
 
-// How long the other side may say nothing: the listener to a client that waits for it, a client to the listener, which
-// can do without its place.
+// How long the other side may be silent: kPatience for a listener whose client waits for it, kListenerPatience for a
+// client whose place the listener can spare.
 inline constexpr std::chrono::seconds kPatience{10};
 inline constexpr std::chrono::seconds kListenerPatience{30};
 std::chrono::milliseconds patience(const PerfOptions& options);
 
-// The size and depth that count, defaults filled in. tcp: 0 stays 0, as many whole segments as make about 1 MiB.
+// The size and depth that a run uses, with defaults filled in. tcp: 0 stays 0, for as many whole segments as make about
+// 1 MiB.
 std::uint64_t effective_size(const PerfOptions& options);
 std::uint32_t effective_depth(const PerfOptions& options);
 

@@ -12,7 +12,7 @@
 namespace weft::apps::perf {
 namespace {
 
-// How often clients are looked at for whether they still do something.
+// The interval between checks for idle clients.
 constexpr std::chrono::milliseconds kLookEvery{250};
 
 }  // namespace
@@ -31,7 +31,7 @@ absl::Status Peers::open(const sockaddr_storage& addr) {
   auto id = channel_->create_id();
   if (!id.ok()) return to_status(id.error(), "cannot create a connection identifier");
   listener_ = std::move(id.value());
-  // Clients whose memory is not ready yet hide no newcomer.
+  // The backlog has room for newcomers beside clients whose memory is not ready yet.
   const int backlog = 2 * static_cast<int>(config_.places.all);
   const std::string what = "cannot listen at " + format_address(addr);
   if (auto status = listener_->bind_addr(addr); !status.ok()) return to_status(status.error(), what);
@@ -72,7 +72,7 @@ void Peers::take_events(verbs::TimePoint now) {
   }
 }
 
-// A client that has stopped in the middle keeps its place and its memory from others.
+// A client that has stopped midway keeps its place and its memory from others.
 void Peers::end_silent(verbs::TimePoint now) {
   if (now < look_at_) return;
   look_at_ = now + std::min(kLookEvery, config_.patience);
@@ -130,13 +130,13 @@ void Peers::on_request(verbs::CmEvent event, verbs::TimePoint now) {
 void Peers::fill() {
   const auto num = std::ranges::count_if(peers_, [](const auto& entry) { return !entry.second.peer->is_accepted(); });
   if (num == 0) return;
-  // The same to each, so that none waits for the whole of another's memory.
+  // Each client gets the same share, so that none waits for the whole of another's memory.
   const std::size_t share = config_.filled_per_turn / static_cast<std::size_t>(num);
   std::erase_if(peers_,
                 [&](auto& entry) { return !entry.second.peer->is_accepted() && !fill(*entry.second.peer, share); });
 }
 
-// False: it cannot be accepted.
+// False if it cannot be accepted.
 bool Peers::fill(RdmaPeer& peer, std::size_t share) {
   if (!peer.fill(share)) return true;
   if (absl::Status status = peer.accept(device_, ready_); !status.ok()) {

@@ -20,24 +20,24 @@ namespace weft::apps::perf {
 
 struct PeersConfig {
   PlaceLimits places;
-  std::chrono::milliseconds patience{30000};           // with a client that does nothing
-  std::size_t filled_per_turn = std::size_t{4} << 20;  // octets of memory that one turn makes ready, for all clients
+  std::chrono::milliseconds patience{30000};           // with an idle client
+  std::size_t filled_per_turn = std::size_t{4} << 20;  // octets of memory that one turn prepares, for all clients
   verbs::Log log = {};
 };
 
-// Peers are the clients of the listener over RDMA: it admits them, makes their memory ready a bounded part a turn, so
-// that the others are served meanwhile, and ends those that do nothing. One thread.
+// Peers are the clients of the listener over RDMA. Peers admits them, prepares a bounded part of their memory per turn,
+// so that the other clients are served meanwhile, and ends idle clients. One thread.
 class Peers {
  public:
-  // Listens at addr. The device and progress, which is told where the clients are, outlive it.
+  // Listens at addr. The device and progress outlive it; progress learns where the clients are.
   static absl::StatusOr<std::unique_ptr<Peers>> listen(verbs::Device& device, const sockaddr_storage& addr,
                                                        Progress& progress, const PeersConfig& config);
 
-  // What every client is told, before the first turn; on_turn adds the client's own region.
+  // tell sets the Ready for every client, before the first turn; on_turn adds the client's own region.
   void tell(const Ready& ready) { ready_ = ready; }
-  // on_turn takes what has come since Device::process. Whether something is left to do at once.
+  // on_turn takes the events since Device::process. Returns whether work is left to do at once.
   bool on_turn(verbs::TimePoint now);
-  // Ends clients that have done nothing for too long; it looks only so often, at next_look at the earliest.
+  // Ends clients that have done nothing for too long. It looks only now and then, at next_look at the earliest.
   void end_silent(verbs::TimePoint now);
   verbs::TimePoint next_look() const { return look_at_; }
 
@@ -60,9 +60,9 @@ class Peers {
   void take_events(verbs::TimePoint now);
   void on_request(verbs::CmEvent event, verbs::TimePoint now);
   void refuse(verbs::CmId& id, std::string why);
-  // Makes room for a client; why that cannot be, or an empty text.
+  // Makes room for a client. Returns the reason if there is none, or an empty text.
   std::string make_room(const Occupant& newcomer, verbs::TimePoint now);
-  // Goes on with the memory of clients that are not accepted yet, and accepts those with all of it.
+  // Goes on with the memory of clients that are not accepted yet, and accepts the clients whose memory is complete.
   void fill();
   bool fill(RdmaPeer& peer, std::size_t share);
 

@@ -13,7 +13,7 @@
 namespace weft::apps::perf {
 namespace {
 
-// Where the listener rejected the connection its reason is more than any guess at it.
+// If the listener rejected the connection, its reason says more than any guess at it.
 absl::Status why_not_connected(const absl::Status& status, const Connection& connection) {
   const std::optional<Ready> ready = parse_ready(filled_ready(connection.peer_param().private_data));
   if (!ready || ready->error.empty()) return status;
@@ -27,7 +27,7 @@ bool same(const verbs::QpCounters& a, const verbs::QpCounters& b) {
          a.read_octets_rx == b.read_octets_rx;
 }
 
-// Answers of the listener that may be under way: it sends one each quarter of a window, and the final one.
+// Answers of the listener that may be under way: one for each quarter of a window, and the final one.
 constexpr std::uint32_t kNumAnswers = 8;
 constexpr std::uint32_t kNumCompletions = 64;
 
@@ -39,7 +39,7 @@ class RdmaRun {
         lat_(context.options.lat),
         size_(effective_size(context.options)),
         depth_(effective_depth(context.options)),
-        // Completions cost something each; a quarter of the depth keeps the queue fed all the same.
+        // Each completion costs something; a quarter of the depth keeps the queue fed all the same.
         signal_every_(std::max<std::uint32_t>(1, depth_ / 4)) {}
 
   absl::StatusOr<Measured> run();
@@ -74,7 +74,7 @@ class RdmaRun {
   std::unique_ptr<verbs::Mr> data_mr_, recvs_mr_;
   std::unique_ptr<Connection> connection_;
   std::uint64_t posted_ = 0, completed_ = 0;  // operations, without the end
-  std::uint64_t received_ = 0;                // messages of the listener
+  std::uint64_t received_ = 0;                // messages from the listener
   Totals totals_;
   Clock::time_point start_;
   double seconds_ = 0;
@@ -155,8 +155,8 @@ absl::Status RdmaRun::post_op() {
   return status.ok() ? absl::OkStatus() : to_status(status.error(), "cannot post");
 }
 
-// The end is an empty Send, behind all Reads by the fence. The listener's answer says that everything before it has
-// arrived and is placed.
+// The end is an empty Send; the fence puts it behind all Reads. The listener's answer says that everything before it
+// has arrived and is placed.
 absl::Status RdmaRun::post_end() {
   verbs::SendWr wr;
   wr.wr_id = posted_;
@@ -189,8 +189,8 @@ absl::Status RdmaRun::on_answer(const verbs::Wc& wc) {
   return post_recv(wc.wr_id);
 }
 
-// Nothing reached this thread for that long. Large operations move for longer without a completion: the connection
-// knows.
+// Nothing reached this thread for that long. Large operations may move for longer without a completion, and the
+// counters of the connection show it.
 absl::Status RdmaRun::silent() {
   const verbs::QpCounters moved = connection_->qp().counters();
   if (same(moved, moved_)) return not_responding("the listener at " + format_address(context_.addr), context_.options);
@@ -216,7 +216,7 @@ absl::Status RdmaRun::turn() {
     for (int i = 0; i < num; ++i) {
       if (auto status = on_completion(wc[i]); !status.ok()) return status;
     }
-  } while (num == int(std::size(wc)));  // what is left here would not wake us
+  } while (num == int(std::size(wc)));  // completions left here would not wake us
   return absl::OkStatus();
 }
 
@@ -261,7 +261,7 @@ absl::Status RdmaRun::measure_latency() {
   return absl::OkStatus();
 }
 
-// Of a run that was interrupted, what is known to have been done.
+// For an interrupted run, the number of operations that are known to be done.
 std::uint64_t RdmaRun::ops_done() const {
   if (!interrupted_) return posted_;
   if (lat_) return samples_.num();

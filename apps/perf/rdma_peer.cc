@@ -9,10 +9,10 @@
 namespace weft::apps::perf {
 namespace {
 
-// wr_ids of the send queue: an answer's place, or an echo.
+// wr_ids of the send queue: the place of an answer, or an echo.
 constexpr std::uint64_t kEchoId = ~std::uint64_t{0};
 constexpr std::uint32_t kNumCompletions = 32;
-// A quarter of the window is answered at once: the client then never waits for an answer while it has room.
+// Each answer covers a quarter of the window, so the client never waits for an answer while it has room.
 constexpr std::uint32_t kWindowParts = 4;
 constexpr std::uint32_t kMinWindow = 8;
 
@@ -30,7 +30,7 @@ RdmaPeer::RdmaPeer(std::unique_ptr<verbs::CmId> id, const Hello& hello)
   region_.reserve(memory_of(hello_));
 }
 
-// To write memory for the first time is what takes time of it.
+// The first write to memory is the part that takes time.
 bool RdmaPeer::fill(std::size_t most) {
   const std::size_t whole = memory_of(hello_);
   region_.resize(region_.size() + std::min(most, whole - region_.size()), 0x5a);
@@ -61,7 +61,7 @@ absl::Status RdmaPeer::prepare(verbs::Device& device) {
   pd_ = std::move(*pd);
   using verbs::Access;
   verbs::QpInitAttr attr;
-  attr.cap.max_recv_wr = window_ + 1;  // and the client's end
+  attr.cap.max_recv_wr = window_ + 1;  // one more for the client's end
   attr.cap.max_send_wr = std::uint32_t(kNumAnswers + 2 * kSignalEvery);
   auto cq = device.create_cq(int(attr.cap.max_recv_wr + attr.cap.max_send_wr), nullptr);
   if (!cq.ok()) return to_status(cq.error(), "cannot create a completion queue");
@@ -91,8 +91,8 @@ absl::Status RdmaPeer::prepare(verbs::Device& device) {
   return absl::OkStatus();
 }
 
-// Receives of Sends all name the same memory: it stays in the cache, and nobody reads it. For the other ops only the
-// client's end arrives, which is empty.
+// All Receives of Sends name the same memory: it stays in the cache, and its content does not matter. The other ops
+// receive only the client's end, which is empty.
 verbs::Status RdmaPeer::post_recv() {
   verbs::RecvWr wr;
   verbs::Sge sge;
@@ -115,7 +115,7 @@ bool RdmaPeer::on_progress() {
 
 std::chrono::steady_clock::duration RdmaPeer::silent_for(verbs::TimePoint now) {
   if (!is_accepted_) return {};
-  // RDMA Writes and Reads of the client end in no completion here.
+  // The client's RDMA Writes and Reads end in no completion here.
   const verbs::QpCounters counters = qp_->counters();
   const std::uint64_t moved =
       counters.sends_rx + counters.sends_tx + counters.write_octets_rx + counters.read_octets_tx + totals_.messages;
@@ -152,7 +152,7 @@ bool RdmaPeer::echo(std::uint32_t len) {
 }
 
 bool RdmaPeer::answer(bool final) {
-  // A client that keeps to its window leaves a place free; one that does not is sent away.
+  // A client that keeps to its window leaves a place free; any other client is sent away.
   if (free_answers_.empty()) return false;
   std::size_t place = free_answers_.back();
   free_answers_.pop_back();

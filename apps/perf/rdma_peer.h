@@ -15,27 +15,27 @@
 namespace weft::apps::perf {
 
 // RdmaPeer is one client of the listener. The client's Hello came with the connection request, so queues and memory are
-// made to measure: fill until all memory is there, then accept. Its part from then on: be there for Writes and Reads;
-// take Sends and answer every quarter of a window with Totals; echo Sends where round trips are measured; answer an
-// empty Send (the client's end) with the final Totals.
+// made to measure: fill until all memory is there, then accept. From then on RdmaPeer serves Writes and Reads with its
+// memory; takes Sends and answers every quarter of a window with Totals; echoes Sends if round trips are measured;
+// answers an empty Send (the client's end) with the final Totals.
 class RdmaPeer {
  public:
   RdmaPeer(std::unique_ptr<verbs::CmId> id, const Hello& hello);
 
-  // fill writes at most so many octets more of the memory; whether that is all of it now.
+  // fill writes at most `most` further octets of the memory. Returns whether all of it is written now.
   bool fill(std::size_t most);
-  // accept takes the connection; `ready` says what the listener has to tell, and gets the region filled in.
+  // accept takes the connection. `ready` is the listener's Ready; accept fills the region in.
   absl::Status accept(verbs::Device& device, Ready ready);
   bool is_accepted() const { return is_accepted_; }
 
-  // Takes some completions; false once the connection is over or is to be ended.
+  // Takes some completions. False once the connection is over or must be ended.
   bool on_progress();
-  // Whether it left some, of which no descriptor tells.
+  // Whether on_progress left completions, which no descriptor reports.
   bool has_more() const { return has_more_; }
-  // silent_for says how long nothing has gone over the connection, as far as the looks at it show; it is a look. Before
-  // accept the silence is ours.
+  // silent_for says how long the connection has moved nothing, as far as the earlier calls show; each call is a new
+  // look. Before accept the silence is the listener's own.
   std::chrono::steady_clock::duration silent_for(verbs::TimePoint now);
-  // For how many octets of memory one client may ask.
+  // The octets of memory that a client with this Hello asks for.
   static std::uint64_t memory_of(const Hello& hello);
 
   const std::string& name() const { return name_; }
@@ -44,7 +44,7 @@ class RdmaPeer {
  private:
   // Answers under way at once: one for each quarter of the window, and the final one.
   static constexpr std::size_t kNumAnswers = 8;
-  // Every how many echoes one is signaled, so that the send queue drains.
+  // One echo in so many is signaled, so that the send queue drains.
   static constexpr std::uint64_t kSignalEvery = 32;
 
   absl::Status prepare(verbs::Device& device);
@@ -61,10 +61,10 @@ class RdmaPeer {
   bool is_accepted_ = false;
   bool has_more_ = false;
   Totals totals_;
-  std::uint64_t moved_ = 0;  // at the last look, and when it was another
+  std::uint64_t moved_ = 0;  // at the last look, and the time of its last change
   std::optional<verbs::TimePoint> moved_at_;
   std::vector<std::uint8_t> region_, answers_;
-  std::unique_ptr<verbs::Pd> pd_;  // of its own: no client reaches the memory of another
+  std::unique_ptr<verbs::Pd> pd_;  // a domain of its own: no client reaches the memory of another
   std::vector<std::size_t> free_answers_;
   std::unique_ptr<verbs::Mr> region_mr_, answers_mr_;
   std::unique_ptr<verbs::Cq> cq_;

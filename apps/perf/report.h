@@ -11,7 +11,7 @@
 
 namespace weft::apps::perf {
 
-// Measured is what one run came to.
+// Measured is the result of one run.
 struct Measured {
   Op op = Op::kWrite;
   std::uint64_t size = 0;  // octets of one operation

@@ -23,13 +23,13 @@ class RpcRun {
         calls_(calls),
         server_(server),
         depth_(effective_depth(options)) {}
-  // Calls that are still under way end before their memory does.
+  // Calls that are still under way end before their memory goes away.
   ~RpcRun();
 
   absl::StatusOr<Measured> run();
 
  private:
-  // Slot is one Call in flight with the memory that is its own.
+  // Slot is one Call in flight with its own memory.
   struct Slot {
     std::vector<std::uint8_t> args;
     std::vector<std::uint8_t> data;
@@ -128,7 +128,7 @@ absl::StatusOr<Measured> RpcRun::run() {
     }
   }
   if (!status_.ok()) {
-    // Calls that are under way name memory that goes with this run.
+    // Calls under way name memory that goes away with this run.
     client_.disconnect();
     return status_;
   }

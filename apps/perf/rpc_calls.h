@@ -14,7 +14,7 @@
 
 namespace weft::apps::perf {
 
-// RpcCalls says what the Calls of one run are.
+// RpcCalls describes the Calls of one run.
 struct RpcCalls {
   enum class Item : std::uint8_t { kNone, kArgument, kResult };
 
@@ -22,15 +22,15 @@ struct RpcCalls {
   std::uint32_t procedure = 0;
   const rpcrdma::OpaqueAuth* cred = nullptr;  // null for AUTH_NONE
   std::uint64_t size = 0;                     // octets of the item
-  Item item = Item::kNone;                    // what may move by RDMA; an argument is the last of its Call
+  Item item = Item::kNone;                    // the item that may move by RDMA; an argument is the last of its Call
   // The arguments of Call `number`, without the item's octets; null for none.
   std::function<void(std::uint64_t number, std::vector<std::uint8_t>& args)> emit_args;
-  // Ok where a Reply brought, or took, all that was asked for; null where there is nothing to see.
+  // Ok if a Reply brought, or took, everything that was asked for; null if there is nothing to check.
   std::function<absl::Status(const rpcrdma::Reply& reply, std::uint64_t size)> check;
 };
 
-// run_calls keeps options' depth of them in flight over a connection that stands, for options' seconds, or until a stop
-// signal. Where it fails or is interrupted the connection is over. `server` names the other side in errors.
+// run_calls keeps options' depth of them in flight over an established connection, for options' seconds, or until a
+// stop signal. After a failure or an interruption the connection is over. `server` names the other side in errors.
 absl::StatusOr<Measured> run_calls(const GlobalOptions& global, const PerfOptions& options, Progress& progress,
                                    rpcrdma::Client& client, const RpcCalls& calls, const std::string& server);
 

@@ -15,7 +15,7 @@
 namespace weft::apps::perf {
 namespace {
 
-// READ of the program returns how much there is, and as much of it.
+// READ of the program returns the number of octets, and as many octets.
 absl::Status check_read(const rpcrdma::Reply& reply, std::uint64_t size) {
   std::uint32_t len = 0;
   if (rpcrdma::xdr::XdrReader(reply.results).u32(len) && len == size && reply.item_len.value_or(size) == size) {

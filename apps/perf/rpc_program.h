@@ -3,7 +3,7 @@
 #include "rpcrdma/binding.h"
 #include "rpcrdma/server.h"
 
-// perf's own RPC program, in memory: what RPC-over-RDMA itself costs, without a file system behind it.
+// perf's own RPC program, in memory: it shows the cost of RPC-over-RDMA itself, without a file system behind it.
 //   NULL()                                  = 0
 //   READ(unsigned length) -> opaque<>       = 1    the result may be placed directly
 //   WRITE(opaque<>) -> unsigned length      = 2    the argument may be placed directly
@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kMaxItem = 4u << 20;  // octets
 
 const rpcrdma::Binding& perf_binding();
 
-// RpcService answers the program's Calls at once. The server outlives its calls; set before the first of them.
+// RpcService answers the program's Calls at once. The server outlives its calls; it is set before the first Call.
 class RpcService : public rpcrdma::Service {
  public:
   void set_server(rpcrdma::Server& server) { server_ = &server; }

@@ -15,7 +15,7 @@
 namespace weft::apps::perf {
 namespace {
 
-// bind and connect take the one pointer type that the sockets API has for every address.
+// bind and connect take one pointer type for every address of the sockets API.
 const sockaddr* as_sockaddr(const sockaddr_storage& addr) {
   return reinterpret_cast<const sockaddr*>(&addr);
 }
@@ -37,7 +37,7 @@ absl::StatusOr<Fd> make_socket(const sockaddr_storage& addr, const std::string& 
   return fd;
 }
 
-// Blocking calls come back so often to see whether a stop signal came or patience is over.
+// Blocking calls return after this time to check for a stop signal and for the end of patience.
 constexpr std::chrono::milliseconds kSlice{200};
 
 void set_timeout(int fd, int option, std::chrono::milliseconds time) {
@@ -87,7 +87,7 @@ absl::StatusOr<Fd> tcp_connect(const sockaddr_storage& addr, const std::string& 
   if (!fd.ok()) return fd.status();
   set_timeout(fd->get(), SO_SNDTIMEO, patience);
   if (connect(fd->get(), as_sockaddr(addr), address_len(addr)) != 0) {
-    if (errno == EINPROGRESS) errno = ETIMEDOUT;  // SO_SNDTIMEO is over
+    if (errno == EINPROGRESS) errno = ETIMEDOUT;  // the time of SO_SNDTIMEO is over
     return errno_status("cannot connect to " + format_address(addr) +
                         " (the 'tcp=' address of a listener's 'ready' line is wanted)");
   }
@@ -152,7 +152,7 @@ bool Waiter::again(int fd, short events) {
     errno = ECANCELED;
     return false;
   }
-  // A blocking call may have waited before this for one of its slices.
+  // A blocking call may have waited for one of its slices before this.
   if (now - began_ >= patience_) {
     errno = ETIMEDOUT;
     return false;
@@ -177,7 +177,8 @@ IoResult send_all(int fd, std::span<const std::uint8_t> octets, Waiter& waiter) 
       if (n > 0) waiter.moved();
       continue;
     }
-    // The kernel calls a socket writable once a good part of its buffer is free; sending earlier moves crumbs.
+    // The kernel calls a socket writable once a good part of its buffer is free. Sending earlier would move tiny
+    // pieces.
     pollfd writable{fd, POLLOUT, 0};
     do {
       if (!waiter.again(fd, POLLOUT)) return IoResult::kError;
@@ -202,7 +203,7 @@ void receive_in_bulk(int fd) {
 }
 
 ssize_t recv_bulk(int fd, std::span<std::uint8_t> octets, Waiter& waiter) {
-  // Asking poll again and again heeds SO_RCVLOWAT and leaves the socket's lock alone; asking recv does neither.
+  // poll heeds SO_RCVLOWAT and leaves the socket's lock alone; recv does neither.
   pollfd readable{fd, POLLIN, 0};
   while (waiter.flags() != 0 && poll(&readable, 1, 0) == 0) {
     errno = EAGAIN;

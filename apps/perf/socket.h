@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "apps/common/progress.h"
 
-// Plain TCP sockets for the baselines: nothing but system calls, so that what is compared with is what the kernel does.
+// Plain TCP sockets for the baselines: only system calls, so that the comparison shows the kernel itself.
 namespace weft::apps::perf {
 
 // Fd owns a descriptor.
@@ -30,7 +30,7 @@ class Fd {
   int fd_ = -1;
 };
 
-// errno_status says what failed and what errno means.
+// errno_status says what failed and gives the meaning of errno.
 absl::Status errno_status(const std::string& what);
 
 // tcp_listen and tcp_connect set the congestion control (demanded: an unknown one is an error) and TCP_NODELAY.
@@ -40,31 +40,31 @@ absl::StatusOr<Fd> tcp_connect(const sockaddr_storage& addr, const std::string& 
                                std::chrono::milliseconds patience);
 absl::StatusOr<sockaddr_storage> local_address(int fd);
 
-// What the socket really uses.
+// The congestion control that the socket really uses.
 std::string congestion_control_of(int fd);
-// TCP_MAXSEG, octets; it grows while a loopback connection warms up, so ask again rather than keep it.
+// TCP_MAXSEG, octets. It grows while a loopback connection warms up, so callers ask again and do not keep it.
 int mss_of(int fd);
-// How long no data have come or gone.
+// How long no data has come or gone.
 std::chrono::milliseconds silent_for(int fd);
 
-// write_size_of gives the whole multiple of the MSS nearest below 1 MiB (at least one segment), in octets: writes of
-// whole segments leave no runt behind.
+// write_size_of gives the whole multiple of the MSS nearest below 1 MiB (at least one segment), in octets. Writes of
+// whole segments leave no short segment behind.
 std::size_t write_size_of(int fd);
 
-// Waiter is how one thread waits for one socket: asleep in the kernel, by asking again and again, or by what its
-// SpinBudget allows. No wait is longer than `patience`, and a stop signal ends it (stop may be null).
+// Waiter is the way in which one thread waits for one socket: asleep in the kernel, by asking again and again, or as
+// its SpinBudget allows. No wait is longer than `patience`, and a stop signal ends it (stop may be null).
 class Waiter {
  public:
   Waiter(ProgressMode mode, PeerPlace peer, std::chrono::milliseconds patience, const StopSignals* stop);
 
-  // prepare sets the socket's own timeouts, where system calls block.
+  // prepare sets the socket's own timeouts if system calls block.
   void prepare(int fd) const;
-  // MSG_DONTWAIT, but for kBlock.
+  // MSG_DONTWAIT, except for kBlock.
   int flags() const;
-  // again: a call failed with errno. Where that means that it has to wait, waits and returns true. Else errno says why
-  // not; ETIMEDOUT is for the end of patience and ECANCELED for a stop signal.
+  // again is for a call that failed with errno. If errno means that the call must wait, again waits and returns true.
+  // Otherwise errno is the reason: ETIMEDOUT for the end of patience, ECANCELED for a stop signal.
   bool again(int fd, short events);
-  // The call moved something.
+  // The call moved data.
   void moved() { waiting_ = false; }
 
   ProgressMode mode() const { return mode_; }
@@ -88,10 +88,10 @@ enum class IoResult : std::uint8_t { kDone, kEof, kError };
 IoResult send_all(int fd, std::span<const std::uint8_t> octets, Waiter& waiter);
 IoResult recv_all(int fd, std::span<std::uint8_t> octets, Waiter& waiter);
 // receive_in_bulk makes recv_bulk on this socket wait for 256 KiB (or the end). A receiver that takes each segment as
-// it comes fights with the sender over the socket's lock and has loopback run at less than its speed.
+// it comes fights with the sender over the socket's lock and slows loopback down.
 void receive_in_bulk(int fd);
 ssize_t recv_bulk(int fd, std::span<std::uint8_t> octets, Waiter& waiter);
-// recv_some receives what is there, at least one octet; 0 is the end, negative an error (errno).
+// recv_some receives the octets that are there, at least one. 0 is the end, a negative value an error (errno).
 ssize_t recv_some(int fd, std::span<std::uint8_t> octets, Waiter& waiter);
 
 }  // namespace weft::apps::perf

@@ -34,10 +34,10 @@ class TcpRun {
   IoResult stream();
   IoResult ping_pong();
   IoResult send_batches();
-  // must_wait: there is nothing else to do until one comes.
+  // must_wait: there is nothing else to do until an answer comes.
   IoResult read_answers(std::uint64_t& answered, bool must_wait);
   IoResult read_file();
-  // The client's end: everything is on its way, and the listener says what arrived.
+  // The client's end: everything is on its way, and the listener says how much arrived.
   IoResult finish(Totals& totals);
 
   bool time_left() const { return !stop_.requested() && Clock::now() < end_; }
@@ -64,7 +64,7 @@ absl::StatusOr<Measured> TcpRun::run() {
   }
   Totals totals;
   bool counted = options_.op != Op::kTcpLat && options_.op != Op::kTcpFileRead;
-  // What was interrupted is what was sent until then; the listener is not asked what of it arrived.
+  // An interrupted run counts the octets that were sent; it does not ask the listener how many arrived.
   measured_.interrupted = stop_.requested();
   if (measured_.interrupted) {
     result = IoResult::kDone;
@@ -127,7 +127,7 @@ IoResult TcpRun::ping_pong() {
 }
 
 // Each message has its number in front, its own copy of the payload and its own entry in a table, which its answer
-// clears: what any message layer has to do at the least.
+// clears. That is the least that any message layer does.
 IoResult TcpRun::send_batches() {
   struct Entry {
     std::uint64_t wr_id = 0;

@@ -136,7 +136,7 @@ TcpServer::~TcpServer() {
 }
 
 void TcpServer::accept_loop() {
-  // Long enough for a thread or a descriptor to come back; nobody is turned away for good.
+  // Long enough for a thread or a descriptor to come back. No client is turned away for good.
   constexpr std::chrono::milliseconds kPause{100};
   while (!stopping_) {
     sockaddr_storage peer{};
@@ -222,7 +222,7 @@ Ready TcpServer::prepare(const Hello& hello, Fd& file) const {
 
 void TcpServer::serve(const Session& session) const {
   const int fd = session.fd.get();
-  // A connection that says nothing must not hold its thread for ever, least of all before its first word.
+  // A silent connection must not hold its thread for ever, least of all before its first word.
   constexpr std::chrono::milliseconds kHelloPatience{5000};
   Waiter hello_waiter(ProgressMode::kBlock, session.peer, std::min(kHelloPatience, config_.patience), nullptr);
   hello_waiter.prepare(fd);

@@ -18,14 +18,14 @@ namespace weft::apps::perf {
 
 struct TcpServerConfig {
   std::string congestion_control;
-  std::string file;                           // what tcp-file-read serves, empty for none
-  std::string sink;                           // where tcp-file-write goes, empty for none
-  std::optional<ProgressMode> progress;       // nothing: as the client wishes, but never without a bound
+  std::string file;                           // the file that tcp-file-read serves; empty for none
+  std::string sink;                           // the file that tcp-file-write writes; empty for none
+  std::optional<ProgressMode> progress;       // nothing: the client chooses, but never without a bound
   std::chrono::milliseconds patience{30000};  // with a client that neither sends nor takes
 };
 
-// TcpServer is the listener's side of the TCP baselines: one thread for accept, one for each connection (at most as
-// many as kPlaces says). Its destruction ends all connections.
+// TcpServer is the listener's side of the TCP baselines: one thread for accept, and one for each connection (at most
+// kPlaces). Its destructor ends all connections.
 class TcpServer {
  public:
   static constexpr PlaceLimits kPlaces{.all = 16, .per_group = 12};
@@ -50,7 +50,7 @@ class TcpServer {
   explicit TcpServer(TcpServerConfig config) : config_(std::move(config)) {}
   void accept_loop();
   void reap();
-  // Makes a place for a client of this group; why that cannot be, or an empty text.
+  // Makes a place for a client of this group. Returns the reason if there is none, or an empty text.
   std::string make_place(const std::string& group);
   void serve(const Session& session) const;
   Ready prepare(const Hello& hello, Fd& file) const;
@@ -64,7 +64,7 @@ class TcpServer {
   std::vector<std::unique_ptr<Session>> sessions_;  // the acceptor's, until it has ended
 };
 
-// How long tcp-file-write's file grows before it is written from the start again, octets.
+// The octets after which tcp-file-write writes its file from the start again.
 inline constexpr std::uint64_t kSinkLen = std::uint64_t{1} << 30;
 // Messages of tcp-batch under way without an answer: this many times the depth.
 inline constexpr std::uint32_t kBatchWindow = 4;

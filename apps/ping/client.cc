@@ -114,7 +114,7 @@ absl::Status Client::exchange(verbs::Mr& mr) {
 }
 
 absl::Status Client::await_go_ahead() {
-  // The Send must have completed too, because the next one uses its memory again.
+  // The Send must complete too, because the next one uses its memory again.
   bool sent = false, received = false;
   progress_.begin_silence();
   while (!sent || !received) {

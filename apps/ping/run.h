@@ -20,7 +20,7 @@ struct PingOptions {
   std::chrono::milliseconds timeout{0};  // 0: kPatience, kListenerPatience
 };
 
-// How long the other side may say nothing.
+// How long the other side may be silent.
 inline constexpr std::chrono::seconds kPatience{10};
 inline constexpr std::chrono::seconds kListenerPatience{30};
 inline std::chrono::milliseconds patience(const PingOptions& options) {
@@ -28,7 +28,7 @@ inline std::chrono::milliseconds patience(const PingOptions& options) {
   return options.listen.empty() ? kPatience : kListenerPatience;
 }
 
-// Both return the exit status; what went wrong is on stderr by then.
+// Both return the exit status. Errors are on stderr by then.
 int run_client(const GlobalOptions& global, const PingOptions& options);
 int run_server(const GlobalOptions& global, const PingOptions& options);
 

@@ -17,28 +17,28 @@ namespace weft::apps::ping {
 namespace {
 
 constexpr int kBacklog = 16;
-// Clients of all, and of one peer_group.
+// The limits of all clients together, and of the clients of one peer_group.
 constexpr PlaceLimits kPlaces{.all = 64, .per_group = 48};
-// How often clients are looked at for whether they still say something.
+// The interval between checks for silent clients.
 constexpr std::chrono::milliseconds kLookEvery{250};
 
-// Peer is one client. It follows the completions: a message of the client starts an RDMA Read, then a Write, in turn;
-// the end of either sends go ahead.
+// Peer is one client. It follows the completions: a message of the client starts an RDMA Read, then a Write, in turn.
+// The end of either one sends go ahead.
 class Peer {
  public:
   static absl::StatusOr<std::unique_ptr<Peer>> accept(verbs::Device& device, verbs::Pd& pd,
                                                       std::unique_ptr<verbs::CmId> id, rpcrdma::EventLog& log);
 
-  // log outlives it.
+  // log outlives the Peer.
   explicit Peer(rpcrdma::EventLog& log) : log_(log) {}
-  // Takes all completions; false where the connection is to be ended.
+  // Takes all completions. False if the connection must be ended.
   bool on_progress();
   void disconnect() {
     if (!id_->disconnect().ok()) log_.line(verbs::LogLevel::kDebug, name_, "is gone already");
   }
   const std::string& name() const { return name_; }
   const std::string& group() const { return group_; }
-  // When something of its came last.
+  // The time of the client's last event.
   verbs::TimePoint heard_at() const { return heard_at_; }
   verbs::CmId* id() const { return id_.get(); }
 
@@ -85,7 +85,7 @@ absl::Status Peer::prepare(verbs::Device& device, verbs::Pd& pd) {
   auto cq = device.create_cq(16, nullptr);
   if (!cq.ok()) return to_status(cq.error(), "cannot create a completion queue");
   cq_ = std::move(cq.value());
-  // Some devices want the sink of an RDMA Read to be a target of remote writes too.
+  // Some devices want the sink of an RDMA Read to be a target of remote writes, too.
   Access sink = Access::kLocalWrite;
   if (device.caps().read_sink_needs_remote_write) sink = sink | Access::kRemoteWrite;
   struct Region {
@@ -185,7 +185,7 @@ class Server {
  public:
   Server(const GlobalOptions& global, const PingOptions& options)
       : options_(options),
-        // Waking up for every message would be most of what a ping measures.
+        // Waking up for every message would be most of the time that a ping measures.
         progress_(global.progress_or(ProgressMode::kAdapt), &stop_) {}
 
   absl::Status open(const GlobalOptions& global);
@@ -196,7 +196,7 @@ class Server {
   void on_request(std::unique_ptr<verbs::CmId> id);
   void end(const std::vector<Peer*>& peers, const char* why);
   void end_silent(verbs::TimePoint now);
-  // Makes a place for a client of this group; why that cannot be, or an empty text.
+  // Makes a place for a client of this group. Returns the reason if there is none, or an empty text.
   std::string make_place(const std::string& group);
   void drop(verbs::CmId* id);
 
@@ -210,7 +210,7 @@ class Server {
   std::unique_ptr<verbs::CmId> listener_;
   std::map<verbs::CmId*, std::unique_ptr<Peer>> peers_;
   std::uint64_t served_ = 0;
-  verbs::TimePoint look_at_{};  // for silent clients, where there are clients
+  verbs::TimePoint look_at_{};  // the next check for silent clients, if there are clients
 };
 
 absl::Status Server::open(const GlobalOptions& global) {
@@ -249,7 +249,7 @@ void Server::run() {
       if (!peer->on_progress()) ended.push_back(peer.get());
     }
     end(ended, "is done");
-    // Beside a client that keeps the loop busy, too, though not at every turn.
+    // Silent clients are looked for even while a client keeps the loop busy, though not at every turn.
     if ((idle || ++turns % kTurnsBetweenLooks == 0) && !peers_.empty()) end_silent(now);
     while (std::optional<verbs::CmEvent> event = channel_->get_event()) on_event(std::move(*event));
   }
@@ -263,7 +263,7 @@ void Server::end(const std::vector<Peer*>& peers, const char* why) {
   }
 }
 
-// A client that has stopped in the middle keeps its place from others.
+// A client that has stopped midway keeps its place from others.
 void Server::end_silent(verbs::TimePoint now) {
   if (now < look_at_) return;
   look_at_ = now + std::min(kLookEvery, patience(options_));

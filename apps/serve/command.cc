@@ -44,10 +44,10 @@ struct ServeOptions {
   LimitOptions limits;
 };
 
-// Spinning before sleep is cheap against waking a core, and 8 READs in flight come a few microseconds apart.
+// Spinning before sleep is cheap compared with waking a core, and 8 READs in flight come a few microseconds apart.
 constexpr std::chrono::microseconds kSpinBeforeBlock{50};
 
-// The XDG base directory specification's place for state.
+// The place for state in the XDG base directory specification.
 absl::StatusOr<std::string> default_state_dir() {
   if (const char* base = std::getenv("XDG_STATE_HOME"); base != nullptr && base[0] == '/')
     return std::string(base) + "/weft";
@@ -75,7 +75,7 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   config.rpc.credits = global.credits;
   config.rpc.ord = global.ord;
   config.rpc.log = program_log();
-  // A quarter of the descriptors for open files, half for connections, the rest for what comes and goes.
+  // A quarter of the descriptors is for open files, half for connections, the rest for short uses.
   config.backend.max_open_files = std::clamp<std::size_t>(file_limit / 4, 16, 1024);
   const LimitOptions& limits = options.limits;
   config.rpc.max_connections = limits.connections_or(config.rpc.max_connections, file_limit);
@@ -112,9 +112,9 @@ void drive(serve::ServeApp& app, const StopSignals& stop, ProgressMode mode) {
 
 int run_serve(const GlobalOptions& global, const ServeOptions& options) {
   StopSignals stop;
-  // A file that would grow too large is an error for the client, not the end of the server.
+  // A file that would grow too large is an error for the client and does not end the server.
   signal(SIGXFSZ, SIG_IGN);
-  // Clients say which permissions new files get.
+  // Clients choose the permissions of new files.
   umask(0);
   const std::uint64_t file_limit = raise_file_limit();
   absl::StatusOr<serve::ServeConfig> config = to_config(global, options, file_limit);

@@ -40,7 +40,7 @@ bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane lane, const Disk
     if (queue.size() >= config_.max_queued || queue.size_of(client.group) >= config_.max_queued_per_group) return false;
     queue.push(client, std::move(task));
     num_queued_.fetch_add(1, std::memory_order_release);
-    // A watching worker will see it; a second task needs a second worker.
+    // A watching worker will see the task. A second task needs a second worker.
     wake = num_sleeping_ > 0 &&
            num_queued_.load(std::memory_order_relaxed) > num_watching_.load(std::memory_order_relaxed);
   }
@@ -82,7 +82,7 @@ void DiskPool::work() {
     DiskLane lane = DiskLane::kNormal;
     std::optional<FairQueue::Taken> taken = take_locked(lane);
     if (!taken) {
-      // One watches, the others sleep: more would take the processor from those who have work.
+      // One worker watches, the others sleep: more watchers would take the processor from threads that have work.
       if (config_.spin.count() > 0 && num_watching_.load(std::memory_order_relaxed) == 0 &&
           num_queued_.load(std::memory_order_relaxed) == 0) {
         num_watching_.store(1, std::memory_order_relaxed);

@@ -22,38 +22,39 @@ enum class DiskLane : std::uint8_t { kNormal, kSync };
 
 struct DiskPoolConfig {
   unsigned num_workers = 4;  // of the normal lane; at least 1
-  // Workers of the sync lane. They mostly sleep in fsync(2), and a filesystem writes its journal once for all the
-  // threads that wait for it at the same time, so many of them are worth more than the processor's cores.
+  // Workers of the sync lane. They mostly sleep in fsync(2), and a filesystem writes its journal once for all threads
+  // that wait for it at the same time. So many workers are worth more than the processor's cores.
   unsigned num_sync_workers = 32;
-  std::size_t max_queued = 8192;            // tasks of a lane that wait; beyond that submit refuses
-  std::size_t max_queued_per_group = 4096;  // of them for one group of addresses
-  // How long a worker that ran out of work watches for more before it sleeps: waking one costs more than that.
+  std::size_t max_queued = 8192;            // tasks of a lane that wait; submit refuses more
+  std::size_t max_queued_per_group = 4096;  // tasks of a lane that wait, for one group of addresses
+  // How long an idle worker watches for more work before it sleeps: waking a worker costs more than that.
   std::chrono::microseconds spin{30};
 };
 
-// DiskPool runs tasks on threads of its own, each lane's in the order of a FairQueue, and gives them back to one loop.
-// One group of addresses never has the last eighth of the sync lane's workers, since a device may take seconds for one
-// fsync(2). submit, forget, drain, prepare_wait and end_wait are the loop's.
+// DiskPool runs tasks on threads of its own, the tasks of each lane in the order of a FairQueue, and gives them back to
+// one loop. One group of addresses has at most seven eighths of the sync lane's workers, because a device may take
+// seconds for one fsync(2). Only the loop calls submit, forget, drain, prepare_wait and end_wait.
 class DiskPool {
  public:
   explicit DiskPool(const DiskPoolConfig& config);
-  // Waits for the tasks that run; those that wait are not run. Every task is destroyed here, without finish().
+  // Waits for the running tasks and does not run the waiting ones. Destroys every task here, without finish().
   ~DiskPool();
   DiskPool(const DiskPool&) = delete;
   DiskPool& operator=(const DiskPool&) = delete;
 
-  // submit takes the task, or leaves it and returns false where too many wait.
+  // submit takes the task. If too many tasks wait, it returns false and the task stays with the caller.
   bool submit(std::unique_ptr<DiskTask>& task, DiskLane lane, const DiskClient& client);
-  // The connection is gone: its waiting tasks that nobody wants any more are destroyed, without finish().
+  // The connection is gone. Its waiting tasks that are not wanted without it are destroyed, without finish().
   void forget(std::uint32_t connection);
 
-  // drain finishes what the workers are done with; returns how many.
+  // drain finishes the tasks that the workers have run, and returns their number.
   std::size_t drain();
   // Tasks submitted and not finished.
   std::size_t num_pending() const { return num_pending_; }
 
-  // event_fd polls readable when something is done, but only between prepare_wait and end_wait: whoever drains anyway
-  // spares the workers the system call. prepare_wait: false where something is done already, so do not sleep.
+  // event_fd polls readable when a task is done, but only between prepare_wait and end_wait: a loop that drains anyway
+  // spares the workers the system call. prepare_wait returns false if a task is done already; the caller must not sleep
+  // then.
   int event_fd() const { return event_fd_.get(); }
   bool prepare_wait();
   void end_wait();

@@ -4,7 +4,7 @@
 
 namespace weft::serve {
 
-// Gives a member another place, in its line too where it stands there.
+// Gives a member another place, also in its line if it stands there.
 template <typename Member>
 void FairQueue::move(Member& member, Line<Member>& line, Place to) {
   if (member.waits()) {
@@ -21,7 +21,7 @@ FairQueue::Connection& FairQueue::enter(const DiskClient& client) {
   connection = std::make_unique<Connection>();
   connection->number = client.connection;
   std::unique_ptr<Group>& group = groups_[client.group];
-  // A newcomer stands behind all that were served: connecting anew wins nothing.
+  // A newcomer stands behind all members that were served: connecting anew wins nothing.
   if (!group) {
     group = std::make_unique<Group>();
     group->name = client.group;
@@ -45,7 +45,7 @@ void FairQueue::push(const DiskClient& client, std::unique_ptr<DiskTask> task) {
   ++size_;
 }
 
-// No task of the connection waits any more.
+// The connection has no waiting task any more.
 void FairQueue::leave_line(Connection& connection) {
   Group& group = *connection.group;
   group.line.erase(connection.place);
@@ -55,7 +55,7 @@ void FairQueue::leave_line(Connection& connection) {
 std::optional<FairQueue::Taken> FairQueue::take() {
   if (line_.empty()) return std::nullopt;
   Group& group = *line_.begin()->second;
-  // The others have no fewer.
+  // The other groups have as many running tasks or more.
   if (group.place.num_running >= max_per_group_) return std::nullopt;
   Connection& connection = *group.line.begin()->second;
   Taken taken{std::move(connection.tasks.front()), connection.number};

@@ -13,28 +13,29 @@
 
 namespace weft::serve {
 
-// DiskTask is a piece of work that may block on the disk. run() on a worker, then finish() and destruction on the loop.
+// DiskTask is a piece of work that may block on the disk. run() runs on a worker, then finish() and destruction on the
+// loop.
 class DiskTask {
  public:
   virtual ~DiskTask() = default;
   virtual void run() = 0;
   virtual void finish() = 0;
-  // Whether the task is to run although its client is gone. Asked on the loop.
+  // Whether the task is to run although its client is gone. Called on the loop.
   virtual bool is_wanted_without_client() const { return true; }
 };
 
-// DiskClient says for whom a task is: a connection, and the group of addresses that the connection counts with.
+// DiskClient is the client of a task: a connection, and the group of addresses that the connection counts with.
 struct DiskClient {
   std::uint32_t connection = 0;
   std::string group;
 };
 
 // FairQueue orders tasks among the groups of addresses that asked for them, and within a group among its connections.
-// The next task is of the group for which the fewest tasks run; of several, of the group that was served longest ago.
-// The same choice follows among that group's connections. So a client with one task waits for no more tasks than there
-// are other clients, whatever these ask for.
+// The next task belongs to the group with the fewest running tasks; of several groups, to the one that was served
+// longest ago. The same choice follows among that group's connections. So a client with one task waits for no more
+// tasks than there are other clients, however much they ask for.
 //
-// A value: no lock, no clock. A connection is known from its first task until remove() and the end of its last task.
+// A value: no lock, no clock. It knows a connection from its first task until remove() and the end of its last task.
 class FairQueue {
  public:
   struct Taken {
@@ -49,24 +50,24 @@ class FairQueue {
 
   // push: not for a connection that was removed.
   void push(const DiskClient& client, std::unique_ptr<DiskTask> task);
-  // The next task, which counts as running until done(); nothing where none may run.
+  // The next task, which counts as running until done(); nothing if none may run.
   std::optional<Taken> take();
   // A task of this connection has run.
   void done(std::uint32_t connection);
-  // The connection is gone. Its waiting tasks that nobody wants any more are returned, the others will run.
+  // The connection is gone. Its waiting tasks that are not wanted without it are returned; the others will run.
   std::vector<std::unique_ptr<DiskTask>> remove(std::uint32_t connection);
 
-  // Tasks that wait: of all, and of one group.
+  // Waiting tasks: of all groups, and of one group.
   std::size_t size() const { return size_; }
   std::size_t size_of(const std::string& group) const;
-  // Connections that are known.
+  // Connections that the queue knows.
   std::size_t num_connections() const { return connections_.size(); }
 
  private:
-  // Place: where a group or a connection stands in its line. No two have the same `served`.
+  // Place says where a group or a connection stands in its line. No two have the same `served`.
   struct Place {
     std::uint32_t num_running = 0;
-    std::uint64_t served = 0;  // the greater, the later
+    std::uint64_t served = 0;  // a greater number was served later
     auto operator<=>(const Place&) const = default;
   };
   // The members that have waiting tasks, the next one first.
@@ -87,7 +88,7 @@ class FairQueue {
     std::string name;
     Place place;
     Line<Connection> line;
-    std::size_t num_tasks = 0;  // that wait
+    std::size_t num_tasks = 0;  // waiting tasks
     std::size_t num_connections = 0;
 
     bool waits() const { return !line.empty(); }

@@ -44,7 +44,7 @@ ServedReply run(Backend& backend, const ServedCall& call, Res (Backend::*procedu
   return plain_reply((backend.*procedure)(args));
 }
 
-// Arguments with an item, which came apart (by Read chunk) or stands among them. False: garbage.
+// Parses arguments with an item, which came apart (by Read chunk) or stands among them. False: garbage.
 template <typename Args>
 bool parse_with_item(const ServedCall& call, Args& args, nfs3::Item Args::*item, ConstBytes& octets) {
   const bool is_reduced = !call.items.empty();
@@ -54,7 +54,7 @@ bool parse_with_item(const ServedCall& call, Args& args, nfs3::Item Args::*item,
   return octets.size() == (args.*item).len;
 }
 
-// Results with an item that stands in `buffer`; on failure there is none.
+// Emits results with an item that stands in `buffer`; a failure has no item.
 template <typename Res>
 ServedReply item_reply(const Res& res, Buffer& buffer) {
   ServedReply reply;
@@ -76,7 +76,7 @@ ServedReply run_readlink(Backend& backend, const ServedCall& call, Buffer& buffe
   nfs3::FhArgs args;
   if (!parse_all(call, args)) return garbage();
   nfs3::ReadlinkRes res = backend.readlink(args, buffer.octets());
-  // A target cannot be cut short, as READ's octets can.
+  // A target cannot be cut short, unlike READ's octets.
   const auto most = call.result_item_capacity();
   if (most && res.status == nfs3::Nfsstat3::kOk && res.data.len > *most) res.status = nfs3::Nfsstat3::kServerfault;
   return item_reply(res, buffer);
@@ -96,8 +96,8 @@ ServedReply run_symlink(Backend& backend, const ServedCall& call) {
   return plain_reply(backend.symlink(args, octets));
 }
 
-// Of a larger READ a worker copies the octets while the loop sends those of the one before; that is worth the way there
-// and back. A WRITE's are pulled by the loop as well, and are best written where they are warm.
+// For a larger READ a worker copies the octets while the loop sends the octets of the READ before; that is worth the
+// way there and back. The loop also pulls a WRITE's octets, and writes them best while they are in the cache.
 constexpr std::size_t kMaxReadNow = 256 << 10;
 
 std::optional<ServedReply> run_read_now(Backend& backend, const ServedCall& call, Buffer& buffer) {

@@ -13,8 +13,7 @@ using rpcrdma::Buffer;
 using rpcrdma::ServedCall;
 using rpcrdma::ServedReply;
 
-// NfsTask carries one Call to a disk worker and its Reply back. The Buffers in both are destroyed on the loop, as they
-// must be.
+// NfsTask carries one Call to a disk worker and its Reply back. The Buffers in both must be destroyed on the loop.
 class NfsTask : public DiskTask {
  public:
   NfsTask(Backend& backend, rpcrdma::Server& server, ServedCall call, Buffer buffer)
@@ -67,8 +66,8 @@ bool NfsService::take_buffer(const ServedCall& call, Buffer& buffer) {
       rpcrdma::xdr::XdrReader reader(call.args);
       if (!nfs3::parse(reader, args)) return true;  // garbage; the worker will say so
       len = std::min(args.count, backend_.config().rtmax);
-      // READ may return less than was asked for, so a Write chunk that is too small is no error. More than there is
-      // room for in all could not be sent.
+      // READ may return less than was asked for, so a Write chunk that is too small is no error. An item larger than
+      // the room of the whole Reply could not be sent.
       if (const auto most = call.result_item_capacity()) len = std::min(len, *most);
       len = std::min(len, call.result_room);
       break;
@@ -78,7 +77,7 @@ bool NfsService::take_buffer(const ServedCall& call, Buffer& buffer) {
   }
   if (len == 0) return true;
   buffer = server_->buffers().take(len);
-  // Where memory is short, what was set aside for this Call.
+  // If memory is short, the Call uses the memory that was set aside for it.
   if (!buffer) buffer = server_->buffers().take(std::min(len, call.result_room));
   return static_cast<bool>(buffer);
 }

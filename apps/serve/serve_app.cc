@@ -19,7 +19,7 @@ class SweepTask : public DiskTask {
 
  private:
   Backend& backend_;
-  bool& is_sweeping_;  // the loop's
+  bool& is_sweeping_;  // the loop's variable
 };
 
 }  // namespace
@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<ServeApp>> ServeApp::start(const ServeConfig& con
 }
 
 std::size_t ServeApp::turn(verbs::TimePoint now) {
-  // First the replies, so that the same pass sends them.
+  // The replies come first, so that the same pass sends them.
   std::size_t moved = pool_->drain();
   sweep_when_due(now);
   return moved + server_->process(now);
@@ -66,7 +66,8 @@ void ServeApp::sweep_when_due(verbs::TimePoint now) {
   if (!is_due) return;
   std::unique_ptr<DiskTask> task = std::make_unique<SweepTask>(*backend_, is_sweeping_);
   is_sweeping_ = true;
-  // For the server itself: no connection has the number 0. Where too many tasks wait, the next time will do.
+  // The task belongs to the server itself: no connection has the number 0. If too many tasks wait, the next sweep will
+  // do.
   if (!pool_->submit(task, DiskLane::kSync, DiskClient{})) is_sweeping_ = false;
 }
 

@@ -41,15 +41,15 @@ class ServeApp {
   sockaddr_storage mount_addr() const { return mount_server_->local_addr(); }
   const std::string& real_path() const { return tree_->real_path(); }
 
-  // turn does what there is to do; how much that was.
+  // turn does the work that is ready, and returns how much it did.
   std::size_t turn(verbs::TimePoint now);
-  // wait sleeps until turn has something to do, `until`, stop_fd is readable or a signal came. It may return at once.
+  // wait sleeps until turn has work, `until` has come, stop_fd is readable, or a signal came. It may return at once.
   void wait(int stop_fd, std::optional<verbs::TimePoint> until);
 
-  // Requests that disk workers have or are to have.
+  // Requests that disk workers run or will run.
   std::size_t num_tasks() const { return pool_->num_pending(); }
 
-  // summary says in one line what was served so far.
+  // summary is one line about the work done so far.
   std::string summary() const;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace weft::serve {
 
-// ServeScene is what decides who can do what to the exported directory.
+// ServeScene holds the facts that decide about access to the exported directory.
 struct ServeScene {
   uid_t user = 0;  // effective
   bool read_write = false;
@@ -19,11 +19,11 @@ struct ServeScene {
   apps::AllowList allow;
 };
 
-// start_warnings: one sentence each for what the operator may not expect: requests that run as root, and listeners
-// that other hosts reach. Empty where there is nothing to say.
+// start_warnings: one sentence for each fact that the operator may not expect: requests that run as root, and listeners
+// that other hosts reach. Empty if there is none.
 std::vector<std::string> start_warnings(const ServeScene& scene);
 
-// user_name: as in the password file, or the number where it has none.
+// user_name: the name in the password file, or the number if the file has no name for it.
 std::string user_name(uid_t user);
 
 }  // namespace weft::serve

@@ -7,12 +7,12 @@
 
 namespace weft {
 
-// ConstBytes and MutBytes are views of octets that somebody else owns; they never outlive the call they are passed to
-// unless a declaration says how long the owner keeps them.
+// ConstBytes and MutBytes are views of octets with another owner. They never outlive the call that they are passed to,
+// unless a declaration says how long the owner keeps the octets.
 using ConstBytes = std::span<const std::uint8_t>;
 using MutBytes = std::span<std::uint8_t>;
 
-// TimePoint is always handed in by the driver: no protocol core reads a clock.
+// The driver always hands in TimePoint: no protocol core reads a clock.
 using TimePoint = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 

@@ -6,8 +6,8 @@
 
 namespace weft {
 
-// Reader takes big-endian fields off the front of a view. Every call that would pass the end returns false and leaves
-// the reader where it was.
+// Reader takes big-endian fields off the front of a view. A call that would pass the end returns false and does not
+// move the reader.
 class Reader {
  public:
   explicit Reader(ConstBytes octets) : rest_(octets) {}
@@ -45,7 +45,7 @@ class Reader {
   ConstBytes rest_;
 };
 
-// Writer puts big-endian fields at the front of a view. Every call that would pass the end returns false and writes
+// Writer puts big-endian fields at the front of a view. A call that would pass the end returns false and writes
 // nothing.
 class Writer {
  public:

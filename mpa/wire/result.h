@@ -5,8 +5,8 @@
 
 namespace weft {
 
-// Result holds a parsed value or the reason why there is none. "More octets are needed" is never an error: parsers that
-// can meet it have a state of its own for it.
+// Result holds a parsed value or the reason why there is none. "More octets are needed" is never an error: a parser
+// that can need more octets has its own result for this.
 template <typename T, typename E>
 class [[nodiscard]] Result {
  public:

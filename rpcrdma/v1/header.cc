@@ -20,7 +20,7 @@ HeaderError parse_discriminator(xdr::XdrReader& in, bool& present) {
 HeaderError parse_segments(xdr::XdrReader& in, SegmentArray& segments) {
   std::uint32_t count = 0;
   if (!in.u32(count)) return HeaderError::kTruncated;
-  // The octets that are there bound what is allocated for a count that is not true.
+  // The available octets bound the allocation for a false count.
   if (violates("R1-5.5.2-01", count > in.remaining() / kSegmentLen)) return HeaderError::kCount;
   segments.resize(count);
   for (Segment& segment : segments) {

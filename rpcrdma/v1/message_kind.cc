@@ -26,7 +26,7 @@ bool skip_segments(xdr::XdrReader& in, bool& has_length) {
   return true;
 }
 
-// Passes over the three chunk lists without keeping them; false where they do not parse.
+// Skips the three chunk lists without keeping them. False: they do not parse.
 bool skip_lists(xdr::XdrReader& in, ListsSeen& seen) {
   bool more = false;
   bool ignored = false;
@@ -56,8 +56,8 @@ MessageKind message_kind(ConstBytes message) {
   if (violates("R1-7.2.1-05", vers != kVersion)) return MessageKind::kUnclear;
   ListsSeen seen;
   if (proc == static_cast<std::uint32_t>(Proc::kNomsg)) {
-    // There is no msg_type inline. Replies have no Read list, Calls have not filled a Reply chunk; one that both could
-    // have says nothing.
+    // There is no msg_type inline. A Reply has no Read list, and a Call has no filled Reply chunk. Lists that both
+    // could have are unclear.
     if (violates("R1-7.2.1-05", !skip_lists(in, seen))) return MessageKind::kUnclear;
     if (violates("R1-5.3.1-02", seen.has_read_list)) return MessageKind::kCall;
     return seen.reply_chunk_is_filled ? MessageKind::kReply : MessageKind::kUnclear;

@@ -45,8 +45,8 @@ CallVerdict check_payload(ReceivedCall& call) {
   return CallVerdict::kAccept;
 }
 
-// A returned array is the one offered, but for the lengths, which cannot have grown (R1-4.4.6-04). One without segments
-// stands for "unused" with some responders (RFC 8267 section 6.4.1).
+// A returned array equals the offered one except for the lengths, and no length may have grown (R1-4.4.6-04). Some
+// responders return an array without segments for "unused" (RFC 8267 section 6.4.1).
 bool agrees(const SegmentArray& returned, const SegmentArray& offered) {
   if (returned.empty()) return true;
   if (violates("R1-4.4.6-05", returned.size() != offered.size())) return false;
@@ -111,13 +111,13 @@ CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, Received
   call.external = header.proc == Proc::kNomsg;
   const Chunk* position_zero = call.lists.call_chunk();
   if (call.external) {
-    // Only a Position Zero Read chunk can hold a Call. What follows the header is not looked at.
+    // Only a Position Zero Read chunk can hold a Call. Octets behind the header are ignored.
     if (violates("R1-5.2.4-02", position_zero == nullptr || position_zero->length == 0)) {
       return bad_header(call, "RDMA_NOMSG without a Position Zero Read chunk");
     }
     return CallVerdict::kAccept;
   }
-  // Two candidates for the Payload stream: nobody has use for that.
+  // The message has two candidates for the Payload stream, and no engine can use it.
   if (violates("R1-4.5.3-03", position_zero != nullptr)) {
     return bad_header(call, "RDMA_MSG with a Position Zero Read chunk");
   }

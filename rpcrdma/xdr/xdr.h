@@ -8,10 +8,10 @@
 
 #include "rpcrdma/bytes.h"
 
-// XDR (RFC 4506): one cursor to read and one to write, through which all ONC RPC octets go.
+// XDR (RFC 4506): one cursor to read and one to write. All ONC RPC octets go through them.
 namespace weft::rpcrdma::xdr {
 
-// kNoLimit: an opaque or string bounded by the octets that are there, and by nothing else.
+// kNoLimit: only the available octets bound an opaque or string.
 inline constexpr std::uint32_t kNoLimit = 0xffffffff;
 
 // padding says how many octets of roundup follow an item of `len` octets (RFC 4506 section 4.10).
@@ -23,12 +23,13 @@ constexpr std::size_t round_up(std::size_t len) {
   return len + padding(len);
 }
 
-// Padding: whether a reader insists that roundup octets are zero (RFC 4506 section 3) or, as most peers' decoders do,
-// only that they are there.
+// Padding: whether a reader requires that roundup octets are zero (RFC 4506 section 3), or only that they are present,
+// as the decoders of most peers do.
 enum class Padding : std::uint8_t { kAny, kZero };
 
-// XdrReader reads XDR items from octets that outlive it and the views it hands out. Each function returns false, and
-// leaves the cursor and its result as they were, where the octets do not hold the item; nothing is ever read outside.
+// XdrReader reads XDR items from octets that outlive it and the views it hands out. If the octets do not hold the item,
+// each function returns false, and leaves the cursor and its result unchanged. The reader never reads outside the
+// octets.
 class XdrReader {
  public:
   explicit XdrReader(ConstBytes octets, Padding mode = Padding::kAny) : octets_(octets), mode_(mode) {}
@@ -43,20 +44,20 @@ class XdrReader {
   [[nodiscard]] bool i32(std::int32_t& value);
   [[nodiscard]] bool u64(std::uint64_t& value);
   [[nodiscard]] bool i64(std::int64_t& value);
-  // boolean: 0 or 1, anything else is an error (RFC 4506 section 4.4). Also reads optional-data discriminators.
+  // boolean: 0 or 1. Any other value is an error (RFC 4506 section 4.4). Also reads optional-data discriminators.
   [[nodiscard]] bool boolean(bool& value);
   // opaque_fixed: `len` octets and their roundup (RFC 4506 section 4.9).
   [[nodiscard]] bool opaque_fixed(std::size_t len, ConstBytes& value);
   // opaque: a count of at most max_len, that many octets and their roundup (RFC 4506 section 4.10).
   [[nodiscard]] bool opaque(ConstBytes& value, std::uint32_t max_len = kNoLimit);
-  // string: as opaque; which octets a string may hold is the caller's business (RFC 4506 section 4.11).
+  // string: as opaque; the caller decides which octets a string may hold (RFC 4506 section 4.11).
   [[nodiscard]] bool string(std::string_view& value, std::uint32_t max_len = kNoLimit);
   // raw: `len` octets without roundup.
   [[nodiscard]] bool raw(std::size_t len, ConstBytes& value);
   // skip passes over `len` octets.
   [[nodiscard]] bool skip(std::size_t len);
 
-  // Octets read so far, octets left, and a view of these.
+  // Octets read so far, octets left, and a view of the octets left.
   std::size_t position() const { return position_; }
   std::size_t remaining() const { return octets_.size() - position_; }
   ConstBytes rest() const { return octets_.subspan(position_); }
@@ -68,8 +69,8 @@ class XdrReader {
   Padding mode_;
 };
 
-// XdrWriter writes XDR items: behind what a vector holds, or from the beginning of a buffer with room for all of them.
-// Both outlive it.
+// XdrWriter writes XDR items: behind the contents of a vector, or from the beginning of a buffer with room for all
+// items. The vector or the buffer outlives the writer.
 class XdrWriter {
  public:
   explicit XdrWriter(std::vector<std::uint8_t>& out) : out_(&out), start_(out.size()) {}
@@ -97,11 +98,11 @@ class XdrWriter {
 
   // Octets that this writer has written.
   std::size_t size() const { return out_ != nullptr ? out_->size() - start_ : len_; }
-  // patch_u32 overwrites the word that begins `position` octets after this writer's start; it was written before.
+  // patch_u32 overwrites a written word that begins `position` octets after this writer's start.
   void patch_u32(std::size_t position, std::uint32_t value);
 
  private:
-  // The next `len` octets, to be filled: of the buffer, or of the vector.
+  // next takes `len` octets of the buffer to fill; grow takes them of the vector.
   std::uint8_t* next(std::size_t len) {
     assert(len <= buffer_.size() - len_);
     std::uint8_t* at = buffer_.data() + len_;

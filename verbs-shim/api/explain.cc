@@ -39,8 +39,8 @@ constexpr WcHint kHints[] = {
      "fewer messages at once (ClientConfig::credits), or a peer that posts Receives earlier"},
 };
 
-// Layer, etype and code as the soft RNIC packs them (Wc::vendor_err). Other devices have numbers of their own, small
-// ones among them, and a completion does not say whose it is.
+// Layer, etype and code as the soft RNIC packs them (Wc::vendor_err). Other devices have numbers of their own, some of
+// them small. A completion does not say which device made it.
 std::string vendor_words(std::uint32_t vendor_err) {
   constexpr std::uint32_t kTerminateEnd = 0x3000;  // the layers are 0 to 2
   if (vendor_err == 0) return {};
@@ -62,7 +62,7 @@ std::span<const WcHint> wc_hints() {
 
 std::string explain(const Wc& wc, std::string_view words) {
   if (wc.status == WcStatus::kSuccess) return wc_status_str(wc.status);
-  // A flush says nothing but that the connection ended, which its own words say, too.
+  // A flush says only that the connection ended. The connection's own words say so, too.
   if (!words.empty() && wc.status == WcStatus::kWrFlushErr) return std::string(words);
   std::string text = wc_status_str(wc.status);
   if (!words.empty()) {

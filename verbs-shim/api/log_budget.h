@@ -21,7 +21,7 @@ class LogBudget {
       left_ = kBurst;
       filled_at_ = now;
     }
-    // Whole seconds only: what is left of the time counts the next time.
+    // Only whole seconds count; the rest of the time counts in the next call.
     const auto passed = std::chrono::duration_cast<std::chrono::seconds>(now - *filled_at_);
     if (passed.count() > 0) {
       left_ = std::min(kBurst, left_ + passed.count() * kPerSecond);
@@ -35,7 +35,7 @@ class LogBudget {
     return true;
   }
 
-  // How many lines were withheld since this was last asked.
+  // The number of lines that were withheld since the last call.
   std::uint64_t take_suppressed() {
     const std::uint64_t n = num_suppressed_;
     num_suppressed_ = 0;

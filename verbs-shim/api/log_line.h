@@ -8,7 +8,7 @@
 
 namespace weft::verbs {
 
-// log_line formats a line for `log`, where it wants that level. Not installed: fmt stays inside the library.
+// log_line formats a line for `log` if it wants that level. The header is not installed: fmt stays inside the library.
 template <typename... Args>
 void log_line(const Log& log, LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
   if (log.wants(level)) log.sink(level, fmt::format(format, std::forward<Args>(args)...));

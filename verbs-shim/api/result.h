@@ -6,13 +6,13 @@
 
 namespace weft::verbs {
 
-// Error is what libibverbs leaves in errno, and a sentence that says what was tried and what to do.
+// Error is the value that libibverbs leaves in errno, and a sentence that names the failed step and the remedy.
 struct Error {
   int errno_value = 0;
   std::string message;
 };
 
-// Result holds a value or an Error. value(), * and -> need ok(), error() needs the opposite; otherwise they throw
+// Result holds a value or an Error. value(), * and -> need ok(), and error() needs !ok(). Otherwise they throw
 // std::bad_variant_access. Status is the Result without a value.
 template <typename T>
 class [[nodiscard]] Result {

@@ -36,12 +36,12 @@ struct Sge {
 
 // WrOpcode: enum ibv_wr_opcode, as far as iWARP has a counterpart.
 //
-// The 32-bit immediates of ibverbs and the 8 octets of RFC 7306: kRdmaWriteWithImm is an RDMA Write and, right behind
-// it, an Immediate Data Message (with Solicited Event for kSolicited) whose first four octets are imm_data and whose
-// last four are zero; RFC 7306 section 6 says that the two together act like InfiniBand's. The receive that it consumes
-// completes as kRecvRdmaWithImm with the first four octets; what a native iWARP peer puts into the last four is in the
-// receive's memory, where that has room for all eight. kSendWithImm has no counterpart (a Send and an Immediate Data
-// Message would consume two receives) and is refused.
+// Immediates have 32 bits in ibverbs and 8 octets in RFC 7306. kRdmaWriteWithImm is an RDMA Write and, right behind it,
+// an Immediate Data Message (with Solicited Event for kSolicited). The first four octets of the message are imm_data,
+// and the last four are zero. RFC 7306 section 6 says that the two together act like InfiniBand's operation. The
+// receive that it consumes completes as kRecvRdmaWithImm with the first four octets. The last four octets, which a
+// native iWARP peer may use, are in the receive's memory if that has room for all eight. kSendWithImm has no
+// counterpart (a Send and an Immediate Data Message would consume two receives) and is refused.
 enum class WrOpcode : std::uint8_t {
   kRdmaWrite,
   kRdmaWriteWithImm,
@@ -64,10 +64,11 @@ constexpr bool has(SendFlags set, SendFlags flag) {
   return (unsigned(set) & unsigned(flag)) == unsigned(flag);
 }
 
-// MwBind: the bind_mw part of struct ibv_send_wr. From this request on [addr, addr + length) of mr is reachable through
-// rkey, by the peer of this queue pair alone. rkey: inc_rkey of the one before, or any other with its upper 24 bits and
-// a key octet that differs. access: of kRemoteRead, kRemoteWrite and kRemoteAtomic; the last two need kLocalWrite of
-// mr, all need its kMwBind. A window that is bound must be invalidated, by either side, before it is bound again.
+// MwBind: the bind_mw part of struct ibv_send_wr. From this request on only the peer of this queue pair reaches [addr,
+// addr + length) of mr through rkey. rkey: inc_rkey of the previous rkey, or another value with the same upper 24 bits
+// and a different key octet. access: any of kRemoteRead, kRemoteWrite and kRemoteAtomic. kRemoteWrite and kRemoteAtomic
+// need kLocalWrite of mr; all three need kMwBind of mr. Either side must invalidate a bound window before it is bound
+// again.
 struct MwBind {
   Mw* mw = nullptr;
   std::uint32_t rkey = 0;
@@ -83,8 +84,8 @@ constexpr std::uint32_t inc_rkey(std::uint32_t rkey) {
   return (rkey & ~kKeyMask) | ((rkey + 1) & kKeyMask);
 }
 
-// SendWr: struct ibv_send_wr, without the chain. sg_list is copied by post_send; the memory that it names belongs to
-// the device until the completion was polled (with kInline it is copied too).
+// SendWr: struct ibv_send_wr, without the chain. post_send copies sg_list. The memory that it names belongs to the
+// device until the completion was polled (with kInline the memory is copied, too).
 struct SendWr {
   std::uint64_t wr_id = 0;
   std::span<const Sge> sg_list{};
@@ -94,8 +95,8 @@ struct SendWr {
   std::uint64_t remote_addr = 0;      // Writes, kRdmaRead, the atomics (then a multiple of 8)
   std::uint32_t rkey = 0;
   std::uint32_t imm_data = 0;     // kRdmaWriteWithImm; in network byte order, as in ibverbs
-  std::uint64_t compare_add = 0;  // the atomics, as in ibverbs; sg_list takes the 8 octets that were there before, in
-                                  // the byte order of this machine
+  std::uint64_t compare_add = 0;  // the atomics, as in ibverbs; sg_list receives the 8 octets of the old value, in the
+                                  // byte order of this machine
   std::uint64_t swap = 0;         // kAtomicCmpAndSwp
   MwBind bind_mw{};               // kBindMw
 };
@@ -125,7 +126,7 @@ enum class WcStatus : std::uint8_t {
   kRnrRetryExcErr,  // the peer had no receive posted
 };
 
-// The name ibv_wc_status_str(3) would print; never null.
+// The name that ibv_wc_status_str(3) prints; never null.
 const char* wc_status_str(WcStatus status);
 
 enum class WcOpcode : std::uint8_t {
@@ -161,36 +162,38 @@ struct Wc {
   std::uint32_t invalidated_rkey = 0;  // with kWithInv
 };
 
-// Caps: what a device can do and how much of it. Engines ask this, never the name of a backend.
+// Caps: the abilities and limits of a device. Engines ask Caps, never the name of a backend.
 struct Caps {
   bool mem_windows_type2 = false;             // remote invalidation from user space needs them
   bool remote_invalidation = false;           // Send with Invalidate is understood on receipt
   bool read_sink_needs_remote_write = false;  // classic iWARP verbs: the sink of an RDMA Read is a remote write target
   bool imm_data = false;                      // kRdmaWriteWithImm (WrOpcode says how)
   bool own_progress = false;                  // it moves without Device::process
-  bool atomics = false;  // kAtomicCmpAndSwp and kAtomicFetchAndAdd: atomic among themselves, on soft with the CPUs' too
+  bool atomics =
+      false;  // kAtomicCmpAndSwp and kAtomicFetchAndAdd: atomic among themselves, on soft also with the CPUs'
   std::uint32_t max_qp_wr = 0;
   std::uint32_t max_sge = 0;
   std::uint32_t max_sge_rd = 0;       // sges of a Read's sink
   std::uint32_t max_inline_data = 0;  // octets
   std::uint32_t max_cqe = 0;
-  std::uint32_t max_qp_rd_atom = 0;       // IRD a connection may ask for
+  std::uint32_t max_qp_rd_atom = 0;       // IRD that a connection may ask for
   std::uint32_t max_qp_init_rd_atom = 0;  // ORD
   std::uint32_t max_private_data = 0;     // octets that connect and accept carry
-  std::uint32_t max_srq = 0;              // how many Srqs; 0: there are none
+  std::uint32_t max_srq = 0;              // number of Srqs; 0: there are none
   std::uint32_t max_srq_wr = 0;
   std::uint32_t max_srq_sge = 0;
-  bool srq_reserve = false;  // SrqAttr::reserve is kept
+  bool srq_reserve = false;  // SrqAttr::reserve has an effect
 };
 
-// QpCounters: what went over the wire for one queue pair. Messages and octets; the soft RNIC only, zero elsewhere.
+// QpCounters: the messages and octets that went over the wire for one queue pair. Zero on all devices but the soft
+// RNIC.
 struct QpCounters {
   std::uint64_t sends_tx = 0, sends_rx = 0;
   std::uint64_t writes_tx = 0, writes_rx = 0, write_octets_tx = 0, write_octets_rx = 0;
   std::uint64_t reads_tx = 0, reads_rx = 0, read_octets_tx = 0, read_octets_rx = 0;
   std::uint64_t immediates_tx = 0, immediates_rx = 0, atomics_tx = 0, atomics_rx = 0;
 
-  // Adds those of another queue pair, every field.
+  // Adds every counter of another queue pair.
   QpCounters& operator+=(const QpCounters& one);
 };
 

@@ -10,13 +10,13 @@
 #include "verbs-shim/api/result.h"
 #include "verbs-shim/api/types.h"
 
-// The verbs API: the objects of libibverbs with the same names, arguments and rules, as interfaces. What is new against
-// the C API: destructors destroy; a Device that the caller drives (Device::process) has no thread of its own.
+// The verbs API: the objects of libibverbs with the same names, arguments and rules, as interfaces. Two things differ
+// from the C API: destructors destroy; a Device that the caller drives (Device::process) has no thread of its own.
 //
-// Threads. Polled progress: one thread uses a Device and all that came from it. A device that moves by itself
-// (Caps::own_progress): any thread; Qp, Srq, Cq and the channels are for several at once, of the others one object is
-// for one at a time.
-// Lifetimes: a Device outlives what came from it, a Pd its Mrs, Mws, Srqs and Qps, a Cq and an Srq their Qps, a
+// Threads. With polled progress one thread uses a Device and all objects that it made. With a device that moves by
+// itself (Caps::own_progress) any thread may use them. A Qp, an Srq, a Cq and a channel then serve several threads at
+// once, every other object one thread at a time.
+// Lifetimes: a Device outlives the objects that it made, a Pd its Mrs, Mws, Srqs and Qps, a Cq and an Srq their Qps, a
 // CompChannel its Cqs.
 namespace weft::verbs {
 
@@ -25,9 +25,9 @@ class Qp;
 class Srq;
 struct SrqAttr;
 
-// Mr: struct ibv_mr. Its destruction is ibv_dereg_mr: from then on no peer and no work request reaches the memory;
-// it waits for no peer. Work requests that still name it complete with kLocProtErr. Where ibv_dereg_mr fails with EBUSY
-// because windows are bound, a destructor cannot: it invalidates them.
+// Mr: struct ibv_mr. Its destructor is ibv_dereg_mr: no peer and no work request reaches the memory from then on. The
+// destructor waits for no peer. Work requests that still name the Mr complete with kLocProtErr. ibv_dereg_mr fails with
+// EBUSY while windows are bound. A destructor cannot fail, so it invalidates the windows.
 class Mr {
  public:
   virtual ~Mr() = default;
@@ -35,18 +35,18 @@ class Mr {
   virtual std::size_t length() const = 0;
   virtual std::uint32_t lkey() const = 0;
   virtual std::uint32_t rkey() const = 0;
-  // How many windows are bound to it: who wants ibv_dereg_mr's EBUSY asks here first.
+  // The number of windows that are bound to the region. A caller that wants ibv_dereg_mr's EBUSY asks here first.
   virtual std::size_t num_windows() const { return 0; }
 };
 
 // Mw: struct ibv_mw of type 2. A bind (WrOpcode::kBindMw) makes a part of a region reachable for the peer of one queue
-// pair; kLocalInv or the peer's Send with Invalidate ends that. Its destruction is ibv_dealloc_mw, allowed in any
-// state: its rkey then names nothing.
+// pair; kLocalInv or the peer's Send with Invalidate ends the access. Its destructor is ibv_dealloc_mw and is allowed
+// in any state. The rkey names nothing afterwards.
 class Mw {
  public:
   virtual ~Mw() = default;
-  // The rkey of the last bind that was posted, before that one that names nothing yet. Its lower octet is the key, the
-  // rest stays the same.
+  // The rkey of the last bind that was posted. Before the first bind it is an rkey that names nothing yet. The lower
+  // octet is the key; the other bits stay the same.
   virtual std::uint32_t rkey() const = 0;
 };
 
@@ -67,12 +67,11 @@ class Pd {
 class CompChannel {
  public:
   virtual ~CompChannel() = default;
-  // A descriptor that polls readable when get_event may return something. With polled progress it is an epoll
-  // descriptor over the device's sockets and timer: on wake-up call Device::process first; wake-ups without an event
-  // happen.
+  // A descriptor that polls readable when get_event may return an event. With polled progress it is an epoll descriptor
+  // over the device's sockets and timer: call Device::process first after a wake-up. Some wake-ups bring no event.
   virtual int fd() const = 0;
-  // ibv_get_cq_event(3), never blocking: the Cq whose event fired, which is then no longer armed; null for none.
-  // Events need no acknowledgement.
+  // ibv_get_cq_event(3) without blocking: returns the Cq whose event fired, or null. That Cq is no longer armed. Events
+  // need no acknowledgement.
   virtual Cq* get_event() = 0;
 };
 
@@ -80,11 +79,12 @@ class CompChannel {
 class Cq {
  public:
   virtual ~Cq() = default;
-  // ibv_poll_cq(3): at most wc.size() completions, oldest first; returns how many. Negative after an overflow: the Cq
-  // and its queue pairs are then in error.
+  // ibv_poll_cq(3): at most wc.size() completions, oldest first; returns their number. The result is negative after an
+  // overflow: the Cq and its queue pairs are then in error.
   virtual int poll(std::span<Wc> wc) = 0;
-  // ibv_req_notify_cq(3): one event on the channel at the next completion (solicited_only: the next receive of a
-  // solicited Send, or error). After arming poll again until empty: what came before does not fire.
+  // ibv_req_notify_cq(3): asks for one event on the channel at the next completion (solicited_only: at the next receive
+  // of a solicited Send or the next error). After arming poll until the Cq is empty: an earlier completion fires no
+  // event.
   virtual Status req_notify(bool solicited_only) = 0;
 };
 
@@ -93,22 +93,24 @@ struct SrqAttr {
   std::uint32_t max_wr = 64;
   std::uint32_t max_sge = 4;
   std::uint32_t srq_limit = 0;  // kSrqLimitReached comes once, when fewer receives than this are left; 0: never
-  // Not of ibverbs: where Caps::srq_reserve, no queue pair begins to take in what has arrived while fewer receives than
-  // this are left, but waits for the next process(). So one peer after the other finds as many; who takes more in one
-  // turn finds it empty, and nobody else. With fewer posted for good, nothing more arrives. 0: never.
+  // Not in ibverbs; for devices with Caps::srq_reserve. While fewer receives than this are left, no queue pair begins
+  // to take in arrived messages: it waits for the next process(). So each peer in turn finds this many receives. Only a
+  // peer that takes more in one turn finds the Srq empty. If the program never posts this many, no more messages
+  // arrive. 0: no reserve.
   std::uint32_t reserve = 0;
 };
 
-// Srq: struct ibv_srq, receives that several queue pairs of its Pd share (QpInitAttr::srq). Each is taken by the queue
-// pair for which a message arrives first, completes in that one's recv_cq, and stays the Srq's when a queue pair ends
-// before it was taken. Its destruction is ibv_destroy_srq, after that of its queue pairs; it forgets what is left.
+// Srq: struct ibv_srq. It holds receives that several queue pairs of its Pd share (QpInitAttr::srq). The queue pair for
+// which a message arrives first takes a receive, which completes in the recv_cq of that queue pair. A receive that was
+// not taken stays in the Srq when a queue pair ends. The destructor is ibv_destroy_srq; destroy the queue pairs first.
+// The destructor forgets the receives that are left.
 class Srq {
  public:
   virtual ~Srq() = default;
   // ibv_post_srq_recv(3), one request. Errors: ENOMEM (max_wr are posted), EINVAL (more than max_sge).
   virtual Status post_recv(const RecvWr& wr) = 0;
-  // ibv_modify_srq(3) with IBV_SRQ_LIMIT: arms the event anew. Where fewer than `srq_limit` are left already it comes
-  // at once. Errors: EINVAL (more than max_wr).
+  // ibv_modify_srq(3) with IBV_SRQ_LIMIT: arms the event anew. The event comes at once if fewer than `srq_limit`
+  // receives are left already. Errors: EINVAL (more than max_wr).
   virtual Status modify(std::uint32_t srq_limit) = 0;
   // ibv_query_srq(3). srq_limit is 0 once the event has come.
   virtual Result<SrqAttr> query() const = 0;
@@ -126,8 +128,8 @@ struct QpCap {
 struct QpInitAttr {
   Cq* send_cq = nullptr;
   Cq* recv_cq = nullptr;
-  Srq* srq = nullptr;  // where receives come from; cap.max_recv_wr and max_recv_sge then mean nothing, and post_recv is
-                       // refused with EINVAL
+  Srq* srq = nullptr;  // the source of the receives; cap.max_recv_wr and max_recv_sge then mean nothing, and post_recv
+                       // fails with EINVAL
   QpCap cap;
   bool sq_sig_all = false;
 };
@@ -137,30 +139,31 @@ enum class QpState : std::uint8_t { kReset, kInit, kRtr, kRts, kSqd, kSqe, kErr 
 // QpAttr: struct ibv_qp_attr and the cap of struct ibv_qp_init_attr, as far as iWARP has them.
 struct QpAttr {
   QpState qp_state = QpState::kInit;
-  std::uint8_t max_rd_atomic = 0;       // ORD: Reads and Atomics of ours that may be on their way at once
-  std::uint8_t max_dest_rd_atomic = 0;  // IRD: of the peer's that we serve at once
-  QpCap cap;                            // as granted, which may be more than was asked for
+  std::uint8_t max_rd_atomic = 0;       // ORD: outgoing Reads and Atomics that may be under way at once
+  std::uint8_t max_dest_rd_atomic = 0;  // IRD: incoming Reads and Atomics that are served at once
+  QpCap cap;                            // the granted values, which may exceed the requested ones
 };
 
 // Qp: struct ibv_qp. Every posted request ends in exactly one completion, kWrFlushErr when the connection ended first
-// (successful unsignaled sends have none). Its destruction is ibv_destroy_qp: what is outstanding, and completions of
-// it that were not polled yet, are forgotten. A connection that was not ended by CmId::disconnect is reset by it; one
-// that was still sends what was posted, from memory as long as that stays registered.
+// (a successful unsignaled send has none). Its destructor is ibv_destroy_qp: it forgets the outstanding requests and
+// the completions that were not polled yet. It resets the connection unless CmId::disconnect has ended it. After
+// CmId::disconnect the posted requests are still sent, from memory as long as the memory stays registered.
 class Qp {
  public:
   virtual ~Qp() = default;
-  // ibv_post_send(3), one request. kBindMw and kLocalInv are carried out in their turn among the others: behind a bind
-  // the peer may be told of it; with kFence they wait for Reads and atomics. A bind or invalidation that asks for what
-  // it may not completes with kMwBindErr. Errors: ENOMEM (queue full), EINVAL (not allowed on this queue pair or by
-  // Caps), ENOTCONN (never connected). In state kErr the request is accepted and flushed.
+  // ibv_post_send(3), one request. kBindMw and kLocalInv are carried out in their turn among the other requests, so a
+  // Send behind a bind may tell the peer of it. With kFence they wait for Reads and atomics. A bind or invalidation
+  // that is not permitted completes with kMwBindErr. Errors: ENOMEM (queue full), EINVAL (not allowed on this queue
+  // pair or by Caps), ENOTCONN (never connected). In state kErr the request is accepted and flushed.
   virtual Status post_send(const SendWr& wr) = 0;
   // ibv_post_recv(3), one request; allowed from creation on, before any connection.
   virtual Status post_recv(const RecvWr& wr) = 0;
   virtual QpState state() const = 0;
   // ibv_query_qp(3). The depths are 0 before the connection is established.
   virtual Result<QpAttr> query() const;
-  // ibv_modify_qp(3): to kErr alone, which ends the connection at once and flushes what is posted; the connection
-  // manager makes all other changes of state on iWARP. kErr again is no error. Errors: EINVAL (any other state).
+  // ibv_modify_qp(3): only kErr is allowed. It ends the connection at once and flushes the posted requests. The
+  // connection manager makes all other changes of state on iWARP. A second kErr is no error. Errors: EINVAL (any other
+  // state).
   virtual Status modify(QpState state);
   virtual std::uint32_t qp_num() const = 0;
   virtual QpCounters counters() const = 0;
@@ -171,7 +174,7 @@ class CmChannel;
 // AsyncEventType: enum ibv_event_type, as far as iWARP has a counterpart.
 enum class AsyncEventType : std::uint8_t {
   kCqErr,             // a Cq overflowed
-  kQpFatal,           // the queue pair met an error of its own: a Terminate was sent, or the device failed it
+  kQpFatal,           // the queue pair met an error of its own: it sent a Terminate, or the device failed it
   kQpReqErr,          // the peer broke the protocol
   kQpAccessErr,       // the peer reached for memory that it may not touch
   kCommEst,           // something arrived on a queue pair whose connection is not established yet
@@ -180,71 +183,72 @@ enum class AsyncEventType : std::uint8_t {
   kSrqLimitReached,  // SrqAttr::srq_limit
   kPortActive,
   kPortErr,
-  kDeviceFatal,  // the device is gone: destroy everything that came from it
+  kDeviceFatal,  // the device is gone: destroy all objects that it made
 };
 
-// The name ibv_event_type_str(3) would print; never null.
+// The name that ibv_event_type_str(3) prints; never null.
 const char* async_event_str(AsyncEventType type);
 
-// AsyncEvent: struct ibv_async_event, acknowledged by being taken. The object that it names was not destroyed yet when
-// get_async_event returned it; events of destroyed objects are dropped.
+// AsyncEvent: struct ibv_async_event. Taking the event acknowledges it. The object that it names still existed when
+// get_async_event returned the event; events of destroyed objects are dropped.
 struct AsyncEvent {
   AsyncEventType type = AsyncEventType::kDeviceFatal;
   Cq* cq = nullptr;           // kCqErr
   Qp* qp = nullptr;           // kQp*, kCommEst
   Srq* srq = nullptr;         // kSrq*
   std::uint8_t port_num = 0;  // kPort*
-  std::string text;           // one line that says what happened, where the device knows
+  std::string text;           // one line that describes the event, if the device knows
 };
 
-// Transport: what is below RDMA, enum rdma_transport_type told apart as applications see it.
+// Transport: the transport below RDMA. It is enum rdma_transport_type with the distinctions that applications see.
 enum class Transport : std::uint8_t { kIwarp, kInfiniBand, kRoce, kOther };
 
 const char* transport_str(Transport transport);
 
-// DeviceAttr: of struct ibv_device_attr and struct ibv_device what people look for. Caps has what engines ask.
+// DeviceAttr: the fields of struct ibv_device_attr and struct ibv_device that people look for. Engines ask Caps.
 struct DeviceAttr {
   std::string name;  // "soft", "siw0" ...
   Transport transport = Transport::kIwarp;
-  std::string fw_ver;           // empty where there is none
-  std::uint64_t node_guid = 0;  // host byte order, 0 where there is none
+  std::string fw_ver;           // empty if there is none
+  std::uint64_t node_guid = 0;  // host byte order, 0 if there is none
   std::uint32_t vendor_id = 0;
   std::uint32_t num_ports = 1;
   bool port_active = true;       // port 1
-  std::uint32_t active_mtu = 0;  // port 1, octets; 0 where it depends on the connection
+  std::uint32_t active_mtu = 0;  // port 1, octets; 0 if it depends on the connection
 };
 
-// Device: struct ibv_context, with the progress that user space lends it.
+// Device: struct ibv_context, with the calls by which user space lets it make progress.
 class Device {
  public:
   virtual ~Device() = default;
   virtual const Caps& caps() const = 0;
   virtual Result<std::unique_ptr<Pd>> alloc_pd() = 0;
   virtual Result<std::unique_ptr<CompChannel>> create_comp_channel() = 0;
-  // cqe: how many completions it must hold. channel may be null: then the Cq is only polled.
+  // cqe: the number of completions that the Cq must hold. channel may be null: the Cq is then only polled.
   virtual Result<std::unique_ptr<Cq>> create_cq(int cqe, CompChannel* channel) = 0;
   virtual Result<std::unique_ptr<CmChannel>> create_event_channel() = 0;
   // ibv_query_device(3), ibv_query_port(3).
   virtual DeviceAttr query() const;
 
-  // ibv_get_async_event(3), never blocking.
+  // ibv_get_async_event(3) without blocking.
   virtual std::optional<AsyncEvent> get_async_event();
-  // As CompChannel::fd, for get_async_event; -1 where the device has no such events.
+  // Like CompChannel::fd, for get_async_event; -1 if the device has no asynchronous events.
   virtual int async_fd();
 
-  // process lets the device make progress without blocking: sockets, timers, completions, connection events. To be
-  // called when fd() is readable, when next_timeout() has come, and as often as the caller likes (spinning).
-  // Returns how many octets, completions and events it moved, 0 for "nothing to do".
+  // process lets the device make progress without blocking: sockets, timers, completions, connection events. Call it
+  // when fd() is readable, when next_timeout() has come, and otherwise as often as you like (spinning).
+  // Returns the number of octets, completions and events that it moved, 0 for "nothing to do".
   virtual std::size_t process(TimePoint now) = 0;
-  // When process has something to do at the latest, even without news from the network; in the past where it has now.
+  // The latest time at which process has work, even without news from the network. In the past if it has work now.
   virtual std::optional<TimePoint> next_timeout() const = 0;
-  // An epoll descriptor over everything that a caller who drives this device has to wake up for: whatever process waits
-  // for, timers included; events of its channels and asynchronous ones; completions in Cqs without a channel. With it
-  // the same loop (process, get_event and poll until nothing is left, sleep here) drives a device that moves by itself:
-  // there process says whether there may be completions in Cqs without a channel, and arms them anew.
+  // An epoll descriptor that is readable whenever the driving caller has to wake up: for sockets and timers of process,
+  // for events of the channels, for asynchronous events, and for completions in Cqs without a channel. The same loop
+  // (process, get_event and poll until nothing is left, then sleep here) also drives a device that moves by itself.
+  // There process reports whether Cqs without a channel may hold completions, and arms those Cqs anew.
   virtual int fd() const = 0;
-  // on: until further notice the caller calls process again and again and sleeps on no descriptor of the device, which
-  // may then save what keeps them true. Off, as it begins: they are true again on return.
+  // on: until a call with false the caller calls process again and again and sleeps on no descriptor of the device. The
+  // device need not keep the descriptors up to date meanwhile. Off is the initial state; the descriptors are up to date
+  // again when the call returns.
   virtual void set_busy_polling(bool /*on*/) {}
 };
 

@@ -91,7 +91,7 @@ void AsyncHub::raise(const void* key, AsyncEventType type) {
   dispatch_to(key, std::move(event));
 }
 
-// Acknowledged inside the lock that `remove` takes: ibv_destroy_* never waits for an acknowledgement of ours.
+// Events are acknowledged inside the lock that `remove` takes, so ibv_destroy_* never waits for our acknowledgement.
 std::size_t AsyncHub::drain() {
   const std::lock_guard lock(mutex_);
   std::size_t num = 0;

@@ -18,12 +18,12 @@ class IbvCq;
 class IbvQp;
 class IbvSrq;
 
-// AsyncQueue is where one Device finds its asynchronous events.
+// AsyncQueue holds the asynchronous events of one Device.
 class AsyncQueue {
  public:
-  // kernels: the descriptor of the ibv_context. False where there are no descriptors left.
+  // kernels: the descriptor of the ibv_context. False if no descriptors are left.
   bool open(int kernels) { return all_.add(ready_.fd()) && all_.add(kernels); }
-  // Readable while there are events, or the kernel has some that nobody asked for yet.
+  // Readable while the queue has events, or the kernel has events that were not fetched yet.
   int fd() const { return all_.fd(); }
   // Readable from an event until the device has looked.
   Flag& wake() { return wake_; }
@@ -35,7 +35,7 @@ class AsyncQueue {
   template <typename Object>
   void forget(Object* AsyncEvent::*member, Object* object);
 
-  // A caller that never asks holds no more than this; the oldest go first.
+  // The most events held for a caller that never asks; the oldest are dropped first.
   static constexpr std::size_t kMost = 256;
   std::mutex mutex_;
   std::deque<AsyncEvent> events_;
@@ -52,15 +52,15 @@ class AsyncHub {
 
   void attach(AsyncQueue& queue);
   void detach(AsyncQueue& queue);
-  // What an object is called in events; an event of an object that is not there is dropped.
+  // key: the object's name in events. An event of an unknown object is dropped.
   void add(const ibv_cq* key, AsyncQueue& queue, IbvCq* cq);
   void add(const ibv_qp* key, AsyncQueue& queue, IbvQp* qp);
   void add(const ibv_srq* key, AsyncQueue& queue, IbvSrq* srq);
-  // Before the object is destroyed.
+  // To be called before the object is destroyed.
   void remove(const void* key);
-  // An event of such an object that the kernel does not tell.
+  // Raises an event of an object that the kernel does not report.
   void raise(const void* key, AsyncEventType type);
-  // Takes what the kernel has; returns how many.
+  // Takes the kernel's events; returns their number.
   std::size_t drain();
 
  private:

@@ -126,7 +126,7 @@ Status IbvCmId::listen(int backlog) {
 Status IbvCmId::resolve_addr(const sockaddr_storage& dst, std::chrono::milliseconds timeout) {
   if (endpoint_->state != State::kIdle && endpoint_->state != State::kBound) return out_of_order("resolve_addr");
   sockaddr_storage copy = dst;
-  const State before = endpoint_->state.exchange(State::kResolving);  // now: the event may be there before we are back
+  const State before = endpoint_->state.exchange(State::kResolving);  // first: the event may come at once
   if (::rdma_resolve_addr(endpoint_->id, nullptr, raw(copy), milliseconds(timeout)) != 0) {
     const int err = errno;
     endpoint_->state = before;
@@ -180,7 +180,7 @@ void IbvCmId::begin(const ConnParam& param) {
   endpoint_->state = State::kConnecting;
 }
 
-// siw connects TCP inside the call and tells its failure as the call's: to the user that is an event all the same.
+// siw connects TCP inside the call and reports its failure as the call's failure. The user gets an event all the same.
 Status IbvCmId::connect(const ConnParam& param) {
   Result<ConnParam> fitting = fit(param, endpoint_->device.caps().max_private_data);
   if (!fitting) return fitting.error();

@@ -31,7 +31,7 @@ class EventChannel {
   rdma_event_channel* get() const { return channel_; }
   int fd() const { return epoll_.fd(); }
 
-  // Events of our own making: what the kernel tells in the result of a call.
+  // For events that the backend makes: the kernel reports them only as the result of a call.
   void push(CmEvent event);
   std::optional<CmEvent> take();
   // No event of id comes from now on.
@@ -48,8 +48,8 @@ class EventChannel {
   std::deque<CmEvent> own_;
 };
 
-// Endpoint is one rdma_cm_id, shared by the CmId and the Qp, of which either may go first. rdma_cm_id::context names
-// it.
+// Endpoint is one rdma_cm_id, shared by the CmId and the Qp. Either of the two may be destroyed first.
+// rdma_cm_id::context points to the Endpoint.
 struct Endpoint {
   enum class State : std::uint8_t {
     kIdle,
@@ -58,12 +58,12 @@ struct Endpoint {
     kResolving,
     kAddrResolved,
     kRouteResolved,
-    kRequest,     // a connect request that was not answered
+    kRequest,     // a connect request that was not answered yet
     kConnecting,  // connect or accept was called
     kEstablished,
     kDisconnecting,
     kEnded,
-    kAbandoned,  // ended by the user while it connected: what the kernel says of it from then on is dropped
+    kAbandoned,  // ended by the user while it connected: later events of the kernel for it are dropped
   };
 
   Endpoint(IbvDevice& the_device, std::shared_ptr<EventChannel> events)
@@ -78,9 +78,10 @@ struct Endpoint {
   bool was_connected() const { return state >= State::kConnecting; }
   bool connecting() const { return state == State::kConnecting; }
   bool established() const { return state == State::kEstablished; }
-  // A new rdma_cm_id in place of one that the kernel has bound and that must not stay so. In no event of it.
+  // Replaces an rdma_cm_id that the kernel has bound and that must not stay bound. Not to be called inside an event of
+  // it.
   Status start_over();
-  // The user gives up: true where it was connecting. Then tell_abandoned says that it ended, not the kernel.
+  // The user gives up. True if the Endpoint was connecting: then tell_abandoned reports the end, not the kernel.
   bool abandon();
   bool abandoned() const { return state == State::kAbandoned; }
   void tell_abandoned();
@@ -89,11 +90,12 @@ struct Endpoint {
   std::shared_ptr<EventChannel> channel;
   rdma_cm_id* id = nullptr;
   std::atomic<State> state{State::kIdle};
-  // As asked for, and from kEstablished on as agreed. Kept here because siw crosses the two when it is queried.
+  // The requested depths; from kEstablished on, the agreed depths. They are kept here because siw swaps the two in a
+  // query.
   std::atomic<std::uint8_t> ird{0}, ord{0};
   std::atomic<IbvCmId*> owner{nullptr};  // null once the user destroyed it
   std::atomic<IbvQp*> qp{nullptr};
-  // Held by the thread of the CmChannel while it uses qp, which another may destroy.
+  // The thread of the CmChannel holds it while it uses qp, because another thread may destroy qp.
   std::mutex qp_mutex;
 };
 
@@ -116,11 +118,12 @@ class IbvCmId : public CmId {
 
  private:
   using State = Endpoint::State;
-  // The parameters that the device can have; an error where the private data is longer than `most`.
+  // The parameters within the limits of the device; an error if the private data is longer than `most`.
   Result<ConnParam> fit(const ConnParam& param, std::size_t most) const;
-  // The octets of private data that a message of the connection manager has room for: iwarp there, `other` elsewhere.
+  // The octets of private data for which a message of the connection manager has room: on iWARP the limit of Caps, on
+  // other transports `other`.
   std::size_t room(std::size_t other) const;
-  // One that was not put into error.
+  // Whether there is a queue pair that was not put into error.
   bool has_sound_qp() const;
   void begin(const ConnParam& param);
   Status out_of_order(const char* call) const;
@@ -139,13 +142,14 @@ class IbvCmChannel : public CmChannel {
 
  private:
   IbvCmChannel(IbvDevice& device, std::shared_ptr<EventChannel> events) : device_(device), events_(std::move(events)) {}
-  // Nothing: for librdmacm alone, for an identifier that is gone, or for a request that we turned away.
+  // Nothing for an event that concerns librdmacm alone, for an identifier that is gone, or for a request that the
+  // backend turned away.
   std::optional<CmEvent> translate(const rdma_cm_event& raw);
   std::optional<CmEvent> on_request(const rdma_cm_event& raw);
 
   IbvDevice& device_;
   std::shared_ptr<EventChannel> events_;
-  std::atomic<unsigned> turn_{0};  // of IbvDevice::cm_turn, when the kernel was asked last
+  std::atomic<unsigned> turn_{0};  // of IbvDevice::cm_turn, at the last question to the kernel
 };
 
 // "127.0.0.1:20049", "[::1]:20049".

@@ -77,7 +77,7 @@ std::optional<CmEvent> IbvCmChannel::get_event() {
   rdma_cm_event* raw = nullptr;
   while (::rdma_get_cm_event(events_->get(), &raw) == 0) {
     std::optional<CmEvent> event = translate(*raw);
-    // Acknowledged at once: what is kept of it was copied, and rdma_destroy_id waits for acknowledgements.
+    // The event is acknowledged at once: `event` is a copy, and rdma_destroy_id waits for acknowledgements.
     ::rdma_ack_cm_event(raw);
     if (event) return event;
   }
@@ -92,7 +92,7 @@ std::string peer_str(const Endpoint& endpoint) {
   return address_str(*::rdma_get_peer_addr(endpoint.id));
 }
 
-// errno values are negative in events, and what InfiniBand gives as reason of a rejection is none.
+// errno values are negative in events. InfiniBand's reasons of a rejection are not errno values.
 void describe(CmEvent& event, const rdma_cm_event& raw, const Endpoint& endpoint) {
   const std::string peer = peer_str(endpoint);
   const int err = std::abs(raw.status);
@@ -110,7 +110,7 @@ void describe(CmEvent& event, const rdma_cm_event& raw, const Endpoint& endpoint
   }
 }
 
-// A connection that nobody listens for is refused by TCP on iWARP, and rejected by the other transports' CM.
+// Without a listener TCP refuses the connection on iWARP, and the CM rejects it on other transports.
 void describe_rejection(CmEvent& event, const rdma_cm_event& raw, const Endpoint& endpoint) {
   const std::string peer = peer_str(endpoint);
   const bool iwarp = endpoint.device.is_iwarp();
@@ -135,13 +135,13 @@ void describe_end(CmEvent& event, Endpoint& endpoint) {
   event.text += std::string(": ") + failure;
 }
 
-// The kernel has bound it, and lets it try again.
+// The kernel has bound the identifier, and lets it try again.
 void resolving_failed(Endpoint& endpoint) {
   State expected = State::kResolving;
   endpoint.state.compare_exchange_strong(expected, State::kBound);
 }
 
-// Only the initiator is told what the peer offers.
+// Only the initiator is told the peer's offer.
 void on_established(Endpoint& endpoint, const ConnParam& param) {
   if (!endpoint.connecting()) return;
   if (param.responder_resources != 0 || param.initiator_depth != 0) {
@@ -152,11 +152,11 @@ void on_established(Endpoint& endpoint, const ConnParam& param) {
   endpoint.state.compare_exchange_strong(expected, State::kEstablished);
 }
 
-// The connection is over, or never was: what was posted is flushed.
+// The connection is over, or was never established: the posted requests are flushed.
 void end(Endpoint& endpoint) {
   const std::lock_guard lock(endpoint.qp_mutex);
   IbvQp* qp = endpoint.qp;
-  // Where both ends have to say that it is over we do; that moves the queue pair to error, too.
+  // On transports where both ends have to disconnect, this end does. That moves the queue pair to error, too.
   if (endpoint.connected() && !endpoint.device.is_iwarp()) ::rdma_disconnect(endpoint.id);
   endpoint.state = State::kEnded;
   if (qp == nullptr) return;
@@ -192,7 +192,8 @@ std::optional<CmEvent> IbvCmChannel::translate(const rdma_cm_event& raw) {
     case CmEventType::kRouteResolved: endpoint.state = State::kRouteResolved; break;
     case CmEventType::kEstablished:
       event.param = from_ibv(raw.param.conn);
-      // The kernel's rdma_cm crosses what the iWARP connection manager tells here, as it rightly does with requests.
+      // The kernel's rdma_cm swaps the depths of the iWARP connection manager here, too. The swap is right only for
+      // requests.
       if (device_.is_iwarp()) std::swap(event.param.responder_resources, event.param.initiator_depth);
       on_established(endpoint, event.param);
       if (endpoint.abandoned()) {

@@ -106,7 +106,7 @@ int IbvCq::poll(std::span<Wc> wc) {
     if (static_cast<std::size_t>(got) < asked) break;
   }
   if (num == 0 && overflown_.load(std::memory_order_acquire)) return -1;
-  // Who takes less than there may be is told to look again: what is left fires no event.
+  // There may be more completions, so the caller is told to look again: the rest fires no event.
   if (num == wc.size() && channel_ == nullptr) device_.set_more();
   return static_cast<int>(num);
 }
@@ -114,7 +114,7 @@ int IbvCq::poll(std::span<Wc> wc) {
 int IbvCq::poll_kernel(std::span<ibv_wc> raw) {
   const int got = ::ibv_poll_cq(cq_, static_cast<int>(raw.size()), raw.data());
   if (!device_.is_rxe()) return got;
-  // rxe hands out the kernel's bit for "with invalidate", which is another one in libibverbs.
+  // rxe returns the kernel's bit for "with invalidate"; libibverbs has a different bit.
   constexpr unsigned kKernelsWithInvalidate = 1 << 2;
   for (int i = 0; i < got; ++i) {
     unsigned& flags = raw[static_cast<std::size_t>(i)].wc_flags;
@@ -185,7 +185,7 @@ void IbvCq::add(IbvQp& qp) {
   qps_[qp.qp_num()] = &qp;
 }
 
-// The number may be another queue pair's the next moment, so nothing of this one may stay in the kernel's queue.
+// The kernel may give the number to another queue pair at once, so no completion of this one may stay in its queue.
 void IbvCq::remove(IbvQp& qp) {
   const std::lock_guard lock(mutex_);
   const std::uint32_t qp_num = qp.qp_num();
@@ -196,8 +196,8 @@ void IbvCq::remove(IbvQp& qp) {
 }
 
 Status IbvCq::req_notify(bool solicited_only) {
-  if (device_.is_siw()) solicited_only = false;  // which it would arm for and then fire for nothing
-  // Who waits for the next completion goes on doing so; some drivers would forget it.
+  if (device_.is_siw()) solicited_only = false;  // siw would arm for solicited events and then fire for nothing
+  // A Cq that is armed for the next completion stays so; some drivers would forget it.
   if (solicited_only && armed_.load(std::memory_order_relaxed) == Armed::kNext) return {};
   armed_.store(solicited_only ? Armed::kSolicited : Armed::kNext, std::memory_order_relaxed);
   if (const int err = ::ibv_req_notify_cq(cq_, solicited_only ? 1 : 0); err != 0) {

@@ -17,9 +17,9 @@ class IbvCq;
 class IbvDevice;
 class IbvQp;
 
-// Entries of a Cq over what the user counted: the markers of queue pairs that disconnect (qp.h) have their completions
-// there until somebody polls. More queue pairs than this that share a Cq, and disconnect while it is full and nobody
-// polls, overflow it; who has so many asks for an entry more for each.
+// Entries of a Cq beyond the number that the user asked for. The markers of disconnecting queue pairs (qp.h) have their
+// completions there until the Cq is polled. More queue pairs than this overflow a Cq if they share it and disconnect
+// while it is full and is not polled. A user with so many queue pairs asks for one more entry for each.
 inline constexpr int kSpareCqe = 32;
 
 class IbvCompChannel : public CompChannel {
@@ -31,7 +31,7 @@ class IbvCompChannel : public CompChannel {
   Cq* get_event() override;
 
   ibv_comp_channel* get() const { return channel_; }
-  // An event that the kernel does not make: of a completion that the backend put there itself.
+  // An event that the kernel does not make: for a completion that the backend put into the Cq itself.
   void push(IbvCq& cq);
   void forget(IbvCq& cq);
 
@@ -48,12 +48,13 @@ class IbvCompChannel : public CompChannel {
   std::deque<IbvCq*> own_;
 };
 
-// IbvCq: what was taken from the kernel and not polled yet waits in `held_`, older than all that the kernel still has.
-// Its lock is held from the kernel's queue to whoever a completion is for, so that they keep their order, and none of a
-// queue pair that goes is on its way.
+// IbvCq: completions that were taken from the kernel and not polled yet wait in `held_`. They are older than all
+// completions that the kernel still has. The lock is held from the kernel's queue to the receiver of a completion. So
+// completions keep their order, and none is on its way when its queue pair goes.
 class IbvCq : public Cq {
  public:
-  // channel may be null: the device then waits for its events, so that who sleeps on Device::fd learns of completions.
+  // channel may be null: the device then waits for the Cq's events, so that a caller that sleeps on Device::fd learns
+  // of completions.
   static Result<std::unique_ptr<IbvCq>> create(IbvDevice& device, int cqe, IbvCompChannel* channel);
   ~IbvCq() override;
 
@@ -62,9 +63,9 @@ class IbvCq : public Cq {
 
   ibv_cq* get() const { return cq_; }
   void add(IbvQp& qp);
-  // Its completions that nobody polled are forgotten; the queue pair has been destroyed.
+  // Forgets the completions of a queue pair that were not polled. The queue pair has been destroyed.
   void remove(IbvQp& qp);
-  // Takes what the kernel has, so that its queue pairs learn of it; whether any is for the user.
+  // Takes the kernel's completions, so that the queue pairs learn of them. Returns whether any is for the user.
   bool pump();
   // The completion of a request that the kernel did not get.
   void push(std::uint64_t wr_id, WcStatus status, std::uint32_t qp_num, WcOpcode opcode = WcOpcode::kSend);
@@ -78,7 +79,7 @@ class IbvCq : public Cq {
   IbvCq(IbvDevice& device, IbvCompChannel* channel) : device_(device), channel_(channel) {}
   std::size_t take_held(std::span<Wc> wc);
   int poll_kernel(std::span<ibv_wc> raw);
-  // Tells the queue pairs; returns how many of raw are the user's.
+  // Tells the queue pairs; returns the number of completions in raw that are for the user.
   std::size_t account(std::span<const ibv_wc> raw, std::span<Wc> wc);
   IbvQp* find(std::uint32_t qp_num);
   void pump_locked();
@@ -91,7 +92,7 @@ class IbvCq : public Cq {
   std::mutex mutex_;  // guards all below, and the taking from cq_
   std::deque<Wc> held_;
   std::unordered_map<std::uint32_t, IbvQp*> qps_;
-  IbvQp* last_ = nullptr;  // of the completion before
+  IbvQp* last_ = nullptr;  // of the previous completion
 };
 
 }  // namespace weft::verbs::ibv

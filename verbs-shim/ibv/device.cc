@@ -23,7 +23,7 @@ namespace {
 constexpr std::chrono::milliseconds kPumpInterval{1};
 constexpr std::uint32_t kSiwVendor = 0x626d74;
 constexpr std::uint32_t kRxeVendor = 0xffffff;
-// Turns of a busy loop between two looks at what is rare: connection events and asynchronous ones.
+// Turns of a busy loop between two looks at rare events: connection events and asynchronous events.
 constexpr unsigned kTurnsPerLook = 64;
 
 }  // namespace
@@ -68,7 +68,7 @@ Status IbvDevice::set_up(const IbvConfig& config) {
   return {};
 }
 
-// What a queue pair may ask for is told by nothing but an attempt.
+// Only an attempt tells how much inline data a queue pair may ask for.
 std::uint32_t IbvDevice::probe_inline(ibv_pd* pd) const {
   ibv_cq* cq = ::ibv_create_cq(context_, 4, nullptr, nullptr, 0);
   if (cq == nullptr) return 0;
@@ -173,7 +173,7 @@ std::size_t IbvDevice::take_private_events() {
   void* context = nullptr;
   while (::ibv_get_cq_event(private_channel_, &raw, &context) == 0) {
     ::ibv_ack_cq_events(raw, 1);
-    // With busy polling nobody sleeps: they stay unarmed, and cost no events, until it ends.
+    // With busy polling no caller sleeps: the Cqs stay unarmed, and cost no events, until it ends.
     if (!busy_.load(std::memory_order_relaxed)) ::ibv_req_notify_cq(raw, 0);
     ++num;
   }
@@ -190,7 +190,7 @@ void IbvDevice::arm_all() {
   bool waiting = false;
   for (IbvCq* cq : without_channel_) {
     ::ibv_req_notify_cq(cq->get(), 0);
-    waiting |= cq->pump();  // what came before that fires no event
+    waiting |= cq->pump();  // earlier completions fire no event
   }
   if (waiting) wake_for_more();
 }
@@ -291,7 +291,7 @@ Result<std::unique_ptr<Device>> open_ibv_device(const IbvConfig& config) {
     names += (names.empty() ? "" : ", ") + name;
     if (found == nullptr && (config.name.empty() || config.name == name)) found = list[i];
   }
-  ::rdma_free_devices(list);  // the list alone; the contexts stay librdmacm's
+  ::rdma_free_devices(list);  // frees the list alone; the contexts stay librdmacm's
   if (found == nullptr) return Error{ENODEV, "there is no RDMA device " + config.name + "; there is: " + names};
   auto device = ibv::IbvDevice::open(found, config);
   if (!device) return device.error();

@@ -9,17 +9,17 @@
 
 namespace weft::verbs {
 
-// IbvConfig is what one RDMA device of the kernel is asked to do.
+// IbvConfig configures one RDMA device of the kernel.
 struct IbvConfig {
   std::string name;       // as `rdma link` shows it; empty: the first one
-  std::uint8_t ird = 16;  // most that ConnParam::responder_resources gets, where the device has as many
+  std::uint8_t ird = 16;  // most that ConnParam::responder_resources gets, if the device has as many
   std::uint8_t ord = 16;  // most that ConnParam::initiator_depth gets
   Log log = {};           // tells of connect requests that were turned away
 };
 
 // open_ibv_device opens an RDMA device of the kernel through libibverbs and librdmacm. It moves by itself
-// (Caps::own_progress). Errors: ENOSYS (a build without the two libraries), ENODEV (no such device), and what the
-// kernel says.
+// (Caps::own_progress). Errors: ENOSYS (a build without the two libraries), ENODEV (no such device), and the errors of
+// the kernel.
 Result<std::unique_ptr<Device>> open_ibv_device(const IbvConfig& config = {});
 
 }  // namespace weft::verbs

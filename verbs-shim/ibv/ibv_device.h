@@ -26,7 +26,7 @@ class IbvQp;
 // protection domains and queues agree. That context stays open as long as the process lives.
 //
 // Its descriptor is an epoll over all channels and over `own_`: the private completion channel of the Cqs without a
-// channel, asynchronous events, and what the backend has to say itself.
+// channel, asynchronous events, and events of the backend itself.
 class IbvDevice : public Device {
  public:
   static Result<std::unique_ptr<IbvDevice>> open(ibv_context* context, const IbvConfig& config);
@@ -45,7 +45,7 @@ class IbvDevice : public Device {
   int fd() const override { return epoll_.fd(); }
   void set_busy_polling(bool on) override;
 
-  // ---- for what came from it
+  // ---- for the objects that it made
   ibv_context* context() const { return context_; }
   std::string name() const { return ::ibv_get_device_name(context_->device); }
   bool is_iwarp() const { return transport_ == Transport::kIwarp; }
@@ -57,20 +57,21 @@ class IbvDevice : public Device {
   AsyncQueue& async() { return async_; }
   WindowTable& windows() { return windows_; }
   ibv_comp_channel* private_channel() const { return private_channel_; }
-  // An error where an identifier for `whom` belongs to another device.
+  // An error if an identifier for `whom` belongs to another device.
   Status check_same(const ibv_context* other, const std::string& whom) const;
   // Tells of a connect request that was turned away; the first 50, then each thousandth.
   void log_turned_away(const std::string& why);
 
-  // The descriptor of a channel, which Device::fd covers. An error where the user may watch no more.
+  // Device::fd covers the descriptor of a channel from now on. An error if the user may watch no more descriptors.
   Status watch(int fd);
   void unwatch(int fd) { epoll_.remove(fd); }
-  // A Cq without a channel: armed by the device from now on, until `destroy` ran, under the same lock.
+  // adopt: the device arms a Cq without a channel from now on. release: ends this, and runs `destroy` under the same
+  // lock.
   void adopt(IbvCq& cq);
   void release(IbvCq& cq, const std::function<void()>& destroy);
-  // Such a Cq may hold more completions: process says so once.
+  // A Cq without a channel may hold more completions: process says so once.
   void set_more() { more_.store(true, std::memory_order_relaxed); }
-  // The same of completions that no event of the kernel's tells: who sleeps on fd wakes up, too.
+  // Like set_more, for completions without an event of the kernel: a caller that sleeps on fd wakes up, too.
   void wake_for_more();
   // A queue pair whose disconnect waits for its send queue.
   void add_draining(IbvQp& qp);
@@ -82,7 +83,7 @@ class IbvDevice : public Device {
   explicit IbvDevice(ibv_context* context);
   Status set_up(const IbvConfig& config);
   std::uint32_t probe_inline(ibv_pd* pd) const;
-  // Takes the events of the private channel and arms its Cqs again; returns how many.
+  // Takes the events of the private channel and arms its Cqs again; returns their number.
   std::size_t take_private_events();
   void arm_all();
   std::size_t pump_draining();

@@ -58,8 +58,8 @@ ibv_qp_state to_ibv(QpState state) {
 
 namespace {
 
-// Returns how many there are. Empty elements stay behind: siw's kernel falls over them (a null pointer in siw_tx_hdt),
-// and to some RNICs a length of 0 means 2^31.
+// Returns the number of copied elements. Empty elements are left out: siw's kernel module crashes on them (a null
+// pointer in siw_tx_hdt), and some RNICs read a length of 0 as 2^31.
 int copy(std::span<const Sge> list, ibv_sge* sges) {
   int num = 0;
   for (const Sge& sge : list) {
@@ -133,8 +133,8 @@ rdma_conn_param to_ibv(const ConnParam& param) {
   out.private_data_len = static_cast<std::uint8_t>(param.private_data.size());
   out.responder_resources = param.responder_resources;
   out.initiator_depth = param.initiator_depth;
-  // InfiniBand's and RoCE's alone: a peer that is slow to post receives or to answer is waited for; 7 is "for ever"
-  // for receives, and most for the rest.
+  // For InfiniBand and RoCE only: they wait for a peer that is slow to post receives or to answer. 7 means "for ever"
+  // for receives, and is the maximum for the rest.
   constexpr std::uint8_t kMostRetries = 7;
   out.flow_control = 1;
   out.retry_count = kMostRetries;
@@ -267,7 +267,7 @@ Caps from_ibv(const ibv_device_attr& attr, Transport transport) {
   out.imm_data = !iwarp;
   out.own_progress = true;
   out.atomics = attr.atomic_cap != IBV_ATOMIC_NONE;
-  out.max_qp_wr = count(std::max(attr.max_qp_wr, 1) - 1);  // one is the marker's (qp.h)
+  out.max_qp_wr = count(std::max(attr.max_qp_wr, 1) - 1);  // one place is the marker's (qp.h)
   out.max_sge = std::min<std::uint32_t>(count(attr.max_sge), kMaxSge);
   out.max_sge_rd = std::clamp<std::uint32_t>(count(attr.max_sge_rd), 1, std::max(out.max_sge, 1u));
   out.max_cqe = count(attr.max_cqe);
@@ -275,8 +275,8 @@ Caps from_ibv(const ibv_device_attr& attr, Transport transport) {
   constexpr std::uint32_t kMostDepth = 254;
   out.max_qp_rd_atom = std::min(count(attr.max_qp_rd_atom), kMostDepth);
   out.max_qp_init_rd_atom = std::min(count(attr.max_qp_init_rd_atom), kMostDepth);
-  // iWARP: siw counts 8 bits, of which RFC 6581's four octets are a part. A REQ of InfiniBand has 92 octets, of which
-  // librdmacm's header takes 36.
+  // iWARP: siw counts the octets in 8 bits, and RFC 6581's four octets are among them. A REQ of InfiniBand has 92
+  // octets, of which librdmacm's header takes 36.
   out.max_private_data = iwarp ? 251 : 56;
   out.max_srq = count(attr.max_srq);
   out.max_srq_wr = count(attr.max_srq_wr);

@@ -86,7 +86,7 @@ Result<std::unique_ptr<Srq>> IbvPd::create_srq(const SrqAttr& attr) {
   ibv_srq* srq = ::ibv_create_srq(pd_, &init);
   if (srq == nullptr) return call_error("ibv_create_srq", errno);
   auto out = std::make_unique<IbvSrq>(device_, srq, attr, init.attr);
-  // The limit of ibv_create_srq means nothing; it is armed by a call of its own.
+  // ibv_create_srq ignores the limit; a separate call arms it.
   if (attr.srq_limit > 0) {
     if (Status status = out->modify(attr.srq_limit); !status) return status.error();
   }
@@ -119,7 +119,7 @@ Status IbvSrq::post_recv(const RecvWr& wr) {
 
 Status IbvSrq::modify(std::uint32_t srq_limit) {
   if (srq_limit > attr_.max_wr) return invalid("the limit is above max_wr");
-  device_.hub().drain();  // what comes from now on is of the new limit
+  device_.hub().drain();  // later events belong to the new limit
   limit_ = srq_limit;
   ibv_srq_attr attr{};
   attr.srq_limit = srq_limit;

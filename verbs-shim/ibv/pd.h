@@ -35,18 +35,18 @@ class IbvMw : public Mw {
   std::uint32_t rkey() const override { return rkey_.load(std::memory_order_relaxed); }
   ibv_mw* get() const { return mw_; }
   void set_rkey(std::uint32_t rkey) { rkey_.store(rkey, std::memory_order_relaxed); }
-  // A new window in place of one that is bound to a region which goes.
+  // Replaces a window that is bound to a region which goes away.
   void replace();
 
  private:
   IbvDevice& device_;
-  ibv_mw* mw_;  // null where there was none to replace it
+  ibv_mw* mw_;  // null if replacing it failed
   std::atomic<std::uint32_t> rkey_;
 };
 
-// IbvSrq counts its receives, because the kernel's software devices look at the limit only when one is taken, and where
-// fewer are left already when it is set the event has to come at once. What was taken and has not been polled counts as
-// left, and so does what rxe flushed, because its completions with errors do not say that they are receives.
+// IbvSrq counts its receives. The kernel's software devices look at the limit only when a receive is taken, but the
+// event has to come at once if fewer are left when the limit is set. A receive that was taken and not polled yet counts
+// as left. So does a receive that rxe flushed, because rxe's completions with errors do not say that they are receives.
 class IbvSrq : public Srq {
  public:
   IbvSrq(IbvDevice& device, ibv_srq* srq, const SrqAttr& asked, const ibv_srq_attr& granted);
@@ -58,13 +58,13 @@ class IbvSrq : public Srq {
 
   // A receive of it completed.
   void on_taken() { left_.fetch_sub(1, std::memory_order_relaxed); }
-  // The limit was reached: false where that was told already.
+  // The limit was reached: false if that was told already.
   bool on_limit() { return limit_.exchange(0) != 0; }
 
  private:
   IbvDevice& device_;
   ibv_srq* srq_;
-  const SrqAttr attr_;  // as asked for
+  const SrqAttr attr_;  // the requested values
   const ibv_srq_attr granted_;
   std::atomic<std::int64_t> left_{0};
   std::atomic<std::uint32_t> limit_{0};  // 0 once the event has come

@@ -54,7 +54,7 @@ Result<std::unique_ptr<Qp>> IbvQp::create(std::shared_ptr<Endpoint> endpoint, Pd
   const IbvSrq* srq = out->srq_;
   ibv_qp_init_attr init =
       to_ibv(attr, out->send_cq_->get(), out->recv_cq_->get(), srq != nullptr ? srq->get() : nullptr);
-  ++init.cap.max_send_wr;  // the marker's place, which max_qp_wr leaves
+  ++init.cap.max_send_wr;  // the marker's place, which max_qp_wr leaves free
   if (::rdma_create_qp(at.id, static_cast<IbvPd&>(pd).get(), &init) != 0) return call_error("rdma_create_qp", errno);
   out->qp_ = at.id->qp;
   out->qp_num_ = out->qp_->qp_num;
@@ -125,7 +125,7 @@ Status IbvQp::post_send(const SendWr& wr) {
     return {};
   }
   if (wr.opcode == WrOpcode::kLocalInv && device_.is_rxe() && device_.windows().is_free(wr.invalidate_rkey)) {
-    // rxe's kernel falls over an invalidation of what is not bound (a null pointer in rxe_do_invalidate_mw).
+    // rxe's kernel module crashes on the invalidation of an unbound window (a null pointer in rxe_do_invalidate_mw).
     send_cq_->push(wr.wr_id, WcStatus::kSuccess, qp_num_, WcOpcode::kLocalInv);
     return {};
   }
@@ -148,11 +148,11 @@ Status IbvQp::post_send(const SendWr& wr) {
     send_cq_->push(wr.wr_id, WcStatus::kWrFlushErr, qp_num_);
     return {};
   }
-  // Only now: one that was refused leaves the unsignaled ones before it the last.
+  // Cleared only now: after a refused request the unsignaled requests before it are still the last.
   if (signaled) unsignaled_tail_.store(false, std::memory_order_relaxed);
   if (wr.opcode == WrOpcode::kBindMw) {
     mw->set_rkey(wr.bind_mw.rkey);
-    mw->get()->rkey = wr.bind_mw.rkey;  // drivers name the window of the next bind by it
+    mw->get()->rkey = wr.bind_mw.rkey;  // drivers name the window of the next bind by this rkey
     device_.windows().on_bound(*mw, *mr, wr.bind_mw.rkey);
   } else if (wr.opcode == WrOpcode::kLocalInv) {
     device_.windows().on_invalidated(wr.invalidate_rkey);
@@ -164,11 +164,11 @@ int IbvQp::hand_over(ibv_send_wr& raw, bool signaled) {
   ibv_send_wr* bad = nullptr;
   if (!sends_) return ::ibv_post_send(qp_, &raw, &bad);
   const std::lock_guard order(sends_->order());
-  if (flushed_) return EINVAL;  // nobody would hear of it
+  if (flushed_) return EINVAL;  // nothing would report its completion
   sends_->add(raw.wr_id, signaled);
   const int err = ::ibv_post_send(qp_, &raw, &bad);
-  // siw's library has queued it before the kernel refuses (-1), as it does while the connection ends: its completion
-  // comes, or it is flushed with what was forgotten.
+  // siw's library has queued the request before the kernel refuses it (-1), as the kernel does while the connection
+  // ends. Its completion comes, or flush_forgotten flushes it.
   if (err == -1 && !endpoint_->connecting()) return 0;
   if (err != 0) sends_->take_back();
   return err;
@@ -189,7 +189,7 @@ void IbvQp::flush_forgotten() {
   if (!sends_) return;
   pump_both();
   flushed_.store(true, std::memory_order_release);
-  pump_both();  // who accounted for a completion meanwhile is through with it
+  pump_both();  // a thread that accounted for a completion meanwhile has finished
   for (const std::uint64_t wr_id : sends_->take_all()) send_cq_->push(wr_id, WcStatus::kWrFlushErr, qp_num_);
   if (!receives_) return;
   for (const std::uint64_t wr_id : receives_->take_all()) recv_cq_->push(wr_id, WcStatus::kWrFlushErr, qp_num_);
@@ -205,7 +205,7 @@ void IbvQp::on_async(AsyncEventType type) {
   failure_.store(async_event_str(type), std::memory_order_relaxed);
 }
 
-// Drivers refuse it, or keep it for ever.
+// Drivers refuse the request, or keep it for ever.
 Status IbvQp::fail_without_depth(const SendWr& wr) {
   failure_.store("a Read or Atomic on a connection with an initiator_depth of 0", std::memory_order_relaxed);
   send_cq_->push(wr.wr_id, WcStatus::kLocQpOpErr, qp_num_);
@@ -260,7 +260,7 @@ bool IbvQp::on_completion(const ibv_wc& wc) {
     if (draining_) {
       drained();
     } else if (wc.status != IBV_WC_WR_FLUSH_ERR && !device_.is_iwarp() && endpoint_->connected()) {
-      // Where no Terminate tells the peer that it is over.
+      // No Terminate tells the peer that the connection is over.
       ::rdma_disconnect(endpoint_->id);
     }
     return true;
@@ -273,7 +273,7 @@ bool IbvQp::on_completion(const ibv_wc& wc) {
   return true;
 }
 
-// state: siw does not tell it (query_qp leaves the field alone), so it is followed from outside.
+// state: siw does not report it (query_qp leaves the field alone), so it is derived here.
 QpState IbvQp::state() const {
   if (dead()) return QpState::kErr;
   if (endpoint_->established()) return QpState::kRts;
@@ -290,7 +290,7 @@ Result<QpAttr> IbvQp::query() const {
     out.max_rd_atomic = endpoint_->ord;
     out.max_dest_rd_atomic = endpoint_->ird;
   }
-  // Drivers may leave it 0. One is the marker's place.
+  // Drivers may leave max_send_wr 0. One entry is the marker's place.
   const std::uint32_t granted = std::max(attr.cap.max_send_wr, 1u) - 1;
   out.cap = {.max_send_wr = std::max(cap_.max_send_wr, granted),
              .max_recv_wr = std::max(cap_.max_recv_wr, attr.cap.max_recv_wr),

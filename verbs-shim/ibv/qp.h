@@ -18,10 +18,10 @@ struct Endpoint;
 
 // IbvQp: the queue pair of one connection.
 //
-// "What was posted is sent, then the connection ends" is not the kernel's: rdma_disconnect flushes. So a disconnect
-// with requests under way posts a marker behind them, an RDMA Write of no octets, and calls rdma_disconnect when that
-// has completed; whoever polls the Cq moves it on, Device::process does, and the destructor waits for it, up to
-// kDrainTimeout.
+// The API sends the posted requests before the connection ends. The kernel does not: rdma_disconnect flushes them. So a
+// disconnect with requests under way posts a marker behind them, an RDMA Write of no octets, and calls rdma_disconnect
+// when the marker has completed. A poll of the Cq and Device::process move the disconnect on. The destructor waits for
+// it, up to kDrainTimeout.
 class IbvQp : public Qp {
  public:
   static Result<std::unique_ptr<Qp>> create(std::shared_ptr<Endpoint> endpoint, Pd& pd, const QpInitAttr& attr);
@@ -35,24 +35,24 @@ class IbvQp : public Qp {
   std::uint32_t qp_num() const override { return qp_num_; }
   QpCounters counters() const override { return {}; }
 
-  // What its Cqs and the asynchronous events say. False: the completion is the marker's.
+  // For the Cqs and the asynchronous events. False: the completion is the marker's.
   bool on_completion(const ibv_wc& wc);
   void on_async(AsyncEventType type);
 
-  // Of the connection manager.
+  // For the connection manager.
   void disconnect();
-  // The connection is over: what is posted is flushed.
+  // The connection is over: the posted requests are flushed.
   void end();
   // Ends the connection at once.
   void reset();
-  // The connection is over and the kernel has flushed: what it forgot is flushed here.
+  // The connection is over and the kernel has flushed: flushes the requests that the kernel forgot.
   void flush_forgotten();
-  // Then nothing is taken from its Srq any more, which the kernel's software devices do not tell.
+  // Reports that no more receives are taken from the Srq. The kernel's software devices do not report it.
   void tell_last_receive();
-  // Takes what its Cq has, so that a disconnect goes on.
+  // Takes the completions of its Cq, so that a disconnect goes on.
   void pump();
   bool is_draining() const { return draining_.load(std::memory_order_acquire); }
-  // Why it broke, null where it did not.
+  // Why the connection broke; null if it did not.
   const char* failure() const { return failure_.load(std::memory_order_relaxed); }
 
  private:
@@ -76,20 +76,20 @@ class IbvQp : public Qp {
   IbvCq* send_cq_;
   IbvCq* recv_cq_;
   IbvSrq* srq_;
-  QpCap cap_;  // as asked for
+  QpCap cap_;  // the requested values
   bool sq_sig_all_;
   std::uint32_t qp_num_ = 0;
 
-  // Whether all that was posted to the send queue has completed is known from these two: the last request was
-  // signaled, and there is none without completion.
+  // The two members tell whether all requests of the send queue have completed: the last request was signaled, and no
+  // signaled request lacks its completion.
   std::atomic<std::uint32_t> signaled_{0};
   std::atomic<bool> unsignaled_tail_{false};
   std::unique_ptr<Unfinished> sends_, receives_;  // siw only
-  std::atomic<bool> flushed_{false};              // by flush_forgotten: later completions are those of it again
+  std::atomic<bool> flushed_{false};              // by flush_forgotten: later completions repeat its flushes
   std::atomic<bool> draining_{false};             // disconnect waits for the marker
-  std::atomic<bool> marker_{false};               // it is posted; its completion is nobody's, however it comes
+  std::atomic<bool> marker_{false};               // it is posted; its completion is never delivered
   std::atomic<bool> told_last_{false};            // by tell_last_receive
-  std::atomic<bool> ended_{false};                // no connection any more, or an error
+  std::atomic<bool> ended_{false};                // the connection is gone, or an error came
   std::atomic<const char*> failure_{nullptr};
 };
 

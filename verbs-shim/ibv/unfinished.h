@@ -7,13 +7,13 @@
 
 namespace weft::verbs::ibv {
 
-// Unfinished remembers the requests of one queue that have not completed, because siw forgets some: what is posted
-// between its own step into the error state and our learning of it is taken, and never flushed. Any thread.
+// Unfinished remembers the requests of one queue that have not completed, because siw forgets some. siw takes requests
+// that are posted between its own step into the error state and our notice of it, and never flushes them. Any thread.
 class Unfinished {
  public:
   explicit Unfinished(std::size_t most) : ring_(most) {}
 
-  // For who posts, around add and the call of the driver: the order is the queue's.
+  // A posting thread holds it around add and the call of the driver, so that the order is the queue's.
   std::mutex& order() { return order_; }
   void add(std::uint64_t wr_id, bool signaled) {
     const std::lock_guard lock(mutex_);
@@ -25,8 +25,9 @@ class Unfinished {
     const std::lock_guard lock(mutex_);
     if (num_ > 0) --num_;
   }
-  // A completion came: of the oldest with that name that has one, and those before it need none any more. With an error
-  // the unsignaled ones have theirs, too. Of a request that is not here it says nothing.
+  // A completion came. It belongs to the oldest request with this wr_id that gets a completion. The requests before it
+  // need no completion any more. With an error an unsignaled request gets a completion, too. A completion of an unknown
+  // request changes nothing.
   void on_completion(std::uint64_t wr_id, bool success) {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < num_; ++i) {
@@ -37,7 +38,8 @@ class Unfinished {
       return;
     }
   }
-  // Not while one is being handed to the driver: that is either among these, or sees what was set before.
+  // Waits while a request is being handed to the driver. A concurrent request is either in the result, or its thread
+  // sees a flag that was set before this call.
   std::vector<std::uint64_t> take_all() {
     const std::scoped_lock lock(order_, mutex_);
     std::vector<std::uint64_t> out;

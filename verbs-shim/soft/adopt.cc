@@ -1,4 +1,4 @@
-// Delayed startup: MPA on TCP connections that were there before it, and that may outlive it.
+// Delayed startup: MPA on TCP connections that existed before MPA and may outlive it.
 #include <fcntl.h>
 #include <sys/socket.h>
 
@@ -12,7 +12,7 @@
 namespace weft::verbs {
 namespace {
 
-// start(own) hands over a socket to an id. Its owner keeps the descriptor where an error comes back.
+// start(own) hands over a socket to an id. The socket's owner keeps the descriptor if an error comes back.
 template <typename F>
 Status adopt(int fd, F start) {
   soft::UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));

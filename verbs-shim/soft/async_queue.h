@@ -11,11 +11,13 @@
 
 namespace weft::verbs::soft {
 
-// AsyncQueue holds the asynchronous events that nobody took yet. No descriptor tells of them before somebody has asked
-// for one, or for the queue's: a caller who does not know of them is not kept awake. Any thread.
+// AsyncQueue holds the asynchronous events that the program has not taken yet. They make no descriptor readable until
+// the program has asked for an event or for the queue's descriptor: a program that does not know of them is not kept
+// awake. Any thread.
 class AsyncQueue {
  public:
-  // Beyond so many the oldest gives way: peers bring them about, and perhaps nobody looks.
+  // The most events that the queue holds; beyond it the oldest is dropped. Peers cause events, and the program may
+  // never take them.
   static constexpr std::size_t kMaxEvents = 1024;
 
   AsyncQueue(bool threaded, Doorbell bell) : mutex_(threaded), bell_(std::move(bell)) {}

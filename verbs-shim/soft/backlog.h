@@ -10,11 +10,11 @@
 
 namespace weft::verbs::soft {
 
-// Backlog is the connect requests of a listening id in one loop. So many are delivered and not yet answered; further
-// ones wait, unheard, in the order of their arrival.
+// Backlog holds the connect requests of a listening id in one loop. At most `most` of them are delivered and not yet
+// answered. Further requests wait undelivered, in the order of their arrival.
 class Backlog {
  public:
-  // deliver: makes an event of the request of this connection.
+  // deliver: turns the request of a connection into an event.
   Backlog(std::size_t most, absl::AnyInvocable<void(Handle)> deliver) : most_(most), deliver_(std::move(deliver)) {}
 
   // A whole, acceptable Request arrived.
@@ -22,7 +22,7 @@ class Backlog {
     waiting_.push_back(who);
     deliver_next();
   }
-  // It was accepted or rejected, or its connection is gone.
+  // The request was accepted or rejected, or its connection is gone.
   void answered(Handle who) {
     std::erase(waiting_, who);
     if (delivered_.erase(who) > 0) deliver_next();

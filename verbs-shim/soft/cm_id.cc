@@ -56,11 +56,11 @@ Status SoftCmId::bind_addr(const sockaddr_storage& addr) {
 Status SoftCmId::listen(int backlog) {
   if (Status status = check_device(); !status) return status;
   if (state_ != State::kBound) return Error{EINVAL, "bind_addr comes before listen"};
-  // Silent clients must not fill the kernel's queue: it is as long as it may be, and emptied at every turn.
+  // Silent clients must not fill the kernel's queue: it has the maximum length, and every turn empties it.
   if (::listen(fd_.get(), SOMAXCONN) != 0) return socket_error("listen on " + address_str(share_.local), errno);
   open_listeners(static_cast<std::size_t>(std::max(backlog, 1)));
   Status status = loop_.call([this]() -> Status {
-    if (Status status = check_device(); !status) return status;  // it may have gone meanwhile
+    if (Status status = check_device(); !status) return status;  // the device may have gone meanwhile
     std::vector<Listener*> all;
     all.reserve(listeners_.size());
     for (const auto& listener : listeners_) all.push_back(listener.get());
@@ -82,7 +82,7 @@ void SoftCmId::set_answers(bool on) {
   fleet_.front().run([&] {
     PortMapAnswers& answers = fleet_.port_map_answers();
     if (!on) return answers.remove(local);
-    if (!fleet_.core().gone()) answers.add(local);  // it may have gone meanwhile
+    if (!fleet_.core().gone()) answers.add(local);  // the device may have gone meanwhile
   });
 }
 
@@ -98,7 +98,7 @@ void SoftCmId::open_listeners(std::size_t backlog) {
 void SoftCmId::close_listeners() {
   set_answers(false);
   if (listeners_.empty()) return;
-  // First the one that hands out to the others.
+  // The Listener that hands out to the others goes first.
   loop_.run([this] { listeners_[loop_.index()].reset(); });
   for (auto& listener : listeners_) {
     if (listener) listener->loop().run([&] { listener.reset(); });
@@ -127,7 +127,7 @@ Result<std::unique_ptr<Qp>> SoftCmId::create_qp(Pd& pd, const QpInitAttr& attr) 
   if (!share_.queues.expired()) return Error{EINVAL, "the id has a queue pair already"};
   auto qp = SoftQp::create(loop_, static_cast<SoftPd&>(pd), attr);
   if (!qp) return qp.error();
-  // Where the device has gone meanwhile, nobody else would fail the queue pair.
+  // If the device has gone meanwhile, only this code fails the queue pair.
   loop_.run([&] {
     share_.queues = (*qp)->queues();
     if (fleet_.core().gone()) share_.queues.lock()->fail();
@@ -177,7 +177,7 @@ Status SoftCmId::connect(const ConnParam& param) {
 
 Status SoftCmId::start(UniqueFd& fd, bool adopted, const ConnParam& param, absl::FunctionRef<bool(Connection&)> begin) {
   return loop_.call([&]() -> Status {
-    if (Status status = check_device(); !status) return status;  // it may have gone meanwhile
+    if (Status status = check_device(); !status) return status;  // the device may have gone meanwhile
     share_.local = local_address(fd.get());
     state_ = State::kConnected;
     const auto queues = share_.queues.lock();
@@ -219,7 +219,7 @@ Status SoftCmId::reject(std::span<const std::uint8_t> private_data) {
 
 Status SoftCmId::disconnect() {
   if (state_ != State::kConnected) return Error{EINVAL, "the id was never connected"};
-  // The other end may have been quicker: that is no error.
+  // The other end may have been quicker. That is no error.
   loop_.run([this] {
     if (Connection* connection = loop_.find(share_.connection)) connection->disconnect();
   });
@@ -245,7 +245,7 @@ void SoftCmId::deliver(Loop& loop, Handle who) {
   event.id = this;
   event.new_id = std::move(id);
   event.param.private_data = std::move(request.private_data);
-  // The peer's ORD is what our IRD is asked to serve, and the other way round.
+  // Our IRD is asked to serve the peer's ORD, and the peer's IRD our ORD.
   event.param.responder_resources = or_most(request.peer_ord, loop.config().ird);
   event.param.initiator_depth = or_most(request.peer_ird, loop.config().ord);
   share_.queue->push(std::move(event));

@@ -16,8 +16,8 @@
 
 namespace weft::verbs::soft {
 
-// SoftCmId belongs to one loop, as its connection does, which it names by the handle in share_. share_ is touched
-// within Loop::run; the rest is the caller's alone.
+// SoftCmId and its connection belong to one loop. The handle in share_ names the connection. share_ is used only within
+// Loop::run; the other members are the caller's alone.
 class SoftCmId final : public CmId {
  public:
   SoftCmId(Fleet& fleet, Loop& loop, std::shared_ptr<EventQueue> queue);
@@ -35,7 +35,7 @@ class SoftCmId final : public CmId {
   sockaddr_storage local_addr() const override;
   sockaddr_storage peer_addr() const override;
 
-  // ---- sockets that were there before MPA (adopt.cc)
+  // ---- sockets that existed before MPA (adopt.cc)
   Status connect_socket(UniqueFd fd, const ConnParam& param, ConstBytes received);
   Status accept_socket(UniqueFd fd, ConstBytes received);
   Result<ReleasedSocket> release_socket();
@@ -52,18 +52,18 @@ class SoftCmId final : public CmId {
   Status answer(std::size_t private_data_len, F answer);
   void open_listeners(std::size_t backlog);
   void close_listeners();
-  // Whether the port mapper's answers name this listening id.
+  // on: the port mapper's answers name this listening id.
   void set_answers(bool on);
-  // In the thread of that loop: an event for the connect request of its connection, with a new id.
+  // In the thread of `loop`: makes an event for the connect request of its connection `who`, with a new id.
   void deliver(Loop& loop, Handle who);
-  // Hands a socket to a connection of this id as initiator. begin(connection) enters it in epoll, or tells by errno why
-  // not.
+  // Hands a socket to a connection of this id as initiator. begin(connection) enters the socket in epoll. If that
+  // fails, errno says why.
   Status start(UniqueFd& fd, bool adopted, const ConnParam& param, absl::FunctionRef<bool(Connection&)> begin);
 
   Fleet& fleet_;
   Loop& loop_;
   State state_ = State::kIdle;
-  UniqueFd fd_;                                       // bound, before it listens or connects
+  UniqueFd fd_;                                       // the bound socket, until it listens or connects
   std::vector<std::unique_ptr<Listener>> listeners_;  // one in each loop, in their order
   bool answers_ = false;                              // PortMapAnswers knows of this listening id
   IdShare share_;

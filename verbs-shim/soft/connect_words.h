@@ -6,8 +6,8 @@
 
 namespace weft::verbs::soft {
 
-// connect_error says that no TCP connection came about, what that most likely means and what to try, in one line. What
-// goes wrong behind that is MPA's to say (mpa/startup_fault.h).
+// connect_error says in one line that the TCP connection failed, the most likely cause and the remedy. Later failures
+// belong to MPA (mpa/startup_fault.h).
 Error connect_error(const sockaddr_storage& peer, int errno_value);
 
 }  // namespace weft::verbs::soft

@@ -15,7 +15,7 @@
 namespace weft::verbs::soft {
 namespace {
 
-// A turn that sent so much has taken memory that a connection at rest need not keep.
+// A turn that sent this much has taken memory that a connection at rest need not keep.
 constexpr std::size_t kTrimOctets = std::size_t{16} << 10;
 
 mpa::RtrSet offered_rtr(Rtr choice, const mpa::PeerProfile& peer) {
@@ -23,7 +23,7 @@ mpa::RtrSet offered_rtr(Rtr choice, const mpa::PeerProfile& peer) {
   return {.send = choice == Rtr::kSend, .write = choice == Rtr::kWrite, .read = choice == Rtr::kRead};
 }
 
-// A client that said nothing has no Stream yet to say so.
+// A silent client has no Stream yet, so this text comes from here.
 std::string silence_words() {
   const mpa::StartupHint& hint = mpa::startup_hint(mpa::StartupFault::kSilent);
   return rdmap::one_line({.what = "sent no whole MPA Request in time",
@@ -177,7 +177,7 @@ void Connection::start_stream(ConstBytes received, TimePoint now) {
 
 void Connection::begin_with(ConstBytes received, TimePoint now) {
   if (received.empty()) return;
-  if (auto* connecting = std::get_if<Connecting>(&state_)) {  // an initiator's turn comes with the socket's
+  if (auto* connecting = std::get_if<Connecting>(&state_)) {  // an initiator takes them when TCP is connected
     connecting->received.assign(received.begin(), received.end());
     return;
   }
@@ -247,7 +247,7 @@ std::size_t Connection::on_ready(std::uint32_t epoll_events, TimePoint now) {
 }
 
 void Connection::hung_up(std::uint32_t epoll_events, TimePoint now) {
-  // epoll reports these two whether asked or not: a socket that is not read from any more must not keep waking us.
+  // epoll always reports EPOLLERR and EPOLLHUP. A socket that is no longer read must not keep waking the loop.
   socket_.unwatch();
   if (!socket_.readable() && (epoll_events & EPOLLERR) == 0) return;
   const int err = take_error(socket_.fd());
@@ -301,7 +301,7 @@ std::size_t Connection::turn(bool read_too, TimePoint now) {
   return moved + settle(now);
 }
 
-// Then the next process() asks again: until then their user can post some.
+// If it waits, the next process() asks again: the user can post receives until then.
 bool Connection::waits_for_receives() {
   if (queues_ == nullptr || !queues_->lacks_receives()) return false;
   socket_.put_off_reading();
@@ -346,7 +346,8 @@ std::size_t Connection::drain_events(bool timed_out) {
         *event);
     ++num;
   }
-  // Behind what the Stream flushes: nothing posted from here on is carried out, however long the peer takes to close.
+  // After the Stream's own flushes. No request that is posted from here on is carried out, however long the peer takes
+  // to close.
   if (!dead() && stream_->failed()) on_failure(*stream_->failure(), timed_out);
   return num;
 }
@@ -375,7 +376,7 @@ void Connection::attend() {
   if (queues_ == nullptr) return;
   WorkQueues& queues = *queues_;
   if (queues.take_overflow()) abort();
-  // To be flushed, after that.
+  // After an overflow the posted sends are flushed.
   queues.hand_over([this](const rdmap::SendWr& request) { return post_send(request); });
 }
 
@@ -425,8 +426,8 @@ void Connection::on_closed(const rdmap::Closed& closed, bool timed_out) {
   if (id_ != nullptr) {
     IdShare& id = *std::exchange(id_, nullptr);
     id.connection = {};
-    // Where nobody has taken the connect request yet, the request and the id go with it: a peer must not leave one
-    // behind with every connection that it makes and breaks while nobody looks (SEC-2.2.7-01).
+    // If the program has not taken the connect request yet, the request and the id go with the connection. Otherwise a
+    // peer could leave one behind with every connection that it makes and breaks (SEC-2.2.7-01).
     if (was_request && id.queue->forget_request(id.id)) return orphaned();
     if (auto* rejected = std::get_if<Rejected>(&startup_); rejected != nullptr && socket_.adopted()) {
       id.kept = socket_.release();
@@ -434,12 +435,12 @@ void Connection::on_closed(const rdmap::Closed& closed, bool timed_out) {
     }
     if (!was_told) push_end(id, closed, timed_out);
   }
-  if (!socket_.open()) return finish(false);  // MPA left it; it is its owner's
+  if (!socket_.open()) return finish(false);  // MPA has left the socket to its owner
   orphaned();
 }
 
-// An error or a Terminate of either side has ended it. The users hear of it now: Closed waits for the peer's FIN,
-// which a peer may keep back until close_timeout. The rest of the end goes on without them.
+// An error or a Terminate of either side has ended the connection. The users hear of it now: Closed waits for the
+// peer's FIN, and a peer may hold back its FIN until close_timeout. The rest of the end goes on without the users.
 void Connection::on_failure(const rdmap::Closed& why, bool timed_out) {
   if (queues_ != nullptr) queues_->stream_failed(why);
   if (told()) return;
@@ -457,7 +458,7 @@ void Connection::push_end(IdShare& id, const rdmap::Closed& why, bool timed_out)
     return id.push(CmEventType::kDisconnected, in_order ? 0 : err, why.text, {}, refused);
   }
   if (std::holds_alternative<Rejected>(startup_)) return;
-  // That revision 2 had been tried before is known here alone.
+  // Only the connection knows that revision 2 was tried before.
   const bool fell_back = initiator_ && initiator_->revision < loop_.config().mpa_revision;
   id.push(timed_out && initiator_ ? CmEventType::kUnreachable : CmEventType::kConnectError, err,
           (fell_back ? "asked with MPA revision 2, then with 1: " : "") + why.text);

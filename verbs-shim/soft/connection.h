@@ -18,9 +18,9 @@
 
 namespace weft::verbs::soft {
 
-// Connection drives one socket and its Stream. Its Loop owns it; other objects name it by Handle. It tells its news to
-// three users, as long as they are there: the Backlog of a listener that has not handed it out, the IdShare of its id,
-// the WorkQueues of its queue pair. Without id and queue pair it only delivers its end ("lingers").
+// Connection drives one socket and its Stream. Its Loop owns it; other objects name it by Handle. It reports to three
+// users, as long as they exist: the Backlog of the listener until the connection is handed out, the IdShare of its id,
+// and the WorkQueues of its queue pair. Without id and queue pair it only delivers its end ("lingers").
 //
 //   Mapping --port mapper answered, or did not--> Connecting --TCP is there--> Running
 //   Silent --whole MPA Request--> Requested --accept, reject--> Running
@@ -29,24 +29,25 @@ namespace weft::verbs::soft {
 //   any --socket closed--> Dead
 class Connection final : public Source, public rdmap::RecvSource {
  public:
-  // An incoming connection that has said nothing yet. adopted: its socket was there before MPA, and outlives it where
-  // MPA rejects.
+  // An incoming connection that has sent nothing yet. adopted: its socket existed before MPA, and outlives MPA if MPA
+  // rejects.
   Connection(LoopParts& loop, Handle self, Backlog& backlog, UniqueFd fd, bool adopted, const sockaddr_storage& peer);
-  // An outgoing one, its TCP connect under way, done (adopted; never replaced), or yet to come (ask).
+  // An outgoing connection. Its TCP connect is under way, done (adopted; never replaced), or yet to come (ask).
   Connection(LoopParts& loop, Handle self, IdShare& id, WorkQueues& queues, UniqueFd fd, bool adopted,
              const ConnParam& param);
   ~Connection() override;
 
   // MPA begins with octets that the caller has read from an adopted socket.
   void begin_with(ConstBytes received, TimePoint now);
-  // An outgoing one whose socket is not connecting yet: first the port mapper. False where epoll has no room.
+  // For an outgoing connection whose socket is not connecting yet: asks the port mapper first. False if epoll has no
+  // room.
   bool ask(std::unique_ptr<PortMapAsk> asking);
-  bool watch();  // enters the socket in the Poller; false where that fails
+  bool watch();  // enters the socket in the Poller; false if that fails
 
-  // ---- inputs. Each returns how many octets and events it moved.
+  // ---- inputs. Each returns the number of octets and events that it moved.
   std::size_t on_ready(std::uint32_t epoll_events, TimePoint now) override;
   std::size_t on_timer(TimePoint now) override;
-  // A turn without news from epoll: what was posted goes out; read: look at the socket too.
+  // A turn without news from epoll: sends the posted requests. read: also looks at the socket.
   std::size_t turn(bool read, TimePoint now);
   std::size_t turn_when_ready(TimePoint now) { return turn(socket_.more_to_read(), now); }
   // Takes the posted requests of its queue pair.
@@ -58,23 +59,23 @@ class Connection final : public Source, public rdmap::RecvSource {
   void reject(ConstBytes private_data);
   void disconnect();
   void abort();
-  // The same; the id hears why even before there is a Stream.
+  // Like abort. The id learns the reason even before there is a Stream.
   void cut(const std::string& why);
-  // A user goes.
+  // A user goes away: the connection reports to it no more.
   void leave(const IdShare& id);
   void leave(const WorkQueues& queues);
   void leave(const Backlog& backlog);
 
   // ---- commands of the loop
-  // The listener has made a connect request of it, which brings this id.
+  // The listener has delivered the connect request with this id.
   void deliver_to(IdShare& id);
-  // The device is gone, as the id will be told.
+  // The device is gone. The id is told so later (Loop::tell_removal).
   void unplug() override;
   // Closes the socket at once, without events.
   void drop(const std::string& why);
-  // It holds too much.
+  // It holds too much of the resource `what` and has to go.
   void give_way(Holdings::What what);
-  // The loop goes: an end under way is still sent, as far as the socket takes it.
+  // The loop goes away: sends an end that is under way, as far as the socket takes it.
   void last_turn();
   void trim() {
     if (stream_) stream_->trim();
@@ -118,12 +119,12 @@ class Connection final : public Source, public rdmap::RecvSource {
   struct Starting {};
   struct Established {};
   struct Rejected {
-    std::vector<std::uint8_t> surplus;  // behind the Reply, which is not MPA's
+    std::vector<std::uint8_t> surplus;  // octets behind the Reply, which are not MPA's
   };
   using Startup = std::variant<Starting, Established, Rejected>;
 
-  // How far its end has come; never back. kUnderWay: it goes on without users; kTold: the id and the log know of it;
-  // kClosed: the Stream has come to its own.
+  // The progress of the connection's end, which never goes back. kUnderWay: the end goes on without users; kTold: the
+  // id and the log know of it; kClosed: the Stream has ended, too.
   enum class End : std::uint8_t { kNone, kUnderWay, kTold, kClosed };
 
   // An initiator asks with a revision of MPA.
@@ -154,7 +155,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   bool waits_for_receives();
   std::size_t write(TimePoint now);
   std::size_t settle(TimePoint now);
-  // timed_out: a time limit has brought them about.
+  // timed_out: a time limit has caused the events.
   std::size_t drain_events(bool timed_out = false);
   void carry_out_llp_action(TimePoint now);
   void rearm();
@@ -166,16 +167,16 @@ class Connection final : public Source, public rdmap::RecvSource {
   void on_event(rdmap::Rejected& rejected);
   void on_closed(const rdmap::Closed& closed, bool timed_out);
   void on_failure(const rdmap::Closed& why, bool timed_out);
-  // Tells the id that its connection is over, or did not come about.
+  // Tells the id that its connection ended, or was never established.
   void push_end(IdShare& id, const rdmap::Closed& why, bool timed_out) const;
 
   void orphaned();
   void finish(bool reset);
   void answered();
   void detach_queues();
-  // told: an event tells the program the same, and the program has it to say.
+  // told: an event tells the program the same, so the line matters less.
   void log_end(const rdmap::Closed& closed, bool told) const;
-  // A step of its own towards the peer: "connection to 10.0.0.1:20049: WORDS".
+  // Logs a step that the connection takes towards the peer by itself: "connection to 10.0.0.1:20049: WORDS".
   void log_step(const std::string& words) const;
 
   LoopParts& loop_;

@@ -1,4 +1,4 @@
-// The commands of a Connection's users and of the loop, its end above all, and its log lines.
+// The commands of a Connection's users and of the loop, above all its end, and its log lines.
 #include <cerrno>
 #include <utility>
 
@@ -48,12 +48,13 @@ void Connection::reject(ConstBytes private_data) {
 }
 
 void Connection::disconnect() {
-  attend();  // what was posted goes first
+  attend();  // the posted requests go first
   if (dead() || !stream_ || closed()) return;
   advance(End::kUnderWay);
   const TimePoint now = loop_.now();
   stream_->disconnect(now);
-  // At once, as far as the socket takes it: the caller may deregister the memory next, or go altogether.
+  // The octets go out at once, as far as the socket takes them: the caller may deregister the memory next, or destroy
+  // the device.
   settle(now);
   if (dead()) return;
   attention_ = true;
@@ -113,8 +114,8 @@ void Connection::last_turn() {
 void Connection::leave(const IdShare& id) {
   if (id_ != &id) return;
   id_ = nullptr;
-  // A request that nobody wants is rejected, so that the initiator knows: a connection that just ends looks like a peer
-  // that does not know its revision of MPA.
+  // An unwanted request is rejected, so that the initiator knows. If the connection just ended, this end would look
+  // like a peer that does not know the initiator's revision of MPA.
   if (is<Requested>() && !closed()) reject({});
   orphaned();
 }
@@ -125,7 +126,7 @@ void Connection::leave(const WorkQueues& queues) {
   orphaned();
 }
 
-// What a listener has not handed out goes with it.
+// A connection that the listener has not handed out goes with the listener.
 void Connection::leave(const Backlog& backlog) {
   if (backlog_ != &backlog) return;
   backlog_ = nullptr;

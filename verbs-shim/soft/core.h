@@ -32,18 +32,18 @@ class Core {
   Poller& poller(std::size_t loop) { return *pollers_[loop]; }
   // For a new channel.
   Doorbell doorbell() { return {threaded() ? nullptr : pollers_.front().get(), bell_}; }
-  // With polled progress: the next call of process has something to say.
+  // With polled progress: wakes the caller, because the next call of process has something to report.
   void want_caller() {
     if (!threaded()) pollers_.front()->set_wanted(true);
   }
 
   std::uint32_t next_number() { return ++last_number_; }
-  // Counts one more shared receive queue; false where there are max_srq.
+  // Counts one more shared receive queue; false if there are max_srq already.
   bool claim_srq();
   void release_srq() { --num_srqs_; }
   // Whether the device was removed.
   bool gone() const { return gone_; }
-  // Removes it; false where it was before.
+  // Removes the device; false if it was removed before.
   bool leave() { return !gone_.exchange(true); }
 
  private:

@@ -38,7 +38,7 @@ Status SoftCq::req_notify(bool solicited_only) {
 
 void SoftCq::push(const Wc& wc, bool solicited) {
   enter(wc, solicited);
-  // Behind the completion, so that who is woken finds it.
+  // The completion is queued first, so that the woken thread finds it.
   if (channel_ == nullptr && core_.threaded()) core_.bell().completed();
 }
 
@@ -71,7 +71,7 @@ void SoftCq::add_qp(std::uint32_t qp_num, OnOverflow on_overflow) {
 
 void SoftCq::remove_qp(std::uint32_t qp_num) {
   const std::scoped_lock lock(mutex_);
-  // Twice, where it uses one Cq for both of its queues.
+  // A queue pair with one Cq for both of its queues has two entries.
   std::erase_if(users_, [&](const User& user) { return user.qp_num == qp_num; });
 }
 
@@ -89,7 +89,7 @@ void SoftCq::forget(std::uint32_t qp_num) {
     }
     const Charge gone = *at;
     at = charges_.erase(at);
-    // Of a shared receive queue one queue pair has the whole charge: it goes on to the next.
+    // One queue pair has the whole charge of a shared receive queue. The charge passes on to the next one.
     const auto heir = gone.srq == nullptr ? charges_.end() : find(*gone.srq);
     if (heir != charges_.end()) {
       heir->num += gone.num;

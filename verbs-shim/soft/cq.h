@@ -13,8 +13,9 @@
 
 namespace weft::verbs::soft {
 
-// SoftCq is a ring of completions with a fixed capacity. Overflow is an error for good, and for its queue pairs too,
-// which it knows by number. With workers they may belong to several. Its lock is taken inside a queue pair's.
+// SoftCq is a ring of completions with a fixed capacity. An overflow is permanent and fails its queue pairs, too; the
+// Cq knows them by number. With workers the queue pairs may belong to several loops. The lock of the Cq is taken inside
+// the lock of a queue pair.
 class SoftCq final : public Cq {
  public:
   // Called under the locks of the queue pair that overflowed it and of this Cq, in any thread.
@@ -29,14 +30,14 @@ class SoftCq final : public Cq {
   // solicited: the receive of a solicited Send. Errors count as solicited.
   void push(const Wc& wc, bool solicited);
   void add_qp(std::uint32_t qp_num, OnOverflow on_overflow);
-  // From then on it hears of no overflow.
+  // The queue pair hears of no overflow from then on.
   void remove_qp(std::uint32_t qp_num);
-  // Takes out what a queue pair left that is being destroyed, and its claim.
+  // Drops the completions and the claim of a queue pair that is being destroyed.
   void forget(std::uint32_t qp_num);
 
-  // The queue pair may leave so many completions here, until forget; false where there is no room for them that no
-  // other has a claim on (RFC 5042 section 6.4.3.2), unless overcommitment is allowed. srq: they are all that this
-  // queue holds, and count once for all queue pairs that complete its receives here (that section counts queues).
+  // Claims room for `num` completions of the queue pair, until forget. False if too little room is unclaimed (RFC 5042
+  // section 6.4.3.2), unless overcommitment is allowed. srq: the completions are for all receives that this queue
+  // holds. They count once for all queue pairs that complete its receives here (the section counts queues).
   bool charge(std::uint32_t qp_num, std::size_t num, const Srq* srq = nullptr);
   const Core& core() const { return core_; }
 

@@ -16,33 +16,32 @@
 
 namespace weft::verbs {
 
-// Rtr is the ready-to-receive indication that connect offers (RFC 6581 section 9.2). kAuto: what the peer profile says.
+// Rtr is the ready-to-receive indication that connect offers (RFC 6581 section 9.2). kAuto: the peer profile decides.
 enum class Rtr : std::uint8_t { kAuto, kNone, kSend, kWrite, kRead };
 
-// SoftConfig is what one soft RNIC is allowed and asked to do; every connection of the device gets the same. Sizes in
-// octets. The defaults are those of the `weft` program.
+// SoftConfig configures one soft RNIC; all its connections share the settings. Sizes are in octets. The `weft` program
+// has the same defaults.
 struct SoftConfig {
   // ---- MPA, DDP and RDMAP
-  std::uint8_t mpa_revision = 2;  // what connect asks for; a listener answers 1 up to this. 0: as 1, and RDMAC peers
-                                  // are served too (RFC 5044 appendix C)
+  std::uint8_t mpa_revision = 2;  // the revision that connect asks for; a listener answers revisions 1 to this one. 0:
+                                  // like 1, and RDMAC peers are served, too (RFC 5044 appendix C)
   bool fall_back = true;          // connect asks again with revision 1 when the peer closes on revision 2
   bool crc = true;                // CRCs are on unless both ends say off
-  bool markers = false;           // ask for Markers in what we receive
+  bool markers = false;           // ask for Markers in the received octets
   Rtr rtr = Rtr::kAuto;           // any asks for the peer-to-peer model; needs mpa_revision 2
-  std::string peer = "auto";      // whose habits to allow for: auto, siw, cxgb4, irdma or strict (mpa/peer_profile.h)
-  // How long connect waits for the peer's first word after ours before a Write of no octets goes out, for a Linux siw
-  // that lost a wake-up, without which it may hang; 0 for never. Nothing: what the peer profile says, as `weft` does.
-  // Off where nobody asks, since the peer counts it among the Writes.
+  std::string peer = "auto";      // the peer's implementation: auto, siw, cxgb4, irdma or strict (mpa/peer_profile.h)
+  // How long connect waits for the peer's first FPDU after ours before a Write of no octets goes out. Without it a
+  // Linux siw that lost a wake-up may hang. 0: never. std::nullopt: the peer profile decides, as in `weft`. The default
+  // is off, since the peer counts this Write among the Writes.
   std::optional<std::chrono::milliseconds> nudge = std::chrono::milliseconds(0);
-  std::uint8_t ird = 16;       // most that ConnParam::responder_resources gets (Caps::max_qp_rd_atom)
-  std::uint8_t ord = 16;       // most that ConnParam::initiator_depth gets (Caps::max_qp_init_rd_atom)
-  std::size_t fpdu_limit = 0;  // upper bound of an FPDU, 0 for none
-  bool direct_placement =
-      false;            // place large FPDUs before their CRC was checked (rdmap::Placement says what that means)
-  bool rfc7306 = true;  // Atomics and Immediate Data (Caps::atomics, Caps::imm_data)
+  std::uint8_t ird = 16;          // most that ConnParam::responder_resources gets (Caps::max_qp_rd_atom)
+  std::uint8_t ord = 16;          // most that ConnParam::initiator_depth gets (Caps::max_qp_init_rd_atom)
+  std::size_t fpdu_limit = 0;     // upper bound of an FPDU, 0 for none
+  bool direct_placement = false;  // place large FPDUs before their CRC was checked (rdmap::Placement has the details)
+  bool rfc7306 = true;            // Atomics and Immediate Data (Caps::atomics, Caps::imm_data)
 
   // ---- progress
-  // Threads of the device's own among which its connections are shared out; 0: the caller drives (Device::process).
+  // The number of the device's own threads, which share its connections. 0: the caller drives (Device::process).
   std::uint32_t num_workers = 0;
 
   // ---- how long a peer may take
@@ -51,10 +50,10 @@ struct SoftConfig {
   std::chrono::milliseconds reply_timeout{10000};    // connect: from the MPA Request to a whole Reply
   std::chrono::milliseconds close_timeout{5000};     // after a Terminate or a disconnect: until the peer's FIN
 
-  // ---- the iWARP port mapper: hosts with RNICs run one (iwpmd), and listen on other ports than they say
+  // ---- the iWARP port mapper: a host with an RNIC runs one (iwpmd), and listens on other ports than it announces
   struct PortMap {
-    bool ask = false;                          // connect first asks the peer's host where to connect to
-    bool answer = false;                       // a listening id answers who asks: its port is the real one
+    bool ask = false;                          // connect first asks the peer's host for the endpoint to connect to
+    bool answer = false;                       // a listening id answers Requests: its port is the real one
     std::uint16_t port = 3935;                 // UDP, ours and the peer's
     std::chrono::milliseconds interval{1000};  // between two Requests
     std::uint32_t tries = 5;                   // Requests before the port is taken as it is
@@ -71,15 +70,16 @@ struct SoftConfig {
   int send_buffer = 0;                            // SO_SNDBUF and SO_RCVBUF, 0 for the system's own tuning
   int receive_buffer = 0;
 
-  // Which peers' TCP connections are taken, by their address; the others are closed at once. Called in the threads of
-  // the device. Empty: all.
+  // Decides by a peer's address whether its TCP connection is taken; other connections are closed at once. Called in
+  // the threads of the device. Empty: all are taken.
   std::function<bool(const sockaddr_storage& peer)> admits = {};
 
-  // ---- what others can make us hold; with workers each gets an equal part of the first three
+  // ---- limits of the resources that others can hold; with workers each gets an equal part of the first three
   std::size_t max_silent = 1024;  // incoming connections without a whole MPA Request; beyond it the oldest is dropped
   std::size_t max_lingering =
       1024;  // connections without an owner that still deliver their end; beyond it the oldest is reset
-  // Octets of FPDUs that arrived in part, over all connections; beyond it the one whose FPDU began first is reset.
+  // Octets of FPDUs that arrived in part, over all connections; beyond it the connection whose FPDU began first is
+  // reset.
   std::size_t max_parked = std::size_t{64} << 20;
   std::size_t max_mrs = std::size_t{1} << 20;  // and as many memory windows; at most 2^22 are possible
   std::uint32_t max_qp_wr = 16384;
@@ -89,47 +89,49 @@ struct SoftConfig {
   std::uint32_t max_srq_wr = 16384;
   std::uint32_t max_srq_sge = 32;
   std::uint32_t max_cqe = std::uint32_t{1} << 20;
-  bool cq_overcommit = false;  // whether queue pairs may be created that can overflow their Cqs (ibverbs lets them)
+  bool cq_overcommit = false;  // whether queue pairs may be created that can overflow their Cqs (ibverbs allows it)
 
-  // ---- what is told beside the events: why connections ended, what the port mapper said, missing descriptors
+  // ---- log lines beside the events: causes of ended connections, answers of the port mapper, missing descriptors
   Log log;
 };
 
 // open_soft_device makes a soft RNIC: iWARP over ordinary TCP sockets. Any number may be open. Errors: EINVAL (a value
 // out of range), ENOENT (no such congestion control), EMFILE, EAGAIN (no threads for the workers).
 //
-// With polled progress (num_workers 0) it belongs to one thread. With workers each connection belongs to one of them
-// for good, and any thread may call: Qp, Cq and the channels at any time, the other objects one caller at a time each;
-// reg_mr and ~Mr at any time. ~Mr waits for the turn of a connection that is under way in each worker (system
-// calls that do not block, a bounded number of octets), never for a peer. One thread may drive it with Device::process
-// and sleep on Device::fd as if it were polled; nothing waits for that, and others sleep on the channels' descriptors.
+// With polled progress (num_workers 0) the device belongs to one thread. With workers each connection belongs to one
+// worker for good, and any thread may call. Qp, Cq, the channels, reg_mr and ~Mr take calls from several threads at
+// once. Every other object takes one caller at a time. ~Mr waits in each worker for the current turn of a connection
+// (system calls that do not block, a bounded number of octets), never for a peer. One thread may call Device::process
+// and sleep on Device::fd as if the device were polled. Nothing depends on this thread, and other threads sleep on the
+// channels' descriptors.
 //
-// Asynchronous events ring no descriptor before somebody has asked for one of them, or for Device::async_fd: who does
-// not know of them is not kept awake. Of more than 1024 that nobody took the oldest are dropped.
+// Asynchronous events make no descriptor readable until the program has asked for one of them or for Device::async_fd:
+// a program that does not know of them is not kept awake. The device keeps at most 1024 events that were not taken, and
+// drops the oldest.
 //
-// What is particular to polled progress: Device::fd (and so the channels' descriptors) is also readable while a channel
-// holds an event that nobody took, and when a work request posted outside of process waits to be sent. A caller that
-// never asks for a descriptor, or says so (Device::set_busy_polling), is taken to spin: process then looks at busy
-// sockets directly and at the rest now and then.
+// With polled progress, Device::fd (and so the channels' descriptors) is also readable while a channel holds an event
+// that was not taken, and while a work request that was posted outside of process waits to be sent. A caller that never
+// asks for a descriptor, or that calls Device::set_busy_polling, is assumed to spin: process then looks at busy sockets
+// directly and at the other sockets now and then.
 Result<std::unique_ptr<Device>> open_soft_device(const SoftConfig& config);
 
-// unplug makes a soft RNIC behave as though it were taken out of the machine, for trying how its users take it: every
-// connection is reset, every id gets kDeviceRemoval (and no other word of its connection's end), the device
-// kDeviceFatal; what is posted from then on is flushed, and listening and connecting fail with ENODEV. Any thread,
-// where the device has workers.
+// unplug makes a soft RNIC behave as though it were taken out of the machine, so that programs can be tested for it.
+// Every connection is reset. Every id gets kDeviceRemoval (and no other event for its connection's end), and the device
+// gets kDeviceFatal. Requests that are posted from then on are flushed, and listening and connecting fail with ENODEV.
+// Any thread may call it if the device has workers.
 void unplug(Device& device);
 
-// Delayed startup (RFC 5044 section 7.1.3): MPA begins on a TCP connection that something else has used before. Both
-// functions take over fd, a connected TCP socket, where they succeed; the device's socket options are set on it. All
-// streaming-mode octets have been read from it by then: what still comes, and `received`, which was read from it and
-// not used, is taken for MPA's. CmId and Pd are of a soft RNIC. Who made the TCP connection does not matter.
+// Delayed startup (RFC 5044 section 7.1.3): MPA begins on a TCP connection that another protocol has used before. Both
+// functions take over fd, a connected TCP socket, if they succeed, and set the device's socket options on it. The
+// caller has read all streaming-mode octets before: octets that come later, and `received` (octets that the caller read
+// and did not use), are taken for MPA's. CmId and Pd are of a soft RNIC. Either end may have made the TCP connection.
 
-// connect_socket is CmId::connect over fd. Precondition as there, but for the address: the id is neither bound nor
-// resolved. It never falls back to another revision. Errors: EINVAL, those of the socket's options.
+// connect_socket is CmId::connect over fd. It has the same precondition except for the address: the id is neither bound
+// nor resolved. It never falls back to another revision. Errors: EINVAL, errors of the socket's options.
 Status connect_socket(CmId& id, int fd, const ConnParam& param, std::span<const std::uint8_t> received = {});
 
 // accept_socket waits for an MPA Request on fd; a kConnectRequest of `id` follows, as though it listened. id: unused,
-// or listening, or one that was given a socket before. Errors: as connect_socket.
+// or listening, or given a socket before. Errors: as for connect_socket.
 Status accept_socket(CmId& id, int fd, std::span<const std::uint8_t> received = {});
 
 // ReleasedSocket is a TCP connection that MPA has left: the caller closes fd. received: octets behind the Reply.
@@ -138,9 +140,9 @@ struct ReleasedSocket {
   std::vector<std::uint8_t> received;
 };
 
-// release_socket gives back the socket of an id of connect_socket after its kRejected, or of one that accept_socket
-// brought forth after reject, once the Reply has left (RFC 5044 section 7.1.2 rules 2 and 3). Errors: ENOTCONN where
-// there is none, or not yet. What is not released is closed with the id.
+// release_socket gives back the socket after MPA has rejected (RFC 5044 section 7.1.2 rules 2 and 3). An id of
+// connect_socket has it after its kRejected. An id that came from accept_socket has it after reject, once the Reply has
+// left. Errors: ENOTCONN (no socket, or not yet). A socket that is not released is closed with the id.
 Result<ReleasedSocket> release_socket(CmId& id);
 
 }  // namespace weft::verbs

@@ -50,11 +50,11 @@ void DeviceBell::events_taken(std::size_t num) {
 }
 
 void DeviceBell::completed() {
-  // Where it is set already, the caller has yet to take it, and polls after that.
+  // If the flag is set already, the caller has yet to take it, and polls afterwards.
   if (!completed_.load() && !completed_.exchange(true)) sync();
 }
 
-// Whoever is last to get here after a change sees it: the descriptor cannot stay untrue.
+// The last thread that gets here after a change sees the change, so the descriptor cannot stay wrong.
 void DeviceBell::sync() {
   if (!watched_) return;
   const std::scoped_lock lock(mutex_);

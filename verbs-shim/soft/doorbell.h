@@ -8,15 +8,16 @@
 
 namespace weft::verbs::soft {
 
-// Doorbell makes a channel's descriptor readable while the channel holds events that nobody took. With polled progress
-// it is an epoll descriptor over all that the device waits for, so that who sleeps on it is woken by traffic; with
-// workers it is an eventfd, and the device's own descriptor is told too. Not thread-safe: the channel's lock is held.
+// Doorbell makes a channel's descriptor readable while the channel holds events that were not taken. With polled
+// progress it is an epoll descriptor over everything that the device waits for, so that traffic wakes a caller that
+// sleeps on it. With workers it is an eventfd, and the device's own descriptor is told, too. Not thread-safe: the
+// caller holds the channel's lock.
 class Doorbell {
  public:
-  // poller: of the device that its caller drives; null where workers do.
+  // poller: the Poller of a device that its caller drives; null with workers.
   Doorbell(Poller* poller, DeviceBell& device_bell) : poller_(poller), device_bell_(device_bell) {}
 
-  // Made when first asked for; -1 where there are no descriptors left.
+  // The first call makes the descriptor; -1 if no descriptors are left.
   int fd();
   void event_queued();
   void events_taken(std::size_t num);

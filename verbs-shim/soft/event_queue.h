@@ -10,19 +10,18 @@
 
 namespace weft::verbs::soft {
 
-// EventQueue is what a channel and its ids share; ids may outlive the channel, their events then go nowhere. Any
-// thread.
+// A channel and its ids share an EventQueue. Ids may outlive the channel; their events are then dropped. Any thread.
 class EventQueue {
  public:
   explicit EventQueue(Core& core) : mutex_(core.threaded()), bell_(core.doorbell()) {}
   int fd();
   void push(CmEvent event);
   std::optional<CmEvent> pop();
-  // An id goes: drops its queued events.
+  // An id goes away: drops its queued events.
   void forget(const CmId& id);
-  // Drops the connect request that brings this id, and the id with it; false where it was taken already.
+  // Drops the connect request that brings this id, and the id with it; false if the program has taken it already.
   bool forget_request(const CmId& id);
-  // Drops everything, and whatever may follow.
+  // Drops all events, and all later ones.
   void close();
 
  private:

@@ -16,7 +16,7 @@ class FixedRing {
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   bool full() const { return size_ == slots_.size(); }
-  // Precondition of the next four: there is this element, there is a free slot.
+  // Precondition of the next four: the element exists, or (extend) a slot is free.
   T& operator[](std::size_t i) { return slots_[wrap(head_ + i)]; }
   T& front() { return slots_[head_]; }
   T& extend() {

@@ -12,22 +12,22 @@
 
 namespace weft::verbs::soft {
 
-// Fleet is the loops of a device: one that its caller drives, or one for each worker.
+// Fleet holds the loops of a device: one loop that the caller drives, or one loop for each worker.
 class Fleet {
  public:
   explicit Fleet(Core& core);
-  // Ends the workers; from then on the caller's thread drives.
+  // Ends the workers; the caller's thread drives the loops from then on.
   ~Fleet() { workers_.clear(); }
   Status open();
 
   Core& core() { return core_; }
   Loop& front() const { return *loops_.front(); }
   const std::vector<std::unique_ptr<Loop>>& loops() const { return loops_; }
-  // The loop for the next connection: they take turns.
+  // The loop for the next connection; the loops take turns.
   Loop& next_loop() { return *loops_[next_loop_++ % loops_.size()]; }
   // In the thread of the first loop.
   PortMapAnswers& port_map_answers() { return port_map_answers_; }
-  // Takes an STag out of the table; when it returns, no turn of a loop uses memory that it named.
+  // Takes an STag out of the table. After the return no turn of a loop uses memory that the STag named.
   void remove(ddp::Stag stag);
   // Resets all connections, accepts no more, and tells the ids.
   void unplug();

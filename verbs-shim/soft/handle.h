@@ -5,8 +5,8 @@
 
 namespace weft::verbs::soft {
 
-// Handle names an element of a SlotMap. Its generation tells it from whatever had the slot before: a handle that
-// outlives its element finds nothing. A default one names nothing.
+// Handle names an element of a SlotMap. Its generation distinguishes the element from earlier elements of the slot: a
+// handle that outlives its element finds nothing. A default Handle names nothing.
 struct Handle {
   std::uint32_t index = 0;
   std::uint32_t generation = 0;

@@ -12,7 +12,7 @@ namespace weft::verbs::soft {
 
 // Holdings counts the things that peers make a loop hold: connections that have sent no whole MPA Request, connections
 // that deliver their end without an owner, octets of FPDUs that arrived in part (RFC 5042 section 6). Beyond a bound
-// the oldest has to go: the loop asks which, until none does.
+// the oldest has to go: the loop asks for it until no bound is exceeded.
 class Holdings {
  public:
   struct Limits {
@@ -31,18 +31,18 @@ class Holdings {
 
   void add_silent(Handle who);
   void add_lingering(Handle who);
-  // It has sent a whole Request, or its end has come.
+  // The connection has sent a whole Request, or its end has come.
   void remove_silent(Handle who);
-  // num_octets (perhaps none) of an FPDU wait in memory of the connection's own; num_fpdus whole ones came before it,
-  // which tells whether it is still the FPDU of the last time: that one keeps its age.
+  // num_octets octets (perhaps none) of an FPDU wait in the connection's own memory. num_fpdus whole FPDUs came before
+  // it. The number tells whether this is still the FPDU of the last call: the same FPDU keeps its age.
   void park(Handle who, std::size_t num_octets, std::uint64_t num_fpdus);
-  // They are back in the receive buffer.
+  // The parked octets are back in the receive buffer.
   void unpark(Handle who);
   // The connection died.
   void forget(Handle who);
 
   std::optional<Handle> oldest_silent() const;
-  // Whether a bound is exceeded, and the connection that then has to go next.
+  // Whether a bound is exceeded. If so, excess() names the connection that has to go next.
   bool exceeds() const {
     return silent_.size() > limits_.max_silent || lingering_.size() > limits_.max_lingering ||
            num_parked_octets_ > limits_.max_parked;
@@ -52,7 +52,7 @@ class Holdings {
  private:
   using ByAge = std::map<std::uint64_t, Handle>;
   struct Entry {
-    std::uint64_t silent = 0;  // its age in each of the three, 0 where it is not there
+    std::uint64_t silent = 0;  // its age in each of the three, 0 if it is not in that one
     std::uint64_t lingering = 0;
     std::uint64_t parked = 0;
     std::uint64_t num_fpdus = 0;

@@ -16,8 +16,8 @@
 
 namespace weft::verbs::soft {
 
-// IdShare is the state that a CmId has in common with its connection. The id owns it. In the loop's thread, but for
-// push.
+// IdShare is the state that a CmId shares with its connection. The id owns it. It is used in the loop's thread; push is
+// for any thread.
 struct IdShare {
   IdShare(CmId& owner, std::shared_ptr<EventQueue> events) : id(owner), queue(std::move(events)) {}
 
@@ -31,7 +31,7 @@ struct IdShare {
                  .param = std::move(param),
                  .refused_write = refused_write});
   }
-  // The device is gone, and the connection, if there was one.
+  // The device is gone, and so is the connection, if there was one.
   void on_removal() {
     push(CmEventType::kDeviceRemoval, ENODEV, "the device was removed");
     if (const auto of_qp = queues.lock()) of_qp->fail();
@@ -40,10 +40,10 @@ struct IdShare {
   CmId& id;
   const std::shared_ptr<EventQueue> queue;
   std::weak_ptr<WorkQueues> queues;  // of its queue pair
-  Handle connection;                 // which resets it at its end
+  Handle connection;                 // the connection resets it at its end
   sockaddr_storage local{};
   sockaddr_storage peer{};
-  UniqueFd kept;  // MPA has left it
+  UniqueFd kept;  // a socket that MPA has left
   std::vector<std::uint8_t> kept_received;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kNoDescriptors = "no descriptors left, and it had said nothing yet";
 constexpr int kAcceptsPerTurn = 128;
-// Descriptors that others in this process free are not announced: look again after a while.
+// No event tells of descriptors that other code in this process frees: look again after a while.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 }  // namespace
@@ -73,7 +73,7 @@ void Listener::hand_out(UniqueFd fd, const sockaddr_storage& peer) {
     take(std::move(fd), peer, false);
     return;
   }
-  // It lives until after this: whoever closes the Listeners closes this one first, and tasks keep their order.
+  // `next` lives until the task has run: this Listener is closed before the others, and tasks keep their order.
   next.loop().post([&next, peer, given = std::move(fd)]() mutable { next.take(std::move(given), peer, false); });
 }
 

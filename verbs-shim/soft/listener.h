@@ -11,24 +11,25 @@
 
 namespace weft::verbs::soft {
 
-// Listener accepts connections for a listening id, in one loop. The id has one in every loop; that in its own
-// accepts, and they take turns. Out of descriptors, the oldest silent connection gives way, or accepting pauses.
+// Listener takes connections for a listening id in one loop. The id has a Listener in every loop. The Listener in the
+// id's own loop accepts, and hands the connections to all Listeners in turn. When no descriptors are left, the oldest
+// silent connection gives way, or accepting pauses.
 class Listener final : public Source {
  public:
-  // backlog: how many connect requests may wait for their answer; deliver: makes an event of one.
+  // backlog: the number of connect requests that may wait for their answer. deliver: turns a request into an event.
   Listener(Loop& loop, std::size_t backlog, absl::AnyInvocable<void(Handle)> deliver);
   ~Listener() override;
-  // fd: the listening socket; all: the id's Listeners, this one among them and the first of them to go. False where
-  // epoll has no room; then fd stays with the caller.
+  // fd: the listening socket. all: the id's Listeners, including this one, which is destroyed first. False if epoll has
+  // no room; fd then stays with the caller.
   bool accept_on(UniqueFd& fd, std::vector<Listener*> all);
 
   // Accepts the connections that wait in the kernel.
   std::size_t on_ready(std::uint32_t epoll_events, TimePoint now) override;
-  // Descriptors may be had again.
+  // Descriptors may be available again.
   std::size_t on_timer(TimePoint now) override;
-  // It accepts no more.
+  // The Listener accepts no more.
   void unplug() override;
-  // A connection for this loop. adopted: as Connection says.
+  // Makes a connection for this loop. adopted: as in Connection.
   Connection& take(UniqueFd fd, const sockaddr_storage& peer, bool adopted);
   Loop& loop() { return loop_; }
 
@@ -42,7 +43,7 @@ class Listener final : public Source {
   UniqueFd fd_;
   bool paused_ = false;
   std::vector<Listener*> all_;
-  std::size_t next_ = 0;  // whose turn it is among all_
+  std::size_t next_ = 0;  // the Listener of all_ whose turn it is
 };
 
 }  // namespace weft::verbs::soft

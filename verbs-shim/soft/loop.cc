@@ -104,7 +104,7 @@ std::size_t Loop::run_hot(TimePoint now) {
   parts_.turns.run_hot([&](Handle who) {
     Connection* connection = connections_.find(who);
     if (connection == nullptr || !connection->readable()) return Turns::Look::kOver;
-    // Parking another's half FPDU for a look that mostly finds nothing is not worth it: epoll will tell.
+    // A look that mostly finds nothing is not worth parking another connection's partial FPDU: epoll will tell.
     if (parts_.staging.holds_octets_of_other(who)) return Turns::Look::kSkipped;
     const std::size_t n = connection->turn(true, now);
     mailbox_.turn_over();
@@ -133,7 +133,7 @@ std::size_t Loop::run_epoll(TimePoint now) {
     }
   }
   if (!accepting) return moved;
-  // Last, so that those who just spoke are not dropped as silent for the sake of those who come.
+  // Accepting comes last, so that a connection that has just sent its Request is not dropped as silent for a new one.
   keep_bounds();
   for (const epoll_event& event : events) {
     auto* source = static_cast<Source*>(event.data.ptr);

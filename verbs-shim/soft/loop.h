@@ -21,8 +21,8 @@
 namespace weft::verbs::soft {
 
 // Loop owns connections and gives them their turns. It runs inside process and calls no user back; events and
-// completions wait in Cqs and channels. One thread drives it, the only one that touches its connections: the device's
-// caller, or a Worker. Other threads reach it through run, post and attend.
+// completions wait in Cqs and channels. One thread drives it: the device's caller, or a Worker. Only this thread
+// touches its connections. Other threads reach it through run, post and attend.
 class Loop {
  public:
   // Its bounds (Holdings) are its share of the device's limits.
@@ -33,7 +33,7 @@ class Loop {
   std::optional<TimePoint> next_timeout() const;
 
   // ---- for any thread
-  // Carries f out between two turns and returns then. Callers hold no lock.
+  // Runs f between two turns and returns afterwards. Callers hold no lock.
   void run(absl::FunctionRef<void()> f) { mailbox_.run(f); }
   // The same with a result.
   template <typename F>
@@ -42,9 +42,9 @@ class Loop {
     run([&] { result.emplace(f()); });
     return std::move(*result);
   }
-  // Carries f out between two turns, before what is run or posted later.
+  // Runs f between two turns, before tasks of later calls of run and post.
   void post(absl::AnyInvocable<void()> f) { mailbox_.post(std::move(f)); }
-  // The queues have something for their connection, which the next turn takes.
+  // The queues have work for their connection; the next turn takes it.
   void attend(WorkQueues& queues);
   bool has_work() const;
   std::size_t index() const { return parts_.index; }
@@ -54,31 +54,31 @@ class Loop {
 
   // ---- in its thread
   LoopParts& parts() { return parts_; }
-  // make(handle) gives a std::unique_ptr<Connection>.
+  // make(handle) returns a std::unique_ptr<Connection>.
   template <typename Make>
   Connection& add(Make make) {
     return connections_.add(std::move(make));
   }
-  // Null where it has died.
+  // Null if the connection has died.
   Connection* find(Handle who) const {
     Connection* connection = connections_.find(who);
     return connection != nullptr && !connection->dead() ? connection : nullptr;
   }
-  // Connections that hold too much go.
+  // Closes connections that hold too much (Holdings).
   void keep_bounds() {
     while (parts_.holdings.exceeds()) give_way();
   }
-  // Closes the connection that has been silent longest; false where there is none.
+  // Closes the connection that has been silent longest; false if there is none.
   bool drop_oldest_silent(const char* why);
   void add_id(IdShare& id) { ids_.insert(&id); }
   void add_listener(Source& listener) { listeners_.push_back(&listener); }
-  // They go, and their connections hear of it.
+  // The argument goes away; its connections hear of it.
   void remove(IdShare& id);
   void remove(WorkQueues& queues);
   void remove(Source& listener, Backlog& backlog);
   // Resets all connections and accepts no more.
   void unplug();
-  // Behind that: the ids are told.
+  // Called after unplug: tells the ids.
   void tell_removal();
 
  private:
@@ -100,7 +100,7 @@ class Loop {
 
   mutable Mutex inbox_mutex_;  // guards inbox_ and the marks in its WorkQueues
   std::vector<WorkQueues*> inbox_;
-  std::vector<WorkQueues*> attending_;  // what run_inbox works through
+  std::vector<WorkQueues*> attending_;  // the queues that run_inbox works through
 };
 
 }  // namespace weft::verbs::soft

@@ -43,7 +43,7 @@ struct LoopParts {
   LogBudget log_budget;
   TimePoint last_now{};           // of the last process
   std::vector<Handle> dead;       // to be freed at the end of process
-  std::vector<Source*> starving;  // they want to be called when descriptors may be had again
+  std::vector<Source*> starving;  // to be called when descriptors may be available again
 };
 
 }  // namespace weft::verbs::soft

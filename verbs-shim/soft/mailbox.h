@@ -15,9 +15,9 @@
 
 namespace weft::verbs::soft {
 
-// Mailbox joins other threads to the thread that drives a loop: tasks, a bell for its sleep, and a count of its turns,
-// for the end of which other threads can wait. Where no thread drives it (before open, after stop) the caller
-// carries everything out at once.
+// Mailbox connects other threads with the thread that drives a loop. It has tasks, a bell that ends the thread's sleep,
+// and a count of its turns; other threads can wait for the end of a turn. While no thread drives the loop (before open,
+// after stop) the caller runs every task at once.
 class Mailbox {
  public:
   using Task = absl::AnyInvocable<void()>;
@@ -27,28 +27,28 @@ class Mailbox {
   void close() { open_ = false; }
 
   // ---- any thread
-  // Carries f out between two turns, and returns then; at once where the loop's own thread calls.
+  // Runs f between two turns and returns afterwards. The loop's own thread runs f at once.
   void run(absl::FunctionRef<void()> f);
   // The same without waiting. Tasks keep their order.
   void post(Task f);
-  // Something waits for the loop elsewhere.
+  // Wakes the loop for work that waits outside of the Mailbox.
   void wake();
   void stop();
-  // Returns when the turn that is under way, if any, is over: an entry that was taken out of a table before is used by
-  // no turn of this loop from then on. At once where its own thread calls.
+  // Returns when the current turn, if any, is over. From then on no turn of this loop uses an entry that was taken out
+  // of a table before the call. Returns at once in the loop's own thread.
   void wait_for_turn() const;
 
   // ---- the loop's thread
   void begin() { own_id_ = std::this_thread::get_id(); }
   bool stopping() const { return stopping_; }
   void begin_turns() { turns_.fetch_add(1); }
-  // One connection's turn is over and another's begins: threads that wait for that go on.
+  // One connection's turn is over and the next turn begins. Threads that wait for the end of the turn go on.
   void turn_over() {
     if (open_) next_turn(2);
   }
   void end_turns() { next_turn(1); }
   std::size_t run_tasks();
-  // Calls wait() unless there is something to do: a task, or work by the word of has_work().
+  // Calls wait() unless there is a task or has_work() reports work.
   void sleep(absl::FunctionRef<bool()> has_work, absl::FunctionRef<void()> wait);
 
  private:
@@ -65,7 +65,7 @@ class Mailbox {
   std::atomic<bool> stopping_ = false;
   // Whether the thread looks at its queues only after a ring. The thread that rings resets it.
   std::atomic<bool> asleep_ = false;
-  std::atomic<std::uint64_t> turns_ = 0;  // begun and ended: odd while connections have theirs
+  std::atomic<std::uint64_t> turns_ = 0;  // begun and ended turns: odd while connections have their turns
   std::mutex mutex_;
   std::vector<Task> tasks_;
   std::vector<Task> running_;

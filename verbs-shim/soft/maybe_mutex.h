@@ -5,8 +5,8 @@
 
 namespace weft::verbs::soft {
 
-// MaybeMutex is a mutex in a device with workers. In a device that one thread drives it is nothing: nobody pays for
-// locks that nobody contends for.
+// MaybeMutex is a mutex in a device with workers. In a device that one thread drives it does nothing, since no other
+// thread contends for it.
 template <typename Mutex>
 class MaybeMutex {
  public:

@@ -91,7 +91,7 @@ std::size_t RegionTable::num_bound(ddp::Stag region) const {
   return it == bound_.end() ? 0 : it->second.size();
 }
 
-// The entry that all 32 bits name, where it gives access to memory.
+// The entry that all 32 bits name, if it gives access to memory.
 RegionTable::Entry* RegionTable::find(ddp::Stag stag) {
   const auto it = entries_.find(index_of(stag));
   if (it == entries_.end() || it->second.key != key_of(stag)) return nullptr;
@@ -119,7 +119,7 @@ std::variant<MutBytes, ddp::AccessError> RegionTable::resolve(ddp::StreamScope s
   if (violates("DDP-7.1-12", (window && local) || !granted(entry->access, right)))
     return ddp::AccessError::kAccessRights;
   if (const auto error = ddp::check_range(entry->base, entry->len, to, len)) return *error;
-  // A virtual address that reg_mr was given as a pointer becomes one again.
+  // reg_mr got this virtual address as a pointer; it becomes a pointer again.
   return MutBytes{reinterpret_cast<std::uint8_t*>(static_cast<std::uintptr_t>(to)), len};
 }
 
@@ -128,7 +128,7 @@ std::variant<std::monostate, ddp::AccessError> RegionTable::invalidate(ddp::Stre
   Entry* entry = find(stag);
   if (violates("RDMAP-7.2-04", entry == nullptr)) return ddp::AccessError::kInvalidStag;
   if (violates("SEC-6.1.1-02", entry->pd != scope.pd)) return ddp::AccessError::kNotAssociated;
-  // Shared by the streams of its protection domain.
+  // The streams of a protection domain share its regions.
   if (violates("RDMAP-8.1.1-06", entry->kind == Kind::kRegion)) return ddp::AccessError::kInvalidStag;
   if (violates("RDMAP-5.3-15", entry->stream != scope.stream)) return ddp::AccessError::kNotAssociated;
   unbind(index_of(stag), *entry);
@@ -140,7 +140,7 @@ bool RegionTable::bind_window(ddp::StreamScope scope, const ddp::WindowBind& bin
   const auto it = entries_.find(index_of(bind.stag));
   if (it == entries_.end() || it->second.kind != Kind::kFreeWindow || it->second.pd != scope.pd) return false;
   Entry& window = it->second;
-  if (window.key == key_of(bind.stag)) return false;  // what a peer was told before stays dead (RFC 5042 section 6.2.2)
+  if (window.key == key_of(bind.stag)) return false;  // an STag told to a peer stays dead (RFC 5042 section 6.2.2)
   const Entry* region = find(bind.region);
   if (region == nullptr || region->kind != Kind::kRegion || region->pd != scope.pd) return false;
   if (!has(region->access, Access::kMwBind)) return false;

@@ -7,7 +7,7 @@
 
 namespace weft::verbs::soft {
 
-// SoftMw knows the key that was posted last; what is bound at the moment only the table knows.
+// SoftMw knows the key of the last posted bind. Only the table knows the current binding.
 class SoftMw final : public Mw {
  public:
   SoftMw(Fleet& fleet, ddp::Stag stag) : fleet_(fleet), rkey_(stag.value) {}

@@ -14,43 +14,45 @@
 
 namespace weft::verbs::soft {
 
-// Poller is the epoll descriptor of a loop with a timerfd and an eventfd in it. Those two cost system calls only while
-// somebody may sleep on it: from the first time it is asked for, but for the times between set_busy(true) and (false).
+// Poller is the epoll descriptor of a loop. It contains a timerfd and an eventfd, which cost system calls only while a
+// caller may sleep on the descriptor. This time begins with the first call of fd(), and excludes the times between
+// set_busy(true) and set_busy(false).
 class Poller {
  public:
   Status open();
 
   // The descriptor to sleep on. From the first call on it reflects set_deadline and set_wanted.
   int fd();
-  // A new epoll descriptor over fd(), so that several may stand in one caller's epoll set.
+  // A new epoll descriptor over fd(), so that one caller's epoll set can hold several.
   UniqueFd nested();
-  // The caller sleeps on none of them, until told otherwise.
+  // busy: the caller sleeps on no descriptor of the Poller until set_busy(false).
   void set_busy(bool busy);
-  // Whether somebody may be asleep on the descriptor.
+  // Whether a caller may be asleep on the descriptor.
   bool watched() const { return asked_ && !busy_; }
 
   bool add(int fd, std::uint32_t events, Source& source) { return control(EPOLL_CTL_ADD, fd, events, &source); }
   bool modify(int fd, std::uint32_t events, Source& source) { return control(EPOLL_CTL_MOD, fd, events, &source); }
   void remove(int fd) { control(EPOLL_CTL_DEL, fd, 0, nullptr); }
 
-  // What is ready now, never blocking; valid until the next call. The Poller's own descriptors are dealt with inside.
+  // The events that are ready now, without blocking; valid until the next call. The Poller handles its own descriptors
+  // itself.
   std::span<epoll_event> poll();
 
   // Sleeps until something is ready.
   void wait();
 
-  // Until when the caller may sleep.
+  // at: the time until which the caller may sleep.
   void set_deadline(std::optional<TimePoint> at) {
     deadline_ = at;
     if (watched()) sync_deadline();
   }
-  // Whether the caller must not sleep at all.
+  // wanted: the caller must not sleep at all.
   void set_wanted(bool wanted) {
     wanted_ = wanted;
     if (watched()) sync_wake();
   }
 
-  // Channels count here the events that nobody took yet.
+  // Channels count the events here that were not taken yet.
   void event_queued() {
     ++num_events_;
     set_wanted(true);
@@ -58,7 +60,7 @@ class Poller {
   void events_taken(std::size_t num) { num_events_ -= num; }
   std::size_t num_events() const { return num_events_; }
 
-  // Of these sockets epoll alone tells when they have room again.
+  // Counts the sockets without room. Only epoll tells when they have room again.
   void expect_room(bool expected) { expected ? ++num_blocked_ : --num_blocked_; }
   bool expects_room() const { return num_blocked_ > 0; }
 

@@ -22,7 +22,7 @@ using iwpm::Endpoint;
 using iwpm::IpVersion;
 
 constexpr int kDatagramsPerTurn = 64;
-// One octet more than any message has: a longer datagram must not look like one.
+// One octet more than any message has: a longer datagram must not look like a message.
 constexpr std::size_t kReadLen = iwpm::kMaxMessageLen + 1;
 
 template <typename T>
@@ -46,7 +46,7 @@ Endpoint endpoint_of(const sockaddr_storage& address) {
   return out;
 }
 
-// `address` with another address and port; what belongs to neither (a link-local address's scope) stays.
+// `address` with another IP address and port. The other fields (a link-local address's scope) stay.
 sockaddr_storage with_endpoint(sockaddr_storage address, const Endpoint& endpoint) {
   if (address.ss_family == AF_INET) {
     auto in = read_as<sockaddr_in>(address);
@@ -78,7 +78,7 @@ UniqueFd open_udp(int family) {
   return UniqueFd(::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// The port that a TCP connection of this socket will come from; 0 where it cannot be had.
+// The port that a TCP connection of this socket will come from; 0 if it is not available.
 std::uint16_t port_of(int tcp, int family) {
   if (const std::uint16_t port = endpoint_of(local_address(tcp)).port; port != 0) return port;
   sockaddr_storage any{};
@@ -108,13 +108,13 @@ std::unique_ptr<PortMapAsk> PortMapAsk::open(const SoftConfig& config, int tcp, 
   };
   UniqueFd fd = open_udp(peer.ss_family);
   if (!fd) return unasked("socket");
-  // From the address that the connection will come from, where that is settled.
+  // The Request goes out from the address that the connection will come from, if that is settled.
   const sockaddr_storage bound = with_port(local_address(tcp), 0);
   if (bound.ss_family == peer.ss_family && !is_any(bound) &&
       ::bind(fd.get(), as_sockaddr(bound), address_len(bound)) != 0) {
     return unasked("bind");
   }
-  // Connected, so that nobody else is heard and ICMP tells where nobody receives.
+  // The socket is connected, so that it hears no other host, and ICMP tells when no mapper receives.
   const sockaddr_storage mapper = with_port(peer, config.port_map.port);
   if (::connect(fd.get(), as_sockaddr(mapper), address_len(mapper)) != 0) return unasked("connect");
   std::uint64_t handle = 0;
@@ -214,7 +214,7 @@ void PortMapAnswers::remove(const sockaddr_storage& listening) {
     return std::ranges::none_of(listening_,
                                 [&](const sockaddr_storage& other) { return same_host(other, socket->local); });
   });
-  // What the socket of all addresses did for others, one of their own does now.
+  // The socket of all addresses has answered for other addresses. Sockets of their own do so now.
   for (const sockaddr_storage& other : answered) {
     if (!covered(other)) open_for(other);
   }
@@ -257,7 +257,7 @@ void PortMapAnswers::open_for(const sockaddr_storage& listening) {
 // PEER-M-03
 std::optional<Endpoint> PortMapAnswers::lookup(IpVersion ip, const Endpoint& asked) const {
   const bool found = std::ranges::any_of(listening_, [&](const sockaddr_storage& listening) {
-    // IPv6 sockets of ours on every address take IPv4 connections, too.
+    // Our IPv6 sockets on every address take IPv4 connections, too.
     const bool both = listening.ss_family == AF_INET6 && is_any(listening);
     return endpoint_of(listening).port == asked.port && (version_of(listening) == ip || both);
   });
@@ -266,7 +266,7 @@ std::optional<Endpoint> PortMapAnswers::lookup(IpVersion ip, const Endpoint& ask
 
 namespace {
 
-// Datagram is one that was received, and the way its answer goes back.
+// Datagram is a received datagram and the return path for its answer.
 struct Datagram {
   std::array<std::uint8_t, kReadLen> octets;
   sockaddr_storage from{};
@@ -286,8 +286,8 @@ struct Datagram {
     return ::recvmsg(fd, &header, 0);
   }
 
-  // From the address that the Request was sent to. The interface counts for link-local addresses alone; for the others
-  // the routes decide.
+  // Answers from the address that the Request was sent to. The interface counts only for link-local addresses; for
+  // other addresses the routes decide.
   void answer(int fd, MutBytes reply) {
     iov = {reply.data(), reply.size()};
     for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
@@ -303,14 +303,14 @@ struct Datagram {
         std::memcpy(CMSG_DATA(c), &info, sizeof(info));
       }
     }
-    // Whoever misses it asks again.
+    // A peer that misses the answer asks again.
     ::sendmsg(fd, &header, MSG_NOSIGNAL);
   }
 };
 
 }  // namespace
 
-// What was answered, or the Ack of it.
+// Logs the answer, or the Ack of it.
 void PortMapAnswers::log(ConstBytes received, ConstBytes reply, const sockaddr_storage& from, TimePoint now) const {
   const auto parsed = iwpm::parse_message(reply.empty() ? received : reply);
   const auto* message = std::get_if<iwpm::Message>(&parsed);

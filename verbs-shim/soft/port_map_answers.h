@@ -14,18 +14,18 @@
 
 namespace weft::verbs::soft {
 
-// PortMapAnswers answers for a device's listening ids, from a socket for each address that they listen on. All of it in
-// the loop's thread. Where the UDP port is taken, by iwpmd as a rule, it warns and does without.
+// PortMapAnswers answers for a device's listening ids, from a socket for each address that they listen on. It is used
+// in the loop's thread. If the UDP port is taken, as a rule by iwpmd, it warns and does not answer there.
 class PortMapAnswers {
  public:
   explicit PortMapAnswers(LoopParts& loop) : loop_(loop) {}
-  // An id listens on this address, which has a port; it does so no more.
+  // An id listens on this address (add), or no longer does (remove). The address has a port.
   void add(const sockaddr_storage& listening);
   void remove(const sockaddr_storage& listening);
-  // Nobody listens any more.
+  // No id listens any more.
   void clear();
 
-  // PortMapSocket is what the Poller knows.
+  // PortMapSocket is the Source for the Poller.
   struct PortMapSocket final : Source {
     PortMapSocket(PortMapAnswers& answers, UniqueFd socket, const sockaddr_storage& bound, unsigned per_second);
     std::size_t on_ready(std::uint32_t, TimePoint now) override { return owner.on_ready(*this, now); }
@@ -34,7 +34,7 @@ class PortMapAnswers {
     const UniqueFd fd;
     const sockaddr_storage local;
     iwpm::Answerer answerer;
-    bool warned = false;  // of a flood
+    bool warned = false;  // a warning told of a flood
   };
 
  private:

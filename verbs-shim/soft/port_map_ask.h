@@ -14,19 +14,19 @@ namespace weft::verbs::soft {
 // PortMapAsk asks the mapper beside a peer for one connection, from a socket of its own. In one loop's thread.
 class PortMapAsk {
  public:
-  // peer: whom the TCP socket `tcp` is to connect to. It is bound to a port of the system's choice where it has none,
-  // as the Request names it. Null where no question can be sent, which a warning tells: the connection is then made to
-  // the port as it is.
+  // peer: the address that the TCP socket `tcp` is to connect to. A socket without a port is bound to a port of the
+  // system's choice, because the Request names the port. Null if no question can be sent: a warning says so, and the
+  // connection goes to the port as it is.
   static std::unique_ptr<PortMapAsk> open(const SoftConfig& config, int tcp, const sockaddr_storage& peer);
 
-  // Sends the first Request. Only then the rest may be called.
+  // Sends the first Request. The functions below may be called afterwards.
   void begin(TimePoint now);
   int fd() const { return fd_.get(); }
   void on_ready();
   void on_timeout(TimePoint now);
   std::optional<TimePoint> next_timeout() const { return asker_->next_timeout(); }
 
-  // Whether it has come to an end, and then: where to connect to. Logs what it came to.
+  // Whether asking has ended. Then target() returns the address to connect to and logs the result.
   bool ended() const { return asker_->answer().has_value(); }
   sockaddr_storage target() const;
 

@@ -65,7 +65,7 @@ SoftQp::SoftQp(Loop& loop, std::uint32_t pd, const QpInitAttr& attr)
 }
 
 SoftQp::~SoftQp() {
-  // First out of the Cqs: from then on nobody enters it in the loop's inbox.
+  // The queue pair leaves the Cqs first: from then on no Cq enters it in the loop's inbox.
   for (SoftCq* cq : {&queues_->send_cq(), &queues_->recv_cq()}) cq->remove_qp(qp_num());
   loop_.run([this] { loop_.remove(*queues_); });
   for (SoftCq* cq : {&queues_->send_cq(), &queues_->recv_cq()}) cq->forget(qp_num());
@@ -76,11 +76,12 @@ Status SoftQp::post_send(const SendWr& wr) {
   const auto op = send_op(wr.opcode);
   if (!op) return Error{EINVAL, "iWARP in user space has no counterpart of this opcode"};
   if (Status status = check_send(wr, queues_->attr().cap); !status) return status;
-  // With polled progress, at once. A connection that has died has put the queues into error.
+  // With polled progress the Stream takes the request at once. The connection is alive: a connection that dies puts the
+  // queues into error.
   Status status = queues_->post_send(
       wr, *op, [this](const rdmap::SendWr& request) { return loop_.find(queues_->connection())->post_send(request); });
   if (!status) return status;
-  // Not under the lock, which who is woken wants first.
+  // The lock is released first: the woken thread takes it at once.
   if (loop_.core().threaded()) loop_.attend(*queues_);
   if (wr.opcode == WrOpcode::kBindMw) static_cast<SoftMw*>(wr.bind_mw.mw)->set_rkey(wr.bind_mw.rkey);
   return {};

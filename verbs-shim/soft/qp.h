@@ -10,12 +10,12 @@
 
 namespace weft::verbs::soft {
 
-// SoftQp is the verbs' side of a queue pair, whose queues it owns. It belongs to one loop, as its connection does, and
-// names that by the handle in the queues.
+// SoftQp is the verbs' side of a queue pair, and owns its queues. SoftQp and its connection belong to one loop. The
+// handle in the queues names the connection.
 class SoftQp final : public Qp {
  public:
   static Result<std::unique_ptr<SoftQp>> create(Loop& loop, const SoftPd& pd, const QpInitAttr& attr);
-  // As create, which has looked at attr.
+  // Called by create, which has checked attr.
   SoftQp(Loop& loop, std::uint32_t pd, const QpInitAttr& attr);
   ~SoftQp() override;
 
@@ -27,7 +27,7 @@ class SoftQp final : public Qp {
   std::uint32_t qp_num() const override { return queues_->qp_num(); }
   QpCounters counters() const override;
 
-  // For its id, which may go first or last.
+  // For the id of the queue pair, which may be destroyed before or after it.
   std::weak_ptr<WorkQueues> queues() const { return queues_; }
 
  private:

@@ -9,7 +9,7 @@ namespace weft::verbs::soft {
 
 std::uint32_t RandomSource::next() {
   if (next_ == pool_.size()) {
-    // Up to 256 octets come whole or not at all; without them no STag is safe to give out.
+    // getrandom gives up to 256 octets whole or not at all. Without them no STag is safe to give out.
     ssize_t n = 0;
     do {
       n = ::getrandom(pool_.data(), sizeof(pool_), 0);

@@ -7,14 +7,14 @@
 
 namespace weft::verbs::soft {
 
-// Empty elements name no memory: they are left out, so that their keys do not matter (as with hardware).
+// Empty elements name no memory. They are left out, so their keys do not matter (as with hardware).
 inline void copy_sges(std::span<const Sge> from, rdmap::SgeList& to) {
   for (const Sge& sge : from) {
     if (sge.length != 0) to.push_back({sge.addr, sge.length, ddp::Stag{sge.lkey}});
   }
 }
 
-// Into a receive that may have been used before: its memory is.
+// Fills a receive that may have been used before, and reuses its memory.
 inline void to_posted(const RecvWr& wr, rdmap::PostedRecv& out) {
   out.wr_id = wr.wr_id;
   out.sg_list.clear();

@@ -10,11 +10,11 @@
 
 namespace weft::verbs::soft {
 
-// SlotMap owns objects with Handles for names. An object keeps its address.
+// SlotMap owns objects that Handles name. An object keeps its address.
 template <typename T>
 class SlotMap {
  public:
-  // make(handle) gives a std::unique_ptr<T>, and adds nothing itself.
+  // make(handle) returns a std::unique_ptr<T>, and adds nothing itself.
   template <typename Make>
   T& add(Make make) {
     if (free_.empty()) {
@@ -27,7 +27,7 @@ class SlotMap {
     free_.pop_back();
     return *slot.object;
   }
-  // Null where it was removed. who: a default one, or one that this map gave.
+  // Null if the object was removed. who: a default Handle, or a Handle of this map.
   T* find(Handle who) const {
     assert(who.index < slots_.size());
     const Slot& slot = slots_[who.index];
@@ -53,7 +53,7 @@ class SlotMap {
     std::uint32_t generation = 1;
     std::unique_ptr<T> object;
   };
-  std::vector<Slot> slots_{1};  // never fewer: a default handle has a slot to look at
+  std::vector<Slot> slots_{1};  // never empty: a default Handle has a slot to look at
   std::vector<std::uint32_t> free_{0};
 };
 

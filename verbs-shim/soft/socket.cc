@@ -12,7 +12,7 @@
 namespace weft::verbs::soft {
 namespace {
 
-// IPv4 over Ethernet with timestamps (RFC 5044 section 5.1: derive a likely size where EMSS cannot be read).
+// IPv4 over Ethernet with timestamps (RFC 5044 section 5.1: derive a likely size if EMSS cannot be read).
 constexpr std::size_t kLikelyEmss = 1448;
 
 bool set_int(int fd, int level, int option, int value) {

@@ -15,7 +15,7 @@ namespace weft::verbs::soft {
 // listener accepts inherit them.
 Result<UniqueFd> open_socket(int family, const SoftConfig& config);
 
-// Those options, on a socket that somebody else opened.
+// Sets the same options on a socket that other code has opened.
 Status set_options(int fd, const SoftConfig& config);
 
 // "10.0.0.1:20049", "[::1]:20049".
@@ -24,14 +24,14 @@ std::string address_str(const sockaddr_storage& address);
 inline const sockaddr* as_sockaddr(const sockaddr_storage& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
-// The octets of it that count; 0 for a family that is neither IPv4 nor IPv6.
+// The length of the address in octets; 0 for a family that is neither IPv4 nor IPv6.
 socklen_t address_len(const sockaddr_storage& address);
 sockaddr_storage local_address(int fd);
 void set_port(sockaddr_storage& address, std::uint16_t port);
 sockaddr_storage peer_address(int fd);
 
-// The EMSS of a connected socket in octets: what TCP puts into one segment now (RFC 5044 section 4.5). A likely value
-// where the socket does not tell.
+// The EMSS of a connected socket in octets: the most that TCP puts into one segment now (RFC 5044 section 4.5). A
+// likely value if the socket does not tell.
 std::size_t read_emss(int fd);
 // The error that the socket holds, 0 for none.
 int take_error(int fd);

@@ -10,7 +10,7 @@
 
 namespace weft::verbs::soft {
 
-// SoftDevice is the verbs' side of a soft RNIC: its parts, and what makes the other objects.
+// SoftDevice is the verbs' side of a soft RNIC. It owns the parts and makes the other objects.
 class SoftDevice final : public Device {
  public:
   // open_soft_device has checked config.
@@ -29,7 +29,7 @@ class SoftDevice final : public Device {
   std::optional<TimePoint> next_timeout() const override;
   int fd() const override;
   void set_busy_polling(bool on) override;
-  // As verbs::unplug.
+  // Like verbs::unplug.
   void unplug();
 
   Fleet& fleet() { return fleet_; }

@@ -8,7 +8,7 @@
 namespace weft::verbs::soft {
 
 // Source is the owner of a descriptor in the Poller, or of a deadline. The loop calls it in its own thread; each call
-// returns how many octets and events it moved.
+// returns the number of octets and events that it moved.
 struct Source : TimerHeap::Timer {
   enum class Kind : std::uint8_t { kWake, kConnection, kListener, kPortMap };
   explicit Source(Kind source_kind) : kind(source_kind) {}

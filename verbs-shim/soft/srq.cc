@@ -43,7 +43,7 @@ std::optional<rdmap::PostedRecv> SoftSrq::take() {
   return taken;
 }
 
-// The consumer hears in time that peers take more than their share, and which of them QpCounters tell (SEC-6.4.3.1-05,
+// The consumer hears in time that peers take more than their share. QpCounters tell which peers do (SEC-6.4.3.1-05,
 // RDMAP-8.1.2-07).
 void SoftSrq::check_limit() {
   if (ring_.size() >= limit_) return;

@@ -12,7 +12,7 @@
 namespace weft::verbs::soft {
 
 // SoftSrq is a ring of receives from which the queue pairs of one protection domain take, in the threads of their
-// loops. Its lock is taken inside a queue pair's.
+// loops. Its lock is taken inside the lock of a queue pair.
 class SoftSrq final : public Srq, public rdmap::RecvSource {
  public:
   // The device has counted it (Core::claim_srq).
@@ -23,14 +23,15 @@ class SoftSrq final : public Srq, public rdmap::RecvSource {
   Status modify(std::uint32_t srq_limit) override;
   Result<SrqAttr> query() const override;
 
-  // Nothing where it is empty: the message then finds no buffer, as on a queue of one's own (DDP-7.1-03).
+  // Nothing if the ring is empty: the message then finds no buffer, as with a queue pair's own receive queue
+  // (DDP-7.1-03).
   std::optional<rdmap::PostedRecv> take() override;
 
   const Core& core() const { return core_; }
   std::uint32_t pd() const { return pd_; }
   std::uint32_t max_wr() const { return max_wr_; }
-  // Whether as many are left as one turn may need (SrqAttr::reserve). With workers there is no reserve, and the
-  // ring is not looked at, which other threads change.
+  // Whether as many receives are left as one turn may need (SrqAttr::reserve). With workers there is no reserve; the
+  // ring is then not read, since other threads change it.
   bool has_reserve() const { return reserve_ == 0 || ring_.size() >= reserve_; }
 
  private:

@@ -7,14 +7,14 @@
 
 namespace weft::verbs::soft {
 
-// StagingLoan lends the one receive buffer of a loop to one connection at a time. The connection that had it before
-// keeps its octets elsewhere from then on, which Holdings counts.
+// StagingLoan lends the one receive buffer of a loop to one connection at a time. The previous connection keeps its
+// octets elsewhere from then on, and Holdings counts them.
 class StagingLoan {
  public:
   explicit StagingLoan(Holdings& holdings) : holdings_(holdings) {}
 
-  // The buffer, for this connection's Stream, which lives until forget. Octets that it keeps elsewhere come back with
-  // the next rx_buffers.
+  // Lends the buffer to this connection's Stream, which lives until forget. Octets that the Stream keeps elsewhere come
+  // back with the next rx_buffers.
   mpa::Staging& lend(Handle to, rdmap::Stream& stream) {
     if (stream_ == &stream) return staging_;
     if (stream_ != nullptr) {
@@ -28,7 +28,7 @@ class StagingLoan {
     return staging_;
   }
   bool holds_octets_of_other(Handle who) const { return !staging_.pending().empty() && owner_ != who; }
-  // The Stream goes.
+  // The Stream goes away.
   void forget(Handle who) {
     if (owner_ != who) return;
     staging_.consume(staging_.pending().size());

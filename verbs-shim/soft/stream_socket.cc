@@ -11,12 +11,12 @@
 namespace weft::verbs::soft {
 namespace {
 
-// Octets framed for one sendmsg: octets that the socket does not take were hashed for nothing, so the bound follows
-// the socket.
+// Bounds of the octets framed for one sendmsg. Octets that the socket does not take were hashed for nothing, so the
+// bound follows the socket.
 constexpr std::size_t kFirstBudget = std::size_t{256} << 10;
 constexpr std::size_t kMinBudget = std::size_t{64} << 10;
 constexpr std::size_t kMaxBudget = std::size_t{1} << 20;
-// Fairness: what one connection may move before the others get their turn.
+// Fairness: the octets that one connection may move before the others get their turn.
 constexpr std::size_t kTurnOctets = std::size_t{2} << 20;
 constexpr int kMaxReads = 8;
 
@@ -24,8 +24,8 @@ bool would_block(int err) {
   return err == EAGAIN || err == EWOULDBLOCK || err == ENOBUFS || err == ENOMEM;
 }
 
-// The octets that a list of views names, moved by call(message), which is sendmsg or recvmsg. One view is most
-// often one small message, which feels what the kernel does to take over a msghdr: it goes through small(data, len).
+// Moves the octets of a list of views by call(message), which is sendmsg or recvmsg. A single view is most often one
+// small message, and the kernel's work on a msghdr costs it noticeably: it goes through small(data, len).
 template <typename Views, typename Small, typename Call>
 ssize_t transfer(const Views& views, StreamSocket::IoVectors& iov, std::size_t& total, Small small, Call call) {
   total = views.front().size();
@@ -78,7 +78,7 @@ std::size_t StreamSocket::read(rdmap::Stream& stream, mpa::Staging& staging, IoV
   rx_ = Rx::kOpen;
   for (int i = 0; i < kMaxReads; ++i) {
     const auto buffers = stream.rx_buffers(staging);
-    if (buffers.empty()) {  // it is closed
+    if (buffers.empty()) {  // the Stream is closed
       rx_ = Rx::kEnded;
       return moved + 1;
     }
@@ -100,7 +100,7 @@ std::size_t StreamSocket::read(rdmap::Stream& stream, mpa::Staging& staging, IoV
     const auto got = static_cast<std::size_t>(n);
     stream.on_rx(staging, got, now);
     moved += got;
-    if (got < room) return moved;  // that was all the socket had
+    if (got < room) return moved;  // the socket is empty
   }
   rx_ = Rx::kMore;
   return moved;
@@ -130,7 +130,7 @@ StreamSocket::Written StreamSocket::write(rdmap::Stream& stream, IoVectors& iov,
       return {moved + 1, false};
     }
     if (taken == total) {
-      // All was taken and there is more: it was the budget that ended the batch.
+      // The socket took all octets and the Stream has more: the budget ended the batch.
       if (stream.wants_tx()) budget_ = std::min(2 * budget_, kMaxBudget);
     } else if (err != EINTR) {
       budget_ = std::clamp(taken, kMinBudget, kMaxBudget);

@@ -14,8 +14,8 @@
 
 namespace weft::verbs::soft {
 
-// StreamSocket moves octets between a TCP socket and a Stream, at most one bound of them in a turn, and keeps the
-// Poller's interest in the socket true. It knows no meaning of the octets.
+// StreamSocket moves octets between a TCP socket and a Stream, a bounded number in a turn, and keeps the Poller's
+// interest in the socket up to date. It does not interpret the octets.
 class StreamSocket {
  public:
   using IoVectors = std::array<iovec, 1024>;
@@ -31,15 +31,15 @@ class StreamSocket {
   bool adopted() const { return adopted_; }
 
   // ---- the Poller
-  // Enters it for these events; false where epoll has no room, as errno says.
+  // Enters the socket for these events. False if epoll has no room; errno then says why.
   bool watch(std::uint32_t epoll_events);
   void unwatch();
-  // Waits for octets until their end, and for room while there is none. A socket that is not watched stays so while it
-  // has room.
+  // Makes the Poller wait for octets until their end, and for room while there is none. An unwatched socket stays
+  // unwatched while it has room.
   void rearm();
 
-  // ---- turns, which keep within their bounds. Each returns how many octets it moved, and 1 more for an end or an
-  // error, which the Stream has been told.
+  // ---- turns, which keep within their bounds. Each returns the number of octets that it moved, and 1 more for an end
+  // or an error. The Stream has been told of the end or error.
   struct Written {
     std::size_t moved = 0;
     bool cut_short = false;  // the bound ended it, not the socket or the Stream
@@ -50,7 +50,7 @@ class StreamSocket {
   Written write(rdmap::Stream& stream, IoVectors& iov, TimePoint now);
 
   bool readable() const { return fd_ && rx_ != Rx::kEnded; }
-  // Whether the last turn of reading ended, or was put off, with the socket not yet empty.
+  // Whether the last turn of reading ended, or was put off, before the socket was empty.
   bool more_to_read() const { return rx_ == Rx::kMore; }
   void put_off_reading() { rx_ = Rx::kMore; }
   void end_reading() { rx_ = Rx::kEnded; }
@@ -59,9 +59,9 @@ class StreamSocket {
   void set_blocked(bool blocked);
 
   // ---- ends
-  // Another socket in its stead.
+  // Replaces the socket.
   void replace(UniqueFd fd);
-  // Out of the Poller and back to its owner.
+  // Takes the socket out of the Poller and returns it to its owner.
   UniqueFd release();
   void close();
 
@@ -71,7 +71,7 @@ class StreamSocket {
   Poller& poller_;
   Source& source_;
   UniqueFd fd_;
-  std::optional<std::uint32_t> interest_;  // of the Poller, where that knows it
+  std::optional<std::uint32_t> interest_;  // the events in the Poller, if the socket is in it
   std::size_t emss_ = 0;
   std::size_t budget_;  // octets framed for the next sendmsg
   Rx rx_ = Rx::kOpen;

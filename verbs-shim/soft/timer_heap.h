@@ -11,7 +11,7 @@ namespace weft::verbs::soft {
 // TimerHeap orders the deadlines of a device; every change costs O(log n).
 class TimerHeap {
  public:
-  // Timer is one deadline of the object that derives from it. Not copyable: the heap knows where it is.
+  // Timer is one deadline of the object that derives from it. Not copyable: the heap stores its address.
   class Timer {
    public:
     Timer() = default;

@@ -82,7 +82,7 @@ std::uint32_t vendor_err(const rdmap::Terminate& terminate) {
 void copy_inline(std::span<const Sge> from, std::vector<std::uint8_t>& to) {
   for (const Sge& sge : from) {
     if (sge.length == 0) continue;
-    // The caller's own pointer, handed over as a number as ibv_sge does.
+    // The caller's own pointer, passed as a number as in ibv_sge.
     const auto* octets = reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(sge.addr));
     to.insert(to.end(), octets, octets + sge.length);
   }

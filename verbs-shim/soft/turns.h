@@ -14,15 +14,15 @@ namespace weft::verbs::soft {
 
 // Turns says which connections of a loop get a turn: connections with posted work, and connections with busy sockets,
 // which are looked at without asking epoll. It also remembers the connections that hold more memory than they need at
-// rest. A connection that has died may stay in it: its handle finds nothing. Knows no sockets.
+// rest. A connection that has died may stay in it: its handle finds nothing. Turns knows no sockets.
 class Turns {
  public:
-  // Up to so many open connections are looked at directly; with more, epoll is cheaper.
+  // The most open connections whose sockets are looked at directly. With more connections, epoll is cheaper.
   static constexpr std::size_t kMaxHot = 4;
-  // A busy socket that was empty so often in a row counts as busy no more.
+  // A socket that was empty at this many looks in a row is no longer busy.
   static constexpr std::uint32_t kCoolAfter = 20000;
-  // So many looks at the busy sockets in a row may pass before epoll is asked about the others; with a caller that
-  // sleeps on the descriptor only while the busy sockets have something.
+  // The looks at the busy sockets that may pass in a row before epoll is asked about the other sockets. kLooksBusy is
+  // for a caller that may sleep on the descriptor, and holds only while the busy sockets have data.
   static constexpr std::size_t kLooksSpinning = 16;
   static constexpr std::size_t kLooksBusy = 8;
   static constexpr Duration kTrimInterval = std::chrono::seconds(1);
@@ -40,7 +40,7 @@ class Turns {
     ready_.push_back(who);
   }
   bool any_ready() const { return !ready_.empty(); }
-  // Calls turn(handle) for each; a connection that gets ready meanwhile waits for the next round.
+  // Calls turn(handle) for each ready connection. A connection that gets ready meanwhile waits for the next round.
   template <typename F>
   void run_ready(F turn) {
     running_.swap(ready_);
@@ -53,13 +53,13 @@ class Turns {
   }
 
   // ---- busy sockets
-  // A connection was established, or an established one has died.
+  // A connection was established (opened), or an established connection has died (closed).
   void opened(Handle who) {
     ++num_open_;
     heat(who);
   }
   void closed() { --num_open_; }
-  // Something came: it is looked at from now on.
+  // Octets came: the socket is looked at from now on.
   void heat(Handle who) {
     if (num_open_ > kMaxHot || hot_.size() >= kMaxHot || is_hot(who)) return;
     hot_.push_back({who, 0});
@@ -67,11 +67,11 @@ class Turns {
   bool is_hot(Handle who) const {
     return std::ranges::any_of(hot_, [&](const Hot& hot) { return hot.who == who; });
   }
-  // Calls look(handle), which returns a Look, for each.
+  // Calls look(handle), which returns a Look, for each busy socket.
   template <typename F>
   void run_hot(F look) {
     bool cooled = false;
-    for (std::size_t i = 0; i < hot_.size(); ++i) {  // a look may heat others
+    for (std::size_t i = 0; i < hot_.size(); ++i) {  // a look may heat other sockets
       Hot& hot = hot_[i];
       switch (look(hot.who)) {
         case Look::kMoved: hot.idle_looks = 0; break;
@@ -84,15 +84,15 @@ class Turns {
     if (num_open_ > kMaxHot) return hot_.clear();
     if (cooled) std::erase_if(hot_, [](const Hot& hot) { return hot.idle_looks >= kCoolAfter; });
   }
-  // Whether epoll has to be asked now: `moved`, whether this round found something; `watched`, whether the caller may
-  // sleep on the descriptor.
+  // Whether epoll has to be asked now. moved: this round has moved something. watched: the caller may sleep on the
+  // descriptor.
   bool epoll_due(bool moved, bool watched) const {
     return hot_.empty() || looks_ > (watched ? (moved ? kLooksBusy : 0) : kLooksSpinning);
   }
   void epoll_asked() { looks_ = 0; }
 
   // ---- memory
-  // Within a second or so trim is due for it.
+  // Makes trim due for the connection within about a second.
   void trim_later(Handle who, TimePoint now) {
     Mark& mark = mark_of(who);
     if (mark.trims == who.generation) return;
@@ -129,7 +129,7 @@ class Turns {
 
   std::vector<Mark> marks_;
   std::vector<Handle> ready_;
-  std::vector<Handle> running_;  // what run_ready works through
+  std::vector<Handle> running_;  // the connections that run_ready works through
   std::vector<Hot> hot_;
   std::vector<Handle> to_trim_;
   std::optional<TimePoint> trim_at_;

@@ -167,7 +167,7 @@ void WorkQueues::flush_send(const rdmap::SendWr& request) {
   flush(send_cq(), request.wr_id, opcode_of(request));
 }
 
-// With polled progress this may be within a call of the user's: nothing else would wake him, should he sleep next.
+// With polled progress this may run inside a call of the user. Nothing else would wake a user that sleeps next.
 void WorkQueues::flush(SoftCq& cq, std::uint64_t wr_id, WcOpcode opcode) {
   cq.push({.wr_id = wr_id, .status = WcStatus::kWrFlushErr, .opcode = opcode, .qp_num = qp_num_}, false);
   core_.want_caller();

@@ -21,14 +21,15 @@
 
 namespace weft::verbs::soft {
 
-// WorkQueues: the queues of a queue pair, which owns them, as its connection sees them. The requests of its send queue
-// wait in the connection's Stream and are only counted here; its receives wait here, or in an Srq, until the Stream
-// takes them. With workers any thread posts: receives go into the queue, sends wait here for the loop's next turn.
+// WorkQueues: the queues of a queue pair, as its connection sees them. The queue pair owns them. Sends wait in the
+// connection's Stream and are only counted here. Receives wait here, or in an Srq, until the Stream takes them. With
+// workers any thread posts: receives go into the queue, and sends wait here for the loop's next turn.
 //
 //   kInit --connect--> kConnecting --established--> kRts --first error, or the connection's end--> kErr
 //         --accept---> kAccepted ---established--'                          --last receive of an Srq--> kDrained
 //
-// In kErr everything is flushed: what the Stream held by the Stream, the receives here. Those of an Srq stay there.
+// In kErr all requests are flushed: the Stream flushes the requests that it holds, and WorkQueues flushes the receives.
+// Receives of an Srq stay in the Srq.
 class WorkQueues {
  public:
   // qp: its name in asynchronous events.
@@ -41,38 +42,38 @@ class WorkQueues {
   SoftCq& recv_cq() const { return static_cast<SoftCq&>(*attr_.recv_cq); }
 
   // ---- any thread
-  // With workers the request waits for hand_over. Otherwise it goes through post(request), which returns a PostResult,
-  // to the Stream. The queue pair has checked it.
+  // With workers the request waits for hand_over. Otherwise it goes to the Stream through post(request), which returns
+  // a PostResult. The queue pair has checked the request.
   template <typename Post>
   Status post_send(const SendWr& wr, const SendOpcodes& op, Post post);
   Status post_recv(const RecvWr& wr);
   QpAttr query() const;
   QpState state() const { return query().qp_state; }
-  // A Cq has overflowed; take_overflow tells once.
+  // A Cq has overflowed; take_overflow reports it once.
   void set_overflow() { cq_overflowed_ = true; }
 
   // ---- the loop's thread
-  // Sends are taken from here on where it has accepted, else when established.
+  // Sends are taken from here on if the connection was accepted, else from established on.
   void attach(Handle connection, bool accepted);
   void established(std::uint8_t ird, std::uint8_t ord);
   void on_completion(const rdmap::Completion& completion);
   // The connection's Stream met an error: requests that are posted from here on are flushed.
   void stream_failed(const rdmap::Closed& why);
-  // The connection is gone, or MPA is.
+  // The connection is gone, or MPA has ended on it.
   void detach(const rdmap::StreamCounters& counters);
-  // Flushes the requests that wait here, and those to come.
+  // Flushes the requests that wait here, and all later ones.
   void fail();
-  // The queue pair goes: nothing is flushed any more.
+  // The queue pair goes away: nothing is flushed any more.
   void close();
   std::optional<rdmap::PostedRecv> take_recv();
   // Whether its shared receive queue holds too few receives for a turn of the connection to begin.
   bool lacks_receives() const { return srq_ != nullptr && !srq_->has_reserve(); }
-  // Sends that were posted go through post(request) to the Stream.
+  // Passes posted sends to the Stream through post(request).
   template <typename Post>
   void hand_over(Post post);
   bool take_overflow();
-  // An asynchronous event that names the end at fault, where that is known by a Terminate of ours. A Terminate of the
-  // peer's, and a lost connection, are told by completions and the connection's own event.
+  // Reports an asynchronous event that names the end at fault, if a Terminate of ours tells it. Completions and the
+  // connection's own event tell of a Terminate from the peer and of a lost connection.
   void report(const rdmap::Closed& why);
   Handle connection() const { return connection_; }
   const QpCounters& final_counters() const { return final_counters_; }
@@ -99,10 +100,10 @@ class WorkQueues {
   const QpInitAttr attr_;
   SoftSrq* const srq_;
 
-  // The loop's thread alone.
+  // For the loop's thread only.
   Handle connection_;
   QpCounters final_counters_;
-  std::vector<rdmap::SendWr> submitting_;  // what hand_over works through
+  std::vector<rdmap::SendWr> submitting_;  // the sends that hand_over works through
   bool reported_ = false;
 
   std::atomic<bool> cq_overflowed_ = false;
@@ -111,13 +112,14 @@ class WorkQueues {
   State state_ = State::kInit;
   std::uint8_t ird_ = 0;
   std::uint8_t ord_ = 0;
-  rdmap::SendWr request_;              // what a post makes of its work request
+  rdmap::SendWr request_;              // the request that a post makes of its work request
   std::vector<rdmap::SendWr> posted_;  // for hand_over
   std::size_t outstanding_sends_ = 0;
-  // Posted when the Stream took no more, before the queue pair knew of its end: flushed behind what the Stream flushes.
+  // Sends that were posted after the Stream's end, before the queue pair knew of the end. They are flushed behind the
+  // Stream's own flushes.
   std::vector<rdmap::SendWr> late_sends_;
   FixedRing<rdmap::PostedRecv> recvs_;
-  std::size_t outstanding_recvs_ = 0;  // these and what the Stream took
+  std::size_t outstanding_recvs_ = 0;  // these and the receives that the Stream took
 };
 
 template <typename Post>
@@ -148,7 +150,7 @@ void WorkQueues::hand_over(Post post) {
       continue;
     }
     const rdmap::PostResult result = post(request);
-    assert(result == rdmap::PostResult::kOk || result == rdmap::PostResult::kNotConnected);  // queue() looked
+    assert(result == rdmap::PostResult::kOk || result == rdmap::PostResult::kNotConnected);  // queue() checked
     if (result != rdmap::PostResult::kOk) late_sends_.push_back(request);
   }
   submitting_.clear();

@@ -12,7 +12,7 @@ namespace weft::verbs::soft {
 class Worker {
  public:
   explicit Worker(Loop& loop) : loop_(loop) {}
-  // Ends the thread. What was posted by then and not carried out is dropped.
+  // Ends the thread. Tasks that were posted and have not run are dropped.
   ~Worker();
   Status start();
 

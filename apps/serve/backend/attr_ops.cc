@@ -10,14 +10,14 @@
 #include "apps/serve/backend/backend.h"
 #include "apps/serve/backend/nfs_status.h"
 
-// GETATTR, SETATTR, ACCESS, FSSTAT, FSINFO, PATHCONF, and what all procedures share.
+// GETATTR, SETATTR, ACCESS, FSSTAT, FSINFO, PATHCONF, and the functions that all procedures share.
 namespace weft::serve {
 
 using nfs3::Nfsstat3;
 
 namespace {
 
-// How often a file that moves while its lock is taken is looked for again.
+// How many times lock_found and lock_names look for a file that moves while its lock is taken.
 constexpr int kLockAttempts = 4;
 
 constexpr mode_t kSetIds = S_ISUID | S_ISGID;
@@ -57,7 +57,7 @@ Backend::Found Backend::lock_found(std::span<const FileKey> files, std::span<con
     if (all) return out;
     out.held.unlock();
     if (!is_lost) return out;
-    // Whatever a search finds is remembered, so that the next attempt finds it at once.
+    // A search remembers the file that it finds, so the next attempt finds it at once.
     is_lost = false;
     for (std::size_t at = 0; at < files.size(); ++at) {
       if (!out.nodes[at] && out.nodes[at].error() == Errno{ENOENT}) out.nodes[at] = tree_.resolve(files[at]);
@@ -78,7 +78,7 @@ Outcome<Backend::Locked> Backend::resolve_locked(const nfs3::NfsFh3& handle) {
 }
 
 Backend::Found Backend::lock_names(std::span<const FileKey> dirs, std::span<const std::string* const> names) {
-  std::vector<FileKey> files;  // that the names led to last time
+  std::vector<FileKey> files;  // the files that the names led to last time
   for (int i = 0; i < kLockAttempts; ++i) {
     Found out = lock_found(dirs, files);
     if (!out.held) return out;
@@ -107,13 +107,13 @@ int Backend::sync_metadata_of(const Node& node) {
 int Backend::sync_now(const Node& node) {
   nfs3::Verf ignored{};
   if (auto file = files_.any_open(node.key)) return file->sync(calls_, false, promise_, ignored);
-  // What may not be opened for reading or writing cannot be synced; and opening a device or FIFO has effects.
+  // A file that may not be opened for reading or writing cannot be synced, and opening a device or FIFO has effects.
   if (!node.stat.is_dir() && !node.stat.is_regular()) return 0;
   Outcome<Fd> fd = reopen(node.path_fd(), O_RDONLY);
   if (!fd && node.stat.is_regular()) fd = reopen(node.path_fd(), O_WRONLY);
   if (!fd) return 0;
   if (calls_.fsync(fd->get()) == 0) return 0;
-  // Some filesystems cannot sync a directory (9p, vboxsf): there is no more to be done then.
+  // Some filesystems cannot sync a directory (9p, vboxsf). Nothing more can be done then.
   return node.stat.is_dir() && errno == EINVAL ? 0 : errno;
 }
 
@@ -164,7 +164,7 @@ int Backend::drop_set_ids(const Node& node) const {
 }
 
 Outcome<int> Backend::give(const Node& node, const nfs3::Sattr3& wanted, Giving owner) {
-  constexpr std::uint32_t kNobody = 0xffffffff;  // for chown(2) "leave it"
+  constexpr std::uint32_t kNobody = 0xffffffff;  // chown(2): "leave it"
   const auto chown = [&](std::uint32_t uid, std::uint32_t gid) {
     return ::fchownat(node.path_fd(), "", uid, gid, AT_EMPTY_PATH) == 0 ? 0 : errno;
   };
@@ -176,16 +176,16 @@ Outcome<int> Backend::give(const Node& node, const nfs3::Sattr3& wanted, Giving 
     if (int error = drop_set_ids(node); error != 0) return Errno{error};
     return 0;
   }
-  // Two calls, because the user may give one of its groups where it may not give an owner. EINVAL: the user namespace
-  // has no mapping for the number.
+  // Two calls, because the user may give the file to one of its groups although it may not give it to another owner.
+  // EINVAL: the user namespace has no mapping for the number.
   for (int error : {uid == kNobody ? 0 : chown(uid, kNobody), gid == kNobody ? 0 : chown(kNobody, gid)}) {
     if (error != 0 && error != EPERM && error != EINVAL) return Errno{error};
   }
   return 0;
 }
 
-// The owner first: it is what is refused most, and then nothing has changed yet. The mode after it and after the size,
-// for both clear the set-user-ID bit; the times last.
+// The owner comes first: it is refused most often, and then nothing has changed yet. The mode comes after the owner and
+// the size, because both clear the set-user-ID bit. The times come last.
 Outcome<int> Backend::apply(const Node& node, const nfs3::Sattr3& wanted, Giving owner) {
   timespec times[2] = {};
   if (!to_timespec(wanted.atime, times[0]) || !to_timespec(wanted.mtime, times[1])) return Errno{EINVAL};
@@ -194,9 +194,9 @@ Outcome<int> Backend::apply(const Node& node, const nfs3::Sattr3& wanted, Giving
     if (Outcome<int> set = set_size(node, *wanted.size); !set) return set;
   }
   if (wanted.mode) {
-    // A symbolic link's mode means nothing; through its descriptor in /proc chmod would refuse.
+    // A symbolic link's mode means nothing, and chmod refuses it through its descriptor in /proc.
     if (node.stat.is_symlink()) return Errno{EOPNOTSUPP};
-    // With another owner or another content, the bits are not those that somebody once set.
+    // A file with another owner or another content does not keep set-ID bits from before.
     const bool is_same = !wanted.uid && !wanted.gid && !wanted.size;
     const mode_t mode = allowed_mode(*wanted.mode, node.stat.mode, is_same ? node.stat.mode : 0);
     if (::chmod(ProcFdPath(node.path_fd()).text, mode) != 0) return last_errno();
@@ -300,7 +300,7 @@ nfs3::PathconfRes Backend::pathconf(const nfs3::FhArgs& args) {
 }
 
 void outlive_tick(const FileStat& st) {
-  // Bounded: a birth time in the future is not worth waiting for.
+  // Bounded: a birth time in the future is not worth a longer wait.
   for (int i = 0; i < 20; ++i) {
     timespec now{};
     clock_gettime(CLOCK_REALTIME_COARSE, &now);

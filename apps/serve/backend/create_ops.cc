@@ -15,12 +15,12 @@ using nfs3::Nfsstat3;
 
 namespace {
 
-// What objects get whose mode the client leaves open.
+// The mode of an object when the client leaves it open.
 constexpr mode_t kDefaultFileMode = 0644, kDefaultDirMode = 0755;
 
-// Where an exclusive CREATE keeps its verifier so that a retransmission is known even after a restart: in the times of
-// the new file, whose seconds the client sets afterwards anyway (RFC 1813 section 3.3.8). The uppermost bit would not
-// fit every filesystem.
+// An exclusive CREATE keeps its verifier in the times of the new file, so that a retransmission is known even after a
+// restart. The client sets their seconds afterwards anyway (RFC 1813 section 3.3.8). The uppermost bit does not fit
+// every filesystem.
 struct VerfTimes {
   explicit VerfTimes(const nfs3::Verf& verf) {
     Reader reader{ConstBytes(verf)};
@@ -97,7 +97,7 @@ nfs3::NewObjectRes Backend::create(const nfs3::CreateArgs& args) {
   nfs3::NewObjectRes res = make_object(args.where, [&](const Node& dir) { return create_file(dir, args, existing); });
   const bool cuts = args.mode == Createmode3::kUnchecked && args.obj_attributes.size.has_value();
   if (res.status != Nfsstat3::kOk || !existing || !cuts) return res;
-  // With the file's own lock, as any change of it, and with the directory's no more.
+  // The change takes the file's own lock, as any change of a file does. The directory's lock is released by now.
   nfs3::Sattr3 size;
   size.size = args.obj_attributes.size;
   const nfs3::WccRes cut = setattr({*res.obj, size, {}});
@@ -110,9 +110,9 @@ Outcome<Node> Backend::create_file(const Node& dir, const nfs3::CreateArgs& args
   const bool is_exclusive = args.mode == Createmode3::kExclusive;
   const nfs3::Sattr3 wanted = is_exclusive ? VerfTimes(args.verf).sattr() : args.obj_attributes;
   const mode_t mode = allowed_mode(wanted.mode.value_or(kDefaultFileMode), S_IFREG);
-  // The descriptor stays: it may write even where the mode says that nobody may, as the creator of a file expects.
+  // The descriptor stays open. It may write even if the mode forbids writing, as the creator of a file expects.
   Outcome<Fd> fd = open_beneath(dir.path_fd(), args.where.name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, mode);
-  // EXDEV: something is mounted there.
+  // EXDEV: a mount stands there.
   if (!fd && (fd.error() == Errno{EEXIST} || fd.error() == Errno{EXDEV})) {
     Outcome<Node> node = use_existing(dir, args);
     if (node) existing = node.value();
@@ -140,7 +140,7 @@ nfs3::NewObjectRes Backend::mkdir(const nfs3::MkdirArgs& args) {
   return make_object(args.where, [&](const Node& dir) -> Outcome<Node> {
     mode_t mode = args.attributes.mode.value_or(kDefaultDirMode) & 07777;
     if (::mkdirat(dir.path_fd(), args.where.name.c_str(), mode) != 0) return last_errno();
-    // What a set-group-ID parent hands down stays.
+    // The set-group-ID bit from the parent directory stays.
     nfs3::Sattr3 wanted = args.attributes;
     Outcome<Node> made = tree_.peek_made(dir, args.where.name);
     if (made) mode |= made->stat.mode & S_ISGID;

@@ -13,7 +13,7 @@ using nfs3::Nfsstat3;
 
 namespace {
 
-// Cookies are good for as long as the directory lives, so one verifier is good for all of a kind.
+// Cookies are good for as long as the directory lives, so all directories of one kind share one verifier.
 constexpr nfs3::Verf kFilesystemVerf = {'w', 'e', 'f', 't', 'd', 'o', 'f', 'f'};
 constexpr nfs3::Verf kByNameVerf = {'w', 'e', 'f', 't', 'n', 'a', 'm', 'e'};
 
@@ -70,7 +70,7 @@ nfs3::ReaddirRes Backend::readdir(const nfs3::ReaddirArgs& args) {
     }
     used += nfs3::entry_len(entry.name.size());
     if (used > limit) break;
-    // What lies above the root is nobody's business.
+    // The root's ".." hides the directory above the root.
     if (is_root && is_dot_dot(entry.name)) entry.ino = node->stat.ino;
     res.entries.push_back({.fileid = entry.ino, .name = std::move(entry.name), .cookie = entry.cookie});
   }
@@ -117,9 +117,9 @@ nfs3::ReaddirplusRes Backend::readdirplus(const nfs3::ReaddirplusArgs& args) {
     out.fileid = entry.ino;
     out.name = entry.name;
     out.cookie = entry.cookie;
-    // ".." goes without: its attributes would cost a walk from the root, and nobody asks for them here.
+    // ".." comes without attributes: they would cost a walk from the root, and clients do not need them here.
     if (!is_dot_dot(entry.name)) {
-      // A file that went meanwhile, or that may not be looked up, goes without as well.
+      // A file that was removed meanwhile, or that may not be looked up, comes without attributes as well.
       if (Outcome<Node> file = tree_.lookup(node.value(), entry.name); file) {
         out.name_attributes = attr(file.value());
         out.name_handle = tree_.handle_of(file->key);

@@ -9,16 +9,16 @@
 namespace weft::serve {
 
 // pread_nowait and pwrite_nowait are pread(2) and pwrite(2) that do not wait for a device: RWF_NOWAIT of preadv2(2).
-// They fail (EAGAIN, or EOPNOTSUPP where the filesystem cannot) or stop short instead.
+// Instead of waiting they fail (EAGAIN, or EOPNOTSUPP if the filesystem cannot) or stop short.
 ssize_t pread_nowait(int fd, void* data, std::size_t len, off_t offset);
 ssize_t pwrite_nowait(int fd, const void* data, std::size_t len, off_t offset);
 
-// lies_in_memory: whether a file has no device behind it that reading or writing could wait for: tmpfs, ramfs. What was
-// swapped out of a tmpfs comes back as any page of a process does.
+// lies_in_memory: whether no device stands behind a file that reading or writing could wait for (tmpfs, ramfs).
+// Swapped-out pages of a tmpfs come back as any page of a process does.
 bool lies_in_memory(int fd);
 
-// DiskCalls are the system calls that reach the device, and the clock, so that tests can hold them or let them fail.
-// pread, pwrite, fsync and fdatasync return as the calls of that name do.
+// DiskCalls are the system calls that reach the device, and the clock. Tests replace them to hold them or to let them
+// fail. pread, pwrite, fsync and fdatasync return as the system calls of the same names do.
 struct DiskCalls {
   using TimePoint = std::chrono::steady_clock::time_point;
 

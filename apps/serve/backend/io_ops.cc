@@ -22,7 +22,7 @@ int check_regular(const Node& node) {
   return node.stat.is_regular() ? 0 : EINVAL;
 }
 
-// The part of `into` that a READ may fill. Octets behind the last place that an offset can name do not exist.
+// The part of `into` that a READ may fill. The file has no octets behind the last place that an offset can name.
 rpcrdma::MutBytes readable_part(const nfs3::ReadArgs& args, rpcrdma::MutBytes into, std::uint32_t rtmax) {
   if (args.offset > kMaxOffset) return {};
   return into.first(std::min<std::uint64_t>({into.size(), args.count, rtmax, kMaxOffset - args.offset}));
@@ -32,7 +32,7 @@ bool is_writable_part(std::uint64_t offset, std::size_t len) {
   return offset <= kMaxOffset && len <= kMaxOffset - offset;
 }
 
-// Reads until `into` is full or the file ends; the octets read, of which an error later on takes nothing.
+// Reads until `into` is full or the file ends. Returns the octets read, even if an error comes after them.
 Outcome<std::size_t> pread_all(const DiskCalls& calls, int fd, rpcrdma::MutBytes into, std::uint64_t offset) {
   std::size_t done = 0;
   while (done < into.size()) {
@@ -99,11 +99,11 @@ std::optional<nfs3::ReadRes> Backend::read_now(const nfs3::ReadArgs& args, rpcrd
   if (!file) return std::nullopt;
   into = readable_part(args, into, config_.rtmax);
   ssize_t count = file->pread_now(calls_, into, static_cast<off_t>(into.empty() ? 0 : args.offset));
-  // Whether the file may be read is found out behind the reading: so its attributes are those from after it.
+  // stat_now checks after the reading whether the file may be read, so the attributes are from after the reading.
   const std::optional<FileStat> st = count < 0 ? std::nullopt : stat_now(key.value(), *file);
   if (!st) return std::nullopt;
   nfs3::ReadRes res = read_result(key.value(), *st, args, static_cast<std::size_t>(count));
-  // Fewer octets than asked for: the file's end, or the end of what memory holds of it.
+  // Fewer octets than asked for: either the file ends, or the part that memory holds ends.
   if (res.count < into.size() && !res.eof) return std::nullopt;
   return res;
 }
@@ -154,14 +154,14 @@ nfs3::WriteRes Backend::write(const nfs3::WriteArgs& args, rpcrdma::ConstBytes d
   };
   if (!config_.read_write) return fail(Nfsstat3::kRofs);
   if (int error = check_regular(node); error != 0) return fail(to_nfsstat3(Errno{error}));
-  // RFC 1813 section 3.3.7: count is what counts, but octets that are not there cannot be written.
+  // RFC 1813 section 3.3.7: count decides, but octets that are not there cannot be written.
   if (args.count != data.size()) return fail(Nfsstat3::kInval);
   data = data.first(std::min<std::size_t>(data.size(), config_.wtmax));
   if (!is_writable_part(args.offset, data.size())) return fail(Nfsstat3::kFbig);
   Outcome<std::shared_ptr<OpenFile>> file = files_.for_write(node);
   if (!file) return fail(to_nfsstat3(file.error()));
   if (int error = drop_set_ids(node); error != 0) return fail(to_nfsstat3(Errno{error}));
-  // The promise as of before: should it be broken while this is written, the client must learn.
+  // The promise from before the write: if it breaks during the write, the client must learn of it.
   const nfs3::Verf verf = promise_.verf();
   (*file)->mark_dirty();
   Outcome<std::size_t> count = pwrite_all(calls_, (*file)->fd(), data, args.offset);
@@ -181,12 +181,12 @@ std::optional<nfs3::WriteRes> Backend::write_now(const nfs3::WriteArgs& args, rp
   Outcome<FileKey> key = tree_.key_of(args.file);
   if (!key) return std::nullopt;
   const Held held = locks_.try_lock(key.value());
-  // Nothing is open for writing in an export that is read-only.
+  // No file is open for writing in a read-only export.
   std::shared_ptr<OpenFile> file = held ? files_.writer_now(key.value()) : nullptr;
   const std::optional<FileStat> before = file ? stat_now(key.value(), *file) : std::nullopt;
-  // write takes set-ID bits away first.
+  // Set-ID bits are left to write, which clears them first.
   if (!before || (before->mode & (S_ISUID | S_ISGID)) != 0) return std::nullopt;
-  // As in write: the promise first.
+  // The promise comes first, as in write.
   const nfs3::Verf verf = promise_.verf();
   file->mark_dirty();
   ssize_t count = file->pwrite_now(calls_, data, static_cast<off_t>(args.offset));
@@ -214,8 +214,9 @@ nfs3::CommitRes Backend::commit(const nfs3::CommitArgs& args) {
     res.status = to_nfsstat3(node.error());
     return res;
   }
-  // COMMIT changes nothing, and others write while it syncs. Attributes from before it would make their changes look
-  // like the client's own, which it then does not look for: RFC 1813 section 2.6 lets them be left out.
+  // COMMIT changes nothing, and other clients write while it syncs. With attributes from before the sync their changes
+  // would look like the client's own, and the client would not look for them. RFC 1813 section 2.6 lets a server leave
+  // these attributes out.
   auto fail = [&](int error) {
     res.status = to_nfsstat3(Errno{error});
     res.file_wcc.after = post_attr(node.value());
@@ -223,8 +224,8 @@ nfs3::CommitRes Backend::commit(const nfs3::CommitArgs& args) {
   };
   if (!config_.read_write) return fail(EROFS);
   if (int error = check_regular(node.value()); error != 0) return fail(error);
-  // Whatever is open will do for fsync(2); what was written here is open for writing still, or was synced when it was
-  // closed.
+  // Any open descriptor will do for fsync(2). A file that was written here is still open for writing, or was synced
+  // when it was closed.
   std::shared_ptr<OpenFile> file = files_.any_open(node->key);
   if (!file) {
     Outcome<std::shared_ptr<OpenFile>> opened = files_.for_read(node.value());

@@ -8,7 +8,7 @@
 #include "apps/serve/backend/backend.h"
 #include "apps/serve/backend/nfs_status.h"
 
-// LOOKUP, REMOVE, RMDIR, RENAME, LINK. What makes new objects is in create_ops.cc.
+// LOOKUP, REMOVE, RMDIR, RENAME, LINK. create_ops.cc has the procedures that make new objects.
 namespace weft::serve {
 
 using nfs3::Nfsstat3;
@@ -110,7 +110,7 @@ nfs3::RenameRes Backend::rename(const nfs3::RenameArgs& args) {
     if (target && target->key == file->key) return 0;
     if (target && (target->stat.is_dir() || target->stat.nlink == 1)) outlive_tick(target->stat);
     if (::renameat(from->path_fd(), args.from.name.c_str(), to->path_fd(), args.to.name.c_str()) != 0) {
-      // The same section: a target that cannot be replaced by this source is in the way.
+      // The same section: a target that this source cannot replace is in the way.
       return errno == EISDIR || errno == ENOTDIR ? Errno{EEXIST} : last_errno();
     }
     tree_.on_seen(file->key, to->key, args.to.name);
@@ -152,7 +152,8 @@ nfs3::LinkRes Backend::link(const nfs3::LinkArgs& args) {
     if (is_dot(name) || is_dot_dot(name)) return Errno{EEXIST};
     if (int error = Tree::check_new(dir.value(), name); error != 0) return Errno{error};
     if (file->stat.is_dir()) return Errno{EINVAL};
-    // Through /proc: linkat with an empty path wants privileges, and the file's own name may change under our hands.
+    // The link goes through /proc: linkat with an empty path wants privileges, and the file's own name may change
+    // meanwhile.
     if (::linkat(AT_FDCWD, ProcFdPath(file->path_fd()).text, dir->path_fd(), name.c_str(), AT_SYMLINK_FOLLOW) != 0)
       return last_errno();
     tree_.on_seen(file->key, dir->key, name);

@@ -17,7 +17,7 @@ Nfsstat3 to_nfsstat3(Errno error) {
     case EIO: return Nfsstat3::kIo;
     case ENXIO: return Nfsstat3::kNxio;
     case EACCES:
-    case ELOOP:  // openat2: a symbolic link stood where a directory should
+    case ELOOP:  // openat2: a symbolic link stands in the place of a directory
     case ETXTBSY:
     case EBUSY: return Nfsstat3::kAcces;
     case EEXIST: return Nfsstat3::kExist;
@@ -37,7 +37,7 @@ Nfsstat3 to_nfsstat3(Errno error) {
     case ESTALE: return Nfsstat3::kStale;
     case EBADMSG: return Nfsstat3::kBadhandle;
     case EOPNOTSUPP: return Nfsstat3::kNotsupp;
-    case EPROTOTYPE: return Nfsstat3::kBadtype;  // MKNOD of what is made otherwise
+    case EPROTOTYPE: return Nfsstat3::kBadtype;  // MKNOD of a type that other procedures make
     case EAGAIN:
     case ENOMEM:
     case EMFILE:

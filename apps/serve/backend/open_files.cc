@@ -49,7 +49,7 @@ void OpenFiles::put(const FileKey& key, const std::shared_ptr<OpenFile>& file) {
       recent_.push_front(key);
       it->second.recent = recent_.begin();
     }
-    // What is there already stays: it may hold writes that were not synced.
+    // A descriptor that is there already stays: it may hold writes that were not synced.
     if (file->is_readable() && !it->second.reader) it->second.reader = file;
     if (file->is_writable() && !it->second.writer) it->second.writer = file;
     if (files_.size() > max_open_) evicted = evict_locked();
@@ -87,7 +87,8 @@ Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_write(const Node& node) {
   if (!fd) return fd.error();
   auto file = std::make_shared<OpenFile>(std::move(fd.value()), is_readable, true, calls_);
   put(node.key, file);
-  // Of two that opened it at once, the one that the cache kept: writes and syncs of a file share a descriptor.
+  // Two threads may open a file at once. Both use the descriptor that the cache kept: writes and syncs of a file share
+  // one.
   if (auto kept = find(node.key, &Entry::writer)) return kept;
   return file;
 }
@@ -134,17 +135,17 @@ void OpenFiles::sweep() {
     }
     if (file.idle_sweeps < kIdleSweeps || !file.writer) return file.idle_sweeps < kIdleSweeps;
     if (file.writer->is_needed_for_writing() && file.idle_sweeps < kNeededSweeps) return true;
-    // While it can still be found: a COMMIT that comes now waits for this and sees what came of it.
+    // The sync runs while the file can still be found: a COMMIT that comes now waits for it and sees its outcome.
     if (file.writer->is_dirty()) file.writer->sync(calls_, false, promise_, ignored);
     return false;
   });
   close_idle(idle);
 }
 
-// Takes out the files that were neither used nor written since they were counted; the caller's `idle` holds them until
+// Takes out the files that were neither used nor written since they were counted. The caller's `idle` holds them until
 // the lock is released, and closes them.
 void OpenFiles::close_idle(const std::vector<Idle>& idle) {
-  // The entry and `idle` each hold the file once, or twice where one descriptor serves reading and writing.
+  // The entry and `idle` each hold the file once, or twice if one descriptor serves reading and writing.
   const auto is_free = [](const std::shared_ptr<OpenFile>& file, bool is_shared) {
     return !file || (file.use_count() == (is_shared ? 4 : 2) && !file->is_dirty());
   };

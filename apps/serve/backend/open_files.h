@@ -28,27 +28,28 @@ class OpenFile {
   bool is_readable() const { return is_readable_; }
   bool is_writable() const { return is_writable_; }
 
-  // pread_now and pwrite_now: as pread(2) and pwrite(2), but rather than wait for a device they fail or stop short.
+  // pread_now and pwrite_now work as pread(2) and pwrite(2), but they fail or stop short rather than wait for a device.
   ssize_t pread_now(const DiskCalls& calls, rpcrdma::MutBytes into, off_t offset) const;
   ssize_t pwrite_now(const DiskCalls& calls, rpcrdma::ConstBytes data, off_t offset) const;
 
-  // Until when the file is taken to lie in the export still, because a path beneath the root was found to lead to it.
+  // set_here_until sets the time until which the file is assumed to lie in the export: a path beneath the root was
+  // found to lead to it.
   void set_here_until(DiskCalls::TimePoint when) { here_until_.store(when, std::memory_order_relaxed); }
   DiskCalls::TimePoint here_until() const { return here_until_.load(std::memory_order_relaxed); }
 
-  // To be called before octets are written that nobody synced.
+  // The caller calls mark_dirty before it writes octets that are not synced yet.
   void mark_dirty() {
     was_written_.store(true);
     is_dirty_.store(true);
   }
   bool is_dirty() const { return is_dirty_.load(); }
-  // Whether more writing is to be expected for which this descriptor is needed: the mode forbids to open the file
-  // again, and what its creator wrote has not been synced yet, or nothing has come so far.
+  // Whether further writes may come that need this descriptor. That is so when the mode forbids to open the file again,
+  // and either the creator's writes are not synced yet or no write has come so far.
   bool is_needed_for_writing() const;
 
-  // sync makes what was written stable: 0, or an errno, and then the promise is broken: the kernel tells of a loss only
-  // once. verf is the promise as of then. One at a time for a file, so that nobody who came second is told that all is
-  // well.
+  // sync makes the earlier writes stable: 0 or an errno value. An error breaks the promise, because the kernel reports
+  // a loss only once. verf is the promise after that. A file has one sync at a time, so that no later caller misses an
+  // error that the earlier one got.
   int sync(const DiskCalls& calls, bool data_only, WritePromise& promise, nfs3::Verf& verf);
 
  private:
@@ -62,10 +63,10 @@ class OpenFile {
   std::mutex sync_mutex_;
 };
 
-// OpenFiles keeps the files that were used last open: opening costs, and the kernel's read-ahead, its report of lost
-// writes, and the right to write a file that was created read-only all live with the descriptor. But a program that is
-// open for writing cannot be executed, and a removed file keeps its space while it is open: so sweep closes what lies
-// idle. Any thread.
+// OpenFiles keeps the most recently used files open. Opening costs time, and three things live with the descriptor: the
+// kernel's read-ahead, its report of lost writes, and the right to write a file that was created read-only. But a
+// program that is open for writing cannot be executed, and a removed file keeps its space while it is open. So sweep
+// closes idle files. Any thread.
 class OpenFiles {
  public:
   OpenFiles(std::size_t max_open, const DiskCalls& calls, WritePromise& promise)
@@ -74,23 +75,23 @@ class OpenFiles {
   // The file of a node that was just resolved, open for reading or for writing.
   Outcome<std::shared_ptr<OpenFile>> for_read(const Node& node);
   Outcome<std::shared_ptr<OpenFile>> for_write(const Node& node);
-  // One that is open already, for writing rather than reading; null for none.
+  // A file that is open already, for writing rather than reading; null for none.
   std::shared_ptr<OpenFile> any_open(const FileKey& key);
-  // One that is open already and can be had without waiting for another thread; null for none.
+  // A file that is open already and can be had without waiting for another thread; null for none.
   std::shared_ptr<OpenFile> reader_now(const FileKey& key) { return find_now(key, &Entry::reader); }
   std::shared_ptr<OpenFile> writer_now(const FileKey& key) { return find_now(key, &Entry::writer); }
 
-  // insert: a descriptor for reading and writing, from creating the file.
+  // insert adds a descriptor for reading and writing that came from creating the file.
   void insert(const FileKey& key, Fd fd);
   void erase(const FileKey& key);
-  // size may be asked for without waiting for another thread.
+  // A thread may ask for size without waiting for another thread.
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
 
-  // sweep closes files without a name, and files without a use for kIdleSweeps sweeps. Files that are needed for
-  // writing stay for kNeededSweeps. A file is synced before it is closed. Blocks on the disk; one call at a time.
+  // sweep closes files without a name, and files that had no use for kIdleSweeps sweeps. A file that is needed for
+  // writing stays for kNeededSweeps. sweep syncs a file before it closes it. Blocks on the disk; one call at a time.
   void sweep();
   static constexpr unsigned kIdleSweeps = 3;
-  // Clients keep what was written in memory for half a minute at most.
+  // Clients keep their own writes in memory for half a minute at most.
   static constexpr unsigned kNeededSweeps = 60;
 
  private:
@@ -110,7 +111,7 @@ class OpenFiles {
   std::shared_ptr<OpenFile> find_now(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
   std::shared_ptr<OpenFile> find_locked(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
   void put(const FileKey& key, const std::shared_ptr<OpenFile>& file);
-  // Takes the oldest out; returns those that must be synced, by the caller and without the lock.
+  // Takes the oldest file out. Returns a file that the caller must sync, without the lock.
   std::shared_ptr<OpenFile> evict_locked();
 
   const std::size_t max_open_;

@@ -11,14 +11,14 @@
 
 namespace weft::serve {
 
-// SharedSyncs lets threads that changed the same file or directory share one fsync(2): it answers every change that was
-// made before it began. Of the threads that wait for a file, one syncs for all of them while later ones wait for the
-// next round. Any thread.
+// SharedSyncs lets threads that changed the same file or directory share one fsync(2): an fsync(2) covers every change
+// that was made before it began. Of the threads that wait for a file, one syncs for all of them. Later threads wait for
+// the next round. Any thread.
 class SharedSyncs {
  public:
-  // sync returns what a call of `run` returned that began after this call did: 0 or an errno value. `run` syncs the
-  // file `key` and may run in the place of other threads' functions for the same key. Every thread of a round gets its
-  // error, because the kernel reports a lost write only once.
+  // sync returns the result of a call of `run` that began after this call did: 0 or an errno value. `run` syncs the
+  // file `key`, and may run in place of other threads' functions for the same key. Every thread of a round gets the
+  // round's error, because the kernel reports a lost write only once.
   int sync(const FileKey& key, const std::function<int()>& run);
 
   // size: files that are being synced. num_waiting: threads that wait for a sync of `key` that has not begun.

@@ -10,7 +10,7 @@
 
 namespace weft::serve {
 
-// StripeLocks are a fixed number of mutexes, shared by all files by hash.
+// StripeLocks is a fixed number of mutexes. All files share them by hash.
 class StripeLocks {
  public:
   // Held is the locks of up to kMaxFiles files, taken in the one order that cannot deadlock.
@@ -19,7 +19,7 @@ class StripeLocks {
     static constexpr std::size_t kMaxFiles = 4;
 
     explicit operator bool() const { return num_ != 0; }
-    // Whether the lock of this file is among them.
+    // Whether it holds the lock of this file.
     bool covers(const FileKey& key) const {
       return std::find(at_.begin(), at_.begin() + num_, index(key)) != at_.begin() + num_;
     }
@@ -34,7 +34,7 @@ class StripeLocks {
     std::size_t num_ = 0;
   };
 
-  // At most Held::kMaxFiles keys; the same one may come twice.
+  // At most Held::kMaxFiles keys; the same key may come twice.
   Held lock(std::span<const FileKey> keys) {
     Held held;
     for (const FileKey& key : keys) {
@@ -45,7 +45,7 @@ class StripeLocks {
     return held;
   }
 
-  // Nothing where another thread has it.
+  // Nothing if another thread has the lock.
   Held try_lock(const FileKey& key) {
     Held held;
     held.at_[0] = index(key);

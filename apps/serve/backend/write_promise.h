@@ -7,8 +7,8 @@
 
 namespace weft::serve {
 
-// WritePromise is the write verifier (RFC 1813 section 3.3.7): as long as it stays the same, what was written UNSTABLE
-// is still there to be committed. Random at each start; another one after the kernel said that it lost something.
+// WritePromise is the write verifier (RFC 1813 section 3.3.7). While it stays the same, UNSTABLE writes are still there
+// to be committed. It is random at each start, and changes after the kernel reported a loss.
 class WritePromise {
  public:
   WritePromise();

@@ -21,11 +21,11 @@ constexpr std::uint64_t kDotCookie = 1, kDotDotCookie = 2, kFirstNameCookie = 3;
 std::uint64_t cookie_of(const std::string& name, const SipHashKey& key) {
   if (is_dot(name)) return kDotCookie;
   if (is_dot_dot(name)) return kDotDotCookie;
-  // Clients and libraries take cookies for signed numbers.
+  // Clients and libraries treat cookies as signed numbers.
   return std::max(siphash(key, name) >> 1, kFirstNameCookie);
 }
 
-// Names whose hashes are alike come in the order of the names, so that every listing agrees about it.
+// Names with equal hashes come in the order of the names, so that every listing has the same order.
 bool comes_before(const DirEntry& a, const DirEntry& b) {
   return a.cookie != b.cookie ? a.cookie < b.cookie : a.name < b.name;
 }
@@ -55,11 +55,11 @@ Outcome<std::unique_ptr<DirListing>> DirListing::start(Fd dir, Places places, st
   return out;
 }
 
-// Keeps the first entries behind the cookie, as many as fit and at least one that does not, so that the caller ends for
-// want of room before the listing does.
+// Keeps the first entries behind the cookie: as many as fit, and at least one that does not fit. So the caller runs out
+// of room before the listing ends.
 int DirListing::gather(std::uint64_t cookie, const SipHashKey& key, const Limits& limits) {
   const auto cost = [&](const DirEntry& entry) { return limits.entry_cost + entry.name.size(); };
-  std::vector<DirEntry> heap;  // the last one in front
+  std::vector<DirEntry> heap;  // the last entry is in front
   std::size_t used = 0;
   DirEntry entry;
   for (;;) {

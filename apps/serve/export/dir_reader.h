@@ -12,7 +12,7 @@ namespace weft::serve {
 // DirEntry is one struct linux_dirent64.
 struct DirEntry {
   std::uint64_t ino = 0;
-  std::uint64_t cookie = 0;  // d_off: where reading goes on behind this entry, as the filesystem numbers its places
+  std::uint64_t cookie = 0;  // d_off: the filesystem's number for the place behind this entry
   unsigned char type = 0;    // DT_*
   std::string name;
 };
@@ -22,8 +22,8 @@ class DirReader {
  public:
   explicit DirReader(int fd) : fd_(fd) {}
 
-  // seek goes to behind the entry that had this cookie; 0 is the beginning. EINVAL for a cookie that the filesystem
-  // does not take.
+  // seek moves to the place behind the entry that had this cookie; 0 is the beginning. EINVAL: the filesystem does not
+  // take the cookie.
   int seek(std::uint64_t cookie);
   // next: false at the end of the directory.
   Outcome<bool> next(DirEntry& entry);

@@ -11,14 +11,14 @@
 
 namespace weft::serve {
 
-// FileKey names one file for as long as it exists: no other file, not even a later one with the same inode number, has
-// the same key, where the filesystem keeps birth times. dev is 0 for the filesystem of the export's root, so that keys
+// FileKey names one file for as long as it exists. If the filesystem keeps birth times, no other file has the same key,
+// not even a later one with the same inode number. dev is 0 for the filesystem of the export's root, so that keys
 // survive a renumbering of devices. On overlayfs the birth time is the first that was seen: the first change of a file
-// copies it to the upper layer, where its copy is born.
+// copies it to the upper layer, and the copy has a new birth time.
 struct FileKey {
   std::uint64_t dev = 0;
   std::uint64_t ino = 0;
-  std::int64_t btime_ns = 0;  // 0 where the filesystem has none
+  std::int64_t btime_ns = 0;  // 0 if the filesystem has none
   friend bool operator==(const FileKey&, const FileKey&) = default;
   bool has_inode_of(const FileKey& other) const { return dev == other.dev && ino == other.ino; }
 };
@@ -31,7 +31,7 @@ struct FileKeyHash {
   }
 };
 
-// FileStat is what statx(2) says of one file.
+// FileStat is the result of statx(2) for one file.
 struct FileStat {
   mode_t mode = 0;  // type and permissions
   std::uint32_t nlink = 0;
@@ -50,7 +50,7 @@ struct FileStat {
   FileKey key(std::uint64_t root_dev) const;
 };
 
-// stat_fd: of the open descriptor itself, O_PATH ones included.
+// stat_fd is for the open descriptor itself, O_PATH descriptors included.
 Outcome<FileStat> stat_fd(int fd);
 
 // lies_on_overlay: whether the filesystem of an open descriptor is overlayfs.

@@ -41,8 +41,8 @@ absl::StatusOr<HandleKey> load_handle_key(int state_dir_fd, const std::string& s
         fmt::format("cannot read {}/{}: {}", shown_name, kKeyFile, std::strerror(errno)));
   if (::getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size()))
     return absl::UnavailableError("the kernel gives no random octets");
-  // Written under another name first: a key that is there is whole. link, not rename: where two start at once, both
-  // must end with the same key.
+  // The key is written under another name first, so a key under its final name is whole. link, not rename: if two
+  // servers start at once, both must end with the same key.
   std::string temporary = fmt::format("{}.{}", kKeyFile, ::getpid());
   ::unlinkat(state_dir_fd, temporary.c_str(), 0);
   Fd out(::openat(state_dir_fd, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -74,7 +74,7 @@ struct HandleCodec::Mac {
   Mac(const Mac&) = delete;
   Mac& operator=(const Mac&) = delete;
 
-  // Nothing where the library fails, so that a failure never looks like a signature.
+  // Nothing if the library fails, so that a failure never looks like a signature.
   std::optional<std::array<std::uint8_t, kMacLen>> of(ConstBytes octets) const {
     std::array<std::uint8_t, kMacLen> out{};
     std::size_t len = 0;
@@ -126,7 +126,7 @@ Outcome<FileKey> HandleCodec::parse(const nfs3::NfsFh3& handle) const {
   if (!reader.u32(format) || !reader.u64(export_id) || !reader.u64(file.dev) || !reader.u64(file.ino) ||
       !reader.u64(btime) || format != kFormat)
     return Errno{EBADMSG};
-  // Ours, but of another export (this directory was made anew, say): its files are gone from here.
+  // The handle is ours, but of another export (the directory was made anew, say): its files are gone.
   if (export_id != export_id_) return Errno{ESTALE};
   file.btime_ns = static_cast<std::int64_t>(btime);
   return file;

@@ -13,12 +13,12 @@ namespace weft::serve {
 
 using HandleKey = std::array<std::uint8_t, 16>;
 
-// load_handle_key reads the key with which handles are signed from the state directory, or makes one there (mode 0600).
+// load_handle_key reads the key that signs handles from the state directory, or makes one there (mode 0600).
 absl::StatusOr<HandleKey> load_handle_key(int state_dir_fd, const std::string& shown_name);
 
 // HandleCodec turns file keys into file handles and back. A handle is
 //   format (4 octets) | export id (8) | dev (8) | ino (8) | birth time (8) | SipHash-2-4 of all that, 128 bits (16)
-// so that nobody without the key can make one, and one file of one export has exactly one. Any thread.
+// Without the key a handle cannot be made, and one file of one export has exactly one handle. Any thread.
 class HandleCodec {
  public:
   static constexpr std::size_t kHandleLen = 52;
@@ -27,7 +27,7 @@ class HandleCodec {
   ~HandleCodec();
 
   nfs3::NfsFh3 make(const FileKey& file) const;
-  // EBADMSG for everything that make() never returned.
+  // EBADMSG for every handle that make() never returned.
   Outcome<FileKey> parse(const nfs3::NfsFh3& handle) const;
 
  private:

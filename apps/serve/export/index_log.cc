@@ -18,7 +18,7 @@ constexpr char kMagic[8] = {'W', 'f', 't', 'I', 'd', 'x', '1', '\n'};
 constexpr std::size_t kHeaderLen = 8;  // length of the body, CRC of the body
 constexpr std::size_t kBodyMin = 1 + 24 + 24;
 constexpr std::size_t kBodyMax = kBodyMin + 255;
-constexpr std::uint64_t kMaxFile = std::uint64_t{4} << 30;  // a bigger one is not ours
+constexpr std::uint64_t kMaxFile = std::uint64_t{4} << 30;  // a bigger file is not ours
 
 bool write_all(int fd, ConstBytes octets) {
   while (!octets.empty()) {

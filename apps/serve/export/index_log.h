@@ -24,22 +24,22 @@ struct IndexRecord {
 };
 
 // IndexLog keeps the path index on disk: an append-only file of records, each with a length and a CRC. Reading stops at
-// the first record that is not whole (a crash tore it), and the file is cut there. It is never synced: what a crash of
-// the machine loses is found again by search. One thread at a time.
+// the first record that is not whole (a crash tore it), and the file is cut there. It is never synced: a search finds
+// again the records that a crash of the machine loses. One thread at a time.
 class IndexLog {
  public:
-  // open takes the file under a lock that lasts as long as the IndexLog; another process with the same file is an
+  // open takes the file under a lock that lasts as long as the IndexLog. If another process has the file, that is an
   // error.
   static absl::StatusOr<std::unique_ptr<IndexLog>> open(int state_dir_fd, const std::string& file_name,
                                                         const std::string& shown_name);
 
-  // replay calls `each` with every record, oldest first. Once, before the first append.
+  // replay calls `each` with every record, oldest first. The caller calls it once, before the first append.
   void replay(const std::function<void(IndexRecord)>& each);
   void append(const IndexRecord& record);
 
   // Records in the file, dead ones included.
   std::size_t num_records() const { return num_records_; }
-  // rewrite puts these records in the file's place, whole or not at all.
+  // rewrite replaces the content of the file by these records, whole or not at all.
   void rewrite(const std::vector<IndexRecord>& records);
 
  private:
@@ -54,7 +54,7 @@ class IndexLog {
   Fd file_;
   std::string file_name_;
   std::size_t num_records_ = 0;
-  bool failed_ = false;  // could not be written; said once
+  bool failed_ = false;  // a write failed; logged once
 };
 
 }  // namespace weft::serve

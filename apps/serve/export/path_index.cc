@@ -6,7 +6,7 @@
 namespace weft::serve {
 namespace {
 
-// The log is rewritten when most of it is dead.
+// The log is rewritten when most of its records are dead.
 constexpr std::size_t kLogSlack = 65536;
 
 }  // namespace
@@ -14,7 +14,7 @@ constexpr std::size_t kLogSlack = 65536;
 PathIndex::PathIndex(const FileKey& root, std::size_t max_files, std::unique_ptr<IndexLog> log)
     : root_(root), max_files_(std::max<std::size_t>(max_files, 16)), log_(std::move(log)) {
   if (!log_) return;
-  std::unique_ptr<IndexLog> source = std::move(log_);  // what is replayed is not written again
+  std::unique_ptr<IndexLog> source = std::move(log_);  // replayed records are not written again
   source->replay([this](const IndexRecord& record) {
     switch (record.op) {
       case IndexRecord::Op::kLearn: insert_locked(record.file, record.parent, record.name); break;
@@ -155,7 +155,7 @@ std::vector<PathIndex::Candidate> PathIndex::paths(const FileKey& file, bool* to
 }
 
 std::optional<PathIndex::Candidate> PathIndex::path_now(const FileKey& file) {
-  // The thread that has it may be writing the log.
+  // The thread that holds the lock may be writing the log.
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return std::nullopt;
   auto it = files_.find(file);

@@ -15,9 +15,10 @@
 
 namespace weft::serve {
 
-// PathIndex remembers under which names files were last seen: key -> {parent's key, name}, a few per file. It is a hint
-// only: whoever walks a path from here verifies that it leads to the file, and searches the tree where it does not. So
-// a lost or stale index costs time, never truth. Bounded: what was not asked for longest goes first. Any thread.
+// PathIndex remembers under which names files were last seen: key -> {parent's key, name}, a few per file. It is only a
+// hint: the caller that walks such a path verifies that it leads to the file, and searches the tree if it does not. So
+// a lost or stale index costs time, never truth. The index is bounded: the file that was not asked for longest goes
+// first. Any thread.
 class PathIndex {
  public:
   struct Name {
@@ -26,30 +27,31 @@ class PathIndex {
     friend bool operator==(const Name&, const Name&) = default;
   };
 
-  // log may be null: then nothing outlives the process. What it held becomes the content.
+  // log may be null: the index then ends with the process. Otherwise the records of the log become the content.
   PathIndex(const FileKey& root, std::size_t max_files, std::unique_ptr<IndexLog> log);
 
   // learn: `file` was seen in `parent` under `name`.
   void learn(const FileKey& file, const FileKey& parent, std::string_view name);
-  // forget_name: it is not there any more; forget: the file is gone.
+  // forget_name: the file does not have this name any more. forget: the file is gone.
   void forget_name(const FileKey& file, const FileKey& parent, std::string_view name);
   void forget(const FileKey& file);
 
-  // How many directories deep a file may lie to be found; 1 is the root's own. Bounds what one path costs.
+  // How many directories deep a file may lie to be found; a file in the root has depth 1. It bounds the cost of one
+  // path.
   static constexpr std::size_t kMaxDepth = 1024;
-  // Names kept for one file: hard links beyond that are found by search.
+  // Names kept for one file: a search finds the hard links beyond them.
   static constexpr std::size_t kMaxNames = 4;
 
-  // Where a file may be found: its path from the root, how many names that has, and the last of them.
+  // Where a file may be found: its path from the root, the number of names in the path, and the last name.
   struct Candidate {
     std::string path;
     std::size_t depth = 0;
     Name name;
   };
-  // Likeliest first; empty where nothing is known, and for the root. With too_deep comes whether a name was left out
-  // because it lies deeper than kMaxDepth.
+  // Likeliest first; empty if nothing is known, and for the root. *too_deep says whether a name was left out because it
+  // lies deeper than kMaxDepth.
   std::vector<Candidate> paths(const FileKey& file, bool* too_deep = nullptr);
-  // The likeliest; nothing where none is known, or where another thread has the index.
+  // The likeliest; nothing if none is known, or if another thread has the index.
   std::optional<Candidate> path_now(const FileKey& file);
   std::vector<Name> names(const FileKey& file) const;
 
@@ -62,7 +64,7 @@ class PathIndex {
 
  private:
   struct Entry {
-    std::vector<Name> names;  // the last one learnt first
+    std::vector<Name> names;  // the last one learnt comes first
     std::list<FileKey>::iterator recent;
   };
 
@@ -79,7 +81,7 @@ class PathIndex {
   const std::size_t max_files_;
   mutable std::mutex mutex_;
   std::unordered_map<FileKey, Entry, FileKeyHash> files_;
-  std::list<FileKey> recent_;  // front: asked for last
+  std::list<FileKey> recent_;  // front: the key that was asked for last
   std::unique_ptr<IndexLog> log_;
 };
 

@@ -38,7 +38,7 @@ class TreeScan {
     start_.tv_sec -= 2;
   }
 
-  // True where the file was found.
+  // True if the file was found.
   bool run(SearchResult& result) {
     for (std::size_t i = 0; i < dirs_.size() && budget_ > 0; ++i) {
       if (scan(i)) {
@@ -48,7 +48,8 @@ class TreeScan {
     }
     return false;
   }
-  // A directory changed so lately that the file may have moved from where we had not been to where we had.
+  // Whether a directory changed so lately that the file may have moved from a part of the tree not yet read to a part
+  // already read.
   bool disturbed() const { return disturbed_; }
 
  private:
@@ -67,7 +68,7 @@ class TreeScan {
     return path;
   }
 
-  // Reads one directory; true where it is or holds the file: found_name_ in dirs_[found_in_].
+  // Reads one directory. True if the directory is the file or holds it: then it is found_name_ in dirs_[found_in_].
   bool scan(std::size_t index) {
     Outcome<Fd> dir = open_beneath(scope_.root_fd, path_of(index), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
                                    {.cross_mounts = scope_.cross_mounts});
@@ -88,7 +89,8 @@ class TreeScan {
       if (!more || !more.value()) break;
       --budget_;
       if (is_dot(entry.name) || is_dot_dot(entry.name)) continue;
-      // Where something is mounted d_ino is that of what lies beneath, so directories are compared when they are read.
+      // On a mount point d_ino is the inode of the directory beneath the mount, so directories are compared when they
+      // are read.
       if (entry.ino == wanted_.ino && is_wanted(scope_, dir->get(), entry.name, wanted_))
         return found(index, entry.name);
       const std::size_t depth = dirs_[index].depth + 1;
@@ -147,7 +149,7 @@ SearchResult search_tree(const SearchScope& scope, const FileKey& wanted) {
     TreeScan scan(scope, wanted, budget);
     if (scan.run(result)) return result;
     if (budget == 0) return result;
-    // What was missed in every pass would have had to move ahead of each of them.
+    // To be missed in every pass, the file would have had to move ahead of each pass.
     if (!scan.disturbed() || pass + 1 == kMaxPasses) result.found = Found::kGone;
     if (!scan.disturbed()) return result;
   }

@@ -10,7 +10,7 @@ struct SipHashKey {
   std::uint64_t k0 = 0, k1 = 0;
 };
 
-// siphash is SipHash-2-4 with 64 bits of result: a peer that does not have the key cannot choose inputs that collide.
+// siphash is SipHash-2-4 with a result of 64 bits: a peer without the key cannot choose inputs that collide.
 std::uint64_t siphash(const SipHashKey& key, std::string_view input);
 
 }  // namespace weft::serve

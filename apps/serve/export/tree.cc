@@ -19,7 +19,7 @@ constexpr std::size_t kMaxGone = 65536;
 constexpr std::chrono::milliseconds kSearchWait{50};
 
 absl::StatusOr<Fd> open_state_dir(const std::string& path) {
-  // Its parents too: ~/.local/state is often missing.
+  // This makes the parents too: ~/.local/state is often missing.
   for (std::size_t slash = path.find('/', 1); slash != path.npos; slash = path.find('/', slash + 1))
     ::mkdir(path.substr(0, slash).c_str(), 0700);
   ::mkdir(path.c_str(), 0700);
@@ -28,21 +28,21 @@ absl::StatusOr<Fd> open_state_dir(const std::string& path) {
   if (!fd || ::fstat(fd.get(), &st) != 0)
     return absl::PermissionDeniedError(fmt::format(
         "cannot open the state directory {}: {}; name another with --state-dir", path, std::strerror(errno)));
-  // Whoever can write there can swap the key under which handles are signed.
+  // A user who can write there can replace the key that signs handles.
   if (st.st_uid != ::geteuid() || (st.st_mode & 022) != 0)
     return absl::PermissionDeniedError(fmt::format(
         "the state directory {} must belong to this user and be writable by nobody else (chmod 700)", path));
   return fd;
 }
 
-// The export's own number: the root's inode and birth time, for it stays what it is when devices are numbered anew.
-// Changing this function makes every handle that was ever given out stale.
+// The export's own number comes from the root's inode and birth time, because it must stay the same when devices are
+// numbered anew. A change of this function makes every handle stale that was ever given out.
 std::uint64_t export_id_of(const FileKey& root) {
   std::uint64_t id = root.ino * 0x9e3779b97f4a7c15u ^ static_cast<std::uint64_t>(root.btime_ns);
   return (id ^ id >> 29) * 0xbf58476d1ce4e5b9u;
 }
 
-// A key of its own for each use: what clients see of one says nothing about the other.
+// Each use has a key of its own, so that the values that clients see of one use say nothing about the other.
 SipHashKey cookie_key_of(const HandleKey& key) {
   SipHashKey from;
   std::memcpy(&from.k0, key.data(), sizeof from.k0);
@@ -54,7 +54,7 @@ bool is_same_inode(const FileStat& a, const FileStat& b) {
   return a.dev == b.dev && a.ino == b.ino;
 }
 
-// Says that a path does not lead to the file any more, rather than that something is wrong on the way.
+// Whether the error means that a path does not lead to the file any more, rather than that something failed on the way.
 bool is_miss(int error) {
   return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EXDEV || error == ENAMETOOLONG;
 }
@@ -84,7 +84,8 @@ absl::StatusOr<std::unique_ptr<Tree>> Tree::open(const TreeConfig& config) {
   tree->cross_mounts_ = config.cross_mounts;
   tree->on_overlay_ = lies_on_overlay(root.get());
   tree->root_ = Node{.fd = std::make_shared<const Fd>(std::move(root)), .key = st->key(st->dev), .stat = st.value()};
-  // The first change copies the directory to the upper layer, where it is born again: and its handle must outlive that.
+  // The first change copies the directory to the upper layer and gives it a new birth time. Its handle must outlive
+  // that.
   if (tree->on_overlay_) tree->root_.key.btime_ns = 0;
   tree->max_search_entries_ = config.max_search_entries;
   tree->on_search_ = config.on_search;
@@ -136,8 +137,8 @@ Outcome<Node> Tree::node_at(const Node& dir, std::string_view path, std::size_t 
   if (!fd) return fd.error();
   Outcome<FileStat> st = stat_fd(fd->get());
   if (!st) return st.error();
-  // A state directory within the export (a home directory is served, say) stays the server's own. By its inode: on
-  // overlayfs a birth time changes.
+  // A state directory within the export (when a home directory is served, say) stays the server's own. The inode
+  // identifies it: on overlayfs a birth time changes.
   if (is_same_inode(st.value(), state_dir_stat_)) return Errno{EACCES};
   return Node{.fd = std::make_shared<const Fd>(std::move(fd.value())),
               .key = key_of(st.value()),
@@ -145,8 +146,8 @@ Outcome<Node> Tree::node_at(const Node& dir, std::string_view path, std::size_t 
               .depth = dir.depth + num_names};
 }
 
-// Whether what was found, where the file of `key` was last seen, is that file, and then it gets that key. overlayfs
-// keeps the inode number of a file that it copies to its upper layer, and gives it another birth time.
+// Whether `found`, the file at the place where the file of `key` was last seen, is that file. If so, it gets that key.
+// overlayfs keeps the inode number of a file that it copies to its upper layer, and gives it another birth time.
 bool Tree::settle(Node& found, const FileKey& key) const {
   if (found.key == key) return true;
   if (!found.key.has_inode_of(key) || !lies_on_overlay(found.path_fd())) return false;
@@ -199,12 +200,12 @@ Outcome<Node> Tree::resolve_by_index(const FileKey& key) {
     is_covered = is_covered || (!node && node.error() == Errno{EXDEV});
     is_first = false;
   }
-  // Out of reach, where no search goes either: beneath a mount, or too deep.
+  // The file is out of reach beneath a mount or too deep, and a search does not go there either.
   if (too_deep || (is_covered && !cross_mounts_)) return Errno{ESTALE};
   return Errno{ENOENT};
 }
 
-// The right to search, waited for a moment.
+// The right to search; a thread waits for it for a moment.
 class Tree::SearchTurn {
  public:
   explicit SearchTurn(Tree& tree) : tree_(tree) {
@@ -231,7 +232,7 @@ class Tree::SearchTurn {
 
 Outcome<Node> Tree::search(const FileKey& key) {
   if (on_search_) on_search_();
-  // First where it was: most files that are renamed stay in their directory.
+  // The search begins in the directory where the file was: most renamed files stay in their directory.
   for (const PathIndex::Name& name : index_->names(key)) {
     Outcome<Node> dir = name.parent == root_.key ? Outcome<Node>(root_) : resolve_by_index(name.parent);
     if (!dir || dir->depth >= PathIndex::kMaxDepth) continue;
@@ -242,8 +243,8 @@ Outcome<Node> Tree::search(const FileKey& key) {
     index_->learn(key, name.parent, found);
     return node;
   }
-  // One search at a time, so that clients with stale handles cannot keep every worker reading directories. Where
-  // several ask for one file, the first finds it for all.
+  // One search runs at a time, so that clients with stale handles cannot keep every worker reading directories. If
+  // several clients ask for one file, the first search finds it for all.
   SearchTurn turn(*this);
   if (!turn.is_mine()) return Errno{EAGAIN};
   if (Outcome<Node> node = resolve_by_index(key); node) return node;
@@ -259,7 +260,7 @@ Outcome<Node> Tree::search(const FileKey& key) {
   }
   for (const SearchResult::Step& step : result.steps) index_->learn(step.file, step.name.parent, step.name.name);
   Outcome<Node> node = node_at(root_, result.path, result.steps.size());
-  // It moved again: the client asks again.
+  // The file moved again: the client asks again.
   if (!node || node->key != key) return Errno{EAGAIN};
   return node;
 }
@@ -275,10 +276,10 @@ Outcome<Node> Tree::peek(const Node& dir, std::string_view name) const {
   if (is_dot(name) || is_dot_dot(name)) return Errno{EINVAL};
   if (int error = check_new(dir, name); error != 0) return Errno{error};
   Outcome<Node> node = node_at(dir, name, 1);
-  // EXDEV would say that an operation goes across filesystems; here a filesystem is out of bounds.
+  // EXDEV would say that an operation crosses filesystems. Here the other filesystem is out of bounds.
   if (!node && node.error() == Errno{EXDEV}) return Errno{EACCES};
   if (!node || !(on_overlay_ || cross_mounts_)) return node;
-  // A file that overlayfs has copied up since it was first seen under this name keeps the handle that it got then.
+  // overlayfs may have copied the file up since it was first seen under this name. The file keeps its first handle.
   if (const std::optional<FileKey> first = index_->twin(node->key, dir.key, name)) settle(node.value(), *first);
   return node;
 }
@@ -301,7 +302,7 @@ Outcome<Node> Tree::lookup(const Node& dir, std::string_view name) {
 
 Outcome<Node> Tree::parent_of(const Node& dir) {
   if (dir.key == root_.key) return resolve(root_.key);
-  // `dir` was resolved a moment ago, so the first name is where it lies.
+  // `dir` was resolved a moment ago, so the first name says where it lies.
   std::vector<PathIndex::Name> names = index_->names(dir.key);
   if (names.empty()) return Errno{EAGAIN};
   return resolve(names.front().parent);

@@ -23,27 +23,27 @@
 namespace weft::serve {
 
 struct TreeConfig {
-  std::string directory;                        // what is exported
-  std::string state_dir;                        // key and index; made (mode 0700) where it is missing
+  std::string directory;
+  std::string state_dir;                        // key and index; made (mode 0700) if it is missing
   bool cross_mounts = false;                    // also exports filesystems that are mounted beneath the directory
   std::size_t max_indexed_files = 1 << 19;      // memory: some 250 octets each
   std::size_t max_search_entries = 20'000'000;  // directory entries that one search reads
-  std::function<void()> on_search = {};         // for tests: called where a search begins
+  std::function<void()> on_search = {};         // for tests: called when a search begins
 };
 
-// Node is one file of the export, held open as O_PATH and verified to lie beneath the root when it was resolved.
+// Node is one file of the export, held open as O_PATH. It was verified to lie beneath the root when it was resolved.
 struct Node {
   std::shared_ptr<const Fd> fd;
   FileKey key;
-  FileStat stat;          // as of then
+  FileStat stat;          // when it was resolved
   std::size_t depth = 0;  // names from the root to it; 0 is the root
 
   int path_fd() const { return fd->get(); }
 };
 
-// Tree is the exported directory: names and handles to files and back, never outside of it, never through a symbolic
-// link, and never into what is mounted beneath it unless that was asked for. Names deeper than PathIndex::kMaxDepth are
-// ENAMETOOLONG. All of it but resolve_now and key_of blocks on the disk; any thread.
+// Tree is the exported directory. It turns names and handles into files and back: never outside of the directory, never
+// through a symbolic link, and into mounts beneath it only if cross_mounts asks for that. Names deeper than
+// PathIndex::kMaxDepth are ENAMETOOLONG. Everything but resolve_now and key_of blocks on the disk. Any thread.
 class Tree {
  public:
   static absl::StatusOr<std::unique_ptr<Tree>> open(const TreeConfig& config);
@@ -51,39 +51,39 @@ class Tree {
   Node root() const { return root_; }
   const std::string& real_path() const { return real_path_; }
 
-  // resolve finds the file of a handle. EBADMSG: not ours; ESTALE: the file was removed; EAGAIN: another search is
-  // going on, ask again later.
+  // resolve finds the file of a handle. EBADMSG: not a handle of this server. ESTALE: the file was removed. EAGAIN:
+  // another search is going on, ask again later.
   Outcome<Node> resolve(const nfs3::NfsFh3& handle);
   Outcome<Node> resolve(const FileKey& key);
-  // find is resolve without reading directories, for callers that hold locks: ENOENT where only a search can tell.
+  // find is resolve without reading directories, for callers that hold locks. ENOENT: only a search can tell.
   Outcome<Node> find(const FileKey& key);
-  // resolve_now: the same where the path to the file is in the kernel's memory and no other thread is in the way;
-  // otherwise nothing, which says nothing about the file.
+  // resolve_now is resolve if the path to the file is in the kernel's memory and no other thread is in the way.
+  // Otherwise it returns nothing, which says nothing about the file.
   std::optional<Node> resolve_now(const FileKey& key);
-  // key_of: the checks of a handle alone, without the disk.
+  // key_of only checks a handle, without the disk.
   Outcome<FileKey> key_of(const nfs3::NfsFh3& handle) const { return codec_->parse(handle); }
-  // fsid_of: the same after a restart for the root's filesystem.
+  // fsid_of: for the root's filesystem it is the same after a restart.
   std::uint64_t fsid_of(const FileKey& key) const { return key.dev == 0 ? export_id_ : key.dev; }
   // The key of a file that was just made here, or of the root.
   FileKey key_of(const FileStat& st) const;
-  // With which cookies of READDIR are made (DirListing); the same after a restart.
+  // The key of READDIR's cookies (DirListing); the same after a restart.
   const SipHashKey& cookie_key() const { return cookie_key_; }
   nfs3::NfsFh3 handle_of(const FileKey& key) const { return codec_->make(key); }
 
-  // lookup finds one name in a directory and remembers where the file lies. "." is the directory, ".." its parent,
-  // which for the root is the root.
+  // lookup finds one name in a directory and remembers where the file lies. "." is the directory, ".." its parent; the
+  // parent of the root is the root.
   Outcome<Node> lookup(const Node& dir, std::string_view name);
-  // peek is lookup for a plain name without remembering. EACCES where something is mounted that is not exported.
+  // peek is lookup for a plain name without remembering. EACCES: a mount that is not exported stands there.
   Outcome<Node> peek(const Node& dir, std::string_view name) const;
-  // peek_made: the same for what was just made under that name. Whatever had its inode number before is gone.
+  // peek_made is peek for a file that was just made under that name. Any earlier file with its inode number is gone.
   Outcome<Node> peek_made(const Node& dir, std::string_view name);
-  // check_new: whether `name` may be made in `dir`: 0, or an errno.
+  // check_new: whether `name` may be made in `dir`: 0 or an errno value.
   static int check_new(const Node& dir, std::string_view name);
   Outcome<Node> parent_of(const Node& dir);
   // open_path walks a path of plain names from the root, for MNT.
   Outcome<Node> open_path(std::string_view path);
 
-  // What the server itself did.
+  // Changes that the server itself made.
   void on_seen(const FileKey& file, const FileKey& parent, std::string_view name);
   void on_name_gone(const FileKey& file, const FileKey& parent, std::string_view name);
   void on_gone(const FileKey& file);
@@ -101,7 +101,7 @@ class Tree {
   bool is_known_gone(const FileKey& key);
 
   Node root_;
-  Fd state_dir_;  // held, so that no other directory gets its inode number
+  Fd state_dir_;  // held open, so that no other directory gets its inode number
   FileStat state_dir_stat_;
   SipHashKey cookie_key_;
   bool cross_mounts_ = false;
@@ -118,7 +118,7 @@ class Tree {
   bool is_searching_ = false;
   std::atomic<std::uint64_t> num_searches_{0};
 
-  // Files that a search did not find or that were removed here: no second search for them. Bounded, oldest out.
+  // Files that a search did not find, and files that were removed here: they get no second search. Bounded, oldest out.
   std::mutex gone_mutex_;
   std::list<FileKey> gone_order_;
   std::unordered_map<FileKey, std::list<FileKey>::iterator, FileKeyHash> gone_;

@@ -10,18 +10,18 @@
 
 namespace weft::serve {
 
-// MountClient is the sender of a Call: its address, as DUMP shows it, and the rpcrdma::peer_group of that.
+// MountClient is the sender of a Call: its address, as DUMP shows it, and the rpcrdma::peer_group of the address.
 struct MountClient {
   std::string host;
   std::string group;
 };
 
-// MountList is the list that DUMP shows, of hosts and directories. It is information for people, as RFC 1813 says, so
-// names may go: where the list or the share of a group is full, the oldest of the group that has most. A value without
-// a lock.
+// MountList is the list of hosts and directories that DUMP shows. RFC 1813 calls it information for people, so names
+// may go: when the list or the share of a group is full, the oldest entry of the group with the most octets goes. A
+// value without a lock.
 class MountList {
  public:
-  // Octets of the list as a DUMP's results; an entry counts for kLeastEntry at least, so there are 1,024 at most.
+  // Octets of the list as a DUMP's results. An entry counts for kLeastEntry at least, so there are 1,024 at most.
   static constexpr std::size_t kMaxOctets = std::size_t{64} << 10;
   static constexpr std::size_t kMaxOctetsPerGroup = kMaxOctets / 4 * 3;
   static constexpr std::size_t kLeastEntry = 64;
@@ -37,7 +37,7 @@ class MountList {
     nfs3::Mountbody mount;
     std::size_t octets = 0;
   };
-  // 0 where the group has no entry.
+  // 0 if the group has no entry.
   std::size_t octets_of(const std::string& group) const;
   void forget(const Entry& entry);
   void remove_oldest_of_largest_group();

@@ -26,7 +26,7 @@
 #include "rpcrdma/peer_group.h"
 #include "spdlog/spdlog.h"
 
-// g++ 12 takes the operator delete of Asio's coroutine frames for a mismatch when it inlines one half of the pair only.
+// g++ 12 takes the operator delete of Asio's coroutine frames for a mismatch when it inlines only one half of the pair.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
@@ -39,7 +39,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 
-// What is waited before the next accept where the process ran out of descriptors.
+// The wait before the next accept when the process ran out of descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 struct Connection {
@@ -51,7 +51,7 @@ struct Connection {
   bool is_working = false;  // a Call of it is being answered
 };
 
-// State is the server as its coroutines see it. All of it belongs to the server's thread.
+// State is the server's state for its coroutines. All of it belongs to the server's thread.
 struct State {
   State(MountService& s, const MountServerConfig& c) : service(s), config(c), acceptor(io), sweep_timer(io) {}
 
@@ -71,7 +71,7 @@ void close(Connection& connection) {
   connection.socket.close(ignored);
 }
 
-// Moves a connection to the end of the line of those that are silent.
+// Moves a connection to the end of the line of silent connections.
 void touch(State& state, const std::shared_ptr<Connection>& connection) {
   connection->idle_since = Clock::now();
   auto it = std::find(state.connections.begin(), state.connections.end(), connection);
@@ -136,7 +136,7 @@ asio::awaitable<void> sweep(State& state) {
   }
 }
 
-// Ends the connection that was silent longest of the group of addresses that has most.
+// Ends the longest silent connection of the group of addresses that has the most connections.
 void make_room(State& state) {
   std::unordered_map<std::string_view, std::size_t> num_of_group;
   for (const auto& connection : state.connections) ++num_of_group[connection->client.group];

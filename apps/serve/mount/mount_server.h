@@ -13,18 +13,19 @@
 namespace weft::serve {
 
 struct MountServerConfig {
-  std::size_t max_connections = 128;            // beyond it one of the address with most gives way
+  std::size_t max_connections = 128;            // beyond it a connection of the address with most ends
   std::size_t max_record = 4096;                // octets of one Call
   std::chrono::milliseconds idle_limit{30000};  // between one Call and the next, however slowly octets drip in
-  // Which peers are heard, by their address; the others are closed at once. Empty: all. Called on the server's thread.
+  // Which peers are served, by their address; other connections are closed at once. Empty: all. Called on the server's
+  // thread.
   std::function<bool(const sockaddr_storage& peer)> admits = {};
 };
 
-// MountServer answers MountService's Calls on TCP (RFC 8267 section 5.1). It has a thread of its own, and another for
-// what blocks on the disk: mounting is rare, and whoever floods this port leaves the RDMA connections alone.
+// MountServer answers MountService's Calls on TCP (RFC 8267 section 5.1). It has a thread of its own, and another one
+// for the work that blocks on the disk: mounting is rare, and a flood on this port leaves the RDMA connections alone.
 class MountServer {
  public:
-  // Listens at addr (port 0 picks one) and answers from now on. The service outlives the server.
+  // Listens at addr (port 0 picks one) and answers from then on. The service outlives the server.
   static absl::StatusOr<std::unique_ptr<MountServer>> listen(const sockaddr_storage& addr, MountService& service,
                                                              const MountServerConfig& config = {});
   ~MountServer();

@@ -78,7 +78,7 @@ nfs3::ExportRes MountService::exports() const {
   return {.exports = {{.ex_dir = "/", .ex_groups = {}}}};
 }
 
-// False: the arguments are garbage.
+// False if the arguments are garbage.
 bool MountService::call(std::uint32_t procedure, rpcrdma::xdr::XdrReader& args, const MountClient& client,
                         rpcrdma::xdr::XdrWriter& results) {
   nfs3::DirpathArgs path;

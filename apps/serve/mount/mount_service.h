@@ -13,13 +13,13 @@
 
 namespace weft::serve {
 
-// MountService is MOUNT version 3 (RFC 1813 section 5) for one export, which is called "/" and may also be named by the
-// directory's real path; directories beneath it can be mounted as well. Any thread; MNT blocks on the disk.
+// MountService is MOUNT version 3 (RFC 1813 section 5) for one export. The export is called "/", and the directory's
+// real path names it too. Clients can also mount directories beneath it. Any thread; MNT blocks on the disk.
 class MountService {
  public:
   explicit MountService(Tree& tree) : tree_(tree) {}
 
-  // answer takes one RPC message apart and returns the reply, or nothing where there is none to give (it was no Call).
+  // answer parses one RPC message and returns the reply. It returns nothing if there is no reply to give (not a Call).
   std::optional<std::vector<std::uint8_t>> answer(rpcrdma::ConstBytes message, const MountClient& client);
 
   nfs3::MntRes mnt(const nfs3::DirpathArgs& args, const MountClient& client);

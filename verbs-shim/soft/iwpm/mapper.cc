@@ -11,7 +11,7 @@ enum class Scope : std::uint8_t { kUnspecified, kLoopback, kMulticast, kOther };
 Scope scope4(ConstBytes octets) {
   if (std::ranges::all_of(octets, [](std::uint8_t octet) { return octet == 0; })) return Scope::kUnspecified;
   if (octets[0] == 127) return Scope::kLoopback;
-  return octets[0] >= 224 ? Scope::kMulticast : Scope::kOther;  // broadcast among them
+  return octets[0] >= 224 ? Scope::kMulticast : Scope::kOther;  // this includes broadcast
 }
 
 Scope scope6(ConstBytes octets) {
@@ -27,13 +27,13 @@ Scope scope_of(IpVersion ip, const Address& address) {
   return ip == IpVersion::k4 ? scope4(ConstBytes(address).first(4)) : scope6(address);
 }
 
-// Where an Accept leads (PEER-M-02): nothing where it must not be followed.
+// The endpoint that an Accept leads to (PEER-M-02); nothing if the Accept must not be followed.
 std::optional<Endpoint> led_to(IpVersion ip, const Endpoint& asked, Endpoint told) {
   if (told.port == 0) return std::nullopt;
   switch (scope_of(ip, told.address)) {
     case Scope::kUnspecified: told.address = asked.address; return told;
     case Scope::kLoopback:
-      // No other machine sends us to services of our own.
+      // No other machine may send us to services of our own.
       if (scope_of(ip, asked.address) != Scope::kLoopback) return std::nullopt;
       return told;
     case Scope::kMulticast: return std::nullopt;
@@ -74,10 +74,10 @@ void Asker::on_timeout(TimePoint now) {
          .assochandle = question_.assochandle,
          .accepting = question_.accepting,
          .connecting = question_.connecting,
-         .mapped_connecting = question_.connecting});  // ours is not mapped
+         .mapped_connecting = question_.connecting});  // our port is not mapped
 }
 
-// PEER-M-01: what is no Accept leads to the port as it is.
+// PEER-M-01: without an Accept the connection goes to the port as it is.
 void Asker::on_refused() {
   if (!answer_) end(Answer::Kind::kNoMapper, question_.accepting);
 }
@@ -95,7 +95,7 @@ bool Asker::on_rx(ConstBytes octets) {
   const auto to = led_to(question_.ip, question_.accepting, message->accepting);
   if (!to) return false;
   end(Answer::Kind::kMapped, *to);
-  // It sends its Accept again until it hears this, with the Accept's own contents.
+  // The mapper repeats its Accept until it hears the Ack. The Ack has the Accept's own contents.
   Message ack = *message;
   ack.type = MessageType::kAck;
   queue(ack);

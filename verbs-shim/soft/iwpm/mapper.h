@@ -12,9 +12,9 @@
 // Both roles of the iWARP port mapper, without sockets and clocks: datagrams in, datagrams out.
 namespace weft::verbs::soft::iwpm {
 
-// Answer is what asking came to. kMapped: connect to `to`. Otherwise `to` is what was asked for, as the port is taken
-// to be the real one: the peer's mapper knows nothing of it (kRejected: who listens there did not register), it kept
-// silent, or there is none.
+// Answer is the result of asking. kMapped: connect to `to`. Otherwise `to` is the endpoint that was asked for, and its
+// port is taken to be the real one. kRejected: the peer's mapper does not know the port, since the listener did not
+// register. kSilent: the mapper kept silent. kNoMapper: there is no mapper.
 struct Answer {
   enum class Kind : std::uint8_t { kMapped, kRejected, kSilent, kNoMapper };
   Kind kind = Kind::kSilent;
@@ -22,16 +22,16 @@ struct Answer {
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 
-// Asker is the connecting peer of one connection. The driver sends what poll_tx gives, to the accepting peer's port
-// 3935 from one socket, and stops where answer() has a value and poll_tx gives nothing any more.
+// Asker is the connecting peer of one connection. The driver sends the datagrams of poll_tx to the accepting peer's
+// port 3935 from one socket. It stops when answer() has a value and poll_tx returns nothing.
 class Asker {
  public:
   struct Settings {
     std::chrono::milliseconds interval{1000};  // between Requests
-    unsigned tries = 5;                        // Requests sent, the first among them; at least 1
+    unsigned tries = 5;                        // Requests sent, including the first; at least 1
   };
-  // What is asked: who listens at `accepting`? The connection will come from `connecting`. assochandle: random, as only
-  // it tells an answer from a forgery.
+  // The question is: which endpoint really listens for `accepting`? The connection will come from `connecting`.
+  // assochandle: random, as only it distinguishes an answer from a forgery.
   struct Question {
     IpVersion ip = IpVersion::k4;
     std::uint64_t assochandle = 0;
@@ -42,15 +42,15 @@ class Asker {
   Asker(const Question& question, const Settings& settings, TimePoint now);
 
   // ---- outputs
-  // The next datagram to send; empty for none. Valid until the next call of anything.
+  // The next datagram to send; empty for none. Valid until the next call of any function.
   ConstBytes poll_tx();
   std::optional<TimePoint> next_timeout() const;
   const std::optional<Answer>& answer() const { return answer_; }
 
   // ---- inputs
-  // A datagram of the accepting peer; false where it is no answer to the question and was ignored.
+  // A datagram of the accepting peer; false if it does not answer the question and was ignored.
   bool on_rx(ConstBytes octets);
-  // Nobody receives there (ICMP port unreachable).
+  // No socket receives there (ICMP port unreachable).
   void on_refused();
   void on_timeout(TimePoint now);
 
@@ -67,8 +67,8 @@ class Asker {
   std::size_t tx_len_ = 0;
 };
 
-// Answerer is the accepting peer. It holds nothing of who asks: an Accept is what the Request and `lookup` make it,
-// repeated as often as the Request is. What it answers in a second is bounded, and no answer is longer than its
+// Answerer is the accepting peer. It keeps no state of the asking peers: an Accept depends on the Request and `lookup`
+// alone, and is repeated as often as the Request. The answers in a second are bounded, and no answer is longer than its
 // Request.
 class Answerer {
  public:
@@ -80,16 +80,16 @@ class Answerer {
     std::uint64_t accepts = 0;
     std::uint64_t rejects = 0;
     std::uint64_t acks = 0;        // received
-    std::uint64_t ignored = 0;     // malformed, or nothing that an accepting peer is sent
+    std::uint64_t ignored = 0;     // malformed, or not meant for an accepting peer
     std::uint64_t over_limit = 0;  // Requests that got no answer
   };
-  // Where to connect to for what was asked for; nothing where nobody listens there.
+  // The endpoint to connect to instead of the one asked for; nothing if no id listens there.
   using Lookup = absl::FunctionRef<std::optional<Endpoint>(IpVersion, const Endpoint&)>;
 
   Answerer() : Answerer(Settings{}) {}
   explicit Answerer(const Settings& settings);
 
-  // Takes a datagram; the length of the answer to send back to where it came from, 0 for none. out: kMessageLen octets.
+  // Takes a datagram. Returns the length of the answer to its sender, 0 for none. out: kMessageLen octets.
   std::size_t on_rx(ConstBytes octets, Lookup lookup, TimePoint now, MutBytes out);
   const Counters& counters() const { return counters_; }
 
