@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SKIPPED = 77
@@ -37,6 +38,12 @@ def check_commands(weft):
     if inside.returncode != 0:
         sys.exit("no loopback interface of its own")
     os.chdir(ROOT)
+    with tempfile.TemporaryDirectory(prefix="weft-readme-") as state:
+        os.environ["XDG_STATE_HOME"] = state
+        serve_and_list(weft, serve, ls)
+
+
+def serve_and_list(weft, serve, ls):
     server = subprocess.Popen([weft, *serve[: -len(" &")].split()[1:]], stdout=subprocess.PIPE, text=True)
     try:
         line = server.stdout.readline()
