@@ -77,7 +77,7 @@ class Write final : public Operation {
 class Call final : public Operation {
  public:
   Call(std::uint32_t procedure, std::uint32_t len) : procedure_(procedure), data_(len, 0x5a) {
-    const rpcrdma::Program programs[] = {{&apps::perf::perf_binding(), &service_}};
+    const rpcrdma::ServedProgram programs[] = {{&apps::perf::perf_binding(), &service_}};
     server_ = must(rpcrdma::Server::listen(*server_device_, bench::any_loopback_port(), programs, {}));
     service_.set_server(*server_);
     client_ = must(rpcrdma::Client::connect(*client_device_, server_->local_addr(), {}));

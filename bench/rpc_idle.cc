@@ -69,7 +69,7 @@ int run_clients(int control) {
 class Bench {
  public:
   explicit Bench(int control) : control_(control), device_(must(verbs::open_soft_device({}))) {
-    const rpcrdma::Program programs[] = {{&kBinding, &service_}};
+    const rpcrdma::ServedProgram programs[] = {{&kBinding, &service_}};
     rpcrdma::ServerConfig config;
     server_ = must(rpcrdma::Server::listen(*device_, bench::any_loopback_port(), programs, config));
     service_.server = server_.get();

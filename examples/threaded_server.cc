@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
   auto device = weft::verbs::open_soft_device({});
   if (!addr || !device) return std::fprintf(stderr, "no such address, or no device\n"), 1;
   Blocks blocks;
-  const rpcrdma::Program programs[] = {{&kBlocksBinding, &blocks}};
+  const rpcrdma::ServedProgram programs[] = {{&kBlocksBinding, &blocks}};
   auto server = rpcrdma::ThreadedServer::listen(std::move(*device), addr->front(), programs);
   if (!server) return std::fprintf(stderr, "%s\n", server.error().message.c_str()), 1;
   blocks.server = server->get();

@@ -18,12 +18,12 @@ constexpr std::size_t kGuaranteed = 64 << 10;
 struct BudgetTest : ::testing::Test {
   struct End : FakeEnd {
     End(BudgetTest& t, const std::string& group, std::uint32_t number) : FakeEnd(t.memory), test(t) {
-      Channel::Config shape;
+      Endpoint::Config shape;
       shape.serial = number;
       shape.num_receives = shape.num_sends = 34;
       shape.receive_len = 4096;
       shape.send_len = 4096 + Responder::kSendExtra;
-      make_channel(shape, Link::End::kServer);
+      make_endpoint(shape, Link::End::kServer);
       Responder::Config config;
       config.credits = {.min = 32, .initial = 32, .max = 32};
       config.max_item = 8 * kMib;
@@ -33,12 +33,12 @@ struct BudgetTest : ::testing::Test {
       config.short_stall_timeout = std::chrono::milliseconds(2000);
       responder = std::make_unique<Responder>(pd, *link, t.pool, t.budget, t.programs, config);
       responder->start(4096, 16);
-      EXPECT_TRUE(channel->attach(qp).ok());
+      EXPECT_TRUE(endpoint->attach(qp).ok());
       responder->on_time(at(0));
     }
-    // The queue pair goes first, as a Server's does: what is queued names memory of the Channel and of the Responder.
+    // The queue pair goes first, as a Server's does: what is queued names memory of the Endpoint and of the Responder.
     ~End() {
-      channel->detach();
+      endpoint->detach();
       qp.forget();
     }
 
@@ -54,7 +54,7 @@ struct BudgetTest : ::testing::Test {
       ASSERT_TRUE(qp.inject(message(header, rpc)));
       pump();
     }
-    std::uint32_t number() const { return channel->config().serial; }
+    std::uint32_t number() const { return endpoint->config().serial; }
     // Calls of this connection that the service has.
     std::size_t num_served() const {
       return static_cast<std::size_t>(std::ranges::count_if(
@@ -96,7 +96,7 @@ struct BudgetTest : ::testing::Test {
   BufferPool pool{pd, 16 * kMib, 1024 * kMib};
   Budget budget{256 * kMib};
   TestService service;
-  std::vector<Program> programs{{&test_binding(), &service}};
+  std::vector<ServedProgram> programs{{&test_binding(), &service}};
   std::size_t max_held = 4 * kMib + kGuaranteed;
   std::vector<std::unique_ptr<End>> ends;
   std::uint32_t last_number = 0;
@@ -249,11 +249,11 @@ TEST_F(BudgetTest, WhileOthersWaitAPeerThatStallsIsEndedSooner) {
   staller.answer_one();  // its Send never ends
   staller.responder->on_time(at(1));
   staller.responder->on_time(at(20000));
-  EXPECT_FALSE(staller.channel->failure());
+  EXPECT_FALSE(staller.endpoint->failure());
   crowd(160, "127.0.0.1", 8 * kMib);
   EXPECT_EQ(staller.responder->next_timeout(), at(2001));
   staller.responder->on_time(at(20001));
-  EXPECT_TRUE(staller.channel->failure());
+  EXPECT_TRUE(staller.endpoint->failure());
 }
 
 }  // namespace

@@ -106,10 +106,10 @@ struct ChunkUse {
   bool roundup_in_read_chunks = false;  // RFC 8166 section 3.4.5.2 says SHOULD NOT
 };
 
-// CallHandle names one Call until the Call ended.
-struct CallHandle {
+// CallId names one Call of the Client, Server or ThreadedClient that made it, until the Call ended.
+struct CallId {
   std::uint64_t value = 0;
-  friend bool operator==(CallHandle, CallHandle) = default;
+  friend bool operator==(CallId, CallId) = default;
 };
 
 enum class CallStatus : std::uint8_t {
@@ -155,10 +155,11 @@ struct ConnectionId {
   friend bool operator==(ConnectionId, ConnectionId) = default;
 };
 
-// CallId names one Call of one connection until it is answered. The answer to a Call whose connection ended is dropped.
-struct CallId {
+// ServedCallId names one Call of one connection until it is answered. The answer to a Call whose connection ended is
+// dropped.
+struct ServedCallId {
   std::uint64_t value = 0;
-  friend bool operator==(CallId, CallId) = default;
+  friend bool operator==(ServedCallId, ServedCallId) = default;
 };
 
 // ServedItem is a DDP-eligible argument that was pulled by RDMA Read: it stands behind the first `position` octets of
@@ -172,7 +173,7 @@ struct ServedItem {
 // ServedCall is one Call as its handler sees it. A handler may keep it and move it to any thread, but must give it back
 // on the server's thread (Server::reply) in the end. Its views are valid until the Call is answered.
 struct ServedCall {
-  CallId id;
+  ServedCallId id;
   ConnectionId connection;
   std::uint32_t xid = 0;
   std::uint32_t program = 0, version = 0, procedure = 0;

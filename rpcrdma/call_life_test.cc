@@ -15,7 +15,7 @@ struct CallLifeTest : ::testing::Test {
   void open(RequesterEnd::Options options = {}) { end = std::make_unique<RequesterEnd>(memory, options); }
 
   // A Call that offers memory for a result; it is number `calls.size()`.
-  CallHandle call(std::function<void(CallSpec&)> change = {}) {
+  CallId call(std::function<void(CallSpec&)> change = {}) {
     CallSpec spec = call_of(test_binding(), kRead);
     spec.result_items = room;
     if (change) change(spec);
@@ -59,7 +59,7 @@ TEST_F(CallLifeTest, ACancelledCallIsFencedBeforeCancelReturns) {
   RecordProperty("proves", "R1-5.4.1-01 R1-10.1.3-02");
   open();
   settle(4);
-  const CallHandle handle = call();
+  const CallId handle = call();
   EXPECT_EQ(memory.num_remote(), 1u);
   EXPECT_TRUE(end->requester->cancel(handle));
   EXPECT_EQ(memory.num_remote(), 0u);
@@ -75,7 +75,7 @@ TEST_F(CallLifeTest, ACancelledCallIsFencedBeforeCancelReturns) {
 TEST_F(CallLifeTest, ALateReplyToACancelledCallIsDropped) {
   open();
   settle(2);
-  const CallHandle handle = call();
+  const CallId handle = call();
   run(0);
   end->requester->cancel(handle);
   run(0);
@@ -89,13 +89,13 @@ TEST_F(CallLifeTest, ALateReplyToACancelledCallIsDropped) {
   EXPECT_EQ(ended.size(), 1u);
   EXPECT_EQ(end->qp.sent.size(), 4u);
   // Its XID is nobody's any more.
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
 }
 
 TEST_F(CallLifeTest, CancelledBeforeItWasSent) {
   open();
-  const CallHandle first = call();
-  const CallHandle waiting = call();
+  const CallId first = call();
+  const CallId waiting = call();
   run(0);
   EXPECT_TRUE(end->requester->cancel(waiting));
   run(0);
@@ -108,23 +108,23 @@ TEST_F(CallLifeTest, CancelledBeforeItWasSent) {
 TEST_F(CallLifeTest, CancellingEverythingDoesNotEndTheConnectionUntilTimeIsUp) {
   open();
   settle(2);
-  const CallHandle first = call();
-  const CallHandle second = call();
+  const CallId first = call();
+  const CallId second = call();
   run(0);
   end->requester->cancel(first);
   end->requester->cancel(second);
   call();
   run(999);
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
   EXPECT_EQ(end->requester->next_timeout(), at(1000));
   run(1000);
-  EXPECT_TRUE(end->channel->failure());
+  EXPECT_TRUE(end->endpoint->failure());
 }
 
 TEST_F(CallLifeTest, CallbacksMayCancel) {
   open();
   settle(4);
-  const CallHandle victim = call();
+  const CallId victim = call();
   bool cancelled = false;
   CallSpec spec;
   spec.program = kTestProgram;
@@ -165,7 +165,7 @@ TEST_F(CallLifeTest, TheEndOfTheRequesterEndsEveryCallOnce) {
   settle(2);
   for (int i = 0; i < 5; ++i) call();
   run(0);
-  const CallHandle cancelled = call();
+  const CallId cancelled = call();
   end->requester->cancel(cancelled);
   end.reset();
   ASSERT_EQ(ended.size(), 6u);

@@ -44,7 +44,7 @@ struct Client::Impl {
   ~Impl() {
     // The queue pair goes first: then no request names memory that the requester gives back.
     if (!connection) return;
-    connection->channel->detach();
+    connection->endpoint->detach();
     connection->qp.reset();
   }
 
@@ -151,8 +151,8 @@ void Client::Impl::find_end() {
            std::to_string(config.health_check.answer.count()) + " ms");
   }
   const bool may_hear_more = on.last_words && now < *on.last_words;
-  if (on.channel->failure() && !may_hear_more) {
-    on.end("the connection to " + address_str(dst) + " failed: " + *on.channel->failure(), on.channel->violated());
+  if (on.endpoint->failure() && !may_hear_more) {
+    on.end("the connection to " + address_str(dst) + " failed: " + *on.endpoint->failure(), on.endpoint->violated());
   }
 }
 
@@ -249,16 +249,16 @@ std::uint64_t Client::num_connections() const {
   return impl_->num_connections;
 }
 
-verbs::Result<CallHandle> Client::call(const CallSpec& spec, ReplyCallback done) {
+verbs::Result<CallId> Client::call(const CallSpec& spec, ReplyCallback done) {
   if (impl_->state == State::kClosed) return verbs::Error{ENOTCONN, impl_->error};
   return impl_->requester->call(spec, std::move(done));
 }
 
-bool Client::cancel(CallHandle handle) {
+bool Client::cancel(CallId handle) {
   return impl_->requester->cancel(handle);
 }
 
-void Client::reply(CallId id, ServedReply reply) {
+void Client::reply(ServedCallId id, ServedReply reply) {
   if (impl_->connection && impl_->connection->reverse) impl_->connection->reverse->reply(id, std::move(reply));
 }
 

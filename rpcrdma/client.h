@@ -32,7 +32,7 @@ struct ClientConfig {
   bool remote_invalidation = false;
   // Programs that the client offers to the server on this connection (RFC 8167). Empty: the server's Calls are
   // discarded. Bindings and services outlive the client.
-  std::span<const Program> reverse_programs = {};
+  std::span<const ServedProgram> reverse_programs = {};
   std::uint32_t reverse_credits = 16;  // granted to the server for its Calls; 1 to 16
   // Accepts the server's Calls with chunks. Otherwise Calls with chunks are answered with ERR_CHUNK.
   bool reverse_chunks = false;
@@ -75,14 +75,14 @@ class Client {
 
   // call queues one Call; done runs once, from process() or from the client's end. Errors: EINVAL (sizes out of range,
   // items that the binding does not know), EEXIST (an XID that is in use), ENOTCONN.
-  verbs::Result<CallHandle> call(const CallSpec& spec, ReplyCallback done);
+  verbs::Result<CallId> call(const CallSpec& spec, ReplyCallback done);
   // cancel gives a Call up. When cancel returns, none of the caller's memory is remotely accessible. The Call ends as
   // kCancelled, from process(). The server may or may not have run it. False: the Call has already ended.
-  bool cancel(CallHandle handle);
+  bool cancel(CallId handle);
   // reply answers a Call of the server that the service of a reverse program received. Call it on the client's thread.
   // The service destroys everything that it still holds of the Call before the client is destroyed. Unknown ids (the
   // connection is gone) are ignored.
-  void reply(CallId id, ServedReply reply);
+  void reply(ServedCallId id, ServedReply reply);
   // Calls that were queued or sent and have not ended.
   std::size_t num_outstanding() const;
 

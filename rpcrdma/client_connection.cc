@@ -22,7 +22,7 @@ verbs::Result<std::unique_ptr<ClientConnection>> ClientConnection::open(verbs::D
 
 ClientConnection::~ClientConnection() {
   // The queue pair goes first: then no request names memory that is given back.
-  if (channel) channel->detach();
+  if (endpoint) endpoint->detach();
   qp.reset();
 }
 
@@ -34,7 +34,7 @@ verbs::Status ClientConnection::start(std::uint32_t serial) {
   if (!made_cm.ok()) return made_cm.error();
   cm_events = std::move(*made_cm);
 
-  Channel::Config shape;
+  Endpoint::Config shape;
   shape.serial = serial;
   shape.num_receives = config.credits + kExtraReceives;
   shape.num_sends = config.credits;
@@ -43,10 +43,10 @@ verbs::Status ClientConnection::start(std::uint32_t serial) {
   shape.max_send_sge = 1;
   if (!config.reverse_programs.empty()) ReverseResponder::widen(shape, config.reverse_credits);
   if (takes_windows()) Requester::widen_for_windows(shape, device.caps().max_qp_wr);
-  auto made_channel = Channel::create(pd, shape);
-  if (!made_channel.ok()) return made_channel.error();
-  channel = std::move(*made_channel);
-  link.emplace(*channel, profile_1(), Link::End::kClient);
+  auto made_endpoint = Endpoint::create(pd, shape);
+  if (!made_endpoint.ok()) return made_endpoint.error();
+  endpoint = std::move(*made_endpoint);
+  link.emplace(*endpoint, profile_1(), Link::End::kClient);
   auto made_cq = device.create_cq(static_cast<int>(shape.num_receives + shape.max_send_wr + 8), events.get());
   if (!made_cq.ok()) return made_cq.error();
   cq = std::move(*made_cq);
@@ -65,11 +65,11 @@ void ClientConnection::serve_reverse(EventLog& log) {
 }
 
 verbs::Status ClientConnection::on_route_resolved() {
-  auto made = id->create_qp(pd, channel->qp_attr(*cq));
+  auto made = id->create_qp(pd, endpoint->qp_attr(*cq));
   if (!made.ok()) return verbs::Error{made.error().errno_value, "cannot make a queue pair: " + made.error().message};
   qp = std::move(*made);
   // All Receives are there before anything can arrive (R1-7.2.2-02).
-  if (auto status = channel->attach(*qp); !status.ok()) return status;
+  if (auto status = endpoint->attach(*qp); !status.ok()) return status;
   verbs::ConnParam param;
   param.private_data = own_private_data(device.caps(), config.inline_threshold, takes_windows());
   param.responder_resources =

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "rpcrdma/channel.h"
 #include "rpcrdma/client.h"
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/endpoint.h"
 #include "rpcrdma/link.h"
 #include "rpcrdma/reverse.h"
 
@@ -64,7 +64,7 @@ struct ClientConnection {
   std::unique_ptr<verbs::CompChannel> events;
   std::unique_ptr<verbs::Cq> cq;
   std::unique_ptr<verbs::CmId> id;
-  std::unique_ptr<Channel> channel;
+  std::unique_ptr<Endpoint> endpoint;
   std::optional<Link> link;  // from open on
   std::unique_ptr<verbs::Qp> qp;
   std::unique_ptr<ReverseResponder> reverse;  // if there are reverse programs

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "rpcrdma/channel.h"
+#include "rpcrdma/endpoint.h"
 #include "rpcrdma/private_data.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "rpcrdma/replay_cache.h"
+#include "rpcrdma/duplicate_request_cache.h"
 #include "rpcrdma/testing/responder.h"
 
 namespace weft::rpcrdma::testing {
@@ -50,12 +50,12 @@ TEST(RequesterEdges, ACallThatCannotBeRegisteredGivesItsSendBufferBack) {
   EXPECT_EQ(end.qp.sent.size(), 1u);
 }
 
-TEST(ChannelEdges, TheFirstReasonIsTheOneThatStays) {
+TEST(EndpointEdges, TheFirstReasonIsTheOneThatStays) {
   FakeMemory memory;
   RequesterEnd end(memory, {});
-  end.channel->fail("what happened");
-  end.channel->fail("what followed from it");
-  EXPECT_EQ(end.channel->failure(), "what happened");
+  end.endpoint->fail("what happened");
+  end.endpoint->fail("what followed from it");
+  EXPECT_EQ(end.endpoint->failure(), "what happened");
 }
 
 struct ResponderEdges : ResponderTest {
@@ -101,26 +101,26 @@ TEST_F(ResponderEdges, APeerThatTakesSomethingIsNotStalled) {
   call(kNull);
   end->responder->on_time(at(29000));
   end->responder->on_time(at(31000));
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
   end->responder->on_time(at(58999));
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
   end->responder->on_time(at(59000));
-  EXPECT_TRUE(end->channel->failure());
+  EXPECT_TRUE(end->endpoint->failure());
 }
 
-TEST(ReplayCacheEdges, FourConnectionsWaitForOneCallAndNoMore) {
-  ReplayCache cache{ReplayLimits{}};
-  const ReplayKey key{"10.0.0.1", 7, 100003, 3, 8, 100, 1};
-  const auto from = [](std::uint64_t connection) { return CallId{connection << 32}; };
-  EXPECT_EQ(cache.on_call(key, key.client, from(1)), ReplayCache::Verdict::kRun);
+TEST(DuplicateRequestCacheEdges, FourConnectionsWaitForOneCallAndNoMore) {
+  DuplicateRequestCache cache{DuplicateRequestLimits{}};
+  const RequestKey key{"10.0.0.1", 7, 100003, 3, 8, 100, 1};
+  const auto from = [](std::uint64_t connection) { return ServedCallId{connection << 32}; };
+  EXPECT_EQ(cache.on_call(key, key.client, from(1)), DuplicateRequestCache::Verdict::kRun);
   for (std::uint64_t connection = 2; connection <= 5; ++connection) {
-    EXPECT_EQ(cache.on_call(key, key.client, from(connection)), ReplayCache::Verdict::kWait) << connection;
+    EXPECT_EQ(cache.on_call(key, key.client, from(connection)), DuplicateRequestCache::Verdict::kWait) << connection;
   }
-  EXPECT_EQ(cache.on_call(key, key.client, from(6)), ReplayCache::Verdict::kDrop);
+  EXPECT_EQ(cache.on_call(key, key.client, from(6)), DuplicateRequestCache::Verdict::kDrop);
 }
 
-TEST(ReplayCacheEdges, CallsThatEndedTheirConnectionsAreRememberedUpToANumber) {
-  ReplayCache cache{ReplayLimits{}};
+TEST(DuplicateRequestCacheEdges, CallsThatEndedTheirConnectionsAreRememberedUpToANumber) {
+  DuplicateRequestCache cache{DuplicateRequestLimits{}};
   cache.on_fatal("10.0.0.1", 0);
   for (int i = 0; i < 1000; ++i) cache.on_fatal("10.0.0.2", 1);
   EXPECT_TRUE(cache.was_fatal("10.0.0.1", 0)) << "one that comes again and again takes one place";

@@ -109,8 +109,8 @@ TEST_F(PairTest, DataOfEverySizeArrives) {
     EXPECT_TRUE(requester->qp.rdma.empty());
     EXPECT_EQ(memory.num_remote(), 0u);
     EXPECT_EQ(responder->budget.used, 0u);
-    EXPECT_FALSE(requester->channel->failure());
-    EXPECT_FALSE(responder->channel->failure());
+    EXPECT_FALSE(requester->endpoint->failure());
+    EXPECT_FALSE(responder->endpoint->failure());
   }
 }
 

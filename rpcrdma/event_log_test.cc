@@ -114,9 +114,9 @@ TEST_F(EventLogTest, ARefusedReadIsNamedOnce) {
   lists.read_list = {
       {position, {mr.rkey(), 16, at}}, {position, {0xdead, 16, 0x77000}}, {position, {mr.rkey(), 32, at}}};
   call(kTestProgram, kWrite, write_args(64), lists);
-  ASSERT_TRUE(responder->channel->refused_read());
-  responder->responder->on_read_refused(*responder->channel->refused_read());
-  responder->responder->on_read_refused(*responder->channel->refused_read());
+  ASSERT_TRUE(responder->endpoint->refused_read());
+  responder->responder->on_read_refused(*responder->endpoint->refused_read());
+  responder->responder->on_read_refused(*responder->endpoint->refused_read());
   EXPECT_THAT(lines.all(), ElementsAre(EndsWith("an RDMA Read of handle 0xdead at offset 0x77000")));
   EXPECT_EQ(lines.warnings(), lines.all());
 }
@@ -191,7 +191,7 @@ TEST_F(NoSendBuffers, AnAnswerLeavesWhenMemoryComesBack) {
   EXPECT_EQ(responder->qp.sent.size(), 1u);
   EXPECT_FALSE(responder->responder->next_timeout());
   for (const int ms : {60000, 120000}) responder->responder->on_time(at(ms));
-  EXPECT_FALSE(responder->channel->failure());
+  EXPECT_FALSE(responder->endpoint->failure());
 }
 
 TEST_F(NoSendBuffers, AnAnswerThatNoMemoryComesForEndsItsConnection) {
@@ -199,9 +199,9 @@ TEST_F(NoSendBuffers, AnAnswerThatNoMemoryComesForEndsItsConnection) {
   const auto due = responder->responder->next_timeout();
   ASSERT_TRUE(due);
   responder->responder->on_time(*due - std::chrono::milliseconds(1));
-  EXPECT_FALSE(responder->channel->failure());
+  EXPECT_FALSE(responder->endpoint->failure());
   responder->responder->on_time(*due);
-  EXPECT_EQ(responder->channel->failure(), "there was no memory for an answer for 30000 ms");
+  EXPECT_EQ(responder->endpoint->failure(), "there was no memory for an answer for 30000 ms");
 }
 
 TEST_F(EventLogTest, DiscardedRepliesHaveTheirLines) {

@@ -42,7 +42,7 @@ struct HandMadeCalls : ::testing::Test {
     EXPECT_TRUE(end->qp.inject(message(header, payload)));
     end->pump();
     EXPECT_EQ(end->budget.used, 0u);
-    EXPECT_EQ(end->qp.num_receives(), end->channel->config().num_receives);
+    EXPECT_EQ(end->qp.num_receives(), end->endpoint->config().num_receives);
     return said();
   }
 
@@ -229,7 +229,7 @@ TEST_F(HandMadeCalls, RoomIsMeasuredBeforeAnythingIsWritten) {
     EXPECT_EQ(said(), second_is_small ? "ERR_CHUNK" : "SUCCESS");
     EXPECT_EQ(end->qp.rdma.size(), second_is_small ? 0u : 2u);
     EXPECT_EQ(end->pool.in_use(), 0u);
-    EXPECT_FALSE(end->channel->failure());
+    EXPECT_FALSE(end->endpoint->failure());
     // The next Call finds nothing left of it.
     EXPECT_EQ((end->qp.sent.clear(), call(header(), rpc(kMany, many_message({}).whole))), "SUCCESS");
   }
@@ -272,7 +272,7 @@ struct HandMadeReplies : ::testing::Test {
     end->requester->on_time(at(1));
     EXPECT_EQ(num_ended, 1);
     EXPECT_EQ(end->qp.sent.size(), 1u);  // not sent again
-    EXPECT_FALSE(end->channel->failure());
+    EXPECT_FALSE(end->endpoint->failure());
     return outcome;
   }
 

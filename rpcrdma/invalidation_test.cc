@@ -73,7 +73,7 @@ struct InvalidationTest : FormsTest {
 
   std::deque<std::vector<Octets>> rooms;
   std::deque<std::vector<MutBytes>> scattered;
-  CallHandle last;
+  CallId last;
   std::vector<CallStatus> ended;
   std::vector<std::size_t> remote_at_end;
 };
@@ -83,7 +83,7 @@ TEST_F(InvalidationTest, EachReplyInvalidatesAHandleOfItsOwnCall) {
   connect(true);
   answer_with([](ServedCall&) { return ServedReply{}; });
   ASSERT_EQ(call(spec_of(kPlain)).status, CallStatus::kSuccess);
-  std::map<std::uint32_t, CallId> held;
+  std::map<std::uint32_t, ServedCallId> held;
   const Octets item = pattern(2999);
   const Message with_item = many_message({&item});
   const Message long_results = Message().word(1).opaque(pattern(3000)).word(2).opaque({}).word(4);
@@ -208,7 +208,7 @@ TEST_F(InvalidationTest, TheOthersOfACallAreInvalidatedHereBeforeItsCallback) {
   EXPECT_THAT(ended, ElementsAre(CallStatus::kSuccess));
   EXPECT_THAT(remote_at_end, ElementsAre(0));
   EXPECT_EQ(requester->qp.num_receives(), num_receives);
-  EXPECT_FALSE(requester->channel->failure());
+  EXPECT_FALSE(requester->endpoint->failure());
 }
 
 TEST_F(InvalidationTest, AnyHandleOfAnyCallMayBeInvalidatedAndNoOtherCallMinds) {
@@ -236,7 +236,7 @@ TEST_F(InvalidationTest, AnyHandleOfAnyCallMayBeInvalidatedAndNoOtherCallMinds) 
     ASSERT_TRUE(requester->qp.inject(reply_to(2 - first)));
     turn();
     EXPECT_THAT(ended, ElementsAre(CallStatus::kSuccess, CallStatus::kSuccess));
-    EXPECT_FALSE(requester->channel->failure());
+    EXPECT_FALSE(requester->endpoint->failure());
   }
 }
 
@@ -248,8 +248,8 @@ TEST_F(InvalidationTest, AHandleOfAnotherCallEndsTheConnection) {
   begin_read(1);
   ASSERT_TRUE(requester->qp.inject(reply_to(1), handles_of(sent(2)).front()));
   turn();
-  ASSERT_TRUE(requester->channel->failure());
-  EXPECT_THAT(*requester->channel->failure(), HasSubstr("not of the Call"));
+  ASSERT_TRUE(requester->endpoint->failure());
+  EXPECT_THAT(*requester->endpoint->failure(), HasSubstr("not of the Call"));
   EXPECT_TRUE(ended.empty());
 }
 
@@ -261,7 +261,7 @@ TEST_F(InvalidationTest, AFailedInvalidationEndsTheConnectionBeforeTheCall) {
   ASSERT_TRUE(requester->qp.inject(reply_to(0), handles_of(sent(0)).front()));
   turn();
   turn(5);
-  EXPECT_TRUE(requester->channel->failure());
+  EXPECT_TRUE(requester->endpoint->failure());
   EXPECT_TRUE(ended.empty());
   requester->requester->on_closed("closed");
   EXPECT_EQ(memory.num_remote(), 0u);
@@ -284,7 +284,7 @@ TEST_F(InvalidationTest, CancelledWhileItIsFenced) {
   requester->qp.release();
   turn();
   EXPECT_EQ(requester->qp.num_receives(), num_receives);
-  EXPECT_FALSE(requester->channel->failure());
+  EXPECT_FALSE(requester->endpoint->failure());
   // Its credit is free: its Reply has come.
   for (int i = 0; i < 8; ++i) begin_read(1);
   EXPECT_EQ(requester->qp.sent.size(), 10u);
@@ -310,7 +310,7 @@ TEST_F(InvalidationTest, WindowsOutliveTheInvalidationsThatNameThem) {
   requester->qp.release();
   turn(1001);
   EXPECT_EQ(memory.num_windows(), before);
-  EXPECT_FALSE(requester->channel->failure());
+  EXPECT_FALSE(requester->endpoint->failure());
 }
 
 // Two Calls end in either order. The windows of each go with its own invalidations, while the invalidations of the
@@ -322,9 +322,9 @@ TEST_F(InvalidationTest, EachCallsWindowsGoWithItsOwnInvalidations) {
     get_credits();
     turn();
     begin_read(2);
-    const CallHandle first = last;
+    const CallId first = last;
     begin_read(3);
-    const CallHandle second = last;
+    const CallId second = last;
     turn();
     requester->qp.hold_completions = true;
     ASSERT_TRUE(requester->qp.inject(reply_to(1)));
@@ -342,7 +342,7 @@ TEST_F(InvalidationTest, EachCallsWindowsGoWithItsOwnInvalidations) {
     requester->qp.release();
     turn();
     EXPECT_EQ(memory.num_windows(), 0u);
-    EXPECT_FALSE(requester->channel->failure());
+    EXPECT_FALSE(requester->endpoint->failure());
     ended.clear();
   }
 }
@@ -379,7 +379,7 @@ TEST_F(InvalidationTest, ARefusedHeaderLeavesNothingBehind) {
     EXPECT_EQ(requester->qp.num_receives(), num_receives);
     EXPECT_EQ(requester->requester->num_sent(), 0u) << "its credit is free";
   }
-  EXPECT_FALSE(requester->channel->failure());
+  EXPECT_FALSE(requester->endpoint->failure());
 }
 
 // Its handles were given to the peer once. After the Reply they are ours, whatever the queue has done to them so far.
@@ -396,12 +396,12 @@ TEST_F(InvalidationTest, AHandleThatIsBeingFencedIsNotThePeersToInvalidate) {
   turn();
   EXPECT_THAT(requester->qp.local_invalidations, ElementsAre(handles[1], handles[2]));
   EXPECT_EQ(requester->requester->counters().local_invalidations, 2u + 1) << "one was get_credits'";
-  EXPECT_FALSE(requester->channel->failure());
+  EXPECT_FALSE(requester->endpoint->failure());
   // It is bound until the queued request gets there.
   ASSERT_TRUE(requester->qp.inject(reply_to(1), handles[2]));
   turn();
-  ASSERT_TRUE(requester->channel->failure());
-  EXPECT_THAT(*requester->channel->failure(), HasSubstr("not of the Call"));
+  ASSERT_TRUE(requester->endpoint->failure());
+  EXPECT_THAT(*requester->endpoint->failure(), HasSubstr("not of the Call"));
   EXPECT_TRUE(ended.empty());
   requester->qp.break_connection();
   turn();
@@ -420,7 +420,7 @@ TEST_F(InvalidationTest, CancelledWhenItsReplyHasArrivedUnseen) {
   EXPECT_EQ(memory.num_remote(), 0u);
   turn();
   EXPECT_THAT(ended, ElementsAre(CallStatus::kCancelled));
-  EXPECT_FALSE(requester->channel->failure());
+  EXPECT_FALSE(requester->endpoint->failure());
 }
 
 TEST_F(InvalidationTest, ACallWaitsUntilTheSendQueueTakesItsBinds) {
@@ -439,7 +439,7 @@ TEST_F(InvalidationTest, ACallWaitsUntilTheSendQueueTakesItsBinds) {
   begin_read(8);
   turn();
   EXPECT_THAT(ended, ElementsAre(CallStatus::kLocalError));
-  EXPECT_FALSE(requester->channel->failure());
+  EXPECT_FALSE(requester->endpoint->failure());
 }
 
 TEST_F(InvalidationTest, TheEndOfAConnectionFencesWindowsAndTheNextOneHasNew) {
@@ -453,10 +453,10 @@ TEST_F(InvalidationTest, TheEndOfAConnectionFencesWindowsAndTheNextOneHasNew) {
   EXPECT_TRUE(memory.bound().empty());
   FakeCq cq;
   FakeQp qp(memory, cq);
-  Channel::Config shape = requester->channel->config();
-  auto channel = std::move(*Channel::create(requester->pd, shape));
-  ASSERT_TRUE(channel->attach(qp).ok());
-  Link link(*channel, profile_1(), Link::End::kClient);
+  Endpoint::Config shape = requester->endpoint->config();
+  auto endpoint = std::move(*Endpoint::create(requester->pd, shape));
+  ASSERT_TRUE(endpoint->attach(qp).ok());
+  Link link(*endpoint, profile_1(), Link::End::kClient);
   requester->requester->resume(link);
   requester->requester->start(kThreshold, kThreshold);
   ASSERT_EQ(qp.sent.size(), 1u);

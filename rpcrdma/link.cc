@@ -7,7 +7,7 @@
 namespace weft::rpcrdma {
 
 void Link::on_completion(const verbs::Wc& wc) {
-  const auto work = channel_.on_completion(wc);
+  const auto work = endpoint_.on_completion(wc);
   if (closed_) return;
   if (!work) return on_failure();
   switch (work->kind()) {
@@ -22,8 +22,8 @@ void Link::on_completion(const verbs::Wc& wc) {
 
 void Link::on_failure() {
   if (responder_ == nullptr) return;
-  if (const auto call = channel_.refused_read()) responder_->on_read_refused(*call);
-  if (const auto reply = channel_.refused_write()) responder_->on_write_refused(*reply);
+  if (const auto call = endpoint_.refused_read()) responder_->on_read_refused(*call);
+  if (const auto reply = endpoint_.refused_write()) responder_->on_write_refused(*reply);
 }
 
 // An unclear message goes to the engine of the forward direction. This engine answers or discards it as if it were
@@ -39,18 +39,18 @@ void Link::on_receive(const Work& work, std::size_t len) {
   const ReceiveSlot slot = work.receive();
   if (responder_ == nullptr) return requester_->on_receive(slot, len, work.invalidated);
   if (requester_ == nullptr) {
-    if (work.invalidated) return channel_.fail("the peer invalidated a handle, and was given none");
+    if (work.invalidated) return endpoint_.fail("the peer invalidated a handle, and was given none");
     return responder_->on_receive(slot, len);
   }
-  if (kind_of(channel_.received(slot, len)) == MessageKind::kReply) {
+  if (kind_of(endpoint_.received(slot, len)) == MessageKind::kReply) {
     return requester_->on_receive(slot, len, work.invalidated);
   }
   if (violates("R1-4.3.2-16", work.invalidated.has_value())) {
-    return channel_.fail_violation("the peer invalidated a handle by a message that is no Reply");
+    return endpoint_.fail_violation("the peer invalidated a handle by a message that is no Reply");
   }
   // Replies need Receives too: Calls beyond the grant must not use them up.
   if (violates("R1-4.3.1-04", responder_->is_at_limit())) {
-    return channel_.fail_violation("the peer sends more Calls than it was granted");
+    return endpoint_.fail_violation("the peer sends more Calls than it was granted");
   }
   responder_->on_receive(slot, len);
 }

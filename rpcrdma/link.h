@@ -5,8 +5,8 @@
 #include <optional>
 #include <span>
 
-#include "rpcrdma/channel.h"
 #include "rpcrdma/credit_policy.h"
+#include "rpcrdma/endpoint.h"
 #include "rpcrdma/profile.h"
 
 namespace weft::rpcrdma {
@@ -20,35 +20,35 @@ struct CreditLedger {
   CreditPolicy grants{{}};    // by our responder
 };
 
-// Link is the state that the engines of one connection share: the Channel, the profile of its messages, the credits of
+// Link is the state that the engines of one connection share: the Endpoint, the profile of its messages, the credits of
 // both directions, the gate that every Send passes, and the dispatch of completions. One thread.
 //
 // A connection has a requester, a responder, or both (RFC 8167). The engines join the Link when they are made. The Link
-// outlives their use of it, and the Channel outlives the Link.
+// outlives their use of it, and the Endpoint outlives the Link.
 class Link {
  public:
   // End: the end of the connection. It tells which engine serves the forward direction.
   enum class End : std::uint8_t { kClient, kServer };
 
-  Link(Channel& channel, const Profile& profile, End end) : channel_(channel), profile_(&profile), end_(end) {}
+  Link(Endpoint& endpoint, const Profile& profile, End end) : endpoint_(endpoint), profile_(&profile), end_(end) {}
 
   void join(Requester& requester) { requester_ = &requester; }
   void join(Responder& responder) { responder_ = &responder; }
   // From here on the engines get no more messages and completions.
   void close() { closed_ = true; }
 
-  Channel& channel() const { return channel_; }
+  Endpoint& endpoint() const { return endpoint_; }
   const Profile& profile() const { return *profile_; }
   CreditLedger& credits() { return credits_; }
   const CreditLedger& credits() const { return credits_; }
 
   // The gate. take_send returns a Send buffer if a message may leave now, else nothing. The caller fills it and passes
   // it to send().
-  std::optional<SendSlot> take_send() { return channel_.take_send(); }
+  std::optional<SendSlot> take_send() { return endpoint_.take_send(); }
   // Sends the first `len` octets of the buffer, or the octets that `sges` gather. invalidate: a handle of the peer.
-  bool send(SendSlot slot, std::size_t len) { return channel_.post_send(slot, len); }
+  bool send(SendSlot slot, std::size_t len) { return endpoint_.post_send(slot, len); }
   bool send(SendSlot slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate) {
-    return channel_.post_send(slot, sges, invalidate);
+    return endpoint_.post_send(slot, sges, invalidate);
   }
 
   // The dispatch. Passes the Work of a completion to its engine.
@@ -60,7 +60,7 @@ class Link {
   void on_sent(SendSlot slot);
   MessageKind kind_of(ConstBytes message) const;
 
-  Channel& channel_;
+  Endpoint& endpoint_;
   const Profile* profile_;
   End end_;
   bool closed_ = false;

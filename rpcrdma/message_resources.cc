@@ -66,8 +66,8 @@ verbs::Status MessageResources::open(verbs::Device& device, verbs::Pd& pd, verbs
   return {};
 }
 
-Channel::Config MessageResources::next(std::uint32_t serial) const {
-  Channel::Config config = shape;
+Endpoint::Config MessageResources::next(std::uint32_t serial) const {
+  Endpoint::Config config = shape;
   config.serial = serial;
   if (receives) {
     // A connection gets few Receives rather than none.

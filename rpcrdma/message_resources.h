@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "rpcrdma/channel.h"
+#include "rpcrdma/endpoint.h"
 #include "rpcrdma/message_pool.h"
 #include "rpcrdma/receive_pool.h"
 #include "rpcrdma/server.h"
@@ -19,14 +19,14 @@ struct MessageResources {
   std::unique_ptr<verbs::Cq> receive_cq;  // for all shared Receives
   std::uint32_t idle_credits = 0;         // first grant of a connection, and its grant when idle
   std::uint32_t reverse_credits = 0;      // Receives of a connection for Replies to the server's own Calls
-  // The shape of a queue pair and its Channel, without serial and share.
-  Channel::Config shape;
+  // The shape of a queue pair and its Endpoint, without serial and share.
+  Endpoint::Config shape;
 
   // The caller sets the threshold and the send queue of `shape` first.
   verbs::Status open(verbs::Device& device, verbs::Pd& pd, verbs::CompChannel& events, const ServerConfig& config);
 
   // The shape of the next connection.
-  Channel::Config next(std::uint32_t serial) const;
+  Endpoint::Config next(std::uint32_t serial) const;
   // Completions that a connection needs room for, besides completions of shared Receives.
   std::uint32_t completions() const { return (receives ? 0 : shape.num_receives) + shape.max_send_wr; }
   ServerMemory memory() const;

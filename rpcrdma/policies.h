@@ -36,8 +36,8 @@ struct HealthCheckPolicy {
   bool when_idle = false;                  // also without Calls under way
 };
 
-// ReplayLimits: limits of a server's duplicate-request cache (Program::keeps_replies).
-struct ReplayLimits {
+// DuplicateRequestLimits: limits of a server's duplicate-request cache (ServedProgram::keeps_replies).
+struct DuplicateRequestLimits {
   std::size_t max_octets = 16 << 20;  // of Replies
   std::size_t max_entries = 16384;    // Calls, including running ones
   std::chrono::milliseconds max_age{120000};

@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kReceiveBit = 0x80000000;
 // So idle connections need hardly any Receives, and a peer that exceeds its share in one turn takes no Receive of
 // another peer.
 //
-// One thread. The Pd outlives the pool, and the pool outlives its queue pairs and Channels.
+// One thread. The Pd outlives the pool, and the pool outlives its queue pairs and Endpoints.
 class ReceivePool {
  public:
   struct Config {

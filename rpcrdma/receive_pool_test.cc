@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "rpcrdma/channel.h"
+#include "rpcrdma/endpoint.h"
 #include "rpcrdma/profiles.h"
 #include "rpcrdma/testing/engines.h"
 #include "rpcrdma/testing/vectors.h"
@@ -168,18 +168,18 @@ TEST_F(ReceivePoolTest, WhatCannotBePostedIsNotTaken) {
 // A client that was busy once keeps its grant while it is idle; another one finds Receives to begin with.
 TEST_F(ReceivePoolTest, GrantsThatGrewLeaveReceivesForConnectionsToCome) {
   open(68, 4, 16);
-  Channel::Config shape;
+  Endpoint::Config shape;
   shape.num_receives = 8;
   shape.receive_len = shape.send_len = 1024;
   shape.receives = pool.get();
-  auto busy = std::move(*Channel::create(pd, shape));
+  auto busy = std::move(*Endpoint::create(pd, shape));
   EXPECT_TRUE(busy->set_share(22));
   EXPECT_FALSE(pool->shares().is_low());
   EXPECT_TRUE(busy->set_share(24));
   EXPECT_TRUE(pool->shares().is_low());
   EXPECT_FALSE(busy->set_share(25));
   EXPECT_EQ(busy->share(), 24u);
-  auto idle = std::move(*Channel::create(pd, shape));
+  auto idle = std::move(*Endpoint::create(pd, shape));
   EXPECT_FALSE(idle->set_share(9));
   // It grows when the other has become smaller, or is gone.
   EXPECT_TRUE(busy->set_share(23));
@@ -197,7 +197,7 @@ struct SharedReceives : ReceivePoolTest {
     End(SharedReceives& test, std::uint32_t number, std::uint32_t credits, std::uint32_t most) : qp(test.memory, cq) {
       qp.srq = &test.srq();
       qp.number = number;
-      Channel::Config shape;
+      Endpoint::Config shape;
       shape.serial = number;
       shape.num_receives = credits;
       shape.num_sends = most + kExtraReceives;
@@ -205,15 +205,15 @@ struct SharedReceives : ReceivePoolTest {
       shape.send_len = 1024 + Responder::kSendExtra;
       shape.receives = test.pool.get();
       shape.sends = &test.sends;
-      channel = std::move(*Channel::create(test.pd, shape));
-      link.emplace(*channel, profile_1(), Link::End::kServer);
+      endpoint = std::move(*Endpoint::create(test.pd, shape));
+      link.emplace(*endpoint, profile_1(), Link::End::kServer);
       Responder::Config config;
       config.credits = {.min = credits, .initial = credits, .max = most};
       responder = std::make_unique<Responder>(test.pd, *link, test.buffers, test.budget, test.programs, config);
       responder->start(1024, 4);
-      EXPECT_TRUE(channel->attach(qp).ok());
+      EXPECT_TRUE(endpoint->attach(qp).ok());
     }
-    ~End() { channel->detach(); }
+    ~End() { endpoint->detach(); }
     void pump() {
       verbs::Wc wc;
       while (cq.poll(std::span(&wc, 1)) == 1) link->on_completion(wc);
@@ -224,7 +224,7 @@ struct SharedReceives : ReceivePoolTest {
 
     FakeCq cq;
     FakeQp qp;
-    std::unique_ptr<Channel> channel;
+    std::unique_ptr<Endpoint> endpoint;
     std::optional<Link> link;
     std::unique_ptr<Responder> responder;
   };
@@ -232,7 +232,7 @@ struct SharedReceives : ReceivePoolTest {
   void answer_all() {
     for (ServedCall& call : service.calls) {
       for (End* end : {one.get(), two.get()}) {
-        if (end != nullptr && end->channel->config().serial == call.connection.value)
+        if (end != nullptr && end->endpoint->config().serial == call.connection.value)
           end->responder->reply(call.id, {});
       }
     }
@@ -248,7 +248,7 @@ struct SharedReceives : ReceivePoolTest {
   BufferPool buffers{pd, 1 << 20, 8 << 20};
   Budget budget{8 << 20, 0};
   TestService service;
-  std::vector<Program> programs{{&test_binding(), &service}};
+  std::vector<ServedProgram> programs{{&test_binding(), &service}};
   std::unique_ptr<End> one, two;
 };
 
@@ -270,7 +270,7 @@ TEST_F(SharedReceives, AreThereBeforeAGrantThatIsRaised) {
   one->pump();
   two->pump();
   EXPECT_EQ(service.calls.size(), 12u);
-  EXPECT_FALSE(one->channel->failure() || two->channel->failure());
+  EXPECT_FALSE(one->endpoint->failure() || two->endpoint->failure());
 }
 
 TEST_F(SharedReceives, AGrantStaysWhereNoMoreAreLeft) {
@@ -354,11 +354,11 @@ TEST_F(SharedReceives, WhoTakesMoreThanItsGrantIsEndedAtOnceAndNobodyElse) {
   open_ends(200, 8, 4, 4);
   for (int i = 0; i < 7; ++i) one->call();
   one->pump();
-  EXPECT_TRUE(one->channel->overrun());
+  EXPECT_TRUE(one->endpoint->overrun());
   EXPECT_EQ(service.calls.size(), 4u + kExtraReceives);
   for (int i = 0; i < 4; ++i) two->call();
   two->pump();
-  EXPECT_FALSE(two->channel->failure());
+  EXPECT_FALSE(two->endpoint->failure());
   EXPECT_EQ(service.calls.size(), 8u + kExtraReceives);
   service.calls.clear();
   one.reset();
@@ -368,7 +368,7 @@ TEST_F(SharedReceives, WhoTakesMoreThanItsGrantIsEndedAtOnceAndNobodyElse) {
 TEST_F(SharedReceives, WhatComesToAConnectionThatFailedIsForOthers) {
   open_ends(200, 4, 4, 4);
   const std::size_t posted = srq().size();
-  one->channel->fail("over");
+  one->endpoint->fail("over");
   for (int i = 0; i < 3; ++i) one->call();
   EXPECT_EQ(srq().size(), posted - 3);
   one->pump();
@@ -384,7 +384,7 @@ TEST_F(SharedReceives, WhatIsFlushedIsForOthers) {
   srq().receives.pop_front();
   one->cq.push({.wr_id = begun, .status = verbs::WcStatus::kWrFlushErr});
   one->pump();
-  EXPECT_TRUE(one->channel->failure());
+  EXPECT_TRUE(one->endpoint->failure());
   EXPECT_EQ(srq().size(), posted);
 }
 
@@ -395,8 +395,8 @@ TEST_F(SharedReceives, OneThatCannotBePostedEndsItsConnection) {
   ASSERT_EQ(service.calls.size(), 1u);
   srq().fail_post = true;
   answer_all();
-  ASSERT_TRUE(one->channel->failure());
-  EXPECT_EQ(*one->channel->failure(), "cannot post a shared Receive");
+  ASSERT_TRUE(one->endpoint->failure());
+  EXPECT_EQ(*one->endpoint->failure(), "cannot post a shared Receive");
   EXPECT_TRUE(one->qp.sent.empty()) << "no answer before the Receive for the next Call (R1-4.3.1-09)";
 }
 
@@ -411,9 +411,9 @@ TEST_F(SharedReceives, WhoSendsOnlyJunkIsEndedToo) {
   junk(6);
   one->responder->on_time({});
   junk(6);
-  EXPECT_FALSE(one->channel->failure());
+  EXPECT_FALSE(one->endpoint->failure());
   junk(1);
-  EXPECT_TRUE(one->channel->overrun());
+  EXPECT_TRUE(one->endpoint->overrun());
 }
 
 TEST_F(SharedReceives, AnIdleConnectionHasItsShareAndNoSendBuffers) {

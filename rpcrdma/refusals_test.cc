@@ -36,7 +36,7 @@ const Binding& plain_synthetic_binding() {
 struct RefusedCalls : ::testing::Test {
   void open(ResponderEnd::Options options = {}) {
     end = std::make_unique<ResponderEnd>(memory, options);
-    for (Program& program : end->programs) {
+    for (ServedProgram& program : end->programs) {
       if (program.binding == &synthetic_binding()) program.binding = &said_binding();
     }
     end->service.answer = [this](ServedCall& served) { end->responder->reply(served.id, {}); };
@@ -85,12 +85,12 @@ TEST_F(RefusedCalls, ReadChunksThatTheBindingDoesNotVouchFor) {
 
 TEST_F(RefusedCalls, ReadChunksOfAProgramWithNothingToReduce) {
   open();
-  for (Program& program : end->programs) {
+  for (ServedProgram& program : end->programs) {
     if (program.binding == &said_binding()) program.binding = &plain_synthetic_binding();
   }
   EXPECT_EQ(call({.read_list = {{40, {1, 16, 0}}}}), "GARBAGE_ARGS");
   EXPECT_TRUE(end->qp.rdma.empty());
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
 }
 
 TEST_F(RefusedCalls, ListsThatNoReplyCanGiveBack) {
@@ -99,7 +99,7 @@ TEST_F(RefusedCalls, ListsThatNoReplyCanGiveBack) {
   const ChunkListsView lists{.write_list = {SegmentArray(80, Segment{1, 10, 0})}};
   open({.inline_threshold = 4096, .reply_threshold = 1024});
   EXPECT_EQ(call(lists), "RDMA_ERROR");
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
   open({.inline_threshold = 4096, .reply_threshold = 4096});
   EXPECT_EQ(call(lists), "SUCCESS");
 }
@@ -128,7 +128,7 @@ struct RefusedReplies : ::testing::Test {
     EXPECT_TRUE(end->qp.inject(message(header, reply)));
     end->pump();
     end->requester->on_time(at(0));
-    EXPECT_FALSE(end->channel->failure());
+    EXPECT_FALSE(end->endpoint->failure());
     return status;
   }
 

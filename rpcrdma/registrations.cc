@@ -26,7 +26,7 @@ verbs::Status Registrations::add(verbs::Pd& pd, bool window, void* octets, std::
   return {};
 }
 
-bool Registrations::bind(Channel& channel) {
+bool Registrations::bind(Endpoint& endpoint) {
   for (One& one : all_) {
     if (!one.mw) continue;
     verbs::MwBind bind;
@@ -36,7 +36,7 @@ bool Registrations::bind(Channel& channel) {
     bind.addr = reinterpret_cast<std::uintptr_t>(one.mr->addr());
     bind.length = one.mr->length();
     bind.access = one.access;
-    if (!channel.post_bind(bind)) return false;
+    if (!endpoint.post_bind(bind)) return false;
     one.live = true;
     ++num_live_;
   }
@@ -61,10 +61,10 @@ bool Registrations::on_invalidated(std::uint32_t handle) {
   return false;
 }
 
-bool Registrations::post_invalidations(Channel& channel, ReceiveSlot slot) {
+bool Registrations::post_invalidations(Endpoint& endpoint, ReceiveSlot slot) {
   for (One& one : all_) {
     if (!one.live) continue;
-    if (!channel.post_invalidate(one.handle, slot, num_live_ == 1)) return false;
+    if (!endpoint.post_invalidate(one.handle, slot, num_live_ == 1)) return false;
     one.live = false;
     --num_live_;
   }

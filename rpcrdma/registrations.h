@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "rpcrdma/channel.h"
 #include "rpcrdma/chunk_lists.h"
+#include "rpcrdma/endpoint.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {
@@ -22,17 +22,17 @@ class Registrations {
   verbs::Status add(verbs::Pd& pd, bool window, void* octets, std::size_t len, verbs::Access access, Segment& segment);
   // How many windows must be bound.
   std::size_t num_to_bind() const { return num_windows_; }
-  // Posts the binds. The Send that carries their handles must follow. False: the Channel failed.
-  bool bind(Channel& channel);
+  // Posts the binds. The Send that carries their handles must follow. False: the Endpoint failed.
+  bool bind(Endpoint& endpoint);
 
   // Windows whose invalidation has neither been seen nor posted.
   std::size_t num_live() const { return num_live_; }
   std::vector<std::uint32_t> live_handles() const;
   // The peer invalidated this handle. False: it is not the handle of a live window of this Call (R1-4.3.2-19).
   bool on_invalidated(std::uint32_t handle);
-  // Posts local invalidations for all live windows. A Work of kInvalidate for that Reply follows. False: the Channel
+  // Posts local invalidations for all live windows. A Work of kInvalidate for that Reply follows. False: the Endpoint
   // failed.
-  bool post_invalidations(Channel& channel, ReceiveSlot slot);
+  bool post_invalidations(Endpoint& endpoint, ReceiveSlot slot);
 
   // Destroys all pieces. Nothing is remotely accessible from here on, whatever requests are posted.
   void clear();

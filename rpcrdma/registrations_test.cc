@@ -23,14 +23,14 @@ TEST(RegistrationsTest, AHandleEndsOnce) {
   }
   EXPECT_EQ(registrations.num_to_bind(), 2u);
   EXPECT_FALSE(registrations.on_invalidated(one.handle)) << "not bound yet";
-  ASSERT_TRUE(registrations.bind(*end.channel));
+  ASSERT_TRUE(registrations.bind(*end.endpoint));
   EXPECT_EQ(registrations.num_live(), 2u);
   EXPECT_THAT(registrations.live_handles(), ElementsAre(one.handle, other.handle));
   EXPECT_FALSE(registrations.on_invalidated(other.handle + 1));
   EXPECT_TRUE(registrations.on_invalidated(one.handle));
   EXPECT_FALSE(registrations.on_invalidated(one.handle));
   EXPECT_EQ(registrations.num_live(), 1u);
-  ASSERT_TRUE(registrations.post_invalidations(*end.channel, ReceiveSlot{0}));
+  ASSERT_TRUE(registrations.post_invalidations(*end.endpoint, ReceiveSlot{0}));
   EXPECT_EQ(end.qp.local_invalidations, std::vector<std::uint32_t>{other.handle});
   EXPECT_FALSE(registrations.on_invalidated(other.handle));
   EXPECT_EQ(registrations.num_live(), 0u);

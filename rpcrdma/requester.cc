@@ -98,7 +98,7 @@ verbs::Status Requester::check_against_binding(const CallSpec& spec) const {
   return next == items.size() ? verbs::Status{} : refused("the binding finds other items in the arguments");
 }
 
-verbs::Result<CallHandle> Requester::call(const CallSpec& spec, ReplyCallback done) {
+verbs::Result<CallId> Requester::call(const CallSpec& spec, ReplyCallback done) {
   if (closed_) return verbs::Error{ENOTCONN, "the connection is closed"};
   if (auto status = check(spec); !status.ok()) return status.error();
   std::unique_ptr<Call> call;
@@ -110,7 +110,7 @@ verbs::Result<CallHandle> Requester::call(const CallSpec& spec, ReplyCallback do
   }
   call->spec = spec;
   call->done = std::move(done);
-  const CallHandle handle{call->id = ++last_id_};
+  const CallId handle{call->id = ++last_id_};
   unstamped_ = true;
   own_timeouts_ |= spec.timeout.has_value() || spec.is_health_check;
   given_xids_ |= spec.xid.has_value();
@@ -119,7 +119,7 @@ verbs::Result<CallHandle> Requester::call(const CallSpec& spec, ReplyCallback do
   return handle;
 }
 
-bool Requester::cancel(CallHandle handle) {
+bool Requester::cancel(CallId handle) {
   for (Calls* calls : {&sent_, &waiting_}) {
     const auto at = std::ranges::find_if(*calls, [handle](const auto& call) { return call->id == handle.value; });
     if (at == calls->end()) continue;
@@ -160,7 +160,7 @@ std::optional<CallSpec> Requester::health_check() const {
 
 // Sends the Calls that the peer's grant allows (R1-4.3.1-04, R1-4.3.1-08).
 void Requester::pump() {
-  while (started_ && !closed_ && !waiting_.empty() && !channel_->failure() &&
+  while (started_ && !closed_ && !waiting_.empty() && !endpoint_->failure() &&
          may_send(waiting_.front()->spec.is_health_check)) {
     const auto at = waiting_.begin();
     sent_.splice(sent_.end(), waiting_, at);
@@ -247,7 +247,7 @@ void Requester::send_again(Calls::iterator at, Calls::iterator before, bool same
 void Requester::suspend(const std::string& why) {
   started_ = false;
   link_ = nullptr;
-  channel_ = nullptr;
+  endpoint_ = nullptr;
   abandoned_.clear();  // these Calls stay given up, and their credits belonged to the old connection
   const auto before = waiting_.begin();
   while (!sent_.empty()) send_again(sent_.begin(), before, true);
@@ -260,7 +260,7 @@ void Requester::suspend(const std::string& why) {
 
 void Requester::resume(Link& link) {
   link_ = &link;
-  channel_ = &link.channel();
+  endpoint_ = &link.endpoint();
   link.join(*this);
 }
 

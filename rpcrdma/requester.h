@@ -12,7 +12,7 @@
 #include "rpcrdma/bytes.h"
 #include "rpcrdma/call.h"
 #include "rpcrdma/call_form.h"
-#include "rpcrdma/channel.h"
+#include "rpcrdma/endpoint.h"
 #include "rpcrdma/event_log.h"
 #include "rpcrdma/link.h"
 #include "rpcrdma/message.h"
@@ -41,7 +41,7 @@ struct RequesterCounters {
 // After a connection ended, the owner may give it the Link of another one; the Calls then go on there.
 //
 // inputs: start, on_receive, on_send_done, on_invalidated, suspend, resume, on_closed, on_time. outputs: callbacks,
-// only from inputs and from the end of the requester, never from call or cancel; next_timeout; Channel::failure for
+// only from inputs and from the end of the requester, never from call or cancel; next_timeout; Endpoint::failure for
 // faults that must end the connection.
 class Requester {
  public:
@@ -51,7 +51,7 @@ class Requester {
     bool reserve_credit = false;
     ChunkUse chunks = {};
     bool short_only = false;       // offers no chunks at all (RFC 8167 section 5.3)
-    bool ends_unanswering = true;  // fails the Channel if the peer answers none of its granted Calls
+    bool ends_unanswering = true;  // fails the Endpoint if the peer answers none of its granted Calls
     // All chunks are memory windows, and the peer may invalidate them (R of RFC 8797).
     bool windows = false;
     bool retransmits = false;  // the end of a connection leads to suspend, not to on_closed
@@ -67,14 +67,14 @@ class Requester {
   ~Requester();
 
   // As Client::call, Client::cancel.
-  verbs::Result<CallHandle> call(const CallSpec& spec, ReplyCallback done);
-  bool cancel(CallHandle handle);
+  verbs::Result<CallId> call(const CallSpec& spec, ReplyCallback done);
+  bool cancel(CallId handle);
   std::size_t num_outstanding() const { return waiting_.size() + sent_.size() + ended_.size(); }
 
   // start: the connection is established with these thresholds, in octets. Calls wait until then.
   void start(std::size_t call_threshold, std::size_t reply_threshold);
-  // Adds the depth that the Channel needs for windows. max: depth that the device allows.
-  static void widen_for_windows(Channel::Config& shape, std::uint32_t max);
+  // Adds the depth that the Endpoint needs for windows. max: depth that the device allows.
+  static void widen_for_windows(Endpoint::Config& shape, std::uint32_t max);
   // on_receive: a Send filled Receive buffer `slot` with `len` octets. The requester posts the buffer again.
   // invalidated: the handle that the Send invalidated.
   void on_receive(ReceiveSlot slot, std::size_t len, std::optional<std::uint32_t> invalidated = {});
@@ -167,8 +167,8 @@ class Requester {
   const char* disagreement(Call& call, ConstBytes results, const ReceivedReply& received);
 
   verbs::Pd& pd_;
-  Link* link_;        // null while there is no connection
-  Channel* channel_;  // the Link's
+  Link* link_;          // null while there is no connection
+  Endpoint* endpoint_;  // the Link's
   Config config_;
   std::uint32_t next_xid_;
   std::uint64_t last_id_ = 0;

@@ -19,13 +19,13 @@ constexpr std::uint32_t kRequestsForWindows = 64;
 
 }  // namespace
 
-void Requester::widen_for_windows(Channel::Config& shape, std::uint32_t max) {
+void Requester::widen_for_windows(Endpoint::Config& shape, std::uint32_t max) {
   const std::uint32_t most = shape.max_send_wr + kRequestsPerCall * shape.num_sends + kRequestsForWindows;
   shape.max_send_wr = std::max(shape.max_send_wr, std::min(most, max));
 }
 
 Requester::Transmitted Requester::transmit(Call& call) {
-  if (channel_->send_queue_room() == 0) return Transmitted::kNoRoom;
+  if (endpoint_->send_queue_room() == 0) return Transmitted::kNoRoom;
   const auto send = link_->take_send();
   if (!send) return Transmitted::kNoRoom;
   if (call.spec.xid) {
@@ -46,14 +46,14 @@ Requester::Transmitted Requester::transmit(Call& call) {
   const bool refused = !call.form.refusal.empty();
   if (refused) call.text = call.form.refusal;
   if (refused || !register_reply(call) || !register_call(call)) {
-    channel_->give_send(*send);
+    endpoint_->give_send(*send);
     return Transmitted::kFailed;
   }
   if (const auto bound = bind_windows(call); bound != Transmitted::kSent) {
-    channel_->give_send(*send);
+    endpoint_->give_send(*send);
     return bound;
   }
-  const std::size_t len = emit(call, channel_->send_buffer(*send));
+  const std::size_t len = emit(call, endpoint_->send_buffer(*send));
   if (!link_->send(*send, len)) return not_posted(call);
   if (call.keeps_xid) ++counters_.retransmitted;
   if (!call.spec.is_health_check) {
@@ -65,7 +65,7 @@ Requester::Transmitted Requester::transmit(Call& call) {
 }
 
 Requester::Transmitted Requester::not_posted(Call& call) const {
-  call.text = *channel_->failure();
+  call.text = *endpoint_->failure();
   if (!config_.retransmits) return Transmitted::kFailed;
   // The connection is over, but this is not yet reported. The Call itself is in order.
   call.unsend();
@@ -75,15 +75,15 @@ Requester::Transmitted Requester::not_posted(Call& call) const {
 // Binds all windows whose handles the following Send carries, or none.
 Requester::Transmitted Requester::bind_windows(Call& call) {
   const std::size_t need = call.registrations.num_to_bind() + 1;
-  if (need > channel_->config().max_send_wr) {
+  if (need > endpoint_->config().max_send_wr) {
     call.text = "the Call needs more memory windows than the send queue takes";
     return Transmitted::kFailed;
   }
-  if (need > channel_->send_queue_room()) {
+  if (need > endpoint_->send_queue_room()) {
     call.unsend();
     return Transmitted::kNoRoom;
   }
-  return call.registrations.bind(*channel_) ? Transmitted::kSent : not_posted(call);
+  return call.registrations.bind(*endpoint_) ? Transmitted::kSent : not_posted(call);
 }
 
 bool Requester::register_memory(Call& call, const void* octets, std::size_t len, verbs::Access access,

@@ -29,27 +29,27 @@ bool Requester::may_invalidate(const std::optional<std::uint32_t>& xid, Calls::i
 }
 
 // R1-4.3.2-19: invalidates the handles that the peer's Send did not invalidate. False: the invalidations are under way,
-// and the Reply waits in its Receive. If they fail, the Channel fails, so the connection ends before the Call
+// and the Reply waits in its Receive. If they fail, the Endpoint fails, so the connection ends before the Call
 // (R1-5.5.4-02).
 bool Requester::fence(Call& call, ReceiveSlot slot, std::size_t len) {
   const std::size_t num = call.registrations.num_live();
   // If no request can be posted, the destruction of the windows invalidates them (verbs.h: at once, whatever is
   // queued).
-  const bool can_post = num <= channel_->send_queue_room() && channel_->qp()->state() != verbs::QpState::kErr;
+  const bool can_post = num <= endpoint_->send_queue_room() && endpoint_->qp()->state() != verbs::QpState::kErr;
   if (num == 0 || !can_post) return true;
   counters_.local_invalidations += num;
   call.fence = {slot, len};
-  (void)call.registrations.post_invalidations(*channel_, slot);
+  (void)call.registrations.post_invalidations(*endpoint_, slot);
   return false;
 }
 
 void Requester::on_receive(ReceiveSlot slot, std::size_t len, std::optional<std::uint32_t> invalidated) {
-  const ConstBytes message = channel_->received(slot, len);
+  const ConstBytes message = endpoint_->received(slot, len);
   ++num_received_;
   const auto xid = link_->profile().reply_xid(message);
   const auto at = xid ? find(*xid) : sent_.end();
   if (violates("R1-4.3.2-16", invalidated && !may_invalidate(xid, at, *invalidated))) {
-    return channel_->fail_violation("the peer invalidated a handle that is not of the Call it answers");
+    return endpoint_->fail_violation("the peer invalidated a handle that is not of the Call it answers");
   }
   dispatching_ = true;
   bool is_done = true;
@@ -66,7 +66,7 @@ void Requester::on_receive(ReceiveSlot slot, std::size_t len, std::optional<std:
     if (xid) std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; });
   }
   dispatching_ = false;
-  if (is_done) channel_->post_receive(slot);
+  if (is_done) endpoint_->post_receive(slot);
   pump();
 }
 
@@ -82,7 +82,7 @@ void Requester::on_invalidated(ReceiveSlot slot) {
     std::erase_if(unfenced_, [slot](const Unfenced& one) { return one.slot == slot; });
   }
   dispatching_ = false;
-  channel_->post_receive(slot);
+  endpoint_->post_receive(slot);
   pump();
 }
 
@@ -96,7 +96,7 @@ void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t>
 // False: the Receive is needed until on_invalidated.
 bool Requester::on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len) {
   Call& call = **at;
-  const ConstBytes message = channel_->received(slot, len);
+  const ConstBytes message = endpoint_->received(slot, len);
   const ChunkListsView& lists = call.message.lists;
   const Offered offered{lists.write_list, lists.reply_chunk ? &*lists.reply_chunk : nullptr};
   const ReplyVerdict verdict = link_->profile().receive_reply(message, offered, received_);
@@ -249,7 +249,7 @@ const char* Requester::disagreement(Call& call, ConstBytes results, const Receiv
 }
 
 void Requester::on_send_done(SendSlot slot) {
-  channel_->give_send(slot);
+  endpoint_->give_send(slot);
   if (!dispatching_) pump();
 }
 

@@ -64,7 +64,7 @@ TEST_F(RequesterTest, MalformedVectorsNeverEndACallNorDrawAnAnswer) {
       deliver(vector.octets);
       EXPECT_EQ(outcomes.size(), 1u) << vector.id;
     }
-    EXPECT_EQ(end->qp.num_receives(), end->channel->config().num_receives);
+    EXPECT_EQ(end->qp.num_receives(), end->endpoint->config().num_receives);
   }
 }
 
@@ -121,7 +121,7 @@ TEST_F(RequesterTest, TimeoutsFenceMemoryAndKeepTheCredit) {
   for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(outcomes[i].status, CallStatus::kTimeout);
   EXPECT_EQ(memory.num_remote(), 0u);
   // Both credits are with Calls that nobody answers: there is no going on.
-  EXPECT_TRUE(end->channel->failure());
+  EXPECT_TRUE(end->endpoint->failure());
 }
 
 TEST_F(RequesterTest, ALateReplyGivesTheCreditBack) {
@@ -134,7 +134,7 @@ TEST_F(RequesterTest, ALateReplyGivesTheCreditBack) {
   run(1000);
   ASSERT_EQ(outcomes.size(), 2u);
   EXPECT_EQ(outcomes[1].status, CallStatus::kTimeout);
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
   call();
   call();
   run(1001);
@@ -153,7 +153,7 @@ TEST_F(RequesterTest, TheEndOfTheConnectionEndsEveryCallOnce) {
   run();
   end->qp.break_connection();
   end->pump();
-  EXPECT_TRUE(end->channel->failure());
+  EXPECT_TRUE(end->endpoint->failure());
   end->requester->on_closed("gone");
   EXPECT_TRUE(outcomes.empty());
   end->requester->on_time(at(1));

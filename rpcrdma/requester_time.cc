@@ -48,7 +48,7 @@ void Requester::stamp_sent() {
 void Requester::fail_where_unanswered() {
   if (config_.retransmit_after.count() == 0 || !config_.retransmits || sent_.empty()) return;
   if (now_ - *sent_.front()->sent_at < config_.retransmit_after) return;
-  channel_->fail("a Call has no Reply after " + std::to_string(config_.retransmit_after.count()) + " ms");
+  endpoint_->fail("a Call has no Reply after " + std::to_string(config_.retransmit_after.count()) + " ms");
 }
 
 std::size_t Requester::on_time(verbs::TimePoint now) {
@@ -61,7 +61,7 @@ std::size_t Requester::on_time(verbs::TimePoint now) {
   const auto is_hopeless = [now](const Abandoned& one) { return one.deadline <= now; };
   if (config_.ends_unanswering && !abandoned_.empty() && abandoned_.size() >= window() &&
       std::ranges::all_of(abandoned_, is_hopeless)) {
-    channel_->fail("the peer answers none of the Calls that it granted");
+    endpoint_->fail("the peer answers none of the Calls that it granted");
   }
   fail_where_unanswered();
   const std::size_t num_ended = run_ended();
@@ -82,7 +82,7 @@ std::optional<verbs::TimePoint> Requester::next_timeout() const {
       if (!own_timeouts_) break;
     }
   }
-  if (channel_ == nullptr || channel_->failure()) return next;
+  if (endpoint_ == nullptr || endpoint_->failure()) return next;
   if (config_.retransmit_after.count() != 0 && config_.retransmits && !sent_.empty()) {
     if (!sent_.back()->sent_at) return now_;
     consider(*sent_.front()->sent_at + config_.retransmit_after);

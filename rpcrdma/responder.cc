@@ -10,22 +10,22 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// CallId: serial of the connection, then the number of uses of the slot, then the slot.
+// ServedCallId: serial of the connection, then the number of uses of the slot, then the slot.
 constexpr std::uint32_t kSlotBits = 12;
 constexpr std::uint32_t kSlotMask = (1u << kSlotBits) - 1;
 
 }  // namespace
 
-CallId Responder::id_of(CallSlot slot) const {
+ServedCallId Responder::id_of(CallSlot slot) const {
   const std::uint32_t generation = calls_[index_of(slot)].generation << kSlotBits;
-  return CallId{std::uint64_t{channel_.config().serial} << 32 | generation | index_of(slot)};
+  return ServedCallId{std::uint64_t{endpoint_.config().serial} << 32 | generation | index_of(slot)};
 }
 
-Responder::Responder(verbs::Pd& pd, Link& link, BufferPool& pool, Budget& budget, std::span<const Program> programs,
-                     Config config)
+Responder::Responder(verbs::Pd& pd, Link& link, BufferPool& pool, Budget& budget,
+                     std::span<const ServedProgram> programs, Config config)
     : pd_(pd),
       link_(link),
-      channel_(link.channel()),
+      endpoint_(link.endpoint()),
       pool_(pool),
       programs_(programs),
       config_(std::move(config)),
@@ -33,8 +33,8 @@ Responder::Responder(verbs::Pd& pd, Link& link, BufferPool& pool, Budget& budget
       served_memory_(std::make_shared<ServedMemory>()) {
   link_.join(*this);
   link_.credits().grants = CreditPolicy(config_.credits);
-  served_memory_->receives = channel_.memory();
-  assert(channel_.config().num_receives <= kSlotMask && config_.credits.initial <= channel_.config().num_receives);
+  served_memory_->receives = endpoint_.memory();
+  assert(endpoint_.config().num_receives <= kSlotMask && config_.credits.initial <= endpoint_.config().num_receives);
 }
 
 Responder::~Responder() {
@@ -57,7 +57,7 @@ bool Responder::is_sending(SendSlot send) const {
   return index_of(send) < outgoing_.size() && outgoing_[index_of(send)].in_use;
 }
 
-bool Responder::reply(CallId id, ServedReply&& reply) {
+bool Responder::reply(ServedCallId id, ServedReply&& reply) {
   const CallSlot slot{static_cast<std::uint32_t>(id.value) & kSlotMask};
   if (index_of(slot) >= calls_.size() || call_at(slot).state != Call::State::kServed || id_of(slot) != id) return false;
   ReplyHeader rpc{.xid = call_at(slot).xid, .verf = {}};
@@ -78,13 +78,13 @@ void Responder::on_time(verbs::TimePoint now) {
   pump();
   if (!may_stall()) {
     progress_at_.reset();
-  } else if (!progress_at_ || progress_ != channel_.progress()) {
-    progress_ = channel_.progress();
+  } else if (!progress_at_ || progress_ != endpoint_.progress()) {
+    progress_ = endpoint_.progress();
     progress_at_ = now;
   } else if (now - *progress_at_ >= stall_timeout()) {
     const char* why =
         lacks_sends_ ? "there was no memory for an answer for " : "the peer takes or gives no data: stalled for ";
-    channel_.fail(why + std::to_string(stall_timeout().count()) + " ms");
+    endpoint_.fail(why + std::to_string(stall_timeout().count()) + " ms");
   }
 }
 
@@ -121,7 +121,7 @@ std::optional<verbs::TimePoint> Responder::next_timeout() const {
 }
 
 bool Responder::may_stall() const {
-  return channel_.busy() || lacks_sends_;
+  return endpoint_.busy() || lacks_sends_;
 }
 
 std::chrono::milliseconds Responder::stall_timeout() const {

@@ -16,9 +16,9 @@
 #include "rpcrdma/call.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/credit_policy.h"
+#include "rpcrdma/duplicate_request_cache.h"
 #include "rpcrdma/event_log.h"
 #include "rpcrdma/link.h"
-#include "rpcrdma/replay_cache.h"
 #include "rpcrdma/reply_form.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/service.h"
@@ -32,11 +32,11 @@ struct ResponderCounters {
   std::uint64_t discarded = 0;  // messages without an answer
   std::uint64_t err_vers = 0;
   std::uint64_t err_chunk = 0;
-  std::uint64_t garbage_args = 0;   // found here, not by a service
-  std::uint64_t reply_chunks = 0;   // Replies through the Reply chunk
-  std::uint64_t write_chunks = 0;   // items through a Write chunk
-  std::uint64_t invalidations = 0;  // Replies that invalidate a handle
-  std::uint64_t replays = 0;        // repeated Calls that a service has already received
+  std::uint64_t garbage_args = 0;        // found here, not by a service
+  std::uint64_t reply_chunks = 0;        // Replies through the Reply chunk
+  std::uint64_t write_chunks = 0;        // items through a Write chunk
+  std::uint64_t invalidations = 0;       // Replies that invalidate a handle
+  std::uint64_t duplicate_requests = 0;  // repeated Calls that a service has already received
 };
 
 // Responder is the answering half of RPC-over-RDMA on one connection: it pulls Read chunks by RDMA Read, hands whole
@@ -47,11 +47,11 @@ struct ResponderCounters {
 // Receives, and the service can read the Call directly from the Receive buffer.
 //
 // inputs: on_receive, on_send_done, on_read_done, on_write_done, reply, admit, on_time. outputs: Service::on_call,
-// next_timeout, and Channel::failure for faults that must end the connection.
+// next_timeout, and Endpoint::failure for faults that must end the connection.
 class Responder {
  public:
   struct Config {
-    CreditPolicy::Config credits;       // initial is at most the Channel's Receives; so is max if the Channel owns them
+    CreditPolicy::Config credits;  // initial is at most the Endpoint's Receives; so is max if the Endpoint owns them
     std::uint32_t reverse_credits = 0;  // Receives for Replies to our own Calls (RFC 8167)
     std::size_t reply_threshold = 0;    // settled by start
     // Segments and chunks of one Call's lists (RFC 8267 section 6.4.2).
@@ -71,9 +71,10 @@ class Responder {
     std::chrono::milliseconds short_stall_timeout{30000};
     std::string peer;
     std::string peer_group;
-    ReplayCache* replays = nullptr;  // Replies of programs with keeps_replies, and fatal Calls; null: neither
-    std::string client;              // the peer's name in `replays`
-    EventLog* log = nullptr;         // outlives the responder; null: none
+    DuplicateRequestCache* duplicate_requests =
+        nullptr;              // Replies of programs with keeps_replies, and fatal Calls; null: neither
+    std::string client;       // the peer's name in `duplicate_requests`
+    EventLog* log = nullptr;  // outlives the responder; null: none
   };
 
   // Octets of a Send buffer that the responder needs beyond the inline threshold: an RPC header without verifier, and a
@@ -81,7 +82,7 @@ class Responder {
   static constexpr std::size_t kSendExtra = 64;
 
   // All of these outlive the responder.
-  Responder(verbs::Pd& pd, Link& link, BufferPool& pool, Budget& budget, std::span<const Program> programs,
+  Responder(verbs::Pd& pd, Link& link, BufferPool& pool, Budget& budget, std::span<const ServedProgram> programs,
             Config config);
   ~Responder();
 
@@ -99,7 +100,7 @@ class Responder {
   // A Write has ended that was signaled to free room in the send queue.
   void on_write_done();
   // reply answers a Call that a service received. False: no Call with this id waits for an answer.
-  bool reply(CallId id, ServedReply&& reply);
+  bool reply(ServedCallId id, ServedReply&& reply);
   // admit starts waiting Calls that the budget allows now.
   void admit();
   // The Budget calls it when it is this connection's turn to start a Call.
@@ -113,7 +114,7 @@ class Responder {
   // Whether one more Call would exceed the grant.
   bool is_at_limit() const { return calls_under_way_ >= link_.credits().grants.promised(); }
   // Whether requests are under way or Calls wait for their share of the budget. If so, on_time must be called.
-  bool has_work() const { return channel_.busy() || !waiting_.empty() || !answers_.empty(); }
+  bool has_work() const { return endpoint_.busy() || !waiting_.empty() || !answers_.empty(); }
 
   // Whether a service has Calls that it has not answered.
   bool has_served_calls() const;
@@ -134,7 +135,7 @@ class Responder {
   // Whether work is under way that the peer or a shortage of memory can hold up.
   bool may_stall() const;
   std::chrono::milliseconds stall_timeout() const;
-  CallId id_of(CallSlot slot) const;
+  ServedCallId id_of(CallSlot slot) const;
 
   // Calls coming in (responder_receive.cc).
   void discard(ReceiveSlot receive, const char* why);
@@ -157,7 +158,7 @@ class Responder {
   void pulled(CallSlot slot);
   void pull_items_or_deliver(CallSlot slot);
   void deliver(CallSlot slot);
-  bool is_replay(CallSlot slot);
+  bool is_duplicate(CallSlot slot);
   bool is_idempotent(const Call& call);
   std::size_t result_room(const Call& call) const;
 
@@ -195,9 +196,9 @@ class Responder {
 
   verbs::Pd& pd_;
   Link& link_;
-  Channel& channel_;  // the Link's
+  Endpoint& endpoint_;  // the Link's
   BufferPool& pool_;
-  std::span<const Program> programs_;
+  std::span<const ServedProgram> programs_;
   Config config_;
   BudgetShare share_;
   std::shared_ptr<ServedMemory> served_memory_;

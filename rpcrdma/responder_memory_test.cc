@@ -7,7 +7,7 @@ namespace {
 struct ResponderMemoryTest : ResponderTest {
   std::size_t num_sending() const {
     std::size_t num = 0;
-    for (std::uint32_t send = 0; send < end->channel->config().num_sends; ++send) {
+    for (std::uint32_t send = 0; send < end->endpoint->config().num_sends; ++send) {
       num += end->responder->is_sending(SendSlot{send}) ? 1 : 0;
     }
     return num;
@@ -42,7 +42,7 @@ TEST_F(ResponderMemoryTest, NothingIsTrimmedWhileASendIsOutstanding) {
   EXPECT_EQ(end->pool.in_use(), 0u);
   EXPECT_EQ(rooms[0], pattern(9000, 1));
   // Now it may be trimmed, and serves on; ids of before name no Call.
-  const CallId before = end->service.calls.at(0).id;
+  const ServedCallId before = end->service.calls.at(0).id;
   end->service.calls.clear();
   end->responder->trim();
   call(kRead, header);

@@ -60,7 +60,7 @@ std::size_t Responder::need_of(const Call& call) const {
 void Responder::start_waiting(bool in_turn) {
   bool only_guaranteed = !in_turn && !waiting_.empty() && share_.others_wait();
   bool is_line_moved = false;
-  for (std::size_t at = 0; at < waiting_.size() && !channel_.failure();) {
+  for (std::size_t at = 0; at < waiting_.size() && !endpoint_.failure();) {
     const BudgetShare::Verdict verdict = start_call(at, only_guaranteed);
     if (verdict == BudgetShare::Verdict::kOwnLimit) break;
     if (verdict == BudgetShare::Verdict::kShort) {
@@ -70,7 +70,7 @@ void Responder::start_waiting(bool in_turn) {
       only_guaranteed = is_line_moved = true;
     }
   }
-  if (only_guaranteed && !waiting_.empty() && !channel_.failure()) {
+  if (only_guaranteed && !waiting_.empty() && !endpoint_.failure()) {
     share_.wait_in_line();
     if (is_line_moved) share_.go_to_end();
   } else {
@@ -128,7 +128,7 @@ void Responder::pull(CallSlot slot) {
 
 // Posts RDMA Reads, never more at once than the peer's IRD (R1-4.3.1-13). Roundup in the chunk is not read.
 void Responder::pump_reads() {
-  while (!pulling_.empty() && reads_under_way_ < config_.ord && channel_.send_queue_room() != 0) {
+  while (!pulling_.empty() && reads_under_way_ < config_.ord && endpoint_.send_queue_room() != 0) {
     const CallSlot slot = pulling_.front();
     Call& call = call_at(slot);
     if (call.next_pull == call.pulls.size()) {
@@ -148,7 +148,7 @@ void Responder::pump_reads() {
     const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(pull.target.data() + call.filled),
                          static_cast<std::uint32_t>(len), pull.lkey};
     call.filled += len;
-    if (!channel_.post_read(std::span(&sge, 1), segment.offset, segment.handle, slot)) return;
+    if (!endpoint_.post_read(std::span(&sge, 1), segment.offset, segment.handle, slot)) return;
     ++call.reads;
     ++reads_under_way_;
   }
@@ -180,7 +180,7 @@ void Responder::on_fatal(std::uint32_t xid, std::string_view refused) {
   if (fatal_xid_ == xid) return;
   fatal_xid_ = xid;
   tell(verbs::LogLevel::kWarn, xid, "the peer refused", refused);
-  if (config_.replays != nullptr) config_.replays->on_fatal(config_.client, xid);
+  if (config_.duplicate_requests != nullptr) config_.duplicate_requests->on_fatal(config_.client, xid);
 }
 
 // All chunks of the Call have been pulled (R1-4.4.5.2-02).
@@ -198,10 +198,10 @@ void Responder::pulled(CallSlot slot) {
 void Responder::deliver(CallSlot slot) {
   Call& call = call_at(slot);
   call.state = Call::State::kServed;
-  if (is_replay(slot)) return;
+  if (is_duplicate(slot)) return;
   ServedCall served;
   served.id = id_of(slot);
-  served.connection = {channel_.config().serial};
+  served.connection = {endpoint_.config().serial};
   served.xid = call.xid;
   served.program = call.rpc.program;
   served.version = call.rpc.version;
@@ -240,20 +240,20 @@ bool Responder::is_idempotent(const Call& call) {
 
 // Whether the service has already received this Call. If so, the Call is answered, will be answered, or needs no
 // answer.
-bool Responder::is_replay(CallSlot slot) {
+bool Responder::is_duplicate(CallSlot slot) {
   const Call& call = call_at(slot);
-  if (config_.replays == nullptr || !call.program->keeps_replies || is_idempotent(call)) return false;
-  std::vector<ReplayItem> items;
+  if (config_.duplicate_requests == nullptr || !call.program->keeps_replies || is_idempotent(call)) return false;
+  std::vector<KeptItem> items;
   items.reserve(call.items.size());
   for (const Call::Item& item : call.items) items.push_back({item.position, item.data.octets()});
-  const ReplayKey key = replay_key(config_.client, call.xid, call.rpc, call.args, items);
-  const CallId id = id_of(slot);
-  switch (config_.replays->on_call(key, config_.peer_group, id)) {
-    case ReplayCache::Verdict::kRun: return false;
-    case ReplayCache::Verdict::kWait: break;
-    case ReplayCache::Verdict::kDrop: (void)release_call(slot); break;  // without an answer
-    case ReplayCache::Verdict::kAnswer: {
-      auto kept = config_.replays->find(key)->revive(pool_);
+  const RequestKey key = request_key(config_.client, call.xid, call.rpc, call.args, items);
+  const ServedCallId id = id_of(slot);
+  switch (config_.duplicate_requests->on_call(key, config_.peer_group, id)) {
+    case DuplicateRequestCache::Verdict::kRun: return false;
+    case DuplicateRequestCache::Verdict::kWait: break;
+    case DuplicateRequestCache::Verdict::kDrop: (void)release_call(slot); break;  // without an answer
+    case DuplicateRequestCache::Verdict::kAnswer: {
+      auto kept = config_.duplicate_requests->find(key)->revive(pool_);
       if (kept) {
         reply(id, std::move(*kept));
       } else {
@@ -262,7 +262,7 @@ bool Responder::is_replay(CallSlot slot) {
       break;
     }
   }
-  ++counters_.replays;
+  ++counters_.duplicate_requests;
   return true;
 }
 

@@ -175,7 +175,7 @@ TEST_F(ResponderPullTest, AStaleHandleEndsTheConnectionAndNothingElse) {
   v1::Header header = call_header();
   header.lists.read_list = {{static_cast<std::uint32_t>(40 + write_position()), {0xdead, 16, 0}}};
   call(header, rpc_call(kWrite, write_args(16)));
-  EXPECT_TRUE(end->channel->failure());
+  EXPECT_TRUE(end->endpoint->failure());
   EXPECT_TRUE(end->service.calls.empty());
   end->responder.reset();
   EXPECT_EQ(end->budget.used, 0u);
@@ -200,7 +200,7 @@ TEST_F(ResponderPullTest, SegmentsWithoutOctetsAreNotRead) {
   whole.insert(whole.end(), second.begin(), second.end());
   EXPECT_EQ(copy_of(end->service.calls[0].items.at(0).data.octets()), whole);
   EXPECT_EQ(end->qp.rdma.size(), 2u);
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
 }
 
 TEST_F(ResponderPullTest, AnItemWithoutOctetsIsThereAtOnce) {
@@ -262,7 +262,7 @@ TEST_F(ResponderPullTest, ALongCallWhoseItemsFindNoMemoryGetsSystemErr) {
   EXPECT_EQ(end->qp.rdma.size(), 1u);
   EXPECT_EQ(end->pool.in_use(), 0u);
   EXPECT_EQ(end->budget.used, 0u);
-  EXPECT_EQ(end->qp.num_receives(), end->channel->config().num_receives);
+  EXPECT_EQ(end->qp.num_receives(), end->endpoint->config().num_receives);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace weft::rpcrdma {
 
 namespace {
 
-bool is_served(std::uint32_t flavor, const Program& program) {
+bool is_served(std::uint32_t flavor, const ServedProgram& program) {
   if (flavor == static_cast<std::uint32_t>(AuthFlavor::kRpcsecGss)) return program.takes_gss;
   return flavor <= static_cast<std::uint32_t>(AuthFlavor::kShort);
 }
@@ -28,7 +28,7 @@ void Responder::on_receive(ReceiveSlot receive, std::size_t len) {
                            .max_message = max_message,
                            .max_item = config_.max_item,
                            .max_read_list = max_message + config_.max_item};
-  const CallVerdict verdict = link_.profile().receive_call(channel_.received(receive, len), limits, received);
+  const CallVerdict verdict = link_.profile().receive_call(endpoint_.received(receive, len), limits, received);
   if (verdict == CallVerdict::kDiscard) return discard(receive, received.why);
   const CallSlot slot = take_call(receive);
   Call& call = call_at(slot);
@@ -39,7 +39,8 @@ void Responder::on_receive(ReceiveSlot receive, std::size_t len) {
   settle_credits(verdict == CallVerdict::kAccept ? received.credit : 0);
   if (verdict == CallVerdict::kError) return answer_error(slot, received.error, received.why);  // U1-6.4.2-07
   // A fatal Call would end this connection as well.
-  const bool was_fatal = config_.replays != nullptr && config_.replays->was_fatal(config_.client, call.xid);
+  const bool was_fatal =
+      config_.duplicate_requests != nullptr && config_.duplicate_requests->was_fatal(config_.client, call.xid);
   if (violates("R1-5.5.3-03", was_fatal)) {
     return answer_error(slot, TransportError::Code::kSystem,
                         "the peer refused an RDMA Read or Write of this Call before");
@@ -66,10 +67,10 @@ void Responder::discard(ReceiveSlot receive, const char* why) {
     config_.log->line(verbs::LogLevel::kWarn, config_.peer, "a message was discarded: {}", why);
   }
   // A discarded message costs its sender no credit. It holds a Receive that other peers need until the turn ends.
-  if (++discarded_in_turn_ > channel_.share() + kExtraReceives && channel_.config().receives != nullptr) {
-    channel_.fail_overrun("the peer sends nothing but what is to be discarded");
+  if (++discarded_in_turn_ > endpoint_.share() + kExtraReceives && endpoint_.config().receives != nullptr) {
+    endpoint_.fail_overrun("the peer sends nothing but what is to be discarded");
   }
-  channel_.post_receive(receive);
+  endpoint_.post_receive(receive);
 }
 
 // The Receives for a grant are available before any Reply carries it (R1-4.3.1-09).
@@ -78,13 +79,13 @@ void Responder::settle_credits(std::uint32_t requested) {
   CreditPolicy& grants = link_.credits().grants;
   grants.on_call(requested, calls_under_way_ + sends_under_way_);
   const std::uint32_t share = grants.promised() + config_.reverse_credits;
-  if (share != channel_.share() && !channel_.set_share(share)) {
-    grants.hold_at(channel_.share() - config_.reverse_credits);
+  if (share != endpoint_.share() && !endpoint_.set_share(share)) {
+    grants.hold_at(endpoint_.share() - config_.reverse_credits);
   }
 }
 
 bool Responder::is_short() const {
-  const ReceivePool* receives = channel_.config().receives;
+  const ReceivePool* receives = endpoint_.config().receives;
   return !waiting_.empty() || (receives != nullptr && receives->shares().is_low());
 }
 
@@ -129,8 +130,8 @@ bool Responder::match_program(CallSlot slot) {
   Call& call = call_at(slot);
   ReplyHeader rpc{.xid = call.xid, .verf = {}, .accept = AcceptStat::kProgUnavail};
   rpc.low = std::numeric_limits<std::uint32_t>::max();
-  const Program* any = nullptr;
-  for (const Program& program : programs_) {
+  const ServedProgram* any = nullptr;
+  for (const ServedProgram& program : programs_) {
     if (program.is_any) any = &program;
     if (program.is_any || program.binding->program != call.rpc.program) continue;
     if (program.binding->version == call.rpc.version) {

@@ -87,13 +87,13 @@ bool Responder::release_call(CallSlot slot) {
   --calls_under_way_;
   call.reset();
   free_calls_.push_back(slot);
-  return channel_.post_receive(call.receive);
+  return endpoint_.post_receive(call.receive);
 }
 
 void Responder::pump() {
   if (pumping_) return;
   pumping_ = true;
-  while (!channel_.failure()) {
+  while (!endpoint_.failure()) {
     if (posting_) {
       if (!post(outgoing_[index_of(*posting_)], *posting_)) break;
       posting_.reset();
@@ -124,20 +124,20 @@ void Responder::pump() {
 // Posts the Writes and then the Send of one answer. False: the send queue is full.
 bool Responder::post(Outgoing& out, SendSlot send) {
   for (; out.next_write < out.writes.size(); ++out.next_write) {
-    if (channel_.send_queue_room() == 0) return false;
+    if (endpoint_.send_queue_room() == 0) return false;
     const Outgoing::Write& write = out.writes[out.next_write];
     const auto sges = std::span(out.sges).subspan(write.first_sge, write.num_sges);
-    if (!channel_.post_write(sges, write.remote_addr, write.rkey, send, channel_.wants_signal())) return false;
+    if (!endpoint_.post_write(sges, write.remote_addr, write.rkey, send, endpoint_.wants_signal())) return false;
     std::uint64_t len = 0;
     for (const verbs::Sge& sge : sges) len += sge.length;
     remember_write(out.xid, write.rkey, write.remote_addr, len);
   }
-  if (channel_.send_queue_room() == 0) return false;
+  if (endpoint_.send_queue_room() == 0) return false;
   // R1-4.3.1-09: the Receive for the peer's next Call is posted before the answer that lets the peer send that Call.
   if (!release_call(out.call)) return false;
   if (out.invalidate) ++counters_.invalidations;
   if (!out.send_sges.empty()) return link_.send(send, out.send_sges, out.invalidate);
-  const verbs::Sge sge = sge_of(channel_.send_buffer(send).first(out.send_len), channel_.send_lkey(send));
+  const verbs::Sge sge = sge_of(endpoint_.send_buffer(send).first(out.send_len), endpoint_.send_lkey(send));
   return link_.send(send, std::span(&sge, 1), out.invalidate);
 }
 
@@ -170,7 +170,7 @@ void Responder::on_send_done(SendSlot slot) {
   --sends_under_way_;
   share_.give_back(outgoing_[index_of(slot)].held);
   outgoing_[index_of(slot)].reset();
-  channel_.give_send(slot);
+  endpoint_.give_send(slot);
   admit();
   pump();
   pump_reads();
@@ -187,9 +187,9 @@ void Responder::build(Answer& answer, Outgoing& out, SendSlot send) {
     if (why == nullptr) return;
     // R1-5.5.3-02, U1-3.1-01: the Reply fits no offered form, and no part of it was sent (U1-3.1-08).
     ++counters_.err_chunk;
-    // A Channel failure here ends the connection, and that end has its own log line.
+    // An Endpoint failure here ends the connection, and that end has its own log line.
     const auto code = TransportError::Code::kReplyResource;
-    if (!channel_.failure()) tell(verbs::LogLevel::kInfo, out.xid, link_.profile().error_name(code), why);
+    if (!endpoint_.failure()) tell(verbs::LogLevel::kInfo, out.xid, link_.profile().error_name(code), why);
     out.reset();
     answer.error = TransportError{.code = code};
   }
@@ -203,7 +203,7 @@ void Responder::build_error(const Call& call, const TransportError& error, Outgo
                         .credit = link_.credits().grants.grant(),
                         .lists = {},
                         .error = error};
-  xdr::XdrWriter writer(channel_.send_buffer(send));
+  xdr::XdrWriter writer(endpoint_.send_buffer(send));
   link_.profile().emit(writer, message);
   out.send_len = writer.size();
 }
@@ -300,20 +300,20 @@ void Responder::write_items(const Call& call, Outgoing& out) {
 
 // Puts header and payload into one Send, with long pieces from their own memory (R1-5.2.4-06).
 void Responder::build_inline(const ReplyHeader& rpc, Outgoing& out, SendSlot send) {
-  const MutBytes buffer = channel_.send_buffer(send);
+  const MutBytes buffer = endpoint_.send_buffer(send);
   xdr::XdrWriter writer(buffer);
   link_.profile().emit(writer, message_);
   emit_rpc_header(writer, rpc, out.reply);
   std::size_t gathered = 0;  // octets of the buffer that have a gather element
   const auto gather_written = [&] {
     if (writer.size() == gathered) return;
-    out.send_sges.push_back(sge_of(buffer.subspan(gathered, writer.size() - gathered), channel_.send_lkey(send)));
+    out.send_sges.push_back(sge_of(buffer.subspan(gathered, writer.size() - gathered), endpoint_.send_lkey(send)));
     gathered = writer.size();
   };
   for (const Slice& piece : form_.pieces()) {
     // Two elements now, and one for the octets that may follow.
     const bool gather = piece.lkey != 0 && piece.octets.size() >= kGatherFrom &&
-                        out.send_sges.size() + 3 <= channel_.config().max_send_sge;
+                        out.send_sges.size() + 3 <= endpoint_.config().max_send_sge;
     if (!gather) {
       writer.raw(piece.octets);
       continue;
@@ -331,19 +331,19 @@ bool Responder::build_external(const ReplyHeader& rpc, Outgoing& out, SendSlot s
   if (!reply.results.empty()) {
     auto mr = pd_.reg_mr(reply.results.data(), reply.results.size(), verbs::Access::kNone);
     if (!mr.ok()) {
-      channel_.fail("cannot register a Reply: " + mr.error().message);
+      endpoint_.fail("cannot register a Reply: " + mr.error().message);
       return false;
     }
     out.results_mr = std::move(*mr);
   }
   // Behind the transport header the Send buffer holds the RPC header and zeros for roundup, as sources of Writes.
-  const MutBytes buffer = channel_.send_buffer(send);
+  const MutBytes buffer = endpoint_.send_buffer(send);
   xdr::XdrWriter writer(buffer);
   link_.profile().emit(writer, message_);
   out.send_len = writer.size();
   const std::size_t rpc_len = rpc_header_len(rpc, reply);
   MutBytes spare = buffer.subspan(out.send_len);
-  std::uint32_t spare_lkey = channel_.send_lkey(send);
+  std::uint32_t spare_lkey = endpoint_.send_lkey(send);
   if (spare.size() < rpc_len + kMaxPadding) {
     // A long verifier.
     Buffer taken = pool_.take(rpc_len + kMaxPadding);

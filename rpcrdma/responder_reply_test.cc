@@ -191,7 +191,7 @@ TEST_F(ResponderReplyTest, WhatFitsNothingOfferedGetsErrChunkAndWritesNothing) {
   EXPECT_EQ(end->qp.sent.at(2).size(), v1::kErrChunkLen);
 
   EXPECT_TRUE(end->qp.rdma.empty());
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
   EXPECT_EQ(end->budget.used, 0u);
 }
 
@@ -209,7 +209,7 @@ TEST_F(ResponderReplyTest, ManySegmentsThroughAShortSendQueue) {
   ASSERT_EQ(end->qp.sent.size(), 1u);
   EXPECT_TRUE(std::equal(data.begin(), data.end(), room.begin()));
   EXPECT_EQ(end->qp.rdma.size(), 64u);
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
 }
 
 TEST_F(ResponderReplyTest, ASendGathersNoMoreElementsThanTheDeviceTakes) {
@@ -220,7 +220,7 @@ TEST_F(ResponderReplyTest, ASendGathersNoMoreElementsThanTheDeviceTakes) {
     call(call_header(), rpc_call(kReaddir));
     Octets whole;
     answer(three_items(whole));
-    EXPECT_FALSE(end->channel->failure());
+    EXPECT_FALSE(end->endpoint->failure());
     ASSERT_EQ(end->qp.sent.size(), 1u);
     EXPECT_EQ(payload_of(end->qp.sent[0]), rpc_reply(5, whole));
     // Each item takes two elements: the octets before it, and itself. One more is for the octets behind the last item.
@@ -237,7 +237,7 @@ TEST_F(ResponderReplyTest, AWriteGathersNoMoreElementsThanTheDeviceTakes) {
     call(header, rpc_call(kReaddir));
     Octets whole;
     answer(three_items(whole));
-    EXPECT_FALSE(end->channel->failure());
+    EXPECT_FALSE(end->endpoint->failure());
     ASSERT_EQ(end->qp.sent.size(), 1u);
     // The RPC header, and the Payload stream in seven pieces.
     EXPECT_EQ(end->qp.rdma.size(), (8 + max_sge - 1) / max_sge);
@@ -285,7 +285,7 @@ TEST_F(ResponderReplyTest, ALongVerifierThatFindsNoMemoryGetsErrChunk) {
   ASSERT_EQ(end->qp.sent.size(), 1u);
   EXPECT_EQ(parse(end->qp.sent[0]).err, v1::Err::kChunk);
   EXPECT_TRUE(end->qp.rdma.empty());
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
   EXPECT_EQ(end->pool.in_use(), 0u);
 }
 

@@ -52,7 +52,7 @@ struct Responder::Call {
   CallHeaderView rpc;
   ConstBytes header;
   ConstBytes args;
-  const Program* program = nullptr;
+  const ServedProgram* program = nullptr;
   bool may_reduce = true;  // its credential allows it
   Buffer message;          // the Payload stream, if it was external
   std::vector<Item> items;

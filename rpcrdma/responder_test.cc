@@ -20,7 +20,7 @@ TEST_F(ResponderTest, EveryMalformedVectorGetsItsExactAnswer) {
     end->pump();
     EXPECT_TRUE(end->service.calls.empty()) << vector.id;
     EXPECT_TRUE(end->qp.rdma.empty()) << vector.id;
-    EXPECT_FALSE(end->channel->failure()) << vector.id;
+    EXPECT_FALSE(end->endpoint->failure()) << vector.id;
     if (vector.expect == "DISCARD") {
       EXPECT_TRUE(end->qp.sent.empty()) << vector.id;
     } else {
@@ -28,7 +28,7 @@ TEST_F(ResponderTest, EveryMalformedVectorGetsItsExactAnswer) {
       EXPECT_EQ(to_hex(end->qp.sent[0]), to_hex(vector.answer)) << vector.id << " " << vector.title;
     }
     // The Receive is back, and the next Call is served.
-    EXPECT_EQ(end->qp.num_receives(), end->channel->config().num_receives) << vector.id;
+    EXPECT_EQ(end->qp.num_receives(), end->endpoint->config().num_receives) << vector.id;
     ASSERT_TRUE(end->qp.inject(load_vector("V01").octets));
     end->pump();
     EXPECT_EQ(end->service.calls.size(), 1u) << vector.id;
@@ -132,19 +132,19 @@ TEST_F(ResponderTest, ATrimmedResponderKnowsOldIdsFromNew) {
     end->pump();
   };
   inject();
-  const CallId first = end->service.calls.back().id;
+  const ServedCallId first = end->service.calls.back().id;
   end->responder->trim();  // one is under way
   answer({});
   EXPECT_EQ(end->qp.sent.size(), 1u);
   end->responder->trim();
   EXPECT_FALSE(end->responder->reply(first, {}));
   // Until the same Receive, and so the same slot, has its turn.
-  for (std::uint32_t i = 1; i < end->channel->config().num_receives; ++i) {
+  for (std::uint32_t i = 1; i < end->endpoint->config().num_receives; ++i) {
     inject();
     answer({});
   }
   inject();
-  const CallId second = end->service.calls.back().id;
+  const ServedCallId second = end->service.calls.back().id;
   EXPECT_EQ(second.value & 0xfff, first.value & 0xfff);
   EXPECT_NE(second.value, first.value);
   EXPECT_FALSE(end->responder->reply(first, {}));
@@ -154,9 +154,9 @@ TEST_F(ResponderTest, ATrimmedResponderKnowsOldIdsFromNew) {
 TEST_F(ResponderTest, AnswersOnceAndOnlyToWhatItAsked) {
   open();
   call(parse(load_vector("V01").octets), payload_of(load_vector("V01").octets));
-  const CallId id = end->service.calls.at(0).id;
-  EXPECT_FALSE(end->responder->reply(CallId{id.value ^ 1}, {}));
-  EXPECT_FALSE(end->responder->reply(CallId{id.value + (1 << 12)}, {}));
+  const ServedCallId id = end->service.calls.at(0).id;
+  EXPECT_FALSE(end->responder->reply(ServedCallId{id.value ^ 1}, {}));
+  EXPECT_FALSE(end->responder->reply(ServedCallId{id.value + (1 << 12)}, {}));
   EXPECT_TRUE(end->responder->reply(id, {}));
   EXPECT_FALSE(end->responder->reply(id, {}));
   end->pump();
@@ -170,7 +170,7 @@ TEST_F(ResponderTest, AFailingSendIsAFailureOfTheConnection) {
   call(call_header(), rpc_call(kNull));
   end->qp.fail_post_send = true;
   answer({});
-  EXPECT_TRUE(end->channel->failure());
+  EXPECT_TRUE(end->endpoint->failure());
 }
 
 TEST_F(ResponderTest, APeerThatTakesNothingIsGivenUp) {
@@ -182,9 +182,9 @@ TEST_F(ResponderTest, APeerThatTakesNothingIsGivenUp) {
   end->responder->on_time(start);
   EXPECT_EQ(end->responder->next_timeout(), start + std::chrono::seconds(30));
   end->responder->on_time(start + std::chrono::seconds(29));
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
   end->responder->on_time(start + std::chrono::seconds(30));
-  EXPECT_TRUE(end->channel->failure());
+  EXPECT_TRUE(end->endpoint->failure());
 }
 
 TEST_F(ResponderTest, HostileHeadersNeverReachMemoryThatWasNotOffered) {
@@ -257,22 +257,22 @@ TEST_F(ResponderTest, AMismatchOfAServicesOwnNamesTheVersionThatWasCalled) {
 }
 
 TEST_F(ResponderTest, WhatAServiceHasHadBeforeIsCountedAndNotServedAgain) {
-  ReplayCache replays{ReplayLimits{}};
-  open({.replays = &replays});
+  DuplicateRequestCache duplicate_requests{DuplicateRequestLimits{}};
+  open({.duplicate_requests = &duplicate_requests});
   const std::size_t num_receives = end->qp.num_receives();
   call(call_header(), rpc_call(kRead));
   ASSERT_EQ(end->service.calls.size(), 1u);
-  EXPECT_EQ(end->responder->counters().replays, 0u);
+  EXPECT_EQ(end->responder->counters().duplicate_requests, 0u);
   // The Call comes again while it runs, and then when it has its answer.
   call(call_header(), rpc_call(kRead));
-  EXPECT_EQ(end->responder->counters().replays, 1u);
+  EXPECT_EQ(end->responder->counters().duplicate_requests, 1u);
   EXPECT_EQ(end->qp.num_receives(), num_receives - 1);
   EXPECT_TRUE(end->qp.sent.empty());
   ServedReply reply = item_reply(pattern(8), {0, 0, 0, 8});
-  replays.on_reply(end->service.calls[0].id, reply);
+  duplicate_requests.on_reply(end->service.calls[0].id, reply);
   answer(std::move(reply));
   call(call_header(), rpc_call(kRead));
-  EXPECT_EQ(end->responder->counters().replays, 2u);
+  EXPECT_EQ(end->responder->counters().duplicate_requests, 2u);
   ASSERT_EQ(end->qp.sent.size(), 2u);
   EXPECT_EQ(end->qp.sent[0], end->qp.sent[1]);
   EXPECT_EQ(end->responder->counters().calls_served, 1u);
@@ -281,7 +281,7 @@ TEST_F(ResponderTest, WhatAServiceHasHadBeforeIsCountedAndNotServedAgain) {
   }
   end->pd.fail_registration = true;
   call(call_header(), rpc_call(kRead));
-  EXPECT_EQ(end->responder->counters().replays, 3u);
+  EXPECT_EQ(end->responder->counters().duplicate_requests, 3u);
   EXPECT_EQ(end->qp.sent.size(), 2u);
   EXPECT_EQ(end->qp.num_receives(), num_receives);
   EXPECT_EQ(end->service.calls.size(), 1u);

@@ -17,13 +17,13 @@ using ::testing::Pair;
 // A connection on fake verbs whose peer is the test.
 struct Line : FakeEnd {
   Line(FakeMemory& memory, std::uint32_t credits) : FakeEnd(memory) {
-    Channel::Config shape;
+    Endpoint::Config shape;
     shape.num_receives = credits + 2;
     shape.num_sends = credits;
     shape.receive_len = shape.send_len = 4096;
     shape.max_send_wr = credits + 4;
-    make_channel(shape, Link::End::kClient);
-    EXPECT_TRUE(channel->attach(qp).ok());
+    make_endpoint(shape, Link::End::kClient);
+    EXPECT_TRUE(endpoint->attach(qp).ok());
   }
   v1::Header header(std::size_t i) const { return parse(qp.sent.at(i)); }
 };
@@ -46,7 +46,7 @@ struct RetransmissionTest : ::testing::Test {
     line().qp.break_connection();
     pump();
     requester->suspend("gone");
-    line().channel->detach();
+    line().endpoint->detach();
   }
   void begin_anew(std::size_t call_threshold = 4096, std::size_t reply_threshold = 4096) {
     lines.emplace_back(memory, kCredits);
@@ -59,7 +59,7 @@ struct RetransmissionTest : ::testing::Test {
     requester->on_time(at(ms));
   }
 
-  CallHandle call(std::function<void(CallSpec&)> change = {}) {
+  CallId call(std::function<void(CallSpec&)> change = {}) {
     CallSpec spec = call_of(test_binding(), kRead);
     spec.result_items = room;
     if (change) change(spec);
@@ -176,7 +176,7 @@ TEST_F(RetransmissionTest, WhatEndedIsNotSentAgain) {
   RecordProperty("proves", "U1-6.7.2-03 U1-6.4.2-09 U1-6.4.2-10");
   open({.call_timeout = milliseconds(1000)});
   call_many(5);
-  const CallHandle cancelled = call();
+  const CallId cancelled = call();
   call([](CallSpec& spec) { spec.timeout = milliseconds(10); });
   run(0);
   requester->cancel(cancelled);
@@ -207,12 +207,12 @@ TEST_F(RetransmissionTest, WhatEndedIsNotSentAgain) {
 TEST_F(RetransmissionTest, BetweenConnectionsCallsEndAsElsewhere) {
   open({.call_timeout = milliseconds(1000)});
   call_many(3);
-  const CallHandle last = call();
+  const CallId last = call();
   run(0);
   lose();
   EXPECT_EQ(requester->next_timeout(), at(1000));
   EXPECT_TRUE(requester->cancel(last));
-  const CallHandle late = call([](CallSpec& spec) { spec.timeout = milliseconds(50); });
+  const CallId late = call([](CallSpec& spec) { spec.timeout = milliseconds(50); });
   run(100);
   EXPECT_FALSE(requester->cancel(last));
   run(150);
@@ -251,7 +251,7 @@ TEST_F(RetransmissionTest, ACallThatFindsTheConnectionOverWaitsForTheNext) {
   line().qp.fail_post_send = true;
   call();
   run(0);
-  EXPECT_TRUE(line().channel->failure());
+  EXPECT_TRUE(line().endpoint->failure());
   EXPECT_TRUE(ended.empty());
   EXPECT_EQ(memory.num_remote(), 0u);
   lose();
@@ -273,9 +273,9 @@ TEST_F(RetransmissionTest, ADiscardedReplyLeavesItsCallToTheNextConnection) {
   EXPECT_EQ(requester->counters().replies_discarded, 1u);
   EXPECT_EQ(requester->next_timeout(), at(500));
   run(499);
-  EXPECT_FALSE(line().channel->failure());
+  EXPECT_FALSE(line().endpoint->failure());
   run(500);
-  ASSERT_TRUE(line().channel->failure());
+  ASSERT_TRUE(line().endpoint->failure());
   EXPECT_GT(requester->next_timeout(), at(500));
   EXPECT_TRUE(ended.empty());
   lose();
@@ -294,7 +294,7 @@ TEST_F(RetransmissionTest, TheDeadlineCountsFromTheFirstSending) {
   run(0);
   for (const int ms : {500, 1000}) {
     run(ms);
-    ASSERT_TRUE(line().channel->failure());
+    ASSERT_TRUE(line().endpoint->failure());
     lose();
     begin_anew();
     run(ms);

@@ -12,12 +12,12 @@ namespace {
 constexpr std::size_t kMaxLongCall = 64 * 1024;
 constexpr std::size_t kMaxItem = 64 * 1024;
 
-Responder::Config responder_config(const ReverseResponder::Config& config, const Channel& channel) {
+Responder::Config responder_config(const ReverseResponder::Config& config, const Endpoint& endpoint) {
   Responder::Config calls;
   calls.credits = {.min = config.credits, .initial = config.credits, .max = config.credits};
   calls.max_call = kMaxLongCall;
-  calls.max_item = std::max(kMaxItem, channel.config().send_len);
-  calls.max_sge = channel.config().max_send_sge;
+  calls.max_item = std::max(kMaxItem, endpoint.config().send_len);
+  calls.max_sge = endpoint.config().max_send_sge;
   calls.peer = config.peer;
   calls.log = config.log;
   // R1-7.3.4-04: a header with chunks is beyond these limits, and is answered with ERR_CHUNK.
@@ -26,8 +26,8 @@ Responder::Config responder_config(const ReverseResponder::Config& config, const
 }
 
 // Octets that Calls of one connection can hold. Each Call holds at most the largest Call, two items and a result.
-std::size_t budget_of(const ReverseResponder::Config& config, const Channel& channel) {
-  return config.credits * (kMaxLongCall + 3 * std::max(kMaxItem, channel.config().send_len));
+std::size_t budget_of(const ReverseResponder::Config& config, const Endpoint& endpoint) {
+  return config.credits * (kMaxLongCall + 3 * std::max(kMaxItem, endpoint.config().send_len));
 }
 
 Requester::Config requester_config(const ReverseRequester::Config& config) {
@@ -43,7 +43,7 @@ Requester::Config requester_config(const ReverseRequester::Config& config) {
 
 }  // namespace
 
-void ReverseResponder::widen(Channel::Config& shape, std::uint32_t credits) {
+void ReverseResponder::widen(Endpoint::Config& shape, std::uint32_t credits) {
   shape.num_receives += credits;  // R1-7.2.2.1-01
   shape.num_sends += credits;
   shape.max_send_wr += 2 * credits;  // an RDMA Read or Write for each
@@ -53,10 +53,10 @@ ReverseResponder::ReverseResponder(verbs::Pd& pd, Link& link, Config config, boo
     : config_(std::move(config)),
       link_(link),
       programs_(config_.programs.begin(), config_.programs.end()),
-      pool_(pd, kMaxLongCall + std::max(kMaxItem, link.channel().config().send_len), budget_of(config_, link.channel()),
-            read_sinks),
-      budget_{budget_of(config_, link.channel()), 0},
-      responder_(pd, link, pool_, budget_, programs_, responder_config(config_, link.channel())) {}
+      pool_(pd, kMaxLongCall + std::max(kMaxItem, link.endpoint().config().send_len),
+            budget_of(config_, link.endpoint()), read_sinks),
+      budget_{budget_of(config_, link.endpoint()), 0},
+      responder_(pd, link, pool_, budget_, programs_, responder_config(config_, link.endpoint())) {}
 
 ReverseResponder::~ReverseResponder() {
   end("the connection is gone");
@@ -67,7 +67,7 @@ void ReverseResponder::start(const Thresholds& thresholds, std::uint32_t ord) {
   responder_.start(thresholds.send, ord);
 }
 
-void ReverseResponder::reply(CallId id, ServedReply&& reply) {
+void ReverseResponder::reply(ServedCallId id, ServedReply&& reply) {
   if (!ended_) responder_.reply(id, std::move(reply));
 }
 
@@ -83,11 +83,11 @@ void ReverseResponder::end(const std::string& why) {
   if (std::exchange(ended_, true)) return;
   link_.close();
   std::set<Service*> services;
-  for (const Program& program : programs_) services.insert(program.service);
-  for (Service* service : services) service->on_end({{link_.channel().config().serial}, why});
+  for (const ServedProgram& program : programs_) services.insert(program.service);
+  for (Service* service : services) service->on_end({{link_.endpoint().config().serial}, why});
 }
 
-void ReverseRequester::widen(Channel::Config& shape, std::uint32_t credits) {
+void ReverseRequester::widen(Endpoint::Config& shape, std::uint32_t credits) {
   shape.num_receives += credits;  // R1-7.2.2.2-01
   shape.num_sends += credits;
   shape.max_send_wr += credits;

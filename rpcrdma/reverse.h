@@ -11,8 +11,8 @@
 
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
-#include "rpcrdma/channel.h"
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/endpoint.h"
 #include "rpcrdma/event_log.h"
 #include "rpcrdma/link.h"
 #include "rpcrdma/requester.h"
@@ -33,7 +33,7 @@ inline constexpr std::size_t kMaxReverseCall = 4096;
 class ReverseResponder {
  public:
   struct Config {
-    std::span<const Program> programs;  // bindings and services outlive it
+    std::span<const ServedProgram> programs;  // bindings and services outlive it
     std::uint32_t credits = kMaxReverseCredits;
     bool chunks = false;
     std::string peer;
@@ -41,7 +41,7 @@ class ReverseResponder {
   };
 
   // Adds to `shape` the resources that the reverse direction needs (RFC 8167 section 4.3.1).
-  static void widen(Channel::Config& shape, std::uint32_t credits);
+  static void widen(Endpoint::Config& shape, std::uint32_t credits);
 
   // pd and link outlive it. The forward direction's requester has joined the link.
   ReverseResponder(verbs::Pd& pd, Link& link, Config config, bool read_sinks = false);
@@ -49,7 +49,7 @@ class ReverseResponder {
 
   // ord: RDMA Reads that the connection allows towards the server.
   void start(const Thresholds& thresholds, std::uint32_t ord);
-  void reply(CallId id, ServedReply&& reply);
+  void reply(ServedCallId id, ServedReply&& reply);
   void on_time(verbs::TimePoint now);
   std::optional<verbs::TimePoint> next_timeout() const;
   // end: the connection is over, and the services get Service::on_end. From then on answers are dropped, and neither
@@ -61,7 +61,7 @@ class ReverseResponder {
  private:
   Config config_;
   Link& link_;
-  std::vector<Program> programs_;
+  std::vector<ServedProgram> programs_;
   BufferPool pool_;
   Budget budget_;
   Responder responder_;
@@ -81,7 +81,7 @@ class ReverseRequester {
   };
 
   // Adds to `shape` the resources that the reverse direction needs (RFC 8167 section 4.3.2).
-  static void widen(Channel::Config& shape, std::uint32_t credits);
+  static void widen(Endpoint::Config& shape, std::uint32_t credits);
 
   // pd and link outlive it. The forward direction's responder has joined the link.
   ReverseRequester(verbs::Pd& pd, Link& link, const Config& config);

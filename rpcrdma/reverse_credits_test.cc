@@ -47,7 +47,7 @@ TEST_F(ReverseTest, AnExhaustedDirectionDoesNotStopTheOther) {
   run();
   EXPECT_EQ(reverse_ended, successes(61));
   EXPECT_EQ(forward_ended, successes(51));
-  EXPECT_FALSE(server->channel->failure());
+  EXPECT_FALSE(server->endpoint->failure());
 }
 
 TEST_F(ReverseTest, ReceivesAreThereForBothDirections) {
@@ -115,14 +115,14 @@ TEST_F(ReverseTest, CallsBeyondTheGrantEndTheConnection) {
     call[3] = call[31] = i;
     ASSERT_TRUE(client->qp.inject(call));
     run();
-    EXPECT_FALSE(client->channel->failure());
+    EXPECT_FALSE(client->endpoint->failure());
   }
   call[3] = call[31] = 2;
   ASSERT_TRUE(client->qp.inject(call));
   run();
   EXPECT_EQ(client->service.calls.size(), 2u);
-  ASSERT_TRUE(client->channel->failure());
-  EXPECT_EQ(*client->channel->failure(), "the peer sends more Calls than it was granted");
+  ASSERT_TRUE(client->endpoint->failure());
+  EXPECT_EQ(*client->endpoint->failure(), "the peer sends more Calls than it was granted");
 }
 
 // Only a Reply may take a handle away, and only one of its own Call.
@@ -133,12 +133,12 @@ TEST_F(ReverseTest, ACallThatInvalidatesAHandleEndsTheConnection) {
   Registrations window;
   Segment segment;
   ASSERT_TRUE(window.add(client->pd, true, room.data(), room.size(), verbs::Access::kRemoteWrite, segment).ok());
-  ASSERT_TRUE(window.bind(*client->channel));
+  ASSERT_TRUE(window.bind(*client->endpoint));
   ASSERT_TRUE(client->qp.inject(load_vector("V21").octets, segment.handle));
   run();
   EXPECT_TRUE(client->service.calls.empty());
-  ASSERT_TRUE(client->channel->failure());
-  EXPECT_EQ(*client->channel->failure(), "the peer invalidated a handle by a message that is no Reply");
+  ASSERT_TRUE(client->endpoint->failure());
+  EXPECT_EQ(*client->endpoint->failure(), "the peer invalidated a handle by a message that is no Reply");
 }
 
 TEST_F(ReverseTest, WhereNoReceiveIsLeftTheProviderMayEndTheConnection) {
@@ -153,7 +153,7 @@ TEST_F(ReverseTest, WhereNoReceiveIsLeftTheProviderMayEndTheConnection) {
   for (std::size_t i = 0; i < receives; ++i) ASSERT_TRUE(client->qp.inject(load_vector("V22").octets));
   EXPECT_FALSE(client->qp.inject(load_vector("V22").octets));
   run();
-  ASSERT_TRUE(server->channel->failure());
+  ASSERT_TRUE(server->endpoint->failure());
   EXPECT_TRUE(reverse_ended.empty());
   server->reverse->calls().on_closed("the connection ended");
   run();

@@ -20,7 +20,7 @@ TEST_F(ReverseTest, WithoutSupportForChunksTheClientAnswersErrChunk) {
     EXPECT_EQ(parse(client->qp.sent.back()).err, v1::Err::kChunk) << id;
   }
   EXPECT_TRUE(client->service.calls.empty());
-  EXPECT_FALSE(client->channel->failure());
+  EXPECT_FALSE(client->endpoint->failure());
   ASSERT_TRUE(client->qp.inject(load_vector("V21").octets));
   run();
   EXPECT_EQ(client->service.calls.size(), 1u);
@@ -34,7 +34,7 @@ TEST_F(ReverseTest, TheServerHearsErrChunkAsAnEndOfItsCall) {
   ASSERT_TRUE(server->qp.inject(load_vector("V25").octets));
   run();
   EXPECT_EQ(reverse_ended, std::vector{CallStatus::kErrChunk});
-  EXPECT_FALSE(server->channel->failure());
+  EXPECT_FALSE(server->endpoint->failure());
 }
 
 TEST_F(ReverseTest, MessagesWithoutChunksFitTheirThreshold) {

@@ -70,8 +70,8 @@ TEST_F(ReverseTest, BothDirectionsAtOnceUnderEqualXids) {
   EXPECT_EQ(server->reverse->calls().window(), 2u);
   for (const Octets& message : server->qp.sent) EXPECT_NE(parse(message).credit, 0u);
   for (const Octets& message : client->qp.sent) EXPECT_NE(parse(message).credit, 0u);
-  EXPECT_FALSE(server->channel->failure());
-  EXPECT_FALSE(client->channel->failure());
+  EXPECT_FALSE(server->endpoint->failure());
+  EXPECT_FALSE(client->endpoint->failure());
 }
 
 // RFC 8167 section 6: a client that serves nothing discards what comes, whatever its own Calls' XIDs are.
@@ -109,7 +109,7 @@ TEST_F(ReverseTest, ACallMayTimeOutAndTheConnectionGoesOn) {
   run(1001);
   EXPECT_EQ(reverse_ended, (std::vector{CallStatus::kTimeout, CallStatus::kTimeout}));
   run(100000);
-  EXPECT_FALSE(server->channel->failure());
+  EXPECT_FALSE(server->endpoint->failure());
   // The late Reply gives its credit back.
   ASSERT_EQ(client->service.calls.size(), 1u);
   client->reverse->reply(client->service.calls[0].id, {});
@@ -122,7 +122,7 @@ TEST_F(ReverseTest, ACallMayTimeOutAndTheConnectionGoesOn) {
 TEST_F(ReverseTest, ACancelledCallEndsOnce) {
   open();
   client->service.answer = nullptr;
-  const CallHandle handle = call_client(call_of(callback_binding()));
+  const CallId handle = call_client(call_of(callback_binding()));
   run();
   EXPECT_TRUE(server->reverse->calls().cancel(handle));
   EXPECT_FALSE(server->reverse->calls().cancel(handle));
@@ -167,8 +167,8 @@ TEST_F(ReverseTest, MutatedMessagesHarmNeitherDirection) {
     ASSERT_TRUE(client->qp.inject(changed));
     ASSERT_TRUE(server->qp.inject(changed));
     run();
-    ASSERT_FALSE(client->channel->failure()) << to_hex(changed) << *client->channel->failure();
-    ASSERT_FALSE(server->channel->failure()) << to_hex(changed) << *server->channel->failure();
+    ASSERT_FALSE(client->endpoint->failure()) << to_hex(changed) << *client->endpoint->failure();
+    ASSERT_FALSE(server->endpoint->failure()) << to_hex(changed) << *server->endpoint->failure();
     ASSERT_EQ(client->qp.num_receives(), client_receives) << to_hex(changed);
     if (forward_ended.size() > 0) {
       call_server(call_of(test_binding()));

@@ -8,10 +8,10 @@
 #include "rpcrdma/completion_queues.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/connection_table.h"
+#include "rpcrdma/duplicate_request_cache.h"
 #include "rpcrdma/event_log.h"
 #include "rpcrdma/message_resources.h"
 #include "rpcrdma/peer_group.h"
-#include "rpcrdma/replay_cache.h"
 #include "rpcrdma/server_connection.h"
 #include "rpcrdma/server_limits.h"
 
@@ -53,7 +53,7 @@ struct Pulled {
 
 struct Server::Impl {
   verbs::Device& device;
-  std::vector<Program> programs;
+  std::vector<ServedProgram> programs;
   std::set<Service*> services;  // of `programs`, each once
   ServerConfig config;
   verbs::TimePoint now{};
@@ -69,7 +69,7 @@ struct Server::Impl {
   std::unique_ptr<BufferPool> pool;
   std::vector<std::unique_ptr<BufferPool>> other_pools;  // make_buffers
   Budget budget;
-  ReplayCache replays;
+  DuplicateRequestCache duplicate_requests;
   std::unique_ptr<verbs::CmId> listener;
   std::optional<ServerConnection::Shared> shared;
   ConnectionTable connections;
@@ -79,9 +79,13 @@ struct Server::Impl {
   std::optional<verbs::TimePoint> trim_at;
   verbs::QpCounters ended;
 
-  Impl(verbs::Device& d, std::span<const Program> p, const ServerConfig& c)
-      : device(d), programs(p.begin(), p.end()), config(c), log(config.log, "client"), replays(config.replays) {
-    for (const Program& program : programs) services.insert(program.service);
+  Impl(verbs::Device& d, std::span<const ServedProgram> p, const ServerConfig& c)
+      : device(d),
+        programs(p.begin(), p.end()),
+        config(c),
+        log(config.log, "client"),
+        duplicate_requests(config.duplicate_requests) {
+    for (const ServedProgram& program : programs) services.insert(program.service);
   }
 
   verbs::Status open(const sockaddr_storage& addr);
@@ -99,8 +103,8 @@ struct Server::Impl {
   void run_active();
   void trim_later(ServerConnection& connection);
   void trim();
-  void answer(CallId id, ServedReply&& reply);
-  void keep(CallId id, const ServedReply& reply);
+  void answer(ServedCallId id, ServedReply&& reply);
+  void keep(ServedCallId id, const ServedReply& reply);
   void remove(std::uint32_t serial);
   void flush(std::unique_ptr<ServerConnection>& connection);
 };
@@ -123,13 +127,14 @@ verbs::Status Server::Impl::open(const sockaddr_storage& addr) {
   budget.limit = config.max_buffered;
   budget.max_per_group = max_buffered_per_group(config);
 
-  Channel::Config& shape = messages.shape;
+  Endpoint::Config& shape = messages.shape;
   shape.receive_len = config.inline_threshold;
   shape.send_len = config.inline_threshold + Responder::kSendExtra;
   shape.max_send_wr = kSendQueueDepth + std::uint32_t{config.ord};
   shape.max_send_sge = std::min(kMaxSge, caps.max_sge);
   if (auto status = messages.open(device, *pd, *events, config); !status.ok()) return status;
-  shared.emplace(ServerConnection::Shared{device, *pd, config, programs, messages, *pool, budget, replays, log});
+  shared.emplace(
+      ServerConnection::Shared{device, *pd, config, programs, messages, *pool, budget, duplicate_requests, log});
 
   auto made_id = cm_events->create_id();
   if (!made_id.ok()) return made_id.error();
@@ -237,7 +242,7 @@ std::size_t Server::Impl::drain() {
 void Server::Impl::on_overrun() {
   for (const auto& [serial, connection] : connections) {
     if (!connection->lost_completions()) continue;
-    connection->channel().fail("the completion queue overflowed");
+    connection->endpoint().fail("the completion queue overflowed");
     activate(*connection);
   }
 }
@@ -257,13 +262,13 @@ void Server::Impl::on_shared_receive(const verbs::Wc& wc) {
   activate(*connection);
   connection->on_completion(wc, now);
   // The queue pair ends at once: from now on it takes Receives of other connections.
-  if (connection->channel().overrun() && connection->qp().state() != verbs::QpState::kErr) {
+  if (connection->endpoint().overrun() && connection->qp().state() != verbs::QpState::kErr) {
     (void)connection->qp().modify(verbs::QpState::kErr);
   }
 }
 
 void Server::Impl::on_completion(const verbs::Wc& wc) {
-  ServerConnection* connection = connections.find(Channel::serial_of(wc.wr_id));
+  ServerConnection* connection = connections.find(Endpoint::serial_of(wc.wr_id));
   if (connection == nullptr) return;  // removed since
   activate(*connection);
   connection->on_completion(wc, now);
@@ -313,13 +318,13 @@ void Server::Impl::remove(std::uint32_t serial) {
   std::unique_ptr<ServerConnection> connection = connections.extract(serial);
   if (connection == nullptr) return;
   // If the connection manager reported no reason in time, a completion did.
-  connection->note_end(verbs::LogLevel::kWarn, connection->channel().failure().value_or("the connection ended"));
+  connection->note_end(verbs::LogLevel::kWarn, connection->endpoint().failure().value_or("the connection ended"));
   const ConnectionEnd end{{serial}, *connection->ended()};
   connection->end_calls(end.why, now);
   ended += connection->qp().counters();
   // The responder still exists while its queue pair is flushed. It leaves the budget's line, and no service gets a Call
   // of it after on_end.
-  connection->channel().fail("the connection ended");
+  connection->endpoint().fail("the connection ended");
   connection->responder().admit();
   if (messages.receives) flush(connection);
   connection.reset();
@@ -334,7 +339,7 @@ void Server::Impl::flush(std::unique_ptr<ServerConnection>& connection) {
   if (device.caps().own_progress) flushing.emplace_back(now + kFlushTime, std::move(connection));
 }
 
-void Server::Impl::answer(CallId id, ServedReply&& reply) {
+void Server::Impl::answer(ServedCallId id, ServedReply&& reply) {
   ServerConnection* connection = connections.find(static_cast<std::uint32_t>(id.value >> 32));
   if (connection == nullptr) return;
   connection->responder().reply(id, std::move(reply));
@@ -342,15 +347,16 @@ void Server::Impl::answer(CallId id, ServedReply&& reply) {
 }
 
 // Keeps the Reply of a Call that must not run twice, even if the Call's connection is gone.
-void Server::Impl::keep(CallId id, const ServedReply& reply) {
-  const ReplayCache::Ended ended = replays.on_reply(id, reply);
-  for (const CallId waiting : ended.waiting) {
+void Server::Impl::keep(ServedCallId id, const ServedReply& reply) {
+  const DuplicateRequestCache::Ended ended = duplicate_requests.on_reply(id, reply);
+  for (const ServedCallId waiting : ended.waiting) {
     if (auto kept = ended.reply->revive(*pool)) answer(waiting, std::move(*kept));
   }
 }
 
 verbs::Result<std::unique_ptr<Server>> Server::listen(verbs::Device& device, const sockaddr_storage& addr,
-                                                      std::span<const Program> programs, const ServerConfig& config) {
+                                                      std::span<const ServedProgram> programs,
+                                                      const ServerConfig& config) {
   if (auto status = check(config, device.caps()); !status.ok()) return status.error();
   auto impl = std::make_unique<Impl>(device, programs, config);
   if (auto status = impl->open(addr); !status.ok()) {
@@ -378,22 +384,22 @@ BufferPool& Server::make_buffers(std::size_t max_len, std::size_t max_total) {
   return *impl_->other_pools.emplace_back(std::make_unique<BufferPool>(*impl_->pd, max_len, max_total));
 }
 
-void Server::reply(CallId id, ServedReply reply) {
+void Server::reply(ServedCallId id, ServedReply reply) {
   impl_->keep(id, reply);
   impl_->answer(id, std::move(reply));
 }
 
-bool Server::keeps_reply_of(CallId id) const {
-  return impl_->replays.is_running(id);
+bool Server::keeps_reply_of(ServedCallId id) const {
+  return impl_->duplicate_requests.is_running(id);
 }
 
-void Server::abandon(CallId id) {
-  for (const CallId waiting : impl_->replays.on_abandoned(id)) {
+void Server::abandon(ServedCallId id) {
+  for (const ServedCallId waiting : impl_->duplicate_requests.on_abandoned(id)) {
     disconnect({static_cast<std::uint32_t>(waiting.value >> 32)});
   }
 }
 
-verbs::Result<CallHandle> Server::call(ConnectionId connection, const CallSpec& spec, ReplyCallback done) {
+verbs::Result<CallId> Server::call(ConnectionId connection, const CallSpec& spec, ReplyCallback done) {
   ServerConnection* at = impl_->connections.find(connection.value);
   if (impl_->config.reverse_credits == 0) return verbs::Error{EOPNOTSUPP, "the server has no reverse credits"};
   if (at == nullptr || at->close_deadline()) return verbs::Error{ENOTCONN, "the connection is gone"};
@@ -401,7 +407,7 @@ verbs::Result<CallHandle> Server::call(ConnectionId connection, const CallSpec& 
   return at->reverse()->call(spec, std::move(done));
 }
 
-bool Server::cancel(ConnectionId connection, CallHandle handle) {
+bool Server::cancel(ConnectionId connection, CallId handle) {
   ServerConnection* at = impl_->connections.find(connection.value);
   return at != nullptr && at->reverse() != nullptr && at->reverse()->cancel(handle);
 }
@@ -421,7 +427,7 @@ std::size_t Server::process(verbs::TimePoint now) {
   impl.now = now;
   impl.log.on_time(now);
   impl.turns_left = kMaxTurns;
-  impl.replays.on_time(now);
+  impl.duplicate_requests.on_time(now);
   std::size_t moved = impl.turn();
   std::size_t completions = 0;
   std::optional<verbs::CmEvent> event;

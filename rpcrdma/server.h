@@ -67,8 +67,8 @@ struct ServerConfig {
   // Decides by its address whether a peer may connect. The server calls it on its own thread, before it spends anything
   // on the connection. It rejects the connection if the answer is false. Empty: all peers may connect.
   std::function<bool(const sockaddr_storage& peer)> admits = {};
-  // How many Replies of programs with Program::keeps_replies the server keeps, and how long.
-  ReplayLimits replays = {};
+  // How many Replies of programs with ServedProgram::keeps_replies the server keeps, and how long.
+  DuplicateRequestLimits duplicate_requests = {};
   std::uint8_t ird = 0;
   std::uint8_t ord = 16;
   int backlog = 128;
@@ -101,7 +101,8 @@ class Server {
  public:
   // Starts to listen at addr. device, programs' bindings and services outlive the server.
   static verbs::Result<std::unique_ptr<Server>> listen(verbs::Device& device, const sockaddr_storage& addr,
-                                                       std::span<const Program> programs, const ServerConfig& config);
+                                                       std::span<const ServedProgram> programs,
+                                                       const ServerConfig& config);
   ~Server();
 
   sockaddr_storage local_addr() const;
@@ -112,20 +113,20 @@ class Server {
   BufferPool& make_buffers(std::size_t max_len, std::size_t max_total);
 
   // reply answers a Call. Call it on the server's thread. Unknown ids (the connection is gone) are ignored.
-  void reply(CallId id, ServedReply reply);
-  // Whether the Reply of an unanswered Call will be kept (Program::keeps_replies). The server then needs the Reply even
-  // if the Call's connection ends.
-  bool keeps_reply_of(CallId id) const;
+  void reply(ServedCallId id, ServedReply reply);
+  // Whether the Reply of an unanswered Call will be kept (ServedProgram::keeps_replies). The server then needs the
+  // Reply even if the Call's connection ends.
+  bool keeps_reply_of(ServedCallId id) const;
   // abandon: a Call whose Reply was to be kept gets no Reply, and it is unknown whether the Call ran. The server ends
   // the connections over which the Call came again. Their clients then send the Call once more, and it runs.
-  void abandon(CallId id);
+  void abandon(ServedCallId id);
 
   // call queues a Call to the client at the other end. The client must have said that it takes Calls (R1-7.3.1-01).
   // done runs once, from process() or from the server's end. If the connection ends, the Call ends as kDisconnected.
   // Errors: ENOTCONN, EOPNOTSUPP (reverse_credits is 0), and the errors of Client::call.
-  verbs::Result<CallHandle> call(ConnectionId connection, const CallSpec& spec, ReplyCallback done);
+  verbs::Result<CallId> call(ConnectionId connection, const CallSpec& spec, ReplyCallback done);
   // As Client::cancel, with a handle of this connection.
-  bool cancel(ConnectionId connection, CallHandle handle);
+  bool cancel(ConnectionId connection, CallId handle);
 
   // disconnect ends a connection, and Service::on_end follows. A connection that is already over is ignored.
   void disconnect(ConnectionId connection);

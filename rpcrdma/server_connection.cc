@@ -44,7 +44,7 @@ ServerConnection::ServerConnection(const Shared& shared, CompletionQueues::Share
 
 ServerConnection::~ServerConnection() {
   // The queue pair goes first: then no request names memory that the responder gives back.
-  if (channel_) channel_->detach();
+  if (endpoint_) endpoint_->detach();
   qp_.reset();
   reverse_.reset();
   responder_.reset();
@@ -53,15 +53,15 @@ ServerConnection::~ServerConnection() {
 verbs::Status ServerConnection::start(const verbs::ConnParam& peer, std::uint32_t serial) {
   const ServerConfig& config = shared_.config;
   const verbs::Caps& caps = shared_.device.caps();
-  auto channel = Channel::create(shared_.pd, shared_.messages.next(serial));
-  if (!channel.ok()) return channel.error();
+  auto endpoint = Endpoint::create(shared_.pd, shared_.messages.next(serial));
+  if (!endpoint.ok()) return endpoint.error();
   id_->context = serial;
-  channel_ = std::move(*channel);
-  link_.emplace(*channel_, profile_1(), Link::End::kServer);
-  auto qp = id_->create_qp(shared_.pd, channel_->qp_attr(completions_.cq(), shared_.messages.receive_cq.get()));
+  endpoint_ = std::move(*endpoint);
+  link_.emplace(*endpoint_, profile_1(), Link::End::kServer);
+  auto qp = id_->create_qp(shared_.pd, endpoint_->qp_attr(completions_.cq(), shared_.messages.receive_cq.get()));
   if (!qp.ok()) return qp.error();
   qp_ = std::move(*qp);
-  if (auto status = channel_->attach(*qp_); !status.ok()) return status;
+  if (auto status = endpoint_->attach(*qp_); !status.ok()) return status;
 
   verbs::ConnParam param;
   param.private_data = own_private_data(caps, config.inline_threshold, may_invalidate(config, caps));
@@ -88,7 +88,7 @@ void ServerConnection::start_engines(const verbs::ConnParam& peer, std::uint32_t
 Responder::Config ServerConnection::responder_config(ConstBytes peer_private_data) const {
   const ServerConfig& config = shared_.config;
   Responder::Config calls;
-  const std::uint32_t receives = channel_->config().num_receives - config.reverse_credits;
+  const std::uint32_t receives = endpoint_->config().num_receives - config.reverse_credits;
   const std::uint32_t least = std::min(shared_.messages.idle_credits, receives);
   calls.credits = {.min = least, .initial = least, .max = config.credits};
   calls.reverse_credits = config.reverse_credits;
@@ -108,7 +108,7 @@ Responder::Config ServerConnection::responder_config(ConstBytes peer_private_dat
   calls.short_stall_timeout = std::min(config.stall_timeout, config.short_stall_timeout);
   calls.peer = peer_;
   calls.peer_group = group_;
-  calls.replays = &shared_.replays;
+  calls.duplicate_requests = &shared_.duplicate_requests;
   calls.client = host_str(id_->peer_addr());
   calls.log = &shared_.log;
   return calls;
@@ -123,7 +123,7 @@ void ServerConnection::on_time(verbs::TimePoint now) {
   responder_->on_time(now);
   if (reverse_) reverse_->calls().on_time(now);
   note_failure();
-  if (channel_->failure() && !close_deadline_) close(now);
+  if (endpoint_->failure() && !close_deadline_) close(now);
 }
 
 bool ServerConnection::has_work() {
@@ -147,13 +147,13 @@ void ServerConnection::note_end(verbs::LogLevel level, std::string why) {
 void ServerConnection::note_end(const verbs::CmEvent& event) {
   note_failure();
   const auto level = event.status != 0 ? verbs::LogLevel::kInfo : verbs::LogLevel::kDebug;
-  const auto& failure = channel_->failure();
+  const auto& failure = endpoint_->failure();
   note_end(level, !event.text.empty() ? event.text : failure ? *failure : cm_event_str(event.type));
 }
 
 void ServerConnection::note_failure() {
-  if (channel_->failure() && !channel_->failed_by_completion()) {
-    note_end(verbs::LogLevel::kWarn, *channel_->failure());
+  if (endpoint_->failure() && !endpoint_->failed_by_completion()) {
+    note_end(verbs::LogLevel::kWarn, *endpoint_->failure());
   }
 }
 

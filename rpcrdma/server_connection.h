@@ -6,12 +6,12 @@
 #include <span>
 #include <string>
 
-#include "rpcrdma/channel.h"
 #include "rpcrdma/completion_queues.h"
+#include "rpcrdma/duplicate_request_cache.h"
+#include "rpcrdma/endpoint.h"
 #include "rpcrdma/event_log.h"
 #include "rpcrdma/link.h"
 #include "rpcrdma/message_resources.h"
-#include "rpcrdma/replay_cache.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/reverse.h"
 #include "rpcrdma/server.h"
@@ -28,11 +28,11 @@ class ServerConnection {
     verbs::Device& device;
     verbs::Pd& pd;
     const ServerConfig& config;
-    std::span<const Program> programs;
+    std::span<const ServedProgram> programs;
     const MessageResources& messages;
     BufferPool& pool;
     Budget& budget;
-    ReplayCache& replays;
+    DuplicateRequestCache& duplicate_requests;
     EventLog& log;
   };
 
@@ -44,10 +44,10 @@ class ServerConnection {
                                                                  verbs::TimePoint now);
   ~ServerConnection();
 
-  std::uint32_t serial() const { return channel_->config().serial; }
+  std::uint32_t serial() const { return endpoint_->config().serial; }
   const std::string& group() const { return group_; }  // of addresses (peer_group)
   verbs::Qp& qp() { return *qp_; }
-  Channel& channel() { return *channel_; }
+  Endpoint& endpoint() { return *endpoint_; }
   Responder& responder() { return *responder_; }
   Requester* reverse() { return reverse_ ? &reverse_->calls() : nullptr; }  // null: no reverse credits
   bool lost_completions() const { return completions_.overrun(); }
@@ -94,7 +94,7 @@ class ServerConnection {
   // In the order of their making.
   CompletionQueues::Share completions_;
   std::unique_ptr<verbs::CmId> id_;
-  std::unique_ptr<Channel> channel_;
+  std::unique_ptr<Endpoint> endpoint_;
   std::optional<Link> link_;
   std::unique_ptr<verbs::Qp> qp_;
   std::unique_ptr<Responder> responder_;

@@ -42,7 +42,7 @@ struct ServerLifeTest : ::testing::Test {
   FakeMemory memory;
   FakeDevice device{memory};
   TestService service;
-  std::vector<Program> programs{{&test_binding(), &service}};
+  std::vector<ServedProgram> programs{{&test_binding(), &service}};
   std::unique_ptr<Server> server;
 };
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "rpcrdma/channel.h"
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/endpoint.h"
 #include "rpcrdma/reverse.h"
 
 namespace weft::rpcrdma {

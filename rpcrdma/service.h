@@ -21,14 +21,14 @@ class Service {
   // Each on_call must sooner or later lead to one Server::reply. on_call may call Server::reply itself. It must not
   // block.
   virtual void on_call(ServedCall call) = 0;
-  // A connection is over. Answers to its Calls are not sent any more, but may be kept (Program::keeps_replies). The
-  // views of its ServedCalls stay valid until the ServedCalls are destroyed.
+  // A connection is over. Answers to its Calls are not sent any more, but may be kept (ServedProgram::keeps_replies).
+  // The views of its ServedCalls stay valid until the ServedCalls are destroyed.
   virtual void on_end(const ConnectionEnd&) {}
 };
 
-// Program is one program and version that a server offers. The Server itself answers PROG_UNAVAIL, PROG_MISMATCH and
-// RPC_MISMATCH.
-struct Program {
+// ServedProgram is one program and version that a server offers. The Server itself answers PROG_UNAVAIL, PROG_MISMATCH
+// and RPC_MISMATCH.
+struct ServedProgram {
   const Binding* binding = nullptr;
   Service* service = nullptr;
   // Whether the service understands RPCSEC_GSS. It then receives RPCSEC_GSS credentials as they came, and arguments as
@@ -38,8 +38,8 @@ struct Program {
   // binding names no items.
   bool is_any = false;
   // Calls of this program that are not idempotent (Binding::bound_reply) run once, however often clients send them: the
-  // server keeps their Replies (ServerConfig::replays). The service then also answers Calls whose connection is gone.
-  // Not for programs whose sessions already do this, as the sessions of NFSv4.1 do.
+  // server keeps their Replies (ServerConfig::duplicate_requests). The service then also answers Calls whose connection
+  // is gone. Not for programs whose sessions already do this, as the sessions of NFSv4.1 do.
   bool keeps_replies = false;
 };
 

@@ -6,8 +6,8 @@
 // in, nor is an answer the Call.
 namespace weft::rpcrdma {
 
-enum class ReceiveSlot : std::uint32_t {};  // a Receive buffer of a Channel
-enum class SendSlot : std::uint32_t {};     // a Send buffer of a Channel
+enum class ReceiveSlot : std::uint32_t {};  // a Receive buffer of an Endpoint
+enum class SendSlot : std::uint32_t {};     // a Send buffer of an Endpoint
 enum class CallSlot : std::uint32_t {};     // a Call that a Responder works on
 
 constexpr std::uint32_t index_of(ReceiveSlot slot) {

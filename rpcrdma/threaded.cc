@@ -196,7 +196,7 @@ struct ThreadedClient::Impl {
   void start_call(Client& client, std::uint64_t ticket, const CallSpec& spec, ReplyCallback done);
 
   std::atomic<std::uint64_t> last_ticket = 0;
-  std::unordered_map<std::uint64_t, CallHandle> open;  // the thread's; by ticket
+  std::unordered_map<std::uint64_t, CallId> open;  // the thread's; by ticket
   EngineThread<Client> thread;
 };
 
@@ -242,16 +242,16 @@ ThreadedClient::~ThreadedClient() {
   impl_->thread.stop();
 }
 
-verbs::Result<CallTicket> ThreadedClient::call(const CallSpec& spec, ReplyCallback done) {
+verbs::Result<CallId> ThreadedClient::call(const CallSpec& spec, ReplyCallback done) {
   const std::uint64_t ticket = ++impl_->last_ticket;
   const bool posted = impl_->thread.post([impl = impl_.get(), ticket, spec, done = std::move(done)](Client& client) {
     impl->start_call(client, ticket, spec, done);
   });
   if (!posted) return verbs::Error{ENOTCONN, "the client is going away"};
-  return CallTicket{ticket};
+  return CallId{ticket};
 }
 
-void ThreadedClient::cancel(CallTicket ticket) {
+void ThreadedClient::cancel(CallId ticket) {
   impl_->thread.post([impl = impl_.get(), ticket](Client& client) {
     const auto at = impl->open.find(ticket.value);
     if (at != impl->open.end()) (void)client.cancel(at->second);
@@ -293,7 +293,7 @@ struct ThreadedServer::Impl {
 
 verbs::Result<std::unique_ptr<ThreadedServer>> ThreadedServer::listen(std::unique_ptr<verbs::Device> device,
                                                                       const sockaddr_storage& addr,
-                                                                      std::span<const Program> programs,
+                                                                      std::span<const ServedProgram> programs,
                                                                       const ServerConfig& config) {
   auto server = Server::listen(*device, addr, programs, config);
   if (!server.ok()) return server.error();

@@ -28,12 +28,6 @@ struct CallResult {
   std::string text;
 };
 
-// CallTicket names one Call of a ThreadedClient.
-struct CallTicket {
-  std::uint64_t value = 0;
-  friend bool operator==(CallTicket, CallTicket) = default;
-};
-
 class ThreadedClient {
  public:
   // connect starts the thread and waits for the first connection: as long as one attempt may take
@@ -50,10 +44,10 @@ class ThreadedClient {
   // call queues one Call. The memory that `spec` views stays valid until `done` ran. `done` runs once, on the client's
   // thread. A Call that Client::call refuses ends as kDisconnected or kLocalError. Errors: ENOTCONN (the client is
   // going away).
-  verbs::Result<CallTicket> call(const CallSpec& spec, ReplyCallback done);
+  verbs::Result<CallId> call(const CallSpec& spec, ReplyCallback done);
   // cancel gives a Call up. A Call that has ended is ignored. The Call's memory is the caller's again when its callback
   // ran. The callback gets kCancelled, or the status with which the Call ended before.
-  void cancel(CallTicket ticket);
+  void cancel(CallId call);
   // call_and_wait makes one Call and waits for its end. In a callback it fails as kLocalError.
   CallResult call_and_wait(const CallSpec& spec);
 
@@ -71,7 +65,7 @@ class ThreadedServer {
   // As Server::listen, but the server serves no Call before start(): services may need to know this object first.
   static verbs::Result<std::unique_ptr<ThreadedServer>> listen(std::unique_ptr<verbs::Device> device,
                                                                const sockaddr_storage& addr,
-                                                               std::span<const Program> programs,
+                                                               std::span<const ServedProgram> programs,
                                                                const ServerConfig& config = {});
   // Takes the replies that were given before, ends all connections, then the thread. Octets that the sockets do not
   // take at once are lost. Before this every service has given back its ServedCalls, and no other thread calls a

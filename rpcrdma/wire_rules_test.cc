@@ -324,7 +324,7 @@ TEST_F(WireRules, TagsMayCountFromZero) {
   };
   ASSERT_TRUE(end.qp.inject(testing::message(header, rpc)));
   end.pump();
-  EXPECT_FALSE(end.channel->failure());
+  EXPECT_FALSE(end.endpoint->failure());
   EXPECT_EQ(Octets(room.begin(), room.begin() + 3001), data);
   EXPECT_EQ(room[3001], 0xa5);
 }

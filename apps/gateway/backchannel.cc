@@ -20,7 +20,7 @@ constexpr std::size_t kMaxWaiting = kCallbackCredits;
 }  // namespace
 
 struct CallsToRdma::Call : PassedCall {
-  rpcrdma::CallHandle handle;
+  rpcrdma::CallId handle;
 };
 
 struct CallsToRdma::State {
@@ -136,7 +136,7 @@ bool CallsToTcp::pass_reply(const Record& record) {
   rpcrdma::ServedReply reply;
   reply.header.assign(header.begin(), header.end());
   reply.results.assign(results.begin(), results.end());
-  const rpcrdma::CallId id = at->second;
+  const rpcrdma::ServedCallId id = at->second;
   calls_.erase(at);
   client_->reply(id, std::move(reply));
   return true;

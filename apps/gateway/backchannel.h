@@ -48,7 +48,7 @@ class CallsToRdma {
 class CallsToTcp : private rpcrdma::Service {
  public:
   // For ClientConfig::reverse_programs: every program.
-  std::span<const rpcrdma::Program> programs() const { return programs_; }
+  std::span<const rpcrdma::ServedProgram> programs() const { return programs_; }
   // Both are set before the first Call and outlive the last. The client may already be gone when this object ends.
   void attach(rpcrdma::Client& client, onc_tcp::Stream& stream) {
     client_ = &client;
@@ -64,10 +64,10 @@ class CallsToTcp : private rpcrdma::Service {
   void on_end(const rpcrdma::ConnectionEnd&) override { calls_.clear(); }
 
   const rpcrdma::Binding binding_;  // of no program: nothing is reduced
-  const std::array<rpcrdma::Program, 1> programs_ = {{{.binding = &binding_, .service = this, .is_any = true}}};
+  const std::array<rpcrdma::ServedProgram, 1> programs_ = {{{.binding = &binding_, .service = this, .is_any = true}}};
   rpcrdma::Client* client_ = nullptr;
   onc_tcp::Stream* stream_ = nullptr;
-  std::unordered_multimap<std::uint32_t, rpcrdma::CallId> calls_;  // by XID
+  std::unordered_multimap<std::uint32_t, rpcrdma::ServedCallId> calls_;  // by XID
   std::uint64_t num_calls_ = 0;
 };
 

@@ -92,7 +92,7 @@ class ToTcp : private rpcrdma::Service {
 
   ToTcpConfig config_;
   boost::asio::io_context& io_;
-  std::vector<rpcrdma::Program> programs_;
+  std::vector<rpcrdma::ServedProgram> programs_;
   std::unique_ptr<onc_tcp::Room> room_;  // for Replies
   std::unique_ptr<rpcrdma::Server> server_;
   rpcrdma::BufferPool* replies_ = nullptr;                              // the server's

@@ -84,7 +84,7 @@ absl::Status Listener::open_rpc(sockaddr_storage addr) {
   config.max_connections = kPlaces.all;
   config.ord = global_.ord;
   config.log = program_log();
-  const rpcrdma::Program program{&perf_binding(), &rpc_service_};
+  const rpcrdma::ServedProgram program{&perf_binding(), &rpc_service_};
   auto server = rpcrdma::Server::listen(*device_, addr, {&program, 1}, config);
   if (!server.ok()) return to_status(server.error(), "cannot listen for RPC");
   rpc_ = std::move(server.value());

@@ -84,7 +84,7 @@ struct PerfProgram : ::testing::Test {
   std::unique_ptr<verbs::Device> server_device = std::move(verbs::open_soft_device({}).value());
   std::unique_ptr<verbs::Device> client_device = std::move(verbs::open_soft_device({}).value());
   RpcService service;
-  rpcrdma::Program program{&perf_binding(), &service};
+  rpcrdma::ServedProgram program{&perf_binding(), &service};
   std::unique_ptr<rpcrdma::Server> server;
   std::unique_ptr<rpcrdma::Client> client;
 };

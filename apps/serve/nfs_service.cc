@@ -90,7 +90,7 @@ void NfsService::on_call(ServedCall call) {
   if (!take_buffer(call, buffer)) return server_->reply(call.id, busy_reply(call.procedure));
   if (std::optional<ServedReply> reply = serve_nfs_call_now(backend_, call, buffer))
     return server_->reply(call.id, std::move(*reply));
-  const rpcrdma::CallId id = call.id;
+  const rpcrdma::ServedCallId id = call.id;
   const std::uint32_t procedure = call.procedure;
   const DiskLane lane = lane_of(call);
   const DiskClient client{call.connection.value, call.peer_group};

@@ -34,8 +34,8 @@ absl::StatusOr<std::unique_ptr<ServeApp>> ServeApp::start(const ServeConfig& con
   app->pool_ = std::make_unique<DiskPool>(config.pool);
   app->service_ = std::make_unique<NfsService>(*app->backend_, *app->pool_);
 
-  const std::array programs = {
-      rpcrdma::Program{.binding = &nfsulb::nfs3_binding(), .service = app->service_.get(), .keeps_replies = true}};
+  const std::array programs = {rpcrdma::ServedProgram{
+      .binding = &nfsulb::nfs3_binding(), .service = app->service_.get(), .keeps_replies = true}};
   auto server = rpcrdma::Server::listen(device, config.listen, programs, config.rpc);
   if (!server.ok())
     return apps::to_status(server.error(), fmt::format("cannot listen for RDMA at {} (choose another --listen)",

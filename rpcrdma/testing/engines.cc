@@ -92,9 +92,9 @@ std::size_t FakeEnd::pump(std::size_t max) {
   return num;
 }
 
-void FakeEnd::make_channel(const Channel::Config& shape, Link::End which) {
-  channel = std::move(*Channel::create(pd, shape));
-  link.emplace(*channel, profile_1(), which);
+void FakeEnd::make_endpoint(const Endpoint::Config& shape, Link::End which) {
+  endpoint = std::move(*Endpoint::create(pd, shape));
+  link.emplace(*endpoint, profile_1(), which);
 }
 
 ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
@@ -103,8 +103,8 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
       pool(pd, 8 << 20, 64 << 20),
       budget{options.budget, 0} {
   for (const Binding* binding : options.bindings) programs.push_back({binding, &service});
-  for (Program& program : programs) program.keeps_replies = options.replays != nullptr;
-  Channel::Config shape;
+  for (ServedProgram& program : programs) program.keeps_replies = options.duplicate_requests != nullptr;
+  Endpoint::Config shape;
   shape.serial = 7;
   shape.num_receives = shape.num_sends = options.credits + 2;
   shape.receive_len = options.inline_threshold;
@@ -112,7 +112,7 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   shape.sends = options.sends;
   shape.max_send_wr = options.max_send_wr;
   shape.max_send_sge = qp.max_sge = options.max_sge;
-  make_channel(shape, Link::End::kServer);
+  make_endpoint(shape, Link::End::kServer);
   Responder::Config config;
   const std::uint32_t least = options.min_credits != 0 ? options.min_credits : options.credits;
   config.credits = {.min = least, .initial = least, .max = options.credits};
@@ -124,12 +124,12 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   config.max_held = options.max_held;
   config.max_sge = options.max_sge;
   config.invalidates = options.invalidates;
-  config.replays = options.replays;
+  config.duplicate_requests = options.duplicate_requests;
   config.peer = "192.0.2.1:700";
   config.log = options.log;
   responder = std::make_unique<Responder>(pd, *link, pool, budget, programs, config);
   responder->start(options.reply_threshold, options.ord);
-  EXPECT_TRUE(channel->attach(qp).ok());
+  EXPECT_TRUE(endpoint->attach(qp).ok());
 }
 
 ResponderEnd::~ResponderEnd() {
@@ -139,7 +139,7 @@ ResponderEnd::~ResponderEnd() {
 }
 
 RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd(memory) {
-  Channel::Config shape;
+  Endpoint::Config shape;
   shape.serial = 1;
   shape.num_receives = options.credits + 2;
   shape.num_sends = options.credits;
@@ -147,7 +147,7 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd
   shape.max_send_wr = options.credits + 4;
   shape.max_send_sge = qp.max_sge = 1;  // as of a Client
   if (options.windows) Requester::widen_for_windows(shape, options.max_send_wr);
-  make_channel(shape, Link::End::kClient);
+  make_endpoint(shape, Link::End::kClient);
   const Requester::Config config{.credits = options.credits,
                                  .call_timeout = options.call_timeout,
                                  .reserve_credit = options.reserve_credit,
@@ -159,7 +159,7 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd
                                  .peer = "192.0.2.2:2049",
                                  .log = options.log};
   requester = std::make_unique<Requester>(pd, *link, config, options.first_xid);
-  EXPECT_TRUE(channel->attach(qp).ok());
+  EXPECT_TRUE(endpoint->attach(qp).ok());
   if (options.start) requester->start(options.call_threshold, options.reply_threshold);
 }
 

@@ -59,18 +59,18 @@ class TestService : public Service {
   std::function<void(ServedCall&)> answer;
 };
 
-// FakeEnd: one end of a fake connection, without its engines; those make the Channel.
+// FakeEnd: one end of a fake connection, without its engines; those make the Endpoint.
 struct FakeEnd {
   explicit FakeEnd(FakeMemory& memory) : pd(memory), qp(memory, cq) {}
   // Hands over to the engines what up to `max` completions ended; returns how many there were.
   std::size_t pump(std::size_t max = SIZE_MAX);
-  // The Channel, and the Link over it.
-  void make_channel(const Channel::Config& shape, Link::End which);
+  // The Endpoint, and the Link over it.
+  void make_endpoint(const Endpoint::Config& shape, Link::End which);
 
   FakePd pd;
   FakeCq cq;
   FakeQp qp;
-  std::unique_ptr<Channel> channel;
+  std::unique_ptr<Endpoint> endpoint;
   std::optional<Link> link;
 };
 
@@ -92,9 +92,9 @@ struct ResponderEnd : FakeEnd {
     std::size_t max_items = 256;
     std::uint32_t max_sge = 4;
     bool invalidates = false;
-    std::vector<const Binding*> bindings = {};  // of programs beside those that are always there
-    ReplayCache* replays = nullptr;             // then all programs keep Replies
-    MessagePool* sends = nullptr;               // null: the Channel's own
+    std::vector<const Binding*> bindings = {};            // of programs beside those that are always there
+    DuplicateRequestCache* duplicate_requests = nullptr;  // then all programs keep Replies
+    MessagePool* sends = nullptr;                         // null: the Endpoint's own
     EventLog* log = nullptr;
   };
 
@@ -102,7 +102,7 @@ struct ResponderEnd : FakeEnd {
   ~ResponderEnd();
 
   TestService service;
-  std::vector<Program> programs;
+  std::vector<ServedProgram> programs;
   BufferPool pool;
   Budget budget;
   std::unique_ptr<Responder> responder;

@@ -10,8 +10,8 @@ const Binding& nfs4_binding() {
   return kBinding;
 }
 
-Channel::Config shape_of(const ReverseOptions& options, std::uint32_t serial) {
-  Channel::Config shape;
+Endpoint::Config shape_of(const ReverseOptions& options, std::uint32_t serial) {
+  Endpoint::Config shape;
   shape.serial = serial;
   shape.num_receives = shape.num_sends = options.credits + 2;
   shape.receive_len = options.thresholds.receive;
@@ -28,15 +28,15 @@ const Binding& callback_binding() {
 
 ClientEnd::ClientEnd(FakeMemory& memory, const ReverseOptions& options)
     : FakeEnd(memory), programs{{&callback_binding(), &service}, {&test_binding(), &service}} {
-  Channel::Config shape = shape_of(options, 1);
+  Endpoint::Config shape = shape_of(options, 1);
   ReverseResponder::widen(shape, options.reverse_credits);
-  make_channel(shape, Link::End::kClient);
+  make_endpoint(shape, Link::End::kClient);
   Requester::Config calls;
   calls.credits = options.credits;
   requester = std::make_unique<Requester>(pd, *link, calls, 0x11110000);
   reverse = std::make_unique<ReverseResponder>(
       pd, *link, ReverseResponder::Config{programs, options.reverse_credits, options.chunks, "the server"});
-  EXPECT_TRUE(channel->attach(qp).ok());
+  EXPECT_TRUE(endpoint->attach(qp).ok());
   reverse->start(options.thresholds, 4);
   requester->start(options.thresholds.send, options.thresholds.receive);
   service.answer = [this](ServedCall& call) { reverse->reply(call.id, {}); };
@@ -47,9 +47,9 @@ ServerEnd::ServerEnd(FakeMemory& memory, const ReverseOptions& options)
       programs{{&test_binding(), &service}, {&nfs4_binding(), &service}},
       pool(pd, 8 << 20, 64 << 20),
       budget{64 << 20, 0} {
-  Channel::Config shape = shape_of(options, 7);
+  Endpoint::Config shape = shape_of(options, 7);
   ReverseRequester::widen(shape, options.reverse_credits);
-  make_channel(shape, Link::End::kServer);
+  make_endpoint(shape, Link::End::kServer);
   Responder::Config calls;
   const std::uint32_t least = options.min_credits != 0 ? options.min_credits : options.credits;
   calls.credits = {.min = least, .initial = least, .max = options.credits};
@@ -57,7 +57,7 @@ ServerEnd::ServerEnd(FakeMemory& memory, const ReverseOptions& options)
   responder->start(options.thresholds.send, options.ord);
   reverse = std::make_unique<ReverseRequester>(
       pd, *link, ReverseRequester::Config{options.reverse_credits, options.chunks, std::chrono::milliseconds(1000)});
-  EXPECT_TRUE(channel->attach(qp).ok());
+  EXPECT_TRUE(endpoint->attach(qp).ok());
   reverse->start(options.thresholds);
   service.answer = [this](ServedCall& call) { responder->reply(call.id, {}); };
 }

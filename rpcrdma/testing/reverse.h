@@ -30,7 +30,7 @@ struct ClientEnd : FakeEnd {
   ~ClientEnd() { service.calls.clear(); }
 
   TestService service;
-  std::vector<Program> programs;
+  std::vector<ServedProgram> programs;
   std::unique_ptr<Requester> requester;
   std::unique_ptr<ReverseResponder> reverse;
 };
@@ -41,7 +41,7 @@ struct ServerEnd : FakeEnd {
   ~ServerEnd() { service.calls.clear(); }
 
   TestService service;
-  std::vector<Program> programs;
+  std::vector<ServedProgram> programs;
   BufferPool pool;
   Budget budget;
   std::unique_ptr<Responder> responder;
@@ -73,7 +73,7 @@ struct ReverseTest : ::testing::Test {
   ReplyCallback keep(std::vector<CallStatus>& ended) {
     return [&ended](const Reply& reply) { ended.push_back(reply.status); };
   }
-  CallHandle call_client(const CallSpec& spec) {
+  CallId call_client(const CallSpec& spec) {
     auto called = server->reverse->calls().call(spec, keep(reverse_ended));
     EXPECT_TRUE(called.ok()) << called.error().message;
     return *called;

@@ -19,7 +19,7 @@ struct Callbacks : rpcrdma::Service {
   rpcrdma::Client* client = nullptr;
   std::function<rpcrdma::ServedReply()> answer;
   std::vector<Octets> messages;
-  std::vector<rpcrdma::CallId> ids;
+  std::vector<rpcrdma::ServedCallId> ids;
 };
 
 struct CallbacksToRdmaTest : ToTcpTest {
@@ -46,7 +46,7 @@ struct CallbacksToRdmaTest : ToTcpTest {
   }
 
   Callbacks callbacks;
-  const rpcrdma::Program programs[1] = {{nfsulb::find_binding(nfsulb::kNfs4CallbackProgram, 1), &callbacks}};
+  const rpcrdma::ServedProgram programs[1] = {{nfsulb::find_binding(nfsulb::kNfs4CallbackProgram, 1), &callbacks}};
 };
 
 TEST_F(CallbacksToRdmaTest, ACallOfTheServerReachesItsClientAndIsAnswered) {

@@ -27,7 +27,7 @@ struct ToRdmaTest : World, rpcrdma::Service {
     sockaddr_storage any{};
     any.ss_family = AF_INET;
     reinterpret_cast<sockaddr_in&>(any).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const rpcrdma::Program programs[] = {
+    const rpcrdma::ServedProgram programs[] = {
         {.binding = nfsulb::find_binding(nfsulb::kNfsProgram, nfsulb::kNfsV3), .service = this, .takes_gss = true}};
     // Calls wait here for what the gateway has, not for what the server has.
     const rpcrdma::ServerConfig rpc{.reverse_credits = 4, .max_buffered_per_connection = 64 << 20};

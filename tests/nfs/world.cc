@@ -114,7 +114,7 @@ void World::start_server(const sockaddr_storage& addr) {
   pool_ = std::make_unique<serve::DiskPool>(serve::DiskPoolConfig{});
   service_ = std::make_unique<serve::NfsService>(*backend, *pool_);
   interposer.inner = service_.get();
-  const std::array programs = {rpcrdma::Program{.binding = &nfsulb::nfs3_binding(), .service = &interposer}};
+  const std::array programs = {rpcrdma::ServedProgram{.binding = &nfsulb::nfs3_binding(), .service = &interposer}};
   auto server = rpcrdma::Server::listen(*device_, addr, programs, {});
   ASSERT_TRUE(server.ok()) << server.error().message;
   server_ = std::move(server.value());

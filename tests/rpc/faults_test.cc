@@ -93,7 +93,7 @@ struct FaultsTest : ::testing::Test {
     };
     memory.faults = {};
   }
-  void answer(CallId id, std::uint32_t xid) {
+  void answer(ServedCallId id, std::uint32_t xid) {
     responder->responder->reply(id, reply_with(all.at(xid).answer, responder->pool));
   }
   void answer_held() {
@@ -119,7 +119,7 @@ struct FaultsTest : ::testing::Test {
   const std::vector<Asked> all = asked_in_every_form();
   std::unique_ptr<ResponderEnd> responder;
   std::unique_ptr<RequesterEnd> requester;
-  std::vector<CallId> held;
+  std::vector<ServedCallId> held;
   std::vector<Ending> endings;
   std::vector<std::vector<ArgumentItem>> items;
   std::vector<std::vector<Octets>> rooms;
@@ -175,7 +175,7 @@ void FaultsTest::close() {
 void FaultsTest::run() {
   for (int lapses = 0; lapses < 3;) {
     const bool idle = turn() == 0;
-    if (!closed && (requester->channel->failure() || responder->channel->failure())) close();
+    if (!closed && (requester->endpoint->failure() || responder->endpoint->failure())) close();
     if (!idle) continue;
     if (!closed && !held.empty()) {
       answer_held();

@@ -41,7 +41,7 @@ struct NfsResponder {
 
   ResponderEnd end;
   NfsAnswers answers;
-  std::vector<Program> programs;
+  std::vector<ServedProgram> programs;
 };
 
 // Mutator spoils octets in one to three ways: bits, octets, words that mean something to XDR, words lost, doubled and

@@ -118,7 +118,7 @@ TEST_F(HostileClientTest, MoreCallsThanGrantedEndTheConnectionOnly) {
 
 TEST_F(HostileClientTest, TheCallThatEndedItsConnectionIsRefusedOnTheNextOne) {
   RecordProperty("proves", "R1-5.5.3-03");
-  for (Program& program : programs) program.keeps_replies = true;
+  for (ServedProgram& program : programs) program.keeps_replies = true;
   listen({.min_credits = 32});
   open_peer();
   peer->send(load_vector("V03").octets);

@@ -60,7 +60,7 @@ struct Malformed : ::testing::Test {
     num_served = nfs->answers.num_calls;
     num_rdma = end.qp.rdma.size();
     std::string said = end.qp.sent.empty() ? "silence" : answer_of(end.qp.sent.at(0));
-    if (end.channel->failure()) {
+    if (end.endpoint->failure()) {
       said = "the end of the connection";
       end.responder.reset();
     } else {
@@ -344,7 +344,7 @@ struct MalformedReply : ::testing::Test {
     }
     EXPECT_EQ(memory.num_remote(), 0u);
     EXPECT_EQ(end->qp.sent.size(), 1u);
-    EXPECT_FALSE(end->channel->failure());
+    EXPECT_FALSE(end->endpoint->failure());
     return ended;
   }
   void turn() {

@@ -192,7 +192,7 @@ std::string SpoiledCalls::judge_rest() const {
   if (end.budget.used != 0) return "octets of the budget are still taken";
   if (end.pool.in_use() != 0) return "Buffers are still taken";
   if (end.responder->has_work()) return "work is left";
-  if (end.qp.num_receives() != end.channel->config().num_receives) return "a Receive was not posted again";
+  if (end.qp.num_receives() != end.endpoint->config().num_receives) return "a Receive was not posted again";
   return {};
 }
 
@@ -210,9 +210,9 @@ std::string SpoiledCalls::deliver(const Octets& message) {
   if (fault.empty() && sent.size() == 1) {
     fault = message.size() < 28 ? "an answer to less than 28 octets" : judge_answer(message, sent[0]);
   }
-  if (nfs_->end.channel->failure()) {
+  if (nfs_->end.endpoint->failure()) {
     // Only a peer that names what it does not have, or cannot be read from, loses its connection.
-    if (fault.empty() && is_honest(call.header.lists)) fault = "lost the connection: " + *nfs_->end.channel->failure();
+    if (fault.empty() && is_honest(call.header.lists)) fault = "lost the connection: " + *nfs_->end.endpoint->failure();
     outcome_ = "end of the connection";
     open();
   } else {
@@ -530,8 +530,8 @@ void MutatedReplies::run_one(const Exchange& exchange, Mutator& mutator, bool as
   ASSERT_EQ(ends[1].times, 1);
   ASSERT_EQ(memory.num_remote(), 0u);
   ASSERT_EQ(end->requester->num_outstanding(), 0u);
-  if (!end->channel->failure()) {
-    ASSERT_EQ(end->qp.num_receives(), end->channel->config().num_receives);
+  if (!end->endpoint->failure()) {
+    ASSERT_EQ(end->qp.num_receives(), end->endpoint->config().num_receives);
   }
   // R1-4.1-01, R1-5.2.4-03: it says Calls and nothing else, and moves nothing itself.
   ASSERT_TRUE(end->qp.rdma.empty());
@@ -544,9 +544,9 @@ void MutatedReplies::run_one(const Exchange& exchange, Mutator& mutator, bool as
     ASSERT_EQ(word_at(octets, 4), 1u);
     ASSERT_LE(word_at(octets, 12), 1u);
   }
-  if (end->channel->failure()) {
+  if (end->endpoint->failure()) {
     // A peer that is silent about all that it granted for a whole timeout.
-    ASSERT_TRUE(lapse) << *end->channel->failure();
+    ASSERT_TRUE(lapse) << *end->endpoint->failure();
     open();
   }
 }

@@ -98,7 +98,7 @@ struct ReverseOverSoft : World {
   Binding known_binding{400000, 1, nullptr, nullptr, nullptr};
   Known known;
   Echo echo;
-  std::vector<Program> reverse_programs;
+  std::vector<ServedProgram> reverse_programs;
   std::unique_ptr<Client> client;
   ConnectionId connection;
   std::vector<CallStatus> forward_ended, reverse_ended;

@@ -201,7 +201,7 @@ TEST_F(ShortReplyRetryTest, ASecondErrorEndsIt) {
   EXPECT_EQ(end->qp.sent.size(), 2u);
   EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kErrChunk));
   EXPECT_EQ(remote_at_end, 0u);
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
 }
 
 // Beside a Reply chunk the Linux kernel's server makes nothing of a Write list.
@@ -226,7 +226,7 @@ TEST_F(ShortReplyRetryTest, NotForOtherProcedures) {
   call(nfsulb::kNfsProgram, nfsulb::kNfsV3, kFsinfo, Xdr().opaque(32), 2000);
   expect_one_error();
   // The connection goes on.
-  EXPECT_FALSE(end->channel->failure());
+  EXPECT_FALSE(end->endpoint->failure());
   call(nfsulb::kNfsProgram, nfsulb::kNfsV3, 0, Xdr(), 0);
   EXPECT_EQ(end->qp.sent.size(), 2u);
 }

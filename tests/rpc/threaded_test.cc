@@ -144,7 +144,7 @@ struct ThreadedTest : ::testing::Test {
   }
 
   Deferring service;
-  const std::array<Program, 1> programs{Program{&test_binding(), &service}};
+  const std::array<ServedProgram, 1> programs{ServedProgram{&test_binding(), &service}};
   std::unique_ptr<ThreadedServer> server;
 };
 

@@ -69,7 +69,7 @@ struct World : ::testing::Test {
   std::unique_ptr<verbs::Device> server_device;
   std::unique_ptr<verbs::Device> client_device;
   MemoryFile file;
-  std::vector<Program> programs;
+  std::vector<ServedProgram> programs;
   std::unique_ptr<Server> server;
   std::vector<Client*> clients;  // to be driven
   std::function<void()> also;    // to be run at every turn

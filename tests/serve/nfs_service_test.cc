@@ -41,7 +41,7 @@ class NfsServiceTest : public ExportTest {
     any.ss_family = AF_INET;
     reinterpret_cast<sockaddr_in&>(any).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     service = std::make_unique<NfsService>(*backend, pool);
-    const std::array programs = {rpcrdma::Program{.binding = &nfsulb::nfs3_binding(), .service = service.get()}};
+    const std::array programs = {rpcrdma::ServedProgram{.binding = &nfsulb::nfs3_binding(), .service = service.get()}};
     server = std::move(rpcrdma::Server::listen(*device, any, programs, {}).value());
     service->attach(*server);
   }

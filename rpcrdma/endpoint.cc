@@ -1,4 +1,4 @@
-#include "rpcrdma/channel.h"
+#include "rpcrdma/endpoint.h"
 
 #include <cerrno>
 #include <utility>
@@ -21,21 +21,21 @@ std::uint64_t address_of(const std::uint8_t* octets) {
 
 }  // namespace
 
-verbs::Result<std::unique_ptr<Channel>> Channel::create(verbs::Pd& pd, const Config& config) {
-  std::unique_ptr<Channel> channel(new Channel(pd, config));
-  if (!channel->reserve_own_buffers())
+verbs::Result<std::unique_ptr<Endpoint>> Endpoint::create(verbs::Pd& pd, const Config& config) {
+  std::unique_ptr<Endpoint> endpoint(new Endpoint(pd, config));
+  if (!endpoint->reserve_own_buffers())
     return verbs::Error{ENOMEM, "there is no memory for Send and Receive buffers, or it cannot be registered"};
   if (config.receives != nullptr) {
-    channel->lease_ = std::make_shared<ReceivePool::Lease>(*config.receives);
+    endpoint->lease_ = std::make_shared<ReceivePool::Lease>(*config.receives);
     config.receives->enter();
-    if (!channel->set_share(config.num_receives)) return verbs::Error{ENOMEM, "all shared Receives are promised"};
+    if (!endpoint->set_share(config.num_receives)) return verbs::Error{ENOMEM, "all shared Receives are promised"};
   }
-  channel->entries_.resize(config.max_send_wr);
-  for (std::uint32_t i = config.max_send_wr; i > 0; --i) channel->free_entries_.push_back(i - 1);
-  return channel;
+  endpoint->entries_.resize(config.max_send_wr);
+  for (std::uint32_t i = config.max_send_wr; i > 0; --i) endpoint->free_entries_.push_back(i - 1);
+  return endpoint;
 }
 
-Channel::Channel(verbs::Pd& pd, const Config& config) : config_(config), send_pool_(config.sends) {
+Endpoint::Endpoint(verbs::Pd& pd, const Config& config) : config_(config), send_pool_(config.sends) {
   if (config.receives == nullptr) {
     own_receives_ = std::make_unique<MessagePool>(pd, config.receive_len, config.num_receives);
   }
@@ -46,12 +46,12 @@ Channel::Channel(verbs::Pd& pd, const Config& config) : config_(config), send_po
 }
 
 // These pools get no buffers back while a Call waits for one, so they are full from the start.
-bool Channel::reserve_own_buffers() {
+bool Endpoint::reserve_own_buffers() {
   return (own_receives_ == nullptr || own_receives_->reserve(config_.num_receives)) &&
          (own_sends_ == nullptr || own_sends_->reserve(config_.num_sends));
 }
 
-Channel::~Channel() {
+Endpoint::~Endpoint() {
   // The queue pair is gone, so it no longer uses these buffers. A service may still read Receive buffers.
   for (const std::uint32_t slot : free_sends_) sends_[slot] = kNoBuffer;
   for (const std::uint32_t buffer : sends_) {
@@ -65,7 +65,7 @@ Channel::~Channel() {
   lease_->leave_behind(std::move(receives_));
 }
 
-verbs::QpInitAttr Channel::qp_attr(verbs::Cq& cq, verbs::Cq* receive_cq) const {
+verbs::QpInitAttr Endpoint::qp_attr(verbs::Cq& cq, verbs::Cq* receive_cq) const {
   verbs::QpInitAttr attr;
   attr.send_cq = &cq;
   attr.recv_cq = receive_cq != nullptr ? receive_cq : &cq;
@@ -77,7 +77,7 @@ verbs::QpInitAttr Channel::qp_attr(verbs::Cq& cq, verbs::Cq* receive_cq) const {
   return attr;
 }
 
-verbs::Status Channel::attach(verbs::Qp& qp) {
+verbs::Status Endpoint::attach(verbs::Qp& qp) {
   qp_ = &qp;
   if (config_.receives != nullptr) return {};
   for (std::uint32_t slot = 0; slot < config_.num_receives; ++slot) {
@@ -89,7 +89,7 @@ verbs::Status Channel::attach(verbs::Qp& qp) {
   return {};
 }
 
-std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
+std::optional<Work> Endpoint::on_completion(const verbs::Wc& wc) {
   const auto index = static_cast<std::uint32_t>(wc.wr_id);
   const bool is_receive = (index & kReceiveBit) != 0;
   if (wc.status != verbs::WcStatus::kSuccess) {
@@ -118,7 +118,7 @@ std::optional<Work> Channel::on_completion(const verbs::Wc& wc) {
   return entry.work;
 }
 
-void Channel::on_refused(std::uint32_t index) {
+void Endpoint::on_refused(std::uint32_t index) {
   if (index >= entries_.size()) {
     if ((index & kUnsignaledBit) != 0)
       refused_write_ = SendSlot{index & ~kUnsignaledBit};  // only Writes have remote memory
@@ -129,7 +129,7 @@ void Channel::on_refused(std::uint32_t index) {
   if (work.kind() == WorkKind::kWrite) refused_write_ = work.send();
 }
 
-std::optional<Work> Channel::on_shared_receive(std::uint32_t buffer) {
+std::optional<Work> Endpoint::on_shared_receive(std::uint32_t buffer) {
   const std::size_t num_taken = receives_.size() - free_receives_.size();
   if (violates("R1-4.3.1-04", num_taken >= share_ + kExtraReceives)) {
     fail_overrun("the peer sends more than it was granted");
@@ -149,11 +149,11 @@ std::optional<Work> Channel::on_shared_receive(std::uint32_t buffer) {
   return Work::receive_in(ReceiveSlot{slot});
 }
 
-std::uint32_t Channel::grown(std::uint32_t share) const {
+std::uint32_t Endpoint::grown(std::uint32_t share) const {
   return share > config_.num_receives ? share - config_.num_receives : 0;
 }
 
-bool Channel::set_share(std::uint32_t num) {
+bool Endpoint::set_share(std::uint32_t num) {
   if (config_.receives == nullptr) return num <= config_.num_receives;
   if (num > share_ && !config_.receives->reserve(num - share_, grown(num) - grown(share_))) return false;
   if (num < share_) config_.receives->release(share_ - num, grown(share_) - grown(num));
@@ -161,16 +161,16 @@ bool Channel::set_share(std::uint32_t num) {
   return true;
 }
 
-std::shared_ptr<const void> Channel::memory() const {
+std::shared_ptr<const void> Endpoint::memory() const {
   if (lease_ != nullptr) return lease_;
   return own_receives_->memory();
 }
 
-ConstBytes Channel::received(ReceiveSlot slot, std::size_t len) const {
+ConstBytes Endpoint::received(ReceiveSlot slot, std::size_t len) const {
   return ConstBytes(receive_pool().octets(receives_[index_of(slot)])).first(std::min(len, config_.receive_len));
 }
 
-bool Channel::post_receive(ReceiveSlot receive) {
+bool Endpoint::post_receive(ReceiveSlot receive) {
   const std::uint32_t slot = index_of(receive);
   if (failure_ || qp_ == nullptr) return false;
   if (lease_ != nullptr) {
@@ -190,7 +190,7 @@ bool Channel::post_receive(ReceiveSlot receive) {
   return status.ok();
 }
 
-std::optional<SendSlot> Channel::take_send() {
+std::optional<SendSlot> Endpoint::take_send() {
   if (free_sends_.empty() && sends_.size() == config_.num_sends) return {};
   const auto buffer = send_pool_->take();
   if (!buffer) return {};
@@ -204,25 +204,25 @@ std::optional<SendSlot> Channel::take_send() {
   return SendSlot{slot};
 }
 
-void Channel::give_send(SendSlot slot) {
+void Endpoint::give_send(SendSlot slot) {
   send_pool_->give_back(sends_[index_of(slot)]);
   free_sends_.push_back(index_of(slot));
 }
 
-MutBytes Channel::send_buffer(SendSlot slot) const {
+MutBytes Endpoint::send_buffer(SendSlot slot) const {
   return send_pool_->octets(sends_[index_of(slot)]);
 }
 
-std::uint32_t Channel::send_lkey(SendSlot slot) const {
+std::uint32_t Endpoint::send_lkey(SendSlot slot) const {
   return send_pool_->lkey(sends_[index_of(slot)]);
 }
 
-bool Channel::post_send(SendSlot slot, std::size_t len) {
+bool Endpoint::post_send(SendSlot slot, std::size_t len) {
   const verbs::Sge sge{address_of(send_buffer(slot).data()), static_cast<std::uint32_t>(len), send_lkey(slot)};
   return post_send(slot, std::span(&sge, 1));
 }
 
-bool Channel::post_send(SendSlot slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate) {
+bool Endpoint::post_send(SendSlot slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate) {
   verbs::SendWr wr;
   wr.sg_list = sges;
   wr.opcode = invalidate ? verbs::WrOpcode::kSendWithInv : verbs::WrOpcode::kSend;
@@ -231,18 +231,18 @@ bool Channel::post_send(SendSlot slot, std::span<const verbs::Sge> sges, std::op
   return post(wr, Work::send_from(slot));
 }
 
-bool Channel::post_read(std::span<const verbs::Sge> sges, std::uint64_t remote_addr, std::uint32_t rkey,
-                        CallSlot call) {
+bool Endpoint::post_read(std::span<const verbs::Sge> sges, std::uint64_t remote_addr, std::uint32_t rkey,
+                         CallSlot call) {
   return post_rdma(verbs::WrOpcode::kRdmaRead, sges, remote_addr, rkey, Work::read_for(call), true);
 }
 
-bool Channel::post_write(std::span<const verbs::Sge> sges, std::uint64_t remote_addr, std::uint32_t rkey,
-                         SendSlot reply, bool signaled) {
+bool Endpoint::post_write(std::span<const verbs::Sge> sges, std::uint64_t remote_addr, std::uint32_t rkey,
+                          SendSlot reply, bool signaled) {
   return post_rdma(verbs::WrOpcode::kRdmaWrite, sges, remote_addr, rkey, Work::write_for(reply), signaled);
 }
 
-bool Channel::post_rdma(verbs::WrOpcode opcode, std::span<const verbs::Sge> sges, std::uint64_t remote_addr,
-                        std::uint32_t rkey, Work work, bool signaled) {
+bool Endpoint::post_rdma(verbs::WrOpcode opcode, std::span<const verbs::Sge> sges, std::uint64_t remote_addr,
+                         std::uint32_t rkey, Work work, bool signaled) {
   verbs::SendWr wr;
   wr.sg_list = sges;
   wr.opcode = opcode;
@@ -252,7 +252,7 @@ bool Channel::post_rdma(verbs::WrOpcode opcode, std::span<const verbs::Sge> sges
   return post(wr, work);
 }
 
-bool Channel::post_bind(const verbs::MwBind& bind) {
+bool Endpoint::post_bind(const verbs::MwBind& bind) {
   verbs::SendWr wr;
   wr.opcode = verbs::WrOpcode::kBindMw;
   wr.send_flags = verbs::SendFlags::kNone;
@@ -260,7 +260,7 @@ bool Channel::post_bind(const verbs::MwBind& bind) {
   return post(wr, {});
 }
 
-bool Channel::post_invalidate(std::uint32_t handle, ReceiveSlot reply, bool signaled) {
+bool Endpoint::post_invalidate(std::uint32_t handle, ReceiveSlot reply, bool signaled) {
   verbs::SendWr wr;
   wr.opcode = verbs::WrOpcode::kLocalInv;
   wr.send_flags = signaled ? verbs::SendFlags::kSignaled : verbs::SendFlags::kNone;
@@ -268,7 +268,7 @@ bool Channel::post_invalidate(std::uint32_t handle, ReceiveSlot reply, bool sign
   return post(wr, Work::invalidate_for(reply));
 }
 
-bool Channel::post(const verbs::SendWr& wr, Work work) {
+bool Endpoint::post(const verbs::SendWr& wr, Work work) {
   if (failure_ || qp_ == nullptr) return false;
   const bool signaled = verbs::has(wr.send_flags, verbs::SendFlags::kSignaled);
   std::uint32_t index = kUnsignaledBit | work.index();
@@ -293,17 +293,17 @@ bool Channel::post(const verbs::SendWr& wr, Work work) {
   return true;
 }
 
-void Channel::fail_overrun(std::string why) {
+void Endpoint::fail_overrun(std::string why) {
   overrun_ = overrun_ || !failure_;
   fail(std::move(why));
 }
 
-void Channel::fail_violation(std::string why) {
+void Endpoint::fail_violation(std::string why) {
   violated_ = violated_ || !failure_;
   fail(std::move(why));
 }
 
-void Channel::fail(std::string why) {
+void Endpoint::fail(std::string why) {
   if (!failure_) failure_ = std::move(why);
 }
 

@@ -16,7 +16,7 @@
 
 namespace weft::rpcrdma {
 
-// WorkKind: the purpose of a work request of a Channel.
+// WorkKind: the purpose of a work request of an Endpoint.
 enum class WorkKind : std::uint8_t { kReceive, kSend, kRead, kWrite, kInvalidate };
 
 // Work: the request that a completion belongs to.
@@ -50,13 +50,13 @@ class Work {
 // processed.
 inline constexpr std::uint32_t kExtraReceives = 2;
 
-// Channel is one queue pair with the registered buffers for its Sends and Receives, as the engines see it. The
+// Endpoint is one queue pair with the registered buffers for its Sends and Receives, as the engines see it. The
 // requester and the responder of one connection can share it. wr_ids are (serial << 32 | index into a table of the
-// Channel), so several Channels may share completion queues. It knows no connection manager. One thread.
+// Endpoint), so several Endpoints may share completion queues. It knows no connection manager. One thread.
 //
 // After a failed post or completion, failure() gives the reason. From then on posts are refused, and the owner ends the
-// connection. Destroy the Qp before the Channel.
-class Channel {
+// connection. Destroy the Qp before the Endpoint.
+class Endpoint {
  public:
   struct Config {
     std::uint32_t serial = 0;
@@ -64,8 +64,8 @@ class Channel {
     std::uint32_t num_sends = 0;
     std::size_t receive_len = 1024;  // octets of each Receive buffer
     std::size_t send_len = 1024;
-    // Pools that the buffers come from; null: the Channel has its own pools. With `receives`, num_receives is the
-    // number that the Channel reserves at first. With `sends`, num_sends is the most that it takes at once.
+    // Pools that the buffers come from; null: the Endpoint has its own pools. With `receives`, num_receives is the
+    // number that the Endpoint reserves at first. With `sends`, num_sends is the most that it takes at once.
     ReceivePool* receives = nullptr;
     MessagePool* sends = nullptr;
     std::uint32_t max_send_wr = 64;  // depth of the send queue
@@ -73,12 +73,12 @@ class Channel {
   };
 
   // Reserves its share of shared Receives.
-  static verbs::Result<std::unique_ptr<Channel>> create(verbs::Pd& pd, const Config& config);
+  static verbs::Result<std::unique_ptr<Endpoint>> create(verbs::Pd& pd, const Config& config);
 
   // Attributes to create the Qp with. receive_cq: the queue of shared Receives.
   verbs::QpInitAttr qp_attr(verbs::Cq& cq, verbs::Cq* receive_cq = nullptr) const;
-  ~Channel();
-  // attach posts all Receives if they are the Channel's own. The Qp outlives the Channel's use of it.
+  ~Endpoint();
+  // attach posts all Receives if they are the Endpoint's own. The Qp outlives the Endpoint's use of it.
   verbs::Status attach(verbs::Qp& qp);
   verbs::Qp* qp() const { return qp_; }
   // detach: the Qp is about to be destroyed.
@@ -90,15 +90,15 @@ class Channel {
   std::optional<Work> on_completion(const verbs::Wc& wc);
 
   ConstBytes received(ReceiveSlot slot, std::size_t len) const;
-  // Keeps the memory of Receive buffers for views that may outlive the Channel. Release it in the Channel's thread.
+  // Keeps the memory of Receive buffers for views that may outlive the Endpoint. Release it in the Endpoint's thread.
   std::shared_ptr<const void> memory() const;
   // Returns a Receive buffer to the Qp.
   bool post_receive(ReceiveSlot slot);
   // Provides so many Receives for the peer from now on (R1-4.3.1-09). False: the share is unchanged. A peer that fills
-  // more than its share and kExtraReceives takes the Receives of other peers: the Channel fails.
+  // more than its share and kExtraReceives takes the Receives of other peers: the Endpoint fails.
   bool set_share(std::uint32_t num);
   std::uint32_t share() const { return share_; }
-  // Fails the Channel because the peer takes more Receives than its share.
+  // Fails the Endpoint because the peer takes more Receives than its share.
   void fail_overrun(std::string why);
   bool overrun() const { return overrun_; }
 
@@ -150,7 +150,7 @@ class Channel {
     std::uint32_t retires = 0;  // requests of the send queue that its completion ends
   };
 
-  Channel(verbs::Pd& pd, const Config& config);
+  Endpoint(verbs::Pd& pd, const Config& config);
   bool reserve_own_buffers();
   bool post(const verbs::SendWr& wr, Work work);
   bool post_rdma(verbs::WrOpcode opcode, std::span<const verbs::Sge> sges, std::uint64_t remote_addr,

@@ -4,9 +4,9 @@
 namespace weft::rpcrdma::testing {
 namespace {
 
-struct ReplayTest : World {
+struct DuplicateRequestTest : World {
   void listen_and_keep(ServerConfig config = {}) {
-    for (Program& program : programs) program.keeps_replies = true;
+    for (ServedProgram& program : programs) program.keeps_replies = true;
     listen(config);
   }
   std::unique_ptr<Client> open() {
@@ -45,7 +45,7 @@ struct ReplayTest : World {
   std::vector<CallStatus> ends;
 };
 
-TEST_F(ReplayTest, WhatRanIsAnsweredWithoutRunningAgain) {
+TEST_F(DuplicateRequestTest, WhatRanIsAnsweredWithoutRunningAgain) {
   listen_and_keep();
   auto first = open();
   write(*first, 77, data);
@@ -66,7 +66,7 @@ TEST_F(ReplayTest, WhatRanIsAnsweredWithoutRunningAgain) {
   EXPECT_EQ(file.data, other);
 }
 
-TEST_F(ReplayTest, WhatRunsForALostConnectionIsAnsweredOnTheNewOne) {
+TEST_F(DuplicateRequestTest, WhatRunsForALostConnectionIsAnsweredOnTheNewOne) {
   const Octets data = pattern(100);  // inline: with nothing to be pulled Calls are looked at in their order
   listen_and_keep();
   write_and_go(data);
@@ -84,7 +84,7 @@ TEST_F(ReplayTest, WhatRunsForALostConnectionIsAnsweredOnTheNewOne) {
   EXPECT_EQ(file.data, data);
 }
 
-TEST_F(ReplayTest, WhatEndedForNobodyIsKept) {
+TEST_F(DuplicateRequestTest, WhatEndedForNobodyIsKept) {
   listen_and_keep();
   write_and_go(data);
   file.answer_held();
@@ -95,7 +95,7 @@ TEST_F(ReplayTest, WhatEndedForNobodyIsKept) {
   EXPECT_EQ(file.num_calls, num_before);
 }
 
-TEST_F(ReplayTest, ProgramsThatDoNotAskForItRunEverything) {
+TEST_F(DuplicateRequestTest, ProgramsThatDoNotAskForItRunEverything) {
   programs.back().keeps_replies = true;  // another one
   listen();
   auto first = open();

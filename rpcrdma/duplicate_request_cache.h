@@ -18,26 +18,26 @@
 
 namespace weft::rpcrdma {
 
-// ReplayKey identifies a Call that is sent again. It contains no port: a client over RDMA cannot choose the port that
+// RequestKey identifies a Call that is sent again. It contains no port: a client over RDMA cannot choose the port that
 // it comes back from.
-struct ReplayKey {
+struct RequestKey {
   std::string client;  // its address
   std::uint32_t xid = 0;
   std::uint32_t program = 0, version = 0, procedure = 0;
   std::uint64_t length = 0;    // octets of the arguments, items included
   std::uint64_t checksum = 0;  // of the credential and the first octets of the arguments
-  auto operator<=>(const ReplayKey&) const = default;
+  auto operator<=>(const RequestKey&) const = default;
 };
 
-// ReplayItem: a DDP-eligible argument of a Call that stands outside the other arguments.
-struct ReplayItem {
+// KeptItem: a DDP-eligible argument of a Call that stands outside the other arguments.
+struct KeptItem {
   std::size_t position = 0;  // in octets of the arguments without items
   ConstBytes data;
 };
 
 // The key of a Call, the same whether its items come inline or by Read chunk.
-ReplayKey replay_key(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
-                     std::span<const ReplayItem> items);
+RequestKey request_key(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
+                       std::span<const KeptItem> items);
 
 // KeptReply: a ServedReply in memory of its own.
 struct KeptReply {
@@ -58,12 +58,12 @@ struct KeptReply {
   std::size_t octets() const;
 };
 
-// ReplayCache is a server's duplicate-request cache: if a client sends a Call again after a lost connection, and the
-// Call must not run twice, the cache gives it the first answer. All connections of a server share it. If it is full,
-// the peer_group that holds most gives up its oldest entry. No group has more than three quarters of the entries. The
-// cache also knows the Calls of any program that ended a connection by a bad handle. A value without I/O; its clock is
-// on_time.
-class ReplayCache {
+// DuplicateRequestCache is a server's duplicate-request cache: if a client sends a Call again after a lost connection,
+// and the Call must not run twice, the cache gives it the first answer. All connections of a server share it. If it is
+// full, the peer_group that holds most gives up its oldest entry. No group has more than three quarters of the entries.
+// The cache also knows the Calls of any program that ended a connection by a bad handle. A value without I/O; its clock
+// is on_time.
+class DuplicateRequestCache {
  public:
   enum class Verdict : std::uint8_t {
     kRun,     // the Call is new; on_reply must follow
@@ -72,26 +72,26 @@ class ReplayCache {
     kAnswer,  // the Call has run: find has the Reply
   };
 
-  explicit ReplayCache(const ReplayLimits& config) : config_(config) {}
+  explicit DuplicateRequestCache(const DuplicateRequestLimits& config) : config_(config) {}
 
   // on_time drops entries that are too old or beyond the limits. Pointers to Replies are valid until then.
   void on_time(verbs::TimePoint now);
 
   // group: the peer_group of the client.
-  Verdict on_call(const ReplayKey& key, const std::string& group, CallId id);
-  const KeptReply* find(const ReplayKey& key) const;
+  Verdict on_call(const RequestKey& key, const std::string& group, ServedCallId id);
+  const KeptReply* find(const RequestKey& key) const;
 
   // Ended: a Reply, and the Calls that wait for it besides the Call that ran.
   struct Ended {
     const KeptReply* reply = nullptr;
-    std::vector<CallId> waiting;
+    std::vector<ServedCallId> waiting;
   };
   // on_reply keeps the answer to a Call with Verdict::kRun, whether or not its connection still exists.
-  Ended on_reply(CallId id, const ServedReply& reply);
+  Ended on_reply(ServedCallId id, const ServedReply& reply);
   // on_abandoned forgets a Call that will not be answered. It returns the Calls that wait for the answer.
-  std::vector<CallId> on_abandoned(CallId id);
+  std::vector<ServedCallId> on_abandoned(ServedCallId id);
   // Whether a Call is running whose Reply will be kept.
-  bool is_running(CallId id) const { return running_.contains(id.value); }
+  bool is_running(ServedCallId id) const { return running_.contains(id.value); }
 
   // on_fatal: a Call ended its connection, because one of its handles names nothing (R1-5.5.3-03).
   void on_fatal(const std::string& client, std::uint32_t xid);
@@ -111,13 +111,13 @@ class ReplayCache {
   };
   using Groups = std::map<std::string, Group>;
   struct Entry {
-    ReplayKey key;
+    RequestKey key;
     Groups::iterator group;
-    CallId runner;
+    ServedCallId runner;
     bool done = false;
     std::list<Entries::iterator>::iterator in_group;  // valid if done
     KeptReply reply;
-    std::vector<CallId> waiting;
+    std::vector<ServedCallId> waiting;
     verbs::TimePoint since{};
   };
   struct Fatal {
@@ -131,12 +131,12 @@ class ReplayCache {
   // Of the groups with a Reply, the group with the largest `size`; end() if no group has a Reply.
   Groups::iterator largest(std::size_t Group::*size);
 
-  ReplayLimits config_;
+  DuplicateRequestLimits config_;
   verbs::TimePoint now_{};
   Entries entries_;  // oldest first
   Groups groups_;    // only groups with entries
-  std::map<ReplayKey, Entries::iterator> by_key_;
-  std::unordered_map<std::uint64_t, Entries::iterator> running_;  // by CallId
+  std::map<RequestKey, Entries::iterator> by_key_;
+  std::unordered_map<std::uint64_t, Entries::iterator> running_;  // by ServedCallId
   std::size_t octets_ = 0;
   std::list<Fatal> fatal_;
 };

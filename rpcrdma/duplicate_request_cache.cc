@@ -1,4 +1,4 @@
-#include "rpcrdma/replay_cache.h"
+#include "rpcrdma/duplicate_request_cache.h"
 
 #include <algorithm>
 #include <utility>
@@ -50,15 +50,15 @@ constexpr std::uint8_t kZeros[4] = {};
 
 }  // namespace
 
-ReplayKey replay_key(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
-                     std::span<const ReplayItem> items) {
+RequestKey request_key(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
+                       std::span<const KeptItem> items) {
   Checksum sum;
   sum.add(rpc.cred.flavor);
   // With other flavors the credential changes each time (RFC 2203 section 5.3.1: a sequence number).
   if (rpc.cred.flavor <= static_cast<std::uint32_t>(AuthFlavor::kShort)) sum.add(rpc.cred.body);
   FirstOctets stream(sum);
   std::size_t done = 0;
-  for (const ReplayItem& item : items) {
+  for (const KeptItem& item : items) {
     stream.add(args.subspan(done, item.position - done));
     stream.add(item.data);
     stream.add(ConstBytes(kZeros).first(xdr::padding(item.data.size())));
@@ -109,7 +109,7 @@ std::size_t KeptReply::octets() const {
   return sum;
 }
 
-void ReplayCache::drop(Entries::iterator entry) {
+void DuplicateRequestCache::drop(Entries::iterator entry) {
   Group& group = entry->group->second;
   if (entry->done) {
     const std::size_t octets = entry->reply.octets();
@@ -124,7 +124,7 @@ void ReplayCache::drop(Entries::iterator entry) {
   entries_.erase(entry);
 }
 
-ReplayCache::Groups::iterator ReplayCache::largest(std::size_t Group::*size) {
+DuplicateRequestCache::Groups::iterator DuplicateRequestCache::largest(std::size_t Group::*size) {
   auto most = groups_.end();
   for (auto at = groups_.begin(); at != groups_.end(); ++at) {
     if (at->second.done.empty()) continue;
@@ -134,7 +134,7 @@ ReplayCache::Groups::iterator ReplayCache::largest(std::size_t Group::*size) {
 }
 
 // Makes room for one entry of this group. False: the Calls of all entries in the way still run.
-bool ReplayCache::make_room(const std::string& group) {
+bool DuplicateRequestCache::make_room(const std::string& group) {
   const std::size_t most_of_group = std::max<std::size_t>(config_.max_entries / 4 * 3, 1);
   auto from = groups_.find(group);
   if (from == groups_.end() || from->second.num < most_of_group) {
@@ -146,7 +146,7 @@ bool ReplayCache::make_room(const std::string& group) {
   return true;
 }
 
-void ReplayCache::on_time(verbs::TimePoint now) {
+void DuplicateRequestCache::on_time(verbs::TimePoint now) {
   now_ = now;
   const auto is_old = [this](verbs::TimePoint since) { return now_ - since >= config_.max_age; };
   // A Call that has been running for so long is given up too: its service may have forgotten it.
@@ -155,11 +155,12 @@ void ReplayCache::on_time(verbs::TimePoint now) {
   while (!fatal_.empty() && is_old(fatal_.front().since)) fatal_.pop_front();
 }
 
-ReplayCache::Verdict ReplayCache::on_call(const ReplayKey& key, const std::string& group, CallId id) {
+DuplicateRequestCache::Verdict DuplicateRequestCache::on_call(const RequestKey& key, const std::string& group,
+                                                              ServedCallId id) {
   if (const auto at = by_key_.find(key); at != by_key_.end()) {
     Entry& entry = *at->second;
     if (entry.done) return Verdict::kAnswer;
-    const auto same_connection = [id](CallId other) { return other.value >> 32 == id.value >> 32; };
+    const auto same_connection = [id](ServedCallId other) { return other.value >> 32 == id.value >> 32; };
     if (same_connection(entry.runner) || std::ranges::any_of(entry.waiting, same_connection) ||
         entry.waiting.size() == kMaxWaiting) {
       return Verdict::kDrop;
@@ -179,12 +180,12 @@ ReplayCache::Verdict ReplayCache::on_call(const ReplayKey& key, const std::strin
   return Verdict::kRun;
 }
 
-const KeptReply* ReplayCache::find(const ReplayKey& key) const {
+const KeptReply* DuplicateRequestCache::find(const RequestKey& key) const {
   const auto at = by_key_.find(key);
   return at != by_key_.end() && at->second->done ? &at->second->reply : nullptr;
 }
 
-ReplayCache::Ended ReplayCache::on_reply(CallId id, const ServedReply& reply) {
+DuplicateRequestCache::Ended DuplicateRequestCache::on_reply(ServedCallId id, const ServedReply& reply) {
   if (running_.empty()) return {};
   const auto at = running_.find(id.value);
   if (at == running_.end()) return {};
@@ -202,22 +203,22 @@ ReplayCache::Ended ReplayCache::on_reply(CallId id, const ServedReply& reply) {
   return {&entry->reply, std::exchange(entry->waiting, {})};
 }
 
-std::vector<CallId> ReplayCache::on_abandoned(CallId id) {
+std::vector<ServedCallId> DuplicateRequestCache::on_abandoned(ServedCallId id) {
   const auto at = running_.find(id.value);
   if (at == running_.end()) return {};
   const auto entry = at->second;
-  std::vector<CallId> waiting = std::move(entry->waiting);
+  std::vector<ServedCallId> waiting = std::move(entry->waiting);
   drop(entry);
   return waiting;
 }
 
-void ReplayCache::on_fatal(const std::string& client, std::uint32_t xid) {
+void DuplicateRequestCache::on_fatal(const std::string& client, std::uint32_t xid) {
   if (was_fatal(client, xid)) return;
   if (fatal_.size() == kMaxFatal) fatal_.pop_front();
   fatal_.push_back({client, xid, now_});
 }
 
-bool ReplayCache::was_fatal(const std::string& client, std::uint32_t xid) const {
+bool DuplicateRequestCache::was_fatal(const std::string& client, std::uint32_t xid) const {
   return std::ranges::any_of(fatal_, [&](const Fatal& fatal) { return fatal.xid == xid && fatal.client == client; });
 }
 

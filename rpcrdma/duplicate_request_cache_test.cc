@@ -1,4 +1,4 @@
-#include "rpcrdma/replay_cache.h"
+#include "rpcrdma/duplicate_request_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -7,13 +7,13 @@
 namespace weft::rpcrdma::testing {
 namespace {
 
-using Verdict = ReplayCache::Verdict;
+using Verdict = DuplicateRequestCache::Verdict;
 using std::chrono::milliseconds;
 
-ReplayKey key_of(std::uint32_t xid, const std::string& client = "192.0.2.1") {
+RequestKey key_of(std::uint32_t xid, const std::string& client = "192.0.2.1") {
   return {client, xid, 100003, 3, 7, 40, 99};
 }
-CallId id_of(std::uint32_t connection, std::uint32_t call) {
+ServedCallId id_of(std::uint32_t connection, std::uint32_t call) {
   return {std::uint64_t{connection} << 32 | call};
 }
 ServedReply reply_of(Octets results) {
@@ -22,22 +22,22 @@ ServedReply reply_of(Octets results) {
   return reply;
 }
 
-struct ReplayCacheTest : ::testing::Test {
+struct DuplicateRequestCacheTest : ::testing::Test {
   // No clock begins at zero: times that were never set must be old.
-  ReplayCacheTest() { at(0); }
+  DuplicateRequestCacheTest() { at(0); }
   void at(int ms) { cache.on_time(verbs::TimePoint{} + std::chrono::hours(1) + milliseconds(ms)); }
 
-  Verdict on_call(const ReplayKey& key, CallId id) { return cache.on_call(key, key.client, id); }
+  Verdict on_call(const RequestKey& key, ServedCallId id) { return cache.on_call(key, key.client, id); }
   // A Call that has run, and its Reply.
-  void run(const ReplayKey& key, CallId id, std::size_t octets = 0) {
+  void run(const RequestKey& key, ServedCallId id, std::size_t octets = 0) {
     EXPECT_EQ(on_call(key, id), Verdict::kRun);
     EXPECT_NE(cache.on_reply(id, reply_of(Octets(octets))).reply, nullptr);
   }
 
-  ReplayCache cache{{.max_octets = 10000, .max_entries = 8, .max_age = milliseconds(1000)}};
+  DuplicateRequestCache cache{{.max_octets = 10000, .max_entries = 8, .max_age = milliseconds(1000)}};
 };
 
-TEST_F(ReplayCacheTest, ACallRunsOnceAndIsAnsweredAgain) {
+TEST_F(DuplicateRequestCacheTest, ACallRunsOnceAndIsAnsweredAgain) {
   EXPECT_EQ(on_call(key_of(1), id_of(1, 5)), Verdict::kRun);
   EXPECT_EQ(cache.find(key_of(1)), nullptr);
   EXPECT_TRUE(cache.on_reply(id_of(1, 5), reply_of({1, 2, 3, 4})).waiting.empty());
@@ -49,19 +49,19 @@ TEST_F(ReplayCacheTest, ACallRunsOnceAndIsAnsweredAgain) {
   EXPECT_EQ(on_call(key_of(1, "192.0.2.2"), id_of(3, 1)), Verdict::kRun);
 }
 
-TEST_F(ReplayCacheTest, WhileItRunsItsConnectionNeedsNoOtherAnswerAndANewOneWaits) {
+TEST_F(DuplicateRequestCacheTest, WhileItRunsItsConnectionNeedsNoOtherAnswerAndANewOneWaits) {
   EXPECT_EQ(on_call(key_of(1), id_of(1, 5)), Verdict::kRun);
   EXPECT_EQ(on_call(key_of(1), id_of(1, 6)), Verdict::kDrop);
   EXPECT_EQ(on_call(key_of(1), id_of(2, 7)), Verdict::kWait);
   EXPECT_EQ(on_call(key_of(1), id_of(2, 8)), Verdict::kDrop);
   EXPECT_EQ(on_call(key_of(1), id_of(3, 9)), Verdict::kWait);
   EXPECT_EQ(cache.on_reply(id_of(1, 6), reply_of({})).reply, nullptr);  // not the one that runs
-  const ReplayCache::Ended ended = cache.on_reply(id_of(1, 5), reply_of({7, 7, 7, 7}));
-  EXPECT_EQ(ended.waiting, (std::vector<CallId>{id_of(2, 7), id_of(3, 9)}));
+  const DuplicateRequestCache::Ended ended = cache.on_reply(id_of(1, 5), reply_of({7, 7, 7, 7}));
+  EXPECT_EQ(ended.waiting, (std::vector<ServedCallId>{id_of(2, 7), id_of(3, 9)}));
   EXPECT_EQ(ended.reply->results, Octets({7, 7, 7, 7}));
 }
 
-TEST_F(ReplayCacheTest, ForgetsWhatIsOld) {
+TEST_F(DuplicateRequestCacheTest, ForgetsWhatIsOld) {
   (void)on_call(key_of(1), id_of(1, 1));
   (void)on_call(key_of(2), id_of(1, 2));
   at(500);
@@ -78,7 +78,7 @@ TEST_F(ReplayCacheTest, ForgetsWhatIsOld) {
   EXPECT_EQ(cache.octets(), 0u);
 }
 
-TEST_F(ReplayCacheTest, IsBoundedInOctetsAndEntries) {
+TEST_F(DuplicateRequestCacheTest, IsBoundedInOctetsAndEntries) {
   for (std::uint32_t i = 0; i < 4; ++i) {
     (void)on_call(key_of(i), id_of(1, i));
     (void)cache.on_reply(id_of(1, i), reply_of(Octets(4000)));
@@ -96,7 +96,7 @@ TEST_F(ReplayCacheTest, IsBoundedInOctetsAndEntries) {
 }
 
 // However many Replies one address has kept, those of another stay, and new ones find room.
-TEST_F(ReplayCacheTest, AFloodOfOneAddressDropsItsOwnRepliesOnly) {
+TEST_F(DuplicateRequestCacheTest, AFloodOfOneAddressDropsItsOwnRepliesOnly) {
   const std::string other = "192.0.2.2", third = "192.0.2.3";
   run(key_of(1, other), id_of(1, 1), 1000);
   for (std::uint32_t i = 0; i < 100; ++i) run(key_of(i), id_of(2, i));
@@ -111,7 +111,7 @@ TEST_F(ReplayCacheTest, AFloodOfOneAddressDropsItsOwnRepliesOnly) {
   EXPECT_EQ(on_call(key_of(1, third), id_of(4, 3)), Verdict::kAnswer);
 }
 
-TEST_F(ReplayCacheTest, CallsOfOneAddressThatNeverEndLeaveRoomForThoseOfAnother) {
+TEST_F(DuplicateRequestCacheTest, CallsOfOneAddressThatNeverEndLeaveRoomForThoseOfAnother) {
   const std::string other = "192.0.2.2";
   for (std::uint32_t i = 0; i < 100; ++i) EXPECT_EQ(on_call(key_of(i), id_of(2, i)), Verdict::kRun);
   run(key_of(1, other), id_of(1, 1));
@@ -119,15 +119,15 @@ TEST_F(ReplayCacheTest, CallsOfOneAddressThatNeverEndLeaveRoomForThoseOfAnother)
 }
 
 // One address is known by its group: a client has as many addresses of one /64 as it likes.
-TEST_F(ReplayCacheTest, AddressesOfOneGroupAreOne) {
+TEST_F(DuplicateRequestCacheTest, AddressesOfOneGroupAreOne) {
   for (std::uint32_t i = 0; i < 100; ++i) {
-    const ReplayKey key = key_of(1, "2001:db8::" + std::to_string(i));
+    const RequestKey key = key_of(1, "2001:db8::" + std::to_string(i));
     EXPECT_EQ(cache.on_call(key, "2001:db8::/64", id_of(2, i)), Verdict::kRun);
   }
   EXPECT_EQ(cache.size(), 6u);
 }
 
-TEST_F(ReplayCacheTest, KnowsCallsThatEndedTheirConnection) {
+TEST_F(DuplicateRequestCacheTest, KnowsCallsThatEndedTheirConnection) {
   EXPECT_FALSE(cache.was_fatal("192.0.2.1", 5));
   cache.on_fatal("192.0.2.1", 5);
   EXPECT_TRUE(cache.was_fatal("192.0.2.1", 5));
@@ -137,7 +137,7 @@ TEST_F(ReplayCacheTest, KnowsCallsThatEndedTheirConnection) {
   EXPECT_FALSE(cache.was_fatal("192.0.2.1", 5));
 }
 
-TEST(ReplayKeyOf, IsTheSameInEveryFormOfACall) {
+TEST(RequestKeyOf, IsTheSameInEveryFormOfACall) {
   const OpaqueAuth cred = auth_sys_of_this_process();
   const CallHeaderView rpc{7, 100003, 3, 7, cred, {}};
   for (const std::size_t len : {1ul, 99ul, 5000ul}) {
@@ -146,22 +146,22 @@ TEST(ReplayKeyOf, IsTheSameInEveryFormOfACall) {
     Octets whole = reduced;
     whole.insert(whole.end(), data.begin(), data.end());
     whole.resize(xdr::round_up(whole.size()));
-    const ReplayItem item{reduced.size(), data};
-    const ReplayKey key = replay_key("a", 7, rpc, reduced, {&item, 1});
-    EXPECT_EQ(key, replay_key("a", 7, rpc, whole, {})) << len;
+    const KeptItem item{reduced.size(), data};
+    const RequestKey key = request_key("a", 7, rpc, reduced, {&item, 1});
+    EXPECT_EQ(key, request_key("a", 7, rpc, whole, {})) << len;
     EXPECT_EQ(key.length, whole.size());
     // Other data, where it is looked at.
     Octets other = data;
     other[0] ^= 1;
-    const ReplayItem other_item{reduced.size(), other};
-    EXPECT_NE(key, replay_key("a", 7, rpc, reduced, {&other_item, 1}));
+    const KeptItem other_item{reduced.size(), other};
+    EXPECT_NE(key, request_key("a", 7, rpc, reduced, {&other_item, 1}));
   }
 }
 
-TEST(ReplayKeyOf, IsAnotherForAnotherCaller) {
+TEST(RequestKeyOf, IsAnotherForAnotherCaller) {
   OpaqueAuth cred{1, pattern(40)};
-  const auto key = [&cred] { return replay_key("a", 7, {7, 100003, 3, 7, cred, {}}, {}, {}); };
-  const ReplayKey own = key();
+  const auto key = [&cred] { return request_key("a", 7, {7, 100003, 3, 7, cred, {}}, {}, {}); };
+  const RequestKey own = key();
   cred.body[8] ^= 1;
   EXPECT_NE(key(), own);
   cred.body[8] ^= 1;
@@ -170,7 +170,7 @@ TEST(ReplayKeyOf, IsAnotherForAnotherCaller) {
   EXPECT_NE(key(), own);
   // Of RPCSEC_GSS the credential is another each time that one Call goes out.
   cred.flavor = 6;
-  const ReplayKey gss = key();
+  const RequestKey gss = key();
   cred.body[8] ^= 1;
   EXPECT_EQ(key(), gss);
 }
