@@ -25,8 +25,8 @@ using bench::must;
 using Clock = std::chrono::steady_clock;
 
 // A clock of turns: what is done once a second would else come after other numbers of operations in every run.
-verbs::TimePoint clock_of_turns() {
-  static verbs::TimePoint now = Clock::now();
+TimePoint clock_of_turns() {
+  static TimePoint now = Clock::now();
   return now += std::chrono::microseconds(1);
 }
 
@@ -114,9 +114,9 @@ void Call::run() {
   spec.args = args_;
   const std::size_t behind = args_.size();
   std::span<const std::size_t> reduced;
-  if (procedure_ == apps::perf::kProcRead) spec.result_items = rpcrdma::MutBytes(data_);
+  if (procedure_ == apps::perf::kProcRead) spec.result_items = MutBytes(data_);
   if (procedure_ == apps::perf::kProcWrite) {
-    spec.items = rpcrdma::ArgumentItem{behind, rpcrdma::ConstBytes(data_)};
+    spec.items = rpcrdma::ArgumentItem{behind, ConstBytes(data_)};
     reduced = std::span(&behind, 1);
   }
   spec.max_results = binding.max_results(procedure_, spec.args, reduced);

@@ -25,7 +25,7 @@ TEST_F(Limits, ReadsAndWritesAreAsLongAsFsinfoSays) {
     }
     if (is(call, Proc::kRead)) longest_read = std::max(longest_read, args_of<nfs3::ReadArgs>(call).count);
     if (is(call, Proc::kWrite)) {
-      rpcrdma::ConstBytes data;
+      ConstBytes data;
       longest_write = std::max(longest_write, write_args_of(call, data).count);
     }
     return false;
@@ -55,7 +55,7 @@ TEST_F(Limits, NoMoreIsAskedForThanTheUserWants) {
     }
     if (is(call, Proc::kRead)) longest_read = std::max(longest_read, args_of<nfs3::ReadArgs>(call).count);
     if (is(call, Proc::kWrite)) {
-      rpcrdma::ConstBytes data;
+      ConstBytes data;
       longest_write = std::max(longest_write, write_args_of(call, data).count);
     }
     return false;

@@ -11,7 +11,8 @@
 #include "apps/serve/backend/disk_calls.h"
 #include "apps/serve/backend/write_promise.h"
 #include "apps/serve/export/tree.h"
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
+#include "base/time.h"
 
 namespace weft::serve {
 
@@ -29,8 +30,8 @@ class OpenFile {
   bool is_writable() const { return is_writable_; }
 
   // pread_now and pwrite_now work as pread(2) and pwrite(2), but they fail or stop short rather than wait for a device.
-  ssize_t pread_now(const DiskCalls& calls, rpcrdma::MutBytes into, off_t offset) const;
-  ssize_t pwrite_now(const DiskCalls& calls, rpcrdma::ConstBytes data, off_t offset) const;
+  ssize_t pread_now(const DiskCalls& calls, MutBytes into, off_t offset) const;
+  ssize_t pwrite_now(const DiskCalls& calls, ConstBytes data, off_t offset) const;
 
   // set_here_until sets the time until which the file is assumed to lie in the export: a path beneath the root was
   // found to lead to it.
