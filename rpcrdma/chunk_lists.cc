@@ -32,7 +32,7 @@ ChunkError group_read_list(const std::vector<ReadSegment>& list, const ChunkLimi
     at->length += segment.target.length;
     at->segments.push_back(segment.target);
   }
-  return violates("U1-6.4.2-07", chunks.size() > limits.max_read_chunks) ? ChunkError::kTooManyChunks
+  return violates("U1-6.4.2-07", chunks.size() > limits.max_read_chunks) ? ChunkError::kTooManyReadChunks
                                                                          : ChunkError::kNone;
 }
 
@@ -70,7 +70,7 @@ ChunkError ChunkLists::validate(ChunkListsView view, const ChunkLimits& limits, 
   if (error == ChunkError::kNone) error = check_lengths(lists.call_chunk(), lists.read_chunks_, limits);
   if (error != ChunkError::kNone) return error;
 
-  if (violates("U1-6.4.2-07", view.write_list.size() > limits.max_write_chunks)) return ChunkError::kTooManyChunks;
+  if (violates("U1-6.4.2-07", view.write_list.size() > limits.max_write_chunks)) return ChunkError::kTooManyWriteChunks;
   std::size_t num_segments = 0;
   for (const SegmentArray& array : view.write_list) num_segments += array.size();
   if (violates("U1-6.4.2-07", num_segments > limits.max_segments)) return ChunkError::kTooManySegments;

@@ -68,7 +68,8 @@ struct ChunkLimits {
 enum class ChunkError : std::uint8_t {
   kNone,
   kTooManySegments,
-  kTooManyChunks,
+  kTooManyReadChunks,
+  kTooManyWriteChunks,
   kMisalignedPosition,  // not a multiple of four
   kTooLong,
   kWraps,  // a segment that ends beyond 2^64

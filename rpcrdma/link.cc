@@ -1,5 +1,7 @@
 #include "rpcrdma/link.h"
 
+#include <algorithm>
+
 #include "requirements/violates.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/responder.h"
@@ -26,10 +28,23 @@ void Link::on_failure() {
   if (const auto reply = endpoint_.refused_write()) responder_->on_write_refused(*reply);
 }
 
+Link::Versions Link::versions() const {
+  const auto [low, high] = std::ranges::minmax(profiles_, {}, &Profile::version);
+  return {low->version, high->version};
+}
+
+// A message that is of no profile decides nothing. It is answered as the first profile answers it.
+void Link::decide(ConstBytes message) {
+  const auto at = std::ranges::find_if(profiles_, [message](const Profile* one) { return one->is_first(message); });
+  if (at == profiles_.end()) return;
+  profile_ = *at;
+  if (on_decided_) on_decided_();
+}
+
 // An unclear message goes to the engine of the forward direction. This engine answers or discards it as if it were
 // alone.
 MessageKind Link::kind_of(ConstBytes message) const {
-  const MessageKind kind = profile_->message_kind(message);
+  const MessageKind kind = profile().message_kind(message);
   if (kind != MessageKind::kUnclear) return kind;
   return end_ == End::kClient ? MessageKind::kReply : MessageKind::kCall;
 }
@@ -37,6 +52,7 @@ MessageKind Link::kind_of(ConstBytes message) const {
 // R1-7.1.4-02: an XID has a different meaning in a Call and in a Reply.
 void Link::on_receive(const Work& work, std::size_t len) {
   const ReceiveSlot slot = work.receive();
+  if (!is_decided()) decide(endpoint_.received(slot, len));
   if (responder_ == nullptr) return requester_->on_receive(slot, len, work.invalidated);
   if (requester_ == nullptr) {
     if (work.invalidated) return endpoint_.fail("the peer invalidated a handle, and was given none");

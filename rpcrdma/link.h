@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "rpcrdma/credit_policy.h"
 #include "rpcrdma/endpoint.h"
@@ -20,6 +22,9 @@ struct CreditLedger {
   CreditPolicy grants{{}};    // by our responder
 };
 
+// Profiles: the profiles that one end speaks, best first; at least one. They outlive every user.
+using Profiles = std::vector<const Profile*>;
+
 // Link is the state that the engines of one connection share: the Endpoint, the profile of its messages, the credits of
 // both directions, the gate that every Send passes, and the dispatch of completions. One thread.
 //
@@ -30,7 +35,13 @@ class Link {
   // End: the end of the connection. It tells which engine serves the forward direction.
   enum class End : std::uint8_t { kClient, kServer };
 
-  Link(Endpoint& endpoint, const Profile& profile, End end) : endpoint_(endpoint), profile_(&profile), end_(end) {}
+  Link(Endpoint& endpoint, const Profile& profile, End end) : Link(endpoint, Profiles{&profile}, end, {}) {}
+  // With several profiles, the first message that arrives decides which one the connection has, and `on_decided` is
+  // called before an engine gets the message.
+  Link(Endpoint& endpoint, Profiles profiles, End end, std::function<void()> on_decided)
+      : endpoint_(endpoint), profiles_(std::move(profiles)), end_(end), on_decided_(std::move(on_decided)) {
+    if (profiles_.size() == 1) profile_ = profiles_.front();
+  }
 
   void join(Requester& requester) { requester_ = &requester; }
   void join(Responder& responder) { responder_ = &responder; }
@@ -38,7 +49,14 @@ class Link {
   void close() { closed_ = true; }
 
   Endpoint& endpoint() const { return endpoint_; }
-  const Profile& profile() const { return *profile_; }
+  bool is_decided() const { return profile_ != nullptr; }
+  // The profile of the connection; before it is decided, the first one.
+  const Profile& profile() const { return profile_ != nullptr ? *profile_ : *profiles_.front(); }
+  // The versions that this end speaks, for ERR_VERS.
+  struct Versions {
+    std::uint32_t low = 0, high = 0;
+  };
+  Versions versions() const;
   CreditLedger& credits() { return credits_; }
   const CreditLedger& credits() const { return credits_; }
 
@@ -56,13 +74,16 @@ class Link {
 
  private:
   void on_failure();
+  void decide(ConstBytes message);
   void on_receive(const Work& work, std::size_t len);
   void on_sent(SendSlot slot);
   MessageKind kind_of(ConstBytes message) const;
 
   Endpoint& endpoint_;
-  const Profile* profile_;
+  const Profile* profile_ = nullptr;  // null: not decided
+  Profiles profiles_;
   End end_;
+  std::function<void()> on_decided_;
   bool closed_ = false;
   Requester* requester_ = nullptr;
   Responder* responder_ = nullptr;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/bytes.h"
@@ -27,6 +28,7 @@ struct Message {
   std::uint32_t xid = 0;
   std::uint32_t version = 0;  // kError: the version of the Call, as it came
   std::uint32_t credit = 0;
+  std::uint32_t inv_handle = 0;  // kCall: the handle that the Reply may invalidate (Profile::names_invalidation); 0: none
   bool external = false;
   ChunkListsView lists;  // kCall, kReply
   TransportError error;  // kError
@@ -37,6 +39,8 @@ struct ReceivedCall {
   std::uint32_t xid = 0;
   std::uint32_t version = 0;  // for an error answer: the word as it came
   std::uint32_t credit = 0;   // requested
+  // The handle of the lists that the Reply may invalidate (Profile::names_invalidation).
+  std::optional<std::uint32_t> inv_handle;
   bool external = false;      // the Payload stream is in lists.call_chunk()
   ChunkLists lists;
   ConstBytes payload;    // if not external: views the message

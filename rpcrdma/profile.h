@@ -33,6 +33,15 @@ struct Profile {
   std::string_view name;      // as users choose it
   std::uint32_t version = 0;  // the word on the wire
   HeaderLengths lengths;
+  std::size_t default_threshold = 0;  // octets of one message, if neither side said otherwise
+  // A Call names the handle that its Reply may invalidate. Otherwise R of RFC 8797 allows every handle of the Call.
+  bool names_invalidation = false;
+  // Both ends serve Calls of the reverse direction, even without a program for them.
+  bool serves_reverse = false;
+
+  // is_first: whether the first message of a client, on a connection whose version is not known yet, is of this
+  // profile.
+  bool (*is_first)(ConstBytes message);
 
   // message_kind classifies a message on a connection where both Calls and Replies arrive. The message may still be
   // malformed.

@@ -43,23 +43,27 @@ ReplyForm::Verdict ReplyForm::choose(const Answered& call, const ServedReply& re
                                      const HeaderLengths& lengths, std::size_t threshold, ChunkListsView& lists) {
   return_unused(call.lists, lists);
   pair_items(call, reply);
-  if (!fill_write_chunks(call, reply, lists)) return none("a result is longer than its Write chunk");
+  if (!fill_write_chunks(call, reply, lists)) return Verdict::kNone;
   const std::size_t header_len = lengths.of(lists);
   const std::size_t payload_len = rpc_header_len + gather_payload(reply);
-  if (violates("R1-5.2.4-05", header_len > threshold)) return none("its chunk lists leave no room for a Reply");
+  if (violates("R1-5.2.4-05", header_len > threshold)) {
+    return none("its chunk lists leave no room for a Reply", {.code = TransportError::Code::kSystem});
+  }
   if (payload_len <= threshold - header_len) return Verdict::kInline;
   // R1-4.5.3-06: the rest goes through the Reply chunk.
   const Chunk* reply_chunk = call.lists.reply_chunk();
   if (violates("R1-5.5.3-02", reply_chunk == nullptr || payload_len > reply_chunk->length)) {
     return none(reply_chunk == nullptr ? "its Reply is too long to be inline, and it has no Reply chunk"
-                                       : "its Reply is longer than its Reply chunk");
+                                       : "its Reply is longer than its Reply chunk",
+                {.code = TransportError::Code::kReplyResource, .needed = static_cast<std::uint32_t>(payload_len)});
   }
   fill_segments(reply_chunk->segments, payload_len, *lists.reply_chunk);
   return Verdict::kExternal;
 }
 
-ReplyForm::Verdict ReplyForm::none(const char* why) {
+ReplyForm::Verdict ReplyForm::none(const char* why, const TransportError& error) {
   why_none_ = why;
+  error_ = error;
   return Verdict::kNone;
 }
 
@@ -100,13 +104,18 @@ void ReplyForm::pair_items(const Answered& call, const ServedReply& reply) {
 
 // False: an item does not fit its chunk (U1-3.1-08: before anything is written). R1-4.4.6.1-02: a chunk gets the octets
 // and no roundup. The chunk of an item without octets counts as used.
-bool ReplyForm::fill_write_chunks(const Answered& call, const ServedReply& reply, ChunkListsView& lists) const {
+bool ReplyForm::fill_write_chunks(const Answered& call, const ServedReply& reply, ChunkListsView& lists) {
   for (std::size_t i = 0; i < reply.items.size(); ++i) {
     if (!is_reduced_[i]) continue;
     const ResultItem& item = reply.items[i];
     const Chunk& chunk = call.lists.write_chunks()[item.operation];
     const std::size_t len = item.data.octets.size();
-    if (violates("U1-3.1-08", len > chunk.length)) return false;
+    if (violates("U1-3.1-08", len > chunk.length)) {
+      none("a result is longer than its Write chunk", {.code = TransportError::Code::kWriteResource,
+                                                       .chunk = static_cast<std::uint32_t>(item.operation) + 1,
+                                                       .needed = static_cast<std::uint32_t>(len)});
+      return false;
+    }
     fill_segments(chunk.segments, len, lists.write_list[item.operation]);
   }
   return true;

@@ -35,8 +35,9 @@ class ReplyForm {
   Verdict choose(const Answered& call, const ServedReply& reply, std::size_t rpc_header_len,
                  const HeaderLengths& lengths, std::size_t threshold, ChunkListsView& lists);
 
-  // After kNone: the reason, for the log.
+  // After kNone: the reason, for the log, and the error for the peer.
   const char* why_none() const { return why_none_; }
+  const TransportError& error() const { return error_; }
   // Whether item i of the Reply goes to its Write chunk.
   bool is_reduced(std::size_t i) const { return is_reduced_[i]; }
   // The Payload stream behind its RPC header, in order; lkey 0: not registered. Padding is a piece of its own.
@@ -45,11 +46,12 @@ class ReplyForm {
 
  private:
   void pair_items(const Answered& call, const ServedReply& reply);
-  bool fill_write_chunks(const Answered& call, const ServedReply& reply, ChunkListsView& lists) const;
+  bool fill_write_chunks(const Answered& call, const ServedReply& reply, ChunkListsView& lists);
   std::size_t gather_payload(const ServedReply& reply);
-  Verdict none(const char* why);
+  Verdict none(const char* why, const TransportError& error);
 
   const char* why_none_ = "";
+  TransportError error_;
   std::vector<bool> is_reduced_;  // one for each item
   std::vector<Slice> pieces_;
   std::vector<std::uint8_t> walked_;

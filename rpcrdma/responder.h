@@ -67,6 +67,7 @@ class Responder {
     std::uint32_t ord = 0;            // RDMA Reads under way at once
     std::uint32_t max_sge = 4;        // of one RDMA Write
     bool invalidates = false;         // both peers set R (RFC 8797)
+    bool can_invalidate = false;      // a handle that the Call names (Profile::names_invalidation)
     std::chrono::milliseconds stall_timeout{30000};
     // The same while other connections wait for memory that this connection may hold (BudgetShare::is_wanted).
     std::chrono::milliseconds short_stall_timeout{30000};
@@ -88,7 +89,7 @@ class Responder {
   ~Responder();
 
   // start sets the threshold and the number of RDMA Reads that connection set-up settled. It comes before the first
-  // on_receive.
+  // on_receive, and again if the first message decides the profile.
   void start(std::size_t reply_threshold, std::uint32_t ord);
   void on_receive(ReceiveSlot receive, std::size_t len);
   void on_send_done(SendSlot send);
@@ -176,7 +177,8 @@ class Responder {
   void pump();
   void build(Answer& answer, Outgoing& out, SendSlot send);
   std::optional<std::uint32_t> handle_of(const Call& call) const;
-  const char* build_rpc(Answer& answer, Outgoing& out, SendSlot send);
+  // Returns null, or the reason for `error` if the Reply cannot be built.
+  const char* build_rpc(Answer& answer, Outgoing& out, SendSlot send, TransportError& error);
   void build_error(const Call& call, const TransportError& error, Outgoing& out, SendSlot send);
   void write_items(const Call& call, Outgoing& out);
   void build_inline(const ReplyHeader& rpc, Outgoing& out, SendSlot send);

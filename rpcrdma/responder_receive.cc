@@ -37,7 +37,12 @@ void Responder::on_receive(ReceiveSlot receive, std::size_t len) {
   call.state = Call::State::kWaiting;
   // R1-7.2.1-05: a message that is not known to be a Call requests no credits.
   settle_credits(verdict == CallVerdict::kAccept ? received.credit : 0);
-  if (verdict == CallVerdict::kError) return answer_error(slot, received.error, received.why);  // U1-6.4.2-07
+  if (verdict == CallVerdict::kError) {  // U1-6.4.2-07
+    received.error.low = link_.versions().low;
+    received.error.high = link_.versions().high;
+    return answer_error(slot, received.error, received.why);
+  }
+  call.inv_handle = received.inv_handle;
   // A fatal Call would end this connection as well.
   const bool was_fatal =
       config_.duplicate_requests != nullptr && config_.duplicate_requests->was_fatal(config_.client, call.xid);

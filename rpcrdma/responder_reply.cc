@@ -183,15 +183,15 @@ void Responder::on_write_done() {
 
 void Responder::build(Answer& answer, Outgoing& out, SendSlot send) {
   if (!answer.error) {
-    const char* why = build_rpc(answer, out, send);
+    TransportError error;
+    const char* why = build_rpc(answer, out, send, error);
     if (why == nullptr) return;
     // R1-5.5.3-02, U1-3.1-01: the Reply fits no offered form, and no part of it was sent (U1-3.1-08).
     ++counters_.err_chunk;
     // An Endpoint failure here ends the connection, and that end has its own log line.
-    const auto code = TransportError::Code::kReplyResource;
-    if (!endpoint_.failure()) tell(verbs::LogLevel::kInfo, out.xid, link_.profile().error_name(code), why);
+    if (!endpoint_.failure()) tell(verbs::LogLevel::kInfo, out.xid, link_.profile().error_name(error.code), why);
     out.reset();
-    answer.error = TransportError{.code = code};
+    answer.error = error;
   }
   build_error(call_at(answer.slot), *answer.error, out, send);
 }
@@ -210,6 +210,7 @@ void Responder::build_error(const Call& call, const TransportError& error, Outgo
 
 // A handle of the Call's own chunks (R1-4.3.2-16). The peer no longer needs it when it has the Reply.
 std::optional<std::uint32_t> Responder::handle_of(const Call& call) const {
+  if (link_.profile().names_invalidation) return config_.can_invalidate ? call.inv_handle : std::nullopt;
   if (!config_.invalidates) return {};
   const auto is_used = [](const Segment& segment) { return segment.length != 0; };
   const auto first = [&](std::span<const Chunk> chunks) -> std::optional<std::uint32_t> {
@@ -227,8 +228,7 @@ std::optional<std::uint32_t> Responder::handle_of(const Call& call) const {
   return call.lists.call_chunk() == nullptr ? std::nullopt : first(std::span(call.lists.call_chunk(), 1));
 }
 
-// Builds an RPC Reply. Returns null, or the reason if it cannot be built.
-const char* Responder::build_rpc(Answer& answer, Outgoing& out, SendSlot send) {
+const char* Responder::build_rpc(Answer& answer, Outgoing& out, SendSlot send, TransportError& error) {
   const Call& call = call_at(answer.slot);
   out.reply = std::move(answer.reply);
   ServedReply& reply = out.reply;
@@ -242,14 +242,20 @@ const char* Responder::build_rpc(Answer& answer, Outgoing& out, SendSlot send) {
   const Answered answered{call.lists, binding, call.rpc.procedure};
   const auto verdict = form_.choose(answered, reply, rpc_header_len(answer.rpc, reply), link_.profile().lengths,
                                     config_.reply_threshold, message_.lists);
-  if (verdict == ReplyForm::Verdict::kNone) return form_.why_none();
+  if (verdict == ReplyForm::Verdict::kNone) {
+    error = form_.error();
+    return form_.why_none();
+  }
   message_.type = Message::Type::kReply;
   message_.xid = call.xid;
   message_.version = link_.profile().version;
   message_.credit = link_.credits().grants.grant();  // R1-4.3.1-05: never 0
   message_.external = verdict == ReplyForm::Verdict::kExternal;
   write_items(call, out);
-  if (message_.external) return build_external(answer.rpc, out, send) ? nullptr : "no memory for its Reply";
+  if (message_.external) {
+    error.code = TransportError::Code::kSystem;
+    return build_external(answer.rpc, out, send) ? nullptr : "no memory for its Reply";
+  }
   build_inline(answer.rpc, out, send);
   return nullptr;
 }

@@ -47,6 +47,7 @@ struct Responder::Call {
   std::uint32_t version = 0;
   ReceiveSlot receive{};  // the Receive buffer that it came in
   bool external = false;
+  std::optional<std::uint32_t> inv_handle;
   ChunkLists lists;
   // These views point into the Receive buffer or into `message`.
   CallHeaderView rpc;

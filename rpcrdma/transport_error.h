@@ -12,15 +12,21 @@ struct TransportError {
     kChunk,          // version 1's only code for all errors below (ERR_CHUNK)
     kBadHeader,      // the header does not decode, or contradicts itself or its Payload stream
     kMessageType,    // a type of message that is not accepted
-    kLimit,          // more chunks, segments or octets than are accepted
-    kReadChunks,     // Read chunks that cannot be pulled
-    kReplyResource,  // no offered form carries the Reply
-    kSystem,         // this Call's chunks ended an earlier connection
+    kOption,         // an option, or an operation on properties, that is not supported
+    kReadChunks,     // more Read chunks than `limit`
+    kWriteChunks,    // more Write chunks than `limit`
+    kSegments,       // more segments in a list than `limit`
+    kWriteResource,  // Write chunk number `chunk` has fewer than `needed` octets
+    kReplyResource,  // no offered form carries the Reply; a Reply chunk would need `needed` octets
+    kSystem,         // any other fault of this Call
   };
 
   Code code = Code::kChunk;
   std::uint32_t low = 0;  // kVersion
   std::uint32_t high = 0;
+  std::uint32_t limit = 0;
+  std::uint32_t chunk = 0;   // counts from 1; 0 for unknown
+  std::uint32_t needed = 0;  // octets; 0 for unknown
   friend bool operator==(const TransportError&, const TransportError&) = default;
 };
 

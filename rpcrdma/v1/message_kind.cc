@@ -44,6 +44,12 @@ bool skip_lists(xdr::XdrReader& in, ListsSeen& seen) {
 
 }  // namespace
 
+bool is_first(ConstBytes message) {
+  xdr::XdrReader in(message);
+  std::uint32_t vers = 0;
+  return in.skip(4) && in.u32(vers) && vers == kVersion;
+}
+
 MessageKind message_kind(ConstBytes message) {
   xdr::XdrReader in(message);
   std::uint32_t xid = 0;

@@ -5,6 +5,8 @@
 
 namespace weft::rpcrdma::v1 {
 
+// is_first: every message of version 1 may be the first.
+bool is_first(ConstBytes message);
 // message_kind finds out whether a message is a Call or a Reply (RFC 8167 sections 2.4 and 4.1).
 MessageKind message_kind(ConstBytes message);
 

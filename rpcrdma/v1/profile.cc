@@ -14,6 +14,8 @@ const Profile kProfile{
                 .write_chunk = kWriteChunkLen,
                 .reply_chunk = kReplyChunkLen,
                 .segment = kSegmentLen},
+    .default_threshold = 1024,
+    .is_first = is_first,
     .message_kind = message_kind,
     .receive_call = receive_call,
     .reply_xid = reply_xid,

@@ -88,9 +88,7 @@ CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, Received
   call.version = header.vers;
   call.credit = header.credit;
   if (violates("R1-5.5.1-01", header.vers != kVersion)) {  // before everything else
-    call.error = {.code = Code::kVersion, .low = kVersion, .high = kVersion};
-    call.why = "unsupported version";
-    return CallVerdict::kError;
+    return error_of(call, Code::kVersion, "unsupported version");
   }
   if (violates("R1-5.2.4-04", header.proc == Proc::kError && error != HeaderError::kProc)) {
     return discard(call, "RDMA_ERROR reached a responder");
@@ -102,10 +100,11 @@ CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, Received
   split_read_list(header.lists);
   switch (ChunkLists::validate(std::move(header.lists), limits, call.lists)) {
     case ChunkError::kNone: break;
-    case ChunkError::kTooManySegments: return error_of(call, Code::kLimit, "too many segments");
-    case ChunkError::kTooManyChunks: return error_of(call, Code::kLimit, "too many chunks");
+    case ChunkError::kTooManySegments: return error_of(call, Code::kSegments, "too many segments");
+    case ChunkError::kTooManyReadChunks: return error_of(call, Code::kReadChunks, "too many chunks");
+    case ChunkError::kTooManyWriteChunks: return error_of(call, Code::kWriteChunks, "too many chunks");
     case ChunkError::kMisalignedPosition: return bad_header(call, "Position not a multiple of four");
-    case ChunkError::kTooLong: return error_of(call, Code::kLimit, "Read chunk too long");
+    case ChunkError::kTooLong: return error_of(call, Code::kSystem, "Read chunk too long");
     case ChunkError::kWraps: return bad_header(call, "a segment that ends beyond 2^64");
   }
   call.external = header.proc == Proc::kNomsg;
