@@ -1,61 +1,27 @@
 #include "rpcrdma/v1/header.h"
 
-#include <utility>
-
 #include "requirements/violates.h"
+#include "rpcrdma/chunk_list_codec.h"
 
 namespace weft::rpcrdma::v1 {
 
 namespace {
 
-HeaderError parse_discriminator(xdr::XdrReader& in, bool& present) {
-  if (in.remaining() < 4) return HeaderError::kTruncated;
-  return violates("R1-5.3-01", !in.boolean(present)) ? HeaderError::kDiscriminator : HeaderError::kNone;
-}
-
-[[nodiscard]] bool parse_segment(xdr::XdrReader& in, Segment& segment) {
-  return in.u32(segment.handle) && in.u32(segment.length) && in.u64(segment.offset);
-}
-
-HeaderError parse_segments(xdr::XdrReader& in, SegmentArray& segments) {
-  std::uint32_t count = 0;
-  if (!in.u32(count)) return HeaderError::kTruncated;
-  // The available octets bound the allocation for a false count.
-  if (violates("R1-5.5.2-01", count > in.remaining() / kSegmentLen)) return HeaderError::kCount;
-  segments.resize(count);
-  for (Segment& segment : segments) {
-    if (!parse_segment(in, segment)) return HeaderError::kTruncated;
+HeaderError header_error(ListError error) {
+  switch (error) {
+    case ListError::kNone: return HeaderError::kNone;
+    case ListError::kTruncated: return HeaderError::kTruncated;
+    case ListError::kDiscriminator: return HeaderError::kDiscriminator;
+    case ListError::kCount: return HeaderError::kCount;
   }
-  return HeaderError::kNone;
-}
-
-HeaderError parse_read_list(xdr::XdrReader& in, std::vector<ReadSegment>& list) {
-  for (;;) {
-    bool present = false;
-    if (const auto error = parse_discriminator(in, present); error != HeaderError::kNone) return error;
-    if (!present) return HeaderError::kNone;
-    ReadSegment segment;
-    if (!in.u32(segment.position) || !parse_segment(in, segment.target)) return HeaderError::kTruncated;
-    list.push_back(segment);
-  }
-}
-
-HeaderError parse_write_list(xdr::XdrReader& in, std::vector<SegmentArray>& list) {
-  for (;;) {
-    bool present = false;
-    if (const auto error = parse_discriminator(in, present); error != HeaderError::kNone) return error;
-    if (!present) return HeaderError::kNone;
-    if (const auto error = parse_segments(in, list.emplace_back()); error != HeaderError::kNone) return error;
-  }
+  return HeaderError::kTruncated;
 }
 
 HeaderError parse_lists(xdr::XdrReader& in, ChunkListsView& lists) {
-  if (const auto error = parse_read_list(in, lists.read_list); error != HeaderError::kNone) return error;
-  if (const auto error = parse_write_list(in, lists.write_list); error != HeaderError::kNone) return error;
-  bool present = false;
-  if (const auto error = parse_discriminator(in, present); error != HeaderError::kNone) return error;
-  if (!present) return HeaderError::kNone;
-  return parse_segments(in, lists.reply_chunk.emplace());
+  ListError error = parse_read_list(in, lists.read_list);
+  if (error == ListError::kNone) error = parse_write_list(in, lists.write_list);
+  if (error == ListError::kNone) error = parse_reply_chunk(in, lists.reply_chunk);
+  return header_error(error);
 }
 
 HeaderError parse_error(xdr::XdrReader& in, HeaderWords& header) {
@@ -70,34 +36,10 @@ HeaderError parse_error(xdr::XdrReader& in, HeaderWords& header) {
   return in.u32(header.vers_low) && in.u32(header.vers_high) ? HeaderError::kNone : HeaderError::kTruncated;
 }
 
-void emit_segments(xdr::XdrWriter& out, const SegmentArray& segments) {
-  out.u32(static_cast<std::uint32_t>(segments.size()));
-  for (const Segment& segment : segments) {
-    out.u32(segment.handle);
-    out.u32(segment.length);
-    out.u64(segment.offset);
-  }
-}
-
-void emit_read_segment(xdr::XdrWriter& out, std::uint32_t position, const Segment& segment) {
-  out.boolean(true);
-  out.u32(position);
-  out.u32(segment.handle);
-  out.u32(segment.length);
-  out.u64(segment.offset);
-}
-
 void emit_lists(xdr::XdrWriter& out, const ChunkListsView& lists) {
-  for (const Segment& segment : lists.call_chunk) emit_read_segment(out, 0, segment);
-  for (const ReadSegment& segment : lists.read_list) emit_read_segment(out, segment.position, segment.target);
-  out.boolean(false);
-  for (const SegmentArray& array : lists.write_list) {
-    out.boolean(true);
-    emit_segments(out, array);
-  }
-  out.boolean(false);
-  out.boolean(lists.reply_chunk.has_value());
-  if (lists.reply_chunk) emit_segments(out, *lists.reply_chunk);
+  emit_read_list(out, lists.call_chunk, lists.read_list);
+  emit_write_list(out, lists.write_list);
+  emit_reply_chunk(out, lists.reply_chunk);
 }
 
 }  // namespace

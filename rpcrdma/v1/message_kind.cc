@@ -1,6 +1,7 @@
 #include "rpcrdma/v1/message_kind.h"
 
 #include "requirements/violates.h"
+#include "rpcrdma/chunk_list_codec.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/v1/header.h"
 #include "rpcrdma/xdr/xdr.h"

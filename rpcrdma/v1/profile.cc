@@ -1,5 +1,6 @@
 #include "rpcrdma/v1/profile.h"
 
+#include "rpcrdma/chunk_list_codec.h"
 #include "rpcrdma/v1/header.h"
 #include "rpcrdma/v1/message_kind.h"
 #include "rpcrdma/v1/receive.h"

@@ -31,7 +31,8 @@ void add_line(const std::string& line, Record& record) {
   if (colon == std::string::npos && record.fields.empty()) return;  // a table between records
   if (colon == std::string::npos) throw std::runtime_error("no ':' in: " + line);
   record.fields.emplace_back(line.substr(0, colon), trimmed(std::string_view(line).substr(colon + 1)));
-  if (record.fields.back().first == "name") record.name = record.fields.back().second;
+  const std::string& key = record.fields.back().first;
+  if (key == "name" || key == "id") record.name = record.fields.back().second;
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ struct Record {
   std::optional<std::vector<std::uint8_t>> octets(std::string_view key) const;
 };
 
-// read_vector_file reads a file of records that are separated by empty lines and begin with "name: NAME" or with
-// "[NAME] title" (the title becomes a field of that key). Lines with '#' in front are skipped. Throws
+// read_vector_file reads a file of records that are separated by empty lines and begin with "name: NAME", "id: NAME" or
+// with "[NAME] title" (the title becomes a field of that key). Lines with '#' in front are skipped. Throws
 // std::runtime_error where the file cannot be opened.
 std::vector<Record> read_vector_file(const std::string& path);
 
