@@ -5,7 +5,7 @@
 #include "rpcrdma/v2_cel05/header.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const weft::rpcrdma::ConstBytes message(data, size);
+  const weft::ConstBytes message(data, size);
   weft::fuzz::parse_emit_parse<weft::rpcrdma::v2_cel05::Header>(message);
   weft::fuzz::as_first_message(message);
   return 0;

@@ -18,10 +18,10 @@ inline void check(bool holds) {
 
 // A message that is accepted comes out octet for octet and has no answer, one that is refused is told apart from it.
 template <typename Header>
-void parse_emit_parse(rpcrdma::ConstBytes message) {
+void parse_emit_parse(ConstBytes message) {
   using rpcrdma::v2::HeaderError;
   Header header;
-  rpcrdma::ConstBytes payload;
+  ConstBytes payload;
   const HeaderError error = parse_message(message, header, payload);
   check(error != HeaderError::kTooShort || message.size() < 16);
   if (error != HeaderError::kNone) {
@@ -35,12 +35,12 @@ void parse_emit_parse(rpcrdma::ConstBytes message) {
   out.raw(payload);
   check(std::equal(octets.begin(), octets.end(), message.begin(), message.end()));
   Header again;
-  rpcrdma::ConstBytes rest;
+  ConstBytes rest;
   check(parse_message(octets, again, rest) == HeaderError::kNone && again == header && rest.size() == payload.size());
 }
 
 // As the first message at a server, and as the answer to a client's opening.
-inline void as_first_message(rpcrdma::ConstBytes message) {
+inline void as_first_message(ConstBytes message) {
   namespace v2 = rpcrdma::v2;
   const v2::FirstMessage protocol = v2::classify_first_message(message);
   check(protocol == v2::FirstMessage::kUnknown || message.size() >= 16);

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 
 // Which draft of version 2 a peer speaks: no octet of a message names it, so the first messages of a connection have to
 // tell. Later messages must not be judged this way: the same error codes mean different things in the two drafts.

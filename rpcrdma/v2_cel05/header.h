@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/v2/error_arm.h"
 #include "rpcrdma/v2/header_error.h"
