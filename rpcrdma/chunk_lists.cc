@@ -54,6 +54,13 @@ Chunk make_chunk(SegmentArray segments) {
 
 }  // namespace
 
+void ChunkListsView::split_position_zero() {
+  for (const ReadSegment& segment : read_list) {
+    if (segment.position == 0) call_chunk.push_back(segment.target);
+  }
+  std::erase_if(read_list, [](const ReadSegment& segment) { return segment.position == 0; });
+}
+
 std::uint64_t total_length(std::span<const Segment> segments) {
   std::uint64_t sum = 0;
   for (const Segment& segment : segments) sum += segment.length;

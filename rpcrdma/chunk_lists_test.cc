@@ -59,7 +59,7 @@ TEST(ChunkLists, LimitsByKindAndCount) {
 
   // The Call chunk does not count; the sum is that of all.
   EXPECT_EQ(ChunkLists::validate(view, {.max_read_chunks = 1}, lists), ChunkError::kNone);
-  EXPECT_EQ(ChunkLists::validate(view, {.max_read_chunks = 0}, lists), ChunkError::kTooManyChunks);
+  EXPECT_EQ(ChunkLists::validate(view, {.max_read_chunks = 0}, lists), ChunkError::kTooManyReadChunks);
   EXPECT_EQ(ChunkLists::validate(view, {.max_read_list = 299}, lists), ChunkError::kTooLong);
   EXPECT_EQ(ChunkLists::validate(view, {.max_read_list = 300}, lists), ChunkError::kNone);
 
@@ -67,7 +67,7 @@ TEST(ChunkLists, LimitsByKindAndCount) {
   writes.write_list = {SegmentArray(2), SegmentArray(3)};
   EXPECT_EQ(ChunkLists::validate(writes, {.max_segments = 4}, lists), ChunkError::kTooManySegments);
   EXPECT_EQ(ChunkLists::validate(writes, {.max_segments = 5}, lists), ChunkError::kNone);
-  EXPECT_EQ(ChunkLists::validate(writes, {.max_write_chunks = 1}, lists), ChunkError::kTooManyChunks);
+  EXPECT_EQ(ChunkLists::validate(writes, {.max_write_chunks = 1}, lists), ChunkError::kTooManyWriteChunks);
 
   ChunkListsView reply;
   reply.reply_chunk = SegmentArray(3);

@@ -23,6 +23,7 @@ namespace weft::rpcrdma {
 struct ClientConfig {
   std::size_t inline_threshold = 4096;  // octets, our Sends and Receives (RFC 8797 makes it known); 1024 to 262144
   std::uint32_t credits = 32;           // requested with every Call
+  Protocol protocol = Protocol::k1;
   std::uint8_t ird = 16;
   std::uint8_t ord = 0;
   // Keeps one credit for health checks if the server grants more than one (RFC 8267 section 6.7.2).

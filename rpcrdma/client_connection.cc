@@ -9,6 +9,13 @@
 
 namespace weft::rpcrdma {
 
+namespace {
+
+// Receives for the server's Calls to a client without programs.
+constexpr std::uint32_t kCreditsToRefuse = 1;
+
+}  // namespace
+
 verbs::Result<std::unique_ptr<ClientConnection>> ClientConnection::open(verbs::Device& device, verbs::Pd& pd,
                                                                         const sockaddr_storage& dst,
                                                                         const ClientConfig& config,
@@ -39,15 +46,15 @@ verbs::Status ClientConnection::start(std::uint32_t serial) {
   shape.serial = serial;
   shape.num_receives = config.credits + kExtraReceives;
   shape.num_sends = config.credits;
-  shape.receive_len = shape.send_len = config.inline_threshold;
+  shape.receive_len = shape.send_len = inline_threshold();
   shape.max_send_wr = config.credits + 4;
   shape.max_send_sge = 1;
-  if (!config.reverse_programs.empty()) ReverseResponder::widen(shape, config.reverse_credits);
+  if (serves_reverse()) ReverseResponder::widen(shape, reverse_credits());
   if (takes_windows()) Requester::widen_for_windows(shape, device.caps().max_qp_wr);
   auto made_endpoint = Endpoint::create(pd, shape);
   if (!made_endpoint.ok()) return made_endpoint.error();
   endpoint = std::move(*made_endpoint);
-  link.emplace(*endpoint, profile_1(), Link::End::kClient);
+  link.emplace(*endpoint, profile_of(config.protocol), Link::End::kClient);
   auto made_cq = device.create_cq(static_cast<int>(shape.num_receives + shape.max_send_wr + 8), events.get());
   if (!made_cq.ok()) return made_cq.error();
   cq = std::move(*made_cq);
@@ -59,10 +66,24 @@ verbs::Status ClientConnection::start(std::uint32_t serial) {
 }
 
 void ClientConnection::serve_reverse(EventLog& log) {
-  if (config.reverse_programs.empty()) return;
-  const ReverseResponder::Config calls{config.reverse_programs, config.reverse_credits, config.reverse_chunks,
+  if (!serves_reverse()) return;
+  const ReverseResponder::Config calls{config.reverse_programs, reverse_credits(), config.reverse_chunks,
                                        address_str(dst), &log};
   reverse = std::make_unique<ReverseResponder>(pd, *link, calls, device.caps().read_sink_needs_remote_write);
+}
+
+// A peer that hears nothing else sends messages of the profile's default length (R2-3.3-1).
+std::size_t ClientConnection::inline_threshold() const {
+  return std::max(config.inline_threshold, profile_of(config.protocol).default_threshold);
+}
+
+// A client without programs answers Calls with PROG_UNAVAIL where the profile asks for this.
+bool ClientConnection::serves_reverse() const {
+  return !config.reverse_programs.empty() || profile_of(config.protocol).serves_reverse;
+}
+
+std::uint32_t ClientConnection::reverse_credits() const {
+  return config.reverse_programs.empty() ? kCreditsToRefuse : config.reverse_credits;
 }
 
 verbs::Status ClientConnection::on_route_resolved() {
@@ -72,7 +93,7 @@ verbs::Status ClientConnection::on_route_resolved() {
   // All Receives are there before anything can arrive (R1-7.2.2-02).
   if (auto status = endpoint->attach(*qp); !status.ok()) return status;
   verbs::ConnParam param;
-  param.private_data = own_private_data(device.caps(), config.inline_threshold, takes_windows());
+  param.private_data = own_private_data(device.caps(), inline_threshold(), takes_windows());
   param.responder_resources =
       static_cast<std::uint8_t>(std::min<std::uint32_t>(config.ird, device.caps().max_qp_rd_atom));
   param.initiator_depth =
@@ -92,7 +113,7 @@ bool ClientConnection::on_cm_event(const verbs::CmEvent& event) {
       if (ended || established) return false;
       established = true;
       // For this connection alone (R1-4.3.2-13).
-      thresholds = settle_thresholds(config.inline_threshold, event.param.private_data);
+      thresholds = settle_thresholds(inline_threshold(), event.param.private_data, link->profile().default_threshold);
       if (reverse) reverse->start(thresholds, event.param.initiator_depth);
       return true;
     case verbs::CmEventType::kRejected: end_told(peer + " rejected the connection" + detail); break;

@@ -75,6 +75,9 @@ struct ClientConnection {
       : device(device), pd(pd), dst(dst), config(config) {}
   verbs::Status start(std::uint32_t serial);
   verbs::Status on_route_resolved();
+  std::size_t inline_threshold() const;
+  bool serves_reverse() const;
+  std::uint32_t reverse_credits() const;
 };
 
 }  // namespace weft::rpcrdma

@@ -22,9 +22,12 @@ struct Thresholds {
   std::size_t receive = kDefaultInline;
 };
 
-inline Thresholds settle_thresholds(std::size_t own_inline, ConstBytes peer_private_data) {
+// default_threshold: Profile::default_threshold, for a peer that announces nothing or less.
+inline Thresholds settle_thresholds(std::size_t own_inline, ConstBytes peer_private_data,
+                                    std::size_t default_threshold) {
   const PrivateData peer = parse_private_data(peer_private_data);
-  return {std::min(own_inline, peer.receive_size), std::min(own_inline, peer.send_size)};
+  return {std::min(own_inline, std::max(peer.receive_size, default_threshold)),
+          std::min(own_inline, std::max(peer.send_size, default_threshold))};
 }
 
 // The private data for connect and accept; empty if the device carries too few octets of it (R1-4.3.2-14).

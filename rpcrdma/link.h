@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "rpcrdma/credit_policy.h"
 #include "rpcrdma/endpoint.h"
@@ -21,9 +20,6 @@ struct CreditLedger {
   std::uint32_t granted = 1;  // to our requester, by the last Reply; 1 before the first (R1-4.3.3-02)
   CreditPolicy grants{{}};    // by our responder
 };
-
-// Profiles: the profiles that one end speaks, best first; at least one. They outlive every user.
-using Profiles = std::vector<const Profile*>;
 
 // Link is the state that the engines of one connection share: the Endpoint, the profile of its messages, the credits of
 // both directions, the gate that every Send passes, and the dispatch of completions. One thread.

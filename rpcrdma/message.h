@@ -28,7 +28,8 @@ struct Message {
   std::uint32_t xid = 0;
   std::uint32_t version = 0;  // kError: the version of the Call, as it came
   std::uint32_t credit = 0;
-  std::uint32_t inv_handle = 0;  // kCall: the handle that the Reply may invalidate (Profile::names_invalidation); 0: none
+  std::uint32_t inv_handle =
+      0;  // kCall: the handle that the Reply may invalidate (Profile::names_invalidation); 0: none
   bool external = false;
   ChunkListsView lists;  // kCall, kReply
   TransportError error;  // kError
@@ -41,7 +42,7 @@ struct ReceivedCall {
   std::uint32_t credit = 0;   // requested
   // The handle of the lists that the Reply may invalidate (Profile::names_invalidation).
   std::optional<std::uint32_t> inv_handle;
-  bool external = false;      // the Payload stream is in lists.call_chunk()
+  bool external = false;  // the Payload stream is in lists.call_chunk()
   ChunkLists lists;
   ConstBytes payload;    // if not external: views the message
   TransportError error;  // CallVerdict::kError

@@ -3,9 +3,20 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 // Settings of a Client or a Server for connections that are lost. Values.
 namespace weft::rpcrdma {
+
+// Protocol: a version of RPC-over-RDMA, and of version 2 the draft: two drafts share its number and differ on the wire.
+enum class Protocol : std::uint8_t {
+  k1,       // RFC 8166
+  k2Cel05,  // draft-cel-nfsv4-rpcrdma-version-two-05
+};
+// "1", "2-cel05".
+std::string_view protocol_str(Protocol protocol);
+std::optional<Protocol> parse_protocol(std::string_view name);
 
 // ReconnectPolicy: how a Client reacts when an established connection ends. Off: the Client is over, and every Call
 // ends with the connection. On: the Client connects again, and sends the Calls that were under way once more, under

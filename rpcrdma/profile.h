@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "rpcrdma/message.h"
 #include "rpcrdma/xdr/xdr.h"
@@ -34,8 +35,11 @@ struct Profile {
   std::uint32_t version = 0;  // the word on the wire
   HeaderLengths lengths;
   std::size_t default_threshold = 0;  // octets of one message, if neither side said otherwise
+  std::size_t first_threshold = 0;    // octets of a client's messages before the first Reply; 0: default_threshold
   // A Call names the handle that its Reply may invalidate. Otherwise R of RFC 8797 allows every handle of the Call.
   bool names_invalidation = false;
+  // A Call that is sent again after an error keeps its XID.
+  bool retries_keep_xid = false;
   // Both ends serve Calls of the reverse direction, even without a program for them.
   bool serves_reverse = false;
 
@@ -57,5 +61,8 @@ struct Profile {
   // emit writes the transport header. The Payload stream follows it unless the message is external.
   void (*emit)(xdr::XdrWriter& out, const Message& message);
 };
+
+// Profiles: the profiles that one end speaks, best first; at least one. They outlive every user.
+using Profiles = std::vector<const Profile*>;
 
 }  // namespace weft::rpcrdma

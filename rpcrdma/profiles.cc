@@ -1,11 +1,45 @@
 #include "rpcrdma/profiles.h"
 
+#include <array>
+
 #include "rpcrdma/v1/profile.h"
+#include "rpcrdma/v2_cel05/profile.h"
 
 namespace weft::rpcrdma {
 
+namespace {
+
+constexpr std::array kAll = {Protocol::k1, Protocol::k2Cel05};
+
+}  // namespace
+
+const Profile& profile_of(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::k1: return v1::kProfile;
+    case Protocol::k2Cel05: return v2_cel05::kProfile;
+  }
+  return v1::kProfile;
+}
+
 const Profile& profile_1() {
   return v1::kProfile;
+}
+
+Profiles profiles_of(std::span<const Protocol> protocols) {
+  Profiles profiles;
+  for (const Protocol protocol : protocols) profiles.push_back(&profile_of(protocol));
+  return profiles;
+}
+
+std::string_view protocol_str(Protocol protocol) {
+  return profile_of(protocol).name;
+}
+
+std::optional<Protocol> parse_protocol(std::string_view name) {
+  for (const Protocol protocol : kAll) {
+    if (protocol_str(protocol) == name) return protocol;
+  }
+  return {};
 }
 
 }  // namespace weft::rpcrdma

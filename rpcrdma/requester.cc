@@ -131,10 +131,13 @@ bool Requester::cancel(CallId handle) {
 }
 
 void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
+  const Profile& profile = link_->profile();
   started_ = true;
-  rules_.call_threshold = call_threshold;
+  settled_threshold_ = call_threshold;
+  rules_.call_threshold =
+      profile.first_threshold == 0 ? call_threshold : std::min(call_threshold, profile.first_threshold);
   rules_.reply_threshold = reply_threshold;
-  rules_.lengths = link_->profile().lengths;
+  rules_.lengths = profile.lengths;
   pump();
 }
 
@@ -186,7 +189,7 @@ bool Requester::xid_is_used(std::uint32_t xid) const {
 // Write ends the connection and does not change the caller's memory (R1-5.4.1-03).
 void Requester::abandon(const Call& call, std::optional<TimePoint> deadline) {
   if (call.fence) return;  // its Reply has come
-  abandoned_.push_back({call.xid, deadline, call.registrations.live_handles()});
+  abandoned_.push_back({call.xid, deadline, call.invalidatable()});
   unstamped_ |= !deadline;
 }
 

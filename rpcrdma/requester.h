@@ -161,9 +161,12 @@ class Requester {
   bool may_invalidate(const std::optional<std::uint32_t>& xid, Calls::iterator at, std::uint32_t handle);
   bool fence(Call& call, ReceiveSlot slot, std::size_t len);
   void on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why);
+  void take_grant(ReplyVerdict verdict);
   bool on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len);
   void on_error(Calls::iterator at, const TransportError& error);
-  void on_err_chunk(Calls::iterator at);
+  void on_err_chunk(Calls::iterator at, const TransportError& error);
+  bool retry_without_read_chunks(Calls::iterator at);
+  bool retry_with_more_room(Calls::iterator at, std::size_t needed);
   static std::uint32_t num_retries_allowed(const CallSpec& spec);
   void on_rpc_reply(Call& call, ConstBytes payload, const ReceivedReply& received);
   const char* disagreement(Call& call, ConstBytes results, const ReceivedReply& received);
@@ -178,6 +181,7 @@ class Requester {
   bool closed_ = false;
   bool dispatching_ = false;                           // callbacks run; Calls that they queue are sent afterwards
   CallRules rules_;                                    // thresholds and lengths: from start on
+  std::size_t settled_threshold_ = 0;                  // for Calls from the first Reply on, in octets
   bool unstamped_ = false;                             // some Call or Abandoned has no deadline yet
   bool own_timeouts_ = false;                          // deadlines may not follow the order of the lists
   bool given_xids_ = false;                            // some waiting Call may have its XID already

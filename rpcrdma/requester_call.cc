@@ -17,6 +17,19 @@ constexpr std::uint8_t kZeros[4] = {};
 constexpr std::uint32_t kRequestsPerCall = 4;
 constexpr std::uint32_t kRequestsForWindows = 64;
 
+// The handle of the longest segment, whose invalidation by the Reply saves most; 0: there is none.
+std::uint32_t longest_handle(const ChunkListsView& lists) {
+  Segment longest;
+  const auto consider = [&longest](const Segment& segment) {
+    if (segment.length > longest.length) longest = segment;
+  };
+  for (const Segment& segment : lists.call_chunk) consider(segment);
+  for (const ReadSegment& segment : lists.read_list) consider(segment.target);
+  for (const SegmentArray& chunk : lists.write_list) std::ranges::for_each(chunk, consider);
+  if (lists.reply_chunk) std::ranges::for_each(*lists.reply_chunk, consider);
+  return longest.handle;
+}
+
 }  // namespace
 
 void Requester::widen_for_windows(Endpoint::Config& shape, std::uint32_t max) {
@@ -42,13 +55,17 @@ Requester::Transmitted Requester::transmit(Call& call) {
   call.message.credit = config_.credits;
 
   call.offer = choose_reply_offer(call.spec, call.min_reply_chunk, rules_);
-  call.form = choose_call_form(call.spec, call.rpc(), call.offer, rules_, call.head);
+  CallRules rules = rules_;
+  if (call.no_read_chunks) rules.chunks.max_read_chunks = 0;
+  call.form = choose_call_form(call.spec, call.rpc(), call.offer, rules, call.head);
   const bool refused = !call.form.refusal.empty();
   if (refused) call.text = call.form.refusal;
   if (refused || !register_reply(call) || !register_call(call)) {
     endpoint_->give_send(*send);
     return Transmitted::kFailed;
   }
+  if (config_.windows && link_->profile().names_invalidation)
+    call.message.inv_handle = longest_handle(call.message.lists);
   if (const auto bound = bind_windows(call); bound != Transmitted::kSent) {
     endpoint_->give_send(*send);
     return bound;

@@ -22,7 +22,11 @@ Requester::Calls::iterator Requester::find(std::uint32_t xid) {
 // R1-4.3.2-16: whether the handle belongs to the Call with the message's XID.
 bool Requester::may_invalidate(const std::optional<std::uint32_t>& xid, Calls::iterator at, std::uint32_t handle) {
   ++counters_.remote_invalidations;
-  if (at != sent_.end()) return (*at)->registrations.on_invalidated(handle);
+  if (at != sent_.end()) {
+    const std::uint32_t named = (*at)->message.inv_handle;
+    if (violates("R2-7.2.3-4", named != 0 && handle != named)) return false;
+    return (*at)->registrations.on_invalidated(handle);
+  }
   return xid && std::ranges::any_of(abandoned_, [&](const Abandoned& one) {
            return one.xid == *xid && std::ranges::find(one.handles, handle) != one.handles.end();
          });
@@ -93,6 +97,13 @@ void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t>
   config_.log->line(level, config_.peer, "XID {:#x}: a Reply was discarded: {}", xid.value_or(0), why);
 }
 
+// An answer that only names other versions counts credits by their rules (R2-8.2-6).
+void Requester::take_grant(ReplyVerdict verdict) {
+  const bool is_other = verdict == ReplyVerdict::kError && received_.error.code == TransportError::Code::kVersion;
+  if (violates("R2-8.2-6", is_other && link_->profile().version != 1)) return;
+  link_->credits().granted = violates("R1-4.3.1-05", received_.credit == 0) ? 1 : received_.credit;
+}
+
 // False: the Receive is needed until on_invalidated.
 bool Requester::on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len) {
   Call& call = **at;
@@ -101,9 +112,10 @@ bool Requester::on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len) 
   const Offered offered{lists.write_list, lists.reply_chunk ? &*lists.reply_chunk : nullptr};
   const ReplyVerdict verdict = link_->profile().receive_reply(message, offered, received_);
   if (verdict != ReplyVerdict::kDiscard) {
-    link_->credits().granted = violates("R1-4.3.1-05", received_.credit == 0) ? 1 : received_.credit;
+    take_grant(verdict);
     if (!fence(call, slot, len)) return false;
     ++counters_.replies_accepted;
+    if (verdict != ReplyVerdict::kError) rules_.call_threshold = settled_threshold_;  // R2-8-1
   }
   switch (verdict) {
     case ReplyVerdict::kDiscard: on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why); break;
@@ -126,32 +138,61 @@ bool Requester::on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len) 
 }
 
 void Requester::on_error(Calls::iterator at, const TransportError& error) {
-  if (error.code != TransportError::Code::kVersion) return on_err_chunk(at);
-  finish(sent_, at, CallStatus::kErrVers,
-         "ERR_VERS: the peer speaks RPC-over-RDMA versions " + std::to_string(error.low) + " to " +
-             std::to_string(error.high));
+  using Code = TransportError::Code;
+  switch (error.code) {
+    case Code::kVersion:
+      return finish(sent_, at, CallStatus::kErrVers,
+                    "ERR_VERS: the peer speaks RPC-over-RDMA versions " + std::to_string(error.low) + " to " +
+                        std::to_string(error.high));
+    case Code::kReadChunks:
+      if (retry_without_read_chunks(at)) return;
+      break;
+    case Code::kChunk:
+    case Code::kWriteChunks:
+    case Code::kReplyResource:
+      if (retry_with_more_room(at, error.needed)) return;
+      break;
+    default: break;
+  }
+  on_err_chunk(at, error);
+}
+
+// Arguments that the peer could not read did not run (R2-7.2.4-11). R2-7.2.4-12: a second refusal ends the Call.
+bool Requester::retry_without_read_chunks(Calls::iterator at) {
+  Call& call = **at;
+  if (config_.short_only || call.message.external || std::exchange(call.no_read_chunks, true)) return false;
+  send_again(at, waiting_.begin(), true);
+  return true;
 }
 
 // The Call ends at once (U1-6.4.2-10), and never goes out again unchanged (U1-6.4.2-09, U1-6.7.2-03): ERR_CHUNK is its
 // answer. Exception: a new Call replaces it if the length of its Reply cannot be predicted.
-void Requester::on_err_chunk(Calls::iterator at) {
+void Requester::on_err_chunk(Calls::iterator at, const TransportError& error) {
+  finish(
+      sent_, at, CallStatus::kErrChunk,
+      std::string(link_->profile().error_name(error.code)) + ": the peer could not use this Call's header or chunks");
+}
+
+// needed: octets of the Reply chunk that the peer asks for; 0: unknown.
+bool Requester::retry_with_more_room(Calls::iterator at, std::size_t needed) {
   Call& call = **at;
-  const std::size_t room = std::max(2 * call.offer.reply_chunk_len, 2 * rules_.reply_threshold);
+  const std::size_t guess = std::max(2 * call.offer.reply_chunk_len, 2 * rules_.reply_threshold);
+  const std::size_t room = needed > call.offer.reply_chunk_len ? xdr::round_up(needed) : guess;
   // U1-3.1-05: ERR_CHUNK has many causes.
-  if (config_.short_only || room > kMaxReplyChunk || call.num_retries >= num_retries_allowed(call.spec)) {
-    return finish(sent_, at, CallStatus::kErrChunk, "ERR_CHUNK: the peer could not use this Call's header or chunks");
-  }
+  if (config_.short_only || room > kMaxReplyChunk || call.num_retries >= num_retries_allowed(call.spec)) return false;
   ++counters_.short_reply_retries;
   if (config_.log != nullptr) {
-    config_.log->line(verbs::LogLevel::kInfo, config_.peer,
-                      "XID {:#x}: ERR_CHUNK; asked again with a Reply chunk of {} bytes", call.xid, room);
+    config_.log->line(verbs::LogLevel::kInfo, config_.peer, "XID {:#x}: {}; asked again with a Reply chunk of {} bytes",
+                      call.xid, link_->profile().error_name(TransportError::Code::kReplyResource), room);
   }
   ++call.num_retries;
   call.min_reply_chunk = room;
   own_timeouts_ = true;  // it leaves the order of call()
-  // U1-3.1-04: under a new XID, even if the caller chose the first one.
-  call.spec.xid.reset();
-  send_again(at, waiting_.begin(), false);
+  // U1-3.1-04: under a new XID, even if the caller chose the first one. R2-7.2.4-23: under the same XID.
+  const bool same_xid = link_->profile().retries_keep_xid;
+  if (!same_xid) call.spec.xid.reset();
+  send_again(at, waiting_.begin(), same_xid);
+  return true;
 }
 
 // U1-3.1-06: how many short Reply chunk retries the binding allows, judged by all of the arguments (U1-6.2.1-04). A

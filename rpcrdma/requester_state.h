@@ -49,6 +49,7 @@ struct Requester::Call {
   bool keeps_xid = false;           // it was sent before, and goes out again under the same XID
   std::uint32_t num_retries = 0;    // short Reply chunk retries (RFC 8267 section 3.1)
   std::size_t min_reply_chunk = 0;  // octets that the Reply chunk must have after a retry
+  bool no_read_chunks = false;      // the peer refused its Read chunks
 
   // While under way:
   std::optional<TimePoint> sent_at;
@@ -87,11 +88,17 @@ struct Requester::Call {
     offer = {};
     form = {};
     message.external = false;
+    message.inv_handle = 0;
     message.lists.clear();
     registrations.clear();
     fence.reset();
     head.clear();
     item_lens.clear();
+  }
+  // The handles that the peer may invalidate.
+  std::vector<std::uint32_t> invalidatable() const {
+    if (message.inv_handle != 0) return {message.inv_handle};
+    return registrations.live_handles();
   }
   bool has_xid() const { return keeps_xid || spec.xid.has_value(); }
 
@@ -103,6 +110,7 @@ struct Requester::Call {
     keeps_xid = false;
     num_retries = 0;
     min_reply_chunk = 0;
+    no_read_chunks = false;
     if (reply_memory.capacity() > kKeepReplyMemory) reply_memory = {};
     text.clear();
   }

@@ -83,7 +83,7 @@ struct Server::Impl {
   Impl(verbs::Device& d, std::span<const ServedProgram> p, const ServerConfig& c)
       : device(d),
         programs(p.begin(), p.end()),
-        config(c),
+        config(with_default_threshold(c)),
         log(config.log, "client"),
         duplicate_requests(config.duplicate_requests) {
     for (const ServedProgram& program : programs) services.insert(program.service);

@@ -24,6 +24,8 @@ namespace weft::rpcrdma {
 struct ServerConfig {
   std::size_t inline_threshold = 4096;
   std::uint32_t credits = 32;  // largest grant to one connection
+  // At least one. The first message of a client decides which one its connection has.
+  std::vector<Protocol> protocols = {Protocol::k1};
   // Smallest grant: for a connection that uses few credits, and while memory is short. 0: as many credits as
   // kIdleReceives holds if the device has shared receive queues; `credits` if every connection must have its own
   // Receives.

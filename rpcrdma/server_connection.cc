@@ -58,7 +58,7 @@ verbs::Status ServerConnection::start(const verbs::ConnParam& peer, std::uint32_
   if (!endpoint.ok()) return endpoint.error();
   id_->context = serial;
   endpoint_ = std::move(*endpoint);
-  link_.emplace(*endpoint_, profile_1(), Link::End::kServer);
+  link_.emplace(*endpoint_, profiles_of(config.protocols), Link::End::kServer, [this] { start_engines(); });
   auto qp = id_->create_qp(shared_.pd, endpoint_->qp_attr(completions_.cq(), shared_.messages.receive_cq.get()));
   if (!qp.ok()) return qp.error();
   qp_ = std::move(*qp);
@@ -69,21 +69,33 @@ verbs::Status ServerConnection::start(const verbs::ConnParam& peer, std::uint32_
   param.responder_resources = std::min(config.ird, peer.responder_resources);
   param.initiator_depth = static_cast<std::uint8_t>(
       std::min<std::uint32_t>(std::min(config.ord, peer.initiator_depth), caps.max_qp_init_rd_atom));
-  start_engines(peer, param.initiator_depth);
+  make_engines(peer, param.initiator_depth);
   return id_->accept(param);
 }
 
-void ServerConnection::start_engines(const verbs::ConnParam& peer, std::uint32_t ord) {
+void ServerConnection::make_engines(const verbs::ConnParam& peer, std::uint32_t ord) {
   const ServerConfig& config = shared_.config;
   responder_ = std::make_unique<Responder>(shared_.pd, *link_, shared_.pool, shared_.budget, shared_.programs,
                                            responder_config(peer.private_data));
-  const Thresholds thresholds = settle_thresholds(config.inline_threshold, peer.private_data);
-  responder_->start(thresholds.send, ord);
-  if (config.reverse_credits == 0) return;
+  peer_private_data_ = peer.private_data;
+  ord_ = ord;
+  if (config.reverse_credits != 0) make_reverse();
+  start_engines();
+}
+
+void ServerConnection::make_reverse() {
+  const ServerConfig& config = shared_.config;
   const ReverseRequester::Config calls{config.reverse_credits, config.reverse_chunks, config.reverse_timeout, peer_,
                                        &shared_.log};
   reverse_ = std::make_unique<ReverseRequester>(shared_.pd, *link_, calls);
-  reverse_->start(thresholds);
+}
+
+// Again when the first message decides the profile. Until then the responder answers faulty messages alone.
+void ServerConnection::start_engines() {
+  const Thresholds thresholds =
+      settle_thresholds(shared_.config.inline_threshold, peer_private_data_, link_->profile().default_threshold);
+  responder_->start(thresholds.send, ord_);
+  if (reverse_ && link_->is_decided()) reverse_->start(thresholds);
 }
 
 Responder::Config ServerConnection::responder_config(ConstBytes peer_private_data) const {
@@ -105,6 +117,7 @@ Responder::Config ServerConnection::responder_config(ConstBytes peer_private_dat
   // R1-4.3.2-17
   calls.invalidates =
       may_invalidate(config, shared_.device.caps()) && parse_private_data(peer_private_data).remote_invalidate;
+  calls.can_invalidate = config.remote_invalidation && can_invalidate(shared_.device.caps());
   calls.stall_timeout = config.stall_timeout;
   calls.short_stall_timeout = std::min(config.stall_timeout, config.short_stall_timeout);
   calls.peer = peer_;

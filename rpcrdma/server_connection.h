@@ -83,12 +83,16 @@ class ServerConnection {
                    TimePoint now);
   verbs::Status start(const verbs::ConnParam& peer, std::uint32_t serial);
   Responder::Config responder_config(ConstBytes peer_private_data) const;
-  void start_engines(const verbs::ConnParam& peer, std::uint32_t ord);
+  void make_engines(const verbs::ConnParam& peer, std::uint32_t ord);
+  void make_reverse();
+  void start_engines();
 
   const Shared& shared_;
   std::string peer_;  // its address and port
   std::string group_;
   TimePoint used_at_;
+  std::vector<std::uint8_t> peer_private_data_;
+  std::uint32_t ord_ = 0;  // RDMA Reads that may be under way at once
   std::optional<TimePoint> close_deadline_;
   std::optional<std::string> ended_;
 

@@ -5,6 +5,7 @@
 
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/endpoint.h"
+#include "rpcrdma/profiles.h"
 #include "rpcrdma/reverse.h"
 
 namespace weft::rpcrdma {
@@ -56,6 +57,13 @@ verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
     return verbs::Error{EINVAL, "max_buffered must hold one Call of max_call and three times max_item"};
   }
   return {};
+}
+
+ServerConfig with_default_threshold(ServerConfig config) {
+  for (const Protocol protocol : config.protocols) {
+    config.inline_threshold = std::max(config.inline_threshold, profile_of(protocol).default_threshold);
+  }
+  return config;
 }
 
 }  // namespace weft::rpcrdma

@@ -19,4 +19,8 @@ std::size_t max_buffered_per_group(const ServerConfig& config);
 // Octets that Calls of a connection get without waiting.
 std::size_t guaranteed_octets(const ServerConfig& config);
 
+// with_default_threshold raises inline_threshold to the default of every protocol that the server speaks: a peer that
+// hears nothing else sends messages of this length (R2-3.3-1).
+ServerConfig with_default_threshold(ServerConfig config);
+
 }  // namespace weft::rpcrdma

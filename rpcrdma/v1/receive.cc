@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "requirements/violates.h"
+#include "rpcrdma/returned_lists.h"
 #include "rpcrdma/v1/header.h"
 
 namespace weft::rpcrdma::v1 {
@@ -26,14 +27,6 @@ CallVerdict discard(ReceivedCall& call, const char* why) {
   return CallVerdict::kDiscard;
 }
 
-// Version 1 has the Call chunk in the Read list, at Position Zero.
-void split_read_list(ChunkListsView& lists) {
-  for (const ReadSegment& segment : lists.read_list) {
-    if (segment.position == 0) lists.call_chunk.push_back(segment.target);
-  }
-  std::erase_if(lists.read_list, [](const ReadSegment& segment) { return segment.position == 0; });
-}
-
 // The first two words of the Payload stream are the RPC's XID and msg_type.
 CallVerdict check_payload(ReceivedCall& call) {
   xdr::XdrReader in(call.payload);
@@ -43,33 +36,6 @@ CallVerdict check_payload(ReceivedCall& call) {
   if (violates("R1-5.5.2-04", xid != call.xid)) return bad_header(call, "header XID differs from RPC XID");
   if (violates("R1-7.1.4-02", in.u32(type) && type == 1)) return discard(call, "a Reply reached a responder");
   return CallVerdict::kAccept;
-}
-
-// A returned array equals the offered one except for the lengths, and no length may have grown (R1-4.4.6-04). Some
-// responders return an array without segments for "unused" (RFC 8267 section 6.4.1).
-bool agrees(const SegmentArray& returned, const SegmentArray& offered) {
-  if (returned.empty()) return true;
-  if (violates("R1-4.4.6-05", returned.size() != offered.size())) return false;
-  for (std::size_t i = 0; i < returned.size(); ++i) {
-    if (violates("R1-4.4.6-04", returned[i].handle != offered[i].handle)) return false;
-    if (violates("R1-4.4.6-04", returned[i].offset != offered[i].offset)) return false;
-    if (violates("R1-4.4.6-04", returned[i].length > offered[i].length)) return false;
-  }
-  return true;
-}
-
-const char* disagreement(const ChunkListsView& lists, const Offered& offered) {
-  if (violates("R1-5.3.1-02", !lists.read_list.empty())) return "Read list present in a Reply";
-  if (violates("R1-4.4.6-09", lists.write_list.size() != offered.write_list.size())) {
-    return "returned Write list is not the provided one";
-  }
-  for (std::size_t i = 0; i < lists.write_list.size(); ++i) {
-    if (!agrees(lists.write_list[i], offered.write_list[i])) return "returned Write list is not the provided one";
-  }
-  if (!lists.reply_chunk) return nullptr;
-  if (violates("R1-5.3.3-05", offered.reply_chunk == nullptr)) return "a Reply chunk came back that was not provided";
-  if (!agrees(*lists.reply_chunk, *offered.reply_chunk)) return "returned Reply chunk is not the provided one";
-  return nullptr;
 }
 
 ReplyVerdict discard(ReceivedReply& reply, const char* why) {
@@ -97,7 +63,7 @@ CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, Received
   if (violates("R1-5.6.2-02", header.proc == Proc::kDone)) return discard(call, "RDMA_DONE");
   if (violates("R1-5.6.1-02", header.proc == Proc::kMsgp)) return error_of(call, Code::kMessageType, "RDMA_MSGP");
 
-  split_read_list(header.lists);
+  header.lists.split_position_zero();
   switch (ChunkLists::validate(std::move(header.lists), limits, call.lists)) {
     case ChunkError::kNone: break;
     case ChunkError::kTooManySegments: return error_of(call, Code::kSegments, "too many segments");

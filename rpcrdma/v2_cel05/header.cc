@@ -160,13 +160,17 @@ HeaderError check(const Header& /*header*/, const PropertyBody& /*body*/, ConstB
   return violates("R2-6.3-6", !payload.empty()) ? HeaderError::kTrailing : HeaderError::kNone;
 }
 
+void emit_body(xdr::XdrWriter& out, Direction direction, std::uint32_t inv_handle, const ChunkListsView& lists) {
+  out.u32(static_cast<std::uint32_t>(direction));
+  out.u32(inv_handle);
+  emit_read_list(out, lists.call_chunk, lists.read_list);
+  emit_write_list(out, lists.write_list);
+  emit_reply_chunk(out, lists.reply_chunk);
+}
+
 template <Proc kType>
 void emit_body(xdr::XdrWriter& out, const ChunkListsBody<kType>& body) {
-  out.u32(static_cast<std::uint32_t>(body.direction));
-  out.u32(body.inv_handle);
-  emit_read_list(out, body.lists.call_chunk, body.lists.read_list);
-  emit_write_list(out, body.lists.write_list);
-  emit_reply_chunk(out, body.lists.reply_chunk);
+  emit_body(out, body.direction, body.inv_handle, body.lists);
 }
 
 void emit_body(xdr::XdrWriter& out, const Error& body) {
@@ -240,6 +244,12 @@ void emit_header(xdr::XdrWriter& out, const Header& header) {
         emit_body(out, body);
       },
       header.body);
+}
+
+void emit_chunk_lists(xdr::XdrWriter& out, const v2::Prefix& prefix, Direction direction, std::uint32_t inv_handle,
+                      const ChunkListsView& lists) {
+  v2::emit_prefix(out, prefix);
+  emit_body(out, direction, inv_handle, lists);
 }
 
 std::optional<Err> answer(const Header& header, HeaderError error) {

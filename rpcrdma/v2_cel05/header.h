@@ -126,6 +126,10 @@ HeaderError parse_message(ConstBytes message, Header& header, ConstBytes& payloa
 // emit_header writes the header; the caller adds the Payload stream. Nothing is checked.
 void emit_header(xdr::XdrWriter& out, const Header& header);
 
+// emit_chunk_lists writes the header of a Msg or a Nomsg, whose lists it does not copy.
+void emit_chunk_lists(xdr::XdrWriter& out, const v2::Prefix& prefix, Direction direction, std::uint32_t inv_handle,
+                      const ChunkListsView& lists);
+
 // answer says with which error code a responder answers a message that parse_message refused: with none where the
 // message is no request, or its XID cannot be trusted (section 7.2.4).
 std::optional<Err> answer(const Header& header, HeaderError error);

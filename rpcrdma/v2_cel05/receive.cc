@@ -1,0 +1,177 @@
+#include "rpcrdma/v2_cel05/receive.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "requirements/violates.h"
+#include "rpcrdma/returned_lists.h"
+#include "rpcrdma/v2_cel05/errors.h"
+#include "rpcrdma/v2_cel05/header.h"
+
+namespace weft::rpcrdma::v2_cel05 {
+
+namespace {
+
+using Code = TransportError::Code;
+
+CallVerdict error_of(ReceivedCall& call, const TransportError& error, const char* why) {
+  call.error = error;
+  call.why = why;
+  return CallVerdict::kError;
+}
+
+CallVerdict discard(ReceivedCall& call, const char* why) {
+  call.why = why;
+  return CallVerdict::kDiscard;
+}
+
+ReplyVerdict discard(ReceivedReply& reply, const char* why) {
+  reply.why = why;
+  return ReplyVerdict::kDiscard;
+}
+
+// A handle that is not of this header is treated as none (R2-7.2.3-6).
+std::optional<std::uint32_t> named_handle(std::uint32_t handle, const ChunkListsView& lists) {
+  const auto names = [handle](const Segment& segment) { return segment.handle == handle; };
+  const auto any = [&](const SegmentArray& segments) { return std::ranges::any_of(segments, names); };
+  const auto read = [&](const ReadSegment& segment) { return names(segment.target); };
+  const bool is_there = std::ranges::any_of(lists.read_list, read) || std::ranges::any_of(lists.write_list, any) ||
+                        (lists.reply_chunk && any(*lists.reply_chunk));
+  return handle != 0 && !violates("R2-7.2.3-6", !is_there) ? std::optional(handle) : std::nullopt;
+}
+
+CallVerdict take_lists(ChunkListsView&& lists, const ChunkLimits& limits, ReceivedCall& call) {
+  if (limits.max_read_chunks == 0 && !lists.read_list.empty()) {  // R2-7.2.4-10
+    return error_of(call, {.code = Code::kReadChunks}, "it has Read chunks");
+  }
+  if (limits.max_write_chunks == 0 && !lists.write_list.empty()) {  // R2-7.2.4-14
+    return error_of(call, {.code = Code::kReplyResource}, "it has Write chunks");
+  }
+  lists.split_position_zero();
+  const auto limit = [](std::size_t most) { return static_cast<std::uint32_t>(most); };
+  switch (ChunkLists::validate(std::move(lists), limits, call.lists)) {
+    case ChunkError::kNone: return CallVerdict::kAccept;
+    case ChunkError::kTooManySegments:  // R2-7.2.4-16
+      return error_of(call, {.code = Code::kSegments, .limit = limit(limits.max_segments)}, "too many segments");
+    case ChunkError::kTooManyReadChunks:  // R2-7.2.4-9
+      return error_of(call, {.code = Code::kReadChunks, .limit = limit(limits.max_read_chunks)},
+                      "too many Read chunks");
+    case ChunkError::kTooManyWriteChunks:  // R2-7.2.4-13
+      return error_of(call, {.code = Code::kWriteChunks, .limit = limit(limits.max_write_chunks)},
+                      "too many Write chunks");
+    case ChunkError::kTooLong: return error_of(call, {.code = Code::kSystem}, "Read chunk too long");
+    case ChunkError::kMisalignedPosition:
+      return error_of(call, {.code = Code::kBadHeader}, "Position not a multiple of four");
+    case ChunkError::kWraps:
+      return error_of(call, {.code = Code::kBadHeader}, "a segment that ends beyond 2^64");
+  }
+  return CallVerdict::kDiscard;
+}
+
+template <Proc kType>
+CallVerdict take_body(ChunkListsBody<kType>& body, const ChunkLimits& limits, ReceivedCall& call) {
+  if (violates("R2-7.2.2-2", body.direction == Direction::kReply)) return discard(call, "a Reply reached a responder");
+  call.external = kType == Proc::kNomsg;
+  call.inv_handle = named_handle(body.inv_handle, body.lists);
+  return take_lists(std::move(body.lists), limits, call);
+}
+
+// R2-7.2.4-1
+CallVerdict take_body(const Error& /*body*/, const ChunkLimits& /*limits*/, ReceivedCall& call) {
+  return discard(call, "RDMA2_ERROR reached a responder");
+}
+
+CallVerdict take_body(const Optional& body, const ChunkLimits& /*limits*/, ReceivedCall& call) {
+  if (violates("R2-5.1-4", body.optdir == Direction::kReply)) return discard(call, "an unknown option in a Reply");
+  return error_of(call, {.code = Code::kOption}, "an unknown option");  // R2-5.1-3
+}
+
+// R2-6.3-2
+template <typename PropertyBody>
+CallVerdict take_body(const PropertyBody& /*body*/, const ChunkLimits& /*limits*/, ReceivedCall& call) {
+  return error_of(call, {.code = Code::kOption}, "an operation on properties");
+}
+
+ReplyVerdict take_lists(const ChunkListsView& lists, const Offered& offered, ReceivedReply& reply) {
+  if (const char* why = disagreement(lists, offered); why != nullptr) return discard(reply, why);
+  reply.reply_chunk_len = lists.reply_chunk ? total_length(*lists.reply_chunk) : 0;
+  return ReplyVerdict::kReply;
+}
+
+ReplyVerdict take_reply(Msg& body, const Offered& offered, ConstBytes payload, ReceivedReply& reply) {
+  if (violates("R2-7.2.2-2", body.direction == Direction::kCall)) return discard(reply, "a Call reached a requester");
+  reply.lists = std::move(body.lists);
+  reply.payload = payload;
+  const ReplyVerdict verdict = take_lists(reply.lists, offered, reply);
+  if (verdict == ReplyVerdict::kReply && violates("R1-5.3.3-05", reply.reply_chunk_len != 0)) {
+    return discard(reply, "RDMA2_MSG with octets in the Reply chunk");
+  }
+  return verdict;
+}
+
+ReplyVerdict take_reply(Nomsg& body, const Offered& offered, ConstBytes /*payload*/, ReceivedReply& reply) {
+  if (violates("R2-7.2.2-2", body.direction == Direction::kCall)) return discard(reply, "a Call reached a requester");
+  reply.lists = std::move(body.lists);
+  const ReplyVerdict verdict = take_lists(reply.lists, offered, reply);
+  return verdict == ReplyVerdict::kReply ? ReplyVerdict::kExternalReply : verdict;
+}
+
+ReplyVerdict take_reply(const Error& body, const Offered& /*offered*/, ConstBytes /*payload*/, ReceivedReply& reply) {
+  reply.error = from_wire(body);
+  return ReplyVerdict::kError;
+}
+
+template <typename OtherBody>
+ReplyVerdict take_reply(const OtherBody& /*body*/, const Offered& /*offered*/, ConstBytes /*payload*/,
+                        ReceivedReply& reply) {
+  return discard(reply, "an option or an operation on properties");
+}
+
+}  // namespace
+
+MessageKind message_kind(ConstBytes message) {
+  xdr::XdrReader in(message);
+  v2::Prefix prefix;
+  std::uint32_t direction = 0;
+  if (!v2::parse_prefix(in, prefix)) return MessageKind::kUnclear;
+  const auto proc = static_cast<Proc>(prefix.htype);
+  if (proc == Proc::kError) return MessageKind::kReply;
+  if (prefix.vers != v2::kVersion) return MessageKind::kUnclear;
+  if (proc == Proc::kResprop) return MessageKind::kReply;
+  if (proc != Proc::kMsg && proc != Proc::kNomsg && proc != Proc::kOptional) return MessageKind::kCall;
+  if (!in.u32(direction)) return MessageKind::kUnclear;
+  return direction == static_cast<std::uint32_t>(Direction::kReply) ? MessageKind::kReply : MessageKind::kCall;
+}
+
+CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, ReceivedCall& call) {
+  Header header;
+  const HeaderError error = parse_message(message, header, call.payload);
+  call.xid = header.xid;
+  call.version = header.vers;
+  call.credit = header.credit;
+  if (error == HeaderError::kNone) {
+    return std::visit([&](auto& body) { return take_body(body, limits, call); }, header.body);
+  }
+  const auto err = answer(header, error);
+  if (!err) return discard(call, header_error_str(error));
+  return error_of(call, from_wire({.err = *err}), header_error_str(error));
+}
+
+std::optional<std::uint32_t> reply_xid(ConstBytes message) {
+  xdr::XdrReader in(message);
+  v2::Prefix prefix;
+  return v2::parse_prefix(in, prefix) ? std::optional(prefix.xid) : std::nullopt;
+}
+
+ReplyVerdict receive_reply(ConstBytes message, const Offered& offered, ReceivedReply& reply) {
+  Header header;
+  ConstBytes payload;
+  const HeaderError error = parse_message(message, header, payload);
+  reply.xid = header.xid;
+  reply.credit = header.credit;
+  if (error != HeaderError::kNone) return discard(reply, header_error_str(error));  // R2-7.2.4-29
+  return std::visit([&](auto& body) { return take_reply(body, offered, payload, reply); }, header.body);
+}
+
+}  // namespace weft::rpcrdma::v2_cel05

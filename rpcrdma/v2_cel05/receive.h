@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+
+#include "rpcrdma/message.h"
+
+// What an engine does with a message of cel05: the verdicts of its Profile.
+namespace weft::rpcrdma::v2_cel05 {
+
+// message_kind reads the direction (section 7.2.2). Operations on properties have none: a responder refuses them.
+MessageKind message_kind(ConstBytes message);
+CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, ReceivedCall& call);
+std::optional<std::uint32_t> reply_xid(ConstBytes message);
+ReplyVerdict receive_reply(ConstBytes message, const Offered& offered, ReceivedReply& reply);
+
+}  // namespace weft::rpcrdma::v2_cel05
