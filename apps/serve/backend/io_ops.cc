@@ -81,7 +81,7 @@ nfs3::ReadRes Backend::read(const nfs3::ReadArgs& args, MutBytes into) {
 }
 
 std::optional<FileStat> Backend::stat_now(const FileKey& key, OpenFile& file) {
-  const DiskCalls::TimePoint now = calls_.now();
+  const TimePoint now = calls_.now();
   if (now < file.here_until()) {
     Outcome<FileStat> st = stat_fd(file.fd());
     return st && st->nlink > 0 ? std::optional(st.value()) : std::nullopt;

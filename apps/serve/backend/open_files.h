@@ -35,8 +35,8 @@ class OpenFile {
 
   // set_here_until sets the time until which the file is assumed to lie in the export: a path beneath the root was
   // found to lead to it.
-  void set_here_until(DiskCalls::TimePoint when) { here_until_.store(when, std::memory_order_relaxed); }
-  DiskCalls::TimePoint here_until() const { return here_until_.load(std::memory_order_relaxed); }
+  void set_here_until(TimePoint when) { here_until_.store(when, std::memory_order_relaxed); }
+  TimePoint here_until() const { return here_until_.load(std::memory_order_relaxed); }
 
   // The caller calls mark_dirty before it writes octets that are not synced yet.
   void mark_dirty() {
@@ -58,7 +58,7 @@ class OpenFile {
   const bool is_readable_;
   const bool is_writable_;
   const bool lies_in_memory_;
-  std::atomic<DiskCalls::TimePoint> here_until_{DiskCalls::TimePoint::min()};
+  std::atomic<TimePoint> here_until_{TimePoint::min()};
   std::atomic<bool> is_dirty_{false};
   std::atomic<bool> was_written_{false};
   std::mutex sync_mutex_;
