@@ -24,7 +24,8 @@ using namespace weft;
 using bench::must;
 using Clock = std::chrono::steady_clock;
 
-// A clock of turns: what is done once a second would else come after other numbers of operations in every run.
+// This clock counts turns. With a real clock, the work of every second would follow a different number of operations in
+// each run.
 verbs::TimePoint clock_of_turns() {
   static verbs::TimePoint now = Clock::now();
   return now += std::chrono::microseconds(1);
