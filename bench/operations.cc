@@ -152,5 +152,5 @@ int main(int argc, char** argv) {
     return 2;
   }
   for (long i = 0; i < number(3); ++i) operation->run();
-  std::_Exit(0);  // how connections end is not what is counted
+  std::_Exit(0);  // the end of the connections is not counted
 }

@@ -1,4 +1,4 @@
-// What both servers answer with: a store of octets in memory.
+// A store of octets in memory, from which both servers answer.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +57,7 @@ class Store {
   }
 
   bool write(std::uint64_t offset, const weft::rpcrdma::ServedCall& call, weft::rpcrdma::xdr::XdrReader& in) {
-    // What came by RDMA is an item; what fitted the message is part of the arguments.
+    // Data that came by RDMA is an item. Data that fitted the message is part of the arguments.
     weft::rpcrdma::ConstBytes data;
     if (!call.items.empty()) {
       data = call.items[0].data.octets();

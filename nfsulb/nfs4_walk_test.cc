@@ -1,4 +1,4 @@
-// COMPOUNDs: where the eligible items are, in what order, and what is never one.
+// COMPOUNDs: the places and the order of eligible items, and the fields that are never eligible.
 #include <gtest/gtest.h>
 
 #include "nfsulb/testing/compound.h"

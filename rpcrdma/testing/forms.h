@@ -30,7 +30,7 @@ inline std::vector<ArgumentItem> items_of(const Message& message) {
   return items;
 }
 
-// Arguments or results as they are whole, from what came without the items.
+// Puts arguments or results together from the items and the octets that came without them.
 template <typename Items>
 Octets put_together(ConstBytes without, const Items& items) {
   Octets whole;

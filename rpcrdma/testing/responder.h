@@ -40,7 +40,7 @@ struct ResponderTest : ::testing::Test {
     return header;
   }
 
-  // Delivers a Call and returns what was sent.
+  // Delivers a Call and returns the responder's Sends.
   const std::vector<Octets>& call(const v1::Header& header, const Octets& payload) {
     EXPECT_TRUE(end->qp.inject(message(header, payload)));
     end->pump();
