@@ -13,7 +13,7 @@ namespace weft::testing {
 
 // MeddlingProxy stands between two programs that speak iWARP, on 127.0.0.1, with a thread of its own. It passes MPA's
 // frames on, then speaks to one of them in the name of the other, and never closes that end's TCP connection while it
-// lives. What arrives afterwards it throws away.
+// lives. It throws later octets away.
 class MeddlingProxy {
  public:
   enum class To : std::uint8_t {

@@ -1,4 +1,4 @@
-// What RFC 5041 asks of the source: every segment that a stream puts on the wire.
+// RFC 5041's requirements on the source: every segment that a stream puts on the wire.
 #include <limits>
 #include <map>
 #include <set>
@@ -180,7 +180,7 @@ TEST(DdpSource, TheFirstMessageOfEveryQueueIsNumberOne) {
   s.post(SendOp::kSend, ramp(3));
   s.post_read();
   s.feed(tagged({.rsvd_ulp = kWriteControl, .stag = {0xdeadbeef}}, ramp(4)));
-  // A Send and a Read Request of a stream of their own: the Terminate above overtakes what waits.
+  // A Send and a Read Request have a stream of their own: the Terminate above overtakes waiting requests.
   Sender other;
   other.post(SendOp::kSend, ramp(3));
   other.post_read();

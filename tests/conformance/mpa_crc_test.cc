@@ -1,4 +1,4 @@
-// What RFC 5044 section 4.4 asks of CRCs. Single FPDUs and the vectors do not show it.
+// CRCs by RFC 5044 section 4.4, as far as single FPDUs and the vectors do not show them.
 #include "mpa/crc32c.h"
 #include "tests/conformance/mpa_ends.h"
 

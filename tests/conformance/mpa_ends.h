@@ -37,7 +37,7 @@ inline rdmap::StreamConfig revision_1(bool crc = true, bool markers = false) {
   return config;
 }
 
-// End is one end in Full Operation. The configuration gives its own flags, the arguments give the peer's.
+// End is one end in Full Operation. The configuration sets its own flags, the arguments set the peer's.
 struct End : rdmap::testing::Side {
   End(bool initiator, const rdmap::StreamConfig& config, bool peer_m, bool peer_c) : Side(config) {
     if (initiator) {

@@ -1,4 +1,4 @@
-// What RFC 5044 sections 3, 4 and 6 ask of framing. Single FPDUs and the vectors do not show it.
+// Framing by RFC 5044 sections 3, 4 and 6, as far as single FPDUs and the vectors do not show it.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -163,8 +163,8 @@ TEST(MpaFraming, TheLayersAboveAreToldTheVersionThatWasAgreedOn) {
   }
 }
 
-// Where the socket takes a few octets at a time, segments begin anywhere in an FPDU; small FPDUs posted back to back
-// leave together. Neither is the receiver's concern.
+// Where the socket takes a few octets at a time, segments begin anywhere in an FPDU. Small FPDUs posted back to back
+// leave together. The receiver need not know of either.
 TEST(MpaFraming, AlignmentIsNotNeededAndSmallFpdusTravelTogether) {
   RecordProperty("proves", "MPA-4.5-11 MPA-5.1-05 MPA-5.1-06");
   constexpr int kNum = 60;
@@ -220,7 +220,7 @@ TEST(MpaFraming, RandomOctetsAreAnErrorOrNothingYet) {
   }
 }
 
-// However the connection goes, it is code 1; only a FIN where one may be is no error.
+// Each loss of the connection is code 1. Only a FIN on an FPDU boundary is no error.
 TEST(MpaFraming, EveryLossOfTheConnectionIsCode1) {
   RecordProperty("proves", "MPA-8-03");
   enum class Loss { kFin, kFinInside, kReset, kTimeout };
@@ -259,7 +259,7 @@ TEST(MpaFraming, PayloadThatLooksLikeFramingIsPayload) {
     receiver.receive(stream, receiver.now, 100);
     EXPECT_EQ(target.octets, imitation);
     EXPECT_FALSE(receiver.stream.wants_tx());
-    // After a bad CRC nothing behind is looked at, wherever its length leads.
+    // After a bad CRC the receiver ignores all later octets, wherever the FPDU's length leads.
     target.octets.assign(target.octets.size(), 0xa5);
     sender.write(ramp(16));
     stream = sender.transmit(sender.now);

@@ -1,4 +1,4 @@
-// What RFC 5044 sections 4.2 and 4.3 ask of Markers. Single FPDUs and the vectors do not show it.
+// Markers by RFC 5044 sections 4.2 and 4.3, as far as single FPDUs and the vectors do not show them.
 #include <algorithm>
 #include <random>
 

@@ -1,4 +1,5 @@
-// RFC 5042 sections 2.2, 6.1, 6.2 and 6.3 over the soft RNIC: who may reach which memory, and what others see of it.
+// RFC 5042 sections 2.2, 6.1, 6.2 and 6.3 over the soft RNIC: each peer's access to memory, and other peers' view of
+// it.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -15,7 +15,7 @@ using boost::asio::ip::tcp;
 
 struct HostileServer : World {
   HostileServer() : acceptor(io, tcp::v4()) {
-    // What is answered soon fills so little.
+    // With a small receive buffer, answers soon fill it.
     acceptor.set_option(boost::asio::socket_base::receive_buffer_size(4096));
     acceptor.bind(tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
     acceptor.listen();

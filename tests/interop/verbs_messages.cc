@@ -78,7 +78,7 @@ class Talk {
     if (options_.first) send_all();
     await(received_, "the peer's messages");
     if (!options_.first) send_all();
-    // Either end may be the first to leave; who comes second is told that there is nothing to leave any more.
+    // Either end may be the first to disconnect. The second one hears that there is no connection any more.
     if (events_.empty()) must(id_->disconnect(), "disconnect");
     await_event(CmEventType::kDisconnected);
     std::printf("sent %u and received %u messages of %u octets\n", sent_, received_, options_.size);

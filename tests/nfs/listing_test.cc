@@ -1,4 +1,4 @@
-// Listings without an end, and what READ says of a file's end.
+// Listings without an end, and the end of a file in READ's results.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <unistd.h>
@@ -102,7 +102,7 @@ TEST_F(Listings, ANameWithoutAnythingElseIsListedAndSpoilsNothing) {
 
 TEST_F(Listings, AnEndlessDirectoryIsPrintedAsItComes) {
   for (const char* option : {"--json", "-U"}) {
-    // The command is told to stop after some pages; what came before is printed already.
+    // The command is told to stop after some pages. The earlier entries are printed already.
     serve_pages(0, [](int page) {
       if (page == 20) kill(getpid(), SIGINT);
     });

@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::size_t kCallsSpoiled = 60000;
 
-// SpoiledCalls judges what a responder does with whatever arrives.
+// SpoiledCalls delivers spoiled messages to a responder and judges the outcome.
 class SpoiledCalls {
  public:
   explicit SpoiledCalls(FakeMemory& memory) : memory_(memory) { open(); }
 
-  // Delivers a message; says what is wrong with the outcome, nothing where it is allowed.
+  // Delivers a message. Returns the fault of the outcome, "" where the outcome is allowed.
   std::string deliver(const Octets& message);
   // The outcome of the last message, in a word.
   const std::string& outcome() const { return outcome_; }
@@ -42,7 +42,7 @@ class SpoiledCalls {
   std::map<std::string, std::size_t> outcomes_;
 };
 
-// Whether the peer has what it names.
+// Whether the peer has the memory that its chunks name.
 bool SpoiledCalls::is_honest(const ChunkListsView& lists) const {
   const auto has = [this](const Segment& segment, verbs::Access access) {
     return memory_.find(segment.handle, segment.offset, segment.length, access) != nullptr;
@@ -61,7 +61,7 @@ bool SpoiledCalls::is_honest(const ChunkListsView& lists) const {
   return true;
 }
 
-// Reads stay within the Read list, Writes within the others, whether the peer has that memory or not.
+// Reads stay within the Read list, Writes within the other chunks, whether the peer has the memory or not.
 std::string SpoiledCalls::judge_access(const ChunkListsView& lists) const {
   for (const FakeQp::Rdma& rdma : nfs_->end.qp.rdma) {
     bool inside = false;
@@ -81,7 +81,7 @@ std::string SpoiledCalls::judge_access(const ChunkListsView& lists) const {
   return {};
 }
 
-// That the lengths in a Reply are those of the Writes, and its lists those of the Call.
+// The lengths in a Reply are the lengths of the Writes, and its lists are the lists of the Call.
 std::string SpoiledCalls::judge_reply(const Read& call, const Read& reply) {
   const ChunkListsView& offered = call.header.lists;
   const ChunkListsView& returned = reply.header.lists;
@@ -156,7 +156,7 @@ std::string SpoiledCalls::judge_answer(const Octets& message, const Octets& answ
   return {};
 }
 
-// That nothing is left behind.
+// Nothing is left behind.
 std::string SpoiledCalls::judge_rest() const {
   const ResponderEnd& end = nfs_->end;
   if (end.budget.used != 0) return "octets of the budget are still taken";
@@ -181,7 +181,7 @@ std::string SpoiledCalls::deliver(const Octets& message) {
     fault = message.size() < 28 ? "an answer to less than 28 octets" : judge_answer(message, sent[0]);
   }
   if (nfs_->end.endpoint->failure()) {
-    // Only a peer that names what it does not have, or cannot be read from, loses its connection.
+    // A peer loses its connection only if it names memory that it does not have, or that cannot be read.
     if (fault.empty() && is_honest(call.header.lists)) fault = "lost the connection: " + *nfs_->end.endpoint->failure();
     outcome_ = "end of the connection";
     open();
@@ -218,7 +218,7 @@ TEST(Mutations, OfCallsReachARespondersPeerAsAnAnswerThatIsAllowed) {
     const GoodMessage& good = all[mutator.below(all.size())];
     const Octets& other = all[mutator.below(all.size())].octets;
     Octets message = good.octets;
-    // What a Position Zero chunk holds is spoiled, too.
+    // The contents of a Position Zero chunk are spoiled, too.
     Octets* held = good.readable.empty() ? nullptr : good.readable[mutator.below(good.readable.size())].get();
     const Octets before = held != nullptr ? *held : Octets{};
     const bool as_it_is = i % kEachUnspoiled == 0;

@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::size_t kRepliesSpoiled = 40000;
 
-// What a Call asks for and what its peer answers.
+// A Call and its peer's answer.
 struct Exchange {
   const char* name;
-  CallStatus status;  // how it ends if nothing is spoiled
+  CallStatus status;  // of the Call without spoiling
   CallSpec spec;
   Octets results = {};
   std::vector<std::size_t> lens = {};  // octets in the Write chunks
@@ -39,7 +39,7 @@ struct MutatedReplies : ::testing::Test {
                                                                        .chunks = {.max_write_chunks = 2}});
     answered = 0;
   }
-  // What its peer says to this Call, item octets written.
+  // The peer's Reply to this Call. It writes the items' octets first.
   Octets reply_to(const Octets& call, const Exchange& exchange) const;
   // Whether `message` may end this Call that way.
   static std::string judge(const Octets& call, const Octets& message, CallStatus status);
@@ -132,7 +132,7 @@ Octets MutatedReplies::reply_to(const Octets& call, const Exchange& exchange) co
   }
   header.proc = v1::Proc::kMsg;
   header.lists.read_list.clear();
-  // Memory of a Call that has ended is there no more; its late Reply says what it would have said.
+  // The memory of an ended Call is gone. Its late Reply has the same lengths as in time.
   const auto write = [this](SegmentArray& chunk, const Octets& octets) {
     std::size_t done = 0;
     for (Segment& segment : chunk) {
@@ -198,7 +198,7 @@ Octets MutatedReplies::foreign(Mutator& mutator, const Octets& call) {
   return octets;
 }
 
-// The peer answers what it has not answered, `first` and then NULLs; until nothing more is asked.
+// The peer answers all open Calls, `first` and then NULLs, until no more Calls come.
 void MutatedReplies::answer_all(const Exchange& first) {
   while (answered < end->qp.sent.size()) {
     const bool is_first = asked[answered] == &first;

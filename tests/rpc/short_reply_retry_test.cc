@@ -290,7 +290,7 @@ TEST_F(ShortReplyRetryTest, NotWithRpcsecGss) {
   expect_one_error();
 }
 
-// 64 MiB, whatever a server says.
+// 64 MiB is the most, for every answer of a server.
 TEST_F(ShortReplyRetryTest, NoFurtherThanALargeReplyChunk) {
   call(nfsulb::kNfsAclProgram, nfsulb::kNfsAclV3, kGetacl, Xdr().opaque(32).u32(0xf), 40 << 20);
   ASSERT_GE(reply_chunk(), std::size_t{40} << 20);
