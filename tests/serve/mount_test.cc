@@ -301,7 +301,7 @@ TEST_F(MountServerTest, AFloodOfLongRecordsCostsFewLines) {
   server.reset();
   const std::string lines = ::testing::internal::GetCapturedStdout();
   EXPECT_LE(std::ranges::count(lines, '\n'), verbs::LogBudget::kBurst + 10 * verbs::LogBudget::kPerSecond);
-  EXPECT_NE(lines.find("serve: mount: client 127.0.0.1: a record that is longer than 1000 octets"), std::string::npos);
+  EXPECT_NE(lines.find("serve: mount: client 127.0.0.1: a record that is longer than 1000 bytes"), std::string::npos);
 }
 
 TEST_F(MountServerTest, WhatIsNoCallEndsTheConnection) {
