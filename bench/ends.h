@@ -36,7 +36,7 @@ struct End {
     attr.cap.max_send_wr = attr.cap.max_recv_wr = 16;
     return must(id.create_qp(*pd, attr));
   }
-  // How many completions there were; the program ends at one that is none of success.
+  // Returns the number of completions. The program ends at a failed one.
   int polled() {
     verbs::Wc wc[16];
     const int n = cq->poll(wc);

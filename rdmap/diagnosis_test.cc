@@ -51,7 +51,7 @@ TEST(Diagnosis, EveryRegisteredCombinationHasCauseAndAdviceForBothEnds) {
       EXPECT_TRUE(d.where.empty());
     }
   }
-  // And none that is not registered.
+  // The diagnosis has no row for an unregistered code.
   for (const DiagnosisRow& row : diagnosis_rows()) {
     EXPECT_TRUE(std::ranges::any_of(terminate_rows(), [&](const TerminateRow& known) {
       return known.layer == row.layer && known.etype == row.etype && known.any_code == (row.code < 0) &&

@@ -168,7 +168,7 @@ TEST(RequestKeyOf, IsAnotherForAnotherCaller) {
   EXPECT_EQ(key(), own);
   cred.flavor = 2;
   EXPECT_NE(key(), own);
-  // Of RPCSEC_GSS the credential is another each time that one Call goes out.
+  // With RPCSEC_GSS the credential of a Call changes each time that the Call goes out.
   cred.flavor = 6;
   const RequestKey gss = key();
   cred.body[8] ^= 1;

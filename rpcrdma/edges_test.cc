@@ -29,7 +29,7 @@ TEST(RequesterEdges, ItemsStandAtWordsAndInOrder) {
   EXPECT_FALSE(end.requester->call(spec, {}).ok());
 }
 
-// There is one Send buffer, and the Call that could not be sent does not keep it.
+// The Call that could not be sent does not keep the only Send buffer.
 TEST(RequesterEdges, ACallThatCannotBeRegisteredGivesItsSendBufferBack) {
   FakeMemory memory;
   Octets room(9000);

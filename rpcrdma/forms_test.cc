@@ -319,7 +319,7 @@ TEST_F(FormsTest, ResultsInSlicesOfRegisteredMemory) {
     const Octets a = pattern(3001, 1);
     const Octets b = pattern(2502, 2);
     const Message message = many_message({&a, &b});
-    // As a record that came from elsewhere: all in one Buffer, the items where they stand in it.
+    // All results are in one Buffer, like a record from another connection. The items stay at their place in it.
     answer_with([&](ServedCall& served) {
       ServedReply reply;
       Buffer record = responder->pool.take(24 + message.whole.size());

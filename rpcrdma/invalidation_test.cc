@@ -165,7 +165,7 @@ TEST_F(InvalidationTest, ErrorsInvalidateNothing) {
   ASSERT_EQ(responder->qp.sent.size(), 1u);
   EXPECT_EQ(parse(responder->qp.sent[0]).proc, v1::Proc::kError);
   EXPECT_TRUE(responder->qp.remote_invalidations.empty());
-  // Nor does one that says that the Reply does not fit.
+  // An error about a Reply that does not fit does not invalidate either.
   header.xid = 6;
   header.proc = v1::Proc::kMsg;
   answer_with([](ServedCall&) {
@@ -347,7 +347,8 @@ TEST_F(InvalidationTest, EachCallsWindowsGoWithItsOwnInvalidations) {
   }
 }
 
-// Of an error nothing is looked at, and yet its Call's memory is fenced first; then nothing is left of it.
+// The requester reads nothing of an error's payload. It still fences the Call's memory first. Afterwards nothing is
+// left of the Call.
 TEST_F(InvalidationTest, ARefusedHeaderLeavesNothingBehind) {
   make_requester({});
   get_credits();

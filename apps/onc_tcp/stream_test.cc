@@ -22,7 +22,7 @@ constexpr std::size_t kMaxRecord = 1 << 20;
 
 struct Owned : OutRecord {
   explicit Owned(Octets the_octets) : octets(std::move(the_octets)) {
-    // In two parts, as a message with an item is.
+    // The record has two parts, as a message with an item has.
     const std::size_t half = octets.size() / 2;
     parts = {ConstBytes(octets).first(half), ConstBytes(octets).subspan(half)};
   }

@@ -57,8 +57,9 @@ class FakeMemory {
   std::size_t size() const { return regions_.size(); }
   // How many regions a peer could read or write.
   std::size_t num_remote() const;
-  // Requests posted to send queues and registrations, at all ends together; and which of them, counted from 1, is not
-  // to be: `cut_at` breaks the connection instead, the others fail. 0: none.
+  // Counts of requests posted to send queues and of registrations, at all ends together. The other fields choose the
+  // one, counted from 1, that does not succeed: `cut_at` breaks the connection instead, the others make it fail. 0:
+  // none.
   struct Faults {
     std::size_t posts = 0;
     std::size_t cut_at = 0;

@@ -51,7 +51,7 @@ inline Octets whole_args(const ServedCall& call) {
   return put_together(call.args, items);
 }
 
-// Answers with `message`, its items in Buffers of their own; with SYSTEM_ERR where there is none to be had.
+// Answers with `message`, its items in Buffers of their own, or with SYSTEM_ERR where no Buffer is available.
 inline ServedReply reply_with(const Message& message, BufferPool& pool) {
   ServedReply reply;
   std::size_t done = 0;

@@ -27,9 +27,9 @@ class MeddlingProxy {
   MeddlingProxy(const MeddlingProxy&) = delete;
   MeddlingProxy& operator=(const MeddlingProxy&) = delete;
 
-  // Where clients connect: "127.0.0.1:PORT".
+  // The address for clients: "127.0.0.1:PORT".
   std::string address() const;
-  // Of the Terminate that it sends: layer/etype/code as Weft prints them.
+  // Layer/etype/code of the Terminate that it sends, as Weft prints them.
   static constexpr const char* kWords = "(0/2/08)";
 
  private:

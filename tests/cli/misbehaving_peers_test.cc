@@ -194,7 +194,7 @@ TEST(BusyPeers, AllReceivesThatPerfClientsMayHaveLeaveSomeToOthers) {
   expect_perf_served(port, {"send"});
 }
 
-// A terminal obeys control characters. Those of a name that a server chose must not reach it. Programs get names as
+// A terminal obeys control characters. A control character in a server's name must not reach it. Programs get names as
 // they are.
 TEST(HostileNames, AreShownWithoutControlsOnATerminalAndExactlyInAPipe) {
   char directory[] = "/tmp/weft_names_XXXXXX";

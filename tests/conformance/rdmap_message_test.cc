@@ -172,7 +172,7 @@ TEST(RdmapMessage, IntegersAreBigEndian) {
   ASSERT_EQ(s.completions.size(), 1u);  // the Write's; the Read waits for its response
   EXPECT_EQ(s.completions[0].op, WorkOp::kRdmaWrite);
 
-  // And inbound: the response goes to the octets that the request spells out.
+  // Inbound, the response goes to the octets that the request names.
   s.remote(kSource, 0x4041424344454647, 0x51525);
   s.feed(read_request(1, 0x61626364, 0x7172737475767778, 0x00000004, kSource, 0x4041424344454647 + 0x51521));
   const auto response = s.sent();

@@ -94,7 +94,7 @@ TEST(RdmapEnd, ATerminateEndsAllThatIsNotComplete) {
 
 TEST(RdmapEnd, WorkBehindABlockedSocketIsFlushedOnce) {
   RecordProperty("proves", "RDMAP-5.4-08");
-  // By a Terminate of the peer's, one of ours, a reset, an abort.
+  // The causes of the end: a Terminate of the peer's, one of ours, a reset, an abort.
   for (const int how : {0, 1, 2, 3}) {
     for (const std::size_t taken : {std::size_t{0}, std::size_t{50}, std::size_t{124 * 3 + 7}}) {
       Subject s;

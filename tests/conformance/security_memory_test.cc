@@ -210,7 +210,7 @@ TEST_F(SecurityMemory, BoundsHoldToTheOctetBetweenGuardPages) {
     }
     EXPECT_EQ(mine.octets, Octets(64, 1));
     EXPECT_EQ(Octets(base, base + page), Octets(page, 0xa5));
-    // And the last octets are reachable.
+    // The last octets are reachable.
     Link& writer = link();
     ASSERT_TRUE(writer.client.rdma(WrOpcode::kRdmaWrite, {mine.sge()}, at + page - 64, mr->rkey()).ok());
     ASSERT_TRUE(drive([&] { return base[page - 1] == 1; }));

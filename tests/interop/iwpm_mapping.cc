@@ -1,5 +1,5 @@
-// Tells an iwpmd of this machine, as the kernel would for an RNIC that maps ports, that a listener's port is mapped to
-// another one: what no driver does that can be had without hardware. For root.
+// Tells an iwpmd of this machine that a listener's port is mapped to another one, as the kernel would for an RNIC that
+// maps ports. No driver without hardware does this. For root.
 //
 //   iwpm_mapping PID ADDR PORT MAPPED_PORT
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
-// A program over the verbs API that speaks what rdma-core's rdma_server and ucmatose speak: so many Sends of a size
-// each way over one connection. Whoever connects may speak first (rdma_client), or whoever listens (ucmatose).
+// A program over the verbs API that speaks the protocols of rdma-core's rdma_server and ucmatose: NUM Sends of SIZE
+// octets each way over one connection. The connecting end may speak first (rdma_client), or the listener (ucmatose).
 //
 //   verbs_messages ADDR PORT NUM SIZE first|second           connects
 //   verbs_messages --listen ADDR PORT NUM SIZE first|second  serves one connection; prints "ready rdma=ADDR:PORT"

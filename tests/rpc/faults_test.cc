@@ -213,7 +213,7 @@ TEST_F(FaultsTest, NothingGoesWrongUnlessItIsMadeTo) {
   }
   EXPECT_FALSE(closed);
   check_ends();
-  // Of every form there was one.
+  // Each form occurred.
   const RequesterCounters& asked = requester->requester->counters();
   EXPECT_EQ(asked.calls_sent, all.size());
   EXPECT_GE(asked.read_chunks, 4u);

@@ -120,7 +120,7 @@ TEST_F(LimitsTest, AnAddressThatFillsItsPartTakesNobodyElsesPlace) {
   for (int i = 0; i < 60; ++i) open_silent(i % 2 == 0 ? "127.0.0.2" : "127.0.0.3");
   EXPECT_LE(server->num_connections(), 8u);
   expect_null_works(client);
-  // And one more finds a place: the address with the most connections gives it up.
+  // One more connection finds a place: the address with the most connections gives it up.
   Client& another = open_client();
   expect_null_works(another);
   expect_null_works(client);

@@ -147,7 +147,7 @@ TEST_F(MountTest, NamesOfOneAddressPushOutNoOthersAndMakeNoLongReply) {
             500);
 }
 
-// Of all addresses its own has most then.
+// Its own address has most mounts then.
 TEST_F(MountTest, ALongNameFindsNoRoomAmongManyShortOnes) {
   for (int i = 0; i < 1024; ++i) {
     const std::string host = "host" + std::to_string(i);
@@ -337,7 +337,7 @@ TEST_F(MountServerTest, AddressesThatAreNotAdmittedAreNotHeard) {
   send(fd, call);
   EXPECT_TRUE(receive(fd).has_value());
   for (int i = 0; i < 20; ++i) EXPECT_EQ(receive(connect(kUnwelcome)), std::nullopt);
-  // Nor do they take the place of others.
+  // They do not take the place of others either.
   send(fd, call);
   EXPECT_TRUE(receive(fd).has_value());
 }

@@ -165,7 +165,7 @@ TEST_F(OverlayTest, TheFirstChangeThroughAHandleLeavesItGood) {
   EXPECT_EQ(read(file), "Upper");
   EXPECT_EQ(backend->commit({file, 0, 0}).status, Nfsstat3::kOk);
   for (const NfsFh3& fh : {file, a, b, other}) EXPECT_EQ(getattr_status(fh), Nfsstat3::kOk);
-  // And a client that looks again gets the handles that it has.
+  // A client that looks again gets the same handles.
   EXPECT_EQ(lookup(root(), "a").object, a);
   EXPECT_EQ(lookup(a, "b").object, b);
   EXPECT_EQ(lookup(b, "file").object, file);

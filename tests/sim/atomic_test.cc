@@ -55,7 +55,7 @@ TEST(AtomicResponder, AnswersTheVectors) {
   EXPECT_TRUE(v.completions.empty()) << "the ULP hears nothing of it";
   EXPECT_EQ(v.recvs.num_taken, 0u);
   EXPECT_EQ(v.stream.counters().atomics_rx, 3u);
-  // The identifier came back each time; one that does not is refused.
+  // The identifier came back each time. An answer with another identifier is refused.
   ExtVictim requester;
   ASSERT_EQ(requester.post(atomic_wr(1, fetch_add(1))), rdmap::PostResult::kOk);
   requester.ulpdus();

@@ -292,7 +292,7 @@ TEST(Nfs4Oracle, AttributesAreNotLargerThanTheirBounds) {
       expect_bound(nfs4(), kCompound, getattr_call(bitmap), getattr_reply(bitmap, value));
       ASSERT_FALSE(HasFailure());
     }
-    // And not much more: attributes of fixed size have exactly theirs.
+    // The bound is not much larger: for attributes of fixed size it is exact.
     const auto bound = nfsulb::testing::bound_reply(nfs4(), kCompound, getattr_call(bitmap), kLimits);
     if (!bound.is_estimate && attribute != FATTR4_FILEHANDLE) {
       EXPECT_EQ(bound.rest, 12 + 16 + 4 * kAllWords + largest[attribute]) << attribute;

@@ -136,7 +136,7 @@ void expect_arguments(const rpcrdma::Binding& binding, std::uint32_t procedure, 
                       const std::vector<Item>& items);
 void expect_results(const rpcrdma::Binding& binding, std::uint32_t procedure, const OutStream& message,
                     const std::vector<Item>& items, const std::vector<int>& entries);
-// The bound of the Reply against one that there could be.
+// Compares the bound of the Reply with a possible Reply.
 void expect_bound(const rpcrdma::Binding& binding, std::uint32_t procedure, const Octets& args, const Octets& results);
 
 // The limits of the Calls and Replies here.

@@ -13,7 +13,7 @@ namespace weft::ulb_oracle {
 
 inline constexpr std::size_t kDraws = 800;
 
-// Of a procedure whose arguments or results are void.
+// For a procedure whose arguments or results are void.
 struct Void {};
 inline bool_t xdr_nothing(XDR*, Void*) {
   return TRUE;

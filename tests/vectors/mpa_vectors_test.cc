@@ -259,7 +259,7 @@ TEST(MpaVectors, WhatTheCrcCovers) {
   const Octets figure6 = stream_of("FIG6-STREAM");
   EXPECT_EQ(Octets(figure6.begin() + 0x200, figure6.begin() + 0x204), from_hex("00000014"));
   EXPECT_EQ(crc_octets(figure6, 0x1ec, 0x21c), from_hex("84925898"));
-  // And both ends agree on all of it.
+  // Both ends agree on all of it.
   for (const char* name : {"FIG5", "ON-BETWEEN", "FIG6-STREAM"}) {
     const Outcome outcome = read_in_pieces(stream_of(name), {.crc = true, .markers = true}, {});
     EXPECT_FALSE(outcome.error) << name;

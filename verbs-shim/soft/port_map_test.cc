@@ -351,7 +351,7 @@ TEST_P(PortMapTest, WhoGoesWhileItAsksLeavesNothingBehind) {
   mapper.say(mapper.answer(MessageType::kAccept, real), bound_socket(SOCK_DGRAM, loopback(family(), 0)));
   settle();
   EXPECT_FALSE(server_.has(CmEventType::kConnectRequest));
-  // And the device with it.
+  // The device goes with it.
   client_.id = std::move(client_.cm->create_id().value());
   connect_to(real);
   ASSERT_TRUE(hears(mapper, 2));

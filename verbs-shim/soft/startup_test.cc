@@ -63,7 +63,7 @@ TEST_P(StartupTest, FallsBackWhenTheReplyIsOfRevision1) {
   say(first, kPlainReply);
   const UniqueFd second = accept_raw();
   EXPECT_EQ(hear(second, 20), kRequestKey + octets({0x40, 1, 0, 0}));
-  // And no further: there is no revision below.
+  // It goes no further: there is no revision below.
   std::string heard;
   ::shutdown(second.get(), SHUT_RDWR);
   ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kConnectError); }));

@@ -56,7 +56,7 @@ TEST_P(SrqTest, SeveralQueuePairsTakeFromItInOrder) {
   for (const auto& [qp_num, wr_ids] : taken) EXPECT_TRUE(std::ranges::is_sorted(wr_ids)) << qp_num;
 }
 
-// As on a queue of one's own: the message finds no buffer, and only its own connection ends.
+// As with a private receive queue, the message finds no buffer, and only its own connection ends.
 TEST_P(SrqTest, EmptyItEndsTheConnectionThatAsks) {
   RecordProperty("proves", "DDP-7.1-03");
   connect_two();
