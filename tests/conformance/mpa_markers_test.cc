@@ -85,8 +85,8 @@ TEST(MpaFraming, MarkersFollowSequenceNumbersThatWrap) {
   const auto marked = [](std::uint32_t start, std::uint32_t seq) {
     return mpa::MarkerLayout::at(seq - start).num_before(0) == 1;
   };
-  for (const std::uint32_t seq : {11, 523, 1035}) EXPECT_TRUE(marked(11, seq)) << seq;
-  for (const std::uint32_t seq : {12, 15, 519, 527}) EXPECT_FALSE(marked(11, seq)) << seq;
+  for (const std::uint32_t seq : {11u, 523u, 1035u}) EXPECT_TRUE(marked(11, seq)) << seq;
+  for (const std::uint32_t seq : {12u, 15u, 519u, 527u}) EXPECT_FALSE(marked(11, seq)) << seq;
   EXPECT_TRUE(marked(0xffffff00, 0x00000100));
   EXPECT_FALSE(marked(0xffffff00, 0x00000000));
   EXPECT_FALSE(marked(0xffffff00, 0x000000fc));
