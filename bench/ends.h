@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/time.h"
 #include "bench/idle.h"
 #include "verbs-shim/soft/device.h"
 
@@ -107,7 +108,7 @@ struct Ends {
     must(client.qps.back()->post_send(wr));
   }
 
-  verbs::TimePoint (*clock)() = std::chrono::steady_clock::now;
+  TimePoint (*clock)() = std::chrono::steady_clock::now;
   End server;
   End client;
   std::unique_ptr<verbs::CmId> listener;

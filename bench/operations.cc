@@ -26,8 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 // This clock counts turns. With a real clock, the work of every second would follow a different number of operations in
 // each run.
-verbs::TimePoint clock_of_turns() {
-  static verbs::TimePoint now = Clock::now();
+TimePoint clock_of_turns() {
+  static TimePoint now = Clock::now();
   return now += std::chrono::microseconds(1);
 }
 
@@ -115,9 +115,9 @@ void Call::run() {
   spec.args = args_;
   const std::size_t behind = args_.size();
   std::span<const std::size_t> reduced;
-  if (procedure_ == apps::perf::kProcRead) spec.result_items = rpcrdma::MutBytes(data_);
+  if (procedure_ == apps::perf::kProcRead) spec.result_items = MutBytes(data_);
   if (procedure_ == apps::perf::kProcWrite) {
-    spec.items = rpcrdma::ArgumentItem{behind, rpcrdma::ConstBytes(data_)};
+    spec.items = rpcrdma::ArgumentItem{behind, ConstBytes(data_)};
     reduced = std::span(&behind, 1);
   }
   spec.max_results = binding.max_results(procedure_, spec.args, reduced);

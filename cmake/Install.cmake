@@ -9,7 +9,7 @@ include(CMakePackageConfigHelpers)
 set(WEFT_SOVERSION 1)
 
 set(layers
-  weft_mpa weft_ddp weft_rdmap weft_verbs_api weft_verbs_iwpm weft_verbs_soft weft_verbs_ibv weft_xdr weft_rpcrdma
+  weft_base weft_mpa weft_ddp weft_rdmap weft_verbs_api weft_verbs_iwpm weft_verbs_soft weft_verbs_ibv weft_xdr weft_rpcrdma
   weft_nfsulb)
 # What the layers link, for both libraries; and the same in pkg-config's words, for weft-static.
 set(needs
@@ -46,9 +46,9 @@ target_link_options(weft_shared PRIVATE LINKER:--version-script=${CMAKE_CURRENT_
 
 # The public headers, each where the sources have it: programs include "rpcrdma/client.h" as they do.
 foreach(header
-    verbs-shim/api/addr_info.h verbs-shim/api/cm.h verbs-shim/api/explain.h verbs-shim/api/log.h verbs-shim/api/result.h
+    base/bytes.h base/result.h base/time.h verbs-shim/api/addr_info.h verbs-shim/api/cm.h verbs-shim/api/explain.h verbs-shim/api/log.h verbs-shim/api/result.h
     verbs-shim/api/types.h verbs-shim/api/verbs.h verbs-shim/soft/device.h verbs-shim/ibv/device.h
-    rpcrdma/binding.h rpcrdma/buffer_pool.h rpcrdma/bytes.h rpcrdma/call.h rpcrdma/client.h rpcrdma/policies.h
+    rpcrdma/binding.h rpcrdma/buffer_pool.h rpcrdma/call.h rpcrdma/client.h rpcrdma/policies.h
     rpcrdma/rpc_message.h rpcrdma/server.h rpcrdma/service.h rpcrdma/threaded.h rpcrdma/xdr/xdr.h
     nfsulb/bindings.h nfsulb/netid.h nfsulb/nfs3.h nfsulb/programs.h nfsulb/schema.h nfsulb/walk.h)
   cmake_path(GET header PARENT_PATH folder)

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <variant>
 
-#include "mpa/wire/bytes.h"
+#include "base/bytes.h"
 
 namespace weft::ddp {
 

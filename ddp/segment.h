@@ -5,10 +5,10 @@
 #include <span>
 #include <variant>
 
+#include "base/bytes.h"
+#include "base/result.h"
 #include "ddp/error.h"
 #include "ddp/memory_table.h"
-#include "mpa/wire/bytes.h"
-#include "mpa/wire/result.h"
 
 namespace weft::ddp {
 

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <variant>
 
+#include "base/bytes.h"
 #include "ddp/error.h"
 #include "ddp/memory_table.h"
 #include "ddp/segment.h"
-#include "mpa/wire/bytes.h"
 
 namespace weft::ddp {
 

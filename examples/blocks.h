@@ -39,7 +39,7 @@ inline constexpr Program kProgram{kProcedures};
 inline constexpr weft::rpcrdma::Binding kBlocksBinding = blocks::binding_of<blocks::kProgram>(kBlocks, kBlocksV1);
 
 // A Call of it; `args` stays where it is until the Call ended.
-inline weft::rpcrdma::CallSpec blocks_call(std::uint32_t procedure, weft::rpcrdma::ConstBytes args) {
+inline weft::rpcrdma::CallSpec blocks_call(std::uint32_t procedure, weft::ConstBytes args) {
   weft::rpcrdma::CallSpec call;
   call.program = kBlocks;
   call.version = kBlocksV1;

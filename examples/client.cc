@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   out.u64(0);      // offset
   out.u32(65536);  // count
   rpcrdma::CallSpec call = blocks_call(kRead, args);
-  call.result_items = rpcrdma::MutBytes(room);                 // where the result lands, and
+  call.result_items = MutBytes(room);                          // where the result lands, and
   call.max_results = kBlocksBinding.max_results(kRead, args);  // the bytes besides
   const rpcrdma::CallResult reply = (*client)->call_and_wait(call);
   if (reply.status != rpcrdma::CallStatus::kSuccess) return std::fprintf(stderr, "%s\n", reply.text.c_str()), 1;

@@ -26,7 +26,7 @@ class Blocks : public rpcrdma::Service {
 };
 
 // Milliseconds until `at`; for ever where there is none.
-static int wait_of(std::optional<weft::verbs::TimePoint> at) {
+static int wait_of(std::optional<weft::TimePoint> at) {
   if (!at) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*at - std::chrono::steady_clock::now()).count();
   return static_cast<int>(std::clamp<decltype(left)>(left, 0, 60000));

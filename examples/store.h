@@ -58,7 +58,7 @@ class Store {
 
   bool write(std::uint64_t offset, const weft::rpcrdma::ServedCall& call, weft::rpcrdma::xdr::XdrReader& in) {
     // Data that came by RDMA is an item. Data that fitted the message is part of the arguments.
-    weft::rpcrdma::ConstBytes data;
+    weft::ConstBytes data;
     if (!call.items.empty()) {
       data = call.items[0].data.octets();
     } else if (!in.opaque(data)) {

@@ -4,7 +4,7 @@
 
 #include "apps/onc_tcp/record.h"
 
-using weft::onc_tcp::ConstBytes;
+using weft::ConstBytes;
 using weft::onc_tcp::RecordReader;
 
 namespace {

@@ -11,7 +11,7 @@
 
 namespace {
 
-using weft::rpcrdma::ConstBytes;
+using weft::ConstBytes;
 using weft::rpcrdma::EligibleItem;
 using weft::rpcrdma::Walked;
 using weft::rpcrdma::xdr::round_up;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "mpa/wire/bytes.h"
+#include "base/bytes.h"
 
 namespace weft::mpa {
 

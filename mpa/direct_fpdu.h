@@ -6,12 +6,12 @@
 #include <variant>
 #include <vector>
 
+#include "base/bytes.h"
 #include "mpa/crc32c.h"
 #include "mpa/error.h"
 #include "mpa/fpdu_reader.h"
 #include "mpa/marker.h"
 #include "mpa/staging.h"
-#include "mpa/wire/bytes.h"
 
 namespace weft::mpa {
 

@@ -6,12 +6,12 @@
 #include <variant>
 #include <vector>
 
+#include "base/bytes.h"
 #include "mpa/error.h"
 #include "mpa/fpdu.h"
 #include "mpa/marker.h"
 #include "mpa/staging.h"
 #include "mpa/startup_frame.h"
-#include "mpa/wire/bytes.h"
 
 namespace weft::mpa {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "base/bytes.h"
 #include "mpa/fpdu.h"
 #include "mpa/marker.h"
-#include "mpa/wire/bytes.h"
 
 namespace weft::mpa {
 

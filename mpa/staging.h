@@ -3,7 +3,7 @@
 #include <cassert>
 #include <memory>
 
-#include "mpa/wire/bytes.h"
+#include "base/bytes.h"
 
 namespace weft::mpa {
 

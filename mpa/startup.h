@@ -5,10 +5,10 @@
 #include <string_view>
 #include <variant>
 
+#include "base/bytes.h"
 #include "mpa/error.h"
 #include "mpa/peer_profile.h"
 #include "mpa/startup_frame.h"
-#include "mpa/wire/bytes.h"
 
 namespace weft::mpa {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "mpa/wire/bytes.h"
+#include "base/bytes.h"
 
 namespace weft::mpa {
 

@@ -6,9 +6,9 @@
 #include <variant>
 #include <vector>
 
+#include "base/bytes.h"
 #include "mpa/error.h"
 #include "mpa/startup_fault.h"
-#include "mpa/wire/bytes.h"
 
 namespace weft::mpa {
 

@@ -14,7 +14,6 @@
 namespace weft::nfsulb {
 namespace {
 
-using rpcrdma::ConstBytes;
 using rpcrdma::xdr::XdrReader;
 using testing::Octets;
 using testing::Walked;

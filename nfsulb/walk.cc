@@ -9,7 +9,6 @@
 namespace weft::nfsulb {
 namespace {
 
-using rpcrdma::ConstBytes;
 using rpcrdma::EligibleItem;
 using rpcrdma::Walked;
 using rpcrdma::xdr::round_up;

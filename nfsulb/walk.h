@@ -18,19 +18,18 @@ const Operation* find_operation(std::span<const Operation> table, std::uint32_t 
 
 // walk_arguments, walk_results and bound_reply implement rpcrdma::Binding's functions of the same names. For garbage
 // they leave all outputs empty.
-rpcrdma::Walked walk_arguments(const Program& program, std::uint32_t procedure, rpcrdma::ConstBytes args,
+rpcrdma::Walked walk_arguments(const Program& program, std::uint32_t procedure, ConstBytes args,
                                std::span<const std::size_t> reduced, std::vector<rpcrdma::EligibleItem>& items);
-rpcrdma::Walked walk_results(const Program& program, std::uint32_t procedure, rpcrdma::ConstBytes results,
+rpcrdma::Walked walk_results(const Program& program, std::uint32_t procedure, ConstBytes results,
                              std::span<const std::uint32_t> reduced,
                              std::vector<std::optional<rpcrdma::EligibleItem>>& items);
-rpcrdma::Walked bound_reply(const Program& program, std::uint32_t procedure, rpcrdma::ConstBytes args,
+rpcrdma::Walked bound_reply(const Program& program, std::uint32_t procedure, ConstBytes args,
                             std::span<const std::size_t> reduced, const rpcrdma::ReplyLimits& limits,
                             rpcrdma::ReplyBound& bound);
 
 // binding_of makes the Binding of a program.
 template <const Program& kProgram>
 consteval rpcrdma::Binding binding_of(std::uint32_t program, std::uint32_t version) {
-  using rpcrdma::ConstBytes;
   rpcrdma::Binding binding;
   binding.program = program;
   binding.version = version;

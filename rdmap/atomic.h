@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/bytes.h"
 #include "ddp/memory_table.h"
-#include "mpa/wire/bytes.h"
 
 // Atomic Operations (RFC 7306 section 5): the two headers, and the arithmetic.
 namespace weft::rdmap {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/bytes.h"
 #include "ddp/memory_table.h"
-#include "mpa/wire/bytes.h"
 #include "mpa/wire/cursor.h"
 
 namespace weft::rdmap {

@@ -2,7 +2,8 @@
 
 #include <optional>
 
-#include "mpa/wire/bytes.h"
+#include "base/bytes.h"
+#include "base/time.h"
 #include "rdmap/work.h"
 
 namespace weft::rdmap {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/bytes.h"
 #include "ddp/memory_table.h"
-#include "mpa/wire/bytes.h"
 #include "rdmap/inlined_vector.h"
 #include "rdmap/work.h"
 

@@ -9,13 +9,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
+#include "base/time.h"
 #include "ddp/memory_table.h"
 #include "mpa/direct_fpdu.h"
 #include "mpa/fpdu_reader.h"
 #include "mpa/staging.h"
 #include "mpa/startup.h"
 #include "mpa/startup_frame.h"
-#include "mpa/wire/bytes.h"
 #include "rdmap/nudge.h"
 #include "rdmap/receiver.h"
 #include "rdmap/ring.h"

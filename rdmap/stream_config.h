@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/time.h"
 #include "ddp/memory_table.h"
 #include "mpa/peer_profile.h"
 #include "rdmap/work.h"

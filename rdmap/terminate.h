@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "ddp/error.h"
 #include "mpa/error.h"
-#include "mpa/wire/bytes.h"
 #include "rdmap/header.h"
 
 namespace weft::rdmap {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 
 namespace weft::rpcrdma {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {

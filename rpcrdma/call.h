@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "rpcrdma/binding.h"
 #include "rpcrdma/buffer_pool.h"
-#include "rpcrdma/bytes.h"
 #include "rpcrdma/rpc_message.h"
 
 // One RPC as its two ends see it: the caller's CallSpec and Reply, the handler's ServedCall and ServedReply.

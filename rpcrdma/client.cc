@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include "base/address.h"
 #include "rpcrdma/client_connection.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/health_check.h"
@@ -24,14 +25,14 @@ struct Client::Impl {
   State state = State::kConnecting;
   std::string error;
   bool in_process = false;
-  verbs::TimePoint now{};
+  TimePoint now{};
   EventLog log;
   std::uint64_t num_connections = 0;
   std::uint32_t last_serial = 0;
   verbs::QpCounters past;  // of connections that are gone
   ReconnectSchedule schedule;
-  std::optional<verbs::TimePoint> retry_at;  // set while there is no connection
-  std::uint64_t num_accepted = 0;            // Replies, before this connection
+  std::optional<TimePoint> retry_at;  // set while there is no connection
+  std::uint64_t num_accepted = 0;     // Replies, before this connection
 
   // In the order of construction; destroyed in the reverse order.
   std::unique_ptr<verbs::Pd> pd;
@@ -266,7 +267,7 @@ std::size_t Client::num_outstanding() const {
   return impl_->requester->num_outstanding();
 }
 
-std::size_t Client::process(verbs::TimePoint now) {
+std::size_t Client::process(TimePoint now) {
   Impl& impl = *impl_;
   if (impl.in_process) return 0;
   impl.in_process = true;
@@ -293,9 +294,9 @@ std::size_t Client::process(verbs::TimePoint now) {
   return moved;
 }
 
-std::optional<verbs::TimePoint> Client::next_timeout() const {
-  std::optional<verbs::TimePoint> next = impl_->device.next_timeout();
-  const auto consider = [&next](std::optional<verbs::TimePoint> at) {
+std::optional<TimePoint> Client::next_timeout() const {
+  std::optional<TimePoint> next = impl_->device.next_timeout();
+  const auto consider = [&next](std::optional<TimePoint> at) {
     if (at && (!next || *at < *next)) next = at;
   };
   consider(impl_->requester->next_timeout());

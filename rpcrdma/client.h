@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "rpcrdma/call.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/service.h"
@@ -88,8 +89,8 @@ class Client {
 
   // process drives the device, the connection and the calls. It returns the result of Device::process plus the number
   // of calls that ended.
-  std::size_t process(verbs::TimePoint now);
-  std::optional<verbs::TimePoint> next_timeout() const;
+  std::size_t process(TimePoint now);
+  std::optional<TimePoint> next_timeout() const;
   int fd() const;
   void disconnect();
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/address.h"
 #include "rpcrdma/profiles.h"
 
 namespace weft::rpcrdma {

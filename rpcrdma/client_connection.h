@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/time.h"
 #include "rpcrdma/client.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/endpoint.h"
@@ -54,10 +55,10 @@ struct ClientConnection {
   bool established = false;  // kEstablished came
   bool connected = false;    // kEstablished came, and kDisconnected did not
   bool is_last = false;      // the device is gone: no other connection can follow
-  std::optional<verbs::TimePoint> deadline;
+  std::optional<TimePoint> deadline;
   // Set after a completion failed: until then the connection manager may still report the reason. It knows more than
   // any completion.
-  std::optional<verbs::TimePoint> last_words;
+  std::optional<TimePoint> last_words;
 
   // In the order of construction; destroyed in the reverse order.
   std::unique_ptr<verbs::CmChannel> cm_events;

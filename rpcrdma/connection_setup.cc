@@ -31,31 +31,4 @@ verbs::Status check_sizes(const verbs::Caps& caps, std::size_t inline_threshold,
   return {};
 }
 
-namespace {
-
-// False: the address has no text.
-bool name_of(const sockaddr_storage& addr, std::span<char> host, std::span<char> port) {
-  const socklen_t len = addr.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  // The socket interface takes every kind of address through this one type.
-  const auto* generic = reinterpret_cast<const sockaddr*>(&addr);
-  return getnameinfo(generic, len, host.data(), static_cast<socklen_t>(host.size()), port.data(),
-                     static_cast<socklen_t>(port.size()), NI_NUMERICHOST | NI_NUMERICSERV) == 0;
-}
-
-}  // namespace
-
-std::string address_str(const sockaddr_storage& addr) {
-  std::array<char, NI_MAXHOST> host{};
-  std::array<char, NI_MAXSERV> port{};
-  if (!name_of(addr, host, port)) return "unknown address";
-  if (addr.ss_family == AF_INET6) return "[" + std::string(host.data()) + "]:" + port.data();
-  return std::string(host.data()) + ":" + port.data();
-}
-
-std::string host_str(const sockaddr_storage& addr) {
-  std::array<char, NI_MAXHOST> host{};
-  std::array<char, NI_MAXSERV> port{};
-  return name_of(addr, host, port) ? host.data() : "unknown address";
-}
-
 }  // namespace weft::rpcrdma

@@ -42,11 +42,6 @@ inline bool can_invalidate(const verbs::Caps& caps) {
   return caps.remote_invalidation && caps.max_private_data >= kPrivateDataLen;
 }
 
-// "address:port", with brackets around IPv6.
-std::string address_str(const sockaddr_storage& addr);
-// The address alone. It identifies a client, whatever port the client uses.
-std::string host_str(const sockaddr_storage& addr);
-
 inline constexpr std::uint32_t kMaxCredits = 1024;
 
 // Checks the configured threshold and credits of one end. other_receives: Receives beyond the credits.

@@ -53,11 +53,10 @@ std::size_t ConnectionTable::num_of(const std::string& group) const {
   return at == num_of_group_.end() ? 0 : at->second;
 }
 
-ServerConnection* ConnectionTable::least_missed(const std::string& newcomer, bool only_its_group,
-                                                verbs::TimePoint now) const {
+ServerConnection* ConnectionTable::least_missed(const std::string& newcomer, bool only_its_group, TimePoint now) const {
   const std::size_t num_newcomers = num_of(newcomer);
   ServerConnection* found = nullptr;
-  std::tuple<bool, std::size_t, verbs::TimePoint> least;
+  std::tuple<bool, std::size_t, TimePoint> least;
   for (const auto& [serial, connection] : by_serial_) {
     if (only_its_group && connection->group() != newcomer) continue;
     if (connection->responder().has_served_calls()) continue;

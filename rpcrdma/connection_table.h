@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/time.h"
 #include "rpcrdma/server_connection.h"
 
 namespace weft::rpcrdma {
@@ -31,7 +32,7 @@ class ConnectionTable {
   // connections, a connection of a group with many connections before one of a group with few. Of equal connections the
   // one that was silent longest goes. Null if there is none: a connection stays while a service works on its Calls, and
   // no group gives way to a group that has more connections.
-  ServerConnection* least_missed(const std::string& newcomer, bool only_its_group, verbs::TimePoint now) const;
+  ServerConnection* least_missed(const std::string& newcomer, bool only_its_group, TimePoint now) const;
 
  private:
   std::unordered_map<std::uint32_t, std::unique_ptr<ServerConnection>> by_serial_;

@@ -146,9 +146,9 @@ bool DuplicateRequestCache::make_room(const std::string& group) {
   return true;
 }
 
-void DuplicateRequestCache::on_time(verbs::TimePoint now) {
+void DuplicateRequestCache::on_time(TimePoint now) {
   now_ = now;
-  const auto is_old = [this](verbs::TimePoint since) { return now_ - since >= config_.max_age; };
+  const auto is_old = [this](TimePoint since) { return now_ - since >= config_.max_age; };
   // A Call that has been running for so long is given up too: its service may have forgotten it.
   while (!entries_.empty() && is_old(entries_.front().since)) drop(entries_.begin());
   while (octets_ > config_.max_octets) drop(largest(&Group::octets)->second.done.front());

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
 #include "rpcrdma/policies.h"
@@ -75,7 +76,7 @@ class DuplicateRequestCache {
   explicit DuplicateRequestCache(const DuplicateRequestLimits& config) : config_(config) {}
 
   // on_time drops entries that are too old or beyond the limits. Pointers to Replies are valid until then.
-  void on_time(verbs::TimePoint now);
+  void on_time(TimePoint now);
 
   // group: the peer_group of the client.
   Verdict on_call(const RequestKey& key, const std::string& group, ServedCallId id);
@@ -118,12 +119,12 @@ class DuplicateRequestCache {
     std::list<Entries::iterator>::iterator in_group;  // valid if done
     KeptReply reply;
     std::vector<ServedCallId> waiting;
-    verbs::TimePoint since{};
+    TimePoint since{};
   };
   struct Fatal {
     std::string client;
     std::uint32_t xid = 0;
-    verbs::TimePoint since{};
+    TimePoint since{};
   };
 
   void drop(Entries::iterator entry);
@@ -132,7 +133,7 @@ class DuplicateRequestCache {
   Groups::iterator largest(std::size_t Group::*size);
 
   DuplicateRequestLimits config_;
-  verbs::TimePoint now_{};
+  TimePoint now_{};
   Entries entries_;  // oldest first
   Groups groups_;    // only groups with entries
   std::map<RequestKey, Entries::iterator> by_key_;

@@ -25,7 +25,7 @@ ServedReply reply_of(Octets results) {
 struct DuplicateRequestCacheTest : ::testing::Test {
   // No clock begins at zero: times that were never set must be old.
   DuplicateRequestCacheTest() { at(0); }
-  void at(int ms) { cache.on_time(verbs::TimePoint{} + std::chrono::hours(1) + milliseconds(ms)); }
+  void at(int ms) { cache.on_time(TimePoint{} + std::chrono::hours(1) + milliseconds(ms)); }
 
   Verdict on_call(const RequestKey& key, ServedCallId id) { return cache.on_call(key, key.client, id); }
   // A Call that has run, and its Reply.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 #include "rpcrdma/message_pool.h"
 #include "rpcrdma/receive_pool.h"
 #include "rpcrdma/slots.h"

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/time.h"
 #include "verbs-shim/api/log.h"
 #include "verbs-shim/api/log_budget.h"
 #include "verbs-shim/api/log_line.h"
@@ -22,7 +23,7 @@ class EventLog {
   EventLog(const verbs::Log& log, std::string_view peers) : log_(log), peers_(peers) {}
 
   // The time of the events that follow.
-  void on_time(verbs::TimePoint now) { now_ = now; }
+  void on_time(TimePoint now) { now_ = now; }
 
   // One event, about the peer of this address.
   template <typename... Args>
@@ -39,7 +40,7 @@ class EventLog {
   verbs::Log log_;
   std::string_view peers_;
   verbs::LogBudget budget_;
-  verbs::TimePoint now_{};
+  TimePoint now_{};
 };
 
 }  // namespace weft::rpcrdma

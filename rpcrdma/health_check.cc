@@ -12,7 +12,7 @@ bool HealthCheck::has_to_watch(const Requester& requester) const {
   return policy_.after.count() != 0 && (policy_.when_idle || requester.num_sent() != 0);
 }
 
-bool HealthCheck::on_time(Requester& requester, verbs::TimePoint now) {
+bool HealthCheck::on_time(Requester& requester, TimePoint now) {
   const bool watching = has_to_watch(requester);
   // Every message is a sign of life. Silence begins with the first Call.
   if (!watching_ || requester.num_received() != num_received_) quiet_since_ = now;
@@ -37,9 +37,9 @@ void HealthCheck::send(Requester& requester, const CallSpec& spec) {
   assert(called.ok());  // the requester made this Call itself
 }
 
-std::optional<verbs::TimePoint> HealthCheck::next_timeout(const Requester& requester) const {
+std::optional<TimePoint> HealthCheck::next_timeout(const Requester& requester) const {
   if (!has_to_watch(requester) || asking_) return {};
-  if (!watching_) return verbs::TimePoint{};  // on_time has to start its clock
+  if (!watching_) return TimePoint{};  // on_time has to start its clock
   // Without a credit the check can only wait. The Calls' own time-outs still apply.
   return requester.health_check() ? std::optional(quiet_since_ + policy_.after) : std::nullopt;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/time.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/requester.h"
 
@@ -17,8 +18,8 @@ class HealthCheck {
   // restart: another connection; the check of the last one has ended.
   void restart();
   // on_time sends a check if one is due. Call it after Requester::on_time. True: the peer did not answer.
-  bool on_time(Requester& requester, verbs::TimePoint now);
-  std::optional<verbs::TimePoint> next_timeout(const Requester& requester) const;
+  bool on_time(Requester& requester, TimePoint now);
+  std::optional<TimePoint> next_timeout(const Requester& requester) const;
 
  private:
   bool has_to_watch(const Requester& requester) const;
@@ -29,7 +30,7 @@ class HealthCheck {
   bool asking_ = false;
   bool unanswered_ = false;
   std::uint64_t num_received_ = 0;
-  verbs::TimePoint quiet_since_{};
+  TimePoint quiet_since_{};
 };
 
 }  // namespace weft::rpcrdma

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/transport_error.h"
 

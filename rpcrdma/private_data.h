@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 
 namespace weft::rpcrdma {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 #include "rpcrdma/message_pool.h"
 #include "rpcrdma/receive_shares.h"
 #include "verbs-shim/api/verbs.h"

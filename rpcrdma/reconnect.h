@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/time.h"
 #include "rpcrdma/policies.h"
 #include "verbs-shim/api/types.h"
 
@@ -16,13 +17,13 @@ class ReconnectSchedule {
  public:
   explicit ReconnectSchedule(const ReconnectPolicy& policy) : policy_(policy), delay_(policy.first_delay) {}
 
-  void on_ready(verbs::TimePoint now) { ready_at_ = now; }
+  void on_ready(TimePoint now) { ready_at_ = now; }
   // on_answer: something came over the connection.
   void on_answer() { was_good_ = true; }
 
   // on_ended: the connection or the attempt ended. violated: it ended because a rule of the protocol was broken.
   // Returns when to try again; empty if there is no hope.
-  std::optional<verbs::TimePoint> on_ended(verbs::TimePoint now, bool violated) {
+  std::optional<TimePoint> on_ended(TimePoint now, bool violated) {
     // A peer that accepts and ends each connection is no better than one that accepts none (R1-5.5.3-03 covers this
     // case).
     const bool lasted = ready_at_ && now - *ready_at_ >= policy_.max_delay;
@@ -35,7 +36,7 @@ class ReconnectSchedule {
     ready_at_.reset();
     was_good_ = false;
     if (is_hopeless()) return {};
-    const verbs::TimePoint next = now + delay_;
+    const TimePoint next = now + delay_;
     if (next > *trouble_since_ + policy_.max_time) return {};
     if (policy_.max_attempts != 0 && num_attempts_ == policy_.max_attempts) return {};
     ++num_attempts_;
@@ -61,8 +62,8 @@ class ReconnectSchedule {
   std::uint32_t num_attempts_ = 0;
   std::uint32_t violations_ = 0;  // in quarters
   bool was_good_ = false;
-  std::optional<verbs::TimePoint> ready_at_;
-  std::optional<verbs::TimePoint> trouble_since_;
+  std::optional<TimePoint> ready_at_;
+  std::optional<TimePoint> trouble_since_;
 };
 
 }  // namespace weft::rpcrdma

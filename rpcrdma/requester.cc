@@ -184,7 +184,7 @@ bool Requester::xid_is_used(std::uint32_t xid) const {
 
 // The peer may still answer, and until then it counts the Call against its grant. The Call's memory is fenced: a late
 // Write ends the connection and does not change the caller's memory (R1-5.4.1-03).
-void Requester::abandon(const Call& call, std::optional<verbs::TimePoint> deadline) {
+void Requester::abandon(const Call& call, std::optional<TimePoint> deadline) {
   if (call.fence) return;  // its Reply has come
   abandoned_.push_back({call.xid, deadline, call.registrations.live_handles()});
   unstamped_ |= !deadline;

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
+#include "base/time.h"
 #include "rpcrdma/call.h"
 #include "rpcrdma/call_form.h"
 #include "rpcrdma/endpoint.h"
@@ -90,9 +91,9 @@ class Requester {
   void on_closed(const std::string& why);
   // on_time starts the clocks of new Calls, ends Calls whose time is over, and runs the callbacks that are due. Returns
   // how many Calls ended.
-  std::size_t on_time(verbs::TimePoint now);
+  std::size_t on_time(TimePoint now);
   // In the past if on_time has something to do at once.
-  std::optional<verbs::TimePoint> next_timeout() const;
+  std::optional<TimePoint> next_timeout() const;
 
   // RPCs that may be under way at once (RFC 8166 section 3.3.1).
   std::uint32_t window() const;
@@ -111,7 +112,7 @@ class Requester {
   // expected.
   struct Abandoned {
     std::uint32_t xid = 0;
-    std::optional<verbs::TimePoint> deadline;
+    std::optional<TimePoint> deadline;
     std::vector<std::uint32_t> handles;  // windows that its late Reply may name as invalidated
   };
   // Unfenced: windows of a Call that ended while its local invalidations were under way. The invalidations name the
@@ -129,7 +130,7 @@ class Requester {
   bool may_send(bool is_health_check) const;
   bool xid_is_used(std::uint32_t xid) const;
   std::chrono::milliseconds timeout_of(const Call& call) const;
-  void abandon(const Call& call, std::optional<verbs::TimePoint> deadline);
+  void abandon(const Call& call, std::optional<TimePoint> deadline);
   void finish(Calls& from, Calls::iterator at, CallStatus status, std::string text);
   void send_again(Calls::iterator at, Calls::iterator before, bool same_xid);
   static void end(Call& call, const Reply& reply);
@@ -181,7 +182,7 @@ class Requester {
   bool given_xids_ = false;                            // some waiting Call may have its XID already
   std::uint32_t last_program_ = 0, last_version_ = 0;  // of the last Call sent; 0 before the first
   std::uint64_t num_received_ = 0;
-  verbs::TimePoint now_{};
+  TimePoint now_{};
 
   Calls waiting_;  // in order of call(), health checks before all others
   Calls sent_;     // in order of sending

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "rpcrdma/call_form.h"
 #include "rpcrdma/registrations.h"
 #include "rpcrdma/requester.h"
@@ -44,13 +45,13 @@ struct Requester::Call {
   ReplyCallback done;
   std::uint64_t id = 0;
   std::uint32_t xid = 0;
-  std::optional<verbs::TimePoint> deadline;
+  std::optional<TimePoint> deadline;
   bool keeps_xid = false;           // it was sent before, and goes out again under the same XID
   std::uint32_t num_retries = 0;    // short Reply chunk retries (RFC 8267 section 3.1)
   std::size_t min_reply_chunk = 0;  // octets that the Reply chunk must have after a retry
 
   // While under way:
-  std::optional<verbs::TimePoint> sent_at;
+  std::optional<TimePoint> sent_at;
   ReplyOffer offer;
   CallForm form;
   Message message;

@@ -51,7 +51,7 @@ void Requester::fail_where_unanswered() {
   endpoint_->fail("a Call has no Reply after " + std::to_string(config_.retransmit_after.count()) + " ms");
 }
 
-std::size_t Requester::on_time(verbs::TimePoint now) {
+std::size_t Requester::on_time(TimePoint now) {
   now_ = now;
   stamp();
   stamp_sent();
@@ -70,10 +70,10 @@ std::size_t Requester::on_time(verbs::TimePoint now) {
   return num_ended;
 }
 
-std::optional<verbs::TimePoint> Requester::next_timeout() const {
+std::optional<TimePoint> Requester::next_timeout() const {
   if (!ended_.empty() || unstamped_) return now_;
-  std::optional<verbs::TimePoint> next;
-  const auto consider = [&next](const std::optional<verbs::TimePoint>& at) {
+  std::optional<TimePoint> next;
+  const auto consider = [&next](const std::optional<TimePoint>& at) {
     if (at && (!next || *at < *next)) next = at;
   };
   for (const Calls* calls : {&sent_, &waiting_}) {

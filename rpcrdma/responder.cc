@@ -71,7 +71,7 @@ bool Responder::reply(ServedCallId id, ServedReply&& reply) {
   return true;
 }
 
-void Responder::on_time(verbs::TimePoint now) {
+void Responder::on_time(TimePoint now) {
   now_ = now;
   discarded_in_turn_ = 0;
   admit();
@@ -115,7 +115,7 @@ void Responder::trim() {
   message_.lists = {};
 }
 
-std::optional<verbs::TimePoint> Responder::next_timeout() const {
+std::optional<TimePoint> Responder::next_timeout() const {
   if (!may_stall()) return {};
   return progress_at_ ? *progress_at_ + stall_timeout() : now_;
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/time.h"
 #include "rpcrdma/budget.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
@@ -105,8 +106,8 @@ class Responder {
   void admit();
   // The Budget calls it when it is this connection's turn to start a Call.
   void take_turn() { start_waiting(true); }
-  void on_time(verbs::TimePoint now);
-  std::optional<verbs::TimePoint> next_timeout() const;
+  void on_time(TimePoint now);
+  std::optional<TimePoint> next_timeout() const;
   // trim gives back memory that Calls took and no Call needs now. It does nothing while Calls are under way.
   void trim();
   // Whether the Send buffer holds an answer.
@@ -229,8 +230,8 @@ class Responder {
   std::vector<EligibleItem> found_arguments_;
   ReplyBound bound_;
 
-  verbs::TimePoint now_{};
-  std::optional<verbs::TimePoint> progress_at_;
+  TimePoint now_{};
+  std::optional<TimePoint> progress_at_;
   std::uint64_t progress_ = 0;
   ResponderCounters counters_;
 };

@@ -178,7 +178,7 @@ TEST_F(ResponderTest, APeerThatTakesNothingIsGivenUp) {
   end->qp.hold_completions = true;
   call(call_header(), rpc_call(kNull));
   answer({});
-  const verbs::TimePoint start{std::chrono::seconds(100)};
+  const TimePoint start{std::chrono::seconds(100)};
   end->responder->on_time(start);
   EXPECT_EQ(end->responder->next_timeout(), start + std::chrono::seconds(30));
   end->responder->on_time(start + std::chrono::seconds(29));

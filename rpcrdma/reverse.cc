@@ -71,11 +71,11 @@ void ReverseResponder::reply(ServedCallId id, ServedReply&& reply) {
   if (!ended_) responder_.reply(id, std::move(reply));
 }
 
-void ReverseResponder::on_time(verbs::TimePoint now) {
+void ReverseResponder::on_time(TimePoint now) {
   if (!ended_) responder_.on_time(now);
 }
 
-std::optional<verbs::TimePoint> ReverseResponder::next_timeout() const {
+std::optional<TimePoint> ReverseResponder::next_timeout() const {
   return ended_ ? std::nullopt : responder_.next_timeout();
 }
 

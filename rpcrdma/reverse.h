@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
 #include "rpcrdma/connection_setup.h"
@@ -50,8 +51,8 @@ class ReverseResponder {
   // ord: RDMA Reads that the connection allows towards the server.
   void start(const Thresholds& thresholds, std::uint32_t ord);
   void reply(ServedCallId id, ServedReply&& reply);
-  void on_time(verbs::TimePoint now);
-  std::optional<verbs::TimePoint> next_timeout() const;
+  void on_time(TimePoint now);
+  std::optional<TimePoint> next_timeout() const;
   // end: the connection is over, and the services get Service::on_end. From then on answers are dropped, and neither
   // engine gets messages that arrive on the link.
   void end(const std::string& why);

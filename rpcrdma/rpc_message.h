@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 #include "rpcrdma/xdr/xdr.h"
 
 // ONC RPC version 2 message headers (RFC 5531), for any transport. Record marking belongs to the stream transport.

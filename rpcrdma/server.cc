@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/address.h"
 #include "rpcrdma/completion_queues.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/connection_table.h"
@@ -56,7 +57,7 @@ struct Server::Impl {
   std::vector<ServedProgram> programs;
   std::set<Service*> services;  // of `programs`, each once
   ServerConfig config;
-  verbs::TimePoint now{};
+  TimePoint now{};
   bool in_process = false;
   int turns_left = 0;  // of this process()
   EventLog log;
@@ -73,10 +74,10 @@ struct Server::Impl {
   std::unique_ptr<verbs::CmId> listener;
   std::optional<ServerConnection::Shared> shared;
   ConnectionTable connections;
-  std::vector<std::pair<verbs::TimePoint, std::unique_ptr<ServerConnection>>> flushing;
+  std::vector<std::pair<TimePoint, std::unique_ptr<ServerConnection>>> flushing;
   std::vector<std::uint32_t> active;   // serials of connections with work to watch
   std::vector<std::uint32_t> to_trim;  // serials of connections that had work
-  std::optional<verbs::TimePoint> trim_at;
+  std::optional<TimePoint> trim_at;
   verbs::QpCounters ended;
 
   Impl(verbs::Device& d, std::span<const ServedProgram> p, const ServerConfig& c)
@@ -420,7 +421,7 @@ void Server::disconnect(ConnectionId connection) {
   impl_->activate(*at);
 }
 
-std::size_t Server::process(verbs::TimePoint now) {
+std::size_t Server::process(TimePoint now) {
   Impl& impl = *impl_;
   if (impl.in_process) return 0;
   impl.in_process = true;
@@ -449,10 +450,10 @@ std::size_t Server::process(verbs::TimePoint now) {
   return moved;
 }
 
-std::optional<verbs::TimePoint> Server::next_timeout() const {
+std::optional<TimePoint> Server::next_timeout() const {
   const Impl& impl = *impl_;
-  std::optional<verbs::TimePoint> next = impl.device.next_timeout();
-  const auto consider = [&next](std::optional<verbs::TimePoint> at) {
+  std::optional<TimePoint> next = impl.device.next_timeout();
+  const auto consider = [&next](std::optional<TimePoint> at) {
     if (at && (!next || *at < *next)) next = at;
   };
   for (const std::uint32_t serial : impl.active) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
 #include "rpcrdma/policies.h"
@@ -131,8 +132,8 @@ class Server {
   // disconnect ends a connection, and Service::on_end follows. A connection that is already over is ignored.
   void disconnect(ConnectionId connection);
 
-  std::size_t process(verbs::TimePoint now);
-  std::optional<verbs::TimePoint> next_timeout() const;
+  std::size_t process(TimePoint now);
+  std::optional<TimePoint> next_timeout() const;
   int fd() const;
 
   std::size_t num_connections() const;

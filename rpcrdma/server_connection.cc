@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/address.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/peer_group.h"
 #include "rpcrdma/profiles.h"
@@ -26,7 +27,7 @@ verbs::Result<std::unique_ptr<ServerConnection>> ServerConnection::accept(const 
                                                                           CompletionQueues::Share completions,
                                                                           std::unique_ptr<verbs::CmId> id,
                                                                           const verbs::ConnParam& peer,
-                                                                          std::uint32_t serial, verbs::TimePoint now) {
+                                                                          std::uint32_t serial, TimePoint now) {
   std::unique_ptr<ServerConnection> connection(
       new ServerConnection(shared, std::move(completions), std::move(id), now));
   if (auto status = connection->start(peer, serial); !status.ok()) return status.error();
@@ -34,7 +35,7 @@ verbs::Result<std::unique_ptr<ServerConnection>> ServerConnection::accept(const 
 }
 
 ServerConnection::ServerConnection(const Shared& shared, CompletionQueues::Share completions,
-                                   std::unique_ptr<verbs::CmId> id, verbs::TimePoint now)
+                                   std::unique_ptr<verbs::CmId> id, TimePoint now)
     : shared_(shared),
       peer_(address_str(id->peer_addr())),
       group_(peer_group(id->peer_addr())),
@@ -114,12 +115,12 @@ Responder::Config ServerConnection::responder_config(ConstBytes peer_private_dat
   return calls;
 }
 
-void ServerConnection::on_completion(const verbs::Wc& wc, verbs::TimePoint now) {
+void ServerConnection::on_completion(const verbs::Wc& wc, TimePoint now) {
   used_at_ = now;
   link_->on_completion(wc);
 }
 
-void ServerConnection::on_time(verbs::TimePoint now) {
+void ServerConnection::on_time(TimePoint now) {
   responder_->on_time(now);
   if (reverse_) reverse_->calls().on_time(now);
   note_failure();
@@ -130,8 +131,8 @@ bool ServerConnection::has_work() {
   return close_deadline_ || responder_->has_work() || (reverse_ && reverse_->calls().num_outstanding() != 0);
 }
 
-std::optional<verbs::TimePoint> ServerConnection::next_timeout() {
-  std::optional<verbs::TimePoint> next = close_deadline_ ? close_deadline_ : responder_->next_timeout();
+std::optional<TimePoint> ServerConnection::next_timeout() {
+  std::optional<TimePoint> next = close_deadline_ ? close_deadline_ : responder_->next_timeout();
   const auto calls = reverse_ ? reverse_->calls().next_timeout() : std::nullopt;
   return calls && (!next || *calls < *next) ? calls : next;
 }
@@ -157,13 +158,13 @@ void ServerConnection::note_failure() {
   }
 }
 
-void ServerConnection::close(verbs::TimePoint now) {
+void ServerConnection::close(TimePoint now) {
   if (reverse_) reverse_->calls().on_closed("the connection is closed");
   (void)id_->disconnect();
   close_deadline_ = now + kCloseTimeout;
 }
 
-void ServerConnection::end_calls(const std::string& why, verbs::TimePoint now) {
+void ServerConnection::end_calls(const std::string& why, TimePoint now) {
   if (!reverse_) return;
   reverse_->calls().on_closed(why);
   reverse_->calls().on_time(now);

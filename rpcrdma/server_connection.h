@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/time.h"
 #include "rpcrdma/completion_queues.h"
 #include "rpcrdma/duplicate_request_cache.h"
 #include "rpcrdma/endpoint.h"
@@ -41,7 +42,7 @@ class ServerConnection {
                                                                  CompletionQueues::Share completions,
                                                                  std::unique_ptr<verbs::CmId> id,
                                                                  const verbs::ConnParam& peer, std::uint32_t serial,
-                                                                 verbs::TimePoint now);
+                                                                 TimePoint now);
   ~ServerConnection();
 
   std::uint32_t serial() const { return endpoint_->config().serial; }
@@ -52,13 +53,13 @@ class ServerConnection {
   Requester* reverse() { return reverse_ ? &reverse_->calls() : nullptr; }  // null: no reverse credits
   bool lost_completions() const { return completions_.overrun(); }
   // The last time that part of a Call came or went.
-  verbs::TimePoint used_at() const { return used_at_; }
+  TimePoint used_at() const { return used_at_; }
 
-  void on_completion(const verbs::Wc& wc, verbs::TimePoint now);
-  void on_time(verbs::TimePoint now);
+  void on_completion(const verbs::Wc& wc, TimePoint now);
+  void on_time(TimePoint now);
   // Whether on_time must be called again although nothing arrives.
   bool has_work();
-  std::optional<verbs::TimePoint> next_timeout();
+  std::optional<TimePoint> next_timeout();
 
   // note_end: the connection ends. The first known reason counts and gets a line in the log.
   void note_end(verbs::LogLevel level, std::string why);
@@ -69,17 +70,17 @@ class ServerConnection {
 
   // close lets the device send its last messages to the peer. The Server removes the connection after that, or at
   // close_deadline.
-  void close(verbs::TimePoint now);
-  const std::optional<verbs::TimePoint>& close_deadline() const { return close_deadline_; }
+  void close(TimePoint now);
+  const std::optional<TimePoint>& close_deadline() const { return close_deadline_; }
   // end_calls ends the Server's own Calls and runs their callbacks.
-  void end_calls(const std::string& why, verbs::TimePoint now);
+  void end_calls(const std::string& why, TimePoint now);
 
   bool active = false;   // the Server runs this connection at each turn
   bool to_trim = false;  // the Server will trim this connection soon
 
  private:
   ServerConnection(const Shared& shared, CompletionQueues::Share completions, std::unique_ptr<verbs::CmId> id,
-                   verbs::TimePoint now);
+                   TimePoint now);
   verbs::Status start(const verbs::ConnParam& peer, std::uint32_t serial);
   Responder::Config responder_config(ConstBytes peer_private_data) const;
   void start_engines(const verbs::ConnParam& peer, std::uint32_t ord);
@@ -87,8 +88,8 @@ class ServerConnection {
   const Shared& shared_;
   std::string peer_;  // its address and port
   std::string group_;
-  verbs::TimePoint used_at_;
-  std::optional<verbs::TimePoint> close_deadline_;
+  TimePoint used_at_;
+  std::optional<TimePoint> close_deadline_;
   std::optional<std::string> ended_;
 
   // In the order of their making.

@@ -152,7 +152,7 @@ void EngineThread<Engine>::sleep() {
   timespec wait{};
   const auto until = engine_->next_timeout();
   if (until) {
-    const auto left = std::max(*until - std::chrono::steady_clock::now(), verbs::TimePoint::duration::zero());
+    const auto left = std::max(*until - std::chrono::steady_clock::now(), TimePoint::duration::zero());
     const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
     wait = {seconds.count(), std::chrono::nanoseconds(left - seconds).count()};
   }

@@ -81,18 +81,6 @@ absl::StatusOr<sockaddr_storage> resolve_address(std::string_view text, int defa
   return resolve(*where);
 }
 
-std::string format_address(const sockaddr_storage& addr) {
-  char text[INET6_ADDRSTRLEN] = "?";
-  if (addr.ss_family == AF_INET6) {
-    auto v6 = view_as<sockaddr_in6>(addr);
-    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
-    return fmt::format("[{}]:{}", text, port_of(addr));
-  }
-  auto v4 = view_as<sockaddr_in>(addr);
-  inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
-  return fmt::format("{}:{}", text, port_of(addr));
-}
-
 std::uint16_t port_of(const sockaddr_storage& addr) {
   if (addr.ss_family == AF_INET6) return ntohs(view_as<sockaddr_in6>(addr).sin6_port);
   return ntohs(view_as<sockaddr_in>(addr).sin_port);

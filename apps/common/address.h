@@ -30,8 +30,6 @@ absl::StatusOr<sockaddr_storage> resolve(const HostPort& where);
 // resolve_address does parse_host_port and resolve.
 absl::StatusOr<sockaddr_storage> resolve_address(std::string_view text, int default_port = -1);
 
-// format_address writes an address in the form that parse_host_port reads.
-std::string format_address(const sockaddr_storage& addr);
 std::uint16_t port_of(const sockaddr_storage& addr);
 void set_port(sockaddr_storage& addr, std::uint16_t port);
 // The octets of the actual address, as bind(2) and connect(2) want them.

@@ -1,3 +1,4 @@
+#include "base/address.h"
 #include "apps/common/address.h"
 
 #include <gtest/gtest.h>
@@ -26,8 +27,8 @@ TEST(ParseHostPort, RefusesEverythingElse) {
 }
 
 TEST(ResolveAddress, NumericAddressesComeBackAsWritten) {
-  EXPECT_EQ(format_address(*resolve_address("127.0.0.1:20049")), "127.0.0.1:20049");
-  EXPECT_EQ(format_address(*resolve_address("[::1]:7")), "[::1]:7");
+  EXPECT_EQ(address_str(*resolve_address("127.0.0.1:20049")), "127.0.0.1:20049");
+  EXPECT_EQ(address_str(*resolve_address("[::1]:7")), "[::1]:7");
 }
 
 TEST(ResolveAddress, SetPortKeepsTheAddress) {
@@ -35,7 +36,7 @@ TEST(ResolveAddress, SetPortKeepsTheAddress) {
     auto addr = *resolve_address(text);
     set_port(addr, 4000);
     EXPECT_EQ(port_of(addr), 4000);
-    EXPECT_TRUE(format_address(addr).ends_with(":4000"));
+    EXPECT_TRUE(address_str(addr).ends_with(":4000"));
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
+#include "base/address.h"
 #include "verbs-shim/api/explain.h"
 
 namespace weft::apps {
@@ -70,7 +71,7 @@ absl::Status Connection::wait_for(verbs::CmEventType wanted, Progress& progress)
     if (event->type == wanted) return absl::OkStatus();
     return failed(event->text.empty() ? verbs::cm_event_str(event->type) : event->text);
   }
-  return absl::CancelledError("interrupted while connecting to " + format_address(dst_));
+  return absl::CancelledError("interrupted while connecting to " + address_str(dst_));
 }
 
 const std::optional<std::string>& Connection::ended() {
@@ -83,7 +84,7 @@ const std::optional<std::string>& Connection::ended() {
 }
 
 std::string Connection::why(const verbs::Wc& wc, Progress& progress) {
-  const verbs::TimePoint until = std::chrono::steady_clock::now() + kLastWords;
+  const TimePoint until = std::chrono::steady_clock::now() + kLastWords;
   while (!ended() && !progress.stop_requested() && std::chrono::steady_clock::now() < until) {
     progress.turn(*device_, until);
   }
@@ -95,12 +96,12 @@ void Connection::disconnect(std::chrono::milliseconds patience) {
   device_->set_busy_polling(false);
   // A stop signal that has come would end every sleep at once.
   Progress progress(ProgressMode::kBlock, nullptr);
-  verbs::TimePoint until = std::chrono::steady_clock::now() + patience;
+  TimePoint until = std::chrono::steady_clock::now() + patience;
   while (!ended() && std::chrono::steady_clock::now() < until) progress.turn(*device_, until);
 }
 
 absl::Status Connection::failed(const std::string& why) const {
-  return absl::UnavailableError("cannot connect to " + format_address(dst_) + ": " + why);
+  return absl::UnavailableError("cannot connect to " + address_str(dst_) + ": " + why);
 }
 
 absl::StatusOr<std::unique_ptr<verbs::Pd>> alloc_pd(verbs::Device& device) {

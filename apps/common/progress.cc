@@ -9,7 +9,7 @@
 
 namespace weft::apps {
 
-void wait_readable(std::initializer_list<int> fds, std::optional<verbs::TimePoint> until) {
+void wait_readable(std::initializer_list<int> fds, std::optional<TimePoint> until) {
   constexpr std::size_t kMaxFds = 16;
   std::array<pollfd, kMaxFds> polled;
   nfds_t num = 0;

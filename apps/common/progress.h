@@ -10,6 +10,7 @@
 #include "apps/common/global_options.h"
 #include "apps/common/signals.h"
 #include "apps/common/spin_budget.h"
+#include "base/time.h"
 #include "verbs-shim/api/types.h"
 #include "verbs-shim/api/verbs.h"
 
@@ -17,7 +18,7 @@ namespace weft::apps {
 
 // wait_readable sleeps until one of fds is readable, until `until`, or until a signal. It skips negative fds; there are
 // at most 16.
-void wait_readable(std::initializer_list<int> fds, std::optional<verbs::TimePoint> until);
+void wait_readable(std::initializer_list<int> fds, std::optional<TimePoint> until);
 
 // Waits counts how often a command had to wait, and how often it slept in a wait.
 struct Waits {
@@ -59,12 +60,12 @@ class Progress {
   // begin_silence starts to count. A sleep has to end at silent_since plus this time at the latest.
   void begin_silence() { moved_at_ = last_turn_ = std::chrono::steady_clock::now(); }
   bool silent_for(std::chrono::milliseconds time) const { return last_turn_ - moved_at_ >= time; }
-  verbs::TimePoint silent_since() const { return moved_at_; }
+  TimePoint silent_since() const { return moved_at_; }
 
   // turn returns the result of process. It sleeps until `until` at most. extra_fd and the stop signals wake it.
   template <typename Engine>
-  std::size_t turn(Engine& engine, std::optional<verbs::TimePoint> until = std::nullopt, int extra_fd = -1) {
-    const verbs::TimePoint now = std::chrono::steady_clock::now();
+  std::size_t turn(Engine& engine, std::optional<TimePoint> until = std::nullopt, int extra_fd = -1) {
+    const TimePoint now = std::chrono::steady_clock::now();
     const std::size_t moved = engine.process(now);
     last_turn_ = now;
     if (moved != 0) {
@@ -77,7 +78,7 @@ class Progress {
     if (keeps_polling(now)) return 0;
     // Octets may have arrived where a busy device does not look.
     if (device_ != nullptr && mode_ == ProgressMode::kAdapt) device_->set_busy_polling(false);
-    std::optional<verbs::TimePoint> wake = engine.next_timeout();
+    std::optional<TimePoint> wake = engine.next_timeout();
     if (until && (!wake || *until < *wake)) wake = until;
     count_sleep();
     wait_readable({engine.fd(), stop_ != nullptr ? stop_->fd() : -1, extra_fd}, wake);
@@ -91,13 +92,13 @@ class Progress {
   const Waits& waits() const { return waits_; }
 
  private:
-  void begin_wait(verbs::TimePoint now) {
+  void begin_wait(TimePoint now) {
     idle_ = true;
     slept_ = false;
     idle_since_ = now;
     ++waits_.waits;
   }
-  bool keeps_polling(verbs::TimePoint now) {
+  bool keeps_polling(TimePoint now) {
     switch (mode_) {
       case ProgressMode::kSpin: return true;
       case ProgressMode::kBlock: return now - idle_since_ < spin_before_block_;
@@ -117,10 +118,10 @@ class Progress {
   verbs::Device* device_ = nullptr;
   SpinBudget budget_{PeerPlace::kThisMachine, cores_of_this_process()};
   bool idle_ = false;
-  bool slept_ = false;             // in this wait
-  verbs::TimePoint idle_since_{};  // with idle_: the first turn without work
-  verbs::TimePoint last_turn_{};
-  verbs::TimePoint moved_at_{};
+  bool slept_ = false;      // in this wait
+  TimePoint idle_since_{};  // with idle_: the first turn without work
+  TimePoint last_turn_{};
+  TimePoint moved_at_{};
   Waits waits_;
 };
 

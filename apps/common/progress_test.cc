@@ -14,11 +14,11 @@ namespace {
 struct FakeEngine {
   FakeEngine() : descriptor(eventfd(1, EFD_CLOEXEC)) {}
   ~FakeEngine() { close(descriptor); }
-  std::size_t process(verbs::TimePoint) {
+  std::size_t process(TimePoint) {
     ++turns;
     return moves;
   }
-  std::optional<verbs::TimePoint> next_timeout() const {
+  std::optional<TimePoint> next_timeout() const {
     ++asked;
     return std::nullopt;
   }

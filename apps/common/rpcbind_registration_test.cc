@@ -88,7 +88,7 @@ class FakeRpcbind {
     for (;;) {
       const ssize_t len = recv(fd, buffer.data(), buffer.size(), 0);
       if (len <= 0) return;
-      rpcrdma::ConstBytes input = rpcrdma::ConstBytes(buffer).first(static_cast<std::size_t>(len));
+      ConstBytes input = ConstBytes(buffer).first(static_cast<std::size_t>(len));
       while (records.next(input) == onc_tcp::RecordReader::Outcome::kRecord) {
         const Octets reply = answer(records.record());
         EXPECT_EQ(send(fd, reply.data(), reply.size(), MSG_NOSIGNAL), static_cast<ssize_t>(reply.size()));

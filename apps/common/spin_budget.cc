@@ -56,14 +56,14 @@ SpinBudget::SpinBudget(PeerPlace peer, unsigned num_cores)
             : num_cores > 1               ? kForLocalPeer
                                           : kLeast) {}
 
-bool SpinBudget::may_spin(verbs::TimePoint began, verbs::TimePoint now) {
+bool SpinBudget::may_spin(TimePoint began, TimePoint now) {
   // Time before the wait does not count: the thread did other work then.
   if (last_look_ >= began && now - last_look_ >= kGap) on_lost(now);
   last_look_ = now;
   return now - began < (now < small_until_ ? std::min(kLeast, full_) : full_);
 }
 
-void SpinBudget::on_lost(verbs::TimePoint now) {
+void SpinBudget::on_lost(TimePoint now) {
   ++num_lost_;
   const bool soon = num_lost_ > 1 && now - small_until_ < pause_;
   pause_ = soon ? std::min(2 * pause_, kLongestPause) : kFirstPause;

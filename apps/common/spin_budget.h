@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/time.h"
 #include "verbs-shim/api/types.h"
 
 namespace weft::apps {
@@ -42,17 +43,17 @@ class SpinBudget {
   SpinBudget(PeerPlace peer, unsigned num_cores);
 
   // may_spin tells whether a wait that began at `began` goes on polling at `now`. Call it at every look.
-  bool may_spin(verbs::TimePoint began, verbs::TimePoint now);
+  bool may_spin(TimePoint began, TimePoint now);
   // How often the thread lost its core while it polled.
   std::uint64_t num_lost() const { return num_lost_; }
 
  private:
-  void on_lost(verbs::TimePoint now);
+  void on_lost(TimePoint now);
 
   Duration full_;
   Duration pause_ = kFirstPause;
-  verbs::TimePoint last_look_{};
-  verbs::TimePoint small_until_{};
+  TimePoint last_look_{};
+  TimePoint small_until_{};
   std::uint64_t num_lost_ = 0;
 };
 

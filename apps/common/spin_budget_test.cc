@@ -14,11 +14,11 @@ using Duration = SpinBudget::Duration;
 // FakeThread waits with a look every microsecond, unless something else runs on its core.
 struct FakeThread {
   SpinBudget budget;
-  verbs::TimePoint now{milliseconds(1000)};
+  TimePoint now{milliseconds(1000)};
 
   // Polls until the budget is used up, at most a second; returns how long it polled.
   Duration wait(std::optional<Duration> lost_after = std::nullopt, Duration lost_for = milliseconds(3)) {
-    const verbs::TimePoint began = now;
+    const TimePoint began = now;
     while (budget.may_spin(began, now) && now - began < milliseconds(1000)) {
       const bool lost = lost_after && now - began >= *lost_after;
       if (lost) lost_after.reset();
@@ -41,7 +41,7 @@ TEST(SpinBudget, AThreadThatLosesItsCorePollsLittleForAWhile) {
   EXPECT_EQ(thread.wait(), SpinBudget::kForRemotePeer);
   thread.wait(microseconds(10));
   EXPECT_EQ(thread.budget.num_lost(), 1u);
-  const verbs::TimePoint lost_at = thread.now;
+  const TimePoint lost_at = thread.now;
   EXPECT_EQ(thread.wait(), SpinBudget::kLeast);
   thread.now = lost_at + SpinBudget::kFirstPause - microseconds(50);
   EXPECT_EQ(thread.wait(), SpinBudget::kLeast);
@@ -54,7 +54,7 @@ TEST(SpinBudget, WhereItIsLostAgainAndAgainThePausesGrow) {
   Duration pause = SpinBudget::kFirstPause;
   for (int i = 0; i < 10; ++i) {
     thread.wait(microseconds(1));
-    const verbs::TimePoint lost_at = thread.now;
+    const TimePoint lost_at = thread.now;
     thread.now = lost_at + pause - microseconds(50);
     EXPECT_EQ(thread.wait(), SpinBudget::kLeast) << i;
     thread.now = lost_at + pause;

@@ -14,11 +14,13 @@
 #include "apps/common/rpcbind_registration.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
+#include "apps/common/tcp_endpoint.h"
 #include "apps/gateway/loop.h"
 #include "apps/gateway/served_programs.h"
 #include "apps/gateway/to_rdma.h"
 #include "apps/gateway/to_tcp.h"
 #include "apps/gateway/url.h"
+#include "base/address.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 
@@ -65,19 +67,6 @@ std::optional<Limits> limits_of(const LimitOptions& options, std::uint64_t file_
   return out;
 }
 
-tcp::endpoint to_endpoint(const sockaddr_storage& addr) {
-  tcp::endpoint endpoint;
-  endpoint.resize(address_len(addr));
-  std::memcpy(endpoint.data(), &addr, endpoint.size());
-  return endpoint;
-}
-
-sockaddr_storage to_sockaddr(const tcp::endpoint& endpoint) {
-  sockaddr_storage addr{};
-  std::memcpy(&addr, endpoint.data(), endpoint.size());
-  return addr;
-}
-
 // Registers the programs that the server has at this moment.
 std::unique_ptr<RpcbindRegistration> make_findable(const sockaddr_storage& local, const sockaddr_storage& server,
                                                    int stop_fd) {
@@ -98,7 +87,7 @@ std::unique_ptr<RpcbindRegistration> make_findable(const sockaddr_storage& local
 template <typename Gateway>
 int run(io_context& io, Gateway& gateway, const GlobalOptions& global, const StopSignals& stop, const Url& listen,
         const sockaddr_storage& local) {
-  print_ready("listen=" + gateway::scheme(listen.transport) + format_address(local));
+  print_ready("listen=" + gateway::scheme(listen.transport) + address_str(local));
   gateway::drive(io, gateway, stop, global.progress_or(ProgressMode::kBlock));
   spdlog::info("gateway: {}", gateway.summary());
   return kExitDone;

@@ -10,6 +10,7 @@
 
 #include "apps/common/global_options.h"
 #include "apps/common/signals.h"
+#include "base/time.h"
 #include "verbs-shim/api/types.h"
 
 namespace weft::gateway {
@@ -40,9 +41,9 @@ void drive(boost::asio::io_context& io, Engine& engine, const apps::StopSignals&
   constexpr int kHandlersPerTurn = 256;
   Readiness engine_ready(io, engine.fd()), stopped(io, stop.fd());
   bool idle = false;
-  verbs::TimePoint idle_since{};  // valid if idle
+  TimePoint idle_since{};  // valid if idle
   while (!stop.requested()) {
-    const verbs::TimePoint now = std::chrono::steady_clock::now();
+    const TimePoint now = std::chrono::steady_clock::now();
     io.restart();
     std::size_t moved = engine.process(now);
     for (int i = 0; i < kHandlersPerTurn && io.poll_one() > 0; ++i) ++moved;

@@ -12,14 +12,14 @@
 namespace weft::gateway {
 
 // add_item adds the octets of an item and its roundup to the parts of a record.
-inline void add_item(std::vector<rpcrdma::ConstBytes>& parts, rpcrdma::ConstBytes item) {
+inline void add_item(std::vector<ConstBytes>& parts, ConstBytes item) {
   static constexpr std::uint8_t kZeros[4] = {};
   parts.push_back(item);
-  parts.push_back(rpcrdma::ConstBytes(kZeros).first(rpcrdma::xdr::round_up(item.size()) - item.size()));
+  parts.push_back(ConstBytes(kZeros).first(rpcrdma::xdr::round_up(item.size()) - item.size()));
 }
 
 // is_call tells whether an RPC message is a Call by its msg_type.
-inline bool is_call(rpcrdma::ConstBytes message) {
+inline bool is_call(ConstBytes message) {
   rpcrdma::xdr::XdrReader in(message);
   std::uint32_t xid = 0, type = 0;
   return in.u32(xid) && in.u32(type) && type == static_cast<std::uint32_t>(rpcrdma::MsgType::kCall);
@@ -73,7 +73,7 @@ inline std::unique_ptr<OwnedRecord> refusal(rpcrdma::CallParse parsed, std::uint
 // PassedCall is a Call that came over TCP and is passed on.
 struct PassedCall {
   // Fills `spec` from `args` and the header. Both lie in the octets that become `record`.
-  void take(const rpcrdma::CallHeaderView& header, rpcrdma::ConstBytes args) {
+  void take(const rpcrdma::CallHeaderView& header, ConstBytes args) {
     cred = header.cred.copy();
     verf = header.verf.copy();
     spec.program = header.program;

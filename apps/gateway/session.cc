@@ -15,7 +15,6 @@ namespace weft::gateway {
 using onc_tcp::Record;
 using rpcrdma::AcceptStat;
 using rpcrdma::CallStatus;
-using rpcrdma::ConstBytes;
 using rpcrdma::ReplyHeader;
 
 namespace {
@@ -60,7 +59,7 @@ struct Session::ReplyRecord : onc_tcp::OutRecord {
   onc_tcp::Room::Claim room;
 };
 
-Session::Session(SharedBySessions& shared, std::string peer, std::string address, verbs::TimePoint now)
+Session::Session(SharedBySessions& shared, std::string peer, std::string address, TimePoint now)
     : shared_(shared),
       config_(shared.config),
       peer_(std::move(peer)),
@@ -98,7 +97,7 @@ bool Session::connect() {
   return true;
 }
 
-std::size_t Session::process(verbs::TimePoint now) {
+std::size_t Session::process(TimePoint now) {
   now_ = now;
   if (stream_->waits_for_room() && shared_.calls.num_returns() != call_returns_seen_) {
     call_returns_seen_ = shared_.calls.num_returns();
@@ -113,11 +112,11 @@ std::size_t Session::process(verbs::TimePoint now) {
   return moved;
 }
 
-std::optional<verbs::TimePoint> Session::next_timeout() const {
+std::optional<TimePoint> Session::next_timeout() const {
   return client_ ? client_->next_timeout() : std::nullopt;
 }
 
-void Session::check(verbs::TimePoint now) {
+void Session::check(TimePoint now) {
   now_ = now;
   stream_->check(now);
   if (over_) return;
@@ -268,7 +267,7 @@ void Session::send_reply(Call& call, const rpcrdma::Reply& reply) {
   auto record = std::make_unique<ReplyRecord>();
   record->message.assign(reply.message.begin(), reply.message.end());
   // After a retry the engine's Call had another XID.
-  rpcrdma::xdr::XdrWriter(rpcrdma::MutBytes(record->message).first(4)).u32(call.xid());
+  rpcrdma::xdr::XdrWriter(MutBytes(record->message).first(4)).u32(call.xid());
   const ConstBytes message = record->message;
   const std::size_t len = reply.item_len.value_or(0);
   if (len == 0) {

@@ -9,6 +9,7 @@
 
 #include "apps/gateway/backchannel.h"
 #include "apps/gateway/to_rdma.h"
+#include "base/time.h"
 #include "rpcrdma/rpc_message.h"
 #include "verbs-shim/api/log_budget.h"
 
@@ -30,17 +31,17 @@ struct SharedBySessions {
 class Session {
  public:
   // address: the client's address for limits (rpcrdma/peer_group.h).
-  Session(SharedBySessions& shared, std::string peer, std::string address, verbs::TimePoint now);
+  Session(SharedBySessions& shared, std::string peer, std::string address, TimePoint now);
   ~Session();
 
   // Takes over a connection.
   void start(boost::asio::ip::tcp::socket socket);
-  std::size_t process(verbs::TimePoint now);
+  std::size_t process(TimePoint now);
   // Whether process drives the device too.
   bool drives_device() const { return client_ != nullptr; }
-  std::optional<verbs::TimePoint> next_timeout() const;
+  std::optional<TimePoint> next_timeout() const;
   // Looks for a late client. Call it every ToRdma::kCheckEvery.
-  void check(verbs::TimePoint now);
+  void check(TimePoint now);
   // Whether it is to be destroyed, but not from a callback.
   bool is_over() const { return over_; }
 
@@ -50,9 +51,9 @@ class Session {
   // Whether no Call of it is under way at the server.
   bool is_idle() const { return calls_.empty() && !blocked_; }
   // The time of the last answer to a Call, or the client's arrival if there was none.
-  verbs::TimePoint used_at() const { return used_at_; }
+  TimePoint used_at() const { return used_at_; }
   // Since when it waits for memory that other clients hold.
-  std::optional<verbs::TimePoint> waits_since() const { return waits_since_; }
+  std::optional<TimePoint> waits_since() const { return waits_since_; }
   // The bytes that it holds from other clients as a slow client: 0 if it is not slow or holds little.
   std::size_t held_slowly() const;
   // Ends it in favour of other clients.
@@ -69,12 +70,11 @@ class Session {
   bool connect();
   void on_record(onc_tcp::Record record);
   // False if there is no room for the Reply. The Call is then unchanged, and has to be passed on later.
-  bool pass_call(Call& call, const rpcrdma::CallHeaderView& header, const rpcrdma::Binding& binding,
-                 rpcrdma::ConstBytes args);
+  bool pass_call(Call& call, const rpcrdma::CallHeaderView& header, const rpcrdma::Binding& binding, ConstBytes args);
   // Stops reading the client while too many of its Calls are under way, or while one waits for a Buffer.
   void hold_back();
-  void take_item_out(Call& call, const rpcrdma::Binding& binding, rpcrdma::ConstBytes args);
-  bool prepare_results(Call& call, const rpcrdma::Binding& binding, rpcrdma::ConstBytes args);
+  void take_item_out(Call& call, const rpcrdma::Binding& binding, ConstBytes args);
+  bool prepare_results(Call& call, const rpcrdma::Binding& binding, ConstBytes args);
   void on_reply(Calls::iterator at, const rpcrdma::Reply& reply);
   void send_reply(Call& call, const rpcrdma::Reply& reply);
   void answer(const rpcrdma::ReplyHeader& header);
@@ -85,10 +85,10 @@ class Session {
   std::string peer_;
   std::string address_;
   std::shared_ptr<onc_tcp::Room::Client> room_for_calls_, room_for_replies_;
-  verbs::TimePoint now_;
-  verbs::TimePoint used_at_;
+  TimePoint now_;
+  TimePoint used_at_;
   bool used_ = false;
-  std::optional<verbs::TimePoint> waits_since_;
+  std::optional<TimePoint> waits_since_;
   std::shared_ptr<onc_tcp::Stream> stream_;
   Calls calls_;  // their memory outlives client_'s use of it
   CallsToTcp callbacks_;

@@ -11,7 +11,9 @@
 #include <tuple>
 
 #include "apps/common/command.h"
+#include "apps/common/tcp_endpoint.h"
 #include "apps/gateway/session.h"
+#include "base/address.h"
 #include "fmt/format.h"
 #include "rpcrdma/peer_group.h"
 #include "spdlog/spdlog.h"
@@ -32,21 +34,10 @@ namespace {
 // The pause before the next accept after the process ran out of descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-std::string format_endpoint(const tcp::endpoint& endpoint) {
-  const std::string host = endpoint.address().to_string();
-  return (endpoint.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(endpoint.port());
-}
-
 // A quarter is for clients that hold little, in equal parts for all places.
 onc_tcp::Room::Limits room_limits(std::size_t total, std::size_t per_address, std::size_t num_clients) {
   const std::size_t reserve = total / 4;
   return {.total = total, .per_address = per_address, .reserve = reserve, .small = reserve / num_clients};
-}
-
-sockaddr_storage to_sockaddr(const tcp::endpoint& endpoint) {
-  sockaddr_storage addr{};
-  std::memcpy(&addr, endpoint.data(), endpoint.size());
-  return addr;
 }
 
 }  // namespace
@@ -76,7 +67,7 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
   if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
   if (error) {
     return absl::UnavailableError(fmt::format("cannot listen at {}: {}; choose another --listen",
-                                              format_endpoint(config.listen), error.message()));
+                                              address_str(*config.listen.data()), error.message()));
   }
   ToRdma* self = out.get();
   asio::co_spawn(
@@ -117,18 +108,18 @@ void ToRdma::take_in(tcp::socket socket) {
   error_code error;
   const tcp::endpoint peer = socket.remote_endpoint(error);
   if (error) return;  // gone already
-  const sockaddr_storage addr = to_sockaddr(peer);
+  const sockaddr_storage addr = apps::to_sockaddr(peer);
   if (config_.admits && !config_.admits(addr)) return;
   const std::string address = rpcrdma::peer_group(addr);
   if (!make_place(address)) {
     if (log_.take(now_)) {
-      spdlog::warn("gateway: {}: turned away: {} clients are there and none of them is idle", format_endpoint(peer),
+      spdlog::warn("gateway: {}: turned away: {} clients are there and none of them is idle", address_str(*peer.data()),
                    sessions_.size());
     }
     return;
   }
   ++num_clients_;
-  auto& session = sessions_.emplace_back(std::make_unique<Session>(*shared_, format_endpoint(peer), address, now_));
+  auto& session = sessions_.emplace_back(std::make_unique<Session>(*shared_, address_str(*peer.data()), address, now_));
   session->start(std::move(socket));
 }
 
@@ -186,7 +177,7 @@ void ToRdma::forget_ended() {
   });
 }
 
-std::size_t ToRdma::process(verbs::TimePoint now) {
+std::size_t ToRdma::process(TimePoint now) {
   now_ = now;
   if (now >= next_check_) {
     check();
@@ -203,13 +194,13 @@ std::size_t ToRdma::process(verbs::TimePoint now) {
   return is_driven ? moved : moved + device_.process(now);
 }
 
-std::optional<verbs::TimePoint> ToRdma::next_timeout() const {
-  std::optional<verbs::TimePoint> next = device_.next_timeout();
-  const auto consider = [&next](std::optional<verbs::TimePoint> at) {
+std::optional<TimePoint> ToRdma::next_timeout() const {
+  std::optional<TimePoint> next = device_.next_timeout();
+  const auto consider = [&next](std::optional<TimePoint> at) {
     if (at && (!next || *at < *next)) next = at;
   };
   if (!sessions_.empty()) consider(next_check_);
-  for (const auto& session : sessions_) consider(session->is_over() ? verbs::TimePoint{} : session->next_timeout());
+  for (const auto& session : sessions_) consider(session->is_over() ? TimePoint{} : session->next_timeout());
   return next;
 }
 

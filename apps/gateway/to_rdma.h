@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "apps/onc_tcp/stream.h"
+#include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/client.h"
 #include "verbs-shim/api/log_budget.h"
@@ -66,8 +67,8 @@ class ToRdma {
   ~ToRdma();
 
   boost::asio::ip::tcp::endpoint local_endpoint() const;
-  std::size_t process(verbs::TimePoint now);
-  std::optional<verbs::TimePoint> next_timeout() const;
+  std::size_t process(TimePoint now);
+  std::optional<TimePoint> next_timeout() const;
   int fd() const { return device_.fd(); }
   std::string summary() const;
 
@@ -89,7 +90,7 @@ class ToRdma {
   std::unique_ptr<onc_tcp::Room> calls_, replies_;
   std::unique_ptr<SharedBySessions> shared_;
   verbs::LogBudget log_;
-  verbs::TimePoint now_{}, next_check_{};
+  TimePoint now_{}, next_check_{};
   std::list<std::unique_ptr<Session>> sessions_;
   std::uint64_t num_clients_ = 0, num_calls_ = 0, num_placed_ = 0;  // of ended sessions
 };

@@ -29,7 +29,6 @@ namespace weft::gateway {
 
 namespace asio = boost::asio;
 using onc_tcp::Record;
-using rpcrdma::ConstBytes;
 using rpcrdma::ServedCall;
 using rpcrdma::ServedReply;
 
@@ -65,13 +64,13 @@ struct ToTcp::Client {
   rpcrdma::ConnectionId id;
   std::string peer;
   std::optional<asio::ip::tcp::socket> connecting;
-  verbs::TimePoint connect_until{};         // with `connecting`
+  TimePoint connect_until{};                // with `connecting`
   std::shared_ptr<onc_tcp::Stream> stream;  // set once connected
   std::unique_ptr<CallsToRdma> callbacks;
   std::vector<std::unique_ptr<onc_tcp::OutRecord>> waiting;
   std::multimap<std::uint32_t, std::shared_ptr<Call>> calls;  // by XID, in order of arrival
   bool ended = false;
-  std::optional<verbs::TimePoint> give_up_at;  // set for a lost client
+  std::optional<TimePoint> give_up_at;  // set for a lost client
 };
 
 namespace {
@@ -144,7 +143,7 @@ std::string ToTcp::summary() const {
   return fmt::format("{} clients, {} calls, {} items placed directly", num_clients_, num_calls_, num_placed_);
 }
 
-std::size_t ToTcp::process(verbs::TimePoint now) {
+std::size_t ToTcp::process(TimePoint now) {
   now_ = now;
   while (!lost_.empty() && (*lost_.front()->give_up_at <= now || lost_.size() > config_.max_lost)) {
     const std::shared_ptr<Client> oldest = lost_.front();
@@ -176,9 +175,9 @@ void ToTcp::drop_late_connects() {
   }
 }
 
-std::optional<verbs::TimePoint> ToTcp::next_timeout() const {
-  std::optional<verbs::TimePoint> next = server_->next_timeout();
-  const auto consider = [&next](verbs::TimePoint at) { next = next ? std::min(*next, at) : at; };
+std::optional<TimePoint> ToTcp::next_timeout() const {
+  std::optional<TimePoint> next = server_->next_timeout();
+  const auto consider = [&next](TimePoint at) { next = next ? std::min(*next, at) : at; };
   if (!lost_.empty()) consider(*lost_.front()->give_up_at);
   if (!connecting_.empty()) consider(connecting_.front()->connect_until);
   if (!clients_.empty()) consider(next_check_);

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "apps/onc_tcp/stream.h"
+#include "base/time.h"
 #include "rpcrdma/server.h"
 #include "verbs-shim/api/log_budget.h"
 
@@ -61,8 +62,8 @@ class ToTcp : private rpcrdma::Service {
   ~ToTcp() override;
 
   sockaddr_storage local_addr() const { return server_->local_addr(); }
-  std::size_t process(verbs::TimePoint now);
-  std::optional<verbs::TimePoint> next_timeout() const;
+  std::size_t process(TimePoint now);
+  std::optional<TimePoint> next_timeout() const;
   int fd() const { return server_->fd(); }
   std::string summary() const;
 
@@ -100,7 +101,7 @@ class ToTcp : private rpcrdma::Service {
   std::list<std::shared_ptr<Client>> lost_;                             // with outstanding answers, the oldest first
   std::list<std::shared_ptr<Client>> connecting_;                       // the oldest first
   verbs::LogBudget log_;
-  verbs::TimePoint now_{}, next_check_{};
+  TimePoint now_{}, next_check_{};
   std::vector<std::optional<rpcrdma::EligibleItem>> found_;
   std::uint64_t num_calls_ = 0, num_placed_ = 0, num_clients_ = 0;
 };

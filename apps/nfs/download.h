@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/nfs/transfer.h"
+#include "base/time.h"
 
 namespace weft::nfs {
 
@@ -24,7 +25,7 @@ class Download {
   void fail(absl::Status status) {
     if (error_.ok()) error_ = std::move(status);
   }
-  std::optional<verbs::TimePoint> wake() const { return must_wait() ? std::optional(patience_->next()) : std::nullopt; }
+  std::optional<TimePoint> wake() const { return must_wait() ? std::optional(patience_->next()) : std::nullopt; }
   const absl::Status& error() const { return error_; }
   // Octets that the sink got.
   std::uint64_t octets() const { return octets_; }

@@ -131,7 +131,7 @@ void Flow::turn() {
     poll(&polled, 1, in_io_.empty() ? 0 : -1);
     return;
   }
-  std::optional<verbs::TimePoint> wake = wake_;
+  std::optional<TimePoint> wake = wake_;
   if (!sleeping_.empty() && (!wake || sleeping_.begin()->first < *wake)) wake = sleeping_.begin()->first;
   const absl::Status status = session_.turn(watched_.get(), wake);
   if (status.ok()) return;

@@ -16,6 +16,7 @@
 #include "apps/nfs/local_file.h"
 #include "apps/nfs/session.h"
 #include "apps/nfs/task.h"
+#include "base/time.h"
 
 namespace weft::nfs {
 
@@ -178,17 +179,17 @@ class Flow {
 
   struct TimeAwaiter {
     Flow& flow;
-    verbs::TimePoint when;
+    TimePoint when;
     bool await_ready() const { return flow.is_stopped(); }
     void await_suspend(std::coroutine_handle<> coroutine) { flow.sleeping_.emplace(when, coroutine); }
     void await_resume() const {}
   };
   // until waits for a time, or for stop().
-  TimeAwaiter until(verbs::TimePoint when) { return {*this, when}; }
+  TimeAwaiter until(TimePoint when) { return {*this, when}; }
 
   struct TurnAwaiter {
     Flow& flow;
-    std::optional<verbs::TimePoint> latest;
+    std::optional<TimePoint> latest;
     bool await_ready() const { return false; }
     void await_suspend(std::coroutine_handle<> coroutine) {
       flow.turning_.push_back(coroutine);
@@ -197,7 +198,7 @@ class Flow {
     void await_resume() const {}
   };
   // turned waits for the next turn of the session, which takes no longer than `latest`.
-  TurnAwaiter turned(std::optional<verbs::TimePoint> latest = std::nullopt) { return {*this, latest}; }
+  TurnAwaiter turned(std::optional<TimePoint> latest = std::nullopt) { return {*this, latest}; }
 
   // watch makes turns end when fd becomes readable, too.
   void watch(int fd);
@@ -216,12 +217,12 @@ class Flow {
 
   Session& session_;
   IoThread io_;
-  UniqueFd watched_;  // epoll: the descriptors of the I/O thread and of watch()
+  Fd watched_;  // epoll: the descriptors of the I/O thread and of watch()
   std::size_t num_live_ = 0;
   std::deque<std::coroutine_handle<>> ready_;
   std::vector<std::coroutine_handle<>> turning_;
-  std::multimap<verbs::TimePoint, std::coroutine_handle<>> sleeping_;
-  std::optional<verbs::TimePoint> wake_;  // the earliest time of the Tasks in turning_
+  std::multimap<TimePoint, std::coroutine_handle<>> sleeping_;
+  std::optional<TimePoint> wake_;  // the earliest time of the Tasks in turning_
   struct Waiting {
     IoAwaiter* awaiter = nullptr;
     std::coroutine_handle<> coroutine = nullptr;

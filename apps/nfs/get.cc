@@ -29,7 +29,7 @@ struct LocalDir {
   Url url;
   Node node;
   std::string shown;
-  UniqueFd fd;
+  Fd fd;
   bool is_new = false;
   int depth = 0;
   std::optional<SlotsHeld> place;
@@ -67,7 +67,7 @@ class Get {
     auto dir = std::make_unique<LocalDir>();
     dir->is_new = mkdir(target.c_str(), 0700) == 0;
     if (!dir->is_new && errno != EEXIST) return errno_status(errno, target);
-    dir->fd = UniqueFd(open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    dir->fd = Fd(open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!dir->fd) return errno_status(errno, target);
     dir->url = url;
     dir->node = *node;
@@ -141,7 +141,7 @@ class Get {
     const std::int64_t error = co_await flow_->io([&parent, &entry, &dir]() -> std::int64_t {
       dir->is_new = mkdirat(parent->fd.get(), entry.name.c_str(), 0700) == 0;
       if (!dir->is_new && errno != EEXIST) return -errno;
-      dir->fd = UniqueFd(openat(parent->fd.get(), entry.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      dir->fd = Fd(openat(parent->fd.get(), entry.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       return dir->fd ? 0 : -errno;
     });
     if (error != 0) {

@@ -19,10 +19,6 @@ constexpr int kMaxAttempts = 16;
 
 }  // namespace
 
-UniqueFd::~UniqueFd() {
-  if (fd_ >= 0) close(fd_);
-}
-
 std::string temporary_name(const std::string& name) {
   constexpr std::size_t kMaxKept = NAME_MAX - std::string_view("..weft-XXXXXXXX").size();
   // For many small files, a std::random_device for each would take longer than writing them.
@@ -47,7 +43,7 @@ absl::StatusOr<LocalFile> LocalFile::create(int dir_fd, const std::string& name,
   }
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     std::string temporary = temporary_name(name);
-    file.fd_ = UniqueFd(openat(dir_fd, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    file.fd_ = Fd(openat(dir_fd, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (file.fd_) {
       file.temporary_ = std::move(temporary);
       return file;
@@ -65,7 +61,7 @@ absl::StatusOr<LocalFile> LocalFile::open_path(const std::string& path) {
     if (!S_ISREG(there.st_mode)) {
       LocalFile file;
       file.shown_ = path;
-      file.fd_ = UniqueFd(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+      file.fd_ = Fd(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
       if (!file.fd_) return errno_status(errno, path);
       return file;
     }
@@ -76,7 +72,7 @@ absl::StatusOr<LocalFile> LocalFile::open_path(const std::string& path) {
   const std::string name = slash == std::string::npos ? target : target.substr(slash + 1);
   const std::string dir = slash == std::string::npos ? "." : target.substr(0, slash + 1);
   if (name.empty()) return errno_status(EISDIR, path);
-  UniqueFd dir_fd(open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  Fd dir_fd(open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!dir_fd) return errno_status(errno, path);
   auto file = create(dir_fd.get(), name, path);
   if (file.ok()) file->own_dir_ = std::move(dir_fd);

@@ -10,28 +10,9 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/fd.h"
 
 namespace weft::nfs {
-
-// UniqueFd closes its descriptor.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~UniqueFd();
-
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // temporary_name: ".NAME.weft-XXXXXXXX" with random digits; NAME is cut so that the whole fits 255 octets.
 std::string temporary_name(const std::string& name);
@@ -70,8 +51,8 @@ class LocalFile {
   LocalFile() = default;
 
   int dir_ = -1;
-  UniqueFd own_dir_;  // used if dir_ is not the caller's
-  UniqueFd fd_;
+  Fd own_dir_;  // used if dir_ is not the caller's
+  Fd fd_;
   std::string name_;
   std::string temporary_;  // empty: written directly, or committed
   std::string shown_;

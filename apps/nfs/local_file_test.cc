@@ -71,7 +71,7 @@ TEST_F(LocalFileTest, ADirectoryIsNoTarget) {
   std::filesystem::create_directory(path("dir"));
   EXPECT_FALSE(LocalFile::open_path(path("dir")).ok());
   EXPECT_FALSE(LocalFile::open_path(path("dir/")).ok());
-  const UniqueFd fd(open(dir_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Fd fd(open(dir_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   EXPECT_FALSE(LocalFile::create(fd.get(), "dir", "dir").ok());
   EXPECT_EQ(num_names(), 1u);
 }

@@ -72,7 +72,7 @@ struct NewDir {
 
 // Source is a local file that is sent.
 struct Source {
-  UniqueFd fd;
+  Fd fd;
   struct stat attributes {};
   std::vector<std::uint8_t> data;
   bool is_whole = false;  // data is all of the file
@@ -83,7 +83,7 @@ struct Source {
 // Opens a regular file, and reads it if it has fewer octets than `most`. 0 or a negative errno value.
 std::int64_t open_source(int dir_fd, const std::string& name, std::size_t most, Source& source) {
   // Without O_NONBLOCK a pipe in the file's place would hold everything up.
-  source.fd = UniqueFd(openat(dir_fd, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  source.fd = Fd(openat(dir_fd, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!source.fd || fstat(source.fd.get(), &source.attributes) != 0) return -errno;
   if (!S_ISREG(source.attributes.st_mode)) return -EINVAL;
   const auto size = static_cast<std::size_t>(source.attributes.st_size);
@@ -98,7 +98,7 @@ std::int64_t open_source(int dir_fd, const std::string& name, std::size_t most, 
   }
   source.is_whole = len <= size;
   source.data.resize(source.is_whole ? len : 0);
-  if (source.is_whole) source.fd = UniqueFd();
+  if (source.is_whole) source.fd = Fd();
   return 0;
 }
 
@@ -113,7 +113,7 @@ class Put {
     session_ = *session;
     const bool is_stdin = local == "-";
     Source source;
-    source.fd = UniqueFd(is_stdin ? dup(STDIN_FILENO) : open(local.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    source.fd = Fd(is_stdin ? dup(STDIN_FILENO) : open(local.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
     if (!source.fd) return errno_status(errno, local);
     auto target = target_of(url, is_stdin ? "" : base_of(local));
     if (!target.ok()) return target.status();

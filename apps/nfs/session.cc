@@ -8,6 +8,7 @@
 #include "apps/common/address.h"
 #include "apps/common/command.h"
 #include "apps/common/setup.h"
+#include "base/address.h"
 #include "nfsulb/nfs3.h"
 
 namespace weft::nfs {
@@ -100,7 +101,7 @@ absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device&
   config.reconnect.max_time = std::min(endurance_.reconnect_for, endurance_.timeout);
   // Calls wait while the server is away.
   config.call_timeout = endurance_.timeout;
-  const std::string what = "cannot connect to the NFS/RDMA server at " + apps::format_address(*addr);
+  const std::string what = "cannot connect to the NFS/RDMA server at " + address_str(*addr);
   auto client = rpcrdma::Client::connect(device, *addr, config);
   if (!client.ok()) return apps::to_status(client.error(), what);
   client_ = std::move(client.value());
@@ -123,14 +124,14 @@ bool Patience::again() {
   return next_ < *give_up_;
 }
 
-absl::Status Session::pause_until(verbs::TimePoint until) {
+absl::Status Session::pause_until(TimePoint until) {
   while (std::chrono::steady_clock::now() < until) {
     if (absl::Status status = turn(-1, until); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-absl::Status Session::turn(int extra_fd, std::optional<verbs::TimePoint> until) {
+absl::Status Session::turn(int extra_fd, std::optional<TimePoint> until) {
   if (!client_) return absl::UnavailableError("the connection was given up");
   if (cleanup_until_) {
     if (std::chrono::steady_clock::now() >= *cleanup_until_) return absl::DeadlineExceededError("no answer in time");
@@ -138,7 +139,7 @@ absl::Status Session::turn(int extra_fd, std::optional<verbs::TimePoint> until) 
     apps::Progress(progress_mode_, nullptr, kSpin).turn(*client_, cleanup_until_, extra_fd);
   } else {
     if (stop_.requested()) return absl::CancelledError("interrupted");
-    const std::optional<verbs::TimePoint> look = silence_.next();
+    const std::optional<TimePoint> look = silence_.next();
     if (look && (!until || *look < *until)) until = look;
     // After an event the server is most often not silent.
     if (progress_.turn(*client_, until, extra_fd) == 0 || silence_.told()) tell_of_silence();

@@ -18,6 +18,7 @@
 #include "apps/nfs/silence.h"
 #include "apps/nfs/url.h"
 #include "apps/nfs3/codec.h"
+#include "base/time.h"
 #include "rpcrdma/client.h"
 
 namespace weft::nfs {
@@ -27,7 +28,7 @@ struct PreparedCall {
   nfs3::Proc proc = nfs3::Proc::kNull;
   std::vector<std::uint8_t> args = {};
   std::optional<rpcrdma::ArgumentItem> item = std::nullopt;
-  rpcrdma::MutBytes result_item = {};
+  MutBytes result_item = {};
 };
 
 // Patience says when to try again after the server was not ready: after a tenth of a second, then more rarely, and not
@@ -36,13 +37,13 @@ class Patience {
  public:
   // again: whether to try once more; if so, next() says when.
   bool again();
-  verbs::TimePoint next() const { return next_; }
+  TimePoint next() const { return next_; }
   bool is_time() const { return std::chrono::steady_clock::now() >= next_; }
 
  private:
   std::chrono::milliseconds pause_{100};
-  std::optional<verbs::TimePoint> give_up_;
-  verbs::TimePoint next_;
+  std::optional<TimePoint> give_up_;
+  TimePoint next_;
 };
 
 // Endurance says what a Session does when its connection ends. A restarted server executes Calls again that it had done
@@ -108,7 +109,7 @@ class Session {
   absl::Status start(const PreparedCall& prepared, rpcrdma::ReplyCallback done);
   // turn makes progress. It sleeps until there is some, extra_fd is readable or `until` has come. Errors: the
   // connection ended, or a stop signal came.
-  absl::Status turn(int extra_fd = -1, std::optional<verbs::TimePoint> until = std::nullopt);
+  absl::Status turn(int extra_fd = -1, std::optional<TimePoint> until = std::nullopt);
   // drain waits for all started Calls to end, and ends the connection if they do not end in time. Afterwards no memory
   // of these Calls is in use. Stop signals do not shorten it.
   void drain();
@@ -141,7 +142,7 @@ class Session {
   absl::Status connection_error() const;
   void tell_of_connection();
   void tell_of_silence();
-  absl::Status pause_until(verbs::TimePoint until);
+  absl::Status pause_until(TimePoint until);
 
   Url url_;
   MountedExport export_;
@@ -153,7 +154,7 @@ class Session {
   rpcrdma::ReplyCounts replies_before_;  // at the last answer
   bool lost_ = false;
   std::uint64_t num_connections_ = 0;  // connections at the last message to the user
-  std::optional<verbs::TimePoint> cleanup_until_;
+  std::optional<TimePoint> cleanup_until_;
   std::optional<nfs3::FsinfoRes> fsinfo_;
   std::unique_ptr<rpcrdma::Client> client_;
 };

@@ -4,7 +4,7 @@
 
 namespace weft::nfs {
 
-SilenceWatch::News SilenceWatch::look(bool waiting, std::uint64_t num_answers, verbs::TimePoint now) {
+SilenceWatch::News SilenceWatch::look(bool waiting, std::uint64_t num_answers, TimePoint now) {
   const bool answered = num_answers != num_answers_;
   num_answers_ = num_answers;
   if (!waiting || answered || !waiting_since_) waiting_since_ = waiting ? std::optional(now) : std::nullopt;
@@ -17,7 +17,7 @@ SilenceWatch::News SilenceWatch::look(bool waiting, std::uint64_t num_answers, v
   return News::kSilent;
 }
 
-std::optional<verbs::TimePoint> SilenceWatch::next() const {
+std::optional<TimePoint> SilenceWatch::next() const {
   if (told_ || !waiting_since_) return std::nullopt;
   return *waiting_since_ + after_;
 }

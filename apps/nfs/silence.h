@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/time.h"
 #include "rpcrdma/client.h"
 #include "verbs-shim/api/types.h"
 
@@ -20,16 +21,16 @@ class SilenceWatch {
   enum class News : std::uint8_t { kNone, kSilent, kBack };
 
   // look: waiting says whether an answer is owed, num_answers counts the answers so far.
-  News look(bool waiting, std::uint64_t num_answers, verbs::TimePoint now);
+  News look(bool waiting, std::uint64_t num_answers, TimePoint now);
   // When to look again at the latest if nothing else happens.
-  std::optional<verbs::TimePoint> next() const;
+  std::optional<TimePoint> next() const;
   // Whether the last news was kSilent.
   bool told() const { return told_; }
 
  private:
   std::chrono::milliseconds after_;
   std::uint64_t num_answers_ = 0;
-  std::optional<verbs::TimePoint> waiting_since_;
+  std::optional<TimePoint> waiting_since_;
   bool told_ = false;
 };
 

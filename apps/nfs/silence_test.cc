@@ -9,8 +9,8 @@ using News = SilenceWatch::News;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-verbs::TimePoint at(int ms) {
-  return verbs::TimePoint{} + seconds(1000) + milliseconds(ms);
+TimePoint at(int ms) {
+  return TimePoint{} + seconds(1000) + milliseconds(ms);
 }
 
 TEST(SilenceWatch, TellsOnceOfEachSilenceAndOfItsEnd) {

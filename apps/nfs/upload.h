@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "apps/nfs/transfer.h"
+#include "base/time.h"
 
 namespace weft::nfs {
 
@@ -23,7 +24,7 @@ class Upload {
   void fail(absl::Status status) {
     if (error_.ok()) error_ = std::move(status);
   }
-  std::optional<verbs::TimePoint> wake() const { return must_wait() ? std::optional(patience_->next()) : std::nullopt; }
+  std::optional<TimePoint> wake() const { return must_wait() ? std::optional(patience_->next()) : std::nullopt; }
   const absl::Status& error() const { return error_; }
   const Uploaded& uploaded() const { return uploaded_; }
 

@@ -7,13 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 
 // The types of NFS version 3 (RFC 1813 section 2.6) and the arguments and results of its 22 procedures (section 3), as
 // values. Unions over a status are flat: `status` says which fields count.
 namespace weft::nfs3 {
-
-using rpcrdma::ConstBytes;
 
 inline constexpr std::uint32_t kProgram = 100003;
 inline constexpr std::uint32_t kVersion = 3;

@@ -52,7 +52,7 @@ Client::~Client() {
   close(fd_);
 }
 
-absl::StatusOr<std::vector<std::uint8_t>> Client::call(rpcrdma::CallHeader call, rpcrdma::ConstBytes args,
+absl::StatusOr<std::vector<std::uint8_t>> Client::call(rpcrdma::CallHeader call, ConstBytes args,
                                                        std::chrono::milliseconds timeout) {
   const Clock::time_point deadline = Clock::now() + timeout;
   begin_wait();
@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<std::uint8_t>> Client::call(rpcrdma::CallHeader call,
     if (reply.denied || reply.accept != rpcrdma::AcceptStat::kSuccess) {
       return absl::FailedPreconditionError(rpcrdma::describe(reply));
     }
-    const rpcrdma::ConstBytes results = reader.rest();
+    const ConstBytes results = reader.rest();
     return std::vector<std::uint8_t>(results.begin(), results.end());
   }
 }
@@ -110,7 +110,7 @@ absl::Status Client::wait(short events, Clock::time_point deadline) {
   }
 }
 
-absl::Status Client::send_all(rpcrdma::ConstBytes octets, Clock::time_point deadline) {
+absl::Status Client::send_all(ConstBytes octets, Clock::time_point deadline) {
   while (!octets.empty()) {
     const ssize_t len = send(fd_, octets.data(), octets.size(), MSG_NOSIGNAL);
     if (len >= 0) {
@@ -134,7 +134,7 @@ absl::Status Client::receive_record(Clock::time_point deadline) {
     received_.resize(kReceiveLen);
     const ssize_t len = recv(fd_, received_.data(), received_.size(), 0);
     if (len > 0) {
-      unread_ = rpcrdma::ConstBytes(received_).first(static_cast<std::size_t>(len));
+      unread_ = ConstBytes(received_).first(static_cast<std::size_t>(len));
       // A peer that keeps sending unrequested data must not hold us beyond the deadline.
       if (absl::Status status = check(deadline); !status.ok()) return status;
     } else if (len == 0) {

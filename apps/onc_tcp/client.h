@@ -43,7 +43,7 @@ class Client {
 
   // call sends one Call and returns the octets of its results. It chooses call.xid itself. Errors are as above, and
   // kFailedPrecondition if the server did not answer with SUCCESS. After any other error the connection is unusable.
-  absl::StatusOr<std::vector<std::uint8_t>> call(rpcrdma::CallHeader call, rpcrdma::ConstBytes args,
+  absl::StatusOr<std::vector<std::uint8_t>> call(rpcrdma::CallHeader call, ConstBytes args,
                                                  std::chrono::milliseconds timeout);
 
  private:
@@ -55,7 +55,7 @@ class Client {
   // Returns OK while there is time left and no stop is requested.
   absl::Status check(Clock::time_point deadline);
   absl::Status wait(short events, Clock::time_point deadline);
-  absl::Status send_all(rpcrdma::ConstBytes octets, Clock::time_point deadline);
+  absl::Status send_all(ConstBytes octets, Clock::time_point deadline);
   absl::Status receive_record(Clock::time_point deadline);
 
   int fd_;
@@ -65,7 +65,7 @@ class Client {
   std::uint32_t next_xid_;
   RecordReader reader_{kMaxReply};
   std::vector<std::uint8_t> received_;
-  rpcrdma::ConstBytes unread_;  // in received_
+  ConstBytes unread_;  // in received_
 };
 
 }  // namespace weft::onc_tcp

@@ -5,12 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 
 // Record marking (RFC 5531 section 11) separates ONC RPC messages on a TCP connection. There are no sockets here.
 namespace weft::onc_tcp {
-
-using rpcrdma::ConstBytes;
 
 inline constexpr std::uint32_t kLastFragment = 0x80000000;
 inline constexpr std::size_t kMarkLen = 4;

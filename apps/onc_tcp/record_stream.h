@@ -16,8 +16,6 @@
 // received into registered memory, and sent from the memory of their parts. There are no sockets here.
 namespace weft::onc_tcp {
 
-using rpcrdma::MutBytes;
-
 // Record is one RPC message as received.
 struct Record {
   rpcrdma::Buffer memory;  // at least `len` octets; empty for an empty record

@@ -55,7 +55,7 @@ TEST(Rpcbind, TheArgumentsOfSet) {
   EXPECT_TRUE(in.at_end());
   EXPECT_EQ(back, rpcb);
   for (std::size_t len = 0; len < octets.size(); ++len) {
-    rpcrdma::xdr::XdrReader cut{rpcrdma::ConstBytes(octets).first(len)};
+    rpcrdma::xdr::XdrReader cut{ConstBytes(octets).first(len)};
     EXPECT_FALSE(parse(cut, back)) << len;
   }
 }

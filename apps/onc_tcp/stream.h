@@ -11,6 +11,7 @@
 #include <string>
 
 #include "apps/onc_tcp/record_stream.h"
+#include "base/time.h"
 
 namespace weft::onc_tcp {
 
@@ -41,8 +42,6 @@ struct StreamConfig {
 // Pace tells whether owed data moves fast enough. Its owner passes the time.
 class Pace {
  public:
-  using TimePoint = std::chrono::steady_clock::time_point;
-
   // Whether, for all of `timeout`, data was owed, `ends` did not change, and `moved` grew by less than `least`.
   bool is_late(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t moved, std::chrono::milliseconds timeout,
                std::size_t least);
@@ -56,8 +55,6 @@ class Pace {
 // owner passes the time: check.
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  using TimePoint = Pace::TimePoint;
-
   // socket is connected. The pool outlives the Stream and its Records. client is as for RecordReceiver.
   Stream(boost::asio::ip::tcp::socket socket, rpcrdma::BufferPool& pool, const StreamConfig& config,
          std::shared_ptr<Room::Client> client = nullptr);

@@ -248,7 +248,7 @@ struct SlowPeerTest : StreamTest {
     settle();
   }
 
-  Pace::TimePoint now{};
+  TimePoint now{};
   std::size_t num_records = 0, most_queued = 0, asked = 0;
 };
 

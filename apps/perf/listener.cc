@@ -17,6 +17,7 @@
 #include "apps/perf/peers.h"
 #include "apps/perf/rpc_program.h"
 #include "apps/perf/tcp_server.h"
+#include "base/address.h"
 
 namespace weft::apps::perf {
 namespace {
@@ -71,7 +72,7 @@ absl::Status Listener::open() {
   const std::string crc = global_.is_soft() ? std::string(", CRC ") + (global_.crc ? "on" : "off") : std::string();
   std::fprintf(stderr, "weft: congestion control %s%s, up to %zu clients\n", rdma_congestion_control(global_).c_str(),
                crc.c_str(), kPlaces.all);
-  print_ready("rdma=" + format_address(peers_->local_addr()) + " tcp=" + format_address(tcp_->local_addr()));
+  print_ready("rdma=" + address_str(peers_->local_addr()) + " tcp=" + address_str(tcp_->local_addr()));
   return absl::OkStatus();
 }
 
@@ -104,11 +105,11 @@ absl::Status Listener::open_tcp(sockaddr_storage addr) {
 void Listener::run() {
   constexpr std::uint64_t kTurnsBetweenLooks = 1024;
   std::uint64_t turns = 0;
-  std::optional<verbs::TimePoint> wake;
+  std::optional<TimePoint> wake;
   while (!stop_.requested()) {
     // Silent clients are looked for even while a client keeps the loop busy, though not at every turn.
     const bool idle = progress_.turn(*rpc_, wake) == 0;
-    const verbs::TimePoint now = std::chrono::steady_clock::now();
+    const TimePoint now = std::chrono::steady_clock::now();
     if (idle || ++turns % kTurnsBetweenLooks == 0) peers_->end_silent(now);
     const bool has_more = peers_->on_turn(now);
     if (has_more) {

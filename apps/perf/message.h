@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "apps/perf/options.h"
-#include "mpa/wire/bytes.h"
+#include "base/bytes.h"
 
 // The messages between perf's client and listener. Hello and Ready are the private data of the RDMA connection (and,
 // for the TCP baselines, the first octets of the connection in either direction). Totals travel in Sends. All are

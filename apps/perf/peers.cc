@@ -7,6 +7,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
+#include "base/address.h"
 #include "rpcrdma/peer_group.h"
 
 namespace weft::apps::perf {
@@ -33,13 +34,13 @@ absl::Status Peers::open(const sockaddr_storage& addr) {
   listener_ = std::move(id.value());
   // The backlog has room for newcomers beside clients whose memory is not ready yet.
   const int backlog = 2 * static_cast<int>(config_.places.all);
-  const std::string what = "cannot listen at " + format_address(addr);
+  const std::string what = "cannot listen at " + address_str(addr);
   if (auto status = listener_->bind_addr(addr); !status.ok()) return to_status(status.error(), what);
   if (auto status = listener_->listen(backlog); !status.ok()) return to_status(status.error(), what);
   return absl::OkStatus();
 }
 
-bool Peers::on_turn(verbs::TimePoint now) {
+bool Peers::on_turn(TimePoint now) {
   log_.on_time(now);
   take_completions();
   take_events(now);
@@ -57,7 +58,7 @@ void Peers::take_completions() {
   });
 }
 
-void Peers::take_events(verbs::TimePoint now) {
+void Peers::take_events(TimePoint now) {
   while (std::optional<verbs::CmEvent> event = channel_->get_event()) {
     switch (event->type) {
       case verbs::CmEventType::kConnectRequest: on_request(std::move(*event), now); break;
@@ -73,7 +74,7 @@ void Peers::take_events(verbs::TimePoint now) {
 }
 
 // A client that has stopped midway keeps its place and its memory from others.
-void Peers::end_silent(verbs::TimePoint now) {
+void Peers::end_silent(TimePoint now) {
   if (now < look_at_) return;
   look_at_ = now + std::min(kLookEvery, config_.patience);
   std::erase_if(peers_, [&](auto& entry) {
@@ -86,7 +87,7 @@ void Peers::end_silent(verbs::TimePoint now) {
   });
 }
 
-std::string Peers::make_room(const Occupant& newcomer, verbs::TimePoint now) {
+std::string Peers::make_room(const Occupant& newcomer, TimePoint now) {
   std::vector<verbs::CmId*> ids;
   std::vector<Occupant> occupants;
   for (const auto& [id, client] : peers_) {
@@ -102,7 +103,7 @@ std::string Peers::make_room(const Occupant& newcomer, verbs::TimePoint now) {
 }
 
 void Peers::refuse(verbs::CmId& id, std::string why) {
-  const std::string name = format_address(id.peer_addr());
+  const std::string name = address_str(id.peer_addr());
   log_.line(verbs::LogLevel::kWarn, name, "turned away: {}", why);
   Ready ready;
   ready.error = std::move(why);
@@ -112,7 +113,7 @@ void Peers::refuse(verbs::CmId& id, std::string why) {
   if (!id.reject(octets).ok()) log_.line(verbs::LogLevel::kDebug, name, "was gone already");
 }
 
-void Peers::on_request(verbs::CmEvent event, verbs::TimePoint now) {
+void Peers::on_request(verbs::CmEvent event, TimePoint now) {
   std::unique_ptr<verbs::CmId> id = std::move(event.new_id);
   std::optional<Hello> hello = parse_hello(without_padding(event.param.private_data, kHelloLen));
   if (!hello) return refuse(*id, "the private data is no Hello of this version");

@@ -11,6 +11,7 @@
 #include "apps/common/progress.h"
 #include "apps/perf/message.h"
 #include "apps/perf/rdma_peer.h"
+#include "base/time.h"
 #include "rpcrdma/event_log.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/log.h"
@@ -36,10 +37,10 @@ class Peers {
   // tell sets the Ready for every client, before the first turn; on_turn adds the client's own region.
   void tell(const Ready& ready) { ready_ = ready; }
   // on_turn takes the events since Device::process. Returns whether work is left to do at once.
-  bool on_turn(verbs::TimePoint now);
+  bool on_turn(TimePoint now);
   // Ends clients that have done nothing for too long. It looks only now and then, at next_look at the earliest.
-  void end_silent(verbs::TimePoint now);
-  verbs::TimePoint next_look() const { return look_at_; }
+  void end_silent(TimePoint now);
+  TimePoint next_look() const { return look_at_; }
 
   bool empty() const { return peers_.empty(); }
   std::size_t num_accepted() const;
@@ -57,11 +58,11 @@ class Peers {
       : device_(device), progress_(progress), config_(config), log_(config.log, "perf: client") {}
   absl::Status open(const sockaddr_storage& addr);
   void take_completions();
-  void take_events(verbs::TimePoint now);
-  void on_request(verbs::CmEvent event, verbs::TimePoint now);
+  void take_events(TimePoint now);
+  void on_request(verbs::CmEvent event, TimePoint now);
   void refuse(verbs::CmId& id, std::string why);
   // Makes room for a client. Returns the reason if there is none, or an empty text.
-  std::string make_room(const Occupant& newcomer, verbs::TimePoint now);
+  std::string make_room(const Occupant& newcomer, TimePoint now);
   // Goes on with the memory of clients that are not accepted yet, and accepts the clients whose memory is complete.
   void fill();
   bool fill(RdmaPeer& peer, std::size_t share);
@@ -74,7 +75,7 @@ class Peers {
   std::unique_ptr<verbs::CmChannel> channel_;
   std::unique_ptr<verbs::CmId> listener_;
   Clients peers_;
-  verbs::TimePoint look_at_{};
+  TimePoint look_at_{};
 };
 
 }  // namespace weft::apps::perf

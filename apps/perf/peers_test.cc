@@ -117,7 +117,7 @@ struct PeersTest : ::testing::Test {
   std::vector<std::string> lines;
   std::unique_ptr<Peers> peers;
   std::list<Newcomer> newcomers;
-  verbs::TimePoint now = Clock::now();
+  TimePoint now = Clock::now();
   bool has_more = false;
   int num_turns = 0;
 };

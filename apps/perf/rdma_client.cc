@@ -9,6 +9,7 @@
 #include "apps/common/command.h"
 #include "apps/common/connection.h"
 #include "apps/perf/client.h"
+#include "base/address.h"
 
 namespace weft::apps::perf {
 namespace {
@@ -121,8 +122,7 @@ absl::Status RdmaRun::open() {
     return why_not_connected(status, *connection_);
   }
   std::optional<Ready> ready = parse_ready(filled_ready(connection_->peer_param().private_data));
-  if (!ready)
-    return absl::UnavailableError(format_address(context_.addr) + " is no weft perf listener of this version");
+  if (!ready) return absl::UnavailableError(address_str(context_.addr) + " is no weft perf listener of this version");
   if (!ready->error.empty()) return absl::FailedPreconditionError("the listener refuses: " + ready->error);
   if (context_.options.op != Op::kSend && is_rdma(context_.options.op) && ready->length < size_) {
     return absl::UnavailableError("the listener gave less memory than was asked for");
@@ -193,7 +193,7 @@ absl::Status RdmaRun::on_answer(const verbs::Wc& wc) {
 // counters of the connection show it.
 absl::Status RdmaRun::silent() {
   const verbs::QpCounters moved = connection_->qp().counters();
-  if (same(moved, moved_)) return not_responding("the listener at " + format_address(context_.addr), context_.options);
+  if (same(moved, moved_)) return not_responding("the listener at " + address_str(context_.addr), context_.options);
   moved_ = moved;
   context_.progress.begin_silence();
   return absl::OkStatus();
@@ -336,7 +336,7 @@ absl::StatusOr<Ready> introduce(const RunContext& context) {
   std::optional<Ready> ready = parse_ready(filled_ready((*connection)->peer_param().private_data));
   (*connection)->disconnect();
   context.progress.drive(context.device);
-  if (!ready) return absl::UnavailableError(format_address(context.addr) + " is no weft perf listener of this version");
+  if (!ready) return absl::UnavailableError(address_str(context.addr) + " is no weft perf listener of this version");
   if (!ready->error.empty()) return absl::FailedPreconditionError("the listener refuses: " + ready->error);
   return *ready;
 }

@@ -5,6 +5,7 @@
 #include "apps/common/address.h"
 #include "apps/common/command.h"
 #include "apps/common/connection.h"
+#include "base/address.h"
 
 namespace weft::apps::perf {
 namespace {
@@ -23,7 +24,7 @@ std::uint64_t RdmaPeer::memory_of(const Hello& hello) {
 }
 
 RdmaPeer::RdmaPeer(std::unique_ptr<verbs::CmId> id, const Hello& hello)
-    : name_(format_address(id->peer_addr())),
+    : name_(address_str(id->peer_addr())),
       hello_(hello),
       window_(hello.op == Op::kSend ? std::max(2 * hello.depth, kMinWindow) : kMinWindow),
       id_(std::move(id)) {
@@ -113,7 +114,7 @@ bool RdmaPeer::on_progress() {
   return num >= 0;
 }
 
-std::chrono::steady_clock::duration RdmaPeer::silent_for(verbs::TimePoint now) {
+std::chrono::steady_clock::duration RdmaPeer::silent_for(TimePoint now) {
   if (!is_accepted_) return {};
   // The client's RDMA Writes and Reads end in no completion here.
   const verbs::QpCounters counters = qp_->counters();

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "apps/perf/message.h"
+#include "base/time.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
 
@@ -34,7 +35,7 @@ class RdmaPeer {
   bool has_more() const { return has_more_; }
   // silent_for says how long the connection has moved nothing, as far as the earlier calls show; each call is a new
   // look. Before accept the silence is the listener's own.
-  std::chrono::steady_clock::duration silent_for(verbs::TimePoint now);
+  std::chrono::steady_clock::duration silent_for(TimePoint now);
   // The octets of memory that a client with this Hello asks for.
   static std::uint64_t memory_of(const Hello& hello);
 
@@ -62,7 +63,7 @@ class RdmaPeer {
   bool has_more_ = false;
   Totals totals_;
   std::uint64_t moved_ = 0;  // at the last look, and the time of its last change
-  std::optional<verbs::TimePoint> moved_at_;
+  std::optional<TimePoint> moved_at_;
   std::vector<std::uint8_t> region_, answers_;
   std::unique_ptr<verbs::Pd> pd_;  // a domain of its own: no client reaches the memory of another
   std::vector<std::size_t> free_answers_;

@@ -9,6 +9,7 @@
 #include "apps/perf/client.h"
 #include "apps/perf/rpc_calls.h"
 #include "apps/perf/rpc_program.h"
+#include "base/address.h"
 #include "rpcrdma/client.h"
 #include "rpcrdma/xdr/xdr.h"
 
@@ -58,14 +59,14 @@ absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_po
   config.log = program_log();
   config.connect_timeout = std::min(config.connect_timeout, patience(context.options));
   auto client = rpcrdma::Client::connect(context.device, addr, config);
-  if (!client.ok()) return to_status(client.error(), "cannot connect to " + format_address(addr));
+  if (!client.ok()) return to_status(client.error(), "cannot connect to " + address_str(addr));
   rpcrdma::Client& rpc = **client;
   while (rpc.state() == rpcrdma::Client::State::kConnecting) {
     if (context.progress.stop_requested()) return absl::CancelledError("interrupted");
     context.progress.turn(rpc);
   }
   if (rpc.state() == rpcrdma::Client::State::kClosed) return absl::UnavailableError(rpc.error());
-  const std::string server = "the listener at " + format_address(addr);
+  const std::string server = "the listener at " + address_str(addr);
   auto measured =
       run_calls(context.global, context.options, context.progress, rpc, perf_calls(context.options), server);
   if (measured.ok()) {

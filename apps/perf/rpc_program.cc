@@ -9,7 +9,6 @@
 namespace weft::apps::perf {
 namespace {
 
-using rpcrdma::ConstBytes;
 using rpcrdma::xdr::XdrReader;
 using rpcrdma::xdr::XdrWriter;
 using Accept = rpcrdma::ServedReply::Accept;

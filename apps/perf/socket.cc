@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "apps/common/address.h"
+#include "base/address.h"
 
 namespace weft::apps::perf {
 namespace {
@@ -48,22 +49,6 @@ void set_timeout(int fd, int option, std::chrono::milliseconds time) {
 
 }  // namespace
 
-Fd& Fd::operator=(Fd&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) close(fd_);
-    fd_ = other.release();
-  }
-  return *this;
-}
-
-Fd::~Fd() {
-  if (fd_ >= 0) close(fd_);
-}
-
-int Fd::release() {
-  return std::exchange(fd_, -1);
-}
-
 absl::Status errno_status(const std::string& what) {
   int saved = errno;
   return absl::Status(absl::ErrnoToStatusCode(saved), what + ": " + std::strerror(saved));
@@ -76,7 +61,7 @@ absl::StatusOr<Fd> tcp_listen(const sockaddr_storage& addr, const std::string& c
   setsockopt(fd->get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
   constexpr int kBacklog = 16;
   if (bind(fd->get(), as_sockaddr(addr), address_len(addr)) != 0 || listen(fd->get(), kBacklog) != 0) {
-    return errno_status("cannot listen at " + format_address(addr));
+    return errno_status("cannot listen at " + address_str(addr));
   }
   return fd;
 }
@@ -88,7 +73,7 @@ absl::StatusOr<Fd> tcp_connect(const sockaddr_storage& addr, const std::string& 
   set_timeout(fd->get(), SO_SNDTIMEO, patience);
   if (connect(fd->get(), as_sockaddr(addr), address_len(addr)) != 0) {
     if (errno == EINPROGRESS) errno = ETIMEDOUT;  // the time of SO_SNDTIMEO is over
-    return errno_status("cannot connect to " + format_address(addr) +
+    return errno_status("cannot connect to " + address_str(addr) +
                         " (the 'tcp=' address of a listener's 'ready' line is wanted)");
   }
   return fd;

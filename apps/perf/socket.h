@@ -10,25 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "apps/common/progress.h"
+#include "base/fd.h"
 
 // Plain TCP sockets for the baselines: only system calls, so that the comparison shows the kernel itself.
 namespace weft::apps::perf {
-
-// Fd owns a descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(other.release()) {}
-  Fd& operator=(Fd&& other) noexcept;
-  ~Fd();
-  int get() const { return fd_; }
-  int release();
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // errno_status says what failed and gives the meaning of errno.
 absl::Status errno_status(const std::string& what);

@@ -7,6 +7,7 @@
 #include "apps/perf/client.h"
 #include "apps/perf/socket.h"
 #include "apps/perf/tcp_server.h"
+#include "base/address.h"
 #include "mpa/wire/cursor.h"
 
 namespace weft::apps::perf {
@@ -211,11 +212,11 @@ absl::StatusOr<Measured> run_tcp(const GlobalOptions& global, const PerfOptions&
   if (send_all(fd->get(), emit_hello(hello), waiter) != IoResult::kDone ||
       recv_all(fd->get(), octets, waiter) != IoResult::kDone) {
     if (stop.requested()) return absl::CancelledError("interrupted");
-    return absl::UnavailableError("no answer from " + format_address(addr) +
+    return absl::UnavailableError("no answer from " + address_str(addr) +
                                   "; is it a weft perf --listen of this version?");
   }
   std::optional<Ready> ready = parse_ready(octets);
-  if (!ready) return absl::UnavailableError(format_address(addr) + " is no weft perf listener of this version");
+  if (!ready) return absl::UnavailableError(address_str(addr) + " is no weft perf listener of this version");
   if (!ready->error.empty()) return absl::FailedPreconditionError(ready->error);
   auto measured = TcpRun(options, stop, std::move(*fd), waiter, ready->length).run();
   if (measured.ok()) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "apps/common/address.h"
+#include "base/address.h"
 #include "mpa/wire/cursor.h"
 #include "rpcrdma/peer_group.h"
 
@@ -153,12 +154,12 @@ void TcpServer::accept_loop() {
     reap();
     std::string group = rpcrdma::peer_group(peer);
     if (const std::string why = make_place(group); !why.empty()) {
-      log_.line(verbs::LogLevel::kWarn, format_address(peer), "turned away: {}", why);
+      log_.line(verbs::LogLevel::kWarn, address_str(peer), "turned away: {}", why);
       continue;
     }
     auto session = std::make_unique<Session>();
     session->fd = std::move(fd);
-    session->name = format_address(peer);
+    session->name = address_str(peer);
     session->group = std::move(group);
     session->peer = place_of(peer);
     session->thread = std::thread([this, raw = session.get()] {

@@ -12,6 +12,7 @@
 #include "apps/common/samples.h"
 #include "apps/common/setup.h"
 #include "apps/ping/run.h"
+#include "base/address.h"
 
 namespace weft::apps::ping {
 namespace {
@@ -126,7 +127,7 @@ absl::Status Client::await_go_ahead() {
       if (connection_->ended()) return absl::UnavailableError("the connection ended: " + *connection_->ended());
       if (progress_.silent_for(patience(options_))) {
         return absl::DeadlineExceededError(
-            fmt::format("{} does not respond: nothing came from it for {:g} s (--timeout)", format_address(addr_),
+            fmt::format("{} does not respond: nothing came from it for {:g} s (--timeout)", address_str(addr_),
                         std::chrono::duration<double>(patience(options_)).count()));
       }
       continue;
@@ -158,7 +159,7 @@ absl::Status Client::turn(std::uint64_t number) {
 }
 
 absl::Status Client::run() {
-  spdlog::info("ping: connected to {}", format_address(addr_));
+  spdlog::info("ping: connected to {}", address_str(addr_));
   while (options_.count == 0 || done_ < options_.count) {
     if (stop_.requested()) break;
     absl::Status status = turn(done_);

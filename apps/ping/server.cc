@@ -10,6 +10,7 @@
 #include "apps/common/places.h"
 #include "apps/common/setup.h"
 #include "apps/ping/run.h"
+#include "base/address.h"
 #include "rpcrdma/event_log.h"
 #include "rpcrdma/peer_group.h"
 
@@ -39,7 +40,7 @@ class Peer {
   const std::string& name() const { return name_; }
   const std::string& group() const { return group_; }
   // The time of the client's last event.
-  verbs::TimePoint heard_at() const { return heard_at_; }
+  TimePoint heard_at() const { return heard_at_; }
   verbs::CmId* id() const { return id_.get(); }
 
  private:
@@ -55,7 +56,7 @@ class Peer {
   rpcrdma::EventLog& log_;
   std::string name_;
   std::string group_;
-  verbs::TimePoint heard_at_ = std::chrono::steady_clock::now();
+  TimePoint heard_at_ = std::chrono::steady_clock::now();
   std::unique_ptr<verbs::Cq> cq_;
   std::vector<std::uint8_t> data_ = std::vector<std::uint8_t>(kMaxSize);
   InfoOctets info_{}, go_ahead_{};
@@ -71,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Peer>> Peer::accept(verbs::Device& device, verbs:
                                                    std::unique_ptr<verbs::CmId> id, rpcrdma::EventLog& log) {
   auto peer = std::make_unique<Peer>(log);
   peer->id_ = std::move(id);
-  peer->name_ = format_address(peer->id_->peer_addr());
+  peer->name_ = address_str(peer->id_->peer_addr());
   peer->group_ = rpcrdma::peer_group(peer->id_->peer_addr());
   if (auto status = peer->prepare(device, pd); !status.ok()) return status;
   verbs::ConnParam param;
@@ -195,7 +196,7 @@ class Server {
   void on_event(verbs::CmEvent event);
   void on_request(std::unique_ptr<verbs::CmId> id);
   void end(const std::vector<Peer*>& peers, const char* why);
-  void end_silent(verbs::TimePoint now);
+  void end_silent(TimePoint now);
   // Makes a place for a client of this group. Returns the reason if there is none, or an empty text.
   std::string make_place(const std::string& group);
   void drop(verbs::CmId* id);
@@ -210,7 +211,7 @@ class Server {
   std::unique_ptr<verbs::CmId> listener_;
   std::map<verbs::CmId*, std::unique_ptr<Peer>> peers_;
   std::uint64_t served_ = 0;
-  verbs::TimePoint look_at_{};  // the next check for silent clients, if there are clients
+  TimePoint look_at_{};  // the next check for silent clients, if there are clients
 };
 
 absl::Status Server::open(const GlobalOptions& global) {
@@ -229,10 +230,10 @@ absl::Status Server::open(const GlobalOptions& global) {
   auto id = channel_->create_id();
   if (!id.ok()) return to_status(id.error(), "cannot create a connection identifier");
   listener_ = std::move(id.value());
-  std::string what = "cannot listen at " + format_address(*addr);
+  std::string what = "cannot listen at " + address_str(*addr);
   if (auto status = listener_->bind_addr(*addr); !status.ok()) return to_status(status.error(), what);
   if (auto status = listener_->listen(kBacklog); !status.ok()) return to_status(status.error(), what);
-  print_ready("rdma=" + format_address(listener_->local_addr()));
+  print_ready("rdma=" + address_str(listener_->local_addr()));
   return absl::OkStatus();
 }
 
@@ -242,7 +243,7 @@ void Server::run() {
   while (!stop_.requested() && (options_.count == 0 || served_ < options_.count)) {
     const auto wake = peers_.empty() ? std::nullopt : std::optional(look_at_);
     const bool idle = progress_.turn(*device_, wake) == 0;
-    const verbs::TimePoint now = std::chrono::steady_clock::now();
+    const TimePoint now = std::chrono::steady_clock::now();
     log_.on_time(now);
     std::vector<Peer*> ended;
     for (auto& [id, peer] : peers_) {
@@ -264,7 +265,7 @@ void Server::end(const std::vector<Peer*>& peers, const char* why) {
 }
 
 // A client that has stopped midway keeps its place from others.
-void Server::end_silent(verbs::TimePoint now) {
+void Server::end_silent(TimePoint now) {
   if (now < look_at_) return;
   look_at_ = now + std::min(kLookEvery, patience(options_));
   std::vector<Peer*> silent;
@@ -275,7 +276,7 @@ void Server::end_silent(verbs::TimePoint now) {
 }
 
 std::string Server::make_place(const std::string& group) {
-  const verbs::TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint now = std::chrono::steady_clock::now();
   std::vector<Peer*> peers, leaving;
   std::vector<Occupant> occupants;
   for (const auto& [id, peer] : peers_) {
@@ -302,7 +303,7 @@ void Server::on_event(verbs::CmEvent event) {
 }
 
 void Server::on_request(std::unique_ptr<verbs::CmId> id) {
-  const std::string name = format_address(id->peer_addr());
+  const std::string name = address_str(id->peer_addr());
   if (const std::string why = make_place(rpcrdma::peer_group(id->peer_addr())); !why.empty()) {
     log_.line(verbs::LogLevel::kWarn, name, "turned away: {}", why);
     if (!id->reject({}).ok()) log_.line(verbs::LogLevel::kDebug, name, "was gone already");

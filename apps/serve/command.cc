@@ -22,6 +22,7 @@
 #include "apps/common/signals.h"
 #include "apps/serve/serve_app.h"
 #include "apps/serve/warnings.h"
+#include "base/address.h"
 #include "fmt/format.h"
 #include "nfsulb/programs.h"
 #include "spdlog/spdlog.h"
@@ -95,9 +96,9 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
 }
 
 void drive(serve::ServeApp& app, const StopSignals& stop, ProgressMode mode) {
-  std::optional<verbs::TimePoint> idle_since;
+  std::optional<TimePoint> idle_since;
   while (!stop.requested()) {
-    verbs::TimePoint now = std::chrono::steady_clock::now();
+    TimePoint now = std::chrono::steady_clock::now();
     if (app.turn(now) != 0) {
       idle_since.reset();
       continue;
@@ -140,8 +141,7 @@ int run_serve(const GlobalOptions& global, const ServeOptions& options) {
     places.stop_fd = stop.fd();
     registration.emplace((*app)->rdma_addr(), kPrograms, places);
   }
-  print_ready(
-      fmt::format("rdma={} mount={}", format_address((*app)->rdma_addr()), format_address((*app)->mount_addr())));
+  print_ready(fmt::format("rdma={} mount={}", address_str((*app)->rdma_addr()), address_str((*app)->mount_addr())));
   drive(**app, stop, global.progress_or(ProgressMode::kBlock));
   spdlog::info("serve: {}", (*app)->summary());
   return kExitDone;

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "apps/serve/export/fd.h"
 #include "apps/serve/fair_queue.h"
+#include "base/fd.h"
 
 namespace weft::serve {
 

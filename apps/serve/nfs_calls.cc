@@ -11,7 +11,6 @@ namespace {
 using nfs3::ItemForm;
 using nfs3::Proc;
 using rpcrdma::Buffer;
-using rpcrdma::ConstBytes;
 using rpcrdma::ServedCall;
 using rpcrdma::ServedReply;
 using rpcrdma::xdr::XdrReader;

@@ -5,6 +5,7 @@
 #include "apps/common/address.h"
 #include "apps/common/command.h"
 #include "apps/common/progress.h"
+#include "base/address.h"
 #include "fmt/format.h"
 #include "nfsulb/nfs3.h"
 
@@ -39,7 +40,7 @@ absl::StatusOr<std::unique_ptr<ServeApp>> ServeApp::start(const ServeConfig& con
   auto server = rpcrdma::Server::listen(device, config.listen, programs, config.rpc);
   if (!server.ok())
     return apps::to_status(server.error(), fmt::format("cannot listen for RDMA at {} (choose another --listen)",
-                                                       apps::format_address(config.listen)));
+                                                       address_str(config.listen)));
   app->server_ = std::move(server.value());
   app->service_->attach(*app->server_);
 
@@ -50,14 +51,14 @@ absl::StatusOr<std::unique_ptr<ServeApp>> ServeApp::start(const ServeConfig& con
   return app;
 }
 
-std::size_t ServeApp::turn(verbs::TimePoint now) {
+std::size_t ServeApp::turn(TimePoint now) {
   // The replies come first, so that the same pass sends them.
   std::size_t moved = pool_->drain();
   sweep_when_due(now);
   return moved + server_->process(now);
 }
 
-void ServeApp::sweep_when_due(verbs::TimePoint now) {
+void ServeApp::sweep_when_due(TimePoint now) {
   if (is_sweeping_) return;
   if (backend_->num_open_files() == 0) return sweep_at_.reset();
   if (sweep_at_ && now < *sweep_at_) return;
@@ -71,9 +72,9 @@ void ServeApp::sweep_when_due(verbs::TimePoint now) {
   if (!pool_->submit(task, DiskLane::kSync, DiskClient{})) is_sweeping_ = false;
 }
 
-void ServeApp::wait(int stop_fd, std::optional<verbs::TimePoint> until) {
+void ServeApp::wait(int stop_fd, std::optional<TimePoint> until) {
   if (!pool_->prepare_wait()) return;
-  std::optional<verbs::TimePoint> wake = server_->next_timeout();
+  std::optional<TimePoint> wake = server_->next_timeout();
   if (until && (!wake || *until < *wake)) wake = until;
   if (sweep_at_ && !is_sweeping_ && (!wake || *sweep_at_ < *wake)) wake = sweep_at_;
   apps::wait_readable({server_->fd(), pool_->event_fd(), stop_fd}, wake);

@@ -14,6 +14,7 @@
 #include "apps/serve/mount/mount_server.h"
 #include "apps/serve/mount/mount_service.h"
 #include "apps/serve/nfs_service.h"
+#include "base/time.h"
 #include "rpcrdma/server.h"
 #include "verbs-shim/api/verbs.h"
 
@@ -42,9 +43,9 @@ class ServeApp {
   const std::string& real_path() const { return tree_->real_path(); }
 
   // turn does the work that is ready, and returns how much it did.
-  std::size_t turn(verbs::TimePoint now);
+  std::size_t turn(TimePoint now);
   // wait sleeps until turn has work, `until` has come, stop_fd is readable, or a signal came. It may return at once.
-  void wait(int stop_fd, std::optional<verbs::TimePoint> until);
+  void wait(int stop_fd, std::optional<TimePoint> until);
 
   // Requests that disk workers run or will run.
   std::size_t num_tasks() const { return pool_->num_pending(); }
@@ -54,10 +55,10 @@ class ServeApp {
 
  private:
   ServeApp() = default;
-  void sweep_when_due(verbs::TimePoint now);
+  void sweep_when_due(TimePoint now);
 
-  bool is_sweeping_ = false;                  // a worker closes idle files
-  std::optional<verbs::TimePoint> sweep_at_;  // while files are open
+  bool is_sweeping_ = false;           // a worker closes idle files
+  std::optional<TimePoint> sweep_at_;  // while files are open
 
   // Destroyed from the last to the first: tasks in the pool hold buffers of the server.
   std::unique_ptr<Tree> tree_;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "apps/common/address.h"
+#include "base/address.h"
 #include "fmt/format.h"
 
 namespace weft::serve {
@@ -32,7 +33,7 @@ std::vector<std::string> start_warnings(const ServeScene& scene) {
     const std::string what = addr == &scene.listen ? fmt::format("{} {} files", who, verb)
                                                    : fmt::format("{} gets the handle of the root", who);
     const char* advice = scene.allow.empty() ? "; --allow limits it to some hosts" : "";
-    out.push_back(fmt::format("{} is reached from other hosts: {} as user {}{}.", apps::format_address(*addr), what,
+    out.push_back(fmt::format("{} is reached from other hosts: {} as user {}{}.", address_str(*addr), what,
                               user_name(scene.user), advice));
   }
   return out;

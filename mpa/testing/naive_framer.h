@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/bytes.h"
 #include "mpa/crc32c.h"
-#include "mpa/wire/bytes.h"
 
 namespace weft::mpa::testing {
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "mpa/wire/bytes.h"
+#include "base/bytes.h"
 
 namespace weft {
 

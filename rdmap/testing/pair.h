@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/time.h"
 #include "ddp/range.h"
 #include "mpa/staging.h"
 #include "rdmap/stream.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/testing/fake_verbs.h"
@@ -38,8 +39,8 @@ std::size_t write_position();
 Octets pattern(std::size_t len, std::uint8_t seed = 1);
 
 // The time of the fake clock.
-inline verbs::TimePoint at(int ms) {
-  return verbs::TimePoint{} + std::chrono::seconds(1000) + std::chrono::milliseconds(ms);
+inline TimePoint at(int ms) {
+  return TimePoint{} + std::chrono::seconds(1000) + std::chrono::milliseconds(ms);
 }
 
 // The octets of a view, to be compared.

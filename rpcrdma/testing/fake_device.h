@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "rpcrdma/testing/fake_verbs.h"
 #include "verbs-shim/api/cm.h"
 
@@ -25,8 +26,8 @@ class FakeDevice final : public verbs::Device {
   verbs::Result<std::unique_ptr<verbs::CompChannel>> create_comp_channel() override;
   verbs::Result<std::unique_ptr<verbs::Cq>> create_cq(int cqe, verbs::CompChannel* channel) override;
   verbs::Result<std::unique_ptr<verbs::CmChannel>> create_event_channel() override;
-  std::size_t process(verbs::TimePoint) override { return 0; }
-  std::optional<verbs::TimePoint> next_timeout() const override { return {}; }
+  std::size_t process(TimePoint) override { return 0; }
+  std::optional<TimePoint> next_timeout() const override { return {}; }
   int fd() const override { return -1; }
 
   // The peer's end of the connection that is there now.

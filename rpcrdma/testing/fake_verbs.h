@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 #include "verbs-shim/api/testing/post_tap.h"
 #include "verbs-shim/api/verbs.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/message.h"
 #include "rpcrdma/xdr/xdr.h"

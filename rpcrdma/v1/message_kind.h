@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 #include "rpcrdma/message.h"
 
 namespace weft::rpcrdma::v1 {

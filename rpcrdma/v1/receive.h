@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 #include "rpcrdma/message.h"
 
 // The checks of a version 1 receiver on a message, before any check that needs the RPC program (RFC 8166 section 4.5).

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 
 // XDR (RFC 4506): one cursor to read and one to write. All ONC RPC octets go through them.
 namespace weft::rpcrdma::xdr {

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/time.h"
 #include "ddp/segment.h"
 #include "tests/sim/victim.h"
 

@@ -7,15 +7,13 @@
 #include <cerrno>
 #include <map>
 
+#include "base/fd.h"
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/api/testing/window.h"
 #include "verbs-shim/soft/device.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::testing {
 namespace {
-
-using soft::UniqueFd;
 
 constexpr Access kAll = Access::kLocalWrite | Access::kRemoteWrite | Access::kRemoteRead;
 
@@ -45,10 +43,10 @@ std::size_t num_sockets() {
 class DdpSoftTest : public VerbsTest {
  protected:
   // A peer that is a plain socket, accepted and in Full Operation at the server.
-  UniqueFd raw_establish() {
+  Fd raw_establish() {
     EXPECT_TRUE(listen().ok());
     const sockaddr_storage to = server_.id->local_addr();
-    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)), 0);
     // M=0 C=1 R=0, revision 1, no private data.
     say(fd, std::string("MPA ID Req Frame") + std::string("\x40\x01\x00\x00", 4));
@@ -58,7 +56,7 @@ class DdpSoftTest : public VerbsTest {
     EXPECT_TRUE(drive([&] { return server_.has(CmEventType::kEstablished); }));
     return fd;
   }
-  static void say(const UniqueFd& fd, const std::string& octets) {
+  static void say(const Fd& fd, const std::string& octets) {
     EXPECT_EQ(::send(fd.get(), octets.data(), octets.size(), MSG_NOSIGNAL), static_cast<ssize_t>(octets.size()));
   }
   bool both_disconnected() {
@@ -74,7 +72,7 @@ class DdpSoftTest : public VerbsTest {
 
 TEST_P(DdpSoftTest, AStreamStalledInsideAMessageHoldsNoOtherUp) {
   RecordProperty("proves", "DDP-1.2-05");
-  const UniqueFd stalled = raw_establish();
+  const Fd stalled = raw_establish();
   Mem inbox(*server_.pd, 64, Access::kLocalWrite);
   ASSERT_TRUE(server_.recv({inbox.sge()}, 1).ok());
   // A Send of 40 octets of which 20 come.
@@ -121,7 +119,7 @@ TEST_P(DdpSoftTest, ATerminateExchangeLeavesNoSocketBehind) {
 
 TEST_P(DdpSoftTest, AHalfClosedPeerGetsAFinAndNoReset) {
   RecordProperty("proves", "DDP-6.2.1-06");
-  const UniqueFd raw = raw_establish();
+  const Fd raw = raw_establish();
   ASSERT_EQ(::shutdown(raw.get(), SHUT_WR), 0);
   ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kDisconnected); }));
   EXPECT_EQ(server_.take(CmEventType::kDisconnected)->status, 0);
@@ -246,15 +244,15 @@ TEST_P(DdpSoftTest, ARegionBelongsToThePdThatRegisteredIt) {
 
 TEST_P(DdpSoftTest, TheSocketThatAcceptedMayBeTheInitiators) {
   RecordProperty("proves", "MPA-2-01");
-  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_storage at = loopback(AF_INET, 0);
   socklen_t len = sizeof(sockaddr_in);
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&at), len), 0);
   ASSERT_EQ(::listen(listener.get(), 1), 0);
   ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&at), &len), 0);
-  UniqueFd connected(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Fd connected(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::connect(connected.get(), reinterpret_cast<sockaddr*>(&at), len), 0);
-  UniqueFd accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  Fd accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   ASSERT_TRUE(accepted);
   ASSERT_TRUE(accept_socket(*server_.id, connected.release()).ok());
   make_qp(client_);

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::conformance {
 
@@ -27,7 +27,6 @@ using verbs::CmEvent;
 using verbs::CmEventType;
 using verbs::WcStatus;
 using verbs::WrOpcode;
-using verbs::soft::UniqueFd;
 using verbs::testing::Mem;
 using Octets = std::vector<std::uint8_t>;
 
@@ -205,15 +204,15 @@ class NetworkTest : public ::testing::Test {
   }
 
   // ---- a peer that is a plain socket
-  UniqueFd raw_connect() {
+  Fd raw_connect() {
     const sockaddr_storage to = listener_->local_addr();
-    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)), 0);
     return fd;
   }
   // A connection in Full Operation, without CRC where the server does not ask for it.
-  UniqueFd raw_link(End& server_end) {
-    UniqueFd raw = raw_connect();
+  Fd raw_link(End& server_end) {
+    Fd raw = raw_connect();
     say(raw, kRequest);
     raw_accepting_ = &server_end;
     char reply[20];
@@ -221,11 +220,11 @@ class NetworkTest : public ::testing::Test {
     raw_accepting_ = nullptr;
     return raw;
   }
-  static void say(const UniqueFd& fd, const std::string& octets) {
+  static void say(const Fd& fd, const std::string& octets) {
     EXPECT_EQ(::send(fd.get(), octets.data(), octets.size(), MSG_NOSIGNAL), static_cast<ssize_t>(octets.size()));
   }
   // Whether the other end has closed or reset. Its earlier octets are lost.
-  static bool gone(const UniqueFd& fd) {
+  static bool gone(const Fd& fd) {
     char octets[64];
     ssize_t n = 0;
     while ((n = ::recv(fd.get(), octets, sizeof(octets), MSG_DONTWAIT)) > 0) continue;
@@ -241,7 +240,7 @@ class NetworkTest : public ::testing::Test {
     return len + ulpdu + std::string((6 - ulpdu.size() % 4) % 4, '\0') + std::string(4, '\0');
   }
   // Reads until the end. Returns the Terminate as "layer/etype/code", "" for none.
-  std::string raw_terminate(const UniqueFd& fd) {
+  std::string raw_terminate(const Fd& fd) {
     std::string heard;
     EXPECT_TRUE(drive([&] {
       char octets[512];

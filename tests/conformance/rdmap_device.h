@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/fd.h"
 #include "tests/conformance/rdmap_peer.h"
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::conformance {
 
@@ -26,7 +26,6 @@ using verbs::Access;
 using verbs::CmEventType;
 using verbs::Wc;
 using verbs::WcStatus;
-using verbs::soft::UniqueFd;
 using verbs::testing::Mem;
 
 inline constexpr Access kAll = Access::kLocalWrite | Access::kRemoteWrite | Access::kRemoteRead;
@@ -78,7 +77,7 @@ struct Peer {
     fd.reset();
   }
 
-  UniqueFd fd;
+  Fd fd;
   Octets out, heard;
   bool listening = true, eof = false, reset = false;
   std::unique_ptr<verbs::CmId> id;
@@ -155,7 +154,7 @@ class RdmapDevice : public ::testing::Test {
   Peer& connect(std::uint8_t ird = 16, verbs::Pd* pd = nullptr, verbs::Cq* cq = nullptr) {
     peers_.push_back(std::make_unique<Peer>());
     Peer& peer = *peers_.back();
-    peer.fd = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    peer.fd = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int on = 1;  // the test decides when octets leave
     ::setsockopt(peer.fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     const sockaddr_storage to = listener_->local_addr();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time.h"
 #include "rdmap/testing/pair.h"
 #include "tests/sim/victim.h"
 

@@ -69,7 +69,7 @@ TEST_F(SecurityLimits, EventsOfPeersThatGiveUpDoNotPileUp) {
   take_events_ = false;  // the consumer sleeps
   std::size_t num_ended = 0;
   for (int i = 0; i < 10000; ++i) {
-    const UniqueFd raw = raw_connect();
+    const Fd raw = raw_connect();
     say(raw, kRequest + "and at once something that no responder may accept");
     if (drive([&] { return gone(raw); })) ++num_ended;
   }
@@ -90,12 +90,12 @@ TEST_F(SecurityLimits, NothingReachesDdpBeforeTheHandshakeIsOver) {
   Mem target(*server_->pd, 8, kAll, 0xa5);
   // An RDMA Write of 8 octets. The receiver must not look at it, whether its CRC is right or not.
   const std::string write = write_fpdu(target.mr->rkey(), target.addr(), std::string(8, '\1'));
-  const UniqueFd early = raw_connect();
+  const Fd early = raw_connect();
   say(early, kRequest + write);
   ASSERT_TRUE(drive([&] { return gone(early); }));
   EXPECT_FALSE(server_->cm->get_event().has_value());
 
-  const UniqueFd rejected = raw_connect();
+  const Fd rejected = raw_connect();
   say(rejected, kRequest);
   std::optional<CmEvent> request;
   ASSERT_TRUE(drive([&] { return (request = server_->cm->get_event()).has_value(); }));
@@ -284,7 +284,7 @@ TEST_F(SecurityLimits, PartsOfFpdusAreHeldUpToABound) {
   Mem target(*server_->pd, 64, kAll);
   Link& honest = link();
   // Peers that complete the handshake, send most of an FPDU of 60,000 octets and fall silent.
-  std::vector<UniqueFd> raws;
+  std::vector<Fd> raws;
   std::deque<End> ends;
   for (int i = 0; i < 6; ++i) {
     raws.push_back(raw_link(ends.emplace_back()));

@@ -201,7 +201,7 @@ TEST_F(SecurityMemory, BoundsHoldToTheOctetBetweenGuardPages) {
     }
     for (const std::uint64_t to : {UINT64_MAX - 62, UINT64_MAX}) {
       End end;  // no source of ours would send this
-      const UniqueFd raw = raw_link(end);
+      const Fd raw = raw_link(end);
       say(raw, write_fpdu(mr->rkey(), to, std::string(64, '\1')));
       EXPECT_EQ(raw_terminate(raw), "1/1/03");
       Link& reader = link();

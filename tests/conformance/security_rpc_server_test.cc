@@ -29,7 +29,7 @@ class SecurityRpcServer : public rpc::World {
   // A new connection, a Call on it, and the server's RDMA Read Request for the chunk: where it wants it put.
   void call(Pulled pulled) {
     peer_ = std::make_unique<Peer>();
-    peer_->fd = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    peer_->fd = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int on = 1;
     ::setsockopt(peer_->fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     const sockaddr_storage to = server->local_addr();

@@ -33,8 +33,8 @@ struct HostileServer : World {
     ASSERT_TRUE(made.ok()) << made.status();
     gateway = std::move(*made);
     client = std::move(rpcrdma::Client::connect(*client_device, gateway->local_addr(), {}).value());
-    engines.push_back([this](verbs::TimePoint now) { return gateway ? gateway->process(now) : 0; });
-    engines.push_back([this](verbs::TimePoint now) { return client ? client->process(now) : 0; });
+    engines.push_back([this](TimePoint now) { return gateway ? gateway->process(now) : 0; });
+    engines.push_back([this](TimePoint now) { return client ? client->process(now) : 0; });
   }
 
   std::unique_ptr<verbs::Device> gateway_device = open_device(), client_device = open_device();

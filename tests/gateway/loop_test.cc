@@ -13,11 +13,11 @@ namespace {
 struct CountingEngine {
   explicit CountingEngine(int turns) : left(turns) {}
   ~CountingEngine() { ::close(event); }
-  std::size_t process(verbs::TimePoint) {
+  std::size_t process(TimePoint) {
     if (--left == 0) std::raise(SIGTERM);
     return 1;
   }
-  std::optional<verbs::TimePoint> next_timeout() const { return {}; }
+  std::optional<TimePoint> next_timeout() const { return {}; }
   int fd() const { return event; }
 
   int left;

@@ -7,6 +7,7 @@
 #include "apps/common/address.h"
 #include "apps/gateway/to_tcp.h"
 #include "apps/gateway/url.h"
+#include "base/address.h"
 #include "fmt/format.h"
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
@@ -69,10 +70,10 @@ TEST_F(Ports, Nfs4IsServedOnTheWellKnownPortAndNobodyIsAskedForIt) {
   config.rpc.max_buffered = 32 << 20;
   auto gateway = ToTcp::start(config, *gateway_device, io);
   ASSERT_TRUE(gateway.ok()) << gateway.status();
-  EXPECT_EQ(apps::format_address((*gateway)->local_addr()), host + ":20049");
+  EXPECT_EQ(address_str((*gateway)->local_addr()), host + ":20049");
 
   auto client = std::move(rpcrdma::Client::connect(*client_device, config.listen, {}).value());
-  engines.push_back([&](verbs::TimePoint now) { return (*gateway)->process(now) + client->process(now); });
+  engines.push_back([&](TimePoint now) { return (*gateway)->process(now) + client->process(now); });
   EXPECT_EQ(call(*client, 0, {}), CallStatus::kSuccess);
   using nfsulb::testing::Xdr;
   const Xdr setclientid = Xdr().fixed(8).opaque(12).u32(0x40000000).opaque(3).opaque(20).u32(1);

@@ -245,7 +245,7 @@ struct ToRdmaDeadlines : ToRdmaTest {
     frozen = std::chrono::steady_clock::now();
     ToRdmaTest::SetUp();
   }
-  std::optional<verbs::TimePoint> in(std::chrono::milliseconds time) const { return *frozen + time; }
+  std::optional<TimePoint> in(std::chrono::milliseconds time) const { return *frozen + time; }
 };
 
 TEST_F(ToRdmaDeadlines, ClientsAreLookedAtInTime) {
@@ -276,11 +276,11 @@ TEST_F(ToRdmaDeadlines, WhatHasEndedIsForgottenAtOnce) {
   connect();
   settle();
   clients.clear();
-  for (int i = 0; i < 100 && gateway->next_timeout() != verbs::TimePoint{}; ++i) {
+  for (int i = 0; i < 100 && gateway->next_timeout() != TimePoint{}; ++i) {
     io.restart();
     io.poll();
   }
-  EXPECT_EQ(gateway->next_timeout(), verbs::TimePoint{});
+  EXPECT_EQ(gateway->next_timeout(), TimePoint{});
   settle();
   EXPECT_EQ(gateway->next_timeout(), gateway_device->next_timeout());
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/gateway/to_rdma.h"
+#include "base/time.h"
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
 #include "rpcrdma/rpc_message.h"
@@ -36,9 +37,8 @@ struct ToRdmaTest : World, rpcrdma::Service {
     config.server = server->local_addr();
     config.stream.record.max_record = 4 << 20;
     start_gateway();
-    engines.push_back([this](verbs::TimePoint now) { return server ? server->process(now) : 0; });
-    engines.push_back(
-        [this](verbs::TimePoint now) { return gateway ? gateway->process(frozen.value_or(now) + skew) : 0; });
+    engines.push_back([this](TimePoint now) { return server ? server->process(now) : 0; });
+    engines.push_back([this](TimePoint now) { return gateway ? gateway->process(frozen.value_or(now) + skew) : 0; });
   }
   // A new one, of `config`, in place of that before.
   void start_gateway() {
@@ -90,7 +90,7 @@ struct ToRdmaTest : World, rpcrdma::Service {
   std::deque<rpcrdma::ServedCall> calls;
   ToRdmaConfig config;
   std::unique_ptr<ToRdma> gateway;
-  std::optional<verbs::TimePoint> frozen;  // the gateway's clock, which then moves by `skew` alone
+  std::optional<TimePoint> frozen;  // the gateway's clock, which then moves by `skew` alone
   std::chrono::milliseconds skew{0};
   std::vector<std::unique_ptr<TcpEnd>> clients;
 };

@@ -28,7 +28,7 @@ TEST_F(ToTcpTest, EndsWhileRepliesAreUnderWay) {
   std::vector<Octets> rooms(kCalls, Octets(kLen));
   for (Octets& room : rooms) {
     rpcrdma::CallSpec spec;
-    spec.result_items = rpcrdma::MutBytes(room);
+    spec.result_items = MutBytes(room);
     call(client, kRead, args, spec);
   }
   ASSERT_TRUE(run([&] { return servers[0]->records.size() >= kCalls / 2; }));
@@ -58,7 +58,7 @@ TEST_F(ToTcpTest, DataReadArePlacedInTheClientsMemory) {
     rpcrdma::Client& client = clients.empty() ? connect() : *clients[0];
     Octets memory(200000);
     rpcrdma::CallSpec spec;
-    spec.result_items = rpcrdma::ScatteredBytes(rpcrdma::MutBytes(memory));
+    spec.result_items = rpcrdma::ScatteredBytes(MutBytes(memory));
     const Octets args = read_args(200000);
     const auto ended = call(client, kRead, args, spec);
     ASSERT_TRUE(run([&] { return ended->has_value(); }));
@@ -91,7 +91,7 @@ TEST_F(ToTcpTest, ARefusedReadHasNoItem) {
   answer = [&](TcpEnd& end, const Octets& call) { end.send(reply_message(xid_of(call), refusal)); };
   Octets memory(200000);
   rpcrdma::CallSpec spec;
-  spec.result_items = rpcrdma::ScatteredBytes(rpcrdma::MutBytes(memory));
+  spec.result_items = rpcrdma::ScatteredBytes(MutBytes(memory));
   const Octets args = read_args(200000);
   const auto ended = call(connect(), kRead, args, spec);
   ASSERT_TRUE(run([&] { return ended->has_value(); }));
@@ -105,7 +105,7 @@ TEST_F(ToTcpTest, DataToWriteArePutBackIntoTheirCall) {
   for (const std::size_t len : {3ul, 100000ul, 100003ul}) {
     const Octets data = counted(len), args = write_args(data, true);
     rpcrdma::CallSpec spec;
-    spec.items = rpcrdma::ArgumentItem{args.size(), rpcrdma::ConstBytes(data)};
+    spec.items = rpcrdma::ArgumentItem{args.size(), ConstBytes(data)};
     const auto ended = call(client, kWrite, args, spec);
     ASSERT_TRUE(run([&] { return ended->has_value(); }));
     EXPECT_EQ((*ended)->status, CallStatus::kSuccess);
@@ -180,7 +180,7 @@ TEST_F(ToTcpTest, AConnectionThatTheServerDoesNotReadHoldsUpNoOtherClient) {
   std::vector<std::shared_ptr<std::optional<Ended>>> writes;
   for (std::size_t i = 0; i < kCalls; ++i) {
     rpcrdma::CallSpec spec;
-    spec.items = rpcrdma::ArgumentItem{args.size(), rpcrdma::ConstBytes(data)};
+    spec.items = rpcrdma::ArgumentItem{args.size(), ConstBytes(data)};
     writes.push_back(call(greedy, kWrite, args, spec));
   }
   settle();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/gateway/to_tcp.h"
+#include "base/time.h"
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
 #include "rpcrdma/client.h"
@@ -33,9 +34,8 @@ struct ToTcpTest : World {
     config.stream.record.max_record = 4 << 20;
     config.rpc.max_buffered = 32 << 20;
     start_gateway();
-    engines.push_back(
-        [this](verbs::TimePoint now) { return gateway ? gateway->process(frozen.value_or(now) + skew) : 0; });
-    engines.push_back([this](verbs::TimePoint now) {
+    engines.push_back([this](TimePoint now) { return gateway ? gateway->process(frozen.value_or(now) + skew) : 0; });
+    engines.push_back([this](TimePoint now) {
       std::size_t moved = 0;
       for (auto& client : clients) moved += client->process(now);
       return moved;
@@ -103,7 +103,7 @@ struct ToTcpTest : World {
   std::function<void(TcpEnd&, const Octets&)> answer;
   ToTcpConfig config;
   std::unique_ptr<ToTcp> gateway;
-  std::optional<verbs::TimePoint> frozen;  // the gateway's clock, which then moves by `skew` alone
+  std::optional<TimePoint> frozen;  // the gateway's clock, which then moves by `skew` alone
   std::chrono::seconds skew{0};
   std::vector<std::unique_ptr<rpcrdma::Client>> clients;
 };

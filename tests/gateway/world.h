@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apps/onc_tcp/stream.h"
+#include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/rpc_message.h"
 #include "verbs-shim/api/verbs.h"
@@ -54,7 +55,7 @@ struct World : ::testing::Test {
   std::unique_ptr<verbs::Device> open_device();
 
   boost::asio::io_context io{1};
-  std::vector<std::function<std::size_t(verbs::TimePoint)>> engines;
+  std::vector<std::function<std::size_t(TimePoint)>> engines;
   std::unique_ptr<verbs::Device> tcp_device = open_device();  // of the pool that TCP ends receive into
   std::unique_ptr<verbs::Pd> tcp_pd;
   std::unique_ptr<rpcrdma::BufferPool> tcp_pool;

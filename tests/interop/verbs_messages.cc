@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "apps/common/address.h"
+#include "base/address.h"
 #include "verbs-shim/api/explain.h"
 #include "verbs-shim/soft/device.h"
 
@@ -98,7 +99,7 @@ class Talk {
   void accept() {
     must(id_->bind_addr(options_.addr), "bind_addr");
     must(id_->listen(1), "listen");
-    std::printf("ready rdma=%s\n", apps::format_address(id_->local_addr()).c_str());
+    std::printf("ready rdma=%s\n", address_str(id_->local_addr()).c_str());
     std::fflush(stdout);
     CmEvent request = await_event(CmEventType::kConnectRequest);
     listener_ = std::exchange(id_, std::move(request.new_id));

@@ -40,7 +40,7 @@ TEST_F(Faults, AFullDiskLeavesTheOldFileAndNothingElse) {
   write_file(local("file"), noise(5 * kIo));
   interposer.hook = [this](ServedCall& call) {
     if (!is(call, Proc::kWrite)) return false;
-    rpcrdma::ConstBytes data;
+    ConstBytes data;
     if (write_args_of(call, data).offset < 3 * kIo) return false;
     interposer.answer(call, nfs3::WriteRes{Nfsstat3::kNospc, {}, 0, {}, {}});
     return true;
@@ -109,7 +109,7 @@ TEST_F(Faults, ShortWritesAreCompleted) {
   write_file(local("file"), octets);
   interposer.hook = [this](ServedCall& call) {
     if (!is(call, Proc::kWrite)) return false;
-    rpcrdma::ConstBytes data;
+    ConstBytes data;
     nfs3::WriteArgs args = write_args_of(call, data);
     if (args.count < 10) return false;
     args.count = args.data.len = args.count / 2;
@@ -225,7 +225,7 @@ TEST_F(Faults, WhatIsWrittenGoesOnWithAServerThatComesBack) {
   const Octets octets = noise(8 * kIo + 3);
   write_file(local("file"), octets);
   interposer.hook = [this, restarted = false](ServedCall& call) mutable {
-    rpcrdma::ConstBytes data;
+    ConstBytes data;
     if (!is(call, Proc::kWrite) || restarted || write_args_of(call, data).offset < 2 * kIo) return false;
     restarted = true;
     restart_server();

@@ -25,7 +25,7 @@ struct LongestIo {
       }
       if (is(call, Proc::kRead)) read = std::max(read, args_of<nfs3::ReadArgs>(call).count);
       if (is(call, Proc::kWrite)) {
-        rpcrdma::ConstBytes data;
+        ConstBytes data;
         write = std::max(write, write_args_of(call, data).count);
       }
       return false;

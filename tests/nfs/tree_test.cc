@@ -340,7 +340,7 @@ TEST_F(Trees, ReadsAndWritesOfSmallFilesAreNoLongerThanAskedFor) {
   for (std::size_t len : sizes) write_file(local("tree/" + std::to_string(len)), noise(len, unsigned(len)));
   std::uint32_t longest = 0;
   interposer.hook = [&](ServedCall& call) {
-    rpcrdma::ConstBytes data;
+    ConstBytes data;
     if (is(call, Proc::kRead)) longest = std::max(longest, args_of<nfs3::ReadArgs>(call).count);
     if (is(call, Proc::kWrite)) longest = std::max(longest, write_args_of(call, data).count);
     return false;
@@ -358,7 +358,7 @@ TEST_F(Trees, SyncWritesWithoutACommit) {
   make_files(local("tree"), 3);
   std::atomic<int> num_unstable = 0, num_commits = 0;
   interposer.hook = [&](ServedCall& call) {
-    rpcrdma::ConstBytes data;
+    ConstBytes data;
     if (is(call, Proc::kWrite) && write_args_of(call, data).stable != nfs3::StableHow::kFileSync) ++num_unstable;
     if (is(call, Proc::kCommit)) ++num_commits;
     return false;

@@ -51,12 +51,12 @@ void Interposer::on_call(rpcrdma::ServedCall call) {
   inner->on_call(std::move(call));
 }
 
-nfs3::WriteArgs write_args_of(const rpcrdma::ServedCall& call, rpcrdma::ConstBytes& data) {
+nfs3::WriteArgs write_args_of(const rpcrdma::ServedCall& call, ConstBytes& data) {
   nfs3::XdrReader reader(call.args);
   nfs3::WriteArgs args;
   const bool reduced = !call.items.empty();
   EXPECT_TRUE(parse(reader, args, reduced ? nfs3::ItemForm::kReduced : nfs3::ItemForm::kInline));
-  data = reduced ? rpcrdma::ConstBytes(call.items[0].data.octets()).first(args.data.len) : args.data.data;
+  data = reduced ? ConstBytes(call.items[0].data.octets()).first(args.data.len) : args.data.data;
   return args;
 }
 

@@ -61,7 +61,7 @@ Args args_of(const rpcrdma::ServedCall& call) {
   EXPECT_TRUE(parse(reader, args));
   return args;
 }
-nfs3::WriteArgs write_args_of(const rpcrdma::ServedCall& call, rpcrdma::ConstBytes& data);
+nfs3::WriteArgs write_args_of(const rpcrdma::ServedCall& call, ConstBytes& data);
 
 inline bool is(const rpcrdma::ServedCall& call, nfs3::Proc proc) {
   return call.procedure == static_cast<std::uint32_t>(proc);

@@ -115,7 +115,7 @@ struct FaultsTest : ::testing::Test {
   }
 
   FakeMemory memory;
-  verbs::TimePoint now = at(0);
+  TimePoint now = at(0);
   const std::vector<Asked> all = asked_in_every_form();
   std::unique_ptr<ResponderEnd> responder;
   std::unique_ptr<RequesterEnd> requester;

@@ -349,7 +349,7 @@ struct MalformedReply : ::testing::Test {
   }
   void turn() {
     end->pump();
-    end->requester->on_time(verbs::TimePoint{} + std::chrono::seconds(100));
+    end->requester->on_time(TimePoint{} + std::chrono::seconds(100));
   }
 
   FakeMemory memory;

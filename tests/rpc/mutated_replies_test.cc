@@ -53,7 +53,7 @@ struct MutatedReplies : ::testing::Test {
   void answer_all(const Exchange& first);
 
   FakeMemory memory;
-  verbs::TimePoint now = verbs::TimePoint{} + std::chrono::seconds(100);
+  TimePoint now = TimePoint{} + std::chrono::seconds(100);
   std::vector<Vector> vectors = load_vectors('V');
   Octets room_a = Octets(3000);
   Octets room_b = Octets(500);

@@ -64,7 +64,7 @@ struct NfsCalls : ::testing::Test {
   void run() {
     while (requester->pump() + nfs->end.pump() != 0) {
     }
-    requester->requester->on_time(verbs::TimePoint{} + std::chrono::seconds(100));
+    requester->requester->on_time(TimePoint{} + std::chrono::seconds(100));
   }
   v1::Header last_call() { return parse(requester->qp.sent.back()); }
   v1::Header last_reply() { return parse(nfs->end.qp.sent.back()); }

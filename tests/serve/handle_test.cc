@@ -159,20 +159,6 @@ TEST_F(ExportTest, ServersThatStartAtOnceHaveOneKey) {
   }
 }
 
-TEST(Fd, AssignmentClosesWhatWasHeld) {
-  int pipe[2];
-  ASSERT_EQ(::pipe(pipe), 0);
-  const Fd reader(pipe[0]);
-  Fd writer(pipe[1]);
-  Fd& same = writer;
-  writer = std::move(same);
-  EXPECT_EQ(writer.get(), pipe[1]);
-  writer = Fd();
-  char octet = 0;
-  ASSERT_EQ(::fcntl(reader.get(), F_SETFL, O_NONBLOCK), 0);
-  EXPECT_EQ(::read(reader.get(), &octet, 1), 0) << "nobody holds the other end";
-}
-
 TEST_F(ExportTest, TwoServersDoNotShareAnIndex) {
   auto second = Tree::open(tree_config);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists) << second.status();

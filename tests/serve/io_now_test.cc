@@ -54,7 +54,7 @@ class IoNowTest : public ExportTest {
 
   NfsFh3 file;
   std::optional<nfs3::ReadRes> last_read;
-  DiskCalls::TimePoint now;
+  TimePoint now;
   bool in_memory = true;
   std::size_t num_cached = 0;  // octets that the calls without waiting give or take
 };

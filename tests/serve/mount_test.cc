@@ -209,7 +209,7 @@ TEST_F(MountTest, WhatItDoesNotServe) {
 TEST_F(MountTest, EveryTruncationIsGarbageOrNoCall) {
   const Octets whole = call_octets(1, path_args("/sub"));
   for (std::size_t len = 0; len < whole.size(); ++len) {
-    std::optional<Octets> reply = service.answer(rpcrdma::ConstBytes(whole).first(len), kClient);
+    std::optional<Octets> reply = service.answer(ConstBytes(whole).first(len), kClient);
     if (!reply) {
       EXPECT_LT(len, 8u);
       continue;
@@ -247,7 +247,7 @@ class MountServerTest : public MountTest {
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&addr), sizeof(sockaddr_in)), 0);
     return fd;
   }
-  static void send(const Fd& fd, rpcrdma::ConstBytes octets) {
+  static void send(const Fd& fd, ConstBytes octets) {
     EXPECT_EQ(::send(fd.get(), octets.data(), octets.size(), MSG_NOSIGNAL), static_cast<ssize_t>(octets.size()));
   }
   // The next record, or nothing where the server closed.
@@ -258,7 +258,7 @@ class MountServerTest : public MountTest {
       pollfd wait{.fd = fd.get(), .events = POLLIN, .revents = 0};
       EXPECT_EQ(::poll(&wait, 1, 30000), 1);
       if (::recv(fd.get(), &octet, 1, 0) != 1) return std::nullopt;
-      rpcrdma::ConstBytes input(&octet, 1);
+      ConstBytes input(&octet, 1);
       if (reader.next(input) == onc_tcp::RecordReader::Outcome::kRecord) return reader.record();
     }
   }

@@ -360,7 +360,7 @@ TEST_F(ServeTest, ReadlinkAndSymlinkByChunkOrInline) {
   Octets octets;
   rpcrdma::xdr::XdrWriter writer(octets);
   nfs3::emit(writer, args, nfs3::ItemForm::kReduced);
-  const rpcrdma::ConstBytes path(reinterpret_cast<const std::uint8_t*>(target.data()), target.size());
+  const ConstBytes path(reinterpret_cast<const std::uint8_t*>(target.data()), target.size());
   Answer made;
   start_call(*peer, Proc::kSymlink, octets, made, rpcrdma::ArgumentItem{octets.size(), path});
   run_until([&] { return made.done; });

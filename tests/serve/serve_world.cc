@@ -93,8 +93,8 @@ void ServeWorld::run_until(const std::function<bool()>& done) {
   }
 }
 
-void ServeWorld::start_call(Peer& peer, nfs3::Proc procedure, rpcrdma::ConstBytes args, Answer& answer,
-                            std::optional<rpcrdma::ArgumentItem> item, rpcrdma::MutBytes result_item,
+void ServeWorld::start_call(Peer& peer, nfs3::Proc procedure, ConstBytes args, Answer& answer,
+                            std::optional<rpcrdma::ArgumentItem> item, MutBytes result_item,
                             std::optional<std::uint32_t> xid) {
   static const rpcrdma::OpaqueAuth cred = rpcrdma::auth_sys_of_this_process();
   rpcrdma::CallSpec spec;
@@ -121,7 +121,7 @@ void ServeWorld::start_call(Peer& peer, nfs3::Proc procedure, rpcrdma::ConstByte
   ASSERT_TRUE(status.ok()) << status.error().message;
 }
 
-nfs3::WriteRes ServeWorld::write(Peer& peer, const nfs3::NfsFh3& file, std::uint64_t offset, rpcrdma::ConstBytes data,
+nfs3::WriteRes ServeWorld::write(Peer& peer, const nfs3::NfsFh3& file, std::uint64_t offset, ConstBytes data,
                                  nfs3::StableHow stable) {
   nfs3::WriteArgs args;
   args.file = file;
@@ -194,7 +194,7 @@ nfs3::NfsFh3 ServeWorld::mount(const std::string& path) {
     const ssize_t n = ::recv(fd.get(), buffer, sizeof buffer, 0);
     EXPECT_GT(n, 0);
     if (n <= 0) return {};
-    rpcrdma::ConstBytes input(buffer, static_cast<std::size_t>(n));
+    ConstBytes input(buffer, static_cast<std::size_t>(n));
     if (records.next(input) == onc_tcp::RecordReader::Outcome::kRecord) break;
   }
   rpcrdma::xdr::XdrReader reader(records.record());

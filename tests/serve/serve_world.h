@@ -61,8 +61,8 @@ class ServeWorld : public ::testing::Test {
   };
   // start_call: `answer` and the memory of the views stay until it is done. args are XDR; item: WRITE's data, out of
   // args; xid: the client chooses where none is given.
-  void start_call(Peer& peer, nfs3::Proc procedure, rpcrdma::ConstBytes args, Answer& answer,
-                  std::optional<rpcrdma::ArgumentItem> item = {}, rpcrdma::MutBytes result_item = {},
+  void start_call(Peer& peer, nfs3::Proc procedure, ConstBytes args, Answer& answer,
+                  std::optional<rpcrdma::ArgumentItem> item = {}, MutBytes result_item = {},
                   std::optional<std::uint32_t> xid = {});
 
   template <typename Res, typename Args>
@@ -80,7 +80,7 @@ class ServeWorld : public ::testing::Test {
     return res;
   }
 
-  nfs3::WriteRes write(Peer& peer, const nfs3::NfsFh3& file, std::uint64_t offset, rpcrdma::ConstBytes data,
+  nfs3::WriteRes write(Peer& peer, const nfs3::NfsFh3& file, std::uint64_t offset, ConstBytes data,
                        nfs3::StableHow stable = nfs3::StableHow::kUnstable);
   // READ of into.size() octets. into is cut to the octets read.
   nfs3::ReadRes read(Peer& peer, const nfs3::NfsFh3& file, std::uint64_t offset, std::vector<std::uint8_t>& into);

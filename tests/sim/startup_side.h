@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/time.h"
 #include "tests/sim/victim.h"
 #include "tests/vectors/vector_file.h"
 

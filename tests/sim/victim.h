@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time.h"
 #include "mpa/fpdu_reader.h"
 #include "mpa/fpdu_writer.h"
 #include "mpa/startup_frame.h"

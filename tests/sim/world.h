@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "rdmap/testing/pair.h"
 
 namespace weft::sim {

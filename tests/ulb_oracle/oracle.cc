@@ -127,7 +127,7 @@ bool Arms::read_union(const Type& type, XdrReader& reader) {
 
 bool Arms::read(const Type& type, XdrReader& reader) {
   std::uint32_t count = 0;
-  rpcrdma::ConstBytes octets;
+  ConstBytes octets;
   switch (type.kind) {
     case Kind::kFixed: return reader.skip(type.max);
     case Kind::kOpaque:

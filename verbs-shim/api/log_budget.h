@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/time.h"
 #include "verbs-shim/api/types.h"
 
 namespace weft::verbs {

@@ -2,7 +2,8 @@
 
 #include <string>
 #include <utility>
-#include <variant>
+
+#include "base/result.h"
 
 namespace weft::verbs {
 
@@ -12,30 +13,10 @@ struct Error {
   std::string message;
 };
 
-// Result holds a value or an Error. value(), * and -> need ok(), and error() needs !ok(). Otherwise they throw
-// std::bad_variant_access. Status is the Result without a value.
 template <typename T>
-class [[nodiscard]] Result {
- public:
-  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: conversion is the point
-  Result(Error error) : held_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
+using Result = weft::Result<T, Error>;
 
-  bool ok() const { return held_.index() == 0; }
-  explicit operator bool() const { return ok(); }
-  T& value() & { return std::get<0>(held_); }
-  const T& value() const& { return std::get<0>(held_); }
-  T&& value() && { return std::get<0>(std::move(held_)); }
-  T& operator*() & { return value(); }
-  const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
-  T* operator->() { return &value(); }
-  const T* operator->() const { return &value(); }
-  const Error& error() const { return std::get<1>(held_); }
-
- private:
-  std::variant<T, Error> held_;
-};
-
+// Status is the Result without a value.
 class [[nodiscard]] Status {
  public:
   Status() = default;

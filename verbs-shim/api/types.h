@@ -1,12 +1,11 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <span>
 
-namespace weft::verbs {
+#include "base/time.h"
 
-using TimePoint = std::chrono::steady_clock::time_point;
+namespace weft::verbs {
 
 class Mr;
 class Mw;

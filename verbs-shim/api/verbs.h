@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "base/time.h"
 #include "verbs-shim/api/result.h"
 #include "verbs-shim/api/types.h"
 

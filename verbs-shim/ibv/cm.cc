@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/address.h"
 #include "verbs-shim/ibv/ibv_device.h"
 #include "verbs-shim/ibv/mapping.h"
 #include "verbs-shim/ibv/qp.h"
@@ -42,20 +43,6 @@ bool means_unreachable(int errno_value) {
 }
 
 }  // namespace
-
-std::string address_str(const sockaddr& addr) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (addr.sa_family == AF_INET6) {
-    sockaddr_in6 in{};
-    std::memcpy(&in, &addr, sizeof(in));
-    ::inet_ntop(AF_INET6, &in.sin6_addr, text.data(), text.size());
-    return "[" + std::string(text.data()) + "]:" + std::to_string(ntohs(in.sin6_port));
-  }
-  sockaddr_in in{};
-  std::memcpy(&in, &addr, sizeof(in));
-  ::inet_ntop(AF_INET, &in.sin_addr, text.data(), text.size());
-  return std::string(text.data()) + ":" + std::to_string(ntohs(in.sin_port));
-}
 
 Endpoint::~Endpoint() {
   if (id != nullptr) ::rdma_destroy_id(id);

@@ -152,7 +152,4 @@ class IbvCmChannel : public CmChannel {
   std::atomic<unsigned> turn_{0};  // of IbvDevice::cm_turn, at the last question to the kernel
 };
 
-// "127.0.0.1:20049", "[::1]:20049".
-std::string address_str(const sockaddr& addr);
-
 }  // namespace weft::verbs::ibv

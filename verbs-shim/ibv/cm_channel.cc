@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/address.h"
 #include "verbs-shim/ibv/cm.h"
 #include "verbs-shim/ibv/ibv_device.h"
 #include "verbs-shim/ibv/mapping.h"

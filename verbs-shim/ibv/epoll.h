@@ -5,27 +5,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <utility>
+#include "base/fd.h"
 
 namespace weft::verbs::ibv {
-
-// Fd owns one descriptor, -1 for none.
-class Fd {
- public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // Epoll is a descriptor that is readable while one of its members is.
 class Epoll {

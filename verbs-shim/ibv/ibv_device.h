@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
 #include "verbs-shim/ibv/async.h"

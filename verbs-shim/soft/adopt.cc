@@ -15,7 +15,7 @@ namespace {
 // start(own) hands over a socket to an id. The socket's owner keeps the descriptor if an error comes back.
 template <typename F>
 Status adopt(int fd, F start) {
-  soft::UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  Fd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!own) return soft::socket_error("the socket", errno);
   Status status = start(std::move(own));
   if (status) ::close(fd);
@@ -26,12 +26,12 @@ Status adopt(int fd, F start) {
 
 Status connect_socket(CmId& id, int fd, const ConnParam& param, std::span<const std::uint8_t> received) {
   auto& of = static_cast<soft::SoftCmId&>(id);
-  return adopt(fd, [&](soft::UniqueFd own) { return of.connect_socket(std::move(own), param, received); });
+  return adopt(fd, [&](Fd own) { return of.connect_socket(std::move(own), param, received); });
 }
 
 Status accept_socket(CmId& id, int fd, std::span<const std::uint8_t> received) {
   auto& of = static_cast<soft::SoftCmId&>(id);
-  return adopt(fd, [&](soft::UniqueFd own) { return of.accept_socket(std::move(own), received); });
+  return adopt(fd, [&](Fd own) { return of.accept_socket(std::move(own), received); });
 }
 
 Result<ReleasedSocket> release_socket(CmId& id) {
@@ -50,7 +50,7 @@ Status prepare(int fd, const SoftConfig& config) {
 
 }  // namespace
 
-Status SoftCmId::connect_socket(UniqueFd fd, const ConnParam& param, ConstBytes received) {
+Status SoftCmId::connect_socket(Fd fd, const ConnParam& param, ConstBytes received) {
   if (Status status = check_device(); !status) return status;
   if (state_ != State::kIdle) return Error{EINVAL, "the id is bound or has a destination already"};
   if (Status status = check_connect(param); !status) return status;
@@ -62,7 +62,7 @@ Status SoftCmId::connect_socket(UniqueFd fd, const ConnParam& param, ConstBytes 
   });
 }
 
-Status SoftCmId::accept_socket(UniqueFd fd, ConstBytes received) {
+Status SoftCmId::accept_socket(Fd fd, ConstBytes received) {
   if (Status status = check_device(); !status) return status;
   if (state_ != State::kIdle && state_ != State::kListening) return Error{EINVAL, "the id does something else already"};
   if (Status status = prepare(fd.get(), loop_.config()); !status) return status;

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/address.h"
 #include "mpa/startup.h"
 #include "verbs-shim/soft/connect_words.h"
 #include "verbs-shim/soft/port_map_ask.h"
@@ -175,7 +176,7 @@ Status SoftCmId::connect(const ConnParam& param) {
                [&](Connection& connection) { return asking ? connection.ask(std::move(asking)) : connection.watch(); });
 }
 
-Status SoftCmId::start(UniqueFd& fd, bool adopted, const ConnParam& param, absl::FunctionRef<bool(Connection&)> begin) {
+Status SoftCmId::start(Fd& fd, bool adopted, const ConnParam& param, absl::FunctionRef<bool(Connection&)> begin) {
   return loop_.call([&]() -> Status {
     if (Status status = check_device(); !status) return status;  // the device may have gone meanwhile
     share_.local = local_address(fd.get());

@@ -36,8 +36,8 @@ class SoftCmId final : public CmId {
   sockaddr_storage peer_addr() const override;
 
   // ---- sockets that existed before MPA (adopt.cc)
-  Status connect_socket(UniqueFd fd, const ConnParam& param, ConstBytes received);
-  Status accept_socket(UniqueFd fd, ConstBytes received);
+  Status connect_socket(Fd fd, const ConnParam& param, ConstBytes received);
+  Status accept_socket(Fd fd, ConstBytes received);
   Result<ReleasedSocket> release_socket();
 
  private:
@@ -58,12 +58,12 @@ class SoftCmId final : public CmId {
   void deliver(Loop& loop, Handle who);
   // Hands a socket to a connection of this id as initiator. begin(connection) enters the socket in epoll. If that
   // fails, errno says why.
-  Status start(UniqueFd& fd, bool adopted, const ConnParam& param, absl::FunctionRef<bool(Connection&)> begin);
+  Status start(Fd& fd, bool adopted, const ConnParam& param, absl::FunctionRef<bool(Connection&)> begin);
 
   Fleet& fleet_;
   Loop& loop_;
   State state_ = State::kIdle;
-  UniqueFd fd_;                                       // the bound socket, until it listens or connects
+  Fd fd_;                                             // the bound socket, until it listens or connects
   std::vector<std::unique_ptr<Listener>> listeners_;  // one in each loop, in their order
   bool answers_ = false;                              // PortMapAnswers knows of this listening id
   IdShare share_;

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/address.h"
 #include "verbs-shim/soft/socket.h"
 
 namespace weft::verbs::soft {

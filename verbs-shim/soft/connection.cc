@@ -42,7 +42,7 @@ std::optional<TimePoint> earlier(std::optional<TimePoint> a, std::optional<TimeP
 
 }  // namespace
 
-Connection::Connection(LoopParts& loop, Handle self, Backlog& backlog, UniqueFd fd, bool adopted,
+Connection::Connection(LoopParts& loop, Handle self, Backlog& backlog, Fd fd, bool adopted,
                        const sockaddr_storage& peer)
     : Source(Kind::kConnection),
       loop_(loop),
@@ -52,7 +52,7 @@ Connection::Connection(LoopParts& loop, Handle self, Backlog& backlog, UniqueFd 
       socket_(std::move(fd), adopted, loop.poller, *this),
       state_(Silent{loop.now() + loop.config().request_timeout}) {}  // MPA-7.1.2-19, MPA-7.1.2-23
 
-Connection::Connection(LoopParts& loop, Handle self, IdShare& id, WorkQueues& queues, UniqueFd fd, bool adopted,
+Connection::Connection(LoopParts& loop, Handle self, IdShare& id, WorkQueues& queues, Fd fd, bool adopted,
                        const ConnParam& param)
     : Source(Kind::kConnection),
       loop_(loop),

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/time.h"
 #include "rdmap/stream.h"
 #include "verbs-shim/soft/backlog.h"
 #include "verbs-shim/soft/id_share.h"
@@ -31,9 +32,9 @@ class Connection final : public Source, public rdmap::RecvSource {
  public:
   // An incoming connection that has sent nothing yet. adopted: its socket existed before MPA, and outlives MPA if MPA
   // rejects.
-  Connection(LoopParts& loop, Handle self, Backlog& backlog, UniqueFd fd, bool adopted, const sockaddr_storage& peer);
+  Connection(LoopParts& loop, Handle self, Backlog& backlog, Fd fd, bool adopted, const sockaddr_storage& peer);
   // An outgoing connection. Its TCP connect is under way, done (adopted; never replaced), or yet to come (ask).
-  Connection(LoopParts& loop, Handle self, IdShare& id, WorkQueues& queues, UniqueFd fd, bool adopted,
+  Connection(LoopParts& loop, Handle self, IdShare& id, WorkQueues& queues, Fd fd, bool adopted,
              const ConnParam& param);
   ~Connection() override;
 

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/address.h"
 #include "verbs-shim/api/log_line.h"
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/socket.h"

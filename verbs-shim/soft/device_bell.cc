@@ -11,7 +11,7 @@
 namespace weft::verbs::soft {
 
 Status DeviceBell::open() {
-  fd_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  fd_ = Fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!fd_) return socket_error("a descriptor for a device with workers", errno);
   return {};
 }

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <mutex>
 
+#include "base/fd.h"
 #include "verbs-shim/api/result.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::soft {
 
@@ -32,7 +32,7 @@ class DeviceBell {
  private:
   void sync();
 
-  UniqueFd fd_;
+  Fd fd_;
   std::atomic<std::size_t> num_events_ = 0;
   std::atomic<bool> completed_ = false;
   // Whether a thread may sleep on the descriptor. A thread that changes one of the two members above reads this one

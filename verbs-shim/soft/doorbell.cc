@@ -8,8 +8,7 @@ namespace weft::verbs::soft {
 
 int Doorbell::fd() {
   if (!fd_) {
-    fd_ = poller_ != nullptr ? poller_->nested()
-                             : UniqueFd(::eventfd(num_events_ > 0 ? 1 : 0, EFD_NONBLOCK | EFD_CLOEXEC));
+    fd_ = poller_ != nullptr ? poller_->nested() : Fd(::eventfd(num_events_ > 0 ? 1 : 0, EFD_NONBLOCK | EFD_CLOEXEC));
   }
   return fd_.get();
 }

@@ -2,9 +2,9 @@
 
 #include <cstddef>
 
+#include "base/fd.h"
 #include "verbs-shim/soft/device_bell.h"
 #include "verbs-shim/soft/poller.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::soft {
 
@@ -25,7 +25,7 @@ class Doorbell {
  private:
   Poller* const poller_;
   DeviceBell& device_bell_;
-  UniqueFd fd_;
+  Fd fd_;
   std::size_t num_events_ = 0;
 };
 

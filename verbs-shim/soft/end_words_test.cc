@@ -16,18 +16,18 @@ const std::string kEnhancedReply = kReplyKey + octets({0x50, 2, 0, 4, 0, 16, 0, 
 class EndWordsTest : public RawPeerTest {
  protected:
   // The client is established over the socket returned; two Receives are posted.
-  UniqueFd establish_raw() {
+  Fd establish_raw() {
     connect_to(listen_raw());
-    UniqueFd raw = accept_raw();
+    Fd raw = accept_raw();
     hear(raw, 24);
     say(raw, kEnhancedReply);
     EXPECT_TRUE(drive_raw([&] { return client_.has(CmEventType::kEstablished); }));
     return raw;
   }
   // A Request of the peer-to-peer model; the server accepts, and waits for the indication.
-  UniqueFd accept_awaiting_rtr() {
+  Fd accept_awaiting_rtr() {
     EXPECT_TRUE(listen().ok());
-    UniqueFd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Fd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const sockaddr_storage to = server_.id->local_addr();
     EXPECT_EQ(::connect(raw.get(), as_sockaddr(to), sizeof(sockaddr_in)), 0);
     say(raw, kRequestKey + octets({0x50, 2, 0, 4, 0x80, 1, 0x80, 1}));
@@ -46,7 +46,7 @@ class EndWordsTest : public RawPeerTest {
     EXPECT_EQ(event.text.find('\n'), std::string::npos) << event.text;
     EXPECT_EQ(side.qp->state(), QpState::kErr);
   }
-  void expect_no_more(Side& side, const UniqueFd& raw) {
+  void expect_no_more(Side& side, const Fd& raw) {
     ::shutdown(raw.get(), SHUT_WR);
     std::string heard;
     ASSERT_TRUE(drive_raw([&] { return hear_more(raw, heard); }));
@@ -57,7 +57,7 @@ class EndWordsTest : public RawPeerTest {
 };
 
 TEST_P(EndWordsTest, ATerminateReachesTheInitiatorsUser) {
-  const UniqueFd raw = establish_raw();
+  const Fd raw = establish_raw();
   Mem to(*client_.pd, 64, Access::kLocalWrite);
   ASSERT_TRUE(client_.recv({to.sge()}).ok());
   say(raw, kTerminate);
@@ -69,7 +69,7 @@ TEST_P(EndWordsTest, ATerminateReachesTheInitiatorsUser) {
 }
 
 TEST_P(EndWordsTest, ATerminateReachesTheRespondersUser) {
-  const UniqueFd raw = request_raw();
+  const Fd raw = request_raw();
   make_qp(server_);
   ASSERT_TRUE(server_.id->accept({}).ok());
   hear(raw, 20);
@@ -79,7 +79,7 @@ TEST_P(EndWordsTest, ATerminateReachesTheRespondersUser) {
 }
 
 TEST_P(EndWordsTest, ATerminateInPlaceOfTheRtrReachesTheRespondersUser) {
-  const UniqueFd raw = accept_awaiting_rtr();
+  const Fd raw = accept_awaiting_rtr();
   say(raw, kTerminate);
   expect_end(server_, CmEventType::kConnectError, {"received a Terminate", kWords});
   expect_no_more(server_, raw);
@@ -90,7 +90,7 @@ TEST_P(EndWordsTest, AReplyThatCannotBeLivedWithIsToldBeforeThePeerCloses) {
   config.rtr = Rtr::kSend;
   reopen_client(config);
   connect_to(listen_raw());
-  const UniqueFd raw = accept_raw();
+  const Fd raw = accept_raw();
   hear(raw, 24);
   say(raw, kReplyKey + octets({0x50, 2, 0, 4, 0x80, 16, 0x80, 16}));  // it takes a Write only
   expect_end(client_, CmEventType::kConnectError, {"no RTR indication that both ends can do", "(2/0/07)"});
@@ -99,7 +99,7 @@ TEST_P(EndWordsTest, AReplyThatCannotBeLivedWithIsToldBeforeThePeerCloses) {
 }
 
 TEST_P(EndWordsTest, ATerminateOfOurOwnIsToldBeforeThePeerCloses) {
-  const UniqueFd raw = establish_raw();
+  const Fd raw = establish_raw();
   say(raw, kNonsense);
   expect_end(client_, CmEventType::kDisconnected, {"sent a Terminate", "queue number"});
   expect_no_more(client_, raw);
@@ -107,7 +107,7 @@ TEST_P(EndWordsTest, ATerminateOfOurOwnIsToldBeforeThePeerCloses) {
 
 // The user may go as soon as it knows of the end. MPA's last octets are still sent, in order.
 TEST_P(EndWordsTest, TheTerminateIsSentAfterItsUserHasGone) {
-  const UniqueFd raw = establish_raw();
+  const Fd raw = establish_raw();
   say(raw, kNonsense + std::string(100000, 'x'));
   expect_end(client_, CmEventType::kDisconnected, {"sent a Terminate"});
   client_.qp.reset();

@@ -9,14 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::testing {
 namespace {
 
-using soft::UniqueFd;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -38,9 +37,9 @@ Result<std::unique_ptr<Device>> open_guarded() {
 
 class HostileTest : public VerbsTest {
  protected:
-  UniqueFd raw_connect(const char* from = "127.0.0.1") {
+  Fd raw_connect(const char* from = "127.0.0.1") {
     const sockaddr_storage to = (listener_ ? listener_ : server_.id)->local_addr();
-    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_TRUE(fd) << std::strerror(errno);
     sockaddr_in source{};
     source.sin_family = AF_INET;
@@ -49,11 +48,11 @@ class HostileTest : public VerbsTest {
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)), 0);
     return fd;
   }
-  static void say(const UniqueFd& fd, const std::string& octets) {
+  static void say(const Fd& fd, const std::string& octets) {
     EXPECT_EQ(::send(fd.get(), octets.data(), octets.size(), MSG_NOSIGNAL), static_cast<ssize_t>(octets.size()));
   }
   // Whether the other end has closed or reset. Its earlier octets go to `heard`.
-  static bool ended(const UniqueFd& fd, std::string* heard = nullptr) {
+  static bool ended(const Fd& fd, std::string* heard = nullptr) {
     char buffer[512];
     for (;;) {
       const ssize_t n = ::recv(fd.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
@@ -67,7 +66,7 @@ class HostileTest : public VerbsTest {
   // Ends one connection. UBSan needs a descriptor when it first sees the type of an object, so the objects of an ending
   // connection must be known to it before there are no descriptors.
   void end_one() {
-    const UniqueFd http = raw_connect();
+    const Fd http = raw_connect();
     say(http, "GET / HTTP/1.1\r\n\r\n");
     ASSERT_TRUE(drive([&] { return ended(http); }));
   }
@@ -88,7 +87,7 @@ class HostileTest : public VerbsTest {
 TEST_P(HostileTest, NonsenseInsteadOfARequestIsClosedAtOnce) {
   RecordProperty("proves", "MPA-7.1.3-02");
   establish();
-  const UniqueFd http = raw_connect();
+  const Fd http = raw_connect();
   say(http, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   ASSERT_TRUE(drive([&] { return ended(http); }));
   expect_served();
@@ -98,7 +97,7 @@ TEST_P(HostileTest, NonsenseInsteadOfARequestIsClosedAtOnce) {
 TEST_P(HostileTest, SilentClientIsDroppedInTime) {
   RecordProperty("proves", "MPA-7.1.2-19");
   establish();
-  const UniqueFd mute = raw_connect();
+  const Fd mute = raw_connect();
   settle();
   EXPECT_FALSE(ended(mute));
   skew_ += seconds(4);
@@ -112,7 +111,7 @@ TEST_P(HostileTest, SilentClientIsDroppedInTime) {
 TEST_P(HostileTest, TricklingDoesNotHelp) {
   RecordProperty("proves", "MPA-7.1.2-03 MPA-7.1.2-23");
   establish();
-  const UniqueFd slow = raw_connect();
+  const Fd slow = raw_connect();
   const std::string request = "MPA ID Req Frame";
   std::string heard;
   for (std::size_t i = 0; i < 10; ++i) {
@@ -127,14 +126,14 @@ TEST_P(HostileTest, TricklingDoesNotHelp) {
 
 TEST_P(HostileTest, ManySilentClientsAreBounded) {
   establish();
-  std::vector<UniqueFd> mutes;
+  std::vector<Fd> mutes;
   for (int i = 0; i < 500; ++i) {
     mutes.push_back(raw_connect());
     if (i % 50 == 0) settle();
   }
   ASSERT_TRUE(drive([&] {
     std::size_t open = 0;
-    for (const UniqueFd& mute : mutes) open += ended(mute) ? 0 : 1;
+    for (const Fd& mute : mutes) open += ended(mute) ? 0 : 1;
     return open == kMaxSilent;
   }));
   EXPECT_TRUE(ended(mutes.front()));
@@ -153,33 +152,33 @@ TEST_P(HostileTest, ManySilentClientsAreBounded) {
 
 TEST_P(HostileTest, AddressesThatAreNotAdmittedTakeNobodysPlace) {
   establish();
-  std::vector<UniqueFd> mutes, refused;
+  std::vector<Fd> mutes, refused;
   for (std::size_t i = 0; i < kMaxSilent / 2; ++i) mutes.push_back(raw_connect());
   for (std::size_t i = 0; i < 2 * kMaxSilent; ++i) refused.push_back(raw_connect(kUnwelcome));
   ASSERT_TRUE(
-      drive([&] { return std::all_of(refused.begin(), refused.end(), [](const UniqueFd& fd) { return ended(fd); }); }));
-  for (const UniqueFd& mute : mutes) EXPECT_FALSE(ended(mute));
+      drive([&] { return std::all_of(refused.begin(), refused.end(), [](const Fd& fd) { return ended(fd); }); }));
+  for (const Fd& mute : mutes) EXPECT_FALSE(ended(mute));
   expect_served();
 }
 
 TEST_P(HostileTest, OutOfDescriptors) {
   establish();
   end_one();
-  std::vector<UniqueFd> mutes;
+  std::vector<Fd> mutes;
   for (int i = 0; i < 8; ++i) mutes.push_back(raw_connect());
   settle();
   // Nine more connections reach the kernel; then there is not one descriptor left to accept them with.
   for (int i = 0; i < 8; ++i) mutes.push_back(raw_connect());
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const UniqueFd probe(::dup(0));
+  const Fd probe(::dup(0));
   rlimit tight = before;
   tight.rlim_cur = static_cast<rlim_t>(probe.get());
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
   for (int i = 0; i < 50; ++i) step();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   std::size_t open = 0;
-  for (const UniqueFd& mute : mutes) open += ended(mute) ? 0 : 1;
+  for (const Fd& mute : mutes) open += ended(mute) ? 0 : 1;
   EXPECT_GT(open, 0u);
   EXPECT_LT(open, mutes.size());  // silent ones gave way
   expect_served();
@@ -188,10 +187,10 @@ TEST_P(HostileTest, OutOfDescriptors) {
 TEST_P(HostileTest, OutOfDescriptorsWithNobodyToDrop) {
   establish();
   end_one();
-  const UniqueFd waiting = raw_connect();
+  const Fd waiting = raw_connect();
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const UniqueFd probe(::dup(0));
+  const Fd probe(::dup(0));
   rlimit tight = before;
   tight.rlim_cur = static_cast<rlim_t>(probe.get());
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
@@ -209,12 +208,12 @@ TEST_P(HostileTest, OutOfDescriptorsWithNobodyToDrop) {
 
 TEST_P(HostileTest, RequestThenSilenceThenDisappearance) {
   ASSERT_TRUE(listen().ok());
-  UniqueFd raw = raw_connect();
+  Fd raw = raw_connect();
   // M=0 C=1 R=0, revision 1, no private data.
   say(raw, std::string("MPA ID Req Frame") + std::string("\x40\x01\x00\x00", 4));
   take_request();
   make_qp(server_);
-  soft::UniqueFd gone = std::move(raw);
+  Fd gone = std::move(raw);
   gone.reset();
   ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kConnectError); }));
   EXPECT_EQ(server_.id->accept({}).error().errno_value, ENOTCONN);
@@ -222,7 +221,7 @@ TEST_P(HostileTest, RequestThenSilenceThenDisappearance) {
 
 TEST_P(HostileTest, GarbageAfterTheReplyIsTerminated) {
   ASSERT_TRUE(listen().ok());
-  const UniqueFd raw = raw_connect();
+  const Fd raw = raw_connect();
   say(raw, std::string("MPA ID Req Frame") + std::string("\x40\x01\x00\x00", 4));
   take_request();
   make_qp(server_);
@@ -247,7 +246,7 @@ TEST_P(HostileTest, GarbageAfterTheReplyIsTerminated) {
 
 TEST_P(HostileTest, PeerThatNeverClosesIsResetInTime) {
   ASSERT_TRUE(listen().ok());
-  const UniqueFd raw = raw_connect();
+  const Fd raw = raw_connect();
   say(raw, std::string("MPA ID Req Frame") + std::string("\x40\x01\x00\x00", 4));
   take_request();
   make_qp(server_);
@@ -262,7 +261,7 @@ TEST_P(HostileTest, PeerThatNeverClosesIsResetInTime) {
 
 TEST_P(HostileTest, BacklogHoldsRequestsBack) {
   ASSERT_TRUE(listen(2).ok());
-  std::vector<UniqueFd> raws;
+  std::vector<Fd> raws;
   for (int i = 0; i < 5; ++i) {
     raws.push_back(raw_connect());
     say(raws.back(), std::string("MPA ID Req Frame") + std::string("\x40\x01\x00\x00", 4));

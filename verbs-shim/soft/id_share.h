@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "verbs-shim/soft/event_queue.h"
 #include "verbs-shim/soft/handle.h"
-#include "verbs-shim/soft/unique_fd.h"
 #include "verbs-shim/soft/work_queues.h"
 
 namespace weft::verbs::soft {
@@ -43,7 +43,7 @@ struct IdShare {
   Handle connection;                 // the connection resets it at its end
   sockaddr_storage local{};
   sockaddr_storage peer{};
-  UniqueFd kept;  // a socket that MPA has left
+  Fd kept;  // a socket that MPA has left
   std::vector<std::uint8_t> kept_received;
 };
 

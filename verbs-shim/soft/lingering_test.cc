@@ -21,8 +21,8 @@ Result<std::unique_ptr<Device>> open_tight() {
 class LingeringTest : public RawPeerTest {
  protected:
   // A Request of revision 1 over a socket of the test's; the server has accepted it as server_.id.
-  UniqueFd accept_one() {
-    UniqueFd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Fd accept_one() {
+    Fd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int small = 65536;
     ::setsockopt(raw.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
     const sockaddr_storage to = (listener_ ? listener_ : server_.id)->local_addr();
@@ -46,7 +46,7 @@ class LingeringTest : public RawPeerTest {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
   }
   // Whether the socket behind this one has gone altogether, and not just its sending half.
-  bool is_gone(const UniqueFd& raw) {
+  bool is_gone(const Fd& raw) {
     if (::send(raw.get(), "x", 1, MSG_NOSIGNAL) < 0) return true;
     settle();
     return soft::take_error(raw.get()) != 0;
@@ -55,7 +55,7 @@ class LingeringTest : public RawPeerTest {
 
 TEST_P(LingeringTest, OnlySoManyPeersCanHoldUpTheirEnd) {
   ASSERT_TRUE(listen().ok());
-  std::vector<UniqueFd> raws;
+  std::vector<Fd> raws;
   const std::ptrdiff_t before = num_fds();
   for (std::size_t i = 0; i < kMaxLingering + 2; ++i) {
     raws.push_back(accept_one());
@@ -69,7 +69,7 @@ TEST_P(LingeringTest, OnlySoManyPeersCanHoldUpTheirEnd) {
 
 TEST_P(LingeringTest, APeerThatNeverClosesIsLeftInTime) {
   ASSERT_TRUE(listen().ok());
-  const UniqueFd raw = accept_one();
+  const Fd raw = accept_one();
   ASSERT_TRUE(server_.id->disconnect().ok());
   leave();
   const std::ptrdiff_t before = num_fds();
@@ -84,7 +84,7 @@ TEST_P(LingeringTest, APeerThatNeverClosesIsLeftInTime) {
 
 TEST_P(LingeringTest, APeerThatBrokeTheProtocolAndNeverClosesIsLeftInTime) {
   ASSERT_TRUE(listen().ok());
-  const UniqueFd raw = accept_one();
+  const Fd raw = accept_one();
   say(raw, fpdu(octets({0x41, 0x43, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 0})));
   ASSERT_TRUE(drive_raw([&] { return server_.has(CmEventType::kDisconnected); }));
   leave();
@@ -105,7 +105,7 @@ TEST_P(LingeringTest, APeerThatTakesLittleAtATimeIsLeftInTime) {
   constexpr int kWrites = 32;
   Mem from(*server_.pd, kLen, Access::kLocalWrite, 7);
   ASSERT_TRUE(listen().ok());
-  const UniqueFd raw = accept_one();
+  const Fd raw = accept_one();
   say(raw, fpdu(octets({0xc1, 0x40, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0})));  // now the server may speak
   ASSERT_TRUE(drive_raw([&] { return server_.has(CmEventType::kEstablished); }));
   settle();
@@ -140,12 +140,12 @@ TEST_P(LingeringTest, APeerThatTakesLittleAtATimeIsLeftInTime) {
 
 TEST_P(LingeringTest, AConnectWithoutAnAnswerEndsInTime) {
   // A listening socket whose queue is full drops new connections.
-  const UniqueFd full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Fd full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_storage any = loopback(AF_INET, 0);
   ASSERT_EQ(::bind(full.get(), as_sockaddr(any), sizeof(sockaddr_in)), 0);
   ASSERT_EQ(::listen(full.get(), 0), 0);
   const sockaddr_storage to = soft::local_address(full.get());
-  std::vector<UniqueFd> fillers;
+  std::vector<Fd> fillers;
   for (int i = 0; i < 4; ++i) {
     fillers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     ::connect(fillers.back().get(), as_sockaddr(to), sizeof(sockaddr_in));
@@ -174,7 +174,7 @@ TEST_P(LingeringTest, AConnectThatIsGivenUpIsTold) {
 // An id that came with a request and is dropped without an answer rejects it: the peer is not left to guess.
 TEST_P(LingeringTest, ADroppedRequestIsRejectedOnTheWire) {
   ASSERT_TRUE(listen().ok());
-  const UniqueFd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Fd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_storage to = server_.id->local_addr();
   ASSERT_EQ(::connect(raw.get(), as_sockaddr(to), sizeof(sockaddr_in)), 0);
   say(raw, kRequestKey + octets({0x40, 1, 0, 0}));

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/address.h"
 #include "verbs-shim/api/log_line.h"
 #include "verbs-shim/soft/socket.h"
 
@@ -29,7 +30,7 @@ Listener::~Listener() {
   loop_.parts().timers.set(*this, std::nullopt);
 }
 
-bool Listener::accept_on(UniqueFd& fd, std::vector<Listener*> all) {
+bool Listener::accept_on(Fd& fd, std::vector<Listener*> all) {
   if (!loop_.parts().poller.add(fd.get(), EPOLLIN, *this)) return false;
   fd_ = std::move(fd);
   all_ = std::move(all);
@@ -41,7 +42,7 @@ std::size_t Listener::on_ready(std::uint32_t /*epoll_events*/, TimePoint now) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     sockaddr_storage peer{};
     socklen_t len = sizeof(peer);
-    UniqueFd fd(::accept4(fd_.get(), reinterpret_cast<sockaddr*>(&peer), &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Fd fd(::accept4(fd_.get(), reinterpret_cast<sockaddr*>(&peer), &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -67,7 +68,7 @@ void Listener::ask_others() {
   }
 }
 
-void Listener::hand_out(UniqueFd fd, const sockaddr_storage& peer) {
+void Listener::hand_out(Fd fd, const sockaddr_storage& peer) {
   Listener& next = *all_[next_++ % all_.size()];
   if (&next == this) {
     take(std::move(fd), peer, false);
@@ -77,7 +78,7 @@ void Listener::hand_out(UniqueFd fd, const sockaddr_storage& peer) {
   next.loop().post([&next, peer, given = std::move(fd)]() mutable { next.take(std::move(given), peer, false); });
 }
 
-Connection& Listener::take(UniqueFd fd, const sockaddr_storage& peer, bool adopted) {
+Connection& Listener::take(Fd fd, const sockaddr_storage& peer, bool adopted) {
   LoopParts& parts = loop_.parts();
   Connection& connection = loop_.add(
       [&](Handle self) { return std::make_unique<Connection>(parts, self, backlog_, std::move(fd), adopted, peer); });

@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
+#include "base/time.h"
 #include "verbs-shim/soft/backlog.h"
 #include "verbs-shim/soft/loop.h"
 #include "verbs-shim/soft/source.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::soft {
 
@@ -21,7 +22,7 @@ class Listener final : public Source {
   ~Listener() override;
   // fd: the listening socket. all: the id's Listeners, including this one, which is destroyed first. False if epoll has
   // no room; fd then stays with the caller.
-  bool accept_on(UniqueFd& fd, std::vector<Listener*> all);
+  bool accept_on(Fd& fd, std::vector<Listener*> all);
 
   // Accepts the connections that wait in the kernel.
   std::size_t on_ready(std::uint32_t epoll_events, TimePoint now) override;
@@ -30,17 +31,17 @@ class Listener final : public Source {
   // The Listener accepts no more.
   void unplug() override;
   // Makes a connection for this loop. adopted: as in Connection.
-  Connection& take(UniqueFd fd, const sockaddr_storage& peer, bool adopted);
+  Connection& take(Fd fd, const sockaddr_storage& peer, bool adopted);
   Loop& loop() { return loop_; }
 
  private:
-  void hand_out(UniqueFd fd, const sockaddr_storage& peer);
+  void hand_out(Fd fd, const sockaddr_storage& peer);
   void ask_others();
   void pause(TimePoint now);
 
   Loop& loop_;
   Backlog backlog_;
-  UniqueFd fd_;
+  Fd fd_;
   bool paused_ = false;
   std::vector<Listener*> all_;
   std::size_t next_ = 0;  // the Listener of all_ whose turn it is

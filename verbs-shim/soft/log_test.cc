@@ -11,14 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::testing {
 namespace {
 
-using soft::UniqueFd;
 using std::chrono::seconds;
 
 // Lets a client that speaks HTTP come and be turned away, which is worth a warning.
@@ -29,7 +28,7 @@ void turn_a_client_away(const SoftConfig& config) {
   ASSERT_TRUE(id->bind_addr(loopback(AF_INET, 0)).ok());
   ASSERT_TRUE(id->listen(1).ok());
   const sockaddr_storage to = id->local_addr();
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)), 0);
   const std::string_view http = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
   ASSERT_EQ(::send(fd.get(), http.data(), http.size(), MSG_NOSIGNAL), static_cast<ssize_t>(http.size()));

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
+#include "base/time.h"
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/core.h"
 #include "verbs-shim/soft/id_share.h"

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/time.h"
 #include "verbs-shim/api/log_budget.h"
 #include "verbs-shim/soft/core.h"
 #include "verbs-shim/soft/handle.h"

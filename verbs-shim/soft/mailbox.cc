@@ -11,7 +11,7 @@
 namespace weft::verbs::soft {
 
 Status Mailbox::open(Poller& poller) {
-  bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  bell_ = Fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   // Edge-triggered: every ring wakes once and is never read.
   if (!bell_ || !poller.add(bell_.get(), EPOLLIN | EPOLLET, bell_source_)) {
     return socket_error("a descriptor for a worker", errno);

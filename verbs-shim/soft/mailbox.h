@@ -9,9 +9,9 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
+#include "base/fd.h"
 #include "verbs-shim/api/result.h"
 #include "verbs-shim/soft/poller.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::soft {
 
@@ -59,7 +59,7 @@ class Mailbox {
   }
 
   bool open_ = false;
-  UniqueFd bell_;
+  Fd bell_;
   Source bell_source_{Source::Kind::kWake};
   std::atomic<std::thread::id> own_id_;
   std::atomic<bool> stopping_ = false;

@@ -11,9 +11,9 @@
 namespace weft::verbs::soft {
 
 Status Poller::open() {
-  epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
-  timer_ = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-  wake_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
+  timer_ = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  wake_ = Fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!epoll_ || !timer_ || !wake_ || !add(timer_.get(), EPOLLIN, timer_source_) ||
       !add(wake_.get(), EPOLLIN, wake_source_)) {
     const int err = errno;
@@ -39,8 +39,8 @@ void Poller::set_busy(bool busy) {
   sync_deadline();
 }
 
-UniqueFd Poller::nested() {
-  UniqueFd outer(::epoll_create1(EPOLL_CLOEXEC));
+Fd Poller::nested() {
+  Fd outer(::epoll_create1(EPOLL_CLOEXEC));
   if (!outer) return outer;
   epoll_event event{};
   event.events = EPOLLIN;

@@ -7,10 +7,11 @@
 #include <optional>
 #include <span>
 
-#include "mpa/wire/bytes.h"
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "base/time.h"
 #include "verbs-shim/api/result.h"
 #include "verbs-shim/soft/source.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::soft {
 
@@ -24,7 +25,7 @@ class Poller {
   // The descriptor to sleep on. From the first call on it reflects set_deadline and set_wanted.
   int fd();
   // A new epoll descriptor over fd(), so that one caller's epoll set can hold several.
-  UniqueFd nested();
+  Fd nested();
   // busy: the caller sleeps on no descriptor of the Poller until set_busy(false).
   void set_busy(bool busy);
   // Whether a caller may be asleep on the descriptor.
@@ -69,9 +70,9 @@ class Poller {
   void sync_wake();
   void sync_deadline();
 
-  UniqueFd epoll_;
-  UniqueFd timer_;
-  UniqueFd wake_;
+  Fd epoll_;
+  Fd timer_;
+  Fd wake_;
   Source timer_source_{Source::Kind::kWake};
   Source wake_source_{Source::Kind::kWake};
   bool asked_ = false;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/address.h"
 #include "verbs-shim/api/log_line.h"
 #include "verbs-shim/soft/port_map_answers.h"
 #include "verbs-shim/soft/port_map_ask.h"
@@ -74,8 +75,8 @@ bool is_any(const sockaddr_storage& address) {
   return endpoint_of(address).address == iwpm::Address{};
 }
 
-UniqueFd open_udp(int family) {
-  return UniqueFd(::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+Fd open_udp(int family) {
+  return Fd(::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 // The port that a TCP connection of this socket will come from; 0 if it is not available.
@@ -106,7 +107,7 @@ std::unique_ptr<PortMapAsk> PortMapAsk::open(const SoftConfig& config, int tcp, 
              address_str(peer), call, std::strerror(err));
     return nullptr;
   };
-  UniqueFd fd = open_udp(peer.ss_family);
+  Fd fd = open_udp(peer.ss_family);
   if (!fd) return unasked("socket");
   // The Request goes out from the address that the connection will come from, if that is settled.
   const sockaddr_storage bound = with_port(local_address(tcp), 0);
@@ -128,7 +129,7 @@ std::unique_ptr<PortMapAsk> PortMapAsk::open(const SoftConfig& config, int tcp, 
   return ask;
 }
 
-PortMapAsk::PortMapAsk(const SoftConfig& config, UniqueFd fd, const sockaddr_storage& peer)
+PortMapAsk::PortMapAsk(const SoftConfig& config, Fd fd, const sockaddr_storage& peer)
     : config_(config.port_map), log_(config.log), fd_(std::move(fd)), peer_(peer) {}
 
 void PortMapAsk::begin(TimePoint now) {
@@ -188,7 +189,7 @@ sockaddr_storage PortMapAsk::target() const {
 
 // ---- answering
 
-PortMapAnswers::PortMapSocket::PortMapSocket(PortMapAnswers& answers, UniqueFd socket, const sockaddr_storage& bound,
+PortMapAnswers::PortMapSocket::PortMapSocket(PortMapAnswers& answers, Fd socket, const sockaddr_storage& bound,
                                              unsigned per_second)
     : Source(Kind::kPortMap),
       owner(answers),
@@ -236,7 +237,7 @@ bool PortMapAnswers::covered(const sockaddr_storage& listening) const {
 void PortMapAnswers::open_for(const sockaddr_storage& listening) {
   const SoftConfig::PortMap& config = loop_.config().port_map;
   const sockaddr_storage local = with_port(listening, config.port);
-  UniqueFd fd = open_udp(local.ss_family);
+  Fd fd = open_udp(local.ss_family);
   const int on = 1;
   const int level = local.ss_family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
   const int option = local.ss_family == AF_INET ? IP_PKTINFO : IPV6_RECVPKTINFO;

@@ -7,10 +7,11 @@
 #include <optional>
 #include <vector>
 
+#include "base/fd.h"
+#include "base/time.h"
 #include "verbs-shim/soft/iwpm/mapper.h"
 #include "verbs-shim/soft/loop_parts.h"
 #include "verbs-shim/soft/source.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::soft {
 
@@ -27,11 +28,11 @@ class PortMapAnswers {
 
   // PortMapSocket is the Source for the Poller.
   struct PortMapSocket final : Source {
-    PortMapSocket(PortMapAnswers& answers, UniqueFd socket, const sockaddr_storage& bound, unsigned per_second);
+    PortMapSocket(PortMapAnswers& answers, Fd socket, const sockaddr_storage& bound, unsigned per_second);
     std::size_t on_ready(std::uint32_t, TimePoint now) override { return owner.on_ready(*this, now); }
 
     PortMapAnswers& owner;
-    const UniqueFd fd;
+    const Fd fd;
     const sockaddr_storage local;
     iwpm::Answerer answerer;
     bool warned = false;  // a warning told of a flood

@@ -5,9 +5,10 @@
 #include <memory>
 #include <optional>
 
+#include "base/fd.h"
+#include "base/time.h"
 #include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/iwpm/mapper.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::soft {
 
@@ -31,12 +32,12 @@ class PortMapAsk {
   sockaddr_storage target() const;
 
  private:
-  PortMapAsk(const SoftConfig& config, UniqueFd fd, const sockaddr_storage& peer);
+  PortMapAsk(const SoftConfig& config, Fd fd, const sockaddr_storage& peer);
   void send_all();
 
   const SoftConfig::PortMap config_;
   const Log log_;
-  UniqueFd fd_;
+  Fd fd_;
   const sockaddr_storage peer_;
   iwpm::Asker::Question question_;
   std::optional<iwpm::Asker> asker_;

@@ -6,17 +6,16 @@
 #include <cerrno>
 #include <mutex>
 
+#include "base/fd.h"
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/iwpm/mapper.h"
 #include "verbs-shim/soft/port_map_ask.h"
 #include "verbs-shim/soft/socket.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::testing {
 namespace {
 
-using soft::UniqueFd;
 using soft::iwpm::Endpoint;
 using soft::iwpm::IpVersion;
 using soft::iwpm::Message;
@@ -44,8 +43,8 @@ Endpoint endpoint_of(const sockaddr_storage& address) {
   return out;
 }
 
-UniqueFd bound_socket(int type, const sockaddr_storage& at) {
-  UniqueFd fd(::socket(at.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Fd bound_socket(int type, const sockaddr_storage& at) {
+  Fd fd(::socket(at.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   EXPECT_EQ(::bind(fd.get(), as_sockaddr(at), soft::address_len(at)), 0) << std::strerror(errno);
   return fd;
 }
@@ -72,12 +71,12 @@ struct Mapper {
     }
   }
   void say(const Message& message) { say(message, fd); }
-  void say(const Message& message, const UniqueFd& by) {
+  void say(const Message& message, const Fd& by) {
     std::array<std::uint8_t, soft::iwpm::kMaxMessageLen> octets;
     const std::size_t len = emit_message(message, octets);
     say(ConstBytes(octets).first(len), by);
   }
-  void say(ConstBytes octets, const UniqueFd& by) {
+  void say(ConstBytes octets, const Fd& by) {
     EXPECT_EQ(::sendto(by.get(), octets.data(), octets.size(), 0, as_sockaddr(from), soft::address_len(from)),
               static_cast<ssize_t>(octets.size()));
   }
@@ -90,7 +89,7 @@ struct Mapper {
     return out;
   }
 
-  UniqueFd fd;
+  Fd fd;
   sockaddr_storage from{};
   std::vector<Message> heard;
 };
@@ -203,12 +202,12 @@ class PortMapTest : public VerbsTest {
   }
 
   // ---- the test as a connecting peer, which asks over a connected socket
-  UniqueFd connected(const sockaddr_storage& mapper) {
-    UniqueFd fd(::socket(mapper.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Fd connected(const sockaddr_storage& mapper) {
+    Fd fd(::socket(mapper.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     EXPECT_EQ(::connect(fd.get(), as_sockaddr(mapper), soft::address_len(mapper)), 0);
     return fd;
   }
-  static void request(const UniqueFd& fd, IpVersion version, const Endpoint& accepting) {
+  static void request(const Fd& fd, IpVersion version, const Endpoint& accepting) {
     std::array<std::uint8_t, soft::iwpm::kMaxMessageLen> octets;
     const std::size_t len = soft::iwpm::emit_message(
         {MessageType::kRequest, version, 0, 77, accepting, {accepting.address, 4711}, {accepting.address, 4711}},
@@ -216,7 +215,7 @@ class PortMapTest : public VerbsTest {
     EXPECT_EQ(::send(fd.get(), octets.data(), len, 0), static_cast<ssize_t>(len));
   }
   // The answer, once; nullopt where no socket receives (ICMP).
-  std::optional<Message> hear_answer(const UniqueFd& fd) {
+  std::optional<Message> hear_answer(const Fd& fd) {
     std::optional<Message> out;
     EXPECT_TRUE(drive_awake([&] {
       std::uint8_t octets[100];
@@ -230,7 +229,7 @@ class PortMapTest : public VerbsTest {
     return out;
   }
   std::optional<MessageType> answer_for(std::uint16_t mapper_port, std::uint16_t port) {
-    const UniqueFd fd = connected(loopback(family(), mapper_port));
+    const Fd fd = connected(loopback(family(), mapper_port));
     request(fd, ip(), endpoint_of(loopback(family(), port)));
     const auto message = hear_answer(fd);
     if (!message) return std::nullopt;
@@ -326,7 +325,7 @@ TEST_P(PortMapTest, NobodyElseIsHeardAndGarbageIsIgnored) {
   const std::uint16_t elsewhere = free_port(SOCK_STREAM, family());
   connect_to(elsewhere);
   ASSERT_TRUE(hears(mapper, 1));
-  const UniqueFd other = bound_socket(SOCK_DGRAM, loopback(family(), 0));
+  const Fd other = bound_socket(SOCK_DGRAM, loopback(family(), 0));
   mapper.say(mapper.answer(MessageType::kReject, elsewhere), other);
   Message forged = mapper.answer(MessageType::kReject, elsewhere);
   forged.assochandle += 1;
@@ -389,7 +388,7 @@ TEST_P(PortMapTest, ListeningEverywhereItAnswersFromTheAddressAsked) {
   // An IPv6 socket of ours takes IPv4, too. The socket here is connected: it hears that address alone.
   sockaddr_storage second = loopback(AF_INET, mapper);
   reinterpret_cast<sockaddr_in*>(&second)->sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
-  const UniqueFd fd = connected(second);
+  const Fd fd = connected(second);
   Endpoint asked = endpoint_of(second);
   asked.port = real;
   request(fd, IpVersion::k4, asked);
@@ -451,7 +450,7 @@ TEST_P(PortMapTest, AFloodOfRequestsIsAnsweredInPartAndServiceGoesOn) {
   const std::uint16_t mapper = free_port(SOCK_DGRAM, family());
   answer(mapper, kPerSecond);
   const std::uint16_t real = listening_port();
-  const UniqueFd fd = connected(loopback(family(), mapper));
+  const Fd fd = connected(loopback(family(), mapper));
   const auto began = std::chrono::steady_clock::now();
   std::size_t num_answers = 0;
   const auto count = [&] {

@@ -13,14 +13,14 @@ using std::chrono::milliseconds;
 
 class ShortageTest : public RawPeerTest {
  protected:
-  UniqueFd connect_raw(const sockaddr_storage& to) {
-    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Fd connect_raw(const sockaddr_storage& to) {
+    Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::connect(fd.get(), as_sockaddr(to), sizeof(sockaddr_in)), 0);
     return fd;
   }
   // Whether a Request over a new connection reaches the listening server.
   void expect_request_is_heard(const sockaddr_storage& to) {
-    const UniqueFd raw = connect_raw(to);
+    const Fd raw = connect_raw(to);
     say(raw, kRequestKey + octets({0x40, 1, 0, 0}));
     EXPECT_TRUE(drive_raw([&] { return server_.has(CmEventType::kConnectRequest); }));
     server_.events.clear();
@@ -39,7 +39,7 @@ TEST_P(ShortageTest, AConnectionThatEpollHasNoRoomForIsClosed) {
   const sockaddr_storage to = server_.id->local_addr();
   {
     const FailCalls full(FailingCall::kEpollAdd, ENOSPC, 1);
-    const UniqueFd raw = connect_raw(to);
+    const Fd raw = connect_raw(to);
     std::string heard;
     ASSERT_TRUE(drive_raw([&] { return hear_more(raw, heard); }));
     EXPECT_TRUE(heard.empty());
@@ -68,7 +68,7 @@ TEST_P(ShortageTest, AConnectThatEpollHasNoRoomForFailsAtOnce) {
   reopen_client({});
   connect_to(to);
   accept_raw();  // of the attempt that failed
-  const UniqueFd raw = accept_raw();
+  const Fd raw = accept_raw();
   hear(raw, 24);
   say(raw, kReplyKey + octets({0x50, 2, 0, 4, 0, 16, 0, 16}));
   EXPECT_TRUE(drive_raw([&] { return client_.has(CmEventType::kEstablished); }));
@@ -91,7 +91,7 @@ TEST_P(ShortageTest, AFallBackWithoutASocketFailsInWords) {
   for (const FailingCall call : {FailingCall::kSocket, FailingCall::kEpollAdd}) {
     reopen_client({});
     connect_to(listen_raw());
-    UniqueFd raw = accept_raw();
+    Fd raw = accept_raw();
     hear(raw, 24);
     const FailCalls none(call, EMFILE, 1);
     raw.reset();
@@ -108,7 +108,7 @@ TEST_P(ShortageTest, AcceptingPausesAndGoesOnAfterAWhile) {
   const sockaddr_storage to = server_.id->local_addr();
   const TimePoint begin = std::chrono::steady_clock::now() + std::chrono::hours(1);
   server_turns(begin, 1);
-  const UniqueFd raw = connect_raw(to);
+  const Fd raw = connect_raw(to);
   say(raw, kRequestKey + octets({0x40, 1, 0, 0}));
   std::optional<FailCalls> full(std::in_place, FailingCall::kAccept, EMFILE, 1000);
   server_turns(begin);
@@ -134,11 +134,11 @@ TEST_P(ShortageTest, AcceptingGoesOnAsSoonAsAConnectionOfItsOwnEnds) {
   const sockaddr_storage to = server_.id->local_addr();
   const TimePoint begin = std::chrono::steady_clock::now() + std::chrono::hours(1);
   // One that has spoken, so that it is not dropped for the sake of others.
-  UniqueFd first = connect_raw(to);
+  Fd first = connect_raw(to);
   say(first, kRequestKey + octets({0x40, 1, 0, 0}));
   server_turns(begin, 1000);
   ASSERT_TRUE(server_.has(CmEventType::kConnectRequest));
-  const UniqueFd second = connect_raw(to);
+  const Fd second = connect_raw(to);
   say(second, kRequestKey + octets({0x40, 1, 0, 0}));
   {
     const FailCalls full(FailingCall::kAccept, ENFILE, 1);
@@ -159,12 +159,12 @@ TEST_P(ShortageTest, ASilentConnectionGivesWayToOneThatComes) {
   ASSERT_TRUE(listen().ok());
   const sockaddr_storage to = server_.id->local_addr();
   const TimePoint begin = std::chrono::steady_clock::now() + std::chrono::hours(1);
-  const UniqueFd older = connect_raw(to);
+  const Fd older = connect_raw(to);
   server_turns(begin);
-  const UniqueFd newer = connect_raw(to);
+  const Fd newer = connect_raw(to);
   server_turns(begin);
   const FailCalls full(FailingCall::kAccept, EMFILE, 1);
-  const UniqueFd third = connect_raw(to);
+  const Fd third = connect_raw(to);
   say(third, kRequestKey + octets({0x40, 1, 0, 0}));
   server_turns(begin);
   EXPECT_TRUE(server_.has(CmEventType::kConnectRequest));
@@ -177,7 +177,7 @@ TEST_P(ShortageTest, ASilentConnectionGivesWayToOneThatComes) {
 TEST_P(ShortageTest, AnAbortedConnectionDoesNotHoldUpTheNext) {
   ASSERT_TRUE(listen().ok());
   for (const int error : {ECONNABORTED, EINTR}) {
-    const UniqueFd raw = connect_raw(server_.id->local_addr());
+    const Fd raw = connect_raw(server_.id->local_addr());
     say(raw, kRequestKey + octets({0x40, 1, 0, 0}));
     const FailCalls aborted(FailingCall::kAccept, error, 3);
     server_.device->process(std::chrono::steady_clock::now());
@@ -191,12 +191,12 @@ TEST_P(ShortageTest, AnAbortedConnectionDoesNotHoldUpTheNext) {
 TEST_P(ShortageTest, ManyReadySocketsAreAllServed) {
   ASSERT_TRUE(listen(4096).ok());
   const sockaddr_storage to = server_.id->local_addr();
-  std::vector<UniqueFd> raws;
+  std::vector<Fd> raws;
   for (int i = 0; i < 300; ++i) {
     raws.push_back(connect_raw(to));
     if (i % 100 == 99) settle();
   }
-  for (const UniqueFd& raw : raws) say(raw, kRequestKey + octets({0x40, 1, 0, 0}));
+  for (const Fd& raw : raws) say(raw, kRequestKey + octets({0x40, 1, 0, 0}));
   ASSERT_TRUE(drive_raw([&] { return server_.events.size() == raws.size(); }));
 }
 

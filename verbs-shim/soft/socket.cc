@@ -57,8 +57,8 @@ Status set_options(int fd, const SoftConfig& config) {
   return {};
 }
 
-Result<UniqueFd> open_socket(int family, const SoftConfig& config) {
-  UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+Result<Fd> open_socket(int family, const SoftConfig& config) {
+  Fd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return socket_error("socket", errno);
   if (Status status = set_options(fd.get(), config); !status) return status.error();
   return fd;
@@ -68,23 +68,6 @@ socklen_t address_len(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) return sizeof(sockaddr_in);
   if (address.ss_family == AF_INET6) return sizeof(sockaddr_in6);
   return 0;
-}
-
-std::string address_str(const sockaddr_storage& address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (address.ss_family == AF_INET) {
-    sockaddr_in in{};
-    std::memcpy(&in, &address, sizeof(in));
-    ::inet_ntop(AF_INET, &in.sin_addr, text.data(), text.size());
-    return std::string(text.data()) + ":" + std::to_string(ntohs(in.sin_port));
-  }
-  if (address.ss_family == AF_INET6) {
-    sockaddr_in6 in{};
-    std::memcpy(&in, &address, sizeof(in));
-    ::inet_ntop(AF_INET6, &in.sin6_addr, text.data(), text.size());
-    return "[" + std::string(text.data()) + "]:" + std::to_string(ntohs(in.sin6_port));
-  }
-  return "no address";
 }
 
 sockaddr_storage local_address(int fd) {

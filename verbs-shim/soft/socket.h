@@ -5,21 +5,19 @@
 #include <cstddef>
 #include <string>
 
+#include "base/fd.h"
 #include "verbs-shim/api/result.h"
 #include "verbs-shim/soft/device.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::soft {
 
 // A nonblocking TCP socket of this family with the options that every connection of the device gets; sockets that a
 // listener accepts inherit them.
-Result<UniqueFd> open_socket(int family, const SoftConfig& config);
+Result<Fd> open_socket(int family, const SoftConfig& config);
 
 // Sets the same options on a socket that other code has opened.
 Status set_options(int fd, const SoftConfig& config);
 
-// "10.0.0.1:20049", "[::1]:20049".
-std::string address_str(const sockaddr_storage& address);
 // The socket API's own generic address.
 inline const sockaddr* as_sockaddr(const sockaddr_storage& address) {
   return reinterpret_cast<const sockaddr*>(&address);

@@ -35,7 +35,7 @@ TEST(Socket, SegmentsLeaveAtOnceAndTheEmssIsTcpsOwn) {
   ASSERT_TRUE(active.ok());
   const sockaddr_storage to = local_address(listener->get());
   ::connect(active->get(), generic(to), address_len(to));  // over loopback it is done when this returns
-  const UniqueFd passive(::accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK));
+  const Fd passive(::accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK));
   ASSERT_TRUE(passive);
   for (const int fd : {active->get(), passive.get()}) {
     EXPECT_EQ(option(fd, TCP_NODELAY), 1);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/time.h"
 #include "verbs-shim/soft/core.h"
 #include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/fleet.h"

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/time.h"
 #include "verbs-shim/soft/timer_heap.h"
 
 namespace weft::verbs::soft {

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "base/address.h"
 #include "verbs-shim/soft/testing/raw_peer.h"
 
 namespace weft::verbs::testing {
@@ -13,11 +14,11 @@ namespace {
 class StartupTest : public RawPeerTest {
  protected:
   // ---- two connected sockets that have nothing to do with MPA yet
-  void make_sockets(UniqueFd& a, UniqueFd& b) {
+  void make_sockets(Fd& a, Fd& b) {
     const sockaddr_storage to = listen_raw();
-    a = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    a = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(::connect(a.get(), as_sockaddr(to), sizeof(sockaddr_in)), 0);
-    b = UniqueFd(::accept4(raw_listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    b = Fd(::accept4(raw_listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_TRUE(b);
   }
   void expect_traffic() {
@@ -43,11 +44,11 @@ TEST_P(StartupTest, FallsBackToRevision1OnceWhenThePeerCloses) {
     SCOPED_TRACE(reset);
     reopen_client({});
     connect_to(listen_raw(), {{'h', 'i'}, 16, 16});
-    UniqueFd first = accept_raw();
+    Fd first = accept_raw();
     EXPECT_EQ(hear(first, 26), kRequestKey + octets({0x50, 2, 0, 6, 0, 16, 0, 16, 'h', 'i'}));
     if (reset) soft::set_reset_on_close(first.get());
     first.reset();
-    const UniqueFd second = accept_raw();
+    const Fd second = accept_raw();
     EXPECT_EQ(hear(second, 22), kRequestKey + octets({0x40, 1, 0, 2, 'h', 'i'}));
     EXPECT_TRUE(client_.events.empty() || client_.events.front().type != CmEventType::kConnectError);
     say(second, kPlainReply);
@@ -58,10 +59,10 @@ TEST_P(StartupTest, FallsBackToRevision1OnceWhenThePeerCloses) {
 
 TEST_P(StartupTest, FallsBackWhenTheReplyIsOfRevision1) {
   connect_to(listen_raw());
-  const UniqueFd first = accept_raw();
+  const Fd first = accept_raw();
   hear(first, 24);
   say(first, kPlainReply);
-  const UniqueFd second = accept_raw();
+  const Fd second = accept_raw();
   EXPECT_EQ(hear(second, 20), kRequestKey + octets({0x40, 1, 0, 0}));
   // It goes no further: there is no revision below.
   std::string heard;
@@ -74,7 +75,7 @@ TEST_P(StartupTest, FallsBackOnceWhereEveryReplyIsOfRevision0) {
   RecordProperty("proves", "MPA2-10-05");
   connect_to(listen_raw());
   for (const std::string& request : {octets({0x50, 2}), octets({0x40, 1})}) {
-    const UniqueFd raw = accept_raw();
+    const Fd raw = accept_raw();
     EXPECT_EQ(hear(raw, 20).substr(16, 2), request);
     say(raw, kReplyKey + octets({0xc0, 0, 0, 0}));
     std::string rest;
@@ -97,7 +98,7 @@ TEST_P(StartupTest, DoesNotFallBackWhereItMustNot) {
   for (const SoftConfig& config : {off, strict}) {
     reopen_client(config);
     connect_to(listen_raw());
-    UniqueFd first = accept_raw();
+    Fd first = accept_raw();
     hear(first, 24);
     first.reset();
     ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kConnectError); }));
@@ -106,7 +107,7 @@ TEST_P(StartupTest, DoesNotFallBackWhereItMustNot) {
   // A rejecting Reply is an answer.
   reopen_client({});
   connect_to(listen_raw());
-  const UniqueFd first = accept_raw();
+  const Fd first = accept_raw();
   hear(first, 24);
   say(first, kReplyKey + octets({0x60, 1, 0, 0}));
   ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kRejected); }));
@@ -127,11 +128,11 @@ TEST_P(StartupTest, AFailedConnectIsPutInWords) {
   const sockaddr_storage closed = listen_raw();
   raw_listener_.reset();
   connect_to(closed);
-  expect_words(CmEventType::kUnreachable, {soft::address_str(closed), "Connection refused", "iwpmd"});
+  expect_words(CmEventType::kUnreachable, {address_str(closed), "Connection refused", "iwpmd"});
 
   reopen_client({});
   connect_to(listen_raw());
-  const UniqueFd web = accept_raw();
+  const Fd web = accept_raw();
   hear(web, 24);
   say(web, "HTTP/1.1 400 Bad Request\r\n\r\n");
   expect_words(CmEventType::kConnectError, {"\"HTTP/1.1 400 Bad Request\\x0d", "which is HTTP", "20049"});
@@ -139,14 +140,14 @@ TEST_P(StartupTest, AFailedConnectIsPutInWords) {
   reopen_client({});
   connect_to(listen_raw());
   for (int i = 0; i < 2; ++i) {
-    const UniqueFd mute = accept_raw();
+    const Fd mute = accept_raw();
     hear(mute, 20);
   }
   expect_words(CmEventType::kConnectError, {"asked with MPA revision 2, then with 1", "closed the connection"});
 
   reopen_client({});
   connect_to(listen_raw(), {{}, 0, 0});
-  const UniqueFd server = accept_raw();
+  const Fd server = accept_raw();
   hear(server, 24);
   say(server, kReplyKey + octets({0x70, 2, 0, 6, 0, 0, 0, 0, 'n', 'o'}));
   expect_words(CmEventType::kRejected, {"R=1", "with private data \"no\"", "we offered IRD 0"});
@@ -173,7 +174,7 @@ TEST_P(StartupTest, PrivateDataIsBoundedByRevisionAndPeer) {
     EXPECT_EQ(refused.error().errno_value, EINVAL);
     EXPECT_NE(refused.error().message.find("at most " + std::to_string(row.most)), std::string::npos);
     ASSERT_TRUE(client_.id->connect({std::vector<std::uint8_t>(row.most, 'x'), 1, 1}).ok());
-    const UniqueFd raw = accept_raw();
+    const Fd raw = accept_raw();
     const std::size_t pd_length = row.most + (row.revision == 2 ? 4 : 0);
     const std::string request = hear(raw, 20 + pd_length);
     EXPECT_EQ(request.size(), 20 + pd_length);
@@ -184,7 +185,7 @@ TEST_P(StartupTest, PrivateDataIsBoundedByRevisionAndPeer) {
 TEST_P(StartupTest, NothingIsSentBehindARequestUntilTheReply) {
   RecordProperty("proves", "MPA-7.1-03 MPA-7.1.2-10 MPA-7.1.2-13");
   connect_to(listen_raw());
-  const UniqueFd raw = accept_raw();
+  const Fd raw = accept_raw();
   std::string heard = hear(raw, 24);
   const std::string reply = kReplyKey + octets({0x50, 2, 0, 4, 0, 16, 0, 16});
   for (const char octet : reply) {
@@ -210,8 +211,8 @@ TEST_P(StartupTest, MpaBeginsAfterStreamingModeAtTheSameOctet) {
     SCOPED_TRACE(len);
     reopen(server_);
     reopen(client_);
-    UniqueFd a;
-    UniqueFd b;
+    Fd a;
+    Fd b;
     make_sockets(a, b);
     // Hello, Hello Ack: the end that answers is in responder mode by then.
     say(a, std::string(len, 'h'));
@@ -239,8 +240,8 @@ TEST_P(StartupTest, OctetsReadTooFarAreTheRequests) {
   const std::string request = kRequestKey + octets({0x40, 1, 0, 3, 'a', 'b', 'c'});
   for (std::size_t cut = 1; cut <= request.size(); ++cut) {
     reopen(server_);
-    UniqueFd a;
-    UniqueFd b;
+    Fd a;
+    Fd b;
     make_sockets(a, b);
     const std::vector<std::uint8_t> received(request.begin(), request.begin() + static_cast<std::ptrdiff_t>(cut));
     ASSERT_TRUE(accept_socket(*server_.id, a.release(), received).ok());
@@ -254,8 +255,8 @@ TEST_P(StartupTest, OctetsReadTooFarAreTheRequests) {
 
 TEST_P(StartupTest, StreamingOctetsThatWereNotReadAreNoRequest) {
   RecordProperty("proves", "MPA-7.1.5-01 MPA-7.1.3-02");
-  UniqueFd a;
-  UniqueFd b;
+  Fd a;
+  Fd b;
   make_sockets(a, b);
   say(a, "still streaming");
   ASSERT_TRUE(accept_socket(*server_.id, b.release()).ok());
@@ -271,7 +272,7 @@ TEST_P(StartupTest, AnEmssThatCannotBeReadIsALikelyOne) {
 }
 
 TEST_P(StartupTest, OnlyConnectedSocketsAreTaken) {
-  UniqueFd lonely(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Fd lonely(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   make_qp(client_);
   EXPECT_EQ(connect_socket(*client_.id, lonely.get(), {}).error().errno_value, EINVAL);
   EXPECT_EQ(accept_socket(*server_.id, lonely.get()).error().errno_value, EINVAL);
@@ -287,8 +288,8 @@ TEST_P(StartupTest, ARejectLeavesTheTcpConnectionToBothOwners) {
     SoftConfig config;
     config.mpa_revision = revision;
     reopen_client(config);
-    UniqueFd a;
-    UniqueFd b;
+    Fd a;
+    Fd b;
     make_sockets(a, b);
     ASSERT_TRUE(accept_socket(*server_.id, b.release()).ok());
     make_qp(client_);
@@ -304,8 +305,8 @@ TEST_P(StartupTest, ARejectLeavesTheTcpConnectionToBothOwners) {
     auto client_socket = release_socket(*client_.id);
     ASSERT_TRUE(server_socket.ok());
     ASSERT_TRUE(client_socket.ok());
-    const UniqueFd s(server_socket->fd);
-    const UniqueFd c(client_socket->fd);
+    const Fd s(server_socket->fd);
+    const Fd c(client_socket->fd);
     EXPECT_TRUE(client_socket->received.empty());
     say(s, "plain words");
     say(c, "plainly answered");
@@ -316,8 +317,8 @@ TEST_P(StartupTest, ARejectLeavesTheTcpConnectionToBothOwners) {
 
 TEST_P(StartupTest, WhatFollowsARejectingReplyIsNotMpas) {
   RecordProperty("proves", "MPA-7.1.2-12");
-  UniqueFd a;
-  UniqueFd b;
+  Fd a;
+  Fd b;
   make_sockets(a, b);
   make_qp(client_);
   ASSERT_TRUE(connect_socket(*client_.id, a.release(), {}).ok());
@@ -326,7 +327,7 @@ TEST_P(StartupTest, WhatFollowsARejectingReplyIsNotMpas) {
   ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kRejected); }));
   auto released = release_socket(*client_.id);
   ASSERT_TRUE(released.ok());
-  const UniqueFd socket(released->fd);
+  const Fd socket(released->fd);
   std::string plain(released->received.begin(), released->received.end());
   say(b, " words");
   ASSERT_TRUE(drive_raw([&] {
@@ -341,7 +342,7 @@ TEST_P(StartupTest, WhatFollowsARejectingReplyIsNotMpas) {
 // With much unread input close() would answer with RST, and the Terminate would be lost (MPA-S-01).
 TEST_P(StartupTest, ATerminateArrivesHoweverMuchInputIsUnread) {
   RecordProperty("proves", "MPA-8-13");
-  const UniqueFd raw = request_raw();
+  const Fd raw = request_raw();
   make_qp(server_);
   ASSERT_TRUE(server_.id->accept({}).ok());
   std::string heard;
@@ -361,7 +362,7 @@ TEST_P(StartupTest, ATerminateArrivesHoweverMuchInputIsUnread) {
 
 TEST_P(StartupTest, ARejectingReplyArrivesWholeBeforeTheFin) {
   RecordProperty("proves", "MPA-7.1.4-01");
-  const UniqueFd raw = request_raw();
+  const Fd raw = request_raw();
   const std::vector<std::uint8_t> why(500, 'w');
   ASSERT_TRUE(server_.id->reject(why).ok());
   server_.id.reset();

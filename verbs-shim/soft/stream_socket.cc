@@ -46,7 +46,7 @@ ssize_t transfer(const Views& views, StreamSocket::IoVectors& iov, std::size_t& 
 
 }  // namespace
 
-StreamSocket::StreamSocket(UniqueFd fd, bool adopted, Poller& poller, Source& source)
+StreamSocket::StreamSocket(Fd fd, bool adopted, Poller& poller, Source& source)
     : poller_(poller), source_(source), fd_(std::move(fd)), budget_(kFirstBudget), adopted_(adopted) {}
 
 bool StreamSocket::watch(std::uint32_t epoll_events) {
@@ -144,14 +144,14 @@ void StreamSocket::set_blocked(bool blocked) {
   if (std::exchange(blocked_, blocked) != blocked) poller_.expect_room(blocked);
 }
 
-void StreamSocket::replace(UniqueFd fd) {
+void StreamSocket::replace(Fd fd) {
   unwatch();
   set_blocked(false);
   rx_ = Rx::kOpen;
   fd_ = std::move(fd);
 }
 
-UniqueFd StreamSocket::release() {
+Fd StreamSocket::release() {
   unwatch();
   return std::move(fd_);
 }

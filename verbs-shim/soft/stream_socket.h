@@ -7,10 +7,11 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/fd.h"
+#include "base/time.h"
 #include "mpa/staging.h"
 #include "rdmap/stream.h"
 #include "verbs-shim/soft/poller.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 namespace weft::verbs::soft {
 
@@ -21,7 +22,7 @@ class StreamSocket {
   using IoVectors = std::array<iovec, 1024>;
 
   // adopted: another object may hold a descriptor of the socket, too. source: its name in the Poller.
-  StreamSocket(UniqueFd fd, bool adopted, Poller& poller, Source& source);
+  StreamSocket(Fd fd, bool adopted, Poller& poller, Source& source);
   ~StreamSocket() { close(); }
   StreamSocket(const StreamSocket&) = delete;
   StreamSocket& operator=(const StreamSocket&) = delete;
@@ -60,9 +61,9 @@ class StreamSocket {
 
   // ---- ends
   // Replaces the socket.
-  void replace(UniqueFd fd);
+  void replace(Fd fd);
   // Takes the socket out of the Poller and returns it to its owner.
-  UniqueFd release();
+  Fd release();
   void close();
 
  private:
@@ -70,7 +71,7 @@ class StreamSocket {
 
   Poller& poller_;
   Source& source_;
-  UniqueFd fd_;
+  Fd fd_;
   std::optional<std::uint32_t> interest_;  // the events in the Poller, if the socket is in it
   std::size_t emss_ = 0;
   std::size_t budget_;  // octets framed for the next sendmsg

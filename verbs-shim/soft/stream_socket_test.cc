@@ -16,8 +16,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 // Half is one end of the pair: a Stream and its socket.
 struct Half {
-  Half(Poller& poller, int fd)
-      : side({}), source(Source::Kind::kConnection), socket(UniqueFd(fd), false, poller, source) {}
+  Half(Poller& poller, int fd) : side({}), source(Source::Kind::kConnection), socket(Fd(fd), false, poller, source) {}
   std::size_t read() {
     const std::size_t moved = socket.read(side.stream, side.staging, iov, kNow);
     side.drain();
@@ -188,8 +187,8 @@ TEST_F(StreamSocketTest, AnotherSocketStartsAnew) {
   a_->socket.end_reading();
   int fds[2] = {};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-  const UniqueFd other(fds[1]);
-  a_->socket.replace(UniqueFd(fds[0]));
+  const Fd other(fds[1]);
+  a_->socket.replace(Fd(fds[0]));
   EXPECT_TRUE(a_->socket.readable());
   EXPECT_FALSE(a_->socket.blocked());
   EXPECT_FALSE(poller_.expects_room());
@@ -202,7 +201,7 @@ TEST_F(StreamSocketTest, AnotherSocketStartsAnew) {
 TEST_F(StreamSocketTest, AReleasedSocketIsItsOwners) {
   establish();
   ASSERT_TRUE(a_->socket.watch(EPOLLIN));
-  const UniqueFd given = a_->socket.release();
+  const Fd given = a_->socket.release();
   EXPECT_FALSE(a_->socket.open());
   EXPECT_FALSE(a_->socket.readable());
   ASSERT_EQ(::send(b_->socket.fd(), "x", 1, 0), 1);

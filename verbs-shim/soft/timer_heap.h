@@ -4,7 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "mpa/wire/bytes.h"
+#include "base/bytes.h"
+#include "base/time.h"
 
 namespace weft::verbs::soft {
 

@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "mpa/wire/bytes.h"
+#include "base/bytes.h"
+#include "base/time.h"
 #include "verbs-shim/soft/handle.h"
 
 namespace weft::verbs::soft {

@@ -54,7 +54,7 @@ class Backend {
   nfs3::NewObjectRes create(const nfs3::CreateArgs& args);
   nfs3::NewObjectRes mkdir(const nfs3::MkdirArgs& args);
   // `path` is a parameter of its own: its octets may stand in the arguments or may have come by Read chunk.
-  nfs3::NewObjectRes symlink(const nfs3::SymlinkArgs& args, rpcrdma::ConstBytes path);
+  nfs3::NewObjectRes symlink(const nfs3::SymlinkArgs& args, ConstBytes path);
   nfs3::NewObjectRes mknod(const nfs3::MknodArgs& args);
   nfs3::WccRes remove(const nfs3::DiropArgs& args);
   nfs3::WccRes rmdir(const nfs3::DiropArgs& args);
@@ -66,16 +66,16 @@ class Backend {
 
   // read puts at most into.size() octets into `into`. res.data stays empty; res.count is the number of octets. readlink
   // does the same with the target: its `into` holds at least kMaxPath octets.
-  nfs3::ReadRes read(const nfs3::ReadArgs& args, rpcrdma::MutBytes into);
-  nfs3::ReadlinkRes readlink(const nfs3::FhArgs& args, rpcrdma::MutBytes into);
-  nfs3::WriteRes write(const nfs3::WriteArgs& args, rpcrdma::ConstBytes data);
+  nfs3::ReadRes read(const nfs3::ReadArgs& args, MutBytes into);
+  nfs3::ReadlinkRes readlink(const nfs3::FhArgs& args, MutBytes into);
+  nfs3::WriteRes write(const nfs3::WriteArgs& args, ConstBytes data);
   nfs3::CommitRes commit(const nfs3::CommitArgs& args);
 
   // read_now and write_now are read and write for a thread that must not wait. They answer when the file is open,
   // memory holds the octets (or takes them, UNSTABLE), and no other thread is in the way. Otherwise they return
   // nothing, and the caller calls read or write; some octets may have reached `into` or the file already.
-  std::optional<nfs3::ReadRes> read_now(const nfs3::ReadArgs& args, rpcrdma::MutBytes into);
-  std::optional<nfs3::WriteRes> write_now(const nfs3::WriteArgs& args, rpcrdma::ConstBytes data);
+  std::optional<nfs3::ReadRes> read_now(const nfs3::ReadArgs& args, MutBytes into);
+  std::optional<nfs3::WriteRes> write_now(const nfs3::WriteArgs& args, ConstBytes data);
   // Once a path was found to lead to an open file, read_now and write_now assume for this long that the file still lies
   // there. A file that is moved out of the export behind the server's back can be read and written for that long. A
   // file without a name is gone at once.

@@ -149,7 +149,7 @@ nfs3::NewObjectRes Backend::mkdir(const nfs3::MkdirArgs& args) {
   });
 }
 
-nfs3::NewObjectRes Backend::symlink(const nfs3::SymlinkArgs& args, rpcrdma::ConstBytes path) {
+nfs3::NewObjectRes Backend::symlink(const nfs3::SymlinkArgs& args, ConstBytes path) {
   return make_object(args.where, [&](const Node& dir) -> Outcome<Node> {
     std::string target(path.begin(), path.end());
     if (target.empty() || target.find('\0') != target.npos) return Errno{EINVAL};

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <functional>
 
+#include "base/time.h"
+
 namespace weft::serve {
 
 // pread_nowait and pwrite_nowait are pread(2) and pwrite(2) that do not wait for a device: RWF_NOWAIT of preadv2(2).
@@ -20,8 +22,6 @@ bool lies_in_memory(int fd);
 // DiskCalls are the system calls that reach the device, and the clock. Tests replace them to hold them or to let them
 // fail. pread, pwrite, fsync and fdatasync return as the system calls of the same names do.
 struct DiskCalls {
-  using TimePoint = std::chrono::steady_clock::time_point;
-
   std::function<ssize_t(int fd, void* data, std::size_t len, off_t offset)> pread = ::pread;
   std::function<ssize_t(int fd, const void* data, std::size_t len, off_t offset)> pwrite = ::pwrite;
   std::function<int(int fd)> fsync = ::fsync;

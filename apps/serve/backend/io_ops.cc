@@ -23,7 +23,7 @@ int check_regular(const Node& node) {
 }
 
 // The part of `into` that a READ may fill. The file has no octets behind the last place that an offset can name.
-rpcrdma::MutBytes readable_part(const nfs3::ReadArgs& args, rpcrdma::MutBytes into, std::uint32_t rtmax) {
+MutBytes readable_part(const nfs3::ReadArgs& args, MutBytes into, std::uint32_t rtmax) {
   if (args.offset > kMaxOffset) return {};
   return into.first(std::min<std::uint64_t>({into.size(), args.count, rtmax, kMaxOffset - args.offset}));
 }
@@ -33,7 +33,7 @@ bool is_writable_part(std::uint64_t offset, std::size_t len) {
 }
 
 // Reads until `into` is full or the file ends. Returns the octets read, even if an error comes after them.
-Outcome<std::size_t> pread_all(const DiskCalls& calls, int fd, rpcrdma::MutBytes into, std::uint64_t offset) {
+Outcome<std::size_t> pread_all(const DiskCalls& calls, int fd, MutBytes into, std::uint64_t offset) {
   std::size_t done = 0;
   while (done < into.size()) {
     ssize_t n = calls.pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
@@ -45,7 +45,7 @@ Outcome<std::size_t> pread_all(const DiskCalls& calls, int fd, rpcrdma::MutBytes
   return done;
 }
 
-Outcome<std::size_t> pwrite_all(const DiskCalls& calls, int fd, rpcrdma::ConstBytes data, std::uint64_t offset) {
+Outcome<std::size_t> pwrite_all(const DiskCalls& calls, int fd, ConstBytes data, std::uint64_t offset) {
   std::size_t done = 0;
   while (done < data.size()) {
     ssize_t n = calls.pwrite(fd, data.data() + done, data.size() - done, static_cast<off_t>(offset + done));
@@ -59,7 +59,7 @@ Outcome<std::size_t> pwrite_all(const DiskCalls& calls, int fd, rpcrdma::ConstBy
 
 }  // namespace
 
-nfs3::ReadRes Backend::read(const nfs3::ReadArgs& args, rpcrdma::MutBytes into) {
+nfs3::ReadRes Backend::read(const nfs3::ReadArgs& args, MutBytes into) {
   nfs3::ReadRes res;
   Outcome<Node> node = tree_.resolve(args.file);
   if (!node) {
@@ -81,7 +81,7 @@ nfs3::ReadRes Backend::read(const nfs3::ReadArgs& args, rpcrdma::MutBytes into) 
 }
 
 std::optional<FileStat> Backend::stat_now(const FileKey& key, OpenFile& file) {
-  const DiskCalls::TimePoint now = calls_.now();
+  const TimePoint now = calls_.now();
   if (now < file.here_until()) {
     Outcome<FileStat> st = stat_fd(file.fd());
     return st && st->nlink > 0 ? std::optional(st.value()) : std::nullopt;
@@ -92,7 +92,7 @@ std::optional<FileStat> Backend::stat_now(const FileKey& key, OpenFile& file) {
   return node->stat;
 }
 
-std::optional<nfs3::ReadRes> Backend::read_now(const nfs3::ReadArgs& args, rpcrdma::MutBytes into) {
+std::optional<nfs3::ReadRes> Backend::read_now(const nfs3::ReadArgs& args, MutBytes into) {
   Outcome<FileKey> key = tree_.key_of(args.file);
   if (!key) return std::nullopt;
   std::shared_ptr<OpenFile> file = files_.reader_now(key.value());
@@ -118,7 +118,7 @@ nfs3::ReadRes Backend::read_result(const FileKey& key, const FileStat& st, const
   return res;
 }
 
-nfs3::ReadlinkRes Backend::readlink(const nfs3::FhArgs& args, rpcrdma::MutBytes into) {
+nfs3::ReadlinkRes Backend::readlink(const nfs3::FhArgs& args, MutBytes into) {
   nfs3::ReadlinkRes res;
   Outcome<Node> node = tree_.resolve(args.object);
   if (!node) {
@@ -139,7 +139,7 @@ nfs3::ReadlinkRes Backend::readlink(const nfs3::FhArgs& args, rpcrdma::MutBytes 
   return res;
 }
 
-nfs3::WriteRes Backend::write(const nfs3::WriteArgs& args, rpcrdma::ConstBytes data) {
+nfs3::WriteRes Backend::write(const nfs3::WriteArgs& args, ConstBytes data) {
   nfs3::WriteRes res;
   Outcome<Locked> object = resolve_locked(args.file);
   if (!object) {
@@ -174,7 +174,7 @@ nfs3::WriteRes Backend::write(const nfs3::WriteArgs& args, rpcrdma::ConstBytes d
   return res;
 }
 
-std::optional<nfs3::WriteRes> Backend::write_now(const nfs3::WriteArgs& args, rpcrdma::ConstBytes data) {
+std::optional<nfs3::WriteRes> Backend::write_now(const nfs3::WriteArgs& args, ConstBytes data) {
   if (args.stable != StableHow::kUnstable || args.count != data.size()) return std::nullopt;
   data = data.first(std::min<std::size_t>(data.size(), config_.wtmax));
   if (!is_writable_part(args.offset, data.size())) return std::nullopt;

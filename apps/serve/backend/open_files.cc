@@ -14,11 +14,11 @@ int OpenFile::sync(const DiskCalls& calls, bool data_only, WritePromise& promise
   return error;
 }
 
-ssize_t OpenFile::pread_now(const DiskCalls& calls, rpcrdma::MutBytes into, off_t offset) const {
+ssize_t OpenFile::pread_now(const DiskCalls& calls, MutBytes into, off_t offset) const {
   return (lies_in_memory_ ? calls.pread : calls.pread_nowait)(fd(), into.data(), into.size(), offset);
 }
 
-ssize_t OpenFile::pwrite_now(const DiskCalls& calls, rpcrdma::ConstBytes data, off_t offset) const {
+ssize_t OpenFile::pwrite_now(const DiskCalls& calls, ConstBytes data, off_t offset) const {
   return (lies_in_memory_ ? calls.pwrite : calls.pwrite_nowait)(fd(), data.data(), data.size(), offset);
 }
 

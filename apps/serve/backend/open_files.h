@@ -11,7 +11,8 @@
 #include "apps/serve/backend/disk_calls.h"
 #include "apps/serve/backend/write_promise.h"
 #include "apps/serve/export/tree.h"
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
+#include "base/time.h"
 
 namespace weft::serve {
 
@@ -29,13 +30,13 @@ class OpenFile {
   bool is_writable() const { return is_writable_; }
 
   // pread_now and pwrite_now work as pread(2) and pwrite(2), but they fail or stop short rather than wait for a device.
-  ssize_t pread_now(const DiskCalls& calls, rpcrdma::MutBytes into, off_t offset) const;
-  ssize_t pwrite_now(const DiskCalls& calls, rpcrdma::ConstBytes data, off_t offset) const;
+  ssize_t pread_now(const DiskCalls& calls, MutBytes into, off_t offset) const;
+  ssize_t pwrite_now(const DiskCalls& calls, ConstBytes data, off_t offset) const;
 
   // set_here_until sets the time until which the file is assumed to lie in the export: a path beneath the root was
   // found to lead to it.
-  void set_here_until(DiskCalls::TimePoint when) { here_until_.store(when, std::memory_order_relaxed); }
-  DiskCalls::TimePoint here_until() const { return here_until_.load(std::memory_order_relaxed); }
+  void set_here_until(TimePoint when) { here_until_.store(when, std::memory_order_relaxed); }
+  TimePoint here_until() const { return here_until_.load(std::memory_order_relaxed); }
 
   // The caller calls mark_dirty before it writes octets that are not synced yet.
   void mark_dirty() {
@@ -57,7 +58,7 @@ class OpenFile {
   const bool is_readable_;
   const bool is_writable_;
   const bool lies_in_memory_;
-  std::atomic<DiskCalls::TimePoint> here_until_{DiskCalls::TimePoint::min()};
+  std::atomic<TimePoint> here_until_{TimePoint::min()};
   std::atomic<bool> is_dirty_{false};
   std::atomic<bool> was_written_{false};
   std::mutex sync_mutex_;

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "apps/serve/export/fd.h"
 #include "apps/serve/export/outcome.h"
+#include "base/fd.h"
 
 // Names from a client reach the filesystem only through these functions.
 namespace weft::serve {

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "apps/serve/export/dir_reader.h"
-#include "apps/serve/export/fd.h"
 #include "apps/serve/export/outcome.h"
 #include "apps/serve/export/siphash.h"
+#include "base/fd.h"
 
 namespace weft::serve {
 

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <optional>
 
-#include "apps/serve/export/fd.h"
+#include "base/fd.h"
 #include "fmt/format.h"
 #include "mpa/wire/cursor.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "apps/serve/export/fd.h"
 #include "apps/serve/export/file_stat.h"
+#include "base/fd.h"
 
 namespace weft::serve {
 

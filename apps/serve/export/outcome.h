@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "mpa/wire/result.h"
+#include "base/result.h"
 
 namespace weft::serve {
 

@@ -20,6 +20,7 @@
 #include <unordered_map>
 
 #include "apps/common/setup.h"
+#include "apps/common/tcp_endpoint.h"
 #include "apps/onc_tcp/record.h"
 #include "fmt/format.h"
 #include "rpcrdma/event_log.h"
@@ -92,7 +93,7 @@ asio::awaitable<void> talk(State& state, std::shared_ptr<Connection> connection)
     std::size_t n = co_await connection->socket.async_read_some(asio::buffer(buffer),
                                                                 asio::redirect_error(asio::use_awaitable, error));
     if (error) co_return;
-    rpcrdma::ConstBytes input(buffer.data(), n);
+    ConstBytes input(buffer.data(), n);
     while (!input.empty()) {
       auto outcome = reader.next(input);
       if (outcome == onc_tcp::RecordReader::Outcome::kTooLong) {
@@ -148,12 +149,6 @@ void make_room(State& state) {
   state.connections.erase(found);
 }
 
-sockaddr_storage to_sockaddr(const tcp::endpoint& endpoint) {
-  sockaddr_storage addr{};
-  std::memcpy(&addr, endpoint.data(), endpoint.size());
-  return addr;
-}
-
 asio::awaitable<void> accept_all(State& state) {
   error_code error;
   asio::steady_timer pause(state.io);
@@ -168,22 +163,14 @@ asio::awaitable<void> accept_all(State& state) {
     }
     const tcp::endpoint peer = socket.remote_endpoint(error);
     if (error) continue;  // gone already
-    if (state.config.admits && !state.config.admits(to_sockaddr(peer))) continue;
+    if (state.config.admits && !state.config.admits(apps::to_sockaddr(peer))) continue;
     if (state.connections.size() >= state.config.max_connections) make_room(state);
     auto connection = std::make_shared<Connection>(std::move(socket));
-    connection->client = {peer.address().to_string(), rpcrdma::peer_group(to_sockaddr(peer))};
+    connection->client = {peer.address().to_string(), rpcrdma::peer_group(apps::to_sockaddr(peer))};
     state.connections.push_back(connection);
     state.num_connections = state.connections.size();
     asio::co_spawn(state.io, serve_connection(state, connection), asio::detached);
   }
-}
-
-tcp::endpoint to_endpoint(const sockaddr_storage& addr) {
-  tcp::endpoint endpoint;
-  std::size_t len = addr.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  endpoint.resize(len);
-  std::memcpy(endpoint.data(), &addr, len);
-  return endpoint;
 }
 
 }  // namespace
@@ -198,7 +185,7 @@ MountServer::MountServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 absl::StatusOr<std::unique_ptr<MountServer>> MountServer::listen(const sockaddr_storage& addr, MountService& service,
                                                                  const MountServerConfig& config) {
   auto impl = std::make_unique<Impl>(service, config);
-  tcp::endpoint endpoint = to_endpoint(addr);
+  tcp::endpoint endpoint = apps::to_endpoint(addr);
   error_code error;
   tcp::acceptor& acceptor = impl->acceptor;
   if (!acceptor.open(endpoint.protocol(), error)) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
@@ -223,7 +210,7 @@ MountServer::~MountServer() {
 sockaddr_storage MountServer::local_addr() const {
   error_code ignored;
   tcp::endpoint endpoint = impl_->acceptor.local_endpoint(ignored);
-  return to_sockaddr(endpoint);
+  return apps::to_sockaddr(endpoint);
 }
 
 std::size_t MountServer::num_connections() const {

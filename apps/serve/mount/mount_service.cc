@@ -99,7 +99,7 @@ bool MountService::call(std::uint32_t procedure, rpcrdma::xdr::XdrReader& args, 
   return false;
 }
 
-std::optional<std::vector<std::uint8_t>> MountService::answer(rpcrdma::ConstBytes message, const MountClient& client) {
+std::optional<std::vector<std::uint8_t>> MountService::answer(ConstBytes message, const MountClient& client) {
   rpcrdma::xdr::XdrReader reader(message);
   rpcrdma::CallHeader header;
   rpcrdma::ReplyHeader reply;

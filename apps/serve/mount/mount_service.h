@@ -9,7 +9,7 @@
 #include "apps/nfs3/mount.h"
 #include "apps/serve/export/tree.h"
 #include "apps/serve/mount/mount_list.h"
-#include "rpcrdma/bytes.h"
+#include "base/bytes.h"
 
 namespace weft::serve {
 
@@ -20,7 +20,7 @@ class MountService {
   explicit MountService(Tree& tree) : tree_(tree) {}
 
   // answer parses one RPC message and returns the reply. It returns nothing if there is no reply to give (not a Call).
-  std::optional<std::vector<std::uint8_t>> answer(rpcrdma::ConstBytes message, const MountClient& client);
+  std::optional<std::vector<std::uint8_t>> answer(ConstBytes message, const MountClient& client);
 
   nfs3::MntRes mnt(const nfs3::DirpathArgs& args, const MountClient& client);
   nfs3::DumpRes dump() const;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/time.h"
 #include "capture.h"
 #include "expected.h"
 #include "rdmap/testing/pair.h"

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "absl/functional/function_ref.h"
+#include "base/time.h"
 #include "verbs-shim/soft/iwpm/message.h"
 
 // Both roles of the iWARP port mapper, without sockets and clocks: datagrams in, datagrams out.

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <variant>
 
-#include "mpa/wire/bytes.h"
+#include "base/bytes.h"
 
 // The wire format of the iWARP port mapper (iwpmd of rdma-core). No RFC describes it; names are those of iwpmd.
 namespace weft::verbs::soft::iwpm {

@@ -7,16 +7,15 @@
 #include <initializer_list>
 #include <string>
 
+#include "base/fd.h"
 #include "mpa/crc32c.h"
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/socket.h"
-#include "verbs-shim/soft/unique_fd.h"
 
 // Tests in which one end of a connection is a plain TCP socket of the test.
 namespace weft::verbs::testing {
 
-using soft::UniqueFd;
 using std::chrono::seconds;
 
 inline const std::string kRequestKey = "MPA ID Req Frame";
@@ -63,16 +62,16 @@ class RawPeerTest : public VerbsTest {
 
   // ---- the test as a listening peer
   sockaddr_storage listen_raw() {
-    raw_listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    raw_listener_ = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const sockaddr_storage any = loopback(AF_INET, 0);
     EXPECT_EQ(::bind(raw_listener_.get(), as_sockaddr(any), sizeof(sockaddr_in)), 0);
     EXPECT_EQ(::listen(raw_listener_.get(), 8), 0);
     return soft::local_address(raw_listener_.get());
   }
-  UniqueFd accept_raw() {
-    UniqueFd fd;
+  Fd accept_raw() {
+    Fd fd;
     EXPECT_TRUE(drive_raw([&] {
-      fd = UniqueFd(::accept4(raw_listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      fd = Fd(::accept4(raw_listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       return static_cast<bool>(fd);
     }));
     return fd;
@@ -86,13 +85,13 @@ class RawPeerTest : public VerbsTest {
     }
     return false;
   }
-  std::string hear(const UniqueFd& fd, std::size_t len) {
+  std::string hear(const Fd& fd, std::size_t len) {
     std::string heard;
     EXPECT_TRUE(drive_raw([&] { return hear_more(fd, heard) || heard.size() >= len; }));
     return heard;
   }
   // Reads all octets that have arrived. Returns true at the end of the stream.
-  static bool hear_more(const UniqueFd& fd, std::string& heard, bool* reset = nullptr) {
+  static bool hear_more(const Fd& fd, std::string& heard, bool* reset = nullptr) {
     char buffer[4096];
     for (;;) {
       const ssize_t n = ::recv(fd.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
@@ -104,13 +103,13 @@ class RawPeerTest : public VerbsTest {
       return n == 0 || errno == ECONNRESET;
     }
   }
-  static void say(const UniqueFd& fd, const std::string& what) {
+  static void say(const Fd& fd, const std::string& what) {
     EXPECT_EQ(::send(fd.get(), what.data(), what.size(), MSG_NOSIGNAL), static_cast<ssize_t>(what.size()));
   }
   // A socket whose Request of Rev 1 the server has taken, and not answered yet.
-  UniqueFd request_raw() {
+  Fd request_raw() {
     EXPECT_TRUE(listen().ok());
-    UniqueFd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Fd raw(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const sockaddr_storage to = server_.id->local_addr();
     EXPECT_EQ(::connect(raw.get(), as_sockaddr(to), sizeof(sockaddr_in)), 0);
     say(raw, kRequestKey + octets({0x40, 1, 0, 0}));
@@ -125,7 +124,7 @@ class RawPeerTest : public VerbsTest {
     ASSERT_TRUE(status.ok()) << status.error().message;
   }
 
-  UniqueFd raw_listener_;
+  Fd raw_listener_;
 };
 
 }  // namespace weft::verbs::testing

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,9 +10,5 @@ namespace weft {
 // unless a declaration says how long the owner keeps the octets.
 using ConstBytes = std::span<const std::uint8_t>;
 using MutBytes = std::span<std::uint8_t>;
-
-// The driver always hands in TimePoint: no protocol core reads a clock.
-using TimePoint = std::chrono::steady_clock::time_point;
-using Duration = std::chrono::steady_clock::duration;
 
 }  // namespace weft

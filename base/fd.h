@@ -4,18 +4,18 @@
 
 #include <utility>
 
-namespace weft::serve {
+namespace weft {
 
-// Fd owns one file descriptor.
+// Fd owns one descriptor, -1 for none.
 class Fd {
  public:
   Fd() = default;
   explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd(Fd&& other) noexcept : fd_(other.release()) {}
   Fd& operator=(Fd&& other) noexcept {
     if (this != &other) {
       reset();
-      fd_ = std::exchange(other.fd_, -1);
+      fd_ = other.release();
     }
     return *this;
   }
@@ -23,12 +23,13 @@ class Fd {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
   void reset() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+    if (fd_ >= 0) ::close(release());
   }
 
  private:
   int fd_ = -1;
 };
 
-}  // namespace weft::serve
+}  // namespace weft

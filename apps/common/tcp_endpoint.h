@@ -1,0 +1,26 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <cstring>
+
+#include "apps/common/address.h"
+
+namespace weft::apps {
+
+// The same address as Asio and as the socket interface have it.
+inline boost::asio::ip::tcp::endpoint to_endpoint(const sockaddr_storage& addr) {
+  boost::asio::ip::tcp::endpoint endpoint;
+  endpoint.resize(address_len(addr));
+  std::memcpy(endpoint.data(), &addr, endpoint.size());
+  return endpoint;
+}
+
+inline sockaddr_storage to_sockaddr(const boost::asio::ip::tcp::endpoint& endpoint) {
+  sockaddr_storage addr{};
+  std::memcpy(&addr, endpoint.data(), endpoint.size());
+  return addr;
+}
+
+}  // namespace weft::apps
