@@ -13,7 +13,7 @@
 #include "bench/idle.h"
 #include "verbs-shim/soft/device.h"
 
-// What the programs share that drive both ends of connections over loopback, in one thread.
+// Shared by the programs that drive both ends of connections over loopback in one thread.
 namespace weft::bench {
 
 // End is one device with everything that its connections share.
@@ -37,7 +37,7 @@ struct End {
     attr.cap.max_send_wr = attr.cap.max_recv_wr = 16;
     return must(id.create_qp(*pd, attr));
   }
-  // How many completions there were; the program ends at one that is none of success.
+  // Returns the number of completions. The program ends at a failed one.
   int polled() {
     verbs::Wc wc[16];
     const int n = cq->poll(wc);
@@ -74,7 +74,7 @@ struct Ends {
     client.device->process(now);
   }
 
-  // One more connection; what was connected stays.
+  // Adds one connection. Earlier connections stay.
   void connect() {
     auto id = must(client.channel->create_id());
     must(id->resolve_addr(listener->local_addr(), std::chrono::seconds(5)));

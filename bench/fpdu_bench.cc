@@ -1,4 +1,4 @@
-// fpdu_bench: what CRC32c and FPDU framing cost on this machine, without a socket.
+// fpdu_bench measures the cost of CRC32c and of FPDU framing on this machine, without a socket.
 
 #include <benchmark/benchmark.h>
 

@@ -1,6 +1,6 @@
-// What an idle connection costs: a process that holds N ends of connections over loopback, both ends of each, has each
-// move some data, lets them rest, and prints how much it grew per end and what a round trip on one more connection
-// takes beside them.
+// Measures the cost of an idle connection. One process holds N ends of connections over loopback, both ends of each.
+// Each connection moves some data and rests. The program prints how much it grew per end, and the time of a round trip
+// on one more connection beside them.
 //
 //   idle [ENDS (default 10000)]
 #include <algorithm>
@@ -45,7 +45,7 @@ class Idle {
     for (int left = 3; left > 0; left -= client.polled() + server.polled()) ends_.turn();
   }
 
-  // Long enough for the devices to take back what their connections took to be busy.
+  // Long enough for the devices to free the memory that busy connections needed.
   void rest() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
     while (std::chrono::steady_clock::now() < end) ends_.turn();

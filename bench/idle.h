@@ -13,7 +13,7 @@
 
 #include "verbs-shim/api/result.h"
 
-// What the programs that measure idle connections share.
+// Shared by the programs that measure idle connections.
 namespace weft::bench {
 
 [[noreturn]] inline void fail(const verbs::Error& error) {

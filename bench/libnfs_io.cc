@@ -1,5 +1,5 @@
-// READ or WRITE through libnfs's asynchronous interface, some in flight, through a file over and over: what an NFS
-// client of TCP reaches. WRITE is UNSTABLE, as the file is not opened for synchronous writing.
+// Measures the rate of an NFS client over TCP: READ or WRITE through libnfs's asynchronous interface, some in flight,
+// through a file over and over. WRITE is UNSTABLE, as the file is not opened for synchronous writing.
 //
 //   libnfs_io URL read|write SIZE DEPTH SECONDS      prints "OCTETS/S" and ends
 //

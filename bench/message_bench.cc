@@ -1,4 +1,4 @@
-// message_bench: what a message costs in user space: two Streams of one process, no socket between them.
+// message_bench measures the cost of a message in user space: two Streams of one process, no socket between them.
 
 #include <benchmark/benchmark.h>
 
@@ -17,7 +17,7 @@
 namespace weft::rdmap {
 namespace {
 
-// OneRegion is a memory table with as little to look up as there can be: it is not what is measured.
+// OneRegion is a memory table with the shortest possible look-up: the look-up is not to be measured.
 class OneRegion final : public ddp::MemoryTable {
  public:
   std::variant<MutBytes, ddp::AccessError> resolve(ddp::StreamScope, ddp::Stag, std::uint64_t to, std::size_t len,

@@ -24,7 +24,8 @@ using namespace weft;
 using bench::must;
 using Clock = std::chrono::steady_clock;
 
-// A clock of turns: what is done once a second would else come after other numbers of operations in every run.
+// This clock counts turns. With a real clock, the work of every second would follow a different number of operations in
+// each run.
 TimePoint clock_of_turns() {
   static TimePoint now = Clock::now();
   return now += std::chrono::microseconds(1);
@@ -151,5 +152,5 @@ int main(int argc, char** argv) {
     return 2;
   }
   for (long i = 0; i < number(3); ++i) operation->run();
-  std::_Exit(0);  // how connections end is not what is counted
+  std::_Exit(0);  // the end of the connections is not counted
 }

@@ -1,6 +1,7 @@
-// What an idle client costs an RPC-over-RDMA server: the server is one process, its N clients another, over loopback;
-// each client has 16 Calls with arguments of 3,000 octets under way at a time for a while, and rests. Prints how much
-// the server grew per client, and fails above 64 KiB. What the kernel holds for a socket is not in it.
+// Measures the cost of an idle client for an RPC-over-RDMA server. The server is one process, its N clients are
+// another, over loopback. Each client has 16 Calls with arguments of 3,000 bytes under way at a time for a while, and
+// rests. The program prints how much the server grew per client, and fails above 64 KiB. The kernel's memory of a
+// socket does not count.
 //
 //   rpc_idle [CLIENTS (default 1000)]
 #include <sys/socket.h>
@@ -84,7 +85,7 @@ class Bench {
     while ((num = recv(control_, &octet, 1, MSG_DONTWAIT)) < 0) server_->process(Clock::now());
     if (num == 0) std::exit(1);
   }
-  // Long enough for the device to take back what its connections took to be busy.
+  // Long enough for the device to free the memory that busy connections needed.
   void rest() {
     for (const auto end = Clock::now() + std::chrono::seconds(2); Clock::now() < end;) server_->process(Clock::now());
   }

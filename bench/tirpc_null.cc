@@ -1,5 +1,5 @@
-// NULL calls of plain ONC RPC over TCP with libtirpc, one at a time, both ends blocking: what RPC costs without RDMA.
-// No rpcbind: the sockets are given.
+// Measures the cost of RPC without RDMA: NULL calls of plain ONC RPC over TCP with libtirpc, one at a time, both ends
+// blocking. No rpcbind: the sockets are given.
 //
 //   tirpc_null listen ADDRESS CC                 prints "ready PORT"; serves until it is killed
 //   tirpc_null call ADDRESS PORT CC SECONDS      prints "CALLS/S MEDIAN_NS" and ends
@@ -28,7 +28,7 @@ constexpr rpcvers_t kVersion = 1;
   std::exit(1);
 }
 
-// The listener's connections inherit what is set here.
+// The listener's connections inherit these options.
 int open_socket(const std::string& cc) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
   if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) fail("socket");

@@ -9,7 +9,7 @@
 namespace weft::ddp {
 namespace {
 
-// Answers every question with one error, or with its only region, and remembers what was asked.
+// Answers every question with one error or with its only region, and remembers the questions.
 class OneRegion : public MemoryTable {
  public:
   std::variant<MutBytes, AccessError> resolve(StreamScope scope, Stag, std::uint64_t to, std::size_t len,

@@ -1,4 +1,4 @@
-// An RPC program of one's own, and its Upper-Layer Binding: what may travel by RDMA, how large Replies can be.
+// An example of an RPC program and its Upper-Layer Binding: the items that may travel by RDMA, and the size of Replies.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ inline constexpr std::uint32_t kBlocksV1 = 1;
 inline constexpr std::uint32_t kRead = 1;
 inline constexpr std::uint32_t kWrite = 2;
 
-// The same in the vocabulary of nfsulb/schema.h. Eligible, that is for RDMA: the data of WRITE, and that of READ, which
-// is as long as its count says.
+// The same in the vocabulary of nfsulb/schema.h. The data of WRITE and of READ is eligible for RDMA. READ's data is as
+// long as its count.
 namespace blocks {
 
 using namespace weft::nfsulb;

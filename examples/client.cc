@@ -20,8 +20,8 @@ int main(int argc, char** argv) {
   out.u32(65536);  // count
   rpcrdma::CallSpec call = blocks_call(kRead, args);
   call.result_items = MutBytes(room);                          // where the result lands, and
-  call.max_results = kBlocksBinding.max_results(kRead, args);  // the octets besides
+  call.max_results = kBlocksBinding.max_results(kRead, args);  // the bytes besides
   const rpcrdma::CallResult reply = (*client)->call_and_wait(call);
   if (reply.status != rpcrdma::CallStatus::kSuccess) return std::fprintf(stderr, "%s\n", reply.text.c_str()), 1;
-  std::printf("%zu octets: %.43s\n", *reply.item_len, reinterpret_cast<const char*>(room.data()));
+  std::printf("%zu bytes: %.43s\n", *reply.item_len, reinterpret_cast<const char*>(room.data()));
 }

@@ -87,5 +87,5 @@ int main(int argc, char** argv) {
   client.disconnect();
 
   if (!all_well || back != data) return std::fprintf(stderr, "that went wrong\n"), 1;
-  std::printf("%zu octets there and back\n", data.size());
+  std::printf("%zu bytes there and back\n", data.size());
 }

@@ -1,4 +1,4 @@
-// What both servers answer with: a store of octets in memory.
+// A store of octets in memory, from which both servers answer.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class Store {
     for (std::size_t i = 0; i < octets_.size(); ++i) octets_[i] = static_cast<std::uint8_t>(kText[i % kText.size()]);
   }
 
-  // Octets of the Buffer that the answer needs. It is to be taken within on_call, where there is sure to be that much.
+  // Octets of the Buffer that the answer needs. Take it within on_call: there the Buffer is sure to be available.
   std::size_t room_for(const weft::rpcrdma::ServedCall& call) const {
     weft::rpcrdma::xdr::XdrReader in(call.args);
     std::uint64_t offset = 0;
@@ -57,7 +57,7 @@ class Store {
   }
 
   bool write(std::uint64_t offset, const weft::rpcrdma::ServedCall& call, weft::rpcrdma::xdr::XdrReader& in) {
-    // What came by RDMA is an item; what fitted the message is part of the arguments.
+    // Data that came by RDMA is an item. Data that fitted the message is part of the arguments.
     weft::ConstBytes data;
     if (!call.items.empty()) {
       data = call.items[0].data.octets();

@@ -31,7 +31,7 @@ class Blocks : public rpcrdma::Service {
     }
   }
 
-  // What was called is still answered.
+  // Calls that have arrived are still answered.
   void stop() {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;

@@ -1,4 +1,4 @@
-// Parse, emit, parse again for DDP segments, and the checks of an untagged queue on whatever was well formed.
+// Parse, emit, parse again for DDP segments, and the checks of an untagged queue on each well-formed segment.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

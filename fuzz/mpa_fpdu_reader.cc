@@ -23,7 +23,7 @@ mpa::Staging& empty_staging(mpa::Staging& staging) {
   return staging;
 }
 
-// With CRCs, what was read and is framed again has the same length and reads back the same.
+// With CRCs, a ULPDU that is framed again has the same length and reads back the same.
 void frame_again(ConstBytes ulpdu) {
   if (ulpdu.size() > mpa::kMaxMulpdu) return;
   mpa::FpduWriter writer(true);
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       check(staging.pending().size() == before);
       if (const auto partial = reader.partial(staging)) {
-        // What has come of an FPDU can be looked at before the rest has.
+        // The part of an FPDU that has arrived is readable before the rest arrives.
         const std::size_t arrived = partial->arrived_ulpdu_len();
         check(arrived <= partial->ulpdu_len);
         std::vector<std::uint8_t> head(std::min<std::size_t>(arrived, 70));

@@ -1,5 +1,5 @@
-// Parse, emit, parse again for MPA startup frames, and the judgement of whatever was well formed: by the options that
-// the two octets behind the frame say, where there are any.
+// Parse, emit, parse again for MPA startup frames. Each well-formed frame is judged by the options in the two octets
+// behind it, where there are any.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

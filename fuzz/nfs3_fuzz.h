@@ -6,7 +6,7 @@
 
 #include "apps/nfs3/codec.h"
 
-// What the targets of NFSv3 share. A finding is an abort.
+// Shared by the targets of NFSv3. A finding is an abort.
 namespace weft::nfs3::fuzz {
 
 inline void require(bool holds) {
@@ -21,8 +21,8 @@ std::vector<std::uint8_t> emitted(const T& value, Form... form) {
   return octets;
 }
 
-// parse-emit-parse: what parses is emitted, what was emitted parses to the end, and is emitted the same. (The octets
-// first parsed may differ: padding need not be zero.)
+// parse-emit-parse: a parsed value is emitted, the emitted octets parse to their end, and the second value is emitted
+// as the same octets. (The octets first parsed may differ: padding need not be zero.)
 template <typename T, typename... Form>
 bool parse_emit_parse(ConstBytes input, Form... form) {
   XdrReader reader(input);

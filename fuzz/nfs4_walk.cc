@@ -1,6 +1,6 @@
 // The walker of the Upper-Layer Bindings: two octets say which program and procedure, and whether they are arguments or
-// results; a third which eligible items are missing; then XDR. Whatever the octets are, items lie where the walk has
-// been; taking an item out, or putting it back, changes nothing else.
+// results; a third which eligible items are missing; then XDR. For any octets, items lie where the walk has been.
+// Taking an item out, or putting it back, changes nothing else.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

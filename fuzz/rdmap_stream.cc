@@ -1,6 +1,6 @@
 // A whole stream against an arbitrary peer and an arbitrary caller. The input is a list of operations behind two octets
-// of settings, or four. CRCs are agreed off unless the settings say otherwise, and then the right ones are added here:
-// every octet of an FPDU reaches what is behind the check.
+// of settings, or four. CRCs are agreed off unless the settings say otherwise. Then this target adds the right CRCs, so
+// that every octet of an FPDU gets past the check.
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -159,7 +159,7 @@ class Machine {
     return frame;
   }
 
-  // Well formed, but with whatever it may say.
+  // A well-formed frame with any values in its fields.
   mpa::StartupFrame written_frame() {
     if (settings_.initiator()) side_.transmit(now_);
     mpa::StartupFrame frame;
@@ -191,7 +191,8 @@ class Machine {
     to = kBases[i] + input_.u16();
   }
 
-  // What follows the DDP header of a message with this opcode: well formed where the input does not say otherwise.
+  // The octets behind the DDP header of a message with this opcode. They are well formed unless the input says
+  // otherwise.
   std::vector<std::uint8_t> peer_body(rdmap::Opcode opcode) {
     if (opcode == rdmap::Opcode::kReadRequest) {
       rdmap::ReadRequestHeader header;
@@ -343,7 +344,7 @@ class Machine {
         wr.args = ddp::WindowBind{};
         side_.memory.refuse_windows = (kind & 32) != 0;
     }
-    // What contradicts itself has to be refused.
+    // A request that contradicts itself has to be refused.
     if ((kind & 64) != 0) wr.args = {};
     if ((kind & 128) != 0) wr.sg_list.push_back({0, 4, some_stag()});
     if (side_.stream.post_send(std::move(wr)) == rdmap::PostResult::kOk) ++next_wr_id_;

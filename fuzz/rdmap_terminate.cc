@@ -1,4 +1,4 @@
-// The body of a Terminate Message: whatever was understood of it comes out as octets that mean the same.
+// The body of a Terminate Message: a parsed body is emitted as octets with the same meaning.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   octets.fill(0xa5);
   const std::size_t len = rdmap::emit_terminate(*message, octets);
   check(len <= octets.size());
-  // D without M has a length field that says nothing; nothing else is added to what was read.
+  // D without M has a length field without meaning. Emission adds nothing else.
   check(rdmap::parse_terminate(ConstBytes(octets).first(len)) == message);
   check_siws_order(*message, octets, len);
   return 0;

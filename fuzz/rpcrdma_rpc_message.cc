@@ -1,4 +1,4 @@
-// ONC RPC headers, read as Call, as Reply and as AUTH_SYS body; what parses comes out and parses to itself.
+// ONC RPC headers, read as Call, as Reply and as AUTH_SYS body. A parsed header is emitted and parses to itself.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

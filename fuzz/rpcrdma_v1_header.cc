@@ -1,4 +1,4 @@
-// A message as a responder and a requester see it: verdicts, and for what parses, that it comes out and parses again.
+// A message as a responder and a requester see it: both judge it. A parsed header is emitted and parses again.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(size >= v1::kMinHeader || verdict == CallVerdict::kDiscard);
   if (verdict == CallVerdict::kAccept) validated_lists_hold_no_nonsense(call.lists, limits);
 
-  // As a Reply: to a Call that offered nothing, and to one that offered just what came back.
+  // As a Reply to a Call without chunks, and to a Call that offered just the returned chunks.
   ReceivedReply reply;
   v1::receive_reply(message, {}, reply);
   xdr::XdrReader in(message);

@@ -1,5 +1,5 @@
-// The XDR cursors: the input's first half is a script of what to read from the second; everything read is written again
-// and must be the octets that were there, but for roundup, which a reader need not mind.
+// The XDR cursors: the input's first half is a script for reading the second half. Each value read is written again and
+// must give the same octets, except roundup, which a reader may ignore.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

@@ -83,7 +83,8 @@ TEST(FpduWriterMarkers, EveryLengthAtEveryPlaceInTheStream) {
   }
 }
 
-// What is sent is one stream whatever the socket takes of each batch, and however often FPDUs are framed again.
+// The sent octets are one stream. They depend neither on how much of each batch the socket takes, nor on how often
+// FPDUs are framed again.
 TEST(FpduWriterMarkers, ThePositionSurvivesBatchesAndRewinds) {
   RecordProperty("proves", "MPA-4.3-04 MPA-4.3-11 MPA-A.1-01");
   for (unsigned seed = 1; seed <= 200; ++seed) {

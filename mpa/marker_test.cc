@@ -8,8 +8,8 @@
 namespace weft::mpa {
 namespace {
 
-// What a walk along the wire finds, octet by octet, is what the formulas say, for every position that an FPDU can begin
-// at and lengths up to several Markers.
+// A walk along the wire, octet by octet, agrees with the formulas, for every position at which an FPDU can begin and
+// for lengths up to several Markers.
 TEST(MarkerLayout, AgreesWithAWalkAlongTheWire) {
   for (std::size_t begin = 0; begin < kMarkerSpacing; begin += 4) {
     const MarkerLayout layout = MarkerLayout::at(begin);

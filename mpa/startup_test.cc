@@ -153,7 +153,7 @@ TEST(Startup, RtrIsAnsweredAndChosen) {
   RecordProperty("proves",
                  "MPA2-9.1-08 MPA2-9.2-01 MPA2-9.2-03 MPA2-9.2-04 MPA2-9.2-05 MPA2-9.2-06 MPA2-9.2-07 MPA2-9.2-08 "
                  "MPA2-9.2-09");
-  // All offered: what we understand is named; the initiator takes the Write.
+  // All kinds are offered: the responder names the kinds that it understands. The initiator takes the Write.
   const StartupOptions all{.ird = 32, .ord = 16, .rtr_offered = {true, true, true}};
   const StartupFrame request = make_request(all, {});
   const Accepted accepted = make_accept(request, {.ird = 16, .ord = 32}, {});
@@ -167,7 +167,7 @@ TEST(Startup, RtrIsAnsweredAndChosen) {
   // Only Send offered.
   const StartupFrame by_send = request_with({.a = true, .b = true, .ird = 1, .ord = 1});
   EXPECT_EQ(tail_of(make_accept(by_send, {}, {}).reply), (Octets{0x50, 2, 0, 4, 0xc0, 1, 0, 1}));
-  // A responder that does not understand what is offered names what it does.
+  // A responder that understands no offered kind names the kind that it does understand.
   const StartupOptions write_only{.rtr_understood = {false, true, false}};
   EXPECT_EQ(tail_of(make_accept(by_send, write_only, {}).reply), (Octets{0x50, 2, 0, 4, 0x80, 1, 0x80, 1}));
   const StartupOptions read_alone{.rtr_understood = {false, false, true}};
@@ -356,7 +356,7 @@ TEST(Startup, TheReceiverOfEachDirectionDecidesOnMarkers) {
   EXPECT_TRUE(get<Unagreeable>(evaluate_reply(reply, make_request({}, {}), {})).agreement.markers_tx);
 }
 
-// RFC 5044 figure 16: whatever a permissive end would like, with an RDMAC peer there are Markers both ways and CRCs.
+// RFC 5044 figure 16: with an RDMAC peer there are Markers both ways and CRCs, against the wish of a permissive end.
 TEST(Startup, RdmacPeers) {
   RecordProperty("proves", "MPA-C.1-03 MPA-C.1-04 MPA-C.2.3-01 MPA-C.2.3-02 MPA-C.2.4-01 MPA-C.2.4-02 MPA-C.2.5-01");
   StartupFrame rdmac_request = make_request({.revision = 1, .markers = true}, kUlp);
@@ -382,7 +382,7 @@ TEST(Startup, RdmacPeers) {
       }
     }
   }
-  // Not what an RDMAC end would say (MPA-A-19).
+  // An RDMAC end would not say this (MPA-A-19).
   const StartupOptions permissive{.permissive = true};
   for (const bool without_m : {false, true}) {
     StartupFrame request = rdmac_request;

@@ -10,7 +10,8 @@
 namespace weft::nfsulb {
 namespace {
 
-// A program of nobody's, for what no RFC's needs now: results within a count, and not smaller than something else.
+// An invented program, for a feature that no RFC's program needs now: results within a count, and not smaller than
+// another size.
 constexpr Type kCountedArgs = xdr::reply_count;
 constexpr Type kLeast = xdr::opaque_fixed<24>;
 constexpr Type kCountedResults = xdr::within_count<xdr::opaque<>, 8, Bound::kCount, kLeast>;

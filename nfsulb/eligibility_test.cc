@@ -1,5 +1,5 @@
-// tests/conformance/tables/nfsulb-eligibility.tsv, row by row: what is eligible, how large the Reply can be, and who
-// may retry. The rows' formulas are evaluated for one Call each, which is made from the schema.
+// tests/conformance/tables/nfsulb-eligibility.tsv, row by row: the eligible items, the bound of the Reply, and the
+// operations that may be sent again. The rows' formulas are evaluated for one Call each, which is made from the schema.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -96,7 +96,7 @@ struct Phrase {
   const char* row;
   std::string phrase, value;
 };
-// What some rows say in words, for what a client reckons with here.
+// Words in some rows, and the sizes that a client assumes here for them.
 const std::vector<Phrase>& phrases() {
   static const std::vector<Phrase> list = {
       {"COMPOUND", "sum of the op contributions below", "0"},
@@ -140,8 +140,8 @@ std::map<std::string, std::size_t> names_for(const Row& row) {
   return names;
 }
 
-// What the bound has beyond the row, for servers that count less than they send (server_habits.h): every field of the
-// results that is no entry, name or address.
+// The part of the bound beyond the row, for servers that count less than they send (server_habits.h): every field of
+// the results that is no entry, name or address.
 std::size_t beyond_count(const Row& row) {
   if (row.name == "GETDEVICEINFO") return 4 + 4 + (4 + 3 * 4);
   if (row.name == "LISTXATTRS") return 8 + 4 + 4;
@@ -150,7 +150,7 @@ std::size_t beyond_count(const Row& row) {
   return row.version == "3" ? 88 + 8 + 4 + 4 : 0;
 }
 
-// "RH + 72: status 4, fattr 68": what stands before the explanation.
+// The formula before the explanation, as in "RH + 72: status 4, fattr 68".
 std::string formula_of(const Row& row, const std::map<std::string, std::string>& earlier) {
   std::string text = row.size;
   for (const char* same : {"as v1 ", "contributes as ", "as "}) {
@@ -208,7 +208,7 @@ TEST_F(EligibilityTable, NamesAndVersions) {
   EXPECT_EQ(seen.size(), num_operations);
 }
 
-// Eligible items below a type; each is an opaque, whatever it stands in.
+// Eligible items below a type. Each is an opaque, within any other type.
 std::size_t num_eligible(const Type& type) {
   if (type.kind == Kind::kEligible) {
     EXPECT_TRUE(type.element == nullptr && type.fields.empty() && type.arms.empty());
@@ -268,8 +268,8 @@ TEST_F(EligibilityTable, Retries) {
 }
 
 // RFC 1813 section 4.8 and RFC 1094 appendix A leave it to the procedures; RFC 7530 section 9.1 and RFC 8881 section
-// 2.10.6 to the operations. Whatever makes, changes, removes or gives out something must not run twice: its second
-// Reply would be another one. Everything else may.
+// 2.10.6 to the operations. An operation that makes, changes, removes or gives out something must not run twice: its
+// second Reply would differ. Every other operation may run twice.
 TEST_F(EligibilityTable, WhatMustNotRunTwice) {
   static const std::set<std::string> kOnce = {
       // Of version 2, RFC 1094 section 2.2.
@@ -282,7 +282,7 @@ TEST_F(EligibilityTable, WhatMustNotRunTwice) {
       "NFS 2 SYMLINK",
       "NFS 2 MKDIR",
       "NFS 2 RMDIR",
-      // Of version 3, RFC 1813 section 3.3. COMMIT may: it promises what is stable, and that stays so.
+      // Of version 3, RFC 1813 section 3.3. COMMIT may: data that is stable stays stable.
       "NFS 3 SETATTR",
       "NFS 3 WRITE",
       "NFS 3 CREATE",
@@ -293,7 +293,8 @@ TEST_F(EligibilityTable, WhatMustNotRunTwice) {
       "NFS 3 RMDIR",
       "NFS 3 RENAME",
       "NFS 3 LINK",
-      // Of version 4.0, RFC 7530 section 16: what changes files or directories, or state of opens, locks and clients.
+      // Of version 4.0, RFC 7530 section 16: operations that change files or directories, or state of opens, locks and
+      // clients.
       "NFS op CLOSE",
       "NFS op CREATE",
       "NFS op DELEGPURGE",
@@ -340,7 +341,7 @@ TEST_F(EligibilityTable, WhatMustNotRunTwice) {
       "NFS op CLONE",
       "NFS op SETXATTR",
       "NFS op REMOVEXATTR",
-      // Callbacks: all but the question for attributes and what is no operation.
+      // Callbacks: all but the question for attributes and the row that is no operation.
       "NFS4_CALLBACK op CB_RECALL",
       "NFS4_CALLBACK op CB_LAYOUTRECALL",
       "NFS4_CALLBACK op CB_NOTIFY",
@@ -413,8 +414,8 @@ TEST_F(EligibilityTable, WhatMustNotRunTwice) {
     const std::string name =
         row.program.substr(0, row.program.find(' ')) + " " + (is_operation(row) ? "op" : row.version) + " " + row.name;
     if (!operation.idempotent) once.insert(name);
-    // What the server's cache of Replies goes by. Operations as a COMPOUND of nothing else; SEQUENCE, which begins one,
-    // has its slot to remember it.
+    // The server's cache of Replies goes by this. An operation is a COMPOUND of its own here. SEQUENCE, which begins a
+    // COMPOUND, has its slot to remember it.
     const auto bound = testing::bound_reply(program.binding, is_operation(row) ? 1 : operation.number,
                                             call_of(*program.schema, row, operation));
     EXPECT_EQ(bound.idempotent, operation.idempotent || row.name.ends_with("SEQUENCE"));
@@ -422,8 +423,8 @@ TEST_F(EligibilityTable, WhatMustNotRunTwice) {
   EXPECT_EQ(once, kOnce);
 }
 
-// Beyond the table: the results whose length a server makes, by a count that it may not keep or without any limit. No
-// session sends anything twice, so NFSv4.0 alone has such operations.
+// Beyond the table: the results whose length a server makes, by a count that it may not keep or without any limit. A
+// session sends nothing twice, so NFSv4.0 alone has operations of this kind.
 TEST_F(EligibilityTable, RetriesOnce) {
   static const std::set<std::string> kOnce = {
       "NFS 2 READDIR",    "NFS 3 READLINK",    "NFS 3 READDIR",  "NFS 3 READDIRPLUS",     "MOUNT 1 DUMP",

@@ -108,7 +108,7 @@ TEST(Nfs4Bound, RetryOfGetattrInVersion40Alone) {
   EXPECT_FALSE(bound_of(0, {putfh(), op(kOpReaddir, Xdr().u64(0).u64(0).u32(1).u32(1).u32(0))}).may_retry);
   EXPECT_FALSE(bound_of(1, {putfh(), getattr({1})}).may_retry);
   EXPECT_FALSE(bound_of(2, {sequence(), putfh(), getattr({1})}).may_retry);
-  // U1-6.2.1-04: not together with what must not run twice, wherever it stands.
+  // U1-6.2.1-04: not together with an operation that must not run twice, at any place of the COMPOUND.
   EXPECT_FALSE(bound_of(0, {putfh(), remove(), getattr({1})}).may_retry);
   EXPECT_FALSE(bound_of(0, {putfh(), getattr({1}), Xdr(write(4)).fixed(4)}).may_retry);
   EXPECT_FALSE(bound_of(0, {getattr({1}), op(99)}).may_retry);
@@ -161,7 +161,7 @@ TEST(Nfs4Bound, TheValuesOfBeforeAreForgotten) {
   ASSERT_EQ(nfs4().bound_reply(kCompound, Octets(3), {}, {}, bound), Walked::kGarbage);
   EXPECT_FALSE(bound.is_estimate || bound.may_retry || bound.may_retry_once || bound.idempotent);
   EXPECT_TRUE(bound.items.empty());
-  // What operations before the garbage had filled is gone, too.
+  // The entries of operations before the garbage are gone, too.
   Octets cut = acl;
   cut.resize(cut.size() - 4);
   ASSERT_EQ(nfs4().bound_reply(kCompound, cut, {}, {}, bound), Walked::kGarbage);

@@ -1,4 +1,4 @@
-// COMPOUNDs: where the eligible items are, in what order, and what is never one.
+// COMPOUNDs: the places and the order of eligible items, and the fields that are never eligible.
 #include <gtest/gtest.h>
 
 #include "nfsulb/testing/compound.h"
@@ -39,7 +39,7 @@ TEST(Nfs4Walk, ResultsEndWithTheFirstFailure) {
   ASSERT_EQ(walk.items.size(), 2u);
   EXPECT_TRUE(walk.items[0]);
   EXPECT_FALSE(walk.items[1]);
-  // A chunk that brought something, although there is no item for it.
+  // A chunk brought octets, although there is no item for it.
   EXPECT_EQ(walk_results(nfs4(), kCompound, results.octets(), {8, 4}).walked, Walked::kGarbage);
   EXPECT_EQ(walk_results(nfs4(), kCompound, results.octets(), {8, 0, 4}).walked, Walked::kGarbage);
   EXPECT_EQ(walk_results(nfs4(), kCompound, results.octets(), {9, 0}).walked, Walked::kGarbage);

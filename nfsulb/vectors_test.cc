@@ -1,4 +1,4 @@
-// The walkers against tests/vectors/rpcrdma1-vectors.txt: what the chunks of those messages say is what is found.
+// The walkers against tests/vectors/rpcrdma1-vectors.txt: they find the items that the messages' chunks name.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -21,7 +21,7 @@ using testing::Walked;
 // A message of the file, taken apart.
 struct Message {
   rpcrdma::v1::Header header;
-  rpcrdma::CallHeader call;  // of a Call, and for a Reply that of its Call
+  rpcrdma::CallHeader call;  // of a Call; for a Reply, the header of its Call
   Octets body;               // arguments or results
   std::size_t rpc_header = 0;
 };
@@ -128,7 +128,7 @@ TEST(Vectors, TheChunksOfferedCoverTheBound) {
   const Message readdir = read_message("V11");
   const auto bound = testing::bound_reply(binding_of(readdir), readdir.call.procedure, readdir.body);
   EXPECT_EQ(bound.rest, 4u + 8192 + kBeyondReaddir3);
-  // The vector has room for what the RFC counts.
+  // The vector has room for the fields that the RFC counts.
   EXPECT_LE(rpcrdma::kPlainReplyHeader + bound.rest - kBeyondReaddir3,
             rpcrdma::total_length(*readdir.header.lists.reply_chunk));
 }

@@ -32,7 +32,7 @@ TEST(AtomicHeader, EveryFieldHasItsOctets) {
                                           {AtomicOp::kCmpSwap, 0x2425262728292a2b, 0x2c2d2e2f30313233,
                                            0x3435363738393a3b, 0x3c3d3e3f40414243}}));
   const auto emitted = emit_atomic_request_header(*header);
-  octets[0] = octets[1] = octets[2] = 0;  // what was reserved is sent as zero
+  octets[0] = octets[1] = octets[2] = 0;  // reserved fields are sent as zero
   octets[3] = 2;
   EXPECT_TRUE(std::equal(octets.begin(), octets.end(), emitted.begin(), emitted.end()));
 }

@@ -51,7 +51,7 @@ TEST(Diagnosis, EveryRegisteredCombinationHasCauseAndAdviceForBothEnds) {
       EXPECT_TRUE(d.where.empty());
     }
   }
-  // And none that is not registered.
+  // The diagnosis has no row for an unregistered code.
   for (const DiagnosisRow& row : diagnosis_rows()) {
     EXPECT_TRUE(std::ranges::any_of(terminate_rows(), [&](const TerminateRow& known) {
       return known.layer == row.layer && known.etype == row.etype && known.any_code == (row.code < 0) &&
@@ -71,7 +71,7 @@ TEST(Diagnosis, SentencesHaveNeitherFullStopNorNewline) {
   }
 }
 
-// What is cited has to stand in the tables that the project is held against.
+// Each cited id is a row of the requirement tables.
 TEST(Diagnosis, RequirementsAreRowsOfTheTables) {
   std::set<std::string> known;
   for (const char* table : {"mpa", "mpa2", "ddp", "rdmap", "rdmap-ext", "rdma-security"}) {
@@ -127,8 +127,7 @@ TEST(Diagnosis, AdviceDependsOnWhoRefused) {
   EXPECT_THAT(diagnose(too_long, Course::kSent).advice, HasSubstr("a larger ClientConfig::inline_threshold"));
 }
 
-// 02 07 is what siw writes for "no matching RTR", and 20 07 what the RFC does; each is something else in the other's
-// order.
+// siw writes 02 07 for "no matching RTR", the RFC 20 07. Each has another meaning in the other's order.
 TEST(Diagnosis, ControlOctetsThatMeanSomethingInBothOrdersAreReadTwice) {
   const Diagnosis a = diagnose(alone(0x02, 0x07), Course::kReceived);
   EXPECT_THAT(a.what, HasSubstr("(0/2/07)"));
@@ -146,7 +145,7 @@ TEST(Diagnosis, ControlOctetsThatMeanSomethingInBothOrdersAreReadTwice) {
   EXPECT_THAT(version.told, AllOf(HasSubstr("read as Linux siw writes it"), HasSubstr("(2/1/06)")));
   EXPECT_EQ(version.requirements, "DDP-7.2-13");
 
-  // The same in both orders, and what we send ourselves, has one reading.
+  // Octets that mean the same in both orders have one reading, and so have our own Terminates.
   EXPECT_EQ(diagnose(alone(0x11, 0x04), Course::kReceived).told, "");
   EXPECT_EQ(diagnose(alone(0x20, 0x07), Course::kSent).told, "");
 }

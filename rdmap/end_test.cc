@@ -1,4 +1,4 @@
-// How a stream ends: in time, at once, by the peer; and what is left of it then.
+// How a stream ends: in time, at once, by the peer; and the state after the end.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -60,7 +60,7 @@ TEST(Stream, DeadlinesOfStartupAndOfTheEnd) {
   EXPECT_EQ(pair.a.stream.llp_action(), LlpAction::kClose);
 }
 
-// Whatever state the end comes in, nothing is left that would wake the driver, and a time that passes says no more.
+// The end may come in any state. After it no timer wakes the driver, and passing time reports nothing more.
 TEST(Stream, NoTimerOutlivesTheEnd) {
   StreamConfig config;
   config.nudge = std::chrono::milliseconds(50);
@@ -136,7 +136,7 @@ TEST(Stream, AnEndInWhichSomethingStaysUnsaidIsAReset) {
   }
 }
 
-// A disconnect waits for as long as what was posted makes progress, and for nothing else.
+// A disconnect waits as long as the posted requests make progress, and for nothing else.
 TEST(Stream, ProgressAloneHoldsUpADisconnect) {
   StreamConfig config;
   config.close_timeout = std::chrono::seconds(6);

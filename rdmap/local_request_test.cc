@@ -1,4 +1,4 @@
-// Requests that send nothing: binding and invalidating a window, in their turn among those that do.
+// Requests that send nothing (binding and invalidating a window), in order among requests that send.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -61,7 +61,7 @@ TEST_F(LocalRequest, TakesEffectBetweenItsNeighbours) {
   post(invalidate(4));
   ASSERT_TRUE(pair.a.stream.wants_tx());
   ASSERT_FALSE(pair.a.stream.tx_buffers(1460, 1 << 20, pair.now).empty());
-  // What advertises the window is on its way out: the window is there.
+  // The message that advertises the window is on its way out: the window exists.
   ASSERT_EQ(pair.a.memory.windows.size(), 1u);
   EXPECT_EQ(pair.a.memory.windows[0], (std::get<ddp::WindowBind>(bind(2).args)));
   EXPECT_TRUE(completed().empty()) << "the Send before it has not left";

@@ -100,7 +100,7 @@ TEST(SendQueue, CompletesInOrder) {
   EXPECT_TRUE(f.queue.empty());
 }
 
-// Slots are used again with what an earlier request left in them. Nothing of it may count for the next one.
+// A slot is used again with the leftovers of an earlier request in it. They must not count for the next request.
 TEST(SendQueue, AUsedSlotIsAsGoodAsNew) {
   Fixture f;
   f.queue.set_ord(4);

@@ -1,5 +1,5 @@
-// What a startup that fails says: each way in which a peer, or what is none, can fail it, and the words that have to be
-// in the one line that people get to see.
+// A startup that fails tells why in one line for people. For each way in which a peer, or a program that is no peer,
+// can fail it, the test names the words that the line must contain.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -231,7 +231,7 @@ struct WithoutOrd : ::testing::TestWithParam<SendOp> {
     if (GetParam() == SendOp::kAtomic) wr.args = AtomicOperands{};
     return wr;
   }
-  // A Send, what cannot leave, and a Send.
+  // A Send, a request that cannot leave, and a Send.
   void post_three(Side& side) {
     ASSERT_EQ(side.stream.post_send(send_wr(1, {{0, 8, ddp::Stag{1}}})), PostResult::kOk);
     ASSERT_EQ(side.stream.post_send(request(2)), PostResult::kOk);
@@ -317,7 +317,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, WithoutOrd, ::testing::Values(SendOp::kRdmaRead, S
   return std::string(info.param == SendOp::kRdmaRead ? "Read" : "Atomic");
 });
 
-// A peer that knows what is coming answers a Read or an Atomic of which TCP has only the beginning.
+// A peer that guesses the request answers a Read or an Atomic of which TCP has only the beginning.
 TEST(Stream, AnswersToWhatHasNotLeftAreRefused) {
   for (const SendOp op : {SendOp::kRdmaRead, SendOp::kAtomic}) {
     Pair pair;
@@ -381,7 +381,7 @@ TEST(Stream, RefusedReadIsToldFromTheOthers) {
   EXPECT_EQ(pair.a.completions[2].status, WorkStatus::kFlushed);
   ASSERT_EQ(pair.a.closed.size(), 1u);
   EXPECT_NE(pair.a.closed[0].text.find("0/1/01"), std::string::npos) << pair.a.closed[0].text;
-  // Both ends can say which Read it was, and what to do.
+  // Both ends name the Read and the remedy.
   for (const Closed* closed : {&pair.a.closed[0], &pair.b.closed.at(0)}) {
     for (const char* part :
          {"it reads 50 octets from STag 0x00000002 TO 0x33", "[RDMAP-7.2-08]", "Likely cause: ", "Try: "})

@@ -86,9 +86,9 @@ Octets from_hex(std::string_view text) {
   return out;
 }
 
-// What siw_send_terminate writes on a little-endian host: control, payload octets, DDP header, RDMA header. That of a
-// Read is put together from a work request, with the size for an MSN. A failed Send with Invalidate has R set, and no
-// header for it.
+// The Terminate that siw_send_terminate writes on a little-endian host: control, payload octets, DDP header, RDMA
+// header. The RDMA header of a Read is put together from a work request, with the size in the place of an MSN. A failed
+// Send with Invalidate has R set, and no header for it.
 struct SiwMessage {
   const char* name;
   Terminate meant;

@@ -36,7 +36,7 @@ struct BudgetTest : ::testing::Test {
       EXPECT_TRUE(endpoint->attach(qp).ok());
       responder->on_time(at(0));
     }
-    // The queue pair goes first, as a Server's does: what is queued names memory of the Endpoint and of the Responder.
+    // The queue pair goes first, as a Server's does: queued requests name memory of the Endpoint and of the Responder.
     ~End() {
       endpoint->detach();
       qp.forget();
@@ -131,7 +131,7 @@ TEST_F(BudgetTest, EightAddressesThatTakeAllTheyGetLeaveSomethingForOneMore) {
   EXPECT_LE(budget.used, budget.limit);
 }
 
-// With a hundred nothing is left but what is guaranteed, and peers that hold it and do not move have little time.
+// With a hundred addresses only the guaranteed memory is left. Peers that hold it and do not move have little time.
 TEST_F(BudgetTest, AHundredAddressesLeaveWhatIsGuaranteed) {
   End& staller = open("203.0.113.1");
   staller.qp.hold_completions = true;
@@ -171,8 +171,8 @@ TEST_F(BudgetTest, WhatIsGuaranteedWaitsForNobody) {
   }
 }
 
-// A Call that waits for what others hold is passed by those of its connection that are guaranteed; one that waits for
-// its own connection's is not.
+// A Call may wait for memory that other connections hold. Guaranteed Calls of its connection pass it. They do not pass
+// a Call that waits for its own connection's memory.
 TEST_F(BudgetTest, SmallCallsPassALargeOneThatOthersHoldUp) {
   crowd(160, "127.0.0.1", 8 * kMib);
   End& neighbour = open("127.0.0.1");
@@ -214,7 +214,7 @@ TEST_F(BudgetTest, ConnectionsInLineTakeTurns) {
   EXPECT_EQ(order, "gmgmgg");
 }
 
-// Calls that a service works on count until it is done with them, whatever became of their connection.
+// Calls that a service works on count until it is done with them, also after the end of their connection.
 TEST_F(BudgetTest, AbandonedCallsCountUntilTheyEnd) {
   for (int i = 0; i < 200; ++i) {
     open("198.51.100.1").call(4 * kMib);
@@ -240,7 +240,7 @@ TEST_F(BudgetTest, AConnectionThatEndsInLineLeavesIt) {
   budget.admit_waiting();
 }
 
-// Nobody waits as long for a peer that does not move while others of its address wait for memory.
+// A peer that does not move has less time while other connections of its address wait for memory.
 TEST_F(BudgetTest, WhileOthersWaitAPeerThatStallsIsEndedSooner) {
   End& staller = open("127.0.0.1");
   staller.qp.hold_completions = true;

@@ -88,7 +88,7 @@ TEST_F(CallLifeTest, ALateReplyToACancelledCallIsDropped) {
   EXPECT_EQ(end->requester->counters().replies_discarded, discarded + 1);
   EXPECT_EQ(ended.size(), 1u);
   EXPECT_EQ(end->qp.sent.size(), 4u);
-  // Its XID is nobody's any more.
+  // No Call has its XID any more.
   EXPECT_FALSE(end->endpoint->failure());
 }
 

@@ -57,7 +57,7 @@ TEST(ChunkLists, LimitsByKindAndCount) {
   EXPECT_EQ(ChunkLists::validate(view, {.max_message = 100, .max_item = 200}, lists), ChunkError::kNone);
   EXPECT_EQ(ChunkLists::validate(view, {.max_segments = 1}, lists), ChunkError::kTooManySegments);
 
-  // The Call chunk does not count; the sum is that of all.
+  // The Call chunk does not count as a Read chunk. The sum is over all segments.
   EXPECT_EQ(ChunkLists::validate(view, {.max_read_chunks = 1}, lists), ChunkError::kNone);
   EXPECT_EQ(ChunkLists::validate(view, {.max_read_chunks = 0}, lists), ChunkError::kTooManyReadChunks);
   EXPECT_EQ(ChunkLists::validate(view, {.max_read_list = 299}, lists), ChunkError::kTooLong);

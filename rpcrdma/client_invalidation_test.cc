@@ -76,7 +76,7 @@ TEST_F(ClientInvalidationTest, RIsSetOnlyWhereAllIsWindows) {
   EXPECT_EQ(memory.num_remote(), 1u);
 }
 
-// As Linux servers do, whose own R is clear.
+// Linux servers invalidate although their own R is clear.
 TEST_F(ClientInvalidationTest, AServerMayInvalidateAlthoughItsRIsClear) {
   device.have_windows();
   open({.remote_invalidation = true});

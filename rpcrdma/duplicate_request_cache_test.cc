@@ -90,12 +90,12 @@ TEST_F(DuplicateRequestCacheTest, IsBoundedInOctetsAndEntries) {
   for (std::uint32_t i = 10; i < 30; ++i) {
     EXPECT_EQ(on_call(key_of(i, i % 2 == 0 ? "192.0.2.1" : "192.0.2.2"), id_of(1, i)), Verdict::kRun);
   }
-  EXPECT_EQ(cache.size(), 8u);  // those that run are not forgotten, the others are not remembered
+  EXPECT_EQ(cache.size(), 8u);  // running Calls are not forgotten, other Calls are not remembered
   EXPECT_EQ(on_call(key_of(10), id_of(2, 1)), Verdict::kWait);
   EXPECT_EQ(on_call(key_of(29), id_of(2, 2)), Verdict::kRun);
 }
 
-// However many Replies one address has kept, those of another stay, and new ones find room.
+// One address may have kept any number of Replies. The Replies of another address stay, and new ones find room.
 TEST_F(DuplicateRequestCacheTest, AFloodOfOneAddressDropsItsOwnRepliesOnly) {
   const std::string other = "192.0.2.2", third = "192.0.2.3";
   run(key_of(1, other), id_of(1, 1), 1000);
@@ -168,7 +168,7 @@ TEST(RequestKeyOf, IsAnotherForAnotherCaller) {
   EXPECT_EQ(key(), own);
   cred.flavor = 2;
   EXPECT_NE(key(), own);
-  // Of RPCSEC_GSS the credential is another each time that one Call goes out.
+  // With RPCSEC_GSS the credential of a Call changes each time that the Call goes out.
   cred.flavor = 6;
   const RequestKey gss = key();
   cred.body[8] ^= 1;
@@ -187,7 +187,7 @@ TEST(KeptReplyOf, IsAnsweredWithItsItems) {
   reply.skip_item();
   reply.add_item(std::move(buffer), 500);
   const KeptReply kept = KeptReply::of(reply);
-  reply.buffers.front().octets()[7] ^= 1;  // it holds what is next
+  reply.buffers.front().octets()[7] ^= 1;  // it holds the next Reply
   reply = {};
   EXPECT_EQ(pool.in_use(), 0u);
   const auto again = kept.revive(pool);

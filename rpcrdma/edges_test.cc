@@ -1,4 +1,4 @@
-// What a small slip in the engines would change unnoticed: limits to the last one, and what is taken back on failure.
+// Small slips in the engines that other tests miss: limits to the last one, and cleaning up after a failure.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TEST(RequesterEdges, ItemsStandAtWordsAndInOrder) {
   EXPECT_FALSE(end.requester->call(spec, {}).ok());
 }
 
-// There is one Send buffer, and the Call that could not be sent does not keep it.
+// The Call that could not be sent does not keep the only Send buffer.
 TEST(RequesterEdges, ACallThatCannotBeRegisteredGivesItsSendBufferBack) {
   FakeMemory memory;
   Octets room(9000);
@@ -90,7 +90,7 @@ TEST_F(ResponderEdges, AServiceIsAskedForNoMoreThanMaxItem) {
   EXPECT_EQ(capacity, 100000u);
 }
 
-// What counts is the time without progress, not the time with something under way.
+// The time without progress counts, not the time with something under way.
 TEST_F(ResponderEdges, APeerThatTakesSomethingIsNotStalled) {
   end->service.answer = [&](ServedCall& served) { end->responder->reply(served.id, {}); };
   end->qp.hold_completions = true;

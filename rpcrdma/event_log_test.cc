@@ -1,4 +1,4 @@
-// What the engines say to the log: each event once, with its reason, and no more lines than the budget has.
+// The engines' log lines: each event once, with its reason, and no more lines than the budget has.
 #include "rpcrdma/event_log.h"
 
 #include <fmt/format.h>
@@ -121,7 +121,7 @@ TEST_F(EventLogTest, ARefusedReadIsNamedOnce) {
   EXPECT_EQ(lines.warnings(), lines.all());
 }
 
-// What a Responder remembers of its Writes is bounded, however many there are: the oldest are forgotten.
+// A Responder remembers a bounded number of its Writes. It forgets the oldest.
 TEST_F(EventLogTest, OfManyWritesTheLastOnesAreKnownWhenOneIsRefused) {
   constexpr std::uint32_t kLen = 16, kNumKnown = 256, kNumForgotten = 2;
   open_responder();
@@ -222,7 +222,7 @@ TEST_F(EventLogTest, DiscardedRepliesHaveTheirLines) {
   EXPECT_THAT(lines.all().back(), HasSubstr(fmt::format("XID {:#x}: ", xid + 1)));
 }
 
-// However much it sends, a peer costs so many lines, and what was withheld is told in one of them.
+// A peer costs a bounded number of lines, however much it sends. One of them counts the withheld lines.
 TEST_F(EventLogTest, AFloodMeetsTheBudget) {
   open_responder();
   const auto bad = load_vector("M01").octets;

@@ -1,4 +1,4 @@
-// Each engine against a peer made by hand: what it refuses, and what it must take.
+// Each engine against a peer made by hand: the messages that it refuses, and the messages that it must take.
 #include "rpcrdma/testing/forms.h"
 
 namespace weft::rpcrdma::testing {
@@ -27,7 +27,7 @@ struct HandMadeCalls : ::testing::Test {
     out.raw(args);
     return octets;
   }
-  // What the one Reply says.
+  // The one Reply in words.
   std::string said() {
     if (end->qp.sent.size() != 1) return "nothing, or too much";
     const v1::Header header = parse(end->qp.sent[0]);
@@ -161,7 +161,7 @@ TEST_F(HandMadeCalls, ServersTakeWhatEveryServerMustTake) {
   const Message message = many_message({&data});
   Octets result(1600);
   const Octets reply_room(3200);
-  // `num` segments that together are those octets.
+  // `num` segments that together are the octets of `whole`.
   const auto cut = [](const Segment& whole, std::size_t num) {
     SegmentArray segments;
     for (std::uint32_t i = 0; i < num; ++i) {

@@ -143,7 +143,7 @@ TEST_F(FormsTest, ElementsOfAnArrayMoveWholeAndTheCountStays) {
   open();
   const Message message = table_message(500);
   answer_with([&](ServedCall& served) {
-    EXPECT_EQ(served.args.size(), 8u);  // the count of rows, and what stands behind them
+    EXPECT_EQ(served.args.size(), 8u);  // the count of rows, and the field behind them
     EXPECT_EQ(copy_of(served.args), message.without);
     EXPECT_EQ(copy_of(served.items.at(0).data.octets()), message.items[0].octets);
     return reply_with(message, responder->pool);
@@ -257,7 +257,7 @@ TEST_F(FormsTest, OneWriteChunkUnlessMoreAreAllowed) {
     const Outcome outcome = call(spec);
     ASSERT_EQ(outcome.status, CallStatus::kSuccess) << outcome.text;
     EXPECT_EQ(outcome.item_lens.size(), max);
-    // What has no Write chunk comes through a Reply chunk that is large enough for it.
+    // An item without a Write chunk comes through a Reply chunk that is large enough for it.
     EXPECT_EQ(requester->requester->counters().reply_chunks, max == 2 ? 0u : 1u);
     EXPECT_EQ(outcome.results.size(), 4 + 16 + (max < 1 ? 3004u : 0u) + (max < 2 ? 1336u : 0u));
   }
@@ -309,7 +309,7 @@ TEST_F(FormsTest, LongPiecesOfAReplyAreSentFromWhereTheyStand) {
   const Outcome outcome = call(spec_of(kMany, no_operations()));
   ASSERT_EQ(outcome.status, CallStatus::kSuccess) << outcome.text;
   EXPECT_EQ(outcome.results, message.whole);
-  // Four elements are what there is: one is gathered, and what comes between and behind it.
+  // There are four elements. One item is gathered, with the octets between and behind.
   EXPECT_EQ(responder->qp.last_send_sges, 3u);
 }
 
@@ -319,7 +319,7 @@ TEST_F(FormsTest, ResultsInSlicesOfRegisteredMemory) {
     const Octets a = pattern(3001, 1);
     const Octets b = pattern(2502, 2);
     const Message message = many_message({&a, &b});
-    // As a record that came from elsewhere: all in one Buffer, the items where they stand in it.
+    // All results are in one Buffer, like a record from another connection. The items stay at their place in it.
     answer_with([&](ServedCall& served) {
       ServedReply reply;
       Buffer record = responder->pool.take(24 + message.whole.size());

@@ -1,5 +1,5 @@
-// Remote invalidation (RFC 8797): chunks that are memory windows, Replies that invalidate one of them, and what the
-// requester does about the others before anybody looks at the memory.
+// Remote invalidation (RFC 8797): chunks are memory windows, and a Reply invalidates one of them. The requester
+// invalidates the others before its user sees the memory.
 #include "rpcrdma/profiles.h"
 #include "rpcrdma/testing/forms.h"
 
@@ -153,7 +153,7 @@ TEST_F(InvalidationTest, WithoutRThereArePlainSendsOnly) {
   EXPECT_EQ(requester->qp.local_invalidations, handles_of(sent(0)));
 }
 
-// A header in error is answered by a plain Send, too: whose chunks these are nobody knows.
+// A header in error is answered by a plain Send, too: the owner of its chunks is unknown.
 TEST_F(InvalidationTest, ErrorsInvalidateNothing) {
   connect(true);
   v1::Header header;
@@ -165,7 +165,7 @@ TEST_F(InvalidationTest, ErrorsInvalidateNothing) {
   ASSERT_EQ(responder->qp.sent.size(), 1u);
   EXPECT_EQ(parse(responder->qp.sent[0]).proc, v1::Proc::kError);
   EXPECT_TRUE(responder->qp.remote_invalidations.empty());
-  // Nor does one that says that the Reply does not fit.
+  // An error about a Reply that does not fit does not invalidate either.
   header.xid = 6;
   header.proc = v1::Proc::kMsg;
   answer_with([](ServedCall&) {
@@ -347,7 +347,8 @@ TEST_F(InvalidationTest, EachCallsWindowsGoWithItsOwnInvalidations) {
   }
 }
 
-// Of an error nothing is looked at, and yet its Call's memory is fenced first; then nothing is left of it.
+// The requester reads nothing of an error's payload. It still fences the Call's memory first. Afterwards nothing is
+// left of the Call.
 TEST_F(InvalidationTest, ARefusedHeaderLeavesNothingBehind) {
   make_requester({});
   get_credits();
@@ -382,7 +383,7 @@ TEST_F(InvalidationTest, ARefusedHeaderLeavesNothingBehind) {
   EXPECT_FALSE(requester->endpoint->failure());
 }
 
-// Its handles were given to the peer once. After the Reply they are ours, whatever the queue has done to them so far.
+// The peer got the handles once. After the Reply they are ours, even before the queue has invalidated them.
 TEST_F(InvalidationTest, AHandleThatIsBeingFencedIsNotThePeersToInvalidate) {
   RecordProperty("proves", "R1-4.3.2-16");
   make_requester({});

@@ -12,7 +12,7 @@ struct ProtectedCallsTest : FormsTest {
     responder->programs.back().takes_gss = true;
     requester->qp.keep_sent = true;
   }
-  // Both engines, but what one sends stays with it.
+  // Both engines, without delivery: the Sends of each stay with it.
   void open_apart() {
     responder = std::make_unique<ResponderEnd>(memory, ResponderEnd::Options{});
     requester = std::make_unique<RequesterEnd>(memory, RequesterEnd::Options{});

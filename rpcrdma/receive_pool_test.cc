@@ -21,7 +21,7 @@ struct ReceivePoolTest : ::testing::Test {
         pd, {.receive_len = 1024, .shares = {.max_receives = max_receives, .slack = slack, .max_grown = max_grown}}));
   }
   FakeSrq& srq() { return static_cast<FakeSrq&>(pool->srq()); }
-  // What a device does when a message arrives.
+  // A device does this when a message arrives.
   std::uint32_t take() {
     const std::uint64_t wr_id = srq().receives.front().wr_id;
     srq().receives.pop_front();
@@ -55,7 +55,7 @@ TEST_F(ReceivePoolTest, ABufferIsPostedAgainWhenItsMessageWasDone) {
   EXPECT_EQ(srq().size(), 3u);
   EXPECT_TRUE(pool->give_back(first));
   EXPECT_EQ(srq().size(), 4u);
-  // What nobody reserves any more is not posted again.
+  // A Receive that no reservation covers any more is not posted again.
   pool->release(1);
   EXPECT_TRUE(pool->give_back(second));
   EXPECT_EQ(srq().size(), 4u);
@@ -73,8 +73,8 @@ TEST_F(ReceivePoolTest, OfWhatIdleConnectionsReserveLittleIsPosted) {
     EXPECT_EQ(srq().size(), std::min(8 * i, i + 20) + 12);
   }
   EXPECT_EQ(pool->shares().reserved(), 800u);
-  // All of them send at once, one after the other, and nobody is answered: each finds what it was promised, and beside
-  // it the reserve.
+  // All of them send at once, one after the other, and get no answer. Each finds the promised Receives, and the reserve
+  // beside them.
   std::vector<std::uint32_t> held;
   for (int i = 0; i < 100; ++i) {
     pool->refill();
@@ -82,11 +82,11 @@ TEST_F(ReceivePoolTest, OfWhatIdleConnectionsReserveLittleIsPosted) {
     for (int j = 0; j < 8; ++j) held.push_back(take());
   }
   pool->refill();
-  EXPECT_EQ(pool->num_receives(), 900u + 12);  // none is left but one each, for who may not have it
+  EXPECT_EQ(pool->num_receives(), 900u + 12);  // only one each is left, for peers that may not have it
   const std::size_t busy = pool->registered();
   for (const std::uint32_t slot : held) EXPECT_TRUE(pool->give_back(slot));
   EXPECT_EQ(srq().size(), 120u + 12);
-  // What is posted stands where it stands; the rest goes.
+  // Posted Receives stay. The pool frees the rest.
   pool->trim();
   EXPECT_LE(pool->registered(), busy - 50 * 16 * 1024 / 2);
   for (int i = 0; i < 100; ++i) {
@@ -96,7 +96,7 @@ TEST_F(ReceivePoolTest, OfWhatIdleConnectionsReserveLittleIsPosted) {
   EXPECT_EQ(pool->shares().reserved(), 0u);
 }
 
-// Messages that have begun to arrive hold a Receive each that nobody knows of.
+// A message that has begun to arrive holds a Receive before the pool hears of it.
 TEST_F(ReceivePoolTest, TheReserveIsThereWhateverPeersHaveBegun) {
   pool = std::move(*ReceivePool::create(
       pd, {.receive_len = 1024, .shares = {.max_receives = 100, .slack = 10, .max_posted = 2}, .reserve = 10}));

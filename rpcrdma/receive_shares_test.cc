@@ -36,7 +36,7 @@ TEST(ReceiveShares, PostsFewOfWhatIdleConnectionsReserve) {
     ASSERT_TRUE(shares.reserve(8, 0));
   }
   EXPECT_EQ(shares.wanted(), 10u + 20 + 4);
-  // What is filled has to be made up for, up to what is reserved, and then to one each.
+  // Filled Receives have to be replaced, up to the reserved number, and then up to one each.
   for (int i = 0; i < 50; ++i) shares.on_filled();
   EXPECT_EQ(shares.wanted(), 80u + 4);
   for (int i = 0; i < 30; ++i) shares.on_filled();

@@ -1,10 +1,10 @@
-// What the engines refuse for one reason alone: everything but that is in order.
+// Messages that the engines refuse for one reason alone. All else in them is in order.
 #include "rpcrdma/testing/forms.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
 
-// A binding that says what the test tells it to.
+// A binding whose answers the test sets.
 struct Said {
   Walked walked = Walked::kWhole;
   std::vector<EligibleItem> arguments;
@@ -41,7 +41,7 @@ struct RefusedCalls : ::testing::Test {
     }
     end->service.answer = [this](ServedCall& served) { end->responder->reply(served.id, {}); };
   }
-  // What is said to a Call of 40 octets of RPC header and no arguments.
+  // The answer to a Call of 40 octets of RPC header and no arguments.
   std::string call(const ChunkListsView& lists) {
     v1::Header header;
     header.xid = 5;
@@ -153,7 +153,7 @@ TEST_F(RefusedReplies, ResultsInChunksThatAreNotEligible) {
   spec.procedure = 1;
   EXPECT_EQ(answered(spec, 0, {}), CallStatus::kSuccess);
   EXPECT_EQ(answered(spec, 8, {}), CallStatus::kBadReply);
-  // A binding that came to something unknown before it found what the chunk brought.
+  // A binding that met something unknown before it found the chunk's item.
   spec = spec_of(kPair);
   spec.binding = &said_binding();
   spec.result_items = room;

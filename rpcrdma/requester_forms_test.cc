@@ -1,4 +1,4 @@
-// What the requester sends inline and what as chunks, and what it takes from the chunks of a Reply.
+// The requester chooses between inline data and chunks, and takes items from the chunks of a Reply.
 #include <gtest/gtest.h>
 
 #include "rpcrdma/profiles.h"
@@ -94,7 +94,7 @@ TEST_F(RequesterTest, ChunksForResultsFromTheBoundOfTheReply) {
   }
 }
 
-// What Linux serves: it is not offered a Write list and a Reply chunk together unless that was asked for.
+// For the sake of Linux servers, a Call offers a Write list and a Reply chunk together only if its user allows it.
 TEST_F(RequesterTest, WithoutLeaveTheReplyChunkHasItsItemsToo) {
   std::vector<std::uint8_t> room(5000);
   open({.reply_threshold = 1024});

@@ -120,7 +120,7 @@ TEST_F(RequesterTest, TimeoutsFenceMemoryAndKeepTheCredit) {
   ASSERT_EQ(outcomes.size(), 4u);
   for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(outcomes[i].status, CallStatus::kTimeout);
   EXPECT_EQ(memory.num_remote(), 0u);
-  // Both credits are with Calls that nobody answers: there is no going on.
+  // Calls without an answer hold both credits: there is no going on.
   EXPECT_TRUE(end->endpoint->failure());
 }
 

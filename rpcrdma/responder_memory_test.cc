@@ -1,4 +1,4 @@
-// What a Responder keeps while the peer, or the queue pair, is not done with it, and what it promises a service.
+// Memory that a Responder keeps while the peer or the queue pair still uses it, and its promises to a service.
 #include "rpcrdma/testing/responder.h"
 
 namespace weft::rpcrdma::testing {
@@ -61,7 +61,7 @@ TEST_F(ResponderMemoryTest, NothingIsTrimmedWhileACallWaitsForItsAnswer) {
   EXPECT_EQ(end->qp.sent.size(), 1u);
 }
 
-// The room is that of the largest way in which results may go: inline, by Write chunks, or by the Reply chunk.
+// The room is the largest of the ways for results: inline, Write chunks, Reply chunk.
 TEST_F(ResponderMemoryTest, ResultRoomIsTheLargestWayThatTheCallOffers) {
   open({.reply_threshold = 4096, .max_item = 100000});
   const auto room_with = [&](const v1::Header& header) {

@@ -1,4 +1,5 @@
-// What a Responder pulls by RDMA Read before a service hears of the Call, and the memory that this takes.
+// A Responder pulls chunks by RDMA Read before a service hears of the Call. These tests cover the pulls and their
+// memory.
 #include "rpcrdma/testing/responder.h"
 #include "rpcrdma/testing/vectors.h"
 

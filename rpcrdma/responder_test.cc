@@ -124,7 +124,7 @@ TEST_F(ResponderTest, AReceiveComesBackOnlyWithItsAnswer) {
   EXPECT_FALSE(end->qp.inject(load_vector("V01").octets));
 }
 
-// The slot of a Call that was answered is made anew, and its id stays nobody's.
+// The slot of an answered Call is made anew. No later Call gets the old id.
 TEST_F(ResponderTest, ATrimmedResponderKnowsOldIdsFromNew) {
   open();
   const auto inject = [this] {
@@ -239,7 +239,7 @@ TEST_F(ResponderTest, AMismatchNamesTheVersionsThatThereAre) {
   }
 }
 
-// The service of a gateway knows no more of such a mismatch.
+// The service of a gateway knows no more of the mismatch.
 TEST_F(ResponderTest, AMismatchOfAServicesOwnNamesTheVersionThatWasCalled) {
   open();
   end->service.answer = [this](ServedCall& served) {

@@ -117,7 +117,7 @@ TEST_F(RetransmissionTest, CallsGoOutAgainInOrderUnderTheirXids) {
   EXPECT_TRUE(ended.empty());
   EXPECT_EQ(requester->num_outstanding(), 9u);
   begin_anew();
-  EXPECT_EQ(line().qp.sent.size(), 1u);  // one credit, whatever the last connection had
+  EXPECT_EQ(line().qp.sent.size(), 1u);  // one credit, regardless of the last connection
   answer(0, 3, 2);
   EXPECT_EQ(line().qp.sent.size(), 4u);
   for (std::size_t i = 1; i < 9; ++i) answer(i, kCredits, 2);
@@ -197,7 +197,7 @@ TEST_F(RetransmissionTest, WhatEndedIsNotSentAgain) {
   ASSERT_EQ(line().qp.sent.size(), 2u);
   EXPECT_EQ(line().header(0).xid, fourth);
   answer(1, kCredits, 13);
-  // Those that succeed end where their Reply comes, the others in the next turn.
+  // A Call that succeeds ends with its Reply. The others end in the next turn.
   EXPECT_THAT(
       ended, ElementsAre(Pair(5, CallStatus::kCancelled), Pair(6, CallStatus::kTimeout), Pair(0, CallStatus::kErrChunk),
                          Pair(1, CallStatus::kSuccess), Pair(3, CallStatus::kSuccess), Pair(2, CallStatus::kErrChunk),

@@ -73,7 +73,7 @@ TEST_F(ReverseTest, ReceivesAreThereForBothDirections) {
   EXPECT_EQ(server->service.calls.size(), 1u + 8u);
 }
 
-// Neither the client nor the server can tell what these are; their credit words move nothing.
+// Neither the client nor the server can tell the kind of these messages. Their credit words change nothing.
 TEST_F(ReverseTest, CreditWordsOfWhatIsUnclearAreIgnored) {
   RecordProperty("proves", "R1-7.2.1-05");
   v1::Header header;

@@ -48,7 +48,7 @@ TEST_F(ReverseTest, MessagesWithoutChunksFitTheirThreshold) {
   EXPECT_EQ(reverse_ended, (std::vector{CallStatus::kLocalError, CallStatus::kLocalError}));
   EXPECT_EQ(server->qp.num_sends, 0u);
 
-  // Its Reply takes what forward Calls may.
+  // Its Reply may be as long as a forward Call.
   std::size_t results = 4096 - 28 - 24;
   client->service.answer = [&](ServedCall& call) {
     ServedReply reply;

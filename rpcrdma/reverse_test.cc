@@ -1,4 +1,4 @@
-// The two directions on one connection (RFC 8167): what is whose, and how reverse Calls end.
+// The two directions on one connection (RFC 8167): each message reaches its direction's engine, and reverse Calls end.
 #include "rpcrdma/reverse.h"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ TEST_F(ReverseTest, BothDirectionsAtOnceUnderEqualXids) {
   EXPECT_FALSE(client->endpoint->failure());
 }
 
-// RFC 8167 section 6: a client that serves nothing discards what comes, whatever its own Calls' XIDs are.
+// RFC 8167 section 6: a client that serves nothing discards Calls, whether or not an own Call has the same XID.
 TEST_F(ReverseTest, AClientWithoutTheReverseDirectionDiscardsCalls) {
   RecordProperty("proves", "R1-7.1.4-02 R1-7.2.1-04");
   RequesterEnd plain(memory, {});

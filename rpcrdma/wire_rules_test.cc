@@ -55,7 +55,7 @@ struct WireRules : ::testing::Test {
     requester->requester->on_time(at(ms));
     responder->responder->on_time(at(ms));
   }
-  // A Call of this procedure, with whatever it takes.
+  // A Call of this procedure, with its arguments.
   CallStatus call(std::uint32_t procedure, const Message& message = {}, MutBytes room = {}) {
     std::vector<ArgumentItem> items;
     for (const Message::Item& one : message.items) items.push_back({one.offset, one.octets});
@@ -168,7 +168,7 @@ TEST_F(WireRules, ChunksAreOfferedByCallsAndOnlyThere) {
     });
   }
   EXPECT_GE(num_returned, 3u);
-  // What the responder reads and writes is what was offered, and the requester hears of it by the Reply alone: it has a
+  // The responder reads and writes offered memory only, and the requester hears of it by the Reply alone: it has a
   // completion for each Send of either side, and no other.
   EXPECT_GT(responder->qp.rdma.size(), 5u);
   EXPECT_TRUE(requester->qp.rdma.empty());
@@ -182,7 +182,7 @@ TEST_F(WireRules, OneCreditCarriesOneWholeTransactionAfterAnother) {
     results = pattern(i % 2 != 0 ? 3000 : 4);
     ASSERT_EQ(call(0, Message().opaque(pattern(i % 3 != 0 ? 2000 : 8))), CallStatus::kSuccess);
   }
-  // The threshold is what it was: a Call that just fits goes inline.
+  // The threshold has not changed: a Call that just fits goes inline.
   results.clear();
   Message fits;
   fits.opaque(pattern(1024 - 28 - 40 - 4));
@@ -284,7 +284,7 @@ TEST_F(WireRules, TheRequesterLeavesChunkMemoryAlone) {
   end.requester->on_time(at(0));
   v1::Header header = parse(end.qp.sent.at(0));
   header.lists.read_list.clear();
-  header.lists.write_list.at(0).at(0).length = 0;  // whatever was written meanwhile, this is what counts
+  header.lists.write_list.at(0).at(0).length = 0;  // this length counts, not the octets written
   const Octets nothing = pair_message({}, {}).whole;
   ASSERT_TRUE(end.qp.inject(testing::message(header, rpc_reply(header.xid, nothing))));
   end.pump();

@@ -9,7 +9,7 @@ WEFT_CLANG_PACKAGES="clang-16 libclang-rt-16-dev"
 
 say() { printf '\n== %s\n' "$*"; }
 
-# need_packages PACKAGE...: installs what is missing; without root it prints the one command to run and exits 1.
+# need_packages PACKAGE...: installs missing packages; without root it prints the one command to run and exits 1.
 need_packages() {
   local missing=() package
   for package in "$@"; do

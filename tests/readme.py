@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the front page and the page on the library against what they speak of.
+"""Compares the front page and the page on the library with the example and the commands that they show.
 
 readme.py example        docs/library.md shows examples/client.cc as it is, but for its first line, a comment
 readme.py commands WEFT  the commands under "Try it" in README.md work as typed, behind the one that builds

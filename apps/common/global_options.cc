@@ -93,7 +93,7 @@ void add_nudge(CLI::App& root, GlobalOptions& options) {
           [&options](const std::string& value) {
             options.nudge = std::chrono::milliseconds(value == "off" ? 0 : std::stoi(value));
           },
-          "after so long without a first word from a server that accepted, an RDMA Write of no octets wakes it: "
+          "after so long without a first word from a server that accepted, an RDMA Write of no bytes wakes it: "
           "Linux siw can sleep through what comes while it accepts (default 50 for --peer auto and siw, else off)")
       ->check(CLI::Validator(
           [](std::string& value) -> std::string {
@@ -151,7 +151,7 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
   add_protocol_options(root, options);
   root.add_option("--fpdu", options.fpdu_limit, "largest FPDU, 0 for what the path allows")
       ->check(CLI::Range(0, 65535))
-      ->type_name("OCTETS")
+      ->type_name("BYTES")
       ->group(kGroup);
   root.add_option("--ird", options.ird, "inbound RDMA Reads served at once (default 16)")
       ->check(CLI::Range(0, 255))
@@ -164,7 +164,7 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
   root.add_option("--inline", options.inline_threshold,
                   "RPC-over-RDMA inline threshold, a multiple of 1024 up to 262144 (default 4096)")
       ->check(CLI::Validator(inline_fault, "", "inline"))
-      ->type_name("OCTETS")
+      ->type_name("BYTES")
       ->group(kGroup);
   root.add_option("--credits", options.credits, "RPC-over-RDMA credits to ask for and to grant (default 32)")
       ->check(CLI::Range(1u, rpcrdma::kMaxCredits))

@@ -10,7 +10,7 @@
 namespace weft::apps {
 namespace {
 
-// Parsed is what one command line came to: the options, or the sentence that refused it.
+// Parsed is the result of one command line: the options, or the sentence that refused it.
 struct Parsed {
   GlobalOptions options;
   std::string error;

@@ -21,7 +21,7 @@ TEST(OptionWords, FieldsBecomeOptions) {
   EXPECT_EQ(in_options("another SoftConfig::max_silent"), "another SoftConfig::max_silent");
 }
 
-// Whatever the libraries advise can be done with the program.
+// The program has an option for each advice of the libraries.
 TEST(OptionWords, NoFieldIsLeftInWhatTheLibrariesAdvise) {
   const auto none_left = Not(HasSubstr("Config::"));
   for (const verbs::WcHint& hint : verbs::wc_hints()) EXPECT_THAT(in_options(hint.advice), none_left);

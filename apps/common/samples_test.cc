@@ -17,7 +17,8 @@ TEST(Samples, AQuantileIsTheNearestRank) {
   EXPECT_EQ(samples.min(), 10u);
 }
 
-// Whatever the order: times that grow all the while, as they do where a peer slows down, are no worse known.
+// The order of the times does not matter. Times that grow all the while, as with a peer that slows down, are known as
+// well.
 TEST(Samples, AreKeptUpToANumberAndStandForAll) {
   constexpr std::size_t kMost = 10000;
   constexpr std::uint64_t kNum = 1'000'000;

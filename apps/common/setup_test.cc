@@ -17,7 +17,7 @@ TEST(Logging, WhatAPeerChoseDrivesNoTerminal) {
   EXPECT_TRUE(err.ends_with(" client \\x1b[2J\\u009b\\u202e\\xff\\x0aready gone\n")) << err;
 }
 
-// Lines of devices and engines come with what a peer chose, too.
+// Lines of devices and engines contain text that a peer chose, too.
 TEST(Logging, WhatAPeerChoseDrivesNoTerminalFromBelow) {
   ::testing::internal::CaptureStderr();
   set_up_logging("info");

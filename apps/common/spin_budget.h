@@ -36,7 +36,7 @@ class SpinBudget {
   static constexpr Duration kLeast = std::chrono::microseconds(20);
   // Interrupts and the kernel's own threads take less than this, another program's turn takes more.
   static constexpr Duration kGap = std::chrono::microseconds(500);
-  // After such a gap the budget stays small for this time. Another gap soon after doubles the time.
+  // A gap keeps the budget small for this time. Another gap soon after doubles the time.
   static constexpr Duration kFirstPause = std::chrono::milliseconds(100);
   static constexpr Duration kLongestPause = std::chrono::milliseconds(3200);
 

@@ -32,7 +32,7 @@ TEST(SpinBudget, WaitsAreBoundedByWhereThePeerIs) {
   EXPECT_EQ((FakeThread{SpinBudget(PeerPlace::kThisMachine, 2)}.wait()), SpinBudget::kForLocalPeer);
   EXPECT_EQ((FakeThread{SpinBudget(PeerPlace::kElsewhere, 2)}.wait()), SpinBudget::kForRemotePeer);
   EXPECT_EQ((FakeThread{SpinBudget(PeerPlace::kElsewhere, 1)}.wait()), SpinBudget::kForRemotePeer);
-  // The peer has to have the one core that there is.
+  // The peer needs the only core.
   EXPECT_EQ((FakeThread{SpinBudget(PeerPlace::kThisMachine, 1)}.wait()), SpinBudget::kLeast);
 }
 

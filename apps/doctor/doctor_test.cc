@@ -132,7 +132,7 @@ TEST_F(SystemTest, ReadsTheRest) {
   EXPECT_TRUE(facts.libibverbs && facts.siw_provider && facts.container);
 }
 
-// What a container or a broken driver may put where a file should be.
+// A container or a broken driver may put other things in the place of a file.
 TEST_F(SystemTest, OddFilesNeitherHangNorCrash) {
   std::filesystem::create_directories(root_ + "/proc/modules");
   std::filesystem::create_directories(root_ + "/sys/class");
@@ -146,7 +146,7 @@ TEST_F(SystemTest, OddFilesNeitherHangNorCrash) {
   EXPECT_FALSE(facts.crc32c_instruction);
 }
 
-// ---- what is made of it
+// ---- the findings
 
 // A machine on which everything is as it should be.
 Facts good_machine() {
@@ -197,7 +197,7 @@ TEST(Examine, AGoodMachineHasNothingToBeDone) {
   EXPECT_TRUE(anything_works(good_machine()));
 }
 
-// The whole report of that machine: who changes a word of it sees it here.
+// The whole report of that machine: each changed word shows here.
 TEST(Report, OfAGoodMachine) {
   EXPECT_EQ(to_text(examine(good_machine())),
             R"(build
@@ -300,7 +300,7 @@ TEST(Examine, PortsInUseAreNotesWithAWayOut) {
   EXPECT_EQ(look(facts, "TCP port 7174").text, "could not be tried");
 }
 
-// And of one that has nothing: every line says what to do.
+// On a machine that lacks everything, every line names the remedy.
 TEST(Report, OfAMachineThatHasNothing) {
   Facts facts;
   facts.kernel = kRelease;
@@ -416,7 +416,7 @@ TEST(Examine, AContainerWithoutModulesSaysSoOnce) {
   facts.container = true;
   for (auto& [name, state] : facts.modules) state = ModuleState::kMissing;
   EXPECT_THAT(look(facts, "modules").text, AllOf(HasSubstr("unknown"), HasSubstr("ask the host")));
-  // Nor is it said that the kernel has them not.
+  // The report does not claim that the kernel lacks them.
   const Finding mount = look(facts, "this kernel mounts from weft serve");
   EXPECT_THAT(mount.text, AllOf(HasSubstr("module rpcrdma not loaded"), Not(HasSubstr("no kernel module"))));
   EXPECT_THAT(mount.fix, HasSubstr("modprobe rpcrdma at this container's host"));
@@ -436,7 +436,7 @@ TEST(Examine, AMountNeedsModulesADeviceAndTheHelper) {
   EXPECT_EQ(look(facts, kName).mark, Mark::kNote);
   EXPECT_THAT(look(facts, kName).text, HasSubstr("no kernel module siw"));
   EXPECT_THAT(look(facts, kName).fix, AllOf(HasSubstr("CONFIG_RDMA_SIW"), Not(HasSubstr("rdma link add"))));
-  // A hardware RNIC does as well.
+  // A hardware RNIC serves as well as siw.
   facts.rdma_devices = {{"cxgb4_0", "iWARP", "ACTIVE", "eth2"}};
   EXPECT_EQ(look(facts, kName).mark, Mark::kOk);
   facts.programs.erase("mount.nfs");
@@ -479,7 +479,7 @@ TEST(Examine, LittleThingsAreNoted) {
   EXPECT_EQ(look(facts, "loopback").mark, Mark::kProblem);
 }
 
-// On the machine that runs this, whatever it is.
+// This examines the machine that runs the test.
 TEST(Process, AsksWithoutPrivilegeAndSendsNothing) {
   Facts facts;
   ask_process(facts);
@@ -500,7 +500,7 @@ TEST(Process, TellsTheLoopbackFromOtherAddresses) {
   for (const Address& address : facts.addresses) EXPECT_EQ(address.loopback, address.interface == "lo") << address.text;
 }
 
-// Where somebody else has the port already, it is in use just the same.
+// Another program may have the port already. It is in use then, too.
 TEST(Process, SeesThatAPortIsTaken) {
   const int tcp = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
             udp = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -519,7 +519,7 @@ TEST(Process, SeesThatAPortIsTaken) {
   ::close(udp);
 }
 
-// A server that ended leaves its connections behind for a minute (TIME_WAIT), in nobody's way.
+// A server's connections stay in TIME_WAIT for a minute after its end. The port is free all the same.
 TEST(Process, APortOfConnectionsThatEndedIsFree) {
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;

@@ -169,8 +169,8 @@ void examine_network(const Facts& facts, Report& report) {
 
 struct ModuleInfo {
   const char* name;
-  const char* what;
-  const char* without;  // the remedy if the kernel has no such module
+  const char* purpose;
+  const char* fix;  // shown where the kernel lacks the module; may be empty
 };
 constexpr ModuleInfo kModuleInfos[] = {
     {"siw", "software iWARP", "a kernel with CONFIG_RDMA_SIW (Debian's leaves it out)"},
@@ -196,12 +196,12 @@ void examine_kernel(const Facts& facts, Report& report) {
   }
   for (const ModuleInfo& info : kModuleInfos) {
     switch (facts.module(info.name)) {
-      case ModuleState::kLoaded: report.ok(info.name, fmt::format("loaded: {}", info.what)); break;
+      case ModuleState::kLoaded: report.ok(info.name, fmt::format("loaded: {}", info.purpose)); break;
       case ModuleState::kAvailable:
-        report.note(info.name, fmt::format("not loaded: {}", info.what), fmt::format("modprobe {}", info.name));
+        report.note(info.name, fmt::format("not loaded: {}", info.purpose), fmt::format("modprobe {}", info.name));
         break;
       case ModuleState::kMissing:
-        report.note(info.name, fmt::format("not in kernel {}: {}", facts.kernel, info.what), info.without);
+        report.note(info.name, fmt::format("not in kernel {}: {}", facts.kernel, info.purpose), info.fix);
         break;
     }
   }
@@ -278,7 +278,7 @@ struct Need {
     } else if (state == ModuleState::kMissing) {
       missing.push_back(fmt::format("no kernel module {}", name));
       for (const ModuleInfo& info : kModuleInfos) {
-        if (info.name == std::string_view(name) && *info.without != '\0') steps.emplace_back(info.without);
+        if (info.name == std::string_view(name) && *info.fix != '\0') steps.emplace_back(info.fix);
       }
     }
     if (state == ModuleState::kAvailable) steps.push_back(fmt::format("modprobe {}", name));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostOctets = std::size_t{4} << 20;
 
-// Nothing if there is no such file. It does not wait: a FIFO or a device in a file's place reads as nothing.
+// nullopt if the file does not exist. It does not wait: a FIFO or a device in the place of a file is nullopt, too.
 std::optional<std::string> read_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return std::nullopt;

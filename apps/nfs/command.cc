@@ -48,9 +48,9 @@ class Command {
         ->check(CLI::Range(1, 256))
         ->type_name("N");
     app_->add_option("--io-size", options_->limits.io_size,
-                     "octets of one READ or WRITE (default 1 MiB, at most what the server takes)")
+                     "bytes of one READ or WRITE (default 1 MiB, at most what the server takes)")
         ->check(CLI::Range(1024u, nfs3::kMaxData))
-        ->type_name("OCTETS");
+        ->type_name("BYTES");
     return *this;
   }
   Command& names(const char* name, const char* what, int least, int most) {
@@ -69,7 +69,7 @@ constexpr int kMany = 1 << 20;
 void register_show(CLI::App& nfs, CommandContext& context) {
   Command ls(nfs, context, "ls", "List directories.", nfs::run_ls, "weft nfs ls -l nfs+rdma://127.0.0.1/docs");
   ls.json().recursive("-r,-R,--recursive").names("URL", "remote names", 1, kMany);
-  ls.flag("-l,--long", ls.options().long_format, "type, mode, links, uid, gid, octets, time of change (UTC), target");
+  ls.flag("-l,--long", ls.options().long_format, "type, mode, links, uid, gid, bytes, time of change (UTC), target");
   ls.flag("-U,--unsorted", ls.options().unsorted, "as the server lists the names, page by page; so does --json");
   ls.flag("-a,--all", ls.options().all, "also names that begin with a dot");
   Command stat(nfs, context, "stat", "Show all attributes of files.", nfs::run_stat,

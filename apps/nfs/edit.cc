@@ -231,7 +231,7 @@ absl::Status mv_one(Runner& runner, const Url& from, const Url& to) {
 
 absl::Status symlink_one(Runner& runner, const std::string& text, const Url& to) {
   if (text.empty() || text.size() > nfs3::kMaxPath) {
-    return absl::InvalidArgumentError("a symbolic link's text has 1 to " + std::to_string(nfs3::kMaxPath) + " octets");
+    return absl::InvalidArgumentError("a symbolic link's text has 1 to " + std::to_string(nfs3::kMaxPath) + " bytes");
   }
   auto session = runner.session(to);
   if (!session.ok()) return session.status();

@@ -134,7 +134,7 @@ int Runner::finish() {
                 .str());
     } else {
       fmt::print(stderr,
-                 "RDMA Writes received {:>8}  {:>14} octets\nRDMA Reads served    {:>8}  {:>14} octets\n"
+                 "RDMA Writes received {:>8}  {:>14} bytes\nRDMA Reads served    {:>8}  {:>14} bytes\n"
                  "Sends sent           {:>8}\nSends received       {:>8}\n",
                  sum.writes_rx, sum.write_octets_rx, sum.reads_rx, sum.read_octets_tx, sum.sends_tx, sum.sends_rx);
     }

@@ -243,7 +243,7 @@ absl::Status stat_one(Runner& runner, const Url& url) {
   }
   std::string text = fmt::format("  name: {}\n  type: {}\n", for_people(url.str()), type_name(a.type));
   if (node->is_symlink()) text += fmt::format("target: {}\n", for_people(target));
-  text += fmt::format("  size: {} octets, {} used\n  mode: {:04o} {}\n links: {}\n owner: uid {} gid {}\n", a.size,
+  text += fmt::format("  size: {} bytes, {} used\n  mode: {:04o} {}\n links: {}\n owner: uid {} gid {}\n", a.size,
                       a.used, a.mode & 07777, mode_text(a), a.nlink, a.uid, a.gid);
   if (a.type == Ftype3::kBlk || a.type == Ftype3::kChr) {
     text += fmt::format("device: {}, {}\n", a.rdev.specdata1, a.rdev.specdata2);

@@ -8,7 +8,7 @@
 namespace weft::nfs {
 namespace {
 
-// Started is a coroutine that begins at once and that nobody waits for.
+// Started is a coroutine that begins at once. No other coroutine waits for it.
 struct Started {
   struct promise_type {
     Started get_return_object() { return {}; }

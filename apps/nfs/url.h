@@ -39,7 +39,7 @@ struct Url {
 // looks_like_url: whether the text has the form SCHEME://..., so that it is no local path.
 bool looks_like_url(std::string_view text);
 
-// parse_url: errors are kInvalidArgument and say what is wrong with the text.
+// parse_url returns kInvalidArgument for any other text. The error's message names the mistake.
 absl::StatusOr<Url> parse_url(std::string_view text);
 
 // absolute_path makes "/a/b" of names, not encoded.

@@ -53,7 +53,7 @@ TEST(Bounds, AreTheLargestResults) {
   check_bound(Proc::kRmdir, name, WccRes{Nfsstat3::kOk, wcc()});
   check_bound(Proc::kRename, RenameArgs{dirop(), dirop()}, RenameRes{Nfsstat3::kOk, wcc(), wcc()});
   check_bound(Proc::kLink, LinkArgs{full_fh(), dirop()}, LinkRes{Nfsstat3::kOk, fattr(), wcc()});
-  // With room for what servers do not count (nfsulb/server_habits.h).
+  // The bound has room for the fields that servers do not count (nfsulb/server_habits.h).
   check_bound(Proc::kReaddir, ReaddirArgs{full_fh(), 0, {}, 0}, ReaddirRes{Nfsstat3::kOk, fattr(), {}, {}, true});
   check_bound(Proc::kReaddirplus, ReaddirplusArgs{full_fh(), 0, {}, 0, 0},
               ReaddirplusRes{Nfsstat3::kOk, fattr(), {}, {}, true});

@@ -27,7 +27,7 @@ Octets emitted(const T& value) {
   return {out.begin() + 1, out.end()};
 }
 
-// check_message: what was emitted comes back equal and leaves nothing over, and no shorter message passes.
+// check_message: an emitted value parses to an equal value and leaves no octets. No shorter message parses.
 template <typename T>
 void check_message(const T& value) {
   const Octets octets = emitted(value);

@@ -35,7 +35,7 @@ enum class Mountstat3 : std::uint32_t {
   kServerfault = 10006,
 };
 
-// mountstat3_text: a few words for people, such as "permission denied".
+// mountstat3_text: a few words for people, for example "permission denied".
 const char* mountstat3_text(Mountstat3 status);
 
 // DirpathArgs: the arguments of MNT and UMNT.

@@ -26,7 +26,7 @@ struct RecordReceiverTest : ::testing::Test {
     std::iota(octets.begin(), octets.end(), next_++);
     return octets;
   }
-  // What one read of at most `len` octets of the stream does.
+  // Passes one read of at most `len` octets of the stream to the receiver.
   std::size_t receive(RecordReceiver& receiver, ConstBytes stream, std::size_t len) {
     std::size_t n = 0;
     for (const MutBytes place : receiver.space()) {
@@ -37,7 +37,7 @@ struct RecordReceiverTest : ::testing::Test {
     receiver.received(n);
     return n;
   }
-  // Reads the whole stream in pieces of at most `step`; what it comes to.
+  // Reads the whole stream in pieces of at most `step` octets, and returns the outcome.
   Outcome receive_all(RecordReceiver& receiver, ConstBytes stream, std::size_t step, std::vector<Octets>& records) {
     while (!stream.empty()) {
       const std::size_t n = receive(receiver, stream, step);
@@ -81,7 +81,7 @@ TEST_F(RecordReceiverTest, FragmentsCutAnywhere) {
   EXPECT_EQ(pool_.in_use(), 0u);
 }
 
-// The reader that copies everything decides what is right.
+// The reader that copies everything is the reference.
 TEST_F(RecordReceiverTest, AgreesWithTheCopyingReaderOnRandomStreams) {
   for (std::uint32_t seed = 1; seed <= 200; ++seed) {
     std::mt19937 random(seed);

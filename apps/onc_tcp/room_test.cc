@@ -13,7 +13,7 @@ constexpr std::size_t kTotal = 100000, kPerAddress = 40000, kReserve = 2000, kSm
 
 struct RoomTest : ::testing::Test {
   Room::Claim claim(const std::string& address) { return Room::Claim(room.enter(address)); }
-  // Takes as much as there is for it.
+  // Takes all the room that it may have.
   static void fill(Room::Claim& claim) {
     while (claim.resize(claim.size() + 1)) {
     }

@@ -33,7 +33,7 @@ struct StreamConfig {
   std::size_t high_water = 4 << 20;
   std::size_t low_water = 1 << 20;
   bool receives_always = false;
-  // The peer may owe the rest of a record, or the reading of sent bytes. Such a direction has to finish, or to move by
+  // The peer may owe the rest of a record, or the reading of sent bytes. That direction has to finish, or to move by
   // least_moved bytes, in this time.
   std::chrono::milliseconds stall_timeout{30000};
   std::size_t least_moved = 64 << 10;

@@ -22,7 +22,7 @@ constexpr std::size_t kMaxRecord = 1 << 20;
 
 struct Owned : OutRecord {
   explicit Owned(Octets the_octets) : octets(std::move(the_octets)) {
-    // In two parts, as a message with an item is.
+    // The record has two parts, as a message with an item has.
     const std::size_t half = octets.size() / 2;
     parts = {ConstBytes(octets).first(half), ConstBytes(octets).subspan(half)};
   }
@@ -69,7 +69,7 @@ struct StreamTest : ::testing::Test {
     }
     return done();
   }
-  // Whatever can happen at once.
+  // Handles every event that is ready.
   void settle() {
     io.restart();
     while (io.poll() > 0) {
@@ -214,7 +214,7 @@ struct SlowPeerTest : StreamTest {
                        },
                    .on_end = [this](const std::string& why) { ends.push_back(why); }});
   }
-  // Sends what the other end takes at once, of a stream of small records that never ends.
+  // Sends an endless stream of small records, as far as the other end takes it at once.
   void ask_on() {
     static const Octets record = as_record(counted(96));
     while (true) {
@@ -236,7 +236,7 @@ struct SlowPeerTest : StreamTest {
     boost::system::error_code error;
     return peer.read_some(asio::buffer(octets), error);
   }
-  // Time goes by, a second at a time; what the peer does meanwhile.
+  // Time goes by, a second at a time. The peer acts meanwhile.
   void pass(
       std::chrono::seconds time, const std::function<void()>& meanwhile = [] {}) {
     for (; time.count() > 0; time -= std::chrono::seconds(1)) {
@@ -264,7 +264,7 @@ TEST_F(SlowPeerTest, APeerThatAsksAndDoesNotReadIsNotReadEither) {
   ask_on();
   settle();
   EXPECT_EQ(num_records, before);
-  // It reads again, and gets what it asked for.
+  // It reads again, and gets every answer.
   std::size_t got = 0;
   ASSERT_TRUE(run([&] {
     got += read_some(1 << 20);

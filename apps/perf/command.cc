@@ -124,10 +124,10 @@ void register_perf_command(CLI::App& root, CommandContext& context) {
       ->check(CLI::IsMember(perf::op_names()))
       ->excludes(listen)
       ->type_name("OP");
-  perf->add_option("--size", options->size, "octets of one operation (default: 64 for send, else 1 MiB; tcp: n x MSS)")
+  perf->add_option("--size", options->size, "bytes of one operation (default: 64 for send, else 1 MiB; tcp: n x MSS)")
       ->check(CLI::Range(std::uint64_t{1}, perf::kMaxSize))
       ->excludes(listen)
-      ->type_name("OCTETS");
+      ->type_name("BYTES");
   perf->add_option("--depth", options->depth, "operations in flight (default: 64 send, 16 write and read, 8 rpc)")
       ->check(CLI::Range(1u, perf::kMaxDepth))
       ->excludes(listen)

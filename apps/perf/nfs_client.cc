@@ -23,7 +23,7 @@ using nfs3::ItemForm;
 absl::Status check_count(nfs3::Nfsstat3 status, std::uint64_t count, std::uint64_t size, const std::string& proc) {
   if (auto refused = nfs::check(status, proc); !refused.ok() || count == size) return refused;
   return absl::DataLossError(proc + ": the server did " + std::to_string(count) + " of " + std::to_string(size) +
-                             " octets: the file became shorter, or --size is too large for it");
+                             " bytes: the file became shorter, or --size is too large for it");
 }
 
 absl::Status no_answer(const std::string& proc) {
@@ -63,7 +63,7 @@ absl::StatusOr<RpcCalls> file_calls(const PerfOptions& options, nfs::Session& se
   const std::uint64_t places = file->is_regular() ? file->attributes.size / calls.size : 0;
   if (places == 0) {
     return absl::InvalidArgumentError(url.str() + " is no file of at least " + std::to_string(calls.size) +
-                                      " octets; rpc-read reads it, rpc-write overwrites it");
+                                      " bytes; rpc-read reads it, rpc-write overwrites it");
   }
   calls.binding = &nfsulb::nfs3_binding();
   calls.item = reads ? RpcCalls::Item::kResult : RpcCalls::Item::kArgument;

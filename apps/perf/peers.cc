@@ -117,7 +117,7 @@ void Peers::on_request(verbs::CmEvent event, TimePoint now) {
   std::unique_ptr<verbs::CmId> id = std::move(event.new_id);
   std::optional<Hello> hello = parse_hello(without_padding(event.param.private_data, kHelloLen));
   if (!hello) return refuse(*id, "the private data is no Hello of this version");
-  if (hello->op == Op::kSend && hello->size == 0) return refuse(*id, "send needs messages of at least one octet");
+  if (hello->op == Op::kSend && hello->size == 0) return refuse(*id, "send needs messages of at least one byte");
   const Occupant newcomer{.group = rpcrdma::peer_group(id->peer_addr()), .memory = RdmaPeer::memory_of(*hello)};
   if (std::string why = make_room(newcomer, now); !why.empty()) return refuse(*id, std::move(why));
 

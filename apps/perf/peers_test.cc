@@ -169,7 +169,7 @@ TEST_F(PeersTest, TwoAddressesLeaveMemoryToAThird) {
   run_until([&] { return first.last() == CmEventType::kDisconnected; });
 }
 
-// What a flood of strangers says costs no more lines than the budget has.
+// A flood of strangers costs no more log lines than the budget has.
 TEST_F(PeersTest, AFloodOfStrangersIsTurnedAwayWithFewLines) {
   listen();
   const Newcomer& served = come("127.0.0.8", hello_of(4096));

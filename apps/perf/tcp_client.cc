@@ -79,7 +79,7 @@ absl::StatusOr<Measured> TcpRun::run() {
   measured_.mss = mss_of(fd_.get());
   measured_.congestion_control = congestion_control_of(fd_.get());
   if (counted && totals.octets != measured_.octets) {
-    return absl::DataLossError("the listener counted " + std::to_string(totals.octets) + " octets of " +
+    return absl::DataLossError("the listener counted " + std::to_string(totals.octets) + " bytes of " +
                                std::to_string(measured_.octets));
   }
   return measured_;

@@ -216,7 +216,7 @@ Ready TcpServer::prepare(const Hello& hello, Fd& file) const {
     ready.error = "this is the port for the TCP baselines";
   } else if ((hello.op == Op::kTcpBatch || hello.op == Op::kTcpLat) &&
              (hello.size < sizeof(std::uint32_t) || hello.size > kBlock)) {
-    ready.error = "tcp-lat and tcp-batch take messages of 4 octets to 1 MiB";
+    ready.error = "tcp-lat and tcp-batch take messages of 4 bytes to 1 MiB";
   }
   return ready;
 }

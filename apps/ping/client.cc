@@ -138,7 +138,7 @@ absl::Status Client::await_go_ahead() {
       }
       (wc[i].opcode == verbs::WcOpcode::kRecv ? received : sent) = true;
       if (wc[i].opcode == verbs::WcOpcode::kRecv && wc[i].byte_len != kInfoLen) {
-        return absl::DataLossError(fmt::format("the server answered with {} octets, not {}", wc[i].byte_len, kInfoLen));
+        return absl::DataLossError(fmt::format("the server answered with {} bytes, not {}", wc[i].byte_len, kInfoLen));
       }
     }
   }
@@ -187,7 +187,7 @@ void Client::report() {
     std::printf("%s\n", json.dump().c_str());
     return;
   }
-  std::printf("%s\n", fmt::format("{} pings of {} octets{}: min {}, median {}, p99 {}; {}", done_, options_.size,
+  std::printf("%s\n", fmt::format("{} pings of {} bytes{}: min {}, median {}, p99 {}; {}", done_, options_.size,
                                   options_.verify ? ", verified" : "", format_duration_ns(double(min)),
                                   format_duration_ns(double(p50)), format_duration_ns(double(p99)), waiting.str())
                           .c_str());

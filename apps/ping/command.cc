@@ -20,10 +20,10 @@ void register_ping_command(CLI::App& root, CommandContext& context) {
                             ->check(check_address)
                             ->type_name("ADDR[:PORT]")
                             ->excludes(target);
-  ping->add_option("-S,--size", options->size, "octets of a ping, the same on both sides (default 64)")
+  ping->add_option("-S,--size", options->size, "bytes of a ping, the same on both sides (default 64)")
       ->check(CLI::Range(ping::kMinSize, ping::kMaxSize))
       ->excludes(listen)
-      ->type_name("OCTETS");
+      ->type_name("BYTES");
   ping->add_option("-C,--count", options->count, "pings; for --listen connections to serve (default no end)")
       ->type_name("N");
   add_timeout_option(*ping, options->timeout,

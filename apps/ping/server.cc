@@ -141,12 +141,12 @@ bool Peer::on_completion(const verbs::Wc& wc) {
 
 bool Peer::on_message(std::uint32_t len) {
   if (len != kInfoLen) {
-    log_.line(verbs::LogLevel::kWarn, name_, "sent a message of {} octets, not {}", len, kInfoLen);
+    log_.line(verbs::LogLevel::kWarn, name_, "sent a message of {} bytes, not {}", len, kInfoLen);
     return false;
   }
   BufferInfo info = parse_info(info_);
   if (busy_ || info.length == 0 || info.length > kMaxSize) {
-    log_.line(verbs::LogLevel::kWarn, name_, "sent a message out of turn, or of a buffer of {} octets", info.length);
+    log_.line(verbs::LogLevel::kWarn, name_, "sent a message out of turn, or of a buffer of {} bytes", info.length);
     return false;
   }
   if (!post_recv().ok()) return false;

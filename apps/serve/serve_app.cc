@@ -86,7 +86,7 @@ std::string ServeApp::summary() const {
   std::uint64_t num_calls = 0;
   for (std::uint64_t n : service_->num_calls()) num_calls += n;
   return fmt::format(
-      "{} calls ({} READ, {} WRITE); sent {} RDMA Writes ({} octets), {} RDMA Reads ({} octets), {} Sends; "
+      "{} calls ({} READ, {} WRITE); sent {} RDMA Writes ({} bytes), {} RDMA Reads ({} bytes), {} Sends; "
       "{} searches for moved files",
       num_calls, service_->num_calls()[static_cast<std::size_t>(nfs3::Proc::kRead)],
       service_->num_calls()[static_cast<std::size_t>(nfs3::Proc::kWrite)], counters.writes_tx, counters.write_octets_tx,

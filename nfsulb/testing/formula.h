@@ -11,8 +11,8 @@
 
 namespace weft::nfsulb::testing {
 
-// Formula evaluates what nfsulb-eligibility.tsv says of sizes: sums and products of numbers, names and round4(...), the
-// product sign left out before a name ("4n").
+// Formula evaluates the sizes in nfsulb-eligibility.tsv: sums and products of numbers, names and round4(...). The
+// product sign may be left out before a name ("4n").
 class Formula {
  public:
   Formula(std::string_view text, const std::map<std::string, std::size_t>& names) : text_(text), names_(names) {}

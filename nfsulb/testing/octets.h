@@ -7,7 +7,7 @@
 #include "rpcrdma/binding.h"
 #include "rpcrdma/xdr/xdr.h"
 
-// What tests of bindings share: XDR built word by word, and the three walks as values.
+// Shared by the tests of bindings: XDR built word by word, and the three walks as values.
 namespace weft::nfsulb::testing {
 
 using Octets = std::vector<std::uint8_t>;

@@ -24,7 +24,7 @@ inline Xdr sample_of_array(const Type& type, const Sample& values) {
   return Xdr().u32(static_cast<std::uint32_t>(values.bitmap.size())).words(values.bitmap);
 }
 
-// The arm with the most octets: the one that says most of its Reply.
+// The arm with the most octets, which describes the largest Reply.
 inline Xdr sample_of_union(const Type& type, const Sample& values) {
   Xdr largest;
   for (const Arm& arm : type.arms) {

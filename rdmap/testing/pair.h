@@ -21,7 +21,7 @@
 
 namespace weft::rdmap::testing {
 
-// A Send of what sg_list gathers; an RDMA Write or Read between it and the peer's memory.
+// A Send of the octets that sg_list gathers; an RDMA Write or Read between them and the peer's memory.
 inline SendWr send_wr(std::uint64_t wr_id, SgeList sg_list) {
   SendWr wr;
   wr.wr_id = wr_id;
@@ -140,7 +140,7 @@ inline std::size_t fill(std::span<const MutBytes> views, ConstBytes octets) {
   return n;
 }
 
-// Side is one stream with what belongs to it, and the octets on their way to it.
+// Side is one stream with its memory and queues, and the octets on their way to it.
 struct Side {
   explicit Side(const StreamConfig& config) : stream(under_test(config), memory) {}
 
@@ -172,7 +172,7 @@ struct Side {
     }
   }
 
-  // Takes what the stream wants to send, accepting at most max_accept octets of each batch.
+  // Takes the octets that the stream wants to send, at most max_accept of each batch.
   std::vector<std::uint8_t> transmit(TimePoint now, std::size_t emss = 1460, std::size_t max_accept = SIZE_MAX,
                                      std::size_t max_octets = 1024 * 1024) {
     std::vector<std::uint8_t> out;

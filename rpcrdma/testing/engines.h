@@ -28,8 +28,8 @@ inline constexpr std::uint32_t kWrite = 7;
 inline constexpr std::uint32_t kReaddir = 16;
 inline constexpr std::uint32_t kSwap = 30;  // WRITE's arguments, READ's results
 
-// Its binding: WRITE's data may be reduced and READ's result, which stands behind one word; and that of a program with
-// nothing to reduce (MOUNT's number and version).
+// Its binding: WRITE's data may be reduced, and READ's result, which stands behind one word. The other is the binding
+// of a program with nothing to reduce (MOUNT's number and version).
 const Binding& test_binding();
 const Binding& plain_binding();
 
@@ -48,7 +48,7 @@ inline Octets copy_of(ConstBytes octets) {
   return {octets.begin(), octets.end()};
 }
 
-// TestService keeps what it is called with; `answer` answers at once where it is set.
+// TestService keeps each Call. `answer`, where it is set, answers at once.
 class TestService : public Service {
  public:
   void on_call(ServedCall call) override;
@@ -60,10 +60,10 @@ class TestService : public Service {
   std::function<void(ServedCall&)> answer;
 };
 
-// FakeEnd: one end of a fake connection, without its engines; those make the Endpoint.
+// FakeEnd is one end of a fake connection, without its engines. The engines make the Endpoint.
 struct FakeEnd {
   explicit FakeEnd(FakeMemory& memory) : pd(memory), qp(memory, cq) {}
-  // Hands over to the engines what up to `max` completions ended; returns how many there were.
+  // Hands up to `max` completions to the engines, and returns their number.
   std::size_t pump(std::size_t max = SIZE_MAX);
   // The Endpoint, and the Link over it.
   void make_endpoint(const Endpoint::Config& shape, Link::End which);
@@ -93,7 +93,7 @@ struct ResponderEnd : FakeEnd {
     std::size_t max_items = 256;
     std::uint32_t max_sge = 4;
     bool invalidates = false;
-    std::vector<const Binding*> bindings = {};            // of programs beside those that are always there
+    std::vector<const Binding*> bindings = {};            // of further programs, beside the default ones
     DuplicateRequestCache* duplicate_requests = nullptr;  // then all programs keep Replies
     MessagePool* sends = nullptr;                         // null: the Endpoint's own
     EventLog* log = nullptr;
@@ -147,7 +147,7 @@ v1::Header parse(const Octets& message);
 Octets plain_reply(const Octets& call, std::uint32_t credits, const Octets& results = {});
 // The handles of all its segments.
 std::vector<std::uint32_t> handles_of(const v1::Header& header);
-// What follows the header.
+// The octets behind the header.
 Octets payload_of(const Octets& message);
 
 }  // namespace weft::rpcrdma::testing

@@ -15,7 +15,7 @@ namespace weft::rpcrdma::testing {
 
 class FakeCmId;
 
-// FakeDevice: addresses and routes resolve at once; what becomes of an attempt to connect, `on_connect` says.
+// FakeDevice resolves addresses and routes at once. `on_connect` decides the outcome of an attempt to connect.
 class FakeDevice final : public verbs::Device {
  public:
   enum class Answer : std::uint8_t { kAccept, kRefuse, kReject, kNone };
@@ -32,7 +32,8 @@ class FakeDevice final : public verbs::Device {
 
   // The peer's end of the connection that is there now.
   FakeQp& qp() { return *qp_; }
-  // It ends: what is posted is flushed, and the client hears of it. status: of the event, EPROTO for a violation.
+  // Ends the connection: posted requests are flushed, and the client hears of the end. status is the event's, EPROTO
+  // for a violation.
   void break_connection(const std::string& text = "broken", int status = 0);
   // The device is taken out of the machine.
   void remove();

@@ -15,7 +15,7 @@ std::uint8_t* pointer_to(std::uint64_t addr) {
   return reinterpret_cast<std::uint8_t*>(addr);
 }
 
-// The engines broke the rules of the verbs API: what follows means nothing any more.
+// The engines broke the rules of the verbs API. Later results would mean nothing.
 [[noreturn]] void misuse(const char* what, std::uint32_t key) {
   std::fprintf(stderr, "fake verbs: %s while a queued request names it (key 0x%x)\n", what, key);
   std::abort();
@@ -171,7 +171,7 @@ bool FakeQp::inject(ConstBytes message, std::optional<std::uint32_t> invalidate)
 void FakeQp::break_connection() {
   if (broken_) return;
   broken_ = true;
-  release();  // what of it was not carried out is flushed
+  release();  // requests that were not carried out are flushed
   for (const Receive& receive : receives_) {
     cq_.push({.wr_id = receive.wr_id, .status = verbs::WcStatus::kWrFlushErr});
   }

@@ -49,7 +49,7 @@ class FakeMemory {
   void pin(std::uint32_t key) { ++pins_[name_of(key)]; }
   void unpin(std::uint32_t key);
   bool bind(const verbs::Qp& stream, const verbs::MwBind& bind);
-  // By the peer of `stream`: what is bound there. By its own end: also what is unbound already.
+  // The peer of `stream` can invalidate windows that are bound there. Its own end can invalidate unbound windows, too.
   bool invalidate(const verbs::Qp& stream, std::uint32_t key);
   bool invalidate_own(const verbs::Qp& stream, std::uint32_t key);
   // Keys of all bound windows.
@@ -57,8 +57,9 @@ class FakeMemory {
   std::size_t size() const { return regions_.size(); }
   // How many regions a peer could read or write.
   std::size_t num_remote() const;
-  // Requests posted to send queues and registrations, at all ends together; and which of them, counted from 1, is not
-  // to be: `cut_at` breaks the connection instead, the others fail. 0: none.
+  // Counts of requests posted to send queues and of registrations, at all ends together. The other fields choose the
+  // one, counted from 1, that does not succeed: `cut_at` breaks the connection instead, the others make it fail. 0:
+  // none.
   struct Faults {
     std::size_t posts = 0;
     std::size_t cut_at = 0;
@@ -191,7 +192,7 @@ class FakeQp final : public verbs::Qp {
   // A Send of the peer's arrives, and invalidates a window of this end. False where no Receive takes it, or the window
   // is not bound here; then the queue pair is broken.
   bool inject(ConstBytes message, std::optional<std::uint32_t> invalidate = {});
-  // Breaks the connection: what is posted and unfinished is flushed.
+  // Breaks the connection: posted, unfinished requests are flushed.
   void break_connection();
   bool broken() const { return broken_; }
   std::size_t num_receives() const { return receives_.size(); }
@@ -213,7 +214,7 @@ class FakeQp final : public verbs::Qp {
   std::uint32_t number = 1;
   // The first `num` of them.
   void release(std::size_t num = SIZE_MAX);
-  // As its destruction: what is queued is gone, without completions.
+  // As its destruction: queued requests are gone, without completions.
   void forget();
 
  private:
@@ -223,7 +224,8 @@ class FakeQp final : public verbs::Qp {
     verbs::Wc wc;
     bool is_signaled = false;
     std::vector<std::uint32_t> keys;
-    std::vector<std::pair<const std::uint8_t*, std::vector<std::uint8_t>>> sources;  // what it sends, and a copy
+    std::vector<std::pair<const std::uint8_t*, std::vector<std::uint8_t>>>
+        sources;  // the octets that it sends, and a copy
     std::optional<std::uint32_t> invalidates;
   };
 

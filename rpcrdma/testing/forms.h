@@ -30,7 +30,7 @@ inline std::vector<ArgumentItem> items_of(const Message& message) {
   return items;
 }
 
-// Arguments or results as they are whole, from what came without the items.
+// Puts arguments or results together from the items and the octets that came without them.
 template <typename Items>
 Octets put_together(ConstBytes without, const Items& items) {
   Octets whole;
@@ -51,7 +51,7 @@ inline Octets whole_args(const ServedCall& call) {
   return put_together(call.args, items);
 }
 
-// Answers with `message`, its items in Buffers of their own; with SYSTEM_ERR where there is none to be had.
+// Answers with `message`, its items in Buffers of their own, or with SYSTEM_ERR where no Buffer is available.
 inline ServedReply reply_with(const Message& message, BufferPool& pool) {
   ServedReply reply;
   std::size_t done = 0;

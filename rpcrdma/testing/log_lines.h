@@ -22,7 +22,7 @@ class LogLines {
     for (const auto& [level, line] : lines_) all.push_back(line);
     return all;
   }
-  // Those of kWarn.
+  // The lines of level kWarn.
   std::vector<std::string> warnings() const {
     std::vector<std::string> all;
     for (const auto& [level, line] : lines_) {

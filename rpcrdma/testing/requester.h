@@ -13,7 +13,7 @@
 namespace weft::rpcrdma::testing {
 
 struct RequesterTest : ::testing::Test {
-  // What a callback said, copied.
+  // A copy of a callback's Reply.
   struct Outcome {
     CallStatus status = CallStatus::kLocalError;
     Octets results;

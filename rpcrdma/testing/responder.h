@@ -22,7 +22,7 @@ struct ResponderTest : ::testing::Test {
   }
   Segment readable(Octets& octets) { return offer(octets, verbs::Access::kRemoteRead); }
   Segment writable(Octets& octets) { return offer(octets, verbs::Access::kLocalWrite | verbs::Access::kRemoteWrite); }
-  // As above, for octets that the test keeps in `rooms`.
+  // The same for octets that the test keeps in `rooms`.
   Segment writable(std::size_t len) { return writable(rooms.emplace_back(len)); }
 
   static Octets rpc_call(std::uint32_t procedure, const Octets& args = {}, std::uint32_t xid = 5) {
@@ -40,7 +40,7 @@ struct ResponderTest : ::testing::Test {
     return header;
   }
 
-  // Delivers a Call and returns what was sent.
+  // Delivers a Call and returns the responder's Sends.
   const std::vector<Octets>& call(const v1::Header& header, const Octets& payload) {
     EXPECT_TRUE(end->qp.inject(message(header, payload)));
     end->pump();

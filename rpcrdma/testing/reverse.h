@@ -55,7 +55,7 @@ struct ReverseTest : ::testing::Test {
     FakeQp::connect(server->qp, client->qp);
     server->qp.keep_sent = client->qp.keep_sent = true;
   }
-  // One end alone: what it sends is kept.
+  // One end alone: its Sends are kept.
   void open_client(ReverseOptions options = {}) { client = std::make_unique<ClientEnd>(memory, options); }
   void open_server(ReverseOptions options = {}) { server = std::make_unique<ServerEnd>(memory, options); }
   void run(int ms = 0) {

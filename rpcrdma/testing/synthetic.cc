@@ -83,7 +83,7 @@ class Walk {
   Missing missing_;
 };
 
-// Of arguments: by position.
+// Arguments are found by position.
 struct ByPosition {
   std::span<const std::size_t> reduced;
 
@@ -95,7 +95,7 @@ struct ByPosition {
   }
 };
 
-// Of results: by the length that the chunk brought.
+// Results are found by the length that the chunk brought.
 struct ByLength {
   std::span<const std::uint32_t> reduced;
 

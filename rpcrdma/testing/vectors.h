@@ -22,7 +22,7 @@ std::vector<std::uint8_t> from_hex(const std::string& hex);
 std::string to_hex(const std::vector<std::uint8_t>& octets);
 // All records whose id begins with `kind`, in order; empty where the file is missing.
 std::vector<Vector> load_vectors(char kind);
-// The one with this id; octets are empty where there is none.
+// The vector with this id. Its octets are empty where the file has none.
 Vector load_vector(const std::string& id);
 
 }  // namespace weft::rpcrdma::testing

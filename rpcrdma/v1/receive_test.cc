@@ -78,7 +78,7 @@ TEST(ReceiveCall, MalformedVectorsGetTheirVerdict) {
   int num = 0;
   for (const auto& vector : load_vectors('M')) {
     if (vector.to != "responder") continue;
-    // What needs the binding comes later.
+    // The checks that need the binding come later.
     const std::string expected = vector.expect == "GARBAGE_ARGS" ? "ACCEPT" : vector.expect;
     EXPECT_EQ(judge_call(vector.octets), expected) << vector.id << " " << vector.title;
     ++num;

@@ -30,7 +30,7 @@ def options_of(weft, words):
 
 
 def options_in(page):
-    """The options that the page describes, in its section OPTIONS, and those that it mentions anywhere."""
+    """The options that the page describes in its section OPTIONS, and the options that it mentions anywhere."""
     text = page.read_text().replace("\\-", "-")
     section = text.split(".SH OPTIONS", 1)[1].split(".SH ", 1)[0]
     described = set()

@@ -55,7 +55,7 @@ std::string MeddlingProxy::address() const {
   return "127.0.0.1:" + std::to_string(listener_.port());
 }
 
-// Whether there is something to read, or the end, before the proxy goes.
+// Whether octets or the end can be read before the proxy ends.
 bool MeddlingProxy::wait_for(int fd) const {
   pollfd wanted{fd, POLLIN, 0};
   while (!stopping_) {

@@ -13,7 +13,7 @@ namespace weft::testing {
 
 // MeddlingProxy stands between two programs that speak iWARP, on 127.0.0.1, with a thread of its own. It passes MPA's
 // frames on, then speaks to one of them in the name of the other, and never closes that end's TCP connection while it
-// lives. What arrives afterwards it throws away.
+// lives. It throws later octets away.
 class MeddlingProxy {
  public:
   enum class To : std::uint8_t {
@@ -27,9 +27,9 @@ class MeddlingProxy {
   MeddlingProxy(const MeddlingProxy&) = delete;
   MeddlingProxy& operator=(const MeddlingProxy&) = delete;
 
-  // Where clients connect: "127.0.0.1:PORT".
+  // The address for clients: "127.0.0.1:PORT".
   std::string address() const;
-  // Of the Terminate that it sends: layer/etype/code as Weft prints them.
+  // Layer/etype/code of the Terminate that it sends, as Weft prints them.
   static constexpr const char* kWords = "(0/2/08)";
 
  private:

@@ -25,7 +25,7 @@ std::string hello(char op, std::uint32_t depth, std::uint32_t size) {
   return std::string("\x77\x70\x66\x01\0", 5) + op + std::string(2, '\0') + be32(depth) + be32(0) + be32(size);
 }
 
-// What rping says of a buffer of 65,536 octets: address, STag, length.
+// rping's description of a buffer of 65,536 octets: address, STag, length.
 const std::string kBuffer = std::string(8, '\0') + be32(1) + be32(65536);
 
 // A client that behaves well, on 127.0.0.1, is served in time.
@@ -61,7 +61,7 @@ TEST(SilentPeers, AServerThatNeverAnswersIsGivenUp) {
   }
 }
 
-// The listener is stopped in the middle. Its machine still acknowledges what TCP brings.
+// The listener is stopped in the middle. Its machine still acknowledges TCP segments.
 TEST(SilentPeers, AClientWhoseListenerFallsSilentSaysSoAndEnds) {
   for (const Words& words : {Words{"ping"},
                              {"perf", "--op", "send"},
@@ -194,8 +194,8 @@ TEST(BusyPeers, AllReceivesThatPerfClientsMayHaveLeaveSomeToOthers) {
   expect_perf_served(port, {"send"});
 }
 
-// A terminal obeys what it is shown: nothing of a name that a server chose may reach it. Programs get names as they
-// are.
+// A terminal obeys control characters. A control character in a server's name must not reach it. Programs get names as
+// they are.
 TEST(HostileNames, AreShownWithoutControlsOnATerminalAndExactlyInAPipe) {
   char directory[] = "/tmp/weft_names_XXXXXX";
   ASSERT_NE(mkdtemp(directory), nullptr);

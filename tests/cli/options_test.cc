@@ -96,7 +96,7 @@ TEST(Cli, ACommandThatThereIsNotIsNamed) {
   EXPECT_TRUE(contains(run_weft({}).err, "A subcommand is required"));
 }
 
-// What is wrong is named, rather than what is missing because of it, and --help does not hide it.
+// The message names the wrong word, not an option that is missing because of it. --help does not hide the error.
 TEST(Cli, TheWordThatIsWrongIsNamed) {
   struct Case {
     std::vector<std::string> words;
@@ -126,7 +126,7 @@ TEST(Cli, TheWordThatIsWrongIsNamed) {
   }
 }
 
-// What --help offers is taken: 1 is for a server that is not there.
+// The program takes every value that --help offers: status 1 means that the server is absent.
 TEST(Cli, TheLimitsOfHelpAreThoseThatHold) {
   const std::string help = run_weft({"--help"}).out;
   EXPECT_TRUE(contains(help, "[1 - 1024]")) << help;
@@ -140,7 +140,7 @@ TEST(Cli, TheLimitsOfHelpAreThoseThatHold) {
   EXPECT_TRUE(contains(run_weft({"ping", "127.0.0.1:1", "--credits", "1025"}).err, "1024"));
 }
 
-// Were one of these accepted, the command would go on to connect and fail with 1.
+// An accepted option would let the command go on to connect and fail with 1.
 TEST(Cli, WhatIsNotBuiltYetIsRefusedWithTwoAndSaysSo) {
   const std::vector<std::vector<std::string>> kUnbuilt = {
       {"--trace", "/nonexistent/x.pcapng"}, {"--rpcrdma", "2-cel05"}, {"--rpcrdma", "2-wg07"}, {"--rpcrdma", "auto"}};
@@ -207,7 +207,7 @@ TEST(Cli, ATerminateIsPutInWords) {
   }
 }
 
-// The soft backend works wherever tests run; what else there is depends on the machine.
+// The soft backend works wherever tests run. All else depends on the machine.
 TEST(Cli, DoctorSaysWhatThisMachineCanDo) {
   Outcome text = run_weft({"doctor"});
   EXPECT_EQ(text.status, 0) << text.err;
@@ -230,7 +230,7 @@ TEST(Cli, DoctorSaysWhatThisMachineCanDo) {
 }
 
 TEST(Cli, UnreachableServerIsOneClearLineAndStatusOne) {
-  // Port 1 of the loopback: nobody listens there.
+  // Port 1 of the loopback: no program listens there.
   for (const auto& words : {std::vector<std::string>{"ping", "127.0.0.1:1", "-C", "1"},
                             {"perf", "127.0.0.1:1"},
                             {"perf", "127.0.0.1:1", "--op", "tcp"},
@@ -246,7 +246,7 @@ TEST(Cli, UnreachableServerIsOneClearLineAndStatusOne) {
   }
 }
 
-// Whatever a user of RDMA runs into has its cause and a way out on that line.
+// The line of each failure names its cause and a way out.
 TEST(Cli, AFailedConnectSaysWhyAndWhatToTry) {
   for (const auto& words : {std::vector<std::string>{"ping", "127.0.0.1:1", "-C", "1"}, {"perf", "127.0.0.1:1"}}) {
     Outcome outcome = run_weft(words);

@@ -10,7 +10,7 @@
 
 #include "tests/cli/process.h"
 
-// No test here looks at a time or a rate: only that every op works from end to end and counts what it did.
+// No test here asserts a time or a rate. The tests assert that every op works from end to end and counts its work.
 namespace weft::testing {
 namespace {
 
@@ -125,7 +125,7 @@ TEST_F(PerfCli, EveryOpRunsAgainstOneListener) {
   }
 }
 
-// What is reported adds up: operations, their size, octets, seconds and rates.
+// The numbers of a report add up: operations, their size, octets, seconds and rates.
 TEST_F(PerfCli, WhatIsReportedAddsUp) {
   struct Expected {
     const char* op;
@@ -161,7 +161,7 @@ TEST_F(PerfCli, WhatIsReportedAddsUp) {
   EXPECT_GE(times, 1u);
   EXPECT_EQ(file["octets"], times * 3000000);
   EXPECT_EQ(file["ops"], times * 3);
-  // Without a size the stream writes what suits the socket, and says how much that is.
+  // Without a size the stream chooses one that suits the socket, and reports it.
   EXPECT_GT(perf({"--op", "tcp"})["size"], 0);
   EXPECT_EQ(perf({"--op", "tcp", "--size", "1000"})["size"], 1000);
 }
@@ -195,7 +195,7 @@ TEST(PerfNfs, RpcOpsRunAgainstAnNfsServer) {
 
     const Outcome small = run_weft({"perf", url("/file"), "--op", "rpc-read", "--size", "200000"});
     EXPECT_EQ(small.status, 1);
-    EXPECT_NE(small.err.find("no file of at least 200000 octets"), std::string::npos) << small.err;
+    EXPECT_NE(small.err.find("no file of at least 200000 bytes"), std::string::npos) << small.err;
     EXPECT_EQ(run_weft({"perf", url("/file"), "--op", "write"}).status, 2);
     EXPECT_EQ(run_weft({"perf", url("/none"), "--op", "rpc-read"}).status, 1);
     EXPECT_EQ(server.stop(SIGTERM), 143);

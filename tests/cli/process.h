@@ -7,7 +7,7 @@
 
 namespace weft::testing {
 
-// Outcome is what a command left behind. A command that was killed has status 128 + signal.
+// Outcome is the status and the output of a command. A command that was killed has status 128 + signal.
 struct Outcome {
   int status = -1;
   int signal = 0;  // that it died by, 0 for none
@@ -18,13 +18,13 @@ struct Outcome {
 // run_weft runs the built `weft` with these words to its end.
 Outcome run_weft(const std::vector<std::string>& words);
 
-// run_weft_on_terminal runs it with a terminal as stdout and stderr; what it wrote there is in `out`.
+// run_weft_on_terminal runs it with a terminal as stdout and stderr. `out` has the output of both.
 Outcome run_weft_on_terminal(const std::vector<std::string>& words);
 
 // RunningWeft is a `weft` that runs meanwhile, its stdout and stderr in pipes.
 class RunningWeft {
  public:
-  // input: what it has as stdin; negative for nothing (/dev/null).
+  // input: its stdin; negative for /dev/null.
   explicit RunningWeft(const std::vector<std::string>& words, int input = -1);
   ~RunningWeft();  // kills it
   RunningWeft(const RunningWeft&) = delete;

@@ -7,8 +7,8 @@
 
 namespace weft::testing {
 
-// RawClients are TCP connections to a listener on this machine, from an address of the loopback of the test's choice;
-// each says what the test makes it say, and nothing more.
+// RawClients are TCP connections to a listener on this machine, from an address of the loopback of the test's choice.
+// Each sends the test's octets, and nothing more.
 class RawClients {
  public:
   // source: "127.0.0.9". port: of 127.0.0.1.

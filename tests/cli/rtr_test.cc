@@ -17,7 +17,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// What clients ask with.
+// The options of the clients.
 const Words kClients[] = {
     {},
     {"--peer", "cxgb4"},
@@ -29,7 +29,7 @@ const Words kClients[] = {
     {"--rtr", "read", "--ord", "0", "--ird", "1"},
     {"--peer", "cxgb4", "--rtr", "write"},
 };
-// And what listeners allow.
+// The options of the listeners.
 const Words kListeners[] = {{}, {"--progress", "threads=2"}, {"--peer", "cxgb4"}};
 
 Words operator+(Words words, const Words& more) {

@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM from the outside: what is left behind, what is printed, and what a shell sees.
+// Ctrl-C and SIGTERM from the outside: the files left behind, the output, and the exit status.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,14 +1,14 @@
-"""Holds what the project cites against docs/ambiguities.md, where the cited entries stand."""
+"""Compares the project's citations with the entries of docs/ambiguities.md."""
 
 import re
 
 import coverage
 
 AMBIGUITIES = "docs/ambiguities.md"
-# A document's name, a letter, two digits: the ids of the ambiguities, and those of rows from the RFCs' appendices.
+# A document's name, a letter, two digits: the ids of the ambiguities, and of rows from the RFCs' appendices.
 ID = re.compile(r"\b[A-Z][A-Z0-9]*-[A-Z]-[0-9]{2}\b")
 ENTRY = re.compile(r"^\*\*(" + ID.pattern + r")\*\*", re.MULTILINE)
-# An id without its document, which only means something to who wrote it.
+# An id without its document, which means something to its author alone.
 BARE = re.compile(r"\b[Nn]otes? [A-Z]-[0-9]{2}\b")
 SUFFIXES = {".cc", ".h", ".md", ".py", ".sh", ".tsv", ".txt", ""}
 

@@ -1,4 +1,4 @@
-"""Requirement rows against what the tests proved: tables, exceptions, gtest results, and the verdict over them."""
+"""Requirement rows and the tests' proofs: tables, exceptions, gtest results, and the verdict over them."""
 
 import collections
 import dataclasses
@@ -29,7 +29,7 @@ class Row:
 
 @dataclasses.dataclass
 class Claims:
-    """What the tests recorded: row id to the names of the tests that claim it."""
+    """The tests' records: row id to the names of the tests that claim it."""
 
     proven: dict = dataclasses.field(default_factory=lambda: collections.defaultdict(list))
     failed: dict = dataclasses.field(default_factory=lambda: collections.defaultdict(list))  # not run, skipped, failed
@@ -113,7 +113,7 @@ def gtest_commands(build_dir):
 
 
 def last_results(build_dir):
-    """What the last ctest run in build_dir left. A file older than its program speaks of another program."""
+    """The results of the last ctest run in build_dir. A file older than its program belongs to another program."""
     claims = Claims()
     num_stale = 0
     for program, _, output in gtest_commands(build_dir):
@@ -133,7 +133,7 @@ def with_environment(settings, **more):
 
 
 def run_programs(build_dir, pattern, jobs, say):
-    """Runs each test program once, in each environment that CTest knows for it, and collects what it recorded."""
+    """Runs each test program once, in each environment that CTest knows for it, and collects its records."""
     runs = sorted({(program, environment) for program, environment, _ in gtest_commands(build_dir)})
     runs = [run for run in runs if re.search(pattern, run[0].name)]
     claims = Claims()
@@ -228,7 +228,7 @@ def summary(verdict, tables):
 
 
 def listing(verdict, kind, tables):
-    """One paragraph for each row of a kind, with what is to be known about it."""
+    """One paragraph for each row of a kind, with its facts."""
     lines = []
     for row in verdict.rows.values():
         if row.table not in tables:

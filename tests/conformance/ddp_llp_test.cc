@@ -1,4 +1,4 @@
-// What RFC 5041 asks where DDP meets the transport below it: sections 3 and 6, start, end and failure of a stream.
+// RFC 5041 where DDP meets the transport below it: sections 3 and 6, start, end and failure of a stream.
 #include <cerrno>
 
 #include "mpa/crc32c.h"
@@ -294,7 +294,7 @@ TEST(DdpLlp, TheLossOfTheConnectionIsFatalAndEndsEverything) {
   EXPECT_FALSE(v.stream.wants_tx());
 }
 
-// Ends an initiator's connection and returns what the layers above are told of it.
+// Ends an initiator's connection and returns the event for the layers above.
 rdmap::Closed end_of(rdmap::testing::Side& s, TimePoint now) {
   s.transmit(now);
   s.stream.on_llp_action_done(s.stream.llp_action());

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of DDP's requirements share: a stream that sends while the test reads its segments, and the header and
+// Shared by the tests of DDP's requirements: a stream that sends while the test reads its segments, and the header and
 // payload of each.
 
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ struct Sender : rdmap::testing::Side {
     drain();
   }
 
-  // Posts data to be sent or written; what op does not need of the rest is ignored.
+  // Posts data to be sent or written. An op ignores the arguments that it does not need.
   void post(SendOp op, Octets data, std::uint32_t stag = 0, std::uint64_t to = 0) {
     SendWr wr;
     wr.wr_id = next_wr_id++;

@@ -1,4 +1,4 @@
-// What RFC 5041 asks of the sink beyond what the vectors show: limits, order, delivery.
+// RFC 5041's requirements on the sink beyond the vectors: limits, order, delivery.
 #include <random>
 
 #include "ddp/untagged_queue.h"

@@ -1,4 +1,4 @@
-// What RFC 5041 asks that only shows with real sockets and real memory: streams beside each other, the end of a
+// RFC 5041's requirements that show with real sockets and real memory alone: streams beside each other, the end of a
 // connection, registration and its end.
 #include <dirent.h>
 #include <sys/socket.h>
@@ -62,7 +62,7 @@ class DdpSoftTest : public VerbsTest {
   bool both_disconnected() {
     return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected);
   }
-  // What the client was told when its connection ended.
+  // The client's text at the end of its connection.
   std::string last_words() {
     EXPECT_TRUE(drive([&] { return both_disconnected(); }));
     const auto event = client_.take(CmEventType::kDisconnected);
@@ -196,7 +196,7 @@ TEST_P(DdpSoftTest, RegisterWriteThenShrinkAndWriteAgain) {
   EXPECT_EQ(target, from.octets);
   std::fill(target.begin(), target.end(), 0xa5);
   mr.reset();
-  // Less of it under a new STag; what is asked for is the old range under the old one.
+  // The first 1000 octets are registered again, under a new STag. A Write beyond them is refused.
   mr = std::move(server_.pd->reg_mr(target.data(), 1000, kAll).value());
   EXPECT_NE(mr->rkey(), rkey);
   ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaWrite, {from.sge(0, 500)}, addr, mr->rkey(), 2).ok());
@@ -297,7 +297,7 @@ class DdpScopeTest : public WindowTest {
     EXPECT_TRUE(drive([&] { return c.server->state() == QpState::kRts && c.client->state() == QpState::kRts; }));
     return c;
   }
-  // A Write of eight octets through rkey: "" where it arrived, else what the client was told.
+  // A Write of eight octets through rkey. Returns "" where it arrived, else the client's error text.
   std::string attempt(Connection& c, std::uint32_t rkey) {
     const Sge sge = ours_->sge(0, 8);
     SendWr wr;

@@ -1,4 +1,4 @@
-// What RFC 5041 asks of the source: every segment that a stream puts on the wire.
+// RFC 5041's requirements on the source: every segment that a stream puts on the wire.
 #include <limits>
 #include <map>
 #include <set>
@@ -180,7 +180,7 @@ TEST(DdpSource, TheFirstMessageOfEveryQueueIsNumberOne) {
   s.post(SendOp::kSend, ramp(3));
   s.post_read();
   s.feed(tagged({.rsvd_ulp = kWriteControl, .stag = {0xdeadbeef}}, ramp(4)));
-  // A Send and a Read Request of a stream of their own: the Terminate above overtakes what waits.
+  // A Send and a Read Request have a stream of their own: the Terminate above overtakes waiting requests.
   Sender other;
   other.post(SendOp::kSend, ramp(3));
   other.post_read();
@@ -196,7 +196,7 @@ TEST(DdpSource, TheFirstMessageOfEveryQueueIsNumberOne) {
     EXPECT_EQ(c->octets(10, 14), (Octets{0, 0, 0, 1}));
     EXPECT_EQ(c->octets(14, 18), (Octets{0, 0, 0, 0}));
   }
-  // And the sink insists on it.
+  // The sink insists on it.
   sim::Victim v;
   v.recvs.post(1);
   v.feed(untagged({.rsvd_ulp = kSendControl, .msn = {0}}));
@@ -226,7 +226,7 @@ TEST(DdpSource, ZeroFollowsTheHighestMsn) {
     EXPECT_EQ(Octets(ulpdu.begin() + 10, ulpdu.begin() + 14),
               (Octets{octet, octet, octet, static_cast<std::uint8_t>(expected[i])}));
     if (ops[i] == SendOp::kRdmaRead) continue;
-    // And the sink's side of it: neither the one before, nor one too far, nor one that skips 0.
+    // The sink refuses the MSN before, an MSN too far, and an MSN that skips 0.
     for (const std::uint32_t wrong : {header.msn.value - 1, header.msn.value + 1, header.msn.value + 4})
       EXPECT_EQ(sink.check({.msn = {wrong}}, 16, 64), ddp::Error::kMsnRange) << wrong;
     EXPECT_EQ(sink.check(header, 16, 64), std::nullopt);

@@ -131,8 +131,8 @@ std::vector<Octets> numbered(const Record& record, const std::string& stem) {
   }
 }
 
-// Applies "W1+0x7fd e0e1e2" or "Q0.1+0x0 ramp=0x80 len=300" to what memory is expected to hold. Queues 1 and 2 have
-// no memory that anybody sees.
+// Applies "W1+0x7fd e0e1e2" or "Q0.1+0x0 ramp=0x80 len=300" to the expected contents of memory. Queues 1 and 2 have no
+// visible memory.
 void apply_mem_line(const std::string& line, std::map<std::uint32_t, Octets>& memory) {
   const std::size_t plus = line.find('+');
   const std::size_t space = line.find(' ');

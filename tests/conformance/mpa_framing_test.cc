@@ -1,4 +1,4 @@
-// What RFC 5044 sections 3, 4 and 6 ask of framing, Markers and CRCs that single FPDUs and the vectors do not show.
+// Framing by RFC 5044 sections 3, 4 and 6, as far as single FPDUs and the vectors do not show it.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -8,8 +8,7 @@
 
 #include "mpa/crc32c.h"
 #include "mpa/fpdu.h"
-#include "mpa/marker.h"
-#include "tests/conformance/ddp_peer.h"
+#include "tests/conformance/mpa_ends.h"
 
 namespace weft::conformance {
 namespace {
@@ -17,302 +16,6 @@ namespace {
 using rdmap::CloseReason;
 using rdmap::testing::Side;
 using sim::Victim;
-
-constexpr std::uint8_t kM = 0x80, kC = 0x40;
-constexpr std::size_t kFlagsAt = 16;
-
-Octets startup(mpa::FrameKind kind, bool m, bool c) {
-  mpa::StartupFrame frame;
-  frame.kind = kind;
-  frame.m = m;
-  frame.c = c;
-  frame.rev = 1;
-  Octets out;
-  mpa::emit_startup_frame(frame, out);
-  return out;
-}
-
-rdmap::StreamConfig revision_1(bool crc = true, bool markers = false) {
-  rdmap::StreamConfig config;
-  config.mpa_revision = 1;
-  config.crc = crc;
-  config.markers = markers;
-  return config;
-}
-
-// An end in Full Operation, our flags and the peer's being what they are.
-struct End : Side {
-  End(bool initiator, const rdmap::StreamConfig& config, bool peer_m, bool peer_c) : Side(config) {
-    if (initiator) {
-      stream.start_initiator({}, recvs, now);
-      ours = transmit(now);
-      receive(startup(mpa::FrameKind::kReply, peer_m, peer_c), now);
-    } else {
-      stream.start_responder(now);
-      receive(startup(mpa::FrameKind::kRequest, peer_m, peer_c), now);
-      drain();
-      stream.accept({}, recvs, 16, 16, 0, now);
-      ours = transmit(now);
-    }
-    drain();
-  }
-  void write(Octets data) {
-    SendWr wr;
-    wr.op = SendOp::kRdmaWrite;
-    wr.signaled = false;
-    wr.inline_data = std::move(data);
-    wr.remote_stag = ddp::Stag{7};
-    ASSERT_EQ(stream.post_send(std::move(wr)), rdmap::PostResult::kOk);
-  }
-  TimePoint now{};
-  Octets ours;  // our startup frame
-};
-
-Octets with_junk_crc(ConstBytes ulpdu) {
-  Octets fpdu = sim::frame_fpdu(ulpdu);
-  for (std::size_t i = fpdu.size() - 4; i < fpdu.size(); ++i) fpdu[i] ^= 0x5a;
-  return fpdu;
-}
-Octets a_write() {
-  return tagged({.rsvd_ulp = kWriteControl});
-}
-
-// The FPDUs of a half connection with Markers, found octet by octet: each ULPDU, and each Marker held against where it
-// lies.
-struct Walk {
-  explicit Walk(ConstBytes stream) {
-    std::size_t fpdu_at = 0;  // of the ULPDU_Length, on the wire
-    std::size_t covered_from = 0;
-    Octets fpdu;
-    const auto whole_len = [&] { return mpa::fpdu_len(std::size_t{fpdu[0]} << 8 | fpdu[1]); };
-    for (std::size_t at = 0; at < stream.size(); ++at) {
-      if (at % 512 == 0) {
-        const std::size_t pointer = std::size_t{stream[at + 2]} << 8 | stream[at + 3];
-        EXPECT_EQ(stream[at] | stream[at + 1], 0) << "reserved, at " << at;
-        EXPECT_EQ(pointer % 4, 0u) << at;
-        EXPECT_EQ(pointer, fpdu.empty() ? 0 : at - fpdu_at) << at;
-        if (fpdu.empty()) covered_from = at;
-        at += 3;
-        ++num_markers;
-        continue;
-      }
-      if (fpdu.empty()) {
-        fpdu_at = at;
-        if (at % 512 != 4) covered_from = at;
-      }
-      fpdu.push_back(stream[at]);
-      if (fpdu.size() < 2 || fpdu.size() < whole_len()) continue;
-      const std::uint32_t crc = mpa::crc32c(stream.subspan(covered_from, at + 1 - 4 - covered_from));
-      EXPECT_EQ(mpa::parse_crc(stream.subspan(at - 3).first<4>()), crc) << "FPDU before " << at;
-      const std::size_t ulpdu_len = std::size_t{fpdu[0]} << 8 | fpdu[1];
-      ulpdus.emplace_back(fpdu.begin() + 2, fpdu.begin() + 2 + static_cast<std::ptrdiff_t>(ulpdu_len));
-      fpdu.clear();
-    }
-    EXPECT_TRUE(fpdu.empty()) << "an unfinished FPDU";
-  }
-  std::vector<Octets> ulpdus;
-  std::size_t num_markers = 0;
-};
-
-TEST(MpaFraming, WithoutConfigurationThereAreCrcs) {
-  RecordProperty("proves", "MPA-1.2-01 MPA-4.4-01 MPA-4.4-02 MPA-4.4-05");
-  for (const std::uint8_t revision : Octets{1, 2}) {
-    rdmap::StreamConfig config;
-    config.mpa_revision = revision;
-    Side initiator(config);
-    initiator.stream.start_initiator({}, initiator.recvs, {});
-    EXPECT_EQ(initiator.transmit({})[kFlagsAt] & kC, kC);
-  }
-  for (const bool initiator : {true, false}) {
-    for (const bool peer_c : {true, false}) {
-      End end(initiator, initiator ? revision_1() : rdmap::StreamConfig{}, false, peer_c);
-      EXPECT_EQ(end.ours[kFlagsAt] & kC, kC);
-      end.receive(sim::frame_fpdu(a_write()), end.now);
-      for (std::size_t len = 0; len < 8; ++len) {
-        end.write(ramp(len));
-        const Octets fpdu = end.transmit(end.now);
-        ASSERT_EQ(mpa::parse_crc(ConstBytes(fpdu).last<4>()), mpa::crc32c(ConstBytes(fpdu).first(fpdu.size() - 4)));
-      }
-      end.receive(with_junk_crc(a_write()), end.now);
-      const auto answer = sim::deframe(end.transmit(end.now));
-      ASSERT_EQ(answer.size(), 1u);
-      EXPECT_EQ(Octets(answer[0].begin() + 18, answer[0].begin() + 20), (Octets{0x20, 0x02}));
-    }
-  }
-}
-
-TEST(MpaFraming, CrcsAreOffWhereBothEndsSaySoAndOnlyThere) {
-  RecordProperty("proves", "MPA-4.1-06 MPA-4.4-03 MPA-4.4-04 MPA-4.4-06 MPA-4.4-10 MPA-4.4-11 MPA-4.4-12");
-  for (const bool initiator : {true, false}) {
-    for (const bool ours : {true, false}) {
-      for (const bool theirs : {true, false}) {
-        End end(initiator, revision_1(ours), false, theirs);
-        EXPECT_EQ((end.ours[kFlagsAt] & kC) != 0, ours || (theirs && !initiator)) << "a Reply says what is in use";
-        // The very first FPDU has a wrong CRC, and so has the next.
-        for (int i = 0; i < 2; ++i) end.receive(with_junk_crc(a_write()), end.now);
-        const bool checked = ours || theirs;
-        EXPECT_EQ(end.stream.counters().writes_rx, checked ? 0u : 2u);
-        end.drain();
-        if (checked) {
-          const auto answer = sim::deframe(end.transmit(end.now));
-          ASSERT_EQ(answer.size(), 1u);
-          EXPECT_EQ(Octets(answer[0].begin() + 18, answer[0].begin() + 20), (Octets{0x20, 0x02}));
-          continue;
-        }
-        end.write(ramp(5));
-        EXPECT_EQ(end.transmit(end.now).size(), 2 + 14 + 5 + 3 + 4u) << "the field is there all the same";
-      }
-    }
-  }
-}
-
-TEST(MpaFraming, APeerThatWantsCrcsHasThemToTheEnd) {
-  RecordProperty("proves", "MPA-4.4-09");
-  End end(true, revision_1(false), false, true);
-  ASSERT_TRUE(end.established);
-  EXPECT_TRUE(end.established->crc);
-  std::size_t num_fpdus = 0;
-  while (num_fpdus < 100'000) {
-    for (int i = 0; i < 200; ++i) end.write({});
-    const Octets batch = end.transmit(end.now);
-    ASSERT_EQ(batch.size(), 200u * 20);
-    for (std::size_t at = 0; at < batch.size(); at += 20, ++num_fpdus) {
-      const auto fpdu = ConstBytes(batch).subspan(at, 20);
-      ASSERT_EQ(mpa::parse_crc(fpdu.last<4>()), mpa::crc32c(fpdu.first(16))) << num_fpdus;
-    }
-    end.drain();
-  }
-  for (int i = 0; i < 1000; ++i) end.receive(sim::frame_fpdu(a_write()), end.now);
-  EXPECT_FALSE(end.stream.wants_tx());
-  end.receive(with_junk_crc(a_write()), end.now);
-  EXPECT_EQ(end.stream.counters().writes_rx, 1000u);
-  const auto answer = sim::deframe(end.transmit(end.now));
-  ASSERT_EQ(answer.size(), 1u);
-  EXPECT_EQ(Octets(answer[0].begin() + 18, answer[0].begin() + 20), (Octets{0x20, 0x02}));
-}
-
-TEST(MpaFraming, TheLayersAboveDoNotSeeWhetherThereAreCrcsOrMarkers) {
-  RecordProperty("proves", "MPA-4.4-08 MPA-4.3-15");
-  std::vector<Octets> reference;
-  for (const bool crc : {true, false}) {
-    for (const bool markers : {true, false}) {
-      End sender(true, revision_1(crc), markers, crc);
-      End receiver(false, revision_1(crc, markers), false, crc);
-      auto& target = receiver.memory.add_simple(7, 0, 0, 3000);
-      std::vector<Octets> seen;
-      for (std::size_t len = 1; len <= 3000; len += 7) {
-        sender.write(ramp(len, static_cast<std::uint8_t>(len)));
-        receiver.receive(sender.transmit(sender.now), receiver.now, 1000);
-        seen.push_back(target.octets);
-        ASSERT_EQ(Octets(target.octets.begin(), target.octets.begin() + static_cast<std::ptrdiff_t>(len)),
-                  ramp(len, static_cast<std::uint8_t>(len)));
-      }
-      EXPECT_FALSE(receiver.stream.wants_tx());
-      if (reference.empty()) reference = seen;
-      EXPECT_EQ(seen, reference);
-    }
-  }
-}
-
-TEST(MpaFraming, MarkersStandAtEvery512thOctetOfTenMegabytes) {
-  RecordProperty("proves", "MPA-4.2-02 MPA-4.2-04 MPA-4.2-05 MPA-4.3-04 MPA-4.3-05 MPA-4.3-08 MPA-4.3-09 MPA-4.4-17");
-  constexpr unsigned kSeed = 5044;
-  SCOPED_TRACE("seed " + std::to_string(kSeed));
-  std::mt19937 random(kSeed);
-  End end(true, revision_1(), true, true);
-  Octets stream;
-  std::size_t written = 0;
-  while (stream.size() < 10'000'000) {
-    for (int i = 0; i < 20; ++i) {
-      const std::size_t len = random() % 4 == 0 ? random() % 40'000 : random() % 700;
-      end.write(ramp(len));
-      written += len;
-    }
-    const Octets more = end.transmit(end.now, 1448 + random() % 8000);
-    stream.insert(stream.end(), more.begin(), more.end());
-    end.drain();
-  }
-  EXPECT_EQ(Octets(stream.begin(), stream.begin() + 4), (Octets{0, 0, 0, 0}));
-  const Walk walk(stream);
-  EXPECT_EQ(walk.num_markers, (stream.size() + 511) / 512);
-  std::size_t received = 0;
-  for (const Octets& ulpdu : walk.ulpdus) received += ulpdu.size() - ddp::kTaggedHeaderLen;
-  EXPECT_EQ(received, written);
-}
-
-TEST(MpaFraming, EachDirectionHasMarkersWhereItsReceiverSaidSo) {
-  RecordProperty("proves", "MPA-4.3-02 MPA-4.3-03 MPA-4.3-17");
-  for (const bool initiator_m : {true, false}) {
-    for (const bool responder_m : {true, false}) {
-      SCOPED_TRACE(std::string(initiator_m ? "M=1" : "M=0") + (responder_m ? " M=1" : " M=0"));
-      Side a(revision_1(true, initiator_m)), b(revision_1(true, responder_m));
-      const TimePoint now{};
-      a.stream.start_initiator({}, a.recvs, now);
-      b.stream.start_responder(now);
-      const Octets request = a.transmit(now);
-      b.receive(request, now);
-      b.drain();
-      b.stream.accept({}, b.recvs, 16, 16, 0, now);
-      const Octets reply = b.transmit(now);
-      a.receive(reply, now);
-      EXPECT_EQ((request[kFlagsAt] & kM) != 0, initiator_m);
-      EXPECT_EQ((reply[kFlagsAt] & kM) != 0, responder_m);
-      for (Side* side : {&a, &b}) {
-        side->memory.add_simple(7, 0, 0, 2000);
-        SendWr wr;
-        wr.op = SendOp::kRdmaWrite;
-        wr.inline_data = ramp(2000);
-        wr.remote_stag = ddp::Stag{7};
-        ASSERT_EQ(side->stream.post_send(wr), rdmap::PostResult::kOk);
-      }
-      const Octets to_b = a.transmit(now);
-      b.receive(to_b, now);
-      const Octets to_a = b.transmit(now);
-      a.receive(to_a, now);
-      const bool b_reads_markers = Octets(to_b.begin(), to_b.begin() + 4) == Octets(4);
-      const bool a_reads_markers = Octets(to_a.begin(), to_a.begin() + 4) == Octets(4);
-      EXPECT_EQ(b_reads_markers, responder_m);
-      EXPECT_EQ(a_reads_markers, initiator_m);
-      if (b_reads_markers) {
-        EXPECT_FALSE(Walk(to_b).ulpdus.empty());
-      }
-      EXPECT_EQ(a.memory.regions[7].octets, ramp(2000));
-      EXPECT_EQ(b.memory.regions[7].octets, ramp(2000));
-    }
-  }
-}
-
-TEST(MpaFraming, MarkersFollowSequenceNumbersThatWrap) {
-  RecordProperty("proves", "MPA-4.3-10");
-  // Whether a Marker stands before the octet with this TCP sequence number.
-  const auto marked = [](std::uint32_t start, std::uint32_t seq) {
-    return mpa::MarkerLayout::at(seq - start).num_before(0) == 1;
-  };
-  for (const std::uint32_t seq : {11, 523, 1035}) EXPECT_TRUE(marked(11, seq)) << seq;
-  for (const std::uint32_t seq : {12, 15, 519, 527}) EXPECT_FALSE(marked(11, seq)) << seq;
-  EXPECT_TRUE(marked(0xffffff00, 0x00000100));
-  EXPECT_FALSE(marked(0xffffff00, 0x00000000));
-  EXPECT_FALSE(marked(0xffffff00, 0x000000fc));
-  EXPECT_EQ(mpa::MarkerLayout::at(0).fpduptr(0), 0);
-}
-
-TEST(MpaFraming, NoMarkerSplitsLengthPadOrCrc) {
-  RecordProperty("proves", "MPA-4.3-16");
-  std::uint16_t least = 0xffff;
-  for (std::uint64_t position = 0; position < 512; position += 4) {
-    const auto layout = mpa::MarkerLayout::at(position);
-    for (std::size_t len = 1; len < 1100; ++len) {
-      const std::size_t crc_at = mpa::fpdu_len(len) - 4;
-      const auto whole = [&](std::size_t from, std::size_t octets) {
-        return octets == 0 || layout.run_len(from) >= octets;
-      };
-      ASSERT_TRUE(whole(0, 2) && whole(2 + len, mpa::pad_len(len)) && whole(crc_at, 4)) << position << " " << len;
-      for (std::size_t i = 0; i < layout.num_before(crc_at); ++i)
-        if (layout.fpduptr(i) != 0) least = std::min(least, layout.fpduptr(i));
-    }
-  }
-  EXPECT_EQ(least, 4);
-}
 
 TEST(MpaFraming, OneUlpduInEachFpdu) {
   RecordProperty("proves", "MPA-3-01 MPA-3-07 MPA-4.1-01 MPA-4.4-18");
@@ -460,8 +163,8 @@ TEST(MpaFraming, TheLayersAboveAreToldTheVersionThatWasAgreedOn) {
   }
 }
 
-// Where the socket takes a few octets at a time, segments begin anywhere in an FPDU; small FPDUs posted back to back
-// leave together. Neither is the receiver's concern.
+// Where the socket takes a few octets at a time, segments begin anywhere in an FPDU. Small FPDUs posted back to back
+// leave together. The receiver need not know of either.
 TEST(MpaFraming, AlignmentIsNotNeededAndSmallFpdusTravelTogether) {
   RecordProperty("proves", "MPA-4.5-11 MPA-5.1-05 MPA-5.1-06");
   constexpr int kNum = 60;
@@ -517,7 +220,7 @@ TEST(MpaFraming, RandomOctetsAreAnErrorOrNothingYet) {
   }
 }
 
-// However the connection goes, it is code 1; only a FIN where one may be is no error.
+// Each loss of the connection is code 1. Only a FIN on an FPDU boundary is no error.
 TEST(MpaFraming, EveryLossOfTheConnectionIsCode1) {
   RecordProperty("proves", "MPA-8-03");
   enum class Loss { kFin, kFinInside, kReset, kTimeout };
@@ -556,7 +259,7 @@ TEST(MpaFraming, PayloadThatLooksLikeFramingIsPayload) {
     receiver.receive(stream, receiver.now, 100);
     EXPECT_EQ(target.octets, imitation);
     EXPECT_FALSE(receiver.stream.wants_tx());
-    // After a bad CRC nothing behind is looked at, wherever its length leads.
+    // After a bad CRC the receiver ignores all later octets, wherever the FPDU's length leads.
     target.octets.assign(target.octets.size(), 0xa5);
     sender.write(ramp(16));
     stream = sender.transmit(sender.now);

@@ -58,7 +58,7 @@ class Runner:
         self.stopped = False
 
     def run(self, program, environment, switch_off, timeout, *options):
-        """(noticed, by what). A program that hangs or crashes has noticed, too."""
+        """(noticed, by which failure). A program that hangs or crashes has noticed, too."""
         env = coverage.with_environment(environment, WEFT_SWITCH_OFF=switch_off)
         command = [program, "--gtest_fail_fast", "--gtest_brief=1", "--gtest_color=no", *options]
         with self._lock:
@@ -90,7 +90,7 @@ class Runner:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A test program in one environment, and what it did with every check in place."""
+    """A test program in one environment, and its results with every check in place."""
 
     program: pathlib.Path
     environment: tuple
@@ -119,7 +119,7 @@ def measure(runner, programs, build_dir, say):
 
 
 def likeliest_first(row_id, place, runs):
-    """The runs, first those that are likely to notice soon: they claim the id, lie beside the check, are quick."""
+    """The runs, the likeliest to notice soon first: they claim the id, lie beside the check, are quick."""
     beside = str(pathlib.PurePosixPath(place).parent)
 
     def cost(run):

@@ -1,7 +1,7 @@
 #pragma once
 
-// A server and a client device on the loopback interface with any number of connections between them, each with the PDs
-// and Cqs that a test gives it: what RFC 5042 says of streams that share something, and of those that do not.
+// A server and a client device on the loopback interface with any number of connections between them. Each connection
+// has the PDs and Cqs that a test gives it: RFC 5042 tells streams that share something from streams that do not.
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -35,7 +35,7 @@ inline const std::string kRequest = std::string("MPA ID Req Frame") + std::strin
 
 constexpr Access kAll = Access::kLocalWrite | Access::kRemoteWrite | Access::kRemoteRead;
 
-// Station is one device with what most tests need once.
+// Station is one device with the objects that most tests need once.
 struct Station {
   explicit Station(const verbs::SoftConfig& config) {
     auto opened = verbs::open_soft_device(config);
@@ -52,14 +52,14 @@ struct Station {
   std::unique_ptr<verbs::CmChannel> cm;
 };
 
-// End is one end of one connection. Its completions are collected in wcs unless its Cq is somebody else's.
+// End is one end of one connection. Its completions are collected in wcs, unless it uses the Cq of another End.
 struct End {
   std::unique_ptr<verbs::Cq> own_cq;
   std::unique_ptr<verbs::CmId> id;
   std::unique_ptr<verbs::Qp> qp;
   std::deque<verbs::Wc> wcs;
   bool established = false;
-  std::optional<std::string> ended;  // what the end of the connection says
+  std::optional<std::string> ended;  // the text of the connection's end
   bool collect = true;
 
   ~End() { close(); }
@@ -187,7 +187,7 @@ class NetworkTest : public ::testing::Test {
   std::string terminate_seen(Link& at) {
     if (!drive([&] { return at.client.ended && at.server.ended; })) return "nothing ended";
     const std::string& text = *at.client.ended;
-    const auto open = text.find('('), close = text.find(')', open);  // what follows is advice
+    const auto open = text.find('('), close = text.find(')', open);  // advice follows
     if (text.find("received a Terminate") == std::string::npos || close == std::string::npos) return "";
     return text.substr(open + 1, close - open - 1);
   }
@@ -223,7 +223,7 @@ class NetworkTest : public ::testing::Test {
   static void say(const Fd& fd, const std::string& octets) {
     EXPECT_EQ(::send(fd.get(), octets.data(), octets.size(), MSG_NOSIGNAL), static_cast<ssize_t>(octets.size()));
   }
-  // Whether the other end has closed or reset; what it said before is lost.
+  // Whether the other end has closed or reset. Its earlier octets are lost.
   static bool gone(const Fd& fd) {
     char octets[64];
     ssize_t n = 0;
@@ -239,7 +239,7 @@ class NetworkTest : public ::testing::Test {
     const std::string len = {static_cast<char>(ulpdu.size() >> 8), static_cast<char>(ulpdu.size())};
     return len + ulpdu + std::string((6 - ulpdu.size() % 4) % 4, '\0') + std::string(4, '\0');
   }
-  // Reads what comes until the end: the Terminate in it as "layer/etype/code", "" for none.
+  // Reads until the end. Returns the Terminate as "layer/etype/code", "" for none.
   std::string raw_terminate(const Fd& fd) {
     std::string heard;
     EXPECT_TRUE(drive([&] {

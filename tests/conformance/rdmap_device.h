@@ -41,7 +41,7 @@ struct Peer {
     pump();
   }
   void say_ulpdu(const Octets& ulpdu) { say(sim::frame_fpdu(ulpdu)); }
-  // Moves what the socket takes and gives.
+  // Moves octets to and from the socket, as far as it takes and gives them.
   void pump() {
     while (!out.empty()) {
       const ssize_t n = ::send(fd.get(), out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -155,7 +155,7 @@ class RdmapDevice : public ::testing::Test {
     peers_.push_back(std::make_unique<Peer>());
     Peer& peer = *peers_.back();
     peer.fd = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const int on = 1;  // the test says what leaves when
+    const int on = 1;  // the test decides when octets leave
     ::setsockopt(peer.fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     const sockaddr_storage to = listener_->local_addr();
     EXPECT_EQ(::connect(peer.fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)), 0)

@@ -177,14 +177,14 @@ TEST_F(RdmapDevice, EachStreamHasItsOwnReadSlots) {
   RecordProperty("proves", "RDMAP-8.1.2-06");
   close();
   verbs::SoftConfig config;
-  config.close_timeout = std::chrono::milliseconds(200);  // nobody reads the Terminate
+  config.close_timeout = std::chrono::milliseconds(200);  // the peer does not read the Terminate
   open(config);
   Mem region(*pd_, 4 << 20, Access::kRemoteRead);
   constexpr std::uint8_t kIrd = 3;
   const auto request = [&](std::uint32_t msn) {
     return read_request(msn, 1, 0, static_cast<std::uint32_t>(region.octets.size()), region.mr->rkey(), region.addr());
   };
-  // Nobody listens, so no response gets through: all slots of the first are taken, and one more is refused.
+  // The peer does not read, so no response gets through: all slots of the first are taken, and one more is refused.
   Peer& greedy = connect(kIrd);
   Peer& modest = connect(kIrd);
   greedy.listening = modest.listening = false;

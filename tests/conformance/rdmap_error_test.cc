@@ -1,4 +1,4 @@
-// RFC 5040 section 7: errors found in what arrives, and that each is told to the ULP.
+// RFC 5040 section 7: errors in arriving messages. The ULP hears of each.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kRegion = 0x1a2b3c01;
 
-// What one bad ULPDU comes to: the Terminate, nothing placed, nothing delivered, one event.
+// The outcome of one bad ULPDU: the Terminate, nothing placed, nothing delivered, one event.
 Octets refuse(const Octets& bad, bool rfc7306 = true) {
   rdmap::StreamConfig config = Subject::config();
   config.rfc7306 = rfc7306;
@@ -204,7 +204,7 @@ TEST(RdmapError, OfOurOwnIsToldTheSameWay) {
   ASSERT_EQ(s.closed.size(), 1u);
   EXPECT_EQ(s.closed[0].terminate, (rdmap::Terminate{rdmap::Layer::kRdma, 0, 0}));
 
-  // Every other cause: what a peer breaks, what it says, and what becomes of the LLP.
+  // Every other cause: the peer's violations, its Terminate, and the loss of the LLP.
   refuse(send(1, ramp(65)));
   refuse(write(0x999, 0, ramp(1)));
   refuse(untagged(0x4f, 0, 1, ramp(1)));

@@ -1,4 +1,4 @@
-// RFC 5040 sections 1, 3 and 4.1 to 4.7: what each operation looks like on the wire.
+// RFC 5040 sections 1, 3 and 4.1 to 4.7: the octets of each operation on the wire.
 #include <gtest/gtest.h>
 
 #include "mpa/fpdu.h"
@@ -49,8 +49,8 @@ TEST(RdmapMessage, EveryOperationIsOneMessageAndAReadTwo) {
   for (unsigned opcode = 0; opcode < 16; ++opcode) {
     const auto segments = e.of_opcode(opcode);
     SCOPED_TRACE(opcode);
-    // One message of each kind: the Read as a request out and a response to the peer's. Nothing above Terminate, which
-    // nobody posted: the only one is the answer to the bad Write.
+    // One message of each kind: the Read as a request out and a response to the peer's. No opcode above Terminate
+    // occurs. No ULP posts a Terminate: the only one is the answer to the bad Write.
     ASSERT_EQ(segments.size(), opcode > 7 ? 0u : opcode == 1 || opcode == 7 ? 1u : 3u);
     for (std::size_t i = 0; i < segments.size(); ++i) {
       EXPECT_EQ(segments[i].last, i + 1 == segments.size());
@@ -103,7 +103,7 @@ TEST(RdmapMessage, ControlOctetsAreAsTheFigureHasThem) {
     EXPECT_EQ(send.back().ulpdu[0], 0x41);
     EXPECT_EQ(send.back().ulpdu[1], 0x43);
   }
-  // Inbound, a queue that nobody has draws DDP's error.
+  // Inbound, an unknown queue draws DDP's error.
   Subject s;
   s.post_recvs(1);
   const Octets bad = untagged(0x43, 7, 1, ramp(4));
@@ -144,7 +144,7 @@ TEST(RdmapMessage, LengthsAreThoseOfTheHeadersAndThePayload) {
     EXPECT_EQ(e.all.size(), 8u);
     EXPECT_EQ(e.of_opcode(2).at(0).ulpdu[0], 0xc1);
   }
-  // Zero length on the way in: one ULPDU of 14 octets, whatever it names.
+  // Zero length on the way in: one ULPDU of 14 octets, with any STag and offset.
   Subject s;
   const auto memory = s.memory.regions[Subject::kLocal].octets;
   s.feed(write(0xdeadbeef, ~std::uint64_t{0}, {}));
@@ -172,7 +172,7 @@ TEST(RdmapMessage, IntegersAreBigEndian) {
   ASSERT_EQ(s.completions.size(), 1u);  // the Write's; the Read waits for its response
   EXPECT_EQ(s.completions[0].op, WorkOp::kRdmaWrite);
 
-  // And inbound: the response goes to the octets that the request spells out.
+  // Inbound, the response goes to the octets that the request names.
   s.remote(kSource, 0x4041424344454647, 0x51525);
   s.feed(read_request(1, 0x61626364, 0x7172737475767778, 0x00000004, kSource, 0x4041424344454647 + 0x51521));
   const auto response = s.sent();

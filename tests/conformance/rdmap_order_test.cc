@@ -1,4 +1,4 @@
-// RFC 5040 section 5.5 and Appendix B: what happens in which order.
+// RFC 5040 section 5.5 and Appendix B: the order of events.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -197,7 +197,7 @@ TEST(RdmapOrder, AWriteBehindAReadMayBeSeenByItUnlessFenced) {
       EXPECT_EQ(ids(s.completions), (std::vector<std::uint64_t>{1, 2}));
     }
   }
-  // As the responder: either order is right; the response is what the memory holds when it is made.
+  // As the responder: either order is right. The response has the contents of memory at the time when it is made.
   Subject s;
   s.remote(kSource, 0, 8);
   s.feed_all({read_request(1, 9, 0, 8, kSource, 0), write(kSource, 0, ramp(8))});
@@ -239,8 +239,8 @@ TEST(RdmapOrder, CompleteAtTheSourceSaysNothingAboutTheSink) {
   Subject s;
   for (std::uint64_t i = 0; i < 3; ++i)
     ASSERT_EQ(s.post(work(i == 1 ? SendOp::kRdmaWrite : SendOp::kSend, i, {{0, 100, kKey}}, 0x77, 0)), PostResult::kOk);
-  // The peer has stopped reading, the socket takes what it has room for: 18 + 100 octets make an FPDU of 124, 14 + 100
-  // one of 120.
+  // The peer has stopped reading. The socket takes octets as far as it has room: 18 + 100 octets make an FPDU of 124,
+  // 14 + 100 one of 120.
   const auto take = [&](std::size_t n) {
     ASSERT_FALSE(s.stream.tx_buffers(1460, 1 << 20, s.now).empty());
     s.stream.on_tx(n, s.now);

@@ -71,7 +71,7 @@ inline Segment decode(const Octets& u) {
   return s;
 }
 
-// What to build; the members of Segment that a test wants otherwise than in a good message.
+// The message to build: the members of Segment that differ from a good message.
 inline Octets untagged(unsigned control, std::uint32_t qn, std::uint32_t msn, ConstBytes payload, bool last = true,
                        std::uint32_t mo = 0, std::uint32_t invalidate_stag = 0) {
   Octets out;
@@ -142,8 +142,8 @@ inline SendWr work(SendOp op, std::uint64_t wr_id, SgeList sg_list, std::uint32_
   return wr;
 }
 
-// Subject is a responder in Full Operation (PD 7, stream 1) that may speak. Region kLocal (65,536 octets of a ramp at
-// address 0) is there for what it sends and reads into; kInbox for its receives.
+// Subject is a responder in Full Operation (PD 7, stream 1) that may speak. It sends from and reads into region kLocal
+// (65,536 octets of a ramp at address 0). kInbox is for its receives.
 struct Subject : rdmap::testing::Side {
   static constexpr std::uint32_t kLocal = 0x11111101;
   static constexpr std::uint32_t kInbox = 0x22222202;
@@ -188,7 +188,7 @@ struct Subject : rdmap::testing::Side {
     }
     receive(all, now);
   }
-  // What it sends now, and all that follows from that.
+  // The segments that it sends now, and all later ones that follow from them.
   std::vector<Segment> sent() {
     std::vector<Segment> out;
     for (const Octets& ulpdu : sim::deframe(transmit(now, emss))) out.push_back(decode(ulpdu));

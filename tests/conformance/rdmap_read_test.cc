@@ -128,7 +128,7 @@ TEST(RdmapReadResponder, EachDefectOfTheSourceHasItsCode) {
     EXPECT_EQ(s.closed[0].reason, rdmap::CloseReason::kTerminateSent);
     EXPECT_EQ(s.closed[0].terminate, (rdmap::Terminate{rdmap::Layer::kRdma, 1, static_cast<std::uint8_t>(c.code)}));
 
-    // What the requester makes of it: the Read fails, its ULP learns why.
+    // At the requester the Read fails, and its ULP learns why.
     Subject requester;
     ASSERT_EQ(requester.post(work(SendOp::kRdmaRead, 1, {{0, 8, ddp::Stag{Subject::kLocal}}}, c.stag, c.to)),
               PostResult::kOk);

@@ -1,4 +1,4 @@
-// RFC 5040 sections 5.4 and 6.2: how a stream ends, and what becomes of the work that is outstanding then.
+// RFC 5040 sections 5.4 and 6.2: the end of a stream, and the outstanding work at that time.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -67,7 +67,7 @@ TEST(RdmapEnd, GracefulCloseIsAFinEachWay) {
   }
 }
 
-// Ten Sends and two Reads: the first Read is answered, what stands behind the second is not complete.
+// Ten Sends and two Reads: the first Read is answered. Requests behind the second are not complete.
 TEST(RdmapEnd, ATerminateEndsAllThatIsNotComplete) {
   RecordProperty("proves", "RDMAP-6.2.1-03");
   Subject s;
@@ -94,7 +94,7 @@ TEST(RdmapEnd, ATerminateEndsAllThatIsNotComplete) {
 
 TEST(RdmapEnd, WorkBehindABlockedSocketIsFlushedOnce) {
   RecordProperty("proves", "RDMAP-5.4-08");
-  // By a Terminate of the peer's, one of ours, a reset, an abort.
+  // The causes of the end: a Terminate of the peer's, one of ours, a reset, an abort.
   for (const int how : {0, 1, 2, 3}) {
     for (const std::size_t taken : {std::size_t{0}, std::size_t{50}, std::size_t{124 * 3 + 7}}) {
       Subject s;
@@ -132,7 +132,7 @@ TEST(RdmapEnd, AfterATerminateTheLlpIsTornDownInOrderAndInTime) {
       Subject s;
       s.feed(sent_it ? write(0x999, 0, ramp(4)) : terminate({0x12, 0x02, 0, 0}));
       EXPECT_EQ(s.sent().size(), sent_it ? 1u : 0u);
-      // First our FIN, behind the Terminate; what the peer still says is read and forgotten.
+      // First our FIN, behind the Terminate. The peer's later octets are read and forgotten.
       ASSERT_EQ(s.stream.llp_action(), LlpAction::kShutdownWrite);
       s.stream.on_llp_action_done(LlpAction::kShutdownWrite);
       for (int i = 0; i < 100; ++i) s.feed(send(1, ramp(1000)));

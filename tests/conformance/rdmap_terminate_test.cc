@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kSource = 0x2b3c4d02;
 
-// What a subject with a region and a receive answers; it has to be one Terminate.
+// The answer of a subject with a region and a receive. It has to be one Terminate.
 Segment answer_to(const Octets& bad) {
   Subject s;
   s.remote(kSource, 0, 64);
@@ -248,7 +248,7 @@ TEST(RdmapTerminateReceived, ReservedBitsAreOverlooked) {
   RecordProperty("proves", "RDMAP-4.8-13");
   for (const unsigned layer_etype : {0x00u, 0x01u, 0x02u, 0x11u, 0x12u, 0x20u}) {
     const Heard plain(terminate({static_cast<std::uint8_t>(layer_etype), 0x02, 0x00, 0x00}));
-    // As many octets as all headers would have, so that a reader who looks for them finds something.
+    // The body has as many octets as all headers would have, so that a reader that looks for headers finds something.
     Octets body{static_cast<std::uint8_t>(layer_etype), 0x02, 0x1f, 0xff};
     body.insert(body.end(), 48, 0x41);
     const Heard odd(terminate(body));
@@ -263,7 +263,7 @@ TEST(RdmapTerminateReceived, PartsAreFoundByTheBitsAndByTheirOwnT) {
   // Our two Reads: which of them a Terminate names is told by the header in it, so the header has to be found.
   struct Case {
     unsigned bits;
-    bool read;  // whether the header returned is that of the second Read, else of a Write of ours
+    bool read;  // whether the returned header is the second Read's; else it is one of our Writes'
   };
   for (const Case c : {Case{0xc0, true}, Case{0x40, true}, Case{0xe0, true}, Case{0xc0, false}, Case{0x40, false}}) {
     for (const unsigned layer_etype : {0x01u, 0x02u, 0x11u}) {
@@ -290,13 +290,13 @@ TEST(RdmapTerminateReceived, PartsAreFoundByTheBitsAndByTheirOwnT) {
   }
 }
 
-// PEER-H-20. Of three Reads siw refuses the one it answers, and its header names another by an MSN that is the size;
-// what it blames for another reason has the MSN that came.
+// PEER-H-20. Of three Reads siw refuses the one that it answers. Its header names another Read, because its MSN is the
+// size. A Read that it refuses for another reason has the right MSN.
 TEST(RdmapTerminateReceived, HeadersOfSiwNameTheReadAsFarAsTheyCanBeTrusted) {
   struct Case {
     Octets control;
     std::uint32_t msn;
-    bool read;  // whether the header returned is that of a Read
+    bool read;  // whether the returned header is a Read's
     std::size_t len;
     WorkStatus first, third;
   };

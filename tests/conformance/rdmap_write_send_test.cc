@@ -278,7 +278,7 @@ TEST(RdmapInvalidate, ForeignUnknownAndStaleStagsAreRefused) {
       EXPECT_EQ(sent[0].ulpdu, terminate_for(bad, c.layer_etype, 0x09));
       ASSERT_EQ(s.completions.size(), 1u);
       EXPECT_EQ(s.completions[0].status, WorkStatus::kRemoteInvalidRequest);
-      // Those whose they are can still use them.
+      // Their owners can still use them.
       const auto usable = [&](std::uint32_t pd, std::uint32_t stream, std::uint32_t stag) {
         return std::holds_alternative<MutBytes>(
             s.memory.resolve({pd, stream}, ddp::Stag{stag}, 0, 64, ddp::Right::kRemoteWrite));

@@ -1,4 +1,5 @@
-// RFC 5042 sections 2.2, 4, 6.4 and 7 over the soft RNIC: what peers can make us hold, and what floods cost others.
+// RFC 5042 sections 2.2, 4, 6.4 and 7 over the soft RNIC: the bounds of memory that peers take, and the cost of floods
+// for others.
 #include <algorithm>
 #include <cerrno>
 #include <set>
@@ -30,7 +31,7 @@ TEST_F(SecurityLimits, RegistrationsHaveALimitAndACleanError) {
     }
   }
   EXPECT_EQ(held.size(), 100u);
-  // Those that exist go on working, and what is given back can be had again.
+  // Existing regions go on working. A freed place can be taken again.
   Mem mine(*client_->pd, 64, Access::kLocalWrite, 1);
   Link& writer = link();
   const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -87,7 +88,7 @@ TEST_F(SecurityLimits, NothingReachesDdpBeforeTheHandshakeIsOver) {
   open();
   take_events_ = false;
   Mem target(*server_->pd, 8, kAll, 0xa5);
-  // An RDMA Write of 8 octets; whatever its CRC, nobody may look at it.
+  // An RDMA Write of 8 octets. The receiver must not look at it, whether its CRC is right or not.
   const std::string write = write_fpdu(target.mr->rkey(), target.addr(), std::string(8, '\1'));
   const Fd early = raw_connect();
   say(early, kRequest + write);
@@ -117,7 +118,7 @@ TEST_F(SecurityLimits, AFloodOfSendsCostsTheFlooderAlone) {
   for (std::uint64_t i = 0; i < 40; ++i) ASSERT_TRUE(flooder.client.send({mine.sge(0, 1)}, i).ok());
   EXPECT_EQ(terminate_seen(flooder), "1/2/02");
   EXPECT_EQ(flooder.server.wcs.size(), 8u);
-  EXPECT_EQ(flooder.server.qp->counters().sends_rx, 8u);  // who used how many receives can be told
+  EXPECT_EQ(flooder.server.qp->counters().sends_rx, 8u);  // the counters tell how many receives each peer used
   EXPECT_EQ(other.server.qp->counters().sends_rx, 0u);
   for (int i = 0; i < 20; ++i) expect_writes(other, mine, target);
   EXPECT_FALSE(other.client.ended || other.server.ended);
@@ -159,7 +160,7 @@ TEST_F(SecurityLimits, AQueuePairThatDoesNotFitItsCqIsRefused) {
     EXPECT_EQ(create(*id2, *cq, *cq, 10, 11).error().errno_value, ENOMEM);
     EXPECT_TRUE(create(*id2, *cq, *cq, 10, 10).ok());
   }
-  EXPECT_TRUE(create(*id, *cq, *cq, 50, 50).ok());  // what was destroyed makes room
+  EXPECT_TRUE(create(*id, *cq, *cq, 50, 50).ok());  // a destroyed queue pair makes room
   // Each queue counts where its completions go.
   auto short_cq = server_->new_cq(10);
   EXPECT_TRUE(create(*id, *cq, *short_cq, 100, 10).ok());
@@ -192,7 +193,7 @@ TEST_F(SecurityLimits, ACqThatHoldsTheSumOfItsQueuesNeverOverflows) {
       ASSERT_TRUE(each->client.send({mine.sge()}, i).ok());
     }
   }
-  // All of it completes before anybody polls; then both peers go on sending where there is no receive any more.
+  // All of it completes before the user polls. Then both peers go on sending where there is no receive any more.
   settle();
   for (Link* each : links) {
     EXPECT_EQ(each->client.wcs.size(), 2 * kDepth);
@@ -236,7 +237,7 @@ TEST_F(SecurityLimits, ReadDepthsAreBoundedByOurConfigurationAndNotShared) {
   const Octets filled(1 << 20, 3);
   Mem source(*server_->pd, filled.size(), Access::kRemoteRead, 3);
   Mem sink(*client_->pd, filled.size(), Access::kLocalWrite);
-  // Both sides' consumers ask for all they can get: what is kept is what the server's device allows.
+  // Both sides' consumers ask for all they can get. The server's device limits the depth.
   const LinkOptions greedy{.client_depth = 255, .server_depth = 255};
   Link& busy = link(greedy);
   Link& other = link(greedy);
@@ -245,7 +246,7 @@ TEST_F(SecurityLimits, ReadDepthsAreBoundedByOurConfigurationAndNotShared) {
   }
   client_->device->process(std::chrono::steady_clock::now());
   EXPECT_EQ(busy.client.qp->counters().reads_tx, 2u);  // the rest waits at its source
-  // Its slots are taken; those of another stream are not.
+  // Its slots are taken; another stream's slots are not.
   ASSERT_TRUE(other.client.rdma(WrOpcode::kRdmaRead, {sink.sge(0, 8)}, source.addr(), source.mr->rkey()).ok());
   ASSERT_TRUE(succeeds(other.client));
   for (std::uint64_t i = 0; i < 20; ++i) EXPECT_TRUE(succeeds(busy.client)) << i;
@@ -293,8 +294,8 @@ TEST_F(SecurityLimits, PartsOfFpdusAreHeldUpToABound) {
   const auto num_gone = [&] { return std::ranges::count_if(raws, gone); };
   ASSERT_TRUE(drive([&] { return num_gone() >= 3; }));
   settle();
-  // Two parts of 40,000 octets fit, and the newest may still lie in the receive buffer: those that fell silent first
-  // made way.
+  // Two parts of 40,000 octets fit, and the newest may still lie in the receive buffer. The connections that fell
+  // silent first made way.
   EXPECT_LE(num_gone(), 4);
   EXPECT_TRUE(gone(raws[0]));
   EXPECT_TRUE(gone(raws[1]));

@@ -1,4 +1,5 @@
-// RFC 5042 sections 2.2, 6.1, 6.2 and 6.3 over the soft RNIC: who may reach which memory, and what others see of it.
+// RFC 5042 sections 2.2, 6.1, 6.2 and 6.3 over the soft RNIC: each peer's access to memory, and other peers' view of
+// it.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -209,7 +210,7 @@ TEST_F(SecurityMemory, BoundsHoldToTheOctetBetweenGuardPages) {
     }
     EXPECT_EQ(mine.octets, Octets(64, 1));
     EXPECT_EQ(Octets(base, base + page), Octets(page, 0xa5));
-    // And the last octets are reachable.
+    // The last octets are reachable.
     Link& writer = link();
     ASSERT_TRUE(writer.client.rdma(WrOpcode::kRdmaWrite, {mine.sge()}, at + page - 64, mr->rkey()).ok());
     ASSERT_TRUE(drive([&] { return base[page - 1] == 1; }));

@@ -1,5 +1,5 @@
-// RFC 5042 section 6.2.2 and Appendix A, the server's part: what an RPC-over-RDMA server's argument is worth when the
-// client, a raw socket, goes on writing to where the server has it pulled.
+// RFC 5042 section 6.2.2 and Appendix A, the server's part: the client, a raw socket, goes on writing to the place into
+// which an RPC-over-RDMA server has pulled its argument.
 #include "tests/conformance/rdmap_device.h"
 #include "tests/rpc/world.h"
 
@@ -106,8 +106,8 @@ class SecurityRpcServer : public rpc::World {
   static constexpr std::size_t kHalf = 1200;
 
   std::unique_ptr<Peer> peer_;
-  Octets source_;    // what the chunk holds
-  Octets argument_;  // what the handler is to see of it
+  Octets source_;    // the chunk's contents
+  Octets argument_;  // the part that the handler is to see
   std::uint32_t sink_stag_ = 0;
   std::uint64_t sink_to_ = 0;
 };
@@ -152,7 +152,7 @@ TEST_F(SecurityRpcServer, NoWriteReachesAnArgumentThatIsBeingPulled) {
         const Octets fpdu = sim::frame_fpdu(ulpdu);
         fpdus.insert(fpdus.end(), fpdu.begin(), fpdu.end());
       }
-      peer_->say(fpdus);  // all at once: what follows the Write must not complete the Read either
+      peer_->say(fpdus);  // all at once: the octets behind the Write must not complete the Read either
       if (amid) {
         expect_refused(early, 0x02, 0x06);  // no Write begins inside another message, wherever it goes
       } else {

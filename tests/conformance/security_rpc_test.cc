@@ -1,4 +1,5 @@
-// RFC 5042 sections 6.2 and 6.3, the consumer's part: what an RPC-over-RDMA client exposes to a server that misuses it.
+// RFC 5042 sections 6.2 and 6.3, the consumer's part: the memory that an RPC-over-RDMA client exposes to a server that
+// misuses it.
 #include "rpcrdma/client.h"
 #include "rpcrdma/testing/engines.h"
 #include "tests/conformance/network.h"
@@ -18,7 +19,7 @@ class SecurityRpc : public NetworkTest {
   void SetUp() override {
     open();
     inbox_.emplace(*server_->pd, std::size_t{16} << 10, Access::kLocalWrite);
-    // The argument and the room for the result lie in the middle of memory that is nobody's business.
+    // The argument and the room for the result lie in the middle of private memory.
     std::copy_n(pattern(kLen).begin(), kLen, argument_.begin() + kLen);
   }
   void TearDown() override {
@@ -127,7 +128,7 @@ TEST_F(SecurityRpc, ChunksExposeTheirOctetsOnly) {
   EXPECT_EQ(write_chunk_.length, kLen);
   Mem sink(*server_->pd, kLen, Access::kLocalWrite);
   EXPECT_EQ(access(WrOpcode::kRdmaRead, sink, read_chunk_), "");
-  EXPECT_EQ(sink.octets, pattern(kLen));  // what was meant, and nothing that was there before
+  EXPECT_EQ(sink.octets, pattern(kLen));  // the argument, and no earlier octets
   const Mem longer(*server_->pd, kLen + 1, Access::kLocalWrite, 1);
   EXPECT_EQ(access(WrOpcode::kRdmaRead, longer, read_chunk_), "0/1/01");
   call();
@@ -164,14 +165,14 @@ TEST_F(SecurityRpc, ChunksAreGoneWhenTheCallHasEnded) {
   EXPECT_EQ(result_, Octets(3 * kLen, 0xdd));
 }
 
-// The client has told nobody to invalidate anything (RFC 8797, R=0), and counts on nobody.
+// The client has not asked for remote invalidation (RFC 8797, R=0), and does not count on it.
 TEST_F(SecurityRpc, InvalidationIsNotLeftToTheServer) {
   RecordProperty("proves", "SEC-6.2.2-03");
   const Mem mine(*server_->pd, kLen, Access::kLocalWrite, 1);
   call();
   answer();
   EXPECT_EQ(access(WrOpcode::kRdmaWrite, mine, write_chunk_), "1/1/00") << "revoked without the server's help";
-  // A Reply that invalidates ends the call without a result, whatever it names: a chunk of the Call, or another STag.
+  // A Reply that invalidates ends the call without a result, whether it names a chunk of the Call or another STag.
   Mem other(*client_->pd, kLen, kAll, 0xcc);
   for (const int which : {0, 1, 2}) {
     SCOPED_TRACE(which);

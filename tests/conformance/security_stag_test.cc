@@ -1,4 +1,4 @@
-// RFC 5042 section 6.1.1 and RFC 5040 section 8.1.1: nobody can tell the next STag from earlier ones.
+// RFC 5042 section 6.1.1 and RFC 5040 section 8.1.1: earlier STags do not tell the next one.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-"""What scripts/conformance makes of tables, exceptions and results."""
+"""scripts/conformance over small tables, exceptions and results."""
 
 import pathlib
 import tempfile

@@ -1,5 +1,5 @@
-// hold_connections PORT COUNT: opens COUNT TCP connections to 127.0.0.1:PORT that never say a word, prints "holding N"
-// once all were tried, and keeps what the server leaves of them until its standard input ends.
+// hold_connections PORT COUNT: opens COUNT silent TCP connections to 127.0.0.1:PORT, and prints "holding N" once all
+// were tried. It keeps the connections that the server leaves open until its standard input ends.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>

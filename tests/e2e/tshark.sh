@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tshark, which nobody here wrote, reads captures of conversations of a few MB: every FPDU's CRC good, no malformed packet,
+# tshark, an independent program, reads captures of conversations of a few MB: every FPDU's CRC good, no malformed packet,
 # and NFS over RPC-over-RDMA over RDMAP, DDP and MPA found in it. A capture with drops proves nothing and fails.
 #
 # Two conversations, because tshark 4.0 loses an FPDU that begins in the same TCP segment behind a Send which it decodes as
@@ -36,7 +36,7 @@ capture() {
     exit 77
   fi
   "$@"
-  # dumpcap takes what is in its ring before it ends; a second lets the ring's block be handed over.
+  # dumpcap takes the packets of its ring before it ends; a second lets the ring's block be handed over.
   sleep 1
   kill -INT "$capture_pid"
   wait "$capture_pid" || true

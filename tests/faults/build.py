@@ -138,7 +138,7 @@ class Tree:
         return "".join(kept)
 
     def guilty(self, output, faults):
-        """The faults whose lines an error names; else those of the files that errors, or notes on them, name."""
+        """The faults whose lines an error names; else the faults of the files that errors, or notes on them, name."""
         named = set(re.findall(r"(\S+?):(\d+):\d+: (?:error|fatal error|note|  )", output))
         errors = set(re.findall(r"(\S+?):(\d+):\d+: (?:error|fatal error)", output))
 
@@ -155,7 +155,7 @@ class Tree:
         return of(errors, True) or of(errors, False) or of(named, True) or of(named, False)
 
     def options(self, name):
-        """The compiler's options for a file; a header has those of a source beside it."""
+        """The compiler's options for a file; a header has the options of a source beside it."""
         if name in self.commands:
             return places.compiler_options(self.commands[name])
         folder = os.path.dirname(name)
@@ -249,7 +249,7 @@ class Draw:
 
 
 def plant_and_build(tree, draw, wanted, jobs, say):
-    """number -> Fault of the faults that compile, planted and built; those that do not are replaced by others."""
+    """number -> Fault of the faults that compile, planted and built. Other faults replace the rest."""
     tried = []  # by number - 1
     dropped = set()
 
@@ -278,7 +278,7 @@ def plant_and_build(tree, draw, wanted, jobs, say):
 
 
 def again(tree, faults, say):
-    """The same faults in the sources as they are now: number -> Fault. Those whose place is gone are told and left out."""
+    """The same faults in the present sources: number -> Fault. A fault whose place is gone is reported and left out."""
     kept = {}
     for number, fault in faults.items():
         path = tree.source / fault.file

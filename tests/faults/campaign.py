@@ -1,4 +1,4 @@
-"""One draw of faults from beginning to end; what is known of it lies in files, so that it can be taken up again."""
+"""One draw of faults from beginning to end. Its state lies in files, so that it can be taken up again."""
 
 import collections
 import dataclasses
@@ -58,7 +58,7 @@ class Campaign:
         return "; scripts/faults --resume goes on" if self.faults and self.path("draw.json").exists() else ""
 
     def forget(self):
-        """What an earlier draw left, but for the copy and its build."""
+        """Removes the files of an earlier draw, but for the copy and its build."""
         for name in ["draw.json", "reached.json", "results.jsonl"]:
             self.path(name).unlink(missing_ok=True)
 

@@ -34,10 +34,10 @@ class Fault:
     what: str  # the name of the operator
     form: str  # how the switch is put around it: negation, value, shift, statement, entry
     text: str  # the source between start and end
-    change: str  # what stands there with the fault; for a shift: +1 or -1
+    change: str  # the text with the fault; for a shift: +1 or -1
 
     def plain(self):
-        """What a reader sees in the place of text."""
+        """The text that a reader sees in the place."""
         if self.form == "shift":
             number = re.fullmatch(r"[0-9]+", self.text)
             return str(int(number[0]) + int(self.change)) if number else f"({self.text} {self.change[0]} 1)"
@@ -84,7 +84,7 @@ def template_arguments(code):
 
 
 def macro_uses(code):
-    """Ranges of what is handed to macros, asserts among them: a switch in there would not be where it seems."""
+    """Ranges of macro arguments, asserts among them: a switch in there would not be where it seems."""
     ranges = []
     for match in re.finditer(rb"\b(assert|static_assert|noexcept|sizeof|alignof|decltype|[A-Z][A-Z0-9_]{2,})\(", code):
         depth, at = 0, match.end() - 1
@@ -112,7 +112,7 @@ class Finder:
                         K.TYPE_ALIAS_DECL, K.CXX_UNARY_EXPR, K.TEMPLATE_NON_TYPE_PARAMETER,
                         K.USING_DECLARATION}
 
-    # What stands where.
+    # The places of nodes.
     def span(self, node):
         return node.extent.start.offset, node.extent.end.offset
 
@@ -301,7 +301,7 @@ class Finder:
 
 
 def compiler_options(command):
-    """Of a compile command, what matters for the tree."""
+    """The parts of a compile command that matter for the tree."""
     words, options = shlex.split(command), []
     for at, word in enumerate(words):
         if word in ("-isystem", "-I", "-D", "-include"):

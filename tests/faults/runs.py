@@ -19,7 +19,7 @@ from concurrent import futures
 from places import Problem
 
 MAX_ROWS = 8192
-# One process of tests at a time stays about this long, by what the tests took without a fault.
+# One process of tests takes about this long, by the tests' times without a fault.
 CHUNK_SECONDS = 3.0
 CHUNK_TESTS = 200
 KEPT_OUTPUT = 1 << 18  # bytes of a program's output, from its end
@@ -46,7 +46,7 @@ class Test:
 
 
 def programs(build_dir, root):
-    """What ctest runs and what has a built program in it."""
+    """The tests of ctest that run a built program."""
     listing = subprocess.run(["ctest", "--test-dir", str(build_dir), "--show-only=json-v1"], capture_output=True,
                              text=True, check=False)
     if listing.returncode:
@@ -109,7 +109,7 @@ class Ended:
 
 
 class Runner:
-    """Runs commands, each in a session of its own; what they leave behind is ended, and everything by stop()."""
+    """Runs commands, each in a session of its own. Ends the processes that they leave behind; stop() ends all."""
 
     def __init__(self, sandbox, patience):
         self.sandbox = sandbox
@@ -154,7 +154,7 @@ class Runner:
         return Ended(process.returncode, hung, bytes(tail).decode("utf-8", "replace"), time.monotonic() - start)
 
     def end(self, process, mark):
-        """The process, and whatever carries its mark."""
+        """The process, and all processes with its mark."""
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -203,7 +203,7 @@ class Reached:
         return made
 
     def add(self, index, faults, ended, folder):
-        """One program's record: folder holds what it wrote."""
+        """One program's record: folder holds its files."""
         program = self.programs[index]
         if not program.is_gtest:
             if ended.hung or ended.status not in (0, 77):
@@ -346,7 +346,7 @@ def run_chunk(runner, reached, chunk, fault):
 
 
 def try_fault(runner, reached, number, file):
-    """Runs what reaches fault number until a test fails that passes without it."""
+    """Runs the tests that reach fault number until one fails that passes without it."""
     start = time.monotonic()
     result = Outcome(number, "survived" if reached.tests[number] else "not reached")
     for chunk in chunks(reached, number, file):

@@ -1,4 +1,4 @@
-"""What scripts/faults makes of a small project, and its parts of small texts."""
+"""scripts/faults over a small project, and its parts over small texts."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-// Clients over TCP that take from others what they can: beside each of them a client that behaves well is served.
+// Clients over TCP that take all they can from others. Beside each of them a client that behaves well is served.
 #include <boost/asio/buffer.hpp>
 #include <list>
 
@@ -36,7 +36,7 @@ struct HostileClients : ToRdmaTest {
       return reply;
     };
   }
-  // A client without a Stream: it sends what the test says and reads nothing.
+  // A client without a Stream: it sends the test's octets and reads nothing.
   tcp::socket& connect_raw(const char* from = "127.0.0.1") {
     tcp::socket& socket = raw.emplace_back(io, tcp::v4());
     socket.bind(tcp::endpoint(boost::asio::ip::make_address(from), 0));
@@ -88,7 +88,8 @@ struct HostileClients : ToRdmaTest {
   std::size_t num_served = 0;
 };
 
-// From the longest record down: records that took room for what they announce would take all that an address may have.
+// From the longest record down: records that took room for their announced length would take all that an address may
+// have.
 TEST_F(HostileClients, AnnouncingLongRecordsTakesNothingFromOthers) {
   for (std::uint32_t len = 4 * kMib; len >= (64 << 10); len /= 2) {
     const Octets mark = {0x80, static_cast<std::uint8_t>(len >> 16), static_cast<std::uint8_t>(len >> 8), 0, 0};
@@ -104,7 +105,7 @@ TEST_F(HostileClients, HoldingPartsOfRecordsTakesNothingFromOthersForLong) {
   part.resize(kMib + (100 << 10));
   for (int i = 0; i < 40; ++i) put(connect_raw(i % 2 == 0 ? "127.0.0.1" : "127.0.0.3"), part);
   expect_served("127.0.0.2");
-  // Of the same address: those that are slow give way.
+  // Of the same address: slow clients give way.
   pass(std::chrono::seconds(5));
   expect_served();
 }
@@ -121,7 +122,7 @@ Octets many_reads() {
 TEST_F(HostileClients, AskingWithoutReadingIsBoundedAndEnds) {
   const Octets stream = many_reads();
   for (int i = 0; i < 3; ++i) put(connect_raw(), stream);
-  // What sockets hold, what waits to be sent, and what was under way when that was too much.
+  // The Calls in the sockets, the Replies that wait to be sent, and the Calls under way when the bound was reached.
   EXPECT_LT(num_served, 150u);
   expect_served();
   pass(std::chrono::seconds(35));
@@ -135,7 +136,7 @@ TEST_F(HostileClients, AskingWithoutReadingIsBoundedByTheStreamAlone) {
   config.max_buffered = config.max_buffered_per_address = std::size_t{16} << 30;
   start_gateway();
   put(connect_raw(), many_reads());
-  // What sockets hold, what waits to be sent, and what was under way when that was too much.
+  // The Calls in the sockets, the Replies that wait to be sent, and the Calls under way when the bound was reached.
   EXPECT_LT(num_served, 120u);
 }
 

@@ -15,7 +15,7 @@ using boost::asio::ip::tcp;
 
 struct HostileServer : World {
   HostileServer() : acceptor(io, tcp::v4()) {
-    // What is answered soon fills so little.
+    // With a small receive buffer, answers soon fill it.
     acceptor.set_option(boost::asio::socket_base::receive_buffer_size(4096));
     acceptor.bind(tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
     acceptor.listen();
@@ -52,7 +52,7 @@ TEST_F(HostileServer, CallingWithoutReadingIsBounded) {
   ASSERT_TRUE(client->call(spec, [](const rpcrdma::Reply&) {}).ok());
   ASSERT_TRUE(run([&] { return server.is_open() && server.available() > 0; }));
   server.non_blocking(true);
-  // Calls of a version of RPC that there is not: answered at once, and by the gateway itself.
+  // The gateway itself answers Calls of an unknown version of RPC at once.
   Octets wrong = call_message(1, nfsulb::kNfs4CallbackProgram, 1, 1, {}), stream;
   wrong[11] = 3;
   for (int i = 0; i < 10000; ++i) onc_tcp::emit_record(wrong, stream);

@@ -77,7 +77,7 @@ TEST_F(LostClientTest, AnAnswerIsNotAwaitedForEver) {
   EXPECT_EQ(num_removes(), 2u);
 }
 
-// Whether it ran nobody knows; the server may have a cache of its own.
+// It is unknown whether the Call ran. The server may have a cache of its own.
 TEST_F(LostClientTest, WhereTheServersConnectionWasLostTheCallIsPassedOnAgain) {
   const auto first = remove();
   ASSERT_TRUE(run([&] { return num_removes() == 1; }));

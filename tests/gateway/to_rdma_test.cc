@@ -169,8 +169,8 @@ TEST_F(ToRdmaTest, AListingMayBeLongerThanItsCount) {
   EXPECT_EQ(ask(client, nfs_call(8, kNull, {})), reply_message(8, {})) << "and goes on";
 }
 
-// Of 32 MiB that an address may have for Replies, one client may have half: three results of the largest size and what
-// stands around them.
+// Of 32 MiB that an address may have for Replies, one client may have half: three results of the largest size and their
+// headers.
 TEST_F(ToRdmaTest, ACallWaitsForABufferForItsResult) {
   constexpr std::uint32_t kCalls = 20;
   const Octets refusal = {0, 0, 0, 70, 0, 0, 0, 0};
@@ -239,7 +239,7 @@ TEST_F(ToRdmaTest, CallsAheadOfTheServerAreBounded) {
   EXPECT_EQ(gateway->summary(), "1 clients, 64 calls, 0 items placed directly");
 }
 
-// What is due next is what the program's loop sleeps until.
+// The program's loop sleeps until the next deadline.
 struct ToRdmaDeadlines : ToRdmaTest {
   void SetUp() override {
     frozen = std::chrono::steady_clock::now();
@@ -297,7 +297,7 @@ TEST_F(ToRdmaDeadlines, TheDeviceIsLookedAfterInTime) {
 }
 
 struct CallbacksToTcpTest : ToRdmaTest {
-  // A client that has called once: that is what the server can call back on.
+  // A client that has called once: the server can call back on its connection.
   TcpEnd& open() {
     answer = [this](const rpcrdma::ServedCall& call) {
       connection = call.connection;

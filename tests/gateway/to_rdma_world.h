@@ -30,7 +30,7 @@ struct ToRdmaTest : World, rpcrdma::Service {
     reinterpret_cast<sockaddr_in&>(any).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const rpcrdma::ServedProgram programs[] = {
         {.binding = nfsulb::find_binding(nfsulb::kNfsProgram, nfsulb::kNfsV3), .service = this, .takes_gss = true}};
-    // Calls wait here for what the gateway has, not for what the server has.
+    // Calls wait here for the gateway's resources, not for the server's.
     const rpcrdma::ServerConfig rpc{.reverse_credits = 4, .max_buffered_per_connection = 64 << 20};
     server = std::move(rpcrdma::Server::listen(*server_device, any, programs, rpc).value());
     config.listen = boost::asio::ip::tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0);

@@ -219,7 +219,7 @@ TEST_F(ToTcpTest, WithoutAServerTheClientIsTold) {
   EXPECT_EQ((*ended)->status, CallStatus::kDisconnected);
 }
 
-// Whoever reaches the gateway must not look like root to the server.
+// No client of the gateway may look like root to the server.
 TEST_F(ToTcpTest, PortsBelow1024AreTakenOnlyWhereTheyAreAskedFor) {
   answer = [](TcpEnd& end, const Octets& call) { end.send(reply_message(xid_of(call), {})); };
   tcp::socket probe(io, tcp::v4());

@@ -16,7 +16,7 @@
 #include "rpcrdma/rpc_message.h"
 #include "verbs-shim/api/verbs.h"
 
-// What tests of both gateways stand on: soft RNICs and TCP sockets on the loopback interface, moved by one thread.
+// Shared by tests of both gateways: soft RNICs and TCP sockets on the loopback interface, moved by one thread.
 namespace weft::gateway::testing {
 
 using Octets = std::vector<std::uint8_t>;

@@ -1,10 +1,10 @@
-// Locks ranges of a file with fcntl, step by step, and says which step went otherwise than it was to.
+// Locks ranges of a file with fcntl, step by step, and names each step with an unexpected outcome.
 //
 //   byte_locks FILE STEP...
 //     read:FROM:LEN   write:FROM:LEN   unlock:FROM:LEN    at once
-//     wait:FROM:LEN                                       to write, whoever has to be waited for
+//     wait:FROM:LEN                                       to write; waits for the holder of the lock
 //     refused:FROM:LEN                                    to write, which has to be refused
-//     free:FROM:LEN   held:FROM:LEN                       whether somebody else keeps us from writing
+//     free:FROM:LEN   held:FROM:LEN                       whether another process keeps us from writing
 //     tell:PATH       await:PATH                          makes a file; waits for one, two minutes at most
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 # Sourced by the cases with NFS-Ganesha on the host, behind lib.sh's place: it begins the case anew in network and mount
-# namespaces of its own, where ports 111, 2049 and 20048 are nobody's, and /run and /var/lib/nfs are empty. Ganesha's VFS
+# namespaces of its own, where ports 111, 2049 and 20048 are free, and /run and /var/lib/nfs are empty. Ganesha's VFS
 # opens files by handle (open_by_handle_at), which takes root.
 cannot_run() {
   echo "$1" >&2
@@ -52,7 +52,7 @@ CONF
   done
   fail "Ganesha does not start: $(grep -E 'CRIT|FATAL' "$run/ganesha.log" | tail -n 5)"
 }
-# ganesha_down: Ganesha ends by itself when it is told to; what it would have to complain about is none of ours.
+# ganesha_down: Ganesha ends by itself when it is told to. Its other complaints do not concern the case.
 ganesha_down() {
   local status=0 i
   kill -TERM "$ganesha_pid"

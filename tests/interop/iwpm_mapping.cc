@@ -1,5 +1,5 @@
-// Tells an iwpmd of this machine, as the kernel would for an RNIC that maps ports, that a listener's port is mapped to
-// another one: what no driver does that can be had without hardware. For root.
+// Tells an iwpmd of this machine that a listener's port is mapped to another one, as the kernel would for an RNIC that
+// maps ports. No driver without hardware does this. For root.
 //
 //   iwpm_mapping PID ADDR PORT MAPPED_PORT
 #include <arpa/inet.h>
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   MapInfo message;
   message.put(IWPM_NLA_MAPINFO_LOCAL_ADDR, endpoint(argv[2], argv[3]));
   message.put(IWPM_NLA_MAPINFO_MAPPED_ADDR, endpoint(argv[2], argv[4]));
-  // The mapped port is somebody's already: iwpmd need not reserve it.
+  // Another program holds the mapped port already: iwpmd need not reserve it.
   message.put(IWPM_NLA_MAPINFO_FLAGS, std::uint32_t{IWPM_FLAGS_NO_PORT_MAP});
   return message.send_to(static_cast<std::uint32_t>(std::stoul(argv[1]))) ? 0 : 1;
 }

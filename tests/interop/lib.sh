@@ -1,6 +1,6 @@
 # Sourced by every case, as `source "$(dirname "$0")/../lib.sh"`. scripts/interop calls a case with the path of `weft` and
-# an empty folder for its run; what goes wrong is said on stderr, and the folder has the logs of both sides and the capture
-# of the guest's network.
+# an empty folder for its run. Errors go to stderr, and the folder has the logs of both sides and the capture of the guest's
+# network.
 set -euo pipefail
 weft=$1 run=$2
 interop=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,7 +24,7 @@ fail() {
 # amount FULL SHORT: how much of something a case does; `scripts/interop --short` asks for less.
 amount() { [ -n "${WEFT_SHORT:-}" ] && echo "$2" || echo "$1"; }
 
-# start NAME ARGUMENT...: runs `weft ARGUMENT...` until the case ends and waits for its `ready` line; what it prints is in
+# start NAME ARGUMENT...: runs `weft ARGUMENT...` until the case ends and waits for its `ready` line. Its output is in
 # $run/NAME.out and $run/NAME.err. Sets $started to its process.
 start() {
   local name=$1 i
@@ -50,7 +50,7 @@ stop() {
   [ "$status" = 130 ] || fail "$2 ended with $status: $(tail -n 3 "$run/$2.err")"
 }
 
-# free_ports N: so many ports of loopback that nobody has now.
+# free_ports N: N unused ports of loopback.
 free_ports() {
   python3 -c '
 import socket, sys
@@ -74,7 +74,7 @@ guest_done() {
   tail -n 30 "$run/share/out" >&2 2>/dev/null || true
   fail "the guest's script ended with $status"
 }
-# await NAME [SECONDS]: waits until the guest told NAME (`tell`), and prints what it told. tell NAME [VALUE]: the other way.
+# await NAME [SECONDS]: waits until the guest told NAME (`tell`), and prints its value. tell NAME [VALUE]: the other way.
 await() {
   local i
   for ((i = 0; i < 10 * ${2:-240}; ++i)); do
@@ -93,10 +93,10 @@ tell() {
   echo "${2:-}" >"$run/share/$1.new"
   mv "$run/share/$1.new" "$run/share/$1"
 }
-# guest_said PATTERN: what the guest's script printed has such a line.
+# guest_said PATTERN: a line of the guest's script matches PATTERN.
 guest_said() { grep -qE -- "$1" "$run/share/out" || { tail -n 30 "$run/share/out" >&2; fail "the guest did not say '$1'"; }; }
 # ibv_suite siw|rxe N: runs the suite of the verbs API in a guest over that software device. N tests at least have to run and
-# pass; what was skipped is listed with its reason. It takes most of five minutes on a slow machine.
+# pass. Skipped tests are listed with their reason. It takes most of five minutes on a slow machine.
 ibv_suite() {
   local passed
   LAB_TIMEOUT=900 LAB_PROGRAMS=${weft%/apps/weft}/verbs-shim/ibv/verbs_ibv_test guest <<SCRIPT

@@ -1,4 +1,4 @@
-# What the cases with libnfs's programs do: NFSv3 and v4 of TCP at 127.0.0.1:$tcp_port, MOUNT at $mount_port. The exported
+# The work of the cases with libnfs's programs: NFSv3 and v4 of TCP at 127.0.0.1:$tcp_port, MOUNT at $mount_port. The exported
 # folder is /export, to NFSv4 $v4_path where that is something else.
 
 # libnfs_url VERSION PATH
@@ -7,14 +7,14 @@ libnfs_url() {
   [ "$1" != 4 ] || export=${v4_path:-/export}
   printf 'nfs://127.0.0.1%s%s?version=%s&nfsport=%s&mountport=%s' "$export" "$2" "$1" "$tcp_port" "$mount_port"
 }
-# libnfs PROGRAM ARGUMENT...: what it prints is in $run/libnfs.out.
+# libnfs PROGRAM ARGUMENT...: its output is in $run/libnfs.out.
 libnfs() { timeout 300 "$@" >"$run/libnfs.out" 2>"$run/libnfs.err" || fail "$*: $? $(tail -n 3 "$run/libnfs.err")"; }
 # libnfs_work VERSION MIB: small files of many lengths and one of MIB, in and out, and their names and sizes.
 libnfs_work() {
   local version=$1 mib=$2 n writer sizes="0 1 2 3 5 1000 1021 2000 4095 4096 4097 65535 65536 300001"
   mkdir -p "$run/small"
   for n in $sizes; do
-    # libnfs 4.0.0 writes through NFSv4 what has room in a buffer of 4 KiB, and nothing else (README.md).
+    # libnfs 4.0.0 writes through NFSv4 no more than fits a buffer of 4 KiB (README.md).
     writer=$version
     [ "$n" -le 2000 ] || writer=3
     head -c "$n" /dev/urandom >"$run/small/file$n"

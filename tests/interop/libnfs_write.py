@@ -1,4 +1,4 @@
-"""Writes a short text over what a file begins with, through libnfs, and asks again where the server wants it later.
+"""Writes a short text over the beginning of a file, through libnfs, and asks again where the server wants it later.
 
    libnfs_write.py URL TEXT
 

@@ -69,7 +69,7 @@ def after_lookup(results):
 
 
 def read_data(results):
-    """The data of a READ, and what is behind them."""
+    """The data of a READ, and the octets behind them."""
     operation, status, _, length = struct.unpack(">4I", results[:16])
     assert (operation, status) == (READ, 0), (operation, status)
     end = 16 + length + -length % 4

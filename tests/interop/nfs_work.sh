@@ -1,5 +1,5 @@
-# What the NFS cases do in a mount, in the guest. rdma_port is set, for NFSv3 mount_port; the others as they are here, if
-# nothing else is said.
+# The work of the NFS cases in a mount, in the guest. The case sets rdma_port, and for NFSv3 mount_port. Other variables
+# have defaults here.
 nfs_version=${nfs_version:-3} nfs_path=${nfs_path:-/} nfs_proto=${nfs_proto:-rdma}
 
 # mount_weft DIR [OPTION...]: over RDMA, if not nfs_proto=tcp. NFSv3 asks MOUNT over TCP and does without lock manager and
@@ -46,7 +46,7 @@ names() {
   rm "$d/hard" "$d/a/c/g"
   [ "$(head -c 3 <&9)" = one ] || fail "a file that was removed while open is gone"
   exec 9<&-
-  # NFSv4 closes, and removes what was kept under another name, a little later.
+  # NFSv4 closes, and removes the file that was kept under another name, a little later.
   n=0
   while ls "$d"/.nfs* >/dev/null 2>&1; do
     n=$((n + 1))
@@ -96,7 +96,7 @@ large_io() {
   done
   rm /tmp/back /tmp/piece
 }
-# large_copy DIR: what the host laid into DIR/large, more than is made here in reasonable time, read and written back.
+# large_copy DIR: reads DIR/large and writes it back. The host made it, because that would take too long here.
 large_copy() {
   dd if="$1/large" of="$1/large_back" bs=1M conv=fsync 2>/tmp/dd || fail "copy: $(cat /tmp/dd)"
   drop_caches
@@ -104,7 +104,7 @@ large_copy() {
   say "a large file: $(tail -n 1 /tmp/dd)"
 }
 # byte_locks DIR OTHER: two mounts of the same, whose processes lock ranges of a file and keep each other out at the
-# server. What DIR locks stays until the host told `looked`.
+# server. The locks of DIR stay until the host told `looked`.
 byte_locks() {
   ours byte_locks "$1/locks" write:0:100 read:200:100 tell:/host/locked await:/tmp/seen \
     unlock:50:50 tell:/tmp/part await:/tmp/held await:/host/looked unlock:0:0 &

@@ -1,5 +1,5 @@
-// A program over the verbs API that speaks what rdma-core's rdma_server and ucmatose speak: so many Sends of a size
-// each way over one connection. Whoever connects may speak first (rdma_client), or whoever listens (ucmatose).
+// A program over the verbs API that speaks the protocols of rdma-core's rdma_server and ucmatose: NUM Sends of SIZE
+// octets each way over one connection. The connecting end may speak first (rdma_client), or the listener (ucmatose).
 //
 //   verbs_messages ADDR PORT NUM SIZE first|second           connects
 //   verbs_messages --listen ADDR PORT NUM SIZE first|second  serves one connection; prints "ready rdma=ADDR:PORT"
@@ -79,7 +79,7 @@ class Talk {
     if (options_.first) send_all();
     await(received_, "the peer's messages");
     if (!options_.first) send_all();
-    // Either end may be the first to leave; who comes second is told that there is nothing to leave any more.
+    // Either end may be the first to disconnect. The second one hears that there is no connection any more.
     if (events_.empty()) must(id_->disconnect(), "disconnect");
     await_event(CmEventType::kDisconnected);
     std::printf("sent %u and received %u messages of %u octets\n", sent_, received_, options_.size);

@@ -1,4 +1,4 @@
-// What `weft nfs` does with a server that behaves.
+// `weft nfs` with a server that behaves.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -124,7 +124,7 @@ TEST_F(Commands, TreesComeBack) {
   ASSERT_EQ(weft({"nfs", "put", "-r", local("tree"), url("")}).status, 0);
   EXPECT_EQ(read_file(exported("tree/sub/two")), noise(200000));
   EXPECT_EQ(std::filesystem::read_symlink(exported("tree/sub/link")), "../one");
-  for (int round = 0; round < 2; ++round) {  // over what is there already, too
+  for (int round = 0; round < 2; ++round) {  // the second time over existing files
     const Ran get = weft({"nfs", "get", "-r", url("tree"), round == 0 ? local("back") : local_dir()});
     ASSERT_EQ(get.status, 0) << get.err;
   }

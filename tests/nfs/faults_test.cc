@@ -1,4 +1,4 @@
-// What `weft nfs` does with a server that fails, and with one that means ill.
+// `weft nfs` with a server that fails, and with a hostile one.
 #include <signal.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Listings without an end, and what READ says of a file's end.
+// Listings without an end, and the end of a file in READ's results.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <unistd.h>
@@ -67,7 +67,7 @@ class Listings : public World {
   nfs3::Fattr3 attributes_;
 };
 
-// As a server does for filesystems that are mounted below its export.
+// Servers do this for filesystems that are mounted below their export.
 TEST_F(Listings, ANameWithoutAnythingElseIsListedAndSpoilsNothing) {
   write_file(exported("file"), {1});
   const nfs3::NfsFh3 file = handle_of("file");
@@ -102,7 +102,7 @@ TEST_F(Listings, ANameWithoutAnythingElseIsListedAndSpoilsNothing) {
 
 TEST_F(Listings, AnEndlessDirectoryIsPrintedAsItComes) {
   for (const char* option : {"--json", "-U"}) {
-    // The command is told to stop after some pages; what came before is printed already.
+    // The command is told to stop after some pages. The earlier entries are printed already.
     serve_pages(0, [](int page) {
       if (page == 20) kill(getpid(), SIGINT);
     });
@@ -227,7 +227,7 @@ TEST_F(Ends, AnEndThatTheAttributesDenyIsAnError) {
   const std::pair<std::uint64_t, std::uint64_t> cases[] = {{0, 18}, {7, 18}, {0, 5'000'000}, {2'000'000, 5'000'000}};
   for (const auto& [end, size] : cases) {
     serve_end(end, size);
-    // Of a large file another READ than the one at the end may be the first to be denied.
+    // With a large file another READ than the last one may be the first to be denied.
     const std::string place = size < 1000 ? "ends after " + std::to_string(end) : "";
     const std::string words = place + " bytes and that it has " + std::to_string(size);
     for (const std::vector<std::string>& command : {std::vector<std::string>{"nfs", "cat", url("file")},

@@ -38,7 +38,7 @@ void set_times(const std::string& path, time_t seconds, long nanoseconds) {
 
 class Trees : public World {
  protected:
-  // Umask 022, whatever the machine's.
+  // Umask 022 on every machine.
   Trees() : umask_(umask(022)) {}
   ~Trees() override { umask(umask_); }
 
@@ -69,7 +69,7 @@ class Trees : public World {
 
 TEST_F(Trees, ADirectoryOpensOnlyWhenItIsComplete) {
   constexpr std::size_t kFiles = 4;
-  Names dirs = {""};  // what stands behind the name of the tree
+  Names dirs = {""};  // paths behind the name of the tree
   for (std::size_t i = 0; i < kFiles; ++i) {
     dirs.push_back("/" + std::to_string(i));
     dirs.push_back("/" + std::to_string(i) + "/deep");
@@ -288,7 +288,7 @@ TEST_F(Trees, AConnectionThatEndsIsToldOnce) {
 
 TEST_F(Trees, WhatAServerPassedOverIsRemovedInAnotherWalk) {
   make_files(exported("tree"), 20);
-  // As some filesystems do, whose cookies count entries: what follows removed names is passed over.
+  // The cookies of some filesystems count entries. There the entries behind removed names are passed over.
   std::atomic<int> num_listings = 0;
   const nfs3::NfsFh3 dir = handle_of("tree");
   interposer.hook = [&, dir](ServedCall& call) {
@@ -378,7 +378,7 @@ TEST_F(Trees, AServerThatStartsAnewGetsEachFileAgain) {
   interposer.hook = [&](ServedCall& call) {
     if (!is(call, Proc::kCommit)) return false;
     ++num_commits;
-    // Five files lose what was written first.
+    // Five files lose the first octets written to them.
     if (lost.size() == 5 || !lost.insert(args_of<nfs3::CommitArgs>(call).file.data).second) return false;
     interposer.answer(call, nfs3::CommitRes{Nfsstat3::kOk, {}, {9, 9, 9, 9, 9, 9, 9, 9}});
     return true;

@@ -202,7 +202,7 @@ StdoutTo::StdoutTo(int fd) : kept_(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)) {
 }
 
 StdoutTo::~StdoutTo() {
-  // What stdio still holds for it goes there as well.
+  // Octets in stdio's buffer go there as well.
   std::fflush(stdout);
   std::clearerr(stdout);
   dup2(kept_, STDOUT_FILENO);

@@ -73,7 +73,7 @@ struct Ran {
   std::string err;
 };
 
-// World has an export in a temporary directory, served read-write, and a directory for what the client makes. With
+// World has an export in a temporary directory, served read-write, and a directory for the client's files. With
 // WEFT_WORKERS=N in the environment both ends' devices have N workers.
 class World : public ::testing::Test {
  protected:
@@ -89,7 +89,7 @@ class World : public ::testing::Test {
   std::chrono::milliseconds reconnect_for{0};
   // After how long a silence of the server it says so.
   std::chrono::milliseconds tell_after{5000};
-  // What `weft nfs get` and the others are given: a URL of the export; `path` is already percent-encoded.
+  // A URL of the export for the `weft nfs` commands. `path` is already percent-encoded.
   std::string url(const std::string& path) const;
   // Ends the server soon; connections break. Any thread.
   void stop_server();
@@ -97,7 +97,7 @@ class World : public ::testing::Test {
   std::string exported(const std::string& name) const { return export_dir_ + "/" + name; }
   const std::string& export_dir() const { return export_dir_; }
   const std::string& local_dir() const { return local_dir_; }
-  // What the server knows of an exported file; path "" is the root.
+  // The server's handle of an exported file; path "" is the root.
   nfs3::NfsFh3 handle_of(const std::string& path);
   nfs3::Fattr3 attributes_of(const nfs3::NfsFh3& fh) { return backend->getattr({fh}).obj_attributes; }
   std::string local(const std::string& name) const { return local_dir_ + "/" + name; }
@@ -141,7 +141,7 @@ class StdoutTo {
 };
 
 void write_file(const std::string& path, const Octets& octets);
-// Empty also where there is no such file.
+// Empty also where the file does not exist.
 Octets read_file(const std::string& path);
 bool exists(const std::string& path);
 // Names in a directory, sorted.

@@ -122,7 +122,7 @@ TEST_F(ClientServerTest, ThresholdsOfBothSidesAreSettledPerConnection) {
     auto client = connect({.inline_threshold = own});
     clients = {client.get()};
     run_until_ready(*client);
-    // What fits the smaller side goes inline, so without RDMA Reads.
+    // A message that fits the smaller side goes inline, so without RDMA Reads.
     const std::size_t threshold = std::min<std::size_t>(own, 2048);
     const std::uint64_t before = server->counters().reads_tx;
     for (const std::size_t len : {threshold - 28 - 40 - write_position() - 8, threshold}) {
@@ -281,7 +281,7 @@ TEST_F(ClientServerTest, ClientsDeviceIsTakenAway) {
   EXPECT_EQ(client->state(), Client::State::kClosed);
   EXPECT_NE(client->error().find("the device was removed"), std::string::npos) << client->error();
   EXPECT_FALSE(Client::connect(*client_device, server->local_addr(), {}).ok());
-  file.answer_held();  // to nobody
+  file.answer_held();  // no client hears it
 }
 
 TEST_F(ClientServerTest, ServersDeviceIsTakenAway) {

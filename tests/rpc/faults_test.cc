@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kThreshold = 1024;
 
-// A Call, and what its service answers.
+// A Call, and its service's answer.
 struct Asked {
   CallStatus status;  // where nothing goes wrong
   std::uint32_t procedure = 0;
@@ -55,7 +55,7 @@ struct FaultsTest : ::testing::Test {
   struct Ending {
     int times = 0;
     CallStatus status = CallStatus::kLocalError;
-    bool is_right = false;  // the results are those of the answer
+    bool is_right = false;  // the results match the answer
   };
 
   ~FaultsTest() override {
@@ -159,7 +159,7 @@ void FaultsTest::ask() {
   }
 }
 
-// What owners do with a connection that failed at either end.
+// The owners' part when a connection has failed at either end.
 void FaultsTest::close() {
   requester->qp.break_connection();
   turn();
@@ -182,7 +182,7 @@ void FaultsTest::run() {
       continue;
     }
     if (requester->requester->num_outstanding() == 0) break;
-    // Who waits for something that cannot come waits no longer than a Call may last.
+    // A Call that waits for an impossible event waits no longer than its timeout.
     ++lapses;
     now += std::chrono::seconds(2);
   }
@@ -213,7 +213,7 @@ TEST_F(FaultsTest, NothingGoesWrongUnlessItIsMadeTo) {
   }
   EXPECT_FALSE(closed);
   check_ends();
-  // Of every form there was one.
+  // Each form occurred.
   const RequesterCounters& asked = requester->requester->counters();
   EXPECT_EQ(asked.calls_sent, all.size());
   EXPECT_GE(asked.read_chunks, 4u);
@@ -285,7 +285,7 @@ TEST_F(FaultsTest, AnyRegistrationFails) {
       memory.faults.and_all_later_ones = for_good;
       ask();
       run();
-      // One that fails costs one Call at most, unless it is that of a Reply which then cannot be sent.
+      // A failed registration costs one Call at most, unless a Reply needs it and then cannot be sent.
       std::size_t num_other = 0;
       for (std::size_t i = 0; i < all.size(); ++i) num_other += endings[i].status == all[i].status ? 0 : 1;
       if (!for_good && !closed) {

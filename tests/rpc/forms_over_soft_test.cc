@@ -1,10 +1,10 @@
-// What a client can ask for, over soft RNICs: items in several pieces both ways, Calls that end otherwise.
+// Calls over soft RNICs: items in several pieces both ways, and Calls without success.
 #include "tests/rpc/world.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
 
-// Answers MANY with what it was called with, the items where they arrived; may be told to hold Calls.
+// Answers MANY with its arguments, the items in the memory where they arrived. It can hold Calls.
 class Echo : public Service {
  public:
   void on_call(ServedCall call) override {
@@ -105,7 +105,7 @@ TEST_F(FormsOverSoft, ACancelledCallsMemoryIsTheCallersAgain) {
   EXPECT_TRUE(ends.empty());
   std::fill(room.begin(), room.end(), 0x5a);
   file.answer_held();
-  // The server writes to what is not there any more: that ends the connection, and changes nothing.
+  // The server writes to memory that is gone: that ends the connection, and changes nothing.
   run_until([&] { return client->state() == Client::State::kClosed && !ends.empty(); });
   EXPECT_EQ(ends, std::vector<CallStatus>{CallStatus::kCancelled});
   EXPECT_EQ(room, Octets(50000, 0x5a));

@@ -19,12 +19,12 @@ using namespace nfsulb::testing;  // NOLINT: COMPOUNDs
 
 constexpr std::size_t kHandleLen = 28;
 
-// Where a peer's memory lies is its own business. The heap would put it elsewhere in every build, and what is spoiled
-// then would differ.
+// A peer's memory may lie anywhere. The heap would put it elsewhere in every build, and the spoiled octets would
+// differ.
 constexpr std::uint64_t kPeerMemory = 0x7f00'0000'0000;
 constexpr unsigned kRegionBits = 24;
 
-// Memory of its own for each segment; `contents`: what Read chunks hold, by Position.
+// Memory of its own for each segment. `contents`: octets of Read chunks, by Position.
 void attach_memory(GoodMessage& message, FakeMemory& memory, std::map<std::uint32_t, Octets> contents) {
   xdr::XdrReader in(message.octets);
   v1::Header header;
@@ -78,7 +78,7 @@ Octets with_item(const Octets& args, std::size_t position, const Octets& item) {
   return whole;
 }
 
-// What the Position Zero chunks of V06 and V16 hold, by their descriptions.
+// The contents of the Position Zero chunks of V06 and V16, by their descriptions.
 std::map<std::uint32_t, Octets> contents_of(const std::string& id) {
   if (id == "V06") {
     const Octets args = with_item(Xdr().opaque(32).u64(0).words({4300, 2, 4300}).octets(), 56, pattern(4300));

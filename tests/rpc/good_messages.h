@@ -7,16 +7,16 @@
 
 #include "rpcrdma/testing/engines.h"
 
-// Well-formed messages for tests that then spoil them: those of the vector file and Calls of NFS in every version and
-// every form, with memory of their own behind each chunk.
+// Well-formed messages for tests that then spoil them: the messages of the vector file, and Calls of NFS in every
+// version and every form. Each chunk has memory of its own.
 namespace weft::rpcrdma::testing {
 
-// GoodMessage: the octets of one Send, and what its chunks name.
+// GoodMessage is the octets of one Send, and the memory that its chunks name.
 struct GoodMessage {
   std::string name;
   Octets octets;
   std::size_t header_len = 0;
-  std::vector<std::unique_ptr<Octets>> readable;  // what the chunks of its Read list name, segment by segment
+  std::vector<std::unique_ptr<Octets>> readable;  // memory of its Read list, segment by segment
   std::vector<std::unique_ptr<Octets>> writable;
   std::vector<std::unique_ptr<FakeMr>> mrs;
 };

@@ -10,7 +10,7 @@
 #include "tests/rpc/world.h"
 #include "verbs-shim/api/testing/post_tap.h"
 
-// A peer of a Server over soft RNICs that sends what it likes.
+// A peer of a Server over soft RNICs that sends any octets.
 namespace weft::rpcrdma::testing {
 
 // A peer that speaks verbs but not necessarily RPC-over-RDMA; no tap hears it.

@@ -135,7 +135,7 @@ TEST_F(HostileClientTest, TheCallThatEndedItsConnectionIsRefusedOnTheNextOne) {
 }
 
 struct RefusedWriteTest : HostileClientTest {
-  // The answer to this XID among those received.
+  // The received answer to this XID.
   std::optional<v1::Header> answer_to(std::uint32_t xid) const {
     for (const Octets& octets : peer->received) {
       if (parse(octets).xid == xid) return parse(octets);
@@ -172,7 +172,7 @@ TEST_F(RefusedWriteTest, TheCallIsRefusedOnTheNextConnection) {
   EXPECT_FALSE(peer->disconnected);
 }
 
-// Beside it, with the same handle, one that names what it may: it has no part in the end.
+// Beside it another Call names permitted memory with the same handle. It has no part in the end.
 TEST_F(RefusedWriteTest, NoOtherCallOfTheConnectionIs) {
   file.data = pattern(4000);
   listen();
@@ -266,7 +266,7 @@ TEST_F(HostileClientTest, AFloodTakesOthersNothing) {
 // More in one turn than there are Receives of all clients, and another's Call right behind it.
 TEST_F(HostileClientTest, AFloodInOneTurnTakesOthersNothing) {
   RecordProperty("proves", "R1-4.3.1-12");
-  if (!server_device->caps().srq_reserve) return;  // there it takes what there is
+  if (!server_device->caps().srq_reserve) return;  // without a reserve it takes all receives
   listen({.credits = 4});
   open_peer();
   auto good = connect();

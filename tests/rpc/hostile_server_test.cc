@@ -1,4 +1,4 @@
-// A client whose server is no good: what it tells its user when the connection ends.
+// A client of a hostile server: its words to its user when the connection ends.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@ namespace weft::rpcrdma::testing {
 namespace {
 
 struct HostileServerTest : World {
-  // A peer that accepts whatever comes and posts no Receive, so that the first Call ends the connection.
+  // A peer that accepts every connection and posts no Receive, so that the first Call ends the connection.
   void listen_raw() {
     raw = std::make_unique<RawServer>(*server_device);
     also = [this] { raw->turn(); };

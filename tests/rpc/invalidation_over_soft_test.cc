@@ -1,4 +1,4 @@
-// Remote invalidation with both ends on soft RNICs: chunks that are memory windows, whoever invalidates them.
+// Remote invalidation with both ends on soft RNICs: chunks are memory windows, and either end invalidates them.
 #include "tests/rpc/world.h"
 
 namespace weft::rpcrdma::testing {

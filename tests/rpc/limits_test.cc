@@ -4,7 +4,7 @@
 
 #include "tests/rpc/world.h"
 
-// What one client, or all clients of one address, can keep from the others: connections and memory.
+// Bounds on the connections and the memory that one client, or all clients of one address, can keep from the others.
 namespace weft::rpcrdma::testing {
 namespace {
 
@@ -107,7 +107,7 @@ TEST_F(LimitsTest, SilentConnectionsGiveWayToClientsOfTheirAddress) {
   expect_null_works(one);
   expect_null_works(two);
   for (int i = 0; i < 30; ++i) open_silent("127.0.0.1");
-  // Those that made Calls are still there.
+  // The connections that made Calls are still there.
   expect_null_works(one);
   expect_null_works(two);
   EXPECT_LE(server->num_connections(), 6u);
@@ -120,7 +120,7 @@ TEST_F(LimitsTest, AnAddressThatFillsItsPartTakesNobodyElsesPlace) {
   for (int i = 0; i < 60; ++i) open_silent(i % 2 == 0 ? "127.0.0.2" : "127.0.0.3");
   EXPECT_LE(server->num_connections(), 8u);
   expect_null_works(client);
-  // And one more finds a place: the address with the most connections gives it up.
+  // One more connection finds a place: the address with the most connections gives it up.
   Client& another = open_client();
   expect_null_works(another);
   expect_null_works(client);
@@ -217,7 +217,7 @@ TEST_F(LimitsTest, ACallThatWaitsForMemoryEndsWithItsConnection) {
   EXPECT_EQ(file.num_calls, 4u) << "all but the READ that waited";
 }
 
-// Clients ask for much, and leave before it comes. What that took is given back; polled or by workers.
+// Clients ask for much, and leave before it comes. The memory is given back, with polling and with workers.
 TEST_F(LimitsTest, MemoryIsFlatAfterClientsThatLeave) {
   listen();
   file.data = pattern(4 * kMib);
@@ -239,7 +239,7 @@ TEST_F(LimitsTest, MemoryIsFlatAfterClientsThatLeave) {
     }
     run_until([&] { return server->num_connections() == 0 && server->buffers().in_use() == 0; });
     EXPECT_GE(most, 4 * kMib);
-    // What was kept and not used since goes in two rounds.
+    // Memory that was kept and not used since goes in two rounds.
     const auto later = Clock::now() + std::chrono::seconds(100 * (storm + 1));
     for (int s = 2; s < 8; s += 2) server->process(later + std::chrono::seconds(s));
     after.insert(server->buffers().registered());

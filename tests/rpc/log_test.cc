@@ -1,4 +1,4 @@
-// What a Server says to its log of peers that send what they like, over soft RNICs.
+// A Server's log lines about hostile peers, over soft RNICs.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -133,7 +133,7 @@ TEST_F(LogTest, APeerWritesNoMoreThanTheBudget) {
   EXPECT_LE(lines.all().size(), 50u + 10u * static_cast<std::size_t>(seconds));
 }
 
-// What goes well is worth no line at the level of a program that nobody asked for more.
+// Success writes no line at the default level.
 TEST_F(LogTest, AnOrdinaryLifeWarnsOfNothing) {
   listen(logged());
   LogLines clients_lines;

@@ -1,6 +1,6 @@
-// By name what is known to make other implementations crash, hang or reach for too much; at a responder that serves
-// NFS, and at a requester where a Reply can have the same fault. After each the connection is of use, unless the fault
-// is one that RDMA itself answers.
+// Messages that are known to make other implementations crash, hang or take too much memory, each with its name. A
+// responder that serves NFS gets them, and a requester where a Reply can have the same fault. After each the connection
+// is of use, unless RDMA itself answers the fault.
 #include <gtest/gtest.h>
 
 #include "nfsulb/bindings.h"
@@ -49,7 +49,7 @@ struct Malformed : ::testing::Test {
     header.proc = proc;
     return header;
   }
-  // What a message is answered with. Alive or not, nothing is left behind, and whoever is alive serves the next Call.
+  // The answer to a message, in words. The responder leaves nothing behind. If it is alive it serves the next Call.
   std::string say(const Octets& octets) {
     ResponderEnd& end = nfs->end;
     end.qp.sent.clear();
@@ -187,7 +187,7 @@ TEST_F(Malformed, BadHandles) {
     EXPECT_EQ(read({handle, 4000, into.offset}), end) << handle;
     EXPECT_EQ(read({handle, 4000, into.offset}, true), end) << handle;
   }
-  // The right handle, and octets before and behind what it names.
+  // The right handle, and octets before and behind its memory.
   EXPECT_EQ(write({from.handle, 600, from.offset - 1}), end);
   EXPECT_EQ(write({from.handle, 600, from.offset + 1}), end);
   EXPECT_EQ(write({from.handle, 600, 0}), end);
@@ -213,7 +213,7 @@ TEST_F(Malformed, ChunksOfThreeGiB) {
     EXPECT_EQ(say(h, payload), "ERR_CHUNK");
     EXPECT_EQ(num_rdma, 0u);
   }
-  // Room of that size is room; of it is used what is needed.
+  // Room of that size is valid. The responder uses as much of it as it needs.
   v1::Header h = header();
   h.lists.write_list = {{{into.handle, k3GiB, into.offset}}};
   EXPECT_EQ(say(h, read_call(k3GiB)), "SUCCESS");
@@ -283,8 +283,8 @@ TEST_F(Malformed, SeveralWriteChunksAndManySegments) {
 // A client of NFS, and a server made by hand. Its Call has a Write chunk of 3,000 octets and a Reply chunk, or two
 // Write chunks.
 struct MalformedReply : ::testing::Test {
-  // What the Call ends with once `spoil` changed its Reply; kTimeout where that was discarded and the Call is still
-  // open, to be ended by the Reply as it should be.
+  // The status of the Call after `spoil` changed its Reply. kTimeout means that the Reply was discarded and the Call is
+  // still open; then the right Reply ends it.
   CallStatus ends(bool two_chunks, const std::function<void(v1::Header&, Octets&)>& spoil, std::size_t cut = SIZE_MAX) {
     const nfsulb::testing::Xdr read = Xdr().opaque(28).u64(0).u32(3000);
     const Octets compound = nfsulb::testing::compound_args(

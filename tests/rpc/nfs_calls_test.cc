@@ -19,7 +19,7 @@ using nfsulb::testing::Xdr;
 constexpr std::size_t kThreshold = 1024;
 
 struct NfsCalls : ::testing::Test {
-  // `credits`: what the responder grants.
+  // `credits`: the responder's grant.
   void open(ChunkUse chunks = {}, std::uint32_t credits = 4) {
     requester.reset();
     nfs.reset();
@@ -98,7 +98,7 @@ TEST_F(NfsCalls, EachWriteChunkHasRoomForTheItemThatIsItsOwn) {
     EXPECT_EQ(total_length(lists.write_list[1 - link]), 3000u);
     run();
   }
-  // Each result that comes fits: NfsAnswers' two READs have what their chunks take.
+  // Each result fits: NfsAnswers fills the chunks of both READs.
   open({.max_write_chunks = 2});
   const Octets args = nfsulb::testing::compound_args(0, {putfh, read, nfsulb::testing::read(100)}).octets();
   ended.clear();
@@ -145,7 +145,7 @@ TEST_F(NfsCalls, NfsAndNfsAclShareAConnectionItsThresholdsAndItsCredits) {
   const Octets lookup = Xdr().opaque(28).opaque(9).octets();
   const CallSpec acl = spec_of(kNfsAclProgram, kNfsAclV3, 1, getacl);
   const CallSpec nfs3 = spec_of(kNfsProgram, kNfsV3, 3, lookup);
-  // The first Reply brings the grant. Then three at once, whatever program they are of.
+  // The first Reply brings the grant. Then three Calls at once, of any program.
   call(acl);
   run();
   ASSERT_EQ(ended, std::vector<CallStatus>{CallStatus::kSuccess});

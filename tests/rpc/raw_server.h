@@ -3,7 +3,7 @@
 #include "tests/rpc/world.h"
 #include "verbs-shim/api/testing/post_tap.h"
 
-// A server on verbs alone, for tests of what clients bear.
+// A server on verbs alone, for tests of clients with misbehaving servers.
 namespace weft::rpcrdma::testing {
 
 // RawServer listens on 127.0.0.1 and accepts every connection; the last one is `qp`. No tap hears it.

@@ -52,7 +52,7 @@ TEST_F(ReconnectTest, ATransferGoesOnWhereTheServerComesBack) {
   const auto num_ended = [&] { return kNum - client->num_outstanding(); };
   for (const std::size_t until : {3u, 15u, 30u}) {
     run_until([&] { return num_ended() >= until; });
-    file.hold = true;  // what comes now is lost with the server
+    file.hold = true;  // later Calls are lost with the server
     file.num_calls = 0;
     run_until([&] { return file.num_calls >= 4; });
     file.hold = false;

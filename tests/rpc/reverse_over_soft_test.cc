@@ -177,7 +177,7 @@ TEST_F(ReverseOverSoft, ACallEndsOnceWithItsConnection) {
   const auto late = server->call(connection, callback(), {});
   ASSERT_FALSE(late.ok());
   EXPECT_EQ(late.error().errno_value, ENOTCONN);
-  // An answer that comes too late goes nowhere, and nobody is called again on another connection.
+  // An answer that comes too late goes nowhere. The client is not called again on another connection.
   client->reply(echo.held[0].id, {});
   echo.held.clear();
   const std::size_t num_calls = echo.num_calls;
@@ -236,7 +236,7 @@ TEST_F(ReverseOverSoft, WithoutCreditsNobodyIsCalled) {
   EXPECT_EQ(called.error().errno_value, EOPNOTSUPP);
 }
 
-// A server calls nobody unless it is told to: that the client is ready is for its program to know.
+// A server makes no reverse Call by itself: its program has to know that the client is ready.
 TEST_F(ReverseOverSoft, NothingIsCalledUnasked) {
   RecordProperty("proves", "R1-7.3.1-01");
   open();
@@ -301,7 +301,7 @@ TEST_F(ReverseOverSoft, CreditsAreHeldAgainstTheirBounds) {
   EXPECT_FALSE(Server::listen(*server_device, loopback(0), programs, server_config).ok());
 }
 
-// A server that is no good: it sends what it likes.
+// A hostile server: it sends any octets.
 struct HostileReverse : ReverseOverSoft {
   static constexpr std::size_t kLen = 4096, kNum = 64;
 
@@ -407,7 +407,7 @@ TEST_F(HostileReverse, ChangedHeadersOfCallsHarmNobody) {
     }
   }
   say(load_vector("V24").octets);
-  // V25 with what is granted here.
+  // V25 with the grant of this connection.
   run_until([&] { return to_hex(heard.back()) == "2222000400000001000000040000000400000002"; });
 }
 

@@ -1,6 +1,6 @@
 #include "tests/rpc/world.h"
 
-// Many clients of one server: what they share, and what each may have.
+// Many clients of one server: their shared memory, and the share of each.
 namespace weft::rpcrdma::testing {
 namespace {
 
@@ -50,7 +50,7 @@ TEST_F(ScaleTest, WhoIsBusyIsGrantedMoreAndLeavesItBehind) {
   run_until([&] { return server->memory().promised == 0; });
 }
 
-// However many Calls all of them had under way at the same time; what was granted stays granted.
+// After many Calls of all clients at the same time. Granted credits stay granted.
 TEST_F(ScaleTest, ClientsThatWereBusyOnceCostLittleAgain) {
   constexpr std::size_t kNum = 40, kDepth = 32;
   listen();

@@ -204,7 +204,7 @@ TEST_F(ShortReplyRetryTest, ASecondErrorEndsIt) {
   EXPECT_FALSE(end->endpoint->failure());
 }
 
-// Beside a Reply chunk the Linux kernel's server makes nothing of a Write list.
+// The Linux kernel's server ignores a Write list beside a Reply chunk.
 TEST_F(ShortReplyRetryTest, ATextThatWasTooLongComesInTheReplyChunk) {
   Octets text(500);
   call(nfsulb::kNfsProgram, nfsulb::kNfsV3, kReadlink, Xdr().opaque(32), 600, {}, text);
@@ -257,7 +257,7 @@ TEST_F(ShortReplyRetryTest, NotAfterErrVers) {
   EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kErrVers));
 }
 
-// On a connection that has no chunks there is no larger one.
+// A connection without chunks has no larger chunk.
 TEST_F(ShortReplyRetryTest, NotWhereNoChunksAreOffered) {
   RecordProperty("proves", "U1-3.1-05");
   open({.short_only = true});
@@ -290,7 +290,7 @@ TEST_F(ShortReplyRetryTest, NotWithRpcsecGss) {
   expect_one_error();
 }
 
-// 64 MiB, whatever a server says.
+// 64 MiB is the most, for every answer of a server.
 TEST_F(ShortReplyRetryTest, NoFurtherThanALargeReplyChunk) {
   call(nfsulb::kNfsAclProgram, nfsulb::kNfsAclV3, kGetacl, Xdr().opaque(32).u32(0xf), 40 << 20);
   ASSERT_GE(reply_chunk(), std::size_t{40} << 20);

@@ -1,5 +1,5 @@
-// Clients and servers with threads of their own, over soft RNICs on 127.0.0.1; what several threads may do at once.
-// scripts/tsan runs these.
+// Clients and servers with threads of their own, over soft RNICs on 127.0.0.1, used by several threads at once.
+// scripts/tsan runs this program.
 #include "rpcrdma/threaded.h"
 
 #include <array>
@@ -42,8 +42,8 @@ class Watched {
   T value_{};
 };
 
-// READ answers from `data`, WRITE with the sum of what it was given. Buffers are taken in on_call; who then answers,
-// and on which thread, is up to the test.
+// READ answers from `data`, WRITE with the sum of its octets. Buffers are taken in on_call. The test answers, on any
+// thread.
 class Deferring : public Service {
  public:
   struct Held {
@@ -269,7 +269,7 @@ TEST_F(ThreadedTest, TheClientsEndEndsEveryCallOnce) {
   for (std::size_t i = 0; i < kNum; ++i) {
     const auto called = client->call(World::null_call(), [&, i](const Reply& reply) {
       EXPECT_EQ(reply.status, CallStatus::kDisconnected);
-      // Nobody would answer it.
+      // No thread would answer it.
       if (!client->call(World::null_call(), nullptr).ok()) ++num_refused;
       ended.change([&](auto& all) { all.push_back(i); });
     });
@@ -284,7 +284,7 @@ TEST_F(ThreadedTest, TheClientsEndEndsEveryCallOnce) {
   EXPECT_EQ(all.size(), kNum);
   EXPECT_EQ(std::unique(all.begin(), all.end()), all.end());
   EXPECT_EQ(num_refused, int{kNum});
-  answer_all();  // to nobody
+  answer_all();  // the clients are gone
   expect_buffers_back();
 }
 

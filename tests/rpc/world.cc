@@ -113,7 +113,7 @@ void World::run_until(const std::function<bool()>& done) {
     for (Client* client : clients) moved += client->process(now);
     if (also) also();
     if (moved != 0 || done()) continue;
-    // Nothing to do: what the descriptors and time-outs say is what is waited for.
+    // Nothing to do: wait for the descriptors and time-outs.
     auto until = now + std::chrono::milliseconds(100);
     if (server && server->next_timeout()) until = std::min(until, *server->next_timeout());
     for (Client* client : clients) {

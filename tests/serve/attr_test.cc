@@ -129,7 +129,7 @@ TEST_F(AttrTest, SetattrWorksOnLinksThemselvesAndOnFifos) {
   EXPECT_EQ(read(handle("fifo")), "!NFS3ERR_INVAL");
 }
 
-// As somebody who is not root: nothing of what only root may do.
+// As a user that is not root, the server does nothing that is reserved to root.
 TEST_F(AttrTest, WhatThisUserMayNotDoIsSaid) {
   ASSERT_EQ(::chmod(temp.path().c_str(), 0755), 0);
   if (::geteuid() == 0) {
@@ -154,7 +154,7 @@ TEST_F(AttrTest, WhatThisUserMayNotDoIsSaid) {
   EXPECT_EQ(backend->access({file, 63}).access, 0u);
   EXPECT_EQ(read(file), "!NFS3ERR_ACCES");
   EXPECT_EQ(write(file, 0, "x").status, Nfsstat3::kAcces);
-  // A file that is made read-only is written all the same by whoever made it.
+  // The user that made a file read-only can still write it.
   Sattr3 read_only;
   read_only.mode = 0444;
   nfs3::NewObjectRes made = create(root(), "locked", nfs3::Createmode3::kGuarded, read_only);

@@ -44,7 +44,7 @@ class DirListingTest : public ::testing::Test {
     return "name-" + std::to_string(i) + std::string(static_cast<std::size_t>(i % 30), 'x');
   }
   Fd open() const { return Fd(::open(temp.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); }
-  // What a reply of kLimits.room octets would hold, from a cookie on.
+  // The entries that a reply of kLimits.room octets would hold, from a cookie on.
   std::vector<DirEntry> page(std::uint64_t cookie, bool& eof, const SipHashKey& key = kKey) {
     std::vector<DirEntry> out;
     auto listing = DirListing::start(open(), Places::kByName, cookie, key, kLimits);

@@ -29,7 +29,7 @@ class DiskPoolTest : public ::testing::Test {
     std::unique_ptr<DiskTask> task = std::make_unique<FunctionTask>(std::move(run), std::move(finish));
     return pool.submit(task, lane, client);
   }
-  // As the server's loop does: drain, sleep until something is done.
+  // Like the server's loop: drain, sleep until a task is done.
   static void drain_until(DiskPool& pool, const std::function<bool()>& done) {
     while (!done()) {
       if (pool.drain() != 0 || !pool.prepare_wait()) continue;
@@ -109,7 +109,7 @@ TEST_F(DiskPoolTest, SlowSyncsLeaveAWorkerFree) {
   for (int i = 0; i < 10; ++i)
     submit(
         pool, [&] { hold.wait(); }, [&] { ++synced; }, DiskLane::kSync);
-  // One after the other: a worker that is done with one of these looks for more, and must not take a sync.
+  // One after the other: a worker that has finished a task looks for more, and must not take a sync.
   for (int i = 1; i <= 300; ++i) {
     submit(
         pool, [] {}, [&] { ++others; });
@@ -163,7 +163,7 @@ TEST_F(DiskPoolTest, OneGroupOfAddressesFillsItsPartOfTheQueueOnly) {
   drain_until(pool, [&] { return finished == 7; });
 }
 
-// One client has all workers and thirty tasks waiting. What another asks for then is done next, in either lane.
+// One client has all workers and thirty tasks waiting. Another client's task is done next, in either lane.
 TEST_F(DiskPoolTest, AClientWithThirtyTasksDelaysAnotherByThoseThatRun) {
   constexpr int kWorkers = 4;
   DiskPool pool({.num_workers = kWorkers});

@@ -10,7 +10,7 @@
 #include "apps/serve/backend/nfs_status.h"
 #include "tests/serve/fixture.h"
 
-// Fields that nothing else looks at, and the edges of limits: what a small slip in the backend would change unnoticed.
+// Small slips in the backend that other tests miss: fields that no other test checks, and the edges of limits.
 namespace weft::serve {
 namespace {
 
@@ -29,7 +29,7 @@ class EdgesTest : public ExportTest {
     EXPECT_EQ(::lstat((dir + "/" + name).c_str(), &st), 0) << name;
     return st;
   }
-  // From here on as a user who owns the export and is not root; false where this is another user anyhow.
+  // From here on the test runs as a user that owns the export and is not root. Without root nothing changes.
   void become_nobody() {
     ASSERT_EQ(::chmod(temp.path().c_str(), 0755), 0);
     if (::geteuid() != 0) return;
@@ -141,7 +141,7 @@ TEST_F(EdgesTest, NothingIsMadeInAFile) {
   EXPECT_EQ(backend->link({file, {file, "x"}}).status, Nfsstat3::kNotdir);
 }
 
-// RFC 1813 section 3.3.8: the verifier is that of a file that nobody has written yet.
+// RFC 1813 section 3.3.8: the verifier belongs to a file without octets.
 TEST_F(EdgesTest, AnExclusiveFileWithOctetsIsSomebodyElses) {
   const nfs3::Verf verf = {1, 2, 3, 4, 5, 6, 7, 8};
   ASSERT_EQ(create(root(), "f", Createmode3::kExclusive, {}, verf).status, Nfsstat3::kOk);
@@ -252,7 +252,7 @@ TEST_F(EdgesTest, CountsOfDirectoriesAreHeldToTheOctet) {
   EXPECT_EQ(backend->readdirplus({sub, 0, {}, 0, 4096}).entries.size(), 1u);
 }
 
-// What a client was given a handle of is found by its path after a restart, without a search of the tree.
+// A file whose handle a client has got is found by its path after a restart, without a search of the tree.
 TEST_F(EdgesTest, WhatWasMadeIsInTheIndex) {
   ::mkdir((dir + "/sub").c_str(), 0755);
   const nfs3::NfsFh3 sub = handle("sub");
@@ -304,7 +304,7 @@ TEST_F(EdgesTest, AReplyOfADirectoryHasALimitOfItsOwn) {
   EXPECT_GT(len(plus), (std::size_t{1} << 20) - 1200);
 }
 
-// What was synced needs no second sync where its file is closed for others.
+// A synced file needs no second sync when it is closed to make room for others.
 TEST_F(EdgesTest, AFileThatWasSyncedIsClosedWithoutAnother) {
   int num_synced = 0;
   calls.fsync = [&](int fd) { return ++num_synced, ::fsync(fd); };

@@ -7,7 +7,7 @@
 
 #include "tests/serve/fixture.h"
 
-// Attempts to reach what lies outside of the export.
+// Attempts to reach files outside of the export.
 namespace weft::serve {
 namespace {
 
@@ -127,7 +127,7 @@ TEST_F(EscapeTest, ADirectoryReplacedByALinkIsNotFollowed) {
   ASSERT_EQ(::rename((dir + "/sub").c_str(), (dir + "/moved").c_str()), 0);
   ASSERT_EQ(::symlink(outside.c_str(), (dir + "/sub").c_str()), 0);
   write_local(outside + "/file", "outside");
-  // Both handles name what they always named, under its new name.
+  // Both handles still name the same file, under its new name.
   EXPECT_EQ(read(file), "inside");
   EXPECT_EQ(lookup(sub, "secret").status, Nfsstat3::kNoent);
   EXPECT_EQ(create(sub, "new").status, Nfsstat3::kOk);

@@ -10,8 +10,8 @@
 
 #include "tests/serve/fixture.h"
 
-// What the server says of itself and of its filesystem, field by field, and that it keeps to it; and the system calls
-// of DiskCalls as they are when no test stands in for them.
+// The server's answers about itself and its filesystem, field by field, and that it keeps to them. Also the system
+// calls of DiskCalls without a test in their place.
 namespace weft::serve {
 namespace {
 
@@ -108,7 +108,7 @@ TEST_F(FactsTest, EveryFieldOfFsstat) {
   EXPECT_EQ(res.obj_attributes->size, 50000u);
   EXPECT_EQ(res.tbytes, std::uint64_t{fs.f_blocks} * fs.f_frsize);
   EXPECT_EQ(res.tfiles, fs.f_files);
-  // What is free may change while the tests run; what may not is the order.
+  // The free space may change while the tests run. The order of the numbers may not.
   EXPECT_LE(res.abytes, res.fbytes);
   EXPECT_LE(res.fbytes, res.tbytes);
   EXPECT_LE(res.afiles, res.ffiles);

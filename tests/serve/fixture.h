@@ -34,8 +34,8 @@ void run_without(std::initializer_list<int> capabilities, const std::function<vo
 void write_local(const std::string& path, const std::string& content);
 std::string read_local(const std::string& path);
 
-// ExportTest has an export with a backend over it, writable, in a temporary directory; what the tests do locally,
-// behind the server's back, goes to dir / "...".
+// ExportTest has an export with a backend over it, writable, in a temporary directory. The tests change files locally,
+// behind the server's back, at dir / "...".
 class ExportTest : public ::testing::Test {
  protected:
   ExportTest();
@@ -55,7 +55,7 @@ class ExportTest : public ::testing::Test {
                             const nfs3::Verf& verf = {});
   nfs3::WriteRes write(const nfs3::NfsFh3& file, std::uint64_t offset, const std::string& text,
                        nfs3::StableHow stable = nfs3::StableHow::kUnstable);
-  // What READ gives; "!STATUS" on failure.
+  // The result of READ; "!STATUS" on failure.
   std::string read(const nfs3::NfsFh3& file, std::uint64_t offset = 0, std::uint32_t count = 65536);
 
   TempDir temp;

@@ -8,7 +8,7 @@
 
 #include "tests/serve/fixture.h"
 
-// What a handle names over its life: restarts, renames, removals.
+// The file that a handle names over its life: restarts, renames, removals.
 namespace weft::serve {
 namespace {
 
@@ -215,7 +215,7 @@ TEST_F(HandleLifeTest, AHardLinkMadeLocallyIsFoundWhenTheFirstNameGoes) {
   EXPECT_EQ(read(file), "text");
 }
 
-// Filesystems such as ext4 give the inode number of a removed file to the next one at once, often within one tick of
+// ext4 and other filesystems give the inode number of a removed file to the next one at once, often within one tick of
 // the clock of birth times.
 TEST_F(HandleLifeTest, AnInodeNumberUsedAgainIsAnotherFile) {
   int reused = 0;
@@ -224,7 +224,7 @@ TEST_F(HandleLifeTest, AnInodeNumberUsedAgainIsAnotherFile) {
     ASSERT_EQ(first.status, Nfsstat3::kOk);
     const std::int64_t born = tree->key_of(*first.obj).value().btime_ns;
     ASSERT_EQ(backend->remove({{root(), "x"}}).status, Nfsstat3::kOk);
-    // Here inode numbers may not come back so soon; but whatever is born from now on is younger.
+    // Here inode numbers may not come back so soon, but every file born from now on is younger.
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
     EXPECT_GT(std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec, born);
@@ -293,7 +293,7 @@ TEST_F(HandleLifeTest, ManyThreadsThatMissFindTheFileTogether) {
   EXPECT_EQ(tree->num_searches(), 1u);
 }
 
-// Searching can take minutes: nobody else's changes wait for it.
+// Searching can take minutes: other clients' changes do not wait for it.
 TEST_F(HandleLifeTest, NoLockIsHeldDuringASearch) {
   // A second file whose lock is the first one's.
   constexpr std::size_t kNumStripes = 256;
@@ -352,7 +352,7 @@ class DeepTest : public ExportTest {
     Fd file(::openat(at.get(), "file", O_CREAT | O_WRONLY, 0644));
     ASSERT_TRUE(file);
   }
-  // Level by level from above: what removes a tree with a descriptor for each level would run out of them.
+  // Level by level from above: a removal with a descriptor for each level would run out of them.
   ~DeepTest() override {
     const std::string top = dir + "/n", second = dir + "/n/n", parked = dir + "/parked";
     while (::rename(second.c_str(), parked.c_str()) == 0) {

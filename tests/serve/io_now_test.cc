@@ -37,7 +37,7 @@ class IoNowTest : public ExportTest {
     EXPECT_EQ(read(file), "0123456789");
   }
 
-  // What READ gives; nothing where it would have to wait.
+  // The result of READ; nullopt where it would have to wait.
   std::optional<std::string> read_now(std::uint64_t offset = 0, std::uint32_t count = 100) {
     std::vector<std::uint8_t> into(count);
     last_read = backend->read_now({file, offset, count}, into);
@@ -127,7 +127,7 @@ TEST_F(IoNowTest, WhatIsWrittenNowIsCommittedLater) {
   ASSERT_EQ(write(file, 0, "x", StableHow::kFileSync).status, Nfsstat3::kOk);
   ASSERT_EQ(num_synced, 1);
   ASSERT_TRUE(write_now(0, "y"));
-  // Another file takes its place among the open ones: what nobody synced is synced before it goes.
+  // Another file takes its place among the open ones. Its unsynced octets are synced before it is closed.
   write_local(dir + "/other", "other");
   EXPECT_EQ(read(handle("other")), "other");
   EXPECT_EQ(num_synced, 2);
@@ -178,7 +178,7 @@ TEST_F(IoNowTest, AForgedHandleIsLeftToThoseWhoSayWhy) {
   EXPECT_FALSE(read_now());
 }
 
-// Whoever changes the file holds it for the sake of wcc_data, and may be waiting for the disk meanwhile.
+// A thread that changes the file holds it for the sake of wcc_data, and may be waiting for the disk meanwhile.
 TEST_F(IoNowTest, AFileThatAnotherThreadChangesIsNotWaitedFor) {
   bool was_held = false;
   std::function<void()> meanwhile = [&] {

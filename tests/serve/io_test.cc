@@ -16,7 +16,7 @@
 
 #include "tests/serve/fixture.h"
 
-// READ, WRITE, COMMIT and what they promise.
+// READ, WRITE, COMMIT and their promises.
 namespace weft::serve {
 namespace {
 
@@ -239,7 +239,8 @@ TEST_F(IoTest, FewDescriptorsServeManyFiles) {
   EXPECT_EQ(num_descriptors() - before, 3);
 }
 
-// Others write while it syncs: what the client may take for its own change must not hold theirs.
+// Other clients write while COMMIT syncs. The attributes that a client takes for its own change must not contain
+// theirs.
 TEST_F(IoTest, CommitFramesNoChangeOfOthers) {
   ASSERT_EQ(write(file, 0, "mine").status, Nfsstat3::kOk);
   calls.fsync = [this](int) { return write(file, 4, " and others'").status == Nfsstat3::kOk ? 0 : -1; };
@@ -343,7 +344,7 @@ TEST_F(IdleTest, AProgramThatWasPutRunsOnceItsDescriptorIsIdle) {
   sweep(1);
   EXPECT_TRUE(runs("program"));
   EXPECT_EQ(backend->num_open_files(), 0u);
-  EXPECT_GE(num_fsync, 1);  // what nobody had synced
+  EXPECT_GE(num_fsync, 1);  // the unsynced octets
 }
 
 TEST_F(IdleTest, ARemovedFileIsClosedAtTheNextSweep) {
@@ -412,7 +413,7 @@ TEST_F(IdleTest, AFileThatTheModeForbidsToWriteIsKeptForItsCreator) {
     ASSERT_EQ(write(protected_file, 0, "first").status, Nfsstat3::kOk);
     sweep(OpenFiles::kIdleSweeps + 1);
     ASSERT_EQ(write(protected_file, 5, "second").status, Nfsstat3::kOk);
-    // Whoever commits has written it all.
+    // The committing client has written it all.
     ASSERT_EQ(backend->commit({protected_file, 0, 0}).status, Nfsstat3::kOk);
     sweep(OpenFiles::kIdleSweeps);
     EXPECT_EQ(write(protected_file, 11, "third").status, Nfsstat3::kAcces);

@@ -147,7 +147,7 @@ TEST_F(MountTest, NamesOfOneAddressPushOutNoOthersAndMakeNoLongReply) {
             500);
 }
 
-// Of all addresses its own has most then.
+// Its own address has most mounts then.
 TEST_F(MountTest, ALongNameFindsNoRoomAmongManyShortOnes) {
   for (int i = 0; i < 1024; ++i) {
     const std::string host = "host" + std::to_string(i);
@@ -301,7 +301,7 @@ TEST_F(MountServerTest, AFloodOfLongRecordsCostsFewLines) {
   server.reset();
   const std::string lines = ::testing::internal::GetCapturedStdout();
   EXPECT_LE(std::ranges::count(lines, '\n'), verbs::LogBudget::kBurst + 10 * verbs::LogBudget::kPerSecond);
-  EXPECT_NE(lines.find("serve: mount: client 127.0.0.1: a record that is longer than 1000 octets"), std::string::npos);
+  EXPECT_NE(lines.find("serve: mount: client 127.0.0.1: a record that is longer than 1000 bytes"), std::string::npos);
 }
 
 TEST_F(MountServerTest, WhatIsNoCallEndsTheConnection) {
@@ -337,7 +337,7 @@ TEST_F(MountServerTest, AddressesThatAreNotAdmittedAreNotHeard) {
   send(fd, call);
   EXPECT_TRUE(receive(fd).has_value());
   for (int i = 0; i < 20; ++i) EXPECT_EQ(receive(connect(kUnwelcome)), std::nullopt);
-  // Nor do they take the place of others.
+  // They do not take the place of others either.
   send(fd, call);
   EXPECT_TRUE(receive(fd).has_value());
 }

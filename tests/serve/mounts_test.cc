@@ -5,7 +5,7 @@
 
 #include "tests/serve/mount_space.h"
 
-// What is mounted beneath the exported directory.
+// Filesystems mounted beneath the exported directory.
 namespace weft::serve {
 namespace {
 
@@ -37,7 +37,7 @@ class MountsTest : public testing::MountTest {
   void expect_out_of_bounds() {
     EXPECT_EQ(lookup(root(), "mounted").status, Nfsstat3::kAcces);
     EXPECT_EQ(tree->open_path("mounted/sub/secret").error(), Errno{EACCES});
-    // What lies below the mount is covered, not gone, and no search goes there.
+    // Files below the mount point are covered, not gone. No search goes there.
     EXPECT_EQ(getattr_status(covered_dir), Nfsstat3::kStale);
     EXPECT_EQ(read(covered), "!NFS3ERR_STALE");
     EXPECT_EQ(create(covered_dir, "new").status, Nfsstat3::kStale);
@@ -165,7 +165,7 @@ TEST_F(OverlayTest, TheFirstChangeThroughAHandleLeavesItGood) {
   EXPECT_EQ(read(file), "Upper");
   EXPECT_EQ(backend->commit({file, 0, 0}).status, Nfsstat3::kOk);
   for (const NfsFh3& fh : {file, a, b, other}) EXPECT_EQ(getattr_status(fh), Nfsstat3::kOk);
-  // And a client that looks again gets the handles that it has.
+  // A client that looks again gets the same handles.
   EXPECT_EQ(lookup(root(), "a").object, a);
   EXPECT_EQ(lookup(a, "b").object, b);
   EXPECT_EQ(lookup(b, "file").object, file);

@@ -96,7 +96,7 @@ TEST_F(NamesTest, Link) {
   EXPECT_EQ(backend->link({file, {b, "link"}}).status, Nfsstat3::kExist);
   EXPECT_EQ(backend->link({a, {b, "dir"}}).status, Nfsstat3::kInval);
   EXPECT_EQ(backend->link({file, {file, "x"}}).status, Nfsstat3::kNotdir);
-  // A symbolic link is linked itself, not what it points to.
+  // LINK links a symbolic link itself, not its target.
   ASSERT_EQ(::symlink("file", (dir + "/a/symlink").c_str()), 0);
   ASSERT_EQ(backend->link({handle("a/symlink"), {b, "copy"}}).status, Nfsstat3::kOk);
   EXPECT_EQ(lookup(b, "copy").obj_attributes->type, nfs3::Ftype3::kLnk);

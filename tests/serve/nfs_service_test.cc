@@ -13,8 +13,8 @@
 #include "tests/serve/fixture.h"
 #include "verbs-shim/soft/device.h"
 
-// How much memory a Call gets from the server's pool, and what happens where there is less. The Calls are made here and
-// have no connection: what is looked at is the pool, while a task holds its Buffer.
+// The memory that a Call gets from the server's pool, and the outcome where there is less. The Calls are made here and
+// have no connection. The tests look at the pool while a task holds its Buffer.
 namespace weft::serve {
 namespace {
 
@@ -128,7 +128,7 @@ TEST_F(NfsServiceTest, WhereThereIsNoneNoWorkerHearsOfTheCall) {
     service->on_call(std::move(call));
     EXPECT_EQ(pool.num_pending(), 0u);
   }
-  // What needs no Buffer is done all the same.
+  // Procedures that need no Buffer are done all the same.
   EXPECT_EQ(taken_by(Proc::kGetattr, nfs3::FhArgs{handle("file")}), 0u);
 }
 

@@ -21,7 +21,7 @@ std::size_t results_len(const Res& res) {
   std::vector<std::uint8_t> octets;
   rpcrdma::xdr::XdrWriter writer(octets);
   nfs3::emit(writer, res);
-  return octets.size() - 4;  // without the status: what the counts count
+  return octets.size() - 4;  // without the status: the counts leave it out
 }
 
 class ReaddirTest : public ExportTest {

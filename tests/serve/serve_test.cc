@@ -76,8 +76,8 @@ TEST_F(ServeTest, BulkGoesByChunkBothWays) {
     EXPECT_EQ(into, Octets(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(len)));
   }
   const verbs::QpCounters counters = peer->client->counters();
-  EXPECT_GE(counters.reads_rx, 4u);   // the server pulled what was written
-  EXPECT_GE(counters.writes_rx, 2u);  // and pushed what was read
+  EXPECT_GE(counters.reads_rx, 4u);   // the server pulled the written data
+  EXPECT_GE(counters.writes_rx, 2u);  // and pushed the read data
   EXPECT_EQ(read_local(dir + "/big").size(), std::size_t{4} << 20);
 }
 
@@ -127,7 +127,7 @@ TEST_F(ServeTest, ManyReadsInFlightComeBackWhole) {
   }
 }
 
-// A disk that does not come back from fsync(2) holds those who wait for it, and nobody else.
+// A disk that does not come back from fsync(2) holds the Calls that wait for it, and no others.
 TEST_F(ServeTest, AHeldFsyncHoldsNobodyElse) {
   Gate gate;
   config.calls.fsync = [&](int fd) { return gate.pass(), ::fsync(fd); };
@@ -211,7 +211,7 @@ TEST_F(ServeTest, AClientThatHasAllDiskWorkersDelaysAnotherByOneTask) {
   run_until([&] { return std::all_of(reads.begin(), reads.end(), [](const One& one) { return one.answer.done; }); });
 }
 
-// The loop itself reads and writes what memory holds: with every disk worker held, that goes on.
+// The loop itself reads and writes cached octets. That goes on while every disk worker is held.
 TEST_F(ServeTest, WhatMemoryHoldsNeedsNoDiskWorker) {
   Gate gate;
   const std::thread::id loop = std::this_thread::get_id();

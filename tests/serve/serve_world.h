@@ -17,13 +17,13 @@
 
 namespace weft::serve::testing {
 
-// Gate holds whoever passes it, once it is shut, until it is opened.
+// Gate, once shut, holds each thread that comes to it until it is opened.
 class Gate {
  public:
   void shut() { set(true); }
   void open() { set(false); }
   void pass();
-  // Those who stand before it.
+  // The number of threads that stand before it.
   int num_held();
 
  private:
@@ -59,8 +59,8 @@ class ServeWorld : public ::testing::Test {
     std::optional<std::size_t> item_len;
     bool done = false;
   };
-  // start_call: `answer` and what the views name stay until it is done. args are XDR; item: WRITE's data, out of args;
-  // xid: the client chooses where none is given.
+  // start_call: `answer` and the memory of the views stay until it is done. args are XDR; item: WRITE's data, out of
+  // args; xid: the client chooses where none is given.
   void start_call(Peer& peer, nfs3::Proc procedure, ConstBytes args, Answer& answer,
                   std::optional<rpcrdma::ArgumentItem> item = {}, MutBytes result_item = {},
                   std::optional<std::uint32_t> xid = {});
@@ -82,7 +82,7 @@ class ServeWorld : public ::testing::Test {
 
   nfs3::WriteRes write(Peer& peer, const nfs3::NfsFh3& file, std::uint64_t offset, ConstBytes data,
                        nfs3::StableHow stable = nfs3::StableHow::kUnstable);
-  // READ of into.size() octets; into is cut to what came.
+  // READ of into.size() octets. into is cut to the octets read.
   nfs3::ReadRes read(Peer& peer, const nfs3::NfsFh3& file, std::uint64_t offset, std::vector<std::uint8_t>& into);
   nfs3::NfsFh3 lookup(Peer& peer, const nfs3::NfsFh3& dir, const std::string& name);
   // MNT of a path, through TCP.

@@ -43,7 +43,7 @@ TEST(SharedSyncs, OneSyncAnswersAllThatWaitedWhenItBegan) {
     });
   }
   wait_for_waiters(syncs, kLater);
-  // What is under way may have begun before their changes, so it answers none of them.
+  // The sync under way may have begun before their changes, so it answers none of them.
   EXPECT_EQ(num_ended, 0);
   EXPECT_EQ(syncs.sync(kOther, [] { return 0; }), 0);
   go_on.count_down();

@@ -9,7 +9,8 @@
 
 #include "tests/serve/fixture.h"
 
-// What each procedure makes stable before it answers: RFC 1813 section 4.9, by the inodes that fsync(2) was called for.
+// The files that each procedure makes stable before it answers: RFC 1813 section 4.9, by the inodes that fsync(2) was
+// called for.
 namespace weft::serve {
 namespace {
 
@@ -40,7 +41,7 @@ class SyncTest : public ExportTest {
     EXPECT_EQ(::lstat((dir + "/" + path).c_str(), &st), 0) << path;
     return st.st_ino;
   }
-  // What was synced since the last question.
+  // The inodes synced since the last question.
   std::set<ino_t> last() {
     num_syncs = 0;
     return std::exchange(synced, {});

@@ -1,6 +1,6 @@
 #pragma once
 
-// What Atomics have to find and to leave, worked out apart from the code under test.
+// The values that Atomics have to find and to leave, worked out apart from the code under test.
 
 #include <array>
 #include <cstdint>
@@ -36,7 +36,7 @@ inline std::uint64_t atomic_outcome(const rdmap::AtomicOperands& o, std::uint64_
   return differs ? original : outcome;
 }
 
-// Operands of either kind, every sort of mask; about half of the CmpSwaps find what they compare with.
+// Operands of either kind, every sort of mask. About half of the CmpSwaps find the compared value.
 inline rdmap::AtomicOperands random_atomic(Random& random, std::uint64_t original) {
   const auto word = [&] { return static_cast<std::uint64_t>(random.between(0, SIZE_MAX - 1)); };
   const auto mask = [&] {

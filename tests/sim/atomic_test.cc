@@ -55,7 +55,7 @@ TEST(AtomicResponder, AnswersTheVectors) {
   EXPECT_TRUE(v.completions.empty()) << "the ULP hears nothing of it";
   EXPECT_EQ(v.recvs.num_taken, 0u);
   EXPECT_EQ(v.stream.counters().atomics_rx, 3u);
-  // The identifier came back each time; one that does not is refused.
+  // The identifier came back each time. An answer with another identifier is refused.
   ExtVictim requester;
   ASSERT_EQ(requester.post(atomic_wr(1, fetch_add(1))), rdmap::PostResult::kOk);
   requester.ulpdus();
@@ -254,7 +254,7 @@ TEST(AtomicResponder, AlignmentIsThatOfTheAddress) {
       Octets request = vector_octets(name);
       request[13] = 1;
       request[37] = static_cast<std::uint8_t>(off);  // TO 0x101 or 0x104
-      // Whatever is there, it compares equal.
+      // Any value compares equal.
       for (std::size_t i = 62; i < 70; ++i) request[i] = 0;
       v.feed(request);
       const auto sent = v.ulpdus();
@@ -308,7 +308,7 @@ TEST(AtomicRequester, SendsTheVectors) {
   RecordProperty("proves", "EXT-4.1-03 EXT-4.1-09 EXT-5.2.1-01 EXT-5.2.1-03 EXT-5.2.1-07 EXT-5.2.1-09");
   ExtVictim v;
   auto add = fetch_add(1);
-  add.compare = 77, add.compare_mask = 3;  // what FetchAdd has no use for is not sent
+  add.compare = 77, add.compare_mask = 3;  // fields that FetchAdd does not use are not sent
   ASSERT_EQ(v.post(atomic_wr(1, add)), rdmap::PostResult::kOk);
   rdmap::AtomicOperands swap{rdmap::AtomicOp::kCmpSwap, 0x2021222324252627, 0x28292a2b2c2d2e2f, 0x3031323334353637,
                              0x38393a3b3c3d3e3f};

@@ -1,6 +1,6 @@
 #pragma once
 
-// A conversation of two streams that post whatever there is to post, and what has to come of it, checked to the octet.
+// A conversation of two streams that post requests of every kind. The outcome is checked to the octet.
 
 #include <gtest/gtest.h>
 
@@ -24,11 +24,11 @@ using rdmap::WorkOp;
 using rdmap::WorkStatus;
 using Octets = std::vector<std::uint8_t>;
 
-inline constexpr std::uint32_t kSource = 0x10;    // what Sends, Writes and the peer's Reads take from
+inline constexpr std::uint32_t kSource = 0x10;    // source of Sends, Writes and the peer's Reads
 inline constexpr std::uint32_t kTarget = 0x20;    // where the peer's Writes land
 inline constexpr std::uint32_t kSink = 0x30;      // where our Reads land
 inline constexpr std::uint32_t kInbox = 0x40;     // where the peer's Sends land
-inline constexpr std::uint32_t kWords = 0x50;     // what the peer's Atomics work on
+inline constexpr std::uint32_t kWords = 0x50;     // words of the peer's Atomics
 inline constexpr std::uint64_t kWordsTo = 0x901;  // its base, aligned to nothing: only addresses have to be
 inline constexpr std::uint32_t kWindows = 0x100;  // STags that the peer may invalidate, one after the other
 inline constexpr std::size_t kSourceLen = 200'000;
@@ -39,10 +39,10 @@ struct Posted {
   SendWr wr;
   std::size_t len = 0;
   std::size_t source_offset = 0;
-  // Of what takes a receive: where and how long that is. Immediate Data fits or does not; it arrives all the same.
+  // Of a request that takes a receive: the receive's place and length. Immediate Data arrives whether or not it fits.
   std::size_t inbox_offset = 0;
   std::size_t recv_len = kRecvLen;
-  // Of an Atomic: its word, and what it finds there.
+  // Of an Atomic: its word, and the value that it finds there.
   std::size_t word = 0;
   std::uint64_t original = 0;
 };
@@ -54,7 +54,7 @@ inline bool takes_receive(SendOp op) {
   return op == SendOp::kSend || op == SendOp::kSendInvalidate || has_immediate(op);
 }
 
-// Chatter posts random work on one side and knows what has to come of it on both.
+// Chatter posts random work on one side and knows the right outcome on both.
 class Chatter {
  public:
   Chatter(World& world, std::size_t who, std::size_t num_ops, std::size_t max_len)
@@ -95,8 +95,8 @@ class Chatter {
     --ops_left_;
   }
 
-  // Looks at what was reported since the last time: the successes are the next ones due, what each says is right, and
-  // all that it stands for is in place by now.
+  // Looks at the completions since the last time: the successes are the next ones due, their fields are right, and all
+  // of their octets are in place.
   void observe() {
     if (world_.damaged) return;
     for (; num_seen_ < me_.completions.size(); ++num_seen_) {
@@ -264,7 +264,7 @@ class Chatter {
       ASSERT_EQ(*c.invalidated, p.wr.remote_stag);
       ASSERT_FALSE(peer_.memory.regions.at(p.wr.remote_stag.value).valid);
     }
-    // RFC 5040 section 5.5: whoever hears of it finds everything that was written before it.
+    // RFC 5040 section 5.5: a ULP that hears of it finds all earlier Writes in place.
     for (; next_write_ <= index; ++next_write_) expect_written(posted_[next_write_]);
   }
 
@@ -277,7 +277,8 @@ class Chatter {
         << "not written yet: " << p.wr.wr_id;
   }
 
-  // The words are as the first so many Atomics leave them, each carried out once: at least those that are complete.
+  // The words are as the first N Atomics leave them, each carried out once. N is at least the number of complete
+  // Atomics.
   void check_atomics_cut_short() const {
     const Words words = words_of(peer_.memory.regions.at(kWords).octets);
     Words state;
@@ -292,7 +293,7 @@ class Chatter {
     ASSERT_TRUE(found) << "Atomics carried out twice, not at all or out of order";
   }
 
-  // What a request carries, or fetches.
+  // The octets that a request carries, or fetches.
   Octets octets_of(const Posted& p) const {
     if (p.wr.op == SendOp::kAtomic) {
       Octets octets(sizeof(p.original));
@@ -347,7 +348,7 @@ class Chatter {
   std::size_t ops_left_;
   std::size_t max_len_;
   std::vector<Posted> posted_;
-  std::vector<std::size_t> sends_;  // indices into posted_ of what takes a receive
+  std::vector<std::size_t> sends_;  // indices into posted_ of requests that take a receive
   Words words_;                     // the peer's, once all Atomics that are posted have been carried out
   std::uint64_t next_wr_id_ = 1;
   std::uint64_t next_recv_id_ = 0;
@@ -414,7 +415,7 @@ class Conversation {
   }
 
  private:
-  // With revision 1 nobody negotiates: what an end asks has to be what the other serves.
+  // With revision 1 the ends do not negotiate: one end's ORD has to be the other's IRD.
   const rdmap::StreamConfig& fit(const Adjust& adjust) {
     if (adjust) adjust(a_, b_);
     a_.ord = b_.ird = std::min(a_.ord, b_.ird);

@@ -290,7 +290,7 @@ TEST_P(EvilPeer, IsToldOnceAndEverythingEndsOnce) {
       } else {
         v.feed(b.bad);
       }
-      v.feed(kGoodWrite);  // what follows goes nowhere
+      v.feed(kGoodWrite);  // later octets go nowhere
       const auto sent = v.ulpdus();
       ASSERT_EQ(sent.size(), 1u) << "one Terminate and nothing else";
       EXPECT_EQ(sent[0], b.answer);

@@ -1,4 +1,4 @@
-// What startup agrees on for the FPDUs behind it: Markers by direction, CRCs, versions.
+// Startup agrees on the framing of the FPDUs behind it: Markers by direction, CRCs, versions.
 #include <gtest/gtest.h>
 
 #include "tests/sim/startup_side.h"

@@ -82,8 +82,9 @@ void set_ddp_state(Victim& v, const std::string& state) {
   if (state.find("+READ") != std::string::npos) post_read(v, 0x0c0ffe06, 0x100);
 }
 
-// What the victim has outstanding when the bad message comes: a Read on the wire, a Send that waits for it, one behind.
-// Without the Read, and where the victim may not speak yet, nothing has left. A Read of the test's own is older.
+// The victim's outstanding requests when the bad message comes: a Read on the wire, a Send that waits for it, one
+// behind. Without the Read, and where the victim may not speak yet, nothing has left. A Read of the test's own is
+// older.
 constexpr std::uint64_t kOutstanding[] = {60, 61, 62};
 
 void post_work(Victim& v, bool with_read) {
@@ -135,7 +136,7 @@ void expect_ended(Victim& v, const std::vector<std::uint64_t>& work) {
   EXPECT_EQ(others, work);
 }
 
-// How a vector is tried: in how large pieces, and behind what.
+// How a vector is tried: the size of the pieces, and the traffic before it.
 struct Try {
   std::size_t chunk;
   Heard heard;
@@ -377,7 +378,7 @@ TEST(Hostile, ReadSourceTakenAwayHalfWayDrawsAdvancedHeader) {
   ASSERT_FALSE(v.stream.tx_buffers(134, 1, v.now).empty());
   v.stream.on_tx(134, v.now);
   v.memory.regions[0x2b3c4d02].valid = false;
-  // What is left of the FPDU under way, then the Terminate: 114 octets were sent.
+  // The rest of the FPDU under way, then the Terminate: 114 octets were sent.
   const auto out = v.transmit(v.now);
   Octets all = frame_fpdu(Octets(128));
   const auto sent = deframe(ConstBytes(out).last(out.size() - (all.size() - 134)));
@@ -403,7 +404,7 @@ TEST(Hostile, MemoryTakenAwayInsideAnFpduGetsNothingMore) {
     const Octets fpdu = frame_fpdu(ulpdu);
     v.receive(ConstBytes(fpdu).first(kFirst), v.now);
     v.receive(ConstBytes(fpdu).subspan(kFirst, 1), v.now);
-    // The octets stay where they are, under a name that nobody asks for.
+    // The octets stay where they are, under a name that no request has.
     v.memory.regions[0x999].octets.swap(v.memory.regions[stag].octets);
     v.memory.regions.erase(stag);
     const Octets before = v.memory.regions[0x999].octets;

@@ -379,7 +379,7 @@ TEST(Rfc7306, LocalFaultSendsABareTerminateInstead) {
   SendWr write;
   write.wr_id = 1;
   write.op = SendOp::kWriteImmediate;
-  write.sg_list = {{0, 8, ddp::Stag{0x999}}};  // no such key
+  write.sg_list = {{0, 8, ddp::Stag{0x999}}};  // an unknown key
   write.remote_stag = ddp::Stag{5};
   write.args = kFirst;
   ASSERT_EQ(v.post(write), rdmap::PostResult::kOk);

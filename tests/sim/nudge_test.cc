@@ -30,7 +30,7 @@ struct Accepted : Initiator {
     drain();
     EXPECT_TRUE(established);
   }
-  // What leaves when the clock shows `at`.
+  // The octets that leave when the clock shows `at`.
   std::vector<Octets> sent_at(milliseconds at) {
     stream.on_timeout(kNow + at);
     drain();

@@ -8,7 +8,7 @@
 namespace weft::sim {
 namespace {
 
-// An octet with the version of DDP, one with that of RDMAP.
+// One octet has the version of DDP, the next one RDMAP's.
 void expect_version(const Octets& fpdu, std::size_t at, std::uint8_t version) {
   EXPECT_EQ(fpdu[at] & 0x03, version);
   EXPECT_EQ(fpdu[at + 1] >> 6, version);

@@ -1,4 +1,4 @@
-// What a connection holds once it has come to rest, counted at operator new.
+// The memory of a connection that has come to rest, counted at operator new.
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -84,7 +84,7 @@ void work(Pair& pair) {
 TEST(Rest, AConnectionAtRestHoldsLittle) {
   const std::size_t before = held;
   auto pair = std::make_unique<Pair>();
-  // The staging is the worker's; the memory and the lists of what happened are the test's.
+  // The staging is the worker's. The memory and the lists of events are the test's.
   const std::size_t not_the_streams = 2 * (160 * 1024 + sizeof(Side));
   pair->connect();
   ASSERT_TRUE(pair->a.established && pair->b.established);

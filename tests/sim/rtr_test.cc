@@ -258,7 +258,7 @@ TEST(Rtr, ATerminateInItsPlaceIsNoConnection) {
   EXPECT_EQ(r.closed[0].terminate, (rdmap::Terminate{rdmap::Layer::kLlp, 0, 7}));
 }
 
-// What the initiator cannot live with: one Terminate as its first FPDU, then FIN, and the ULP is told why.
+// The initiator cannot accept the Reply: one Terminate as its first FPDU, then FIN, and the ULP hears the reason.
 void expect_terminate(Initiator& i, const char* record, std::uint8_t code) {
   const auto sent = deframe(i.transmit(kNow));
   ASSERT_EQ(sent.size(), 1u);

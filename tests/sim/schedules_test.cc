@@ -1,4 +1,5 @@
-// Thousands of schedules in all framings: where octets are cut, which direction is delayed, who runs first.
+// Thousands of schedules in all framings. They differ in the cuts between octets, the delayed direction and the side
+// that runs first.
 #include "tests/sim/conversation.h"
 #include "tests/sim/framing.h"
 

@@ -1,4 +1,4 @@
-// Startup and end as the ULP and the peer see them: what is handed up, what stays unsent, which error code it was.
+// Startup and end as the ULP and the peer see them: the events handed up, the unsent octets, the error code.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -208,7 +208,7 @@ TEST(Conduct, ABadStartupFrameClosesTcpAtOnceAndIsCode4) {
     Responder r;
     r.receive(mpa_record_octets(name), kNow);
     expect_code_4(r);
-    // The same end as that of a lost connection.
+    // The end is the same as after a lost connection.
     EXPECT_EQ(r.stream.post_send({}), rdmap::PostResult::kNotConnected);
     EXPECT_FALSE(r.stream.next_timeout());
   }

@@ -1,4 +1,4 @@
-// MPA startup through a stream: what each frame of the peer's does to it.
+// MPA startup through a stream: the effect of each of the peer's frames.
 #include <gtest/gtest.h>
 
 #include "tests/sim/startup_side.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-// A stream in Full Operation whose peer is the test itself: it feeds ULPDUs and reads what comes back.
+// A stream in Full Operation whose peer is the test itself: it feeds ULPDUs and reads the answers.
 
 #include <string>
 #include <utility>
@@ -17,7 +17,7 @@ namespace weft::sim {
 using Octets = std::vector<std::uint8_t>;
 
 inline Octets frame_fpdu(ConstBytes ulpdu, bool crc = true) {
-  if (ulpdu.empty()) return {0, 0, 0, 0, 0, 0, 0, 0};  // what no writer makes: a ULPDU_Length of 0
+  if (ulpdu.empty()) return {0, 0, 0, 0, 0, 0, 0, 0};  // no writer makes this: a ULPDU_Length of 0
   mpa::FpduWriter writer(crc);
   if (!writer.add(ulpdu, {}, true)) return {};
   Octets out;
@@ -50,7 +50,7 @@ inline Octets startup_frame(mpa::FrameKind kind, std::uint8_t rev, Octets privat
   return out;
 }
 
-// What a victim has heard when the test begins: nothing; one harmless FPDU, so that it may speak; or several.
+// The number of harmless FPDUs that a victim has heard when the test begins. After the first it may speak.
 enum class Heard : std::uint8_t { kNothing, kOneFpdu, kSeveral };
 
 // Victim is a responder, PD 7, stream 1, IRD 2, ORD 2, without RFC 7306 unless told otherwise: state S0 of the vectors.
@@ -77,7 +77,7 @@ struct Victim : rdmap::testing::Side {
 
   void feed(ConstBytes ulpdu) { receive(frame_fpdu(ulpdu), now, chunk); }
 
-  // What the victim sends now, as ULPDUs.
+  // The ULPDUs that the victim sends now.
   std::vector<Octets> ulpdus() {
     auto out = deframe(transmit(now));
     drain();

@@ -1,7 +1,7 @@
 #pragma once
 
-// Two streams over a fake TCP with a fake clock. Everything that a real connection leaves to chance (how much a
-// sendmsg takes, how octets are cut on arrival, who runs first, what the EMSS is) comes from one seed.
+// Two streams over a fake TCP with a fake clock. One seed decides everything that a real connection leaves to chance:
+// how much a sendmsg takes, how octets are cut on arrival, which side runs first, and the EMSS.
 
 #include <cerrno>
 #include <cstdint>
@@ -103,10 +103,10 @@ class World {
   Random random;
   TimePoint now{};
   std::unique_ptr<Side> side[2];
-  HalfWire wire[2];  // wire[i] carries what side i sends
+  HalfWire wire[2];  // wire[i] carries the octets of side i
   bool open[2] = {true, true};
   std::size_t emss = 0;  // 0: another one in each turn
-  // Octets were changed on the way, or receives taken away: what arrives where is anybody's guess.
+  // Octets were changed on the way, or receives taken away: the outcome is unknown.
   bool damaged = false;
 
  private:

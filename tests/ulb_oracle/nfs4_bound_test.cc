@@ -1,5 +1,5 @@
-// The bounds of COMPOUND Replies against Replies that there could be: of every operation, a Call and a Reply made up
-// apart from each other, and then the Call changed so that it asked for what the Reply has.
+// The bounds of COMPOUND Replies against possible Replies. For every operation a Call and a Reply are made up apart
+// from each other. Then the Call is changed so that it asks for the contents of the Reply.
 #include <gtest/gtest.h>
 
 #include <iterator>
@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kDraws = 600;  // for each operation
 constexpr std::uint32_t kAllWords = 3;
 
-// What a server puts into a bitmap: the words of the Call, or those that there are bits for.
+// Whether a server would return this bitmap: the words of the Call, or as many as there are defined bits for.
 bool is_usual(const bitmap4& results, const bitmap4& call) {
   return results.bitmap4_len <= std::max(call.bitmap4_len, kAllWords);
 }
@@ -101,7 +101,7 @@ void fit_maxcount(nfs_argop4& call, nfs_resop4& reply) {
   }
 }
 
-// fits: whether the Reply is one that the Call can have, and within what a client reckons with where there is no limit.
+// fits: whether the Call can have this Reply, within the sizes that a client assumes where there is no limit.
 bool fits(nfs_argop4& call, nfs_resop4& reply) {
   fit_maxcount(call, reply);
   auto& args = call.nfs_argop4_u;
@@ -256,7 +256,7 @@ constexpr DrawAttribute kAttributes[] = {
 };
 #undef ATTRIBUTE
 
-// What a client reckons with where the protocol has no limit, in octets.
+// The octets that a client assumes where the protocol has no limit.
 std::size_t usual_len(std::size_t attribute) {
   if (attribute == FATTR4_SUPPORTED_ATTRS || attribute == FATTR4_SUPPATTR_EXCLCREAT) return 4 + 4 * kAllWords;
   if (attribute == FATTR4_FS_LAYOUT_TYPES || attribute == FATTR4_LAYOUT_TYPES) return 4 + 4 * 16;
@@ -292,7 +292,7 @@ TEST(Nfs4Oracle, AttributesAreNotLargerThanTheirBounds) {
       expect_bound(nfs4(), kCompound, getattr_call(bitmap), getattr_reply(bitmap, value));
       ASSERT_FALSE(HasFailure());
     }
-    // And not much more: attributes of fixed size have exactly theirs.
+    // The bound is not much larger: for attributes of fixed size it is exact.
     const auto bound = nfsulb::testing::bound_reply(nfs4(), kCompound, getattr_call(bitmap), kLimits);
     if (!bound.is_estimate && attribute != FATTR4_FILEHANDLE) {
       EXPECT_EQ(bound.rest, 12 + 16 + 4 * kAllWords + largest[attribute]) << attribute;

@@ -74,7 +74,7 @@ TEST(Nfs4Oracle, EveryOperationAlone) {
   EXPECT_EQ(unseen, 0u);
 }
 
-// Half of the operations are those with items.
+// Half of the operations have items.
 std::uint32_t some_operation(std::mt19937_64& random) {
   constexpr std::uint32_t kWithItems[] = {OP_CREATE, OP_READ, OP_READLINK, OP_WRITE};
   if (random() % 2 == 0) return kWithItems[random() % 4];

@@ -1,6 +1,6 @@
 #pragma once
 
-// Values of NFS version 4 and what is eligible in them, by their own fields.
+// Values of NFS version 4 and the eligible items in them, by their own fields.
 #include <rpc/rpc.h>
 
 #include <optional>

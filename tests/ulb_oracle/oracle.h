@@ -13,9 +13,9 @@
 #include "nfsulb/schema.h"
 #include "nfsulb/testing/octets.h"
 
-// The oracle: the encoders that rpcgen makes of the RFCs' own data descriptions. It draws values at random by letting
-// such a routine decode a stream that makes up its words as it is read, and encodes them again; the walkers of nfsulb
-// then have to make of the octets what the values are.
+// The oracle: the encoders that rpcgen makes of the RFCs' own data descriptions. It draws random values: a routine of
+// rpcgen decodes a stream that makes up its words as it is read. The oracle encodes the values again. The walkers of
+// nfsulb have to find the same values in the octets.
 namespace weft::ulb_oracle {
 
 using nfsulb::testing::Octets;
@@ -23,7 +23,8 @@ using nfsulb::testing::Octets;
 template <typename T>
 using Proc = bool_t (*)(XDR*, T*);
 
-// Words says what numbers a stream makes up: some of them as counts, some as discriminants, nobody knows which.
+// Words decides the numbers that a stream makes up. Some become counts, some discriminants; the stream does not know
+// which.
 struct Words {
   std::vector<std::uint32_t> first;    // the first ones, as given
   std::vector<std::uint32_t> special;  // discriminants that small numbers do not reach
@@ -119,7 +120,7 @@ class Arms {
  public:
   // saw reads octets of this type, all of them; false if they are not.
   bool saw(const nfsulb::Type& type, const Octets& octets);
-  // unseen: how many arms there are below the type that saw has not met; what they are called is printed.
+  // unseen returns the number of arms below the type that saw has not met, and prints their names.
   std::size_t unseen(const nfsulb::Type& type, const char* name) const;
 
  private:
@@ -129,16 +130,16 @@ class Arms {
   std::set<const void*> seen_;
 };
 
-// The walker against one message. `items` are those that there are, at `offsets`; every subset of up to five of them is
-// taken out. `entries` of results: for each READ operation, the index of its item, -1 for none.
+// The walker against one message. `items` are all items, at `offsets`. Every subset of up to five of them is taken out.
+// `entries` of results: for each READ operation, the index of its item, -1 for none.
 void expect_arguments(const rpcrdma::Binding& binding, std::uint32_t procedure, const OutStream& message,
                       const std::vector<Item>& items);
 void expect_results(const rpcrdma::Binding& binding, std::uint32_t procedure, const OutStream& message,
                     const std::vector<Item>& items, const std::vector<int>& entries);
-// The bound of the Reply against one that there could be.
+// Compares the bound of the Reply with a possible Reply.
 void expect_bound(const rpcrdma::Binding& binding, std::uint32_t procedure, const Octets& args, const Octets& results);
 
-// What the Calls and Replies here stay within.
+// The limits of the Calls and Replies here.
 inline constexpr rpcrdma::ReplyLimits kLimits = {.max_text = 20480, .max_unbounded = 1 << 20, .max_reply = 0};
 
 // The seed of all tests, from WEFT_SEED or the same each time; printed by the tests' main when one fails.

@@ -13,7 +13,7 @@ namespace weft::ulb_oracle {
 
 inline constexpr std::size_t kDraws = 800;
 
-// Of a procedure whose arguments or results are void.
+// For a procedure whose arguments or results are void.
 struct Void {};
 inline bool_t xdr_nothing(XDR*, Void*) {
   return TRUE;
@@ -22,8 +22,8 @@ inline bool_t xdr_nothing(XDR*, Void*) {
 template <typename T>
 using ItemOf = std::function<std::optional<Item>(T&)>;
 
-// Procedure: what the oracle knows of one. `fits` says whether a pair of values is one that this test is about, and may
-// change it so that it is: a Call that asked for what the Reply has.
+// Procedure is the oracle's knowledge of one procedure. `fits` says whether the test covers a pair of values. It may
+// change the pair so that the Call asks for the contents of the Reply.
 template <typename ArgsType, typename ResType>
 struct Procedure {
   std::uint32_t number;
@@ -34,7 +34,7 @@ struct Procedure {
   std::function<bool(ArgsType&, ResType&)> fits = [](ArgsType&, ResType&) { return true; };
 };
 
-// ProcedureTester holds a program's procedures against its binding, and what it saw of the schema's arms.
+// ProcedureTester compares a program's procedures with its binding, and records the arms of the schema that it saw.
 class ProcedureTester {
  public:
   ProcedureTester(std::uint32_t program, std::uint32_t version, Words words)

@@ -165,7 +165,7 @@ class Sink {
   std::string events_;
 };
 
-// Applies "W1+0x7fd e0e1e2" or "Q0.0+0x0 ramp=0x80 len=300" to what memory looked like before.
+// Applies "W1+0x7fd e0e1e2" or "Q0.0+0x0 ramp=0x80 len=300" to the earlier contents of memory.
 void apply_mem_line(const std::string& line, std::map<std::string, Octets>& memory) {
   const std::size_t plus = line.find('+');
   const std::size_t space = line.find(' ');
@@ -246,7 +246,7 @@ Octets emitted_from_fields(const std::string& fields, ConstBytes payload) {
                   payload});
 }
 
-// Every segment of the file: what is to be sent, what comes before and after a refused one, and the refused ones.
+// Every segment of the file: the sent segments, the segments before and after a refused one, and the refused ones.
 TEST(DdpVectors, EverySegmentComesOutOfItsFields) {
   int num_checked = 0;
   int num_short = 0;
@@ -277,7 +277,7 @@ TEST(DdpVectors, NoRecordIsMissing) {
   EXPECT_EQ(count, (std::map<char, int>{{'V', 20}, {'H', 31}, {'R', 16}}));
 }
 
-// Raw DDP: whatever the layer above puts there comes out at delivery.
+// Raw DDP: delivery passes the field on as the layer above set it.
 TEST(DdpVectors, RsvdUlpReachesTheLayerAbove) {
   RecordProperty("proves", "DDP-4.2-03 DDP-5.4-05");
   for (unsigned value = 0; value < 256; ++value) {
@@ -343,7 +343,7 @@ TEST(DdpVectors, ValidSegmentsArePlacedAndDeliveredAsTheVectorsSay) {
   }
 }
 
-// What only RDMAP can see: these aim a Read Response at something other than the sink of the open Read.
+// Faults that only RDMAP can see: the records aim a Read Response at something other than the sink of the open Read.
 bool needs_rdmap(const std::string& name) {
   return name == "R03" || name == "R04" || name == "R05";
 }

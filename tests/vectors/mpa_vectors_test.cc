@@ -27,7 +27,7 @@ const std::vector<Record>& records() {
   return all;
 }
 
-// What a reader made of a stream: the ULPDUs, and the error that ended it.
+// A reader's outcome for a stream: the ULPDUs, and the error that ended it.
 struct Outcome {
   std::vector<Octets> ulpdus;
   std::optional<Error> error;
@@ -53,7 +53,7 @@ void arrive(Staging& staging, ConstBytes octets) {
   staging.commit(octets.size());
 }
 
-// What one half connection has to say about a stream's octets.
+// One half connection's reading of a stream's octets.
 struct Half {
   bool crc = true;
   bool markers = false;
@@ -128,7 +128,7 @@ bool is_stream(const Record& record) {
   return record.find("kind") == "stream" && record.name != "ON-MAX";  // whose octets the file does not spell out
 }
 
-// What a sender never makes: PAD and reserved octets other than zero, low bits in FPDUPTR, junk for a CRC; and an FPDU
+// A sender never makes these: PAD and reserved octets other than zero, low bits in FPDUPTR, junk for a CRC, and an FPDU
 // that a FIN cuts short.
 bool is_never_sent(const Record& record) {
   return record.name.starts_with("TOL-") || record.name.starts_with("ERR") || record.name == "OFF-NOCRC-JUNK";
@@ -259,7 +259,7 @@ TEST(MpaVectors, WhatTheCrcCovers) {
   const Octets figure6 = stream_of("FIG6-STREAM");
   EXPECT_EQ(Octets(figure6.begin() + 0x200, figure6.begin() + 0x204), from_hex("00000014"));
   EXPECT_EQ(crc_octets(figure6, 0x1ec, 0x21c), from_hex("84925898"));
-  // And both ends agree on all of it.
+  // Both ends agree on all of it.
   for (const char* name : {"FIG5", "ON-BETWEEN", "FIG6-STREAM"}) {
     const Outcome outcome = read_in_pieces(stream_of(name), {.crc = true, .markers = true}, {});
     EXPECT_FALSE(outcome.error) << name;
@@ -298,7 +298,7 @@ TEST(MpaVectors, StartupFramesAreParsedAndEmittedOctetForOctet) {
     const Octets stream = from_hex(record.find("stream").value());
     const auto parsed = parse_startup_frame(stream, receiver_expects(record));
     ++num_checked;
-    // REV3-REQ is well formed; who cannot talk Rev 3 finds out one step later.
+    // REV3-REQ is well formed. An end without Rev 3 refuses it one step later.
     if (record.find("expect") == "error 4" && record.name != "REV3-REQ") {
       ASSERT_TRUE(std::holds_alternative<BadFrame>(parsed));
       EXPECT_EQ(std::get<BadFrame>(parsed).error, Error::kStartupFrame);

@@ -1,5 +1,5 @@
 // Holds the codecs of MPA startup, DDP and RDMAP against every record of rdmap-vectors.txt, in both directions, and
-// against a reading of the octets by bit positions alone. What a stream does with each: tests/sim.
+// against a reading of the octets by bit positions alone. tests/sim shows a stream's reaction to each record.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -25,7 +25,7 @@ const std::vector<Record>& records() {
   return all;
 }
 
-// One ULPDU, or startup frame, of a record: its octets and what the file says they mean.
+// One ULPDU, or startup frame, of a record: its octets, and their meaning by the file.
 struct Item {
   std::string name;
   Octets octets;
@@ -85,7 +85,7 @@ TEST(RdmapVectors, EveryRecordBelongsToATest) {
   EXPECT_EQ(num, (std::map<char, std::size_t>{{'R', 16}, {'T', 23}, {'E', 8}, {'M', 13}, {'F', 6}, {'H', 65}}));
   EXPECT_EQ(extensions, (std::set<std::string>{"E01", "E02", "E03", "E04", "E05", "E06", "E07", "E08", "H49", "H50",
                                                "H51", "H52", "H53", "H54", "H55"}));
-  EXPECT_EQ(items("RTEMFH").size(), 131u + 1 + 1 + 1 + 2 + 2 + 1 + 4 + 1);  // those with segments have several
+  EXPECT_EQ(items("RTEMFH").size(), 131u + 1 + 1 + 1 + 2 + 2 + 1 + 4 + 1);  // records with segments have several
 }
 
 TEST(RdmapVectors, OctetsMeanWhatTheFieldsSay) {
@@ -156,7 +156,7 @@ TEST(RdmapVectors, DdpHeadersReadAndComeOutTheSame) {
       ddp::emit_header(u, std::span(out).first<ddp::kUntaggedHeaderLen>());
     }
     out.insert(out.end(), segment->payload.begin(), segment->payload.end());
-    // A header that goes out has its reserved bits clear, whatever came in.
+    // An emitted header has its reserved bits clear, also where the parsed header had them set.
     Octets expected = item.octets;
     expected[0] = static_cast<std::uint8_t>(expected[0] & ~0x3c);
     out[0] = static_cast<std::uint8_t>(out[0] & ~0x3c);
@@ -220,7 +220,7 @@ TEST(RdmapVectors, TerminatesReadAndComeOutTheSame) {
   EXPECT_EQ(num, 26u);
 }
 
-// The Terminate that each hostile record expects says what its `term` line says, and copies what it refuses.
+// The Terminate that each hostile record expects agrees with its `term` line, and copies the refused message.
 TEST(RdmapVectors, ExpectedTerminatesAgreeWithTheirDescription) {
   std::size_t num = 0;
   for (const Record& record : records()) {

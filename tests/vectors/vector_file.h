@@ -14,7 +14,7 @@ struct Record {
   std::string name;
   std::vector<std::pair<std::string, std::string>> fields;
 
-  // The value of the first line with this key; nothing where there is none.
+  // The value of the first line with this key; nullopt where no line has it.
   std::optional<std::string> find(std::string_view key) const;
   // The value of every line with this key.
   std::vector<std::string> all(std::string_view key) const;

@@ -135,8 +135,8 @@ Reads chunks_of(const Chunk& reads) {
   return chunks;
 }
 
-// Positions are those of the stream before items were taken out of it (RFC 8166 section 3.4.4): an item stands behind
-// the Call's header and no further than what is there with the items before it.
+// Positions count in the stream before items were taken out of it (RFC 8166 section 3.4.4). An item stands behind the
+// Call's header, and not beyond the end of the octets and items before it.
 void positions(Words& in, const Reads& chunks, std::uint64_t header_len, std::uint64_t stream_len) {
   for (const auto& [position, len] : chunks) {
     in.require(position >= header_len, "a Position is inside the RPC header");

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-// A decoder of RPC-over-RDMA version 1 for tests, written from RFC 8166 section 4 and RFC 5531 section 9. It shares
-// nothing with rpcrdma: what both get wrong alike, both must have got from the documents.
+// A decoder of RPC-over-RDMA version 1 for tests, written from RFC 8166 section 4 and RFC 5531 section 9. It shares no
+// code with rpcrdma: an error common to both must come from the documents.
 namespace weft::wire_v1 {
 
 using Octets = std::span<const std::uint8_t>;
@@ -25,7 +25,7 @@ using Chunk = std::vector<Segment>;
 
 std::uint64_t length_of(const Chunk& chunk);
 
-// Kind: what one message is. A long one carries its Payload stream in a chunk (RDMA_NOMSG).
+// Kind is the kind of one message. A long one carries its Payload stream in a chunk (RDMA_NOMSG).
 enum class Kind : std::uint8_t { kCall, kReply, kLongCall, kLongReply, kErrVers, kErrChunk };
 const char* name_of(Kind kind);
 
@@ -47,8 +47,8 @@ struct Fault {
   std::string text;
 };
 
-// decode: the message, where a sender that keeps the rules may have sent it; else what is wrong. It knows this message
-// alone: whether a Reply answers a Call, and whether lengths are those that were offered, is not its question.
+// decode returns the message if a sender that keeps the rules may have sent it, else the fault. It knows this message
+// alone: it does not check whether a Reply answers a Call, or whether its lengths fit the offered chunks.
 std::variant<Message, Fault> decode(Octets octets);
 
 }  // namespace weft::wire_v1

@@ -108,8 +108,7 @@ TEST(WireV1Decoder, SaysWhereSegmentsStand) {
   }
 }
 
-// What is wrong in these is wrong against a Call or a program that the decoder does not see, or is the receiver's
-// limit.
+// The faults of these records concern a Call or a program that the decoder does not see, or the receiver's limit.
 const std::set<std::string> kWellFormedAlone = {"M09", "M12", "M25", "M27", "M28", "M36",
                                                 "M37", "M38", "M39", "M44", "M45"};
 

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Holds what test programs put on the wire against what was recorded.
+"""Compares the octets that test programs put on the wire with the record.
 
 usage: digests.py check [--tries N] PROGRAM...
        digests.py record [--runs N] [--changed] PROGRAM...
 
 PROGRAM is a gtest program with tests/wire_v1/recorder.cc in it. It runs its tests and writes, for each end of a
 connection, one line for each Send, RDMA Read and RDMA Write (record.h). check compares their digests with
-digests/PROGRAM.txt, test by test, and says of each test that changed which line differs first. It ends with status 1
+digests/PROGRAM.txt, test by test, and names the first different line of each changed test. It ends with status 1
 where a test changed or the program failed, and with 77 where tests are only new or gone, which it names: then the record
 has to follow. With --tries a test that changed runs again, and fails where it differs each time: over sockets a busy
 machine now and then cuts a batch of Calls elsewhere.
 
-record adds tests that are new to that file and takes out those that are gone. What is recorded of a test that changed
-stays, unless --changed says that the change is meant. record runs the program N times (6), every second time with another
-layout of the heap, and refuses tests whose lines are not the same each time. Tests that are left out, because timing
-decides what they send, stand in left_out.txt with the reason.
+record adds new tests to that file and takes out gone ones. The record of a changed test stays, unless --changed says that
+the change is meant. record runs the program N times (6), every second time with another layout of the heap, and refuses
+tests whose lines are not the same each time. left_out.txt names the tests whose messages depend on timing, with the
+reason.
 """
 
 import argparse
@@ -30,7 +30,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 MAX_MARKS = 64  # of an end
 MAX_ENDS = 32  # of a test; where it has more they are as one
 MAX_SHOWN = 8  # lines
-SKIPPED = 77  # what CTest shows as skipped, and CI refuses
+SKIPPED = 77  # CTest shows it as skipped, and CI refuses it
 OTHER_HEAP = "redzone=128:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"  # of AddressSanitizer
 
 
@@ -52,8 +52,8 @@ def group_size(count):
 
 
 class End:
-    """What one end posted, as it is recorded: a count, a digest of all, and a mark for each message (or, where there
-    are many, for each few), by which the first one that differs is found."""
+    """The record of one end's posts: a count, a digest of all, and a mark for each message (or, where there are many,
+    for each few), by which the first different one is found."""
 
     def __init__(self, count, whole, marks):
         self.count, self.whole, self.marks = count, whole, marks
@@ -128,8 +128,8 @@ def environment_of(path, lines, other_heap):
 
 
 class Run:
-    """One run of a program: the names of its tests, the lines of those that put something on the wire, and what the
-    program says where it failed."""
+    """One run of a program: the names of its tests, the lines of tests that put something on the wire, and the output
+    of a program that failed."""
 
     def __init__(self, path, tests="*", other_heap=False):
         with tempfile.TemporaryDirectory() as folder:
@@ -142,7 +142,7 @@ class Run:
             }
             self.names = read_names(subprocess.run([path, "--gtest_list_tests", filter_of(path, tests)], **options))
             ended = subprocess.run([path, "--gtest_brief=1", filter_of(path, tests)], **options)
-            # What a program that failed has put on the wire may say why.
+            # The octets that a failed program has put on the wire may show the reason.
             self.failure = None if ended.returncode == 0 else (ended.stdout + ended.stderr)[-2000:]
             self.died = ended.returncode < 0 or "tests ran." not in ended.stdout
             self.tests = read_lines(lines)
@@ -176,7 +176,7 @@ def read_recorded(program):
 
 
 def change_of(ends, found):
-    """Words that say how what a test put on the wire differs from what is recorded; None where it does not."""
+    """The difference of a test's octets from its record, in words; None where there is none."""
     if len(found) != len(ends):
         return f"{len(found)} ends posted something (recorded: {len(ends)})"
     for number, (end, lines) in enumerate(zip(ends, found), 1):
@@ -187,7 +187,7 @@ def change_of(ends, found):
 
 
 class Comparison:
-    """What is recorded against a run: tests that are new, tests that are gone, and how others changed."""
+    """The record against a run: new tests, gone tests, and the changes of others."""
 
     def __init__(self, recorded, run):
         self.new = sorted(run.tests.keys() - recorded.keys())

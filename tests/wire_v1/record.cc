@@ -35,7 +35,7 @@ void blank(std::vector<std::uint8_t>& octets, const Chunk& chunk) {
   }
 }
 
-// The message without what the text says as numbers: XIDs, handles and offsets.
+// The message without the fields that the text numbers: XIDs, handles and offsets.
 std::vector<std::uint8_t> blanked(const Message& message, Octets octets) {
   std::vector<std::uint8_t> copy(octets.begin(), octets.end());
   blank(copy, 0, kWord);

@@ -9,13 +9,13 @@
 #include "tests/wire_v1/decoder.h"
 #include "verbs-shim/api/types.h"
 
-// What one end of a connection put on the wire, as lines of text that are the same in every run: XIDs and handles,
-// which are random, stand as numbers in the order in which they first came up at this end, and offsets count from the
+// The octets that one end of a connection put on the wire, as lines of text that are the same in every run. XIDs and
+// handles are random: the text numbers them in the order in which this end first used them. Offsets count from the
 // first one that came with their handle.
 namespace weft::wire_v1 {
 
-// Xids are those of all Calls of a test: a long Reply, which begins with one, may be written before this end has sent
-// it.
+// Xids holds the XIDs of all Calls of a test: a long Reply begins with an XID, and may be written before this end has
+// sent it.
 using Xids = std::set<std::uint32_t>;
 
 class EndRecord {

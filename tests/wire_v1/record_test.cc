@@ -31,7 +31,7 @@ void put(Bytes& octets, std::size_t at, std::uint32_t word) {
 
 struct WireV1Record : testing::Test {
   std::string send(const Bytes& octets) { return record.line_of({}, octets, xids, fault); }
-  // What an end that has posted nothing yet says of it.
+  // The text of the message at an end that has posted nothing yet.
   static std::string alone(const Bytes& octets) {
     WireV1Record other;
     return other.send(octets);
@@ -91,7 +91,7 @@ TEST_F(WireV1Record, OneHandleAndXidIsOneNumber) {
   Bytes octets = vector_named("V03");
   const std::string first = send(octets);
   EXPECT_EQ(send(octets), first);
-  put(octets, kHandle2, 0xa001);  // that of the first segment, 4100 octets further
+  put(octets, kHandle2, 0xa001);  // the first segment's handle, 4100 octets further
   put(octets, kOffset2 + 4, 0x10000);
   put(octets, kOffset2, 0);
   put(octets, kXid, 5);
@@ -122,7 +122,7 @@ TEST_F(WireV1Record, SaysWhatIsWrong) {
   EXPECT_THAT(fault, HasSubstr("another XID"));
 }
 
-// What a test hears of the tap.
+// The posts that a test hears of from the tap.
 struct Heard : verbs::testing::PostObserver {
   Heard() { verbs::testing::observe_posts(this); }
   ~Heard() override { verbs::testing::observe_posts(nullptr); }

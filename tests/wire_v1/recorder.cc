@@ -1,6 +1,6 @@
-// Linked into a test program, this hears what all tapped ends of each of its tests post. A Send that is no well-formed
-// message of RPC-over-RDMA version 1 fails the test. With WEFT_WIRE_RECORD=FILE in the environment the file gets, test
-// by test and end by end, what was posted (record.h), for digests.py.
+// Linked into a test program, this file hears the posts of all tapped ends of each test. A Send that is no well-formed
+// message of RPC-over-RDMA version 1 fails the test. With WEFT_WIRE_RECORD=FILE in the environment it writes the posts
+// (record.h) to FILE, test by test and end by end, for digests.py.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ std::vector<std::uint8_t> gathered(const verbs::SendWr& wr) {
   std::vector<std::uint8_t> octets;
   for (const verbs::Sge& sge : wr.sg_list) {
     const auto* at = reinterpret_cast<const std::uint8_t*>(sge.addr);
-    // What a Read brings is not there yet: its length alone counts.
+    // The octets of a Read have not arrived yet: its length alone counts.
     if (wr.opcode == verbs::WrOpcode::kRdmaRead) {
       octets.resize(octets.size() + sge.length);
     } else {

@@ -10,7 +10,7 @@ namespace {
 
 using Fields = std::array<std::uint64_t, sizeof(QpCounters) / sizeof(std::uint64_t)>;
 
-// Each field as an element, whatever it is called.
+// Each field as an element, without its name.
 TEST(QpCounters, EveryFieldIsSummed) {
   Fields one{};
   Fields other{};

@@ -1,6 +1,6 @@
 // The suite that every backend has to pass, run over an RDMA device of the kernel: WEFT_IBV_DEVICE (default the first)
-// at the address WEFT_IBV_ADDRESS, which its network interface has, and at WEFT_IBV_ADDRESS6 where that is set. What
-// needs an address that nobody has takes WEFT_IBV_NOBODY.
+// at the address WEFT_IBV_ADDRESS, which its network interface has, and at WEFT_IBV_ADDRESS6 where that is set. Tests
+// that need an unused address take WEFT_IBV_NOBODY.
 #include <cstdlib>
 #include <vector>
 
@@ -84,7 +84,7 @@ std::string name(const ::testing::TestParamInfo<Backend>& info) {
   return info.param.name;
 }
 
-// WEFT_IBV_NOBODY: an address of the device's network that nobody has.
+// WEFT_IBV_NOBODY: an unused address of the device's network.
 TEST_P(VerbsTest, ResolvesAgainAfterAnAddressError) {
   const std::string nobody = environment("WEFT_IBV_NOBODY");
   if (nobody.empty() || GetParam().family != AF_INET) GTEST_SKIP() << "WEFT_IBV_NOBODY is not set, or for IPv4";

@@ -1,4 +1,4 @@
-// What queue pairs count: every kind of message at both ends, while the connection stands and after it.
+// The counters of queue pairs: every kind of message at both ends, during the connection and after it.
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
 

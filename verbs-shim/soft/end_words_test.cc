@@ -105,7 +105,7 @@ TEST_P(EndWordsTest, ATerminateOfOurOwnIsToldBeforeThePeerCloses) {
   expect_no_more(client_, raw);
 }
 
-// The user may go as soon as the end is known: what MPA still has to say is said, in order.
+// The user may go as soon as it knows of the end. MPA's last octets are still sent, in order.
 TEST_P(EndWordsTest, TheTerminateIsSentAfterItsUserHasGone) {
   const Fd raw = establish_raw();
   say(raw, kNonsense + std::string(100000, 'x'));

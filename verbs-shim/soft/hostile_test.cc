@@ -51,7 +51,7 @@ class HostileTest : public VerbsTest {
   static void say(const Fd& fd, const std::string& octets) {
     EXPECT_EQ(::send(fd.get(), octets.data(), octets.size(), MSG_NOSIGNAL), static_cast<ssize_t>(octets.size()));
   }
-  // Whether the other end has closed or reset; what it said before goes to `heard`.
+  // Whether the other end has closed or reset. Its earlier octets go to `heard`.
   static bool ended(const Fd& fd, std::string* heard = nullptr) {
     char buffer[512];
     for (;;) {
@@ -140,7 +140,7 @@ TEST_P(HostileTest, ManySilentClientsAreBounded) {
   EXPECT_FALSE(ended(mutes.back()));  // the oldest gave way
   expect_served();
 
-  // And a newcomer who speaks gets in.
+  // A newcomer that speaks gets in.
   auto id = std::move(client_.cm->create_id().value());
   ASSERT_TRUE(id->resolve_addr(listener_->local_addr(), seconds(1)).ok());
   ASSERT_TRUE(id->resolve_route(seconds(1)).ok());

@@ -1,5 +1,5 @@
 // Connections whose user has gone, and attempts that come to nothing: the device ends them by itself, in time and
-// within its bounds, whatever the peer does. The peer is the test itself.
+// within its bounds, against any peer. The peer is the test itself.
 #include <netinet/in.h>
 
 #include <filesystem>
@@ -139,7 +139,7 @@ TEST_P(LingeringTest, APeerThatTakesLittleAtATimeIsLeftInTime) {
 }
 
 TEST_P(LingeringTest, AConnectWithoutAnAnswerEndsInTime) {
-  // A listening socket whose queue is full drops what comes.
+  // A listening socket whose queue is full drops new connections.
   const Fd full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_storage any = loopback(AF_INET, 0);
   ASSERT_EQ(::bind(full.get(), as_sockaddr(any), sizeof(sockaddr_in)), 0);

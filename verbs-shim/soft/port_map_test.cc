@@ -53,7 +53,7 @@ std::uint16_t free_port(int type, int family) {
   return port_of(soft::local_address(bound_socket(type, loopback(family, 0)).get()));
 }
 
-// Mapper is a peer's port mapper: it hears, and answers with what the test wants.
+// Mapper is a peer's port mapper: it hears, and sends the test's answers.
 struct Mapper {
   explicit Mapper(int family) : fd(bound_socket(SOCK_DGRAM, loopback(family, 0))) {}
   std::uint16_t port() const { return port_of(soft::local_address(fd.get())); }
@@ -80,7 +80,7 @@ struct Mapper {
     EXPECT_EQ(::sendto(by.get(), octets.data(), octets.size(), 0, as_sockaddr(from), soft::address_len(from)),
               static_cast<ssize_t>(octets.size()));
   }
-  // What it heard first, as an answer to it.
+  // An answer to the first message that it heard.
   Message answer(MessageType type, std::uint16_t port) const {
     Message out = heard.front();
     out.type = type;
@@ -139,7 +139,7 @@ class PortMapTest : public VerbsTest {
     config.log = lines_.log();
     config.num_workers = GetParam().own_progress ? 2 : 0;
     config.port_map.port = mapper_port;
-    config.port_map.interval = std::chrono::hours(1);  // who does not answer would be noticed
+    config.port_map.interval = std::chrono::hours(1);  // a missing answer would be noticed
     return config;
   }
   void reopen(Side& side, const SoftConfig& config) {
@@ -185,7 +185,7 @@ class PortMapTest : public VerbsTest {
     ASSERT_TRUE(
         drive([&] { return server_.has(CmEventType::kEstablished) && client_.has(CmEventType::kEstablished); }));
   }
-  // As drive, but never asleep: what the test's own sockets do wakes no device.
+  // As drive, but never asleep: the test's own sockets wake no device.
   bool drive_awake(const std::function<bool()>& done) {
     const auto deadline = std::chrono::steady_clock::now() + seconds(10);
     while (std::chrono::steady_clock::now() < deadline) {
@@ -214,7 +214,7 @@ class PortMapTest : public VerbsTest {
         octets);
     EXPECT_EQ(::send(fd.get(), octets.data(), len, 0), static_cast<ssize_t>(len));
   }
-  // The answer, once; nothing where nobody receives (ICMP).
+  // The answer, once; nullopt where no socket receives (ICMP).
   std::optional<Message> hear_answer(const Fd& fd) {
     std::optional<Message> out;
     EXPECT_TRUE(drive_awake([&] {
@@ -350,7 +350,7 @@ TEST_P(PortMapTest, WhoGoesWhileItAsksLeavesNothingBehind) {
   mapper.say(mapper.answer(MessageType::kAccept, real), bound_socket(SOCK_DGRAM, loopback(family(), 0)));
   settle();
   EXPECT_FALSE(server_.has(CmEventType::kConnectRequest));
-  // And the device with it.
+  // The device goes with it.
   client_.id = std::move(client_.cm->create_id().value());
   connect_to(real);
   ASSERT_TRUE(hears(mapper, 2));
@@ -481,7 +481,7 @@ INSTANTIATE_TEST_SUITE_P(Soft, PortMapTest,
                                            Backend{"Threaded", open_threaded, false, AF_INET, true, true}),
                          [](const auto& info) { return info.param.name; });
 
-// Those that need the test's own clock.
+// Tests with a clock of their own.
 class PortMapClockTest : public PortMapTest {};
 
 TEST_P(PortMapClockTest, SilenceLeadsToThePortAsItIsAfterTheLastTry) {

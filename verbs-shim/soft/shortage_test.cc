@@ -1,5 +1,5 @@
-// The kernel has no room: in epoll, for descriptors, for sockets. What fails is told, everything else goes on, and what
-// had to wait goes on when there is room again.
+// The kernel has no room: in epoll, for descriptors, for sockets. The failed operation is reported. All else goes on,
+// and waiting work goes on when there is room again.
 #include <netinet/in.h>
 #include <optional>
 
@@ -173,7 +173,7 @@ TEST_P(ShortageTest, ASilentConnectionGivesWayToOneThatComes) {
   EXPECT_FALSE(hear_more(newer, heard));
 }
 
-// What a connection attempt of a client that has gone meanwhile leaves behind is no reason to stop for this turn.
+// A client may abort its connection attempt meanwhile. The listener does not end its turn for that.
 TEST_P(ShortageTest, AnAbortedConnectionDoesNotHoldUpTheNext) {
   ASSERT_TRUE(listen().ok());
   for (const int error : {ECONNABORTED, EINTR}) {

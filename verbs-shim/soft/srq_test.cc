@@ -1,5 +1,5 @@
-// Shared receive queues of the soft RNIC: what is reserved for them, and several workers at one of them. Run under
-// ThreadSanitizer too.
+// Shared receive queues of the soft RNIC: their reserve, and several workers at one of them. Run under ThreadSanitizer
+// too.
 #include <algorithm>
 #include <cerrno>
 #include <map>
@@ -53,8 +53,8 @@ TEST_P(SoftSrqTest, AsManyAsTheDeviceAllows) {
   EXPECT_TRUE(server_.pd->create_srq({}).ok());
 }
 
-// Both peers' Sends have arrived before anybody looks. Whoever comes second finds too few receives for a turn, and
-// waits until there are enough again.
+// Both peers' Sends have arrived before the device looks. The second finds too few receives for a turn, and waits until
+// there are enough again.
 TEST_P(SoftSrqTest, OneTurnMayUseUpTheReserveAndTheNextWaits) {
   ASSERT_EQ(server_.device->caps().srq_reserve, !GetParam().own_progress);
   server_.srq.reset();
@@ -85,7 +85,7 @@ TEST_P(SoftSrqTest, OneTurnMayUseUpTheReserveAndTheNextWaits) {
   }
 }
 
-// What the reserve is there for: the one that takes too much is the one that finds nothing.
+// The purpose of the reserve: the peer that takes too much is the peer that finds nothing.
 TEST_P(SoftSrqTest, WhoTakesMoreThanTheReserveEndsItselfAlone) {
   if (GetParam().own_progress) return;
   server_.srq.reset();
@@ -101,7 +101,7 @@ TEST_P(SoftSrqTest, WhoTakesMoreThanTheReserveEndsItselfAlone) {
   EXPECT_EQ(other_.server_qp->state(), QpState::kRts);
 }
 
-// Clients send as fast as they can, and what they use up is posted again: nothing is lost and nothing counted twice.
+// Clients send as fast as they can, and used receives are posted again: nothing is lost and nothing counted twice.
 TEST_P(SoftSrqTest, BusyQueuePairsOfSeveralWorkers) {
   constexpr std::uint64_t kSends = 300;
   constexpr std::uint64_t kWindow = kMaxWr / 4;

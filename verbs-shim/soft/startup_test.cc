@@ -64,7 +64,7 @@ TEST_P(StartupTest, FallsBackWhenTheReplyIsOfRevision1) {
   say(first, kPlainReply);
   const Fd second = accept_raw();
   EXPECT_EQ(hear(second, 20), kRequestKey + octets({0x40, 1, 0, 0}));
-  // And no further: there is no revision below.
+  // It goes no further: there is no revision below.
   std::string heard;
   ::shutdown(second.get(), SHUT_RDWR);
   ASSERT_TRUE(drive_raw([&] { return client_.has(CmEventType::kConnectError); }));
@@ -114,7 +114,7 @@ TEST_P(StartupTest, DoesNotFallBackWhereItMustNot) {
   EXPECT_LT(::accept4(raw_listener_.get(), nullptr, nullptr, SOCK_CLOEXEC), 0);
 }
 
-// One line each, with a cause and something to try, whatever the peer does.
+// Each failure has one line, with a cause and something to try.
 TEST_P(StartupTest, AFailedConnectIsPutInWords) {
   const auto expect_words = [&](CmEventType type, const std::vector<std::string>& parts) {
     ASSERT_TRUE(drive_raw([&] { return client_.has(type); }));
@@ -124,7 +124,7 @@ TEST_P(StartupTest, AFailedConnectIsPutInWords) {
       EXPECT_NE(text.find(part), text.npos) << text;
     for (const std::string& part : parts) EXPECT_NE(text.find(part), text.npos) << part << ": " << text;
   };
-  // Nobody listens any more.
+  // No socket listens any more.
   const sockaddr_storage closed = listen_raw();
   raw_listener_.reset();
   connect_to(closed);
@@ -214,7 +214,7 @@ TEST_P(StartupTest, MpaBeginsAfterStreamingModeAtTheSameOctet) {
     Fd a;
     Fd b;
     make_sockets(a, b);
-    // Hello, Hello Ack; who answers is in responder mode by then.
+    // Hello, Hello Ack: the end that answers is in responder mode by then.
     say(a, std::string(len, 'h'));
     std::string heard = hear(b, len);
     say(b, std::string(len, 'k'));
@@ -234,7 +234,7 @@ TEST_P(StartupTest, MpaBeginsAfterStreamingModeAtTheSameOctet) {
   }
 }
 
-// Who made the TCP connection does not matter, and what was read too far is not lost.
+// Either end may have made the TCP connection. Octets read too far are not lost.
 TEST_P(StartupTest, OctetsReadTooFarAreTheRequests) {
   RecordProperty("proves", "MPA-7.1-01 MPA-7.1-04");
   const std::string request = kRequestKey + octets({0x40, 1, 0, 3, 'a', 'b', 'c'});
@@ -350,7 +350,7 @@ TEST_P(StartupTest, ATerminateArrivesHoweverMuchInputIsUnread) {
     hear_more(raw, heard);
     return heard.size() == 20;
   }));
-  // A damaged FPDU, and much behind it that nobody will read.
+  // A damaged FPDU, and many octets behind it that will not be read.
   say(raw, octets({0, 18}) + std::string(22, '\x11') + std::string(200000, 'x'));
   bool reset = false;
   ASSERT_TRUE(drive_raw([&] { return hear_more(raw, heard, &reset); }));

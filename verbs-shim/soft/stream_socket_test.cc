@@ -67,7 +67,7 @@ class StreamSocketTest : public ::testing::Test {
     wr.remote_stag = ddp::Stag{1};
     ASSERT_EQ(a_->side.stream.post_send(wr), rdmap::PostResult::kOk);
   }
-  // What the Poller tells of this half now.
+  // The Poller's events of this half now.
   std::uint32_t events_of(const Half& half) {
     for (const epoll_event& event : poller_.poll()) {
       if (event.data.ptr == &half.source) return event.events;
@@ -111,7 +111,7 @@ TEST_F(StreamSocketTest, AFullSocketBlocksUntilItHasRoom) {
   EXPECT_GT(a_->write().moved, 0u);
 }
 
-// One turn of reading is eight reads, each of what the staging area has room for.
+// One turn of reading is eight reads, each as long as the room in the staging area.
 TEST_F(StreamSocketTest, ATurnOfReadingEndsAtItsBoundAndSaysSo) {
   establish();
   const int room = static_cast<int>(8 * kMiB);

@@ -1,4 +1,4 @@
-// Progress by workers: what several threads do with one device at once. Run under ThreadSanitizer too (preset tsan).
+// Progress by workers: several threads use one device at once. Run under ThreadSanitizer too (preset tsan).
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A device that is taken away under its users (unplug), and asynchronous events that nobody asked for.
+// A device that is taken away under its users (unplug), and asynchronous events for users that did not ask for them.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>

@@ -40,7 +40,7 @@ absl::StatusOr<HandleKey> load_handle_key(int state_dir_fd, const std::string& s
     return absl::PermissionDeniedError(
         fmt::format("cannot read {}/{}: {}", shown_name, kKeyFile, std::strerror(errno)));
   if (::getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size()))
-    return absl::UnavailableError("the kernel gives no random octets");
+    return absl::UnavailableError("the kernel gives no random bytes");
   // The key is written under another name first, so a key under its final name is whole. link, not rename: if two
   // servers start at once, both must end with the same key.
   std::string temporary = fmt::format("{}.{}", kKeyFile, ::getpid());

@@ -156,7 +156,7 @@ void IndexLog::replay(const std::function<void(IndexRecord)>& each) {
     record = IndexRecord{};
   }
   if (reader.good() != static_cast<std::uint64_t>(st.st_size)) {
-    spdlog::warn("serve: the path index {} was cut at octet {} of {}", file_name_, reader.good(), st.st_size);
+    spdlog::warn("serve: the path index {} was cut at byte {} of {}", file_name_, reader.good(), st.st_size);
     if (::ftruncate(file_.get(), static_cast<off_t>(reader.good())) != 0) fail("cut");
   }
 }

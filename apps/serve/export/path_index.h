@@ -16,9 +16,9 @@
 namespace weft::serve {
 
 // PathIndex remembers under which names files were last seen: key -> {parent's key, name}, a few per file. It is only a
-// hint: the caller that walks such a path verifies that it leads to the file, and searches the tree if it does not. So
-// a lost or stale index costs time, never truth. The index is bounded: the file that was not asked for longest goes
-// first. Any thread.
+// hint: the caller walks the path, verifies that it leads to the file, and searches the tree if it does not. A lost or
+// stale index costs time, never truth. The index is bounded: the file that was not asked for longest goes first. Any
+// thread.
 class PathIndex {
  public:
   struct Name {

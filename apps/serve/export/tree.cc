@@ -28,7 +28,7 @@ absl::StatusOr<Fd> open_state_dir(const std::string& path) {
   if (!fd || ::fstat(fd.get(), &st) != 0)
     return absl::PermissionDeniedError(fmt::format(
         "cannot open the state directory {}: {}; name another with --state-dir", path, std::strerror(errno)));
-  // A user who can write there can replace the key that signs handles.
+  // The directory holds the key that signs handles. Any user with write permission could replace it.
   if (st.st_uid != ::geteuid() || (st.st_mode & 022) != 0)
     return absl::PermissionDeniedError(fmt::format(
         "the state directory {} must belong to this user and be writable by nobody else (chmod 700)", path));

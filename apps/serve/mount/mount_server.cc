@@ -99,7 +99,7 @@ asio::awaitable<void> talk(State& state, std::shared_ptr<Connection> connection)
       if (outcome == onc_tcp::RecordReader::Outcome::kTooLong) {
         state.log.on_time(Clock::now());
         state.log.line(verbs::LogLevel::kWarn, connection->client.host,
-                       "a record that is longer than {} octets or never ends", state.config.max_record);
+                       "a record that is longer than {} bytes or never ends", state.config.max_record);
         co_return;
       }
       if (outcome == onc_tcp::RecordReader::Outcome::kNeedMore) break;

@@ -10,7 +10,7 @@
 namespace weft::e2e {
 
 // Capture writes TCP connections between two addresses as a classic pcap file of raw IPv4 packets, and beside it one
-// line of JSON for each packet that carries octets of MPA: what the script says is in it.
+// line of JSON for each packet that carries octets of MPA: the contents by the script.
 class Capture {
  public:
   Capture(std::ostream& pcap, std::ostream& list);

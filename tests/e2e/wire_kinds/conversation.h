@@ -18,7 +18,7 @@ constexpr End other(End end) {
   return end == End::kInitiator ? End::kResponder : End::kInitiator;
 }
 
-// Setup is what the two ends of a conversation are told: of revision 1, PD 7, stream 1, unless changed.
+// Setup configures the two ends of a conversation: revision 1, PD 7, stream 1, unless changed.
 struct Setup {
   explicit Setup(std::string conversation, bool with_crc = true, bool with_markers = false)
       : name(std::move(conversation)), crc(with_crc), markers(with_markers) {
@@ -38,16 +38,16 @@ struct Setup {
   rdmap::StreamConfig responder = {};
 };
 
-// Damage is what happens to a segment on its way, before it is captured.
+// Damage changes a segment on its way, before it is captured.
 enum class Damage : std::uint8_t {
   kNone,
   kLastOctet,       // of the ULPDU, under the CRC; not for an FPDU with Markers
   kLeadingPointer,  // the FPDUPTR of the Marker that leads the FPDU becomes 4
 };
 
-// Conversation is two streams on an ideal wire. Every FPDU and every startup frame is one TCP segment, which goes into
-// the capture together with what the script said of it beforehand. Where the streams do anything that the script does
-// not have, the program ends with status 1.
+// Conversation is two streams on an ideal wire. Every FPDU and every startup frame is one TCP segment. It goes into the
+// capture together with the script's description, which came first. If the streams leave the script, the program ends
+// with status 1.
 class Conversation {
  public:
   Conversation(Capture& capture, Setup setup);
@@ -55,7 +55,7 @@ class Conversation {
   rdmap::testing::Side& side(End end) { return end == End::kInitiator ? initiator_ : responder_; }
   const Setup& setup() const { return setup_; }
 
-  // expect: the next segment of `from`, behind those that are expected already, will be this.
+  // expect: `from` will send this segment next, behind the segments that are expected already.
   void expect(End from, Startup startup) { expected_[index(from)].push_back({std::move(startup)}); }
   void expect(End from, Ulpdu ulpdu, Damage damage = Damage::kNone) {
     expected_[index(from)].push_back({std::move(ulpdu), damage});
@@ -68,7 +68,7 @@ class Conversation {
   void pump();
 
   // connect brings both ends to Full Operation with these two frames, whose Private Data begins with the four octets of
-  // RFC 6581 where the S bit is set; or with revision 1, what the setup says, and some Private Data.
+  // RFC 6581 where the S bit is set; or, with revision 1, the setup's frames and some Private Data.
   void connect(const Startup& request, const Startup& reply);
   void connect(std::size_t private_data_len = 9);
   // request starts both ends, and the initiator's Request arrives.

@@ -202,7 +202,7 @@ class Script {
   }
 
   void atomics() {
-    // FetchAdd compares nothing: what stands there is 0, and all ones as mask (RFC 7306 section 5.2.1).
+    // FetchAdd compares nothing: the field is 0, its mask all ones (RFC 7306 section 5.2.1).
     expect_atomic({rdmap::AtomicOp::kFetchAdd, 0x0102030405060708, 0x8000000080000000, 0, ~std::uint64_t{0}}, 0x3208,
                   0x1112131415161718);
     c_.pump();

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the script of a conversation says must be on the wire, in the fields of the RFCs. Nothing here is shared with
-// the code that is tested, and nothing is read back from what that code sent.
+// The script of a conversation describes the octets on the wire, in the fields of the RFCs. Nothing here is shared with
+// the tested code, and nothing is read back from the octets that it sent.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-"""Holds what tshark reads in a capture against what the script of its conversations said must be there.
+"""Compares tshark's reading of a capture with the description by the script of its conversations.
 
 judge.py WIRE_KINDS: runs that program, then tshark on its capture. Each packet of iWARP is compared field by field:
 every field that tshark shows must be one that was told, with that value, and every one that was told must be shown.
@@ -28,7 +28,7 @@ import xml.etree.ElementTree
 
 TSHARK = ["tshark", "-2", "-n", "-T", "pdml", "--disable-protocol", "rpcordma", "--disable-protocol", "smb_direct"]
 
-# What a packet may consist of. A malformed one has a further part that says so.
+# The parts of a packet. A malformed one has a further part that says so.
 PARTS = {"geninfo", "frame", "raw", "ip", "tcp", "iwarp_mpa", "iwarp_ddp_rdmap", "fake-field-wrapper"}
 
 SENDS = {3, 4, 5, 6}
@@ -97,7 +97,7 @@ def ddp_fields(fpdu):
         fields[f"iwarp_ddp.{name}"] = [fpdu[name]]
     if fpdu["opcode"] in INVALIDATES:
         fields["iwarp_rdma.inval_stag"] = [fpdu["rsvd_ulp_8_39"]]
-    elif fpdu["opcode"] < 8:  # of the others it shows only what all untagged segments have
+    elif fpdu["opcode"] < 8:  # of other opcodes it shows only the fields that all untagged segments have
         fields["iwarp_rdma.reserved"] = [f"{fpdu['rsvd_ulp_8_39']:08x}"]
     return fields
 
@@ -126,7 +126,7 @@ def terminate_fields(terminate):
 
 
 def payload_fields(fpdu, frame, message, last_frame):
-    """message: what was seen of this Send before; last_frame: where it ends."""
+    """message: the earlier part of this Send; last_frame: where it ends."""
     if fpdu["opcode"] in IMMEDIATES:
         return {}
     if fpdu["opcode"] not in SENDS:
@@ -226,7 +226,7 @@ def same(told, seen):
 
 
 def compare(line, told, seen):
-    """One text for each field that is not what it should be."""
+    """One text for each wrong field."""
     where = f"frame {line['frame']} ({line['conversation']}, {line['from']})"
     for name in sorted(told.keys() | seen.keys()):
         ours, theirs = told.get(name, []), seen.get(name, [])
@@ -263,7 +263,7 @@ def judge(lines, packets):
 
 
 def missing_kinds(lines):
-    """What a capture of every kind has to have and this one has not."""
+    """The kinds that a capture of every kind has to have and this one lacks."""
     fpdus = [line["fpdu"] for line in lines if "fpdu" in line]
     opcodes = {fpdu["opcode"] for fpdu in fpdus}
     yield from (name for opcode, name in enumerate(NAMES) if opcode not in opcodes)

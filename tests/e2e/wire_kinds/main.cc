@@ -1,5 +1,5 @@
-// Writes a capture that has every kind of iWARP message in it, and beside it what has to be found there, one line of
-// JSON for each packet: wire_kinds CAPTURE LIST. judge.py holds tshark's reading of the one against the other.
+// Writes a capture that has every kind of iWARP message in it, and beside it the expected contents, one line of JSON
+// for each packet: wire_kinds CAPTURE LIST. judge.py holds tshark's reading of the one against the other.
 
 #include <cstdio>
 #include <fstream>

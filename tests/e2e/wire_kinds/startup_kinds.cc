@@ -22,7 +22,7 @@ Octets words(std::uint16_t first, std::uint16_t second, const Octets& ulp_data) 
   return out;
 }
 
-// One Send of the initiator's, which shows what was agreed on.
+// One Send of the initiator's, which shows the agreed framing.
 void speak(Conversation& c, std::uint32_t msn = 1) {
   rdmap::SendWr wr;
   wr.inline_data = pattern(5, 10);

@@ -7,7 +7,7 @@ fail() {
   dmesg | tail -n 20
   exit 1
 }
-# tell NAME [VALUE]: the host waits for it with `await`. await NAME: what the host tells; two minutes at most.
+# tell NAME [VALUE]: the host waits for it with `await`. await NAME: prints the host's value; waits two minutes at most.
 tell() {
   echo "${2:-}" >"/host/$1.new"
   mv "/host/$1.new" "/host/$1"
@@ -21,7 +21,7 @@ await() {
   done
   cat "/host/$1"
 }
-# device_nodes: what udev would make.
+# device_nodes: the nodes that udev would make.
 device_nodes() {
   mkdir -p /dev/infiniband
   for class in /sys/class/infiniband_verbs/uverbs* /sys/class/misc/rdma_cm; do

@@ -1,4 +1,4 @@
-// Every backend's asynchronous events: what went wrong beside all work requests, and whose fault it was.
+// Every backend's asynchronous events: errors outside all work requests, and the object at fault.
 #include "verbs-shim/api/testing/async.h"
 
 namespace weft::verbs::testing {

@@ -13,7 +13,7 @@ TEST_P(VerbsTest, PrivateDataTravelsBothWays) {
   take_request(&request);
   EXPECT_EQ(request.param.private_data, as_received({1, 2, 3, 4, 5}, request.param.private_data.size()));
   if (GetParam().depths) {
-    EXPECT_EQ(request.param.responder_resources, 7);  // the client's ORD is what we are asked to serve
+    EXPECT_EQ(request.param.responder_resources, 7);  // the client's ORD is our number of Reads to serve
     EXPECT_EQ(request.param.initiator_depth, 4);
   }
   make_qp(server_);

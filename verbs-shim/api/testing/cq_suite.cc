@@ -113,7 +113,7 @@ TEST_P(VerbsTest, PostWakesASleeper) {
   EXPECT_FALSE(readable(fd, 0));
   ASSERT_TRUE(client_.send({from.sge()}).ok());
   const auto due = client_.device->next_timeout();
-  if (GetParam().own_progress) {  // nobody has to be woken
+  if (GetParam().own_progress) {  // no thread has to be woken
     EXPECT_FALSE(due);
     EXPECT_TRUE(arrives_alone());
     return;
@@ -123,7 +123,7 @@ TEST_P(VerbsTest, PostWakesASleeper) {
   EXPECT_LE(*due, now());
 }
 
-// ---- Device::fd, which one loop sleeps on whoever moves the device
+// ---- Device::fd: one loop sleeps on it, whether or not the device moves by itself
 
 // Of a Cq without a channel every completion wakes, also the one that comes right after process was called.
 TEST_P(VerbsTest, DeviceDescriptorWakesForACqWithoutAChannel) {
@@ -192,7 +192,7 @@ TEST_P(VerbsTest, DeviceDescriptorIsReadableUntilAChannelsEventIsTaken) {
   EXPECT_EQ(event->type, CmEventType::kDisconnected);
 }
 
-// The channel goes with an event in it that nobody took.
+// The channel is destroyed with an untaken event in it.
 TEST_P(VerbsTest, DestroyedChannelLeavesTheDeviceDescriptorQuiet) {
   const int fd = client_.device->fd();
   ASSERT_TRUE(client_.id->resolve_addr(bind_address(GetParam()), std::chrono::seconds(1)).ok());
@@ -215,7 +215,7 @@ TEST_P(VerbsTest, WhoStopsSpinningFindsItsDescriptorsTrue) {
   settle();
   client_.device->set_busy_polling(true);
   ASSERT_TRUE(client_.send({from.sge()}).ok());
-  if (GetParam().own_progress) {  // else the post that waits is what makes it readable
+  if (GetParam().own_progress) {  // else the waiting post makes it readable
     Wc wc;
     const auto deadline = now() + std::chrono::seconds(10);
     while (client_.cq->poll({&wc, 1}) == 0 && now() < deadline) std::this_thread::yield();
@@ -230,7 +230,7 @@ TEST_P(VerbsTest, WhoStopsSpinningFindsItsDescriptorsTrue) {
   EXPECT_FALSE(readable(fd, 0));
 }
 
-// Flushed within the call that posts it: nothing from the network will wake who goes to sleep behind it.
+// The post is flushed within its call: nothing from the network will wake a user that goes to sleep after it.
 TEST_P(VerbsTest, FlushedPostWakesWhoSleeps) {
   client_.cq = std::move(client_.device->create_cq(cqe_, nullptr).value());
   Mem memory(*client_.pd, 64, Access::kLocalWrite);

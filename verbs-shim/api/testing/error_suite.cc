@@ -169,7 +169,7 @@ TEST_P(VerbsTest, DeregisteredUnderTraffic) {
     ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaWrite, {from.sge()}, addr, rkey, i).ok());
   }
   ASSERT_TRUE(arrived([&] { return server_.qp->counters().write_octets_rx > 0; }));
-  to.reset();  // the memory is gone: whatever touches it now is found by the sanitizer
+  to.reset();  // the memory is gone: the sanitizer finds any access to it
   ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaWrite, {from.sge()}, addr, rkey, 16).ok());
   ASSERT_TRUE(drive([&] {
     return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected) &&

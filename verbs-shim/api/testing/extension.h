@@ -33,7 +33,7 @@ class ExtensionTest : public VerbsTest {
     ours_.reset();
   }
 
-  // The server's word at octet `off`, and what the client's request wr_id found there.
+  // The server's word at octet `off`, and the value that the client's request wr_id found there.
   std::uint64_t word(std::size_t off) const { return load(memory_->octets, off); }
   std::uint64_t result(std::uint64_t wr_id) const { return load(ours_->octets, static_cast<std::size_t>(8 * wr_id)); }
   void set_word(std::size_t off, std::uint64_t value) { std::memcpy(&memory_->octets[off], &value, sizeof(value)); }

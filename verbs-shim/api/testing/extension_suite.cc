@@ -67,8 +67,9 @@ TEST_P(ExtensionTest, NoAdditionIsLostBetweenConnections) {
   EXPECT_EQ(seen.size(), 2 * kTimes);
 }
 
-// A client of a lock at octet 0 of the server's memory, held by whoever's name (not 0) stands there, and of a counter
-// at kCounter, which the lock alone protects. One request at a time, but for the Write and the unlock behind it.
+// A client of a lock at octet 0 of the server's memory and of a counter at kCounter, which the lock alone protects. The
+// name (not 0) in the lock is its holder's. The client has one request at a time, but for the Write and the unlock
+// behind it.
 struct Locker {
   static constexpr std::size_t kCounter = 64;
   enum class Step : std::uint8_t { kLock, kRead, kWriteAndUnlock };

@@ -24,9 +24,9 @@
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
 
-// What the suite that every backend has to pass is made of. The test is one thread on the loopback interface; it drives
-// both devices by process(), or waits for those that move by themselves, with a deadline. What only some devices can do
-// is tested where Caps says so, and skipped elsewhere.
+// The parts of the suite that every backend has to pass. The test is one thread on the loopback interface. It drives
+// both devices by process(), or waits with a deadline for devices that move by themselves. Optional abilities are
+// tested where Caps names them, and skipped elsewhere.
 namespace weft::verbs::testing {
 
 struct Backend {
@@ -42,7 +42,7 @@ struct Backend {
   bool own_progress = false;
   // Where the server listens; empty: the loopback address of the family.
   std::string address{};
-  // Whether private data has no length of its own on the wire: the other end sees what the message has room for.
+  // Whether private data has no length of its own on the wire: the other end sees all room of the message.
   bool pads_private_data = false;
   // Whether accepting with an IRD below the peer's ORD raises the IRD, instead of lowering the peer's ORD.
   bool raises_ird = false;
@@ -50,7 +50,7 @@ struct Backend {
   bool counters = true;
   // Whether the end of a broken connection says why: a status with kDisconnected, the Terminate in Wc::vendor_err.
   bool tells_why = true;
-  // Tests that are skipped, and what the device does otherwise than the API says.
+  // Skipped tests, each with the device's deviation from the API.
   std::map<std::string, std::string> deviations{};
 };
 
@@ -157,7 +157,7 @@ struct Side {
     wcs.pop_front();
     return wc;
   }
-  // What the sink of a Read has to allow.
+  // The access that the sink of a Read has to allow.
   Access sink() const {
     const bool target = device->caps().read_sink_needs_remote_write;
     return Access::kLocalWrite | (target ? Access::kRemoteWrite : Access::kNone);
@@ -184,7 +184,7 @@ class VerbsTest : public ::testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
     const auto& deviations = GetParam().deviations;
-    // "VerbsTest/NobodyListens" and so on: parameterized names without what is around them.
+    // "VerbsTest/NobodyListens" and so on: parameterized names without prefix and suffix.
     std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     name.erase(name.find('/'));
     if (const auto found = deviations.find(name); found != deviations.end()) GTEST_SKIP() << found->second;
@@ -222,7 +222,7 @@ class VerbsTest : public ::testing::TestWithParam<Backend> {
       }
     }
   }
-  // Whether the server gets a completion within ten seconds in which nobody calls into the client.
+  // Whether the server gets a completion within ten seconds without a call into the client.
   bool arrives_alone() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (server_.wcs.empty() && std::chrono::steady_clock::now() < deadline) {
@@ -232,8 +232,8 @@ class VerbsTest : public ::testing::TestWithParam<Backend> {
     }
     return !server_.wcs.empty();
   }
-  // Lets everything settle: nothing moves in either device for a while. Only what must not happen is asserted behind
-  // it.
+  // Lets everything settle: nothing moves in either device for a while. Tests assert after it only that something has
+  // not happened.
   void settle() {
     for (int i = 0; i < 20 && GetParam().own_progress; ++i) {
       step();
@@ -243,12 +243,12 @@ class VerbsTest : public ::testing::TestWithParam<Backend> {
       if (step() > 0) quiet = 0;
     }
   }
-  // What the other end sees of private data.
+  // The private data as the other end sees it.
   std::vector<std::uint8_t> as_received(std::vector<std::uint8_t> data, std::size_t seen) const {
     if (GetParam().pads_private_data) data.resize(std::max(data.size(), seen));
     return data;
   }
-  // Until what was sent has been counted where it arrives; where nothing is counted it is given a moment.
+  // Waits until the receiver has counted the sent messages. A device that does not count gets a moment.
   bool arrived(const std::function<bool()>& counted) {
     if (GetParam().counters) return drive(counted);
     settle();
@@ -276,7 +276,7 @@ class VerbsTest : public ::testing::TestWithParam<Backend> {
       if (!GetParam().own_progress) fds.push_back({side->cm->fd(), POLLIN, 0});
     }
     if (GetParam().own_progress) {
-      // States and counters, which some tests wait for, come without a word: those look again after a while.
+      // Some tests wait for states and counters, which cause no event. They look again after a while.
       ::poll(fds.data(), fds.size(), 50);
       return;
     }

@@ -7,7 +7,7 @@
 
 #include "verbs-shim/api/cm.h"
 
-// A tap in the verbs API: what the users of a device post, whatever the device is and whatever its users are made of.
+// A tap in the verbs API: it observes the posts of a device's users. It works with any device and any user.
 namespace weft::verbs::testing {
 
 // PostObserver hears, in the threads that post, of each request that a queue pair took. An end is one side of one
@@ -35,9 +35,8 @@ class EndTap {
   std::size_t end_;
 };
 
-// tapped: the same device, each of whose connections is an end. bare: the device in it, for those of its users whose
-// posts are none of the observer's business, and for functions that want the real one; a device that is not tapped is
-// bare.
+// tapped returns the same device, each of whose connections is an end. bare returns the device in it, for users whose
+// posts do not concern the observer, and for functions that want the real one. A device that is not tapped is bare.
 std::unique_ptr<Device> tapped(std::unique_ptr<Device> device);
 Device& bare(Device& device);
 

@@ -1,4 +1,4 @@
-// What every backend says of its objects, and the one change of state that a user makes.
+// Every backend's answers about its objects, and the one change of state that a user makes.
 #include <algorithm>
 #include <cerrno>
 

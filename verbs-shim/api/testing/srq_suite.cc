@@ -1,4 +1,5 @@
-// Every backend's shared receive queues: who takes from them, what stays, and how their user hears in time.
+// Every backend's shared receive queues: consumption by queue pairs, the remaining receives, and the timely warning to
+// their user.
 #include <algorithm>
 #include <cerrno>
 #include <map>
@@ -55,7 +56,7 @@ TEST_P(SrqTest, SeveralQueuePairsTakeFromItInOrder) {
   for (const auto& [qp_num, wr_ids] : taken) EXPECT_TRUE(std::ranges::is_sorted(wr_ids)) << qp_num;
 }
 
-// As on a queue of one's own: the message finds no buffer, and only its own connection ends.
+// As with a private receive queue, the message finds no buffer, and only its own connection ends.
 TEST_P(SrqTest, EmptyItEndsTheConnectionThatAsks) {
   RecordProperty("proves", "DDP-7.1-03");
   connect_two();
@@ -127,7 +128,7 @@ TEST_P(SrqTest, LimitIsToldOnce) {
   expect_limit();  // one is left: at once
 }
 
-// A device that moves by itself needs nobody to call process for its asynchronous events.
+// A device that moves by itself delivers asynchronous events without a call of process.
 TEST_P(SrqTest, LimitWakesWhoSleepsOnTheAsyncDescriptorAlone) {
   establish();
   post(4);
@@ -135,7 +136,7 @@ TEST_P(SrqTest, LimitWakesWhoSleepsOnTheAsyncDescriptorAlone) {
   settle();
   ASSERT_TRUE(send(*client_.qp, 10).ok());
   pollfd poller{server_.device->async_fd(), POLLIN, 0};
-  // One that its caller moves wakes for whatever moves it.
+  // A device that its caller moves wakes for any cause of progress.
   EXPECT_TRUE(!GetParam().own_progress || ::poll(&poller, 1, 5000) == 1);
   const auto event = GetParam().own_progress ? server_.device->get_async_event() : wait_async(server_);
   ASSERT_TRUE(event);
@@ -158,8 +159,8 @@ TEST_P(SrqTest, LastReceiveOfAQueuePairInErrorIsTold) {
   EXPECT_FALSE(server_.device->get_async_event());
 }
 
-// One peer takes more than its share: the limit says so in time, the counters say who, and it is sent away before the
-// other starves.
+// One peer takes more than its share. The limit warns in time, the counters name the peer, and it is sent away before
+// the other starves.
 TEST_P(SrqTest, GreedyPeerIsFoundAndSentAway) {
   RecordProperty("proves", "SEC-6.4.3.1-05 RDMAP-8.1.2-07 SEC-A-03");
   connect_two();

@@ -231,7 +231,7 @@ TEST_P(WindowTest, RegionDestroyedUnderItsWindows) {
   const std::uint32_t rkey = mw_->rkey();
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaWrite, {ours_->sge(0, 512)}, addr, rkey, 3).ok());
   client_.device->process(now());
-  memory_.reset();  // the memory is gone: whatever touches it now is found by the sanitizer
+  memory_.reset();  // the memory is gone: the sanitizer finds any access to it
   ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaWrite, {ours_->sge(0, 512)}, addr, rkey, 4).ok());
   ASSERT_TRUE(
       drive([&] { return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected); }));

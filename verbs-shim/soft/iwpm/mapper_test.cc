@@ -257,7 +257,7 @@ TEST(IwpmAnswerer, GarbageIsNeitherAnsweredNorFollowed) {
     Octets octets(random() % 80);
     for (std::uint8_t& octet : octets) octet = static_cast<std::uint8_t>(random());
     const Octets reply = answered(answerer, octets);
-    // 64 octets with a first one of 0x04 or 0x06 are a Request, whatever else they say.
+    // 64 octets with a first one of 0x04 or 0x06 are a Request. The other octets do not matter.
     const bool request = octets.size() == kRequestLen && (octets[0] == 0x04 || octets[0] == 0x06);
     EXPECT_EQ(reply.size(), request ? kMessageLen : 0u);
     Asker asker(question4(), kSettings, kStart);
@@ -265,7 +265,7 @@ TEST(IwpmAnswerer, GarbageIsNeitherAnsweredNorFollowed) {
   }
 }
 
-// The whole exchange: each end makes what the other understands.
+// The whole exchange: each end understands the other's messages.
 TEST(IwpmPair, ConnectorFindsTheMappedPort) {
   Asker asker(question4(), kSettings, kStart);
   Answerer answerer;

@@ -93,7 +93,7 @@ TEST(IwpmMessage, OtherVersionsAreRefused) {
   }
 }
 
-// iwpmd sends what its stack held behind an IPv4 address.
+// iwpmd sends leftovers of its stack behind an IPv4 address.
 TEST(IwpmMessage, WhatIsUnusedIsIgnoredAndSentAsZero) {
   Golden accept = goldens()[1];
   Octets octets = accept.octets;

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// System calls that fail when a test says so. The test program's own definitions of these functions stand before those
-// of the C library (failing_calls.cc); unless told otherwise they only pass on.
+// System calls that fail when a test says so. The test program's own definitions of the functions stand before the C
+// library's (failing_calls.cc). Unless told otherwise they pass the call on.
 namespace weft::verbs::testing {
 
 enum class FailingCall : std::uint8_t { kEpollAdd, kAccept, kSocket };

@@ -76,7 +76,7 @@ class RawPeerTest : public VerbsTest {
     }));
     return fd;
   }
-  // As drive, but never asleep: what the test's own sockets do wakes no device.
+  // As drive, but never asleep: the test's own sockets wake no device.
   bool drive_raw(const std::function<bool()>& done) {
     const auto deadline = std::chrono::steady_clock::now() + seconds(10);
     while (std::chrono::steady_clock::now() < deadline) {
@@ -90,7 +90,7 @@ class RawPeerTest : public VerbsTest {
     EXPECT_TRUE(drive_raw([&] { return hear_more(fd, heard) || heard.size() >= len; }));
     return heard;
   }
-  // Reads what there is; true at the end of the stream.
+  // Reads all octets that have arrived. Returns true at the end of the stream.
   static bool hear_more(const Fd& fd, std::string& heard, bool* reset = nullptr) {
     char buffer[4096];
     for (;;) {
