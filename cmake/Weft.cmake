@@ -21,7 +21,7 @@ function(weft_library name)
   target_link_libraries(${name} PUBLIC weft_options ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
 endfunction()
 
-# weft_test(NAME SOURCES... LINK targets... [BOTH_PLACEMENTS] [WORKERS]): one gtest program; each of its tests is a CTest test of
+# weft_test(NAME SOURCES... LINK targets... [BOTH_PLACEMENTS] [WORKERS] [ENVIRONMENT NAME=VALUE]): one gtest program; each of its tests is a CTest test of
 # its own and leaves its result where scripts/conformance finds it (CTest test requirement_coverage). BOTH_PLACEMENTS:
 # and once more with direct placement, as NAME.direct (rdmap/testing/pair.h). WORKERS: and once more over devices with
 # two workers, as NAME.workers (SoftConfig::num_workers).
@@ -29,7 +29,7 @@ function(weft_test name)
   if(NOT WEFT_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "BOTH_PLACEMENTS;WORKERS" "TIMEOUT" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "BOTH_PLACEMENTS;WORKERS" "TIMEOUT;ENVIRONMENT" "LINK" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
@@ -37,7 +37,8 @@ function(weft_test name)
   target_link_libraries(${name} PRIVATE weft_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
                        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results
-                       PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results)
+                       PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results
+                                  ENVIRONMENT "${arg_ENVIRONMENT}")
   if(arg_BOTH_PLACEMENTS)
     gtest_discover_tests(${name} TEST_PREFIX "${name}.direct." DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_direct_TESTS
                          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results

@@ -92,9 +92,9 @@ std::size_t FakeEnd::pump(std::size_t max) {
   return num;
 }
 
-void FakeEnd::make_endpoint(const Endpoint::Config& shape, Link::End which) {
+void FakeEnd::make_endpoint(const Endpoint::Config& shape, Link::End which, const Profiles& profiles) {
   endpoint = std::move(*Endpoint::create(pd, shape));
-  link.emplace(*endpoint, profile_1(), which);
+  link.emplace(*endpoint, profiles, which, nullptr);
 }
 
 ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
@@ -112,7 +112,7 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   shape.sends = options.sends;
   shape.max_send_wr = options.max_send_wr;
   shape.max_send_sge = qp.max_sge = options.max_sge;
-  make_endpoint(shape, Link::End::kServer);
+  make_endpoint(shape, Link::End::kServer, profiles_of(options.protocols));
   Responder::Config config;
   const std::uint32_t least = options.min_credits != 0 ? options.min_credits : options.credits;
   config.credits = {.min = least, .initial = least, .max = options.credits};
@@ -124,6 +124,7 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   config.max_held = options.max_held;
   config.max_sge = options.max_sge;
   config.invalidates = options.invalidates;
+  config.can_invalidate = options.can_invalidate;
   config.duplicate_requests = options.duplicate_requests;
   config.peer = "192.0.2.1:700";
   config.log = options.log;
@@ -147,7 +148,7 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd
   shape.max_send_wr = options.credits + 4;
   shape.max_send_sge = qp.max_sge = 1;  // as of a Client
   if (options.windows) Requester::widen_for_windows(shape, options.max_send_wr);
-  make_endpoint(shape, Link::End::kClient);
+  make_endpoint(shape, Link::End::kClient, {&profile_of(options.protocol)});
   const Requester::Config config{.credits = options.credits,
                                  .call_timeout = options.call_timeout,
                                  .reserve_credit = options.reserve_credit,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "rpcrdma/profiles.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/testing/fake_verbs.h"
@@ -65,8 +66,8 @@ struct FakeEnd {
   explicit FakeEnd(FakeMemory& memory) : pd(memory), qp(memory, cq) {}
   // Hands up to `max` completions to the engines, and returns their number.
   std::size_t pump(std::size_t max = SIZE_MAX);
-  // The Endpoint, and the Link over it.
-  void make_endpoint(const Endpoint::Config& shape, Link::End which);
+  // The Endpoint, and the Link over it. A server's end may have several profiles.
+  void make_endpoint(const Endpoint::Config& shape, Link::End which, const Profiles& profiles = {&profile_1()});
 
   FakePd pd;
   FakeCq cq;
@@ -93,6 +94,8 @@ struct ResponderEnd : FakeEnd {
     std::size_t max_items = 256;
     std::uint32_t max_sge = 4;
     bool invalidates = false;
+    std::vector<Protocol> protocols = {Protocol::k1};
+    bool can_invalidate = false;
     std::vector<const Binding*> bindings = {};            // of further programs, beside the default ones
     DuplicateRequestCache* duplicate_requests = nullptr;  // then all programs keep Replies
     MessagePool* sends = nullptr;                         // null: the Endpoint's own
@@ -126,6 +129,7 @@ struct RequesterEnd : FakeEnd {
     bool retransmits = false;
     std::chrono::milliseconds retransmit_after{0};
     bool short_only = false;
+    Protocol protocol = Protocol::k1;
     EventLog* log = nullptr;
   };
 

@@ -16,10 +16,8 @@ bool is_first(ConstBytes message) {
 
 void emit_message(xdr::XdrWriter& out, const Message& message) {
   if (message.type == Message::Type::kError) {
-    return emit_header(out, {.xid = message.xid,
-                             .vers = message.version,
-                             .credit = message.credit,
-                             .body = to_wire(message.error)});
+    return emit_header(
+        out, {.xid = message.xid, .vers = message.version, .credit = message.credit, .body = to_wire(message.error)});
   }
   const Proc proc = message.external ? Proc::kNomsg : Proc::kMsg;
   const bool is_call = message.type == Message::Type::kCall;
@@ -37,16 +35,13 @@ void emit_message(xdr::XdrWriter& out, const Message& message) {
 const Profile kProfile{
     .name = "2-cel05",
     .version = v2::kVersion,
-    .lengths = {.empty = 36,
-                .read_segment = kReadSegmentLen,
-                .write_chunk = 8,
-                .reply_chunk = 4,
-                .segment = kSegmentLen},
+    .lengths =
+        {.empty = 36, .read_segment = kReadSegmentLen, .write_chunk = 8, .reply_chunk = 4, .segment = kSegmentLen},
     .default_threshold = 4096,  // R2-3.3-3
     .first_threshold = 1024,    // R2-8-3
     .names_invalidation = true,
     .retries_keep_xid = true,  // R2-7.2.4-20, R2-7.2.4-23
-    .serves_reverse = true,  // R2-7.2.2-1
+    .serves_reverse = true,    // R2-7.2.2-1
     .is_first = is_first,
     .message_kind = message_kind,
     .receive_call = receive_call,

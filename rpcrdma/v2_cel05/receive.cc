@@ -63,8 +63,7 @@ CallVerdict take_lists(ChunkListsView&& lists, const ChunkLimits& limits, Receiv
     case ChunkError::kTooLong: return error_of(call, {.code = Code::kSystem}, "Read chunk too long");
     case ChunkError::kMisalignedPosition:
       return error_of(call, {.code = Code::kBadHeader}, "Position not a multiple of four");
-    case ChunkError::kWraps:
-      return error_of(call, {.code = Code::kBadHeader}, "a segment that ends beyond 2^64");
+    case ChunkError::kWraps: return error_of(call, {.code = Code::kBadHeader}, "a segment that ends beyond 2^64");
   }
   return CallVerdict::kDiscard;
 }

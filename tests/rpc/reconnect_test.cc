@@ -13,7 +13,7 @@ struct ReconnectTest : World {
     file.held.clear();
     file.server = nullptr;
     server.reset();
-    auto made = Server::listen(*server_device, addr, programs, config);
+    auto made = Server::listen(*server_device, addr, programs, with_protocol(config));
     ASSERT_TRUE(made.ok()) << made.error().message;
     server = std::move(*made);
     file.server = server.get();
