@@ -153,8 +153,9 @@ void expect_answer(const V2Vector& vector, const Header& header, HeaderError ref
 }
 
 TEST(Wg07Header, EveryInvalidVectorIsRefusedWithItsError) {
-  RecordProperty("proves",
-                 "W2-4.5.1.1-1 W2-5.1-3 W2-5.1-4 W2-6.1-4 W2-6.3.5-3 W2-6.3.7-2 W2-7-1 W2-7-3 W2-7.1.3-1 W2-7.2.1-1");
+  RecordProperty(
+      "proves",
+      "W2-4.5.1.1-1 W2-5.1-3 W2-5.1-4 W2-6.1-4 W2-6.3.5-3 W2-6.3.7-2 W2-6.3.8-2 W2-7-1 W2-7-3 W2-7.1.3-1 W2-7.2.1-1");
   std::size_t num_seen = 0;
   for (const V2Vector& vector : load_v2_vectors("wg07")) {
     if (vector.is_valid()) continue;
