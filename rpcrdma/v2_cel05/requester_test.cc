@@ -204,7 +204,8 @@ TEST_F(Cel05RequesterTest, AnUnreadableReplyIsDropped) {
   call_back[19] = 0;  // rdma_direction
   Octets bad_list = reply_of(0);
   bad_list[27] = 2;
-  Octets bad_error = octets_of({.xid = header_of(0).xid, .credit = 8, .body = cel05::Error{.err = cel05::Err::kSystem}});
+  Octets bad_error =
+      octets_of({.xid = header_of(0).xid, .credit = 8, .body = cel05::Error{.err = cel05::Err::kSystem}});
   bad_error[19] = 11;
   for (const Octets& octets : {call_back, bad_list, bad_error}) deliver(octets);
   EXPECT_EQ(end->requester->counters().replies_discarded, 3u);
