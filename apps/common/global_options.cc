@@ -166,7 +166,8 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
       ->check(CLI::Validator(inline_fault, "", "inline"))
       ->type_name("BYTES")
       ->group(kGroup);
-  root.add_option("--credits", options.credits, "RPC-over-RDMA credits to ask for and to grant (default 32)")
+  root.add_option("--credits", options.credits,
+                  "RPC-over-RDMA credits to ask for and to grant (default 32; serve and nfs: 128)")
       ->check(CLI::Range(1u, rpcrdma::kMaxCredits))
       ->type_name("N")
       ->group(kGroup);

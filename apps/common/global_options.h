@@ -16,6 +16,12 @@ namespace weft::apps {
 // polls while a core is free for it (apps/common/spin_budget.h), and otherwise sleeps.
 enum class ProgressMode : std::uint8_t { kSpin, kBlock, kAdapt };
 
+// Credits that `weft serve` grants and `weft nfs` asks for: so many files of a tree can be under way at once, and a
+// journal that is written once for all of them costs less for each.
+inline constexpr std::uint32_t kCreditsForFiles = 128;
+// Credits of the other programs.
+inline constexpr std::uint32_t kCredits = 32;
+
 // GlobalOptions are the options that every command takes (`weft --help`). Options that are not built yet never get
 // here: the parser of the command line refuses them.
 struct GlobalOptions {
@@ -34,9 +40,9 @@ struct GlobalOptions {
   std::optional<std::chrono::milliseconds> nudge;  // 0: off; unset: the default of --peer
   std::uint8_t ird = 16;
   std::uint8_t ord = 16;
-  std::size_t inline_threshold = 4096;  // octets, RPC-over-RDMA
-  std::uint32_t credits = 32;           // RPC-over-RDMA
-  std::string congestion_control;       // empty: the command's own default (the system's, but reno for perf)
+  std::size_t inline_threshold = 4096;   // octets, RPC-over-RDMA
+  std::optional<std::uint32_t> credits;  // RPC-over-RDMA; unset: the default of each program
+  std::string congestion_control;        // empty: the command's own default (the system's, but reno for perf)
   std::string log_level = "warn";
   // How long `weft nfs` tries to connect again after the end of a connection; 0: not at all. Not on the command line.
   std::chrono::milliseconds reconnect_for{60000};

@@ -69,6 +69,10 @@ TEST(GlobalOptions, EveryOptionIsStored) {
   EXPECT_EQ(parsed.options.log_level, "info");
 }
 
+TEST(GlobalOptions, EachProgramHasItsOwnDefaultOfCredits) {
+  EXPECT_EQ(parse({"go"}).options.credits, std::nullopt);
+}
+
 TEST(GlobalOptions, StartupOptionsAreStored) {
   EXPECT_FALSE(parse({"go"}).options.port_map);
   EXPECT_TRUE(parse({"--port-map", "go"}).options.port_map);

@@ -121,7 +121,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   if (listen.transport == Transport::kRdma) {
     gateway::ToTcpConfig config{.listen = *from, .server = to_endpoint(*to), .rpc = {}, .stream = {}};
     config.rpc.inline_threshold = global.inline_threshold;
-    config.rpc.credits = global.credits;
+    config.rpc.credits = global.credits.value_or(kCredits);
     config.rpc.ord = global.ord;
     config.rpc.log = program_log();
     config.rpc.max_connections = limits->connections;
@@ -142,7 +142,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   }
   gateway::ToRdmaConfig config{.listen = to_endpoint(*from), .server = *to, .rpc = {}, .stream = {}};
   config.rpc.inline_threshold = global.inline_threshold;
-  config.rpc.credits = global.credits;
+  config.rpc.credits = global.credits.value_or(kCredits);
   config.rpc.ird = global.ird;
   config.rpc.log = program_log();
   config.max_connections = limits->connections;

@@ -44,7 +44,7 @@ class Command {
   }
   Command& transfer() {
     app_->add_option("-j,--in-flight", options_->in_flight,
-                     "READs or WRITEs of one large file at once (default 8), small files at once (default 64)")
+                     "READs or WRITEs of one large file at once (default 8), small files at once (default 128)")
         ->check(CLI::Range(1, 256))
         ->type_name("N");
     app_->add_option("--io-size", options_->limits.io_size,

@@ -92,7 +92,7 @@ absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device&
   if (!addr.ok()) return addr.status();
   rpcrdma::ClientConfig config;
   config.inline_threshold = options.inline_threshold;
-  config.credits = options.credits;
+  config.credits = options.credits.value_or(apps::kCreditsForFiles);
   config.ird = options.ird;
   config.log = apps::program_log();
   config.connect_timeout = std::min<std::chrono::milliseconds>(kAnswerTimeout, endurance_.timeout);

@@ -23,7 +23,7 @@ inline constexpr int kMaxDepth = 512;
 
 // TreeLimits bound the memory and descriptors of the work on a tree, whatever the tree.
 struct TreeLimits {
-  std::size_t files = 64;                // under way at once
+  std::size_t files = 128;               // under way at once
   std::size_t small_file = 256 << 10;    // bytes of a file that is held whole in memory; larger files go one at a time
   std::size_t octets = 16 << 20;         // bytes of small files held at once
   std::size_t open_dirs = 600;           // more than kMaxDepth, so that the walk can always go on

@@ -80,7 +80,7 @@ absl::Status Listener::open_rpc(sockaddr_storage addr) {
   set_port(addr, 0);
   rpcrdma::ServerConfig config;
   config.inline_threshold = global_.inline_threshold;
-  config.credits = global_.credits;
+  config.credits = global_.credits.value_or(kCredits);
   config.max_item = kMaxItem;
   config.max_connections = kPlaces.all;
   config.ord = global_.ord;

@@ -54,7 +54,7 @@ absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_po
   set_port(addr, rpc_port);
   rpcrdma::ClientConfig config;
   config.inline_threshold = context.global.inline_threshold;
-  config.credits = context.global.credits;
+  config.credits = context.global.credits.value_or(kCredits);
   config.ird = context.global.ird;
   config.log = program_log();
   config.connect_timeout = std::min(config.connect_timeout, patience(context.options));

@@ -73,7 +73,7 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   config.backend.devices = options.devices;
   config.pool.num_workers = options.disk_workers;
   config.rpc.inline_threshold = global.inline_threshold;
-  config.rpc.credits = global.credits;
+  config.rpc.credits = global.credits.value_or(kCreditsForFiles);
   config.rpc.ord = global.ord;
   config.rpc.log = program_log();
   // A quarter of the descriptors is for open files, half for connections, the rest for short uses.

@@ -40,8 +40,9 @@ bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane lane, const Disk
     if (queue.size() >= config_.max_queued || queue.size_of(client.group) >= config_.max_queued_per_group) return false;
     queue.push(client, std::move(task));
     num_queued_.fetch_add(1, std::memory_order_release);
-    // A watching worker will see the task. A second task needs a second worker.
-    wake = num_sleeping_ > 0 &&
+    // A watching worker will see the task. A second task needs a second worker. A task that may not run yet needs
+    // none: the worker whose task ends looks for the next one.
+    wake = num_sleeping_ > 0 && may_take_locked(lane) &&
            num_queued_.load(std::memory_order_relaxed) > num_watching_.load(std::memory_order_relaxed);
   }
   ++num_pending_;
@@ -61,12 +62,16 @@ void DiskPool::forget(std::uint32_t connection) {
   }
 }
 
+bool DiskPool::may_take_locked(DiskLane lane) const {
+  const auto index = static_cast<std::size_t>(lane);
+  return num_running_[index] < max_running_[index] && queues_[index].has_next();
+}
+
 std::optional<FairQueue::Taken> DiskPool::take_locked(DiskLane& lane) {
   for (DiskLane candidate : {DiskLane::kNormal, DiskLane::kSync}) {
+    if (!may_take_locked(candidate)) continue;
     const auto index = static_cast<std::size_t>(candidate);
-    if (num_running_[index] >= max_running_[index]) continue;
     std::optional<FairQueue::Taken> taken = queues_[index].take();
-    if (!taken) continue;
     num_queued_.fetch_sub(1, std::memory_order_relaxed);
     ++num_running_[index];
     lane = candidate;
@@ -75,24 +80,31 @@ std::optional<FairQueue::Taken> DiskPool::take_locked(DiskLane& lane) {
   return std::nullopt;
 }
 
-void DiskPool::work() {
+bool DiskPool::watch_locked(std::unique_lock<std::mutex>& lock) {
   using Clock = std::chrono::steady_clock;
+  // One worker watches, the others sleep: more watchers would take the processor from threads that have work.
+  if (config_.spin.count() == 0 || num_watching_.load(std::memory_order_relaxed) != 0 ||
+      num_queued_.load(std::memory_order_relaxed) != 0 || !habit_.begin()) {
+    return false;
+  }
+  num_watching_.store(1, std::memory_order_relaxed);
+  lock.unlock();
+  const Clock::time_point until = Clock::now() + config_.spin;
+  while (num_queued_.load(std::memory_order_acquire) == 0 && Clock::now() < until) relax();
+  lock.lock();
+  num_watching_.store(0, std::memory_order_relaxed);
+  const bool has_found = num_queued_.load(std::memory_order_relaxed) != 0;
+  habit_.ended(has_found);
+  return has_found || stop_;
+}
+
+void DiskPool::work() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
     DiskLane lane = DiskLane::kNormal;
     std::optional<FairQueue::Taken> taken = take_locked(lane);
     if (!taken) {
-      // One worker watches, the others sleep: more watchers would take the processor from threads that have work.
-      if (config_.spin.count() > 0 && num_watching_.load(std::memory_order_relaxed) == 0 &&
-          num_queued_.load(std::memory_order_relaxed) == 0) {
-        num_watching_.store(1, std::memory_order_relaxed);
-        lock.unlock();
-        Clock::time_point until = Clock::now() + config_.spin;
-        while (num_queued_.load(std::memory_order_acquire) == 0 && Clock::now() < until) relax();
-        lock.lock();
-        num_watching_.store(0, std::memory_order_relaxed);
-        if (num_queued_.load(std::memory_order_relaxed) != 0 || stop_) continue;
-      }
+      if (watch_locked(lock)) continue;
       ++num_sleeping_;
       has_work_.wait(lock);
       --num_sleeping_;

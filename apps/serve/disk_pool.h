@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apps/serve/fair_queue.h"
+#include "apps/serve/watch_habit.h"
 #include "base/fd.h"
 
 namespace weft::serve {
@@ -24,10 +25,10 @@ struct DiskPoolConfig {
   unsigned num_workers = 4;  // of the normal lane; at least 1
   // Workers of the sync lane. They mostly sleep in fsync(2), and a filesystem writes its journal once for all threads
   // that wait for it at the same time. So many workers are worth more than the processor's cores.
-  unsigned num_sync_workers = 32;
+  unsigned num_sync_workers = 128;
   std::size_t max_queued = 8192;            // tasks of a lane that wait; submit refuses more
   std::size_t max_queued_per_group = 4096;  // tasks of a lane that wait, for one group of addresses
-  // How long an idle worker watches for more work before it sleeps: waking a worker costs more than that.
+  // How long an idle worker watches for more work before it sleeps (WatchHabit): waking a worker costs more than that.
   std::chrono::microseconds spin{30};
 };
 
@@ -61,7 +62,10 @@ class DiskPool {
 
  private:
   void work();
+  bool may_take_locked(DiskLane lane) const;
   std::optional<FairQueue::Taken> take_locked(DiskLane& lane);
+  // watch_locked waits a little for a task to be submitted, without the lock; false: none came.
+  bool watch_locked(std::unique_lock<std::mutex>& lock);
 
   const DiskPoolConfig config_;
   const unsigned max_running_[2];  // tasks of each lane at once
@@ -73,6 +77,7 @@ class DiskPool {
   FairQueue queues_[2];
   unsigned num_running_[2] = {};
   unsigned num_sleeping_ = 0;
+  WatchHabit habit_;
   bool stop_ = false;
   std::atomic<unsigned> num_watching_{0};
   std::atomic<std::size_t> num_queued_{0};

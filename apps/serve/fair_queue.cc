@@ -52,11 +52,14 @@ void FairQueue::leave_line(Connection& connection) {
   if (!group.waits()) line_.erase(group.place);
 }
 
+bool FairQueue::has_next() const {
+  // The other groups have as many running tasks as the first one, or more.
+  return !line_.empty() && line_.begin()->first.num_running < max_per_group_;
+}
+
 std::optional<FairQueue::Taken> FairQueue::take() {
-  if (line_.empty()) return std::nullopt;
+  if (!has_next()) return std::nullopt;
   Group& group = *line_.begin()->second;
-  // The other groups have as many running tasks or more.
-  if (group.place.num_running >= max_per_group_) return std::nullopt;
   Connection& connection = *group.line.begin()->second;
   Taken taken{std::move(connection.tasks.front()), connection.number};
   connection.tasks.pop_front();

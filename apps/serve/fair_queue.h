@@ -50,6 +50,8 @@ class FairQueue {
 
   // push: not for a connection that was removed.
   void push(const DiskClient& client, std::unique_ptr<DiskTask> task);
+  // Whether a task may run now.
+  bool has_next() const;
   // The next task, which counts as running until done(); nothing if none may run.
   std::optional<Taken> take();
   // A task of this connection has run.

@@ -124,6 +124,21 @@ TEST_F(FairQueueTest, OneAddressNeverHasAllWorkers) {
   EXPECT_FALSE(bounded.take());
 }
 
+TEST_F(FairQueueTest, ATaskIsNextOnlyIfItMayRun) {
+  FairQueue two(2);
+  EXPECT_FALSE(two.has_next());
+  for (int i = 0; i < 3; ++i) two.push({1, "a"}, std::make_unique<Named>("a", false));
+  EXPECT_TRUE(two.has_next());
+  ASSERT_TRUE(two.take() && two.take());
+  EXPECT_FALSE(two.has_next());
+  two.push({2, "b"}, std::make_unique<Named>("b", false));
+  EXPECT_TRUE(two.has_next());
+  ASSERT_TRUE(two.take());
+  EXPECT_FALSE(two.has_next());
+  two.done(1);
+  EXPECT_TRUE(two.has_next());
+}
+
 TEST_F(FairQueueTest, ALostConnectionLeavesWhatIsWantedWithoutIt) {
   push_many(3, 1, "x", "a");
   push(1, "x", "kept", true);

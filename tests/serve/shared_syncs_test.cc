@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <latch>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -72,6 +74,58 @@ TEST(SharedSyncs, AnErrorGoesToAllOfItsRoundAndToNoOther) {
   EXPECT_EQ(first_error, 0);
   EXPECT_EQ(num_failed, 4);
   EXPECT_EQ(syncs.sync(kFile, [] { return 0; }), 0);
+}
+
+TEST(SharedSyncs, TheNextRoundWaitsForTheOneUnderWay) {
+  SharedSyncs syncs;
+  std::latch first_runs(1), go_on(1);
+  std::atomic<int> num_running = 0, most_running = 0;
+  const auto run = [&] {
+    most_running = std::max<int>(most_running, ++num_running);
+    first_runs.count_down();
+    go_on.wait();
+    return --num_running, 0;
+  };
+  std::thread first([&] { syncs.sync(kFile, run); });
+  first_runs.wait();
+  std::thread second([&] {
+    syncs.sync(kFile, [&] {
+      most_running = std::max<int>(most_running, num_running + 1);
+      return 0;
+    });
+  });
+  wait_for_waiters(syncs, 1);
+  go_on.count_down();
+  first.join();
+  second.join();
+  EXPECT_EQ(most_running, 1);
+}
+
+TEST(SharedSyncs, AThreadThatFollowsHasOtherWorkDoneMeanwhile) {
+  SharedSyncs syncs;
+  std::latch first_runs(1), go_on(1), done_meanwhile(1);
+  std::thread first([&] { syncs.sync(kFile, [&] { return first_runs.count_down(), go_on.wait(), 0; }); });
+  first_runs.wait();
+  std::thread leader([&] { EXPECT_EQ(syncs.sync(kFile, [] { return EIO; }), EIO); });
+  wait_for_waiters(syncs, 1);
+  std::thread follower([&] {
+    EXPECT_EQ(syncs.sync(
+                  kFile, [] { return 0; }, [&] { done_meanwhile.count_down(); }),
+              EIO);
+  });
+  done_meanwhile.wait();  // while the sync before the follower's still runs
+  go_on.count_down();
+  first.join();
+  leader.join();
+  follower.join();
+}
+
+TEST(SharedSyncs, AThreadThatLeadsSyncsFirstAndDoesItsOtherWorkThen) {
+  SharedSyncs syncs;
+  std::string order;
+  syncs.sync(
+      kFile, [&] { return order += "sync ", 0; }, [&] { order += "other"; });
+  EXPECT_EQ(order, "sync other");
 }
 
 class SharedSyncsOfABackend : public testing::ExportTest {};

@@ -104,6 +104,14 @@ int Backend::sync_metadata_of(const Node& node) {
   return syncs_.sync(node.key, [&] { return sync_now(node); });
 }
 
+int Backend::sync_new(const Node& made, const Node& dir) {
+  if (!config_.sync_metadata) return 0;
+  int error = 0;
+  const int dir_error = syncs_.sync(
+      dir.key, [&] { return sync_now(dir); }, [&] { error = sync_metadata_of(made); });
+  return error == 0 ? dir_error : error;
+}
+
 int Backend::sync_now(const Node& node) {
   nfs3::Verf ignored{};
   if (auto file = files_.any_open(node.key)) return file->sync(calls_, false, promise_, ignored);

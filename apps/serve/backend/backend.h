@@ -138,8 +138,10 @@ class Backend {
   int drop_set_ids(const Node& node) const;
   Outcome<int> set_size(const Node& node, std::uint64_t size);
   // sync_metadata_of makes all earlier changes of the file or directory stable: 0 or an errno value. Changes that
-  // several requests made at about the same time share one fsync(2). sync_now is that fsync(2).
+  // several requests made at about the same time share one fsync(2). sync_now is that fsync(2). sync_new does both for
+  // an object that was just made and for its directory.
   int sync_metadata_of(const Node& node);
+  int sync_new(const Node& made, const Node& dir);
   int sync_now(const Node& node);
 
   // make_object is CREATE, MKDIR, SYMLINK and MKNOD. `maker` gets the locked directory, makes the name in it, and

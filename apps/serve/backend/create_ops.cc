@@ -68,9 +68,7 @@ nfs3::NewObjectRes Backend::make_object(const nfs3::Diropargs3& where, const Mak
   res.dir_wcc = wcc(parent);
   dir->held.unlock();
   if (!node) return res;
-  int error = sync_metadata_of(node.value());
-  if (error == 0) error = sync_metadata_of(parent);
-  if (error != 0) res.status = to_nfsstat3(Errno{error});
+  if (int error = sync_new(node.value(), parent); error != 0) res.status = to_nfsstat3(Errno{error});
   return res;
 }
 

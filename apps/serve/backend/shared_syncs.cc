@@ -4,28 +4,41 @@
 
 namespace weft::serve {
 
-int SharedSyncs::sync(const FileKey& key, const std::function<int()>& run) {
+int SharedSyncs::sync(const FileKey& key, const std::function<int()>& run, const std::function<void()>& meanwhile) {
+  std::promise<int> end;
   std::unique_lock lock(mutex_);
-  File& file = files_[key];  // stays where it is while it has users
-  ++file.num_users;
-  Waiter me;
-  file.waiting.push_back(&me);
-  while (!me.done) {
-    if (file.is_running) {
-      file.round_ended.wait(lock);
-      continue;
-    }
-    file.is_running = true;
-    const std::vector<Waiter*> round = std::exchange(file.waiting, {});
+  File& file = files_[key];
+  ++file.num_waiting;
+  if (!file.next.valid()) {
+    file.next = end.get_future().share();
+    const Round before = file.running;
     lock.unlock();
-    const int error = run();
-    lock.lock();
-    for (Waiter* waiter : round) *waiter = {.done = true, .error = error};
-    file.is_running = false;
-    file.round_ended.notify_all();
+    // The round comes first: other threads wait for it.
+    const int error = lead(key, before, std::move(end), run);
+    if (meanwhile) meanwhile();
+    return error;
   }
-  if (--file.num_users == 0) files_.erase(key);
-  return me.error;
+  const Round mine = file.next;
+  lock.unlock();
+  if (meanwhile) meanwhile();
+  return mine.get();
+}
+
+int SharedSyncs::lead(const FileKey& key, const Round& before, std::promise<int> end, const std::function<int()>& run) {
+  if (before.valid()) before.wait();
+  {
+    const std::lock_guard lock(mutex_);
+    File& file = files_[key];
+    file.running = std::exchange(file.next, {});
+    file.num_waiting = 0;
+  }
+  const int error = run();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!files_[key].next.valid()) files_.erase(key);
+  }
+  end.set_value(error);
+  return error;
 }
 
 std::size_t SharedSyncs::size() const {
@@ -36,7 +49,7 @@ std::size_t SharedSyncs::size() const {
 std::size_t SharedSyncs::num_waiting(const FileKey& key) const {
   const std::lock_guard lock(mutex_);
   const auto it = files_.find(key);
-  return it == files_.end() ? 0 : it->second.waiting.size();
+  return it == files_.end() ? 0 : it->second.num_waiting;
 }
 
 }  // namespace weft::serve
