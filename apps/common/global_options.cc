@@ -32,6 +32,25 @@ CLI::Validator built(std::vector<std::string> ok, std::vector<std::string> later
       allowed, "built");
 }
 
+// Empty if a name is unknown, or comes twice.
+std::optional<std::vector<rpcrdma::Protocol>> parse_protocols(const std::string& list) {
+  std::vector<rpcrdma::Protocol> protocols;
+  for (const std::string& name : CLI::detail::split(list, ',')) {
+    const auto protocol = rpcrdma::parse_protocol(name);
+    if (!protocol || std::ranges::find(protocols, *protocol) != protocols.end()) return {};
+    protocols.push_back(*protocol);
+  }
+  return protocols;
+}
+
+std::string protocols_fault(const std::string& list) {
+  for (const std::string& name : CLI::detail::split(list, ',')) {
+    if (name == "2-wg07" || name == "auto") return name + " is not built yet";
+  }
+  if (parse_protocols(list)) return {};
+  return "must be 1, 2-cel05 or both with a comma between them, not '" + list + "'";
+}
+
 // unbuilt is for options without any built value.
 CLI::Validator unbuilt() {
   return CLI::Validator([](std::string&) { return std::string("this option is not built yet"); }, "", "unbuilt");
@@ -106,7 +125,6 @@ void add_nudge(CLI::App& root, GlobalOptions& options) {
 }
 
 void add_protocol_options(CLI::App& root, GlobalOptions& options) {
-  auto ignore = [](const std::string&) {};
   add_choice(
       root, "--crc", [&options](const std::string& v) { options.crc = v == "on"; }, {"on", "off"}, {},
       "CRC32c of every FPDU (default on; off only where the peer says off too: only where something else protects the "
@@ -124,7 +142,12 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   add_choice(
       root, "--peer", [&options](const std::string& v) { options.peer = v; },
       {"auto", "siw", "cxgb4", "irdma", "strict"}, {}, "whose habits to allow for (default auto)");
-  add_choice(root, "--rpcrdma", ignore, {"1"}, {"2-cel05", "2-wg07", "auto"}, "RPC-over-RDMA version (default 1)");
+  root.add_option_function<std::string>(
+          "--rpcrdma", [&options](const std::string& v) { options.protocols = *parse_protocols(v); },
+          "RPC-over-RDMA versions, best first: 1, 2-cel05; clients take one (default 1)")
+      ->check(CLI::Validator(protocols_fault, "", "rpcrdma"))
+      ->type_name("LIST")
+      ->group(kGroup);
   add_nudge(root, options);
   root.add_option("--trace", "write what is sent and received as a capture")
       ->check(unbuilt())

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "rpcrdma/policies.h"
 
 namespace CLI {
 class App;
@@ -42,7 +45,8 @@ struct GlobalOptions {
   std::uint8_t ord = 16;
   std::size_t inline_threshold = 4096;   // octets, RPC-over-RDMA
   std::optional<std::uint32_t> credits;  // RPC-over-RDMA; unset: the default of each program
-  std::string congestion_control;        // empty: the command's own default (the system's, but reno for perf)
+  std::vector<rpcrdma::Protocol> protocols = {rpcrdma::Protocol::k1};  // RPC-over-RDMA, best first
+  std::string congestion_control;  // empty: the command's own default (the system's, but reno for perf)
   std::string log_level = "warn";
   // How long `weft nfs` tries to connect again after the end of a connection; 0: not at all. Not on the command line.
   std::chrono::milliseconds reconnect_for{60000};

@@ -120,6 +120,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   if (!limits) return usage_error("gateway wants --max-buffered 64 or more, and --max-buffered-per-address 32 or more");
   if (listen.transport == Transport::kRdma) {
     gateway::ToTcpConfig config{.listen = *from, .server = to_endpoint(*to), .rpc = {}, .stream = {}};
+    config.rpc.protocols = global.protocols;
     config.rpc.inline_threshold = global.inline_threshold;
     config.rpc.credits = global.credits.value_or(kCredits);
     config.rpc.ord = global.ord;
@@ -141,6 +142,9 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     return run(io, **made, global, stop, listen, (*made)->local_addr());
   }
   gateway::ToRdmaConfig config{.listen = to_endpoint(*from), .server = *to, .rpc = {}, .stream = {}};
+  const auto protocol = client_protocol(global);
+  if (!protocol.ok()) return usage_error(std::string(protocol.status().message()));
+  config.rpc.protocol = *protocol;
   config.rpc.inline_threshold = global.inline_threshold;
   config.rpc.credits = global.credits.value_or(kCredits);
   config.rpc.ird = global.ird;

@@ -72,6 +72,7 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   config.backend.set_id_files = options.set_id_files;
   config.backend.devices = options.devices;
   config.pool.num_workers = options.disk_workers;
+  config.rpc.protocols = global.protocols;
   config.rpc.inline_threshold = global.inline_threshold;
   config.rpc.credits = global.credits.value_or(kCreditsForFiles);
   config.rpc.ord = global.ord;

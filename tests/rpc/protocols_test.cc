@@ -24,8 +24,9 @@ struct ProtocolsTest : World {
 
 TEST_F(ProtocolsTest, EveryPairAgreesOrSaysWhy) {
   using Protocols = std::vector<Protocol>;
-  for (const Protocols& served : {Protocols{Protocol::k1}, Protocols{Protocol::k2Cel05},
-                                  Protocols{Protocol::k1, Protocol::k2Cel05}, Protocols{Protocol::k2Cel05, Protocol::k1}}) {
+  for (const Protocols& served :
+       {Protocols{Protocol::k1}, Protocols{Protocol::k2Cel05}, Protocols{Protocol::k1, Protocol::k2Cel05},
+        Protocols{Protocol::k2Cel05, Protocol::k1}}) {
     for (const Protocol wanted : {Protocol::k1, Protocol::k2Cel05}) {
       server.reset();
       listen({.protocols = served});
