@@ -67,7 +67,9 @@ void walk_arguments(const Input& input) {
   weft::rpcrdma::ReplyBound bound;
   const weft::rpcrdma::ReplyLimits limits;
   require(input.binding->bound_reply(input.procedure, input.xdr, {}, limits, bound) == walked);
-  require(walked == Walked::kWhole || (!bound.idempotent && !bound.may_retry && !bound.may_retry_once));
+  require(walked == Walked::kWhole || (!bound.may_retry && !bound.may_retry_once));
+  const bool idempotent = input.binding->is_idempotent(input.procedure, input.xdr, {});
+  require(walked != Walked::kUnknown || !idempotent);
   if (walked != Walked::kWhole) return;
   std::vector<std::size_t> positions;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -84,6 +86,7 @@ void walk_arguments(const Input& input) {
   weft::rpcrdma::ReplyBound same;
   require(input.binding->bound_reply(input.procedure, reduced, positions, limits, same) == Walked::kWhole);
   require(same.rest == bound.rest && same.items == bound.items);
+  require(input.binding->is_idempotent(input.procedure, reduced, positions) == idempotent);
 }
 
 void walk_results(const Input& input) {

@@ -46,6 +46,20 @@ TEST(Bindings, OfEveryProgramAndVersion) {
   EXPECT_EQ(find_binding(kNfsProgram, kNfsV3)->walk_results, nfs3_binding().walk_results);
 }
 
+TEST(Bindings, ResultsThatCanHaveItems) {
+  RecordProperty("proves", "U1-4-05");
+  for (const BoundProgram& program : bound_programs()) {
+    const rpcrdma::Binding& binding = program.binding;
+    const bool is_nfs = binding.program == kNfsProgram;
+    for (std::uint32_t procedure = 0; procedure < 30; ++procedure) {
+      const bool is_compound = binding.version == kNfsV4 && procedure == 1;
+      const bool is_read = binding.version != kNfsV4 && (procedure == 5 || procedure == 6);  // READLINK, READ
+      EXPECT_EQ(binding.has_result_items(procedure), is_nfs && (is_compound || is_read))
+          << binding.program << " " << binding.version << " " << procedure;
+    }
+  }
+}
+
 TEST(Bindings, PortAndNetids) {
   RecordProperty("proves", "U1-9-01");
   EXPECT_EQ(kNfsRdmaPort, 20049);

@@ -101,9 +101,8 @@ std::size_t Bounder::octets(const Type& type, const CallNotes& notes) {
 }
 
 void Bounder::add_operation(const Operation& operation, const CallNotes& notes) {
-  if (num_operations_++ == 0) in_session_ = operation.sequence;
+  runs_.add(operation);
   operations_ += kWord + octets(*operation.results, notes);
-  all_idempotent_ = all_idempotent_ && operation.idempotent;
   may_retry_ = may_retry_ || operation.retry;
 }
 
@@ -119,15 +118,13 @@ void Bounder::limit_by_session() {
 
 void Bounder::finish(const Operation& procedure, const CallNotes& notes, std::uint32_t minor_version, Walked walked) {
   bound_.rest = octets(*procedure.results, notes);
-  const bool is_compound = num_operations_ > 0;
   const bool known = walked == Walked::kWhole;
-  bound_.idempotent = known && (is_compound ? all_idempotent_ || in_session_ : procedure.idempotent);
   // U1-6.2.1-03, -04: only NFSv4.0, and never a COMPOUND that must not run twice.
-  bound_.may_retry = known && (is_compound ? may_retry_ && all_idempotent_ && minor_version == 0 : procedure.retry);
+  bound_.may_retry = known && (runs_.any ? may_retry_ && runs_.all_idempotent && minor_version == 0 : procedure.retry);
   // Beyond RFC 8267 section 3.1 (U1-3.1-06): a server may send more than the Call allows, and a repeated Call with more
   // room does no harm. This does not hold in a session: there the operations ran, and their slot has to be recovered
   // (U1-6.6-04).
-  const bool runs_again = is_compound ? all_idempotent_ && !in_session_ : procedure.idempotent;
+  const bool runs_again = runs_.any ? runs_.all_idempotent && !runs_.in_session : procedure.idempotent;
   bound_.may_retry_once = known && runs_again && (is_counted_ || bound_.is_estimate);
   if (minor_version > 0 && limits_.max_reply > 0) limit_by_session();
 }

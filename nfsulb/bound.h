@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "nfsulb/schema.h"
 #include "rpcrdma/binding.h"
@@ -17,6 +18,18 @@ struct CallNotes {
   std::uint32_t words = 0;
   std::array<std::uint32_t, 3> attributes{};
   bool other_attributes = false;  // bits without an attribute in the protocol
+};
+
+// OperationRuns: whether the operations of a COMPOUND may run twice.
+struct OperationRuns {
+  bool any = false;
+  bool in_session = false;  // the first one is [CB_]SEQUENCE, whose slot remembers the Reply
+  bool all_idempotent = true;
+
+  void add(const Operation& operation) {
+    if (!std::exchange(any, true)) in_session = operation.sequence;
+    all_idempotent = all_idempotent && operation.idempotent;
+  }
 };
 
 // Bounder fills a ReplyBound: first each operation of a COMPOUND, then the procedure.
@@ -42,9 +55,7 @@ class Bounder {
   const rpcrdma::ReplyLimits& limits_;
   rpcrdma::ReplyBound& bound_;
   std::size_t operations_ = 0;  // octets of the operations' results
-  std::size_t num_operations_ = 0;
-  bool in_session_ = false;
-  bool all_idempotent_ = true;
+  OperationRuns runs_;
   bool may_retry_ = false;
   bool is_counted_ = false;  // a count limits the server
 };

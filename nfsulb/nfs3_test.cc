@@ -124,6 +124,19 @@ TEST(Nfs3Binding, OnlyReadlinkAndReadHaveAnEligibleResult) {
   }
 }
 
+// No octet of the arguments is looked at.
+TEST(Nfs3Binding, TheProcedureAloneTellsWhatMayRunTwice) {
+  const auto idempotent = [](std::uint32_t procedure, const Octets& args) {
+    return nfs3_binding().is_idempotent(procedure, args, {});
+  };
+  for (std::uint32_t procedure = 0; procedure < 22; ++procedure) {
+    EXPECT_EQ(idempotent(procedure, {}), idempotent(procedure, call_of(procedure))) << procedure;
+  }
+  EXPECT_TRUE(idempotent(6, {}));
+  EXPECT_FALSE(idempotent(7, {}));
+  EXPECT_FALSE(idempotent(22, {})) << "unknown";
+}
+
 TEST(Nfs3Binding, EveryTruncationAndEveryTailIsGarbage) {
   for (std::uint32_t procedure = 1; procedure < 22; ++procedure) {
     const Octets whole = call_of(procedure);

@@ -1,6 +1,8 @@
 // How large the Reply to a COMPOUND can be, and whether it may be asked for again.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "nfsulb/testing/compound.h"
 
 namespace weft::nfsulb {
@@ -131,6 +133,20 @@ TEST(Nfs4Bound, WhatMayRunTwice) {
   EXPECT_TRUE(bound_of(1, {sequence(), putfh(), remove()}).idempotent);  // the session's slot remembers
   EXPECT_FALSE(bound_of(1, {putfh(), sequence(), remove()}).idempotent);
   EXPECT_FALSE(bound_of(0, {putfh(), op(99)}).idempotent);
+  EXPECT_TRUE(bound_of(0, {}).idempotent);
+  // Of all operations, or of none: what comes before the garbage does not tell.
+  Octets cut = compound_args(0, {putfh(), lookup()}).octets();
+  cut.resize(cut.size() - 4);
+  EXPECT_FALSE(nfs4().is_idempotent(kCompound, cut, {}));
+  cut = compound_args(1, {sequence(), putfh()}).octets();
+  cut.resize(cut.size() - 4);
+  EXPECT_FALSE(nfs4().is_idempotent(kCompound, cut, {}));
+  // An item that came by Read chunk is no garbage.
+  const Octets reduced = compound_args(0, {putfh(), write(4)}).octets();
+  EXPECT_FALSE(nfs4().is_idempotent(kCompound, reduced, std::array{reduced.size()}));
+  const Octets in_session = compound_args(1, {sequence(), write(4)}).octets();
+  EXPECT_TRUE(nfs4().is_idempotent(kCompound, in_session, std::array{in_session.size()}));
+  EXPECT_FALSE(nfs4().is_idempotent(kCompound, in_session, {}));
 }
 
 TEST(Nfs4Bound, BeforeAnUnknownOperation) {
@@ -152,14 +168,17 @@ TEST(Nfs4Bound, TheValuesOfBeforeAreForgotten) {
   rpcrdma::ReplyBound bound;
   const Octets acl = compound_args(0, {read(5), getattr({1u << 12})}).octets();
   ASSERT_EQ(nfs4().bound_reply(kCompound, acl, {}, {}, bound), Walked::kWhole);
-  ASSERT_TRUE(bound.is_estimate && bound.may_retry && bound.may_retry_once && bound.idempotent);
+  ASSERT_TRUE(bound.is_estimate && bound.may_retry && bound.may_retry_once);
+  ASSERT_TRUE(nfs4().is_idempotent(kCompound, acl, {}));
   ASSERT_EQ(nfs4().bound_reply(kCompound, compound_args(0, {remove()}).octets(), {}, {}, bound), Walked::kWhole);
   EXPECT_EQ(bound.rest, kHead + 28);
   EXPECT_TRUE(bound.items.empty());
-  EXPECT_FALSE(bound.is_estimate || bound.may_retry || bound.may_retry_once || bound.idempotent);
+  EXPECT_FALSE(bound.is_estimate || bound.may_retry || bound.may_retry_once);
+  EXPECT_FALSE(nfs4().is_idempotent(kCompound, compound_args(0, {remove()}).octets(), {}));
   ASSERT_EQ(nfs4().bound_reply(kCompound, acl, {}, {}, bound), Walked::kWhole);
   ASSERT_EQ(nfs4().bound_reply(kCompound, Octets(3), {}, {}, bound), Walked::kGarbage);
-  EXPECT_FALSE(bound.is_estimate || bound.may_retry || bound.may_retry_once || bound.idempotent);
+  EXPECT_FALSE(bound.is_estimate || bound.may_retry || bound.may_retry_once);
+  EXPECT_FALSE(nfs4().is_idempotent(kCompound, Octets(3), {}));
   EXPECT_TRUE(bound.items.empty());
   // The entries of operations before the garbage are gone, too.
   Octets cut = acl;

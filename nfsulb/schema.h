@@ -78,10 +78,12 @@ struct Operation {
   const Type* arguments = nullptr;
   const Type* results = nullptr;
   bool idempotent = false;
-  std::uint8_t since = 0;        // the first minor version that has it
-  bool retry = false;            // allowed for short Reply chunk retry (RFC 8267 sections 5.2 and 6.2.1)
-  bool eligible_result = false;  // a "READ operation" in the sense of RFC 8267 section 6.4.1
-  bool sequence = false;         // [CB_]SEQUENCE: the session prevents a second run
+  std::uint8_t since = 0;         // the first minor version that has it
+  bool retry = false;             // allowed for short Reply chunk retry (RFC 8267 sections 5.2 and 6.2.1)
+  bool eligible_result = false;   // a "READ operation" in the sense of RFC 8267 section 6.4.1
+  bool sequence = false;          // [CB_]SEQUENCE: the session prevents a second run
+  bool is_compound = false;       // a procedure made of operations
+  bool has_result_items = false;  // its results, or the results of its operations, can have eligible items
 };
 
 // Program: the schema of one version of a program.
@@ -204,6 +206,14 @@ inline constexpr std::uint8_t kMaxDepth = 16;
 
 enum class Runs : std::uint8_t { kOnce, kAgain };  // kAgain: idempotent
 
+// operations_in returns the operations of a COMPOUND's arguments or results, none of others.
+consteval std::span<const Operation> operations_in(const Type& type) {
+  for (const Type* field : type.fields) {
+    if (field->kind == Kind::kOperations) return field->operations;
+  }
+  return {};
+}
+
 // operation makes one row of a table of procedures or operations.
 consteval Operation operation(std::uint32_t number, const char* name, Runs runs, const Type& arguments,
                               const Type& results, std::uint8_t since = 0) {
@@ -214,7 +224,10 @@ consteval Operation operation(std::uint32_t number, const char* name, Runs runs,
           .results = &results,
           .idempotent = runs == Runs::kAgain,
           .since = since,
-          .eligible_result = results.has_eligible};
+          .eligible_result = results.has_eligible,
+          .is_compound = !operations_in(arguments).empty(),
+          .has_result_items =
+              results.has_eligible || std::ranges::any_of(operations_in(results), &Operation::eligible_result)};
 }
 consteval Operation with_retry(Operation operation) {
   operation.retry = true;

@@ -33,6 +33,15 @@ struct ArgumentItems {
   bool at_end() const { return !violates("R1-8.1.1-01", next != reduced.size()); }
 };
 
+// ArgumentRuns finds whether the operations may run twice.
+struct ArgumentRuns : ArgumentItems {
+  OperationRuns runs{};
+
+  void begin(const Operation& operation) {
+    if (!operation.is_compound) runs.add(operation);
+  }
+};
+
 // ResultItems finds the missing eligible results by the octets in each Write chunk. There is one entry for each READ
 // operation (RFC 8267 section 6.4.1).
 struct ResultItems {
@@ -221,7 +230,7 @@ class Walker {
 void reset(rpcrdma::ReplyBound& bound) {
   bound.items.clear();
   bound.rest = 0;
-  bound.is_estimate = bound.may_retry = bound.may_retry_once = bound.idempotent = false;
+  bound.is_estimate = bound.may_retry = bound.may_retry_once = false;
 }
 
 }  // namespace
@@ -264,6 +273,20 @@ Walked bound_reply(const Program& program, std::uint32_t procedure, ConstBytes a
   const Walked walked = Walker(Half::kArguments, args, found, &bounder).procedure(*row);
   if (walked == Walked::kGarbage) reset(bound);
   return walked;
+}
+
+bool has_result_items(const Program& program, std::uint32_t procedure) {
+  const Operation* row = find_operation(program.procedures, procedure);
+  return row != nullptr && row->has_result_items;
+}
+
+bool is_idempotent(const Program& program, std::uint32_t procedure, ConstBytes args,
+                   std::span<const std::size_t> reduced) {
+  const Operation* row = find_operation(program.procedures, procedure);
+  if (row == nullptr || !row->is_compound) return row != nullptr && row->idempotent;
+  ArgumentRuns found{{reduced}};
+  const Walked walked = Walker(Half::kArguments, args, found).procedure(*row);
+  return walked == Walked::kWhole && (found.runs.all_idempotent || found.runs.in_session);
 }
 
 }  // namespace weft::nfsulb

@@ -16,8 +16,8 @@ namespace weft::nfsulb {
 // find_operation returns the row with this number, nullptr if the table has none.
 const Operation* find_operation(std::span<const Operation> table, std::uint32_t number);
 
-// walk_arguments, walk_results and bound_reply implement rpcrdma::Binding's functions of the same names. For garbage
-// they leave all outputs empty.
+// The functions from here on implement rpcrdma::Binding's functions of the same names. For garbage they leave all
+// outputs empty.
 rpcrdma::Walked walk_arguments(const Program& program, std::uint32_t procedure, ConstBytes args,
                                std::span<const std::size_t> reduced, std::vector<rpcrdma::EligibleItem>& items);
 rpcrdma::Walked walk_results(const Program& program, std::uint32_t procedure, ConstBytes results,
@@ -26,6 +26,9 @@ rpcrdma::Walked walk_results(const Program& program, std::uint32_t procedure, Co
 rpcrdma::Walked bound_reply(const Program& program, std::uint32_t procedure, ConstBytes args,
                             std::span<const std::size_t> reduced, const rpcrdma::ReplyLimits& limits,
                             rpcrdma::ReplyBound& bound);
+bool has_result_items(const Program& program, std::uint32_t procedure);
+bool is_idempotent(const Program& program, std::uint32_t procedure, ConstBytes args,
+                   std::span<const std::size_t> reduced);
 
 // binding_of makes the Binding of a program.
 template <const Program& kProgram>
@@ -44,6 +47,10 @@ consteval rpcrdma::Binding binding_of(std::uint32_t program, std::uint32_t versi
   binding.bound_reply = [](std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced,
                            const rpcrdma::ReplyLimits& limits, rpcrdma::ReplyBound& bound) {
     return nfsulb::bound_reply(kProgram, procedure, args, reduced, limits, bound);
+  };
+  binding.has_result_items = [](std::uint32_t procedure) { return nfsulb::has_result_items(kProgram, procedure); };
+  binding.is_idempotent = [](std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced) {
+    return nfsulb::is_idempotent(kProgram, procedure, args, reduced);
   };
   return binding;
 }

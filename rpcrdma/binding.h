@@ -42,7 +42,6 @@ struct ReplyBound {
   std::vector<std::size_t> items;  // octets of each eligible result, in the order that Write chunks follow
   bool is_estimate = false;        // the Reply contains an unbounded item
   bool may_retry = false;          // short Reply chunk retry is allowed (RFC 8267 sections 5.2 and 6.2.1)
-  bool idempotent = false;         // to run the Call twice does no harm: its Reply need not be remembered
   // The Call may be sent once more after ERR_CHUNK: to run it twice does no harm, and the length of its Reply depends
   // on the server's good conduct.
   bool may_retry_once = false;
@@ -66,13 +65,21 @@ struct Binding {
   // have an eligible result, in the order in which Write chunks belong to the operations (RFC 8267 section 6.4.1). The
   // entry is empty if the operation has no item because it failed. `reduced`: the octets that each Write chunk brought,
   // 0 for an item that is inline. Entries beyond the last operation have to be 0. The octets of a chunk have to equal
-  // the count word.
+  // the count word. For results of another end: a service names the items of its own results (ServedReply::items).
   Walked (*walk_results)(std::uint32_t procedure, ConstBytes results, std::span<const std::uint32_t> reduced,
                          std::vector<std::optional<EligibleItem>>& items) = nullptr;
 
   // bound_reply bounds the Reply of a Call. kUnknown: `bound` covers the operations before the unknown one.
   Walked (*bound_reply)(std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced,
                         const ReplyLimits& limits, ReplyBound& bound) = nullptr;
+
+  // has_result_items tells whether a successful Reply of the procedure can have eligible items.
+  bool (*has_result_items)(std::uint32_t procedure) = nullptr;
+
+  // is_idempotent tells whether it does no harm to run a Call twice, so that its Reply need not be remembered. It looks
+  // at the arguments only where they decide, as the operations of a COMPOUND do; false for a procedure or an operation
+  // that the binding does not know, and if the arguments decide and are garbage.
+  bool (*is_idempotent)(std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced) = nullptr;
 
   // max_results: the bound for CallSpec::max_results; 0 if the binding knows no bound.
   std::size_t max_results(std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced = {}) const {

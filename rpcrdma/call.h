@@ -207,7 +207,8 @@ struct Slice {
   std::uint32_t lkey = 0;
 };
 
-// ResultItem is a DDP-eligible result, left out of the results together with its padding.
+// ResultItem is a DDP-eligible result, left out of the results together with its padding. The engine goes by these
+// numbers, and does not decode the results.
 struct ResultItem {
   std::size_t position = 0;   // in octets of the results without any item
   std::size_t operation = 0;  // place among the results that can have an item: the number of its Write chunk

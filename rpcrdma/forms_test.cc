@@ -280,13 +280,13 @@ TEST_F(FormsTest, ResultsOfOtherProceduresAreNotReduced) {
   EXPECT_THAT(outcome.item_lens, ::testing::ElementsAre(0u));
 }
 
-TEST_F(FormsTest, ResultsThatTheBindingDoesNotFindAreNotReduced) {
+TEST_F(FormsTest, ResultsThatTheServiceNumbersBeyondTheWriteChunksAreNotReduced) {
   open();
   const Octets data = pattern(801);
   const Message message = many_message({&data});
   answer_with([&](ServedCall&) {
     ServedReply reply = reply_with(message, responder->pool);
-    reply.items[0].position -= 4;  // before its count
+    reply.items[0].operation = 1;
     return reply;
   });
   CallSpec spec = spec_of(kMany, no_operations());
@@ -295,6 +295,29 @@ TEST_F(FormsTest, ResultsThatTheBindingDoesNotFindAreNotReduced) {
   spec.max_results = 20;
   EXPECT_EQ(call(spec).status, CallStatus::kBadReply);
   EXPECT_TRUE(responder->qp.rdma.empty());
+}
+
+TEST_F(FormsTest, AWriteChunkIsForOneItem) {
+  open({.max_write_chunks = 2});
+  const Octets a = pattern(801, 1);
+  const Octets b = pattern(700, 2);
+  const Message message = many_message({&a, &b});
+  for (const std::size_t number : {0u, 1u}) {
+    answer_with([&](ServedCall&) {
+      ServedReply reply = reply_with(message, responder->pool);
+      for (ResultItem& item : reply.items) item.operation = number;
+      return reply;
+    });
+    Octets first(900, 0xa5), second(900, 0xa5);
+    const std::vector<ScatteredBytes> rooms{MutBytes(first), MutBytes(second)};
+    CallSpec spec = spec_of(kMany, no_operations());
+    spec.result_items = rooms;
+    spec.max_results = 20;
+    EXPECT_EQ(call(spec).status, CallStatus::kBadReply);
+    // The second item overwrote nothing.
+    EXPECT_EQ(Octets((number == 0 ? first : second).begin(), (number == 0 ? first : second).begin() + 801), a);
+    EXPECT_EQ(number == 0 ? second : first, Octets(900, 0xa5));
+  }
 }
 
 TEST_F(FormsTest, LongPiecesOfAReplyAreSentFromWhereTheyStand) {

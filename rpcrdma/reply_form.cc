@@ -68,37 +68,17 @@ ReplyForm::Verdict ReplyForm::none(const char* why, const TransportError& error)
 }
 
 // Decides which items of a Reply have a Write chunk: the n-th chunk belongs to the n-th result that can have an item
-// (RFC 8267 section 6.4.1, U1-6.4.1-03), and only items that the binding finds there are reduced.
+// (RFC 8267 section 6.4.1, U1-6.4.1-03), which is the one that the service numbered so. A chunk is for one item.
 void ReplyForm::pair_items(const Answered& call, const ServedReply& reply) {
   is_reduced_.assign(reply.items.size(), false);
+  if (!call.may_place_results) return;
   const auto chunks = call.lists.write_chunks();
-  if (reply.items.empty() || chunks.empty() || call.binding == nullptr) return;
-  const auto walk = call.binding->walk_results;
-  if (walk == nullptr) return;
-  // U1-6.4.1-05, U1-6.4.1-07: results without a chunk, or with an empty one, stay inline.
-  const auto has_chunk = [chunks](const ResultItem& item) {
-    return item.operation < chunks.size() && !chunks[item.operation].segments.empty();
-  };
-  item_lens_.assign(reply.items.back().operation + 1, 0);
-  for (const ResultItem& item : reply.items) {
-    if (item.operation >= item_lens_.size()) return;
-    item_lens_[item.operation] = static_cast<std::uint32_t>(item.data.octets.size());
-  }
-  ConstBytes results(reply.results);
-  if (!reply.more_results.empty()) {
-    walked_ = reply.results;
-    for (const Slice& slice : reply.more_results) {
-      walked_.insert(walked_.end(), slice.octets.begin(), slice.octets.end());
-    }
-    results = walked_;
-  }
-  found_results_.clear();
-  if (walk(call.procedure, results, item_lens_, found_results_) == Walked::kGarbage) return;
+  std::size_t next = 0;
   for (std::size_t i = 0; i < reply.items.size(); ++i) {
-    const ResultItem& item = reply.items[i];
-    if (item.operation >= found_results_.size() || !has_chunk(item)) continue;
-    const auto& found = found_results_[item.operation];
-    is_reduced_[i] = found && found->offset == item.position && found->len == item.data.octets.size();
+    const std::size_t operation = reply.items[i].operation;
+    // U1-6.4.1-05, U1-6.4.1-07: results without a chunk, or with an empty one, stay inline.
+    is_reduced_[i] = operation >= next && operation < chunks.size() && !chunks[operation].segments.empty();
+    if (is_reduced_[i]) next = operation + 1;
   }
 }
 

@@ -2,10 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "rpcrdma/binding.h"
 #include "rpcrdma/call.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/profile.h"
@@ -14,9 +12,8 @@ namespace weft::rpcrdma {
 
 // Answered: inputs for a Reply's form besides the Reply itself.
 struct Answered {
-  const ChunkLists& lists;           // of its Call
-  const Binding* binding = nullptr;  // null: no result may be reduced
-  std::uint32_t procedure = 0;
+  const ChunkLists& lists;         // of its Call
+  bool may_place_results = false;  // whether results may go to Write chunks
 };
 
 // ReplyForm decides how a Reply travels (RFC 8166 sections 3.5 and 4.3): which results go to their Write chunks, and
@@ -54,9 +51,6 @@ class ReplyForm {
   TransportError error_;
   std::vector<bool> is_reduced_;  // one for each item
   std::vector<Slice> pieces_;
-  std::vector<std::uint8_t> walked_;
-  std::vector<std::uint32_t> item_lens_;
-  std::vector<std::optional<EligibleItem>> found_results_;
 };
 
 }  // namespace weft::rpcrdma

@@ -162,6 +162,7 @@ class Responder {
   void deliver(CallSlot slot);
   bool is_duplicate(CallSlot slot);
   bool is_idempotent(const Call& call);
+  static bool may_place_results(const Call& call);
   std::size_t result_room(const Call& call) const;
 
   // Answers going out (responder_reply.cc).
@@ -230,7 +231,6 @@ class Responder {
   // Scratch for one Call:
   std::vector<std::size_t> positions_;
   std::vector<EligibleItem> found_arguments_;
-  ReplyBound bound_;
 
   TimePoint now_{};
   std::optional<TimePoint> progress_at_;

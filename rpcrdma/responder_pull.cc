@@ -213,7 +213,7 @@ void Responder::deliver(CallSlot slot) {
   served.message = std::move(call.message);
   served.receives = served_memory_;
   for (Call::Item& item : call.items) served.items.push_back({item.position, std::move(item.data)});
-  if (call.program->binding->walk_results != nullptr && call.may_reduce) {
+  if (may_place_results(call)) {
     for (const Chunk& chunk : call.lists.write_chunks()) {
       // A chunk without segments asks for its result inline (R1-4.4.6.2-05).
       auto& capacity = served.result_capacities.emplace_back();
@@ -230,12 +230,11 @@ void Responder::deliver(CallSlot slot) {
 }
 
 bool Responder::is_idempotent(const Call& call) {
-  const Binding& binding = *call.program->binding;
-  if (binding.bound_reply == nullptr) return false;
+  const auto asked = call.program->binding->is_idempotent;
+  if (asked == nullptr) return false;
   positions_.clear();
   for (const Call::Item& item : call.items) positions_.push_back(item.source->position - call.header.size());
-  return binding.bound_reply(call.rpc.procedure, call.args, positions_, {}, bound_) == Walked::kWhole &&
-         bound_.idempotent;
+  return asked(call.rpc.procedure, call.args, positions_);
 }
 
 // Whether the service has already received this Call. If so, the Call is answered, will be answered, or needs no

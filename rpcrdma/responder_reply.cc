@@ -228,6 +228,13 @@ std::optional<std::uint32_t> Responder::handle_of(const Call& call) const {
   return call.lists.call_chunk() == nullptr ? std::nullopt : first(std::span(call.lists.call_chunk(), 1));
 }
 
+// R1-4.4.2-01: only results that the binding names go to Write chunks.
+bool Responder::may_place_results(const Call& call) {
+  if (call.lists.write_chunks().empty() || call.program == nullptr || !call.may_reduce) return false;
+  const auto asked = call.program->binding->has_result_items;
+  return asked != nullptr && asked(call.rpc.procedure);
+}
+
 const char* Responder::build_rpc(Answer& answer, Outgoing& out, SendSlot send, TransportError& error) {
   const Call& call = call_at(answer.slot);
   out.reply = std::move(answer.reply);
@@ -238,8 +245,7 @@ const char* Responder::build_rpc(Answer& answer, Outgoing& out, SendSlot send, T
     reply.items.clear();
   }
   out.invalidate = handle_of(call);
-  const Binding* binding = call.program != nullptr && call.may_reduce ? call.program->binding : nullptr;
-  const Answered answered{call.lists, binding, call.rpc.procedure};
+  const Answered answered{call.lists, may_place_results(call)};
   const auto verdict = form_.choose(answered, reply, rpc_header_len(answer.rpc, reply), link_.profile().lengths,
                                     config_.reply_threshold, message_.lists);
   if (verdict == ReplyForm::Verdict::kNone) {

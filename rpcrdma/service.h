@@ -37,9 +37,9 @@ struct ServedProgram {
   // For gateways: the service also receives the Calls of every program and version without an entry of its own. The
   // binding names no items.
   bool is_any = false;
-  // Calls of this program that are not idempotent (Binding::bound_reply) run once, however often clients send them: the
-  // server keeps their Replies (ServerConfig::duplicate_requests). The service then also answers Calls whose connection
-  // is gone. Not for programs whose sessions already do this, as the sessions of NFSv4.1 do.
+  // Calls of this program that are not idempotent (Binding::is_idempotent) run once, however often clients send them:
+  // the server keeps their Replies (ServerConfig::duplicate_requests). The service then also answers Calls whose
+  // connection is gone. Not for programs whose sessions already do this, as the sessions of NFSv4.1 do.
   bool keeps_replies = false;
 };
 

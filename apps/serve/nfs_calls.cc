@@ -45,12 +45,12 @@ ServedReply run(Backend& backend, const ServedCall& call, Res (Backend::*procedu
 
 // Parses arguments with an item, which came apart (by Read chunk) or stands among them. False: garbage.
 template <typename Args>
-bool parse_with_item(const ServedCall& call, Args& args, nfs3::Item Args::*item, ConstBytes& octets) {
+bool parse_with_item(const ServedCall& call, Args& args, nfs3::Item Args::*item) {
   const bool is_reduced = !call.items.empty();
   XdrReader reader(call.args);
   if (!nfs3::parse(reader, args, is_reduced ? ItemForm::kReduced : ItemForm::kInline) || !reader.at_end()) return false;
-  octets = is_reduced ? ConstBytes(call.items.front().data.octets()) : (args.*item).data;
-  return octets.size() == (args.*item).len;
+  if (is_reduced) (args.*item).data = call.items.front().data.octets();
+  return (args.*item).data.size() == (args.*item).len;
 }
 
 // Emits results with an item that stands in `buffer`; a failure has no item.
@@ -64,11 +64,9 @@ ServedReply item_reply(const Res& res, Buffer& buffer) {
   return reply;
 }
 
-ServedReply run_read(Backend& backend, const ServedCall& call, Buffer& buffer) {
-  nfs3::ReadArgs args;
-  if (!parse_all(call, args)) return garbage();
-  nfs3::ReadRes res = backend.read(args, buffer.octets());
-  return item_reply(res, buffer);
+ServedReply run_read(Backend& backend, const BulkArgs& args, Buffer& buffer) {
+  const auto* read = std::get_if<nfs3::ReadArgs>(&args);
+  return read == nullptr ? garbage() : item_reply(backend.read(*read, buffer.octets()), buffer);
 }
 
 ServedReply run_readlink(Backend& backend, const ServedCall& call, Buffer& buffer) {
@@ -81,37 +79,30 @@ ServedReply run_readlink(Backend& backend, const ServedCall& call, Buffer& buffe
   return item_reply(res, buffer);
 }
 
-ServedReply run_write(Backend& backend, const ServedCall& call) {
-  nfs3::WriteArgs args;
-  ConstBytes octets;
-  if (!parse_with_item(call, args, &nfs3::WriteArgs::data, octets)) return garbage();
-  return plain_reply(backend.write(args, octets));
+ServedReply run_write(Backend& backend, const BulkArgs& args) {
+  const auto* write = std::get_if<nfs3::WriteArgs>(&args);
+  return write == nullptr ? garbage() : plain_reply(backend.write(*write, write->data.data));
 }
 
 ServedReply run_symlink(Backend& backend, const ServedCall& call) {
   nfs3::SymlinkArgs args;
-  ConstBytes octets;
-  if (!parse_with_item(call, args, &nfs3::SymlinkArgs::symlink_data, octets)) return garbage();
-  return plain_reply(backend.symlink(args, octets));
+  if (!parse_with_item(call, args, &nfs3::SymlinkArgs::symlink_data)) return garbage();
+  return plain_reply(backend.symlink(args, args.symlink_data.data));
 }
 
 // For a larger READ a worker copies the octets while the loop sends the octets of the READ before; that is worth the
 // way there and back. The loop also pulls a WRITE's octets, and writes them best while they are in the cache.
 constexpr std::size_t kMaxReadNow = 256 << 10;
 
-std::optional<ServedReply> run_read_now(Backend& backend, const ServedCall& call, Buffer& buffer) {
-  nfs3::ReadArgs args;
-  if (buffer.octets().size() > kMaxReadNow || !parse_all(call, args)) return std::nullopt;
+std::optional<ServedReply> run_read_now(Backend& backend, const nfs3::ReadArgs& args, Buffer& buffer) {
+  if (buffer.octets().size() > kMaxReadNow) return std::nullopt;
   const std::optional<nfs3::ReadRes> res = backend.read_now(args, buffer.octets());
   if (!res) return std::nullopt;
   return item_reply(*res, buffer);
 }
 
-std::optional<ServedReply> run_write_now(Backend& backend, const ServedCall& call) {
-  nfs3::WriteArgs args;
-  ConstBytes octets;
-  if (!parse_with_item(call, args, &nfs3::WriteArgs::data, octets)) return std::nullopt;
-  const std::optional<nfs3::WriteRes> res = backend.write_now(args, octets);
+std::optional<ServedReply> run_write_now(Backend& backend, const nfs3::WriteArgs& args) {
+  const std::optional<nfs3::WriteRes> res = backend.write_now(args, args.data.data);
   if (!res) return std::nullopt;
   return plain_reply(*res);
 }
@@ -125,7 +116,18 @@ ServedReply busy() {
 
 }  // namespace
 
-ServedReply serve_nfs_call(Backend& backend, const ServedCall& call, Buffer& buffer) {
+BulkArgs parse_bulk_args(const ServedCall& call) {
+  if (call.procedure == static_cast<std::uint32_t>(Proc::kRead)) {
+    nfs3::ReadArgs args;
+    if (parse_all(call, args)) return args;
+  } else if (call.procedure == static_cast<std::uint32_t>(Proc::kWrite)) {
+    nfs3::WriteArgs args;
+    if (parse_with_item(call, args, &nfs3::WriteArgs::data)) return args;
+  }
+  return {};
+}
+
+ServedReply serve_nfs_call(Backend& backend, const ServedCall& call, const BulkArgs& args, Buffer& buffer) {
   switch (static_cast<Proc>(call.procedure)) {
     case Proc::kNull: return {};
     case Proc::kGetattr: return run(backend, call, &Backend::getattr);
@@ -133,8 +135,8 @@ ServedReply serve_nfs_call(Backend& backend, const ServedCall& call, Buffer& buf
     case Proc::kLookup: return run(backend, call, &Backend::lookup);
     case Proc::kAccess: return run(backend, call, &Backend::access);
     case Proc::kReadlink: return run_readlink(backend, call, buffer);
-    case Proc::kRead: return run_read(backend, call, buffer);
-    case Proc::kWrite: return run_write(backend, call);
+    case Proc::kRead: return run_read(backend, args, buffer);
+    case Proc::kWrite: return run_write(backend, args);
     case Proc::kCreate: return run(backend, call, &Backend::create);
     case Proc::kMkdir: return run(backend, call, &Backend::mkdir);
     case Proc::kSymlink: return run_symlink(backend, call);
@@ -155,12 +157,10 @@ ServedReply serve_nfs_call(Backend& backend, const ServedCall& call, Buffer& buf
   return reply;
 }
 
-std::optional<ServedReply> serve_nfs_call_now(Backend& backend, const ServedCall& call, Buffer& buffer) {
-  switch (static_cast<Proc>(call.procedure)) {
-    case Proc::kRead: return run_read_now(backend, call, buffer);
-    case Proc::kWrite: return run_write_now(backend, call);
-    default: return std::nullopt;
-  }
+std::optional<ServedReply> serve_nfs_call_now(Backend& backend, const BulkArgs& args, Buffer& buffer) {
+  if (const auto* read = std::get_if<nfs3::ReadArgs>(&args)) return run_read_now(backend, *read, buffer);
+  if (const auto* write = std::get_if<nfs3::WriteArgs>(&args)) return run_write_now(backend, *write);
+  return std::nullopt;
 }
 
 ServedReply busy_reply(std::uint32_t procedure) {

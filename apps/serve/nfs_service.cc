@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "apps/nfs3/codec.h"
-#include "rpcrdma/xdr/xdr.h"
-
 namespace weft::serve {
 namespace {
 
@@ -16,10 +13,10 @@ using rpcrdma::ServedReply;
 // NfsTask carries one Call to a disk worker and its Reply back. The Buffers in both must be destroyed on the loop.
 class NfsTask : public DiskTask {
  public:
-  NfsTask(Backend& backend, rpcrdma::Server& server, ServedCall call, Buffer buffer)
-      : backend_(backend), server_(server), call_(std::move(call)), buffer_(std::move(buffer)) {}
+  NfsTask(Backend& backend, rpcrdma::Server& server, ServedCall call, const BulkArgs& args, Buffer buffer)
+      : backend_(backend), server_(server), call_(std::move(call)), args_(args), buffer_(std::move(buffer)) {}
 
-  void run() override { reply_ = serve_nfs_call(backend_, call_, buffer_); }
+  void run() override { reply_ = serve_nfs_call(backend_, call_, args_, buffer_); }
   void finish() override { server_.reply(call_.id, std::move(reply_)); }
   bool is_wanted_without_client() const override { return server_.keeps_reply_of(call_.id); }
 
@@ -29,11 +26,12 @@ class NfsTask : public DiskTask {
   Backend& backend_;
   rpcrdma::Server& server_;
   ServedCall call_;
+  BulkArgs args_;
   Buffer buffer_;
   ServedReply reply_;
 };
 
-DiskLane lane_of(const ServedCall& call) {
+DiskLane lane_of(const ServedCall& call, const BulkArgs& args) {
   switch (static_cast<Proc>(call.procedure)) {
     case Proc::kSetattr:
     case Proc::kCreate:
@@ -46,10 +44,8 @@ DiskLane lane_of(const ServedCall& call) {
     case Proc::kLink:
     case Proc::kCommit: return DiskLane::kSync;
     case Proc::kWrite: {
-      nfs3::WriteArgs args;
-      rpcrdma::xdr::XdrReader reader(call.args);
-      auto form = !call.items.empty() ? nfs3::ItemForm::kReduced : nfs3::ItemForm::kInline;
-      bool is_stable = nfs3::parse(reader, args, form) && args.stable != nfs3::StableHow::kUnstable;
+      const auto* write = std::get_if<nfs3::WriteArgs>(&args);
+      const bool is_stable = write != nullptr && write->stable != nfs3::StableHow::kUnstable;
       return is_stable ? DiskLane::kSync : DiskLane::kNormal;
     }
     default: return DiskLane::kNormal;
@@ -58,14 +54,13 @@ DiskLane lane_of(const ServedCall& call) {
 
 }  // namespace
 
-bool NfsService::take_buffer(const ServedCall& call, Buffer& buffer) {
+bool NfsService::take_buffer(const ServedCall& call, const BulkArgs& args, Buffer& buffer) {
   std::size_t len = 0;
   switch (static_cast<Proc>(call.procedure)) {
     case Proc::kRead: {
-      nfs3::ReadArgs args;
-      rpcrdma::xdr::XdrReader reader(call.args);
-      if (!nfs3::parse(reader, args)) return true;  // garbage; the worker will say so
-      len = std::min(args.count, backend_.config().rtmax);
+      const auto* read = std::get_if<nfs3::ReadArgs>(&args);
+      if (read == nullptr) return true;  // garbage; the worker will say so
+      len = std::min(read->count, backend_.config().rtmax);
       // READ may return less than was asked for, so a Write chunk that is too small is no error. An item larger than
       // the room of the whole Reply could not be sent.
       if (const auto most = call.result_item_capacity()) len = std::min(len, *most);
@@ -86,15 +81,17 @@ void NfsService::on_call(ServedCall call) {
   ++num_calls_[std::min(call.procedure, nfs3::kNumProcs)];
   Buffer buffer;
   if (call.procedure == static_cast<std::uint32_t>(Proc::kNull) || call.procedure >= nfs3::kNumProcs)
-    return server_->reply(call.id, serve_nfs_call(backend_, call, buffer));
-  if (!take_buffer(call, buffer)) return server_->reply(call.id, busy_reply(call.procedure));
-  if (std::optional<ServedReply> reply = serve_nfs_call_now(backend_, call, buffer))
+    return server_->reply(call.id, serve_nfs_call(backend_, call, {}, buffer));
+  const BulkArgs args = parse_bulk_args(call);
+  if (!take_buffer(call, args, buffer)) return server_->reply(call.id, busy_reply(call.procedure));
+  if (std::optional<ServedReply> reply = serve_nfs_call_now(backend_, args, buffer))
     return server_->reply(call.id, std::move(*reply));
   const rpcrdma::ServedCallId id = call.id;
   const std::uint32_t procedure = call.procedure;
-  const DiskLane lane = lane_of(call);
+  const DiskLane lane = lane_of(call, args);
   const DiskClient client{call.connection.value, call.peer_group};
-  std::unique_ptr<DiskTask> task = std::make_unique<NfsTask>(backend_, *server_, std::move(call), std::move(buffer));
+  std::unique_ptr<DiskTask> task =
+      std::make_unique<NfsTask>(backend_, *server_, std::move(call), args, std::move(buffer));
   if (!pool_.submit(task, lane, client)) server_->reply(id, busy_reply(procedure));
 }
 

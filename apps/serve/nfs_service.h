@@ -3,12 +3,18 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <variant>
 
 #include "apps/serve/backend/backend.h"
 #include "apps/serve/disk_pool.h"
 #include "rpcrdma/server.h"
 
 namespace weft::serve {
+
+// BulkArgs: the decoded arguments of a READ or WRITE, which the loop and a worker both need. Empty for garbage and for
+// every other procedure. Item::data is the data of a WRITE, by Read chunk or inline; it views the Call's memory.
+using BulkArgs = std::variant<std::monostate, nfs3::ReadArgs, nfs3::WriteArgs>;
+BulkArgs parse_bulk_args(const rpcrdma::ServedCall& call);
 
 // NfsService answers NFSv3 Calls: it parses the arguments, lets a disk worker do the procedure, and replies when the
 // loop drains the pool. It does UNSTABLE WRITEs, and READs up to 256 KiB, itself if memory holds the data: giving 64
@@ -31,7 +37,7 @@ class NfsService : public rpcrdma::Service {
  private:
   // take_buffer takes a place for the item of a READ or READLINK, no larger than the client offers to take. False if no
   // memory is left.
-  bool take_buffer(const rpcrdma::ServedCall& call, rpcrdma::Buffer& buffer);
+  bool take_buffer(const rpcrdma::ServedCall& call, const BulkArgs& args, rpcrdma::Buffer& buffer);
 
   Backend& backend_;
   DiskPool& pool_;
@@ -39,15 +45,15 @@ class NfsService : public rpcrdma::Service {
   std::array<std::uint64_t, nfs3::kNumProcs + 1> num_calls_{};
 };
 
-// serve_nfs_call does one Call: everything between the ServedCall and its ServedReply. READ and READLINK put their item
-// into `buffer`. `buffer` moves into the reply, or stays (Buffers are destroyed on the loop). Blocks on the disk; any
-// thread.
-rpcrdma::ServedReply serve_nfs_call(Backend& backend, const rpcrdma::ServedCall& call, rpcrdma::Buffer& buffer);
+// serve_nfs_call does one Call: everything between the ServedCall and its ServedReply. `args`: of parse_bulk_args; all
+// other arguments are decoded here. READ and READLINK put their item into `buffer`. `buffer` moves into the reply, or
+// stays (Buffers are destroyed on the loop). Blocks on the disk; any thread.
+rpcrdma::ServedReply serve_nfs_call(Backend& backend, const rpcrdma::ServedCall& call, const BulkArgs& args,
+                                    rpcrdma::Buffer& buffer);
 
 // serve_nfs_call_now does a READ or WRITE that needs no wait (Backend::read_now, write_now). Otherwise it returns
-// nothing, and `call` and `buffer` are as they were, except for the buffer's octets.
-std::optional<rpcrdma::ServedReply> serve_nfs_call_now(Backend& backend, const rpcrdma::ServedCall& call,
-                                                       rpcrdma::Buffer& buffer);
+// nothing, and `buffer` is as it was, except for its octets.
+std::optional<rpcrdma::ServedReply> serve_nfs_call_now(Backend& backend, const BulkArgs& args, rpcrdma::Buffer& buffer);
 
 // busy_reply answers a Call with NFS3ERR_JUKEBOX: nothing was done, the client asks again later.
 rpcrdma::ServedReply busy_reply(std::uint32_t procedure);

@@ -72,11 +72,13 @@ inline WalkedResults walk_results(const rpcrdma::Binding& binding, std::uint32_t
 
 struct Bounded : rpcrdma::ReplyBound {
   Walked walked;
+  bool idempotent;
 };
 inline Bounded bound_reply(const rpcrdma::Binding& binding, std::uint32_t procedure, const Octets& args,
                            const rpcrdma::ReplyLimits& limits = {}, const std::vector<std::size_t>& reduced = {}) {
   Bounded result{};
   result.walked = binding.bound_reply(procedure, args, reduced, limits, result);
+  result.idempotent = binding.is_idempotent(procedure, args, reduced);
   return result;
 }
 

@@ -30,12 +30,16 @@ Walked walk_arguments(std::uint32_t procedure, ConstBytes args, std::span<const 
   return Walked::kWhole;
 }
 
+bool has_result_items(std::uint32_t procedure) {
+  return procedure == kRead || procedure == kSwap;
+}
+
 // The results of the test program's READ: a word, the item, any octets.
 Walked walk_results(std::uint32_t procedure, ConstBytes results, std::span<const std::uint32_t> reduced,
                     std::vector<std::optional<EligibleItem>>& items) {
   const std::uint32_t brought = reduced.empty() ? 0 : reduced[0];
-  const bool has_item = (procedure == kRead || procedure == kSwap) && results.size() >= kCountLen;
-  if (!has_item) return brought == 0 ? Walked::kWhole : Walked::kGarbage;
+  if (!has_result_items(procedure) || results.size() < kCountLen)
+    return brought == 0 ? Walked::kWhole : Walked::kGarbage;
   items.push_back(EligibleItem{kCountLen, kCountLen, brought, brought != 0});
   return Walked::kWhole;
 }
@@ -43,7 +47,11 @@ Walked walk_results(std::uint32_t procedure, ConstBytes results, std::span<const
 }  // namespace
 
 const Binding& test_binding() {
-  static constexpr Binding kBinding{kTestProgram, kTestVersion, walk_arguments, walk_results};
+  static constexpr Binding kBinding{.program = kTestProgram,
+                                    .version = kTestVersion,
+                                    .walk_arguments = walk_arguments,
+                                    .walk_results = walk_results,
+                                    .has_result_items = has_result_items};
   return kBinding;
 }
 

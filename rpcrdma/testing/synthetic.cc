@@ -138,10 +138,18 @@ Walked walk_results(std::uint32_t procedure, ConstBytes results, std::span<const
   return Walked::kWhole;
 }
 
+bool has_result_items(std::uint32_t procedure) {
+  return procedure >= kPair && procedure <= kMany;
+}
+
 }  // namespace
 
 const Binding& synthetic_binding() {
-  static constexpr Binding kBinding{kSyntheticProgram, kSyntheticVersion, walk_arguments, walk_results};
+  static constexpr Binding kBinding{.program = kSyntheticProgram,
+                                    .version = kSyntheticVersion,
+                                    .walk_arguments = walk_arguments,
+                                    .walk_results = walk_results,
+                                    .has_result_items = has_result_items};
   return kBinding;
 }
 

@@ -35,7 +35,7 @@ inline constexpr std::uint32_t kOption = 3;
 inline constexpr std::uint32_t kMany = 4;
 inline constexpr std::uint32_t kPlain = 5;
 
-// Binding has walk_arguments and walk_results only.
+// Its binding finds items, and knows neither bounds nor what may run twice.
 const Binding& synthetic_binding();
 
 // Message: arguments or results, first as they are whole, then without items.

@@ -30,7 +30,7 @@ class NfsCallsTest : public ExportTest {
     served.procedure = static_cast<std::uint32_t>(procedure);
     served.args = args;
     rpcrdma::Buffer buffer;
-    return serve_nfs_call(*backend, served, buffer);
+    return serve_nfs_call(*backend, served, parse_bulk_args(served), buffer);
   }
   static Nfsstat3 status_of(const ServedReply& reply) {
     rpcrdma::xdr::XdrReader reader(reply.results);
@@ -137,7 +137,25 @@ TEST_F(NfsCallsTest, AnItemThatIsNotAsLongAsItsCountIsGarbage) {
   served.args = octets;
   served.items.push_back({octets.size(), {}});  // but no octets came
   rpcrdma::Buffer buffer;
-  EXPECT_EQ(serve_nfs_call(*backend, served, buffer).accept, ServedReply::Accept::kGarbageArgs);
+  EXPECT_EQ(serve_nfs_call(*backend, served, parse_bulk_args(served), buffer).accept,
+            ServedReply::Accept::kGarbageArgs);
+}
+
+// The loop and the worker use the same decoded arguments: the octets of the Call are not read again.
+TEST_F(NfsCallsTest, TheArgumentsOfAReadAndOfAWriteAreDecodedOnce) {
+  const auto all = all_args();
+  for (const Proc procedure : {Proc::kRead, Proc::kWrite}) {
+    ServedCall served;
+    served.procedure = static_cast<std::uint32_t>(procedure);
+    served.args = all[served.procedure];
+    const BulkArgs args = parse_bulk_args(served);
+    served.args = {};
+    rpcrdma::Buffer buffer;
+    const ServedReply reply = serve_nfs_call(*backend, served, args, buffer);
+    EXPECT_EQ(reply.accept, ServedReply::Accept::kSuccess);
+    EXPECT_EQ(status_of(reply), Nfsstat3::kOk);
+  }
+  EXPECT_EQ(testing::read_local(dir + "/file"), "data!");
 }
 
 TEST_F(NfsCallsTest, NamesOfAnyLengthAreTooLongNotGarbage) {
