@@ -79,7 +79,7 @@ TEST(WireV2ConversationOf, TheVectorsOfWg07) {
   EXPECT_THAT(conversation.unanswered(kClient), IsEmpty());
 }
 
-TEST(WireV2ConversationOf, CallsWithoutAnAnswerTellsThem) {
+TEST(WireV2ConversationOf, TellsOfCallsWithoutAnAnswer) {
   Talk talk(Profile::kCel05);
   talk.open();
   talk.say(kClient, talk.call(kClient, 7));
