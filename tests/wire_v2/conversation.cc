@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tests/wire_v1/decoder.h"
 #include "tests/wire_v2/decoder.h"
 #include "tests/wire_v2/reply.h"
 #include "tests/wire_v2/tables.h"
@@ -47,6 +48,7 @@ void Conversation::send(End from, Octets octets, std::optional<std::uint32_t> in
   ++event_;
   judge_start(from, octets.size());
   ++side(from).num_sent;
+  if (goes_on_in_version_1(from, octets)) return on_version_1(from, octets);
   const auto decoded = decode(octets, profile_);
   if (const auto* fault = std::get_if<Fault>(&decoded)) {
     violations_.push_back({fault->rule, fault->text, event_});
@@ -62,7 +64,7 @@ void Conversation::send(End from, Octets octets, std::optional<std::uint32_t> in
 
 void Conversation::judge_start(End from, std::size_t len) {
   const std::size_t sent = side(End::kClient).num_sent, answered = side(End::kServer).num_sent;
-  start_is_broken_ = false;
+  credits_are_moot_ = false;
   if (from == End::kServer) {
     if (sent == 0) report({"R2-8-2", "W2-4.3-3"}, "the server speaks first");
     return;
@@ -71,9 +73,32 @@ void Conversation::judge_start(End from, std::size_t len) {
     report({"R2-8-3", "W2-4.3-4"}, "the first message is longer than 1024 octets");
   }
   if (starts_ && sent > answered) {
-    start_is_broken_ = true;  // and with it the credits, which are not told of twice
+    credits_are_moot_ = true;
     report({"R2-8-1", "W2-4.3-1"}, "the client sends a second message before the server has answered");
   }
+}
+
+bool Conversation::goes_on_in_version_1(End from, Octets octets) {
+  constexpr std::size_t kTwoWords = 8;
+  const auto& versions = side(from).versions;
+  if ((!versions && !other(from).versions) || octets.size() < kTwoWords) return false;
+  const std::uint32_t version = word_at(octets, 1);
+  if (versions && (version < versions->first || version > versions->second)) {
+    credits_are_moot_ = true;
+    report({"R2-8.2-2", "W2-7.1.1-2"}, "a message is of a version that the other end does not know");
+  }
+  return version == 1;
+}
+
+void Conversation::on_version_1(End from, Octets octets) {
+  const auto decoded = wire_v1::decode(octets);
+  if (const auto* fault = std::get_if<wire_v1::Fault>(&decoded)) {
+    violations_.push_back({"R1-5-01", fault->text, event_});
+    return;
+  }
+  const auto kind = std::get<wire_v1::Message>(decoded).kind;
+  const bool is_error = kind == wire_v1::Kind::kErrVers || kind == wire_v1::Kind::kErrChunk;
+  if (from == End::kServer && !is_error) starts_ = false;
 }
 
 void Conversation::judge_len(End from, const Message& message, std::size_t len) {
@@ -106,12 +131,13 @@ void Conversation::judge_credits(End from, const Message& message) {
     report({"", "W2-4.2.1.1-1"}, "a GRANT answers a GRANT");
   }
   peer.grants.on_post(is_grant, event_);
-  if (!own.message_credits.send(is_grant) && !start_is_broken_) {
+  if (!own.message_credits.send(is_grant) && !credits_are_moot_) {
     report({"", "W2-4.2.1-8"}, "a message is beyond the limit that the other end announced");
   }
   own.received = std::max(own.received, own.message_credits.proved());
-  // The sender of RDMA2_ERR_VERS may count by another version's rules (W2-4.3-2).
-  if (message.kind == Kind::kError && message.error.code == kErrVers) return;
+  // An end that does not know version 2 counts by another version's rules (W2-4.3-2).
+  const bool is_version_error = message.kind == Kind::kError && message.error.code == kErrVers;
+  if (is_version_error && message.error.words.at(1) < 2) return;
   switch (peer.message_credits.announce(message.credit, event_)) {
     case MessageCredits::Announced::kGood: return;
     case MessageCredits::Announced::kGoesBack: return report({"", "W2-4.2.1-11"}, "the credit limit goes back");
@@ -188,7 +214,7 @@ void Conversation::on_call(End from, const Message& message, Parts::Place place)
     report({"R1-7.1.4-03", "W2-3.1.3-1"}, "a Call has the XID of one that was not answered");
   }
   if (profile_ == Profile::kCel05) {
-    if (!own.rpc_credits.call(message.credit) && !start_is_broken_) {
+    if (!own.rpc_credits.call(message.credit) && !credits_are_moot_) {
       report({"R2-7.2.2-10", ""}, "there are more unanswered Calls than were granted");
     }
     own.received = std::max(own.received, own.rpc_credits.proved());
@@ -259,6 +285,7 @@ void Conversation::on_error(End from, const Message& message) {
     report({"R2-7.2.4-2", "W2-7-2"}, "an error has another version than its request");
   }
   side(from).received = std::max(side(from).received, request->event);
+  if (message.error.code == kErrVers) requester.versions = {message.error.words.at(0), message.error.words.at(1)};
   requester.parts.forget(message.xid);
   property_talk_.on_error(from == End::kServer, message.xid);
   if (profile_ == Profile::kCel05 && request->is_rpc) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/wire_v2/credits.h"
@@ -30,7 +31,8 @@ struct Violation {
 };
 
 // Conversation judges what the two ends of one connection post, in the order in which they post it. When something is
-// received it does not hear: an end may, until the contrary is proved, go by what it may not have heard yet.
+// received it does not hear: an end may, until the contrary is proved, go by what it may not have heard yet. Where
+// ERR_VERS makes the ends go on in version 1, wire_v1's decoder judges each message alone.
 class Conversation {
  public:
   explicit Conversation(Profile profile);
@@ -57,6 +59,7 @@ class Conversation {
     Grants grants;
     Parts parts;
     Requests requests;
+    std::optional<std::pair<std::uint32_t, std::uint32_t>> versions;  // which the other end said that it knows
   };
 
   Side& side(End end) { return sides_[static_cast<std::size_t>(end)]; }
@@ -69,6 +72,8 @@ class Conversation {
   void judge_credits(End from, const Message& message);
   void judge_segments(End from, const Message& message);
   void judge_reverse(End from, const Message& message);
+  bool goes_on_in_version_1(End from, Octets octets);
+  void on_version_1(End from, Octets octets);
   void on_malformed(End from, Octets octets);
   void on_message(End from, const Message& message, std::optional<std::uint32_t> invalidated);
   void on_rpc(End from, const Message& message, std::optional<std::uint32_t> invalidated);
@@ -81,8 +86,8 @@ class Conversation {
   Profile profile_;
   std::array<Side, 2> sides_;
   PropertyTalk property_talk_;
-  bool starts_ = true;  // until the server has sent a message that is no error
-  bool start_is_broken_ = false;
+  bool starts_ = true;             // until the server has sent a message that is no error
+  bool credits_are_moot_ = false;  // the message breaks another rule that keeps it from being sent
   std::size_t event_ = 0;
   std::vector<Violation> violations_;
   Tally tally_;

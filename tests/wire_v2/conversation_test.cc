@@ -44,8 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, WireV2Conversation, testing::ValuesIn(all_cases(
   return std::string(name_of(info.param.profile)) + "_" + info.param.name;
 });
 
-// Two ends that keep every rule, through every kind of message.
-TEST(WireV2ConversationOf, TheVectorsOfWg07) {
+std::map<std::string, Bytes> read_vectors() {
   std::map<std::string, Bytes> octets;
   std::ifstream in("tests/vectors/rpcrdma2-vectors.txt");
   std::string id;
@@ -53,6 +52,12 @@ TEST(WireV2ConversationOf, TheVectorsOfWg07) {
     if (line.starts_with("id: ")) id = line.substr(4);
     if (line.starts_with("hex: ")) octets[id] = vectors::from_hex(line.substr(5));
   }
+  return octets;
+}
+
+// Two ends that keep every rule, through every kind of message.
+TEST(WireV2ConversationOf, TheVectorsOfWg07) {
+  const auto octets = read_vectors();
   Conversation conversation(Profile::kWg07);
   const auto client = [&](const char* name) { conversation.send(kClient, octets.at(name)); };
   const auto server = [&](const char* name, std::optional<std::uint32_t> invalidated = {}) {
@@ -77,6 +82,37 @@ TEST(WireV2ConversationOf, TheVectorsOfWg07) {
   server("W10");
   for (const Violation& violation : conversation.violations()) ADD_FAILURE() << violation.rule << " " << violation.text;
   EXPECT_THAT(conversation.unanswered(kClient), IsEmpty());
+}
+
+// The server knows version 1 only; what the client goes on with is judged by version 1's decoder.
+TEST(WireV2ConversationOf, TheVectorsOfAServerOfVersion1) {
+  auto octets = read_vectors();
+  for (const char* last : {"S61", "broken"}) {
+    Conversation conversation(Profile::kCel05);
+    conversation.send(kClient, octets.at("S01"));
+    conversation.send(kServer, octets.at("S60"));
+    octets["broken"] = octets.at("S61");
+    octets["broken"][15] = 2;  // RDMA_MSGP
+    conversation.send(kClient, octets.at(last));
+    const bool is_broken = last == std::string("broken");
+    EXPECT_EQ(conversation.violations().size(), is_broken ? 1u : 0u) << last;
+    if (is_broken) {
+      EXPECT_EQ(conversation.violations().at(0).rule, "R1-5-01");
+    }
+  }
+}
+
+// Until the server's first answer in version 1 it is one message at a time.
+TEST(WireV2ConversationOf, VersionOneStartsWithOneMessage) {
+  const auto octets = read_vectors();
+  Conversation conversation(Profile::kWg07);
+  conversation.send(kClient, octets.at("W01"));
+  conversation.send(kServer, octets.at("S60"));
+  conversation.send(kClient, octets.at("S61"));
+  EXPECT_THAT(conversation.violations(), IsEmpty());
+  conversation.send(kClient, octets.at("S61"));
+  ASSERT_EQ(conversation.violations().size(), 1u);
+  EXPECT_EQ(conversation.violations().at(0).rule, "W2-4.3-1");
 }
 
 TEST(WireV2ConversationOf, TellsOfCallsWithoutAnAnswer) {

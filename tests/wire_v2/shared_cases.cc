@@ -152,6 +152,20 @@ const Shared kShared[] = {
        error.version = 3;
        talk.say(kServer, error);
      }},
+    {"ErrVersIsHeeded",
+     {"R2-8.2-2", "W2-7.1.1-2"},
+     [](Talk& talk) {
+       talk.say(kClient, talk.call(kClient, kXid));
+       talk.say(kServer, talk.error(kServer, kXid, kErrVers));
+       talk.open();
+     },
+     [](Talk& talk) {
+       talk.say(kClient, talk.call(kClient, kXid));
+       Message error = talk.error(kServer, kXid, kErrVers);
+       error.error.words = {1, 1};
+       talk.say(kServer, error);
+       talk.say(kClient, talk.call(kClient, kXid));
+     }},
     {"NothingIsInvalidatedUnasked",
      {"R2-7.2.3-3", "W2-6.5-2"},
      [](Talk& talk) {

@@ -113,6 +113,7 @@ Message Talk::properties(End from, std::uint32_t type, std::vector<Property> pro
 Message Talk::error(End from, std::uint32_t xid, std::uint32_t code) const {
   Message error = message(from, cel05::kError, xid);
   error.error = {code, std::vector<std::uint32_t>(error_code(profile_, code)->words.size(), 1)};
+  if (code == kErrVers) error.error.words = {1, 2};
   return error;
 }
 
