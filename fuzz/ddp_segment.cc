@@ -29,7 +29,7 @@ std::vector<std::uint8_t> emit(const ddp::Segment& segment) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const ConstBytes octets(data, size);
+  const weft::ConstBytes octets(data, size);
   const auto wire = ddp::parse_segment_wire(octets);
   const auto segment = ddp::parse_segment(octets);
   if (!wire) {

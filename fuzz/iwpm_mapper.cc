@@ -17,9 +17,9 @@ void check(bool holds) {
   if (!holds) std::abort();
 }
 
-const TimePoint kNow{std::chrono::seconds(1)};
+const weft::TimePoint kNow{std::chrono::seconds(1)};
 
-void check_message(ConstBytes octets) {
+void check_message(weft::ConstBytes octets) {
   const auto parsed = parse_message(octets);
   const auto* message = std::get_if<Message>(&parsed);
   if (message == nullptr) return;
@@ -27,11 +27,11 @@ void check_message(ConstBytes octets) {
   out.fill(0xa5);
   const std::size_t len = emit_message(*message, out);
   check(len == octets.size());
-  check(std::get<Message>(parse_message(ConstBytes(out).first(len))) == *message);
+  check(std::get<Message>(parse_message(weft::ConstBytes(out).first(len))) == *message);
 }
 
 // The handle of the corpus, so that the rest of an answer is looked at.
-void check_asker(ConstBytes octets) {
+void check_asker(weft::ConstBytes octets) {
   for (const IpVersion ip : {IpVersion::k4, IpVersion::k6}) {
     const Endpoint asked{{192, 0, 2, 7}, 20049};
     Asker asker({ip, 0x0102030405060708, asked, {{198, 51, 100, 9}, 40001}}, {}, kNow);
@@ -49,7 +49,7 @@ void check_asker(ConstBytes octets) {
   }
 }
 
-void check_answerer(ConstBytes octets) {
+void check_answerer(weft::ConstBytes octets) {
   Answerer answerer;
   std::array<std::uint8_t, kMessageLen> out;
   for (const bool listening : {false, true}) {
@@ -70,7 +70,7 @@ void check_answerer(ConstBytes octets) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const ConstBytes octets(data, size);
+  const weft::ConstBytes octets(data, size);
   check_message(octets);
   check_asker(octets);
   check_answerer(octets);

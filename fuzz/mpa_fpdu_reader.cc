@@ -24,14 +24,14 @@ mpa::Staging& empty_staging(mpa::Staging& staging) {
 }
 
 // With CRCs, a ULPDU that is framed again has the same length and reads back the same.
-void frame_again(ConstBytes ulpdu) {
+void frame_again(weft::ConstBytes ulpdu) {
   if (ulpdu.size() > mpa::kMaxMulpdu) return;
   mpa::FpduWriter writer(true);
   check(writer.add(ulpdu, {}, false));
   check(writer.pending_octets() == mpa::fpdu_len(ulpdu.size()));
   static mpa::Staging kept(2 * 66 * 1024);
   mpa::Staging& staging = empty_staging(kept);
-  for (const ConstBytes& piece : writer.buffers()) {
+  for (const weft::ConstBytes& piece : writer.buffers()) {
     std::memcpy(staging.space(piece.size()).data(), piece.data(), piece.size());
     staging.commit(piece.size());
   }
@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool crc = (data[0] & 1) != 0;
   const bool markers = (data[0] & 2) != 0;
   const std::size_t piece_len = std::size_t{1} + (data[0] >> 2) * 16u;
-  ConstBytes octets(data + 1, size - 1);
+  weft::ConstBytes octets(data + 1, size - 1);
   static mpa::Staging kept(2 * 66 * 1024);
   mpa::Staging& staging = empty_staging(kept);
   mpa::FpduReader reader(crc, markers);

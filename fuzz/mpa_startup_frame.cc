@@ -16,7 +16,7 @@ void check(bool holds) {
   if (!holds) std::abort();
 }
 
-mpa::StartupOptions options_of(ConstBytes surplus) {
+mpa::StartupOptions options_of(weft::ConstBytes surplus) {
   mpa::StartupOptions options;
   options.rtr_offered = {.send = true, .write = true, .read = true};
   if (surplus.size() < 2) return options;
@@ -62,7 +62,7 @@ void judge(const mpa::StartupFrame& frame, const mpa::StartupOptions& options) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const ConstBytes octets(data, size);
+  const weft::ConstBytes octets(data, size);
   for (const auto kind : {mpa::FrameKind::kRequest, mpa::FrameKind::kReply}) {
     const auto parsed = mpa::parse_startup_frame(octets, kind);
     if (const auto* more = std::get_if<mpa::NeedMore>(&parsed)) {

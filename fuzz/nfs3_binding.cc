@@ -14,14 +14,14 @@ using weft::rpcrdma::Walked;
 const weft::rpcrdma::Binding& binding = weft::nfsulb::nfs3_binding();
 
 template <typename T, typename... Form>
-bool is_whole(ConstBytes input, Form... form) {
+bool is_whole(weft::ConstBytes input, Form... form) {
   XdrReader reader(input);
   T value;
   return parse(reader, value, form...) && reader.at_end();
 }
 
 // Where the codec reads a message whose item was left out, the binding finds it missing at the end.
-void check_item(std::uint32_t procedure, ConstBytes input, bool is_reduced) {
+void check_item(std::uint32_t procedure, weft::ConstBytes input, bool is_reduced) {
   if (!is_reduced) return;
   const std::size_t end = input.size();
   std::vector<weft::rpcrdma::EligibleItem> items;
@@ -37,7 +37,7 @@ void check_item(std::uint32_t procedure, ConstBytes input, bool is_reduced) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::uint32_t procedure = data[0] % (kNumProcs + 2);
-  const ConstBytes input = ConstBytes(data, size).subspan(1);
+  const weft::ConstBytes input = weft::ConstBytes(data, size).subspan(1);
   std::vector<weft::rpcrdma::EligibleItem> items;
   const Walked walked = binding.walk_arguments(procedure, input, {}, items);
   fuzz::require((walked == Walked::kUnknown) == (procedure >= kNumProcs));

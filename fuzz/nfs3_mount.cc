@@ -6,7 +6,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weft::nfs3;
   if (size == 0) return 0;
-  const ConstBytes input = ConstBytes(data, size).subspan(1);
+  const weft::ConstBytes input = weft::ConstBytes(data, size).subspan(1);
   switch (data[0] % 4) {
     case 0: fuzz::parse_emit_parse<DirpathArgs>(input); break;
     case 1: fuzz::parse_emit_parse<MntRes>(input); break;

@@ -17,11 +17,11 @@ struct Read {
   friend bool operator==(const Read&, const Read&) = default;
 };
 
-Read read_all(ConstBytes stream, std::size_t step) {
+Read read_all(weft::ConstBytes stream, std::size_t step) {
   Read read;
   RecordReader reader(kMaxRecord);
   while (!stream.empty() && !read.too_long) {
-    ConstBytes input = stream.first(std::min(step, stream.size()));
+    weft::ConstBytes input = stream.first(std::min(step, stream.size()));
     stream = stream.subspan(input.size());
     while (true) {
       const RecordReader::Outcome outcome = reader.next(input);
@@ -39,7 +39,7 @@ Read read_all(ConstBytes stream, std::size_t step) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  const ConstBytes stream = ConstBytes(data, size).subspan(1);
+  const weft::ConstBytes stream = weft::ConstBytes(data, size).subspan(1);
   const std::size_t step = std::size_t{data[0]} + 1;
   if (read_all(stream, step) != read_all(stream, std::max<std::size_t>(stream.size(), 1))) std::abort();
   return 0;

@@ -5,7 +5,7 @@ using namespace weft::nfs3;
 
 namespace {
 
-void run(Proc proc, ConstBytes input) {
+void run(Proc proc, weft::ConstBytes input) {
   switch (proc) {
     case Proc::kNull: fuzz::parse_emit_parse<VoidRes>(input); break;
     case Proc::kGetattr: fuzz::parse_emit_parse<GetattrRes>(input); break;
@@ -36,7 +36,7 @@ void run(Proc proc, ConstBytes input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  const ConstBytes input(data, size);
+  const weft::ConstBytes input(data, size);
   run(static_cast<Proc>(input[0] % kNumProcs), input.subspan(1));
   return 0;
 }

@@ -25,7 +25,7 @@ struct Input {
   const weft::rpcrdma::Binding* binding;
   std::uint32_t procedure;
   std::uint8_t missing;  // bit i: the item i is taken out
-  ConstBytes xdr;
+  weft::ConstBytes xdr;
 
   bool takes_out(std::size_t item) const { return item < 8 && (missing >> item & 1) != 0; }
 };
@@ -46,7 +46,7 @@ void check_items(const std::vector<EligibleItem>& items, std::size_t size) {
 }
 
 // without takes the octets of some items out.
-Octets without(ConstBytes xdr, const std::vector<EligibleItem>& items, const Input& input) {
+Octets without(weft::ConstBytes xdr, const std::vector<EligibleItem>& items, const Input& input) {
   Octets left;
   std::size_t done = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -119,7 +119,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 3) return 0;
   const auto programs = weft::nfsulb::bound_programs();
   const weft::rpcrdma::Binding& binding = programs[data[0] % programs.size()].binding;
-  const Input input = {&binding, std::uint32_t{data[1]} >> 1, data[2], ConstBytes(data, size).subspan(3)};
+  const Input input = {&binding, std::uint32_t{data[1]} >> 1, data[2], weft::ConstBytes(data, size).subspan(3)};
   if ((data[1] & 1) == 0) {
     walk_arguments(input);
   } else {

@@ -27,7 +27,7 @@ void check(bool holds) {
 
 class Input {
  public:
-  explicit Input(ConstBytes octets) : rest_(octets) {}
+  explicit Input(weft::ConstBytes octets) : rest_(octets) {}
   bool empty() const { return rest_.empty(); }
   std::uint8_t u8() {
     if (rest_.empty()) return 0;
@@ -39,14 +39,14 @@ class Input {
     const auto high = static_cast<unsigned>(u8());
     return static_cast<std::uint16_t>(high << 8 | u8());
   }
-  ConstBytes bytes(std::size_t len) {
-    const ConstBytes out = rest_.first(std::min(len, rest_.size()));
+  weft::ConstBytes bytes(std::size_t len) {
+    const weft::ConstBytes out = rest_.first(std::min(len, rest_.size()));
     rest_ = rest_.subspan(out.size());
     return out;
   }
 
  private:
-  ConstBytes rest_;
+  weft::ConstBytes rest_;
 };
 
 // The regions of rdmap-vectors.txt, so that its records make a corpus, and one of our own.
@@ -125,8 +125,8 @@ class Machine {
   void start() {
     if (!settings_.initiator()) return side_.stream.start_responder(now_);
     const std::vector<std::uint8_t> much(mpa::kMaxPrivateDataLen + 1);
-    side_.stream.start_initiator(settings_.too_much_private_data() ? ConstBytes(much) : input_.bytes(input_.u8() & 15),
-                                 side_.recvs, now_);
+    side_.stream.start_initiator(
+        settings_.too_much_private_data() ? weft::ConstBytes(much) : input_.bytes(input_.u8() & 15), side_.recvs, now_);
   }
 
   // Past MPA startup without the fuzzer's having to guess a Key.
@@ -180,7 +180,7 @@ class Machine {
     return frame;
   }
 
-  void feed_framed(ConstBytes ulpdu) { side_.receive(framer_.frame(ulpdu), now_, 1u + (ulpdu.size() % 7) * 16); }
+  void feed_framed(weft::ConstBytes ulpdu) { side_.receive(framer_.frame(ulpdu), now_, 1u + (ulpdu.size() % 7) * 16); }
 
   ddp::Stag some_stag() { return ddp::Stag{kStags[input_.u8() % std::size(kStags)]}; }
 
@@ -216,7 +216,7 @@ class Machine {
       return {octets.begin(), octets.end()};
     }
     if (rdmap::is_immediate(opcode)) return std::vector<std::uint8_t>(rdmap::kImmediateLen, input_.u8());
-    const ConstBytes octets = input_.bytes(input_.u8());
+    const weft::ConstBytes octets = input_.bytes(input_.u8());
     return {octets.begin(), octets.end()};
   }
 
@@ -265,7 +265,7 @@ class Machine {
     wr.remote_stag = ddp::Stag{kStags[input_.u8() % 6]};
     wr.remote_to = input_.u16();
     if ((kind & 32) != 0) {
-      const ConstBytes data = input_.bytes(input_.u8());
+      const weft::ConstBytes data = input_.bytes(input_.u8());
       wr.inline_data.assign(data.begin(), data.end());
     } else {
       for (int i = kind >> 6; i >= 0; --i) {
@@ -278,7 +278,7 @@ class Machine {
 
   // Octets are taken from the input in statements of their own: the order of arguments is the compiler's.
   void receive_raw() {
-    const ConstBytes octets = input_.bytes(input_.u16() & 0x3ff);
+    const weft::ConstBytes octets = input_.bytes(input_.u16() & 0x3ff);
     side_.receive(octets, now_, 1 + input_.u8());
   }
 
@@ -287,7 +287,7 @@ class Machine {
     const auto views = side_.stream.tx_buffers(emss, input_.u16() * 16u, now_);
     std::size_t total = 0;
     unsigned sum = 0;
-    for (ConstBytes view : views) {
+    for (weft::ConstBytes view : views) {
       total += view.size();
       for (std::uint8_t octet : view) sum += octet;  // read it all: ASan looks
     }
@@ -426,7 +426,7 @@ class Machine {
   mpa::testing::NaiveFramer framer_{config_.crc, config_.markers};
   std::uint8_t version_ = 1;  // of DDP and RDMAP
   std::array<PeerQueue, 4> peer_queues_;
-  TimePoint now_{};
+  weft::TimePoint now_{};
   std::uint64_t next_wr_id_ = 0;
   std::uint64_t next_recv_id_ = 0;
   volatile unsigned sum_ = 0;

@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t len = rdmap::emit_terminate(*message, octets);
   check(len <= octets.size());
   // D without M has a length field without meaning. Emission adds nothing else.
-  check(rdmap::parse_terminate(ConstBytes(octets).first(len)) == message);
+  check(rdmap::parse_terminate(weft::ConstBytes(octets).first(len)) == message);
   check_siws_order(*message, octets, len);
   return 0;
 }

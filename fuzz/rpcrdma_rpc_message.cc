@@ -16,7 +16,7 @@ void check(bool holds) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const ConstBytes octets(data, size);
+  const weft::ConstBytes octets(data, size);
   CallHeader call;
   xdr::XdrReader call_in(octets);
   if (parse_call(call_in, call) == CallParse::kOk) {

@@ -15,7 +15,7 @@ void check(bool holds) {
   if (!holds) std::abort();
 }
 
-void parse_emit_parse(ConstBytes message) {
+void parse_emit_parse(weft::ConstBytes message) {
   xdr::XdrReader in(message);
   v1::Header header;
   if (v1::parse_header(in, header) != v1::HeaderError::kNone) return;
@@ -42,7 +42,7 @@ void validated_lists_hold_no_nonsense(const ChunkLists& lists, const ChunkLimits
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const ConstBytes message(data, size);
+  const weft::ConstBytes message(data, size);
   parse_emit_parse(message);
 
   const ChunkLimits limits;

@@ -9,7 +9,7 @@ namespace {
 
 using namespace weft::rpcrdma;
 
-void properties_read_back(ConstBytes octets) {
+void properties_read_back(weft::ConstBytes octets) {
   xdr::XdrReader in(octets);
   v2::Propset set;
   if (v2::parse_propset(in, set) != v2::HeaderError::kNone) return;
@@ -26,7 +26,7 @@ void properties_read_back(ConstBytes octets) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const ConstBytes message(data, size);
+  const weft::ConstBytes message(data, size);
   weft::fuzz::parse_emit_parse<v2_wg07::Header>(message);
   if (size >= 16) properties_read_back(message.subspan(16));
   return 0;

@@ -18,7 +18,7 @@ void one_step(std::uint8_t op, xdr::XdrReader& in, xdr::XdrWriter& out) {
   std::uint32_t word = 0;
   std::uint64_t wide = 0;
   bool flag = false;
-  ConstBytes octets;
+  weft::ConstBytes octets;
   std::string_view text;
   const std::size_t before = in.position();
   bool moved = true;
@@ -37,8 +37,8 @@ void one_step(std::uint8_t op, xdr::XdrReader& in, xdr::XdrWriter& out) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const ConstBytes script(data, size / 2);
-  const ConstBytes octets(data + size / 2, size - size / 2);
+  const weft::ConstBytes script(data, size / 2);
+  const weft::ConstBytes octets(data + size / 2, size - size / 2);
   xdr::XdrReader in(octets, xdr::Padding::kZero);
   std::vector<std::uint8_t> written;
   xdr::XdrWriter out(written);
