@@ -32,8 +32,9 @@ CLI::Validator built(std::vector<std::string> ok, std::vector<std::string> later
       allowed, "built");
 }
 
-// Empty if a name is unknown, or comes twice.
+// Empty if a name is unknown or missing, or comes twice.
 std::optional<std::vector<rpcrdma::Protocol>> parse_protocols(const std::string& list) {
+  if (list.ends_with(',')) return {};  // split() leaves no empty name behind it
   std::vector<rpcrdma::Protocol> protocols;
   for (const std::string& name : CLI::detail::split(list, ',')) {
     const auto protocol = rpcrdma::parse_protocol(name);
