@@ -16,8 +16,8 @@ namespace weft::nfsulb {
 // find_operation returns the row with this number, nullptr if the table has none.
 const Operation* find_operation(std::span<const Operation> table, std::uint32_t number);
 
-// The functions from here on implement rpcrdma::Binding's functions of the same names. For garbage they leave all
-// outputs empty.
+// The functions from here on implement rpcrdma::Binding's functions of the same names. For garbage, functions with
+// outputs leave them empty.
 rpcrdma::Walked walk_arguments(const Program& program, std::uint32_t procedure, ConstBytes args,
                                std::span<const std::size_t> reduced, std::vector<rpcrdma::EligibleItem>& items);
 rpcrdma::Walked walk_results(const Program& program, std::uint32_t procedure, ConstBytes results,

@@ -32,8 +32,8 @@ struct ClientConfig {
   // Lets the server invalidate a handle of each Call by its Reply (R of RFC 8797), if the device has memory windows of
   // type 2. All chunks are then windows of this type, bound before each Call.
   bool remote_invalidation = false;
-  // Programs that the client offers to the server on this connection (RFC 8167). Empty: the server's Calls are
-  // discarded. Bindings and services outlive the client.
+  // Programs that the client offers to the server on this connection (RFC 8167). Empty: in version 1 the server's Calls
+  // are discarded. Bindings and services outlive the client.
   std::span<const ServedProgram> reverse_programs = {};
   std::uint32_t reverse_credits = 16;  // granted to the server for its Calls; 1 to 16
   // Accepts the server's Calls with chunks. Otherwise Calls with chunks are answered with ERR_CHUNK.

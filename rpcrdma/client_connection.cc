@@ -11,8 +11,8 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// Receives for the server's Calls to a client without programs.
-constexpr std::uint32_t kCreditsToRefuse = 1;
+// Receives for the server's Calls to a client without programs, and for its messages about properties.
+constexpr std::uint32_t kCreditsToRefuse = 2;
 
 }  // namespace
 

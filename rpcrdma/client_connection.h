@@ -68,7 +68,7 @@ struct ClientConnection {
   std::unique_ptr<Endpoint> endpoint;
   std::optional<Link> link;  // from open on
   std::unique_ptr<verbs::Qp> qp;
-  std::unique_ptr<ReverseResponder> reverse;  // if there are reverse programs
+  std::unique_ptr<ReverseResponder> reverse;  // if this end serves Calls of its server
 
  private:
   ClientConnection(verbs::Device& device, verbs::Pd& pd, const sockaddr_storage& dst, const ClientConfig& config)

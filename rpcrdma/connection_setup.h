@@ -22,7 +22,7 @@ struct Thresholds {
   std::size_t receive = kDefaultInline;
 };
 
-// default_threshold: Profile::default_threshold, for a peer that announces nothing or less.
+// default_threshold: Profile::default_threshold, for a peer that announces nothing, or less than this.
 inline Thresholds settle_thresholds(std::size_t own_inline, ConstBytes peer_private_data,
                                     std::size_t default_threshold) {
   const PrivateData peer = parse_private_data(peer_private_data);

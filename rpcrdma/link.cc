@@ -28,15 +28,31 @@ void Link::on_failure() {
   if (const auto reply = endpoint_.refused_write()) responder_->on_write_refused(*reply);
 }
 
+namespace {
+
+// The word behind the XID, in every version; 0 for a message without it.
+std::uint32_t version_of(ConstBytes message) {
+  xdr::XdrReader in(message);
+  std::uint32_t version = 0;
+  return in.skip(4) && in.u32(version) ? version : 0;
+}
+
+}  // namespace
+
 Link::Versions Link::versions() const {
+  if (is_decided()) return {profile_->version, profile_->version};
   const auto [low, high] = std::ranges::minmax(profiles_, {}, &Profile::version);
   return {low->version, high->version};
 }
 
-// A message that is of no profile decides nothing. It is answered as the first profile answers it.
+// A message that no client begins with decides nothing. The best profile of its version answers it, or the first one.
 void Link::decide(ConstBytes message) {
   const auto at = std::ranges::find_if(profiles_, [message](const Profile* one) { return one->is_first(message); });
-  if (at == profiles_.end()) return;
+  if (at == profiles_.end()) {
+    const auto same = std::ranges::find(profiles_, version_of(message), &Profile::version);
+    answering_ = same != profiles_.end() ? *same : profiles_.front();
+    return;
+  }
   profile_ = *at;
   if (on_decided_) on_decided_();
 }

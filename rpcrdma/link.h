@@ -46,9 +46,11 @@ class Link {
 
   Endpoint& endpoint() const { return endpoint_; }
   bool is_decided() const { return profile_ != nullptr; }
-  // The profile of the connection; before it is decided, the first one.
-  const Profile& profile() const { return profile_ != nullptr ? *profile_ : *profiles_.front(); }
-  // The versions that this end speaks, for ERR_VERS.
+  // The profile of the connection. Before it is decided: the profile that answers the message at hand.
+  const Profile& profile() const { return profile_ != nullptr ? *profile_ : *answering_; }
+  // Whether this end made the connection.
+  bool is_client() const { return end_ == End::kClient; }
+  // The versions that this end speaks on this connection, for ERR_VERS.
   struct Versions {
     std::uint32_t low = 0, high = 0;
   };
@@ -78,6 +80,7 @@ class Link {
   Endpoint& endpoint_;
   const Profile* profile_ = nullptr;  // null: not decided
   Profiles profiles_;
+  const Profile* answering_ = profiles_.front();
   End end_;
   std::function<void()> on_decided_;
   bool closed_ = false;

@@ -9,7 +9,8 @@
 // Settings of a Client or a Server for connections that are lost. Values.
 namespace weft::rpcrdma {
 
-// Protocol: a version of RPC-over-RDMA, and of version 2 the draft: two drafts share its number and differ on the wire.
+// Protocol: a version of RPC-over-RDMA; for version 2 also its draft. Two drafts share the number and differ on the
+// wire.
 enum class Protocol : std::uint8_t {
   k1,       // RFC 8166
   k2Cel05,  // draft-cel-nfsv4-rpcrdma-version-two-05

@@ -35,7 +35,7 @@ struct Profile {
   std::uint32_t version = 0;  // the word on the wire
   HeaderLengths lengths;
   std::size_t default_threshold = 0;  // octets of one message, if neither side said otherwise
-  std::size_t first_threshold = 0;    // octets of a client's messages before the first Reply; 0: default_threshold
+  std::size_t first_threshold = 0;    // octets of a client's messages before the first Reply; 0: the same as later
   // A Call names the handle that its Reply may invalidate. Otherwise R of RFC 8797 allows every handle of the Call.
   bool names_invalidation = false;
   // A Call that is sent again after an error keeps its XID.

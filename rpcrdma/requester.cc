@@ -133,9 +133,10 @@ bool Requester::cancel(CallId handle) {
 void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   const Profile& profile = link_->profile();
   started_ = true;
+  sent_opening_ = false;
+  is_opening_ = link_->is_client() && profile.first_threshold != 0;
   settled_threshold_ = call_threshold;
-  rules_.call_threshold =
-      profile.first_threshold == 0 ? call_threshold : std::min(call_threshold, profile.first_threshold);
+  rules_.call_threshold = is_opening_ ? std::min(call_threshold, profile.first_threshold) : call_threshold;
   rules_.reply_threshold = reply_threshold;
   rules_.lengths = profile.lengths;
   pump();
@@ -170,10 +171,26 @@ void Requester::pump() {
     switch (transmit(**at)) {
       case Transmitted::kSent: break;
       case Transmitted::kNoRoom: waiting_.splice(waiting_.begin(), sent_, at); return;
+      case Transmitted::kTooEarly:
+        waiting_.splice(waiting_.begin(), sent_, at);
+        open_with_null(waiting_.front()->spec);
+        break;
       case Transmitted::kFailed: finish(sent_, at, CallStatus::kLocalError, std::move((*at)->text)); break;
     }
   }
   if (waiting_.empty()) given_xids_ = false;
+}
+
+// The chunk lists of a Call can be longer than the first message may be. A NULL Call of its program then goes first.
+void Requester::open_with_null(const CallSpec& before) {
+  CallSpec spec;
+  spec.program = before.program;
+  spec.version = before.version;
+  spec.is_health_check = true;
+  sent_opening_ = true;
+  const bool outer = std::exchange(dispatching_, true);  // call() would pump
+  (void)call(spec, {});
+  dispatching_ = outer;
 }
 
 bool Requester::xid_is_used(std::uint32_t xid) const {
@@ -214,6 +231,7 @@ void Requester::end(Call& call, const Reply& reply) {
 }
 
 void Requester::release(Calls& from, Calls::iterator at) {
+  retry_room_ -= (*at)->min_reply_chunk;
   (*at)->reset();
   if (spare_.size() < kMaxSpare) {
     spare_.splice(spare_.end(), from, at);

@@ -128,6 +128,7 @@ class Requester {
   verbs::Status check_items(const CallSpec& spec) const;
   verbs::Status check_against_binding(const CallSpec& spec) const;
   void pump();
+  void open_with_null(const CallSpec& before);
   bool may_send(bool is_health_check) const;
   bool xid_is_used(std::uint32_t xid) const;
   std::chrono::milliseconds timeout_of(const Call& call) const;
@@ -145,7 +146,8 @@ class Requester {
   void fail_where_unanswered();
 
   // Calls going out (requester_call.cc).
-  enum class Transmitted : std::uint8_t { kSent, kNoRoom, kFailed };
+  // kTooEarly: the Call is too long to be the first one.
+  enum class Transmitted : std::uint8_t { kSent, kNoRoom, kTooEarly, kFailed };
   Transmitted transmit(Call& call);
   Transmitted bind_windows(Call& call);
   Transmitted not_posted(Call& call) const;
@@ -162,11 +164,14 @@ class Requester {
   bool fence(Call& call, ReceiveSlot slot, std::size_t len);
   void on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why);
   void take_grant(ReplyVerdict verdict);
+  void on_opened();
   bool on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len);
   void on_error(Calls::iterator at, const TransportError& error);
   void on_err_chunk(Calls::iterator at, const TransportError& error);
   bool retry_without_read_chunks(Calls::iterator at);
-  bool retry_with_more_room(Calls::iterator at, std::size_t needed);
+  bool retry_without_write_chunks(Calls::iterator at);
+  bool retry_with_more_room(Calls::iterator at, const TransportError& error);
+  void retry(Calls::iterator at);
   static std::uint32_t num_retries_allowed(const CallSpec& spec);
   void on_rpc_reply(Call& call, ConstBytes payload, const ReceivedReply& received);
   const char* disagreement(Call& call, ConstBytes results, const ReceivedReply& received);
@@ -182,6 +187,9 @@ class Requester {
   bool dispatching_ = false;                           // callbacks run; Calls that they queue are sent afterwards
   CallRules rules_;                                    // thresholds and lengths: from start on
   std::size_t settled_threshold_ = 0;                  // for Calls from the first Reply on, in octets
+  bool is_opening_ = false;                            // no Reply has come yet, and Profile::first_threshold holds
+  bool sent_opening_ = false;                          // a NULL Call went out because the first Call was too long
+  std::size_t retry_room_ = 0;                         // octets of all Calls' min_reply_chunk together
   bool unstamped_ = false;                             // some Call or Abandoned has no deadline yet
   bool own_timeouts_ = false;                          // deadlines may not follow the order of the lists
   bool given_xids_ = false;                            // some waiting Call may have its XID already

@@ -54,11 +54,17 @@ Requester::Transmitted Requester::transmit(Call& call) {
   call.message.version = link_->profile().version;
   call.message.credit = config_.credits;
 
-  call.offer = choose_reply_offer(call.spec, call.min_reply_chunk, rules_);
   CallRules rules = rules_;
   if (call.no_read_chunks) rules.chunks.max_read_chunks = 0;
+  if (call.no_write_chunks) rules.chunks.max_write_chunks = 0;
+  call.offer = choose_reply_offer(call.spec, call.min_reply_chunk, rules);
   call.form = choose_call_form(call.spec, call.rpc(), call.offer, rules, call.head);
   const bool refused = !call.form.refusal.empty();
+  if (refused && is_opening_ && !sent_opening_) {
+    endpoint_->give_send(*send);
+    call.unsend();
+    return Transmitted::kTooEarly;
+  }
   if (refused) call.text = call.form.refusal;
   if (refused || !register_reply(call) || !register_call(call)) {
     endpoint_->give_send(*send);

@@ -11,7 +11,7 @@ namespace weft::rpcrdma {
 namespace {
 
 constexpr std::uint32_t kMaxShortReplyRetries = 3;
-constexpr std::size_t kMaxReplyChunk = 64 << 20;  // largest Reply chunk of a retry, in octets
+constexpr std::size_t kMaxRetryRoom = 64 << 20;  // octets of the Reply chunks of retries, for all Calls together
 
 }  // namespace
 
@@ -97,11 +97,20 @@ void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t>
   config_.log->line(level, config_.peer, "XID {:#x}: a Reply was discarded: {}", xid.value_or(0), why);
 }
 
-// An answer that only names other versions counts credits by their rules (R2-8.2-6).
+// R2-8-1: until a Reply has come, no error grants anything. An answer that only names other versions counts credits by
+// their rules (R2-8.2-6).
 void Requester::take_grant(ReplyVerdict verdict) {
-  const bool is_other = verdict == ReplyVerdict::kError && received_.error.code == TransportError::Code::kVersion;
+  const bool is_error = verdict == ReplyVerdict::kError;
+  const bool is_other = is_error && received_.error.code == TransportError::Code::kVersion;
+  if (violates("R2-8-1", is_error && is_opening_)) return;
   if (violates("R2-8.2-6", is_other && link_->profile().version != 1)) return;
   link_->credits().granted = violates("R1-4.3.1-05", received_.credit == 0) ? 1 : received_.credit;
+}
+
+// R2-8.1-2
+void Requester::on_opened() {
+  is_opening_ = false;
+  rules_.call_threshold = settled_threshold_;
 }
 
 // False: the Receive is needed until on_invalidated.
@@ -115,7 +124,7 @@ bool Requester::on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len) 
     take_grant(verdict);
     if (!fence(call, slot, len)) return false;
     ++counters_.replies_accepted;
-    if (verdict != ReplyVerdict::kError) rules_.call_threshold = settled_threshold_;  // R2-8-1
+    if (verdict != ReplyVerdict::kError) on_opened();
   }
   switch (verdict) {
     case ReplyVerdict::kDiscard: on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why); break;
@@ -147,56 +156,75 @@ void Requester::on_error(Calls::iterator at, const TransportError& error) {
     case Code::kReadChunks:
       if (retry_without_read_chunks(at)) return;
       break;
-    case Code::kChunk:
     case Code::kWriteChunks:
+      if (retry_without_write_chunks(at)) return;
+      break;
+    case Code::kChunk:
     case Code::kReplyResource:
-      if (retry_with_more_room(at, error.needed)) return;
+      if (retry_with_more_room(at, error)) return;
       break;
     default: break;
   }
   on_err_chunk(at, error);
 }
 
-// Arguments that the peer could not read did not run (R2-7.2.4-11). R2-7.2.4-12: a second refusal ends the Call.
+// Makes a refused Call go out once more, in another form and before all others.
+void Requester::retry(Calls::iterator at) {
+  own_timeouts_ = true;  // it leaves the order of call()
+  // U1-3.1-04: under a new XID, even if the caller chose the first one. R2-7.2.4-23: under the same XID.
+  const bool same_xid = link_->profile().retries_keep_xid;
+  if (!same_xid) (*at)->spec.xid.reset();
+  send_again(at, waiting_.begin(), same_xid);
+}
+
+// A Call whose arguments the peer could not read did not run (R2-7.2.4-11). R2-7.2.4-12: a second refusal ends the
+// Call.
 bool Requester::retry_without_read_chunks(Calls::iterator at) {
   Call& call = **at;
-  if (config_.short_only || call.message.external || std::exchange(call.no_read_chunks, true)) return false;
-  send_again(at, waiting_.begin(), true);
+  if (call.message.lists.read_list.empty() || std::exchange(call.no_read_chunks, true)) return false;
+  retry(at);
   return true;
 }
 
-// The Call ends at once (U1-6.4.2-10), and never goes out again unchanged (U1-6.4.2-09, U1-6.7.2-03): ERR_CHUNK is its
-// answer. Exception: a new Call replaces it if the length of its Reply cannot be predicted.
+// R2-7.2.4-15: the same for results, which then come in the Reply chunk.
+bool Requester::retry_without_write_chunks(Calls::iterator at) {
+  Call& call = **at;
+  if (call.message.lists.write_list.empty() || std::exchange(call.no_write_chunks, true)) return false;
+  retry(at);
+  return true;
+}
+
+// The Call ends at once (U1-6.4.2-10), and never goes out again unchanged (U1-6.4.2-09, U1-6.7.2-03).
 void Requester::on_err_chunk(Calls::iterator at, const TransportError& error) {
   finish(
       sent_, at, CallStatus::kErrChunk,
       std::string(link_->profile().error_name(error.code)) + ": the peer could not use this Call's header or chunks");
 }
 
-// needed: octets of the Reply chunk that the peer asks for; 0: unknown.
-bool Requester::retry_with_more_room(Calls::iterator at, std::size_t needed) {
+// A Call whose Reply has no predictable length goes out again with a larger Reply chunk. What peers ask for is bounded
+// for all Calls together.
+bool Requester::retry_with_more_room(Calls::iterator at, const TransportError& error) {
   Call& call = **at;
   const std::size_t guess = std::max(2 * call.offer.reply_chunk_len, 2 * rules_.reply_threshold);
-  const std::size_t room = needed > call.offer.reply_chunk_len ? xdr::round_up(needed) : guess;
+  const std::size_t room = error.needed > call.offer.reply_chunk_len ? xdr::round_up(error.needed) : guess;
+  const std::size_t all = retry_room_ - call.min_reply_chunk + room;
   // U1-3.1-05: ERR_CHUNK has many causes.
-  if (config_.short_only || room > kMaxReplyChunk || call.num_retries >= num_retries_allowed(call.spec)) return false;
+  if (config_.short_only || all > kMaxRetryRoom || call.num_retries >= num_retries_allowed(call.spec)) return false;
   ++counters_.short_reply_retries;
   if (config_.log != nullptr) {
     config_.log->line(verbs::LogLevel::kInfo, config_.peer, "XID {:#x}: {}; asked again with a Reply chunk of {} bytes",
-                      call.xid, link_->profile().error_name(TransportError::Code::kReplyResource), room);
+                      call.xid, link_->profile().error_name(error.code), room);
   }
   ++call.num_retries;
   call.min_reply_chunk = room;
-  own_timeouts_ = true;  // it leaves the order of call()
-  // U1-3.1-04: under a new XID, even if the caller chose the first one. R2-7.2.4-23: under the same XID.
-  const bool same_xid = link_->profile().retries_keep_xid;
-  if (!same_xid) call.spec.xid.reset();
-  send_again(at, waiting_.begin(), same_xid);
+  retry_room_ = all;
+  retry(at);
   return true;
 }
 
 // U1-3.1-06: how many short Reply chunk retries the binding allows, judged by all of the arguments (U1-6.2.1-04). A
-// verifier of RPCSEC_GSS covers the XID (RFC 2203 section 5.3.1), so an RPCSEC_GSS Call cannot get a new XID.
+// verifier of RPCSEC_GSS covers the XID and a sequence number (RFC 2203 section 5.3.1), so an RPCSEC_GSS Call can go
+// out neither under a new XID nor twice.
 std::uint32_t Requester::num_retries_allowed(const CallSpec& spec) {
   if (spec.binding == nullptr || spec.binding->bound_reply == nullptr) return 0;
   if (spec.cred != nullptr && spec.cred->flavor == static_cast<std::uint32_t>(AuthFlavor::kRpcsecGss)) return 0;

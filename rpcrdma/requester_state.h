@@ -50,6 +50,7 @@ struct Requester::Call {
   std::uint32_t num_retries = 0;    // short Reply chunk retries (RFC 8267 section 3.1)
   std::size_t min_reply_chunk = 0;  // octets that the Reply chunk must have after a retry
   bool no_read_chunks = false;      // the peer refused its Read chunks
+  bool no_write_chunks = false;     // the peer refused its Write chunks
 
   // While under way:
   std::optional<TimePoint> sent_at;
@@ -110,7 +111,7 @@ struct Requester::Call {
     keeps_xid = false;
     num_retries = 0;
     min_reply_chunk = 0;
-    no_read_chunks = false;
+    no_read_chunks = no_write_chunks = false;
     if (reply_memory.capacity() > kKeepReplyMemory) reply_memory = {};
     text.clear();
   }

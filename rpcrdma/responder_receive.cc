@@ -43,7 +43,7 @@ void Responder::on_receive(ReceiveSlot receive, std::size_t len) {
     return answer_error(slot, received.error, received.why);
   }
   call.inv_handle = received.inv_handle;
-  // A fatal Call would end this connection as well.
+  // A Call whose chunks the peer refused would end this connection as well.
   const bool was_fatal =
       config_.duplicate_requests != nullptr && config_.duplicate_requests->was_fatal(config_.client, call.xid);
   if (violates("R1-5.5.3-03", was_fatal)) {

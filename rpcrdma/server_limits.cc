@@ -37,6 +37,7 @@ std::size_t guaranteed_octets(const ServerConfig& config) {
 }
 
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
+  if (config.protocols.empty()) return verbs::Error{EINVAL, "protocols must name at least one"};
   const std::uint32_t other_receives = kExtraReceives + config.reverse_credits;
   auto sizes = check_sizes(caps, config.inline_threshold, config.credits, other_receives);
   if (!sizes.ok()) return sizes;

@@ -24,7 +24,7 @@ enum class DiskLane : std::uint8_t { kNormal, kSync };
 struct DiskPoolConfig {
   unsigned num_workers = 4;  // of the normal lane; at least 1
   // Workers of the sync lane. They mostly sleep in fsync(2), and a filesystem writes its journal once for all threads
-  // that wait for it at the same time. So many workers are worth more than the processor's cores.
+  // that wait for it at the same time. So more workers than cores pay.
   unsigned num_sync_workers = 128;
   std::size_t max_queued = 8192;            // tasks of a lane that wait; submit refuses more
   std::size_t max_queued_per_group = 4096;  // tasks of a lane that wait, for one group of addresses

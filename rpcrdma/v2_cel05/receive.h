@@ -7,7 +7,8 @@
 // What an engine does with a message of cel05: the verdicts of its Profile.
 namespace weft::rpcrdma::v2_cel05 {
 
-// message_kind reads the direction (section 7.2.2). Operations on properties have none: a responder refuses them.
+// message_kind reads the direction (section 7.2.2). Operations on properties have none: a responder refuses
+// all but RESPROP, which is an answer.
 MessageKind message_kind(ConstBytes message);
 CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, ReceivedCall& call);
 std::optional<std::uint32_t> reply_xid(ConstBytes message);

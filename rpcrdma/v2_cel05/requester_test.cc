@@ -94,6 +94,42 @@ TEST_F(Cel05RequesterTest, AnErrorLeavesTheFirstThreshold) {
   (void)body_of<cel05::Nomsg>(1);
 }
 
+// R2-8-1
+TEST_F(Cel05RequesterTest, AnErrorGrantsNothingBeforeTheFirstReply) {
+  open();
+  for (int i = 0; i < 4; ++i) call_of(kNull, {});
+  refuse(0, {.err = cel05::Err::kSystem});
+  EXPECT_THAT(end->qp.sent, SizeIs(2));
+  deliver(reply_of(1));
+  EXPECT_THAT(end->qp.sent, SizeIs(4));
+}
+
+// The chunk lists of the first Call do not fit the first message: a NULL Call opens the connection.
+TEST_F(Cel05RequesterTest, ALongFirstCallWaitsForAShortOne) {
+  open({.chunks = {.max_segments = 64}});
+  std::vector<Octets> rooms(60, Octets(200));
+  std::vector<MutBytes> parts(rooms.begin(), rooms.end());
+  CallSpec spec;
+  spec.procedure = kRead;
+  spec.result_items = ScatteredBytes(parts);
+  spec.max_results = 4;
+  call(spec);
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_LE(sent(0).size(), 1024u);
+  EXPECT_THAT(body_of<cel05::Msg>(0).lists.write_list, SizeIs(0));
+  deliver(reply_of(0));
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+  EXPECT_THAT(body_of<cel05::Msg>(1).lists.write_list.at(0), SizeIs(60));
+
+  open({.chunks = {.max_segments = 64}});
+  outcomes.clear();
+  call(spec);
+  refuse(0, {.err = cel05::Err::kSystem});  // and there it ends
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kLocalError);
+  EXPECT_THAT(end->qp.sent, SizeIs(1));
+}
+
 // R2-7.2.3-1: the longest chunk.
 TEST_F(Cel05RequesterTest, TheLongestChunkMayBeInvalidated) {
   open({.windows = true});
@@ -163,10 +199,43 @@ TEST_F(Cel05RequesterTest, RefusedReadChunksAreGoneInTheSecondTry) {
   const auto body = body_of<cel05::Nomsg>(2);
   for (const ReadSegment& segment : body.lists.read_list) EXPECT_EQ(segment.position, 0u);
   EXPECT_EQ(header_of(2).xid, header_of(1).xid);
+  EXPECT_EQ(*end->requester->next_timeout(), at(1000));
   refuse(2, {.err = cel05::Err::kReadChunks});
   EXPECT_THAT(end->qp.sent, SizeIs(3));
   EXPECT_EQ(outcomes.back().status, CallStatus::kErrChunk);
   EXPECT_THAT(outcomes.back().text, HasSubstr("RDMA2_ERR_READ_CHUNKS"));
+}
+
+// R2-7.2.4-15
+TEST_F(Cel05RequesterTest, RefusedWriteChunksAreGoneInTheSecondTry) {
+  open();
+  get_credits();
+  Octets room(8000);
+  CallSpec spec;
+  spec.procedure = kRead;
+  spec.result_items = room;
+  spec.max_results = 4;
+  call(spec);
+  refuse(1, {.err = cel05::Err::kWriteChunks});
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  const auto body = body_of<cel05::Msg>(2);
+  EXPECT_THAT(body.lists.write_list, SizeIs(0));
+  ASSERT_TRUE(body.lists.reply_chunk);
+  EXPECT_GE(total_length(*body.lists.reply_chunk), 8000u);
+  refuse(2, {.err = cel05::Err::kWriteChunks});
+  EXPECT_EQ(outcomes.back().status, CallStatus::kErrChunk);
+}
+
+// An error about chunks that the Call has not is no reason to send it again (U1-6.4.2-09).
+TEST_F(Cel05RequesterTest, ARefusalOfChunksThatAreNotThereIsFinal) {
+  for (const auto err : {cel05::Err::kReadChunks, cel05::Err::kWriteChunks}) {
+    open();
+    outcomes.clear();
+    call_of(kNull, {});
+    refuse(0, {.err = err});
+    EXPECT_THAT(outcomes, SizeIs(1));
+    EXPECT_THAT(end->qp.sent, SizeIs(1));
+  }
 }
 
 // R2-7.2.4-26: every other error is final.

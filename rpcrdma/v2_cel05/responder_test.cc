@@ -189,11 +189,11 @@ TEST_F(Cel05ResponderTest, TheFirstMessageDecidesTheVersion) {
   answer({});
   EXPECT_EQ(parsed(end->qp.sent.at(0)).vers, 2u);
   EXPECT_EQ(end->link->profile().name, "2-cel05");
-  // From then on the other one is refused, with the range that there is.
+  // From then on the other one is refused.
   call(call_header(), rpc_call(kNull));
   Octets expected;
   xdr::XdrWriter out(expected);
-  for (const std::uint32_t word : {5u, 1u, 32u, 4u, 1u, 1u, 2u}) out.u32(word);
+  for (const std::uint32_t word : {5u, 1u, 32u, 4u, 1u, 2u, 2u}) out.u32(word);
   EXPECT_EQ(end->qp.sent.back(), expected);
 
   ResponderTest::open({.protocols = {Protocol::k1, Protocol::k2Cel05}});
@@ -216,6 +216,20 @@ TEST_F(Cel05ResponderTest, AMessageOfNoVersionDecidesNothing) {
   deliver(octets_of(call_with({}), rpc_call(kNull)));
   answer({});
   EXPECT_EQ(parsed(end->qp.sent.at(1)).vers, 2u);
+}
+
+// The version of a message is enough to answer it in its own words, whichever version the server prefers.
+TEST_F(Cel05ResponderTest, AStrangeFirstMessageIsAnsweredInItsVersion) {
+  for (const auto& protocols : {std::vector{Protocol::k1, Protocol::k2Cel05}, {Protocol::k2Cel05, Protocol::k1}}) {
+    ResponderTest::open({.protocols = protocols});
+    Octets octets = octets_of(call_with({}), rpc_call(kNull));
+    octets[15] = 2;  // rdma_proc
+    EXPECT_EQ(refused(octets).err, cel05::Err::kInvalProc);
+    EXPECT_EQ(refused(octets_of({.xid = 5, .credit = 8, .body = cel05::Reqprop{}})).err, cel05::Err::kInvalOption);
+    deliver(octets_of({.xid = 5, .credit = 8, .body = cel05::Error{.err = cel05::Err::kReadChunks}}));
+    EXPECT_THAT(end->qp.sent, SizeIs(2));
+    EXPECT_FALSE(end->link->is_decided());
+  }
 }
 
 }  // namespace

@@ -93,6 +93,30 @@ TEST_F(ProtocolsTest, ASmallInlineThresholdIsRaised) {
   EXPECT_EQ(file.data, data);
 }
 
+TEST_F(ProtocolsTest, AServerNeedsOne) {
+  EXPECT_FALSE(Server::listen(*server_device, loopback(0), programs, {.protocols = {}}).ok());
+}
+
+// The rule about a short first message is for clients (R2-8-3).
+TEST_F(ProtocolsTest, AServersFirstCallMayBeLong) {
+  listen({.protocols = {Protocol::k2Cel05}, .reverse_credits = 2});
+  auto client = connect({.protocol = Protocol::k2Cel05});
+  clients = {client.get()};
+  file.hold = true;
+  ASSERT_TRUE(client->call(null_call(), [](const Reply&) {}).ok());
+  run_until([&] { return !file.held.empty(); });
+  const Octets args = pattern(2000);
+  CallSpec spec = null_call();
+  spec.args = args;
+  std::vector<CallStatus> ended;
+  ASSERT_TRUE(
+      server->call(file.held[0].connection, spec, [&](const Reply& reply) { ended.push_back(reply.status); }).ok());
+  run_until([&] { return !ended.empty(); });
+  EXPECT_EQ(ended[0], CallStatus::kProgUnavail);
+  file.answer_held();
+  run_until([&] { return client->num_outstanding() == 0; });
+}
+
 TEST(Protocols, HaveNames) {
   for (const Protocol protocol : {Protocol::k1, Protocol::k2Cel05}) {
     EXPECT_EQ(parse_protocol(protocol_str(protocol)), protocol);

@@ -55,6 +55,25 @@ TEST(SharedSyncs, OneSyncAnswersAllThatWaitedWhenItBegan) {
   EXPECT_EQ(syncs.size(), 0u);
 }
 
+// The changes of the threads that wait may be among those that the kernel lost while they waited.
+TEST(SharedSyncs, AnErrorGoesToThoseWhoWaitedForTheRoundToo) {
+  SharedSyncs syncs;
+  std::latch first_runs(1), go_on(1);
+  std::atomic<int> first_error = -1, num_failed = 0;
+  std::thread first(
+      [&] { first_error = syncs.sync(kFile, [&] { return first_runs.count_down(), go_on.wait(), EIO; }); });
+  first_runs.wait();
+  std::vector<std::thread> later;
+  for (int i = 0; i < 3; ++i) later.emplace_back([&] { num_failed += syncs.sync(kFile, [] { return 0; }) == EIO; });
+  wait_for_waiters(syncs, later.size());
+  go_on.count_down();
+  first.join();
+  for (std::thread& thread : later) thread.join();
+  EXPECT_EQ(first_error, EIO);
+  EXPECT_EQ(num_failed, 3);
+  EXPECT_EQ(syncs.sync(kFile, [] { return 0; }), 0);
+}
+
 TEST(SharedSyncs, AnErrorGoesToAllOfItsRoundAndToNoOther) {
   SharedSyncs syncs;
   std::latch first_runs(1), go_on(1);

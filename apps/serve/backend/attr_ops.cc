@@ -22,6 +22,11 @@ constexpr int kLockAttempts = 4;
 
 constexpr mode_t kSetIds = S_ISUID | S_ISGID;
 
+// A file that cannot be opened for want of descriptors or memory may have changes to sync.
+bool is_shortage(Errno error) {
+  return error.value == EMFILE || error.value == ENFILE || error.value == ENOMEM;
+}
+
 }  // namespace
 
 Backend::Backend(Tree& tree, const BackendConfig& config, DiskCalls calls)
@@ -119,7 +124,7 @@ int Backend::sync_now(const Node& node) {
   if (!node.stat.is_dir() && !node.stat.is_regular()) return 0;
   Outcome<Fd> fd = reopen(node.path_fd(), O_RDONLY);
   if (!fd && node.stat.is_regular()) fd = reopen(node.path_fd(), O_WRONLY);
-  if (!fd) return 0;
+  if (!fd) return is_shortage(fd.error()) ? fd.error().value : 0;
   if (calls_.fsync(fd->get()) == 0) return 0;
   // Some filesystems cannot sync a directory (9p, vboxsf). Nothing more can be done then.
   return node.stat.is_dir() && errno == EINVAL ? 0 : errno;

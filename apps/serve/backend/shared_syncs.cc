@@ -12,19 +12,28 @@ int SharedSyncs::sync(const FileKey& key, const std::function<int()>& run, const
   if (!file.next.valid()) {
     file.next = end.get_future().share();
     const Round before = file.running;
+    const Round mine = file.next;
     lock.unlock();
     // The round comes first: other threads wait for it.
-    const int error = lead(key, before, std::move(end), run);
+    lead(key, before, std::move(end), run);
     if (meanwhile) meanwhile();
-    return error;
+    return error_of(mine, before);
   }
-  const Round mine = file.next;
+  const Round mine = file.next, before = file.running;
   lock.unlock();
   if (meanwhile) meanwhile();
-  return mine.get();
+  return error_of(mine, before);
 }
 
-int SharedSyncs::lead(const FileKey& key, const Round& before, std::promise<int> end, const std::function<int()>& run) {
+// The round before ran while this one waited. Its loss may be of changes that this round is to make stable, and the
+// kernel does not report it again.
+int SharedSyncs::error_of(const Round& mine, const Round& before) {
+  const int error = mine.get();
+  return error != 0 || !before.valid() ? error : before.get();
+}
+
+void SharedSyncs::lead(const FileKey& key, const Round& before, std::promise<int> end,
+                       const std::function<int()>& run) {
   if (before.valid()) before.wait();
   {
     const std::lock_guard lock(mutex_);
@@ -38,7 +47,6 @@ int SharedSyncs::lead(const FileKey& key, const Round& before, std::promise<int>
     if (!files_[key].next.valid()) files_.erase(key);
   }
   end.set_value(error);
-  return error;
 }
 
 std::size_t SharedSyncs::size() const {

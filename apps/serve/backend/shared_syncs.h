@@ -17,7 +17,7 @@ class SharedSyncs {
  public:
   // sync returns the result of a call of `run` that began after this call did: 0 or an errno value. `run` syncs the
   // file `key`, and may run in place of other threads' functions for the same key. Every thread of a round gets the
-  // round's error, because the kernel reports a lost write only once.
+  // round's error, because the kernel reports a lost write only once, or else the error of the round before.
   // `meanwhile`, unless null, runs once before sync returns: beside the sync where another thread leads the round.
   int sync(const FileKey& key, const std::function<int()>& run, const std::function<void()>& meanwhile = nullptr);
 
@@ -26,8 +26,8 @@ class SharedSyncs {
   std::size_t num_waiting(const FileKey& key) const;
 
  private:
-  // The end of a round, with its error. Each thread waits for its own round alone: one mutex for all would wake every
-  // thread at every end.
+  // The end of a round, with the result of its `run`. Each thread waits for its own round alone: one mutex for all
+  // would wake every thread at every end.
   using Round = std::shared_future<int>;
   struct File {
     Round running;                // or one that has ended already
@@ -35,7 +35,8 @@ class SharedSyncs {
     std::size_t num_waiting = 0;  // threads of `next`
   };
 
-  int lead(const FileKey& key, const Round& before, std::promise<int> end, const std::function<int()>& run);
+  static int error_of(const Round& mine, const Round& before);
+  void lead(const FileKey& key, const Round& before, std::promise<int> end, const std::function<int()>& run);
 
   mutable std::mutex mutex_;
   std::unordered_map<FileKey, File, FileKeyHash> files_;
