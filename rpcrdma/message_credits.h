@@ -1,0 +1,156 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "requirements/violates.h"
+
+namespace weft::rpcrdma {
+
+// MessageCredits: the credits of one connection, both directions, where a credit is one message and the credit word is
+// the number of the last message that the peer may send, modulo 2^32 (draft-ietf-nfsv4-rpcrdma-version-two-07 section
+// 4.2.1). A plain value.
+//
+// Of the Receives of this end one is a reserve for a GRANT beyond the limit, and is never advertised (W2-4.2.1.1-3). So
+// a GRANT can be sent when all credits are used, one at a time: the next one has to wait for a word that counts it.
+// Every other message waits for a credit, RDMA2_ERROR too.
+class MessageCredits {
+ public:
+  enum class Kind : std::uint8_t { kGrant, kError, kOther };
+
+  // Most credits that an end may give (W2-4.2.1-10).
+  static constexpr std::uint32_t kMostCredits = 0x7ffffffe;
+  // GRANTs of two ends can cross. Then an end may have used two credits for GRANTs before the other end has heard of
+  // its own credits, and answers neither of them. The third one is for what it wants to send.
+  static constexpr std::uint32_t kLeastWindow = 3;
+
+  struct Config {
+    std::uint32_t window = 32;  // credits that this end gives at once; kLeastWindow to kMostCredits
+    // The most credits that are believed at once; up to kMostCredits. A peer with more than twice as many Receives
+    // might wait with its GRANT for longer than this end can send.
+    std::uint32_t max_peer_window = 65536;
+    bool is_client = false;  // this end sends the first message
+    // The credit word is the sum that the draft prints, Sent + Advertised. It gives too many credits to a peer that
+    // gets more messages than it sends, and so few to one that gets fewer that two ends may wait for each other.
+    bool literal = false;
+    std::uint32_t start = 0;  // the number of messages at first: 0 on every connection (W2-4.2.1-3, W2-4.2.1-4)
+  };
+
+  explicit MessageCredits(const Config& config)
+      : config_(config),
+        window_(clamp_window(config.window)),
+        max_peer_window_(std::min(config.max_peer_window, kMostCredits)),
+        sent_(config.start),
+        received_(config.start),
+        limit_(config.start + 1),
+        told_(config.start + 1),
+        waits_(!config.is_client) {}
+
+  // may_send: whether a message of this kind may be posted now (W2-4.2.1-8, W2-4.2.1.1-5). A client's first message
+  // waits for its answer before another may follow; one error answer makes room for one message. A server never speaks
+  // first (W2-4.3-1, W2-4.3-3).
+  bool may_send(Kind kind) const {
+    const std::int32_t left = distance(limit_, sent_);
+    return !waits_ && (left > 0 || (left == 0 && kind == Kind::kGrant));
+  }
+
+  // The credit word of the next message.
+  std::uint32_t word() const {
+    const std::uint32_t ready = std::min(ready_, window_ + 1);
+    if (config_.literal) return sent_ + std::max(ready, 1u) - 1;
+    const std::uint32_t now = received_ + ready - 1;  // less than was received, while even the reserve is in use
+    return distance(now, told_) > 0 ? now : told_;    // W2-4.2.1-11: no announced limit is taken back
+  }
+
+  // on_sent: a message with word() was posted.
+  void on_sent() {
+    const std::uint32_t told = word();
+    if (distance(told, told_) > 0) told_ = told;
+    ++sent_;
+    num_grants_heard_ = 0;
+    has_heard_other_ = false;
+    waits_ = !is_settled_;
+  }
+
+  // on_ready: so many more Receives are there for messages of this connection.
+  void on_ready(std::uint32_t num) { ready_ += num; }
+
+  enum class Verdict : std::uint8_t {
+    kGood,
+    kFell,     // the word is lower than one before it, or so much higher that it seems to be: not believed
+    kLeapt,    // the word gives more than max_peer_window credits: so many are believed
+    kOverrun,  // the peer had no credit for this message: end the connection
+  };
+  // on_received: a message filled a Receive. `word` is its credit word: none if the message does not tell it in this
+  // version's way, because it is malformed or an error of another version (W2-4.3-2).
+  Verdict on_received(Kind kind, std::optional<std::uint32_t> word) {
+    ++received_;
+    if (ready_ > 0) --ready_;
+    if (kind == Kind::kGrant) {
+      ++num_grants_heard_;
+    } else {
+      has_heard_other_ = true;
+    }
+    settle(kind, word.has_value());
+    const std::int32_t most_beyond = kind == Kind::kGrant ? 1 : 0;
+    if (violates("W2-4.2.1-8", distance(received_, told_) > most_beyond)) return Verdict::kOverrun;
+    return word ? believe(*word) : Verdict::kGood;
+  }
+
+  // grant_is_due: whether a GRANT should go out if no other message does: the peer has less than half of the window
+  // left (W2-4.2.1.1-4), and there is more to tell than GRANTs. No GRANT answers a GRANT: that would never end. For the
+  // same reason a GRANT to a peer that has credits leaves one to this end, since nothing might ever give it back.
+  bool grant_is_due() const {
+    const std::int64_t gain = distance(word(), told_);
+    const bool has_news = gain > (has_heard_other_ ? 0 : num_grants_heard_);
+    const bool is_low = promised() < window_ - window_ / 2;
+    const bool may_spend = promised() == 0 ? may_send(Kind::kGrant) : distance(limit_, sent_) > 1;
+    return is_settled_ && has_news && is_low && may_spend;
+  }
+
+  // The window may change at any time. What was promised stays.
+  void set_window(std::uint32_t window) { window_ = clamp_window(window); }
+
+  // promised: how many messages the peer may still send, as far as this end knows.
+  std::uint32_t promised() const { return static_cast<std::uint32_t>(std::max(distance(told_, received_), 0)); }
+  // How many Receives there should be, the reserve included.
+  std::uint32_t num_wanted() const { return std::max(window_, promised()) + 1; }
+
+ private:
+  // W2-4.2.1-9
+  static std::int32_t distance(std::uint32_t to, std::uint32_t from) { return static_cast<std::int32_t>(to - from); }
+  static std::uint32_t clamp_window(std::uint32_t window) { return std::clamp(window, kLeastWindow, kMostCredits); }
+
+  void settle(Kind kind, bool has_word) {
+    if (config_.is_client && !has_word) return;
+    waits_ = false;
+    if (!config_.is_client || kind != Kind::kError) is_settled_ = true;
+  }
+
+  Verdict believe(std::uint32_t word) {
+    const std::int64_t more = distance(word, limit_);
+    if (violates("W2-4.2.1-11", more < 0)) return Verdict::kFell;
+    if (violates("W2-4.2.1-10", more + distance(limit_, sent_) > max_peer_window_)) {
+      limit_ = sent_ + max_peer_window_;
+      return Verdict::kLeapt;
+    }
+    limit_ = word;
+    return Verdict::kGood;
+  }
+
+  Config config_;
+  std::uint32_t window_;
+  std::uint32_t max_peer_window_;
+  std::uint32_t sent_;
+  std::uint32_t received_;
+  std::uint32_t limit_;                 // of this end's messages: the highest word that is believed (W2-4.2.1-6)
+  std::uint32_t told_;                  // of the peer's messages: the highest word sent
+  std::uint32_t ready_ = 0;             // Receives, the reserve included
+  std::uint32_t num_grants_heard_ = 0;  // since this end's last message
+  bool has_heard_other_ = false;        // the same
+  bool is_settled_ = false;             // version and credits are known
+  bool waits_;                          // until then: for an answer, or for the first message
+};
+
+}  // namespace weft::rpcrdma

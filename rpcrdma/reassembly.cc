@@ -1,0 +1,113 @@
+#include "rpcrdma/reassembly.h"
+
+#include <algorithm>
+
+#include "requirements/violates.h"
+#include "rpcrdma/xdr/xdr.h"
+
+namespace weft::rpcrdma {
+
+namespace {
+
+using Kind = Reassembly::Part::Kind;
+
+Reassembly::Sequence sequence_of(const Reassembly::Part& part) {
+  return {part.direction, part.xid};
+}
+
+bool begins_with(ConstBytes payload, std::uint32_t xid) {
+  xdr::XdrReader in(payload);
+  std::uint32_t word = 0;
+  return in.u32(word) && word == xid;
+}
+
+}  // namespace
+
+Reassembly::Verdict Reassembly::on_message(const Part& part, TimePoint now) {
+  if (state_ == State::kWhole) drop();
+  if (part.kind == Kind::kExempt) return Verdict::kAlone;
+  if (violates("W2-7.1.4-1", is_refused(part))) {
+    if (part.kind != Kind::kMiddle) refused_.reset();
+    return Verdict::kDiscard;
+  }
+  if (state_ == State::kCollecting) return add(part);
+  return part.kind == Kind::kMiddle ? begin(part, now) : Verdict::kAlone;
+}
+
+// Messages that are no RPC messages have no XID of their own.
+bool Reassembly::is_refused(const Part& part) const {
+  return part.kind != Kind::kOther && refused_ == sequence_of(part);
+}
+
+Reassembly::Verdict Reassembly::begin(const Part& part, TimePoint now) {
+  // A later part of an RPC message that was refused and forgotten is found out here, too.
+  if (violates("W2-7.2-1", !begins_with(part.payload, part.xid))) return refuse_part(part, Verdict::kBadXdr);
+  if (!share_.take(limits_.max_octets)) return Verdict::kShort;
+  held_ = limits_.max_octets;
+  state_ = State::kCollecting;
+  sequence_ = sequence_of(part);
+  deadline_ = now + limits_.max_time;
+  return add(part);
+}
+
+Reassembly::Verdict Reassembly::add(const Part& part) {
+  const bool may_belong = part.kind == Kind::kMiddle || part.kind == Kind::kInline;
+  // So does W2-6.3.9-2.
+  if (violates("W2-6.3.6-3", !may_belong)) return refuse_part(part, Verdict::kInvalCont);
+  if (violates("W2-6.3.6-4", sequence_of(part) != sequence_)) return refuse_part(part, Verdict::kInvalCont);
+  const bool fits = part.payload.size() <= limits_.max_octets - octets_.size() && num_parts_ < limits_.max_parts;
+  if (violates("W2-6.6.2-1", !fits)) return refuse_part(part, Verdict::kTooLong);
+  append(part.payload);
+  if (part.kind == Kind::kMiddle) return Verdict::kTaken;
+  state_ = State::kWhole;
+  share_.give_back(held_ - octets_.capacity());
+  held_ = octets_.capacity();
+  return Verdict::kWhole;
+}
+
+void Reassembly::append(ConstBytes payload) {
+  const std::size_t len = octets_.size() + payload.size();
+  if (len > octets_.capacity()) octets_.reserve(std::min(std::max(len, 2 * octets_.capacity()), limits_.max_octets));
+  octets_.insert(octets_.end(), payload.begin(), payload.end());
+  ++num_parts_;
+}
+
+// Refuses the RPC message that the part says to belong to. An error that names the XID of a sequence ends the sequence.
+Reassembly::Verdict Reassembly::refuse_part(const Part& part, Verdict verdict) {
+  const bool ends_sequence = state_ == State::kCollecting && sequence_of(part) == sequence_;
+  if (ends_sequence) drop();
+  if (part.kind == Kind::kMiddle || (ends_sequence && part.kind != Kind::kInline)) refused_ = sequence_of(part);
+  return verdict;
+}
+
+std::vector<std::uint8_t> Reassembly::take_message() {
+  held_ = 0;
+  std::vector<std::uint8_t> message = std::move(octets_);
+  drop();
+  return message;
+}
+
+void Reassembly::refuse(Part::Direction direction, std::uint32_t xid) {
+  refused_ = Sequence{direction, xid};
+  if (state_ == State::kCollecting && sequence_ == *refused_) drop();
+}
+
+std::optional<Reassembly::Sequence> Reassembly::on_time(TimePoint now) {
+  if (state_ != State::kCollecting || now < deadline_) return {};
+  const Sequence late = sequence_;
+  refuse(late.direction, late.xid);
+  return late;
+}
+
+std::optional<TimePoint> Reassembly::next_timeout() const {
+  return state_ == State::kCollecting ? std::optional(deadline_) : std::nullopt;
+}
+
+void Reassembly::drop() {
+  if (held_ != 0) share_.give_back(std::exchange(held_, 0));
+  octets_ = std::vector<std::uint8_t>();  // {} would keep the memory
+  num_parts_ = 0;
+  state_ = State::kIdle;
+}
+
+}  // namespace weft::rpcrdma

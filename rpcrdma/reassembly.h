@@ -1,0 +1,115 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/time.h"
+
+namespace weft::rpcrdma {
+
+// Reassembly joins the parts of RPC messages that one peer sends in several messages
+// (draft-ietf-nfsv4-rpcrdma-version-two-07 sections 6.3.6, 6.3.9 and 6.6.2). It sees every message of the peer, in
+// order: a peer sends one RPC message after the other, so there is at most one sequence of parts. Parts are copied, and
+// their Receives can be posted again at once. Nothing that a peer announces is believed: memory grows with the octets
+// that arrived, to at most twice as many, and goes when the sequence ends. A value without I/O; its clock is handed in.
+class Reassembly {
+ public:
+  struct Limits {
+    std::size_t max_octets = 1048576;              // of one RPC message
+    std::uint32_t max_parts = 1024;                // of one RPC message
+    Duration max_time = std::chrono::seconds(30);  // from the first part to the last one
+  };
+
+  // Share: this connection's share of a budget. A sequence takes max_octets with its first part, so it never has to
+  // wait for more in the middle, and gives all back when it is dropped.
+  struct Share {
+    std::function<bool(std::size_t octets)> take;
+    std::function<void(std::size_t octets)> give_back;
+  };
+
+  // Part: a message of the peer.
+  struct Part {
+    enum class Kind : std::uint8_t {
+      kMiddle,    // CALL_MIDDLE, REPLY_MIDDLE
+      kInline,    // CALL_INLINE, REPLY_INLINE
+      kExternal,  // CALL_EXTERNAL, REPLY_EXTERNAL: these are never parts
+      kExempt,    // GRANT, ERROR: two peers that are in a sequence and have no credits could not go on otherwise
+      kOther,
+    };
+    enum class Direction : std::uint8_t { kCall, kReply };
+    Kind kind = Kind::kOther;
+    Direction direction = Direction::kCall;
+    std::uint32_t xid = 0;
+    ConstBytes payload;
+  };
+
+  enum class Verdict : std::uint8_t {
+    kAlone,      // the message belongs to no sequence
+    kTaken,      // a part; others are to come
+    kWhole,      // the last part: take_message() has the Payload stream
+    kDiscard,    // a part of an RPC message that was refused: no answer
+    kInvalCont,  // another message inside a sequence: INVAL_CONT
+    kBadXdr,     // the first part does not begin with its XID: BAD_XDR
+    kTooLong,    // too many octets or too many parts: SYSTEM
+    kShort,      // the budget has no room for a sequence. Nothing changed: offer the part again later, or refuse()
+  };
+
+  Reassembly(const Limits& limits, Share share) : limits_(limits), share_(std::move(share)) {}
+  ~Reassembly() { drop(); }
+  Reassembly(const Reassembly&) = delete;
+  Reassembly& operator=(const Reassembly&) = delete;
+
+  // on_message: the next message of the peer, which has a good header. With kInvalCont, kBadXdr and kTooLong the
+  // message is dropped, and the rest of its RPC message is discarded. A Call is answered with the error that the
+  // Verdict names and the XID of `part`. A Reply gets no answer: its RPC has failed (section 7.1.4 lets responders
+  // alone answer). A sequence goes on after a message with another XID or of the other direction.
+  Verdict on_message(const Part& part, TimePoint now);
+
+  // take_message: the Payload stream, once, after kWhole and before the next message. The caller gives back its
+  // capacity() to the share.
+  std::vector<std::uint8_t> take_message();
+
+  // refuse: the rest of this RPC message is discarded: one part was malformed, or the RPC is over. Only the last one
+  // that was refused is remembered.
+  void refuse(Part::Direction direction, std::uint32_t xid);
+
+  struct Sequence {
+    Part::Direction direction = Part::Direction::kCall;
+    std::uint32_t xid = 0;
+    friend bool operator==(const Sequence&, const Sequence&) = default;
+  };
+  // on_time: returns the sequence that was refused because its time is over; answer it as one that is too long.
+  std::optional<Sequence> on_time(TimePoint now);
+  std::optional<TimePoint> next_timeout() const;
+
+  // Octets of memory for the sequence.
+  std::size_t memory() const { return octets_.capacity(); }
+
+ private:
+  enum class State : std::uint8_t { kIdle, kCollecting, kWhole };
+
+  Verdict begin(const Part& part, TimePoint now);
+  Verdict add(const Part& part);
+  Verdict refuse_part(const Part& part, Verdict verdict);
+  bool is_refused(const Part& part) const;
+  void append(ConstBytes payload);
+  void drop();
+
+  const Limits limits_;
+  const Share share_;
+  State state_ = State::kIdle;
+  Sequence sequence_;  // unless kIdle
+  TimePoint deadline_{};
+  std::uint32_t num_parts_ = 0;
+  std::size_t held_ = 0;  // octets of the share
+  std::vector<std::uint8_t> octets_;
+  std::optional<Sequence> refused_;  // its last part has not arrived
+};
+
+}  // namespace weft::rpcrdma
