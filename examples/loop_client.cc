@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::uint8_t>(i * 7 >> 3);
   const auto write_args = args_of(1000, data.size());
   rpcrdma::CallSpec write = blocks_call(kWrite, write_args);
-  write.items = rpcrdma::ArgumentItem{write_args.size(), ConstBytes(data)};
+  write.items = rpcrdma::ArgumentItem{write_args.size(), weft::ConstBytes(data)};
   if (!client.call(write, note(rpcrdma::CallStatus::kSuccess))) return 1;
   run_until(client, [&] { return num_done == 1; });
 
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < kNumPieces; ++i) {
     args[i] = args_of(1000 + i * kPiece, kPiece);
     rpcrdma::CallSpec read = blocks_call(kRead, args[i]);
-    read.result_items = MutBytes(back).subspan(i * kPiece, kPiece);
+    read.result_items = weft::MutBytes(back).subspan(i * kPiece, kPiece);
     read.max_results = kBlocksBinding.max_results(kRead, args[i]);
     if (!client.call(read, note(rpcrdma::CallStatus::kSuccess))) return 1;
   }
