@@ -199,11 +199,31 @@ TEST_F(Cel05RequesterTest, RefusedReadChunksAreGoneInTheSecondTry) {
   const auto body = body_of<cel05::Nomsg>(2);
   for (const ReadSegment& segment : body.lists.read_list) EXPECT_EQ(segment.position, 0u);
   EXPECT_EQ(header_of(2).xid, header_of(1).xid);
-  EXPECT_EQ(*end->requester->next_timeout(), at(1000));
   refuse(2, {.err = cel05::Err::kReadChunks});
   EXPECT_THAT(end->qp.sent, SizeIs(3));
   EXPECT_EQ(outcomes.back().status, CallStatus::kErrChunk);
   EXPECT_THAT(outcomes.back().text, HasSubstr("RDMA2_ERR_READ_CHUNKS"));
+}
+
+// A Call that goes out once more stands behind later Calls, and its time is over before theirs.
+TEST_F(Cel05RequesterTest, TheSecondTryHasTheTimeOfTheFirst) {
+  open();
+  get_credits();
+  const Octets data = pattern(9000);
+  const Octets args = write_args(data.size());
+  CallSpec spec;
+  spec.procedure = kWrite;
+  spec.args = args;
+  spec.items = ArgumentItem{write_position(), data};
+  call(spec);
+  run(0);
+  call_of(kNull, {});
+  run(500);
+  deliver(octets_of({.xid = header_of(1).xid, .credit = 8, .body = cel05::Error{.err = cel05::Err::kReadChunks}}), 500);
+  ASSERT_THAT(end->qp.sent, SizeIs(4));
+  EXPECT_EQ(*end->requester->next_timeout(), at(1000));
+  run(1000);
+  EXPECT_EQ(outcomes.back().status, CallStatus::kTimeout);
 }
 
 // R2-7.2.4-15

@@ -109,10 +109,12 @@ TEST_F(ProtocolsTest, AServersFirstCallMayBeLong) {
   CallSpec spec = null_call();
   spec.args = args;
   std::vector<CallStatus> ended;
+  const std::uint64_t sends = server->counters().sends_tx;
   ASSERT_TRUE(
       server->call(file.held[0].connection, spec, [&](const Reply& reply) { ended.push_back(reply.status); }).ok());
   run_until([&] { return !ended.empty(); });
   EXPECT_EQ(ended[0], CallStatus::kProgUnavail);
+  EXPECT_EQ(server->counters().sends_tx, sends + 1);
   file.answer_held();
   run_until([&] { return client->num_outstanding() == 0; });
 }
