@@ -28,7 +28,7 @@ ListError parse_read_list(xdr::XdrReader& in, std::vector<ReadSegment>& list);
 ListError parse_write_list(xdr::XdrReader& in, std::vector<SegmentArray>& list);
 ListError parse_reply_chunk(xdr::XdrReader& in, std::optional<SegmentArray>& chunk);
 
-// emit_read_list writes the segments of `body` at Position Zero, then those of `list`.
+// emit_read_list writes the segments of `body` at Position Zero, and then the segments of `list`.
 void emit_read_list(xdr::XdrWriter& out, std::span<const Segment> body, std::span<const ReadSegment> list);
 void emit_write_list(xdr::XdrWriter& out, std::span<const SegmentArray> list);
 void emit_reply_chunk(xdr::XdrWriter& out, const std::optional<SegmentArray>& chunk);

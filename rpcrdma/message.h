@@ -74,7 +74,7 @@ struct ReceivedReply {
 };
 
 enum class ReplyVerdict : std::uint8_t {
-  kDiscard,        // no such RPC, or an untrustworthy header
+  kDiscard,        // no pending RPC has its XID, or its header breaks a rule
   kReply,          // the Payload stream is inline
   kExternalReply,  // the Payload stream is in the Reply chunk
   kError,

@@ -382,7 +382,7 @@ TEST_F(ReassemblyTest, MixedXidsHoldOneSequence) {
   }
   ASSERT_EQ(call_part(Kind::kInline, 1), Verdict::kWhole);
   EXPECT_EQ(take().size(), 40u);
-  // What is left of the forgotten ones does not begin with their XIDs.
+  // The remaining parts of the forgotten messages do not begin with an XID.
   EXPECT_EQ(call_part(Kind::kMiddle, 500, Octets(40)), Verdict::kBadXdr);
   expect_nothing_held();
 }

@@ -85,7 +85,7 @@ enum class Nfsstat3 : std::uint32_t {
 
 // nfsstat3_name returns the RFC's name, for example "NFS3ERR_NOENT", or "NFS3ERR_?" for a number that the RFC lacks.
 const char* nfsstat3_name(Nfsstat3 status);
-// nfsstat3_text: a few words for people, for example "no such file or directory".
+// nfsstat3_text gives the meaning of a status in a few words, for example "no such file or directory".
 const char* nfsstat3_text(Nfsstat3 status);
 
 enum class Ftype3 : std::uint32_t { kReg = 1, kDir = 2, kBlk = 3, kChr = 4, kLnk = 5, kSock = 6, kFifo = 7 };

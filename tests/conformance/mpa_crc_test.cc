@@ -40,7 +40,8 @@ TEST(MpaFraming, CrcsAreOffWhereBothEndsSaySoAndOnlyThere) {
     for (const bool ours : {true, false}) {
       for (const bool theirs : {true, false}) {
         End end(initiator, revision_1(ours), false, theirs);
-        EXPECT_EQ((end.ours[kFlagsAt] & kC) != 0, ours || (theirs && !initiator)) << "a Reply says what is in use";
+        EXPECT_EQ((end.ours[kFlagsAt] & kC) != 0, ours || (theirs && !initiator))
+            << "C of a Reply tells whether CRCs are in use";
         // The very first FPDU has a wrong CRC, and so has the next.
         for (int i = 0; i < 2; ++i) end.receive(with_junk_crc(a_write()), end.now);
         const bool checked = ours || theirs;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-// How much one end was allowed to send. Nobody tells a ledger when a message was received: each judges whether there is
-// an order of receipt in which the rule was kept, and knows from then on what must have been received.
+// Ledgers of the messages that one end was allowed to send. A ledger hears of posts and not of receipts. It judges
+// whether some order of receipt keeps the rule. If so, it knows which messages must have been received.
 namespace weft::wire_v2 {
 
 // RpcCredits: the Calls of one direction in cel05, counted as in version 1: one credit is one unanswered Call.
