@@ -63,10 +63,29 @@ struct Cel05RequesterTest : RequesterTest {
     spec.args = args;
     call(spec);
   }
+  // A WRITE whose data needs a Read chunk, and a READ whose data needs a Write chunk.
+  void call_write() {
+    CallSpec spec;
+    spec.procedure = kWrite;
+    spec.args = args_;
+    spec.items = ArgumentItem{write_position(), data_};
+    call(spec);
+  }
+  void call_read() {
+    CallSpec spec;
+    spec.procedure = kRead;
+    spec.result_items = room_;
+    spec.max_results = 4;
+    call(spec);
+  }
   void get_credits() {
     call_of(kNull, {});
     deliver(reply_of(0));
   }
+
+  const Octets data_ = pattern(9000);
+  const Octets args_ = write_args(data_.size());
+  Octets room_ = Octets(8000);
 };
 
 // R2-8-1, R2-8-3, R2-8.1-2
@@ -153,12 +172,7 @@ TEST_F(Cel05RequesterTest, TheLongestChunkMayBeInvalidated) {
 TEST_F(Cel05RequesterTest, ARegionIsNeverNamed) {
   open();
   get_credits();
-  Octets room(8000);
-  CallSpec spec;
-  spec.procedure = kRead;
-  spec.result_items = room;
-  spec.max_results = 4;
-  call(spec);
+  call_read();
   EXPECT_EQ(body_of<cel05::Msg>(1).inv_handle, 0u);
 }
 
@@ -186,13 +200,7 @@ TEST_F(Cel05RequesterTest, AnotherHandleThanTheNamedOneEndsTheConnection) {
 TEST_F(Cel05RequesterTest, RefusedReadChunksAreGoneInTheSecondTry) {
   open();
   get_credits();
-  const Octets data = pattern(9000);
-  const Octets args = write_args(data.size());
-  CallSpec spec;
-  spec.procedure = kWrite;
-  spec.args = args;
-  spec.items = ArgumentItem{write_position(), data};
-  call(spec);
+  call_write();
   EXPECT_THAT(body_of<cel05::Msg>(1).lists.read_list, SizeIs(1));
   refuse(1, {.err = cel05::Err::kReadChunks});
   ASSERT_THAT(end->qp.sent, SizeIs(3));
@@ -209,13 +217,7 @@ TEST_F(Cel05RequesterTest, RefusedReadChunksAreGoneInTheSecondTry) {
 TEST_F(Cel05RequesterTest, TheSecondTryHasTheTimeOfTheFirst) {
   open();
   get_credits();
-  const Octets data = pattern(9000);
-  const Octets args = write_args(data.size());
-  CallSpec spec;
-  spec.procedure = kWrite;
-  spec.args = args;
-  spec.items = ArgumentItem{write_position(), data};
-  call(spec);
+  call_write();
   run(0);
   call_of(kNull, {});
   run(500);
@@ -230,12 +232,7 @@ TEST_F(Cel05RequesterTest, TheSecondTryHasTheTimeOfTheFirst) {
 TEST_F(Cel05RequesterTest, RefusedWriteChunksAreGoneInTheSecondTry) {
   open();
   get_credits();
-  Octets room(8000);
-  CallSpec spec;
-  spec.procedure = kRead;
-  spec.result_items = room;
-  spec.max_results = 4;
-  call(spec);
+  call_read();
   refuse(1, {.err = cel05::Err::kWriteChunks});
   ASSERT_THAT(end->qp.sent, SizeIs(3));
   const auto body = body_of<cel05::Msg>(2);

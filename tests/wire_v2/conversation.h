@@ -23,16 +23,16 @@ enum class End : std::uint8_t {
   kServer,
 };
 
-// Violation: what an end did that it may not do; `event` counts from 1.
+// Violation: a forbidden act of one end; `event` counts from 1.
 struct Violation {
   std::string rule;
   std::string text;
   std::size_t event = 0;
 };
 
-// Conversation judges what the two ends of one connection post, in the order in which they post it. When something is
-// received it does not hear: an end may, until the contrary is proved, go by what it may not have heard yet. Where
-// ERR_VERS makes the ends go on in version 1, wire_v1's decoder judges each message alone.
+// Conversation judges the posts of the two ends of one connection, in the order of posting. It does not hear of
+// receipts: an end may act on older news until a later message proves that it has heard more. If ERR_VERS makes the
+// ends go on in version 1, wire_v1's decoder judges each message alone.
 class Conversation {
  public:
   explicit Conversation(Profile profile);

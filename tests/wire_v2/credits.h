@@ -15,7 +15,7 @@ class RpcCredits {
   bool call(std::uint32_t requested);
   // answer: a Reply or an error, which is the event of this number.
   void answer(std::uint32_t granted, std::size_t event);
-  // keep_answer: one that grants what was granted before.
+  // keep_answer: an answer that leaves the grant as it was.
   void keep_answer(std::size_t event) { answer(answers_.back().granted, event); }
   // The last answer that the requester must have received.
   std::size_t proved() const { return answers_[received_].event; }

@@ -4,12 +4,12 @@
 
 #include "tests/wire_v2/message.h"
 
-// A decoder of RPC-over-RDMA version 2 for tests: rpcgen's, made of the drafts' own descriptions (x/). It shares
-// nothing with rpcrdma: what both get wrong alike, both must have got from the documents.
+// A decoder of RPC-over-RDMA version 2 for tests. rpcgen makes it from the drafts' own descriptions (x/). It shares no
+// code with rpcrdma, so an error that both have comes from the documents.
 namespace weft::wire_v2 {
 
-// decode: the message, where a sender that keeps the rules may have sent it; else the first thing that is wrong. It
-// knows this message alone (Conversation knows the others).
+// decode returns the message if a sender that keeps the rules may have sent it, and else the first fault. It knows this
+// message alone (Conversation knows the others).
 std::variant<Message, Fault> decode(Octets octets, Profile profile);
 
 }  // namespace weft::wire_v2

@@ -13,8 +13,8 @@ struct Field {
 
 std::vector<Field> fields_of(const Message& message);
 
-// encode: the octets of any message, right or wrong. It needs profile and type, and what belongs to them; `kind` and
-// `header_len` follow from those.
+// encode writes the octets of any message, right or wrong. It needs the profile, the type and the fields of this type.
+// `kind` and `header_len` follow from them.
 Bytes encode(const Message& message);
 
 }  // namespace weft::wire_v2

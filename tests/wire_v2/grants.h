@@ -5,12 +5,12 @@
 
 namespace weft::wire_v2 {
 
-// Grants: whether GRANTs of one end answer those of the other (wg07), which would never end. A GRANT answers one when
-// its end had heard, by its last message, of everything else that the other end sent, and when it gives back no more
-// credits than the GRANTs since then took.
+// Grants finds GRANTs that answer GRANTs (wg07), which would never end. A GRANT is an answer to GRANTs under two
+// conditions: before its last message its end had heard every other message of the peer, and it gives back no more
+// credits than the peer's later GRANTs took.
 class Grants {
  public:
-  // on_send: this end's message with this credit value; true where it is such an answer. By its last message it must
+  // on_send: this end's message with this credit value; true if it answers a GRANT. By its last message it must
   // have heard of the other end's messages up to the event `received`.
   bool on_send(bool is_grant, std::uint32_t credit, std::size_t received) {
     const bool answers = is_grant && num_heard_ > 0 && last_other_ <= received && credit - credit_ <= num_heard_;

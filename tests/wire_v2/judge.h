@@ -6,7 +6,7 @@
 
 namespace weft::wire_v2 {
 
-// judge: what is wrong with a message that could be parsed, where no sender may send it, whatever came before.
+// judge returns the fault of a message that parses but that no sender may ever send.
 std::optional<Fault> judge(const Message& message);
 
 }  // namespace weft::wire_v2

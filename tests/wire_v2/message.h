@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-// One message of RPC-over-RDMA version 2 as its octets say it, whichever draft it was written by.
+// One message of RPC-over-RDMA version 2, in either draft, field by field.
 namespace weft::wire_v2 {
 
 using Octets = std::span<const std::uint8_t>;
@@ -21,7 +21,7 @@ enum class Profile : std::uint8_t {
 
 enum class Direction : std::uint8_t { kCall, kReply };
 
-// Kind: what a message is for.
+// Kind: the purpose of a message.
 enum class Kind : std::uint8_t {
   kInline,    // an RPC message, or the last part of one, follows the header
   kPart,      // a part of an RPC message follows the header, and more parts follow
@@ -50,7 +50,7 @@ using ReadList = std::vector<ReadSegment>;
 std::uint64_t length_of(const Chunk& chunk);
 std::uint64_t length_of(const ReadList& reads);
 
-// Property: its value as the XDR that stands in rdma_data; none of it means the default.
+// Property: value is the XDR in rdma_data; empty means the default.
 struct Property {
   std::uint32_t id = 0;
   Bytes value;
@@ -86,11 +86,11 @@ struct Message {
   std::vector<std::vector<std::uint32_t>> subsets;  // kProperties: the bitmaps in their order
 
   std::size_t header_len = 0;  // octets
-  Bytes payload;               // what follows the header
+  Bytes payload;               // behind the header
   friend bool operator==(const Message&, const Message&) = default;
 };
 
-// Fault: what no sender may send, and the row of the requirement tables that says so.
+// Fault: a forbidden message, and the row of the requirement tables that forbids it.
 struct Fault {
   std::string rule;
   std::string text;

@@ -4,7 +4,7 @@
 
 #include "tests/wire_v2/message.h"
 
-// What rpcgen's routines make of a message that has a version and a type that its draft knows; the payload is left out.
+// The result of rpcgen's routines for a message whose version and type its draft knows, without the payload.
 namespace weft::wire_v2 {
 
 std::variant<Message, Fault> parse_cel05(Octets octets);

@@ -10,7 +10,7 @@ void Parts::on_properties(const Message& message, const Report& report) {
   properties_are_told_ |= !in_properties_;
 }
 
-// Whether it is the next part of what was begun; the sequence outlives a message that is not.
+// Whether the message is the next part of the sequence. Another message does not end the sequence.
 bool Parts::belongs(const Message& message, const Report& report) const {
   const bool goes_on =
       message.direction == last_->direction && (message.kind == Kind::kPart || message.kind == Kind::kInline);

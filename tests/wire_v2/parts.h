@@ -7,8 +7,8 @@
 
 namespace weft::wire_v2 {
 
-// Parts: what one end sends in several messages (wg07): an RPC message, and its properties. GRANT and ERROR may stand
-// anywhere: two ends in the middle of a sequence without credits could not go on otherwise.
+// Parts: RPC messages and properties that one end sends in several messages (wg07). GRANT and ERROR may stand anywhere,
+// because two ends without credits in the middle of a sequence could not go on otherwise.
 class Parts {
  public:
   using Report = std::function<void(const char* rule, const char* text)>;
@@ -18,7 +18,7 @@ class Parts {
   Place on_message(const Message& message, const Report& report);
   // The Payload stream, whole, once on_message has returned kAlone or kEnds for an RPC message.
   const Bytes& payload() const { return payload_; }
-  // forget: the peer refused the message with this XID; what is still to come of it counts for nothing.
+  // forget: the peer refused the message with this XID. Its later parts do not count.
   void forget(std::uint32_t xid);
   bool is_forgotten() const { return forgotten_; }
 

@@ -11,8 +11,8 @@
 
 namespace weft::wire_v2 {
 
-// Properties: what one end told of itself, and when. The other end may not have heard of the last value yet: until it
-// must have, it may go by either.
+// Properties: the values that one end announced, and when. Until the other end must have heard the last value, it may
+// act on either value.
 class Properties {
  public:
   explicit Properties(Profile profile);
@@ -20,7 +20,7 @@ class Properties {
   // set: from the event of this number; an empty value is the default. Ids without a number for a value are passed
   // over.
   void set(const Property& property, std::size_t event);
-  // most: the greatest value that an end may go by that has received everything up to this event.
+  // most: the greatest value that an end may act on if it has received every message up to this event.
   std::uint32_t most(std::uint32_t id, std::size_t received) const;
   std::uint32_t last(std::uint32_t id) const { return values_.at(id).back().second; }
 

@@ -71,7 +71,7 @@ void PropertyTalk::on_response(Side& asker, const Message& message, Properties& 
   if (overlap) report("R2-6.3.3-8", "the sets of RDMA2_RESPROP overlap");
   const bool asked = std::ranges::all_of(
       message.properties, [&](const Property& property) { return find(wanted, property.id) != nullptr; });
-  if (!asked) report("R2-6.3.3-6", "rdma_other has a property that nobody asked to change");
+  if (!asked) report("R2-6.3.3-6", "rdma_other has a property that the request did not name");
 }
 
 std::optional<std::uint32_t> PropertyTalk::limit(bool of_client) const {

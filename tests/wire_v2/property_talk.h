@@ -17,7 +17,7 @@ class PropertyTalk {
   // on_message: an end's property message, which is the event of this number. `own`: the properties of
   // the end that sent it.
   void on_message(bool from_client, const Message& message, Properties& own, std::size_t event, const Report& report);
-  // limit: what this end asked the other to lower RBSIZ to, while the request is pending (R2-6.2.1-7).
+  // limit: the lower RBSIZ that this end asked the other end for, while the request is pending (R2-6.2.1-7).
   std::optional<std::uint32_t> limit(bool of_client) const;
   // on_error: an error that answers a request of this end with this XID.
   void on_error(bool to_client, std::uint32_t xid);

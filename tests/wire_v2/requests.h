@@ -13,16 +13,16 @@ struct Request {
   std::size_t event = 0;  // of its last part
   bool is_rpc = false;
   bool is_whole = true;
-  std::map<std::uint32_t, std::uint64_t> written;  // by handle: the end of what was written into its segment
+  std::map<std::uint32_t, std::uint64_t> written;  // by handle: the end of the octets written into its segment
 };
 
-// Requests: those of one end that were not answered.
+// Requests: the unanswered requests of one end.
 class Requests {
  public:
   // Null where there is none.
   Request* find_rpc(std::uint32_t xid);
   Request* find_option(std::uint32_t xid);
-  // What an error with this XID answers: a Call before anything else.
+  // The request that an error with this XID answers: a Call before any other.
   Request* find_any(std::uint32_t xid);
   void add(Request request) { open_.push_back(std::move(request)); }
   void close(const Request* request);

@@ -59,7 +59,7 @@ std::optional<std::size_t> header_len_of(Direction direction, Octets payload) {
 }
 
 // Positions are those of the stream before items were taken out of it: an item stands behind the Call's header and no
-// further than what is there with the items before it.
+// further than the octets that are there with the items before it.
 bool positions_hold(const ReadList& reads, std::uint64_t header_len, std::uint64_t stream_len) {
   std::map<std::uint32_t, std::uint64_t> chunks;
   for (const ReadSegment& read : reads) {

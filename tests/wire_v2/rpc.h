@@ -4,7 +4,7 @@
 
 #include "tests/wire_v2/message.h"
 
-// What has to hold of the RPC message that a transport message, or several, carried: read by libtirpc's own decoders.
+// Rules for the RPC message that one or more transport messages carried. libtirpc's decoders read it.
 namespace weft::wire_v2 {
 
 inline constexpr std::uint64_t kMinCall = 40, kMinReply = 20;  // octets of an RPC message (RFC 5531 section 9)

@@ -11,7 +11,8 @@ Bytes rpc_call(std::uint32_t xid, std::size_t num_args = 0);  // octets of argum
 Bytes rpc_reply(std::uint32_t xid, std::size_t num_results = 0);
 Bytes slice(const Bytes& octets, std::size_t from, std::size_t to);
 
-// Talk plays both ends of a conversation for a test. It fills in what a healthy end would, and a test may change it.
+// Talk plays both ends of a conversation for a test. It fills in the fields of a healthy end, and a test may change
+// them.
 class Talk {
  public:
   explicit Talk(Profile profile) : profile_(profile), conversation_(profile) {}

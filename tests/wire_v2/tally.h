@@ -14,7 +14,7 @@ class Tally {
  public:
   void add(const Message& message);
   void add(const Tally& tally);
-  // missing: the names of what the draft defines and no message had, such as "RDMA2_GRANT", "RDMA2_ERR_VERS", "RBSIZ".
+  // missing: the names that the draft defines and no message had, for example "RDMA2_GRANT" and "RBSIZ".
   std::vector<std::string> missing(Profile profile) const;
   std::size_t count(Profile profile, const std::string& name) const;
 

@@ -7,7 +7,7 @@
 
 #include "tests/wire_v2/message.h"
 
-// What rpcgen's routines decode, and the parts of it that both drafts have alike.
+// The values that rpcgen's routines decode, and the parts that both drafts have alike.
 namespace weft::wire_v2 {
 
 // XdrValue is a C value of a type that rpcgen made, freed by its routine.
@@ -22,8 +22,8 @@ class XdrValue {
     free.x_op = XDR_FREE;
     routine_(&free, &value_);
   }
-  // read decodes the front of the octets, once. It returns how many it took; nothing where they are not as an encoder
-  // makes them: libtirpc's decoder takes any word but 0 for TRUE, and any octets for padding.
+  // read decodes the front of the octets, once, and returns the number of octets that it took. It returns nothing if an
+  // encoder would make other octets: libtirpc's decoder takes any word but 0 for TRUE, and any octets for padding.
   std::optional<std::size_t> read(Octets octets) {
     Bytes front(octets.begin(), octets.begin() + static_cast<std::ptrdiff_t>(std::min(octets.size(), kMaxHeader)));
     XDR in;
