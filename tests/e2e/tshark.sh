@@ -5,9 +5,14 @@
 # Two conversations, because tshark 4.0 loses an FPDU that begins in the same TCP segment behind a Send which it decodes as
 # NFS: with one operation in flight nothing follows such a Send and every layer is decoded at once; with many in flight
 # the NFS layer is left out, and all below it is judged.
+#
+# A sender that moves to another processor lets segments overtake each other, also on lo. tshark puts them in order only
+# where it is told to.
 source "$(dirname "$0")/common.sh"
 need tshark
 need dumpcap
+
+in_order=(-o tcp.reassemble_out_of_order:TRUE)
 
 # make_files DIR EXTRA: a large file, a medium and small ones; EXTRA octets beyond a multiple of four in the large ones.
 make_files() {
@@ -60,10 +65,10 @@ converse() {
 judge() {
   local name=$1 filters=$2 decoded=$scratch/$1.decoded bad good fpdus filter
   shift 2
-  tshark -2 -r "$scratch/$name.pcapng" "$@" -V >"$decoded" 2>"$scratch/tshark.err" || fail "$name: tshark: $(cat "$scratch/tshark.err")"
+  tshark -2 "${in_order[@]}" -r "$scratch/$name.pcapng" "$@" -V >"$decoded" 2>"$scratch/tshark.err" || fail "$name: tshark: $(cat "$scratch/tshark.err")"
   bad=$(grep -ciE 'malformed|bad crc32|dissector bug' "$decoded" || true)
   if [ "$bad" -ne 0 ]; then
-    grep -iE -B8 'malformed|bad crc32|dissector bug' "$decoded" | cut -c1-160 | head -60 >&2
+    grep -iE -B8 -m6 'malformed|bad crc32|dissector bug' "$decoded" | cut -c1-160 >&2
     fail "$name: $bad lines of trouble"
   fi
   good=$(grep -c 'CRC check: .*(Good CRC32)' "$decoded" || true)
@@ -71,7 +76,7 @@ judge() {
   [ "$good" -ge 100 ] || fail "$name: only $good good CRCs"
   [ "$good" -eq "$fpdus" ] || fail "$name: $fpdus FPDUs but $good good CRCs"
   while read -r filter; do
-    n=$(tshark -2 -r "$scratch/$name.pcapng" "$@" -Y "$filter" 2>/dev/null | wc -l)
+    n=$(tshark -2 "${in_order[@]}" -r "$scratch/$name.pcapng" "$@" -Y "$filter" 2>/dev/null | wc -l)
     [ "$n" -gt 0 ] || fail "$name: tshark found no packet for: $filter"
   done <<<"$filters"
   echo "$name: $fpdus FPDUs, every CRC good, nothing malformed"
