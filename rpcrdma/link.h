@@ -42,8 +42,10 @@ class Link {
 
   void join(Requester& requester) { requester_ = &requester; }
   void join(Responder& responder) { responder_ = &responder; }
-  // The responder is gone.
-  void leave() { responder_ = nullptr; }
+  // The responder is gone. Another one may have joined in its place.
+  void leave(const Responder& responder) {
+    if (responder_ == &responder) responder_ = nullptr;
+  }
   // From here on the engines get no more messages and completions.
   void close() { closed_ = true; }
 

@@ -38,7 +38,7 @@ Responder::Responder(verbs::Pd& pd, Link& link, BufferPool& pool, Budget& budget
 }
 
 Responder::~Responder() {
-  link_.leave();
+  link_.leave(*this);
   if (served_memory_.use_count() == 1) return;
   std::size_t served = 0;
   for (const Call& call : calls_) served += call.state == Call::State::kServed ? call.held : 0;
