@@ -34,6 +34,8 @@ struct ServerConfig {
   // reserve (verbs::SrqAttr), the server holds them only while Calls need them. 0: no shared receive queue, `credits`
   // Receives for every connection.
   std::size_t max_shared_receives = 16 << 20;
+  // Exchanges transport properties with clients that begin to, in versions that have them.
+  bool properties = true;
   // Calls to each client that may be under way at once on its connection (RFC 8167); at most 16. 0: Server::call makes
   // no Calls.
   std::uint32_t reverse_credits = 0;
