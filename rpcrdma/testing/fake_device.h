@@ -41,6 +41,9 @@ class FakeDevice final : public verbs::Device {
   void ask();
   // The queue that was made last loses completions.
   void overflow_cq() { cq_->overflowed = true; }
+  // The queue for the Receives of the connection that was made last loses completions.
+  void overflow_receive_cq() { recv_cq_->overflowed = true; }
+  void have_shared_receives();
   void have_windows() { caps_.mem_windows_type2 = caps_.remote_invalidation = true; }
   std::size_t num_attempts() const { return num_attempts_; }
   std::size_t num_disconnects() const { return num_disconnects_; }
@@ -65,6 +68,8 @@ class FakeDevice final : public verbs::Device {
   FakeCmId* id_ = nullptr;
   FakeCmId* listener_ = nullptr;
   FakeCq* cq_ = nullptr;
+  FakeCq* recv_cq_ = nullptr;
+  std::uint32_t last_qp_ = 0;
   std::size_t num_attempts_ = 0;
   std::size_t num_disconnects_ = 0;
   std::size_t num_cqs_ = 0;
