@@ -50,8 +50,6 @@ struct Profile {
   const Framing* framing = nullptr;
   // Both ends serve Calls of the reverse direction, even without a program for them.
   bool serves_reverse = false;
-  // A client takes chunks in the reverse direction only if it says so in a message that no engine reads yet.
-  bool reverse_is_inline = false;
 
   // is_first: whether the first message of a client, on a connection whose version is not known yet, is of this
   // profile.

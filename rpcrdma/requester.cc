@@ -23,6 +23,7 @@ verbs::Error refused(const char* why) {
 Requester::Requester(verbs::Pd& pd, Link& link, const Config& config, std::uint32_t first_xid)
     : pd_(pd), config_(config), next_xid_(first_xid) {
   rules_.chunks = config.chunks;
+  rules_.short_only = config.short_only;
   resume(link);
 }
 
@@ -129,7 +130,7 @@ bool Requester::cancel(CallId handle) {
   return false;
 }
 
-void Requester::start(std::size_t call_threshold, std::size_t reply_threshold, bool short_only) {
+void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   const Profile& profile = link_->profile();
   started_ = true;
   sent_opening_ = false;
@@ -143,7 +144,6 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold, b
   rules_.max_continued_call = may_continue && !is_opening_ ? config_.chunks.max_continued_call : 0;
   rules_.max_continued_reply = may_continue ? config_.chunks.max_continued_reply : 0;
   rules_.max_unpredictable_reply = may_continue ? kMaxContinued : 0;
-  rules_.short_only = short_only;
   pump();
 }
 

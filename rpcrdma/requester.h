@@ -52,6 +52,7 @@ class Requester {
     std::chrono::milliseconds call_timeout{60000};
     bool reserve_credit = false;
     ChunkUse chunks = {};
+    bool short_only = false;       // offers no chunks at all (RFC 8167 section 5.3)
     bool ends_unanswering = true;  // fails the Endpoint if the peer answers none of its granted Calls
     // All chunks are memory windows, and the peer may invalidate them (R of RFC 8797).
     bool windows = false;
@@ -73,9 +74,8 @@ class Requester {
   std::size_t num_outstanding() const { return waiting_.size() + sent_.size() + ended_.size(); }
 
   // start: the connection is established with these thresholds, in octets. Calls wait until then. Until the first
-  // Reply, Calls keep to Profile::first_threshold (R2-8-3). short_only: Calls offer no chunks at all (RFC 8167 section
-  // 5.3).
-  void start(std::size_t call_threshold, std::size_t reply_threshold, bool short_only = false);
+  // Reply, Calls keep to Profile::first_threshold (R2-8-3).
+  void start(std::size_t call_threshold, std::size_t reply_threshold);
   // Adds the depth that the Endpoint needs for windows. max: depth that the device allows.
   static void widen_for_windows(Endpoint::Config& shape, std::uint32_t max);
   // on_receive: a Send filled a Receive buffer. The requester posts the buffer again.

@@ -34,6 +34,7 @@ Requester::Config requester_config(const ReverseRequester::Config& config) {
   Requester::Config calls;
   calls.credits = config.credits;
   calls.call_timeout = config.call_timeout;
+  calls.short_only = !config.chunks;
   calls.ends_unanswering = false;
   calls.peer = config.peer;
   calls.log = config.log;
@@ -93,14 +94,13 @@ void ReverseRequester::widen(Endpoint::Config& shape, std::uint32_t credits) {
 }
 
 ReverseRequester::ReverseRequester(verbs::Pd& pd, Link& link, const Config& config)
-    : config_(config), link_(link), requester_(pd, link, requester_config(config), std::random_device{}()) {}
+    : config_(config), requester_(pd, link, requester_config(config), std::random_device{}()) {}
 
 void ReverseRequester::start(const Thresholds& thresholds) {
-  const bool chunks = config_.chunks && !link_.profile().reverse_is_inline;
   std::size_t call = thresholds.send;
   // R1-7.3.3-02, and the size that clients without chunks are known to accept.
-  if (!chunks) call = std::min({call, thresholds.receive, kMaxReverseCall});
-  requester_.start(call, thresholds.receive, !chunks);
+  if (!config_.chunks) call = std::min({call, thresholds.receive, kMaxReverseCall});
+  requester_.start(call, thresholds.receive);
 }
 
 }  // namespace weft::rpcrdma

@@ -161,6 +161,7 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd
                                  .call_timeout = options.call_timeout,
                                  .reserve_credit = options.reserve_credit,
                                  .chunks = options.chunks,
+                                 .short_only = options.short_only,
                                  .windows = options.windows,
                                  .retransmits = options.retransmits,
                                  .retransmit_after = options.retransmit_after,
@@ -168,7 +169,7 @@ RequesterEnd::RequesterEnd(FakeMemory& memory, const Options& options) : FakeEnd
                                  .log = options.log};
   requester = std::make_unique<Requester>(pd, *link, config, options.first_xid);
   EXPECT_TRUE(endpoint->attach(qp).ok());
-  if (options.start) requester->start(options.call_threshold, options.reply_threshold, options.short_only);
+  if (options.start) requester->start(options.call_threshold, options.reply_threshold);
 }
 
 RequesterEnd::~RequesterEnd() {
