@@ -23,7 +23,6 @@ verbs::Error refused(const char* why) {
 Requester::Requester(verbs::Pd& pd, Link& link, const Config& config, std::uint32_t first_xid)
     : pd_(pd), config_(config), next_xid_(first_xid) {
   rules_.chunks = config.chunks;
-  rules_.short_only = config.short_only;
   resume(link);
 }
 
@@ -139,6 +138,7 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   rules_.call_threshold = is_opening_ ? std::min(call_threshold, profile.first_threshold) : call_threshold;
   rules_.reply_threshold = reply_threshold;
   rules_.lengths = profile.lengths;
+  rules_.short_only = config_.short_only || (!link_->is_client() && profile.reverse_is_inline);
   pump();
 }
 
