@@ -50,6 +50,9 @@ struct Profile {
   const Framing* framing = nullptr;
   // Both ends serve Calls of the reverse direction, even without a program for them.
   bool serves_reverse = false;
+  // Whether clients take reverse Calls with chunks is for the protocol to settle, not for ServerConfig::reverse_chunks.
+  // No client of this profile says so yet, so that a server's Calls have none.
+  bool reverse_is_inline = false;
 
   // is_first: whether the first message of a client, on a connection whose version is not known yet, is of this
   // profile.

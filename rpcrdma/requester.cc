@@ -23,7 +23,6 @@ verbs::Error refused(const char* why) {
 Requester::Requester(verbs::Pd& pd, Link& link, const Config& config, std::uint32_t first_xid)
     : pd_(pd), config_(config), next_xid_(first_xid) {
   rules_.chunks = config.chunks;
-  rules_.short_only = config.short_only;
   resume(link);
 }
 
@@ -144,6 +143,7 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   rules_.max_continued_call = may_continue && !is_opening_ ? config_.chunks.max_continued_call : 0;
   rules_.max_continued_reply = may_continue ? config_.chunks.max_continued_reply : 0;
   rules_.max_unpredictable_reply = may_continue ? kMaxContinued : 0;
+  rules_.short_only = config_.short_only || (!link_->is_client() && profile.reverse_is_inline);
   pump();
 }
 

@@ -43,8 +43,9 @@ const Profile kProfile{
     .default_threshold = 4096,  // R2-3.3-3
     .first_threshold = 1024,    // R2-8-3
     .names_invalidation = true,
-    .retries_keep_xid = true,  // R2-7.2.4-20, R2-7.2.4-23
-    .serves_reverse = true,    // R2-7.2.2-1
+    .retries_keep_xid = true,   // R2-7.2.4-20, R2-7.2.4-23
+    .serves_reverse = true,     // R2-7.2.2-1
+    .reverse_is_inline = true,  // R2-6.2-2, R2-6.2.2-3
     .is_first = is_first,
     .message_kind = message_kind,
     .receive_call = receive_call,
