@@ -94,12 +94,13 @@ void ReverseRequester::widen(Endpoint::Config& shape, std::uint32_t credits) {
 }
 
 ReverseRequester::ReverseRequester(verbs::Pd& pd, Link& link, const Config& config)
-    : config_(config), requester_(pd, link, requester_config(config), std::random_device{}()) {}
+    : config_(config), link_(link), requester_(pd, link, requester_config(config), std::random_device{}()) {}
 
 void ReverseRequester::start(const Thresholds& thresholds) {
+  const bool chunks = config_.chunks && !link_.profile().reverse_is_inline;
   std::size_t call = thresholds.send;
   // R1-7.3.3-02, and the size that clients without chunks are known to accept.
-  if (!config_.chunks) call = std::min({call, thresholds.receive, kMaxReverseCall});
+  if (!chunks) call = std::min({call, thresholds.receive, kMaxReverseCall});
   requester_.start(call, thresholds.receive);
 }
 

@@ -75,7 +75,7 @@ class ReverseRequester {
  public:
   struct Config {
     std::uint32_t credits = kMaxReverseCredits;  // requested: the most Calls under way at once
-    bool chunks = false;
+    bool chunks = false;                         // nothing against Profile::reverse_is_inline
     std::chrono::milliseconds call_timeout{60000};
     std::string peer = {};
     EventLog* log = nullptr;  // outlives it; null: none
@@ -93,6 +93,7 @@ class ReverseRequester {
 
  private:
   Config config_;
+  const Link& link_;
   Requester requester_;
 };
 
