@@ -164,7 +164,7 @@ bool Peers::fill(RdmaPeer& peer, std::size_t share) {
 }
 
 void Peers::give_back() {
-  for (std::size_t left = config_.memory_per_turn / 2; left != 0 && !given_up_.empty();) {
+  for (std::size_t left = config_.memory_per_turn; left != 0 && !given_up_.empty();) {
     left -= std::min(left, given_up_.front().release(left));
     if (given_up_.front().octets().empty()) given_up_.pop_front();
   }
