@@ -46,7 +46,7 @@ TEST(Region, GivesBackWholePagesFromItsEnd) {
   EXPECT_FALSE(is_mapped(data + 2 * kPage));
   EXPECT_TRUE(is_mapped(data + kPage));
   EXPECT_EQ(region.octets()[2 * kPage - 1], 0x5a);
-  EXPECT_EQ(region.release(1), kPage) << "less than a page would never end";
+  EXPECT_EQ(region.release(0), kPage) << "less than a page would never end";
   EXPECT_EQ(region.release(SIZE_MAX), kPage);
   EXPECT_TRUE(region.octets().empty());
   EXPECT_FALSE(is_mapped(data));
@@ -70,6 +70,8 @@ TEST(Region, HasOneOwner) {
     const Region second = std::move(first);
     EXPECT_EQ(second.octets().data(), data);
     EXPECT_EQ(second.octets().size(), kPage);
+    EXPECT_TRUE(first.octets().empty());  // NOLINT(bugprone-use-after-move): a moved Region is empty
+    EXPECT_TRUE(first.fill(1));
   }
   EXPECT_FALSE(is_mapped(data));
 }
