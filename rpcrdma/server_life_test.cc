@@ -69,6 +69,19 @@ TEST_F(ServerLifeTest, ThePeersReasonReachesTheServices) {
   EXPECT_THAT(lines.warnings(), IsEmpty()) << "the device has warned of it";
 }
 
+// A program that sleeps until the device wakes it would keep the Reply back.
+TEST_F(ServerLifeTest, AReplyLeavesInTheTurnThatBroughtItsCall) {
+  open();
+  connect();
+  service.answer = [this](ServedCall& call) { server->reply(call.id, {}); };
+  ASSERT_TRUE(device.qp().inject(load_vector("V01").octets));
+  std::size_t sent = 0;
+  device.on_process = [&] { sent = device.qp().sent.size(); };
+  EXPECT_GT(server->process(at(1)), 0u);
+  EXPECT_EQ(sent, 1u) << "no turn of the device came after the Reply";
+  EXPECT_EQ(server->process(at(1)), 0u);
+}
+
 // Completions of a device with threads may come before the event that says why.
 TEST_F(ServerLifeTest, ThePeersReasonIsWaitedFor) {
   open();

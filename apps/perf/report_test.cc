@@ -50,6 +50,16 @@ TEST(PerfReport, RoundTripsAndMssStandWhereTheyWereMeasured) {
   EXPECT_NE(to_line(measured).find("median 2.00 us p99 3.00 us"), std::string::npos) << to_line(measured);
 }
 
+TEST(PerfReport, TheLineHasTheMssOfTcpAndTheCrcOfRdma) {
+  Measured measured = sample();
+  measured.mss = 65483;
+  EXPECT_NE(to_line(measured).find("  crc on  "), std::string::npos) << to_line(measured);
+  EXPECT_EQ(to_line(measured).find("mss"), std::string::npos) << to_line(measured);
+  measured.op = Op::kTcp;
+  EXPECT_NE(to_line(measured).find("  mss 65483  "), std::string::npos) << to_line(measured);
+  EXPECT_EQ(to_line(measured).find("crc"), std::string::npos) << to_line(measured);
+}
+
 TEST(PerfReport, TheLineSaysWhenTheEndsDiffer) {
   Measured measured = sample();
   EXPECT_EQ(to_line(measured).find("peer"), std::string::npos);

@@ -26,7 +26,10 @@ class FakeDevice final : public verbs::Device {
   verbs::Result<std::unique_ptr<verbs::CompChannel>> create_comp_channel() override;
   verbs::Result<std::unique_ptr<verbs::Cq>> create_cq(int cqe, verbs::CompChannel* channel) override;
   verbs::Result<std::unique_ptr<verbs::CmChannel>> create_event_channel() override;
-  std::size_t process(TimePoint) override { return 0; }
+  std::size_t process(TimePoint) override {
+    if (on_process) on_process();
+    return 0;
+  }
   std::optional<TimePoint> next_timeout() const override { return {}; }
   int fd() const override { return -1; }
 
@@ -52,6 +55,7 @@ class FakeDevice final : public verbs::Device {
   std::size_t num_cqs() const { return num_cqs_; }
 
   std::function<Answer()> on_connect = [] { return Answer::kAccept; };
+  std::function<void()> on_process = {};
   std::vector<std::uint8_t> private_data;       // of the peer's accept
   std::vector<std::uint8_t> sent_private_data;  // that came last
   bool fail_event_channel = false;
