@@ -40,7 +40,7 @@ TEST(PerfReport, RoundTripsAndMssStandWhereTheyWereMeasured) {
   measured.op = Op::kTcpLat;
   measured.mss = 65483;
   Samples samples;
-  for (const std::uint64_t ns : {3000, 1000, 2000}) samples.add(ns);
+  for (const std::uint64_t ns : {3000u, 1000u, 2000u}) samples.add(ns);
   take_quantiles(measured, samples);
   auto json = nlohmann::json::parse(to_json(measured));
   EXPECT_EQ(json["p50_ns"], 2000);
