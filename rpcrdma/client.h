@@ -35,6 +35,9 @@ struct ClientConfig {
   // Programs that the client offers to the server on this connection (RFC 8167). Empty: in version 1 the server's Calls
   // are discarded. Bindings and services outlive the client.
   std::span<const ServedProgram> reverse_programs = {};
+  // Exchanges transport properties with the server, in versions that have them. Without it the defaults of the version
+  // hold for both ends.
+  bool properties = true;
   std::uint32_t reverse_credits = 16;  // granted to the server for its Calls; 1 to 16
   // Accepts the server's Calls with chunks. Otherwise Calls with chunks are answered with ERR_CHUNK.
   bool reverse_chunks = false;

@@ -14,10 +14,10 @@ namespace {
 // Receives for the server's Calls to a client without programs, and for its messages about properties.
 constexpr std::uint32_t kCreditsToRefuse = 2;
 
-// Sends that carry parts of Calls, and credits.
+// Sends that carry parts of Calls, credits and properties.
 constexpr std::uint32_t kExtraSends = 8;
 
-void widen_for_parts(Endpoint::Config& shape) {
+void widen_for_own(Endpoint::Config& shape) {
   shape.num_sends += kExtraSends;
   shape.max_send_wr += kExtraSends;
 }
@@ -57,13 +57,14 @@ verbs::Status ClientConnection::start(std::uint32_t serial) {
   shape.receive_len = shape.send_len = inline_threshold();
   shape.max_send_wr = config.credits + 4;
   shape.max_send_sge = 1;
-  if (profile_of(config.protocol).framing != nullptr) widen_for_parts(shape);
+  if (profile_of(config.protocol).make_exchange != nullptr) widen_for_own(shape);
   if (serves_reverse()) ReverseResponder::widen(shape, reverse_credits());
   if (takes_windows()) Requester::widen_for_windows(shape, device.caps().max_qp_wr);
   auto made_endpoint = Endpoint::create(pd, shape);
   if (!made_endpoint.ok()) return made_endpoint.error();
   endpoint = std::move(*made_endpoint);
   link.emplace(*endpoint, profile_of(config.protocol), Link::End::kClient);
+  if (config.properties) link->exchange_properties(own_properties(), {});
   auto made_cq = device.create_cq(static_cast<int>(shape.num_receives + shape.max_send_wr + 8), events.get());
   if (!made_cq.ok()) return made_cq.error();
   cq = std::move(*made_cq);
@@ -84,6 +85,13 @@ void ClientConnection::serve_reverse(EventLog& log) {
 // A peer that hears nothing else sends messages of the profile's default length (R2-3.3-1).
 std::size_t ClientConnection::inline_threshold() const {
   return std::max(config.inline_threshold, profile_of(config.protocol).default_threshold);
+}
+
+Properties ClientConnection::own_properties() const {
+  const auto size = static_cast<std::uint32_t>(inline_threshold());
+  Properties own{.send_size = size, .receive_size = size};
+  if (serves_reverse()) own.reverse = config.reverse_chunks ? ReverseSupport::kGeneral : ReverseSupport::kContinued;
+  return own;
 }
 
 // A client without programs answers Calls with PROG_UNAVAIL where the profile asks for this.
@@ -122,7 +130,7 @@ bool ClientConnection::on_cm_event(const verbs::CmEvent& event) {
       if (ended || established) return false;
       established = true;
       // For this connection alone (R1-4.3.2-13).
-      thresholds = settle_thresholds(inline_threshold(), event.param.private_data, link->profile().default_threshold);
+      thresholds = settle_thresholds(inline_threshold(), event.param.private_data, link->profile());
       if (reverse) reverse->start(thresholds, event.param.initiator_depth);
       return true;
     case verbs::CmEventType::kRejected: end_told(peer + " rejected the connection" + detail); break;

@@ -76,6 +76,7 @@ struct ClientConnection {
   verbs::Status start(std::uint32_t serial);
   verbs::Status on_route_resolved();
   std::size_t inline_threshold() const;
+  Properties own_properties() const;
   bool serves_reverse() const;
   std::uint32_t reverse_credits() const;
 };

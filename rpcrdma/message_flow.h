@@ -17,8 +17,8 @@
 
 namespace weft::rpcrdma {
 
-// Sender: the engine that a Send belongs to.
-enum class Sender : std::uint8_t { kRequester, kResponder };
+// Sender: the engine that a Send belongs to; kLink: neither.
+enum class Sender : std::uint8_t { kRequester, kResponder, kLink };
 
 // Arrival: a message as an engine gets it.
 struct Arrival {

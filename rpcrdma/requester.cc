@@ -23,6 +23,7 @@ verbs::Error refused(const char* why) {
 Requester::Requester(verbs::Pd& pd, Link& link, const Config& config, std::uint32_t first_xid)
     : pd_(pd), config_(config), next_xid_(first_xid) {
   rules_.chunks = config.chunks;
+  rules_.short_only = config.short_only;
   resume(link);
 }
 
@@ -59,14 +60,14 @@ verbs::Status Requester::check_items(const CallSpec& spec) const {
     }
     position = item.position;
     items_len += len_of(item.data);
-    if (num_segments_of(item.data) > config_.chunks.max_segments) {
+    if (num_segments_of(item.data, kMaxSegmentLen) > config_.chunks.max_segments) {
       return refused("an item is in more buffers than a chunk may have segments");
     }
   }
   std::size_t results_len = 0;
   for (const ScatteredBytes& item : spec.result_items) {
     results_len += len_of(item);
-    if (num_segments_of(item) > config_.chunks.max_segments) {
+    if (num_segments_of(item, kMaxSegmentLen) > config_.chunks.max_segments) {
       return refused("a result is in more buffers than a chunk may have segments");
     }
   }
@@ -132,19 +133,37 @@ bool Requester::cancel(CallId handle) {
 void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   const Profile& profile = link_->profile();
   started_ = true;
-  sent_opening_ = false;
+  sent_opening_ = asked_terms_ = false;
   is_opening_ = link_->is_client() && profile.first_threshold != 0;
   settled_threshold_ = call_threshold;
   rules_.call_threshold = is_opening_ ? std::min(call_threshold, profile.first_threshold) : call_threshold;
   rules_.reply_threshold = reply_threshold;
   rules_.call_lengths = profile.call_lengths;
   rules_.reply_lengths = profile.reply_lengths;
-  const bool may_continue = link_->flow() != nullptr;
+  rules_.chunk_terms = profile.default_chunks;
+  settle_continuation();
+  pump();
+}
+
+void Requester::settle_continuation() {
+  const bool may_continue = link_->flow() != nullptr && forms_ >= ReverseSupport::kContinued;
   rules_.max_continued_call = may_continue && !is_opening_ ? config_.chunks.max_continued_call : 0;
   rules_.max_continued_reply = may_continue ? config_.chunks.max_continued_reply : 0;
   rules_.max_unpredictable_reply = may_continue ? kMaxContinued : 0;
-  rules_.short_only = config_.short_only || (!link_->is_client() && profile.reverse_is_inline);
-  pump();
+}
+
+void Requester::settle(const Thresholds& thresholds, const ChunkTerms& chunks) {
+  settled_threshold_ = thresholds.send;
+  if (!is_opening_) rules_.call_threshold = thresholds.send;
+  rules_.reply_threshold = thresholds.receive;
+  rules_.chunk_terms = chunks;
+  if (!dispatching_) pump();
+}
+
+void Requester::limit_forms(ReverseSupport support) {
+  forms_ = support;
+  rules_.short_only = config_.short_only || support < ReverseSupport::kGeneral;
+  if (link_ != nullptr) settle_continuation();
 }
 
 // R1-4.3.1-06
@@ -179,7 +198,7 @@ void Requester::pump() {
       case Transmitted::kNoRoom: waiting_.splice(waiting_.begin(), sent_, at); return;
       case Transmitted::kTooEarly:
         waiting_.splice(waiting_.begin(), sent_, at);
-        open_with_null(waiting_.front()->spec);
+        ask_with_null(waiting_.front()->spec);
         break;
       case Transmitted::kFailed: finish(sent_, at, CallStatus::kLocalError, std::move((*at)->text)); break;
     }
@@ -187,15 +206,27 @@ void Requester::pump() {
   if (waiting_.empty()) given_xids_ = false;
 }
 
-// The chunk lists of a Call can be longer than the first message may be. A NULL Call of its program then goes first.
-void Requester::open_with_null(const CallSpec& before) {
+// Whether a NULL Call of ask_with_null waits, or is under way.
+bool Requester::is_asking() const {
+  const auto is_it = [this](const auto& call) { return call->id == asking_.value; };
+  return std::ranges::any_of(sent_, is_it) || std::ranges::any_of(waiting_, is_it);
+}
+
+// Whether a Call without a form may have one later. The chunk lists of a Call can be longer than the first message may
+// be, or have more segments than a peer takes that has not told its properties.
+bool Requester::may_learn_more() const {
+  return is_opening_ ? !sent_opening_ : link_->may_expect_terms() && !asked_terms_;
+}
+
+// A NULL Call of its program then goes first. If its Reply comes before the peer's properties, none are expected.
+void Requester::ask_with_null(const CallSpec& before) {
   CallSpec spec;
   spec.program = before.program;
   spec.version = before.version;
   spec.is_health_check = true;
-  sent_opening_ = true;
+  (is_opening_ ? sent_opening_ : asked_terms_) = true;
   const bool outer = std::exchange(dispatching_, true);  // call() would pump
-  (void)call(spec, {});
+  if (const auto asked = call(spec, {}); asked.ok()) asking_ = *asked;
   dispatching_ = outer;
 }
 

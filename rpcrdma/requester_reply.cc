@@ -113,9 +113,10 @@ void Requester::take_grant(ReplyVerdict verdict) {
 
 // R2-8.1-2
 void Requester::on_opened() {
-  is_opening_ = false;
+  if (!std::exchange(is_opening_, false)) return;
   rules_.call_threshold = settled_threshold_;
-  rules_.max_continued_call = link_->flow() != nullptr ? config_.chunks.max_continued_call : 0;
+  settle_continuation();
+  link_->on_opened();
 }
 
 // False: the Receive is needed until on_invalidated.
@@ -224,7 +225,7 @@ bool Requester::retry_with_more_room(Calls::iterator at, const TransportError& e
   const std::size_t room = error.needed > call.offer.reply_chunk_len ? xdr::round_up(error.needed) : guess;
   const std::size_t all = retry_room_ - call.min_reply_chunk + room;
   // U1-3.1-05: ERR_CHUNK has many causes.
-  if (rules_.short_only || all > kMaxRetryRoom || call.num_retries >= num_retries_allowed(call.spec)) return false;
+  if (config_.short_only || all > kMaxRetryRoom || call.num_retries >= num_retries_allowed(call.spec)) return false;
   ++counters_.short_reply_retries;
   if (config_.log != nullptr) {
     config_.log->line(verbs::LogLevel::kInfo, config_.peer, "XID {:#x}: {}; asked again with a Reply chunk of {} bytes",

@@ -91,6 +91,8 @@ class Responder {
   // start sets the threshold and the number of RDMA Reads that connection set-up settled. It comes before the first
   // on_receive, and again if the first message decides the profile.
   void start(std::size_t reply_threshold, std::uint32_t ord);
+  // settle: the peer told its properties. The threshold holds for Replies that are made from now on.
+  void settle(std::size_t reply_threshold) { rules_.threshold = reply_threshold; }
   void on_receive(Arrival&& arrival);
   // refuse_parts answers parts of a Call with an error. receive: the Receive that the error answers, if one is held.
   void refuse_parts(std::optional<ReceiveSlot> receive, std::uint32_t xid, TransportError::Code code, const char* why);

@@ -34,12 +34,12 @@ struct ServerConfig {
   // reserve (verbs::SrqAttr), the server holds them only while Calls need them. 0: no shared receive queue, `credits`
   // Receives for every connection.
   std::size_t max_shared_receives = 16 << 20;
+  // Exchanges transport properties with clients that begin to, in versions that have them.
+  bool properties = true;
   // Calls to each client that may be under way at once on its connection (RFC 8167); at most 16. 0: Server::call makes
   // no Calls.
   std::uint32_t reverse_credits = 0;
-  // Only if the clients are known to take chunks in the reverse direction. Calls to clients of Protocol::k2Cel05 have
-  // none, because such a client would have to ask for them by a property (R2-6.2-2), and Weft reads no properties yet.
-  bool reverse_chunks = false;
+  bool reverse_chunks = false;  // only if the clients are known to take them
   std::chrono::milliseconds reverse_timeout{60000};
   // Invalidates a handle of each Call's chunks by its Reply, if the client allows it too (R of RFC 8797). Not with
   // reverse_chunks: the handles of Calls to the client must stay valid.

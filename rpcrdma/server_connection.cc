@@ -1,6 +1,7 @@
 #include "rpcrdma/server_connection.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/address.h"
@@ -95,9 +96,27 @@ void ServerConnection::make_reverse() {
 // Again when the first message decides the profile. Until then the responder answers faulty messages alone.
 void ServerConnection::start_engines() {
   const Thresholds thresholds =
-      settle_thresholds(shared_.config.inline_threshold, peer_private_data_, link_->profile().default_threshold);
+      settle_thresholds(shared_.config.inline_threshold, peer_private_data_, link_->profile());
   responder_->start(thresholds.send, ord_);
-  if (reverse_ && link_->is_decided()) reverse_->start(thresholds);
+  if (!link_->is_decided()) return;
+  if (reverse_) reverse_->start(thresholds);
+  if (!shared_.config.properties) return;
+  link_->exchange_properties(own_properties(), [this] {
+    if (reverse_) reverse_->settle(link_->terms());
+  });
+}
+
+Properties ServerConnection::own_properties() const {
+  const ServerConfig& config = shared_.config;
+  const auto size = static_cast<std::uint32_t>(config.inline_threshold);
+  Properties own{.send_size = size, .receive_size = size};
+  own.segment_size = static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(config.max_item, own.segment_size, std::numeric_limits<std::uint32_t>::max()));
+  own.segment_count = static_cast<std::uint32_t>(config.max_segments);
+  if (config.reverse_credits != 0) {
+    own.reverse = config.reverse_chunks ? ReverseSupport::kGeneral : ReverseSupport::kContinued;
+  }
+  return own;
 }
 
 Responder::Config ServerConnection::responder_config(ConstBytes peer_private_data) const {
@@ -145,7 +164,7 @@ void ServerConnection::on_time(TimePoint now) {
 }
 
 bool ServerConnection::has_work() {
-  return close_deadline_ || responder_->has_work() || link_->next_timeout() ||
+  return close_deadline_ || responder_->has_work() || link_->has_unsent() || link_->next_timeout() ||
          (reverse_ && reverse_->calls().num_outstanding() != 0);
 }
 

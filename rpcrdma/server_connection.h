@@ -86,6 +86,7 @@ class ServerConnection {
   void make_engines(const verbs::ConnParam& peer, std::uint32_t ord);
   void make_reverse();
   void start_engines();
+  Properties own_properties() const;
 
   const Shared& shared_;
   std::string peer_;  // its address and port

@@ -14,7 +14,7 @@ using ::testing::SizeIs;
 namespace cel05 = v2_cel05;
 
 struct Cel05ReverseTest : ReverseTest {
-  Cel05ReverseTest() { open_server({.thresholds = {8192, 8192}, .chunks = true, .protocol = Protocol::k2Cel05}); }
+  Cel05ReverseTest() { open_server({.chunks = true, .protocol = Protocol::k2Cel05}); }
   // The lists of the Call that was sent last, which must have its message inline.
   ChunkListsView sent_lists() {
     cel05::Header header;

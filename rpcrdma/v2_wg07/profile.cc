@@ -5,6 +5,7 @@
 #include "rpcrdma/v2/first_message.h"
 #include "rpcrdma/v2_wg07/errors.h"
 #include "rpcrdma/v2_wg07/header.h"
+#include "rpcrdma/v2_wg07/property_exchange.h"
 #include "rpcrdma/v2_wg07/receive.h"
 
 namespace weft::rpcrdma::v2_wg07 {
@@ -64,12 +65,16 @@ const Profile kProfile{
     .names_invalidation = true,
     .returns_reply_chunk = false,  // W2-6.3.10-1
     .framing = &kFraming,
+    .thresholds_by_properties = true,                                // W2-5.2-2
+    .default_chunks = {.max_segment = 1 << 20, .max_segments = 16},  // W2-5.2-3, W2-5.2-4
+    .default_reverse = ReverseSupport::kNone,                        // W2-5.2-5
     .is_first = is_first,
     .message_kind = message_kind,
     .receive_call = receive_call,
     .reply_xid = reply_xid,
     .receive_reply = receive_reply,
     .error_name = error_name,
+    .make_exchange = make_exchange,
     .emit = emit_message,
 };
 

@@ -78,15 +78,10 @@ CallSpec World::write_call(ConstBytes args, ConstBytes data) {
   return spec;
 }
 
-namespace {
-
-// The protocol of every connection of a World: WEFT_RPCRDMA, or version 1.
 Protocol protocol_under_test() {
   const char* name = std::getenv("WEFT_RPCRDMA");
   return name != nullptr ? parse_protocol(name).value() : Protocol::k1;
 }
-
-}  // namespace
 
 World::World() : programs{{&test_binding(), &file}, {&plain_binding(), &file}} {
   verbs::SoftConfig config;

@@ -50,6 +50,9 @@ class MemoryFile : public Service {
   ServedReply serve(ServedCall& call);
 };
 
+// The protocol of every connection of a World: WEFT_RPCRDMA, or version 1.
+Protocol protocol_under_test();
+
 struct World : ::testing::Test {
   World();
   ~World() override;
