@@ -180,7 +180,9 @@ void Responder::on_fatal(std::uint32_t xid, std::string_view refused) {
   if (fatal_xid_ == xid) return;
   fatal_xid_ = xid;
   tell(verbs::LogLevel::kWarn, xid, "the peer refused", refused);
-  if (config_.duplicate_requests != nullptr) config_.duplicate_requests->on_fatal(config_.client, xid);
+  if (config_.duplicate_requests != nullptr) {
+    config_.duplicate_requests->on_fatal(config_.client, config_.peer_group, xid);
+  }
 }
 
 // All chunks of the Call have been pulled (R1-4.4.5.2-02).

@@ -146,7 +146,6 @@ bool Responder::post(Outgoing& out, SendSlot send) {
 
 // Sends all messages before the last one. False: credits, Send buffers or room in the send queue are lacking.
 bool Responder::may_post_last(Outgoing& out, SendSlot send) {
-  lacks_credits_ = false;
   if (out.parts && !link_.flow()->send_parts(Sender::kResponder, *out.parts, out.threshold)) {
     lacks_credits_ = !link_.may_send(Sender::kResponder);
     return false;

@@ -42,6 +42,7 @@ ServerConnection::ServerConnection(const Shared& shared, CompletionQueues::Share
       group_(peer_group(id->peer_addr())),
       used_at_(now),
       completions_(std::move(completions)),
+      receives_(shared.messages.receives),
       id_(std::move(id)) {}
 
 ServerConnection::~ServerConnection() {
@@ -60,7 +61,8 @@ verbs::Status ServerConnection::start(const verbs::ConnParam& peer, std::uint32_
   id_->context = serial;
   endpoint_ = std::move(*endpoint);
   link_.emplace(*endpoint_, profiles_of(config.protocols), Link::End::kServer, [this] { start_engines(); });
-  auto qp = id_->create_qp(shared_.pd, endpoint_->qp_attr(completions_.cq(), shared_.messages.receive_cq.get()));
+  auto qp =
+      id_->create_qp(shared_.pd, endpoint_->qp_attr(completions_.cq(), receives_ ? receives_->cq.get() : nullptr));
   if (!qp.ok()) return qp.error();
   qp_ = std::move(*qp);
   if (auto status = endpoint_->attach(*qp_); !status.ok()) return status;
