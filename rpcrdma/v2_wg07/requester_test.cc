@@ -121,6 +121,19 @@ TEST_F(Wg07RequesterTest, CreditsHoldUpAPart) {
   EXPECT_NE(xid_of(3), xid_of(0));
 }
 
+TEST_F(Wg07RequesterTest, TheOtherEngineWaitsForTheEndOfACall) {
+  RecordProperty("proves", "W2-4.1-4");
+  open({.credits = 1});  // and one Send buffer
+  settle();
+  call_of(pattern(10000));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_TRUE(end->link->may_send(Sender::kRequester));
+  EXPECT_FALSE(end->link->may_send(Sender::kResponder));
+  run();
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  EXPECT_TRUE(end->link->may_send(Sender::kResponder));
+}
+
 TEST_F(Wg07RequesterTest, AVeryLongCallGoesThroughItsOwnChunk) {
   open();
   settle();
@@ -266,6 +279,9 @@ TEST_F(Wg07RequesterTest, PropertiesThatCannotBeTrueDoNoHarm) {
     const Properties peer{.send_size = word, .receive_size = word, .segment_size = word, .segment_count = word};
     deliver(wg07_octets(0, kMany, wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}));
     end->qp.sent.clear();
+    call_of(pattern(900));
+    ASSERT_THAT(end->qp.sent, SizeIs(1)) << word;
+    EXPECT_GT(message(0).payload.size(), 900u) << "every end takes 1024 octets";
     call_of(pattern(3000));
     call_with_pieces(1, 100000);
     for (const Octets& one : end->qp.sent) EXPECT_THAT(one, SizeIs(Le(4096u))) << word;
@@ -296,8 +312,29 @@ TEST_F(Wg07RequesterTest, AnErrorEndsACallInTheMiddle) {
   deliver(wg07_octets(xid_of(0), kMany, wg07::Error{.err = wg07::Err::kInvalCont}));
   ASSERT_THAT(outcomes, SizeIs(1));
   EXPECT_THAT(end->qp.sent, SizeIs(1)) << "the rest has no use";
+  EXPECT_TRUE(end->link->may_send(Sender::kResponder)) << "nor a place in the order";
   call_of({});
   EXPECT_THAT(end->qp.sent, SizeIs(2));
+}
+
+// A sequence has no other end than its last message, which then offers nothing.
+TEST_F(Wg07RequesterTest, ACancelledCallIsSentToItsEndWithoutChunks) {
+  open();
+  settle(2);
+  Octets room(30000);
+  const Octets args = pattern(9000);
+  CallSpec spec = rpcrdma::testing::call_of(test_binding(), kRead, args);
+  spec.result_items = room;
+  spec.max_results = 4;
+  const auto called = end->requester->call(spec, [&](const Reply&) {});
+  ASSERT_TRUE(called.ok());
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_TRUE(end->requester->cancel(*called));
+  EXPECT_EQ(memory.num_remote(), 0u);
+  deliver(wg07_octets(0, kMany, wg07::Grant{}));
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  EXPECT_TRUE(message(2).body<wg07::CallInline>().lists.write_list.empty());
+  EXPECT_EQ(part_of(joined(end->qp.sent), 40, 9040), args);
 }
 
 }  // namespace
