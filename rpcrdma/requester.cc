@@ -45,6 +45,7 @@ verbs::Status Requester::check(const CallSpec& spec) const {
   if (spec.binding != nullptr && (spec.binding->program != spec.program || spec.binding->version != spec.version)) {
     return refused("the binding is that of another program or version");
   }
+  if (spec.call_only && !spec.result_items.empty()) return refused("a Call without a Reply has no results");
   if (auto status = check_items(spec); !status.ok()) return status;
   if (spec.xid && xid_is_used(*spec.xid)) return verbs::Error{EEXIST, "a Call with this XID is under way"};
   return {};
@@ -189,12 +190,13 @@ std::optional<CallSpec> Requester::health_check() const {
 // Sends the Calls that the peer's grant allows (R1-4.3.1-04, R1-4.3.1-08).
 void Requester::pump() {
   if (continued_ && !continue_call()) return;
-  while (started_ && !closed_ && !waiting_.empty() && !endpoint_->failure() &&
+  while (started_ && !closed_ && !continued_ && !waiting_.empty() && !endpoint_->failure() &&
          may_send(waiting_.front()->spec.is_health_check)) {
     const auto at = waiting_.begin();
     sent_.splice(sent_.end(), waiting_, at);
     switch (transmit(**at)) {
       case Transmitted::kSent: break;
+      case Transmitted::kDone: finish(sent_, at, CallStatus::kSuccess, {}); break;
       case Transmitted::kNoRoom: waiting_.splice(waiting_.begin(), sent_, at); return;
       case Transmitted::kTooEarly:
         waiting_.splice(waiting_.begin(), sent_, at);

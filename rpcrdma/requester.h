@@ -162,7 +162,8 @@ class Requester {
 
   // Calls going out (requester_call.cc).
   // kTooEarly: the Call has no form before more is known of the peer.
-  enum class Transmitted : std::uint8_t { kSent, kNoRoom, kTooEarly, kFailed };
+  // kDone: a Call without a Reply has left.
+  enum class Transmitted : std::uint8_t { kSent, kDone, kNoRoom, kTooEarly, kFailed };
   Transmitted transmit(Call& call);
   void transmit_parts(Call& call);
   bool continue_call();

@@ -337,5 +337,59 @@ TEST_F(Wg07RequesterTest, ACancelledCallIsSentToItsEndWithoutChunks) {
   EXPECT_EQ(part_of(joined(end->qp.sent), 40, 9040), args);
 }
 
+TEST_F(Wg07RequesterTest, ACallWithoutAReplyEndsWhenItLeft) {
+  open();
+  settle();
+  CallSpec spec;
+  spec.call_only = true;
+  const Octets args = pattern(9000);
+  spec.args = args;
+  for (std::size_t num = 1; num <= 100; ++num) {  // more than the credits of Calls
+    end->qp.sent.clear();
+    call(spec);
+    run();
+    ASSERT_THAT(outcomes, SizeIs(num));
+    EXPECT_EQ(outcomes.back().status, CallStatus::kSuccess);
+    EXPECT_THAT(end->qp.sent, SizeIs(3));
+  }
+  EXPECT_EQ(end->requester->num_outstanding(), 0u);
+}
+
+TEST_F(Wg07RequesterTest, ACallWithoutAReplyHasNoChunks) {
+  RecordProperty("proves", "W2-4.7-1");
+  open({.chunks = {.max_continued_call = 0}});
+  settle();
+  const Octets data = pattern(5000), args = write_args(data.size());
+  CallSpec spec;
+  spec.procedure = kWrite;
+  spec.args = args;
+  spec.items = ArgumentItem{write_position(), data};
+  spec.call_only = true;
+  call(spec);
+  run();
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kLocalError);
+  EXPECT_THAT(end->qp.sent, SizeIs(0));
+
+  spec.result_items = MutBytes(data_);
+  EXPECT_FALSE(end->requester->call(spec, {}).ok());
+}
+
+// A Call whose Reply never comes keeps its credit where credits count Calls.
+TEST_F(RequesterTest, OtherVersionsHaveNoCallsWithoutAReply) {
+  for (const Protocol protocol : {Protocol::k1, Protocol::k2Cel05}) {
+    RequesterTest::open({.protocol = protocol});
+    outcomes.clear();
+    CallSpec spec;
+    spec.call_only = true;
+    call(spec);
+    run();
+    ASSERT_THAT(outcomes, SizeIs(1));
+    EXPECT_EQ(outcomes[0].status, CallStatus::kLocalError);
+    EXPECT_THAT(outcomes[0].text, HasSubstr("no Calls without a Reply"));
+    EXPECT_THAT(end->qp.sent, SizeIs(0));
+  }
+}
+
 }  // namespace
 }  // namespace weft::rpcrdma::testing

@@ -154,5 +154,38 @@ TEST_F(ReverseProperties, LongCallsGoInSeveralMessagesWithoutChunks) {
   EXPECT_EQ(server->counters().reads_tx + client->counters().reads_tx, 0u);
 }
 
+// Calls without a Reply give their Receives back when the service has them.
+TEST_F(World, AStreamOfCallsWithoutRepliesNeverStalls) {
+  RecordProperty("proves", "W2-4.2.1.1-4");
+  struct Sink : Service {
+    void on_call(ServedCall call) override {
+      ++num;
+      server->finish(call.id);
+    }
+    Server* server = nullptr;
+    std::size_t num = 0;
+  } sink;
+  programs = {{&plain_binding(), &sink}};
+  listen({.credits = 4, .protocols = {Protocol::k2Wg07}});
+  sink.server = server.get();
+  auto client = connect({.credits = 4, .protocol = Protocol::k2Wg07});
+  clients = {client.get()};
+  CallSpec spec = call_of(plain_binding());
+  spec.call_only = true;
+  std::size_t num_ended = 0;
+  constexpr std::size_t kNum = 1000;
+  for (std::size_t i = 0; i < kNum; ++i) {
+    ASSERT_TRUE(client
+                    ->call(spec,
+                           [&](const Reply& reply) {
+                             EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
+                             ++num_ended;
+                           })
+                    .ok());
+  }
+  run_until([&] { return num_ended == kNum && sink.num == kNum; });
+  EXPECT_LE(server->counters().sends_tx, kNum) << "one GRANT serves several Calls";
+}
+
 }  // namespace
 }  // namespace weft::rpcrdma::testing
