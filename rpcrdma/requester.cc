@@ -175,7 +175,16 @@ std::uint32_t Requester::window() const {
 // U1-6.7.2-01: an idle or stalled connection can be checked although all other credits are taken.
 bool Requester::may_send(bool is_health_check) const {
   const bool keep_one = config_.reserve_credit && !is_health_check && window() > 1;
-  return sent_.size() + abandoned_.size() < window() - (keep_one ? 1 : 0);
+  if (sent_.size() + abandoned_.size() >= window() - (keep_one ? 1 : 0)) return false;
+  if (link_ == nullptr || link_->flow() == nullptr) return true;
+  // Where nothing is under way there is nothing to check.
+  return link_->flow()->num_credits() > (keep_one && !sent_.empty() ? 1u : 0u);
+}
+
+// Whether no Call can leave before a Reply comes, and none is expected but for Calls that were given up.
+bool Requester::is_starved() const {
+  if (abandoned_.empty()) return false;
+  return abandoned_.size() >= window() || (sent_.empty() && link_ != nullptr && !may_send(true));
 }
 
 std::optional<CallSpec> Requester::health_check() const {

@@ -145,6 +145,7 @@ class Requester {
   bool may_learn_more() const;
   void ask_with_null(const CallSpec& before);
   bool may_send(bool is_health_check) const;
+  bool is_starved() const;
   bool xid_is_used(std::uint32_t xid) const;
   std::chrono::milliseconds timeout_of(const Call& call) const;
   void abandon(const Call& call, std::optional<TimePoint> deadline);

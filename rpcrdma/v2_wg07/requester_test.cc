@@ -21,8 +21,8 @@ constexpr std::size_t kMiB = 1 << 20;
 struct Wg07RequesterTest : RequesterTest {
   void open(RequesterEnd::Options options = {}) {
     options.protocol = Protocol::k2Wg07;
-    outcomes.clear();
     RequesterTest::open(options);
+    outcomes.clear();
   }
   Wg07Message message(std::size_t i) { return wg07_parse(sent(i)); }
   std::uint32_t xid_of(std::size_t i) { return message(i).header.xid; }
@@ -373,6 +373,37 @@ TEST_F(Wg07RequesterTest, ACallWithoutAReplyHasNoChunks) {
 
   spec.result_items = MutBytes(data_);
   EXPECT_FALSE(end->requester->call(spec, {}).ok());
+}
+
+// It gave fewer credits for messages than the Calls that this end may have under way.
+TEST_F(Wg07RequesterTest, APeerThatAnswersNothingIsLeft) {
+  open({.credits = 8});
+  settle(4);
+  for (int i = 0; i < 5; ++i) call_of({});
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  run(500);
+  EXPECT_FALSE(end->endpoint->failure());
+  ASSERT_TRUE(end->requester->next_timeout());
+  run(1500);
+  EXPECT_THAT(outcomes, SizeIs(5));
+  EXPECT_TRUE(end->endpoint->failure());
+}
+
+TEST_F(Wg07RequesterTest, ACreditForAMessageIsKeptForHealthChecks) {
+  open({.reserve_credit = true});
+  settle(4);
+  for (int i = 0; i < 5; ++i) call_of({});
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+  const auto check = end->requester->health_check();
+  ASSERT_TRUE(check);
+  call(*check);
+  EXPECT_THAT(end->qp.sent, SizeIs(3));
+  EXPECT_FALSE(end->requester->health_check());
+  // A peer that gives one credit at a time is served all the same.
+  open({.reserve_credit = true});
+  settle(2);
+  call_of({});
+  EXPECT_THAT(end->qp.sent, SizeIs(1));
 }
 
 // A Call whose Reply never comes keeps its credit where credits count Calls.
