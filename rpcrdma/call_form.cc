@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rpcrdma/framing.h"
+#include "rpcrdma/reply_retries.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::rpcrdma {
@@ -48,7 +50,7 @@ void choose_reduced(const CallSpec& spec, const CallRules& rules, CallForm& form
     if (longest_len == 0) return;
     form.reduced |= std::uint64_t{1} << longest;
     need -= xdr::round_up(longest_len);
-    need += rules.lengths.read_segment * rules.num_read_segments(items[longest].data);
+    need += rules.call_lengths.read_segment * rules.num_read_segments(items[longest].data);
   }
 }
 
@@ -88,11 +90,14 @@ void lay_out(const CallSpec& spec, const CallHeaderView& rpc, bool in_one, CallF
 void choose_external(const CallSpec& spec, const CallHeaderView& rpc, std::size_t header, const CallRules& rules,
                      CallForm& form, std::vector<std::uint8_t>& head) {
   form.external = true;
+  header += rules.call_lengths.call_chunk;
   if (!rules.chunks.long_calls_with_items) form.reduced = 0;
   for (std::size_t i = 0; i < spec.items.size(); ++i) {
-    if (form.is_reduced(i)) header += rules.lengths.read_segment * rules.num_read_segments(spec.items[i].data);
+    if (form.is_reduced(i)) header += rules.call_lengths.read_segment * rules.num_read_segments(spec.items[i].data);
   }
-  const auto fits = [&] { return header + rules.lengths.read_segment * form.pieces.size() <= rules.call_threshold; };
+  const auto fits = [&] {
+    return header + rules.call_lengths.read_segment * form.pieces.size() <= rules.call_threshold;
+  };
   lay_out(spec, rpc, false, form, head);
   if (form.pieces.size() > rules.chunks.max_segments || !fits()) lay_out(spec, rpc, true, form, head);
   if (!fits()) form.refusal = "the chunk lists of the Call do not fit the inline threshold";
@@ -112,8 +117,10 @@ ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk,
   if (rules.short_only) return offer;
   std::size_t whole = std::max(kPlainReplyHeader + verf_room(spec) + spec.max_results, kLongestErrorReply);
   for (const ScatteredBytes& item : spec.result_items) whole += xdr::round_up(len_of(item));
-  std::size_t transport = rules.lengths.empty, payload = whole;
-  const auto is_too_long = [&] { return transport + payload > rules.reply_threshold; };
+  std::size_t transport = rules.reply_lengths.empty, payload = whole;
+  const auto is_too_long = [&] {
+    return transport + payload > rules.reply_threshold && payload > rules.max_continued_reply;
+  };
   // A retry always has a Reply chunk. If the Reply chunk excludes Write chunks, all results come in it.
   const bool all_in_reply_chunk = min_reply_chunk != 0 && !rules.chunks.write_list_with_reply_chunk;
   if (is_too_long() && !all_in_reply_chunk) {
@@ -122,26 +129,36 @@ ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk,
     while (num > 0 && len_of(spec.result_items[num - 1]) == 0) --num;
     offer.num_writes = num;
     for (std::size_t i = 0; i < num; ++i) {
-      transport += rules.lengths.of_write_chunk(num_segments_of(spec.result_items[i]));
+      transport += rules.reply_lengths.of_write_chunk(num_segments_of(spec.result_items[i]));
       payload -= xdr::round_up(len_of(spec.result_items[i]));
     }
     if (is_too_long() && !rules.chunks.write_list_with_reply_chunk) {
       offer.num_writes = 0;
-      transport = rules.lengths.empty;
+      transport = rules.reply_lengths.empty;
       payload = whole;
     }
   }
-  // R1-5.3.3-01: strictly larger than the threshold, transport header included.
-  offer.reply_chunk_len = std::max(is_too_long() ? xdr::round_up(payload) : 0, min_reply_chunk);
+  // R1-5.3.3-01: strictly larger than the threshold, transport header included. W2-A.2-1: a Reply that is seldom as
+  // long as its bound comes in several messages then.
+  const bool needs_chunk = is_too_long() && (payload > rules.max_unpredictable_reply || !is_unpredictable(spec));
+  offer.reply_chunk_len = std::max(needs_chunk ? xdr::round_up(payload) : 0, min_reply_chunk);
   return offer;
 }
 
 CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const ReplyOffer& offer,
                           const CallRules& rules, std::vector<std::uint8_t>& head) {
   CallForm form;
-  const std::size_t header = header_len(spec, offer, rules.lengths);
+  const std::size_t header = header_len(spec, offer, rules.call_lengths);
   std::size_t need = header + rpc_len(rpc) + spec.args.size();
   for (const ArgumentItem& item : spec.items) need += xdr::round_up(len_of(item.data));
+  const std::size_t payload = need - header;
+  if (need > rules.call_threshold && payload <= rules.max_continued_call &&
+      header + kLeastPart <= rules.call_threshold) {
+    form.continued = true;
+    lay_out(spec, rpc, true, form, head);
+    form.pieces.clear();
+    return form;
+  }
   if (rules.short_only && need > rules.call_threshold) {
     form.refusal = "the Call does not fit the inline threshold, and the peer takes no chunks";
     return form;

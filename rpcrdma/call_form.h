@@ -30,11 +30,15 @@ std::size_t num_segments_of(const Buffers& buffers) {
 
 // CallRules: limits for the Calls of one connection.
 struct CallRules {
-  HeaderLengths lengths;
+  HeaderLengths call_lengths, reply_lengths;
   std::size_t call_threshold = 0;  // octets of one message, header included
   std::size_t reply_threshold = 0;
   ChunkUse chunks = {};
   bool short_only = false;  // no chunks at all (RFC 8167 section 5.3)
+  // Octets of a Payload stream that goes or may come in several messages rather than by chunks; 0: none.
+  std::size_t max_continued_call = 0;
+  std::size_t max_continued_reply = 0;
+  std::size_t max_unpredictable_reply = 0;  // the same for Replies without a predictable length
 
   // Segments of the Read chunk of an item.
   std::size_t num_read_segments(const GatheredBytes& data) const;
@@ -50,7 +54,8 @@ struct ReplyOffer {
 // required.
 ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk, const CallRules& rules);
 
-// CallForm: all inline, items as Read chunks, or the Payload stream without the reduced items through the Call chunk.
+// CallForm: all inline, items as Read chunks, the Payload stream without the reduced items through the Call chunk, or
+// inline in several messages.
 struct CallForm {
   // A piece of an external Payload stream: part of an item or, if `octets` is null, of `head`.
   struct Piece {
@@ -60,6 +65,7 @@ struct CallForm {
   };
 
   bool external = false;
+  bool continued = false;     // the whole Payload stream is in `head`
   std::uint64_t reduced = 0;  // items that have a Read chunk, one bit for each item
   std::vector<Piece> pieces;  // if external: the segments of the Call chunk
   // The reason why the Call has no form; empty if it has one.

@@ -119,6 +119,7 @@ void Client::Impl::on_established() {
 void Client::Impl::on_completion(const verbs::Wc& wc) {
   ClientConnection& on = *connection;
   if (wc.status != verbs::WcStatus::kSuccess && !on.last_words) on.last_words = now + kLastWords;
+  on.link->set_now(now);
   on.link->on_completion(wc);
 }
 
@@ -278,6 +279,7 @@ std::size_t Client::process(TimePoint now) {
   std::size_t moved = impl.device.process(now);
   std::size_t news = 0;
   if (impl.connection) news = impl.take_news();
+  if (impl.connection) impl.connection->link->on_time(now);
   moved += impl.requester->on_time(now);
   if (impl.connection && impl.connection->reverse) impl.connection->reverse->on_time(now);
   if (impl.connection && impl.state != State::kClosed) {
@@ -303,6 +305,7 @@ std::optional<TimePoint> Client::next_timeout() const {
   if (impl_->state == State::kClosed) return next;
   consider(impl_->retry_at);
   if (!impl_->connection) return next;
+  consider(impl_->connection->link->next_timeout());
   if (impl_->connection->reverse) consider(impl_->connection->reverse->next_timeout());
   consider(impl_->connection->last_words);
   if (impl_->state == State::kConnecting) consider(impl_->connection->deadline.value_or(impl_->now));

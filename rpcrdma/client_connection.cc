@@ -14,6 +14,14 @@ namespace {
 // Receives for the server's Calls to a client without programs, and for its messages about properties.
 constexpr std::uint32_t kCreditsToRefuse = 2;
 
+// Sends that carry parts of Calls, and credits.
+constexpr std::uint32_t kExtraSends = 8;
+
+void widen_for_parts(Endpoint::Config& shape) {
+  shape.num_sends += kExtraSends;
+  shape.max_send_wr += kExtraSends;
+}
+
 }  // namespace
 
 verbs::Result<std::unique_ptr<ClientConnection>> ClientConnection::open(verbs::Device& device, verbs::Pd& pd,
@@ -49,6 +57,7 @@ verbs::Status ClientConnection::start(std::uint32_t serial) {
   shape.receive_len = shape.send_len = inline_threshold();
   shape.max_send_wr = config.credits + 4;
   shape.max_send_sge = 1;
+  if (profile_of(config.protocol).framing != nullptr) widen_for_parts(shape);
   if (serves_reverse()) ReverseResponder::widen(shape, reverse_credits());
   if (takes_windows()) Requester::widen_for_windows(shape, device.caps().max_qp_wr);
   auto made_endpoint = Endpoint::create(pd, shape);

@@ -1,5 +1,6 @@
 #include "rpcrdma/endpoint.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -105,6 +106,7 @@ std::optional<Work> Endpoint::on_completion(const verbs::Wc& wc) {
     return {};
   }
   if (is_receive) {
+    ++num_held_;
     auto work = lease_ != nullptr ? on_shared_receive(config_.receives->take(wc.wr_id))
                                   : std::optional(Work::receive_in(ReceiveSlot{index & ~kReceiveBit}));
     if (work && verbs::has(wc.wc_flags, verbs::WcFlags::kWithInv)) work->invalidated = wc.invalidated_rkey;
@@ -161,6 +163,11 @@ bool Endpoint::set_share(std::uint32_t num) {
   return true;
 }
 
+std::uint32_t Endpoint::num_ready() const {
+  const std::uint32_t all = lease_ != nullptr ? share_ : config_.num_receives;
+  return all - std::min(all, num_held_);
+}
+
 std::shared_ptr<const void> Endpoint::memory() const {
   if (lease_ != nullptr) return lease_;
   return own_receives_->memory();
@@ -173,6 +180,7 @@ ConstBytes Endpoint::received(ReceiveSlot slot, std::size_t len) const {
 bool Endpoint::post_receive(ReceiveSlot receive) {
   const std::uint32_t slot = index_of(receive);
   if (failure_ || qp_ == nullptr) return false;
+  if (num_held_ != 0) --num_held_;  // at first, none held a message
   if (lease_ != nullptr) {
     free_receives_.push_back(slot);
     if (config_.receives->give_back(receives_[slot])) return true;

@@ -98,6 +98,8 @@ class Endpoint {
   // more than its share and kExtraReceives takes the Receives of other peers: the Endpoint fails.
   bool set_share(std::uint32_t num);
   std::uint32_t share() const { return share_; }
+  // Receives for the peer's messages that hold none now.
+  std::uint32_t num_ready() const;
   // Fails the Endpoint because the peer takes more Receives than its share.
   void fail_overrun(std::string why);
   bool overrun() const { return overrun_; }
@@ -170,6 +172,7 @@ class Endpoint {
   std::vector<std::uint32_t> receives_, free_receives_;
   std::shared_ptr<ReceivePool::Lease> lease_;
   std::uint32_t share_ = 0;
+  std::uint32_t num_held_ = 0;  // Receives that hold messages
   bool overrun_ = false;
   std::optional<CallSlot> refused_read_;
   std::optional<SendSlot> refused_write_;

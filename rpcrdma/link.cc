@@ -1,6 +1,8 @@
 #include "rpcrdma/link.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "requirements/violates.h"
 #include "rpcrdma/requester.h"
@@ -13,13 +15,37 @@ void Link::on_completion(const verbs::Wc& wc) {
   if (closed_) return;
   if (!work) return on_failure();
   switch (work->kind()) {
-    case WorkKind::kReceive: return on_receive(*work, wc.byte_len);
-    case WorkKind::kSend: return on_sent(work->send());
+    case WorkKind::kReceive: on_receive({work->receive(), wc.byte_len, work->invalidated}); break;
+    case WorkKind::kSend: on_sent(work->send()); break;
     // Only requesters have windows, and only responders read and write.
-    case WorkKind::kInvalidate: return requester_->on_invalidated(work->receive());
-    case WorkKind::kRead: return responder_->on_read_done(work->call());
-    case WorkKind::kWrite: return responder_->on_write_done();
+    case WorkKind::kInvalidate: requester_->on_invalidated(work->receive()); break;
+    case WorkKind::kRead: responder_->on_read_done(work->call()); break;
+    case WorkKind::kWrite: responder_->on_write_done(); break;
   }
+  if (flow_) on_room();
+}
+
+// Credits, Send buffers or the other engine's sequence can hold up either engine.
+void Link::on_room() {
+  if (closed_ || endpoint_.failure()) return;
+  pass_on();
+  if (responder_ != nullptr) responder_->on_room();
+  if (requester_ != nullptr) requester_->on_room();
+  flow_->grant_if_due();
+}
+
+void Link::on_time(TimePoint now) {
+  now_ = now;
+  if (!flow_ || closed_) return;
+  if (const auto late = flow_->on_time(now); late && !endpoint_.failure()) {
+    const char* why = "its parts took too long";
+    if (late->direction == Reassembly::Part::Direction::kReply) {
+      if (requester_ != nullptr) requester_->on_refused_parts(late->xid, why);
+    } else if (responder_ != nullptr) {
+      responder_->refuse_parts({}, late->xid, TransportError::Code::kSystem, why);
+    }
+  }
+  on_room();
 }
 
 void Link::on_failure() {
@@ -53,8 +79,34 @@ void Link::decide(ConstBytes message) {
     answering_ = same != profiles_.end() ? *same : profiles_.front();
     return;
   }
-  profile_ = *at;
+  settle(**at);
   if (on_decided_) on_decided_();
+}
+
+void Link::settle(const Profile& profile) {
+  profile_ = &profile;
+  if (profile.framing == nullptr) return;
+  // One Receive is the reserve for a GRANT. The message that decided holds one.
+  const std::uint32_t receives = std::max(endpoint_.num_ready(), endpoint_.share());
+  const auto is_awaited = [this](std::uint32_t xid) { return requester_ != nullptr && requester_->awaits(xid); };
+  const Reassembly::Share share{[this](std::size_t octets) { return take_memory(octets); },
+                                [this](std::size_t octets) { give_memory(octets); }};
+  flow_.emplace(endpoint_, *profile.framing,
+                MessageFlow::Config{.window = receives - 1,
+                                    .is_client = is_client(),
+                                    .limits = {.max_octets = kMaxContinued},
+                                    .share = share,
+                                    .is_awaited = is_awaited});
+  credits_.granted = std::numeric_limits<std::uint32_t>::max();
+}
+
+// The memory of a server's clients is budgeted. A client has one sequence of its server, within Reassembly::Limits.
+bool Link::take_memory(std::size_t octets) {
+  return is_client() || responder_ == nullptr || responder_->take_memory(octets);
+}
+
+void Link::give_memory(std::size_t octets) {
+  if (!is_client() && responder_ != nullptr) responder_->give_memory(octets);
 }
 
 // An unclear message goes to the engine of the forward direction. This engine answers or discards it as if it were
@@ -65,29 +117,57 @@ MessageKind Link::kind_of(ConstBytes message) const {
   return end_ == End::kClient ? MessageKind::kReply : MessageKind::kCall;
 }
 
+void Link::on_receive(Arrival&& arrival) {
+  if (!is_decided()) decide(endpoint_.received(arrival.slot, arrival.len));
+  if (!flow_) return pass(std::move(arrival));
+  if (violates("W2-4.2.1-8", !flow_->take(std::move(arrival)))) {
+    return endpoint_.fail_violation("the peer sends more messages than it was granted");
+  }
+  pass_on();
+}
+
+void Link::pass_on() {
+  while (auto next = flow_->next(now_)) {
+    if (next->refusal) {
+      refuse(*next);
+    } else {
+      pass(std::move(next->arrival));
+    }
+  }
+}
+
+// A requester sends no errors: its RPC has failed (W2-6.3.9-2).
+void Link::refuse(const MessageFlow::Next& next) {
+  const ReceiveSlot slot = next.arrival.slot;
+  if (next.frame.direction == Reassembly::Part::Direction::kCall && responder_ != nullptr) {
+    return responder_->refuse_parts(slot, next.frame.xid, *next.refusal, next.why);
+  }
+  if (requester_ != nullptr) requester_->on_refused_parts(next.frame.xid, next.why);
+  endpoint_.post_receive(slot);
+}
+
 // R1-7.1.4-02: an XID has a different meaning in a Call and in a Reply.
-void Link::on_receive(const Work& work, std::size_t len) {
-  const ReceiveSlot slot = work.receive();
-  if (!is_decided()) decide(endpoint_.received(slot, len));
-  if (responder_ == nullptr) return requester_->on_receive(slot, len, work.invalidated);
+void Link::pass(Arrival&& arrival) {
+  if (responder_ == nullptr) return requester_->on_receive(std::move(arrival));
   if (requester_ == nullptr) {
-    if (work.invalidated) return endpoint_.fail("the peer invalidated a handle, and was given none");
-    return responder_->on_receive(slot, len);
+    if (arrival.invalidated) return endpoint_.fail("the peer invalidated a handle, and was given none");
+    return responder_->on_receive(std::move(arrival));
   }
-  if (kind_of(endpoint_.received(slot, len)) == MessageKind::kReply) {
-    return requester_->on_receive(slot, len, work.invalidated);
+  if (kind_of(endpoint_.received(arrival.slot, arrival.len)) == MessageKind::kReply) {
+    return requester_->on_receive(std::move(arrival));
   }
-  if (violates("R1-4.3.2-16", work.invalidated.has_value())) {
+  if (violates("R1-4.3.2-16", arrival.invalidated.has_value())) {
     return endpoint_.fail_violation("the peer invalidated a handle by a message that is no Reply");
   }
-  // Replies need Receives too: Calls beyond the grant must not use them up.
-  if (violates("R1-4.3.1-04", responder_->is_at_limit())) {
+  // Replies need Receives too: Calls beyond the grant must not use them up. Credits of messages see to it themselves.
+  if (violates("R1-4.3.1-04", !flow_ && responder_->is_at_limit())) {
     return endpoint_.fail_violation("the peer sends more Calls than it was granted");
   }
-  responder_->on_receive(slot, len);
+  responder_->on_receive(std::move(arrival));
 }
 
 void Link::on_sent(SendSlot slot) {
+  if (flow_ && flow_->on_sent(slot)) return;
   const bool is_reply = responder_ != nullptr && (requester_ == nullptr || responder_->is_sending(slot));
   return is_reply ? responder_->on_send_done(slot) : requester_->on_send_done(slot);
 }

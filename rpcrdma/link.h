@@ -8,6 +8,7 @@
 
 #include "rpcrdma/credit_policy.h"
 #include "rpcrdma/endpoint.h"
+#include "rpcrdma/message_flow.h"
 #include "rpcrdma/profile.h"
 
 namespace weft::rpcrdma {
@@ -36,11 +37,15 @@ class Link {
   // called before an engine gets the message.
   Link(Endpoint& endpoint, Profiles profiles, End end, std::function<void()> on_decided)
       : endpoint_(endpoint), profiles_(std::move(profiles)), end_(end), on_decided_(std::move(on_decided)) {
-    if (profiles_.size() == 1) profile_ = profiles_.front();
+    if (profiles_.size() == 1) settle(*profiles_.front());
   }
 
   void join(Requester& requester) { requester_ = &requester; }
   void join(Responder& responder) { responder_ = &responder; }
+  // The responder is gone. Another one may have joined in its place.
+  void leave(const Responder& responder) {
+    if (responder_ == &responder) responder_ = nullptr;
+  }
   // From here on the engines get no more messages and completions.
   void close() { closed_ = true; }
 
@@ -59,21 +64,43 @@ class Link {
   const CreditLedger& credits() const { return credits_; }
 
   // The gate. take_send returns a Send buffer if a message may leave now, else nothing. The caller fills it and passes
-  // it to send().
-  std::optional<SendSlot> take_send() { return endpoint_.take_send(); }
-  // Sends the first `len` octets of the buffer, or the octets that `sges` gather. invalidate: a handle of the peer.
-  bool send(SendSlot slot, std::size_t len) { return endpoint_.post_send(slot, len); }
+  // it to send(), if may_send() still holds then. After on_room of the engine, it is worth another try.
+  bool may_send(Sender sender) const { return !flow_ || flow_->may_send(sender); }
+  std::optional<SendSlot> take_send(Sender sender) { return may_send(sender) ? endpoint_.take_send() : std::nullopt; }
+  // Sends the first `len` octets of the buffer, or the octets that `sges` gather. invalidate: a handle of the peer. The
+  // message begins in the buffer.
+  bool send(SendSlot slot, std::size_t len) {
+    if (flow_) flow_->stamp(slot);
+    return endpoint_.post_send(slot, len);
+  }
   bool send(SendSlot slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate) {
+    if (flow_) flow_->stamp(slot);
     return endpoint_.post_send(slot, sges, invalidate);
   }
+  // Null for a profile without Framing.
+  MessageFlow* flow() { return flow_ ? &*flow_ : nullptr; }
+  // How many Receives there should be for a peer that may have `window` messages under way.
+  std::uint32_t receives_for(std::uint32_t window) { return flow_ ? flow_->receives_for(window) : window; }
 
   // The dispatch. Passes the Work of a completion to its engine.
   void on_completion(const verbs::Wc& wc);
+  // set_now comes before on_completion and on_time.
+  void set_now(TimePoint now) { now_ = now; }
+  // Lets messages go on that waited for memory or credits, and ends sequences of parts whose time is over.
+  void on_time(TimePoint now);
+  std::optional<TimePoint> next_timeout() const { return flow_ ? flow_->next_timeout() : std::nullopt; }
 
  private:
   void on_failure();
   void decide(ConstBytes message);
-  void on_receive(const Work& work, std::size_t len);
+  void settle(const Profile& profile);
+  void on_receive(Arrival&& arrival);
+  void pass(Arrival&& arrival);
+  void pass_on();
+  void refuse(const MessageFlow::Next& next);
+  void on_room();
+  bool take_memory(std::size_t octets);
+  void give_memory(std::size_t octets);
   void on_sent(SendSlot slot);
   MessageKind kind_of(ConstBytes message) const;
 
@@ -87,6 +114,8 @@ class Link {
   Requester* requester_ = nullptr;
   Responder* responder_ = nullptr;
   CreditLedger credits_;
+  std::optional<MessageFlow> flow_;
+  TimePoint now_{};
 };
 
 }  // namespace weft::rpcrdma

@@ -75,6 +75,8 @@ class MessageCredits {
 
   // on_ready: so many more Receives are there for messages of this connection.
   void on_ready(std::uint32_t num) { ready_ += num; }
+  // set_ready: so many Receives are there now.
+  void set_ready(std::uint32_t num) { ready_ = num; }
 
   enum class Verdict : std::uint8_t {
     kGood,

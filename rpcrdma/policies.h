@@ -14,8 +14,9 @@ namespace weft::rpcrdma {
 enum class Protocol : std::uint8_t {
   k1,       // RFC 8166
   k2Cel05,  // draft-cel-nfsv4-rpcrdma-version-two-05
+  k2Wg07,   // draft-ietf-nfsv4-rpcrdma-version-two-07
 };
-// "1", "2-cel05".
+// "1", "2-cel05", "2-wg07".
 std::string_view protocol_str(Protocol protocol);
 std::optional<Protocol> parse_protocol(std::string_view name);
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rpcrdma/framing.h"
 #include "rpcrdma/message.h"
 #include "rpcrdma/xdr/xdr.h"
 
@@ -14,6 +15,7 @@ namespace weft::rpcrdma {
 // HeaderLengths: octets of a transport header and of the additions of its lists.
 struct HeaderLengths {
   std::size_t empty = 0;         // with empty lists
+  std::size_t call_chunk = 0;    // without its segments
   std::size_t read_segment = 0;  // of the Read list or the Call chunk
   std::size_t write_chunk = 0;   // without its segments
   std::size_t reply_chunk = 0;   // the same
@@ -21,6 +23,7 @@ struct HeaderLengths {
 
   std::size_t of(const ChunkListsView& lists) const {
     std::size_t len = empty + read_segment * (lists.call_chunk.size() + lists.read_list.size());
+    if (!lists.call_chunk.empty()) len += call_chunk;
     for (const SegmentArray& chunk : lists.write_list) len += of_write_chunk(chunk.size());
     if (lists.reply_chunk) len += reply_chunk + segment * lists.reply_chunk->size();
     return len;
@@ -33,13 +36,18 @@ struct HeaderLengths {
 struct Profile {
   std::string_view name;      // as users choose it
   std::uint32_t version = 0;  // the word on the wire
-  HeaderLengths lengths;
+  HeaderLengths call_lengths, reply_lengths;
   std::size_t default_threshold = 0;  // octets of one message, if neither side said otherwise
   std::size_t first_threshold = 0;    // octets of a client's messages before the first Reply; 0: the same as later
   // A Call names the handle that its Reply may invalidate. Otherwise R of RFC 8797 allows every handle of the Call.
   bool names_invalidation = false;
   // A Call that is sent again after an error keeps its XID.
   bool retries_keep_xid = false;
+  // An inline Reply returns the Reply chunk that was offered.
+  bool returns_reply_chunk = true;
+  // Credits count messages, and one RPC message may be several messages. Null: credits count Calls (RFC 8166 section
+  // 3.3.1).
+  const Framing* framing = nullptr;
   // Both ends serve Calls of the reverse direction, even without a program for them.
   bool serves_reverse = false;
   // Whether clients take reverse Calls with chunks is for the protocol to settle, not for ServerConfig::reverse_chunks.

@@ -4,12 +4,13 @@
 
 #include "rpcrdma/v1/profile.h"
 #include "rpcrdma/v2_cel05/profile.h"
+#include "rpcrdma/v2_wg07/profile.h"
 
 namespace weft::rpcrdma {
 
 namespace {
 
-constexpr std::array kAll = {Protocol::k1, Protocol::k2Cel05};
+constexpr std::array kAll = {Protocol::k1, Protocol::k2Cel05, Protocol::k2Wg07};
 
 }  // namespace
 
@@ -17,6 +18,7 @@ const Profile& profile_of(Protocol protocol) {
   switch (protocol) {
     case Protocol::k1: return v1::kProfile;
     case Protocol::k2Cel05: return v2_cel05::kProfile;
+    case Protocol::k2Wg07: return v2_wg07::kProfile;
   }
   return v1::kProfile;
 }

@@ -102,7 +102,7 @@ TEST_F(ProtectedCallsTest, TheResponderTakesNoneEither) {
     EXPECT_TRUE(requester->requester->call(spec, [](const Reply&) {}).ok());
     requester->pump();
     Octets call = requester->qp.sent.back();
-    const std::size_t flavor = profile_1().lengths.of(parse(call).lists) + 6 * 4 + 3;
+    const std::size_t flavor = profile_1().call_lengths.of(parse(call).lists) + 6 * 4 + 3;
     EXPECT_EQ(call.at(flavor), 1u);
     call.at(flavor) = 6;
     EXPECT_TRUE(responder->qp.inject(call));

@@ -92,6 +92,12 @@ void Reassembly::refuse(Part::Direction direction, std::uint32_t xid) {
   if (state_ == State::kCollecting && sequence_ == *refused_) drop();
 }
 
+void Reassembly::on_last(Part::Direction direction, std::uint32_t xid) {
+  const Sequence ended{direction, xid};
+  if (refused_ == ended) refused_.reset();
+  if (state_ == State::kCollecting && sequence_ == ended) drop();
+}
+
 std::optional<Reassembly::Sequence> Reassembly::on_time(TimePoint now) {
   if (state_ != State::kCollecting || now < deadline_) return {};
   const Sequence late = sequence_;

@@ -78,6 +78,8 @@ class Reassembly {
   // refuse: the rest of this RPC message is discarded: one part was malformed, or the RPC is over. Only the last one
   // that was refused is remembered.
   void refuse(Part::Direction direction, std::uint32_t xid);
+  // on_last: the last part of this RPC message came and is not wanted. Nothing of it is kept or remembered.
+  void on_last(Part::Direction direction, std::uint32_t xid);
 
   struct Sequence {
     Part::Direction direction = Part::Direction::kCall;
@@ -87,6 +89,9 @@ class Reassembly {
   // on_time: returns the sequence that was refused because its time is over; answer it as one that is too long.
   std::optional<Sequence> on_time(TimePoint now);
   std::optional<TimePoint> next_timeout() const;
+
+  // Whether no sequence is under way, and no refused one can go on.
+  bool is_idle() const { return state_ == State::kIdle && !refused_; }
 
   // Octets of memory for the sequence.
   std::size_t memory() const { return octets_.capacity(); }

@@ -1,6 +1,8 @@
 #include "rpcrdma/reply_form.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "requirements/violates.h"
 #include "rpcrdma/xdr/xdr.h"
@@ -40,25 +42,42 @@ bool ReplyForm::is_padding(const Slice& piece) {
 
 // First items go to their Write chunks (R1-5.3.2-02), then the rest is measured (R1-4.5.3-05).
 ReplyForm::Verdict ReplyForm::choose(const Answered& call, const ServedReply& reply, std::size_t rpc_header_len,
-                                     const HeaderLengths& lengths, std::size_t threshold, ChunkListsView& lists) {
+                                     const ReplyRules& rules, ChunkListsView& lists) {
+  error_ = {.code = TransportError::Code::kReplyResource};
   return_unused(call.lists, lists);
   pair_items(call, reply);
-  if (!fill_write_chunks(call, reply, lists)) return Verdict::kNone;
-  const std::size_t header_len = lengths.of(lists);
+  if (!fill_write_chunks(call, reply, rules.max_continued != 0, lists)) return Verdict::kNone;
+  std::optional<SegmentArray> unused;
+  if (!rules.returns_reply_chunk) std::swap(unused, lists.reply_chunk);
+  const std::size_t header_len = rules.lengths.of(lists);
   const std::size_t payload_len = rpc_header_len + gather_payload(reply);
-  if (violates("R1-5.2.4-05", header_len > threshold)) {
+  if (violates("R1-5.2.4-05", header_len > rules.threshold)) {
     return none("its chunk lists leave no room for a Reply", {.code = TransportError::Code::kSystem});
   }
-  if (payload_len <= threshold - header_len) return Verdict::kInline;
-  // R1-4.5.3-06: the rest goes through the Reply chunk.
+  if (payload_len <= rules.threshold - header_len) return Verdict::kInline;
+  if (!rules.returns_reply_chunk) std::swap(unused, lists.reply_chunk);
+  return choose_for_long(call, payload_len, header_len, rules, lists);
+}
+
+// R1-4.5.3-06, W2-6.6.3-3: the rest goes through the Reply chunk if it fits there. header_len: octets of the header of
+// an inline Reply.
+ReplyForm::Verdict ReplyForm::choose_for_long(const Answered& call, std::size_t payload_len, std::size_t header_len,
+                                              const ReplyRules& rules, ChunkListsView& lists) {
   const Chunk* reply_chunk = call.lists.reply_chunk();
-  if (violates("R1-5.5.3-02", reply_chunk == nullptr || payload_len > reply_chunk->length)) {
-    return none(reply_chunk == nullptr ? "its Reply is too long to be inline, and it has no Reply chunk"
-                                       : "its Reply is longer than its Reply chunk",
-                {.code = TransportError::Code::kReplyResource, .needed = static_cast<std::uint32_t>(payload_len)});
+  const bool is_short = violates("R1-5.5.3-02", reply_chunk == nullptr || payload_len > reply_chunk->length);
+  if (!is_short && rules.lengths.of(lists) <= rules.threshold) {
+    fill_segments(reply_chunk->segments, payload_len, *lists.reply_chunk);
+    return Verdict::kExternal;
   }
-  fill_segments(reply_chunk->segments, payload_len, *lists.reply_chunk);
-  return Verdict::kExternal;
+  // W2-6.6.4-1
+  if (payload_len <= rules.max_continued && header_len + kLeastPart <= rules.threshold) {
+    lists.reply_chunk.reset();
+    return Verdict::kContinued;
+  }
+  if (error_.code == TransportError::Code::kWriteResource) return Verdict::kNone;  // W2-6.6.4-2
+  return none(reply_chunk == nullptr ? "its Reply is too long to be inline, and it has no Reply chunk"
+                                     : "its Reply is longer than its Reply chunk",
+              {.code = TransportError::Code::kReplyResource, .needed = static_cast<std::uint32_t>(payload_len)});
 }
 
 ReplyForm::Verdict ReplyForm::none(const char* why, const TransportError& error) {
@@ -82,9 +101,10 @@ void ReplyForm::pair_items(const Answered& call, const ServedReply& reply) {
   }
 }
 
-// False: an item does not fit its chunk (U1-3.1-08: before anything is written). R1-4.4.6.1-02: a chunk gets the octets
-// and no roundup. The chunk of an item without octets counts as used.
-bool ReplyForm::fill_write_chunks(const Answered& call, const ServedReply& reply, ChunkListsView& lists) {
+// False: an item does not fit its chunk (U1-3.1-08: before anything is written) and may not stay inline. R1-4.4.6.1-02:
+// a chunk gets the octets and no roundup. The chunk of an item without octets counts as used.
+bool ReplyForm::fill_write_chunks(const Answered& call, const ServedReply& reply, bool may_stay_inline,
+                                  ChunkListsView& lists) {
   for (std::size_t i = 0; i < reply.items.size(); ++i) {
     if (!is_reduced_[i]) continue;
     const ResultItem& item = reply.items[i];
@@ -94,7 +114,9 @@ bool ReplyForm::fill_write_chunks(const Answered& call, const ServedReply& reply
       none("a result is longer than its Write chunk", {.code = TransportError::Code::kWriteResource,
                                                        .chunk = static_cast<std::uint32_t>(item.operation) + 1,
                                                        .needed = static_cast<std::uint32_t>(len)});
-      return false;
+      if (!may_stay_inline) return false;
+      is_reduced_[i] = false;
+      continue;
     }
     fill_segments(chunk.segments, len, lists.write_list[item.operation]);
   }

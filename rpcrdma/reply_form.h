@@ -16,6 +16,14 @@ struct Answered {
   bool may_place_results = false;  // whether results may go to Write chunks
 };
 
+// ReplyRules: limits for the Replies of one connection.
+struct ReplyRules {
+  HeaderLengths lengths;
+  std::size_t threshold = 0;        // octets of one message, header included
+  bool returns_reply_chunk = true;  // Profile::returns_reply_chunk
+  std::size_t max_continued = 0;    // octets of a Payload stream that may come in several messages; 0: none may
+};
+
 // ReplyForm decides how a Reply travels (RFC 8166 sections 3.5 and 4.3): which results go to their Write chunks, and
 // whether the rest is inline or in the Reply chunk. A value without I/O. Use one object for all Replies: it keeps its
 // memory.
@@ -23,14 +31,14 @@ class ReplyForm {
  public:
   enum class Verdict : std::uint8_t {
     kInline,
-    kExternal,  // through the Reply chunk
-    kNone,      // no offered form carries the Reply
+    kExternal,   // through the Reply chunk
+    kContinued,  // inline, in several messages
+    kNone,       // no offered form carries the Reply
   };
 
-  // threshold: octets of one message. rpc_header_len: octets of the Reply's RPC header. The lists of the Reply are
-  // filled in `lists`.
-  Verdict choose(const Answered& call, const ServedReply& reply, std::size_t rpc_header_len,
-                 const HeaderLengths& lengths, std::size_t threshold, ChunkListsView& lists);
+  // rpc_header_len: octets of the Reply's RPC header. The lists of the Reply are filled in `lists`.
+  Verdict choose(const Answered& call, const ServedReply& reply, std::size_t rpc_header_len, const ReplyRules& rules,
+                 ChunkListsView& lists);
 
   // After kNone: the reason, for the log, and the error for the peer.
   const char* why_none() const { return why_none_; }
@@ -43,7 +51,9 @@ class ReplyForm {
 
  private:
   void pair_items(const Answered& call, const ServedReply& reply);
-  bool fill_write_chunks(const Answered& call, const ServedReply& reply, ChunkListsView& lists);
+  bool fill_write_chunks(const Answered& call, const ServedReply& reply, bool may_stay_inline, ChunkListsView& lists);
+  Verdict choose_for_long(const Answered& call, std::size_t payload_len, std::size_t header_len,
+                          const ReplyRules& rules, ChunkListsView& lists);
   std::size_t gather_payload(const ServedReply& reply);
   Verdict none(const char* why, const TransportError& error);
 

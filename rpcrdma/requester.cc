@@ -137,8 +137,13 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   settled_threshold_ = call_threshold;
   rules_.call_threshold = is_opening_ ? std::min(call_threshold, profile.first_threshold) : call_threshold;
   rules_.reply_threshold = reply_threshold;
-  rules_.lengths = profile.lengths;
   rules_.short_only = config_.short_only || (!link_->is_client() && profile.reverse_is_inline);
+  rules_.call_lengths = profile.call_lengths;
+  rules_.reply_lengths = profile.reply_lengths;
+  const bool may_continue = link_->flow() != nullptr;
+  rules_.max_continued_call = may_continue && !is_opening_ ? config_.chunks.max_continued_call : 0;
+  rules_.max_continued_reply = may_continue ? config_.chunks.max_continued_reply : 0;
+  rules_.max_unpredictable_reply = may_continue ? kMaxContinued : 0;
   pump();
 }
 
@@ -164,6 +169,7 @@ std::optional<CallSpec> Requester::health_check() const {
 
 // Sends the Calls that the peer's grant allows (R1-4.3.1-04, R1-4.3.1-08).
 void Requester::pump() {
+  if (continued_ && !continue_call()) return;
   while (started_ && !closed_ && !waiting_.empty() && !endpoint_->failure() &&
          may_send(waiting_.front()->spec.is_health_check)) {
     const auto at = waiting_.begin();
@@ -213,6 +219,11 @@ void Requester::abandon(const Call& call, std::optional<TimePoint> deadline) {
 // Ends a Call without results; its callback runs from the next on_time.
 void Requester::finish(Calls& from, Calls::iterator at, CallStatus status, std::string text) {
   Call& call = **at;
+  // A Call that ended early goes on without chunks: a sequence has no other end.
+  if (continued_ && continued_->last.xid == call.xid && &from == &sent_) {
+    continued_->last.lists.clear();
+    continued_->last.inv_handle = 0;
+  }
   // R1-10.1.3-01
   if (call.fence) {
     unfenced_.push_back({call.fence->slot, call.registrations.clear_keeping_windows()});
@@ -269,6 +280,7 @@ void Requester::suspend(const std::string& why) {
   started_ = false;
   link_ = nullptr;
   endpoint_ = nullptr;
+  continued_.reset();
   abandoned_.clear();  // these Calls stay given up, and their credits belonged to the old connection
   const auto before = waiting_.begin();
   while (!sent_.empty()) send_again(sent_.begin(), before, true);

@@ -26,6 +26,7 @@ struct RequesterCounters {
   std::uint64_t calls_sent = 0;
   std::uint64_t read_chunks = 0;        // for items
   std::uint64_t long_calls = 0;         // Calls through the Call chunk
+  std::uint64_t continued_calls = 0;    // Calls in several messages
   std::uint64_t write_chunks = 0;       // Write chunks offered
   std::uint64_t reply_chunks = 0;       // Reply chunks offered
   std::uint64_t replies_accepted = 0;   // that ended a Call or led to a retry in another form
@@ -77,9 +78,16 @@ class Requester {
   void start(std::size_t call_threshold, std::size_t reply_threshold);
   // Adds the depth that the Endpoint needs for windows. max: depth that the device allows.
   static void widen_for_windows(Endpoint::Config& shape, std::uint32_t max);
-  // on_receive: a Send filled Receive buffer `slot` with `len` octets. The requester posts the buffer again.
-  // invalidated: the handle that the Send invalidated.
-  void on_receive(ReceiveSlot slot, std::size_t len, std::optional<std::uint32_t> invalidated = {});
+  // on_receive: a Send filled a Receive buffer. The requester posts the buffer again.
+  void on_receive(Arrival&& arrival);
+  // Parts of the Reply to this Call were refused: the Call gets no other Reply.
+  void on_refused_parts(std::uint32_t xid, const char* why);
+  // Whether a Call with this XID waits for its Reply.
+  bool awaits(std::uint32_t xid) { return find(xid) != sent_.end(); }
+  // Messages may leave again.
+  void on_room() {
+    if (!dispatching_) pump();
+  }
   void on_send_done(SendSlot slot);
   // on_invalidated: the local invalidations for the Reply in Receive buffer `slot` have ended.
   void on_invalidated(ReceiveSlot slot);
@@ -149,6 +157,9 @@ class Requester {
   // kTooEarly: the Call is too long to be the first one.
   enum class Transmitted : std::uint8_t { kSent, kNoRoom, kTooEarly, kFailed };
   Transmitted transmit(Call& call);
+  void transmit_parts(Call& call);
+  bool continue_call();
+  void end_parts(std::uint32_t xid);
   Transmitted bind_windows(Call& call);
   Transmitted not_posted(Call& call) const;
   bool register_memory(Call& call, const void* octets, std::size_t len, verbs::Access access, Segment& segment);
@@ -161,18 +172,17 @@ class Requester {
   // Replies coming in (requester_reply.cc).
   Calls::iterator find(std::uint32_t xid);
   bool may_invalidate(const std::optional<std::uint32_t>& xid, Calls::iterator at, std::uint32_t handle);
-  bool fence(Call& call, ReceiveSlot slot, std::size_t len);
+  bool fence(Call& call, Arrival& arrival);
   void on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why);
   void take_grant(ReplyVerdict verdict);
   void on_opened();
-  bool on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len);
+  bool on_reply(Calls::iterator at, Arrival&& arrival);
   void on_error(Calls::iterator at, const TransportError& error);
   void on_err_chunk(Calls::iterator at, const TransportError& error);
   bool retry_without_read_chunks(Calls::iterator at);
   bool retry_without_write_chunks(Calls::iterator at);
   bool retry_with_more_room(Calls::iterator at, const TransportError& error);
   void retry(Calls::iterator at);
-  static std::uint32_t num_retries_allowed(const CallSpec& spec);
   void on_rpc_reply(Call& call, ConstBytes payload, const ReceivedReply& received);
   const char* disagreement(Call& call, ConstBytes results, const ReceivedReply& received);
 
@@ -196,6 +206,14 @@ class Requester {
   std::uint32_t last_program_ = 0, last_version_ = 0;  // of the last Call sent; 0 before the first
   std::uint64_t num_received_ = 0;
   TimePoint now_{};
+
+  // A Call that goes in several messages, until the last one was posted. Its octets are kept beyond its end.
+  struct Continued {
+    std::vector<std::uint8_t> octets;
+    Continuation parts;
+    Message last;
+  };
+  std::optional<Continued> continued_;
 
   Calls waiting_;  // in order of call(), health checks before all others
   Calls sent_;     // in order of sending

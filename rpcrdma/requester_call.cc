@@ -39,7 +39,7 @@ void Requester::widen_for_windows(Endpoint::Config& shape, std::uint32_t max) {
 
 Requester::Transmitted Requester::transmit(Call& call) {
   if (endpoint_->send_queue_room() == 0) return Transmitted::kNoRoom;
-  const auto send = link_->take_send();
+  const auto send = link_->take_send(Sender::kRequester);
   if (!send) return Transmitted::kNoRoom;
   if (call.spec.xid) {
     call.xid = *call.spec.xid;
@@ -76,8 +76,12 @@ Requester::Transmitted Requester::transmit(Call& call) {
     endpoint_->give_send(*send);
     return bound;
   }
-  const std::size_t len = emit(call, endpoint_->send_buffer(*send));
-  if (!link_->send(*send, len)) return not_posted(call);
+  if (call.form.continued) {
+    endpoint_->give_send(*send);
+    transmit_parts(call);
+  } else if (!link_->send(*send, emit(call, endpoint_->send_buffer(*send)))) {
+    return not_posted(call);
+  }
   if (call.keeps_xid) ++counters_.retransmitted;
   if (!call.spec.is_health_check) {
     last_program_ = call.spec.program;
@@ -85,6 +89,40 @@ Requester::Transmitted Requester::transmit(Call& call) {
   }
   ++counters_.calls_sent;
   return Transmitted::kSent;
+}
+
+// Begins a Call that goes in several messages. pump() goes on with it.
+void Requester::transmit_parts(Call& call) {
+  ++counters_.continued_calls;
+  Continued& on = continued_.emplace();
+  on.octets = std::move(call.head);
+  on.last = call.message;
+  on.parts = Continuation(Reassembly::Part::Direction::kCall, call.xid, {on.octets},
+                          rules_.call_threshold - rules_.call_lengths.of(call.message.lists));
+  (void)continue_call();
+}
+
+// False: the Call needs more credits or Send buffers.
+bool Requester::continue_call() {
+  Continued& on = *continued_;
+  if (!link_->flow()->send_parts(Sender::kRequester, on.parts, rules_.call_threshold)) return false;
+  if (endpoint_->send_queue_room() == 0) return false;
+  const auto send = link_->take_send(Sender::kRequester);
+  if (!send) return false;
+  xdr::XdrWriter out(endpoint_->send_buffer(*send));
+  link_->profile().emit(out, on.last);
+  on.parts.write(out, on.parts.remaining());
+  assert(out.size() <= rules_.call_threshold);  // R1-5.2.4-05
+  const bool is_sent = link_->send(*send, out.size());
+  continued_.reset();
+  return is_sent;
+}
+
+// The peer refused this Call, and discards the rest of it.
+void Requester::end_parts(std::uint32_t xid) {
+  if (!continued_ || continued_->last.xid != xid) return;
+  continued_.reset();
+  link_->flow()->end_sequence();
 }
 
 Requester::Transmitted Requester::not_posted(Call& call) const {

@@ -24,7 +24,7 @@ TEST_F(RequesterTest, FitsTheThresholdExactlyAndThenChangesForm) {
       EXPECT_TRUE(header.lists.read_list.empty());
     } else {
       EXPECT_EQ(header.proc, v1::Proc::kNomsg);
-      EXPECT_EQ(sent(0).size(), profile_1().lengths.of(header.lists));
+      EXPECT_EQ(sent(0).size(), profile_1().call_lengths.of(header.lists));
       ASSERT_EQ(header.lists.read_list.size(), 1u);
       EXPECT_EQ(header.lists.read_list[0].position, 0u);
       EXPECT_EQ(header.lists.read_list[0].target.length, 40 + len);

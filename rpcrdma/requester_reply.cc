@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "requirements/violates.h"
+#include "rpcrdma/reply_retries.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/requester_state.h"
 
@@ -10,7 +11,6 @@ namespace weft::rpcrdma {
 
 namespace {
 
-constexpr std::uint32_t kMaxShortReplyRetries = 3;
 constexpr std::size_t kMaxRetryRoom = 64 << 20;  // octets of the Reply chunks of retries, for all Calls together
 
 }  // namespace
@@ -35,20 +35,23 @@ bool Requester::may_invalidate(const std::optional<std::uint32_t>& xid, Calls::i
 // R1-4.3.2-19: invalidates the handles that the peer's Send did not invalidate. False: the invalidations are under way,
 // and the Reply waits in its Receive. If they fail, the Endpoint fails, so the connection ends before the Call
 // (R1-5.5.4-02).
-bool Requester::fence(Call& call, ReceiveSlot slot, std::size_t len) {
+bool Requester::fence(Call& call, Arrival& arrival) {
   const std::size_t num = call.registrations.num_live();
   // If no request can be posted, the destruction of the windows invalidates them (verbs.h: at once, whatever is
   // queued).
   const bool can_post = num <= endpoint_->send_queue_room() && endpoint_->qp()->state() != verbs::QpState::kErr;
   if (num == 0 || !can_post) return true;
   counters_.local_invalidations += num;
-  call.fence = {slot, len};
+  const ReceiveSlot slot = arrival.slot;
+  call.fence = std::move(arrival);
   (void)call.registrations.post_invalidations(*endpoint_, slot);
   return false;
 }
 
-void Requester::on_receive(ReceiveSlot slot, std::size_t len, std::optional<std::uint32_t> invalidated) {
-  const ConstBytes message = endpoint_->received(slot, len);
+void Requester::on_receive(Arrival&& arrival) {
+  const ReceiveSlot slot = arrival.slot;
+  const std::optional<std::uint32_t> invalidated = arrival.invalidated;
+  const ConstBytes message = endpoint_->received(slot, arrival.len);
   ++num_received_;
   const auto xid = link_->profile().reply_xid(message);
   const auto at = xid ? find(*xid) : sent_.end();
@@ -58,7 +61,7 @@ void Requester::on_receive(ReceiveSlot slot, std::size_t len, std::optional<std:
   dispatching_ = true;
   bool is_done = true;
   if (at != sent_.end() && !(*at)->fence) {
-    is_done = on_reply(at, slot, len);
+    is_done = on_reply(at, std::move(arrival));
   } else {
     // A Reply that comes too late breaks no rule.
     const auto level = xid && at == sent_.end() ? verbs::LogLevel::kInfo : verbs::LogLevel::kWarn;
@@ -79,9 +82,9 @@ void Requester::on_invalidated(ReceiveSlot slot) {
   const auto at =
       std::ranges::find_if(sent_, [slot](const auto& call) { return call->fence && call->fence->slot == slot; });
   if (at != sent_.end()) {
-    const std::size_t len = (*at)->fence->len;
+    Arrival arrival = std::move(*(*at)->fence);
     (*at)->fence.reset();
-    on_reply(at, slot, len);
+    on_reply(at, std::move(arrival));
   } else {
     std::erase_if(unfenced_, [slot](const Unfenced& one) { return one.slot == slot; });
   }
@@ -100,6 +103,7 @@ void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t>
 // R2-8-1: until a Reply has come, no error grants anything. An answer that only names other versions counts credits by
 // their rules (R2-8.2-6).
 void Requester::take_grant(ReplyVerdict verdict) {
+  if (link_->flow() != nullptr) return;  // every message gives credits
   const bool is_error = verdict == ReplyVerdict::kError;
   const bool is_other = is_error && received_.error.code == TransportError::Code::kVersion;
   if (violates("R2-8-1", is_error && is_opening_)) return;
@@ -111,18 +115,19 @@ void Requester::take_grant(ReplyVerdict verdict) {
 void Requester::on_opened() {
   is_opening_ = false;
   rules_.call_threshold = settled_threshold_;
+  rules_.max_continued_call = link_->flow() != nullptr ? config_.chunks.max_continued_call : 0;
 }
 
 // False: the Receive is needed until on_invalidated.
-bool Requester::on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len) {
+bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   Call& call = **at;
-  const ConstBytes message = endpoint_->received(slot, len);
+  const ConstBytes message = endpoint_->received(arrival.slot, arrival.len);
   const ChunkListsView& lists = call.message.lists;
   const Offered offered{lists.write_list, lists.reply_chunk ? &*lists.reply_chunk : nullptr};
   const ReplyVerdict verdict = link_->profile().receive_reply(message, offered, received_);
   if (verdict != ReplyVerdict::kDiscard) {
     take_grant(verdict);
-    if (!fence(call, slot, len)) return false;
+    if (!fence(call, arrival)) return false;
     ++counters_.replies_accepted;
     if (verdict != ReplyVerdict::kError) on_opened();
   }
@@ -135,7 +140,8 @@ bool Requester::on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len) 
       done.splice(done.end(), sent_, at);
       // R1-10.1.3-01: the memory is fenced from the peer before anything reads it.
       call.registrations.clear();
-      const ConstBytes payload = verdict == ReplyVerdict::kReply
+      const ConstBytes payload = arrival.joined ? ConstBytes(*arrival.joined)
+                                 : verdict == ReplyVerdict::kReply
                                      ? received_.payload
                                      : ConstBytes(call.reply_memory).first(received_.reply_chunk_len);
       on_rpc_reply(call, payload, received_);
@@ -146,8 +152,17 @@ bool Requester::on_reply(Calls::iterator at, ReceiveSlot slot, std::size_t len) 
   return true;
 }
 
+void Requester::on_refused_parts(std::uint32_t xid, const char* why) {
+  const auto at = find(xid);
+  on_discarded(verbs::LogLevel::kWarn, xid, why);
+  if (at == sent_.end()) return;
+  finish(sent_, at, CallStatus::kBadReply, std::string("its Reply was refused: ") + why);
+  on_room();
+}
+
 void Requester::on_error(Calls::iterator at, const TransportError& error) {
   using Code = TransportError::Code;
+  end_parts((*at)->xid);
   switch (error.code) {
     case Code::kVersion:
       return finish(sent_, at, CallStatus::kErrVers,
@@ -220,19 +235,6 @@ bool Requester::retry_with_more_room(Calls::iterator at, const TransportError& e
   retry_room_ = all;
   retry(at);
   return true;
-}
-
-// U1-3.1-06: how many short Reply chunk retries the binding allows, judged by all of the arguments (U1-6.2.1-04). A
-// verifier of RPCSEC_GSS covers the XID and a sequence number (RFC 2203 section 5.3.1), so an RPCSEC_GSS Call can go
-// out neither under a new XID nor twice.
-std::uint32_t Requester::num_retries_allowed(const CallSpec& spec) {
-  if (spec.binding == nullptr || spec.binding->bound_reply == nullptr) return 0;
-  if (spec.cred != nullptr && spec.cred->flavor == static_cast<std::uint32_t>(AuthFlavor::kRpcsecGss)) return 0;
-  const std::vector<std::size_t> positions = positions_of(filled_items(spec));
-  ReplyBound bound;
-  const Walked walked = spec.binding->bound_reply(spec.procedure, spec.args, positions, ReplyLimits{}, bound);
-  if (walked != Walked::kWhole) return 0;
-  return bound.may_retry ? kMaxShortReplyRetries : bound.may_retry_once ? 1 : 0;
 }
 
 namespace {

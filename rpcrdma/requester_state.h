@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "rpcrdma/argument_positions.h"
 #include "rpcrdma/call_form.h"
 #include "rpcrdma/registrations.h"
 #include "rpcrdma/requester.h"
@@ -16,26 +17,6 @@
 namespace weft::rpcrdma {
 
 inline constexpr std::size_t kMaxArgumentItems = 64;
-
-// The items of a Call that have octets. A binding sees only these items.
-inline std::vector<const ArgumentItem*> filled_items(const CallSpec& spec) {
-  std::vector<const ArgumentItem*> items;
-  for (const ArgumentItem& item : spec.items) {
-    if (len_of(item.data) != 0) items.push_back(&item);
-  }
-  return items;
-}
-
-// Positions of the items as a Binding counts them: in the unreduced arguments.
-inline std::vector<std::size_t> positions_of(const std::vector<const ArgumentItem*>& items) {
-  std::vector<std::size_t> positions;
-  std::size_t before = 0;
-  for (const ArgumentItem* item : items) {
-    positions.push_back(item->position + before);
-    before += xdr::round_up(len_of(item->data));
-  }
-  return positions;
-}
 
 struct Requester::Call {
   // Reply chunk memory that a spare Call may keep, in octets.
@@ -61,11 +42,7 @@ struct Requester::Call {
   std::vector<std::uint8_t> reply_memory;  // the Reply chunk
   Registrations registrations;             // declared after the memory that they cover, so destroyed before it
   // The Call's Reply has come, and waits until local invalidations have ended.
-  struct Fence {
-    ReceiveSlot slot{};
-    std::size_t len = 0;  // octets received
-  };
-  std::optional<Fence> fence;
+  std::optional<Arrival> fence;
   std::vector<std::optional<std::size_t>> item_lens;
 
   // Once ended, until the callback ran:

@@ -38,6 +38,7 @@ Responder::Responder(verbs::Pd& pd, Link& link, BufferPool& pool, Budget& budget
 }
 
 Responder::~Responder() {
+  link_.leave(*this);
   if (served_memory_.use_count() == 1) return;
   std::size_t served = 0;
   for (const Call& call : calls_) served += call.state == Call::State::kServed ? call.held : 0;
@@ -49,7 +50,11 @@ bool Responder::has_served_calls() const {
 }
 
 void Responder::start(std::size_t reply_threshold, std::uint32_t ord) {
-  config_.reply_threshold = reply_threshold;
+  const Profile& profile = link_.profile();
+  rules_ = {.lengths = profile.reply_lengths,
+            .threshold = reply_threshold,
+            .returns_reply_chunk = profile.returns_reply_chunk,
+            .max_continued = profile.framing != nullptr ? kMaxContinued : 0};
   config_.ord = ord;
 }
 
@@ -82,8 +87,9 @@ void Responder::on_time(TimePoint now) {
     progress_ = endpoint_.progress();
     progress_at_ = now;
   } else if (now - *progress_at_ >= stall_timeout()) {
-    const char* why =
-        lacks_sends_ ? "there was no memory for an answer for " : "the peer takes or gives no data: stalled for ";
+    const char* why = lacks_sends_     ? "there was no memory for an answer for "
+                      : lacks_credits_ ? "the peer gives no credits for an answer: stalled for "
+                                       : "the peer takes or gives no data: stalled for ";
     endpoint_.fail(why + std::to_string(stall_timeout().count()) + " ms");
   }
 }
@@ -92,7 +98,7 @@ void Responder::tell(verbs::LogLevel level, std::uint32_t xid, std::string_view 
   if (config_.log != nullptr) config_.log->line(level, config_.peer, "XID {:#x}: {}: {}", xid, what, why);
 }
 
-CallSlot Responder::take_call(ReceiveSlot receive) {
+CallSlot Responder::take_call(std::optional<ReceiveSlot> receive) {
   if (free_calls_.empty()) {
     free_calls_.push_back(CallSlot{static_cast<std::uint32_t>(calls_.size())});
     calls_.emplace_back().generation = first_generation_;
@@ -121,7 +127,7 @@ std::optional<TimePoint> Responder::next_timeout() const {
 }
 
 bool Responder::may_stall() const {
-  return endpoint_.busy() || lacks_sends_;
+  return endpoint_.busy() || lacks_sends_ || lacks_credits_;
 }
 
 std::chrono::milliseconds Responder::stall_timeout() const {

@@ -35,6 +35,7 @@ struct ResponderCounters {
   std::uint64_t err_chunk = 0;
   std::uint64_t garbage_args = 0;        // found here, not by a service
   std::uint64_t reply_chunks = 0;        // Replies through the Reply chunk
+  std::uint64_t continued_replies = 0;   // Replies in several messages
   std::uint64_t write_chunks = 0;        // items through a Write chunk
   std::uint64_t invalidations = 0;       // Replies that invalidate a handle
   std::uint64_t duplicate_requests = 0;  // repeated Calls that a service has already received
@@ -54,7 +55,6 @@ class Responder {
   struct Config {
     CreditPolicy::Config credits;  // initial is at most the Endpoint's Receives; so is max if the Endpoint owns them
     std::uint32_t reverse_credits = 0;  // Receives for Replies to our own Calls (RFC 8167)
-    std::size_t reply_threshold = 0;    // settled by start
     // Segments and chunks of one Call's lists (RFC 8267 section 6.4.2).
     std::size_t max_segments = 128;
     std::size_t max_read_chunks = 16;
@@ -91,7 +91,14 @@ class Responder {
   // start sets the threshold and the number of RDMA Reads that connection set-up settled. It comes before the first
   // on_receive, and again if the first message decides the profile.
   void start(std::size_t reply_threshold, std::uint32_t ord);
-  void on_receive(ReceiveSlot receive, std::size_t len);
+  void on_receive(Arrival&& arrival);
+  // refuse_parts answers parts of a Call with an error. receive: the Receive that the error answers, if one is held.
+  void refuse_parts(std::optional<ReceiveSlot> receive, std::uint32_t xid, TransportError::Code code, const char* why);
+  // Messages may leave again.
+  void on_room() { pump(); }
+  // This connection's part of the budget, for the parts of Calls. False: there is no room now.
+  bool take_memory(std::size_t octets) { return share_.take(octets) == BudgetShare::Verdict::kTaken; }
+  void give_memory(std::size_t octets) { share_.give_back(octets); }
   void on_send_done(SendSlot send);
   void on_read_done(CallSlot slot);
   // This Call's Read ended the connection, because the peer does not own the memory that the chunk names.
@@ -126,12 +133,13 @@ class Responder {
  private:
   // responder_state.h
   struct ServedMemory;
+  struct JoinedMemory;
   struct Call;
   struct Answer;
   struct Outgoing;
 
   Call& call_at(CallSlot slot);
-  CallSlot take_call(ReceiveSlot receive);
+  CallSlot take_call(std::optional<ReceiveSlot> receive);
   // Logs a line about the Call with this XID.
   void tell(verbs::LogLevel level, std::uint32_t xid, std::string_view what, std::string_view why) const;
   // Whether work is under way that the peer or a shortage of memory can hold up.
@@ -183,6 +191,8 @@ class Responder {
   void build_error(const Call& call, const TransportError& error, Outgoing& out, SendSlot send);
   void write_items(const Call& call, Outgoing& out);
   void build_inline(const ReplyHeader& rpc, Outgoing& out, SendSlot send);
+  void build_continued(const ReplyHeader& rpc, Outgoing& out, SendSlot send);
+  bool may_post_last(Outgoing& out, SendSlot send);
   bool build_external(const ReplyHeader& rpc, Outgoing& out, SendSlot send);
   bool post(Outgoing& out, SendSlot send);
   bool release_call(CallSlot slot);
@@ -220,7 +230,8 @@ class Responder {
   std::size_t next_written_ = 0;
   std::optional<std::uint32_t> fatal_xid_;  // of the Call whose Read or Write the peer refused
   bool pumping_ = false;
-  bool lacks_sends_ = false;  // an answer waits for a Send buffer, and no Send under way will give one back
+  bool lacks_credits_ = false;  // an answer waits for credits of the peer
+  bool lacks_sends_ = false;    // an answer waits for a Send buffer, and no Send under way will give one back
   std::uint32_t calls_under_way_ = 0;
   std::uint32_t sends_under_way_ = 0;
   std::uint32_t discarded_in_turn_ = 0;
@@ -228,6 +239,7 @@ class Responder {
   // Scratch for one answer at a time:
   Message message_;
   ReplyForm form_;
+  ReplyRules rules_;  // settled by start
   // Scratch for one Call:
   std::vector<std::size_t> positions_;
   std::vector<EligibleItem> found_arguments_;

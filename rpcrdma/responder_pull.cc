@@ -11,7 +11,7 @@ namespace weft::rpcrdma {
 std::size_t Responder::result_room(const Call& call) const {
   std::uint64_t items = 0;
   for (const Chunk& chunk : call.lists.write_chunks()) items += chunk.length;
-  std::uint64_t room = std::max<std::uint64_t>(config_.reply_threshold, items);
+  std::uint64_t room = std::max<std::uint64_t>(rules_.threshold, items);
   if (call.lists.reply_chunk() != nullptr) room = std::max(room, call.lists.reply_chunk()->length);
   return static_cast<std::size_t>(std::min<std::uint64_t>(room, config_.max_item));
 }
@@ -98,7 +98,7 @@ BudgetShare::Verdict Responder::start_call(std::size_t at, bool only_guaranteed)
   } else {
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   }
-  call.held = call.need;
+  call.held += call.need;
   if (position_zero != nullptr) {
     call.pulls.push_back({position_zero, call.message.octets(), call.message.lkey()});
     pull(slot);
@@ -212,6 +212,7 @@ void Responder::deliver(CallSlot slot) {
   served.args = call.args;
   served.message = std::move(call.message);
   served.receives = served_memory_;
+  if (call.joined) served.receives = std::make_shared<const JoinedMemory>(JoinedMemory{call.joined, served_memory_});
   for (Call::Item& item : call.items) served.items.push_back({item.position, std::move(item.data)});
   if (may_place_results(call)) {
     for (const Chunk& chunk : call.lists.write_chunks()) {

@@ -19,7 +19,7 @@ bool is_served(std::uint32_t flavor, const ServedProgram& program) {
 
 }  // namespace
 
-void Responder::on_receive(ReceiveSlot receive, std::size_t len) {
+void Responder::on_receive(Arrival&& arrival) {
   ReceivedCall received;
   const std::uint64_t max_message = std::uint64_t{config_.max_call} + config_.max_item;
   const ChunkLimits limits{.max_segments = config_.max_segments,
@@ -28,10 +28,16 @@ void Responder::on_receive(ReceiveSlot receive, std::size_t len) {
                            .max_message = max_message,
                            .max_item = config_.max_item,
                            .max_read_list = max_message + config_.max_item};
-  const CallVerdict verdict = link_.profile().receive_call(endpoint_.received(receive, len), limits, received);
-  if (verdict == CallVerdict::kDiscard) return discard(receive, received.why);
-  const CallSlot slot = take_call(receive);
+  const CallVerdict verdict =
+      link_.profile().receive_call(endpoint_.received(arrival.slot, arrival.len), limits, received);
+  if (verdict == CallVerdict::kDiscard) return discard(arrival.slot, received.why);
+  const CallSlot slot = take_call(arrival.slot);
   Call& call = call_at(slot);
+  if (arrival.joined) {
+    call.held = arrival.joined->capacity();
+    call.joined = std::make_shared<const std::vector<std::uint8_t>>(std::move(*arrival.joined));
+    received.payload = *call.joined;
+  }
   call.xid = received.xid;
   call.version = received.version;
   call.state = Call::State::kWaiting;
@@ -66,6 +72,15 @@ void Responder::on_receive(ReceiveSlot receive, std::size_t len) {
   admit();
 }
 
+void Responder::refuse_parts(std::optional<ReceiveSlot> receive, std::uint32_t xid, TransportError::Code code,
+                             const char* why) {
+  const CallSlot slot = take_call(receive);
+  call_at(slot).xid = xid;
+  call_at(slot).version = link_.profile().version;
+  settle_credits(0);
+  answer_error(slot, code, why);
+}
+
 void Responder::discard(ReceiveSlot receive, const char* why) {
   ++counters_.discarded;
   if (config_.log != nullptr) {
@@ -83,7 +98,7 @@ void Responder::settle_credits(std::uint32_t requested) {
   // For the peer, a Call is still under way while the Send of its answer is.
   CreditPolicy& grants = link_.credits().grants;
   grants.on_call(requested, calls_under_way_ + sends_under_way_);
-  const std::uint32_t share = grants.promised() + config_.reverse_credits;
+  const std::uint32_t share = link_.receives_for(grants.promised() + config_.reverse_credits);
   if (share != endpoint_.share() && !endpoint_.set_share(share)) {
     grants.hold_at(endpoint_.share() - config_.reverse_credits);
   }

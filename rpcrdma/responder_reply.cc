@@ -60,6 +60,8 @@ void Responder::answer_stat(CallSlot slot, AcceptStat stat, const char* why) {
 
 // While Sends are under way, one of them will end and free its buffer.
 void Responder::on_no_send() {
+  lacks_credits_ = !link_.may_send(Sender::kResponder);
+  if (lacks_credits_) return;
   if (sends_under_way_ != 0 || std::exchange(lacks_sends_, true)) return;
   tell(verbs::LogLevel::kWarn, call_at(answers_.front().slot).xid, "its answer waits",
        "there is no memory for Send buffers, or it cannot be registered");
@@ -85,9 +87,10 @@ bool Responder::release_call(CallSlot slot) {
   Call& call = call_at(slot);
   share_.give_back(call.held);
   --calls_under_way_;
+  const auto receive = call.receive;
   call.reset();
   free_calls_.push_back(slot);
-  return endpoint_.post_receive(call.receive);
+  return !receive || endpoint_.post_receive(*receive);
 }
 
 void Responder::pump() {
@@ -100,12 +103,12 @@ void Responder::pump() {
       continue;
     }
     if (answers_.empty()) break;
-    const auto send = link_.take_send();
+    const auto send = link_.take_send(Sender::kResponder);
     if (!send) {
       on_no_send();
       break;
     }
-    lacks_sends_ = false;
+    lacks_sends_ = lacks_credits_ = false;
     if (index_of(*send) >= outgoing_.size()) outgoing_.resize(index_of(*send) + 1);
     ++sends_under_way_;
     Answer& answer = answers_.front();
@@ -132,13 +135,29 @@ bool Responder::post(Outgoing& out, SendSlot send) {
     for (const verbs::Sge& sge : sges) len += sge.length;
     remember_write(out.xid, write.rkey, write.remote_addr, len);
   }
-  if (endpoint_.send_queue_room() == 0) return false;
+  if (!may_post_last(out, send)) return false;
   // R1-4.3.1-09: the Receive for the peer's next Call is posted before the answer that lets the peer send that Call.
   if (!release_call(out.call)) return false;
   if (out.invalidate) ++counters_.invalidations;
   if (!out.send_sges.empty()) return link_.send(send, out.send_sges, out.invalidate);
   const verbs::Sge sge = sge_of(endpoint_.send_buffer(send).first(out.send_len), endpoint_.send_lkey(send));
   return link_.send(send, std::span(&sge, 1), out.invalidate);
+}
+
+// Sends all messages before the last one. False: credits, Send buffers or room in the send queue are lacking.
+bool Responder::may_post_last(Outgoing& out, SendSlot send) {
+  lacks_credits_ = false;
+  if (out.parts && !link_.flow()->send_parts(Sender::kResponder, *out.parts, rules_.threshold)) {
+    lacks_credits_ = !link_.may_send(Sender::kResponder);
+    return false;
+  }
+  lacks_credits_ = !link_.may_send(Sender::kResponder);
+  if (lacks_credits_ || endpoint_.send_queue_room() == 0) return false;
+  if (!out.parts) return true;
+  xdr::XdrWriter rest(endpoint_.send_buffer(send).subspan(out.send_len));
+  out.parts->write(rest, out.parts->remaining());
+  out.send_len += rest.size();
+  return true;
 }
 
 // On iWARP a Write and its Reply complete when TCP took them, a round trip before the peer can refuse the Write.
@@ -246,8 +265,7 @@ const char* Responder::build_rpc(Answer& answer, Outgoing& out, SendSlot send, T
   }
   out.invalidate = handle_of(call);
   const Answered answered{call.lists, may_place_results(call)};
-  const auto verdict = form_.choose(answered, reply, rpc_header_len(answer.rpc, reply), link_.profile().lengths,
-                                    config_.reply_threshold, message_.lists);
+  const auto verdict = form_.choose(answered, reply, rpc_header_len(answer.rpc, reply), rules_, message_.lists);
   if (verdict == ReplyForm::Verdict::kNone) {
     error = form_.error();
     return form_.why_none();
@@ -262,7 +280,11 @@ const char* Responder::build_rpc(Answer& answer, Outgoing& out, SendSlot send, T
     error.code = TransportError::Code::kSystem;
     return build_external(answer.rpc, out, send) ? nullptr : "no memory for its Reply";
   }
-  build_inline(answer.rpc, out, send);
+  if (verdict == ReplyForm::Verdict::kContinued) {
+    build_continued(answer.rpc, out, send);
+  } else {
+    build_inline(answer.rpc, out, send);
+  }
   return nullptr;
 }
 
@@ -335,6 +357,20 @@ void Responder::build_inline(const ReplyHeader& rpc, Outgoing& out, SendSlot sen
   }
   out.send_len = writer.size();
   if (!out.send_sges.empty()) gather_written();
+}
+
+// Prepares the messages of a Reply that goes in several: the last one has the header, and post() adds the rest.
+void Responder::build_continued(const ReplyHeader& rpc, Outgoing& out, SendSlot send) {
+  xdr::XdrWriter writer(endpoint_.send_buffer(send));
+  link_.profile().emit(writer, message_);
+  out.send_len = writer.size();
+  out.rpc_header.clear();
+  xdr::XdrWriter header(out.rpc_header);
+  emit_rpc_header(header, rpc, out.reply);
+  std::vector<ConstBytes> pieces{out.rpc_header};
+  for (const Slice& piece : form_.pieces()) pieces.push_back(piece.octets);
+  ++counters_.continued_replies;
+  out.parts.emplace(Reassembly::Part::Direction::kReply, out.xid, std::move(pieces), rules_.threshold - out.send_len);
 }
 
 // Sends the payload through the Reply chunk. The message already has the lengths of the chunk.

@@ -24,6 +24,12 @@ struct Responder::ServedMemory {
   std::shared_ptr<const void> rest;
 };
 
+// The memory behind the views of a Call that came in several messages.
+struct Responder::JoinedMemory {
+  std::shared_ptr<const std::vector<std::uint8_t>> joined;
+  std::shared_ptr<const void> served;
+};
+
 struct Responder::Call {
   enum class State : std::uint8_t { kFree, kWaiting, kPulling, kServed, kAnswering };
 
@@ -45,11 +51,13 @@ struct Responder::Call {
   std::uint32_t generation = 0;
   std::uint32_t xid = 0;
   std::uint32_t version = 0;
-  ReceiveSlot receive{};  // the Receive buffer that it came in
+  std::optional<ReceiveSlot> receive;  // the Receive buffer that it came in, or its last part
+  // The Payload stream, if it came in several messages.
+  std::shared_ptr<const std::vector<std::uint8_t>> joined;
   bool external = false;
   std::optional<std::uint32_t> inv_handle;
   ChunkLists lists;
-  // These views point into the Receive buffer or into `message`.
+  // These views point into the Receive buffer, into `joined` or into `message`.
   CallHeaderView rpc;
   ConstBytes header;
   ConstBytes args;
@@ -81,6 +89,7 @@ struct Responder::Call {
     header = args = {};
     program = nullptr;
     message = Buffer{};
+    joined.reset();
     items.clear();
     held = 0;
     pulls.clear();
@@ -112,6 +121,8 @@ struct Responder::Outgoing {
   std::vector<Write> writes;
   std::size_t next_write = 0;
   std::size_t send_len = 0;                 // octets of the Send buffer
+  std::vector<std::uint8_t> rpc_header;     // of a continued Reply
+  std::optional<Continuation> parts;        // of the same, all that is not sent
   std::vector<verbs::Sge> send_sges;        // if the Send also gathers from other memory
   std::optional<std::uint32_t> invalidate;  // by the Send
   std::size_t held = 0;
@@ -125,6 +136,7 @@ struct Responder::Outgoing {
     sges.clear();
     writes.clear();
     send_sges.clear();
+    parts.reset();
     invalidate.reset();
     next_write = send_len = held = 0;
     in_use = false;

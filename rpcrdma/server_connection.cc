@@ -130,10 +130,12 @@ Responder::Config ServerConnection::responder_config(ConstBytes peer_private_dat
 
 void ServerConnection::on_completion(const verbs::Wc& wc, TimePoint now) {
   used_at_ = now;
+  link_->set_now(now);
   link_->on_completion(wc);
 }
 
 void ServerConnection::on_time(TimePoint now) {
+  link_->on_time(now);
   responder_->on_time(now);
   if (reverse_) reverse_->calls().on_time(now);
   note_failure();
@@ -141,13 +143,18 @@ void ServerConnection::on_time(TimePoint now) {
 }
 
 bool ServerConnection::has_work() {
-  return close_deadline_ || responder_->has_work() || (reverse_ && reverse_->calls().num_outstanding() != 0);
+  return close_deadline_ || responder_->has_work() || link_->next_timeout() ||
+         (reverse_ && reverse_->calls().num_outstanding() != 0);
 }
 
 std::optional<TimePoint> ServerConnection::next_timeout() {
   std::optional<TimePoint> next = close_deadline_ ? close_deadline_ : responder_->next_timeout();
-  const auto calls = reverse_ ? reverse_->calls().next_timeout() : std::nullopt;
-  return calls && (!next || *calls < *next) ? calls : next;
+  const auto consider = [&next](const std::optional<TimePoint>& at) {
+    if (at && (!next || *at < *next)) next = at;
+  };
+  if (!close_deadline_) consider(link_->next_timeout());
+  if (reverse_) consider(reverse_->calls().next_timeout());
+  return next;
 }
 
 void ServerConnection::note_end(verbs::LogLevel level, std::string why) {

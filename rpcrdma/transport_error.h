@@ -9,9 +9,12 @@ namespace weft::rpcrdma {
 struct TransportError {
   enum class Code : std::uint8_t {
     kVersion,        // the version is not supported; low to high are supported
+    kOtherVersion,   // not the version that the connection has
     kChunk,          // version 1's only code for all errors below (ERR_CHUNK)
     kBadHeader,      // the header does not decode, or contradicts itself or its Payload stream
     kMessageType,    // a type of message that is not accepted
+    kSequence,       // a message that may not stand there among the messages of another RPC message
+    kProperty,       // a property with a malformed value
     kOption,         // an option, or an operation on properties, that is not supported
     kReadChunks,     // more Read chunks than `limit`
     kWriteChunks,    // more Write chunks than `limit`

@@ -120,7 +120,7 @@ TEST_F(WireRules, EveryMessageOfBothEnds) {
       if (header.proc == v1::Proc::kMsg) {
         EXPECT_EQ(word_at(payload, 0), header.xid);
         EXPECT_EQ(word_at(payload, 4), is_call ? 0u : 1u);
-        EXPECT_EQ(octets.size(), profile_1().lengths.of(header.lists) + payload.size());
+        EXPECT_EQ(octets.size(), profile_1().call_lengths.of(header.lists) + payload.size());
       } else {
         EXPECT_TRUE(payload.empty());
         EXPECT_TRUE(header.proc == v1::Proc::kNomsg || header.proc == v1::Proc::kError);

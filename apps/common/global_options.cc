@@ -46,10 +46,10 @@ std::optional<std::vector<rpcrdma::Protocol>> parse_protocols(const std::string&
 
 std::string protocols_fault(const std::string& list) {
   for (const std::string& name : CLI::detail::split(list, ',')) {
-    if (name == "2-wg07" || name == "auto") return name + " is not built yet";
+    if (name == "auto") return name + " is not built yet";
   }
   if (parse_protocols(list)) return {};
-  return "must be 1, 2-cel05 or both with a comma between them, not '" + list + "'";
+  return "must be 1, 2-cel05, 2-wg07 or a list of them with commas between, not '" + list + "'";
 }
 
 // unbuilt is for options without any built value.

@@ -35,7 +35,7 @@ TEST(Header, EveryWellFormedVectorParsesAndComesOutOctetForOctet) {
     octets.insert(octets.end(), in.rest().begin(), in.rest().end());
     EXPECT_EQ(to_hex(octets), to_hex(vector.octets)) << vector.id;
     if (header.proc == Proc::kMsg || header.proc == Proc::kNomsg) {
-      EXPECT_EQ(kProfile.lengths.of(header.lists), vector.header_len) << vector.id;
+      EXPECT_EQ(kProfile.call_lengths.of(header.lists), vector.header_len) << vector.id;
     }
   }
 }

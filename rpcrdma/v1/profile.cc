@@ -7,14 +7,21 @@
 
 namespace weft::rpcrdma::v1 {
 
+namespace {
+
+constexpr HeaderLengths kLengths{.empty = kMinHeader,
+                                 .read_segment = kReadSegmentLen,
+                                 .write_chunk = kWriteChunkLen,
+                                 .reply_chunk = kReplyChunkLen,
+                                 .segment = kSegmentLen};
+
+}  // namespace
+
 const Profile kProfile{
     .name = "1",
     .version = kVersion,
-    .lengths = {.empty = kMinHeader,
-                .read_segment = kReadSegmentLen,
-                .write_chunk = kWriteChunkLen,
-                .reply_chunk = kReplyChunkLen,
-                .segment = kSegmentLen},
+    .call_lengths = kLengths,
+    .reply_lengths = kLengths,
     .default_threshold = 1024,
     .is_first = is_first,
     .message_kind = message_kind,

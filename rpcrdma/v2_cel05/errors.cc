@@ -9,8 +9,11 @@ using Code = TransportError::Code;
 Err err_of(Code code) {
   switch (code) {
     case Code::kVersion: return Err::kVers;
+    case Code::kOtherVersion: return Err::kVers;
     case Code::kChunk:
-    case Code::kBadHeader: return Err::kBadXdr;
+    case Code::kBadHeader:
+    case Code::kSequence:
+    case Code::kProperty: return Err::kBadXdr;
     case Code::kMessageType: return Err::kInvalProc;
     case Code::kOption: return Err::kInvalOption;
     case Code::kReadChunks: return Err::kReadChunks;

@@ -8,7 +8,7 @@
 // RDMA2_ERROR (section 7.2.4) and the engines' TransportError.
 namespace weft::rpcrdma::v2_cel05 {
 
-// Every TransportError has a code here: kChunk and kBadHeader are RDMA2_ERR_BAD_XDR.
+// Every TransportError has a code here: faults without a code of their own are RDMA2_ERR_BAD_XDR.
 Error to_wire(const TransportError& error);
 TransportError from_wire(const Error& error);
 std::string_view error_name(TransportError::Code code);

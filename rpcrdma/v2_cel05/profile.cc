@@ -29,14 +29,17 @@ void emit_message(xdr::XdrWriter& out, const Message& message) {
                    is_call ? Direction::kCall : Direction::kReply, is_call ? message.inv_handle : 0, message.lists);
 }
 
+// R2-7.2-6: the smallest header has 36 octets.
+constexpr HeaderLengths kLengths{
+    .empty = 36, .read_segment = kReadSegmentLen, .write_chunk = 8, .reply_chunk = 4, .segment = kSegmentLen};
+
 }  // namespace
 
-// R2-7.2-6: the smallest header has 36 octets.
 const Profile kProfile{
     .name = "2-cel05",
     .version = v2::kVersion,
-    .lengths =
-        {.empty = 36, .read_segment = kReadSegmentLen, .write_chunk = 8, .reply_chunk = 4, .segment = kSegmentLen},
+    .call_lengths = kLengths,
+    .reply_lengths = kLengths,
     .default_threshold = 4096,  // R2-3.3-3
     .first_threshold = 1024,    // R2-8-3
     .names_invalidation = true,

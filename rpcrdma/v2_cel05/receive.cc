@@ -6,6 +6,7 @@
 
 #include "requirements/violates.h"
 #include "rpcrdma/returned_lists.h"
+#include "rpcrdma/v2/call_lists.h"
 #include "rpcrdma/v2_cel05/errors.h"
 #include "rpcrdma/v2_cel05/header.h"
 
@@ -31,49 +32,13 @@ ReplyVerdict discard(ReceivedReply& reply, const char* why) {
   return ReplyVerdict::kDiscard;
 }
 
-// A handle that is not of this header is treated as none (R2-7.2.3-6).
-std::optional<std::uint32_t> named_handle(std::uint32_t handle, const ChunkListsView& lists) {
-  const auto names = [handle](const Segment& segment) { return segment.handle == handle; };
-  const auto any = [&](const SegmentArray& segments) { return std::ranges::any_of(segments, names); };
-  const auto read = [&](const ReadSegment& segment) { return names(segment.target); };
-  const bool is_there = std::ranges::any_of(lists.read_list, read) || std::ranges::any_of(lists.write_list, any) ||
-                        (lists.reply_chunk && any(*lists.reply_chunk));
-  return handle != 0 && !violates("R2-7.2.3-6", !is_there) ? std::optional(handle) : std::nullopt;
-}
-
-CallVerdict take_lists(ChunkListsView&& lists, const ChunkLimits& limits, ReceivedCall& call) {
-  if (limits.max_read_chunks == 0 && !lists.read_list.empty()) {  // R2-7.2.4-10
-    return error_of(call, {.code = Code::kReadChunks}, "it has Read chunks");
-  }
-  if (limits.max_write_chunks == 0 && !lists.write_list.empty()) {  // R2-7.2.4-14
-    return error_of(call, {.code = Code::kReplyResource}, "it has Write chunks");
-  }
-  lists.split_position_zero();
-  const auto limit = [](std::size_t most) { return static_cast<std::uint32_t>(most); };
-  switch (ChunkLists::validate(std::move(lists), limits, call.lists)) {
-    case ChunkError::kNone: return CallVerdict::kAccept;
-    case ChunkError::kTooManySegments:  // R2-7.2.4-16
-      return error_of(call, {.code = Code::kSegments, .limit = limit(limits.max_segments)}, "too many segments");
-    case ChunkError::kTooManyReadChunks:  // R2-7.2.4-9
-      return error_of(call, {.code = Code::kReadChunks, .limit = limit(limits.max_read_chunks)},
-                      "too many Read chunks");
-    case ChunkError::kTooManyWriteChunks:  // R2-7.2.4-13
-      return error_of(call, {.code = Code::kWriteChunks, .limit = limit(limits.max_write_chunks)},
-                      "too many Write chunks");
-    case ChunkError::kTooLong: return error_of(call, {.code = Code::kSystem}, "Read chunk too long");
-    case ChunkError::kMisalignedPosition:
-      return error_of(call, {.code = Code::kBadHeader}, "Position not a multiple of four");
-    case ChunkError::kWraps: return error_of(call, {.code = Code::kBadHeader}, "a segment that ends beyond 2^64");
-  }
-  return CallVerdict::kDiscard;
-}
-
 template <Proc kType>
 CallVerdict take_body(ChunkListsBody<kType>& body, const ChunkLimits& limits, ReceivedCall& call) {
   if (violates("R2-7.2.2-2", body.direction == Direction::kReply)) return discard(call, "a Reply reached a responder");
   call.external = kType == Proc::kNomsg;
-  call.inv_handle = named_handle(body.inv_handle, body.lists);
-  return take_lists(std::move(body.lists), limits, call);
+  call.inv_handle = v2::named_handle(body.inv_handle, body.lists);
+  body.lists.split_position_zero();
+  return v2::take_call_lists(std::move(body.lists), limits, Code::kReplyResource, call);
 }
 
 // R2-7.2.4-1

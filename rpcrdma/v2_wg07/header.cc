@@ -151,13 +151,22 @@ void emit_body(xdr::XdrWriter& out, const Connprop<kType>& body) {
   v2::emit_propset(out, body.props);
 }
 
+void emit_call_body(xdr::XdrWriter& out, bool external, std::uint32_t inv_handle, const ChunkListsView& lists) {
+  out.u32(inv_handle);
+  if (external) emit_read_list(out, lists.call_chunk, {});
+  emit_read_list(out, {}, lists.read_list);
+  emit_write_list(out, lists.write_list);
+  emit_reply_chunk(out, lists.reply_chunk);
+}
+
+void emit_reply_body(xdr::XdrWriter& out, bool external, const ChunkListsView& lists) {
+  emit_write_list(out, lists.write_list);
+  if (external) emit_reply_chunk(out, lists.reply_chunk);
+}
+
 template <Htype kType>
 void emit_body(xdr::XdrWriter& out, const Call<kType>& body) {
-  out.u32(body.inv_handle);
-  if constexpr (kType == Htype::kCallExternal) emit_read_list(out, body.lists.call_chunk, {});
-  emit_read_list(out, {}, body.lists.read_list);
-  emit_write_list(out, body.lists.write_list);
-  emit_reply_chunk(out, body.lists.reply_chunk);
+  emit_call_body(out, kType == Htype::kCallExternal, body.inv_handle, body.lists);
 }
 
 template <Htype kType>
@@ -167,8 +176,7 @@ void emit_body(xdr::XdrWriter& out, const Middle<kType>& body) {
 
 template <Htype kType>
 void emit_body(xdr::XdrWriter& out, const Reply<kType>& body) {
-  emit_write_list(out, body.lists.write_list);
-  if constexpr (kType == Htype::kReplyExternal) emit_reply_chunk(out, body.lists.reply_chunk);
+  emit_reply_body(out, kType == Htype::kReplyExternal, body.lists);
 }
 
 bool is_request(const Body& body) {
@@ -206,6 +214,19 @@ void emit_header(xdr::XdrWriter& out, const Header& header) {
         emit_body(out, body);
       },
       header.body);
+}
+
+void emit_call(xdr::XdrWriter& out, const Start& start, bool external, std::uint32_t inv_handle,
+               const ChunkListsView& lists) {
+  const Htype htype = external ? Htype::kCallExternal : Htype::kCallInline;
+  v2::emit_prefix(out, {start.xid, start.vers, start.credit, static_cast<std::uint32_t>(htype)});
+  emit_call_body(out, external, inv_handle, lists);
+}
+
+void emit_reply(xdr::XdrWriter& out, const Start& start, bool external, const ChunkListsView& lists) {
+  const Htype htype = external ? Htype::kReplyExternal : Htype::kReplyInline;
+  v2::emit_prefix(out, {start.xid, start.vers, start.credit, static_cast<std::uint32_t>(htype)});
+  emit_reply_body(out, external, lists);
 }
 
 std::optional<Err> answer(const Header& header, HeaderError error) {

@@ -126,6 +126,16 @@ HeaderError parse_message(ConstBytes message, Header& header, ConstBytes& payloa
 // emit_header writes the header; the caller adds the Payload stream. Nothing is checked.
 void emit_header(xdr::XdrWriter& out, const Header& header);
 
+// emit_call and emit_reply write the header of a Call or of a Reply without a copy of its lists.
+struct Start {
+  std::uint32_t xid = 0;
+  std::uint32_t vers = v2::kVersion;
+  std::uint32_t credit = 0;
+};
+void emit_call(xdr::XdrWriter& out, const Start& start, bool external, std::uint32_t inv_handle,
+               const ChunkListsView& lists);
+void emit_reply(xdr::XdrWriter& out, const Start& start, bool external, const ChunkListsView& lists);
+
 // answer says with which error code a responder answers a message that parse_message refused: with none where the
 // message is no request, or its XID cannot be trusted (section 7).
 std::optional<Err> answer(const Header& header, HeaderError error);

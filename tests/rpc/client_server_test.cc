@@ -119,13 +119,13 @@ TEST_F(ClientServerTest, ThresholdsOfBothSidesAreSettledPerConnection) {
   RecordProperty("proves", "R1-4.3.2-01 R1-4.3.2-08 R1-4.3.2-09 R1-4.3.2-13");
   listen({.inline_threshold = 2048});
   for (const std::size_t own : {1024ul, 2048ul, 65536ul}) {
-    auto client = connect({.inline_threshold = own});
+    auto client = connect({.inline_threshold = own, .chunks = {.max_continued_call = 0}});
     clients = {client.get()};
     run_until_ready(*client);
     // A message that fits the smaller side goes inline, so without RDMA Reads.
     const std::size_t least = profile().default_threshold;
     const std::size_t threshold = std::min(std::max(own, least), std::max<std::size_t>(2048, least));
-    const std::size_t header = profile().lengths.empty;
+    const std::size_t header = profile().call_lengths.empty;
     if (profile().first_threshold != 0) expect_null_works(*client);  // the first Call is short whatever the threshold
     const std::uint64_t before = server->counters().reads_tx;
     for (const std::size_t len : {threshold - header - 40 - write_position() - 8, threshold}) {

@@ -23,7 +23,7 @@ TEST_P(InvalidationOverSoft, ItemsGoByWindowsEachWay) {
   ASSERT_EQ(ended, std::vector{CallStatus::kSuccess}) << client->error();
   EXPECT_EQ(file.data, data);
 
-  constexpr std::size_t kPiece = 10'001;
+  constexpr std::size_t kPiece = 20'001;
   Octets back(kLen, 0xa5);
   std::vector<Octets> pieces;  // the arguments
   for (std::size_t at = 0; at < kLen; at += kPiece) {
@@ -53,10 +53,10 @@ TEST_P(InvalidationOverSoft, CallsGoOnOverTheNextConnection) {
   auto client = connect({.remote_invalidation = true, .reconnect = {.max_time = std::chrono::seconds(10)}});
   clients = {client.get()};
   run_until_ready(*client);
-  file.data = pattern(9000);
+  file.data = pattern(20000);
   file.hold = true;
-  const Octets args = read_args(0, 9000);
-  Octets back(9000);
+  const Octets args = read_args(0, 20000);
+  Octets back(20000);
   std::optional<CallStatus> status;
   ASSERT_TRUE(client->call(read_call(args, back), [&](const Reply& reply) { status = reply.status; }).ok());
   run_until([&] { return file.held.size() == 1; });

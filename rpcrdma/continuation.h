@@ -1,0 +1,62 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "rpcrdma/reassembly.h"
+#include "rpcrdma/xdr/xdr.h"
+
+namespace weft::rpcrdma {
+
+// Continuation: an RPC message that goes in several messages (draft-ietf-nfsv4-rpcrdma-version-two-07 section 6.6.2),
+// and how much of its Payload stream has been sent. The pieces outlive it. A value.
+class Continuation {
+ public:
+  Continuation() = default;
+  // last_len: octets of the Payload stream that fit in the last message, at least kLeastPart. The stream is longer.
+  Continuation(Reassembly::Part::Direction direction, std::uint32_t xid, std::vector<ConstBytes> pieces,
+               std::size_t last_len)
+      : direction_(direction), xid_(xid), pieces_(std::move(pieces)), last_len_(last_len) {
+    for (const ConstBytes piece : pieces_) remaining_ += piece.size();
+  }
+
+  Reassembly::Part::Direction direction() const { return direction_; }
+  std::uint32_t xid() const { return xid_; }
+  std::size_t remaining() const { return remaining_; }
+  // Whether another message comes before the last one.
+  bool needs_part() const { return remaining_ > last_len_; }
+  // The length of the next part if at most `room` octets fit. The last message gets some octets, too, and parts end at
+  // multiples of four octets.
+  std::size_t next_len(std::size_t room) const { return std::min(room, remaining_ - kLeast) / kLeast * kLeast; }
+  // Writes the next `len` octets.
+  void write(xdr::XdrWriter& out, std::size_t len) {
+    remaining_ -= len;
+    while (len != 0) {
+      const ConstBytes rest = pieces_[piece_].subspan(done_);
+      const std::size_t now = std::min(len, rest.size());
+      out.raw(rest.first(now));
+      len -= now;
+      done_ += now;
+      if (done_ < pieces_[piece_].size()) continue;
+      ++piece_;
+      done_ = 0;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kLeast = 4;
+
+  Reassembly::Part::Direction direction_ = Reassembly::Part::Direction::kCall;
+  std::uint32_t xid_ = 0;
+  std::vector<ConstBytes> pieces_;
+  std::size_t last_len_ = 0;
+  std::size_t remaining_ = 0;
+  std::size_t piece_ = 0;  // the piece that goes on next
+  std::size_t done_ = 0;   // octets of it
+};
+
+}  // namespace weft::rpcrdma

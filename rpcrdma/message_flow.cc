@@ -1,0 +1,187 @@
+#include "rpcrdma/message_flow.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "requirements/violates.h"
+
+namespace weft::rpcrdma {
+
+namespace {
+
+using Part = Reassembly::Part;
+using Type = Frame::Type;
+
+MessageCredits::Kind credit_kind(Type type) {
+  if (type == Type::kGrant) return MessageCredits::Kind::kGrant;
+  return type == Type::kError ? MessageCredits::Kind::kError : MessageCredits::Kind::kOther;
+}
+
+Part::Kind part_kind(Type type) {
+  switch (type) {
+    case Type::kMiddle: return Part::Kind::kMiddle;
+    case Type::kInline: return Part::Kind::kInline;
+    case Type::kExternal: return Part::Kind::kExternal;
+    case Type::kGrant:
+    case Type::kError: return Part::Kind::kExempt;
+    case Type::kMalformed:
+    case Type::kProperties: break;
+  }
+  return Part::Kind::kOther;
+}
+
+}  // namespace
+
+MessageFlow::MessageFlow(Endpoint& endpoint, const Framing& framing, Config config)
+    : endpoint_(endpoint),
+      framing_(framing),
+      config_(std::move(config)),
+      credits_({.window = config_.window, .is_client = config_.is_client, .literal = config_.literal_credits}),
+      reassembly_(config_.limits, config_.share) {
+  sync();
+}
+
+// Receives come and go with the messages that the engines hold.
+void MessageFlow::sync() {
+  credits_.set_ready(endpoint_.num_ready());
+}
+
+bool MessageFlow::may_send(Sender sender) const {
+  return (!in_sequence_ || in_sequence_ == sender) && credits_.may_send(MessageCredits::Kind::kOther);
+}
+
+void MessageFlow::stamp(SendSlot slot) {
+  sync();
+  xdr::XdrWriter word(endpoint_.send_buffer(slot).subspan(kCreditOffset, 4));
+  word.u32(credits_.word());
+  credits_.on_sent();
+  in_sequence_.reset();
+}
+
+std::optional<SendSlot> MessageFlow::take_send() {
+  return endpoint_.send_queue_room() != 0 ? endpoint_.take_send() : std::nullopt;
+}
+
+bool MessageFlow::send(SendSlot slot, std::size_t len) {
+  own_sends_.push_back(slot);
+  stamp(slot);
+  return endpoint_.post_send(slot, len);
+}
+
+bool MessageFlow::send_parts(Sender sender, Continuation& continuation, std::size_t threshold) {
+  const std::size_t room = threshold - framing_.middle_header_len;
+  while (continuation.needs_part()) {
+    const auto slot = may_send(sender) ? take_send() : std::nullopt;
+    if (!slot) return false;
+    xdr::XdrWriter out(endpoint_.send_buffer(*slot));
+    const std::size_t len = continuation.next_len(room);
+    framing_.emit_middle(out, continuation.direction(), continuation.xid(),
+                         static_cast<std::uint32_t>(continuation.remaining() - len));
+    continuation.write(out, len);
+    if (!send(*slot, out.size())) return false;
+    in_sequence_ = sender;
+  }
+  return true;
+}
+
+bool MessageFlow::on_sent(SendSlot slot) {
+  if (std::erase(own_sends_, slot) == 0) return false;
+  endpoint_.give_send(slot);
+  return true;
+}
+
+void MessageFlow::grant_if_due() {
+  sync();
+  if (!credits_.grant_is_due() || endpoint_.failure()) return;
+  const auto slot = take_send();
+  if (!slot) return;
+  const auto in_sequence = in_sequence_;
+  xdr::XdrWriter out(endpoint_.send_buffer(*slot));
+  framing_.emit_grant(out);
+  (void)send(*slot, out.size());
+  in_sequence_ = in_sequence;  // a GRANT may stand inside a sequence (W2-6.3.6-3)
+}
+
+std::uint32_t MessageFlow::receives_for(std::uint32_t window) {
+  credits_.set_window(window);
+  return credits_.num_wanted();
+}
+
+bool MessageFlow::take(Arrival&& arrival) {
+  const Frame frame = framing_.frame(endpoint_.received(arrival.slot, arrival.len));
+  const auto verdict = credits_.on_received(credit_kind(frame.type), frame.credit);
+  if (verdict == MessageCredits::Verdict::kOverrun) return false;
+  if (frame.type == Type::kGrant) {
+    endpoint_.post_receive(arrival.slot);
+  } else {
+    arrived_.push_back({frame, std::move(arrival)});
+  }
+  return true;
+}
+
+std::optional<MessageFlow::Next> MessageFlow::next(TimePoint now) {
+  while (!arrived_.empty() && !endpoint_.failure()) {
+    Arrived& first = arrived_.front();
+    // A message that no sequence can hold up, and the usual case.
+    if (first.frame.type == Type::kMalformed || (first.frame.type != Type::kMiddle && reassembly_.is_idle())) {
+      Next next{first.frame, std::move(first.arrival), {}, ""};
+      arrived_.pop_front();
+      return next;
+    }
+    const std::size_t before = arrived_.size();
+    auto next = join(first, now);
+    if (next) return next;
+    if (arrived_.size() == before) break;  // it waits for memory
+  }
+  return {};
+}
+
+// Empty: the message is done with, or it waits for memory and stays first.
+std::optional<MessageFlow::Next> MessageFlow::join(Arrived& first, TimePoint now) {
+  using Verdict = Reassembly::Verdict;
+  const Frame frame = first.frame;
+  const bool has_payload = frame.type == Type::kMiddle || frame.type == Type::kInline;
+  const auto payload = has_payload ? framing_.payload(endpoint_.received(first.arrival.slot, first.arrival.len))
+                                   : std::optional<ConstBytes>(ConstBytes());
+  const bool is_stray = frame.direction == Part::Direction::kReply && !config_.is_awaited(frame.xid);
+  Verdict verdict = Verdict::kAlone;
+  const bool is_useless = !payload || (has_payload && is_stray);
+  // The engine refuses a malformed part, and discards a stray one.
+  if (is_useless && frame.type == Type::kMiddle) {
+    reassembly_.refuse(frame.direction, frame.xid);
+  } else if (is_useless) {
+    reassembly_.on_last(frame.direction, frame.xid);
+  } else {
+    verdict = reassembly_.on_message(part_of(first, *payload), now);
+  }
+  if (verdict == Verdict::kShort) return {};
+  Next next{frame, std::move(first.arrival), {}, ""};
+  arrived_.pop_front();
+  switch (verdict) {
+    case Verdict::kAlone: return next;
+    case Verdict::kWhole: next.arrival.joined = reassembly_.take_message(); return next;
+    case Verdict::kInvalCont:
+      next.refusal = TransportError::Code::kSequence;
+      next.why = "it stands inside the parts of another RPC message";
+      return next;
+    case Verdict::kBadXdr:
+      next.refusal = TransportError::Code::kBadHeader;
+      next.why = "its first part does not begin with its XID";
+      return next;
+    case Verdict::kTooLong:
+      next.refusal = TransportError::Code::kSystem;
+      next.why = "its parts are too many or too long";
+      return next;
+    case Verdict::kTaken:
+    case Verdict::kDiscard: endpoint_.post_receive(next.arrival.slot); break;
+    case Verdict::kShort: break;
+  }
+  return {};
+}
+
+Part MessageFlow::part_of(const Arrived& arrived, ConstBytes payload) const {
+  return {part_kind(arrived.frame.type), arrived.frame.direction, arrived.frame.xid, payload};
+}
+
+}  // namespace weft::rpcrdma

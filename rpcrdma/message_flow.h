@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/time.h"
+#include "rpcrdma/continuation.h"
+#include "rpcrdma/endpoint.h"
+#include "rpcrdma/framing.h"
+#include "rpcrdma/message_credits.h"
+#include "rpcrdma/reassembly.h"
+#include "rpcrdma/transport_error.h"
+
+namespace weft::rpcrdma {
+
+// Sender: the engine that a Send belongs to.
+enum class Sender : std::uint8_t { kRequester, kResponder };
+
+// Arrival: a message as an engine gets it.
+struct Arrival {
+  ReceiveSlot slot{};
+  std::size_t len = 0;  // octets received
+  std::optional<std::uint32_t> invalidated = {};
+  // The message is the last one of several: the whole Payload stream.
+  std::optional<std::vector<std::uint8_t>> joined = {};
+};
+
+// MessageFlow is the part of a Link for a profile with Framing: the credits of messages, the order in which the two
+// engines of this end may send, and the parts of RPC messages that go or come in several messages. One thread.
+//
+// What a peer can make it hold: a Receive for each message that waits for memory, which are at most the Receives that
+// the peer was given, and one sequence of parts within Reassembly::Limits.
+class MessageFlow {
+ public:
+  struct Config {
+    std::uint32_t window = 32;  // Receives for the peer's messages, without the reserve
+    bool is_client = false;
+    bool literal_credits = false;  // MessageCredits::Config::literal
+    Reassembly::Limits limits = {};
+    Reassembly::Share share = {};
+    // Whether a Call with this XID waits for its Reply. Parts of other Replies are not kept.
+    std::function<bool(std::uint32_t xid)> is_awaited = {};
+  };
+  // endpoint and framing outlive it.
+  MessageFlow(Endpoint& endpoint, const Framing& framing, Config config);
+
+  // may_send: whether this engine may post a message now. While one engine is inside an RPC message of several parts,
+  // the other one waits (W2-4.1-4).
+  bool may_send(Sender sender) const;
+  // stamp writes the credit word into a message that is posted right after.
+  void stamp(SendSlot slot);
+  // Sends all messages of an RPC message but the last one. threshold: octets of one message. False: credits or Send
+  // buffers ran out; call it again later.
+  bool send_parts(Sender sender, Continuation& continuation, std::size_t threshold);
+  // The sequence is given up: no last message follows.
+  void end_sequence() { in_sequence_.reset(); }
+  // Whether the Send was made here.
+  bool on_sent(SendSlot slot);
+  // Sends a GRANT if one is due.
+  void grant_if_due();
+
+  // receives_for: how many Receives there should be for a peer that may send `window` messages at once.
+  std::uint32_t receives_for(std::uint32_t window);
+
+  // take: a message arrived. False: the peer had no credit for it.
+  bool take(Arrival&& arrival);
+  // Next: the next message for an engine, in order.
+  struct Next {
+    Frame frame;
+    Arrival arrival;
+    std::optional<TransportError::Code> refusal;  // the message is to be refused, for the reason `why`
+    const char* why = "";
+  };
+  // next passes over messages that no engine needs. Empty: none is left, or the rest waits for memory.
+  std::optional<Next> next(TimePoint now);
+  // on_time: the sequence whose time is over: it is refused.
+  std::optional<Reassembly::Sequence> on_time(TimePoint now) { return reassembly_.on_time(now); }
+  std::optional<TimePoint> next_timeout() const { return reassembly_.next_timeout(); }
+  // Whether messages wait for memory.
+  bool is_short() const { return !arrived_.empty(); }
+
+ private:
+  struct Arrived {
+    Frame frame;
+    Arrival arrival;
+  };
+  std::optional<Next> join(Arrived& arrived, TimePoint now);
+  Reassembly::Part part_of(const Arrived& arrived, ConstBytes payload) const;
+  std::optional<SendSlot> take_send();
+  bool send(SendSlot slot, std::size_t len);
+  void sync();
+
+  Endpoint& endpoint_;
+  const Framing& framing_;
+  Config config_;
+  MessageCredits credits_;
+  Reassembly reassembly_;
+  std::optional<Sender> in_sequence_;
+  std::vector<SendSlot> own_sends_;
+  std::deque<Arrived> arrived_;
+};
+
+}  // namespace weft::rpcrdma

@@ -1,0 +1,59 @@
+#include "rpcrdma/v2/call_lists.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "requirements/violates.h"
+
+namespace weft::rpcrdma::v2 {
+
+namespace {
+
+using Code = TransportError::Code;
+
+CallVerdict error_of(ReceivedCall& call, const TransportError& error, const char* why) {
+  call.error = error;
+  call.why = why;
+  return CallVerdict::kError;
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> named_handle(std::uint32_t handle, const ChunkListsView& lists) {
+  const auto names = [handle](const Segment& segment) { return segment.handle == handle; };
+  const auto any = [&](const SegmentArray& segments) { return std::ranges::any_of(segments, names); };
+  const auto read = [&](const ReadSegment& segment) { return names(segment.target); };
+  const bool is_there = any(lists.call_chunk) || std::ranges::any_of(lists.read_list, read) ||
+                        std::ranges::any_of(lists.write_list, any) || (lists.reply_chunk && any(*lists.reply_chunk));
+  return handle != 0 && !violates("R2-7.2.3-6", !is_there) ? std::optional(handle) : std::nullopt;
+}
+
+CallVerdict take_call_lists(ChunkListsView&& lists, const ChunkLimits& limits, Code no_write_chunks,
+                            ReceivedCall& call) {
+  // So does W2-7.3.1-1.
+  if (limits.max_read_chunks == 0 && !lists.read_list.empty()) {  // R2-7.2.4-10
+    return error_of(call, {.code = Code::kReadChunks}, "it has Read chunks");
+  }
+  if (limits.max_write_chunks == 0 && !lists.write_list.empty()) {  // R2-7.2.4-14, W2-7.3.2-1
+    return error_of(call, {.code = no_write_chunks}, "it has Write chunks");
+  }
+  const auto limit = [](std::size_t most) { return static_cast<std::uint32_t>(most); };
+  switch (ChunkLists::validate(std::move(lists), limits, call.lists)) {
+    case ChunkError::kNone: return CallVerdict::kAccept;
+    case ChunkError::kTooManySegments:  // R2-7.2.4-16, W2-7.3.3-1
+      return error_of(call, {.code = Code::kSegments, .limit = limit(limits.max_segments)}, "too many segments");
+    case ChunkError::kTooManyReadChunks:  // R2-7.2.4-9, W2-7.3.1-1
+      return error_of(call, {.code = Code::kReadChunks, .limit = limit(limits.max_read_chunks)},
+                      "too many Read chunks");
+    case ChunkError::kTooManyWriteChunks:  // R2-7.2.4-13, W2-7.3.2-1
+      return error_of(call, {.code = Code::kWriteChunks, .limit = limit(limits.max_write_chunks)},
+                      "too many Write chunks");
+    case ChunkError::kTooLong: return error_of(call, {.code = Code::kSystem}, "Read chunk too long");
+    case ChunkError::kMisalignedPosition:  // W2-4.5.1-2
+      return error_of(call, {.code = Code::kBadHeader}, "Position not a multiple of four");
+    case ChunkError::kWraps: return error_of(call, {.code = Code::kBadHeader}, "a segment that ends beyond 2^64");
+  }
+  return CallVerdict::kDiscard;
+}
+
+}  // namespace weft::rpcrdma::v2
