@@ -7,11 +7,13 @@
 // The part of the Responder that gives Calls their share of memory, pulls their Read chunks, and hands them over.
 namespace weft::rpcrdma {
 
-// Octets that Server::buffers() must have for the results: the Call's room for results.
+// Octets that Server::buffers() must have for the results: the Call's room for results. A client with continuation does
+// not tell how much it expects without chunks: as much as ours.
 std::size_t Responder::result_room(const Call& call) const {
   std::uint64_t items = 0;
   for (const Chunk& chunk : call.lists.write_chunks()) items += chunk.length;
-  std::uint64_t room = std::max<std::uint64_t>(rules_.threshold, items);
+  const std::size_t continued = std::min(rules_.max_continued, ChunkUse{}.max_continued_reply);
+  std::uint64_t room = std::max<std::uint64_t>({rules_.threshold, continued, items});
   if (call.lists.reply_chunk() != nullptr) room = std::max(room, call.lists.reply_chunk()->length);
   return static_cast<std::size_t>(std::min<std::uint64_t>(room, config_.max_item));
 }

@@ -17,6 +17,11 @@ inline Protocol protocol_under_test() {
   return name != nullptr ? parse_protocol(name).value() : Protocol::k1;
 }
 
+// Whether a message may come in several messages, and credits count messages.
+inline bool has_continuation() {
+  return profile_of(protocol_under_test()).framing != nullptr;
+}
+
 // `config`, with the protocol of this run unless it names another one.
 inline ServerConfig with_protocol(ServerConfig config) {
   if (config.protocols == ServerConfig{}.protocols) config.protocols = {protocol_under_test()};

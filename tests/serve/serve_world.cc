@@ -72,11 +72,10 @@ void ServeWorld::stop() {
   device.reset();
 }
 
-std::unique_ptr<ServeWorld::Peer> ServeWorld::connect() {
+std::unique_ptr<ServeWorld::Peer> ServeWorld::connect(const rpcrdma::ClientConfig& config) {
   auto peer = std::make_unique<Peer>();
   peer->device = verbs::testing::tapped(std::move(verbs::open_soft_device({}).value()));
-  auto client = rpcrdma::Client::connect(*peer->device, app->rdma_addr(),
-                                         rpcrdma::testing::with_protocol(rpcrdma::ClientConfig{}));
+  auto client = rpcrdma::Client::connect(*peer->device, app->rdma_addr(), rpcrdma::testing::with_protocol(config));
   EXPECT_TRUE(client.ok());
   if (!client.ok()) return peer;
   peer->client = std::move(client.value());
