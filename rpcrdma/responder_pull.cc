@@ -8,7 +8,8 @@
 // The part of the Responder that gives Calls their share of memory, pulls their Read chunks, and hands them over.
 namespace weft::rpcrdma {
 
-// Octets that Server::buffers() must have for the results: the Call's room for results.
+// Octets that Server::buffers() must have for the results: the Call's room for results. A client with continuation does
+// not tell how much it expects without chunks: as much as ours.
 std::size_t Responder::result_room(const Call& call) const {
   std::uint64_t items = 0;
   for (const Chunk& chunk : call.lists.write_chunks()) items += chunk.length;
