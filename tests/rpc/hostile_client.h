@@ -32,6 +32,10 @@ struct RawPeer {
 
   void turn() {
     device.process(Clock::now());
+    poll();
+  }
+  // Takes what the device has for the peer.
+  void poll() {
     while (auto event = events->get_event()) on_event(*event);
     verbs::Wc wc;
     while (cq->poll(std::span(&wc, 1)) == 1) {
