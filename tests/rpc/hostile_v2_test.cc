@@ -153,38 +153,94 @@ TEST_F(HostilePartsTest, HalfDoneCallsThatHoldTheirAddresssMemory) {
   expect_all_is_back();
 }
 
-// A part waits for memory that Calls hold. It goes on when they end, although its connection hears of nothing.
-TEST_F(HostilePartsTest, APartThatWaitsGetsItsTurn) {
-  open({.max_call = 64 * kKib, .max_item = kMib, .max_buffered = 16 * kMib, .max_buffered_per_client = 4 * kMib});
-  file.data = pattern(1000);
-  file.hold = true;
-  // READs that may have results of 1 MiB hold the memory.
-  const Octets args = read_args(0, 1000);
-  std::vector<Octets> rooms(3, Octets(kMib));
-  std::size_t num_done = 0;
-  for (Octets& room : rooms) {
-    ASSERT_TRUE(good[0]->call(read_call(args, room), [&](const Reply&) { ++num_done; }).ok());
+struct WaitingPartsTest : HostileV2Test {
+  // READs that may have results of 1 MiB hold the memory of their address at the service.
+  void hold_the_memory() {
+    open({.max_call = 64 * kKib, .max_item = kMib, .max_buffered = 16 * kMib, .max_buffered_per_client = 4 * kMib});
+    file.data = pattern(1000);
+    file.hold = true;
+    for (Octets& room : rooms) {
+      ASSERT_TRUE(good[0]->call(read_call(args, room), [&](const Reply&) { ++num_done; }).ok());
+    }
+    run([&] { return file.held.size() == rooms.size(); });
+    held = std::exchange(file.held, {});
+    file.hold = false;
   }
-  settle();
-  const std::size_t num_held = file.held.size();
-  ASSERT_GE(num_held, 2u);
-  V2Peer& peer = open_raw();
-  file.hold = false;
-  peer.send_wg07(1, wg07::CallInline{}, rpc_call(1));
-  run([&] { return peer.num_received<wg07::ReplyInline>() == 1; });
-  for (int i = 0; i < 40 && peer.num_credits() > 0; ++i) {
+  void answer() {
+    file.held = std::exchange(held, {});
+    file.answer_held();
+    run([&] { return num_done == rooms.size(); });
+  }
+  // Sends parts until the credits are used up.
+  void fill(V2Peer& peer) {
+    for (int i = 0; i < 60 && peer.num_credits() > 0; ++i) send_parts_unasked(peer, i == 0);
+    EXPECT_LE(peer.num_credits(), 0) << "its parts wait";
+  }
+  void send_parts_unasked(V2Peer& peer, bool is_first) {
     Octets part(4000);
-    if (i == 0) put_word(part, 0, 7);
+    if (is_first) put_word(part, 0, 7);
     peer.send_wg07(7, wg07::CallMiddle{}, part);
     settle();
   }
-  EXPECT_LE(peer.num_credits(), 0) << "its parts wait";
+
+  const Octets args = read_args(0, 1000);
+  std::vector<Octets> rooms = std::vector<Octets>(3, Octets(kMib));
+  std::size_t num_done = 0;
+  std::vector<ServedCall> held;
+};
+
+// The parts of several connections wait in the middle of their Calls. They go on when the memory is back, although
+// their connections hear of nothing.
+TEST_F(WaitingPartsTest, PartsInTheMiddleOfACallGetTheirTurn) {
+  hold_the_memory();
+  for (int i = 0; i < 2; ++i) fill(open_wg07());
   advance(std::chrono::seconds(1));
-  EXPECT_LE(peer.num_credits(), 0);
-  file.answer_held();
-  run([&] { return num_done == 3; });
-  run([&] { return peer.num_credits() > 0; });
+  for (const auto& peer : peers) EXPECT_LE(peer->num_credits(), 0);
+  answer();
+  for (const auto& peer : peers) {
+    run([&] { return peer->num_credits() > 0; }, kServed);
+    EXPECT_EQ(peer->num_received<wg07::Error>(), 0u);
+  }
+  expect_all_is_back();
+}
+
+// A first part waits, because a Call of its own connection holds what is guaranteed to it.
+TEST_F(WaitingPartsTest, AFirstPartGetsItsTurn) {
+  hold_the_memory();
+  V2Peer& peer = open_wg07();
+  wg07::CallInline read;
+  read.lists.write_list = {{Segment{1, kGuaranteed, 0}}};
+  file.hold = true;
+  send(peer, 5, read, rpc_call(5, kRead, args));
+  run([&] { return file.held.size() == 1; });
+  std::vector<ServedCall> own = std::exchange(file.held, {});
+  file.hold = false;
+  fill(peer);
+  answer();
+  run([&] { return peer.num_credits() > 0; }, kServed);
   EXPECT_EQ(peer.num_received<wg07::Error>(), 0u);
+  own.clear();
+  expect_all_is_back();
+}
+
+TEST_F(WaitingPartsTest, AFirstPartThatWaitsForTooLongIsRefused) {
+  hold_the_memory();
+  V2Peer& peer = open_wg07();
+  wg07::CallInline read;
+  read.lists.write_list = {{Segment{1, kGuaranteed, 0}}};
+  file.hold = true;
+  send(peer, 5, read, rpc_call(5, kRead, args));
+  run([&] { return file.held.size() == 1; });
+  std::vector<ServedCall> own = std::exchange(file.held, {});
+  file.hold = false;
+  fill(peer);
+  advance(std::chrono::seconds(29));
+  EXPECT_EQ(peer.num_received<wg07::Error>(), 0u);
+  advance(std::chrono::seconds(2));
+  EXPECT_EQ(peer.error().err, wg07::Err::kSystem);
+  EXPECT_GT(peer.num_credits(), 0);
+  answer();
+  own.clear();
   expect_all_is_back();
 }
 
@@ -216,19 +272,16 @@ TEST_F(HostilePartsTest, WholeCallsThatWaitForEachOther) {
 // A Call may be larger than what a connection may hold besides other Calls. Its own parts are no other Calls.
 TEST_F(HostilePartsTest, ALongCallWithTheLargestChunkIsServed) {
   open();
-  Octets args = read_args(0, 1000);
-  args.resize(100000);
-  file.data = pattern(1000);
-  Octets room(4 * kMib);
-  bool done = false;
-  ASSERT_TRUE(good[2]
-                  ->call(read_call(args, room),
-                         [&](const Reply& reply) {
-                           EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
-                           done = true;
-                         })
-                  .ok());
-  run([&] { return done; });
+  V2Peer& peer = open_wg07();
+  wg07::CallInline last;
+  last.lists.write_list = {{Segment{1, 4 * kMib, 0}}};
+  file.hold = true;
+  Octets call = rpc_call(7, kRead, read_args(0, 0));
+  call.resize(100000);
+  send_whole(peer, 7, call, last);
+  run([&] { return file.held.size() == 1; }, kServed);
+  file.held.clear();
+  file.hold = false;
   expect_all_is_back();
 }
 
