@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -85,6 +86,9 @@ struct V2Peer : RawPeer {
 struct HostileV2Test : World {
   static constexpr std::size_t kEnough = 20000;  // turns for anything
 
+  // Calls that have not ended know this object.
+  ~HostileV2Test() override { good.clear(); }
+
   // A server of all protocols, and a good client of each.
   void open(ServerConfig config = {}) {
     config.protocols = {Protocol::k1, Protocol::k2Cel05, Protocol::k2Wg07};
@@ -145,7 +149,7 @@ struct HostileV2Test : World {
     peers.push_back(std::make_unique<V2Peer>(*client_device, server->local_addr()));
     most_peers = std::max(most_peers, peers.size());
     V2Peer& peer = *peers.back();
-    run([&] { return peer.established; });
+    run([&] { return peer.qp != nullptr && peer.established; });
     return peer;
   }
   // Sends a message of wg07 as soon as the credits allow it.
@@ -178,19 +182,18 @@ struct HostileV2Test : World {
 
   // Every good client has a short Call and one of `len` octets served within so many turns.
   void expect_served(std::size_t most_turns = kServed, std::size_t len = 20000) {
-    const Octets args = pattern(len);
     CallSpec longer = null_call();
-    longer.args = args;
-    std::size_t num_done = 0;
-    const auto done = [&](const Reply& reply) {
+    longer.args = args_.emplace_back(pattern(len));
+    const std::size_t before_it = num_served_;
+    const auto done = [this](const Reply& reply) {
       EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
-      ++num_done;
+      ++num_served_;
     };
     for (const auto& client : good) {
       ASSERT_TRUE(client->call(null_call(), done).ok());
       ASSERT_TRUE(client->call(longer, done).ok());
     }
-    run([&] { return num_done == 2 * good.size(); }, most_turns);
+    run([&] { return num_served_ == before_it + 2 * good.size(); }, most_turns);
   }
   // The hostile clients leave, and the server holds no more than before them.
   void expect_all_is_back() {
@@ -221,7 +224,9 @@ struct HostileV2Test : World {
   std::vector<std::unique_ptr<V2Peer>> peers;
 
  private:
-  bool is_stuck_ = false;  // something did not happen: the test has failed, and waits for nothing more
+  std::deque<Octets> args_;     // of Calls of the good clients
+  std::size_t num_served_ = 0;  // of these
+  bool is_stuck_ = false;       // something did not happen: the test has failed, and waits for nothing more
 };
 
 }  // namespace weft::rpcrdma::testing

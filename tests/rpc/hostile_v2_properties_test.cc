@@ -18,13 +18,13 @@ v2::Propval property(std::uint32_t which, std::uint32_t value) {
 }
 
 struct HostilePropertiesTest : HostileV2Test {
-  // A READ of 3000 octets, and the length of the longest message that came since.
+  // A READ whose Reply is longer than a message of the server can be, and its answer.
   void send_read_wg07(V2Peer& peer, std::uint32_t xid) {
-    send(peer, xid, wg07::CallInline{}, rpc_call(xid, kRead, read_args(0, 3000)));
+    send(peer, xid, wg07::CallInline{}, rpc_call(xid, kRead, read_args(0, 6000)));
     run([&] { return answered(peer, xid); }, kServed);
   }
   void send_read_cel05(V2Peer& peer, std::uint32_t xid) {
-    peer.send(cel05_octets(xid, cel05::Msg{}, rpc_call(xid, kRead, read_args(0, 3000))));
+    peer.send(cel05_octets(xid, cel05::Msg{}, rpc_call(xid, kRead, read_args(0, 6000))));
     run([&] { return answered(peer, xid); }, kServed);
   }
   // A whole answer: a Reply, its last part or an error.
@@ -43,7 +43,7 @@ struct HostilePropertiesTest : HostileV2Test {
 
 TEST_F(HostilePropertiesTest, EveryLieInWg07) {
   RecordProperty("proves", "W2-5.2-2");
-  file.data = pattern(4000);
+  file.data = pattern(8000);
   open();
   for (std::uint32_t which = 0; which <= kLastProperty; ++which) {
     for (const std::uint32_t lie : kLies) {
@@ -62,7 +62,7 @@ TEST_F(HostilePropertiesTest, EveryLieInWg07) {
 
 // The server's messages are no longer than the least that every client takes if the client says less.
 TEST_F(HostilePropertiesTest, SmallReceivesAreKeptTo) {
-  file.data = pattern(4000);
+  file.data = pattern(8000);
   open();
   for (const std::uint32_t lie : {0u, 1u, 1023u}) {
     V2Peer& wg = open_wg07();
@@ -87,7 +87,7 @@ TEST_F(HostilePropertiesTest, SmallReceivesAreKeptTo) {
 // In one list the later value counts; a second list is refused.
 TEST_F(HostilePropertiesTest, TwiceAndAgainInWg07) {
   RecordProperty("proves", "W2-6.3.4-2");
-  file.data = pattern(4000);
+  file.data = pattern(8000);
   open();
   V2Peer& peer = open_wg07();
   v2::Propset twice;
@@ -149,7 +149,7 @@ TEST_F(HostilePropertiesTest, PropertiesInsideACallOfWg07) {
 }
 
 TEST_F(HostilePropertiesTest, EveryLieInCel05) {
-  file.data = pattern(4000);
+  file.data = pattern(8000);
   open();
   for (std::uint32_t which = 0; which <= kLastProperty; ++which) {
     for (const std::uint32_t lie : kLies) {
@@ -171,7 +171,7 @@ TEST_F(HostilePropertiesTest, EveryLieInCel05) {
 
 // The size of the client's Receives falls while the server has its Calls, and while Replies leave.
 TEST_F(HostilePropertiesTest, PropertiesOfCel05ChangeInFlight) {
-  file.data = pattern(4000);
+  file.data = pattern(8000);
   open();
   V2Peer& peer = open_cel05();
   const auto said = [](std::uint32_t receive_size) {
