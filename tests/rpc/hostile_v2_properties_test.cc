@@ -202,7 +202,12 @@ TEST_F(HostilePropertiesTest, PropertiesOfCel05ChangeInFlight) {
 TEST_F(HostilePropertiesTest, AFloodOfQuestionsInCel05) {
   open({.credits = 8});
   V2Peer& peer = open_cel05();
-  for (int i = 0; i < 60; ++i) peer.send(cel05_octets(3, cel05::Reqprop{.want = {property(1, 5)}}));
+  const Octets question = cel05_octets(3, cel05::Reqprop{.want = {property(1, 5)}});
+  for (std::size_t num = 1; num <= 60; ++num) {
+    peer.send(question);
+    run([&] { return peer.received.size() == 1 + num; }, kServed);
+  }
+  for (int i = 0; i < 60; ++i) peer.send(question);
   expect_served();
   EXPECT_LE(server->memory().sends, 4 * std::size_t{64} * (kThreshold + 64));
   expect_all_is_back();
