@@ -24,6 +24,9 @@ struct ClientConfig {
   std::size_t inline_threshold = 4096;  // octets, our Sends and Receives (RFC 8797 makes it known); 1024 to 262144
   std::uint32_t credits = 32;           // requested with every Call
   Protocol protocol = Protocol::k1;
+  // Exchanges transport properties with the server, in versions that have them. Without it the defaults of the version
+  // hold for both ends.
+  bool properties = true;
   std::uint8_t ird = 16;
   std::uint8_t ord = 0;
   // Keeps one credit for health checks if the server grants more than one (RFC 8267 section 6.7.2).
@@ -35,9 +38,6 @@ struct ClientConfig {
   // Programs that the client offers to the server on this connection (RFC 8167). Empty: in version 1 the server's Calls
   // are discarded. Bindings and services outlive the client.
   std::span<const ServedProgram> reverse_programs = {};
-  // Exchanges transport properties with the server, in versions that have them. Without it the defaults of the version
-  // hold for both ends.
-  bool properties = true;
   std::uint32_t reverse_credits = 16;  // granted to the server for its Calls; 1 to 16
   // Accepts the server's Calls with chunks. Otherwise Calls with chunks are answered with ERR_CHUNK.
   bool reverse_chunks = false;

@@ -46,6 +46,8 @@ struct Profile {
   bool names_invalidation = false;
   // A Call that is sent again after an error keeps its XID.
   bool retries_keep_xid = false;
+  // Another version after a served Call has an error of its own.
+  bool refuses_other_version = false;
   // An inline Reply returns the Reply chunk that was offered.
   bool returns_reply_chunk = true;
   // Credits count messages, and one RPC message may be several messages. Null: credits count Calls (RFC 8166 section

@@ -45,6 +45,7 @@ verbs::Status Requester::check(const CallSpec& spec) const {
   if (spec.binding != nullptr && (spec.binding->program != spec.program || spec.binding->version != spec.version)) {
     return refused("the binding is that of another program or version");
   }
+  if (spec.call_only && !spec.result_items.empty()) return refused("a Call without a Reply has no results");
   if (auto status = check_items(spec); !status.ok()) return status;
   if (spec.xid && xid_is_used(*spec.xid)) return verbs::Error{EEXIST, "a Call with this XID is under way"};
   return {};
@@ -174,7 +175,16 @@ std::uint32_t Requester::window() const {
 // U1-6.7.2-01: an idle or stalled connection can be checked although all other credits are taken.
 bool Requester::may_send(bool is_health_check) const {
   const bool keep_one = config_.reserve_credit && !is_health_check && window() > 1;
-  return sent_.size() + abandoned_.size() < window() - (keep_one ? 1 : 0);
+  if (sent_.size() + abandoned_.size() >= window() - (keep_one ? 1 : 0)) return false;
+  if (link_ == nullptr || link_->flow() == nullptr) return true;
+  // Where nothing is under way there is nothing to check.
+  return link_->flow()->num_credits() > (keep_one && !sent_.empty() ? 1u : 0u);
+}
+
+// Whether no Call can leave before a Reply comes, and none is expected but for Calls that were given up.
+bool Requester::is_starved() const {
+  if (abandoned_.empty()) return false;
+  return abandoned_.size() >= window() || (sent_.empty() && link_ != nullptr && !may_send(true));
 }
 
 std::optional<CallSpec> Requester::health_check() const {
@@ -189,12 +199,13 @@ std::optional<CallSpec> Requester::health_check() const {
 // Sends the Calls that the peer's grant allows (R1-4.3.1-04, R1-4.3.1-08).
 void Requester::pump() {
   if (continued_ && !continue_call()) return;
-  while (started_ && !closed_ && !waiting_.empty() && !endpoint_->failure() &&
+  while (started_ && !closed_ && !continued_ && !waiting_.empty() && !endpoint_->failure() &&
          may_send(waiting_.front()->spec.is_health_check)) {
     const auto at = waiting_.begin();
     sent_.splice(sent_.end(), waiting_, at);
     switch (transmit(**at)) {
       case Transmitted::kSent: break;
+      case Transmitted::kDone: finish(sent_, at, CallStatus::kSuccess, {}); break;
       case Transmitted::kNoRoom: waiting_.splice(waiting_.begin(), sent_, at); return;
       case Transmitted::kTooEarly:
         waiting_.splice(waiting_.begin(), sent_, at);

@@ -145,6 +145,7 @@ class Requester {
   bool may_learn_more() const;
   void ask_with_null(const CallSpec& before);
   bool may_send(bool is_health_check) const;
+  bool is_starved() const;
   bool xid_is_used(std::uint32_t xid) const;
   std::chrono::milliseconds timeout_of(const Call& call) const;
   void abandon(const Call& call, std::optional<TimePoint> deadline);
@@ -162,7 +163,8 @@ class Requester {
 
   // Calls going out (requester_call.cc).
   // kTooEarly: the Call has no form before more is known of the peer.
-  enum class Transmitted : std::uint8_t { kSent, kNoRoom, kTooEarly, kFailed };
+  // kDone: a Call without a Reply has left.
+  enum class Transmitted : std::uint8_t { kSent, kDone, kNoRoom, kTooEarly, kFailed };
   Transmitted transmit(Call& call);
   void transmit_parts(Call& call);
   bool continue_call();

@@ -38,6 +38,11 @@ void Requester::widen_for_windows(Endpoint::Config& shape, std::uint32_t max) {
 }
 
 Requester::Transmitted Requester::transmit(Call& call) {
+  // Its credit would never come back where credits count Calls.
+  if (call.spec.call_only && link_->flow() == nullptr) {
+    call.text = "this version of the protocol has no Calls without a Reply";
+    return Transmitted::kFailed;
+  }
   if (endpoint_->send_queue_room() == 0) return Transmitted::kNoRoom;
   const auto send = link_->take_send(Sender::kRequester);
   if (!send) return Transmitted::kNoRoom;
@@ -57,6 +62,7 @@ Requester::Transmitted Requester::transmit(Call& call) {
   CallRules rules = rules_;
   if (call.no_read_chunks) rules.chunks.max_read_chunks = 0;
   if (call.no_write_chunks) rules.chunks.max_write_chunks = 0;
+  if (call.spec.call_only) rules.short_only = true;  // W2-4.7-1
   call.offer = choose_reply_offer(call.spec, call.min_reply_chunk, rules);
   call.form = choose_call_form(call.spec, call.rpc(), call.offer, rules, call.head);
   const bool refused = !call.form.refusal.empty();
@@ -88,7 +94,7 @@ Requester::Transmitted Requester::transmit(Call& call) {
     last_version_ = call.spec.version;
   }
   ++counters_.calls_sent;
-  return Transmitted::kSent;
+  return call.spec.call_only ? Transmitted::kDone : Transmitted::kSent;
 }
 
 // Begins a Call that goes in several messages. pump() goes on with it.

@@ -117,6 +117,8 @@ class Responder {
   void on_write_done();
   // reply answers a Call that a service received. False: no Call with this id waits for an answer.
   bool reply(ServedCallId id, ServedReply&& reply);
+  // finish: the Call gets no Reply, and its Receive is free again. Result as of reply().
+  bool finish(ServedCallId id);
   // admit starts waiting Calls that the budget allows now.
   void admit();
   // The Budget calls it when it is this connection's turn to start a Call.
@@ -153,6 +155,8 @@ class Responder {
   bool may_stall() const;
   std::chrono::milliseconds stall_timeout() const;
   ServedCallId id_of(CallSlot slot) const;
+  // The slot of a Call that a service has.
+  std::optional<CallSlot> served(ServedCallId id);
 
   // Calls coming in (responder_receive.cc).
   void discard(ReceiveSlot receive, const char* why);

@@ -394,6 +394,14 @@ void Server::reply(ServedCallId id, ServedReply reply) {
   impl_->answer(id, std::move(reply));
 }
 
+void Server::finish(ServedCallId id) {
+  (void)impl_->duplicate_requests.on_abandoned(id);
+  ServerConnection* connection = impl_->connections.find(static_cast<std::uint32_t>(id.value >> 32));
+  if (connection == nullptr) return;
+  connection->responder().finish(id);
+  impl_->activate(*connection);
+}
+
 bool Server::keeps_reply_of(ServedCallId id) const {
   return impl_->duplicate_requests.is_running(id);
 }

@@ -26,6 +26,8 @@ struct ServerConfig {
   std::uint32_t credits = 32;  // largest grant to one connection
   // At least one. The first message of a client decides which one its connection has.
   std::vector<Protocol> protocols = {Protocol::k1};
+  // Exchanges transport properties with clients that begin to, in versions that have them.
+  bool properties = true;
   // Smallest grant: for a connection that uses few credits, and while memory is short. 0: as many credits as
   // kIdleReceives holds if the device has shared receive queues; `credits` if every connection must have its own
   // Receives.
@@ -34,8 +36,6 @@ struct ServerConfig {
   // reserve (verbs::SrqAttr), the server holds them only while Calls need them. 0: no shared receive queue, `credits`
   // Receives for every connection.
   std::size_t max_shared_receives = 16 << 20;
-  // Exchanges transport properties with clients that begin to, in versions that have them.
-  bool properties = true;
   // Calls to each client that may be under way at once on its connection (RFC 8167); at most 16. 0: Server::call makes
   // no Calls.
   std::uint32_t reverse_credits = 0;
@@ -123,6 +123,8 @@ class Server {
   // Whether the Reply of an unanswered Call will be kept (ServedProgram::keeps_replies). The server then needs the
   // Reply even if the Call's connection ends.
   bool keeps_reply_of(ServedCallId id) const;
+  // finish: a Call gets no Reply, because its procedure has none (CallSpec::call_only). The same rules as of reply.
+  void finish(ServedCallId id);
   // abandon: a Call whose Reply was to be kept gets no Reply, and it is unknown whether the Call ran. The server ends
   // the connections over which the Call came again. Their clients then send the Call once more, and it runs.
   void abandon(ServedCallId id);

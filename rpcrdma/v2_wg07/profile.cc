@@ -63,7 +63,8 @@ const Profile kProfile{
     .default_threshold = 4096,  // W2-4.2.2-2
     .first_threshold = 1024,    // W2-4.3-4
     .names_invalidation = true,
-    .returns_reply_chunk = false,  // W2-6.3.10-1
+    .refuses_other_version = true,  // W2-7.1.2-1
+    .returns_reply_chunk = false,   // W2-6.3.10-1
     .framing = &kFraming,
     .thresholds_by_properties = true,                                // W2-5.2-2
     .default_chunks = {.max_segment = 1 << 20, .max_segments = 16},  // W2-5.2-3, W2-5.2-4

@@ -21,8 +21,8 @@ constexpr std::size_t kMiB = 1 << 20;
 struct Wg07RequesterTest : RequesterTest {
   void open(RequesterEnd::Options options = {}) {
     options.protocol = Protocol::k2Wg07;
-    outcomes.clear();
     RequesterTest::open(options);
+    outcomes.clear();
   }
   Wg07Message message(std::size_t i) { return wg07_parse(sent(i)); }
   std::uint32_t xid_of(std::size_t i) { return message(i).header.xid; }
@@ -119,6 +119,19 @@ TEST_F(Wg07RequesterTest, CreditsHoldUpAPart) {
   deliver(wg07_octets(0, kMany, wg07::Grant{}));
   ASSERT_THAT(end->qp.sent, SizeIs(4)) << "the next Call";
   EXPECT_NE(xid_of(3), xid_of(0));
+}
+
+TEST_F(Wg07RequesterTest, TheOtherEngineWaitsForTheEndOfACall) {
+  RecordProperty("proves", "W2-4.1-4");
+  open({.credits = 1});  // and one Send buffer
+  settle();
+  call_of(pattern(10000));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_TRUE(end->link->may_send(Sender::kRequester));
+  EXPECT_FALSE(end->link->may_send(Sender::kResponder));
+  run();
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  EXPECT_TRUE(end->link->may_send(Sender::kResponder));
 }
 
 TEST_F(Wg07RequesterTest, AVeryLongCallGoesThroughItsOwnChunk) {
@@ -266,6 +279,9 @@ TEST_F(Wg07RequesterTest, PropertiesThatCannotBeTrueDoNoHarm) {
     const Properties peer{.send_size = word, .receive_size = word, .segment_size = word, .segment_count = word};
     deliver(wg07_octets(0, kMany, wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}));
     end->qp.sent.clear();
+    call_of(pattern(900));
+    ASSERT_THAT(end->qp.sent, SizeIs(1)) << word;
+    EXPECT_GT(message(0).payload.size(), 900u) << "every end takes 1024 octets";
     call_of(pattern(3000));
     call_with_pieces(1, 100000);
     for (const Octets& one : end->qp.sent) EXPECT_THAT(one, SizeIs(Le(4096u))) << word;
@@ -296,8 +312,114 @@ TEST_F(Wg07RequesterTest, AnErrorEndsACallInTheMiddle) {
   deliver(wg07_octets(xid_of(0), kMany, wg07::Error{.err = wg07::Err::kInvalCont}));
   ASSERT_THAT(outcomes, SizeIs(1));
   EXPECT_THAT(end->qp.sent, SizeIs(1)) << "the rest has no use";
+  EXPECT_TRUE(end->link->may_send(Sender::kResponder)) << "nor a place in the order";
   call_of({});
   EXPECT_THAT(end->qp.sent, SizeIs(2));
+}
+
+// A sequence has no other end than its last message, which then offers nothing.
+TEST_F(Wg07RequesterTest, ACancelledCallIsSentToItsEndWithoutChunks) {
+  open();
+  settle(2);
+  Octets room(30000);
+  const Octets args = pattern(9000);
+  CallSpec spec = rpcrdma::testing::call_of(test_binding(), kRead, args);
+  spec.result_items = room;
+  spec.max_results = 4;
+  const auto called = end->requester->call(spec, [&](const Reply&) {});
+  ASSERT_TRUE(called.ok());
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_TRUE(end->requester->cancel(*called));
+  EXPECT_EQ(memory.num_remote(), 0u);
+  deliver(wg07_octets(0, kMany, wg07::Grant{}));
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  EXPECT_TRUE(message(2).body<wg07::CallInline>().lists.write_list.empty());
+  EXPECT_EQ(part_of(joined(end->qp.sent), 40, 9040), args);
+}
+
+TEST_F(Wg07RequesterTest, ACallWithoutAReplyEndsWhenItLeft) {
+  open();
+  settle();
+  CallSpec spec;
+  spec.call_only = true;
+  const Octets args = pattern(9000);
+  spec.args = args;
+  for (std::size_t num = 1; num <= 100; ++num) {  // more than the credits of Calls
+    end->qp.sent.clear();
+    call(spec);
+    run();
+    ASSERT_THAT(outcomes, SizeIs(num));
+    EXPECT_EQ(outcomes.back().status, CallStatus::kSuccess);
+    EXPECT_THAT(end->qp.sent, SizeIs(3));
+  }
+  EXPECT_EQ(end->requester->num_outstanding(), 0u);
+}
+
+TEST_F(Wg07RequesterTest, ACallWithoutAReplyHasNoChunks) {
+  RecordProperty("proves", "W2-4.7-1");
+  open({.chunks = {.max_continued_call = 0}});
+  settle();
+  const Octets data = pattern(5000), args = write_args(data.size());
+  CallSpec spec;
+  spec.procedure = kWrite;
+  spec.args = args;
+  spec.items = ArgumentItem{write_position(), data};
+  spec.call_only = true;
+  call(spec);
+  run();
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kLocalError);
+  EXPECT_THAT(end->qp.sent, SizeIs(0));
+
+  spec.result_items = MutBytes(data_);
+  EXPECT_FALSE(end->requester->call(spec, {}).ok());
+}
+
+// It gave fewer credits for messages than the Calls that this end may have under way.
+TEST_F(Wg07RequesterTest, APeerThatAnswersNothingIsLeft) {
+  open({.credits = 8});
+  settle(4);
+  for (int i = 0; i < 5; ++i) call_of({});
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  run(500);
+  EXPECT_FALSE(end->endpoint->failure());
+  ASSERT_TRUE(end->requester->next_timeout());
+  run(1500);
+  EXPECT_THAT(outcomes, SizeIs(5));
+  EXPECT_TRUE(end->endpoint->failure());
+}
+
+TEST_F(Wg07RequesterTest, ACreditForAMessageIsKeptForHealthChecks) {
+  open({.reserve_credit = true});
+  settle(4);
+  for (int i = 0; i < 5; ++i) call_of({});
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+  const auto check = end->requester->health_check();
+  ASSERT_TRUE(check);
+  call(*check);
+  EXPECT_THAT(end->qp.sent, SizeIs(3));
+  EXPECT_FALSE(end->requester->health_check());
+  // A peer that gives one credit at a time is served all the same.
+  open({.reserve_credit = true});
+  settle(2);
+  call_of({});
+  EXPECT_THAT(end->qp.sent, SizeIs(1));
+}
+
+// A Call whose Reply never comes keeps its credit where credits count Calls.
+TEST_F(RequesterTest, OtherVersionsHaveNoCallsWithoutAReply) {
+  for (const Protocol protocol : {Protocol::k1, Protocol::k2Cel05}) {
+    RequesterTest::open({.protocol = protocol});
+    outcomes.clear();
+    CallSpec spec;
+    spec.call_only = true;
+    call(spec);
+    run();
+    ASSERT_THAT(outcomes, SizeIs(1));
+    EXPECT_EQ(outcomes[0].status, CallStatus::kLocalError);
+    EXPECT_THAT(outcomes[0].text, HasSubstr("no Calls without a Reply"));
+    EXPECT_THAT(end->qp.sent, SizeIs(0));
+  }
 }
 
 }  // namespace

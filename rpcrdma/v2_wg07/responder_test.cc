@@ -270,6 +270,16 @@ TEST_F(Wg07ResponderTest, WhatIsNoRequestGetsNoAnswer) {
   expect_alive(6);
 }
 
+TEST_F(Wg07ResponderTest, AConnectionKeepsItsVersion) {
+  RecordProperty("proves", "W2-4.3.3-2 W2-7.1.2-1");
+  open();
+  deliver(message(call_header(), rpc_call(kNull)));
+  EXPECT_EQ(error().err, wg07::Err::kVersMismatch);
+  EXPECT_EQ(last_sent().header.xid, 5u);
+  EXPECT_THAT(end->service.calls, IsEmpty());
+  expect_alive(6);
+}
+
 TEST_F(Wg07ResponderTest, EveryCutOfACallIsAnsweredOrDropped) {
   open();
   wg07::CallInline body;
