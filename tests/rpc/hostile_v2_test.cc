@@ -318,9 +318,32 @@ TEST_F(HostileCreditsTest, AnswersThatGetNoCreditsEndTheConnection) {
   settle();
   EXPECT_EQ(peer.num_received<wg07::ReplyInline>(), 1u);
   expect_served();
-  EXPECT_LE(server->memory().calls, 50u * 4096);
+  EXPECT_LE(server->memory().calls, 34 * kContinuedResults);
   advance(std::chrono::seconds(31));
   run([&] { return peer.disconnected; });
+  expect_all_is_back();
+}
+
+// Replies without a chunk are as long as the service makes them. While they wait for credits they count.
+TEST_F(HostileCreditsTest, LongRepliesThatGetNoCreditsAreBounded) {
+  constexpr std::size_t kMaxHeld = 4 * kMib + kGuaranteed;  // ServerConfig::max_buffered_per_connection
+  open();
+  file.listing = 500 * kKib;
+  std::vector<V2Peer*> hostile{&open_raw(), &open_raw(), &open_raw()};
+  for (V2Peer* peer : hostile) {
+    peer->send(wg07_octets(1, 1, wg07::CallInline{}, rpc_call(1)));
+    run([&] { return peer->num_received<wg07::ReplyInline>() == 1; });
+    for (std::uint32_t xid = 2; xid < 50; ++xid) {
+      for (int i = 0; i < 5 && peer->num_credits() <= 0; ++i) turn();
+      if (peer->num_credits() > 0) peer->send(wg07_octets(xid, 1, wg07::CallInline{}, rpc_call(xid, kReaddir)));
+    }
+  }
+  settle();
+  EXPECT_GE(server->memory().calls, 3 * 7 * file.listing);
+  EXPECT_LE(server->memory().calls, 3 * kMaxHeld);
+  expect_served();
+  advance(std::chrono::seconds(31));
+  for (V2Peer* peer : hostile) run([&] { return peer->disconnected; });
   expect_all_is_back();
 }
 
