@@ -116,7 +116,7 @@ TEST_F(HostilePropertiesTest, ListsOfPropertiesThatNeverEnd) {
   most_held = 0;
   v2::Propset set;
   for (std::uint32_t i = 0; i < 50; ++i) set.push_back({i, Octets(60)});
-  for (int i = 0; i < 300; ++i) {
+  for (std::size_t i = 0; i < 300; ++i) {
     send(peer, 3, wg07::ConnpropMiddle{{property(100, 1), property(1, kLies[i % std::size(kLies)])}});
     if (i % 100 == 0) {
       send(peer, 9, wg07::CallInline{}, rpc_call(9));
