@@ -47,9 +47,10 @@ constexpr std::size_t kLen = 4096;
 constexpr std::uint32_t kFirstXid = 0x70;
 constexpr std::size_t kGuaranteed = 64 << 10;
 constexpr std::size_t kMaxHeld = 4 << 20;
-// What the parts, the Calls and the answers of one connection may cost beyond its budget: a continued message while it
-// grows, the messages of its Receives, and objects.
-constexpr std::size_t kCeiling = kMaxHeld + (3 << 20);
+// What a connection may cost beyond its budget: short Replies, the messages of its Sends, objects; for a client, which
+// has no budget, its Calls and one Reply in parts, too.
+constexpr std::size_t kServersCeiling = 1 << 20;
+constexpr std::size_t kClientsCeiling = 5 << 20;
 constexpr Binding kBinding{.program = kProgram, .version = 1};
 
 struct HoldingService : Service {
@@ -120,10 +121,10 @@ class Machine {
 
   void run() {
     const std::size_t at_first = live_octets();
-    for (int i = 0; i < 600 && !input_.empty(); ++i) {
+    for (int i = 0; i < 1000 && !input_.empty(); ++i) {
       operation();
       settle();
-      must(live_octets() <= at_first + kCeiling);
+      must(live_octets() <= at_first + (is_client() ? kClientsCeiling : budget_.held + kServersCeiling));
       must(budget_.used <= budget_.limit && budget_.held <= budget_.used + kGuaranteed);
     }
     if (!is_client() && !endpoint_->failure() && !qp_.broken()) check_alive();
@@ -302,6 +303,13 @@ class Machine {
       pass_time(std::chrono::seconds(31));
       settle();
     }
+    // Calls that waited for memory.
+    for (std::uint32_t i = 0; i < kReceives; ++i) {
+      while (!service_.calls.empty()) answer_call(0);
+      settle();
+      pass_time(std::chrono::milliseconds(1));
+    }
+    must(endpoint_->failure() || link_->has_unsent() || qp_.num_receives() == kReceives);
     std::size_t num_heard = 0;
     for (std::uint32_t i = 0; i < 3; ++i) {
       if (endpoint_->failure() || qp_.broken() || qp_.num_receives() == 0) return;
