@@ -131,10 +131,29 @@ std::optional<MessageFlow::Next> MessageFlow::next(TimePoint now) {
     }
     const std::size_t before = arrived_.size();
     auto next = join(first, now);
+    if (arrived_.size() == before) {
+      if (!short_since_) short_since_ = now;
+      break;
+    }
+    short_since_.reset();
     if (next) return next;
-    if (arrived_.size() == before) break;  // it waits for memory
   }
   return {};
+}
+
+std::optional<Reassembly::Sequence> MessageFlow::on_time(TimePoint now) {
+  if (const auto late = reassembly_.on_time(now)) return late;
+  if (!short_since_ || now - *short_since_ < config_.limits.max_time) return {};
+  const Frame& frame = arrived_.front().frame;
+  reassembly_.refuse(frame.direction, frame.xid);
+  return Reassembly::Sequence{frame.direction, frame.xid};
+}
+
+std::optional<TimePoint> MessageFlow::next_timeout() const {
+  const auto sequence = reassembly_.next_timeout();
+  if (!short_since_) return sequence;
+  const TimePoint part = *short_since_ + config_.limits.max_time;
+  return sequence ? std::min(*sequence, part) : part;
 }
 
 // Empty: the message is done with, or it waits for memory and stays first.

@@ -32,7 +32,7 @@ ServedReply MemoryFile::serve(ServedCall& call) {
     xdr::XdrWriter(reply.results).u32(len);
     reply.add_item(std::move(buffer), len);
   } else if (call.procedure == kReaddir) {
-    reply.results = pattern(10000);
+    reply.results = pattern(listing);
   } else if (call.procedure != kNull) {
     reply.accept = ServedReply::Accept::kProcUnavail;
   }

@@ -42,6 +42,7 @@ class MemoryFile : public Service {
   Server* server = nullptr;
   Octets data;
   bool hold = false;
+  std::size_t listing = 10000;  // octets of the results of READDIR
   std::size_t num_calls = 0;
   std::size_t num_without_buffer = 0;
   std::vector<ServedCall> held;
