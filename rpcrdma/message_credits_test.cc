@@ -17,7 +17,8 @@ using Verdict = MessageCredits::Verdict;
 constexpr std::uint32_t kAlmostWrapped = 0xfffffffe;
 
 MessageCredits client(std::uint32_t max_peer_window = 1000, std::uint32_t start = 0) {
-  return MessageCredits({.window = 32, .max_peer_window = max_peer_window, .is_client = true, .start = start});
+  return MessageCredits(
+      {.window = 32, .max_peer_window = max_peer_window, .is_client = true, .sent = start, .received = start});
 }
 
 // A client with an answer to its first message that lets it send messages up to this number.
@@ -376,7 +377,8 @@ TEST(MessageCredits, OneWayStreamNeverStalls) {
 
 TEST(MessageCredits, NumbersWrap) {
   RecordProperty("proves", "W2-4.2.1-9");
-  Pair pair({.window = 4, .start = kAlmostWrapped}, {.window = 4, .start = kAlmostWrapped});
+  Pair pair({.window = 4, .sent = kAlmostWrapped, .received = kAlmostWrapped},
+            {.window = 4, .sent = kAlmostWrapped, .received = kAlmostWrapped});
   pair.ends[0].left = 50;
   pair.ends[1].left = 20;
   pair.run();
@@ -466,7 +468,7 @@ class RandomRun {
 
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(random_() % bound); }
   MessageCredits::Config config(bool literal) {
-    return {.window = MessageCredits::kLeastWindow + below(8), .literal = literal, .start = start_};
+    return {.window = MessageCredits::kLeastWindow + below(8), .literal = literal, .sent = start_, .received = start_};
   }
 
   // One of the things that can happen now. False: nothing can.

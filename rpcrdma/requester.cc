@@ -134,7 +134,7 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   const Profile& profile = link_->profile();
   started_ = true;
   sent_opening_ = false;
-  is_opening_ = link_->is_client() && profile.first_threshold != 0;
+  is_opening_ = link_->is_client() && !link_->has_begun() && profile.first_threshold != 0;
   settled_threshold_ = call_threshold;
   rules_.call_threshold = is_opening_ ? std::min(call_threshold, profile.first_threshold) : call_threshold;
   rules_.reply_threshold = reply_threshold;

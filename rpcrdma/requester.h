@@ -74,7 +74,7 @@ class Requester {
   std::size_t num_outstanding() const { return waiting_.size() + sent_.size() + ended_.size(); }
 
   // start: the connection is established with these thresholds, in octets. Calls wait until then. Until the first
-  // Reply, Calls keep to Profile::first_threshold (R2-8-3).
+  // Reply, Calls keep to Profile::first_threshold (R2-8-3). A Link that has begun has had it.
   void start(std::size_t call_threshold, std::size_t reply_threshold);
   // Adds the depth that the Endpoint needs for windows. max: depth that the device allows.
   static void widen_for_windows(Endpoint::Config& shape, std::uint32_t max);

@@ -142,7 +142,7 @@ TEST(Cli, TheLimitsOfHelpAreThoseThatHold) {
 
 // An accepted option would let the command go on to connect and fail with 1.
 TEST(Cli, WhatIsNotBuiltYetIsRefusedWithTwoAndSaysSo) {
-  const std::vector<std::vector<std::string>> kUnbuilt = {{"--trace", "/nonexistent/x.pcapng"}, {"--rpcrdma", "auto"}};
+  const std::vector<std::vector<std::string>> kUnbuilt = {{"--trace", "/nonexistent/x.pcapng"}};
   for (const auto& option : kUnbuilt) {
     for (bool before : {false, true}) {
       std::vector<std::string> words = {"ping", "127.0.0.1:1"};

@@ -118,7 +118,7 @@ void World::listen(ServerConfig config) {
 }
 
 std::unique_ptr<Client> World::connect(ClientConfig config) {
-  if (config.protocol == Protocol::k1) config.protocol = protocol_under_test();
+  if (config.protocols == ClientConfig{}.protocols) config.protocols = {protocol_under_test()};
   auto made = Client::connect(*client_device, server->local_addr(), config);
   EXPECT_TRUE(made.ok()) << made.error().message;
   return std::move(*made);
