@@ -231,7 +231,7 @@ TEST_F(ClientNegotiationTest, NoCommonVersionIsSaidInOneLine) {
   EXPECT_EQ(client->state(), State::kClosed);
   EXPECT_EQ(client->error(),
             "cannot connect to unknown address: no version of RPC-over-RDMA in common: the server speaks 2-wg07, and "
-            "ClientConfig::protocols names 2-cel05,1");
+            "ClientConfig::protocols names 2-cel05,1; add 2-wg07 to it");
   EXPECT_EQ(device.num_attempts(), 1u);
   EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kDisconnected)));
 }
@@ -291,6 +291,78 @@ TEST_F(ClientNegotiationTest, AGrantOfNoneIsOneAndALeapIsNoMoreThanAsked) {
     for (int i = 0; i < 12; ++i) call();
     answer_last(kServesCel05, 0, credit);
     EXPECT_EQ(sends().size(), 1 + num) << credit;
+    client.reset();
+  }
+}
+
+// The credit word of a Send.
+std::uint32_t credit_of(const Octets& octets) {
+  xdr::XdrReader in(octets);
+  std::uint32_t credit = 0;
+  EXPECT_TRUE(in.skip(8) && in.u32(credit));
+  return credit;
+}
+
+// Receives of a connection, without the reserve: what its first message gives the server. A list with cel05 adds two.
+constexpr std::uint32_t kWindow = 8 + kExtraReceives - 1;
+
+TEST_F(ClientNegotiationTest, TheProbeIsAMessageAndItsAnswerGivesCreditsForMessages) {
+  RecordProperty("proves", "W2-4.2.1-3 W2-4.2.1-8");
+  ask({.protocols = {Protocol::k2Wg07, Protocol::k1}});
+  EXPECT_EQ(credit_of(sends()[0]), kWindow);
+  for (int i = 0; i < 6; ++i) call();
+  answer_last(kServesWg07, 0, 3);
+  EXPECT_EQ(client->protocol(), Protocol::k2Wg07);
+  ASSERT_EQ(sends().size(), 3u) << "the server has room for three messages";
+  EXPECT_EQ(credit_of(sends()[1]), kWindow + 1);
+}
+
+// W2-4.2.1-3 and -4 count all Sends and Receives of a connection.
+TEST_F(ClientNegotiationTest, RefusedProbesCountForTheCreditsOfMessages) {
+  RecordProperty("proves", "W2-4.2.1-3 W2-4.2.1-4 W2-4.3-2");
+  ask({.protocols = {Protocol::k1, Protocol::k2Cel05, Protocol::k2Wg07}});
+  for (int i = 0; i < 6; ++i) call();
+  answer_last(kServesWg07, 0);
+  EXPECT_THAT(versions(), ElementsAre(1u, 2u));
+  answer_last(kServesWg07, 0);
+  EXPECT_THAT(versions(), ElementsAre(1u, 2u, 2u));
+  EXPECT_EQ(credit_of(sends()[2]), kWindow + 2 + 2);
+  answer_last(kServesWg07, 0, 5);
+  EXPECT_EQ(client->protocol(), Protocol::k2Wg07);
+  EXPECT_EQ(sends().size(), 5u) << "three messages were sent before";
+}
+
+// Messages that came before the answer need credits, too. The Endpoint fails, and that is as if the server hung up.
+TEST_F(ClientNegotiationTest, AFloodOfGrantsIsAHangUp) {
+  RecordProperty("proves", "W2-4.2.1-8");
+  ask({.protocols = {Protocol::k2Wg07, Protocol::k1}});
+  Octets grant;
+  xdr::XdrWriter out(grant);
+  for (const std::uint32_t word : {0u, 2u, 5u, 5u}) out.u32(word);  // RDMA2_GRANT
+  std::uint32_t num = 0;
+  for (; num < 100 && device.num_attempts() == 1; ++num) {
+    ASSERT_TRUE(device.qp().inject(grant));
+    run(0);
+  }
+  EXPECT_EQ(num, kWindow + 2) << "one GRANT may come beyond the limit";
+  EXPECT_EQ(client->protocol(), Protocol::k1);
+  EXPECT_EQ(device.num_attempts(), 2u);
+  EXPECT_THAT(lines.all(), ::testing::Contains(HasSubstr("the peer sends more messages than it was granted")));
+}
+
+// With Receives to keep it in, and without.
+TEST_F(ClientNegotiationTest, AGrantBeforeTheAnswerCounts) {
+  for (const auto& protocols : {std::vector{Protocol::k2Wg07, Protocol::k1}, all_protocols()}) {
+    ask({.protocols = protocols});
+    for (int i = 0; i < 6; ++i) call();
+    Octets grant;
+    xdr::XdrWriter out(grant);
+    for (const std::uint32_t word : {0u, 2u, 5u, 5u}) out.u32(word);
+    ASSERT_TRUE(device.qp().inject(grant));
+    run(0);
+    EXPECT_EQ(sends().size(), 1u);
+    answer_last(kServesWg07, 0, 3);
+    EXPECT_EQ(sends().size(), 5u) << "the higher word counts";
     client.reset();
   }
 }

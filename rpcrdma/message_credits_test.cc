@@ -82,6 +82,36 @@ TEST(MessageCredits, ServerAnswersAMessageWithoutCredits) {
   EXPECT_EQ(num_sendable(credits, Kind::kError), 1u);
 }
 
+// A client tries one version after the other, each behind the refusal of the one before.
+TEST(MessageCredits, ServerRefusesEachMessageWithoutCredits) {
+  RecordProperty("proves", "W2-4.3-2");
+  MessageCredits credits({.window = 32});
+  credits.on_ready(33);
+  EXPECT_EQ(credits.on_received(Kind::kOther, std::nullopt), Verdict::kGood);
+  credits.on_sent();
+  EXPECT_FALSE(credits.may_send(Kind::kError));
+  EXPECT_EQ(credits.on_received(Kind::kOther, std::nullopt), Verdict::kGood);
+  EXPECT_EQ(num_sendable(credits, Kind::kError), 1u);
+  credits.on_sent();
+  EXPECT_EQ(credits.on_received(Kind::kOther, 5), Verdict::kGood);
+  EXPECT_EQ(num_sendable(credits), 3u);
+  EXPECT_EQ(credits.on_received(Kind::kOther, std::nullopt), Verdict::kGood);
+  EXPECT_EQ(num_sendable(credits), 3u) << "the peer has said what it has room for";
+}
+
+TEST(MessageCredits, EarlierMessagesOfTheConnectionCount) {
+  RecordProperty("proves", "W2-4.2.1-3 W2-4.2.1-4");
+  MessageCredits asker({.window = 32, .is_client = true, .sent = 2, .received = 2});
+  asker.on_ready(33);
+  EXPECT_EQ(asker.word(), 34u);
+  EXPECT_EQ(num_sendable(asker), 1u);
+  MessageCredits server({.window = 32, .sent = 2, .received = 2});
+  server.on_ready(33);
+  EXPECT_EQ(server.on_received(Kind::kOther, asker.word()), Verdict::kGood);
+  EXPECT_EQ(server.word(), 34u) << "a Receive holds the Call";
+  EXPECT_EQ(num_sendable(server), 32u);
+}
+
 TEST(MessageCredits, MessageNNeedsALimitOfN) {
   RecordProperty("proves", "W2-4.2.1-8");
   EXPECT_EQ(num_sendable(settled_client(5)), 4u);  // after the first

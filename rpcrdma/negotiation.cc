@@ -101,7 +101,19 @@ std::string Negotiation::who_speaks_what() const {
   std::string server(draft_);
   if (draft_.empty()) server = std::to_string(range_->low);
   if (draft_.empty() && range_->high != range_->low) server += " to " + std::to_string(range_->high);
-  return "the server speaks " + server + ", and ClientConfig::protocols names " + own;
+  const std::string missing = names_of(missing_profiles());
+  return "the server speaks " + server + ", and ClientConfig::protocols names " + own +
+         (missing.empty() ? "" : "; add " + missing + " to it");
+}
+
+// What the client could speak to this server, and does not.
+Profiles Negotiation::missing_profiles() const {
+  Profiles missing = profiles_of(all_protocols());
+  std::erase_if(missing, [this](const Profile* one) {
+    const bool is_spoken = draft_.empty() ? range_->has(one->version) : one->name == draft_;
+    return !is_spoken || std::ranges::find(config_.profiles, one) != config_.profiles.end();
+  });
+  return missing;
 }
 
 // R2-8.2-3, R2-8.2-4, W2-4.3.2-3

@@ -58,6 +58,7 @@ class Negotiation {
   Step judge(ConstBytes message);
   Step on_refused();
   std::string who_speaks_what() const;
+  Profiles missing_profiles() const;
   bool may_ask(const Profile& profile) const;
   bool is_open(const Profile& profile) const;
 

@@ -138,11 +138,11 @@ TEST(Negotiation, WithoutACommonVersionItSaysWhatTheServerSpeaks) {
   };
   const std::string none = "no version of RPC-over-RDMA in common: ";
   EXPECT_EQ(why({"2-wg07", "2-cel05"}, {"1"}),
-            none + "the server speaks 1, and ClientConfig::protocols names 2-wg07,2-cel05");
+            none + "the server speaks 1, and ClientConfig::protocols names 2-wg07,2-cel05; add 1 to it");
   EXPECT_EQ(why({"2-cel05", "1"}, {"2-wg07"}),
-            none + "the server speaks 2-wg07, and ClientConfig::protocols names 2-cel05,1");
+            none + "the server speaks 2-wg07, and ClientConfig::protocols names 2-cel05,1; add 2-wg07 to it");
   EXPECT_EQ(why({"1", "2-cel05"}, {"2-wg07"}),
-            none + "the server speaks 2-wg07, and ClientConfig::protocols names 1,2-cel05");
+            none + "the server speaks 2-wg07, and ClientConfig::protocols names 1,2-cel05; add 2-wg07 to it");
 }
 
 // What Linux answers to a message of version 2: svc_rdma_xdr_encode_error repeats the version, and grants.

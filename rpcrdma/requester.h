@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -176,6 +177,7 @@ class Requester {
   void on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why);
   void take_grant(ReplyVerdict verdict);
   void on_opened();
+  std::string_view other_draft(std::uint32_t xid, ConstBytes message) const;
   bool on_reply(Calls::iterator at, Arrival&& arrival);
   void on_error(Calls::iterator at, const TransportError& error);
   void on_err_chunk(Calls::iterator at, const TransportError& error);
