@@ -14,12 +14,12 @@ void properties_read_back(weft::ConstBytes octets) {
   v2::Propset set;
   if (v2::parse_propset(in, set) != v2::HeaderError::kNone) return;
   const v2::PropertyTable& table = v2_wg07::kProperties;
-  v2::Properties told = table.defaults;
+  weft::rpcrdma::Properties told = table.defaults;
   if (v2::apply(set, table, told) != v2::HeaderError::kNone) {
     weft::fuzz::check(told == table.defaults);
     return;
   }
-  v2::Properties heard = table.defaults;
+  weft::rpcrdma::Properties heard = table.defaults;
   weft::fuzz::check(v2::apply(v2::make_propset(told, table), table, heard) == v2::HeaderError::kNone && heard == told);
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "nfsulb/nfs4_attributes.h"
 #include "nfsulb/testing/compound.h"
 
 namespace weft::nfsulb {
@@ -41,6 +42,11 @@ TEST(Nfs4Bound, AttributesByTheirBits) {
   const auto fixed_only = bound_of(0, {getattr({0x12, 0x8})});
   EXPECT_EQ(fixed_only.rest, kHead + 16 + 12 + 4 + 8 + 4);
   EXPECT_FALSE(fixed_only.is_estimate);
+}
+
+TEST(Nfs4Bound, AnAttributeThatComesAfterAllOthersHasNoType) {
+  EXPECT_NE(attribute_type(82), nullptr);
+  EXPECT_EQ(attribute_type(83), nullptr);
 }
 
 TEST(Nfs4Bound, EachOperationByItsOwnArguments) {

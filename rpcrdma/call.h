@@ -83,6 +83,10 @@ struct CallSpec {
   std::size_t max_results = 0;  // bound of the XDR results without the room of result_items (R1-8.2-01)
   std::size_t max_verf = 0;     // bound of the Reply's verifier body; with RPCSEC_GSS the largest body
   std::optional<std::chrono::milliseconds> timeout;  // instead of the client's
+  // The procedure has no Reply (draft-ietf-nfsv4-rpcrdma-version-two-07 section 4.7). The Call succeeds when its last
+  // message is handed to the connection, which proves nothing about the server. It has no chunks, so it must be short
+  // enough for messages (ChunkUse::max_continued_call). In versions without such Calls it fails.
+  bool call_only = false;
   // A health check goes before all waiting Calls and may use the reserved credit (ClientConfig::reserve_credit).
   bool is_health_check = false;
 

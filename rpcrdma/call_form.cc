@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "requirements/violates.h"
 #include "rpcrdma/framing.h"
 #include "rpcrdma/reply_retries.h"
 #include "rpcrdma/xdr/xdr.h"
@@ -24,13 +25,26 @@ std::size_t rpc_len(const CallHeaderView& rpc) {
 }
 
 // Octets of a header with this offer and without Read list.
-std::size_t header_len(const CallSpec& spec, const ReplyOffer& offer, const HeaderLengths& lengths) {
+std::size_t header_len(const CallSpec& spec, const ReplyOffer& offer, const CallRules& rules) {
+  const HeaderLengths& lengths = rules.call_lengths;
   std::size_t len = lengths.empty;
   for (std::size_t i = 0; i < offer.num_writes; ++i) {
-    len += lengths.of_write_chunk(num_segments_of(spec.result_items[i]));
+    len += lengths.of_write_chunk(rules.num_segments(spec.result_items[i]));
   }
-  if (offer.reply_chunk_len != 0) len += lengths.reply_chunk + lengths.segment;
-  return len;
+  if (offer.reply_chunk_len == 0) return len;
+  return len + lengths.reply_chunk +
+         lengths.segment * num_segments_of(offer.reply_chunk_len, rules.chunk_terms.max_segment);
+}
+
+// Segments of the offer for the Reply, and of the Read chunks of items.
+std::size_t num_other_segments(const CallSpec& spec, const ReplyOffer& offer, const CallForm& form,
+                               const CallRules& rules) {
+  std::size_t num = num_segments_of(offer.reply_chunk_len, rules.chunk_terms.max_segment);
+  for (std::size_t i = 0; i < offer.num_writes; ++i) num += rules.num_segments(spec.result_items[i]);
+  for (std::size_t i = 0; i < spec.items.size(); ++i) {
+    if (form.is_reduced(i)) num += rules.num_read_segments(spec.items[i].data);
+  }
+  return num;
 }
 
 // Chooses the items that get a Read chunk so that the Call fits the threshold: the longest items first, and no more
@@ -55,16 +69,17 @@ void choose_reduced(const CallSpec& spec, const CallRules& rules, CallForm& form
 }
 
 // Lays out the Payload stream of an external Call as pieces: the items, and between them pieces of `head`. With
-// `in_one` there is one piece, with the whole stream copied to the head.
-void lay_out(const CallSpec& spec, const CallHeaderView& rpc, bool in_one, CallForm& form,
+// `in_one` the whole stream is copied to the head. No piece is longer than `max_segment`.
+void lay_out(const CallSpec& spec, const CallHeaderView& rpc, bool in_one, std::size_t max_segment, CallForm& form,
              std::vector<std::uint8_t>& head) {
   head.clear();
   form.pieces.clear();
   xdr::XdrWriter out(head);
   std::size_t closed = 0;  // octets of the head that are in pieces
   const auto close_head = [&] {
-    if (out.size() > closed) form.pieces.push_back({nullptr, closed, out.size() - closed});
-    closed = out.size();
+    for (; out.size() > closed; closed += form.pieces.back().len) {
+      form.pieces.push_back({nullptr, closed, std::min(out.size() - closed, max_segment)});
+    }
   };
   emit_call_view(out, rpc);
   std::size_t done = 0;
@@ -79,7 +94,9 @@ void lay_out(const CallSpec& spec, const CallHeaderView& rpc, bool in_one, CallF
         continue;
       }
       close_head();
-      form.pieces.push_back({octets.data(), 0, octets.size()});
+      for (std::size_t at = 0; at < octets.size(); at += form.pieces.back().len) {
+        form.pieces.push_back({octets.data() + at, 0, std::min(octets.size() - at, max_segment)});
+      }
     }
     out.zeros(xdr::padding(len_of(item.data)));
   }
@@ -87,26 +104,29 @@ void lay_out(const CallSpec& spec, const CallHeaderView& rpc, bool in_one, CallF
   close_head();
 }
 
-void choose_external(const CallSpec& spec, const CallHeaderView& rpc, std::size_t header, const CallRules& rules,
-                     CallForm& form, std::vector<std::uint8_t>& head) {
+void choose_external(const CallSpec& spec, const CallHeaderView& rpc, const ReplyOffer& offer, std::size_t header,
+                     const CallRules& rules, CallForm& form, std::vector<std::uint8_t>& head) {
   form.external = true;
   header += rules.call_lengths.call_chunk;
   if (!rules.chunks.long_calls_with_items) form.reduced = 0;
   for (std::size_t i = 0; i < spec.items.size(); ++i) {
     if (form.is_reduced(i)) header += rules.call_lengths.read_segment * rules.num_read_segments(spec.items[i].data);
   }
+  const std::size_t num_other = num_other_segments(spec, offer, form, rules);
   const auto fits = [&] {
-    return header + rules.call_lengths.read_segment * form.pieces.size() <= rules.call_threshold;
+    return header + rules.call_lengths.read_segment * form.pieces.size() <= rules.call_threshold &&
+           form.pieces.size() + num_other <= rules.chunk_terms.max_segments;
   };
-  lay_out(spec, rpc, false, form, head);
-  if (form.pieces.size() > rules.chunks.max_segments || !fits()) lay_out(spec, rpc, true, form, head);
+  const std::size_t max_segment = rules.chunk_terms.max_segment;
+  lay_out(spec, rpc, false, max_segment, form, head);
+  if (form.pieces.size() > rules.chunks.max_segments || !fits()) lay_out(spec, rpc, true, max_segment, form, head);
   if (!fits()) form.refusal = "the chunk lists of the Call do not fit the inline threshold";
 }
 
 }  // namespace
 
 std::size_t CallRules::num_read_segments(const GatheredBytes& data) const {
-  const std::size_t num = num_segments_of(data);
+  const std::size_t num = num_segments(data);
   const bool has_pad = chunks.roundup_in_read_chunks && xdr::padding(len_of(data)) != 0;
   return num + (has_pad && num < chunks.max_segments ? 1 : 0);
 }
@@ -129,7 +149,7 @@ ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk,
     while (num > 0 && len_of(spec.result_items[num - 1]) == 0) --num;
     offer.num_writes = num;
     for (std::size_t i = 0; i < num; ++i) {
-      transport += rules.reply_lengths.of_write_chunk(num_segments_of(spec.result_items[i]));
+      transport += rules.reply_lengths.of_write_chunk(rules.num_segments(spec.result_items[i]));
       payload -= xdr::round_up(len_of(spec.result_items[i]));
     }
     if (is_too_long() && !rules.chunks.write_list_with_reply_chunk) {
@@ -148,14 +168,14 @@ ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk,
 CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const ReplyOffer& offer,
                           const CallRules& rules, std::vector<std::uint8_t>& head) {
   CallForm form;
-  const std::size_t header = header_len(spec, offer, rules.call_lengths);
+  const std::size_t header = header_len(spec, offer, rules);
   std::size_t need = header + rpc_len(rpc) + spec.args.size();
   for (const ArgumentItem& item : spec.items) need += xdr::round_up(len_of(item.data));
   const std::size_t payload = need - header;
   if (need > rules.call_threshold && payload <= rules.max_continued_call &&
       header + kLeastPart <= rules.call_threshold) {
     form.continued = true;
-    lay_out(spec, rpc, true, form, head);
+    lay_out(spec, rpc, true, rules.chunk_terms.max_segment, form, head);
     form.pieces.clear();
     return form;
   }
@@ -164,7 +184,11 @@ CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const
     return form;
   }
   choose_reduced(spec, rules, form, need);
-  if (need > rules.call_threshold) choose_external(spec, rpc, header, rules, form, head);
+  if (need > rules.call_threshold) choose_external(spec, rpc, offer, header, rules, form, head);
+  const std::size_t num_segments = num_other_segments(spec, offer, form, rules) + form.pieces.size();
+  if (form.refusal.empty() && violates("W2-5.2-4", num_segments > rules.chunk_terms.max_segments)) {
+    form.refusal = "the chunks of the Call have more segments than the peer takes";
+  }
   return form;
 }
 

@@ -21,10 +21,14 @@ std::size_t len_of(const Buffers& buffers) {
   return len;
 }
 
+// max_segment: octets of the longest segment.
+inline std::size_t num_segments_of(std::size_t len, std::size_t max_segment) {
+  return len / max_segment + (len % max_segment != 0 ? 1 : 0);
+}
 template <typename Buffers>
-std::size_t num_segments_of(const Buffers& buffers) {
+std::size_t num_segments_of(const Buffers& buffers, std::size_t max_segment) {
   std::size_t num = 0;
-  for (const auto& buffer : buffers) num += buffer.empty() ? 0 : 1;
+  for (const auto& buffer : buffers) num += num_segments_of(buffer.size(), max_segment);
   return num;
 }
 
@@ -34,6 +38,7 @@ struct CallRules {
   std::size_t call_threshold = 0;  // octets of one message, header included
   std::size_t reply_threshold = 0;
   ChunkUse chunks = {};
+  ChunkTerms chunk_terms = {};
   bool short_only = false;  // no chunks at all (RFC 8167 section 5.3)
   // Octets of a Payload stream that goes or may come in several messages rather than by chunks; 0: none.
   std::size_t max_continued_call = 0;
@@ -42,6 +47,11 @@ struct CallRules {
 
   // Segments of the Read chunk of an item.
   std::size_t num_read_segments(const GatheredBytes& data) const;
+  // Segments of a chunk over these buffers.
+  template <typename Buffers>
+  std::size_t num_segments(const Buffers& buffers) const {
+    return num_segments_of(buffers, chunk_terms.max_segment);
+  }
 };
 
 // ReplyOffer: chunks that a Call offers for its Reply.

@@ -28,6 +28,9 @@ struct ClientConfig {
   // What the client speaks, best first, each once. With several, a NULL Call finds out before all others which of them
   // the server speaks: see first_answer_timeout.
   std::vector<Protocol> protocols = {Protocol::k1};
+  // Exchanges transport properties with the server, in versions that have them. Without it the defaults of the version
+  // hold for both ends.
+  bool properties = true;
   std::uint8_t ird = 16;
   std::uint8_t ord = 0;
   // Keeps one credit for health checks if the server grants more than one (RFC 8267 section 6.7.2).

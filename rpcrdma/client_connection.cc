@@ -14,10 +14,10 @@ namespace {
 // Receives for the server's Calls to a client without programs, and for its messages about properties.
 constexpr std::uint32_t kCreditsToRefuse = 2;
 
-// Sends that carry parts of Calls, and credits.
+// Sends that carry parts of Calls, credits and properties.
 constexpr std::uint32_t kExtraSends = 8;
 
-void widen_for_parts(Endpoint::Config& shape) {
+void widen_for_own(Endpoint::Config& shape) {
   shape.num_sends += kExtraSends;
   shape.max_send_wr += kExtraSends;
 }
@@ -59,13 +59,16 @@ verbs::Status ClientConnection::connect(std::uint32_t serial) {
   shape.receive_len = shape.send_len = inline_threshold();
   shape.max_send_wr = config.credits + num_probes + 4;
   shape.max_send_sge = 1;
-  if (std::ranges::any_of(profiles, [](const Profile* one) { return one->framing != nullptr; })) widen_for_parts(shape);
+  if (std::ranges::any_of(profiles, [](const Profile* one) { return one->make_exchange != nullptr; })) {
+    widen_for_own(shape);
+  }
   if (may_serve_reverse()) ReverseResponder::widen(shape, reverse_credits());
   if (takes_windows()) Requester::widen_for_windows(shape, device.caps().max_qp_wr);
   auto made_endpoint = Endpoint::create(pd, shape);
   if (!made_endpoint.ok()) return made_endpoint.error();
   endpoint = std::move(*made_endpoint);
   link.emplace(*endpoint, profiles, Link::End::kClient, nullptr);
+  if (has_version()) exchange_properties();
   auto made_cq = device.create_cq(static_cast<int>(shape.num_receives + shape.max_send_wr + 8), events.get());
   if (!made_cq.ok()) return made_cq.error();
   cq = std::move(*made_cq);
@@ -77,7 +80,7 @@ verbs::Status ClientConnection::connect(std::uint32_t serial) {
 }
 
 void ClientConnection::serve_reverse(EventLog& log) {
-  if (!has_version() || (config.reverse_programs.empty() && !link->profile().serves_reverse)) return;
+  if (!has_version() || !serves_reverse()) return;
   const ReverseResponder::Config calls{config.reverse_programs, reverse_credits(), config.reverse_chunks,
                                        address_str(dst), &log};
   reverse = std::make_unique<ReverseResponder>(pd, *link, calls, device.caps().read_sink_needs_remote_write);
@@ -88,6 +91,17 @@ std::size_t ClientConnection::inline_threshold() const {
   std::size_t most = config.inline_threshold;
   for (const Profile* profile : profiles) most = std::max(most, profile->default_threshold);
   return most;
+}
+
+void ClientConnection::exchange_properties() {
+  if (config.properties) link->exchange_properties(own_properties(), {});
+}
+
+Properties ClientConnection::own_properties() const {
+  const auto size = static_cast<std::uint32_t>(inline_threshold());
+  Properties own{.send_size = size, .receive_size = size};
+  if (serves_reverse()) own.reverse = config.reverse_chunks ? ReverseSupport::kGeneral : ReverseSupport::kContinued;
+  return own;
 }
 
 // A client without programs answers Calls with PROG_UNAVAIL where the profile asks for this.
@@ -155,7 +169,7 @@ void ClientConnection::pass_early_messages() {
 
 // For this connection alone (R1-4.3.2-13), by the version that was found (R2-8.2-5).
 void ClientConnection::start() {
-  thresholds = settle_thresholds(inline_threshold(), accepted_.private_data, link->profile().default_threshold);
+  thresholds = settle_thresholds(inline_threshold(), accepted_.private_data, link->profile());
   if (reverse) reverse->start(thresholds, accepted_.initiator_depth);
 }
 

@@ -44,7 +44,10 @@ struct ClientConnection {
   // Takes a completion while the version is not known. Messages for the engines are kept for `pass_early_messages`, as
   // many as the server's Calls have Receives.
   Negotiation::Step on_early_completion(const verbs::Wc& wc);
-  void begin(std::uint32_t credit) { link->begin(credit); }
+  void begin(std::uint32_t credit) {
+    link->begin(credit);
+    exchange_properties();
+  }
   void pass_early_messages();
   // The version is known and the connection is there: settles `thresholds`.
   void start();
@@ -99,7 +102,10 @@ struct ClientConnection {
   verbs::Status connect(std::uint32_t serial);
   verbs::Status on_route_resolved();
   std::size_t inline_threshold() const;
+  void exchange_properties();
+  Properties own_properties() const;
   bool may_serve_reverse() const;
+  bool serves_reverse() const { return !config.reverse_programs.empty() || link->profile().serves_reverse; }
   std::uint32_t reverse_credits() const;
 
   std::vector<Arrival> early_;  // while the version was not known

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct ClientNegotiationTest : ClientLifeTest {
   void ask(ClientConfig config = {}) {
     if (config.protocols == ClientConfig{}.protocols) config.protocols = kBoth;
     config.credits = 8;
+    config.properties = has_properties;
     config.log = lines.log();
     config.known_servers = &servers;
     auto made = Client::connect(device, sockaddr_storage{}, config);
@@ -66,6 +68,7 @@ struct ClientNegotiationTest : ClientLifeTest {
   }
 
   KnownServers servers;
+  bool has_properties = false;
 };
 
 TEST_F(ClientNegotiationTest, TheServersAnswerOpensTheConnection) {
@@ -88,6 +91,24 @@ TEST_F(ClientNegotiationTest, TheServersAnswerOpensTheConnection) {
   EXPECT_THAT(versions(), ElementsAre(2u, 2u, 2u, 2u)) << "three credits";
   EXPECT_EQ(device.num_attempts(), 1u);
   EXPECT_EQ(client->num_connections(), 1u);
+}
+
+TEST_F(ClientNegotiationTest, PropertiesAreToldBehindTheAnswer) {
+  has_properties = true;
+  std::map<std::string_view, std::vector<Protocol>> lists = {
+      {"2-cel05", kBoth}, {"2-wg07", {Protocol::k2Wg07, Protocol::k1}}, {"1", {Protocol::k1, Protocol::k2Cel05}}};
+  for (const Profiles& server : {kServesCel05, kServesWg07, kServes1}) {
+    ask({.protocols = lists[server[0]->name]});
+    EXPECT_EQ(sends().size(), 1u);
+    answer_last(server, 0);
+    const bool has_them = server[0]->make_exchange != nullptr;
+    ASSERT_EQ(sends().size(), has_them ? 2u : 1u);
+    EXPECT_TRUE(!has_them || server[0]->make_exchange({})->is_mine(sends()[1]));
+    call();
+    run(0);
+    EXPECT_EQ(sends().size(), has_them ? 3u : 2u);
+    client.reset();
+  }
 }
 
 TEST_F(ClientNegotiationTest, AfterTheAnswerCallsMayBeLong) {

@@ -9,25 +9,22 @@
 
 #include "rpcrdma/endpoint.h"
 #include "rpcrdma/private_data.h"
+#include "rpcrdma/profile.h"
+#include "rpcrdma/terms.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
 
 // Steps of connection set-up that both ends take.
 namespace weft::rpcrdma {
 
-// Thresholds of one connection, in octets: each the smaller of one side's send size and the other side's receive size
-// (RFC 8166 section 3.3.2, RFC 8797 section 4.2).
-struct Thresholds {
-  std::size_t send = kDefaultInline;
-  std::size_t receive = kDefaultInline;
-};
-
-// default_threshold: Profile::default_threshold, for a peer that announces nothing, or less than this.
-inline Thresholds settle_thresholds(std::size_t own_inline, ConstBytes peer_private_data,
-                                    std::size_t default_threshold) {
+// settle_thresholds: the thresholds before any message. A peer that announces nothing, or less, takes messages of
+// Profile::default_threshold.
+inline Thresholds settle_thresholds(std::size_t own_inline, ConstBytes peer_private_data, const Profile& profile) {
+  const std::size_t least = profile.default_threshold;
+  if (profile.thresholds_by_properties) return {std::min(own_inline, least), std::min(own_inline, least)};
   const PrivateData peer = parse_private_data(peer_private_data);
-  return {std::min(own_inline, std::max(peer.receive_size, default_threshold)),
-          std::min(own_inline, std::max(peer.send_size, default_threshold))};
+  return {std::min(own_inline, std::max(peer.receive_size, least)),
+          std::min(own_inline, std::max(peer.send_size, least))};
 }
 
 // The private data for connect and accept; empty if the device carries too few octets of it (R1-4.3.2-14).

@@ -1,6 +1,7 @@
 #include "rpcrdma/duplicate_request_cache.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "rpcrdma/xdr/xdr.h"
@@ -212,10 +213,18 @@ std::vector<ServedCallId> DuplicateRequestCache::on_abandoned(ServedCallId id) {
   return waiting;
 }
 
-void DuplicateRequestCache::on_fatal(const std::string& client, std::uint32_t xid) {
+void DuplicateRequestCache::on_fatal(const std::string& client, const std::string& group, std::uint32_t xid) {
   if (was_fatal(client, xid)) return;
-  if (fatal_.size() == kMaxFatal) fatal_.pop_front();
-  fatal_.push_back({client, xid, now_});
+  fatal_.push_back({client, group, xid, now_});
+  if (fatal_.size() > kMaxFatal) drop_fatal();
+}
+
+// Of equally large groups the one with the oldest Call gives it up.
+void DuplicateRequestCache::drop_fatal() {
+  std::map<std::string_view, std::size_t> num_of;
+  std::size_t most = 0;
+  for (const Fatal& fatal : fatal_) most = std::max(most, ++num_of[fatal.group]);
+  fatal_.erase(std::ranges::find_if(fatal_, [&](const Fatal& fatal) { return num_of[fatal.group] == most; }));
 }
 
 bool DuplicateRequestCache::was_fatal(const std::string& client, std::uint32_t xid) const {

@@ -94,8 +94,9 @@ class DuplicateRequestCache {
   // Whether a Call is running whose Reply will be kept.
   bool is_running(ServedCallId id) const { return running_.contains(id.value); }
 
-  // on_fatal: a Call ended its connection, because one of its handles names nothing (R1-5.5.3-03).
-  void on_fatal(const std::string& client, std::uint32_t xid);
+  // on_fatal: a Call ended its connection, because one of its handles names nothing (R1-5.5.3-03). If too many of these
+  // Calls are known, the peer_group that has most of them gives up its oldest.
+  void on_fatal(const std::string& client, const std::string& group, std::uint32_t xid);
   bool was_fatal(const std::string& client, std::uint32_t xid) const;
 
   std::size_t size() const { return entries_.size(); }
@@ -123,6 +124,7 @@ class DuplicateRequestCache {
   };
   struct Fatal {
     std::string client;
+    std::string group;
     std::uint32_t xid = 0;
     TimePoint since{};
   };
@@ -131,6 +133,7 @@ class DuplicateRequestCache {
   bool make_room(const std::string& group);
   // Of the groups with a Reply, the group with the largest `size`; end() if no group has a Reply.
   Groups::iterator largest(std::size_t Group::*size);
+  void drop_fatal();
 
   DuplicateRequestLimits config_;
   TimePoint now_{};
@@ -139,7 +142,7 @@ class DuplicateRequestCache {
   std::map<RequestKey, Entries::iterator> by_key_;
   std::unordered_map<std::uint64_t, Entries::iterator> running_;  // by ServedCallId
   std::size_t octets_ = 0;
-  std::list<Fatal> fatal_;
+  std::list<Fatal> fatal_;  // oldest first
 };
 
 }  // namespace weft::rpcrdma

@@ -28,6 +28,7 @@ struct DuplicateRequestCacheTest : ::testing::Test {
   void at(int ms) { cache.on_time(TimePoint{} + std::chrono::hours(1) + milliseconds(ms)); }
 
   Verdict on_call(const RequestKey& key, ServedCallId id) { return cache.on_call(key, key.client, id); }
+  void on_fatal(const std::string& client, std::uint32_t xid) { cache.on_fatal(client, client, xid); }
   // A Call that has run, and its Reply.
   void run(const RequestKey& key, ServedCallId id, std::size_t octets = 0) {
     EXPECT_EQ(on_call(key, id), Verdict::kRun);
@@ -129,12 +130,46 @@ TEST_F(DuplicateRequestCacheTest, AddressesOfOneGroupAreOne) {
 
 TEST_F(DuplicateRequestCacheTest, KnowsCallsThatEndedTheirConnection) {
   EXPECT_FALSE(cache.was_fatal("192.0.2.1", 5));
-  cache.on_fatal("192.0.2.1", 5);
+  on_fatal("192.0.2.1", 5);
   EXPECT_TRUE(cache.was_fatal("192.0.2.1", 5));
   EXPECT_FALSE(cache.was_fatal("192.0.2.1", 6));
   EXPECT_FALSE(cache.was_fatal("192.0.2.2", 5));
   at(1000);
   EXPECT_FALSE(cache.was_fatal("192.0.2.1", 5));
+}
+
+TEST_F(DuplicateRequestCacheTest, FatalCallsAreRememberedUpToANumber) {
+  on_fatal("192.0.2.1", 0);
+  for (std::uint32_t xid = 1; xid < 256; ++xid) {
+    for (int i = 0; i < 5; ++i) on_fatal("192.0.2.1", xid);
+  }
+  EXPECT_TRUE(cache.was_fatal("192.0.2.1", 0)) << "one that comes again and again takes one place";
+  on_fatal("192.0.2.1", 256);
+  EXPECT_FALSE(cache.was_fatal("192.0.2.1", 0)) << "the 257th takes the place of the oldest one";
+  EXPECT_TRUE(cache.was_fatal("192.0.2.1", 1));
+  EXPECT_TRUE(cache.was_fatal("192.0.2.1", 256));
+}
+
+TEST_F(DuplicateRequestCacheTest, FatalCallsOfOneAddressPushOutItsOwnOnly) {
+  const std::string other = "192.0.2.2", third = "192.0.2.3";
+  on_fatal(other, 1);
+  for (std::uint32_t xid = 0; xid < 1000; ++xid) on_fatal("192.0.2.1", xid);
+  on_fatal(third, 1);
+  for (std::uint32_t xid = 1000; xid < 2000; ++xid) on_fatal("192.0.2.1", xid);
+  EXPECT_TRUE(cache.was_fatal(other, 1));
+  EXPECT_TRUE(cache.was_fatal(third, 1));
+  EXPECT_TRUE(cache.was_fatal("192.0.2.1", 1999));
+  EXPECT_FALSE(cache.was_fatal("192.0.2.1", 0));
+}
+
+TEST_F(DuplicateRequestCacheTest, FatalCallsOfTheAddressesOfOneGroupAreCountedTogether) {
+  const std::string other = "192.0.2.2";
+  for (std::uint32_t xid = 0; xid < 2; ++xid) on_fatal(other, xid);
+  for (std::uint32_t i = 0; i < 1000; ++i) cache.on_fatal("2001:db8::" + std::to_string(i), "2001:db8::/64", 1);
+  EXPECT_TRUE(cache.was_fatal(other, 0));
+  EXPECT_TRUE(cache.was_fatal(other, 1));
+  EXPECT_TRUE(cache.was_fatal("2001:db8::999", 1)) << "each address by itself is known";
+  EXPECT_FALSE(cache.was_fatal("2001:db8::998", 2));
 }
 
 TEST(RequestKeyOf, IsTheSameInEveryFormOfACall) {

@@ -119,17 +119,5 @@ TEST(DuplicateRequestCacheEdges, FourConnectionsWaitForOneCallAndNoMore) {
   EXPECT_EQ(cache.on_call(key, key.client, from(6)), DuplicateRequestCache::Verdict::kDrop);
 }
 
-TEST(DuplicateRequestCacheEdges, CallsThatEndedTheirConnectionsAreRememberedUpToANumber) {
-  DuplicateRequestCache cache{DuplicateRequestLimits{}};
-  cache.on_fatal("10.0.0.1", 0);
-  for (int i = 0; i < 1000; ++i) cache.on_fatal("10.0.0.2", 1);
-  EXPECT_TRUE(cache.was_fatal("10.0.0.1", 0)) << "one that comes again and again takes one place";
-  for (std::uint32_t xid = 2; xid < 256; ++xid) cache.on_fatal("10.0.0.2", xid);
-  EXPECT_TRUE(cache.was_fatal("10.0.0.1", 0));
-  cache.on_fatal("10.0.0.2", 256);
-  EXPECT_FALSE(cache.was_fatal("10.0.0.1", 0)) << "the 257th takes the oldest one's";
-  EXPECT_TRUE(cache.was_fatal("10.0.0.2", 1));
-}
-
 }  // namespace
 }  // namespace weft::rpcrdma::testing

@@ -30,13 +30,23 @@ class EventLog {
   void line(verbs::LogLevel level, std::string_view peer, fmt::format_string<Args...> format, Args&&... args) {
     if (!log_.wants(level) || !budget_.take(now_)) return;
     const std::string text = fmt::format(format, std::forward<Args>(args)...);
-    // A line that the budget allows carries this note, so the note costs no line of its own.
-    const std::uint64_t num = budget_.take_suppressed();
-    const std::string before = num == 0 ? std::string() : fmt::format(" ({} lines before this one were withheld)", num);
-    verbs::log_line(log_, level, "{} {}: {}{}", peers_, peer, text, before);
+    verbs::log_line(log_, level, "{} {}: {}{}", peers_, peer, text, withheld());
+  }
+  // One event that is not about a single peer.
+  template <typename... Args>
+  void general_line(verbs::LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
+    if (!log_.wants(level) || !budget_.take(now_)) return;
+    const std::string text = fmt::format(format, std::forward<Args>(args)...);
+    verbs::log_line(log_, level, "{}: {}{}", peers_, text, withheld());
   }
 
  private:
+  // A line that the budget allows carries this note, so the note costs no line of its own.
+  std::string withheld() {
+    const std::uint64_t num = budget_.take_suppressed();
+    return num == 0 ? std::string() : fmt::format(" ({} lines before this one were withheld)", num);
+  }
+
   verbs::Log log_;
   std::string_view peers_;
   verbs::LogBudget budget_;

@@ -45,6 +45,9 @@ struct Framing {
 inline constexpr std::size_t kLeastPart = 4;
 // Octets of the longest RPC message that goes in several messages.
 inline constexpr std::size_t kMaxContinued = 1 << 20;
+// Octets of results that every Call may have without a chunk for them. A requester that relies on longer Replies in
+// several messages may get shorter results.
+inline constexpr std::size_t kContinuedResults = 16 << 10;
 // The credit word of every message, in every version, in octets from its start (R1-4.1-01 for version 1).
 inline constexpr std::size_t kCreditOffset = 8;
 

@@ -50,21 +50,68 @@ void Link::on_completion(const verbs::Wc& wc) {
     case WorkKind::kRead: responder_->on_read_done(work->call()); break;
     case WorkKind::kWrite: responder_->on_write_done(); break;
   }
-  if (flow_) on_room();
+  if (flow_ || !outbox_.empty()) on_room();
+}
+
+void Link::exchange_properties(const Properties& own, std::function<void()> on_terms) {
+  if (profile().make_exchange == nullptr) return;
+  exchange_ = profile().make_exchange(own);
+  on_terms_ = std::move(on_terms);
+}
+
+void Link::on_opened() {
+  if (exchange_ == nullptr || !is_client()) return;
+  outbox_.add(exchange_->open(), {});
+  pump_outbox();
+}
+
+// True: the message is none for an engine.
+bool Link::take_property(const Arrival& arrival) {
+  if (exchange_ == nullptr) return false;
+  const ConstBytes message = endpoint_.received(arrival.slot, arrival.len);
+  if (!exchange_->is_mine(message)) return false;
+  auto taken = exchange_->take(message);
+  const bool is_answered = !taken.answer.empty();
+  outbox_.add(std::move(taken.answer), arrival.slot);
+  if (!is_answered) endpoint_.post_receive(arrival.slot);
+  pump_outbox();
+  if (taken.changed && !endpoint_.failure()) settle_terms();
+  return true;
+}
+
+void Link::settle_terms() {
+  const Terms now = terms();
+  if (responder_ != nullptr) responder_->settle(now.thresholds.send);
+  if (requester_ != nullptr && is_client()) requester_->settle(now.thresholds, now.chunks);
+  if (on_terms_) on_terms_();
+}
+
+void Link::pump_outbox() {
+  while (!outbox_.empty() && !endpoint_.failure() && endpoint_.send_queue_room() != 0) {
+    const auto slot = take_send(Sender::kLink);
+    if (!slot) return;
+    const std::size_t len = outbox_.fill(endpoint_.send_buffer(*slot));
+    xdr::XdrWriter word(endpoint_.send_buffer(*slot).subspan(kCreditOffset, 4));
+    word.u32(credits_.grants.grant());
+    if (const auto receive = outbox_.leave(*slot)) endpoint_.post_receive(*receive);
+    (void)send(*slot, len);
+  }
 }
 
 // Credits, Send buffers or the other engine's sequence can hold up either engine.
 void Link::on_room() {
   if (closed_ || endpoint_.failure()) return;
-  pass_on();
+  if (flow_) pass_on();
+  pump_outbox();
   if (responder_ != nullptr) responder_->on_room();
   if (requester_ != nullptr) requester_->on_room();
-  flow_->grant_if_due();
+  if (flow_) flow_->grant_if_due();
 }
 
 void Link::on_time(TimePoint now) {
   now_ = now;
-  if (!flow_ || !is_decided() || closed_) return;
+  if (!is_decided() || closed_) return;
+  if (!flow_) return pump_outbox();
   if (const auto late = flow_->on_time(now); late && !endpoint_.failure()) {
     const char* why = "its parts took too long";
     if (late->direction == Reassembly::Part::Direction::kReply) {
@@ -185,6 +232,7 @@ void Link::refuse(const MessageFlow::Next& next) {
 
 // R1-7.1.4-02: an XID has a different meaning in a Call and in a Reply.
 void Link::pass(Arrival&& arrival) {
+  if (take_property(arrival)) return;
   if (responder_ == nullptr) return requester_->on_receive(std::move(arrival));
   if (requester_ == nullptr) {
     if (arrival.invalidated) return endpoint_.fail("the peer invalidated a handle, and was given none");
@@ -205,6 +253,7 @@ void Link::pass(Arrival&& arrival) {
 
 void Link::on_sent(SendSlot slot) {
   if (flow_ && flow_->on_sent(slot)) return;
+  if (outbox_.on_sent(slot)) return endpoint_.give_send(slot);
   const bool is_reply = responder_ != nullptr && (requester_ == nullptr || responder_->is_sending(slot));
   return is_reply ? responder_->on_send_done(slot) : requester_->on_send_done(slot);
 }

@@ -9,6 +9,7 @@
 #include "rpcrdma/credit_policy.h"
 #include "rpcrdma/endpoint.h"
 #include "rpcrdma/message_flow.h"
+#include "rpcrdma/outbox.h"
 #include "rpcrdma/profile.h"
 
 namespace weft::rpcrdma {
@@ -85,10 +86,23 @@ class Link {
     count_send(slot);
     return endpoint_.post_send(slot, sges, invalidate);
   }
+  // Whether messages of neither engine wait.
+  bool has_unsent() const { return !outbox_.empty(); }
   // Null for a profile without Framing.
   MessageFlow* flow() { return flow_ ? &*flow_ : nullptr; }
   // How many Receives there should be for a peer that may have `window` messages under way.
   std::uint32_t receives_for(std::uint32_t window) { return flow_ ? flow_->receives_for(window) : window; }
+
+  // exchange_properties: this end tells its properties and hears the peer's, if the profile has any. It follows the
+  // decision for a profile. The engines of the forward direction then keep to terms(). on_terms: terms() changed; or
+  // null.
+  void exchange_properties(const Properties& own, std::function<void()> on_terms);
+  // The client's opening was answered: from now on every message may be sent.
+  void on_opened();
+  // Whether the peer has told its properties. terms() is for then.
+  bool has_terms() const { return exchange_ != nullptr && exchange_->peer(); }
+  bool may_expect_terms() const { return exchange_ != nullptr && !exchange_->peer(); }
+  Terms terms() const { return terms_of(exchange_->own(), *exchange_->peer(), profile().first_threshold); }
 
   // The dispatch. Passes the Work of a completion to its engine.
   void on_completion(const verbs::Wc& wc);
@@ -110,6 +124,9 @@ class Link {
   void pass_on();
   void refuse(const MessageFlow::Next& next);
   void on_room();
+  void settle_terms();
+  bool take_property(const Arrival& arrival);
+  void pump_outbox();
   bool take_memory(std::size_t octets);
   void give_memory(std::size_t octets);
   void on_sent(SendSlot slot);
@@ -130,6 +147,9 @@ class Link {
   // Messages of the connection while it was not decided.
   std::uint32_t num_early_sent_ = 0;
   std::uint32_t num_early_received_ = 0;
+  std::unique_ptr<PropertyExchange> exchange_;
+  std::function<void()> on_terms_;
+  Outbox outbox_;
   TimePoint now_{};
 };
 

@@ -58,6 +58,11 @@ class MessageCredits {
     return !waits_ && (left > 0 || (left == 0 && kind == Kind::kGrant));
   }
 
+  // How many messages may be posted before the peer gives more credits.
+  std::uint32_t num_left() const {
+    return waits_ ? 0 : static_cast<std::uint32_t>(std::max(distance(limit_, sent_), 0));
+  }
+
   // The credit word of the next message.
   std::uint32_t word() const {
     const std::uint32_t ready = std::min(ready_, window_ + 1);

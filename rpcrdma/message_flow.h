@@ -17,8 +17,8 @@
 
 namespace weft::rpcrdma {
 
-// Sender: the engine that a Send belongs to.
-enum class Sender : std::uint8_t { kRequester, kResponder };
+// Sender: the engine that a Send belongs to; kLink: neither.
+enum class Sender : std::uint8_t { kRequester, kResponder, kLink };
 
 // Arrival: a message as an engine gets it.
 struct Arrival {
@@ -53,6 +53,8 @@ class MessageFlow {
   // may_send: whether this engine may post a message now. While one engine is inside an RPC message of several parts,
   // the other one waits (W2-4.1-4).
   bool may_send(Sender sender) const;
+  // How many messages of both engines may leave before the peer gives more credits.
+  std::uint32_t num_credits() const { return credits_.num_left(); }
   // stamp writes the credit word into a message that is posted right after.
   void stamp(SendSlot slot);
   // Sends all messages of an RPC message but the last one. threshold: octets of one message. False: credits or Send

@@ -1,6 +1,7 @@
 #include "rpcrdma/message_resources.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rpcrdma/reverse.h"
 
@@ -43,18 +44,13 @@ verbs::Status MessageResources::open(verbs::Device& device, verbs::Pd& pd, verbs
     const std::size_t max_grown = std::min(config.max_shared_receives / len, num / 2);
     const std::uint32_t max_posted =
         caps.srq_reserve ? static_cast<std::uint32_t>(std::max<std::size_t>(kPostedOctets / len, 1)) : UINT32_MAX;
-    auto made = ReceivePool::create(pd, {.receive_len = len,
-                                         .shares = {.max_receives = static_cast<std::uint32_t>(num),
-                                                    .slack = static_cast<std::uint32_t>(slack),
-                                                    .max_grown = static_cast<std::uint32_t>(max_grown),
-                                                    .max_posted = max_posted},
-                                         .reserve = static_cast<std::uint32_t>(reserve)});
-    if (!made.ok()) return made.error();
-    receives = std::move(*made);
-    auto cq = device.create_cq(static_cast<int>(num), &events);
-    if (!cq.ok()) return cq.error();
-    receive_cq = std::move(*cq);
-    shape.receives = receives.get();
+    receive_shape = {.receive_len = len,
+                     .shares = {.max_receives = static_cast<std::uint32_t>(num),
+                                .slack = static_cast<std::uint32_t>(slack),
+                                .max_grown = static_cast<std::uint32_t>(max_grown),
+                                .max_posted = max_posted},
+                     .reserve = static_cast<std::uint32_t>(reserve)};
+    if (auto status = share_receives(device, pd, events); !status.ok()) return status;
     shape.num_receives = idle_credits;
   }
   ReverseRequester::widen(shape, config.reverse_credits);
@@ -66,12 +62,28 @@ verbs::Status MessageResources::open(verbs::Device& device, verbs::Pd& pd, verbs
   return {};
 }
 
+verbs::Status MessageResources::share_receives(verbs::Device& device, verbs::Pd& pd, verbs::CompChannel& events) {
+  auto pool = ReceivePool::create(pd, receive_shape);
+  if (!pool.ok()) return pool.error();
+  auto cq = device.create_cq(static_cast<int>(receive_shape.shares.max_receives), &events);
+  if (!cq.ok()) return cq.error();
+  receives = std::make_shared<SharedReceives>(SharedReceives{std::move(*pool), std::move(*cq)});
+  return {};
+}
+
+verbs::Status MessageResources::replace_overrun(verbs::Device& device, verbs::Pd& pd, verbs::CompChannel& events) {
+  if (!receives || !receives->overrun) return {};
+  return share_receives(device, pd, events);
+}
+
 Endpoint::Config MessageResources::next(std::uint32_t serial) const {
   Endpoint::Config config = shape;
   config.serial = serial;
   if (receives) {
+    config.receives = receives->pool.get();
     // A connection gets few Receives rather than none.
-    const std::uint32_t left = receives->shares().max_reserved() - receives->shares().reserved();
+    const ReceiveShares& shares = receives->pool->shares();
+    const std::uint32_t left = shares.max_reserved() - shares.reserved();
     config.num_receives = std::min(config.num_receives, std::max(left, reverse_credits + 1));
   }
   return config;
@@ -79,7 +91,7 @@ Endpoint::Config MessageResources::next(std::uint32_t serial) const {
 
 void MessageResources::trim() {
   sends->trim();
-  if (receives) receives->trim();
+  if (receives) receives->pool->trim();
 }
 
 ServerMemory MessageResources::memory() const {
@@ -87,8 +99,8 @@ ServerMemory MessageResources::memory() const {
   memory.sends = sends->registered();
   if (!receives) return memory;
   memory.has_shared_receives = true;
-  memory.receives = receives->registered();
-  memory.promised = receives->shares().reserved();
+  memory.receives = receives->pool->registered();
+  memory.promised = receives->pool->shares().reserved();
   return memory;
 }
 

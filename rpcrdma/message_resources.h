@@ -11,19 +11,28 @@
 
 namespace weft::rpcrdma {
 
+// SharedReceives: Receives of many connections, and the queue for their completions. They outlive these connections.
+struct SharedReceives {
+  std::unique_ptr<ReceivePool> pool;
+  std::unique_ptr<verbs::Cq> cq;
+  bool overrun = false;  // `cq` lost completions: its connections end, and no other connection uses it
+};
+
 // MessageResources: resources that a server's connections share for their Sends and Receives, and the share of each
 // connection. On devices without shared receive queues each connection has its own Receives.
 struct MessageResources {
   std::unique_ptr<MessagePool> sends;
-  std::unique_ptr<ReceivePool> receives;  // null: the Receives are not shared
-  std::unique_ptr<verbs::Cq> receive_cq;  // for all shared Receives
-  std::uint32_t idle_credits = 0;         // first grant of a connection, and its grant when idle
-  std::uint32_t reverse_credits = 0;      // Receives of a connection for Replies to the server's own Calls
+  std::shared_ptr<SharedReceives> receives;  // of new connections; null: the Receives are not shared
+  std::uint32_t idle_credits = 0;            // first grant of a connection, and its grant when idle
+  std::uint32_t reverse_credits = 0;         // Receives of a connection for Replies to the server's own Calls
   // The shape of a queue pair and its Endpoint, without serial and share.
   Endpoint::Config shape;
+  ReceivePool::Config receive_shape;
 
   // The caller sets the threshold and the send queue of `shape` first.
   verbs::Status open(verbs::Device& device, verbs::Pd& pd, verbs::CompChannel& events, const ServerConfig& config);
+  // Makes new shared Receives if the present ones have lost completions. Their connections keep these until they end.
+  verbs::Status replace_overrun(verbs::Device& device, verbs::Pd& pd, verbs::CompChannel& events);
 
   // The shape of the next connection.
   Endpoint::Config next(std::uint32_t serial) const;
@@ -32,6 +41,9 @@ struct MessageResources {
   ServerMemory memory() const;
   // Gives back memory that no message needs now.
   void trim();
+
+ private:
+  verbs::Status share_receives(verbs::Device& device, verbs::Pd& pd, verbs::CompChannel& events);
 };
 
 }  // namespace weft::rpcrdma

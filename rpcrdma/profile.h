@@ -2,12 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "rpcrdma/framing.h"
 #include "rpcrdma/message.h"
+#include "rpcrdma/property_exchange.h"
+#include "rpcrdma/terms.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::rpcrdma {
@@ -43,6 +46,8 @@ struct Profile {
   bool names_invalidation = false;
   // A Call that is sent again after an error keeps its XID.
   bool retries_keep_xid = false;
+  // Another version after a served Call has an error of its own.
+  bool refuses_other_version = false;
   // An inline Reply returns the Reply chunk that was offered.
   bool returns_reply_chunk = true;
   // Credits count messages, and one RPC message may be several messages. Null: credits count Calls (RFC 8166 section
@@ -50,6 +55,12 @@ struct Profile {
   const Framing* framing = nullptr;
   // Both ends serve Calls of the reverse direction, even without a program for them.
   bool serves_reverse = false;
+  // Only transport properties raise the thresholds above the default. Otherwise private data does (RFC 8797).
+  bool thresholds_by_properties = false;
+  // Chunks that a peer takes that has told nothing.
+  ChunkTerms default_chunks = {};
+  // Reverse direction of a client that has told nothing.
+  ReverseSupport default_reverse = ReverseSupport::kGeneral;
 
   // is_first: whether the first message of a client, on a connection whose version is not known yet, is of this
   // profile.
@@ -69,6 +80,8 @@ struct Profile {
   std::string_view (*other_draft)(std::uint32_t xid, ConstBytes answer) = nullptr;
   // error_name is the version's name for an error, for logs.
   std::string_view (*error_name)(TransportError::Code code);
+  // make_exchange makes this end's part of the exchange of transport properties. Null: the version has none.
+  std::unique_ptr<PropertyExchange> (*make_exchange)(const Properties& own) = nullptr;
   // emit writes the transport header. The Payload stream follows it unless the message is external.
   void (*emit)(xdr::XdrWriter& out, const Message& message);
 };

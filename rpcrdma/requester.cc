@@ -45,6 +45,7 @@ verbs::Status Requester::check(const CallSpec& spec) const {
   if (spec.binding != nullptr && (spec.binding->program != spec.program || spec.binding->version != spec.version)) {
     return refused("the binding is that of another program or version");
   }
+  if (spec.call_only && !spec.result_items.empty()) return refused("a Call without a Reply has no results");
   if (auto status = check_items(spec); !status.ok()) return status;
   if (spec.xid && xid_is_used(*spec.xid)) return verbs::Error{EEXIST, "a Call with this XID is under way"};
   return {};
@@ -60,14 +61,14 @@ verbs::Status Requester::check_items(const CallSpec& spec) const {
     }
     position = item.position;
     items_len += len_of(item.data);
-    if (num_segments_of(item.data) > config_.chunks.max_segments) {
+    if (num_segments_of(item.data, kMaxSegmentLen) > config_.chunks.max_segments) {
       return refused("an item is in more buffers than a chunk may have segments");
     }
   }
   std::size_t results_len = 0;
   for (const ScatteredBytes& item : spec.result_items) {
     results_len += len_of(item);
-    if (num_segments_of(item) > config_.chunks.max_segments) {
+    if (num_segments_of(item, kMaxSegmentLen) > config_.chunks.max_segments) {
       return refused("a result is in more buffers than a chunk may have segments");
     }
   }
@@ -133,18 +134,38 @@ bool Requester::cancel(CallId handle) {
 void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   const Profile& profile = link_->profile();
   started_ = true;
-  sent_opening_ = false;
+  sent_opening_ = asked_terms_ = false;
   is_opening_ = link_->is_client() && !link_->has_begun() && profile.first_threshold != 0;
   settled_threshold_ = call_threshold;
   rules_.call_threshold = is_opening_ ? std::min(call_threshold, profile.first_threshold) : call_threshold;
   rules_.reply_threshold = reply_threshold;
   rules_.call_lengths = profile.call_lengths;
   rules_.reply_lengths = profile.reply_lengths;
-  const bool may_continue = link_->flow() != nullptr;
+  rules_.chunk_terms = profile.default_chunks;
+  settle_continuation();
+  if (link_->has_begun()) link_->on_opened();
+  pump();
+}
+
+void Requester::settle_continuation() {
+  const bool may_continue = link_->flow() != nullptr && forms_ >= ReverseSupport::kContinued;
   rules_.max_continued_call = may_continue && !is_opening_ ? config_.chunks.max_continued_call : 0;
   rules_.max_continued_reply = may_continue ? config_.chunks.max_continued_reply : 0;
   rules_.max_unpredictable_reply = may_continue ? kMaxContinued : 0;
-  pump();
+}
+
+void Requester::settle(const Thresholds& thresholds, const ChunkTerms& chunks) {
+  settled_threshold_ = thresholds.send;
+  if (!is_opening_) rules_.call_threshold = thresholds.send;
+  rules_.reply_threshold = thresholds.receive;
+  rules_.chunk_terms = chunks;
+  if (!dispatching_) pump();
+}
+
+void Requester::limit_forms(ReverseSupport support) {
+  forms_ = support;
+  rules_.short_only = config_.short_only || support < ReverseSupport::kGeneral;
+  if (link_ != nullptr) settle_continuation();
 }
 
 // R1-4.3.1-06
@@ -155,7 +176,16 @@ std::uint32_t Requester::window() const {
 // U1-6.7.2-01: an idle or stalled connection can be checked although all other credits are taken.
 bool Requester::may_send(bool is_health_check) const {
   const bool keep_one = config_.reserve_credit && !is_health_check && window() > 1;
-  return sent_.size() + abandoned_.size() < window() - (keep_one ? 1 : 0);
+  if (sent_.size() + abandoned_.size() >= window() - (keep_one ? 1 : 0)) return false;
+  if (link_ == nullptr || link_->flow() == nullptr) return true;
+  // Where nothing is under way there is nothing to check.
+  return link_->flow()->num_credits() > (keep_one && !sent_.empty() ? 1u : 0u);
+}
+
+// Whether no Call can leave before a Reply comes, and none is expected but for Calls that were given up.
+bool Requester::is_starved() const {
+  if (abandoned_.empty()) return false;
+  return abandoned_.size() >= window() || (sent_.empty() && link_ != nullptr && !may_send(true));
 }
 
 std::optional<CallSpec> Requester::health_check() const {
@@ -170,16 +200,17 @@ std::optional<CallSpec> Requester::health_check() const {
 // Sends the Calls that the peer's grant allows (R1-4.3.1-04, R1-4.3.1-08).
 void Requester::pump() {
   if (continued_ && !continue_call()) return;
-  while (started_ && !closed_ && !waiting_.empty() && !endpoint_->failure() &&
+  while (started_ && !closed_ && !continued_ && !waiting_.empty() && !endpoint_->failure() &&
          may_send(waiting_.front()->spec.is_health_check)) {
     const auto at = waiting_.begin();
     sent_.splice(sent_.end(), waiting_, at);
     switch (transmit(**at)) {
       case Transmitted::kSent: break;
+      case Transmitted::kDone: finish(sent_, at, CallStatus::kSuccess, {}); break;
       case Transmitted::kNoRoom: waiting_.splice(waiting_.begin(), sent_, at); return;
       case Transmitted::kTooEarly:
         waiting_.splice(waiting_.begin(), sent_, at);
-        open_with_null(waiting_.front()->spec);
+        ask_with_null(waiting_.front()->spec);
         break;
       case Transmitted::kFailed: finish(sent_, at, CallStatus::kLocalError, std::move((*at)->text)); break;
     }
@@ -187,15 +218,27 @@ void Requester::pump() {
   if (waiting_.empty()) given_xids_ = false;
 }
 
-// The chunk lists of a Call can be longer than the first message may be. A NULL Call of its program then goes first.
-void Requester::open_with_null(const CallSpec& before) {
+// Whether a NULL Call of ask_with_null waits, or is under way.
+bool Requester::is_asking() const {
+  const auto is_it = [this](const auto& call) { return call->id == asking_.value; };
+  return std::ranges::any_of(sent_, is_it) || std::ranges::any_of(waiting_, is_it);
+}
+
+// Whether a Call without a form may have one later. The chunk lists of a Call can be longer than the first message may
+// be, or have more segments than a peer takes that has not told its properties.
+bool Requester::may_learn_more() const {
+  return is_opening_ ? !sent_opening_ : link_->may_expect_terms() && !asked_terms_;
+}
+
+// A NULL Call of its program then goes first. If its Reply comes before the peer's properties, none are expected.
+void Requester::ask_with_null(const CallSpec& before) {
   CallSpec spec;
   spec.program = before.program;
   spec.version = before.version;
   spec.is_health_check = true;
-  sent_opening_ = true;
+  (is_opening_ ? sent_opening_ : asked_terms_) = true;
   const bool outer = std::exchange(dispatching_, true);  // call() would pump
-  (void)call(spec, {});
+  if (const auto asked = call(spec, {}); asked.ok()) asking_ = *asked;
   dispatching_ = outer;
 }
 

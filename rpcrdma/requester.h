@@ -77,6 +77,10 @@ class Requester {
   // start: the connection is established with these thresholds, in octets. Calls wait until then. Until the first
   // Reply, Calls keep to Profile::first_threshold (R2-8-3). A Link that has begun has had it.
   void start(std::size_t call_threshold, std::size_t reply_threshold);
+  // settle: the peer told its properties. They hold for Calls that are sent from now on.
+  void settle(const Thresholds& thresholds, const ChunkTerms& chunks);
+  // The forms of Calls that the peer takes; without a word, all of them. kNone: all Calls end.
+  void limit_forms(ReverseSupport support);
   // Adds the depth that the Endpoint needs for windows. max: depth that the device allows.
   static void widen_for_windows(Endpoint::Config& shape, std::uint32_t max);
   // on_receive: a Send filled a Receive buffer. The requester posts the buffer again.
@@ -136,9 +140,13 @@ class Requester {
   verbs::Status check(const CallSpec& spec) const;
   verbs::Status check_items(const CallSpec& spec) const;
   verbs::Status check_against_binding(const CallSpec& spec) const;
+  void settle_continuation();
   void pump();
-  void open_with_null(const CallSpec& before);
+  bool is_asking() const;
+  bool may_learn_more() const;
+  void ask_with_null(const CallSpec& before);
   bool may_send(bool is_health_check) const;
+  bool is_starved() const;
   bool xid_is_used(std::uint32_t xid) const;
   std::chrono::milliseconds timeout_of(const Call& call) const;
   void abandon(const Call& call, std::optional<TimePoint> deadline);
@@ -155,8 +163,9 @@ class Requester {
   void fail_where_unanswered();
 
   // Calls going out (requester_call.cc).
-  // kTooEarly: the Call is too long to be the first one.
-  enum class Transmitted : std::uint8_t { kSent, kNoRoom, kTooEarly, kFailed };
+  // kTooEarly: the Call has no form before more is known of the peer.
+  // kDone: a Call without a Reply has left.
+  enum class Transmitted : std::uint8_t { kSent, kDone, kNoRoom, kTooEarly, kFailed };
   Transmitted transmit(Call& call);
   void transmit_parts(Call& call);
   bool continue_call();
@@ -164,6 +173,8 @@ class Requester {
   Transmitted bind_windows(Call& call);
   Transmitted not_posted(Call& call) const;
   bool register_memory(Call& call, const void* octets, std::size_t len, verbs::Access access, Segment& segment);
+  template <typename Add>
+  bool register_segments(Call& call, ConstBytes octets, verbs::Access access, Add add);
   bool register_reply(Call& call);
   bool register_call(Call& call);
   bool register_call_chunk(Call& call);
@@ -198,9 +209,12 @@ class Requester {
   bool closed_ = false;
   bool dispatching_ = false;                           // callbacks run; Calls that they queue are sent afterwards
   CallRules rules_;                                    // thresholds and lengths: from start on
+  ReverseSupport forms_ = ReverseSupport::kGeneral;    // that the peer takes
   std::size_t settled_threshold_ = 0;                  // for Calls from the first Reply on, in octets
   bool is_opening_ = false;                            // no Reply has come yet, and Profile::first_threshold holds
   bool sent_opening_ = false;                          // a NULL Call went out because the first Call was too long
+  bool asked_terms_ = false;                           // the same because a Call needs more than the default terms
+  CallId asking_;                                      // the last one of these NULL Calls
   std::size_t retry_room_ = 0;                         // octets of all Calls' min_reply_chunk together
   bool unstamped_ = false;                             // some Call or Abandoned has no deadline yet
   bool own_timeouts_ = false;                          // deadlines may not follow the order of the lists
@@ -214,6 +228,7 @@ class Requester {
     std::vector<std::uint8_t> octets;
     Continuation parts;
     Message last;
+    std::size_t threshold = 0;
   };
   std::optional<Continued> continued_;
 

@@ -38,6 +38,11 @@ void Requester::widen_for_windows(Endpoint::Config& shape, std::uint32_t max) {
 }
 
 Requester::Transmitted Requester::transmit(Call& call) {
+  // Its credit would never come back where credits count Calls.
+  if (call.spec.call_only && link_->flow() == nullptr) {
+    call.text = "this version of the protocol has no Calls without a Reply";
+    return Transmitted::kFailed;
+  }
   if (endpoint_->send_queue_room() == 0) return Transmitted::kNoRoom;
   const auto send = link_->take_send(Sender::kRequester);
   if (!send) return Transmitted::kNoRoom;
@@ -57,13 +62,14 @@ Requester::Transmitted Requester::transmit(Call& call) {
   CallRules rules = rules_;
   if (call.no_read_chunks) rules.chunks.max_read_chunks = 0;
   if (call.no_write_chunks) rules.chunks.max_write_chunks = 0;
+  if (call.spec.call_only) rules.short_only = true;  // W2-4.7-1
   call.offer = choose_reply_offer(call.spec, call.min_reply_chunk, rules);
   call.form = choose_call_form(call.spec, call.rpc(), call.offer, rules, call.head);
   const bool refused = !call.form.refusal.empty();
-  if (refused && is_opening_ && !sent_opening_) {
+  if (refused && (is_asking() || may_learn_more())) {
     endpoint_->give_send(*send);
     call.unsend();
-    return Transmitted::kTooEarly;
+    return is_asking() ? Transmitted::kNoRoom : Transmitted::kTooEarly;
   }
   if (refused) call.text = call.form.refusal;
   if (refused || !register_reply(call) || !register_call(call)) {
@@ -88,7 +94,7 @@ Requester::Transmitted Requester::transmit(Call& call) {
     last_version_ = call.spec.version;
   }
   ++counters_.calls_sent;
-  return Transmitted::kSent;
+  return call.spec.call_only ? Transmitted::kDone : Transmitted::kSent;
 }
 
 // Begins a Call that goes in several messages. pump() goes on with it.
@@ -97,6 +103,7 @@ void Requester::transmit_parts(Call& call) {
   Continued& on = continued_.emplace();
   on.octets = std::move(call.head);
   on.last = call.message;
+  on.threshold = rules_.call_threshold;
   on.parts = Continuation(Reassembly::Part::Direction::kCall, call.xid, {on.octets},
                           rules_.call_threshold - rules_.call_lengths.of(call.message.lists));
   (void)continue_call();
@@ -105,14 +112,14 @@ void Requester::transmit_parts(Call& call) {
 // False: the Call needs more credits or Send buffers.
 bool Requester::continue_call() {
   Continued& on = *continued_;
-  if (!link_->flow()->send_parts(Sender::kRequester, on.parts, rules_.call_threshold)) return false;
+  if (!link_->flow()->send_parts(Sender::kRequester, on.parts, on.threshold)) return false;
   if (endpoint_->send_queue_room() == 0) return false;
   const auto send = link_->take_send(Sender::kRequester);
   if (!send) return false;
   xdr::XdrWriter out(endpoint_->send_buffer(*send));
   link_->profile().emit(out, on.last);
   on.parts.write(out, on.parts.remaining());
-  assert(out.size() <= rules_.call_threshold);  // R1-5.2.4-05
+  assert(out.size() <= on.threshold);  // R1-5.2.4-05
   const bool is_sent = link_->send(*send, out.size());
   continued_.reset();
   return is_sent;
@@ -155,22 +162,36 @@ bool Requester::register_memory(Call& call, const void* octets, std::size_t len,
   return status.ok();
 }
 
+// Registers the memory, and passes on its segments, none of them longer than the peer takes (W2-5.2-3).
+template <typename Add>
+bool Requester::register_segments(Call& call, ConstBytes octets, verbs::Access access, Add add) {
+  if (octets.empty()) return true;
+  Segment whole;
+  if (!register_memory(call, octets.data(), octets.size(), access, whole)) return false;
+  std::uint64_t rest = octets.size();
+  while (rest != 0) {
+    whole.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(rest, rules_.chunk_terms.max_segment));
+    add(whole);
+    whole.offset += whole.length;
+    rest -= whole.length;
+  }
+  return true;
+}
+
 bool Requester::register_reply(Call& call) {
   const auto writable = verbs::Access::kRemoteWrite;
-  Segment segment;
   for (std::size_t i = 0; i < call.offer.num_writes; ++i) {
     SegmentArray& chunk = call.message.lists.write_list.emplace_back();
     for (const MutBytes room : call.spec.result_items[i]) {
-      if (room.empty()) continue;
-      if (!register_memory(call, room.data(), room.size(), writable, segment)) return false;
-      chunk.push_back(segment);
+      if (!register_segments(call, room, writable, [&](const Segment& one) { chunk.push_back(one); })) return false;
     }
     ++counters_.write_chunks;
   }
   if (call.offer.reply_chunk_len != 0) {
     call.reply_memory.resize(call.offer.reply_chunk_len);
-    if (!register_memory(call, call.reply_memory.data(), call.offer.reply_chunk_len, writable, segment)) return false;
-    call.message.lists.reply_chunk = SegmentArray{segment};
+    SegmentArray& chunk = call.message.lists.reply_chunk.emplace();
+    const ConstBytes room(call.reply_memory.data(), call.offer.reply_chunk_len);
+    if (!register_segments(call, room, writable, [&](const Segment& one) { chunk.push_back(one); })) return false;
     ++counters_.reply_chunks;
   }
   return true;
@@ -182,12 +203,10 @@ bool Requester::register_item(Call& call, std::size_t i) {
   const CallSpec& spec = call.spec;
   std::size_t position = call.rpc_len() + spec.items[i].position;
   for (std::size_t before = 0; before < i; ++before) position += xdr::round_up(len_of(spec.items[before].data));
-  ReadSegment segment{static_cast<std::uint32_t>(position), {}};
   const auto add = [&](ConstBytes octets) {
-    if (octets.empty()) return true;
-    if (!register_memory(call, octets.data(), octets.size(), verbs::Access::kRemoteRead, segment.target)) return false;
-    call.message.lists.read_list.push_back(segment);
-    return true;
+    return register_segments(call, octets, verbs::Access::kRemoteRead, [&](const Segment& one) {
+      call.message.lists.read_list.push_back({static_cast<std::uint32_t>(position), one});
+    });
   };
   const GatheredBytes& data = spec.items[i].data;
   for (const ConstBytes octets : data) {
@@ -195,7 +214,7 @@ bool Requester::register_item(Call& call, std::size_t i) {
   }
   ++counters_.read_chunks;
   // R1-4.4.5.1-01: without roundup, unless requested.
-  if (rules_.num_read_segments(data) == num_segments_of(data)) return true;
+  if (rules_.num_read_segments(data) == rules_.num_segments(data)) return true;
   return add(ConstBytes(kZeros).first(xdr::padding(len_of(data))));
 }
 

@@ -113,9 +113,10 @@ void Requester::take_grant(ReplyVerdict verdict) {
 
 // R2-8.1-2
 void Requester::on_opened() {
-  is_opening_ = false;
+  if (!std::exchange(is_opening_, false)) return;
   rules_.call_threshold = settled_threshold_;
-  rules_.max_continued_call = link_->flow() != nullptr ? config_.chunks.max_continued_call : 0;
+  settle_continuation();
+  link_->on_opened();
 }
 
 // The refusal by a server of the other draft may look like an error of this one, or like none.

@@ -59,8 +59,7 @@ std::size_t Requester::on_time(TimePoint now) {
   expire(waiting_, false);
   if (sent_.empty() && waiting_.empty()) own_timeouts_ = false;
   const auto is_hopeless = [now](const Abandoned& one) { return one.deadline <= now; };
-  if (config_.ends_unanswering && !abandoned_.empty() && abandoned_.size() >= window() &&
-      std::ranges::all_of(abandoned_, is_hopeless)) {
+  if (config_.ends_unanswering && is_starved() && std::ranges::all_of(abandoned_, is_hopeless)) {
     endpoint_->fail("the peer answers none of the Calls that it granted");
   }
   fail_where_unanswered();
@@ -87,7 +86,7 @@ std::optional<TimePoint> Requester::next_timeout() const {
     if (!sent_.back()->sent_at) return now_;
     consider(*sent_.front()->sent_at + config_.retransmit_after);
   }
-  if (abandoned_.size() >= window()) {
+  if (is_starved()) {
     for (const Abandoned& one : abandoned_) {
       if (one.deadline > now_) consider(one.deadline);
     }

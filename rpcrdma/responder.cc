@@ -62,9 +62,21 @@ bool Responder::is_sending(SendSlot send) const {
   return index_of(send) < outgoing_.size() && outgoing_[index_of(send)].in_use;
 }
 
-bool Responder::reply(ServedCallId id, ServedReply&& reply) {
+std::optional<CallSlot> Responder::served(ServedCallId id) {
   const CallSlot slot{static_cast<std::uint32_t>(id.value) & kSlotMask};
-  if (index_of(slot) >= calls_.size() || call_at(slot).state != Call::State::kServed || id_of(slot) != id) return false;
+  const bool is_there = index_of(slot) < calls_.size() && call_at(slot).state == Call::State::kServed;
+  return is_there && id_of(slot) == id ? std::optional(slot) : std::nullopt;
+}
+
+bool Responder::finish(ServedCallId id) {
+  const auto slot = served(id);
+  return slot && release_call(*slot);
+}
+
+bool Responder::reply(ServedCallId id, ServedReply&& reply) {
+  const auto at = served(id);
+  if (!at) return false;
+  const CallSlot slot = *at;
   ReplyHeader rpc{.xid = call_at(slot).xid, .verf = {}};
   rpc.accept = static_cast<AcceptStat>(reply.accept);
   rpc.verf = std::move(reply.verf);

@@ -91,6 +91,8 @@ class Responder {
   // start sets the threshold and the number of RDMA Reads that connection set-up settled. It comes before the first
   // on_receive, and again if the first message decides the profile.
   void start(std::size_t reply_threshold, std::uint32_t ord);
+  // settle: the peer told its properties. The threshold holds for Replies that are made from now on.
+  void settle(std::size_t reply_threshold) { rules_.threshold = reply_threshold; }
   void on_receive(Arrival&& arrival);
   // refuse_parts answers parts of a Call with an error. receive: the Receive that the error answers, if one is held.
   void refuse_parts(std::optional<ReceiveSlot> receive, std::uint32_t xid, TransportError::Code code, const char* why);
@@ -110,6 +112,8 @@ class Responder {
   void on_write_done();
   // reply answers a Call that a service received. False: no Call with this id waits for an answer.
   bool reply(ServedCallId id, ServedReply&& reply);
+  // finish: the Call gets no Reply, and its Receive is free again. Result as of reply().
+  bool finish(ServedCallId id);
   // admit starts waiting Calls that the budget allows now.
   void admit();
   // The Budget calls it when it is this connection's turn to start a Call.
@@ -146,6 +150,8 @@ class Responder {
   bool may_stall() const;
   std::chrono::milliseconds stall_timeout() const;
   ServedCallId id_of(CallSlot slot) const;
+  // The slot of a Call that a service has.
+  std::optional<CallSlot> served(ServedCallId id);
 
   // Calls coming in (responder_receive.cc).
   void discard(ReceiveSlot receive, const char* why);

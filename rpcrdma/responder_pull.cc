@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rpcrdma/framing.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/responder_state.h"
 
@@ -11,7 +12,8 @@ namespace weft::rpcrdma {
 std::size_t Responder::result_room(const Call& call) const {
   std::uint64_t items = 0;
   for (const Chunk& chunk : call.lists.write_chunks()) items += chunk.length;
-  std::uint64_t room = std::max<std::uint64_t>(rules_.threshold, items);
+  const std::size_t least = rules_.max_continued != 0 ? kContinuedResults : 0;
+  std::uint64_t room = std::max<std::uint64_t>({rules_.threshold, least, items});
   if (call.lists.reply_chunk() != nullptr) room = std::max(room, call.lists.reply_chunk()->length);
   return static_cast<std::size_t>(std::min<std::uint64_t>(room, config_.max_item));
 }
@@ -180,7 +182,9 @@ void Responder::on_fatal(std::uint32_t xid, std::string_view refused) {
   if (fatal_xid_ == xid) return;
   fatal_xid_ = xid;
   tell(verbs::LogLevel::kWarn, xid, "the peer refused", refused);
-  if (config_.duplicate_requests != nullptr) config_.duplicate_requests->on_fatal(config_.client, xid);
+  if (config_.duplicate_requests != nullptr) {
+    config_.duplicate_requests->on_fatal(config_.client, config_.peer_group, xid);
+  }
 }
 
 // All chunks of the Call have been pulled (R1-4.4.5.2-02).

@@ -146,8 +146,7 @@ bool Responder::post(Outgoing& out, SendSlot send) {
 
 // Sends all messages before the last one. False: credits, Send buffers or room in the send queue are lacking.
 bool Responder::may_post_last(Outgoing& out, SendSlot send) {
-  lacks_credits_ = false;
-  if (out.parts && !link_.flow()->send_parts(Sender::kResponder, *out.parts, rules_.threshold)) {
+  if (out.parts && !link_.flow()->send_parts(Sender::kResponder, *out.parts, out.threshold)) {
     lacks_credits_ = !link_.may_send(Sender::kResponder);
     return false;
   }
@@ -370,6 +369,7 @@ void Responder::build_continued(const ReplyHeader& rpc, Outgoing& out, SendSlot 
   std::vector<ConstBytes> pieces{out.rpc_header};
   for (const Slice& piece : form_.pieces()) pieces.push_back(piece.octets);
   ++counters_.continued_replies;
+  out.threshold = rules_.threshold;
   out.parts.emplace(Reassembly::Part::Direction::kReply, out.xid, std::move(pieces), rules_.threshold - out.send_len);
 }
 

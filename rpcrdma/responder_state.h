@@ -123,6 +123,7 @@ struct Responder::Outgoing {
   std::size_t send_len = 0;                 // octets of the Send buffer
   std::vector<std::uint8_t> rpc_header;     // of a continued Reply
   std::optional<Continuation> parts;        // of the same, all that is not sent
+  std::size_t threshold = 0;                // of its messages
   std::vector<verbs::Sge> send_sges;        // if the Send also gathers from other memory
   std::optional<std::uint32_t> invalidate;  // by the Send
   std::size_t held = 0;

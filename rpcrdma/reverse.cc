@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "requirements/violates.h"
+
 namespace weft::rpcrdma {
 
 namespace {
@@ -94,13 +96,28 @@ void ReverseRequester::widen(Endpoint::Config& shape, std::uint32_t credits) {
 }
 
 ReverseRequester::ReverseRequester(verbs::Pd& pd, Link& link, const Config& config)
-    : config_(config), requester_(pd, link, requester_config(config), std::random_device{}()) {}
+    : config_(config), link_(link), requester_(pd, link, requester_config(config), std::random_device{}()) {}
+
+// R1-7.3.3-02, and the size that clients without chunks are known to accept.
+std::size_t ReverseRequester::call_threshold(const Thresholds& thresholds) const {
+  return config_.chunks ? thresholds.send : std::min({thresholds.send, thresholds.receive, kMaxReverseCall});
+}
 
 void ReverseRequester::start(const Thresholds& thresholds) {
-  std::size_t call = thresholds.send;
-  // R1-7.3.3-02, and the size that clients without chunks are known to accept.
-  if (!config_.chunks) call = std::min({call, thresholds.receive, kMaxReverseCall});
-  requester_.start(call, thresholds.receive);
+  const ReverseSupport support = link_.profile().default_reverse;
+  if (violates("W2-5.2-5", support == ReverseSupport::kNone)) return;
+  started_ = true;
+  requester_.limit_forms(support);
+  requester_.start(call_threshold(thresholds), thresholds.receive);
+}
+
+void ReverseRequester::settle(const Terms& terms) {
+  if (terms.reverse == ReverseSupport::kNone) {  // R2-6.2.2-2, W2-5.2.5-2
+    return requester_.on_closed("the client takes no Calls of its server");
+  }
+  requester_.limit_forms(terms.reverse);
+  if (!std::exchange(started_, true)) requester_.start(call_threshold(terms.thresholds), terms.thresholds.receive);
+  requester_.settle({call_threshold(terms.thresholds), terms.thresholds.receive}, terms.chunks);
 }
 
 }  // namespace weft::rpcrdma

@@ -87,12 +87,19 @@ class ReverseRequester {
   // pd and link outlive it. The forward direction's responder has joined the link.
   ReverseRequester(verbs::Pd& pd, Link& link, const Config& config);
 
-  // thresholds: the thresholds of the connection, from the server's view.
+  // thresholds: the thresholds of the connection, from the server's view. Calls wait for settle if clients of the
+  // profile take no Calls before they say so.
   void start(const Thresholds& thresholds);
+  // settle: the client told its properties. If it takes no Calls, all Calls end as kDisconnected.
+  void settle(const Terms& terms);
   Requester& calls() { return requester_; }
 
  private:
+  std::size_t call_threshold(const Thresholds& thresholds) const;
+
   Config config_;
+  const Link& link_;
+  bool started_ = false;
   Requester requester_;
 };
 

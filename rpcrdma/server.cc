@@ -205,6 +205,7 @@ bool Server::Impl::make_room(const sockaddr_storage& newcomer) {
 }
 
 verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer) {
+  if (auto status = messages.replace_overrun(device, *pd, *events); !status.ok()) return status.error();
   auto completions = cqs->take(messages.completions());
   if (!completions.ok()) return completions.error();
   auto connection =
@@ -216,7 +217,7 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
 
 // Posts the shared Receives that Calls gave back, then lets the device move.
 std::size_t Server::Impl::turn() {
-  if (messages.receives) messages.receives->refill();
+  if (messages.receives) messages.receives->pool->refill();
   return device.process(now);
 }
 
@@ -249,15 +250,18 @@ void Server::Impl::on_overrun() {
 }
 
 std::size_t Server::Impl::drain_shared_receives() {
-  if (!messages.receives) return 0;
-  const int num = drain_completions(*messages.receive_cq, [this](const verbs::Wc& wc) { on_shared_receive(wc); });
-  return num > 0 ? static_cast<std::size_t>(num) : 0;
+  if (!messages.receives || messages.receives->overrun) return 0;
+  const int num = drain_completions(*messages.receives->cq, [this](const verbs::Wc& wc) { on_shared_receive(wc); });
+  if (num >= 0) return static_cast<std::size_t>(num);
+  messages.receives->overrun = true;
+  on_overrun();
+  return 0;
 }
 
 void Server::Impl::on_shared_receive(const verbs::Wc& wc) {
   ServerConnection* connection = connections.find_by_qp(wc.qp_num);
   if (connection == nullptr) {
-    messages.receives->give_back(messages.receives->take(wc.wr_id));  // removed since
+    messages.receives->pool->give_back(messages.receives->pool->take(wc.wr_id));  // removed since
     return;
   }
   activate(*connection);
@@ -388,6 +392,14 @@ BufferPool& Server::make_buffers(std::size_t max_len, std::size_t max_total) {
 void Server::reply(ServedCallId id, ServedReply reply) {
   impl_->keep(id, reply);
   impl_->answer(id, std::move(reply));
+}
+
+void Server::finish(ServedCallId id) {
+  (void)impl_->duplicate_requests.on_abandoned(id);
+  ServerConnection* connection = impl_->connections.find(static_cast<std::uint32_t>(id.value >> 32));
+  if (connection == nullptr) return;
+  connection->responder().finish(id);
+  impl_->activate(*connection);
 }
 
 bool Server::keeps_reply_of(ServedCallId id) const {

@@ -26,6 +26,8 @@ struct ServerConfig {
   std::uint32_t credits = 32;  // largest grant to one connection
   // At least one. The first message of a client decides which one its connection has.
   std::vector<Protocol> protocols = {Protocol::k1};
+  // Exchanges transport properties with clients that begin to, in versions that have them.
+  bool properties = true;
   // Smallest grant: for a connection that uses few credits, and while memory is short. 0: as many credits as
   // kIdleReceives holds if the device has shared receive queues; `credits` if every connection must have its own
   // Receives.
@@ -120,6 +122,8 @@ class Server {
   // Whether the Reply of an unanswered Call will be kept (ServedProgram::keeps_replies). The server then needs the
   // Reply even if the Call's connection ends.
   bool keeps_reply_of(ServedCallId id) const;
+  // finish: a Call gets no Reply, because its procedure has none (CallSpec::call_only). The same rules as of reply.
+  void finish(ServedCallId id);
   // abandon: a Call whose Reply was to be kept gets no Reply, and it is unknown whether the Call ran. The server ends
   // the connections over which the Call came again. Their clients then send the Call once more, and it runs.
   void abandon(ServedCallId id);

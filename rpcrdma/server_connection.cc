@@ -1,6 +1,7 @@
 #include "rpcrdma/server_connection.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/address.h"
@@ -41,6 +42,7 @@ ServerConnection::ServerConnection(const Shared& shared, CompletionQueues::Share
       group_(peer_group(id->peer_addr())),
       used_at_(now),
       completions_(std::move(completions)),
+      receives_(shared.messages.receives),
       id_(std::move(id)) {}
 
 ServerConnection::~ServerConnection() {
@@ -59,7 +61,8 @@ verbs::Status ServerConnection::start(const verbs::ConnParam& peer, std::uint32_
   id_->context = serial;
   endpoint_ = std::move(*endpoint);
   link_.emplace(*endpoint_, profiles_of(config.protocols), Link::End::kServer, [this] { start_engines(); });
-  auto qp = id_->create_qp(shared_.pd, endpoint_->qp_attr(completions_.cq(), shared_.messages.receive_cq.get()));
+  auto qp =
+      id_->create_qp(shared_.pd, endpoint_->qp_attr(completions_.cq(), receives_ ? receives_->cq.get() : nullptr));
   if (!qp.ok()) return qp.error();
   qp_ = std::move(*qp);
   if (auto status = endpoint_->attach(*qp_); !status.ok()) return status;
@@ -93,9 +96,27 @@ void ServerConnection::make_reverse() {
 // Again when the first message decides the profile. Until then the responder answers faulty messages alone.
 void ServerConnection::start_engines() {
   const Thresholds thresholds =
-      settle_thresholds(shared_.config.inline_threshold, peer_private_data_, link_->profile().default_threshold);
+      settle_thresholds(shared_.config.inline_threshold, peer_private_data_, link_->profile());
   responder_->start(thresholds.send, ord_);
-  if (reverse_ && link_->is_decided()) reverse_->start(thresholds);
+  if (!link_->is_decided()) return;
+  if (reverse_) reverse_->start(thresholds);
+  if (!shared_.config.properties) return;
+  link_->exchange_properties(own_properties(), [this] {
+    if (reverse_) reverse_->settle(link_->terms());
+  });
+}
+
+Properties ServerConnection::own_properties() const {
+  const ServerConfig& config = shared_.config;
+  const auto size = static_cast<std::uint32_t>(config.inline_threshold);
+  Properties own{.send_size = size, .receive_size = size};
+  own.segment_size = static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(config.max_item, own.segment_size, std::numeric_limits<std::uint32_t>::max()));
+  own.segment_count = static_cast<std::uint32_t>(config.max_segments);
+  if (config.reverse_credits != 0) {
+    own.reverse = config.reverse_chunks ? ReverseSupport::kGeneral : ReverseSupport::kContinued;
+  }
+  return own;
 }
 
 Responder::Config ServerConnection::responder_config(ConstBytes peer_private_data) const {
@@ -143,7 +164,7 @@ void ServerConnection::on_time(TimePoint now) {
 }
 
 bool ServerConnection::has_work() {
-  return close_deadline_ || responder_->has_work() || link_->next_timeout() ||
+  return close_deadline_ || responder_->has_work() || link_->has_unsent() || link_->next_timeout() ||
          (reverse_ && reverse_->calls().num_outstanding() != 0);
 }
 

@@ -51,7 +51,7 @@ class ServerConnection {
   Endpoint& endpoint() { return *endpoint_; }
   Responder& responder() { return *responder_; }
   Requester* reverse() { return reverse_ ? &reverse_->calls() : nullptr; }  // null: no reverse credits
-  bool lost_completions() const { return completions_.overrun(); }
+  bool lost_completions() const { return completions_.overrun() || (receives_ && receives_->overrun); }
   // The last time that part of a Call came or went.
   TimePoint used_at() const { return used_at_; }
 
@@ -86,6 +86,7 @@ class ServerConnection {
   void make_engines(const verbs::ConnParam& peer, std::uint32_t ord);
   void make_reverse();
   void start_engines();
+  Properties own_properties() const;
 
   const Shared& shared_;
   std::string peer_;  // its address and port
@@ -98,6 +99,7 @@ class ServerConnection {
 
   // In the order of their making.
   CompletionQueues::Share completions_;
+  std::shared_ptr<SharedReceives> receives_;  // null: its Receives are its own
   std::unique_ptr<verbs::CmId> id_;
   std::unique_ptr<Endpoint> endpoint_;
   std::optional<Link> link_;

@@ -15,7 +15,9 @@ namespace weft::rpcrdma::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -65,6 +67,19 @@ TEST_F(ServerLifeTest, ThePeersReasonReachesTheServices) {
   EXPECT_THAT(service.ends, ElementsAre("the peer sent a Terminate"));
   EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("the connection ends: the peer sent a Terminate")));
   EXPECT_THAT(lines.warnings(), IsEmpty()) << "the device has warned of it";
+}
+
+// A program that sleeps until the device wakes it would keep the Reply back.
+TEST_F(ServerLifeTest, AReplyLeavesInTheTurnThatBroughtItsCall) {
+  open();
+  connect();
+  service.answer = [this](ServedCall& call) { server->reply(call.id, {}); };
+  ASSERT_TRUE(device.qp().inject(load_vector("V01").octets));
+  std::size_t sent = 0;
+  device.on_process = [&] { sent = device.qp().sent.size(); };
+  EXPECT_GT(server->process(at(1)), 0u);
+  EXPECT_EQ(sent, 1u) << "no turn of the device came after the Reply";
+  EXPECT_EQ(server->process(at(1)), 0u);
 }
 
 // Completions of a device with threads may come before the event that says why.
@@ -214,6 +229,83 @@ TEST_F(ServerLifeTest, QueuesThatOverflowedAreGivenBack) {
     device.overflow_cq();
     run(2 * i + 1);
   }
+}
+
+// The Receives of all connections complete in one queue.
+struct SharedReceivesLifeTest : ServerLifeTest {
+  SharedReceivesLifeTest() { device.have_shared_receives(); }
+  // The Call runs if its completion reaches the server.
+  void expect_serves(int ms) {
+    service.calls.clear();
+    ASSERT_TRUE(device.qp().inject(load_vector("V01").octets));
+    run(ms);
+    EXPECT_EQ(service.calls.size(), 1u);
+  }
+};
+
+TEST_F(SharedReceivesLifeTest, AnOverflowEndsTheirConnectionsAndTheNextOneIsServed) {
+  open();
+  for (int i = 0; i < 3; ++i) connect();
+  ASSERT_TRUE(server->memory().has_shared_receives);
+  expect_serves(1);
+  service.calls.clear();
+  device.overflow_receive_cq();
+  device.answers_disconnect = false;
+  run(2);
+  EXPECT_EQ(device.num_disconnects(), 3u);
+  EXPECT_THAT(lines.warnings(), Each(HasSubstr("the completion queue overflowed")));
+  EXPECT_EQ(lines.warnings().size(), 3u);
+  connect(3);
+  expect_serves(4);
+  run(5002);
+  EXPECT_THAT(service.ends, ElementsAreArray(std::vector<std::string>(3, "the completion queue overflowed")));
+  EXPECT_EQ(server->num_connections(), 1u);
+  expect_serves(5003);
+}
+
+TEST_F(SharedReceivesLifeTest, QueuesThatOverflowedAreGivenBackWithTheirMemory) {
+  open();
+  connect();
+  const std::size_t registered = memory.size(), num_cqs = device.num_cqs();
+  for (int i = 0; i < 10; ++i) {
+    device.overflow_receive_cq();
+    run(2 * i + 1);
+    ASSERT_EQ(server->num_connections(), 0u);
+    connect(2 * i + 2);
+    ASSERT_EQ(server->num_connections(), 1u);
+    EXPECT_EQ(memory.size(), registered);
+    EXPECT_EQ(device.num_cqs(), num_cqs);
+    expect_serves(2 * i + 2);
+  }
+}
+
+// A service may read a Call after the end of its connection.
+TEST_F(SharedReceivesLifeTest, CallsOutliveTheReceivesThatWereGivenUp) {
+  open();
+  connect();
+  expect_serves(1);
+  ASSERT_EQ(service.calls.size(), 1u);
+  const Octets header = copy_of(service.calls[0].header);
+  device.overflow_receive_cq();
+  run(2);
+  connect(3);
+  ASSERT_EQ(server->num_connections(), 1u);
+  EXPECT_EQ(copy_of(service.calls[0].header), header);
+}
+
+TEST_F(SharedReceivesLifeTest, WithoutAnotherQueueNewConnectionsAreNotAccepted) {
+  open();
+  connect();
+  device.overflow_receive_cq();
+  run(1);
+  device.fail_cq = true;
+  connect(2);
+  EXPECT_EQ(server->num_connections(), 0u);
+  EXPECT_THAT(lines.warnings().back(), HasSubstr("cannot be accepted: no completion queue"));
+  device.fail_cq = false;
+  connect(3);
+  ASSERT_EQ(server->num_connections(), 1u);
+  expect_serves(4);
 }
 
 TEST_F(ServerLifeTest, WhoIsNotAdmittedHasALine) {

@@ -334,8 +334,8 @@ TEST(ConnectionSetup, WithoutPrivateDataDefaultsApply) {
   verbs::Caps caps;
   caps.max_private_data = 4;
   EXPECT_TRUE(own_private_data(caps, 65536).empty());
-  EXPECT_EQ(settle_thresholds(65536, {}, 1024).send, 1024u);
-  EXPECT_EQ(settle_thresholds(65536, {}, 1024).receive, 1024u);
+  EXPECT_EQ(settle_thresholds(65536, {}, profile_1()).send, 1024u);
+  EXPECT_EQ(settle_thresholds(65536, {}, profile_1()).receive, 1024u);
   caps.max_private_data = 8;
   EXPECT_EQ(own_private_data(caps, 65536).size(), 8u);
 }

@@ -1,6 +1,7 @@
 #include "apps/perf/peers.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -44,14 +45,27 @@ bool Peers::on_turn(TimePoint now) {
   log_.on_time(now);
   take_completions();
   take_events(now);
+  give_back();
   fill();
-  return std::ranges::any_of(
-      peers_, [](const auto& entry) { return !entry.second.peer->is_accepted() || entry.second.peer->has_more(); });
+  return !given_up_.empty() || std::ranges::any_of(peers_, [](const auto& entry) {
+    return !entry.second.peer->is_accepted() || entry.second.peer->has_more();
+  });
+}
+
+Peers::Clients::iterator Peers::end(Clients::iterator client) {
+  Region region = client->second.peer->take_region();
+  const auto next = peers_.erase(client);
+  if (!region.octets().empty()) given_up_.push_back(std::move(region));
+  return next;
+}
+
+template <typename IsOver>
+void Peers::end_if(IsOver is_over) {
+  for (auto at = peers_.begin(); at != peers_.end();) at = is_over(*at->second.peer) ? end(at) : std::next(at);
 }
 
 void Peers::take_completions() {
-  std::erase_if(peers_, [&](auto& entry) {
-    RdmaPeer& peer = *entry.second.peer;
+  end_if([&](RdmaPeer& peer) {
     const bool over = peer.is_accepted() && !peer.on_progress();
     if (over) log_.line(verbs::LogLevel::kInfo, peer.name(), "is done");
     return over;
@@ -66,7 +80,7 @@ void Peers::take_events(TimePoint now) {
       default:
         if (const auto it = peers_.find(event->id); it != peers_.end()) {
           if (!event->text.empty()) log_.line(verbs::LogLevel::kInfo, it->second.peer->name(), "{}", event->text);
-          peers_.erase(it);
+          end(it);
         }
         break;
     }
@@ -77,8 +91,7 @@ void Peers::take_events(TimePoint now) {
 void Peers::end_silent(TimePoint now) {
   if (now < look_at_) return;
   look_at_ = now + std::min(kLookEvery, config_.patience);
-  std::erase_if(peers_, [&](auto& entry) {
-    RdmaPeer& peer = *entry.second.peer;
+  end_if([&](RdmaPeer& peer) {
     const bool silent = peer.silent_for(now) >= config_.patience;
     if (silent) {
       log_.line(verbs::LogLevel::kWarn, peer.name(), "is given up, it has done nothing for too long");
@@ -97,7 +110,7 @@ std::string Peers::make_room(const Occupant& newcomer, TimePoint now) {
   Admission admission = admit(newcomer, occupants, config_.places);
   for (const std::size_t i : admission.leaving) {
     log_.line(verbs::LogLevel::kInfo, peers_.at(ids[i]).peer->name(), "gives its place to another client");
-    peers_.erase(ids[i]);
+    end(peers_.find(ids[i]));
   }
   return std::move(admission.refusal);
 }
@@ -120,21 +133,23 @@ void Peers::on_request(verbs::CmEvent event, TimePoint now) {
   if (hello->op == Op::kSend && hello->size == 0) return refuse(*id, "send needs messages of at least one byte");
   const Occupant newcomer{.group = rpcrdma::peer_group(id->peer_addr()), .memory = RdmaPeer::memory_of(*hello)};
   if (std::string why = make_room(newcomer, now); !why.empty()) return refuse(*id, std::move(why));
+  absl::StatusOr<Region> region = Region::reserve(newcomer.memory);
+  if (!region.ok()) return refuse(*id, std::string(region.status().message()));
 
   const PeerPlace place = place_of(id->peer_addr());
   if (peers_.empty()) look_at_ = now;
   if (peers_.empty() || place == PeerPlace::kThisMachine) progress_.expect(place);
   verbs::CmId* key = id.get();
-  peers_.emplace(key, Client{std::make_unique<RdmaPeer>(std::move(id), *hello), newcomer.group, newcomer.memory});
+  peers_.emplace(key, Client{std::make_unique<RdmaPeer>(std::move(id), *hello, *std::move(region)), newcomer.group,
+                             newcomer.memory});
 }
 
 void Peers::fill() {
   const auto num = std::ranges::count_if(peers_, [](const auto& entry) { return !entry.second.peer->is_accepted(); });
   if (num == 0) return;
   // Each client gets the same share, so that none waits for the whole of another's memory.
-  const std::size_t share = config_.filled_per_turn / static_cast<std::size_t>(num);
-  std::erase_if(peers_,
-                [&](auto& entry) { return !entry.second.peer->is_accepted() && !fill(*entry.second.peer, share); });
+  const std::size_t share = config_.memory_per_turn / static_cast<std::size_t>(num);
+  end_if([&](RdmaPeer& peer) { return !peer.is_accepted() && !fill(peer, share); });
 }
 
 // False if it cannot be accepted.
@@ -146,6 +161,20 @@ bool Peers::fill(RdmaPeer& peer, std::size_t share) {
   }
   log_.line(verbs::LogLevel::kInfo, peer.name(), "connected for {}", op_name(peer.op()));
   return true;
+}
+
+void Peers::give_back() {
+  for (std::size_t left = config_.memory_per_turn; left != 0 && !given_up_.empty();) {
+    left -= std::min(left, given_up_.front().release(left));
+    if (given_up_.front().octets().empty()) given_up_.pop_front();
+  }
+}
+
+std::size_t Peers::memory() const {
+  std::size_t sum = 0;
+  for (const auto& [id, client] : peers_) sum += client.peer->num_filled();
+  for (const Region& region : given_up_) sum += region.octets().size();
+  return sum;
 }
 
 std::size_t Peers::num_accepted() const {

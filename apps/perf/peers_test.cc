@@ -123,7 +123,7 @@ struct PeersTest : ::testing::Test {
 };
 
 TEST_F(PeersTest, WhileMemoryIsMadeReadyOthersAreServed) {
-  config.filled_per_turn = kMiB;
+  config.memory_per_turn = kMiB;
   listen();
   const Newcomer& large = come("127.0.0.9", hello_of(32 * kMiB));
   run_until([&] { return !peers->empty(); }, false);
@@ -138,8 +138,43 @@ TEST_F(PeersTest, WhileMemoryIsMadeReadyOthersAreServed) {
   EXPECT_FALSE(has_more);
 }
 
+TEST_F(PeersTest, WhileMemoryIsGivenBackOthersAreServed) {
+  config.memory_per_turn = kMiB;
+  listen();
+  EXPECT_EQ(outcome_of(come("127.0.0.9", hello_of(32 * kMiB))), CmEventType::kEstablished);
+  EXPECT_EQ(peers->memory(), 32 * kMiB);
+  newcomers.clear();
+  run_until([&] { return peers->empty(); }, false);
+  EXPECT_TRUE(has_more) << "no event would tell of the rest";
+  EXPECT_GE(peers->memory(), 31 * kMiB);
+  const Newcomer& small = come("127.0.0.8", hello_of(4096));
+  run_until([&] { return small.last().has_value(); }, false);
+  EXPECT_EQ(small.last(), CmEventType::kEstablished);
+  EXPECT_GT(peers->memory(), kMiB);
+  num_turns = 0;
+  const std::size_t left = peers->memory() / kMiB;
+  run_until([&] { return !has_more; });
+  EXPECT_GE(num_turns, left);
+  EXPECT_EQ(peers->memory(), 4096u);
+}
+
+// A client may take memory at once that another one has left. It is not ready before the other's is given back.
+TEST_F(PeersTest, MemoryThatMustStillBeGivenBackCounts) {
+  config.memory_per_turn = kMiB;
+  listen();
+  come("127.0.0.8", hello_of(16 * kMiB));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(outcome_of(come("127.0.0.9", hello_of(48 * kMiB))), CmEventType::kEstablished);
+    newcomers.pop_back();
+    run_until([&] {
+      EXPECT_LE(peers->memory(), config.places.memory);
+      return peers->num_accepted() == 1;
+    });
+  }
+}
+
 TEST_F(PeersTest, AClientThatGoesBeforeItsMemoryIsReadyIsForgotten) {
-  config.filled_per_turn = 1;
+  config.memory_per_turn = 1;
   listen();
   come("127.0.0.9", hello_of(32 * kMiB));
   run_until([&] { return !peers->empty(); }, false);
@@ -148,7 +183,7 @@ TEST_F(PeersTest, AClientThatGoesBeforeItsMemoryIsReadyIsForgotten) {
 }
 
 TEST_F(PeersTest, OneAddressLeavesMemoryToOthers) {
-  config.filled_per_turn = 64 * kMiB;
+  config.memory_per_turn = 64 * kMiB;
   listen();
   EXPECT_EQ(outcome_of(come("127.0.0.9", hello_of(32 * kMiB))), CmEventType::kEstablished);
   EXPECT_EQ(outcome_of(come("127.0.0.9", hello_of(17 * kMiB))), CmEventType::kRejected);

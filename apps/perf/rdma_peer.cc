@@ -23,28 +23,20 @@ std::uint64_t RdmaPeer::memory_of(const Hello& hello) {
   return is_rdma(hello.op) ? hello.size : 0;
 }
 
-RdmaPeer::RdmaPeer(std::unique_ptr<verbs::CmId> id, const Hello& hello)
+RdmaPeer::RdmaPeer(std::unique_ptr<verbs::CmId> id, const Hello& hello, Region region)
     : name_(address_str(id->peer_addr())),
       hello_(hello),
       window_(hello.op == Op::kSend ? std::max(2 * hello.depth, kMinWindow) : kMinWindow),
-      id_(std::move(id)) {
-  region_.reserve(memory_of(hello_));
-}
-
-// The first write to memory is the part that takes time.
-bool RdmaPeer::fill(std::size_t most) {
-  const std::size_t whole = memory_of(hello_);
-  region_.resize(region_.size() + std::min(most, whole - region_.size()), 0x5a);
-  return region_.size() == whole;
-}
+      region_(std::move(region)),
+      id_(std::move(id)) {}
 
 absl::Status RdmaPeer::accept(verbs::Device& device, Ready ready) {
   if (absl::Status status = prepare(device); !status.ok()) return status;
   ready.window = window_;
   if (region_mr_) {
-    ready.addr = reinterpret_cast<std::uintptr_t>(region_.data());
+    ready.addr = reinterpret_cast<std::uintptr_t>(region_.octets().data());
     ready.rkey = region_mr_->rkey();
-    ready.length = region_.size();
+    ready.length = region_.octets().size();
   }
   verbs::ConnParam param;
   auto octets = emit_ready(ready);
@@ -68,11 +60,11 @@ absl::Status RdmaPeer::prepare(verbs::Device& device) {
   if (!cq.ok()) return to_status(cq.error(), "cannot create a completion queue");
   cq_ = std::move(cq.value());
 
-  if (!region_.empty()) {
+  if (!region_.octets().empty()) {
     Access access = hello_.op == Op::kRead    ? Access::kRemoteRead
                     : hello_.op == Op::kWrite ? Access::kLocalWrite | Access::kRemoteWrite
                                               : Access::kLocalWrite;
-    auto mr = reg_mr(*pd_, region_.data(), region_.size(), access);
+    auto mr = reg_mr(*pd_, region_.octets().data(), region_.octets().size(), access);
     if (!mr.ok()) return mr.status();
     region_mr_ = std::move(*mr);
   }
@@ -98,7 +90,8 @@ verbs::Status RdmaPeer::post_recv() {
   verbs::RecvWr wr;
   verbs::Sge sge;
   if (hello_.op == Op::kSend) {
-    sge = {reinterpret_cast<std::uintptr_t>(region_.data()), std::uint32_t(region_.size()), region_mr_->lkey()};
+    sge = {reinterpret_cast<std::uintptr_t>(region_.octets().data()), std::uint32_t(region_.octets().size()),
+           region_mr_->lkey()};
     wr.sg_list = {&sge, 1};
   }
   return qp_->post_recv(wr);
@@ -144,7 +137,7 @@ bool RdmaPeer::on_message(std::uint32_t len) {
 }
 
 bool RdmaPeer::echo(std::uint32_t len) {
-  verbs::Sge sge{reinterpret_cast<std::uintptr_t>(region_.data()), len, region_mr_->lkey()};
+  verbs::Sge sge{reinterpret_cast<std::uintptr_t>(region_.octets().data()), len, region_mr_->lkey()};
   verbs::SendWr wr;
   wr.wr_id = kEchoId;
   wr.sg_list = {&sge, 1};

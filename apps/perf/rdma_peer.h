@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "apps/perf/message.h"
+#include "apps/perf/region.h"
 #include "base/time.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/verbs.h"
@@ -21,10 +23,11 @@ namespace weft::apps::perf {
 // answers an empty Send (the client's end) with the final Totals.
 class RdmaPeer {
  public:
-  RdmaPeer(std::unique_ptr<verbs::CmId> id, const Hello& hello);
+  // region: memory_of(hello) octets, none of them written.
+  RdmaPeer(std::unique_ptr<verbs::CmId> id, const Hello& hello, Region region);
 
   // fill writes at most `most` further octets of the memory. Returns whether all of it is written now.
-  bool fill(std::size_t most);
+  bool fill(std::size_t most) { return region_.fill(most); }
   // accept takes the connection. `ready` is the listener's Ready; accept fills the region in.
   absl::Status accept(verbs::Device& device, Ready ready);
   bool is_accepted() const { return is_accepted_; }
@@ -36,9 +39,12 @@ class RdmaPeer {
   // silent_for says how long the connection has moved nothing, as far as the earlier calls show; each call is a new
   // look. Before accept the silence is the listener's own.
   std::chrono::steady_clock::duration silent_for(TimePoint now);
+  // take_region is the last call before the end of the RdmaPeer, whose queue pair still uses the memory.
+  Region take_region() { return std::move(region_); }
   // The octets of memory that a client with this Hello asks for.
   static std::uint64_t memory_of(const Hello& hello);
 
+  std::size_t num_filled() const { return region_.octets().size(); }
   const std::string& name() const { return name_; }
   Op op() const { return hello_.op; }
 
@@ -64,7 +70,8 @@ class RdmaPeer {
   Totals totals_;
   std::uint64_t moved_ = 0;  // at the last look, and the time of its last change
   std::optional<TimePoint> moved_at_;
-  std::vector<std::uint8_t> region_, answers_;
+  Region region_;
+  std::vector<std::uint8_t> answers_;
   std::unique_ptr<verbs::Pd> pd_;  // a domain of its own: no client reaches the memory of another
   std::vector<std::size_t> free_answers_;
   std::unique_ptr<verbs::Mr> region_mr_, answers_mr_;

@@ -40,7 +40,7 @@ TEST(PerfReport, RoundTripsAndMssStandWhereTheyWereMeasured) {
   measured.op = Op::kTcpLat;
   measured.mss = 65483;
   Samples samples;
-  for (const std::uint64_t ns : {3000, 1000, 2000}) samples.add(ns);
+  for (const std::uint64_t ns : {3000u, 1000u, 2000u}) samples.add(ns);
   take_quantiles(measured, samples);
   auto json = nlohmann::json::parse(to_json(measured));
   EXPECT_EQ(json["p50_ns"], 2000);
@@ -48,6 +48,16 @@ TEST(PerfReport, RoundTripsAndMssStandWhereTheyWereMeasured) {
   EXPECT_EQ(json["mss"], 65483);
   EXPECT_FALSE(json.contains("crc"));
   EXPECT_NE(to_line(measured).find("median 2.00 us p99 3.00 us"), std::string::npos) << to_line(measured);
+}
+
+TEST(PerfReport, TheLineHasTheMssOfTcpAndTheCrcOfRdma) {
+  Measured measured = sample();
+  measured.mss = 65483;
+  EXPECT_NE(to_line(measured).find("  crc on  "), std::string::npos) << to_line(measured);
+  EXPECT_EQ(to_line(measured).find("mss"), std::string::npos) << to_line(measured);
+  measured.op = Op::kTcp;
+  EXPECT_NE(to_line(measured).find("  mss 65483  "), std::string::npos) << to_line(measured);
+  EXPECT_EQ(to_line(measured).find("crc"), std::string::npos) << to_line(measured);
 }
 
 TEST(PerfReport, TheLineSaysWhenTheEndsDiffer) {

@@ -1,12 +1,12 @@
 #include "apps/perf/tcp_server.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "apps/common/address.h"
@@ -137,20 +137,19 @@ TcpServer::~TcpServer() {
 }
 
 void TcpServer::accept_loop() {
-  // Long enough for a thread or a descriptor to come back. No client is turned away for good.
-  constexpr std::chrono::milliseconds kPause{100};
   while (!stopping_) {
     sockaddr_storage peer{};
     socklen_t len = sizeof(peer);
     Fd fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&peer), &len, SOCK_CLOEXEC));
     if (stopping_) return;
+    const int error = errno;
+    log_.on_time(std::chrono::steady_clock::now());
     if (!fd) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      spdlog::warn("perf: {}", std::string(errno_status("cannot accept a TCP connection").message()));
-      std::this_thread::sleep_for(kPause);
+      if (error == EINTR || error == ECONNABORTED) continue;
+      log_.general_line(verbs::LogLevel::kWarn, "cannot accept a connection: {}", std::strerror(error));
+      std::this_thread::sleep_for(config_.accept_pause);
       continue;
     }
-    log_.on_time(std::chrono::steady_clock::now());
     reap();
     std::string group = rpcrdma::peer_group(peer);
     if (const std::string why = make_place(group); !why.empty()) {

@@ -22,6 +22,8 @@ struct TcpServerConfig {
   std::string sink;                           // the file that tcp-file-write writes; empty for none
   std::optional<ProgressMode> progress;       // nothing: the client chooses, but never without a bound
   std::chrono::milliseconds patience{30000};  // with a client that neither sends nor takes
+  // After the process ran out of descriptors, until the next accept: long enough for one to come back.
+  std::chrono::milliseconds accept_pause{100};
 };
 
 // TcpServer is the listener's side of the TCP baselines: one thread for accept, and one for each connection (at most

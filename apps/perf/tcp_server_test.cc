@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <string>
 #include <vector>
 
+#include "verbs-shim/api/log_budget.h"
 #include "verbs-shim/soft/testing/failing_calls.h"
 
 namespace weft::apps::perf {
@@ -42,6 +45,22 @@ TEST(TcpServer, GoesOnWhenThereAreDescriptorsAgain) {
   expect_served(**server);
   expect_served(**server);
   EXPECT_EQ(none_left.num_failed(), 3);
+}
+
+TEST(TcpServer, AShortageOfDescriptorsCostsFewLines) {
+  ::testing::internal::CaptureStdout();  // where spdlog writes unless it is told otherwise
+  {
+    const FailCalls none_left(FailingCall::kAccept, EMFILE, 1000);
+    TcpServerConfig config;
+    config.accept_pause = std::chrono::milliseconds(0);
+    const auto server = TcpServer::start(loopback(), config);
+    ASSERT_TRUE(server.ok()) << server.status();
+    expect_served(**server);
+    EXPECT_EQ(none_left.num_failed(), 1000);
+  }
+  const std::string lines = ::testing::internal::GetCapturedStdout();
+  EXPECT_LE(std::ranges::count(lines, '\n'), verbs::LogBudget::kBurst + 10 * verbs::LogBudget::kPerSecond);
+  EXPECT_NE(lines.find("perf: TCP client: cannot accept a connection: Too many open files"), std::string::npos);
 }
 
 }  // namespace

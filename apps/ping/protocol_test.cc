@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,12 @@ TEST(PingPattern, IsRpingsText) {
   EXPECT_EQ(std::string(out.begin(), out.end() - 1), "rdma-ping-57: zABCDEFGHIJKLMNOP");
   fill_pattern(out, 58);
   EXPECT_EQ(std::string(out.begin(), out.end() - 1), "rdma-ping-58: ABCDEFGHIJKLMNOPQ");
+}
+
+TEST(PingPattern, OfNoOctetsWritesNothing) {
+  std::vector<std::uint8_t> around(3, 0xa5);
+  fill_pattern(std::span(around).subspan(1, 0), 0);
+  EXPECT_EQ(around, std::vector<std::uint8_t>(3, 0xa5));
 }
 
 TEST(PingPattern, FitsTheSmallestSizeWithTheLargestCounterOfRping) {

@@ -95,7 +95,7 @@ class FakeCmId final : public verbs::CmId {
     verbs::Status post_send(const verbs::SendWr& wr) override { return qp.post_send(wr); }
     verbs::Status post_recv(const verbs::RecvWr& wr) override { return qp.post_recv(wr); }
     verbs::QpState state() const override { return qp.state(); }
-    std::uint32_t qp_num() const override { return 1; }
+    std::uint32_t qp_num() const override { return qp.qp_num(); }
     verbs::QpCounters counters() const override {
       verbs::QpCounters counters;
       counters.sends_tx = qp.num_sends;
@@ -113,7 +113,10 @@ class FakeCmId final : public verbs::CmId {
 verbs::Result<std::unique_ptr<verbs::Qp>> FakeCmId::create_qp(verbs::Pd&, const verbs::QpInitAttr& attr) {
   // All Cqs of this device are CountedCqs.
   auto counted = std::make_unique<CountedQp>(device_, static_cast<FakeDevice::CountedCq&>(*attr.send_cq).cq);
+  counted->qp.number = ++device_.last_qp_;
   counted->qp.max_sge = attr.cap.max_send_sge;
+  counted->qp.srq = static_cast<FakeSrq*>(attr.srq);
+  device_.recv_cq_ = counted->qp.recv_cq = &static_cast<FakeDevice::CountedCq&>(*attr.recv_cq).cq;
   return std::unique_ptr<verbs::Qp>(std::move(counted));
 }
 
@@ -182,6 +185,11 @@ verbs::Result<std::unique_ptr<verbs::Cq>> FakeDevice::create_cq(int, verbs::Comp
 verbs::Result<std::unique_ptr<verbs::CmChannel>> FakeDevice::create_event_channel() {
   if (fail_event_channel) return verbs::Error{EMFILE, "no descriptor"};
   return std::unique_ptr<verbs::CmChannel>(new FakeCmChannel(*this));
+}
+
+void FakeDevice::have_shared_receives() {
+  caps_.max_srq = 1;
+  caps_.max_srq_wr = kMany;
 }
 
 void FakeDevice::remove() {

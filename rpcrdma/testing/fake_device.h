@@ -26,7 +26,10 @@ class FakeDevice final : public verbs::Device {
   verbs::Result<std::unique_ptr<verbs::CompChannel>> create_comp_channel() override;
   verbs::Result<std::unique_ptr<verbs::Cq>> create_cq(int cqe, verbs::CompChannel* channel) override;
   verbs::Result<std::unique_ptr<verbs::CmChannel>> create_event_channel() override;
-  std::size_t process(TimePoint) override { return 0; }
+  std::size_t process(TimePoint) override {
+    if (on_process) on_process();
+    return 0;
+  }
   std::optional<TimePoint> next_timeout() const override { return {}; }
   int fd() const override { return -1; }
 
@@ -41,6 +44,9 @@ class FakeDevice final : public verbs::Device {
   void ask();
   // The queue that was made last loses completions.
   void overflow_cq() { cq_->overflowed = true; }
+  // The queue for the Receives of the connection that was made last loses completions.
+  void overflow_receive_cq() { recv_cq_->overflowed = true; }
+  void have_shared_receives();
   void have_windows() { caps_.mem_windows_type2 = caps_.remote_invalidation = true; }
   std::size_t num_attempts() const { return num_attempts_; }
   std::size_t num_disconnects() const { return num_disconnects_; }
@@ -49,6 +55,7 @@ class FakeDevice final : public verbs::Device {
   std::size_t num_cqs() const { return num_cqs_; }
 
   std::function<Answer()> on_connect = [] { return Answer::kAccept; };
+  std::function<void()> on_process = {};
   std::vector<std::uint8_t> private_data;       // of the peer's accept
   std::vector<std::uint8_t> sent_private_data;  // that came last
   bool fail_event_channel = false;
@@ -65,6 +72,8 @@ class FakeDevice final : public verbs::Device {
   FakeCmId* id_ = nullptr;
   FakeCmId* listener_ = nullptr;
   FakeCq* cq_ = nullptr;
+  FakeCq* recv_cq_ = nullptr;
+  std::uint32_t last_qp_ = 0;
   std::size_t num_attempts_ = 0;
   std::size_t num_disconnects_ = 0;
   std::size_t num_cqs_ = 0;

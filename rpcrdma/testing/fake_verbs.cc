@@ -159,12 +159,13 @@ bool FakeQp::inject(ConstBytes message, std::optional<std::uint32_t> invalidate)
   const Receive receive = receives.front();
   receives.pop_front();
   if (!message.empty()) std::memcpy(pointer_to(receive.sge.addr), message.data(), message.size());
-  cq_.push({.wr_id = receive.wr_id,
-            .opcode = verbs::WcOpcode::kRecv,
-            .wc_flags = invalidate ? verbs::WcFlags::kWithInv : verbs::WcFlags::kNone,
-            .byte_len = static_cast<std::uint32_t>(message.size()),
-            .qp_num = number,
-            .invalidated_rkey = invalidate.value_or(0)});
+  FakeCq& cq = recv_cq != nullptr ? *recv_cq : cq_;
+  cq.push({.wr_id = receive.wr_id,
+           .opcode = verbs::WcOpcode::kRecv,
+           .wc_flags = invalidate ? verbs::WcFlags::kWithInv : verbs::WcFlags::kNone,
+           .byte_len = static_cast<std::uint32_t>(message.size()),
+           .qp_num = number,
+           .invalidated_rkey = invalidate.value_or(0)});
   return true;
 }
 

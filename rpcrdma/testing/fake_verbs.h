@@ -210,7 +210,8 @@ class FakeQp final : public verbs::Qp {
   // Requests stay queued until release(): Sends, Reads and Writes move octets at once, invalidations of windows do not
   // take place before, and all completions wait.
   bool hold_completions = false;
-  FakeSrq* srq = nullptr;  // where Receives come from
+  FakeSrq* srq = nullptr;     // where Receives come from
+  FakeCq* recv_cq = nullptr;  // where they complete if it is another queue
   std::uint32_t number = 1;
   // The first `num` of them.
   void release(std::size_t num = SIZE_MAX);

@@ -1,5 +1,7 @@
 #include "rpcrdma/testing/reverse.h"
 
+#include "rpcrdma/profiles.h"
+
 namespace weft::rpcrdma::testing {
 
 namespace {
@@ -30,7 +32,7 @@ ClientEnd::ClientEnd(FakeMemory& memory, const ReverseOptions& options)
     : FakeEnd(memory), programs{{&callback_binding(), &service}, {&test_binding(), &service}} {
   Endpoint::Config shape = shape_of(options, 1);
   ReverseResponder::widen(shape, options.reverse_credits);
-  make_endpoint(shape, Link::End::kClient);
+  make_endpoint(shape, Link::End::kClient, {&profile_of(options.protocol)});
   Requester::Config calls;
   calls.credits = options.credits;
   requester = std::make_unique<Requester>(pd, *link, calls, 0x11110000);
@@ -49,7 +51,7 @@ ServerEnd::ServerEnd(FakeMemory& memory, const ReverseOptions& options)
       budget{64 << 20, 0} {
   Endpoint::Config shape = shape_of(options, 7);
   ReverseRequester::widen(shape, options.reverse_credits);
-  make_endpoint(shape, Link::End::kServer);
+  make_endpoint(shape, Link::End::kServer, {&profile_of(options.protocol)});
   Responder::Config calls;
   const std::uint32_t least = options.min_credits != 0 ? options.min_credits : options.credits;
   calls.credits = {.min = least, .initial = least, .max = options.credits};

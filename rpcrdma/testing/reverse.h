@@ -22,6 +22,7 @@ struct ReverseOptions {
   Thresholds thresholds{4096, 4096};  // as this end sees them
   bool chunks = false;
   std::uint32_t ord = 4;
+  Protocol protocol = Protocol::k1;
 };
 
 // ClientEnd: it calls, and serves two programs in the reverse direction.

@@ -6,11 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "rpcrdma/properties.h"
 #include "rpcrdma/v2/header_error.h"
 #include "rpcrdma/xdr/xdr.h"
 
-// Transport properties of version 2 (cel05 section 6, wg07 section 5): the lists as they travel, and the values that
-// the engines use. The drafts number the properties differently: a PropertyTable is one draft's numbering.
+// Transport properties of version 2 (cel05 section 6, wg07 section 5): the lists as they travel. The drafts number the
+// properties differently: a PropertyTable is one draft's numbering.
 namespace weft::rpcrdma::v2 {
 
 inline constexpr std::size_t kMaxProperties = 64;  // of one message
@@ -39,25 +40,6 @@ HeaderError parse_propset(xdr::XdrReader& in, Propset& set);
 HeaderError parse_propsubset(xdr::XdrReader& in, Propsubset& subset);
 void emit_propset(xdr::XdrWriter& out, const Propset& set);
 void emit_propsubset(xdr::XdrWriter& out, const Propsubset& subset);
-
-// ReverseSupport: which messages of the reverse direction an endpoint takes. Each level includes those before it.
-enum class ReverseSupport : std::uint8_t {
-  kNone,
-  kInline,     // without chunks; RDMA2_BKREQSUP_INLINE, RDMA2_RVRSDIR_SIMPLE
-  kContinued,  // without chunks, in one message or in several
-  kGeneral,    // as in the forward direction
-};
-
-// Properties: what an endpoint tells about itself. Sizes in octets. The values are the peer's and bounded by nothing.
-struct Properties {
-  std::uint32_t send_size = 4096;     // the longest Send that the endpoint makes
-  std::uint32_t receive_size = 4096;  // the least size of the endpoint's Receives
-  std::uint32_t segment_size = 1 << 20;
-  std::uint32_t segment_count = 16;  // of all lists of one header together
-  ReverseSupport reverse = ReverseSupport::kNone;
-  std::optional<std::vector<std::uint8_t>> host_auth = {};
-  friend bool operator==(const Properties&, const Properties&) = default;
-};
 
 // Property: a member of Properties.
 enum class Property : std::uint8_t { kSendSize, kReceiveSize, kSegmentSize, kSegmentCount, kReverse, kHostAuth };

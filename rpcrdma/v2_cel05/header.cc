@@ -69,7 +69,7 @@ HeaderError parse_body(xdr::XdrReader& in, Optional& body) {
 // Values are checked here, and applied by the receiver of the message.
 HeaderError parse_values(xdr::XdrReader& in, v2::Propset& set) {
   if (const auto error = v2::parse_propset(in, set); error != HeaderError::kNone) return error;
-  v2::Properties scratch;
+  Properties scratch;
   return v2::apply(set, kProperties, scratch);
 }
 

@@ -4,6 +4,7 @@
 #include "rpcrdma/v2/first_message.h"
 #include "rpcrdma/v2_cel05/errors.h"
 #include "rpcrdma/v2_cel05/header.h"
+#include "rpcrdma/v2_cel05/property_exchange.h"
 #include "rpcrdma/v2_cel05/receive.h"
 
 namespace weft::rpcrdma::v2_cel05 {
@@ -47,8 +48,9 @@ const Profile kProfile{
     .default_threshold = 4096,  // R2-3.3-3
     .first_threshold = 1024,    // R2-8-3
     .names_invalidation = true,
-    .retries_keep_xid = true,  // R2-7.2.4-20, R2-7.2.4-23
-    .serves_reverse = true,    // R2-7.2.2-1
+    .retries_keep_xid = true,                    // R2-7.2.4-20, R2-7.2.4-23
+    .serves_reverse = true,                      // R2-7.2.2-1
+    .default_reverse = ReverseSupport::kInline,  // R2-6.2-2
     .is_first = is_first,
     .message_kind = message_kind,
     .receive_call = receive_call,
@@ -56,6 +58,7 @@ const Profile kProfile{
     .receive_reply = receive_reply,
     .other_draft = other_draft,
     .error_name = error_name,
+    .make_exchange = make_exchange,
     .emit = emit_message,
 };
 

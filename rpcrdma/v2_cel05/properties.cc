@@ -7,7 +7,6 @@ namespace weft::rpcrdma::v2_cel05 {
 namespace {
 
 using v2::Property;
-using v2::ReverseSupport;
 
 constexpr std::array kIds = {
     v2::PropertyId{1, Property::kReceiveSize},  // RDMA2_PROPID_RBSIZ

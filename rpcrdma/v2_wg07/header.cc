@@ -51,7 +51,7 @@ HeaderError parse_body(xdr::XdrReader& /*in*/, Grant& /*body*/) {
 template <Htype kType>
 HeaderError parse_body(xdr::XdrReader& in, Connprop<kType>& body) {
   if (const auto error = v2::parse_propset(in, body.props); error != HeaderError::kNone) return error;
-  v2::Properties scratch;
+  Properties scratch;
   return v2::apply(body.props, kProperties, scratch);
 }
 

@@ -5,6 +5,7 @@
 #include "rpcrdma/v2/first_message.h"
 #include "rpcrdma/v2_wg07/errors.h"
 #include "rpcrdma/v2_wg07/header.h"
+#include "rpcrdma/v2_wg07/property_exchange.h"
 #include "rpcrdma/v2_wg07/receive.h"
 
 namespace weft::rpcrdma::v2_wg07 {
@@ -66,8 +67,12 @@ const Profile kProfile{
     .default_threshold = 4096,  // W2-4.2.2-2
     .first_threshold = 1024,    // W2-4.3-4
     .names_invalidation = true,
-    .returns_reply_chunk = false,  // W2-6.3.10-1
+    .refuses_other_version = true,  // W2-7.1.2-1
+    .returns_reply_chunk = false,   // W2-6.3.10-1
     .framing = &kFraming,
+    .thresholds_by_properties = true,                                // W2-5.2-2
+    .default_chunks = {.max_segment = 1 << 20, .max_segments = 16},  // W2-5.2-3, W2-5.2-4
+    .default_reverse = ReverseSupport::kNone,                        // W2-5.2-5
     .is_first = is_first,
     .message_kind = message_kind,
     .receive_call = receive_call,
@@ -75,6 +80,7 @@ const Profile kProfile{
     .receive_reply = receive_reply,
     .other_draft = other_draft,
     .error_name = error_name,
+    .make_exchange = make_exchange,
     .emit = emit_message,
 };
 

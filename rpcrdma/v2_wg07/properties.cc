@@ -7,7 +7,6 @@ namespace weft::rpcrdma::v2_wg07 {
 namespace {
 
 using v2::Property;
-using v2::ReverseSupport;
 
 constexpr std::array kIds = {
     v2::PropertyId{1, Property::kSendSize},      // RDMA2_PROPID_SBSIZ

@@ -26,10 +26,22 @@ ReplyVerdict discard(ReceivedReply& reply, const char* why) {
   return ReplyVerdict::kDiscard;
 }
 
+std::size_t num_segments(const ChunkListsView& lists) {
+  std::size_t num = lists.call_chunk.size() + lists.read_list.size();
+  for (const SegmentArray& chunk : lists.write_list) num += chunk.size();
+  return num + (lists.reply_chunk ? lists.reply_chunk->size() : 0);
+}
+
 template <Htype kType>
 CallVerdict take_body(Call<kType>& body, const ChunkLimits& limits, ReceivedCall& call) {
   call.external = kType == Htype::kCallExternal;
   call.inv_handle = v2::named_handle(body.inv_handle, body.lists);
+  // A limit of 0 is for Calls without chunks, and has errors of its own.
+  if (violates("W2-5.2-4", limits.max_segments != 0 && num_segments(body.lists) > limits.max_segments)) {
+    call.error = {.code = Code::kSegments, .limit = static_cast<std::uint32_t>(limits.max_segments)};
+    call.why = "too many segments";
+    return CallVerdict::kError;
+  }
   return v2::take_call_lists(std::move(body.lists), limits, Code::kWriteChunks, call);
 }
 

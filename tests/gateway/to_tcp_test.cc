@@ -40,6 +40,22 @@ TEST_F(ToTcpTest, EndsWhileRepliesAreUnderWay) {
   EXPECT_EQ(clients.size(), 1u);
 }
 
+// The program's loop sleeps until the next deadline.
+TEST_F(ToTcpTest, TheServersConnectionsAreLookedAtInTime) {
+  frozen = std::chrono::steady_clock::now();
+  start_gateway();
+  settle();
+  EXPECT_EQ(gateway->next_timeout(), gateway_device->next_timeout());
+  answer = [](TcpEnd& end, const Octets& call) { end.send(reply_message(xid_of(call), {})); };
+  const auto ended = call(connect(), kNull, {});
+  ASSERT_TRUE(run([&] { return ended->has_value(); }));
+  settle();
+  EXPECT_EQ(gateway->next_timeout(), *frozen + ToTcp::kCheckEvery);
+  skew = std::chrono::seconds(1);
+  settle();
+  EXPECT_EQ(gateway->next_timeout(), *frozen + 2 * ToTcp::kCheckEvery);
+}
+
 TEST_F(ToTcpTest, ACallArrivesAsItWasSent) {
   answer = [](TcpEnd& end, const Octets& call) { end.send(reply_message(xid_of(call), {})); };
   const auto ended = call(connect(), kNull, {});

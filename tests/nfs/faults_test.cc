@@ -130,7 +130,7 @@ TEST_F(Faults, ShortReadsAreCompleted) {
     rpcrdma::Buffer buffer = interposer.server->buffers().take(args.count);
     nfs3::ReadRes res = backend->read(args, buffer.octets());
     res.data.len = res.count;
-    interposer.answer_read(call, res, std::move(buffer));
+    interposer.answer_with_item(call, res, std::move(buffer));
     return true;
   };
   EXPECT_EQ(get("file", "file").status, 0);

@@ -1,6 +1,8 @@
 // `weft nfs` keeps to the sizes that a server names, and to the bounds that its user sets.
 #include <algorithm>
+#include <filesystem>
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "tests/nfs/world.h"
@@ -51,6 +53,43 @@ TEST_F(Limits, ReadsAndWritesAreAsLongAsFsinfoSays) {
   EXPECT_EQ(down.status, 0) << down.err;
   EXPECT_EQ(longest.read, kRtmax);
   EXPECT_EQ(read_file(local("back")), octets);
+}
+
+// READs and WRITEs of a few octets each, or of none, would never end.
+TEST_F(Limits, SizesThatAreFarTooSmallCountAs1024) {
+  LongestIo longest(interposer, *backend, [](nfs3::FsinfoRes& res) {
+    res.rtmax = 0;
+    res.wtmax = 1;
+  });
+  const Octets octets = noise(5000);
+  write_file(local("file"), octets);
+  const Ran up = weft({"nfs", "put", local("file"), url("file")});
+  EXPECT_EQ(up.status, 0) << up.err;
+  EXPECT_EQ(longest.write, 1024u);
+  const Ran down = weft({"nfs", "get", url("file"), local("back")});
+  EXPECT_EQ(down.status, 0) << down.err;
+  EXPECT_EQ(longest.read, 1024u);
+  EXPECT_EQ(read_file(local("back")), octets);
+}
+
+TEST_F(Limits, TheTextOfALinkIsTakenUpToTheLongestPath) {
+  std::filesystem::create_symlink("text", exported("link"));
+  const std::string text(nfs3::kMaxPath, 'x');
+  int num_calls = 0;
+  interposer.hook = [&](ServedCall& call) {
+    if (!is(call, Proc::kReadlink)) return false;
+    ++num_calls;
+    rpcrdma::Buffer buffer = interposer.server->buffers().take(text.size());
+    std::ranges::copy(text, buffer.octets().begin());
+    nfs3::ReadlinkRes res;
+    res.data.len = static_cast<std::uint32_t>(text.size());
+    interposer.answer_with_item(call, res, std::move(buffer));
+    return true;
+  };
+  const Ran ran = weft({"nfs", "stat", url("link")});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find(text), std::string::npos) << ran.out;
+  EXPECT_EQ(num_calls, 1) << "asked again with more room";
 }
 
 // --io-size bounds the client's memory, however large the sizes are that a server offers.

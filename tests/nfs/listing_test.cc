@@ -217,7 +217,7 @@ class Ends : public World {
       res.file_attributes->size = size;
       res.count = res.data.len = std::uint32_t(len);
       res.eof = args.offset + len >= end;
-      interposer.answer_read(call, res, std::move(buffer));
+      interposer.answer_with_item(call, res, std::move(buffer));
       return true;
     };
   }
@@ -257,7 +257,7 @@ TEST_F(Ends, AFileThatGrowsWhileItIsReadIsNoError) {
       write_file(exported("file"), noise(before + 50 * ++times));
       res.file_attributes = attributes_of(args.file);
       res.data.len = res.count;
-      interposer.answer_read(call, res, std::move(buffer));
+      interposer.answer_with_item(call, res, std::move(buffer));
       return true;
     };
     const Ran ran = weft({"nfs", "get", "-r", url(""), local("tree")});

@@ -36,8 +36,9 @@ class Interposer : public rpcrdma::Service {
     server->reply(call.id, std::move(reply));
   }
 
-  // The same for a READ, with the first res.data.len bytes of `data`.
-  void answer_read(const rpcrdma::ServedCall& call, const nfs3::ReadRes& res, rpcrdma::Buffer data) {
+  // The same for a READ or READLINK, with the first res.data.len bytes of `data`.
+  template <typename Res>
+  void answer_with_item(const rpcrdma::ServedCall& call, const Res& res, rpcrdma::Buffer data) {
     rpcrdma::ServedReply reply;
     nfs3::XdrWriter writer(reply.results);
     emit(writer, res, nfs3::ItemForm::kReduced);

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <string>
 
 #include "apps/onc_tcp/record.h"
 #include "apps/serve/mount/mount_server.h"
@@ -13,6 +16,7 @@
 #include "rpcrdma/rpc_message.h"
 #include "tests/serve/fixture.h"
 #include "verbs-shim/api/log_budget.h"
+#include "verbs-shim/soft/testing/failing_calls.h"
 
 // MOUNT version 3.
 namespace weft::serve {
@@ -302,6 +306,22 @@ TEST_F(MountServerTest, AFloodOfLongRecordsCostsFewLines) {
   const std::string lines = ::testing::internal::GetCapturedStdout();
   EXPECT_LE(std::ranges::count(lines, '\n'), verbs::LogBudget::kBurst + 10 * verbs::LogBudget::kPerSecond);
   EXPECT_NE(lines.find("serve: mount: client 127.0.0.1: a record that is longer than 1000 bytes"), std::string::npos);
+}
+
+TEST_F(MountServerTest, AShortageOfDescriptorsCostsFewLines) {
+  ::testing::internal::CaptureStdout();
+  const verbs::testing::FailCalls none_left(verbs::testing::FailingCall::kAccept, EMFILE, 1000);
+  listen({.accept_pause = std::chrono::milliseconds(0)});
+  Fd fd = connect();
+  Octets call;
+  onc_tcp::emit_record(call_octets(0, {}), call);
+  send(fd, call);
+  EXPECT_TRUE(receive(fd).has_value());
+  EXPECT_EQ(none_left.num_failed(), 1000);
+  server.reset();
+  const std::string lines = ::testing::internal::GetCapturedStdout();
+  EXPECT_LE(std::ranges::count(lines, '\n'), verbs::LogBudget::kBurst + 10 * verbs::LogBudget::kPerSecond);
+  EXPECT_NE(lines.find("serve: mount: client: cannot accept a connection: Too many open files"), std::string::npos);
 }
 
 TEST_F(MountServerTest, WhatIsNoCallEndsTheConnection) {

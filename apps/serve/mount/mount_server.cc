@@ -25,7 +25,6 @@
 #include "fmt/format.h"
 #include "rpcrdma/event_log.h"
 #include "rpcrdma/peer_group.h"
-#include "spdlog/spdlog.h"
 
 // g++ 12 takes the operator delete of Asio's coroutine frames for a mismatch when it inlines only one half of the pair.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -39,9 +38,6 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
-
-// The wait before the next accept when the process ran out of descriptors.
-constexpr std::chrono::milliseconds kAcceptPause{100};
 
 struct Connection {
   explicit Connection(tcp::socket s) : socket(std::move(s)) {}
@@ -156,8 +152,9 @@ asio::awaitable<void> accept_all(State& state) {
     tcp::socket socket = co_await state.acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
     if (error == asio::error::operation_aborted) co_return;
     if (error) {
-      spdlog::warn("serve: mount: accept: {}", error.message());
-      pause.expires_after(kAcceptPause);
+      state.log.on_time(Clock::now());
+      state.log.general_line(verbs::LogLevel::kWarn, "cannot accept a connection: {}", error.message());
+      pause.expires_after(state.config.accept_pause);
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }

@@ -16,6 +16,7 @@ struct MountServerConfig {
   std::size_t max_connections = 128;            // beyond it a connection of the address with most ends
   std::size_t max_record = 4096;                // octets of one Call
   std::chrono::milliseconds idle_limit{30000};  // between one Call and the next, however slowly octets drip in
+  std::chrono::milliseconds accept_pause{100};  // after the process ran out of descriptors, until the next accept
   // Which peers are served, by their address; other connections are closed at once. Empty: all. Called on the server's
   // thread.
   std::function<bool(const sockaddr_storage& peer)> admits = {};

@@ -62,6 +62,7 @@ using weft::verbs::testing::fails;
 
 #ifdef WEFT_UNDER_TSAN
 extern "C" int __interceptor_epoll_ctl(int, int, int, epoll_event*);
+extern "C" int __interceptor_accept(int, sockaddr*, socklen_t*);
 extern "C" int __interceptor_accept4(int, sockaddr*, socklen_t*, int);
 extern "C" int __interceptor_socket(int, int, int);
 #endif
@@ -72,6 +73,15 @@ extern "C" int epoll_ctl(int epfd, int op, int fd, epoll_event* event) noexcept 
   return __interceptor_epoll_ctl(epfd, op, fd, event);
 #else
   return static_cast<int>(::syscall(SYS_epoll_ctl, epfd, op, fd, event));
+#endif
+}
+
+extern "C" int accept(int fd, sockaddr* address, socklen_t* len) {
+  if (fails(FailingCall::kAccept)) return -1;
+#ifdef WEFT_UNDER_TSAN
+  return __interceptor_accept(fd, address, len);
+#else
+  return static_cast<int>(::syscall(SYS_accept4, fd, address, len, 0));
 #endif
 }
 

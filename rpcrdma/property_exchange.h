@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "rpcrdma/properties.h"
+
+namespace weft::rpcrdma {
+
+// PropertyExchange: one end's part in telling each other the properties of both ends of a connection. Every profile
+// with properties has its own (Profile::make_exchange). It does no I/O: the Link sends what it returns. One thread.
+//
+// A peer makes it hold one set of properties, no longer than a message.
+class PropertyExchange {
+ public:
+  explicit PropertyExchange(Properties own) : own_(std::move(own)) {}
+  virtual ~PropertyExchange() = default;
+  PropertyExchange(const PropertyExchange&) = delete;
+  PropertyExchange& operator=(const PropertyExchange&) = delete;
+
+  // A whole message of this end. The Link writes its credit word.
+  using Octets = std::vector<std::uint8_t>;
+  // open: the message that tells this end's properties; empty if it was told before.
+  virtual Octets open() = 0;
+  // Whether this message is for take(), and not for an engine.
+  virtual bool is_mine(ConstBytes message) const = 0;
+  // Taken: what follows from a message.
+  struct Taken {
+    Octets answer = {};      // empty: none
+    bool changed = false;    // peer() has other values, or was empty
+    const char* fault = "";  // what is wrong with the message, for the log; "": nothing
+  };
+  virtual Taken take(ConstBytes message) = 0;
+
+  const Properties& own() const { return own_; }
+  // Empty until the peer has told its properties.
+  const std::optional<Properties>& peer() const { return peer_; }
+
+ protected:
+  Properties own_;
+  std::optional<Properties> peer_;
+};
+
+}  // namespace weft::rpcrdma

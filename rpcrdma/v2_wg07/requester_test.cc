@@ -1,0 +1,426 @@
+// A requester of wg07, whose peer is the test (draft-ietf-nfsv4-rpcrdma-version-two-07 sections 4, 6 and 7).
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "rpcrdma/testing/requester.h"
+#include "rpcrdma/testing/wg07.h"
+#include "rpcrdma/v2_wg07/properties.h"
+
+namespace weft::rpcrdma::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Le;
+using ::testing::SizeIs;
+namespace wg07 = v2_wg07;
+
+constexpr std::uint32_t kMany = 1000;  // credits
+constexpr std::size_t kMiB = 1 << 20;
+
+struct Wg07RequesterTest : RequesterTest {
+  void open(RequesterEnd::Options options = {}) {
+    options.protocol = Protocol::k2Wg07;
+    RequesterTest::open(options);
+    outcomes.clear();
+  }
+  Wg07Message message(std::size_t i) { return wg07_parse(sent(i)); }
+  std::uint32_t xid_of(std::size_t i) { return message(i).header.xid; }
+  void call_of(const Octets& args, std::size_t max_results = 0) {
+    CallSpec spec;
+    spec.args = args;
+    spec.max_results = max_results;
+    call(spec);
+  }
+  // Answers a Call without chunks.
+  void answer(std::uint32_t xid, std::uint32_t credit = kMany, const Octets& results = {}) {
+    deliver(wg07_octets(xid, credit, wg07::ReplyInline{}, rpc_reply(xid, results)));
+  }
+  // The first Call is answered, and the server gives so many credits for messages.
+  void settle(std::uint32_t credit = kMany) {
+    call_of({});
+    answer(xid_of(0), credit);
+    ASSERT_THAT(outcomes, SizeIs(1));
+    outcomes.clear();
+    end->qp.sent.clear();
+  }
+  // Calls of procedure WRITE with `num` buffers of `len` octets.
+  void call_with_pieces(std::size_t num, std::size_t len) {
+    data_.assign(num * len, 0x5a);
+    args_ = write_args(data_.size());
+    std::vector<ConstBytes> pieces;
+    for (std::size_t i = 0; i < num; ++i) pieces.push_back(ConstBytes(data_).subspan(i * len, len));
+    pieces_ = pieces;
+    items_ = {ArgumentItem{write_position(), pieces_}};
+    CallSpec spec;
+    spec.procedure = kWrite;
+    spec.args = args_;
+    spec.items = items_;
+    call(spec);
+  }
+
+  Octets data_, args_;
+  std::vector<ConstBytes> pieces_;
+  std::vector<ArgumentItem> items_;
+};
+
+TEST_F(Wg07RequesterTest, TheFirstMessageIsAloneAndShort) {
+  RecordProperty("proves", "W2-4.3-1 W2-4.3-4");
+  open();
+  const Octets args = pattern(2000);
+  call_of(args);
+  call_of({});
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_LE(sent(0).size(), 1024u);
+  (void)message(0).body<wg07::CallExternal>();
+  answer(xid_of(0));
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+}
+
+TEST_F(Wg07RequesterTest, ALongCallGoesInSeveralMessages) {
+  RecordProperty("proves", "W2-6.6.2-1");
+  open();
+  settle();
+  const Octets args = pattern(10000);
+  call_of(args);
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  const Octets whole = joined(end->qp.sent);
+  std::size_t rest = whole.size();
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Wg07Message part = message(i);
+    EXPECT_EQ(part.header.xid, xid_of(0));
+    EXPECT_LE(sent(i).size(), 4096u);
+    rest -= part.payload.size();
+    if (i == 2) break;
+    EXPECT_EQ(part.body<wg07::CallMiddle>().remaining, rest);
+  }
+  (void)message(2).body<wg07::CallInline>();
+  EXPECT_EQ(part_of(whole, whole.size() - args.size(), whole.size()), args);
+  EXPECT_EQ(end->requester->counters().continued_calls, 1u);
+  answer(xid_of(0));
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kSuccess);
+}
+
+// It keeps to the credits in the middle of a Call. GRANTs give more, and are not answered.
+TEST_F(Wg07RequesterTest, CreditsHoldUpAPart) {
+  RecordProperty("proves", "W2-4.2.1-8");
+  open();
+  settle(2);
+  call_of(pattern(10000));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  call_of({});
+  deliver(wg07_octets(0, 3, wg07::Grant{}));
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+  deliver(wg07_octets(0, 4, wg07::Grant{}));
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  (void)message(2).body<wg07::CallInline>();
+  EXPECT_NE(message(2).payload.size(), 0u);
+  deliver(wg07_octets(0, kMany, wg07::Grant{}));
+  ASSERT_THAT(end->qp.sent, SizeIs(4)) << "the next Call";
+  EXPECT_NE(xid_of(3), xid_of(0));
+}
+
+TEST_F(Wg07RequesterTest, TheOtherEngineWaitsForTheEndOfACall) {
+  RecordProperty("proves", "W2-4.1-4");
+  open({.credits = 1});  // and one Send buffer
+  settle();
+  call_of(pattern(10000));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_TRUE(end->link->may_send(Sender::kRequester));
+  EXPECT_FALSE(end->link->may_send(Sender::kResponder));
+  run();
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  EXPECT_TRUE(end->link->may_send(Sender::kResponder));
+}
+
+TEST_F(Wg07RequesterTest, AVeryLongCallGoesThroughItsOwnChunk) {
+  open();
+  settle();
+  call_of(pattern(20000));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  const auto body = message(0).body<wg07::CallExternal>();
+  EXPECT_EQ(total_length(body.lists.call_chunk), 20000u + 40);
+}
+
+TEST_F(Wg07RequesterTest, AReplyMayComeInSeveralMessages) {
+  open();
+  settle();
+  call_of({}, 12000);
+  EXPECT_FALSE(message(0).body<wg07::CallInline>().lists.reply_chunk);
+  const Octets results = pattern(12000);
+  const std::uint32_t xid = xid_of(0);
+  const Octets whole = rpc_reply(xid, results);
+  const auto size = static_cast<std::uint32_t>(whole.size());
+  deliver(wg07_octets(xid, kMany, wg07::ReplyMiddle{size - 4000}, part_of(whole, 0, 4000)));
+  deliver(wg07_octets(xid, kMany, wg07::ReplyMiddle{size - 8000}, part_of(whole, 4000, 8000)));
+  EXPECT_THAT(outcomes, SizeIs(0));
+  deliver(wg07_octets(xid, kMany, wg07::ReplyInline{}, part_of(whole, 8000, size)));
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kSuccess);
+  EXPECT_EQ(outcomes[0].results, results);
+}
+
+// The foreign message is dropped, and the Reply goes on.
+TEST_F(Wg07RequesterTest, AForeignMessageInsideAReplyFailsItsOwnCall) {
+  open();
+  settle();
+  call_of({}, 12000);
+  call_of({}, 12000);
+  const std::uint32_t first = xid_of(0), second = xid_of(1);
+  const Octets whole = rpc_reply(first, pattern(8000));
+  deliver(wg07_octets(first, kMany, wg07::ReplyMiddle{4000}, part_of(whole, 0, 4000)));
+  answer(second);
+  deliver(wg07_octets(first, kMany, wg07::ReplyInline{}, part_of(whole, 4000, whole.size())));
+  ASSERT_THAT(outcomes, SizeIs(2));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kBadReply);
+  EXPECT_EQ(outcomes[1].status, CallStatus::kSuccess);
+  EXPECT_EQ(outcomes[1].results, pattern(8000));
+  EXPECT_THAT(end->qp.sent, SizeIs(2)) << "a requester answers no Reply";
+}
+
+TEST_F(Wg07RequesterTest, TheChunkToInvalidateIsNamedByTheLastMessage) {
+  open({.windows = true});
+  settle();
+  Octets room(30000);
+  const Octets args = pattern(9000);
+  CallSpec spec;
+  spec.procedure = kRead;
+  spec.args = args;
+  spec.result_items = room;
+  spec.max_results = 4;
+  call(spec);
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  const auto last = message(2).body<wg07::CallInline>();
+  ASSERT_THAT(last.lists.write_list, SizeIs(1));
+  EXPECT_EQ(last.inv_handle, last.lists.write_list[0].at(0).handle);
+}
+
+// The defaults hold until the server has told its properties.
+TEST_F(Wg07RequesterTest, SegmentsAreAsLongAndAsManyAsThePeerTakes) {
+  RecordProperty("proves", "W2-5.2-3");
+  open({.chunks = {.max_segments = 64}});
+  end->link->exchange_properties({}, {});
+  call_of({});
+  answer(xid_of(0));
+  outcomes.clear();
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+  (void)message(1).body<wg07::ConnpropFinal>();
+
+  end->qp.sent.clear();
+  call_with_pieces(1, 5 * kMiB / 2);
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  const auto lists = message(0).body<wg07::CallInline>().lists;
+  ASSERT_THAT(lists.read_list, SizeIs(3));
+  for (const ReadSegment& one : lists.read_list) EXPECT_LE(one.target.length, kMiB);
+  EXPECT_EQ(lists.read_list[1].target.offset, lists.read_list[0].target.offset + kMiB);
+  answer(xid_of(0));
+
+  end->qp.sent.clear();
+  call_with_pieces(17, 4000);
+  ASSERT_THAT(end->qp.sent, SizeIs(1)) << "a question first";
+  EXPECT_TRUE(message(0).body<wg07::CallInline>().lists.read_list.empty());
+  const Properties peer{.segment_size = 8 * kMiB, .segment_count = 17};
+  deliver(wg07_octets(0, kMany, wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}));
+  answer(xid_of(0));
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+  EXPECT_THAT(message(1).body<wg07::CallInline>().lists.read_list, SizeIs(17));
+
+  end->qp.sent.clear();
+  outcomes.clear();
+  call_with_pieces(18, 4000);
+  run();
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes.back().status, CallStatus::kLocalError);
+  EXPECT_THAT(outcomes.back().text, HasSubstr("more segments than the peer takes"));
+  EXPECT_THAT(end->qp.sent, SizeIs(0));
+  call_with_pieces(1, 5 * kMiB / 2);
+  EXPECT_THAT(message(0).body<wg07::CallInline>().lists.read_list, SizeIs(1));
+}
+
+TEST_F(Wg07RequesterTest, APeerThatTellsNothingIsAskedOnce) {
+  open({.chunks = {.max_segments = 64}});
+  end->link->exchange_properties({}, {});
+  call_of({});
+  answer(xid_of(0));
+  outcomes.clear();
+  end->qp.sent.clear();
+  call_with_pieces(17, 4000);
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  answer(xid_of(0));
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kLocalError);
+  EXPECT_THAT(end->qp.sent, SizeIs(1));
+}
+
+TEST_F(Wg07RequesterTest, ThresholdsFollowTheProperties) {
+  RecordProperty("proves", "W2-5.2.2-1");
+  open({.inline_threshold = 16384});
+  end->link->exchange_properties({.send_size = 16384, .receive_size = 16384}, {});
+  call_of({});
+  answer(xid_of(0));
+  const Properties peer{.send_size = 8192, .receive_size = 12288};
+  deliver(wg07_octets(0, kMany, wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}));
+  end->qp.sent.clear();
+  call_of(pattern(11000));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_GT(sent(0).size(), 11000u);
+  call_of(pattern(13000));
+  EXPECT_THAT(end->qp.sent, SizeIs(3));
+}
+
+// A peer's word can be any number.
+TEST_F(Wg07RequesterTest, PropertiesThatCannotBeTrueDoNoHarm) {
+  for (const std::uint32_t word : {0u, 1u, 1023u, 0xffffffffu}) {
+    open();
+    end->link->exchange_properties({}, {});
+    call_of({});
+    answer(xid_of(0));
+    const Properties peer{.send_size = word, .receive_size = word, .segment_size = word, .segment_count = word};
+    deliver(wg07_octets(0, kMany, wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}));
+    end->qp.sent.clear();
+    call_of(pattern(900));
+    ASSERT_THAT(end->qp.sent, SizeIs(1)) << word;
+    EXPECT_GT(message(0).payload.size(), 900u) << "every end takes 1024 octets";
+    call_of(pattern(3000));
+    call_with_pieces(1, 100000);
+    for (const Octets& one : end->qp.sent) EXPECT_THAT(one, SizeIs(Le(4096u))) << word;
+    EXPECT_FALSE(end->endpoint->failure()) << word;
+  }
+}
+
+TEST_F(Wg07RequesterTest, ErrorsEndTheirCall) {
+  open();
+  settle();
+  for (const auto err : {wg07::Err::kSystem, wg07::Err::kBadXdr, wg07::Err::kInvalCont, wg07::Err::kBadPropval,
+                         wg07::Err::kInvalHtype, wg07::Err::kVersMismatch, wg07::Err::kSegments}) {
+    outcomes.clear();
+    end->qp.sent.clear();
+    call_of({});
+    deliver(wg07_octets(xid_of(0), kMany, wg07::Error{.err = err}));
+    ASSERT_THAT(outcomes, SizeIs(1)) << static_cast<int>(err);
+    EXPECT_NE(outcomes[0].status, CallStatus::kSuccess);
+    EXPECT_NE(outcomes[0].text, "");
+  }
+}
+
+TEST_F(Wg07RequesterTest, AnErrorEndsACallInTheMiddle) {
+  open();
+  settle(2);
+  call_of(pattern(10000));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  deliver(wg07_octets(xid_of(0), kMany, wg07::Error{.err = wg07::Err::kInvalCont}));
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_THAT(end->qp.sent, SizeIs(1)) << "the rest has no use";
+  EXPECT_TRUE(end->link->may_send(Sender::kResponder)) << "nor a place in the order";
+  call_of({});
+  EXPECT_THAT(end->qp.sent, SizeIs(2));
+}
+
+// A sequence has no other end than its last message, which then offers nothing.
+TEST_F(Wg07RequesterTest, ACancelledCallIsSentToItsEndWithoutChunks) {
+  open();
+  settle(2);
+  Octets room(30000);
+  const Octets args = pattern(9000);
+  CallSpec spec = rpcrdma::testing::call_of(test_binding(), kRead, args);
+  spec.result_items = room;
+  spec.max_results = 4;
+  const auto called = end->requester->call(spec, [&](const Reply&) {});
+  ASSERT_TRUE(called.ok());
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_TRUE(end->requester->cancel(*called));
+  EXPECT_EQ(memory.num_remote(), 0u);
+  deliver(wg07_octets(0, kMany, wg07::Grant{}));
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  EXPECT_TRUE(message(2).body<wg07::CallInline>().lists.write_list.empty());
+  EXPECT_EQ(part_of(joined(end->qp.sent), 40, 9040), args);
+}
+
+TEST_F(Wg07RequesterTest, ACallWithoutAReplyEndsWhenItLeft) {
+  open();
+  settle();
+  CallSpec spec;
+  spec.call_only = true;
+  const Octets args = pattern(9000);
+  spec.args = args;
+  for (std::size_t num = 1; num <= 100; ++num) {  // more than the credits of Calls
+    end->qp.sent.clear();
+    call(spec);
+    run();
+    ASSERT_THAT(outcomes, SizeIs(num));
+    EXPECT_EQ(outcomes.back().status, CallStatus::kSuccess);
+    EXPECT_THAT(end->qp.sent, SizeIs(3));
+  }
+  EXPECT_EQ(end->requester->num_outstanding(), 0u);
+}
+
+TEST_F(Wg07RequesterTest, ACallWithoutAReplyHasNoChunks) {
+  RecordProperty("proves", "W2-4.7-1");
+  open({.chunks = {.max_continued_call = 0}});
+  settle();
+  const Octets data = pattern(5000), args = write_args(data.size());
+  CallSpec spec;
+  spec.procedure = kWrite;
+  spec.args = args;
+  spec.items = ArgumentItem{write_position(), data};
+  spec.call_only = true;
+  call(spec);
+  run();
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kLocalError);
+  EXPECT_THAT(end->qp.sent, SizeIs(0));
+
+  spec.result_items = MutBytes(data_);
+  EXPECT_FALSE(end->requester->call(spec, {}).ok());
+}
+
+// It gave fewer credits for messages than the Calls that this end may have under way.
+TEST_F(Wg07RequesterTest, APeerThatAnswersNothingIsLeft) {
+  open({.credits = 8});
+  settle(4);
+  for (int i = 0; i < 5; ++i) call_of({});
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  run(500);
+  EXPECT_FALSE(end->endpoint->failure());
+  ASSERT_TRUE(end->requester->next_timeout());
+  run(1500);
+  EXPECT_THAT(outcomes, SizeIs(5));
+  EXPECT_TRUE(end->endpoint->failure());
+}
+
+TEST_F(Wg07RequesterTest, ACreditForAMessageIsKeptForHealthChecks) {
+  open({.reserve_credit = true});
+  settle(4);
+  for (int i = 0; i < 5; ++i) call_of({});
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+  const auto check = end->requester->health_check();
+  ASSERT_TRUE(check);
+  call(*check);
+  EXPECT_THAT(end->qp.sent, SizeIs(3));
+  EXPECT_FALSE(end->requester->health_check());
+  // A peer that gives one credit at a time is served all the same.
+  open({.reserve_credit = true});
+  settle(2);
+  call_of({});
+  EXPECT_THAT(end->qp.sent, SizeIs(1));
+}
+
+// A Call whose Reply never comes keeps its credit where credits count Calls.
+TEST_F(RequesterTest, OtherVersionsHaveNoCallsWithoutAReply) {
+  for (const Protocol protocol : {Protocol::k1, Protocol::k2Cel05}) {
+    RequesterTest::open({.protocol = protocol});
+    outcomes.clear();
+    CallSpec spec;
+    spec.call_only = true;
+    call(spec);
+    run();
+    ASSERT_THAT(outcomes, SizeIs(1));
+    EXPECT_EQ(outcomes[0].status, CallStatus::kLocalError);
+    EXPECT_THAT(outcomes[0].text, HasSubstr("no Calls without a Reply"));
+    EXPECT_THAT(end->qp.sent, SizeIs(0));
+  }
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing

@@ -1,0 +1,299 @@
+// A responder of wg07, whose peer is the test (draft-ietf-nfsv4-rpcrdma-version-two-07 sections 4, 6 and 7).
+#include <gmock/gmock.h>
+
+#include "rpcrdma/testing/responder.h"
+#include "rpcrdma/testing/wg07.h"
+#include "rpcrdma/v2_wg07/properties.h"
+
+namespace weft::rpcrdma::testing {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+namespace wg07 = v2_wg07;
+
+constexpr std::uint32_t kMany = 1000;  // credits
+
+struct Wg07ResponderTest : ResponderTest {
+  void open(ResponderEnd::Options options = {}) {
+    options.protocols = {Protocol::k2Wg07};
+    ResponderTest::open(options);
+    end->link->set_now(at(0));
+    // The first exchange gives the client its credits.
+    deliver_null(1, first_credit);
+    answer({});
+    num_sent = static_cast<std::uint32_t>(end->qp.sent.size());
+    end->qp.sent.clear();
+    end->service.calls.clear();
+    end->service.args.clear();
+  }
+  void deliver(const Octets& octets) {
+    ASSERT_TRUE(end->qp.inject(octets));
+    end->pump();
+  }
+  template <typename Body>
+  void deliver(const Body& body, const Octets& payload, std::uint32_t xid = 5, std::uint32_t credit = kMany) {
+    deliver(wg07_octets(xid, credit, body, payload));
+  }
+  void deliver_null(std::uint32_t xid, std::uint32_t credit = kMany) {
+    deliver(wg07::CallInline{}, rpc_call(kNull, {}, xid), xid, credit);
+  }
+  // The Call with this XID, in parts of `len` octets.
+  void deliver_parts(const Octets& whole, std::size_t len, std::uint32_t xid = 5) {
+    for (std::size_t at = 0; at < whole.size(); at += len) {
+      const std::size_t to = std::min(at + len, whole.size());
+      const Octets part = part_of(whole, at, to);
+      if (to < whole.size()) {
+        deliver(wg07::CallMiddle{static_cast<std::uint32_t>(whole.size() - to)}, part, xid);
+      } else {
+        deliver(wg07::CallInline{}, part, xid);
+      }
+    }
+  }
+  Wg07Message last_sent() { return wg07_parse(end->qp.sent.back()); }
+  // The error in the last Send.
+  wg07::Error error() {
+    EXPECT_FALSE(end->qp.sent.empty());
+    return end->qp.sent.empty() ? wg07::Error{} : last_sent().body<wg07::Error>();
+  }
+  // Credits for `num` messages more than the first exchange had.
+  std::uint32_t credits(std::uint32_t num) const { return num_sent + num; }
+  // A next Call is served.
+  void expect_alive(std::uint32_t xid) {
+    end->qp.sent.clear();
+    end->service.calls.clear();
+    deliver_null(xid);
+    ASSERT_THAT(end->service.calls, SizeIs(1));
+    answer({});
+    ASSERT_THAT(end->qp.sent, SizeIs(1));
+    EXPECT_EQ(last_sent().header.xid, xid);
+    (void)last_sent().body<wg07::ReplyInline>();
+  }
+
+  std::uint32_t first_credit = kMany;
+  std::uint32_t num_sent = 0;
+};
+
+TEST_F(Wg07ResponderTest, ACallInSeveralMessagesIsServed) {
+  open();
+  const Octets args = pattern(10000);
+  deliver_parts(rpc_call(kNull, args), 3000);
+  ASSERT_THAT(end->service.args, SizeIs(1));
+  EXPECT_EQ(end->service.args[0], args);
+  answer({});
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_EQ(last_sent().header.xid, 5u);
+  EXPECT_EQ(end->budget.used, 0u) << "the parts' memory is back";
+}
+
+// Each message gives its Receive back at once: a Call may have more parts than there are Receives.
+TEST_F(Wg07ResponderTest, PartsHoldNoReceives) {
+  open({.credits = 4});
+  const Octets args = pattern(100000);
+  deliver_parts(rpc_call(kNull, args), 1000);
+  ASSERT_THAT(end->service.args, SizeIs(1));
+  EXPECT_EQ(end->service.args[0], args);
+  for (const Octets& one : end->qp.sent) EXPECT_TRUE(wg07_parse(one).is<wg07::Grant>());
+}
+
+TEST_F(Wg07ResponderTest, AForeignMessageInsideACallIsRefused) {
+  RecordProperty("proves", "W2-6.3.6-3");
+  open();
+  const Octets whole = rpc_call(kNull, pattern(8000));
+  deliver(wg07::CallMiddle{4000}, part_of(whole, 0, 4000));
+  deliver_null(6);
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_EQ(error().err, wg07::Err::kInvalCont);
+  EXPECT_EQ(last_sent().header.xid, 6u);
+  deliver(wg07::CallInline{}, part_of(whole, 4000, whole.size()));
+  ASSERT_THAT(end->service.calls, SizeIs(1)) << "the sequence goes on";
+  EXPECT_EQ(end->service.calls[0].xid, 5u);
+  answer({});
+  expect_alive(7);
+}
+
+TEST_F(Wg07ResponderTest, GrantsMayStandInsideACall) {
+  open();
+  const Octets args = pattern(8000);
+  const Octets whole = rpc_call(kNull, args);
+  deliver(wg07::CallMiddle{4000}, part_of(whole, 0, 4000));
+  deliver(wg07::Grant{}, {}, 0);
+  deliver(wg07::CallInline{}, part_of(whole, 4000, whole.size()));
+  ASSERT_THAT(end->service.args, SizeIs(1));
+  EXPECT_EQ(end->service.args[0], args);
+}
+
+TEST_F(Wg07ResponderTest, ACallThatGrowsWithoutEndIsRefused) {
+  open();
+  const Octets part = pattern(4000);
+  Octets first = rpc_call(kNull, {});
+  first.resize(4000);
+  deliver(wg07::CallMiddle{0xffffffff}, first);
+  std::size_t num = 1;
+  while (end->qp.sent.empty() || last_sent().is<wg07::Grant>()) {
+    ASSERT_LT(++num, 400u);
+    deliver(wg07::CallMiddle{0xffffffff}, part);
+  }
+  EXPECT_EQ(error().err, wg07::Err::kSystem);
+  EXPECT_GE(num * 4000, kMaxContinued);
+  EXPECT_EQ(end->budget.used, 0u);
+  deliver(wg07::CallInline{}, part);
+  expect_alive(6);
+}
+
+TEST_F(Wg07ResponderTest, ACallThatIsNeverCompletedEndsInTime) {
+  open();
+  const Octets whole = rpc_call(kNull, pattern(8000));
+  deliver(wg07::CallMiddle{4000}, part_of(whole, 0, 4000));
+  ASSERT_TRUE(end->link->next_timeout());
+  EXPECT_NE(end->budget.used, 0u);
+  end->link->on_time(*end->link->next_timeout());
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_EQ(last_sent().header.xid, 5u);
+  EXPECT_EQ(error().err, wg07::Err::kSystem);
+  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_FALSE(end->link->next_timeout());
+  expect_alive(6);
+}
+
+TEST_F(Wg07ResponderTest, ALongReplyGoesInSeveralMessages) {
+  open();
+  deliver(wg07::CallInline{}, rpc_call(kNull));
+  ServedReply reply;
+  reply.results = pattern(10000);
+  const Octets results = reply.results;
+  answer(std::move(reply));
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_LE(end->qp.sent[i].size(), 4096u);
+    EXPECT_EQ(wg07_parse(end->qp.sent[i]).header.xid, 5u);
+    EXPECT_EQ(wg07_parse(end->qp.sent[i]).is<wg07::ReplyMiddle>(), i < 2);
+  }
+  const Octets whole = joined(end->qp.sent);
+  EXPECT_EQ(part_of(whole, whole.size() - results.size(), whole.size()), results);
+}
+
+// The Reply waits in its middle for the client's credits. Nothing else comes between.
+TEST_F(Wg07ResponderTest, CreditsHoldUpAReply) {
+  RecordProperty("proves", "W2-4.1-4");
+  first_credit = 2;
+  open();
+  deliver_null(5, credits(2));
+  deliver_null(6, credits(2));
+  ServedReply reply;
+  reply.results = pattern(10000);
+  EXPECT_TRUE(end->responder->reply(end->service.calls[0].id, std::move(reply)));
+  EXPECT_TRUE(end->responder->reply(end->service.calls[1].id, {}));
+  end->pump();
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+  deliver(wg07::Grant{}, {}, 0, credits(3));
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  EXPECT_TRUE(last_sent().is<wg07::ReplyInline>());
+  EXPECT_EQ(last_sent().header.xid, 5u);
+  deliver(wg07::Grant{}, {}, 0, credits(4));
+  ASSERT_THAT(end->qp.sent, SizeIs(4));
+  EXPECT_EQ(last_sent().header.xid, 6u);
+}
+
+TEST_F(Wg07ResponderTest, AReplyBeyondWhatPartsMayHaveNeedsAChunk) {
+  open();
+  deliver(wg07::CallInline{}, rpc_call(kNull));
+  ServedReply reply;
+  reply.results = Octets(kMaxContinued);
+  answer(std::move(reply));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_EQ(error().err, wg07::Err::kReplyResource);
+  EXPECT_EQ(error().arm.length_needed, kMaxContinued + 24);
+}
+
+TEST_F(Wg07ResponderTest, ThePeerIsToldHowManySegmentsAreTooMany) {
+  RecordProperty("proves", "W2-5.2-4");
+  open({.max_segments = 16});
+  for (const std::size_t num : {16u, 17u}) {
+    wg07::CallInline body;
+    for (std::size_t i = 0; i < num - 8; ++i) body.lists.read_list.push_back({72, writable(400)});
+    body.lists.write_list = {SegmentArray(8, writable(400))};
+    end->qp.sent.clear();
+    deliver(body, rpc_call(kNull));
+    if (num == 16) continue;
+    EXPECT_EQ(error().err, wg07::Err::kSegments);
+    EXPECT_EQ(error().arm.max_segments, 16u);
+  }
+}
+
+TEST_F(Wg07ResponderTest, PropertiesAreAnsweredAndSettleTheThreshold) {
+  open({.inline_threshold = 16384});
+  end->link->exchange_properties({.send_size = 16384, .receive_size = 16384}, {});
+  const Properties peer{.receive_size = 8192};
+  deliver(wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}, {});
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  (void)last_sent().body<wg07::ConnpropFinal>();
+  deliver_null(5);
+  ServedReply reply;
+  reply.results = pattern(8000);
+  answer(std::move(reply));
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+  EXPECT_GT(end->qp.sent[1].size(), 8000u);
+  end->qp.sent.clear();
+  deliver(wg07::ConnpropFinal{}, {}, 77);
+  EXPECT_EQ(error().err, wg07::Err::kInvalCont);
+  EXPECT_EQ(last_sent().header.xid, 77u);
+  expect_alive(6);
+}
+
+// Each answer holds the Receive of its message, and the client gets no more credits than there are Receives.
+TEST_F(Wg07ResponderTest, AnswersThatCannotLeaveHoldNoMoreThanTheReceives) {
+  first_credit = 2;
+  open({.credits = 8});
+  end->link->exchange_properties({}, {});
+  deliver(wg07::ConnpropFinal{}, {}, 6, credits(1));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  std::size_t num = 0;
+  while (!end->endpoint->failure() && end->qp.inject(wg07_octets(7, credits(1), wg07::ConnpropFinal{}))) {
+    ASSERT_LT(++num, 100u);
+    end->pump();
+  }
+  EXPECT_LE(num, 12u);
+  EXPECT_THAT(end->qp.sent, SizeIs(1 + 1)) << "and the one GRANT that may go without credits";
+}
+
+TEST_F(Wg07ResponderTest, WhatIsNoRequestGetsNoAnswer) {
+  open();
+  deliver(wg07::Error{.err = wg07::Err::kSystem}, {}, 5);
+  deliver(wg07::ReplyInline{}, rpc_reply(5), 5);
+  deliver(Octets(15));
+  EXPECT_THAT(end->qp.sent, IsEmpty());
+  Octets unknown = wg07_octets(5, kMany, wg07::Grant{});
+  unknown[15] = 99;
+  deliver(unknown);
+  EXPECT_EQ(error().err, wg07::Err::kInvalHtype);
+  expect_alive(6);
+}
+
+TEST_F(Wg07ResponderTest, AConnectionKeepsItsVersion) {
+  RecordProperty("proves", "W2-4.3.3-2 W2-7.1.2-1");
+  open();
+  deliver(message(call_header(), rpc_call(kNull)));
+  EXPECT_EQ(error().err, wg07::Err::kVersMismatch);
+  EXPECT_EQ(last_sent().header.xid, 5u);
+  EXPECT_THAT(end->service.calls, IsEmpty());
+  expect_alive(6);
+}
+
+TEST_F(Wg07ResponderTest, EveryCutOfACallIsAnsweredOrDropped) {
+  open();
+  wg07::CallInline body;
+  body.lists.write_list = {{writable(400)}};
+  body.lists.reply_chunk = SegmentArray{writable(400)};
+  const Octets whole = wg07_octets(5, kMany, body, rpc_call(kNull));
+  for (std::size_t len = 1; len < whole.size(); ++len) {
+    end->service.calls.clear();
+    deliver(part_of(whole, 0, len));
+    EXPECT_THAT(end->service.calls, IsEmpty()) << len;
+    ASSERT_FALSE(end->endpoint->failure()) << len;
+  }
+  expect_alive(6);
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing

@@ -1,0 +1,191 @@
+// Transport properties between a Client and a Server, in both drafts of version 2, over soft RNICs.
+#include <gmock/gmock.h>
+
+#include "tests/rpc/world.h"
+
+namespace weft::rpcrdma::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+struct PropertiesOverSoft : World, ::testing::WithParamInterface<Protocol> {
+  void listen(ServerConfig config) {
+    config.protocols = {Protocol::k1, Protocol::k2Cel05, Protocol::k2Wg07};
+    World::listen(config);
+  }
+  void connect(ClientConfig config) {
+    config.protocols = {GetParam()};
+    client = World::connect(config);
+    clients = {client.get()};
+    expect_null_works(*client);
+    expect_null_works(*client);  // the second Reply follows the server's properties
+  }
+  // A WRITE of so many octets. Returns the RDMA Reads that the server needed.
+  std::uint64_t write(std::size_t len) {
+    const Octets data = pattern(len);
+    const Octets args = write_args(len);
+    const std::uint64_t before = server->counters().reads_tx;
+    std::optional<CallStatus> status;
+    EXPECT_TRUE(client->call(write_call(args, data), [&](const Reply& reply) { status = reply.status; }).ok());
+    run_until([&] { return status.has_value(); });
+    EXPECT_EQ(status, CallStatus::kSuccess);
+    EXPECT_EQ(file.data, data);
+    return server->counters().reads_tx - before;
+  }
+
+  std::unique_ptr<Client> client;
+};
+
+// Without continuation, what is longer than a message goes by chunks.
+TEST_P(PropertiesOverSoft, BothEndsMeetAtTheSmallerSize) {
+  listen({.inline_threshold = 16384});
+  for (const std::size_t own : {8192ul, 16384ul, 65536ul}) {
+    connect({.inline_threshold = own, .chunks = {.max_continued_call = 0}});
+    const std::size_t threshold = std::min<std::size_t>(own, 16384);
+    EXPECT_EQ(write(threshold - 200), 0u) << own;
+    EXPECT_NE(write(threshold), 0u) << own;
+  }
+}
+
+TEST_P(PropertiesOverSoft, AnEndThatTellsNothingGetsTheDefaults) {
+  for (const bool at_server : {false, true}) {
+    server.reset();
+    listen({.inline_threshold = 16384, .properties = at_server});
+    connect({.inline_threshold = 16384, .properties = !at_server, .chunks = {.max_continued_call = 0}});
+    EXPECT_EQ(write(3000), 0u);
+    // Private data settles the thresholds of cel05.
+    const bool by_private_data = GetParam() == Protocol::k2Cel05;
+    EXPECT_EQ(write(9000) == 0, by_private_data);
+  }
+}
+
+TEST_P(PropertiesOverSoft, LongItemsAreInSegmentsThatThePeerTakes) {
+  listen({});
+  connect({});
+  for (const std::size_t len : {1ul << 20, (4ul << 20) - 3}) write(len);
+}
+
+INSTANTIATE_TEST_SUITE_P(Drafts, PropertiesOverSoft, ::testing::Values(Protocol::k2Cel05, Protocol::k2Wg07));
+
+// The reverse direction of wg07 begins with the client's word.
+struct ReverseProperties : World {
+  void open(ClientConfig client_config, ServerConfig server_config = {}) {
+    server_config.protocols = {Protocol::k2Wg07};
+    server_config.reverse_credits = 4;
+    listen(server_config);
+    client_config.protocols = {Protocol::k2Wg07};
+    client = World::connect(client_config);
+    clients = {client.get()};
+    run_until_ready(*client);
+  }
+  // A Call of the client without arguments. It tells the server the name of the connection.
+  void call_server() {
+    file.hold = true;
+    ASSERT_TRUE(client->call(null_call(), [](const Reply&) {}).ok());
+    run_until([&] { return !file.held.empty(); });
+    connection = file.held[0].connection;
+    file.answer_held();
+    file.hold = false;
+  }
+  void call_client(const Octets& args = {}) {
+    CallSpec spec = call_of(plain_binding(), kNull, args);
+    spec.max_results = args.size();
+    ASSERT_TRUE(server
+                    ->call(connection, spec,
+                           [this](const Reply& reply) {
+                             ended.push_back(reply.status);
+                             text = reply.text;
+                           })
+                    .ok());
+  }
+  void run_until_ended(std::size_t num) {
+    run_until([&] { return ended.size() == num; });
+  }
+
+  struct Callbacks : Service {
+    void on_call(ServedCall call) override {
+      args.push_back(copy_of(call.args));
+      client->reply(call.id, {});
+    }
+    Client* client = nullptr;
+    std::vector<Octets> args;
+  } callbacks;
+  std::vector<ServedProgram> reverse_programs{{&plain_binding(), &callbacks}};
+  std::unique_ptr<Client> client;
+  ConnectionId connection{};
+  std::vector<CallStatus> ended;
+  std::string text;
+};
+
+TEST_F(ReverseProperties, CallsWaitForTheClientsWord) {
+  RecordProperty("proves", "W2-5.2-5");
+  open({.reverse_programs = reverse_programs});
+  callbacks.client = client.get();
+  call_server();
+  call_client();  // the client's properties are under way
+  run_until_ended(1);
+  EXPECT_EQ(ended[0], CallStatus::kSuccess) << text;
+}
+
+TEST_F(ReverseProperties, AClientWithoutProgramsIsNotCalled) {
+  open({});
+  call_server();
+  call_client();
+  call_client();
+  run_until_ended(2);
+  EXPECT_THAT(ended, Each(CallStatus::kDisconnected));
+  EXPECT_THAT(text, HasSubstr("takes no Calls"));
+  expect_null_works(*client);
+}
+
+TEST_F(ReverseProperties, LongCallsGoInSeveralMessagesWithoutChunks) {
+  RecordProperty("proves", "W2-5.2.5-2");
+  open({.reverse_programs = reverse_programs});
+  callbacks.client = client.get();
+  call_server();
+  const Octets args = pattern(10000);
+  call_client(args);
+  run_until_ended(1);
+  EXPECT_EQ(ended[0], CallStatus::kSuccess) << text;
+  ASSERT_THAT(callbacks.args, SizeIs(1));
+  EXPECT_EQ(callbacks.args[0], args);
+  EXPECT_EQ(server->counters().reads_tx + client->counters().reads_tx, 0u);
+}
+
+// Calls without a Reply give their Receives back when the service has them.
+TEST_F(World, AStreamOfCallsWithoutRepliesNeverStalls) {
+  RecordProperty("proves", "W2-4.2.1.1-4");
+  struct Sink : Service {
+    void on_call(ServedCall call) override {
+      ++num;
+      server->finish(call.id);
+    }
+    Server* server = nullptr;
+    std::size_t num = 0;
+  } sink;
+  programs = {{&plain_binding(), &sink}};
+  listen({.credits = 4, .protocols = {Protocol::k2Wg07}});
+  sink.server = server.get();
+  auto client = connect({.credits = 4, .protocols = {Protocol::k2Wg07}});
+  clients = {client.get()};
+  CallSpec spec = call_of(plain_binding());
+  spec.call_only = true;
+  std::size_t num_ended = 0;
+  constexpr std::size_t kNum = 1000;
+  for (std::size_t i = 0; i < kNum; ++i) {
+    ASSERT_TRUE(client
+                    ->call(spec,
+                           [&](const Reply& reply) {
+                             EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
+                             ++num_ended;
+                           })
+                    .ok());
+  }
+  run_until([&] { return num_ended == kNum && sink.num == kNum; });
+  EXPECT_LE(server->counters().sends_tx, kNum) << "one GRANT serves several Calls";
+}
+
+}  // namespace
+}  // namespace weft::rpcrdma::testing
