@@ -9,6 +9,8 @@
 #include "rpcrdma/client_connection.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/health_check.h"
+#include "rpcrdma/known_servers.h"
+#include "rpcrdma/profiles.h"
 #include "rpcrdma/reconnect.h"
 #include "rpcrdma/requester.h"
 
@@ -22,6 +24,7 @@ struct Client::Impl {
   verbs::Device& device;
   const ClientConfig config;
   const sockaddr_storage dst;
+  KnownServers& servers;
   State state = State::kConnecting;
   std::string error;
   bool in_process = false;
@@ -32,6 +35,7 @@ struct Client::Impl {
   verbs::QpCounters past;  // of connections that are gone
   ReconnectSchedule schedule;
   std::optional<TimePoint> retry_at;  // set while there is no connection
+  bool is_last_resort = false;        // this connection, or the next one: it speaks version 1 without a question
   std::uint64_t num_accepted = 0;     // Replies, before this connection
 
   // In the order of construction; destroyed in the reverse order.
@@ -41,7 +45,13 @@ struct Client::Impl {
   std::unique_ptr<Requester> requester;
 
   Impl(verbs::Device& d, const sockaddr_storage& to, const ClientConfig& c)
-      : device(d), config(c), dst(to), log(config.log, "server"), schedule(c.reconnect), health(c.health_check) {}
+      : device(d),
+        config(c),
+        dst(to),
+        servers(c.known_servers != nullptr ? *c.known_servers : KnownServers::of_process()),
+        log(config.log, "server"),
+        schedule(c.reconnect),
+        health(c.health_check) {}
   ~Impl() {
     // The queue pair goes first: then no request names memory that the requester gives back.
     if (!connection) return;
@@ -53,9 +63,15 @@ struct Client::Impl {
   verbs::Status open_connection();
   std::size_t take_news();
   void on_established();
+  void ask();
+  void on_step(const Negotiation::Step& step);
+  void start();
   void on_completion(const verbs::Wc& wc);
   void find_end();
+  std::string why_late() const;
   void end_connection();
+  bool has_last_resort();
+  void leave_connection(const std::string& why);
   void connect_again();
   void note_end();
   void note_given_up();
@@ -64,7 +80,15 @@ struct Client::Impl {
 
 namespace {
 
+bool are_distinct(std::vector<Protocol> protocols) {
+  std::ranges::sort(protocols);
+  return std::ranges::adjacent_find(protocols) == protocols.end();
+}
+
 verbs::Status check(const ClientConfig& config, const verbs::Caps& caps) {
+  if (config.protocols.empty() || !are_distinct(config.protocols)) {
+    return verbs::Error{EINVAL, "a client needs a protocol, and each one once"};
+  }
   const std::uint32_t reverse = config.reverse_programs.empty() ? 0 : config.reverse_credits;
   auto sizes = check_sizes(caps, config.inline_threshold, config.credits, kExtraReceives + reverse);
   if (!sizes.ok()) return sizes;
@@ -100,7 +124,8 @@ verbs::Status Client::Impl::open() {
 }
 
 verbs::Status Client::Impl::open_connection() {
-  auto made = ClientConnection::open(device, *pd, dst, config, ++last_serial);
+  Profiles profiles = is_last_resort ? Profiles{&profile_1()} : profiles_of(config.protocols);
+  auto made = ClientConnection::open(device, *pd, dst, config, std::move(profiles), ++last_serial);
   if (!made.ok()) return made.error();
   connection = std::move(*made);
   return {};
@@ -108,7 +133,40 @@ verbs::Status Client::Impl::open_connection() {
 
 void Client::Impl::on_established() {
   if (state != State::kConnecting) return;
+  if (connection->has_version()) return start();
+  const auto known = servers.find(dst, config.protocols, now);
+  connection->negotiate(known ? &profile_of(*known) : nullptr, std::random_device{}());
+  ask();
+}
+
+void Client::Impl::ask() {
+  connection->deadline = now + config.first_answer_timeout;
+  connection->send_probe();
+}
+
+void Client::Impl::on_step(const Negotiation::Step& step) {
+  using Kind = Negotiation::Step::Kind;
+  switch (step.kind) {
+    case Kind::kIgnore:
+    case Kind::kKeep: return;
+    case Kind::kProbe: servers.forget(dst, config.protocols); return ask();
+    case Kind::kFailed:
+      servers.forget(dst, config.protocols);
+      return connection->end("cannot connect to " + address_str(dst) + ": " + step.why);
+    case Kind::kDecided:
+      connection->begin(step.credit);
+      connection->serve_reverse(log);
+      start();
+      return connection->pass_early_messages();
+    case Kind::kLastResort: return;  // only an end leads to it
+  }
+}
+
+// The connection is there, and its version is known.
+void Client::Impl::start() {
   state = State::kReady;
+  connection->start();
+  if (config.protocols.size() > 1) servers.learn(dst, config.protocols, *connection->protocol(), now);
   ++num_connections;
   schedule.on_ready(now);
   num_accepted = requester->counters().replies_accepted;
@@ -120,6 +178,7 @@ void Client::Impl::on_completion(const verbs::Wc& wc) {
   ClientConnection& on = *connection;
   if (wc.status != verbs::WcStatus::kSuccess && !on.last_words) on.last_words = now + kLastWords;
   on.link->set_now(now);
+  if (!on.has_version()) return on_step(on.on_early_completion(wc));
   on.link->on_completion(wc);
 }
 
@@ -144,10 +203,7 @@ std::size_t Client::Impl::take_news() {
 // Finds ends that the connection itself does not report.
 void Client::Impl::find_end() {
   ClientConnection& on = *connection;
-  if (state == State::kConnecting && now >= *on.deadline) {
-    on.end("cannot connect to " + address_str(dst) + ": no answer within " +
-           std::to_string(config.connect_timeout.count()) + " ms");
-  }
+  if (state == State::kConnecting && now >= *on.deadline) on.end("cannot connect to " + address_str(dst) + why_late());
   if (state == State::kReady && health.on_time(*requester, now)) {
     on.end("the connection to " + address_str(dst) + " failed: no answer to a health check within " +
            std::to_string(config.health_check.answer.count()) + " ms");
@@ -158,10 +214,25 @@ void Client::Impl::find_end() {
   }
 }
 
+std::string Client::Impl::why_late() const {
+  const auto within = [](std::chrono::milliseconds time) { return " within " + std::to_string(time.count()) + " ms"; };
+  if (!connection->negotiation) return ": no answer" + within(config.connect_timeout);
+  return ": no answer to a first message of RPC-over-RDMA " + std::string(connection->negotiation->asked().name) +
+         within(config.first_answer_timeout);
+}
+
 // The connection ended or failed to start. Schedules another one, or closes the client.
 void Client::Impl::end_connection() {
+  const bool goes_on_in_version_1 = has_last_resort();
   const std::string why = *connection->ended;
   note_end();
+  is_last_resort = goes_on_in_version_1;
+  if (is_last_resort) {
+    error = why;
+    retry_at = now;
+    log.line(verbs::LogLevel::kInfo, address_str(dst), "connecting again, with version 1");
+    return leave_connection(why);
+  }
   const bool may_go_on = num_connections > 0 && config.reconnect.is_on() && !connection->is_last;
   if (!may_go_on) return close(why);
   // A discarded message does not count as an answer: the client gives up a server that sends no other messages.
@@ -176,11 +247,27 @@ void Client::Impl::end_connection() {
   if (was_ready) error = why;
   state = State::kConnecting;
   num_accepted = requester->counters().replies_accepted;
-  requester->suspend(why);
-  if (connection->reverse) connection->reverse->end(why);
   log.line(verbs::LogLevel::kInfo, address_str(dst), "connecting again in {} ms; {} Calls wait for that",
            std::chrono::duration_cast<std::chrono::milliseconds>(*retry_at - now).count(),
            requester->num_outstanding());
+  leave_connection(why);
+}
+
+// Whether the connection ended before the server's version was known, and version 1 over another one is left. If not,
+// the reason of the end may become another one.
+bool Client::Impl::has_last_resort() {
+  ClientConnection& on = *connection;
+  if (!on.negotiation || on.has_version() || on.is_last) return false;
+  servers.forget(dst, config.protocols);
+  const Negotiation::Step step = on.negotiation->on_end(*on.ended);
+  if (step.kind == Negotiation::Step::Kind::kLastResort) return true;
+  on.ended = step.why;
+  return false;
+}
+
+void Client::Impl::leave_connection(const std::string& why) {
+  requester->suspend(why);
+  if (connection->reverse) connection->reverse->end(why);
   if (connection->qp) past += connection->qp->counters();
   connection.reset();
 }
@@ -208,7 +295,8 @@ void Client::Impl::connect_again() {
     return;
   }
   log.line(verbs::LogLevel::kWarn, address_str(dst), "{}", status.error().message);
-  retry_at = schedule.on_ended(now, false);
+  is_last_resort = false;
+  if (num_connections > 0) retry_at = schedule.on_ended(now, false);
   if (retry_at) return;
   note_given_up();
   close(error + "; no other in its place: " + status.error().message);
@@ -249,6 +337,9 @@ const std::string& Client::error() const {
 }
 std::uint64_t Client::num_connections() const {
   return impl_->num_connections;
+}
+std::optional<Protocol> Client::protocol() const {
+  return impl_->connection ? impl_->connection->protocol() : std::nullopt;
 }
 
 verbs::Result<CallId> Client::call(const CallSpec& spec, ReplyCallback done) {

@@ -20,10 +20,14 @@
 
 namespace weft::rpcrdma {
 
+class KnownServers;
+
 struct ClientConfig {
   std::size_t inline_threshold = 4096;  // octets, our Sends and Receives (RFC 8797 makes it known); 1024 to 262144
   std::uint32_t credits = 32;           // requested with every Call
-  Protocol protocol = Protocol::k1;
+  // What the client speaks, best first, each once. With several, a NULL Call finds out before all others which of them
+  // the server speaks: see first_answer_timeout.
+  std::vector<Protocol> protocols = {Protocol::k1};
   // Exchanges transport properties with the server, in versions that have them. Without it the defaults of the version
   // hold for both ends.
   bool properties = true;
@@ -42,6 +46,12 @@ struct ClientConfig {
   // Accepts the server's Calls with chunks. Otherwise Calls with chunks are answered with ERR_CHUNK.
   bool reverse_chunks = false;
   std::chrono::milliseconds connect_timeout{10000};  // for each attempt
+  // With several protocols: how long each NULL Call that asks for one of them waits for its answer. If no answer comes,
+  // or the server ends the connection meanwhile, the client speaks version 1 over another connection, whatever
+  // `reconnect` says.
+  std::chrono::milliseconds first_answer_timeout{1000};
+  // Remembers what servers spoke. Outlives the client; null: KnownServers::of_process().
+  KnownServers* known_servers = nullptr;
   std::chrono::milliseconds call_timeout{60000};
   ReconnectPolicy reconnect = {};
   HealthCheckPolicy health_check = {};
@@ -58,12 +68,13 @@ struct ReplyCounts {
   const char* last_discard = "";  // reason for the last discard, in a few words; static text
 };
 
-// Client is an RPC-over-RDMA version 1 requester with its connection; with ClientConfig::reconnect, with one connection
+// Client is an RPC-over-RDMA requester with its connection; with ClientConfig::reconnect, with one connection
 // after another. Its owner drives it: fd() readable or next_timeout() reached -> process(). Calls beyond the peer's
 // credits wait here in order. One thread.
 class Client {
  public:
-  // kConnecting: for the first time, or again (ClientConfig::reconnect). kClosed is final.
+  // kConnecting: for the first time, or again (ClientConfig::reconnect), or the server's version is not known yet.
+  // kClosed is final.
   enum class State : std::uint8_t { kConnecting, kReady, kClosed };
 
   // Starts to connect to dst (numeric; name resolution is the application's). The device outlives the client.
@@ -77,6 +88,8 @@ class Client {
   const std::string& error() const;
   // How many times the client became kReady.
   std::uint64_t num_connections() const;
+  // What the connection speaks; empty while that is not known, or there is no connection.
+  std::optional<Protocol> protocol() const;
 
   // call queues one Call; done runs once, from process() or from the client's end. Errors: EINVAL (sizes out of range,
   // items that the binding does not know), EEXIST (an XID that is in use), ENOTCONN.

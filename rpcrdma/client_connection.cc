@@ -26,10 +26,10 @@ void widen_for_own(Endpoint::Config& shape) {
 
 verbs::Result<std::unique_ptr<ClientConnection>> ClientConnection::open(verbs::Device& device, verbs::Pd& pd,
                                                                         const sockaddr_storage& dst,
-                                                                        const ClientConfig& config,
+                                                                        const ClientConfig& config, Profiles profiles,
                                                                         std::uint32_t serial) {
-  std::unique_ptr<ClientConnection> connection(new ClientConnection(device, pd, dst, config));
-  if (auto status = connection->start(serial); !status.ok()) {
+  std::unique_ptr<ClientConnection> connection(new ClientConnection(device, pd, dst, config, std::move(profiles)));
+  if (auto status = connection->connect(serial); !status.ok()) {
     return verbs::Error{status.error().errno_value,
                         "cannot connect to " + address_str(dst) + ": " + status.error().message};
   }
@@ -42,7 +42,7 @@ ClientConnection::~ClientConnection() {
   qp.reset();
 }
 
-verbs::Status ClientConnection::start(std::uint32_t serial) {
+verbs::Status ClientConnection::connect(std::uint32_t serial) {
   auto made_events = device.create_comp_channel();
   if (!made_events.ok()) return made_events.error();
   events = std::move(*made_events);
@@ -53,18 +53,22 @@ verbs::Status ClientConnection::start(std::uint32_t serial) {
   Endpoint::Config shape;
   shape.serial = serial;
   shape.num_receives = config.credits + kExtraReceives;
-  shape.num_sends = config.credits;
+  // The Send of a probe may still be under way when the answer comes.
+  const auto num_probes = static_cast<std::uint32_t>(profiles.size() - 1);
+  shape.num_sends = config.credits + num_probes;
   shape.receive_len = shape.send_len = inline_threshold();
-  shape.max_send_wr = config.credits + 4;
+  shape.max_send_wr = config.credits + num_probes + 4;
   shape.max_send_sge = 1;
-  if (profile_of(config.protocol).make_exchange != nullptr) widen_for_own(shape);
-  if (serves_reverse()) ReverseResponder::widen(shape, reverse_credits());
+  if (std::ranges::any_of(profiles, [](const Profile* one) { return one->make_exchange != nullptr; })) {
+    widen_for_own(shape);
+  }
+  if (may_serve_reverse()) ReverseResponder::widen(shape, reverse_credits());
   if (takes_windows()) Requester::widen_for_windows(shape, device.caps().max_qp_wr);
   auto made_endpoint = Endpoint::create(pd, shape);
   if (!made_endpoint.ok()) return made_endpoint.error();
   endpoint = std::move(*made_endpoint);
-  link.emplace(*endpoint, profile_of(config.protocol), Link::End::kClient);
-  if (config.properties) link->exchange_properties(own_properties(), {});
+  link.emplace(*endpoint, profiles, Link::End::kClient, nullptr);
+  if (has_version()) exchange_properties();
   auto made_cq = device.create_cq(static_cast<int>(shape.num_receives + shape.max_send_wr + 8), events.get());
   if (!made_cq.ok()) return made_cq.error();
   cq = std::move(*made_cq);
@@ -76,15 +80,21 @@ verbs::Status ClientConnection::start(std::uint32_t serial) {
 }
 
 void ClientConnection::serve_reverse(EventLog& log) {
-  if (!serves_reverse()) return;
+  if (!has_version() || !serves_reverse()) return;
   const ReverseResponder::Config calls{config.reverse_programs, reverse_credits(), config.reverse_chunks,
                                        address_str(dst), &log};
   reverse = std::make_unique<ReverseResponder>(pd, *link, calls, device.caps().read_sink_needs_remote_write);
 }
 
-// A peer that hears nothing else sends messages of the profile's default length (R2-3.3-1).
+// A peer that hears nothing else sends messages of its profile's default length (R2-3.3-1).
 std::size_t ClientConnection::inline_threshold() const {
-  return std::max(config.inline_threshold, profile_of(config.protocol).default_threshold);
+  std::size_t most = config.inline_threshold;
+  for (const Profile* profile : profiles) most = std::max(most, profile->default_threshold);
+  return most;
+}
+
+void ClientConnection::exchange_properties() {
+  if (config.properties) link->exchange_properties(own_properties(), {});
 }
 
 Properties ClientConnection::own_properties() const {
@@ -95,8 +105,9 @@ Properties ClientConnection::own_properties() const {
 }
 
 // A client without programs answers Calls with PROG_UNAVAIL where the profile asks for this.
-bool ClientConnection::serves_reverse() const {
-  return !config.reverse_programs.empty() || profile_of(config.protocol).serves_reverse;
+bool ClientConnection::may_serve_reverse() const {
+  return !config.reverse_programs.empty() ||
+         std::ranges::any_of(profiles, [](const Profile* one) { return one->serves_reverse; });
 }
 
 std::uint32_t ClientConnection::reverse_credits() const {
@@ -118,6 +129,50 @@ verbs::Status ClientConnection::on_route_resolved() {
   return id->connect(param);
 }
 
+void ClientConnection::negotiate(const Profile* known, std::uint32_t first_xid) {
+  negotiation.emplace(
+      Negotiation::Config{.profiles = profiles, .known = known, .credits = config.credits, .first_xid = first_xid});
+}
+
+// A probe that cannot be sent fails the endpoint.
+void ClientConnection::send_probe() {
+  const auto slot = endpoint->take_send();
+  if (!slot) return endpoint->fail("there is no Send buffer for a first message");
+  const std::size_t len = negotiation->emit_probe(endpoint->send_buffer(*slot));
+  link->ask(negotiation->asked());
+  (void)link->send(*slot, len);
+}
+
+Negotiation::Step ClientConnection::on_early_completion(const verbs::Wc& wc) {
+  using Kind = Negotiation::Step::Kind;
+  const auto work = endpoint->on_completion(wc);
+  if (!work) return {};
+  if (work->kind() == WorkKind::kSend) {
+    endpoint->give_send(work->send());
+    return {};
+  }
+  const ConstBytes message = endpoint->received(work->receive(), wc.byte_len);
+  Negotiation::Step step = negotiation ? negotiation->on_message(message) : Negotiation::Step{.kind = Kind::kKeep};
+  const bool has_room = may_serve_reverse() && early_.size() < reverse_credits();
+  if (step.kind == Kind::kKeep && has_room) {
+    early_.push_back({work->receive(), wc.byte_len, work->invalidated});
+  } else {
+    link->hear(message);
+    endpoint->post_receive(work->receive());
+  }
+  return step;
+}
+
+void ClientConnection::pass_early_messages() {
+  for (Arrival& message : std::exchange(early_, {})) link->on_receive(std::move(message));
+}
+
+// For this connection alone (R1-4.3.2-13), by the version that was found (R2-8.2-5).
+void ClientConnection::start() {
+  thresholds = settle_thresholds(inline_threshold(), accepted_.private_data, link->profile());
+  if (reverse) reverse->start(thresholds, accepted_.initiator_depth);
+}
+
 bool ClientConnection::on_cm_event(const verbs::CmEvent& event) {
   const std::string peer = address_str(dst);
   const std::string detail = event.text.empty() ? std::string() : ": " + event.text;
@@ -129,9 +184,7 @@ bool ClientConnection::on_cm_event(const verbs::CmEvent& event) {
       connected = true;
       if (ended || established) return false;
       established = true;
-      // For this connection alone (R1-4.3.2-13).
-      thresholds = settle_thresholds(inline_threshold(), event.param.private_data, link->profile());
-      if (reverse) reverse->start(thresholds, event.param.initiator_depth);
+      accepted_ = event.param;
       return true;
     case verbs::CmEventType::kRejected: end_told(peer + " rejected the connection" + detail); break;
     case verbs::CmEventType::kDeviceRemoval: is_last = true; [[fallthrough]];

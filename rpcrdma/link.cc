@@ -10,6 +10,34 @@
 
 namespace weft::rpcrdma {
 
+namespace {
+
+constexpr const char* kOverrun = "the peer sends more messages than it was granted";
+
+}  // namespace
+
+// The refusal of another version is no message of this one, and counts for its credits (W2-4.2.1-3, W2-4.2.1-4).
+void Link::ask(const Profile& profile) {
+  answering_ = &profile;
+  make_flow(profile);
+}
+
+void Link::hear(ConstBytes message) {
+  if (flow_ && violates("W2-4.2.1-8", !flow_->count(message))) endpoint_.fail_violation(kOverrun);
+  ++num_early_received_;
+}
+
+void Link::begin(std::uint32_t credit) {
+  profile_ = answering_;
+  has_begun_ = true;
+  if (!flow_) credits_.granted = violates("R1-4.3.1-05", credit == 0) ? 1 : credit;
+}
+
+void Link::count_send(SendSlot slot) {
+  if (!is_decided()) ++num_early_sent_;
+  if (flow_) flow_->stamp(slot);
+}
+
 void Link::on_completion(const verbs::Wc& wc) {
   const auto work = endpoint_.on_completion(wc);
   if (closed_) return;
@@ -82,7 +110,7 @@ void Link::on_room() {
 
 void Link::on_time(TimePoint now) {
   now_ = now;
-  if (closed_) return;
+  if (!is_decided() || closed_) return;
   if (!flow_) return pump_outbox();
   if (const auto late = flow_->on_time(now); late && !endpoint_.failure()) {
     const char* why = "its parts took too long";
@@ -124,6 +152,7 @@ void Link::decide(ConstBytes message) {
   if (at == profiles_.end()) {
     const auto same = std::ranges::find(profiles_, version_of(message), &Profile::version);
     answering_ = same != profiles_.end() ? *same : profiles_.front();
+    ++num_early_received_;
     return;
   }
   settle(**at);
@@ -132,6 +161,12 @@ void Link::decide(ConstBytes message) {
 
 void Link::settle(const Profile& profile) {
   profile_ = &profile;
+  make_flow(profile);
+}
+
+void Link::make_flow(const Profile& profile) {
+  flow_.reset();
+  credits_.granted = 1;
   if (profile.framing == nullptr) return;
   // One Receive is the reserve for a GRANT. The message that decided holds one.
   const std::uint32_t receives = std::max(endpoint_.num_ready(), endpoint_.share());
@@ -139,6 +174,8 @@ void Link::settle(const Profile& profile) {
   flow_.emplace(endpoint_, *profile.framing,
                 MessageFlow::Config{.window = receives - 1,
                                     .is_client = is_client(),
+                                    .sent = num_early_sent_,
+                                    .received = num_early_received_,
                                     .limits = {.max_octets = kMaxContinued},
                                     .share = share_of_parts(),
                                     .is_awaited = is_awaited});
@@ -169,7 +206,7 @@ void Link::on_receive(Arrival&& arrival) {
   if (!is_decided()) decide(endpoint_.received(arrival.slot, arrival.len));
   if (!flow_) return pass(std::move(arrival));
   if (violates("W2-4.2.1-8", !flow_->take(std::move(arrival)))) {
-    return endpoint_.fail_overrun("the peer sends more messages than it was granted");
+    return endpoint_.fail_overrun(kOverrun);
   }
   pass_on();
 }

@@ -34,8 +34,8 @@ class Link {
   enum class End : std::uint8_t { kClient, kServer };
 
   Link(Endpoint& endpoint, const Profile& profile, End end) : Link(endpoint, Profiles{&profile}, end, {}) {}
-  // With several profiles, the first message that arrives decides which one the connection has, and `on_decided` is
-  // called before an engine gets the message.
+  // With several profiles, at a server's end the first message that arrives decides which one the connection has, and
+  // `on_decided` is called before an engine gets the message. A client's end is told by `ask` and `begin`.
   Link(Endpoint& endpoint, Profiles profiles, End end, std::function<void()> on_decided)
       : endpoint_(endpoint), profiles_(std::move(profiles)), end_(end), on_decided_(std::move(on_decided)) {
     if (profiles_.size() == 1) settle(*profiles_.front());
@@ -43,6 +43,14 @@ class Link {
 
   void join(Requester& requester) { requester_ = &requester; }
   void join(Responder& responder) { responder_ = &responder; }
+  // For the client's first messages (Negotiation). ask: the next Send asks in this profile. hear: a message came that
+  // is for no engine; the Endpoint fails if the server had no credit for it. begin: the server answered in the profile
+  // that was asked last, with this credit word.
+  void ask(const Profile& profile);
+  void hear(ConstBytes message);
+  void begin(std::uint32_t credit);
+  // Whether the server has answered already when the requester starts.
+  bool has_begun() const { return has_begun_; }
   // The responder is gone. Another one may have joined in its place.
   void leave(const Responder& responder) {
     if (responder_ == &responder) responder_ = nullptr;
@@ -71,11 +79,11 @@ class Link {
   // Sends the first `len` octets of the buffer, or the octets that `sges` gather. invalidate: a handle of the peer. The
   // message begins in the buffer.
   bool send(SendSlot slot, std::size_t len) {
-    if (flow_) flow_->stamp(slot);
+    count_send(slot);
     return endpoint_.post_send(slot, len);
   }
   bool send(SendSlot slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate) {
-    if (flow_) flow_->stamp(slot);
+    count_send(slot);
     return endpoint_.post_send(slot, sges, invalidate);
   }
   // Whether messages of neither engine wait.
@@ -105,12 +113,15 @@ class Link {
   // on_turn: it is this connection's turn to take memory for parts that wait.
   void on_turn() { pass_on(); }
   std::optional<TimePoint> next_timeout() const { return flow_ ? flow_->next_timeout() : std::nullopt; }
+  // Passes one message to its engine: on_completion does so, and a client for messages that came before `begin`.
+  void on_receive(Arrival&& arrival);
 
  private:
   void on_failure();
   void decide(ConstBytes message);
   void settle(const Profile& profile);
-  void on_receive(Arrival&& arrival);
+  void make_flow(const Profile& profile);
+  void count_send(SendSlot slot);
   void pass(Arrival&& arrival);
   void pass_on();
   void refuse(const MessageFlow::Next& next);
@@ -128,11 +139,15 @@ class Link {
   const Profile* answering_ = profiles_.front();
   End end_;
   std::function<void()> on_decided_;
+  bool has_begun_ = false;
   bool closed_ = false;
   Requester* requester_ = nullptr;
   Responder* responder_ = nullptr;
   CreditLedger credits_;
   std::optional<MessageFlow> flow_;
+  // Messages of the connection while it was not decided.
+  std::uint32_t num_early_sent_ = 0;
+  std::uint32_t num_early_received_ = 0;
   std::unique_ptr<PropertyExchange> exchange_;
   std::function<void()> on_terms_;
   Outbox outbox_;

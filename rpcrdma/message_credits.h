@@ -34,17 +34,20 @@ class MessageCredits {
     // The credit word is the sum that the draft prints, Sent + Advertised. It gives too many credits to a peer that
     // gets more messages than it sends, and so few to one that gets fewer that two ends may wait for each other.
     bool literal = false;
-    std::uint32_t start = 0;  // the number of messages at first: 0 on every connection (W2-4.2.1-3, W2-4.2.1-4)
+    // Messages of the connection before these credits count: 0 of each on every connection (W2-4.2.1-3, W2-4.2.1-4),
+    // unless first messages of other versions were refused on it.
+    std::uint32_t sent = 0;
+    std::uint32_t received = 0;
   };
 
   explicit MessageCredits(const Config& config)
       : config_(config),
         window_(clamp_window(config.window)),
         max_peer_window_(std::min(config.max_peer_window, kMostCredits)),
-        sent_(config.start),
-        received_(config.start),
-        limit_(config.start + 1),
-        told_(config.start + 1),
+        sent_(config.sent),
+        received_(config.received),
+        limit_(config.sent + 1),
+        told_(config.received + 1),
         waits_(!config.is_client) {}
 
   // may_send: whether a message of this kind may be posted now (W2-4.2.1-8, W2-4.2.1.1-5). A client's first message
@@ -100,6 +103,12 @@ class MessageCredits {
       has_heard_other_ = true;
     }
     settle(kind, word.has_value());
+    // A client that tries its versions has a Receive for each refusal, and tells of it in no word of this version.
+    if (word) {
+      has_heard_word_ = true;
+    } else if (!has_heard_word_ && !config_.is_client) {
+      limit_ = config_.sent + (received_ - config_.received);
+    }
     const std::int32_t most_beyond = kind == Kind::kGrant ? 1 : 0;
     if (violates("W2-4.2.1-8", distance(received_, told_) > most_beyond)) return Verdict::kOverrun;
     return word ? believe(*word) : Verdict::kGood;
@@ -156,6 +165,7 @@ class MessageCredits {
   std::uint32_t ready_ = 0;             // Receives, the reserve included
   std::uint32_t num_grants_heard_ = 0;  // since this end's last message
   bool has_heard_other_ = false;        // the same
+  bool has_heard_word_ = false;         // of this version
   bool is_settled_ = false;             // version and credits are known
   bool waits_;                          // until then: for an answer, or for the first message
 };

@@ -17,7 +17,8 @@ using Verdict = MessageCredits::Verdict;
 constexpr std::uint32_t kAlmostWrapped = 0xfffffffe;
 
 MessageCredits client(std::uint32_t max_peer_window = 1000, std::uint32_t start = 0) {
-  return MessageCredits({.window = 32, .max_peer_window = max_peer_window, .is_client = true, .start = start});
+  return MessageCredits(
+      {.window = 32, .max_peer_window = max_peer_window, .is_client = true, .sent = start, .received = start});
 }
 
 // A client with an answer to its first message that lets it send messages up to this number.
@@ -79,6 +80,36 @@ TEST(MessageCredits, ServerAnswersAMessageWithoutCredits) {
   credits.on_ready(33);
   EXPECT_EQ(credits.on_received(Kind::kOther, std::nullopt), Verdict::kGood);
   EXPECT_EQ(num_sendable(credits, Kind::kError), 1u);
+}
+
+// A client tries one version after the other, each behind the refusal of the one before.
+TEST(MessageCredits, ServerRefusesEachMessageWithoutCredits) {
+  RecordProperty("proves", "W2-4.3-2");
+  MessageCredits credits({.window = 32});
+  credits.on_ready(33);
+  EXPECT_EQ(credits.on_received(Kind::kOther, std::nullopt), Verdict::kGood);
+  credits.on_sent();
+  EXPECT_FALSE(credits.may_send(Kind::kError));
+  EXPECT_EQ(credits.on_received(Kind::kOther, std::nullopt), Verdict::kGood);
+  EXPECT_EQ(num_sendable(credits, Kind::kError), 1u);
+  credits.on_sent();
+  EXPECT_EQ(credits.on_received(Kind::kOther, 5), Verdict::kGood);
+  EXPECT_EQ(num_sendable(credits), 3u);
+  EXPECT_EQ(credits.on_received(Kind::kOther, std::nullopt), Verdict::kGood);
+  EXPECT_EQ(num_sendable(credits), 3u) << "the peer has said what it has room for";
+}
+
+TEST(MessageCredits, EarlierMessagesOfTheConnectionCount) {
+  RecordProperty("proves", "W2-4.2.1-3 W2-4.2.1-4");
+  MessageCredits asker({.window = 32, .is_client = true, .sent = 2, .received = 2});
+  asker.on_ready(33);
+  EXPECT_EQ(asker.word(), 34u);
+  EXPECT_EQ(num_sendable(asker), 1u);
+  MessageCredits server({.window = 32, .sent = 2, .received = 2});
+  server.on_ready(33);
+  EXPECT_EQ(server.on_received(Kind::kOther, asker.word()), Verdict::kGood);
+  EXPECT_EQ(server.word(), 34u) << "a Receive holds the Call";
+  EXPECT_EQ(num_sendable(server), 32u);
 }
 
 TEST(MessageCredits, MessageNNeedsALimitOfN) {
@@ -376,7 +407,8 @@ TEST(MessageCredits, OneWayStreamNeverStalls) {
 
 TEST(MessageCredits, NumbersWrap) {
   RecordProperty("proves", "W2-4.2.1-9");
-  Pair pair({.window = 4, .start = kAlmostWrapped}, {.window = 4, .start = kAlmostWrapped});
+  Pair pair({.window = 4, .sent = kAlmostWrapped, .received = kAlmostWrapped},
+            {.window = 4, .sent = kAlmostWrapped, .received = kAlmostWrapped});
   pair.ends[0].left = 50;
   pair.ends[1].left = 20;
   pair.run();
@@ -466,7 +498,7 @@ class RandomRun {
 
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(random_() % bound); }
   MessageCredits::Config config(bool literal) {
-    return {.window = MessageCredits::kLeastWindow + below(8), .literal = literal, .start = start_};
+    return {.window = MessageCredits::kLeastWindow + below(8), .literal = literal, .sent = start_, .received = start_};
   }
 
   // One of the things that can happen now. False: nothing can.

@@ -37,7 +37,11 @@ MessageFlow::MessageFlow(Endpoint& endpoint, const Framing& framing, Config conf
     : endpoint_(endpoint),
       framing_(framing),
       config_(std::move(config)),
-      credits_({.window = config_.window, .is_client = config_.is_client, .literal = config_.literal_credits}),
+      credits_({.window = config_.window,
+                .is_client = config_.is_client,
+                .literal = config_.literal_credits,
+                .sent = config_.sent,
+                .received = config_.received}),
       reassembly_(config_.limits, config_.share) {
   sync();
 }
@@ -108,10 +112,13 @@ std::uint32_t MessageFlow::receives_for(std::uint32_t window) {
   return credits_.num_wanted();
 }
 
+bool MessageFlow::count(const Frame& frame) {
+  return credits_.on_received(credit_kind(frame.type), frame.credit) != MessageCredits::Verdict::kOverrun;
+}
+
 bool MessageFlow::take(Arrival&& arrival) {
   const Frame frame = framing_.frame(endpoint_.received(arrival.slot, arrival.len));
-  const auto verdict = credits_.on_received(credit_kind(frame.type), frame.credit);
-  if (verdict == MessageCredits::Verdict::kOverrun) return false;
+  if (!count(frame)) return false;
   if (frame.type == Type::kGrant) {
     endpoint_.post_receive(arrival.slot);
   } else {

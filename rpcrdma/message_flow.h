@@ -40,6 +40,8 @@ class MessageFlow {
     std::uint32_t window = 32;  // Receives for the peer's messages, without the reserve
     bool is_client = false;
     bool literal_credits = false;  // MessageCredits::Config::literal
+    std::uint32_t sent = 0;        // MessageCredits::Config::sent, received
+    std::uint32_t received = 0;
     Reassembly::Limits limits = {};
     Reassembly::Share share = {};
     // Whether a Call with this XID waits for its Reply. Parts of other Replies are not kept.
@@ -70,6 +72,8 @@ class MessageFlow {
 
   // take: a message arrived. False: the peer had no credit for it.
   bool take(Arrival&& arrival);
+  // count: the same for a message that is for no engine. Its Receive is the caller's.
+  bool count(ConstBytes message) { return count(framing_.frame(message)); }
   // Next: the next message for an engine, in order.
   struct Next {
     Frame frame;
@@ -92,6 +96,7 @@ class MessageFlow {
     Frame frame;
     Arrival arrival;
   };
+  bool count(const Frame& frame);
   std::optional<Next> join(Arrived& arrived, TimePoint now);
   Reassembly::Part part_of(const Arrived& arrived, ConstBytes payload) const;
   std::optional<SendSlot> take_send();

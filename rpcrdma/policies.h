@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 // Settings of a Client or a Server for connections that are lost. Values.
 namespace weft::rpcrdma {
@@ -19,6 +20,8 @@ enum class Protocol : std::uint8_t {
 // "1", "2-cel05", "2-wg07".
 std::string_view protocol_str(Protocol protocol);
 std::optional<Protocol> parse_protocol(std::string_view name);
+// Every protocol that is built, best first.
+std::vector<Protocol> all_protocols();
 
 // ReconnectPolicy: how a Client reacts when an established connection ends. Off: the Client is over, and every Call
 // ends with the connection. On: the Client connects again, and sends the Calls that were under way once more, under

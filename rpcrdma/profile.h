@@ -75,6 +75,9 @@ struct Profile {
   std::optional<std::uint32_t> (*reply_xid)(ConstBytes message);
   // receive_reply judges one message that reached a requester, for the pending RPC with the message's XID.
   ReplyVerdict (*receive_reply)(ConstBytes message, const Offered& offered, ReceivedReply& reply);
+  // other_draft names the profile of the same version that the server speaks instead, by its answer to a client's first
+  // Call. It judges an answer before receive_reply does. Empty: the answer does not show that. Null: there is no other.
+  std::string_view (*other_draft)(std::uint32_t xid, ConstBytes answer) = nullptr;
   // error_name is the version's name for an error, for logs.
   std::string_view (*error_name)(TransportError::Code code);
   // make_exchange makes this end's part of the exchange of transport properties. Null: the version has none.

@@ -10,7 +10,8 @@ namespace weft::rpcrdma {
 
 namespace {
 
-constexpr std::array kAll = {Protocol::k1, Protocol::k2Cel05, Protocol::k2Wg07};
+// Best first.
+constexpr std::array kAll = {Protocol::k2Wg07, Protocol::k2Cel05, Protocol::k1};
 
 }  // namespace
 
@@ -42,6 +43,10 @@ std::optional<Protocol> parse_protocol(std::string_view name) {
     if (protocol_str(protocol) == name) return protocol;
   }
   return {};
+}
+
+std::vector<Protocol> all_protocols() {
+  return {kAll.begin(), kAll.end()};
 }
 
 }  // namespace weft::rpcrdma

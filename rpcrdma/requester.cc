@@ -135,7 +135,7 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   const Profile& profile = link_->profile();
   started_ = true;
   sent_opening_ = asked_terms_ = false;
-  is_opening_ = link_->is_client() && profile.first_threshold != 0;
+  is_opening_ = link_->is_client() && !link_->has_begun() && profile.first_threshold != 0;
   settled_threshold_ = call_threshold;
   rules_.call_threshold = is_opening_ ? std::min(call_threshold, profile.first_threshold) : call_threshold;
   rules_.reply_threshold = reply_threshold;
@@ -143,6 +143,7 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   rules_.reply_lengths = profile.reply_lengths;
   rules_.chunk_terms = profile.default_chunks;
   settle_continuation();
+  if (link_->has_begun()) link_->on_opened();
   pump();
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -74,7 +75,7 @@ class Requester {
   std::size_t num_outstanding() const { return waiting_.size() + sent_.size() + ended_.size(); }
 
   // start: the connection is established with these thresholds, in octets. Calls wait until then. Until the first
-  // Reply, Calls keep to Profile::first_threshold (R2-8-3).
+  // Reply, Calls keep to Profile::first_threshold (R2-8-3). A Link that has begun has had it.
   void start(std::size_t call_threshold, std::size_t reply_threshold);
   // settle: the peer told its properties. They hold for Calls that are sent from now on.
   void settle(const Thresholds& thresholds, const ChunkTerms& chunks);
@@ -187,6 +188,7 @@ class Requester {
   void on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why);
   void take_grant(ReplyVerdict verdict);
   void on_opened();
+  std::string_view other_draft(std::uint32_t xid, ConstBytes message) const;
   bool on_reply(Calls::iterator at, Arrival&& arrival);
   void on_error(Calls::iterator at, const TransportError& error);
   void on_err_chunk(Calls::iterator at, const TransportError& error);

@@ -119,10 +119,21 @@ void Requester::on_opened() {
   link_->on_opened();
 }
 
+// The refusal by a server of the other draft may look like an error of this one, or like none.
+std::string_view Requester::other_draft(std::uint32_t xid, ConstBytes message) const {
+  const auto judge = link_->profile().other_draft;
+  return is_opening_ && judge != nullptr ? judge(xid, message) : std::string_view();
+}
+
 // False: the Receive is needed until on_invalidated.
 bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   Call& call = **at;
   const ConstBytes message = endpoint_->received(arrival.slot, arrival.len);
+  if (const std::string_view draft = other_draft(call.xid, message); !draft.empty()) {
+    ++counters_.replies_accepted;
+    finish(sent_, at, CallStatus::kErrVers, "the peer speaks RPC-over-RDMA " + std::string(draft));
+    return true;
+  }
   const ChunkListsView& lists = call.message.lists;
   const Offered offered{lists.write_list, lists.reply_chunk ? &*lists.reply_chunk : nullptr};
   const ReplyVerdict verdict = link_->profile().receive_reply(message, offered, received_);

@@ -31,7 +31,8 @@ struct CallResult {
 class ThreadedClient {
  public:
   // connect starts the thread and waits for the first connection: as long as one attempt may take
-  // (ClientConfig::connect_timeout), or as long as ClientConfig::reconnect keeps trying. The server must run on another
+  // (ClientConfig::connect_timeout, and ClientConfig::first_answer_timeout for several protocols), or as long as
+  // ClientConfig::reconnect keeps trying. The server must run on another
   // thread. Errors: the errors of Client::connect; ENOTCONN with the reason (refused, no listener, no answer in time);
   // EAGAIN (no thread), EMFILE.
   static verbs::Result<std::unique_ptr<ThreadedClient>> connect(std::unique_ptr<verbs::Device> device,

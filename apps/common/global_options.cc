@@ -34,6 +34,7 @@ CLI::Validator built(std::vector<std::string> ok, std::vector<std::string> later
 
 // Empty if a name is unknown or missing, or comes twice.
 std::optional<std::vector<rpcrdma::Protocol>> parse_protocols(const std::string& list) {
+  if (list == "auto") return rpcrdma::all_protocols();
   if (list.ends_with(',')) return {};  // split() leaves no empty name behind it
   std::vector<rpcrdma::Protocol> protocols;
   for (const std::string& name : CLI::detail::split(list, ',')) {
@@ -44,12 +45,18 @@ std::optional<std::vector<rpcrdma::Protocol>> parse_protocols(const std::string&
   return protocols;
 }
 
-std::string protocols_fault(const std::string& list) {
-  for (const std::string& name : CLI::detail::split(list, ',')) {
-    if (name == "auto") return name + " is not built yet";
+// Every version that is built, best first.
+std::string protocol_names(const char* between) {
+  std::string names;
+  for (const rpcrdma::Protocol protocol : rpcrdma::all_protocols()) {
+    names.append(names.empty() ? "" : between).append(rpcrdma::protocol_str(protocol));
   }
+  return names;
+}
+
+std::string protocols_fault(const std::string& list) {
   if (parse_protocols(list)) return {};
-  return "must be 1, 2-cel05, 2-wg07 or a list of them with commas between, not '" + list + "'";
+  return "must be auto, or one or more of " + protocol_names(", ") + " with commas between them, not '" + list + "'";
 }
 
 // unbuilt is for options without any built value.
@@ -145,7 +152,9 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       {"auto", "siw", "cxgb4", "irdma", "strict"}, {}, "whose habits to allow for (default auto)");
   root.add_option_function<std::string>(
           "--rpcrdma", [&options](const std::string& v) { options.protocols = *parse_protocols(v); },
-          "RPC-over-RDMA versions, best first: 1, 2-cel05; clients take one (default 1)")
+          "RPC-over-RDMA versions, best first: " + protocol_names(", ") +
+              "; a client of several finds out which of them its server speaks; auto: " + protocol_names(",") +
+              " (default 1)")
       ->check(CLI::Validator(protocols_fault, "", "rpcrdma"))
       ->type_name("LIST")
       ->group(kGroup);

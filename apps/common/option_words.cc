@@ -21,6 +21,7 @@ constexpr Words kWords[] = {
     {"SoftConfig::ird", "--ird"},
     {"ClientConfig::inline_threshold", "--inline"},
     {"ClientConfig::credits", "--credits"},
+    {"ClientConfig::protocols", "--rpcrdma"},
 };
 
 }  // namespace

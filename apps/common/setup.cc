@@ -72,12 +72,6 @@ std::uint64_t raise_file_limit() {
   return setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
 }
 
-absl::StatusOr<rpcrdma::Protocol> client_protocol(const GlobalOptions& options) {
-  if (options.protocols.size() == 1) return options.protocols.front();
-  return absl::InvalidArgumentError(
-      "--rpcrdma with several versions is for servers: name the one that the server speaks");
-}
-
 absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& options, const DeviceWish& wish) {
   if (!options.is_soft()) {
     auto device =

@@ -34,10 +34,6 @@ struct DeviceWish {
   std::function<bool(const sockaddr_storage& peer)> admits = {};
 };
 
-// client_protocol returns the protocol of a client. --rpcrdma with several is for servers: a client that finds out what
-// its server speaks is not built yet.
-absl::StatusOr<rpcrdma::Protocol> client_protocol(const GlobalOptions& options);
-
 // open_device opens the device of --backend with the global options.
 absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& options, const DeviceWish& wish = {});
 

@@ -142,9 +142,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     return run(io, **made, global, stop, listen, (*made)->local_addr());
   }
   gateway::ToRdmaConfig config{.listen = to_endpoint(*from), .server = *to, .rpc = {}, .stream = {}};
-  const auto protocol = client_protocol(global);
-  if (!protocol.ok()) return usage_error(std::string(protocol.status().message()));
-  config.rpc.protocol = *protocol;
+  config.rpc.protocols = global.protocols;
   config.rpc.inline_threshold = global.inline_threshold;
   config.rpc.credits = global.credits.value_or(kCredits);
   config.rpc.ird = global.ird;

@@ -91,9 +91,7 @@ absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device&
   const absl::StatusOr<sockaddr_storage> addr = apps::resolve({url_.host, url_.port});
   if (!addr.ok()) return addr.status();
   rpcrdma::ClientConfig config;
-  const auto protocol = apps::client_protocol(options);
-  if (!protocol.ok()) return protocol.status();
-  config.protocol = *protocol;
+  config.protocols = options.protocols;
   config.inline_threshold = options.inline_threshold;
   config.credits = options.credits.value_or(apps::kCreditsForFiles);
   config.ird = options.ird;

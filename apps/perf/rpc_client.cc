@@ -53,9 +53,7 @@ absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_po
   sockaddr_storage addr = context.addr;
   set_port(addr, rpc_port);
   rpcrdma::ClientConfig config;
-  const auto protocol = client_protocol(context.global);
-  if (!protocol.ok()) return protocol.status();
-  config.protocol = *protocol;
+  config.protocols = context.global.protocols;
   config.inline_threshold = context.global.inline_threshold;
   config.credits = context.global.credits.value_or(kCredits);
   config.ird = context.global.ird;

@@ -28,7 +28,7 @@ inline ServerConfig with_protocol(ServerConfig config) {
   return config;
 }
 inline ClientConfig with_protocol(ClientConfig config) {
-  if (config.protocol == ClientConfig{}.protocol) config.protocol = protocol_under_test();
+  if (config.protocols == ClientConfig{}.protocols) config.protocols = {protocol_under_test()};
   return config;
 }
 

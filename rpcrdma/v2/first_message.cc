@@ -108,4 +108,12 @@ Refusal refusal(const Opening& opening, ConstBytes answer) {
   return {};
 }
 
+std::string_view other_draft(const Opening& opening, ConstBytes answer) {
+  switch (refusal(opening, answer).meaning) {
+    case Refusal::Meaning::kCel05: return "2-cel05";
+    case Refusal::Meaning::kWg07: return "2-wg07";
+    default: return {};
+  }
+}
+
 }  // namespace weft::rpcrdma::v2

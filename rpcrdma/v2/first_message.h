@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "base/bytes.h"
 
@@ -43,5 +44,9 @@ struct Refusal {
 
 // refusal judges the first message that reached the client. Judge it before it is discarded as undecodable.
 Refusal refusal(const Opening& opening, ConstBytes answer);
+
+// other_draft names the profile (Profile::name) of the draft that the answer shows the server to speak, if this is not
+// the draft of the opening. Empty: the answer does not show that.
+std::string_view other_draft(const Opening& opening, ConstBytes answer);
 
 }  // namespace weft::rpcrdma::v2

@@ -292,12 +292,34 @@ TEST_F(Cel05RequesterTest, AnUnreadableReplyIsDropped) {
   bad_list[27] = 2;
   Octets bad_error =
       octets_of({.xid = header_of(0).xid, .credit = 8, .body = cel05::Error{.err = cel05::Err::kSystem}});
-  bad_error[19] = 11;
+  bad_error[19] = 77;
   for (const Octets& octets : {call_back, bad_list, bad_error}) deliver(octets);
   EXPECT_EQ(end->requester->counters().replies_discarded, 3u);
   EXPECT_THAT(outcomes, SizeIs(0));
   deliver(reply_of(0));
   EXPECT_THAT(outcomes, SizeIs(1));
+}
+
+// R2-7.2.4-27. The code is one of draft-07: it means the other draft in answer to the first Call, and nothing later.
+TEST_F(Cel05RequesterTest, TheOtherDraftsErrorNamesItAtFirst) {
+  for (const bool is_first : {true, false}) {
+    open();
+    outcomes.clear();
+    call_of(kNull, {});
+    if (!is_first) {
+      deliver(reply_of(0));
+      call_of(kNull, {});
+    }
+    const std::size_t last = is_first ? 0 : 1;
+    Octets error =
+        octets_of({.xid = header_of(last).xid, .credit = 8, .body = cel05::Error{.err = cel05::Err::kSystem}});
+    error[19] = 11;
+    deliver(error);
+    ASSERT_THAT(outcomes, SizeIs(1));
+    EXPECT_EQ(outcomes[0].status, is_first ? CallStatus::kErrVers : CallStatus::kSuccess);
+    EXPECT_EQ(outcomes[0].text, is_first ? "the peer speaks RPC-over-RDMA 2-wg07" : "");
+    EXPECT_EQ(end->requester->counters().replies_discarded, is_first ? 0u : 1u);
+  }
 }
 
 }  // namespace

@@ -18,6 +18,10 @@ bool is_first(ConstBytes message) {
   return v2::classify_first_message(message) == v2::FirstMessage::kWg07;
 }
 
+std::string_view other_draft(std::uint32_t xid, ConstBytes answer) {
+  return v2::other_draft({.draft = v2::Draft::kWg07, .xid = xid}, answer);
+}
+
 void emit_message(xdr::XdrWriter& out, const Message& message) {
   const Start start{message.xid, message.version, message.credit};
   switch (message.type) {
@@ -74,6 +78,7 @@ const Profile kProfile{
     .receive_call = receive_call,
     .reply_xid = reply_xid,
     .receive_reply = receive_reply,
+    .other_draft = other_draft,
     .error_name = error_name,
     .make_exchange = make_exchange,
     .emit = emit_message,

@@ -140,9 +140,26 @@ TEST(Cli, TheLimitsOfHelpAreThoseThatHold) {
   EXPECT_TRUE(contains(run_weft({"ping", "127.0.0.1:1", "--credits", "1025"}).err, "1024"));
 }
 
+TEST(Cli, TheVersionsOfRpcRdmaAreAList) {
+  for (const char* list : {"auto", "1", "2-cel05", "2-wg07", "2-wg07,1", "1,2-cel05,2-wg07"}) {
+    const Outcome outcome = run_weft({"perf", "127.0.0.1:1", "--op", "rpc-null", "--rpcrdma", list});
+    EXPECT_EQ(outcome.status, 1) << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, "refused")) << outcome.err;
+  }
+  for (const char* list : {"", "2", "1,auto", "1,1", "1,"}) {
+    const Outcome outcome = run_weft({"perf", "127.0.0.1:1", "--op", "rpc-null", "--rpcrdma", list});
+    EXPECT_EQ(outcome.status, 2) << list;
+    EXPECT_TRUE(contains(
+        outcome.err,
+        "must be auto, or one or more of 2-wg07, 2-cel05, 1 with commas between them, not '" + std::string(list) + "'"))
+        << outcome.err;
+  }
+  EXPECT_TRUE(contains(run_weft({"--help"}).out, "auto: 2-wg07,2-cel05,1"));
+}
+
 // An accepted option would let the command go on to connect and fail with 1.
 TEST(Cli, WhatIsNotBuiltYetIsRefusedWithTwoAndSaysSo) {
-  const std::vector<std::vector<std::string>> kUnbuilt = {{"--trace", "/nonexistent/x.pcapng"}, {"--rpcrdma", "auto"}};
+  const std::vector<std::vector<std::string>> kUnbuilt = {{"--trace", "/nonexistent/x.pcapng"}};
   for (const auto& option : kUnbuilt) {
     for (bool before : {false, true}) {
       std::vector<std::string> words = {"ping", "127.0.0.1:1"};

@@ -238,6 +238,28 @@ TEST_F(PerfCli, EveryOpRunsWhereBothEndsHaveWorkers) {
   EXPECT_EQ(listener.stop(SIGTERM), 143);
 }
 
+TEST(PerfListener, AClientFindsTheVersionOfItsServer) {
+  for (const std::string served : {"1", "2-cel05", "2-wg07", "auto", "1,2-cel05"}) {
+    WeftListener listener({"perf", "--listen", "127.0.0.1:0", "--rpcrdma", served});
+    for (const std::string& wanted : {std::string("auto"), served}) {
+      for (const char* op : {"rpc-null", "rpc-write"}) {
+        const auto json = parse_line(run_weft(
+            {"perf", listener.address("rdma"), "--op", op, "--seconds", "0.02", "--json", "--rpcrdma", wanted}));
+        EXPECT_GT(json["ops"], 0) << wanted << " to " << served;
+      }
+    }
+    EXPECT_EQ(listener.stop(SIGTERM), 143);
+  }
+  WeftListener listener({"perf", "--listen", "127.0.0.1:0"});
+  const auto outcome = run_weft({"perf", listener.address("rdma"), "--op", "rpc-null", "--rpcrdma", "2-wg07,2-cel05"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("no version of RPC-over-RDMA in common: the server speaks 1, and --rpcrdma names "
+                             "2-wg07,2-cel05; add 1 to it\n"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(listener.stop(SIGTERM), 143);
+}
+
 TEST_F(PerfCli, OddSizesAndDepthsWork) {
   for (const char* op : {"send", "write", "read"}) {
     for (const char* size : {"1", "1447", "100001"}) {

@@ -94,7 +94,7 @@ struct HostileV2Test : World {
     config.protocols = {Protocol::k1, Protocol::k2Cel05, Protocol::k2Wg07};
     listen(std::move(config));
     for (const Protocol protocol : server_protocols()) {
-      auto client = Client::connect(*client_device, server->local_addr(), {.protocol = protocol});
+      auto client = Client::connect(*client_device, server->local_addr(), {.protocols = {protocol}});
       ASSERT_TRUE(client.ok());
       good.push_back(std::move(*client));
     }

@@ -16,7 +16,7 @@ struct PropertiesOverSoft : World, ::testing::WithParamInterface<Protocol> {
     World::listen(config);
   }
   void connect(ClientConfig config) {
-    config.protocol = GetParam();
+    config.protocols = {GetParam()};
     client = World::connect(config);
     clients = {client.get()};
     expect_null_works(*client);
@@ -73,7 +73,7 @@ struct ReverseProperties : World {
     server_config.protocols = {Protocol::k2Wg07};
     server_config.reverse_credits = 4;
     listen(server_config);
-    client_config.protocol = Protocol::k2Wg07;
+    client_config.protocols = {Protocol::k2Wg07};
     client = World::connect(client_config);
     clients = {client.get()};
     run_until_ready(*client);
@@ -166,7 +166,7 @@ TEST_F(World, AStreamOfCallsWithoutRepliesNeverStalls) {
   programs = {{&plain_binding(), &sink}};
   listen({.credits = 4, .protocols = {Protocol::k2Wg07}});
   sink.server = server.get();
-  auto client = connect({.credits = 4, .protocol = Protocol::k2Wg07});
+  auto client = connect({.credits = 4, .protocols = {Protocol::k2Wg07}});
   clients = {client.get()};
   CallSpec spec = call_of(plain_binding());
   spec.call_only = true;

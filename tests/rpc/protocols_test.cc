@@ -30,7 +30,7 @@ TEST_F(ProtocolsTest, EveryPairAgreesOrSaysWhy) {
     for (const Protocol wanted : {Protocol::k1, Protocol::k2Cel05}) {
       server.reset();
       listen({.protocols = served});
-      auto client = connect({.protocol = wanted});
+      auto client = connect({.protocols = {wanted}});
       clients = {client.get()};
       run_until_ready(*client);
       const Octets data = pattern(20000);
@@ -52,8 +52,8 @@ TEST_F(ProtocolsTest, EveryPairAgreesOrSaysWhy) {
 // Clients of both versions at once: each connection has its own.
 TEST_F(ProtocolsTest, OneServerHasClientsOfBoth) {
   listen({.protocols = {Protocol::k1, Protocol::k2Cel05}});
-  auto one = connect({.protocol = Protocol::k1});
-  auto two = connect({.protocol = Protocol::k2Cel05});
+  auto one = connect({.protocols = {Protocol::k1}});
+  auto two = connect({.protocols = {Protocol::k2Cel05}});
   clients = {one.get(), two.get()};
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(call(*one, null_call()).status, CallStatus::kSuccess);
@@ -64,7 +64,7 @@ TEST_F(ProtocolsTest, OneServerHasClientsOfBoth) {
 // R2-7.2.2-1: the reverse direction is required of every client.
 TEST_F(ProtocolsTest, AClientWithoutProgramsAnswersItsServer) {
   listen({.protocols = {Protocol::k1, Protocol::k2Cel05}, .reverse_credits = 2});
-  auto client = connect({.protocol = Protocol::k2Cel05});
+  auto client = connect({.protocols = {Protocol::k2Cel05}});
   clients = {client.get()};
   std::vector<CallStatus> ended;
   file.hold = true;
@@ -83,7 +83,7 @@ TEST_F(ProtocolsTest, AClientWithoutProgramsAnswersItsServer) {
 // The Receives of a server are as long as the default of each protocol that it speaks (R2-3.3-1).
 TEST_F(ProtocolsTest, ASmallInlineThresholdIsRaised) {
   listen({.inline_threshold = 1024, .protocols = {Protocol::k2Cel05}});
-  auto client = connect({.inline_threshold = 1024, .protocol = Protocol::k2Cel05});
+  auto client = connect({.inline_threshold = 1024, .protocols = {Protocol::k2Cel05}});
   clients = {client.get()};
   expect_null_works(*client);
   const Octets data = pattern(3500);
@@ -100,7 +100,7 @@ TEST_F(ProtocolsTest, AServerNeedsOne) {
 // The rule about a short first message is for clients (R2-8-3).
 TEST_F(ProtocolsTest, AServersFirstCallMayBeLong) {
   listen({.protocols = {Protocol::k2Cel05}, .reverse_credits = 2});
-  auto client = connect({.protocol = Protocol::k2Cel05});
+  auto client = connect({.protocols = {Protocol::k2Cel05}});
   clients = {client.get()};
   file.hold = true;
   ASSERT_TRUE(client->call(null_call(), [](const Reply&) {}).ok());
