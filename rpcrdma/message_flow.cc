@@ -125,7 +125,7 @@ std::optional<MessageFlow::Next> MessageFlow::next(TimePoint now) {
     Arrived& first = arrived_.front();
     // A message that no sequence can hold up, and the usual case.
     if (first.frame.type == Type::kMalformed || (first.frame.type != Type::kMiddle && reassembly_.is_idle())) {
-      Next next{first.frame, std::move(first.arrival), {}, ""};
+      Next next{first.frame, {first.arrival.slot, first.arrival.len, first.arrival.invalidated}, {}, ""};
       arrived_.pop_front();
       return next;
     }
