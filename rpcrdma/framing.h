@@ -43,8 +43,9 @@ struct Framing {
 
 // Octets of the Payload stream that a message has at least, if it has any.
 inline constexpr std::size_t kLeastPart = 4;
-// Octets of the longest RPC message that goes in several messages.
-inline constexpr std::size_t kMaxContinued = 1 << 20;
+// Octets of the longest RPC message that goes in several messages. Bounds of a mebibyte are usual for Replies whose
+// length nobody can foresee, and the message has headers, too.
+inline constexpr std::size_t kMaxContinued = (1 << 20) + (64 << 10);
 // The credit word of every message, in every version, in octets from its start (R1-4.1-01 for version 1).
 inline constexpr std::size_t kCreditOffset = 8;
 
