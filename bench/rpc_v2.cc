@@ -137,6 +137,9 @@ class Pair {
     rpcrdma::ServerConfig server;
     server.inline_threshold = setting.threshold;
     server.protocols = {setting.protocol};
+    server.log.sink = [name = setting.name](verbs::LogLevel, std::string_view line) {
+      std::fprintf(stderr, "rpc_v2: the server of %s: %s\n", name.c_str(), std::string(line).c_str());
+    };
     server_ = must(rpcrdma::Server::listen(server_device_, bench::any_loopback_port(), programs, server));
     service_.set_server(*server_);
     rpcrdma::ClientConfig client;
