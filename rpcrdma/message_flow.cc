@@ -105,7 +105,8 @@ void MessageFlow::grant_if_due() {
 
 std::uint32_t MessageFlow::receives_for(std::uint32_t window) {
   credits_.set_window(window);
-  return credits_.num_wanted();
+  // What was promised stays, beside the Receives whose messages the engines hold.
+  return std::max(credits_.num_wanted(), endpoint_.num_held() + credits_.promised() + 1);
 }
 
 bool MessageFlow::take(Arrival&& arrival) {
