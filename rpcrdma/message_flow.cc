@@ -109,7 +109,8 @@ void MessageFlow::grant_if_due() {
 
 std::uint32_t MessageFlow::receives_for(std::uint32_t window) {
   credits_.set_window(window);
-  return credits_.num_wanted();
+  // What was promised stays, beside the Receives whose messages the engines hold.
+  return std::max(credits_.num_wanted(), endpoint_.num_held() + credits_.promised() + 1);
 }
 
 bool MessageFlow::count(const Frame& frame) {
@@ -132,7 +133,7 @@ std::optional<MessageFlow::Next> MessageFlow::next(TimePoint now) {
     Arrived& first = arrived_.front();
     // A message that no sequence can hold up, and the usual case.
     if (first.frame.type == Type::kMalformed || (first.frame.type != Type::kMiddle && reassembly_.is_idle())) {
-      Next next{first.frame, std::move(first.arrival), {}, ""};
+      Next next{first.frame, {first.arrival.slot, first.arrival.len, first.arrival.invalidated}, {}, ""};
       arrived_.pop_front();
       return next;
     }
