@@ -255,9 +255,8 @@ TEST(Negotiation, OnlyAnAnswerDecides) {
   Negotiation negotiation({.profiles = profiles({"2-cel05", "1"}), .first_xid = kXid});
   const Octets probe = probe_of(negotiation);
   EXPECT_EQ(negotiation.on_message(probe).kind, Kind::kKeep) << "a Call with the XID of the probe";
-  Octets other = *first_answer(profiles({"2-cel05"}), probe);
-  put_word(other, 0, kXid + 1);
-  EXPECT_EQ(negotiation.on_message(other).kind, Kind::kIgnore);
+  const Negotiation another({.profiles = profiles({"2-cel05", "1"}), .first_xid = kXid + 1});
+  EXPECT_EQ(negotiation.on_message(*first_answer(profiles({"2-cel05"}), probe_of(another))).kind, Kind::kIgnore);
   EXPECT_EQ(negotiation.on_message({}).kind, Kind::kIgnore);
   Octets spoiled = *first_answer(profiles({"2-cel05"}), probe);
   put_word(spoiled, 24, 2);  // the discriminator of a list
