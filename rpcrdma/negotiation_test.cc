@@ -115,6 +115,7 @@ TEST(Negotiation, EveryServerIsAskedUntilItIsFound) {
       {kAll, {"1", "2-wg07"}, {"2-wg07"}},
       {kAll, kAll, {"2-wg07"}},
       {{"2-cel05", "2-wg07", "1"}, {"2-wg07"}, {"2-cel05", "2-wg07"}},
+      {{"2-cel05", "1", "2-wg07"}, {"2-wg07", "1"}, {"2-cel05", "2-wg07"}},  // the server's draft goes first
       {{"2-cel05", "1"}, {"1"}, {"2-cel05", "1"}},
       {{"2-cel05", "1"}, {"1", "2-wg07"}, {"2-cel05", "1"}},
       {{"1", "2-cel05"}, {"2-cel05"}, {"1", "2-cel05"}},
