@@ -1,5 +1,10 @@
 # Targets of rpcrdma.
-foreach(target rpcrdma_v1_header rpcrdma_v2_cel05_header rpcrdma_v2_wg07_header rpcrdma_rpc_message rpcrdma_xdr)
+foreach(target rpcrdma_v1_header rpcrdma_v2_cel05_header rpcrdma_v2_wg07_header rpcrdma_properties rpcrdma_rpc_message
+    rpcrdma_xdr)
   weft_fuzz(fuzz_${target} ${CMAKE_CURRENT_LIST_DIR}/${target}.cc LINK weft_rpcrdma
             CORPUS ${CMAKE_CURRENT_LIST_DIR}/corpus/${target})
 endforeach()
+if(WEFT_TESTS OR WEFT_FUZZ)
+  weft_fuzz(fuzz_rpcrdma_link ${CMAKE_CURRENT_LIST_DIR}/rpcrdma_link.cc LINK weft_rpcrdma weft_rpcrdma_fakes
+            CORPUS ${CMAKE_CURRENT_LIST_DIR}/corpus/rpcrdma_link)
+endif()

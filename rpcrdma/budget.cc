@@ -13,12 +13,14 @@ class Budget::Rest {
  public:
   Rest(Budget& budget, Group& group, std::size_t octets) : budget_(budget.alive_), group_(group), octets_(octets) {
     budget.charge(group, octets);
+    budget.held += octets;
     ++group.num_users;
   }
   ~Rest() {
     const auto budget = budget_.lock();
     if (!budget) return;
     (*budget)->give_back(group_, octets_);
+    (*budget)->held -= octets_;
     (*budget)->is_due_ = true;
     (*budget)->leave(group_);
   }
@@ -47,10 +49,10 @@ void Budget::leave(Group& group) {
   groups_.erase(name);
 }
 
-bool Budget::fits(const Group& group, std::size_t octets) const {
+bool Budget::fits(const Group& group, std::size_t octets, std::size_t own) const {
   if (used > limit || octets > limit - used) return false;
   if (max_per_group == 0) return true;
-  if (group.used == 0) return octets <= max_per_group;
+  if (group.used == own) return own <= max_per_group && octets <= max_per_group - own;
   const std::size_t free = limit - used;
   if (group.used > max_per_group || group.used > free) return false;
   const std::size_t room = std::min(max_per_group - group.used, free - group.used);
@@ -95,12 +97,13 @@ BudgetShare::~BudgetShare() {
   budget_.leave(group_);
 }
 
-BudgetShare::Verdict BudgetShare::take(std::size_t octets) {
-  const bool is_alone = held_ == 0;
+BudgetShare::Verdict BudgetShare::take(std::size_t octets, std::size_t own) {
+  const bool is_alone = held_ == own;
   if (!is_alone && (held_ > limits_.max_held || octets > limits_.max_held - held_)) return Verdict::kOwnLimit;
   const std::size_t more = beyond(held_ + octets) - beyond(held_);
-  if (more != 0 && !budget_.fits(group_, more)) return Verdict::kShort;
+  if (more != 0 && !budget_.fits(group_, more, is_alone ? beyond(held_) : 0)) return Verdict::kShort;
   budget_.charge(group_, more);
+  budget_.held += octets;
   held_ += octets;
   return Verdict::kTaken;
 }
@@ -113,6 +116,7 @@ void BudgetShare::give_back(std::size_t octets) {
 
 void BudgetShare::cancel(std::size_t octets) {
   budget_.give_back(group_, beyond(held_) - beyond(held_ - octets));
+  budget_.held -= octets;
   held_ -= octets;
 }
 

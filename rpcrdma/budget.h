@@ -26,6 +26,7 @@ class Budget {
 
   std::size_t limit;
   std::size_t used;
+  std::size_t held = 0;           // the same with all that connections hold of their guarantees
   std::size_t max_per_group = 0;  // 0: groups have no limit of their own
 
   // Lets the waiting connections start Calls, in turn, one Call each time. Call it after bytes came back.
@@ -45,7 +46,8 @@ class Budget {
   };
   class Rest;
 
-  bool fits(const Group& group, std::size_t octets) const;
+  // own: octets that the same Call holds.
+  bool fits(const Group& group, std::size_t octets, std::size_t own) const;
   Group& enter(const std::string& name);
   void leave(Group& group);
   void charge(Group& group, std::size_t octets);
@@ -76,7 +78,8 @@ class BudgetShare {
   BudgetShare(const BudgetShare&) = delete;
   BudgetShare& operator=(const BudgetShare&) = delete;
 
-  Verdict take(std::size_t octets);
+  // own: octets that the same Call took before.
+  Verdict take(std::size_t octets, std::size_t own = 0);
   void give_back(std::size_t octets);
   // As give_back, after a take() that turned out to be useless. It gives no connection a turn.
   void cancel(std::size_t octets);

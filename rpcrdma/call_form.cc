@@ -175,6 +175,7 @@ CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const
   if (need > rules.call_threshold && payload <= rules.max_continued_call &&
       header + kLeastPart <= rules.call_threshold) {
     form.continued = true;
+    head.reserve(payload);
     lay_out(spec, rpc, true, rules.chunk_terms.max_segment, form, head);
     form.pieces.clear();
     return form;

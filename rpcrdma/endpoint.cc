@@ -303,7 +303,7 @@ bool Endpoint::post(const verbs::SendWr& wr, Work work) {
 
 void Endpoint::fail_overrun(std::string why) {
   overrun_ = overrun_ || !failure_;
-  fail(std::move(why));
+  fail_violation(std::move(why));
 }
 
 void Endpoint::fail_violation(std::string why) {

@@ -100,6 +100,8 @@ class Endpoint {
   std::uint32_t share() const { return share_; }
   // Receives for the peer's messages that hold none now.
   std::uint32_t num_ready() const;
+  // How many Receives hold messages.
+  std::uint32_t num_held() const { return num_held_; }
   // Fails the Endpoint because the peer takes more Receives than its share.
   void fail_overrun(std::string why);
   bool overrun() const { return overrun_; }

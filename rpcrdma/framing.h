@@ -43,8 +43,9 @@ struct Framing {
 
 // Octets of the Payload stream that a message has at least, if it has any.
 inline constexpr std::size_t kLeastPart = 4;
-// Octets of the longest RPC message that goes in several messages.
-inline constexpr std::size_t kMaxContinued = 1 << 20;
+// Octets of the longest RPC message that goes in several messages. Bounds of a mebibyte are usual for Replies whose
+// length nobody can foresee, and the message has headers, too.
+inline constexpr std::size_t kMaxContinued = (1 << 20) + (64 << 10);
 // Octets of results that every Call may have without a chunk for them. A requester that relies on longer Replies in
 // several messages may get shorter results.
 inline constexpr std::size_t kContinuedResults = 16 << 10;

@@ -171,26 +171,27 @@ void Link::make_flow(const Profile& profile) {
   // One Receive is the reserve for a GRANT. The message that decided holds one.
   const std::uint32_t receives = std::max(endpoint_.num_ready(), endpoint_.share());
   const auto is_awaited = [this](std::uint32_t xid) { return requester_ != nullptr && requester_->awaits(xid); };
-  const Reassembly::Share share{[this](std::size_t octets) { return take_memory(octets); },
-                                [this](std::size_t octets) { give_memory(octets); }};
   flow_.emplace(endpoint_, *profile.framing,
                 MessageFlow::Config{.window = receives - 1,
                                     .is_client = is_client(),
                                     .sent = num_early_sent_,
                                     .received = num_early_received_,
                                     .limits = {.max_octets = kMaxContinued},
-                                    .share = share,
+                                    .share = share_of_parts(),
                                     .is_awaited = is_awaited});
   credits_.granted = std::numeric_limits<std::uint32_t>::max();
 }
 
 // The memory of a server's clients is budgeted. A client has one sequence of its server, within Reassembly::Limits.
-bool Link::take_memory(std::size_t octets) {
-  return is_client() || responder_ == nullptr || responder_->take_memory(octets);
-}
-
-void Link::give_memory(std::size_t octets) {
-  if (!is_client() && responder_ != nullptr) responder_->give_memory(octets);
+Reassembly::Share Link::share_of_parts() {
+  if (is_client()) return {[](std::size_t least, std::size_t) { return least; }, [](std::size_t) {}};
+  return {[this](std::size_t least, std::size_t most) {
+            return responder_ != nullptr ? responder_->take_memory(least, most) : 0;
+          },
+          [this](std::size_t octets) {
+            if (responder_ != nullptr) responder_->give_memory(octets);
+          },
+          [this] { return responder_ != nullptr && responder_->is_memory_wanted(); }};
 }
 
 // An unclear message goes to the engine of the forward direction. This engine answers or discards it as if it were
@@ -205,7 +206,7 @@ void Link::on_receive(Arrival&& arrival) {
   if (!is_decided()) decide(endpoint_.received(arrival.slot, arrival.len));
   if (!flow_) return pass(std::move(arrival));
   if (violates("W2-4.2.1-8", !flow_->take(std::move(arrival)))) {
-    return endpoint_.fail_violation(kOverrun);
+    return endpoint_.fail_overrun(kOverrun);
   }
   pass_on();
 }
@@ -218,6 +219,7 @@ void Link::pass_on() {
       pass(std::move(next->arrival));
     }
   }
+  if (responder_ != nullptr) responder_->on_parts_passed(flow_->is_short());
 }
 
 // A requester sends no errors: its RPC has failed (W2-6.3.9-2).

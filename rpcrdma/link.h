@@ -110,6 +110,8 @@ class Link {
   void set_now(TimePoint now) { now_ = now; }
   // Lets messages go on that waited for memory or credits, and ends sequences of parts whose time is over.
   void on_time(TimePoint now);
+  // on_turn: it is this connection's turn to take memory for parts that wait.
+  void on_turn() { pass_on(); }
   std::optional<TimePoint> next_timeout() const { return flow_ ? flow_->next_timeout() : std::nullopt; }
   // Passes one message to its engine: on_completion does so, and a client for messages that came before `begin`.
   void on_receive(Arrival&& arrival);
@@ -127,8 +129,7 @@ class Link {
   void settle_terms();
   bool take_property(const Arrival& arrival);
   void pump_outbox();
-  bool take_memory(std::size_t octets);
-  void give_memory(std::size_t octets);
+  Reassembly::Share share_of_parts();
   void on_sent(SendSlot slot);
   MessageKind kind_of(ConstBytes message) const;
 

@@ -109,7 +109,8 @@ void MessageFlow::grant_if_due() {
 
 std::uint32_t MessageFlow::receives_for(std::uint32_t window) {
   credits_.set_window(window);
-  return credits_.num_wanted();
+  // What was promised stays, beside the Receives whose messages the engines hold.
+  return std::max(credits_.num_wanted(), endpoint_.num_held() + credits_.promised() + 1);
 }
 
 bool MessageFlow::count(const Frame& frame) {
@@ -132,16 +133,35 @@ std::optional<MessageFlow::Next> MessageFlow::next(TimePoint now) {
     Arrived& first = arrived_.front();
     // A message that no sequence can hold up, and the usual case.
     if (first.frame.type == Type::kMalformed || (first.frame.type != Type::kMiddle && reassembly_.is_idle())) {
-      Next next{first.frame, std::move(first.arrival), {}, ""};
+      Next next{first.frame, {first.arrival.slot, first.arrival.len, first.arrival.invalidated}, {}, ""};
       arrived_.pop_front();
       return next;
     }
     const std::size_t before = arrived_.size();
     auto next = join(first, now);
+    if (arrived_.size() == before) {
+      if (!short_since_) short_since_ = now;
+      break;
+    }
+    short_since_.reset();
     if (next) return next;
-    if (arrived_.size() == before) break;  // it waits for memory
   }
   return {};
+}
+
+std::optional<Reassembly::Sequence> MessageFlow::on_time(TimePoint now) {
+  if (const auto late = reassembly_.on_time(now)) return late;
+  if (!short_since_ || now - *short_since_ < config_.limits.max_time) return {};
+  const Frame& frame = arrived_.front().frame;
+  reassembly_.refuse(frame.direction, frame.xid);
+  return Reassembly::Sequence{frame.direction, frame.xid};
+}
+
+std::optional<TimePoint> MessageFlow::next_timeout() const {
+  const auto sequence = reassembly_.next_timeout();
+  if (!short_since_) return sequence;
+  const TimePoint part = *short_since_ + config_.limits.max_time;
+  return sequence ? std::min(*sequence, part) : part;
 }
 
 // Empty: the message is done with, or it waits for memory and stays first.

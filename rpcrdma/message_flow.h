@@ -83,9 +83,11 @@ class MessageFlow {
   };
   // next passes over messages that no engine needs. Empty: none is left, or the rest waits for memory.
   std::optional<Next> next(TimePoint now);
-  // on_time: the sequence whose time is over: it is refused.
-  std::optional<Reassembly::Sequence> on_time(TimePoint now) { return reassembly_.on_time(now); }
-  std::optional<TimePoint> next_timeout() const { return reassembly_.next_timeout(); }
+  // on_time: the sequence whose time is over: it is refused. Its time is over, too, if its first part has waited for
+  // memory for Reassembly::Limits::max_time.
+  std::optional<Reassembly::Sequence> on_time(TimePoint now);
+  // A time to call on_time again, if messages wait or a sequence is under way.
+  std::optional<TimePoint> next_timeout() const;
   // Whether messages wait for memory.
   bool is_short() const { return !arrived_.empty(); }
 
@@ -109,6 +111,7 @@ class MessageFlow {
   std::optional<Sender> in_sequence_;
   std::vector<SendSlot> own_sends_;
   std::deque<Arrived> arrived_;
+  std::optional<TimePoint> short_since_;  // the first of these waits for memory
 };
 
 }  // namespace weft::rpcrdma

@@ -30,7 +30,7 @@ Reassembly::Verdict Reassembly::on_message(const Part& part, TimePoint now) {
     if (part.kind != Kind::kMiddle) refused_.reset();
     return Verdict::kDiscard;
   }
-  if (state_ == State::kCollecting) return add(part);
+  if (state_ == State::kCollecting) return add(part, now);
   return part.kind == Kind::kMiddle ? begin(part, now) : Verdict::kAlone;
 }
 
@@ -42,22 +42,25 @@ bool Reassembly::is_refused(const Part& part) const {
 Reassembly::Verdict Reassembly::begin(const Part& part, TimePoint now) {
   // A later part of an RPC message that was refused and forgotten is found out here, too.
   if (violates("W2-7.2-1", !begins_with(part.payload, part.xid))) return refuse_part(part, Verdict::kBadXdr);
-  if (!share_.take(limits_.max_octets)) return Verdict::kShort;
-  held_ = limits_.max_octets;
   state_ = State::kCollecting;
   sequence_ = sequence_of(part);
   deadline_ = now + limits_.max_time;
-  return add(part);
+  const Verdict verdict = add(part, now);
+  if (verdict == Verdict::kShort) drop();
+  return verdict;
 }
 
-Reassembly::Verdict Reassembly::add(const Part& part) {
+Reassembly::Verdict Reassembly::add(const Part& part, TimePoint now) {
   const bool may_belong = part.kind == Kind::kMiddle || part.kind == Kind::kInline;
   // So does W2-6.3.9-2.
   if (violates("W2-6.3.6-3", !may_belong)) return refuse_part(part, Verdict::kInvalCont);
   if (violates("W2-6.3.6-4", sequence_of(part) != sequence_)) return refuse_part(part, Verdict::kInvalCont);
   const bool fits = part.payload.size() <= limits_.max_octets - octets_.size() && num_parts_ < limits_.max_parts;
   if (violates("W2-6.6.2-1", !fits)) return refuse_part(part, Verdict::kTooLong);
-  append(part.payload);
+  part_at_ = now;
+  if (!reserve(octets_.size() + part.payload.size())) return Verdict::kShort;
+  octets_.insert(octets_.end(), part.payload.begin(), part.payload.end());
+  ++num_parts_;
   if (part.kind == Kind::kMiddle) return Verdict::kTaken;
   state_ = State::kWhole;
   share_.give_back(held_ - octets_.capacity());
@@ -65,11 +68,17 @@ Reassembly::Verdict Reassembly::add(const Part& part) {
   return Verdict::kWhole;
 }
 
-void Reassembly::append(ConstBytes payload) {
-  const std::size_t len = octets_.size() + payload.size();
-  if (len > octets_.capacity()) octets_.reserve(std::min(std::max(len, 2 * octets_.capacity()), limits_.max_octets));
-  octets_.insert(octets_.end(), payload.begin(), payload.end());
-  ++num_parts_;
+// The memory is never more than the share. The share may be more than the memory.
+bool Reassembly::reserve(std::size_t len) {
+  if (len <= octets_.capacity()) return true;
+  const std::size_t room = std::min(std::max(len, 2 * octets_.capacity()), limits_.max_octets);
+  if (room > held_) {
+    const std::size_t taken = share_.take(room - held_, limits_.max_octets - held_);
+    if (taken == 0) return false;
+    held_ += taken;
+  }
+  octets_.reserve(room);
+  return true;
 }
 
 // Refuses the RPC message that the part says to belong to. An error that names the XID of a sequence ends the sequence.
@@ -99,14 +108,15 @@ void Reassembly::on_last(Part::Direction direction, std::uint32_t xid) {
 }
 
 std::optional<Reassembly::Sequence> Reassembly::on_time(TimePoint now) {
-  if (state_ != State::kCollecting || now < deadline_) return {};
+  if (state_ != State::kCollecting || now < *next_timeout()) return {};
   const Sequence late = sequence_;
   refuse(late.direction, late.xid);
   return late;
 }
 
 std::optional<TimePoint> Reassembly::next_timeout() const {
-  return state_ == State::kCollecting ? std::optional(deadline_) : std::nullopt;
+  if (state_ != State::kCollecting) return {};
+  return share_.is_wanted && share_.is_wanted() ? std::min(deadline_, part_at_ + limits_.max_pause) : deadline_;
 }
 
 void Reassembly::drop() {

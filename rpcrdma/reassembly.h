@@ -24,13 +24,19 @@ class Reassembly {
     std::size_t max_octets = 1048576;              // of one RPC message
     std::uint32_t max_parts = 1024;                // of one RPC message
     Duration max_time = std::chrono::seconds(30);  // from the first part to the last one
+    Duration max_pause = std::chrono::seconds(2);  // between two parts, while others wait for the share
   };
 
-  // Share: this connection's share of a budget. A sequence takes max_octets with its first part, so it never has to
-  // wait for more in the middle, and gives all back when it is dropped.
+  // Share: this connection's share of a budget. A sequence takes more of it as its octets arrive, and gives all back
+  // when it is dropped.
   struct Share {
-    std::function<bool(std::size_t octets)> take;
+    // take: at least `least` octets, and at most `most`, which is all that the sequence may still need. Returns how
+    // many were taken; 0: there is no room now. A share that lets sequences hold memory of others while they wait for
+    // more must end the wait: Responder::take_memory takes all at once then.
+    std::function<std::size_t(std::size_t least, std::size_t most)> take;
     std::function<void(std::size_t octets)> give_back;
+    // is_wanted: whether others wait for the share. Empty: never.
+    std::function<bool()> is_wanted = {};
   };
 
   // Part: a message of the peer.
@@ -57,7 +63,7 @@ class Reassembly {
     kInvalCont,  // another message inside a sequence: INVAL_CONT
     kBadXdr,     // the first part does not begin with its XID: BAD_XDR
     kTooLong,    // too many octets or too many parts: SYSTEM
-    kShort,      // the budget has no room for a sequence. Nothing changed: offer the part again later, or refuse()
+    kShort,      // the budget has no room for the part. Nothing changed: offer the part again later, or refuse()
   };
 
   Reassembly(const Limits& limits, Share share) : limits_(limits), share_(std::move(share)) {}
@@ -86,7 +92,8 @@ class Reassembly {
     std::uint32_t xid = 0;
     friend bool operator==(const Sequence&, const Sequence&) = default;
   };
-  // on_time: returns the sequence that was refused because its time is over; answer it as one that is too long.
+  // on_time: returns the sequence that was refused because its time is over, or because its peer pauses while others
+  // wait; answer it as one that is too long.
   std::optional<Sequence> on_time(TimePoint now);
   std::optional<TimePoint> next_timeout() const;
 
@@ -100,10 +107,10 @@ class Reassembly {
   enum class State : std::uint8_t { kIdle, kCollecting, kWhole };
 
   Verdict begin(const Part& part, TimePoint now);
-  Verdict add(const Part& part);
+  Verdict add(const Part& part, TimePoint now);
+  bool reserve(std::size_t len);
   Verdict refuse_part(const Part& part, Verdict verdict);
   bool is_refused(const Part& part) const;
-  void append(ConstBytes payload);
   void drop();
 
   const Limits limits_;
@@ -111,6 +118,7 @@ class Reassembly {
   State state_ = State::kIdle;
   Sequence sequence_;  // unless kIdle
   TimePoint deadline_{};
+  TimePoint part_at_{};  // when the last part arrived, or was offered in vain
   std::uint32_t num_parts_ = 0;
   std::size_t held_ = 0;  // octets of the share
   std::vector<std::uint8_t> octets_;

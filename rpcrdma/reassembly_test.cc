@@ -61,16 +61,17 @@ class ReassemblyTest : public ::testing::Test {
   }
 
   std::unique_ptr<Reassembly> make() {
-    const auto take = [this](std::size_t octets) {
-      if (is_short_) return false;
+    const auto take = [this](std::size_t least, std::size_t most) -> std::size_t {
+      if (is_short_) return 0;
+      const std::size_t octets = takes_all_ ? most : least;
       held_ += octets;
-      return true;
+      return octets;
     };
     const auto give_back = [this](std::size_t octets) {
       ASSERT_LE(octets, held_);
       held_ -= octets;
     };
-    return std::make_unique<Reassembly>(limits_, Reassembly::Share{take, give_back});
+    return std::make_unique<Reassembly>(limits_, Reassembly::Share{take, give_back, [this] { return is_wanted_; }});
   }
 
   Verdict send(Kind kind, Direction direction, std::uint32_t xid, ConstBytes payload) {
@@ -109,6 +110,8 @@ class ReassemblyTest : public ::testing::Test {
 
   Reassembly::Limits limits_{.max_octets = kMaxOctets, .max_parts = 20, .max_time = std::chrono::seconds(10)};
   bool is_short_ = false;
+  bool takes_all_ = true;  // with the first part
+  bool is_wanted_ = false;
   std::size_t held_ = 0;
   TimePoint now_ = kStart;
   std::unique_ptr<Reassembly> reassembly_;
@@ -363,6 +366,61 @@ TEST_F(ReassemblyTest, ASequenceWithoutAShareDoesNotBegin) {
   is_short_ = true;
   EXPECT_EQ(call_part(Kind::kMiddle, kXid, Octets(900)), Verdict::kTaken);
   EXPECT_EQ(call_part(Kind::kInline, kXid), Verdict::kWhole);
+}
+
+TEST_F(ReassemblyTest, TheShareGrowsWithTheOctets) {
+  takes_all_ = false;
+  ASSERT_EQ(first(kXid, 4), Verdict::kTaken);
+  for (std::size_t len = 8; len <= 80; len += 4) {
+    ASSERT_EQ(call_part(Kind::kMiddle, kXid, Octets(4)), Verdict::kTaken);
+    ASSERT_EQ(held_, reassembly_->memory());
+    ASSERT_LE(held_, 2 * len);
+  }
+}
+
+// The part that waits is offered again. The sequence keeps what it has.
+TEST_F(ReassemblyTest, ASequenceWaitsInItsMiddleForMoreOfTheShare) {
+  takes_all_ = false;
+  ASSERT_EQ(first(), Verdict::kTaken);
+  is_short_ = true;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(call_part(Kind::kMiddle, kXid, Octets(100)), Verdict::kShort);
+    EXPECT_EQ(held_, 40u);
+  }
+  is_short_ = false;
+  EXPECT_EQ(call_part(Kind::kMiddle, kXid, Octets(100)), Verdict::kTaken);
+  is_short_ = true;
+  EXPECT_EQ(call_part(Kind::kInline, kXid, Octets(100)), Verdict::kShort);
+  is_short_ = false;
+  EXPECT_EQ(call_part(Kind::kInline, kXid, Octets(100)), Verdict::kWhole);
+  EXPECT_EQ(take().size(), 240u);
+}
+
+TEST_F(ReassemblyTest, APeerThatPausesWhileOthersWaitIsRefused) {
+  ASSERT_EQ(first(), Verdict::kTaken);
+  now_ += limits_.max_pause;
+  EXPECT_FALSE(reassembly_->on_time(now_).has_value()) << "nobody waits";
+  is_wanted_ = true;
+  ASSERT_EQ(call_part(Kind::kMiddle, kXid, Octets(4)), Verdict::kTaken);
+  EXPECT_FALSE(reassembly_->on_time(now_).has_value());
+  EXPECT_EQ(reassembly_->next_timeout(), now_ + limits_.max_pause);
+  now_ += limits_.max_pause;
+  EXPECT_EQ(reassembly_->on_time(now_), (Sequence{Direction::kCall, kXid}));
+  expect_nothing_held();
+  EXPECT_EQ(call_part(Kind::kInline, kXid), Verdict::kDiscard);
+}
+
+// The peer has sent its part: this end makes it wait.
+TEST_F(ReassemblyTest, APeerWhosePartWaitsDoesNotPause) {
+  takes_all_ = false;
+  is_wanted_ = true;
+  ASSERT_EQ(first(), Verdict::kTaken);
+  is_short_ = true;
+  for (int i = 0; i < 5; ++i) {
+    now_ += limits_.max_pause - std::chrono::milliseconds(1);
+    EXPECT_FALSE(reassembly_->on_time(now_).has_value());
+    EXPECT_EQ(call_part(Kind::kMiddle, kXid, Octets(100)), Verdict::kShort);
+  }
 }
 
 TEST_F(ReassemblyTest, AWholeMessageKeepsOnlyItsPartOfTheShare) {

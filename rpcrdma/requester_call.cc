@@ -100,7 +100,7 @@ Requester::Transmitted Requester::transmit(Call& call) {
 // Begins a Call that goes in several messages. pump() goes on with it.
 void Requester::transmit_parts(Call& call) {
   ++counters_.continued_calls;
-  Continued& on = continued_.emplace();
+  Continued& on = continued_.emplace(Continued{});
   on.octets = std::move(call.head);
   on.last = call.message;
   on.threshold = rules_.call_threshold;

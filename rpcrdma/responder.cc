@@ -92,6 +92,7 @@ void Responder::on_time(TimePoint now) {
   now_ = now;
   discarded_in_turn_ = 0;
   admit();
+  give_up_waiting();
   pump();
   if (!may_stall()) {
     progress_at_.reset();
@@ -134,8 +135,13 @@ void Responder::trim() {
 }
 
 std::optional<TimePoint> Responder::next_timeout() const {
-  if (!may_stall()) return {};
-  return progress_at_ ? *progress_at_ + stall_timeout() : now_;
+  std::optional<TimePoint> next;
+  if (may_stall()) next = progress_at_ ? *progress_at_ + stall_timeout() : now_;
+  for (const CallSlot slot : waiting_) {
+    const auto& since = calls_[index_of(slot)].waits_since;
+    if (since && (!next || *since + stall_timeout() < *next)) next = *since + stall_timeout();
+  }
+  return next;
 }
 
 bool Responder::may_stall() const {

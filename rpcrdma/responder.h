@@ -98,9 +98,14 @@ class Responder {
   void refuse_parts(std::optional<ReceiveSlot> receive, std::uint32_t xid, TransportError::Code code, const char* why);
   // Messages may leave again.
   void on_room() { pump(); }
-  // This connection's part of the budget, for the parts of Calls. False: there is no room now.
-  bool take_memory(std::size_t octets) { return share_.take(octets) == BudgetShare::Verdict::kTaken; }
+  // take_memory: this connection's part of the budget, for the parts of a Call, as Reassembly::Share::take. Within the
+  // guarantee it takes what is needed now. Beyond it takes all that the Call may need, so no Call in the middle of its
+  // parts waits with memory of others. If others have to end first, the connection waits in the budget's line.
+  std::size_t take_memory(std::size_t least, std::size_t most);
   void give_memory(std::size_t octets) { share_.give_back(octets); }
+  bool is_memory_wanted() const { return share_.is_wanted(); }
+  // All parts that arrived were passed on, but for those that wait.
+  void on_parts_passed(bool wait);
   void on_send_done(SendSlot send);
   void on_read_done(CallSlot slot);
   // This Call's Read ended the connection, because the peer does not own the memory that the chunk names.
@@ -117,7 +122,7 @@ class Responder {
   // admit starts waiting Calls that the budget allows now.
   void admit();
   // The Budget calls it when it is this connection's turn to start a Call.
-  void take_turn() { start_waiting(true); }
+  void take_turn();
   void on_time(TimePoint now);
   std::optional<TimePoint> next_timeout() const;
   // trim gives back memory that Calls took and no Call needs now. It does nothing while Calls are under way.
@@ -166,6 +171,8 @@ class Responder {
   // Chunks of Calls, and the memory that Calls need (responder_pull.cc).
   void start_waiting(bool in_turn);
   BudgetShare::Verdict start_call(std::size_t at, bool only_guaranteed);
+  void settle_line();
+  void give_up_waiting();
   std::size_t need_of(const Call& call) const;
   static bool take_items(Call& call, BufferPool& pool);
   void tell_memory_is_short(Call& call) const;
@@ -189,6 +196,7 @@ class Responder {
   void on_no_send();
   void refuse(CallSlot slot, ReplyHeader&& rpc);
   void answer(CallSlot slot, ReplyHeader&& rpc, ServedReply&& reply);
+  bool hold_results(Call& call, const ServedReply& reply);
   void pump();
   void build(Answer& answer, Outgoing& out, SendSlot send);
   std::optional<std::uint32_t> handle_of(const Call& call) const;
@@ -227,7 +235,10 @@ class Responder {
   std::vector<CallSlot> free_calls_;
   std::uint32_t first_generation_ = 0;  // of slots to come: above all generations of past slots
   std::deque<CallSlot> waiting_;        // for their share of the budget
-  std::deque<CallSlot> pulling_;        // RDMA Reads yet to be posted
+  bool calls_wait_ = false;             // Calls of other connections have to end first
+  bool parts_wait_ = false;             // the same for the parts of a Call
+  bool has_turn_ = false;
+  std::deque<CallSlot> pulling_;  // RDMA Reads yet to be posted
   std::uint32_t reads_under_way_ = 0;
   std::deque<Answer> answers_;       // for a Send buffer
   std::vector<Outgoing> outgoing_;   // one for each Send buffer taken since trim

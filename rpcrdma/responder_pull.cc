@@ -8,7 +8,8 @@
 // The part of the Responder that gives Calls their share of memory, pulls their Read chunks, and hands them over.
 namespace weft::rpcrdma {
 
-// Octets that Server::buffers() must have for the results: the Call's room for results.
+// Octets that Server::buffers() must have for the results: the Call's room for results. A client with continuation does
+// not tell how much it expects without chunks: as much as ours.
 std::size_t Responder::result_room(const Call& call) const {
   std::uint64_t items = 0;
   for (const Chunk& chunk : call.lists.write_chunks()) items += chunk.length;
@@ -72,13 +73,58 @@ void Responder::start_waiting(bool in_turn) {
       only_guaranteed = is_line_moved = true;
     }
   }
-  if (only_guaranteed && !waiting_.empty() && !endpoint_.failure()) {
+  calls_wait_ = only_guaranteed && !waiting_.empty();
+  settle_line();
+  if (is_line_moved) share_.go_to_end();
+  link_.credits().grants.set_short(is_short());
+}
+
+void Responder::settle_line() {
+  if ((calls_wait_ || parts_wait_) && !endpoint_.failure()) {
     share_.wait_in_line();
-    if (is_line_moved) share_.go_to_end();
   } else {
     share_.wait_no_more();
   }
-  link_.credits().grants.set_short(is_short());
+}
+
+void Responder::take_turn() {
+  has_turn_ = true;
+  start_waiting(true);
+  if (parts_wait_) link_.on_turn();
+  has_turn_ = false;
+}
+
+std::size_t Responder::take_memory(std::size_t least, std::size_t most) {
+  const std::size_t octets = share_.is_guaranteed(least) ? least : most;
+  const bool must_wait = !has_turn_ && !share_.is_guaranteed(octets) && share_.others_wait();
+  const auto verdict = must_wait ? BudgetShare::Verdict::kShort : share_.take(octets);
+  parts_wait_ = verdict == BudgetShare::Verdict::kShort;
+  settle_line();
+  return verdict == BudgetShare::Verdict::kTaken ? octets : 0;
+}
+
+void Responder::on_parts_passed(bool wait) {
+  if (wait || !parts_wait_) return;
+  parts_wait_ = false;
+  settle_line();
+}
+
+// A Call that came in parts holds memory while it waits for more. Calls of several connections could wait for each
+// other for ever.
+void Responder::give_up_waiting() {
+  for (std::size_t at = 0; at < waiting_.size() && !endpoint_.failure();) {
+    const CallSlot slot = waiting_[at];
+    Call& call = call_at(slot);
+    if (call.held != 0 && !call.waits_since) call.waits_since = now_;
+    if (!call.waits_since || now_ - *call.waits_since < stall_timeout()) {
+      ++at;
+      continue;
+    }
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
+    call.joined.reset();  // an error needs nothing of it
+    share_.give_back(std::exchange(call.held, 0));
+    answer_error(slot, TransportError::Code::kSystem, "it came in parts, and there was no memory for its chunks");
+  }
 }
 
 // Takes the bytes that a waiting Call needs and starts it, unless it has to keep waiting.
@@ -86,7 +132,7 @@ BudgetShare::Verdict Responder::start_call(std::size_t at, bool only_guaranteed)
   const CallSlot slot = waiting_[at];
   Call& call = call_at(slot);
   if (only_guaranteed && !share_.is_guaranteed(call.need)) return BudgetShare::Verdict::kShort;
-  const BudgetShare::Verdict verdict = share_.take(call.need);
+  const BudgetShare::Verdict verdict = share_.take(call.need, call.held);
   if (verdict != BudgetShare::Verdict::kTaken) return verdict;
   const Chunk* position_zero = call.lists.call_chunk();
   if (position_zero != nullptr) call.message = pool_.take(static_cast<std::size_t>(position_zero->length));

@@ -73,7 +73,21 @@ void Responder::refuse(CallSlot slot, ReplyHeader&& rpc) {
   answer(slot, std::move(rpc), {});
 }
 
+// Without a chunk for them results are as long as the service makes them, and they stay until the peer has given
+// credits for all parts of the Reply.
+bool Responder::hold_results(Call& call, const ServedReply& reply) {
+  const std::size_t len = reply.results.size() + reply.more_results.size();
+  if (rules_.max_continued == 0 || len <= call.need) return true;
+  const std::size_t more = len - call.need;
+  if (share_.take(more, call.held) != BudgetShare::Verdict::kTaken) return false;
+  call.held += more;
+  return true;
+}
+
 void Responder::answer(CallSlot slot, ReplyHeader&& rpc, ServedReply&& reply) {
+  if (!hold_results(call_at(slot), reply)) {
+    return answer_error(slot, TransportError::Code::kSystem, "no memory for its Reply");
+  }
   call_at(slot).state = Call::State::kAnswering;
   Answer& answer = answers_.emplace_back();
   answer.slot = slot;

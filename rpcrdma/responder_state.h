@@ -65,8 +65,9 @@ struct Responder::Call {
   bool may_reduce = true;  // its credential allows it
   Buffer message;          // the Payload stream, if it was external
   std::vector<Item> items;
-  std::size_t need = 0;  // octets that the Call needs from the budget
-  std::size_t held = 0;  // octets that the Call has from the budget
+  std::size_t need = 0;                  // octets that the Call needs from the budget
+  std::size_t held = 0;                  // octets that the Call has from the budget
+  std::optional<TimePoint> waits_since;  // for the rest, with octets that others may need
 
   // Progress of the pulls:
   std::vector<Pull> pulls;
@@ -92,6 +93,7 @@ struct Responder::Call {
     joined.reset();
     items.clear();
     held = 0;
+    waits_since.reset();
     pulls.clear();
     told_short = false;
   }

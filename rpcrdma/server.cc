@@ -485,7 +485,9 @@ std::size_t Server::num_connections() const {
 }
 
 ServerMemory Server::memory() const {
-  return impl_->messages.memory();
+  ServerMemory memory = impl_->messages.memory();
+  memory.calls = impl_->budget.held;
+  return memory;
 }
 
 verbs::QpCounters Server::counters() const {

@@ -91,8 +91,9 @@ struct ServerConfig {
 // the device keeps a reserve. Otherwise an idle client costs the Receives of its last grant.
 inline constexpr std::size_t kIdleReceives = 32 << 10;
 
-// ServerMemory: memory that a server holds for messages, apart from buffers().
+// ServerMemory: memory that a server holds for messages and Calls.
 struct ServerMemory {
+  std::size_t calls = 0;     // octets that Calls hold or reserve: chunks and results, also in buffers(), and parts
   std::size_t sends = 0;     // octets registered
   std::size_t receives = 0;  // octets registered, if Receives are shared
   // Receives promised to clients, if Receives are shared.

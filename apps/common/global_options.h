@@ -3,11 +3,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "rpcrdma/policies.h"
+#include "verbs-shim/api/verbs.h"
 
 namespace CLI {
 class App;
@@ -52,6 +55,9 @@ struct GlobalOptions {
   std::chrono::milliseconds reconnect_for{60000};
   // `weft nfs` reports a silent server after this time. Not on the command line.
   std::chrono::milliseconds tell_after{5000};
+
+  // Puts something around the device of the command. For tests: not on the command line.
+  std::function<std::unique_ptr<verbs::Device>(std::unique_ptr<verbs::Device>)> wrap_device;
 
   // Whether the device is the soft RNIC: only it takes the protocol's options.
   bool is_soft() const { return backend == "soft"; }

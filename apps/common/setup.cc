@@ -101,7 +101,7 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
   config.admits = wish.admits;
   auto device = verbs::open_soft_device(config);
   if (!device.ok()) return to_status(device.error(), "cannot open the soft RNIC");
-  return std::move(device.value());
+  return options.wrap_device ? options.wrap_device(std::move(device.value())) : std::move(device.value());
 }
 
 }  // namespace weft::apps

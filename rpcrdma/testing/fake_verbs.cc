@@ -156,6 +156,7 @@ bool FakeQp::inject(ConstBytes message, std::optional<std::uint32_t> invalidate)
     break_connection();
     return false;
   }
+  if (peer_ == nullptr) tap_.heard(message);
   const Receive receive = receives.front();
   receives.pop_front();
   if (!message.empty()) std::memcpy(pointer_to(receive.sge.addr), message.data(), message.size());

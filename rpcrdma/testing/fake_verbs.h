@@ -178,9 +178,10 @@ class FakeQp final : public verbs::Qp {
 
   FakeQp(FakeMemory& memory, FakeCq& cq) : memory_(memory), cq_(cq) {}
   ~FakeQp() override { forget(); }
-  static void connect(FakeQp& a, FakeQp& b) {
-    a.peer_ = &b;
-    b.peer_ = &a;
+  static void connect(FakeQp& client, FakeQp& server) {
+    client.peer_ = &server;
+    server.peer_ = &client;
+    client.tap_.pairs_with(server.tap_);
   }
 
   verbs::Status post_send(const verbs::SendWr& wr) override;

@@ -53,7 +53,7 @@ struct ReverseTest : ::testing::Test {
   void open(ReverseOptions server_options = {}, ReverseOptions client_options = {}) {
     server = std::make_unique<ServerEnd>(memory, server_options);
     client = std::make_unique<ClientEnd>(memory, client_options);
-    FakeQp::connect(server->qp, client->qp);
+    FakeQp::connect(client->qp, server->qp);
     server->qp.keep_sent = client->qp.keep_sent = true;
   }
   // One end alone: its Sends are kept.

@@ -50,6 +50,7 @@ const Profile kProfile{
     .names_invalidation = true,
     .retries_keep_xid = true,                    // R2-7.2.4-20, R2-7.2.4-23
     .serves_reverse = true,                      // R2-7.2.2-1
+    .thresholds_by_properties = true,            // R2-3.3-3
     .default_reverse = ReverseSupport::kInline,  // R2-6.2-2
     .is_first = is_first,
     .message_kind = message_kind,

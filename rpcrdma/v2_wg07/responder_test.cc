@@ -270,6 +270,15 @@ TEST_F(Wg07ResponderTest, WhatIsNoRequestGetsNoAnswer) {
   expect_alive(6);
 }
 
+// The Receives of Calls under way are no room for the messages that were promised before.
+TEST_F(Wg07ResponderTest, ASmallerGrantLeavesWhatWasPromised) {
+  open({.credits = 32});
+  for (std::uint32_t xid = 5; xid < 15; ++xid) deliver_null(xid);
+  EXPECT_EQ(end->endpoint->num_held(), 10u);
+  const std::uint32_t promised = end->endpoint->num_ready() - kExtraReceives;
+  EXPECT_GE(end->link->receives_for(4), 10 + promised + 1) << "and the reserve";
+}
+
 TEST_F(Wg07ResponderTest, AConnectionKeepsItsVersion) {
   RecordProperty("proves", "W2-4.3.3-2 W2-7.1.2-1");
   open();

@@ -6,6 +6,7 @@
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
 #include "rpcrdma/client.h"
+#include "rpcrdma/testing/protocol_under_test.h"
 #include "tests/gateway/world.h"
 
 namespace weft::gateway::testing {
@@ -29,10 +30,13 @@ struct HostileServer : World {
     ToTcpConfig config{.listen = {}, .server = acceptor.local_endpoint(), .rpc = {}, .stream = {}};
     config.listen.ss_family = AF_INET;
     reinterpret_cast<sockaddr_in&>(config.listen).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    config.rpc = rpcrdma::testing::with_protocol(config.rpc);
     auto made = ToTcp::start(config, *gateway_device, io);
     ASSERT_TRUE(made.ok()) << made.status();
     gateway = std::move(*made);
-    client = std::move(rpcrdma::Client::connect(*client_device, gateway->local_addr(), {}).value());
+    client = std::move(rpcrdma::Client::connect(*client_device, gateway->local_addr(),
+                                                rpcrdma::testing::with_protocol(rpcrdma::ClientConfig{}))
+                           .value());
     engines.push_back([this](TimePoint now) { return gateway ? gateway->process(now) : 0; });
     engines.push_back([this](TimePoint now) { return client ? client->process(now) : 0; });
   }

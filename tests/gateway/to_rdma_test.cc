@@ -157,14 +157,19 @@ TEST_F(ToRdmaTest, AListingMayBeLongerThanItsCount) {
   xids.clear();
   results = counted(4 + kMaxcount + 1000);
   EXPECT_EQ(ask(client, nfs_call(6, kReaddirplus, args)), reply_message(6, results));
-  ASSERT_EQ(xids.size(), 2u);
+  // R2-7.2.4-23: version 2 keeps the XID, and tells the length that the Reply needs. W2-6.6.4-1: with continuation no
+  // Reply is too long.
+  const std::size_t num_sent = rpcrdma::testing::has_continuation() ? 1 : 2;
+  ASSERT_EQ(xids.size(), num_sent);
   EXPECT_EQ(xids[0], 6u);
-  EXPECT_NE(xids[1], 6u);
+  const bool is_version_1 = rpcrdma::testing::protocol_under_test() == rpcrdma::Protocol::k1;
+  EXPECT_EQ(xids.back() != 6u, is_version_1);
   // Once: then the client is told that it failed.
   xids.clear();
   results = counted(3 * kMaxcount);
-  EXPECT_EQ(ask(client, nfs_call(7, kReaddirplus, args)), refusal(7, rpcrdma::AcceptStat::kSystemErr));
-  EXPECT_EQ(xids.size(), 2u);
+  EXPECT_EQ(ask(client, nfs_call(7, kReaddirplus, args)),
+            is_version_1 ? refusal(7, rpcrdma::AcceptStat::kSystemErr) : reply_message(7, results));
+  EXPECT_EQ(xids.size(), num_sent);
   results.clear();
   EXPECT_EQ(ask(client, nfs_call(8, kNull, {})), reply_message(8, {})) << "and goes on";
 }
@@ -234,7 +239,7 @@ TEST_F(ToRdmaTest, ManyCallsAtOnceAllEnd) {
 TEST_F(ToRdmaTest, CallsAheadOfTheServerAreBounded) {
   TcpEnd& client = connect();
   for (std::uint32_t xid = 1; xid <= 1000; ++xid) client.send(nfs_call(xid, kNull, {}));
-  ASSERT_TRUE(run([&] { return calls.size() == 1; }));
+  ASSERT_TRUE(run([&] { return !calls.empty(); }));
   settle();
   EXPECT_EQ(gateway->summary(), "1 clients, 64 calls, 0 items placed directly");
 }
@@ -377,7 +382,7 @@ TEST_F(CallbacksToTcpTest, CallsBothWaysUnderOneXidAndNoMoreThanGranted) {
 
 TEST_F(CallbacksToTcpTest, AReplyTooLongIsTheServersToHear) {
   TcpEnd& client = open();
-  client.on_record = [](TcpEnd& end, const Octets&) { end.send(reply_message(0x99, counted(5000))); };
+  client.on_record = [](TcpEnd& end, const Octets&) { end.send(reply_message(0x99, counted(2 << 20))); };
   const auto ended = call_back(0x99, {}, nfsulb::kNfs4CallbackProgram);
   ASSERT_TRUE(run([&] { return ended->has_value(); }));
   EXPECT_EQ((*ended)->status, rpcrdma::CallStatus::kErrChunk);

@@ -12,6 +12,7 @@
 #include "nfsulb/programs.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/server.h"
+#include "rpcrdma/testing/protocol_under_test.h"
 #include "tests/gateway/world.h"
 
 namespace weft::gateway::testing {
@@ -32,10 +33,12 @@ struct ToRdmaTest : World, rpcrdma::Service {
         {.binding = nfsulb::find_binding(nfsulb::kNfsProgram, nfsulb::kNfsV3), .service = this, .takes_gss = true}};
     // Calls wait here for the gateway's resources, not for the server's.
     const rpcrdma::ServerConfig rpc{.reverse_credits = 4, .max_buffered_per_connection = 64 << 20};
-    server = std::move(rpcrdma::Server::listen(*server_device, any, programs, rpc).value());
+    server =
+        std::move(rpcrdma::Server::listen(*server_device, any, programs, rpcrdma::testing::with_protocol(rpc)).value());
     config.listen = boost::asio::ip::tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0);
     config.server = server->local_addr();
     config.stream.record.max_record = 4 << 20;
+    config.rpc = rpcrdma::testing::with_protocol(config.rpc);
     start_gateway();
     engines.push_back([this](TimePoint now) { return server ? server->process(now) : 0; });
     engines.push_back([this](TimePoint now) { return gateway ? gateway->process(frozen.value_or(now) + skew) : 0; });

@@ -15,6 +15,7 @@
 #include "nfsulb/programs.h"
 #include "rpcrdma/client.h"
 #include "rpcrdma/rpc_message.h"
+#include "rpcrdma/testing/protocol_under_test.h"
 #include "tests/gateway/world.h"
 
 namespace weft::gateway::testing {
@@ -32,7 +33,7 @@ struct ToTcpTest : World {
     config.server = acceptor.local_endpoint();
     config.listen.ss_family = AF_INET;
     config.stream.record.max_record = 4 << 20;
-    config.rpc.max_buffered = 32 << 20;
+    config.rpc = rpcrdma::testing::with_protocol(rpcrdma::ServerConfig{.max_buffered = 32 << 20});
     start_gateway();
     engines.push_back([this](TimePoint now) { return gateway ? gateway->process(frozen.value_or(now) + skew) : 0; });
     engines.push_back([this](TimePoint now) {
@@ -60,7 +61,8 @@ struct ToTcpTest : World {
   rpcrdma::Client& connect(const rpcrdma::ClientConfig& config = {}) {
     sockaddr_storage addr = gateway->local_addr();
     reinterpret_cast<sockaddr_in&>(addr).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    clients.push_back(std::move(rpcrdma::Client::connect(*client_device, addr, config).value()));
+    clients.push_back(
+        std::move(rpcrdma::Client::connect(*client_device, addr, rpcrdma::testing::with_protocol(config)).value()));
     return *clients.back();
   }
   // How a Call of NFS version 3 ended.

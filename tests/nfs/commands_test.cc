@@ -160,7 +160,7 @@ TEST_F(Commands, CatToAFullDeviceSaysSoAndEnds) {
   write_file(exported("file"), noise(5000));
   NfsOptions options;
   options.names = {url("file"), url("file")};
-  apps::GlobalOptions globals;
+  apps::GlobalOptions globals = client_options();
   const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
   ASSERT_GE(full, 0);
   int status = -1;

@@ -12,6 +12,7 @@
 #include "apps/nfs/runner.h"
 #include "apps/nfs/tree_work.h"
 #include "tests/nfs/world.h"
+#include "verbs-shim/api/testing/post_tap.h"
 #include "verbs-shim/soft/device.h"
 
 namespace weft::nfs::testing {
@@ -23,7 +24,7 @@ class FlowTest : public World {
   FlowTest() {
     auto device = verbs::open_soft_device({});
     EXPECT_TRUE(device.ok());
-    device_ = std::move(device.value());
+    device_ = verbs::testing::tapped(std::move(device.value()));
     auto url_parsed = parse_url(url(""));
     EXPECT_TRUE(url_parsed.ok());
     auto session = Session::open(*url_parsed, options_, *device_, stop_);
@@ -31,7 +32,7 @@ class FlowTest : public World {
     session_ = std::move(*session);
   }
 
-  apps::GlobalOptions options_;
+  apps::GlobalOptions options_ = client_options();
   apps::StopSignals stop_;
   std::unique_ptr<verbs::Device> device_;
   std::unique_ptr<Session> session_;
@@ -155,7 +156,7 @@ TEST_F(FlowTest, ATreeIsCountedBesideTheWork) {
     write_file(dir + "/a/two", noise(20));
     write_file(dir + "/a/b/three", noise(30));
   }
-  apps::GlobalOptions globals;
+  apps::GlobalOptions globals = client_options();
   NfsOptions nfs_options;
   Runner runner(globals, nfs_options);
   for (const bool remote : {true, false}) {

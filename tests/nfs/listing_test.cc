@@ -48,7 +48,7 @@ class Listings : public World {
   // `weft nfs ls` with other options than the command line can give.
   Ran ls(NfsOptions options) {
     options.names = {url("")};
-    apps::GlobalOptions globals;
+    apps::GlobalOptions globals = client_options();
     Ran ran;
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
@@ -167,7 +167,7 @@ TEST_F(Listings, AnEndlessDirectoryEndsWithItsReader) {
   NfsOptions options;
   options.json = true;
   options.names = names;
-  apps::GlobalOptions globals;
+  apps::GlobalOptions globals = client_options();
   int status = -1;
   ::testing::internal::CaptureStderr();
   {

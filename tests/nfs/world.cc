@@ -23,6 +23,8 @@
 #include "apps/common/progress.h"
 #include "apps/nfs/command.h"
 #include "nfsulb/nfs3.h"
+#include "rpcrdma/testing/protocol_under_test.h"
+#include "verbs-shim/api/testing/post_tap.h"
 #include "verbs-shim/soft/device.h"
 
 namespace weft::nfs::testing {
@@ -69,7 +71,7 @@ World::World() : base_dir_(make_temporary_dir()) {
     config.num_workers = static_cast<std::uint32_t>(std::atoi(workers));
   auto device = verbs::open_soft_device(config);
   EXPECT_TRUE(device.ok());
-  device_ = std::move(device.value());
+  device_ = verbs::testing::tapped(std::move(device.value()));
 
   serve::TreeConfig tree_config;
   tree_config.directory = export_dir_;
@@ -115,7 +117,8 @@ void World::start_server(const sockaddr_storage& addr) {
   service_ = std::make_unique<serve::NfsService>(*backend, *pool_);
   interposer.inner = service_.get();
   const std::array programs = {rpcrdma::ServedProgram{.binding = &nfsulb::nfs3_binding(), .service = &interposer}};
-  auto server = rpcrdma::Server::listen(*device_, addr, programs, {});
+  auto server =
+      rpcrdma::Server::listen(*device_, addr, programs, rpcrdma::testing::with_protocol(rpcrdma::ServerConfig{}));
   ASSERT_TRUE(server.ok()) << server.error().message;
   server_ = std::move(server.value());
   service_->attach(*server_);
@@ -159,6 +162,13 @@ void World::stop_server() {
   eventfd_write(stop_fd_, 1);
 }
 
+apps::GlobalOptions World::client_options() {
+  apps::GlobalOptions options;
+  options.protocols = {rpcrdma::testing::protocol_under_test()};
+  options.wrap_device = verbs::testing::tapped;
+  return options;
+}
+
 Ran World::weft(std::vector<std::string> words) {
   Ran ran;
   if (const char* workers = std::getenv("WEFT_WORKERS")) {
@@ -168,6 +178,7 @@ Ran World::weft(std::vector<std::string> words) {
   CLI::App root("test", "weft");
   root.require_subcommand(1);
   apps::CommandContext context;
+  context.options = client_options();
   context.options.reconnect_for = reconnect_for;
   context.options.tell_after = tell_after;
   apps::add_global_options(root, context.options);

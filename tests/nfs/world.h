@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "apps/common/global_options.h"
 #include "apps/nfs3/codec.h"
 #include "apps/serve/backend/backend.h"
 #include "apps/serve/disk_pool.h"
@@ -75,12 +76,15 @@ struct Ran {
 };
 
 // World has an export in a temporary directory, served read-write, and a directory for the client's files. With
-// WEFT_WORKERS=N in the environment both ends' devices have N workers.
+// WEFT_WORKERS=N in the environment both ends' devices have N workers. Both are tapped
+// (verbs-shim/api/testing/post_tap.h).
 class World : public ::testing::Test {
  protected:
   World();
   ~World() override;
 
+  // The global options of a client, for tests that run no command: the protocol of this run, and a tapped device.
+  static apps::GlobalOptions client_options();
   // weft runs `weft WORDS...` in this process.
   Ran weft(std::vector<std::string> words);
   // The server answers nothing any more, ends soon and starts again at the same address, with the same export. Any

@@ -32,7 +32,7 @@ ServedReply MemoryFile::serve(ServedCall& call) {
     xdr::XdrWriter(reply.results).u32(len);
     reply.add_item(std::move(buffer), len);
   } else if (call.procedure == kReaddir) {
-    reply.results = pattern(10000);
+    reply.results = pattern(listing);
   } else if (call.procedure != kNull) {
     reply.accept = ServedReply::Accept::kProcUnavail;
   }
@@ -78,16 +78,6 @@ CallSpec World::write_call(ConstBytes args, ConstBytes data) {
   return spec;
 }
 
-namespace {
-
-// The protocol of every connection of a World: WEFT_RPCRDMA, or version 1.
-Protocol protocol_under_test() {
-  const char* name = std::getenv("WEFT_RPCRDMA");
-  return name != nullptr ? parse_protocol(name).value() : Protocol::k1;
-}
-
-}  // namespace
-
 World::World() : programs{{&test_binding(), &file}, {&plain_binding(), &file}} {
   verbs::SoftConfig config;
   if (const char* workers = std::getenv("WEFT_WORKERS"))
@@ -105,11 +95,6 @@ const Profile& World::profile() {
   return profile_of(protocol_under_test());
 }
 
-ServerConfig World::with_protocol(ServerConfig config) {
-  if (config.protocols == ServerConfig{}.protocols) config.protocols = {protocol_under_test()};
-  return config;
-}
-
 void World::listen(ServerConfig config) {
   auto made = Server::listen(*server_device, loopback(0), programs, with_protocol(std::move(config)));
   ASSERT_TRUE(made.ok()) << made.error().message;
@@ -118,8 +103,7 @@ void World::listen(ServerConfig config) {
 }
 
 std::unique_ptr<Client> World::connect(ClientConfig config) {
-  if (config.protocols == ClientConfig{}.protocols) config.protocols = {protocol_under_test()};
-  auto made = Client::connect(*client_device, server->local_addr(), config);
+  auto made = Client::connect(*client_device, server->local_addr(), with_protocol(std::move(config)));
   EXPECT_TRUE(made.ok()) << made.error().message;
   return std::move(*made);
 }

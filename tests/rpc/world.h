@@ -13,11 +13,11 @@
 #include "rpcrdma/profiles.h"
 #include "rpcrdma/server.h"
 #include "rpcrdma/testing/engines.h"
+#include "rpcrdma/testing/protocol_under_test.h"
 #include "verbs-shim/soft/device.h"
 
 // A server and clients over soft RNICs on 127.0.0.1, all in one thread and driven by their descriptors. With
-// WEFT_WORKERS=N in the environment the devices have N workers. With WEFT_RPCRDMA=NAME the connections have that
-// protocol.
+// WEFT_WORKERS=N in the environment the devices have N workers.
 namespace weft::rpcrdma::testing {
 
 using Clock = std::chrono::steady_clock;
@@ -42,6 +42,7 @@ class MemoryFile : public Service {
   Server* server = nullptr;
   Octets data;
   bool hold = false;
+  std::size_t listing = 10000;  // octets of the results of READDIR
   std::size_t num_calls = 0;
   std::size_t num_without_buffer = 0;
   std::vector<ServedCall> held;
@@ -56,8 +57,6 @@ struct World : ::testing::Test {
 
   // The profile of every connection.
   static const Profile& profile();
-  // `config`, with the protocol of this run unless it names another one.
-  static ServerConfig with_protocol(ServerConfig config);
 
   void listen(ServerConfig config = {});
   std::unique_ptr<Client> connect(ClientConfig config = {});

@@ -352,7 +352,7 @@ TEST_F(ServeTest, ARemoveSentAgainOverANewConnectionRunsOnce) {
 TEST_F(ServeTest, ReadlinkAndSymlinkByChunkOrInline) {
   start();
   const NfsFh3 root = mount("/");
-  auto peer = connect();
+  auto peer = connect({.chunks = {.max_continued_reply = 0}});
   const std::string target(4000, 't');
   nfs3::SymlinkArgs args;
   args.where = {root, "link"};

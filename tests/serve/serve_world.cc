@@ -10,6 +10,8 @@
 
 #include "apps/onc_tcp/record.h"
 #include "rpcrdma/rpc_message.h"
+#include "rpcrdma/testing/protocol_under_test.h"
+#include "verbs-shim/api/testing/post_tap.h"
 
 namespace weft::serve::testing {
 namespace {
@@ -49,6 +51,7 @@ ServeWorld::ServeWorld() : dir(temp / "export") {
   config.backend.read_write = true;
   config.backend.sync_metadata = false;
   config.listen = config.mount_listen = loopback();
+  config.rpc = rpcrdma::testing::with_protocol(rpcrdma::ServerConfig{});
 }
 
 ServeWorld::~ServeWorld() {
@@ -58,7 +61,7 @@ ServeWorld::~ServeWorld() {
 void ServeWorld::start() {
   auto opened = verbs::open_soft_device({});
   ASSERT_TRUE(opened.ok());
-  device = std::move(opened.value());
+  device = verbs::testing::tapped(std::move(opened.value()));
   auto started = ServeApp::start(config, *device);
   ASSERT_TRUE(started.ok()) << started.status();
   app = std::move(*started);
@@ -69,10 +72,10 @@ void ServeWorld::stop() {
   device.reset();
 }
 
-std::unique_ptr<ServeWorld::Peer> ServeWorld::connect() {
+std::unique_ptr<ServeWorld::Peer> ServeWorld::connect(const rpcrdma::ClientConfig& config) {
   auto peer = std::make_unique<Peer>();
-  peer->device = std::move(verbs::open_soft_device({}).value());
-  auto client = rpcrdma::Client::connect(*peer->device, app->rdma_addr(), {});
+  peer->device = verbs::testing::tapped(std::move(verbs::open_soft_device({}).value()));
+  auto client = rpcrdma::Client::connect(*peer->device, app->rdma_addr(), rpcrdma::testing::with_protocol(config));
   EXPECT_TRUE(client.ok());
   if (!client.ok()) return peer;
   peer->client = std::move(client.value());

@@ -48,7 +48,7 @@ class ServeWorld : public ::testing::Test {
     std::unique_ptr<verbs::Device> device;
     std::unique_ptr<rpcrdma::Client> client;
   };
-  std::unique_ptr<Peer> connect();
+  std::unique_ptr<Peer> connect(const rpcrdma::ClientConfig& config = {});
 
   // Turns server and clients until done; fails after half a minute.
   void run_until(const std::function<bool()>& done);

@@ -23,11 +23,16 @@ void Tally::add(const Tally& tally) {
   }
 }
 
-std::size_t Tally::count(Profile profile, const std::string& name) const {
+const std::map<std::string, std::size_t>& Tally::occurred(Profile profile) const {
+  static const std::map<std::string, std::size_t> kNone;
   const auto counts = counts_.find(profile);
-  if (counts == counts_.end()) return 0;
-  const auto count = counts->second.find(name);
-  return count == counts->second.end() ? 0 : count->second;
+  return counts == counts_.end() ? kNone : counts->second;
+}
+
+std::size_t Tally::count(Profile profile, const std::string& name) const {
+  const auto& counts = occurred(profile);
+  const auto count = counts.find(name);
+  return count == counts.end() ? 0 : count->second;
 }
 
 std::vector<std::string> Tally::missing(Profile profile) const {

@@ -16,6 +16,8 @@ class Tally {
   void add(const Tally& tally);
   // missing: the names that the draft defines and no message had, for example "RDMA2_GRANT" and "RBSIZ".
   std::vector<std::string> missing(Profile profile) const;
+  // occurred: the names that a message had, with their numbers.
+  const std::map<std::string, std::size_t>& occurred(Profile profile) const;
   std::size_t count(Profile profile, const std::string& name) const;
 
  private:

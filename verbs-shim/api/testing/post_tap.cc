@@ -1,8 +1,12 @@
 #include "verbs-shim/api/testing/post_tap.h"
 
+#include <netinet/in.h>
+
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace weft::verbs::testing {
@@ -11,33 +15,71 @@ namespace {
 std::atomic<PostObserver*> the_observer;
 std::atomic<std::size_t> num_ends;
 
+// Held from a post until the observer has heard of it, so that the peer's answer comes later.
+std::mutex the_order;
+
 // Which object of ours stands for which of the device's, where events name the latter.
-template <typename T>
+template <typename Inner, typename Outer>
 class Stands {
  public:
-  void add(T* inner, T* outer) {
+  void add(Inner* inner, Outer* outer) {
     const std::scoped_lock lock(mutex_);
     outer_of_[inner] = outer;
   }
-  void remove(T* inner) {
+  void remove(Inner* inner) {
     const std::scoped_lock lock(mutex_);
     outer_of_.erase(inner);
   }
-  T* find(T* inner) {
+  // Null where none does.
+  Outer* find(Inner* inner) {
     const std::scoped_lock lock(mutex_);
     const auto at = outer_of_.find(inner);
-    return at == outer_of_.end() ? inner : at->second;
+    return at == outer_of_.end() ? nullptr : at->second;
   }
 
  private:
   std::mutex mutex_;
-  std::map<T*, T*> outer_of_;
+  std::map<Inner*, Outer*> outer_of_;
 };
 
+class TappedQp;
+class TappedCmId;
 struct Known {
-  Stands<Qp> qps;
-  Stands<CmId> ids;
+  Stands<Qp, TappedQp> qps;
+  Stands<CmId, TappedCmId> ids;
 };
+
+// Address and port as octets, for comparison.
+std::string key_of(const sockaddr_storage& storage) {
+  const auto text = [](const auto& part) { return std::string(reinterpret_cast<const char*>(&part), sizeof part); };
+  if (storage.ss_family == AF_INET6) {
+    const auto& addr = reinterpret_cast<const sockaddr_in6&>(storage);
+    return text(addr.sin6_addr) + text(addr.sin6_port);
+  }
+  const auto& addr = reinterpret_cast<const sockaddr_in&>(storage);
+  return text(addr.sin_addr) + text(addr.sin_port);
+}
+
+// Accepted: tapped ends that accepted a connection whose other end is not known yet, by the addresses of both.
+class Accepted {
+ public:
+  void add(const CmId& server, const EndTap& tap) {
+    const std::scoped_lock lock(mutex_);
+    ends_.insert_or_assign({key_of(server.local_addr()), key_of(server.peer_addr())}, tap);
+  }
+  std::optional<EndTap> take_peer_of(const CmId& client) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = ends_.extract({key_of(client.peer_addr()), key_of(client.local_addr())});
+    if (!found) return {};
+    return found.mapped();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::string, std::string>, EndTap> ends_;
+};
+
+Accepted the_accepted;
 
 class TappedQp final : public Qp {
  public:
@@ -47,6 +89,7 @@ class TappedQp final : public Qp {
   }
   ~TappedQp() override { known_->qps.remove(qp_.get()); }
   Status post_send(const SendWr& wr) override {
+    const std::scoped_lock lock(the_order);
     Status status = qp_->post_send(wr);
     if (status.ok()) tap_.posted(wr);
     return status;
@@ -87,7 +130,11 @@ class TappedCmId final : public CmId {
   }
   Status accept(const ConnParam& param) override {
     tap_.connects(param.private_data);
+    the_accepted.add(*id_, tap_);
     return id_->accept(param);
+  }
+  void on_established() {
+    if (const auto server = the_accepted.take_peer_of(*id_)) tap_.pairs_with(*server);
   }
   Status reject(std::span<const std::uint8_t> private_data) override { return id_->reject(private_data); }
   Status disconnect() override { return id_->disconnect(); }
@@ -108,7 +155,10 @@ class TappedCmChannel final : public CmChannel {
   std::optional<CmEvent> get_event() override {
     std::optional<CmEvent> event = channel_->get_event();
     if (!event) return event;
-    if (event->id != nullptr) event->id = known_->ids.find(event->id);
+    if (TappedCmId* id = known_->ids.find(event->id)) {
+      event->id = id;
+      if (event->type == CmEventType::kEstablished) id->on_established();
+    }
     if (event->new_id) event->new_id = std::make_unique<TappedCmId>(std::move(event->new_id), known_);
     return event;
   }
@@ -142,7 +192,7 @@ class TappedDevice final : public Device {
   DeviceAttr query() const override { return device_->query(); }
   std::optional<AsyncEvent> get_async_event() override {
     std::optional<AsyncEvent> event = device_->get_async_event();
-    if (event && event->qp != nullptr) event->qp = known_->qps.find(event->qp);
+    if (TappedQp* qp = event ? known_->qps.find(event->qp) : nullptr) event->qp = qp;
     return event;
   }
   int async_fd() override { return device_->async_fd(); }
@@ -170,6 +220,14 @@ void EndTap::posted(const SendWr& wr) const {
 
 void EndTap::connects(std::span<const std::uint8_t> private_data) const {
   if (PostObserver* observer = the_observer) observer->on_connect(end_, private_data);
+}
+
+void EndTap::pairs_with(const EndTap& server) const {
+  if (PostObserver* observer = the_observer) observer->on_pair(end_, server.end_);
+}
+
+void EndTap::heard(std::span<const std::uint8_t> octets) const {
+  if (PostObserver* observer = the_observer) observer->on_arrival(end_, octets);
 }
 
 std::unique_ptr<Device> tapped(std::unique_ptr<Device> device) {

@@ -10,8 +10,9 @@
 // A tap in the verbs API: it observes the posts of a device's users. It works with any device and any user.
 namespace weft::verbs::testing {
 
-// PostObserver hears, in the threads that post, of each request that a queue pair took. An end is one side of one
-// connection; numbers ascend in the order in which ends came to be, and none comes twice in a process.
+// PostObserver hears, in the threads that post, of each request that a queue pair took. No call precedes the call about
+// a post that its sender had received. An end is one side of one connection; numbers ascend in the order in which ends
+// came to be, and none comes twice in a process.
 class PostObserver {
  public:
   virtual ~PostObserver() = default;
@@ -19,6 +20,10 @@ class PostObserver {
   virtual void on_post(std::size_t end, const SendWr& wr) = 0;
   // Private data of a connect or of an accept.
   virtual void on_connect(std::size_t end, std::span<const std::uint8_t> private_data) = 0;
+  // Both ends of one connection are tapped; `client` connected to `server`. Posts may precede this.
+  virtual void on_pair(std::size_t /*client*/, std::size_t /*server*/) {}
+  // A Send of a peer that is not tapped arrived. Only fake queue pairs tell it.
+  virtual void on_arrival(std::size_t /*end*/, std::span<const std::uint8_t> /*octets*/) {}
 };
 
 // observe_posts: from now on `observer` hears of every tapped end, until another takes its place; null: none does.
@@ -30,6 +35,8 @@ class EndTap {
   EndTap();
   void posted(const SendWr& wr) const;
   void connects(std::span<const std::uint8_t> private_data) const;
+  void pairs_with(const EndTap& server) const;
+  void heard(std::span<const std::uint8_t> octets) const;
 
  private:
   std::size_t end_;

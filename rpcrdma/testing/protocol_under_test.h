@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdlib>
+#include <utility>
+
+#include "rpcrdma/client.h"
+#include "rpcrdma/profiles.h"
+#include "rpcrdma/server.h"
+
+// The protocol of a whole test program: with WEFT_RPCRDMA=NAME in the environment the connections have that one. So the
+// same tests run once for each version.
+namespace weft::rpcrdma::testing {
+
+// WEFT_RPCRDMA, or version 1.
+inline Protocol protocol_under_test() {
+  const char* name = std::getenv("WEFT_RPCRDMA");
+  return name != nullptr ? parse_protocol(name).value() : Protocol::k1;
+}
+
+// Whether a message may come in several messages, and credits count messages.
+inline bool has_continuation() {
+  return profile_of(protocol_under_test()).framing != nullptr;
+}
+
+// `config`, with the protocol of this run unless it names another one.
+inline ServerConfig with_protocol(ServerConfig config) {
+  if (config.protocols == ServerConfig{}.protocols) config.protocols = {protocol_under_test()};
+  return config;
+}
+inline ClientConfig with_protocol(ClientConfig config) {
+  if (config.protocols == ClientConfig{}.protocols) config.protocols = {protocol_under_test()};
+  return config;
+}
+
+}  // namespace weft::rpcrdma::testing

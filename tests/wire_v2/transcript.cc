@@ -1,0 +1,152 @@
+#include "tests/wire_v2/transcript.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tests/wire_v1/decoder.h"
+#include "tests/wire_v2/decoder.h"
+#include "tests/wire_v2/tables.h"
+
+namespace weft::wire_v2 {
+namespace {
+
+using Posts = std::vector<const Post*>;
+
+constexpr std::size_t kVersionAt = 4;  // octets before rdma_vers
+
+std::optional<std::uint32_t> version_of(const Bytes& octets) {
+  if (octets.size() < kVersionAt + 4) return {};
+  std::uint32_t version = 0;
+  for (std::size_t i = kVersionAt; i < kVersionAt + 4; ++i) version = version << 8 | octets[i];
+  return version;
+}
+
+bool is_message(const Post& post) {
+  return post.kind == Post::Kind::kSend || post.kind == Post::Kind::kArrival;
+}
+
+bool is_allowed(const Post& post, Profile profile) {
+  return std::holds_alternative<Message>(decode(post.octets, profile));
+}
+
+std::optional<Profile> profile_of(const Posts& posts) {
+  for (const Post* post : posts) {
+    if (!is_message(*post) || version_of(post->octets) != 2) continue;
+    const bool is_cel05 = is_allowed(*post, Profile::kCel05), is_wg07 = is_allowed(*post, Profile::kWg07);
+    if (is_cel05 != is_wg07) return is_cel05 ? Profile::kCel05 : Profile::kWg07;
+  }
+  return {};
+}
+
+// A connection whose first message is of version 1 has that version.
+bool is_version_1(const Posts& posts) {
+  const auto first = std::ranges::find_if(posts, [](const Post* post) { return is_message(*post); });
+  return first != posts.end() && version_of((*first)->octets) == 1;
+}
+
+// RDMA2_ERR_VERS_MISMATCH bears the version of the message that it answers (W2-7-2), be it version 1.
+bool is_mismatch(const Bytes& octets) {
+  constexpr std::uint8_t kBody[] = {0, 0, 0, 4, 0, 0, 0, 11};  // RDMA2_ERROR, and the code
+  return octets.size() == 20 && std::equal(std::begin(kBody), std::end(kBody), octets.begin() + 12);
+}
+
+std::string hex(const Bytes& octets) {
+  constexpr std::size_t kMost = 256;
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (std::size_t i = 0; i < std::min(octets.size(), kMost); ++i) {
+    text += kDigits[octets[i] >> 4];
+    text += kDigits[octets[i] & 15];
+  }
+  return text + (octets.size() > kMost ? "..." : "");
+}
+
+class Judge {
+ public:
+  explicit Judge(Transcript::Verdict& verdict) : verdict_(verdict) {}
+
+  void on_conversation(const Posts& posts, std::size_t client) {
+    if (is_version_1(posts)) return one_by_one(posts, {});
+    const auto shown = profile_of(posts);
+    Conversation conversation(shown.value_or(Profile::kCel05));
+    for (const Post* post : posts) hear(conversation, *post, post->end == client ? End::kClient : End::kServer);
+    for (const Violation& violation : conversation.violations()) {
+      add_fault(violation.rule, violation.text, posts.at(violation.event - 1)->octets);
+    }
+    verdict_.num_messages += static_cast<std::size_t>(
+        std::ranges::count_if(posts, [](const Post* post) { return post->kind == Post::Kind::kSend; }));
+    if (!shown) return;
+    ++verdict_.num_conversations[*shown];
+    verdict_.tally.add(conversation.tally());
+  }
+
+  void on_lone_end(const Posts& posts) { one_by_one(posts, profile_of(posts)); }
+
+ private:
+  static void hear(Conversation& conversation, const Post& post, End end) {
+    switch (post.kind) {
+      case Post::Kind::kSend: return conversation.send(end, post.octets, post.invalidated);
+      case Post::Kind::kRead: return conversation.rdma_read(end, post.segment);
+      case Post::Kind::kWrite: return conversation.rdma_write(end, post.segment);
+      case Post::Kind::kArrival: return;  // not of paired ends
+    }
+  }
+
+  void one_by_one(const Posts& posts, std::optional<Profile> shown) {
+    for (const Post* post : posts) {
+      if (post->kind != Post::Kind::kSend) continue;
+      if (version_of(post->octets) == 1 && !(shown == Profile::kWg07 && is_mismatch(post->octets))) {
+        on_version_1(post->octets);
+      } else {
+        on_version_2(post->octets, shown);
+      }
+    }
+  }
+
+  void on_version_1(const Bytes& octets) {
+    const auto decoded = wire_v1::decode(octets);
+    if (const auto* fault = std::get_if<wire_v1::Fault>(&decoded)) add_fault("R1-5-01", fault->text, octets);
+  }
+
+  void on_version_2(const Bytes& octets, std::optional<Profile> shown) {
+    const auto decoded = decode(octets, shown.value_or(Profile::kCel05));
+    ++verdict_.num_messages;
+    if (const auto* fault = std::get_if<Fault>(&decoded)) {
+      add_fault(fault->rule, fault->text, octets);
+    } else if (shown) {
+      verdict_.tally.add(std::get<Message>(decoded));
+    }
+  }
+
+  void add_fault(const std::string& rule, const std::string& text, const Bytes& octets) {
+    verdict_.faults.push_back(rule + ": " + text + "\n" + hex(octets));
+  }
+
+  Transcript::Verdict& verdict_;
+};
+
+}  // namespace
+
+Transcript::Verdict Transcript::judge() const {
+  std::map<std::size_t, std::size_t> client_of;
+  for (const auto& [client, server] : server_of_) client_of[server] = client;
+  std::map<std::size_t, Posts> connections;  // by the client, or by the only end
+  for (const Post& post : posts_) {
+    const auto client = client_of.find(post.end);
+    const bool is_paired = client != client_of.end() || server_of_.contains(post.end);
+    if (is_paired && post.kind == Post::Kind::kArrival) continue;  // the test's own
+    connections[client == client_of.end() ? post.end : client->second].push_back(&post);
+  }
+  Verdict verdict;
+  Judge judge(verdict);
+  for (const auto& [client, posts] : connections) {
+    if (server_of_.contains(client)) {
+      judge.on_conversation(posts, client);
+    } else {
+      judge.on_lone_end(posts);
+    }
+  }
+  return verdict;
+}
+
+}  // namespace weft::wire_v2
