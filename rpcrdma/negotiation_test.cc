@@ -115,6 +115,7 @@ TEST(Negotiation, EveryServerIsAskedUntilItIsFound) {
       {kAll, {"1", "2-wg07"}, {"2-wg07"}},
       {kAll, kAll, {"2-wg07"}},
       {{"2-cel05", "2-wg07", "1"}, {"2-wg07"}, {"2-cel05", "2-wg07"}},
+      {{"2-cel05", "1", "2-wg07"}, {"2-wg07", "1"}, {"2-cel05", "2-wg07"}},  // the server's draft goes first
       {{"2-cel05", "1"}, {"1"}, {"2-cel05", "1"}},
       {{"2-cel05", "1"}, {"1", "2-wg07"}, {"2-cel05", "1"}},
       {{"1", "2-cel05"}, {"2-cel05"}, {"1", "2-cel05"}},
@@ -255,9 +256,8 @@ TEST(Negotiation, OnlyAnAnswerDecides) {
   Negotiation negotiation({.profiles = profiles({"2-cel05", "1"}), .first_xid = kXid});
   const Octets probe = probe_of(negotiation);
   EXPECT_EQ(negotiation.on_message(probe).kind, Kind::kKeep) << "a Call with the XID of the probe";
-  Octets other = *first_answer(profiles({"2-cel05"}), probe);
-  put_word(other, 0, kXid + 1);
-  EXPECT_EQ(negotiation.on_message(other).kind, Kind::kIgnore);
+  const Negotiation another({.profiles = profiles({"2-cel05", "1"}), .first_xid = kXid + 1});
+  EXPECT_EQ(negotiation.on_message(*first_answer(profiles({"2-cel05"}), probe_of(another))).kind, Kind::kIgnore);
   EXPECT_EQ(negotiation.on_message({}).kind, Kind::kIgnore);
   Octets spoiled = *first_answer(profiles({"2-cel05"}), probe);
   put_word(spoiled, 24, 2);  // the discriminator of a list

@@ -164,6 +164,7 @@ TEST_F(NegotiationTest, EveryPairFindsTheBestVersionOverOneConnection) {
       {kAuto, {"1", "2-cel05", "2-wg07"}, {"2-wg07"}},
       {{"2-cel05", "2-wg07", "1"}, {"2-wg07"}, {"2-cel05", "2-wg07"}},
       {{"2-cel05", "2-wg07"}, {"2-wg07", "1"}, {"2-cel05", "2-wg07"}},
+      {{"2-cel05", "1", "2-wg07"}, {"2-wg07", "1"}, {"2-cel05", "2-wg07"}},  // the server's draft goes first
       {{"2-cel05", "1"}, {"1"}, {"2-cel05", "1"}},
       {{"2-cel05", "1"}, {"2-wg07", "1"}, {"2-cel05", "1"}},
       {{"2-cel05", "1"}, kAuto, {"2-cel05"}},
