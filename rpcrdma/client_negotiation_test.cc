@@ -279,7 +279,7 @@ TEST_F(ClientNegotiationTest, TheTimeForAnAnswerIsTheUsers) {
 TEST_F(ClientNegotiationTest, GarbageIsSilence) {
   ask();
   for (int ms = 0; ms < 1000; ms += 10) {
-    if (!device.qp().inject(Octets(ms % 60))) break;
+    if (!device.qp().inject(Octets(static_cast<std::size_t>(ms % 60)))) break;
     run(ms);
     ASSERT_EQ(device.qp().num_receives(), 8 + kExtraReceives + 2u);
   }
