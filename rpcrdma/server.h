@@ -101,7 +101,7 @@ struct ServerMemory {
   bool has_shared_receives = false;
 };
 
-// Server listens for RPC-over-RDMA version 1 connections and answers Calls with the services of its programs. Its owner
+// Server listens for RPC-over-RDMA connections and answers Calls with the services of its programs. Its owner
 // drives it like a Client.
 class Server {
  public:
