@@ -144,7 +144,7 @@ class Pair {
     service_.set_server(*server_);
     rpcrdma::ClientConfig client;
     client.inline_threshold = setting.threshold;
-    client.protocol = setting.protocol;
+    client.protocols = {setting.protocol};
     if (setting.continued) {
       client.chunks.max_continued_call = client.chunks.max_continued_reply = *setting.continued;
     }
