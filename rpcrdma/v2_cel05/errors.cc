@@ -8,7 +8,7 @@ using Code = TransportError::Code;
 
 Err err_of(Code code) {
   switch (code) {
-    case Code::kVersion: return Err::kVers;
+    case Code::kVersion:
     case Code::kOtherVersion: return Err::kVers;
     case Code::kChunk:
     case Code::kBadHeader:
