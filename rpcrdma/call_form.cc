@@ -173,7 +173,7 @@ CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const
   for (const ArgumentItem& item : spec.items) need += xdr::round_up(len_of(item.data));
   const std::size_t payload = need - header;
   if (need > rules.call_threshold && payload <= rules.max_continued_call &&
-      header + kLeastPart <= rules.call_threshold) {
+      header + kLeastLast <= rules.call_threshold) {
     form.continued = true;
     head.reserve(payload);
     lay_out(spec, rpc, true, rules.chunk_terms.max_segment, form, head);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "rpcrdma/framing.h"
 #include "rpcrdma/reassembly.h"
 #include "rpcrdma/xdr/xdr.h"
 
@@ -17,7 +18,7 @@ namespace weft::rpcrdma {
 class Continuation {
  public:
   Continuation() = default;
-  // last_len: octets of the Payload stream that fit in the last message, at least kLeastPart. The stream is longer.
+  // last_len: octets of the Payload stream that fit in the last message, at least kLeastLast. The stream is longer.
   Continuation(Reassembly::Part::Direction direction, std::uint32_t xid, std::vector<ConstBytes> pieces,
                std::size_t last_len)
       : direction_(direction), xid_(xid), pieces_(std::move(pieces)), last_len_(last_len) {
@@ -31,7 +32,9 @@ class Continuation {
   bool needs_part() const { return remaining_ > last_len_; }
   // The length of the next part if at most `room` octets fit. The last message gets some octets, too, and parts end at
   // multiples of four octets.
-  std::size_t next_len(std::size_t room) const { return std::min(room, remaining_ - kLeast) / kLeast * kLeast; }
+  std::size_t next_len(std::size_t room) const {
+    return std::min(room, remaining_ - kLeastPart) / kLeastPart * kLeastPart;
+  }
   // Writes the next `len` octets.
   void write(xdr::XdrWriter& out, std::size_t len) {
     remaining_ -= len;
@@ -48,8 +51,6 @@ class Continuation {
   }
 
  private:
-  static constexpr std::size_t kLeast = 4;
-
   Reassembly::Part::Direction direction_ = Reassembly::Part::Direction::kCall;
   std::uint32_t xid_ = 0;
   std::vector<ConstBytes> pieces_;

@@ -43,8 +43,11 @@ struct Framing {
 
 // Octets of the Payload stream that a message has at least, if it has any.
 inline constexpr std::size_t kLeastPart = 4;
-// Octets of the longest RPC message that goes in several messages. Bounds of a mebibyte are usual for Replies whose
-// length nobody can foresee, and the message has headers, too.
+// Octets of the Payload stream for which the last message must have room. With less room, a stream of an odd length
+// would leave nothing for the part before the last one.
+inline constexpr std::size_t kLeastLast = 2 * kLeastPart;
+// Octets of the longest RPC message that goes in several messages. A usual bound for the results of a Reply of unknown
+// length is one mebibyte. The rest is for the headers of the RPC message.
 inline constexpr std::size_t kMaxContinued = (1 << 20) + (64 << 10);
 // Octets of results that every Call may have without a chunk for them. A requester that relies on longer Replies in
 // several messages may get shorter results.

@@ -70,7 +70,7 @@ ReplyForm::Verdict ReplyForm::choose_for_long(const Answered& call, std::size_t 
     return Verdict::kExternal;
   }
   // W2-6.6.4-1
-  if (payload_len <= rules.max_continued && header_len + kLeastPart <= rules.threshold) {
+  if (payload_len <= rules.max_continued && header_len + kLeastLast <= rules.threshold) {
     lists.reply_chunk.reset();
     return Verdict::kContinued;
   }

@@ -112,6 +112,30 @@ TEST_F(Wg07ResponderTest, AForeignMessageInsideACallIsRefused) {
   expect_alive(7);
 }
 
+// The length of a Payload stream and the threshold need not be multiples of four.
+TEST(Continuation, NoPartIsEmpty) {
+  const Octets octets = pattern(200);
+  for (std::size_t len = 9; len <= octets.size(); ++len) {
+    for (std::size_t last = kLeastLast; last < len; ++last) {
+      for (const std::size_t room : {4u, 7u, 40u}) {
+        Continuation parts(Reassembly::Part::Direction::kCall, 5, {ConstBytes(octets).first(len)}, last);
+        Octets sent;
+        xdr::XdrWriter out(sent);
+        while (parts.needs_part()) {
+          const std::size_t next = parts.next_len(room);
+          ASSERT_GE(next, kLeastPart) << len << " " << last;
+          ASSERT_LE(next, room);
+          parts.write(out, next);
+        }
+        ASSERT_GE(parts.remaining(), kLeastPart);
+        ASSERT_LE(parts.remaining(), last);
+        parts.write(out, parts.remaining());
+        ASSERT_EQ(sent, part_of(octets, 0, len));
+      }
+    }
+  }
+}
+
 TEST_F(Wg07ResponderTest, GrantsMayStandInsideACall) {
   open();
   const Octets args = pattern(8000);
