@@ -12,6 +12,7 @@ namespace weft::rpcrdma {
 
 namespace {
 
+constexpr const char* kForeignInvalidation = "the peer invalidated a handle by a message that is no Reply";
 constexpr const char* kOverrun = "the peer sends more messages than it was granted";
 
 }  // namespace
@@ -70,13 +71,24 @@ bool Link::take_property(const Arrival& arrival) {
   if (exchange_ == nullptr) return false;
   const ConstBytes message = endpoint_.received(arrival.slot, arrival.len);
   if (!exchange_->is_mine(message)) return false;
+  if (violates("R1-4.3.2-16", arrival.invalidated.has_value())) {
+    endpoint_.fail_violation(kForeignInvalidation);
+    return true;
+  }
   auto taken = exchange_->take(message);
+  if (*taken.fault != '\0') tell_fault(taken.fault);
   const bool is_answered = !taken.answer.empty();
   outbox_.add(std::move(taken.answer), arrival.slot);
   if (!is_answered) endpoint_.post_receive(arrival.slot);
   pump_outbox();
   if (taken.changed && !endpoint_.failure()) settle_terms();
   return true;
+}
+
+// R2-6.1.1-11
+void Link::tell_fault(const char* fault) const {
+  if (responder_ != nullptr) return responder_->tell_property_fault(fault);
+  if (requester_ != nullptr) requester_->tell_property_fault(fault);
 }
 
 void Link::settle_terms() {
@@ -203,8 +215,12 @@ MessageKind Link::kind_of(ConstBytes message) const {
 }
 
 void Link::on_receive(Arrival&& arrival) {
-  if (!is_decided()) decide(endpoint_.received(arrival.slot, arrival.len));
+  const ConstBytes message = endpoint_.received(arrival.slot, arrival.len);
+  if (!is_decided()) decide(message);
   if (!flow_) return pass(std::move(arrival));
+  if (violates("W2-6.5-3", arrival.invalidated && !flow_->may_invalidate(message))) {
+    return endpoint_.fail_violation(kForeignInvalidation);
+  }
   if (violates("W2-4.2.1-8", !flow_->take(std::move(arrival)))) {
     return endpoint_.fail_overrun(kOverrun);
   }
@@ -244,7 +260,7 @@ void Link::pass(Arrival&& arrival) {
     return requester_->on_receive(std::move(arrival));
   }
   if (violates("R1-4.3.2-16", arrival.invalidated.has_value())) {
-    return endpoint_.fail_violation("the peer invalidated a handle by a message that is no Reply");
+    return endpoint_.fail_violation(kForeignInvalidation);
   }
   // Replies need Receives too: Calls beyond the grant must not use them up. Credits of messages see to it themselves.
   if (violates("R1-4.3.1-04", !flow_ && responder_->is_at_limit())) {

@@ -43,6 +43,10 @@ class Link {
 
   void join(Requester& requester) { requester_ = &requester; }
   void join(Responder& responder) { responder_ = &responder; }
+  // The responder is gone. Another one may have joined in its place.
+  void leave(const Responder& responder) {
+    if (responder_ == &responder) responder_ = nullptr;
+  }
   // For the client's first messages (Negotiation). ask: the next Send asks in this profile. hear: a message came that
   // is for no engine; the Endpoint fails if the server had no credit for it. begin: the server answered in the profile
   // that was asked last, with this credit word.
@@ -51,10 +55,6 @@ class Link {
   void begin(std::uint32_t credit);
   // Whether the server has answered already when the requester starts.
   bool has_begun() const { return has_begun_; }
-  // The responder is gone. Another one may have joined in its place.
-  void leave(const Responder& responder) {
-    if (responder_ == &responder) responder_ = nullptr;
-  }
   // From here on the engines get no more messages and completions.
   void close() { closed_ = true; }
 
@@ -99,8 +99,7 @@ class Link {
   void exchange_properties(const Properties& own, std::function<void()> on_terms);
   // The client's opening was answered: from now on every message may be sent.
   void on_opened();
-  // Whether the peer has told its properties. terms() is for then.
-  bool has_terms() const { return exchange_ != nullptr && exchange_->peer(); }
+  // Whether the peer may still tell its properties. terms() is for the time after that.
   bool may_expect_terms() const { return exchange_ != nullptr && !exchange_->peer(); }
   Terms terms() const { return terms_of(exchange_->own(), *exchange_->peer(), profile().first_threshold); }
 
@@ -128,6 +127,7 @@ class Link {
   void on_room();
   void settle_terms();
   bool take_property(const Arrival& arrival);
+  void tell_fault(const char* fault) const;
   void pump_outbox();
   Reassembly::Share share_of_parts();
   void on_sent(SendSlot slot);

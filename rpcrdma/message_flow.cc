@@ -39,7 +39,6 @@ MessageFlow::MessageFlow(Endpoint& endpoint, const Framing& framing, Config conf
       config_(std::move(config)),
       credits_({.window = config_.window,
                 .is_client = config_.is_client,
-                .literal = config_.literal_credits,
                 .sent = config_.sent,
                 .received = config_.received}),
       reassembly_(config_.limits, config_.share) {
@@ -115,6 +114,11 @@ std::uint32_t MessageFlow::receives_for(std::uint32_t window) {
 
 bool MessageFlow::count(const Frame& frame) {
   return credits_.on_received(credit_kind(frame.type), frame.credit) != MessageCredits::Verdict::kOverrun;
+}
+
+bool MessageFlow::may_invalidate(ConstBytes message) const {
+  const Type type = framing_.frame(message).type;
+  return type != Type::kGrant && type != Type::kMiddle && type != Type::kProperties;
 }
 
 bool MessageFlow::take(Arrival&& arrival) {

@@ -39,8 +39,7 @@ class MessageFlow {
   struct Config {
     std::uint32_t window = 32;  // Receives for the peer's messages, without the reserve
     bool is_client = false;
-    bool literal_credits = false;  // MessageCredits::Config::literal
-    std::uint32_t sent = 0;        // MessageCredits::Config::sent, received
+    std::uint32_t sent = 0;  // MessageCredits::Config::sent, received
     std::uint32_t received = 0;
     Reassembly::Limits limits = {};
     Reassembly::Share share = {};
@@ -70,6 +69,9 @@ class MessageFlow {
   // receives_for: how many Receives there should be for a peer that may send `window` messages at once.
   std::uint32_t receives_for(std::uint32_t window);
 
+  // Whether this message can be the whole or the last part of an RPC message, or an error: no other one may invalidate
+  // a handle, and no engine would see that it does.
+  bool may_invalidate(ConstBytes message) const;
   // take: a message arrived. False: the peer had no credit for it.
   bool take(Arrival&& arrival);
   // count: the same for a message that is for no engine. Its Receive is the caller's.

@@ -111,6 +111,11 @@ void Requester::take_grant(ReplyVerdict verdict) {
   link_->credits().granted = violates("R1-4.3.1-05", received_.credit == 0) ? 1 : received_.credit;
 }
 
+void Requester::tell_property_fault(const char* fault) const {
+  if (config_.log == nullptr) return;
+  config_.log->line(verbs::LogLevel::kWarn, config_.peer, "a message about properties: {}", fault);
+}
+
 // R2-8.1-2
 void Requester::on_opened() {
   if (!std::exchange(is_opening_, false)) return;

@@ -111,6 +111,11 @@ void Responder::tell(verbs::LogLevel level, std::uint32_t xid, std::string_view 
   if (config_.log != nullptr) config_.log->line(level, config_.peer, "XID {:#x}: {}: {}", xid, what, why);
 }
 
+void Responder::tell_property_fault(const char* fault) const {
+  if (config_.log == nullptr) return;
+  config_.log->line(verbs::LogLevel::kWarn, config_.peer, "a message about properties: {}", fault);
+}
+
 CallSlot Responder::take_call(std::optional<ReceiveSlot> receive) {
   if (free_calls_.empty()) {
     free_calls_.push_back(CallSlot{static_cast<std::uint32_t>(calls_.size())});

@@ -96,6 +96,8 @@ class Responder {
   void on_receive(Arrival&& arrival);
   // refuse_parts answers parts of a Call with an error. receive: the Receive that the error answers, if one is held.
   void refuse_parts(std::optional<ReceiveSlot> receive, std::uint32_t xid, TransportError::Code code, const char* why);
+  // Logs what is wrong with a message about properties.
+  void tell_property_fault(const char* fault) const;
   // Messages may leave again.
   void on_room() { pump(); }
   // take_memory: this connection's part of the budget, for the parts of a Call, as Reassembly::Share::take. Within the

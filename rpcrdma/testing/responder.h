@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "rpcrdma/registrations.h"
 #include "rpcrdma/testing/engines.h"
 
 // A responder whose peer is the test: memory that it offers, and Calls made by hand.
@@ -66,6 +67,17 @@ struct ResponderTest : ::testing::Test {
   void answer(ServedReply reply) {
     ASSERT_FALSE(end->service.calls.empty());
     EXPECT_TRUE(end->responder->reply(end->service.calls.back().id, std::move(reply)));
+    end->pump();
+  }
+
+  // A message takes a handle away that a window of this end has.
+  void deliver_invalidating(const Octets& message) {
+    Octets room(100);
+    Registrations window;
+    Segment segment;
+    ASSERT_TRUE(window.add(end->pd, true, room.data(), room.size(), verbs::Access::kRemoteWrite, segment).ok());
+    ASSERT_TRUE(window.bind(*end->endpoint));
+    ASSERT_TRUE(end->qp.inject(message, segment.handle));
     end->pump();
   }
 

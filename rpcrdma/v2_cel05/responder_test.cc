@@ -63,6 +63,16 @@ TEST_F(Cel05ResponderTest, ACallIsAnsweredInItsVersionAndDirection) {
   EXPECT_EQ(body.inv_handle, 0u);
 }
 
+// No engine sees this message, so none would notice.
+TEST_F(Cel05ResponderTest, AMessageAboutPropertiesInvalidatesNothing) {
+  open();
+  end->link->exchange_properties({}, {});
+  deliver_invalidating(octets_of({.body = cel05::Connprop{}}));
+  ASSERT_TRUE(end->endpoint->failure());
+  EXPECT_TRUE(end->endpoint->violated());
+  EXPECT_NE(end->endpoint->failure()->find("invalidated"), std::string::npos);
+}
+
 TEST_F(Cel05ResponderTest, TheNamedHandleIsInvalidated) {
   for (const bool can_invalidate : {true, false}) {
     open({.can_invalidate = can_invalidate});

@@ -294,6 +294,21 @@ TEST_F(Wg07ResponderTest, WhatIsNoRequestGetsNoAnswer) {
   expect_alive(6);
 }
 
+// No engine sees these messages, so none would notice.
+TEST_F(Wg07ResponderTest, OnlyAnRpcMessageMayInvalidate) {
+  RecordProperty("proves", "W2-6.5-3");
+  const Octets whole = rpc_call(kNull, pattern(8000));
+  for (const Octets& message : {wg07_octets(0, kMany, wg07::Grant{}), wg07_octets(0, kMany, wg07::ConnpropFinal{}),
+                                wg07_octets(5, kMany, wg07::CallMiddle{4000}, part_of(whole, 0, 4000))}) {
+    open();
+    end->link->exchange_properties({}, {});
+    deliver_invalidating(message);
+    ASSERT_TRUE(end->endpoint->failure());
+    EXPECT_TRUE(end->endpoint->violated());
+    EXPECT_NE(end->endpoint->failure()->find("invalidated"), std::string::npos);
+  }
+}
+
 // The Receives of Calls under way are no room for the messages that were promised before.
 TEST_F(Wg07ResponderTest, ASmallerGrantLeavesWhatWasPromised) {
   open({.credits = 32});
