@@ -76,7 +76,8 @@ void Responder::refuse(CallSlot slot, ReplyHeader&& rpc) {
 // Without a chunk for them results are as long as the service makes them, and they stay until the peer has given
 // credits for all parts of the Reply.
 bool Responder::hold_results(Call& call, const ServedReply& reply) {
-  const std::size_t len = reply.results.size() + reply.more_results.size();
+  std::size_t len = reply.results.size();
+  for (const Slice& slice : reply.more_results) len += slice.octets.size();
   if (rules_.max_continued == 0 || len <= call.need) return true;
   const std::size_t more = len - call.need;
   if (share_.take(more, call.held) != BudgetShare::Verdict::kTaken) return false;

@@ -395,7 +395,7 @@ void Server::reply(ServedCallId id, ServedReply reply) {
 }
 
 void Server::finish(ServedCallId id) {
-  (void)impl_->duplicate_requests.on_abandoned(id);
+  for (const ServedCallId waiting : impl_->duplicate_requests.on_abandoned(id)) finish(waiting);
   ServerConnection* connection = impl_->connections.find(static_cast<std::uint32_t>(id.value >> 32));
   if (connection == nullptr) return;
   connection->responder().finish(id);
