@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::size_t kMaxRetryRoom = 64 << 20;  // octets of the Reply chunks of retries, for all Calls together
 
+std::string versions(std::uint32_t low, std::uint32_t high) {
+  return low == high ? "version " + std::to_string(low)
+                     : "versions " + std::to_string(low) + " to " + std::to_string(high);
+}
+
 }  // namespace
 
 Requester::Calls::iterator Requester::find(std::uint32_t xid) {
@@ -183,8 +188,8 @@ void Requester::on_error(Calls::iterator at, const TransportError& error) {
   switch (error.code) {
     case Code::kVersion:
       return finish(sent_, at, CallStatus::kErrVers,
-                    "ERR_VERS: the peer speaks RPC-over-RDMA versions " + std::to_string(error.low) + " to " +
-                        std::to_string(error.high));
+                    "ERR_VERS: the peer speaks RPC-over-RDMA " + versions(error.low, error.high) +
+                        "; ClientConfig::protocols has the versions of this end");
     case Code::kReadChunks:
       if (retry_without_read_chunks(at)) return;
       break;
