@@ -8,6 +8,7 @@
 #include "apps/common/global_options.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
+#include "apps/dissect/command.h"
 #include "apps/doctor/command.h"
 #include "apps/gateway/command.h"
 #include "apps/nfs/command.h"
@@ -23,6 +24,7 @@ void register_commands(CLI::App& root, weft::apps::CommandContext& context) {
   weft::apps::register_gateway_command(root, context);
   weft::apps::register_ping_command(root, context);
   weft::apps::register_perf_command(root, context);
+  weft::apps::register_dissect_command(root, context);
   weft::apps::register_doctor_command(root, context);
   weft::apps::add_unbuilt_commands(root, context);
 }

@@ -22,7 +22,7 @@ struct ArgumentItems {
   std::vector<EligibleItem>* items = nullptr;  // nullptr: not requested
   std::size_t next = 0;
 
-  void begin(const Operation&) {}
+  void begin(const Operation&, std::size_t) {}
   bool end() const { return true; }
   bool found(EligibleItem& item) {
     item.reduced = next < reduced.size() && reduced[next] == item.position;
@@ -37,7 +37,7 @@ struct ArgumentItems {
 struct ArgumentRuns : ArgumentItems {
   OperationRuns runs{};
 
-  void begin(const Operation& operation) {
+  void begin(const Operation& operation, std::size_t) {
     if (!operation.is_compound) runs.add(operation);
   }
 };
@@ -50,7 +50,7 @@ struct ResultItems {
   bool open = false;
 
   std::uint32_t brought() const { return items.size() <= reduced.size() ? reduced[items.size() - 1] : 0; }
-  void begin(const Operation& operation) {
+  void begin(const Operation& operation, std::size_t) {
     open = operation.eligible_result;
     if (open) items.emplace_back();
   }
@@ -67,6 +67,17 @@ struct ResultItems {
   }
 };
 
+// Listing adds the operations to what another kind of items does.
+template <typename Items>
+struct Listing : Items {
+  std::vector<ListedOperation>& operations;
+
+  void begin(const Operation& operation, std::size_t position) {
+    Items::begin(operation, position);
+    if (!operation.is_compound) operations.push_back({&operation, position});
+  }
+};
+
 enum class Half : std::uint8_t { kArguments, kResults };
 
 // Walker passes over one procedure's arguments or results. Each function returns kWhole to go on.
@@ -77,7 +88,7 @@ class Walker {
       : half_(half), reader_(octets), items_(items), bounder_(bounder) {}
 
   Walked procedure(const Operation& procedure) {
-    items_.begin(procedure);
+    items_.begin(procedure, 0);
     Walked walked = value(half_ == Half::kArguments ? *procedure.arguments : *procedure.results);
     if (walked == Walked::kWhole && !is_at_end()) walked = Walked::kGarbage;
     if (bounder_ != nullptr && walked != Walked::kGarbage) bounder_->finish(procedure, notes_, minor_version_, walked);
@@ -210,7 +221,7 @@ class Walker {
     const bool is_newer = half_ == Half::kArguments && operation->since > minor_version_;
     if (violates("U1-7-01", is_newer)) return Walked::kUnknown;
     notes_ = {};
-    items_.begin(*operation);
+    items_.begin(*operation, reader_.position());
     const Walked walked = value(half_ == Half::kArguments ? *operation->arguments : *operation->results);
     if (walked != Walked::kWhole) return walked;
     if (!items_.end()) return Walked::kGarbage;
@@ -260,6 +271,25 @@ Walked walk_results(const Program& program, std::uint32_t procedure, ConstBytes 
   const Walked walked = Walker(Half::kResults, results, found).procedure(*row);
   if (walked == Walked::kGarbage) items.clear();
   return walked;
+}
+
+Walked list_arguments(const Program& program, std::uint32_t procedure, ConstBytes args,
+                      std::span<const std::size_t> reduced, std::vector<ListedOperation>& operations) {
+  operations.clear();
+  const Operation* row = find_operation(program.procedures, procedure);
+  if (row == nullptr) return Walked::kUnknown;
+  Listing<ArgumentItems> found{{reduced}, operations};
+  return Walker(Half::kArguments, args, found).procedure(*row);
+}
+
+Walked list_results(const Program& program, std::uint32_t procedure, ConstBytes results,
+                    std::span<const std::uint32_t> reduced, std::vector<ListedOperation>& operations) {
+  operations.clear();
+  const Operation* row = find_operation(program.procedures, procedure);
+  if (row == nullptr) return Walked::kUnknown;
+  std::vector<std::optional<EligibleItem>> items;
+  Listing<ResultItems> found{{reduced, items}, operations};
+  return Walker(Half::kResults, results, found).procedure(*row);
 }
 
 Walked bound_reply(const Program& program, std::uint32_t procedure, ConstBytes args,

@@ -30,6 +30,20 @@ bool has_result_items(const Program& program, std::uint32_t procedure);
 bool is_idempotent(const Program& program, std::uint32_t procedure, ConstBytes args,
                    std::span<const std::size_t> reduced);
 
+// ListedOperation: an operation of a COMPOUND, and where its arguments or results begin in those of the COMPOUND. Of
+// another procedure: the procedure, and 0.
+struct ListedOperation {
+  const Operation* operation = nullptr;
+  std::size_t position = 0;
+};
+
+// list_arguments and list_results name the operations, for tools. They list the operations before an unknown or broken
+// one, too. reduced: as of walk_arguments and walk_results.
+rpcrdma::Walked list_arguments(const Program& program, std::uint32_t procedure, ConstBytes args,
+                               std::span<const std::size_t> reduced, std::vector<ListedOperation>& operations);
+rpcrdma::Walked list_results(const Program& program, std::uint32_t procedure, ConstBytes results,
+                             std::span<const std::uint32_t> reduced, std::vector<ListedOperation>& operations);
+
 // binding_of makes the Binding of a program.
 template <const Program& kProgram>
 consteval rpcrdma::Binding binding_of(std::uint32_t program, std::uint32_t version) {

@@ -251,8 +251,8 @@ void add_unbuilt_commands(CLI::App& root, CommandContext& context) {
     const char* example;
   };
   constexpr Unbuilt kUnbuilt[] = {
-      {"dissect", "Print the iWARP streams of a capture (not built yet).",
-       "Example, once built:\n  weft dissect --summary capture.pcapng"},
+      {"top", "Show the metrics of a running serve or gateway, live (not built yet).",
+       "Example, once built:\n  weft top 127.0.0.1:9100"},
   };
   for (const Unbuilt& command : kUnbuilt) {
     CLI::App* sub = root.add_subcommand(command.name, command.text);

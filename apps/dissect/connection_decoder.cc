@@ -1,0 +1,110 @@
+#include "apps/dissect/connection_decoder.h"
+
+#include "apps/dissect/layer_writer.h"
+#include "apps/dissect/mpa_layer.h"
+
+namespace weft::apps::dissect {
+
+ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, HeldOctets& held,
+                                     const TcpSegment& first)
+    : options_(options),
+      listener_(listener),
+      numbers_(numbers),
+      ends_{first.src, first.dst},
+      client_(first.syn && first.has_ack ? 1 : 0),
+      rpc_(options),
+      rdmap_(options, rpc_),
+      first_(*this, 0, held),
+      second_(*this, 1, held) {}
+
+void ConnectionDecoder::on_segment(const TcpSegment& segment) {
+  ++num_segments_;
+  last_ = segment.time;
+  const int end = segment.src == ends_[0] ? 0 : 1;
+  Direction& from = direction(end);
+  if (segment.syn) from.mpa.begin_at_start();
+  if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
+  from.tcp.on_segment(segment, from.mpa);
+  if (segment.fin || segment.rst) tell_end(segment, end);
+}
+
+void ConnectionDecoder::finish() {
+  first_.tcp.finish(first_.mpa);
+  second_.tcp.finish(second_.mpa);
+  if (id_ != 0) listener_.on_connection_end(id_);
+  id_ = 0;
+}
+
+void ConnectionDecoder::tell_end(const TcpSegment& segment, int end) {
+  if (id_ == 0 || (told_end_ && segment.fin)) return;
+  told_end_ = true;
+  begin_frame(end, {segment.packet, segment.time}, {});
+  LayerWriter(frame_, LayerKind::kTcp, options_).line("{}", segment.rst ? "TCP connection reset" : "TCP end");
+  listener_.on_frame(frame_);
+}
+
+void ConnectionDecoder::begin_frame(int end, const Arrival& arrival, ConstBytes wire) {
+  if (id_ == 0) {
+    id_ = ++numbers_.connections;
+    listener_.on_connection({.id = id_,
+                             .client = endpoint_str(ends_[static_cast<std::size_t>(client_)]),
+                             .server = endpoint_str(ends_[static_cast<std::size_t>(1 - client_)]),
+                             .saw_start = first_.tcp.saw_start()});
+  }
+  frame_.number = ++numbers_.frames;
+  frame_.arrival = arrival;
+  frame_.connection = id_;
+  frame_.from = side_of(end);
+  frame_.wire = wire;
+  frame_.ulpdu = frame_.message = {};
+  frame_.layers.clear();
+  frame_.findings.clear();
+}
+
+void ConnectionDecoder::settle_terms() {
+  if (!first_.startup || !second_.startup) return;
+  first_.mpa.set_terms(terms_of(*first_.startup, *second_.startup));
+  second_.mpa.set_terms(terms_of(*second_.startup, *first_.startup));
+}
+
+void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& frame, ConstBytes wire,
+                                                    const Arrival& arrival) {
+  startup = frame;
+  if (of_.id_ == 0) of_.client_ = frame.kind == mpa::FrameKind::kRequest ? end_ : 1 - end_;
+  of_.settle_terms();
+  of_.begin_frame(end_, arrival, wire);
+  tell_startup_frame(frame, of_.options_, of_.frame_);
+  of_.listener_.on_frame(of_.frame_);
+}
+
+void ConnectionDecoder::Direction::on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire,
+                                                        const Arrival& arrival) {
+  of_.begin_frame(end_, arrival, wire);
+  tell_bad_startup_frame(why, of_.options_, of_.frame_);
+  of_.listener_.on_frame(of_.frame_);
+}
+
+void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arrival) {
+  of_.begin_frame(end_, arrival, fpdu.wire);
+  of_.frame_.ulpdu = fpdu.ulpdu;
+  tell_fpdu(fpdu, of_.options_, of_.frame_);
+  of_.rdmap_.on_fpdu(of_.side_of(end_), fpdu, of_.frame_);
+  of_.listener_.on_frame(of_.frame_);
+}
+
+void ConnectionDecoder::Direction::on_empty_ulpdu(const Arrival& arrival) {
+  of_.begin_frame(end_, arrival, {});
+  LayerWriter(of_.frame_, LayerKind::kMpa, of_.options_).line("a ULPDU_Length of 0");
+  of_.frame_.findings.push_back({"MPA-3-09", "a ULPDU has at least one octet"});
+  of_.listener_.on_frame(of_.frame_);
+}
+
+void ConnectionDecoder::Direction::on_skipped(std::uint64_t len, const Arrival& arrival) {
+  of_.rdmap_.on_gap(of_.side_of(end_));
+  if (len == 0 && of_.id_ != 0) return;
+  of_.begin_frame(end_, arrival, {});
+  LayerWriter(of_.frame_, LayerKind::kTcp, of_.options_).line("{} bytes are missing in the capture or unreadable", len);
+  of_.listener_.on_frame(of_.frame_);
+}
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "apps/dissect/frame.h"
+#include "apps/dissect/mpa_half.h"
+#include "apps/dissect/rdmap_decoder.h"
+#include "apps/dissect/rpc_decoder.h"
+#include "apps/dissect/tcp_half.h"
+#include "apps/dissect/tcp_segment.h"
+
+namespace weft::apps::dissect {
+
+// Numbers: counters over the whole capture.
+struct Numbers {
+  std::uint64_t frames = 0;
+  std::uint32_t connections = 0;
+};
+
+// ConnectionDecoder reads one TCP connection, and tells of it if it is iWARP.
+class ConnectionDecoder {
+ public:
+  // The references outlive the decoder. first: the connection's first segment in the capture; its sender is taken for
+  // the client until an MPA Request or a SYN says otherwise.
+  ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, HeldOctets& held,
+                    const TcpSegment& first);
+  ConnectionDecoder(const ConnectionDecoder&) = delete;
+  ConnectionDecoder& operator=(const ConnectionDecoder&) = delete;
+
+  void on_segment(const TcpSegment& segment);
+  // The connection or the capture ends.
+  void finish();
+
+  Timestamp last() const { return last_; }
+  // Whether a SYN with this segment's ports starts another connection.
+  bool is_over(const TcpSegment& segment) const { return segment.syn && !segment.has_ack && num_segments_ > 1; }
+
+ private:
+  // Direction: what one end sends.
+  class Direction final : public MpaHalf::Sink {
+   public:
+    Direction(ConnectionDecoder& of, int end, HeldOctets& held) : tcp(held), mpa(*this), of_(of), end_(end) {}
+
+    void on_startup_frame(const mpa::StartupFrame& frame, ConstBytes wire, const Arrival& arrival) override;
+    void on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire, const Arrival& arrival) override;
+    void on_fpdu(const Fpdu& fpdu, const Arrival& arrival) override;
+    void on_empty_ulpdu(const Arrival& arrival) override;
+    void on_skipped(std::uint64_t len, const Arrival& arrival) override;
+
+    TcpHalf tcp;
+    MpaHalf mpa;
+    std::optional<mpa::StartupFrame> startup;
+
+   private:
+    ConnectionDecoder& of_;
+    int end_;
+  };
+
+  void begin_frame(int end, const Arrival& arrival, ConstBytes wire);
+  void settle_terms();
+  void tell_end(const TcpSegment& segment, int end);
+  Side side_of(int end) const { return end == client_ ? Side::kClient : Side::kServer; }
+  Direction& direction(int end) { return end == 0 ? first_ : second_; }
+
+  const Options& options_;
+  Listener& listener_;
+  Numbers& numbers_;
+  std::array<IpEndpoint, 2> ends_;
+  int client_ = 0;
+  std::uint32_t id_ = 0;  // 0: nothing was told yet
+  bool told_end_ = false;
+  std::uint64_t num_segments_ = 0;
+  Timestamp last_{};
+  RpcDecoder rpc_;
+  RdmapDecoder rdmap_;
+  Direction first_, second_;
+  Frame frame_;  // the frame under way: its vectors keep their memory
+};
+
+}  // namespace weft::apps::dissect

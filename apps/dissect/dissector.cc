@@ -1,0 +1,48 @@
+#include "apps/dissect/dissector.h"
+
+#include <algorithm>
+
+#include "apps/dissect/connection_decoder.h"
+
+namespace weft::apps::dissect {
+
+Dissector::Dissector(const Options& options, Listener& listener) : options_(options), listener_(listener) {}
+Dissector::~Dissector() = default;
+
+void Dissector::on_segment(const TcpSegment& segment) {
+  const Key key = std::minmax(segment.src, segment.dst);
+  auto found = connections_.find(key);
+  if (found != connections_.end() && found->second->is_over(segment)) {
+    found->second->finish();
+    connections_.erase(found);
+    found = connections_.end();
+  }
+  if (found == connections_.end()) {
+    if (connections_.size() >= kMaxConnections) drop_oldest();
+    found =
+        connections_.emplace(key, std::make_unique<ConnectionDecoder>(options_, listener_, numbers_, held_, segment))
+            .first;
+  }
+  found->second->on_segment(segment);
+}
+
+// A capture with so many connections is rare, so this may look at all of them. It makes room for many.
+void Dissector::drop_oldest() {
+  std::vector<Timestamp> times;
+  for (const auto& [key, decoder] : connections_) times.push_back(decoder->last());
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::ranges::nth_element(times, middle);
+  const Timestamp oldest_kept = *middle;
+  std::erase_if(connections_, [&](auto& entry) {
+    if (entry.second->last() > oldest_kept) return false;
+    entry.second->finish();
+    return true;
+  });
+}
+
+void Dissector::finish() {
+  for (auto& [key, decoder] : connections_) decoder->finish();
+  connections_.clear();
+}
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "apps/dissect/connection_decoder.h"
+#include "apps/dissect/frame.h"
+#include "apps/dissect/tcp_segment.h"
+
+namespace weft::apps::dissect {
+
+// Dissector takes the TCP segments of a capture in its order and tells its Listener of the iWARP connections in it. It
+// holds at most kMaxConnections; then it forgets the half of them without traffic for the longest time.
+class Dissector {
+ public:
+  static constexpr std::size_t kMaxConnections = 65536;
+
+  // listener outlives the Dissector.
+  Dissector(const Options& options, Listener& listener);
+  Dissector(const Dissector&) = delete;
+  Dissector& operator=(const Dissector&) = delete;
+  ~Dissector();
+
+  void on_segment(const TcpSegment& segment);
+  // The capture ends.
+  void finish();
+
+ private:
+  // The two ends, the lesser one first.
+  using Key = std::pair<IpEndpoint, IpEndpoint>;
+
+  void drop_oldest();
+
+  Options options_;
+  Listener& listener_;
+  HeldOctets held_;
+  Numbers numbers_;
+  std::map<Key, std::unique_ptr<ConnectionDecoder>> connections_;
+};
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/dissect/tcp_half.h"
+#include "base/bytes.h"
+
+// What the dissector tells of a capture. Printers, the summary, the ladder and the checks are made of this alone.
+namespace weft::apps::dissect {
+
+// Side: an end of a connection. The client sent the MPA Request.
+enum class Side : std::uint8_t { kClient, kServer };
+constexpr Side other(Side side) {
+  return side == Side::kClient ? Side::kServer : Side::kClient;
+}
+
+// Source: the octets that a field's place counts in.
+enum class Source : std::uint8_t {
+  kWire,     // Frame::wire
+  kUlpdu,    // Frame::ulpdu
+  kMessage,  // Frame::message
+};
+
+// Field: one value and its place.
+struct Field {
+  std::string_view name;
+  std::string value;
+  std::uint32_t at = 0;
+  std::uint32_t len = 0;
+  Source source = Source::kWire;
+};
+
+enum class LayerKind : std::uint8_t { kTcp, kMpa, kDdp, kRdmap, kRpcRdma, kRpc };
+std::string_view layer_str(LayerKind kind);
+
+// Layer: a frame's part that one protocol understands. An empty line: the protocol has nothing to say unless somebody
+// wants every field.
+struct Layer {
+  LayerKind kind = LayerKind::kMpa;
+  std::string line = {};
+  std::vector<Field> fields = {};  // only if Options::fields
+};
+
+// Finding: a rule that the frame breaks.
+struct Finding {
+  std::string_view requirement;  // a row of tests/conformance/tables
+  std::string what;              // what the frame does
+};
+
+// Frame: an MPA frame with all that it carries. If it completes a message of several frames, the upper layers speak of
+// the message.
+struct Frame {
+  std::uint64_t number = 0;  // from 1, over the whole capture
+  Arrival arrival;
+  std::uint32_t connection = 0;
+  Side from = Side::kClient;
+  ConstBytes wire;     // views are valid during the call that hands over the frame
+  ConstBytes ulpdu;    // without Markers; of an FPDU
+  ConstBytes message;  // the untagged message that the frame completes
+  std::vector<Layer> layers;
+  std::vector<Finding> findings;
+};
+
+// Connection: what is known of a connection when its first frame comes.
+struct Connection {
+  std::uint32_t id = 0;        // from 1
+  std::string client, server;  // addresses
+  bool saw_start = false;
+};
+
+// Listener hears of everything in the order of the capture.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void on_connection(const Connection& connection) = 0;
+  virtual void on_frame(const Frame& frame) = 0;
+  // A connection ends, or the capture does.
+  virtual void on_connection_end(std::uint32_t connection) = 0;
+};
+
+struct Options {
+  bool fields = false;  // Layer::fields are wanted
+};
+
+}  // namespace weft::apps::dissect

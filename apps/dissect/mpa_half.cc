@@ -1,0 +1,240 @@
+#include "apps/dissect/mpa_half.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "ddp/segment.h"
+#include "mpa/crc32c.h"
+#include "mpa/fpdu.h"
+#include "mpa/fpdu_reader.h"
+#include "rdmap/header.h"
+
+namespace weft::apps::dissect {
+
+namespace {
+
+// Octets of CRC for each octet that is searched: a capture made to look like FPDUs everywhere must not take for ever.
+constexpr std::uint64_t kCrcBudget = 64;
+
+// The Key of a startup frame: "MPA ID Req Frame" or "MPA ID Rep Frame" (RFC 5044 section 7.1.1).
+constexpr std::size_t kKeyLen = 16;
+constexpr std::size_t kKeyKindAt = 9;
+
+mpa::FrameKind kind_of(ConstBytes octets) {
+  const bool is_reply = octets.size() > kKeyKindAt && octets[kKeyKindAt] == 'p';
+  return is_reply ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest;
+}
+
+std::size_t ulpdu_length(ConstBytes at) {
+  return static_cast<std::size_t>(at[0]) << 8 | at[1];
+}
+
+// Whether a ULPDU that begins like this can be from a working sender.
+bool is_plausible(ConstBytes ulpdu) {
+  const auto segment = ddp::parse_segment_wire(ulpdu);
+  if (!segment) return false;
+  if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&segment->header)) {
+    const auto control = rdmap::parse_control(tagged->rsvd_ulp);
+    return tagged->dv == ddp::kDdpVersion && tagged->rsvd == 0 && control.rv == rdmap::kRdmapVersion &&
+           control.opcode < rdmap::kNumOpcodes7306 && rdmap::is_tagged(rdmap::Opcode{control.opcode});
+  }
+  const auto& untagged = std::get<ddp::UntaggedHeader>(segment->header);
+  const auto control = rdmap::parse_control(untagged.rsvd_ulp);
+  return untagged.dv == ddp::kDdpVersion && untagged.rsvd == 0 && control.rv == rdmap::kRdmapVersion &&
+         control.opcode < rdmap::kNumOpcodes7306 && untagged.qn == rdmap::queue_of(rdmap::Opcode{control.opcode});
+}
+
+}  // namespace
+
+void MpaHalf::on_octets(ConstBytes octets, const Arrival& arrival) {
+  if (state_ == State::kForeign) return;
+  crc_budget_ += octets.size() * kCrcBudget;
+  ConstBytes rest = octets;
+  if (!pending_.empty()) {
+    pending_.insert(pending_.end(), octets.begin(), octets.end());
+    rest = pending_;
+  }
+  while (!rest.empty()) {
+    const State before = state_;
+    const std::size_t taken = step(rest, arrival);
+    if (taken == 0 && state_ == before) break;
+    rest = rest.subspan(taken);
+  }
+  if (state_ == State::kForeign) rest = {};
+  if (pending_.empty()) {
+    pending_.assign(rest.begin(), rest.end());
+  } else {
+    pending_.erase(pending_.begin(), pending_.end() - static_cast<std::ptrdiff_t>(rest.size()));
+  }
+}
+
+std::size_t MpaHalf::step(ConstBytes octets, const Arrival& arrival) {
+  switch (state_) {
+    case State::kStart: return take_startup(octets, arrival);
+    case State::kFpdus: return take_fpdu(octets, arrival);
+    case State::kSearch: return search(octets, arrival);
+    case State::kForeign: return 0;
+    case State::kSkip: {
+      const auto len = static_cast<std::size_t>(std::min<std::uint64_t>(skip_, octets.size()));
+      advance(len);
+      skip_ -= len;
+      if (skip_ == 0) state_ = State::kFpdus;
+      return len;
+    }
+  }
+  return 0;
+}
+
+void MpaHalf::advance(std::size_t len) {
+  position_ += len;
+}
+
+std::size_t MpaHalf::take_startup(ConstBytes octets, const Arrival& arrival) {
+  const auto parsed = mpa::parse_startup_frame(octets, kind_of(octets));
+  if (std::holds_alternative<mpa::NeedMore>(parsed)) return 0;
+  if (const auto* bad = std::get_if<mpa::BadFrame>(&parsed); bad != nullptr) {
+    const bool has_key = octets.size() >= kKeyLen && bad->fault != mpa::StartupFault::kForeign;
+    if (has_key) sink_.on_bad_startup_frame(*bad, octets.first(kKeyLen), arrival);
+    state_ = saw_start_ ? State::kForeign : State::kSearch;
+    return 0;
+  }
+  const auto& whole = std::get<mpa::ParsedFrame>(parsed);
+  state_ = State::kFpdus;
+  knows_position_ = true;
+  sink_.on_startup_frame(whole.frame, octets.first(whole.len), arrival);
+  return whole.len;
+}
+
+std::size_t MpaHalf::take_fpdu(ConstBytes octets, const Arrival& arrival) {
+  const mpa::MarkerLayout markers = layout();
+  const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
+  if (octets.size() < length_end) return 0;
+  const std::size_t ulpdu_len = ulpdu_length(octets.subspan(length_end - 2));
+  if (ulpdu_len == 0) {
+    sink_.on_empty_ulpdu(arrival);
+    state_ = State::kSearch;
+    return 0;
+  }
+  const std::size_t len = markers.stream_len(mpa::fpdu_len(ulpdu_len));
+  if (octets.size() < len) return 0;
+  report_fpdu(octets.first(len), ulpdu_len, false, arrival);
+  advance(len);
+  return len;
+}
+
+void MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, const Arrival& arrival) {
+  const mpa::MarkerLayout markers = layout();
+  Fpdu fpdu{.wire = wire,
+            .wire_len = markers.stream_len(mpa::fpdu_len(ulpdu_len)),
+            .ulpdu_len = ulpdu_len,
+            .length_at = markers.stream_len(mpa::kUlpduLengthLen) - mpa::kUlpduLengthLen,
+            .position = position_,
+            .cut = cut};
+  const std::size_t bare_len = markers.bare_len(wire.size());
+  const std::size_t present = std::min(bare_len - std::min(bare_len, mpa::kUlpduLengthLen), ulpdu_len);
+  if (terms_.markers) {
+    bare_.resize(present);
+    mpa::Ulpdu(wire, markers, present).copy(0, bare_);
+    fpdu.ulpdu = bare_;
+    for (std::size_t i = 0; markers.marker_offset(i) + mpa::kMarkerLen <= wire.size() &&
+                            i < markers.num_before(mpa::fpdu_len(ulpdu_len) - 1);
+         ++i) {
+      fpdu.bad_marker |= !mpa::marker_fits(markers, i, wire.subspan(markers.marker_offset(i)).first<mpa::kMarkerLen>());
+    }
+  } else {
+    fpdu.ulpdu = wire.subspan(mpa::kUlpduLengthLen, present);
+  }
+  fpdu.crc = cut ? CrcVerdict::kUnknown : judge_crc(wire);
+  sink_.on_fpdu(fpdu, arrival);
+}
+
+CrcVerdict MpaHalf::judge_crc(ConstBytes wire) const {
+  if (terms_.is_known && !terms_.crc) return CrcVerdict::kUnused;
+  const std::size_t covered = wire.size() - mpa::kCrcLen;
+  const bool fits = mpa::crc32c(wire.first(covered)) == mpa::parse_crc(wire.subspan(covered).first<mpa::kCrcLen>());
+  if (fits) return CrcVerdict::kGood;
+  return terms_.is_known ? CrcVerdict::kBad : CrcVerdict::kUnknown;
+}
+
+void MpaHalf::on_missing(std::uint64_t len, const Arrival& arrival) {
+  if (state_ == State::kForeign) return;
+  if (state_ == State::kStart) knows_position_ = false;
+  if (state_ == State::kFpdus) {
+    const mpa::MarkerLayout markers = layout();
+    const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
+    if (pending_.size() >= length_end) {
+      const std::size_t ulpdu_len = ulpdu_length(ConstBytes(pending_).subspan(length_end - 2));
+      skip_ = markers.stream_len(mpa::fpdu_len(ulpdu_len)) - pending_.size();
+      report_fpdu(pending_, ulpdu_len, true, arrival);
+      advance(pending_.size());
+      pending_.clear();
+      state_ = State::kSkip;
+    }
+  }
+  if (state_ == State::kSkip && len <= skip_) {
+    skip_ -= len;
+    position_ += len;
+    if (skip_ == 0) state_ = State::kFpdus;
+    return;
+  }
+  skipped_ += pending_.size() + len;
+  position_ += pending_.size() + len;
+  pending_.clear();
+  skip_ = 0;
+  state_ = State::kSearch;
+}
+
+std::size_t MpaHalf::search(ConstBytes octets, const Arrival& arrival) {
+  const std::size_t passed = terms_.markers && knows_position_ ? search_by_marker(octets) : search_by_crc(octets);
+  position_ += passed;
+  skipped_ += passed;
+  if (state_ != State::kSearch) sink_.on_skipped(std::exchange(skipped_, 0), arrival);
+  return passed;
+}
+
+// A Marker whose FPDUPTR leads back to an octet that is here names the start of an FPDU.
+std::size_t MpaHalf::search_by_marker(ConstBytes octets) {
+  const mpa::MarkerLayout markers = layout();
+  std::size_t i = 0;
+  for (; markers.marker_offset(i) + mpa::kMarkerLen <= octets.size(); ++i) {
+    const std::size_t at = markers.marker_offset(i);
+    const std::size_t back = mpa::parse_fpduptr(octets.subspan(at).first<mpa::kMarkerLen>());
+    if (back > at) continue;
+    state_ = State::kFpdus;
+    return at - back;
+  }
+  // The next Marker may lead back into the octets since the last one.
+  return i == 0 ? 0 : markers.marker_offset(i - 1) + mpa::kMarkerLen;
+}
+
+std::size_t MpaHalf::search_by_crc(ConstBytes octets) {
+  for (std::size_t at = 0; at < octets.size(); ++at) {
+    switch (is_fpdu(octets.subspan(at))) {
+      case Guess::kNo: break;
+      case Guess::kMore: return at;
+      case Guess::kYes: state_ = State::kFpdus; return at;
+    }
+  }
+  return octets.size();
+}
+
+MpaHalf::Guess MpaHalf::is_fpdu(ConstBytes octets) {
+  if (octets.size() < mpa::kUlpduLengthLen + ddp::kUntaggedHeaderLen) return Guess::kMore;
+  const std::size_t ulpdu_len = ulpdu_length(octets);
+  if (ulpdu_len < ddp::kTaggedHeaderLen || !is_plausible(octets.subspan(mpa::kUlpduLengthLen))) return Guess::kNo;
+  const std::size_t len = mpa::fpdu_len(ulpdu_len);
+  if (octets.size() < len) return Guess::kMore;
+  if (terms_.is_known && !terms_.crc) {
+    // Without a CRC, the header of the next FPDU has to fit as well.
+    if (octets.size() < len + mpa::kUlpduLengthLen + ddp::kUntaggedHeaderLen) return Guess::kMore;
+    return is_plausible(octets.subspan(len + mpa::kUlpduLengthLen)) ? Guess::kYes : Guess::kNo;
+  }
+  if (len > crc_budget_) return Guess::kNo;
+  crc_budget_ -= len;
+  const std::size_t covered = len - mpa::kCrcLen;
+  const bool fits = mpa::crc32c(octets.first(covered)) == mpa::parse_crc(octets.subspan(covered).first<mpa::kCrcLen>());
+  return fits ? Guess::kYes : Guess::kNo;
+}
+
+}  // namespace weft::apps::dissect

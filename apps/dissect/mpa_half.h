@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "apps/dissect/tcp_half.h"
+#include "base/bytes.h"
+#include "mpa/marker.h"
+#include "mpa/startup_frame.h"
+
+namespace weft::apps::dissect {
+
+enum class CrcVerdict : std::uint8_t { kGood, kBad, kUnused, kUnknown };
+
+// Fpdu: one FPDU of a half connection, right or wrong.
+struct Fpdu {
+  ConstBytes wire = {};   // as captured, with Markers; shorter than wire_len if `cut`
+  ConstBytes ulpdu = {};  // without Markers; the same
+  std::size_t wire_len = 0;
+  std::size_t ulpdu_len = 0;  // ULPDU_Length
+  std::size_t length_at = 0;  // where this field is in wire
+  std::uint64_t position =
+      0;             // octets of Full Operation before it; counted from the first FPDU if the start is missing
+  bool cut = false;  // the capture does not have all of it
+  bool bad_marker = false;
+  CrcVerdict crc = CrcVerdict::kUnknown;
+};
+
+// MpaHalf finds the frames of one half connection (RFC 5044): the startup frame, then FPDUs. Where octets are missing
+// it goes on with the next FPDU that it can find: by the Markers where they are in use, else by a header that makes
+// sense and a CRC that fits. A value without I/O; it holds at most one FPDU.
+class MpaHalf final : public TcpHalf::Sink {
+ public:
+  class Sink {
+   public:
+    // Views are valid during the call.
+    virtual void on_startup_frame(const mpa::StartupFrame& frame, ConstBytes wire, const Arrival& arrival) = 0;
+    virtual void on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire, const Arrival& arrival) = 0;
+    virtual void on_fpdu(const Fpdu& fpdu, const Arrival& arrival) = 0;
+    // A ULPDU_Length of 0: no receiver can go on (MPA-3-09).
+    virtual void on_empty_ulpdu(const Arrival& arrival) = 0;
+    // len octets were passed over, because the capture misses octets there or before them.
+    virtual void on_skipped(std::uint64_t len, const Arrival& arrival) = 0;
+
+   protected:
+    ~Sink() = default;
+  };
+
+  // Terms: what the startup frames of both sides say about this half.
+  struct Terms {
+    bool markers = false;
+    bool crc = true;
+    bool is_known = false;  // false: the capture misses a startup frame, and this is a guess
+  };
+
+  explicit MpaHalf(Sink& sink) : sink_(sink) {}
+  MpaHalf(const MpaHalf&) = delete;
+  MpaHalf& operator=(const MpaHalf&) = delete;
+
+  void set_terms(const Terms& terms) { terms_ = terms; }
+  // The capture has the connection's first octets. Otherwise the first octets may be from the middle.
+  void begin_at_start() { saw_start_ = true; }
+  // Whether the octets so far can be MPA.
+  bool is_mpa() const { return state_ != State::kForeign; }
+
+  void on_octets(ConstBytes octets, const Arrival& arrival) override;
+  void on_missing(std::uint64_t len, const Arrival& arrival) override;
+
+ private:
+  enum class State : std::uint8_t {
+    kStart,    // the startup frame comes
+    kFpdus,    // Full Operation, at the start of an FPDU
+    kSkip,     // Full Operation, inside an FPDU that the capture cut
+    kSearch,   // the next FPDU has to be found
+    kForeign,  // no MPA
+  };
+
+  // Each takes octets off the front and returns their number; 0 asks for more.
+  std::size_t step(ConstBytes octets, const Arrival& arrival);
+  std::size_t take_startup(ConstBytes octets, const Arrival& arrival);
+  std::size_t take_fpdu(ConstBytes octets, const Arrival& arrival);
+  std::size_t search(ConstBytes octets, const Arrival& arrival);
+  std::size_t search_by_marker(ConstBytes octets);
+  std::size_t search_by_crc(ConstBytes octets);
+  enum class Guess : std::uint8_t { kNo, kYes, kMore };
+  Guess is_fpdu(ConstBytes octets);
+  void report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, const Arrival& arrival);
+  CrcVerdict judge_crc(ConstBytes wire) const;
+  mpa::MarkerLayout layout() const { return terms_.markers ? mpa::MarkerLayout::at(position_) : mpa::MarkerLayout(); }
+  void advance(std::size_t len);
+
+  Sink& sink_;
+  State state_ = State::kStart;
+  bool saw_start_ = false;
+  Terms terms_;
+  std::vector<std::uint8_t> pending_;  // octets that arrived and are not taken
+  std::uint64_t position_ = 0;         // octets of Full Operation before pending_
+  bool knows_position_ = false;        // else position_ counts from an arbitrary octet
+  std::uint64_t skip_ = 0;             // kSkip: octets up to the FPDU's end
+  std::uint64_t skipped_ = 0;          // kSearch: octets passed over so far
+  std::uint64_t crc_budget_ = 0;       // kSearch: octets over which CRCs may be computed
+  std::vector<std::uint8_t> bare_;
+};
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,117 @@
+#include "apps/dissect/mpa_layer.h"
+
+#include <string>
+
+#include "apps/dissect/layer_writer.h"
+#include "mpa/fpdu.h"
+#include "rpcrdma/private_data.h"
+
+namespace weft::apps::dissect {
+
+namespace {
+
+constexpr std::size_t kFlagsAt = 16, kRevAt = 17, kPdLengthAt = 18;
+
+std::string rtr_kinds(const mpa::EnhancedWords& words) {
+  std::string kinds;
+  const auto add = [&kinds](bool offered, std::string_view name) {
+    if (offered) kinds += (kinds.empty() ? "" : ", ") + std::string(name);
+  };
+  add(words.b, "Send");
+  add(words.c, "RDMA Write");
+  add(words.d, "RDMA Read");
+  return kinds.empty() ? "none" : kinds;
+}
+
+void tell_enhanced_words(const mpa::EnhancedWords& words, LayerWriter& layer) {
+  const auto count = [](std::uint16_t value) {
+    return value == mpa::EnhancedWords::kManual ? std::string("manual") : std::to_string(value);
+  };
+  layer.line(", IRD {}, ORD {}", count(words.ird), count(words.ord));
+  if (words.a) layer.line(", peer-to-peer, RTR {}", rtr_kinds(words));
+  layer.field("A (peer-to-peer)", mpa::kStartupHeaderLen, 1, "{}", int{words.a});
+  layer.field("B (RTR by Send)", mpa::kStartupHeaderLen, 1, "{}", int{words.b});
+  layer.field("IRD", mpa::kStartupHeaderLen, 2, "{}", count(words.ird));
+  layer.field("C (RTR by RDMA Write)", mpa::kStartupHeaderLen + 2, 1, "{}", int{words.c});
+  layer.field("D (RTR by RDMA Read)", mpa::kStartupHeaderLen + 2, 1, "{}", int{words.d});
+  layer.field("ORD", mpa::kStartupHeaderLen + 2, 2, "{}", count(words.ord));
+}
+
+// The format identifier of RFC 8797 section 4.
+bool is_rpcrdma(ConstBytes octets) {
+  return octets.size() >= rpcrdma::kPrivateDataLen && octets[0] == 0xf6 && octets[1] == 0xab && octets[2] == 0x0e &&
+         octets[3] == 0x18;
+}
+
+void tell_private_data(ConstBytes octets, std::size_t at, LayerWriter& layer) {
+  if (octets.empty()) return;
+  layer.line(", {} bytes of private data", octets.size());
+  layer.field("private data", at, octets.size(), "{} bytes", octets.size());
+  if (!is_rpcrdma(octets)) return;
+  const rpcrdma::PrivateData data = rpcrdma::parse_private_data(octets);
+  layer.line(" (RPC-over-RDMA: sends {}, receives {}{})", data.send_size, data.receive_size,
+             data.remote_invalidate ? ", remote invalidation" : "");
+  layer.field("RFC 8797 version", at + 4, 1, "{}", octets[4]);
+  layer.field("RFC 8797 R (remote invalidation)", at + 5, 1, "{}", int{data.remote_invalidate});
+  layer.field("RFC 8797 send size", at + 6, 1, "{}", data.send_size);
+  layer.field("RFC 8797 receive size", at + 7, 1, "{}", data.receive_size);
+}
+
+std::string_view crc_str(CrcVerdict crc) {
+  switch (crc) {
+    case CrcVerdict::kGood: return "good";
+    case CrcVerdict::kBad: return "BAD";
+    case CrcVerdict::kUnused: return "not in use";
+    case CrcVerdict::kUnknown: break;
+  }
+  return "not checked";
+}
+
+}  // namespace
+
+void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options, Frame& frame) {
+  LayerWriter layer(frame, LayerKind::kMpa, options);
+  const bool is_reply = startup.kind == mpa::FrameKind::kReply;
+  layer.line("MPA {}, revision {}, CRC {}, Markers {}",
+             is_reply ? (startup.r ? "Reply: REJECTED" : "Reply") : "Request", startup.rev, startup.c ? "on" : "off",
+             startup.m ? "wanted" : "off");
+  layer.field("Key", 0, 16, "{}", is_reply ? "MPA ID Rep Frame" : "MPA ID Req Frame");
+  layer.field("M (Markers wanted)", kFlagsAt, 1, "{}", int{startup.m});
+  layer.field("C (CRC wanted)", kFlagsAt, 1, "{}", int{startup.c});
+  layer.field("R (rejected)", kFlagsAt, 1, "{}", int{startup.r});
+  layer.field("S (enhanced)", kFlagsAt, 1, "{}", int{startup.s});
+  layer.field("Rev", kRevAt, 1, "{}", startup.rev);
+  layer.field("PD_Length", kPdLengthAt, 2, "{}", startup.private_data.size());
+  const auto words = mpa::parse_enhanced_words(startup);
+  if (words) tell_enhanced_words(*words, layer);
+  tell_private_data(mpa::ulp_private_data(startup), mpa::kStartupHeaderLen + (words ? mpa::kEnhancedWordsLen : 0),
+                    layer);
+}
+
+void tell_bad_startup_frame(const mpa::BadFrame& bad, const Options& options, Frame& frame) {
+  LayerWriter layer(frame, LayerKind::kMpa, options);
+  layer.line("a broken MPA startup frame: {}", bad.reason);
+  frame.findings.push_back({"MPA-7.1.2-04", std::string(bad.reason)});
+}
+
+void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
+  LayerWriter layer(frame, LayerKind::kMpa, options);
+  if (fpdu.crc == CrcVerdict::kBad) {
+    layer.line("BAD CRC");
+    frame.findings.push_back({"MPA-4.4-20", "the CRC of this FPDU does not fit its octets"});
+  }
+  if (fpdu.bad_marker) {
+    layer.line("BAD MARKER");
+    frame.findings.push_back({"MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length"});
+  }
+  if (!layer.wants_fields()) return;
+  layer.field("ULPDU_Length", fpdu.length_at, mpa::kUlpduLengthLen, "{}", fpdu.ulpdu_len);
+  if (!fpdu.cut) layer.field("CRC", fpdu.wire_len - mpa::kCrcLen, mpa::kCrcLen, "{}", crc_str(fpdu.crc));
+  if (fpdu.cut) layer.field("captured", 0, fpdu.wire.size(), "{} of {} bytes", fpdu.wire.size(), fpdu.wire_len);
+}
+
+MpaHalf::Terms terms_of(const mpa::StartupFrame& from, const mpa::StartupFrame& to) {
+  return {.markers = to.m, .crc = from.c || to.c, .is_known = true};
+}
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "apps/dissect/frame.h"
+#include "apps/dissect/mpa_half.h"
+#include "ddp/segment.h"
+#include "rdmap/header.h"
+
+namespace weft::apps::dissect {
+
+class LayerWriter;
+
+// Send: a Send message that arrived whole, or the front of one.
+struct Send {
+  Side from = Side::kClient;
+  ConstBytes octets;    // views are valid during the call
+  std::size_t len = 0;  // octets that it had; more than octets.size() if the capture or a limit cut it
+  std::optional<std::uint32_t> invalidated = {};
+};
+
+// Transfer: an RDMA Read Request, or an RDMA Write or RDMA Read Response that is complete.
+struct Transfer {
+  enum class Kind : std::uint8_t { kWrite, kReadRequest, kReadResponse };
+  Kind kind = Kind::kWrite;
+  Side from = Side::kClient;
+  std::uint32_t stag = 0;  // of the memory at the other side: written to or read from. Of a Read Response: its sink
+  std::uint64_t to = 0;
+  std::uint64_t len = 0;
+  std::uint32_t sink_stag = 0;  // kReadRequest: of the memory at this side
+  std::uint64_t sink_to = 0;
+  ConstBytes head = {};  // the first octets, not of a Read Request; valid during the call
+};
+
+// UpperLayer reads the messages of the layer above RDMAP.
+class UpperLayer {
+ public:
+  virtual void on_send(const Send& send, Frame& frame) = 0;
+  // Adds to the line that tells the transfer.
+  virtual void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) = 0;
+
+ protected:
+  ~UpperLayer() = default;
+};
+
+// RdmapDecoder reads the DDP segments of one connection, puts messages together, and tells of DDP (RFC 5041) and RDMAP
+// (RFC 5040, RFC 7306). A value without I/O; it holds at most kMaxMessage octets for each queue of a side.
+class RdmapDecoder {
+ public:
+  static constexpr std::size_t kMaxMessage = 1 << 20;
+  static constexpr std::size_t kMaxHead = 2048;  // octets of a tagged message that are kept
+
+  RdmapDecoder(const Options& options, UpperLayer& upper) : options_(options), upper_(upper) {}
+
+  // Adds the layers above MPA to the frame.
+  void on_fpdu(Side from, const Fpdu& fpdu, Frame& frame);
+  // The capture misses octets of this side: messages under way cannot be told whole.
+  void on_gap(Side from);
+
+ private:
+  static constexpr std::size_t kNumQueues = 4;
+
+  // Untagged: the message under way in a queue.
+  struct Untagged {
+    std::vector<std::uint8_t> octets;
+    std::size_t len = 0;  // with octets that are not kept
+    std::size_t num_segments = 0;
+    bool broken = false;  // a segment is missing
+    std::optional<std::uint32_t> next_msn;
+  };
+  // Tagged: the RDMA Write or Read Response under way.
+  struct Tagged {
+    std::uint32_t stag = 0;
+    std::uint64_t to = 0;
+    std::uint64_t len = 0;
+    std::size_t num_segments = 0;
+    std::vector<std::uint8_t> head = {};
+  };
+  struct Half {
+    std::array<Untagged, kNumQueues> queues;
+    std::array<Tagged, 2> tagged;  // RDMA Write, RDMA Read Response
+  };
+
+  void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
+  void on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
+  void keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
+  void on_message(Side from, const ddp::UntaggedHeader& header, Untagged& queue, Frame& frame);
+  void tell_send(Side from, rdmap::Opcode opcode, const ddp::UntaggedHeader& header, const Untagged& queue,
+                 Frame& frame);
+  void tell_read_request(Side from, const ddp::UntaggedHeader& header, Frame& frame);
+  void tell_terminate(Frame& frame);
+  void tell_atomic_request(const ddp::UntaggedHeader& header, Frame& frame);
+  void tell_atomic_response(const ddp::UntaggedHeader& header, Frame& frame);
+
+  const Options& options_;
+  UpperLayer& upper_;
+  std::array<Half, 2> halves_;
+};
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "apps/dissect/tcp_segment.h"
+#include "base/bytes.h"
+
+namespace weft::apps::dissect {
+
+// Arrival: the packet in which octets came.
+struct Arrival {
+  std::uint64_t packet = 0;
+  Timestamp time{};
+};
+
+// HeldOctets bounds what all half connections hold for segments that came too early.
+struct HeldOctets {
+  static constexpr std::size_t kMaxOfHalf = 4 << 20;
+  static constexpr std::size_t kMax = 128 << 20;
+  std::size_t now = 0;
+};
+
+// TcpHalf puts the octets of one direction of a TCP connection into their order. It drops retransmissions, holds early
+// segments, and passes over octets that the capture does not have: a segment that the capture cut, or a packet that it
+// missed. A value without I/O.
+class TcpHalf {
+ public:
+  // Sink takes the octets in order.
+  class Sink {
+   public:
+    // The view is valid during the call.
+    virtual void on_octets(ConstBytes octets, const Arrival& arrival) = 0;
+    // len octets are not in the capture.
+    virtual void on_missing(std::uint64_t len, const Arrival& arrival) = 0;
+
+   protected:
+    ~Sink() = default;
+  };
+
+  struct Counters {
+    std::uint64_t octets = 0;         // delivered
+    std::uint64_t retransmitted = 0;  // segments with nothing new
+    std::uint64_t out_of_order = 0;   // segments that came too early
+    std::uint64_t lost = 0;           // octets of packets that the capture missed
+    std::uint64_t cut = 0;            // octets that the capture cut off packets
+  };
+
+  explicit TcpHalf(HeldOctets& held) : held_(held) {}
+  TcpHalf(const TcpHalf&) = delete;
+  TcpHalf& operator=(const TcpHalf&) = delete;
+  ~TcpHalf() { drop_held(); }
+
+  void on_segment(const TcpSegment& segment, Sink& sink);
+  // The other direction acknowledged all octets before `ack`. So the capture missed a hole before `ack`.
+  void on_ack(std::uint32_t ack) {
+    acked_ = ack;
+    has_ack_ = true;
+  }
+  // The capture ends: what is held goes to the sink, with the holes before it.
+  void finish(Sink& sink);
+
+  // Whether the capture has the connection's first octet.
+  bool saw_start() const { return saw_start_; }
+  const Counters& counters() const { return counters_; }
+
+ private:
+  struct Early {
+    std::vector<std::uint8_t> octets;
+    std::size_t len = 0;  // with the octets that the capture cut off
+    Arrival arrival;
+  };
+
+  void deliver(ConstBytes octets, std::size_t len, const Arrival& arrival, Sink& sink);
+  void hold(const TcpSegment& segment, std::uint64_t at);
+  void drain(Sink& sink);
+  void pass_hole(Sink& sink);
+  bool is_hole_lost() const;
+  void drop_held();
+
+  HeldOctets& held_;
+  bool started_ = false;
+  bool saw_start_ = false;
+  std::uint64_t position_ = 0;  // octets of the stream so far, delivered or missing
+  std::uint32_t next_ = 0;      // sequence number at position_
+  std::uint32_t acked_ = 0;
+  bool has_ack_ = false;
+  std::map<std::uint64_t, Early> early_;  // by position
+  std::size_t held_here_ = 0;
+  Counters counters_;
+};
+
+}  // namespace weft::apps::dissect
