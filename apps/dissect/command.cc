@@ -4,14 +4,20 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 
 #include "apps/common/command.h"
 #include "apps/common/signals.h"
 #include "apps/dissect/capture.h"
+#include "apps/dissect/check.h"
 #include "apps/dissect/dissector.h"
+#include "apps/dissect/json_lines.h"
+#include "apps/dissect/ladder.h"
 #include "apps/dissect/printer.h"
+#include "apps/dissect/summary.h"
 #include "apps/dissect/tcp_segment.h"
 
 namespace weft::apps {
@@ -22,12 +28,16 @@ using namespace dissect;
 struct DissectOptions {
   std::string file;
   bool fields = false;
+  bool check = false;
+  bool summary = false;
+  bool ladder = false;
+  bool json = false;
 };
 
 // Reads the whole capture. Returns an error line, or an empty string.
 std::string read_capture(Capture& capture, Dissector& dissector, const StopSignals& signals) {
   Packet packet;
-  while (!signals.requested()) {
+  while (!signals.requested() && std::ferror(stdout) == 0) {
     switch (capture.next(packet)) {
       case Capture::Next::kEnd: return "";
       case Capture::Next::kError: return capture.error();
@@ -38,22 +48,56 @@ std::string read_capture(Capture& capture, Dissector& dissector, const StopSigna
   return "";
 }
 
-int run(const DissectOptions& options) {
+// Dissects the whole capture for `listener`.
+int dissect_all(const DissectOptions& options, Listener& listener) {
   StopSignals signals;
   auto capture = Capture::open(options.file);
   if (!capture.ok()) return fail(capture.error());
   if (!is_known_link_type(capture->link_type())) {
     return fail(
-        fmt::format("{}: captures of link type {} cannot be read; try a capture of an Ethernet, loopback or "
-                    "'any' interface",
+        fmt::format("{}: packets of link type {} cannot be read. Try: a capture of an Ethernet or loopback "
+                    "interface, or of 'any'",
                     options.file, capture->link_type()));
   }
-  Printer printer(stdout, {.fields = options.fields, .color = ::isatty(STDOUT_FILENO) == 1});
-  Dissector dissector({.fields = options.fields}, printer);
+  Dissector dissector({.fields = options.fields || options.json}, listener);
+  // The messages of a live capture come as they happen.
+  if (options.file == "-") std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::string error = read_capture(*capture, dissector, signals);
   dissector.finish();
-  std::fflush(stdout);
   return error.empty() ? kExitDone : fail(options.file + ": " + error);
+}
+
+// The reader of a pipe may have seen enough.
+int on_written(int status) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  return errno == EPIPE || errno == 0 ? kExitFailed
+                                      : fail(fmt::format("cannot write the output: {}", std::strerror(errno)));
+}
+
+int tell(const DissectOptions& options) {
+  if (options.check) {
+    Check check(stdout);
+    const int status = dissect_all(options, check);
+    check.finish();
+    return check.num_violations() == 0 ? status : kExitFailed;
+  }
+  if (options.summary) {
+    Summary summary(stdout);
+    const int status = dissect_all(options, summary);
+    summary.finish();
+    return status;
+  }
+  if (options.ladder) {
+    Ladder ladder(stdout);
+    return dissect_all(options, ladder);
+  }
+  if (options.json) {
+    JsonLines lines(stdout);
+    return dissect_all(options, lines);
+  }
+  Printer printer(stdout, {.fields = options.fields, .color = ::isatty(STDOUT_FILENO) == 1});
+  return dissect_all(options, printer);
 }
 
 }  // namespace
@@ -62,12 +106,18 @@ void register_dissect_command(CLI::App& root, CommandContext& context) {
   auto options = std::make_shared<DissectOptions>();
   CLI::App* sub = root.add_subcommand("dissect", "Tell of the iWARP connections in a capture, down to NFS.");
   sub->add_option("FILE", options->file, "a pcap or pcapng file; - reads standard input")->required();
-  sub->add_flag("-v,--verbose", options->fields, "print every field and its octets");
+  auto* kinds = sub->add_option_group("What to print", "one of these; without any, a line for each message");
+  kinds->add_flag("-v,--verbose", options->fields, "every field and its octets");
+  kinds->add_flag("--check", options->check, "each violation of a rule, with its requirement; exit status 1 if any");
+  kinds->add_flag("--summary", options->summary, "each connection: its parameters, operations, RPCs and latencies");
+  kinds->add_flag("--ladder", options->ladder, "a ladder diagram in text");
+  kinds->add_flag("--json", options->json, "everything, a JSON object in each line");
+  kinds->require_option(0, 1);
   sub->footer(
       "Examples:\n  tcpdump -i lo -w nfs.pcap tcp port 20049\n  weft dissect nfs.pcap\n"
       "  tcpdump -i lo -U -w - tcp port 20049 | weft dissect -\n"
       "Each line is a message: its time, the number of its connection, > from the client or < from the server.");
-  sub->callback([options, &context] { context.exit_status = run(*options); });
+  sub->callback([options, &context] { context.exit_status = on_written(tell(*options)); });
 }
 
 }  // namespace weft::apps

@@ -31,7 +31,10 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
 void ConnectionDecoder::finish() {
   first_.tcp.finish(first_.mpa);
   second_.tcp.finish(second_.mpa);
-  if (id_ != 0) listener_.on_connection_end(id_);
+  if (id_ != 0) {
+    listener_.on_connection_end(
+        id_, {.client = direction(client_).tcp.counters(), .server = direction(1 - client_).tcp.counters()});
+  }
   id_ = 0;
 }
 
@@ -59,6 +62,7 @@ void ConnectionDecoder::begin_frame(int end, const Arrival& arrival, ConstBytes 
   frame_.ulpdu = frame_.message = {};
   frame_.layers.clear();
   frame_.findings.clear();
+  frame_.facts = {};
 }
 
 void ConnectionDecoder::settle_terms() {
@@ -74,6 +78,7 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
   of_.settle_terms();
   of_.begin_frame(end_, arrival, wire);
   tell_startup_frame(frame, of_.options_, of_.frame_);
+  of_.frame_.facts.is_startup = true;
   of_.listener_.on_frame(of_.frame_);
 }
 
@@ -95,7 +100,8 @@ void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arri
 void ConnectionDecoder::Direction::on_empty_ulpdu(const Arrival& arrival) {
   of_.begin_frame(end_, arrival, {});
   LayerWriter(of_.frame_, LayerKind::kMpa, of_.options_).line("a ULPDU_Length of 0");
-  of_.frame_.findings.push_back({"MPA-3-09", "a ULPDU has at least one octet"});
+  of_.frame_.findings.push_back(
+      {"MPA-3-09", "a ULPDU has at least one octet", "the receiver ends the connection: nothing after it can be read"});
   of_.listener_.on_frame(of_.frame_);
 }
 

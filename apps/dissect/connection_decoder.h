@@ -34,6 +34,8 @@ class ConnectionDecoder {
   // The connection or the capture ends.
   void finish();
 
+  // Connection::id; 0 before its first frame.
+  std::uint32_t id() const { return id_; }
   Timestamp last() const { return last_; }
   // Whether a SYN with this segment's ports starts another connection.
   bool is_over(const TcpSegment& segment) const { return segment.syn && !segment.has_ack && num_segments_ > 1; }

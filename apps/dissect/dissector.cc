@@ -1,6 +1,7 @@
 #include "apps/dissect/dissector.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "apps/dissect/connection_decoder.h"
 
@@ -41,7 +42,10 @@ void Dissector::drop_oldest() {
 }
 
 void Dissector::finish() {
-  for (auto& [key, decoder] : connections_) decoder->finish();
+  std::vector<ConnectionDecoder*> decoders;
+  for (auto& [key, decoder] : connections_) decoders.push_back(decoder.get());
+  std::ranges::sort(decoders, {}, &ConnectionDecoder::id);
+  for (ConnectionDecoder* decoder : decoders) decoder->finish();
   connections_.clear();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,33 @@ struct Layer {
 struct Finding {
   std::string_view requirement;  // a row of tests/conformance/tables
   std::string what;              // what the frame does
+  std::string effect = {};       // what a receiver does with it
+};
+
+// RdmaFact: the RDMAP message that a frame completes.
+struct RdmaFact {
+  std::string_view operation;
+  std::uint64_t octets = 0;  // of its payload
+  std::size_t num_segments = 1;
+};
+
+// RpcFact: the RPC message that a frame carries or completes.
+struct RpcFact {
+  bool is_reply = false;
+  std::uint32_t xid = 0;
+  std::string procedure = {};             // empty: unknown
+  std::optional<Timestamp> latency = {};  // of a Reply whose Call is in the capture
+  bool failed = false;                    // a Reply that is not SUCCESS, or whose status is not 0
+};
+
+// Facts: what counts, besides words.
+struct Facts {
+  std::optional<RdmaFact> rdma;
+  std::optional<RpcFact> rpc;
+  std::optional<std::uint32_t> xid;     // of an RPC-over-RDMA header, or of the Call that an RDMA operation serves
+  std::optional<std::uint32_t> credit;  // of an RPC-over-RDMA header
+  bool is_startup = false;
+  bool is_terminate = false;
 };
 
 // Frame: an MPA frame with all that it carries. If it completes a message of several frames, the upper layers speak of
@@ -62,6 +90,7 @@ struct Frame {
   ConstBytes message;  // the untagged message that the frame completes
   std::vector<Layer> layers;
   std::vector<Finding> findings;
+  Facts facts;
 };
 
 // Connection: what is known of a connection when its first frame comes.
@@ -71,6 +100,11 @@ struct Connection {
   bool saw_start = false;
 };
 
+// TcpCounters: of what the client and the server sent.
+struct TcpCounters {
+  TcpHalf::Counters client, server;
+};
+
 // Listener hears of everything in the order of the capture.
 class Listener {
  public:
@@ -78,7 +112,7 @@ class Listener {
   virtual void on_connection(const Connection& connection) = 0;
   virtual void on_frame(const Frame& frame) = 0;
   // A connection ends, or the capture does.
-  virtual void on_connection_end(std::uint32_t connection) = 0;
+  virtual void on_connection_end(std::uint32_t connection, const TcpCounters& counters) = 0;
 };
 
 struct Options {

@@ -4,6 +4,7 @@
 
 #include "apps/dissect/layer_writer.h"
 #include "mpa/fpdu.h"
+#include "rdmap/terminate.h"
 #include "rpcrdma/private_data.h"
 
 namespace weft::apps::dissect {
@@ -57,6 +58,10 @@ void tell_private_data(ConstBytes octets, std::size_t at, LayerWriter& layer) {
   layer.field("RFC 8797 receive size", at + 7, 1, "{}", data.receive_size);
 }
 
+std::string ends(mpa::Error error) {
+  return "the receiver ends the connection: Terminate " + rdmap::describe(rdmap::to_terminate(error));
+}
+
 std::string_view crc_str(CrcVerdict crc) {
   switch (crc) {
     case CrcVerdict::kGood: return "good";
@@ -91,18 +96,19 @@ void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options
 void tell_bad_startup_frame(const mpa::BadFrame& bad, const Options& options, Frame& frame) {
   LayerWriter layer(frame, LayerKind::kMpa, options);
   layer.line("a broken MPA startup frame: {}", bad.reason);
-  frame.findings.push_back({"MPA-7.1.2-04", std::string(bad.reason)});
+  frame.findings.push_back({"MPA-7.1.2-04", std::string(bad.reason), "the receiver closes TCP without an answer"});
 }
 
 void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
   LayerWriter layer(frame, LayerKind::kMpa, options);
   if (fpdu.crc == CrcVerdict::kBad) {
     layer.line("BAD CRC");
-    frame.findings.push_back({"MPA-4.4-20", "the CRC of this FPDU does not fit its octets"});
+    frame.findings.push_back({"MPA-4.4-20", "the CRC of this FPDU does not fit its octets", ends(mpa::Error::kCrc)});
   }
   if (fpdu.bad_marker) {
     layer.line("BAD MARKER");
-    frame.findings.push_back({"MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length"});
+    frame.findings.push_back(
+        {"MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length", ends(mpa::Error::kMarker)});
   }
   if (!layer.wants_fields()) return;
   layer.field("ULPDU_Length", fpdu.length_at, mpa::kUlpduLengthLen, "{}", fpdu.ulpdu_len);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "apps/dissect/say.h"
+
 namespace weft::apps::dissect {
 
 namespace {
@@ -61,8 +63,8 @@ std::string_view layer_str(LayerKind kind) {
 }
 
 void Printer::on_connection(const Connection& connection) {
-  fmt::print(out_, "connection {}: {} to {}{}\n", connection.id, connection.client, connection.server,
-             connection.saw_start ? "" : " (the capture begins in its middle)");
+  say(out_, "connection {}: {} to {}{}\n", connection.id, connection.client, connection.server,
+      connection.saw_start ? "" : " (the capture begins in its middle)");
 }
 
 void Printer::on_frame(const Frame& frame) {
@@ -71,8 +73,8 @@ void Printer::on_frame(const Frame& frame) {
     if (!layer.line.empty() || config_.fields) print_layer(frame, layer, depth_of(layer.kind));
   }
   for (const Finding& finding : frame.findings) {
-    fmt::print(out_, "{}  VIOLATION {}: {}{}\n", config_.color ? kRed : "", finding.requirement, finding.what,
-               config_.color ? kPlain : "");
+    say(out_, "{}  VIOLATION {}: {}{}\n", config_.color ? kRed : "", finding.requirement, finding.what,
+        config_.color ? kPlain : "");
   }
 }
 

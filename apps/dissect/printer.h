@@ -19,7 +19,7 @@ class Printer final : public Listener {
 
   void on_connection(const Connection& connection) override;
   void on_frame(const Frame& frame) override;
-  void on_connection_end(std::uint32_t) override {}
+  void on_connection_end(std::uint32_t, const TcpCounters&) override {}
 
  private:
   void print_layer(const Frame& frame, const Layer& layer, int depth);

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "apps/dissect/layer_writer.h"
+#include "ddp/error.h"
 #include "rdmap/atomic.h"
 #include "rdmap/diagnosis.h"
 #include "rdmap/terminate.h"
@@ -38,23 +39,34 @@ std::string_view opcode_str(Opcode opcode) {
   return "a message of an unknown opcode";
 }
 
+// What a receiver answers.
+std::string terminated(const rdmap::Terminate& terminate) {
+  return "the receiver ends the connection: Terminate " + rdmap::describe(terminate);
+}
+
 void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn, Frame& frame) {
   if (dv > ddp::kDdpVersion) {
-    frame.findings.push_back({tagged ? "DDP-7.2-07" : "DDP-7.2-13", fmt::format("DV is {}, not 1", dv)});
+    frame.findings.push_back(
+        {tagged ? "DDP-7.2-07" : "DDP-7.2-13", fmt::format("DV is {}, not 1", dv),
+         terminated(rdmap::to_terminate(tagged ? ddp::Error::kTaggedVersion : ddp::Error::kUntaggedVersion))});
   }
   if (control.rv > rdmap::kRdmapVersion) {
-    frame.findings.push_back({"RDMAP-7.2-03", fmt::format("RV is {}, not 1", control.rv)});
+    frame.findings.push_back(
+        {"RDMAP-7.2-03", fmt::format("RV is {}, not 1", control.rv), terminated(rdmap::kInvalidVersion)});
   }
   if (control.opcode >= rdmap::kNumOpcodes7306) {
-    frame.findings.push_back({"RDMAP-7.2-02", fmt::format("opcode {} is reserved", control.opcode)});
+    frame.findings.push_back(
+        {"RDMAP-7.2-02", fmt::format("opcode {} is reserved", control.opcode), terminated(rdmap::kUnexpectedOpcode)});
     return;
   }
   const Opcode opcode{control.opcode};
   if (tagged != rdmap::is_tagged(opcode)) {
-    frame.findings.push_back(
-        {"RDMAP-7.2-02", fmt::format("{} in the {} model", opcode_str(opcode), tagged ? "tagged" : "untagged")});
+    frame.findings.push_back({"RDMAP-7.2-02",
+                              fmt::format("{} in the {} model", opcode_str(opcode), tagged ? "tagged" : "untagged"),
+                              terminated(rdmap::kUnexpectedOpcode)});
   } else if (!tagged && qn != rdmap::queue_of(opcode)) {
-    frame.findings.push_back({"RDMAP-7.2-02", fmt::format("{} in queue {}", opcode_str(opcode), qn)});
+    frame.findings.push_back(
+        {"RDMAP-7.2-02", fmt::format("{} in queue {}", opcode_str(opcode), qn), terminated(rdmap::kUnexpectedOpcode)});
   }
 }
 
@@ -69,7 +81,9 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
   if (!segment) {
     LayerWriter layer(frame, LayerKind::kDdp, options_, Source::kUlpdu);
     layer.line("a DDP segment without a whole header");
-    if (!fpdu.cut) frame.findings.push_back({"DDP-4.4-01", "the ULPDU is shorter than its header"});
+    if (!fpdu.cut)
+      frame.findings.push_back({"DDP-4.4-01", "the ULPDU is shorter than its header",
+                                terminated(rdmap::to_terminate(ddp::Error::kLocalCatastrophic))});
     return;
   }
   const std::size_t payload_len = segment->payload.size() + (fpdu.ulpdu_len - fpdu.ulpdu.size());
@@ -130,6 +144,7 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   layer.field("Opcode", kRdmapControlAt, 1, "{} ({})", control.opcode, opcode_str(opcode));
   if (!header.last) return;
   const Tagged& whole = under_way;
+  frame.facts.rdma = {opcode_str(opcode), whole.len, whole.num_segments};
   layer.line("{}, STag {:#010x}, TO {:#x}, {} bytes{}", opcode_str(opcode), whole.stag, whole.to, whole.len,
              in_segments(whole.num_segments));
   upper_.on_transfer({.kind = opcode == Opcode::kWrite ? Transfer::Kind::kWrite : Transfer::Kind::kReadResponse,
@@ -157,7 +172,8 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
   }
   find_header_faults(false, header.dv, control, header.qn, frame);
   if (header.qn >= kNumQueues) {
-    frame.findings.push_back({"DDP-7.1-01", fmt::format("queue {} does not exist", header.qn)});
+    frame.findings.push_back({"DDP-7.1-01", fmt::format("queue {} does not exist", header.qn),
+                              terminated(rdmap::to_terminate(ddp::Error::kInvalidQn))});
     return;
   }
   Untagged& queue = halves_[static_cast<std::size_t>(from)].queues[header.qn];
@@ -180,10 +196,12 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
 void RdmapDecoder::keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame) {
   const std::uint32_t msn = header.msn.value;
   if (queue.next_msn && *queue.next_msn != msn) {
-    frame.findings.push_back(
-        {"DDP-7.1-09", fmt::format("MSN {} in queue {}, where {} is due", msn, header.qn, *queue.next_msn)});
+    frame.findings.push_back({"DDP-7.1-09",
+                              fmt::format("MSN {} in queue {}, where {} is due", msn, header.qn, *queue.next_msn),
+                              terminated(rdmap::to_terminate(ddp::Error::kMsnRange))});
   } else if (header.mo != queue.len && !queue.broken && queue.next_msn) {
-    frame.findings.push_back({"DDP-7.1-07", fmt::format("MO {}, where {} is due", header.mo, queue.len)});
+    frame.findings.push_back({"DDP-7.1-07", fmt::format("MO {}, where {} is due", header.mo, queue.len),
+                              terminated(rdmap::to_terminate(ddp::Error::kInvalidMo))});
   }
   if (header.mo == 0) {
     queue.octets.clear();
@@ -205,6 +223,8 @@ void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, Unta
         .line("{}, MSN {}, whose beginning is not in the capture", opcode_str(opcode), header.msn.value);
     return;
   }
+  frame.facts.rdma = {opcode_str(opcode), queue.len, queue.num_segments};
+  frame.facts.is_terminate = opcode == Opcode::kTerminate;
   switch (opcode) {
     case Opcode::kReadRequest: return tell_read_request(from, header, frame);
     case Opcode::kTerminate: return tell_terminate(frame);
@@ -237,7 +257,7 @@ void RdmapDecoder::tell_read_request(Side from, const ddp::UntaggedHeader& heade
   const auto request = rdmap::parse_read_request_header(frame.message);
   if (!request) {
     layer.line("RDMA Read Request of {} bytes, not 28", frame.message.size());
-    frame.findings.push_back({"RDMAP-4.4-01", "a Read Request has 28 octets"});
+    frame.findings.push_back({"RDMAP-4.4-01", "a Read Request has 28 octets", terminated(rdmap::kStreamCatastrophic)});
     return;
   }
   layer.line("RDMA Read Request, MSN {}: {} bytes at STag {:#010x}, TO {:#x} to STag {:#010x}, TO {:#x}",

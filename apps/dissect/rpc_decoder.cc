@@ -108,6 +108,8 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
 }
 
 void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Frame& frame) {
+  frame.facts.xid = header.xid;
+  frame.facts.credit = header.credit;
   LayerWriter layer(frame, LayerKind::kRpcRdma, options_, Source::kMessage);
   layer.line("{} {}, XID {:#010x}, {} credits{}", rpcrdma::protocol_str(*protocol_), header.type, header.xid,
              header.credit, header.text);
@@ -128,13 +130,13 @@ void RpcDecoder::on_payload(const TransportHeader& header, const Send& send, Fra
   LayerWriter layer(frame, LayerKind::kRpc, options_, Source::kMessage);
   if (type == static_cast<std::uint32_t>(rpcrdma::MsgType::kCall)) {
     remember(header, send.from, frame);
-    tell_call(half(send.from).calls[header.xid], payload, header, header.len, layer);
+    tell_call(half(send.from).calls[header.xid], payload, header, header.len, frame, layer);
   } else {
     tell_reply(other(send.from), payload, header, header.len, frame, layer);
   }
 }
 
-void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at,
+void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, Frame& frame,
                            LayerWriter& layer) {
   XdrReader in(payload);
   rpcrdma::CallHeaderView rpc;
@@ -152,7 +154,8 @@ void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader
   for (const std::size_t position : positions) {
     if (position >= in.position()) reduced.push_back(position - in.position());
   }
-  layer.line("CALL {}{}", procedure_name(rpc.program, rpc.version, rpc.procedure),
+  frame.facts.rpc = {.xid = rpc.xid, .procedure = procedure_name(rpc.program, rpc.version, rpc.procedure)};
+  layer.line("CALL {}{}", frame.facts.rpc->procedure,
              argument_text(rpc.program, rpc.version, rpc.procedure, in.rest(), reduced));
   layer.field("xid", at, 4, "{:#010x}", rpc.xid);
   layer.field("program", at + 12, 4, "{}", rpc.program);
@@ -178,14 +181,18 @@ void RpcDecoder::tell_reply(Side caller, ConstBytes payload, const TransportHead
     return;
   }
   const Call& of = call->second;
+  RpcFact& fact = frame.facts.rpc.emplace(RpcFact{.is_reply = true, .xid = rpc.xid});
+  fact.latency = frame.arrival.time - of.time;
+  fact.failed = rpc.denied || rpc.accept != rpcrdma::AcceptStat::kSuccess;
+  if (of.is_known) fact.procedure = procedure_name(of.program, of.version, of.procedure);
   layer.line("REPLY");
-  if (of.is_known) layer.line(" {}", procedure_name(of.program, of.version, of.procedure));
-  if (rpc.denied || rpc.accept != rpcrdma::AcceptStat::kSuccess) {
+  if (of.is_known) layer.line(" {}", fact.procedure);
+  if (fact.failed) {
     layer.line(": {}", rpcrdma::describe(rpc));
   } else if (of.is_known) {
     layer.line("{}", result_text(of.program, of.version, of.procedure, in.rest(), brought_by(header.lists)));
   }
-  layer.line(", {}", format_duration_ns(static_cast<double>((frame.arrival.time - of.time).count())));
+  layer.line(", {}", format_duration_ns(static_cast<double>(fact.latency->count())));
 }
 
 void RpcDecoder::remember(const TransportHeader& header, Side from, Frame& frame) {
@@ -245,6 +252,7 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
   const auto found = memory.segments.find(stag);
   if (found == memory.segments.end()) return;
   const Segment& segment = found->second;
+  frame.facts.xid = segment.xid;
   if (transfer.kind == Transfer::Kind::kReadRequest) {
     auto& sources = half(transfer.from).read_sources;
     if (sources.size() >= kMaxSegments) sources.clear();
@@ -268,7 +276,7 @@ void RpcDecoder::tell_in_chunk(const Transfer& transfer, Side owner, const Segme
   LayerWriter layer(frame, LayerKind::kRpc, no_fields);
   const TransportHeader header{.xid = segment.xid};
   if (transfer.kind == Transfer::Kind::kReadResponse) {
-    tell_call(call->second, transfer.head, header, 0, layer);
+    tell_call(call->second, transfer.head, header, 0, frame, layer);
   } else {
     tell_reply(owner, transfer.head, header, 0, frame, layer);
   }

@@ -68,7 +68,8 @@ class RpcDecoder final : public UpperLayer {
   void tell_header(const TransportHeader& header, const Send& send, Frame& frame);
   void on_payload(const TransportHeader& header, const Send& send, Frame& frame);
   // at: where the RPC message begins in the Send.
-  void tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, LayerWriter& layer);
+  void tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, Frame& frame,
+                 LayerWriter& layer);
   void tell_reply(Side caller, ConstBytes payload, const TransportHeader& header, std::size_t at, Frame& frame,
                   LayerWriter& layer);
   void tell_in_chunk(const Transfer& transfer, Side owner, const Segment& segment, Frame& frame);

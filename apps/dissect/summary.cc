@@ -1,0 +1,125 @@
+#include "apps/dissect/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/common/output.h"
+#include "apps/dissect/say.h"
+
+namespace weft::apps::dissect {
+
+namespace {
+
+constexpr std::size_t kMaxLines = 16;  // of a connection
+
+std::string duration(Timestamp time) {
+  return format_duration_ns(static_cast<double>(time.count()));
+}
+
+std::string_view arrow(Side side) {
+  return side == Side::kClient ? ">" : "<";
+}
+
+}  // namespace
+
+void Summary::on_connection(const Connection& connection) {
+  ++num_connections_;
+  open_[connection.id].names = connection;
+}
+
+void Summary::on_frame(const Frame& frame) {
+  Ends& ends = open_[frame.connection];
+  ++num_frames_;
+  if (ends.frames++ == 0) ends.first = frame.arrival.time;
+  ends.last = frame.arrival.time;
+  ends.findings += frame.findings.size();
+  const Facts& facts = frame.facts;
+  const bool is_event = facts.is_startup || facts.is_terminate || frame.layers.front().kind == LayerKind::kTcp;
+  if (is_event && ends.lines.size() < kMaxLines) {
+    for (const Layer& layer : frame.layers) {
+      if (!layer.line.empty()) ends.lines.push_back(fmt::format("{} {}", arrow(frame.from), layer.line));
+    }
+  }
+  if (facts.rdma) {
+    Operations& operations = ends.operations[{facts.rdma->operation, frame.from}];
+    ++operations.num;
+    operations.octets += facts.rdma->octets;
+    operations.segments += facts.rdma->num_segments;
+  }
+  if (facts.credit) {
+    Credits& credits = ends.credits[frame.from];
+    credits.least = std::min(credits.least, *facts.credit);
+    credits.most = std::max(credits.most, *facts.credit);
+    credits.last = *facts.credit;
+  }
+  if (facts.rpc) count_rpc(ends, frame);
+}
+
+void Summary::count_rpc(Ends& ends, const Frame& frame) {
+  const RpcFact& rpc = *frame.facts.rpc;
+  Procedure& procedure = ends.procedures[rpc.procedure.empty() ? "unknown" : rpc.procedure];
+  if (!rpc.is_reply) {
+    ++procedure.calls;
+    return;
+  }
+  ++procedure.replies;
+  procedure.failed += rpc.failed ? 1 : 0;
+  if (!rpc.latency) return;
+  if (!procedure.latencies) procedure.latencies.emplace(kMaxLatencies);
+  procedure.latencies->add(static_cast<std::uint64_t>(std::max<std::int64_t>(0, rpc.latency->count())));
+  procedure.longest = std::max(procedure.longest, *rpc.latency);
+  const auto at = std::ranges::find_if(ends.slow, [&](const Slow& slow) { return slow.latency < *rpc.latency; });
+  if (at == ends.slow.end() && ends.slow.size() >= kMaxSlow) return;
+  ends.slow.insert(at, {*rpc.latency, frame.arrival.time - ends.first, rpc.xid, rpc.procedure});
+  if (ends.slow.size() > kMaxSlow) ends.slow.pop_back();
+}
+
+void Summary::on_connection_end(std::uint32_t connection, const TcpCounters& counters) {
+  const auto ends = open_.find(connection);
+  if (ends == open_.end()) return;
+  print(ends->second, counters);
+  open_.erase(ends);
+}
+
+void Summary::print(Ends& ends, const TcpCounters& counters) {
+  say(out_, "connection {}: {} to {}, {}, {} MPA frames, {} and {} sent\n", ends.names.id, ends.names.client,
+      ends.names.server, duration(ends.last - ends.first), ends.frames,
+      format_octets(static_cast<double>(counters.client.octets)),
+      format_octets(static_cast<double>(counters.server.octets)));
+  for (const std::string& line : ends.lines) say(out_, "  {}\n", line);
+  const auto lost = counters.client.lost + counters.server.lost;
+  const auto cut = counters.client.cut + counters.server.cut;
+  say(out_, "  TCP: {} segments sent again, {} out of order; missing in the capture: {} bytes lost, {} cut off\n",
+      counters.client.retransmitted + counters.server.retransmitted,
+      counters.client.out_of_order + counters.server.out_of_order, lost, cut);
+  for (const auto& [key, operations] : ends.operations) {
+    say(out_, "  {} {:<28} {:>9}  {:>12}  {} FPDUs\n", arrow(key.second), key.first, operations.num,
+        format_octets(static_cast<double>(operations.octets)), operations.segments);
+  }
+  for (const auto& [side, credits] : ends.credits) {
+    say(out_, "  {} credits {} to {}, at the end {}\n", arrow(side), credits.least, credits.most, credits.last);
+  }
+  if (!ends.procedures.empty()) {
+    say(out_, "  {:<30} {:>9} {:>9} {:>8} {:>12} {:>12} {:>12}\n", "procedure", "Calls", "Replies", "failed", "median",
+        "p99", "longest");
+  }
+  for (auto& [name, procedure] : ends.procedures) {
+    const auto quantile = [&procedure = procedure](double q) {
+      return procedure.latencies ? format_duration_ns(static_cast<double>(procedure.latencies->quantile(q))) : "-";
+    };
+    say(out_, "  {:<30} {:>9} {:>9} {:>8} {:>12} {:>12} {:>12}\n", name, procedure.calls, procedure.replies,
+        procedure.failed, quantile(0.5), quantile(0.99), duration(procedure.longest));
+  }
+  for (const Slow& slow : ends.slow) {
+    say(out_, "  slow: {} XID {:#010x} took {}, until {}\n", slow.procedure, slow.xid, duration(slow.latency),
+        duration(slow.time));
+  }
+  if (ends.findings != 0) say(out_, "  {} violations: see --check\n", ends.findings);
+}
+
+void Summary::finish() {
+  say(out_, "{} iWARP connections, {} MPA frames\n", num_connections_, num_frames_);
+}
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/common/samples.h"
+#include "apps/dissect/frame.h"
+
+namespace weft::apps::dissect {
+
+// Summary counts what each connection did, and prints it when the connection ends. It holds a bounded number of
+// latencies for each procedure.
+class Summary final : public Listener {
+ public:
+  explicit Summary(std::FILE* out) : out_(out) {}
+
+  void on_connection(const Connection& connection) override;
+  void on_frame(const Frame& frame) override;
+  void on_connection_end(std::uint32_t connection, const TcpCounters& counters) override;
+  // The capture has ended.
+  void finish();
+
+ private:
+  static constexpr std::size_t kMaxLatencies = 4096;
+  static constexpr std::size_t kMaxSlow = 5;
+
+  struct Operations {
+    std::uint64_t num = 0, octets = 0, segments = 0;
+  };
+  struct Procedure {
+    std::uint64_t calls = 0, replies = 0, failed = 0;
+    std::optional<Samples> latencies;
+    Timestamp longest{};
+  };
+  struct Slow {
+    Timestamp latency{}, time{};
+    std::uint32_t xid = 0;
+    std::string procedure;
+  };
+  struct Credits {
+    std::uint32_t least = UINT32_MAX, most = 0, last = 0;
+  };
+  struct Ends {
+    Connection names;
+    Timestamp first{}, last{};
+    std::uint64_t frames = 0;
+    std::vector<std::string> lines;  // startup frames, Terminates, ends
+    std::map<std::pair<std::string_view, Side>, Operations> operations;
+    std::map<std::string, Procedure> procedures;
+    std::map<Side, Credits> credits;
+    std::vector<Slow> slow;  // longest first
+    std::uint64_t findings = 0;
+  };
+
+  void count_rpc(Ends& ends, const Frame& frame);
+  void print(Ends& ends, const TcpCounters& counters);
+
+  std::FILE* out_;
+  std::map<std::uint32_t, Ends> open_;
+  std::uint64_t num_connections_ = 0, num_frames_ = 0;
+};
+
+}  // namespace weft::apps::dissect
