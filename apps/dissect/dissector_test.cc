@@ -1,0 +1,318 @@
+#include "apps/dissect/dissector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "apps/dissect/testing/wire.h"
+#include "rpcrdma/rpc_message.h"
+#include "rpcrdma/v1/header.h"
+
+namespace weft::apps::dissect {
+namespace {
+
+using rdmap::Opcode;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Octets;
+using testing::pattern;
+using ::testing::SizeIs;
+using testing::tagged;
+using testing::Told;
+using testing::untagged;
+using testing::Wire;
+
+struct DissectorTest : ::testing::Test {
+  Told told;
+  Dissector dissector{{}, told};
+};
+
+TEST_F(DissectorTest, TellsOfTheStartAndOfEachMessage) {
+  Wire wire(dissector);
+  wire.open();
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(100))));
+  wire.send(Wire::kServer, wire.fpdu(Wire::kServer, tagged(Opcode::kWrite, 0x1234, 0x1000, pattern(5000))));
+  dissector.finish();
+  EXPECT_THAT(told.connections, ElementsAre("10.0.0.1:40000 to 10.0.0.2:20049"));
+  EXPECT_THAT(told.lines, ElementsAre("> MPA Request, revision 1, CRC on, Markers off",
+                                      "< MPA Reply, revision 1, CRC on, Markers off", "> Send, MSN 1, 100 bytes",
+                                      "< RDMA Write, STag 0x00001234, TO 0x1000, 5000 bytes"));
+  EXPECT_THAT(told.findings, IsEmpty());
+  EXPECT_THAT(told.counters, SizeIs(1));
+}
+
+// Each way to cut the octets into segments gives the same lines.
+TEST_F(DissectorTest, SegmentsAreNoFrames) {
+  std::vector<std::string> whole;
+  for (const bool markers : {false, true}) {
+    for (const std::size_t cut : {100000u, 1448u, 61u, 3u, 1u}) {
+      Told one;
+      Dissector of_one({}, one);
+      Wire wire(of_one, markers);
+      wire.open(markers);
+      Octets octets;
+      const auto add = [&](const Octets& ulpdu) {
+        const Octets fpdu = wire.fpdu(Wire::kClient, ulpdu);
+        octets.insert(octets.end(), fpdu.begin(), fpdu.end());
+      };
+      add(untagged(Opcode::kSend, 1, pattern(700), 0, false));
+      add(untagged(Opcode::kSend, 1, pattern(301), 700));
+      add(tagged(Opcode::kWrite, 7, 0, pattern(2000), false));
+      add(tagged(Opcode::kWrite, 7, 2000, pattern(1)));
+      wire.send(Wire::kClient, octets, cut);
+      of_one.finish();
+      EXPECT_THAT(one.findings, IsEmpty());
+      ASSERT_THAT(one.lines, SizeIs(4));
+      if (whole.empty()) whole = {one.lines.begin() + 2, one.lines.end()};
+      EXPECT_EQ(std::vector(one.lines.begin() + 2, one.lines.end()), whole) << markers << " " << cut;
+    }
+  }
+  EXPECT_THAT(whole, ElementsAre("> Send, MSN 1, 1001 bytes in 2 segments",
+                                 "> RDMA Write, STag 0x00000007, TO 0x0, 2001 bytes in 2 segments"));
+}
+
+TEST_F(DissectorTest, GoesOnBehindWhatTheCaptureLost) {
+  for (const bool markers : {false, true}) {
+    Told one;
+    Dissector of_one({}, one);
+    Wire wire(of_one, markers);
+    wire.open(markers);
+    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(1000))));
+    const Octets lost = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 2, pattern(3000)));
+    // Its first and last octets are there.
+    wire.send(Wire::kClient, {lost.begin(), lost.begin() + 500});
+    wire.lose(Wire::kClient, {lost.begin() + 500, lost.end() - 600});
+    const Octets ack;
+    TcpSegment acknowledges = wire.segment(Wire::kServer, ack);
+    wire.dissector.on_segment(acknowledges);
+    wire.send(Wire::kClient, {lost.end() - 600, lost.end()});
+    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 3, pattern(1000))));
+    of_one.finish();
+    EXPECT_THAT(one.lines, Contains("> Send, MSN 3, 1000 bytes")) << markers;
+    EXPECT_THAT(one.findings, IsEmpty());
+    EXPECT_EQ(one.counters.at(0).client.lost, lost.size() - 1100);
+  }
+}
+
+// Whole FPDUs are lost, and the capture goes on in the middle of one.
+TEST_F(DissectorTest, FindsTheNextFpduByMarkersOrByItsCrc) {
+  for (const bool markers : {false, true}) {
+    Told one;
+    Dissector of_one({}, one);
+    Wire wire(of_one, markers);
+    wire.open(markers);
+    Octets octets;
+    for (std::uint32_t msn = 1; msn <= 6; ++msn) {
+      const Octets fpdu = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, msn, pattern(900 + msn)));
+      octets.insert(octets.end(), fpdu.begin(), fpdu.end());
+    }
+    wire.lose(Wire::kClient, {octets.begin(), octets.begin() + 2000});
+    wire.dissector.on_segment(wire.segment(Wire::kServer, {}));
+    wire.send(Wire::kClient, {octets.begin() + 2000, octets.end()}, 700);
+    of_one.finish();
+    EXPECT_THAT(one.lines, Contains("> Send, MSN 5, 905 bytes")) << markers;
+    EXPECT_THAT(one.lines, Contains("> Send, MSN 6, 906 bytes")) << markers;
+    EXPECT_THAT(one.lines, Contains(HasSubstr("bytes are missing"))) << markers;
+    EXPECT_THAT(one.findings, IsEmpty());
+  }
+}
+
+TEST_F(DissectorTest, BeginsInTheMiddleOfAConnection) {
+  Wire wire(dissector);
+  wire.framers[0].frame(pattern(500));
+  const Octets first = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 8, pattern(1000)));
+  wire.send(Wire::kClient, {first.begin() + 333, first.end()});
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 9, pattern(50))));
+  wire.send(Wire::kServer, wire.fpdu(Wire::kServer, untagged(Opcode::kSend, 4, pattern(60))));
+  dissector.finish();
+  EXPECT_THAT(told.lines, Contains("> Send, MSN 9, 50 bytes"));
+  EXPECT_THAT(told.lines, Contains("< Send, MSN 4, 60 bytes"));
+  EXPECT_THAT(told.findings, IsEmpty());
+}
+
+TEST_F(DissectorTest, HeadersOfCutPacketsAreEnough) {
+  Wire wire(dissector);
+  wire.open();
+  for (std::uint32_t msn = 1; msn <= 3; ++msn) {
+    const Octets fpdu = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, msn, pattern(1000)));
+    const Octets kept(fpdu.begin(), fpdu.begin() + 100);
+    TcpSegment segment = wire.segment(Wire::kClient, kept);
+    segment.payload_len = fpdu.size();
+    dissector.on_segment(segment);
+    wire.lose(Wire::kClient, fpdu);
+  }
+  dissector.finish();
+  EXPECT_THAT(told.lines, Contains("> Send, MSN 3, 1000 bytes"));
+  EXPECT_THAT(told.findings, IsEmpty());
+}
+
+TEST_F(DissectorTest, OtherConnectionsAreNotTold) {
+  Wire wire(dissector);
+  wire.syn(Wire::kClient);
+  wire.syn(Wire::kServer);
+  wire.send(Wire::kClient, {'G', 'E', 'T', ' ', '/', ' ', 'H', 'T', 'T', 'P'});
+  wire.send(Wire::kServer, pattern(3000));
+  dissector.finish();
+  EXPECT_THAT(told.connections, IsEmpty());
+  EXPECT_THAT(told.lines, IsEmpty());
+}
+
+struct Violation {
+  const char* requirement;
+  Octets ulpdu;
+};
+
+TEST_F(DissectorTest, NamesEachViolation) {
+  Octets wrong_dv = untagged(Opcode::kSend, 1, pattern(8));
+  wrong_dv[0] = 0x42;
+  Octets wrong_rv = untagged(Opcode::kSend, 1, pattern(8));
+  wrong_rv[1] = 0x83;
+  Octets reserved = untagged(Opcode::kSend, 1, pattern(8));
+  reserved[1] = 0x4d;
+  Octets wrong_queue = untagged(Opcode::kSend, 1, pattern(8));
+  wrong_queue[9] = 1;
+  Octets no_queue = untagged(Opcode::kSend, 1, pattern(8));
+  no_queue[9] = 9;
+  Octets tagged_send = tagged(Opcode::kSend, 1, 0, pattern(8));
+  const Violation violations[] = {
+      {"DDP-7.2-13", wrong_dv},    {"RDMAP-7.2-03", wrong_rv},
+      {"RDMAP-7.2-02", reserved},  {"RDMAP-7.2-02", wrong_queue},
+      {"DDP-7.1-01", no_queue},    {"RDMAP-7.2-02", tagged_send},
+      {"DDP-4.4-01", pattern(10)}, {"RDMAP-4.4-01", untagged(Opcode::kReadRequest, 1, pattern(27))},
+  };
+  for (const Violation& violation : violations) {
+    Told one;
+    Dissector of_one({}, one);
+    Wire wire(of_one);
+    wire.open();
+    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, violation.ulpdu));
+    of_one.finish();
+    EXPECT_THAT(one.findings, Contains(violation.requirement));
+  }
+}
+
+TEST_F(DissectorTest, NamesWhatIsOutOfOrder) {
+  Wire wire(dissector);
+  wire.open();
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(8))));
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 3, pattern(8))));
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 4, pattern(8), 0, false)));
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 4, pattern(8), 9)));
+  Octets bad_crc = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 5, pattern(8)));
+  bad_crc.back() ^= 1;
+  wire.send(Wire::kClient, bad_crc);
+  dissector.finish();
+  EXPECT_THAT(told.findings, ElementsAre("DDP-7.1-09", "DDP-7.1-07", "MPA-4.4-20"));
+}
+
+// Where both sides want no CRC, the field may hold anything (RFC 5044 section 4.4).
+TEST_F(DissectorTest, ACrcThatIsNotInUseIsNotJudged) {
+  Wire wire(dissector, false, false);
+  wire.open(false, false);
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(8))));
+  dissector.finish();
+  EXPECT_THAT(told.findings, IsEmpty());
+}
+
+// ---- RPC-over-RDMA
+
+Octets rpc_call(std::uint32_t xid, std::uint32_t procedure, const Octets& args) {
+  Octets octets;
+  rpcrdma::xdr::XdrWriter out(octets);
+  rpcrdma::emit_call(out, {xid, 100003, 3, procedure, {}, {}});
+  out.raw(args);
+  return octets;
+}
+
+Octets rpc_reply(std::uint32_t xid, const Octets& results) {
+  Octets octets;
+  rpcrdma::xdr::XdrWriter out(octets);
+  rpcrdma::ReplyHeader reply;
+  reply.xid = xid;
+  rpcrdma::emit_reply(out, reply);
+  out.raw(results);
+  return octets;
+}
+
+Octets message(rpcrdma::v1::Header header, const Octets& payload) {
+  Octets octets;
+  rpcrdma::xdr::XdrWriter out(octets);
+  emit_header(out, header);
+  out.raw(payload);
+  return octets;
+}
+
+// fh "file", offset 4096, count 65536
+Octets read_args() {
+  Octets args;
+  rpcrdma::xdr::XdrWriter out(args);
+  out.opaque(Octets{'f', 'i', 'l', 'e'});
+  out.u64(4096);
+  out.u32(65536);
+  return args;
+}
+
+TEST_F(DissectorTest, JoinsACallWithItsReplyAndItsRdmaOperations) {
+  Wire wire(dissector);
+  wire.open();
+  rpcrdma::v1::Header call;
+  call.xid = 0x77;
+  call.credit = 32;
+  call.lists.write_list = {{{.handle = 0xabc, .length = 65536, .offset = 0x5000}}};
+  wire.send(Wire::kClient,
+            wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, message(call, rpc_call(0x77, 6, read_args())))));
+  wire.send(Wire::kServer, wire.fpdu(Wire::kServer, tagged(Opcode::kWrite, 0xabc, 0x5000, pattern(100))));
+  rpcrdma::v1::Header reply;
+  reply.xid = 0x77;
+  reply.credit = 8;
+  reply.lists.write_list = {{{.handle = 0xabc, .length = 100, .offset = 0x5000}}};
+  wire.send(Wire::kServer,
+            wire.fpdu(Wire::kServer, untagged(Opcode::kSend, 1, message(reply, rpc_reply(0x77, {0, 0, 0, 0})))));
+  dissector.finish();
+  EXPECT_THAT(told.lines, Contains(HasSubstr("RDMA_MSG, XID 0x00000077, 32 credits, Write chunk 65536 bytes in 1")));
+  EXPECT_THAT(told.lines, Contains(::testing::MatchesRegex("> CALL NFSv3 READ fh [0-9a-f]+ offset 4096 count 65536")));
+  EXPECT_THAT(told.lines,
+              Contains("< RDMA Write, STag 0x00000abc, TO 0x5000, 100 bytes (result 1 of Call 0x00000077)"));
+  EXPECT_THAT(told.lines, Contains("< REPLY NFSv3 READ NFS3_OK, 20.00 us"));
+  EXPECT_THAT(told.findings, IsEmpty());
+}
+
+TEST_F(DissectorTest, ACallInAReadChunkIsNamedByItsFirstOctets) {
+  Wire wire(dissector);
+  wire.open();
+  const Octets rpc = rpc_call(5, 6, read_args());
+  rpcrdma::v1::Header call;
+  call.xid = 5;
+  call.credit = 1;
+  call.proc = rpcrdma::v1::Proc::kNomsg;
+  call.lists.read_list = {{.position = 0, .target = {.handle = 0x99, .length = 112, .offset = 0}}};
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, message(call, {}))));
+  const auto request = rdmap::emit_read_request_header(
+      {.sink_stag = {0x11}, .sink_to = 0x40, .size = static_cast<std::uint32_t>(rpc.size()), .src_stag = {0x99}});
+  wire.send(Wire::kServer,
+            wire.fpdu(Wire::kServer, untagged(Opcode::kReadRequest, 1, {request.begin(), request.end()})));
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, tagged(Opcode::kReadResponse, 0x11, 0x40, rpc)));
+  dissector.finish();
+  EXPECT_THAT(told.lines, Contains(HasSubstr("(Call 0x00000005)")));
+  EXPECT_THAT(told.lines, Contains(HasSubstr("> CALL NFSv3 READ")));
+}
+
+// The octets of a name are the peer's.
+TEST_F(DissectorTest, NamesCannotControlATerminal) {
+  Wire wire(dissector);
+  wire.open();
+  Octets args;
+  rpcrdma::xdr::XdrWriter out(args);
+  out.opaque(Octets{1, 2, 3, 4});
+  out.opaque(Octets{0x1b, '[', '2', 'J'});
+  rpcrdma::v1::Header call;
+  call.xid = 9;
+  call.credit = 1;
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, message(call, rpc_call(9, 3, args)))));
+  dissector.finish();
+  EXPECT_THAT(told.lines, Contains(HasSubstr("'\\x1b[2J'")));
+}
+
+}  // namespace
+}  // namespace weft::apps::dissect
