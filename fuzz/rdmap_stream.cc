@@ -4,11 +4,11 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <set>
 #include <vector>
 
 #include "ddp/segment.h"
+#include "fuzz/op_stream.h"
 #include "mpa/fpdu.h"
 #include "mpa/peer_profile.h"
 #include "mpa/startup_frame.h"
@@ -20,34 +20,8 @@
 namespace {
 
 using namespace weft;
-
-void check(bool holds) {
-  if (!holds) std::abort();
-}
-
-class Input {
- public:
-  explicit Input(weft::ConstBytes octets) : rest_(octets) {}
-  bool empty() const { return rest_.empty(); }
-  std::uint8_t u8() {
-    if (rest_.empty()) return 0;
-    const std::uint8_t value = rest_[0];
-    rest_ = rest_.subspan(1);
-    return value;
-  }
-  std::uint16_t u16() {
-    const auto high = static_cast<unsigned>(u8());
-    return static_cast<std::uint16_t>(high << 8 | u8());
-  }
-  weft::ConstBytes bytes(std::size_t len) {
-    const weft::ConstBytes out = rest_.first(std::min(len, rest_.size()));
-    rest_ = rest_.subspan(out.size());
-    return out;
-  }
-
- private:
-  weft::ConstBytes rest_;
-};
+using fuzz::Input;
+using fuzz::must;
 
 // The regions of rdmap-vectors.txt, so that its records make a corpus, and one of our own.
 constexpr std::uint32_t kStags[] = {0x1a2b3c01, 0x2b3c4d02, 0x3c4d5e03, 0x6f708106, 0x92a3b409, 0x11};
@@ -395,8 +369,8 @@ class Machine {
     const bool was_closed = !side_.closed.empty();
     const std::size_t num = side_.completions.size();
     side_.drain();
-    check(side_.closed.size() <= 1);
-    if (was_closed) check(side_.completions.size() == num);  // Closed is the last event
+    must(side_.closed.size() <= 1);
+    if (was_closed) must(side_.completions.size() == num);  // Closed is the last event
   }
 
   // Everything ends, and ends once.
@@ -404,14 +378,13 @@ class Machine {
     if (settings_.late()) start();
     side_.stream.on_llp_error(ECONNRESET, now_);
     drain();
-    check(side_.closed.size() == 1);
-    check(!side_.stream.wants_tx());
-    check(!side_.stream.next_timeout());
+    must(side_.closed.size() == 1);
+    must(!side_.stream.wants_tx());
+    must(!side_.stream.next_timeout());
     std::set<std::uint64_t> sends, recvs;
-    for (const auto& c : side_.completions)
-      check((c.op == rdmap::WorkOp::kRecv ? recvs : sends).insert(c.wr_id).second);
-    check(recvs.size() == side_.recvs.num_taken);
-    check(sends.size() <= next_wr_id_);
+    for (const auto& c : side_.completions) must((c.op == rdmap::WorkOp::kRecv ? recvs : sends).insert(c.wr_id).second);
+    must(recvs.size() == side_.recvs.num_taken);
+    must(sends.size() <= next_wr_id_);
   }
 
   struct PeerQueue {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "fuzz/rpcrdma_op_stream.h"
+#include "fuzz/op_stream.h"
 #include "rpcrdma/profiles.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/responder.h"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "fuzz/rpcrdma_op_stream.h"
+#include "fuzz/op_stream.h"
 #include "rpcrdma/terms.h"
 #include "rpcrdma/v2_cel05/header.h"
 #include "rpcrdma/v2_cel05/property_exchange.h"

@@ -52,7 +52,8 @@ std::string read_capture(Capture& capture, Dissector& dissector, const StopSigna
 int dissect_all(const DissectOptions& options, Listener& listener) {
   StopSignals signals;
   auto capture = Capture::open(options.file);
-  if (!capture.ok()) return fail(capture.error());
+  if (!capture.ok())
+    return fail(capture.error().starts_with(options.file) ? capture.error() : options.file + ": " + capture.error());
   if (!is_known_link_type(capture->link_type())) {
     return fail(
         fmt::format("{}: packets of link type {} cannot be read. Try: a capture of an Ethernet or loopback "

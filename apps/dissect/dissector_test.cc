@@ -85,7 +85,7 @@ TEST_F(DissectorTest, GoesOnBehindWhatTheCaptureLost) {
     wire.lose(Wire::kClient, {lost.begin() + 500, lost.end() - 600});
     const Octets ack;
     TcpSegment acknowledges = wire.segment(Wire::kServer, ack);
-    wire.dissector.on_segment(acknowledges);
+    wire.on_segment(acknowledges);
     wire.send(Wire::kClient, {lost.end() - 600, lost.end()});
     wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 3, pattern(1000))));
     of_one.finish();
@@ -102,13 +102,14 @@ TEST_F(DissectorTest, FindsTheNextFpduByMarkersOrByItsCrc) {
     Dissector of_one({}, one);
     Wire wire(of_one, markers);
     wire.open(markers);
+    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(901))));
     Octets octets;
-    for (std::uint32_t msn = 1; msn <= 6; ++msn) {
+    for (std::uint32_t msn = 2; msn <= 6; ++msn) {
       const Octets fpdu = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, msn, pattern(900 + msn)));
       octets.insert(octets.end(), fpdu.begin(), fpdu.end());
     }
     wire.lose(Wire::kClient, {octets.begin(), octets.begin() + 2000});
-    wire.dissector.on_segment(wire.segment(Wire::kServer, {}));
+    wire.on_segment(wire.segment(Wire::kServer, {}));
     wire.send(Wire::kClient, {octets.begin() + 2000, octets.end()}, 700);
     of_one.finish();
     EXPECT_THAT(one.lines, Contains("> Send, MSN 5, 905 bytes")) << markers;

@@ -175,9 +175,9 @@ TEST(Cli, WhatIsNotBuiltYetIsRefusedWithTwoAndSaysSo) {
 }
 
 TEST(Cli, CommandsThatAreNotBuiltYetSaySo) {
-  Outcome outcome = run_weft({"dissect", "file.pcap", "--summary"});
+  Outcome outcome = run_weft({"top", "127.0.0.1:9100"});
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_EQ(outcome.err, "weft: dissect is not built yet\n");
+  EXPECT_EQ(outcome.err, "weft: top is not built yet\n");
   EXPECT_EQ(outcome.out, "");
 }
 

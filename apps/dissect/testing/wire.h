@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -74,8 +75,14 @@ struct Told final : Listener {
 struct Wire {
   enum End : std::uint8_t { kClient, kServer };
 
-  explicit Wire(Dissector& to, bool markers = false, bool crc = true)
-      : dissector(to), framers{mpa::testing::NaiveFramer(crc, markers), mpa::testing::NaiveFramer(crc, markers)} {}
+  // Where the segments go.
+  using To = std::function<void(const TcpSegment&)>;
+
+  explicit Wire(Dissector& dissector, bool markers = false, bool crc = true)
+      : Wire([&dissector](const TcpSegment& segment) { dissector.on_segment(segment); }, markers, crc) {}
+  explicit Wire(To to, bool markers = false, bool crc = true)
+      : on_segment(std::move(to)),
+        framers{mpa::testing::NaiveFramer(crc, markers), mpa::testing::NaiveFramer(crc, markers)} {}
 
   TcpSegment segment(End from, const Octets& payload) {
     TcpSegment out{.packet = ++packets, .time = now};
@@ -97,14 +104,14 @@ struct Wire {
     out.syn = true;
     out.has_ack = from == kServer;
     ++seq[from];
-    dissector.on_segment(out);
+    on_segment(out);
   }
   // The octets in segments of `cut` octets.
   void send(End from, const Octets& octets, std::size_t cut = 1448) {
     for (std::size_t at = 0; at < octets.size(); at += cut) {
       const Octets piece(octets.begin() + static_cast<std::ptrdiff_t>(at),
                          octets.begin() + static_cast<std::ptrdiff_t>(std::min(at + cut, octets.size())));
-      dissector.on_segment(segment(from, piece));
+      on_segment(segment(from, piece));
       seq[from] += static_cast<std::uint32_t>(piece.size());
     }
   }
@@ -118,7 +125,7 @@ struct Wire {
     send(kServer, startup(mpa::FrameKind::kReply, markers, crc));
   }
 
-  Dissector& dissector;
+  To on_segment;
   mpa::testing::NaiveFramer framers[2];
   std::uint32_t seq[2] = {0xfffff000, 77};  // the client's wraps soon
   std::uint64_t packets = 0;

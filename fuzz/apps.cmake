@@ -1,0 +1,3 @@
+# Targets of the programs.
+weft_fuzz(fuzz_dissect ${CMAKE_CURRENT_LIST_DIR}/dissect.cc LINK weft_app_dissect
+          CORPUS ${CMAKE_CURRENT_LIST_DIR}/corpus/dissect)

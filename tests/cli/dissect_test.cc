@@ -1,0 +1,150 @@
+// weft dissect as a user runs it: what it says of files that are no captures, and its exit statuses.
+#include <gtest/gtest.h>
+#include <pcap/pcap.h>
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "apps/dissect/testing/wire.h"
+#include "tests/cli/process.h"
+
+namespace weft::testing {
+namespace {
+
+using apps::dissect::TcpSegment;
+using apps::dissect::testing::Octets;
+using apps::dissect::testing::pattern;
+using apps::dissect::testing::untagged;
+using apps::dissect::testing::Wire;
+
+void put(Octets& out, std::uint64_t value, int len) {
+  for (int i = len - 1; i >= 0; --i) out.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+}
+
+// The segment as a raw IPv4 packet (RFC 791, RFC 9293).
+Octets packet_of(const TcpSegment& segment) {
+  Octets out{0x45, 0};
+  put(out, 40 + segment.payload.size(), 2);
+  put(out, 0, 4);
+  put(out, 0x40060000, 4);
+  out.insert(out.end(), segment.src.address.begin(), segment.src.address.begin() + 4);
+  out.insert(out.end(), segment.dst.address.begin(), segment.dst.address.begin() + 4);
+  put(out, segment.src.port, 2);
+  put(out, segment.dst.port, 2);
+  put(out, segment.seq, 4);
+  put(out, segment.ack, 4);
+  put(out, 0x50, 1);
+  put(out, (segment.syn ? 0x02u : 0u) | (segment.has_ack ? 0x10u : 0u), 1);
+  put(out, 0xffff0000, 4);
+  put(out, 0, 2);
+  out.insert(out.end(), segment.payload.begin(), segment.payload.end());
+  return out;
+}
+
+// A folder for captures.
+struct DissectCli : ::testing::Test {
+  DissectCli() { EXPECT_NE(::mkdtemp(folder.data()), nullptr); }
+  ~DissectCli() override {
+    ::unlink(file().c_str());
+    ::rmdir(folder.c_str());
+  }
+  std::string file() const { return folder + "/capture"; }
+  // Captures a connection: its start, one Send of the client, and what `more` adds.
+  void capture(const std::function<void(Wire&)>& more = {}) {
+    pcap_t* pcap = pcap_open_dead(DLT_RAW, 65535);
+    pcap_dumper_t* dump = pcap_dump_open(pcap, file().c_str());
+    ASSERT_NE(dump, nullptr);
+    Wire wire([dump](const TcpSegment& segment) {
+      const Octets packet = packet_of(segment);
+      pcap_pkthdr header{};
+      header.ts.tv_sec = 1000;
+      header.ts.tv_usec = static_cast<suseconds_t>(segment.packet * 10);
+      header.caplen = header.len = static_cast<bpf_u_int32>(packet.size());
+      pcap_dump(reinterpret_cast<u_char*>(dump), &header, packet.data());
+    });
+    wire.open();
+    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(rdmap::Opcode::kSend, 1, pattern(100))));
+    if (more) more(wire);
+    pcap_dump_close(dump);
+    pcap_close(pcap);
+  }
+
+  std::string folder = "/tmp/weft-dissect-XXXXXX";
+};
+
+TEST_F(DissectCli, PrintsALineForEachMessage) {
+  capture();
+  const Outcome outcome = run_weft({"dissect", file()});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out,
+            "connection 1: 10.0.0.1:40000 to 10.0.0.2:20049\n"
+            "   0.000000   1> MPA Request, revision 1, CRC on, Markers off\n"
+            "   0.000010   1< MPA Reply, revision 1, CRC on, Markers off\n"
+            "   0.000020   1>   Send, MSN 1, 100 bytes\n");
+}
+
+TEST_F(DissectCli, CheckEndsWithOneWhereARuleIsBroken) {
+  capture();
+  Outcome outcome = run_weft({"dissect", "--check", file()});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "0 violations in 3 MPA frames of 1 iWARP connections\n");
+  capture([](Wire& wire) {
+    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(rdmap::Opcode::kSend, 3, pattern(8))));
+  });
+  outcome = run_weft({"dissect", "--check", file()});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.out.find("DDP-7.1-09 (RFC 5041 section 7.1): MSN 3 in queue 0, where 2 is due"), std::string::npos)
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("Terminate DDP: "), std::string::npos) << outcome.out;
+}
+
+TEST_F(DissectCli, EachLineOfJsonIsAnObject) {
+  capture();
+  const Outcome outcome = run_weft({"dissect", "--json", file()});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  std::vector<nlohmann::json> objects;
+  for (std::string line; std::getline(lines, line);) objects.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(objects.size(), 5u);
+  EXPECT_EQ(objects[3]["operation"], "Send");
+  EXPECT_EQ(objects[3]["octets"], 100);
+  EXPECT_EQ(objects[3]["layers"].size(), 3u);
+}
+
+TEST_F(DissectCli, SaysWhatIsNoCapture) {
+  Outcome outcome = run_weft({"dissect", file()});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("No such file"), std::string::npos) << outcome.err;
+  std::ofstream(file()) << "hello, world, this is text and no capture";
+  outcome = run_weft({"dissect", file()});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("unknown file format"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find(file()), std::string::npos) << outcome.err;
+}
+
+// A capture that tcpdump could not finish has whole packets at its front.
+TEST_F(DissectCli, TellsOfACutFileWhatItHas) {
+  capture();
+  std::ifstream in(file(), std::ios::binary);
+  std::string octets(std::istreambuf_iterator<char>(in), {});
+  std::ofstream(file(), std::ios::binary | std::ios::trunc) << octets.substr(0, octets.size() - 30);
+  const Outcome outcome = run_weft({"dissect", file()});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.out.find("MPA Reply"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.err.find("truncated"), std::string::npos) << outcome.err;
+}
+
+TEST_F(DissectCli, OneKindOfOutputAtATime) {
+  EXPECT_EQ(run_weft({"dissect", "--check", "--json", file()}).status, 2);
+}
+
+}  // namespace
+}  // namespace weft::testing
