@@ -15,6 +15,7 @@ PAGES = {
     "weft-serve.1": [["serve"]],
     "weft-nfs.1": [["nfs", command] for command in NFS],
     "weft-perf.1": [["perf"]],
+    "weft-dissect.1": [["dissect"]],
     "weft-doctor.1": [["doctor"]],
     "weft-gateway.1": [["gateway"]],
 }
