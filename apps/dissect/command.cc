@@ -77,6 +77,9 @@ int on_written(int status) {
 }
 
 int tell(const DissectOptions& options) {
+  if (options.fields + options.check + options.summary + options.ladder + options.json > 1) {
+    return usage_error("--verbose, --check, --summary, --ladder and --json exclude each other");
+  }
   if (options.check) {
     Check check(stdout);
     const int status = dissect_all(options, check);
@@ -107,13 +110,11 @@ void register_dissect_command(CLI::App& root, CommandContext& context) {
   auto options = std::make_shared<DissectOptions>();
   CLI::App* sub = root.add_subcommand("dissect", "Tell of the iWARP connections in a capture, down to NFS.");
   sub->add_option("FILE", options->file, "a pcap or pcapng file; - reads standard input")->required();
-  auto* kinds = sub->add_option_group("What to print", "one of these; without any, a line for each message");
-  kinds->add_flag("-v,--verbose", options->fields, "every field and its octets");
-  kinds->add_flag("--check", options->check, "each violation of a rule, with its requirement; exit status 1 if any");
-  kinds->add_flag("--summary", options->summary, "each connection: its parameters, operations, RPCs and latencies");
-  kinds->add_flag("--ladder", options->ladder, "a ladder diagram in text");
-  kinds->add_flag("--json", options->json, "everything, a JSON object in each line");
-  kinds->require_option(0, 1);
+  sub->add_flag("-v,--verbose", options->fields, "print every field and its bytes");
+  sub->add_flag("--check", options->check, "print each violation of a rule; exit status 1 if there is one");
+  sub->add_flag("--summary", options->summary, "print what each connection did: operations, RPCs, latencies");
+  sub->add_flag("--ladder", options->ladder, "print a ladder diagram");
+  sub->add_flag("--json", options->json, "print everything, a JSON object in each line");
   sub->footer(
       "Examples:\n  tcpdump -i lo -w nfs.pcap tcp port 20049\n  weft dissect nfs.pcap\n"
       "  tcpdump -i lo -U -w - tcp port 20049 | weft dissect -\n"
