@@ -137,6 +137,7 @@ TEST(Wg07Exchange, UnknownPropertiesArePassedOver) {
   const auto taken = server.take(load_v2_vector("W14").octets);
   EXPECT_TRUE(taken.changed);
   EXPECT_EQ(server.peer()->receive_size, 4096u);
+  EXPECT_EQ(told_by(taken.answer), server.own()) << "no error";
 }
 
 }  // namespace
