@@ -8,6 +8,7 @@ namespace weft::rpcrdma::testing {
 namespace {
 
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 TEST_F(Wg07ResponderTest, ACallInSeveralMessagesIsServed) {
@@ -24,12 +25,18 @@ TEST_F(Wg07ResponderTest, ACallInSeveralMessagesIsServed) {
 
 // Each message gives its Receive back at once: a Call may have more parts than there are Receives.
 TEST_F(Wg07ResponderTest, PartsHoldNoReceives) {
+  RecordProperty("proves", "W2-4.2.1.1-1 W2-6.3.2-1");
   open({.credits = 4});
   const Octets args = pattern(100000);
   deliver_parts(rpc_call(kNull, args), 1000);
   ASSERT_THAT(end->service.args, SizeIs(1));
   EXPECT_EQ(end->service.args[0], args);
-  for (const Octets& one : end->qp.sent) EXPECT_TRUE(wg07_parse(one).is<wg07::Grant>());
+  EXPECT_THAT(end->qp.sent, Not(IsEmpty()));
+  for (const Octets& one : end->qp.sent) {
+    EXPECT_TRUE(wg07_parse(one).is<wg07::Grant>());
+    EXPECT_EQ(wg07_parse(one).header.xid, 0u);
+    EXPECT_THAT(one, SizeIs(16));
+  }
 }
 
 TEST_F(Wg07ResponderTest, AForeignMessageInsideACallIsRefused) {
@@ -102,6 +109,7 @@ TEST_F(Wg07ResponderTest, ACallThatGrowsWithoutEndIsRefused) {
 }
 
 TEST_F(Wg07ResponderTest, ACallThatIsNeverCompletedEndsInTime) {
+  RecordProperty("proves", "W2-7.4.1-1");
   open();
   const Octets whole = rpc_call(kNull, pattern(8000));
   deliver(wg07::CallMiddle{4000}, part_of(whole, 0, 4000));
@@ -117,6 +125,7 @@ TEST_F(Wg07ResponderTest, ACallThatIsNeverCompletedEndsInTime) {
 }
 
 TEST_F(Wg07ResponderTest, ALongReplyGoesInSeveralMessages) {
+  RecordProperty("proves", "W2-4.1-1 W2-4.1-2 W2-4.1-3 W2-4.2.2-2");
   open();
   deliver(wg07::CallInline{}, rpc_call(kNull));
   ServedReply reply;
@@ -135,7 +144,7 @@ TEST_F(Wg07ResponderTest, ALongReplyGoesInSeveralMessages) {
 
 // The Reply waits in its middle for the client's credits. Nothing else comes between.
 TEST_F(Wg07ResponderTest, CreditsHoldUpAReply) {
-  RecordProperty("proves", "W2-4.1-4");
+  RecordProperty("proves", "W2-4.1-4 W2-6.3.2-2");
   first_credit = 2;
   open();
   deliver_null(5, credits(2));
@@ -150,7 +159,7 @@ TEST_F(Wg07ResponderTest, CreditsHoldUpAReply) {
   ASSERT_THAT(end->qp.sent, SizeIs(3));
   EXPECT_TRUE(last_sent().is<wg07::ReplyInline>());
   EXPECT_EQ(last_sent().header.xid, 5u);
-  deliver(wg07::Grant{}, {}, 0, credits(4));
+  deliver(wg07::Grant{}, {}, 77, credits(4));  // any XID
   ASSERT_THAT(end->qp.sent, SizeIs(4));
   EXPECT_EQ(last_sent().header.xid, 6u);
 }
