@@ -133,7 +133,7 @@ TEST_F(ClientNegotiationTest, AfterTheAnswerCallsMayBeLong) {
 }
 
 TEST_P(EachDraftTest, AVersion1ServerIsAskedInItsOwnVersion) {
-  RecordProperty("proves", row("R2-8.2-2 R2-8.2-6", "W2-4.3.2-2 W2-4.3-2"));
+  RecordProperty("proves", row("R2-8.2-2 R2-8.2-6", "W2-4.3.2-2 W2-4.3-2 W2-7.1.1-3"));
   ask();
   for (int i = 0; i < 4; ++i) call();
   answer_last(kServes1, 0, 99);

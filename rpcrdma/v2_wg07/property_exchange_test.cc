@@ -76,7 +76,7 @@ TEST(Wg07Exchange, EachEndTellsItsPropertiesOnce) {
 }
 
 TEST(Wg07Exchange, SeveralMessagesMakeOneSet) {
-  RecordProperty("proves", "W2-6.3.3-1");
+  RecordProperty("proves", "W2-6.3.3-1 W2-C.5-1");
   Exchange server({});
   ASSERT_TRUE(server.is_mine(load_v2_vector("W11").octets));
   const auto middle = server.take(load_v2_vector("W11").octets);

@@ -91,8 +91,14 @@ TEST_F(Wg07RequesterTest, TheOtherEngineWaitsForTheEndOfACall) {
 }
 
 TEST_F(Wg07RequesterTest, AVeryLongCallGoesThroughItsOwnChunk) {
+  RecordProperty("proves", "W2-C.5-1");
   open();
   settle();
+  const Octets moderate = pattern(6000);
+  call_of(moderate);
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+  EXPECT_TRUE(message(0).is<wg07::CallMiddle>());
+  end->qp.sent.clear();
   call_of(pattern(20000));
   ASSERT_THAT(end->qp.sent, SizeIs(1));
   const auto body = message(0).body<wg07::CallExternal>();

@@ -178,7 +178,7 @@ TEST_F(Wg07ResponderChunksTest, ChunksWithoutAResultComeBackUnused) {
 }
 
 TEST_F(Wg07ResponderChunksTest, ALongReplyUsesTheReplyChunkIfItFits) {
-  RecordProperty("proves", "W2-6.6.3-3 W2-6.6.4-1");
+  RecordProperty("proves", "W2-6.6.3-3 W2-6.6.4-1 W2-C.5-1");
   open();
   Octets room(8192 + 24);
   wg07::CallInline body{.lists = {.reply_chunk = SegmentArray{writable(room)}}};
@@ -260,6 +260,14 @@ TEST_F(Wg07ResponderChunksTest, AnErrorHasTheXidTheVersionAndTheCredits) {
     EXPECT_EQ(error().err, version == 2 ? wg07::Err::kInvalHtype : wg07::Err::kVersMismatch);
     EXPECT_THAT(end->service.calls, IsEmpty());
   }
+}
+
+TEST_F(Wg07ResponderChunksTest, AServerWithoutVersion2NamesItsRange) {
+  RecordProperty("proves", "W2-4.3.2-1");
+  ResponderTest::open({.protocols = {Protocol::k1}});
+  deliver(wg07::CallInline{}, rpc_call(kNull, {}, 0x00c0ffee), 0x00c0ffee);
+  EXPECT_THAT(end->service.calls, IsEmpty());
+  EXPECT_THAT(end->qp.sent, ElementsAre(load_v2_vector("S60").octets));
 }
 
 TEST_F(Wg07ResponderChunksTest, TheNamedHandleIsInvalidatedByTheLastMessage) {

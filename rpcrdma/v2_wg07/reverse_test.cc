@@ -98,7 +98,7 @@ TEST_F(Wg07ReverseTest, NothingIsCalledBeforeTheClientHasToldThatItServes) {
 }
 
 TEST_F(Wg07ReverseTest, LongCallsGoInPartsAndWithoutChunks) {
-  RecordProperty("proves", "W2-4.6.4-1");
+  RecordProperty("proves", "W2-4.6.4-1 W2-5.2.5-2");
   open(ReverseSupport::kContinued);
   const Octets data = pattern(9000), args = write_args(data.size());
   CallSpec spec = call_of(test_binding(), kWrite, args);
