@@ -32,7 +32,7 @@ const std::vector<Protocol> kBoth = {Protocol::k2Cel05, Protocol::k1};
 struct ClientNegotiationTest : ClientLifeTest {
   // A client that is connected and has asked.
   void ask(ClientConfig config = {}) {
-    if (config.protocols == ClientConfig{}.protocols) config.protocols = kBoth;
+    if (config.protocols == ClientConfig{}.protocols) config.protocols = own;
     config.credits = 8;
     config.properties = has_properties;
     config.log = lines.log();
@@ -69,7 +69,18 @@ struct ClientNegotiationTest : ClientLifeTest {
 
   KnownServers servers;
   bool has_properties = false;
+  std::vector<Protocol> own = kBoth;
 };
+
+// The same with each draft as the version that is tried first.
+struct EachDraftTest : ClientNegotiationTest, ::testing::WithParamInterface<Protocol> {
+  EachDraftTest() { own = {GetParam(), Protocol::k1}; }
+  // The requirement's row in the table of the draft.
+  static const char* row(const char* cel05, const char* wg07) { return GetParam() == Protocol::k2Cel05 ? cel05 : wg07; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Version2, EachDraftTest, ::testing::Values(Protocol::k2Cel05, Protocol::k2Wg07),
+                         [](const auto& draft) { return draft.param == Protocol::k2Cel05 ? "cel05" : "wg07"; });
 
 TEST_F(ClientNegotiationTest, TheServersAnswerOpensTheConnection) {
   RecordProperty("proves", "R2-8-2 R2-8.1-2");
@@ -121,8 +132,8 @@ TEST_F(ClientNegotiationTest, AfterTheAnswerCallsMayBeLong) {
   EXPECT_GT(sends()[1].size(), 3900u);
 }
 
-TEST_F(ClientNegotiationTest, AVersion1ServerIsAskedInItsOwnVersion) {
-  RecordProperty("proves", "R2-8.2-2 R2-8.2-6 W2-4.3.2-2 W2-4.3-2");
+TEST_P(EachDraftTest, AVersion1ServerIsAskedInItsOwnVersion) {
+  RecordProperty("proves", row("R2-8.2-2 R2-8.2-6", "W2-4.3.2-2 W2-4.3-2 W2-7.1.1-3"));
   ask();
   for (int i = 0; i < 4; ++i) call();
   answer_last(kServes1, 0, 99);
@@ -153,8 +164,8 @@ TEST_F(ClientNegotiationTest, OneProtocolIsNotAsked) {
   EXPECT_EQ(servers.size(), 0u);
 }
 
-TEST_F(ClientNegotiationTest, ASilentServerGetsVersion1OverAnotherConnection) {
-  RecordProperty("proves", "R2-8.2-4 W2-4.3.2-3");
+TEST_P(EachDraftTest, ASilentServerGetsVersion1OverAnotherConnection) {
+  RecordProperty("proves", row("R2-8.2-4", "W2-4.3.2-3"));
   ask();
   call();
   run(999);
@@ -167,9 +178,9 @@ TEST_F(ClientNegotiationTest, ASilentServerGetsVersion1OverAnotherConnection) {
   EXPECT_THAT(versions(), ElementsAre(1u)) << "the Call itself";
   answer(0, 1001);
   EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kSuccess)));
-  EXPECT_THAT(lines.all(),
-              ElementsAre(HasSubstr("no answer to a first message of RPC-over-RDMA 2-cel05 within 1000 ms"),
-                          HasSubstr("connecting again, with version 1")));
+  EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("no answer to a first message of RPC-over-RDMA " +
+                                                 std::string(protocol_str(GetParam())) + " within 1000 ms"),
+                                       HasSubstr("connecting again, with version 1")));
   // The end of that connection is the end of a client that does not reconnect.
   device.break_connection();
   run(1002);
@@ -177,8 +188,8 @@ TEST_F(ClientNegotiationTest, ASilentServerGetsVersion1OverAnotherConnection) {
   EXPECT_EQ(device.num_attempts(), 2u);
 }
 
-TEST_F(ClientNegotiationTest, AServerThatHangsUpGetsVersion1OverAnotherConnection) {
-  RecordProperty("proves", "R2-8.2-4 W2-4.3.2-3");
+TEST_P(EachDraftTest, AServerThatHangsUpGetsVersion1OverAnotherConnection) {
+  RecordProperty("proves", row("R2-8.2-4", "W2-4.3.2-3"));
   ask();
   device.break_connection("hung up");
   run(1);
@@ -187,8 +198,8 @@ TEST_F(ClientNegotiationTest, AServerThatHangsUpGetsVersion1OverAnotherConnectio
   EXPECT_THAT(sends(), IsEmpty());
 }
 
-TEST_F(ClientNegotiationTest, AServerThatHangsUpBehindItsRefusalToo) {
-  RecordProperty("proves", "R2-8.2-3 W2-4.3.2-3");
+TEST_P(EachDraftTest, AServerThatHangsUpBehindItsRefusalToo) {
+  RecordProperty("proves", row("R2-8.2-3", "W2-4.3.2-3"));
   ask({.reconnect = kReconnect});
   answer_last(kServes1, 0);
   EXPECT_THAT(versions(), ElementsAre(2u, 1u));

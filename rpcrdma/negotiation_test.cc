@@ -159,7 +159,6 @@ TEST(Negotiation, AVersion1ServersCreditsInItsRefusalMeanNothing) {
 }
 
 TEST(Negotiation, NoVersionOutsideTheServersRangeIsAsked) {
-  RecordProperty("proves", "W2-7.1.1-2");
   const struct {
     std::uint32_t low, high;
     std::string asked;  // next; empty: none

@@ -134,7 +134,7 @@ bool Requester::cancel(CallId handle) {
 void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   const Profile& profile = link_->profile();
   started_ = true;
-  sent_opening_ = asked_terms_ = false;
+  sent_opening_ = asked_terms_ = no_parts_ = no_external_ = no_calls_ = false;
   is_opening_ = link_->is_client() && !link_->has_begun() && profile.first_threshold != 0;
   settled_threshold_ = call_threshold;
   rules_.call_threshold = is_opening_ ? std::min(call_threshold, profile.first_threshold) : call_threshold;
@@ -149,7 +149,7 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
 
 void Requester::settle_continuation() {
   const bool may_continue = link_->flow() != nullptr && forms_ >= ReverseSupport::kContinued;
-  rules_.max_continued_call = may_continue && !is_opening_ ? config_.chunks.max_continued_call : 0;
+  rules_.max_continued_call = may_continue && !is_opening_ && !no_parts_ ? config_.chunks.max_continued_call : 0;
   rules_.max_continued_reply = may_continue ? config_.chunks.max_continued_reply : 0;
   rules_.max_unpredictable_reply = may_continue ? kMaxContinued : 0;
 }

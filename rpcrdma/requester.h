@@ -194,6 +194,7 @@ class Requester {
   bool on_reply(Calls::iterator at, Arrival&& arrival);
   void on_error(Calls::iterator at, const TransportError& error);
   void on_err_chunk(Calls::iterator at, const TransportError& error);
+  void forbid_form_of(const Call& call);
   bool retry_without_read_chunks(Calls::iterator at);
   bool retry_without_write_chunks(Calls::iterator at);
   bool retry_with_more_room(Calls::iterator at, const TransportError& error);
@@ -209,9 +210,11 @@ class Requester {
   std::uint64_t last_id_ = 0;
   bool started_ = false;
   bool closed_ = false;
-  bool dispatching_ = false;                           // callbacks run; Calls that they queue are sent afterwards
-  CallRules rules_;                                    // thresholds and lengths: from start on
-  ReverseSupport forms_ = ReverseSupport::kGeneral;    // that the peer takes
+  bool dispatching_ = false;                         // callbacks run; Calls that they queue are sent afterwards
+  CallRules rules_;                                  // thresholds and lengths: from start on
+  ReverseSupport forms_ = ReverseSupport::kGeneral;  // that the peer takes
+  // Messages that the peer refused on this connection: it gets none of their kind again (W2-7.1.2-2, W2-7.1.3-2).
+  bool no_parts_ = false, no_external_ = false, no_calls_ = false;
   std::size_t settled_threshold_ = 0;                  // for Calls from the first Reply on, in octets
   bool is_opening_ = false;                            // no Reply has come yet, and Profile::first_threshold holds
   bool sent_opening_ = false;                          // a NULL Call went out because the first Call was too long

@@ -200,9 +200,20 @@ void Requester::on_error(Calls::iterator at, const TransportError& error) {
     case Code::kReplyResource:
       if (retry_with_more_room(at, error)) return;
       break;
+    case Code::kMessageType: forbid_form_of(**at); break;
+    case Code::kOtherVersion: no_calls_ = true; break;
     default: break;
   }
   on_err_chunk(at, error);
+}
+
+void Requester::forbid_form_of(const Call& call) {
+  if (call.form.continued) {
+    no_parts_ = true;
+    settle_continuation();
+  } else {
+    (call.form.external ? no_external_ : no_calls_) = true;
+  }
 }
 
 // Makes a refused Call go out once more, in another form and before all others.

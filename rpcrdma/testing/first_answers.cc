@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "rpcrdma/testing/engines.h"
+#include "tests/conformance/ran.h"
 
 namespace weft::rpcrdma::testing {
 
@@ -32,6 +33,7 @@ Octets emitted(const Profile& profile, const rpcrdma::Message& message, const Oc
 
 std::optional<Octets> first_answer(const Profiles& spoken, ConstBytes message, std::uint32_t credit) {
   const Profile& profile = profile_for(spoken, message);
+  conformance::ran(profile.name);
   ReceivedCall call;
   const CallVerdict verdict = profile.receive_call(message, {}, call);
   if (verdict == CallVerdict::kDiscard) return {};

@@ -87,11 +87,13 @@ struct FormsTest : ::testing::Test {
     requester.reset();
     responder.reset();
     options.inline_threshold = options.reply_threshold = threshold;
+    if (protocol != Protocol::k1) options.protocols = {protocol};
     responder = std::make_unique<ResponderEnd>(memory, options);
     requester = std::make_unique<RequesterEnd>(memory, RequesterEnd::Options{.inline_threshold = threshold,
                                                                              .call_threshold = threshold,
                                                                              .reply_threshold = threshold,
-                                                                             .chunks = chunks});
+                                                                             .chunks = chunks,
+                                                                             .protocol = protocol});
     FakeQp::connect(requester->qp, responder->qp);
   }
   void run() {
@@ -124,6 +126,7 @@ struct FormsTest : ::testing::Test {
     };
   }
 
+  Protocol protocol = Protocol::k1;
   FakeMemory memory;
   std::vector<Octets> seen_args;
   std::vector<std::size_t> num_items;

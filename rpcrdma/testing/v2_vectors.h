@@ -10,8 +10,12 @@
 #include <vector>
 
 #include "rpcrdma/chunk_lists.h"
+#include "rpcrdma/v1/header.h"
 #include "rpcrdma/v2/header_error.h"
+#include "rpcrdma/v2_cel05/header.h"
+#include "rpcrdma/v2_wg07/header.h"
 #include "rpcrdma/xdr/xdr.h"
+#include "tests/conformance/ran.h"
 
 // The vector file of RPC-over-RDMA version 2, and what both drafts' codecs have to do with each of its messages.
 namespace weft::rpcrdma::testing {
@@ -35,9 +39,20 @@ V2Vector load_v2_vector(const std::string& id);
 
 void put_word(Octets& octets, std::size_t at, std::uint32_t word);
 
-// Functions of one draft are found by their Header.
+// The protocol of a Header. Functions of one draft are found by their Header, too.
+inline const char* protocol_of(const v1::Header& /*header*/) {
+  return "1";
+}
+inline const char* protocol_of(const v2_cel05::Header& /*header*/) {
+  return "2-cel05";
+}
+inline const char* protocol_of(const v2_wg07::Header& /*header*/) {
+  return "2-wg07";
+}
+
 template <typename Header>
 Octets emit(const Header& header, ConstBytes payload = {}) {
+  conformance::ran(protocol_of(header));
   Octets octets;
   xdr::XdrWriter out(octets);
   emit_header(out, header);
@@ -46,9 +61,14 @@ Octets emit(const Header& header, ConstBytes payload = {}) {
 }
 
 template <typename Header>
-v2::HeaderError parse(const Octets& octets, Header& header) {
-  ConstBytes payload;
+v2::HeaderError parse(ConstBytes octets, Header& header, ConstBytes& payload) {
+  conformance::ran(protocol_of(header));
   return parse_message(octets, header, payload);
+}
+template <typename Header>
+v2::HeaderError parse(ConstBytes octets, Header& header) {
+  ConstBytes payload;
+  return parse(octets, header, payload);
 }
 
 // expect_both_ways: the octets have these fields, and the fields make these octets.
@@ -56,7 +76,7 @@ template <typename Header>
 void expect_both_ways(const V2Vector& vector, const Header& fields) {
   Header header;
   ConstBytes payload;
-  ASSERT_EQ(parse_message(vector.octets, header, payload), v2::HeaderError::kNone) << vector.id;
+  ASSERT_EQ(parse(vector.octets, header, payload), v2::HeaderError::kNone) << vector.id;
   EXPECT_EQ(header, fields) << vector.id;
   EXPECT_EQ(emit(fields, payload), vector.octets) << vector.id;
 }

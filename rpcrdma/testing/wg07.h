@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rpcrdma/testing/engines.h"
+#include "rpcrdma/testing/v2_vectors.h"
 #include "rpcrdma/v2_wg07/header.h"
 
 // Messages of wg07 as the peer of an engine makes and reads them.
@@ -31,7 +32,7 @@ struct Wg07Message {
 inline Wg07Message wg07_parse(const Octets& octets) {
   Wg07Message message;
   ConstBytes payload;
-  EXPECT_EQ(parse_message(octets, message.header, payload), v2::HeaderError::kNone);
+  EXPECT_EQ(parse(octets, message.header, payload), v2::HeaderError::kNone);
   message.payload = copy_of(payload);
   return message;
 }
@@ -39,11 +40,7 @@ inline Wg07Message wg07_parse(const Octets& octets) {
 // credit: the number of the last message that the engine may send.
 template <typename Body>
 Octets wg07_octets(std::uint32_t xid, std::uint32_t credit, const Body& body, const Octets& payload = {}) {
-  Octets octets;
-  xdr::XdrWriter out(octets);
-  emit_header(out, v2_wg07::Header{.xid = xid, .credit = credit, .body = body});
-  out.raw(payload);
-  return octets;
+  return emit(v2_wg07::Header{.xid = xid, .credit = credit, .body = body}, payload);
 }
 
 inline Octets part_of(const Octets& octets, std::size_t from, std::size_t to) {

@@ -127,8 +127,12 @@ TEST(Cel05Exchange, MalformedSetsAreRefusedAndChangeNothing) {
 TEST(Cel05Exchange, UnknownPropertiesArePassedOver) {
   RecordProperty("proves", "R2-6.1.1-7 R2-6.3.1-8 R2-6.4.1-1 R2-6.4.2-1");
   Exchange server(kOwn);
-  EXPECT_TRUE(server.take(load_v2_vector("S45").octets).changed);
+  const auto taken = server.take(load_v2_vector("S45").octets);
+  EXPECT_TRUE(taken.changed);
   EXPECT_EQ(server.peer()->receive_size, 16384u);
+  Header answer;
+  EXPECT_EQ(parse(taken.answer, answer), HeaderError::kNone);
+  EXPECT_TRUE(std::holds_alternative<Connprop>(answer.body)) << "no error";
 }
 
 TEST(Cel05Exchange, RpcMessagesAreNotItsOwn) {

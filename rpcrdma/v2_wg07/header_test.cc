@@ -128,7 +128,7 @@ const std::map<std::string, HeaderError> kInvalid = {
 TEST(Wg07Header, EveryValidVectorHasItsFieldsAndComesOutOctetForOctet) {
   RecordProperty("proves",
                  "W2-6.1-1 W2-6.2.1-1 W2-6.3.1-1 W2-6.3.5-1 W2-6.3.6-1 W2-6.3.7-1 W2-6.3.8-1 W2-6.3.9-1 W2-6.3.10-1 "
-                 "W2-8.3-1 W2-8.3-2 W2-8.4-1 W2-5.1-1");
+                 "W2-8.3-1 W2-8.3-2 W2-8.4-1 W2-5.1-1 W2-3.2.2.1-1 W2-6.1-3");
   const std::map<std::string, Header> fields = valid_vectors();
   std::size_t num_seen = 0;
   for (const V2Vector& vector : load_v2_vectors("wg07")) {
@@ -167,6 +167,31 @@ TEST(Wg07Header, EveryInvalidVectorIsRefusedWithItsError) {
     ++num_seen;
   }
   EXPECT_EQ(num_seen, kInvalid.size());
+}
+
+// The flags word of draft-02 was gone in draft-03: what has one is no message of this draft.
+TEST(Wg07Header, MessagesWithAFlagsWordAreRefused) {
+  RecordProperty("proves", "W2-6.2.1-2");
+  std::size_t num_seen = 0;
+  for (const V2Vector& vector : load_v2_vectors("flags")) {
+    Header header;
+    EXPECT_NE(parse(vector.octets, header), HeaderError::kNone) << vector.id;
+    ++num_seen;
+  }
+  EXPECT_EQ(num_seen, 4u);
+}
+
+// An error of another document has the arm of the default, and is none that this end knows.
+TEST(Wg07Header, UnknownErrorCodesHaveAVoidArm) {
+  RecordProperty("proves", "W2-B.4-1");
+  for (const std::uint32_t code : {0u, 12u, 99u, 101u, 0xffffffffu}) {
+    Octets octets = load_v2_vector("W21").octets;
+    ASSERT_EQ(octets.size(), 20u);
+    put_word(octets, 16, code);
+    Header header;
+    EXPECT_EQ(parse(octets, header), HeaderError::kErrorCode) << code;
+    EXPECT_EQ(answer(header, HeaderError::kErrorCode), std::nullopt) << code;
+  }
 }
 
 TEST(Wg07Header, EveryCutIsRefused) {

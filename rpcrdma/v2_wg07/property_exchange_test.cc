@@ -76,7 +76,7 @@ TEST(Wg07Exchange, EachEndTellsItsPropertiesOnce) {
 }
 
 TEST(Wg07Exchange, SeveralMessagesMakeOneSet) {
-  RecordProperty("proves", "W2-6.3.3-1");
+  RecordProperty("proves", "W2-6.3.3-1 W2-C.5-1");
   Exchange server({});
   ASSERT_TRUE(server.is_mine(load_v2_vector("W11").octets));
   const auto middle = server.take(load_v2_vector("W11").octets);
@@ -137,6 +137,7 @@ TEST(Wg07Exchange, UnknownPropertiesArePassedOver) {
   const auto taken = server.take(load_v2_vector("W14").octets);
   EXPECT_TRUE(taken.changed);
   EXPECT_EQ(server.peer()->receive_size, 4096u);
+  EXPECT_EQ(told_by(taken.answer), server.own()) << "no error";
 }
 
 }  // namespace

@@ -3,8 +3,7 @@
 
 #include <numeric>
 
-#include "rpcrdma/testing/requester.h"
-#include "rpcrdma/testing/wg07.h"
+#include "rpcrdma/testing/wg07_requester.h"
 #include "rpcrdma/v2_wg07/properties.h"
 
 namespace weft::rpcrdma::testing {
@@ -13,72 +12,25 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Le;
 using ::testing::SizeIs;
-namespace wg07 = v2_wg07;
 
-constexpr std::uint32_t kMany = 1000;  // credits
 constexpr std::size_t kMiB = 1 << 20;
 
-struct Wg07RequesterTest : RequesterTest {
-  void open(RequesterEnd::Options options = {}) {
-    options.protocol = Protocol::k2Wg07;
-    RequesterTest::open(options);
-    outcomes.clear();
-  }
-  Wg07Message message(std::size_t i) { return wg07_parse(sent(i)); }
-  std::uint32_t xid_of(std::size_t i) { return message(i).header.xid; }
-  void call_of(const Octets& args, std::size_t max_results = 0) {
-    CallSpec spec;
-    spec.args = args;
-    spec.max_results = max_results;
-    call(spec);
-  }
-  // Answers a Call without chunks.
-  void answer(std::uint32_t xid, std::uint32_t credit = kMany, const Octets& results = {}) {
-    deliver(wg07_octets(xid, credit, wg07::ReplyInline{}, rpc_reply(xid, results)));
-  }
-  // The first Call is answered, and the server gives so many credits for messages.
-  void settle(std::uint32_t credit = kMany) {
-    call_of({});
-    answer(xid_of(0), credit);
-    ASSERT_THAT(outcomes, SizeIs(1));
-    outcomes.clear();
-    end->qp.sent.clear();
-  }
-  // Calls of procedure WRITE with `num` buffers of `len` octets.
-  void call_with_pieces(std::size_t num, std::size_t len) {
-    data_.assign(num * len, 0x5a);
-    args_ = write_args(data_.size());
-    std::vector<ConstBytes> pieces;
-    for (std::size_t i = 0; i < num; ++i) pieces.push_back(ConstBytes(data_).subspan(i * len, len));
-    pieces_ = pieces;
-    items_ = {ArgumentItem{write_position(), pieces_}};
-    CallSpec spec;
-    spec.procedure = kWrite;
-    spec.args = args_;
-    spec.items = items_;
-    call(spec);
-  }
-
-  Octets data_, args_;
-  std::vector<ConstBytes> pieces_;
-  std::vector<ArgumentItem> items_;
-};
-
 TEST_F(Wg07RequesterTest, TheFirstMessageIsAloneAndShort) {
-  RecordProperty("proves", "W2-4.3-1 W2-4.3-4");
+  RecordProperty("proves", "W2-4.3-1 W2-4.3-3 W2-4.3-4");
   open();
   const Octets args = pattern(2000);
   call_of(args);
   call_of({});
   ASSERT_THAT(end->qp.sent, SizeIs(1));
   EXPECT_LE(sent(0).size(), 1024u);
+  EXPECT_EQ(message(0).header.vers, 2u);
   (void)message(0).body<wg07::CallExternal>();
   answer(xid_of(0));
   ASSERT_THAT(end->qp.sent, SizeIs(2));
 }
 
 TEST_F(Wg07RequesterTest, ALongCallGoesInSeveralMessages) {
-  RecordProperty("proves", "W2-6.6.2-1");
+  RecordProperty("proves", "W2-4.1-1 W2-4.1-2 W2-4.1-3 W2-4.1-5 W2-4.2.2-2 W2-6.6.2-1");
   open();
   settle();
   const Octets args = pattern(10000);
@@ -95,6 +47,10 @@ TEST_F(Wg07RequesterTest, ALongCallGoesInSeveralMessages) {
     EXPECT_EQ(part.body<wg07::CallMiddle>().remaining, rest);
   }
   (void)message(2).body<wg07::CallInline>();
+  xdr::XdrReader in(whole);
+  std::uint32_t xid = 0;
+  EXPECT_TRUE(in.u32(xid));
+  EXPECT_EQ(xid, xid_of(0)) << "no record mark";
   EXPECT_EQ(part_of(whole, whole.size() - args.size(), whole.size()), args);
   EXPECT_EQ(end->requester->counters().continued_calls, 1u);
   answer(xid_of(0));
@@ -116,7 +72,7 @@ TEST_F(Wg07RequesterTest, CreditsHoldUpAPart) {
   ASSERT_THAT(end->qp.sent, SizeIs(3));
   (void)message(2).body<wg07::CallInline>();
   EXPECT_NE(message(2).payload.size(), 0u);
-  deliver(wg07_octets(0, kMany, wg07::Grant{}));
+  deliver(wg07_octets(0, kManyCredits, wg07::Grant{}));
   ASSERT_THAT(end->qp.sent, SizeIs(4)) << "the next Call";
   EXPECT_NE(xid_of(3), xid_of(0));
 }
@@ -135,8 +91,14 @@ TEST_F(Wg07RequesterTest, TheOtherEngineWaitsForTheEndOfACall) {
 }
 
 TEST_F(Wg07RequesterTest, AVeryLongCallGoesThroughItsOwnChunk) {
+  RecordProperty("proves", "W2-C.5-1");
   open();
   settle();
+  const Octets moderate = pattern(6000);
+  call_of(moderate);
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+  EXPECT_TRUE(message(0).is<wg07::CallMiddle>());
+  end->qp.sent.clear();
   call_of(pattern(20000));
   ASSERT_THAT(end->qp.sent, SizeIs(1));
   const auto body = message(0).body<wg07::CallExternal>();
@@ -152,10 +114,10 @@ TEST_F(Wg07RequesterTest, AReplyMayComeInSeveralMessages) {
   const std::uint32_t xid = xid_of(0);
   const Octets whole = rpc_reply(xid, results);
   const auto size = static_cast<std::uint32_t>(whole.size());
-  deliver(wg07_octets(xid, kMany, wg07::ReplyMiddle{size - 4000}, part_of(whole, 0, 4000)));
-  deliver(wg07_octets(xid, kMany, wg07::ReplyMiddle{size - 8000}, part_of(whole, 4000, 8000)));
+  deliver(wg07_octets(xid, kManyCredits, wg07::ReplyMiddle{size - 4000}, part_of(whole, 0, 4000)));
+  deliver(wg07_octets(xid, kManyCredits, wg07::ReplyMiddle{size - 8000}, part_of(whole, 4000, 8000)));
   EXPECT_THAT(outcomes, SizeIs(0));
-  deliver(wg07_octets(xid, kMany, wg07::ReplyInline{}, part_of(whole, 8000, size)));
+  deliver(wg07_octets(xid, kManyCredits, wg07::ReplyInline{}, part_of(whole, 8000, size)));
   ASSERT_THAT(outcomes, SizeIs(1));
   EXPECT_EQ(outcomes[0].status, CallStatus::kSuccess);
   EXPECT_EQ(outcomes[0].results, results);
@@ -169,9 +131,9 @@ TEST_F(Wg07RequesterTest, AForeignMessageInsideAReplyFailsItsOwnCall) {
   call_of({}, 12000);
   const std::uint32_t first = xid_of(0), second = xid_of(1);
   const Octets whole = rpc_reply(first, pattern(8000));
-  deliver(wg07_octets(first, kMany, wg07::ReplyMiddle{4000}, part_of(whole, 0, 4000)));
+  deliver(wg07_octets(first, kManyCredits, wg07::ReplyMiddle{4000}, part_of(whole, 0, 4000)));
   answer(second);
-  deliver(wg07_octets(first, kMany, wg07::ReplyInline{}, part_of(whole, 4000, whole.size())));
+  deliver(wg07_octets(first, kManyCredits, wg07::ReplyInline{}, part_of(whole, 4000, whole.size())));
   ASSERT_THAT(outcomes, SizeIs(2));
   EXPECT_EQ(outcomes[0].status, CallStatus::kBadReply);
   EXPECT_EQ(outcomes[1].status, CallStatus::kSuccess);
@@ -180,6 +142,7 @@ TEST_F(Wg07RequesterTest, AForeignMessageInsideAReplyFailsItsOwnCall) {
 }
 
 TEST_F(Wg07RequesterTest, TheChunkToInvalidateIsNamedByTheLastMessage) {
+  RecordProperty("proves", "W2-6.3.7-3");
   open({.windows = true});
   settle();
   Octets room(30000);
@@ -221,7 +184,7 @@ TEST_F(Wg07RequesterTest, SegmentsAreAsLongAndAsManyAsThePeerTakes) {
   ASSERT_THAT(end->qp.sent, SizeIs(1)) << "a question first";
   EXPECT_TRUE(message(0).body<wg07::CallInline>().lists.read_list.empty());
   const Properties peer{.segment_size = 8 * kMiB, .segment_count = 17};
-  deliver(wg07_octets(0, kMany, wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}));
+  deliver(wg07_octets(0, kManyCredits, wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}));
   answer(xid_of(0));
   ASSERT_THAT(end->qp.sent, SizeIs(2));
   EXPECT_THAT(message(1).body<wg07::CallInline>().lists.read_list, SizeIs(17));
@@ -254,19 +217,20 @@ TEST_F(Wg07RequesterTest, APeerThatTellsNothingIsAskedOnce) {
 }
 
 TEST_F(Wg07RequesterTest, ThresholdsFollowTheProperties) {
-  RecordProperty("proves", "W2-5.2.2-1");
+  RecordProperty("proves", "W2-4.2.2-1 W2-5.2.2-1");
   open({.inline_threshold = 16384});
   end->link->exchange_properties({.send_size = 16384, .receive_size = 16384}, {});
   call_of({});
   answer(xid_of(0));
   const Properties peer{.send_size = 8192, .receive_size = 12288};
-  deliver(wg07_octets(0, kMany, wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}));
+  deliver(wg07_octets(0, kManyCredits, wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}));
   end->qp.sent.clear();
   call_of(pattern(11000));
   ASSERT_THAT(end->qp.sent, SizeIs(1));
   EXPECT_GT(sent(0).size(), 11000u);
   call_of(pattern(13000));
   EXPECT_THAT(end->qp.sent, SizeIs(3));
+  for (const Octets& one : end->qp.sent) EXPECT_LE(one.size(), 12288u);
 }
 
 // A peer's word can be any number.
@@ -277,7 +241,7 @@ TEST_F(Wg07RequesterTest, PropertiesThatCannotBeTrueDoNoHarm) {
     call_of({});
     answer(xid_of(0));
     const Properties peer{.send_size = word, .receive_size = word, .segment_size = word, .segment_count = word};
-    deliver(wg07_octets(0, kMany, wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}));
+    deliver(wg07_octets(0, kManyCredits, wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}));
     end->qp.sent.clear();
     call_of(pattern(900));
     ASSERT_THAT(end->qp.sent, SizeIs(1)) << word;
@@ -293,11 +257,11 @@ TEST_F(Wg07RequesterTest, ErrorsEndTheirCall) {
   open();
   settle();
   for (const auto err : {wg07::Err::kSystem, wg07::Err::kBadXdr, wg07::Err::kInvalCont, wg07::Err::kBadPropval,
-                         wg07::Err::kInvalHtype, wg07::Err::kVersMismatch, wg07::Err::kSegments}) {
+                         wg07::Err::kSegments, wg07::Err::kInvalHtype}) {
     outcomes.clear();
     end->qp.sent.clear();
     call_of({});
-    deliver(wg07_octets(xid_of(0), kMany, wg07::Error{.err = err}));
+    deliver(wg07_octets(xid_of(0), kManyCredits, wg07::Error{.err = err}));
     ASSERT_THAT(outcomes, SizeIs(1)) << static_cast<int>(err);
     EXPECT_NE(outcomes[0].status, CallStatus::kSuccess);
     EXPECT_NE(outcomes[0].text, "");
@@ -309,7 +273,7 @@ TEST_F(Wg07RequesterTest, AnErrorEndsACallInTheMiddle) {
   settle(2);
   call_of(pattern(10000));
   ASSERT_THAT(end->qp.sent, SizeIs(1));
-  deliver(wg07_octets(xid_of(0), kMany, wg07::Error{.err = wg07::Err::kInvalCont}));
+  deliver(wg07_octets(xid_of(0), kManyCredits, wg07::Error{.err = wg07::Err::kInvalCont}));
   ASSERT_THAT(outcomes, SizeIs(1));
   EXPECT_THAT(end->qp.sent, SizeIs(1)) << "the rest has no use";
   EXPECT_TRUE(end->link->may_send(Sender::kResponder)) << "nor a place in the order";
@@ -331,7 +295,7 @@ TEST_F(Wg07RequesterTest, ACancelledCallIsSentToItsEndWithoutChunks) {
   ASSERT_THAT(end->qp.sent, SizeIs(1));
   EXPECT_TRUE(end->requester->cancel(*called));
   EXPECT_EQ(memory.num_remote(), 0u);
-  deliver(wg07_octets(0, kMany, wg07::Grant{}));
+  deliver(wg07_octets(0, kManyCredits, wg07::Grant{}));
   ASSERT_THAT(end->qp.sent, SizeIs(3));
   EXPECT_TRUE(message(2).body<wg07::CallInline>().lists.write_list.empty());
   EXPECT_EQ(part_of(joined(end->qp.sent), 40, 9040), args);

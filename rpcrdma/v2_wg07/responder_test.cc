@@ -1,78 +1,15 @@
 // A responder of wg07, whose peer is the test (draft-ietf-nfsv4-rpcrdma-version-two-07 sections 4, 6 and 7).
 #include <gmock/gmock.h>
 
-#include "rpcrdma/testing/responder.h"
-#include "rpcrdma/testing/wg07.h"
+#include "rpcrdma/testing/wg07_responder.h"
 #include "rpcrdma/v2_wg07/properties.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
 
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
-namespace wg07 = v2_wg07;
-
-constexpr std::uint32_t kMany = 1000;  // credits
-
-struct Wg07ResponderTest : ResponderTest {
-  void open(ResponderEnd::Options options = {}) {
-    options.protocols = {Protocol::k2Wg07};
-    ResponderTest::open(options);
-    end->link->set_now(at(0));
-    // The first exchange gives the client its credits.
-    deliver_null(1, first_credit);
-    answer({});
-    num_sent = static_cast<std::uint32_t>(end->qp.sent.size());
-    end->qp.sent.clear();
-    end->service.calls.clear();
-    end->service.args.clear();
-  }
-  void deliver(const Octets& octets) {
-    ASSERT_TRUE(end->qp.inject(octets));
-    end->pump();
-  }
-  template <typename Body>
-  void deliver(const Body& body, const Octets& payload, std::uint32_t xid = 5, std::uint32_t credit = kMany) {
-    deliver(wg07_octets(xid, credit, body, payload));
-  }
-  void deliver_null(std::uint32_t xid, std::uint32_t credit = kMany) {
-    deliver(wg07::CallInline{}, rpc_call(kNull, {}, xid), xid, credit);
-  }
-  // The Call with this XID, in parts of `len` octets.
-  void deliver_parts(const Octets& whole, std::size_t len, std::uint32_t xid = 5) {
-    for (std::size_t at = 0; at < whole.size(); at += len) {
-      const std::size_t to = std::min(at + len, whole.size());
-      const Octets part = part_of(whole, at, to);
-      if (to < whole.size()) {
-        deliver(wg07::CallMiddle{static_cast<std::uint32_t>(whole.size() - to)}, part, xid);
-      } else {
-        deliver(wg07::CallInline{}, part, xid);
-      }
-    }
-  }
-  Wg07Message last_sent() { return wg07_parse(end->qp.sent.back()); }
-  // The error in the last Send.
-  wg07::Error error() {
-    EXPECT_FALSE(end->qp.sent.empty());
-    return end->qp.sent.empty() ? wg07::Error{} : last_sent().body<wg07::Error>();
-  }
-  // Credits for `num` messages more than the first exchange had.
-  std::uint32_t credits(std::uint32_t num) const { return num_sent + num; }
-  // A next Call is served.
-  void expect_alive(std::uint32_t xid) {
-    end->qp.sent.clear();
-    end->service.calls.clear();
-    deliver_null(xid);
-    ASSERT_THAT(end->service.calls, SizeIs(1));
-    answer({});
-    ASSERT_THAT(end->qp.sent, SizeIs(1));
-    EXPECT_EQ(last_sent().header.xid, xid);
-    (void)last_sent().body<wg07::ReplyInline>();
-  }
-
-  std::uint32_t first_credit = kMany;
-  std::uint32_t num_sent = 0;
-};
 
 TEST_F(Wg07ResponderTest, ACallInSeveralMessagesIsServed) {
   open();
@@ -88,12 +25,18 @@ TEST_F(Wg07ResponderTest, ACallInSeveralMessagesIsServed) {
 
 // Each message gives its Receive back at once: a Call may have more parts than there are Receives.
 TEST_F(Wg07ResponderTest, PartsHoldNoReceives) {
+  RecordProperty("proves", "W2-4.2.1.1-1 W2-6.3.2-1");
   open({.credits = 4});
   const Octets args = pattern(100000);
   deliver_parts(rpc_call(kNull, args), 1000);
   ASSERT_THAT(end->service.args, SizeIs(1));
   EXPECT_EQ(end->service.args[0], args);
-  for (const Octets& one : end->qp.sent) EXPECT_TRUE(wg07_parse(one).is<wg07::Grant>());
+  EXPECT_THAT(end->qp.sent, Not(IsEmpty()));
+  for (const Octets& one : end->qp.sent) {
+    EXPECT_TRUE(wg07_parse(one).is<wg07::Grant>());
+    EXPECT_EQ(wg07_parse(one).header.xid, 0u);
+    EXPECT_THAT(one, SizeIs(16));
+  }
 }
 
 TEST_F(Wg07ResponderTest, AForeignMessageInsideACallIsRefused) {
@@ -166,6 +109,7 @@ TEST_F(Wg07ResponderTest, ACallThatGrowsWithoutEndIsRefused) {
 }
 
 TEST_F(Wg07ResponderTest, ACallThatIsNeverCompletedEndsInTime) {
+  RecordProperty("proves", "W2-7.4.1-1");
   open();
   const Octets whole = rpc_call(kNull, pattern(8000));
   deliver(wg07::CallMiddle{4000}, part_of(whole, 0, 4000));
@@ -181,6 +125,7 @@ TEST_F(Wg07ResponderTest, ACallThatIsNeverCompletedEndsInTime) {
 }
 
 TEST_F(Wg07ResponderTest, ALongReplyGoesInSeveralMessages) {
+  RecordProperty("proves", "W2-4.1-1 W2-4.1-2 W2-4.1-3 W2-4.2.2-2");
   open();
   deliver(wg07::CallInline{}, rpc_call(kNull));
   ServedReply reply;
@@ -199,7 +144,7 @@ TEST_F(Wg07ResponderTest, ALongReplyGoesInSeveralMessages) {
 
 // The Reply waits in its middle for the client's credits. Nothing else comes between.
 TEST_F(Wg07ResponderTest, CreditsHoldUpAReply) {
-  RecordProperty("proves", "W2-4.1-4");
+  RecordProperty("proves", "W2-4.1-4 W2-6.3.2-2");
   first_credit = 2;
   open();
   deliver_null(5, credits(2));
@@ -214,7 +159,7 @@ TEST_F(Wg07ResponderTest, CreditsHoldUpAReply) {
   ASSERT_THAT(end->qp.sent, SizeIs(3));
   EXPECT_TRUE(last_sent().is<wg07::ReplyInline>());
   EXPECT_EQ(last_sent().header.xid, 5u);
-  deliver(wg07::Grant{}, {}, 0, credits(4));
+  deliver(wg07::Grant{}, {}, 77, credits(4));  // any XID
   ASSERT_THAT(end->qp.sent, SizeIs(4));
   EXPECT_EQ(last_sent().header.xid, 6u);
 }
@@ -287,7 +232,7 @@ TEST_F(Wg07ResponderTest, WhatIsNoRequestGetsNoAnswer) {
   deliver(wg07::ReplyInline{}, rpc_reply(5), 5);
   deliver(Octets(15));
   EXPECT_THAT(end->qp.sent, IsEmpty());
-  Octets unknown = wg07_octets(5, kMany, wg07::Grant{});
+  Octets unknown = wg07_octets(5, kManyCredits, wg07::Grant{});
   unknown[15] = 99;
   deliver(unknown);
   EXPECT_EQ(error().err, wg07::Err::kInvalHtype);
@@ -298,8 +243,9 @@ TEST_F(Wg07ResponderTest, WhatIsNoRequestGetsNoAnswer) {
 TEST_F(Wg07ResponderTest, OnlyAnRpcMessageMayInvalidate) {
   RecordProperty("proves", "W2-6.5-3");
   const Octets whole = rpc_call(kNull, pattern(8000));
-  for (const Octets& message : {wg07_octets(0, kMany, wg07::Grant{}), wg07_octets(0, kMany, wg07::ConnpropFinal{}),
-                                wg07_octets(5, kMany, wg07::CallMiddle{4000}, part_of(whole, 0, 4000))}) {
+  for (const Octets& message :
+       {wg07_octets(0, kManyCredits, wg07::Grant{}), wg07_octets(0, kManyCredits, wg07::ConnpropFinal{}),
+        wg07_octets(5, kManyCredits, wg07::CallMiddle{4000}, part_of(whole, 0, 4000))}) {
     open();
     end->link->exchange_properties({}, {});
     deliver_invalidating(message);
@@ -333,7 +279,7 @@ TEST_F(Wg07ResponderTest, EveryCutOfACallIsAnsweredOrDropped) {
   wg07::CallInline body;
   body.lists.write_list = {{writable(400)}};
   body.lists.reply_chunk = SegmentArray{writable(400)};
-  const Octets whole = wg07_octets(5, kMany, body, rpc_call(kNull));
+  const Octets whole = wg07_octets(5, kManyCredits, body, rpc_call(kNull));
   for (std::size_t len = 1; len < whole.size(); ++len) {
     end->service.calls.clear();
     deliver(part_of(whole, 0, len));

@@ -16,6 +16,8 @@ ROOT = HERE.parent.parent
 LEVELS = ["MUST", "MUST NOT", "FACT", "SHOULD", "SHOULD NOT", "MAY"]
 # Levels of which no row may stay open once the work is done.
 BINDING = {"MUST", "MUST NOT", "FACT"}
+# A test counts for a row of these tables only if it ran this protocol (ran.h).
+PROTOCOLS = {"rpcrdma2": "2-cel05", "rpcrdma2-wg": "2-wg07", "nfsulb2": "2-wg07"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Claims:
 
     proven: dict = dataclasses.field(default_factory=lambda: collections.defaultdict(list))
     failed: dict = dataclasses.field(default_factory=lambda: collections.defaultdict(list))  # not run, skipped, failed
+    # Row id and name of a test that passed to the protocols that it ran, in all programs that have it.
+    ran: dict = dataclasses.field(default_factory=lambda: collections.defaultdict(set))
     num_passed: int = 0
     num_other: int = 0
     notes: list = dataclasses.field(default_factory=list)
@@ -85,10 +89,11 @@ def parse_results(path, claims):
         passed = (case.get("status") == "run" and case.get("result") == "completed" and case.find("failure") is None)
         claims.num_passed += passed
         claims.num_other += not passed
-        for prop in case.iter("property"):
-            if prop.get("name") == "proves":
-                for row_id in prop.get("value", "").split():
-                    (claims.proven if passed else claims.failed)[row_id].append(name)
+        properties = {prop.get("name"): prop.get("value", "").split() for prop in case.iter("property")}
+        for row_id in properties.get("proves", []):
+            (claims.proven if passed else claims.failed)[row_id].append(name)
+            if passed:
+                claims.ran[row_id, name].update(properties.get("ran", []))
 
 
 def gtest_commands(build_dir):
@@ -187,16 +192,25 @@ class Verdict:
     claims: Claims
 
 
+def without_protocol(rows, claims):
+    """Claims by tests that did not run the protocol of the row: (row id, name of the test), each once."""
+    return sorted((row_id, name) for (row_id, name), ran in claims.ran.items()
+                  if row_id in rows and not {PROTOCOLS.get(rows[row_id].table, "")} - {""} <= ran)
+
+
 def judge(rows, exceptions, baseline, claims):
     errors = []
+    for row_id, name in without_protocol(rows, claims):
+        errors.append(f"{row_id}: {name} claims it, and saw no message of {PROTOCOLS[rows[row_id].table]}")
+        claims.proven[row_id] = [other for other in claims.proven[row_id] if other != name]
     for row_id, tests in sorted({**claims.failed, **claims.proven}.items()):
         if row_id not in rows:
             errors.append(f"{row_id}: no such row, but {tests[0]} claims it")
     errors += [f"{row_id}: no such row, but exceptions.tsv excepts it" for row_id in exceptions if row_id not in rows]
     errors += [f"{row_id}: no such row, but proven.txt lists it" for row_id in baseline if row_id not in rows]
     errors += [f"{row_id}: excepted, and yet proven by {claims.proven[row_id][0]}: one of the two is wrong"
-               for row_id in exceptions if row_id in claims.proven]
-    proven = {row_id: claims.proven[row_id] for row_id in rows if row_id in claims.proven}
+               for row_id in exceptions if claims.proven.get(row_id)]
+    proven = {row_id: claims.proven[row_id] for row_id in rows if claims.proven.get(row_id)}
     excepted = {row_id: exceptions[row_id] for row_id in rows if row_id in exceptions}
     still_open = [row_id for row_id in rows if row_id not in proven and row_id not in excepted]
     regressed = [row_id for row_id in baseline if row_id in rows and row_id not in proven]

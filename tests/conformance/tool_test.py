@@ -61,6 +61,29 @@ class CoverageTest(unittest.TestCase):
         errors = coverage.judge(ROWS, {"T-1": "why", "T-8": "why"}, {"T-7": "T-7"}, claims).errors
         self.assertEqual(sorted(error.split(":")[0] for error in errors), ["T-1", "T-7", "T-8", "T-9"])
 
+    def test_a_row_of_a_protocol_needs_a_test_that_ran_it(self):
+        rows = {row_id: coverage.Row("rpcrdma2-wg", row_id, "MUST", "requirement", "observable")
+                for row_id in ["T-1", "T-2", "T-3"]}
+        case = '<testcase name="{}" status="run" result="completed" classname="S"><properties>{}</properties></testcase>'
+        prop = '<property name="{}" value="{}"/>'.format
+
+        def judge(*cases):
+            text = "".join(case.format(name, prop("proves", proves) + ran) for name, proves, ran in cases)
+            return coverage.judge(rows, {"T-3": "why"}, {}, self.claims(f"<testsuites>{text}</testsuites>"))
+
+        silent = ("Silent", "T-1 T-3", "")
+        other = ("Other", "T-1", prop("ran", "2-cel05"))
+        ran = ("Ran", "T-2", prop("ran", "2-cel05 2-wg07"))
+        verdict = judge(silent, other, ran)
+        self.assertEqual(verdict.proven, {"T-2": ["S.Ran"]})
+        self.assertEqual(verdict.open, ["T-1"])
+        self.assertEqual([error.split(" claims")[0] for error in verdict.errors],
+                         ["T-1: S.Other", "T-1: S.Silent", "T-3: S.Silent"])
+        self.assertIn("2-wg07", verdict.errors[0])
+        # One program's run of a test is enough.
+        verdict = judge(other, ("Other", "T-1", prop("ran", "2-wg07")))
+        self.assertEqual((list(verdict.proven), verdict.errors), (["T-1"], []))
+
     def test_a_cut_result_file_is_a_problem(self):
         with self.assertRaises(coverage.Problem):
             self.claims(XML[:200])

@@ -304,6 +304,17 @@ TEST_F(HostileCreditsTest, WordsOfWg07LeapFallAndWrap) {
   }
   EXPECT_FALSE(peer.disconnected);
   expect_all_is_back();
+  // Nor does this end offer so many.
+  for (const std::uint32_t credits : {0x7fffffffu, 0x80000000u, 0xffffffffu}) {
+    const auto made =
+        Server::listen(*server_device, loopback(0), programs, {.credits = credits, .protocols = {Protocol::k2Wg07}});
+    ASSERT_FALSE(made.ok());
+    EXPECT_THAT(made.error().message, ::testing::HasSubstr("credits must be from 1 to"));
+    const auto asked =
+        Client::connect(*client_device, server->local_addr(), {.credits = credits, .protocols = {Protocol::k2Wg07}});
+    ASSERT_FALSE(asked.ok());
+    EXPECT_THAT(asked.error().message, ::testing::HasSubstr("credits must be from 1 to"));
+  }
 }
 
 // One that gives no credits makes its answers wait. In time its connection ends.

@@ -124,8 +124,8 @@ TEST_F(WireV1Record, SaysWhatIsWrong) {
 
 // The posts that a test hears of from the tap.
 struct Heard : verbs::testing::PostObserver {
-  Heard() { verbs::testing::observe_posts(this); }
-  ~Heard() override { verbs::testing::observe_posts(nullptr); }
+  Heard() { verbs::testing::observe_posts(*this); }
+  ~Heard() override { verbs::testing::ignore_posts(*this); }
   void on_post(std::size_t end, const verbs::SendWr& wr) override {
     ends.push_back(end);
     ids.push_back(wr.wr_id);

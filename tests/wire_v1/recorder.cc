@@ -48,7 +48,7 @@ class Recorder final : public verbs::testing::PostObserver, public ::testing::Em
       file_.open(path);
       keeps_ = true;
     }
-    verbs::testing::observe_posts(this);
+    verbs::testing::observe_posts(*this);
     ::testing::UnitTest::GetInstance()->listeners().Append(this);
   }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/conformance/ran.h"
 #include "tests/wire_v2/tables.h"
 #include "tests/wire_v2/transcript.h"
 #include "verbs-shim/api/testing/post_tap.h"
@@ -50,10 +51,16 @@ std::string name_from_environment() {
   return name != nullptr ? name : "";
 }
 
+// "2-cel05", "2-wg07": a value of WEFT_RPCRDMA.
+std::string protocol_of(Profile profile) {
+  return std::string("2-") + name_of(profile);
+}
+
 // A property of the test for each draft that it spoke, as "conversations=1 RDMA2_MSG=4 RBSIZ=1".
 void record(const Transcript::Verdict& verdict, Profile profile) {
   const auto& occurred = verdict.tally.occurred(profile);
   if (occurred.empty()) return;
+  conformance::ran(protocol_of(profile));
   const auto conversations = verdict.num_conversations.find(profile);
   std::string text =
       "conversations=" + std::to_string(conversations == verdict.num_conversations.end() ? 0 : conversations->second);
@@ -64,7 +71,7 @@ void record(const Transcript::Verdict& verdict, Profile profile) {
 class Recorder final : public verbs::testing::PostObserver, public ::testing::EmptyTestEventListener {
  public:
   Recorder() {
-    verbs::testing::observe_posts(this);
+    verbs::testing::observe_posts(*this);
     ::testing::UnitTest::GetInstance()->listeners().Append(this);
   }
 
@@ -102,7 +109,7 @@ class Recorder final : public verbs::testing::PostObserver, public ::testing::Em
 
  private:
   // Whether WEFT_RPCRDMA names this draft, or none.
-  bool is_expected(Profile profile) const { return named_.empty() || named_ == std::string("2-") + name_of(profile); }
+  bool is_expected(Profile profile) const { return named_.empty() || named_ == protocol_of(profile); }
 
   const std::string named_ = name_from_environment();
   std::mutex mutex_;

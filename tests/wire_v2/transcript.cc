@@ -25,15 +25,14 @@ bool is_message(const Post& post) {
   return post.kind == Post::Kind::kSend || post.kind == Post::Kind::kArrival;
 }
 
-bool is_allowed(const Post& post, Profile profile) {
-  return std::holds_alternative<Message>(decode(post.octets, profile));
+bool is_allowed(const Bytes& octets, Profile profile) {
+  return std::holds_alternative<Message>(decode(octets, profile));
 }
 
 std::optional<Profile> profile_of(const Posts& posts) {
   for (const Post* post : posts) {
-    if (!is_message(*post) || version_of(post->octets) != 2) continue;
-    const bool is_cel05 = is_allowed(*post, Profile::kCel05), is_wg07 = is_allowed(*post, Profile::kWg07);
-    if (is_cel05 != is_wg07) return is_cel05 ? Profile::kCel05 : Profile::kWg07;
+    if (!is_message(*post)) continue;
+    if (const auto draft = draft_of(post->octets)) return draft;
   }
   return {};
 }
@@ -126,6 +125,13 @@ class Judge {
 };
 
 }  // namespace
+
+std::optional<Profile> draft_of(const Bytes& octets) {
+  if (version_of(octets) != 2) return {};
+  const bool is_cel05 = is_allowed(octets, Profile::kCel05), is_wg07 = is_allowed(octets, Profile::kWg07);
+  if (is_cel05 == is_wg07) return {};
+  return is_cel05 ? Profile::kCel05 : Profile::kWg07;
+}
 
 Transcript::Verdict Transcript::judge() const {
   std::map<std::size_t, std::size_t> client_of;

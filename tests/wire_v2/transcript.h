@@ -19,6 +19,9 @@ struct Post {
   Segment segment;                           // kRead, kWrite: the other end's
 };
 
+// draft_of: the draft that alone allows this message. Empty for a message that both allow, or none.
+std::optional<Profile> draft_of(const Bytes& octets);
+
 // Transcript: everything that the tapped ends of a test posted, in an order in which no message precedes its cause.
 class Transcript {
  public:

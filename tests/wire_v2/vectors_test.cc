@@ -8,9 +8,11 @@
 #include <map>
 #include <set>
 
+#include "tests/conformance/ran.h"
 #include "tests/vectors/vector_file.h"
 #include "tests/wire_v2/decoder.h"
 #include "tests/wire_v2/fields.h"
+#include "tests/wire_v2/tables.h"
 
 namespace weft::wire_v2 {
 namespace {
@@ -99,8 +101,13 @@ std::vector<std::string> listing_of(const Message& message) {
   return lines;
 }
 
+std::variant<Message, Fault> decoded(const Bytes& octets, Profile profile) {
+  conformance::ran(std::string("2-") + name_of(profile));
+  return decode(octets, profile);
+}
+
 Fault fault_of(const Bytes& octets, Profile profile) {
-  const auto got = decode(octets, profile);
+  const auto got = decoded(octets, profile);
   return std::holds_alternative<Fault>(got) ? std::get<Fault>(got) : Fault{};
 }
 
@@ -117,11 +124,12 @@ TEST(WireV2Vectors, ThereAreAllOfThem) {
 }
 
 TEST(WireV2Vectors, ValidOnesGiveTheirFieldsAndTheSameOctets) {
+  RecordProperty("proves", "W2-8.4-2");
   std::size_t count = 0;
   for (const Vector& vector : read_vectors()) {
     if (!is_valid(vector)) continue;
     for (const Profile profile : profiles_of(vector)) {
-      const auto got = decode(vector.octets, profile);
+      const auto got = decoded(vector.octets, profile);
       ASSERT_TRUE(std::holds_alternative<Message>(got)) << vector.id << ": " << std::get<Fault>(got).text;
       const auto& message = std::get<Message>(got);
       EXPECT_EQ(encode(message), vector.octets) << vector.id;

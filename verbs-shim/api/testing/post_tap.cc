@@ -8,11 +8,21 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace weft::verbs::testing {
 namespace {
 
-std::atomic<PostObserver*> the_observer;
+// Held while they hear.
+std::mutex the_observers_lock;
+std::vector<PostObserver*> the_observers;
+
+template <typename Tell>
+void tell_observers(Tell tell) {
+  const std::scoped_lock lock(the_observers_lock);
+  for (PostObserver* observer : the_observers) tell(*observer);
+}
+
 std::atomic<std::size_t> num_ends;
 
 // Held from a post until the observer has heard of it, so that the peer's answer comes later.
@@ -208,26 +218,32 @@ class TappedDevice final : public Device {
 
 }  // namespace
 
-void observe_posts(PostObserver* observer) {
-  the_observer = observer;
+void observe_posts(PostObserver& observer) {
+  const std::scoped_lock lock(the_observers_lock);
+  the_observers.push_back(&observer);
+}
+
+void ignore_posts(PostObserver& observer) {
+  const std::scoped_lock lock(the_observers_lock);
+  std::erase(the_observers, &observer);
 }
 
 EndTap::EndTap() : end_(++num_ends) {}
 
 void EndTap::posted(const SendWr& wr) const {
-  if (PostObserver* observer = the_observer) observer->on_post(end_, wr);
+  tell_observers([&](PostObserver& observer) { observer.on_post(end_, wr); });
 }
 
 void EndTap::connects(std::span<const std::uint8_t> private_data) const {
-  if (PostObserver* observer = the_observer) observer->on_connect(end_, private_data);
+  tell_observers([&](PostObserver& observer) { observer.on_connect(end_, private_data); });
 }
 
 void EndTap::pairs_with(const EndTap& server) const {
-  if (PostObserver* observer = the_observer) observer->on_pair(end_, server.end_);
+  tell_observers([&](PostObserver& observer) { observer.on_pair(end_, server.end_); });
 }
 
 void EndTap::heard(std::span<const std::uint8_t> octets) const {
-  if (PostObserver* observer = the_observer) observer->on_arrival(end_, octets);
+  tell_observers([&](PostObserver& observer) { observer.on_arrival(end_, octets); });
 }
 
 std::unique_ptr<Device> tapped(std::unique_ptr<Device> device) {

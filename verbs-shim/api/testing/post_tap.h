@@ -26,8 +26,9 @@ class PostObserver {
   virtual void on_arrival(std::size_t /*end*/, std::span<const std::uint8_t> /*octets*/) {}
 };
 
-// observe_posts: from now on `observer` hears of every tapped end, until another takes its place; null: none does.
-void observe_posts(PostObserver* observer);
+// observe_posts: from now on `observer` hears of every tapped end, beside all others, until ignore_posts.
+void observe_posts(PostObserver& observer);
+void ignore_posts(PostObserver& observer);
 
 // EndTap is one end's way to the observer.
 class EndTap {
