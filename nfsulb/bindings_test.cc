@@ -61,7 +61,7 @@ TEST(Bindings, ResultsThatCanHaveItems) {
 }
 
 TEST(Bindings, PortAndNetids) {
-  RecordProperty("proves", "U1-9-01");
+  RecordProperty("proves", "U1-9-01 R2-9-1");
   EXPECT_EQ(kNfsRdmaPort, 20049);
   EXPECT_STREQ(kNetidRdma, "rdma");
   EXPECT_STREQ(kNetidRdma6, "rdma6");
