@@ -13,6 +13,7 @@
 #include "nfsulb/programs.h"
 #include "nfsulb/testing/compound.h"
 #include "rpcrdma/client.h"
+#include "rpcrdma/testing/protocol_under_test.h"
 #include "tests/gateway/world.h"
 
 namespace weft::gateway::testing {
@@ -51,7 +52,7 @@ struct Ports : World {
 };
 
 TEST_F(Ports, Nfs4IsServedOnTheWellKnownPortAndNobodyIsAskedForIt) {
-  RecordProperty("proves", "R1-6-01 U1-6.3-01 U1-6.3-02 U1-6.3-03");
+  RecordProperty("proves", rpcrdma::testing::rows("R1-6-01 U1-6.3-01 U1-6.3-02 U1-6.3-03", "U2-5.3-1 U2-5.3-2"));
   const auto pid = static_cast<unsigned>(getpid());
   const std::string host = fmt::format("127.{}.{}.{}", 64 + (pid >> 16) % 64, pid >> 8 & 255, 1 + pid % 254);
   const Url listen = parse_url("rdma://" + host).value();
@@ -68,11 +69,14 @@ TEST_F(Ports, Nfs4IsServedOnTheWellKnownPortAndNobodyIsAskedForIt) {
       .listen = {}, .server = acceptor.local_endpoint(), .rpc = {}, .stream = {.record = {.max_record = 1 << 20}}};
   config.listen = apps::resolve_address(listen.where.host, listen.where.port).value();
   config.rpc.max_buffered = 32 << 20;
+  config.rpc = rpcrdma::testing::with_protocol(config.rpc);
   auto gateway = ToTcp::start(config, *gateway_device, io);
   ASSERT_TRUE(gateway.ok()) << gateway.status();
   EXPECT_EQ(address_str((*gateway)->local_addr()), host + ":20049");
 
-  auto client = std::move(rpcrdma::Client::connect(*client_device, config.listen, {}).value());
+  auto client = std::move(
+      rpcrdma::Client::connect(*client_device, config.listen, rpcrdma::testing::with_protocol(rpcrdma::ClientConfig{}))
+          .value());
   engines.push_back([&](TimePoint now) { return (*gateway)->process(now) + client->process(now); });
   EXPECT_EQ(call(*client, 0, {}), CallStatus::kSuccess);
   using nfsulb::testing::Xdr;
