@@ -133,7 +133,7 @@ TEST_F(Cel05ResponderTest, ListsBeyondTheLimitsAreNamed) {
 
 TEST_F(Cel05ResponderTest, AnEndThatTakesNoChunksSaysSo) {
   RecordProperty("proves", "R2-7.2.4-10 R2-7.2.4-14");
-  open({.max_read_chunks = 0, .max_write_chunks = 0});
+  open({.max_segments = 0, .max_read_chunks = 0, .max_write_chunks = 0});
   cel05::Msg reads;
   reads.lists.read_list = {{40, Segment{7, 4, 0}}};
   EXPECT_EQ(refused(octets_of(call_with(reads), rpc_call(kWrite))),
