@@ -28,7 +28,7 @@ using testing::Walked;
 using testing::Xdr;
 
 TEST(Bindings, OfEveryProgramAndVersion) {
-  RecordProperty("proves", "U1-5-01 U2-1-2 U2-3-1 U2-4-1");
+  RecordProperty("proves", "U1-5-01");
   const std::vector<std::pair<std::uint32_t, std::uint32_t>> all = {
       {100003, 2}, {100003, 3}, {100003, 4}, {100005, 1}, {100005, 2}, {100005, 3},    {100021, 1},
       {100021, 3}, {100021, 4}, {100024, 1}, {100227, 2}, {100227, 3}, {0x40000000, 1}};
@@ -38,7 +38,6 @@ TEST(Bindings, OfEveryProgramAndVersion) {
     ASSERT_NE(binding, nullptr) << program << " " << version;
     EXPECT_EQ(binding->program, program);
     EXPECT_EQ(binding->version, version);
-    EXPECT_TRUE(binding->walk_arguments && binding->walk_results && binding->bound_reply && binding->has_result_items);
     EXPECT_EQ(bound_reply(*binding, 0, {}).walked, Walked::kWhole);  // NULL
     EXPECT_EQ(bound_reply(*binding, 0, {}).rest, 0u);
   }
@@ -62,7 +61,7 @@ TEST(Bindings, ResultsThatCanHaveItems) {
 }
 
 TEST(Bindings, PortAndNetids) {
-  RecordProperty("proves", "U1-9-01 R2-9-1 U2-8-1");
+  RecordProperty("proves", "U1-9-01");
   EXPECT_EQ(kNfsRdmaPort, 20049);
   EXPECT_STREQ(kNetidRdma, "rdma");
   EXPECT_STREQ(kNetidRdma6, "rdma6");

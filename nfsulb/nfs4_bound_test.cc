@@ -57,7 +57,7 @@ TEST(Nfs4Bound, EachOperationByItsOwnArguments) {
 }
 
 TEST(Nfs4Bound, WhatHasNoLimitIsAnEstimate) {
-  RecordProperty("proves", "U1-6.2-01 U1-6.2.1-01 U1-6.2.1-02 R1-8.2-02 U2-5.2-1");
+  RecordProperty("proves", "U1-6.2-01 U1-6.2.1-01 U1-6.2.1-02 R1-8.2-02");
   constexpr ReplyLimits kLimits = {.max_text = 8, .max_unbounded = 5000};
   // acl, fs_locations, dacl, sacl, fs_layout_types, layout_types, fs_locations_info, sec_label.
   for (const std::uint32_t attribute : {12u, 24u, 58u, 59u, 62u, 64u, 67u, 80u}) {
@@ -76,7 +76,7 @@ TEST(Nfs4Bound, WhatHasNoLimitIsAnEstimate) {
 }
 
 TEST(Nfs4Bound, LayoutsByTheirMaxcount) {
-  RecordProperty("proves", "U1-6.2-02 U2-5.2-1");
+  RecordProperty("proves", "U1-6.2-02");
   const auto layoutget = bound_of(1, {op(kOpLayoutget, Xdr().words({0, 1, 1}).fixed(40).u32(8192))});
   ASSERT_EQ(layoutget.walked, Walked::kWhole);
   EXPECT_TRUE(layoutget.is_estimate);
@@ -90,7 +90,7 @@ TEST(Nfs4Bound, LayoutsByTheirMaxcount) {
 }
 
 TEST(Nfs4Bound, NeverMoreThanTheSessionAllows) {
-  RecordProperty("proves", "U1-3-06 U1-6.2.2-01 U1-6.2.2-02 U2-5.2.2-1");
+  RecordProperty("proves", "U1-3-06 U1-6.2.2-01 U1-6.2.2-02");
   const std::vector<Xdr> acl = {sequence(), putfh(), getattr({1u << 12})};
   const auto open = bound_of(1, acl);
   EXPECT_TRUE(open.is_estimate);

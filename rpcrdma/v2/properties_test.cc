@@ -52,7 +52,6 @@ Properties applied(const Propset& set, const PropertyTable& table) {
 }
 
 TEST(Properties, DefaultsAreThoseOfEachDraft) {
-  RecordProperty("proves", "U2-5.4.2-1");
   EXPECT_EQ(cel05().defaults, (Properties{.receive_size = 4096, .reverse = ReverseSupport::kInline}));
   EXPECT_EQ(wg07().defaults, (Properties{.send_size = 4096,
                                          .receive_size = 4096,

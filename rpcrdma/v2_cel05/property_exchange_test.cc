@@ -148,6 +148,9 @@ TEST(Cel05Exchange, TheBasicPropertiesAreKnownAndNoOthers) {
   ASSERT_EQ(kProperties.ids.size(), 2u);
   EXPECT_EQ(kProperties.ids[0].which, kReceiveSize);
   EXPECT_EQ(kProperties.ids[1].which, kReverse);
+  Header header;
+  ASSERT_EQ(parse(Exchange(kOwn).open(), header), HeaderError::kNone);
+  for (const v2::Propval& told : std::get<Connprop>(header.body).start) EXPECT_LT(told.which, 0xffffff00u);
 }
 
 // The types of all answers to these messages.
