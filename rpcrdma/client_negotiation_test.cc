@@ -498,6 +498,37 @@ TEST_F(ClientNegotiationTest, AFloodOfTheServersCallsHidesNoAnswer) {
   EXPECT_EQ(sends().size(), 1u + 2) << "a client without programs has Receives for two";
 }
 
+// The error ends its Call before the end of the connection could make it go out again.
+TEST_F(ClientNegotiationTest, ACallThatGotAnErrorIsNotSentAgain) {
+  RecordProperty("proves", "U2-5.7.2-3");
+  for (const auto& [own, server] : {std::pair{Protocol::k2Cel05, kServesCel05}, {Protocol::k2Wg07, kServesWg07}}) {
+    ended.clear();
+    const std::size_t number = num_calls;
+    ask({.protocols = {own, Protocol::k1}, .reconnect = kReconnect});
+    answer_last(server, 0, 100);
+    call();
+    ASSERT_EQ(sends().size(), 2u);
+    const rpcrdma::Message error{.type = rpcrdma::Message::Type::kError,
+                                 .xid = *profile_of(own).reply_xid(sends()[1]),
+                                 .version = 2,
+                                 .credit = 100,
+                                 .lists = {},
+                                 .error = {.code = TransportError::Code::kSystem}};
+    Octets octets;
+    xdr::XdrWriter out(octets);
+    profile_of(own).emit(out, error);
+    ASSERT_TRUE(device.qp().inject(octets));
+    device.break_connection();
+    run(0);
+    EXPECT_THAT(ended, ElementsAre(Pair(number, CallStatus::kErrChunk)));
+    run_to_next_attempt(1);
+    answer_last(server, 200, 100);
+    EXPECT_EQ(client->state(), State::kReady);
+    EXPECT_EQ(sends().size(), 1u) << "the question for the version";
+    client.reset();
+  }
+}
+
 TEST_F(ClientNegotiationTest, ALateAnswerMeansNothing) {
   ask();
   const Octets probe = sends()[0];

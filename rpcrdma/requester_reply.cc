@@ -113,7 +113,12 @@ void Requester::take_grant(ReplyVerdict verdict) {
   const bool is_other = is_error && received_.error.code == TransportError::Code::kVersion;
   if (violates("R2-8-1", is_error && is_opening_)) return;
   if (violates("R2-8.2-6", is_other && link_->profile().version != 1)) return;
-  link_->credits().granted = violates("R1-4.3.1-05", received_.credit == 0) ? 1 : received_.credit;
+  const bool is_none = violates("R1-4.3.1-05", received_.credit == 0);
+  link_->credits().granted = is_none ? 1 : received_.credit;
+  if (is_none && config_.log != nullptr) {  // R2-7.2.2-10
+    config_.log->line(verbs::LogLevel::kWarn, config_.peer, "XID {:#x}: a Reply grants no credits, which counts as one",
+                      received_.xid);
+  }
 }
 
 void Requester::tell_property_fault(const char* fault) const {

@@ -305,8 +305,8 @@ absl::Status Session::call_error(nfs3::Proc proc, const rpcrdma::Reply& reply) {
   const bool in_doubt = reply.status == rpcrdma::CallStatus::kTimeout ||
                         reply.status == rpcrdma::CallStatus::kDisconnected ||
                         reply.status == rpcrdma::CallStatus::kErrChunk;
-  // U1-4-06: a transport error does not say what the server did.
-  if (in_doubt && !info->idempotent) text += "; the server may or may not have done it";
+  // U1-4-06, U2-3-4: a transport error does not say what the server did.
+  if (in_doubt && info->changes) text += "; the server may or may not have done it";
   if (reply.status == rpcrdma::CallStatus::kProcUnavail) return absl::UnimplementedError(text);
   return absl::UnavailableError(text);
 }

@@ -61,19 +61,16 @@ const StatusRow* find_status(Nfsstat3 status) {
   return row == std::end(kStatuses) ? nullptr : row;
 }
 
-//                                        argument result idempotent
-constexpr ProcInfo kProcs[kNumProcs] = {{"NULL", false, false, true},        {"GETATTR", false, false, true},
-                                        {"SETATTR", false, false, false},  // a guard makes the second fail
-                                        {"LOOKUP", false, false, true},      {"ACCESS", false, false, true},
-                                        {"READLINK", false, true, true},     {"READ", false, true, true},
-                                        {"WRITE", true, false, true},        {"CREATE", false, false, false},
-                                        {"MKDIR", false, false, false},      {"SYMLINK", true, false, false},
-                                        {"MKNOD", false, false, false},      {"REMOVE", false, false, false},
-                                        {"RMDIR", false, false, false},      {"RENAME", false, false, false},
-                                        {"LINK", false, false, false},       {"READDIR", false, false, true},
-                                        {"READDIRPLUS", false, false, true}, {"FSSTAT", false, false, true},
-                                        {"FSINFO", false, false, true},      {"PATHCONF", false, false, true},
-                                        {"COMMIT", false, false, true}};
+//                                        argument result changes
+constexpr ProcInfo kProcs[kNumProcs] = {
+    {"NULL", false, false, false},   {"GETATTR", false, false, false}, {"SETATTR", false, false, true},
+    {"LOOKUP", false, false, false}, {"ACCESS", false, false, false},  {"READLINK", false, true, false},
+    {"READ", false, true, false},    {"WRITE", true, false, true},     {"CREATE", false, false, true},
+    {"MKDIR", false, false, true},   {"SYMLINK", true, false, true},   {"MKNOD", false, false, true},
+    {"REMOVE", false, false, true},  {"RMDIR", false, false, true},    {"RENAME", false, false, true},
+    {"LINK", false, false, true},    {"READDIR", false, false, false}, {"READDIRPLUS", false, false, false},
+    {"FSSTAT", false, false, false}, {"FSINFO", false, false, false},  {"PATHCONF", false, false, false},
+    {"COMMIT", false, false, false}};
 
 }  // namespace
 

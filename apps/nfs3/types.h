@@ -489,7 +489,7 @@ struct ProcInfo {
   const char* name;        // "GETATTR"
   bool eligible_argument;  // WRITE, SYMLINK (RFC 8267 section 4)
   bool eligible_result;    // READ, READLINK
-  bool idempotent;         // doing it twice has the effect of doing it once
+  bool changes;            // a Call without an answer may have changed something
 };
 
 // proc_info: null for a number that NFSv3 does not use.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "rpcrdma/client.h"
@@ -20,6 +21,11 @@ inline Protocol protocol_under_test() {
 // Whether a message may come in several messages, and credits count messages.
 inline bool has_continuation() {
   return profile_of(protocol_under_test()).framing != nullptr;
+}
+
+// For RecordProperty("proves", ...): `rows`, and in a run of version 2 also the rows `of_version2`.
+inline std::string rows(const std::string& rows, const std::string& of_version2) {
+  return protocol_under_test() == Protocol::k1 ? rows : rows + " " + of_version2;
 }
 
 // `config`, with the protocol of this run unless it names another one.

@@ -31,10 +31,10 @@ std::optional<std::uint32_t> named_handle(std::uint32_t handle, const ChunkLists
 CallVerdict take_call_lists(ChunkListsView&& lists, const ChunkLimits& limits, Code no_write_chunks,
                             ReceivedCall& call) {
   // So does W2-7.3.1-1.
-  if (limits.max_read_chunks == 0 && !lists.read_list.empty()) {  // R2-7.2.4-10
+  if (violates("R2-7.2.4-10", limits.max_read_chunks == 0 && !lists.read_list.empty())) {
     return error_of(call, {.code = Code::kReadChunks}, "it has Read chunks");
   }
-  if (limits.max_write_chunks == 0 && !lists.write_list.empty()) {  // R2-7.2.4-14, W2-7.3.2-1
+  if (violates("R2-7.2.4-14", limits.max_write_chunks == 0 && !lists.write_list.empty())) {  // W2-7.3.2-1
     return error_of(call, {.code = no_write_chunks}, "it has Write chunks");
   }
   const auto limit = [](std::size_t most) { return static_cast<std::uint32_t>(most); };

@@ -215,7 +215,7 @@ TEST(Cel05Header, OnlyAnErrorAboutVersionsMayHaveAnotherVersion) {
 }
 
 TEST(Cel05Header, APayloadStreamFollowsWhereItHasToAndNowhereElse) {
-  RecordProperty("proves", "R2-7.2.1-1 R2-6.3-6");
+  RecordProperty("proves", "R2-7.2.1-1 R2-7.2.1-4 R2-6.3-6");
   Octets octets = load_v2_vector("S01").octets;
   octets.resize(36);
   Header header;

@@ -1,6 +1,7 @@
 #include "rpcrdma/v2_cel05/property_exchange.h"
 
 #include <limits>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -24,6 +25,15 @@ v2::Propsubset all_of(const v2::Propset& set) {
   v2::Propsubset all;
   for (std::size_t position = 0; position < set.size(); ++position) all.insert(position);
   return all;
+}
+
+// R2-6.1.1-13: no rule forbids it, and the later value stands.
+const char* fault_of(const v2::Propset& set) {
+  std::set<std::uint32_t> ids;
+  for (const v2::Propval& value : set) {
+    if (!ids.insert(value.which).second) return "it names a property twice";
+  }
+  return "";
 }
 
 }  // namespace
@@ -67,7 +77,7 @@ PropertyExchange::Taken Exchange::take_body(const Connprop& body, const Header& 
   }
   const bool changed = peer_ != told;
   peer_ = std::move(told);
-  return {.answer = open(), .changed = changed};
+  return {.answer = open(), .changed = changed, .fault = fault_of(body.start)};
 }
 
 // R2-6.3.2-3, R2-6.3.3-2, R2-6.3.3-4, R2-6.3.3-9
@@ -76,7 +86,7 @@ PropertyExchange::Taken Exchange::take_body(const Reqprop& body, const Header& h
 }
 
 PropertyExchange::Taken Exchange::take_body(const Updprop& body, const Header& /*header*/) {
-  Taken taken;
+  Taken taken{.fault = fault_of(body.now)};
   v2::Propset now;
   for (const v2::Propval& value : body.now) {
     if (violates("R2-6.3.1-6", !may_change_.contains(value.which))) {

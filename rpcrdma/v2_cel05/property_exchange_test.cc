@@ -4,6 +4,7 @@
 
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "rpcrdma/testing/v2_vectors.h"
 #include "rpcrdma/v2_cel05/properties.h"
@@ -65,7 +66,7 @@ TEST(Cel05Exchange, TheServerAnswersTheFirstSetWithItsOwn) {
 }
 
 TEST(Cel05Exchange, NoChangeIsMadeOnRequest) {
-  RecordProperty("proves", "R2-6.2-3 R2-6.3.2-3 R2-6.3.3-2 R2-6.3.3-4 R2-6.3.3-8 R2-6.3.3-9");
+  RecordProperty("proves", "R2-6.2-3 R2-6.3.2-3 R2-6.3.3-2 R2-6.3.3-4 R2-6.3.3-6 R2-6.3.3-8 R2-6.3.3-9");
   Exchange server(kOwn);
   v2::Propset want{word(kReceiveSize, 65536), word(99, 1)};
   want.resize(40, word(99, 2));
@@ -104,15 +105,86 @@ TEST(Cel05Exchange, AnUpdateBeforeTheFirstSetIsPassedOver) {
   EXPECT_FALSE(server.peer());
 }
 
+// This end asks for no change, so each property in rdma_other is one that was not requested.
 TEST(Cel05Exchange, AnAnswerWithoutARequestIsDropped) {
+  RecordProperty("proves", "R2-6.3.3-7");
   Exchange server(kOwn);
-  tell(server, {word(kReceiveSize, 8192)}, 0);
-  for (const char* id : {"S47", "S48"}) {
-    const auto taken = server.take(load_v2_vector(id).octets);
-    EXPECT_TRUE(taken.answer.empty()) << id;
-    EXPECT_FALSE(taken.changed) << id;
+  tell(server, {word(kReceiveSize, 8192), word(kReverse, 1)}, 0);
+  const Octets both = emit(Header{.body = Resprop{.done = {{1}}, .other = {word(kReverse, 2), word(kReceiveSize, 1)}}});
+  for (const Octets& octets : {load_v2_vector("S47").octets, load_v2_vector("S48").octets, both}) {
+    const auto taken = server.take(octets);
+    EXPECT_TRUE(taken.answer.empty());
+    EXPECT_FALSE(taken.changed);
   }
   EXPECT_EQ(server.peer()->receive_size, 8192u);
+  EXPECT_EQ(server.peer()->reverse, ReverseSupport::kInline);
+}
+
+TEST(Cel05Exchange, BitsBehindTheLastPropertyMeanNothing) {
+  RecordProperty("proves", "R2-6.1.1-12");
+  Exchange server(kOwn);
+  const auto taken =
+      server.take(emit(Header{.body = Connprop{{word(kReceiveSize, 8192)}, {{0xffffffff, 0xffffffff}}}}));
+  EXPECT_TRUE(taken.changed);
+  EXPECT_STREQ(taken.fault, "");
+  EXPECT_EQ(server.peer()->receive_size, 8192u);
+}
+
+// The Link writes one line for a fault.
+TEST(Cel05Exchange, TheLaterOfTwoValuesStandsAndIsNoted) {
+  RecordProperty("proves", "R2-6.1.1-13");
+  Exchange server(kOwn);
+  auto taken = server.take(emit(Header{.body = Connprop{{word(kReceiveSize, 8192), word(kReceiveSize, 16384)}, {}}}));
+  EXPECT_TRUE(taken.changed);
+  EXPECT_STREQ(taken.fault, "it names a property twice");
+  EXPECT_EQ(server.peer()->receive_size, 16384u);
+  taken = server.take(emit(Header{.body = Updprop{{word(kReceiveSize, 1), word(kReceiveSize, 8192)}}}));
+  EXPECT_STREQ(taken.fault, "it names a property twice");
+  EXPECT_EQ(server.peer()->receive_size, 8192u);
+}
+
+TEST(Cel05Exchange, TheBasicPropertiesAreKnownAndNoOthers) {
+  RecordProperty("proves", "R2-6.1.2-1 R2-6.4.2-2");
+  ASSERT_EQ(kProperties.ids.size(), 2u);
+  EXPECT_EQ(kProperties.ids[0].which, kReceiveSize);
+  EXPECT_EQ(kProperties.ids[1].which, kReverse);
+  Header header;
+  ASSERT_EQ(parse(Exchange(kOwn).open(), header), HeaderError::kNone);
+  for (const v2::Propval& told : std::get<Connprop>(header.body).start) EXPECT_LT(told.which, 0xffffff00u);
+}
+
+// The types of all answers to these messages.
+std::vector<Proc> answers_to(Exchange& exchange, const std::vector<Octets>& messages) {
+  std::vector<Proc> types;
+  for (const Octets& octets : messages) {
+    EXPECT_TRUE(exchange.is_mine(octets));
+    const auto answer = exchange.take(octets).answer;
+    if (answer.empty()) continue;
+    Header header;
+    EXPECT_EQ(parse(answer, header), HeaderError::kNone);
+    types.push_back(std::visit([](const auto& body) { return body.kProc; }, header.body));
+  }
+  return types;
+}
+
+// It tells its own properties once, each of them for good, and rejects what the peer asks for. Nothing else is an
+// answer, and no answer asks or changes.
+TEST(Cel05Exchange, NoChangeIsMadeUnaskedAndNoneIsAskedFor) {
+  RecordProperty("proves", "R2-6.1.3-1 R2-6.2-5 R2-6.3-4 R2-6.3.1-4 R2-6.3.1-7");
+  const std::vector<Octets> messages = {
+      emit(Header{.body = Connprop{{word(kReceiveSize, 8192)}, {{1}}}}),
+      emit(Header{.body = Connprop{{word(kReverse, 2)}, {}}}),
+      emit(Header{.body = Updprop{{word(kReverse, 0)}}}),
+      emit(Header{.xid = 9, .body = Reqprop{{word(kReceiveSize, 1024), word(kReverse, 0)}}}),
+      emit(Header{.xid = 9, .body = Resprop{.done = {{1}}}}),
+  };
+  Exchange server(kOwn);
+  EXPECT_EQ(answers_to(server, messages), (std::vector{Proc::kConnprop, Proc::kResprop}));
+  Exchange client(kOwn);
+  EXPECT_FALSE(client.open().empty());
+  EXPECT_EQ(answers_to(client, messages), (std::vector{Proc::kResprop}));
+  EXPECT_EQ(server.own(), kOwn);
+  EXPECT_EQ(client.own(), kOwn);
 }
 
 TEST(Cel05Exchange, MalformedSetsAreRefusedAndChangeNothing) {

@@ -1,14 +1,21 @@
 // A requester of cel05, whose peer is the test (draft-cel-nfsv4-rpcrdma-version-two-05 sections 7.2 and 8).
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
+#include "rpcrdma/testing/log_lines.h"
 #include "rpcrdma/testing/requester.h"
+#include "rpcrdma/testing/v2_vectors.h"
 #include "rpcrdma/v2_cel05/header.h"
+#include "rpcrdma/v2_cel05/properties.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAreArray;
 namespace cel05 = v2_cel05;
 
 struct Cel05RequesterTest : RequesterTest {
@@ -88,8 +95,8 @@ struct Cel05RequesterTest : RequesterTest {
   Octets room_ = Octets(8000);
 };
 
-// R2-8-1, R2-8-3, R2-8.1-2
 TEST_F(Cel05RequesterTest, TheFirstMessageIsAloneAndShort) {
+  RecordProperty("proves", "R2-8-1 R2-8-3 R2-8.1-2 R2-7.2.2-3");
   open();
   const Octets args = pattern(2000);
   call_of(kNull, args);
@@ -113,8 +120,8 @@ TEST_F(Cel05RequesterTest, AnErrorLeavesTheFirstThreshold) {
   (void)body_of<cel05::Nomsg>(1);
 }
 
-// R2-8-1
 TEST_F(Cel05RequesterTest, AnErrorGrantsNothingBeforeTheFirstReply) {
+  RecordProperty("proves", "R2-8-1");
   open();
   for (int i = 0; i < 4; ++i) call_of(kNull, {});
   refuse(0, {.err = cel05::Err::kSystem});
@@ -149,8 +156,8 @@ TEST_F(Cel05RequesterTest, ALongFirstCallWaitsForAShortOne) {
   EXPECT_THAT(end->qp.sent, SizeIs(1));
 }
 
-// R2-7.2.3-1: the longest chunk.
 TEST_F(Cel05RequesterTest, TheLongestChunkMayBeInvalidated) {
+  RecordProperty("proves", "R2-7.2.3-1");
   open({.windows = true});
   get_credits();
   Octets room(8000), data(5000);
@@ -168,8 +175,8 @@ TEST_F(Cel05RequesterTest, TheLongestChunkMayBeInvalidated) {
   EXPECT_FALSE(end->endpoint->failure());
 }
 
-// R2-7.2.3-2
 TEST_F(Cel05RequesterTest, ARegionIsNeverNamed) {
+  RecordProperty("proves", "R2-4-1 R2-7.2.3-2");
   open();
   get_credits();
   call_read();
@@ -196,8 +203,8 @@ TEST_F(Cel05RequesterTest, AnotherHandleThanTheNamedOneEndsTheConnection) {
   EXPECT_THAT(*end->endpoint->failure(), HasSubstr("not of the Call"));
 }
 
-// R2-7.2.4-11, R2-7.2.4-12
 TEST_F(Cel05RequesterTest, RefusedReadChunksAreGoneInTheSecondTry) {
+  RecordProperty("proves", "R2-7.2.4-11 R2-7.2.4-12");
   open();
   get_credits();
   call_write();
@@ -228,8 +235,8 @@ TEST_F(Cel05RequesterTest, TheSecondTryHasTheTimeOfTheFirst) {
   EXPECT_EQ(outcomes.back().status, CallStatus::kTimeout);
 }
 
-// R2-7.2.4-15
 TEST_F(Cel05RequesterTest, RefusedWriteChunksAreGoneInTheSecondTry) {
+  RecordProperty("proves", "R2-7.2.4-15");
   open();
   get_credits();
   call_read();
@@ -255,8 +262,9 @@ TEST_F(Cel05RequesterTest, ARefusalOfChunksThatAreNotThereIsFinal) {
   }
 }
 
-// R2-7.2.4-26: every other error is final.
+// Every other error is final.
 TEST_F(Cel05RequesterTest, OtherErrorsEndTheCall) {
+  RecordProperty("proves", "R2-7.2.4-26");
   for (const auto err : {cel05::Err::kBadXdr, cel05::Err::kInvalProc, cel05::Err::kSegments, cel05::Err::kWriteResource,
                          cel05::Err::kReplyResource, cel05::Err::kInvalOption, cel05::Err::kSystem}) {
     outcomes.clear();
@@ -282,8 +290,8 @@ TEST_F(Cel05RequesterTest, AVersion1ServerIsNamed) {
   EXPECT_EQ(end->link->credits().granted, 1u);
 }
 
-// R2-7.2.4-29, R2-7.2.4-27, R2-7.2.2-2
 TEST_F(Cel05RequesterTest, AnUnreadableReplyIsDropped) {
+  RecordProperty("proves", "R2-7.2.4-29");
   open();
   call_of(kNull, {});
   Octets call_back = reply_of(0);
@@ -296,6 +304,7 @@ TEST_F(Cel05RequesterTest, AnUnreadableReplyIsDropped) {
   for (const Octets& octets : {call_back, bad_list, bad_error}) deliver(octets);
   EXPECT_EQ(end->requester->counters().replies_discarded, 3u);
   EXPECT_THAT(outcomes, SizeIs(0));
+  EXPECT_THAT(end->qp.sent, SizeIs(1)) << "a requester answers no Reply";
   deliver(reply_of(0));
   EXPECT_THAT(outcomes, SizeIs(1));
 }
@@ -319,6 +328,276 @@ TEST_F(Cel05RequesterTest, TheOtherDraftsErrorNamesItAtFirst) {
     EXPECT_EQ(outcomes[0].status, is_first ? CallStatus::kErrVers : CallStatus::kSuccess);
     EXPECT_EQ(outcomes[0].text, is_first ? "the peer speaks RPC-over-RDMA 2-wg07" : "");
     EXPECT_EQ(end->requester->counters().replies_discarded, is_first ? 0u : 1u);
+  }
+}
+
+// The handles of a Call's lists.
+std::vector<std::uint32_t> handles_in(const ChunkListsView& lists) {
+  std::vector<std::uint32_t> handles;
+  for (const ReadSegment& segment : lists.read_list) handles.push_back(segment.target.handle);
+  for (const SegmentArray& chunk : lists.write_list) {
+    for (const Segment& segment : chunk) handles.push_back(segment.handle);
+  }
+  if (lists.reply_chunk) {
+    for (const Segment& segment : *lists.reply_chunk) handles.push_back(segment.handle);
+  }
+  return handles;
+}
+
+// A window is bound for one Call; a region of the engine's lives as long as the engine.
+TEST_F(Cel05RequesterTest, TheNamedHandleIsAWindowOfTheCall) {
+  RecordProperty("proves", "R2-4-1 R2-7.2.3-1");
+  open({.windows = true});
+  get_credits();
+  const auto expect_window = [this](std::uint32_t inv_handle, const ChunkListsView& lists) {
+    EXPECT_THAT(handles_in(lists), Contains(inv_handle));
+    for (const std::uint32_t handle : handles_in(lists)) EXPECT_THAT(memory.bound(), Contains(handle));
+  };
+  call_write();
+  call_read();
+  for (const std::size_t i : {1u, 2u}) expect_window(body_of<cel05::Msg>(i).inv_handle, body_of<cel05::Msg>(i).lists);
+  const Octets args = pattern(6000);
+  CallSpec both;
+  both.args = args;
+  both.max_results = 9000;
+  call(both);
+  expect_window(body_of<cel05::Nomsg>(3).inv_handle, body_of<cel05::Nomsg>(3).lists);
+}
+
+TEST_F(Cel05RequesterTest, WhatAPlainReplyLeavesValidIsInvalidatedHere) {
+  RecordProperty("proves", "R2-7.2.3-5");
+  open({.windows = true});
+  get_credits();
+  Octets first(8000), second(5000);
+  const std::vector<MutBytes> parts{first, second};
+  CallSpec spec;
+  spec.procedure = kRead;
+  spec.result_items = ScatteredBytes(parts);
+  spec.max_results = 4;
+  call(spec);
+  const std::vector<std::uint32_t> handles = handles_in(body_of<cel05::Msg>(1).lists);
+  ASSERT_THAT(handles, SizeIs(2));
+  deliver(reply_of(1));
+  EXPECT_THAT(end->qp.local_invalidations, UnorderedElementsAreArray(handles));
+  ASSERT_THAT(outcomes, SizeIs(2));
+  EXPECT_EQ(outcomes[1].remote_regions, 0u) << "when the data was handed up";
+}
+
+TEST_F(Cel05RequesterTest, AHandleInAReplyMeansNothing) {
+  RecordProperty("proves", "R2-7.2.3-7");
+  open({.windows = true});
+  get_credits();
+  call_read();
+  cel05::Msg body{.direction = cel05::Direction::kReply, .inv_handle = 0x5eed, .lists = body_of<cel05::Msg>(1).lists};
+  for (Segment& segment : body.lists.write_list.at(0)) segment.length = 0;
+  const std::uint32_t xid = header_of(1).xid;
+  deliver(octets_of({.xid = xid, .credit = 8, .body = body}, rpc_reply(xid)));
+  EXPECT_THAT(outcomes, SizeIs(2));
+  EXPECT_FALSE(end->endpoint->failure());
+}
+
+TEST_F(Cel05RequesterTest, AnUnreadableErrorIsDropped) {
+  RecordProperty("proves", "R2-7.2.4-27");
+  open();
+  get_credits();
+  call_of(kNull, {});
+  Octets unknown = load_v2_vector("S82").octets;
+  put_word(unknown, 0, header_of(1).xid);
+  Octets without_arm =
+      octets_of({.xid = header_of(1).xid, .credit = 8, .body = cel05::Error{.err = cel05::Err::kReadChunks}});
+  without_arm.resize(20);
+  for (const Octets& octets : {unknown, without_arm}) deliver(octets);
+  EXPECT_EQ(end->requester->counters().replies_discarded, 2u);
+  EXPECT_THAT(outcomes, SizeIs(1));
+  EXPECT_THAT(end->qp.sent, SizeIs(2));
+  deliver(reply_of(1));
+  EXPECT_THAT(outcomes, SizeIs(2));
+}
+
+TEST_F(Cel05RequesterTest, AnUnknownOptionInAReplyIsDropped) {
+  RecordProperty("proves", "R2-5.1-4");
+  open();
+  get_credits();
+  call_of(kNull, {});
+  Octets option = load_v2_vector("S41").octets;
+  deliver(option);
+  put_word(option, 0, header_of(1).xid);
+  deliver(option);
+  EXPECT_THAT(end->qp.sent, SizeIs(2)) << "no RDMA2_ERROR";
+  EXPECT_THAT(outcomes, SizeIs(1));
+  EXPECT_FALSE(end->endpoint->failure());
+  deliver(reply_of(1));
+  EXPECT_THAT(outcomes, SizeIs(2));
+}
+
+// The transport header has 36 octets, the RPC header of a Call 40.
+constexpr std::size_t kCallHeaders = 76;
+
+TEST_F(Cel05RequesterTest, EachDirectionHasItsThreshold) {
+  RecordProperty("proves", "R2-3.1-1");
+  open({.inline_threshold = 8192, .call_threshold = 4096, .reply_threshold = 8192});
+  get_credits();
+  call_of(kNull, pattern(4096 - kCallHeaders));
+  (void)body_of<cel05::Msg>(1);
+  EXPECT_THAT(sent(1), SizeIs(4096));
+  call_of(kNull, pattern(4096 - kCallHeaders + 4));
+  const auto longer = body_of<cel05::Nomsg>(2).lists;
+  ASSERT_THAT(longer.read_list, SizeIs(1));
+  EXPECT_EQ(longer.read_list[0].position, 0u);
+  for (const std::size_t bound : {7000u, 8200u}) {
+    CallSpec spec;
+    spec.max_results = bound;
+    call(spec);
+    EXPECT_EQ(body_of<cel05::Msg>(end->qp.sent.size() - 1).lists.reply_chunk.has_value(), bound > 8192) << bound;
+  }
+}
+
+// The shapes of S06 and S07.
+TEST_F(Cel05RequesterTest, AWholeMessageMovesByChunk) {
+  RecordProperty("proves", "R2-3.1-3");
+  open();
+  get_credits();
+  const Octets args = pattern(5000 - 40), results = pattern(6000, 2);
+  CallSpec spec;
+  spec.args = args;
+  spec.max_results = results.size();
+  call(spec);
+  const ChunkListsView lists = body_of<cel05::Nomsg>(1).lists;
+  ASSERT_THAT(lists.read_list, SizeIs(1));
+  EXPECT_EQ(lists.read_list[0].position, 0u);
+  EXPECT_EQ(lists.read_list[0].target.length, 5000u);
+  EXPECT_THAT(lists.write_list, SizeIs(0));
+  ASSERT_TRUE(lists.reply_chunk);
+  Segment target = lists.reply_chunk->at(0);
+  const Octets reply = rpc_reply(header_of(1).xid, results);
+  std::uint8_t* at = memory.find(target.handle, target.offset, reply.size(), verbs::Access::kRemoteWrite);
+  ASSERT_NE(at, nullptr);
+  std::ranges::copy(reply, at);
+  target.length = static_cast<std::uint32_t>(reply.size());
+  deliver(octets_of(
+      {.xid = header_of(1).xid,
+       .credit = 8,
+       .body = cel05::Nomsg{.direction = cel05::Direction::kReply, .lists = {.reply_chunk = SegmentArray{target}}}}));
+  ASSERT_THAT(outcomes, SizeIs(2));
+  EXPECT_EQ(outcomes[1].status, CallStatus::kSuccess);
+  EXPECT_EQ(outcomes[1].results, results);
+}
+
+TEST_F(Cel05RequesterTest, CallsUnderWayStayWithinGrantAndRequest) {
+  RecordProperty("proves", "R2-7.2.2-10");
+  LogLines lines;
+  EventLog log(lines.log(), "server");
+  open({.credits = 4, .log = &log});
+  for (int i = 0; i < 20; ++i) call_of(kNull, {});
+  std::size_t num_answers = 0;
+  const auto num_open_after = [&](std::uint32_t grant) {
+    deliver(reply_of(num_answers++, grant));
+    return end->qp.sent.size() - num_answers;
+  };
+  EXPECT_EQ(num_open_after(99), 4u) << "as many as were asked for";
+  EXPECT_EQ(num_open_after(3), 3u);
+  EXPECT_EQ(num_open_after(0), 2u);
+  EXPECT_EQ(num_open_after(0), 1u);
+  EXPECT_EQ(num_open_after(0), 1u) << "a grant of none is one";
+  EXPECT_EQ(lines.num_with("a Reply grants no credits"), 3u);
+}
+
+// An error of this kind names what the Reply chunk lacked.
+TEST_F(Cel05RequesterTest, ACallOfUnknownReplyLengthGoesAgainWithTheRoomThatItNeeds) {
+  RecordProperty("proves", "R2-7.2.4-23");
+  static constexpr Binding kUnpredictable{.program = kTestProgram,
+                                          .version = kTestVersion,
+                                          .bound_reply = [](std::uint32_t, ConstBytes, std::span<const std::size_t>,
+                                                            const ReplyLimits&, ReplyBound& bound) {
+                                            bound.rest = 100;
+                                            bound.may_retry = true;
+                                            return Walked::kWhole;
+                                          }};
+  open();
+  get_credits();
+  CallSpec spec = rpcrdma::testing::call_of(kUnpredictable);
+  spec.max_results = 100;
+  ASSERT_TRUE(end->requester->call(spec, [](const Reply&) {}).ok());
+  EXPECT_FALSE(body_of<cel05::Msg>(1).lists.reply_chunk);
+  refuse(1, {.err = cel05::Err::kReplyResource, .arm = {.length_needed = 20000}});
+  ASSERT_THAT(end->qp.sent, SizeIs(3));
+  EXPECT_EQ(header_of(2).xid, header_of(1).xid);
+  const auto again = body_of<cel05::Msg>(2).lists;
+  ASSERT_TRUE(again.reply_chunk);
+  EXPECT_GE(total_length(*again.reply_chunk), 20000u);
+}
+
+struct Cel05RequesterPropertiesTest : Cel05RequesterTest {
+  // A client that tells so many octets of its Receives, behind its first Reply. Its own message is Send 1.
+  void open_and_tell(std::uint32_t receive_size) {
+    open({.inline_threshold = 16384});
+    outcomes.clear();
+    end->link->exchange_properties({.send_size = 16384, .receive_size = receive_size}, {});
+    get_credits();
+    ASSERT_THAT(end->qp.sent, SizeIs(2));
+    (void)body_of<cel05::Connprop>(1);
+  }
+  void hear(const Properties& peer, std::uint32_t credit = 8) {
+    deliver(octets_of({.credit = credit, .body = cel05::Connprop{.start = make_propset(peer, cel05::kProperties)}}));
+  }
+  // The last Call's.
+  template <typename Body>
+  ChunkListsView lists_of_last() {
+    return body_of<Body>(end->qp.sent.size() - 1).lists;
+  }
+};
+
+TEST_F(Cel05RequesterPropertiesTest, TheSizesOfReceivesAreTheThresholds) {
+  RecordProperty("proves", "R2-6.2.1-1 R2-6.2.1-2 R2-6.2.1-3");
+  open_and_tell(8192);
+  call_of(kNull, pattern(5000));
+  EXPECT_THAT(lists_of_last<cel05::Nomsg>().read_list, SizeIs(1)) << "the default";
+  hear({.receive_size = 8192});
+  call_of(kNull, pattern(5000));
+  EXPECT_EQ(lists_of_last<cel05::Msg>(), ChunkListsView{});
+  call_of(kNull, pattern(8192 - kCallHeaders));
+  EXPECT_EQ(lists_of_last<cel05::Msg>(), ChunkListsView{});
+  EXPECT_THAT(end->qp.sent.back(), SizeIs(8192));
+  call_of(kNull, pattern(8192 - kCallHeaders + 4));
+  EXPECT_THAT(lists_of_last<cel05::Nomsg>().read_list, SizeIs(1));
+  for (const std::size_t bound : {6000u, 8200u}) {
+    CallSpec spec;
+    spec.max_results = bound;
+    call(spec);
+    EXPECT_EQ(lists_of_last<cel05::Msg>().reply_chunk.has_value(), bound > 8192) << bound;
+  }
+}
+
+// A server that knows no properties says so with either code, or not at all.
+TEST_F(Cel05RequesterPropertiesTest, AServerThatTellsNothingHasTheDefaults) {
+  RecordProperty("proves", "R2-3.3-3 R2-6.3-2 R2-6.3.1-3");
+  for (const auto err : {std::optional<cel05::Err>(), {cel05::Err::kInvalProc}, {cel05::Err::kInvalOption}}) {
+    open_and_tell(16384);
+    if (err) deliver(octets_of({.xid = header_of(1).xid, .credit = 8, .body = cel05::Error{.err = *err}}));
+    for (const std::size_t len : {4096u, 4100u, 9000u}) call_of(kNull, pattern(len - kCallHeaders));
+    ASSERT_THAT(end->qp.sent, SizeIs(5));
+    EXPECT_THAT(sent(2), SizeIs(4096));
+    for (const std::size_t i : {3u, 4u}) EXPECT_THAT(body_of<cel05::Nomsg>(i).lists.read_list, SizeIs(1));
+    const std::uint32_t xid = header_of(2).xid;
+    Octets reply = octets_of({.xid = xid, .credit = 8, .body = cel05::Msg{.direction = cel05::Direction::kReply}},
+                             rpc_reply(xid, pattern(4096 - 36 - 24)));
+    ASSERT_THAT(reply, SizeIs(4096));
+    deliver(reply);
+    ASSERT_THAT(outcomes, SizeIs(2));
+    EXPECT_EQ(outcomes[1].status, CallStatus::kSuccess);
+    EXPECT_FALSE(end->endpoint->failure());
+  }
+}
+
+TEST_F(Cel05RequesterPropertiesTest, MessagesAboutPropertiesGrantNothing) {
+  RecordProperty("proves", "R2-7.2.2-9");
+  open_and_tell(8192);
+  for (const std::uint32_t credit : {0u, 1u, 99u}) {
+    hear({.receive_size = 8192}, credit);
+    deliver(octets_of({.credit = credit, .body = cel05::Updprop{}}));
+    deliver(octets_of({.credit = credit, .body = cel05::Reqprop{}}));
+    deliver(octets_of({.credit = credit, .body = cel05::Resprop{}}));
+    EXPECT_EQ(end->link->credits().granted, 8u) << credit;
   }
 }
 

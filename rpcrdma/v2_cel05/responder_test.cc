@@ -1,7 +1,9 @@
 // A responder of cel05, whose peer is the test (draft-cel-nfsv4-rpcrdma-version-two-05 sections 7.2 and 8).
 #include <gmock/gmock.h>
 
+#include "rpcrdma/testing/forms.h"
 #include "rpcrdma/testing/responder.h"
+#include "rpcrdma/testing/v2_vectors.h"
 #include "rpcrdma/v2_cel05/header.h"
 
 namespace weft::rpcrdma::testing {
@@ -50,6 +52,7 @@ struct Cel05ResponderTest : ResponderTest {
 };
 
 TEST_F(Cel05ResponderTest, ACallIsAnsweredInItsVersionAndDirection) {
+  RecordProperty("proves", "R2-7.2.2-3 R2-8.1-1");
   open({.credits = 8});
   deliver(octets_of(call_with({}), rpc_call(kNull)));
   answer({});
@@ -74,6 +77,7 @@ TEST_F(Cel05ResponderTest, AMessageAboutPropertiesInvalidatesNothing) {
 }
 
 TEST_F(Cel05ResponderTest, TheNamedHandleIsInvalidated) {
+  RecordProperty("proves", "R2-7.2.3-3 R2-7.2.3-4 R2-7.2.3-7");
   for (const bool can_invalidate : {true, false}) {
     open({.can_invalidate = can_invalidate});
     cel05::Msg body;
@@ -85,11 +89,12 @@ TEST_F(Cel05ResponderTest, TheNamedHandleIsInvalidated) {
     EXPECT_EQ(end->responder->counters().invalidations, can_invalidate ? 1u : 0u);
     EXPECT_EQ(end->qp.remote_invalidations,
               can_invalidate ? std::vector{body.inv_handle} : std::vector<std::uint32_t>{});
+    EXPECT_EQ(std::get<cel05::Msg>(parsed(end->qp.sent[0]).body).inv_handle, 0u) << "a Reply names none";
   }
 }
 
-// R2-7.2.3-3, R2-7.2.3-6
 TEST_F(Cel05ResponderTest, NoHandleAndAForeignHandleAreNotInvalidated) {
+  RecordProperty("proves", "R2-4-3 R2-7.2.3-3 R2-7.2.3-6");
   open({.can_invalidate = true});
   for (const std::uint32_t handle : {0u, 0x5eedu}) {
     cel05::Msg body;
@@ -100,16 +105,18 @@ TEST_F(Cel05ResponderTest, NoHandleAndAForeignHandleAreNotInvalidated) {
   }
   EXPECT_THAT(end->qp.sent, SizeIs(2));
   EXPECT_EQ(end->responder->counters().invalidations, 0u);
+  EXPECT_THAT(end->qp.remote_invalidations, IsEmpty());
 }
 
 TEST_F(Cel05ResponderTest, ListsBeyondTheLimitsAreNamed) {
-  open({.max_segments = 4, .max_read_chunks = 2, .max_write_chunks = 1});
+  RecordProperty("proves", "R2-7.2.4-9 R2-7.2.4-13 R2-7.2.4-16");
+  open({.max_segments = 16, .max_read_chunks = 1, .max_write_chunks = 1});
   const Segment any{7, 4, 0};
   cel05::Msg reads;
-  for (std::uint32_t position : {40u, 44u, 48u}) reads.lists.read_list.push_back({position, any});
+  for (std::uint32_t position : {40u, 44u}) reads.lists.read_list.push_back({position, any});
   cel05::Error error = refused(octets_of(call_with(reads), rpc_call(kWrite)));
   EXPECT_EQ(error.err, cel05::Err::kReadChunks);
-  EXPECT_EQ(error.arm.max_chunks, 2u);
+  EXPECT_EQ(error.arm.max_chunks, 1u);
 
   cel05::Msg writes;
   writes.lists.write_list = {{any}, {any}};
@@ -118,10 +125,22 @@ TEST_F(Cel05ResponderTest, ListsBeyondTheLimitsAreNamed) {
   EXPECT_EQ(error.arm.max_chunks, 1u);
 
   cel05::Msg segments;
-  segments.lists.write_list = {SegmentArray(5, any)};
+  segments.lists.write_list = {SegmentArray(17, any)};
   error = refused(octets_of(call_with(segments), rpc_call(kRead)));
   EXPECT_EQ(error.err, cel05::Err::kSegments);
-  EXPECT_EQ(error.arm.max_segments, 4u);
+  EXPECT_EQ(error.arm.max_segments, 16u);
+}
+
+TEST_F(Cel05ResponderTest, AnEndThatTakesNoChunksSaysSo) {
+  RecordProperty("proves", "R2-7.2.4-10 R2-7.2.4-14");
+  open({.max_segments = 0, .max_read_chunks = 0, .max_write_chunks = 0});
+  cel05::Msg reads;
+  reads.lists.read_list = {{40, Segment{7, 4, 0}}};
+  EXPECT_EQ(refused(octets_of(call_with(reads), rpc_call(kWrite))),
+            (cel05::Error{.err = cel05::Err::kReadChunks, .arm = {.max_chunks = 0}}));
+  cel05::Msg writes;
+  writes.lists.write_list = {{Segment{7, 4, 0}}};
+  EXPECT_EQ(refused(octets_of(call_with(writes), rpc_call(kRead))).err, cel05::Err::kReplyResource);
 }
 
 TEST_F(Cel05ResponderTest, ARepliesNeedIsNamed) {
@@ -138,23 +157,99 @@ TEST_F(Cel05ResponderTest, ARepliesNeedIsNamed) {
   EXPECT_EQ(error.arm.length_needed, 3000u + 24u);  // with the RPC header
 }
 
+TEST_F(Cel05ResponderTest, AReplyThatFitsNowhereNeedsAReplyChunk) {
+  RecordProperty("proves", "R2-7.2.4-21 R2-7.2.4-22");
+  open();
+  deliver(octets_of(call_with({}), rpc_call(kReaddir)));
+  ServedReply reply;
+  reply.results = pattern(20000 - 24);
+  answer(std::move(reply));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  const auto error = std::get<cel05::Error>(parsed(end->qp.sent[0]).body);
+  EXPECT_EQ(error.err, cel05::Err::kReplyResource);
+  EXPECT_EQ(error.arm.length_needed, 20000u);
+}
+
+// The shapes of S06 and S07, and a short Reply that leaves its chunk unused.
+TEST_F(Cel05ResponderTest, AReplyChunkHasWhatFitsNoMessage) {
+  RecordProperty("proves", "R2-3.1-3 R2-6.2.1-4");
+  for (const std::size_t len : {300u, 5000u}) {
+    open();
+    Octets call = rpc_call(kReaddir, pattern(5000));
+    cel05::Nomsg body;
+    body.lists.read_list = {{0, readable(call)}};
+    body.lists.reply_chunk = SegmentArray{writable(4096), writable(4096)};
+    deliver(octets_of({.xid = 5, .credit = 8, .body = body}));
+    ASSERT_THAT(end->service.args, SizeIs(1));
+    EXPECT_EQ(end->service.args[0], pattern(5000));
+    ServedReply reply;
+    reply.results = pattern(len - 24);
+    answer(std::move(reply));
+    ASSERT_THAT(end->qp.sent, SizeIs(1));
+    const cel05::Header header = parsed(end->qp.sent[0]);
+    const auto* external = std::get_if<cel05::Nomsg>(&header.body);
+    ASSERT_EQ(external != nullptr, len > 4096) << len;
+    const ChunkListsView& lists = external != nullptr ? external->lists : std::get<cel05::Msg>(header.body).lists;
+    ASSERT_TRUE(lists.reply_chunk);
+    EXPECT_EQ(total_length(*lists.reply_chunk), len > 4096 ? len : 0u);
+  }
+}
+
+TEST_F(Cel05ResponderTest, OtherProblemsAreErrorsOfTheSystemOrEndTheConnection) {
+  RecordProperty("proves", "R2-7.2.4-25");
+  open({.max_item = 4096});
+  cel05::Msg body;
+  body.lists.read_list = {{72, Segment{7, 4100, 0}}};
+  EXPECT_EQ(refused(octets_of(call_with(body), rpc_call(kWrite))).err, cel05::Err::kSystem);
+
+  body.lists = {.reply_chunk = SegmentArray{writable(9000)}};
+  deliver(octets_of(call_with(body), rpc_call(kReaddir)));
+  end->pd.fail_registration = true;
+  ServedReply reply;
+  reply.results = pattern(8000);
+  answer(std::move(reply));
+  EXPECT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_TRUE(end->endpoint->failure());
+}
+
 TEST_F(Cel05ResponderTest, AResultsNeedIsNamed) {
+  RecordProperty("proves", "R2-7.2.4-17 R2-7.2.4-19");
   open();
   cel05::Msg body;
-  body.lists.write_list = {{writable(1000)}};
+  body.lists.write_list = {{writable(4096)}};
   deliver(octets_of(call_with(body), rpc_call(kRead)));
   Octets len;
-  xdr::XdrWriter(len).u32(1004);
-  answer(item_reply(pattern(1004), len));
+  xdr::XdrWriter(len).u32(8192);
+  answer(item_reply(pattern(8192), len));
   ASSERT_THAT(end->qp.sent, SizeIs(1));
   const auto error = std::get<cel05::Error>(parsed(end->qp.sent[0]).body);
   EXPECT_EQ(error.err, cel05::Err::kWriteResource);
   EXPECT_EQ(error.arm.chunk_index, 1u);
-  EXPECT_EQ(error.arm.length_needed, 1004u);
+  EXPECT_EQ(error.arm.length_needed, 8192u);
 }
 
-// R2-5.1-3, R2-6.3-2
+TEST_F(Cel05ResponderTest, TheFirstWriteChunkThatIsTooShortIsNamed) {
+  RecordProperty("proves", "R2-7.2.4-18 R2-7.2.4-19");
+  open();
+  const Octets item = pattern(8192);
+  const Message results = many_message({&item, &item, &item});
+  cel05::Msg body;
+  body.lists.write_list = {{writable(8192)}, {writable(4096)}, {writable(4096)}};
+  Octets call;
+  xdr::XdrWriter out(call);
+  emit_call(out, {5, kSyntheticProgram, kSyntheticVersion, kMany, {}, {}});
+  out.raw(no_operations());
+  deliver(octets_of(call_with(body), call));
+  answer(reply_with(results, end->pool));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  const auto error = std::get<cel05::Error>(parsed(end->qp.sent[0]).body);
+  EXPECT_EQ(error.err, cel05::Err::kWriteResource);
+  EXPECT_EQ(error.arm.chunk_index, 2u);
+  EXPECT_EQ(error.arm.length_needed, 8192u);
+}
+
 TEST_F(Cel05ResponderTest, OptionsAndPropertiesAreRefusedAsSuch) {
+  RecordProperty("proves", "R2-5.1-2 R2-6.3-2 R2-6.3-4");
   open();
   const cel05::Body bodies[] = {cel05::Optional{.opttype = 77}, cel05::Connprop{}, cel05::Reqprop{}, cel05::Updprop{}};
   for (const cel05::Body& body : bodies) {
@@ -163,8 +258,113 @@ TEST_F(Cel05ResponderTest, OptionsAndPropertiesAreRefusedAsSuch) {
   EXPECT_THAT(end->service.calls, IsEmpty());
 }
 
+// The answer to this message, with the XID of the message and the credits of this end.
+Octets answer_like(const char* id, const Octets& message) {
+  Octets octets = load_v2_vector(id).octets;
+  std::copy_n(message.begin(), 4, octets.begin());
+  put_word(octets, 8, 32);
+  return octets;
+}
+
+TEST_F(Cel05ResponderTest, UnknownOptionsAreRefused) {
+  RecordProperty("proves", "R2-5.1-2 R2-5.1-3 R2-6.3-2 R2-6.3-5 R2-7.2.4-24");
+  open();
+  std::vector<Octets> messages;
+  for (const char* id : {"S40", "S42", "S43"}) messages.push_back(load_v2_vector(id).octets);
+  for (std::uint32_t type = 0; type < 12; ++type) {
+    messages.push_back(octets_of({.xid = 7 + type, .credit = 8, .body = cel05::Optional{.opttype = type}}));
+  }
+  for (const Octets& message : messages) {
+    deliver(message);
+    EXPECT_EQ(end->qp.sent.back(), answer_like("S30", message));
+  }
+  EXPECT_THAT(end->qp.sent, SizeIs(messages.size()));
+  EXPECT_THAT(end->service.calls, IsEmpty());
+}
+
+TEST_F(Cel05ResponderTest, PropertiesHaveTypesOfTheirOwn) {
+  RecordProperty("proves", "R2-6.3-5");
+  open();
+  end->link->exchange_properties({}, {});
+  deliver(load_v2_vector("S43").octets);
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_TRUE(std::holds_alternative<cel05::Connprop>(parsed(end->qp.sent[0]).body));
+  EXPECT_EQ(end->link->terms().reverse, ReverseSupport::kGeneral);
+}
+
+// XIDs of Calls and of requests about properties are apart.
+TEST_F(Cel05ResponderTest, ARequestAboutPropertiesMayHaveTheXidOfACall) {
+  RecordProperty("proves", "R2-6.3.2-2");
+  open();
+  end->link->exchange_properties({}, {});
+  deliver(octets_of(call_with({}), rpc_call(kNull)));
+  ASSERT_THAT(end->service.calls, SizeIs(1));
+  deliver(octets_of({.xid = 5, .body = cel05::Reqprop{.want = {{.which = 1}}}}));
+  answer({});
+  ASSERT_THAT(end->qp.sent, SizeIs(2));
+  EXPECT_TRUE(std::holds_alternative<cel05::Resprop>(parsed(end->qp.sent[0]).body));
+  EXPECT_TRUE(std::holds_alternative<cel05::Msg>(parsed(end->qp.sent[1]).body));
+  for (const Octets& octets : end->qp.sent) EXPECT_EQ(parsed(octets).xid, 5u);
+}
+
+TEST_F(Cel05ResponderTest, TypesOutsideTheDraftAreRefused) {
+  RecordProperty("proves", "R2-5-1 R2-7.2.4-2");
+  open();
+  for (const std::uint32_t proc : {2u, 3u, 10u, 11u, 100u, 0x7fffffffu, 0xffffffffu}) {
+    Octets message = load_v2_vector("S01").octets;
+    put_word(message, 12, proc);
+    deliver(message);
+    EXPECT_EQ(end->qp.sent.back(), answer_like("S22", message)) << proc;
+  }
+  EXPECT_THAT(end->qp.sent, SizeIs(7));
+}
+
+TEST_F(Cel05ResponderTest, NothingOfAMalformedMessageIsProcessed) {
+  RecordProperty("proves", "R2-7.2.4-2 R2-7.2.4-6");
+  open();
+  Octets data = pattern(400);
+  cel05::Msg body;
+  body.lists.read_list = {{72, readable(data)}};
+  Octets other_xid = octets_of(call_with(body), rpc_call(kWrite, write_args(400), 6));
+  Octets bad_list = octets_of(call_with(body), rpc_call(kWrite, write_args(400)));
+  put_word(bad_list, 52, 2);
+  std::vector<Octets> messages{other_xid, bad_list};
+  for (const char* id : {"S71", "S72", "S73", "S74", "S75", "S80"}) messages.push_back(load_v2_vector(id).octets);
+  for (const Octets& message : messages) {
+    deliver(message);
+    EXPECT_EQ(end->qp.sent.back(), answer_like("S21", message));
+  }
+  EXPECT_THAT(end->qp.sent, SizeIs(messages.size()));
+  EXPECT_THAT(end->service.calls, IsEmpty());
+  EXPECT_THAT(end->qp.rdma, IsEmpty());
+}
+
+TEST_F(Cel05ResponderTest, TheDirectionIsThatOfTheRpcMessage) {
+  RecordProperty("proves", "R2-7.2.2-4");
+  open();
+  deliver(load_v2_vector("S76").octets);  // a Reply, as it says: no request
+  EXPECT_THAT(end->qp.sent, IsEmpty());
+  EXPECT_EQ(refused(octets_of(call_with({}), rpc_reply(5))).err, cel05::Err::kBadXdr);
+  Octets reply = rpc_reply(5);
+  cel05::Nomsg body;
+  body.lists.read_list = {{0, readable(reply)}};
+  EXPECT_EQ(refused(octets_of({.xid = 5, .credit = 8, .body = body})).err, cel05::Err::kBadXdr);
+  EXPECT_THAT(end->qp.rdma, SizeIs(1));
+  EXPECT_THAT(end->service.calls, IsEmpty());
+}
+
+TEST_F(Cel05ResponderTest, AServerWithoutTheVersionNamesItsOwn) {
+  RecordProperty("proves", "R2-8.2-1");
+  ResponderTest::open({});
+  const Octets message = load_v2_vector("S01").octets;
+  deliver(message);
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_EQ(end->qp.sent[0], answer_like("S60", message));
+}
+
 // R2-7.2.4-4, R2-7.2.4-5, R2-7.2.4-3
 TEST_F(Cel05ResponderTest, AMessageThatIsNoneIsRefused) {
+  RecordProperty("proves", "R2-7.2.4-2");
   open();
   Octets octets = octets_of(call_with({}), rpc_call(kNull));
   octets[15] = 2;  // rdma_proc
@@ -181,19 +381,25 @@ TEST_F(Cel05ResponderTest, AMessageThatIsNoneIsRefused) {
   EXPECT_EQ(end->qp.sent.back(), expected);
 }
 
-// R2-7.2.4-1, R2-7.2.4-28, R2-5.1-4, R2-7.2.2-2
 TEST_F(Cel05ResponderTest, AnswersAndFragmentsAreDropped) {
+  RecordProperty("proves", "R2-5.1-4 R2-7.2.4-1");
   open();
+  deliver(load_v2_vector("S21").octets);
   deliver(octets_of({.xid = 5, .credit = 8, .body = cel05::Error{.err = cel05::Err::kSystem}}));
   deliver(octets_of({.xid = 5, .credit = 8, .body = cel05::Optional{.optdir = cel05::Direction::kReply}}));
   deliver(octets_of({.xid = 5, .credit = 8, .body = cel05::Msg{.direction = cel05::Direction::kReply}}, rpc_reply(5)));
   deliver(Octets(12));
   EXPECT_THAT(end->qp.sent, IsEmpty());
-  EXPECT_EQ(end->responder->counters().discarded, 4u);
+  EXPECT_EQ(end->responder->counters().discarded, 5u);
+  EXPECT_FALSE(end->endpoint->failure());
+  deliver(octets_of(call_with({}), rpc_call(kNull)));
+  answer({});
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_EQ(parsed(end->qp.sent[0]).credit, 32u);
 }
 
-// R2-8.3-1: the first message decides.
 TEST_F(Cel05ResponderTest, TheFirstMessageDecidesTheVersion) {
+  RecordProperty("proves", "R2-8.3-1");
   ResponderTest::open({.protocols = {Protocol::k1, Protocol::k2Cel05}});
   deliver(octets_of(call_with({}), rpc_call(kNull)));
   answer({});

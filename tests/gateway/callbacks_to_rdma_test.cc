@@ -51,7 +51,7 @@ struct CallbacksToRdmaTest : ToTcpTest {
 };
 
 TEST_F(CallbacksToRdmaTest, ACallOfTheServerReachesItsClientAndIsAnswered) {
-  RecordProperty("proves", "U1-6.5.2-01 U1-6.5.2-05 R1-7.3.1-01");
+  RecordProperty("proves", rpcrdma::testing::rows("U1-6.5.2-01 U1-6.5.2-05 R1-7.3.1-01", "U2-5.5.2-1"));
   TcpEnd& server = open();
   EXPECT_TRUE(callbacks.messages.empty());
   const Octets results = counted(40);

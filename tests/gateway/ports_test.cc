@@ -10,6 +10,7 @@
 #include "base/address.h"
 #include "fmt/format.h"
 #include "nfsulb/bindings.h"
+#include "nfsulb/netid.h"
 #include "nfsulb/programs.h"
 #include "nfsulb/testing/compound.h"
 #include "rpcrdma/client.h"
@@ -52,12 +53,15 @@ struct Ports : World {
 };
 
 TEST_F(Ports, Nfs4IsServedOnTheWellKnownPortAndNobodyIsAskedForIt) {
-  RecordProperty("proves", "R1-6-01 W2-9-1 U1-6.3-01 U1-6.3-02 U1-6.3-03");
+  RecordProperty("proves",
+                 rpcrdma::testing::rows("R1-6-01 U1-6.3-01 U1-6.3-02 U1-6.3-03", "R2-9-1 W2-9-1 U2-5.3-1 U2-5.3-2 U2-8-1"));
   const auto pid = static_cast<unsigned>(getpid());
   const std::string host = fmt::format("127.{}.{}.{}", 64 + (pid >> 16) % 64, pid >> 8 & 255, 1 + pid % 254);
   const Url listen = parse_url("rdma://" + host).value();
   const Url connect = parse_url("tcp://" + host).value();
   EXPECT_EQ(listen.where.port, 20049);
+  EXPECT_STREQ(nfsulb::kNetidRdma, "rdma");
+  EXPECT_STREQ(nfsulb::kNetidRdma6, "rdma6");
   EXPECT_EQ(connect.where.port, 2049);
 
   // The TCP server of NFSv4. No rpcbind runs here, and nothing below knows of one.

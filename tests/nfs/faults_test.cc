@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "rpcrdma/testing/protocol_under_test.h"
 #include "tests/nfs/world.h"
 
 namespace weft::nfs::testing {
@@ -198,6 +199,22 @@ TEST_F(Faults, ABrokenConnectionLeavesNoFile) {
   EXPECT_EQ(ran.status, 1);
   EXPECT_FALSE(ran.err.empty());
   EXPECT_TRUE(names_in(local_dir()).empty());
+}
+
+// Results that no form of a Reply can carry: the error says nothing of the WRITE.
+TEST_F(Faults, AWriteThatGotATransportErrorIsInDoubt) {
+  if (rpcrdma::testing::protocol_under_test() != rpcrdma::Protocol::k1) RecordProperty("proves", "U2-3-4 U2-5.6-4");
+  write_file(local("file"), noise(2 * kIo));
+  interposer.hook = [this](ServedCall& call) {
+    if (!is(call, Proc::kWrite)) return false;
+    rpcrdma::ServedReply reply;
+    reply.results = Octets(2 << 20);
+    interposer.server->reply(call.id, std::move(reply));
+    return true;
+  };
+  const Ran ran = put("file", "file");
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_NE(ran.err.find("the server may or may not have done it"), std::string::npos) << ran.err;
 }
 
 TEST_F(Faults, AServerThatComesBackIsGoneOnWith) {

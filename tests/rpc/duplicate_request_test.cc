@@ -46,6 +46,7 @@ struct DuplicateRequestTest : World {
 };
 
 TEST_F(DuplicateRequestTest, WhatRanIsAnsweredWithoutRunningAgain) {
+  if (protocol_under_test() != Protocol::k1) RecordProperty("proves", "U2-3.3.2-1 U2-3.3.2-2");
   listen_and_keep();
   auto first = open();
   write(*first, 77, data);

@@ -379,7 +379,7 @@ TEST_F(HostileCreditsTest, WordsOfCel05LeapFallAndWrap) {
 
 // More parts at once than there are Receives of all clients, with a good client's Calls right behind them.
 TEST_F(HostileCreditsTest, AFloodBeyondTheGrantInParts) {
-  RecordProperty("proves", "W2-4.2.1-8");
+  RecordProperty("proves", "W2-4.2.1-8 U2-5.7.2-2");
   open({.credits = 8});
   for (int round = 0; round < 3; ++round) {
     V2Peer& peer = open_wg07();

@@ -139,7 +139,7 @@ TEST_F(ReverseProperties, AClientWithoutProgramsIsNotCalled) {
 }
 
 TEST_F(ReverseProperties, LongCallsGoInSeveralMessagesWithoutChunks) {
-  RecordProperty("proves", "W2-5.2.5-2");
+  RecordProperty("proves", "W2-5.2.5-2 U2-5.5.2-1 U2-5.5.2-6");
   open({.reverse_programs = reverse_programs});
   callbacks.client = client.get();
   call_server();

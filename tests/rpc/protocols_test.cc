@@ -120,6 +120,28 @@ TEST_F(ProtocolsTest, AServersFirstCallMayBeLong) {
   run_until([&] { return client->num_outstanding() == 0; });
 }
 
+// A server that is alive answers the NULL Call, and nothing else happens.
+TEST_F(ProtocolsTest, AnIdleConnectionIsAskedForASignOfLife) {
+  RecordProperty("proves", "U2-3.3.1-4");
+  for (const Protocol protocol : {Protocol::k2Cel05, Protocol::k2Wg07}) {
+    server.reset();
+    listen({.protocols = {protocol}});
+    ClientConfig config;
+    config.protocols = {protocol};
+    config.reserve_credit = true;
+    config.health_check = {
+        .after = std::chrono::milliseconds(5), .answer = std::chrono::milliseconds(5000), .when_idle = true};
+    auto client = connect(config);
+    clients = {client.get()};
+    expect_null_works(*client);
+    const std::size_t before = file.num_calls;
+    run_until([&] { return file.num_calls >= before + 2; });
+    EXPECT_EQ(client->state(), Client::State::kReady);
+    EXPECT_EQ(client->num_connections(), 1u);
+    clients.clear();
+  }
+}
+
 TEST(Protocols, HaveNames) {
   for (const Protocol protocol : {Protocol::k1, Protocol::k2Cel05}) {
     EXPECT_EQ(parse_protocol(protocol_str(protocol)), protocol);

@@ -28,7 +28,7 @@ struct ReconnectTest : World {
 
 // READs of a whole file, eight at a time; the server is gone three times in the middle of them.
 TEST_F(ReconnectTest, ATransferGoesOnWhereTheServerComesBack) {
-  RecordProperty("proves", "R1-5.5.5-01 U1-6.7.2-04 R1-7.2.2-02 R1-4.3.2-13");
+  RecordProperty("proves", rows("R1-5.5.5-01 U1-6.7.2-04 R1-7.2.2-02 R1-4.3.2-13", "U2-5.7.2-4"));
   listen();
   auto client = connect(patient());
   clients = {client.get()};
@@ -66,7 +66,7 @@ TEST_F(ReconnectTest, ATransferGoesOnWhereTheServerComesBack) {
 }
 
 TEST_F(ReconnectTest, AServerThatFallsSilentIsLeftForTheNextConnection) {
-  RecordProperty("proves", "U1-6.7.2-02");
+  RecordProperty("proves", rows("U1-6.7.2-02", "U2-3.3.1-1 U2-3.3.1-2"));
   listen();
   ClientConfig config = patient();
   config.reserve_credit = true;

@@ -8,6 +8,8 @@
 #include <semaphore>
 #include <thread>
 
+#include "nfsulb/programs.h"
+#include "rpcrdma/testing/protocol_under_test.h"
 #include "tests/serve/serve_world.h"
 
 // The whole server, with clients, on loopback.
@@ -35,7 +37,7 @@ Octets pattern(std::size_t len, unsigned salt) {
 class ServeTest : public ServeWorld {};
 
 TEST_F(ServeTest, MountsListsAndReads) {
-  RecordProperty("proves", "U1-4.2-02");
+  RecordProperty("proves", rpcrdma::testing::rows("U1-4.2-02", "U2-3.2-2"));
   ::mkdir((dir + "/sub").c_str(), 0755);
   write_local(dir + "/sub/small", "a few octets");
   start();
@@ -99,6 +101,22 @@ TEST_F(ServeTest, GarbageArgumentsAndUnknownProcedures) {
   start_call(*peer, Proc::kNull, {}, answer);
   run_until([&] { return answer.done; });
   EXPECT_EQ(answer.status, CallStatus::kSuccess);
+}
+
+// MOUNT, NLM and NSM are for TCP.
+TEST_F(ServeTest, OtherProgramsThanNfsAreNotServedOverRdma) {
+  if (rpcrdma::testing::protocol_under_test() != rpcrdma::Protocol::k1) RecordProperty("proves", "U2-4.1-2");
+  start();
+  auto peer = connect();
+  for (const std::uint32_t program : {nfsulb::kMountProgram, nfsulb::kNlmProgram, nfsulb::kNsmProgram}) {
+    rpcrdma::CallSpec spec;
+    spec.program = program;
+    spec.version = 1;
+    std::optional<CallStatus> status;
+    ASSERT_TRUE(peer->client->call(spec, [&](const rpcrdma::Reply& reply) { status = reply.status; }).ok());
+    run_until([&] { return status.has_value(); });
+    EXPECT_EQ(status, CallStatus::kProgUnavail) << program;
+  }
 }
 
 TEST_F(ServeTest, ManyReadsInFlightComeBackWhole) {
