@@ -47,6 +47,7 @@ Octets emit(const Header& header, ConstBytes payload = {}) {
 
 template <typename Header>
 v2::HeaderError parse(const Octets& octets, Header& header) {
+  header = {};
   ConstBytes payload;
   return parse_message(octets, header, payload);
 }
