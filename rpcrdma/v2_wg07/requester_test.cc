@@ -144,7 +144,7 @@ TEST_F(Wg07RequesterTest, AVeryLongCallGoesThroughItsOwnChunk) {
 }
 
 TEST_F(Wg07RequesterTest, AReplyMayComeInSeveralMessages) {
-  open();
+  open({.chunks = {.max_continued_reply = 16 << 10}});
   settle();
   call_of({}, 12000);
   EXPECT_FALSE(message(0).body<wg07::CallInline>().lists.reply_chunk);
@@ -163,7 +163,7 @@ TEST_F(Wg07RequesterTest, AReplyMayComeInSeveralMessages) {
 
 // The foreign message is dropped, and the Reply goes on.
 TEST_F(Wg07RequesterTest, AForeignMessageInsideAReplyFailsItsOwnCall) {
-  open();
+  open({.chunks = {.max_continued_reply = 16 << 10}});
   settle();
   call_of({}, 12000);
   call_of({}, 12000);
