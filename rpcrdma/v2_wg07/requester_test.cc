@@ -134,6 +134,31 @@ TEST_F(Wg07RequesterTest, TheOtherEngineWaitsForTheEndOfACall) {
   EXPECT_TRUE(end->link->may_send(Sender::kResponder));
 }
 
+// The next credits may come with a Call, whose Reply must not come between the parts.
+TEST_F(Wg07RequesterTest, AGrantInsideACallLeavesItToItsEngine) {
+  RecordProperty("proves", "W2-6.3.6-3 W2-4.1-4");
+  open({.credits = 1});
+  settle(2);
+  call_of(pattern(10000));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  (void)message(0).body<wg07::CallMiddle>();
+  // All that the server may send: no Call has these XIDs.
+  for (std::uint32_t xid = 1; end->qp.sent.size() == 1; ++xid) {
+    ASSERT_LT(xid, 10u);
+    answer(xid, 2);
+  }
+  (void)message(1).body<wg07::Grant>();
+  ASSERT_TRUE(end->qp.inject(wg07_octets(0, kMany, wg07::Grant{})));
+  verbs::Wc wc;
+  while (end->cq.poll(std::span(&wc, 1)) == 1) end->link->on_completion(wc);
+  EXPECT_TRUE(end->link->may_send(Sender::kRequester));
+  EXPECT_FALSE(end->link->may_send(Sender::kResponder));
+  for (int part = 0; part < 2; ++part) run();  // there is one Send buffer
+  ASSERT_THAT(end->qp.sent, SizeIs(4));
+  (void)message(3).body<wg07::CallInline>();
+  EXPECT_TRUE(end->link->may_send(Sender::kResponder));
+}
+
 TEST_F(Wg07RequesterTest, AVeryLongCallGoesThroughItsOwnChunk) {
   open();
   settle();
