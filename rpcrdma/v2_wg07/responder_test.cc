@@ -238,7 +238,8 @@ TEST_F(Wg07ResponderTest, AReplyInSlicesHoldsItsOctetsUntilItHasLeft) {
   open({.budget = 32 << 10});
   deliver_null(5, kMany);
   answer_in_slices();
-  EXPECT_EQ(error().err, wg07::Err::kSystem);
+  EXPECT_EQ(error().err, wg07::Err::kReplyResource);
+  EXPECT_EQ(error().arm.length_needed, results.size() + 24) << "with the RPC header";
   EXPECT_EQ(end->budget.used, 0u);
   expect_alive(6);
 }

@@ -205,6 +205,7 @@ TEST_F(World, ACallThatWaitedForOneWithoutAReplyEndsWithIt) {
   const auto first = connect({.credits = 4, .protocols = {Protocol::k2Wg07}});
   const auto second = connect({.credits = 4, .protocols = {Protocol::k2Wg07}});
   clients = {first.get(), second.get()};
+  bool is_answered = false;                              // then the Call before it has arrived
   for (std::uint32_t round = 1; round <= 40; ++round) {  // far more than there are Receives
     CallSpec spec = call_of(plain_binding(), kHeld);
     spec.call_only = true;
@@ -212,7 +213,7 @@ TEST_F(World, ACallThatWaitedForOneWithoutAReplyEndsWithIt) {
     ASSERT_TRUE(first->call(spec, {}).ok());
     run_until([&] { return holding.held.size() == 1; });
     ASSERT_TRUE(second->call(spec, {}).ok());
-    bool is_answered = false;  // then the Call before it has arrived
+    is_answered = false;
     ASSERT_TRUE(second->call(call_of(plain_binding()), [&](const Reply&) { is_answered = true; }).ok());
     run_until([&] { return is_answered; });
     ASSERT_TRUE(is_answered) << round;
