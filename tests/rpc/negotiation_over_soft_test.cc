@@ -37,23 +37,28 @@ std::string opened_in(ConstBytes message) {
   return {};
 }
 
-// The Calls of each client: of its connections one after the other.
+// The Calls of each client: of its connections one after the other. The observer before it hears of all posts, too.
 class ClientCalls final : public verbs::testing::PostObserver {
  public:
-  ClientCalls() { verbs::testing::observe_posts(this); }
-  ~ClientCalls() override { verbs::testing::observe_posts(nullptr); }
+  ClientCalls() : before_(verbs::testing::observe_posts(this)) {}
+  ~ClientCalls() override { verbs::testing::observe_posts(before_); }
   ClientCalls(const ClientCalls&) = delete;
   ClientCalls& operator=(const ClientCalls&) = delete;
 
   void on_post(std::size_t end, const verbs::SendWr& wr) override {
+    if (before_ != nullptr) before_->on_post(end, wr);
     const std::scoped_lock lock(mutex_);
     if (clients_.contains(end) && wr.opcode == verbs::WrOpcode::kSend)
       clients_[end].push_back(opened_in(octets_of(wr)));
   }
   // A client connects before its server accepts.
-  void on_connect(std::size_t end, ConstBytes /*private_data*/) override {
+  void on_connect(std::size_t end, ConstBytes private_data) override {
+    if (before_ != nullptr) before_->on_connect(end, private_data);
     const std::scoped_lock lock(mutex_);
     if (num_ends_++ % 2 == 0 || only_clients) clients_[end];
+  }
+  void on_pair(std::size_t client, std::size_t server) override {
+    if (before_ != nullptr) before_->on_pair(client, server);
   }
 
   std::size_t num_connections() const { return clients_.size(); }
@@ -80,6 +85,7 @@ class ClientCalls final : public verbs::testing::PostObserver {
     return octets;
   }
 
+  verbs::testing::PostObserver* const before_;
   std::mutex mutex_;
   std::map<std::size_t, Names> clients_;
   std::size_t num_ends_ = 0;

@@ -208,8 +208,8 @@ class TappedDevice final : public Device {
 
 }  // namespace
 
-void observe_posts(PostObserver* observer) {
-  the_observer = observer;
+PostObserver* observe_posts(PostObserver* observer) {
+  return the_observer.exchange(observer);
 }
 
 EndTap::EndTap() : end_(++num_ends) {}

@@ -27,7 +27,8 @@ class PostObserver {
 };
 
 // observe_posts: from now on `observer` hears of every tapped end, until another takes its place; null: none does.
-void observe_posts(PostObserver* observer);
+// Returns the observer before it.
+PostObserver* observe_posts(PostObserver* observer);
 
 // EndTap is one end's way to the observer.
 class EndTap {
