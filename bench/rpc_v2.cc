@@ -118,11 +118,11 @@ std::vector<Work> works() {
   for (const std::uint32_t len : {2048u, 8192u, 32768u}) {
     all.push_back({"READDIR " + octets_text(len), kReaddir, len, 32768});
   }
-  for (const std::uint32_t len : {1536u, 4096u, 8192u, 16384u, 32768u, 65536u}) {
+  for (const std::uint32_t len : {1536u, 4096u, 6144u, 8192u, 16384u, 32768u, 65536u}) {
     all.push_back({"Reply " + octets_text(len), kReply, len, len});
   }
   for (const auto procedure : {kRead, kWrite}) {
-    for (const std::uint32_t len : {4096u, 8192u, 12288u, 16384u, 32768u, 65536u, 1u << 20}) {
+    for (const std::uint32_t len : {4096u, 6144u, 8192u, 12288u, 16384u, 32768u, 65536u, 1u << 20}) {
       all.push_back({(procedure == kRead ? "READ " : "WRITE ") + octets_text(len), procedure, len, len});
     }
   }

@@ -286,6 +286,7 @@ class Machine {
   void settle() {
     verbs::Wc wc;
     while (cq_.poll(std::span(&wc, 1)) == 1) link_->on_completion(wc);
+    link_->finish_turn();
     must(endpoint_->failure() || qp_.num_receives() <= kReceives);
     qp_.sent.clear();
     qp_.rdma.clear();

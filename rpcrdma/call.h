@@ -109,7 +109,7 @@ struct ChunkUse {
   // In version 2 as wg07: octets of a Call, and of a bound of a Reply, that go in several messages rather than by
   // chunks. 0: none do.
   std::size_t max_continued_call = 16 << 10;
-  std::size_t max_continued_reply = 16 << 10;
+  std::size_t max_continued_reply = 8 << 10;
   bool long_calls_with_items = false;   // a Long Call sends its items in Read chunks of their own
   bool roundup_in_read_chunks = false;  // RFC 8166 section 3.4.5.2 says SHOULD NOT
 };

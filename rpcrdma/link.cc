@@ -24,7 +24,7 @@ void Link::ask(const Profile& profile) {
 }
 
 void Link::hear(ConstBytes message) {
-  if (flow_ && violates("W2-4.2.1-8", !flow_->count(message))) endpoint_.fail_violation(kOverrun);
+  if (flow_ && violates("W2-4.2.1-8", !flow_->count(flow_->frame(message)))) endpoint_.fail_violation(kOverrun);
   ++num_early_received_;
 }
 
@@ -51,7 +51,6 @@ void Link::on_completion(const verbs::Wc& wc) {
     case WorkKind::kRead: responder_->on_read_done(work->call()); break;
     case WorkKind::kWrite: responder_->on_write_done(); break;
   }
-  if (flow_ || !outbox_.empty()) on_room();
 }
 
 void Link::exchange_properties(const Properties& own, std::function<void()> on_terms) {
@@ -111,28 +110,31 @@ void Link::pump_outbox() {
 }
 
 // Credits, Send buffers or the other engine's sequence can hold up either engine.
-void Link::on_room() {
-  if (closed_ || endpoint_.failure()) return;
-  if (flow_) pass_on();
+void Link::finish_turn() {
+  if (!is_decided() || closed_ || endpoint_.failure()) return;
+  if (flow_ && flow_->is_short()) pass_on();
   pump_outbox();
+  if (!flow_) return;
   if (responder_ != nullptr) responder_->on_room();
   if (requester_ != nullptr) requester_->on_room();
-  if (flow_) flow_->grant_if_due();
+  flow_->grant_if_due();
 }
 
 void Link::on_time(TimePoint now) {
   now_ = now;
-  if (!is_decided() || closed_) return;
-  if (!flow_) return pump_outbox();
-  if (const auto late = flow_->on_time(now); late && !endpoint_.failure()) {
-    const char* why = "its parts took too long";
-    if (late->direction == Reassembly::Part::Direction::kReply) {
-      if (requester_ != nullptr) requester_->on_refused_parts(late->xid, why);
-    } else if (responder_ != nullptr) {
-      responder_->refuse_parts({}, late->xid, TransportError::Code::kSystem, why);
-    }
+  if (flow_ && is_decided() && !closed_) end_late_sequence();
+  finish_turn();
+}
+
+void Link::end_late_sequence() {
+  const auto late = flow_->on_time(now_);
+  if (!late || endpoint_.failure()) return;
+  const char* why = "its parts took too long";
+  if (late->direction == Reassembly::Part::Direction::kReply) {
+    if (requester_ != nullptr) requester_->on_refused_parts(late->xid, why);
+  } else if (responder_ != nullptr) {
+    responder_->refuse_parts({}, late->xid, TransportError::Code::kSystem, why);
   }
-  on_room();
 }
 
 void Link::on_failure() {
@@ -214,16 +216,28 @@ MessageKind Link::kind_of(ConstBytes message) const {
   return end_ == End::kClient ? MessageKind::kReply : MessageKind::kCall;
 }
 
+namespace {
+
+// Whether this message can be the whole or the last part of an RPC message, or an error: no other one may invalidate a
+// handle, and no engine would see that it does.
+bool may_invalidate(const Frame& frame) {
+  using Type = Frame::Type;
+  return frame.type != Type::kGrant && frame.type != Type::kMiddle && frame.type != Type::kProperties;
+}
+
+}  // namespace
+
 void Link::on_receive(Arrival&& arrival) {
   const ConstBytes message = endpoint_.received(arrival.slot, arrival.len);
   if (!is_decided()) decide(message);
   if (!flow_) return pass(std::move(arrival));
-  if (violates("W2-6.5-3", arrival.invalidated && !flow_->may_invalidate(message))) {
+  const Frame frame = flow_->frame(message);
+  if (violates("W2-6.5-3", arrival.invalidated && !may_invalidate(frame))) {
     return endpoint_.fail_violation(kForeignInvalidation);
   }
-  if (violates("W2-4.2.1-8", !flow_->take(std::move(arrival)))) {
-    return endpoint_.fail_overrun(kOverrun);
-  }
+  if (violates("W2-4.2.1-8", !flow_->count(frame))) return endpoint_.fail_overrun(kOverrun);
+  if (flow_->passes(frame)) return pass(std::move(arrival));
+  flow_->keep(frame, std::move(arrival));
   pass_on();
 }
 

@@ -103,11 +103,14 @@ class Link {
   bool may_expect_terms() const { return exchange_ != nullptr && !exchange_->peer(); }
   Terms terms() const { return terms_of(exchange_->own(), *exchange_->peer(), profile().first_threshold); }
 
-  // The dispatch. Passes the Work of a completion to its engine.
+  // The dispatch. Passes the Work of a completion to its engine. finish_turn or on_time comes after the last one of a
+  // turn.
   void on_completion(const verbs::Wc& wc);
+  // finish_turn lets messages go on that waited for credits, Send buffers, memory or the other engine.
+  void finish_turn();
   // set_now comes before on_completion and on_time.
   void set_now(TimePoint now) { now_ = now; }
-  // Lets messages go on that waited for memory or credits, and ends sequences of parts whose time is over.
+  // Ends sequences of parts whose time is over, and finishes the turn.
   void on_time(TimePoint now);
   // on_turn: it is this connection's turn to take memory for parts that wait.
   void on_turn() { pass_on(); }
@@ -124,7 +127,7 @@ class Link {
   void pass(Arrival&& arrival);
   void pass_on();
   void refuse(const MessageFlow::Next& next);
-  void on_room();
+  void end_late_sequence();
   void settle_terms();
   bool take_property(const Arrival& arrival);
   void tell_fault(const char* fault) const;

@@ -118,11 +118,11 @@ class MessageCredits {
   // left (W2-4.2.1.1-4), and there is more to tell than GRANTs. No GRANT answers a GRANT: that would never end. For the
   // same reason a GRANT to a peer that has credits leaves one to this end, since nothing might ever give it back.
   bool grant_is_due() const {
+    if (promised() >= window_ - window_ / 2 || !is_settled_) return false;
     const std::int64_t gain = distance(word(), told_);
     const bool has_news = gain > (has_heard_other_ ? 0 : num_grants_heard_);
-    const bool is_low = promised() < window_ - window_ / 2;
     const bool may_spend = promised() == 0 ? may_send(Kind::kGrant) : distance(limit_, sent_) > 1;
-    return is_settled_ && has_news && is_low && may_spend;
+    return has_news && may_spend;
   }
 
   // The window may change at any time. What was promised stays.

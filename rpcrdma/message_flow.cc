@@ -116,27 +116,24 @@ bool MessageFlow::count(const Frame& frame) {
   return credits_.on_received(credit_kind(frame.type), frame.credit) != MessageCredits::Verdict::kOverrun;
 }
 
-bool MessageFlow::may_invalidate(ConstBytes message) const {
-  const Type type = framing_.frame(message).type;
-  return type != Type::kGrant && type != Type::kMiddle && type != Type::kProperties;
+// Whether no sequence can hold up the message, and it is no part of one: the usual case.
+bool MessageFlow::is_alone(const Frame& frame) const {
+  return frame.type == Type::kMalformed ||
+         (frame.type != Type::kMiddle && frame.type != Type::kGrant && reassembly_.is_idle());
 }
 
-bool MessageFlow::take(Arrival&& arrival) {
-  const Frame frame = framing_.frame(endpoint_.received(arrival.slot, arrival.len));
-  if (!count(frame)) return false;
+void MessageFlow::keep(const Frame& frame, Arrival&& arrival) {
   if (frame.type == Type::kGrant) {
     endpoint_.post_receive(arrival.slot);
   } else {
     arrived_.push_back({frame, std::move(arrival)});
   }
-  return true;
 }
 
 std::optional<MessageFlow::Next> MessageFlow::next(TimePoint now) {
   while (!arrived_.empty() && !endpoint_.failure()) {
     Arrived& first = arrived_.front();
-    // A message that no sequence can hold up, and the usual case.
-    if (first.frame.type == Type::kMalformed || (first.frame.type != Type::kMiddle && reassembly_.is_idle())) {
+    if (is_alone(first.frame)) {
       Next next{first.frame, {first.arrival.slot, first.arrival.len, first.arrival.invalidated}, {}, ""};
       arrived_.pop_front();
       return next;

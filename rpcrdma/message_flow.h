@@ -69,13 +69,13 @@ class MessageFlow {
   // receives_for: how many Receives there should be for a peer that may send `window` messages at once.
   std::uint32_t receives_for(std::uint32_t window);
 
-  // Whether this message can be the whole or the last part of an RPC message, or an error: no other one may invalidate
-  // a handle, and no engine would see that it does.
-  bool may_invalidate(ConstBytes message) const;
-  // take: a message arrived. False: the peer had no credit for it.
-  bool take(Arrival&& arrival);
-  // count: the same for a message that is for no engine. Its Receive is the caller's.
-  bool count(ConstBytes message) { return count(framing_.frame(message)); }
+  Frame frame(ConstBytes message) const { return framing_.frame(message); }
+  // count: a message arrived. False: the peer had no credit for it.
+  bool count(const Frame& frame);
+  // passes: whether this message, which just arrived, is for an engine at once.
+  bool passes(const Frame& frame) const { return arrived_.empty() && is_alone(frame); }
+  // keep: the message waits for next().
+  void keep(const Frame& frame, Arrival&& arrival);
   // Next: the next message for an engine, in order.
   struct Next {
     Frame frame;
@@ -98,7 +98,7 @@ class MessageFlow {
     Frame frame;
     Arrival arrival;
   };
-  bool count(const Frame& frame);
+  bool is_alone(const Frame& frame) const;
   std::optional<Next> join(Arrived& arrived, TimePoint now);
   Reassembly::Part part_of(const Arrived& arrived, ConstBytes payload) const;
   std::optional<SendSlot> take_send();

@@ -30,6 +30,13 @@ std::size_t rpc_header_len(const ReplyHeader& rpc, const ServedReply& reply) {
   return reply.header.empty() ? reply_header_len(rpc) : reply.header.size();
 }
 
+// Without items.
+std::size_t results_len(const ServedReply& reply) {
+  std::size_t len = reply.results.size();
+  for (const Slice& slice : reply.more_results) len += slice.octets.size();
+  return len;
+}
+
 void emit_rpc_header(xdr::XdrWriter& out, const ReplyHeader& rpc, const ServedReply& reply) {
   if (reply.header.empty()) {
     emit_reply(out, rpc);
@@ -76,8 +83,7 @@ void Responder::refuse(CallSlot slot, ReplyHeader&& rpc) {
 // Without a chunk for them results are as long as the service makes them, and they stay until the peer has given
 // credits for all parts of the Reply.
 bool Responder::hold_results(Call& call, const ServedReply& reply) {
-  std::size_t len = reply.results.size();
-  for (const Slice& slice : reply.more_results) len += slice.octets.size();
+  const std::size_t len = results_len(reply);
   if (rules_.max_continued == 0 || len <= call.need) return true;
   const std::size_t more = len - call.need;
   if (share_.take(more, call.held) != BudgetShare::Verdict::kTaken) return false;
@@ -87,7 +93,11 @@ bool Responder::hold_results(Call& call, const ServedReply& reply) {
 
 void Responder::answer(CallSlot slot, ReplyHeader&& rpc, ServedReply&& reply) {
   if (!hold_results(call_at(slot), reply)) {
-    return answer_error(slot, TransportError::Code::kSystem, "no memory for its Reply");
+    // The memory for a Reply chunk is taken before its Call runs.
+    const std::size_t needed = rpc_header_len(rpc, reply) + results_len(reply);
+    return answer_error(slot,
+                        {.code = TransportError::Code::kReplyResource, .needed = static_cast<std::uint32_t>(needed)},
+                        "no memory for a Reply without a chunk");
   }
   call_at(slot).state = Call::State::kAnswering;
   Answer& answer = answers_.emplace_back();

@@ -31,9 +31,6 @@ using boost::system::error_code;
 
 namespace {
 
-// The pause before the next accept after the process ran out of descriptors.
-constexpr std::chrono::milliseconds kAcceptPause{100};
-
 // A quarter is for clients that hold little, in equal parts for all places.
 onc_tcp::Room::Limits room_limits(std::size_t total, std::size_t per_address, std::size_t num_clients) {
   const std::size_t reserve = total / 4;
@@ -95,8 +92,8 @@ asio::awaitable<void> ToRdma::accept_all(ToRdma& self, std::shared_ptr<tcp::acce
     tcp::socket socket = co_await acceptor->async_accept(asio::redirect_error(asio::use_awaitable, error));
     if (!acceptor->is_open()) co_return;
     if (error) {
-      spdlog::warn("gateway: accept: {}", error.message());
-      pause.expires_after(kAcceptPause);
+      if (self.log_.take(self.now_)) spdlog::warn("gateway: cannot accept a connection: {}", error.message());
+      pause.expires_after(self.config_.accept_pause);
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }

@@ -35,6 +35,7 @@ struct ToRdmaConfig {
   std::size_t max_reply = (1 << 20) + (64 << 10);
   std::size_t max_connections = 1024;
   std::size_t max_connections_per_address = 768;
+  std::chrono::milliseconds accept_pause{100};  // before the next accept after the process ran out of descriptors
 
   // The longest Call and the longest Reply find room in this while nothing else holds any.
   static constexpr std::size_t kLeastBuffered = 64 << 20, kLeastBufferedPerAddress = 32 << 20;

@@ -95,8 +95,12 @@ void TestService::on_call(ServedCall call) {
 
 std::size_t FakeEnd::pump(std::size_t max) {
   std::size_t num = 0;
+  std::size_t in_turn = 0;
   verbs::Wc wc;
-  for (; num < max && cq.poll(std::span(&wc, 1)) == 1; ++num) link->on_completion(wc);
+  do {
+    for (in_turn = 0; num < max && cq.poll(std::span(&wc, 1)) == 1; ++num, ++in_turn) link->on_completion(wc);
+    link->finish_turn();
+  } while (in_turn != 0);
   return num;
 }
 

@@ -63,6 +63,7 @@ Octets emit(const Header& header, ConstBytes payload = {}) {
 template <typename Header>
 v2::HeaderError parse(ConstBytes octets, Header& header, ConstBytes& payload) {
   conformance::ran(protocol_of(header));
+  header = {};
   return parse_message(octets, header, payload);
 }
 template <typename Header>

@@ -188,7 +188,6 @@ bool is_request(const Body& body) {
 }  // namespace
 
 HeaderError parse_message(ConstBytes message, Header& header, ConstBytes& payload) {
-  header = {};
   payload = {};
   xdr::XdrReader in(message, xdr::Padding::kZero);
   v2::Prefix prefix;

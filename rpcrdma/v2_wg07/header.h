@@ -119,8 +119,9 @@ struct Header {
 };
 
 // parse_message judges one Send. It checks every rule that does not depend on limits or on other messages. So it does
-// not compare the XID of a Payload stream, which may be a part only. `payload` views the octets of `message` behind the
-// header. On an error the header holds what was read, enough for answer().
+// not compare the XID of a Payload stream, which may be a part only. `header` is a new one: nothing is reset.
+// `payload` views the octets of `message` behind the header. On an error the header holds what was read, enough for
+// answer().
 HeaderError parse_message(ConstBytes message, Header& header, ConstBytes& payload);
 
 // emit_header writes the header; the caller adds the Payload stream. Nothing is checked.

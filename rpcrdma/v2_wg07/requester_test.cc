@@ -90,6 +90,31 @@ TEST_F(Wg07RequesterTest, TheOtherEngineWaitsForTheEndOfACall) {
   EXPECT_TRUE(end->link->may_send(Sender::kResponder));
 }
 
+// The next credits may come with a Call, whose Reply must not come between the parts.
+TEST_F(Wg07RequesterTest, AGrantInsideACallLeavesItToItsEngine) {
+  RecordProperty("proves", "W2-6.3.6-3 W2-4.1-4");
+  open({.credits = 1});
+  settle(2);
+  call_of(pattern(10000));
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  (void)message(0).body<wg07::CallMiddle>();
+  // All that the server may send: no Call has these XIDs.
+  for (std::uint32_t xid = 1; end->qp.sent.size() == 1; ++xid) {
+    ASSERT_LT(xid, 10u);
+    answer(xid, 2);
+  }
+  (void)message(1).body<wg07::Grant>();
+  ASSERT_TRUE(end->qp.inject(wg07_octets(0, kMany, wg07::Grant{})));
+  verbs::Wc wc;
+  while (end->cq.poll(std::span(&wc, 1)) == 1) end->link->on_completion(wc);
+  EXPECT_TRUE(end->link->may_send(Sender::kRequester));
+  EXPECT_FALSE(end->link->may_send(Sender::kResponder));
+  for (int part = 0; part < 2; ++part) run();  // there is one Send buffer
+  ASSERT_THAT(end->qp.sent, SizeIs(4));
+  (void)message(3).body<wg07::CallInline>();
+  EXPECT_TRUE(end->link->may_send(Sender::kResponder));
+}
+
 TEST_F(Wg07RequesterTest, AVeryLongCallGoesThroughItsOwnChunk) {
   RecordProperty("proves", "W2-C.5-1");
   open();
@@ -106,7 +131,7 @@ TEST_F(Wg07RequesterTest, AVeryLongCallGoesThroughItsOwnChunk) {
 }
 
 TEST_F(Wg07RequesterTest, AReplyMayComeInSeveralMessages) {
-  open();
+  open({.chunks = {.max_continued_reply = 16 << 10}});
   settle();
   call_of({}, 12000);
   EXPECT_FALSE(message(0).body<wg07::CallInline>().lists.reply_chunk);
@@ -125,7 +150,7 @@ TEST_F(Wg07RequesterTest, AReplyMayComeInSeveralMessages) {
 
 // The foreign message is dropped, and the Reply goes on.
 TEST_F(Wg07RequesterTest, AForeignMessageInsideAReplyFailsItsOwnCall) {
-  open();
+  open({.chunks = {.max_continued_reply = 16 << 10}});
   settle();
   call_of({}, 12000);
   call_of({}, 12000);

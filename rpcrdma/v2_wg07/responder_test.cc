@@ -164,6 +164,31 @@ TEST_F(Wg07ResponderTest, CreditsHoldUpAReply) {
   EXPECT_EQ(last_sent().header.xid, 6u);
 }
 
+// A client that gives no credits makes a server keep results, and they count.
+TEST_F(Wg07ResponderTest, AReplyInSlicesHoldsItsOctetsUntilItHasLeft) {
+  first_credit = 2;
+  const Octets results = pattern(40000);
+  const auto answer_in_slices = [&] {
+    ServedReply reply;
+    for (const std::size_t at : {0u, 20000u}) reply.more_results.push_back({ConstBytes(results).subspan(at, 20000), 0});
+    answer(std::move(reply));
+  };
+  open();
+  deliver_null(5, credits(1));
+  answer_in_slices();
+  EXPECT_EQ(end->budget.used, results.size());
+  deliver(wg07::Grant{}, {}, 0, kMany);
+  EXPECT_TRUE(last_sent().is<wg07::ReplyInline>());
+  EXPECT_EQ(end->budget.used, 0u);
+  open({.budget = 32 << 10});
+  deliver_null(5, kMany);
+  answer_in_slices();
+  EXPECT_EQ(error().err, wg07::Err::kReplyResource);
+  EXPECT_EQ(error().arm.length_needed, results.size() + 24) << "with the RPC header";
+  EXPECT_EQ(end->budget.used, 0u);
+  expect_alive(6);
+}
+
 TEST_F(Wg07ResponderTest, AReplyBeyondWhatPartsMayHaveNeedsAChunk) {
   open();
   deliver(wg07::CallInline{}, rpc_call(kNull));

@@ -1,9 +1,14 @@
 // Clients over TCP that take all they can from others. Beside each of them a client that behaves well is served.
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <cerrno>
 #include <list>
 
 #include "apps/onc_tcp/record.h"
+#include "spdlog/spdlog.h"
 #include "tests/gateway/to_rdma_world.h"
+#include "verbs-shim/api/log_budget.h"
+#include "verbs-shim/soft/testing/failing_calls.h"
 
 namespace weft::gateway::testing {
 namespace {
@@ -97,6 +102,20 @@ TEST_F(HostileClients, AnnouncingLongRecordsTakesNothingFromOthers) {
   }
   expect_served();
   expect_served("127.0.0.2");
+}
+
+TEST_F(HostileClients, AShortageOfDescriptorsCostsFewLines) {
+  config.accept_pause = std::chrono::milliseconds(0);
+  start_gateway();
+  settle();
+  ::testing::internal::CaptureStdout();  // where spdlog writes unless it is told otherwise
+  const verbs::testing::FailCalls none_left(verbs::testing::FailingCall::kAccept, EMFILE, 1000);
+  expect_served();
+  EXPECT_EQ(none_left.num_failed(), 1000);
+  spdlog::default_logger()->flush();
+  const std::string lines = ::testing::internal::GetCapturedStdout();
+  EXPECT_EQ(std::ranges::count(lines, '\n'), verbs::LogBudget::kBurst);
+  EXPECT_NE(lines.find("gateway: cannot accept a connection: Too many open files"), std::string::npos) << lines;
 }
 
 // Each has sent so much that it holds room for the largest record, and goes on no further.

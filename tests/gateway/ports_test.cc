@@ -53,8 +53,8 @@ struct Ports : World {
 };
 
 TEST_F(Ports, Nfs4IsServedOnTheWellKnownPortAndNobodyIsAskedForIt) {
-  RecordProperty("proves",
-                 rpcrdma::testing::rows("R1-6-01 U1-6.3-01 U1-6.3-02 U1-6.3-03", "R2-9-1 W2-9-1 U2-5.3-1 U2-5.3-2 U2-8-1"));
+  RecordProperty("proves", rpcrdma::testing::rows("R1-6-01 U1-6.3-01 U1-6.3-02 U1-6.3-03",
+                                                  "R2-9-1 W2-9-1 U2-5.3-1 U2-5.3-2 U2-8-1"));
   const auto pid = static_cast<unsigned>(getpid());
   const std::string host = fmt::format("127.{}.{}.{}", 64 + (pid >> 16) % 64, pid >> 8 & 255, 1 + pid % 254);
   const Url listen = parse_url("rdma://" + host).value();

@@ -185,5 +185,43 @@ TEST_F(World, AStreamOfCallsWithoutRepliesNeverStalls) {
   EXPECT_LE(server->counters().sends_tx, kNum) << "one GRANT serves several Calls";
 }
 
+// Two connections of one address send the same Calls without a Reply. The second one of each waits for the first one.
+TEST_F(World, ACallThatWaitedForOneWithoutAReplyEndsWithIt) {
+  constexpr std::uint32_t kHeld = 7;
+  struct Holding : Service {
+    void on_call(ServedCall call) override {
+      if (call.procedure == kHeld) {
+        held.push_back(call.id);
+      } else {
+        server->reply(call.id, {});
+      }
+    }
+    Server* server = nullptr;
+    std::vector<ServedCallId> held;
+  } holding;
+  programs = {{.binding = &plain_binding(), .service = &holding, .keeps_replies = true}};
+  listen({.credits = 4, .protocols = {Protocol::k2Wg07}});
+  holding.server = server.get();
+  const auto first = connect({.credits = 4, .protocols = {Protocol::k2Wg07}});
+  const auto second = connect({.credits = 4, .protocols = {Protocol::k2Wg07}});
+  clients = {first.get(), second.get()};
+  bool is_answered = false;                              // then the Call before it has arrived
+  for (std::uint32_t round = 1; round <= 40; ++round) {  // far more than there are Receives
+    CallSpec spec = call_of(plain_binding(), kHeld);
+    spec.call_only = true;
+    spec.xid = round;
+    ASSERT_TRUE(first->call(spec, {}).ok());
+    run_until([&] { return holding.held.size() == 1; });
+    ASSERT_TRUE(second->call(spec, {}).ok());
+    is_answered = false;
+    ASSERT_TRUE(second->call(call_of(plain_binding()), [&](const Reply&) { is_answered = true; }).ok());
+    run_until([&] { return is_answered; });
+    ASSERT_TRUE(is_answered) << round;
+    ASSERT_EQ(holding.held.size(), 1u) << "it ran again";
+    server->finish(holding.held[0]);
+    holding.held.clear();
+  }
+}
+
 }  // namespace
 }  // namespace weft::rpcrdma::testing

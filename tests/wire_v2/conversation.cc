@@ -38,7 +38,8 @@ std::vector<Segment> segments_of(const Message& message) {
 
 }  // namespace
 
-Conversation::Conversation(Profile profile) : profile_(profile), sides_{Side(profile), Side(profile)} {}
+Conversation::Conversation(Profile profile, std::uint32_t num_before)
+    : profile_(profile), sides_{Side(profile, num_before), Side(profile, num_before)} {}
 
 void Conversation::report(const Rules& rules, const char* text) {
   violations_.push_back({rules.in(profile_), text, event_});

@@ -35,7 +35,9 @@ struct Violation {
 // ends go on in version 1, wire_v1's decoder judges each message alone.
 class Conversation {
  public:
-  explicit Conversation(Profile profile);
+  // num_before: first messages in other versions that the client sent and the server refused. They count as messages
+  // of either end.
+  explicit Conversation(Profile profile, std::uint32_t num_before = 0);
 
   // A Send, with the handle that it invalidates.
   void send(End from, Octets octets, std::optional<std::uint32_t> invalidated = {});
@@ -50,7 +52,7 @@ class Conversation {
 
  private:
   struct Side {
-    explicit Side(Profile profile) : properties(profile) {}
+    Side(Profile profile, std::uint32_t num_before) : properties(profile), message_credits(num_before) {}
     std::size_t num_sent = 0;
     std::size_t received = 0;  // the last event of the other end that this one must have heard of
     Properties properties;

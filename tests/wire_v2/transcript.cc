@@ -49,6 +49,14 @@ bool is_mismatch(const Bytes& octets) {
   return octets.size() == 20 && std::equal(std::begin(kBody), std::end(kBody), octets.begin() + 12);
 }
 
+// A client of several versions asks with a NULL Call of program 0.
+bool is_probe(const Bytes& octets) {
+  constexpr std::size_t kCallLen = 40;
+  constexpr std::uint8_t kBody[] = {0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0};  // CALL, RPC version 2, program 0
+  if (octets.size() < kCallLen) return false;
+  return std::equal(std::begin(kBody), std::end(kBody), octets.end() - kCallLen + 4);
+}
+
 std::string hex(const Bytes& octets) {
   constexpr std::size_t kMost = 256;
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -64,10 +72,47 @@ class Judge {
  public:
   explicit Judge(Transcript::Verdict& verdict) : verdict_(verdict) {}
 
-  void on_conversation(const Posts& posts, std::size_t client) {
+  void on_connection(const Posts& posts, std::size_t client) {
+    const Opened opened = judge_probes(posts, client);
+    on_conversation(opened.posts, client, opened.num_before);
+  }
+
+  void on_lone_end(const Posts& posts) {
+    const Posts rest = judge_probes(posts, posts.front()->end).posts;
+    one_by_one(rest, profile_of(rest));
+  }
+
+ private:
+  struct Opened {
+    Posts posts;
+    std::uint32_t num_before = 0;  // probes that the server refused
+  };
+  // The client's last probe begins the conversation. What was before it is judged message by message.
+  Opened judge_probes(const Posts& posts, std::size_t client) {
+    const auto is_asked = [client](const Post* post) {
+      return post->end == client && post->kind == Post::Kind::kSend && is_probe(post->octets);
+    };
+    const auto last = std::find_if(posts.rbegin(), posts.rend(), is_asked);
+    const auto begin = last == posts.rend() ? posts.begin() : std::prev(last.base());
+    for (auto at = posts.begin(); at != begin; ++at) one_by_one({*at}, profile_of({*at}));
+    return {Posts(begin, posts.end()), static_cast<std::uint32_t>(std::count_if(posts.begin(), begin, is_asked))};
+  }
+
+  // A server of the other draft refuses the first message in its own words, and nothing follows.
+  static bool is_refused_elsewhere(const Posts& posts, std::size_t client, std::optional<Profile> shown) {
+    if (!shown || posts.size() != 2 || posts.back()->end == client) return false;
+    const Profile other = shown == Profile::kCel05 ? Profile::kWg07 : Profile::kCel05;
+    return !is_allowed(*posts.back(), *shown) && is_allowed(*posts.back(), other);
+  }
+
+  void on_conversation(const Posts& posts, std::size_t client, std::uint32_t num_before) {
     if (is_version_1(posts)) return one_by_one(posts, {});
     const auto shown = profile_of(posts);
-    Conversation conversation(shown.value_or(Profile::kCel05));
+    if (is_refused_elsewhere(posts, client, shown)) {
+      one_by_one({posts.front()}, shown);
+      return one_by_one({posts.back()}, shown == Profile::kCel05 ? Profile::kWg07 : Profile::kCel05);
+    }
+    Conversation conversation(shown.value_or(Profile::kCel05), num_before);
     for (const Post* post : posts) hear(conversation, *post, post->end == client ? End::kClient : End::kServer);
     for (const Violation& violation : conversation.violations()) {
       add_fault(violation.rule, violation.text, posts.at(violation.event - 1)->octets);
@@ -79,9 +124,6 @@ class Judge {
     verdict_.tally.add(conversation.tally());
   }
 
-  void on_lone_end(const Posts& posts) { one_by_one(posts, profile_of(posts)); }
-
- private:
   static void hear(Conversation& conversation, const Post& post, End end) {
     switch (post.kind) {
       case Post::Kind::kSend: return conversation.send(end, post.octets, post.invalidated);
@@ -147,7 +189,7 @@ Transcript::Verdict Transcript::judge() const {
   Judge judge(verdict);
   for (const auto& [client, posts] : connections) {
     if (server_of_.contains(client)) {
-      judge.on_conversation(posts, client);
+      judge.on_connection(posts, client);
     } else {
       judge.on_lone_end(posts);
     }
