@@ -55,7 +55,6 @@ class ClientCalls final : public verbs::testing::PostObserver {
     const std::scoped_lock lock(mutex_);
     if (num_ends_++ % 2 == 0 || only_clients) clients_[end];
   }
-  void on_pair(std::size_t client, std::size_t server) override {}
 
   std::size_t num_connections() const { return clients_.size(); }
   // The profiles of the first `num` Sends over the last connection.

@@ -102,7 +102,7 @@ class Judge {
   static bool is_refused_elsewhere(const Posts& posts, std::size_t client, std::optional<Profile> shown) {
     if (!shown || posts.size() != 2 || posts.back()->end == client) return false;
     const Profile other = shown == Profile::kCel05 ? Profile::kWg07 : Profile::kCel05;
-    return !is_allowed(*posts.back(), *shown) && is_allowed(*posts.back(), other);
+    return !is_allowed(posts.back()->octets, *shown) && is_allowed(posts.back()->octets, other);
   }
 
   void on_conversation(const Posts& posts, std::size_t client, std::uint32_t num_before) {
