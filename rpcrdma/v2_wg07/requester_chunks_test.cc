@@ -112,7 +112,7 @@ TEST_F(Wg07ChunksTest, AReplyChunkIsOfferedWhereMessagesMayNotBeEnough) {
   settle();
   call_of({}, 3000);
   EXPECT_FALSE(message(0).body<wg07::CallInline>().lists.reply_chunk);
-  call_of({}, 12000);
+  call_of({}, 6000);
   EXPECT_FALSE(message(1).body<wg07::CallInline>().lists.reply_chunk) << "Continuation";
   call_of({}, 100000);
   const auto chunk = message(2).body<wg07::CallInline>().lists.reply_chunk;

@@ -104,7 +104,7 @@ TEST_F(Wg07RequesterTest, AGrantInsideACallLeavesItToItsEngine) {
     answer(xid, 2);
   }
   (void)message(1).body<wg07::Grant>();
-  ASSERT_TRUE(end->qp.inject(wg07_octets(0, kMany, wg07::Grant{})));
+  ASSERT_TRUE(end->qp.inject(wg07_octets(0, kManyCredits, wg07::Grant{})));
   verbs::Wc wc;
   while (end->cq.poll(std::span(&wc, 1)) == 1) end->link->on_completion(wc);
   EXPECT_TRUE(end->link->may_send(Sender::kRequester));

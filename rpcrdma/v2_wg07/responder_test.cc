@@ -177,11 +177,11 @@ TEST_F(Wg07ResponderTest, AReplyInSlicesHoldsItsOctetsUntilItHasLeft) {
   deliver_null(5, credits(1));
   answer_in_slices();
   EXPECT_EQ(end->budget.used, results.size());
-  deliver(wg07::Grant{}, {}, 0, kMany);
+  deliver(wg07::Grant{}, {}, 0, kManyCredits);
   EXPECT_TRUE(last_sent().is<wg07::ReplyInline>());
   EXPECT_EQ(end->budget.used, 0u);
   open({.budget = 32 << 10});
-  deliver_null(5, kMany);
+  deliver_null(5, kManyCredits);
   answer_in_slices();
   EXPECT_EQ(error().err, wg07::Err::kReplyResource);
   EXPECT_EQ(error().arm.length_needed, results.size() + 24) << "with the RPC header";
