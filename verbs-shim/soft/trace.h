@@ -13,7 +13,7 @@ namespace weft::verbs {
 // TraceConfig describes a trace: a capture (pcapng) of what the connections of a soft RNIC send and receive. Each FPDU
 // is a packet of its own; IP and TCP headers are made for it, so any program that reads captures can read it.
 struct TraceConfig {
-  std::string path;  // created, or overwritten
+  std::string path = {};  // created, or overwritten
   // Octets kept of an FPDU that carries an RDMA Write or a Read Response, and of other FPDUs; 0: all of them. The
   // capture has the true length of each. Payload that moves by RDMA is most of the traffic and tells little.
   std::size_t tagged_len = 256;

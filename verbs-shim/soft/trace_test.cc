@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -165,6 +166,77 @@ TEST_F(TraceTest, TheFileIsWholeWhenTheTraceIsReleased) {
   EXPECT_EQ(all[1002].type, 5u);
   const std::string last(all[1001].body.begin(), all[1001].body.end());
   EXPECT_NE(last.find("the last one"), std::string::npos);
+}
+
+sockaddr_storage address(int family, std::uint8_t last, std::uint16_t port) {
+  sockaddr_storage out{};
+  out.ss_family = static_cast<sa_family_t>(family);
+  if (family == AF_INET6) {
+    auto& in6 = reinterpret_cast<sockaddr_in6&>(out);
+    in6.sin6_addr.s6_addr[15] = last;
+    in6.sin6_port = htons(port);
+  } else {
+    auto& in = reinterpret_cast<sockaddr_in&>(out);
+    in.sin_addr.s_addr = htonl(0x0a000000u + last);
+    in.sin_port = htons(port);
+  }
+  return out;
+}
+
+std::uint32_t word(const Octets& octets, std::size_t at) {
+  return static_cast<std::uint32_t>(octets[at] << 24 | octets[at + 1] << 16 | octets[at + 2] << 8 | octets[at + 3]);
+}
+
+// Both directions of a connection: the numbers of TCP fit, and the last packet says why it ended.
+TEST_F(TraceTest, AStreamIsATcpConnection) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    path = "/tmp/weft-trace-XXXXXX";
+    const Octets request = startup(false), reply = startup(false, Octets(4));
+    {
+      StreamTrace trace(open(), address(family, 1, 40000), address(family, 2, 20049), true, TimePoint{});
+      const ConstBytes out[] = {ConstBytes(request).first(5), ConstBytes(request).subspan(5)};
+      trace.on_tx(out, request.size(), TimePoint{});
+      Octets received = reply;
+      const MutBytes in[] = {received};
+      trace.on_rx(in, received.size(), TimePoint{});
+      trace.on_event(rdmap::Closed{.reason = rdmap::CloseReason::kLlp, .terminate = {}, .text = "the peer is gone"});
+    }
+    std::vector<Octets> packets;
+    for (const Block& block : blocks()) {
+      if (block.type == 6) packets.emplace_back(block.body.begin() + 20, block.body.end());
+    }
+    const std::size_t ip = family == AF_INET ? 20 : 40;
+    ASSERT_THAT(packets, SizeIs(6));
+    struct Expected {
+      std::uint16_t src;
+      std::uint32_t seq, ack;
+      std::uint8_t flags;
+    };
+    const Expected expected[] = {{40000, 0, 0, 0x02}, {20049, 0, 1, 0x12},  {40000, 1, 1, 0x10},
+                                 {40000, 1, 1, 0x18}, {20049, 1, 21, 0x18}, {40000, 21, 25, 0x11}};
+    for (std::size_t i = 0; i < 6; ++i) {
+      const Octets& packet = packets[i];
+      EXPECT_EQ(packet[0] >> 4, family == AF_INET ? 4 : 6);
+      EXPECT_EQ(word(packet, ip) >> 16, expected[i].src) << i;
+      EXPECT_EQ(word(packet, ip + 4), expected[i].seq) << i;
+      EXPECT_EQ(word(packet, ip + 8), expected[i].ack) << i;
+      EXPECT_EQ(packet[ip + 13], expected[i].flags) << i;
+    }
+    EXPECT_TRUE(std::equal(request.begin(), request.end(), packets[3].begin() + static_cast<std::ptrdiff_t>(ip + 20)));
+    EXPECT_TRUE(std::equal(reply.begin(), reply.end(), packets[4].begin() + static_cast<std::ptrdiff_t>(ip + 20)));
+    // The lengths of IP, and IPv4's checksum (RFC 1071): all its words together make 0xffff.
+    if (family == AF_INET) {
+      EXPECT_EQ(word(packets[3], 0) & 0xffff, 40u + request.size());
+      std::uint32_t sum = 0;
+      for (std::size_t at = 0; at < 20; at += 4) sum += (word(packets[3], at) >> 16) + (word(packets[3], at) & 0xffff);
+      EXPECT_EQ((sum & 0xffff) + (sum >> 16), 0xffffu);
+    } else {
+      EXPECT_EQ(word(packets[3], 4) >> 16, 20u + request.size());
+    }
+    const std::string last(packets[5].begin(), packets[5].end());
+    EXPECT_NE(last.find("the peer is gone"), std::string::npos);
+    ::unlink(path.c_str());
+  }
 }
 
 TEST_F(TraceTest, ADiskThatIsTooSlowCostsPacketsAndNothingElse) {
