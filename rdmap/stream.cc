@@ -1,4 +1,5 @@
 #include "rdmap/stream.h"
+#include "rdmap/observer.h"
 
 #include <fmt/format.h>
 
@@ -139,6 +140,7 @@ void Stream::abort(TimePoint) {
 // ---------------------------------------------------------------- input
 
 void Stream::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
+  if (config_.observer != nullptr) config_.observer->on_rx(rx_views_, n, now);
   if (direct_) {
     on_direct_rx(staging, n, now);
   } else {
@@ -344,11 +346,17 @@ std::span<const ConstBytes> Stream::tx_buffers(std::size_t emss, std::size_t max
 }
 
 void Stream::on_tx(std::size_t n, TimePoint now) {
+  if (config_.observer != nullptr) tell_sent(n, now);
   if (startup_out_begin_ < startup_out_.size()) return on_startup_tx(n, now);
   transmitter_.on_tx(n);
   if (n > 0) nudge_.on_sent(now);
   if (n > 0 && state_ == State::kDraining) deadline_ = now + config_.close_timeout;
   advance(now);
+}
+
+void Stream::tell_sent(std::size_t n, TimePoint now) {
+  const bool is_startup = startup_out_begin_ < startup_out_.size();
+  config_.observer->on_tx(is_startup ? std::span(&tx_view_, 1) : transmitter_.buffers(), n, now);
 }
 
 // ---------------------------------------------------------------- what a driver asks
@@ -402,6 +410,12 @@ std::optional<TimePoint> Stream::next_timeout() const {
 }
 
 std::optional<Event> Stream::poll_event() {
+  auto event = next_event();
+  if (event && config_.observer != nullptr) config_.observer->on_event(*event);
+  return event;
+}
+
+std::optional<Event> Stream::next_event() {
   if (auto established = rtr_.take_established()) return *std::move(established);
   if (events_.empty()) return std::nullopt;
   std::optional<Event> event(std::move(events_.front()));

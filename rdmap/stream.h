@@ -156,6 +156,8 @@ class Stream {
   // n octets arrived in rx_views_. The octets behind the FPDU under way are in staging.
   void on_direct_rx(mpa::Staging& staging, std::size_t n, TimePoint now);
 
+  void tell_sent(std::size_t n, TimePoint now);
+  std::optional<Event> next_event();
   // Whether ULPDUs are taken in. Otherwise arriving octets are discarded.
   bool receiving() const;
   bool starting() const { return state_ >= State::kReplyWait && state_ <= State::kRejectSend; }

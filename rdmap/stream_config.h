@@ -11,6 +11,8 @@
 
 namespace weft::rdmap {
 
+class Observer;
+
 // Placement says when the octets of an FPDU reach their memory.
 enum class Placement : std::uint8_t {
   // FPDUs are received into staging, verified, then copied (RFC 5044 section 6). Memory only gets verified octets.
@@ -43,6 +45,7 @@ struct StreamConfig {
   Duration close_timeout = std::chrono::seconds(5);    // after a Terminate or a disconnect: waiting for the peer's FIN
   bool keep_llp_after_reject = false;                  // TCP was there before MPA and outlives its rejection
   ddp::StreamScope scope;                              // the scope for resolving memory
+  Observer* observer = nullptr;                        // rdmap/observer.h; outlives the stream
 };
 
 }  // namespace weft::rdmap

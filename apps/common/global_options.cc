@@ -16,20 +16,15 @@ namespace {
 
 constexpr const char* kGroup = "Options of every command";
 
-// built accepts the values `ok`. It refuses all others, also values that the documentation names but that are not built
-// yet.
-CLI::Validator built(std::vector<std::string> ok, std::vector<std::string> later) {
-  auto contains = [](const std::vector<std::string>& list, const std::string& value) {
-    return std::find(list.begin(), list.end(), value) != list.end();
-  };
-  std::string allowed = CLI::detail::join(ok, "|");
+// one_of accepts these values.
+CLI::Validator one_of(std::vector<std::string> values) {
+  std::string allowed = CLI::detail::join(values, "|");
   return CLI::Validator(
       [=](std::string& value) -> std::string {
-        if (contains(ok, value)) return {};
-        if (contains(later, value)) return value + " is not built yet";
+        if (std::find(values.begin(), values.end(), value) != values.end()) return {};
         return "must be " + allowed + ", not '" + value + "'";
       },
-      allowed, "built");
+      allowed, "one_of");
 }
 
 // Empty if a name is unknown or missing, or comes twice.
@@ -59,15 +54,10 @@ std::string protocols_fault(const std::string& list) {
   return "must be auto, or one or more of " + protocol_names(", ") + " with commas between them, not '" + list + "'";
 }
 
-// unbuilt is for options without any built value.
-CLI::Validator unbuilt() {
-  return CLI::Validator([](std::string&) { return std::string("this option is not built yet"); }, "", "unbuilt");
-}
-
 CLI::Option* add_choice(CLI::App& root, const std::string& name, std::function<void(const std::string&)> store,
-                        std::vector<std::string> ok, std::vector<std::string> later, const std::string& text) {
+                        std::vector<std::string> values, const std::string& text) {
   return root.add_option_function<std::string>(name, std::move(store), text)
-      ->check(built(std::move(ok), std::move(later)))
+      ->check(one_of(std::move(values)))
       ->type_name("")
       ->group(kGroup);
 }
@@ -134,22 +124,22 @@ void add_nudge(CLI::App& root, GlobalOptions& options) {
 
 void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   add_choice(
-      root, "--crc", [&options](const std::string& v) { options.crc = v == "on"; }, {"on", "off"}, {},
+      root, "--crc", [&options](const std::string& v) { options.crc = v == "on"; }, {"on", "off"},
       "CRC32c of every FPDU (default on; off only where the peer says off too: only where something else protects the "
       "data "
       "end to end at least as well)");
   add_choice(
       root, "--mpa-rev", [&options](const std::string& v) { options.mpa_revision = std::uint8_t(v[0] - '0'); },
-      {"0", "1", "2"}, {}, "MPA revision to ask for and to accept up to; 0: as 1, and RDMAC peers too (default 2)");
+      {"0", "1", "2"}, "MPA revision to ask for and to accept up to; 0: as 1, and RDMAC peers too (default 2)");
   add_choice(
       root, "--rtr", [&options](const std::string& v) { options.rtr = v; }, {"none", "auto", "send", "write", "read"},
-      {}, "ready-to-receive message of MPA revision 2 (default auto: what --peer needs, else none)");
+      "ready-to-receive message of MPA revision 2 (default auto: what --peer needs, else none)");
   add_choice(
       root, "--placement", [&options](const std::string& v) { options.direct_placement = v == "direct"; },
-      {"verify", "direct"}, {}, "when received data reaches memory (default verify: after its CRC was checked)");
+      {"verify", "direct"}, "when received data reaches memory (default verify: after its CRC was checked)");
   add_choice(
       root, "--peer", [&options](const std::string& v) { options.peer = v; },
-      {"auto", "siw", "cxgb4", "irdma", "strict"}, {}, "whose habits to allow for (default auto)");
+      {"auto", "siw", "cxgb4", "irdma", "strict"}, "whose habits to allow for (default auto)");
   root.add_option_function<std::string>(
           "--rpcrdma", [&options](const std::string& v) { options.protocols = *parse_protocols(v); },
           "RPC-over-RDMA versions, best first: " + protocol_names(", ") +
@@ -159,8 +149,10 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       ->type_name("LIST")
       ->group(kGroup);
   add_nudge(root, options);
-  root.add_option("--trace", "write what is sent and received as a capture")
-      ->check(unbuilt())
+  root.add_option(
+          "--trace", options.trace_file,
+          "write what is sent and received as a capture (pcapng), with the first 256 bytes of each RDMA Write and "
+          "Read Response and 4608 of other frames")
       ->type_name("FILE")
       ->group(kGroup);
   root.add_flag("--markers", options.markers, "ask for MPA Markers in what is received")->group(kGroup);
@@ -175,7 +167,7 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
 void add_global_options(CLI::App& root, GlobalOptions& options) {
   root.fallthrough();
   add_choice(
-      root, "--backend", [&options](const std::string& v) { options.backend = v; }, {"soft", "ibv"}, {},
+      root, "--backend", [&options](const std::string& v) { options.backend = v; }, {"soft", "ibv"},
       "device that carries the RDMA: ours over TCP sockets, or one of the kernel through libibverbs (default soft)");
   root.add_option("--device", options.device, "RDMA device of --backend ibv (default the first)")
       ->type_name("NAME")
@@ -209,7 +201,7 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
       ->group(kGroup);
   add_choice(
       root, "--log-level", [&options](const std::string& v) { options.log_level = v; },
-      {"trace", "debug", "info", "warn", "error", "off"}, {}, "what is logged to stderr (default warn)");
+      {"trace", "debug", "info", "warn", "error", "off"}, "what is logged to stderr (default warn)");
 }
 
 void add_timeout_option(CLI::App& app, std::chrono::milliseconds& timeout, const std::string& text) {
@@ -235,8 +227,8 @@ void check_global_options(const CLI::App& root, const GlobalOptions& options) {
   if (options.port_map) {
     throw CLI::ValidationError("--port-map means nothing with --backend ibv: the kernel does that, where iwpmd runs");
   }
-  constexpr const char* kSoftOnly[] = {"--crc",  "--markers", "--mpa-rev", "--rtr",  "--placement",
-                                       "--peer", "--fpdu",    "--cc",      "--nudge"};
+  constexpr const char* kSoftOnly[] = {"--crc",  "--markers", "--mpa-rev", "--rtr",   "--placement",
+                                       "--peer", "--fpdu",    "--cc",      "--nudge", "--trace"};
   for (const char* name : kSoftOnly) {
     if (root.get_option(name)->count() == 0) continue;
     throw CLI::ValidationError(std::string(name) +

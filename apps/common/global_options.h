@@ -28,8 +28,7 @@ inline constexpr std::uint32_t kCreditsForFiles = 128;
 // Credits of the other programs.
 inline constexpr std::uint32_t kCredits = 32;
 
-// GlobalOptions are the options that every command takes (`weft --help`). Options that are not built yet never get
-// here: the parser of the command line refuses them.
+// GlobalOptions are the options that every command takes (`weft --help`).
 struct GlobalOptions {
   std::string backend = "soft";          // soft or ibv
   std::string device;                    // for backend ibv; empty: the first device
@@ -51,6 +50,7 @@ struct GlobalOptions {
   std::vector<rpcrdma::Protocol> protocols = {rpcrdma::Protocol::k1};  // RPC-over-RDMA, best first
   std::string congestion_control;  // empty: the command's own default (the system's, but reno for perf)
   std::string log_level = "warn";
+  std::string trace_file;  // a capture of the traffic; empty: none
   // How long `weft nfs` tries to connect again after the end of a connection; 0: not at all. Not on the command line.
   std::chrono::milliseconds reconnect_for{60000};
   // `weft nfs` reports a silent server after this time. Not on the command line.

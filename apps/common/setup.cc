@@ -99,6 +99,11 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
     config.reply_timeout = std::min(config.reply_timeout, wish.answer_timeout);
   }
   config.admits = wish.admits;
+  if (!options.trace_file.empty()) {
+    auto trace = verbs::open_trace({.path = options.trace_file, .log = program_log()});
+    if (!trace.ok()) return to_status(trace.error(), "cannot write the trace");
+    config.trace = std::move(trace.value());
+  }
   auto device = verbs::open_soft_device(config);
   if (!device.ok()) return to_status(device.error(), "cannot open the soft RNIC");
   return options.wrap_device ? options.wrap_device(std::move(device.value())) : std::move(device.value());

@@ -142,6 +142,20 @@ TEST_F(DissectCli, TellsOfACutFileWhatItHas) {
   EXPECT_NE(outcome.err.find("truncated"), std::string::npos) << outcome.err;
 }
 
+// A program's own trace is a capture like any other.
+TEST_F(DissectCli, ReadsTheTraceOfAProgram) {
+  WeftListener listener({"ping", "--listen", "127.0.0.1:0"});
+  const Outcome ping = run_weft({"ping", listener.address("rdma"), "-C", "3", "--trace", file()});
+  ASSERT_EQ(ping.status, 0) << ping.err;
+  const Outcome outcome = run_weft({"dissect", "--check", file()});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("0 violations in "), std::string::npos) << outcome.out;
+  const Outcome lines = run_weft({"dissect", file()});
+  EXPECT_NE(lines.out.find("> MPA Request, revision 2"), std::string::npos) << lines.out;
+  EXPECT_NE(lines.out.find("RDMA Read Request"), std::string::npos) << lines.out;
+  EXPECT_NE(lines.out.find("RDMA Write"), std::string::npos) << lines.out;
+}
+
 TEST_F(DissectCli, OneKindOfOutputAtATime) {
   EXPECT_EQ(run_weft({"dissect", "--check", "--json", file()}).status, 2);
 }

@@ -157,23 +157,6 @@ TEST(Cli, TheVersionsOfRpcRdmaAreAList) {
   EXPECT_TRUE(contains(run_weft({"--help"}).out, "auto: 2-wg07,2-cel05,1"));
 }
 
-// An accepted option would let the command go on to connect and fail with 1.
-TEST(Cli, WhatIsNotBuiltYetIsRefusedWithTwoAndSaysSo) {
-  const std::vector<std::vector<std::string>> kUnbuilt = {{"--trace", "/nonexistent/x.pcapng"}};
-  for (const auto& option : kUnbuilt) {
-    for (bool before : {false, true}) {
-      std::vector<std::string> words = {"ping", "127.0.0.1:1"};
-      words.insert(before ? words.begin() : words.end(), option.begin(), option.end());
-      Outcome outcome = run_weft(words);
-      EXPECT_EQ(outcome.status, 2) << option[0];
-      EXPECT_TRUE(contains(outcome.err, "is not built yet")) << outcome.err;
-      EXPECT_TRUE(contains(outcome.err, option[0])) << outcome.err;
-      EXPECT_EQ(num_lines(outcome.err), 1) << outcome.err;
-      EXPECT_EQ(outcome.out, "");
-    }
-  }
-}
-
 TEST(Cli, CommandsThatAreNotBuiltYetSaySo) {
   Outcome outcome = run_weft({"top", "127.0.0.1:9100"});
   EXPECT_EQ(outcome.status, 2);

@@ -164,7 +164,13 @@ rdmap::StreamConfig Connection::stream_config() const {
 }
 
 void Connection::start_stream(ConstBytes received, TimePoint now) {
-  stream_ = std::make_unique<rdmap::Stream>(stream_config(), loop_.core.regions());
+  rdmap::StreamConfig config = stream_config();
+  if (loop_.core.trace() != nullptr) {
+    trace_ = std::make_unique<StreamTrace>(loop_.core.trace(), local_address(socket_.fd()), peer_,
+                                           initiator_.has_value(), now);
+    config.observer = trace_.get();
+  }
+  stream_ = std::make_unique<rdmap::Stream>(config, loop_.core.regions());
   if (initiator_) {
     stream_->start_initiator(initiator_->param.private_data, *this, now);
   } else {

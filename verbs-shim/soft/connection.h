@@ -15,6 +15,7 @@
 #include "verbs-shim/soft/loop_parts.h"
 #include "verbs-shim/soft/port_map_ask.h"
 #include "verbs-shim/soft/stream_socket.h"
+#include "verbs-shim/soft/stream_trace.h"
 #include "verbs-shim/soft/work_queues.h"
 
 namespace weft::verbs::soft {
@@ -192,6 +193,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   Startup startup_;
   End end_ = End::kNone;
   bool attention_ = false;                 // something besides the socket's input wants a turn
+  std::unique_ptr<StreamTrace> trace_;     // of the Stream; null: no trace is written
   std::unique_ptr<rdmap::Stream> stream_;  // made when the first octets come: silent clients cost little
 };
 

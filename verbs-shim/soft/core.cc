@@ -16,6 +16,8 @@ std::vector<std::unique_ptr<Poller>> make_pollers(std::size_t num) {
 Core::Core(const SoftConfig& config)
     : config_(config),
       peer_(*mpa::find_peer_profile(config.peer)),
+      // open_trace makes all of them.
+      trace_(std::static_pointer_cast<TraceFile>(config.trace)),
       regions_(config.max_mrs, threaded()),
       pollers_(make_pollers(std::max<std::size_t>(config.num_workers, 1))),
       async_(threaded(), doorbell()) {}

@@ -13,6 +13,7 @@
 #include "verbs-shim/soft/doorbell.h"
 #include "verbs-shim/soft/memory_table.h"
 #include "verbs-shim/soft/poller.h"
+#include "verbs-shim/soft/trace_file.h"
 
 namespace weft::verbs::soft {
 
@@ -24,6 +25,8 @@ class Core {
 
   const SoftConfig& config() const { return config_; }
   const mpa::PeerProfile& peer() const { return peer_; }
+  // Null: no trace is written.
+  const std::shared_ptr<TraceFile>& trace() const { return trace_; }
   bool threaded() const { return config_.num_workers > 0; }
   std::size_t num_loops() const { return pollers_.size(); }
   RegionTable& regions() { return regions_; }
@@ -49,6 +52,7 @@ class Core {
  private:
   const SoftConfig config_;
   const mpa::PeerProfile& peer_;
+  const std::shared_ptr<TraceFile> trace_;
   RegionTable regions_;
   DeviceBell bell_;
   std::vector<std::unique_ptr<Poller>> pollers_;  // one for each loop

@@ -13,6 +13,7 @@
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/log.h"
 #include "verbs-shim/api/verbs.h"
+#include "verbs-shim/soft/trace.h"
 
 namespace weft::verbs {
 
@@ -90,6 +91,9 @@ struct SoftConfig {
   std::uint32_t max_srq_sge = 32;
   std::uint32_t max_cqe = std::uint32_t{1} << 20;
   bool cq_overcommit = false;  // whether queue pairs may be created that can overflow their Cqs (ibverbs allows it)
+
+  // A capture of what the device's connections send and receive (open_trace); null: none.
+  std::shared_ptr<Trace> trace;
 
   // ---- log lines beside the events: causes of ended connections, answers of the port mapper, missing descriptors
   Log log;

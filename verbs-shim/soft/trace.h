@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "verbs-shim/api/log.h"
+#include "verbs-shim/api/result.h"
+
+namespace weft::verbs {
+
+// TraceConfig describes a trace: a capture (pcapng) of what the connections of a soft RNIC send and receive. Each FPDU
+// is a packet of its own; IP and TCP headers are made for it, so any program that reads captures can read it.
+struct TraceConfig {
+  std::string path = {};  // created, or overwritten
+  // Octets kept of an FPDU that carries an RDMA Write or a Read Response, and of other FPDUs; 0: all of them. The
+  // capture has the true length of each. Payload that moves by RDMA is most of the traffic and tells little.
+  std::size_t tagged_len = 256;
+  std::size_t other_len = 4608;
+  // Octets that wait for the disk. Packets beyond are dropped and counted.
+  std::size_t max_buffered = std::size_t{16} << 20;
+  // Lines of kWarn: the file cannot be written; packets were dropped. From the trace's thread, or the last owner's.
+  Log log = {};
+};
+
+// Trace is an open trace. Several devices may share it (SoftConfig::trace). A thread of its own writes the file. When
+// the last owner releases the Trace, the rest is written and the file is closed. Any thread.
+class Trace {
+ public:
+  struct Counters {
+    std::uint64_t packets = 0;  // written, or waiting to be
+    std::uint64_t dropped = 0;  // no room for them
+    bool failed = false;        // the file could not be written; everything since then is dropped
+  };
+
+  virtual ~Trace() = default;
+  virtual Counters counters() const = 0;
+};
+
+// open_trace creates the file. Errors: errno of open(2), EAGAIN (no thread).
+Result<std::shared_ptr<Trace>> open_trace(const TraceConfig& config);
+
+}  // namespace weft::verbs

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "base/time.h"
+#include "verbs-shim/soft/trace.h"
+
+namespace weft::verbs::soft {
+
+// TraceFile puts packets into pcapng blocks (draft-ietf-opsawg-pcapng) and writes them in a thread of its own. put
+// takes a lock for the length of a copy, and never waits for the disk.
+class TraceFile final : public Trace {
+ public:
+  TraceFile(const TraceConfig& config, Fd fd);
+  ~TraceFile() override;
+
+  const TraceConfig& config() const { return config_; }
+  Counters counters() const override;
+
+  // put appends a packet: `head` and `payload` one behind the other. wire_len: octets that the packet had. comment: for
+  // readers of the capture; may be empty.
+  void put(ConstBytes head, ConstBytes payload, std::size_t wire_len, TimePoint time, std::string_view comment);
+
+ private:
+  void write_all();
+  bool write_out(ConstBytes octets) const;
+  void warn(const std::string& what) const;
+  void begin_file();
+  void end_file();
+
+  const TraceConfig config_;
+  const Fd fd_;
+  const std::chrono::nanoseconds since_epoch_;  // of the steady clock's zero
+
+  mutable std::mutex mutex_;
+  std::condition_variable more_;
+  std::vector<std::uint8_t> waiting_;
+  Counters counters_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace weft::verbs::soft

@@ -1,0 +1,274 @@
+#include "verbs-shim/soft/trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "mpa/testing/naive_framer.h"
+#include "verbs-shim/soft/frame_cutter.h"
+#include "verbs-shim/soft/stream_trace.h"
+#include "verbs-shim/soft/trace_file.h"
+
+namespace weft::verbs::soft {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+using Octets = std::vector<std::uint8_t>;
+
+Octets ulpdu(std::size_t len, bool tagged) {
+  Octets octets(len, 0x5a);
+  octets[0] = tagged ? 0xc1 : 0x41;
+  return octets;
+}
+
+struct Packets {
+  std::vector<Octets> kept;
+  std::vector<std::size_t> lens;
+  FrameCutter::Put put() {
+    return [this](ConstBytes octets, std::size_t len) {
+      kept.emplace_back(octets.begin(), octets.end());
+      lens.push_back(len);
+    };
+  }
+};
+
+Octets startup(bool markers, const Octets& private_data = {}) {
+  Octets octets;
+  mpa::emit_startup_frame({.kind = mpa::FrameKind::kRequest, .m = markers, .rev = 1, .private_data = private_data},
+                          octets);
+  return octets;
+}
+
+// Frames are found however the octets are cut, and whether or not there are Markers.
+TEST(FrameCutter, APacketForEachFrame) {
+  for (const bool markers : {false, true}) {
+    for (const std::size_t piece : {1u, 2u, 3u, 7u, 100u, 100000u}) {
+      mpa::testing::NaiveFramer framer(true, markers);
+      std::vector<Octets> frames{startup(false, Octets(9))};
+      for (const std::size_t len : {20u, 1000u, 511u, 2u, 3000u, 65535u, 18u})
+        frames.push_back(framer.frame(ulpdu(len, true)));
+      Octets all;
+      for (const Octets& frame : frames) all.insert(all.end(), frame.begin(), frame.end());
+      Packets packets;
+      FrameCutter cutter({}, packets.put());
+      cutter.set_markers(markers);
+      for (std::size_t at = 0; at < all.size(); at += piece) {
+        cutter.add(ConstBytes(all).subspan(at, std::min(piece, all.size() - at)));
+      }
+      // A frame beyond the limit of a packet is two.
+      ASSERT_THAT(packets.kept, SizeIs(frames.size() + 1));
+      EXPECT_EQ(packets.lens[6], FrameCutter::kMaxPacket);
+      packets.kept[6].insert(packets.kept[6].end(), packets.kept[7].begin(), packets.kept[7].end());
+      packets.kept.erase(packets.kept.begin() + 7);
+      EXPECT_EQ(packets.kept, frames) << markers << " " << piece;
+    }
+  }
+}
+
+TEST(FrameCutter, KeepsTheFrontOfAFrame) {
+  for (const std::size_t piece : {1u, 50u, 100000u}) {
+    mpa::testing::NaiveFramer framer(true, false);
+    Packets packets;
+    FrameCutter cutter({.tagged = 100, .other = 300}, packets.put());
+    cutter.add(startup(false));
+    for (const bool tagged : {true, false}) {
+      const Octets frame = framer.frame(ulpdu(1000, tagged));
+      for (std::size_t at = 0; at < frame.size(); at += piece) {
+        cutter.add(ConstBytes(frame).subspan(at, std::min(piece, frame.size() - at)));
+      }
+      ASSERT_EQ(packets.kept.back().size(), tagged ? 100u : 300u) << piece;
+      EXPECT_TRUE(std::equal(packets.kept.back().begin(), packets.kept.back().end(), frame.begin()));
+      EXPECT_EQ(packets.lens.back(), frame.size());
+    }
+  }
+}
+
+// What a turn leaves of a frame comes as a packet, too, and its limit counts over the packets of the frame.
+TEST(FrameCutter, ATurnEndsAPacket) {
+  mpa::testing::NaiveFramer framer(true, false);
+  Packets packets;
+  FrameCutter cutter({.tagged = 100, .other = 0}, packets.put());
+  cutter.add(startup(false));
+  const Octets frame = framer.frame(ulpdu(1000, true));
+  cutter.add(ConstBytes(frame).first(80));
+  cutter.end_turn();
+  cutter.end_turn();
+  cutter.add(ConstBytes(frame).subspan(80, 70));
+  cutter.end_turn();
+  cutter.add(ConstBytes(frame).subspan(150));
+  EXPECT_THAT(packets.lens, ElementsAre(20, 80, 70, frame.size() - 150));
+  EXPECT_THAT(packets.kept, ElementsAre(SizeIs(20), SizeIs(80), SizeIs(20), SizeIs(0)));
+}
+
+// ---- the file
+
+struct TraceTest : ::testing::Test {
+  ~TraceTest() override { ::unlink(path.c_str()); }
+
+  std::shared_ptr<TraceFile> open(TraceConfig config = {}) {
+    const int fd = ::mkstemp(path.data());
+    EXPECT_GE(fd, 0);
+    ::close(fd);
+    config.path = path;
+    auto trace = open_trace(config);
+    EXPECT_TRUE(trace.ok());
+    return std::static_pointer_cast<TraceFile>(trace.value());
+  }
+  struct Block {
+    std::uint32_t type = 0;
+    Octets body;
+  };
+  // The file's blocks, each of which has its length at both ends.
+  std::vector<Block> blocks() {
+    std::ifstream in(path, std::ios::binary);
+    const Octets octets{std::istreambuf_iterator<char>(in), {}};
+    std::vector<Block> out;
+    for (std::size_t at = 0; at < octets.size();) {
+      std::uint32_t words[2] = {}, behind = 0;
+      if (octets.size() - at < 12) ADD_FAILURE() << "a block without its head";
+      std::memcpy(words, octets.data() + at, 8);
+      if (words[1] % 4 != 0 || words[1] > octets.size() - at) {
+        ADD_FAILURE() << "a block with a wrong length";
+        return out;
+      }
+      std::memcpy(&behind, octets.data() + at + words[1] - 4, 4);
+      EXPECT_EQ(behind, words[1]);
+      out.push_back({words[0],
+                     {octets.begin() + static_cast<std::ptrdiff_t>(at + 8),
+                      octets.begin() + static_cast<std::ptrdiff_t>(at + words[1] - 4)}});
+      at += words[1];
+    }
+    return out;
+  }
+
+  std::string path = "/tmp/weft-trace-XXXXXX";
+};
+
+TEST_F(TraceTest, TheFileIsWholeWhenTheTraceIsReleased) {
+  const Octets head(40, 1), payload(77, 2);
+  {
+    auto trace = open();
+    for (int i = 0; i < 1000; ++i) trace->put(head, payload, 500, TimePoint{}, i == 999 ? "the last one" : "");
+    EXPECT_EQ(trace->counters().packets, 1000u);
+  }
+  const auto all = blocks();
+  ASSERT_THAT(all, SizeIs(1003));
+  EXPECT_EQ(all[0].type, 0x0a0d0d0au);
+  EXPECT_EQ(all[1].type, 1u);
+  EXPECT_EQ(all[2].type, 6u);
+  EXPECT_EQ(all[1002].type, 5u);
+  const std::string last(all[1001].body.begin(), all[1001].body.end());
+  EXPECT_NE(last.find("the last one"), std::string::npos);
+}
+
+sockaddr_storage address(int family, std::uint8_t last, std::uint16_t port) {
+  sockaddr_storage out{};
+  out.ss_family = static_cast<sa_family_t>(family);
+  if (family == AF_INET6) {
+    auto& in6 = reinterpret_cast<sockaddr_in6&>(out);
+    in6.sin6_addr.s6_addr[15] = last;
+    in6.sin6_port = htons(port);
+  } else {
+    auto& in = reinterpret_cast<sockaddr_in&>(out);
+    in.sin_addr.s_addr = htonl(0x0a000000u + last);
+    in.sin_port = htons(port);
+  }
+  return out;
+}
+
+std::uint32_t word(const Octets& octets, std::size_t at) {
+  return static_cast<std::uint32_t>(octets[at] << 24 | octets[at + 1] << 16 | octets[at + 2] << 8 | octets[at + 3]);
+}
+
+// Both directions of a connection: the numbers of TCP fit, and the last packet says why it ended.
+TEST_F(TraceTest, AStreamIsATcpConnection) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    path = "/tmp/weft-trace-XXXXXX";
+    const Octets request = startup(false), reply = startup(false, Octets(4));
+    {
+      StreamTrace trace(open(), address(family, 1, 40000), address(family, 2, 20049), true, TimePoint{});
+      const ConstBytes out[] = {ConstBytes(request).first(5), ConstBytes(request).subspan(5)};
+      trace.on_tx(out, request.size(), TimePoint{});
+      Octets received = reply;
+      const MutBytes in[] = {received};
+      trace.on_rx(in, received.size(), TimePoint{});
+      trace.on_event(rdmap::Closed{.reason = rdmap::CloseReason::kLlp, .terminate = {}, .text = "the peer is gone"});
+    }
+    std::vector<Octets> packets;
+    for (const Block& block : blocks()) {
+      if (block.type == 6) packets.emplace_back(block.body.begin() + 20, block.body.end());
+    }
+    const std::size_t ip = family == AF_INET ? 20 : 40;
+    ASSERT_THAT(packets, SizeIs(6));
+    struct Expected {
+      std::uint16_t src;
+      std::uint32_t seq, ack;
+      std::uint8_t flags;
+    };
+    const Expected expected[] = {{40000, 0, 0, 0x02}, {20049, 0, 1, 0x12},  {40000, 1, 1, 0x10},
+                                 {40000, 1, 1, 0x18}, {20049, 1, 21, 0x18}, {40000, 21, 25, 0x11}};
+    for (std::size_t i = 0; i < 6; ++i) {
+      const Octets& packet = packets[i];
+      EXPECT_EQ(packet[0] >> 4, family == AF_INET ? 4 : 6);
+      EXPECT_EQ(word(packet, ip) >> 16, expected[i].src) << i;
+      EXPECT_EQ(word(packet, ip + 4), expected[i].seq) << i;
+      EXPECT_EQ(word(packet, ip + 8), expected[i].ack) << i;
+      EXPECT_EQ(packet[ip + 13], expected[i].flags) << i;
+    }
+    EXPECT_TRUE(std::equal(request.begin(), request.end(), packets[3].begin() + static_cast<std::ptrdiff_t>(ip + 20)));
+    EXPECT_TRUE(std::equal(reply.begin(), reply.end(), packets[4].begin() + static_cast<std::ptrdiff_t>(ip + 20)));
+    // The lengths of IP, and IPv4's checksum (RFC 1071): all its words together make 0xffff.
+    if (family == AF_INET) {
+      EXPECT_EQ(word(packets[3], 0) & 0xffff, 40u + request.size());
+      std::uint32_t sum = 0;
+      for (std::size_t at = 0; at < 20; at += 4) sum += (word(packets[3], at) >> 16) + (word(packets[3], at) & 0xffff);
+      EXPECT_EQ((sum & 0xffff) + (sum >> 16), 0xffffu);
+    } else {
+      EXPECT_EQ(word(packets[3], 4) >> 16, 20u + request.size());
+    }
+    const std::string last(packets[5].begin(), packets[5].end());
+    EXPECT_NE(last.find("the peer is gone"), std::string::npos);
+    ::unlink(path.c_str());
+  }
+}
+
+TEST_F(TraceTest, ADiskThatIsTooSlowCostsPacketsAndNothingElse) {
+  std::vector<std::string> lines;
+  const Octets payload(60000, 2);
+  std::uint64_t dropped = 0;
+  {
+    // Nothing fits.
+    auto trace = open(
+        {.max_buffered = 50000, .log = {.sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); }}});
+    for (int i = 0; i < 10; ++i) trace->put({}, payload, payload.size(), TimePoint{}, "");
+    dropped = trace->counters().dropped;
+  }
+  EXPECT_EQ(dropped, 10u);
+  EXPECT_THAT(lines, ElementsAre(::testing::HasSubstr("10 packets were dropped")));
+  EXPECT_THAT(blocks(), SizeIs(3));
+}
+
+TEST_F(TraceTest, AFullDiskIsToldOnce) {
+  std::vector<std::string> lines;
+  auto trace = open_trace(
+      {.path = "/dev/full", .log = {.sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); }}});
+  ASSERT_TRUE(trace.ok());
+  trace.value().reset();
+  EXPECT_THAT(lines, ElementsAre(::testing::HasSubstr("No space left on device")));
+}
+
+TEST_F(TraceTest, APathThatCannotBeMadeIsAnError) {
+  const auto trace = open_trace({.path = "/nonexistent/trace"});
+  ASSERT_FALSE(trace.ok());
+  EXPECT_EQ(trace.error().errno_value, ENOENT);
+}
+
+}  // namespace
+}  // namespace weft::verbs::soft
