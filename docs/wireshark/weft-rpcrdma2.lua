@@ -1,11 +1,12 @@
 -- RPC-over-RDMA version 2 over iWARP, which Wireshark's rpcordma leaves alone: draft-cel-nfsv4-rpcrdma-version-two-05
 -- ("cel05") and draft-ietf-nfsv4-rpcrdma-version-two-07 ("wg07").
 --
--- A heuristic dissector of iwarp_ddp_rdmap. Both drafts write version 2 into the header and give the types 4 to 9
+-- A heuristic dissector of iwarp_ddp_rdmap, and a post-dissector for the messages that rpcordma hides from it. Both drafts write version 2 into the header and give the types 4 to 9
 -- different meanings: the types that only one of them has tell the draft of a connection.
 
 local proto = Proto("rpcrdma2", "RPC-over-RDMA version 2")
 
+local UNTAGGED_HEADER_LEN = 18
 local MAX_ITEMS = 20000 -- of one message in the tree
 local MAX_ASSEMBLED = 1048576 -- bytes of one continued message
 local MAX_KEPT = 67108864 -- bytes of all continued messages
@@ -52,7 +53,11 @@ f.note = ProtoField.string("rpcrdma2.note", "Note")
 local malformed = ProtoExpert.new("rpcrdma2.malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR)
 proto.experts = { malformed }
 
+local ddp_header = Field.new("iwarp_ddp")
+local ddp_last = Field.new("iwarp_ddp.last_flag")
+local mpa_ulpdu_length = Field.new("iwarp_mpa.ulpdulength")
 local rdma_opcode = Field.new("iwarp_rdma.opcode")
+local shown_xid = Field.new("rpcrdma2.xid")
 local rpc_dissector = Dissector.get("rpc")
 
 -- Reader reads XDR and keeps what it read as nodes for the tree. Every length is checked before use. Trouble is an error
@@ -189,6 +194,15 @@ local function read_lists(reader, message)
   message.reply_chunk = read_reply_chunk(reader)
 end
 
+local function has_position_zero(reads)
+  for _, segment in ipairs(reads) do
+    if segment.position == 0 and segment.length > 0 then
+      return true
+    end
+  end
+  return false
+end
+
 -- Properties and errors, which both drafts write alike and number differently.
 
 local function read_property_value(reader, property, length)
@@ -261,7 +275,7 @@ local function read_error(reader, draft, message)
     fail("unknown error " .. code)
   end
   reader:named(f.error_name, known[1])
-  message.error = known[1]
+  message.error, message.error_name = code, known[1]
   for _, field in ipairs(ERROR_ARMS[known[2]]) do
     reader:u32(field, "The error")
   end
@@ -315,7 +329,16 @@ cel05.types = {
       message.is_whole = true
     end,
   },
-  [1] = { name = "RDMA2_NOMSG", read = read_cel05_lists },
+  [1] = {
+    name = "RDMA2_NOMSG",
+    read = function(reader, message)
+      read_cel05_lists(reader, message)
+      local has_chunk = message.is_reply and message.reply_chunk > 0 or has_position_zero(message.reads)
+      if not has_chunk then
+        fail("no chunk has the RPC message")
+      end
+    end,
+  },
   [4] = { name = "RDMA2_ERROR", read = function(reader, message) read_error(reader, cel05, message) end },
   [5] = {
     name = "RDMA2_OPTIONAL",
@@ -381,6 +404,17 @@ local function read_wg07_properties(reader)
   read_propset(reader, wg07, "Properties")
 end
 
+local function read_call_lists(reader, message)
+  read_lists(reader, message)
+  local last = 1
+  for _, segment in ipairs(message.reads) do
+    if segment.position < last then
+      fail("Positions are 0 or do not rise")
+    end
+    last = segment.position
+  end
+end
+
 local function read_middle(is_reply)
   return function(reader, message)
     message.is_reply = is_reply
@@ -398,10 +432,10 @@ wg07.types = {
     name = "RDMA2_CALL_EXTERNAL",
     read = function(reader, message)
       reader:u32(f.inv_handle, "The header")
-      if #read_read_list(reader, "Call chunk") == 0 then
+      if not has_position_zero(read_read_list(reader, "Call chunk")) then
         fail("the Call chunk is empty")
       end
-      read_lists(reader, message)
+      read_call_lists(reader, message)
     end,
   },
   [9] = { name = "RDMA2_CALL_MIDDLE", min_payload = 4, read = read_middle(false) },
@@ -410,7 +444,7 @@ wg07.types = {
     min_payload = 4,
     read = function(reader, message)
       reader:u32(f.inv_handle, "The header")
-      read_lists(reader, message)
+      read_call_lists(reader, message)
       message.is_whole = true
     end,
   },
@@ -536,11 +570,15 @@ local function read_as_best(tvb, connection)
   return first
 end
 
+local function is_send_opcode(opcode)
+  return opcode >= 3 and opcode <= 6
+end
+
 -- looks_like_version_2 leaves all to other dissectors that is not plainly version 2. Where the opcode is not known, as
 -- in Wireshark's first pass, a message has to be free of faults.
 local function looks_like_version_2(tvb, connection, message)
   local opcode = select(-1, rdma_opcode())
-  local is_send = opcode and opcode.value >= 3 and opcode.value <= 6
+  local is_send = opcode and is_send_opcode(opcode.value)
   if opcode and not is_send then
     return false
   end
@@ -706,8 +744,8 @@ end
 local function set_columns(pinfo, message)
   pinfo.cols.protocol = "RPCoRDMA"
   local text = (message.name or "RPC-over-RDMA version 2")
-  if message.error ~= 0 then
-    text = text .. " " .. message.error
+  if message.error_name then
+    text = text .. " " .. message.error_name
   end
   if message.xid then
     text = text .. string.format(" XID 0x%08x", message.xid)
@@ -722,7 +760,9 @@ local function add_rpc(item, root, pinfo, tvb, message, found)
   local payload = tvb(message.payload, tvb:len() - message.payload)
   if message.is_whole and not found.is_refused then
     local rpc = found.octets and ByteArray.new(found.octets, true):tvb("RPC message") or payload:tvb()
-    rpc_dissector:call(rpc, pinfo, root)
+    if not pcall(rpc_dissector.call, rpc_dissector, rpc, pinfo, root) then
+      item:add_proto_expert_info(malformed, "Malformed: the RPC message")
+    end
   else
     item:add(f.payload, payload)
   end
@@ -751,7 +791,7 @@ local function dissect(tvb, pinfo, root)
   return true
 end
 
-function proto.dissector(tvb, pinfo, root)
+local function dissect_safely(tvb, pinfo, root)
   local ok, is_mine = pcall(dissect, tvb, pinfo, root)
   if not ok then
     root:add(proto, tvb()):add_proto_expert_info(malformed, "Malformed: these octets cannot be read")
@@ -760,4 +800,43 @@ function proto.dissector(tvb, pinfo, root)
   return is_mine
 end
 
-proto:register_heuristic("iwarp_ddp_rdmap", proto.dissector)
+-- Wireshark's rpcordma takes messages of the types 1, 3 and 4 whatever their version, and shows nothing of version 2.
+-- Where it is asked first, the heuristic dissector never sees them: they are read behind all other dissectors.
+
+local function is_shown(tvb)
+  for _, xid in ipairs({ shown_xid() }) do
+    if tvb:len() >= 4 and xid.value == tvb(0, 4):uint() then
+      return true
+    end
+  end
+  return false
+end
+
+local function dissect_rest(pinfo, root)
+  local headers, opcodes = { ddp_header() }, { rdma_opcode() }
+  local lasts, lengths = { ddp_last() }, { mpa_ulpdu_length() }
+  if #headers ~= #opcodes or #headers ~= #lasts or #headers ~= #lengths then
+    return
+  end
+  for i, header in ipairs(headers) do
+    local first = header.offset + UNTAGGED_HEADER_LEN
+    local length = lengths[i].value - UNTAGGED_HEADER_LEN
+    local is_whole = lasts[i].value and is_send_opcode(opcodes[i].value) and header.len == UNTAGGED_HEADER_LEN
+    if is_whole and length >= 16 and first + length <= header.source:len() then
+      local message_offset = header.source(first - 4, 4):uint()
+      local tvb = header.source(first, length):tvb()
+      if message_offset == 0 and not is_shown(tvb) then
+        dissect_safely(tvb, pinfo, root)
+      end
+    end
+  end
+end
+
+function proto.dissector(_, pinfo, root)
+  if not pcall(dissect_rest, pinfo, root) then
+    root:add(proto):add_proto_expert_info(malformed, "Malformed: these octets cannot be read")
+  end
+end
+
+proto:register_heuristic("iwarp_ddp_rdmap", dissect_safely)
+register_postdissector(proto)
