@@ -550,6 +550,8 @@ local function drafts_to_try(tvb, connection)
     return { cel05 }
   elseif not cel05.types[type_number] then
     return { wg07 }
+  elseif connection.draft and type_number == 7 then
+    return { connection.draft } -- both have a list of properties here: bad values in one are no sign of the other
   elseif connection.draft then
     return { connection.draft, connection.draft == wg07 and cel05 or wg07 }
   elseif type_number == 9 and not begins_call(tvb) then
