@@ -579,7 +579,8 @@ end
 -- looks_like_version_2 leaves all to other dissectors that is not plainly version 2. Where the opcode is not known, as
 -- in Wireshark's first pass, a message has to be free of faults.
 local function looks_like_version_2(tvb, connection, message)
-  local opcode = select(-1, rdma_opcode())
+  local opcodes = { rdma_opcode() } -- of the FPDUs so far
+  local opcode = opcodes[#opcodes]
   local is_send = opcode and is_send_opcode(opcode.value)
   if opcode and not is_send then
     return false
