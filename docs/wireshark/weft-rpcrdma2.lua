@@ -782,8 +782,8 @@ local function dissect(tvb, pinfo, root)
   if not looks_like_version_2(tvb, connection, message) then
     return false
   end
-  if not message.trouble and not found then
-    found = learn(connection, sender, message, tvb)
+  if not found then
+    found = message.trouble and { draft = message.draft } or learn(connection, sender, message, tvb)
     kept[key] = found
   end
   set_columns(pinfo, message)
