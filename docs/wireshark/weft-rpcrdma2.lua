@@ -1,8 +1,9 @@
 -- RPC-over-RDMA version 2 over iWARP, which Wireshark's rpcordma leaves alone: draft-cel-nfsv4-rpcrdma-version-two-05
 -- ("cel05") and draft-ietf-nfsv4-rpcrdma-version-two-07 ("wg07").
 --
--- A heuristic dissector of iwarp_ddp_rdmap, and a post-dissector for the messages that rpcordma hides from it. Both drafts write version 2 into the header and give the types 4 to 9
--- different meanings: the types that only one of them has tell the draft of a connection.
+-- A heuristic dissector of iwarp_ddp_rdmap, and a post-dissector for the messages that rpcordma hides from it. Both
+-- drafts write version 2 into the header and give the types 4 to 9 different meanings: the types that only one of them
+-- has tell the draft of a connection.
 
 local proto = Proto("rpcrdma2", "RPC-over-RDMA version 2")
 
@@ -60,8 +61,8 @@ local rdma_opcode = Field.new("iwarp_rdma.opcode")
 local shown_xid = Field.new("rpcrdma2.xid")
 local rpc_dissector = Dissector.get("rpc")
 
--- Reader reads XDR and keeps what it read as nodes for the tree. Every length is checked before use. Trouble is an error
--- whose value is a table with a text.
+-- Reader reads XDR and keeps what it read as nodes for the tree. Every length is checked before use. Trouble is a Lua
+-- error whose value is a table with a text.
 local Reader = {}
 Reader.__index = Reader
 
@@ -652,25 +653,22 @@ local function ends_with_data(connection, octets)
   return call and call.program == 100003 and call.version <= 3
 end
 
--- whole_rpc returns the octets for the rpc dissector, and a note on them. No octets: it cannot read this message.
-local function whole_rpc(connection, message, octets)
-  local note
-  if message.is_continued then
-    note = "put together from " .. message.is_continued + 1 .. " messages"
-  end
-  if not message.is_reply then
-    remember_call(connection, octets)
-  end
+-- fill returns the RPC message with zeros for data that went by chunks, and a note; or nil and a note where that cannot
+-- be done.
+local function fill(message, found, octets)
   local length = message.is_reply and message.written or total_length(message.reads)
   if length == 0 then
-    return octets, note
+    return octets, found.note
   elseif length > MAX_FILL then
     return nil, "data went by chunks: too much of it to decode the rest"
-  elseif message.is_reply and not ends_with_data(connection, octets) then
+  elseif message.is_reply and not found.ends_with_data then
     return nil, "data went by Write chunks: its place in the RPC message is not known"
   end
   local filled = message.is_reply and octets .. zeros(length) or fill_call(octets, message.reads)
-  return filled, filled and "zeros stand for the data that went by chunks" or "a Read chunk has no place in the RPC message"
+  if not filled then
+    return nil, "a Read chunk has no place in the RPC message"
+  end
+  return filled, "zeros stand for the data that went by chunks"
 end
 
 local function payload_of(tvb, message)
@@ -687,15 +685,17 @@ local function keep_part(connection, sender, message, octets)
   connection.parts[key] = { octets = part.octets .. octets, count = part.count + 1 }
 end
 
+-- take_parts returns the whole RPC message, and what is known of it.
 local function take_parts(connection, sender, message, octets)
   local key = sender .. " " .. message.xid
   local part = connection.parts[key]
   connection.parts[key] = nil
   if not part then
-    return octets
+    return octets, { draft = message.draft }
   end
-  message.is_continued = part.count
-  return part.octets .. octets
+  local whole = part.octets .. octets
+  local note = "put together from " .. part.count + 1 .. " messages"
+  return whole, { draft = message.draft, assembled = whole, note = note }
 end
 
 -- learn reads a message for the first time.
@@ -703,17 +703,18 @@ local function learn(connection, sender, message, tvb)
   if message.error == 0 then
     connection.draft = message.draft
   end
-  local found = { draft = message.draft }
   if message.payload and message.is_part then
     keep_part(connection, sender, message, payload_of(tvb, message))
   elseif message.payload and message.is_whole then
-    local octets = take_parts(connection, sender, message, payload_of(tvb, message))
-    local rpc
-    rpc, found.note = whole_rpc(connection, message, octets)
-    found.is_refused = not rpc
-    found.octets = found.note and rpc -- else the rpc dissector reads the payload where it is
+    local octets, found = take_parts(connection, sender, message, payload_of(tvb, message))
+    if message.is_reply then
+      found.ends_with_data = ends_with_data(connection, octets)
+    else
+      remember_call(connection, octets)
+    end
+    return found
   end
-  return found
+  return { draft = message.draft }
 end
 
 -- What is shown.
@@ -756,18 +757,23 @@ local function set_columns(pinfo, message)
   pinfo.cols.info = message.trouble and text .. " [malformed]" or text
 end
 
+-- The rpc dissector reads the Payload where it is, unless the RPC message has other octets.
 local function add_rpc(item, root, pinfo, tvb, message, found)
-  if found.note then
-    item:add(f.note, found.note):set_generated()
-  end
   local payload = tvb(message.payload, tvb:len() - message.payload)
-  if message.is_whole and not found.is_refused then
-    local rpc = found.octets and ByteArray.new(found.octets, true):tvb("RPC message") or payload:tvb()
-    if not pcall(rpc_dissector.call, rpc_dissector, rpc, pinfo, root) then
-      item:add_proto_expert_info(malformed, "Malformed: the RPC message")
-    end
-  else
+  local octets, note
+  if message.is_whole then
+    octets, note = fill(message, found, found.assembled or payload_of(tvb, message))
+  end
+  if note then
+    item:add(f.note, note):set_generated()
+  end
+  if not octets then
     item:add(f.payload, payload)
+    return
+  end
+  local rpc = note and ByteArray.new(octets, true):tvb("RPC message") or payload:tvb()
+  if not pcall(rpc_dissector.call, rpc_dissector, rpc, pinfo, root) then
+    item:add_proto_expert_info(malformed, "Malformed: the RPC message")
   end
 end
 
@@ -776,7 +782,7 @@ local function dissect(tvb, pinfo, root)
     return false
   end
   local connection, sender = connection_of(pinfo)
-  local key = table.concat({ pinfo.number, sender, tvb(0, 4):uint(), tvb(12, 4):uint() }, " ")
+  local key = pinfo.number .. " " .. sender .. " " .. tvb(0, math.min(tvb:len(), 20)):raw()
   local found = kept[key]
   local message = found and parse(tvb, found.draft) or read_as_best(tvb, connection)
   if not looks_like_version_2(tvb, connection, message) then

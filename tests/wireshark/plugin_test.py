@@ -100,7 +100,7 @@ def tshark(capture, *options, plugin=True):
 
 
 class Frame:
-    """What tshark shows of a packet: its protocols, and the fields of each by name, each with offset, size and octets."""
+    """What tshark shows of a packet: its protocols and its fields, by name."""
 
     def __init__(self, packet):
         self.protocols = [proto.get("name") for proto in packet.iter("proto")]
@@ -114,7 +114,7 @@ class Frame:
     def is_malformed(self):
         return any(name.endswith(".malformed") and not name.startswith("_ws.") for name in self.fields)
 
-    def expected_fields(self, prefix):
+    def fields_with_octets(self, prefix):
         """Offset in the packet, octets and field of every field that stands for octets."""
         for name, fields in self.fields.items():
             for field in fields if name.startswith(prefix) else []:
@@ -155,7 +155,7 @@ def wanted_words(vector):
 
 def judge_words(vector, frame, mismatches):
     base = min(int(field.get("pos")) for field in frame.fields["rpcrdma2.xid"])
-    shown = {(position - base, field): octets for position, octets, field in frame.expected_fields("rpcrdma2.")}
+    shown = {(position - base, field): octets for position, octets, field in frame.fields_with_octets("rpcrdma2.")}
     for offset, digits, field, name_field, value in wanted_words(vector):
         fields = field if isinstance(field, tuple) else (field,)
         octets = next((shown[(offset, one)] for one in fields if (offset, one) in shown), "")
