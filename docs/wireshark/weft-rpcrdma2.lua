@@ -810,11 +810,12 @@ local function dissect_safely(tvb, pinfo, root)
 end
 
 -- Wireshark's rpcordma takes messages of the types 1, 3 and 4 whatever their version, and shows nothing of version 2.
--- Where it is asked first, the heuristic dissector never sees them: they are read behind all other dissectors.
+-- Where it is asked first, the heuristic dissector never sees them. Nor does it see each Send of a TCP segment with
+-- several. These messages are read behind all other dissectors.
 
-local function is_shown(tvb)
+local function is_shown(source, offset)
   for _, xid in ipairs({ shown_xid() }) do
-    if tvb:len() >= 4 and xid.value == tvb(0, 4):uint() then
+    if xid.offset == offset and xid.source:len() == source:len() then
       return true
     end
   end
@@ -833,9 +834,8 @@ local function dissect_rest(pinfo, root)
     local is_whole = lasts[i].value and is_send_opcode(opcodes[i].value) and header.len == UNTAGGED_HEADER_LEN
     if is_whole and length >= 16 and first + length <= header.source:len() then
       local message_offset = header.source(first - 4, 4):uint()
-      local tvb = header.source(first, length):tvb()
-      if message_offset == 0 and not is_shown(tvb) then
-        dissect_safely(tvb, pinfo, root)
+      if message_offset == 0 and not is_shown(header.source, first) then
+        dissect_safely(header.source(first, length):tvb(), pinfo, root)
       end
     end
   end

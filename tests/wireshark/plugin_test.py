@@ -12,7 +12,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-from capture import CLIENT, SERVER, Capture
+from capture import CLIENT, SEND, SERVER, Capture, fpdu, untagged
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLUGIN = sorted((ROOT / "docs/wireshark").glob("*.lua"))
@@ -256,6 +256,20 @@ def case_mixed_versions():
         for number, name in sent.items():
             types = [] if name == "S61" else [vectors[name]["hex"][24:32].lstrip("0") or "0"]
             mismatches.expect(f"{name} in {number}: type", frames[number].show("rpcrdma2.type"), types)
+    return mismatches
+
+
+def case_one_segment():
+    """Several Sends in one TCP segment."""
+    vectors = {v["id"]: v["octets"] for v in read_vectors("rpcrdma2-vectors.txt")}
+    capture = Capture()
+    connection = capture.connect()
+    messages = [vectors[name] for name in ("W10", "W01", "W10", "W12")]
+    number = connection.add(CLIENT, b"".join(fpdu(untagged(SEND, octets, msn)) for msn, octets in enumerate(messages, 1)))
+    mismatches = Mismatches()
+    for frames in read_frames(capture):
+        mismatches.expect("types", sorted(frames[number].show("rpcrdma2.type")), ["10", "5", "5", "7"])
+        mismatches.expect("malformed", frames[number].is_malformed(), False)
     return mismatches
 
 
