@@ -265,7 +265,8 @@ def case_one_segment():
     capture = Capture()
     connection = capture.connect()
     messages = [vectors[name] for name in ("W10", "W01", "W10", "W12")]
-    number = connection.add(CLIENT, b"".join(fpdu(untagged(SEND, octets, msn)) for msn, octets in enumerate(messages, 1)))
+    fpdus = [fpdu(untagged(SEND, octets, msn)) for msn, octets in enumerate(messages, 1)]
+    number = connection.add(CLIENT, b"".join(fpdus))
     mismatches = Mismatches()
     for frames in read_frames(capture):
         mismatches.expect("types", sorted(frames[number].show("rpcrdma2.type")), ["10", "5", "5", "7"])
