@@ -1,4 +1,4 @@
--- What Wireshark's dissectors of iWARP leave out: the words of MPA revision 2 (RFC 6581 sections 6, 8 and 9), Immediate
+-- The parts of iWARP that Wireshark's dissectors leave out: the words of MPA revision 2 (RFC 6581 sections 6, 8 and 9), Immediate
 -- Data (RFC 7306 section 6), and the private data of RPC-over-RDMA version 1 (RFC 8797 section 4).
 --
 -- A post-dissector: it finds the frames through the fields of iwarp_mpa and iwarp_ddp_rdmap, and reads the octets from

@@ -61,7 +61,7 @@ local rdma_opcode = Field.new("iwarp_rdma.opcode")
 local shown_xid = Field.new("rpcrdma2.xid")
 local rpc_dissector = Dissector.get("rpc")
 
--- Reader reads XDR and keeps what it read as nodes for the tree. Every length is checked before use. Trouble is a Lua
+-- Reader reads XDR and keeps the items as nodes for the tree. Every length is checked before use. Trouble is a Lua
 -- error whose value is a table with a text.
 local Reader = {}
 Reader.__index = Reader
@@ -524,7 +524,7 @@ local function parse(tvb, draft)
   return message
 end
 
--- What is known of connections. Frames are read in their order once; what was found then is kept for later readings.
+-- State of the connections. Frames are read in their order once; the findings are kept for later readings.
 
 local connections, kept, num_kept = {}, {}, 0
 
@@ -685,7 +685,7 @@ local function keep_part(connection, sender, message, octets)
   connection.parts[key] = { octets = part.octets .. octets, count = part.count + 1 }
 end
 
--- take_parts returns the whole RPC message, and what is known of it.
+-- take_parts returns the whole RPC message, and the findings to keep.
 local function take_parts(connection, sender, message, octets)
   local key = sender .. " " .. message.xid
   local part = connection.parts[key]
@@ -717,7 +717,7 @@ local function learn(connection, sender, message, tvb)
   return { draft = message.draft }
 end
 
--- What is shown.
+-- The tree and the columns.
 
 local function add_nodes(tree, tvb, nodes, at_end)
   for _, node in ipairs(nodes) do
