@@ -49,6 +49,7 @@ struct GlobalOptions {
   std::size_t inline_threshold = 4096;   // octets, RPC-over-RDMA
   std::optional<std::uint32_t> credits;  // RPC-over-RDMA; unset: the default of each program
   std::vector<rpcrdma::Protocol> protocols = {rpcrdma::Protocol::k1};  // RPC-over-RDMA, best first
+  bool literal_credits = false;    // RPC-over-RDMA 2-wg07: rpcrdma::ClientConfig::literal_credits
   std::string congestion_control;  // empty: the command's own default (the system's, but reno for perf)
   std::string log_level = "warn";
   // How long `weft nfs` tries to connect again after the end of a connection; 0: not at all. Not on the command line.

@@ -92,6 +92,7 @@ absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device&
   if (!addr.ok()) return addr.status();
   rpcrdma::ClientConfig config;
   config.protocols = options.protocols;
+  config.literal_credits = options.literal_credits;
   config.inline_threshold = options.inline_threshold;
   config.credits = options.credits.value_or(apps::kCreditsForFiles);
   config.ird = options.ird;
