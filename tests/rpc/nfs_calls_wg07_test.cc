@@ -240,7 +240,7 @@ TEST_F(NfsOverWg07, ATransportErrorEndsItsCallAlone) {
     const std::uint32_t xid = wg07_parse(requester->qp.sent[0]).header.xid;
     ASSERT_TRUE(requester->qp.inject(wg07_octets(xid, 1000, wg07::Error{.err = err})));
     run();
-    EXPECT_THAT(ended, ElementsAre(CallStatus::kErrChunk));
+    EXPECT_THAT(ended, ElementsAre(CallStatus::kTransportError));
     EXPECT_THAT(requester->qp.sent, SizeIs(1)) << "it is not sent again";
     EXPECT_FALSE(requester->endpoint->failure());
     ended.clear();
