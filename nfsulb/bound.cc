@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "nfsulb/nfs4_attributes.h"
+#include "rpcrdma/rpc_message.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::nfsulb {
@@ -106,14 +107,21 @@ void Bounder::add_operation(const Operation& operation, const CallNotes& notes) 
   may_retry_ = may_retry_ || operation.retry;
 }
 
+// U2-5.2.2-1: what the session leaves to the results of a Reply, in whole words of XDR.
+std::size_t Bounder::max_results() const {
+  const std::size_t header = rpcrdma::kPlainReplyHeader + round_up(limits_.max_verf);
+  return (limits_.max_reply - std::min(header, limits_.max_reply)) / kWord * kWord;
+}
+
 void Bounder::limit_by_session() {
   // U1-6.2.2-01: ca_maxresponsesize is the absolute maximum, so a bound that it cuts is not an estimate any more.
+  const std::size_t most = max_results();
   std::size_t whole = bound_.rest;
   for (const std::size_t item : bound_.items) whole += round_up(item);
-  if (whole <= limits_.max_reply) return;
+  if (whole <= most) return;
   bound_.is_estimate = false;
-  bound_.rest = std::min(bound_.rest, limits_.max_reply);
-  for (std::size_t& item : bound_.items) item = std::min(item, limits_.max_reply);
+  bound_.rest = std::min(bound_.rest, most);
+  for (std::size_t& item : bound_.items) item = std::min(item, most);
 }
 
 void Bounder::finish(const Operation& procedure, const CallNotes& notes, std::uint32_t minor_version, Walked walked) {

@@ -50,6 +50,7 @@ class Bounder {
   std::size_t octets_of_arms(const Type& type, const CallNotes& notes);
   std::size_t octets_of_attributes(const CallNotes& notes);
   std::size_t estimate(std::size_t octets);
+  std::size_t max_results() const;
   void limit_by_session();
 
   const rpcrdma::ReplyLimits& limits_;

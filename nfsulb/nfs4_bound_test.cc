@@ -5,11 +5,13 @@
 
 #include "nfsulb/nfs4_attributes.h"
 #include "nfsulb/testing/compound.h"
+#include "rpcrdma/rpc_message.h"
 
 namespace weft::nfsulb {
 namespace {
 
 using namespace testing;
+using rpcrdma::kPlainReplyHeader;
 using rpcrdma::ReplyLimits;
 
 constexpr std::size_t kHead = 12 + 8;  // status, a tag of five octets, number of results
@@ -96,18 +98,28 @@ TEST(Nfs4Bound, NeverMoreThanTheSessionAllows) {
   EXPECT_TRUE(open.is_estimate);
   EXPECT_GT(open.rest, 65536u);
   const auto limited = bound_of(1, acl, {.max_reply = 4096});
-  EXPECT_EQ(limited.rest, 4096u);
+  EXPECT_EQ(limited.rest, 4096u - kPlainReplyHeader) << "the session counts the RPC header";
   EXPECT_FALSE(limited.is_estimate);
   const auto wide = bound_of(1, acl, {.max_reply = 1 << 20});
   EXPECT_EQ(wide.rest, open.rest);
   EXPECT_TRUE(wide.is_estimate);
-  const auto exact = bound_of(1, acl, {.max_reply = open.rest});
+  const auto exact = bound_of(1, acl, {.max_reply = open.rest + kPlainReplyHeader});
   EXPECT_EQ(exact.rest, open.rest);
   EXPECT_TRUE(exact.is_estimate) << "the session cuts nothing";
-  EXPECT_FALSE(bound_of(1, acl, {.max_reply = open.rest - 1}).is_estimate);
-  EXPECT_EQ(bound_of(1, {sequence(), read(1 << 20)}, {.max_reply = 65536}).items, std::vector<std::size_t>{65536});
+  EXPECT_FALSE(bound_of(1, acl, {.max_reply = open.rest + kPlainReplyHeader - 1}).is_estimate);
+  EXPECT_EQ(bound_of(1, {sequence(), read(1 << 20)}, {.max_reply = 65536}).items,
+            std::vector<std::size_t>{65536 - kPlainReplyHeader});
   EXPECT_EQ(bound_of(0, {putfh(), getattr({1u << 12})}, {.max_reply = 4096}).rest,
             bound_of(0, {putfh(), getattr({1u << 12})}).rest);  // NFSv4.0 has no sessions
+}
+
+TEST(Nfs4Bound, TheSessionCountsTheVerifier) {
+  RecordProperty("proves", "U2-5.2.2-1");
+  const std::vector<Xdr> acl = {sequence(), putfh(), getattr({1u << 12})};
+  EXPECT_EQ(bound_of(1, acl, {.max_reply = 4096, .max_verf = 37}).rest, 4096u - kPlainReplyHeader - 40);
+  EXPECT_EQ(bound_of(1, acl, {.max_reply = 4099}).rest, 4096u - kPlainReplyHeader) << "no word of XDR is cut";
+  EXPECT_EQ(bound_of(1, acl, {.max_reply = 4096, .max_verf = 8192}).rest, 0u);
+  EXPECT_EQ(bound_of(1, acl, {.max_reply = 1}).rest, 0u);
 }
 
 TEST(Nfs4Bound, RetryOfGetattrInVersion40Alone) {

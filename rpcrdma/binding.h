@@ -32,8 +32,12 @@ enum class Walked : std::uint8_t {
 struct ReplyLimits {
   std::size_t max_text = 1024;  // octets of a path or another text without a limit of its own
   std::size_t max_unbounded =
-      65536;                  // octets of any other item without one: an ACL, a layout, an attribute list's rest
-  std::size_t max_reply = 0;  // of a whole Reply by the session (NFSv4.1 ca_maxresponsesize); 0: not known
+      65536;  // octets of any other item without one: an ACL, a layout, an attribute list's rest
+  // Octets of a whole Reply by the session, RPC header included (NFSv4.1 ca_maxresponsesize, RFC 8881 section 18.36);
+  // 0: not known.
+  std::size_t max_reply = 0;
+  // Octets of the Reply's verifier body, which max_reply includes too: CallSpec::max_verf; 400 with RPCSEC_GSS.
+  std::size_t max_verf = 0;
 };
 
 // ReplyBound is the largest Reply that a Call can get, in octets of XDR results.

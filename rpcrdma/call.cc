@@ -13,8 +13,8 @@ const char* call_status_str(CallStatus status) {
     case CallStatus::kGarbageArgs: return "GARBAGE_ARGS";
     case CallStatus::kSystemErr: return "SYSTEM_ERR";
     case CallStatus::kDenied: return "MSG_DENIED";
-    case CallStatus::kErrVers: return "ERR_VERS";
-    case CallStatus::kErrChunk: return "ERR_CHUNK";
+    case CallStatus::kVersMismatch: return "version mismatch";
+    case CallStatus::kTransportError: return "transport error";
     case CallStatus::kBadReply: return "bad reply";
     case CallStatus::kTimeout: return "timeout";
     case CallStatus::kCancelled: return "cancelled";

@@ -127,10 +127,10 @@ enum class CallStatus : std::uint8_t {
   kProcUnavail,
   kGarbageArgs,
   kSystemErr,
-  kDenied,    // MSG_DENIED: text says RPC_MISMATCH or which auth_stat
-  kErrVers,   // RDMA_ERROR, ERR_VERS (RFC 8166 section 4.5)
-  kErrChunk,  // RDMA_ERROR, ERR_CHUNK
-  kBadReply,  // a Reply that breaks RFC 8166's rules for this Call
+  kDenied,          // MSG_DENIED: text says RPC_MISMATCH or which auth_stat
+  kVersMismatch,    // the peer does not speak this version: ERR_VERS (RFC 8166 section 4.5), VERS_MISMATCH
+  kTransportError,  // any other error of the transport: ERR_CHUNK, or the codes of version 2; text names it
+  kBadReply,        // a Reply that breaks RFC 8166's rules for this Call
   kTimeout,
   kCancelled,
   kDisconnected,

@@ -31,6 +31,10 @@ struct ClientConfig {
   // Exchanges transport properties with the server, in versions that have them. Without it the defaults of the version
   // hold for both ends.
   bool properties = true;
+  // The credit word of 2-wg07 is Sent + Advertised, as draft-ietf-nfsv4-rpcrdma-version-two-07 section 4.2.1 prints it,
+  // and not Received + Advertised: for a server of that reading. One that gets many more messages than it sends, or
+  // many fewer, gets too many credits by it, or too few. Other versions ignore it.
+  bool literal_credits = false;
   std::uint8_t ird = 16;
   std::uint8_t ord = 0;
   // Keeps one credit for health checks if the server grants more than one (RFC 8267 section 6.7.2).

@@ -67,7 +67,7 @@ verbs::Status ClientConnection::connect(std::uint32_t serial) {
   auto made_endpoint = Endpoint::create(pd, shape);
   if (!made_endpoint.ok()) return made_endpoint.error();
   endpoint = std::move(*made_endpoint);
-  link.emplace(*endpoint, profiles, Link::End::kClient, nullptr);
+  link.emplace(*endpoint, profiles, Link::End::kClient, nullptr, config.literal_credits);
   if (has_version()) exchange_properties();
   auto made_cq = device.create_cq(static_cast<int>(shape.num_receives + shape.max_send_wr + 8), events.get());
   if (!made_cq.ok()) return made_cq.error();

@@ -520,7 +520,7 @@ TEST_F(ClientNegotiationTest, ACallThatGotAnErrorIsNotSentAgain) {
     ASSERT_TRUE(device.qp().inject(octets));
     device.break_connection();
     run(0);
-    EXPECT_THAT(ended, ElementsAre(Pair(number, CallStatus::kErrChunk)));
+    EXPECT_THAT(ended, ElementsAre(Pair(number, CallStatus::kTransportError)));
     run_to_next_attempt(1);
     answer_last(server, 200, 100);
     EXPECT_EQ(client->state(), State::kReady);

@@ -252,7 +252,7 @@ TEST_F(ClientLifeTest, AnErrorBeforeTheDisconnectEndsTheCall) {
   ASSERT_TRUE(device.qp().inject(message(error, {})));
   device.break_connection();
   run(0);
-  EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kErrChunk)));
+  EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kTransportError)));
   run(100);
   EXPECT_EQ(client->state(), State::kReady);
   EXPECT_EQ(num_sent(), 0u);

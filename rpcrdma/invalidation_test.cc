@@ -374,7 +374,7 @@ TEST_F(InvalidationTest, ARefusedHeaderLeavesNothingBehind) {
     requester->qp.release();
     requester->qp.hold_completions = false;
     turn();
-    EXPECT_THAT(ended, ElementsAre(err == v1::Err::kVers ? CallStatus::kErrVers : CallStatus::kErrChunk));
+    EXPECT_THAT(ended, ElementsAre(err == v1::Err::kVers ? CallStatus::kVersMismatch : CallStatus::kTransportError));
     EXPECT_EQ(memory.num_windows(), 0u);
     EXPECT_EQ(memory.num_remote(), 0u);
     EXPECT_EQ(requester->qp.num_receives(), num_receives);

@@ -188,6 +188,7 @@ void Link::make_flow(const Profile& profile) {
   flow_.emplace(endpoint_, *profile.framing,
                 MessageFlow::Config{.window = receives - 1,
                                     .is_client = is_client(),
+                                    .literal_credits = literal_credits_,
                                     .sent = num_early_sent_,
                                     .received = num_early_received_,
                                     .limits = {.max_octets = kMaxContinued},

@@ -36,8 +36,13 @@ class Link {
   Link(Endpoint& endpoint, const Profile& profile, End end) : Link(endpoint, Profiles{&profile}, end, {}) {}
   // With several profiles, at a server's end the first message that arrives decides which one the connection has, and
   // `on_decided` is called before an engine gets the message. A client's end is told by `ask` and `begin`.
-  Link(Endpoint& endpoint, Profiles profiles, End end, std::function<void()> on_decided)
-      : endpoint_(endpoint), profiles_(std::move(profiles)), end_(end), on_decided_(std::move(on_decided)) {
+  // literal_credits: as ClientConfig has it.
+  Link(Endpoint& endpoint, Profiles profiles, End end, std::function<void()> on_decided, bool literal_credits = false)
+      : endpoint_(endpoint),
+        profiles_(std::move(profiles)),
+        end_(end),
+        on_decided_(std::move(on_decided)),
+        literal_credits_(literal_credits) {
     if (profiles_.size() == 1) settle(*profiles_.front());
   }
 
@@ -142,6 +147,7 @@ class Link {
   const Profile* answering_ = profiles_.front();
   End end_;
   std::function<void()> on_decided_;
+  bool literal_credits_;
   bool has_begun_ = false;
   bool closed_ = false;
   Requester* requester_ = nullptr;

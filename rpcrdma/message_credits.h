@@ -33,7 +33,7 @@ class MessageCredits {
     bool is_client = false;  // this end sends the first message
     // The credit word is the sum that the draft prints, Sent + Advertised. It gives too many credits to a peer that
     // gets more messages than it sends, and so few to one that gets fewer that two ends may wait for each other.
-    bool literal = false;
+    bool literal = false;  // ClientConfig::literal_credits
     // Messages of the connection before these credits count: 0 of each on every connection (W2-4.2.1-3, W2-4.2.1-4),
     // unless first messages of other versions were refused on it.
     std::uint32_t sent = 0;
@@ -66,9 +66,9 @@ class MessageCredits {
   // The credit word of the next message.
   std::uint32_t word() const {
     const std::uint32_t ready = std::min(ready_, window_ + 1);
-    if (config_.literal) return sent_ + std::max(ready, 1u) - 1;
-    const std::uint32_t now = received_ + ready - 1;  // less than was received, while even the reserve is in use
-    return distance(now, told_) > 0 ? now : told_;    // W2-4.2.1-11: no announced limit is taken back
+    // Less than was counted, while even the reserve is in use.
+    const std::uint32_t now = (config_.literal ? sent_ : received_) + ready - 1;
+    return distance(now, told_) > 0 ? now : told_;  // W2-4.2.1-11: no announced limit is taken back
   }
 
   // on_sent: a message with word() was posted.

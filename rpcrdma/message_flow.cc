@@ -39,6 +39,7 @@ MessageFlow::MessageFlow(Endpoint& endpoint, const Framing& framing, Config conf
       config_(std::move(config)),
       credits_({.window = config_.window,
                 .is_client = config_.is_client,
+                .literal = config_.literal_credits,
                 .sent = config_.sent,
                 .received = config_.received}),
       reassembly_(config_.limits, config_.share) {

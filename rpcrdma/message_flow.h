@@ -39,7 +39,8 @@ class MessageFlow {
   struct Config {
     std::uint32_t window = 32;  // Receives for the peer's messages, without the reserve
     bool is_client = false;
-    std::uint32_t sent = 0;  // MessageCredits::Config::sent, received
+    bool literal_credits = false;  // MessageCredits::Config::literal
+    std::uint32_t sent = 0;        // MessageCredits::Config::sent, received
     std::uint32_t received = 0;
     Reassembly::Limits limits = {};
     Reassembly::Share share = {};

@@ -146,7 +146,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   const ConstBytes message = endpoint_->received(arrival.slot, arrival.len);
   if (const std::string_view draft = other_draft(call.xid, message); !draft.empty()) {
     ++counters_.replies_accepted;
-    finish(sent_, at, CallStatus::kErrVers, "the peer speaks RPC-over-RDMA " + std::string(draft));
+    finish(sent_, at, CallStatus::kVersMismatch, "the peer speaks RPC-over-RDMA " + std::string(draft));
     return true;
   }
   const ChunkListsView& lists = call.message.lists;
@@ -192,7 +192,7 @@ void Requester::on_error(Calls::iterator at, const TransportError& error) {
   end_parts((*at)->xid);
   switch (error.code) {
     case Code::kVersion:
-      return finish(sent_, at, CallStatus::kErrVers,
+      return finish(sent_, at, CallStatus::kVersMismatch,
                     "ERR_VERS: the peer speaks RPC-over-RDMA " + versions(error.low, error.high) +
                         "; ClientConfig::protocols has the versions of this end");
     case Code::kReadChunks:
@@ -250,7 +250,7 @@ bool Requester::retry_without_write_chunks(Calls::iterator at) {
 // The Call ends at once (U1-6.4.2-10), and never goes out again unchanged (U1-6.4.2-09, U1-6.7.2-03).
 void Requester::on_err_chunk(Calls::iterator at, const TransportError& error) {
   finish(
-      sent_, at, CallStatus::kErrChunk,
+      sent_, at, CallStatus::kTransportError,
       std::string(link_->profile().error_name(error.code)) + ": the peer could not use this Call's header or chunks");
 }
 

@@ -60,7 +60,7 @@ TEST_F(RequesterTest, MalformedVectorsNeverEndACallNorDrawAnAnswer) {
       EXPECT_EQ(outcomes[0].status, CallStatus::kSuccess) << vector.id;
     } else {
       ASSERT_EQ(outcomes.size(), 1u) << vector.id;
-      EXPECT_EQ(outcomes[0].status, vector.id == "M44" ? CallStatus::kErrChunk : CallStatus::kErrVers);
+      EXPECT_EQ(outcomes[0].status, vector.id == "M44" ? CallStatus::kTransportError : CallStatus::kVersMismatch);
       deliver(vector.octets);
       EXPECT_EQ(outcomes.size(), 1u) << vector.id;
     }

@@ -198,10 +198,10 @@ TEST_F(RetransmissionTest, WhatEndedIsNotSentAgain) {
   EXPECT_EQ(line().header(0).xid, fourth);
   answer(1, kCredits, 13);
   // A Call that succeeds ends with its Reply. The others end in the next turn.
-  EXPECT_THAT(
-      ended, ElementsAre(Pair(5, CallStatus::kCancelled), Pair(6, CallStatus::kTimeout), Pair(0, CallStatus::kErrChunk),
-                         Pair(1, CallStatus::kSuccess), Pair(3, CallStatus::kSuccess), Pair(2, CallStatus::kErrChunk),
-                         Pair(4, CallStatus::kSuccess)));
+  EXPECT_THAT(ended, ElementsAre(Pair(5, CallStatus::kCancelled), Pair(6, CallStatus::kTimeout),
+                                 Pair(0, CallStatus::kTransportError), Pair(1, CallStatus::kSuccess),
+                                 Pair(3, CallStatus::kSuccess), Pair(2, CallStatus::kTransportError),
+                                 Pair(4, CallStatus::kSuccess)));
 }
 
 TEST_F(RetransmissionTest, BetweenConnectionsCallsEndAsElsewhere) {

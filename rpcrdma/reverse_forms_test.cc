@@ -33,7 +33,7 @@ TEST_F(ReverseTest, TheServerHearsErrChunkAsAnEndOfItsCall) {
   call_client(spec);
   ASSERT_TRUE(server->qp.inject(load_vector("V25").octets));
   run();
-  EXPECT_EQ(reverse_ended, std::vector{CallStatus::kErrChunk});
+  EXPECT_EQ(reverse_ended, std::vector{CallStatus::kTransportError});
   EXPECT_FALSE(server->endpoint->failure());
 }
 
@@ -63,7 +63,7 @@ TEST_F(ReverseTest, MessagesWithoutChunksFitTheirThreshold) {
   results += 4;
   call_client(call_of(callback_binding(), 1, longest));
   run();
-  EXPECT_EQ(reverse_ended.back(), CallStatus::kErrChunk);
+  EXPECT_EQ(reverse_ended.back(), CallStatus::kTransportError);
 }
 
 TEST_F(ReverseTest, CallsWithoutChunksAreAsLongAsClientsAreKnownToTake) {

@@ -28,6 +28,9 @@ struct ServerConfig {
   std::vector<Protocol> protocols = {Protocol::k1};
   // Exchanges transport properties with clients that begin to, in versions that have them.
   bool properties = true;
+  // As ClientConfig::literal_credits (draft-ietf-nfsv4-rpcrdma-version-two-07 section 4.2.1), for clients of that
+  // reading.
+  bool literal_credits = false;
   // Smallest grant: for a connection that uses few credits, and while memory is short. 0: as many credits as
   // kIdleReceives holds if the device has shared receive queues; `credits` if every connection must have its own
   // Receives.

@@ -60,7 +60,9 @@ verbs::Status ServerConnection::start(const verbs::ConnParam& peer, std::uint32_
   if (!endpoint.ok()) return endpoint.error();
   id_->context = serial;
   endpoint_ = std::move(*endpoint);
-  link_.emplace(*endpoint_, profiles_of(config.protocols), Link::End::kServer, [this] { start_engines(); });
+  link_.emplace(
+      *endpoint_, profiles_of(config.protocols), Link::End::kServer, [this] { start_engines(); },
+      config.literal_credits);
   auto qp =
       id_->create_qp(shared_.pd, endpoint_->qp_attr(completions_.cq(), receives_ ? receives_->cq.get() : nullptr));
   if (!qp.ok()) return qp.error();

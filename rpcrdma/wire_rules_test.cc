@@ -87,7 +87,7 @@ struct WireRules : ::testing::Test {
     EXPECT_EQ(call(kPair, pair_message(pattern(4001), pattern(5))), CallStatus::kSuccess);
     EXPECT_EQ(call(kPair, pair_message(pattern(4001), pattern(5002))), CallStatus::kSuccess);
     EXPECT_EQ(call(kMany, many_message({}), room), CallStatus::kSuccess);
-    EXPECT_EQ(call(kMany, many_message({})), CallStatus::kErrChunk);  // bounded wrongly
+    EXPECT_EQ(call(kMany, many_message({})), CallStatus::kTransportError);  // bounded wrongly
     v1::Header foreign;
     foreign.xid = 77;
     foreign.vers = 2;

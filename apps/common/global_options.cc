@@ -148,6 +148,11 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       ->check(CLI::Validator(protocols_fault, "", "rpcrdma"))
       ->type_name("LIST")
       ->group(kGroup);
+  add_choice(
+      root, "--credit-formula", [&options](const std::string& v) { options.literal_credits = v == "literal"; },
+      {"sane", "literal"}, {},
+      "what the credits of RPC-over-RDMA 2-wg07 count from: the messages received, or those sent, as section 4.2.1 of "
+      "the draft prints it (default sane)");
   add_nudge(root, options);
   root.add_option(
           "--trace", options.trace_file,
@@ -214,6 +219,10 @@ void add_timeout_option(CLI::App& app, std::chrono::milliseconds& timeout, const
 }
 
 void check_global_options(const CLI::App& root, const GlobalOptions& options) {
+  if (options.literal_credits &&
+      std::ranges::find(options.protocols, rpcrdma::Protocol::k2Wg07) == options.protocols.end()) {
+    throw CLI::ValidationError("--credit-formula literal needs 2-wg07 in --rpcrdma: other versions have one formula");
+  }
   if (options.is_soft()) {
     if (root.get_option("--device")->count() > 0) throw CLI::ValidationError("--device needs --backend ibv");
     if (options.mpa_revision < 2 && options.rtr != "auto" && options.rtr != "none") {

@@ -48,6 +48,7 @@ struct GlobalOptions {
   std::size_t inline_threshold = 4096;   // octets, RPC-over-RDMA
   std::optional<std::uint32_t> credits;  // RPC-over-RDMA; unset: the default of each program
   std::vector<rpcrdma::Protocol> protocols = {rpcrdma::Protocol::k1};  // RPC-over-RDMA, best first
+  bool literal_credits = false;    // RPC-over-RDMA 2-wg07: rpcrdma::ClientConfig::literal_credits
   std::string congestion_control;  // empty: the command's own default (the system's, but reno for perf)
   std::string log_level = "warn";
   std::string trace_file;  // a capture of the traffic; empty: none

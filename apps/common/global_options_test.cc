@@ -87,6 +87,21 @@ TEST(GlobalOptions, RpcrdmaIsAListOfVersions) {
   }
 }
 
+TEST(GlobalOptions, CreditFormulaIsFor2Wg07) {
+  EXPECT_FALSE(parse({"--rpcrdma", "auto", "go"}).options.literal_credits);
+  for (const char* list : {"2-wg07", "auto"}) {
+    EXPECT_FALSE(parse({"--rpcrdma", list, "--credit-formula", "sane", "go"}).options.literal_credits);
+    const Parsed parsed = parse({"--credit-formula", "literal", "go", "--rpcrdma", list});
+    EXPECT_EQ(parsed.error, "");
+    EXPECT_TRUE(parsed.options.literal_credits);
+  }
+  EXPECT_EQ(parse({"--credit-formula", "sane", "go"}).error, "");
+  for (const char* list : {"1", "2-cel05"}) {
+    EXPECT_EQ(parse({"--credit-formula", "literal", "--rpcrdma", list, "go"}).error,
+              "--credit-formula literal needs 2-wg07 in --rpcrdma: other versions have one formula");
+  }
+}
+
 TEST(GlobalOptions, EachProgramHasItsOwnDefaultOfCredits) {
   EXPECT_EQ(parse({"go"}).options.credits, std::nullopt);
 }
@@ -202,6 +217,7 @@ TEST(GlobalOptions, NonsenseIsRefusedButNotAsUnbuilt) {
                      {"--ird", "-1"},
                      {"--fpdu", "x"},
                      {"--credits", "0"},
+                     {"--credit-formula", "printed"},
                      {"--progress", "sideways"},
                      {"--progress", "threads"},
                      {"--progress", "threads="},

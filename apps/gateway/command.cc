@@ -121,6 +121,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   if (listen.transport == Transport::kRdma) {
     gateway::ToTcpConfig config{.listen = *from, .server = to_endpoint(*to), .rpc = {}, .stream = {}};
     config.rpc.protocols = global.protocols;
+    config.rpc.literal_credits = global.literal_credits;
     config.rpc.inline_threshold = global.inline_threshold;
     config.rpc.credits = global.credits.value_or(kCredits);
     config.rpc.ord = global.ord;
@@ -143,6 +144,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   }
   gateway::ToRdmaConfig config{.listen = to_endpoint(*from), .server = *to, .rpc = {}, .stream = {}};
   config.rpc.protocols = global.protocols;
+  config.rpc.literal_credits = global.literal_credits;
   config.rpc.inline_threshold = global.inline_threshold;
   config.rpc.credits = global.credits.value_or(kCredits);
   config.rpc.ird = global.ird;

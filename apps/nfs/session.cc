@@ -92,6 +92,7 @@ absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device&
   if (!addr.ok()) return addr.status();
   rpcrdma::ClientConfig config;
   config.protocols = options.protocols;
+  config.literal_credits = options.literal_credits;
   config.inline_threshold = options.inline_threshold;
   config.credits = options.credits.value_or(apps::kCreditsForFiles);
   config.ird = options.ird;
@@ -304,7 +305,7 @@ absl::Status Session::call_error(nfs3::Proc proc, const rpcrdma::Reply& reply) {
                      " failed: " + (reply.text.empty() ? rpcrdma::call_status_str(reply.status) : reply.text.c_str());
   const bool in_doubt = reply.status == rpcrdma::CallStatus::kTimeout ||
                         reply.status == rpcrdma::CallStatus::kDisconnected ||
-                        reply.status == rpcrdma::CallStatus::kErrChunk;
+                        reply.status == rpcrdma::CallStatus::kTransportError;
   // U1-4-06, U2-3-4: a transport error does not say what the server did.
   if (in_doubt && info->changes) text += "; the server may or may not have done it";
   if (reply.status == rpcrdma::CallStatus::kProcUnavail) return absl::UnimplementedError(text);

@@ -16,14 +16,14 @@ std::string error_of(nfs3::Proc proc, CallStatus status) {
 TEST(SessionErrors, ATransportErrorLeavesInDoubtWhatTheServerDid) {
   RecordProperty("proves", "U1-4-06 U1-6.6-05");
   const std::string doubt = "the server may or may not have done it";
-  for (const CallStatus status : {CallStatus::kErrChunk, CallStatus::kTimeout, CallStatus::kDisconnected}) {
+  for (const CallStatus status : {CallStatus::kTransportError, CallStatus::kTimeout, CallStatus::kDisconnected}) {
     for (const nfs3::Proc proc : {nfs3::Proc::kRemove, nfs3::Proc::kWrite, nfs3::Proc::kSetattr}) {
       EXPECT_NE(error_of(proc, status).find(doubt), std::string::npos) << call_status_str(status);
     }
     EXPECT_EQ(error_of(nfs3::Proc::kRead, status).find(doubt), std::string::npos) << call_status_str(status);
   }
   // Refused before it ran.
-  for (const CallStatus status : {CallStatus::kGarbageArgs, CallStatus::kProcUnavail, CallStatus::kErrVers}) {
+  for (const CallStatus status : {CallStatus::kGarbageArgs, CallStatus::kProcUnavail, CallStatus::kVersMismatch}) {
     EXPECT_EQ(error_of(nfs3::Proc::kRemove, status).find(doubt), std::string::npos) << call_status_str(status);
   }
 }

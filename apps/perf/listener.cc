@@ -80,6 +80,7 @@ absl::Status Listener::open_rpc(sockaddr_storage addr) {
   set_port(addr, 0);
   rpcrdma::ServerConfig config;
   config.protocols = global_.protocols;
+  config.literal_credits = global_.literal_credits;
   config.inline_threshold = global_.inline_threshold;
   config.credits = global_.credits.value_or(kCredits);
   config.max_item = kMaxItem;

@@ -54,6 +54,7 @@ absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_po
   set_port(addr, rpc_port);
   rpcrdma::ClientConfig config;
   config.protocols = context.global.protocols;
+  config.literal_credits = context.global.literal_credits;
   config.inline_threshold = context.global.inline_threshold;
   config.credits = context.global.credits.value_or(kCredits);
   config.ird = context.global.ird;

@@ -73,6 +73,7 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   config.backend.devices = options.devices;
   config.pool.num_workers = options.disk_workers;
   config.rpc.protocols = global.protocols;
+  config.rpc.literal_credits = global.literal_credits;
   config.rpc.inline_threshold = global.inline_threshold;
   config.rpc.credits = global.credits.value_or(kCreditsForFiles);
   config.rpc.ord = global.ord;

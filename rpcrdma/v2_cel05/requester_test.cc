@@ -216,7 +216,7 @@ TEST_F(Cel05RequesterTest, RefusedReadChunksAreGoneInTheSecondTry) {
   EXPECT_EQ(header_of(2).xid, header_of(1).xid);
   refuse(2, {.err = cel05::Err::kReadChunks});
   EXPECT_THAT(end->qp.sent, SizeIs(3));
-  EXPECT_EQ(outcomes.back().status, CallStatus::kErrChunk);
+  EXPECT_EQ(outcomes.back().status, CallStatus::kTransportError);
   EXPECT_THAT(outcomes.back().text, HasSubstr("RDMA2_ERR_READ_CHUNKS"));
 }
 
@@ -247,7 +247,7 @@ TEST_F(Cel05RequesterTest, RefusedWriteChunksAreGoneInTheSecondTry) {
   ASSERT_TRUE(body.lists.reply_chunk);
   EXPECT_GE(total_length(*body.lists.reply_chunk), 8000u);
   refuse(2, {.err = cel05::Err::kWriteChunks});
-  EXPECT_EQ(outcomes.back().status, CallStatus::kErrChunk);
+  EXPECT_EQ(outcomes.back().status, CallStatus::kTransportError);
 }
 
 // An error about chunks that the Call has not is no reason to send it again (U1-6.4.2-09).
@@ -272,7 +272,7 @@ TEST_F(Cel05RequesterTest, OtherErrorsEndTheCall) {
     call_of(kNull, {});
     refuse(0, {.err = err});
     ASSERT_THAT(outcomes, SizeIs(1));
-    EXPECT_EQ(outcomes[0].status, CallStatus::kErrChunk);
+    EXPECT_EQ(outcomes[0].status, CallStatus::kTransportError);
     EXPECT_THAT(end->qp.sent, SizeIs(1));
   }
 }
@@ -286,7 +286,7 @@ TEST_F(Cel05RequesterTest, AVersion1ServerIsNamed) {
   for (const std::uint32_t word : {header_of(0).xid, 2u, 99u, 4u, 1u, 1u, 1u}) out.u32(word);
   deliver(octets);
   ASSERT_THAT(outcomes, SizeIs(1));
-  EXPECT_EQ(outcomes[0].status, CallStatus::kErrVers);
+  EXPECT_EQ(outcomes[0].status, CallStatus::kVersMismatch);
   EXPECT_EQ(end->link->credits().granted, 1u);
 }
 
@@ -325,7 +325,7 @@ TEST_F(Cel05RequesterTest, TheOtherDraftsErrorNamesItAtFirst) {
     error[19] = 11;
     deliver(error);
     ASSERT_THAT(outcomes, SizeIs(1));
-    EXPECT_EQ(outcomes[0].status, is_first ? CallStatus::kErrVers : CallStatus::kSuccess);
+    EXPECT_EQ(outcomes[0].status, is_first ? CallStatus::kVersMismatch : CallStatus::kSuccess);
     EXPECT_EQ(outcomes[0].text, is_first ? "the peer speaks RPC-over-RDMA 2-wg07" : "");
     EXPECT_EQ(end->requester->counters().replies_discarded, is_first ? 0u : 1u);
   }

@@ -104,7 +104,7 @@ TEST_F(Cel05ReverseTest, AnErrorIsForACallOfThisEnd) {
   ASSERT_TRUE(server->qp.inject(emit(cel05::Header{.xid = 5, .credit = 8, .body = cel05::Error{cel05::Err::kSystem}})));
   ASSERT_TRUE(server->qp.inject(emit(cel05::Header{.xid = 6, .credit = 8, .body = cel05::Error{cel05::Err::kSystem}})));
   run();
-  EXPECT_THAT(reverse_ended, ElementsAre(CallStatus::kErrChunk));
+  EXPECT_THAT(reverse_ended, ElementsAre(CallStatus::kTransportError));
   server->responder->reply(server->service.calls[0].id, {});
   run();
   ASSERT_THAT(server->qp.sent, SizeIs(2));

@@ -210,7 +210,7 @@ TEST_F(Wg07ChunksTest, RefusedReadChunksAreGoneInTheSecondTry) {
     EXPECT_THAT(read_list_of(last), IsEmpty());
     refuse(last, {.err = wg07::Err::kReadChunks});
     ASSERT_THAT(outcomes, SizeIs(1));
-    EXPECT_EQ(outcomes[0].status, CallStatus::kErrChunk);
+    EXPECT_EQ(outcomes[0].status, CallStatus::kTransportError);
     EXPECT_THAT(end->qp.sent, SizeIs(last + 1));
   }
 }
@@ -223,7 +223,7 @@ TEST_F(Wg07ChunksTest, SystemErrorsEndTheCallForGood) {
   refuse(0, {.err = wg07::Err::kSystem});
   run(100);
   ASSERT_THAT(outcomes, SizeIs(1));
-  EXPECT_EQ(outcomes[0].status, CallStatus::kErrChunk);
+  EXPECT_EQ(outcomes[0].status, CallStatus::kTransportError);
   EXPECT_THAT(end->qp.sent, SizeIs(1)) << "not again";
   EXPECT_EQ(memory.num_remote(), 0u);
 }
@@ -239,7 +239,7 @@ TEST_F(Wg07ChunksTest, AHeaderTypeThatWasRefusedIsNotSentAgain) {
   EXPECT_TRUE(message(0).is<wg07::CallMiddle>());
   refuse(0, {.err = wg07::Err::kInvalHtype});
   ASSERT_THAT(outcomes, SizeIs(1));
-  EXPECT_EQ(outcomes[0].status, CallStatus::kErrChunk);
+  EXPECT_EQ(outcomes[0].status, CallStatus::kTransportError);
   end->qp.sent.clear();
   call_of(args);
   ASSERT_THAT(end->qp.sent, SizeIs(1));
@@ -276,7 +276,7 @@ TEST_F(Wg07ChunksTest, AVersionThatWasRefusedIsNotSentAgain) {
   call_of(args);
   run();
   ASSERT_THAT(outcomes, SizeIs(3));
-  EXPECT_EQ(outcomes[0].status, CallStatus::kErrChunk);
+  EXPECT_EQ(outcomes[0].status, CallStatus::kTransportError);
   EXPECT_EQ(outcomes[1].status, CallStatus::kLocalError);
   EXPECT_EQ(outcomes[2].status, CallStatus::kLocalError);
   EXPECT_THAT(end->qp.sent, SizeIs(1));

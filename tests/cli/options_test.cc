@@ -157,6 +157,17 @@ TEST(Cli, TheVersionsOfRpcRdmaAreAList) {
   EXPECT_TRUE(contains(run_weft({"--help"}).out, "auto: 2-wg07,2-cel05,1"));
 }
 
+TEST(Cli, TheCreditFormulaGoesWith2Wg07) {
+  const std::vector<std::string> perf = {"perf", "127.0.0.1:1", "--op", "rpc-null", "--credit-formula", "literal"};
+  auto words = perf;
+  EXPECT_EQ(run_weft(words).status, 2);
+  EXPECT_TRUE(contains(run_weft(words).err, "--credit-formula literal needs 2-wg07 in --rpcrdma"));
+  words.insert(words.end(), {"--rpcrdma", "auto"});
+  const Outcome outcome = run_weft(words);
+  EXPECT_EQ(outcome.status, 1) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "refused")) << outcome.err;
+}
+
 TEST(Cli, CommandsThatAreNotBuiltYetSaySo) {
   Outcome outcome = run_weft({"top", "127.0.0.1:9100"});
   EXPECT_EQ(outcome.status, 2);

@@ -238,6 +238,20 @@ TEST_F(PerfCli, EveryOpRunsWhereBothEndsHaveWorkers) {
   EXPECT_EQ(listener.stop(SIGTERM), 143);
 }
 
+TEST(PerfListener, EitherEndMayTakeTheCreditFormulaLiterally) {
+  for (const std::string served : {"sane", "literal"}) {
+    WeftListener listener({"perf", "--listen", "127.0.0.1:0", "--rpcrdma", "2-wg07", "--credit-formula", served});
+    std::vector<std::string> words = {
+        "perf",   listener.address("rdma"), "--op",   "rpc-null", "--seconds", "0.02", "--json", "--rpcrdma",
+        "2-wg07", "--credit-formula",       "literal"};
+    EXPECT_GT(parse_line(run_weft(words))["ops"], 0) << served;
+    words[3] = "rpc-write";
+    words.insert(words.end(), {"--size", "12288"});
+    EXPECT_GT(parse_line(run_weft(words))["ops"], 0) << served;
+    EXPECT_EQ(listener.stop(SIGTERM), 143);
+  }
+}
+
 TEST(PerfListener, AClientFindsTheVersionOfItsServer) {
   for (const std::string served : {"1", "2-cel05", "2-wg07", "auto", "1,2-cel05"}) {
     WeftListener listener({"perf", "--listen", "127.0.0.1:0", "--rpcrdma", served});

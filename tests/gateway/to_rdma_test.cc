@@ -386,7 +386,7 @@ TEST_F(CallbacksToTcpTest, AReplyTooLongIsTheServersToHear) {
   client.on_record = [=](TcpEnd& end, const Octets&) { end.send(reply_message(0x99, counted(too_long))); };
   const auto ended = call_back(0x99, {}, nfsulb::kNfs4CallbackProgram);
   ASSERT_TRUE(run([&] { return ended->has_value(); }));
-  EXPECT_EQ((*ended)->status, rpcrdma::CallStatus::kErrChunk);
+  EXPECT_EQ((*ended)->status, rpcrdma::CallStatus::kTransportError);
   client.on_record = nullptr;
   EXPECT_EQ(ask(client, nfs_call(2, kNull, {})), reply_message(2, {}));
 }

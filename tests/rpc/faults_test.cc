@@ -46,7 +46,8 @@ std::vector<Asked> asked_in_every_form() {
   all.push_back({CallStatus::kSuccess, kMany, none, many_message({nullptr}), {3000}, 20});
   all.push_back({CallStatus::kSuccess, kPlain, plain_message(10), plain_message(3000), {}, 3100});
   all.push_back({CallStatus::kSuccess, kPlain, plain_message(2000), plain_message(2001), {}, 2100});
-  all.push_back({CallStatus::kErrChunk, kPlain, plain_message(0), plain_message(3000), {}, 100});  // bounded wrongly
+  all.push_back(
+      {CallStatus::kTransportError, kPlain, plain_message(0), plain_message(3000), {}, 100});  // bounded wrongly
   all.push_back({CallStatus::kSuccess, kTable, table_message(200), table_message(3), {}, 60});
   return all;
 }

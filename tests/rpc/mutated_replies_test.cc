@@ -116,8 +116,8 @@ MutatedReplies::MutatedReplies() {
        true},
       {"garbage", CallStatus::kGarbageArgs, read_call, {}, {}, AcceptStat::kGarbageArgs},
       {"mismatch", CallStatus::kProgMismatch, null, {}, {}, AcceptStat::kProgMismatch},
-      {"ERR_CHUNK", CallStatus::kErrChunk, write_call, {}, {}, AcceptStat::kSuccess, false, v1::Err::kChunk},
-      {"ERR_VERS", CallStatus::kErrVers, readdir, {}, {}, AcceptStat::kSuccess, false, v1::Err::kVers},
+      {"ERR_CHUNK", CallStatus::kTransportError, write_call, {}, {}, AcceptStat::kSuccess, false, v1::Err::kChunk},
+      {"ERR_VERS", CallStatus::kVersMismatch, readdir, {}, {}, AcceptStat::kSuccess, false, v1::Err::kVers},
   };
 }
 
@@ -162,8 +162,8 @@ std::string MutatedReplies::judge(const Octets& call, const Octets& message, Cal
   if (reply.error != v1::HeaderError::kNone) return "ended by what does not decode";
   if (reply.header.xid != offered.xid) return "ended by another XID";
   if (reply.header.vers != 1) return "ended by another version";
-  if (status == CallStatus::kErrChunk || status == CallStatus::kErrVers) {
-    const auto err = status == CallStatus::kErrChunk ? v1::Err::kChunk : v1::Err::kVers;
+  if (status == CallStatus::kTransportError || status == CallStatus::kVersMismatch) {
+    const auto err = status == CallStatus::kTransportError ? v1::Err::kChunk : v1::Err::kVers;
     return reply.header.proc == v1::Proc::kError && reply.header.err == err ? "" : "not that error";
   }
   if (reply.header.proc != v1::Proc::kMsg && reply.header.proc != v1::Proc::kNomsg) return "ended by no Reply";
@@ -304,7 +304,7 @@ TEST_F(MutatedReplies, EndEveryCallOnce) {
     if (HasFailure()) return;
   }
   for (const CallStatus status : {CallStatus::kSuccess, CallStatus::kGarbageArgs, CallStatus::kProgMismatch,
-                                  CallStatus::kErrChunk, CallStatus::kErrVers, CallStatus::kBadReply}) {
+                                  CallStatus::kTransportError, CallStatus::kVersMismatch, CallStatus::kBadReply}) {
     EXPECT_GT(statuses[status], 50u) << call_status_str(status);
   }
   EXPECT_GT(num_timeouts, 500u);

@@ -41,7 +41,7 @@ TEST_F(ProtocolsTest, EveryPairAgreesOrSaysWhy) {
         EXPECT_EQ(file.data, data);
       } else {
         const std::string only = served[0] == Protocol::k1 ? "1" : "2";
-        EXPECT_EQ(outcome.status, CallStatus::kErrVers);
+        EXPECT_EQ(outcome.status, CallStatus::kVersMismatch);
         EXPECT_EQ(outcome.text, "ERR_VERS: the peer speaks RPC-over-RDMA version " + only +
                                     "; ClientConfig::protocols has the versions of this end");
       }

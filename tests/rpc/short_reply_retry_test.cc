@@ -102,7 +102,7 @@ struct ShortReplyRetryTest : ::testing::Test {
   void expect_one_error() {
     answer_err_chunk();
     EXPECT_EQ(end->qp.sent.size(), 1u);
-    EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kErrChunk));
+    EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kTransportError));
     EXPECT_EQ(remote_at_end, 0u);
   }
 
@@ -146,7 +146,7 @@ TEST_F(ShortReplyRetryTest, ThreeTimesAndNoMore) {
     answer_err_chunk();
   }
   EXPECT_THAT(chunks, ::testing::ElementsAre(0, 2048, 4096, 8192));
-  EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kErrChunk));
+  EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kTransportError));
   EXPECT_EQ(remote_at_end, 0u);
   EXPECT_EQ(end->requester->counters().short_reply_retries, 3u);
 }
@@ -199,7 +199,7 @@ TEST_F(ShortReplyRetryTest, ASecondErrorEndsIt) {
   answer_err_chunk();
   answer_err_chunk();
   EXPECT_EQ(end->qp.sent.size(), 2u);
-  EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kErrChunk));
+  EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kTransportError));
   EXPECT_EQ(remote_at_end, 0u);
   EXPECT_FALSE(end->endpoint->failure());
 }
@@ -254,7 +254,7 @@ TEST_F(ShortReplyRetryTest, NotAfterErrVers) {
   call(nfsulb::kNfsAclProgram, nfsulb::kNfsAclV3, kGetacl, Xdr().opaque(32).u32(0xf), 2000);
   answer_error(v1::Err::kVers);
   EXPECT_EQ(end->qp.sent.size(), 1u);
-  EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kErrVers));
+  EXPECT_THAT(ended, ::testing::ElementsAre(CallStatus::kVersMismatch));
 }
 
 // A connection without chunks has no larger chunk.
