@@ -88,13 +88,14 @@ TEST(ChunkLists, RefusesSegmentsThatEndBeyond2To64) {
                       {{1, 0, kTop}, ChunkError::kNone},           {{1, 0xffffffff, 0}, ChunkError::kNone}};
   const Segment good{2, 16, 0x1000};
   for (const Row& row : rows) {
-    ChunkListsView read, write, reply;
+    ChunkListsView call, read, write, reply;
+    call.call_chunk = {good, row.segment};
     read.read_list = {{96, good}, {96, row.segment}};
     write.write_list = {{good}, {good, row.segment}};
     reply.reply_chunk = SegmentArray{good, row.segment};
-    for (const ChunkListsView& view : {read, write, reply}) {
+    for (const ChunkListsView& view : {call, read, write, reply}) {
       ChunkLists lists;
-      EXPECT_EQ(ChunkLists::validate(view, {.max_item = UINT64_MAX}, lists), row.error)
+      EXPECT_EQ(ChunkLists::validate(view, {.max_message = UINT64_MAX, .max_item = UINT64_MAX}, lists), row.error)
           << row.segment.length << " octets at " << row.segment.offset;
     }
   }

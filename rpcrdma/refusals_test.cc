@@ -164,5 +164,19 @@ TEST_F(RefusedReplies, ResultsInChunksThatAreNotEligible) {
   EXPECT_EQ(answered(spec, 8, {}), CallStatus::kBadReply);
 }
 
+// Their item was found, and then they do not end where they should.
+TEST_F(RefusedReplies, ResultsThatTheBindingCannotRead) {
+  RecordProperty("proves", "R1-8.1.1-03");
+  Octets room(3000);
+  CallSpec spec = spec_of(kPair);
+  spec.binding = &said_binding();
+  spec.result_items = room;
+  const EligibleItem item{0, 0, 8, true};
+  said = {Walked::kWhole, {}, {item}};
+  EXPECT_EQ(answered(spec, 8, {}), CallStatus::kSuccess);
+  said = {Walked::kGarbage, {}, {item}};
+  EXPECT_EQ(answered(spec, 8, {}), CallStatus::kBadReply);
+}
+
 }  // namespace
 }  // namespace weft::rpcrdma::testing

@@ -290,6 +290,58 @@ TEST_F(Cel05RequesterTest, AVersion1ServerIsNamed) {
   EXPECT_EQ(end->link->credits().granted, 1u);
 }
 
+TEST_F(Cel05RequesterTest, ARefusalOfTheVersionGrantsNothing) {
+  RecordProperty("proves", "R2-8.2-6");
+  open();
+  get_credits();
+  call_of(kNull, {});
+  Octets octets;
+  xdr::XdrWriter out(octets);
+  for (const std::uint32_t word : {header_of(1).xid, 2u, 99u, 4u, 1u, 1u, 1u}) out.u32(word);
+  deliver(octets);
+  ASSERT_THAT(outcomes, SizeIs(2));
+  EXPECT_EQ(outcomes[1].status, CallStatus::kErrVers);
+  EXPECT_EQ(end->link->credits().granted, 8u);
+}
+
+TEST_F(Cel05RequesterTest, ACallIsNoReply) {
+  RecordProperty("proves", "R2-7.2.2-2");
+  open();
+  get_credits();
+  call_of(kNull, {});
+  const std::uint32_t xid = header_of(1).xid;
+  Octets rpc;
+  xdr::XdrWriter out(rpc);
+  emit_call(out, {xid, kTestProgram, kTestVersion, kNull, {}, {}});
+  const auto expect_dropped = [this](const Octets& octets) {
+    deliver(octets);
+    EXPECT_THAT(outcomes, SizeIs(1));
+    EXPECT_STREQ(end->requester->counters().last_discard, "a Call reached a requester");
+  };
+  expect_dropped(octets_of({.xid = xid, .credit = 8, .body = cel05::Msg{}}, rpc));
+  deliver(load_v2_vector("S41").octets);  // dropped for another reason
+  expect_dropped(octets_of({.xid = xid, .credit = 8, .body = cel05::Nomsg{.lists = {.read_list = {{0, {1, 60, 0}}}}}}));
+  deliver(reply_of(1));
+  EXPECT_THAT(outcomes, SizeIs(2));
+}
+
+// R1-5.3.3-05
+TEST_F(Cel05RequesterTest, AReplyIsNotInTheMessageAndInAChunk) {
+  open();
+  get_credits();
+  CallSpec spec;
+  spec.max_results = 9000;
+  call(spec);
+  cel05::Msg body{.direction = cel05::Direction::kReply, .lists = body_of<cel05::Msg>(1).lists};
+  ASSERT_TRUE(body.lists.reply_chunk);
+  const std::uint32_t xid = header_of(1).xid;
+  deliver(octets_of({.xid = xid, .credit = 8, .body = body}, rpc_reply(xid)));
+  EXPECT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(end->requester->counters().replies_discarded, 1u);
+  deliver(reply_of(1));
+  EXPECT_THAT(outcomes, SizeIs(2));
+}
+
 TEST_F(Cel05RequesterTest, AnUnreadableReplyIsDropped) {
   RecordProperty("proves", "R2-7.2.4-29");
   open();

@@ -77,6 +77,20 @@ TEST_F(Wg07RequesterTest, CreditsHoldUpAPart) {
   EXPECT_NE(xid_of(3), xid_of(0));
 }
 
+// W2-6.3.2-1: it may be a message of another draft.
+TEST_F(Wg07RequesterTest, AGrantWithMoreBehindItGivesNoCredits) {
+  open();
+  settle(2);
+  call_of({});
+  call_of({});
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  deliver(wg07_octets(0, kManyCredits, wg07::Grant{}, Octets(4)));
+  EXPECT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_FALSE(end->endpoint->failure());
+  deliver(wg07_octets(0, kManyCredits, wg07::Grant{}));
+  EXPECT_THAT(end->qp.sent, SizeIs(2));
+}
+
 TEST_F(Wg07RequesterTest, TheOtherEngineWaitsForTheEndOfACall) {
   RecordProperty("proves", "W2-4.1-4");
   open({.credits = 1});  // and one Send buffer

@@ -1,6 +1,7 @@
 """Switches off one receive-side check after the other and sees whether a test notices."""
 
 import dataclasses
+import os
 import pathlib
 import re
 import shutil
@@ -16,6 +17,8 @@ SOURCES = ["mpa", "ddp", "rdmap", "verbs-shim", "rpcrdma", "nfsulb"]
 # Folders whose test programs have to notice, in CMake's words.
 TESTS = ["mpa", "ddp", "rdmap", "verbs-shim/soft", "rpcrdma", "nfsulb", "tests/sim", "tests/vectors",
          "tests/conformance", "tests/rpc", "tests/ulb_oracle"]
+# A bound that is switched off may let a test ask for all memory of the machine.
+ASAN_LIMIT = "max_allocation_size_mb=512"
 CHECK = re.compile(r'\bviolates\(\s*"([^"]+)"')
 
 
@@ -59,7 +62,8 @@ class Runner:
 
     def run(self, program, environment, switch_off, timeout, *options):
         """(noticed, by which failure). A program that hangs or crashes has noticed, too."""
-        env = coverage.with_environment(environment, WEFT_SWITCH_OFF=switch_off)
+        asan_options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), ASAN_LIMIT]))
+        env = coverage.with_environment(environment, WEFT_SWITCH_OFF=switch_off, ASAN_OPTIONS=asan_options)
         command = [program, "--gtest_fail_fast", "--gtest_brief=1", "--gtest_color=no", *options]
         with self._lock:
             if self.stopped:

@@ -128,6 +128,12 @@ class CoverageTest(unittest.TestCase):
         first = mutate.likeliest_first("T-1", "ddp/x.cc:7", runs)
         self.assertEqual([each.program.name for each in first], ["claims", "beside", "quick", "slow"])
 
+    def test_a_program_without_a_check_gets_no_endless_memory(self):
+        limited = '#!/bin/sh\ncase "$ASAN_OPTIONS" in *max_allocation_size_mb=*) exit 0;; esac; exit 1\n'
+        program = self.write("program", limited)
+        program.chmod(0o755)
+        self.assertEqual(mutate.Runner().run(program, (), "T-1", 10), (False, ""))
+
     def test_citations(self):
         # Put together here, so that this file cites nothing.
         row, cited, twice, lonely, unknown = (f"T-A-{number:02}" for number in range(1, 6))
