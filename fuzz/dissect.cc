@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "apps/dissect/check.h"
 #include "apps/dissect/dissector.h"
 #include "apps/dissect/json_lines.h"
 #include "apps/dissect/ladder.h"
@@ -35,20 +36,43 @@ class All final : public Listener {
     must(frame.number == ++last_frame_);
     must(frame.connection != 0 && frame.connection <= last_connection_);
     must(!frame.layers.empty());
+    num_findings_ += frame.findings.size();
     for (Listener* one : all_) one->on_frame(frame);
   }
   void on_connection_end(std::uint32_t connection, const TcpCounters& counters) override {
     for (Listener* one : all_) one->on_connection_end(connection, counters);
   }
+  std::uint64_t num_findings() const { return num_findings_; }
 
  private:
   Printer printer_{nowhere(), {.fields = true, .color = true}};
   JsonLines lines_{nowhere()};
   Ladder ladder_{nowhere()};
   Summary summary_{nowhere()};
-  Listener* all_[4] = {&printer_, &lines_, &ladder_, &summary_};
+  Check check_{nowhere()};
+  Listener* all_[5] = {&printer_, &lines_, &ladder_, &summary_, &check_};
   std::uint64_t last_frame_ = 0;
+  std::uint64_t num_findings_ = 0;
   std::uint32_t last_connection_ = 0;
+};
+
+// Both ways to dissect: with every field, as -v and --json, and without. The findings are the same.
+class Both {
+ public:
+  void on_segment(const TcpSegment& segment) {
+    whole_.on_segment(segment);
+    plain_.on_segment(segment);
+  }
+  void finish() {
+    whole_.finish();
+    plain_.finish();
+    must(whole_told_.num_findings() == plain_told_.num_findings());
+  }
+
+ private:
+  All whole_told_, plain_told_;
+  Dissector whole_{{.fields = true}, whole_told_};
+  Dissector plain_{{.fields = false}, plain_told_};
 };
 
 // The next segment of a direction, or one that is out of order by up to 127 octets either way.
@@ -76,8 +100,7 @@ TcpSegment made_segment(Input& input, std::uint32_t (&next)[4]) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input({data, size});
-  All all;
-  Dissector dissector({.fields = true}, all);
+  Both dissector;
   std::uint32_t next[4] = {1, 1, 0xffffff00, 1};
   std::uint64_t number = 0;
   while (!input.empty()) {

@@ -21,9 +21,23 @@ constexpr Document kDocuments[] = {
     {"DDP", "RFC 5041"},
     {"RDMAP", "RFC 5040"},
     {"EXT", "RFC 7306"},
-    {"R1", "RFC 8166"},
+    {"SEC", "RFC 5042"},
+    {"U1", "RFC 8267"},
     {"R2", "draft-cel-nfsv4-rpcrdma-version-two-05"},
     {"W2", "draft-ietf-nfsv4-rpcrdma-version-two-07"},
+};
+
+// The ids of version 1 of RPC-over-RDMA have the sections of a later draft.
+struct Section {
+  std::string_view of_id, place;
+};
+constexpr Section kVersion1Sections[] = {
+    {"3.1.2", "RFC 8166 section 2.2.2"}, {"4.3.1", "RFC 8166 section 3.3.1"},     {"4.3.2", "RFC 8797 section 4.1"},
+    {"4.4.5", "RFC 8166 section 3.4.5"}, {"4.4.4.1", "RFC 8166 section 3.4.5.2"}, {"4.4.6", "RFC 8166 section 3.4.6"},
+    {"4.5.3", "RFC 8166 section 3.5.3"}, {"5.2.1", "RFC 8166 section 4.2.1"},     {"5.2.2", "RFC 8166 section 4.2.2"},
+    {"5.2.4", "RFC 8166 section 4.2.4"}, {"5.3", "RFC 8166 section 4.3"},         {"5.3.1", "RFC 8166 section 4.3.1"},
+    {"5.3.3", "RFC 8166 section 4.3.3"}, {"5.5", "RFC 8166 section 4.5"},         {"5.5.2", "RFC 8166 section 4.5.2"},
+    {"5.6.1", "RFC 8166 section 4.6.1"}, {"5.6.2", "RFC 8166 section 4.6.2"},     {"8.1.1", "RFC 8166 section 6.1"},
 };
 
 }  // namespace
@@ -31,6 +45,11 @@ constexpr Document kDocuments[] = {
 std::string place_of(std::string_view requirement) {
   const std::size_t first = requirement.find('-');
   const std::size_t last = requirement.rfind('-');
+  if (requirement.starts_with("R1-")) {
+    const auto section =
+        std::ranges::find(kVersion1Sections, requirement.substr(first + 1, last - first - 1), &Section::of_id);
+    return section == std::end(kVersion1Sections) ? "RFC 8166" : std::string(section->place);
+  }
   const auto document = std::ranges::find(kDocuments, requirement.substr(0, first), &Document::prefix);
   if (document == std::end(kDocuments) || first == last) return "";
   return fmt::format("{} section {}", document->name, requirement.substr(first + 1, last - first - 1));

@@ -100,7 +100,9 @@ int tell(const DissectOptions& options) {
     JsonLines lines(stdout);
     return dissect_all(options, lines);
   }
-  Printer printer(stdout, {.fields = options.fields, .color = ::isatty(STDOUT_FILENO) == 1});
+  Printer printer(stdout, {.fields = options.fields,
+                           .color = ::isatty(STDOUT_FILENO) == 1,
+                           .live = options.file == "-" || ::isatty(STDOUT_FILENO) == 1});
   return dissect_all(options, printer);
 }
 

@@ -2,8 +2,11 @@
 
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/mpa_layer.h"
+#include "apps/dissect/startup_rules.h"
 
 namespace weft::apps::dissect {
+
+using namespace fmt::literals;
 
 ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, HeldOctets& held,
                                      const TcpSegment& first)
@@ -24,8 +27,22 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   Direction& from = direction(end);
   if (segment.syn) from.mpa.begin_at_start();
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
+  watch_order(segment, from, direction(1 - end));
   from.tcp.on_segment(segment, from.mpa);
+  if (from.tcp.counters().out_of_order != 0) rdmap_.on_disorder();
+  const auto end_seq = segment.seq + static_cast<std::uint32_t>(segment.payload_len);
+  if (segment.fin && from.tcp.is_complete(end_seq)) from.mpa.end({segment.packet, segment.time});
   if (segment.fin || segment.rst) tell_end(segment, end);
+}
+
+// A segment that acknowledges octets which the capture does not have yet shows that it missed a packet of the other
+// side, before that side's next segment does.
+void ConnectionDecoder::watch_order(const TcpSegment& segment, Direction& from, const Direction& to) {
+  const auto is_behind = [](std::uint32_t a, std::uint32_t b) { return static_cast<std::int32_t>(a - b) > 0; };
+  if (segment.has_ack && to.sent && is_behind(segment.ack, *to.sent)) rdmap_.on_disorder();
+  const std::uint32_t end =
+      segment.seq + static_cast<std::uint32_t>(segment.payload_len) + (segment.syn ? 1 : 0) + (segment.fin ? 1 : 0);
+  if (!from.sent || is_behind(end, *from.sent)) from.sent = end;
 }
 
 void ConnectionDecoder::finish() {
@@ -42,7 +59,7 @@ void ConnectionDecoder::tell_end(const TcpSegment& segment, int end) {
   if (id_ == 0 || (told_end_ && segment.fin)) return;
   told_end_ = true;
   begin_frame(end, {segment.packet, segment.time}, {});
-  LayerWriter(frame_, LayerKind::kTcp, options_).line("{}", segment.rst ? "TCP connection reset" : "TCP end");
+  LayerWriter(frame_, LayerKind::kTcp, options_).line("{}"_cf, segment.rst ? "TCP connection reset" : "TCP end");
   listener_.on_frame(frame_);
 }
 
@@ -69,6 +86,8 @@ void ConnectionDecoder::settle_terms() {
   if (!first_.startup || !second_.startup) return;
   first_.mpa.set_terms(terms_of(*first_.startup, *second_.startup));
   second_.mpa.set_terms(terms_of(*second_.startup, *first_.startup));
+  rdmap_.on_start(side_of(0), start_of(*first_.startup, *second_.startup));
+  rdmap_.on_start(side_of(1), start_of(*second_.startup, *first_.startup));
 }
 
 void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& frame, ConstBytes wire,
@@ -78,6 +97,8 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
   of_.settle_terms();
   of_.begin_frame(end_, arrival, wire);
   tell_startup_frame(frame, of_.options_, of_.frame_);
+  const auto& peer = of_.direction(1 - end_).startup;
+  judge_startup_frame(frame, peer ? &*peer : nullptr, of_.frame_);
   of_.frame_.facts.is_startup = true;
   of_.listener_.on_frame(of_.frame_);
 }
@@ -99,9 +120,18 @@ void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arri
 
 void ConnectionDecoder::Direction::on_empty_ulpdu(const Arrival& arrival) {
   of_.begin_frame(end_, arrival, {});
-  LayerWriter(of_.frame_, LayerKind::kMpa, of_.options_).line("a ULPDU_Length of 0");
+  LayerWriter(of_.frame_, LayerKind::kMpa, of_.options_).text("a ULPDU_Length of 0");
   of_.frame_.findings.push_back(
       {"MPA-3-09", "a ULPDU has at least one octet", "the receiver ends the connection: nothing after it can be read"});
+  of_.listener_.on_frame(of_.frame_);
+}
+
+void ConnectionDecoder::Direction::on_cut_short(ConstBytes wire, const Arrival& arrival) {
+  of_.begin_frame(end_, arrival, wire);
+  LayerWriter(of_.frame_, LayerKind::kMpa, of_.options_)
+      .line("the end of TCP inside an FPDU, behind {} bytes"_cf, wire.size());
+  of_.frame_.findings.push_back(
+      {"MPA-8-03", "the connection ends inside an FPDU", "the receiver drops the part of the FPDU"});
   of_.listener_.on_frame(of_.frame_);
 }
 
@@ -109,7 +139,8 @@ void ConnectionDecoder::Direction::on_skipped(std::uint64_t len, const Arrival& 
   of_.rdmap_.on_gap(of_.side_of(end_));
   if (len == 0 && of_.id_ != 0) return;
   of_.begin_frame(end_, arrival, {});
-  LayerWriter(of_.frame_, LayerKind::kTcp, of_.options_).line("{} bytes are missing in the capture or unreadable", len);
+  LayerWriter(of_.frame_, LayerKind::kTcp, of_.options_)
+      .line("{} bytes are missing in the capture or unreadable"_cf, len);
   of_.listener_.on_frame(of_.frame_);
 }
 

@@ -50,17 +50,20 @@ class ConnectionDecoder {
     void on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire, const Arrival& arrival) override;
     void on_fpdu(const Fpdu& fpdu, const Arrival& arrival) override;
     void on_empty_ulpdu(const Arrival& arrival) override;
+    void on_cut_short(ConstBytes wire, const Arrival& arrival) override;
     void on_skipped(std::uint64_t len, const Arrival& arrival) override;
 
     TcpHalf tcp;
     MpaHalf mpa;
     std::optional<mpa::StartupFrame> startup;
+    std::optional<std::uint32_t> sent;  // the sequence number behind the last octet in the capture
 
    private:
     ConnectionDecoder& of_;
     int end_;
   };
 
+  void watch_order(const TcpSegment& segment, Direction& from, const Direction& to);
   void begin_frame(int end, const Arrival& arrival, ConstBytes wire);
   void settle_terms();
   void tell_end(const TcpSegment& segment, int end);

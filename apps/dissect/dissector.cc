@@ -12,6 +12,8 @@ Dissector::~Dissector() = default;
 
 void Dissector::on_segment(const TcpSegment& segment) {
   const Key key = std::minmax(segment.src, segment.dst);
+  if (last_key_ != nullptr && *last_key_ == key && !segment.syn) return last_->on_segment(segment);
+  last_key_ = nullptr;
   auto found = connections_.find(key);
   if (found != connections_.end() && found->second->is_over(segment)) {
     found->second->finish();
@@ -24,7 +26,9 @@ void Dissector::on_segment(const TcpSegment& segment) {
         connections_.emplace(key, std::make_unique<ConnectionDecoder>(options_, listener_, numbers_, held_, segment))
             .first;
   }
-  found->second->on_segment(segment);
+  last_key_ = &found->first;
+  last_ = found->second.get();
+  last_->on_segment(segment);
 }
 
 // A capture with so many connections is rare, so this may look at all of them. It makes room for many.
@@ -47,6 +51,7 @@ void Dissector::finish() {
   std::ranges::sort(decoders, {}, &ConnectionDecoder::id);
   for (ConnectionDecoder* decoder : decoders) decoder->finish();
   connections_.clear();
+  last_key_ = nullptr;
 }
 
 }  // namespace weft::apps::dissect

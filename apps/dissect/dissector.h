@@ -38,6 +38,9 @@ class Dissector {
   HeldOctets held_;
   Numbers numbers_;
   std::map<Key, std::unique_ptr<ConnectionDecoder>> connections_;
+  // The connection of the last segment: the next one is likely of it, too. Null: none.
+  const Key* last_key_ = nullptr;
+  ConnectionDecoder* last_ = nullptr;
 };
 
 }  // namespace weft::apps::dissect

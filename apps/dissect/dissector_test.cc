@@ -273,8 +273,9 @@ TEST_F(DissectorTest, JoinsACallWithItsReplyAndItsRdmaOperations) {
   dissector.finish();
   EXPECT_THAT(told.lines, Contains(HasSubstr("RDMA_MSG, XID 0x00000077, 32 credits, Write chunk 65536 bytes in 1")));
   EXPECT_THAT(told.lines, Contains(::testing::MatchesRegex("> CALL NFSv3 READ fh [0-9a-f]+ offset 4096 count 65536")));
-  EXPECT_THAT(told.lines,
-              Contains("< RDMA Write, STag 0x00000abc, TO 0x5000, 100 bytes (result 1 of Call 0x00000077)"));
+  EXPECT_THAT(
+      told.lines,
+      Contains("< RDMA Write, STag 0x00000abc, TO 0x5000, 100 bytes (result 1 of Call 0x00000077, NFSv3 READ)"));
   EXPECT_THAT(told.lines, Contains("< REPLY NFSv3 READ NFS3_OK, 20.00 us"));
   EXPECT_THAT(told.findings, IsEmpty());
 }

@@ -45,6 +45,32 @@ struct Layer {
   std::vector<Field> fields = {};  // only if Options::fields
 };
 
+// Layers: the layers of a frame, the lowest first. It keeps the memory of their text for the next frame.
+class Layers {
+ public:
+  // add appends a layer. References to other layers end.
+  Layer& add(LayerKind kind) {
+    if (size_ == layers_.size()) layers_.emplace_back();
+    Layer& layer = layers_[size_++];
+    layer.kind = kind;
+    layer.line.clear();
+    layer.fields.clear();
+    return layer;
+  }
+  void clear() { size_ = 0; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  Layer& operator[](std::size_t i) { return layers_[i]; }
+  const Layer& operator[](std::size_t i) const { return layers_[i]; }
+  const Layer& front() const { return layers_[0]; }
+  const Layer* begin() const { return layers_.data(); }
+  const Layer* end() const { return layers_.data() + size_; }
+
+ private:
+  std::vector<Layer> layers_;
+  std::size_t size_ = 0;
+};
+
 // Finding: a rule that the frame breaks.
 struct Finding {
   std::string_view requirement;  // a row of tests/conformance/tables
@@ -88,7 +114,7 @@ struct Frame {
   ConstBytes wire;     // views are valid during the call that hands over the frame
   ConstBytes ulpdu;    // without Markers; of an FPDU
   ConstBytes message;  // the untagged message that the frame completes
-  std::vector<Layer> layers;
+  Layers layers;
   std::vector<Finding> findings;
   Facts facts;
 };

@@ -5,20 +5,38 @@
 #include <string>
 #include <vector>
 
-#include "apps/common/output.h"
+#include "apps/dissect/duration.h"
 #include "apps/dissect/say.h"
 
 namespace weft::apps::dissect {
 
 namespace {
 
-constexpr std::size_t kWidth = 72;  // between the two lines
+// Between the two lines; with the time, a line has 78 columns.
+constexpr std::size_t kWidth = 62;
 
-// The shaft of an arrow, with a text in it as far as it fits.
+// The front of a text that fits into `width` octets: up to a blank if there is one, and whole characters.
+std::string_view front_line(std::string_view text, std::size_t width) {
+  if (text.size() <= width) return text;
+  const std::size_t blank = text.substr(0, width + 1).rfind(' ');
+  if (blank != std::string_view::npos && blank >= width / 2) return text.substr(0, blank);
+  std::size_t end = width;
+  while (end > 1 && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80u) --end;
+  return text.substr(0, end);
+}
+
+// Takes the front line off a text.
+std::string_view take_line(std::string_view& text, std::size_t width) {
+  const std::string_view line = front_line(text, width);
+  text.remove_prefix(line.size());
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  return line;
+}
+
+// The shaft of an arrow, with a text in it that fits.
 std::string shaft(std::string_view text, bool to_right) {
-  const std::string_view fits = text.substr(0, kWidth - 6);
-  const std::string dashes(kWidth - 4 - fits.size(), '-');
-  return to_right ? fmt::format("- {} {}>", fits, dashes) : fmt::format("<{} {} -", dashes, fits);
+  const std::string dashes(kWidth - 4 - text.size(), '-');
+  return to_right ? fmt::format("- {} {}>", text, dashes) : fmt::format("<{} {} -", dashes, text);
 }
 
 }  // namespace
@@ -40,14 +58,17 @@ void Ladder::on_frame(const Frame& frame) {
     say(out_, "{:>13} |{:^{}}|\n", "", fmt::format("connection {}", frame.connection), kWidth);
   shown_ = frame.connection;
   // The highest layer names the message; the layers below it stand beneath the arrow.
-  say(out_, "{:>13} |{}|\n", "+" + format_duration_ns(static_cast<double>(passed.count())),
-      shaft(lines.back(), frame.from == Side::kClient));
+  std::string_view rest = lines.back();
+  say(out_, "{:>13} |{}|\n", "+" + duration_str(passed),
+      shaft(take_line(rest, kWidth - 6), frame.from == Side::kClient));
+  const auto say_beneath = [this](std::string_view text) {
+    while (!text.empty()) say(out_, "{:>13} |  {:<{}}|\n", "", take_line(text, kWidth - 2), kWidth - 2);
+  };
+  say_beneath(rest);
   lines.pop_back();
-  for (const std::string_view line : lines)
-    say(out_, "{:>13} |  {:<{}}|\n", "", line.substr(0, kWidth - 2), kWidth - 2);
+  for (const std::string_view line : lines) say_beneath(line);
   for (const Finding& finding : frame.findings) {
-    say(out_, "{:>13} |  {:<{}}|\n", "",
-        fmt::format("VIOLATION {}: {}", finding.requirement, finding.what).substr(0, kWidth - 2), kWidth - 2);
+    say_beneath(fmt::format("VIOLATION {}: {}", finding.requirement, finding.what));
   }
 }
 

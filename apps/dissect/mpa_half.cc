@@ -1,6 +1,7 @@
 #include "apps/dissect/mpa_half.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -24,6 +25,13 @@ constexpr std::size_t kKeyKindAt = 9;
 mpa::FrameKind kind_of(ConstBytes octets) {
   const bool is_reply = octets.size() > kKeyKindAt && octets[kKeyKindAt] == 'p';
   return is_reply ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest;
+}
+
+// Whether the first octets are those of a Key, though not all of it is right.
+bool is_nearly_key(ConstBytes octets) {
+  constexpr std::string_view kBegin = "MPA ID Re";
+  return std::ranges::equal(octets.first(kBegin.size()), kBegin, {},
+                            [](std::uint8_t o) { return static_cast<char>(o); });
 }
 
 std::size_t ulpdu_length(ConstBytes at) {
@@ -86,6 +94,10 @@ std::size_t MpaHalf::step(ConstBytes octets, const Arrival& arrival) {
   return 0;
 }
 
+void MpaHalf::end(const Arrival& arrival) {
+  if (state_ == State::kFpdus && !pending_.empty()) sink_.on_cut_short(pending_, arrival);
+}
+
 void MpaHalf::advance(std::size_t len) {
   position_ += len;
 }
@@ -94,7 +106,8 @@ std::size_t MpaHalf::take_startup(ConstBytes octets, const Arrival& arrival) {
   const auto parsed = mpa::parse_startup_frame(octets, kind_of(octets));
   if (std::holds_alternative<mpa::NeedMore>(parsed)) return 0;
   if (const auto* bad = std::get_if<mpa::BadFrame>(&parsed); bad != nullptr) {
-    const bool has_key = octets.size() >= kKeyLen && bad->fault != mpa::StartupFault::kForeign;
+    const bool has_key =
+        octets.size() >= kKeyLen && (bad->fault != mpa::StartupFault::kForeign || is_nearly_key(octets));
     if (has_key) sink_.on_bad_startup_frame(*bad, octets.first(kKeyLen), arrival);
     state_ = saw_start_ ? State::kForeign : State::kSearch;
     return 0;
@@ -130,7 +143,8 @@ void MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, cons
             .ulpdu_len = ulpdu_len,
             .length_at = markers.stream_len(mpa::kUlpduLengthLen) - mpa::kUlpduLengthLen,
             .position = position_,
-            .cut = cut};
+            .cut = cut,
+            .markers = terms_.markers};
   const std::size_t bare_len = markers.bare_len(wire.size());
   const std::size_t present = std::min(bare_len - std::min(bare_len, mpa::kUlpduLengthLen), ulpdu_len);
   if (terms_.markers) {

@@ -22,8 +22,9 @@ struct Fpdu {
   std::size_t ulpdu_len = 0;  // ULPDU_Length
   std::size_t length_at = 0;  // where this field is in wire
   std::uint64_t position =
-      0;             // octets of Full Operation before it; counted from the first FPDU if the start is missing
-  bool cut = false;  // the capture does not have all of it
+      0;                 // octets of Full Operation before it; counted from the first FPDU if the start is missing
+  bool cut = false;      // the capture does not have all of it
+  bool markers = false;  // Markers are in use
   bool bad_marker = false;
   CrcVerdict crc = CrcVerdict::kUnknown;
 };
@@ -41,6 +42,8 @@ class MpaHalf final : public TcpHalf::Sink {
     virtual void on_fpdu(const Fpdu& fpdu, const Arrival& arrival) = 0;
     // A ULPDU_Length of 0: no receiver can go on (MPA-3-09).
     virtual void on_empty_ulpdu(const Arrival& arrival) = 0;
+    // The side ended its stream inside a frame, of which this is there.
+    virtual void on_cut_short(ConstBytes wire, const Arrival& arrival) = 0;
     // len octets were passed over, because the capture misses octets there or before them.
     virtual void on_skipped(std::uint64_t len, const Arrival& arrival) = 0;
 
@@ -64,6 +67,8 @@ class MpaHalf final : public TcpHalf::Sink {
   void begin_at_start() { saw_start_ = true; }
   // Whether the octets so far can be MPA.
   bool is_mpa() const { return state_ != State::kForeign; }
+  // The side sends nothing more (FIN).
+  void end(const Arrival& arrival);
 
   void on_octets(ConstBytes octets, const Arrival& arrival) override;
   void on_missing(std::uint64_t len, const Arrival& arrival) override;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "apps/dissect/effect.h"
 #include "apps/dissect/layer_writer.h"
 #include "mpa/fpdu.h"
 #include "rdmap/terminate.h"
@@ -10,6 +11,8 @@
 namespace weft::apps::dissect {
 
 namespace {
+
+using namespace fmt::literals;
 
 constexpr std::size_t kFlagsAt = 16, kRevAt = 17, kPdLengthAt = 18;
 
@@ -28,8 +31,8 @@ void tell_enhanced_words(const mpa::EnhancedWords& words, LayerWriter& layer) {
   const auto count = [](std::uint16_t value) {
     return value == mpa::EnhancedWords::kManual ? std::string("manual") : std::to_string(value);
   };
-  layer.line(", IRD {}, ORD {}", count(words.ird), count(words.ord));
-  if (words.a) layer.line(", peer-to-peer, RTR {}", rtr_kinds(words));
+  layer.line(", IRD {}, ORD {}"_cf, count(words.ird), count(words.ord));
+  if (words.a) layer.line(", peer-to-peer, RTR {}"_cf, rtr_kinds(words));
   layer.field("A (peer-to-peer)", mpa::kStartupHeaderLen, 1, "{}", int{words.a});
   layer.field("B (RTR by Send)", mpa::kStartupHeaderLen, 1, "{}", int{words.b});
   layer.field("IRD", mpa::kStartupHeaderLen, 2, "{}", count(words.ird));
@@ -46,11 +49,11 @@ bool is_rpcrdma(ConstBytes octets) {
 
 void tell_private_data(ConstBytes octets, std::size_t at, LayerWriter& layer) {
   if (octets.empty()) return;
-  layer.line(", {} bytes of private data", octets.size());
+  layer.line(", {} bytes of private data"_cf, octets.size());
   layer.field("private data", at, octets.size(), "{} bytes", octets.size());
   if (!is_rpcrdma(octets)) return;
   const rpcrdma::PrivateData data = rpcrdma::parse_private_data(octets);
-  layer.line(" (RPC-over-RDMA: sends {}, receives {}{})", data.send_size, data.receive_size,
+  layer.line(" (RPC-over-RDMA: sends {}, receives {}{})"_cf, data.send_size, data.receive_size,
              data.remote_invalidate ? ", remote invalidation" : "");
   layer.field("RFC 8797 version", at + 4, 1, "{}", octets[4]);
   layer.field("RFC 8797 R (remote invalidation)", at + 5, 1, "{}", int{data.remote_invalidate});
@@ -59,7 +62,16 @@ void tell_private_data(ConstBytes octets, std::size_t at, LayerWriter& layer) {
 }
 
 std::string ends(mpa::Error error) {
-  return "the receiver ends the connection: Terminate " + rdmap::describe(rdmap::to_terminate(error));
+  return terminated(rdmap::to_terminate(error));
+}
+
+std::string_view requirement_of(mpa::StartupFault fault) {
+  switch (fault) {
+    case mpa::StartupFault::kPrivateDataLen: return "MPA-7.1.1-22";
+    case mpa::StartupFault::kNoWords: return "MPA2-6-11";
+    case mpa::StartupFault::kForeign: return "MPA-7.1.2-15";
+    default: return "MPA-7.1.2-04";
+  }
 }
 
 std::string_view crc_str(CrcVerdict crc) {
@@ -72,12 +84,29 @@ std::string_view crc_str(CrcVerdict crc) {
   return "not checked";
 }
 
+void tell_markers(const Fpdu& fpdu, LayerWriter& layer) {
+  const mpa::MarkerLayout markers = mpa::MarkerLayout::at(fpdu.position);
+  for (std::size_t i = 0; markers.marker_offset(i) + mpa::kMarkerLen <= fpdu.wire.size(); ++i) {
+    const std::size_t at = markers.marker_offset(i);
+    layer.field("Marker, FPDUPTR", at, mpa::kMarkerLen, "{}",
+                mpa::parse_fpduptr(fpdu.wire.subspan(at).first<mpa::kMarkerLen>()));
+  }
+}
+
+void tell_trailer(const Fpdu& fpdu, LayerWriter& layer) {
+  const std::size_t crc_at = fpdu.wire_len - mpa::kCrcLen;
+  const std::size_t pad_len = mpa::fpdu_len(fpdu.ulpdu_len) - mpa::kUlpduLengthLen - fpdu.ulpdu_len - mpa::kCrcLen;
+  // A Marker can stand inside the PAD, or between PAD and CRC.
+  if (pad_len != 0 && !fpdu.markers) layer.field("PAD", crc_at - pad_len, pad_len, "{} bytes", pad_len);
+  layer.field("CRC", crc_at, mpa::kCrcLen, "{}", crc_str(fpdu.crc));
+}
+
 }  // namespace
 
 void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options, Frame& frame) {
   LayerWriter layer(frame, LayerKind::kMpa, options);
   const bool is_reply = startup.kind == mpa::FrameKind::kReply;
-  layer.line("MPA {}, revision {}, CRC {}, Markers {}",
+  layer.line("MPA {}, revision {}, CRC {}, Markers {}"_cf,
              is_reply ? (startup.r ? "Reply: REJECTED" : "Reply") : "Request", startup.rev, startup.c ? "on" : "off",
              startup.m ? "wanted" : "off");
   layer.field("Key", 0, 16, "{}", is_reply ? "MPA ID Rep Frame" : "MPA ID Req Frame");
@@ -85,6 +114,7 @@ void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options
   layer.field("C (CRC wanted)", kFlagsAt, 1, "{}", int{startup.c});
   layer.field("R (rejected)", kFlagsAt, 1, "{}", int{startup.r});
   layer.field("S (enhanced)", kFlagsAt, 1, "{}", int{startup.s});
+  layer.field("Res", kFlagsAt, 1, "{:#x}", startup.res);
   layer.field("Rev", kRevAt, 1, "{}", startup.rev);
   layer.field("PD_Length", kPdLengthAt, 2, "{}", startup.private_data.size());
   const auto words = mpa::parse_enhanced_words(startup);
@@ -95,29 +125,42 @@ void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options
 
 void tell_bad_startup_frame(const mpa::BadFrame& bad, const Options& options, Frame& frame) {
   LayerWriter layer(frame, LayerKind::kMpa, options);
-  layer.line("a broken MPA startup frame: {}", bad.reason);
-  frame.findings.push_back({"MPA-7.1.2-04", std::string(bad.reason), "the receiver closes TCP without an answer"});
+  layer.line("a broken MPA startup frame: {}"_cf, bad.reason);
+  frame.findings.push_back(
+      {requirement_of(bad.fault), std::string(bad.reason), "the receiver closes TCP without an answer"});
 }
 
 void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
   LayerWriter layer(frame, LayerKind::kMpa, options);
   if (fpdu.crc == CrcVerdict::kBad) {
-    layer.line("BAD CRC");
+    layer.text("BAD CRC");
     frame.findings.push_back({"MPA-4.4-20", "the CRC of this FPDU does not fit its octets", ends(mpa::Error::kCrc)});
   }
   if (fpdu.bad_marker) {
-    layer.line("BAD MARKER");
+    layer.text("BAD MARKER");
     frame.findings.push_back(
         {"MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length", ends(mpa::Error::kMarker)});
   }
   if (!layer.wants_fields()) return;
   layer.field("ULPDU_Length", fpdu.length_at, mpa::kUlpduLengthLen, "{}", fpdu.ulpdu_len);
-  if (!fpdu.cut) layer.field("CRC", fpdu.wire_len - mpa::kCrcLen, mpa::kCrcLen, "{}", crc_str(fpdu.crc));
+  if (fpdu.markers) tell_markers(fpdu, layer);
+  if (!fpdu.cut) tell_trailer(fpdu, layer);
   if (fpdu.cut) layer.field("captured", 0, fpdu.wire.size(), "{} of {} bytes", fpdu.wire.size(), fpdu.wire_len);
 }
 
 MpaHalf::Terms terms_of(const mpa::StartupFrame& from, const mpa::StartupFrame& to) {
   return {.markers = to.m, .crc = from.c || to.c, .is_known = true};
+}
+
+// The initiator sets its IRD to the responder's ORD at least (RFC 6581 section 9.1). Revision 1 tells nothing.
+RdmapDecoder::Start start_of(const mpa::StartupFrame& own, const mpa::StartupFrame& other) {
+  RdmapDecoder::Start start;
+  if (own.rev == 0 || other.rev == 0) start.version = 0;
+  const bool is_reply = own.kind == mpa::FrameKind::kReply;
+  const auto words = mpa::parse_enhanced_words(is_reply ? own : other);
+  if (!words || words->ird == mpa::EnhancedWords::kManual || words->ord == mpa::EnhancedWords::kManual) return start;
+  start.ird = is_reply ? words->ird : words->ord;
+  return start;
 }
 
 }  // namespace weft::apps::dissect

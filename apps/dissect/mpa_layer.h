@@ -2,6 +2,7 @@
 
 #include "apps/dissect/frame.h"
 #include "apps/dissect/mpa_half.h"
+#include "apps/dissect/rdmap_decoder.h"
 
 // What the dissector says of MPA (RFC 5044, RFC 6581).
 namespace weft::apps::dissect {
@@ -12,5 +13,7 @@ void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame);
 
 // terms_of gives the terms of the half connection that `from` sends, by the startup frames of both sides.
 MpaHalf::Terms terms_of(const mpa::StartupFrame& from, const mpa::StartupFrame& to);
+// start_of gives what the layers above MPA need to know of the side that sent `own`.
+RdmapDecoder::Start start_of(const mpa::StartupFrame& own, const mpa::StartupFrame& other);
 
 }  // namespace weft::apps::dissect

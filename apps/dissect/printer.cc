@@ -1,15 +1,16 @@
 #include "apps/dissect/printer.h"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 
-#include "apps/dissect/say.h"
-
 namespace weft::apps::dissect {
 
 namespace {
+
+using namespace fmt::literals;
 
 constexpr std::size_t kMaxHex = 32;  // octets of a field that are printed
 
@@ -63,48 +64,70 @@ std::string_view layer_str(LayerKind kind) {
 }
 
 void Printer::on_connection(const Connection& connection) {
-  say(out_, "connection {}: {} to {}{}\n", connection.id, connection.client, connection.server,
-      connection.saw_start ? "" : " (the capture begins in its middle)");
+  fmt::format_to(fmt::appender(text_), "connection {}: {} to {}{}\n", connection.id, connection.client,
+                 connection.server, connection.saw_start ? "" : " (the capture begins in its middle)");
 }
 
 void Printer::on_frame(const Frame& frame) {
+  constexpr std::size_t kEnough = 1 << 16;
   if (!first_) first_ = frame.arrival.time;
+  make_prefix(frame);
   for (const Layer& layer : frame.layers) {
     if (!layer.line.empty() || config_.fields) print_layer(frame, layer, depth_of(layer.kind));
   }
   for (const Finding& finding : frame.findings) {
-    say(out_, "{}  VIOLATION {}: {}{}\n", config_.color ? kRed : "", finding.requirement, finding.what,
-        config_.color ? kPlain : "");
+    fmt::format_to(fmt::appender(text_), "{}  VIOLATION {}: {}{}\n", config_.color ? kRed : "", finding.requirement,
+                   finding.what, config_.color ? kPlain : "");
   }
+  if (config_.live || text_.size() >= kEnough) flush();
+}
+
+// Seconds with six decimals, the number of the connection, and the side.
+void Printer::make_prefix(const Frame& frame) {
+  using std::chrono::microseconds;
+  prefix_.clear();
+  const auto passed = frame.arrival.time - *first_;
+  const std::int64_t us = std::chrono::floor<microseconds>(passed < Timestamp() ? -passed : passed).count();
+  constexpr std::int64_t kPerSecond = 1000000;
+  const fmt::appender out(prefix_);
+  if (passed < Timestamp()) {
+    fmt::format_to(out, "{:>4}"_cf, fmt::format("-{}"_cf, us / kPerSecond));
+  } else {
+    fmt::format_to(out, "{:4}"_cf, us / kPerSecond);
+  }
+  fmt::format_to(out, ".{:06} {:>3}{} "_cf, us % kPerSecond, frame.connection, frame.from == Side::kClient ? '>' : '<');
+}
+
+void Printer::flush() {
+  std::fwrite(text_.data(), 1, text_.size(), out_);
+  text_.clear();
 }
 
 void Printer::print_layer(const Frame& frame, const Layer& layer, int depth) {
-  const auto seconds = std::chrono::duration<double>(frame.arrival.time - *first_).count();
-  line_.clear();
-  fmt::format_to(std::back_inserter(line_), "{:11.6f} {:>3}{} {:{}}", seconds, frame.connection,
-                 frame.from == Side::kClient ? '>' : '<', "", 2 * depth);
-  if (config_.color) line_ += color_of(layer.kind);
-  line_ += layer.line.empty() ? layer_str(layer.kind) : std::string_view(layer.line);
-  if (config_.color) line_ += kPlain;
-  line_ += '\n';
-  std::fwrite(line_.data(), 1, line_.size(), out_);
+  constexpr std::string_view kBlanks = "      ";
+  const auto add = [this](std::string_view text) { text_.append(text); };
+  add({prefix_.data(), prefix_.size()});
+  add(kBlanks.substr(0, 2 * static_cast<std::size_t>(depth)));
+  if (config_.color) add(color_of(layer.kind));
+  add(layer.line.empty() ? layer_str(layer.kind) : std::string_view(layer.line));
+  if (config_.color) add(kPlain);
+  text_.push_back('\n');
   if (config_.fields) print_fields(frame, layer, depth);
 }
 
 void Printer::print_fields(const Frame& frame, const Layer& layer, int depth) {
+  const fmt::appender out(text_);
   for (const Field& field : layer.fields) {
-    line_.clear();
-    fmt::format_to(std::back_inserter(line_), "{:{}}{}: {}", "", 20 + 2 * depth, field.name, field.value);
+    fmt::format_to(out, "{:{}}{}: {}", "", 20 + 2 * depth, field.name, field.value);
     const ConstBytes octets = octets_of(frame, field);
     if (!octets.empty()) {
-      fmt::format_to(std::back_inserter(line_), "  [{}:{}]", field.at, field.len);
+      fmt::format_to(out, "  [{}:{}]", field.at, field.len);
       for (const std::uint8_t octet : octets.first(std::min(octets.size(), kMaxHex))) {
-        fmt::format_to(std::back_inserter(line_), " {:02x}", octet);
+        fmt::format_to(out, " {:02x}"_cf, octet);
       }
-      if (octets.size() > kMaxHex) line_ += " ...";
+      if (octets.size() > kMaxHex) fmt::format_to(out, " ...");
     }
-    line_ += '\n';
-    std::fwrite(line_.data(), 1, line_.size(), out_);
+    text_.push_back('\n');
   }
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdio>
-#include <map>
 #include <optional>
 
 #include "apps/dissect/frame.h"
@@ -14,21 +15,29 @@ class Printer final : public Listener {
   struct Config {
     bool fields = false;
     bool color = false;
+    bool live = false;  // write each frame at once
   };
   Printer(std::FILE* out, const Config& config) : out_(out), config_(config) {}
+  Printer(const Printer&) = delete;
+  Printer& operator=(const Printer&) = delete;
+  ~Printer() override { flush(); }
 
   void on_connection(const Connection& connection) override;
   void on_frame(const Frame& frame) override;
   void on_connection_end(std::uint32_t, const TcpCounters&) override {}
 
  private:
+  void make_prefix(const Frame& frame);
   void print_layer(const Frame& frame, const Layer& layer, int depth);
   void print_fields(const Frame& frame, const Layer& layer, int depth);
 
   std::FILE* out_;
   Config config_;
+  void flush();
+
   std::optional<Timestamp> first_;
-  std::string line_;
+  fmt::memory_buffer prefix_;  // time and connection
+  fmt::memory_buffer text_;    // not written yet
 };
 
 }  // namespace weft::apps::dissect

@@ -1,15 +1,17 @@
 #include "apps/dissect/program_text.h"
 
 #include <fmt/format.h>
+#include <isa-l/crc.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <vector>
 
 #include "apps/common/printable.h"
+#include "apps/dissect/argument_words.h"
+#include "apps/dissect/nfs4_status.h"
+#include "apps/dissect/rpc_layer.h"
 #include "apps/nfs3/types.h"
-#include "mpa/crc32c.h"
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
 #include "nfsulb/walk.h"
@@ -19,6 +21,7 @@ namespace weft::apps::dissect {
 
 namespace {
 
+using namespace fmt::literals;
 using rpcrdma::xdr::XdrReader;
 
 constexpr std::size_t kMaxName = 80;  // octets of a name that are shown
@@ -32,65 +35,62 @@ constexpr ProgramName kPrograms[] = {
     {nfsulb::kNsmProgram, "NSM"}, {nfsulb::kNfsAclProgram, "NFSACL"}, {nfsulb::kNfs4CallbackProgram, "NFS4_CB"},
 };
 
-// Arguments: the main arguments of a procedure or operation by its name, as words. "fh", "name", "stateid": those of
-// the RFCs. "u32:x", "u64:x": a number called x. "skip:N": N octets.
-struct Arguments {
-  std::string_view operation;
-  std::string_view words;
+// Procedure: what is known of a procedure, made once.
+struct Procedure {
+  std::uint32_t number = 0;
+  std::string name = {};  // "NFSv3 READ"
+  bool is_compound = false;
+  std::vector<Word> words = {};
 };
-constexpr Arguments kNfs3Arguments[] = {
-    {"GETATTR", "fh"},
-    {"SETATTR", "fh"},
-    {"LOOKUP", "fh name"},
-    {"ACCESS", "fh u32:access"},
-    {"READLINK", "fh"},
-    {"READ", "fh u64:offset u32:count"},
-    {"WRITE", "fh u64:offset u32:count u32:stable"},
-    {"CREATE", "fh name"},
-    {"MKDIR", "fh name"},
-    {"SYMLINK", "fh name"},
-    {"MKNOD", "fh name"},
-    {"REMOVE", "fh name"},
-    {"RMDIR", "fh name"},
-    {"RENAME", "fh name fh name"},
-    {"LINK", "fh fh name"},
-    {"READDIR", "fh u64:cookie skip:8 u32:count"},
-    {"READDIRPLUS", "fh u64:cookie skip:8 u32:dircount u32:maxcount"},
-    {"FSSTAT", "fh"},
-    {"FSINFO", "fh"},
-    {"PATHCONF", "fh"},
-    {"COMMIT", "fh u64:offset u32:count"},
+struct KnownProgram {
+  std::uint32_t program = 0, version = 0;
+  std::string_view name;
+  const nfsulb::Program* schema = nullptr;
+  std::vector<Procedure> procedures = {};
 };
-constexpr Arguments kNfs4Arguments[] = {
-    {"ACCESS", "u32:access"},
-    {"CLOSE", "u32:seqid"},
-    {"COMMIT", "u64:offset u32:count"},
-    {"LINK", "name"},
-    {"LOOKUP", "name"},
-    {"PUTFH", "fh"},
-    {"READ", "stateid u64:offset u32:count"},
-    {"READDIR", "u64:cookie skip:8 u32:dircount u32:maxcount"},
-    {"REMOVE", "name"},
-    {"RENAME", "name name"},
-    {"SECINFO", "name"},
-    {"SEQUENCE", "skip:16 u32:seq u32:slot"},
-    {"WRITE", "stateid u64:offset u32:stable"},
-};
-constexpr Arguments kMountArguments[] = {{"MNT", "name"}, {"UMNT", "name"}};
 
-std::span<const Arguments> arguments_of(std::uint32_t program, std::uint32_t version) {
-  if (program == nfsulb::kMountProgram) return kMountArguments;
-  if (program != nfsulb::kNfsProgram) return {};
-  if (version == nfsulb::kNfsV3) return kNfs3Arguments;
-  return version == nfsulb::kNfsV4 ? kNfs4Arguments : std::span<const Arguments>{};
+std::vector<KnownProgram> make_known_programs() {
+  std::vector<KnownProgram> known;
+  for (const nfsulb::BoundProgram& bound : nfsulb::bound_programs()) {
+    const std::uint32_t program = bound.binding.program, version = bound.binding.version;
+    const auto name = std::ranges::find(kPrograms, program, &ProgramName::program);
+    if (name == std::end(kPrograms)) continue;
+    KnownProgram& one = known.emplace_back(KnownProgram{program, version, name->name, bound.schema});
+    for (const nfsulb::Operation& row : bound.schema->procedures) {
+      one.procedures.push_back({.number = row.number,
+                                .name = fmt::format("{}v{} {}", name->name, version, row.name),
+                                .is_compound = row.is_compound,
+                                .words = argument_words(program, version, row.name)});
+    }
+  }
+  return known;
 }
 
-// The schema of a program. A client may have chosen another number for its NFSv4 callback program.
-const nfsulb::Program* schema_of(std::uint32_t program, std::uint32_t version) {
-  for (const nfsulb::BoundProgram& bound : nfsulb::bound_programs()) {
-    if (bound.binding.program == program && bound.binding.version == version) return bound.schema;
-  }
-  return nullptr;
+// A client may have chosen another number for its NFSv4 callback program: that one is not known.
+const KnownProgram* find_program(std::uint32_t program, std::uint32_t version) {
+  static const std::vector<KnownProgram> known = make_known_programs();
+  static const KnownProgram* last = nullptr;
+  const auto is_it = [=](const KnownProgram& one) { return one.program == program && one.version == version; };
+  if (last != nullptr && is_it(*last)) return last;
+  const auto found = std::ranges::find_if(known, is_it);
+  return found == known.end() ? nullptr : last = &*found;
+}
+
+const Procedure* find_procedure(const KnownProgram* program, std::uint32_t number) {
+  if (program == nullptr) return nullptr;
+  const auto& rows = program->procedures;
+  if (number < rows.size() && rows[number].number == number) return &rows[number];
+  const auto found = std::ranges::find(rows, number, &Procedure::number);
+  return found == rows.end() ? nullptr : &*found;
+}
+
+// The words of the operations of a COMPOUND, by the operation.
+const std::vector<Word>& words_of(const KnownProgram& program, const nfsulb::Operation& operation) {
+  static std::vector<std::pair<const nfsulb::Operation*, std::vector<Word>>> known;
+  const auto found =
+      std::ranges::find(known, &operation, &std::pair<const nfsulb::Operation*, std::vector<Word>>::first);
+  if (found != known.end()) return found->second;
+  return known.emplace_back(&operation, argument_words(program.program, program.version, operation.name)).second;
 }
 
 std::string name_text(ConstBytes octets) {
@@ -99,102 +99,202 @@ std::string name_text(ConstBytes octets) {
          (shown.size() < octets.size() ? "..." : "");
 }
 
-std::uint32_t number_of(std::string_view digits) {
-  std::uint32_t value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return value;
-}
+// Arguments: the octets of arguments, and the layer that tells them.
+struct Arguments {
+  XdrReader in;
+  std::size_t at;  // of the octets in the RPC message
+  RpcLayer& layer;
 
-// Adds one word's value. False: the octets end here.
-bool add_word(std::string_view word, XdrReader& in, std::string& text) {
-  const std::string_view label = word.substr(std::min(word.size(), word.find(':') + 1));
-  if (word == "fh" || word == "name") {
-    ConstBytes octets;
-    if (!in.opaque(octets)) return false;
-    // A file handle is long, and means nothing to a reader: its CRC tells handles apart.
-    text += word == "fh" ? fmt::format(" fh {:08x}", mpa::crc32c(octets)) : " '" + name_text(octets) + "'";
+  std::size_t place() const { return at + in.position(); }
+
+  bool number32(std::string_view label) {
+    std::uint32_t value = 0;
+    if (!in.u32(value)) return false;
+    layer.line(" {} {}"_cf, label, value);
+    layer.field(label, place() - 4, 4, "{}", value);
     return true;
   }
-  if (word == "stateid") return in.skip(16);
-  if (word.starts_with("skip:")) return in.skip(number_of(label));
-  if (word.starts_with("u64:")) {
+  bool number64(std::string_view label) {
     std::uint64_t value = 0;
     if (!in.u64(value)) return false;
-    fmt::format_to(std::back_inserter(text), " {} {}", label, value);
+    layer.line(" {} {}"_cf, label, value);
+    layer.field(label, place() - 8, 8, "{}", value);
     return true;
   }
-  std::uint32_t value = 0;
-  if (!in.u32(value)) return false;
-  fmt::format_to(std::back_inserter(text), " {} {}", label, value);
+  // A file handle is long, and means nothing to a reader: its CRC-32 tells handles apart, as in Wireshark.
+  void handle(ConstBytes octets, std::size_t field_at) {
+    const std::uint32_t hash = ::crc32_gzip_refl(0, octets.data(), octets.size());
+    layer.line(" fh {:08x}"_cf, hash);
+    layer.field("fh", field_at, octets.size(), "{:#010x}", hash);
+  }
+  bool opaque_handle() {
+    ConstBytes octets;
+    const std::size_t field_at = place() + 4;
+    if (!in.opaque(octets)) return false;
+    handle(octets, field_at);
+    return true;
+  }
+  bool fixed_handle() {
+    constexpr std::size_t kLen = 32;
+    const ConstBytes octets = in.rest().first(std::min(kLen, in.remaining()));
+    const std::size_t field_at = place();
+    if (!in.skip(kLen)) return false;
+    handle(octets, field_at);
+    return true;
+  }
+  bool name() {
+    ConstBytes octets;
+    const std::size_t field_at = place() + 4;
+    if (!in.opaque(octets)) return false;
+    const std::string text = name_text(octets);
+    layer.line(" '{}'"_cf, text);
+    layer.field("name", field_at, octets.size(), "{}", text);
+    return true;
+  }
+  bool skip_opaque() {
+    ConstBytes octets;
+    return in.opaque(octets);
+  }
+  bool skip_fattr4() {
+    std::uint32_t count = 0;
+    return in.u32(count) && count <= in.remaining() / 4 && in.skip(std::size_t{count} * 4) && skip_opaque();
+  }
+  bool word(const Word& word);
+  bool open();
+  bool create();
+};
+
+// createhow4 of RFC 8881 section 18.16.1.
+bool skip_createhow(Arguments& args) {
+  constexpr std::uint32_t kExclusive = 2, kExclusive41 = 3;
+  constexpr std::size_t kVerifierLen = 8;
+  std::uint32_t mode = 0;
+  if (!args.in.u32(mode)) return false;
+  if (mode >= kExclusive && !args.in.skip(kVerifierLen)) return false;
+  return mode == kExclusive || (mode <= kExclusive41 && args.skip_fattr4());
+}
+
+// OPEN4args of RFC 8881 section 18.16.1: of the claims, those with a name.
+bool Arguments::open() {
+  constexpr std::uint32_t kCreate = 1, kClaimNull = 0, kClaimDelegateCur = 2, kClaimDelegatePrev = 3;
+  constexpr std::size_t kStateidLen = 16;
+  std::uint32_t opentype = 0, claim = 0;
+  if (!in.skip(4) || !number32("access") || !number32("deny") || !in.skip(8) || !skip_opaque() || !in.u32(opentype))
+    return false;
+  if (opentype == kCreate) {
+    layer.text(" create");
+    if (!skip_createhow(*this)) return false;
+  }
+  if (!in.u32(claim)) return false;
+  if (claim == kClaimDelegateCur && !in.skip(kStateidLen)) return false;
+  if (claim == kClaimNull || claim == kClaimDelegateCur || claim == kClaimDelegatePrev) return name();
+  layer.line(" claim {}"_cf, claim);
   return true;
 }
 
-std::string words_text(std::span<const Arguments> table, std::string_view operation, ConstBytes octets) {
-  const auto row = std::ranges::find(table, operation, &Arguments::operation);
-  std::string text;
-  if (row == table.end()) return text;
-  XdrReader in(octets);
-  std::string_view rest = row->words;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(' '), rest.size());
-    if (!add_word(rest.substr(0, end), in, text)) break;
-    rest.remove_prefix(std::min(rest.size(), end + 1));
-  }
-  return text;
+// CREATE4args of RFC 8881 section 18.4.1.
+bool Arguments::create() {
+  constexpr std::uint32_t kBlk = 3, kChr = 4, kLnk = 5;
+  std::uint32_t type = 0;
+  if (!in.u32(type)) return false;
+  layer.line(" type {}"_cf, type);
+  if (type == kLnk && !skip_opaque()) return false;
+  if ((type == kBlk || type == kChr) && !in.skip(8)) return false;
+  return name();
 }
 
-std::string status_text(std::uint32_t version, ConstBytes results) {
+// Adds one word's value. False: the octets end here.
+bool Arguments::word(const Word& word) {
+  using enum Word::Kind;
+  switch (word.kind) {
+    case kHandle: return opaque_handle();
+    case kFixedHandle: return fixed_handle();
+    case kName: return name();
+    case kSkipOpaque: return skip_opaque();
+    case kSkip: return in.skip(word.skip);
+    case kU32: return number32(word.label);
+    case kU64: return number64(word.label);
+    case kOpen: return open();
+    case kCreate: return create();
+  }
+  return false;
+}
+
+void tell_words(const std::vector<Word>& words, ConstBytes octets, std::size_t at, RpcLayer& layer) {
+  Arguments args{XdrReader(octets), at, layer};
+  for (const Word& word : words) {
+    if (!args.word(word)) return;
+  }
+}
+
+// Whether the first word of a procedure's results is a status of NFS.
+bool has_status(const ProcedureKey& key) {
+  constexpr std::uint32_t kMnt = 1;
+  if (key.procedure == 0) return false;
+  if (key.program == nfsulb::kMountProgram) return key.procedure == kMnt;
+  return key.program == nfsulb::kNfsProgram || key.program == nfsulb::kNfsAclProgram ||
+         key.program == nfsulb::kNfs4CallbackProgram;
+}
+
+// Adds the status. False: it is no success.
+bool tell_status(bool is_nfs4, ConstBytes results, std::size_t at, RpcLayer& layer) {
   std::uint32_t status = 0;
   XdrReader in(results);
-  if (!in.u32(status)) return "";
-  if (version == nfsulb::kNfsV3) return std::string(nfs3::nfsstat3_name(nfs3::Nfsstat3{status}));
-  return status == 0 ? "OK" : fmt::format("status {}", status);
+  if (!in.u32(status)) return true;
+  const std::string_view name =
+      is_nfs4 ? nfs4_status_name(status) : std::string_view(nfs3::nfsstat3_name(nfs3::Nfsstat3{status}));
+  if (name.empty()) {
+    layer.line(" status {}"_cf, status);
+  } else {
+    layer.line(" {}"_cf, name);
+  }
+  layer.field("status", at, 4, "{}", status);
+  return status == 0;
 }
 
 }  // namespace
 
-std::string procedure_name(std::uint32_t program, std::uint32_t version, std::uint32_t procedure) {
-  const auto known = std::ranges::find(kPrograms, program, &ProgramName::program);
-  const nfsulb::Program* schema = schema_of(program, version);
-  const nfsulb::Operation* row = schema == nullptr ? nullptr : nfsulb::find_operation(schema->procedures, procedure);
+std::string procedure_name(const ProcedureKey& key) {
+  const KnownProgram* program = find_program(key.program, key.version);
+  if (const Procedure* procedure = find_procedure(program, key.procedure)) return procedure->name;
+  const auto known = std::ranges::find(kPrograms, key.program, &ProgramName::program);
   if (known == std::end(kPrograms)) {
-    return fmt::format("program {} version {} procedure {}", program, version, procedure);
+    return fmt::format("program {} version {} procedure {}", key.program, key.version, key.procedure);
   }
-  if (row == nullptr) return fmt::format("{}v{} procedure {}", known->name, version, procedure);
-  return fmt::format("{}v{} {}", known->name, version, row->name);
+  return fmt::format("{}v{} procedure {}", known->name, key.version, key.procedure);
 }
 
-std::string argument_text(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, ConstBytes args,
-                          std::span<const std::size_t> reduced) {
-  const nfsulb::Program* schema = schema_of(program, version);
-  if (schema == nullptr) return "";
+void tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t at, std::span<const std::size_t> reduced,
+                    RpcLayer& layer) {
+  const KnownProgram* program = find_program(key.program, key.version);
+  const Procedure* procedure = find_procedure(program, key.procedure);
+  if (procedure == nullptr) return;
+  if (!procedure->is_compound) return tell_words(procedure->words, args, at, layer);
   std::vector<nfsulb::ListedOperation> operations;
-  (void)nfsulb::list_arguments(*schema, procedure, args, reduced, operations);
-  const auto table = arguments_of(program, version);
-  const nfsulb::Operation* row = nfsulb::find_operation(schema->procedures, procedure);
-  const bool is_compound = row != nullptr && row->is_compound;
-  std::string text;
+  (void)nfsulb::list_arguments(*program->schema, key.procedure, args, reduced, operations);
   for (const nfsulb::ListedOperation& listed : operations) {
-    if (is_compound) text += (text.empty() ? " " : "; ") + std::string(listed.operation->name);
-    text += words_text(table, listed.operation->name, args.subspan(listed.position));
+    layer.line("{}{}"_cf, &listed == operations.data() ? " " : "; ", listed.operation->name);
+    layer.field("operation", at + listed.position - 4, 4, "{} ({})", listed.operation->number, listed.operation->name);
+    tell_words(words_of(*program, *listed.operation), args.subspan(listed.position), at + listed.position, layer);
   }
-  return text;
 }
 
-std::string result_text(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, ConstBytes results,
-                        std::span<const std::uint32_t> reduced) {
-  const bool has_status = program == nfsulb::kNfsProgram && procedure != 0;
-  std::string text = has_status ? " " + status_text(version, results) : "";
-  const nfsulb::Program* schema = schema_of(program, version);
-  const nfsulb::Operation* row = schema == nullptr ? nullptr : nfsulb::find_operation(schema->procedures, procedure);
-  if (row == nullptr || !row->is_compound) return text;
+bool tell_results(const ProcedureKey& key, ConstBytes results, std::size_t at, std::span<const std::uint32_t> reduced,
+                  RpcLayer& layer) {
+  const KnownProgram* program = find_program(key.program, key.version);
+  const Procedure* procedure = find_procedure(program, key.procedure);
+  const bool is_nfs4 = procedure != nullptr && procedure->is_compound;
+  const bool succeeded = !has_status(key) || tell_status(is_nfs4, results, at, layer);
+  if (!is_nfs4) return succeeded;
   std::vector<nfsulb::ListedOperation> operations;
-  (void)nfsulb::list_results(*schema, procedure, results, reduced, operations);
+  (void)nfsulb::list_results(*program->schema, key.procedure, results, reduced, operations);
   for (const nfsulb::ListedOperation& listed : operations) {
-    text += "; " + std::string(listed.operation->name);
-    if (&listed == &operations.back()) text += " " + status_text(version, results.subspan(listed.position));
+    layer.line("; {}"_cf, listed.operation->name);
+    layer.field("operation", at + listed.position - 4, 4, "{} ({})", listed.operation->number, listed.operation->name);
+    const bool is_last = &listed == &operations.back();
+    if (is_last && !succeeded) tell_status(true, results.subspan(listed.position), at + listed.position, layer);
   }
-  return text;
+  return succeeded;
 }
 
 }  // namespace weft::apps::dissect

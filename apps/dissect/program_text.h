@@ -6,17 +6,26 @@
 
 #include "base/bytes.h"
 
-// Names of programs, procedures and operations of the NFS family, and their main arguments and results in words.
+// Names of programs, procedures and operations of the NFS family, and their main arguments and results.
 namespace weft::apps::dissect {
 
-// procedure_name: "NFSv3 READ", "MOUNTv3 MNT"; "program 395183 version 1 procedure 7" without a known name.
-std::string procedure_name(std::uint32_t program, std::uint32_t version, std::uint32_t procedure);
+class RpcLayer;
 
-// argument_text and result_text follow the name. They begin with a blank, or are empty. reduced: as of
-// nfsulb::walk_arguments and nfsulb::walk_results. Octets that are not what the procedure says end the text.
-std::string argument_text(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, ConstBytes args,
-                          std::span<const std::size_t> reduced);
-std::string result_text(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, ConstBytes results,
-                        std::span<const std::uint32_t> reduced);
+// ProcedureKey names a procedure.
+struct ProcedureKey {
+  std::uint32_t program = 0, version = 0, procedure = 0;
+  friend bool operator==(const ProcedureKey&, const ProcedureKey&) = default;
+};
+
+// procedure_name: "NFSv3 READ", "MOUNTv3 MNT"; "program 395183 version 1 procedure 7" without a known name.
+std::string procedure_name(const ProcedureKey& key);
+
+// tell_arguments and tell_results add to the line, beginning with a blank, and to the fields. at: where args or results
+// begin in the RPC message. reduced: as of nfsulb::walk_arguments and nfsulb::walk_results. Octets that are not what
+// the procedure says end the text. tell_results returns false for a status that is no success.
+void tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t at, std::span<const std::size_t> reduced,
+                    RpcLayer& layer);
+bool tell_results(const ProcedureKey& key, ConstBytes results, std::size_t at, std::span<const std::uint32_t> reduced,
+                  RpcLayer& layer);
 
 }  // namespace weft::apps::dissect

@@ -4,15 +4,18 @@
 #include <string_view>
 #include <variant>
 
+#include "apps/dissect/effect.h"
 #include "apps/dissect/layer_writer.h"
+#include "apps/dissect/terminate_layer.h"
 #include "ddp/error.h"
 #include "rdmap/atomic.h"
-#include "rdmap/diagnosis.h"
 #include "rdmap/terminate.h"
 
 namespace weft::apps::dissect {
 
 namespace {
+
+using namespace fmt::literals;
 
 using rdmap::Opcode;
 
@@ -39,20 +42,21 @@ std::string_view opcode_str(Opcode opcode) {
   return "a message of an unknown opcode";
 }
 
-// What a receiver answers.
-std::string terminated(const rdmap::Terminate& terminate) {
-  return "the receiver ends the connection: Terminate " + rdmap::describe(terminate);
-}
-
-void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn, Frame& frame) {
-  if (dv > ddp::kDdpVersion) {
+// version: of DDP and RDMAP; empty: 0 or 1.
+void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn,
+                        std::optional<std::uint8_t> version, Frame& frame) {
+  const auto is_wrong = [version](std::uint8_t value) {
+    return version ? value != *version : value > ddp::kDdpVersion;
+  };
+  const int due = version.value_or(ddp::kDdpVersion);
+  if (is_wrong(dv)) {
     frame.findings.push_back(
-        {tagged ? "DDP-7.2-07" : "DDP-7.2-13", fmt::format("DV is {}, not 1", dv),
+        {tagged ? "DDP-7.2-07" : "DDP-7.2-13", fmt::format("DV is {}, not {}", dv, due),
          terminated(rdmap::to_terminate(tagged ? ddp::Error::kTaggedVersion : ddp::Error::kUntaggedVersion))});
   }
-  if (control.rv > rdmap::kRdmapVersion) {
+  if (is_wrong(control.rv)) {
     frame.findings.push_back(
-        {"RDMAP-7.2-03", fmt::format("RV is {}, not 1", control.rv), terminated(rdmap::kInvalidVersion)});
+        {"RDMAP-7.2-03", fmt::format("RV is {}, not {}", control.rv, due), terminated(rdmap::kInvalidVersion)});
   }
   if (control.opcode >= rdmap::kNumOpcodes7306) {
     frame.findings.push_back(
@@ -70,17 +74,32 @@ void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, st
   }
 }
 
+void tell_control(std::uint8_t octet, std::string_view opcode, LayerWriter& layer) {
+  constexpr unsigned kRsvShift = 4, kRsvMask = 0x03;
+  const auto control = rdmap::parse_control(octet);
+  layer.field("RV", kRdmapControlAt, 1, "{}", control.rv);
+  layer.field("Rsv", kRdmapControlAt, 1, "{}", octet >> kRsvShift & kRsvMask);
+  layer.field("Opcode", kRdmapControlAt, 1, "{} ({})", control.opcode, opcode);
+}
+
 std::string in_segments(std::size_t num) {
   return num == 1 ? "" : fmt::format(" in {} segments", num);
 }
 
 }  // namespace
 
+void RdmapDecoder::on_start(Side from, const Start& start) {
+  version_ = start.version;
+  for (Untagged& queue : halves_[static_cast<std::size_t>(from)].queues) queue.next_msn = ddp::Msn().value;
+  rules_.on_start(from, start.ird);
+}
+
 void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
+  rules_.on_fpdu(from, frame);
   const auto segment = ddp::parse_segment_wire(fpdu.ulpdu);
   if (!segment) {
     LayerWriter layer(frame, LayerKind::kDdp, options_, Source::kUlpdu);
-    layer.line("a DDP segment without a whole header");
+    layer.text("a DDP segment without a whole header");
     if (!fpdu.cut)
       frame.findings.push_back({"DDP-4.4-01", "the ULPDU is shorter than its header",
                                 terminated(rdmap::to_terminate(ddp::Error::kLocalCatastrophic))});
@@ -99,6 +118,7 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
 }
 
 void RdmapDecoder::on_gap(Side from) {
+  rules_.stop();
   Half& half = halves_[static_cast<std::size_t>(from)];
   for (Untagged& queue : half.queues) {
     queue.broken = true;
@@ -113,24 +133,32 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
     LayerWriter ddp(frame, LayerKind::kDdp, options_, Source::kUlpdu);
     ddp.field("T (tagged)", kDdpControlAt, 1, "1");
     ddp.field("L (last)", kDdpControlAt, 1, "{}", int{header.last});
+    ddp.field("Resrv", kDdpControlAt, 1, "{:#x}", header.rsvd);
     ddp.field("DV", kDdpControlAt, 1, "{}", header.dv);
     ddp.field("STag", kStagAt, 4, "{:#010x}", header.stag.value);
     ddp.field("TO", kToAt, 8, "{:#x}", header.to);
     ddp.field("payload", ddp::kTaggedHeaderLen, payload.size(), "{} bytes", len);
   }
-  find_header_faults(true, header.dv, control, 0, frame);
+  find_header_faults(true, header.dv, control, 0, version_, frame);
+  if (header.to > UINT64_MAX - len) {
+    frame.findings.push_back({"DDP-7.1-15", fmt::format("TO {:#x} and {} bytes pass 2^64", header.to, len),
+                              terminated(rdmap::to_terminate(ddp::Error::kToWrap))});
+  }
   if (control.opcode >= rdmap::kNumOpcodes7306 || !rdmap::is_tagged(Opcode{control.opcode})) {
     LayerWriter(frame, LayerKind::kRdmap, options_, Source::kUlpdu)
-        .line("a tagged segment with opcode {}", control.opcode);
+        .line("a tagged segment with opcode {}"_cf, control.opcode);
     return;
   }
   const Opcode opcode{control.opcode};
+  rules_.on_tagged(from, opcode, header.last, frame);
+  if (opcode == Opcode::kReadResponse) rules_.on_read_response(from, header, len, frame);
   Tagged& under_way = halves_[static_cast<std::size_t>(from)].tagged[opcode == Opcode::kWrite ? 0 : 1];
   const bool continues =
       under_way.num_segments != 0 && under_way.stag == header.stag.value && under_way.to + under_way.len == header.to;
   if (!continues) {
     under_way = {.stag = header.stag.value, .to = header.to, .head = std::move(under_way.head)};
     under_way.head.clear();
+    under_way.began = frame.arrival.time;
   }
   if (under_way.head.size() == under_way.len) {
     const ConstBytes kept =
@@ -140,19 +168,20 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   under_way.len += len;
   ++under_way.num_segments;
   LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);
-  layer.field("RV", kRdmapControlAt, 1, "{}", control.rv);
-  layer.field("Opcode", kRdmapControlAt, 1, "{} ({})", control.opcode, opcode_str(opcode));
+  tell_control(header.rsvd_ulp, opcode_str(opcode), layer);
   if (!header.last) return;
   const Tagged& whole = under_way;
   frame.facts.rdma = {opcode_str(opcode), whole.len, whole.num_segments};
-  layer.line("{}, STag {:#010x}, TO {:#x}, {} bytes{}", opcode_str(opcode), whole.stag, whole.to, whole.len,
+  layer.line("{}, STag {:#010x}, TO {:#x}, {} bytes{}"_cf, opcode_str(opcode), whole.stag, whole.to, whole.len,
              in_segments(whole.num_segments));
   upper_.on_transfer({.kind = opcode == Opcode::kWrite ? Transfer::Kind::kWrite : Transfer::Kind::kReadResponse,
                       .from = from,
                       .stag = whole.stag,
                       .to = whole.to,
                       .len = whole.len,
-                      .head = whole.head},
+                      .head = whole.head,
+                      .began = whole.began,
+                      .in_order = rules_.is_judging()},
                      frame, layer);
   under_way.num_segments = 0;
 }
@@ -164,13 +193,21 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
     LayerWriter ddp(frame, LayerKind::kDdp, options_, Source::kUlpdu);
     ddp.field("T (tagged)", kDdpControlAt, 1, "0");
     ddp.field("L (last)", kDdpControlAt, 1, "{}", int{header.last});
+    ddp.field("Resrv", kDdpControlAt, 1, "{:#x}", header.rsvd);
     ddp.field("DV", kDdpControlAt, 1, "{}", header.dv);
     ddp.field("QN", kQnAt, 4, "{}", header.qn);
     ddp.field("MSN", kMsnAt, 4, "{}", header.msn.value);
     ddp.field("MO", kMoAt, 4, "{}", header.mo);
     ddp.field("payload", ddp::kUntaggedHeaderLen, payload.size(), "{} bytes", len);
   }
-  find_header_faults(false, header.dv, control, header.qn, frame);
+  find_header_faults(false, header.dv, control, header.qn, version_, frame);
+  {
+    LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);
+    const Opcode opcode{control.opcode};
+    tell_control(header.rsvd_ulp, opcode_str(opcode), layer);
+    layer.field(rdmap::invalidates(opcode) ? "Invalidate STag" : "RsvdULP, bits 8 to 39", kInvalidateAt, 4, "{:#010x}",
+                header.rsvd_ulp_8_39);
+  }
   if (header.qn >= kNumQueues) {
     frame.findings.push_back({"DDP-7.1-01", fmt::format("queue {} does not exist", header.qn),
                               terminated(rdmap::to_terminate(ddp::Error::kInvalidQn))});
@@ -178,18 +215,35 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
   }
   Untagged& queue = halves_[static_cast<std::size_t>(from)].queues[header.qn];
   keep_order(queue, header, frame);
-  const std::size_t kept = std::min(payload.size(), kMaxMessage - std::min(kMaxMessage, queue.octets.size()));
-  // Octets behind ones that are missing have no place.
-  if (queue.octets.size() == queue.len) {
-    queue.octets.insert(queue.octets.end(), payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(kept));
+  if (header.mo != 0 && !queue.broken && control.opcode != queue.opcode) {
+    frame.findings.push_back({"RDMAP-7.2-02",
+                              fmt::format("opcode {} inside a message of opcode {}", control.opcode, queue.opcode),
+                              terminated(rdmap::kUnexpectedOpcode)});
   }
+  queue.opcode = control.opcode;
+  keep(queue, header.last, payload);
   queue.len += len;
   ++queue.num_segments;
   if (!header.last) return;
   on_message(from, header, queue, frame);
   queue.octets.clear();
+  queue.whole = {};
   queue.len = queue.num_segments = 0;
   queue.broken = false;
+}
+
+// A message of one segment stays where it is: most are.
+void RdmapDecoder::keep(Untagged& queue, bool last, ConstBytes payload) {
+  if (last && queue.len == 0) {
+    queue.whole = payload.first(std::min(payload.size(), kMaxMessage));
+    return;
+  }
+  // Octets behind ones that are missing have no place.
+  if (queue.octets.size() == queue.len) {
+    const std::size_t kept = std::min(payload.size(), kMaxMessage - std::min(kMaxMessage, queue.octets.size()));
+    queue.octets.insert(queue.octets.end(), payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(kept));
+  }
+  queue.whole = queue.octets;
 }
 
 // RFC 5041 section 5.3: MSNs in order, and in a message the MO where the last segment ended.
@@ -217,50 +271,64 @@ void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, Unta
   const auto control = rdmap::parse_control(header.rsvd_ulp);
   if (control.opcode >= rdmap::kNumOpcodes7306) return;
   const Opcode opcode{control.opcode};
-  frame.message = queue.octets;
+  frame.message = queue.whole;
+  LayerWriter layer = LayerWriter::again(frame, options_, Source::kMessage);
   if (queue.broken) {
-    LayerWriter(frame, LayerKind::kRdmap, options_, Source::kUlpdu)
-        .line("{}, MSN {}, whose beginning is not in the capture", opcode_str(opcode), header.msn.value);
+    layer.line("{}, MSN {}, whose beginning is not in the capture"_cf, opcode_str(opcode), header.msn.value);
     return;
   }
   frame.facts.rdma = {opcode_str(opcode), queue.len, queue.num_segments};
   frame.facts.is_terminate = opcode == Opcode::kTerminate;
+  const bool is_whole = queue.whole.size() == queue.len;
   switch (opcode) {
-    case Opcode::kReadRequest: return tell_read_request(from, header, frame);
-    case Opcode::kTerminate: return tell_terminate(frame);
-    case Opcode::kAtomicRequest: return tell_atomic_request(header, frame);
-    case Opcode::kAtomicResponse: return tell_atomic_response(header, frame);
-    default: return tell_send(from, opcode, header, queue, frame);
+    case Opcode::kReadRequest: return tell_read_request(from, header, is_whole, frame, layer);
+    case Opcode::kTerminate: rules_.on_terminate(from); return tell_terminate(frame.message, is_whole, frame, layer);
+    case Opcode::kAtomicRequest: return tell_atomic_request(from, header, is_whole, frame, layer);
+    case Opcode::kAtomicResponse: return tell_atomic_response(from, header, is_whole, frame, layer);
+    default: return tell_send(from, opcode, header, queue, frame, layer);
   }
 }
 
 void RdmapDecoder::tell_send(Side from, Opcode opcode, const ddp::UntaggedHeader& header, const Untagged& queue,
-                             Frame& frame) {
-  Send send{.from = from, .octets = queue.octets, .len = queue.len};
-  {
-    LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);
-    layer.line("{}, MSN {}, {} bytes{}", opcode_str(opcode), header.msn.value, queue.len,
-               in_segments(queue.num_segments));
-    layer.field("RV", kRdmapControlAt, 1, "{}", rdmap::parse_control(header.rsvd_ulp).rv);
-    layer.field("Opcode", kRdmapControlAt, 1, "{} ({})", static_cast<int>(opcode), opcode_str(opcode));
-    if (rdmap::invalidates(opcode)) {
-      send.invalidated = header.rsvd_ulp_8_39;
-      layer.line(", invalidates STag {:#010x}", header.rsvd_ulp_8_39);
-      layer.field("Invalidate STag", kInvalidateAt, 4, "{:#010x}", header.rsvd_ulp_8_39);
-    }
+                             Frame& frame, LayerWriter& layer) {
+  Send send{.from = from, .octets = queue.whole, .len = queue.len, .in_order = rules_.is_judging()};
+  layer.line("{}, MSN {}, {} bytes{}"_cf, opcode_str(opcode), header.msn.value, queue.len,
+             in_segments(queue.num_segments));
+  if (rdmap::invalidates(opcode)) {
+    send.invalidated = header.rsvd_ulp_8_39;
+    layer.line(", invalidates STag {:#010x}"_cf, header.rsvd_ulp_8_39);
   }
+  if (rdmap::is_immediate(opcode)) return tell_immediate(queue, frame, layer);
   if (rdmap::is_send(opcode)) upper_.on_send(send, frame);
 }
 
-void RdmapDecoder::tell_read_request(Side from, const ddp::UntaggedHeader& header, Frame& frame) {
-  LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kMessage);
-  const auto request = rdmap::parse_read_request_header(frame.message);
-  if (!request) {
-    layer.line("RDMA Read Request of {} bytes, not 28", frame.message.size());
-    frame.findings.push_back({"RDMAP-4.4-01", "a Read Request has 28 octets", terminated(rdmap::kStreamCatastrophic)});
+void RdmapDecoder::tell_immediate(const Untagged& queue, Frame& frame, LayerWriter& layer) {
+  if (queue.len != rdmap::kImmediateLen) {
+    frame.findings.push_back({"EXT-6.3-04", fmt::format("Immediate Data of {} bytes, not 8", queue.len),
+                              terminated(rdmap::kStreamCatastrophic)});
     return;
   }
-  layer.line("RDMA Read Request, MSN {}: {} bytes at STag {:#010x}, TO {:#x} to STag {:#010x}, TO {:#x}",
+  if (queue.whole.size() != queue.len) return;
+  layer.text(": ");
+  std::string hex;
+  for (const std::uint8_t octet : queue.whole) hex += fmt::format("{:02x}", octet);
+  layer.line("{}"_cf, hex);
+  layer.field("Immediate Data", 0, rdmap::kImmediateLen, "0x{}", hex);
+}
+
+void RdmapDecoder::tell_read_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame,
+                                     LayerWriter& layer) {
+  const auto request = rdmap::parse_read_request_header(frame.message);
+  if (!request) {
+    layer.line("RDMA Read Request of {} bytes, not 28"_cf, frame.facts.rdma->octets);
+    if (!is_whole) return;
+    const bool is_short = frame.message.size() < rdmap::kReadRequestHeaderLen;
+    frame.findings.push_back(
+        {is_short ? "RDMAP-4.4-01" : "DDP-7.1-08", "a Read Request has 28 octets",
+         terminated(is_short ? rdmap::kStreamCatastrophic : rdmap::to_terminate(ddp::Error::kMessageTooLong))});
+    return;
+  }
+  layer.line("RDMA Read Request, MSN {}: {} bytes at STag {:#010x}, TO {:#x} to STag {:#010x}, TO {:#x}"_cf,
              header.msn.value, request->size, request->src_stag.value, request->src_to, request->sink_stag.value,
              request->sink_to);
   layer.field("Data Sink STag", 0, 4, "{:#010x}", request->sink_stag.value);
@@ -268,55 +336,72 @@ void RdmapDecoder::tell_read_request(Side from, const ddp::UntaggedHeader& heade
   layer.field("RDMA Read Message Size", 12, 4, "{}", request->size);
   layer.field("Data Source STag", 16, 4, "{:#010x}", request->src_stag.value);
   layer.field("Data Source TO", 20, 8, "{:#x}", request->src_to);
+  if (request->src_to > UINT64_MAX - request->size) {
+    frame.findings.push_back({"RDMAP-7.2-09",
+                              fmt::format("TO {:#x} and {} bytes pass 2^64", request->src_to, request->size),
+                              terminated(rdmap::kReadToWrap)});
+  }
+  rules_.on_read_request(from, *request, frame);
   upper_.on_transfer({.kind = Transfer::Kind::kReadRequest,
                       .from = from,
                       .stag = request->src_stag.value,
                       .to = request->src_to,
                       .len = request->size,
                       .sink_stag = request->sink_stag.value,
-                      .sink_to = request->sink_to},
+                      .sink_to = request->sink_to,
+                      .began = frame.arrival.time,
+                      .in_order = rules_.is_judging()},
                      frame, layer);
 }
 
-void RdmapDecoder::tell_terminate(Frame& frame) {
-  LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kMessage);
-  const auto message = rdmap::parse_terminate(frame.message);
-  if (!message) {
-    layer.line("Terminate of {} bytes: too short", frame.message.size());
-    return;
-  }
-  layer.line("Terminate, {}", rdmap::describe(message->siw.value_or(message->what)));
-  const rdmap::Diagnosis diagnosis = rdmap::diagnose(*message, rdmap::Course::kReceived);
-  if (!diagnosis.told.empty()) layer.line("; {}", diagnosis.told);
-  if (!diagnosis.where.empty()) layer.line("; {}", diagnosis.where);
-  if (!diagnosis.requirements.empty()) layer.line(" [{}]", diagnosis.requirements);
-  if (!diagnosis.cause.empty()) layer.line(". Likely cause: {}", diagnosis.cause);
-  layer.field("Layer, EType, Error Code", 0, 2, "{}", rdmap::describe(message->what));
-  if (message->segment_len) layer.field("DDP Segment Length", 4, 2, "{}", *message->segment_len);
-}
-
-void RdmapDecoder::tell_atomic_request(const ddp::UntaggedHeader& header, Frame& frame) {
-  LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kMessage);
+void RdmapDecoder::tell_atomic_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame,
+                                       LayerWriter& layer) {
   const auto request = rdmap::parse_atomic_request_header(frame.message);
   if (!request) {
-    layer.line("Atomic Request of {} bytes, not 52", frame.message.size());
+    layer.line("Atomic Request of {} bytes, not 52"_cf, frame.facts.rdma->octets);
+    if (is_whole) {
+      frame.findings.push_back(
+          {"EXT-4.2-01", "an Atomic Request has 52 octets", terminated(rdmap::kStreamCatastrophic)});
+    }
     return;
   }
   const bool is_add = request->aop_code == static_cast<std::uint8_t>(rdmap::AtomicOp::kFetchAdd);
-  layer.line("Atomic Request, MSN {}: {} {:#x} at STag {:#010x}, TO {:#x}, request {:#x}", header.msn.value,
-             is_add ? "FetchAdd of" : "CmpSwap to", request->operands.add_swap, request->stag.value, request->to,
-             request->request_id);
+  if (!rdmap::is_atomic_op(request->aop_code)) {
+    layer.line("Atomic Request, MSN {}: AOpCode {} is reserved"_cf, header.msn.value, request->aop_code);
+    frame.findings.push_back({"EXT-5.2.1-13", fmt::format("AOpCode {} is reserved", request->aop_code),
+                              terminated(rdmap::kUnexpectedOpcode)});
+  } else {
+    layer.line("Atomic Request, MSN {}: {} {:#x} at STag {:#010x}, TO {:#x}, request {:#x}"_cf, header.msn.value,
+               is_add ? "FetchAdd of" : "CmpSwap to", request->operands.add_swap, request->stag.value, request->to,
+               request->request_id);
+  }
+  layer.field("AOpCode", 3, 1, "{}", request->aop_code);
+  layer.field("Request Identifier", 4, 4, "{:#x}", request->request_id);
+  layer.field("Remote STag", 8, 4, "{:#010x}", request->stag.value);
+  layer.field("Remote TO", 12, 8, "{:#x}", request->to);
+  layer.field("Add or Swap Data", 20, 8, "{:#x}", request->operands.add_swap);
+  layer.field("Add or Swap Mask", 28, 8, "{:#x}", request->operands.add_swap_mask);
+  layer.field("Compare Data", 36, 8, "{:#x}", request->operands.compare);
+  layer.field("Compare Mask", 44, 8, "{:#x}", request->operands.compare_mask);
+  rules_.on_atomic_request(from, request->request_id, frame);
 }
 
-void RdmapDecoder::tell_atomic_response(const ddp::UntaggedHeader& header, Frame& frame) {
-  LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kMessage);
+void RdmapDecoder::tell_atomic_response(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame,
+                                        LayerWriter& layer) {
   const auto response = rdmap::parse_atomic_response_header(frame.message);
   if (!response) {
-    layer.line("Atomic Response of {} bytes, not 12", frame.message.size());
+    layer.line("Atomic Response of {} bytes, not 12"_cf, frame.facts.rdma->octets);
+    if (is_whole) {
+      frame.findings.push_back(
+          {"EXT-5.2.2-06", "an Atomic Response has 12 octets", terminated(rdmap::kStreamCatastrophic)});
+    }
     return;
   }
-  layer.line("Atomic Response, MSN {}: the word was {:#x}, request {:#x}", header.msn.value, response->original,
+  layer.line("Atomic Response, MSN {}: the word was {:#x}, request {:#x}"_cf, header.msn.value, response->original,
              response->request_id);
+  layer.field("Original Request Identifier", 0, 4, "{:#x}", response->request_id);
+  layer.field("Original Remote Data Value", 4, 8, "{:#x}", response->original);
+  rules_.on_atomic_response(from, response->request_id, frame);
 }
 
 }  // namespace weft::apps::dissect

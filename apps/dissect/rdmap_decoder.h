@@ -8,6 +8,7 @@
 
 #include "apps/dissect/frame.h"
 #include "apps/dissect/mpa_half.h"
+#include "apps/dissect/stream_rules.h"
 #include "ddp/segment.h"
 #include "rdmap/header.h"
 
@@ -21,6 +22,7 @@ struct Send {
   ConstBytes octets;    // views are valid during the call
   std::size_t len = 0;  // octets that it had; more than octets.size() if the capture or a limit cut it
   std::optional<std::uint32_t> invalidated = {};
+  bool in_order = false;  // the capture has both directions from the first FPDU on, in their order
 };
 
 // Transfer: an RDMA Read Request, or an RDMA Write or RDMA Read Response that is complete.
@@ -34,6 +36,8 @@ struct Transfer {
   std::uint32_t sink_stag = 0;  // kReadRequest: of the memory at this side
   std::uint64_t sink_to = 0;
   ConstBytes head = {};  // the first octets, not of a Read Request; valid during the call
+  Timestamp began{};     // when its first octet came
+  bool in_order = false;
 };
 
 // UpperLayer reads the messages of the layer above RDMAP.
@@ -56,10 +60,19 @@ class RdmapDecoder {
 
   RdmapDecoder(const Options& options, UpperLayer& upper) : options_(options), upper_(upper) {}
 
+  // Start: what the startup frames say about a side.
+  struct Start {
+    std::uint8_t version = 1;          // of DDP and RDMAP
+    std::optional<std::uint16_t> ird;  // how many RDMA Reads and Atomics at once the side takes
+  };
+  // The capture has the first FPDU of this side.
+  void on_start(Side from, const Start& start);
   // Adds the layers above MPA to the frame.
   void on_fpdu(Side from, const Fpdu& fpdu, Frame& frame);
   // The capture misses octets of this side: messages under way cannot be told whole.
   void on_gap(Side from);
+  // The capture does not have the two directions in their order.
+  void on_disorder() { rules_.stop(); }
 
  private:
   static constexpr std::size_t kNumQueues = 4;
@@ -67,9 +80,11 @@ class RdmapDecoder {
   // Untagged: the message under way in a queue.
   struct Untagged {
     std::vector<std::uint8_t> octets;
+    ConstBytes whole;     // of the message that its last segment completes
     std::size_t len = 0;  // with octets that are not kept
     std::size_t num_segments = 0;
     bool broken = false;  // a segment is missing
+    std::uint8_t opcode = 0;
     std::optional<std::uint32_t> next_msn;
   };
   // Tagged: the RDMA Write or Read Response under way.
@@ -79,6 +94,7 @@ class RdmapDecoder {
     std::uint64_t len = 0;
     std::size_t num_segments = 0;
     std::vector<std::uint8_t> head = {};
+    Timestamp began{};
   };
   struct Half {
     std::array<Untagged, kNumQueues> queues;
@@ -87,17 +103,23 @@ class RdmapDecoder {
 
   void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
   void on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
+  static void keep(Untagged& queue, bool last, ConstBytes payload);
   void keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
   void on_message(Side from, const ddp::UntaggedHeader& header, Untagged& queue, Frame& frame);
   void tell_send(Side from, rdmap::Opcode opcode, const ddp::UntaggedHeader& header, const Untagged& queue,
-                 Frame& frame);
-  void tell_read_request(Side from, const ddp::UntaggedHeader& header, Frame& frame);
-  void tell_terminate(Frame& frame);
-  void tell_atomic_request(const ddp::UntaggedHeader& header, Frame& frame);
-  void tell_atomic_response(const ddp::UntaggedHeader& header, Frame& frame);
+                 Frame& frame, LayerWriter& layer);
+  void tell_immediate(const Untagged& queue, Frame& frame, LayerWriter& layer);
+  // is_whole: the capture has all octets of the message.
+  void tell_read_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame, LayerWriter& layer);
+  void tell_atomic_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame,
+                           LayerWriter& layer);
+  void tell_atomic_response(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame,
+                            LayerWriter& layer);
 
   const Options& options_;
   UpperLayer& upper_;
+  std::optional<std::uint8_t> version_;  // of DDP and RDMAP
+  StreamRules rules_;
   std::array<Half, 2> halves_;
 };
 

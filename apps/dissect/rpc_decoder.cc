@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <chrono>
 
-#include "apps/common/output.h"
+#include "apps/dissect/duration.h"
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/program_text.h"
+#include "apps/dissect/rpc_layer.h"
+#include "apps/dissect/rpc_rules.h"
+#include "apps/dissect/transport_fields.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/v2/first_message.h"
 
 namespace weft::apps::dissect {
 
 namespace {
+
+using namespace fmt::literals;
 
 using rpcrdma::Protocol;
 using rpcrdma::xdr::XdrReader;
@@ -32,18 +37,18 @@ std::uint64_t octets_of(const rpcrdma::SegmentArray& segments) {
 
 void tell_lists(const rpcrdma::ChunkListsView& lists, LayerWriter& layer) {
   if (!lists.call_chunk.empty()) {
-    layer.line(", Call chunk {} bytes in {}", octets_of(lists.call_chunk), lists.call_chunk.size());
+    layer.line(", Call chunk {} bytes in {}"_cf, octets_of(lists.call_chunk), lists.call_chunk.size());
   }
   std::uint64_t read = 0;
   for (const rpcrdma::ReadSegment& segment : lists.read_list) read += segment.target.length;
   if (!lists.read_list.empty()) {
-    layer.line(", Read list {} bytes in {} at {}", read, lists.read_list.size(), lists.read_list.front().position);
+    layer.line(", Read list {} bytes in {} at {}"_cf, read, lists.read_list.size(), lists.read_list.front().position);
   }
   for (const rpcrdma::SegmentArray& chunk : lists.write_list) {
-    layer.line(", Write chunk {} bytes in {}", octets_of(chunk), chunk.size());
+    layer.line(", Write chunk {} bytes in {}"_cf, octets_of(chunk), chunk.size());
   }
   if (lists.reply_chunk) {
-    layer.line(", Reply chunk {} bytes in {}", octets_of(*lists.reply_chunk), lists.reply_chunk->size());
+    layer.line(", Reply chunk {} bytes in {}"_cf, octets_of(*lists.reply_chunk), lists.reply_chunk->size());
   }
 }
 
@@ -94,192 +99,272 @@ std::optional<TransportHeader> RpcDecoder::header_of(ConstBytes message) {
   return parse_transport_header(*protocol_, message);
 }
 
+bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send) {
+  const bool answers = half(other(send.from)).calls.find(header.xid) != nullptr;
+  if (header.type == "RDMA_ERROR") return !answers && send.from == Side::kClient;
+  if (header.reply) return !*header.reply;
+  if (header.has_payload) {
+    XdrReader in(send.octets.subspan(header.len));
+    std::uint32_t type = 0;
+    if (in.skip(4) && in.u32(type)) return type != static_cast<std::uint32_t>(rpcrdma::MsgType::kReply);
+  }
+  if (header.external && !header.lists.call_chunk.empty()) return true;
+  return !answers && send.from == Side::kClient;
+}
+
 void RpcDecoder::on_send(const Send& send, Frame& frame) {
   if (send.octets.empty() || (!protocol_ && num_foreign_ >= kMaxForeign)) return;
   const auto header = header_of(send.octets);
+  const bool is_whole = send.octets.size() == send.len;
   if (!header) {
     ++num_foreign_;
-    if (protocol_) LayerWriter(frame, LayerKind::kRpcRdma, options_).line("no RPC-over-RDMA header");
+    if (!protocol_) return;
+    LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
+    if (is_whole) frame.findings.push_back(header_fault(*protocol_, send.octets, send.from == Side::kClient));
     return;
   }
+  const bool to_responder = is_to_responder(*header, send);
   tell_header(*header, send, frame);
-  if (header->has_payload) on_payload(*header, send, frame);
-  if (header->external && !header->lists.call_chunk.empty()) remember(*header, send.from, frame);
+  if (is_whole) judge_parts(*header, send.from, frame);
+  const Payload payload = payload_of(*header, send);
+  if (is_whole) judge_header(*protocol_, *header, payload.octets, to_responder, frame);
+  if (is_whole && !to_responder) judge_reply(*header, send, frame);
+  if (!header->has_payload && !header->external) {
+    if (!to_responder && header->type.ends_with("_ERROR")) half(other(send.from)).calls.answer(header->xid);
+    return;
+  }
+  if (to_responder) return on_call(*header, send, payload, frame);
+  on_reply(*header, send, payload, frame);
+}
+
+// The parts of an RPC message come in Sends of their own, and the last one has the chunks (2-wg07 section 6.3.6).
+RpcDecoder::Payload RpcDecoder::payload_of(const TransportHeader& header, const Send& send) {
+  Half& own = half(send.from);
+  const ConstBytes rest = send.octets.subspan(header.len);
+  if (header.is_middle) {
+    if (header.xid != own.parts_xid) own.parts.clear();
+    own.parts_xid = header.xid;
+    const std::size_t kept = std::min(rest.size(), kMaxParts - own.parts.size());
+    own.parts.insert(own.parts.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(kept));
+    return {rest, header.len, false};
+  }
+  if (own.parts.empty() || !header.has_payload || header.xid != own.parts_xid) {
+    return {rest, header.len, send.octets.size() == send.len};
+  }
+  joined_.swap(own.parts);
+  own.parts.clear();
+  joined_.insert(joined_.end(), rest.begin(), rest.end());
+  return {joined_, RpcLayer::kInChunk, false};
+}
+
+void RpcDecoder::judge_parts(const TransportHeader& header, Side from, Frame& frame) {
+  const Half& own = half(from);
+  const bool is_part = header.is_middle || header.has_payload || header.external;
+  if (own.parts.empty() || !is_part || (header.xid == own.parts_xid && !header.external)) return;
+  frame.findings.push_back({header.xid == own.parts_xid ? "W2-6.3.6-3" : "W2-6.3.6-4",
+                            fmt::format("a message inside the parts of {:#010x}", own.parts_xid),
+                            "the receiver answers RDMA2_ERR_INVAL_CONT and drops the parts"});
 }
 
 void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Frame& frame) {
   frame.facts.xid = header.xid;
   frame.facts.credit = header.credit;
   LayerWriter layer(frame, LayerKind::kRpcRdma, options_, Source::kMessage);
-  layer.line("{} {}, XID {:#010x}, {} credits{}", rpcrdma::protocol_str(*protocol_), header.type, header.xid,
+  layer.line("{} {}, XID {:#010x}, {} credits{}"_cf, rpcrdma::protocol_str(*protocol_), header.type, header.xid,
              header.credit, header.text);
   tell_lists(header.lists, layer);
-  layer.field("rdma_xid", 0, 4, "{:#010x}", header.xid);
-  layer.field("rdma_vers", 4, 4, "{}", header.version);
-  layer.field("rdma_credit", 8, 4, "{}", header.credit);
-  layer.field("type", 12, 4, "{}", header.type);
-  layer.field("header", 0, header.len, "{} bytes", header.len);
-  if (send.len > send.octets.size()) layer.line(" (the capture has {} of {} bytes)", send.octets.size(), send.len);
+  if (send.len > send.octets.size()) layer.line(" (the capture has {} of {} bytes)"_cf, send.octets.size(), send.len);
+  if (layer.wants_fields()) tell_header_fields(*protocol_, header, send.octets, layer);
 }
 
-void RpcDecoder::on_payload(const TransportHeader& header, const Send& send, Frame& frame) {
-  const ConstBytes payload = send.octets.subspan(header.len);
-  XdrReader in(payload);
-  std::uint32_t xid = 0, type = 0;
-  if (!in.u32(xid) || !in.u32(type)) return;
-  LayerWriter layer(frame, LayerKind::kRpc, options_, Source::kMessage);
-  if (type == static_cast<std::uint32_t>(rpcrdma::MsgType::kCall)) {
-    remember(header, send.from, frame);
-    tell_call(half(send.from).calls[header.xid], payload, header, header.len, frame, layer);
-  } else {
-    tell_reply(other(send.from), payload, header, header.len, frame, layer);
+void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Frame& frame) {
+  const CallTable& calls = half(other(send.from)).calls;
+  const Call* call = half(other(send.from)).calls.find(header.xid);
+  if (call == nullptr) {
+    if (send.in_order && (header.has_payload || header.external) && !calls.may_have_had(header.xid)) {
+      frame.findings.push_back(
+          {"R1-3.1.2-01", fmt::format("no Call has XID {:#010x}", header.xid), "the requester drops the Reply"});
+    }
+    return;
   }
+  if (!header.has_payload && !header.external) return;
+  judge_returned(call->offered, header.lists, frame);
+  if (!send.invalidated) return;
+  bool is_offered = false;
+  for_each_segment(call->offered,
+                   [&](std::uint32_t handle, const Segment&) { is_offered |= handle == *send.invalidated; });
+  if (is_offered) return;
+  frame.findings.push_back({"R1-4.3.2-16",
+                            fmt::format("invalidates STag {:#010x}, which its Call did not offer", *send.invalidated),
+                            "the requester ends the connection"});
 }
 
-void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, Frame& frame,
-                           LayerWriter& layer) {
+void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
+  CallTable& calls = half(send.from).calls;
+  Call& call = calls.add(header.xid, frame.arrival.time, header.lists);
+  const std::uint32_t granted = half(other(send.from)).granted;
+  if (send.in_order && *protocol_ == Protocol::k1 && granted != 0 && calls.num_open() > granted) {
+    frame.findings.push_back({"R1-4.3.1-04", fmt::format("{} Calls at once with {} credits", calls.num_open(), granted),
+                              "the responder may have no Receive for it, and end the connection"});
+  }
+  if (header.has_payload) tell_call(call, payload.octets, header, payload.at, payload.is_whole, frame);
+}
+
+void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
+  Half& caller = half(other(send.from));
+  half(send.from).granted = std::max(half(send.from).granted, header.credit);
+  const Call* call = caller.calls.find(header.xid);
+  if (header.has_payload) {
+    tell_reply(call, payload.octets, header, payload.at, frame);
+  } else {
+    // The RPC message is in the Reply chunk, of which the Call keeps the beginning.
+    tell_reply(call, call == nullptr ? ConstBytes{} : ConstBytes(call->reply_head), header, RpcLayer::kInChunk, frame);
+  }
+  caller.calls.answer(header.xid);
+}
+
+void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
+                           Frame& frame) {
+  RpcLayer layer(frame, options_, at);
   XdrReader in(payload);
   rpcrdma::CallHeaderView rpc;
   if (rpcrdma::parse_call(in, rpc) != rpcrdma::CallParse::kOk) {
-    layer.line("CALL with a broken RPC header");
+    layer.text("CALL with a broken RPC header");
     return;
   }
   call.program = rpc.program;
   call.version = rpc.version;
   call.procedure = rpc.procedure;
   call.is_known = true;
-  const auto positions = positions_of(header.lists);
   // Positions count from the beginning of the Payload stream, and arguments from behind the RPC header.
   std::vector<std::size_t> reduced;
-  for (const std::size_t position : positions) {
+  for (const std::size_t position : positions_of(header.lists)) {
     if (position >= in.position()) reduced.push_back(position - in.position());
   }
-  frame.facts.rpc = {.xid = rpc.xid, .procedure = procedure_name(rpc.program, rpc.version, rpc.procedure)};
-  layer.line("CALL {}{}", frame.facts.rpc->procedure,
-             argument_text(rpc.program, rpc.version, rpc.procedure, in.rest(), reduced));
-  layer.field("xid", at, 4, "{:#010x}", rpc.xid);
-  layer.field("program", at + 12, 4, "{}", rpc.program);
-  layer.field("version", at + 16, 4, "{}", rpc.version);
-  layer.field("procedure", at + 20, 4, "{}", rpc.procedure);
-  layer.field("credential flavor", at + 24, 4, "{}", rpc.cred.flavor);
-  layer.field("arguments", at + in.position(), in.remaining(), "{} bytes", in.remaining());
+  frame.facts.rpc = {.xid = rpc.xid, .procedure = procedure_name({rpc.program, rpc.version, rpc.procedure})};
+  layer.line("CALL {}"_cf, frame.facts.rpc->procedure);
+  layer.field("xid", 0, 4, "{:#010x}", rpc.xid);
+  layer.field("msg_type", 4, 4, "0 (CALL)");
+  layer.field("rpcvers", 8, 4, "{}", 2);
+  layer.field("program", 12, 4, "{}", rpc.program);
+  layer.field("version", 16, 4, "{}", rpc.version);
+  layer.field("procedure", 20, 4, "{}", rpc.procedure);
+  layer.field("credential flavor", 24, 4, "{}", static_cast<std::uint32_t>(rpc.cred.flavor));
+  layer.field("arguments", in.position(), in.remaining(), "{} bytes", in.remaining());
+  tell_arguments({rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), reduced, layer);
+  if (is_whole) {
+    judge_arguments(rpc.program, rpc.version, rpc.procedure, in.rest(), in.position(), header.lists, frame);
+  }
 }
 
-void RpcDecoder::tell_reply(Side caller, ConstBytes payload, const TransportHeader& header, std::size_t at,
-                            Frame& frame, LayerWriter& layer) {
+void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at,
+                            Frame& frame) {
+  RpcLayer layer(frame, options_, at);
   XdrReader in(payload);
   rpcrdma::ReplyHeader rpc;
-  if (!rpcrdma::parse_reply(in, rpc)) {
-    layer.line("REPLY with a broken RPC header");
-    return;
+  const bool is_there = rpcrdma::parse_reply(in, rpc);
+  if (!is_there && !payload.empty()) return layer.text("REPLY with a broken RPC header");
+  if (is_there) {
+    layer.field("xid", 0, 4, "{:#010x}", rpc.xid);
+    layer.field("msg_type", 4, 4, "1 (REPLY)");
+    layer.field("reply_stat", 8, 4, "{}", rpc.denied ? "1 (denied)" : "0 (accepted)");
+    if (!rpc.denied) layer.field("accept_stat", in.position() - 4, 4, "{}", static_cast<std::uint32_t>(rpc.accept));
+    layer.field("results", in.position(), in.remaining(), "{} bytes", in.remaining());
   }
-  layer.field("xid", at, 4, "{:#010x}", rpc.xid);
-  layer.field("results", at + in.position(), in.remaining(), "{} bytes", in.remaining());
-  const auto call = half(caller).calls.find(rpc.xid);
-  if (call == half(caller).calls.end()) {
-    layer.line("REPLY to a Call that is not in the capture");
-    return;
+  if (call == nullptr) return layer.text("REPLY to a Call that is not in the capture");
+  RpcFact& fact = frame.facts.rpc.emplace(RpcFact{.is_reply = true, .xid = header.xid});
+  fact.latency = frame.arrival.time - call->time;
+  fact.failed = is_there && (rpc.denied || rpc.accept != rpcrdma::AcceptStat::kSuccess);
+  layer.text("REPLY");
+  if (call->is_known) {
+    fact.procedure = procedure_name({call->program, call->version, call->procedure});
+    layer.line(" {}"_cf, fact.procedure);
   }
-  const Call& of = call->second;
-  RpcFact& fact = frame.facts.rpc.emplace(RpcFact{.is_reply = true, .xid = rpc.xid});
-  fact.latency = frame.arrival.time - of.time;
-  fact.failed = rpc.denied || rpc.accept != rpcrdma::AcceptStat::kSuccess;
-  if (of.is_known) fact.procedure = procedure_name(of.program, of.version, of.procedure);
-  layer.line("REPLY");
-  if (of.is_known) layer.line(" {}", fact.procedure);
   if (fact.failed) {
-    layer.line(": {}", rpcrdma::describe(rpc));
-  } else if (of.is_known) {
-    layer.line("{}", result_text(of.program, of.version, of.procedure, in.rest(), brought_by(header.lists)));
+    layer.line(": {}"_cf, rpcrdma::describe(rpc));
+  } else if (call->is_known && is_there) {
+    fact.failed = !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(),
+                                brought_by(header.lists), layer);
   }
-  layer.line(", {}", format_duration_ns(static_cast<double>(fact.latency->count())));
-}
-
-void RpcDecoder::remember(const TransportHeader& header, Side from, Frame& frame) {
-  forget(from, header.xid);
-  Half& own = half(from);
-  if (own.calls.size() >= kMaxCalls || own.segments.size() >= kMaxSegments) {
-    // Calls without a Reply in the capture.
-    own.calls.clear();
-    own.segments.clear();
-  }
-  Call& call = own.calls[header.xid];
-  call.time = frame.arrival.time;
-  const auto offer = [&](std::uint32_t handle, Segment segment) {
-    if (own.segments.size() >= kMaxSegments) return;
-    segment.xid = header.xid;
-    own.segments[handle] = segment;
-    call.handles.push_back(handle);
-  };
-  using Use = Segment::Use;
-  for (const rpcrdma::Segment& segment : header.lists.call_chunk) {
-    offer(segment.handle, {.use = Use::kCall, .is_first = &segment == header.lists.call_chunk.data()});
-  }
-  for (const rpcrdma::ReadSegment& segment : header.lists.read_list) {
-    offer(segment.target.handle, {.use = Use::kArgument, .index = segment.position});
-  }
-  std::uint32_t index = 0;
-  for (const rpcrdma::SegmentArray& chunk : header.lists.write_list) {
-    ++index;
-    for (const rpcrdma::Segment& segment : chunk) offer(segment.handle, {.use = Use::kResult, .index = index});
-  }
-  if (!header.lists.reply_chunk) return;
-  for (const rpcrdma::Segment& segment : *header.lists.reply_chunk) {
-    offer(segment.handle, {.use = Use::kReply, .is_first = &segment == header.lists.reply_chunk->data()});
-  }
-}
-
-void RpcDecoder::forget(Side from, std::uint32_t xid) {
-  Half& own = half(from);
-  const auto call = own.calls.find(xid);
-  if (call == own.calls.end()) return;
-  for (const std::uint32_t handle : call->second.handles) {
-    const auto segment = own.segments.find(handle);
-    if (segment != own.segments.end() && segment->second.xid == xid) own.segments.erase(segment);
-  }
-  own.calls.erase(call);
+  layer.line(", {}"_cf, duration_str(*fact.latency));
 }
 
 void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) {
-  const Side owner = transfer.kind == Transfer::Kind::kReadResponse ? transfer.from : other(transfer.from);
-  const Half& memory = half(owner);
-  std::uint32_t stag = transfer.stag;
-  if (transfer.kind == Transfer::Kind::kReadResponse) {
-    const auto source = half(other(transfer.from)).read_sources.find(transfer.stag);
-    if (source == half(other(transfer.from)).read_sources.end()) return;
-    stag = source->second;
+  using Kind = Transfer::Kind;
+  const Side owner = transfer.kind == Kind::kReadResponse ? transfer.from : other(transfer.from);
+  const CallTable& memory = half(owner).calls;
+  Transfer at = transfer;  // at the memory of the owner
+  if (transfer.kind == Kind::kReadResponse) {
+    auto& reads = half(other(transfer.from)).reads;
+    const auto read = reads.find(transfer.stag);
+    if (read == reads.end()) return;
+    at.stag = read->second.stag;
+    at.to = read->second.to;
+    at.began = read->second.time;
+    reads.erase(read);
   }
-  const auto found = memory.segments.find(stag);
-  if (found == memory.segments.end()) return;
-  const Segment& segment = found->second;
-  frame.facts.xid = segment.xid;
-  if (transfer.kind == Transfer::Kind::kReadRequest) {
-    auto& sources = half(transfer.from).read_sources;
-    if (sources.size() >= kMaxSegments) sources.clear();
-    sources[transfer.sink_stag] = transfer.stag;
+  const Segment* segment = memory.find_segment(at.stag, at.to);
+  if (transfer.kind != Kind::kReadResponse) judge_place(transfer, segment, frame);
+  if (segment == nullptr) return;
+  frame.facts.xid = segment->xid;
+  if (transfer.kind == Kind::kReadRequest) {
+    auto& reads = half(transfer.from).reads;
+    if (reads.size() >= kMaxReads) reads.clear();
+    reads[transfer.sink_stag] = {transfer.stag, transfer.to, frame.arrival.time};
   }
+  tell_use(at, *segment, owner, layer);
+  if (transfer.kind == Kind::kReadResponse) {
+    layer.line(", {} behind its Request"_cf, duration_str(frame.arrival.time - at.began));
+  } else if (at.began != frame.arrival.time && transfer.kind == Kind::kWrite) {
+    layer.line(", in {}"_cf, duration_str(frame.arrival.time - at.began));
+  }
+  take_chunk(at, owner, *segment, frame);
+}
+
+void RpcDecoder::tell_use(const Transfer& transfer, const Segment& segment, Side owner, LayerWriter& layer) {
   switch (segment.use) {
-    case Segment::Use::kCall: layer.line(" (Call {:#010x})", segment.xid); break;
-    case Segment::Use::kArgument: layer.line(" (argument at {} of Call {:#010x})", segment.index, segment.xid); break;
-    case Segment::Use::kResult: layer.line(" (result {} of Call {:#010x})", segment.index, segment.xid); break;
-    case Segment::Use::kReply: layer.line(" (Reply of Call {:#010x})", segment.xid); break;
+    case Segment::Use::kCall: layer.line(" (Call {:#010x}"_cf, segment.xid); break;
+    case Segment::Use::kArgument: layer.line(" (argument at {} of Call {:#010x}"_cf, segment.index, segment.xid); break;
+    case Segment::Use::kResult: layer.line(" (result {} of Call {:#010x}"_cf, segment.index, segment.xid); break;
+    case Segment::Use::kReply: layer.line(" (Reply of Call {:#010x}"_cf, segment.xid); break;
   }
-  if (segment.is_first && !transfer.head.empty()) tell_in_chunk(transfer, owner, segment, frame);
+  const Call* call = half(owner).calls.find(segment.xid);
+  if (call != nullptr && call->is_known) {
+    layer.line(", {}"_cf, procedure_name({call->program, call->version, call->procedure}));
+  }
+  layer.text(")");
+  (void)transfer;
+}
+
+// What a Call offers may be read and written until its Reply, and no octet around it.
+void RpcDecoder::judge_place(const Transfer& transfer, const Segment* segment, Frame& frame) {
+  if (!transfer.in_order || !protocol_ || transfer.len == 0) return;
+  const bool is_write = transfer.kind == Transfer::Kind::kWrite;
+  const std::string_view name = is_write ? "an RDMA Write" : "an RDMA Read";
+  const std::string effect = "the owner ends the connection if the memory is not registered, and else loses octets";
+  if (segment == nullptr) {
+    if (half(other(transfer.from)).calls.has_forgotten()) return;
+    frame.findings.push_back({is_write ? "DDP-7.1-11" : "RDMAP-7.2-06",
+                              fmt::format("{} at STag {:#010x}, which no open Call offers", name, transfer.stag),
+                              effect});
+  } else if (transfer.to < segment->offset || transfer.len > segment->len ||
+             transfer.to - segment->offset > segment->len - transfer.len) {
+    frame.findings.push_back({is_write ? "DDP-7.1-14" : "RDMAP-7.2-08",
+                              fmt::format("{} of {} bytes at TO {:#x}, where Call {:#010x} offers {} at {:#x}", name,
+                                          transfer.len, transfer.to, segment->xid, segment->len, segment->offset),
+                              effect});
+  }
 }
 
 // The RPC message of a header without Payload stream is in a chunk: its beginning names the procedure.
-void RpcDecoder::tell_in_chunk(const Transfer& transfer, Side owner, const Segment& segment, Frame& frame) {
-  const auto call = half(owner).calls.find(segment.xid);
-  if (call == half(owner).calls.end()) return;
-  // No field: the octets are parts of several frames.
-  const Options no_fields;
-  LayerWriter layer(frame, LayerKind::kRpc, no_fields);
+void RpcDecoder::take_chunk(const Transfer& transfer, Side owner, const Segment& segment, Frame& frame) {
+  if (!segment.is_first || transfer.head.empty() || transfer.to != segment.offset) return;
+  Call* call = half(owner).calls.find(segment.xid);
+  if (call == nullptr) return;
   const TransportHeader header{.xid = segment.xid};
-  if (transfer.kind == Transfer::Kind::kReadResponse) {
-    tell_call(call->second, transfer.head, header, 0, frame, layer);
-  } else {
-    tell_reply(owner, transfer.head, header, 0, frame, layer);
-  }
+  if (segment.use == Segment::Use::kCall)
+    return tell_call(*call, transfer.head, header, RpcLayer::kInChunk, false, frame);
+  if (segment.use == Segment::Use::kReply) call->reply_head.assign(transfer.head.begin(), transfer.head.end());
 }
 
 }  // namespace weft::apps::dissect

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "apps/dissect/call_table.h"
 #include "apps/dissect/frame.h"
 #include "apps/dissect/rdmap_decoder.h"
 #include "rpcrdma/chunk_lists.h"
@@ -22,18 +23,19 @@ struct TransportHeader {
   std::string text = {};           // what else there is to say
   std::optional<bool> reply = {};  // the header's word on the direction; empty: it has none
   bool external = false;           // the RPC message is in a chunk
-  bool has_payload = false;        // the Payload stream of a whole RPC message follows
+  bool has_payload = false;        // the Payload stream of a whole RPC message follows, or the last part of one
+  bool is_middle = false;          // a part of the Payload stream follows, and more come in other messages
   rpcrdma::ChunkListsView lists = {};
   std::size_t len = 0;  // octets of the header
 };
 
 // RpcDecoder reads RPC-over-RDMA (RFC 8166, and both drafts of version 2) and ONC RPC in the Sends of a connection, and
-// joins RDMA operations with the Calls whose chunks they serve. A value without I/O. It remembers at most kMaxCalls
-// Calls of each direction, and the segments of their chunks.
+// joins RDMA operations with the Calls whose chunks they serve. A value without I/O. Its memory is that of two
+// CallTables and of the RDMA Reads under way.
 class RpcDecoder final : public UpperLayer {
  public:
-  static constexpr std::size_t kMaxCalls = 4096;
-  static constexpr std::size_t kMaxSegments = 65536;
+  static constexpr std::size_t kMaxReads = 65536;
+  static constexpr std::size_t kMaxParts = 1 << 20;
   static constexpr std::uint32_t kMaxForeign = 16;  // after so many, the connection carries something else
 
   explicit RpcDecoder(const Options& options) : options_(options) {}
@@ -42,45 +44,51 @@ class RpcDecoder final : public UpperLayer {
   void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) override;
 
  private:
-  struct Call {
-    std::uint32_t program = 0, version = 0, procedure = 0;
-    bool is_known = false;  // the capture has its RPC header
+  using Call = CallTable::Call;
+  using Segment = CallTable::Segment;
+  // Read: an RDMA Read under way.
+  struct Read {
+    std::uint32_t stag = 0;  // of its source
+    std::uint64_t to = 0;
     Timestamp time{};
-    std::vector<std::uint32_t> handles = {};
-  };
-  // Segment: memory of a side that one of its Calls offered.
-  struct Segment {
-    enum class Use : std::uint8_t { kCall, kArgument, kResult, kReply };
-    Use use = Use::kArgument;
-    std::uint32_t xid = 0;
-    std::uint32_t index = 0;  // kArgument: the Position. kResult: the number of the Write chunk, from 1
-    bool is_first = false;    // kCall, kReply: of its chunk
   };
   struct Half {
-    std::unordered_map<std::uint32_t, Call> calls;        // by XID, of the Calls that this side sent
-    std::unordered_map<std::uint32_t, Segment> segments;  // by handle, of the memory of this side
-    // By the STag where the octets of this side's RDMA Reads go: the handle that they come from.
-    std::unordered_map<std::uint32_t, std::uint32_t> read_sources;
+    CallTable calls;                                // that this side sent
+    std::unordered_map<std::uint32_t, Read> reads;  // of this side, by the STag where their octets go
+    std::uint32_t granted = 0;                      // the most credits that this side granted so far
+    std::vector<std::uint8_t> parts;                // of a message in several Sends; at most kMaxParts octets
+    std::uint32_t parts_xid = 0;
   };
 
   static std::optional<rpcrdma::Protocol> guess(ConstBytes message);
   std::optional<TransportHeader> header_of(ConstBytes message);
+  bool is_to_responder(const TransportHeader& header, const Send& send);
   void tell_header(const TransportHeader& header, const Send& send, Frame& frame);
-  void on_payload(const TransportHeader& header, const Send& send, Frame& frame);
-  // at: where the RPC message begins in the Send.
-  void tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, Frame& frame,
-                 LayerWriter& layer);
-  void tell_reply(Side caller, ConstBytes payload, const TransportHeader& header, std::size_t at, Frame& frame,
-                  LayerWriter& layer);
-  void tell_in_chunk(const Transfer& transfer, Side owner, const Segment& segment, Frame& frame);
-  void remember(const TransportHeader& header, Side from, Frame& frame);
-  void forget(Side from, std::uint32_t xid);
+  // Payload: an RPC message, and its place in the Send.
+  struct Payload {
+    ConstBytes octets;
+    std::size_t at;
+    bool is_whole;
+  };
+  Payload payload_of(const TransportHeader& header, const Send& send);
+  void judge_parts(const TransportHeader& header, Side from, Frame& frame);
+  void judge_reply(const TransportHeader& header, const Send& send, Frame& frame);
+  void on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
+  void on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
+  // at: where the RPC message begins in the Send. is_whole: the message is in one piece.
+  void tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
+                 Frame& frame);
+  void tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at, Frame& frame);
+  void tell_use(const Transfer& transfer, const Segment& segment, Side owner, LayerWriter& layer);
+  void judge_place(const Transfer& transfer, const Segment* segment, Frame& frame);
+  void take_chunk(const Transfer& transfer, Side owner, const Segment& segment, Frame& frame);
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
 
   const Options& options_;
   std::optional<rpcrdma::Protocol> protocol_;
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA
   std::array<Half, 2> halves_;
+  std::vector<std::uint8_t> joined_;  // the parts of a message, put together
 };
 
 // parse_transport_header reads a header of `protocol`. Empty: the message is none.

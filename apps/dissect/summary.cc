@@ -47,18 +47,27 @@ void Summary::on_frame(const Frame& frame) {
     operations.octets += facts.rdma->octets;
     operations.segments += facts.rdma->num_segments;
   }
-  if (facts.credit) {
-    Credits& credits = ends.credits[frame.from];
-    credits.least = std::min(credits.least, *facts.credit);
-    credits.most = std::max(credits.most, *facts.credit);
-    credits.last = *facts.credit;
-  }
+  if (facts.credit) count_credit(ends, frame);
   if (facts.rpc) count_rpc(ends, frame);
+}
+
+void Summary::count_credit(Ends& ends, const Frame& frame) {
+  const std::uint32_t credit = *frame.facts.credit;
+  Credits& credits = ends.credits[frame.from];
+  const bool is_first = credits.least > credits.most;
+  credits.least = std::min(credits.least, credit);
+  credits.most = std::max(credits.most, credit);
+  if (!is_first && credits.last == credit) return;
+  credits.last = credit;
+  ++credits.num_changes;
+  if (credits.changes.size() < kMaxChanges) credits.changes.emplace_back(frame.arrival.time - ends.first, credit);
 }
 
 void Summary::count_rpc(Ends& ends, const Frame& frame) {
   const RpcFact& rpc = *frame.facts.rpc;
-  Procedure& procedure = ends.procedures[rpc.procedure.empty() ? "unknown" : rpc.procedure];
+  std::string name = rpc.procedure.empty() ? "unknown" : rpc.procedure;
+  if (ends.procedures.size() >= kMaxProcedures && !ends.procedures.contains(name)) name = "other procedures";
+  Procedure& procedure = ends.procedures[name];
   if (!rpc.is_reply) {
     ++procedure.calls;
     return;
@@ -99,6 +108,12 @@ void Summary::print(Ends& ends, const TcpCounters& counters) {
   }
   for (const auto& [side, credits] : ends.credits) {
     say(out_, "  {} credits {} to {}, at the end {}\n", arrow(side), credits.least, credits.most, credits.last);
+    if (credits.num_changes < 2) continue;
+    std::string changes;
+    for (const auto& [time, credit] : credits.changes) changes += fmt::format(" {} from {},", credit, duration(time));
+    const std::uint64_t more = credits.num_changes - credits.changes.size();
+    changes.pop_back();
+    say(out_, "    over time:{}{}\n", changes, more == 0 ? "" : fmt::format(", and {} more changes", more));
   }
   if (!ends.procedures.empty()) {
     say(out_, "  {:<30} {:>9} {:>9} {:>8} {:>12} {:>12} {:>12}\n", "procedure", "Calls", "Replies", "failed", "median",

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "apps/common/samples.h"
@@ -28,6 +29,8 @@ class Summary final : public Listener {
  private:
   static constexpr std::size_t kMaxLatencies = 4096;
   static constexpr std::size_t kMaxSlow = 5;
+  static constexpr std::size_t kMaxProcedures = 256;  // of a connection; the others count as one
+  static constexpr std::size_t kMaxChanges = 8;       // of the credits that are told
 
   struct Operations {
     std::uint64_t num = 0, octets = 0, segments = 0;
@@ -44,6 +47,8 @@ class Summary final : public Listener {
   };
   struct Credits {
     std::uint32_t least = UINT32_MAX, most = 0, last = 0;
+    std::vector<std::pair<Timestamp, std::uint32_t>> changes;  // the first ones
+    std::uint64_t num_changes = 0;
   };
   struct Ends {
     Connection names;
@@ -57,6 +62,7 @@ class Summary final : public Listener {
     std::uint64_t findings = 0;
   };
 
+  static void count_credit(Ends& ends, const Frame& frame);
   void count_rpc(Ends& ends, const Frame& frame);
   void print(Ends& ends, const TcpCounters& counters);
 

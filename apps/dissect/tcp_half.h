@@ -64,6 +64,8 @@ class TcpHalf {
 
   // Whether the capture has the connection's first octet.
   bool saw_start() const { return saw_start_; }
+  // Whether every octet before sequence number `end` went to the sink.
+  bool is_complete(std::uint32_t end) const { return counters_.lost == 0 && counters_.cut == 0 && next_ == end; }
   const Counters& counters() const { return counters_; }
 
  private:

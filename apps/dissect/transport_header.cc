@@ -39,6 +39,9 @@ std::optional<TransportHeader> parse_v1(ConstBytes message) {
   v1::Header header;
   rpcrdma::xdr::XdrReader in(message);
   if (v1::parse_header(in, header) != v1::HeaderError::kNone) return std::nullopt;
+  // An ERR_VERS may have the version that it refuses.
+  if (header.vers != v1::kVersion && header.proc != v1::Proc::kError) return std::nullopt;
+  if (message.size() < v1::kMinHeader && header.proc != v1::Proc::kError) return std::nullopt;
   TransportHeader out{
       .xid = header.xid, .version = header.vers, .credit = header.credit, .type = type_str(header.proc)};
   out.external = header.proc == v1::Proc::kNomsg;
@@ -170,6 +173,7 @@ void tell_body(wg07::Reply<kType>& body, TransportHeader& out) {
 template <wg07::Htype kType>
 void tell_body(const wg07::Middle<kType>& body, TransportHeader& out) {
   out.reply = kType == wg07::Htype::kReplyMiddle;
+  out.is_middle = true;
   add(out.text, "{} bytes remain", body.remaining);
 }
 template <wg07::Htype kType>

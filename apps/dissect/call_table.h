@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "apps/dissect/tcp_half.h"
+#include "rpcrdma/chunk_lists.h"
+
+namespace weft::apps::dissect {
+
+// CallTable remembers the Calls of one side that have no Reply yet, and the memory that they offer. Beyond its limits
+// it forgets everything at once: so many Calls are open only where the capture misses their Replies.
+class CallTable {
+ public:
+  static constexpr std::size_t kMaxCalls = 4096;
+  static constexpr std::size_t kMaxSegments = 65536;
+  static constexpr std::size_t kMaxAnswered = 1024;
+
+  struct Call {
+    std::uint32_t program = 0, version = 0, procedure = 0;
+    bool is_known = false;  // the capture has its RPC header
+    Timestamp time{};
+    rpcrdma::ChunkListsView offered = {};
+    std::vector<std::uint8_t> reply_head = {};  // the first octets of its Reply chunk
+  };
+  // Segment: memory that a Call offers.
+  struct Segment {
+    enum class Use : std::uint8_t { kCall, kArgument, kResult, kReply };
+    Use use = Use::kArgument;
+    std::uint32_t xid = 0;
+    std::uint32_t index = 0;  // kArgument: the Position. kResult: the number of the Write chunk, from 1
+    bool is_first = false;    // kCall, kReply: of its chunk
+    std::uint64_t offset = 0;
+    std::uint32_t len = 0;
+  };
+
+  // add remembers a Call in place of an older one with the same XID.
+  Call& add(std::uint32_t xid, Timestamp time, const rpcrdma::ChunkListsView& offered);
+  // find returns the open Call with this XID; null for none.
+  Call* find(std::uint32_t xid);
+  // answer forgets a Call that has its Reply.
+  void answer(std::uint32_t xid);
+  // find_segment returns the segment of this handle that has the octet at `to`; else any one that a Call offers with
+  // this handle; null for none.
+  const Segment* find_segment(std::uint32_t handle, std::uint64_t to) const;
+
+  std::size_t num_open() const { return calls_.size(); }
+  // Whether a Call with this XID was open lately, or can have been.
+  bool may_have_had(std::uint32_t xid) const;
+  // Whether open Calls were forgotten.
+  bool has_forgotten() const { return has_forgotten_; }
+
+ private:
+  void forget(std::unordered_map<std::uint32_t, Call>::iterator call);
+
+  std::unordered_map<std::uint32_t, Call> calls_;                               // by XID
+  std::map<std::pair<std::uint32_t, std::uint64_t>, Segment> segments_;         // by handle and offset
+  std::size_t num_offered_ = 0;                                                 // segments of all open Calls
+  std::deque<std::uint32_t> answered_;                                          // the last XIDs
+  bool has_forgotten_ = false;
+};
+
+// for_each_segment calls visit(handle, segment) for each segment of the lists. The XID of the segment is 0.
+template <typename Visit>
+void for_each_segment(const rpcrdma::ChunkListsView& lists, Visit visit) {
+  using Segment = CallTable::Segment;
+  using Use = Segment::Use;
+  const auto visit_chunk = [&](const rpcrdma::SegmentArray& chunk, Use use, std::uint32_t index) {
+    for (const rpcrdma::Segment& segment : chunk) {
+      visit(segment.handle, Segment{.use = use,
+                                    .index = index,
+                                    .is_first = &segment == chunk.data(),
+                                    .offset = segment.offset,
+                                    .len = segment.length});
+    }
+  };
+  visit_chunk(lists.call_chunk, Use::kCall, 0);
+  for (const rpcrdma::ReadSegment& read : lists.read_list) {
+    visit(read.target.handle, Segment{.use = Use::kArgument,
+                                      .index = read.position,
+                                      .offset = read.target.offset,
+                                      .len = read.target.length});
+  }
+  std::uint32_t index = 0;
+  for (const rpcrdma::SegmentArray& chunk : lists.write_list) visit_chunk(chunk, Use::kResult, ++index);
+  if (lists.reply_chunk) visit_chunk(*lists.reply_chunk, Use::kReply, 0);
+}
+
+}  // namespace weft::apps::dissect

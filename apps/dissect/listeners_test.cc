@@ -1,0 +1,93 @@
+// The text of the listeners: the ladder's width, the summary's bounds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <sstream>
+
+#include "apps/dissect/duration.h"
+#include "apps/dissect/ladder.h"
+#include "apps/dissect/summary.h"
+#include "apps/dissect/testing/wire.h"
+
+namespace weft::apps::dissect {
+namespace {
+
+using rdmap::Opcode;
+using testing::Octets;
+using testing::pattern;
+using testing::tagged;
+using testing::untagged;
+using testing::Wire;
+
+// Printed: a file that a listener writes to, and its text.
+class Printed {
+ public:
+  std::FILE* file() { return file_.get(); }
+  std::string text() {
+    std::rewind(file());
+    std::string all;
+    std::array<char, 4096> part;
+    while (const std::size_t len = std::fread(part.data(), 1, part.size(), file())) all.append(part.data(), len);
+    return all;
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> file_{std::tmpfile()};
+};
+
+TEST(LadderTest, FitsEightyColumnsAndCutsNoWords) {
+  Printed printed;
+  Ladder ladder(printed.file());
+  Dissector dissector({}, ladder);
+  Wire wire(dissector);
+  wire.open();
+  wire.send(Wire::kServer, wire.fpdu(Wire::kServer, tagged(Opcode::kWrite, 0xffffffff, UINT64_MAX - 70000, pattern(5000))));
+  Octets terminate = untagged(Opcode::kTerminate, 1, {0x11, 0x00, 0, 0});
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, terminate));
+  dissector.finish();
+  const std::string text = printed.text();
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  std::string words;
+  std::istringstream all(text);
+  for (std::string word; all >> word;) words += word == "|" || word.find("-|") != std::string::npos ? "" : word + " ";
+  EXPECT_THAT(words, ::testing::HasSubstr("never registered"));
+  EXPECT_THAT(words, ::testing::HasSubstr("0xfffffffffffeee8f"));
+}
+
+// A hostile capture can name any number of procedures.
+TEST(SummaryTest, ProceduresAreBounded) {
+  Printed printed;
+  Summary summary(printed.file());
+  summary.on_connection({.id = 1});
+  Frame frame;
+  frame.connection = 1;
+  frame.layers.add(LayerKind::kRpc);
+  for (std::uint32_t i = 0; i < 5000; ++i) {
+    frame.facts.rpc = {.xid = i, .procedure = "program " + std::to_string(i)};
+    summary.on_frame(frame);
+  }
+  summary.on_connection_end(1, {});
+  const std::string text = printed.text();
+  EXPECT_LT(std::ranges::count(text, '\n'), 300);
+  EXPECT_THAT(text, ::testing::HasSubstr("other procedures"));
+}
+
+TEST(DurationTest, RoundsToTwoDecimals) {
+  EXPECT_EQ(duration_str(Timestamp(0)), "0 ns");
+  EXPECT_EQ(duration_str(Timestamp(999)), "999 ns");
+  EXPECT_EQ(duration_str(Timestamp(20000)), "20.00 us");
+  EXPECT_EQ(duration_str(Timestamp(1234567)), "1.23 ms");
+  EXPECT_EQ(duration_str(Timestamp(1235000)), "1.24 ms");
+  EXPECT_EQ(duration_str(std::chrono::seconds(90)), "90.00 s");
+}
+
+}  // namespace
+}  // namespace weft::apps::dissect

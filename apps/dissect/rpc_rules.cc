@@ -1,0 +1,258 @@
+#include "apps/dissect/rpc_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "nfsulb/bindings.h"
+#include "rpcrdma/rpc_message.h"
+#include "rpcrdma/v1/header.h"
+#include "rpcrdma/v2_cel05/header.h"
+#include "rpcrdma/v2_wg07/header.h"
+
+namespace weft::apps::dissect {
+
+namespace {
+
+namespace v1 = rpcrdma::v1;
+namespace v2 = rpcrdma::v2;
+using rpcrdma::Protocol;
+using rpcrdma::xdr::XdrReader;
+
+constexpr std::string_view kDropped = "the receiver drops the message";
+constexpr std::string_view kErrChunk = "the responder answers RDMA_ERROR with ERR_CHUNK: the RPC fails";
+
+void find(Frame& frame, std::string_view requirement, std::string what, std::string_view effect) {
+  frame.findings.push_back({requirement, std::move(what), std::string(effect)});
+}
+
+// ---- messages without a header that can be read
+
+Finding v1_fault(ConstBytes message, bool to_responder) {
+  const std::string_view effect = to_responder ? kErrChunk : kDropped;
+  v1::Header header;
+  XdrReader in(message);
+  const v1::HeaderError error = v1::parse_header(in, header);
+  const bool is_error = message.size() >= v1::kErrChunkLen && header.proc == v1::Proc::kError;
+  if (message.size() < v1::kMinHeader && !is_error) {
+    return {"R1-5.5-01", fmt::format("a message of {} bytes: a header has 28", message.size()), std::string(kDropped)};
+  }
+  if (header.vers != v1::kVersion) {
+    return {"R1-5.2.2-01", fmt::format("version {}, not 1", header.vers),
+            std::string(to_responder ? "the responder answers RDMA_ERROR with ERR_VERS" : kDropped)};
+  }
+  const std::string what = v1::header_error_str(error);
+  switch (error) {
+    case v1::HeaderError::kErr: return {"R1-5.5-08", what, std::string(kDropped)};
+    case v1::HeaderError::kProc: return {"R1-5.5.2-02", what, std::string(effect)};
+    case v1::HeaderError::kDiscriminator: return {"R1-5.3-01", what, std::string(effect)};
+    default: break;
+  }
+  if (is_error) return {"R1-5.5-08", "an RDMA_ERROR that is cut short", std::string(kDropped)};
+  return {"R1-5.5.2-01", what, std::string(effect)};
+}
+
+std::string_view cel05_requirement(v2::HeaderError error) {
+  using enum v2::HeaderError;
+  switch (error) {
+    case kTooShort: return "R2-7.2.4-28";
+    case kVersion: return "R2-7.2.4-8";
+    case kHeaderType: return "R2-7.2.4-4";
+    case kErrorCode: return "R2-7.2.4-27";
+    case kDiscriminator:
+    case kCount:
+    case kDirection: return "R2-7.2-11";
+    case kPropertyValue: return "R2-6.1.1-4";
+    case kTrailing: return "R2-7.2.1-4";
+    case kNoPayload: return "R2-7.2.1-1";
+    case kPayloadType: return "R2-7.2.2-4";
+    case kReadList: return "R1-5.3.1-02";
+    case kPosition: return "R1-4.5.3-03";
+    default: return "R2-7.2.4-5";
+  }
+}
+
+std::string_view wg07_requirement(v2::HeaderError error, ConstBytes message) {
+  using enum v2::HeaderError;
+  using rpcrdma::v2_wg07::Htype;
+  constexpr std::size_t kTypeAt = 12;
+  XdrReader in(message);
+  std::uint32_t type = 0;
+  const bool has_type = in.skip(kTypeAt) && in.u32(type);
+  switch (error) {
+    case kTooShort: return "W2-7-1";
+    case kVersion: return "W2-7.1.1-1";
+    case kHeaderType: return "W2-7.1.3-1";
+    case kErrorCode: return "W2-7-3";
+    case kPropertyValue: return "W2-5.1-3";
+    case kTrailing: return "W2-6.1-2";
+    case kNoPayload: return "W2-7.2.1-1";
+    case kPosition:
+      return has_type && type == static_cast<std::uint32_t>(Htype::kCallExternal) ? "W2-6.6.3-1" : "W2-4.5.1.1-1";
+    case kBodyChunk:
+      return has_type && type == static_cast<std::uint32_t>(Htype::kCallExternal) ? "W2-6.3.5-3" : "W2-6.3.8-2";
+    default: return "W2-7.2-1";
+  }
+}
+
+template <typename Header>
+Finding v2_fault(ConstBytes message, bool to_responder) {
+  Header header;
+  ConstBytes payload;
+  const v2::HeaderError error = parse_message(message, header, payload);
+  const auto code = answer(header, error);
+  const bool is_answered = to_responder && code.has_value();
+  std::string effect(kDropped);
+  if (is_answered) effect = fmt::format("the responder answers RDMA2_ERROR, code {}: the RPC fails", static_cast<int>(*code));
+  std::string_view requirement;
+  if constexpr (std::is_same_v<Header, rpcrdma::v2_cel05::Header>) {
+    requirement = cel05_requirement(error);
+  } else {
+    requirement = wg07_requirement(error, message);
+  }
+  return {requirement, v2::header_error_str(error), effect};
+}
+
+// ---- version 1
+
+bool wraps(const rpcrdma::Segment& segment) {
+  return segment.offset > UINT64_MAX - segment.length;
+}
+
+bool any_wraps(const rpcrdma::ChunkListsView& lists) {
+  const auto any = [](const rpcrdma::SegmentArray& chunk) { return std::ranges::any_of(chunk, wraps); };
+  return any(lists.call_chunk) || (lists.reply_chunk && any(*lists.reply_chunk)) ||
+         std::ranges::any_of(lists.write_list, any) ||
+         std::ranges::any_of(lists.read_list, [](const auto& read) { return wraps(read.target); });
+}
+
+void judge_v1_type(const TransportHeader& header, bool to_responder, Frame& frame) {
+  if (header.type == "RDMA_MSGP") {
+    find(frame, "R1-5.6.1-01", "RDMA_MSGP is never sent", to_responder ? kErrChunk : kDropped);
+  } else if (header.type == "RDMA_DONE") {
+    find(frame, "R1-5.6.2-01", "RDMA_DONE is never sent", kDropped);
+  } else if (header.type == "RDMA_ERROR" && to_responder) {
+    find(frame, "R1-5.2.4-03", "a requester sends RDMA_ERROR", kDropped);
+  }
+  if (!header.external) return;
+  const auto& lists = header.lists;
+  const std::uint64_t held = to_responder        ? rpcrdma::total_length(lists.call_chunk)
+                             : lists.reply_chunk ? rpcrdma::total_length(*lists.reply_chunk)
+                                                 : 0;
+  if (held != 0) return;
+  find(frame, "R1-5.2.4-02", fmt::format("RDMA_NOMSG without an RPC message in its {} chunk", to_responder ? "Call" : "Reply"),
+       to_responder ? kErrChunk : kDropped);
+}
+
+// Both sides' headers have the XID of the RPC message (RFC 8166 section 4.2.1).
+void judge_payload(Protocol protocol, const TransportHeader& header, ConstBytes payload, bool to_responder,
+                   Frame& frame) {
+  const std::string_view effect = to_responder ? kErrChunk : kDropped;
+  XdrReader in(payload);
+  std::uint32_t xid = 0;
+  if (!in.u32(xid)) {
+    find(frame, "R1-5.5.2-01", "no RPC message behind the header", effect);
+  } else if (xid != header.xid) {
+    find(frame, protocol == Protocol::k2Wg07 ? "W2-7.2-1" : "R1-5.2.1-01",
+         fmt::format("the RPC message has XID {:#010x}, and the header {:#010x}", xid, header.xid), effect);
+  }
+}
+
+}  // namespace
+
+Finding header_fault(Protocol protocol, ConstBytes message, bool to_responder) {
+  switch (protocol) {
+    case Protocol::k1: return v1_fault(message, to_responder);
+    case Protocol::k2Cel05: return v2_fault<rpcrdma::v2_cel05::Header>(message, to_responder);
+    case Protocol::k2Wg07: return v2_fault<rpcrdma::v2_wg07::Header>(message, to_responder);
+  }
+  return {};
+}
+
+void judge_header(Protocol protocol, const TransportHeader& header, ConstBytes payload, bool to_responder,
+                  Frame& frame) {
+  if (protocol == Protocol::k1) judge_v1_type(header, to_responder, frame);
+  if (header.has_payload) judge_payload(protocol, header, payload, to_responder, frame);
+  const std::string_view effect = to_responder ? kErrChunk : kDropped;
+  for (const rpcrdma::ReadSegment& segment : header.lists.read_list) {
+    if (segment.position % 4 == 0) continue;
+    find(frame, "R1-4.4.5-05", fmt::format("Position {} is no multiple of four", segment.position), effect);
+    break;
+  }
+  if (any_wraps(header.lists)) find(frame, "R1-5.5-02", "a segment passes 2^64", effect);
+  if (!to_responder && !header.lists.read_list.empty()) {
+    find(frame, "R1-5.3.1-02", "a Reply with a Read list", kDropped);
+  }
+  if (!to_responder && protocol == Protocol::k1 && header.credit == 0) {
+    find(frame, "R1-4.3.1-05", "a grant of no credits", "the requester takes it for one credit");
+  }
+}
+
+void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned, Frame& frame) {
+  const auto is_changed = [](const rpcrdma::SegmentArray& ours, const rpcrdma::SegmentArray& theirs) {
+    return !std::ranges::equal(ours, theirs, [](const rpcrdma::Segment& a, const rpcrdma::Segment& b) {
+      return a.handle == b.handle && a.offset == b.offset && b.length <= a.length;
+    });
+  };
+  const auto judge = [&](const rpcrdma::SegmentArray& ours, const rpcrdma::SegmentArray& theirs) {
+    if (ours.size() != theirs.size()) {
+      find(frame, "R1-4.4.6-05",
+           fmt::format("a chunk comes back with {} segments, and was offered with {}", theirs.size(), ours.size()),
+           kDropped);
+    } else if (is_changed(ours, theirs)) {
+      find(frame, "R1-4.4.6-04", "a chunk comes back with another handle or offset, or longer than it was offered",
+           kDropped);
+    }
+  };
+  if (offered.write_list.size() != returned.write_list.size()) {
+    find(frame, "R1-4.4.6-09",
+         fmt::format("{} Write chunks come back, and {} were offered", returned.write_list.size(),
+                     offered.write_list.size()),
+         kDropped);
+  } else {
+    for (std::size_t i = 0; i < offered.write_list.size(); ++i) judge(offered.write_list[i], returned.write_list[i]);
+  }
+  if (!returned.reply_chunk) return;
+  if (!offered.reply_chunk) return find(frame, "R1-5.3.3-05", "a Reply chunk comes back that was not offered", kDropped);
+  judge(*offered.reply_chunk, *returned.reply_chunk);
+}
+
+void judge_arguments(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, ConstBytes args,
+                     std::size_t rpc_len, const rpcrdma::ChunkListsView& lists, Frame& frame) {
+  constexpr std::string_view kGarbage = "the responder answers GARBAGE_ARGS: the RPC fails";
+  if (lists.read_list.empty()) return;
+  std::map<std::size_t, std::uint64_t> chunks;  // octets by position
+  for (const rpcrdma::ReadSegment& segment : lists.read_list) chunks[segment.position] += segment.target.length;
+  if (chunks.begin()->first < rpc_len) {
+    return find(frame, "R1-8.1.1-01", "a Read chunk at a Position inside the RPC header", kGarbage);
+  }
+  const rpcrdma::Binding* binding = nfsulb::find_binding(program, version);
+  if (binding == nullptr) return;
+  std::vector<std::size_t> reduced;
+  for (const auto& [position, len] : chunks) reduced.push_back(position - rpc_len);
+  std::vector<rpcrdma::EligibleItem> items;
+  const auto walked = binding->walk_arguments(procedure, args, reduced, items);
+  if (walked == rpcrdma::Walked::kUnknown) return;
+  if (walked == rpcrdma::Walked::kGarbage) {
+    return find(frame, "R1-8.1.1-01", "a Read chunk at a Position without an argument that may be reduced", kGarbage);
+  }
+  std::vector<std::size_t> found;
+  for (const rpcrdma::EligibleItem& item : items) {
+    const auto chunk = chunks.find(item.position + rpc_len);
+    if (!item.reduced || chunk == chunks.end()) continue;
+    found.push_back(chunk->first);
+    const std::uint64_t with_roundup = (std::uint64_t{item.len} + 3) / 4 * 4;
+    if (chunk->second != item.len && chunk->second != with_roundup) {
+      find(frame, "R1-4.4.4.1-03",
+           fmt::format("a Read chunk of {} bytes for an argument of {}", chunk->second, item.len), kGarbage);
+    }
+  }
+  if (found.size() != chunks.size()) {
+    find(frame, "R1-8.1.1-01", "a Read chunk at a Position without an argument that may be reduced", kGarbage);
+  }
+}
+
+}  // namespace weft::apps::dissect

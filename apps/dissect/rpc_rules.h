@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "apps/dissect/frame.h"
+#include "apps/dissect/rpc_decoder.h"
+#include "base/bytes.h"
+#include "rpcrdma/chunk_lists.h"
+#include "rpcrdma/policies.h"
+
+// The rules of RPC-over-RDMA that one message shows, or a Reply beside its Call.
+namespace weft::apps::dissect {
+
+// header_fault names the rule that a message breaks which has no header of `protocol` that can be read.
+// to_responder: it goes to the side that answers Calls.
+Finding header_fault(rpcrdma::Protocol protocol, ConstBytes message, bool to_responder);
+
+// judge_header judges a header that can be read, and the first words of its payload. The RPC message is whole.
+void judge_header(rpcrdma::Protocol protocol, const TransportHeader& header, ConstBytes payload, bool to_responder,
+                  Frame& frame);
+
+// judge_returned compares the lists of a Reply with those that its Call offered (RFC 8166 section 3.4.6).
+void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned, Frame& frame);
+
+// judge_arguments holds the Read chunks of a Call against its arguments (RFC 8166 sections 3.4.5 and 6.1). rpc_len: of
+// the RPC header; arguments begin behind it.
+void judge_arguments(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, ConstBytes args,
+                     std::size_t rpc_len, const rpcrdma::ChunkListsView& lists, Frame& frame);
+
+}  // namespace weft::apps::dissect

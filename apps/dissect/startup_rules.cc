@@ -1,0 +1,71 @@
+#include "apps/dissect/startup_rules.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace weft::apps::dissect {
+
+namespace {
+
+using mpa::EnhancedWords;
+using mpa::StartupFrame;
+
+constexpr std::string_view kCloses = "the receiver closes TCP without an answer";
+constexpr std::string_view kIgnores = "the receiver ignores it";
+
+void find(Frame& frame, std::string_view requirement, std::string what, std::string_view effect) {
+  frame.findings.push_back({requirement, std::move(what), std::string(effect)});
+}
+
+void judge_alone(const StartupFrame& startup, Frame& frame) {
+  if (startup.rev > mpa::kEnhancedRevision)
+    find(frame, "MPA-7.1.1-17", fmt::format("revision {} is not known", startup.rev), kCloses);
+  if (startup.res != 0 || (startup.s && !startup.enhanced()))
+    find(frame, "MPA-7.1.1-13", "a reserved bit is set", kIgnores);
+  if (startup.kind == mpa::FrameKind::kRequest && startup.r)
+    find(frame, "MPA-7.1.1-11", "R is set in a Request", kIgnores);
+  const auto words = mpa::parse_enhanced_words(startup);
+  if (words && !words->a && (words->b || words->c || words->d))
+    find(frame, "MPA2-9.2-12", "an RTR flag is set without A (peer-to-peer)", kIgnores);
+}
+
+void judge_words(const EnhancedWords& asked, const EnhancedWords& told, Frame& frame) {
+  if (asked.a != told.a)
+    find(frame, "MPA2-9.2-04", fmt::format("A is {} in the Reply and {} in the Request", int{told.a}, int{asked.a}),
+         "the initiator ends the connection: Terminate 2/0/07");
+  if (told.a && !told.b && !told.c && !told.d)
+    find(frame, "MPA2-9.2-08", "the Reply names no RTR indication",
+         "the initiator ends the connection: Terminate 2/0/07");
+  const bool is_manual = asked.ird == EnhancedWords::kManual || told.ord == EnhancedWords::kManual;
+  if (!is_manual && told.ord > asked.ird)
+    find(frame, "MPA2-9.1-09", fmt::format("ORD {} in the Reply is above IRD {} in the Request", told.ord, asked.ird),
+         "the initiator ends the connection if it cannot serve so many RDMA Reads: Terminate 2/0/06");
+}
+
+void judge_reply(const StartupFrame& request, const StartupFrame& reply, Frame& frame) {
+  if (reply.rev > request.rev)
+    find(frame, "MPA-7.1.1-16", fmt::format("revision {} answers revision {}", reply.rev, request.rev),
+         "the initiator closes TCP");
+  const auto asked = mpa::parse_enhanced_words(request), told = mpa::parse_enhanced_words(reply);
+  if (asked && !told)
+    find(frame, "MPA2-10-01", "a Reply without IRD and ORD answers a Request with them", "the initiator closes TCP");
+  if (told && !asked)
+    find(frame, "MPA2-10-02", "a Reply with IRD and ORD answers a Request without them", "the initiator closes TCP");
+  if (asked && told && !reply.r) judge_words(*asked, *told, frame);
+}
+
+}  // namespace
+
+void judge_startup_frame(const StartupFrame& startup, const StartupFrame* peer, Frame& frame) {
+  judge_alone(startup, frame);
+  if (peer == nullptr) return;
+  if (peer->kind == startup.kind) {
+    const bool is_request = startup.kind == mpa::FrameKind::kRequest;
+    return find(frame, "MPA-7.1.2-18", fmt::format("both sides send MPA {}", is_request ? "Requests" : "Replies"),
+                kCloses);
+  }
+  if (startup.kind == mpa::FrameKind::kReply) judge_reply(*peer, startup, frame);
+}
+
+}  // namespace weft::apps::dissect

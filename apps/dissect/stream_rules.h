@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "apps/dissect/frame.h"
+#include "ddp/segment.h"
+#include "rdmap/header.h"
+
+namespace weft::apps::dissect {
+
+// StreamRules judges what the two sides of a connection do to each other: requests and their responses, IRD, messages
+// behind a Terminate (RFC 5040 sections 5.2 and 5.4, RFC 7306 section 5). It judges nothing unless the capture has both
+// directions from the first FPDU on and in their order. A value without I/O; it remembers at most kMaxOutstanding
+// requests of each side.
+class StreamRules {
+ public:
+  static constexpr std::size_t kMaxOutstanding = 1024;
+
+  // The capture has the first FPDU of this side. ird: how many requests at once the side takes; empty: unknown.
+  void on_start(Side side, std::optional<std::uint16_t> ird);
+  // Octets are missing, or the order of the two directions is not that of the capture.
+  void stop() { is_judging_ = false; }
+
+  bool is_judging() const { return is_judging_ && halves_[0].started && halves_[1].started; }
+
+  void on_fpdu(Side from, Frame& frame);
+  void on_tagged(Side from, rdmap::Opcode opcode, bool last, Frame& frame);
+  void on_read_request(Side from, const rdmap::ReadRequestHeader& request, Frame& frame);
+  void on_read_response(Side from, const ddp::TaggedHeader& header, std::uint64_t len, Frame& frame);
+  void on_atomic_request(Side from, std::uint32_t request_id, Frame& frame);
+  void on_atomic_response(Side from, std::uint32_t request_id, Frame& frame);
+  void on_terminate(Side from) { half(from).terminated = true; }
+
+ private:
+  struct Read {
+    rdmap::ReadRequestHeader request;
+    std::uint64_t received = 0;
+  };
+  struct Half {
+    bool started = false;
+    bool terminated = false;
+    std::optional<std::uint16_t> ird;
+    std::optional<rdmap::Opcode> tagged_open;
+    std::deque<Read> reads;             // this side's
+    std::deque<std::uint32_t> atomics;  // this side's, by request identifier
+  };
+
+  Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
+  void count_outstanding(Side from, Frame& frame);
+
+  bool is_judging_ = true;
+  std::array<Half, 2> halves_;
+};
+
+}  // namespace weft::apps::dissect
