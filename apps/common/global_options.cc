@@ -24,7 +24,7 @@ CLI::Validator one_of(std::vector<std::string> values) {
         if (std::find(values.begin(), values.end(), value) != values.end()) return {};
         return "must be " + allowed + ", not '" + value + "'";
       },
-      allowed, "one_of");
+      "", "one_of");
 }
 
 // Empty if a name is unknown or missing, or comes twice.
@@ -56,9 +56,10 @@ std::string protocols_fault(const std::string& list) {
 
 CLI::Option* add_choice(CLI::App& root, const std::string& name, std::function<void(const std::string&)> store,
                         std::vector<std::string> values, const std::string& text) {
+  const std::string shown = CLI::detail::join(values, "|");
   return root.add_option_function<std::string>(name, std::move(store), text)
       ->check(one_of(std::move(values)))
-      ->type_name("")
+      ->type_name(shown)
       ->group(kGroup);
 }
 
@@ -88,8 +89,8 @@ void add_progress(CLI::App& root, GlobalOptions& options) {
             if (value == "spin" || value == "block" || num_workers(value)) return {};
             return "must be spin, block or threads=N with N from 1 to 64, not '" + value + "'";
           },
-          "spin|block|threads=N", "progress"))
-      ->type_name("")
+          "", "progress"))
+      ->type_name("spin|block|threads=N")
       ->group(kGroup);
 }
 
@@ -117,8 +118,8 @@ void add_nudge(CLI::App& root, GlobalOptions& options) {
             if (value == "off" || CLI::Range(1, kMostMs)(value).empty()) return "";
             return "must be off or milliseconds from 1 to 60000, not '" + value + "'";
           },
-          "MS|off", "nudge"))
-      ->type_name("")
+          "", "nudge"))
+      ->type_name("MS|off")
       ->group(kGroup);
 }
 
