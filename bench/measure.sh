@@ -1,4 +1,4 @@
-# Sourced by ratios, rpc-ratios and instructions: listeners that end with the script, numbers of interleaved rounds in
+# Sourced by ratios, rpc-ratios, instructions and trace-cost: listeners that end with the script, numbers of interleaved rounds in
 # $work/NAME, one a line, and what is printed of them. They set $script and $build first.
 weft=$build/apps/weft
 

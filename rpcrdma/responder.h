@@ -212,6 +212,7 @@ class Responder {
   bool build_external(const ReplyHeader& rpc, Outgoing& out, SendSlot send);
   bool post(Outgoing& out, SendSlot send);
   bool release_call(CallSlot slot);
+  void probe_end(ServedCallId id, const Call& call, int accept) const;
   void on_fatal(std::uint32_t xid, std::string_view refused);
   void remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
 

@@ -326,6 +326,7 @@ void Server::Impl::remove(std::uint32_t serial) {
   connection->note_end(verbs::LogLevel::kWarn, connection->endpoint().failure().value_or("the connection ended"));
   const ConnectionEnd end{{serial}, *connection->ended()};
   connection->end_calls(end.why, now);
+  connection->link().end(end.why);
   ended += connection->qp().counters();
   // The responder still exists while its queue pair is flushed. It leaves the budget's line, and no service gets a Call
   // of it after on_end.
@@ -375,7 +376,10 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Server::~Server() {
   // Callbacks see a complete server.
-  for (auto& [serial, connection] : impl_->connections) connection->end_calls("the server is gone", impl_->now);
+  for (auto& [serial, connection] : impl_->connections) {
+    connection->end_calls("the server is gone", impl_->now);
+    connection->link().end("the server is gone");
+  }
 }
 
 sockaddr_storage Server::local_addr() const {

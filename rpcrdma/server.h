@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
+#include "rpcrdma/link_observer.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/service.h"
 #include "verbs-shim/api/cm.h"
@@ -88,6 +89,8 @@ struct ServerConfig {
   // Receives the reason for each connection that the server ends or cannot take, and for each Call that gets
   // RDMA_ERROR, GARBAGE_ARGS or no answer. Called on the server's thread.
   verbs::Log log = {};
+  // Hears of each message and of the end of each connection. It outlives the server; null: none.
+  LinkObserver* observer = nullptr;
 };
 
 // Octets of Receives granted to a client that does little; at least one Receive. The client costs the server less if
