@@ -156,7 +156,7 @@ asio::awaitable<void> HttpServer::answer_request(Connection& connection) {
 
 asio::awaitable<bool> HttpServer::wait_for_text(Connection& connection) {
   connection.waits = true;
-  if (!std::exchange(is_asking_, true)) asio::co_spawn(acceptor_.get_executor(), ask_when_due(), asio::detached);
+  ask_later();
   error_code ignored;
   connection.has_text.expires_after(config_.snapshot_time);
   co_await connection.has_text.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
@@ -164,11 +164,16 @@ asio::awaitable<bool> HttpServer::wait_for_text(Connection& connection) {
   co_return connection.text != nullptr;
 }
 
+void HttpServer::ask_later() {
+  if (!std::exchange(is_asking_, true)) asio::co_spawn(acceptor_.get_executor(), ask_when_due(), asio::detached);
+}
+
 asio::awaitable<void> HttpServer::ask_when_due() {
   error_code ignored;
   due_.expires_at(asked_at_ + config_.snapshot_every);
   co_await due_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
   asked_at_ = std::chrono::steady_clock::now();
+  for (const auto& connection : connections_) connection->has_asked = connection->waits;
   ask_();
 }
 
@@ -177,6 +182,11 @@ void HttpServer::on_snapshot(const Snapshot& snapshot) {
   const Text text = std::make_shared<const std::string>(to_openmetrics(snapshot, config_.program));
   for (const auto& connection : connections_) {
     if (!connection->waits) continue;
+    // A snapshot from before the request would lack what its client has seen already.
+    if (!connection->has_asked) {
+      ask_later();
+      continue;
+    }
     connection->text = text;
     connection->has_text.cancel();
   }

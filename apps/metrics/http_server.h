@@ -39,6 +39,7 @@ class HttpServer {
     std::string address;
     boost::asio::steady_timer has_text;  // cancelled when `text` is there
     bool waits = false;                  // for `text`
+    bool has_asked = false;              // the snapshot under way was asked for after its request
     Text text;
   };
   using Connections = std::list<std::shared_ptr<Connection>>;
@@ -49,6 +50,7 @@ class HttpServer {
   boost::asio::awaitable<void> serve(std::shared_ptr<Connection> connection);
   boost::asio::awaitable<void> answer_request(Connection& connection);
   boost::asio::awaitable<bool> wait_for_text(Connection& connection);
+  void ask_later();
   boost::asio::awaitable<void> ask_when_due();
 
   const EndpointConfig config_;
