@@ -140,9 +140,7 @@ struct ServerStatisticsTest : ::testing::Test {
     device.ask();
     run();
   }
-  std::uint64_t ended(EndReason reason) const {
-    return server->statistics().ended[static_cast<std::size_t>(reason)];
-  }
+  std::uint64_t ended(EndReason reason) const { return server->statistics().ended[static_cast<std::size_t>(reason)]; }
 
   FakeMemory memory;
   FakeDevice device{memory};
@@ -176,9 +174,8 @@ TEST_F(ServerStatisticsTest, EndedConnectionsAreSummedAndTheirReasonsCounted) {
   device.break_connection("the peer closed the connection", 0);
   run();
   EXPECT_EQ(ended(EndReason::kClient), 1u);
-  for (const auto& [error, reason] : {std::pair{EPROTO, EndReason::kProtocol},
-                                      {ECONNRESET, EndReason::kLost},
-                                      {ETIMEDOUT, EndReason::kTimeout}}) {
+  for (const auto& [error, reason] :
+       {std::pair{EPROTO, EndReason::kProtocol}, {ECONNRESET, EndReason::kLost}, {ETIMEDOUT, EndReason::kTimeout}}) {
     connect();
     device.break_connection("it broke", error);
     run();

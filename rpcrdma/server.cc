@@ -499,8 +499,7 @@ std::size_t Server::num_connections() const {
 ServerMemory Server::memory() const {
   ServerMemory memory = impl_->messages.memory();
   memory.calls = impl_->budget.held;
-  memory.max_calls =
-      impl_->config.max_buffered + impl_->config.max_connections * guaranteed_octets(impl_->config);
+  memory.max_calls = impl_->config.max_buffered + impl_->config.max_connections * guaranteed_octets(impl_->config);
   return memory;
 }
 

@@ -98,10 +98,10 @@ inline constexpr std::size_t kIdleReceives = 32 << 10;
 
 // ServerMemory: memory that a server holds for messages and Calls.
 struct ServerMemory {
-  std::size_t calls = 0;     // octets that Calls hold or reserve: chunks and results, also in buffers(), and parts
+  std::size_t calls = 0;      // octets that Calls hold or reserve: chunks and results, also in buffers(), and parts
   std::size_t max_calls = 0;  // the bound of `calls`, with the guarantees of all connections
-  std::size_t sends = 0;     // octets registered
-  std::size_t receives = 0;  // octets registered, if Receives are shared
+  std::size_t sends = 0;      // octets registered
+  std::size_t receives = 0;   // octets registered, if Receives are shared
   // Receives promised to clients, if Receives are shared.
   std::uint32_t promised = 0;
   bool has_shared_receives = false;

@@ -96,9 +96,9 @@ Session::~Session() {
 
 void Session::start(boost::asio::ip::tcp::socket socket) {
   stream_ = std::make_shared<onc_tcp::Stream>(std::move(socket), shared_.buffers, config_.stream, room_for_calls_);
-  stream_->start({.on_record = [this](Record record) { on_record(std::move(record)); },
-                  .on_end =
-                      [this](const std::string& why) { end(why, why.empty() ? EndReason::kClient : EndReason::kLost); }});
+  stream_->start(
+      {.on_record = [this](Record record) { on_record(std::move(record)); },
+       .on_end = [this](const std::string& why) { end(why, why.empty() ? EndReason::kClient : EndReason::kLost); }});
 }
 
 // False if the server cannot be reached.

@@ -55,9 +55,9 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
       room_limits(config.max_buffered / 2, config.max_buffered_per_address / 2, config.max_connections);
   out->calls_ = std::make_unique<onc_tcp::Room>(room);
   out->replies_ = std::make_unique<onc_tcp::Room>(room);
-  out->shared_ = std::make_unique<SharedBySessions>(
-      SharedBySessions{out->config_, device, *out->buffers_, *out->calls_, *out->replies_, out->log_,
-                       config.has_metrics ? &out->metrics_ : nullptr});
+  out->shared_ = std::make_unique<SharedBySessions>(SharedBySessions{out->config_, device, *out->buffers_, *out->calls_,
+                                                                     *out->replies_, out->log_,
+                                                                     config.has_metrics ? &out->metrics_ : nullptr});
   tcp::acceptor& acceptor = *out->acceptor_;
   error_code error;
   if (!acceptor.open(config.listen.protocol(), error)) acceptor.set_option(tcp::acceptor::reuse_address(true), error);

@@ -22,7 +22,7 @@ using verbs::QpCounters;
 constexpr const char* kOther = "other";
 
 constexpr std::array<const char*, rpcrdma::kNumCallOutcomes> kOutcomes = {
-    "success",    "prog_unavail",  "prog_mismatch", "proc_unavail", "garbage_args",
+    "success",    "prog_unavail", "prog_mismatch", "proc_unavail", "garbage_args",
     "system_err", "rpc_mismatch", "auth_error",    "err_vers",     "err_chunk"};
 constexpr std::array<const char*, rpcrdma::kNumEndReasons> kEndReasons = {"client", "protocol", "lost",   "timeout",
                                                                           "failed", "gave_way", "program"};

@@ -132,8 +132,7 @@ asio::awaitable<void> HttpServer::answer_request(Connection& connection) {
   parser.header_limit(static_cast<std::uint32_t>(config_.max_request));
   beast::flat_buffer buffer(config_.max_request);
   connection.stream.expires_after(config_.request_time);
-  co_await http::async_read_header(connection.stream, buffer, parser,
-                                   asio::redirect_error(asio::use_awaitable, error));
+  co_await http::async_read_header(connection.stream, buffer, parser, asio::redirect_error(asio::use_awaitable, error));
   if (error && !is_bad_request(error)) co_return;
   Response response;
   if (error) {

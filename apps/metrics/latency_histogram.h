@@ -12,8 +12,8 @@ class LatencyHistogram {
  public:
   // The upper bounds of all buckets but the last, in nanoseconds. A duration that is equal to a bound is below it.
   static constexpr std::array<std::uint64_t, 20> kBounds = {
-      5'000,      10'000,     20'000,      50'000,      100'000,     200'000,       500'000,
-      1'000'000,  2'000'000,  5'000'000,   10'000'000,  20'000'000,  50'000'000,    100'000'000,
+      5'000,       10'000,      20'000,        50'000,        100'000,       200'000,       500'000,
+      1'000'000,   2'000'000,   5'000'000,     10'000'000,    20'000'000,    50'000'000,    100'000'000,
       200'000'000, 500'000'000, 1'000'000'000, 2'000'000'000, 5'000'000'000, 10'000'000'000};
   static constexpr std::size_t kNumBuckets = kBounds.size() + 1;
 

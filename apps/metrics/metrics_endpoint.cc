@@ -21,8 +21,7 @@ using asio::ip::tcp;
 
 struct MetricsEndpoint::Impl {
   explicit Impl(const EndpointConfig& config)
-      : wanted(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-        server(io, config, [this] {
+      : wanted(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), server(io, config, [this] {
           is_wanted.store(true, std::memory_order_release);
           ::eventfd_write(wanted.get(), 1);
         }) {}

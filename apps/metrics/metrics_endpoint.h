@@ -15,10 +15,10 @@ namespace weft::metrics {
 // EndpointConfig: the bounds of a MetricsEndpoint.
 struct EndpointConfig {
   sockaddr_storage listen{};
-  std::string program;               // "serve" or "gateway"
-  std::size_t max_connections = 16;  // beyond it the oldest ends
-  std::size_t max_per_address = 8;   // the same for one address (rpcrdma/peer_group.h)
-  std::size_t max_request = 4096;    // bytes of a request
+  std::string program;                            // "serve" or "gateway"
+  std::size_t max_connections = 16;               // beyond it the oldest ends
+  std::size_t max_per_address = 8;                // the same for one address (rpcrdma/peer_group.h)
+  std::size_t max_request = 4096;                 // bytes of a request
   std::chrono::milliseconds request_time{5000};   // for the whole request
   std::chrono::milliseconds snapshot_time{5000};  // for the program to make its snapshot
   std::chrono::milliseconds answer_time{5000};    // for the whole answer

@@ -97,8 +97,7 @@ TEST_F(MetricsEndpointTest, AnswersWithASnapshotThatWasMadeForTheRequest) {
   start_loop();
   const std::string first = ask(kGet);
   EXPECT_THAT(first, StartsWith("HTTP/1.1 200 OK\r\n"));
-  EXPECT_THAT(first,
-              HasSubstr("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"));
+  EXPECT_THAT(first, HasSubstr("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"));
   EXPECT_THAT(first, AllOf(HasSubstr("\nweft_clients 1\n"), ::testing::EndsWith("# EOF\n")));
   EXPECT_THAT(ask(kGet), HasSubstr("\nweft_clients 2\n"));
   EXPECT_THAT(ask("GET /metrics?name=x HTTP/1.0\r\n\r\n"), HasSubstr("\nweft_clients 3\n"));
@@ -135,8 +134,7 @@ TEST_F(MetricsEndpointTest, RefusesWhatIsNoRequest) {
   EXPECT_THAT(ask("hello\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(ask(std::string("\0\xff\x01\r\n\r\n", 7)), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(ask("GET /" + std::string(config.max_request, 'x')), StartsWith("HTTP/1.1 400 "));
-  EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nA: " + std::string(config.max_request, 'x')),
-              StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nA: " + std::string(config.max_request, 'x')), StartsWith("HTTP/1.1 400 "));
 }
 
 TEST_F(MetricsEndpointTest, EndsAClientThatSendsItsRequestTooSlowly) {

@@ -27,9 +27,10 @@ absl::StatusOr<std::unique_ptr<MetricsEndpoint>> open_endpoint(const std::string
   if (!listen.ok()) return listen.status();
   config.listen = *listen;
   if (!apps::is_loopback(*listen)) {
-    apps::warn(fmt::format("--metrics {}: every host that reaches this address can read the metrics, with the addresses "
-                           "of clients",
-                           address_str(*listen)));
+    apps::warn(
+        fmt::format("--metrics {}: every host that reaches this address can read the metrics, with the addresses "
+                    "of clients",
+                    address_str(*listen)));
   }
   return MetricsEndpoint::start(config);
 }

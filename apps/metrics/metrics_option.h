@@ -19,8 +19,8 @@ inline constexpr std::uint16_t kMetricsPort = 9450;
 // add_metrics_option puts --metrics on a command. `where` outlives the parse; empty: no metrics.
 void add_metrics_option(CLI::App& command, std::string& where);
 
-// open_endpoint starts the endpoint of --metrics, or returns null if `where` is empty. It warns if other hosts can reach
-// it. program: "serve" or "gateway".
+// open_endpoint starts the endpoint of --metrics, or returns null if `where` is empty. It warns if other hosts can
+// reach it. program: "serve" or "gateway".
 absl::StatusOr<std::unique_ptr<MetricsEndpoint>> open_endpoint(const std::string& where, const std::string& program);
 
 // ready_text is the part of the ready line: " metrics=ADDR:PORT", or nothing.

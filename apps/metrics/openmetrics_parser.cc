@@ -103,8 +103,8 @@ const std::vector<Sample>& Scrape::samples(const std::string& name) const {
 
 double Scrape::value(const std::string& name, const std::map<std::string, std::string>& labels) const {
   for (const Sample& sample : samples(name)) {
-    const bool fits = std::ranges::all_of(
-        labels, [&](const auto& wanted) { return sample.label(wanted.first) == wanted.second; });
+    const bool fits =
+        std::ranges::all_of(labels, [&](const auto& wanted) { return sample.label(wanted.first) == wanted.second; });
     if (fits) return sample.value;
   }
   return 0;

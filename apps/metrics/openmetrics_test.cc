@@ -132,10 +132,9 @@ TEST(Exposition, HasTheNumbersOfTheSnapshot) {
   EXPECT_EQ(value("weft_clients"), 2);
   EXPECT_EQ(value("weft_connections"), 2);
   EXPECT_EQ(value("weft_connections_ended_total", {{"reason", "gave_way"}}), 9);
-  EXPECT_EQ(value("weft_rpc_duration_seconds_count",
-                  {{"program", "NFS"}, {"version", "3"}, {"procedure", "READ"}}), 1);
-  EXPECT_EQ(value("weft_rpc_duration_seconds_count",
-                  {{"program", "NFS"}, {"version", "3"}, {"procedure", "other"}}), 1);
+  EXPECT_EQ(value("weft_rpc_duration_seconds_count", {{"program", "NFS"}, {"version", "3"}, {"procedure", "READ"}}), 1);
+  EXPECT_EQ(value("weft_rpc_duration_seconds_count", {{"program", "NFS"}, {"version", "3"}, {"procedure", "other"}}),
+            1);
   EXPECT_EQ(value("weft_rpc_duration_seconds_count", {{"program", "other"}, {"version", "other"}}), 1);
   EXPECT_EQ(value("weft_credits_granted"), 12);
   EXPECT_EQ(value("weft_rpc_calls_under_way"), 3);
@@ -143,11 +142,12 @@ TEST(Exposition, HasTheNumbersOfTheSnapshot) {
   EXPECT_EQ(value("weft_transfer_bytes_total", {{"kind", "send"}, {"direction", "in"}}), 112);
   EXPECT_EQ(value("weft_transfer_bytes_total", {{"kind", "rdma_read"}, {"direction", "in"}}), 2000);
   EXPECT_EQ(value("weft_transfer_operations_total", {{"kind", "rdma_read"}, {"direction", "in"}}), 2);
-  EXPECT_EQ(value("weft_client_transfer_bytes_total",
-                  {{"client", "192.0.2.1"}, {"kind", "send"}, {"direction", "in"}}), 105);
+  EXPECT_EQ(value("weft_client_transfer_bytes_total", {{"client", "192.0.2.1"}, {"kind", "send"}, {"direction", "in"}}),
+            105);
   EXPECT_EQ(value("weft_client_transfer_bytes_total", {{"client", "other"}, {"kind", "send"}, {"direction", "in"}}), 7);
   EXPECT_EQ(value("weft_client_credits_granted", {{"client", "other"}}), 4);
-  EXPECT_EQ(value("weft_terminates_total", {{"direction", "sent"}, {"layer", "ddp"}, {"etype", "2"}, {"code", "0x05"}}), 3);
+  EXPECT_EQ(value("weft_terminates_total", {{"direction", "sent"}, {"layer", "ddp"}, {"etype", "2"}, {"code", "0x05"}}),
+            3);
   EXPECT_EQ(value("weft_terminates_total", {{"direction", "received"}, {"layer", "other"}}), 4);
   EXPECT_EQ(value("weft_memory_held_bytes", {{"kind", "sends"}}), 30);
   EXPECT_EQ(value("weft_memory_limit_bytes", {{"kind", "calls"}}), 20);

@@ -28,8 +28,7 @@ std::uint64_t start_ticks() {
 }
 
 double measure() {
-  const double now =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   timespec up{};
   ::clock_gettime(CLOCK_BOOTTIME, &up);
   const double up_s = static_cast<double>(up.tv_sec) + static_cast<double>(up.tv_nsec) / 1e9;

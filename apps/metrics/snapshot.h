@@ -26,7 +26,8 @@ struct DiskLaneCounts {
   std::uint64_t done = 0, refused = 0;
 };
 
-// Snapshot: all numbers of a program at one moment, made by the loop that owns them. A value: it goes to another thread.
+// Snapshot: all numbers of a program at one moment, made by the loop that owns them. A value: it goes to another
+// thread.
 struct Snapshot {
   CallCounts calls;
   rpcrdma::ServerStatistics server;  // `client` is a name of `calls`, or CallMetrics::kOtherClients

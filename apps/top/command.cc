@@ -13,8 +13,8 @@
 #include "apps/common/progress.h"
 #include "apps/common/signals.h"
 #include "apps/metrics/metrics_option.h"
-#include "apps/top/screen.h"
 #include "apps/top/scraper.h"
+#include "apps/top/screen.h"
 #include "apps/top/terminal.h"
 #include "apps/top/view.h"
 #include "base/address.h"
@@ -126,7 +126,10 @@ int run_plain(const TopOptions& options, const sockaddr_storage& where, const St
 class Live {
  public:
   Live(const TopOptions& options, const sockaddr_storage& where, const StopSignals& stop)
-      : interval_(interval_of(options)), where_(address_str(where)), stop_(stop), monitor_(where, stop),
+      : interval_(interval_of(options)),
+        where_(address_str(where)),
+        stop_(stop),
+        monitor_(where, stop),
         key_(sort_key(options.sort)) {}
 
   void run() {

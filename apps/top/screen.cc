@@ -58,14 +58,12 @@ std::vector<std::string> head_lines(const View& view, const std::string& where) 
                               view.clients, view.all.connections, view.max_connections, view.all.credits,
                               view.all.under_way, view.all.waiting));
   lines.push_back(fmt::format("calls/s {}  p50 {}  p99 {}  errors/s {:.1f}  refused/s {:.1f}  Terminates {}",
-                              calls_text(view.all.calls_per_s), time_text(view.all.p50_ns),
-                              time_text(view.all.p99_ns), std::max(0.0, view.errors_per_s), view.refused_per_s,
-                              view.terminates));
-  lines.push_back(fmt::format(
-      "in: Send {}, RDMA Read {}, RDMA Write {}  out: Send {}, RDMA Read {}, RDMA Write {}",
-      rate_text(of(view.all, Traffic::kSendIn)), rate_text(of(view.all, Traffic::kReadIn)),
-      rate_text(of(view.all, Traffic::kWriteIn)), rate_text(of(view.all, Traffic::kSendOut)),
-      rate_text(of(view.all, Traffic::kReadOut)), rate_text(of(view.all, Traffic::kWriteOut))));
+                              calls_text(view.all.calls_per_s), time_text(view.all.p50_ns), time_text(view.all.p99_ns),
+                              std::max(0.0, view.errors_per_s), view.refused_per_s, view.terminates));
+  lines.push_back(fmt::format("in: Send {}, RDMA Read {}, RDMA Write {}  out: Send {}, RDMA Read {}, RDMA Write {}",
+                              rate_text(of(view.all, Traffic::kSendIn)), rate_text(of(view.all, Traffic::kReadIn)),
+                              rate_text(of(view.all, Traffic::kWriteIn)), rate_text(of(view.all, Traffic::kSendOut)),
+                              rate_text(of(view.all, Traffic::kReadOut)), rate_text(of(view.all, Traffic::kWriteOut))));
   std::string memory = "memory";
   for (std::size_t i = 0; i < view.memory.size(); ++i) {
     memory += (i == 0 ? " " : ", ") + amount_text(view.memory[i]);
@@ -94,16 +92,16 @@ std::string client_line(std::size_t width, const std::string& name, const std::a
 
 void add_clients(std::vector<std::string>& lines, const std::vector<Row>& rows) {
   const std::size_t width = name_width(rows);
-  lines.push_back(client_line(width, "CLIENT", {"CALLS/S", "P50", "P99", "SEND IN", "SEND OUT", "READ", "WRITE",
-                                                "CREDITS", "QUEUE"}));
+  lines.push_back(client_line(width, "CLIENT",
+                              {"CALLS/S", "P50", "P99", "SEND IN", "SEND OUT", "READ", "WRITE", "CREDITS", "QUEUE"}));
   for (const Row& row : rows) {
     const double reads = of(row, Traffic::kReadIn) + of(row, Traffic::kReadOut);
     const double writes = of(row, Traffic::kWriteIn) + of(row, Traffic::kWriteOut);
-    lines.push_back(client_line(
-        width, printable(row.name),
-        {calls_text(row.calls_per_s), time_text(row.p50_ns), time_text(row.p99_ns),
-         rate_text(of(row, Traffic::kSendIn)), rate_text(of(row, Traffic::kSendOut)), rate_text(reads),
-         rate_text(writes), std::to_string(row.credits), std::to_string(row.under_way)}));
+    lines.push_back(
+        client_line(width, printable(row.name),
+                    {calls_text(row.calls_per_s), time_text(row.p50_ns), time_text(row.p99_ns),
+                     rate_text(of(row, Traffic::kSendIn)), rate_text(of(row, Traffic::kSendOut)), rate_text(reads),
+                     rate_text(writes), std::to_string(row.credits), std::to_string(row.under_way)}));
   }
 }
 
@@ -150,7 +148,7 @@ Json to_json(const char* type, const Row& row) {
 }
 
 void add_traffic(Json& out, const Row& row) {
-  constexpr std::array<const char*, kNumTraffic> kNames = {"send_in", "send_out",  "rdma_read_in",
+  constexpr std::array<const char*, kNumTraffic> kNames = {"send_in",       "send_out",      "rdma_read_in",
                                                            "rdma_read_out", "rdma_write_in", "rdma_write_out"};
   for (std::size_t i = 0; i < kNumTraffic; ++i) {
     out[std::string(kNames[i]) + "_octets_per_s"] = row.bytes_per_s[i];

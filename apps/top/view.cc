@@ -91,8 +91,8 @@ void set_latency(Row& row, Buckets buckets, const Buckets* before, double second
 }
 
 template <typename NameOf>
-std::map<std::string, Row> rows_of(const Scrape& before, const Scrape& after, const std::string& family,
-                                   NameOf name_of, double seconds) {
+std::map<std::string, Row> rows_of(const Scrape& before, const Scrape& after, const std::string& family, NameOf name_of,
+                                   double seconds) {
   const auto old = buckets_of(before, family, name_of);
   std::map<std::string, Row> rows;
   for (auto& [name, buckets] : buckets_of(after, family, name_of)) {
@@ -133,9 +133,8 @@ void sort(std::vector<Row>& rows, SortKey key) {
     }
     return row.calls_per_s;
   };
-  std::ranges::sort(rows, [&](const Row& a, const Row& b) {
-    return value(a) != value(b) ? value(a) > value(b) : a.name < b.name;
-  });
+  std::ranges::sort(
+      rows, [&](const Row& a, const Row& b) { return value(a) != value(b) ? value(a) > value(b) : a.name < b.name; });
 }
 
 std::vector<Row> shown(std::map<std::string, Row> rows, SortKey key) {
@@ -184,7 +183,8 @@ View make_view(const TimedScrape& before, const TimedScrape& after, SortKey key)
   }
   view.uptime_s = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count() -
                   now.value("process_start_time_seconds");
-  auto all = rows_of(old, now, "weft_rpc_duration_seconds", [](const Sample&) { return std::string(); }, s);
+  auto all = rows_of(
+      old, now, "weft_rpc_duration_seconds", [](const Sample&) { return std::string(); }, s);
   view.all = all[""];
   set_traffic(view.all, old, now, "weft_transfer_bytes_total", {}, s);
   view.all.connections = whole(now.value("weft_connections"));

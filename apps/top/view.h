@@ -34,13 +34,13 @@ struct Amount {
 
 // View is everything that one screen shows.
 struct View {
-  double seconds = 0;     // of the interval
+  double seconds = 0;  // of the interval
   double uptime_s = 0;
   std::string program, version;
   Row all;
   std::uint64_t clients = 0, max_connections = 0;
-  double errors_per_s = 0;   // answers other than success
-  double refused_per_s = 0;  // connections
+  double errors_per_s = 0;       // answers other than success
+  double refused_per_s = 0;      // connections
   std::uint64_t terminates = 0;  // since the start
   std::vector<Row> rows_of_clients, rows_of_procedures;
   std::vector<Amount> memory;  // bytes

@@ -25,8 +25,8 @@ constexpr metrics::ProcedureId kRead{nfsulb::kNfsProgram, 3, 6}, kWrite{nfsulb::
 TimedScrape scrape_of(const std::string& text, double at_s) {
   auto scrape = metrics::parse_openmetrics(text);
   EXPECT_TRUE(scrape.ok()) << scrape.status();
-  return {std::move(*scrape), std::chrono::steady_clock::time_point(
-                                  std::chrono::nanoseconds(static_cast<std::int64_t>(at_s * 1e9)))};
+  return {std::move(*scrape),
+          std::chrono::steady_clock::time_point(std::chrono::nanoseconds(static_cast<std::int64_t>(at_s * 1e9)))};
 }
 TimedScrape scrape_of(const Snapshot& snapshot, double at_s) {
   return scrape_of(metrics::to_openmetrics(snapshot, "serve"), at_s);
@@ -51,8 +51,7 @@ struct ViewTest : ::testing::Test {
     add_calls(after, kRead, "192.0.2.1", 98, 15'000);
     add_calls(after, kRead, "192.0.2.1", 2, 3'000'000);
     add_calls(after, kWrite, "192.0.2.2", 300, 70'000);
-    after.server.connections = {
-        {.connection = {1}, .client = "192.0.2.1", .credits = 8, .under_way = 3, .waiting = 1}};
+    after.server.connections = {{.connection = {1}, .client = "192.0.2.1", .credits = 8, .under_way = 3, .waiting = 1}};
     after.server.connections[0].messages.write_octets_tx = 2'000'000;
     after.num_clients = 1;
     ++after.calls.outcomes[3];

@@ -12,8 +12,7 @@ constexpr std::uint8_t kNoLayer = 255;
 std::size_t row_of(const rdmap::Terminate& terminate) {
   const auto rows = rdmap::terminate_rows();
   const auto at = std::ranges::find_if(rows, [&](const rdmap::TerminateRow& row) {
-    return row.layer == terminate.layer && row.etype == terminate.etype &&
-           (row.any_code || row.code == terminate.code);
+    return row.layer == terminate.layer && row.etype == terminate.etype && (row.any_code || row.code == terminate.code);
   });
   return static_cast<std::size_t>(at - rows.begin());
 }

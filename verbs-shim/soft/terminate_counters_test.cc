@@ -41,9 +41,9 @@ TEST(TerminateCounters, UnregisteredErrorsShareOneCount) {
   TerminateCounters counters;
   for (int etype = 8; etype < 16; ++etype) {
     for (int code = 0; code < 256; ++code) {
-      counters.count(closed(rdmap::CloseReason::kTerminateReceived,
-                            rdmap::Terminate{rdmap::Layer::kRdma, static_cast<std::uint8_t>(etype),
-                                             static_cast<std::uint8_t>(code)}));
+      counters.count(closed(
+          rdmap::CloseReason::kTerminateReceived,
+          rdmap::Terminate{rdmap::Layer::kRdma, static_cast<std::uint8_t>(etype), static_cast<std::uint8_t>(code)}));
     }
   }
   const auto read = counters.read();
@@ -65,7 +65,8 @@ TEST_P(TerminatesTest, ADeviceKnowsTheTerminatesOfItsConnections) {
   Mem here(*client_.pd, 64, Access::kLocalWrite);
   // The server has posted no Receive.
   ASSERT_TRUE(client_.send({here.sge(0, 5)}).ok());
-  ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected); }));
+  ASSERT_TRUE(
+      drive([&] { return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected); }));
   const auto at_server = server_.device->query().terminates, at_client = client_.device->query().terminates;
   ASSERT_EQ(at_server.size(), 1u);
   EXPECT_EQ(at_server[0].meaning, "untagged buffer: invalid MSN, no buffer available");
