@@ -245,24 +245,4 @@ void check_global_options(const CLI::App& root, const GlobalOptions& options) {
   }
 }
 
-void add_unbuilt_commands(CLI::App& root, CommandContext& context) {
-  struct Unbuilt {
-    const char* name;
-    const char* text;
-    const char* example;
-  };
-  constexpr Unbuilt kUnbuilt[] = {
-      {"top", "Show the metrics of a running serve or gateway, live (not built yet).",
-       "Example, once built:\n  weft top 127.0.0.1:9100"},
-  };
-  for (const Unbuilt& command : kUnbuilt) {
-    CLI::App* sub = root.add_subcommand(command.name, command.text);
-    sub->footer(command.example);
-    sub->fallthrough(false);
-    sub->allow_extras();
-    std::string message = std::string(command.name) + " is not built yet";
-    sub->callback([&context, message] { context.exit_status = usage_error(message); });
-  }
-}
-
 }  // namespace weft::apps
