@@ -81,8 +81,8 @@ void tell_page(const std::string& file, const HtmlPage::Totals& totals) {
   std::string text = fmt::format("wrote {}: {} messages, {} connections, {}", file == "-" ? "the page" : file,
                                  totals.messages, totals.connections, format_octets(double(totals.octets)));
   if (totals.messages_left_out != 0 || totals.connections_left_out != 0) {
-    text += fmt::format("; left out: {} messages, {} connections", totals.messages_left_out,
-                        totals.connections_left_out);
+    text +=
+        fmt::format("; left out: {} messages, {} connections", totals.messages_left_out, totals.connections_left_out);
   }
   warn(text);
 }

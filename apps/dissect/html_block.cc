@@ -106,7 +106,8 @@ void HtmlBlock::add_connection(const Connection& connection) {
 }
 
 void HtmlBlock::add_end(std::uint32_t connection, const TcpCounters& counters) {
-  ends_.push_back(Json::array({connection, counters.client.octets, counters.server.octets,
+  ends_.push_back(
+      Json::array({connection, counters.client.octets, counters.server.octets,
                    counters.client.retransmitted + counters.server.retransmitted,
                    counters.client.out_of_order + counters.server.out_of_order,
                    counters.client.lost + counters.server.lost, counters.client.cut + counters.server.cut}));
@@ -128,7 +129,7 @@ void HtmlBlock::add_message(const Frame& frame) {
   flags_.push_back(flags_of(frame));
   operation_.push_back(list_strings_.index_of(facts.rdma ? facts.rdma->operation : ""));
   procedure_.push_back(list_strings_.index_of(facts.rpc ? front_of(facts.rpc->procedure) : ""));
-  wire_octets_.push_back(frame.wire.size());
+  wire_octets_.push_back(frame.wire_len);
   octets_.push_back(facts.rdma ? facts.rdma->octets : 0);
   segments_.push_back(facts.rdma ? facts.rdma->num_segments : 0);
   xid_.push_back(facts.xid ? std::int64_t{*facts.xid} : -1);
@@ -171,7 +172,7 @@ void HtmlBlock::add_details(const Frame& frame) {
   const auto own = [&](ConstBytes of) { return Json::array({of.size(), base64(of, max_len)}); };
   const bool has_markers = frame.ulpdu.data() != frame.wire.data() + mpa::kUlpduLengthLen;
   const bool is_whole = !has_markers && frame.message.size() + ddp::kUntaggedHeaderLen == frame.ulpdu.size();
-  Json octets = own(frame.wire);
+  Json octets = own(frame.wire);  // of the capture
   octets.push_back(has_markers ? own(frame.ulpdu) : Json(mpa::kUlpduLengthLen));
   octets.push_back(is_whole ? Json(mpa::kUlpduLengthLen + ddp::kUntaggedHeaderLen) : own(frame.message));
   size_ += 2 * std::min(max_len, frame.wire.size()) + 40;
@@ -208,24 +209,24 @@ HtmlBlock::Json HtmlBlock::layer_details(const Layer& layer, std::size_t& num_fi
 
 std::string HtmlBlock::list() const {
   return html_json({{"connections", connections_},
-                  {"ends", ends_},
-                  {"strings", list_strings_.texts()},
-                  {"time", time_},
-                  {"packet", packet_},
-                  {"connection", connection_},
-                  {"flags", flags_},
-                  {"layers", layers_},
-                  {"lines", lines_},
-                  {"operation", operation_},
-                  {"procedure", procedure_},
-                  {"wire_octets", wire_octets_},
-                  {"octets", octets_},
-                  {"segments", segments_},
-                  {"xid", xid_},
-                  {"credits", credits_},
-                  {"latency", latency_},
-                  {"stags", stags_},
-                  {"findings", findings_}});
+                    {"ends", ends_},
+                    {"strings", list_strings_.texts()},
+                    {"time", time_},
+                    {"packet", packet_},
+                    {"connection", connection_},
+                    {"flags", flags_},
+                    {"layers", layers_},
+                    {"lines", lines_},
+                    {"operation", operation_},
+                    {"procedure", procedure_},
+                    {"wire_octets", wire_octets_},
+                    {"octets", octets_},
+                    {"segments", segments_},
+                    {"xid", xid_},
+                    {"credits", credits_},
+                    {"latency", latency_},
+                    {"stags", stags_},
+                    {"findings", findings_}});
 }
 
 std::string HtmlBlock::details() const {

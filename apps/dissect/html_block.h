@@ -11,8 +11,8 @@
 
 namespace weft::apps::dissect {
 
-// html_json gives JSON that may stand in a script element: ASCII alone, and no "<" that could end the element or begin a
-// comment.
+// html_json gives JSON that may stand in a script element: ASCII alone, and no "<" that could end the element or begin
+// a comment.
 std::string html_json(const nlohmann::ordered_json& json);
 
 // HtmlBlock: some messages as two JSON texts for the page of --html. `list` has what the page needs of every message:

@@ -11,8 +11,8 @@
 
 namespace weft::apps::dissect {
 
-// HtmlPage writes one HTML page that shows everything and loads nothing. The style and the script come from html/; blocks
-// of messages follow as they come. It holds one block. An error stays with the stream (ferror).
+// HtmlPage writes one HTML page that shows everything and loads nothing. The style and the script come from html/;
+// blocks of messages follow as they come. It holds one block. An error stays with the stream (ferror).
 class HtmlPage final : public Listener {
  public:
   // Limits of a page that a browser still shows quickly.

@@ -9,8 +9,9 @@
 
 namespace weft::apps::dissect {
 
-// OutputFile is the file that a command writes. A regular file appears whole or not at all: the octets go to a temporary
-// file beside it, and commit() renames that one. "-" is standard output; it and devices and pipes are written directly.
+// OutputFile is the file that a command writes. A regular file appears whole or not at all: the octets go to a
+// temporary file beside it, and commit() renames that one. "-" is standard output; it and devices and pipes are written
+// directly.
 class OutputFile {
  public:
   // input: a file that must not be replaced, because it is read.

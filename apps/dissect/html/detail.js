@@ -2,8 +2,12 @@
 
 const HEX_COLUMNS = 16;
 
-function drawDetail(box, capture, message, select) {
+function drawDetail(capture, message, select) {
+  const box = byId('layers');
   box.replaceChildren();
+  box.scrollTop = 0;
+  byId('octets').replaceChildren();
+  byId('octets').scrollTop = 0;
   if (message < 0) {
     box.append(element('p', {className: 'hint'}, 'Click a message to see its layers, fields and bytes.'));
     return;
@@ -29,7 +33,7 @@ function drawDetail(box, capture, message, select) {
     const fields = details.layers[details.layers.length - 1 - fromTop];
     box.append(drawLayer(letter, line, fields, hex));
   });
-  box.append(...hex.draw());
+  byId('octets').append(...hex.draw());
 }
 
 function drawFinding({requirement, place, what, effect}) {

@@ -137,7 +137,7 @@ class Ladder {
     if (gapPx >= IDLE_LABEL) row.append(this.drawIdle(gap, gapPx));
     const findings = capture.findings.get(message) || [];
     const connection = capture.connections.size > 1 ? String(capture.connection[message]) : '';
-    const words = element('span', {className: 'words'}, capture.headline(message));
+    const words = element('span', {className: 'words', title: capture.headline(message)}, capture.headline(message));
     const shaft = element('span', {className: 'shaft'}, words);
     if (findings.length > 0) {
       row.classList.add('violation');

@@ -142,7 +142,7 @@ class Page {
   }
 
   onSelect(message) {
-    drawDetail(byId('detail'), this.capture, message, (of) => this.ladder.select(of));
+    drawDetail(this.capture, message, (of) => this.ladder.select(of));
   }
 
   // nextViolation selects the next row with a violation, in either direction.
