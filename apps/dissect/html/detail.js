@@ -1,6 +1,5 @@
 // ---- One message: its RPC, its layers with their fields, and its octets.
 
-const HEX_COLUMNS = 16;
 
 function drawDetail(capture, message, select) {
   const box = byId('layers');
@@ -132,10 +131,11 @@ class Hex {
   }
 
   draw() {
+    const columns = byId('octets').parentElement.clientWidth < 540 ? 8 : 16;
     return this.panes.map((pane) => {
       const box = element('section', {className: 'hex'}, element('h3', {}, pane.title));
       const lines = element('div', {className: 'hex-lines'});
-      for (let at = 0; at < pane.bytes.length; at += HEX_COLUMNS) lines.append(this.drawLine(pane, at));
+      for (let at = 0; at < pane.bytes.length; at += columns) lines.append(this.drawLine(pane, at, columns));
       box.append(lines);
       if (pane.bytes.length < pane.len) {
         box.append(element('p', {className: 'hint'},
@@ -147,10 +147,10 @@ class Hex {
     });
   }
 
-  drawLine(pane, at) {
+  drawLine(pane, at, columns) {
     const hex = element('span', {className: 'hex-octets'});
     const text = element('span', {className: 'hex-text'});
-    for (let i = at; i < Math.min(at + HEX_COLUMNS, pane.bytes.length); ++i) {
+    for (let i = at; i < Math.min(at + columns, pane.bytes.length); ++i) {
       const byte = pane.bytes[i];
       const cell = {hex: element('span', {className: 'byte'}, byte.toString(16).padStart(2, '0')),
                     text: element('span', {className: 'byte'},

@@ -1,7 +1,7 @@
 // ---- The ladder: a row for each message. Only rows near the window are in the document.
 
 const ROW = 24;              // px
-const MAX_GAP = 160;         // px of idle time; a longer time is shortened, and its row says so
+const MAX_GAP = 120;         // px of idle time; a longer time is shortened, and its row says so
 const MAX_GAPS = 4_000_000;  // px of all gaps: browsers have a largest height of an element
 const IDLE_LABEL = 18;       // px of a gap that has room for words
 const OVERSCAN = 12;         // rows above and below the window
@@ -83,10 +83,10 @@ class Ladder {
 
   scaleText() {
     if (this.mode === 'compact') {
-      return `rows follow without space; idle times above ${durationText(this.maxGap * this.nsPerPx)} are named`;
+      return `no space between rows; idle times above ${durationText(this.maxGap * this.nsPerPx)} are named`;
     }
-    return `space between rows: 10 px are ${durationText(10 * this.nsPerPx)}; ` +
-           `idle times above ${durationText(this.maxGap * this.nsPerPx)} are shortened and named`;
+    return `10 px between rows are ${durationText(10 * this.nsPerPx)}; ` +
+           `idle times above ${durationText(this.maxGap * this.nsPerPx)} are shortened`;
   }
 
   redraw() {
