@@ -99,7 +99,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     return usage_error("gateway wants rdma:// on one side and tcp:// on the other");
   }
   if (options.rpcbind && listen.transport != Transport::kRdma) {
-    return usage_error("--rpcbind registers what is served over RDMA: it wants --listen rdma://");
+    return usage_error("--rpcbind registers the programs served over RDMA: it wants --listen rdma://");
   }
   if (options.reserved_port && connect.transport != Transport::kTcp) {
     return usage_error("--reserved-port is for connections over TCP: it wants --connect tcp://");

@@ -174,7 +174,7 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       ->type_name("ADDRESS[/PREFIX]");
   serve->add_flag("--read-write", options->read_write, "let clients change files; without it they only read");
   serve->add_flag("--cross-mounts", options->cross_mounts,
-                  "serve what is mounted beneath DIR as well; without it clients cannot go there");
+                  "also serve the filesystems mounted beneath DIR; without it clients cannot go there");
   serve->add_flag("--set-id-files", options->set_id_files,
                   "let clients set the set-user-ID and set-group-ID bits of files");
   serve->add_flag("--devices", options->devices, "let clients make device files (as root)");
