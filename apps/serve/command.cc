@@ -17,6 +17,7 @@
 #include "apps/common/command.h"
 #include "apps/common/limit_options.h"
 #include "apps/common/output.h"
+#include "apps/common/rpc_config.h"
 #include "apps/common/rpcbind_registration.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
@@ -72,12 +73,7 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   config.backend.set_id_files = options.set_id_files;
   config.backend.devices = options.devices;
   config.pool.num_workers = options.disk_workers;
-  config.rpc.protocols = global.protocols;
-  config.rpc.literal_credits = global.literal_credits;
-  config.rpc.inline_threshold = global.inline_threshold;
-  config.rpc.credits = global.credits.value_or(kCreditsForFiles);
-  config.rpc.ord = global.ord;
-  config.rpc.log = program_log();
+  config.rpc = server_config(global, kCreditsForFiles);
   // A quarter of the descriptors is for open files, half for connections, the rest for short uses.
   config.backend.max_open_files = std::clamp<std::size_t>(file_limit / 4, 16, 1024);
   const LimitOptions& limits = options.limits;
