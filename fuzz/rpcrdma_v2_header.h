@@ -9,7 +9,7 @@
 #include "rpcrdma/v2/header_error.h"
 #include "rpcrdma/xdr/xdr.h"
 
-// What the targets of both drafts of version 2 share.
+// The common part of the targets of both drafts of version 2.
 namespace weft::fuzz {
 
 inline void check(bool holds) {

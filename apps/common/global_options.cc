@@ -156,14 +156,14 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   add_nudge(root, options);
   root.add_option(
           "--trace", options.trace_file,
-          "write what is sent and received as a capture (pcapng), with the first 256 bytes of each RDMA Write and "
+          "write the sent and received messages as a capture (pcapng), with the first 256 bytes of each RDMA Write and "
           "Read Response and 4608 of other frames")
       ->type_name("FILE")
       ->group(kGroup);
-  root.add_flag("--markers", options.markers, "ask for MPA Markers in what is received")->group(kGroup);
+  root.add_flag("--markers", options.markers, "ask the peer for MPA Markers")->group(kGroup);
   root.add_flag("--port-map", options.port_map,
                 "use the iWARP port mapper (UDP 3935): ask the server's host which port to connect to, as RNICs behind "
-                "iwpmd need it, and answer those who ask for a port that we listen on")
+                "iwpmd need it, and answer hosts that ask for a port that we listen on")
       ->group(kGroup);
 }
 
@@ -206,7 +206,7 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
       ->group(kGroup);
   add_choice(
       root, "--log-level", [&options](const std::string& v) { options.log_level = v; },
-      {"trace", "debug", "info", "warn", "error", "off"}, "what is logged to stderr (default warn)");
+      {"trace", "debug", "info", "warn", "error", "off"}, "the least severe messages that go to stderr (default warn)");
 }
 
 void add_timeout_option(CLI::App& app, std::chrono::milliseconds& timeout, const std::string& text) {
