@@ -1,7 +1,8 @@
 // Linked into a test program, this file hears the posts of all tapped ends of each test. At the end of the test it
 // holds every connection against the rules of both ends (Conversation), and every message of an end whose peer is not
-// tapped against the decoders. A broken rule fails the test, and so does another draft than WEFT_RPCRDMA names. The
-// test's results tell which drafts it spoke, and which header types, error codes and properties occurred (coverage.py).
+// tapped against the decoders. A broken rule fails the test, and so does another draft than WEFT_RPCRDMA names, or a
+// message in which the codec of the engines finds another field than the decoder does. The test's results tell which
+// drafts it spoke, and which header types, error codes and properties occurred (tests/conformance/wire_tally.py).
 
 #include <gtest/gtest.h>
 
@@ -9,8 +10,10 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/conformance/ran.h"
+#include "tests/wire_v2/agreement.h"
 #include "tests/wire_v2/tables.h"
 #include "tests/wire_v2/transcript.h"
 #include "verbs-shim/api/testing/post_tap.h"
@@ -77,8 +80,7 @@ class Recorder final : public verbs::testing::PostObserver, public ::testing::Em
 
   void on_post(std::size_t end, const verbs::SendWr& wr) override {
     auto post = post_of(end, wr);
-    const std::scoped_lock lock(mutex_);
-    if (post) transcript_.add(std::move(*post));
+    if (post) add(std::move(*post));
   }
   void on_connect(std::size_t /*end*/, std::span<const std::uint8_t> /*private_data*/) override {}
   void on_pair(std::size_t client, std::size_t server) override {
@@ -86,8 +88,7 @@ class Recorder final : public verbs::testing::PostObserver, public ::testing::Em
     transcript_.pair(client, server);
   }
   void on_arrival(std::size_t end, std::span<const std::uint8_t> octets) override {
-    const std::scoped_lock lock(mutex_);
-    transcript_.add({end, Post::Kind::kArrival, {octets.begin(), octets.end()}, {}, {}});
+    add({end, Post::Kind::kArrival, {octets.begin(), octets.end()}, {}, {}});
   }
 
   void OnTestEnd(const ::testing::TestInfo& /*test*/) override {
@@ -95,6 +96,7 @@ class Recorder final : public verbs::testing::PostObserver, public ::testing::Em
     const auto verdict = std::exchange(transcript_, {}).judge();
     num_messages_ += verdict.num_messages;
     for (const std::string& fault : verdict.faults) ADD_FAILURE() << "on the wire: " << fault;
+    for (const std::string& text : std::exchange(disagreements_, {})) ADD_FAILURE() << "two readings: " << text;
     for (const Profile profile : kProfiles) {
       record(verdict, profile);
       EXPECT_TRUE(is_expected(profile) || verdict.tally.occurred(profile).empty()) << "spoken: " << name_of(profile);
@@ -108,12 +110,23 @@ class Recorder final : public verbs::testing::PostObserver, public ::testing::Em
   }
 
  private:
+  void add(Post post) {
+    std::string text;
+    for (const Profile profile : kProfiles) {
+      if (text.empty()) text = disagreement(post.octets, profile);
+    }
+    const std::scoped_lock lock(mutex_);
+    if (!text.empty()) disagreements_.push_back(std::move(text));
+    transcript_.add(std::move(post));
+  }
+
   // Whether WEFT_RPCRDMA names this draft, or none.
   bool is_expected(Profile profile) const { return named_.empty() || named_ == protocol_of(profile); }
 
   const std::string named_ = name_from_environment();
   std::mutex mutex_;
   Transcript transcript_;
+  std::vector<std::string> disagreements_;
   std::size_t num_messages_ = 0;
 };
 
