@@ -126,8 +126,7 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   add_choice(
       root, "--crc", [&options](const std::string& v) { options.crc = v == "on"; }, {"on", "off"},
       "CRC32c of every FPDU (default on; off only where the peer says off too: only where something else protects the "
-      "data "
-      "end to end at least as well)");
+      "data end to end at least as well)");
   add_choice(
       root, "--mpa-rev", [&options](const std::string& v) { options.mpa_revision = std::uint8_t(v[0] - '0'); },
       {"0", "1", "2"}, "MPA revision to ask for and to accept up to; 0: as 1, and RDMAC peers too (default 2)");
@@ -150,7 +149,7 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       ->group(kGroup);
   add_choice(
       root, "--credit-formula", [&options](const std::string& v) { options.literal_credits = v == "literal"; },
-      {"sane", "literal"}, {},
+      {"sane", "literal"},
       "what the credits of RPC-over-RDMA 2-wg07 count from: the messages received, or those sent, as section 4.2.1 of "
       "the draft prints it (default sane)");
   add_nudge(root, options);
