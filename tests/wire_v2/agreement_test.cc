@@ -21,7 +21,9 @@ std::vector<std::pair<std::string, Bytes>> all_vectors() {
 }
 
 void expect_agreement(const std::string& id, Octets octets) {
-  for (const Profile profile : kProfiles) EXPECT_EQ(disagreement(octets, profile), "") << id;
+  for (const Profile profile : kProfiles) {
+    EXPECT_EQ(disagreement(octets, profile), "") << id << " " << ::testing::PrintToString(Bytes(octets.begin(), octets.end()));
+  }
 }
 
 TEST(WireV2Agreement, OverEveryVector) {

@@ -14,37 +14,11 @@
 
 #include "tests/conformance/ran.h"
 #include "tests/wire_v2/agreement.h"
+#include "tests/wire_v2/heard.h"
 #include "tests/wire_v2/tables.h"
-#include "tests/wire_v2/transcript.h"
-#include "verbs-shim/api/testing/post_tap.h"
 
 namespace weft::wire_v2 {
 namespace {
-
-Bytes gathered(const verbs::SendWr& wr) {
-  Bytes octets;
-  for (const verbs::Sge& sge : wr.sg_list) {
-    const auto* at = reinterpret_cast<const std::uint8_t*>(sge.addr);
-    octets.insert(octets.end(), at, at + sge.length);
-  }
-  return octets;
-}
-
-Segment segment_of(const verbs::SendWr& wr) {
-  std::uint32_t len = 0;
-  for (const verbs::Sge& sge : wr.sg_list) len += sge.length;
-  return {wr.rkey, len, wr.remote_addr};
-}
-
-std::optional<Post> post_of(std::size_t end, const verbs::SendWr& wr) {
-  switch (wr.opcode) {
-    case verbs::WrOpcode::kSend: return Post{end, Post::Kind::kSend, gathered(wr), {}, {}};
-    case verbs::WrOpcode::kSendWithInv: return Post{end, Post::Kind::kSend, gathered(wr), wr.invalidate_rkey, {}};
-    case verbs::WrOpcode::kRdmaRead: return Post{end, Post::Kind::kRead, {}, {}, segment_of(wr)};
-    case verbs::WrOpcode::kRdmaWrite: return Post{end, Post::Kind::kWrite, {}, {}, segment_of(wr)};
-    default: return {};
-  }
-}
 
 constexpr Profile kProfiles[] = {Profile::kCel05, Profile::kWg07};
 
@@ -71,31 +45,15 @@ void record(const Transcript::Verdict& verdict, Profile profile) {
   ::testing::Test::RecordProperty(std::string("wire_v2_") + name_of(profile), text);
 }
 
-class Recorder final : public verbs::testing::PostObserver, public ::testing::EmptyTestEventListener {
+class Recorder final : public Heard, public ::testing::EmptyTestEventListener {
  public:
-  Recorder() {
-    verbs::testing::observe_posts(*this);
-    ::testing::UnitTest::GetInstance()->listeners().Append(this);
-  }
-
-  void on_post(std::size_t end, const verbs::SendWr& wr) override {
-    auto post = post_of(end, wr);
-    if (post) add(std::move(*post));
-  }
-  void on_connect(std::size_t /*end*/, std::span<const std::uint8_t> /*private_data*/) override {}
-  void on_pair(std::size_t client, std::size_t server) override {
-    const std::scoped_lock lock(mutex_);
-    transcript_.pair(client, server);
-  }
-  void on_arrival(std::size_t end, std::span<const std::uint8_t> octets) override {
-    add({end, Post::Kind::kArrival, {octets.begin(), octets.end()}, {}, {}});
-  }
+  Recorder() { ::testing::UnitTest::GetInstance()->listeners().Append(this); }
 
   void OnTestEnd(const ::testing::TestInfo& /*test*/) override {
-    const std::scoped_lock lock(mutex_);
-    const auto verdict = std::exchange(transcript_, {}).judge();
+    const auto verdict = take().judge();
     num_messages_ += verdict.num_messages;
     for (const std::string& fault : verdict.faults) ADD_FAILURE() << "on the wire: " << fault;
+    const std::scoped_lock lock(mutex_);
     for (const std::string& text : std::exchange(disagreements_, {})) ADD_FAILURE() << "two readings: " << text;
     for (const Profile profile : kProfiles) {
       record(verdict, profile);
@@ -110,14 +68,13 @@ class Recorder final : public verbs::testing::PostObserver, public ::testing::Em
   }
 
  private:
-  void add(Post post) {
-    std::string text;
+  void on_octets(const Bytes& octets) override {
     for (const Profile profile : kProfiles) {
-      if (text.empty()) text = disagreement(post.octets, profile);
+      std::string text = disagreement(octets, profile);
+      if (text.empty()) continue;
+      const std::scoped_lock lock(mutex_);
+      disagreements_.push_back(std::move(text));
     }
-    const std::scoped_lock lock(mutex_);
-    if (!text.empty()) disagreements_.push_back(std::move(text));
-    transcript_.add(std::move(post));
   }
 
   // Whether WEFT_RPCRDMA names this draft, or none.
@@ -125,7 +82,6 @@ class Recorder final : public verbs::testing::PostObserver, public ::testing::Em
 
   const std::string named_ = name_from_environment();
   std::mutex mutex_;
-  Transcript transcript_;
   std::vector<std::string> disagreements_;
   std::size_t num_messages_ = 0;
 };
