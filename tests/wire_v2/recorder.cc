@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -33,16 +34,27 @@ std::string protocol_of(Profile profile) {
   return std::string("2-") + name_of(profile);
 }
 
-// A property of the test for each draft that it spoke, as "conversations=1 RDMA2_MSG=4 RBSIZ=1".
+// " RDMA2_MSG=4 RBSIZ=1"
+std::string text_of(const std::map<std::string, std::size_t>& occurred) {
+  std::string text;
+  for (const auto& [name, count] : occurred) text += " " + name + "=" + std::to_string(count);
+  return text;
+}
+
+// Properties of the test for each draft that it spoke: wire_v2_cel05 is "conversations=1 RDMA2_MSG=4", and
+// arrived_v2_cel05 has what came from peers that are not tapped.
 void record(const Transcript::Verdict& verdict, Profile profile) {
+  const auto& arrived = verdict.arrived.occurred(profile);
+  if (!arrived.empty()) {
+    ::testing::Test::RecordProperty(std::string("arrived_v2_") + name_of(profile), text_of(arrived));
+  }
   const auto& occurred = verdict.tally.occurred(profile);
   if (occurred.empty()) return;
   conformance::ran(protocol_of(profile));
   const auto conversations = verdict.num_conversations.find(profile);
-  std::string text =
-      "conversations=" + std::to_string(conversations == verdict.num_conversations.end() ? 0 : conversations->second);
-  for (const auto& [name, count] : occurred) text += " " + name + "=" + std::to_string(count);
-  ::testing::Test::RecordProperty(std::string("wire_v2_") + name_of(profile), text);
+  const std::size_t num = conversations == verdict.num_conversations.end() ? 0 : conversations->second;
+  ::testing::Test::RecordProperty(std::string("wire_v2_") + name_of(profile),
+                                  "conversations=" + std::to_string(num) + text_of(occurred));
 }
 
 class Recorder final : public Heard, public ::testing::EmptyTestEventListener {
