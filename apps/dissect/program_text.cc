@@ -26,15 +26,6 @@ using rpcrdma::xdr::XdrReader;
 
 constexpr std::size_t kMaxName = 80;  // octets of a name that are shown
 
-struct ProgramName {
-  std::uint32_t program;
-  std::string_view name;
-};
-constexpr ProgramName kPrograms[] = {
-    {nfsulb::kNfsProgram, "NFS"}, {nfsulb::kMountProgram, "MOUNT"},   {nfsulb::kNlmProgram, "NLM"},
-    {nfsulb::kNsmProgram, "NSM"}, {nfsulb::kNfsAclProgram, "NFSACL"}, {nfsulb::kNfs4CallbackProgram, "NFS4_CB"},
-};
-
 // Procedure: what is known of a procedure, made once.
 struct Procedure {
   std::uint32_t number = 0;
@@ -44,7 +35,6 @@ struct Procedure {
 };
 struct KnownProgram {
   std::uint32_t program = 0, version = 0;
-  std::string_view name;
   const nfsulb::Program* schema = nullptr;
   std::vector<Procedure> procedures = {};
 };
@@ -53,12 +43,12 @@ std::vector<KnownProgram> make_known_programs() {
   std::vector<KnownProgram> known;
   for (const nfsulb::BoundProgram& bound : nfsulb::bound_programs()) {
     const std::uint32_t program = bound.binding.program, version = bound.binding.version;
-    const auto name = std::ranges::find(kPrograms, program, &ProgramName::program);
-    if (name == std::end(kPrograms)) continue;
-    KnownProgram& one = known.emplace_back(KnownProgram{program, version, name->name, bound.schema});
+    const char* name = nfsulb::program_name(program);
+    if (name == nullptr) continue;
+    KnownProgram& one = known.emplace_back(KnownProgram{program, version, bound.schema});
     for (const nfsulb::Operation& row : bound.schema->procedures) {
       one.procedures.push_back({.number = row.number,
-                                .name = fmt::format("{}v{} {}", name->name, version, row.name),
+                                .name = fmt::format("{}v{} {}", name, version, row.name),
                                 .is_compound = row.is_compound,
                                 .words = argument_words(program, version, row.name)});
     }
@@ -257,11 +247,11 @@ bool tell_status(bool is_nfs4, ConstBytes results, std::size_t at, RpcLayer& lay
 std::string procedure_name(const ProcedureKey& key) {
   const KnownProgram* program = find_program(key.program, key.version);
   if (const Procedure* procedure = find_procedure(program, key.procedure)) return procedure->name;
-  const auto known = std::ranges::find(kPrograms, key.program, &ProgramName::program);
-  if (known == std::end(kPrograms)) {
+  const char* known = nfsulb::program_name(key.program);
+  if (known == nullptr) {
     return fmt::format("program {} version {} procedure {}", key.program, key.version, key.procedure);
   }
-  return fmt::format("{}v{} procedure {}", known->name, key.version, key.procedure);
+  return fmt::format("{}v{} procedure {}", known, key.version, key.procedure);
 }
 
 void tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t at, std::span<const std::size_t> reduced,
