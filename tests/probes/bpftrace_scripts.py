@@ -97,6 +97,13 @@ def watch(script, work):
     print(f"{script.name} ran beside a server and a client")
 
 
+# bpftrace needs tracefs. Where root has not mounted it, this script starts anew with mounts of its own.
+TRACEFS = "/sys/kernel/tracing"
+if os.geteuid() == 0 and not os.listdir(TRACEFS) and "WEFT_OWN_MOUNTS" not in os.environ and shutil.which("unshare"):
+    os.environ["WEFT_OWN_MOUNTS"] = "1"
+    os.execvp("unshare", ["unshare", "-m", "sh", "-c", f"mount -t tracefs none {TRACEFS}; exec \"$@\"", "sh",
+                          sys.executable, *sys.argv])
+
 if shutil.which("bpftrace") is None:
     print("bpftrace is missing (Debian package bpftrace): its scripts are not tested")
     sys.exit(1 if os.environ.get("WEFT_SKIP_IS_FAILURE") else 77)
