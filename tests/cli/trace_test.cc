@@ -68,8 +68,8 @@ TEST_F(TraceCli, AStoppedProgramLeavesAWholeFile) {
   const std::string other = file() + "2";
   for (const int number : {SIGINT, SIGTERM}) {
     WeftListener server({"perf", "--listen", "127.0.0.1:0", "--trace", file()});
-    RunningWeft client({"perf", server.address("rdma"), "--op", "send", "--seconds", "3600", "--trace", other,
-                        "--log-level", "info"});
+    RunningWeft client(
+        {"perf", server.address("rdma"), "--op", "send", "--seconds", "3600", "--trace", other, "--log-level", "info"});
     ASSERT_TRUE(client.wait_for("measuring send"));
     client.send_signal(number);
     EXPECT_EQ(client.finish().signal, number);
