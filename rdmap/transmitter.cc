@@ -461,6 +461,7 @@ void Transmitter::finished(const Mark& mark) {
   }
   if (op == SendOp::kRdmaWrite || (op == SendOp::kWriteImmediate && !mark.last))
     counters_.write_octets_tx += mark.payload_len;
+  if (op == SendOp::kSend || op == SendOp::kSendInvalidate) counters_.send_octets_tx += mark.payload_len;
   if (!mark.last) return;
   switch (op) {
     case SendOp::kRdmaRead: ++counters_.reads_tx; return;

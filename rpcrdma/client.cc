@@ -241,7 +241,7 @@ void Client::Impl::end_connection() {
   retry_at = schedule.on_ended(now, connection->violated);
   if (!retry_at) note_given_up();
   if (schedule.is_hopeless()) {
-    return close(why + "; given up, because one connection after the other ends with such a violation of the protocol");
+    return close(why + "; given up, because one connection after the other ends with a violation of the protocol");
   }
   if (!retry_at) return close(was_ready ? why : error + "; no other in its place: " + why);
   if (was_ready) error = why;

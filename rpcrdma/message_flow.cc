@@ -109,7 +109,7 @@ void MessageFlow::grant_if_due() {
 
 std::uint32_t MessageFlow::receives_for(std::uint32_t window) {
   credits_.set_window(window);
-  // What was promised stays, beside the Receives whose messages the engines hold.
+  // Promised credits stay, beside the Receives whose messages the engines hold.
   return std::max(credits_.num_wanted(), endpoint_.num_held() + credits_.promised() + 1);
 }
 

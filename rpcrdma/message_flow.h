@@ -32,8 +32,8 @@ struct Arrival {
 // MessageFlow is the part of a Link for a profile with Framing: the credits of messages, the order in which the two
 // engines of this end may send, and the parts of RPC messages that go or come in several messages. One thread.
 //
-// What a peer can make it hold: a Receive for each message that waits for memory, which are at most the Receives that
-// the peer was given, and one sequence of parts within Reassembly::Limits.
+// A peer can make it hold a Receive for each message that waits for memory, at most as many as the peer was given, and
+// one sequence of parts within Reassembly::Limits.
 class MessageFlow {
  public:
   struct Config {

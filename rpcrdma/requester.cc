@@ -89,7 +89,7 @@ verbs::Status Requester::check_against_binding(const CallSpec& spec) const {
   std::vector<EligibleItem> found;
   const auto walk = spec.binding->walk_arguments;
   if (walk == nullptr || walk(spec.procedure, spec.args, positions_of(items), found) == Walked::kGarbage) {
-    return refused("the binding finds no such items in the arguments");
+    return refused("the binding does not find these items in the arguments");
   }
   std::size_t next = 0;
   for (const EligibleItem& item : found) {

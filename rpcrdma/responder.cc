@@ -133,6 +133,7 @@ CallSlot Responder::take_call(std::optional<ReceiveSlot> receive) {
   const CallSlot slot = free_calls_.back();
   free_calls_.pop_back();
   call_at(slot).receive = receive;
+  if (observer_ != nullptr) call_at(slot).mark = observer_->on_arrival();
   ++calls_under_way_;
   return slot;
 }

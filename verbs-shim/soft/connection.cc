@@ -423,7 +423,7 @@ void Connection::on_closed(const rdmap::Closed& closed, bool timed_out) {
     return log_step(closed.text + "; asking again with MPA revision 1");
   }
   const bool was_told = told();
-  if (!was_told) log_end(closed, heard_by_id());
+  if (!was_told) tell_end(closed, heard_by_id());
   advance(End::kClosed);
   loop_.holdings.remove_silent(self_);
   const bool was_request = is<Requested>();
@@ -452,7 +452,7 @@ void Connection::on_closed(const rdmap::Closed& closed, bool timed_out) {
 void Connection::on_failure(const rdmap::Closed& why, bool timed_out) {
   if (queues_ != nullptr) queues_->stream_failed(why);
   if (told()) return;
-  log_end(why, heard_by_id());
+  tell_end(why, heard_by_id());
   advance(End::kTold);
   if (id_ != nullptr) push_end(*id_, why, timed_out);
 }

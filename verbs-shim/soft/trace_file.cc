@@ -56,7 +56,7 @@ ConstBytes octets_of(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-// Block writes the type and the two lengths around what is added while it lives.
+// Block writes the type and the two lengths around the octets that are added while it lives.
 class Block {
  public:
   Block(Octets& out, std::uint32_t type) : out_(out), begin_(out.size()) {

@@ -100,7 +100,7 @@ TEST(FrameCutter, KeepsTheFrontOfAFrame) {
   }
 }
 
-// What a turn leaves of a frame comes as a packet, too, and its limit counts over the packets of the frame.
+// The part of a frame that a turn leaves comes as a packet, too. The limit of a frame counts over its packets.
 TEST(FrameCutter, ATurnEndsAPacket) {
   mpa::testing::NaiveFramer framer(true, false);
   Packets packets;
