@@ -55,10 +55,13 @@ std::optional<std::string> find_surplus(const CLI::App& root) {
   return std::nullopt;
 }
 
+bool has_commands(const CLI::App* app) {
+  return !app->get_subcommands([](const CLI::App*) { return true; }).empty();
+}
+
 std::string describe(const std::string& surplus, const CLI::App* command) {
   if (surplus.starts_with('-')) return "no such option: " + surplus;
-  const bool wants_command = !command->get_subcommands([](const CLI::App*) { return true; }).empty();
-  if (!wants_command) return "nothing is known to do with '" + surplus + "'";
+  if (!has_commands(command)) return "unexpected argument: " + surplus;
   // The program's own name is left out.
   const std::string above = command->get_parent() == nullptr ? "" : words_of(command).substr(5) + " ";
   return "no such command: " + above + surplus;
@@ -67,7 +70,7 @@ std::string describe(const std::string& surplus, const CLI::App* command) {
 // on_usage_error prints the error and where to look.
 int on_usage_error(const CLI::App& root, const std::string& what) {
   weft::apps::usage_error(what);
-  std::fprintf(stderr, "Run '%s --help' for what there is.\n", words_of(named_command(root)).c_str());
+  std::fprintf(stderr, "Run '%s --help' for help.\n", words_of(named_command(root)).c_str());
   return weft::apps::kExitUsage;
 }
 
@@ -98,8 +101,11 @@ int main(int argc, char** argv) {
     return root.exit(done);
   } catch (const CLI::ParseError& error) {
     // An unknown word is reported before a missing one: it is most often the reason.
-    const auto surplus = find_surplus(root);
-    return on_usage_error(root, surplus ? describe(*surplus, named_command(root)) : error.what());
+    const CLI::App* command = named_command(root);
+    if (const auto surplus = find_surplus(root)) return on_usage_error(root, describe(*surplus, command));
+    const bool lacks_command = has_commands(command) && error.get_name() == "RequiredError";
+    if (lacks_command) return on_usage_error(root, "a command is missing after '" + words_of(command) + "'");
+    return on_usage_error(root, error.what());
   }
   // The command has cleaned up and printed its results.
   if (const int signal_number = weft::apps::stop_signal(); signal_number != 0) weft::apps::die_by(signal_number);

@@ -84,13 +84,13 @@ class Responder {
   void on_receive(Arrival&& arrival);
   // refuse_parts answers parts of a Call with an error. receive: the Receive that the error answers, if one is held.
   void refuse_parts(std::optional<ReceiveSlot> receive, std::uint32_t xid, TransportError::Code code, const char* why);
-  // Logs what is wrong with a message about properties.
+  // Logs the fault of a message about properties.
   void tell_property_fault(const char* fault) const;
   // Messages may leave again.
   void on_room() { pump(); }
   // take_memory: this connection's part of the budget, for the parts of a Call, as Reassembly::Share::take. Within the
-  // guarantee it takes what is needed now. Beyond it takes all that the Call may need, so no Call in the middle of its
-  // parts waits with memory of others. If others have to end first, the connection waits in the budget's line.
+  // guarantee it takes as much as is needed now. Beyond it takes all that the Call may need, so no Call in the middle
+  // of its parts waits with memory of others. If others have to end first, the connection waits in the budget's line.
   std::size_t take_memory(std::size_t least, std::size_t most);
   void give_memory(std::size_t octets) { share_.give_back(octets); }
   bool is_memory_wanted() const { return share_.is_wanted(); }
@@ -206,6 +206,7 @@ class Responder {
   bool post(Outgoing& out, SendSlot send);
   void tell_answer(const Outgoing& out);
   bool release_call(CallSlot slot);
+  void probe_end(ServedCallId id, const Call& call, int accept) const;
   void on_fatal(std::uint32_t xid, std::string_view refused);
   void remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
 

@@ -334,6 +334,7 @@ void Server::Impl::remove(std::uint32_t serial) {
                        connection->endpoint().failure().value_or("the connection ended"));
   const ConnectionEnd end{{serial}, *connection->ended()};
   connection->end_calls(end.why, now);
+  connection->link().end(end.why);
   ++sums.ended[static_cast<std::size_t>(connection->end_reason())];
   const ConnectionStatistics last = connection->statistics();
   sums.ended_messages += last.messages;
@@ -387,7 +388,10 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Server::~Server() {
   // Callbacks see a complete server.
-  for (auto& [serial, connection] : impl_->connections) connection->end_calls("the server is gone", impl_->now);
+  for (auto& [serial, connection] : impl_->connections) {
+    connection->end_calls("the server is gone", impl_->now);
+    connection->link().end("the server is gone");
+  }
 }
 
 sockaddr_storage Server::local_addr() const {

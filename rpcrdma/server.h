@@ -15,6 +15,7 @@
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
 #include "rpcrdma/call_observer.h"
+#include "rpcrdma/link_observer.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/server_statistics.h"
 #include "rpcrdma/service.h"
@@ -90,6 +91,8 @@ struct ServerConfig {
   // Receives the reason for each connection that the server ends or cannot take, and for each Call that gets
   // RDMA_ERROR, GARBAGE_ARGS or no answer. Called on the server's thread.
   verbs::Log log = {};
+  // Hears of each message and of the end of each connection. It outlives the server; null: none.
+  LinkObserver* observer = nullptr;
 };
 
 // Octets of Receives granted to a client that does little; at least one Receive. The client costs the server less if

@@ -41,7 +41,10 @@ verbs::Result<std::unique_ptr<ServerConnection>> ServerConnection::accept(const 
                                                                           std::uint32_t serial, TimePoint now) {
   std::unique_ptr<ServerConnection> connection(
       new ServerConnection(shared, std::move(completions), std::move(id), now));
-  if (auto status = connection->start(peer, serial); !status.ok()) return status.error();
+  if (auto status = connection->start(peer, serial); !status.ok()) {
+    if (connection->link_) connection->link_->end(status.error().message);
+    return status.error();
+  }
   return connection;
 }
 
@@ -73,6 +76,7 @@ verbs::Status ServerConnection::start(const verbs::ConnParam& peer, std::uint32_
   link_.emplace(
       *endpoint_, profiles_of(config.protocols), Link::End::kServer, [this] { start_engines(); },
       config.literal_credits);
+  if (config.observer != nullptr) link_->observe(*config.observer, {.id = serial, .peer = peer_});
   auto qp =
       id_->create_qp(shared_.pd, endpoint_->qp_attr(completions_.cq(), receives_ ? receives_->cq.get() : nullptr));
   if (!qp.ok()) return qp.error();

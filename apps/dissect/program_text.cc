@@ -23,8 +23,8 @@ using rpcrdma::xdr::XdrReader;
 
 constexpr std::size_t kMaxName = 80;  // octets of a name that are shown
 
-// Arguments: the main arguments of a procedure or operation by its name, as words. "fh", "name", "stateid": those of
-// the RFCs. "u32:x", "u64:x": a number called x. "skip:N": N octets.
+// Arguments: the main arguments of a procedure or operation by its name, as words. "fh", "name", "stateid": the words
+// of the RFCs. "u32:x", "u64:x": a number called x. "skip:N": N octets.
 struct Arguments {
   std::string_view operation;
   std::string_view words;

@@ -11,6 +11,7 @@
 #include "apps/common/command.h"
 #include "apps/common/limit_options.h"
 #include "apps/common/output.h"
+#include "apps/common/rpc_config.h"
 #include "apps/common/rpcbind_registration.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
@@ -104,7 +105,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     return usage_error("gateway wants rdma:// on one side and tcp:// on the other");
   }
   if (options.rpcbind && listen.transport != Transport::kRdma) {
-    return usage_error("--rpcbind registers what is served over RDMA: it wants --listen rdma://");
+    return usage_error("--rpcbind registers the programs served over RDMA: it wants --listen rdma://");
   }
   if (options.reserved_port && connect.transport != Transport::kTcp) {
     return usage_error("--reserved-port is for connections over TCP: it wants --connect tcp://");
@@ -124,13 +125,8 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   const std::optional<Limits> limits = limits_of(options.limits, file_limit);
   if (!limits) return usage_error("gateway wants --max-buffered 64 or more, and --max-buffered-per-address 32 or more");
   if (listen.transport == Transport::kRdma) {
-    gateway::ToTcpConfig config{.listen = *from, .server = to_endpoint(*to), .rpc = {}, .stream = {}};
-    config.rpc.protocols = global.protocols;
-    config.rpc.literal_credits = global.literal_credits;
-    config.rpc.inline_threshold = global.inline_threshold;
-    config.rpc.credits = global.credits.value_or(kCredits);
-    config.rpc.ord = global.ord;
-    config.rpc.log = program_log();
+    gateway::ToTcpConfig config{
+        .listen = *from, .server = to_endpoint(*to), .rpc = server_config(global, kCredits), .stream = {}};
     config.rpc.max_connections = limits->connections;
     config.rpc.max_connections_per_client = limits->connections_per_address;
     config.rpc.max_buffered_per_client = limits->buffered_per_address;
@@ -148,13 +144,8 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     if (options.rpcbind) registration = make_findable((*made)->local_addr(), *to, stop.fd());
     return run(io, **made, global, stop, listen, (*made)->local_addr(), options.metrics);
   }
-  gateway::ToRdmaConfig config{.listen = to_endpoint(*from), .server = *to, .rpc = {}, .stream = {}};
-  config.rpc.protocols = global.protocols;
-  config.rpc.literal_credits = global.literal_credits;
-  config.rpc.inline_threshold = global.inline_threshold;
-  config.rpc.credits = global.credits.value_or(kCredits);
-  config.rpc.ird = global.ird;
-  config.rpc.log = program_log();
+  gateway::ToRdmaConfig config{
+      .listen = to_endpoint(*from), .server = *to, .rpc = client_config(global, kCredits), .stream = {}};
   config.max_connections = limits->connections;
   config.max_connections_per_address = limits->connections_per_address;
   config.max_buffered = limits->buffered;

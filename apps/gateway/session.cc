@@ -190,7 +190,7 @@ void Session::on_call(Record record, std::uint64_t mark) {
   rpcrdma::CallHeaderView header;
   const rpcrdma::CallParse parsed = rpcrdma::parse_call(in, header);
   if (parsed == rpcrdma::CallParse::kNotACall) {
-    if (!callbacks_.pass_reply(record)) end("the client sent what is no Call, nor a Reply to one");
+    if (!callbacks_.pass_reply(record)) end("the client sent a record that is neither a Call nor a Reply to one");
     return;
   }
   if (parsed != rpcrdma::CallParse::kOk) {

@@ -298,7 +298,8 @@ void ToTcp::end_if_done(Client& client) {
 }
 
 void ToTcp::on_record(Client& client, Record record) {
-  if (!pass_reply(client, std::move(record))) give_up(client, "the server sent what is no Reply to a Call of ours");
+  if (!pass_reply(client, std::move(record)))
+    give_up(client, "the server sent a record that is no Reply to a Call of ours");
 }
 
 bool ToTcp::pass_reply(Client& client, Record record) {

@@ -17,6 +17,7 @@
 #include "apps/common/command.h"
 #include "apps/common/limit_options.h"
 #include "apps/common/output.h"
+#include "apps/common/rpc_config.h"
 #include "apps/common/rpcbind_registration.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
@@ -75,12 +76,7 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   config.backend.set_id_files = options.set_id_files;
   config.backend.devices = options.devices;
   config.pool.num_workers = options.disk_workers;
-  config.rpc.protocols = global.protocols;
-  config.rpc.literal_credits = global.literal_credits;
-  config.rpc.inline_threshold = global.inline_threshold;
-  config.rpc.credits = global.credits.value_or(kCreditsForFiles);
-  config.rpc.ord = global.ord;
-  config.rpc.log = program_log();
+  config.rpc = server_config(global, kCreditsForFiles);
   // A quarter of the descriptors is for open files, half for connections, the rest for short uses.
   config.backend.max_open_files = std::clamp<std::size_t>(file_limit / 4, 16, 1024);
   const LimitOptions& limits = options.limits;
@@ -182,7 +178,7 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       ->type_name("ADDRESS[/PREFIX]");
   serve->add_flag("--read-write", options->read_write, "let clients change files; without it they only read");
   serve->add_flag("--cross-mounts", options->cross_mounts,
-                  "serve what is mounted beneath DIR as well; without it clients cannot go there");
+                  "also serve the filesystems mounted beneath DIR; without it clients cannot go there");
   serve->add_flag("--set-id-files", options->set_id_files,
                   "let clients set the set-user-ID and set-group-ID bits of files");
   serve->add_flag("--devices", options->devices, "let clients make device files (as root)");

@@ -165,6 +165,7 @@ rdmap::StreamConfig Connection::stream_config() const {
 
 void Connection::start_stream(ConstBytes received, TimePoint now) {
   rdmap::StreamConfig config = stream_config();
+  config.peer_address = &peer_;
   if (loop_.core.trace() != nullptr) {
     trace_ = std::make_unique<StreamTrace>(loop_.core.trace(), local_address(socket_.fd()), peer_,
                                            initiator_.has_value(), now);
@@ -333,6 +334,7 @@ std::size_t Connection::settle(TimePoint now) {
   if (is<FallingBack>()) return moved + fall_back(now);
   if (!dead()) carry_out_llp_action(now);
   if (!dead()) rearm();
+  if (trace_) trace_->end_turn();
   return moved;
 }
 

@@ -96,7 +96,7 @@ void Connection::give_way(Holdings::What what) {
     case Holdings::What::kParked:
       if (dead()) return;
       log_end({rdmap::CloseReason::kLlp, std::nullopt,
-               "its FPDU has been incomplete for longest, and memory for such parts is short"},
+               "its FPDU has been incomplete for longest, and memory for parts of FPDUs is short"},
               false);
       return abort();
   }

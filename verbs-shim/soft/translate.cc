@@ -119,7 +119,8 @@ Status check_send(const SendWr& wr, const QpCap& cap) {
     if (Status status = check_bind(wr); !status) return status;
   }
   if (has(wr.send_flags, SendFlags::kInline)) {
-    if (wr.opcode == WrOpcode::kRdmaRead || is_atomic(wr.opcode)) return Error{EINVAL, "what is read cannot be inline"};
+    if (wr.opcode == WrOpcode::kRdmaRead || is_atomic(wr.opcode))
+      return Error{EINVAL, "data that is read cannot be inline"};
     if (len > cap.max_inline_data) return Error{EINVAL, "more inline data than the queue pair was created for"};
   }
   return {};
