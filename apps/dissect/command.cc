@@ -83,9 +83,9 @@ std::string counted(std::uint64_t num, std::string_view noun) {
 
 // "wrote a.html: 12 messages, 1 connection, 90.1 KiB".
 void tell_page(const std::string& file, const HtmlPage::Totals& totals) {
-  std::string text = fmt::format("wrote {}: {}, {}, {}", file == "-" ? "the page" : file,
-                                 counted(totals.messages, "message"), counted(totals.connections, "connection"),
-                                 format_octets(static_cast<double>(totals.octets)));
+  std::string text =
+      fmt::format("wrote {}: {}, {}, {}", file == "-" ? "the page" : file, counted(totals.messages, "message"),
+                  counted(totals.connections, "connection"), format_octets(static_cast<double>(totals.octets)));
   if (totals.messages_left_out != 0 || totals.connections_left_out != 0) {
     text += fmt::format("; left out: {}, {}", counted(totals.messages_left_out, "message"),
                         counted(totals.connections_left_out, "connection"));

@@ -1,5 +1,6 @@
 #include "apps/dissect/html_page.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,9 +18,9 @@ using nlohmann::json;
 using rdmap::Opcode;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::SizeIs;
 using testing::Octets;
 using testing::pattern;
+using ::testing::SizeIs;
 using testing::tagged;
 using testing::untagged;
 using testing::Wire;
@@ -82,7 +83,8 @@ Frame frame_of(std::uint64_t number, const std::string& line) {
   frame.number = number;
   frame.connection = 1;
   frame.arrival = {number, std::chrono::microseconds(number)};
-  frame.layers.push_back({.kind = LayerKind::kRdmap, .line = line, .fields = {{.name = "STag", .value = "0x00000007"}}});
+  frame.layers.push_back(
+      {.kind = LayerKind::kRdmap, .line = line, .fields = {{.name = "STag", .value = "0x00000007"}}});
   return frame;
 }
 
@@ -118,8 +120,8 @@ TEST(HtmlPage, HasColumnsFieldsAndOctetsOfEachMessage) {
 
 // Words of a peer neither end the element of a block nor begin a comment, and every block is JSON.
 TEST(HtmlPage, TextOfAPeerIsNoMarkup) {
-  for (const std::string evil : {"</script><img src=x onerror=alert(1)>", "<!--<script>", "\xff\xfe<\xc0\x80", "a\nb\tc",
-                                 "\xe2\x80\xa8", "\\\"]}"}) {
+  for (const std::string evil : {"</script><img src=x onerror=alert(1)>", "<!--<script>", "\xff\xfe<\xc0\x80",
+                                 "a\nb\tc", "\xe2\x80\xa8", "\\\"]}"}) {
     Page page({}, evil);
     page.page.on_connection({.id = 1, .client = evil, .server = evil});
     Frame frame = frame_of(1, evil);
@@ -171,7 +173,8 @@ TEST(HtmlPage, ItsSizeIsBounded) {
     frame.wire = octets;
     frame.message = octets;
     for (int field = 0; field < 1000; ++field) {
-      frame.layers[0].fields.push_back({.name = "STag", .value = std::string(3000, static_cast<char>('a' + field % 26))});
+      frame.layers[0].fields.push_back(
+          {.name = "STag", .value = fmt::format("{}{:3000}", i * 1000 + static_cast<std::uint64_t>(field), "")});
     }
     for (int finding = 0; finding < 100; ++finding) frame.findings.push_back({"DDP-7.2-13", std::string(5000, 'y')});
     page.page.on_frame(frame);

@@ -193,13 +193,16 @@ TEST_F(DissectCli, CtrlCCompletesThePageOfAPipe) {
   const std::string octets(std::istreambuf_iterator<char>(in), {});
   RunningWeft weft({"dissect", "--html", page, "-"}, ends[0]);
   ASSERT_EQ(::write(ends[1], octets.data(), octets.size()), static_cast<ssize_t>(octets.size()));
-  // The pipe is empty once weft has read the packets.
+  // The pipe is empty once weft has begun to read. Which messages it has told by then is left open.
   for (int left = 1; left != 0;) ASSERT_EQ(::ioctl(ends[1], FIONREAD, &left), 0);
   weft.send_signal(SIGINT);
   const Outcome outcome = weft.finish();
   EXPECT_EQ(outcome.signal, SIGINT);
-  EXPECT_NE(outcome.err.find("wrote " + page + ": 3 messages"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("wrote " + page + ": "), std::string::npos) << outcome.err;
   EXPECT_EQ(outcome.err.find("Interrupted"), std::string::npos) << outcome.err;
+  std::ifstream written(page, std::ios::binary);
+  const std::string whole(std::istreambuf_iterator<char>(written), {});
+  EXPECT_TRUE(whole.ends_with("</html>\n"));
   ::close(ends[0]);
   ::close(ends[1]);
   ::unlink(page.c_str());

@@ -158,7 +158,7 @@ def case_ladder(test):
     lookup(connection, 1, b"a")
     connection.msn[CLIENT] += 1  # MSN 2 is missing
     lookup(connection, 2, b"b")
-    connection.ulpdu(SERVER, b"\x41\x46" + bytes(4) + (2).to_bytes(4, "big") + (1).to_bytes(4, "big") + bytes(4) +
+    connection.ulpdu(SERVER, b"\x41\x47" + bytes(4) + (2).to_bytes(4, "big") + (1).to_bytes(4, "big") + bytes(4) +
                      b"\x12\x05\x00\x00")
     test.open(capture)
     browser = test.browser
