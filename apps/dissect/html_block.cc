@@ -178,10 +178,10 @@ void HtmlBlock::add_details(const Frame& frame) {
     size_ += std::min(max_len, of.size()) / 3 * 4 + 16;
     return Json::array({of.size(), base64(of, max_len)});
   };
-  const bool has_markers = frame.ulpdu.data() != frame.wire.data() + mpa::kUlpduLengthLen;
-  const bool is_whole = !has_markers && frame.message.size() + ddp::kUntaggedHeaderLen == frame.ulpdu.size();
-  Json octets = own(frame.wire);  // of the capture
-  octets.push_back(has_markers ? own(frame.ulpdu) : Json(mpa::kUlpduLengthLen));
+  const bool is_bare = !frame.ulpdu.empty() && frame.ulpdu.data() == frame.wire.data() + mpa::kUlpduLengthLen;
+  const bool is_whole = is_bare && frame.message.size() + ddp::kUntaggedHeaderLen == frame.ulpdu.size();
+  Json octets = own(frame.wire);
+  octets.push_back(is_bare ? Json(mpa::kUlpduLengthLen) : own(frame.ulpdu));
   octets.push_back(is_whole ? Json(mpa::kUlpduLengthLen + ddp::kUntaggedHeaderLen) : own(frame.message));
   Json layers = Json::array();
   std::size_t num_fields = 0;

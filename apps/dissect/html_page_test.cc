@@ -98,13 +98,13 @@ TEST(HtmlPage, HasColumnsFieldsAndOctetsOfEachMessage) {
   dissector.finish();
   const std::string text = page.text();
   const json list = named(text, "list").at(0);
-  EXPECT_EQ(list["connections"], (json{{1, "10.0.0.1:40000", "10.0.0.2:20049", true}}));
-  EXPECT_EQ(list["time"], (json{"1000000020000", 10000, 10000, 40000}));
-  EXPECT_EQ(list["flags"], (json{2, 3, 0, 1}));
-  EXPECT_EQ(list["wire_octets"], (json{20, 20, 124, 5020}));
-  EXPECT_EQ(list["octets"], (json{0, 0, 100, 5000}));
+  EXPECT_EQ(list["connections"], json::parse(R"([[1, "10.0.0.1:40000", "10.0.0.2:20049", true]])"));
+  EXPECT_EQ(list["time"], json::parse(R"(["1000000020000", 10000, 10000, 40000])"));
+  EXPECT_EQ(list["flags"], json::parse("[2, 3, 0, 1]"));
+  EXPECT_EQ(list["wire_octets"], json::parse("[20, 20, 124, 5020]"));
+  EXPECT_EQ(list["octets"], json::parse("[0, 0, 100, 5000]"));
   EXPECT_EQ(list["lines"][3], "\n\nRDMA Write, STag 0x00001234, TO 0x1000, 5000 bytes");
-  EXPECT_EQ(list["stags"], (json{{3, {0x1234}}}));
+  EXPECT_EQ(list["stags"], json::parse("[[3, [4660]]]"));
   const json details = named(text, "details").at(0);
   ASSERT_THAT(details["messages"], SizeIs(4));
   // The ULPDU and the message stand in the FPDU.
@@ -168,7 +168,7 @@ TEST(HtmlPage, ItsSizeIsBounded) {
   Page page({.octets = kLimit});
   page.page.on_connection({.id = 1});
   const Octets octets = pattern(60000);
-  for (std::uint64_t i = 0; i < 3000; ++i) {
+  for (std::uint64_t i = 0; i < 40; ++i) {
     Frame frame = frame_of(i, std::string(100000, 'x'));
     frame.wire = octets;
     frame.message = octets;
