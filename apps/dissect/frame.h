@@ -9,7 +9,8 @@
 #include "apps/dissect/tcp_half.h"
 #include "base/bytes.h"
 
-// What the dissector tells of a capture. Printers, the summary, the ladder and the checks are made of this alone.
+// The facts that the dissector tells of a capture. Printers, the summary, the ladder and the checks are made of this
+// alone.
 namespace weft::apps::dissect {
 
 // Side: an end of a connection. The client sent the MPA Request.
@@ -94,7 +95,7 @@ struct Frame {
   Facts facts;
 };
 
-// Connection: what is known of a connection when its first frame comes.
+// Connection: the facts of a connection that are known when its first frame comes.
 struct Connection {
   std::uint32_t id = 0;        // from 1
   std::string client, server;  // addresses
