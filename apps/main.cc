@@ -15,6 +15,7 @@
 #include "apps/perf/command.h"
 #include "apps/ping/command.h"
 #include "apps/serve/command.h"
+#include "apps/top/command.h"
 
 namespace {
 
@@ -26,7 +27,7 @@ void register_commands(CLI::App& root, weft::apps::CommandContext& context) {
   weft::apps::register_perf_command(root, context);
   weft::apps::register_dissect_command(root, context);
   weft::apps::register_doctor_command(root, context);
-  weft::apps::add_unbuilt_commands(root, context);
+  weft::apps::register_top_command(root, context);
 }
 
 // The innermost existing command that the line names.
@@ -69,9 +70,7 @@ std::string describe(const std::string& surplus, const CLI::App* command) {
 // on_usage_error prints the error and where to look.
 int on_usage_error(const CLI::App& root, const std::string& what) {
   weft::apps::usage_error(what);
-  if (what.find("not built yet") == std::string::npos) {
-    std::fprintf(stderr, "Run '%s --help' for help.\n", words_of(named_command(root)).c_str());
-  }
+  std::fprintf(stderr, "Run '%s --help' for help.\n", words_of(named_command(root)).c_str());
   return weft::apps::kExitUsage;
 }
 
@@ -84,7 +83,7 @@ int main(int argc, char** argv) {
   root.require_subcommand(1);
   root.footer(
       "Example, two terminals:\n  weft serve /usr/share/doc\n  weft nfs ls nfs+rdma://127.0.0.1/\n"
-      "Exit status: 0 done, 1 the operation failed, 2 usage or not built yet.");
+      "Exit status: 0 done, 1 the operation failed, 2 usage.");
 
   weft::apps::CommandContext context;
   weft::apps::add_global_options(root, context.options);

@@ -266,6 +266,7 @@ bool Client::Impl::has_last_resort() {
 }
 
 void Client::Impl::leave_connection(const std::string& why) {
+  connection->link->end(why);
   requester->suspend(why);
   if (connection->reverse) connection->reverse->end(why);
   if (connection->qp) past += connection->qp->counters();
@@ -307,6 +308,7 @@ void Client::Impl::close(std::string why) {
   state = State::kClosed;
   error = std::move(why);
   retry_at.reset();
+  if (connection) connection->link->end(error);
   requester->on_closed(error);
   if (connection && connection->reverse) connection->reverse->end(error);
   // The error is ignored: the connection is over either way.

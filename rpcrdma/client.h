@@ -12,6 +12,7 @@
 
 #include "base/time.h"
 #include "rpcrdma/call.h"
+#include "rpcrdma/link_observer.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/service.h"
 #include "verbs-shim/api/cm.h"
@@ -62,6 +63,8 @@ struct ClientConfig {
   // Receives the reason for each connection that ends, each Reply that is discarded and each Call that is sent again.
   // For the server's Calls it receives the same events as ServerConfig::log. Called on the client's thread.
   verbs::Log log = {};
+  // Hears of each message and of the end of each connection. It outlives the client; null: none.
+  LinkObserver* observer = nullptr;
 };
 
 // ReplyCounts: messages from the server, over all connections of a Client.

@@ -70,7 +70,7 @@ std::optional<SendSlot> MessageFlow::take_send() {
 bool MessageFlow::send(SendSlot slot, std::size_t len) {
   own_sends_.push_back(slot);
   stamp(slot);
-  return endpoint_.post_send(slot, len);
+  return config_.post(slot, len);
 }
 
 bool MessageFlow::send_parts(Sender sender, Continuation& continuation, std::size_t threshold) {

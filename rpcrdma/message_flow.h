@@ -46,6 +46,8 @@ class MessageFlow {
     Reassembly::Share share = {};
     // Whether a Call with this XID waits for its Reply. Parts of other Replies are not kept.
     std::function<bool(std::uint32_t xid)> is_awaited = {};
+    // Posts the Send of a message that is made here.
+    std::function<bool(SendSlot slot, std::size_t len)> post = {};
   };
   // endpoint and framing outlive it.
   MessageFlow(Endpoint& endpoint, const Framing& framing, Config config);

@@ -24,7 +24,7 @@ CLI::Validator one_of(std::vector<std::string> values) {
         if (std::find(values.begin(), values.end(), value) != values.end()) return {};
         return "must be " + allowed + ", not '" + value + "'";
       },
-      allowed, "one_of");
+      "", "one_of");
 }
 
 // Empty if a name is unknown or missing, or comes twice.
@@ -56,9 +56,10 @@ std::string protocols_fault(const std::string& list) {
 
 CLI::Option* add_choice(CLI::App& root, const std::string& name, std::function<void(const std::string&)> store,
                         std::vector<std::string> values, const std::string& text) {
+  const std::string shown = CLI::detail::join(values, "|");
   return root.add_option_function<std::string>(name, std::move(store), text)
       ->check(one_of(std::move(values)))
-      ->type_name("")
+      ->type_name(shown)
       ->group(kGroup);
 }
 
@@ -88,8 +89,8 @@ void add_progress(CLI::App& root, GlobalOptions& options) {
             if (value == "spin" || value == "block" || num_workers(value)) return {};
             return "must be spin, block or threads=N with N from 1 to 64, not '" + value + "'";
           },
-          "spin|block|threads=N", "progress"))
-      ->type_name("")
+          "", "progress"))
+      ->type_name("spin|block|threads=N")
       ->group(kGroup);
 }
 
@@ -117,8 +118,8 @@ void add_nudge(CLI::App& root, GlobalOptions& options) {
             if (value == "off" || CLI::Range(1, kMostMs)(value).empty()) return "";
             return "must be off or milliseconds from 1 to 60000, not '" + value + "'";
           },
-          "MS|off", "nudge"))
-      ->type_name("")
+          "", "nudge"))
+      ->type_name("MS|off")
       ->group(kGroup);
 }
 
@@ -241,26 +242,6 @@ void check_global_options(const CLI::App& root, const GlobalOptions& options) {
     if (root.get_option(name)->count() == 0) continue;
     throw CLI::ValidationError(std::string(name) +
                                " means nothing with --backend ibv: the device and its driver decide that");
-  }
-}
-
-void add_unbuilt_commands(CLI::App& root, CommandContext& context) {
-  struct Unbuilt {
-    const char* name;
-    const char* text;
-    const char* example;
-  };
-  constexpr Unbuilt kUnbuilt[] = {
-      {"top", "Show the metrics of a running serve or gateway, live (not built yet).",
-       "Example, once built:\n  weft top 127.0.0.1:9100"},
-  };
-  for (const Unbuilt& command : kUnbuilt) {
-    CLI::App* sub = root.add_subcommand(command.name, command.text);
-    sub->footer(command.example);
-    sub->fallthrough(false);
-    sub->allow_extras();
-    std::string message = std::string(command.name) + " is not built yet";
-    sub->callback([&context, message] { context.exit_status = usage_error(message); });
   }
 }
 

@@ -86,9 +86,10 @@ struct Frame {
   Arrival arrival;
   std::uint32_t connection = 0;
   Side from = Side::kClient;
-  ConstBytes wire;     // views are valid during the call that hands over the frame
-  ConstBytes ulpdu;    // without Markers; of an FPDU
-  ConstBytes message;  // the untagged message that the frame completes
+  ConstBytes wire;           // views are valid during the call that hands over the frame
+  std::size_t wire_len = 0;  // octets that it had; more than wire.size() if the capture cut it
+  ConstBytes ulpdu;          // without Markers; of an FPDU
+  ConstBytes message;        // the untagged message that the frame completes
   std::vector<Layer> layers;
   std::vector<Finding> findings;
   Facts facts;

@@ -21,6 +21,7 @@
 #include "apps/gateway/to_rdma.h"
 #include "apps/gateway/to_tcp.h"
 #include "apps/gateway/url.h"
+#include "apps/metrics/metrics_option.h"
 #include "base/address.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
@@ -35,6 +36,7 @@ using gateway::Url;
 
 struct GatewayOptions {
   std::string listen, connect;
+  std::string metrics;
   std::vector<std::string> allow;
   bool rpcbind = false;
   bool reserved_port = false;
@@ -87,9 +89,12 @@ std::unique_ptr<RpcbindRegistration> make_findable(const sockaddr_storage& local
 // Runs a gateway of either kind until a signal comes.
 template <typename Gateway>
 int run(io_context& io, Gateway& gateway, const GlobalOptions& global, const StopSignals& stop, const Url& listen,
-        const sockaddr_storage& local) {
-  print_ready("listen=" + gateway::scheme(listen.transport) + address_str(local));
-  gateway::drive(io, gateway, stop, global.progress_or(ProgressMode::kBlock));
+        const sockaddr_storage& local, const std::string& metrics) {
+  const auto endpoint = metrics::open_endpoint(metrics, "gateway");
+  if (!endpoint.ok()) return fail(endpoint.status());
+  print_ready("listen=" + gateway::scheme(listen.transport) + address_str(local) +
+              metrics::ready_text(endpoint->get()));
+  gateway::drive(io, gateway, stop, global.progress_or(ProgressMode::kBlock), endpoint->get());
   spdlog::info("gateway: {}", gateway.summary());
   return kExitDone;
 }
@@ -132,11 +137,12 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     config.rpc.max_buffered_per_connection = kMaxBufferedPerClient;
     config.stream.record.max_record = kMaxRecord;
     config.reserved_port = options.reserved_port;
+    config.has_metrics = !options.metrics.empty();
     auto made = gateway::ToTcp::start(config, **device, io);
     if (!made.ok()) return fail(made.status());
     std::unique_ptr<RpcbindRegistration> registration;
     if (options.rpcbind) registration = make_findable((*made)->local_addr(), *to, stop.fd());
-    return run(io, **made, global, stop, listen, (*made)->local_addr());
+    return run(io, **made, global, stop, listen, (*made)->local_addr(), options.metrics);
   }
   gateway::ToRdmaConfig config{
       .listen = to_endpoint(*from), .server = *to, .rpc = client_config(global, kCredits), .stream = {}};
@@ -146,9 +152,10 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   config.max_buffered_per_address = limits->buffered_per_address;
   config.stream.record.max_record = kMaxRecord;
   config.admits = admits;
+  config.has_metrics = !options.metrics.empty();
   auto made = gateway::ToRdma::start(config, **device, io);
   if (!made.ok()) return fail(made.status());
-  return run(io, **made, global, stop, listen, to_sockaddr((*made)->local_endpoint()));
+  return run(io, **made, global, stop, listen, to_sockaddr((*made)->local_endpoint()), options.metrics);
 }
 
 }  // namespace
@@ -177,6 +184,7 @@ void register_gateway_command(CLI::App& root, CommandContext& context) {
                     "register what the server serves with the rpcbind of this host, for clients of RDMA to find");
   gateway->add_flag("--reserved-port", options->reserved_port,
                     "connect to the server over TCP from ports below 1024; it then trusts every client like root's");
+  metrics::add_metrics_option(*gateway, options->metrics);
   add_limit_options(*gateway, options->limits);
   gateway->footer(
       "Examples:\n"

@@ -79,7 +79,9 @@ class Judge {
 
   void on_lone_end(const Posts& posts) {
     const Posts rest = judge_probes(posts, posts.front()->end).posts;
-    one_by_one(rest, profile_of(rest));
+    const auto shown = profile_of(rest);
+    one_by_one(rest, shown);
+    if (shown) count_arrivals(rest, *shown);
   }
 
  private:
@@ -141,6 +143,15 @@ class Judge {
       } else {
         on_version_2(post->octets, shown);
       }
+    }
+  }
+
+  // These peers are the tests' own: only what they may send counts, and nothing is a fault.
+  void count_arrivals(const Posts& posts, Profile shown) {
+    for (const Post* post : posts) {
+      if (post->kind != Post::Kind::kArrival) continue;
+      const auto decoded = decode(post->octets, shown);
+      if (const auto* message = std::get_if<Message>(&decoded)) verdict_.arrived.add(*message);
     }
   }
 

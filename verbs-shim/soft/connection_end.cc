@@ -176,6 +176,11 @@ void Connection::detach_queues() {
   std::exchange(queues_, nullptr)->detach(stream_ ? stream_->counters() : rdmap::StreamCounters{});
 }
 
+void Connection::tell_end(const rdmap::Closed& closed, bool told) const {
+  loop_.core.terminates().count(closed);
+  log_end(closed, told);
+}
+
 void Connection::log_end(const rdmap::Closed& closed, bool told) const {
   const bool quiet = closed.reason == rdmap::CloseReason::kGraceful || closed.reason == rdmap::CloseReason::kLocal;
   const auto level = quiet ? LogLevel::kDebug : told ? LogLevel::kInfo : LogLevel::kWarn;

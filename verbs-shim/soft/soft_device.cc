@@ -134,6 +134,7 @@ DeviceAttr SoftDevice::query() const {
   attr.name = "soft";
   attr.transport = Transport::kIwarp;
   attr.port_active = !core_.gone();
+  attr.terminates = core_.terminates().read();
   return attr;
 }
 

@@ -141,6 +141,8 @@ QpCounters to_api(const rdmap::StreamCounters& in) {
   QpCounters out;
   out.sends_tx = in.sends_tx;
   out.sends_rx = in.sends_rx;
+  out.send_octets_tx = in.send_octets_tx;
+  out.send_octets_rx = in.send_octets_rx;
   out.writes_tx = in.writes_tx;
   out.writes_rx = in.writes_rx;
   out.write_octets_tx = in.write_octets_tx;
