@@ -10,7 +10,7 @@
 #include "rpcrdma/xdr/xdr.h"
 #include "tests/wire_v2/agreement.h"
 
-// What the targets of both drafts of version 2 share.
+// The common part of the targets of both drafts of version 2.
 namespace weft::fuzz {
 
 inline void check(bool holds) {

@@ -7,13 +7,13 @@ readme.py commands WEFT  the commands under "Try it" in README.md work as typed,
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
+import own_network
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SKIPPED = 77
 
 
 def check_example():
@@ -33,10 +33,6 @@ def check_commands(weft):
     assert build == "scripts/demo" and serve.endswith(" &"), (build, serve)
     program = "build/release/apps/weft"
     assert serve.startswith(program) and ls.startswith(program), (serve, ls)
-    # The default ports belong to this network namespace alone.
-    inside = subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
-    if inside.returncode != 0:
-        sys.exit("no loopback interface of its own")
     os.chdir(ROOT)
     with tempfile.TemporaryDirectory(prefix="weft-readme-") as state:
         os.environ["XDG_STATE_HOME"] = state
@@ -58,13 +54,7 @@ def serve_and_list(weft, serve, ls):
 def main():
     if sys.argv[1] == "example":
         return check_example()
-    if os.environ.get("WEFT_README_INSIDE") != "1":
-        apart = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-root-user"]
-        if shutil.which("unshare") is None or subprocess.run([*apart, "true"], check=False).returncode != 0:
-            print("skipped: no network namespace can be made here (unshare --net)")
-            return SKIPPED
-        os.environ["WEFT_README_INSIDE"] = "1"
-        return subprocess.run([*apart, sys.executable, *sys.argv], check=False).returncode
+    own_network.enter()
     return check_commands(sys.argv[2])
 
 

@@ -159,7 +159,7 @@ constexpr std::pair<std::uint32_t, bool> kSettings[] = {{0, false}, {2, true}, {
 TEST_F(NegotiationTest, EveryPairFindsTheBestVersionOverOneConnection) {
   RecordProperty("proves", "R2-6.3-1 R2-8.2-2 W2-4.3.1-1 W2-4.3.2-2 W2-4.3.3-1");
   const struct {
-    Names own, served, asked;  // asked: the last one is what is spoken then
+    Names own, served, asked;  // asked: the last one is spoken then
   } cases[] = {
       {kAuto, {"1"}, {"2-wg07", "1"}},
       {kAuto, {"2-cel05"}, {"2-wg07", "2-cel05"}},

@@ -73,7 +73,7 @@ class Recorder final : public Heard, public ::testing::EmptyTestEventListener {
     }
   }
 
-  // A tap that hears nothing would prove nothing. What fails behind this event does not count.
+  // A tap that hears nothing would prove nothing. A failure behind this event does not count.
   void OnTestIterationEnd(const ::testing::UnitTest& program, int /*iteration*/) override {
     const bool is_whole = program.test_to_run_count() == program.total_test_count();
     EXPECT_TRUE(!is_whole || num_messages_ != 0) << "no message of version 2 was posted";

@@ -89,7 +89,7 @@ class Judge {
     Posts posts;
     std::uint32_t num_before = 0;  // probes that the server refused
   };
-  // The client's last probe begins the conversation. What was before it is judged message by message.
+  // The client's last probe begins the conversation. The messages before it are judged one by one.
   Opened judge_probes(const Posts& posts, std::size_t client) {
     const auto is_asked = [client](const Post* post) {
       return post->end == client && post->kind == Post::Kind::kSend && is_probe(post->octets);
