@@ -19,14 +19,14 @@
 // The linker fills in the counter's address, so each library or program has counters of its own.
 #define WEFT_DECLARE_PROBE(name) \
   extern "C" __attribute__((visibility("hidden"))) volatile unsigned short weft_##name##_semaphore
-#define WEFT_DEFINE_PROBE(name)                                                                                     \
-  extern "C" {                                                                                                      \
-  __attribute__((section(".probes"), visibility("hidden"))) volatile unsigned short weft_##name##_semaphore = 0;    \
-  }                                                                                                                 \
+#define WEFT_DEFINE_PROBE(name)                                                                                  \
+  extern "C" {                                                                                                   \
+  __attribute__((section(".probes"), visibility("hidden"))) volatile unsigned short weft_##name##_semaphore = 0; \
+  }                                                                                                              \
   static_assert(true)
 #define WEFT_PROBE_IS_ARMED(name) (__builtin_expect(weft_##name##_semaphore != 0, 0) != 0)
-#define WEFT_PROBE(name, ...)                                             \
-  do {                                                                    \
+#define WEFT_PROBE(name, ...)                                            \
+  do {                                                                   \
     if (WEFT_PROBE_IS_ARMED(name)) STAP_PROBEV(weft, name, __VA_ARGS__); \
   } while (false)
 
@@ -41,9 +41,9 @@ constexpr void no_probe(const Args&...) {}
 #define WEFT_DECLARE_PROBE(name) static_assert(true)
 #define WEFT_DEFINE_PROBE(name) static_assert(true)
 #define WEFT_PROBE_IS_ARMED(name) false
-#define WEFT_PROBE(name, ...)                        \
-  do {                                               \
-    if (false) ::weft::no_probe(__VA_ARGS__);        \
+#define WEFT_PROBE(name, ...)                 \
+  do {                                        \
+    if (false) ::weft::no_probe(__VA_ARGS__); \
   } while (false)
 
 #endif

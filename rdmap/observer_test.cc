@@ -12,11 +12,11 @@
 namespace weft::rdmap {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using testing::Pair;
 using testing::rdma_wr;
 using testing::send_wr;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using Octets = std::vector<std::uint8_t>;
 
 struct Heard : Observer {

@@ -22,7 +22,8 @@ std::vector<std::pair<std::string, Bytes>> all_vectors() {
 
 void expect_agreement(const std::string& id, Octets octets) {
   for (const Profile profile : kProfiles) {
-    EXPECT_EQ(disagreement(octets, profile), "") << id << " " << ::testing::PrintToString(Bytes(octets.begin(), octets.end()));
+    EXPECT_EQ(disagreement(octets, profile), "")
+        << id << " " << ::testing::PrintToString(Bytes(octets.begin(), octets.end()));
   }
 }
 
@@ -51,7 +52,8 @@ TEST(WireV2Agreement, OverSpoiledVectors) {
     for (int i = 0; i < 100; ++i) {
       Bytes octets = whole;
       for (int num = i % 2; num >= 0; --num) {
-        const std::uint32_t word = random() % 4 == 0 ? static_cast<std::uint32_t>(random()) : kEdges[random() % std::size(kEdges)];
+        const std::uint32_t word =
+            random() % 4 == 0 ? static_cast<std::uint32_t>(random()) : kEdges[random() % std::size(kEdges)];
         const std::size_t at = random() % num_words * 4;
         for (std::size_t j = 0; j < 4; ++j) octets[at + j] = static_cast<std::uint8_t>(word >> (24 - 8 * j));
       }

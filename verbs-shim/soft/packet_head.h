@@ -22,8 +22,8 @@ class PacketHead {
     std::uint8_t flags = 0;
   };
 
-  // kept: the front of the payload that the capture keeps; payload_len: all of the payload. The checksum of TCP is right
-  // if the capture keeps all. Otherwise it is 0: no reader can verify it.
+  // kept: the front of the payload that the capture keeps; payload_len: all of the payload. The checksum of TCP is
+  // right if the capture keeps all. Otherwise it is 0: no reader can verify it.
   PacketHead(const sockaddr_storage& src, const sockaddr_storage& dst, const Tcp& tcp, ConstBytes kept,
              std::size_t payload_len);
 

@@ -104,15 +104,14 @@ class Talk {
   static constexpr int kMostTurns = 1000;
 
   void open(const Options& options, std::size_t max_segments = 128) {
-    responder_ = std::make_unique<ResponderEnd>(
-        memory_, ResponderEnd::Options{.credits = options.credits,
-                                       .max_segments = max_segments,
-                                       .invalidates = options.windows,
-                                       .protocols = {protocol_}});
-    requester_ = std::make_unique<RequesterEnd>(memory_, RequesterEnd::Options{.credits = options.credits,
-                                                                               .chunks = options.chunks,
-                                                                               .windows = options.windows,
-                                                                               .protocol = protocol_});
+    responder_ = std::make_unique<ResponderEnd>(memory_, ResponderEnd::Options{.credits = options.credits,
+                                                                               .max_segments = max_segments,
+                                                                               .invalidates = options.windows,
+                                                                               .protocols = {protocol_}});
+    requester_ = std::make_unique<RequesterEnd>(
+        memory_,
+        RequesterEnd::Options{
+            .credits = options.credits, .chunks = options.chunks, .windows = options.windows, .protocol = protocol_});
     FakeQp::connect(requester_->qp, responder_->qp);
     responder_->service.answer = [this](ServedCall& served) { answer(served); };
   }
@@ -205,8 +204,7 @@ TEST(PlantedFaults, EachOfTwentyIsNoticed) {
   for (const PlantedFault& fault : kFaults) {
     fault_that_is_on = fault.number;
     const auto broken = faults_of_talks();
-    EXPECT_TRUE(is_noticed(fault, broken)) << fault.words << ", and noticed was "
-                                           << ::testing::PrintToString(broken);
+    EXPECT_TRUE(is_noticed(fault, broken)) << fault.words << ", and noticed was " << ::testing::PrintToString(broken);
   }
   fault_that_is_on = 0;
 }
