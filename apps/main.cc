@@ -15,6 +15,7 @@
 #include "apps/perf/command.h"
 #include "apps/ping/command.h"
 #include "apps/serve/command.h"
+#include "apps/top/command.h"
 
 namespace {
 
@@ -26,7 +27,7 @@ void register_commands(CLI::App& root, weft::apps::CommandContext& context) {
   weft::apps::register_perf_command(root, context);
   weft::apps::register_dissect_command(root, context);
   weft::apps::register_doctor_command(root, context);
-  weft::apps::add_unbuilt_commands(root, context);
+  weft::apps::register_top_command(root, context);
 }
 
 // The innermost existing command that the line names.
@@ -54,10 +55,13 @@ std::optional<std::string> find_surplus(const CLI::App& root) {
   return std::nullopt;
 }
 
+bool has_commands(const CLI::App* app) {
+  return !app->get_subcommands([](const CLI::App*) { return true; }).empty();
+}
+
 std::string describe(const std::string& surplus, const CLI::App* command) {
   if (surplus.starts_with('-')) return "no such option: " + surplus;
-  const bool wants_command = !command->get_subcommands([](const CLI::App*) { return true; }).empty();
-  if (!wants_command) return "nothing is known to do with '" + surplus + "'";
+  if (!has_commands(command)) return "unexpected argument: " + surplus;
   // The program's own name is left out.
   const std::string above = command->get_parent() == nullptr ? "" : words_of(command).substr(5) + " ";
   return "no such command: " + above + surplus;
@@ -66,9 +70,7 @@ std::string describe(const std::string& surplus, const CLI::App* command) {
 // on_usage_error prints the error and where to look.
 int on_usage_error(const CLI::App& root, const std::string& what) {
   weft::apps::usage_error(what);
-  if (what.find("not built yet") == std::string::npos) {
-    std::fprintf(stderr, "Run '%s --help' for what there is.\n", words_of(named_command(root)).c_str());
-  }
+  std::fprintf(stderr, "Run '%s --help' for help.\n", words_of(named_command(root)).c_str());
   return weft::apps::kExitUsage;
 }
 
@@ -81,7 +83,7 @@ int main(int argc, char** argv) {
   root.require_subcommand(1);
   root.footer(
       "Example, two terminals:\n  weft serve /usr/share/doc\n  weft nfs ls nfs+rdma://127.0.0.1/\n"
-      "Exit status: 0 done, 1 the operation failed, 2 usage or not built yet.");
+      "Exit status: 0 done, 1 the operation failed, 2 usage.");
 
   weft::apps::CommandContext context;
   weft::apps::add_global_options(root, context.options);
@@ -99,8 +101,11 @@ int main(int argc, char** argv) {
     return root.exit(done);
   } catch (const CLI::ParseError& error) {
     // An unknown word is reported before a missing one: it is most often the reason.
-    const auto surplus = find_surplus(root);
-    return on_usage_error(root, surplus ? describe(*surplus, named_command(root)) : error.what());
+    const CLI::App* command = named_command(root);
+    if (const auto surplus = find_surplus(root)) return on_usage_error(root, describe(*surplus, command));
+    const bool lacks_command = has_commands(command) && error.get_name() == "RequiredError";
+    if (lacks_command) return on_usage_error(root, "a command is missing after '" + words_of(command) + "'");
+    return on_usage_error(root, error.what());
   }
   // The command has cleaned up and printed its results.
   if (const int signal_number = weft::apps::stop_signal(); signal_number != 0) weft::apps::die_by(signal_number);

@@ -1,5 +1,5 @@
-# Sourced by ratios, rpc-ratios and instructions: listeners that end with the script, numbers of interleaved rounds in
-# $work/NAME, one a line, and what is printed of them. They set $script and $build first.
+# Sourced by ratios, rpc-ratios, instructions and trace-cost: listeners that end with the script, numbers of interleaved
+# rounds in $work/NAME, one a line, and the lines that show them. They set $script and $build first.
 weft=$build/apps/weft
 
 # need PROGRAM...: ends the script where one was not built.

@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 # Counts the changes of the installed headers after which programs must be compiled anew. The version of the project
 # says nothing about that.
-set(WEFT_SOVERSION 3)
+set(WEFT_SOVERSION 4)
 
 set(layers
   weft_base weft_mpa weft_ddp weft_rdmap weft_verbs_api weft_verbs_iwpm weft_verbs_soft weft_verbs_ibv weft_xdr weft_rpcrdma
@@ -48,8 +48,9 @@ target_link_options(weft_shared PRIVATE LINKER:--version-script=${CMAKE_CURRENT_
 foreach(header
     base/bytes.h base/result.h base/time.h verbs-shim/api/addr_info.h verbs-shim/api/cm.h verbs-shim/api/explain.h verbs-shim/api/log.h verbs-shim/api/result.h
     verbs-shim/api/types.h verbs-shim/api/verbs.h verbs-shim/soft/device.h verbs-shim/soft/trace.h verbs-shim/ibv/device.h
-    rpcrdma/binding.h rpcrdma/buffer_pool.h rpcrdma/call.h rpcrdma/client.h rpcrdma/known_servers.h rpcrdma/policies.h
-    rpcrdma/rpc_message.h rpcrdma/server.h rpcrdma/service.h rpcrdma/threaded.h rpcrdma/xdr/xdr.h
+    rpcrdma/binding.h rpcrdma/buffer_pool.h rpcrdma/call.h rpcrdma/call_observer.h rpcrdma/client.h rpcrdma/known_servers.h
+    rpcrdma/link_observer.h rpcrdma/policies.h rpcrdma/rpc_message.h rpcrdma/server.h rpcrdma/server_statistics.h rpcrdma/service.h
+    rpcrdma/threaded.h rpcrdma/xdr/xdr.h
     nfsulb/bindings.h nfsulb/netid.h nfsulb/nfs3.h nfsulb/programs.h nfsulb/schema.h nfsulb/walk.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/${folder})

@@ -47,8 +47,8 @@ constexpr std::size_t kLen = 4096;
 constexpr std::uint32_t kFirstXid = 0x70;
 constexpr std::size_t kGuaranteed = 64 << 10;
 constexpr std::size_t kMaxHeld = 4 << 20;
-// What a connection may cost beyond its budget: short Replies, the messages of its Sends, objects; for a client, which
-// has no budget, its Calls and one Reply in parts, too.
+// The memory that a connection may take beyond its budget: short Replies, the messages of its Sends, objects; for a
+// client, which has no budget, its Calls and one Reply in parts, too.
 constexpr std::size_t kServersCeiling = 1 << 20;
 constexpr std::size_t kClientsCeiling = 5 << 20;
 constexpr Binding kBinding{.program = kProgram, .version = 1};

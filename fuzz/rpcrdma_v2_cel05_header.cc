@@ -7,6 +7,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const weft::ConstBytes message(data, size);
   weft::fuzz::parse_emit_parse<weft::rpcrdma::v2_cel05::Header>(message);
+  weft::fuzz::agree(message, weft::wire_v2::Profile::kCel05);
   weft::fuzz::as_first_message(message);
   return 0;
 }

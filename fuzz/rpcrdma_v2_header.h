@@ -8,8 +8,9 @@
 #include "rpcrdma/v2/first_message.h"
 #include "rpcrdma/v2/header_error.h"
 #include "rpcrdma/xdr/xdr.h"
+#include "tests/wire_v2/agreement.h"
 
-// What the targets of both drafts of version 2 share.
+// The common part of the targets of both drafts of version 2.
 namespace weft::fuzz {
 
 inline void check(bool holds) {
@@ -37,6 +38,11 @@ void parse_emit_parse(ConstBytes message) {
   Header again;
   ConstBytes rest;
   check(parse_message(octets, again, rest) == HeaderError::kNone && again == header && rest.size() == payload.size());
+}
+
+// The decoder of tests/wire_v2, which shares no code with the codec, finds the same fields.
+inline void agree(ConstBytes message, wire_v2::Profile profile) {
+  check(wire_v2::disagreement(message, profile).empty());
 }
 
 // As the first message at a server, and as the answer to a client's opening.

@@ -28,6 +28,7 @@ void properties_read_back(weft::ConstBytes octets) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const weft::ConstBytes message(data, size);
   weft::fuzz::parse_emit_parse<v2_wg07::Header>(message);
+  weft::fuzz::agree(message, weft::wire_v2::Profile::kWg07);
   if (size >= 16) properties_read_back(message.subspan(16));
   return 0;
 }

@@ -27,6 +27,19 @@ inline constexpr std::uint32_t kNfsAclV3 = 3;
 inline constexpr std::uint32_t kNfs4CallbackProgram = 0x40000000;  // or the client's choice (RFC 7531, RFC 8881)
 inline constexpr std::uint32_t kNfs4CallbackV1 = 1;
 
+// program_name: "NFS", "MOUNT"; nullptr for a program of none of these numbers.
+constexpr const char* program_name(std::uint32_t program) {
+  switch (program) {
+    case kNfsProgram: return "NFS";
+    case kMountProgram: return "MOUNT";
+    case kNlmProgram: return "NLM";
+    case kNsmProgram: return "NSM";
+    case kNfsAclProgram: return "NFSACL";
+    case kNfs4CallbackProgram: return "NFS4_CB";
+    default: return nullptr;
+  }
+}
+
 inline constexpr std::uint16_t kMountTcpPort = 20048;  // not assigned by IANA: mountd's port on Linux and others
 
 }  // namespace weft::nfsulb

@@ -30,7 +30,7 @@ bool has_result_items(const Program& program, std::uint32_t procedure);
 bool is_idempotent(const Program& program, std::uint32_t procedure, ConstBytes args,
                    std::span<const std::size_t> reduced);
 
-// ListedOperation: an operation of a COMPOUND, and where its arguments or results begin in those of the COMPOUND. Of
+// ListedOperation: an operation of a COMPOUND, and where its arguments or results begin within the COMPOUND. For
 // another procedure: the procedure, and 0.
 struct ListedOperation {
   const Operation* operation = nullptr;

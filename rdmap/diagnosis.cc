@@ -40,7 +40,8 @@ constexpr DiagnosisRow kRows[] = {
      "the peer's TO: one in the wrong byte order looks like this"},
     {Layer::kRdma, 1, 0x09, -1, "RDMAP-7.2-04",
      "a Send with Invalidate that names an STag of another connection or Protection Domain",
-     "invalidate only STags that came over this connection", "the peer invalidates what is not its own to invalidate"},
+     "invalidate only STags that came over this connection",
+     "the peer invalidates an STag that is not its own to invalidate"},
     {Layer::kRdma, 1, 0xff, -1, "RDMAP-4.8-07", "an RDMA Read or an invalidation that was refused without a reason",
      "the peer's log: it gives no reason on the wire", "the log lines before this one"},
 
@@ -103,7 +104,7 @@ constexpr DiagnosisRow kRows[] = {
      "a message for a queue that is not there: there are 0, 1 and 2, and 3 for Atomics (RFC 7306)",
      "no Atomics with this peer", "a peer that keeps to RFC 5040, or its Atomics switched off"},
     {Layer::kDdp, 2, 0x02, 1, "DDP-7.2-09", "more RDMA Reads or Atomics at once than the other end's IRD",
-     "SoftConfig::ord 1, then more; with MPA revision 1 nobody tells the other how many it takes "
+     "SoftConfig::ord 1, then more; with MPA revision 1 no end tells the other how many it takes "
      "(SoftConfig::mpa_revision 2)",
      "a larger SoftConfig::ird; a peer that keeps to the IRD that it was told"},
     {Layer::kDdp, 2, 0x02, 2, "DDP-7.2-09", "a second Terminate on one connection", "nothing: the first one counts",
@@ -133,7 +134,7 @@ constexpr DiagnosisRow kRows[] = {
      "a segment of another version of DDP: a peer of the RDMA Consortium's drafts has version 0",
      "SoftConfig::mpa_revision 0, with which both generations are served",
      "SoftConfig::mpa_revision 0, with which both generations are served"},
-    {Layer::kDdp, 3, -1, -1, "DDP-7.2-14", "a code that nobody may send over MPA",
+    {Layer::kDdp, 3, -1, -1, "DDP-7.2-14", "a code that no end may send over MPA",
      "the peer's version, or a Terminate whose octets are in another order than the RFC's", "report it: this is a bug"},
 
     // ---- MPA

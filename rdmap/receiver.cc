@@ -329,6 +329,7 @@ void Receiver::complete_recv(const ddp::UntaggedHeader& header, std::uint32_t le
   heard_message_ = heard_message_ || !is_immediate(opcode_);
   if (std::exchange(recv_, std::nullopt)->rtr) return;
   ++(is_immediate(opcode_) ? counters_.immediates_rx : counters_.sends_rx);
+  if (!is_immediate(opcode_)) counters_.send_octets_rx += len;
   events_.push_back(c);
 }
 

@@ -57,6 +57,7 @@ class Receiver {
   // to place. A body that is a header itself (Read Request, the Atomics) is not placed.
   std::size_t header_len() const { return header_len_; }
   std::size_t placed_len() const { return target_ == Target::kNone ? 0 : payload_len_; }
+  Opcode opcode() const { return opcode_; }
   // find_memory gives the memory of its payload from octet `offset` on. Call it again in each turn. views is
   // overwritten. Precondition: offset <= placed_len().
   [[nodiscard]] Verdict find_memory(std::size_t offset, ViewList& views);

@@ -69,6 +69,7 @@ class SendQueue {
   const SendEntry& operator[](std::uint64_t seq) const { return entries_[seq]; }
   std::uint64_t end_seq() const { return entries_.end_seq(); }
   bool empty() const { return entries_.empty(); }
+  std::size_t size() const { return entries_.size(); }
   // Gives back the memory that only a long queue needs.
   void trim() {
     entries_.trim();

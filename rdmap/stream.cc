@@ -1,5 +1,4 @@
 #include "rdmap/stream.h"
-#include "rdmap/observer.h"
 
 #include <fmt/format.h>
 
@@ -9,6 +8,8 @@
 
 #include "mpa/wire/release_memory.h"
 #include "rdmap/diagnosis.h"
+#include "rdmap/observer.h"
+#include "rdmap/probes.h"
 
 namespace weft::rdmap {
 
@@ -23,6 +24,11 @@ std::string lost(std::string_view what) {
 
 std::string seconds(Duration duration) {
   return fmt::format("{:g} s", std::chrono::duration<double>(duration).count());
+}
+
+// The number of a Terminate: its first 16 bits on the wire (RFC 5040 section 4.8); -1: none.
+int number_of(const std::optional<Terminate>& what) {
+  return what ? static_cast<int>(what->layer) << 12 | what->etype << 8 | what->code : -1;
 }
 
 // Whether the peer refused access to its memory.
@@ -88,8 +94,12 @@ void Stream::fail(const TerminateMessage& message, TimePoint now) {
   discard_ = true;
   if (message.what == to_terminate(ddp::Error::kNoBuffer)) ++counters_.no_buffer_rx;
   const bool can_send = state_ == State::kRdma || state_ == State::kDraining;
-  blame(CloseReason::kTerminateSent, one_line(diagnose(message, can_send ? Course::kSent : Course::kTooLate)),
-        message.what);  // DDP-8.3-06
+  std::string text = one_line(diagnose(message, can_send ? Course::kSent : Course::kTooLate));
+  if (can_send) {
+    WEFT_PROBE(terminate_sent, &counters_, config_.peer_address, number_of(message.what), text.c_str());
+  }
+  blame(CloseReason::kTerminateSent, std::move(text), message.what);  // DDP-8.3-06
+  tell_failure();
   flush(message.what);
   if (!can_send) return;
   transmitter_.release();  // MPA-A-05: an FPDU, even a bad one, proves that the initiator is ready for ours
@@ -102,6 +112,7 @@ void Stream::fail(const TerminateMessage& message, TimePoint now) {
 void Stream::fail_unheard(const TerminateMessage& message) {
   discard_ = true;
   blame(CloseReason::kTerminateSent, one_line(diagnose(message, Course::kTooEarly)), message.what);
+  tell_failure();
   close(LlpAction::kReset);
 }
 
@@ -195,6 +206,7 @@ void Stream::on_valid_fpdu() {
 // A Send, Write or Read serves as RTR indication (RFC 6581 section 9.2). Immediate Data would take the receive that is
 // kept for the indication, and would be lost. So RFC 7306 begins behind the indication.
 void Stream::on_delivered() {
+  WEFT_PROBE(fpdu_in, &counters_, static_cast<int>(receiver_.opcode()), receiver_.placed_len());
   if (!rtr_.due() || !receiver_.heard_message()) return;
   rtr_.on_message();
   if (state_ == State::kRdma) deadline_.reset();
@@ -212,6 +224,7 @@ void Stream::on_verdict(Receiver::Verdict verdict, TimePoint now) {
             one_line({.what = "received an invalid Terminate: shorter than its four control octets, or in pieces",
                       .cause = "the peer ended the connection over an error, and cannot say which",
                       .advice = "the peer's log and version"}));
+      tell_failure();
       flush(std::nullopt);
       transmitter_.stop();
       return enter(transmitter_.mid_fpdu() ? State::kTerminating : State::kFinWait, now);
@@ -238,7 +251,10 @@ void Stream::on_peer_terminate(TimePoint now) {
   const TerminateMessage& message = receiver_.message();
   discard_ = true;
   refused_write_ = refused_write(message);
-  blame(CloseReason::kTerminateReceived, one_line(diagnose(message, Course::kReceived)), message.what);
+  std::string text = one_line(diagnose(message, Course::kReceived));
+  WEFT_PROBE(terminate_received, &counters_, config_.peer_address, number_of(message.what), text.c_str());
+  blame(CloseReason::kTerminateReceived, std::move(text), message.what);
+  tell_failure();
 
   const bool protection = is_protection(message);
   receiver_.flush(message.what);
@@ -372,7 +388,12 @@ Stream::Stream(const StreamConfig& config, ddp::MemoryTable& memory)
 PostResult Stream::post_send(const SendWr& wr) {
   if (state_ != State::kRdma && (!starting() || state_ == State::kRejectSend)) return PostResult::kNotConnected;
   if (is_rfc7306(wr.op) && !config_.rfc7306) return PostResult::kInvalid;
-  return requests_.post(wr);
+  const PostResult result = requests_.post(wr);
+  if (result != PostResult::kOk) return result;
+  if (config_.observer != nullptr) config_.observer->on_post(wr);
+  WEFT_PROBE(work_posted, &counters_, wr.wr_id, static_cast<int>(wr.op), requests_[requests_.end_seq() - 1].len,
+             requests_.size());
+  return result;
 }
 
 void Stream::trim() {
@@ -411,8 +432,27 @@ std::optional<TimePoint> Stream::next_timeout() const {
 
 std::optional<Event> Stream::poll_event() {
   auto event = next_event();
-  if (event && config_.observer != nullptr) config_.observer->on_event(*event);
+  if (!event) return event;
+  if (config_.observer != nullptr) config_.observer->on_event(*event);
+  probe(*event);
   return event;
+}
+
+void Stream::tell_failure() {
+  if (config_.observer != nullptr) config_.observer->on_failure(*failure());
+}
+
+void Stream::probe(const Event& event) const {
+  if (const auto* done = std::get_if<Completion>(&event)) {
+    WEFT_PROBE(work_completed, &counters_, done->wr_id, static_cast<int>(done->op), static_cast<int>(done->status),
+               done->byte_len, requests_.size());
+  } else if (const auto* begun = std::get_if<Established>(&event)) {
+    WEFT_PROBE(connection_established, &counters_, config_.peer_address, static_cast<int>(initiator_),
+               static_cast<int>(begun->revision), static_cast<int>(begun->ird), static_cast<int>(begun->ord));
+  } else if (const auto* closed = std::get_if<Closed>(&event)) {
+    WEFT_PROBE(connection_ended, &counters_, config_.peer_address, static_cast<int>(closed->reason),
+               number_of(closed->terminate), closed->text.c_str());
+  }
 }
 
 std::optional<Event> Stream::next_event() {

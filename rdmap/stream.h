@@ -157,6 +157,9 @@ class Stream {
   void on_direct_rx(mpa::Staging& staging, std::size_t n, TimePoint now);
 
   void tell_sent(std::size_t n, TimePoint now);
+  // The observer hears of the end when its reason is known.
+  void tell_failure();
+  void probe(const Event& event) const;
   std::optional<Event> next_event();
   // Whether ULPDUs are taken in. Otherwise arriving octets are discarded.
   bool receiving() const;

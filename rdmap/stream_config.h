@@ -46,6 +46,7 @@ struct StreamConfig {
   bool keep_llp_after_reject = false;                  // TCP was there before MPA and outlives its rejection
   ddp::StreamScope scope;                              // the scope for resolving memory
   Observer* observer = nullptr;                        // rdmap/observer.h; outlives the stream
+  const void* peer_address = nullptr;                  // the peer's sockaddr, for probes alone; outlives the stream
 };
 
 }  // namespace weft::rdmap

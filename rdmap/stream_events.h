@@ -81,6 +81,7 @@ enum class LlpAction : std::uint8_t {
 struct StreamCounters {
   std::uint64_t fpdus_tx = 0, fpdus_rx = 0;
   std::uint64_t sends_tx = 0, sends_rx = 0;
+  std::uint64_t send_octets_tx = 0, send_octets_rx = 0;
   std::uint64_t writes_tx = 0, writes_rx = 0;
   std::uint64_t write_octets_tx = 0, write_octets_rx = 0;
   std::uint64_t reads_tx = 0, reads_rx = 0;              // Read Requests

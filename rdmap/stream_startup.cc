@@ -91,13 +91,13 @@ void Stream::add_suspicions(const mpa::RejectedReply* rejected,
         "SoftConfig::peer siw, with which private data stays below that");
   }
   if (rejected == nullptr) return;
-  if (request_frame_.m) add("we asked for Markers, and Linux siw rejects whoever does", "without SoftConfig::markers");
+  if (request_frame_.m) add("we asked for Markers, and Linux siw rejects that", "without SoftConfig::markers");
   const auto words = mpa::parse_enhanced_words(request_frame_);
   if (!words) {
-    add("we asked with MPA revision 1, which tells no IRD, and Linux's NFS/RDMA server rejects whoever has none",
+    add("we asked with MPA revision 1, which tells no IRD, and Linux's NFS/RDMA server rejects a client without one",
         "SoftConfig::mpa_revision 2");
   } else if (words->ird == 0) {
-    add("we offered IRD 0, and Linux's NFS/RDMA server rejects whoever does", "SoftConfig::ird 1 or more");
+    add("we offered IRD 0, and Linux's NFS/RDMA server rejects that", "SoftConfig::ird 1 or more");
   } else if (rejected->peer_ord && *rejected->peer_ord > words->ird) {
     add(fmt::format("the peer wants {} RDMA Reads at once and we offered IRD {}", *rejected->peer_ord, words->ird),
         fmt::format("SoftConfig::ird {}", *rejected->peer_ord));

@@ -8,6 +8,7 @@
 #include "mpa/fpdu.h"
 #include "mpa/wire/release_memory.h"
 #include "rdmap/header.h"
+#include "rdmap/probes.h"
 
 namespace weft::rdmap {
 
@@ -424,8 +425,27 @@ void Transmitter::begun(const Mark& mark) {
   if (mark.source == Source::kTerminate) terminate_ = TerminateState::kSent;
 }
 
+Opcode Transmitter::opcode_of(const Mark& mark) const {
+  switch (mark.source) {
+    case Source::kTerminate: return Opcode::kTerminate;
+    case Source::kResponse: return reads_[mark.seq].atomic ? Opcode::kAtomicResponse : Opcode::kReadResponse;
+    case Source::kRequest: break;
+    case Source::kNudge:
+    case Source::kNone: return Opcode::kWrite;
+  }
+  const SendWr& wr = requests_[mark.seq].wr;
+  switch (wr.op) {
+    case SendOp::kRdmaRead: return Opcode::kReadRequest;
+    case SendOp::kAtomic: return Opcode::kAtomicRequest;
+    case SendOp::kRdmaWrite: return Opcode::kWrite;
+    case SendOp::kWriteImmediate: return mark.last ? send_opcode(wr) : Opcode::kWrite;
+    default: return send_opcode(wr);
+  }
+}
+
 void Transmitter::finished(const Mark& mark) {
   ++counters_.fpdus_tx;
+  WEFT_PROBE(fpdu_out, &counters_, static_cast<int>(opcode_of(mark)), mark.payload_len);
   if (mark.source == Source::kResponse) {
     counters_.read_octets_tx += mark.payload_len;
     if (mark.last) reads_.pop_front();
@@ -441,6 +461,7 @@ void Transmitter::finished(const Mark& mark) {
   }
   if (op == SendOp::kRdmaWrite || (op == SendOp::kWriteImmediate && !mark.last))
     counters_.write_octets_tx += mark.payload_len;
+  if (op == SendOp::kSend || op == SendOp::kSendInvalidate) counters_.send_octets_tx += mark.payload_len;
   if (!mark.last) return;
   switch (op) {
     case SendOp::kRdmaRead: ++counters_.reads_tx; return;

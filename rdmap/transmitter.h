@@ -119,6 +119,7 @@ class Transmitter {
   bool gather_response(const ddp::Cut& cut, Gather& out);
   Step add(Mark mark, ConstBytes header, const Gather& payload, std::size_t max_octets);
   std::uint64_t current_seq() const;
+  Opcode opcode_of(const Mark& mark) const;
   void begun(const Mark& mark);
   void finished(const Mark& mark);
 

@@ -85,7 +85,7 @@ struct CallSpec {
   std::optional<std::chrono::milliseconds> timeout;  // instead of the client's
   // The procedure has no Reply (draft-ietf-nfsv4-rpcrdma-version-two-07 section 4.7). The Call succeeds when its last
   // message is handed to the connection, which proves nothing about the server. It has no chunks, so it must be short
-  // enough for messages (ChunkUse::max_continued_call). In versions without such Calls it fails.
+  // enough for messages (ChunkUse::max_continued_call). In versions without Calls of this kind it fails.
   bool call_only = false;
   // A health check goes before all waiting Calls and may use the reserved credit (ClientConfig::reserve_credit).
   bool is_health_check = false;

@@ -241,7 +241,7 @@ void Client::Impl::end_connection() {
   retry_at = schedule.on_ended(now, connection->violated);
   if (!retry_at) note_given_up();
   if (schedule.is_hopeless()) {
-    return close(why + "; given up, because one connection after the other ends with such a violation of the protocol");
+    return close(why + "; given up, because one connection after the other ends with a violation of the protocol");
   }
   if (!retry_at) return close(was_ready ? why : error + "; no other in its place: " + why);
   if (was_ready) error = why;
@@ -266,6 +266,7 @@ bool Client::Impl::has_last_resort() {
 }
 
 void Client::Impl::leave_connection(const std::string& why) {
+  connection->link->end(why);
   requester->suspend(why);
   if (connection->reverse) connection->reverse->end(why);
   if (connection->qp) past += connection->qp->counters();
@@ -307,6 +308,7 @@ void Client::Impl::close(std::string why) {
   state = State::kClosed;
   error = std::move(why);
   retry_at.reset();
+  if (connection) connection->link->end(error);
   requester->on_closed(error);
   if (connection && connection->reverse) connection->reverse->end(error);
   // The error is ignored: the connection is over either way.

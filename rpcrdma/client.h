@@ -12,6 +12,7 @@
 
 #include "base/time.h"
 #include "rpcrdma/call.h"
+#include "rpcrdma/link_observer.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/service.h"
 #include "verbs-shim/api/cm.h"
@@ -25,8 +26,8 @@ class KnownServers;
 struct ClientConfig {
   std::size_t inline_threshold = 4096;  // octets, our Sends and Receives (RFC 8797 makes it known); 1024 to 262144
   std::uint32_t credits = 32;           // requested with every Call
-  // What the client speaks, best first, each once. With several, a NULL Call finds out before all others which of them
-  // the server speaks: see first_answer_timeout.
+  // The versions that the client speaks, best first, each once. With several, a NULL Call finds out before all others
+  // which of them the server speaks: see first_answer_timeout.
   std::vector<Protocol> protocols = {Protocol::k1};
   // Exchanges transport properties with the server, in versions that have them. Without it the defaults of the version
   // hold for both ends.
@@ -62,6 +63,8 @@ struct ClientConfig {
   // Receives the reason for each connection that ends, each Reply that is discarded and each Call that is sent again.
   // For the server's Calls it receives the same events as ServerConfig::log. Called on the client's thread.
   verbs::Log log = {};
+  // Hears of each message and of the end of each connection. It outlives the client; null: none.
+  LinkObserver* observer = nullptr;
 };
 
 // ReplyCounts: messages from the server, over all connections of a Client.
@@ -92,7 +95,7 @@ class Client {
   const std::string& error() const;
   // How many times the client became kReady.
   std::uint64_t num_connections() const;
-  // What the connection speaks; empty while that is not known, or there is no connection.
+  // The version that the connection speaks; empty while it is not known, or there is no connection.
   std::optional<Protocol> protocol() const;
 
   // call queues one Call; done runs once, from process() or from the client's end. Errors: EINVAL (sizes out of range,

@@ -30,6 +30,7 @@ verbs::Result<std::unique_ptr<ClientConnection>> ClientConnection::open(verbs::D
                                                                         std::uint32_t serial) {
   std::unique_ptr<ClientConnection> connection(new ClientConnection(device, pd, dst, config, std::move(profiles)));
   if (auto status = connection->connect(serial); !status.ok()) {
+    if (connection->link) connection->link->end(status.error().message);
     return verbs::Error{status.error().errno_value,
                         "cannot connect to " + address_str(dst) + ": " + status.error().message};
   }
@@ -68,6 +69,9 @@ verbs::Status ClientConnection::connect(std::uint32_t serial) {
   if (!made_endpoint.ok()) return made_endpoint.error();
   endpoint = std::move(*made_endpoint);
   link.emplace(*endpoint, profiles, Link::End::kClient, nullptr, config.literal_credits);
+  if (config.observer != nullptr) {
+    link->observe(*config.observer, {.id = serial, .is_client = true, .peer = address_str(dst)});
+  }
   if (has_version()) exchange_properties();
   auto made_cq = device.create_cq(static_cast<int>(shape.num_receives + shape.max_send_wr + 8), events.get());
   if (!made_cq.ok()) return made_cq.error();
@@ -157,7 +161,7 @@ Negotiation::Step ClientConnection::on_early_completion(const verbs::Wc& wc) {
   if (step.kind == Kind::kKeep && has_room) {
     early_.push_back({work->receive(), wc.byte_len, work->invalidated});
   } else {
-    link->hear(message);
+    link->hear({work->receive(), wc.byte_len, work->invalidated});
     endpoint->post_receive(work->receive());
   }
   return step;

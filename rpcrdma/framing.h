@@ -31,7 +31,7 @@ struct Frame {
 // messages (draft-ietf-nfsv4-rpcrdma-version-two-07 sections 4.1 and 4.2). Functions without state.
 struct Framing {
   std::size_t middle_header_len = 0;  // octets before the Payload stream of a kMiddle
-  // frame judges the first words. What follows may still be malformed.
+  // frame judges the first words. The rest may still be malformed.
   Frame (*frame)(ConstBytes message);
   // payload: the Payload stream of a kMiddle or kInline. Empty if the header is malformed.
   std::optional<ConstBytes> (*payload)(ConstBytes message);

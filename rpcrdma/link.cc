@@ -7,6 +7,7 @@
 #include "requirements/violates.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/responder.h"
+#include "rpcrdma/rpc_message.h"
 
 namespace weft::rpcrdma {
 
@@ -23,7 +24,9 @@ void Link::ask(const Profile& profile) {
   make_flow(profile);
 }
 
-void Link::hear(ConstBytes message) {
+void Link::hear(const Arrival& arrival) {
+  const ConstBytes message = endpoint_.received(arrival.slot, arrival.len);
+  if (tells_received()) tell(LinkMessage::Direction::kReceived, message, arrival.invalidated);
   if (flow_ && violates("W2-4.2.1-8", !flow_->count(flow_->frame(message)))) endpoint_.fail_violation(kOverrun);
   ++num_early_received_;
 }
@@ -37,6 +40,76 @@ void Link::begin(std::uint32_t credit) {
 void Link::count_send(SendSlot slot) {
   if (!is_decided()) ++num_early_sent_;
   if (flow_) flow_->stamp(slot);
+}
+
+void Link::observe(LinkObserver& observer, ObservedLink self) {
+  observer_ = &observer;
+  self_ = std::move(self);
+}
+
+void Link::end(std::string_view why) {
+  if (LinkObserver* observer = std::exchange(observer_, nullptr)) observer->on_end(self_, why);
+}
+
+void Link::tell_sent(std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate) {
+  views_.clear();
+  for (const verbs::Sge& sge : sges) {
+    views_.emplace_back(reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(sge.addr)), sge.length);
+  }
+  tell({.direction = LinkMessage::Direction::kSent, .octets = views_, .invalidated = invalidate});
+}
+
+void Link::tell(LinkMessage::Direction direction, ConstBytes octets, std::optional<std::uint32_t> invalidated) {
+  tell({.direction = direction, .octets = std::span(&octets, 1), .invalidated = invalidated});
+}
+
+// The transport header of a message stands in its first view.
+void Link::tell(LinkMessage message) {
+  message.profile = profile().name;
+  xdr::XdrReader words(message.octets.front());
+  if (!words.skip(kCreditOffset) || !words.u32(message.credit)) message.credit = 0;
+  probe(message);
+  if (observer_ != nullptr) observer_->on_message(self_, message);
+}
+
+namespace {
+
+// The procedure of a Call whose RPC header stands in this part of it; else -1.
+std::int64_t procedure_of(const Profile& profile, ConstBytes part) {
+  ReceivedCall call;
+  if (profile.receive_call(part, {}, call) != CallVerdict::kAccept || call.external) return -1;
+  xdr::XdrReader in(call.payload);
+  CallHeaderView header;
+  return parse_call(in, header) == CallParse::kOk ? std::int64_t{header.procedure} : -1;
+}
+
+// The number of octets of all views.
+std::size_t len_of(std::span<const ConstBytes> views) {
+  std::size_t len = 0;
+  for (const ConstBytes view : views) len += view.size();
+  return len;
+}
+
+}  // namespace
+
+// Computes what the probes tell: only while a tracer listens.
+void Link::probe(const LinkMessage& message) const {
+  const bool is_sent = message.direction == LinkMessage::Direction::kSent;
+  if (!(is_sent ? WEFT_PROBE_IS_ARMED(message_sent) : WEFT_PROBE_IS_ARMED(message_received))) return;
+  const ConstBytes front = message.octets.front();
+  std::uint32_t xid = 0, version = 0;
+  xdr::XdrReader words(front);
+  if (!words.u32(xid) || !words.u32(version)) xid = version = 0;
+  const MessageKind kind = profile().message_kind(front);
+  const std::int64_t procedure = kind == MessageKind::kCall ? procedure_of(profile(), front) : -1;
+  const std::size_t len = len_of(message.octets);
+  if (is_sent) {
+    WEFT_PROBE(message_sent, this, static_cast<int>(is_client()), xid, version, message.credit, len,
+               static_cast<int>(kind), procedure);
+  } else {
+    WEFT_PROBE(message_received, this, static_cast<int>(is_client()), xid, version, message.credit, len,
+               static_cast<int>(kind), procedure);
+  }
 }
 
 void Link::on_completion(const verbs::Wc& wc) {
@@ -193,7 +266,8 @@ void Link::make_flow(const Profile& profile) {
                                     .received = num_early_received_,
                                     .limits = {.max_octets = kMaxContinued},
                                     .share = share_of_parts(),
-                                    .is_awaited = is_awaited});
+                                    .is_awaited = is_awaited,
+                                    .post = [this](SendSlot slot, std::size_t len) { return post(slot, len); }});
   credits_.granted = std::numeric_limits<std::uint32_t>::max();
 }
 
@@ -231,6 +305,7 @@ bool may_invalidate(const Frame& frame) {
 void Link::on_receive(Arrival&& arrival) {
   const ConstBytes message = endpoint_.received(arrival.slot, arrival.len);
   if (!is_decided()) decide(message);
+  if (tells_received()) tell(LinkMessage::Direction::kReceived, message, arrival.invalidated);
   if (!flow_) return pass(std::move(arrival));
   const Frame frame = flow_->frame(message);
   if (violates("W2-6.5-3", arrival.invalidated && !may_invalidate(frame))) {

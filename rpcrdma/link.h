@@ -5,11 +5,15 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "rpcrdma/credit_policy.h"
 #include "rpcrdma/endpoint.h"
+#include "rpcrdma/link_observer.h"
 #include "rpcrdma/message_flow.h"
 #include "rpcrdma/outbox.h"
+#include "rpcrdma/probes.h"
 #include "rpcrdma/profile.h"
 
 namespace weft::rpcrdma {
@@ -45,6 +49,14 @@ class Link {
         literal_credits_(literal_credits) {
     if (profiles_.size() == 1) settle(*profiles_.front());
   }
+  ~Link() { end("the connection is gone"); }
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  // observe: `observer` hears of every message from now on, and of the end. It outlives the Link.
+  void observe(LinkObserver& observer, ObservedLink self);
+  // The end of the connection for the observer, with the first reason that is given.
+  void end(std::string_view why);
 
   void join(Requester& requester) { requester_ = &requester; }
   void join(Responder& responder) { responder_ = &responder; }
@@ -56,7 +68,7 @@ class Link {
   // is for no engine; the Endpoint fails if the server had no credit for it. begin: the server answered in the profile
   // that was asked last, with this credit word.
   void ask(const Profile& profile);
-  void hear(ConstBytes message);
+  void hear(const Arrival& arrival);
   void begin(std::uint32_t credit);
   // Whether the server has answered already when the requester starts.
   bool has_begun() const { return has_begun_; }
@@ -85,11 +97,13 @@ class Link {
   // message begins in the buffer.
   bool send(SendSlot slot, std::size_t len) {
     count_send(slot);
-    return endpoint_.post_send(slot, len);
+    return post(slot, len);
   }
   bool send(SendSlot slot, std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate) {
     count_send(slot);
-    return endpoint_.post_send(slot, sges, invalidate);
+    const bool is_posted = endpoint_.post_send(slot, sges, invalidate);
+    if (is_posted && tells_sent()) tell_sent(sges, invalidate);
+    return is_posted;
   }
   // Whether messages of neither engine wait.
   bool has_unsent() const { return !outbox_.empty(); }
@@ -129,6 +143,17 @@ class Link {
   void settle(const Profile& profile);
   void make_flow(const Profile& profile);
   void count_send(SendSlot slot);
+  bool post(SendSlot slot, std::size_t len) {
+    const bool is_posted = endpoint_.post_send(slot, len);
+    if (is_posted && tells_sent()) tell(LinkMessage::Direction::kSent, endpoint_.send_buffer(slot).first(len));
+    return is_posted;
+  }
+  bool tells_sent() const { return observer_ != nullptr || WEFT_PROBE_IS_ARMED(message_sent); }
+  bool tells_received() const { return observer_ != nullptr || WEFT_PROBE_IS_ARMED(message_received); }
+  void tell_sent(std::span<const verbs::Sge> sges, std::optional<std::uint32_t> invalidate);
+  void tell(LinkMessage::Direction direction, ConstBytes octets, std::optional<std::uint32_t> invalidated = {});
+  void tell(LinkMessage message);
+  void probe(const LinkMessage& message) const;
   void pass(Arrival&& arrival);
   void pass_on();
   void refuse(const MessageFlow::Next& next);
@@ -161,6 +186,9 @@ class Link {
   std::function<void()> on_terms_;
   Outbox outbox_;
   TimePoint now_{};
+  LinkObserver* observer_ = nullptr;
+  ObservedLink self_;  // for the observer
+  std::vector<ConstBytes> views_;
 };
 
 }  // namespace weft::rpcrdma

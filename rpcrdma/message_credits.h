@@ -125,7 +125,7 @@ class MessageCredits {
     return has_news && may_spend;
   }
 
-  // The window may change at any time. What was promised stays.
+  // The window may change at any time. Promised credits stay.
   void set_window(std::uint32_t window) { window_ = clamp_window(window); }
 
   // promised: how many messages the peer may still send, as far as this end knows.

@@ -70,7 +70,7 @@ std::optional<SendSlot> MessageFlow::take_send() {
 bool MessageFlow::send(SendSlot slot, std::size_t len) {
   own_sends_.push_back(slot);
   stamp(slot);
-  return endpoint_.post_send(slot, len);
+  return config_.post(slot, len);
 }
 
 bool MessageFlow::send_parts(Sender sender, Continuation& continuation, std::size_t threshold) {
@@ -109,7 +109,7 @@ void MessageFlow::grant_if_due() {
 
 std::uint32_t MessageFlow::receives_for(std::uint32_t window) {
   credits_.set_window(window);
-  // What was promised stays, beside the Receives whose messages the engines hold.
+  // Promised credits stay, beside the Receives whose messages the engines hold.
   return std::max(credits_.num_wanted(), endpoint_.num_held() + credits_.promised() + 1);
 }
 

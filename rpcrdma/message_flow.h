@@ -32,8 +32,8 @@ struct Arrival {
 // MessageFlow is the part of a Link for a profile with Framing: the credits of messages, the order in which the two
 // engines of this end may send, and the parts of RPC messages that go or come in several messages. One thread.
 //
-// What a peer can make it hold: a Receive for each message that waits for memory, which are at most the Receives that
-// the peer was given, and one sequence of parts within Reassembly::Limits.
+// A peer can make it hold a Receive for each message that waits for memory, at most as many as the peer was given, and
+// one sequence of parts within Reassembly::Limits.
 class MessageFlow {
  public:
   struct Config {
@@ -46,6 +46,8 @@ class MessageFlow {
     Reassembly::Share share = {};
     // Whether a Call with this XID waits for its Reply. Parts of other Replies are not kept.
     std::function<bool(std::uint32_t xid)> is_awaited = {};
+    // Posts the Send of a message that is made here.
+    std::function<bool(SendSlot slot, std::size_t len)> post = {};
   };
   // endpoint and framing outlive it.
   MessageFlow(Endpoint& endpoint, const Framing& framing, Config config);

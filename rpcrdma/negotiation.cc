@@ -106,7 +106,7 @@ std::string Negotiation::who_speaks_what() const {
          (missing.empty() ? "" : "; add " + missing + " to it");
 }
 
-// What the client could speak to this server, and does not.
+// The versions that the client could speak to this server, and does not.
 Profiles Negotiation::missing_profiles() const {
   Profiles missing = profiles_of(all_protocols());
   std::erase_if(missing, [this](const Profile* one) {

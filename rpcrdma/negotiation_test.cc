@@ -101,7 +101,7 @@ TEST(Negotiation, EveryProbeIsANullCallThatAnyServerCanAnswer) {
   }
 }
 
-// What a client asks each kind of server, the last one being what it speaks then.
+// The versions that a client asks each kind of server for. It speaks the last one then.
 TEST(Negotiation, EveryServerIsAskedUntilItIsFound) {
   using Names = std::vector<std::string>;
   const Names kAll = {"2-wg07", "2-cel05", "1"};
@@ -146,7 +146,7 @@ TEST(Negotiation, WithoutACommonVersionItSaysWhatTheServerSpeaks) {
             none + "the server speaks 2-wg07, and ClientConfig::protocols names 1,2-cel05; add 2-wg07 to it");
 }
 
-// What Linux answers to a message of version 2: svc_rdma_xdr_encode_error repeats the version, and grants.
+// The answer of Linux to a message of version 2: svc_rdma_xdr_encode_error repeats the version, and grants.
 TEST(Negotiation, AVersion1ServersCreditsInItsRefusalMeanNothing) {
   Negotiation negotiation({.profiles = profiles({"2-cel05", "1"}), .first_xid = kXid});
   const auto step = negotiation.on_message(versions(probe_of(negotiation), 1, 1, 128));
@@ -176,7 +176,7 @@ TEST(Negotiation, NoVersionOutsideTheServersRangeIsAsked) {
   }
 }
 
-// What was known of the server is wrong: it speaks the other draft now.
+// The facts known about the server are wrong: it speaks the other draft now.
 TEST(Negotiation, AStaleMemoryIsCorrectedOverTheSameConnection) {
   const Profiles own = profiles({"2-wg07", "2-cel05", "1"});
   Negotiation negotiation({.profiles = own, .known = &named("2-cel05"), .first_xid = kXid});

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-// What one end of a connection tells the other one about itself, in versions that have transport properties.
+// The facts that one end of a connection tells the other one about itself, in versions that have transport properties.
 namespace weft::rpcrdma {
 
 // ReverseSupport: which messages of the reverse direction an end takes. Each level includes those before it.

@@ -31,7 +31,7 @@ class PropertyExchange {
   struct Taken {
     Octets answer = {};      // empty: none
     bool changed = false;    // peer() has other values, or was empty
-    const char* fault = "";  // what is wrong with the message, for the log; "": nothing
+    const char* fault = "";  // the fault of the message, for the log; "": none
   };
   virtual Taken take(ConstBytes message) = 0;
 

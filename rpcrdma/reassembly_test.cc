@@ -30,7 +30,7 @@ Octets octets_of(std::uint32_t xid, std::size_t len) {
   return octets;
 }
 
-// What a message of the draft is to a Reassembly.
+// A message of the draft as a Reassembly sees it.
 struct ToPart {
   Part part;
   Part operator()(const v2_wg07::CallMiddle&) { return with(Kind::kMiddle, Direction::kCall); }

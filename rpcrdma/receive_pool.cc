@@ -8,7 +8,7 @@ namespace weft::rpcrdma {
 verbs::Result<std::unique_ptr<ReceivePool>> ReceivePool::create(verbs::Pd& pd, const Config& config) {
   if (config.shares.max_receives <= config.shares.slack) return verbs::Error{EINVAL, "no Receive beyond the slack"};
   if (config.reserve > config.shares.slack)
-    return verbs::Error{EINVAL, "the slack does not hold what is kept for a turn"};
+    return verbs::Error{EINVAL, "the slack does not hold the Receives that are kept for a turn"};
   auto srq = pd.create_srq({.max_wr = config.shares.max_receives, .max_sge = 1, .reserve = config.reserve});
   if (!srq.ok()) return srq.error();
   std::unique_ptr<ReceivePool> pool(new ReceivePool(pd, config, std::move(*srq)));

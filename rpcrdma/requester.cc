@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "rpcrdma/probes.h"
 #include "rpcrdma/requester_state.h"
 #include "rpcrdma/rpcsec_gss.h"
 
@@ -88,7 +89,7 @@ verbs::Status Requester::check_against_binding(const CallSpec& spec) const {
   std::vector<EligibleItem> found;
   const auto walk = spec.binding->walk_arguments;
   if (walk == nullptr || walk(spec.procedure, spec.args, positions_of(items), found) == Walked::kGarbage) {
-    return refused("the binding finds no such items in the arguments");
+    return refused("the binding does not find these items in the arguments");
   }
   std::size_t next = 0;
   for (const EligibleItem& item : found) {
@@ -112,6 +113,7 @@ verbs::Result<CallId> Requester::call(const CallSpec& spec, ReplyCallback done) 
   call->spec = spec;
   call->done = std::move(done);
   const CallId handle{call->id = ++last_id_};
+  WEFT_PROBE(client_call_begin, call.get(), spec.program, spec.version, spec.procedure, spec.args.size());
   unstamped_ = true;
   own_timeouts_ |= spec.timeout.has_value() || spec.is_health_check;
   given_xids_ |= spec.xid.has_value();
@@ -280,6 +282,8 @@ void Requester::finish(Calls& from, Calls::iterator at, CallStatus status, std::
 }
 
 void Requester::end(Call& call, const Reply& reply) {
+  WEFT_PROBE(client_call_end, &call, call.xid, call.spec.program, call.spec.version, call.spec.procedure,
+             static_cast<int>(reply.status));
   ReplyCallback done = std::move(call.done);
   if (done) done(reply);
 }

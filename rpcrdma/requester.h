@@ -89,7 +89,7 @@ class Requester {
   void on_refused_parts(std::uint32_t xid, const char* why);
   // Whether a Call with this XID waits for its Reply.
   bool awaits(std::uint32_t xid) { return find(xid) != sent_.end(); }
-  // Logs what is wrong with a message about properties.
+  // Logs the fault of a message about properties.
   void tell_property_fault(const char* fault) const;
   // Messages may leave again.
   void on_room() {

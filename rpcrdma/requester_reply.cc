@@ -254,8 +254,8 @@ void Requester::on_err_chunk(Calls::iterator at, const TransportError& error) {
       std::string(link_->profile().error_name(error.code)) + ": the peer could not use this Call's header or chunks");
 }
 
-// A Call whose Reply has no predictable length goes out again with a larger Reply chunk. What peers ask for is bounded
-// for all Calls together.
+// A Call whose Reply has no predictable length goes out again with a larger Reply chunk. The room that peers ask
+// for is bounded for all Calls together.
 bool Requester::retry_with_more_room(Calls::iterator at, const TransportError& error) {
   Call& call = **at;
   const std::size_t guess = std::max(2 * call.offer.reply_chunk_len, 2 * rules_.reply_threshold);

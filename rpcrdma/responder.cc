@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "rpcrdma/probes.h"
 #include "rpcrdma/responder_state.h"
 
 namespace weft::rpcrdma {
@@ -68,15 +69,23 @@ std::optional<CallSlot> Responder::served(ServedCallId id) {
   return is_there && id_of(slot) == id ? std::optional(slot) : std::nullopt;
 }
 
+// accept: the accept_stat of its Reply; -1: the Call gets none.
+void Responder::probe_end(ServedCallId id, const Call& call, int accept) const {
+  WEFT_PROBE(server_call_end, id.value, call.xid, call.rpc.program, call.rpc.version, call.rpc.procedure, accept);
+}
+
 bool Responder::finish(ServedCallId id) {
   const auto slot = served(id);
-  return slot && release_call(*slot);
+  if (!slot) return false;
+  probe_end(id, call_at(*slot), -1);
+  return release_call(*slot);
 }
 
 bool Responder::reply(ServedCallId id, ServedReply&& reply) {
   const auto at = served(id);
   if (!at) return false;
   const CallSlot slot = *at;
+  probe_end(id, call_at(slot), static_cast<int>(reply.accept));
   ReplyHeader rpc{.xid = call_at(slot).xid, .verf = {}};
   rpc.accept = static_cast<AcceptStat>(reply.accept);
   rpc.verf = std::move(reply.verf);
@@ -124,6 +133,7 @@ CallSlot Responder::take_call(std::optional<ReceiveSlot> receive) {
   const CallSlot slot = free_calls_.back();
   free_calls_.pop_back();
   call_at(slot).receive = receive;
+  if (observer_ != nullptr) call_at(slot).mark = observer_->on_arrival();
   ++calls_under_way_;
   return slot;
 }

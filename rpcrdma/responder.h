@@ -15,6 +15,7 @@
 #include "rpcrdma/budget.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
+#include "rpcrdma/call_observer.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/credit_policy.h"
 #include "rpcrdma/duplicate_request_cache.h"
@@ -22,24 +23,11 @@
 #include "rpcrdma/link.h"
 #include "rpcrdma/reply_form.h"
 #include "rpcrdma/rpc_message.h"
+#include "rpcrdma/server_statistics.h"
 #include "rpcrdma/service.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {
-
-// ResponderCounters: for tests, logs and diagnosis.
-struct ResponderCounters {
-  std::uint64_t calls_served = 0;
-  std::uint64_t discarded = 0;  // messages without an answer
-  std::uint64_t err_vers = 0;
-  std::uint64_t err_chunk = 0;
-  std::uint64_t garbage_args = 0;        // found here, not by a service
-  std::uint64_t reply_chunks = 0;        // Replies through the Reply chunk
-  std::uint64_t continued_replies = 0;   // Replies in several messages
-  std::uint64_t write_chunks = 0;        // items through a Write chunk
-  std::uint64_t invalidations = 0;       // Replies that invalidate a handle
-  std::uint64_t duplicate_requests = 0;  // repeated Calls that a service has already received
-};
 
 // Responder is the answering half of RPC-over-RDMA on one connection: it pulls Read chunks by RDMA Read, hands whole
 // Calls to the services, pushes results by RDMA Write, and answers faulty headers (RFC 8166 section 4.5). A state
@@ -96,13 +84,13 @@ class Responder {
   void on_receive(Arrival&& arrival);
   // refuse_parts answers parts of a Call with an error. receive: the Receive that the error answers, if one is held.
   void refuse_parts(std::optional<ReceiveSlot> receive, std::uint32_t xid, TransportError::Code code, const char* why);
-  // Logs what is wrong with a message about properties.
+  // Logs the fault of a message about properties.
   void tell_property_fault(const char* fault) const;
   // Messages may leave again.
   void on_room() { pump(); }
   // take_memory: this connection's part of the budget, for the parts of a Call, as Reassembly::Share::take. Within the
-  // guarantee it takes what is needed now. Beyond it takes all that the Call may need, so no Call in the middle of its
-  // parts waits with memory of others. If others have to end first, the connection waits in the budget's line.
+  // guarantee it takes as much as is needed now. Beyond it takes all that the Call may need, so no Call in the middle
+  // of its parts waits with memory of others. If others have to end first, the connection waits in the budget's line.
   std::size_t take_memory(std::size_t least, std::size_t most);
   void give_memory(std::size_t octets) { share_.give_back(octets); }
   bool is_memory_wanted() const { return share_.is_wanted(); }
@@ -136,10 +124,15 @@ class Responder {
   // Whether requests are under way or Calls wait for their share of the budget. If so, on_time must be called.
   bool has_work() const { return endpoint_.busy() || !waiting_.empty() || !answers_.empty(); }
 
+  // Calls without an answer, and the part of them that waits for memory.
+  std::uint32_t num_under_way() const { return calls_under_way_; }
+  std::size_t num_waiting() const { return waiting_.size(); }
   // Whether a service has Calls that it has not answered.
   bool has_served_calls() const;
 
   const ResponderCounters& counters() const { return counters_; }
+  // observe: from now on the observer hears of each Call. It outlives the responder; null: nobody does.
+  void observe(CallObserver* observer) { observer_ = observer; }
 
  private:
   // responder_state.h
@@ -211,7 +204,9 @@ class Responder {
   bool may_post_last(Outgoing& out, SendSlot send);
   bool build_external(const ReplyHeader& rpc, Outgoing& out, SendSlot send);
   bool post(Outgoing& out, SendSlot send);
+  void tell_answer(const Outgoing& out);
   bool release_call(CallSlot slot);
+  void probe_end(ServedCallId id, const Call& call, int accept) const;
   void on_fatal(std::uint32_t xid, std::string_view refused);
   void remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
 
@@ -267,6 +262,7 @@ class Responder {
   std::optional<TimePoint> progress_at_;
   std::uint64_t progress_ = 0;
   ResponderCounters counters_;
+  CallObserver* observer_ = nullptr;
 };
 
 }  // namespace weft::rpcrdma

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "rpcrdma/framing.h"
+#include "rpcrdma/probes.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/responder_state.h"
 
@@ -277,6 +278,8 @@ void Responder::deliver(CallSlot slot) {
   served.peer_group = config_.peer_group;
   served.result_room = result_room(call);
   ++counters_.calls_served;
+  WEFT_PROBE(server_call_begin, served.id.value, call.xid, call.rpc.program, call.rpc.version, call.rpc.procedure,
+             config_.peer.c_str());
   call.program->service->on_call(std::move(served));
 }
 

@@ -90,7 +90,7 @@ void Responder::discard(ReceiveSlot receive, const char* why) {
   }
   // A discarded message costs its sender no credit. It holds a Receive that other peers need until the turn ends.
   if (++discarded_in_turn_ > endpoint_.share() + kExtraReceives && endpoint_.config().receives != nullptr) {
-    endpoint_.fail_overrun("the peer sends nothing but what is to be discarded");
+    endpoint_.fail_overrun("the peer sends only messages that are to be discarded");
   }
   endpoint_.post_receive(receive);
 }

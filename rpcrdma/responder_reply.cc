@@ -37,6 +37,23 @@ std::size_t results_len(const ServedReply& reply) {
   return len;
 }
 
+CallOutcome outcome_of(const ReplyHeader& rpc) {
+  if (rpc.denied) return rpc.reject == RejectStat::kRpcMismatch ? CallOutcome::kRpcMismatch : CallOutcome::kAuthError;
+  switch (rpc.accept) {
+    case AcceptStat::kSuccess: return CallOutcome::kSuccess;
+    case AcceptStat::kProgUnavail: return CallOutcome::kProgUnavail;
+    case AcceptStat::kProgMismatch: return CallOutcome::kProgMismatch;
+    case AcceptStat::kProcUnavail: return CallOutcome::kProcUnavail;
+    case AcceptStat::kGarbageArgs: return CallOutcome::kGarbageArgs;
+    case AcceptStat::kSystemErr: break;
+  }
+  return CallOutcome::kSystemErr;
+}
+
+CallOutcome outcome_of(const TransportError& error) {
+  return error.code == TransportError::Code::kVersion ? CallOutcome::kErrVers : CallOutcome::kErrChunk;
+}
+
 void emit_rpc_header(xdr::XdrWriter& out, const ReplyHeader& rpc, const ServedReply& reply) {
   if (reply.header.empty()) {
     emit_reply(out, rpc);
@@ -107,6 +124,23 @@ void Responder::answer(CallSlot slot, ReplyHeader&& rpc, ServedReply&& reply) {
   pump();
 }
 
+void Responder::tell_answer(const Outgoing& out) {
+  const Call& call = call_at(out.call);
+  AnsweredCall answered{
+      .connection = {endpoint_.config().serial}, .mark = call.mark, .outcome = out.outcome, .is_served = false};
+  if (call.program != nullptr) {
+    answered.is_served = true;
+    answered.program = call.rpc.program;
+    answered.version = call.rpc.version;
+    answered.procedure = call.rpc.procedure;
+  }
+  // A service that passes Replies on has made the header.
+  xdr::XdrReader header(out.reply.header);
+  ReplyHeader passed;
+  if (answered.outcome == CallOutcome::kSuccess && parse_reply(header, passed)) answered.outcome = outcome_of(passed);
+  observer_->on_answer(answered);
+}
+
 // Frees the Call's slot and posts its Receive again. False: the post failed.
 bool Responder::release_call(CallSlot slot) {
   Call& call = call_at(slot);
@@ -161,6 +195,7 @@ bool Responder::post(Outgoing& out, SendSlot send) {
     remember_write(out.xid, write.rkey, write.remote_addr, len);
   }
   if (!may_post_last(out, send)) return false;
+  if (observer_ != nullptr) tell_answer(out);
   // R1-4.3.1-09: the Receive for the peer's next Call is posted before the answer that lets the peer send that Call.
   if (!release_call(out.call)) return false;
   if (out.invalidate) ++counters_.invalidations;
@@ -227,6 +262,7 @@ void Responder::on_write_done() {
 void Responder::build(Answer& answer, Outgoing& out, SendSlot send) {
   if (!answer.error) {
     TransportError error;
+    out.outcome = outcome_of(answer.rpc);
     const char* why = build_rpc(answer, out, send, error);
     if (why == nullptr) return;
     // R1-5.5.3-02, U1-3.1-01: the Reply fits no offered form, and no part of it was sent (U1-3.1-08).
@@ -236,6 +272,7 @@ void Responder::build(Answer& answer, Outgoing& out, SendSlot send) {
     out.reset();
     answer.error = error;
   }
+  out.outcome = outcome_of(*answer.error);
   build_error(call_at(answer.slot), *answer.error, out, send);
 }
 

@@ -51,6 +51,7 @@ struct Responder::Call {
   std::uint32_t generation = 0;
   std::uint32_t xid = 0;
   std::uint32_t version = 0;
+  std::uint64_t mark = 0;              // the observer's
   std::optional<ReceiveSlot> receive;  // the Receive buffer that it came in, or its last part
   // The Payload stream, if it came in several messages.
   std::shared_ptr<const std::vector<std::uint8_t>> joined;
@@ -117,6 +118,7 @@ struct Responder::Outgoing {
   bool in_use = false;
   CallSlot call{};
   std::uint32_t xid = 0;
+  CallOutcome outcome = CallOutcome::kSuccess;
   ServedReply reply;  // holds the memory that the Writes and the Send send from
   std::unique_ptr<verbs::Mr> results_mr;
   std::vector<verbs::Sge> sges;  // of the Writes

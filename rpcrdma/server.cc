@@ -78,7 +78,7 @@ struct Server::Impl {
   std::vector<std::uint32_t> active;   // serials of connections with work to watch
   std::vector<std::uint32_t> to_trim;  // serials of connections that had work
   std::optional<TimePoint> trim_at;
-  verbs::QpCounters ended;
+  ServerStatistics sums;  // without the open connections
 
   Impl(verbs::Device& d, std::span<const ServedProgram> p, const ServerConfig& c)
       : device(d),
@@ -173,11 +173,13 @@ void Server::Impl::on_connect_request(verbs::CmEvent& event) {
   if (!event.new_id) return;
   const sockaddr_storage peer = event.new_id->peer_addr();
   if (config.admits && !config.admits(peer)) {
+    ++sums.not_admitted;
     log.line(verbs::LogLevel::kInfo, address_str(peer), "rejected: it is not admitted");
     (void)event.new_id->reject({});
     return;
   }
   if (!make_room(peer)) {
+    ++sums.no_place;
     log.line(verbs::LogLevel::kWarn, address_str(peer),
              "rejected: there are {} connections, {} of them of its address, and none gives way", connections.size(),
              connections.num_of(peer_group(peer)));
@@ -186,6 +188,7 @@ void Server::Impl::on_connect_request(verbs::CmEvent& event) {
   }
   // A connection that cannot be set up is closed by its id's end; the others go on.
   if (const auto status = accept(std::move(event.new_id), event.param); !status.ok()) {
+    ++sums.not_accepted;
     log.line(verbs::LogLevel::kWarn, address_str(peer), "its connection cannot be accepted: {}",
              status.error().message);
   }
@@ -199,7 +202,7 @@ bool Server::Impl::make_room(const sockaddr_storage& newcomer) {
   if (!is_group_full && connections.size() < config.max_connections) return true;
   ServerConnection* connection = connections.least_missed(group, is_group_full, now);
   if (connection == nullptr) return false;
-  connection->note_end(verbs::LogLevel::kWarn, "it gives way to " + address_str(newcomer));
+  connection->note_end(EndReason::kGaveWay, verbs::LogLevel::kWarn, "it gives way to " + address_str(newcomer));
   remove(connection->serial());
   return true;
 }
@@ -211,6 +214,10 @@ verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs:
   auto connection =
       ServerConnection::accept(*shared, std::move(*completions), std::move(id), peer, connections.next_serial(), now);
   if (!connection.ok()) return connection.error();
+  ++sums.opened;
+  if (shared->observer != nullptr) {
+    shared->observer->on_connection({(*connection)->serial()}, (*connection)->group());
+  }
   connections.insert(std::move(*connection));
   return {};
 }
@@ -323,10 +330,16 @@ void Server::Impl::remove(std::uint32_t serial) {
   std::unique_ptr<ServerConnection> connection = connections.extract(serial);
   if (connection == nullptr) return;
   // If the connection manager reported no reason in time, a completion did.
-  connection->note_end(verbs::LogLevel::kWarn, connection->endpoint().failure().value_or("the connection ended"));
+  connection->note_end(EndReason::kLost, verbs::LogLevel::kWarn,
+                       connection->endpoint().failure().value_or("the connection ended"));
   const ConnectionEnd end{{serial}, *connection->ended()};
   connection->end_calls(end.why, now);
-  ended += connection->qp().counters();
+  connection->link().end(end.why);
+  ++sums.ended[static_cast<std::size_t>(connection->end_reason())];
+  const ConnectionStatistics last = connection->statistics();
+  sums.ended_messages += last.messages;
+  sums.ended_calls += last.calls;
+  if (shared->observer != nullptr) shared->observer->on_end(last);
   // The responder still exists while its queue pair is flushed. It leaves the budget's line, and no service gets a Call
   // of it after on_end.
   connection->endpoint().fail("the connection ended");
@@ -375,7 +388,10 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Server::~Server() {
   // Callbacks see a complete server.
-  for (auto& [serial, connection] : impl_->connections) connection->end_calls("the server is gone", impl_->now);
+  for (auto& [serial, connection] : impl_->connections) {
+    connection->end_calls("the server is gone", impl_->now);
+    connection->link().end("the server is gone");
+  }
 }
 
 sockaddr_storage Server::local_addr() const {
@@ -428,7 +444,7 @@ bool Server::cancel(ConnectionId connection, CallId handle) {
 void Server::disconnect(ConnectionId connection) {
   ServerConnection* at = impl_->connections.find(connection.value);
   if (at == nullptr || at->close_deadline()) return;
-  at->note_end(verbs::LogLevel::kDebug, "its program wants it");
+  at->note_end(EndReason::kProgram, verbs::LogLevel::kDebug, "its program wants it");
   at->close(impl_->now);
   impl_->activate(*at);
 }
@@ -487,13 +503,25 @@ std::size_t Server::num_connections() const {
 ServerMemory Server::memory() const {
   ServerMemory memory = impl_->messages.memory();
   memory.calls = impl_->budget.held;
+  memory.max_calls = impl_->config.max_buffered + impl_->config.max_connections * guaranteed_octets(impl_->config);
   return memory;
 }
 
 verbs::QpCounters Server::counters() const {
-  verbs::QpCounters sum = impl_->ended;
+  verbs::QpCounters sum = impl_->sums.ended_messages;
   for (const auto& [serial, connection] : impl_->connections) sum += connection->qp().counters();
   return sum;
+}
+
+ServerStatistics Server::statistics() const {
+  ServerStatistics all = impl_->sums;
+  all.connections.reserve(impl_->connections.size());
+  for (const auto& [serial, connection] : impl_->connections) all.connections.push_back(connection->statistics());
+  return all;
+}
+
+void Server::observe(CallObserver& observer) {
+  impl_->shared->observer = &observer;
 }
 
 }  // namespace weft::rpcrdma

@@ -14,7 +14,10 @@
 #include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
+#include "rpcrdma/call_observer.h"
+#include "rpcrdma/link_observer.h"
 #include "rpcrdma/policies.h"
+#include "rpcrdma/server_statistics.h"
 #include "rpcrdma/service.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/api/log.h"
@@ -88,6 +91,8 @@ struct ServerConfig {
   // Receives the reason for each connection that the server ends or cannot take, and for each Call that gets
   // RDMA_ERROR, GARBAGE_ARGS or no answer. Called on the server's thread.
   verbs::Log log = {};
+  // Hears of each message and of the end of each connection. It outlives the server; null: none.
+  LinkObserver* observer = nullptr;
 };
 
 // Octets of Receives granted to a client that does little; at least one Receive. The client costs the server less if
@@ -96,9 +101,10 @@ inline constexpr std::size_t kIdleReceives = 32 << 10;
 
 // ServerMemory: memory that a server holds for messages and Calls.
 struct ServerMemory {
-  std::size_t calls = 0;     // octets that Calls hold or reserve: chunks and results, also in buffers(), and parts
-  std::size_t sends = 0;     // octets registered
-  std::size_t receives = 0;  // octets registered, if Receives are shared
+  std::size_t calls = 0;      // octets that Calls hold or reserve: chunks and results, also in buffers(), and parts
+  std::size_t max_calls = 0;  // the bound of `calls`, with the guarantees of all connections
+  std::size_t sends = 0;      // octets registered
+  std::size_t receives = 0;   // octets registered, if Receives are shared
   // Receives promised to clients, if Receives are shared.
   std::uint32_t promised = 0;
   bool has_shared_receives = false;
@@ -150,6 +156,10 @@ class Server {
   ServerMemory memory() const;
   // Sums over all connections, including ended ones.
   verbs::QpCounters counters() const;
+  ServerStatistics statistics() const;
+  // observe: the observer hears of all Calls and connections from now on. Before the first process(). It outlives the
+  // server.
+  void observe(CallObserver& observer);
 
  private:
   struct Impl;

@@ -1,6 +1,7 @@
 #include "rpcrdma/server_connection.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
 #include <utility>
 
@@ -22,6 +23,15 @@ bool may_invalidate(const ServerConfig& config, const verbs::Caps& caps) {
   return config.remote_invalidation && can_invalidate(caps) && !has_own_chunks;
 }
 
+EndReason reason_of(const verbs::CmEvent& event) {
+  switch (event.status) {
+    case 0: return EndReason::kClient;
+    case EPROTO: return EndReason::kProtocol;
+    case ETIMEDOUT: return EndReason::kTimeout;
+    default: return EndReason::kLost;
+  }
+}
+
 }  // namespace
 
 verbs::Result<std::unique_ptr<ServerConnection>> ServerConnection::accept(const Shared& shared,
@@ -31,7 +41,10 @@ verbs::Result<std::unique_ptr<ServerConnection>> ServerConnection::accept(const 
                                                                           std::uint32_t serial, TimePoint now) {
   std::unique_ptr<ServerConnection> connection(
       new ServerConnection(shared, std::move(completions), std::move(id), now));
-  if (auto status = connection->start(peer, serial); !status.ok()) return status.error();
+  if (auto status = connection->start(peer, serial); !status.ok()) {
+    if (connection->link_) connection->link_->end(status.error().message);
+    return status.error();
+  }
   return connection;
 }
 
@@ -63,6 +76,7 @@ verbs::Status ServerConnection::start(const verbs::ConnParam& peer, std::uint32_
   link_.emplace(
       *endpoint_, profiles_of(config.protocols), Link::End::kServer, [this] { start_engines(); },
       config.literal_credits);
+  if (config.observer != nullptr) link_->observe(*config.observer, {.id = serial, .peer = peer_});
   auto qp =
       id_->create_qp(shared_.pd, endpoint_->qp_attr(completions_.cq(), receives_ ? receives_->cq.get() : nullptr));
   if (!qp.ok()) return qp.error();
@@ -82,6 +96,7 @@ void ServerConnection::make_engines(const verbs::ConnParam& peer, std::uint32_t 
   const ServerConfig& config = shared_.config;
   responder_ = std::make_unique<Responder>(shared_.pd, *link_, shared_.pool, shared_.budget, shared_.programs,
                                            responder_config(peer.private_data));
+  responder_->observe(shared_.observer);
   peer_private_data_ = peer.private_data;
   ord_ = ord;
   if (config.reverse_credits != 0) make_reverse();
@@ -151,6 +166,16 @@ Responder::Config ServerConnection::responder_config(ConstBytes peer_private_dat
   return calls;
 }
 
+ConnectionStatistics ServerConnection::statistics() const {
+  return {.connection = {serial()},
+          .client = group_,
+          .messages = qp_->counters(),
+          .calls = responder_->counters(),
+          .credits = link_->credits().grants.promised(),
+          .under_way = responder_->num_under_way(),
+          .waiting = static_cast<std::uint32_t>(responder_->num_waiting())};
+}
+
 void ServerConnection::on_completion(const verbs::Wc& wc, TimePoint now) {
   used_at_ = now;
   link_->set_now(now);
@@ -180,8 +205,9 @@ std::optional<TimePoint> ServerConnection::next_timeout() {
   return next;
 }
 
-void ServerConnection::note_end(verbs::LogLevel level, std::string why) {
+void ServerConnection::note_end(EndReason reason, verbs::LogLevel level, std::string why) {
   if (ended_) return;
+  end_reason_ = reason;
   shared_.log.line(level, peer_, "the connection ends: {}", why);
   ended_ = std::move(why);
 }
@@ -192,12 +218,12 @@ void ServerConnection::note_end(const verbs::CmEvent& event) {
   note_failure();
   const auto level = event.status != 0 ? verbs::LogLevel::kInfo : verbs::LogLevel::kDebug;
   const auto& failure = endpoint_->failure();
-  note_end(level, !event.text.empty() ? event.text : failure ? *failure : cm_event_str(event.type));
+  note_end(reason_of(event), level, !event.text.empty() ? event.text : failure ? *failure : cm_event_str(event.type));
 }
 
 void ServerConnection::note_failure() {
   if (endpoint_->failure() && !endpoint_->failed_by_completion()) {
-    note_end(verbs::LogLevel::kWarn, *endpoint_->failure());
+    note_end(EndReason::kFailed, verbs::LogLevel::kWarn, *endpoint_->failure());
   }
 }
 

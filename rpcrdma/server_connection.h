@@ -35,6 +35,7 @@ class ServerConnection {
     Budget& budget;
     DuplicateRequestCache& duplicate_requests;
     EventLog& log;
+    CallObserver* observer = nullptr;
   };
 
   // Accepts the request of `id`. `peer`: the parameters of its CONNECT_REQUEST.
@@ -50,6 +51,7 @@ class ServerConnection {
   verbs::Qp& qp() { return *qp_; }
   Endpoint& endpoint() { return *endpoint_; }
   Responder& responder() { return *responder_; }
+  Link& link() { return *link_; }
   Requester* reverse() { return reverse_ ? &reverse_->calls() : nullptr; }  // null: no reverse credits
   bool lost_completions() const { return completions_.overrun() || (receives_ && receives_->overrun); }
   // The last time that part of a Call came or went.
@@ -61,12 +63,15 @@ class ServerConnection {
   bool has_work();
   std::optional<TimePoint> next_timeout();
 
+  ConnectionStatistics statistics() const;
+
   // note_end: the connection ends. The first known reason counts and gets a line in the log.
-  void note_end(verbs::LogLevel level, std::string why);
+  void note_end(EndReason reason, verbs::LogLevel level, std::string why);
   void note_end(const verbs::CmEvent& event);
   // The same for a failure at this end, unless it follows from an end that the connection manager reports.
   void note_failure();
   const std::optional<std::string>& ended() const { return ended_; }
+  EndReason end_reason() const { return end_reason_; }  // with ended()
 
   // close lets the device send its last messages to the peer. The Server removes the connection after that, or at
   // close_deadline.
@@ -96,6 +101,7 @@ class ServerConnection {
   std::uint32_t ord_ = 0;  // RDMA Reads that may be under way at once
   std::optional<TimePoint> close_deadline_;
   std::optional<std::string> ended_;
+  EndReason end_reason_ = EndReason::kLost;
 
   // In the order of their making.
   CompletionQueues::Share completions_;

@@ -24,7 +24,7 @@ CLI::Validator one_of(std::vector<std::string> values) {
         if (std::find(values.begin(), values.end(), value) != values.end()) return {};
         return "must be " + allowed + ", not '" + value + "'";
       },
-      allowed, "one_of");
+      "", "one_of");
 }
 
 // Empty if a name is unknown or missing, or comes twice.
@@ -56,9 +56,10 @@ std::string protocols_fault(const std::string& list) {
 
 CLI::Option* add_choice(CLI::App& root, const std::string& name, std::function<void(const std::string&)> store,
                         std::vector<std::string> values, const std::string& text) {
+  const std::string shown = CLI::detail::join(values, "|");
   return root.add_option_function<std::string>(name, std::move(store), text)
       ->check(one_of(std::move(values)))
-      ->type_name("")
+      ->type_name(shown)
       ->group(kGroup);
 }
 
@@ -88,8 +89,8 @@ void add_progress(CLI::App& root, GlobalOptions& options) {
             if (value == "spin" || value == "block" || num_workers(value)) return {};
             return "must be spin, block or threads=N with N from 1 to 64, not '" + value + "'";
           },
-          "spin|block|threads=N", "progress"))
-      ->type_name("")
+          "", "progress"))
+      ->type_name("spin|block|threads=N")
       ->group(kGroup);
 }
 
@@ -117,8 +118,8 @@ void add_nudge(CLI::App& root, GlobalOptions& options) {
             if (value == "off" || CLI::Range(1, kMostMs)(value).empty()) return "";
             return "must be off or milliseconds from 1 to 60000, not '" + value + "'";
           },
-          "MS|off", "nudge"))
-      ->type_name("")
+          "", "nudge"))
+      ->type_name("MS|off")
       ->group(kGroup);
 }
 
@@ -155,14 +156,14 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   add_nudge(root, options);
   root.add_option(
           "--trace", options.trace_file,
-          "write what is sent and received as a capture (pcapng), with the first 256 bytes of each RDMA Write and "
+          "write the sent and received messages as a capture (pcapng), with the first 256 bytes of each RDMA Write and "
           "Read Response and 4608 of other frames")
       ->type_name("FILE")
       ->group(kGroup);
-  root.add_flag("--markers", options.markers, "ask for MPA Markers in what is received")->group(kGroup);
+  root.add_flag("--markers", options.markers, "ask the peer for MPA Markers")->group(kGroup);
   root.add_flag("--port-map", options.port_map,
                 "use the iWARP port mapper (UDP 3935): ask the server's host which port to connect to, as RNICs behind "
-                "iwpmd need it, and answer those who ask for a port that we listen on")
+                "iwpmd need it, and answer hosts that ask for a port that we listen on")
       ->group(kGroup);
 }
 
@@ -205,7 +206,7 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
       ->group(kGroup);
   add_choice(
       root, "--log-level", [&options](const std::string& v) { options.log_level = v; },
-      {"trace", "debug", "info", "warn", "error", "off"}, "what is logged to stderr (default warn)");
+      {"trace", "debug", "info", "warn", "error", "off"}, "the least severe messages that go to stderr (default warn)");
 }
 
 void add_timeout_option(CLI::App& app, std::chrono::milliseconds& timeout, const std::string& text) {
@@ -241,26 +242,6 @@ void check_global_options(const CLI::App& root, const GlobalOptions& options) {
     if (root.get_option(name)->count() == 0) continue;
     throw CLI::ValidationError(std::string(name) +
                                " means nothing with --backend ibv: the device and its driver decide that");
-  }
-}
-
-void add_unbuilt_commands(CLI::App& root, CommandContext& context) {
-  struct Unbuilt {
-    const char* name;
-    const char* text;
-    const char* example;
-  };
-  constexpr Unbuilt kUnbuilt[] = {
-      {"top", "Show the metrics of a running serve or gateway, live (not built yet).",
-       "Example, once built:\n  weft top 127.0.0.1:9100"},
-  };
-  for (const Unbuilt& command : kUnbuilt) {
-    CLI::App* sub = root.add_subcommand(command.name, command.text);
-    sub->footer(command.example);
-    sub->fallthrough(false);
-    sub->allow_extras();
-    std::string message = std::string(command.name) + " is not built yet";
-    sub->callback([&context, message] { context.exit_status = usage_error(message); });
   }
 }
 

@@ -80,8 +80,4 @@ void add_global_options(CLI::App& root, GlobalOptions& options);
 // parse_complete_callback calls it.
 void check_global_options(const CLI::App& root, const GlobalOptions& options);
 
-// add_unbuilt_commands registers the commands that the documentation names but that are not built yet. Each says so and
-// ends with exit status 2.
-void add_unbuilt_commands(CLI::App& root, CommandContext& context);
-
 }  // namespace weft::apps

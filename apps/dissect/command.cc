@@ -10,12 +10,15 @@
 #include <memory>
 
 #include "apps/common/command.h"
+#include "apps/common/output.h"
 #include "apps/common/signals.h"
 #include "apps/dissect/capture.h"
 #include "apps/dissect/check.h"
 #include "apps/dissect/dissector.h"
+#include "apps/dissect/html_page.h"
 #include "apps/dissect/json_lines.h"
 #include "apps/dissect/ladder.h"
+#include "apps/dissect/output_file.h"
 #include "apps/dissect/printer.h"
 #include "apps/dissect/summary.h"
 #include "apps/dissect/tcp_segment.h"
@@ -32,12 +35,13 @@ struct DissectOptions {
   bool summary = false;
   bool ladder = false;
   bool json = false;
+  std::string html;  // a file
 };
 
 // Reads the whole capture. Returns an error line, or an empty string.
-std::string read_capture(Capture& capture, Dissector& dissector, const StopSignals& signals) {
+std::string read_capture(Capture& capture, Dissector& dissector, const StopSignals& signals, std::FILE* out) {
   Packet packet;
-  while (!signals.requested() && std::ferror(stdout) == 0) {
+  while (!signals.requested() && std::ferror(out) == 0) {
     switch (capture.next(packet)) {
       case Capture::Next::kEnd: return "";
       case Capture::Next::kError: return capture.error();
@@ -48,23 +52,57 @@ std::string read_capture(Capture& capture, Dissector& dissector, const StopSigna
   return "";
 }
 
-// Dissects the whole capture for `listener`.
+Result<Capture, std::string> open_capture(const std::string& file) {
+  auto capture = Capture::open(file);
+  if (!capture.ok()) {
+    return capture.error().starts_with(file) ? capture.error() : file + ": " + capture.error();
+  }
+  if (is_known_link_type(capture->link_type())) return capture;
+  return fmt::format(
+      "{}: packets of link type {} cannot be read. Try: a capture of an Ethernet or loopback interface, or of 'any'",
+      file, capture->link_type());
+}
+
+// Dissects the whole capture for `listener`, which prints.
 int dissect_all(const DissectOptions& options, Listener& listener) {
   StopSignals signals;
-  auto capture = Capture::open(options.file);
-  if (!capture.ok())
-    return fail(capture.error().starts_with(options.file) ? capture.error() : options.file + ": " + capture.error());
-  if (!is_known_link_type(capture->link_type())) {
-    return fail(
-        fmt::format("{}: packets of link type {} cannot be read. Try: a capture of an Ethernet or loopback "
-                    "interface, or of 'any'",
-                    options.file, capture->link_type()));
-  }
+  auto capture = open_capture(options.file);
+  if (!capture.ok()) return fail(capture.error());
   Dissector dissector({.fields = options.fields || options.json}, listener);
   // The messages of a live capture come as they happen.
   if (options.file == "-") std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const std::string error = read_capture(*capture, dissector, signals);
+  const std::string error = read_capture(*capture, dissector, signals, stdout);
   dissector.finish();
+  return error.empty() ? kExitDone : fail(options.file + ": " + error);
+}
+
+// "wrote a.html: 12 messages of 1 connection, 90.1 KiB".
+void tell_page(const std::string& file, const HtmlPage::Totals& totals) {
+  std::string text = fmt::format("wrote {}: {} messages, {} connections, {}", file == "-" ? "the page" : file,
+                                 totals.messages, totals.connections, format_octets(double(totals.octets)));
+  if (totals.messages_left_out != 0 || totals.connections_left_out != 0) {
+    text +=
+        fmt::format("; left out: {} messages, {} connections", totals.messages_left_out, totals.connections_left_out);
+  }
+  warn(text);
+}
+
+// Ctrl-C ends a live capture, whose page is then complete. It stops the work on a file, and leaves no page.
+int write_page(const DissectOptions& options) {
+  StopSignals signals;
+  auto capture = open_capture(options.file);
+  if (!capture.ok()) return fail(capture.error());
+  auto file = OutputFile::open(options.html, options.file);
+  if (!file.ok()) return fail(file.status());
+  HtmlPage page(file->stream(), options.file == "-" ? "standard input" : options.file);
+  Dissector dissector({.fields = true}, page);
+  const std::string error = read_capture(*capture, dissector, signals, file->stream());
+  if (signals.requested() && options.file != "-") return kExitFailed;
+  dissector.finish();
+  page.finish(error);
+  const absl::Status written = file->commit();
+  if (!written.ok()) return fail(written);
+  tell_page(options.html, page.totals());
   return error.empty() ? kExitDone : fail(options.file + ": " + error);
 }
 
@@ -77,9 +115,11 @@ int on_written(int status) {
 }
 
 int tell(const DissectOptions& options) {
-  if (options.fields + options.check + options.summary + options.ladder + options.json > 1) {
-    return usage_error("--verbose, --check, --summary, --ladder and --json exclude each other");
+  const bool html = !options.html.empty();
+  if (options.fields + options.check + options.summary + options.ladder + options.json + html > 1) {
+    return usage_error("--verbose, --check, --summary, --ladder, --json and --html exclude each other");
   }
+  if (html) return write_page(options);
   if (options.check) {
     Check check(stdout);
     const int status = dissect_all(options, check);
@@ -115,9 +155,13 @@ void register_dissect_command(CLI::App& root, CommandContext& context) {
   sub->add_flag("--summary", options->summary, "print what each connection did: operations, RPCs, latencies");
   sub->add_flag("--ladder", options->ladder, "print a ladder diagram");
   sub->add_flag("--json", options->json, "print everything, a JSON object in each line");
+  sub->add_option("--html", options->html,
+                  "write one HTML page into this file, to look at everything in a browser; - is standard output")
+      ->type_name("FILE");
   sub->footer(
       "Examples:\n  tcpdump -i lo -w nfs.pcap tcp port 20049\n  weft dissect nfs.pcap\n"
       "  tcpdump -i lo -U -w - tcp port 20049 | weft dissect -\n"
+      "  weft dissect --html nfs.html nfs.pcap\n"
       "Each line is a message: its time, the number of its connection, > from the client or < from the server.");
   sub->callback([options, &context] { context.exit_status = on_written(tell(*options)); });
 }

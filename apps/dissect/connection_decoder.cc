@@ -59,6 +59,7 @@ void ConnectionDecoder::begin_frame(int end, const Arrival& arrival, ConstBytes 
   frame_.connection = id_;
   frame_.from = side_of(end);
   frame_.wire = wire;
+  frame_.wire_len = wire.size();
   frame_.ulpdu = frame_.message = {};
   frame_.layers.clear();
   frame_.findings.clear();
@@ -91,6 +92,7 @@ void ConnectionDecoder::Direction::on_bad_startup_frame(const mpa::BadFrame& why
 
 void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arrival) {
   of_.begin_frame(end_, arrival, fpdu.wire);
+  of_.frame_.wire_len = fpdu.wire_len;
   of_.frame_.ulpdu = fpdu.ulpdu;
   tell_fpdu(fpdu, of_.options_, of_.frame_);
   of_.rdmap_.on_fpdu(of_.side_of(end_), fpdu, of_.frame_);

@@ -9,7 +9,8 @@
 #include "apps/dissect/tcp_half.h"
 #include "base/bytes.h"
 
-// What the dissector tells of a capture. Printers, the summary, the ladder and the checks are made of this alone.
+// The facts that the dissector tells of a capture. Printers, the summary, the ladder and the checks are made of this
+// alone.
 namespace weft::apps::dissect {
 
 // Side: an end of a connection. The client sent the MPA Request.
@@ -85,15 +86,16 @@ struct Frame {
   Arrival arrival;
   std::uint32_t connection = 0;
   Side from = Side::kClient;
-  ConstBytes wire;     // views are valid during the call that hands over the frame
-  ConstBytes ulpdu;    // without Markers; of an FPDU
-  ConstBytes message;  // the untagged message that the frame completes
+  ConstBytes wire;           // views are valid during the call that hands over the frame
+  std::size_t wire_len = 0;  // octets that it had; more than wire.size() if the capture cut it
+  ConstBytes ulpdu;          // without Markers; of an FPDU
+  ConstBytes message;        // the untagged message that the frame completes
   std::vector<Layer> layers;
   std::vector<Finding> findings;
   Facts facts;
 };
 
-// Connection: what is known of a connection when its first frame comes.
+// Connection: the facts of a connection that are known when its first frame comes.
 struct Connection {
   std::uint32_t id = 0;        // from 1
   std::string client, server;  // addresses

@@ -11,7 +11,7 @@
 
 namespace weft::apps::dissect {
 
-// LayerWriter adds a layer to a frame. Fields cost nothing if nobody wants them.
+// LayerWriter adds a layer to a frame. Fields cost nothing if no printer wants them.
 class LayerWriter {
  public:
   LayerWriter(Frame& frame, LayerKind kind, const Options& options, Source source = Source::kWire)

@@ -3,7 +3,7 @@
 #include "apps/dissect/frame.h"
 #include "apps/dissect/mpa_half.h"
 
-// What the dissector says of MPA (RFC 5044, RFC 6581).
+// The words of the dissector for MPA (RFC 5044, RFC 6581).
 namespace weft::apps::dissect {
 
 void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options, Frame& frame);

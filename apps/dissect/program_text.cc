@@ -23,17 +23,8 @@ using rpcrdma::xdr::XdrReader;
 
 constexpr std::size_t kMaxName = 80;  // octets of a name that are shown
 
-struct ProgramName {
-  std::uint32_t program;
-  std::string_view name;
-};
-constexpr ProgramName kPrograms[] = {
-    {nfsulb::kNfsProgram, "NFS"}, {nfsulb::kMountProgram, "MOUNT"},   {nfsulb::kNlmProgram, "NLM"},
-    {nfsulb::kNsmProgram, "NSM"}, {nfsulb::kNfsAclProgram, "NFSACL"}, {nfsulb::kNfs4CallbackProgram, "NFS4_CB"},
-};
-
-// Arguments: the main arguments of a procedure or operation by its name, as words. "fh", "name", "stateid": those of
-// the RFCs. "u32:x", "u64:x": a number called x. "skip:N": N octets.
+// Arguments: the main arguments of a procedure or operation by its name, as words. "fh", "name", "stateid": the words
+// of the RFCs. "u32:x", "u64:x": a number called x. "skip:N": N octets.
 struct Arguments {
   std::string_view operation;
   std::string_view words;
@@ -154,14 +145,14 @@ std::string status_text(std::uint32_t version, ConstBytes results) {
 }  // namespace
 
 std::string procedure_name(std::uint32_t program, std::uint32_t version, std::uint32_t procedure) {
-  const auto known = std::ranges::find(kPrograms, program, &ProgramName::program);
+  const char* known = nfsulb::program_name(program);
   const nfsulb::Program* schema = schema_of(program, version);
   const nfsulb::Operation* row = schema == nullptr ? nullptr : nfsulb::find_operation(schema->procedures, procedure);
-  if (known == std::end(kPrograms)) {
+  if (known == nullptr) {
     return fmt::format("program {} version {} procedure {}", program, version, procedure);
   }
-  if (row == nullptr) return fmt::format("{}v{} procedure {}", known->name, version, procedure);
-  return fmt::format("{}v{} {}", known->name, version, row->name);
+  if (row == nullptr) return fmt::format("{}v{} procedure {}", known, version, procedure);
+  return fmt::format("{}v{} {}", known, version, row->name);
 }
 
 std::string argument_text(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, ConstBytes args,

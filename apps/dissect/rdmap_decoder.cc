@@ -39,7 +39,7 @@ std::string_view opcode_str(Opcode opcode) {
   return "a message of an unknown opcode";
 }
 
-// What a receiver answers.
+// The answer of a receiver.
 std::string terminated(const rdmap::Terminate& terminate) {
   return "the receiver ends the connection: Terminate " + rdmap::describe(terminate);
 }

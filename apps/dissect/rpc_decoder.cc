@@ -47,6 +47,60 @@ void tell_lists(const rpcrdma::ChunkListsView& lists, LayerWriter& layer) {
   }
 }
 
+// SegmentFields adds the fields of segments. A segment is the same 16 octets in every version, so its place is found by
+// them: from the last one's on, for equal segments, or from the beginning.
+class SegmentFields {
+ public:
+  static constexpr int kMax = 64;
+
+  SegmentFields(ConstBytes header, LayerWriter& layer) : header_(header), layer_(layer) {}
+
+  void add(const rpcrdma::Segment& segment, std::string_view handle, std::string_view length, std::string_view offset) {
+    if (num_++ >= kMax) return;
+    auto at = find(segment, next_);
+    if (!at) at = find(segment, 0);
+    if (!at) return;
+    next_ = *at + kLen;
+    layer_.field(handle, *at, 4, "{:#010x}", segment.handle);
+    layer_.field(length, *at + 4, 4, "{}", segment.length);
+    layer_.field(offset, *at + 8, 8, "{:#x}", segment.offset);
+  }
+
+ private:
+  static constexpr std::size_t kLen = 16, kXdrUnit = 4;
+
+  std::optional<std::size_t> find(const rpcrdma::Segment& wanted, std::size_t from) const {
+    for (std::size_t at = from; at + kLen <= header_.size(); at += kXdrUnit) {
+      XdrReader in(header_.subspan(at));
+      rpcrdma::Segment segment;
+      if (in.u32(segment.handle) && in.u32(segment.length) && in.u64(segment.offset) && segment == wanted) return at;
+    }
+    return std::nullopt;
+  }
+
+  ConstBytes header_;
+  LayerWriter& layer_;
+  std::size_t next_ = 0;
+  int num_ = 0;
+};
+
+void tell_segments(const rpcrdma::ChunkListsView& lists, ConstBytes header, LayerWriter& layer) {
+  SegmentFields fields(header, layer);
+  for (const rpcrdma::Segment& segment : lists.call_chunk) {
+    fields.add(segment, "Call chunk handle", "Call chunk length", "Call chunk offset");
+  }
+  for (const rpcrdma::ReadSegment& segment : lists.read_list) {
+    fields.add(segment.target, "Read handle", "Read length", "Read offset");
+  }
+  for (const rpcrdma::SegmentArray& chunk : lists.write_list) {
+    for (const rpcrdma::Segment& segment : chunk) fields.add(segment, "Write handle", "Write length", "Write offset");
+  }
+  if (!lists.reply_chunk) return;
+  for (const rpcrdma::Segment& segment : *lists.reply_chunk) {
+    fields.add(segment, "Reply handle", "Reply length", "Reply offset");
+  }
+}
+
 // Octets that Write chunks brought, for the walk over reduced results.
 std::vector<std::uint32_t> brought_by(const rpcrdma::ChunkListsView& lists) {
   std::vector<std::uint32_t> brought;
@@ -119,6 +173,7 @@ void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Fr
   layer.field("rdma_credit", 8, 4, "{}", header.credit);
   layer.field("type", 12, 4, "{}", header.type);
   layer.field("header", 0, header.len, "{} bytes", header.len);
+  if (layer.wants_fields()) tell_segments(header.lists, send.octets.first(header.len), layer);
   if (send.len > send.octets.size()) layer.line(" (the capture has {} of {} bytes)", send.octets.size(), send.len);
 }
 

@@ -7,7 +7,7 @@ namespace weft::apps::dissect {
 
 namespace {
 
-// What an early segment takes beside its octets.
+// The memory of an early segment beside its octets.
 constexpr std::size_t kEarlyOverhead = 128;
 
 std::int32_t distance(std::uint32_t from, std::uint32_t to) {

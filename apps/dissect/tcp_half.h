@@ -59,7 +59,7 @@ class TcpHalf {
     acked_ = ack;
     has_ack_ = true;
   }
-  // The capture ends: what is held goes to the sink, with the holes before it.
+  // The capture ends: the held segments go to the sink, with the holes before it.
   void finish(Sink& sink);
 
   // Whether the capture has the connection's first octet.

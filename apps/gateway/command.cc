@@ -11,6 +11,7 @@
 #include "apps/common/command.h"
 #include "apps/common/limit_options.h"
 #include "apps/common/output.h"
+#include "apps/common/rpc_config.h"
 #include "apps/common/rpcbind_registration.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
@@ -20,6 +21,7 @@
 #include "apps/gateway/to_rdma.h"
 #include "apps/gateway/to_tcp.h"
 #include "apps/gateway/url.h"
+#include "apps/metrics/metrics_option.h"
 #include "base/address.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
@@ -34,6 +36,7 @@ using gateway::Url;
 
 struct GatewayOptions {
   std::string listen, connect;
+  std::string metrics;
   std::vector<std::string> allow;
   bool rpcbind = false;
   bool reserved_port = false;
@@ -86,9 +89,12 @@ std::unique_ptr<RpcbindRegistration> make_findable(const sockaddr_storage& local
 // Runs a gateway of either kind until a signal comes.
 template <typename Gateway>
 int run(io_context& io, Gateway& gateway, const GlobalOptions& global, const StopSignals& stop, const Url& listen,
-        const sockaddr_storage& local) {
-  print_ready("listen=" + gateway::scheme(listen.transport) + address_str(local));
-  gateway::drive(io, gateway, stop, global.progress_or(ProgressMode::kBlock));
+        const sockaddr_storage& local, const std::string& metrics) {
+  const auto endpoint = metrics::open_endpoint(metrics, "gateway");
+  if (!endpoint.ok()) return fail(endpoint.status());
+  print_ready("listen=" + gateway::scheme(listen.transport) + address_str(local) +
+              metrics::ready_text(endpoint->get()));
+  gateway::drive(io, gateway, stop, global.progress_or(ProgressMode::kBlock), endpoint->get());
   spdlog::info("gateway: {}", gateway.summary());
   return kExitDone;
 }
@@ -99,7 +105,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     return usage_error("gateway wants rdma:// on one side and tcp:// on the other");
   }
   if (options.rpcbind && listen.transport != Transport::kRdma) {
-    return usage_error("--rpcbind registers what is served over RDMA: it wants --listen rdma://");
+    return usage_error("--rpcbind registers the programs served over RDMA: it wants --listen rdma://");
   }
   if (options.reserved_port && connect.transport != Transport::kTcp) {
     return usage_error("--reserved-port is for connections over TCP: it wants --connect tcp://");
@@ -119,13 +125,8 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   const std::optional<Limits> limits = limits_of(options.limits, file_limit);
   if (!limits) return usage_error("gateway wants --max-buffered 64 or more, and --max-buffered-per-address 32 or more");
   if (listen.transport == Transport::kRdma) {
-    gateway::ToTcpConfig config{.listen = *from, .server = to_endpoint(*to), .rpc = {}, .stream = {}};
-    config.rpc.protocols = global.protocols;
-    config.rpc.literal_credits = global.literal_credits;
-    config.rpc.inline_threshold = global.inline_threshold;
-    config.rpc.credits = global.credits.value_or(kCredits);
-    config.rpc.ord = global.ord;
-    config.rpc.log = program_log();
+    gateway::ToTcpConfig config{
+        .listen = *from, .server = to_endpoint(*to), .rpc = server_config(global, kCredits), .stream = {}};
     config.rpc.max_connections = limits->connections;
     config.rpc.max_connections_per_client = limits->connections_per_address;
     config.rpc.max_buffered_per_client = limits->buffered_per_address;
@@ -136,28 +137,25 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     config.rpc.max_buffered_per_connection = kMaxBufferedPerClient;
     config.stream.record.max_record = kMaxRecord;
     config.reserved_port = options.reserved_port;
+    config.has_metrics = !options.metrics.empty();
     auto made = gateway::ToTcp::start(config, **device, io);
     if (!made.ok()) return fail(made.status());
     std::unique_ptr<RpcbindRegistration> registration;
     if (options.rpcbind) registration = make_findable((*made)->local_addr(), *to, stop.fd());
-    return run(io, **made, global, stop, listen, (*made)->local_addr());
+    return run(io, **made, global, stop, listen, (*made)->local_addr(), options.metrics);
   }
-  gateway::ToRdmaConfig config{.listen = to_endpoint(*from), .server = *to, .rpc = {}, .stream = {}};
-  config.rpc.protocols = global.protocols;
-  config.rpc.literal_credits = global.literal_credits;
-  config.rpc.inline_threshold = global.inline_threshold;
-  config.rpc.credits = global.credits.value_or(kCredits);
-  config.rpc.ird = global.ird;
-  config.rpc.log = program_log();
+  gateway::ToRdmaConfig config{
+      .listen = to_endpoint(*from), .server = *to, .rpc = client_config(global, kCredits), .stream = {}};
   config.max_connections = limits->connections;
   config.max_connections_per_address = limits->connections_per_address;
   config.max_buffered = limits->buffered;
   config.max_buffered_per_address = limits->buffered_per_address;
   config.stream.record.max_record = kMaxRecord;
   config.admits = admits;
+  config.has_metrics = !options.metrics.empty();
   auto made = gateway::ToRdma::start(config, **device, io);
   if (!made.ok()) return fail(made.status());
-  return run(io, **made, global, stop, listen, to_sockaddr((*made)->local_endpoint()));
+  return run(io, **made, global, stop, listen, to_sockaddr((*made)->local_endpoint()), options.metrics);
 }
 
 }  // namespace
@@ -186,6 +184,7 @@ void register_gateway_command(CLI::App& root, CommandContext& context) {
                     "register what the server serves with the rpcbind of this host, for clients of RDMA to find");
   gateway->add_flag("--reserved-port", options->reserved_port,
                     "connect to the server over TCP from ports below 1024; it then trusts every client like root's");
+  metrics::add_metrics_option(*gateway, options->metrics);
   add_limit_options(*gateway, options->limits);
   gateway->footer(
       "Examples:\n"

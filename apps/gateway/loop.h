@@ -10,6 +10,7 @@
 
 #include "apps/common/global_options.h"
 #include "apps/common/signals.h"
+#include "apps/metrics/metrics_endpoint.h"
 #include "base/time.h"
 #include "verbs-shim/api/types.h"
 
@@ -31,19 +32,23 @@ class Readiness {
   bool armed_ = false;
 };
 
-// drive runs an engine (with process, next_timeout and fd, as in rpcrdma::Server) and the sockets of an io_context in
-// one thread, until a signal comes.
+// drive runs an engine (with process, next_timeout, fd and snapshot, as ToTcp and ToRdma have them) and the sockets of
+// an io_context in one thread, until a signal comes. metrics: null for none.
 template <typename Engine>
-void drive(boost::asio::io_context& io, Engine& engine, const apps::StopSignals& stop, apps::ProgressMode mode) {
+void drive(boost::asio::io_context& io, Engine& engine, const apps::StopSignals& stop, apps::ProgressMode mode,
+           metrics::MetricsEndpoint* metrics = nullptr) {
   // Waking a sleeping core costs more than polling for this time.
   constexpr std::chrono::microseconds kSpinBeforeBlock{50};
   // Busy sockets must not keep the engine waiting.
   constexpr int kHandlersPerTurn = 256;
   Readiness engine_ready(io, engine.fd()), stopped(io, stop.fd());
+  std::optional<Readiness> metrics_wanted;
+  if (metrics != nullptr) metrics_wanted.emplace(io, metrics->fd());
   bool idle = false;
   TimePoint idle_since{};  // valid if idle
   while (!stop.requested()) {
     const TimePoint now = std::chrono::steady_clock::now();
+    if (metrics != nullptr && metrics->is_wanted()) metrics->deliver(engine.snapshot());
     io.restart();
     std::size_t moved = engine.process(now);
     for (int i = 0; i < kHandlersPerTurn && io.poll_one() > 0; ++i) ++moved;
@@ -58,6 +63,7 @@ void drive(boost::asio::io_context& io, Engine& engine, const apps::StopSignals&
     idle = false;
     engine_ready.arm();
     stopped.arm();
+    if (metrics_wanted) metrics_wanted->arm();
     io.restart();
     if (const auto until = engine.next_timeout()) {
       io.run_one_until(*until);

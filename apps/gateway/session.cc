@@ -14,7 +14,9 @@ namespace weft::gateway {
 
 using onc_tcp::Record;
 using rpcrdma::AcceptStat;
+using rpcrdma::CallOutcome;
 using rpcrdma::CallStatus;
+using rpcrdma::EndReason;
 using rpcrdma::ReplyHeader;
 
 namespace {
@@ -43,9 +45,22 @@ ReplyHeader no_such_program(std::uint32_t xid, std::uint32_t program) {
   return out;
 }
 
+CallOutcome outcome_of(CallStatus status) {
+  switch (status) {
+    case CallStatus::kSuccess: return CallOutcome::kSuccess;
+    case CallStatus::kProgUnavail: return CallOutcome::kProgUnavail;
+    case CallStatus::kProgMismatch: return CallOutcome::kProgMismatch;
+    case CallStatus::kProcUnavail: return CallOutcome::kProcUnavail;
+    case CallStatus::kGarbageArgs: return CallOutcome::kGarbageArgs;
+    case CallStatus::kDenied: return CallOutcome::kAuthError;
+    default: return CallOutcome::kSystemErr;
+  }
+}
+
 }  // namespace
 
 struct Session::Call : PassedCall {
+  std::uint64_t mark = 0;          // the observer's
   std::vector<std::uint8_t> args;  // without the item, if octets follow it
   rpcrdma::Buffer result;          // for the first operation that can have an item
   onc_tcp::Room::Claim room;       // for `result` and the rest of the Reply
@@ -59,15 +74,19 @@ struct Session::ReplyRecord : onc_tcp::OutRecord {
   onc_tcp::Room::Claim room;
 };
 
-Session::Session(SharedBySessions& shared, std::string peer, std::string address, TimePoint now)
+Session::Session(SharedBySessions& shared, rpcrdma::ConnectionId id, std::string peer, std::string address,
+                 TimePoint now)
     : shared_(shared),
+      id_(id),
       config_(shared.config),
       peer_(std::move(peer)),
       address_(std::move(address)),
       room_for_calls_(shared.calls.enter(address_)),
       room_for_replies_(shared.replies.enter(address_)),
       now_(now),
-      used_at_(now) {}
+      used_at_(now) {
+  if (shared_.observer != nullptr) shared_.observer->on_connection(id_, address_);
+}
 
 Session::~Session() {
   over_ = true;
@@ -77,8 +96,9 @@ Session::~Session() {
 
 void Session::start(boost::asio::ip::tcp::socket socket) {
   stream_ = std::make_shared<onc_tcp::Stream>(std::move(socket), shared_.buffers, config_.stream, room_for_calls_);
-  stream_->start({.on_record = [this](Record record) { on_record(std::move(record)); },
-                  .on_end = [this](const std::string& why) { end(why); }});
+  stream_->start(
+      {.on_record = [this](Record record) { on_record(std::move(record)); },
+       .on_end = [this](const std::string& why) { end(why, why.empty() ? EndReason::kClient : EndReason::kLost); }});
 }
 
 // False if the server cannot be reached.
@@ -107,7 +127,7 @@ std::size_t Session::process(TimePoint now) {
   const std::size_t moved = client_->process(now);
   if (client_->state() == rpcrdma::Client::State::kClosed) end(client_->error());
   if (blocked_ && !over_ && shared_.replies.num_returns() != reply_returns_seen_) {
-    on_record(*std::exchange(blocked_, std::nullopt));
+    on_call(*std::exchange(blocked_, std::nullopt), blocked_mark_);
   }
   return moved;
 }
@@ -135,29 +155,63 @@ std::size_t Session::held_slowly() const {
   return holds_little ? 0 : room_for_calls_->held() + room_for_replies_->held();
 }
 
-void Session::end(const std::string& why) {
+rpcrdma::ConnectionStatistics Session::statistics() const {
+  rpcrdma::ConnectionStatistics out{.connection = id_, .client = address_};
+  if (client_) out.messages = client_->counters();
+  out.waiting = blocked_ ? 1 : 0;
+  out.under_way = static_cast<std::uint32_t>(calls_.size()) + out.waiting;
+  return out;
+}
+
+void Session::tell_answer(std::uint64_t mark, CallOutcome outcome, const rpcrdma::CallSpec* served) {
+  if (shared_.observer == nullptr) return;
+  rpcrdma::AnsweredCall call{.connection = id_, .mark = mark, .outcome = outcome, .is_served = served != nullptr};
+  if (served != nullptr) {
+    call.program = served->program;
+    call.version = served->version;
+    call.procedure = served->procedure;
+  }
+  shared_.observer->on_answer(call);
+}
+
+void Session::end(const std::string& why, EndReason reason) {
   if (std::exchange(over_, true)) return;
+  end_reason_ = reason;
   if (!why.empty() && shared_.log.take(now_)) spdlog::warn("gateway: {}: {}", peer_, why);
   stream_->close(why);
 }
 
 void Session::on_record(Record record) {
+  on_call(std::move(record), shared_.observer == nullptr ? 0 : shared_.observer->on_arrival());
+}
+
+void Session::on_call(Record record, std::uint64_t mark) {
   rpcrdma::xdr::XdrReader in(record.octets());
   rpcrdma::CallHeaderView header;
   const rpcrdma::CallParse parsed = rpcrdma::parse_call(in, header);
   if (parsed == rpcrdma::CallParse::kNotACall) {
-    if (!callbacks_.pass_reply(record)) end("the client sent what is no Call, nor a Reply to one");
+    if (!callbacks_.pass_reply(record)) end("the client sent a record that is neither a Call nor a Reply to one");
     return;
   }
-  if (parsed != rpcrdma::CallParse::kOk) return send_own(refusal(parsed, header.xid));
+  if (parsed != rpcrdma::CallParse::kOk) {
+    const bool is_mismatch = parsed == rpcrdma::CallParse::kRpcMismatch;
+    return refuse(mark, is_mismatch ? CallOutcome::kRpcMismatch : CallOutcome::kGarbageArgs,
+                  refusal(parsed, header.xid));
+  }
   const rpcrdma::Binding* binding = nfsulb::find_binding(header.program, header.version);
-  if (binding == nullptr) return answer(no_such_program(header.xid, header.program));
+  if (binding == nullptr) {
+    const ReplyHeader reply = no_such_program(header.xid, header.program);
+    const bool has_program = reply.accept == AcceptStat::kProgMismatch;
+    return refuse(mark, has_program ? CallOutcome::kProgMismatch : CallOutcome::kProgUnavail, header_record(reply));
+  }
   if (!connect()) return;
   const ConstBytes args = in.rest();
   Call& call = calls_.emplace_back();
   call.record = std::move(record);
+  call.mark = mark;
   if (!pass_call(call, header, *binding, args)) {
     blocked_ = std::move(call.record);
+    blocked_mark_ = mark;
     reply_returns_seen_ = shared_.replies.num_returns();
     calls_.pop_back();
   }
@@ -184,7 +238,7 @@ bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const
     if (shared_.log.take(now_)) {
       spdlog::warn("gateway: {}: a call of program {} cannot be sent: {}", peer_, spec.program, queued.error().message);
     }
-    answer(accepted(call.xid(), AcceptStat::kSystemErr));
+    fail(call);
     calls_.pop_back();
     return true;
   }
@@ -253,12 +307,13 @@ void Session::on_reply(Calls::iterator at, const rpcrdma::Reply& reply) {
   used_at_ = now_;
   if (!reply.message.empty()) {
     used_ = true;
+    tell_answer(call.mark, outcome_of(reply.status), &call.spec);
     send_reply(call, reply);
   } else if (reply.status == CallStatus::kTimeout || reply.status == CallStatus::kDisconnected) {
     end(reply.text);  // the server may have run the Call: the client asks again
   } else {
     if (shared_.log.take(now_)) spdlog::warn("gateway: {}: XID {:#x}: {}", peer_, call.xid(), reply.text);
-    answer(accepted(call.xid(), AcceptStat::kSystemErr));
+    fail(call);
   }
   hold_back();
 }
@@ -289,8 +344,14 @@ void Session::send_reply(Call& call, const rpcrdma::Reply& reply) {
   stream_->send(std::move(record));
 }
 
-void Session::answer(const ReplyHeader& header) {
-  send_own(header_record(header));
+void Session::refuse(std::uint64_t mark, CallOutcome outcome, std::unique_ptr<OwnedRecord> record) {
+  tell_answer(mark, outcome, nullptr);
+  send_own(std::move(record));
+}
+
+void Session::fail(const Call& call) {
+  tell_answer(call.mark, CallOutcome::kSystemErr, &call.spec);
+  send_own(header_record(accepted(call.xid(), AcceptStat::kSystemErr)));
 }
 
 // Sends an answer of the gateway's own.

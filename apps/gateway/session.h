@@ -10,6 +10,7 @@
 #include "apps/gateway/backchannel.h"
 #include "apps/gateway/to_rdma.h"
 #include "base/time.h"
+#include "rpcrdma/call_observer.h"
 #include "rpcrdma/rpc_message.h"
 #include "verbs-shim/api/log_budget.h"
 
@@ -24,14 +25,15 @@ struct SharedBySessions {
   // would give room back.
   onc_tcp::Room &calls, &replies;
   verbs::LogBudget& log;
+  rpcrdma::CallObserver* observer = nullptr;
 };
 
 // Session is one TCP client of a ToRdma with its RDMA connection. The first Call makes the RDMA connection, so a silent
 // client costs only a socket.
 class Session {
  public:
-  // address: the client's address for limits (rpcrdma/peer_group.h).
-  Session(SharedBySessions& shared, std::string peer, std::string address, TimePoint now);
+  // id: no other Session has it. address: the client's address for limits (rpcrdma/peer_group.h).
+  Session(SharedBySessions& shared, rpcrdma::ConnectionId id, std::string peer, std::string address, TimePoint now);
   ~Session();
 
   // Takes over a connection.
@@ -57,7 +59,10 @@ class Session {
   // The bytes that it holds from other clients as a slow client: 0 if it is not slow or holds little.
   std::size_t held_slowly() const;
   // Ends it in favour of other clients.
-  void give_way(const std::string& why) { end(why); }
+  void give_way(const std::string& why) { end(why, rpcrdma::EndReason::kGaveWay); }
+  // Of its RDMA connection and its Calls. `credits` is 0: TCP has none.
+  rpcrdma::ConnectionStatistics statistics() const;
+  rpcrdma::EndReason end_reason() const { return end_reason_; }  // once it is over
   std::uint64_t num_calls() const { return num_calls_; }
   std::uint64_t num_placed() const { return num_placed_; }
 
@@ -66,9 +71,12 @@ class Session {
   struct ReplyRecord;
   using Calls = std::list<Call>;
 
-  void end(const std::string& why);
+  void end(const std::string& why, rpcrdma::EndReason reason = rpcrdma::EndReason::kFailed);
   bool connect();
   void on_record(onc_tcp::Record record);
+  // mark: the observer's, of the Call's arrival.
+  void on_call(onc_tcp::Record record, std::uint64_t mark);
+  void tell_answer(std::uint64_t mark, rpcrdma::CallOutcome outcome, const rpcrdma::CallSpec* served);
   // False if there is no room for the Reply. The Call is then unchanged, and has to be passed on later.
   bool pass_call(Call& call, const rpcrdma::CallHeaderView& header, const rpcrdma::Binding& binding, ConstBytes args);
   // Stops reading the client while too many of its Calls are under way, or while one waits for a Buffer.
@@ -77,10 +85,14 @@ class Session {
   bool prepare_results(Call& call, const rpcrdma::Binding& binding, ConstBytes args);
   void on_reply(Calls::iterator at, const rpcrdma::Reply& reply);
   void send_reply(Call& call, const rpcrdma::Reply& reply);
-  void answer(const rpcrdma::ReplyHeader& header);
+  // Answers a Call that is not passed on.
+  void refuse(std::uint64_t mark, rpcrdma::CallOutcome outcome, std::unique_ptr<OwnedRecord> record);
+  // Answers a Call that got no Reply with SYSTEM_ERR.
+  void fail(const Call& call);
   void send_own(std::unique_ptr<OwnedRecord> record);
 
   SharedBySessions& shared_;
+  const rpcrdma::ConnectionId id_;
   const ToRdmaConfig& config_;
   std::string peer_;
   std::string address_;
@@ -94,8 +106,10 @@ class Session {
   CallsToTcp callbacks_;
   std::unique_ptr<rpcrdma::Client> client_;
   bool over_ = false;
+  rpcrdma::EndReason end_reason_ = rpcrdma::EndReason::kFailed;
   bool held_back_ = false;
   std::optional<onc_tcp::Record> blocked_;  // a Call without room for its Reply
+  std::uint64_t blocked_mark_ = 0;
   // Room::num_returns at the last request for room.
   std::uint64_t call_returns_seen_ = 0, reply_returns_seen_ = 0;
   std::vector<rpcrdma::EligibleItem> arguments_;

@@ -55,8 +55,9 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
       room_limits(config.max_buffered / 2, config.max_buffered_per_address / 2, config.max_connections);
   out->calls_ = std::make_unique<onc_tcp::Room>(room);
   out->replies_ = std::make_unique<onc_tcp::Room>(room);
-  out->shared_ = std::make_unique<SharedBySessions>(
-      SharedBySessions{out->config_, device, *out->buffers_, *out->calls_, *out->replies_, out->log_});
+  out->shared_ = std::make_unique<SharedBySessions>(SharedBySessions{out->config_, device, *out->buffers_, *out->calls_,
+                                                                     *out->replies_, out->log_,
+                                                                     config.has_metrics ? &out->metrics_ : nullptr});
   tcp::acceptor& acceptor = *out->acceptor_;
   error_code error;
   if (!acceptor.open(config.listen.protocol(), error)) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
@@ -106,17 +107,22 @@ void ToRdma::take_in(tcp::socket socket) {
   const tcp::endpoint peer = socket.remote_endpoint(error);
   if (error) return;  // gone already
   const sockaddr_storage addr = apps::to_sockaddr(peer);
-  if (config_.admits && !config_.admits(addr)) return;
+  if (config_.admits && !config_.admits(addr)) {
+    ++sums_.not_admitted;
+    return;
+  }
   const std::string address = rpcrdma::peer_group(addr);
   if (!make_place(address)) {
+    ++sums_.no_place;
     if (log_.take(now_)) {
       spdlog::warn("gateway: {}: turned away: {} clients are there and none of them is idle", address_str(*peer.data()),
                    sessions_.size());
     }
     return;
   }
-  ++num_clients_;
-  auto& session = sessions_.emplace_back(std::make_unique<Session>(*shared_, address_str(*peer.data()), address, now_));
+  const rpcrdma::ConnectionId id{static_cast<std::uint32_t>(++sums_.opened)};
+  auto& session =
+      sessions_.emplace_back(std::make_unique<Session>(*shared_, id, address_str(*peer.data()), address, now_));
   session->start(std::move(socket));
 }
 
@@ -170,6 +176,10 @@ void ToRdma::forget_ended() {
     if (!session->is_over()) return false;
     num_calls_ += session->num_calls();
     num_placed_ += session->num_placed();
+    const rpcrdma::ConnectionStatistics last = session->statistics();
+    sums_.ended_messages += last.messages;
+    ++sums_.ended[static_cast<std::size_t>(session->end_reason())];
+    if (shared_->observer != nullptr) shared_->observer->on_end(last);
     return true;
   });
 }
@@ -207,7 +217,19 @@ std::string ToRdma::summary() const {
     num_calls += session->num_calls();
     num_placed += session->num_placed();
   }
-  return fmt::format("{} clients, {} calls, {} items placed directly", num_clients_, num_calls, num_placed);
+  return fmt::format("{} clients, {} calls, {} items placed directly", sums_.opened, num_calls, num_placed);
+}
+
+metrics::Snapshot ToRdma::snapshot() const {
+  rpcrdma::ServerStatistics statistics = sums_;
+  for (const auto& session : sessions_) statistics.connections.push_back(session->statistics());
+  metrics::Snapshot out;
+  metrics::take(out, metrics_, std::move(statistics));
+  out.max_connections = config_.max_connections;
+  out.terminates = device_.query().terminates;
+  out.memory = {{.kind = "calls", .held = calls_->used(), .limit = config_.max_buffered / 2},
+                {.kind = "replies", .held = replies_->used(), .limit = config_.max_buffered / 2}};
+  return out;
 }
 
 }  // namespace weft::gateway

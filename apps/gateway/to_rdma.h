@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "apps/metrics/snapshot.h"
 #include "apps/onc_tcp/stream.h"
 #include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
@@ -41,6 +42,7 @@ struct ToRdmaConfig {
   static constexpr std::size_t kLeastBuffered = 64 << 20, kLeastBufferedPerAddress = 32 << 20;
   // Decides by its address whether a client may connect. Other clients are closed at once. Empty: all may connect.
   std::function<bool(const sockaddr_storage& peer)> admits = {};
+  bool has_metrics = false;  // snapshot() has the Calls, which then cost a little more
 };
 
 class Session;
@@ -72,6 +74,8 @@ class ToRdma {
   std::optional<TimePoint> next_timeout() const;
   int fd() const { return device_.fd(); }
   std::string summary() const;
+  // All numbers at this moment.
+  metrics::Snapshot snapshot() const;
 
  private:
   ToRdma(const ToRdmaConfig& config, verbs::Device& device, boost::asio::io_context& io);
@@ -89,11 +93,13 @@ class ToRdma {
   std::unique_ptr<verbs::Pd> pd_;
   std::unique_ptr<rpcrdma::BufferPool> buffers_;
   std::unique_ptr<onc_tcp::Room> calls_, replies_;
+  metrics::CallMetrics metrics_;
+  rpcrdma::ServerStatistics sums_;  // without the clients that are there
   std::unique_ptr<SharedBySessions> shared_;
   verbs::LogBudget log_;
   TimePoint now_{}, next_check_{};
   std::list<std::unique_ptr<Session>> sessions_;
-  std::uint64_t num_clients_ = 0, num_calls_ = 0, num_placed_ = 0;  // of ended sessions
+  std::uint64_t num_calls_ = 0, num_placed_ = 0;  // of ended sessions
 };
 
 }  // namespace weft::gateway

@@ -100,7 +100,7 @@ onc_tcp::StreamConfig to_server(onc_tcp::StreamConfig config) {
 
 absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, verbs::Device& device,
                                                     asio::io_context& io) {
-  std::unique_ptr<ToTcp> out(new ToTcp(config, io));
+  std::unique_ptr<ToTcp> out(new ToTcp(config, device, io));
   for (const nfsulb::BoundProgram& program : nfsulb::bound_programs()) {
     out->programs_.push_back({.binding = &program.binding,
                               .service = out.get(),
@@ -112,6 +112,7 @@ absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, v
   auto server = rpcrdma::Server::listen(device, config.listen, out->programs_, rpc);
   if (!server.ok()) return apps::to_status(server.error(), "choose another --listen");
   out->server_ = std::move(*server);
+  if (config.has_metrics) out->server_->observe(out->calls_);
   out->config_.stream = to_server(config.stream);
   out->replies_ = &out->server_->make_buffers(config.stream.record.max_record, config.max_replies);
   const std::size_t reserve = config.max_replies / 4;
@@ -141,6 +142,19 @@ void ToTcp::end(Client& client) {
 
 std::string ToTcp::summary() const {
   return fmt::format("{} clients, {} calls, {} items placed directly", num_clients_, num_calls_, num_placed_);
+}
+
+metrics::Snapshot ToTcp::snapshot() const {
+  metrics::Snapshot out;
+  metrics::take(out, calls_, server_->statistics());
+  out.max_connections = config_.rpc.max_connections;
+  out.terminates = device_.query().terminates;
+  const rpcrdma::ServerMemory memory = server_->memory();
+  out.memory = {{.kind = "calls", .held = memory.calls, .limit = memory.max_calls},
+                {.kind = "replies", .held = room_->used(), .limit = config_.max_replies},
+                {.kind = "sends", .held = memory.sends},
+                {.kind = "receives", .held = memory.receives}};
+  return out;
 }
 
 std::size_t ToTcp::process(TimePoint now) {
@@ -284,7 +298,8 @@ void ToTcp::end_if_done(Client& client) {
 }
 
 void ToTcp::on_record(Client& client, Record record) {
-  if (!pass_reply(client, std::move(record))) give_up(client, "the server sent what is no Reply to a Call of ours");
+  if (!pass_reply(client, std::move(record)))
+    give_up(client, "the server sent a record that is no Reply to a Call of ours");
 }
 
 bool ToTcp::pass_reply(Client& client, Record record) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "apps/metrics/snapshot.h"
 #include "apps/onc_tcp/stream.h"
 #include "base/time.h"
 #include "rpcrdma/server.h"
@@ -40,6 +41,7 @@ struct ToTcpConfig {
   // Connects from a port below 1024 if this process may bind one. The server then takes every client of the gateway for
   // a program of root.
   bool reserved_port = false;
+  bool has_metrics = false;  // snapshot() has the Calls, which then cost a little more
 };
 
 // ToTcp puts an RPC server that speaks TCP behind RPC-over-RDMA. Every RDMA connection has its own TCP connection, made
@@ -66,13 +68,16 @@ class ToTcp : private rpcrdma::Service {
   std::optional<TimePoint> next_timeout() const;
   int fd() const { return server_->fd(); }
   std::string summary() const;
+  // All numbers at this moment.
+  metrics::Snapshot snapshot() const;
 
  private:
   struct Call;
   struct CallRecord;
   struct Client;
 
-  ToTcp(const ToTcpConfig& config, boost::asio::io_context& io) : config_(config), io_(io) {}
+  ToTcp(const ToTcpConfig& config, verbs::Device& device, boost::asio::io_context& io)
+      : config_(config), device_(device), io_(io) {}
 
   void on_call(rpcrdma::ServedCall served) override;
   void on_end(const rpcrdma::ConnectionEnd& end) override;
@@ -92,7 +97,9 @@ class ToTcp : private rpcrdma::Service {
   void drop_late_connects();
 
   ToTcpConfig config_;
+  verbs::Device& device_;
   boost::asio::io_context& io_;
+  metrics::CallMetrics calls_;
   std::vector<rpcrdma::ServedProgram> programs_;
   std::unique_ptr<onc_tcp::Room> room_;  // for Replies
   std::unique_ptr<rpcrdma::Server> server_;

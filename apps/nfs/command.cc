@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kNamesHelp =
     "Remote names: nfs+rdma://HOST[:PORT]/PATH[?mountport=N], percent-encoded (a blank is %20, a percent sign %25);\n"
     "PORT is 20049 and N 20048 where they are left out. PATH is the server's own: the longest of its exports that\n"
-    "begins it is mounted, the rest is looked up from there. Where the server lists no such export, PATH and its\n"
+    "begins it is mounted, the rest is looked up from there. Where the server lists none of these, PATH and its\n"
     "parents are tried. `weft serve DIR` exports DIR as /. Symbolic links on the way are followed, as long as they "
     "stay\n"
     "in the export. Local names are plain paths.\n";
@@ -85,9 +85,9 @@ void register_copy(CLI::App& nfs, CommandContext& context) {
   Command get(
       nfs, context, "get", "Copy files from a server to here.", nfs::run_get,
       "weft nfs get -r nfs+rdma://server/docs ./copy\n"
-      "A file appears under its name only when it is complete; what is no regular file (/dev/null, a pipe) is\n"
-      "written straight. Without LOCAL the file goes to the current directory; where LOCAL is a directory, into\n"
-      "it; where it is -, to standard output. With -r symbolic links are copied as such. What fails is said on\n"
+      "A file appears under its name only when it is complete; a device or a pipe (/dev/null) is written\n"
+      "directly. Without LOCAL the file goes to the current directory; if LOCAL is a directory, into it; if it\n"
+      "is -, to standard output. With -r symbolic links are copied as links. A file that fails is named on\n"
       "stderr, the rest is copied, and the exit status is 1.");
   get.json().recursive().transfer().names(
       "URL", "remote names, and last the local one (default: the current directory)", 1, kMany);

@@ -7,6 +7,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
+#include "apps/common/rpc_config.h"
 #include "apps/common/setup.h"
 #include "base/address.h"
 #include "nfsulb/nfs3.h"
@@ -90,13 +91,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::open(const Url& url, const app
 absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device& device) {
   const absl::StatusOr<sockaddr_storage> addr = apps::resolve({url_.host, url_.port});
   if (!addr.ok()) return addr.status();
-  rpcrdma::ClientConfig config;
-  config.protocols = options.protocols;
-  config.literal_credits = options.literal_credits;
-  config.inline_threshold = options.inline_threshold;
-  config.credits = options.credits.value_or(apps::kCreditsForFiles);
-  config.ird = options.ird;
-  config.log = apps::program_log();
+  rpcrdma::ClientConfig config = apps::client_config(options, apps::kCreditsForFiles);
   config.connect_timeout = std::min<std::chrono::milliseconds>(kAnswerTimeout, endurance_.timeout);
   config.reserve_credit = true;
   config.health_check = {.after = kSilence, .answer = kSilence, .when_idle = false};

@@ -123,7 +123,7 @@ Task<absl::StatusOr<bool>> read_small(Flow& flow, nfs3::NfsFh3 fh, std::uint64_t
   bool asked_again = false;
   while (true) {
     const std::size_t at = out.size();
-    // What is asked for is what the Reply must have room for: a small file that is asked for whole comes inline.
+    // The Reply needs room for all octets that were asked for. A small file that is asked for whole comes inline.
     constexpr std::uint32_t kMostlyEmpty = 1024;
     const std::size_t want = at < known_size ? std::min<std::uint64_t>(known_size - at, most - at) : kMostlyEmpty;
     out.resize(at + want);

@@ -17,6 +17,47 @@ namespace weft::nfs3 {
 using rpcrdma::xdr::XdrReader;
 using rpcrdma::xdr::XdrWriter;
 
+// The messages: MESSAGE(Type), and MESSAGE_WITH_ITEM(Type) for messages that take an ItemForm.
+#define WEFT_NFS3_MESSAGES(MESSAGE, MESSAGE_WITH_ITEM) \
+  MESSAGE(NfsFh3)                                      \
+  MESSAGE(Fattr3)                                      \
+  MESSAGE(Sattr3)                                      \
+  MESSAGE(WccData)                                     \
+  MESSAGE(Diropargs3)                                  \
+  MESSAGE(VoidArgs)                                    \
+  MESSAGE(FhArgs)                                      \
+  MESSAGE(SetattrArgs)                                 \
+  MESSAGE(DiropArgs)                                   \
+  MESSAGE(AccessArgs)                                  \
+  MESSAGE(ReadArgs)                                    \
+  MESSAGE_WITH_ITEM(WriteArgs)                         \
+  MESSAGE(CreateArgs)                                  \
+  MESSAGE(MkdirArgs)                                   \
+  MESSAGE_WITH_ITEM(SymlinkArgs)                       \
+  MESSAGE(MknodArgs)                                   \
+  MESSAGE(RenameArgs)                                  \
+  MESSAGE(LinkArgs)                                    \
+  MESSAGE(ReaddirArgs)                                 \
+  MESSAGE(ReaddirplusArgs)                             \
+  MESSAGE(CommitArgs)                                  \
+  MESSAGE(VoidRes)                                     \
+  MESSAGE(GetattrRes)                                  \
+  MESSAGE(WccRes)                                      \
+  MESSAGE(LookupRes)                                   \
+  MESSAGE(AccessRes)                                   \
+  MESSAGE_WITH_ITEM(ReadlinkRes)                       \
+  MESSAGE_WITH_ITEM(ReadRes)                           \
+  MESSAGE(WriteRes)                                    \
+  MESSAGE(NewObjectRes)                                \
+  MESSAGE(RenameRes)                                   \
+  MESSAGE(LinkRes)                                     \
+  MESSAGE(ReaddirRes)                                  \
+  MESSAGE(ReaddirplusRes)                              \
+  MESSAGE(FsstatRes)                                   \
+  MESSAGE(FsinfoRes)                                   \
+  MESSAGE(PathconfRes)                                 \
+  MESSAGE(CommitRes)
+
 #define WEFT_NFS3_MESSAGE(Type)                             \
   [[nodiscard]] bool parse(XdrReader& reader, Type& value); \
   void emit(XdrWriter& writer, const Type& value);
@@ -24,49 +65,9 @@ using rpcrdma::xdr::XdrWriter;
   [[nodiscard]] bool parse(XdrReader& reader, Type& value, ItemForm form = ItemForm::kInline); \
   void emit(XdrWriter& writer, const Type& value, ItemForm form = ItemForm::kInline);
 
-WEFT_NFS3_MESSAGE(NfsFh3)
-WEFT_NFS3_MESSAGE(Fattr3)
-WEFT_NFS3_MESSAGE(Sattr3)
+WEFT_NFS3_MESSAGES(WEFT_NFS3_MESSAGE, WEFT_NFS3_MESSAGE_WITH_ITEM)
 WEFT_NFS3_MESSAGE(PostOpAttr)
 WEFT_NFS3_MESSAGE(PostOpFh3)
-WEFT_NFS3_MESSAGE(WccData)
-WEFT_NFS3_MESSAGE(Diropargs3)
-
-WEFT_NFS3_MESSAGE(VoidArgs)
-WEFT_NFS3_MESSAGE(FhArgs)
-WEFT_NFS3_MESSAGE(SetattrArgs)
-WEFT_NFS3_MESSAGE(DiropArgs)
-WEFT_NFS3_MESSAGE(AccessArgs)
-WEFT_NFS3_MESSAGE(ReadArgs)
-WEFT_NFS3_MESSAGE_WITH_ITEM(WriteArgs)
-WEFT_NFS3_MESSAGE(CreateArgs)
-WEFT_NFS3_MESSAGE(MkdirArgs)
-WEFT_NFS3_MESSAGE_WITH_ITEM(SymlinkArgs)
-WEFT_NFS3_MESSAGE(MknodArgs)
-WEFT_NFS3_MESSAGE(RenameArgs)
-WEFT_NFS3_MESSAGE(LinkArgs)
-WEFT_NFS3_MESSAGE(ReaddirArgs)
-WEFT_NFS3_MESSAGE(ReaddirplusArgs)
-WEFT_NFS3_MESSAGE(CommitArgs)
-
-WEFT_NFS3_MESSAGE(VoidRes)
-WEFT_NFS3_MESSAGE(GetattrRes)
-WEFT_NFS3_MESSAGE(WccRes)
-WEFT_NFS3_MESSAGE(LookupRes)
-WEFT_NFS3_MESSAGE(AccessRes)
-WEFT_NFS3_MESSAGE_WITH_ITEM(ReadlinkRes)
-WEFT_NFS3_MESSAGE_WITH_ITEM(ReadRes)
-WEFT_NFS3_MESSAGE(WriteRes)
-WEFT_NFS3_MESSAGE(NewObjectRes)
-WEFT_NFS3_MESSAGE(RenameRes)
-WEFT_NFS3_MESSAGE(LinkRes)
-WEFT_NFS3_MESSAGE(ReaddirRes)
-WEFT_NFS3_MESSAGE(ReaddirplusRes)
-WEFT_NFS3_MESSAGE(FsstatRes)
-WEFT_NFS3_MESSAGE(FsinfoRes)
-WEFT_NFS3_MESSAGE(PathconfRes)
-WEFT_NFS3_MESSAGE(CommitRes)
-
 #undef WEFT_NFS3_MESSAGE
 #undef WEFT_NFS3_MESSAGE_WITH_ITEM
 

@@ -12,6 +12,7 @@
 #include "apps/common/output.h"
 #include "apps/common/places.h"
 #include "apps/common/progress.h"
+#include "apps/common/rpc_config.h"
 #include "apps/common/setup.h"
 #include "apps/perf/client.h"
 #include "apps/perf/peers.h"
@@ -78,15 +79,9 @@ absl::Status Listener::open() {
 
 absl::Status Listener::open_rpc(sockaddr_storage addr) {
   set_port(addr, 0);
-  rpcrdma::ServerConfig config;
-  config.protocols = global_.protocols;
-  config.literal_credits = global_.literal_credits;
-  config.inline_threshold = global_.inline_threshold;
-  config.credits = global_.credits.value_or(kCredits);
+  rpcrdma::ServerConfig config = server_config(global_, kCredits);
   config.max_item = kMaxItem;
   config.max_connections = kPlaces.all;
-  config.ord = global_.ord;
-  config.log = program_log();
   const rpcrdma::ServedProgram program{&perf_binding(), &rpc_service_};
   auto server = rpcrdma::Server::listen(*device_, addr, {&program, 1}, config);
   if (!server.ok()) return to_status(server.error(), "cannot listen for RPC");

@@ -31,8 +31,8 @@ struct PeersConfig {
 
 // Peers are the clients of the listener over RDMA. Peers admits them, prepares a bounded part of their memory per turn,
 // so that the other clients are served meanwhile, and ends idle clients. The memory of clients that are gone goes back
-// in such parts, too. A turn gives back before it prepares, so the memory is never more than the limit of all places.
-// One thread.
+// in bounded parts, too. A turn gives back before it prepares, so the memory is never more than the limit of all
+// places. One thread.
 class Peers {
  public:
   // Listens at addr. The device and progress outlive it; progress learns where the clients are.

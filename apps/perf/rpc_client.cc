@@ -5,6 +5,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
+#include "apps/common/rpc_config.h"
 #include "apps/common/setup.h"
 #include "apps/perf/client.h"
 #include "apps/perf/rpc_calls.h"
@@ -52,13 +53,7 @@ RpcCalls perf_calls(const PerfOptions& options) {
 absl::StatusOr<Measured> run_rpc(const RunContext& context, std::uint16_t rpc_port) {
   sockaddr_storage addr = context.addr;
   set_port(addr, rpc_port);
-  rpcrdma::ClientConfig config;
-  config.protocols = context.global.protocols;
-  config.literal_credits = context.global.literal_credits;
-  config.inline_threshold = context.global.inline_threshold;
-  config.credits = context.global.credits.value_or(kCredits);
-  config.ird = context.global.ird;
-  config.log = program_log();
+  rpcrdma::ClientConfig config = client_config(context.global, kCredits);
   config.connect_timeout = std::min(config.connect_timeout, patience(context.options));
   auto client = rpcrdma::Client::connect(context.device, addr, config);
   if (!client.ok()) return to_status(client.error(), "cannot connect to " + address_str(addr));

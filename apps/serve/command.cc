@@ -17,9 +17,11 @@
 #include "apps/common/command.h"
 #include "apps/common/limit_options.h"
 #include "apps/common/output.h"
+#include "apps/common/rpc_config.h"
 #include "apps/common/rpcbind_registration.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
+#include "apps/metrics/metrics_option.h"
 #include "apps/serve/serve_app.h"
 #include "apps/serve/warnings.h"
 #include "base/address.h"
@@ -35,6 +37,7 @@ struct ServeOptions {
   std::string listen = fmt::format("127.0.0.1:{}", nfsulb::kNfsRdmaPort);
   std::string mount_listen = fmt::format("127.0.0.1:{}", nfsulb::kMountTcpPort);
   std::string state_dir;
+  std::string metrics;
   std::vector<std::string> allow;
   bool read_write = false;
   bool cross_mounts = false;
@@ -68,16 +71,12 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
     config.tree.state_dir = *dir;
   }
   config.tree.cross_mounts = options.cross_mounts;
+  config.has_metrics = !options.metrics.empty();
   config.backend.read_write = options.read_write;
   config.backend.set_id_files = options.set_id_files;
   config.backend.devices = options.devices;
   config.pool.num_workers = options.disk_workers;
-  config.rpc.protocols = global.protocols;
-  config.rpc.literal_credits = global.literal_credits;
-  config.rpc.inline_threshold = global.inline_threshold;
-  config.rpc.credits = global.credits.value_or(kCreditsForFiles);
-  config.rpc.ord = global.ord;
-  config.rpc.log = program_log();
+  config.rpc = server_config(global, kCreditsForFiles);
   // A quarter of the descriptors is for open files, half for connections, the rest for short uses.
   config.backend.max_open_files = std::clamp<std::size_t>(file_limit / 4, 16, 1024);
   const LimitOptions& limits = options.limits;
@@ -97,10 +96,12 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   return config;
 }
 
-void drive(serve::ServeApp& app, const StopSignals& stop, ProgressMode mode) {
+// metrics: null for none.
+void drive(serve::ServeApp& app, metrics::MetricsEndpoint* metrics, const StopSignals& stop, ProgressMode mode) {
   std::optional<TimePoint> idle_since;
   while (!stop.requested()) {
     TimePoint now = std::chrono::steady_clock::now();
+    if (metrics != nullptr && metrics->is_wanted()) metrics->deliver(app.snapshot());
     if (app.turn(now) != 0) {
       idle_since.reset();
       continue;
@@ -108,7 +109,7 @@ void drive(serve::ServeApp& app, const StopSignals& stop, ProgressMode mode) {
     if (mode == ProgressMode::kSpin) continue;
     if (!idle_since) idle_since = now;
     if (now - *idle_since < kSpinBeforeBlock) continue;
-    app.wait(stop.fd(), std::nullopt);
+    app.wait(stop.fd(), std::nullopt, metrics != nullptr ? metrics->fd() : -1);
     idle_since.reset();
   }
 }
@@ -126,6 +127,8 @@ int run_serve(const GlobalOptions& global, const ServeOptions& options) {
   if (!device.ok()) return fail(device.status());
   auto app = serve::ServeApp::start(*config, **device);
   if (!app.ok()) return fail(app.status());
+  const auto endpoint = metrics::open_endpoint(options.metrics, "serve");
+  if (!endpoint.ok()) return fail(endpoint.status());
   fmt::print(stderr, "weft serve: {} ({}) as user {} for every client, at most {} open files, state in {}\n",
              (*app)->real_path(), options.read_write ? "read-write" : "read-only", serve::user_name(::geteuid()),
              file_limit, config->tree.state_dir);
@@ -143,8 +146,9 @@ int run_serve(const GlobalOptions& global, const ServeOptions& options) {
     places.stop_fd = stop.fd();
     registration.emplace((*app)->rdma_addr(), kPrograms, places);
   }
-  print_ready(fmt::format("rdma={} mount={}", address_str((*app)->rdma_addr()), address_str((*app)->mount_addr())));
-  drive(**app, stop, global.progress_or(ProgressMode::kBlock));
+  print_ready(fmt::format("rdma={} mount={}{}", address_str((*app)->rdma_addr()), address_str((*app)->mount_addr()),
+                          metrics::ready_text(endpoint->get())));
+  drive(**app, endpoint->get(), stop, global.progress_or(ProgressMode::kBlock));
   spdlog::info("serve: {}", (*app)->summary());
   return kExitDone;
 }
@@ -174,7 +178,7 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       ->type_name("ADDRESS[/PREFIX]");
   serve->add_flag("--read-write", options->read_write, "let clients change files; without it they only read");
   serve->add_flag("--cross-mounts", options->cross_mounts,
-                  "serve what is mounted beneath DIR as well; without it clients cannot go there");
+                  "also serve the filesystems mounted beneath DIR; without it clients cannot go there");
   serve->add_flag("--set-id-files", options->set_id_files,
                   "let clients set the set-user-ID and set-group-ID bits of files");
   serve->add_flag("--devices", options->devices, "let clients make device files (as root)");
@@ -191,6 +195,7 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       ->check(CLI::Range(2u, 256u))
       ->type_name("N")
       ->capture_default_str();
+  metrics::add_metrics_option(*serve, options->metrics);
   add_limit_options(*serve, options->limits);
   serve->footer(
       "Example, two terminals:\n  weft serve /usr/share/doc\n  weft nfs ls nfs+rdma://127.0.0.1/\n"

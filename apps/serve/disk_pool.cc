@@ -37,7 +37,10 @@ bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane lane, const Disk
   {
     std::lock_guard lock(mutex_);
     FairQueue& queue = queues_[static_cast<std::size_t>(lane)];
-    if (queue.size() >= config_.max_queued || queue.size_of(client.group) >= config_.max_queued_per_group) return false;
+    if (queue.size() >= config_.max_queued || queue.size_of(client.group) >= config_.max_queued_per_group) {
+      ++num_refused_[static_cast<std::size_t>(lane)];
+      return false;
+    }
     queue.push(client, std::move(task));
     num_queued_.fetch_add(1, std::memory_order_release);
     // A watching worker will see the task. A second task needs a second worker. A task that may not run yet needs
@@ -122,7 +125,17 @@ void DiskPool::work() {
     const auto index = static_cast<std::size_t>(lane);
     queues_[index].done(taken->connection);
     --num_running_[index];
+    ++num_done_[index];
   }
+}
+
+DiskPool::LaneState DiskPool::state_of(DiskLane lane) {
+  const auto index = static_cast<std::size_t>(lane);
+  std::lock_guard lock(mutex_);
+  return {.num_queued = queues_[index].size(),
+          .num_running = num_running_[index],
+          .num_done = num_done_[index],
+          .num_refused = num_refused_[index]};
 }
 
 std::size_t DiskPool::drain() {

@@ -53,6 +53,17 @@ class DiskPool {
   // Tasks submitted and not finished.
   std::size_t num_pending() const { return num_pending_; }
 
+  // LaneState: one lane at this moment, and its sums since the start.
+  struct LaneState {
+    std::size_t num_queued = 0;
+    unsigned num_running = 0;
+    std::uint64_t num_done = 0;
+    std::uint64_t num_refused = 0;  // by submit
+  };
+  LaneState state_of(DiskLane lane);
+  unsigned num_workers(DiskLane lane) const { return max_running_[static_cast<std::size_t>(lane)]; }
+  std::size_t max_queued() const { return config_.max_queued; }
+
   // event_fd polls readable when a task is done, but only between prepare_wait and end_wait: a loop that drains anyway
   // spares the workers the system call. prepare_wait returns false if a task is done already; the caller must not sleep
   // then.
@@ -76,6 +87,8 @@ class DiskPool {
   std::condition_variable has_work_;
   FairQueue queues_[2];
   unsigned num_running_[2] = {};
+  std::uint64_t num_done_[2] = {};
+  std::uint64_t num_refused_[2] = {};
   unsigned num_sleeping_ = 0;
   WatchHabit habit_;
   bool stop_ = false;

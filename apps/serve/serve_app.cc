@@ -26,7 +26,7 @@ class SweepTask : public DiskTask {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ServeApp>> ServeApp::start(const ServeConfig& config, verbs::Device& device) {
-  std::unique_ptr<ServeApp> app(new ServeApp);
+  std::unique_ptr<ServeApp> app(new ServeApp(config, device));
   absl::StatusOr<std::unique_ptr<Tree>> tree = Tree::open(config.tree);
   if (!tree.ok()) return tree.status();
   app->tree_ = std::move(*tree);
@@ -43,6 +43,7 @@ absl::StatusOr<std::unique_ptr<ServeApp>> ServeApp::start(const ServeConfig& con
                                                        address_str(config.listen)));
   app->server_ = std::move(server.value());
   app->service_->attach(*app->server_);
+  if (config.has_metrics) app->server_->observe(app->calls_);
 
   absl::StatusOr<std::unique_ptr<MountServer>> mount =
       MountServer::listen(config.mount_listen, *app->mount_service_, config.mount);
@@ -72,12 +73,12 @@ void ServeApp::sweep_when_due(TimePoint now) {
   if (!pool_->submit(task, DiskLane::kSync, DiskClient{})) is_sweeping_ = false;
 }
 
-void ServeApp::wait(int stop_fd, std::optional<TimePoint> until) {
+void ServeApp::wait(int stop_fd, std::optional<TimePoint> until, int wake_fd) {
   if (!pool_->prepare_wait()) return;
   std::optional<TimePoint> wake = server_->next_timeout();
   if (until && (!wake || *until < *wake)) wake = until;
   if (sweep_at_ && !is_sweeping_ && (!wake || *sweep_at_ < *wake)) wake = sweep_at_;
-  apps::wait_readable({server_->fd(), pool_->event_fd(), stop_fd}, wake);
+  apps::wait_readable({server_->fd(), pool_->event_fd(), stop_fd, wake_fd}, wake);
   pool_->end_wait();
 }
 
@@ -91,6 +92,29 @@ std::string ServeApp::summary() const {
       num_calls, service_->num_calls()[static_cast<std::size_t>(nfs3::Proc::kRead)],
       service_->num_calls()[static_cast<std::size_t>(nfs3::Proc::kWrite)], counters.writes_tx, counters.write_octets_tx,
       counters.reads_tx, counters.read_octets_tx, counters.sends_tx, tree_->num_searches());
+}
+
+metrics::Snapshot ServeApp::snapshot() {
+  metrics::Snapshot out;
+  metrics::take(out, calls_, server_->statistics());
+  out.max_connections = config_.rpc.max_connections;
+  out.terminates = device_.query().terminates;
+  const rpcrdma::ServerMemory memory = server_->memory();
+  out.memory = {{.kind = "calls", .held = memory.calls, .limit = memory.max_calls},
+                {.kind = "sends", .held = memory.sends},
+                {.kind = "receives", .held = memory.receives}};
+  out.files = {{.kind = "export", .held = backend_->num_open_files(), .limit = config_.backend.max_open_files}};
+  for (const auto& [name, lane] : {std::pair{"normal", DiskLane::kNormal}, std::pair{"sync", DiskLane::kSync}}) {
+    const DiskPool::LaneState state = pool_->state_of(lane);
+    out.lanes.push_back({.lane = name,
+                         .queued = state.num_queued,
+                         .queue_limit = pool_->max_queued(),
+                         .running = state.num_running,
+                         .workers = pool_->num_workers(lane),
+                         .done = state.num_done,
+                         .refused = state.num_refused});
+  }
+  return out;
 }
 
 }  // namespace weft::serve

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "apps/metrics/snapshot.h"
 #include "apps/serve/backend/backend.h"
 #include "apps/serve/disk_pool.h"
 #include "apps/serve/mount/mount_server.h"
@@ -28,6 +29,7 @@ struct ServeConfig {
   MountServerConfig mount;
   sockaddr_storage listen{};        // RPC-over-RDMA
   sockaddr_storage mount_listen{};  // MOUNT on TCP
+  bool has_metrics = false;         // snapshot() has the Calls, which then cost a little more
   DiskCalls calls;                  // for tests
 };
 
@@ -44,19 +46,25 @@ class ServeApp {
 
   // turn does the work that is ready, and returns how much it did.
   std::size_t turn(TimePoint now);
-  // wait sleeps until turn has work, `until` has come, stop_fd is readable, or a signal came. It may return at once.
-  void wait(int stop_fd, std::optional<TimePoint> until);
+  // wait sleeps until turn has work, `until` has come, stop_fd or wake_fd is readable, or a signal came. It may return
+  // at once. A negative descriptor is left out.
+  void wait(int stop_fd, std::optional<TimePoint> until, int wake_fd = -1);
 
   // Requests that disk workers run or will run.
   std::size_t num_tasks() const { return pool_->num_pending(); }
 
   // summary is one line about the work done so far.
   std::string summary() const;
+  // snapshot: all numbers at this moment.
+  metrics::Snapshot snapshot();
 
  private:
-  ServeApp() = default;
+  explicit ServeApp(const ServeConfig& config, verbs::Device& device) : config_(config), device_(device) {}
   void sweep_when_due(TimePoint now);
 
+  const ServeConfig config_;
+  verbs::Device& device_;
+  metrics::CallMetrics calls_;
   bool is_sweeping_ = false;           // a worker closes idle files
   std::optional<TimePoint> sweep_at_;  // while files are open
 

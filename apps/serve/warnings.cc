@@ -29,7 +29,8 @@ std::vector<std::string> start_warnings(const ServeScene& scene) {
   }
   for (const sockaddr_storage* addr : {&scene.listen, &scene.mount_listen}) {
     if (apps::is_loopback(*addr)) continue;
-    const std::string who = scene.allow.empty() ? "everybody who reaches it" : "every user of the hosts of --allow";
+    const std::string who =
+        scene.allow.empty() ? "every user of every host that reaches it" : "every user of the hosts of --allow";
     const std::string what = addr == &scene.listen ? fmt::format("{} {} files", who, verb)
                                                    : fmt::format("{} gets the handle of the root", who);
     const char* advice = scene.allow.empty() ? "; --allow limits it to some hosts" : "";

@@ -6,7 +6,7 @@
 
 #include "rpcrdma/profile.h"
 
-// What servers answer to the first message of a client.
+// The answers of servers to the first message of a client.
 namespace weft::rpcrdma::testing {
 
 // first_answer: of an engine that speaks these profiles and serves no program of the message. A Reply has the credit

@@ -49,7 +49,7 @@ struct PropertyId {
   Property property = Property::kReceiveSize;
 };
 
-// PropertyTable: the properties of one draft. What it points to outlives it.
+// PropertyTable: the properties of one draft. The tables that it points to outlive it.
 struct PropertyTable {
   std::span<const PropertyId> ids;
   std::span<const ReverseSupport> reverse_levels;  // in ascending order; the index is the value on the wire

@@ -70,7 +70,7 @@ PropertyExchange::Taken Exchange::take(ConstBytes message) {
 PropertyExchange::Taken Exchange::take_body(const Connprop& body, const Header& /*header*/) {
   Properties told = kProperties.defaults;
   (void)v2::apply(body.start, kProperties, told);              // parse_message judged the values
-  told.send_size = std::numeric_limits<std::uint32_t>::max();  // cel05 has no such property: as long as Receives are
+  told.send_size = std::numeric_limits<std::uint32_t>::max();  // cel05 lacks this property: as long as Receives are
   may_change_.clear();
   for (std::size_t position = 0; position < body.start.size(); ++position) {
     if (!body.nochg.contains(position)) may_change_.insert(body.start[position].which);

@@ -4,7 +4,7 @@
 
 #include "rpcrdma/message.h"
 
-// What an engine does with a message of cel05: the verdicts of its Profile.
+// The treatment of a message of cel05 by an engine: the verdicts of its Profile.
 namespace weft::rpcrdma::v2_cel05 {
 
 // message_kind reads the direction (section 7.2.2). Operations on properties have none: a responder refuses

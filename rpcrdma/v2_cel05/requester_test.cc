@@ -300,7 +300,7 @@ TEST_F(Cel05RequesterTest, ARefusalOfTheVersionGrantsNothing) {
   for (const std::uint32_t word : {header_of(1).xid, 2u, 99u, 4u, 1u, 1u, 1u}) out.u32(word);
   deliver(octets);
   ASSERT_THAT(outcomes, SizeIs(2));
-  EXPECT_EQ(outcomes[1].status, CallStatus::kErrVers);
+  EXPECT_EQ(outcomes[1].status, CallStatus::kVersMismatch);
   EXPECT_EQ(end->link->credits().granted, 8u);
 }
 

@@ -205,7 +205,7 @@ TEST_F(Wg07FormsTest, WhatIsProtectedGoesWhole) {
   }
 }
 
-// The other end reduced what is not eligible, or did not reduce what is.
+// The other end reduced an item that is not eligible, or did not reduce one that is.
 TEST_F(Wg07FormsTest, ResultsThatDisagreeWithTheirChunksEndTheCall) {
   RecordProperty("proves", "W2-A.1-1");
   const auto ended = [&](std::uint32_t procedure, const Octets& results, std::uint32_t len) {

@@ -120,7 +120,7 @@ TEST_F(Wg07ChunksTest, AReplyChunkIsOfferedWhereMessagesMayNotBeEnough) {
   EXPECT_GE(total_length(*chunk), 100000u);
 }
 
-// The Call's memory can be reached until the Reply has come, and by nobody in the callback.
+// The Call's memory can be reached until the Reply has come, and not any more in the callback.
 TEST_F(Wg07ChunksTest, ChunkMemoryIsThePeersUntilTheReply) {
   RecordProperty("proves", "W2-4.5.1.3-1 W2-4-1 W2-11.1.3-1");
   for (const bool windows : {false, true}) {

@@ -1,4 +1,4 @@
-// What a responder of wg07 does with the chunks of a Call, and which errors it sends
+// The treatment of the chunks of a Call by a responder of wg07, and the errors that it sends
 // (draft-ietf-nfsv4-rpcrdma-version-two-07 sections 4.5, 6.6 and 7). The peer is the test.
 #include <gmock/gmock.h>
 

@@ -18,6 +18,7 @@ PAGES = {
     "weft-dissect.1": [["dissect"]],
     "weft-doctor.1": [["doctor"]],
     "weft-gateway.1": [["gateway"]],
+    "weft-top.1": [["top"]],
 }
 # Every command has --help; the page of weft itself is where it stands.
 EVERYWHERE = {"--help"}

@@ -77,6 +77,12 @@ TEST(Cli, UsageErrorsExitTwo) {
       {"serve", "/", "--listen", "127.0.0.1:65536"},
       {"serve", "/", "--listen", "127.0.0.1:http"},
       {"serve", "/", "--mount-listen", "127.0.0.1:-1"},
+      {"serve", "/", "--metrics", "127.0.0.1:65536"},
+      {"top"},
+      {"top", "127.0.0.1:65536"},
+      {"top", "127.0.0.1:1", "--interval", "0"},
+      {"top", "127.0.0.1:1", "--sort", "size"},
+      {"top", "127.0.0.1:1"},  // without a terminal
       {"gateway", "--listen", "rdma://127.0.0.1:65536", "--connect", "tcp://127.0.0.1:2"},
       {"nfs", "ls", "nfs+rdma://127.0.0.1:65536/"},
       {"nfs", "ls", "nfs+rdma://127.0.0.1/?mountport=65536"}};
@@ -84,7 +90,6 @@ TEST(Cli, UsageErrorsExitTwo) {
     Outcome outcome = run_weft(words);
     EXPECT_EQ(outcome.status, 2) << ::testing::PrintToString(words);
     EXPECT_EQ(outcome.out, "") << ::testing::PrintToString(words);
-    EXPECT_FALSE(contains(outcome.err, "not built yet")) << outcome.err;
     EXPECT_TRUE(contains(outcome.err, "weft: ")) << outcome.err;
   }
 }
@@ -93,7 +98,8 @@ TEST(Cli, ACommandThatThereIsNotIsNamed) {
   Outcome outcome = run_weft({"pong", "127.0.0.1:1"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_TRUE(contains(outcome.err, "no such command: pong")) << outcome.err;
-  EXPECT_TRUE(contains(run_weft({}).err, "A subcommand is required"));
+  EXPECT_TRUE(contains(run_weft({}).err, "a command is missing after 'weft'"));
+  EXPECT_TRUE(contains(run_weft({"nfs"}).err, "a command is missing after 'weft nfs'"));
 }
 
 // The message names the wrong word, not an option that is missing because of it. --help does not hide the error.
@@ -112,7 +118,7 @@ TEST(Cli, TheWordThatIsWrongIsNamed) {
       {{"nfs", "df"}, "no such command: nfs df"},
       {{"nfs", "df", "--help"}, "no such command: nfs df"},
       {{"--help", "nfs", "df"}, "no such command: nfs df"},
-      {{"doctor", "surplus"}, "nothing is known to do with 'surplus'"},
+      {{"doctor", "surplus"}, "unexpected argument: surplus"},
       {{"nfs", "\x1b[2J"}, "no such command: nfs \\x1b[2J"},
   };
   for (const Case& one : kCases) {
@@ -166,13 +172,6 @@ TEST(Cli, TheCreditFormulaGoesWith2Wg07) {
   const Outcome outcome = run_weft(words);
   EXPECT_EQ(outcome.status, 1) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "refused")) << outcome.err;
-}
-
-TEST(Cli, CommandsThatAreNotBuiltYetSaySo) {
-  Outcome outcome = run_weft({"top", "127.0.0.1:9100"});
-  EXPECT_EQ(outcome.status, 2);
-  EXPECT_EQ(outcome.err, "weft: top is not built yet\n");
-  EXPECT_EQ(outcome.out, "");
 }
 
 TEST(Cli, AGatewayStandsBetweenTheTwoTransports) {
@@ -260,7 +259,7 @@ TEST(Cli, UnreachableServerIsOneClearLineAndStatusOne) {
 TEST(Cli, AFailedConnectSaysWhyAndWhatToTry) {
   for (const auto& words : {std::vector<std::string>{"ping", "127.0.0.1:1", "-C", "1"}, {"perf", "127.0.0.1:1"}}) {
     Outcome outcome = run_weft(words);
-    for (const char* part : {"127.0.0.1:1", "refused", "Likely cause: nobody listens at that port", "Try: "}) {
+    for (const char* part : {"127.0.0.1:1", "refused", "Likely cause: no program listens at that port", "Try: "}) {
       EXPECT_TRUE(contains(outcome.err, part)) << outcome.err;
     }
   }

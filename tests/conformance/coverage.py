@@ -11,6 +11,8 @@ import tempfile
 import xml.etree.ElementTree
 from concurrent import futures
 
+import wire_tally
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LEVELS = ["MUST", "MUST NOT", "FACT", "SHOULD", "SHOULD NOT", "MAY"]
@@ -40,6 +42,7 @@ class Claims:
     num_passed: int = 0
     num_other: int = 0
     notes: list = dataclasses.field(default_factory=list)
+    wire: wire_tally.WireTally = dataclasses.field(default_factory=wire_tally.WireTally)
 
 
 class Problem(Exception):
@@ -94,6 +97,8 @@ def parse_results(path, claims):
             (claims.proven if passed else claims.failed)[row_id].append(name)
             if passed:
                 claims.ran[row_id, name].update(properties.get("ran", []))
+        if passed:
+            claims.wire.add(properties)
 
 
 def gtest_commands(build_dir):

@@ -6,7 +6,7 @@
 #include <string_view>
 
 // Which protocols a test ran. scripts/conformance counts a test for a row of rpcrdma2, rpcrdma2-wg or nfsulb2 only if
-// messages of the row's protocol were seen in it. What sees messages says so here: taps in the verbs API, and the
+// messages of the row's protocol were seen in it. Code that sees messages says so here: taps in the verbs API, and the
 // helpers of the codecs' tests. A test itself does not.
 namespace weft::conformance {
 

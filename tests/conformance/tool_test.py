@@ -84,6 +84,24 @@ class CoverageTest(unittest.TestCase):
         verdict = judge(other, ("Other", "T-1", prop("ran", "2-wg07")))
         self.assertEqual((list(verdict.proven), verdict.errors), (["T-1"], []))
 
+    def test_every_name_of_a_draft_occurs(self):
+        def errors(status="completed", **properties):
+            props = "".join(f'<property name="{key}" value="{value}"/>' for key, value in properties.items())
+            return self.claims(f'<testsuites><testcase name="A" status="run" result="{status}" classname="S">'
+                               f"<properties>{props}</properties></testcase></testsuites>").wire.errors()
+
+        names = "RDMA2_ERROR RDMA2_CONNPROP_MIDDLE"
+        good = {"names_v2_wg07": names, "wire_v2_wg07": "conversations=1 RDMA2_ERROR=2",
+                "arrived_v2_wg07": "RDMA2_CONNPROP_MIDDLE=1"}
+        self.assertEqual(errors(**good), [])
+        self.assertEqual(errors(wire_v2_wg07="RDMA2_GRANT=1"), [])
+        self.assertEqual(errors(status="skipped", **good), [])
+        self.assertIn("send RDMA2_ERROR", errors(**{**good, "wire_v2_wg07": "RDMA2_GRANT=1"})[0])
+        self.assertIn("send RDMA2_ERROR", errors(names_v2_wg07=names, wire_v2_cel05="RDMA2_ERROR=1",
+                                                 arrived_v2_wg07="RDMA2_ERROR=1 RDMA2_CONNPROP_MIDDLE=1")[0])
+        self.assertIn("reaches the engines", errors(**{**good, "arrived_v2_wg07": "RDMA2_ERROR=1"})[0])
+        self.assertIn("never do", errors(**{**good, "wire_v2_wg07": names.replace(" ", "=1 ") + "=1"})[0])
+
     def test_a_cut_result_file_is_a_problem(self):
         with self.assertRaises(coverage.Problem):
             self.claims(XML[:200])

@@ -3,7 +3,7 @@
 # and NFS over RPC-over-RDMA over RDMAP, DDP and MPA found in it. A capture with drops proves nothing and fails.
 #
 # Two conversations, because tshark 4.0 loses an FPDU that begins in the same TCP segment behind a Send which it decodes as
-# NFS: with one operation in flight nothing follows such a Send and every layer is decoded at once; with many in flight
+# NFS: with one operation in flight nothing follows a Send of this kind and every layer is decoded at once; with many in flight
 # the NFS layer is left out, and all below it is judged.
 #
 # A sender that moves to another processor lets segments overtake each other, also on lo. tshark puts them in order only

@@ -19,6 +19,7 @@ struct CountingEngine {
   }
   std::optional<TimePoint> next_timeout() const { return {}; }
   int fd() const { return event; }
+  metrics::Snapshot snapshot() const { return {}; }
 
   int left;
   int event = ::eventfd(0, EFD_CLOEXEC);

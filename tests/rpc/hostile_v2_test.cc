@@ -13,7 +13,7 @@ constexpr std::size_t kGuaranteed = 64 * kKib;  // ServerConfig::min_buffered_pe
 
 using HostilePartsTest = HostileV2Test;
 
-// What a part announces reserves nothing.
+// The length that a part announces reserves nothing.
 TEST_F(HostilePartsTest, FourGibibytesAreAnnounced) {
   RecordProperty("proves", "W2-6.3.6-2 W2-11.1-1");
   open();
@@ -107,7 +107,7 @@ TEST_F(HostilePartsTest, MixedXids) {
   expect_all_is_back();
 }
 
-// Within the guarantee of each connection: nobody waits, and all of it goes in time.
+// Within the guarantee of each connection: no Call waits, and all memory goes back in time.
 TEST_F(HostilePartsTest, HalfDoneOnHundredsOfConnections) {
   open();
   constexpr std::size_t kPeers = 200;
@@ -204,7 +204,7 @@ TEST_F(WaitingPartsTest, PartsInTheMiddleOfACallGetTheirTurn) {
   expect_all_is_back();
 }
 
-// A first part waits, because a Call of its own connection holds what is guaranteed to it.
+// A first part waits, because a Call of its own connection holds the guarantee.
 TEST_F(WaitingPartsTest, AFirstPartGetsItsTurn) {
   hold_the_memory();
   V2Peer& peer = open_wg07();
@@ -406,7 +406,7 @@ TEST_F(HostileCreditsTest, AFloodOfGrants) {
   expect_all_is_back();
 }
 
-// Parts of Calls, of Replies that nobody waits for, and malformed messages: each costs a credit.
+// Parts of Calls, of Replies to no Call, and malformed messages: each costs a credit.
 TEST_F(HostileCreditsTest, FloodsThatStayWithinTheGrantCostOneTurnEach) {
   open();
   V2Peer& peer = open_wg07();

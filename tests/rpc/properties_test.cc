@@ -38,7 +38,7 @@ struct PropertiesOverSoft : World, ::testing::WithParamInterface<Protocol> {
   std::unique_ptr<Client> client;
 };
 
-// Without continuation, what is longer than a message goes by chunks.
+// Without continuation, a Call or Reply longer than a message goes by chunks.
 TEST_P(PropertiesOverSoft, BothEndsMeetAtTheSmallerSize) {
   listen({.inline_threshold = 16384});
   for (const std::size_t own : {8192ul, 16384ul, 65536ul}) {

@@ -253,5 +253,37 @@ TEST_F(DiskPoolTest, TheEndDestroysWhatIsLeftHere) {
   EXPECT_FALSE(finished);
 }
 
+TEST_F(DiskPoolTest, ALaneKnowsItsTasks) {
+  std::latch started(2), hold(1);
+  DiskPool pool({.num_workers = 2, .num_sync_workers = 3, .max_queued = 1, .spin = std::chrono::microseconds(0)});
+  int finished = 0;
+  const auto add = [&] {
+    return submit(
+        pool, [&] { started.count_down(), hold.wait(); }, [&] { ++finished; });
+  };
+  ASSERT_TRUE(add());
+  while (pool.state_of(DiskLane::kNormal).num_running < 1) std::this_thread::yield();
+  ASSERT_TRUE(add());
+  started.wait();
+  ASSERT_TRUE(submit(
+      pool, [] {}, [&] { ++finished; }));
+  EXPECT_FALSE(submit(
+      pool, [] {}, [] {}));
+  const DiskPool::LaneState busy = pool.state_of(DiskLane::kNormal);
+  EXPECT_EQ(busy.num_running, 2u);
+  EXPECT_EQ(busy.num_queued, 1u);
+  EXPECT_EQ(busy.num_refused, 1u);
+  EXPECT_EQ(busy.num_done, 0u);
+  EXPECT_EQ(pool.state_of(DiskLane::kSync).num_running, 0u);
+  EXPECT_EQ(pool.num_workers(DiskLane::kNormal), 2u);
+  EXPECT_EQ(pool.num_workers(DiskLane::kSync), 3u);
+  hold.count_down();
+  drain_until(pool, [&] { return finished == 3; });
+  // A worker counts its task after it has given it back.
+  while (pool.state_of(DiskLane::kNormal).num_done < 3) std::this_thread::yield();
+  EXPECT_EQ(pool.state_of(DiskLane::kNormal).num_running, 0u);
+  EXPECT_EQ(pool.state_of(DiskLane::kNormal).num_queued, 0u);
+}
+
 }  // namespace
 }  // namespace weft::serve

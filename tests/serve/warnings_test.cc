@@ -37,12 +37,12 @@ TEST(StartWarnings, RootIsTold) {
 
 TEST(StartWarnings, EachListenerBeyondLoopbackIsTold) {
   EXPECT_THAT(start_warnings(scene_of(12345678, "0.0.0.0:1", "127.0.0.1:2")),
-              ElementsAre(AllOf(HasSubstr("0.0.0.0:1"), HasSubstr("everybody"), HasSubstr("as user 12345678"),
-                                HasSubstr("--allow"))));
+              ElementsAre(AllOf(HasSubstr("0.0.0.0:1"), HasSubstr("every user of every host"),
+                                HasSubstr("as user 12345678"), HasSubstr("--allow"))));
   EXPECT_THAT(start_warnings(scene_of(12345678, "192.0.2.7:1", "[::]:2")),
               ElementsAre(HasSubstr("192.0.2.7:1"), AllOf(HasSubstr("[::]:2"), HasSubstr("handle"))));
   EXPECT_THAT(start_warnings(scene_of(12345678, "0.0.0.0:1", "127.0.0.1:2", {"192.0.2.0/24"})),
-              ElementsAre(AllOf(HasSubstr("hosts of --allow"), Not(HasSubstr("everybody")))));
+              ElementsAre(AllOf(HasSubstr("hosts of --allow"), Not(HasSubstr("every user of every host")))));
 }
 
 }  // namespace

@@ -100,7 +100,9 @@ bool is_value_of_cel05(const Property& property) {
   }
   if (property.id == cel05::kBrs) {
     XdrValue<cel05_prop_brs> value(xdr_cel05_prop_brs);
-    return value.read(property.value) == property.value.size() && *value <= RDMA2_BKREQSUP_GENL;
+    // As a word: the enum promotes to int, which would put 0x80000000 below its values.
+    return value.read(property.value) == property.value.size() &&
+           static_cast<std::uint32_t>(*value) <= RDMA2_BKREQSUP_GENL;
   }
   return true;
 }

@@ -223,7 +223,7 @@ void Conversation::on_call(End from, const Message& message, Parts::Place place)
   own.requests.add({message, event_, true, message.kind != Kind::kPart, {}});
 }
 
-// What the Responder told that it takes.
+// The sizes that the Responder told.
 void Conversation::judge_segments(End from, const Message& message) {
   if (profile_ == Profile::kCel05) return;
   const Side& own = side(from);
@@ -236,7 +236,7 @@ void Conversation::judge_segments(End from, const Message& message) {
   }
 }
 
-// What the client told of Calls to it.
+// The sizes that the client told for Calls to it.
 void Conversation::judge_reverse(End from, const Message& message) {
   enum Cel05 : std::uint32_t { kInline = 1 };
   enum Wg07 : std::uint32_t { kSimple = 1, kContinued = 2 };

@@ -124,7 +124,7 @@ TEST(WireV2ConversationOf, TellsOfCallsWithoutAnAnswer) {
   EXPECT_THAT(talk.conversation().unanswered(kClient), ElementsAre(8u));
 }
 
-// What a peer sends that keeps no rules at all: one violation, and an error may answer it.
+// The message of a peer that keeps no rules at all: one violation, and an error may answer it.
 TEST(WireV2ConversationOf, AMalformedMessageIsOneViolation) {
   for (const Profile profile : {Profile::kCel05, Profile::kWg07}) {
     Talk talk(profile);

@@ -30,7 +30,7 @@ std::uint64_t length_of(const ReadList& reads) {
                          [](std::uint64_t sum, const ReadSegment& read) { return sum + read.target.length; });
 }
 
-std::variant<Message, Fault> decode(Octets octets, Profile profile) {
+std::variant<Message, Fault> read(Octets octets, Profile profile) {
   const auto fault = [&](const Rules& rules, const char* text) { return Fault{rules.in(profile), text}; };
   if (octets.size() < kPrefix) return fault({"R2-7.2.4-28", "W2-7-1"}, "the message ends inside its first 16 octets");
   if (header_type(profile, type_of(octets)) == nullptr) {
@@ -40,9 +40,16 @@ std::variant<Message, Fault> decode(Octets octets, Profile profile) {
   if (auto* message = std::get_if<Message>(&parsed)) {
     const auto payload = octets.subspan(message->header_len);
     message->payload.assign(payload.begin(), payload.end());
-    if (auto found = judge(*message)) return *found;
   }
   return parsed;
+}
+
+std::variant<Message, Fault> decode(Octets octets, Profile profile) {
+  auto found = read(octets, profile);
+  if (const auto* message = std::get_if<Message>(&found)) {
+    if (auto fault = judge(*message)) return *std::move(fault);
+  }
+  return found;
 }
 
 }  // namespace weft::wire_v2

@@ -1,4 +1,4 @@
-// What the vectors do not have: one spoiled message for each rule that a message alone can break.
+// The cases that the vectors do not have: one spoiled message for each rule that a message alone can break.
 
 #include "tests/wire_v2/decoder.h"
 

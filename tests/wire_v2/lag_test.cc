@@ -1,5 +1,5 @@
 // Two ends that keep every rule by what they have received, over a network that delivers when it likes: a conversation
-// hears the posts alone, and must not find anything in them. WEFT_SEED chooses other runs than those of every day.
+// hears the posts alone, and must not find anything in them. WEFT_SEED chooses other runs than the default ones.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ std::uint64_t first_seed() {
   return given != nullptr ? std::strtoull(given, nullptr, 10) : 20260101;
 }
 
-// What one end knows.
+// The knowledge of one end.
 struct Knowledge {
   std::deque<Message> inbox;
   std::uint32_t num_sent = 0, num_received = 0;

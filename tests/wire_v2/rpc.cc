@@ -58,7 +58,7 @@ std::optional<std::size_t> header_len_of(Direction direction, Octets payload) {
   return direction == Direction::kCall ? read_call(in) : read_reply(in, copy.size());
 }
 
-// Positions are those of the stream before items were taken out of it: an item stands behind the Call's header and no
+// Positions count in the stream before items were taken out of it: an item stands behind the Call's header and no
 // further than the octets that are there with the items before it.
 bool positions_hold(const ReadList& reads, std::uint64_t header_len, std::uint64_t stream_len) {
   std::map<std::uint32_t, std::uint64_t> chunks;

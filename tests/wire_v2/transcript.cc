@@ -79,7 +79,9 @@ class Judge {
 
   void on_lone_end(const Posts& posts) {
     const Posts rest = judge_probes(posts, posts.front()->end).posts;
-    one_by_one(rest, profile_of(rest));
+    const auto shown = profile_of(rest);
+    one_by_one(rest, shown);
+    if (shown) count_arrivals(rest, *shown);
   }
 
  private:
@@ -87,7 +89,7 @@ class Judge {
     Posts posts;
     std::uint32_t num_before = 0;  // probes that the server refused
   };
-  // The client's last probe begins the conversation. What was before it is judged message by message.
+  // The client's last probe begins the conversation. The messages before it are judged one by one.
   Opened judge_probes(const Posts& posts, std::size_t client) {
     const auto is_asked = [client](const Post* post) {
       return post->end == client && post->kind == Post::Kind::kSend && is_probe(post->octets);
@@ -141,6 +143,15 @@ class Judge {
       } else {
         on_version_2(post->octets, shown);
       }
+    }
+  }
+
+  // These peers are the tests' own: only what they may send counts, and nothing is a fault.
+  void count_arrivals(const Posts& posts, Profile shown) {
+    for (const Post* post : posts) {
+      if (post->kind != Post::Kind::kArrival) continue;
+      const auto decoded = decode(post->octets, shown);
+      if (const auto* message = std::get_if<Message>(&decoded)) verdict_.arrived.add(*message);
     }
   }
 

@@ -33,7 +33,8 @@ class Transcript {
     std::vector<std::string> faults;  // each begins with its rule
     std::map<Profile, std::size_t> num_conversations;
     std::size_t num_messages = 0;  // of version 2
-    Tally tally;
+    Tally tally;                   // of what was sent
+    Tally arrived;                 // of what came from peers that are not tapped
   };
   // The connection itself shows the draft: its first message that one draft alone allows. Where there is none, the
   // messages are well-formed in both drafts, or in none; then they do not count in the tally.

@@ -1,5 +1,5 @@
-// Every vector of rpcrdma2-vectors.txt through the decoder: what is valid gives the fields that the file lists, and the
-// same octets again; what is not is refused.
+// Every vector of rpcrdma2-vectors.txt through the decoder: a valid one gives the fields that the file lists, and the
+// same octets again; an invalid one is refused.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

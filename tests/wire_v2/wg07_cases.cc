@@ -155,7 +155,7 @@ std::vector<Case> wg07_cases() {
          talk.say(kClient, talk.message(kClient, wg07::kGrant));
          say_with_credit(talk, kServer, talk.message(kServer, wg07::kGrant), 34);
        }},
-      // What the server had not answered when it last spoke, it may have heard of later.
+      // The server may have heard later of messages that it had not answered when it last spoke.
       {"GrantsThatCrossAreNoAnswers", kProfile, "W2-4.2.1.1-1",
        [](Talk& talk) {
          talk.open();
@@ -388,7 +388,7 @@ std::vector<Case> wg07_cases() {
          open_with_property(talk, wg07::kRcsiz, 1);
          talk.say(kClient, call_with_sink(talk, Chunk(2, kSink)));
        }},
-      // What the client told may not have reached the server when it sent this.
+      // The message of the client may not have reached the server when it sent this.
       {"ALimitTakesTimeToBeHeardOf", kProfile, "W2-5.2-4",
        [](Talk& talk) {
          talk.open();

@@ -7,10 +7,10 @@ namespace weft::verbs {
 namespace {
 
 constexpr std::uint64_t QpCounters::*kCounters[] = {
-    &QpCounters::sends_tx,        &QpCounters::sends_rx,        &QpCounters::writes_tx,     &QpCounters::writes_rx,
-    &QpCounters::write_octets_tx, &QpCounters::write_octets_rx, &QpCounters::reads_tx,      &QpCounters::reads_rx,
-    &QpCounters::read_octets_tx,  &QpCounters::read_octets_rx,  &QpCounters::immediates_tx, &QpCounters::immediates_rx,
-    &QpCounters::atomics_tx,      &QpCounters::atomics_rx,
+    &QpCounters::sends_tx,      &QpCounters::sends_rx,      &QpCounters::send_octets_tx,  &QpCounters::send_octets_rx,
+    &QpCounters::writes_tx,     &QpCounters::writes_rx,     &QpCounters::write_octets_tx, &QpCounters::write_octets_rx,
+    &QpCounters::reads_tx,      &QpCounters::reads_rx,      &QpCounters::read_octets_tx,  &QpCounters::read_octets_rx,
+    &QpCounters::immediates_tx, &QpCounters::immediates_rx, &QpCounters::atomics_tx,      &QpCounters::atomics_rx,
 };
 static_assert(sizeof(QpCounters) == std::size(kCounters) * sizeof(std::uint64_t), "a field is missing from kCounters");
 

@@ -187,7 +187,7 @@ struct Caps {
 // QpCounters: the messages and octets that went over the wire for one queue pair. Zero on all devices but the soft
 // RNIC.
 struct QpCounters {
-  std::uint64_t sends_tx = 0, sends_rx = 0;
+  std::uint64_t sends_tx = 0, sends_rx = 0, send_octets_tx = 0, send_octets_rx = 0;
   std::uint64_t writes_tx = 0, writes_rx = 0, write_octets_tx = 0, write_octets_rx = 0;
   std::uint64_t reads_tx = 0, reads_rx = 0, read_octets_tx = 0, read_octets_rx = 0;
   std::uint64_t immediates_tx = 0, immediates_rx = 0, atomics_tx = 0, atomics_rx = 0;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/time.h"
 #include "verbs-shim/api/result.h"
@@ -206,6 +207,13 @@ enum class Transport : std::uint8_t { kIwarp, kInfiniBand, kRoce, kOther };
 
 const char* transport_str(Transport transport);
 
+// TerminateCount: the Terminates of one error that the connections of a device sent and received.
+struct TerminateCount {
+  std::uint8_t layer = 0, etype = 0, code = 0;  // RFC 5040 section 4.8
+  std::string meaning;                          // a noun phrase
+  std::uint64_t sent = 0, received = 0;
+};
+
 // DeviceAttr: the fields of struct ibv_device_attr and struct ibv_device that people look for. Engines ask Caps.
 struct DeviceAttr {
   std::string name;  // "soft", "siw0" ...
@@ -216,6 +224,9 @@ struct DeviceAttr {
   std::uint32_t num_ports = 1;
   bool port_active = true;       // port 1
   std::uint32_t active_mtu = 0;  // port 1, octets; 0 if it depends on the connection
+  // Not in ibverbs: one entry for each error that occurred, and one with the layer 255 for all errors that no RFC
+  // registers. Only the soft RNIC counts them.
+  std::vector<TerminateCount> terminates = {};
 };
 
 // Device: struct ibv_context, with the calls by which user space lets it make progress.

@@ -185,7 +185,7 @@ Status IbvCmId::connect(const ConnParam& param) {
   event.id = this;
   event.status = err;
   event.text = err == ECONNREFUSED
-                   ? "connection refused: nobody listens at " + address_str(*::rdma_get_peer_addr(endpoint_->id))
+                   ? "connection refused: no program listens at " + address_str(*::rdma_get_peer_addr(endpoint_->id))
                    : error.message;
   endpoint_->channel->push(std::move(event));
   return {};

@@ -288,7 +288,7 @@ std::string reject_text(int reason) {
   switch (reason) {
     case 1: return "no queue pair";
     case 4: return "timeout";
-    case kRejInvalidServiceId: return "nobody listens there";
+    case kRejInvalidServiceId: return "no program listens there";
     case 10: return "stale connection";
     case kRejConsumerDefined: return "by the application";
     default: return "reason " + std::to_string(reason);

@@ -17,7 +17,7 @@ struct Hint {
 
 constexpr Hint kHints[] = {
     {ECONNREFUSED,
-     "nobody listens at that port, or the peer is a hardware RNIC whose host runs iwpmd and listens at a port that "
+     "no program listens at that port, or the peer is a hardware RNIC whose host runs iwpmd and listens at a port that "
      "iwpmd chose",
      "the address and port of the listener's 'ready' line; on a Linux NFS server 'echo rdma 20049 > "
      "/proc/fs/nfsd/portlist'; with a hardware RNIC stop iwpmd there and start its listener again (or "
@@ -25,7 +25,7 @@ constexpr Hint kHints[] = {
     {EHOSTUNREACH, "no host answers at that address, or a firewall turns connections away",
      "ping and 'ip route get' of the address; the firewall of the peer"},
     {ENETUNREACH, "this machine has no route to that network", "'ip route get' of the address; another address"},
-    {ETIMEDOUT, "no host answers at that address, or a firewall drops what is sent there",
+    {ETIMEDOUT, "no host answers at that address, or a firewall drops the packets to it",
      "ping of the address; the firewall of the peer for that TCP port"},
     {ECONNRESET, "the peer's host accepts and drops at once: a proxy or a firewall without a program behind it",
      "whether the program listens there ('ss -ltn' at the peer)"},

@@ -165,6 +165,7 @@ rdmap::StreamConfig Connection::stream_config() const {
 
 void Connection::start_stream(ConstBytes received, TimePoint now) {
   rdmap::StreamConfig config = stream_config();
+  config.peer_address = &peer_;
   if (loop_.core.trace() != nullptr) {
     trace_ = std::make_unique<StreamTrace>(loop_.core.trace(), local_address(socket_.fd()), peer_,
                                            initiator_.has_value(), now);
@@ -333,6 +334,7 @@ std::size_t Connection::settle(TimePoint now) {
   if (is<FallingBack>()) return moved + fall_back(now);
   if (!dead()) carry_out_llp_action(now);
   if (!dead()) rearm();
+  if (trace_) trace_->end_turn();
   return moved;
 }
 
@@ -421,7 +423,7 @@ void Connection::on_closed(const rdmap::Closed& closed, bool timed_out) {
     return log_step(closed.text + "; asking again with MPA revision 1");
   }
   const bool was_told = told();
-  if (!was_told) log_end(closed, heard_by_id());
+  if (!was_told) tell_end(closed, heard_by_id());
   advance(End::kClosed);
   loop_.holdings.remove_silent(self_);
   const bool was_request = is<Requested>();
@@ -450,7 +452,7 @@ void Connection::on_closed(const rdmap::Closed& closed, bool timed_out) {
 void Connection::on_failure(const rdmap::Closed& why, bool timed_out) {
   if (queues_ != nullptr) queues_->stream_failed(why);
   if (told()) return;
-  log_end(why, heard_by_id());
+  tell_end(why, heard_by_id());
   advance(End::kTold);
   if (id_ != nullptr) push_end(*id_, why, timed_out);
 }

@@ -177,6 +177,8 @@ class Connection final : public Source, public rdmap::RecvSource {
   void answered();
   void detach_queues();
   // told: an event tells the program the same, so the line matters less.
+  // The end of the stream, for the counters and the log.
+  void tell_end(const rdmap::Closed& closed, bool told) const;
   void log_end(const rdmap::Closed& closed, bool told) const;
   // Logs a step that the connection takes towards the peer by itself: "connection to 10.0.0.1:20049: WORDS".
   void log_step(const std::string& words) const;

@@ -96,7 +96,7 @@ void Connection::give_way(Holdings::What what) {
     case Holdings::What::kParked:
       if (dead()) return;
       log_end({rdmap::CloseReason::kLlp, std::nullopt,
-               "its FPDU has been incomplete for longest, and memory for such parts is short"},
+               "its FPDU has been incomplete for longest, and memory for parts of FPDUs is short"},
               false);
       return abort();
   }
@@ -174,6 +174,11 @@ void Connection::answered() {
 void Connection::detach_queues() {
   if (queues_ == nullptr) return;
   std::exchange(queues_, nullptr)->detach(stream_ ? stream_->counters() : rdmap::StreamCounters{});
+}
+
+void Connection::tell_end(const rdmap::Closed& closed, bool told) const {
+  loop_.core.terminates().count(closed);
+  log_end(closed, told);
 }
 
 void Connection::log_end(const rdmap::Closed& closed, bool told) const {

@@ -13,6 +13,7 @@
 #include "verbs-shim/soft/doorbell.h"
 #include "verbs-shim/soft/memory_table.h"
 #include "verbs-shim/soft/poller.h"
+#include "verbs-shim/soft/terminate_counters.h"
 #include "verbs-shim/soft/trace_file.h"
 
 namespace weft::verbs::soft {
@@ -31,6 +32,7 @@ class Core {
   std::size_t num_loops() const { return pollers_.size(); }
   RegionTable& regions() { return regions_; }
   AsyncQueue& async() { return async_; }
+  TerminateCounters& terminates() { return terminates_; }
   DeviceBell& bell() { return bell_; }  // rung with workers only
   Poller& poller(std::size_t loop) { return *pollers_[loop]; }
   // For a new channel.
@@ -57,6 +59,7 @@ class Core {
   DeviceBell bell_;
   std::vector<std::unique_ptr<Poller>> pollers_;  // one for each loop
   AsyncQueue async_;
+  TerminateCounters terminates_;
   std::atomic<std::uint32_t> last_number_ = 0;
   std::atomic<std::uint32_t> num_srqs_ = 0;
   std::atomic<bool> gone_ = false;

@@ -10,6 +10,8 @@ class CountersTest : public VerbsTest {
   void expect(const QpCounters& is, const QpCounters& should) {
     EXPECT_EQ(is.sends_tx, should.sends_tx);
     EXPECT_EQ(is.sends_rx, should.sends_rx);
+    EXPECT_EQ(is.send_octets_tx, should.send_octets_tx);
+    EXPECT_EQ(is.send_octets_rx, should.send_octets_rx);
     EXPECT_EQ(is.writes_tx, should.writes_tx);
     EXPECT_EQ(is.writes_rx, should.writes_rx);
     EXPECT_EQ(is.write_octets_tx, should.write_octets_tx);
@@ -54,6 +56,7 @@ TEST_P(CountersTest, EveryKindIsCountedAtBothEnds) {
 
   QpCounters client;
   client.sends_tx = 1;
+  client.send_octets_tx = 5;
   client.writes_tx = 4;
   client.write_octets_tx = 307;
   client.reads_tx = 4;
@@ -62,6 +65,7 @@ TEST_P(CountersTest, EveryKindIsCountedAtBothEnds) {
   client.immediates_tx = 1;
   QpCounters server;
   server.sends_rx = 1;
+  server.send_octets_rx = 5;
   server.writes_rx = 4;
   server.write_octets_rx = 307;
   server.reads_rx = 4;

@@ -21,8 +21,8 @@ class FrameCutter {
     std::size_t tagged = 0;  // octets kept of an FPDU in the tagged model; 0: all
     std::size_t other = 0;   // of other frames
   };
-  // A packet: its kept octets, and the number that it had.
-  using Put = std::function<void(ConstBytes kept, std::size_t len)>;
+  // A packet: its kept octets, which may be swapped out, and the number that it had.
+  using Put = std::function<void(std::vector<std::uint8_t>& kept, std::size_t len)>;
   static constexpr std::size_t kMaxPacket = 65000;  // octets; IP has room for no more than 65535 with its headers
 
   FrameCutter(const Limits& limits, Put put) : limits_(limits), put_(std::move(put)) {}

@@ -172,7 +172,7 @@ sockaddr_storage PortMapAsk::target() const {
       break;
     case iwpm::Answer::Kind::kRejected:
       log_line(log_, LogLevel::kInfo,
-               "port mapper: nobody registered {} with the mapper there; connecting to it as it is",
+               "port mapper: no program registered {} with the mapper there; connecting to it as it is",
                address_str(peer_));
       break;
     case iwpm::Answer::Kind::kNoMapper:
@@ -250,9 +250,10 @@ void PortMapAnswers::open_for(const sockaddr_storage& listening) {
     }
   }
   const int err = errno;
-  log_line(loop_.log(), LogLevel::kWarn, "port mapper: UDP {}: {}{}; who asks there for {} gets no answer of ours",
-           address_str(local), std::strerror(err),
-           err == EADDRINUSE ? " (by iwpmd, or by another program like this one)" : "", address_str(listening));
+  log_line(loop_.log(), LogLevel::kWarn,
+           "port mapper: UDP {}: {}{}; a host that asks there for {} gets no answer of ours", address_str(local),
+           std::strerror(err), err == EADDRINUSE ? " (by iwpmd, or by another program like this one)" : "",
+           address_str(listening));
 }
 
 // PEER-M-03

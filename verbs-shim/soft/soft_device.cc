@@ -23,12 +23,12 @@ Status check_config(const SoftConfig& config) {
   if (config.mpa_revision > 2) return Error{EINVAL, "MPA revisions are 0, 1 and 2"};
   const mpa::PeerProfile* peer = mpa::find_peer_profile(config.peer);
   if (peer == nullptr) return Error{EINVAL, "no peer profile is called " + config.peer};
-  if (config.markers && !peer->stands_markers) return Error{EINVAL, config.peer + " rejects who asks for Markers"};
+  if (config.markers && !peer->stands_markers) return Error{EINVAL, config.peer + " rejects a request for Markers"};
   if (config.rtr > Rtr::kNone && config.mpa_revision < mpa::kEnhancedRevision) {
     return Error{EINVAL, "an RTR indication is agreed on at MPA revision 2 only"};
   }
   if (config.num_workers > kMaxWorkers) return Error{EINVAL, "at most 256 workers"};
-  if (config.max_silent == 0) return Error{EINVAL, "max_silent 0 would let nobody connect"};
+  if (config.max_silent == 0) return Error{EINVAL, "with max_silent 0 no peer could connect"};
   if (config.max_qp_wr == 0 || config.max_sge == 0 || config.max_cqe == 0) {
     return Error{EINVAL, "limits of queues start at 1"};
   }
@@ -134,6 +134,7 @@ DeviceAttr SoftDevice::query() const {
   attr.name = "soft";
   attr.transport = Transport::kIwarp;
   attr.port_active = !core_.gone();
+  attr.terminates = core_.terminates().read();
   return attr;
 }
 

@@ -1,88 +1,45 @@
 #include "verbs-shim/soft/stream_trace.h"
 
-#include <netinet/in.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <variant>
 
-#include "mpa/wire/cursor.h"
+#include "verbs-shim/api/types.h"
+#include "verbs-shim/soft/translate.h"
 
 namespace weft::verbs::soft {
 
 namespace {
 
-constexpr std::uint8_t kFin = 0x01, kSyn = 0x02, kPush = 0x08, kAck = 0x10;  // RFC 9293 section 3.1
-constexpr std::size_t kTcpLen = 20, kIpv4Len = 20, kIpv6Len = 40;
-constexpr std::uint8_t kProtocolTcp = 6, kHops = 64;
-
-// Head: an IP and a TCP header.
-class Head {
- public:
-  struct Tcp {
-    std::uint32_t seq = 0, ack = 0;
-    std::uint8_t flags = 0;
-  };
-
-  Head(const sockaddr_storage& src, const sockaddr_storage& dst, const Tcp& tcp, std::size_t payload_len)
-      : out_(room_) {
-    if (src.ss_family == AF_INET6) {
-      put_ipv6(src, dst, payload_len);
-    } else {
-      put_ipv4(src, dst, payload_len);
-    }
-    put(port_of(src) && port_of(dst) && out_.u32(tcp.seq) && out_.u32(tcp.ack) && out_.u8(kTcpLen / 4 << 4) &&
-        out_.u8(tcp.flags) && out_.u16(0xffff) && out_.u32(0));
+std::string_view name_of(rdmap::WorkOp op) {
+  switch (op) {
+    case rdmap::WorkOp::kSend: return "Send";
+    case rdmap::WorkOp::kRdmaWrite: return "RDMA Write";
+    case rdmap::WorkOp::kRdmaRead: return "RDMA Read";
+    case rdmap::WorkOp::kAtomic: return "Atomic";
+    case rdmap::WorkOp::kBindWindow: return "bind of a window";
+    case rdmap::WorkOp::kInvalidateWindow: return "invalidation of a window";
+    case rdmap::WorkOp::kRecv: return "Receive";
   }
-
-  ConstBytes octets() const { return ConstBytes(room_).first(out_.len()); }
-
- private:
-  // There is room for everything.
-  static void put([[maybe_unused]] bool fits) {}
-
-  bool port_of(const sockaddr_storage& address) {
-    // sin_port and sin6_port lie at the same place.
-    return out_.u16(ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port));
-  }
-
-  void put_ipv4(const sockaddr_storage& src, const sockaddr_storage& dst, std::size_t payload_len) {
-    const auto address = [](const sockaddr_storage& of) {
-      return ntohl(reinterpret_cast<const sockaddr_in&>(of).sin_addr.s_addr);
-    };
-    const auto total = static_cast<std::uint16_t>(kIpv4Len + kTcpLen + payload_len);
-    put(out_.u8(0x45) && out_.u8(0) && out_.u16(total) && out_.u32(0x4000) && out_.u8(kHops) && out_.u8(kProtocolTcp) &&
-        out_.u16(0) && out_.u32(address(src)) && out_.u32(address(dst)));
-    put_checksum();
-  }
-
-  // RFC 791 section 3.1. The one of TCP stays 0: sending hosts leave it to the network card, so readers expect that.
-  void put_checksum() {
-    std::uint32_t sum = 0;
-    for (std::size_t i = 0; i < kIpv4Len; i += 2) sum += static_cast<std::uint32_t>(room_[i] << 8 | room_[i + 1]);
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = ~((sum & 0xffff) + (sum >> 16));
-    room_[10] = static_cast<std::uint8_t>(sum >> 8);
-    room_[11] = static_cast<std::uint8_t>(sum);
-  }
-
-  void put_ipv6(const sockaddr_storage& src, const sockaddr_storage& dst, std::size_t payload_len) {
-    const auto address = [](const sockaddr_storage& of) {
-      return ConstBytes(reinterpret_cast<const sockaddr_in6&>(of).sin6_addr.s6_addr);
-    };
-    put(out_.u32(0x60000000) && out_.u16(static_cast<std::uint16_t>(kTcpLen + payload_len)) && out_.u8(kProtocolTcp) &&
-        out_.u8(kHops) && out_.bytes(address(src)) && out_.bytes(address(dst)));
-  }
-
-  std::array<std::uint8_t, kIpv6Len + kTcpLen> room_{};
-  Writer out_;
-};
-
-std::string reason_of(const rdmap::Event& event) {
-  if (const auto* closed = std::get_if<rdmap::Closed>(&event)) return closed->text;
-  if (const auto* rejected = std::get_if<rdmap::Rejected>(&event)) return rejected->text;
   return "";
+}
+
+std::string words_of(const rdmap::Completion& done) {
+  std::string words =
+      fmt::format("{} {:#x} ended: {}", name_of(done.op), done.wr_id, wc_status_str(to_wc(done).status));
+  if (done.byte_len != 0) words += fmt::format(", {} bytes", done.byte_len);
+  if (done.invalidated) words += fmt::format(", STag {:#x} invalidated", done.invalidated->value);
+  if (done.terminate) words += "; Terminate " + rdmap::describe(*done.terminate);
+  return words;
+}
+
+std::string words_of(const rdmap::Established& begun) {
+  return fmt::format(
+      "established: MPA revision {}, IRD {}, ORD {}, CRC {}, Markers {}", begun.revision, begun.ird, begun.ord,
+      begun.crc ? "on" : "off",
+      begun.markers_tx ? (begun.markers_rx ? "both ways" : "sent") : (begun.markers_rx ? "received" : "off"));
 }
 
 }  // namespace
@@ -94,18 +51,22 @@ StreamTrace::StreamTrace(std::shared_ptr<TraceFile> file, const sockaddr_storage
       peer_(peer),
       now_(now),
       out_({file_->config().tagged_len, file_->config().other_len},
-           [this](ConstBytes kept, std::size_t len) { put(Way::kOut, kAck | kPush, kept, len); }),
+           [this](std::vector<std::uint8_t>& kept, std::size_t len) { put(Way::kOut, kAck | kPush, kept, len); }),
       in_({file_->config().tagged_len, file_->config().other_len},
-          [this](ConstBytes kept, std::size_t len) { put(Way::kIn, kAck | kPush, kept, len); }) {
+          [this](std::vector<std::uint8_t>& kept, std::size_t len) { put(Way::kIn, kAck | kPush, kept, len); }) {
   const Way first = client ? Way::kOut : Way::kIn;
   const Way second = client ? Way::kIn : Way::kOut;
-  put(first, kSyn, {}, 0);
-  put(second, kSyn | kAck, {}, 0);
-  put(first, kAck, {}, 0);
+  std::vector<std::uint8_t> none;
+  put(first, kSyn, none, 0);
+  put(second, kSyn | kAck, none, 0);
+  put(first, kAck, none, 0);
 }
 
 StreamTrace::~StreamTrace() {
-  put(Way::kOut, kFin | kAck, {}, 0, reason_);
+  std::vector<std::uint8_t> none;
+  put(Way::kOut, kFin | kAck, none, 0);
+  comment(reason_);
+  write();
 }
 
 template <typename Views>
@@ -130,20 +91,62 @@ void StreamTrace::on_rx(std::span<const MutBytes> buffers, std::size_t n, TimePo
 
 void StreamTrace::on_tx(std::span<const ConstBytes> buffers, std::size_t n, TimePoint now) {
   take(Way::kOut, buffers, n, now);
+  // The Terminate is the last FPDU of a stream.
+  if (n != 0 && !terminate_.empty()) comment(std::exchange(terminate_, {}));
+}
+
+void StreamTrace::on_failure(const rdmap::Closed& why) {
+  comment(why.text);
+  if (why.reason == rdmap::CloseReason::kTerminateSent) terminate_ = why.text;
 }
 
 void StreamTrace::on_event(const rdmap::Event& event) {
-  if (std::string reason = reason_of(event); !reason.empty()) reason_ = std::move(reason);
+  if (const auto* done = std::get_if<rdmap::Completion>(&event)) {
+    if (is_told(*done)) comment(words_of(*done));
+  } else if (const auto* begun = std::get_if<rdmap::Established>(&event)) {
+    comment(words_of(*begun));
+  } else if (const auto* closed = std::get_if<rdmap::Closed>(&event)) {
+    reason_ = closed->text;
+  } else if (const auto* rejected = std::get_if<rdmap::Rejected>(&event)) {
+    comment(rejected->text);
+    reason_ = rejected->text;
+  }
 }
 
-void StreamTrace::put(Way way, std::uint8_t flags, ConstBytes kept, std::size_t len, std::string_view comment) {
-  const bool is_out = way == Way::kOut;
-  std::uint32_t& seq = next_seq(way);
-  const std::uint32_t ack = (flags & kAck) != 0 ? (is_out ? seq_in_ : seq_out_) : 0;
-  const Head head(is_out ? local_ : peer_, is_out ? peer_ : local_, {.seq = seq, .ack = ack, .flags = flags}, len);
-  file_->put(head.octets(), kept, head.octets().size() + len, now_, comment);
+void StreamTrace::put(Way way, std::uint8_t flags, std::vector<std::uint8_t>& kept, std::size_t len) {
+  write();
+  last_.way = way;
+  last_.flags = flags;
+  last_.kept.swap(kept);
+  last_.len = len;
+  last_.time = now_;
+  last_.waits = true;
+}
+
+void StreamTrace::comment(std::string_view text) {
+  static constexpr std::string_view kMore = "; and more";
+  std::string& all = last_.comment;
+  if (!last_.waits || text.empty() || all.ends_with(kMore)) return;
+  if (all.size() + text.size() > kMaxComment) {
+    all += kMore;
+    return;
+  }
+  if (!all.empty()) all += "; ";
+  all += text;
+}
+
+void StreamTrace::write() {
+  if (!std::exchange(last_.waits, false)) return;
+  const bool is_out = last_.way == Way::kOut;
+  std::uint32_t& seq = next_seq(last_.way);
+  const std::uint32_t ack = (last_.flags & kAck) != 0 ? (is_out ? seq_in_ : seq_out_) : 0;
+  const PacketHead head(is_out ? local_ : peer_, is_out ? peer_ : local_,
+                        {.seq = seq, .ack = ack, .flags = last_.flags}, last_.kept, last_.len);
+  file_->put(head.octets(), last_.kept, head.octets().size() + last_.len, last_.time, last_.comment);
   // SYN and FIN count as one octet each.
-  seq += static_cast<std::uint32_t>(len) + ((flags & (kSyn | kFin)) != 0 ? 1 : 0);
+  seq += static_cast<std::uint32_t>(last_.len) + ((last_.flags & (kSyn | kFin)) != 0 ? 1 : 0);
+  last_.kept.clear();
+  last_.comment.clear();
 }
 
 }  // namespace weft::verbs::soft

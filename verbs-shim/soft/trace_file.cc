@@ -1,6 +1,7 @@
 #include "verbs-shim/soft/trace_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -55,7 +56,7 @@ ConstBytes octets_of(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-// Block writes the type and the two lengths around what is added while it lives.
+// Block writes the type and the two lengths around the octets that are added while it lives.
 class Block {
  public:
   Block(Octets& out, std::uint32_t type) : out_(out), begin_(out.size()) {
@@ -111,7 +112,8 @@ TraceFile::~TraceFile() {
   more_.notify_one();
   thread_.join();
   if (counters_.dropped > 0) {
-    warn(std::to_string(counters_.dropped) + " packets were dropped: the disk was slower than the traffic");
+    warn(std::to_string(counters_.dropped) + " packets were dropped" +
+         (counters_.failed ? " since then" : ": the file took them more slowly than they came"));
   }
 }
 
@@ -176,10 +178,26 @@ void TraceFile::put(ConstBytes head, ConstBytes payload, std::size_t wire_len, T
   if (waiting_.size() >= kWriteAt) more_.notify_one();
 }
 
-bool TraceFile::write_out(ConstBytes octets) const {
+// Whether the file, which is a pipe, takes more octets.
+bool TraceFile::wait_for_room() {
+  std::chrono::milliseconds waited{0};
+  while (true) {
+    pollfd room{fd_.get(), POLLOUT, 0};
+    if (::poll(&room, 1, static_cast<int>(kWritePeriod.count())) != 0) return true;
+    const std::lock_guard lock(mutex_);
+    if (ending_ && (waited += kWritePeriod) >= kPatience) return false;
+  }
+}
+
+bool TraceFile::write_out(ConstBytes octets) {
   while (!octets.empty()) {
     const ssize_t n = ::write(fd_.get(), octets.data(), octets.size());
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      if (wait_for_room()) continue;
+      warn("the program that reads it does not go on; the rest of the trace is lost");
+      return false;
+    }
     if (n < 0) {
       warn(std::string("cannot be written any more: ") + std::strerror(errno));
       return false;
@@ -212,8 +230,13 @@ void TraceFile::write_all() {
 namespace weft::verbs {
 
 Result<std::shared_ptr<Trace>> open_trace(const TraceConfig& config) {
-  Fd fd(::open(config.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!fd) return Error{errno, config.path + ": " + std::strerror(errno)};
+  // O_NONBLOCK matters for FIFOs alone: neither their open nor their writes may wait for a reader.
+  Fd fd(::open(config.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0600));
+  if (!fd) {
+    const int err = errno;
+    const char* why = err == ENXIO ? "no program reads from this FIFO; start the reader first" : std::strerror(err);
+    return Error{err, config.path + ": " + why};
+  }
   auto trace = std::make_shared<soft::TraceFile>(config, std::move(fd));
   if (trace->counters().failed) return Error{EAGAIN, "no thread for the trace"};
   return std::shared_ptr<Trace>(std::move(trace));

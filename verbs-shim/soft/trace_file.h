@@ -17,9 +17,13 @@
 namespace weft::verbs::soft {
 
 // TraceFile puts packets into pcapng blocks (draft-ietf-opsawg-pcapng) and writes them in a thread of its own. put
-// takes a lock for the length of a copy, and never waits for the disk.
+// takes a lock for the length of a copy, and never waits for the file. The file may be a pipe, whose reader may be
+// slow: at the end the trace waits kPatience for it.
 class TraceFile final : public Trace {
  public:
+  static constexpr std::chrono::milliseconds kPatience{1000};
+
+  // fd: non-blocking.
   TraceFile(const TraceConfig& config, Fd fd);
   ~TraceFile() override;
 
@@ -32,7 +36,8 @@ class TraceFile final : public Trace {
 
  private:
   void write_all();
-  bool write_out(ConstBytes octets) const;
+  bool write_out(ConstBytes octets);
+  bool wait_for_room();
   void warn(const std::string& what) const;
   void begin_file();
   void end_file();

@@ -1,24 +1,33 @@
 #include "verbs-shim/soft/trace.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <vector>
 
+#include "base/fd.h"
 #include "mpa/testing/naive_framer.h"
 #include "verbs-shim/soft/frame_cutter.h"
+#include "verbs-shim/soft/packet_head.h"
 #include "verbs-shim/soft/stream_trace.h"
 #include "verbs-shim/soft/trace_file.h"
+#include "verbs-shim/soft/translate.h"
 
 namespace weft::verbs::soft {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using Octets = std::vector<std::uint8_t>;
 
@@ -32,7 +41,7 @@ struct Packets {
   std::vector<Octets> kept;
   std::vector<std::size_t> lens;
   FrameCutter::Put put() {
-    return [this](ConstBytes octets, std::size_t len) {
+    return [this](const Octets& octets, std::size_t len) {
       kept.emplace_back(octets.begin(), octets.end());
       lens.push_back(len);
     };
@@ -90,7 +99,7 @@ TEST(FrameCutter, KeepsTheFrontOfAFrame) {
   }
 }
 
-// What a turn leaves of a frame comes as a packet, too, and its limit counts over the packets of the frame.
+// The part of a frame that a turn leaves comes as a packet, too. The limit of a frame counts over its packets.
 TEST(FrameCutter, ATurnEndsAPacket) {
   mpa::testing::NaiveFramer framer(true, false);
   Packets packets;
@@ -239,6 +248,157 @@ TEST_F(TraceTest, AStreamIsATcpConnection) {
   }
 }
 
+// ---- comments
+
+struct CommentTest : TraceTest {
+  CommentTest()
+      : trace(std::in_place, open(), address(AF_INET, 1, 40000), address(AF_INET, 2, 20049), true, TimePoint{}) {}
+
+  void sends(Octets octets) {
+    const ConstBytes out[] = {octets};
+    trace->on_tx(out, octets.size(), TimePoint{});
+  }
+  void receives(Octets octets) {
+    const MutBytes in[] = {octets};
+    trace->on_rx(in, octets.size(), TimePoint{});
+  }
+  // Both startup frames.
+  void start() {
+    sends(startup(false));
+    receives(startup(false));
+  }
+  // The comments of the packets behind TCP's handshake, up to the FIN.
+  std::vector<std::string> comments() {
+    trace.reset();
+    std::vector<std::string> all;
+    for (const Block& block : blocks()) {
+      if (block.type != 6) continue;
+      std::uint32_t kept = 0;
+      std::memcpy(&kept, block.body.data() + 12, sizeof(kept));
+      const std::size_t options = 20 + (kept + 3) / 4 * 4;
+      std::uint16_t len = 0;
+      if (options < block.body.size()) std::memcpy(&len, block.body.data() + options + 2, sizeof(len));
+      const auto* begin = reinterpret_cast<const char*>(block.body.data()) + std::min(options + 4, block.body.size());
+      all.emplace_back(begin, len);
+    }
+    all.erase(all.begin(), all.begin() + 3);
+    return all;
+  }
+
+  // A request of the user's ended.
+  void ends(rdmap::WorkOp op, std::uint64_t wr_id, rdmap::WorkStatus status = rdmap::WorkStatus::kSuccess,
+            bool signaled = true) {
+    rdmap::Completion done;
+    done.wr_id = wr_id;
+    done.op = op;
+    done.status = status;
+    done.note = signaled ? kSignaled : 0;
+    if (op == rdmap::WorkOp::kRecv) done.byte_len = 82;
+    if (status != rdmap::WorkStatus::kSuccess) done.terminate = rdmap::kUnexpectedOpcode;
+    trace->on_event(done);
+  }
+
+  mpa::testing::NaiveFramer framer{true, false};
+  std::optional<StreamTrace> trace;
+};
+
+TEST_F(CommentTest, AConnectionTellsWhatWasAgreed) {
+  start();
+  rdmap::Established begun;
+  begun.ird = 3;
+  begun.ord = 5;
+  begun.revision = 2;
+  begun.markers_rx = true;
+  trace->on_event(begun);
+  EXPECT_THAT(comments(), ElementsAre("", "established: MPA revision 2, IRD 3, ORD 5, CRC on, Markers received", ""));
+}
+
+TEST_F(CommentTest, AWorkRequestEndsAtThePacketOfItsTurn) {
+  start();
+  receives(framer.frame(ulpdu(100, false)));
+  ends(rdmap::WorkOp::kRecv, 0x77);
+  sends(framer.frame(ulpdu(200, true)));
+  ends(rdmap::WorkOp::kRdmaWrite, 8);
+  ends(rdmap::WorkOp::kRdmaWrite, 9, rdmap::WorkStatus::kSuccess, false);
+  trace->end_turn();
+  ends(rdmap::WorkOp::kSend, 10);
+  EXPECT_THAT(comments(),
+              ElementsAre("", "", "Receive 0x77 ended: success, 82 bytes", "RDMA Write 0x8 ended: success", ""))
+      << "no word of unsignaled requests, and of what ended in no packet's turn";
+}
+
+// The reason stands at the FPDU at fault, at the Terminate, and at the end.
+TEST_F(CommentTest, ATerminateHasItsReason) {
+  start();
+  receives(framer.frame(ulpdu(100, false)));
+  const rdmap::Closed why{rdmap::CloseReason::kTerminateSent, rdmap::kUnexpectedOpcode, "that is no opcode"};
+  trace->on_failure(why);
+  ends(rdmap::WorkOp::kSend, 1, rdmap::WorkStatus::kFlushed);
+  sends(framer.frame(ulpdu(40, false)));
+  trace->on_event(why);
+  const auto all = comments();
+  ASSERT_THAT(all, SizeIs(5));
+  EXPECT_THAT(all[2], AllOf(HasSubstr("that is no opcode; Send 0x1 ended: "), HasSubstr("unexpected opcode")));
+  EXPECT_EQ(all[3], "that is no opcode");
+  EXPECT_EQ(all[4], "that is no opcode");
+}
+
+TEST_F(CommentTest, ALongCommentIsCut) {
+  start();
+  for (std::uint64_t i = 0; i < 1000; ++i) ends(rdmap::WorkOp::kSend, i, rdmap::WorkStatus::kFlushed);
+  const auto all = comments();
+  EXPECT_LE(all[1].size(), StreamTrace::kMaxComment + 20);
+  EXPECT_THAT(all[1], EndsWith("; and more"));
+}
+
+// A reader of a pipe sees each packet when its turn is over.
+TEST_F(CommentTest, NoPacketWaitsLongerThanItsTurn) {
+  const auto file = open();
+  trace.emplace(file, address(AF_INET, 1, 40000), address(AF_INET, 2, 20049), true, TimePoint{});
+  sends(startup(false));
+  EXPECT_EQ(file->counters().packets, 3u);
+  trace->end_turn();
+  EXPECT_EQ(file->counters().packets, 4u);
+}
+
+// ---- the head of a packet
+
+std::uint32_t sum_of(const Octets& octets) {
+  std::uint32_t sum = 0;
+  for (std::size_t at = 0; at < octets.size(); at += 2) {
+    sum += static_cast<std::uint32_t>(octets[at] << 8 | (at + 1 < octets.size() ? octets[at + 1] : 0));
+  }
+  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+  return sum;
+}
+
+// RFC 1071: what was summed up, and its checksum, make 0xffff.
+TEST(PacketHead, TheChecksumOfTcpHolds) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const std::size_t len : {0u, 1u, 2u, 7u, 8u, 9u, 1001u, 65000u}) {
+      Octets payload(len);
+      for (std::size_t i = 0; i < len; ++i) payload[i] = static_cast<std::uint8_t>(i * 37 + 11);
+      const PacketHead head(address(family, 1, 40000), address(family, 2, 20049),
+                            {.seq = 1, .ack = 0xfffffff0, .flags = kAck}, payload, len);
+      const std::size_t ip = family == AF_INET ? 20 : 40;
+      const Octets octets(head.octets().begin(), head.octets().end());
+      // The pseudo header: addresses, protocol, length.
+      Octets all(octets.begin() + static_cast<std::ptrdiff_t>(family == AF_INET ? 12 : 8),
+                 octets.begin() + static_cast<std::ptrdiff_t>(ip));
+      const std::size_t tcp_len = 20 + len;
+      for (const std::size_t word : {std::size_t{6}, tcp_len}) {
+        all.push_back(static_cast<std::uint8_t>(word >> 8));
+        all.push_back(static_cast<std::uint8_t>(word));
+      }
+      all.insert(all.end(), octets.begin() + static_cast<std::ptrdiff_t>(ip), octets.end());
+      all.insert(all.end(), payload.begin(), payload.end());
+      EXPECT_EQ(sum_of(all), 0xffffu) << family << " " << len;
+    }
+  }
+}
+
+// ---- files that are none
+
 TEST_F(TraceTest, ADiskThatIsTooSlowCostsPacketsAndNothingElse) {
   std::vector<std::string> lines;
   const Octets payload(60000, 2);
@@ -251,7 +411,7 @@ TEST_F(TraceTest, ADiskThatIsTooSlowCostsPacketsAndNothingElse) {
     dropped = trace->counters().dropped;
   }
   EXPECT_EQ(dropped, 10u);
-  EXPECT_THAT(lines, ElementsAre(::testing::HasSubstr("10 packets were dropped")));
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("10 packets were dropped")));
   EXPECT_THAT(blocks(), SizeIs(3));
 }
 
@@ -261,7 +421,59 @@ TEST_F(TraceTest, AFullDiskIsToldOnce) {
       {.path = "/dev/full", .log = {.sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); }}});
   ASSERT_TRUE(trace.ok());
   trace.value().reset();
-  EXPECT_THAT(lines, ElementsAre(::testing::HasSubstr("No space left on device")));
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("No space left on device")));
+}
+
+struct FifoTest : TraceTest {
+  FifoTest() {
+    EXPECT_NE(::mkdtemp(folder.data()), nullptr);
+    fifo = folder + "/fifo";
+    EXPECT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  }
+  ~FifoTest() override {
+    ::unlink(fifo.c_str());
+    ::rmdir(folder.c_str());
+  }
+  std::shared_ptr<Trace> open_fifo() {
+    auto made = open_trace(
+        {.path = fifo, .log = {.sink = [this](LogLevel, std::string_view line) { lines.emplace_back(line); }}});
+    EXPECT_TRUE(made.ok());
+    return std::move(made.value());
+  }
+  Fd reader() { return Fd(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK)); }
+
+  std::string folder = "/tmp/weft-trace-XXXXXX", fifo;
+  std::vector<std::string> lines;
+};
+
+TEST_F(FifoTest, WithoutAReaderItIsAnError) {
+  const auto trace = open_trace({.path = fifo});
+  ASSERT_FALSE(trace.ok());
+  EXPECT_EQ(trace.error().errno_value, ENXIO);
+  EXPECT_THAT(trace.error().message, HasSubstr("start the reader first"));
+}
+
+TEST_F(FifoTest, AReaderThatStopsDoesNotKeepTheProgram) {
+  const Fd held = reader();
+  auto trace = open_fifo();
+  const Octets payload(60000, 2);
+  for (int i = 0; i < 10; ++i) std::static_pointer_cast<TraceFile>(trace)->put({}, payload, 60000, TimePoint{}, "");
+  trace.reset();
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("the program that reads it does not go on")));
+}
+
+TEST_F(FifoTest, AReaderThatGoesAwayIsToldOnce) {
+  Fd held = reader();
+  auto trace = open_fifo();
+  held.reset();
+  trace.reset();
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("Broken pipe")));
+}
+
+TEST_F(TraceTest, AFolderIsNoFile) {
+  const auto trace = open_trace({.path = "/tmp"});
+  ASSERT_FALSE(trace.ok());
+  EXPECT_EQ(trace.error().errno_value, EISDIR);
 }
 
 TEST_F(TraceTest, APathThatCannotBeMadeIsAnError) {

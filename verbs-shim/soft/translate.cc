@@ -119,7 +119,8 @@ Status check_send(const SendWr& wr, const QpCap& cap) {
     if (Status status = check_bind(wr); !status) return status;
   }
   if (has(wr.send_flags, SendFlags::kInline)) {
-    if (wr.opcode == WrOpcode::kRdmaRead || is_atomic(wr.opcode)) return Error{EINVAL, "what is read cannot be inline"};
+    if (wr.opcode == WrOpcode::kRdmaRead || is_atomic(wr.opcode))
+      return Error{EINVAL, "data that is read cannot be inline"};
     if (len > cap.max_inline_data) return Error{EINVAL, "more inline data than the queue pair was created for"};
   }
   return {};
@@ -140,6 +141,8 @@ QpCounters to_api(const rdmap::StreamCounters& in) {
   QpCounters out;
   out.sends_tx = in.sends_tx;
   out.sends_rx = in.sends_rx;
+  out.send_octets_tx = in.send_octets_tx;
+  out.send_octets_rx = in.send_octets_rx;
   out.writes_tx = in.writes_tx;
   out.writes_rx = in.writes_rx;
   out.write_octets_tx = in.write_octets_tx;

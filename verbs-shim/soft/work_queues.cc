@@ -34,7 +34,7 @@ Status WorkQueues::refused(rdmap::PostResult result) {
 }
 
 Status WorkQueues::post_recv(const RecvWr& wr) {
-  if (srq_ != nullptr) return Error{EINVAL, "the receives of this queue pair are those of its shared receive queue"};
+  if (srq_ != nullptr) return Error{EINVAL, "this queue pair takes its receives from its shared receive queue"};
   if (wr.sg_list.size() > attr_.cap.max_recv_sge) {
     return Error{EINVAL, "more scatter/gather elements than max_recv_sge of the queue pair"};
   }

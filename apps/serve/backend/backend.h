@@ -161,6 +161,10 @@ class Backend {
   };
   Outcome<Listing> list(const Node& node, std::uint64_t cookie, const nfs3::Verf& verf,
                         const DirListing::Limits& limits) const;
+  // list_into is the common part of READDIR and READDIRPLUS. `add` puts an entry into the Reply; false: the Reply is
+  // full. limit: octets of the Reply. entry_cost: octets of an entry beside its name.
+  template <typename Args, typename Res, typename Add>
+  Res list_into(const Args& args, std::size_t limit, std::size_t entry_cost, const Add& add);
 
   nfs3::WccRes remove_name(const nfs3::Diropargs3& what, bool is_rmdir);
   // The caller calls on_name_lost when `file` lost a name. It finds out whether that was the last name.

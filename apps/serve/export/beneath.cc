@@ -59,7 +59,7 @@ std::string openat2_fault(int error) {
     case ENOSYS: return why + ": openat2(2) needs Linux 5.6 or later";
     case EPERM:
       return why + ": something forbids openat2(2), most likely a container; its seccomp profile must allow it";
-    case EACCES: return why + ": the user who runs this may not search the directory (chmod +x, or run as its owner)";
+    case EACCES: return why + ": the user that runs this may not search the directory (chmod +x, or run as its owner)";
     default: return "openat2(2): " + why;
   }
 }

@@ -31,7 +31,7 @@ absl::StatusOr<Fd> open_state_dir(const std::string& path) {
   // The directory holds the key that signs handles. Any user with write permission could replace it.
   if (st.st_uid != ::geteuid() || (st.st_mode & 022) != 0)
     return absl::PermissionDeniedError(fmt::format(
-        "the state directory {} must belong to this user and be writable by nobody else (chmod 700)", path));
+        "the state directory {} must belong to this user, and no other user may write to it (chmod 700)", path));
   return fd;
 }
 

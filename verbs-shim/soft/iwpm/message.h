@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 
-// The wire format of the iWARP port mapper (iwpmd of rdma-core). No RFC describes it; names are those of iwpmd.
+// The wire format of the iWARP port mapper (iwpmd of rdma-core). No RFC describes it; the names come from iwpmd.
 namespace weft::verbs::soft::iwpm {
 
 inline constexpr std::uint16_t kPort = 3935;  // UDP

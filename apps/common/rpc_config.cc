@@ -1,0 +1,33 @@
+#include "apps/common/rpc_config.h"
+
+#include "apps/common/setup.h"
+
+namespace weft::apps {
+namespace {
+
+template <typename Config>
+Config common_config(const GlobalOptions& options, std::uint32_t credits) {
+  Config config;
+  config.protocols = options.protocols;
+  config.literal_credits = options.literal_credits;
+  config.inline_threshold = options.inline_threshold;
+  config.credits = options.credits.value_or(credits);
+  config.log = program_log();
+  return config;
+}
+
+}  // namespace
+
+rpcrdma::ClientConfig client_config(const GlobalOptions& options, std::uint32_t credits) {
+  auto config = common_config<rpcrdma::ClientConfig>(options, credits);
+  config.ird = options.ird;
+  return config;
+}
+
+rpcrdma::ServerConfig server_config(const GlobalOptions& options, std::uint32_t credits) {
+  auto config = common_config<rpcrdma::ServerConfig>(options, credits);
+  config.ord = options.ord;
+  return config;
+}
+
+}  // namespace weft::apps

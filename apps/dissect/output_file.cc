@@ -1,0 +1,76 @@
+#include "apps/dissect/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+namespace weft::apps::dissect {
+
+namespace {
+
+absl::Status cannot_write(const std::string& path, int error) {
+  return absl::Status(absl::ErrnoToStatusCode(error), fmt::format("cannot write {}: {}", path, std::strerror(error)));
+}
+
+std::optional<struct stat> stat_of(const std::string& path) {
+  struct stat of {};
+  if (::stat(path.c_str(), &of) != 0) return std::nullopt;
+  return of;
+}
+
+// The permissions of a file that a program makes.
+mode_t usual_mode() {
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return 0666 & ~mask;
+}
+
+}  // namespace
+
+absl::StatusOr<OutputFile> OutputFile::open(const std::string& path, const std::string& input) {
+  if (path == "-") return OutputFile(path, "", stdout);
+  const auto old = stat_of(path);
+  if (old && S_ISDIR(old->st_mode)) return cannot_write(path, EISDIR);
+  if (old && !S_ISREG(old->st_mode)) {
+    std::FILE* const stream = std::fopen(path.c_str(), "we");
+    if (stream == nullptr) return cannot_write(path, errno);
+    return OutputFile(path, "", stream);
+  }
+  const auto read = stat_of(input);
+  if (old && read && old->st_dev == read->st_dev && old->st_ino == read->st_ino) {
+    return absl::InvalidArgumentError(path + " is the capture itself. Try: another name for the page");
+  }
+  if (old && ::access(path.c_str(), W_OK) != 0) return cannot_write(path, errno);
+  // A symbolic link stays one: the file that it names is replaced.
+  std::error_code none;
+  const std::string target = old ? std::filesystem::canonical(path, none).string() : path;
+  std::string temporary = (target.empty() ? path : target) + ".XXXXXX";
+  const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (fd < 0) return cannot_write(path, errno);
+  ::fchmod(fd, old ? old->st_mode & 07777 : usual_mode());
+  return OutputFile(target.empty() ? path : target, std::move(temporary), ::fdopen(fd, "w"));
+}
+
+OutputFile::~OutputFile() {
+  if (stream_ && !temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+absl::Status OutputFile::commit() {
+  errno = 0;
+  if (std::fflush(stream_.get()) != 0 || std::ferror(stream_.get()) != 0) {
+    return cannot_write(path_, errno == 0 ? EIO : errno);
+  }
+  if (temporary_.empty()) return absl::OkStatus();
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return cannot_write(path_, errno);
+  temporary_.clear();
+  return absl::OkStatus();
+}
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""bpftrace_scripts.py FOLDER WEFT: bpftrace takes the scripts of FOLDER and finds their probes in the program WEFT. If
+this kernel and user allow it, each script also watches a server and a client, and must print what it promises."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+folder, weft = pathlib.Path(sys.argv[1]), sys.argv[2]
+# What a script prints when the traffic of `traffic` passes.
+PROMISES = {
+    "rpc-latency.bt": [r"@client_us\[\d+, \d+, 0\]", r"@server_us\[\d+, \d+, 0\]"],
+    "terminates.bt": [r"terminate_sent, peer 127\.0\.0\.1:\d+: 0x[0-9a-f]{4} \S+", r"@ends_by_reason\[3\]: 1"],
+    "outstanding.bt": [r"@octets_posted\[\d+, \d+, \d\]: [1-9]", r"connection 0x[0-9a-f]+ ended: \S+"],
+}
+faults = []
+
+
+def fail(why):
+    faults.append(why)
+    print(why, file=sys.stderr)
+
+
+def parse(script):
+    """bpftrace's own check, without the kernel's; and the probes of the script are in the program."""
+    run = subprocess.run(["bpftrace", "-d", script, weft], capture_output=True, text=True)
+    if run.returncode != 0:
+        fail(f"bpftrace does not take {script}: {run.stderr}")
+    notes = subprocess.run(["readelf", "-nW", weft], check=True, capture_output=True, text=True).stdout
+    there = set(re.findall(r"Provider: weft\s+Name: (\w+)", notes))
+    for name in re.findall(r"usdt:\$1:weft:(\w+)", script.read_text()):
+        if name not in there:
+            fail(f"{script} names the probe {name}, which {weft} lacks")
+
+
+def why_not_live():
+    if os.geteuid() != 0:
+        return "only root may attach probes"
+    run = subprocess.run(["bpftrace", "-e", f"usdt:{weft}:weft:fpdu_in {{ }} interval:ms:1 {{ exit(); }}"],
+                         capture_output=True, text=True, timeout=60)
+    return None if run.returncode == 0 else "this kernel does not let bpftrace attach: " + run.stderr.strip()
+
+
+def wait_for(file, pattern, seconds=60):
+    """Waits until the file has a line like this."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = re.search(pattern, file.read_text())
+        if found:
+            return found
+        time.sleep(0.05)
+    return None
+
+
+def traffic(address):
+    """NULL Calls, then a peer that breaks a rule: octets behind its MPA Request that are no FPDU."""
+    subprocess.run([weft, "perf", address, "--op", "rpc-null", "--seconds", "1.5"], check=True, capture_output=True)
+    host, port = address.rsplit(":", 1)
+    with socket.create_connection((host, int(port))) as peer:
+        # RFC 5044 section 7.1.1: key, C flag, revision 1, no private data.
+        peer.sendall(b"MPA ID Req Frame" + bytes([0x40, 1, 0, 0]))
+        peer.recv(100)
+        peer.sendall(bytes([0, 20]) + bytes(40))
+        while peer.recv(1000):
+            pass
+
+
+def watch(script, work):
+    out = work / (script.name + ".out")
+    listener_out = work / (script.name + ".listener")
+    with open(listener_out, "w") as to:
+        listener = subprocess.Popen([weft, "perf", "--listen", "127.0.0.1:0"], stdout=to, stderr=subprocess.DEVNULL)
+    try:
+        ready = wait_for(listener_out, r"rdma=(\S+)")
+        with open(out, "w") as to:
+            tracer = subprocess.Popen(["bpftrace", "-B", "none", script, weft], stdout=to, stderr=subprocess.STDOUT)
+        try:
+            if not wait_for(out, r"watching"):
+                return fail(f"{script} does not start: {out.read_text()}")
+            traffic(ready[1])
+        finally:
+            tracer.send_signal(signal.SIGINT)
+            tracer.wait(timeout=60)
+    finally:
+        listener.terminate()
+        listener.wait(timeout=60)
+    text = out.read_text()
+    for promise in PROMISES[script.name]:
+        if not re.search(promise, text):
+            fail(f"{script} prints nothing like {promise}:\n{text}")
+    print(f"{script.name} ran beside a server and a client")
+
+
+if shutil.which("bpftrace") is None:
+    print("bpftrace is missing (Debian package bpftrace): its scripts are not tested")
+    sys.exit(1 if os.environ.get("WEFT_SKIP_IS_FAILURE") else 77)
+scripts = sorted(folder.glob("*.bt"))
+if {script.name for script in scripts} != PROMISES.keys():
+    fail(f"{folder} has other scripts than this test")
+for script in scripts:
+    parse(script)
+why = why_not_live()
+if why:
+    print(f"the scripts were parsed, but not run: {why}")
+elif not faults:
+    with tempfile.TemporaryDirectory() as work:
+        for script in scripts:
+            watch(script, pathlib.Path(work))
+sys.exit(1 if faults else 0)
