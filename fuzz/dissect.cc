@@ -6,6 +6,7 @@
 
 #include "apps/dissect/check.h"
 #include "apps/dissect/dissector.h"
+#include "apps/dissect/html_page.h"
 #include "apps/dissect/json_lines.h"
 #include "apps/dissect/ladder.h"
 #include "apps/dissect/printer.h"
@@ -43,14 +44,16 @@ class All final : public Listener {
     for (Listener* one : all_) one->on_connection_end(connection, counters);
   }
   std::uint64_t num_findings() const { return num_findings_; }
+  void finish() { page_.finish(""); }
 
  private:
   Printer printer_{nowhere(), {.fields = true, .color = true}};
   JsonLines lines_{nowhere()};
   Ladder ladder_{nowhere()};
   Summary summary_{nowhere()};
+  HtmlPage page_{nowhere(), "capture"};
   Check check_{nowhere()};
-  Listener* all_[5] = {&printer_, &lines_, &ladder_, &summary_, &check_};
+  Listener* all_[6] = {&printer_, &lines_, &ladder_, &summary_, &page_, &check_};
   std::uint64_t last_frame_ = 0;
   std::uint64_t num_findings_ = 0;
   std::uint32_t last_connection_ = 0;
@@ -66,6 +69,8 @@ class Both {
   void finish() {
     whole_.finish();
     plain_.finish();
+    whole_told_.finish();
+    plain_told_.finish();
     must(whole_told_.num_findings() == plain_told_.num_findings());
   }
 

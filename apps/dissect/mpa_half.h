@@ -24,8 +24,8 @@ struct Fpdu {
   std::uint64_t position =
       0;                 // octets of Full Operation before it; counted from the first FPDU if the start is missing
   bool cut = false;      // the capture does not have all of it
-  bool markers = false;  // Markers are in use
   bool bad_marker = false;
+  mpa::MarkerLayout markers = {};  // where Markers are in wire
   CrcVerdict crc = CrcVerdict::kUnknown;
 };
 

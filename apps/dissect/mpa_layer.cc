@@ -74,6 +74,15 @@ std::string_view requirement_of(mpa::StartupFault fault) {
   }
 }
 
+void tell_markers(const Fpdu& fpdu, LayerWriter& layer) {
+  const std::size_t num = fpdu.markers.num_before(mpa::fpdu_len(fpdu.ulpdu_len) - 1);
+  for (std::size_t i = 0; i < num && fpdu.markers.marker_offset(i) + mpa::kMarkerLen <= fpdu.wire.size(); ++i) {
+    const std::size_t at = fpdu.markers.marker_offset(i);
+    layer.field("Marker", at, mpa::kMarkerLen, "the frame began {} bytes before",
+                mpa::parse_fpduptr(fpdu.wire.subspan(at).first<mpa::kMarkerLen>()));
+  }
+}
+
 std::string_view crc_str(CrcVerdict crc) {
   switch (crc) {
     case CrcVerdict::kGood: return "good";
@@ -84,20 +93,12 @@ std::string_view crc_str(CrcVerdict crc) {
   return "not checked";
 }
 
-void tell_markers(const Fpdu& fpdu, LayerWriter& layer) {
-  const mpa::MarkerLayout markers = mpa::MarkerLayout::at(fpdu.position);
-  for (std::size_t i = 0; markers.marker_offset(i) + mpa::kMarkerLen <= fpdu.wire.size(); ++i) {
-    const std::size_t at = markers.marker_offset(i);
-    layer.field("Marker, FPDUPTR", at, mpa::kMarkerLen, "{}",
-                mpa::parse_fpduptr(fpdu.wire.subspan(at).first<mpa::kMarkerLen>()));
-  }
-}
-
 void tell_trailer(const Fpdu& fpdu, LayerWriter& layer) {
   const std::size_t crc_at = fpdu.wire_len - mpa::kCrcLen;
   const std::size_t pad_len = mpa::fpdu_len(fpdu.ulpdu_len) - mpa::kUlpduLengthLen - fpdu.ulpdu_len - mpa::kCrcLen;
   // A Marker can stand inside the PAD, or between PAD and CRC.
-  if (pad_len != 0 && !fpdu.markers) layer.field("PAD", crc_at - pad_len, pad_len, "{} bytes", pad_len);
+  const bool has_markers = fpdu.wire_len != mpa::fpdu_len(fpdu.ulpdu_len);
+  if (pad_len != 0 && !has_markers) layer.field("PAD", crc_at - pad_len, pad_len, "{} bytes", pad_len);
   layer.field("CRC", crc_at, mpa::kCrcLen, "{}", crc_str(fpdu.crc));
 }
 
@@ -142,8 +143,8 @@ void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
         {"MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length", ends(mpa::Error::kMarker)});
   }
   if (!layer.wants_fields()) return;
+  tell_markers(fpdu, layer);
   layer.field("ULPDU_Length", fpdu.length_at, mpa::kUlpduLengthLen, "{}", fpdu.ulpdu_len);
-  if (fpdu.markers) tell_markers(fpdu, layer);
   if (!fpdu.cut) tell_trailer(fpdu, layer);
   if (fpdu.cut) layer.field("captured", 0, fpdu.wire.size(), "{} of {} bytes", fpdu.wire.size(), fpdu.wire_len);
 }

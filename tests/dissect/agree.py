@@ -25,7 +25,7 @@ BELOW = {
     ("MPA", "Rev"): "iwarp_mpa.rev",
     ("MPA", "PD_Length"): "iwarp_mpa.pdlength",
     ("MPA", "ULPDU_Length"): "iwarp_mpa.ulpdulength",
-    ("MPA", "Marker, FPDUPTR"): "iwarp_mpa.marker_fpduptr",
+    ("MPA", "Marker"): "iwarp_mpa.marker_fpduptr",
     ("MPA", "CRC"): "iwarp_mpa.crc_check",
     ("DDP", "T (tagged)"): "iwarp_ddp.tagged_flag",
     ("DDP", "L (last)"): "iwarp_ddp.last_flag",
@@ -85,7 +85,9 @@ RPC = {
 
 
 def number(text):
-    """The number at the front of a value: "12 (RDMA Write)", "0x0000001f"; the text itself where there is none."""
+    """The number of a value: "12 (RDMA Write)", "0x0000001f"; the text itself where there is none at its front."""
+    if str(text).startswith("the frame began "):  # a Marker
+        return int(str(text).split(" ")[3])
     word = str(text).split(" ")[0].split(" (")[0]
     try:
         return int(word, 0)
