@@ -100,7 +100,7 @@ def run_file(chapter, weft, update):
 
 def main():
     weft, chapter = sys.argv[1:3]
-    own_network.enter("--pid", "--fork", "--kill-child")
+    own_network.enter("--pid", "--fork", "--kill-child", "--mount-proc")
     names = [chapter]
     if chapter == "all":
         names = sorted(file.stem for file in CHAPTERS.glob("*.md") if file.stem not in WITHOUT_COMMANDS)
