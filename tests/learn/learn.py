@@ -24,7 +24,7 @@ import own_network  # noqa: E402
 CHAPTERS = ROOT / "docs/learn"
 SET_UP = "README"
 WITHOUT_COMMANDS = {"10-answers"}  # gallery.py checks these
-TIMEOUT = 60  # seconds, of a command
+TIMEOUT = 180  # seconds, of a command; no command of the course takes one where nothing else runs
 
 
 def run(parts, bash, comparison, name, update):
