@@ -80,8 +80,7 @@ class Write final : public Operation {
 // A Call of perf's program, until it ended.
 class Call final : public Operation {
  public:
-  Call(std::uint32_t procedure, std::uint32_t len, bool has_metrics = false)
-      : procedure_(procedure), data_(len, 0x5a) {
+  Call(std::uint32_t procedure, std::uint32_t len, bool has_metrics = false) : procedure_(procedure), data_(len, 0x5a) {
     const rpcrdma::ServedProgram programs[] = {{&apps::perf::perf_binding(), &service_}};
     server_ = must(rpcrdma::Server::listen(*server_device_, bench::any_loopback_port(), programs, {}));
     service_.set_server(*server_);
