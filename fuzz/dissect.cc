@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "apps/dissect/dissector.h"
+#include "apps/dissect/html_page.h"
 #include "apps/dissect/json_lines.h"
 #include "apps/dissect/ladder.h"
 #include "apps/dissect/printer.h"
@@ -40,13 +41,15 @@ class All final : public Listener {
   void on_connection_end(std::uint32_t connection, const TcpCounters& counters) override {
     for (Listener* one : all_) one->on_connection_end(connection, counters);
   }
+  void finish() { page_.finish(""); }
 
  private:
   Printer printer_{nowhere(), {.fields = true, .color = true}};
   JsonLines lines_{nowhere()};
   Ladder ladder_{nowhere()};
   Summary summary_{nowhere()};
-  Listener* all_[4] = {&printer_, &lines_, &ladder_, &summary_};
+  HtmlPage page_{nowhere(), "capture"};
+  Listener* all_[5] = {&printer_, &lines_, &ladder_, &summary_, &page_};
   std::uint64_t last_frame_ = 0;
   std::uint32_t last_connection_ = 0;
 };
@@ -97,5 +100,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (const auto segment = parse_tcp_segment(link, packet)) dissector.on_segment(*segment);
   }
   dissector.finish();
+  all.finish();
   return 0;
 }

@@ -113,7 +113,12 @@ TEST_F(CallObserverTest, AReplyThatIsPassedOnHasTheOutcomeOfItsHeader) {
   call(kNull);
   ServedReply reply;
   xdr::XdrWriter out(reply.header);
-  emit_reply(out, {.xid = xid, .denied = true, .reject = RejectStat::kAuthError, .auth = AuthStat::kTooWeak});
+  ReplyHeader denied;
+  denied.xid = xid;
+  denied.denied = true;
+  denied.reject = RejectStat::kAuthError;
+  denied.auth = AuthStat::kTooWeak;
+  emit_reply(out, denied);
   answer(std::move(reply));
   EXPECT_THAT(recorder.outcomes(), ElementsAre(CallOutcome::kAuthError));
 }

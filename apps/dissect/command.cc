@@ -44,7 +44,8 @@ std::string read_capture(Capture& capture, Dissector& dissector, const StopSigna
   while (!signals.requested() && std::ferror(out) == 0) {
     switch (capture.next(packet)) {
       case Capture::Next::kEnd: return "";
-      case Capture::Next::kError: return capture.error();
+      // Ctrl-C interrupts the wait for a pipe.
+      case Capture::Next::kError: return signals.requested() ? "" : capture.error();
       case Capture::Next::kPacket: break;
     }
     if (const auto segment = parse_tcp_segment(capture.link_type(), packet)) dissector.on_segment(*segment);
@@ -76,13 +77,18 @@ int dissect_all(const DissectOptions& options, Listener& listener) {
   return error.empty() ? kExitDone : fail(options.file + ": " + error);
 }
 
-// "wrote a.html: 12 messages of 1 connection, 90.1 KiB".
+std::string counted(std::uint64_t num, std::string_view noun) {
+  return fmt::format("{} {}{}", num, noun, num == 1 ? "" : "s");
+}
+
+// "wrote a.html: 12 messages, 1 connection, 90.1 KiB".
 void tell_page(const std::string& file, const HtmlPage::Totals& totals) {
-  std::string text = fmt::format("wrote {}: {} messages, {} connections, {}", file == "-" ? "the page" : file,
-                                 totals.messages, totals.connections, format_octets(double(totals.octets)));
+  std::string text =
+      fmt::format("wrote {}: {}, {}, {}", file == "-" ? "the page" : file, counted(totals.messages, "message"),
+                  counted(totals.connections, "connection"), format_octets(static_cast<double>(totals.octets)));
   if (totals.messages_left_out != 0 || totals.connections_left_out != 0) {
-    text +=
-        fmt::format("; left out: {} messages, {} connections", totals.messages_left_out, totals.connections_left_out);
+    text += fmt::format("; left out: {}, {}", counted(totals.messages_left_out, "message"),
+                        counted(totals.connections_left_out, "connection"));
   }
   warn(text);
 }

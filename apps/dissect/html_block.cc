@@ -96,7 +96,10 @@ std::string html_json(const nlohmann::ordered_json& json) {
 
 std::size_t HtmlBlock::Strings::index_of(std::string_view text) {
   const auto [place, is_new] = indices_.try_emplace(std::string(text), indices_.size());
-  if (is_new) texts_.push_back(text);
+  if (is_new) {
+    texts_.push_back(text);
+    size_ += text.size() + 3;
+  }
   return place->second;
 }
 
@@ -121,7 +124,9 @@ void HtmlBlock::add_message(const Frame& frame) {
   if (time_.empty()) {
     time_.push_back(std::to_string(now.count()));
   } else {
-    time_.push_back((now - last_).count());
+    // The times of a hostile capture may be far apart: unsigned numbers wrap.
+    time_.push_back(
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(now.count()) - static_cast<std::uint64_t>(last_.count())));
   }
   last_ = now;
   packet_.push_back(frame.arrival.packet);
@@ -169,13 +174,15 @@ void HtmlBlock::add_findings(const Frame& frame) {
 void HtmlBlock::add_details(const Frame& frame) {
   // The octets of the ULPDU and of the message mostly stand in the FPDU, at a place that is told instead.
   const std::size_t max_len = is_tagged(frame) ? kTaggedOctets : kOtherOctets;
-  const auto own = [&](ConstBytes of) { return Json::array({of.size(), base64(of, max_len)}); };
-  const bool has_markers = frame.ulpdu.data() != frame.wire.data() + mpa::kUlpduLengthLen;
-  const bool is_whole = !has_markers && frame.message.size() + ddp::kUntaggedHeaderLen == frame.ulpdu.size();
-  Json octets = own(frame.wire);  // of the capture
-  octets.push_back(has_markers ? own(frame.ulpdu) : Json(mpa::kUlpduLengthLen));
+  const auto own = [&](ConstBytes of) {
+    size_ += std::min(max_len, of.size()) / 3 * 4 + 16;
+    return Json::array({of.size(), base64(of, max_len)});
+  };
+  const bool is_bare = !frame.ulpdu.empty() && frame.ulpdu.data() == frame.wire.data() + mpa::kUlpduLengthLen;
+  const bool is_whole = is_bare && frame.message.size() + ddp::kUntaggedHeaderLen == frame.ulpdu.size();
+  Json octets = own(frame.wire);
+  octets.push_back(is_bare ? Json(mpa::kUlpduLengthLen) : own(frame.ulpdu));
   octets.push_back(is_whole ? Json(mpa::kUlpduLengthLen + ddp::kUntaggedHeaderLen) : own(frame.message));
-  size_ += 2 * std::min(max_len, frame.wire.size()) + 40;
   Json layers = Json::array();
   std::size_t num_fields = 0;
   Json stags = Json::array();

@@ -33,9 +33,9 @@ class HtmlBlock {
   void add_message(const Frame& frame);
 
   // About the octets of both texts so far.
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return size_ + list_strings_.size() + detail_strings_.size() + shapes_.size(); }
   std::size_t num_messages() const { return time_.size(); }
-  bool empty() const { return size_ == 0; }
+  bool empty() const { return size() == 0; }
 
   // Texts of html_json.
   std::string list() const;
@@ -49,8 +49,10 @@ class HtmlBlock {
    public:
     std::size_t index_of(std::string_view text);
     const Json& texts() const { return texts_; }
+    std::size_t size() const { return size_; }  // about the octets of the texts
 
    private:
+    std::size_t size_ = 0;
     Json texts_ = Json::array();
     std::unordered_map<std::string, std::size_t> indices_;
   };

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
 
+#include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -156,7 +158,58 @@ TEST_F(DissectCli, ReadsTheTraceOfAProgram) {
   EXPECT_NE(lines.out.find("RDMA Write"), std::string::npos) << lines.out;
 }
 
+TEST_F(DissectCli, WritesAPageAndSaysSo) {
+  capture();
+  const std::string page = folder + "/page.html";
+  Outcome outcome = run_weft({"dissect", "--html", page, file()});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_TRUE(outcome.err.starts_with("weft: wrote " + page + ": 3 messages, 1 connection, ")) << outcome.err;
+  std::ifstream in(page, std::ios::binary);
+  const std::string octets(std::istreambuf_iterator<char>(in), {});
+  EXPECT_TRUE(octets.starts_with("<!doctype html>"));
+  EXPECT_TRUE(octets.ends_with("</html>\n"));
+  outcome = run_weft({"dissect", "--html", "-", file()});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, octets);
+  ::unlink(page.c_str());
+}
+
+TEST_F(DissectCli, APageDoesNotReplaceItsCapture) {
+  capture();
+  const Outcome outcome = run_weft({"dissect", "--html", file(), file()});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("is the capture itself"), std::string::npos) << outcome.err;
+  EXPECT_EQ(run_weft({"dissect", file()}).status, 0);
+}
+
+// Ctrl-C ends a live capture, and its page is complete.
+TEST_F(DissectCli, CtrlCCompletesThePageOfAPipe) {
+  capture();
+  const std::string page = folder + "/page.html";
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  std::ifstream in(file(), std::ios::binary);
+  const std::string octets(std::istreambuf_iterator<char>(in), {});
+  RunningWeft weft({"dissect", "--html", page, "-"}, ends[0]);
+  ASSERT_EQ(::write(ends[1], octets.data(), octets.size()), static_cast<ssize_t>(octets.size()));
+  // The pipe is empty once weft has begun to read. Which messages it has told by then is left open.
+  for (int left = 1; left != 0;) ASSERT_EQ(::ioctl(ends[1], FIONREAD, &left), 0);
+  weft.send_signal(SIGINT);
+  const Outcome outcome = weft.finish();
+  EXPECT_EQ(outcome.signal, SIGINT);
+  EXPECT_NE(outcome.err.find("wrote " + page + ": "), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("Interrupted"), std::string::npos) << outcome.err;
+  std::ifstream written(page, std::ios::binary);
+  const std::string whole(std::istreambuf_iterator<char>(written), {});
+  EXPECT_TRUE(whole.ends_with("</html>\n"));
+  ::close(ends[0]);
+  ::close(ends[1]);
+  ::unlink(page.c_str());
+}
+
 TEST_F(DissectCli, OneKindOfOutputAtATime) {
+  EXPECT_EQ(run_weft({"dissect", "--html", folder + "/page.html", "--json", file()}).status, 2);
   EXPECT_EQ(run_weft({"dissect", "--check", "--json", file()}).status, 2);
 }
 

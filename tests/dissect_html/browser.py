@@ -72,7 +72,8 @@ class Browser:
         until = time.monotonic() + PATIENCE
         while not (result := self.run(script, *arguments)):
             if time.monotonic() > until:
-                raise AssertionError(f"this never came true: {what}")
+                rows = self.texts("#canvas .row .words")
+                raise AssertionError(f"this never came true: {what}; rows: {rows[:20]}")
             time.sleep(0.02)
         return result
 
@@ -97,6 +98,12 @@ class Browser:
         field.clear()
         field.send_keys(text)
 
+    def choose(self, name, front):
+        """Takes the option of a list whose text begins so, by typing."""
+        self.find(f"#{name}").send_keys(front)
+        self.wait(f"{front} is chosen in {name}", """const list = document.getElementById(arguments[0]);
+            return list.selectedOptions[0].textContent.startsWith(arguments[1])""", name, front)
+
     def faults(self):
         """What the console has, and each request but the page's own."""
         lines = [f"console: {entry['message']}" for entry in self.driver.get_log("browser")]
@@ -105,6 +112,8 @@ class Browser:
             if message["method"] != "Network.requestWillBeSent":
                 continue
             url = message["params"]["request"]["url"]
+            if message["params"]["documentURL"].startswith("chrome:"):
+                continue  # the browser's own first tab
             if not (url.startswith("file://") and message["params"]["type"] == "Document"):
                 lines.append(f"request: {url}")
         return lines

@@ -9,8 +9,11 @@ from capture import CLIENT, SERVER, Capture  # noqa: E402 (the path comes first)
 
 NFS, LOOKUP, READ = 100003, 3, 6
 WRITE = 0  # the RDMAP opcode
-TERMINATE = 6
 CREDITS_ASKED, CREDITS_GRANTED = 32, 16
+
+
+def connect(capture, private_data=b""):
+    return capture.connect((private_data, private_data), revision=1, flags=0x40)
 
 
 def opaque(octets):
@@ -54,4 +57,4 @@ def read(connection, xid, stag, data):
     connection.send(SERVER, reply(xid, struct.pack(">IIIII", 0, 0, len(data), 1, len(data)), chunk))
 
 
-__all__ = ["CLIENT", "SERVER", "TERMINATE", "Capture", "lookup", "read"]
+__all__ = ["CLIENT", "SERVER", "Capture", "connect", "lookup", "read"]

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Runs the commands of a chapter of docs/learn and compares their output with the text.
 
 learn.py WEFT CHAPTER           CHAPTER: a name in docs/learn, without .md

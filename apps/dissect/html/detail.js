@@ -149,6 +149,7 @@ class Hex {
 
   drawLine(pane, at, columns) {
     const hex = element('span', {className: 'hex-octets'});
+    hex.style.width = `${columns * 3}ch`;
     const text = element('span', {className: 'hex-text'});
     for (let i = at; i < Math.min(at + columns, pane.bytes.length); ++i) {
       const byte = pane.bytes[i];

@@ -1,6 +1,5 @@
-# Makes html_page_text.cc of the page's sources: cmake -DSOURCE=FOLDER -DOUT=FILE -P embed.cmake. The page's policy names
-# its style and its script by their SHA-256, so a browser runs no other one.
-set(scripts format.js capture.js filter.js ladder.js detail.js plots.js page.js)
+# Makes html_page_text.cc of the page's sources: cmake -DSOURCE=FOLDER -DSCRIPTS=NAMES -DOUT=FILE -P embed.cmake. The page's
+# policy names its style and its script by their SHA-256, so a browser runs no other one.
 
 # base64_of_hex(HEX OUT): for 64 hex digits.
 function(base64_of_hex hex out)
@@ -27,7 +26,7 @@ endfunction()
 
 file(READ ${SOURCE}/page.css style)
 set(script "'use strict';\n(() => {\n")
-foreach(name IN LISTS scripts)
+foreach(name IN LISTS SCRIPTS)
   file(READ ${SOURCE}/${name} text)
   string(APPEND script "${text}")
 endforeach()

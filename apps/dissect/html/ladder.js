@@ -202,8 +202,12 @@ class Ladder {
 
   // move selects the row so many places on.
   move(places) {
+    this.selectPlace(this.selected < 0 ? 0 : this.placeOf(this.selected) + places);
+  }
+
+  // selectPlace selects the row at a place, or the nearest one.
+  selectPlace(place) {
     if (this.rows.length === 0) return;
-    const place = this.selected < 0 ? 0 : this.placeOf(this.selected) + places;
     this.select(this.rows[Math.min(this.rows.length - 1, Math.max(0, place))]);
   }
 
