@@ -213,7 +213,7 @@ void run_valid(const Record& record, Place place, std::size_t chunk) {
 
 TEST(DdpVectorsStream, EveryRecordIsHere) {
   std::vector<std::string> want, names;
-  char name[8];
+  char name[16];
   for (const auto& [letter, num] : {std::pair('V', 20), std::pair('H', 31), std::pair('R', 16)}) {
     for (int i = 1; i <= num; ++i) {
       std::snprintf(name, sizeof name, "%c%02d", letter, i);

@@ -8,7 +8,7 @@ import sys
 import time
 
 SKIPPED = 77
-PATIENCE = 120  # seconds; only a hang takes so long
+PATIENCE = 600  # seconds; only a hang takes so long
 
 
 def skip(why):

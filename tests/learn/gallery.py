@@ -5,8 +5,9 @@ gallery.py make          writes the captures, the same bytes every time
 gallery.py check WEFT    compares the captures in the tree with what the script makes, and the diagnosis of `weft
                          dissect` with the answers of docs/learn/10-answers.md
 
-Every byte is written here, without Weft's code. The peer that makes the mistake is the client, except where the name of
-the scene says otherwise. The answers are those that Weft gives: tests/sim/evil_peer_test.cc holds it to them.
+Every byte is written here, without Weft's code, by a client that makes the mistake and by a server that answers. The
+Terminates are those that tests/sim/evil_peer_test.cc expects of Weft. The answers of the RPC server are those of RFC
+8166 section 4.5.
 """
 import pathlib
 import re

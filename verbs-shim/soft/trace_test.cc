@@ -416,16 +416,17 @@ TEST_F(TraceTest, ADiskThatIsTooSlowCostsPacketsAndNothingElse) {
 
 TEST_F(TraceTest, AFullDiskIsToldOnceAndPacketsBehindItAreCounted) {
   std::vector<std::string> lines;
-  const auto made = open_trace(
+  auto made = open_trace(
       {.path = "/dev/full", .log = {.sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); }}});
   ASSERT_TRUE(made.ok());
-  auto trace = std::static_pointer_cast<TraceFile>(made.value());
+  auto trace = std::static_pointer_cast<TraceFile>(std::move(made.value()));
   const Octets payload(300000, 2);  // more than is kept back for a larger write
   trace->put({}, payload, payload.size(), TimePoint{}, "");
   while (!trace->counters().failed) std::this_thread::yield();
   trace->put({}, payload, payload.size(), TimePoint{}, "");
   EXPECT_EQ(trace->counters().dropped, 1u);
-  EXPECT_THAT(lines, ElementsAre(HasSubstr("No space left on device")));
+  trace.reset();
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("No space left on device"), HasSubstr("1 packets were dropped since then")));
 }
 
 TEST_F(TraceTest, AFullDiskIsToldOnce) {
