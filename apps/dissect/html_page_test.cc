@@ -83,8 +83,9 @@ Frame frame_of(std::uint64_t number, const std::string& line) {
   frame.number = number;
   frame.connection = 1;
   frame.arrival = {number, std::chrono::microseconds(number)};
-  frame.layers.push_back(
-      {.kind = LayerKind::kRdmap, .line = line, .fields = {{.name = "STag", .value = "0x00000007"}}});
+  Layer& layer = frame.layers.add(LayerKind::kRdmap);
+  layer.line = line;
+  layer.fields = {{.name = "STag", .value = "0x00000007"}};
   return frame;
 }
 
