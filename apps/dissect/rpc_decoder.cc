@@ -88,11 +88,15 @@ std::optional<Protocol> RpcDecoder::guess(ConstBytes message) {
   return std::nullopt;
 }
 
-// A client that asks for the version of its server sends its first messages in several versions.
-std::optional<TransportHeader> RpcDecoder::header_of(ConstBytes message) {
-  if (protocol_) {
-    if (auto header = parse_transport_header(*protocol_, message)) return header;
+// A client that asks for the version of its server sends its first messages in several versions. The server's first
+// message that is no error settles the version.
+std::optional<TransportHeader> RpcDecoder::header_of(ConstBytes message, Side from) {
+  auto header = protocol_ ? parse_transport_header(*protocol_, message) : std::nullopt;
+  if (header) {
+    if (from == Side::kServer && !header->type.ends_with("_ERROR")) is_settled_ = true;
+    return header;
   }
+  if (is_settled_) return std::nullopt;
   const auto guessed = guess(message);
   if (!guessed) return std::nullopt;
   protocol_ = guessed;
@@ -114,7 +118,7 @@ bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send
 
 void RpcDecoder::on_send(const Send& send, Frame& frame) {
   if (send.octets.empty() || (!protocol_ && num_foreign_ >= kMaxForeign)) return;
-  const auto header = header_of(send.octets);
+  const auto header = header_of(send.octets, send.from);
   const bool is_whole = send.octets.size() == send.len;
   if (!header) {
     ++num_foreign_;

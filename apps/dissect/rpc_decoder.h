@@ -61,7 +61,7 @@ class RpcDecoder final : public UpperLayer {
   };
 
   static std::optional<rpcrdma::Protocol> guess(ConstBytes message);
-  std::optional<TransportHeader> header_of(ConstBytes message);
+  std::optional<TransportHeader> header_of(ConstBytes message, Side from);
   bool is_to_responder(const TransportHeader& header, const Send& send);
   void tell_header(const TransportHeader& header, const Send& send, Frame& frame);
   // Payload: an RPC message, and its place in the Send.
@@ -86,6 +86,7 @@ class RpcDecoder final : public UpperLayer {
 
   const Options& options_;
   std::optional<rpcrdma::Protocol> protocol_;
+  bool is_settled_ = false;  // protocol_ stays
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA
   std::array<Half, 2> halves_;
   std::vector<std::uint8_t> joined_;  // the parts of a message, put together

@@ -44,6 +44,8 @@ Finding v1_fault(ConstBytes message, bool to_responder) {
     return {"R1-5.2.2-01", fmt::format("version {}, not 1", header.vers),
             std::string(to_responder ? "the responder answers RDMA_ERROR with ERR_VERS" : kDropped)};
   }
+  // The lists of a type that is never sent do not matter.
+  if (header.proc == v1::Proc::kMsgp) return {"R1-5.6.1-01", "RDMA_MSGP is never sent", std::string(effect)};
   const std::string what = v1::header_error_str(error);
   switch (error) {
     case v1::HeaderError::kErr: return {"R1-5.5-08", what, std::string(kDropped)};

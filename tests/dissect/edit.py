@@ -66,45 +66,49 @@ def swapped(header, packets):
     return out
 
 
-def without(header, packets):
-    """One data packet of the middle is lost."""
-    data = [i for i, (_, octets) in enumerate(packets) if payload_len(header, octets)]
-    lost = data[len(data) // 2]
-    return packets[:lost] + packets[lost + 1:]
+def without(lost):
+    """An edit that loses one packet."""
+    def edit(_, packets):
+        return packets[:lost] + packets[lost + 1:]
+    return edit
 
 
 def messages(weft, path):
-    """What each side of each connection says, in order. Times, latencies and comments on them are left out."""
+    """What each side of each connection says, in order, the number of violations, and the packet of the middle frame.
+
+    Times, latencies and comments on them are left out.
+    """
     run = subprocess.run([weft, "dissect", "--json", path], capture_output=True, check=True)
-    told, violations = {}, 0
+    told, violations, packets = {}, 0, []
     for line in run.stdout.decode().splitlines():
         frame = json.loads(line)
         violations += len(frame.get("violations", []))
+        if frame.get("layers"):
+            packets.append(frame["packet"])
         for layer in frame.get("layers", []):
             fields = [(field["name"], field["value"]) for field in layer["fields"]]
             if fields and layer["layer"] != "TCP":
                 told.setdefault((frame["connection"], frame["from"]), []).append((layer["layer"], fields))
-    return told, violations
+    return told, violations, packets[len(packets) // 2]
 
 
 def check(weft, path, folder):
     header, packets = read(path)
-    original, violations = messages(weft, path)
+    original, violations, middle = messages(weft, path)
     if violations:
         yield f"{path}: {violations} violations"
-    for edit in (twice, swapped, without):
-        edited = folder / f"{edit.__name__}.pcap"
-        changed = edit(header, packets)
-        write(edited, header, changed)
-        told, violations = messages(weft, edited)
+    for name, edit in (("twice", twice), ("swapped", swapped), ("one lost", without(middle - 1))):
+        edited = folder / "edited.pcap"
+        write(edited, header, edit(header, packets))
+        told, violations, _ = messages(weft, edited)
         if violations:
-            yield f"{path}, {edit.__name__}: {violations} violations"
-        if edit is not without and told != original:
-            yield f"{path}, {edit.__name__}: other messages than in the original"
-        if edit is without:
+            yield f"{path}, {name}: {violations} violations"
+        if name != "one lost" and told != original:
+            yield f"{path}, {name}: other messages than in the original"
+        if name == "one lost":
             before, after = (sum(map(len, every.values())) for every in (original, told))
             if not before * 0.5 <= after < before:
-                yield f"{path}, without one packet: {after} layers, and {before} in the original"
+                yield f"{path}, {name}: {after} layers, and {before} in the original"
         yield None
 
 
