@@ -1,7 +1,9 @@
 // Operations of one kind, one after the other, over loopback, both ends in this process and in one thread that drives
 // them in turn, with a clock of its own: so nearly as many instructions in every run. bench/instructions counts them.
 //
-//   operations send|write|null|rpc-read|rpc-write OCTETS NUMBER
+//   operations send|write|null|null-metrics|rpc-read|rpc-write OCTETS NUMBER
+//
+// null-metrics: a NULL Call that the metrics of `weft serve --metrics` count.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/metrics/call_metrics.h"
 #include "apps/perf/rpc_program.h"
 #include "bench/ends.h"
 #include "rpcrdma/client.h"
@@ -77,10 +80,11 @@ class Write final : public Operation {
 // A Call of perf's program, until it ended.
 class Call final : public Operation {
  public:
-  Call(std::uint32_t procedure, std::uint32_t len) : procedure_(procedure), data_(len, 0x5a) {
+  Call(std::uint32_t procedure, std::uint32_t len, bool has_metrics = false) : procedure_(procedure), data_(len, 0x5a) {
     const rpcrdma::ServedProgram programs[] = {{&apps::perf::perf_binding(), &service_}};
     server_ = must(rpcrdma::Server::listen(*server_device_, bench::any_loopback_port(), programs, {}));
     service_.set_server(*server_);
+    if (has_metrics) server_->observe(metrics_);
     client_ = must(rpcrdma::Client::connect(*client_device_, server_->local_addr(), {}));
     while (client_->state() == rpcrdma::Client::State::kConnecting) turn();
   }
@@ -97,6 +101,7 @@ class Call final : public Operation {
   std::vector<std::uint8_t> data_;
   std::vector<std::uint8_t> args_;
   apps::perf::RpcService service_;
+  metrics::CallMetrics metrics_;
   std::unique_ptr<verbs::Device> server_device_ = must(verbs::open_soft_device({}));
   std::unique_ptr<verbs::Device> client_device_ = must(verbs::open_soft_device({}));
   std::unique_ptr<rpcrdma::Server> server_;
@@ -132,6 +137,7 @@ void Call::run() {
 }
 
 std::unique_ptr<Operation> make(std::string_view name, std::uint32_t len) {
+  if (name == "null-metrics") return std::make_unique<Call>(apps::perf::kProcNull, 0, true);
   if (name == "null") return std::make_unique<Call>(apps::perf::kProcNull, 0);
   if (len == 0) return nullptr;
   if (name == "rpc-read") return std::make_unique<Call>(apps::perf::kProcRead, len);

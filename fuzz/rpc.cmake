@@ -1,5 +1,5 @@
 # Targets of rpcrdma.
-foreach(target rpcrdma_v1_header rpcrdma_properties rpcrdma_rpc_message rpcrdma_xdr)
+foreach(target rpcrdma_v1_header rpcrdma_properties rpcrdma_reassembly rpcrdma_rpc_message rpcrdma_xdr)
   weft_fuzz(fuzz_${target} ${CMAKE_CURRENT_LIST_DIR}/${target}.cc LINK weft_rpcrdma
             CORPUS ${CMAKE_CURRENT_LIST_DIR}/corpus/${target})
 endforeach()

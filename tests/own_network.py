@@ -22,4 +22,4 @@ def enter(*more_namespaces):
         print("skipped: no network namespace can be made here (unshare --net)")
         sys.exit(SKIPPED)
     os.environ[INSIDE] = "1"
-    sys.exit(subprocess.run([*apart, sys.executable, *sys.argv], check=False).returncode)
+    sys.exit(subprocess.run([*apart, sys.executable, "-B", *sys.argv], check=False).returncode)

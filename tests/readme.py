@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Compares the front page and the page on the library with the example and the commands that they show.
 
 readme.py example        docs/library.md shows examples/client.cc as it is, but for its first line, a comment

@@ -130,7 +130,8 @@ void MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, cons
             .ulpdu_len = ulpdu_len,
             .length_at = markers.stream_len(mpa::kUlpduLengthLen) - mpa::kUlpduLengthLen,
             .position = position_,
-            .cut = cut};
+            .cut = cut,
+            .markers = markers};
   const std::size_t bare_len = markers.bare_len(wire.size());
   const std::size_t present = std::min(bare_len - std::min(bare_len, mpa::kUlpduLengthLen), ulpdu_len);
   if (terms_.markers) {

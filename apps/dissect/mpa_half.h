@@ -25,6 +25,7 @@ struct Fpdu {
       0;             // octets of Full Operation before it; counted from the first FPDU if the start is missing
   bool cut = false;  // the capture does not have all of it
   bool bad_marker = false;
+  mpa::MarkerLayout markers = {};  // where Markers are in wire
   CrcVerdict crc = CrcVerdict::kUnknown;
 };
 

@@ -62,6 +62,15 @@ std::string ends(mpa::Error error) {
   return "the receiver ends the connection: Terminate " + rdmap::describe(rdmap::to_terminate(error));
 }
 
+void tell_markers(const Fpdu& fpdu, LayerWriter& layer) {
+  const std::size_t num = fpdu.markers.num_before(mpa::fpdu_len(fpdu.ulpdu_len) - 1);
+  for (std::size_t i = 0; i < num && fpdu.markers.marker_offset(i) + mpa::kMarkerLen <= fpdu.wire.size(); ++i) {
+    const std::size_t at = fpdu.markers.marker_offset(i);
+    layer.field("Marker", at, mpa::kMarkerLen, "the frame began {} bytes before",
+                mpa::parse_fpduptr(fpdu.wire.subspan(at).first<mpa::kMarkerLen>()));
+  }
+}
+
 std::string_view crc_str(CrcVerdict crc) {
   switch (crc) {
     case CrcVerdict::kGood: return "good";
@@ -111,6 +120,7 @@ void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
         {"MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length", ends(mpa::Error::kMarker)});
   }
   if (!layer.wants_fields()) return;
+  tell_markers(fpdu, layer);
   layer.field("ULPDU_Length", fpdu.length_at, mpa::kUlpduLengthLen, "{}", fpdu.ulpdu_len);
   if (!fpdu.cut) layer.field("CRC", fpdu.wire_len - mpa::kCrcLen, mpa::kCrcLen, "{}", crc_str(fpdu.crc));
   if (fpdu.cut) layer.field("captured", 0, fpdu.wire.size(), "{} of {} bytes", fpdu.wire.size(), fpdu.wire_len);

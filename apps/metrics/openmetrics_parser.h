@@ -32,7 +32,7 @@ class Scrape {
 };
 
 // The most samples, and labels of one sample, that parse_openmetrics takes.
-inline constexpr std::size_t kMaxSamples = 100'000, kMaxLabels = 16;
+inline constexpr std::size_t kMaxSamples = 40'000, kMaxLabels = 16;
 
 // parse_openmetrics reads the text format of OpenMetrics 1.0, as far as samples without exemplars. The text comes from
 // another program: an error names the line that is wrong. The text must end with "# EOF".

@@ -49,7 +49,9 @@ void Event::set() {
   for (std::coroutine_handle<> coroutine : std::exchange(waiting_, {})) flow_.ready(coroutine);
 }
 
-Flow::Flow(Session& session) : session_(session), watched_(epoll_create1(EPOLL_CLOEXEC)) {}
+Flow::Flow(Session& session) : session_(session), watched_(epoll_create1(EPOLL_CLOEXEC)) {
+  watch(io_.fd());
+}
 
 Flow::~Flow() = default;
 
@@ -91,27 +93,17 @@ bool Flow::CallAwaiter::await_suspend(std::coroutine_handle<> coroutine) {
 }
 
 void Flow::IoAwaiter::await_suspend(std::coroutine_handle<> coroutine) {
-  std::unique_ptr<LaneWork>& work = flow.lanes_[std::size_t(lane)];
-  if (!work) {
-    work = std::make_unique<LaneWork>();
-    flow.watch(work->thread.fd());
-  }
-  ++flow.num_in_io_;
-  work->waiting.push_back({this, coroutine});
+  flow.in_io_.push_back({this, coroutine});
   // The awaiter lives in the waiting coroutine, and the job in the awaiter.
-  work->thread.post(0, [this] { return job(); });
+  flow.io_.post(0, [this] { return job(); });
 }
 
 void Flow::reap_io() {
-  for (const std::unique_ptr<LaneWork>& work : lanes_) {
-    if (!work) continue;
-    while (const auto done = work->thread.poll()) {
-      const Waiting waiting = work->waiting.front();
-      work->waiting.pop_front();
-      --num_in_io_;
-      waiting.awaiter->result = done->result;
-      ready(waiting.coroutine);
-    }
+  while (const auto done = io_.poll()) {
+    const Waiting waiting = in_io_.front();
+    in_io_.pop_front();
+    waiting.awaiter->result = done->result;
+    ready(waiting.coroutine);
   }
 }
 
@@ -134,9 +126,9 @@ void Flow::resume_ready() {
 
 void Flow::turn() {
   if (is_lost_) {
-    // Only a lane can still end a wait.
+    // Only the I/O thread can still end a wait.
     pollfd polled{watched_.get(), POLLIN, 0};
-    poll(&polled, 1, num_in_io_ == 0 ? 0 : -1);
+    poll(&polled, 1, in_io_.empty() ? 0 : -1);
     return;
   }
   std::optional<TimePoint> wake = wake_;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
@@ -8,7 +7,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -105,8 +103,8 @@ class Event {
 // Whether a Call goes out after the Flow was stopped.
 enum class WhenStopped : bool { kRefuse, kSend };
 
-// Flow runs Tasks over one Session: Calls of many Tasks are under way at once, and local file operations run on a few
-// threads of the Flow's own. One thread, the session's; only run() resumes Tasks.
+// Flow runs Tasks over one Session: Calls of many Tasks are under way at once, and local file operations run on a
+// thread of the Flow's own. One thread, the session's; only run() resumes Tasks.
 class Flow {
  public:
   explicit Flow(Session& session);
@@ -166,16 +164,8 @@ class Flow {
     return {*this, prepared, results, item_len, when};
   }
 
-  // A lane is one thread for local file operations. The jobs of a lane run one after the other, in the order in which
-  // they were given. Filesystems lock a directory while a name in it changes, so a directory keeps to one lane.
-  enum class Lane : std::uint8_t {};
-  static constexpr std::size_t kLanes = 4;
-  // next_lane is the lane for one more directory: each lane in turn.
-  Lane next_lane() { return Lane(num_lanes_given_++ % kLanes); }
-
   struct IoAwaiter {
     Flow& flow;
-    Lane lane;
     IoThread::Job job;
     std::int64_t result = 0;
 
@@ -183,9 +173,9 @@ class Flow {
     void await_suspend(std::coroutine_handle<> coroutine);
     std::int64_t await_resume() const { return result; }
   };
-  // io runs a job on the thread of a lane and returns its result. Everything that the job refers to lives until then.
+  // io runs a job on the Flow's I/O thread and returns its result. Everything that the job refers to lives until then.
   // Jobs are short: nothing interrupts them.
-  IoAwaiter io(Lane lane, IoThread::Job job) { return {*this, lane, std::move(job)}; }
+  IoAwaiter io(IoThread::Job job) { return {*this, std::move(job)}; }
 
   struct TimeAwaiter {
     Flow& flow;
@@ -225,25 +215,19 @@ class Flow {
   void wake_sleepers();
   void turn();
 
-  struct Waiting {
-    IoAwaiter* awaiter = nullptr;
-    std::coroutine_handle<> coroutine = nullptr;
-  };
-  struct LaneWork {
-    IoThread thread;
-    std::deque<Waiting> waiting;  // in the order of posting, which is the order of their ends
-  };
-
   Session& session_;
-  std::array<std::unique_ptr<LaneWork>, kLanes> lanes_;  // null before the first job of a lane
-  std::size_t num_lanes_given_ = 0;
-  std::size_t num_in_io_ = 0;
-  Fd watched_;  // epoll: the descriptors of the lanes and of watch()
+  IoThread io_;
+  Fd watched_;  // epoll: the descriptors of the I/O thread and of watch()
   std::size_t num_live_ = 0;
   std::deque<std::coroutine_handle<>> ready_;
   std::vector<std::coroutine_handle<>> turning_;
   std::multimap<TimePoint, std::coroutine_handle<>> sleeping_;
   std::optional<TimePoint> wake_;  // the earliest time of the Tasks in turning_
+  struct Waiting {
+    IoAwaiter* awaiter = nullptr;
+    std::coroutine_handle<> coroutine = nullptr;
+  };
+  std::deque<Waiting> in_io_;  // in the order of posting, which is the order of their ends
   absl::Status stop_status_;
   std::optional<Session::Cleanup> cleanup_;
   bool is_lost_ = false;  // the session is of no more use

@@ -30,7 +30,6 @@ struct LocalDir {
   Node node;
   std::string shown;
   Fd fd;
-  Flow::Lane lane{};  // of all changes in it
   bool is_new = false;
   int depth = 0;
   std::optional<SlotsHeld> place;
@@ -139,7 +138,7 @@ class Get {
     }
     dir->place.emplace(co_await work_->open_dirs().acquire(1));
     // Other users may not enter before everything in the directory is complete and gets its mode.
-    const std::int64_t error = co_await flow_->io(parent->lane, [&parent, &entry, &dir]() -> std::int64_t {
+    const std::int64_t error = co_await flow_->io([&parent, &entry, &dir]() -> std::int64_t {
       dir->is_new = mkdirat(parent->fd.get(), entry.name.c_str(), 0700) == 0;
       if (!dir->is_new && errno != EEXIST) return -errno;
       dir->fd = Fd(openat(parent->fd.get(), entry.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -149,7 +148,6 @@ class Get {
       work_->report(errno_status(static_cast<int>(-error), dir->shown));
       co_return nullptr;
     }
-    dir->lane = flow_->next_lane();
     dir->parent = std::move(parent);
     co_return share(std::move(dir));
   }
@@ -157,7 +155,7 @@ class Get {
   // end gives a directory its mode and times once nothing in it will change any more.
   Task<void> end(std::unique_ptr<LocalDir> dir) {
     if (flow_->is_stopped()) co_return;
-    const std::int64_t error = co_await flow_->io(dir->lane, [this, &dir]() -> std::int64_t {
+    const std::int64_t error = co_await flow_->io([this, &dir]() -> std::int64_t {
       const std::uint32_t mode = dir->node.attributes.mode & kPermissions;
       if (options_.preserve || dir->is_new) {
         if (fchmod(dir->fd.get(), options_.preserve ? mode : mode & ~umask_) != 0) return -errno;
@@ -190,7 +188,7 @@ class Get {
                                    const std::string& shown) {
     auto text = co_await link_text(*flow_, entry.node.fh, url);
     if (!text.ok()) co_return text.status();
-    const std::int64_t error = co_await flow_->io(dir.lane, [&]() -> std::int64_t {
+    const std::int64_t error = co_await flow_->io([&]() -> std::int64_t {
       const std::string temporary = temporary_name(entry.name);
       if (symlinkat(text->c_str(), dir.fd.get(), temporary.c_str()) != 0) return -errno;
       const timespec times[2] = {to_timespec(entry.node.attributes.atime), to_timespec(entry.node.attributes.mtime)};
@@ -216,7 +214,7 @@ class Get {
       if (!whole.ok()) co_return explain(whole.status(), url.str());
       if (*whole) {
         absl::Status status;
-        co_await flow_->io(dir.lane, [&]() -> std::int64_t {
+        co_await flow_->io([&]() -> std::int64_t {
           auto file = LocalFile::create(dir.fd.get(), entry.name, shown);
           status = file.ok() ? file->write(data) : file.status();
           if (status.ok()) status = file->commit(attributes_of(entry.node));

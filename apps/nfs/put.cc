@@ -49,7 +49,6 @@ struct RemoteDir {
   struct stat attributes {};
   bool is_new = false;
   bool keeps_attributes = false;  // the export itself
-  Flow::Lane lane{};              // of the reads of the local directory
   int depth = 0;
   std::unique_ptr<DIR, CloseDir> stream;  // once the walk has come to it
   std::optional<SlotsHeld> place;
@@ -239,7 +238,7 @@ class Put {
     bool at_end = false;
     while (!at_end && !flow_->is_stopped()) {
       std::vector<LocalEntry> entries;
-      const std::int64_t error = co_await flow_->io(dir->lane, [&] { return read_names(*dir, entries, at_end); });
+      const std::int64_t error = co_await flow_->io([&] { return read_names(*dir, entries, at_end); });
       if (error != 0) {
         work_->report(errno_status(static_cast<int>(-error), dir->local));
         break;
@@ -304,8 +303,7 @@ class Put {
   Task<bool> open_child(const RemoteDir& parent, NewDir& child) {
     RemoteDir& dir = *child.dir;
     dir.place.emplace(co_await work_->open_dirs().acquire(1));
-    dir.lane = flow_->next_lane();
-    const std::int64_t error = co_await flow_->io(parent.lane, [&]() -> std::int64_t {
+    const std::int64_t error = co_await flow_->io([&]() -> std::int64_t {
       const int fd =
           openat(parent.fd(), child.entry.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
       if (fd < 0) return -errno;
@@ -333,8 +331,7 @@ class Put {
       // The size that one WRITE takes whole.
       const std::size_t most = std::min<std::size_t>(work_->limits().small_file, transfer_->write_size());
       Source source;
-      const std::int64_t error =
-          co_await flow_->io(dir->lane, [&] { return open_source(dir->fd(), entry.name, most, source); });
+      const std::int64_t error = co_await flow_->io([&] { return open_source(dir->fd(), entry.name, most, source); });
       status = error == 0 ? absl::OkStatus() : errno_status(static_cast<int>(-error), local);
       if (status.ok()) status = co_await file(source, local, dir->fh, url, started);
     }
@@ -345,7 +342,7 @@ class Put {
   Task<absl::Status> symbolic_link(const RemoteDir& dir, const LocalEntry& entry, const std::string& local,
                                    const Url& url) {
     std::vector<std::uint8_t> text(PATH_MAX);
-    const std::int64_t len = co_await flow_->io(dir.lane, [&]() -> std::int64_t {
+    const std::int64_t len = co_await flow_->io([&]() -> std::int64_t {
       const ssize_t found = readlinkat(dir.fd(), entry.name.c_str(), reinterpret_cast<char*>(text.data()), text.size());
       return found < 0 ? -errno : found;
     });

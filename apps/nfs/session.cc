@@ -8,7 +8,6 @@
 #include "apps/common/address.h"
 #include "apps/common/command.h"
 #include "apps/common/rpc_config.h"
-#include "apps/common/setup.h"
 #include "base/address.h"
 #include "nfsulb/nfs3.h"
 

@@ -160,10 +160,9 @@ class LocalCount {
 
 Task<void> TreeWork::count_local(std::string path) {
   LocalCount count(path);
-  const Flow::Lane lane = flow_.next_lane();
   std::int64_t goes_on = 1;
   while (goes_on != 0 && !flow_.is_stopped()) {
-    goes_on = co_await flow_.io(lane, [&count]() -> std::int64_t { return count.step() ? 1 : 0; });
+    goes_on = co_await flow_.io([&count]() -> std::int64_t { return count.step() ? 1 : 0; });
   }
   if (!flow_.is_stopped() && count.is_complete()) has_found_all(count.files, count.octets);
 }

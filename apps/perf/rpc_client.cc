@@ -6,7 +6,6 @@
 #include "apps/common/address.h"
 #include "apps/common/command.h"
 #include "apps/common/rpc_config.h"
-#include "apps/common/setup.h"
 #include "apps/perf/client.h"
 #include "apps/perf/rpc_calls.h"
 #include "apps/perf/rpc_program.h"

@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/common/address.h"
@@ -164,7 +166,7 @@ class Live {
     const std::size_t height = page.height;
     std::vector<std::string> lines;
     if (!has_answer_) {
-      lines = {"weft top " + where_, "", printable(monitor_.fault().message()), "asking again ..."};
+      lines = {"weft top " + where_, "", printable(std::string(monitor_.fault().message())), "asking again ..."};
     } else if (const auto view = monitor_.view(key_)) {
       page.height = height > 1 ? height - 1 : 1;
       lines = top::screen_lines(*view, where_, page);

@@ -86,7 +86,7 @@ absl::StatusOr<TimedScrape> fetch(const sockaddr_storage& where, std::chrono::mi
   if (!scrape.ok()) {
     return absl::Status(scrape.status().code(),
                         fmt::format("no metrics from {}: {}; is it the --metrics address of a weft serve or gateway?",
-                                    address_str(where), scrape.status().message()));
+                                    address_str(where), std::string(scrape.status().message())));
   }
   return TimedScrape{std::move(*scrape), std::chrono::steady_clock::now()};
 }

@@ -337,6 +337,8 @@ TEST_F(Cel05ResponderTest, NothingOfAMalformedMessageIsProcessed) {
   EXPECT_THAT(end->qp.sent, SizeIs(messages.size()));
   EXPECT_THAT(end->service.calls, IsEmpty());
   EXPECT_THAT(end->qp.rdma, IsEmpty());
+  deliver(octets_of(call_with({}), rpc_call(kNull)));
+  EXPECT_THAT(end->service.calls, SizeIs(1)) << "the connection goes on";
 }
 
 TEST_F(Cel05ResponderTest, TheDirectionIsThatOfTheRpcMessage) {

@@ -218,7 +218,10 @@ TEST_F(Wg07ResponderTest, ThePeerIsToldHowManySegmentsAreTooMany) {
 TEST_F(Wg07ResponderTest, PropertiesAreAnsweredAndSettleTheThreshold) {
   open({.inline_threshold = 16384});
   end->link->exchange_properties({.send_size = 16384, .receive_size = 16384}, {});
-  const Properties peer{.receive_size = 8192};
+  // In two messages, and the first one has material of the host.
+  const Properties host{.host_auth = Octets{1, 2, 3}}, peer{.receive_size = 8192};
+  deliver(wg07::ConnpropMiddle{make_propset(host, wg07::kProperties)}, {});
+  EXPECT_THAT(end->qp.sent, SizeIs(0));
   deliver(wg07::ConnpropFinal{make_propset(peer, wg07::kProperties)}, {});
   ASSERT_THAT(end->qp.sent, SizeIs(1));
   (void)last_sent().body<wg07::ConnpropFinal>();

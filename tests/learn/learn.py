@@ -1,7 +1,7 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Runs the commands of a chapter of docs/learn and compares their output with the text.
 
-learn.py WEFT CHAPTER           CHAPTER: a name in docs/learn, without .md
+learn.py WEFT CHAPTER           CHAPTER: a name in docs/learn, without .md, or all
 learn.py WEFT CHAPTER --update  writes the outputs of this run into the chapter, where they differ from the text
 
 Each chapter has a network namespace and a directory of its own, and begins with the set-up that docs/learn/README.md
@@ -21,7 +21,9 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))
 import own_network  # noqa: E402
 
+CHAPTERS = ROOT / "docs/learn"
 SET_UP = "README"
+WITHOUT_COMMANDS = {"10-answers"}  # gallery.py checks these
 TIMEOUT = 60  # seconds, of a command
 
 
@@ -81,20 +83,28 @@ def run_chapter(text, name, set_up, weft, update=False):
     return faults, blocks.emit(parts)
 
 
-def main():
-    weft, chapter = sys.argv[1:3]
-    update = sys.argv[3:] == ["--update"]
-    own_network.enter("--pid", "--fork", "--kill-child")
-    file = ROOT / "docs/learn" / f"{chapter}.md"
-    set_up = None if chapter == SET_UP else (file.parent / f"{SET_UP}.md").read_text()
+def run_file(chapter, weft, update):
+    """Returns what went wrong."""
+    file = CHAPTERS / f"{chapter}.md"
+    set_up = None if chapter == SET_UP else (CHAPTERS / f"{SET_UP}.md").read_text()
     before = file.read_text()
     try:
         faults, after = run_chapter(before, chapter, set_up, weft, update)
     except blocks.Malformed as malformed:
-        return str(malformed)
+        return [str(malformed)]
     if update and after != before:
         file.write_text(after)
         print(f"{file} has new outputs")
+    return faults
+
+
+def main():
+    weft, chapter = sys.argv[1:3]
+    own_network.enter("--pid", "--fork", "--kill-child", "--mount-proc")
+    names = [chapter]
+    if chapter == "all":
+        names = sorted(file.stem for file in CHAPTERS.glob("*.md") if file.stem not in WITHOUT_COMMANDS)
+    faults = [fault for name in names for fault in run_file(name, weft, sys.argv[3:] == ["--update"])]
     return "\n".join(faults) or 0
 
 

@@ -1,8 +1,12 @@
-#!/usr/bin/env python3
-"""The runner of the course: each way in which a chapter can be wrong makes it red."""
+#!/usr/bin/env -S python3 -B
+"""The runner of the course and the check of its gallery: each way in which they can be wrong makes them red."""
+import pathlib
+import shutil
+import tempfile
 import unittest
 
 import blocks
+import gallery
 import learn
 
 
@@ -99,8 +103,8 @@ class Varying(Chapters):
         for kind, run, text in (
             ("time", "   0.000021   1> x", "  10.000001   1> x"),
             ("duration", "took 7 ms, 1.20 us", "took 12.5 us, 7 s"),
-            ("percent", "slept in 7%", "slept in 90%"),
-            ("rate", "12.5 GB/s", "7 MB/s"),
+            ("waits", "0.1 s; slept in 7% of its waits", "0.1 s; spun"),
+            ("rate", "12.5 GB/s    9,000 op/s", "7 MB/s 12 op/s"),
             ("shaft", "<--- a -|", "<-------- a -|"),
             ("port", "127.0.0.1:40000 to 127.0.0.1:7174", "127.0.0.1:50000 to 127.0.0.1:7174"),
             ("handle", "STag 0x00000001", "STag 0xffffffff"),
@@ -132,6 +136,39 @@ class Varying(Chapters):
         block = "```console varies=handle\n$ echo {}\n0x00000001\n```\n"
         self.assertEqual(self.faults(block.format("0xaaaaaaaa") * 2), "")
         self.assertIn("in this run", self.faults(block.format("0xaaaaaaaa") + block.format("0xbbbbbbbb")))
+
+
+class Gallery(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="weft-gallery-")
+        self.addCleanup(directory.cleanup)
+        self.addCleanup(setattr, gallery, "GALLERY", gallery.GALLERY)
+        self.copy = pathlib.Path(directory.name) / "gallery"
+        shutil.copytree(gallery.GALLERY, self.copy)
+        gallery.GALLERY = self.copy
+
+    def test_the_captures_in_the_tree_are_those_that_the_script_makes(self):
+        gallery.check_files()
+
+    def test_a_capture_with_another_byte_is_red(self):
+        file = self.copy / "bad-crc.pcap"
+        file.write_bytes(file.read_bytes()[:-1] + b"\x55")
+        with self.assertRaisesRegex(SystemExit, "bad-crc.pcap is not what"):
+            gallery.check_files()
+
+    def test_a_capture_that_is_missing_is_red(self):
+        (self.copy / "lost.pcap").unlink()
+        with self.assertRaisesRegex(SystemExit, "other files"):
+            gallery.check_files()
+
+    def test_a_capture_that_no_script_makes_is_red(self):
+        (self.copy / "more.pcap").touch()
+        with self.assertRaisesRegex(SystemExit, "other files"):
+            gallery.check_files()
+
+    def test_an_answer_that_weft_does_not_give_is_red(self):
+        with self.assertRaisesRegex(SystemExit, "does not say"):
+            gallery.check_answers("/bin/true")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ ANY, SAME = "any", "same"
 KINDS = {
     "time": (ANY, r"(?m)^ *\d+\.\d{6}(?= )"),  # seconds at the beginning of a line
     "duration": (ANY, r" *\+?\d+(?:\.\d+)? (?:ns|us|ms|s)\b"),
-    "percent": (ANY, r"\b\d+%"),
+    "waits": (ANY, r"spun\b|slept in (?:less than 1|\d+)% of its waits"),  # how a measuring command waited
     "shaft": (ANY, r"-{2,}"),  # of an arrow, whose length follows the words on it
-    "rate": (ANY, r"\d+(?:\.\d+)? [kMG]?B/s"),
+    "rate": (ANY, r" *\d+(?:[.,]\d+)* (?:[kMG]?B|op)/s"),
     "port": (SAME, r"(?<=127\.0\.0\.1:)[3-6]\d{4}\b"),  # one that the kernel chose
     "handle": (SAME, r"\b0x[0-9a-f]{8}\b"),  # an STag or an XID
     "address": (SAME, r"(?<=TO )0x[0-9a-f]+"),  # of memory: a tagged offset

@@ -146,7 +146,7 @@ def test_other_gateway(weft):
 
 def documented():
     """The rows of the tables of metrics: name, type, unit and labels."""
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (\w*) \| ([^|]*) \|", DOCUMENT.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| *(\w*) *\|([^|]*)\|", DOCUMENT.read_text(), re.MULTILINE)
     return {name: (kind, unit, set(re.findall(r"`(\w+)`", labels))) for name, kind, unit, labels in rows}
 
 

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 #include <vector>
 
 #include "apps/common/global_options.h"
@@ -133,60 +131,18 @@ TEST_F(FlowTest, EveryTaskEndsWhenTheConnectionDoes) {
   EXPECT_TRUE(flow.is_stopped());
 }
 
-Task<void> io_jobs(Flow& flow, Flow::Lane lane, std::vector<std::int64_t>& results) {
-  for (int i = 0; i < 50; ++i) results.push_back(co_await flow.io(lane, [i]() -> std::int64_t { return i; }));
+Task<void> io_jobs(Flow& flow, std::vector<std::int64_t>& results) {
+  for (int i = 0; i < 50; ++i) results.push_back(co_await flow.io([i]() -> std::int64_t { return i; }));
 }
 
 TEST_F(FlowTest, EachTaskGetsTheResultsOfItsOwnJobs) {
-  for (const bool one_lane : {true, false}) {
-    Flow flow(*session_);
-    const Flow::Lane lane = flow.next_lane();
-    std::vector<std::int64_t> first, second;
-    flow.spawn(io_jobs(flow, lane, first));
-    flow.run(io_jobs(flow, one_lane ? lane : flow.next_lane(), second));
-    ASSERT_EQ(first.size(), 50u);
-    EXPECT_EQ(first, second);
-    for (int i = 0; i < 50; ++i) EXPECT_EQ(first[static_cast<std::size_t>(i)], i);
-  }
-}
-
-// Meeting counts the jobs that are under way at the same time.
-struct Meeting {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::size_t running = 0;
-  std::size_t most = 0;
-
-  // Waits until `wanted` jobs are under way, but not for ever.
-  std::int64_t attend(std::size_t wanted) {
-    std::unique_lock lock(mutex);
-    most = std::max(most, ++running);
-    changed.notify_all();
-    changed.wait_for(lock, std::chrono::seconds(20), [&] { return most >= wanted; });
-    --running;
-    return 0;
-  }
-};
-
-Task<void> attend(Flow& flow, Flow::Lane lane, Meeting& meeting, std::size_t wanted) {
-  co_await flow.io(lane, [&] { return meeting.attend(wanted); });
-}
-
-TEST_F(FlowTest, DirectoriesInTurnHaveThreadsOfTheirOwn) {
   Flow flow(*session_);
-  Meeting meeting;
-  for (std::size_t i = 0; i < Flow::kLanes; ++i) flow.spawn(attend(flow, flow.next_lane(), meeting, Flow::kLanes));
-  flow.run(attend(flow, flow.next_lane(), meeting, 1));
-  EXPECT_EQ(meeting.most, Flow::kLanes);
-}
-
-TEST_F(FlowTest, OneDirectoryHasOneThread) {
-  Flow flow(*session_);
-  Meeting meeting;
-  const Flow::Lane lane = flow.next_lane();
-  for (int i = 0; i < 50; ++i) flow.spawn(attend(flow, lane, meeting, 1));
-  flow.run(attend(flow, lane, meeting, 1));
-  EXPECT_EQ(meeting.most, 1u);
+  std::vector<std::int64_t> first, second;
+  flow.spawn(io_jobs(flow, first));
+  flow.run(io_jobs(flow, second));
+  ASSERT_EQ(first.size(), 50u);
+  EXPECT_EQ(first, second);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(first[static_cast<std::size_t>(i)], i);
 }
 
 Task<void> count(TreeWork& work, nfs3::NfsFh3 fh, Url url) {

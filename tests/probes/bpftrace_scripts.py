@@ -13,11 +13,13 @@ import tempfile
 import time
 
 folder, weft = pathlib.Path(sys.argv[1]), sys.argv[2]
-# What a script prints when the traffic of `traffic` passes.
+# What a script prints when the traffic of `traffic` passes, and what it prints at its end.
 PROMISES = {
-    "rpc-latency.bt": [r"@client_us\[\d+, \d+, 0\]", r"@server_us\[\d+, \d+, 0\]"],
-    "terminates.bt": [r"terminate_sent, peer 127\.0\.0\.1:\d+: 0x[0-9a-f]{4} \S+", r"@ends_by_reason\[3\]: 1"],
-    "outstanding.bt": [r"@octets_posted\[\d+, \d+, \d\]: [1-9]", r"connection 0x[0-9a-f]+ ended: \S+"],
+    "rpc-latency.bt": ([], [r"@client_us\[\d+, \d+, 0\]", r"@server_us\[\d+, \d+, 0\]"]),
+    "terminates.bt": ([r"terminate_sent, peer 127\.0\.0\.1:\d+: 0x[0-9a-f]{4} \S+", r"ended, reason 3: \S+"],
+                      [r"@ends_by_reason\[3\]: 1"]),
+    "outstanding.bt": ([r"@octets_posted\[\d+, \d+, \d\]: [1-9]", r"connection 0x[0-9a-f]+ ended: \S+"],
+                       [r"@outstanding\[\d+, \d+\]"]),
 }
 faults = []
 
@@ -72,6 +74,7 @@ def traffic(address):
 
 
 def watch(script, work):
+    events, sums = PROMISES[script.name]
     out = work / (script.name + ".out")
     listener_out = work / (script.name + ".listener")
     with open(listener_out, "w") as to:
@@ -84,6 +87,9 @@ def watch(script, work):
             if not wait_for(out, r"watching"):
                 return fail(f"{script} does not start: {out.read_text()}")
             traffic(ready[1])
+            for event in events:
+                if not wait_for(out, event):
+                    fail(f"{script} prints nothing like {event}:\n{out.read_text()}")
         finally:
             tracer.send_signal(signal.SIGINT)
             tracer.wait(timeout=60)
@@ -91,11 +97,18 @@ def watch(script, work):
         listener.terminate()
         listener.wait(timeout=60)
     text = out.read_text()
-    for promise in PROMISES[script.name]:
+    for promise in sums:
         if not re.search(promise, text):
-            fail(f"{script} prints nothing like {promise}:\n{text}")
+            fail(f"{script} prints nothing like {promise} at its end:\n{text}")
     print(f"{script.name} ran beside a server and a client")
 
+
+# bpftrace needs tracefs. Where root has not mounted it, this script starts anew with mounts of its own.
+TRACEFS = "/sys/kernel/tracing"
+if os.geteuid() == 0 and not os.listdir(TRACEFS) and "WEFT_OWN_MOUNTS" not in os.environ and shutil.which("unshare"):
+    os.environ["WEFT_OWN_MOUNTS"] = "1"
+    os.execvp("unshare", ["unshare", "-m", "sh", "-c", f"mount -t tracefs none {TRACEFS}; exec \"$@\"", "sh",
+                          sys.executable, *sys.argv])
 
 if shutil.which("bpftrace") is None:
     print("bpftrace is missing (Debian package bpftrace): its scripts are not tested")

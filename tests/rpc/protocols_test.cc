@@ -120,6 +120,42 @@ TEST_F(ProtocolsTest, AServersFirstCallMayBeLong) {
   run_until([&] { return client->num_outstanding() == 0; });
 }
 
+// A Call whose Reply did not fit has run. cel05 asks again under the same XID, and a server that keeps Replies answers
+// without running it again.
+TEST_F(ProtocolsTest, AReplyThatDidNotFitComesFromTheDuplicateRequestCache) {
+  static constexpr Binding kUnpredictable{.program = kTestProgram,
+                                          .version = kTestVersion,
+                                          .bound_reply = [](std::uint32_t, ConstBytes, std::span<const std::size_t>,
+                                                            const ReplyLimits&, ReplyBound& bound) {
+                                            bound.rest = 100;
+                                            bound.may_retry = true;
+                                            return Walked::kWhole;
+                                          }};
+  for (const bool keeps_replies : {true, false}) {
+    server.reset();
+    for (ServedProgram& program : programs) program.keeps_replies = keeps_replies;
+    listen({.protocols = {Protocol::k2Cel05}});
+    auto client = connect({.protocols = {Protocol::k2Cel05}});
+    clients = {client.get()};
+    expect_null_works(*client);
+    const std::size_t before = file.num_calls;
+    CallSpec spec = call_of(kUnpredictable, kReaddir);
+    spec.max_results = 100;
+    Octets results;
+    bool done = false;
+    const auto called = client->call(spec, [&](const Reply& reply) {
+      EXPECT_EQ(reply.status, CallStatus::kSuccess) << reply.text;
+      results.assign(reply.results.begin(), reply.results.end());
+      done = true;
+    });
+    ASSERT_TRUE(called.ok());
+    run_until([&] { return done; });
+    EXPECT_EQ(results, pattern(file.listing));
+    EXPECT_EQ(file.num_calls, before + (keeps_replies ? 1 : 2));
+    clients.clear();
+  }
+}
+
 // A server that is alive answers the NULL Call, and nothing else happens.
 TEST_F(ProtocolsTest, AnIdleConnectionIsAskedForASignOfLife) {
   RecordProperty("proves", "U2-3.3.1-4");

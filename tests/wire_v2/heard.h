@@ -8,14 +8,9 @@
 
 namespace weft::wire_v2 {
 
-// Heard makes a transcript of what all tapped ends post while it lives.
+// Heard makes a transcript of what all tapped ends post from observe_posts to ignore_posts.
 class Heard : public verbs::testing::PostObserver {
  public:
-  Heard() { verbs::testing::observe_posts(*this); }
-  ~Heard() override { verbs::testing::ignore_posts(*this); }
-  Heard(const Heard&) = delete;
-  Heard& operator=(const Heard&) = delete;
-
   void on_post(std::size_t end, const verbs::SendWr& wr) override;
   void on_connect(std::size_t /*end*/, std::span<const std::uint8_t> /*private_data*/) override {}
   void on_pair(std::size_t client, std::size_t server) override;

@@ -59,7 +59,11 @@ void record(const Transcript::Verdict& verdict, Profile profile) {
 
 class Recorder final : public Heard, public ::testing::EmptyTestEventListener {
  public:
-  Recorder() { ::testing::UnitTest::GetInstance()->listeners().Append(this); }
+  // Observes to the end of the program: gtest deletes its listeners when the list of observers may be gone.
+  Recorder() {
+    verbs::testing::observe_posts(*this);
+    ::testing::UnitTest::GetInstance()->listeners().Append(this);
+  }
 
   void OnTestEnd(const ::testing::TestInfo& /*test*/) override {
     const auto verdict = take().judge();

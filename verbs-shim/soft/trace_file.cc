@@ -106,7 +106,7 @@ TraceFile::~TraceFile() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
-    end_file();
+    if (!counters_.failed) end_file();
     ending_ = true;
   }
   more_.notify_one();

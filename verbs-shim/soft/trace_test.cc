@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "base/fd.h"
@@ -251,9 +252,6 @@ TEST_F(TraceTest, AStreamIsATcpConnection) {
 // ---- comments
 
 struct CommentTest : TraceTest {
-  CommentTest()
-      : trace(std::in_place, open(), address(AF_INET, 1, 40000), address(AF_INET, 2, 20049), true, TimePoint{}) {}
-
   void sends(Octets octets) {
     const ConstBytes out[] = {octets};
     trace->on_tx(out, octets.size(), TimePoint{});
@@ -270,6 +268,7 @@ struct CommentTest : TraceTest {
   // The comments of the packets behind TCP's handshake, up to the FIN.
   std::vector<std::string> comments() {
     trace.reset();
+    file.reset();
     std::vector<std::string> all;
     for (const Block& block : blocks()) {
       if (block.type != 6) continue;
@@ -299,7 +298,9 @@ struct CommentTest : TraceTest {
   }
 
   mpa::testing::NaiveFramer framer{true, false};
-  std::optional<StreamTrace> trace;
+  std::shared_ptr<TraceFile> file = open();
+  std::optional<StreamTrace> trace{std::in_place, file,       address(AF_INET, 1, 40000), address(AF_INET, 2, 20049),
+                                   true,          TimePoint{}};
 };
 
 TEST_F(CommentTest, AConnectionTellsWhatWasAgreed) {
@@ -353,8 +354,6 @@ TEST_F(CommentTest, ALongCommentIsCut) {
 
 // A reader of a pipe sees each packet when its turn is over.
 TEST_F(CommentTest, NoPacketWaitsLongerThanItsTurn) {
-  const auto file = open();
-  trace.emplace(file, address(AF_INET, 1, 40000), address(AF_INET, 2, 20049), true, TimePoint{});
   sends(startup(false));
   EXPECT_EQ(file->counters().packets, 3u);
   trace->end_turn();
@@ -413,6 +412,21 @@ TEST_F(TraceTest, ADiskThatIsTooSlowCostsPacketsAndNothingElse) {
   EXPECT_EQ(dropped, 10u);
   EXPECT_THAT(lines, ElementsAre(HasSubstr("10 packets were dropped")));
   EXPECT_THAT(blocks(), SizeIs(3));
+}
+
+TEST_F(TraceTest, AFullDiskIsToldOnceAndPacketsBehindItAreCounted) {
+  std::vector<std::string> lines;
+  auto made = open_trace(
+      {.path = "/dev/full", .log = {.sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); }}});
+  ASSERT_TRUE(made.ok());
+  auto trace = std::static_pointer_cast<TraceFile>(std::move(made.value()));
+  const Octets payload(300000, 2);  // more than is kept back for a larger write
+  trace->put({}, payload, payload.size(), TimePoint{}, "");
+  while (!trace->counters().failed) std::this_thread::yield();
+  trace->put({}, payload, payload.size(), TimePoint{}, "");
+  EXPECT_EQ(trace->counters().dropped, 1u);
+  trace.reset();
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("No space left on device"), HasSubstr("1 packets were dropped since then")));
 }
 
 TEST_F(TraceTest, AFullDiskIsToldOnce) {

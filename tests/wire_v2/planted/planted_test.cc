@@ -171,6 +171,7 @@ class Talk {
 
 std::vector<std::string> faults_of_talks() {
   Heard heard;
+  verbs::testing::observe_posts(heard);
   for (const Protocol protocol : {Protocol::k2Cel05, Protocol::k2Wg07}) {
     Talk talk(protocol);
     talk.forms();
@@ -179,6 +180,7 @@ std::vector<std::string> faults_of_talks() {
     talk.refusals();
     talk.properties();
   }
+  verbs::testing::ignore_posts(heard);
   const auto verdict = heard.take().judge();
   EXPECT_GT(verdict.num_messages, 20u);
   return verdict.faults;
