@@ -114,7 +114,6 @@ TEST(Nfs4Bound, NeverMoreThanTheSessionAllows) {
 }
 
 TEST(Nfs4Bound, TheSessionCountsTheVerifier) {
-  RecordProperty("proves", "U2-5.2.2-1");
   const std::vector<Xdr> acl = {sequence(), putfh(), getattr({1u << 12})};
   EXPECT_EQ(bound_of(1, acl, {.max_reply = 4096, .max_verf = 37}).rest, 4096u - kPlainReplyHeader - 40);
   EXPECT_EQ(bound_of(1, acl, {.max_reply = 4099}).rest, 4096u - kPlainReplyHeader) << "no word of XDR is cut";

@@ -123,7 +123,7 @@ struct Frame {
 
 // Connection: the facts of a connection that are known when its first frame comes.
 struct Connection {
-  std::uint32_t id = 0;        // from 1
+  std::uint32_t id = 0;                  // from 1
   std::string client = {}, server = {};  // addresses
   bool saw_start = false;
 };

@@ -38,6 +38,11 @@ struct Cel05ResponderTest : ResponderTest {
     ASSERT_TRUE(end->qp.inject(octets));
     end->pump();
   }
+  // A Reply that no engine waits for. It leaves no doubt which draft the peer speaks, as errors alone would.
+  void deliver_a_dropped_reply() {
+    deliver(octets_of({.xid = 9, .credit = 8, .body = cel05::Msg{.direction = cel05::Direction::kReply}}, rpc_reply(9)));
+    ASSERT_THAT(end->qp.sent, IsEmpty());
+  }
   // The answer to the message, which has to be one RDMA2_ERROR.
   cel05::Error refused(const Octets& octets) {
     const std::size_t before = end->qp.sent.size();
@@ -310,6 +315,7 @@ TEST_F(Cel05ResponderTest, ARequestAboutPropertiesMayHaveTheXidOfACall) {
 TEST_F(Cel05ResponderTest, TypesOutsideTheDraftAreRefused) {
   RecordProperty("proves", "R2-5-1 R2-7.2.4-2");
   open();
+  deliver_a_dropped_reply();
   for (const std::uint32_t proc : {2u, 3u, 10u, 11u, 100u, 0x7fffffffu, 0xffffffffu}) {
     Octets message = load_v2_vector("S01").octets;
     put_word(message, 12, proc);
@@ -344,6 +350,7 @@ TEST_F(Cel05ResponderTest, NothingOfAMalformedMessageIsProcessed) {
 TEST_F(Cel05ResponderTest, TheDirectionIsThatOfTheRpcMessage) {
   RecordProperty("proves", "R2-7.2.2-4");
   open();
+  deliver_a_dropped_reply();
   deliver(load_v2_vector("S76").octets);  // a Reply, as it says: no request
   EXPECT_THAT(end->qp.sent, IsEmpty());
   EXPECT_EQ(refused(octets_of(call_with({}), rpc_reply(5))).err, cel05::Err::kBadXdr);
@@ -368,6 +375,7 @@ TEST_F(Cel05ResponderTest, AServerWithoutTheVersionNamesItsOwn) {
 TEST_F(Cel05ResponderTest, AMessageThatIsNoneIsRefused) {
   RecordProperty("proves", "R2-7.2.4-2");
   open();
+  deliver_a_dropped_reply();
   Octets octets = octets_of(call_with({}), rpc_call(kNull));
   octets[15] = 2;  // rdma_proc
   EXPECT_EQ(refused(octets).err, cel05::Err::kInvalProc);

@@ -99,6 +99,15 @@ def test_exact(weft):
              "bytes of the client")
 
 
+def break_a_rule(peer):
+    """What follows the start-up frame is no FPDU. Returns when the server has ended the connection."""
+    peer.sendall(b"MPA ID Req Frame" + struct.pack(">BBH", 0x40, 1, 0))
+    assert peer.recv(20)[:16] == b"MPA ID Rep Frame"
+    peer.sendall(bytes(64))
+    while peer.recv(65536):
+        pass
+
+
 def test_ends(weft):
     """A client that leaves stays in the sums."""
     with World(weft) as world:
@@ -111,14 +120,9 @@ def test_ends(weft):
         same(metrics.calls("NULL"), 1, "NULL")
         same(metrics.operations("send", "in"), 1, "Sends")
         same(metrics.value("weft_client_connections", client="127.0.0.1"), 0, "connections of the client")
-        # A peer that breaks a rule: what follows its start-up frame is no FPDU.
         host, port = world.server.ready["rdma"].rsplit(":", 1)
         with socket.create_connection((host, int(port)), timeout=PATIENCE) as peer:
-            peer.sendall(b"MPA ID Req Frame" + struct.pack(">BBH", 0x40, 1, 0))
-            assert peer.recv(20)[:16] == b"MPA ID Rep Frame"
-            peer.sendall(bytes(64))
-            while peer.recv(65536):
-                pass
+            break_a_rule(peer)
         while (metrics := world.server.metrics()).value("weft_connections") != 0:
             pass
         same(metrics.value("weft_terminates_total", direction="sent"), 1, "Terminates")
@@ -158,9 +162,7 @@ def test_documented(weft):
         nfs.null()
         host, port = world.server.ready["rdma"].rsplit(":", 1)
         with socket.create_connection((host, int(port)), timeout=PATIENCE) as peer:
-            peer.sendall(b"MPA ID Req Frame" + struct.pack(">BBH", 0x40, 1, 0) + bytes(84))
-            while peer.recv(65536):
-                pass
+            break_a_rule(peer)
         for program in (world.server, world.gateway):
             for name, family in program.metrics().families.items():
                 labels = {label for sample in family.samples for label in sample.labels} - {"le"}
@@ -257,7 +259,7 @@ def test_top_json(weft):
         same(everything["clients"], 1, "clients")
         same(client["name"], "127.0.0.1", "client")
         same(procedure["name"], "NFSv3 NULL", "procedure")
-        assert everything["seconds"] >= 0.3
+        assert everything["seconds"] > 0
         for row in rows:
             assert row["calls_per_s"] > 0 and 0 < row["p50_ns"] <= row["p99_ns"], row
         assert client["send_in_octets_per_s"] > 0 and client["credits"] > 0, client
