@@ -57,10 +57,10 @@ class CallTable {
  private:
   void forget(std::unordered_map<std::uint32_t, Call>::iterator call);
 
-  std::unordered_map<std::uint32_t, Call> calls_;                               // by XID
-  std::map<std::pair<std::uint32_t, std::uint64_t>, Segment> segments_;         // by handle and offset
-  std::size_t num_offered_ = 0;                                                 // segments of all open Calls
-  std::deque<std::uint32_t> answered_;                                          // the last XIDs
+  std::unordered_map<std::uint32_t, Call> calls_;                        // by XID
+  std::map<std::pair<std::uint32_t, std::uint64_t>, Segment> segments_;  // by handle and offset
+  std::size_t num_offered_ = 0;                                          // segments of all open Calls
+  std::deque<std::uint32_t> answered_;                                   // the last XIDs
   bool has_forgotten_ = false;
 };
 
@@ -80,10 +80,9 @@ void for_each_segment(const rpcrdma::ChunkListsView& lists, Visit visit) {
   };
   visit_chunk(lists.call_chunk, Use::kCall, 0);
   for (const rpcrdma::ReadSegment& read : lists.read_list) {
-    visit(read.target.handle, Segment{.use = Use::kArgument,
-                                      .index = read.position,
-                                      .offset = read.target.offset,
-                                      .len = read.target.length});
+    visit(read.target.handle,
+          Segment{
+              .use = Use::kArgument, .index = read.position, .offset = read.target.offset, .len = read.target.length});
   }
   std::uint32_t index = 0;
   for (const rpcrdma::SegmentArray& chunk : lists.write_list) visit_chunk(chunk, Use::kResult, ++index);

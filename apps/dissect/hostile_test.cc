@@ -19,8 +19,8 @@ using testing::startup;
 using testing::Told;
 using testing::untagged;
 using testing::Wire;
-using vectors::Record;
 using vectors::read_vector_file;
+using vectors::Record;
 
 // Expected: the requirement that a record's finding has, or "-".
 std::map<std::string, std::string> read_expected() {
@@ -68,8 +68,7 @@ std::set<std::string> dissect_startup(const Octets& octets, bool to_responder, c
 
 std::set<std::string> dissect_mpa(const Record& record) {
   if (text(record, "kind") == "startup") {
-    return dissect_startup(hex(record, "stream"), text(record, "to") == "responder",
-                           startup(mpa::FrameKind::kRequest));
+    return dissect_startup(hex(record, "stream"), text(record, "to") == "responder", startup(mpa::FrameKind::kRequest));
   }
   Findings findings;
   const bool markers = text(record, "markers") == "1";
@@ -123,9 +122,10 @@ std::set<std::string> dissect_rpc(const std::vector<Octets>& before, const std::
 }
 
 std::uint32_t xid_of(const Octets& message) {
-  return message.size() < 4 ? 0
-                            : static_cast<std::uint32_t>(message[0]) << 24 | static_cast<std::uint32_t>(message[1]) << 16 |
-                                  static_cast<std::uint32_t>(message[2]) << 8 | message[3];
+  return message.size() < 4
+             ? 0
+             : static_cast<std::uint32_t>(message[0]) << 24 | static_cast<std::uint32_t>(message[1]) << 16 |
+                   static_cast<std::uint32_t>(message[2]) << 8 | message[3];
 }
 
 struct Tally {

@@ -48,7 +48,8 @@ TEST(LadderTest, FitsEightyColumnsAndCutsNoWords) {
   Dissector dissector({}, ladder);
   Wire wire(dissector);
   wire.open();
-  wire.send(Wire::kServer, wire.fpdu(Wire::kServer, tagged(Opcode::kWrite, 0xffffffff, UINT64_MAX - 70000, pattern(5000))));
+  wire.send(Wire::kServer,
+            wire.fpdu(Wire::kServer, tagged(Opcode::kWrite, 0xffffffff, UINT64_MAX - 70000, pattern(5000))));
   Octets terminate = untagged(Opcode::kTerminate, 1, {0x11, 0x00, 0, 0});
   wire.send(Wire::kClient, wire.fpdu(Wire::kClient, terminate));
   dissector.finish();

@@ -22,8 +22,8 @@ struct Fpdu {
   std::size_t ulpdu_len = 0;  // ULPDU_Length
   std::size_t length_at = 0;  // where this field is in wire
   std::uint64_t position =
-      0;                 // octets of Full Operation before it; counted from the first FPDU if the start is missing
-  bool cut = false;      // the capture does not have all of it
+      0;             // octets of Full Operation before it; counted from the first FPDU if the start is missing
+  bool cut = false;  // the capture does not have all of it
   bool bad_marker = false;
   mpa::MarkerLayout markers = {};  // where Markers are in wire
   CrcVerdict crc = CrcVerdict::kUnknown;

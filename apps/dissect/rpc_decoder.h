@@ -86,7 +86,7 @@ class RpcDecoder final : public UpperLayer {
 
   const Options& options_;
   std::optional<rpcrdma::Protocol> protocol_;
-  bool is_settled_ = false;  // protocol_ stays
+  bool is_settled_ = false;        // protocol_ stays
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA
   std::array<Half, 2> halves_;
   std::vector<std::uint8_t> joined_;  // the parts of a message, put together

@@ -108,7 +108,8 @@ Finding v2_fault(ConstBytes message, bool to_responder) {
   const auto code = answer(header, error);
   const bool is_answered = to_responder && code.has_value();
   std::string effect(kDropped);
-  if (is_answered) effect = fmt::format("the responder answers RDMA2_ERROR, code {}: the RPC fails", static_cast<int>(*code));
+  if (is_answered)
+    effect = fmt::format("the responder answers RDMA2_ERROR, code {}: the RPC fails", static_cast<int>(*code));
   std::string_view requirement;
   if constexpr (std::is_same_v<Header, rpcrdma::v2_cel05::Header>) {
     requirement = cel05_requirement(error);
@@ -145,7 +146,8 @@ void judge_v1_type(const TransportHeader& header, bool to_responder, Frame& fram
                              : lists.reply_chunk ? rpcrdma::total_length(*lists.reply_chunk)
                                                  : 0;
   if (held != 0) return;
-  find(frame, "R1-5.2.4-02", fmt::format("RDMA_NOMSG without an RPC message in its {} chunk", to_responder ? "Call" : "Reply"),
+  find(frame, "R1-5.2.4-02",
+       fmt::format("RDMA_NOMSG without an RPC message in its {} chunk", to_responder ? "Call" : "Reply"),
        to_responder ? kErrChunk : kDropped);
 }
 
@@ -218,7 +220,8 @@ void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::Chunk
     for (std::size_t i = 0; i < offered.write_list.size(); ++i) judge(offered.write_list[i], returned.write_list[i]);
   }
   if (!returned.reply_chunk) return;
-  if (!offered.reply_chunk) return find(frame, "R1-5.3.3-05", "a Reply chunk comes back that was not offered", kDropped);
+  if (!offered.reply_chunk)
+    return find(frame, "R1-5.3.3-05", "a Reply chunk comes back that was not offered", kDropped);
   judge(*offered.reply_chunk, *returned.reply_chunk);
 }
 

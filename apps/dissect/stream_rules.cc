@@ -14,8 +14,8 @@ void StreamRules::on_start(Side side, std::optional<std::uint16_t> ird) {
 // RFC 5040 section 5.4: nothing follows a Terminate.
 void StreamRules::on_fpdu(Side from, Frame& frame) {
   if (!is_judging() || !half(from).terminated) return;
-  frame.findings.push_back({"RDMAP-5.4-09", "a message behind a Terminate of the same side",
-                            "the receiver drops it: the stream has ended"});
+  frame.findings.push_back(
+      {"RDMAP-5.4-09", "a message behind a Terminate of the same side", "the receiver drops it: the stream has ended"});
 }
 
 // RFC 5040 section 5.1: a message is not interrupted by another message of its model.
@@ -62,8 +62,7 @@ void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, s
   const bool has_right_place = read.request.size == 0 || (header.stag == read.request.sink_stag &&
                                                           header.to == read.request.sink_to + read.received);
   read.received += len;
-  const bool has_right_len =
-      header.last ? read.received == read.request.size : read.received <= read.request.size;
+  const bool has_right_len = header.last ? read.received == read.request.size : read.received <= read.request.size;
   if (!has_right_place || !has_right_len) {
     frame.findings.push_back(
         {"RDMAP-5.2.2-08",
@@ -84,10 +83,9 @@ void StreamRules::on_atomic_response(Side from, std::uint32_t request_id, Frame&
     return;
   }
   if (atomics.front() != request_id) {
-    frame.findings.push_back(
-        {"EXT-5.2.1-05",
-         fmt::format("Request Identifier {:#x}, where {:#x} is due", request_id, atomics.front()),
-         terminated(rdmap::kStreamCatastrophic)});
+    frame.findings.push_back({"EXT-5.2.1-05",
+                              fmt::format("Request Identifier {:#x}, where {:#x} is due", request_id, atomics.front()),
+                              terminated(rdmap::kStreamCatastrophic)});
   }
   atomics.pop_front();
 }

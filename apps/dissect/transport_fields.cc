@@ -98,7 +98,8 @@ void tell_header_fields(Protocol protocol, const TransportHeader& header, ConstB
     words.u32("rdma_remaining");
     return;
   }
-  const bool has_handle = is_cel05_message || header.type == "RDMA2_CALL_INLINE" || header.type == "RDMA2_CALL_EXTERNAL";
+  const bool has_handle =
+      is_cel05_message || header.type == "RDMA2_CALL_INLINE" || header.type == "RDMA2_CALL_EXTERNAL";
   if (has_handle && !words.hex32("rdma_inv_handle")) return;
   const bool has_lists = protocol == Protocol::k1 || is_cel05_message || header.type.ends_with("_INLINE") ||
                          header.type.ends_with("_EXTERNAL");

@@ -101,7 +101,7 @@ def case_message(test):
     browser.hover(browser.driver.find_elements(By.CSS_SELECTOR, ".hex-octets .byte")[2 + 10])
     expect("the field under the pointer", [name for name in browser.texts(".fields tr.marked th")], ["MSN"])
     browser.hover(browser.driver.find_elements(By.CSS_SELECTOR, ".hex-octets .byte")[2])
-    expect("fields that share an octet", browser.texts(".fields tr.marked th"), ["T (tagged)", "L (last)", "DV"])
+    expect("fields that share an octet", browser.texts(".fields tr.marked th"), ["T (tagged)", "L (last)", "Resrv", "DV"])
     # Of a long tagged segment, the page keeps the front, and says so.
     test.row("RDMA Write, STag 0xabcd0002").click()
     expect("octets kept", len(browser.texts(".hex-octets .byte")), 96)
@@ -162,7 +162,7 @@ def case_ladder(test):
                      b"\x12\x05\x00\x00")
     test.open(capture)
     browser = test.browser
-    expect("violations", browser.texts("#canvas .row .mark"), ["DDP-7.1-09"])
+    expect("violations", browser.texts("#canvas .row .mark"), ["DDP-7.1-09", "DDP-7.2-12"])
     expect("Terminates", len(browser.texts("#canvas .row.terminate")), 1)
     expect("arrows", browser.run("""return [...document.querySelectorAll('.row')]
              .map(row => row.classList.contains('from-server') ? '<' : '>').join('')"""), "><><><<")
