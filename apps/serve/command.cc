@@ -98,19 +98,20 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
 
 // metrics: null for none.
 void drive(serve::ServeApp& app, metrics::MetricsEndpoint* metrics, const StopSignals& stop, ProgressMode mode) {
-  std::optional<TimePoint> idle_since;
+  constexpr TimePoint kBusy = TimePoint::max();
+  TimePoint idle_since = kBusy;
   while (!stop.requested()) {
     TimePoint now = std::chrono::steady_clock::now();
     if (metrics != nullptr && metrics->is_wanted()) metrics->deliver(app.snapshot());
     if (app.turn(now) != 0) {
-      idle_since.reset();
+      idle_since = kBusy;
       continue;
     }
     if (mode == ProgressMode::kSpin) continue;
-    if (!idle_since) idle_since = now;
-    if (now - *idle_since < kSpinBeforeBlock) continue;
+    idle_since = std::min(idle_since, now);
+    if (now - idle_since < kSpinBeforeBlock) continue;
     app.wait(stop.fd(), std::nullopt, metrics != nullptr ? metrics->fd() : -1);
-    idle_since.reset();
+    idle_since = kBusy;
   }
 }
 

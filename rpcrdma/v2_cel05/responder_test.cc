@@ -40,7 +40,8 @@ struct Cel05ResponderTest : ResponderTest {
   }
   // A Reply that no engine waits for. It leaves no doubt which draft the peer speaks, as errors alone would.
   void deliver_a_dropped_reply() {
-    deliver(octets_of({.xid = 9, .credit = 8, .body = cel05::Msg{.direction = cel05::Direction::kReply}}, rpc_reply(9)));
+    deliver(
+        octets_of({.xid = 9, .credit = 8, .body = cel05::Msg{.direction = cel05::Direction::kReply}}, rpc_reply(9)));
     ASSERT_THAT(end->qp.sent, IsEmpty());
   }
   // The answer to the message, which has to be one RDMA2_ERROR.
