@@ -13,7 +13,7 @@
 #ifdef WEFT_HAVE_SDT
 
 #define SDT_USE_VARIADIC 1
-#define _SDT_HAS_SEMAPHORES 1
+#define _SDT_HAS_SEMAPHORES 1  // NOLINT: the header's name
 #include <sys/sdt.h>
 
 // The linker fills in the counter's address, so each library or program has counters of its own.

@@ -185,7 +185,8 @@ bool TraceFile::wait_for_room() {
     pollfd room{fd_.get(), POLLOUT, 0};
     if (::poll(&room, 1, static_cast<int>(kWritePeriod.count())) != 0) return true;
     const std::lock_guard lock(mutex_);
-    if (ending_ && (waited += kWritePeriod) >= kPatience) return false;
+    if (ending_) waited += kWritePeriod;
+    if (waited >= kPatience) return false;
   }
 }
 
