@@ -6,8 +6,6 @@
 
 namespace weft::apps::dissect {
 
-using namespace fmt::literals;
-
 ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, HeldOctets& held,
                                      const TcpSegment& first)
     : options_(options),
@@ -59,7 +57,8 @@ void ConnectionDecoder::tell_end(const TcpSegment& segment, int end) {
   if (id_ == 0 || (told_end_ && segment.fin)) return;
   told_end_ = true;
   begin_frame(end, {segment.packet, segment.time}, {});
-  LayerWriter(frame_, LayerKind::kTcp, options_).line("{}"_cf, segment.rst ? "TCP connection reset" : "TCP end");
+  LayerWriter(frame_, LayerKind::kTcp, options_)
+      .line(FMT_COMPILE("{}"), segment.rst ? "TCP connection reset" : "TCP end");
   listener_.on_frame(frame_);
 }
 
@@ -131,7 +130,7 @@ void ConnectionDecoder::Direction::on_empty_ulpdu(const Arrival& arrival) {
 void ConnectionDecoder::Direction::on_cut_short(ConstBytes wire, const Arrival& arrival) {
   of_.begin_frame(end_, arrival, wire);
   LayerWriter(of_.frame_, LayerKind::kMpa, of_.options_)
-      .line("the end of TCP inside an FPDU, behind {} bytes"_cf, wire.size());
+      .line(FMT_COMPILE("the end of TCP inside an FPDU, behind {} bytes"), wire.size());
   of_.frame_.findings.push_back(
       {"MPA-8-03", "the connection ends inside an FPDU", "the receiver drops the part of the FPDU"});
   of_.listener_.on_frame(of_.frame_);
@@ -142,7 +141,7 @@ void ConnectionDecoder::Direction::on_skipped(std::uint64_t len, const Arrival& 
   if (len == 0 && of_.id_ != 0) return;
   of_.begin_frame(end_, arrival, {});
   LayerWriter(of_.frame_, LayerKind::kTcp, of_.options_)
-      .line("{} bytes are missing in the capture or unreadable"_cf, len);
+      .line(FMT_COMPILE("{} bytes are missing in the capture or unreadable"), len);
   of_.listener_.on_frame(of_.frame_);
 }
 

@@ -24,7 +24,8 @@ class LayerWriter {
     return LayerWriter(frame, options, source);
   }
 
-  // line: format is a format string that fmt has compiled ("{}"_cf): most of a dissector's time goes into text.
+  // line: format is a format string that fmt has compiled (FMT_COMPILE("{}")): most of a dissector's time goes into
+  // text.
   template <typename Format, typename... T>
   void line(const Format& format, T&&... values) {
     fmt::format_to(std::back_inserter(layer().line), format, std::forward<T>(values)...);

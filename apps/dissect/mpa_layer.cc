@@ -12,8 +12,6 @@ namespace weft::apps::dissect {
 
 namespace {
 
-using namespace fmt::literals;
-
 constexpr std::size_t kFlagsAt = 16, kRevAt = 17, kPdLengthAt = 18;
 
 std::string rtr_kinds(const mpa::EnhancedWords& words) {
@@ -31,8 +29,8 @@ void tell_enhanced_words(const mpa::EnhancedWords& words, LayerWriter& layer) {
   const auto count = [](std::uint16_t value) {
     return value == mpa::EnhancedWords::kManual ? std::string("manual") : std::to_string(value);
   };
-  layer.line(", IRD {}, ORD {}"_cf, count(words.ird), count(words.ord));
-  if (words.a) layer.line(", peer-to-peer, RTR {}"_cf, rtr_kinds(words));
+  layer.line(FMT_COMPILE(", IRD {}, ORD {}"), count(words.ird), count(words.ord));
+  if (words.a) layer.line(FMT_COMPILE(", peer-to-peer, RTR {}"), rtr_kinds(words));
   layer.field("A (peer-to-peer)", mpa::kStartupHeaderLen, 1, "{}", int{words.a});
   layer.field("B (RTR by Send)", mpa::kStartupHeaderLen, 1, "{}", int{words.b});
   layer.field("IRD", mpa::kStartupHeaderLen, 2, "{}", count(words.ird));
@@ -49,11 +47,11 @@ bool is_rpcrdma(ConstBytes octets) {
 
 void tell_private_data(ConstBytes octets, std::size_t at, LayerWriter& layer) {
   if (octets.empty()) return;
-  layer.line(", {} bytes of private data"_cf, octets.size());
+  layer.line(FMT_COMPILE(", {} bytes of private data"), octets.size());
   layer.field("private data", at, octets.size(), "{} bytes", octets.size());
   if (!is_rpcrdma(octets)) return;
   const rpcrdma::PrivateData data = rpcrdma::parse_private_data(octets);
-  layer.line(" (RPC-over-RDMA: sends {}, receives {}{})"_cf, data.send_size, data.receive_size,
+  layer.line(FMT_COMPILE(" (RPC-over-RDMA: sends {}, receives {}{})"), data.send_size, data.receive_size,
              data.remote_invalidate ? ", remote invalidation" : "");
   layer.field("RFC 8797 version", at + 4, 1, "{}", octets[4]);
   layer.field("RFC 8797 R (remote invalidation)", at + 5, 1, "{}", int{data.remote_invalidate});
@@ -107,7 +105,7 @@ void tell_trailer(const Fpdu& fpdu, LayerWriter& layer) {
 void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options, Frame& frame) {
   LayerWriter layer(frame, LayerKind::kMpa, options);
   const bool is_reply = startup.kind == mpa::FrameKind::kReply;
-  layer.line("MPA {}, revision {}, CRC {}, Markers {}"_cf,
+  layer.line(FMT_COMPILE("MPA {}, revision {}, CRC {}, Markers {}"),
              is_reply ? (startup.r ? "Reply: REJECTED" : "Reply") : "Request", startup.rev, startup.c ? "on" : "off",
              startup.m ? "wanted" : "off");
   layer.field("Key", 0, 16, "{}", is_reply ? "MPA ID Rep Frame" : "MPA ID Req Frame");
@@ -126,7 +124,7 @@ void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options
 
 void tell_bad_startup_frame(const mpa::BadFrame& bad, const Options& options, Frame& frame) {
   LayerWriter layer(frame, LayerKind::kMpa, options);
-  layer.line("a broken MPA startup frame: {}"_cf, bad.reason);
+  layer.line(FMT_COMPILE("a broken MPA startup frame: {}"), bad.reason);
   frame.findings.push_back(
       {requirement_of(bad.fault), std::string(bad.reason), "the receiver closes TCP without an answer"});
 }

@@ -10,8 +10,6 @@ namespace weft::apps::dissect {
 
 namespace {
 
-using namespace fmt::literals;
-
 constexpr std::size_t kMaxHex = 32;  // octets of a field that are printed
 
 // How far the layers are indented. DDP has no line of its own unless it is wanted whole.
@@ -91,11 +89,12 @@ void Printer::make_prefix(const Frame& frame) {
   constexpr std::int64_t kPerSecond = 1000000;
   const fmt::appender out(prefix_);
   if (passed < Timestamp()) {
-    fmt::format_to(out, "{:>4}"_cf, fmt::format("-{}"_cf, us / kPerSecond));
+    fmt::format_to(out, FMT_COMPILE("{:>4}"), fmt::format(FMT_COMPILE("-{}"), us / kPerSecond));
   } else {
-    fmt::format_to(out, "{:4}"_cf, us / kPerSecond);
+    fmt::format_to(out, FMT_COMPILE("{:4}"), us / kPerSecond);
   }
-  fmt::format_to(out, ".{:06} {:>3}{} "_cf, us % kPerSecond, frame.connection, frame.from == Side::kClient ? '>' : '<');
+  fmt::format_to(out, FMT_COMPILE(".{:06} {:>3}{} "), us % kPerSecond, frame.connection,
+                 frame.from == Side::kClient ? '>' : '<');
 }
 
 void Printer::flush() {
@@ -123,7 +122,7 @@ void Printer::print_fields(const Frame& frame, const Layer& layer, int depth) {
     if (!octets.empty()) {
       fmt::format_to(out, "  [{}:{}]", field.at, field.len);
       for (const std::uint8_t octet : octets.first(std::min(octets.size(), kMaxHex))) {
-        fmt::format_to(out, " {:02x}"_cf, octet);
+        fmt::format_to(out, FMT_COMPILE(" {:02x}"), octet);
       }
       if (octets.size() > kMaxHex) fmt::format_to(out, " ...");
     }

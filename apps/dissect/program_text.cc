@@ -21,7 +21,6 @@ namespace weft::apps::dissect {
 
 namespace {
 
-using namespace fmt::literals;
 using rpcrdma::xdr::XdrReader;
 
 constexpr std::size_t kMaxName = 80;  // octets of a name that are shown
@@ -100,21 +99,21 @@ struct Arguments {
   bool number32(std::string_view label) {
     std::uint32_t value = 0;
     if (!in.u32(value)) return false;
-    layer.line(" {} {}"_cf, label, value);
+    layer.line(FMT_COMPILE(" {} {}"), label, value);
     layer.field(label, place() - 4, 4, "{}", value);
     return true;
   }
   bool number64(std::string_view label) {
     std::uint64_t value = 0;
     if (!in.u64(value)) return false;
-    layer.line(" {} {}"_cf, label, value);
+    layer.line(FMT_COMPILE(" {} {}"), label, value);
     layer.field(label, place() - 8, 8, "{}", value);
     return true;
   }
   // A file handle is long, and means nothing to a reader: its CRC-32 tells handles apart, as in Wireshark.
   void handle(ConstBytes octets, std::size_t field_at) {
     const std::uint32_t hash = ::crc32_gzip_refl(0, octets.data(), octets.size());
-    layer.line(" fh {:08x}"_cf, hash);
+    layer.line(FMT_COMPILE(" fh {:08x}"), hash);
     layer.field("fh", field_at, octets.size(), "{:#010x}", hash);
   }
   bool opaque_handle() {
@@ -137,7 +136,7 @@ struct Arguments {
     const std::size_t field_at = place() + 4;
     if (!in.opaque(octets)) return false;
     const std::string text = name_text(octets);
-    layer.line(" '{}'"_cf, text);
+    layer.line(FMT_COMPILE(" '{}'"), text);
     layer.field("name", field_at, octets.size(), "{}", text);
     return true;
   }
@@ -178,7 +177,7 @@ bool Arguments::open() {
   if (!in.u32(claim)) return false;
   if (claim == kClaimDelegateCur && !in.skip(kStateidLen)) return false;
   if (claim == kClaimNull || claim == kClaimDelegateCur || claim == kClaimDelegatePrev) return name();
-  layer.line(" claim {}"_cf, claim);
+  layer.line(FMT_COMPILE(" claim {}"), claim);
   return true;
 }
 
@@ -187,7 +186,7 @@ bool Arguments::create() {
   constexpr std::uint32_t kBlk = 3, kChr = 4, kLnk = 5;
   std::uint32_t type = 0;
   if (!in.u32(type)) return false;
-  layer.line(" type {}"_cf, type);
+  layer.line(FMT_COMPILE(" type {}"), type);
   if (type == kLnk && !skip_opaque()) return false;
   if ((type == kBlk || type == kChr) && !in.skip(8)) return false;
   return name();
@@ -234,9 +233,9 @@ bool tell_status(bool is_nfs4, ConstBytes results, std::size_t at, RpcLayer& lay
   const std::string_view name =
       is_nfs4 ? nfs4_status_name(status) : std::string_view(nfs3::nfsstat3_name(nfs3::Nfsstat3{status}));
   if (name.empty()) {
-    layer.line(" status {}"_cf, status);
+    layer.line(FMT_COMPILE(" status {}"), status);
   } else {
-    layer.line(" {}"_cf, name);
+    layer.line(FMT_COMPILE(" {}"), name);
   }
   layer.field("status", at, 4, "{}", status);
   return status == 0;
@@ -263,7 +262,7 @@ void tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t at, st
   std::vector<nfsulb::ListedOperation> operations;
   (void)nfsulb::list_arguments(*program->schema, key.procedure, args, reduced, operations);
   for (const nfsulb::ListedOperation& listed : operations) {
-    layer.line("{}{}"_cf, &listed == operations.data() ? " " : "; ", listed.operation->name);
+    layer.line(FMT_COMPILE("{}{}"), &listed == operations.data() ? " " : "; ", listed.operation->name);
     layer.field("operation", at + listed.position - 4, 4, "{} ({})", listed.operation->number, listed.operation->name);
     tell_words(words_of(*program, *listed.operation), args.subspan(listed.position), at + listed.position, layer);
   }
@@ -279,7 +278,7 @@ bool tell_results(const ProcedureKey& key, ConstBytes results, std::size_t at, s
   std::vector<nfsulb::ListedOperation> operations;
   (void)nfsulb::list_results(*program->schema, key.procedure, results, reduced, operations);
   for (const nfsulb::ListedOperation& listed : operations) {
-    layer.line("; {}"_cf, listed.operation->name);
+    layer.line(FMT_COMPILE("; {}"), listed.operation->name);
     layer.field("operation", at + listed.position - 4, 4, "{} ({})", listed.operation->number, listed.operation->name);
     const bool is_last = &listed == &operations.back();
     if (is_last && !succeeded) tell_status(true, results.subspan(listed.position), at + listed.position, layer);

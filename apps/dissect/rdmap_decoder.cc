@@ -15,8 +15,6 @@ namespace weft::apps::dissect {
 
 namespace {
 
-using namespace fmt::literals;
-
 using rdmap::Opcode;
 
 // Places of the header's fields in a ULPDU (RFC 5041 section 4, RFC 5040 section 4.1).
@@ -146,7 +144,7 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   }
   if (control.opcode >= rdmap::kNumOpcodes7306 || !rdmap::is_tagged(Opcode{control.opcode})) {
     LayerWriter(frame, LayerKind::kRdmap, options_, Source::kUlpdu)
-        .line("a tagged segment with opcode {}"_cf, control.opcode);
+        .line(FMT_COMPILE("a tagged segment with opcode {}"), control.opcode);
     return;
   }
   const Opcode opcode{control.opcode};
@@ -172,8 +170,8 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   if (!header.last) return;
   const Tagged& whole = under_way;
   frame.facts.rdma = {opcode_str(opcode), whole.len, whole.num_segments};
-  layer.line("{}, STag {:#010x}, TO {:#x}, {} bytes{}"_cf, opcode_str(opcode), whole.stag, whole.to, whole.len,
-             in_segments(whole.num_segments));
+  layer.line(FMT_COMPILE("{}, STag {:#010x}, TO {:#x}, {} bytes{}"), opcode_str(opcode), whole.stag, whole.to,
+             whole.len, in_segments(whole.num_segments));
   upper_.on_transfer({.kind = opcode == Opcode::kWrite ? Transfer::Kind::kWrite : Transfer::Kind::kReadResponse,
                       .from = from,
                       .stag = whole.stag,
@@ -274,7 +272,7 @@ void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, Unta
   frame.message = queue.whole;
   LayerWriter layer = LayerWriter::again(frame, options_, Source::kMessage);
   if (queue.broken) {
-    layer.line("{}, MSN {}, whose beginning is not in the capture"_cf, opcode_str(opcode), header.msn.value);
+    layer.line(FMT_COMPILE("{}, MSN {}, whose beginning is not in the capture"), opcode_str(opcode), header.msn.value);
     return;
   }
   frame.facts.rdma = {opcode_str(opcode), queue.len, queue.num_segments};
@@ -292,11 +290,11 @@ void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, Unta
 void RdmapDecoder::tell_send(Side from, Opcode opcode, const ddp::UntaggedHeader& header, const Untagged& queue,
                              Frame& frame, LayerWriter& layer) {
   Send send{.from = from, .octets = queue.whole, .len = queue.len, .in_order = rules_.is_judging()};
-  layer.line("{}, MSN {}, {} bytes{}"_cf, opcode_str(opcode), header.msn.value, queue.len,
+  layer.line(FMT_COMPILE("{}, MSN {}, {} bytes{}"), opcode_str(opcode), header.msn.value, queue.len,
              in_segments(queue.num_segments));
   if (rdmap::invalidates(opcode)) {
     send.invalidated = header.rsvd_ulp_8_39;
-    layer.line(", invalidates STag {:#010x}"_cf, header.rsvd_ulp_8_39);
+    layer.line(FMT_COMPILE(", invalidates STag {:#010x}"), header.rsvd_ulp_8_39);
   }
   if (rdmap::is_immediate(opcode)) return tell_immediate(queue, frame, layer);
   if (rdmap::is_send(opcode)) upper_.on_send(send, frame);
@@ -312,7 +310,7 @@ void RdmapDecoder::tell_immediate(const Untagged& queue, Frame& frame, LayerWrit
   layer.text(": ");
   std::string hex;
   for (const std::uint8_t octet : queue.whole) hex += fmt::format("{:02x}", octet);
-  layer.line("{}"_cf, hex);
+  layer.line(FMT_COMPILE("{}"), hex);
   layer.field("Immediate Data", 0, rdmap::kImmediateLen, "0x{}", hex);
 }
 
@@ -320,7 +318,7 @@ void RdmapDecoder::tell_read_request(Side from, const ddp::UntaggedHeader& heade
                                      LayerWriter& layer) {
   const auto request = rdmap::parse_read_request_header(frame.message);
   if (!request) {
-    layer.line("RDMA Read Request of {} bytes, not 28"_cf, frame.facts.rdma->octets);
+    layer.line(FMT_COMPILE("RDMA Read Request of {} bytes, not 28"), frame.facts.rdma->octets);
     if (!is_whole) return;
     const bool is_short = frame.message.size() < rdmap::kReadRequestHeaderLen;
     frame.findings.push_back(
@@ -328,7 +326,7 @@ void RdmapDecoder::tell_read_request(Side from, const ddp::UntaggedHeader& heade
          terminated(is_short ? rdmap::kStreamCatastrophic : rdmap::to_terminate(ddp::Error::kMessageTooLong))});
     return;
   }
-  layer.line("RDMA Read Request, MSN {}: {} bytes at STag {:#010x}, TO {:#x} to STag {:#010x}, TO {:#x}"_cf,
+  layer.line(FMT_COMPILE("RDMA Read Request, MSN {}: {} bytes at STag {:#010x}, TO {:#x} to STag {:#010x}, TO {:#x}"),
              header.msn.value, request->size, request->src_stag.value, request->src_to, request->sink_stag.value,
              request->sink_to);
   layer.field("Data Sink STag", 0, 4, "{:#010x}", request->sink_stag.value);
@@ -358,7 +356,7 @@ void RdmapDecoder::tell_atomic_request(Side from, const ddp::UntaggedHeader& hea
                                        LayerWriter& layer) {
   const auto request = rdmap::parse_atomic_request_header(frame.message);
   if (!request) {
-    layer.line("Atomic Request of {} bytes, not 52"_cf, frame.facts.rdma->octets);
+    layer.line(FMT_COMPILE("Atomic Request of {} bytes, not 52"), frame.facts.rdma->octets);
     if (is_whole) {
       frame.findings.push_back(
           {"EXT-4.2-01", "an Atomic Request has 52 octets", terminated(rdmap::kStreamCatastrophic)});
@@ -367,13 +365,13 @@ void RdmapDecoder::tell_atomic_request(Side from, const ddp::UntaggedHeader& hea
   }
   const bool is_add = request->aop_code == static_cast<std::uint8_t>(rdmap::AtomicOp::kFetchAdd);
   if (!rdmap::is_atomic_op(request->aop_code)) {
-    layer.line("Atomic Request, MSN {}: AOpCode {} is reserved"_cf, header.msn.value, request->aop_code);
+    layer.line(FMT_COMPILE("Atomic Request, MSN {}: AOpCode {} is reserved"), header.msn.value, request->aop_code);
     frame.findings.push_back({"EXT-5.2.1-13", fmt::format("AOpCode {} is reserved", request->aop_code),
                               terminated(rdmap::kUnexpectedOpcode)});
   } else {
-    layer.line("Atomic Request, MSN {}: {} {:#x} at STag {:#010x}, TO {:#x}, request {:#x}"_cf, header.msn.value,
-               is_add ? "FetchAdd of" : "CmpSwap to", request->operands.add_swap, request->stag.value, request->to,
-               request->request_id);
+    layer.line(FMT_COMPILE("Atomic Request, MSN {}: {} {:#x} at STag {:#010x}, TO {:#x}, request {:#x}"),
+               header.msn.value, is_add ? "FetchAdd of" : "CmpSwap to", request->operands.add_swap, request->stag.value,
+               request->to, request->request_id);
   }
   layer.field("AOpCode", 3, 1, "{}", request->aop_code);
   layer.field("Request Identifier", 4, 4, "{:#x}", request->request_id);
@@ -390,15 +388,15 @@ void RdmapDecoder::tell_atomic_response(Side from, const ddp::UntaggedHeader& he
                                         LayerWriter& layer) {
   const auto response = rdmap::parse_atomic_response_header(frame.message);
   if (!response) {
-    layer.line("Atomic Response of {} bytes, not 12"_cf, frame.facts.rdma->octets);
+    layer.line(FMT_COMPILE("Atomic Response of {} bytes, not 12"), frame.facts.rdma->octets);
     if (is_whole) {
       frame.findings.push_back(
           {"EXT-5.2.2-06", "an Atomic Response has 12 octets", terminated(rdmap::kStreamCatastrophic)});
     }
     return;
   }
-  layer.line("Atomic Response, MSN {}: the word was {:#x}, request {:#x}"_cf, header.msn.value, response->original,
-             response->request_id);
+  layer.line(FMT_COMPILE("Atomic Response, MSN {}: the word was {:#x}, request {:#x}"), header.msn.value,
+             response->original, response->request_id);
   layer.field("Original Request Identifier", 0, 4, "{:#x}", response->request_id);
   layer.field("Original Remote Data Value", 4, 8, "{:#x}", response->original);
   rules_.on_atomic_response(from, response->request_id, frame);

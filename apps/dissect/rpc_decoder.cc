@@ -16,8 +16,6 @@ namespace weft::apps::dissect {
 
 namespace {
 
-using namespace fmt::literals;
-
 using rpcrdma::Protocol;
 using rpcrdma::xdr::XdrReader;
 
@@ -37,18 +35,19 @@ std::uint64_t octets_of(const rpcrdma::SegmentArray& segments) {
 
 void tell_lists(const rpcrdma::ChunkListsView& lists, LayerWriter& layer) {
   if (!lists.call_chunk.empty()) {
-    layer.line(", Call chunk {} bytes in {}"_cf, octets_of(lists.call_chunk), lists.call_chunk.size());
+    layer.line(FMT_COMPILE(", Call chunk {} bytes in {}"), octets_of(lists.call_chunk), lists.call_chunk.size());
   }
   std::uint64_t read = 0;
   for (const rpcrdma::ReadSegment& segment : lists.read_list) read += segment.target.length;
   if (!lists.read_list.empty()) {
-    layer.line(", Read list {} bytes in {} at {}"_cf, read, lists.read_list.size(), lists.read_list.front().position);
+    layer.line(FMT_COMPILE(", Read list {} bytes in {} at {}"), read, lists.read_list.size(),
+               lists.read_list.front().position);
   }
   for (const rpcrdma::SegmentArray& chunk : lists.write_list) {
-    layer.line(", Write chunk {} bytes in {}"_cf, octets_of(chunk), chunk.size());
+    layer.line(FMT_COMPILE(", Write chunk {} bytes in {}"), octets_of(chunk), chunk.size());
   }
   if (lists.reply_chunk) {
-    layer.line(", Reply chunk {} bytes in {}"_cf, octets_of(*lists.reply_chunk), lists.reply_chunk->size());
+    layer.line(FMT_COMPILE(", Reply chunk {} bytes in {}"), octets_of(*lists.reply_chunk), lists.reply_chunk->size());
   }
 }
 
@@ -174,10 +173,11 @@ void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Fr
   frame.facts.xid = header.xid;
   frame.facts.credit = header.credit;
   LayerWriter layer(frame, LayerKind::kRpcRdma, options_, Source::kMessage);
-  layer.line("{} {}, XID {:#010x}, {} credits{}"_cf, rpcrdma::protocol_str(*protocol_), header.type, header.xid,
-             header.credit, header.text);
+  layer.line(FMT_COMPILE("{} {}, XID {:#010x}, {} credits{}"), rpcrdma::protocol_str(*protocol_), header.type,
+             header.xid, header.credit, header.text);
   tell_lists(header.lists, layer);
-  if (send.len > send.octets.size()) layer.line(" (the capture has {} of {} bytes)"_cf, send.octets.size(), send.len);
+  if (send.len > send.octets.size())
+    layer.line(FMT_COMPILE(" (the capture has {} of {} bytes)"), send.octets.size(), send.len);
   if (layer.wants_fields()) tell_header_fields(*protocol_, header, send.octets, layer);
 }
 
@@ -246,7 +246,7 @@ void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader
     if (position >= in.position()) reduced.push_back(position - in.position());
   }
   frame.facts.rpc = {.xid = rpc.xid, .procedure = procedure_name({rpc.program, rpc.version, rpc.procedure})};
-  layer.line("CALL {}"_cf, frame.facts.rpc->procedure);
+  layer.line(FMT_COMPILE("CALL {}"), frame.facts.rpc->procedure);
   layer.field("xid", 0, 4, "{:#010x}", rpc.xid);
   layer.field("msg_type", 4, 4, "0 (CALL)");
   layer.field("rpcvers", 8, 4, "{}", 2);
@@ -282,15 +282,15 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   layer.text("REPLY");
   if (call->is_known) {
     fact.procedure = procedure_name({call->program, call->version, call->procedure});
-    layer.line(" {}"_cf, fact.procedure);
+    layer.line(FMT_COMPILE(" {}"), fact.procedure);
   }
   if (fact.failed) {
-    layer.line(": {}"_cf, rpcrdma::describe(rpc));
+    layer.line(FMT_COMPILE(": {}"), rpcrdma::describe(rpc));
   } else if (call->is_known && is_there) {
     fact.failed = !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(),
                                 brought_by(header.lists), layer);
   }
-  layer.line(", {}"_cf, duration_str(*fact.latency));
+  layer.line(FMT_COMPILE(", {}"), duration_str(*fact.latency));
 }
 
 void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) {
@@ -318,23 +318,27 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
   }
   tell_use(at, *segment, owner, layer);
   if (transfer.kind == Kind::kReadResponse) {
-    layer.line(", {} behind its Request"_cf, duration_str(frame.arrival.time - at.began));
+    layer.line(FMT_COMPILE(", {} behind its Request"), duration_str(frame.arrival.time - at.began));
   } else if (at.began != frame.arrival.time && transfer.kind == Kind::kWrite) {
-    layer.line(", in {}"_cf, duration_str(frame.arrival.time - at.began));
+    layer.line(FMT_COMPILE(", in {}"), duration_str(frame.arrival.time - at.began));
   }
   take_chunk(at, owner, *segment, frame);
 }
 
 void RpcDecoder::tell_use(const Transfer& transfer, const Segment& segment, Side owner, LayerWriter& layer) {
   switch (segment.use) {
-    case Segment::Use::kCall: layer.line(" (Call {:#010x}"_cf, segment.xid); break;
-    case Segment::Use::kArgument: layer.line(" (argument at {} of Call {:#010x}"_cf, segment.index, segment.xid); break;
-    case Segment::Use::kResult: layer.line(" (result {} of Call {:#010x}"_cf, segment.index, segment.xid); break;
-    case Segment::Use::kReply: layer.line(" (Reply of Call {:#010x}"_cf, segment.xid); break;
+    case Segment::Use::kCall: layer.line(FMT_COMPILE(" (Call {:#010x}"), segment.xid); break;
+    case Segment::Use::kArgument:
+      layer.line(FMT_COMPILE(" (argument at {} of Call {:#010x}"), segment.index, segment.xid);
+      break;
+    case Segment::Use::kResult:
+      layer.line(FMT_COMPILE(" (result {} of Call {:#010x}"), segment.index, segment.xid);
+      break;
+    case Segment::Use::kReply: layer.line(FMT_COMPILE(" (Reply of Call {:#010x}"), segment.xid); break;
   }
   const Call* call = half(owner).calls.find(segment.xid);
   if (call != nullptr && call->is_known) {
-    layer.line(", {}"_cf, procedure_name({call->program, call->version, call->procedure}));
+    layer.line(FMT_COMPILE(", {}"), procedure_name({call->program, call->version, call->procedure}));
   }
   layer.text(")");
   (void)transfer;

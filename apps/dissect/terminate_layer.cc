@@ -12,8 +12,6 @@ namespace weft::apps::dissect {
 
 namespace {
 
-using namespace fmt::literals;
-
 std::string hex(ConstBytes octets) {
   std::string text = "0x";
   for (const std::uint8_t octet : octets) fmt::format_to(std::back_inserter(text), "{:02x}", octet);
@@ -62,7 +60,7 @@ void judge(const rdmap::Terminate& what, const rdmap::Diagnosis& diagnosis, Fram
 void tell_terminate(ConstBytes body, bool is_whole, Frame& frame, LayerWriter& layer) {
   const auto message = rdmap::parse_terminate(body);
   if (!message) {
-    layer.line("Terminate of {} bytes: too short"_cf, body.size());
+    layer.line(FMT_COMPILE("Terminate of {} bytes: too short"), body.size());
     if (is_whole) {
       frame.findings.push_back(
           {"RDMAP-4.8-01", "a Terminate has 4 octets at least", "the receiver ends the connection without a reason"});
@@ -71,11 +69,11 @@ void tell_terminate(ConstBytes body, bool is_whole, Frame& frame, LayerWriter& l
   }
   const rdmap::Terminate& what = message->siw ? *message->siw : message->what;
   const rdmap::Diagnosis diagnosis = rdmap::diagnose(*message, rdmap::Course::kReceived);
-  layer.line("Terminate, {}"_cf, rdmap::describe(what));
-  if (!diagnosis.told.empty()) layer.line("; {}"_cf, diagnosis.told);
-  if (!diagnosis.where.empty()) layer.line("; {}"_cf, diagnosis.where);
-  if (!diagnosis.requirements.empty()) layer.line(" [{}]"_cf, diagnosis.requirements);
-  if (!diagnosis.cause.empty()) layer.line(". Likely cause: {}"_cf, diagnosis.cause);
+  layer.line(FMT_COMPILE("Terminate, {}"), rdmap::describe(what));
+  if (!diagnosis.told.empty()) layer.line(FMT_COMPILE("; {}"), diagnosis.told);
+  if (!diagnosis.where.empty()) layer.line(FMT_COMPILE("; {}"), diagnosis.where);
+  if (!diagnosis.requirements.empty()) layer.line(FMT_COMPILE(" [{}]"), diagnosis.requirements);
+  if (!diagnosis.cause.empty()) layer.line(FMT_COMPILE(". Likely cause: {}"), diagnosis.cause);
   tell_fields(body, *message, layer);
   if (is_whole) judge(what, diagnosis, frame);
 }
