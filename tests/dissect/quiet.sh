@@ -31,6 +31,7 @@ head -c 200001 /dev/urandom >"$scratch/tree/large"
 traced() {
   local name rdma mount
   name=$(tr -c 'a-z0-9\n' - <<<"$*")
+  : >"$scratch/serve.out"  # the address of the server before is no longer there to be read
   "$weft" serve "$scratch/tree" --read-write --listen 127.0.0.1:0 --mount-listen 127.0.0.1:0 \
     --state-dir "$scratch/state" "$@" >"$scratch/serve.out" 2>"$scratch/serve.err" &
   server=$!
@@ -42,8 +43,10 @@ traced() {
   mount=$(sed -nE 's/^ready .*mount=[^ ]*:([0-9]+).*/\1/p' "$scratch/serve.out")
   url() { echo "nfs+rdma://127.0.0.1:$rdma$1?mountport=$mount"; }
   rm -rf "$scratch/copy"
-  "$weft" --trace "$scratch/get$name.pcapng" nfs get -r "$(url /)" "$scratch/copy" "$@" >/dev/null 2>&1
-  "$weft" --trace "$scratch/put$name.pcapng" nfs put "$scratch/tree/large" "$(url /d/new)" "$@" >/dev/null 2>&1
+  "$weft" --trace "$scratch/get$name.pcapng" nfs get -r "$(url /)" "$scratch/copy" "$@" >/dev/null 2>"$scratch/get.err" ||
+    { cat "$scratch/get.err" >&2; exit 1; }
+  "$weft" --trace "$scratch/put$name.pcapng" nfs put "$scratch/tree/large" "$(url /d/new)" "$@" >/dev/null 2>"$scratch/put.err" ||
+    { cat "$scratch/put.err" >&2; exit 1; }
   kill "$server"
   wait "$server" || true
   server=
