@@ -177,7 +177,7 @@ def case_ladder(test):
     expect("rows without space", {round(after - before) for before, after in zip(places, places[1:])}, {24})
     expect("what is said of it", "idle times above" in browser.texts("#scale")[0], True)
     browser.find("#violations").click()
-    test.wait_for_rows(["CALL NFSv3 LOOKUP"])
+    test.wait_for_rows(["CALL NFSv3 LOOKUP", "Terminate"])
     browser.find("#canvas .row").click()
     expect("the violation", browser.texts(".finding strong"), ["DDP-7.1-09 "])
 
