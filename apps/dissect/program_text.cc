@@ -25,7 +25,7 @@ using rpcrdma::xdr::XdrReader;
 
 constexpr std::size_t kMaxName = 80;  // octets of a name that are shown
 
-// Procedure: what is known of a procedure, made once.
+// Procedure: the facts about one procedure, made once.
 struct Procedure {
   std::uint32_t number = 0;
   std::string name = {};  // "NFSv3 READ"

@@ -26,7 +26,7 @@ struct Row {
   double all_bytes_per_s() const;
 };
 
-// Amount: what is held or used, and its limit (0: none).
+// Amount: the number of things held or used, and its limit (0: none).
 struct Amount {
   std::string name;
   double used = 0, limit = 0;
