@@ -207,6 +207,18 @@ TEST_F(DissectorTest, NamesWhatIsOutOfOrder) {
   EXPECT_THAT(told.findings, ElementsAre("DDP-7.1-09", "DDP-7.1-07", "MPA-4.4-20"));
 }
 
+// The CRC covers the Marker.
+TEST_F(DissectorTest, ASpoiledMarkerIsNamedBesideTheCrc) {
+  Wire wire(dissector, true);
+  wire.open(true);
+  Octets bad_marker = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(8)));
+  bad_marker[3] ^= 4;  // the FPDUPTR of the Marker before the FPDU
+  wire.send(Wire::kClient, bad_marker);
+  dissector.finish();
+  EXPECT_THAT(told.findings, ElementsAre("MPA-4.4-20", "MPA-8-05"));
+  EXPECT_THAT(told.lines, Contains("> BAD CRC, BAD MARKER"));
+}
+
 // Where both sides want no CRC, the field may hold anything (RFC 5044 section 4.4).
 TEST_F(DissectorTest, ACrcThatIsNotInUseIsNotJudged) {
   Wire wire(dissector, false, false);
