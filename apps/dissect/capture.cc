@@ -3,6 +3,9 @@
 #include <pcap/pcap.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <utility>
 
 namespace weft::apps::dissect {
@@ -21,9 +24,17 @@ Capture& Capture::operator=(Capture&&) noexcept = default;
 Capture::~Capture() = default;
 
 Result<Capture, std::string> Capture::open(const std::string& path) {
+  constexpr std::size_t kBuffer = 1 << 18;  // octets that one system call reads
+  const bool is_stdin = path == "-";
+  std::FILE* file = is_stdin ? stdin : std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return path + ": " + std::strerror(errno);
+  (void)std::setvbuf(file, nullptr, _IOFBF, kBuffer);
   std::array<char, PCAP_ERRBUF_SIZE> why{};
-  pcap_t* pcap = pcap_open_offline_with_tstamp_precision(path.c_str(), PCAP_TSTAMP_PRECISION_NANO, why.data());
-  if (pcap == nullptr) return std::string(why.data());
+  pcap_t* pcap = pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO, why.data());
+  if (pcap == nullptr) {
+    if (!is_stdin) (void)std::fclose(file);
+    return std::string(why.data());
+  }
   return Capture(std::make_unique<Handle>(pcap));
 }
 

@@ -1,10 +1,9 @@
 #include "apps/dissect/duration.h"
 
-#include <fmt/compile.h>
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <string_view>
+
+#include "apps/dissect/append.h"
 
 namespace weft::apps::dissect {
 
@@ -15,12 +14,17 @@ std::string duration_str(Timestamp time) {
   };
   constexpr Unit kUnits[] = {{1000, "us"}, {1000000, "ms"}, {1000000000, "s"}};
   const std::int64_t ns = time.count();
-  if (ns < kUnits[0].ns) return fmt::format(FMT_COMPILE("{} ns"), ns);
+  std::string text;
+  if (ns < kUnits[0].ns) {
+    append(text, FMT_COMPILE("{} ns"), ns);
+    return text;
+  }
   const Unit* unit = kUnits;
   while (unit->ns != kUnits[2].ns && ns >= unit[1].ns) ++unit;
   const std::int64_t hundredth = unit->ns / 100;
   const std::int64_t hundredths = ns / hundredth + (ns % hundredth * 2 >= hundredth ? 1 : 0);
-  return fmt::format(FMT_COMPILE("{}.{:02} {}"), hundredths / 100, hundredths % 100, unit->name);
+  append(text, FMT_COMPILE("{}.{}{} {}"), hundredths / 100, hundredths / 10 % 10, hundredths % 10, unit->name);
+  return text;
 }
 
 }  // namespace weft::apps::dissect

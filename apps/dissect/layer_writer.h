@@ -1,6 +1,5 @@
 #pragma once
 
-#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apps/dissect/append.h"
 #include "apps/dissect/frame.h"
 
 namespace weft::apps::dissect {
@@ -24,11 +24,10 @@ class LayerWriter {
     return LayerWriter(frame, options, source);
   }
 
-  // line: format is a format string that fmt has compiled (FMT_COMPILE("{}")): most of a dissector's time goes into
-  // text.
+  // line: format is a format string that fmt has compiled (FMT_COMPILE("{}")), for append.
   template <typename Format, typename... T>
-  void line(const Format& format, T&&... values) {
-    fmt::format_to(std::back_inserter(layer().line), format, std::forward<T>(values)...);
+  void line(const Format& format, const T&... values) {
+    append(layer().line, format, values...);
   }
   void text(std::string_view text) { layer().line += text; }
   // field: `at` and `len` in octets of the source.

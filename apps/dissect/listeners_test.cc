@@ -8,8 +8,10 @@
 #include <memory>
 #include <sstream>
 
+#include "apps/dissect/append.h"
 #include "apps/dissect/duration.h"
 #include "apps/dissect/ladder.h"
+#include "apps/dissect/printer.h"
 #include "apps/dissect/summary.h"
 #include "apps/dissect/testing/wire.h"
 
@@ -88,6 +90,37 @@ TEST(DurationTest, RoundsToTwoDecimals) {
   EXPECT_EQ(duration_str(Timestamp(1234567)), "1.23 ms");
   EXPECT_EQ(duration_str(Timestamp(1235000)), "1.24 ms");
   EXPECT_EQ(duration_str(std::chrono::seconds(90)), "90.00 s");
+}
+
+TEST(AppendTest, HasRoomForTheLongestValues) {
+  std::string text = "before";
+  append(text, FMT_COMPILE(" {} {:#018x} {} {}"), INT64_MIN, UINT64_MAX, std::string(300, 'x'), Hex32(0xabc).str());
+  EXPECT_EQ(text, "before -9223372036854775808 0xffffffffffffffff " + std::string(300, 'x') + " 0x00000abc");
+}
+
+// The line of a frame that arrived so long after the first one.
+std::string line_at(Timestamp passed) {
+  Printed printed;
+  {
+    Printer printer(printed.file(), {});
+    Frame frame;
+    frame.connection = 12;
+    frame.from = Side::kServer;
+    frame.arrival.time = std::chrono::seconds(1000);
+    printer.on_frame(frame);
+    frame.arrival.time += passed;
+    frame.layers.add(LayerKind::kRpc).line = "REPLY";
+    printer.on_frame(frame);
+  }
+  return printed.text();
+}
+
+TEST(PrinterTest, TellsTimeConnectionSideAndDepth) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(line_at(0ns), "   0.000000  12<       REPLY\n");
+  EXPECT_EQ(line_at(12s + 34567999ns), "  12.034567  12<       REPLY\n");
+  EXPECT_EQ(line_at(-1500us), "  -0.001500  12<       REPLY\n");
+  EXPECT_EQ(line_at(123456789s), "123456789.000000  12<       REPLY\n");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 namespace weft::apps::dissect {
@@ -39,6 +40,25 @@ std::string_view color_of(LayerKind kind) {
 
 constexpr std::string_view kRed = "\x1b[31m", kPlain = "\x1b[0m";
 
+// Backwards puts a short text together from its end, as the digits of numbers come.
+class Backwards {
+ public:
+  void put(char c) { text_[--at_] = c; }
+  // At least width characters: `fill` stands before the sign and the digits.
+  void number(std::uint64_t value, std::size_t width, char fill, bool is_negative = false) {
+    const std::size_t end = at_;
+    do put(static_cast<char>('0' + value % 10));
+    while ((value /= 10) != 0);
+    if (is_negative) put('-');
+    while (end - at_ < width) put(fill);
+  }
+  std::string_view str() const { return {&text_[at_], text_.size() - at_}; }
+
+ private:
+  std::array<char, 64> text_;
+  std::size_t at_ = text_.size();
+};
+
 ConstBytes octets_of(const Frame& frame, const Field& field) {
   const ConstBytes source = field.source == Source::kWire    ? frame.wire
                             : field.source == Source::kUlpdu ? frame.ulpdu
@@ -62,7 +82,7 @@ std::string_view layer_str(LayerKind kind) {
 }
 
 void Printer::on_connection(const Connection& connection) {
-  fmt::format_to(fmt::appender(text_), "connection {}: {} to {}{}\n", connection.id, connection.client,
+  fmt::format_to(std::back_inserter(text_), "connection {}: {} to {}{}\n", connection.id, connection.client,
                  connection.server, connection.saw_start ? "" : " (the capture begins in its middle)");
 }
 
@@ -74,27 +94,30 @@ void Printer::on_frame(const Frame& frame) {
     if (!layer.line.empty() || config_.fields) print_layer(frame, layer, depth_of(layer.kind));
   }
   for (const Finding& finding : frame.findings) {
-    fmt::format_to(fmt::appender(text_), "{}  VIOLATION {}: {}{}\n", config_.color ? kRed : "", finding.requirement,
-                   finding.what, config_.color ? kPlain : "");
+    fmt::format_to(std::back_inserter(text_), "{}  VIOLATION {}: {}{}\n", config_.color ? kRed : "",
+                   finding.requirement, finding.what, config_.color ? kPlain : "");
   }
   if (config_.live || text_.size() >= kEnough) flush();
 }
 
-// Seconds with six decimals, the number of the connection, and the side.
+// Seconds with six decimals, the number of the connection, and the side: "   0.000123   1> ". Every message has it, so
+// it is put together by hand.
 void Printer::make_prefix(const Frame& frame) {
   using std::chrono::microseconds;
-  prefix_.clear();
+  constexpr std::size_t kSecondsWidth = 4, kDecimals = 6, kConnectionWidth = 3;
+  constexpr std::uint64_t kPerSecond = 1000000;
   const auto passed = frame.arrival.time - *first_;
-  const std::int64_t us = std::chrono::floor<microseconds>(passed < Timestamp() ? -passed : passed).count();
-  constexpr std::int64_t kPerSecond = 1000000;
-  const fmt::appender out(prefix_);
-  if (passed < Timestamp()) {
-    fmt::format_to(out, FMT_COMPILE("{:>4}"), fmt::format(FMT_COMPILE("-{}"), us / kPerSecond));
-  } else {
-    fmt::format_to(out, FMT_COMPILE("{:4}"), us / kPerSecond);
-  }
-  fmt::format_to(out, FMT_COMPILE(".{:06} {:>3}{} "), us % kPerSecond, frame.connection,
-                 frame.from == Side::kClient ? '>' : '<');
+  const bool is_before = passed < Timestamp();
+  const auto us = static_cast<std::uint64_t>(std::chrono::floor<microseconds>(is_before ? -passed : passed).count());
+  Backwards text;
+  text.put(' ');
+  text.put(frame.from == Side::kClient ? '>' : '<');
+  text.number(frame.connection, kConnectionWidth, ' ');
+  text.put(' ');
+  text.number(us % kPerSecond, kDecimals, '0');
+  text.put('.');
+  text.number(us / kPerSecond, kSecondsWidth, ' ', is_before);
+  prefix_ = text.str();
 }
 
 void Printer::flush() {
@@ -103,19 +126,17 @@ void Printer::flush() {
 }
 
 void Printer::print_layer(const Frame& frame, const Layer& layer, int depth) {
-  constexpr std::string_view kBlanks = "      ";
-  const auto add = [this](std::string_view text) { text_.append(text); };
-  add({prefix_.data(), prefix_.size()});
-  add(kBlanks.substr(0, 2 * static_cast<std::size_t>(depth)));
-  if (config_.color) add(color_of(layer.kind));
-  add(layer.line.empty() ? layer_str(layer.kind) : std::string_view(layer.line));
-  if (config_.color) add(kPlain);
-  text_.push_back('\n');
+  text_ += prefix_;
+  text_.append(2 * static_cast<std::size_t>(depth), ' ');
+  if (config_.color) text_ += color_of(layer.kind);
+  text_ += layer.line.empty() ? layer_str(layer.kind) : std::string_view(layer.line);
+  if (config_.color) text_ += kPlain;
+  text_ += '\n';
   if (config_.fields) print_fields(frame, layer, depth);
 }
 
 void Printer::print_fields(const Frame& frame, const Layer& layer, int depth) {
-  const fmt::appender out(text_);
+  const auto out = std::back_inserter(text_);
   for (const Field& field : layer.fields) {
     fmt::format_to(out, "{:{}}{}: {}", "", 20 + 2 * depth, field.name, field.value);
     const ConstBytes octets = octets_of(frame, field);
@@ -126,7 +147,7 @@ void Printer::print_fields(const Frame& frame, const Layer& layer, int depth) {
       }
       if (octets.size() > kMaxHex) fmt::format_to(out, " ...");
     }
-    text_.push_back('\n');
+    text_ += '\n';
   }
 }
 

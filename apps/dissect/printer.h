@@ -1,9 +1,8 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <optional>
+#include <string>
 
 #include "apps/dissect/frame.h"
 
@@ -36,8 +35,8 @@ class Printer final : public Listener {
   void flush();
 
   std::optional<Timestamp> first_;
-  fmt::memory_buffer prefix_;  // time and connection
-  fmt::memory_buffer text_;    // not written yet
+  std::string prefix_;  // time and connection
+  std::string text_;    // not written yet
 };
 
 }  // namespace weft::apps::dissect

@@ -58,11 +58,16 @@ std::vector<KnownProgram> make_known_programs() {
 // A client may have chosen another number for its NFSv4 callback program: that one is not known.
 const KnownProgram* find_program(std::uint32_t program, std::uint32_t version) {
   static const std::vector<KnownProgram> known = make_known_programs();
+  // The last question and its answer: most messages of a connection are one program's.
+  static std::uint32_t last_program = 0, last_version = 0;
   static const KnownProgram* last = nullptr;
-  const auto is_it = [=](const KnownProgram& one) { return one.program == program && one.version == version; };
-  if (last != nullptr && is_it(*last)) return last;
-  const auto found = std::ranges::find_if(known, is_it);
-  return found == known.end() ? nullptr : last = &*found;
+  if (program == last_program && version == last_version) return last;
+  const auto found = std::ranges::find_if(
+      known, [=](const KnownProgram& one) { return one.program == program && one.version == version; });
+  last_program = program;
+  last_version = version;
+  last = found == known.end() ? nullptr : &*found;
+  return last;
 }
 
 const Procedure* find_procedure(const KnownProgram* program, std::uint32_t number) {
@@ -243,14 +248,17 @@ bool tell_status(bool is_nfs4, ConstBytes results, std::size_t at, RpcLayer& lay
 
 }  // namespace
 
-std::string procedure_name(const ProcedureKey& key) {
+const std::string& procedure_name(const ProcedureKey& key) {
   const KnownProgram* program = find_program(key.program, key.version);
   if (const Procedure* procedure = find_procedure(program, key.procedure)) return procedure->name;
+  static ProcedureKey last;
+  static std::string name;
+  if (!name.empty() && key == last) return name;
+  last = key;
   const char* known = nfsulb::program_name(key.program);
-  if (known == nullptr) {
-    return fmt::format("program {} version {} procedure {}", key.program, key.version, key.procedure);
-  }
-  return fmt::format("{}v{} procedure {}", known, key.version, key.procedure);
+  name = known == nullptr ? fmt::format("program {} version {} procedure {}", key.program, key.version, key.procedure)
+                          : fmt::format("{}v{} procedure {}", known, key.version, key.procedure);
+  return name;
 }
 
 void tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t at, std::span<const std::size_t> reduced,

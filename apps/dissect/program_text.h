@@ -17,8 +17,9 @@ struct ProcedureKey {
   friend bool operator==(const ProcedureKey&, const ProcedureKey&) = default;
 };
 
-// procedure_name: "NFSv3 READ", "MOUNTv3 MNT"; "program 395183 version 1 procedure 7" without a known name.
-std::string procedure_name(const ProcedureKey& key);
+// procedure_name: "NFSv3 READ", "MOUNTv3 MNT"; "program 395183 version 1 procedure 7" without a known name. The text is
+// valid until the next call. For one thread.
+const std::string& procedure_name(const ProcedureKey& key);
 
 // tell_arguments and tell_results add to the line, beginning with a blank, and to the fields. at: where args or results
 // begin in the RPC message. reduced: as of nfsulb::walk_arguments and nfsulb::walk_results. Octets that are not what

@@ -170,7 +170,7 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   if (!header.last) return;
   const Tagged& whole = under_way;
   frame.facts.rdma = {opcode_str(opcode), whole.len, whole.num_segments};
-  layer.line(FMT_COMPILE("{}, STag {:#010x}, TO {:#x}, {} bytes{}"), opcode_str(opcode), whole.stag, whole.to,
+  layer.line(FMT_COMPILE("{}, STag {}, TO {:#x}, {} bytes{}"), opcode_str(opcode), Hex32(whole.stag).str(), whole.to,
              whole.len, in_segments(whole.num_segments));
   upper_.on_transfer({.kind = opcode == Opcode::kWrite ? Transfer::Kind::kWrite : Transfer::Kind::kReadResponse,
                       .from = from,
@@ -294,7 +294,7 @@ void RdmapDecoder::tell_send(Side from, Opcode opcode, const ddp::UntaggedHeader
              in_segments(queue.num_segments));
   if (rdmap::invalidates(opcode)) {
     send.invalidated = header.rsvd_ulp_8_39;
-    layer.line(FMT_COMPILE(", invalidates STag {:#010x}"), header.rsvd_ulp_8_39);
+    layer.line(FMT_COMPILE(", invalidates STag {}"), Hex32(header.rsvd_ulp_8_39).str());
   }
   if (rdmap::is_immediate(opcode)) return tell_immediate(queue, frame, layer);
   if (rdmap::is_send(opcode)) upper_.on_send(send, frame);
@@ -326,9 +326,9 @@ void RdmapDecoder::tell_read_request(Side from, const ddp::UntaggedHeader& heade
          terminated(is_short ? rdmap::kStreamCatastrophic : rdmap::to_terminate(ddp::Error::kMessageTooLong))});
     return;
   }
-  layer.line(FMT_COMPILE("RDMA Read Request, MSN {}: {} bytes at STag {:#010x}, TO {:#x} to STag {:#010x}, TO {:#x}"),
-             header.msn.value, request->size, request->src_stag.value, request->src_to, request->sink_stag.value,
-             request->sink_to);
+  layer.line(FMT_COMPILE("RDMA Read Request, MSN {}: {} bytes at STag {}, TO {:#x} to STag {}, TO {:#x}"),
+             header.msn.value, request->size, Hex32(request->src_stag.value).str(), request->src_to,
+             Hex32(request->sink_stag.value).str(), request->sink_to);
   layer.field("Data Sink STag", 0, 4, "{:#010x}", request->sink_stag.value);
   layer.field("Data Sink TO", 4, 8, "{:#x}", request->sink_to);
   layer.field("RDMA Read Message Size", 12, 4, "{}", request->size);

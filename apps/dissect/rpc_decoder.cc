@@ -173,8 +173,8 @@ void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Fr
   frame.facts.xid = header.xid;
   frame.facts.credit = header.credit;
   LayerWriter layer(frame, LayerKind::kRpcRdma, options_, Source::kMessage);
-  layer.line(FMT_COMPILE("{} {}, XID {:#010x}, {} credits{}"), rpcrdma::protocol_str(*protocol_), header.type,
-             header.xid, header.credit, header.text);
+  layer.line(FMT_COMPILE("{} {}, XID {}, {} credits{}"), rpcrdma::protocol_str(*protocol_), header.type,
+             Hex32(header.xid).str(), header.credit, header.text);
   tell_lists(header.lists, layer);
   if (send.len > send.octets.size())
     layer.line(FMT_COMPILE(" (the capture has {} of {} bytes)"), send.octets.size(), send.len);
@@ -327,14 +327,14 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
 
 void RpcDecoder::tell_use(const Transfer& transfer, const Segment& segment, Side owner, LayerWriter& layer) {
   switch (segment.use) {
-    case Segment::Use::kCall: layer.line(FMT_COMPILE(" (Call {:#010x}"), segment.xid); break;
+    case Segment::Use::kCall: layer.line(FMT_COMPILE(" (Call {}"), Hex32(segment.xid).str()); break;
     case Segment::Use::kArgument:
-      layer.line(FMT_COMPILE(" (argument at {} of Call {:#010x}"), segment.index, segment.xid);
+      layer.line(FMT_COMPILE(" (argument at {} of Call {}"), segment.index, Hex32(segment.xid).str());
       break;
     case Segment::Use::kResult:
-      layer.line(FMT_COMPILE(" (result {} of Call {:#010x}"), segment.index, segment.xid);
+      layer.line(FMT_COMPILE(" (result {} of Call {}"), segment.index, Hex32(segment.xid).str());
       break;
-    case Segment::Use::kReply: layer.line(FMT_COMPILE(" (Reply of Call {:#010x}"), segment.xid); break;
+    case Segment::Use::kReply: layer.line(FMT_COMPILE(" (Reply of Call {}"), Hex32(segment.xid).str()); break;
   }
   const Call* call = half(owner).calls.find(segment.xid);
   if (call != nullptr && call->is_known) {
@@ -349,18 +349,19 @@ void RpcDecoder::judge_place(const Transfer& transfer, const Segment* segment, F
   if (!transfer.in_order || !protocol_ || transfer.len == 0) return;
   const bool is_write = transfer.kind == Transfer::Kind::kWrite;
   const std::string_view name = is_write ? "an RDMA Write" : "an RDMA Read";
-  const std::string effect = "the owner ends the connection if the memory is not registered, and else loses octets";
+  constexpr std::string_view kEffect =
+      "the owner ends the connection if the memory is not registered, and else loses octets";
   if (segment == nullptr) {
     if (half(other(transfer.from)).calls.has_forgotten()) return;
     frame.findings.push_back({is_write ? "DDP-7.1-11" : "RDMAP-7.2-06",
                               fmt::format("{} at STag {:#010x}, which no open Call offers", name, transfer.stag),
-                              effect});
+                              std::string(kEffect)});
   } else if (transfer.to < segment->offset || transfer.len > segment->len ||
              transfer.to - segment->offset > segment->len - transfer.len) {
     frame.findings.push_back({is_write ? "DDP-7.1-14" : "RDMAP-7.2-08",
                               fmt::format("{} of {} bytes at TO {:#x}, where Call {:#010x} offers {} at {:#x}", name,
                                           transfer.len, transfer.to, segment->xid, segment->len, segment->offset),
-                              effect});
+                              std::string(kEffect)});
   }
 }
 

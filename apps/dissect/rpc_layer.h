@@ -17,8 +17,8 @@ class RpcLayer {
       : layer_(frame, LayerKind::kRpc, options, Source::kMessage), at_(at) {}
 
   template <typename Format, typename... T>
-  void line(const Format& format, T&&... values) {
-    layer_.line(format, std::forward<T>(values)...);
+  void line(const Format& format, const T&... values) {
+    layer_.line(format, values...);
   }
   void text(std::string_view text) { layer_.text(text); }
   template <typename... T>

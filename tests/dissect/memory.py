@@ -1,6 +1,6 @@
 """The memory of `weft dissect` does not depend on the length of the capture.
 
-memory.py WEFT [SHORT LONG]: makes two captures of the same shape, of SHORT and LONG million octets (4 and 40), and
+memory.py WEFT [SHORT LONG]: makes two captures of the same shape, of SHORT and LONG million octets (2 and 9), and
 compares the peak of the resident memory in each output mode. Exit status 1 where the long one takes 4 MiB more.
 """
 
@@ -13,6 +13,7 @@ import tempfile
 
 MODES = [[], ["-v"], ["--check"], ["--summary"], ["--ladder"], ["--json"]]
 ROOM_KIB = 4096
+RESULT = 64  # octets of each READ: the shorter the messages, the more of them a leak would keep
 
 
 def startup(reply):
@@ -33,14 +34,14 @@ def write(length, to):
 
 
 def call(xid):
-    header = struct.pack(">7I", xid, 1, 32, 0, 0, 1, 1) + struct.pack(">IIQ", 0xABC, 4096, 0x5000) + bytes(8)
+    header = struct.pack(">7I", xid, 1, 32, 0, 0, 1, 1) + struct.pack(">IIQ", 0xABC, RESULT, 0x5000) + bytes(8)
     rpc = struct.pack(">10I", xid, 0, 2, 100003, 3, 6, 0, 0, 0, 0)
-    return header + rpc + struct.pack(">I4sQI", 4, b"file", 0, 4096)
+    return header + rpc + struct.pack(">I4sQI", 4, b"file", 0, RESULT)
 
 
 def reply(xid):
-    header = struct.pack(">7I", xid, 1, 32, 0, 0, 1, 1) + struct.pack(">IIQ", 0xABC, 4096, 0x5000) + bytes(8)
-    return header + struct.pack(">7I", xid, 1, 0, 0, 0, 0, 0) + struct.pack(">IIII", 0, 4096, 1, 4096)
+    header = struct.pack(">7I", xid, 1, 32, 0, 0, 1, 1) + struct.pack(">IIQ", 0xABC, RESULT, 0x5000) + bytes(8)
+    return header + struct.pack(">7I", xid, 1, 0, 0, 0, 0, 0) + struct.pack(">IIII", 0, RESULT, 1, RESULT)
 
 
 class Capture:
@@ -76,7 +77,7 @@ def make(path, octets):
     while capture.octets < octets:
         xid += 1
         capture.segment(0, send(xid, call(xid)))
-        capture.segment(1, write(4096, 0x5000))
+        capture.segment(1, write(RESULT, 0x5000))
         capture.segment(1, send(xid, reply(xid)))
     capture.out.close()
 
@@ -90,7 +91,7 @@ def peak_kib(command):
     return usage.ru_maxrss
 
 
-def main(weft, short=4, long=40):
+def main(weft, short=2, long=9):
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         paths = [pathlib.Path(folder, name) for name in ("short.pcap", "long.pcap")]
