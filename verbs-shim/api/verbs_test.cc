@@ -64,11 +64,11 @@ TEST(PlainDevice, HasNoAsynchronousEventsAndNothingToTell) {
 // libibverbs' names stand in verbs-shim/ibv/mapping_test.cc, which asks libibverbs itself.
 TEST(Names, OfEventsOfConnectionsAndTransports) {
   const std::pair<CmEventType, const char*> kEvents[] = {
-      {CmEventType::kAddrResolved, "address resolved"}, {CmEventType::kAddrError, "address error"},
-      {CmEventType::kRouteResolved, "route resolved"},  {CmEventType::kRouteError, "route error"},
+      {CmEventType::kAddrResolved, "address resolved"},  {CmEventType::kAddrError, "address error"},
+      {CmEventType::kRouteResolved, "route resolved"},   {CmEventType::kRouteError, "route error"},
       {CmEventType::kConnectRequest, "connect request"}, {CmEventType::kConnectError, "connect error"},
-      {CmEventType::kUnreachable, "unreachable"},       {CmEventType::kRejected, "rejected"},
-      {CmEventType::kEstablished, "established"},       {CmEventType::kDisconnected, "disconnected"},
+      {CmEventType::kUnreachable, "unreachable"},        {CmEventType::kRejected, "rejected"},
+      {CmEventType::kEstablished, "established"},        {CmEventType::kDisconnected, "disconnected"},
       {CmEventType::kDeviceRemoval, "device removal"},
   };
   for (const auto& [type, name] : kEvents) EXPECT_STREQ(cm_event_str(type), name);
