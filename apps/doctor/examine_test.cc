@@ -11,10 +11,10 @@ namespace weft::apps::doctor {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::good_machine;
+using ::testing::HasSubstr;
 using testing::kRelease;
+using ::testing::Not;
 
 const Finding& find(const std::vector<Finding>& findings, const std::string& name) {
   for (const Finding& finding : findings)
@@ -188,8 +188,7 @@ TEST(Examine, WhatTheReportLeavesOut) {
   Facts facts = good_machine();
   facts.addresses = {{"lo", "127.0.0.1", true}, {"eth0", "192.0.2.1"}, {"eth0", "2001:db8::1"}, {"eth1", "192.0.2.9"}};
   facts.addresses[3].up = false;
-  EXPECT_EQ(look(facts, "addresses").text,
-            "192.0.2.1 (eth0), 2001:db8::1 (eth0); others reach a --listen at these");
+  EXPECT_EQ(look(facts, "addresses").text, "192.0.2.1 (eth0), 2001:db8::1 (eth0); others reach a --listen at these");
   facts.addresses[0].up = false;
   EXPECT_EQ(look(facts, "loopback").mark, Mark::kProblem);
   facts.allowed_congestion_controls.clear();
