@@ -1,4 +1,5 @@
-// The handles that a requester of cel05 lets its peer invalidate (draft-cel-nfsv4-rpcrdma-version-two-05 section 7.2.3).
+// The handles that a requester of cel05 lets its peer invalidate (draft-cel-nfsv4-rpcrdma-version-two-05
+// section 7.2.3).
 #include <gmock/gmock.h>
 
 #include "rpcrdma/testing/cel05_requester.h"

@@ -211,5 +211,21 @@ TEST_F(Reasons, AListenerSaysThatASilentClientIsGivenUp) {
   }
 }
 
+// A connection that its client ends in order is no lost one.
+TEST_F(Reasons, OfClientsThatEndWellAListenerWarnsOfNothing) {
+  {
+    const auto listener = start({"perf", "--listen", "127.0.0.1:0"});
+    for (const char* op : {"send", "read", "write", "rpc-null", "rpc-read", "tcp", "tcp-lat", "write"}) {
+      EXPECT_EQ(run_weft({"perf", listener->address("rdma"), "--op", op, "--seconds", "0.02"}).status, 0) << op;
+    }
+    EXPECT_EQ(listener->stop(SIGTERM), 143);
+    EXPECT_EQ(said().find("warning"), std::string::npos) << said();
+  }
+  const auto listener = start({"ping", "--listen", "127.0.0.1:0"});
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(run_weft({"ping", listener->address("rdma"), "-C", "2"}).status, 0);
+  EXPECT_EQ(listener->stop(SIGTERM), 143);
+  EXPECT_EQ(said().find("warning"), std::string::npos) << said();
+}
+
 }  // namespace
 }  // namespace weft::testing

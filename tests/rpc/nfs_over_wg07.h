@@ -16,9 +16,9 @@ namespace wg07 = v2_wg07;
 using nfsulb::kNfsProgram;
 using nfsulb::kNfsV3;
 using nfsulb::kNfsV4;
-using nfsulb::testing::Xdr;
 using nfsulb::testing::compound_args;
 using nfsulb::testing::kCompound;
+using nfsulb::testing::Xdr;
 
 // Calls of the NFS family over wg07, between both engines and with their real bindings.
 struct NfsOverWg07 : ::testing::Test {
