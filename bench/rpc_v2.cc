@@ -3,8 +3,8 @@
 //
 //   rpc_v2 count                       registrations, work requests, octets for each Call, as TSV
 //   rpc_v2 time ROUNDS MILLISECONDS    latency and rate, interleaved rounds, as TSV
-//   rpc_v2 run SETTING                 the works of one setting under callgrind, which writes its figures after each
-//   work rpc_v2 settings                    the names of the settings
+//   rpc_v2 run SETTING                 the works of one setting under callgrind, which writes a file for each work
+//   rpc_v2 settings                    the names of the settings
 #include <sys/socket.h>
 #include <valgrind/callgrind.h>
 
@@ -79,7 +79,7 @@ struct Setting {
   std::string name;
   rpcrdma::Protocol protocol;
   std::size_t threshold;
-  // Octets that wg07 sends in several messages; none: the default of ChunkUse.
+  // Octets that wg07 sends in several messages, whatever it costs; none: the default of ChunkUse.
   std::optional<std::size_t> continued = {};
 };
 
@@ -108,7 +108,7 @@ struct Work {
 
 std::string octets_text(std::uint32_t octets) {
   if (octets >= 1 << 20) return std::to_string(octets >> 20) + "M";
-  return octets % 1024 == 0 ? std::to_string(octets >> 10) + "K" : "1.5K";
+  return std::to_string(octets >> 10) + (octets % 1024 == 0 ? "K" : ".5K");
 }
 
 std::vector<Work> works() {
@@ -118,11 +118,11 @@ std::vector<Work> works() {
   for (const std::uint32_t len : {2048u, 8192u, 32768u}) {
     all.push_back({"READDIR " + octets_text(len), kReaddir, len, 32768});
   }
-  for (const std::uint32_t len : {1536u, 4096u, 6144u, 8192u, 16384u, 32768u, 65536u}) {
+  for (const std::uint32_t len : {1536u, 4096u, 6144u, 7680u, 8192u, 16384u, 32768u, 65536u}) {
     all.push_back({"Reply " + octets_text(len), kReply, len, len});
   }
   for (const auto procedure : {kRead, kWrite}) {
-    for (const std::uint32_t len : {4096u, 6144u, 8192u, 12288u, 16384u, 32768u, 65536u, 1u << 20}) {
+    for (const std::uint32_t len : {4096u, 6144u, 7680u, 8192u, 12288u, 16384u, 32768u, 65536u, 1u << 20}) {
       all.push_back({(procedure == kRead ? "READ " : "WRITE ") + octets_text(len), procedure, len, len});
     }
   }

@@ -119,10 +119,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     Packet packet{.number = number, .time = std::chrono::microseconds(number), .octets = {}, .wire_len = 0};
     constexpr int kLinks[] = {DLT_RAW, DLT_EN10MB, DLT_LINUX_SLL, DLT_LINUX_SLL2, DLT_NULL};
-    const int link = kLinks[input.u8() % std::size(kLinks)];
+    packet.link_type = kLinks[input.u8() % std::size(kLinks)];
     packet.octets = input.bytes(input.u16() % 2048);
     packet.wire_len = packet.octets.size() + input.u8();
-    if (const auto segment = parse_tcp_segment(link, packet)) dissector.on_segment(*segment);
+    if (const auto segment = parse_tcp_segment(packet)) dissector.on_segment(*segment);
   }
   dissector.finish();
   return 0;

@@ -24,6 +24,20 @@ std::size_t rpc_len(const CallHeaderView& rpc) {
   return call_header_len(rpc.cred.body.size(), rpc.verf.body.size());
 }
 
+// What goes in several messages if the user sets no limit. Two messages with so many octets, and their copies, cost as
+// much as a chunk with its registration and RDMA operation. A third message costs more (docs/rpcrdma-v2.md).
+constexpr std::size_t kMaxInTwoMessages = 8 << 10;
+constexpr std::size_t kMaxWithoutChunks = 16 << 10;
+
+// Whether a Payload stream that is too long for one message goes in several ones. header: octets before its last part.
+bool is_continued(std::size_t payload, std::size_t header, std::size_t threshold, std::optional<std::size_t> max,
+                  const CallRules& rules) {
+  if (max) return payload <= *max;
+  if (rules.short_only) return payload <= kMaxWithoutChunks;
+  const std::size_t first = (threshold - rules.part_header_len) / kLeastPart * kLeastPart;
+  return payload <= kMaxInTwoMessages && header + payload <= first + threshold;
+}
+
 // Octets of a header with this offer and without Read list.
 std::size_t header_len(const CallSpec& spec, const ReplyOffer& offer, const CallRules& rules) {
   const HeaderLengths& lengths = rules.call_lengths;
@@ -68,20 +82,21 @@ void choose_reduced(const CallSpec& spec, const CallRules& rules, CallForm& form
   }
 }
 
-// Lays out the Payload stream of an external Call as pieces: the items, and between them pieces of `head`. With
-// `in_one` the whole stream is copied to the head. No piece is longer than `max_segment`.
+// Lays out the Payload stream of an external or continued Call as pieces: the items, and between them pieces of `head`.
+// With `in_one` the whole stream is copied to the head. No piece is longer than `max_segment`.
 void lay_out(const CallSpec& spec, const CallHeaderView& rpc, bool in_one, std::size_t max_segment, CallForm& form,
              std::vector<std::uint8_t>& head) {
-  head.clear();
   form.pieces.clear();
+  head.resize(rpc_len(rpc));
+  xdr::XdrWriter header{MutBytes(head)};
+  emit_call_view(header, rpc);
   xdr::XdrWriter out(head);
   std::size_t closed = 0;  // octets of the head that are in pieces
   const auto close_head = [&] {
-    for (; out.size() > closed; closed += form.pieces.back().len) {
-      form.pieces.push_back({nullptr, closed, std::min(out.size() - closed, max_segment)});
+    for (; head.size() > closed; closed += form.pieces.back().len) {
+      form.pieces.push_back({nullptr, closed, std::min(head.size() - closed, max_segment)});
     }
   };
-  emit_call_view(out, rpc);
   std::size_t done = 0;
   for (std::size_t i = 0; i < spec.items.size(); ++i) {
     if (form.is_reduced(i)) continue;
@@ -123,6 +138,11 @@ void choose_external(const CallSpec& spec, const CallHeaderView& rpc, const Repl
   if (!fits()) form.refusal = "the chunk lists of the Call do not fit the inline threshold";
 }
 
+// Whether the Call has memory for items of its Reply.
+bool has_room(const CallSpec& spec) {
+  return std::ranges::any_of(spec.result_items, [](const ScatteredBytes& item) { return len_of(item) != 0; });
+}
+
 }  // namespace
 
 std::size_t CallRules::num_read_segments(const GatheredBytes& data) const {
@@ -138,12 +158,14 @@ ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk,
   std::size_t whole = std::max(kPlainReplyHeader + verf_room(spec) + spec.max_results, kLongestErrorReply);
   for (const ScatteredBytes& item : spec.result_items) whole += xdr::round_up(len_of(item));
   std::size_t transport = rules.reply_lengths.empty, payload = whole;
+  const auto is_long = [&] { return transport + payload > rules.reply_threshold; };
   const auto is_too_long = [&] {
-    return transport + payload > rules.reply_threshold && payload > rules.max_continued_reply;
+    return is_long() && !is_continued(payload, transport, rules.reply_threshold, rules.max_continued_reply, rules);
   };
+  const bool prefers_writes = !rules.max_continued_reply && has_room(spec);
   // A retry always has a Reply chunk. If the Reply chunk excludes Write chunks, all results come in it.
   const bool all_in_reply_chunk = min_reply_chunk != 0 && !rules.chunks.write_list_with_reply_chunk;
-  if (is_too_long() && !all_in_reply_chunk) {
+  if ((is_too_long() || (prefers_writes && is_long())) && !all_in_reply_chunk) {
     // R1-4.4.6.2-06: no Write list if no result comes through it.
     std::size_t num = std::min(spec.result_items.size(), rules.chunks.max_write_chunks);
     while (num > 0 && len_of(spec.result_items[num - 1]) == 0) --num;
@@ -172,12 +194,10 @@ CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const
   std::size_t need = header + rpc_len(rpc) + spec.args.size();
   for (const ArgumentItem& item : spec.items) need += xdr::round_up(len_of(item.data));
   const std::size_t payload = need - header;
-  if (need > rules.call_threshold && payload <= rules.max_continued_call &&
-      header + kLeastLast <= rules.call_threshold) {
+  if (need > rules.call_threshold && header + kLeastLast <= rules.call_threshold &&
+      is_continued(payload, header, rules.call_threshold, rules.max_continued_call, rules)) {
     form.continued = true;
-    head.reserve(payload);
-    lay_out(spec, rpc, true, rules.chunk_terms.max_segment, form, head);
-    form.pieces.clear();
+    lay_out(spec, rpc, false, payload, form, head);
     return form;
   }
   if (rules.short_only && need > rules.call_threshold) {

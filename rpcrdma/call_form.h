@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -40,9 +41,10 @@ struct CallRules {
   ChunkUse chunks = {};
   ChunkTerms chunk_terms = {};
   bool short_only = false;  // no chunks at all (RFC 8167 section 5.3)
-  // Octets of a Payload stream that goes or may come in several messages rather than by chunks; 0: none.
-  std::size_t max_continued_call = 0;
-  std::size_t max_continued_reply = 0;
+  // ChunkUse has the meaning. part_header_len: octets of a message before its part of the Payload stream if another
+  // message continues it.
+  std::optional<std::size_t> max_continued_call = 0, max_continued_reply = 0;
+  std::size_t part_header_len = 0;
   std::size_t max_unpredictable_reply = 0;  // the same for Replies without a predictable length
 
   // Segments of the Read chunk of an item.
@@ -67,7 +69,7 @@ ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk,
 // CallForm: all inline, items as Read chunks, the Payload stream without the reduced items through the Call chunk, or
 // inline in several messages.
 struct CallForm {
-  // A piece of an external Payload stream: part of an item or, if `octets` is null, of `head`.
+  // A piece of an external or continued Payload stream: part of an item or, if `octets` is null, of `head`.
   struct Piece {
     const std::uint8_t* octets = nullptr;
     std::size_t offset = 0;  // in head
@@ -75,17 +77,17 @@ struct CallForm {
   };
 
   bool external = false;
-  bool continued = false;     // the whole Payload stream is in `head`
+  bool continued = false;
   std::uint64_t reduced = 0;  // items that have a Read chunk, one bit for each item
-  std::vector<Piece> pieces;  // if external: the segments of the Call chunk
+  std::vector<Piece> pieces;  // if external: the segments of the Call chunk. If continued: the Payload stream
   // The reason why the Call has no form; empty if it has one.
   std::string_view refusal;
 
   bool is_reduced(std::size_t item) const { return (reduced >> item & 1) != 0; }
 };
 
-// head: receives the octets of an external Payload stream besides the items, or the whole stream if the items have too
-// many segments. The form assumes a header that contains the offer for the Reply.
+// head: receives the octets of an external or continued Payload stream besides the items, or the whole external stream
+// if the items have too many segments. The form assumes a header that contains the offer for the Reply.
 CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const ReplyOffer& offer,
                           const CallRules& rules, std::vector<std::uint8_t>& head);
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
-#include <vector>
+#include <span>
 
 #include "base/bytes.h"
 #include "rpcrdma/framing.h"
@@ -14,15 +13,15 @@
 namespace weft::rpcrdma {
 
 // Continuation: an RPC message that goes in several messages (draft-ietf-nfsv4-rpcrdma-version-two-07 section 6.6.2),
-// and how much of its Payload stream has been sent. The pieces outlive it. A value.
+// and how much of its Payload stream has been sent. The pieces, and the octets that they view, outlive it. A value.
 class Continuation {
  public:
   Continuation() = default;
   // last_len: octets of the Payload stream that fit in the last message, at least kLeastLast. The stream is longer.
-  Continuation(Reassembly::Part::Direction direction, std::uint32_t xid, std::vector<ConstBytes> pieces,
+  Continuation(Reassembly::Part::Direction direction, std::uint32_t xid, std::span<const ConstBytes> pieces,
                std::size_t last_len)
-      : direction_(direction), xid_(xid), pieces_(std::move(pieces)), last_len_(last_len) {
-    for (const ConstBytes piece : pieces_) remaining_ += piece.size();
+      : direction_(direction), xid_(xid), last_len_(last_len) {
+    go_on_with(pieces);
   }
 
   Reassembly::Part::Direction direction() const { return direction_; }
@@ -34,6 +33,12 @@ class Continuation {
   // multiples of four octets.
   std::size_t next_len(std::size_t room) const {
     return std::min(room, remaining_ - kLeastPart) / kLeastPart * kLeastPart;
+  }
+  // go_on_with: the octets that are left stand in these pieces.
+  void go_on_with(std::span<const ConstBytes> pieces) {
+    pieces_ = pieces;
+    piece_ = done_ = remaining_ = 0;
+    for (const ConstBytes piece : pieces) remaining_ += piece.size();
   }
   // Writes the next `len` octets.
   void write(xdr::XdrWriter& out, std::size_t len) {
@@ -53,7 +58,7 @@ class Continuation {
  private:
   Reassembly::Part::Direction direction_ = Reassembly::Part::Direction::kCall;
   std::uint32_t xid_ = 0;
-  std::vector<ConstBytes> pieces_;
+  std::span<const ConstBytes> pieces_;
   std::size_t last_len_ = 0;
   std::size_t remaining_ = 0;
   std::size_t piece_ = 0;  // the piece that goes on next

@@ -11,7 +11,7 @@ const std::vector<Sizes> kSizes{{0, 0}, {5, 7}, {5, 4001}, {4001, 5}, {4097, 409
 
 TEST_F(FormsTest, SeveralArgumentsArriveWholeHoweverTheyAreSent) {
   RecordProperty("proves", "R1-4.4.4-04 R1-4.4.5-03 U1-6.4.1-01 U1-6.4.2-06");
-  for (const ChunkUse chunks :
+  for (const ChunkUse& chunks :
        {ChunkUse{}, ChunkUse{.max_read_chunks = 2}, ChunkUse{.max_read_chunks = 2, .roundup_in_read_chunks = true},
         ChunkUse{.max_read_chunks = 2, .long_calls_with_items = true}, ChunkUse{.max_segments = 2}}) {
     for (const Sizes& sizes : kSizes) {

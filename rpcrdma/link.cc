@@ -195,7 +195,7 @@ void Link::finish_turn() {
 
 void Link::on_time(TimePoint now) {
   now_ = now;
-  if (flow_ && is_decided() && !closed_) end_late_sequence();
+  if (flow_ && flow_->has_deadline() && is_decided() && !closed_) end_late_sequence();
   finish_turn();
 }
 

@@ -128,7 +128,7 @@ TEST_F(ObservedEnginesTest, AGatheredMessageIsHeardInItsParts) {
 // Parts of a Call and GRANTs belong to no engine's Send.
 TEST_F(ObservedEnginesTest, MessagesOfTheLinkAreHeard) {
   protocol = Protocol::k2Wg07;
-  open({}, 4096);
+  open({.max_continued_call = 16 << 10}, 4096);
   observe();
   answer_with([](ServedCall&) { return ServedReply{}; });
   EXPECT_EQ(call(spec_of(0)).status, CallStatus::kSuccess);

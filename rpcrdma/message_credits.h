@@ -118,12 +118,14 @@ class MessageCredits {
   // left (W2-4.2.1.1-4), and there is more to tell than GRANTs. No GRANT answers a GRANT: that would never end. For the
   // same reason a GRANT to a peer that has credits leaves one to this end, since nothing might ever give it back.
   bool grant_is_due() const {
-    if (promised() >= window_ - window_ / 2 || !is_settled_) return false;
+    if (!peer_is_low() || !is_settled_) return false;
     const std::int64_t gain = distance(word(), told_);
     const bool has_news = gain > (has_heard_other_ ? 0 : num_grants_heard_);
     const bool may_spend = promised() == 0 ? may_send(Kind::kGrant) : distance(limit_, sent_) > 1;
     return has_news && may_spend;
   }
+
+  bool peer_is_low() const { return promised() < window_ - window_ / 2; }
 
   // The window may change at any time. Promised credits stay.
   void set_window(std::uint32_t window) { window_ = clamp_window(window); }

@@ -95,7 +95,7 @@ bool MessageFlow::on_sent(SendSlot slot) {
   return true;
 }
 
-void MessageFlow::grant_if_due() {
+void MessageFlow::grant() {
   sync();
   if (!credits_.grant_is_due() || endpoint_.failure()) return;
   const auto slot = take_send();
@@ -171,8 +171,7 @@ std::optional<MessageFlow::Next> MessageFlow::join(Arrived& first, TimePoint now
   using Verdict = Reassembly::Verdict;
   const Frame frame = first.frame;
   const bool has_payload = frame.type == Type::kMiddle || frame.type == Type::kInline;
-  const auto payload = has_payload ? framing_.payload(endpoint_.received(first.arrival.slot, first.arrival.len))
-                                   : std::optional<ConstBytes>(ConstBytes());
+  const auto payload = has_payload ? payload_of(first) : std::optional<ConstBytes>(ConstBytes());
   const bool is_stray = frame.direction == Part::Direction::kReply && !config_.is_awaited(frame.xid);
   Verdict verdict = Verdict::kAlone;
   const bool is_useless = !payload || (has_payload && is_stray);
@@ -207,6 +206,14 @@ std::optional<MessageFlow::Next> MessageFlow::join(Arrived& first, TimePoint now
     case Verdict::kShort: break;
   }
   return {};
+}
+
+// Empty: the header is malformed. The header of a part has a fixed length, and frame() has judged its words.
+std::optional<ConstBytes> MessageFlow::payload_of(const Arrived& arrived) const {
+  const ConstBytes message = endpoint_.received(arrived.arrival.slot, arrived.arrival.len);
+  if (arrived.frame.type != Type::kMiddle) return framing_.payload(message);
+  if (violates("W2-7.2.1-1", message.size() < framing_.middle_header_len + kLeastPart)) return {};
+  return message.subspan(std::min(framing_.middle_header_len, message.size()));
 }
 
 Part MessageFlow::part_of(const Arrived& arrived, ConstBytes payload) const {

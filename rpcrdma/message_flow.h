@@ -67,7 +67,9 @@ class MessageFlow {
   // Whether the Send was made here.
   bool on_sent(SendSlot slot);
   // Sends a GRANT if one is due.
-  void grant_if_due();
+  void grant_if_due() {
+    if (credits_.peer_is_low()) grant();
+  }
 
   // receives_for: how many Receives there should be for a peer that may send `window` messages at once.
   std::uint32_t receives_for(std::uint32_t window);
@@ -88,6 +90,8 @@ class MessageFlow {
   };
   // next passes over messages that no engine needs. Empty: none is left, or the rest waits for memory.
   std::optional<Next> next(TimePoint now);
+  // Whether on_time has something to judge.
+  bool has_deadline() const { return short_since_ || !reassembly_.is_idle(); }
   // on_time: the sequence whose time is over: it is refused. Its time is over, too, if its first part has waited for
   // memory for Reassembly::Limits::max_time.
   std::optional<Reassembly::Sequence> on_time(TimePoint now);
@@ -103,10 +107,12 @@ class MessageFlow {
   };
   bool is_alone(const Frame& frame) const;
   std::optional<Next> join(Arrived& arrived, TimePoint now);
+  std::optional<ConstBytes> payload_of(const Arrived& arrived) const;
   Reassembly::Part part_of(const Arrived& arrived, ConstBytes payload) const;
   std::optional<SendSlot> take_send();
   bool send(SendSlot slot, std::size_t len);
   void sync();
+  void grant();
 
   Endpoint& endpoint_;
   const Framing& framing_;

@@ -68,10 +68,11 @@ Reassembly::Verdict Reassembly::add(const Part& part, TimePoint now) {
   return Verdict::kWhole;
 }
 
-// The memory is never more than the share. The share may be more than the memory.
+// The memory is never more than the share. The share may be more than the memory. There is room for twice the octets
+// that arrived from the first part on: the usual second and last part then moves nothing.
 bool Reassembly::reserve(std::size_t len) {
   if (len <= octets_.capacity()) return true;
-  const std::size_t room = std::min(std::max(len, 2 * octets_.capacity()), limits_.max_octets);
+  const std::size_t room = std::min(2 * len, limits_.max_octets);
   if (room > held_) {
     const std::size_t taken = share_.take(room - held_, limits_.max_octets - held_);
     if (taken == 0) return false;

@@ -144,6 +144,7 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   rules_.call_lengths = profile.call_lengths;
   rules_.reply_lengths = profile.reply_lengths;
   rules_.chunk_terms = profile.default_chunks;
+  rules_.part_header_len = profile.framing != nullptr ? profile.framing->middle_header_len : 0;
   settle_continuation();
   if (link_->has_begun()) link_->on_opened();
   pump();
@@ -151,8 +152,9 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
 
 void Requester::settle_continuation() {
   const bool may_continue = link_->flow() != nullptr && forms_ >= ReverseSupport::kContinued;
-  rules_.max_continued_call = may_continue && !is_opening_ && !no_parts_ ? config_.chunks.max_continued_call : 0;
-  rules_.max_continued_reply = may_continue ? config_.chunks.max_continued_reply : 0;
+  rules_.max_continued_call = rules_.max_continued_reply = 0;
+  if (may_continue) rules_.max_continued_reply = config_.chunks.max_continued_reply;
+  if (may_continue && !is_opening_ && !no_parts_) rules_.max_continued_call = config_.chunks.max_continued_call;
   rules_.max_unpredictable_reply = may_continue ? kMaxContinued : 0;
 }
 
@@ -264,11 +266,7 @@ void Requester::abandon(const Call& call, std::optional<TimePoint> deadline) {
 // Ends a Call without results; its callback runs from the next on_time.
 void Requester::finish(Calls& from, Calls::iterator at, CallStatus status, std::string text) {
   Call& call = **at;
-  // A Call that ended early goes on without chunks: a sequence has no other end.
-  if (continued_ && continued_->last.xid == call.xid && &from == &sent_) {
-    continued_->last.lists.clear();
-    continued_->last.inv_handle = 0;
-  }
+  if (&from == &sent_) keep_parts(call);
   // R1-10.1.3-01
   if (call.fence) {
     unfenced_.push_back({call.fence->slot, call.registrations.clear_keeping_windows()});

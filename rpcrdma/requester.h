@@ -171,6 +171,7 @@ class Requester {
   Transmitted transmit(Call& call);
   void transmit_parts(Call& call);
   bool continue_call();
+  void keep_parts(const Call& call);
   void end_parts(std::uint32_t xid);
   Transmitted bind_windows(Call& call);
   Transmitted not_posted(Call& call) const;
@@ -228,9 +229,10 @@ class Requester {
   std::uint64_t num_received_ = 0;
   TimePoint now_{};
 
-  // A Call that goes in several messages, until the last one was posted. Its octets are kept beyond its end.
+  // A Call that goes in several messages, until the last one was posted.
   struct Continued {
-    std::vector<std::uint8_t> octets;
+    std::vector<ConstBytes> pieces;    // of the caller's memory and the Call's
+    std::vector<std::uint8_t> octets;  // what was not sent when the Call ended
     Continuation parts;
     Message last;
     std::size_t threshold = 0;

@@ -102,10 +102,12 @@ Requester::Transmitted Requester::transmit(Call& call) {
 void Requester::transmit_parts(Call& call) {
   ++counters_.continued_calls;
   Continued& on = continued_.emplace(Continued{});
-  on.octets = std::move(call.head);
+  for (const CallForm::Piece& piece : call.form.pieces) {
+    on.pieces.emplace_back(piece.octets != nullptr ? piece.octets : call.head.data() + piece.offset, piece.len);
+  }
   on.last = call.message;
   on.threshold = rules_.call_threshold;
-  on.parts = Continuation(Reassembly::Part::Direction::kCall, call.xid, {on.octets},
+  on.parts = Continuation(Reassembly::Part::Direction::kCall, call.xid, on.pieces,
                           rules_.call_threshold - rules_.call_lengths.of(call.message.lists));
   (void)continue_call();
 }
@@ -124,6 +126,19 @@ bool Requester::continue_call() {
   const bool is_sent = link_->send(*send, out.size());
   continued_.reset();
   return is_sent;
+}
+
+// A Call that ended early goes on, since a sequence has no other end: without chunks, and from memory of its own.
+void Requester::keep_parts(const Call& call) {
+  if (!continued_ || continued_->last.xid != call.xid || !continued_->octets.empty()) return;
+  Continued& on = *continued_;
+  on.last.lists.clear();
+  on.last.inv_handle = 0;
+  on.octets.resize(on.parts.remaining());
+  xdr::XdrWriter rest{MutBytes(on.octets)};
+  on.parts.write(rest, on.octets.size());
+  on.pieces = {on.octets};
+  on.parts.go_on_with(on.pieces);
 }
 
 // The peer refused this Call, and discards the rest of it.

@@ -165,6 +165,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
     case ReplyVerdict::kExternalReply: {
       Calls done;
       done.splice(done.end(), sent_, at);
+      keep_parts(call);
       // R1-10.1.3-01: the memory is fenced from the peer before anything reads it.
       call.registrations.clear();
       const ConstBytes payload = arrival.joined ? ConstBytes(*arrival.joined)

@@ -425,14 +425,14 @@ void Responder::build_continued(const ReplyHeader& rpc, Outgoing& out, SendSlot 
   xdr::XdrWriter writer(endpoint_.send_buffer(send));
   link_.profile().emit(writer, message_);
   out.send_len = writer.size();
-  out.rpc_header.clear();
-  xdr::XdrWriter header(out.rpc_header);
+  out.rpc_header.resize(rpc_header_len(rpc, out.reply));
+  xdr::XdrWriter header{MutBytes(out.rpc_header)};
   emit_rpc_header(header, rpc, out.reply);
-  std::vector<ConstBytes> pieces{out.rpc_header};
-  for (const Slice& piece : form_.pieces()) pieces.push_back(piece.octets);
+  out.pieces.assign({ConstBytes(out.rpc_header)});
+  for (const Slice& piece : form_.pieces()) out.pieces.push_back(piece.octets);
   ++counters_.continued_replies;
   out.threshold = rules_.threshold;
-  out.parts.emplace(Reassembly::Part::Direction::kReply, out.xid, std::move(pieces), rules_.threshold - out.send_len);
+  out.parts.emplace(Reassembly::Part::Direction::kReply, out.xid, out.pieces, rules_.threshold - out.send_len);
 }
 
 // Sends the payload through the Reply chunk. The message already has the lengths of the chunk.

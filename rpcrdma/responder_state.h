@@ -126,7 +126,8 @@ struct Responder::Outgoing {
   std::size_t next_write = 0;
   std::size_t send_len = 0;                 // octets of the Send buffer
   std::vector<std::uint8_t> rpc_header;     // of a continued Reply
-  std::optional<Continuation> parts;        // of the same, all that is not sent
+  std::vector<ConstBytes> pieces;           // its Payload stream
+  std::optional<Continuation> parts;        // all of it that is not sent
   std::size_t threshold = 0;                // of its messages
   std::vector<verbs::Sge> send_sges;        // if the Send also gathers from other memory
   std::optional<std::uint32_t> invalidate;  // by the Send

@@ -1,7 +1,7 @@
 # Sourced by the other scripts: which Debian 12 packages the project needs, and how to get them.
 
 WEFT_BUILD_PACKAGES="cmake ninja-build g++ pkg-config libboost1.81-dev libisal-dev libabsl-dev libfmt-dev libspdlog-dev libcli11-dev libpcap-dev nlohmann-json3-dev libssl-dev libbenchmark-dev libibverbs-dev librdmacm-dev systemtap-sdt-dev"
-WEFT_TEST_PACKAGES="libgtest-dev libgmock-dev tshark git python3 python3-clang-16 python3-prometheus-client rpcsvc-proto libtirpc-dev iproute2 chromium chromium-driver python3-selenium bpftrace"
+WEFT_TEST_PACKAGES="libgtest-dev libgmock-dev tshark tcpdump time git python3 python3-clang-16 python3-prometheus-client rpcsvc-proto libtirpc-dev iproute2 chromium chromium-driver python3-selenium bpftrace"
 WEFT_INTEROP_PACKAGES="qemu-system-x86 cpio kmod gcc-12 make binutils xz-utils python3 nfs-ganesha nfs-ganesha-vfs libnfs-utils rpcbind iproute2"
 WEFT_FORMAT_PACKAGES="clang-format-14 git"
 WEFT_TIDY_PACKAGES="clang-tidy-16 clang-16 git"

@@ -218,7 +218,27 @@ void add_timeout_option(CLI::App& app, std::chrono::milliseconds& timeout, const
       ->type_name("S");
 }
 
+namespace {
+
+// Some commands make no RDMA connection. Every option of connections would be ignored there.
+void check_command_has_connections(const CLI::App& root) {
+  constexpr std::string_view kWithout[] = {"dissect", "doctor", "top"};
+  constexpr std::string_view kOfAll[] = {"--help", "--version", "--log-level"};
+  for (const CLI::App* command : root.get_subcommands()) {
+    if (std::ranges::find(kWithout, command->get_name()) == std::end(kWithout)) continue;
+    for (const CLI::Option* option : root.get_options()) {
+      const std::string name = option->get_name();
+      if (option->count() == 0 || std::ranges::find(kOfAll, name) != std::end(kOfAll)) continue;
+      throw CLI::ValidationError(name + " means nothing to weft " + command->get_name() +
+                                 ": it makes no RDMA connection");
+    }
+  }
+}
+
+}  // namespace
+
 void check_global_options(const CLI::App& root, const GlobalOptions& options) {
+  check_command_has_connections(root);
   if (options.literal_credits &&
       std::ranges::find(options.protocols, rpcrdma::Protocol::k2Wg07) == options.protocols.end()) {
     throw CLI::ValidationError("--credit-formula literal needs 2-wg07 in --rpcrdma: other versions have one formula");

@@ -76,8 +76,8 @@ struct CommandContext {
 // CLI11's fallthrough, so call it before any command is registered. `options` outlives the parse.
 void add_global_options(CLI::App& root, GlobalOptions& options);
 
-// check_global_options throws CLI::ValidationError if a given option has no meaning for the backend. The root's
-// parse_complete_callback calls it.
+// check_global_options throws CLI::ValidationError if a given option has no meaning for the command or the backend. The
+// root's parse_complete_callback calls it.
 void check_global_options(const CLI::App& root, const GlobalOptions& options);
 
 }  // namespace weft::apps

@@ -22,7 +22,9 @@ Parsed parse(std::vector<std::string> words) {
   CLI::App root("test", "weft");
   add_global_options(root, result.options);
   root.parse_complete_callback([&] { check_global_options(root, result.options); });
-  root.add_subcommand("go", "runs")->callback([&result] { result.ran = true; });
+  for (const char* name : {"go", "dissect", "doctor", "top"}) {
+    root.add_subcommand(name, "runs")->callback([&result] { result.ran = true; });
+  }
   std::reverse(words.begin(), words.end());
   try {
     root.parse(words);
@@ -40,6 +42,21 @@ TEST(GlobalOptions, DefaultsAreThoseOfTheDocumentation) {
   EXPECT_FALSE(parsed.options.progress.has_value());
   EXPECT_TRUE(parsed.options.crc);
   EXPECT_EQ(parsed.options.mpa_revision, 2);
+}
+
+TEST(GlobalOptions, ThoseOfConnectionsAreRefusedWhereThereIsNone) {
+  for (const char* name : {"dissect", "doctor", "top"}) {
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"--trace", "x.pcapng"}, {"--markers"}, {"--backend", "soft"}, {"--credits", "3"}}) {
+      std::vector<std::string> line = words;
+      line.emplace_back(name);
+      const Parsed parsed = parse(line);
+      EXPECT_EQ(parsed.error, words[0] + " means nothing to weft " + name + ": it makes no RDMA connection");
+      EXPECT_FALSE(parsed.ran);
+    }
+    EXPECT_TRUE(parse({name}).ran);
+    EXPECT_TRUE(parse({name, "--log-level", "debug"}).ran);
+  }
 }
 
 TEST(GlobalOptions, AreTakenBeforeAndAfterTheCommand) {

@@ -62,6 +62,25 @@ TEST(Progress, ASignalEndsTheSleepAndIsRemembered) {
   EXPECT_EQ(progress.turn(engine), 0u);
 }
 
+TEST(StopSignals, TheSecondSignalRemovesTheUnfinishedFile) {
+  std::string path = "/tmp/weft-signals-XXXXXX";
+  const int fd = ::mkstemp(path.data());
+  ASSERT_GE(fd, 0);
+  ::close(fd);
+  const auto is_there = [&path] { return ::access(path.c_str(), F_OK) == 0; };
+  EXPECT_EXIT(
+      {
+        StopSignals stop;
+        remove_when_killed(path);
+        raise(SIGINT);
+        raise(SIGTERM);
+        if (is_there() && stop.requested()) raise(SIGTERM);
+        std::_Exit(0);
+      },
+      ::testing::KilledBySignal(SIGTERM), "");
+  EXPECT_FALSE(is_there());
+}
+
 TEST(StopSignals, TheFirstSignalIsRememberedAndTheProcessDiesByIt) {
   {
     StopSignals stop;

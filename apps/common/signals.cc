@@ -1,9 +1,12 @@
 #include "apps/common/signals.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -16,10 +19,21 @@ namespace {
 // A signal handler has no argument of its own, so it can only use globals of the process.
 std::atomic<int> g_signal{0};  // the first signal that came
 std::atomic<int> g_fd{-1};
+std::array<std::atomic<bool>, NSIG> g_came;  // by signal
+std::array<char, PATH_MAX> g_file;           // valid while g_has_file
+std::atomic<bool> g_has_file{false};
 static_assert(std::atomic<int>::is_always_lock_free);
+
+// The second signal has its default action, so that a second Ctrl-C stops the program at once.
+void on_second_signal(int number) {
+  if (g_has_file.load()) unlink(g_file.data());
+  signal(number, SIG_DFL);
+  raise(number);  // comes when the handler returns
+}
 
 void on_signal(int number) {
   int saved = errno;
+  if (g_came[static_cast<std::size_t>(number)].exchange(true)) return on_second_signal(number);
   int none = 0;
   g_signal.compare_exchange_strong(none, number, std::memory_order_relaxed);
   std::uint64_t one = 1;
@@ -31,11 +45,10 @@ void on_signal(int number) {
 
 StopSignals::StopSignals() {
   g_signal = 0;
+  for (auto& came : g_came) came = false;
   g_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   struct sigaction action {};
   action.sa_handler = on_signal;
-  // The second signal has its default action, so that a second Ctrl-C stops the program at once.
-  action.sa_flags = int(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);
@@ -53,6 +66,14 @@ bool StopSignals::requested() const {
 
 int StopSignals::fd() const {
   return g_fd.load(std::memory_order_relaxed);
+}
+
+void remove_when_killed(std::string_view path) {
+  g_has_file = false;
+  if (path.empty() || path.size() >= g_file.size()) return;
+  std::ranges::copy(path, g_file.begin());
+  g_file[path.size()] = '\0';
+  g_has_file = true;
 }
 
 int stop_signal() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 namespace weft::apps {
 
 // StopSignals turns SIGINT and SIGTERM into a flag while it lives, and ignores SIGPIPE. A second signal of the same
@@ -16,6 +18,10 @@ class StopSignals {
   // Readable from the first signal on. No code reads it.
   int fd() const;
 };
+
+// remove_when_killed names a file that a second signal removes before it kills: an unfinished one. An empty path ends
+// this. The process has one such file at a time.
+void remove_when_killed(std::string_view path);
 
 // stop_signal returns the first signal that the newest StopSignals saw, 0 for none. It stays known after the
 // StopSignals is gone.

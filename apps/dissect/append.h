@@ -29,7 +29,7 @@ class Hex32 {
 // and must not pad text.
 inline constexpr std::size_t kPadded = 24;
 template <typename T>
-  requires std::is_arithmetic_v<T>
+requires std::is_arithmetic_v<T>
 constexpr std::size_t longest(T) {
   return kPadded;
 }

@@ -38,47 +38,70 @@ struct DissectOptions {
   std::string html;  // a file
 };
 
-// Reads the whole capture. Returns an error line, or an empty string.
-std::string read_capture(Capture& capture, Dissector& dissector, const StopSignals& signals, std::FILE* out) {
-  Packet packet;
-  while (!signals.requested() && std::ferror(out) == 0) {
-    switch (capture.next(packet)) {
-      case Capture::Next::kEnd: return "";
-      // Ctrl-C interrupts the wait for a pipe.
-      case Capture::Next::kError: return signals.requested() ? "" : capture.error();
-      case Capture::Next::kPacket: break;
-    }
-    if (const auto segment = parse_tcp_segment(capture.link_type(), packet)) dissector.on_segment(*segment);
-  }
-  return "";
+std::string counted(std::uint64_t num, std::string_view noun) {
+  return fmt::format("{} {}{}", num, noun, num == 1 ? "" : "s");
 }
 
-Result<Capture, std::string> open_capture(const std::string& file) {
-  auto capture = Capture::open(file);
-  if (!capture.ok()) {
-    return capture.error().starts_with(file) ? capture.error() : file + ": " + capture.error();
+// Unread counts what a capture has and the dissector cannot read.
+struct Unread {
+  std::uint64_t num_packets = 0;  // of the link type
+  std::uint64_t num_fragments = 0;
+  int link_type = 0;  // the first that is unknown
+  bool read_any = false;
+
+  void count(const Packet& packet) {
+    if (is_known_link_type(packet.link_type)) {
+      read_any = true;
+    } else if (num_packets++ == 0) {
+      link_type = packet.link_type;
+    }
   }
-  if (is_known_link_type(capture->link_type())) return capture;
-  return fmt::format(
-      "{}: packets of link type {} cannot be read. Try: a capture of an Ethernet or loopback interface, or of 'any'",
-      file, capture->link_type());
+  // Returns an error line if the capture has nothing that can be read.
+  std::string tell(const std::string& file) const {
+    if (num_fragments != 0) {
+      warn(
+          fmt::format("{}: {} came in IP fragments, of which only the first is read; the other octets count as missing",
+                      file, counted(num_fragments, "TCP segment")));
+    }
+    if (num_packets == 0) return "";
+    const std::string what =
+        fmt::format("{} of link type {} cannot be read", counted(num_packets, "packet"), link_type);
+    if (!read_any) return what + ". Try: a capture of an Ethernet or loopback interface, or of 'any'";
+    warn(fmt::format("{}: {}", file, what));
+    return "";
+  }
+};
+
+// Reads the whole capture. Returns an error line, or an empty string.
+std::string read_capture(const std::string& file, Capture& capture, Dissector& dissector, const StopSignals& signals,
+                         std::FILE* out) {
+  Packet packet;
+  Unread unread;
+  while (!signals.requested() && std::ferror(out) == 0) {
+    const Capture::Next next = capture.next(packet);
+    // Ctrl-C interrupts the wait for a pipe.
+    if (next == Capture::Next::kError) return signals.requested() ? "" : capture.error();
+    if (next == Capture::Next::kEnd) break;
+    unread.count(packet);
+    const auto segment = parse_tcp_segment(packet);
+    if (!segment) continue;
+    unread.num_fragments += segment->is_fragment ? 1 : 0;
+    dissector.on_segment(*segment);
+  }
+  return unread.tell(file);
 }
 
 // Dissects the whole capture for `listener`, which prints.
 int dissect_all(const DissectOptions& options, Listener& listener) {
   StopSignals signals;
-  auto capture = open_capture(options.file);
+  auto capture = Capture::open(options.file);
   if (!capture.ok()) return fail(capture.error());
   Dissector dissector({.fields = options.fields || options.json}, listener);
   // The messages of a live capture come as they happen.
   if (options.file == "-") std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const std::string error = read_capture(*capture, dissector, signals, stdout);
+  const std::string error = read_capture(options.file, *capture, dissector, signals, stdout);
   dissector.finish();
   return error.empty() ? kExitDone : fail(options.file + ": " + error);
-}
-
-std::string counted(std::uint64_t num, std::string_view noun) {
-  return fmt::format("{} {}{}", num, noun, num == 1 ? "" : "s");
 }
 
 // "wrote a.html: 12 messages, 1 connection, 90.1 KiB".
@@ -96,13 +119,13 @@ void tell_page(const std::string& file, const HtmlPage::Totals& totals) {
 // Ctrl-C ends a live capture, whose page is then complete. It stops the work on a file, and leaves no page.
 int write_page(const DissectOptions& options) {
   StopSignals signals;
-  auto capture = open_capture(options.file);
+  auto capture = Capture::open(options.file);
   if (!capture.ok()) return fail(capture.error());
   auto file = OutputFile::open(options.html, options.file);
   if (!file.ok()) return fail(file.status());
   HtmlPage page(file->stream(), options.file == "-" ? "standard input" : options.file);
   Dissector dissector({.fields = true}, page);
-  const std::string error = read_capture(*capture, dissector, signals, file->stream());
+  const std::string error = read_capture(options.file, *capture, dissector, signals, file->stream());
   if (signals.requested() && options.file != "-") return kExitFailed;
   dissector.finish();
   page.finish(error);

@@ -54,6 +54,8 @@ void ConnectionDecoder::finish() {
 }
 
 void ConnectionDecoder::tell_end(const TcpSegment& segment, int end) {
+  has_fin_[static_cast<std::size_t>(end)] |= segment.fin;
+  was_reset_ |= segment.rst;
   if (id_ == 0 || (told_end_ && segment.fin)) return;
   told_end_ = true;
   begin_frame(end, {segment.packet, segment.time}, {});

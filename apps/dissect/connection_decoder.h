@@ -37,6 +37,8 @@ class ConnectionDecoder {
   // Connection::id; 0 before its first frame.
   std::uint32_t id() const { return id_; }
   Timestamp last() const { return last_; }
+  // Whether both ends have said their last (FIN), or one of them broke off (RST).
+  bool has_ended() const { return was_reset_ || (has_fin_[0] && has_fin_[1]); }
   // Whether a SYN with this segment's ports starts another connection.
   bool is_over(const TcpSegment& segment) const { return segment.syn && !segment.has_ack && num_segments_ > 1; }
 
@@ -77,6 +79,8 @@ class ConnectionDecoder {
   int client_ = 0;
   std::uint32_t id_ = 0;  // 0: nothing was told yet
   bool told_end_ = false;
+  std::array<bool, 2> has_fin_{};  // by end
+  bool was_reset_ = false;
   std::uint64_t num_segments_ = 0;
   Timestamp last_{};
   RpcDecoder rpc_;

@@ -12,7 +12,9 @@ Dissector::~Dissector() = default;
 
 void Dissector::on_segment(const TcpSegment& segment) {
   const Key key = std::minmax(segment.src, segment.dst);
-  if (last_key_ != nullptr && *last_key_ == key && !segment.syn) return last_->on_segment(segment);
+  if (last_key_ != nullptr && *last_key_ == key && !segment.syn && !segment.fin && !segment.rst) {
+    return last_->on_segment(segment);
+  }
   last_key_ = nullptr;
   auto found = connections_.find(key);
   if (found != connections_.end() && found->second->is_over(segment)) {
@@ -28,7 +30,21 @@ void Dissector::on_segment(const TcpSegment& segment) {
   }
   last_key_ = &found->first;
   last_ = found->second.get();
+  const bool had_ended = last_->has_ended();
   last_->on_segment(segment);
+  if (!had_ended && last_->has_ended()) on_end(key);
+}
+
+void Dissector::on_end(const Key& key) {
+  ended_.push_back(key);
+  if (ended_.size() <= kMaxEnded) return;
+  const auto oldest = connections_.find(ended_.front());
+  ended_.pop_front();
+  // Another connection may have the same ends by now.
+  if (oldest == connections_.end() || !oldest->second->has_ended()) return;
+  if (last_key_ == &oldest->first) last_key_ = nullptr;
+  oldest->second->finish();
+  connections_.erase(oldest);
 }
 
 // A capture with so many connections is rare, so this may look at all of them. It makes room for many.

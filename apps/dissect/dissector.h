@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <utility>
@@ -12,10 +13,12 @@
 namespace weft::apps::dissect {
 
 // Dissector takes the TCP segments of a capture in its order and tells its Listener of the iWARP connections in it. It
-// holds at most kMaxConnections; then it forgets the half of them without traffic for the longest time.
+// holds at most kMaxConnections; then it forgets the half of them without traffic for the longest time. Of connections
+// that have ended, it holds the last kMaxEnded: a packet of theirs that comes late begins no connection.
 class Dissector {
  public:
   static constexpr std::size_t kMaxConnections = 65536;
+  static constexpr std::size_t kMaxEnded = 256;
 
   // listener outlives the Dissector.
   Dissector(const Options& options, Listener& listener);
@@ -32,12 +35,14 @@ class Dissector {
   using Key = std::pair<IpEndpoint, IpEndpoint>;
 
   void drop_oldest();
+  void on_end(const Key& key);
 
   Options options_;
   Listener& listener_;
   HeldOctets held_;
   Numbers numbers_;
   std::map<Key, std::unique_ptr<ConnectionDecoder>> connections_;
+  std::deque<Key> ended_;  // the oldest first
   // The connection of the last segment: the next one is likely of it, too. Null: none.
   const Key* last_key_ = nullptr;
   ConnectionDecoder* last_ = nullptr;

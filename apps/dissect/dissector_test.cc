@@ -159,6 +159,36 @@ TEST_F(DissectorTest, OtherConnectionsAreNotTold) {
   EXPECT_THAT(told.lines, IsEmpty());
 }
 
+// A retransmission of the last FIN begins no connection.
+TEST_F(DissectorTest, ForgetsConnectionsThatHaveEnded) {
+  constexpr std::size_t kMore = 5;
+  std::uint16_t port = 1000;
+  const auto close = [](Wire& wire, Wire::End end) {
+    const Octets none;
+    TcpSegment fin = wire.segment(end, none);
+    fin.fin = true;
+    wire.on_segment(fin);
+    return fin;
+  };
+  for (std::size_t i = 0; i < Dissector::kMaxEnded + kMore; ++i) {
+    ++port;
+    TcpSegment last;
+    Wire wire([&](TcpSegment segment) {
+      (segment.src.address[3] == 1 ? segment.src : segment.dst).port = port;
+      last = segment;
+      dissector.on_segment(segment);
+    });
+    wire.open();
+    close(wire, Wire::kClient);
+    close(wire, Wire::kServer);
+    dissector.on_segment(last);
+  }
+  EXPECT_THAT(told.connections, SizeIs(Dissector::kMaxEnded + kMore));
+  EXPECT_THAT(told.counters, SizeIs(kMore));
+  dissector.finish();
+  EXPECT_THAT(told.counters, SizeIs(Dissector::kMaxEnded + kMore));
+}
+
 struct Violation {
   const char* requirement;
   Octets ulpdu;
@@ -205,6 +235,18 @@ TEST_F(DissectorTest, NamesWhatIsOutOfOrder) {
   wire.send(Wire::kClient, bad_crc);
   dissector.finish();
   EXPECT_THAT(told.findings, ElementsAre("DDP-7.1-09", "DDP-7.1-07", "MPA-4.4-20"));
+}
+
+// The CRC covers the Marker.
+TEST_F(DissectorTest, ASpoiledMarkerIsNamedBesideTheCrc) {
+  Wire wire(dissector, true);
+  wire.open(true);
+  Octets bad_marker = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(8)));
+  bad_marker[3] ^= 4;  // the FPDUPTR of the Marker before the FPDU
+  wire.send(Wire::kClient, bad_marker);
+  dissector.finish();
+  EXPECT_THAT(told.findings, ElementsAre("MPA-4.4-20", "MPA-8-05"));
+  EXPECT_THAT(told.lines, Contains("> BAD CRC, BAD MARKER"));
 }
 
 // Where both sides want no CRC, the field may hold anything (RFC 5044 section 4.4).

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "apps/dissect/capture.h"
+#include "apps/dissect/packet.h"
 
 namespace weft::apps::dissect {
 

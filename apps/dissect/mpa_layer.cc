@@ -136,7 +136,7 @@ void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
     frame.findings.push_back({"MPA-4.4-20", "the CRC of this FPDU does not fit its octets", ends(mpa::Error::kCrc)});
   }
   if (fpdu.bad_marker) {
-    layer.text("BAD MARKER");
+    layer.text(fpdu.crc == CrcVerdict::kBad ? ", BAD MARKER" : "BAD MARKER");
     frame.findings.push_back(
         {"MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length", ends(mpa::Error::kMarker)});
   }

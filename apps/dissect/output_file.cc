@@ -11,6 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "apps/common/signals.h"
+
 namespace weft::apps::dissect {
 
 namespace {
@@ -54,12 +56,15 @@ absl::StatusOr<OutputFile> OutputFile::open(const std::string& path, const std::
   std::string temporary = (target.empty() ? path : target) + ".XXXXXX";
   const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (fd < 0) return cannot_write(path, errno);
+  remove_when_killed(temporary);
   ::fchmod(fd, old ? old->st_mode & 07777 : usual_mode());
   return OutputFile(target.empty() ? path : target, std::move(temporary), ::fdopen(fd, "w"));
 }
 
 OutputFile::~OutputFile() {
-  if (stream_ && !temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!stream_ || temporary_.empty()) return;
+  ::unlink(temporary_.c_str());
+  remove_when_killed("");
 }
 
 absl::Status OutputFile::commit() {
@@ -70,6 +75,7 @@ absl::Status OutputFile::commit() {
   if (temporary_.empty()) return absl::OkStatus();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return cannot_write(path_, errno);
   temporary_.clear();
+  remove_when_killed("");
   return absl::OkStatus();
 }
 

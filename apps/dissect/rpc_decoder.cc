@@ -116,6 +116,7 @@ bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send
 }
 
 void RpcDecoder::on_send(const Send& send, Frame& frame) {
+  saw_cut_ |= send.octets.size() != send.len;
   if (send.octets.empty() || (!protocol_ && num_foreign_ >= kMaxForeign)) return;
   const auto header = header_of(send.octets, send.from);
   const bool is_whole = send.octets.size() == send.len;
@@ -185,7 +186,7 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
   const CallTable& calls = half(other(send.from)).calls;
   const Call* call = half(other(send.from)).calls.find(header.xid);
   if (call == nullptr) {
-    if (send.in_order && (header.has_payload || header.external) && !calls.may_have_had(header.xid)) {
+    if (is_judging(send.in_order) && (header.has_payload || header.external) && !calls.may_have_had(header.xid)) {
       frame.findings.push_back(
           {"R1-3.1.2-01", fmt::format("no Call has XID {:#010x}", header.xid), "the requester drops the Reply"});
     }
@@ -207,7 +208,7 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
   CallTable& calls = half(send.from).calls;
   Call& call = calls.add(header.xid, frame.arrival.time, header.lists);
   const std::uint32_t granted = half(other(send.from)).granted;
-  if (send.in_order && *protocol_ == Protocol::k1 && granted != 0 && calls.num_open() > granted) {
+  if (is_judging(send.in_order) && *protocol_ == Protocol::k1 && granted != 0 && calls.num_open() > granted) {
     frame.findings.push_back({"R1-4.3.1-04", fmt::format("{} Calls at once with {} credits", calls.num_open(), granted),
                               "the responder may have no Receive for it, and end the connection"});
   }
@@ -346,7 +347,7 @@ void RpcDecoder::tell_use(const Transfer& transfer, const Segment& segment, Side
 
 // What a Call offers may be read and written until its Reply, and no octet around it.
 void RpcDecoder::judge_place(const Transfer& transfer, const Segment* segment, Frame& frame) {
-  if (!transfer.in_order || !protocol_ || transfer.len == 0) return;
+  if (!is_judging(transfer.in_order) || !protocol_ || transfer.len == 0) return;
   const bool is_write = transfer.kind == Transfer::Kind::kWrite;
   const std::string_view name = is_write ? "an RDMA Write" : "an RDMA Read";
   constexpr std::string_view kEffect =

@@ -82,11 +82,14 @@ class RpcDecoder final : public UpperLayer {
   void tell_use(const Transfer& transfer, const Segment& segment, Side owner, LayerWriter& layer);
   void judge_place(const Transfer& transfer, const Segment* segment, Frame& frame);
   void take_chunk(const Transfer& transfer, Side owner, const Segment& segment, Frame& frame);
+  // Whether the capture has every Call and Reply until now whole. A Send that it cut may have offered any memory.
+  bool is_judging(bool in_order) const { return in_order && !saw_cut_; }
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
 
   const Options& options_;
   std::optional<rpcrdma::Protocol> protocol_;
   bool is_settled_ = false;        // protocol_ stays
+  bool saw_cut_ = false;           // a Send of which the capture lacks octets
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA
   std::array<Half, 2> halves_;
   std::vector<std::uint8_t> joined_;  // the parts of a message, put together

@@ -14,7 +14,7 @@ namespace weft::apps::dissect {
 namespace {
 
 constexpr std::uint16_t kEtherIpv4 = 0x0800, kEtherIpv6 = 0x86dd;
-constexpr std::uint16_t kEtherVlan = 0x8100, kEtherQinq = 0x88a8;
+constexpr std::uint16_t kEtherVlan = 0x8100, kEtherQinq = 0x88a8, kEtherOldQinq = 0x9100;
 constexpr std::uint8_t kProtocolTcp = 6;
 // Extension headers of IPv6 that may stand before TCP (RFC 8200 section 4).
 constexpr std::uint8_t kHopByHop = 0, kRouting = 43, kFragment = 44, kDestination = 60;
@@ -27,7 +27,7 @@ struct Ip {
 };
 
 bool skip_vlan_tags(Reader& in, std::uint16_t& type) {
-  while (type == kEtherVlan || type == kEtherQinq) {
+  while (type == kEtherVlan || type == kEtherQinq || type == kEtherOldQinq) {
     if (!in.skip(2) || !in.u16(type)) return false;
   }
   return type == kEtherIpv4 || type == kEtherIpv6;
@@ -58,7 +58,9 @@ bool parse_ipv4(Ip& ip, TcpSegment& segment) {
     return false;
   }
   const std::size_t header_len = (version & 0x0fu) * 4;
-  const bool is_later_fragment = (fragment & 0x1fff) != 0;
+  constexpr std::uint16_t kMoreFragments = 0x2000, kOffset = 0x1fff;
+  const bool is_later_fragment = (fragment & kOffset) != 0;
+  segment.is_fragment = (fragment & kMoreFragments) != 0;
   if (header_len < 20 || protocol != kProtocolTcp || is_later_fragment || !ip.octets.skip(header_len - 20))
     return false;
   std::ranges::copy(src, segment.src.address.begin());
@@ -70,13 +72,17 @@ bool parse_ipv4(Ip& ip, TcpSegment& segment) {
   return true;
 }
 
-bool skip_extension(Ip& ip, std::uint8_t& next, std::size_t& len) {
+bool skip_extension(Ip& ip, std::uint8_t& next, std::size_t& len, TcpSegment& segment) {
+  constexpr std::uint16_t kMoreFragments = 0x0001, kOffset = 0xfff8;
   const std::uint8_t header = next;
   std::uint8_t units = 0;
   std::uint16_t fragment = 0;
   if (!ip.octets.u8(next) || !ip.octets.u8(units) || !ip.octets.u16(fragment)) return false;
-  if (header == kFragment) units = 0;
-  if (header == kFragment && (fragment & 0xfff8) != 0) return false;
+  if (header == kFragment) {
+    units = 0;
+    segment.is_fragment = (fragment & kMoreFragments) != 0;
+    if ((fragment & kOffset) != 0) return false;
+  }
   len += 8 + units * 8u;
   return ip.octets.skip(4 + units * 8u);
 }
@@ -96,7 +102,7 @@ bool parse_ipv6(Ip& ip, TcpSegment& segment) {
   const std::size_t len = payload_len == 0 ? behind : std::min<std::size_t>(payload_len, behind);
   std::size_t skipped = 0;
   for (int i = 0; next == kHopByHop || next == kRouting || next == kFragment || next == kDestination; ++i) {
-    if (i == kMaxExtensions || !skip_extension(ip, next, skipped)) return false;
+    if (i == kMaxExtensions || !skip_extension(ip, next, skipped, segment)) return false;
   }
   if (next != kProtocolTcp || skipped > len) return false;
   ip.wire_len = len - skipped;
@@ -140,10 +146,10 @@ std::string endpoint_str(const IpEndpoint& endpoint) {
   return address_str(reinterpret_cast<const sockaddr&>(addr));
 }
 
-std::optional<TcpSegment> parse_tcp_segment(int link_type, const Packet& packet) {
+std::optional<TcpSegment> parse_tcp_segment(const Packet& packet) {
   TcpSegment segment{.packet = packet.number, .time = packet.time};
   Ip ip{Reader(packet.octets), 0};
-  if (!skip_link(link_type, ip.octets) || ip.octets.empty()) return std::nullopt;
+  if (!skip_link(packet.link_type, ip.octets) || ip.octets.empty()) return std::nullopt;
   const std::size_t link_len = packet.octets.size() - ip.octets.rest().size();
   if (packet.wire_len < link_len) return std::nullopt;
   ip.wire_len = packet.wire_len - link_len;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "apps/dissect/capture.h"
+#include "apps/dissect/packet.h"
 #include "base/bytes.h"
 
 namespace weft::apps::dissect {
@@ -32,13 +32,14 @@ struct TcpSegment {
   bool syn = false;
   bool fin = false;
   bool rst = false;
+  bool is_fragment = false;     // the first IP fragment; the octets of the others are missing
   ConstBytes payload = {};      // the captured octets; views the packet
   std::size_t payload_len = 0;  // the octets that the segment had
 };
 
 // parse_tcp_segment finds the TCP segment in a packet: Ethernet with VLAN tags, Linux cooked, loopback or raw IP, IPv4
 // or IPv6. Empty for everything else, for fragments other than the first, and where the capture cut the TCP header.
-std::optional<TcpSegment> parse_tcp_segment(int link_type, const Packet& packet);
+std::optional<TcpSegment> parse_tcp_segment(const Packet& packet);
 
 // is_known_link_type tells whether parse_tcp_segment knows the link layer.
 bool is_known_link_type(int link_type);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "apps/dissect/layer_writer.h"
 #include "rdmap/diagnosis.h"
@@ -18,8 +19,9 @@ std::string hex(ConstBytes octets) {
   return text;
 }
 
+constexpr std::size_t kBitsAt = 2, kLenAt = 4, kHeadersAt = 6;
+
 void tell_fields(ConstBytes body, const rdmap::TerminateMessage& message, LayerWriter& layer) {
-  constexpr std::size_t kBitsAt = 2, kLenAt = 4, kHeadersAt = 6;
   if (!layer.wants_fields()) return;
   const std::uint8_t bits = body[kBitsAt];
   layer.field("Layer", 0, 1, "{}", static_cast<int>(message.what.layer));
@@ -55,6 +57,49 @@ void judge(const rdmap::Terminate& what, const rdmap::Diagnosis& diagnosis, Fram
                             fmt::format("the connection ends. Likely cause: {}", diagnosis.cause)});
 }
 
+// Bits: which parts behind the control octets a Terminate announces.
+struct Bits {
+  bool m = false, d = false, r = false;
+};
+
+Bits bits_of(ConstBytes body, const rdmap::TerminateMessage& message) {
+  const unsigned bits = body[kBitsAt];
+  if (message.siw) return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
+  return {(bits & 0x80) != 0, (bits & 0x40) != 0, (bits & 0x20) != 0};
+}
+
+// RFC 5040 section 4.8: the parts are those that M, D and R announce, and nothing else.
+void judge_parts(ConstBytes body, const rdmap::TerminateMessage& message, Frame& frame) {
+  const auto add = [&frame](std::string_view requirement, std::string what, std::string effect) {
+    frame.findings.push_back({requirement, std::move(what), std::move(effect)});
+  };
+  const std::string takes_error = "the receiver takes the error without this header";
+  if (message.siw) {
+    add("RDMAP-4.8-02",
+        "the control octets in the order of a little-endian siw: Layer and EType swapped, M, D and R last",
+        "a receiver that does not know siw takes another error from it, and no headers");
+  }
+  const Bits bits = bits_of(body, message);
+  const bool has_len = body.size() >= kHeadersAt;
+  if ((bits.m || bits.d) && !has_len) {
+    add("RDMAP-4.8-15", "the DDP Segment Length that M or D announces is missing", takes_error);
+  }
+  const bool lacks_ddp = bits.d && message.ddp_header_len == 0;
+  if (lacks_ddp) add("RDMAP-4.8-16", "D is set, and the terminated DDP header is missing", takes_error);
+  const bool lacks_rdma = bits.r && !message.has_rdma_header;
+  if (lacks_rdma) add("RDMAP-4.8-18", "R is set, and the terminated RDMAP header is missing", takes_error);
+  const rdmap::Terminate& what = message.siw ? *message.siw : message.what;
+  if (bits.d && what.layer == rdmap::Layer::kRdma && what.etype == 0) {
+    add("RDMAP-4.8-17", "a local catastrophic error with a DDP header", "the receiver may blame a message for it");
+  }
+  if (lacks_ddp || lacks_rdma) return;
+  const std::size_t headers_at = bits.m || bits.d ? kHeadersAt : rdmap::kTerminateControlLen;
+  const std::size_t due = headers_at + message.ddp_header_len + (bits.r ? rdmap::kReadRequestHeaderLen : 0);
+  if (body.size() <= due) return;
+  add("RDMAP-4.8-01", fmt::format("{} octets that neither M, D nor R announces", body.size() - due),
+      "the receiver does not look at them");
+}
+
 }  // namespace
 
 void tell_terminate(ConstBytes body, bool is_whole, Frame& frame, LayerWriter& layer) {
@@ -75,7 +120,9 @@ void tell_terminate(ConstBytes body, bool is_whole, Frame& frame, LayerWriter& l
   if (!diagnosis.requirements.empty()) layer.line(FMT_COMPILE(" [{}]"), diagnosis.requirements);
   if (!diagnosis.cause.empty()) layer.line(FMT_COMPILE(". Likely cause: {}"), diagnosis.cause);
   tell_fields(body, *message, layer);
-  if (is_whole) judge(what, diagnosis, frame);
+  if (!is_whole) return;
+  judge_parts(body, *message, frame);
+  judge(what, diagnosis, frame);
 }
 
 }  // namespace weft::apps::dissect

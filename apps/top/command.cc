@@ -175,7 +175,7 @@ class Live {
     }
     lines.resize(height > 1 ? height - 1 : 0);
     lines.push_back(foot());
-    for (std::string& line : lines) line = line.substr(0, page.width);
+    for (std::string& line : lines) line = top::fit(line, page.width);
     terminal_.show(lines);
   }
 

@@ -116,6 +116,12 @@ void add_procedures(std::vector<std::string>& lines, const std::vector<Row>& row
 
 }  // namespace
 
+std::string fit(std::string_view line, std::size_t width) {
+  std::string fitting = cut(line, width);
+  if (fitting.size() == line.size() || width == 0) return fitting;
+  return cut(line, width - 1) + ">";
+}
+
 std::vector<std::string> screen_lines(const View& view, const std::string& where, const Page& page) {
   std::vector<std::string> lines = head_lines(view, where);
   lines.emplace_back();
@@ -129,7 +135,7 @@ std::vector<std::string> screen_lines(const View& view, const std::string& where
   lines.emplace_back();
   add_procedures(lines, view.rows_of_procedures);
   if (page.height != 0) lines.resize(std::min(lines.size(), page.height));
-  for (std::string& line : lines) line = cut(line, page.width);
+  for (std::string& line : lines) line = fit(line, page.width);
   return lines;
 }
 

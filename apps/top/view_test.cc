@@ -160,6 +160,15 @@ TEST_F(ViewTest, TheScreenIsNoLargerThanItsPage) {
   EXPECT_THAT(screen_lines(view(), "x", {.width = 80, .height = 24}), Contains(HasSubstr("NFSv3 READ")));
 }
 
+// Half a number would be another one.
+TEST_F(ViewTest, ALineThatIsCutSaysSo) {
+  EXPECT_EQ(fit("12.5 MB/s", 9), "12.5 MB/s");
+  EXPECT_EQ(fit("12.5 MB/s", 8), "12.5 MB>");
+  EXPECT_EQ(fit("\u00fc\u00fc\u00fc", 2), "\u00fc>");
+  EXPECT_EQ(fit("x", 0), "");
+  EXPECT_THAT(screen_lines(view(), "x", {.width = 60}), Contains(::testing::EndsWith(">")));
+}
+
 // The server may be an impostor.
 TEST_F(ViewTest, NamesOfTheServerDriveNoTerminal) {
   add_calls(after, kRead, "\x1b[2J\r\nevil", 1, 1'000);

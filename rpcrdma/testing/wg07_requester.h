@@ -16,6 +16,8 @@ inline constexpr std::uint32_t kManyCredits = 1000;  // credits
 struct Wg07RequesterTest : RequesterTest {
   void open(RequesterEnd::Options options = {}) {
     options.protocol = Protocol::k2Wg07;
+    // Most tests look at three parts.
+    if (!options.chunks.max_continued_call) options.chunks.max_continued_call = 16 << 10;
     RequesterTest::open(options);
     outcomes.clear();
   }

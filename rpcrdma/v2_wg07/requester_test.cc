@@ -14,6 +14,7 @@ using ::testing::Le;
 using ::testing::SizeIs;
 
 constexpr std::size_t kMiB = 1 << 20;
+constexpr std::size_t kRpcHeader = 40;  // of a Call without a credential
 
 TEST_F(Wg07RequesterTest, TheFirstMessageIsAloneAndShort) {
   RecordProperty("proves", "W2-4.3-1 W2-4.3-3 W2-4.3-4");
@@ -338,6 +339,34 @@ TEST_F(Wg07RequesterTest, ACancelledCallIsSentToItsEndWithoutChunks) {
   ASSERT_THAT(end->qp.sent, SizeIs(3));
   EXPECT_TRUE(message(2).body<wg07::CallInline>().lists.write_list.empty());
   EXPECT_EQ(part_of(joined(end->qp.sent), 40, 9040), args);
+}
+
+// The caller may free its memory as soon as the Call has ended.
+TEST_F(Wg07RequesterTest, ACallThatEndedGoesOnFromMemoryOfItsOwn) {
+  for (const bool is_answered : {false, true}) {
+    open();
+    settle(2);
+    Octets data = pattern(9001), args = write_args(data.size());
+    const Octets whole = data;
+    CallSpec spec = rpcrdma::testing::call_of(test_binding(), kWrite, args);
+    spec.items = ArgumentItem{write_position(), data};
+    const auto called = end->requester->call(spec, [&](const Reply&) { data.assign(data.size(), 0); });
+    ASSERT_TRUE(called.ok());
+    ASSERT_THAT(end->qp.sent, SizeIs(1));
+    if (is_answered) {
+      answer(xid_of(0), 2);  // a good server answers no part of a Call
+    } else {
+      EXPECT_TRUE(end->requester->cancel(*called));
+    }
+    run();
+    ASSERT_EQ(data, Octets(whole.size())) << "it has ended";
+    deliver(wg07_octets(0, kManyCredits, wg07::Grant{}));
+    const std::size_t begin = kRpcHeader + write_position();
+    EXPECT_EQ(part_of(joined(end->qp.sent), begin, begin + whole.size()), whole);
+    call_of({});
+    EXPECT_TRUE(wg07_parse(end->qp.sent.back()).is<wg07::CallInline>());
+    EXPECT_THAT(wg07_parse(end->qp.sent.back()).payload, SizeIs(kRpcHeader)) << "the next Call";
+  }
 }
 
 TEST_F(Wg07RequesterTest, ACallWithoutAReplyEndsWhenItLeft) {

@@ -61,7 +61,8 @@ TEST(Continuation, NoPartIsEmpty) {
   for (std::size_t len = 9; len <= octets.size(); ++len) {
     for (std::size_t last = kLeastLast; last < len; ++last) {
       for (const std::size_t room : {4u, 7u, 40u}) {
-        Continuation parts(Reassembly::Part::Direction::kCall, 5, {ConstBytes(octets).first(len)}, last);
+        const ConstBytes piece = ConstBytes(octets).first(len);
+        Continuation parts(Reassembly::Part::Direction::kCall, 5, std::span(&piece, 1), last);
         Octets sent;
         xdr::XdrWriter out(sent);
         while (parts.needs_part()) {
@@ -76,6 +77,21 @@ TEST(Continuation, NoPartIsEmpty) {
         ASSERT_EQ(sent, part_of(octets, 0, len));
       }
     }
+  }
+}
+
+TEST_F(Wg07ResponderTest, APartWithoutAWordEndsItsCall) {
+  RecordProperty("proves", "W2-7.2.1-1");
+  for (const std::size_t len : {0u, 3u}) {
+    open();
+    const Octets whole = rpc_call(kNull, pattern(8000));
+    deliver(wg07::CallMiddle{4000}, part_of(whole, 0, 4000));
+    deliver(wg07::CallMiddle{4000}, part_of(whole, 4000, 4000 + len));
+    ASSERT_THAT(end->qp.sent, SizeIs(1));
+    EXPECT_EQ(error().err, wg07::Err::kBadXdr);
+    deliver(wg07::CallInline{}, part_of(whole, 4000 + len, whole.size()));
+    EXPECT_THAT(end->service.calls, IsEmpty());
+    expect_alive(7);
   }
 }
 

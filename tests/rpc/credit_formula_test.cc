@@ -27,7 +27,7 @@ struct CreditFormula : World, ::testing::WithParamInterface<Readings> {
     ClientConfig config;
     config.protocols = {Protocol::k2Wg07};
     config.literal_credits = GetParam().client_is_literal;
-    config.chunks.max_continued_reply = 16 << 10;
+    config.chunks.max_continued_call = config.chunks.max_continued_reply = 16 << 10;
     client = connect(config);
     clients = {client.get()};
     expect_null_works(*client);

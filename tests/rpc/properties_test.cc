@@ -152,6 +152,24 @@ TEST_F(ReverseProperties, LongCallsGoInSeveralMessagesWithoutChunks) {
   EXPECT_EQ(server->counters().reads_tx + client->counters().reads_tx, 0u);
 }
 
+// Only a client can connect, and its server may have Calls for it although it has none itself.
+TEST_F(ReverseProperties, AnIdleClientConnectsAgain) {
+  RecordProperty("proves", "W2-4.6.5-1");
+  open({.reverse_programs = reverse_programs,
+        .reconnect = {.max_time = std::chrono::seconds(20), .first_delay = std::chrono::milliseconds(1)}});
+  callbacks.client = client.get();
+  call_server();
+  run_until([&] { return client->num_outstanding() == 0; });
+  server->disconnect(connection);
+  run_until([&] { return client->num_connections() == 2 && server->num_connections() == 1; });
+  EXPECT_EQ(client->num_outstanding(), 0u) << "it had nothing to send";
+  run_until_ready(*client);
+  call_server();  // as an NFS client names its session
+  call_client();
+  run_until_ended(1);
+  EXPECT_EQ(ended[0], CallStatus::kSuccess) << text;
+}
+
 // Calls without a Reply give their Receives back when the service has them.
 TEST_F(World, AStreamOfCallsWithoutRepliesNeverStalls) {
   RecordProperty("proves", "W2-4.2.1.1-4");
