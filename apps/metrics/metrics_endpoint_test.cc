@@ -227,5 +227,16 @@ TEST_F(MetricsEndpointTest, AnAddressInUseIsAnErrorThatNamesTheOption) {
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("choose another --metrics"));
 }
 
+// The endpoint ends each connection first, so they stay in TIME_WAIT at its port for a minute.
+TEST_F(MetricsEndpointTest, ThePortIsFreeAgainAtOnce) {
+  start();
+  EXPECT_THAT(ask("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+  config.listen = endpoint->local_addr();
+  endpoint.reset();
+  start();
+  ASSERT_TRUE(endpoint);
+  EXPECT_THAT(ask("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+}
+
 }  // namespace
 }  // namespace weft::metrics
