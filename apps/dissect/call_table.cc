@@ -24,7 +24,7 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
     has_forgotten_ = true;
   }
   Call& call = calls_[xid];
-  call = {.time = time};
+  call = {.num_gaps = num_gaps_, .time = time};
   if (num > kMaxSegments) return call;
   call.offered = offered;
   num_offered_ += num;

@@ -22,7 +22,8 @@ class CallTable {
 
   struct Call {
     std::uint32_t program = 0, version = 0, procedure = 0;
-    bool is_known = false;  // the capture has its RPC header
+    bool is_known = false;       // the capture has its RPC header
+    std::uint64_t num_gaps = 0;  // before it
     Timestamp time{};
     rpcrdma::ChunkListsView offered = {};
     std::vector<std::uint8_t> reply_head = {};  // the first octets of its Reply chunk
@@ -48,6 +49,14 @@ class CallTable {
   // this handle; null for none.
   const Segment* find_segment(std::uint32_t handle, std::uint64_t to) const;
 
+  // The capture misses messages: another Call may have taken the XID of an open one, and any memory may be offered.
+  void on_gap() {
+    ++num_gaps_;
+    has_forgotten_ = true;
+  }
+  // Whether no message is missing since the Call.
+  bool is_last(const Call& call) const { return call.num_gaps == num_gaps_; }
+
   std::size_t num_open() const { return calls_.size(); }
   // Whether a Call with this XID was open lately, or can have been.
   bool may_have_had(std::uint32_t xid) const;
@@ -61,6 +70,7 @@ class CallTable {
   std::map<std::pair<std::uint32_t, std::uint64_t>, Segment> segments_;  // by handle and offset
   std::size_t num_offered_ = 0;                                          // segments of all open Calls
   std::deque<std::uint32_t> answered_;                                   // the last XIDs
+  std::uint64_t num_gaps_ = 0;
   bool has_forgotten_ = false;
 };
 

@@ -98,9 +98,9 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
   if (!segment) {
     LayerWriter layer(frame, LayerKind::kDdp, options_, Source::kUlpdu);
     layer.text("a DDP segment without a whole header");
-    if (!fpdu.cut)
-      frame.findings.push_back({"DDP-4.4-01", "the ULPDU is shorter than its header",
-                                terminated(rdmap::to_terminate(ddp::Error::kLocalCatastrophic))});
+    if (fpdu.cut) return on_gap(from);
+    frame.findings.push_back({"DDP-4.4-01", "the ULPDU is shorter than its header",
+                              terminated(rdmap::to_terminate(ddp::Error::kLocalCatastrophic))});
     return;
   }
   const std::size_t payload_len = segment->payload.size() + (fpdu.ulpdu_len - fpdu.ulpdu.size());
@@ -117,6 +117,7 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
 
 void RdmapDecoder::on_gap(Side from) {
   rules_.stop();
+  upper_.on_gap(from);
   Half& half = halves_[static_cast<std::size_t>(from)];
   for (Untagged& queue : half.queues) {
     queue.broken = true;
@@ -314,12 +315,18 @@ void RdmapDecoder::tell_immediate(const Untagged& queue, Frame& frame, LayerWrit
   layer.field("Immediate Data", 0, rdmap::kImmediateLen, "0x{}", hex);
 }
 
+// A request or response that the rules cannot count is a gap for them.
+void RdmapDecoder::tell_cut(const Frame& frame, LayerWriter& layer) {
+  rules_.stop();
+  layer.line(FMT_COMPILE("{}, which the capture cut short"), frame.facts.rdma->operation);
+}
+
 void RdmapDecoder::tell_read_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame,
                                      LayerWriter& layer) {
   const auto request = rdmap::parse_read_request_header(frame.message);
   if (!request) {
+    if (!is_whole) return tell_cut(frame, layer);
     layer.line(FMT_COMPILE("RDMA Read Request of {} bytes, not 28"), frame.facts.rdma->octets);
-    if (!is_whole) return;
     const bool is_short = frame.message.size() < rdmap::kReadRequestHeaderLen;
     frame.findings.push_back(
         {is_short ? "RDMAP-4.4-01" : "DDP-7.1-08", "a Read Request has 28 octets",
@@ -356,11 +363,9 @@ void RdmapDecoder::tell_atomic_request(Side from, const ddp::UntaggedHeader& hea
                                        LayerWriter& layer) {
   const auto request = rdmap::parse_atomic_request_header(frame.message);
   if (!request) {
+    if (!is_whole) return tell_cut(frame, layer);
     layer.line(FMT_COMPILE("Atomic Request of {} bytes, not 52"), frame.facts.rdma->octets);
-    if (is_whole) {
-      frame.findings.push_back(
-          {"EXT-4.2-01", "an Atomic Request has 52 octets", terminated(rdmap::kStreamCatastrophic)});
-    }
+    frame.findings.push_back({"EXT-4.2-01", "an Atomic Request has 52 octets", terminated(rdmap::kStreamCatastrophic)});
     return;
   }
   const bool is_add = request->aop_code == static_cast<std::uint8_t>(rdmap::AtomicOp::kFetchAdd);
@@ -388,11 +393,10 @@ void RdmapDecoder::tell_atomic_response(Side from, const ddp::UntaggedHeader& he
                                         LayerWriter& layer) {
   const auto response = rdmap::parse_atomic_response_header(frame.message);
   if (!response) {
+    if (!is_whole) return tell_cut(frame, layer);
     layer.line(FMT_COMPILE("Atomic Response of {} bytes, not 12"), frame.facts.rdma->octets);
-    if (is_whole) {
-      frame.findings.push_back(
-          {"EXT-5.2.2-06", "an Atomic Response has 12 octets", terminated(rdmap::kStreamCatastrophic)});
-    }
+    frame.findings.push_back(
+        {"EXT-5.2.2-06", "an Atomic Response has 12 octets", terminated(rdmap::kStreamCatastrophic)});
     return;
   }
   layer.line(FMT_COMPILE("Atomic Response, MSN {}: the word was {:#x}, request {:#x}"), header.msn.value,

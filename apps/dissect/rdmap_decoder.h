@@ -44,6 +44,8 @@ struct Transfer {
 class UpperLayer {
  public:
   virtual void on_send(const Send& send, Frame& frame) = 0;
+  // The capture misses octets of this side.
+  virtual void on_gap(Side from) = 0;
   // Adds to the line that tells the transfer.
   virtual void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) = 0;
 
@@ -109,6 +111,7 @@ class RdmapDecoder {
   void tell_send(Side from, rdmap::Opcode opcode, const ddp::UntaggedHeader& header, const Untagged& queue,
                  Frame& frame, LayerWriter& layer);
   void tell_immediate(const Untagged& queue, Frame& frame, LayerWriter& layer);
+  void tell_cut(const Frame& frame, LayerWriter& layer);
   // is_whole: the capture has all octets of the message.
   void tell_read_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame, LayerWriter& layer);
   void tell_atomic_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame,

@@ -115,13 +115,20 @@ bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send
   return !answers && send.from == Side::kClient;
 }
 
+// A missing message may have been the next part, another Call with an XID that is open, or its Reply.
+void RpcDecoder::on_gap(Side from) {
+  half(from).parts.clear();
+  for (Half& each : halves_) each.calls.on_gap();
+}
+
 void RpcDecoder::on_send(const Send& send, Frame& frame) {
   saw_cut_ |= send.octets.size() != send.len;
   if (send.octets.empty() || (!protocol_ && num_foreign_ >= kMaxForeign)) return;
   const auto header = header_of(send.octets, send.from);
   const bool is_whole = send.octets.size() == send.len;
+  if (!header && !is_whole) on_gap(send.from);
   if (!header) {
-    ++num_foreign_;
+    num_foreign_ += is_whole ? 1 : 0;
     if (!protocol_) return;
     LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
     if (is_whole) frame.findings.push_back(header_fault(*protocol_, send.octets, send.from == Side::kClient));
@@ -192,7 +199,7 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
     }
     return;
   }
-  if (!header.has_payload && !header.external) return;
+  if ((!header.has_payload && !header.external) || !calls.is_last(*call)) return;
   judge_returned(call->offered, header.lists, frame);
   if (!send.invalidated) return;
   bool is_offered = false;

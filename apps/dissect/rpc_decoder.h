@@ -41,6 +41,7 @@ class RpcDecoder final : public UpperLayer {
   explicit RpcDecoder(const Options& options) : options_(options) {}
 
   void on_send(const Send& send, Frame& frame) override;
+  void on_gap(Side from) override;
   void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) override;
 
  private:
