@@ -23,7 +23,10 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   last_ = segment.time;
   const int end = segment.src == ends_[0] ? 0 : 1;
   Direction& from = direction(end);
-  if (segment.syn) from.mpa.begin_at_start();
+  if (segment.syn) {
+    from.mpa.begin_at_start();
+    rpc_.on_sides_known();
+  }
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
   watch_order(segment, from, direction(1 - end));
   from.tcp.on_segment(segment, from.mpa);
@@ -96,6 +99,7 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
                                                     const Arrival& arrival) {
   startup = frame;
   if (of_.id_ == 0) of_.client_ = frame.kind == mpa::FrameKind::kRequest ? end_ : 1 - end_;
+  of_.rpc_.on_sides_known();
   of_.settle_terms();
   of_.begin_frame(end_, arrival, wire);
   tell_startup_frame(frame, of_.options_, of_.frame_);

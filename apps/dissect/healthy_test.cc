@@ -67,6 +67,26 @@ TEST_P(Healthy, AnySnapLengthIsQuiet) {
   }
 }
 
+TEST_P(Healthy, ABeginningInTheMiddleIsQuiet) {
+  const std::size_t step = capture.size() / 25 + 1;
+  for (std::size_t first = 1; first < capture.size(); first += step) {
+    const std::vector<Kept> rest(capture.begin() + static_cast<std::ptrdiff_t>(first), capture.end());
+    EXPECT_THAT(findings_of(rest, SIZE_MAX), IsEmpty()) << "from packet " << first + 1;
+  }
+}
+
+TEST_P(Healthy, OneDirectionAloneIsQuiet) {
+  // Servers have the smaller ports.
+  const auto is_server = [](const TcpSegment& segment) { return segment.src.port < segment.dst.port; };
+  for (const bool from_server : {false, true}) {
+    for (const std::size_t first : {0u, 3u, 7u, 20u}) {
+      std::size_t num = 0;
+      const auto has = [&](const TcpSegment& segment) { return is_server(segment) == from_server && num++ >= first; };
+      EXPECT_THAT(findings_of(capture, SIZE_MAX, has), IsEmpty()) << from_server << " without the first " << first;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Captures, Healthy, ::testing::ValuesIn(names()), [](const auto& info) {
   std::string name = std::filesystem::path(info.param).stem();
   std::ranges::replace(name, '-', '_');

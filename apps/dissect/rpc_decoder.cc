@@ -102,9 +102,11 @@ std::optional<TransportHeader> RpcDecoder::header_of(ConstBytes message, Side fr
   return parse_transport_header(*protocol_, message);
 }
 
+// What a message says of its direction counts first: either side can send Calls (RFC 8167).
 bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send) {
   const bool answers = half(other(send.from)).calls.find(header.xid) != nullptr;
-  if (header.type == "RDMA_ERROR") return !answers && send.from == Side::kClient;
+  const bool is_requester = knows_sides_ && send.from == Side::kClient && !answers;
+  if (header.type == "RDMA_ERROR") return is_requester;
   if (header.reply) return !*header.reply;
   if (header.has_payload) {
     XdrReader in(send.octets.subspan(header.len));
@@ -112,7 +114,7 @@ bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send
     if (in.skip(4) && in.u32(type)) return type != static_cast<std::uint32_t>(rpcrdma::MsgType::kReply);
   }
   if (header.external && !header.lists.call_chunk.empty()) return true;
-  return !answers && send.from == Side::kClient;
+  return knows_sides_ ? is_requester : !answers && !header.lists.reply_chunk;
 }
 
 // A missing message may have been the next part, another Call with an XID that is open, or its Reply.
@@ -131,7 +133,8 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
     num_foreign_ += is_whole ? 1 : 0;
     if (!protocol_) return;
     LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
-    if (is_whole) frame.findings.push_back(header_fault(*protocol_, send.octets, send.from == Side::kClient));
+    if (is_whole)
+      frame.findings.push_back(header_fault(*protocol_, send.octets, knows_sides_ && send.from == Side::kClient));
     return;
   }
   const bool to_responder = is_to_responder(*header, send);

@@ -40,6 +40,8 @@ class RpcDecoder final : public UpperLayer {
 
   explicit RpcDecoder(const Options& options) : options_(options) {}
 
+  // Side::kClient is known to be the side that connected; else it is a guess.
+  void on_sides_known() { knows_sides_ = true; }
   void on_send(const Send& send, Frame& frame) override;
   void on_gap(Side from) override;
   void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) override;
@@ -89,6 +91,7 @@ class RpcDecoder final : public UpperLayer {
 
   const Options& options_;
   std::optional<rpcrdma::Protocol> protocol_;
+  bool knows_sides_ = false;
   bool is_settled_ = false;        // protocol_ stays
   bool saw_cut_ = false;           // a Send of which the capture lacks octets
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA
