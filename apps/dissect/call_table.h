@@ -23,6 +23,7 @@ class CallTable {
   struct Call {
     std::uint32_t program = 0, version = 0, procedure = 0;
     bool is_known = false;       // the capture has its RPC header
+    bool is_wrapped = false;     // its arguments and results are not as the procedure has them (RFC 2203)
     std::uint64_t num_gaps = 0;  // before it
     Timestamp time{};
     rpcrdma::ChunkListsView offered = {};

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "apps/dissect/duration.h"
+#include "apps/dissect/gss.h"
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/program_text.h"
 #include "apps/dissect/rpc_layer.h"
@@ -266,6 +267,9 @@ void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader
   layer.field("procedure", 20, 4, "{}", rpc.procedure);
   layer.field("credential flavor", 24, 4, "{}", static_cast<std::uint32_t>(rpc.cred.flavor));
   layer.field("arguments", in.position(), in.remaining(), "{} bytes", in.remaining());
+  const std::string_view gss = gss_words(rpc.cred);
+  call.is_wrapped = !gss.empty();
+  if (call.is_wrapped) return layer.line(FMT_COMPILE(", {}"), gss);
   tell_arguments({rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), reduced, layer);
   if (is_whole) {
     judge_arguments(rpc.program, rpc.version, rpc.procedure, in.rest(), in.position(), header.lists, frame);
@@ -297,7 +301,7 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   }
   if (fact.failed) {
     layer.line(FMT_COMPILE(": {}"), rpcrdma::describe(rpc));
-  } else if (call->is_known && is_there) {
+  } else if (call->is_known && is_there && !call->is_wrapped) {
     fact.failed = !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(),
                                 brought_by(header.lists), layer);
   }
