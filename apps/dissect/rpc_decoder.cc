@@ -139,6 +139,7 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
     return;
   }
   const bool to_responder = is_to_responder(*header, send);
+  if (!to_responder) half(send.from).granted = std::max(half(send.from).granted, header->credit);
   tell_header(*header, send, frame);
   if (is_whole) judge_parts(*header, send.from, frame);
   const Payload payload = payload_of(*header, send);
@@ -228,7 +229,6 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
 
 void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
   Half& caller = half(other(send.from));
-  half(send.from).granted = std::max(half(send.from).granted, header.credit);
   const Call* call = caller.calls.find(header.xid);
   if (header.has_payload) {
     tell_reply(call, payload.octets, header, payload.at, frame);

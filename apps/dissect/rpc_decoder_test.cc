@@ -48,5 +48,88 @@ TEST(RpcDecoder, PartsEndAtAGap) {
   EXPECT_THAT(talk.told.findings, IsEmpty());
 }
 
+rpcrdma::ChunkListsView reply_chunk(std::uint32_t handle, std::uint32_t len) {
+  rpcrdma::ChunkListsView lists;
+  lists.reply_chunk = {{.handle = handle, .length = len}};
+  return lists;
+}
+
+// A Reply in a Reply chunk, whose Call is not in the capture, may be the first message.
+TEST(RpcDecoder, WithoutAKnownClientAReplyChunkIsOfAReply) {
+  for (const bool knows_sides : {false, true}) {
+    Talk talk;
+    if (knows_sides) talk.wire.open();
+    rpcrdma::v1::Header nomsg;
+    nomsg.xid = 7;
+    nomsg.credit = 1;
+    nomsg.proc = rpcrdma::v1::Proc::kNomsg;
+    nomsg.lists = reply_chunk(5, 100);
+    talk.send(Wire::kClient, testing::message(nomsg, {}));
+    talk.dissector.finish();
+    if (knows_sides) {
+      EXPECT_THAT(talk.told.findings, ElementsAre("R1-5.2.4-02"));
+    } else {
+      EXPECT_THAT(talk.told.findings, IsEmpty());
+    }
+  }
+}
+
+Octets gss_call(std::uint32_t xid, std::uint32_t gss_procedure, std::uint32_t service) {
+  constexpr std::uint32_t kRead = 6, kSequence = 5;
+  Octets credential;
+  rpcrdma::xdr::XdrWriter of_credential(credential);
+  for (const std::uint32_t word : {std::uint32_t{1}, gss_procedure, kSequence, service}) of_credential.u32(word);
+  of_credential.opaque(Octets{'c', 't', 'x', '1'});
+  rpcrdma::v1::Header header;
+  header.xid = xid;
+  header.credit = 1;
+  Octets octets;
+  rpcrdma::xdr::XdrWriter out(octets);
+  emit_header(out, header);
+  rpcrdma::emit_call(out, {xid, 100003, 3, kRead, {6, credential}, {6, pattern(28)}});
+  out.raw(testing::read_args());
+  return octets;
+}
+
+// RFC 2203 section 5: with integrity and privacy, and where a context is set up, no argument stands in its place.
+TEST(RpcDecoder, ArgumentsThatRpcsecGssWrapsAreNotTold) {
+  Talk talk;
+  talk.wire.open();
+  talk.send(Wire::kClient, gss_call(1, 0, 1));
+  talk.send(Wire::kClient, gss_call(2, 0, 2));
+  talk.send(Wire::kClient, gss_call(3, 0, 3));
+  talk.send(Wire::kClient, gss_call(4, 1, 1));
+  for (std::uint32_t xid = 1; xid <= 4; ++xid) talk.reply(xid, {}, Talk::kCredits, {0, 0, 0, 80});
+  talk.dissector.finish();
+  EXPECT_THAT(talk.told.lines, Contains(HasSubstr("CALL NFSv3 READ fh")));
+  EXPECT_THAT(talk.told.lines, Contains("> CALL NFSv3 READ, RPCSEC_GSS integrity"));
+  EXPECT_THAT(talk.told.lines, Contains("> CALL NFSv3 READ, RPCSEC_GSS privacy"));
+  EXPECT_THAT(talk.told.lines, Contains("> CALL NFSv3 READ, RPCSEC_GSS_INIT"));
+  std::vector<bool> failed;
+  for (const Facts& facts : talk.told.facts) {
+    if (facts.rpc && facts.rpc->is_reply) failed.push_back(facts.rpc->failed);
+  }
+  EXPECT_THAT(failed, ElementsAre(true, false, false, false));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+}
+
+TEST(RpcDecoder, AnErrorGrantsCredits) {
+  Talk talk;
+  talk.wire.open();
+  talk.call(1);
+  talk.reply(1, {}, 1);
+  talk.call(2);
+  rpcrdma::v1::Header error;
+  error.xid = 2;
+  error.credit = 16;
+  error.proc = rpcrdma::v1::Proc::kError;
+  error.err = rpcrdma::v1::Err::kChunk;
+  talk.send(Wire::kServer, testing::message(error, {}));
+  for (std::uint32_t xid = 3; xid < 19; ++xid) talk.call(xid);
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  talk.call(19);
+  EXPECT_THAT(talk.told.findings, ElementsAre("R1-4.3.1-04"));
+}
+
 }  // namespace
 }  // namespace weft::apps::dissect
