@@ -30,7 +30,7 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
   num_offered_ += num;
   for_each_segment(offered, [&](std::uint32_t handle, Segment segment) {
     segment.xid = xid;
-    segments_[{handle, segment.offset}] = segment;
+    segments_.emplace(std::tuple(handle, segment.offset, xid), segment);
   });
   return call;
 }
@@ -51,16 +51,39 @@ void CallTable::answer(std::uint32_t xid) {
 void CallTable::forget(std::unordered_map<std::uint32_t, Call>::iterator call) {
   num_offered_ -= num_segments(call->second.offered);
   for_each_segment(call->second.offered, [&](std::uint32_t handle, const Segment& segment) {
-    const auto found = segments_.find({handle, segment.offset});
-    if (found != segments_.end() && found->second.xid == call->first) segments_.erase(found);
+    const auto found = segments_.find({handle, segment.offset, call->first});
+    if (found != segments_.end()) segments_.erase(found);
   });
   calls_.erase(call);
 }
 
-const CallTable::Segment* CallTable::find_segment(std::uint32_t handle, std::uint64_t to) const {
-  auto found = segments_.upper_bound({handle, to});
-  if (found != segments_.begin() && std::prev(found)->first.first == handle) return &std::prev(found)->second;
-  return found != segments_.end() && found->first.first == handle ? &found->second : nullptr;
+// The segments that begin at `to` or before come first, the nearest of them before the others. Then come those that
+// begin where the octets end that are offered so far.
+CallTable::Memory CallTable::find_memory(std::uint32_t handle, std::uint64_t to, std::uint64_t len) const {
+  Memory memory;
+  std::uint64_t reach = to;  // every octet before it is offered
+  std::size_t num_looks = 0;
+  const auto is_enough = [&](const Segment& segment) {
+    const std::uint64_t end = segment.offset + std::min<std::uint64_t>(segment.len, UINT64_MAX - segment.offset);
+    if (memory.segment == nullptr || end > reach) memory.segment = &segment;
+    reach = std::max(reach, end);
+    memory.is_offered = reach - to >= len;
+    memory.is_certain = ++num_looks < kMaxLooks;
+    return memory.is_offered || !memory.is_certain;
+  };
+  const auto behind = segments_.upper_bound({handle, to, UINT32_MAX});
+  const auto has_handle = [handle](const auto& entry) { return std::get<0>(entry.first) == handle; };
+  for (auto at = behind; at != segments_.begin() && has_handle(*std::prev(at));) {
+    if (is_enough((--at)->second)) return memory;
+  }
+  for (auto at = behind; at != segments_.end() && has_handle(*at); ++at) {
+    if (at->second.offset > reach) {
+      if (memory.segment == nullptr) memory.segment = &at->second;
+      break;
+    }
+    if (is_enough(at->second)) return memory;
+  }
+  return memory;
 }
 
 bool CallTable::may_have_had(std::uint32_t xid) const {

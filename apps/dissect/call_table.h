@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ class CallTable {
   static constexpr std::size_t kMaxCalls = 4096;
   static constexpr std::size_t kMaxSegments = 65536;
   static constexpr std::size_t kMaxAnswered = 1024;
+  static constexpr std::size_t kMaxLooks = 64;  // segments that find_memory looks at
 
   struct Call {
     std::uint32_t program = 0, version = 0, procedure = 0;
@@ -46,9 +48,15 @@ class CallTable {
   Call* find(std::uint32_t xid);
   // answer forgets a Call that has its Reply.
   void answer(std::uint32_t xid);
-  // find_segment returns the segment of this handle that has the octet at `to`; else any one that a Call offers with
-  // this handle; null for none.
-  const Segment* find_segment(std::uint32_t handle, std::uint64_t to) const;
+  // Memory: what open Calls offer at a place.
+  struct Memory {
+    // The segment at this place, or the one that reaches farthest behind it; else any one with this handle; null for
+    // none.
+    const Segment* segment = nullptr;
+    bool is_offered = false;  // every octet, by one segment or by several
+    bool is_certain = true;   // false: more segments have this handle than were looked at
+  };
+  Memory find_memory(std::uint32_t handle, std::uint64_t to, std::uint64_t len) const;
 
   // The capture misses messages: another Call may have taken the XID of an open one, and any memory may be offered.
   void on_gap() {
@@ -67,10 +75,11 @@ class CallTable {
  private:
   void forget(std::unordered_map<std::uint32_t, Call>::iterator call);
 
-  std::unordered_map<std::uint32_t, Call> calls_;                        // by XID
-  std::map<std::pair<std::uint32_t, std::uint64_t>, Segment> segments_;  // by handle and offset
-  std::size_t num_offered_ = 0;                                          // segments of all open Calls
-  std::deque<std::uint32_t> answered_;                                   // the last XIDs
+  std::unordered_map<std::uint32_t, Call> calls_;  // by XID
+  // By handle, offset and XID: several Calls can offer the same memory.
+  std::multimap<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, Segment> segments_;
+  std::size_t num_offered_ = 0;         // segments of all open Calls
+  std::deque<std::uint32_t> answered_;  // the last XIDs
   std::uint64_t num_gaps_ = 0;
   bool has_forgotten_ = false;
 };

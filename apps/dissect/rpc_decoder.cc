@@ -311,7 +311,6 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
 void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) {
   using Kind = Transfer::Kind;
   const Side owner = transfer.kind == Kind::kReadResponse ? transfer.from : other(transfer.from);
-  const CallTable& memory = half(owner).calls;
   Transfer at = transfer;  // at the memory of the owner
   if (transfer.kind == Kind::kReadResponse) {
     auto& reads = half(other(transfer.from)).reads;
@@ -322,8 +321,9 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
     at.began = read->second.time;
     reads.erase(read);
   }
-  const Segment* segment = memory.find_segment(at.stag, at.to);
-  if (transfer.kind != Kind::kReadResponse) judge_place(transfer, segment, frame);
+  const CallTable::Memory memory = half(owner).calls.find_memory(at.stag, at.to, at.len);
+  if (transfer.kind != Kind::kReadResponse) judge_place(transfer, memory, frame);
+  const Segment* segment = memory.segment;
   if (segment == nullptr) return;
   frame.facts.xid = segment->xid;
   if (transfer.kind == Kind::kReadRequest) {
@@ -360,19 +360,19 @@ void RpcDecoder::tell_use(const Transfer& transfer, const Segment& segment, Side
 }
 
 // What a Call offers may be read and written until its Reply, and no octet around it.
-void RpcDecoder::judge_place(const Transfer& transfer, const Segment* segment, Frame& frame) {
-  if (!is_judging(transfer.in_order) || !protocol_ || transfer.len == 0) return;
+void RpcDecoder::judge_place(const Transfer& transfer, const CallTable::Memory& memory, Frame& frame) {
+  if (memory.is_offered || !memory.is_certain || transfer.len == 0) return;
+  if (!is_judging(transfer.in_order) || !protocol_ || half(other(transfer.from)).calls.has_forgotten()) return;
   const bool is_write = transfer.kind == Transfer::Kind::kWrite;
   const std::string_view name = is_write ? "an RDMA Write" : "an RDMA Read";
   constexpr std::string_view kEffect =
       "the owner ends the connection if the memory is not registered, and else loses octets";
+  const Segment* segment = memory.segment;
   if (segment == nullptr) {
-    if (half(other(transfer.from)).calls.has_forgotten()) return;
     frame.findings.push_back({is_write ? "DDP-7.1-11" : "RDMAP-7.2-06",
                               fmt::format("{} at STag {:#010x}, which no open Call offers", name, transfer.stag),
                               std::string(kEffect)});
-  } else if (transfer.to < segment->offset || transfer.len > segment->len ||
-             transfer.to - segment->offset > segment->len - transfer.len) {
+  } else {
     frame.findings.push_back({is_write ? "DDP-7.1-14" : "RDMAP-7.2-08",
                               fmt::format("{} of {} bytes at TO {:#x}, where Call {:#010x} offers {} at {:#x}", name,
                                           transfer.len, transfer.to, segment->xid, segment->len, segment->offset),

@@ -83,7 +83,7 @@ class RpcDecoder final : public UpperLayer {
                  Frame& frame);
   void tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at, Frame& frame);
   void tell_use(const Transfer& transfer, const Segment& segment, Side owner, LayerWriter& layer);
-  void judge_place(const Transfer& transfer, const Segment* segment, Frame& frame);
+  void judge_place(const Transfer& transfer, const CallTable::Memory& memory, Frame& frame);
   void take_chunk(const Transfer& transfer, Side owner, const Segment& segment, Frame& frame);
   // Whether the capture has every Call and Reply until now whole. A Send that it cut may have offered any memory.
   bool is_judging(bool in_order) const { return in_order && !saw_cut_; }
