@@ -314,8 +314,8 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
   Transfer at = transfer;  // at the memory of the owner
   if (transfer.kind == Kind::kReadResponse) {
     auto& reads = half(other(transfer.from)).reads;
-    const auto read = reads.find(transfer.stag);
-    if (read == reads.end()) return;
+    const auto read = reads.lower_bound({transfer.stag, transfer.to});
+    if (read == reads.end() || read->first != std::pair(transfer.stag, transfer.to)) return;
     at.stag = read->second.stag;
     at.to = read->second.to;
     at.began = read->second.time;
@@ -328,8 +328,11 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
   frame.facts.xid = segment->xid;
   if (transfer.kind == Kind::kReadRequest) {
     auto& reads = half(transfer.from).reads;
+    const std::pair sink(transfer.sink_stag, transfer.sink_to);
     if (reads.size() >= kMaxReads) reads.clear();
-    reads[transfer.sink_stag] = {transfer.stag, transfer.to, frame.arrival.time};
+    // The Response of an older Request to this place can be missing.
+    if (!transfer.in_order) reads.erase(sink);
+    reads.emplace(sink, Read{transfer.stag, transfer.to, frame.arrival.time});
   }
   tell_use(at, *segment, owner, layer);
   if (transfer.kind == Kind::kReadResponse) {

@@ -2,8 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "apps/dissect/call_table.h"
@@ -56,10 +57,11 @@ class RpcDecoder final : public UpperLayer {
     Timestamp time{};
   };
   struct Half {
-    CallTable calls;                                // that this side sent
-    std::unordered_map<std::uint32_t, Read> reads;  // of this side, by the STag where their octets go
-    std::uint32_t granted = 0;                      // the most credits that this side granted so far
-    std::vector<std::uint8_t> parts;                // of a message in several Sends; at most kMaxParts octets
+    CallTable calls;  // that this side sent
+    // Of this side, by the STag and TO where their octets go; of one place in the order of the requests.
+    std::multimap<std::pair<std::uint32_t, std::uint64_t>, Read> reads;
+    std::uint32_t granted = 0;        // the most credits that this side granted so far
+    std::vector<std::uint8_t> parts;  // of a message in several Sends; at most kMaxParts octets
     std::uint32_t parts_xid = 0;
   };
 
