@@ -15,7 +15,12 @@ std::size_t num_segments(const rpcrdma::ChunkListsView& lists) {
 }  // namespace
 
 CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma::ChunkListsView& offered) {
-  if (const auto old = calls_.find(xid); old != calls_.end()) forget(old);
+  const auto old = calls_.find(xid);
+  const bool is_repeated = old != calls_.end();
+  if (is_repeated) {
+    forget(old);
+    has_forgotten_ = true;
+  }
   const std::size_t num = num_segments(offered);
   if (calls_.size() >= kMaxCalls || num_offered_ + num > kMaxSegments) {
     calls_.clear();
@@ -24,7 +29,7 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
     has_forgotten_ = true;
   }
   Call& call = calls_[xid];
-  call = {.num_gaps = num_gaps_, .time = time};
+  call = {.is_repeated = is_repeated, .num_gaps = num_gaps_, .time = time};
   if (num > kMaxSegments) return call;
   call.offered = offered;
   num_offered_ += num;

@@ -25,6 +25,7 @@ class CallTable {
   struct Call {
     std::uint32_t program = 0, version = 0, procedure = 0;
     bool is_known = false;       // the capture has its RPC header
+    bool is_repeated = false;    // another Call with its XID was open
     bool is_wrapped = false;     // its arguments and results are not as the procedure has them (RFC 2203)
     std::uint64_t num_gaps = 0;  // before it
     Timestamp time{};
@@ -42,7 +43,8 @@ class CallTable {
     std::uint32_t len = 0;
   };
 
-  // add remembers a Call in place of an older one with the same XID.
+  // add remembers a Call in place of an open one with the same XID. Its Reply can be that of either, and what the older
+  // one offers is forgotten.
   Call& add(std::uint32_t xid, Timestamp time, const rpcrdma::ChunkListsView& offered);
   // find returns the open Call with this XID; null for none.
   Call* find(std::uint32_t xid);
@@ -63,8 +65,8 @@ class CallTable {
     ++num_gaps_;
     has_forgotten_ = true;
   }
-  // Whether no message is missing since the Call.
-  bool is_last(const Call& call) const { return call.num_gaps == num_gaps_; }
+  // Whether a Reply with the XID of this Call answers this Call.
+  bool is_certain(const Call& call) const { return !call.is_repeated && call.num_gaps == num_gaps_; }
 
   std::size_t num_open() const { return calls_.size(); }
   // Whether a Call with this XID was open lately, or can have been.

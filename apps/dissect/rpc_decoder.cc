@@ -204,7 +204,7 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
     }
     return;
   }
-  if ((!header.has_payload && !header.external) || !calls.is_last(*call)) return;
+  if ((!header.has_payload && !header.external) || !calls.is_certain(*call)) return;
   judge_returned(call->offered, header.lists, frame);
   if (!send.invalidated) return;
   bool is_offered = false;

@@ -131,5 +131,103 @@ TEST(RpcDecoder, AnErrorGrantsCredits) {
   EXPECT_THAT(talk.told.findings, ElementsAre("R1-4.3.1-04"));
 }
 
+// Offers memory of the client for an RDMA Read.
+rpcrdma::ChunkListsView call_chunk(std::initializer_list<rpcrdma::Segment> segments) {
+  rpcrdma::ChunkListsView lists;
+  for (const rpcrdma::Segment& segment : segments) lists.read_list.push_back({.position = 40, .target = segment});
+  return lists;
+}
+
+TEST(RpcDecoder, SeveralCallsCanOfferTheSameMemory) {
+  Talk talk;
+  talk.wire.open();
+  talk.call(1, 0, call_chunk({{.handle = 7, .length = 4096, .offset = 0x1000}}));
+  talk.call(2, 0, call_chunk({{.handle = 7, .length = 4096, .offset = 0x1000}}));
+  talk.told.findings.clear();  // NULL has no arguments
+  talk.read(7, 0x1000, 4096);
+  talk.read_response(4096);
+  talk.reply(1);
+  talk.read(7, 0x1000, 4096);
+  talk.read_response(4096);
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  talk.reply(2);
+  talk.read(7, 0x1000, 4096);
+  EXPECT_THAT(talk.told.findings, ElementsAre("RDMAP-7.2-06"));
+}
+
+// A segment can lie inside another one, and one Read can take several.
+TEST(RpcDecoder, SegmentsOfAnStagCountTogether) {
+  Talk talk;
+  talk.wire.open();
+  talk.call(1, 0, call_chunk({{.handle = 7, .length = 65536, .offset = 0x1000}}));
+  talk.call(2, 0, call_chunk({{.handle = 7, .length = 512, .offset = 0x3000}}));
+  talk.call(3, 0, call_chunk({{.handle = 8, .length = 100, .offset = 0}, {.handle = 8, .length = 60, .offset = 100}}));
+  talk.told.findings.clear();
+  for (const std::uint64_t to : {0x1000, 0x3000, 0x9000}) {
+    talk.read(7, to, 32768);
+    talk.read_response(32768);
+  }
+  talk.read(8, 0, 160);
+  talk.read_response(160);
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  talk.read(8, 0, 161);
+  talk.read(8, 90, 80);
+  talk.read(7, 0x10000, 4097);
+  talk.read(7, 0x500, 4096);
+  EXPECT_THAT(talk.told.findings, ElementsAre("RDMAP-7.2-08", "RDMAP-7.2-08", "RDMAP-7.2-08", "RDMAP-7.2-08"));
+}
+
+// An attacker's Calls make many segments with one handle: the search ends, and judges nothing.
+TEST(RpcDecoder, ManySegmentsOfAnStagAreNotJudged) {
+  CallTable table;
+  rpcrdma::ChunkListsView lists;
+  lists.write_list.emplace_back();
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    lists.write_list.front().push_back({.handle = 1, .length = 1, .offset = i == 0 ? 0 : 1000 + 2 * i});
+  }
+  table.add(1, {}, lists);
+  EXPECT_FALSE(table.find_memory(1, 5000, 10).is_certain);
+  EXPECT_TRUE(table.find_memory(1, 2998, 1).is_offered);
+  EXPECT_TRUE(table.find_memory(1, 500, 1).is_certain);
+  EXPECT_FALSE(table.find_memory(1, 500, 1).is_offered);
+  EXPECT_EQ(table.find_memory(2, 500, 1).segment, nullptr);
+  table.answer(1);
+  EXPECT_EQ(table.find_memory(1, 2998, 1).segment, nullptr);
+}
+
+TEST(RpcDecoder, ReadResponsesAreOfTheReadsToTheirPlace) {
+  Talk talk;
+  talk.wire.open();
+  talk.call(1, 0, call_chunk({{.handle = 7, .length = 4096, .offset = 0}}));
+  talk.call(2, 0, call_chunk({{.handle = 8, .length = 4096, .offset = 0}}));
+  for (const std::uint64_t second_sink : {0, 4096}) {
+    talk.told.lines.clear();
+    talk.read(7, 0, 4096, 0x99, 0);
+    talk.read(8, 0, 4096, 0x99, second_sink);
+    talk.read_response(4096, 0x99, 0);
+    talk.read_response(4096, 0x99, second_sink);
+    EXPECT_THAT(talk.told.lines, ElementsAre(HasSubstr("Call 0x00000001"), HasSubstr("Call 0x00000002"),
+                                             HasSubstr("Call 0x00000001"), HasSubstr("Call 0x00000002")));
+  }
+}
+
+// A client may send a Call again. Which of the two the server answers is not known.
+TEST(RpcDecoder, ChunksOfARepeatedCallAreNotJudged) {
+  Talk talk;
+  talk.wire.open();
+  const auto write_chunk = [](std::uint32_t handle) {
+    rpcrdma::ChunkListsView lists;
+    lists.write_list = {{{.handle = handle, .length = 4096}}};
+    return lists;
+  };
+  talk.call(1, 6, write_chunk(0x50), testing::read_args());
+  talk.call(1, 6, write_chunk(0x51), testing::read_args());
+  talk.write(0x50, 0, 4096);
+  talk.reply(1, write_chunk(0x50));
+  talk.write(0x51, 0, 4096);
+  talk.reply(1, write_chunk(0x51));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+}
+
 }  // namespace
 }  // namespace weft::apps::dissect
