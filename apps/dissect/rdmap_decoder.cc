@@ -214,56 +214,77 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
   }
   Untagged& queue = halves_[static_cast<std::size_t>(from)].queues[header.qn];
   keep_order(queue, header, frame);
-  if (header.mo != 0 && !queue.broken && control.opcode != queue.opcode) {
+  if (queue.num_segments != 0 && !queue.broken && control.opcode != queue.opcode) {
     frame.findings.push_back({"RDMAP-7.2-02",
                               fmt::format("opcode {} inside a message of opcode {}", control.opcode, queue.opcode),
                               terminated(rdmap::kUnexpectedOpcode)});
   }
   queue.opcode = control.opcode;
-  keep(queue, header.last, payload);
-  queue.len += len;
-  ++queue.num_segments;
+  keep(queue, header, payload, len);
   if (!header.last) return;
+  judge_order(queue, header, frame);
   on_message(from, header, queue, frame);
+  begin(queue);
+}
+
+void RdmapDecoder::begin(Untagged& queue) {
   queue.octets.clear();
   queue.whole = {};
-  queue.len = queue.num_segments = 0;
-  queue.broken = false;
+  queue.len = queue.end = queue.num_segments = 0;
+  queue.broken = queue.is_cut = queue.scattered = false;
 }
 
 // A message of one segment stays where it is: most are.
-void RdmapDecoder::keep(Untagged& queue, bool last, ConstBytes payload) {
-  if (last && queue.len == 0) {
+void RdmapDecoder::keep(Untagged& queue, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len) {
+  const std::size_t mo = header.mo;
+  queue.scattered |= mo != queue.len;
+  if (header.last && queue.num_segments == 0 && mo == 0) {
     queue.whole = payload.first(std::min(payload.size(), kMaxMessage));
-    return;
+  } else if (!queue.is_cut && mo < kMaxMessage && mo <= queue.octets.size() + kMaxAhead) {
+    const std::size_t kept = std::min(payload.size(), kMaxMessage - mo);
+    queue.octets.resize(std::max(queue.octets.size(), mo + kept));
+    std::copy_n(payload.begin(), kept, queue.octets.begin() + static_cast<std::ptrdiff_t>(mo));
+    queue.whole = queue.octets;
+  } else {
+    queue.is_cut = true;  // octets behind ones that are missing are not kept
   }
-  // Octets behind ones that are missing have no place.
-  if (queue.octets.size() == queue.len) {
-    const std::size_t kept = std::min(payload.size(), kMaxMessage - std::min(kMaxMessage, queue.octets.size()));
-    queue.octets.insert(queue.octets.end(), payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(kept));
-  }
-  queue.whole = queue.octets;
+  queue.is_cut |= payload.size() != len;
+  queue.len += len;
+  queue.end = std::max(queue.end, mo + len);
+  ++queue.num_segments;
 }
 
-// RFC 5041 section 5.3: MSNs in order, and in a message the MO where the last segment ended.
+// RFC 5041 section 5.3: MSNs in order. A message begins with the first segment that has the MSN which is due; behind a
+// gap, with MO 0.
 void RdmapDecoder::keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame) {
   const std::uint32_t msn = header.msn.value;
-  if (queue.next_msn && *queue.next_msn != msn) {
+  const bool is_due = queue.next_msn && *queue.next_msn == msn;
+  if (queue.next_msn && !is_due) {
     frame.findings.push_back({"DDP-7.1-09",
                               fmt::format("MSN {} in queue {}, where {} is due", msn, header.qn, *queue.next_msn),
                               terminated(rdmap::to_terminate(ddp::Error::kMsnRange))});
-  } else if (header.mo != queue.len && !queue.broken && queue.next_msn) {
-    frame.findings.push_back({"DDP-7.1-07", fmt::format("MO {}, where {} is due", header.mo, queue.len),
-                              terminated(rdmap::to_terminate(ddp::Error::kInvalidMo))});
   }
-  if (header.mo == 0) {
-    queue.octets.clear();
-    queue.len = queue.num_segments = 0;
-    queue.broken = false;
-  } else if (header.mo != queue.len) {
-    queue.broken = true;
+  if (queue.num_segments == 0 || !is_due) {
+    begin(queue);
+    queue.broken = !is_due && header.mo != 0;
   }
   queue.next_msn = header.last ? header.msn.next().value : msn;
+}
+
+// Segments come in the order of their MOs (RFC 5041 section 5.3), and beside each other.
+void RdmapDecoder::judge_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame) {
+  if (!queue.scattered || queue.broken) return;
+  queue.broken = queue.is_cut;
+  if (queue.end == queue.len) {
+    frame.findings.push_back({"DDP-5.3-02",
+                              fmt::format("the segments of MSN {} are not in the order of their MOs", header.msn.value),
+                              "the receiver places them by their MOs, unless it takes them in order alone"});
+    return;
+  }
+  queue.broken = true;
+  frame.findings.push_back({"DDP-7.1-07",
+                            fmt::format("{} bytes end at MO {}: they are not beside each other", queue.len, queue.end),
+                            terminated(rdmap::to_terminate(ddp::Error::kInvalidMo))});
 }
 
 void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, Untagged& queue, Frame& frame) {
@@ -273,6 +294,7 @@ void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, Unta
   frame.message = queue.whole;
   LayerWriter layer = LayerWriter::again(frame, options_, Source::kMessage);
   if (queue.broken) {
+    rules_.stop();
     layer.line(FMT_COMPILE("{}, MSN {}, whose beginning is not in the capture"), opcode_str(opcode), header.msn.value);
     return;
   }

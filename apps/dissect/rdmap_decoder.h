@@ -58,7 +58,8 @@ class UpperLayer {
 class RdmapDecoder {
  public:
   static constexpr std::size_t kMaxMessage = 1 << 20;
-  static constexpr std::size_t kMaxHead = 2048;  // octets of a tagged message that are kept
+  static constexpr std::size_t kMaxHead = 2048;    // octets of a tagged message that are kept
+  static constexpr std::size_t kMaxAhead = 65536;  // from the octets that are kept to a segment that comes early
 
   RdmapDecoder(const Options& options, UpperLayer& upper) : options_(options), upper_(upper) {}
 
@@ -83,9 +84,12 @@ class RdmapDecoder {
   struct Untagged {
     std::vector<std::uint8_t> octets;
     ConstBytes whole;     // of the message that its last segment completes
-    std::size_t len = 0;  // with octets that are not kept
+    std::size_t len = 0;  // of all segments, with octets that are not kept
+    std::size_t end = 0;  // the MO behind the segment with the highest
     std::size_t num_segments = 0;
-    bool broken = false;  // a segment is missing
+    bool broken = false;     // a segment is missing
+    bool is_cut = false;     // the capture has a segment in part
+    bool scattered = false;  // a segment does not follow the one before it
     std::uint8_t opcode = 0;
     std::optional<std::uint32_t> next_msn;
   };
@@ -105,8 +109,10 @@ class RdmapDecoder {
 
   void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
   void on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
-  static void keep(Untagged& queue, bool last, ConstBytes payload);
-  void keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
+  static void begin(Untagged& queue);
+  static void keep(Untagged& queue, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len);
+  static void keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
+  static void judge_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
   void on_message(Side from, const ddp::UntaggedHeader& header, Untagged& queue, Frame& frame);
   void tell_send(Side from, rdmap::Opcode opcode, const ddp::UntaggedHeader& header, const Untagged& queue,
                  Frame& frame, LayerWriter& layer);

@@ -1,0 +1,79 @@
+// Segments of a message: their order, and what is said of a message whose segments are not in it.
+#include "apps/dissect/rdmap_decoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "apps/dissect/testing/rpc.h"
+
+namespace weft::apps::dissect {
+namespace {
+
+using rdmap::Opcode;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Octets;
+using testing::pattern;
+using testing::tagged;
+using testing::Talk;
+using testing::untagged;
+using testing::Wire;
+
+void send(Talk& talk, Wire::End from, const Octets& ulpdu) {
+  talk.wire.send(from, talk.wire.fpdu(from, ulpdu), 60000);
+}
+
+Octets part(const Octets& octets, std::size_t at, std::size_t len) {
+  return {octets.begin() + static_cast<std::ptrdiff_t>(at), octets.begin() + static_cast<std::ptrdiff_t>(at + len)};
+}
+
+// RFC 5041 section 5.3 asks for the order of the MOs, and lets the receiver place segments in any.
+TEST(RdmapDecoder, SegmentsInAnotherOrderArePutTogether) {
+  Talk talk;
+  talk.wire.open();
+  rpcrdma::v1::Header header;
+  header.xid = 1;
+  header.credit = 1;
+  const Octets call = testing::message(header, testing::rpc_call(1, 6, testing::read_args()));
+  const std::size_t third = call.size() / 3;
+  send(talk, Wire::kClient,
+       untagged(Opcode::kSend, 1, part(call, third, third), static_cast<std::uint32_t>(third), false));
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 1, part(call, 0, third), 0, false));
+  send(talk, Wire::kClient,
+       untagged(Opcode::kSend, 1, part(call, 2 * third, call.size() - 2 * third),
+                static_cast<std::uint32_t>(2 * third)));
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 2, pattern(8)));
+  EXPECT_THAT(talk.told.findings, Contains("DDP-5.3-02").Times(1));
+  EXPECT_THAT(talk.told.findings, Not(Contains(HasSubstr("DDP-7.1"))));
+  EXPECT_THAT(talk.told.lines, Contains(HasSubstr("in 3 segments")));
+  EXPECT_THAT(talk.told.lines, Contains(HasSubstr("CALL NFSv3 READ fh")));
+}
+
+TEST(RdmapDecoder, SegmentsThatAreNotBesideEachOtherAreNamed) {
+  for (const std::uint32_t mo : {0u, 7u, 9u, 2000000u, 0xfffffff8u}) {
+    Talk talk;
+    talk.wire.open();
+    send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8), 0, false));
+    send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8), mo));
+    EXPECT_THAT(talk.told.findings, ElementsAre("DDP-7.1-07")) << mo;
+  }
+}
+
+TEST(RdmapDecoder, AReadResponseInAnotherOrderIsOfItsRequest) {
+  Talk talk;
+  talk.wire.open();
+  talk.read(7, 0, 300, 9);
+  send(talk, Wire::kClient, tagged(Opcode::kReadResponse, 9, 100, pattern(100), false));
+  send(talk, Wire::kClient, tagged(Opcode::kReadResponse, 9, 0, pattern(100), false));
+  send(talk, Wire::kClient, tagged(Opcode::kReadResponse, 9, 200, pattern(100)));
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-5.3-02", "DDP-5.3-02"));
+  talk.told.findings.clear();
+  talk.read(7, 0, 300, 9);
+  send(talk, Wire::kClient, tagged(Opcode::kReadResponse, 9, 201, pattern(100)));
+  EXPECT_THAT(talk.told.findings, ElementsAre("RDMAP-5.2.2-08"));
+}
+
+}  // namespace
+}  // namespace weft::apps::dissect
