@@ -91,6 +91,28 @@ CallTable::Memory CallTable::find_memory(std::uint32_t handle, std::uint64_t to,
   return memory;
 }
 
+void CallTable::note_write(std::uint32_t handle, std::uint64_t to, std::uint64_t len) {
+  const std::uint64_t end = to + std::min(len, UINT64_MAX - to);
+  std::size_t num_looks = 0;
+  // The segments that begin before the end of the Write.
+  for (auto at = segments_.lower_bound({handle, end, 0}); at != segments_.begin();) {
+    if (std::get<0>((--at)->first) != handle) return;
+    Segment& segment = at->second;
+    if (end > segment.offset && to - std::min(to, segment.offset) < segment.len) {
+      segment.written = std::max(segment.written, std::min<std::uint64_t>(end - segment.offset, segment.len));
+    }
+    if (++num_looks < kMaxLooks) continue;
+    knows_written_ = false;
+    return;
+  }
+}
+
+std::optional<std::uint64_t> CallTable::written(std::uint32_t xid, const rpcrdma::Segment& offered) const {
+  const auto found = segments_.find({offered.handle, offered.offset, xid});
+  if (!knows_written_ || found == segments_.end()) return std::nullopt;
+  return found->second.written;
+}
+
 bool CallTable::may_have_had(std::uint32_t xid) const {
   return has_forgotten_ || calls_.contains(xid) || std::ranges::find(answered_, xid) != answered_.end();
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -41,6 +42,7 @@ class CallTable {
     bool is_first = false;    // kCall, kReply: of its chunk
     std::uint64_t offset = 0;
     std::uint32_t len = 0;
+    std::uint64_t written = 0;  // octets up to the last one that an RDMA Write reached
   };
 
   // add remembers a Call in place of an open one with the same XID. Its Reply can be that of either, and what the older
@@ -58,6 +60,10 @@ class CallTable {
     bool is_offered = false;  // every octet, by one segment or by several
     bool is_certain = true;   // false: more segments have this handle than were looked at
   };
+  // note_write remembers that an RDMA Write reached a place, in each segment that has it.
+  void note_write(std::uint32_t handle, std::uint64_t to, std::uint64_t len);
+  // written returns Segment::written of a segment that the Call with this XID offers. Empty: unknown.
+  std::optional<std::uint64_t> written(std::uint32_t xid, const rpcrdma::Segment& offered) const;
   Memory find_memory(std::uint32_t handle, std::uint64_t to, std::uint64_t len) const;
 
   // The capture misses messages: another Call may have taken the XID of an open one, and any memory may be offered.
@@ -84,6 +90,7 @@ class CallTable {
   std::deque<std::uint32_t> answered_;  // the last XIDs
   std::uint64_t num_gaps_ = 0;
   bool has_forgotten_ = false;
+  bool knows_written_ = true;  // note_write has looked at all segments
 };
 
 // for_each_segment calls visit(handle, segment) for each segment of the lists. The XID of the segment is 0.

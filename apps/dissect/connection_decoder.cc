@@ -91,6 +91,10 @@ void ConnectionDecoder::settle_terms() {
   if (!first_.startup || !second_.startup) return;
   first_.mpa.set_terms(terms_of(*first_.startup, *second_.startup));
   second_.mpa.set_terms(terms_of(*second_.startup, *first_.startup));
+  const auto private_data_of = [](const mpa::StartupFrame& frame) {
+    return rpcrdma::parse_private_data(mpa::ulp_private_data(frame));
+  };
+  rpc_.on_private_data(private_data_of(*direction(client_).startup), private_data_of(*direction(1 - client_).startup));
   rdmap_.on_start(side_of(0), start_of(*first_.startup, *second_.startup));
   rdmap_.on_start(side_of(1), start_of(*second_.startup, *first_.startup));
 }

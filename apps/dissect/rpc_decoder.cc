@@ -118,6 +118,30 @@ bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send
   return knows_sides_ ? is_requester : !answers && !header.lists.reply_chunk;
 }
 
+// Without private data, the sides may know each other's sizes from elsewhere, and the same data may mean its absence.
+void RpcDecoder::on_private_data(const rpcrdma::PrivateData& client, const rpcrdma::PrivateData& server) {
+  may_invalidate_ = client.remote_invalidate && server.remote_invalidate;
+  const auto max_send_to = [](const rpcrdma::PrivateData& data) {
+    return data == rpcrdma::PrivateData() ? SIZE_MAX : data.receive_size;
+  };
+  half(Side::kClient).max_send = max_send_to(server);
+  half(Side::kServer).max_send = max_send_to(client);
+}
+
+void RpcDecoder::judge_send(const Send& send, Frame& frame) {
+  if (*protocol_ != Protocol::k1) return;
+  const std::size_t max_send = half(send.from).max_send;
+  if (send.len > max_send) {
+    frame.findings.push_back({"R1-5.2.4-05",
+                              fmt::format("a Send of {} bytes, where the other side takes {}", send.len, max_send),
+                              "the receiver ends the connection: the Send is longer than its Receive"});
+  }
+  if (send.invalidated && !may_invalidate_) {
+    frame.findings.push_back({"R1-4.3.2-17", "a Send with Invalidate, though R is clear in the private data of a side",
+                              "the receiver may lose memory that it still uses, or end the connection"});
+  }
+}
+
 // A missing message may have been the next part, another Call with an XID that is open, or its Reply.
 void RpcDecoder::on_gap(Side from) {
   half(from).parts.clear();
@@ -141,6 +165,7 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
   const bool to_responder = is_to_responder(*header, send);
   if (!to_responder) half(send.from).granted = std::max(half(send.from).granted, header->credit);
   tell_header(*header, send, frame);
+  judge_send(send, frame);
   if (is_whole) judge_parts(*header, send.from, frame);
   const Payload payload = payload_of(*header, send);
   if (is_whole) judge_header(*protocol_, *header, payload.octets, to_responder, frame);
@@ -205,7 +230,8 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
     return;
   }
   if ((!header.has_payload && !header.external) || !calls.is_certain(*call)) return;
-  judge_returned(call->offered, header.lists, frame);
+  judge_returned(call->offered, header.lists, *protocol_ == Protocol::k1, frame);
+  if (is_judging(send.in_order)) judge_written(calls, *call, header, frame);
   if (!send.invalidated) return;
   bool is_offered = false;
   for_each_segment(call->offered,
@@ -214,6 +240,27 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
   frame.findings.push_back({"R1-4.3.2-16",
                             fmt::format("invalidates STag {:#010x}, which its Call did not offer", *send.invalidated),
                             "the requester ends the connection"});
+}
+
+// A Reply says how many octets each chunk got (RFC 8166 sections 3.4.6 and 4.3.3). The Writes came before it.
+void RpcDecoder::judge_written(const CallTable& calls, const Call& call, const TransportHeader& header, Frame& frame) {
+  const auto written_to = [&](const rpcrdma::SegmentArray& chunk) -> std::optional<std::uint64_t> {
+    std::uint64_t sum = 0;
+    for (const rpcrdma::Segment& segment : chunk) {
+      const auto written = calls.written(header.xid, segment);
+      if (!written) return std::nullopt;
+      sum += *written;
+    }
+    return sum;
+  };
+  for (const rpcrdma::SegmentArray& chunk : header.lists.write_list) {
+    if (const auto written = written_to(chunk)) judge_written_chunk(octets_of(chunk), *written, false, frame);
+  }
+  const auto& reply_chunk = header.lists.reply_chunk;
+  if (reply_chunk && call.offered.reply_chunk) {
+    if (const auto written = written_to(*reply_chunk))
+      judge_written_chunk(octets_of(*reply_chunk), *written, true, frame);
+  }
 }
 
 void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
@@ -325,6 +372,7 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
   if (transfer.kind != Kind::kReadResponse) judge_place(transfer, memory, frame);
   const Segment* segment = memory.segment;
   if (segment == nullptr) return;
+  if (transfer.kind == Kind::kWrite) half(owner).calls.note_write(at.stag, at.to, at.len);
   frame.facts.xid = segment->xid;
   if (transfer.kind == Kind::kReadRequest) {
     auto& reads = half(transfer.from).reads;

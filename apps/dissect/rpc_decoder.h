@@ -12,6 +12,7 @@
 #include "apps/dissect/rdmap_decoder.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/policies.h"
+#include "rpcrdma/private_data.h"
 
 namespace weft::apps::dissect {
 
@@ -43,6 +44,8 @@ class RpcDecoder final : public UpperLayer {
 
   // Side::kClient is known to be the side that connected; else it is a guess.
   void on_sides_known() { knows_sides_ = true; }
+  // The private data of both sides (RFC 8797).
+  void on_private_data(const rpcrdma::PrivateData& client, const rpcrdma::PrivateData& server);
   void on_send(const Send& send, Frame& frame) override;
   void on_gap(Side from) override;
   void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) override;
@@ -63,6 +66,7 @@ class RpcDecoder final : public UpperLayer {
     std::uint32_t granted = 0;        // the most credits that this side granted so far
     std::vector<std::uint8_t> parts;  // of a message in several Sends; at most kMaxParts octets
     std::uint32_t parts_xid = 0;
+    std::size_t max_send = SIZE_MAX;  // octets of a Send that the other side says it can take
   };
 
   static std::optional<rpcrdma::Protocol> guess(ConstBytes message);
@@ -76,7 +80,9 @@ class RpcDecoder final : public UpperLayer {
     bool is_whole;
   };
   Payload payload_of(const TransportHeader& header, const Send& send);
+  void judge_send(const Send& send, Frame& frame);
   void judge_parts(const TransportHeader& header, Side from, Frame& frame);
+  static void judge_written(const CallTable& calls, const Call& call, const TransportHeader& header, Frame& frame);
   void judge_reply(const TransportHeader& header, const Send& send, Frame& frame);
   void on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
   void on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
@@ -94,6 +100,7 @@ class RpcDecoder final : public UpperLayer {
   const Options& options_;
   std::optional<rpcrdma::Protocol> protocol_;
   bool knows_sides_ = false;
+  bool may_invalidate_ = true;     // false: a side says that its STags may not be invalidated from afar
   bool is_settled_ = false;        // protocol_ stays
   bool saw_cut_ = false;           // a Send of which the capture lacks octets
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA

@@ -229,5 +229,80 @@ TEST(RpcDecoder, ChunksOfARepeatedCallAreNotJudged) {
   EXPECT_THAT(talk.told.findings, IsEmpty());
 }
 
+// What a Reply says of its chunks is held against the RDMA Writes before it.
+TEST(RpcDecoder, ChunksComeBackWithTheOctetsThatWereWritten) {
+  const auto write_chunk = [](std::uint32_t first, std::uint32_t second) {
+    rpcrdma::ChunkListsView lists;
+    lists.write_list = {{{.handle = 5, .length = first}, {.handle = 5, .length = second, .offset = 0x8000}}};
+    return lists;
+  };
+  struct Case {
+    std::uint32_t written, first, second;
+    const char* finding;
+  };
+  for (const Case& one : {Case{4101, 4096, 5, nullptr}, Case{4101, 4096, 6, "R1-4.4.6.1-03"}, Case{0, 0, 0, nullptr},
+                          Case{4104, 4096, 5, "R1-4.4.6.1-02"}, Case{8192, 0, 0, nullptr}}) {
+    Talk talk;
+    talk.wire.open();
+    talk.call(1, 6, write_chunk(4096, 4096), testing::read_args());
+    if (one.written != 0) talk.write(5, 0, std::min(4096u, one.written));
+    if (one.written > 4096) talk.write(5, 0x8000, one.written - 4096);
+    talk.reply(1, write_chunk(one.first, one.second));
+    if (one.finding == nullptr) {
+      EXPECT_THAT(talk.told.findings, IsEmpty()) << one.written;
+    } else {
+      EXPECT_THAT(talk.told.findings, ElementsAre(one.finding));
+    }
+  }
+}
+
+TEST(RpcDecoder, AReplyChunkComesBack) {
+  Talk talk;
+  talk.wire.open();
+  talk.call(1, 0, reply_chunk(5, 4096));
+  talk.reply(1, reply_chunk(5, 0));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  talk.call(2, 0, reply_chunk(5, 4096));
+  talk.reply(2);
+  talk.call(3, 0, reply_chunk(5, 4096));
+  talk.reply(3, reply_chunk(5, 100));
+  EXPECT_THAT(talk.told.findings, ElementsAre("R1-5.3.3-05", "R1-5.3.3-05"));
+}
+
+// RFC 8797: each side says what it takes.
+TEST(RpcDecoder, PrivateDataLimitsSends) {
+  for (const bool server_invalidates : {false, true}) {
+    Talk talk;
+    talk.wire.syn(Wire::kClient);
+    talk.wire.syn(Wire::kServer);
+    const auto private_data = [](bool invalidates) {
+      const auto octets = rpcrdma::emit_private_data({invalidates, 4096, 2048});
+      return Octets(octets.begin(), octets.end());
+    };
+    talk.wire.send(Wire::kClient, testing::startup(mpa::FrameKind::kRequest, false, true, private_data(true)));
+    talk.wire.send(Wire::kServer,
+                   testing::startup(mpa::FrameKind::kReply, false, true, private_data(server_invalidates)));
+    const std::size_t rest = rpcrdma::v1::kMinHeader + rpc_call(1, 0, {}).size();
+    talk.call(1, 0, {}, pattern(2048 - rest));
+    EXPECT_THAT(talk.told.findings, IsEmpty());
+    talk.call(2, 0, {}, pattern(2049 - rest));
+    EXPECT_THAT(talk.told.findings, ElementsAre("R1-5.2.4-05"));
+    talk.told.findings.clear();
+    talk.call(3, 0, reply_chunk(5, 4096));
+    rpcrdma::v1::Header header;
+    header.xid = 3;
+    header.credit = 1;
+    header.lists = reply_chunk(5, 0);
+    Octets ulpdu = untagged(rdmap::Opcode::kSendInvalidate, 1, testing::message(header, testing::rpc_reply(3, {})));
+    ulpdu[5] = 5;  // the STag
+    talk.wire.send(Wire::kServer, talk.wire.fpdu(Wire::kServer, ulpdu));
+    if (server_invalidates) {
+      EXPECT_THAT(talk.told.findings, IsEmpty());
+    } else {
+      EXPECT_THAT(talk.told.findings, ElementsAre("R1-4.3.2-17"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft::apps::dissect

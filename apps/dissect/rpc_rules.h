@@ -21,7 +21,12 @@ void judge_header(rpcrdma::Protocol protocol, const TransportHeader& header, Con
                   Frame& frame);
 
 // judge_returned compares the lists of a Reply with those that its Call offered (RFC 8166 section 3.4.6).
-void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned, Frame& frame);
+// is_version1: an unused Reply chunk comes back, too.
+void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned, bool is_version1,
+                    Frame& frame);
+
+// judge_written_chunk compares the octets that a Reply says a chunk got with those that RDMA Writes brought.
+void judge_written_chunk(std::uint64_t returned, std::uint64_t written, bool is_reply_chunk, Frame& frame);
 
 // judge_arguments holds the Read chunks of a Call against its arguments (RFC 8166 sections 3.4.5 and 6.1). rpc_len: of
 // the RPC header; arguments begin behind it.
