@@ -8,6 +8,7 @@
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/terminate_layer.h"
 #include "ddp/error.h"
+#include "mpa/fpdu.h"
 #include "rdmap/atomic.h"
 #include "rdmap/terminate.h"
 
@@ -94,6 +95,10 @@ void RdmapDecoder::on_start(Side from, const Start& start) {
 
 void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
   rules_.on_fpdu(from, frame);
+  if (fpdu.ulpdu_len > mpa::kMaxMulpdu) {
+    frame.findings.push_back({"MPA-3-05", fmt::format("a ULPDU of {} bytes, above {}", fpdu.ulpdu_len, mpa::kMaxMulpdu),
+                              "the receiver may have no room for it, and end the connection"});
+  }
   const auto segment = ddp::parse_segment_wire(fpdu.ulpdu);
   if (!segment) {
     LayerWriter layer(frame, LayerKind::kDdp, options_, Source::kUlpdu);
@@ -123,6 +128,7 @@ void RdmapDecoder::on_gap(Side from) {
     queue.broken = true;
     queue.next_msn.reset();
   }
+  for (Tagged& under_way : half.tagged) under_way.num_segments = 0;
 }
 
 void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len,
@@ -154,6 +160,12 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   Tagged& under_way = halves_[static_cast<std::size_t>(from)].tagged[opcode == Opcode::kWrite ? 0 : 1];
   const bool continues =
       under_way.num_segments != 0 && under_way.stag == header.stag.value && under_way.to + under_way.len == header.to;
+  if (rules_.is_judging() && under_way.num_segments != 0 && under_way.stag != header.stag.value) {
+    frame.findings.push_back(
+        {"DDP-4.2-08",
+         fmt::format("STag {:#010x} inside a message that began with {:#010x}", header.stag.value, under_way.stag),
+         "the receiver places the message in several buffers, or ends the connection"});
+  }
   if (!continues) {
     under_way = {.stag = header.stag.value, .to = header.to, .head = std::move(under_way.head)};
     under_way.head.clear();
@@ -219,7 +231,14 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
                               fmt::format("opcode {} inside a message of opcode {}", control.opcode, queue.opcode),
                               terminated(rdmap::kUnexpectedOpcode)});
   }
+  if (queue.num_segments != 0 && !queue.broken && header.rsvd_ulp_8_39 != queue.rsvd_ulp_8_39) {
+    frame.findings.push_back({"DDP-4.3-05",
+                              fmt::format("bits 8 to 39 of RsvdULP are {:#x} inside a message that began with {:#x}",
+                                          header.rsvd_ulp_8_39, queue.rsvd_ulp_8_39),
+                              "the receiver takes them from any segment of the message"});
+  }
   queue.opcode = control.opcode;
+  queue.rsvd_ulp_8_39 = header.rsvd_ulp_8_39;
   keep(queue, header, payload, len);
   if (!header.last) return;
   judge_order(queue, header, frame);
@@ -399,6 +418,12 @@ void RdmapDecoder::tell_atomic_request(Side from, const ddp::UntaggedHeader& hea
     layer.line(FMT_COMPILE("Atomic Request, MSN {}: {} {:#x} at STag {:#010x}, TO {:#x}, request {:#x}"),
                header.msn.value, is_add ? "FetchAdd of" : "CmpSwap to", request->operands.add_swap, request->stag.value,
                request->to, request->request_id);
+  }
+  constexpr std::uint64_t kAtomicLen = 8;
+  if (rdmap::is_atomic_op(request->aop_code) && request->to % kAtomicLen != 0) {
+    frame.findings.push_back({is_add ? "EXT-5.1.1-04" : "EXT-5.1.2-04",
+                              fmt::format("an Atomic at TO {:#x}, which is no multiple of 8", request->to),
+                              terminated(rdmap::kStreamCatastrophic)});
   }
   layer.field("AOpCode", 3, 1, "{}", request->aop_code);
   layer.field("Request Identifier", 4, 4, "{:#x}", request->request_id);

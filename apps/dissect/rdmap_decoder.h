@@ -91,6 +91,7 @@ class RdmapDecoder {
     bool is_cut = false;     // the capture has a segment in part
     bool scattered = false;  // a segment does not follow the one before it
     std::uint8_t opcode = 0;
+    std::uint32_t rsvd_ulp_8_39 = 0;
     std::optional<std::uint32_t> next_msn;
   };
   // Tagged: the RDMA Write or Read Response under way.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/dissect/testing/rpc.h"
+#include "rdmap/atomic.h"
 
 namespace weft::apps::dissect {
 namespace {
@@ -73,6 +74,58 @@ TEST(RdmapDecoder, AReadResponseInAnotherOrderIsOfItsRequest) {
   talk.read(7, 0, 300, 9);
   send(talk, Wire::kClient, tagged(Opcode::kReadResponse, 9, 201, pattern(100)));
   EXPECT_THAT(talk.told.findings, ElementsAre("RDMAP-5.2.2-08"));
+}
+
+TEST(RdmapDecoder, ASegmentOfAnotherStagOrRsvdUlpIsNamed) {
+  Talk talk;
+  talk.wire.open();
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 1, 0, pattern(8), false));
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 2, 8, pattern(8)));
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 3, 8, pattern(8)));
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-4.2-08"));
+  talk.told.findings.clear();
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8), 0, false));
+  Octets other = untagged(Opcode::kSend, 1, pattern(8), 8);
+  other[2] = 1;
+  send(talk, Wire::kClient, other);
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-4.3-05"));
+}
+
+// The message whose end is missing is another one.
+TEST(RdmapDecoder, BehindAGapASegmentOfAnotherStagIsOfAnotherMessage) {
+  Talk talk;
+  talk.wire.open();
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 1, 0, pattern(8), false));
+  talk.wire.lose(Wire::kClient, talk.wire.fpdu(Wire::kClient, tagged(Opcode::kWrite, 1, 8, pattern(8))));
+  talk.wire.on_segment(talk.wire.segment(Wire::kServer, {}));
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 2, 0, pattern(8)));
+  talk.dissector.finish();
+  EXPECT_THAT(talk.told.lines, Contains(HasSubstr("STag 0x00000002, TO 0x0, 8 bytes")));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+}
+
+TEST(RdmapDecoder, AUlpduAboveTheLargestOfMpaIsNamed) {
+  Talk talk;
+  talk.wire.open();
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 1, 0, pattern(64768 - 14)));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 1, 0, pattern(64769 - 14)));
+  EXPECT_THAT(talk.told.findings, ElementsAre("MPA-3-05"));
+}
+
+TEST(RdmapDecoder, AnAtomicAtAnOddPlaceIsNamed) {
+  for (const std::uint8_t operation : {0, 1, 2}) {
+    Talk talk;
+    talk.wire.open();
+    Octets request(52);
+    request[3] = operation;
+    request[19] = 12;  // the TO
+    send(talk, Wire::kClient, untagged(Opcode::kAtomicRequest, 1, request));
+    const bool is_add = operation == static_cast<std::uint8_t>(rdmap::AtomicOp::kFetchAdd);
+    EXPECT_THAT(talk.told.findings, Contains(!rdmap::is_atomic_op(operation) ? "EXT-5.2.1-13"
+                                             : is_add                        ? "EXT-5.1.1-04"
+                                                                             : "EXT-5.1.2-04"));
+  }
 }
 
 }  // namespace
