@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "apps/dissect/effect.h"
@@ -39,6 +40,18 @@ std::string_view opcode_str(Opcode opcode) {
     case Opcode::kAtomicResponse: return "Atomic Response";
   }
   return "a message of an unknown opcode";
+}
+
+// Bits that are sent as zero, and that no receiver looks at.
+void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame) {
+  constexpr std::uint8_t kRsv = 0x30;
+  constexpr std::string_view kEffect = "the receiver does not look at them";
+  if (ddp_rsvd != 0) {
+    frame.findings.push_back({"DDP-4.1-10", fmt::format("Rsvd of DDP is {:#x}", ddp_rsvd), std::string(kEffect)});
+  }
+  if ((rsvd_ulp & kRsv) != 0) {
+    frame.findings.push_back({"RDMAP-4.1-09", "Rsv of RDMAP is not zero", std::string(kEffect)});
+  }
 }
 
 // version: of DDP and RDMAP; empty: 0 or 1.
@@ -90,6 +103,7 @@ std::string in_segments(std::size_t num) {
 void RdmapDecoder::on_start(Side from, const Start& start) {
   version_ = start.version;
   for (Untagged& queue : halves_[static_cast<std::size_t>(from)].queues) queue.next_msn = ddp::Msn().value;
+  halves_[static_cast<std::size_t>(from)].rtr_due = start.rtr;
   rules_.on_start(from, start.ird);
 }
 
@@ -108,6 +122,8 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
                               terminated(rdmap::to_terminate(ddp::Error::kLocalCatastrophic))});
     return;
   }
+  Half& half = halves_[static_cast<std::size_t>(from)];
+  if (half.rtr_due.any()) judge_first(half, fpdu, *segment, frame);
   const std::size_t payload_len = segment->payload.size() + (fpdu.ulpdu_len - fpdu.ulpdu.size());
   std::visit(
       [&](const auto& header) {
@@ -120,6 +136,23 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
       segment->header);
 }
 
+// RFC 6581 section 9.2: the initiator's first message has no octets, and is of a kind that the Reply names. It may give
+// up instead.
+void RdmapDecoder::judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame) {
+  const mpa::RtrSet due = std::exchange(half.rtr_due, {});
+  const auto* tagged = std::get_if<ddp::TaggedHeader>(&segment.header);
+  const auto* untagged = std::get_if<ddp::UntaggedHeader>(&segment.header);
+  const Opcode opcode{rdmap::parse_control(tagged != nullptr ? tagged->rsvd_ulp : untagged->rsvd_ulp).opcode};
+  if (fpdu.cut || opcode == Opcode::kTerminate) return;
+  const auto read = rdmap::parse_read_request_header(segment.payload);
+  const bool is_empty = opcode == Opcode::kReadRequest ? read && read->size == 0 : segment.payload.empty();
+  const bool is_due = (due.write && opcode == Opcode::kWrite) || (due.read && opcode == Opcode::kReadRequest) ||
+                      (due.send && rdmap::is_send(opcode));
+  if (is_empty && is_due) return;
+  frame.findings.push_back({"MPA2-9.2-09", "the initiator's first message is no ready-to-receive that the Reply names",
+                            "the responder may go on, or end the connection"});
+}
+
 void RdmapDecoder::on_gap(Side from) {
   rules_.stop();
   upper_.on_gap(from);
@@ -128,6 +161,7 @@ void RdmapDecoder::on_gap(Side from) {
     queue.broken = true;
     queue.next_msn.reset();
   }
+  half.rtr_due = {};
   for (Tagged& under_way : half.tagged) under_way.num_segments = 0;
 }
 
@@ -144,6 +178,7 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
     ddp.field("TO", kToAt, 8, "{:#x}", header.to);
     ddp.field("payload", ddp::kTaggedHeaderLen, payload.size(), "{} bytes", len);
   }
+  find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
   find_header_faults(true, header.dv, control, 0, version_, frame);
   if (header.to > UINT64_MAX - len) {
     frame.findings.push_back({"DDP-7.1-15", fmt::format("TO {:#x} and {} bytes pass 2^64", header.to, len),
@@ -211,6 +246,7 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
     ddp.field("MO", kMoAt, 4, "{}", header.mo);
     ddp.field("payload", ddp::kUntaggedHeaderLen, payload.size(), "{} bytes", len);
   }
+  find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
   find_header_faults(false, header.dv, control, header.qn, version_, frame);
   {
     LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);

@@ -10,6 +10,7 @@
 #include "apps/dissect/mpa_half.h"
 #include "apps/dissect/stream_rules.h"
 #include "ddp/segment.h"
+#include "mpa/peer_profile.h"
 #include "rdmap/header.h"
 
 namespace weft::apps::dissect {
@@ -67,6 +68,7 @@ class RdmapDecoder {
   struct Start {
     std::uint8_t version = 1;          // of DDP and RDMAP
     std::optional<std::uint16_t> ird;  // how many RDMA Reads and Atomics at once the side takes
+    mpa::RtrSet rtr = {};              // the initiator's: its first message is one of these
   };
   // The capture has the first FPDU of this side.
   void on_start(Side from, const Start& start);
@@ -106,8 +108,10 @@ class RdmapDecoder {
   struct Half {
     std::array<Untagged, kNumQueues> queues;
     std::array<Tagged, 2> tagged;  // RDMA Write, RDMA Read Response
+    mpa::RtrSet rtr_due = {};      // what the next message has to be
   };
 
+  static void judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame);
   void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
   void on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
   static void begin(Untagged& queue);

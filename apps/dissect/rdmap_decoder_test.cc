@@ -128,5 +128,39 @@ TEST(RdmapDecoder, AnAtomicAtAnOddPlaceIsNamed) {
   }
 }
 
+TEST(RdmapDecoder, BitsThatAreSentAsZeroAreNamed) {
+  Talk talk;
+  talk.wire.open();
+  Octets of_ddp = tagged(Opcode::kWrite, 1, 0, pattern(8)), of_rdmap = untagged(Opcode::kSend, 1, pattern(8));
+  of_ddp[0] |= 0x20;
+  of_rdmap[1] |= 0x10;
+  send(talk, Wire::kClient, of_ddp);
+  send(talk, Wire::kClient, of_rdmap);
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-4.1-10", "RDMAP-4.1-09"));
+}
+
+// RFC 6581 section 9.2: the Reply names an RDMA Write, so a Send cannot come first.
+TEST(RdmapDecoder, AMissingReadyToReceiveIsNamed) {
+  const auto first = [](const Octets& ulpdu) {
+    Talk talk;
+    talk.wire.syn(Wire::kClient);
+    talk.wire.syn(Wire::kServer);
+    for (const auto kind : {mpa::FrameKind::kRequest, mpa::FrameKind::kReply}) {
+      Octets octets;
+      mpa::StartupFrame frame{.kind = kind, .c = true, .s = true, .rev = 2};
+      mpa::emit_enhanced_words({.a = true, .c = true, .ird = 4, .ord = 4}, frame.private_data);
+      mpa::emit_startup_frame(frame, octets);
+      talk.wire.send(kind == mpa::FrameKind::kRequest ? Wire::kClient : Wire::kServer, octets);
+    }
+    send(talk, Wire::kClient, ulpdu);
+    send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8)));
+    return talk.told.findings;
+  };
+  EXPECT_THAT(first(tagged(Opcode::kWrite, 0, 0, {})), IsEmpty());
+  EXPECT_THAT(first(tagged(Opcode::kWrite, 0, 0, pattern(1))), ElementsAre("MPA2-9.2-09"));
+  EXPECT_THAT(first(untagged(Opcode::kReadRequest, 1, Octets(28))), ElementsAre("MPA2-9.2-09"));
+  EXPECT_THAT(first(untagged(Opcode::kTerminate, 1, {0x20, 0x07, 0, 0})), Not(Contains("MPA2-9.2-09")));
+}
+
 }  // namespace
 }  // namespace weft::apps::dissect

@@ -84,6 +84,10 @@ void judge_parts(ConstBytes body, const rdmap::TerminateMessage& message, Frame&
         "the control octets in the order of a little-endian siw: Layer and EType swapped, M, D and R last",
         "a receiver that does not know siw takes another error from it, and no headers");
   }
+  constexpr std::uint8_t kReserved = 0x1f;
+  if (!message.siw && ((body[kBitsAt] & kReserved) != 0 || body[kBitsAt + 1] != 0)) {
+    add("RDMAP-4.8-12", "Reserved bits of the control octets are not zero", "the receiver does not look at them");
+  }
   const Bits bits = bits_of(body, message);
   const bool has_len = body.size() >= kHeadersAt;
   if ((bits.m || bits.d) && !has_len) {

@@ -61,6 +61,11 @@ TEST(TerminateLayer, APartThatNoBitAnnouncesIsNamed) {
   EXPECT_THAT(findings_of(terminate(kOwnOfDdp, kM | kD | kR, 49)), UnorderedElementsAre("RDMAP-4.8-01"));
 }
 
+TEST(TerminateLayer, ReservedBitsAreNamed) {
+  EXPECT_THAT(findings_of({kOwnOfDdp, 0, 0x01, 0}), UnorderedElementsAre("RDMAP-4.8-12"));
+  EXPECT_THAT(findings_of({kOwnOfDdp, 0, 0, 0x80}), UnorderedElementsAre("RDMAP-4.8-12"));
+}
+
 TEST(TerminateLayer, ALocalErrorHasNoHeader) {
   EXPECT_THAT(findings_of(terminate(kOwnOfRdmap, kM | kD, 20)), UnorderedElementsAre("RDMAP-4.8-17"));
 }
