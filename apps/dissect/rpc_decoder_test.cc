@@ -304,5 +304,19 @@ TEST(RpcDecoder, PrivateDataLimitsSends) {
   }
 }
 
+TEST(RpcDecoder, ALongNameEndsWithAWholeCharacter) {
+  constexpr std::uint32_t kLookup = 3;
+  for (const std::string& name : {std::string(79, 'a') + "ü", std::string(78, 'a') + "€"}) {
+    Talk talk;
+    talk.wire.open();
+    Octets args;
+    rpcrdma::xdr::XdrWriter out(args);
+    out.opaque(Octets{1, 2, 3, 4});
+    out.opaque(Octets(name.begin(), name.end()));
+    talk.call(1, kLookup, {}, args);
+    EXPECT_THAT(talk.told.lines, Contains(::testing::EndsWith("aaa...'"))) << name;
+  }
+}
+
 }  // namespace
 }  // namespace weft::apps::dissect
