@@ -102,8 +102,8 @@ void judge_parts(ConstBytes body, const rdmap::TerminateMessage& message, Frame&
     add("RDMAP-4.8-17", "a local catastrophic error with a DDP header", "the receiver may blame a message for it");
   }
   if (lacks_ddp || lacks_rdma) return;
-  const std::size_t announced = bits.m || bits.d ? kHeadersAt : rdmap::kTerminateControlLen;
-  const std::size_t due = announced + message.ddp_header_len + (bits.r ? rdmap::kReadRequestHeaderLen : 0);
+  const std::size_t headers_at = bits.m || bits.d ? kHeadersAt : rdmap::kTerminateControlLen;
+  const std::size_t due = headers_at + message.ddp_header_len + (bits.r ? rdmap::kReadRequestHeaderLen : 0);
   if (body.size() <= due) return;
   add("RDMAP-4.8-01", fmt::format("{} octets that neither M, D nor R announces", body.size() - due),
       "the receiver does not look at them");
