@@ -114,7 +114,7 @@ TEST(RdmapDecoder, AUlpduAboveTheLargestOfMpaIsNamed) {
 }
 
 TEST(RdmapDecoder, AnAtomicAtAnOddPlaceIsNamed) {
-  for (const std::uint8_t operation : {0, 1, 2}) {
+  for (std::uint8_t operation = 0; operation < 3; ++operation) {
     Talk talk;
     talk.wire.open();
     Octets request(52);
@@ -147,7 +147,7 @@ TEST(RdmapDecoder, AMissingReadyToReceiveIsNamed) {
     talk.wire.syn(Wire::kServer);
     for (const auto kind : {mpa::FrameKind::kRequest, mpa::FrameKind::kReply}) {
       Octets octets;
-      mpa::StartupFrame frame{.kind = kind, .c = true, .s = true, .rev = 2};
+      mpa::StartupFrame frame{.kind = kind, .c = true, .s = true, .rev = 2, .private_data = {}};
       mpa::emit_enhanced_words({.a = true, .c = true, .ird = 4, .ord = 4}, frame.private_data);
       mpa::emit_startup_frame(frame, octets);
       talk.wire.send(kind == mpa::FrameKind::kRequest ? Wire::kClient : Wire::kServer, octets);
@@ -159,7 +159,7 @@ TEST(RdmapDecoder, AMissingReadyToReceiveIsNamed) {
   EXPECT_THAT(first(tagged(Opcode::kWrite, 0, 0, {})), IsEmpty());
   EXPECT_THAT(first(tagged(Opcode::kWrite, 0, 0, pattern(1))), ElementsAre("MPA2-9.2-09"));
   EXPECT_THAT(first(untagged(Opcode::kReadRequest, 1, Octets(28))), ElementsAre("MPA2-9.2-09"));
-  EXPECT_THAT(first(untagged(Opcode::kTerminate, 1, {0x20, 0x07, 0, 0})), Not(Contains("MPA2-9.2-09")));
+  EXPECT_THAT(first(untagged(Opcode::kTerminate, 1, {0x20, 0x07, 0, 0})), ::testing::Not(Contains("MPA2-9.2-09")));
 }
 
 }  // namespace
