@@ -52,15 +52,6 @@ void tell_lists(const rpcrdma::ChunkListsView& lists, LayerWriter& layer) {
   }
 }
 
-// Octets that Write chunks brought, for the walk over reduced results.
-std::vector<std::uint32_t> brought_by(const rpcrdma::ChunkListsView& lists) {
-  std::vector<std::uint32_t> brought;
-  for (const rpcrdma::SegmentArray& chunk : lists.write_list) {
-    brought.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(octets_of(chunk), UINT32_MAX)));
-  }
-  return brought;
-}
-
 std::vector<std::size_t> positions_of(const rpcrdma::ChunkListsView& lists) {
   std::vector<std::size_t> positions;
   for (const rpcrdma::ReadSegment& segment : lists.read_list) {
@@ -278,10 +269,11 @@ void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const
   Half& caller = half(other(send.from));
   const Call* call = caller.calls.find(header.xid);
   if (header.has_payload) {
-    tell_reply(call, payload.octets, header, payload.at, frame);
+    tell_reply(call, payload.octets, header, payload.at, payload.is_whole, frame);
   } else {
     // The RPC message is in the Reply chunk, of which the Call keeps the beginning.
-    tell_reply(call, call == nullptr ? ConstBytes{} : ConstBytes(call->reply_head), header, RpcLayer::kInChunk, frame);
+    tell_reply(call, call == nullptr ? ConstBytes{} : ConstBytes(call->reply_head), header, RpcLayer::kInChunk, false,
+               frame);
   }
   caller.calls.answer(header.xid);
 }
@@ -324,7 +316,7 @@ void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader
 }
 
 void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at,
-                            Frame& frame) {
+                            bool is_whole, Frame& frame) {
   RpcLayer layer(frame, options_, at);
   XdrReader in(payload);
   rpcrdma::ReplyHeader rpc;
@@ -351,6 +343,7 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   } else if (call->is_known && is_there && !call->is_wrapped) {
     fact.failed = !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(),
                                 brought_by(header.lists), layer);
+    if (is_whole && !fact.failed && !call->is_repeated) judge_results(*call, in.rest(), header.lists, frame);
   }
   layer.line(FMT_COMPILE(", {}"), duration_str(*fact.latency));
 }

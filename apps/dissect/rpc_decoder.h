@@ -89,7 +89,8 @@ class RpcDecoder final : public UpperLayer {
   // at: where the RPC message begins in the Send. is_whole: the message is in one piece.
   void tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
                  Frame& frame);
-  void tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at, Frame& frame);
+  void tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
+                  Frame& frame);
   void tell_use(const Transfer& transfer, const Segment& segment, Side owner, LayerWriter& layer);
   void judge_place(const Transfer& transfer, const CallTable::Memory& memory, Frame& frame);
   void take_chunk(const Transfer& transfer, Side owner, const Segment& segment, Frame& frame);

@@ -318,5 +318,34 @@ TEST(RpcDecoder, ALongNameEndsWithAWholeCharacter) {
   }
 }
 
+// The results of READ (RFC 1813 section 3.3.6) with `len` octets of data, of which `inline_len` are in the Reply.
+Octets read_results(std::uint32_t len, std::size_t inline_len) {
+  Octets results;
+  rpcrdma::xdr::XdrWriter out(results);
+  for (const std::uint32_t word : {0u, 0u, len, 1u, len}) out.u32(word);
+  out.raw(pattern(inline_len));
+  return results;
+}
+
+TEST(RpcDecoder, EligibleResultsAreInWriteChunks) {
+  const auto write_chunk = [](std::uint32_t len) {
+    rpcrdma::ChunkListsView lists;
+    lists.write_list = {{{.handle = 5, .length = len}}};
+    return lists;
+  };
+  const auto findings_of = [&](std::uint32_t brought, std::size_t inline_len, std::uint32_t offered) {
+    Talk talk;
+    talk.wire.open();
+    talk.call(1, 6, write_chunk(offered), testing::read_args());
+    if (brought != 0) talk.write(5, 0, brought);
+    talk.reply(1, write_chunk(brought), Talk::kCredits, read_results(400, inline_len));
+    return talk.told.findings;
+  };
+  EXPECT_THAT(findings_of(400, 0, 4096), IsEmpty());
+  EXPECT_THAT(findings_of(0, 400, 396), IsEmpty());
+  EXPECT_THAT(findings_of(0, 400, 4096), ElementsAre("R1-8.1.1-04"));
+  EXPECT_THAT(findings_of(400, 400, 4096), ElementsAre("R1-8.1.1-03"));
+}
+
 }  // namespace
 }  // namespace weft::apps::dissect
