@@ -23,7 +23,10 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   last_ = segment.time;
   const int end = segment.src == ends_[0] ? 0 : 1;
   Direction& from = direction(end);
-  if (segment.syn) from.mpa.begin_at_start();
+  if (segment.syn) {
+    from.mpa.begin_at_start();
+    rpc_.on_sides_known();
+  }
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
   watch_order(segment, from, direction(1 - end));
   from.tcp.on_segment(segment, from.mpa);
@@ -88,6 +91,10 @@ void ConnectionDecoder::settle_terms() {
   if (!first_.startup || !second_.startup) return;
   first_.mpa.set_terms(terms_of(*first_.startup, *second_.startup));
   second_.mpa.set_terms(terms_of(*second_.startup, *first_.startup));
+  const auto private_data_of = [](const mpa::StartupFrame& frame) {
+    return rpcrdma::parse_private_data(mpa::ulp_private_data(frame));
+  };
+  rpc_.on_private_data(private_data_of(*direction(client_).startup), private_data_of(*direction(1 - client_).startup));
   rdmap_.on_start(side_of(0), start_of(*first_.startup, *second_.startup));
   rdmap_.on_start(side_of(1), start_of(*second_.startup, *first_.startup));
 }
@@ -96,6 +103,7 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
                                                     const Arrival& arrival) {
   startup = frame;
   if (of_.id_ == 0) of_.client_ = frame.kind == mpa::FrameKind::kRequest ? end_ : 1 - end_;
+  of_.rpc_.on_sides_known();
   of_.settle_terms();
   of_.begin_frame(end_, arrival, wire);
   tell_startup_frame(frame, of_.options_, of_.frame_);

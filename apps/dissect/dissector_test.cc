@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "apps/dissect/testing/rpc.h"
 #include "apps/dissect/testing/wire.h"
-#include "rpcrdma/rpc_message.h"
-#include "rpcrdma/v1/header.h"
 
 namespace weft::apps::dissect {
 namespace {
@@ -15,8 +14,12 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::message;
 using testing::Octets;
 using testing::pattern;
+using testing::read_args;
+using testing::rpc_call;
+using testing::rpc_reply;
 using ::testing::SizeIs;
 using testing::tagged;
 using testing::Told;
@@ -259,42 +262,6 @@ TEST_F(DissectorTest, ACrcThatIsNotInUseIsNotJudged) {
 }
 
 // ---- RPC-over-RDMA
-
-Octets rpc_call(std::uint32_t xid, std::uint32_t procedure, const Octets& args) {
-  Octets octets;
-  rpcrdma::xdr::XdrWriter out(octets);
-  rpcrdma::emit_call(out, {xid, 100003, 3, procedure, {}, {}});
-  out.raw(args);
-  return octets;
-}
-
-Octets rpc_reply(std::uint32_t xid, const Octets& results) {
-  Octets octets;
-  rpcrdma::xdr::XdrWriter out(octets);
-  rpcrdma::ReplyHeader reply;
-  reply.xid = xid;
-  rpcrdma::emit_reply(out, reply);
-  out.raw(results);
-  return octets;
-}
-
-Octets message(rpcrdma::v1::Header header, const Octets& payload) {
-  Octets octets;
-  rpcrdma::xdr::XdrWriter out(octets);
-  emit_header(out, header);
-  out.raw(payload);
-  return octets;
-}
-
-// fh "file", offset 4096, count 65536
-Octets read_args() {
-  Octets args;
-  rpcrdma::xdr::XdrWriter out(args);
-  out.opaque(Octets{'f', 'i', 'l', 'e'});
-  out.u64(4096);
-  out.u32(65536);
-  return args;
-}
 
 TEST_F(DissectorTest, JoinsACallWithItsReplyAndItsRdmaOperations) {
   Wire wire(dissector);
