@@ -52,6 +52,16 @@ void tell_lists(const rpcrdma::ChunkListsView& lists, LayerWriter& layer) {
   }
 }
 
+// Octets that Write chunks brought, for the walk over reduced results.
+std::vector<std::uint32_t> brought_by(const rpcrdma::ChunkListsView& lists) {
+  std::vector<std::uint32_t> brought;
+  for (const rpcrdma::SegmentArray& chunk : lists.write_list) {
+    const std::uint64_t len = octets_of(chunk);
+    brought.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(len, UINT32_MAX)));
+  }
+  return brought;
+}
+
 std::vector<std::size_t> positions_of(const rpcrdma::ChunkListsView& lists) {
   std::vector<std::size_t> positions;
   for (const rpcrdma::ReadSegment& segment : lists.read_list) {
@@ -341,9 +351,10 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   if (fact.failed) {
     layer.line(FMT_COMPILE(": {}"), rpcrdma::describe(rpc));
   } else if (call->is_known && is_there && !call->is_wrapped) {
-    fact.failed = !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(),
-                                brought_by(header.lists), layer);
-    if (is_whole && !fact.failed && !call->is_repeated) judge_results(*call, in.rest(), header.lists, frame);
+    const auto brought = brought_by(header.lists);
+    fact.failed =
+        !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(), brought, layer);
+    if (is_whole && !fact.failed && !call->is_repeated) judge_results(*call, in.rest(), brought, frame);
   }
   layer.line(FMT_COMPILE(", {}"), duration_str(*fact.latency));
 }
