@@ -119,7 +119,7 @@ bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send
   return knows_sides_ ? is_requester : !answers && !header.lists.reply_chunk;
 }
 
-// Without private data, the sides may know each other's sizes from elsewhere, and the same data may mean its absence.
+// Private data with the defaults looks like none, and sides without it may know each other's sizes from elsewhere.
 void RpcDecoder::on_private_data(const rpcrdma::PrivateData& client, const rpcrdma::PrivateData& server) {
   may_invalidate_ = client.remote_invalidate && server.remote_invalidate;
   const auto max_send_to = [](const rpcrdma::PrivateData& data) {
@@ -150,10 +150,11 @@ void RpcDecoder::on_gap(Side from) {
 }
 
 void RpcDecoder::on_send(const Send& send, Frame& frame) {
-  saw_cut_ |= send.octets.size() != send.len;
+  const bool is_whole = send.octets.size() == send.len;
+  saw_cut_ |= !is_whole;
+  if (send.octets.empty() && !is_whole) on_gap(send.from);
   if (send.octets.empty() || (!protocol_ && num_foreign_ >= kMaxForeign)) return;
   const auto header = header_of(send.octets, send.from);
-  const bool is_whole = send.octets.size() == send.len;
   if (!header && !is_whole) on_gap(send.from);
   if (!header) {
     num_foreign_ += is_whole ? 1 : 0;
