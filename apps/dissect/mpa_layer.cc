@@ -105,7 +105,7 @@ void tell_trailer(const Fpdu& fpdu, LayerWriter& layer) {
 void judge_pad(const Fpdu& fpdu, Frame& frame) {
   const std::size_t bare_len = mpa::fpdu_len(fpdu.ulpdu_len);
   const std::size_t pad_len = bare_len - mpa::kUlpduLengthLen - fpdu.ulpdu_len - mpa::kCrcLen;
-  if (fpdu.cut || fpdu.wire_len != bare_len) return;
+  if (pad_len == 0 || fpdu.cut || fpdu.wire_len != bare_len) return;
   const ConstBytes pad = fpdu.wire.subspan(bare_len - mpa::kCrcLen - pad_len, pad_len);
   if (std::ranges::all_of(pad, [](std::uint8_t octet) { return octet == 0; })) return;
   frame.findings.push_back({"MPA-4.1-03", "PAD is not zero", "the receiver does not look at it"});

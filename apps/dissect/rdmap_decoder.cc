@@ -43,8 +43,10 @@ std::string_view opcode_str(Opcode opcode) {
 }
 
 // Bits that are sent as zero, and that no receiver looks at.
-void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame) {
+inline void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame) {
   constexpr std::uint8_t kRsv = 0x30;
+  if (ddp_rsvd == 0 && (rsvd_ulp & kRsv) == 0) [[likely]]
+    return;
   constexpr std::string_view kEffect = "the receiver does not look at them";
   if (ddp_rsvd != 0) {
     frame.findings.push_back({"DDP-4.1-10", fmt::format("Rsvd of DDP is {:#x}", ddp_rsvd), std::string(kEffect)});
@@ -195,7 +197,7 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   Tagged& under_way = halves_[static_cast<std::size_t>(from)].tagged[opcode == Opcode::kWrite ? 0 : 1];
   const bool continues =
       under_way.num_segments != 0 && under_way.stag == header.stag.value && under_way.to + under_way.len == header.to;
-  if (rules_.is_judging() && under_way.num_segments != 0 && under_way.stag != header.stag.value) {
+  if (under_way.num_segments != 0 && under_way.stag != header.stag.value && rules_.is_judging()) {
     frame.findings.push_back(
         {"DDP-4.2-08",
          fmt::format("STag {:#010x} inside a message that began with {:#010x}", header.stag.value, under_way.stag),

@@ -91,16 +91,16 @@ TEST(RdmapDecoder, ASegmentOfAnotherStagOrRsvdUlpIsNamed) {
   EXPECT_THAT(talk.told.findings, ElementsAre("DDP-4.3-05"));
 }
 
-// The message whose end is missing is another one.
-TEST(RdmapDecoder, BehindAGapASegmentOfAnotherStagIsOfAnotherMessage) {
+// The end of a message is missing, and the next message begins at that place.
+TEST(RdmapDecoder, NoTaggedMessageGoesOnBehindAGap) {
   Talk talk;
   talk.wire.open();
   send(talk, Wire::kClient, tagged(Opcode::kWrite, 1, 0, pattern(8), false));
   talk.wire.lose(Wire::kClient, talk.wire.fpdu(Wire::kClient, tagged(Opcode::kWrite, 1, 8, pattern(8))));
   talk.wire.on_segment(talk.wire.segment(Wire::kServer, {}));
-  send(talk, Wire::kClient, tagged(Opcode::kWrite, 2, 0, pattern(8)));
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 1, 8, pattern(8)));
   talk.dissector.finish();
-  EXPECT_THAT(talk.told.lines, Contains(HasSubstr("STag 0x00000002, TO 0x0, 8 bytes")));
+  EXPECT_THAT(talk.told.lines, Contains(HasSubstr("STag 0x00000001, TO 0x8, 8 bytes")));
   EXPECT_THAT(talk.told.findings, IsEmpty());
 }
 

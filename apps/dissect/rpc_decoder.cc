@@ -52,6 +52,16 @@ void tell_lists(const rpcrdma::ChunkListsView& lists, LayerWriter& layer) {
   }
 }
 
+// Octets that Write chunks brought, for the walk over reduced results.
+std::vector<std::uint32_t> brought_by(const rpcrdma::ChunkListsView& lists) {
+  std::vector<std::uint32_t> brought;
+  for (const rpcrdma::SegmentArray& chunk : lists.write_list) {
+    const std::uint64_t len = octets_of(chunk);
+    brought.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(len, UINT32_MAX)));
+  }
+  return brought;
+}
+
 std::vector<std::size_t> positions_of(const rpcrdma::ChunkListsView& lists) {
   std::vector<std::size_t> positions;
   for (const rpcrdma::ReadSegment& segment : lists.read_list) {
@@ -109,7 +119,7 @@ bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send
   return knows_sides_ ? is_requester : !answers && !header.lists.reply_chunk;
 }
 
-// Without private data, the sides may know each other's sizes from elsewhere, and the same data may mean its absence.
+// Private data with the defaults looks like none, and sides without it may know each other's sizes from elsewhere.
 void RpcDecoder::on_private_data(const rpcrdma::PrivateData& client, const rpcrdma::PrivateData& server) {
   may_invalidate_ = client.remote_invalidate && server.remote_invalidate;
   const auto max_send_to = [](const rpcrdma::PrivateData& data) {
@@ -140,10 +150,11 @@ void RpcDecoder::on_gap(Side from) {
 }
 
 void RpcDecoder::on_send(const Send& send, Frame& frame) {
-  saw_cut_ |= send.octets.size() != send.len;
+  const bool is_whole = send.octets.size() == send.len;
+  saw_cut_ |= !is_whole;
+  if (send.octets.empty() && !is_whole) on_gap(send.from);
   if (send.octets.empty() || (!protocol_ && num_foreign_ >= kMaxForeign)) return;
   const auto header = header_of(send.octets, send.from);
-  const bool is_whole = send.octets.size() == send.len;
   if (!header && !is_whole) on_gap(send.from);
   if (!header) {
     num_foreign_ += is_whole ? 1 : 0;
@@ -341,9 +352,10 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   if (fact.failed) {
     layer.line(FMT_COMPILE(": {}"), rpcrdma::describe(rpc));
   } else if (call->is_known && is_there && !call->is_wrapped) {
-    fact.failed = !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(),
-                                brought_by(header.lists), layer);
-    if (is_whole && !fact.failed && !call->is_repeated) judge_results(*call, in.rest(), header.lists, frame);
+    const auto brought = brought_by(header.lists);
+    fact.failed =
+        !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(), brought, layer);
+    if (is_whole && !fact.failed && !call->is_repeated) judge_results(*call, in.rest(), brought, frame);
   }
   layer.line(FMT_COMPILE(", {}"), duration_str(*fact.latency));
 }

@@ -48,6 +48,25 @@ TEST(RpcDecoder, PartsEndAtAGap) {
   EXPECT_THAT(talk.told.findings, IsEmpty());
 }
 
+// A Send of which the capture has DDP's header alone may be any part.
+TEST(RpcDecoder, PartsEndAtASendThatIsCutWhole) {
+  Talk talk;
+  talk.wire.open();
+  const Octets rpc = rpc_call(1, 0, pattern(80));
+  talk.send(Wire::kClient, wg07_message(1, wg07::CallInline{}, rpc));
+  talk.send(Wire::kClient, wg07_message(2, wg07::CallMiddle{.remaining = 80}, ConstBytes(rpc).first(40)));
+  const Octets last = wg07_message(2, wg07::CallInline{}, ConstBytes(rpc).subspan(40));
+  const Octets fpdu = talk.wire.fpdu(Wire::kClient, untagged(rdmap::Opcode::kSend, ++talk.msn[0], last));
+  const Octets kept(fpdu.begin(), fpdu.begin() + 20);
+  TcpSegment segment = talk.wire.segment(Wire::kClient, kept);
+  segment.payload_len = fpdu.size();
+  talk.dissector.on_segment(segment);
+  talk.wire.lose(Wire::kClient, fpdu);
+  talk.send(Wire::kClient, wg07_message(3, wg07::CallInline{}, rpc_call(3, 0, {})));
+  EXPECT_THAT(talk.told.lines, Contains(HasSubstr("RDMA2_CALL_INLINE, XID 0x00000003")));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+}
+
 rpcrdma::ChunkListsView reply_chunk(std::uint32_t handle, std::uint32_t len) {
   rpcrdma::ChunkListsView lists;
   lists.reply_chunk = {{.handle = handle, .length = len}};

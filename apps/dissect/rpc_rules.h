@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
+#include <span>
 
 #include "apps/dissect/call_table.h"
 #include "apps/dissect/frame.h"
@@ -27,9 +27,6 @@ void judge_header(rpcrdma::Protocol protocol, const TransportHeader& header, Con
 void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned, bool is_version1,
                     Frame& frame);
 
-// brought_by lists the octets that each Write chunk brought, for the walk over reduced results.
-std::vector<std::uint32_t> brought_by(const rpcrdma::ChunkListsView& lists);
-
 // judge_written_chunk compares the octets that a Reply says a chunk got with those that RDMA Writes brought.
 void judge_written_chunk(std::uint64_t returned, std::uint64_t written, bool is_reply_chunk, Frame& frame);
 
@@ -39,8 +36,8 @@ void judge_arguments(std::uint32_t program, std::uint32_t version, std::uint32_t
                      std::size_t rpc_len, const rpcrdma::ChunkListsView& lists, Frame& frame);
 
 // judge_results holds the Write chunks of a successful Reply against its results (RFC 8166 section 6.1). results:
-// whole, without the RPC header.
-void judge_results(const CallTable::Call& call, ConstBytes results, const rpcrdma::ChunkListsView& returned,
+// whole, without the RPC header. brought: octets by Write chunk.
+void judge_results(const CallTable::Call& call, ConstBytes results, std::span<const std::uint32_t> brought,
                    Frame& frame);
 
 }  // namespace weft::apps::dissect
