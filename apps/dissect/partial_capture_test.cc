@@ -1,0 +1,130 @@
+// Captures that miss a part of a connection: one direction, the startup frames, the beginning.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "apps/dissect/dissector.h"
+#include "apps/dissect/mpa_half.h"
+#include "apps/dissect/testing/wire.h"
+
+namespace weft::apps::dissect {
+namespace {
+
+using rdmap::Opcode;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Octets;
+using testing::pattern;
+using testing::startup;
+using testing::Told;
+using testing::untagged;
+using testing::Wire;
+
+// Terms: what both startup frames asked for.
+struct Terms {
+  bool markers, crc;
+};
+constexpr Terms kTerms[] = {{false, true}, {true, true}, {false, false}, {true, false}};
+
+void PrintTo(const Terms& terms, std::ostream* out) {
+  *out << (terms.markers ? "Markers, " : "no Markers, ") << (terms.crc ? "CRC" : "no CRC");
+}
+
+std::size_t num_sends(const Told& told) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(told.lines, [](const std::string& line) { return line.find(" Send, MSN") == 1; }));
+}
+
+struct PartialCaptureTest : ::testing::TestWithParam<Terms> {
+  Wire make() {
+    return Wire([this](const TcpSegment& segment) { if (captured(segment)) dissector.on_segment(segment); },
+                GetParam().markers, GetParam().crc);
+  }
+  // Sends of many lengths, so that Markers stand everywhere in FPDUs.
+  static void send_all(Wire& wire, std::uint32_t first_msn, std::uint32_t num) {
+    for (std::uint32_t msn = first_msn; msn < first_msn + num; ++msn) {
+      wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, msn, pattern(20 + msn * 37))));
+    }
+  }
+
+  std::function<bool(const TcpSegment&)> captured = [](const TcpSegment&) { return true; };
+  Told told;
+  Dissector dissector{{}, told};
+};
+
+// The Reply is missing: whether the client's FPDUs have Markers and CRCs is in no frame.
+TEST_P(PartialCaptureTest, OneDirectionIsRead) {
+  captured = [](const TcpSegment& segment) { return segment.src.port == 40000; };
+  Wire wire = make();
+  wire.open(GetParam().markers, GetParam().crc);
+  send_all(wire, 1, 40);
+  dissector.finish();
+  EXPECT_THAT(told.findings, IsEmpty());
+  EXPECT_EQ(num_sends(told), 40u);
+}
+
+TEST_P(PartialCaptureTest, BeginsInTheMiddle) {
+  captured = [](const TcpSegment&) { return false; };
+  Wire wire = make();
+  wire.open(GetParam().markers, GetParam().crc);
+  send_all(wire, 1, 10);
+  captured = [](const TcpSegment&) { return true; };
+  const Octets cut = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 11, pattern(1000)));
+  wire.lose(Wire::kClient, {cut.begin(), cut.begin() + 333});
+  wire.send(Wire::kClient, {cut.begin() + 333, cut.end()});
+  send_all(wire, 12, 40);
+  dissector.finish();
+  EXPECT_THAT(told.findings, IsEmpty());
+  EXPECT_GE(num_sends(told), 38u);
+}
+
+// A CRC that does not fit is no violation where nothing says that CRCs are in use. The FPDU is passed over.
+TEST_P(PartialCaptureTest, ASpoiledFpduOfUnknownTermsIsNotJudged) {
+  captured = [](const TcpSegment& segment) { return segment.src.port == 40000; };
+  Wire wire = make();
+  wire.open(GetParam().markers, GetParam().crc);
+  send_all(wire, 1, 10);
+  Octets spoiled = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 11, pattern(600)));
+  std::ranges::fill(spoiled, 0xff);
+  wire.send(Wire::kClient, spoiled);
+  send_all(wire, 12, 20);
+  dissector.finish();
+  EXPECT_THAT(told.findings, IsEmpty());
+  EXPECT_GE(num_sends(told), 28u);
+}
+
+// A ULP may talk before it starts MPA (MPA-7.1-01), as iSER does.
+TEST_P(PartialCaptureTest, MpaMayBeginBehindOtherOctets) {
+  Wire wire = make();
+  wire.syn(Wire::kClient);
+  wire.syn(Wire::kServer);
+  for (int i = 0; i < 20; ++i) {
+    wire.send(Wire::kClient, pattern(300, 'a'));
+    wire.send(Wire::kServer, pattern(200, 'A'));
+  }
+  wire.send(Wire::kClient, startup(mpa::FrameKind::kRequest, GetParam().markers, GetParam().crc));
+  wire.send(Wire::kServer, startup(mpa::FrameKind::kReply, GetParam().markers, GetParam().crc));
+  send_all(wire, 1, 10);
+  dissector.finish();
+  EXPECT_THAT(told.findings, IsEmpty());
+  EXPECT_THAT(told.lines, Contains(HasSubstr("MPA Request")));
+  EXPECT_EQ(num_sends(told), 10u);
+}
+
+TEST_P(PartialCaptureTest, TheTimeForMpaToBeginIsBounded) {
+  Wire wire = make();
+  wire.syn(Wire::kClient);
+  wire.send(Wire::kClient, pattern(MpaHalf::kMaxStreaming));
+  wire.send(Wire::kClient, startup(mpa::FrameKind::kRequest));
+  dissector.finish();
+  EXPECT_THAT(told.lines, IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Terms, PartialCaptureTest, ::testing::ValuesIn(kTerms));
+
+}  // namespace
+}  // namespace weft::apps::dissect
