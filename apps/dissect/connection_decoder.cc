@@ -96,6 +96,7 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
                                                     const Arrival& arrival) {
   startup = frame;
   if (of_.id_ == 0) of_.client_ = frame.kind == mpa::FrameKind::kRequest ? end_ : 1 - end_;
+  of_.rdmap_.on_startup_frame(of_.side_of(end_));
   of_.settle_terms();
   of_.begin_frame(end_, arrival, wire);
   tell_startup_frame(frame, of_.options_, of_.frame_);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "apps/dissect/dissector.h"
 #include "apps/dissect/mpa_half.h"
@@ -95,6 +96,38 @@ TEST_P(PartialCaptureTest, ASpoiledFpduOfUnknownTermsIsNotJudged) {
   dissector.finish();
   EXPECT_THAT(told.findings, IsEmpty());
   EXPECT_GE(num_sends(told), 28u);
+}
+
+// Packets of the two directions can be captured in another order than they were sent: FPDUs come before the Reply.
+TEST_P(PartialCaptureTest, FpdusBeforeTheReplyAreNotOutOfOrder) {
+  std::optional<TcpSegment> late;
+  const Octets reply = startup(mpa::FrameKind::kReply, GetParam().markers, GetParam().crc);
+  captured = [&](const TcpSegment& segment) {
+    if (segment.src.port == 40000 || segment.payload_len == 0 || late) return true;
+    late = segment;
+    late->payload = reply;
+    return false;
+  };
+  Wire wire = make();
+  wire.open(GetParam().markers, GetParam().crc);
+  send_all(wire, 1, 5);
+  dissector.on_segment(*late);
+  send_all(wire, 6, 5);
+  wire.send(Wire::kServer, wire.fpdu(Wire::kServer, untagged(Opcode::kSend, 1, pattern(100))));
+  dissector.finish();
+  EXPECT_THAT(told.findings, IsEmpty());
+  EXPECT_EQ(num_sends(told), 11u);
+}
+
+// The rule of MSNs holds in each direction alone.
+TEST_P(PartialCaptureTest, TheFirstMsnIsJudgedWithoutTheOtherDirection) {
+  if (!GetParam().crc || GetParam().markers) return;  // FPDUs that have to be searched for have no first one
+  captured = [](const TcpSegment& segment) { return segment.src.port == 40000; };
+  Wire wire = make();
+  wire.open(GetParam().markers, GetParam().crc);
+  send_all(wire, 2, 3);
+  dissector.finish();
+  EXPECT_THAT(told.findings, ::testing::ElementsAre("DDP-7.1-09"));
 }
 
 // A ULP may talk before it starts MPA (MPA-7.1-01), as iSER does.

@@ -86,13 +86,17 @@ std::string in_segments(std::size_t num) {
 
 }  // namespace
 
+void RdmapDecoder::on_startup_frame(Side from) {
+  for (Untagged& queue : halves_[static_cast<std::size_t>(from)].queues) queue.next_msn = ddp::Msn().value;
+}
+
 void RdmapDecoder::on_start(Side from, const Start& start) {
   version_ = start.version;
-  for (Untagged& queue : halves_[static_cast<std::size_t>(from)].queues) queue.next_msn = ddp::Msn().value;
   rules_.on_start(from, start.ird);
 }
 
 void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
+  if (!version_) rules_.stop();  // an FPDU before the Reply: the directions are not in their order
   rules_.on_fpdu(from, frame);
   const auto segment = ddp::parse_segment_wire(fpdu.ulpdu);
   if (!segment) {

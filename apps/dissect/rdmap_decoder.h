@@ -65,7 +65,9 @@ class RdmapDecoder {
     std::uint8_t version = 1;          // of DDP and RDMAP
     std::optional<std::uint16_t> ird;  // how many RDMA Reads and Atomics at once the side takes
   };
-  // The capture has the first FPDU of this side.
+  // The startup frame of this side has ended: the capture has its first FPDU.
+  void on_startup_frame(Side from);
+  // The startup frames of both sides are there.
   void on_start(Side from, const Start& start);
   // Adds the layers above MPA to the frame.
   void on_fpdu(Side from, const Fpdu& fpdu, Frame& frame);
