@@ -85,6 +85,15 @@ void ConnectionDecoder::begin_frame(int end, const Arrival& arrival, ConstBytes 
 }
 
 void ConnectionDecoder::settle_terms() {
+  const auto rejects = [](const std::optional<mpa::StartupFrame>& startup) {
+    return startup && startup->kind == mpa::FrameKind::kReply && startup->r;
+  };
+  if (rejects(first_.startup) || rejects(second_.startup)) {
+    // TCP goes on without MPA (MPA-7.1.2-06, MPA-7.1.2-12).
+    first_.mpa.leave();
+    second_.mpa.leave();
+    return;
+  }
   if (!first_.startup || !second_.startup) return;
   first_.mpa.set_terms(terms_of(*first_.startup, *second_.startup));
   second_.mpa.set_terms(terms_of(*second_.startup, *first_.startup));

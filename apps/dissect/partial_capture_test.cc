@@ -157,6 +157,29 @@ TEST_P(PartialCaptureTest, TheTimeForMpaToBeginIsBounded) {
   EXPECT_THAT(told.lines, IsEmpty());
 }
 
+// TCP goes on without MPA (MPA-7.1.2-06, MPA-7.1.2-12).
+TEST_P(PartialCaptureTest, ARejectedConnectionHasNoFpdus) {
+  Wire wire = make();
+  wire.syn(Wire::kClient);
+  wire.syn(Wire::kServer);
+  wire.send(Wire::kClient, startup(mpa::FrameKind::kRequest, GetParam().markers, GetParam().crc));
+  Octets reject;
+  mpa::emit_startup_frame({.kind = mpa::FrameKind::kReply, .r = true, .private_data = {}}, reject);
+  wire.send(Wire::kServer, reject);
+  send_all(wire, 1, 3);
+  const Octets text = pattern(700, 'a');
+  for (const auto end : {Wire::kClient, Wire::kServer}) {
+    wire.send(end, text);
+    TcpSegment fin = wire.segment(end, {});
+    fin.fin = true;
+    wire.on_segment(fin);
+  }
+  dissector.finish();
+  EXPECT_THAT(told.findings, IsEmpty());
+  EXPECT_EQ(num_sends(told), 0u);
+  EXPECT_THAT(told.lines, Contains(HasSubstr("REJECTED")));
+}
+
 INSTANTIATE_TEST_SUITE_P(Terms, PartialCaptureTest, ::testing::ValuesIn(kTerms));
 
 }  // namespace
