@@ -36,7 +36,7 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
 // A segment that acknowledges octets which the capture does not have yet shows that it missed a packet of the other
 // side, before that side's next segment does.
 void ConnectionDecoder::watch_order(const TcpSegment& segment, Direction& from, const Direction& to) {
-  const auto is_behind = [](std::uint32_t a, std::uint32_t b) { return static_cast<std::int32_t>(a - b) > 0; };
+  const auto is_behind = [](std::uint32_t a, std::uint32_t b) { return seq_distance(b, a) > 0; };
   if (segment.has_ack && to.sent && is_behind(segment.ack, *to.sent)) rdmap_.on_disorder();
   const std::uint32_t end =
       segment.seq + static_cast<std::uint32_t>(segment.payload_len) + (segment.syn ? 1 : 0) + (segment.fin ? 1 : 0);

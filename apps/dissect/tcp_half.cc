@@ -10,10 +10,6 @@ namespace {
 // The memory of an early segment beside its octets.
 constexpr std::size_t kEarlyOverhead = 128;
 
-std::int32_t distance(std::uint32_t from, std::uint32_t to) {
-  return static_cast<std::int32_t>(to - from);
-}
-
 }  // namespace
 
 void TcpHalf::on_segment(const TcpSegment& segment, Sink& sink) {
@@ -27,7 +23,7 @@ void TcpHalf::on_segment(const TcpSegment& segment, Sink& sink) {
     started_ = true;
     next_ = segment.seq;
   }
-  const std::int64_t ahead = distance(next_, segment.syn ? segment.seq + 1 : segment.seq);
+  const std::int64_t ahead = seq_distance(next_, segment.syn ? segment.seq + 1 : segment.seq);
   const auto len = static_cast<std::int64_t>(segment.payload_len);
   if (ahead + len <= 0) {
     ++counters_.retransmitted;
@@ -72,7 +68,7 @@ bool TcpHalf::is_hole_lost() const {
   if (early_.empty()) return false;
   if (held_here_ > HeldOctets::kMaxOfHalf || held_.now > HeldOctets::kMax) return true;
   const std::uint64_t hole = early_.begin()->first - position_;
-  return has_ack_ && distance(next_ + static_cast<std::uint32_t>(hole), acked_) >= 0;
+  return has_ack_ && seq_distance(acked_, next_ + static_cast<std::uint32_t>(hole)) <= 0;
 }
 
 void TcpHalf::pass_hole(Sink& sink) {
