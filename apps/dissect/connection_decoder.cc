@@ -19,11 +19,13 @@ ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener,
       second_(*this, 1, held) {}
 
 void ConnectionDecoder::on_segment(const TcpSegment& segment) {
-  ++num_segments_;
   last_ = segment.time;
-  const int end = segment.src == ends_[0] ? 0 : 1;
+  const int end = end_of(segment);
   Direction& from = direction(end);
-  if (segment.syn) from.mpa.begin_at_start();
+  if (segment.syn) {
+    if (from.tcp.is_foreign_syn(segment.seq)) return;
+    on_syn(segment, from, direction(1 - end));
+  }
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
   watch_order(segment, from, direction(1 - end));
   from.tcp.on_segment(segment, from.mpa);
@@ -31,6 +33,28 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   const auto end_seq = segment.seq + static_cast<std::uint32_t>(segment.payload_len);
   if (segment.fin && from.tcp.is_complete(end_seq)) from.mpa.end({segment.packet, segment.time});
   if (segment.fin || segment.rst) tell_end(segment, end);
+}
+
+void ConnectionDecoder::on_syn(const TcpSegment& segment, Direction& from, Direction& to) {
+  from.mpa.begin_at_start();
+  if (segment.has_ack && to.tcp.begin(segment.ack)) to.mpa.begin_at_start();
+}
+
+// A SYN alone proves nothing: a peer answers a stray one by a challenge ACK (RFC 5961 section 4). So it begins another
+// connection only if this one has ended, or if the peer is not in the capture. A SYN-ACK is the peer's consent.
+bool ConnectionDecoder::is_over(const TcpSegment& segment) const {
+  const int end = end_of(segment);
+  const Direction& from = direction(end);
+  if (segment.syn) {
+    const bool can_begin =
+        segment.has_ack || has_ended() || has_fin_[static_cast<std::size_t>(end)] || !direction(1 - end).sent;
+    return can_begin && from.tcp.is_foreign_syn(segment.seq);
+  }
+  if (!has_ended() || segment.payload_len == 0 || !from.sent) return false;
+  // Retransmissions and octets that were under way when a RST came are near the last octet.
+  constexpr std::int64_t kBehind = 1 << 24, kAhead = 65535;
+  const std::int64_t ahead = seq_distance(*from.sent, segment.seq);
+  return ahead < -kBehind || ahead > kAhead;
 }
 
 // A segment that acknowledges octets which the capture does not have yet shows that it missed a packet of the other
