@@ -6,6 +6,7 @@
 #include "ddp/segment.h"
 #include "mpa/crc32c.h"
 #include "mpa/fpdu.h"
+#include "mpa/fpdu_reader.h"
 #include "rdmap/header.h"
 
 namespace weft::apps::dissect {
@@ -44,16 +45,36 @@ std::size_t wire_len(ConstBytes octets, const mpa::MarkerLayout& layout) {
   return layout.stream_len(mpa::fpdu_len(ulpdu_length(octets.subspan(length_at))));
 }
 
-// The first Marker inside the FPDU that begins here: its FPDUPTR is its own distance. 0: there is none.
-std::size_t first_marker(ConstBytes octets) {
-  const std::size_t end =
-      std::min({octets.size(), mpa::kMarkerSpacing, mpa::fpdu_len(ulpdu_length(octets)) + mpa::kMarkerLen});
-  std::size_t at = mpa::kUlpduLengthLen + ddp::kTaggedHeaderLen;
-  for (; at + mpa::kMarkerLen <= end; at += 4) {
+// Whether the first Marker inside the FPDU of this length can stand at `at`: each FPDUPTR is its Marker's own distance.
+bool can_mark(ConstBytes octets, std::size_t len, std::size_t at) {
+  for (; at < len && at + mpa::kMarkerLen <= octets.size(); at += mpa::kMarkerSpacing, len += mpa::kMarkerLen) {
     const auto marker = octets.subspan(at).first<mpa::kMarkerLen>();
-    if (marker[0] == 0 && marker[1] == 0 && mpa::parse_fpduptr(marker) == at) return at;
+    if (marker[0] != 0 || marker[1] != 0 || mpa::parse_fpduptr(marker) != at) return false;
   }
-  return 0;
+  return true;
+}
+
+// The first Marker inside the FPDU that begins here. 0: there is none. Octets of the ULPDU can look like a Marker, and
+// the CRC covers the same octets wherever the Markers are: kSeveral tells that the place is not certain.
+constexpr std::size_t kSeveral = SIZE_MAX;
+std::size_t first_marker(ConstBytes octets) {
+  const std::size_t len = mpa::fpdu_len(ulpdu_length(octets));
+  const std::size_t end = std::min({octets.size() - mpa::kMarkerLen + 1, mpa::kMarkerSpacing, len});
+  std::size_t found = 0;
+  for (std::size_t at = mpa::kMarkerLen; at < end; at += mpa::kMarkerLen) {
+    if (!can_mark(octets, len, at)) continue;
+    if (found != 0) return kSeveral;
+    found = at;
+  }
+  return found;
+}
+
+bool markers_fit(ConstBytes wire, const mpa::MarkerLayout& layout) {
+  for (std::size_t i = 0; layout.marker_offset(i) + mpa::kMarkerLen <= wire.size(); ++i) {
+    const auto marker = wire.subspan(layout.marker_offset(i)).first<mpa::kMarkerLen>();
+    if (!mpa::marker_fits(layout, i, marker)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -97,7 +118,8 @@ FpduFinder::Guess FpduFinder::try_shape(ConstBytes octets, std::uint64_t place, 
   shape.crc = bad_at != place && crc_fits(octets.first(len));
   if (shape.crc) return Guess::kYes;
   bad_at = place;
-  return saw_crc_ ? Guess::kNo : try_headers(octets, shape, kHeadersUnknown);
+  if (saw_crc_ || (shape.markers && !markers_fit(octets.first(len), shape.layout(0)))) return Guess::kNo;
+  return try_headers(octets, shape, kHeadersUnknown);
 }
 
 FpduFinder::Guess FpduFinder::try_any(ConstBytes octets, std::uint64_t place, Shape& shape) {
@@ -105,13 +127,15 @@ FpduFinder::Guess FpduFinder::try_any(ConstBytes octets, std::uint64_t place, Sh
   if (std::ranges::all_of(octets.first(mpa::kMarkerLen), [](std::uint8_t octet) { return octet == 0; })) {
     // A Marker between two FPDUs belongs to the second.
     shape = {.markers = true};
-    return try_shape(octets, place, shape);
+    const Guess guess = try_shape(octets, place, shape);
+    // Without a CRC that fits, the zeros can be any: the CRC field of the FPDU before it holds some, too.
+    return guess == Guess::kYes && !shape.crc ? Guess::kNo : guess;
   }
   if (!begins_fpdu(octets)) return Guess::kNo;
   shape = {};
   const Guess plain = try_shape(octets, place, shape);
   const std::size_t marker = plain == Guess::kYes ? 0 : first_marker(octets);
-  if (marker == 0) return plain;
+  if (marker == 0 || marker == kSeveral) return plain;
   shape = {.markers = true, .phase = mpa::kMarkerSpacing - marker};
   const Guess marked = try_shape(octets, place, shape);
   return marked == Guess::kNo ? plain : marked;
@@ -123,7 +147,8 @@ FpduFinder::Guess FpduFinder::try_next(ConstBytes octets, const Shape& shape) {
   if (octets.size() < len) return Guess::kMore;
   if (shape.crc) return crc_fits(octets.first(len)) ? Guess::kYes : Guess::kNo;
   // FPDUs that were too short for a Marker say nothing about Markers.
-  return !shape.markers && first_marker(octets) != 0 ? Guess::kNo : Guess::kYes;
+  const bool fits = shape.markers ? markers_fit(octets.first(len), shape.layout(0)) : first_marker(octets) == 0;
+  return fits ? Guess::kYes : Guess::kNo;
 }
 
 }  // namespace weft::apps::dissect

@@ -18,6 +18,7 @@ using rdmap::Opcode;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::Octets;
 using testing::pattern;
 using testing::startup;
@@ -81,6 +82,26 @@ TEST_P(PartialCaptureTest, BeginsInTheMiddle) {
   dissector.finish();
   EXPECT_THAT(told.findings, IsEmpty());
   EXPECT_GE(num_sends(told), 38u);
+}
+
+// Octets of a ULPDU can look like a Marker, and the CRC does not tell where the Markers are. Behind a Marker in the
+// header, the word 32 of this message stands where a Marker with this FPDUPTR would.
+TEST_P(PartialCaptureTest, OctetsThatLookLikeAMarkerAreNotBelieved) {
+  captured = [](const TcpSegment&) { return false; };
+  Wire wire = make();
+  wire.open(GetParam().markers, GetParam().crc);
+  Octets payload(52);
+  payload[11] = 32;
+  for (std::uint32_t msn = 1; msn <= 300; ++msn) {
+    if (msn == 20) captured = [](const TcpSegment&) { return true; };
+    if (msn % 64 == 0) wire.lose(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, msn++, payload)));
+    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, msn, payload)));
+    wire.on_segment(wire.segment(Wire::kServer, {}));
+  }
+  dissector.finish();
+  EXPECT_THAT(told.findings, IsEmpty());
+  EXPECT_THAT(told.lines, Not(Contains(HasSubstr("whose beginning"))));
+  EXPECT_GE(num_sends(told), 250u);
 }
 
 // A CRC that does not fit is no violation where nothing says that CRCs are in use. The FPDU is passed over.
