@@ -15,8 +15,8 @@ struct CaptureTest : ::testing::Test {
   // A pcap file with nanoseconds, in the order of this machine, and one packet.
   std::string file(std::uint32_t seconds, std::uint32_t part) {
     constexpr std::uint32_t kNanoMagic = 0xa1b23c4d, kVersion = 2 | 4 << 16, kSnapshotLen = 65535, kEthernet = 1;
-    const std::array<std::uint32_t, 11> words = {kNanoMagic, kVersion, 0, 0, kSnapshotLen, kEthernet,
-                                                 seconds,    part,     4, 4, 0};
+    const std::array<std::uint32_t, 11> words = {kNanoMagic, kVersion, 0, 0, kSnapshotLen, kEthernet, seconds,
+                                                 part,       4,        4, 0};
     std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(words.data()), sizeof(words));
     return path;
   }

@@ -43,8 +43,11 @@ std::size_t num_sends(const Told& told) {
 
 struct PartialCaptureTest : ::testing::TestWithParam<Terms> {
   Wire make() {
-    return Wire([this](const TcpSegment& segment) { if (captured(segment)) dissector.on_segment(segment); },
-                GetParam().markers, GetParam().crc);
+    return Wire(
+        [this](const TcpSegment& segment) {
+          if (captured(segment)) dissector.on_segment(segment);
+        },
+        GetParam().markers, GetParam().crc);
   }
   // Sends of many lengths, so that Markers stand everywhere in FPDUs.
   static void send_all(Wire& wire, std::uint32_t first_msn, std::uint32_t num) {
