@@ -6,6 +6,7 @@
 
 #include "apps/common/command.h"
 #include "apps/common/global_options.h"
+#include "apps/common/output.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
 #include "apps/dissect/command.h"
@@ -98,7 +99,7 @@ int main(int argc, char** argv) {
     root.parse(argc, argv);
   } catch (const CLI::Success& done) {
     if (const auto surplus = find_surplus(root)) return on_usage_error(root, describe(*surplus, named_command(root)));
-    return root.exit(done);
+    return weft::apps::finish_output(root.exit(done));
   } catch (const CLI::ParseError& error) {
     // An unknown word is reported before a missing one: it is most often the reason.
     const CLI::App* command = named_command(root);
@@ -107,7 +108,8 @@ int main(int argc, char** argv) {
     if (lacks_command) return on_usage_error(root, "a command is missing after '" + words_of(command) + "'");
     return on_usage_error(root, error.what());
   }
+  const int status = weft::apps::finish_output(context.exit_status);
   // The command has cleaned up and printed its results.
   if (const int signal_number = weft::apps::stop_signal(); signal_number != 0) weft::apps::die_by(signal_number);
-  return context.exit_status;
+  return status;
 }

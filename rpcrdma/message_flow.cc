@@ -175,9 +175,9 @@ std::optional<MessageFlow::Next> MessageFlow::join(Arrived& first, TimePoint now
   const bool is_stray = frame.direction == Part::Direction::kReply && !config_.is_awaited(frame.xid);
   Verdict verdict = Verdict::kAlone;
   const bool is_useless = !payload || (has_payload && is_stray);
-  // The engine refuses a malformed part, and discards a stray one.
+  // The engine refuses a malformed part, and discards a stray one. A later Call may get the XID of a stray one.
   if (is_useless && frame.type == Type::kMiddle) {
-    reassembly_.refuse(frame.direction, frame.xid);
+    if (!is_stray) reassembly_.refuse(frame.direction, frame.xid);
   } else if (is_useless) {
     reassembly_.on_last(frame.direction, frame.xid);
   } else {

@@ -63,6 +63,11 @@ Step Negotiation::judge(ConstBytes message) {
     case ReplyVerdict::kError: break;
   }
   if (reply_.error.code == TransportError::Code::kVersion) range_ = {reply_.error.low, reply_.error.high};
+  // W2-7.4.1-2: such an error ends one RPC, and another one may succeed.
+  if (reply_.error.code == TransportError::Code::kSystem && std::exchange(excused_, asked_) != asked_) {
+    ++xid_;
+    return {.kind = Step::Kind::kProbe};
+  }
   return on_refused();
 }
 
@@ -101,6 +106,11 @@ std::string Negotiation::who_speaks_what() const {
   std::string server(draft_);
   if (draft_.empty()) server = std::to_string(range_->low);
   if (draft_.empty() && range_->high != range_->low) server += " to " + std::to_string(range_->high);
+  const auto is_spoken = [this](const Profile* one) {
+    return draft_.empty() ? range_->has(one->version) : one->name == draft_;
+  };
+  // It contradicts itself.
+  if (std::ranges::any_of(config_.profiles, is_spoken)) return "the server speaks " + server + ", and refuses " + own;
   const std::string missing = names_of(missing_profiles());
   return "the server speaks " + server + ", and ClientConfig::protocols names " + own +
          (missing.empty() ? "" : "; add " + missing + " to it");

@@ -72,8 +72,9 @@ class Negotiation {
   Profiles refused_;
   const Profile* asked_;
   std::uint32_t xid_;
-  std::optional<Range> range_;  // of the last refusal that had one
-  std::string_view draft_;      // a refusal came from an engine of this profile; empty: none did
+  std::optional<Range> range_;        // of the last refusal that had one
+  std::string_view draft_;            // a refusal came from an engine of this profile; empty: none did
+  const Profile* excused_ = nullptr;  // its probe met an error that says nothing of versions, and is asked again
   bool failed_ = false;
   ReceivedReply reply_;
 };

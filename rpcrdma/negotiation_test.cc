@@ -197,15 +197,30 @@ TEST(Negotiation, AStaleMemoryIsCorrectedOverTheSameConnection) {
 
 // An error that names no version refuses the version that was asked, and no other one.
 TEST(Negotiation, AnyOtherErrorLeadsToTheNextVersion) {
-  for (const std::uint32_t code : {2u, 3u, 9u, 10u}) {  // RDMA2_ERR_BAD_XDR, INVAL_PROC, INVAL_OPTION, SYSTEM
+  for (const std::uint32_t code : {2u, 3u, 9u}) {  // RDMA2_ERR_BAD_XDR, INVAL_PROC, INVAL_OPTION
     Negotiation negotiation({.profiles = profiles({"2-cel05", "1"}), .first_xid = kXid});
     const Octets probe = probe_of(negotiation);
     EXPECT_EQ(negotiation.on_message(error_2(probe, code)).kind, Kind::kProbe) << code;
     EXPECT_EQ(negotiation.asked().name, "1");
   }
   Negotiation negotiation({.profiles = profiles({"2-cel05"}), .first_xid = kXid});
-  const auto step = negotiation.on_message(error_2(probe_of(negotiation), 10));
+  const auto step = negotiation.on_message(error_2(probe_of(negotiation), 2));
   EXPECT_EQ(step.why, "no version of RPC-over-RDMA in common: the server refuses 2-cel05");
+}
+
+// RDMA2_ERR_SYSTEM ends one RPC, and says nothing of versions (W2-7.4.1-2).
+TEST(Negotiation, AfterATroubleOfTheServerItsVersionIsAskedOnceMore) {
+  const std::pair<const char*, std::uint32_t> kCodes[] = {{"2-cel05", 10}, {"2-wg07", 100}};
+  for (const auto& [name, code] : kCodes) {
+    Negotiation negotiation({.profiles = profiles({name, "1"}), .first_xid = kXid});
+    const Octets first = probe_of(negotiation);
+    EXPECT_EQ(negotiation.on_message(error_2(first, code)).kind, Kind::kProbe) << name;
+    EXPECT_EQ(negotiation.asked().name, name);
+    const Octets second = probe_of(negotiation);
+    EXPECT_NE(first, second) << "another XID";
+    EXPECT_EQ(negotiation.on_message(error_2(second, code)).kind, Kind::kProbe);
+    EXPECT_EQ(negotiation.asked().name, "1");
+  }
 }
 
 // A server that refuses each version in turn, and one that goes on refusing.

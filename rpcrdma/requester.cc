@@ -109,6 +109,7 @@ verbs::Result<CallId> Requester::call(const CallSpec& spec, ReplyCallback done) 
   } else {
     call = std::move(spare_.back());
     spare_.pop_back();
+    spare_octets_ -= call->kept_octets();
   }
   call->spec = spec;
   call->done = std::move(done);
@@ -288,12 +289,15 @@ void Requester::end(Call& call, const Reply& reply) {
 
 void Requester::release(Calls& from, Calls::iterator at) {
   retry_room_ -= (*at)->min_reply_chunk;
-  (*at)->reset();
-  if (spare_.size() < kMaxSpare) {
-    spare_.splice(spare_.end(), from, at);
-  } else {
+  Call& call = **at;
+  call.reset();
+  if (spare_.size() >= kMaxSpare) {
     from.erase(at);
+    return;
   }
+  if (spare_octets_ + call.kept_octets() > kMaxSpareOctets) call.drop_memory();
+  spare_octets_ += call.kept_octets();
+  spare_.splice(spare_.end(), from, at);
 }
 
 std::size_t Requester::run_ended() {

@@ -72,6 +72,9 @@ class Requester {
   // As Client::call, Client::cancel.
   verbs::Result<CallId> call(const CallSpec& spec, ReplyCallback done);
   bool cancel(CallId handle);
+  // What ended Calls keep for the next ones.
+  static constexpr std::size_t kMaxSpareOctets = 64 * 1024;
+  std::size_t spare_octets() const { return spare_octets_; }
   std::size_t num_outstanding() const { return waiting_.size() + sent_.size() + ended_.size(); }
 
   // start: the connection is established with these thresholds, in octets. Calls wait until then. Until the first
@@ -243,6 +246,7 @@ class Requester {
   Calls sent_;     // in order of sending
   Calls ended_;    // their callbacks are due
   Calls spare_;
+  std::size_t spare_octets_ = 0;  // that spare_ keeps
   std::vector<Abandoned> abandoned_;
   std::vector<Unfenced> unfenced_;
   ReceivedReply received_;

@@ -65,9 +65,11 @@ Requester::Transmitted Requester::transmit(Call& call) {
   if (call.spec.call_only) rules.short_only = true;  // W2-4.7-1
   call.offer = choose_reply_offer(call.spec, call.min_reply_chunk, rules);
   call.form = choose_call_form(call.spec, call.rpc(), call.offer, rules, call.head);
-  if (no_calls_ || (no_external_ && call.form.external)) call.form.refusal = "the peer refused such a message before";
+  // No property of the peer allows what it refused (W2-7.1.3-2): such a Call does not wait for properties.
+  const bool is_barred = no_calls_ || (no_external_ && call.form.external);
+  if (is_barred) call.form.refusal = "the peer refused such a message before";
   const bool refused = !call.form.refusal.empty();
-  if (refused && (is_asking() || may_learn_more())) {
+  if (refused && !is_barred && (is_asking() || may_learn_more())) {
     endpoint_->give_send(*send);
     call.unsend();
     return is_asking() ? Transmitted::kNoRoom : Transmitted::kTooEarly;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "requirements/violates.h"
@@ -10,6 +11,24 @@
 namespace weft::rpcrdma {
 
 namespace {
+
+// What the error of a peer says of a Call, in words.
+std::string what_was_refused(const TransportError& error) {
+  const std::string limit = std::to_string(error.limit), needed = std::to_string(error.needed);
+  switch (error.code) {
+    case TransportError::Code::kOtherVersion: return "the peer takes another version on this connection";
+    case TransportError::Code::kMessageType: return "the peer takes no message of this type";
+    case TransportError::Code::kSequence: return "the peer could not join the parts of this Call";
+    case TransportError::Code::kReadChunks: return "the peer takes at most " + limit + " Read chunks";
+    case TransportError::Code::kWriteChunks: return "the peer takes at most " + limit + " Write chunks";
+    case TransportError::Code::kSegments: return "the peer takes at most " + limit + " segments";
+    case TransportError::Code::kWriteResource:
+      return "Write chunk " + std::to_string(error.chunk) + " of this Call is too short: it needs " + needed + " bytes";
+    case TransportError::Code::kReplyResource: return "the Reply needs " + needed + " bytes";
+    case TransportError::Code::kSystem: return "the peer had a trouble of its own";
+    default: return "the peer could not use this Call's header or chunks";
+  }
+}
 
 constexpr std::size_t kMaxRetryRoom = 64 << 20;  // octets of the Reply chunks of retries, for all Calls together
 
@@ -250,9 +269,8 @@ bool Requester::retry_without_write_chunks(Calls::iterator at) {
 
 // The Call ends at once (U1-6.4.2-10), and never goes out again unchanged (U1-6.4.2-09, U1-6.7.2-03).
 void Requester::on_err_chunk(Calls::iterator at, const TransportError& error) {
-  finish(
-      sent_, at, CallStatus::kTransportError,
-      std::string(link_->profile().error_name(error.code)) + ": the peer could not use this Call's header or chunks");
+  finish(sent_, at, CallStatus::kTransportError,
+         std::string(link_->profile().error_name(error.code)) + ": " + what_was_refused(error));
 }
 
 // A Call whose Reply has no predictable length goes out again with a larger Reply chunk. The room that peers ask

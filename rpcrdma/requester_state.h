@@ -19,9 +19,6 @@ namespace weft::rpcrdma {
 inline constexpr std::size_t kMaxArgumentItems = 64;
 
 struct Requester::Call {
-  // Reply chunk memory that a spare Call may keep, in octets.
-  static constexpr std::size_t kKeepReplyMemory = 64 * 1024;
-
   CallSpec spec;
   ReplyCallback done;
   std::uint64_t id = 0;
@@ -89,8 +86,13 @@ struct Requester::Call {
     num_retries = 0;
     min_reply_chunk = 0;
     no_read_chunks = no_write_chunks = false;
-    if (reply_memory.capacity() > kKeepReplyMemory) reply_memory = {};
     text.clear();
+  }
+  // What a spare Call keeps for the next one.
+  std::size_t kept_octets() const { return head.capacity() + reply_memory.capacity(); }
+  void drop_memory() {
+    head = std::vector<std::uint8_t>();  // {} would keep the memory
+    reply_memory = std::vector<std::uint8_t>();
   }
 };
 

@@ -32,6 +32,42 @@ TEST_F(RequesterTest, OneCallUntilTheFirstReplyThenTheGrant) {
   EXPECT_EQ(end->requester->num_outstanding(), 11u);
 }
 
+// A peer that has a client make long Calls and wait for long Replies must not fill its memory for good.
+TEST_F(RequesterTest, WhatEndedCallsKeepIsBounded) {
+  constexpr std::uint32_t kCredits = 32;
+  open({.credits = kCredits});
+  call();
+  deliver(reply_to(0, kCredits));
+  const Octets args = pattern(300000);
+  for (std::size_t round = 0; round < 2; ++round) {
+    const std::size_t before = end->qp.sent.size();
+    for (std::size_t i = 0; i < kCredits; ++i) {
+      CallSpec spec;
+      spec.args = args;
+      spec.max_results = 300000;
+      call(spec);
+    }
+    ASSERT_EQ(end->qp.sent.size(), before + kCredits);
+    for (std::size_t i = before; i < before + kCredits; ++i) deliver(long_reply_to(i, kCredits));
+    ASSERT_EQ(outcomes.size(), 1 + (round + 1) * kCredits);
+    EXPECT_EQ(outcomes.back().status, CallStatus::kSuccess);
+    EXPECT_LE(end->requester->spare_octets(), Requester::kMaxSpareOctets);
+  }
+}
+
+TEST_F(RequesterTest, ACallThatWasNotSentSaysSo) {
+  open({.credits = 8});
+  CallSpec spec;
+  spec.timeout = std::chrono::milliseconds(1000);
+  for (int i = 0; i < 2; ++i) call(spec);
+  run();
+  ASSERT_EQ(end->qp.sent.size(), 1u);
+  run(1000);
+  ASSERT_EQ(outcomes.size(), 2u);
+  EXPECT_EQ(outcomes[0].text, "no Reply within 1000 ms");
+  EXPECT_EQ(outcomes[1].text, "not sent within 1000 ms: the peer granted no credit for it");
+}
+
 TEST_F(RequesterTest, AGrantOfZeroCountsAsOne) {
   open();
   call();

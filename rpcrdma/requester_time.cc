@@ -20,7 +20,9 @@ void Requester::expire(Calls& calls, bool sent) {
       continue;
     }
     if (sent) abandon(**call, now_);
-    finish(calls, call, CallStatus::kTimeout, "no Reply within " + std::to_string(timeout_of(**call).count()) + " ms");
+    const std::string passed = std::to_string(timeout_of(**call).count()) + " ms";
+    finish(calls, call, CallStatus::kTimeout,
+           sent ? "no Reply within " + passed : "not sent within " + passed + ": the peer granted no credit for it");
   }
 }
 

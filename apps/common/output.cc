@@ -1,10 +1,16 @@
 #include "apps/common/output.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+
+#include "apps/common/command.h"
 
 namespace weft::apps {
 
@@ -34,6 +40,24 @@ std::string format_duration_ns(double ns) {
 void print_ready(const std::string& what) {
   std::printf("ready %s\n", what.c_str());
   std::fflush(stdout);
+}
+
+namespace {
+
+bool has_reader() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&output, 1, 0) < 0 || (output.revents & POLLERR) == 0;
+}
+
+}  // namespace
+
+int finish_output(int status) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  const int error = errno;  // 0: an earlier write failed
+  if (status != kExitDone) return status;
+  if (error == EPIPE || !has_reader()) return kExitFailed;
+  return fail("cannot write to standard output" + (error == 0 ? "" : std::string(": ") + std::strerror(error)));
 }
 
 }  // namespace weft::apps

@@ -14,4 +14,8 @@ std::string format_duration_ns(double ns);
 // flushes the line, so that the reader of a pipe sees it at once.
 void print_ready(const std::string& what);
 
+// finish_output is for the end of the program: it returns `status`, the exit status so far, or kExitFailed if standard
+// output did not take everything. Says so once, unless the reader of a pipe has left: it may have seen enough.
+int finish_output(int status);
+
 }  // namespace weft::apps

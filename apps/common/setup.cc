@@ -72,13 +72,7 @@ std::uint64_t raise_file_limit() {
   return setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
 }
 
-absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& options, const DeviceWish& wish) {
-  if (!options.is_soft()) {
-    auto device =
-        verbs::open_ibv_device({.name = options.device, .ird = options.ird, .ord = options.ord, .log = program_log()});
-    if (!device.ok()) return to_status(device.error(), "cannot open an RDMA device");
-    return std::move(device.value());
-  }
+verbs::SoftConfig soft_config(const GlobalOptions& options, const DeviceWish& wish) {
   verbs::SoftConfig config;
   config.mpa_revision = options.mpa_revision;
   config.crc = options.crc;
@@ -99,6 +93,17 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
     config.reply_timeout = std::min(config.reply_timeout, wish.answer_timeout);
   }
   config.admits = wish.admits;
+  return config;
+}
+
+absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& options, const DeviceWish& wish) {
+  if (!options.is_soft()) {
+    auto device =
+        verbs::open_ibv_device({.name = options.device, .ird = options.ird, .ord = options.ord, .log = program_log()});
+    if (!device.ok()) return to_status(device.error(), "cannot open an RDMA device");
+    return std::move(device.value());
+  }
+  verbs::SoftConfig config = soft_config(options, wish);
   if (!options.trace_file.empty()) {
     auto trace = verbs::open_trace({.path = options.trace_file, .log = program_log()});
     if (!trace.ok()) return to_status(trace.error(), "cannot write the trace");

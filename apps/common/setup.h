@@ -13,6 +13,10 @@
 #include "verbs-shim/api/log.h"
 #include "verbs-shim/api/verbs.h"
 
+namespace weft::verbs {
+struct SoftConfig;
+}
+
 namespace weft::apps {
 
 // set_up_logging sends the default spdlog logger to stderr at a level of spdlog's names. Lines are printable().
@@ -33,6 +37,9 @@ struct DeviceWish {
   // Decides which peers may connect, as SoftConfig::admits. RDMA devices of the kernel leave this to their user.
   std::function<bool(const sockaddr_storage& peer)> admits = {};
 };
+
+// soft_config is the soft RNIC that the global options and the wish describe, without its trace.
+verbs::SoftConfig soft_config(const GlobalOptions& options, const DeviceWish& wish = {});
 
 // open_device opens the device of --backend with the global options.
 absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& options, const DeviceWish& wish = {});

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -19,10 +21,14 @@ class CallTable {
   static constexpr std::size_t kMaxCalls = 4096;
   static constexpr std::size_t kMaxSegments = 65536;
   static constexpr std::size_t kMaxAnswered = 1024;
+  static constexpr std::size_t kMaxLooks = 64;  // segments that find_memory looks at
 
   struct Call {
     std::uint32_t program = 0, version = 0, procedure = 0;
-    bool is_known = false;  // the capture has its RPC header
+    bool is_known = false;       // the capture has its RPC header
+    bool is_repeated = false;    // another Call with its XID was open
+    bool is_wrapped = false;     // its arguments and results are not as the procedure has them (RFC 2203)
+    std::uint64_t num_gaps = 0;  // before it
     Timestamp time{};
     rpcrdma::ChunkListsView offered = {};
     std::vector<std::uint8_t> reply_head = {};  // the first octets of its Reply chunk
@@ -36,17 +42,37 @@ class CallTable {
     bool is_first = false;    // kCall, kReply: of its chunk
     std::uint64_t offset = 0;
     std::uint32_t len = 0;
+    std::uint64_t written = 0;  // octets up to the last one that an RDMA Write reached
   };
 
-  // add remembers a Call in place of an older one with the same XID.
+  // add remembers a Call in place of an open one with the same XID. Its Reply can be that of either, and what the older
+  // one offers is forgotten.
   Call& add(std::uint32_t xid, Timestamp time, const rpcrdma::ChunkListsView& offered);
   // find returns the open Call with this XID; null for none.
   Call* find(std::uint32_t xid);
   // answer forgets a Call that has its Reply.
   void answer(std::uint32_t xid);
-  // find_segment returns the segment of this handle that has the octet at `to`; else any one that a Call offers with
-  // this handle; null for none.
-  const Segment* find_segment(std::uint32_t handle, std::uint64_t to) const;
+  // Memory: what open Calls offer at a place.
+  struct Memory {
+    // The segment at this place, or the one that reaches farthest behind it; else any one with this handle; null for
+    // none.
+    const Segment* segment = nullptr;
+    bool is_offered = false;  // every octet, by one segment or by several
+    bool is_certain = true;   // false: more segments have this handle than were looked at
+  };
+  // note_write remembers that an RDMA Write reached a place, in each segment that has it.
+  void note_write(std::uint32_t handle, std::uint64_t to, std::uint64_t len);
+  // written returns Segment::written of a segment that the Call with this XID offers. Empty: unknown.
+  std::optional<std::uint64_t> written(std::uint32_t xid, const rpcrdma::Segment& offered) const;
+  Memory find_memory(std::uint32_t handle, std::uint64_t to, std::uint64_t len) const;
+
+  // The capture misses messages: another Call may have taken the XID of an open one, and any memory may be offered.
+  void on_gap() {
+    ++num_gaps_;
+    has_forgotten_ = true;
+  }
+  // Whether a Reply with the XID of this Call answers this Call.
+  bool is_certain(const Call& call) const { return !call.is_repeated && call.num_gaps == num_gaps_; }
 
   std::size_t num_open() const { return calls_.size(); }
   // Whether a Call with this XID was open lately, or can have been.
@@ -57,11 +83,14 @@ class CallTable {
  private:
   void forget(std::unordered_map<std::uint32_t, Call>::iterator call);
 
-  std::unordered_map<std::uint32_t, Call> calls_;                        // by XID
-  std::map<std::pair<std::uint32_t, std::uint64_t>, Segment> segments_;  // by handle and offset
-  std::size_t num_offered_ = 0;                                          // segments of all open Calls
-  std::deque<std::uint32_t> answered_;                                   // the last XIDs
+  std::unordered_map<std::uint32_t, Call> calls_;  // by XID
+  // By handle, offset and XID: several Calls can offer the same memory.
+  std::multimap<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, Segment> segments_;
+  std::size_t num_offered_ = 0;         // segments of all open Calls
+  std::deque<std::uint32_t> answered_;  // the last XIDs
+  std::uint64_t num_gaps_ = 0;
   bool has_forgotten_ = false;
+  bool knows_written_ = true;  // note_write has looked at all segments
 };
 
 // for_each_segment calls visit(handle, segment) for each segment of the lists. The XID of the segment is 0.

@@ -132,8 +132,10 @@ Capture& Capture::operator=(Capture&&) noexcept = default;
 Capture::~Capture() = default;
 
 Result<Capture, std::string> Capture::open(const std::string& path) {
+  constexpr std::size_t kBuffer = 1 << 18;  // octets that one system call reads
   File file(path == "-" ? stdin : std::fopen(path.c_str(), "re"));
   if (file == nullptr) return fmt::format("{}: {}", path, std::strerror(errno));
+  (void)std::setvbuf(file.get(), nullptr, _IOFBF, kBuffer);
   const int first = std::fgetc(file.get());
   if (first == EOF) {
     return fmt::format("{}: {}", path, std::ferror(file.get()) != 0 ? std::strerror(errno) : "the file is empty");

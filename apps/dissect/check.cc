@@ -32,12 +32,16 @@ struct Section {
   std::string_view of_id, place;
 };
 constexpr Section kVersion1Sections[] = {
-    {"3.1.2", "RFC 8166 section 2.2.2"}, {"4.3.1", "RFC 8166 section 3.3.1"},     {"4.3.2", "RFC 8797 section 4.1"},
-    {"4.4.5", "RFC 8166 section 3.4.5"}, {"4.4.4.1", "RFC 8166 section 3.4.5.2"}, {"4.4.6", "RFC 8166 section 3.4.6"},
-    {"4.5.3", "RFC 8166 section 3.5.3"}, {"5.2.1", "RFC 8166 section 4.2.1"},     {"5.2.2", "RFC 8166 section 4.2.2"},
-    {"5.2.4", "RFC 8166 section 4.2.4"}, {"5.3", "RFC 8166 section 4.3"},         {"5.3.1", "RFC 8166 section 4.3.1"},
-    {"5.3.3", "RFC 8166 section 4.3.3"}, {"5.5", "RFC 8166 section 4.5"},         {"5.5.2", "RFC 8166 section 4.5.2"},
-    {"5.6.1", "RFC 8166 section 4.6.1"}, {"5.6.2", "RFC 8166 section 4.6.2"},     {"8.1.1", "RFC 8166 section 6.1"},
+    {"3.1.2", "RFC 8166 section 2.2.2"}, {"4.3.1", "RFC 8166 section 3.3.1"},
+    {"4.3.2", "RFC 8797 section 4.1"},   {"4.4.6.1", "RFC 8166 section 3.4.6.2"},
+    {"4.4.5", "RFC 8166 section 3.4.5"}, {"4.4.4.1", "RFC 8166 section 3.4.5.2"},
+    {"4.4.6", "RFC 8166 section 3.4.6"}, {"4.5.3", "RFC 8166 section 3.5.3"},
+    {"5.2.1", "RFC 8166 section 4.2.1"}, {"5.2.2", "RFC 8166 section 4.2.2"},
+    {"5.2.4", "RFC 8166 section 4.2.4"}, {"5.3", "RFC 8166 section 4.3"},
+    {"5.3.1", "RFC 8166 section 4.3.1"}, {"5.3.3", "RFC 8166 section 4.3.3"},
+    {"5.5", "RFC 8166 section 4.5"},     {"5.5.2", "RFC 8166 section 4.5.2"},
+    {"5.6.1", "RFC 8166 section 4.6.1"}, {"5.6.2", "RFC 8166 section 4.6.2"},
+    {"8.1.1", "RFC 8166 section 6.1"},
 };
 
 }  // namespace

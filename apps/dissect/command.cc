@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -135,14 +134,6 @@ int write_page(const DissectOptions& options) {
   return error.empty() ? kExitDone : fail(options.file + ": " + error);
 }
 
-// The reader of a pipe may have seen enough.
-int on_written(int status) {
-  errno = 0;
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  return errno == EPIPE || errno == 0 ? kExitFailed
-                                      : fail(fmt::format("cannot write the output: {}", std::strerror(errno)));
-}
-
 int tell(const DissectOptions& options) {
   const bool html = !options.html.empty();
   if (options.fields + options.check + options.summary + options.ladder + options.json + html > 1) {
@@ -181,7 +172,7 @@ void register_dissect_command(CLI::App& root, CommandContext& context) {
   auto options = std::make_shared<DissectOptions>();
   CLI::App* sub = root.add_subcommand("dissect", "Tell of the iWARP connections in a capture, down to NFS.");
   sub->add_option("FILE", options->file, "a pcap or pcapng file; - reads standard input")->required();
-  sub->add_flag("-v,--verbose", options->fields, "print every field and its bytes");
+  sub->add_flag("-v,--verbose", options->fields, "print every field and its first 32 bytes");
   sub->add_flag("--check", options->check, "print each violation of a rule; exit status 1 if there is one");
   sub->add_flag("--summary", options->summary, "print what each connection did: operations, RPCs, latencies");
   sub->add_flag("--ladder", options->ladder, "print a ladder diagram");
@@ -194,7 +185,7 @@ void register_dissect_command(CLI::App& root, CommandContext& context) {
       "  tcpdump -i lo -U -w - tcp port 20049 | weft dissect -\n"
       "  weft dissect --html nfs.html nfs.pcap\n"
       "Each line is a message: its time, the number of its connection, > from the client or < from the server.");
-  sub->callback([options, &context] { context.exit_status = on_written(tell(*options)); });
+  sub->callback([options, &context] { context.exit_status = tell(*options); });
 }
 
 }  // namespace weft::apps

@@ -25,6 +25,7 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   if (segment.syn) {
     if (from.tcp.is_foreign_syn(segment.seq)) return;
     on_syn(segment, from, direction(1 - end));
+    rpc_.on_sides_known();
   }
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
   watch_order(segment, from, direction(1 - end));
@@ -121,6 +122,10 @@ void ConnectionDecoder::settle_terms() {
   if (!first_.startup || !second_.startup) return;
   first_.mpa.set_terms(terms_of(*first_.startup, *second_.startup));
   second_.mpa.set_terms(terms_of(*second_.startup, *first_.startup));
+  const auto private_data_of = [](const mpa::StartupFrame& frame) {
+    return rpcrdma::parse_private_data(mpa::ulp_private_data(frame));
+  };
+  rpc_.on_private_data(private_data_of(*direction(client_).startup), private_data_of(*direction(1 - client_).startup));
   rdmap_.on_start(side_of(0), start_of(*first_.startup, *second_.startup));
   rdmap_.on_start(side_of(1), start_of(*second_.startup, *first_.startup));
 }
@@ -130,6 +135,7 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
   startup = frame;
   if (of_.id_ == 0) of_.client_ = frame.kind == mpa::FrameKind::kRequest ? end_ : 1 - end_;
   of_.rdmap_.on_startup_frame(of_.side_of(end_));
+  of_.rpc_.on_sides_known();
   of_.settle_terms();
   of_.begin_frame(end_, arrival, wire);
   tell_startup_frame(frame, of_.options_, of_.frame_);

@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "apps/dissect/testing/rpc.h"
 #include "apps/dissect/testing/wire.h"
-#include "rpcrdma/rpc_message.h"
-#include "rpcrdma/v1/header.h"
 
 namespace weft::apps::dissect {
 namespace {
@@ -15,8 +14,12 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::message;
 using testing::Octets;
 using testing::pattern;
+using testing::read_args;
+using testing::rpc_call;
+using testing::rpc_reply;
 using ::testing::SizeIs;
 using testing::tagged;
 using testing::Told;
@@ -260,42 +263,6 @@ TEST_F(DissectorTest, ACrcThatIsNotInUseIsNotJudged) {
 
 // ---- RPC-over-RDMA
 
-Octets rpc_call(std::uint32_t xid, std::uint32_t procedure, const Octets& args) {
-  Octets octets;
-  rpcrdma::xdr::XdrWriter out(octets);
-  rpcrdma::emit_call(out, {xid, 100003, 3, procedure, {}, {}});
-  out.raw(args);
-  return octets;
-}
-
-Octets rpc_reply(std::uint32_t xid, const Octets& results) {
-  Octets octets;
-  rpcrdma::xdr::XdrWriter out(octets);
-  rpcrdma::ReplyHeader reply;
-  reply.xid = xid;
-  rpcrdma::emit_reply(out, reply);
-  out.raw(results);
-  return octets;
-}
-
-Octets message(rpcrdma::v1::Header header, const Octets& payload) {
-  Octets octets;
-  rpcrdma::xdr::XdrWriter out(octets);
-  emit_header(out, header);
-  out.raw(payload);
-  return octets;
-}
-
-// fh "file", offset 4096, count 65536
-Octets read_args() {
-  Octets args;
-  rpcrdma::xdr::XdrWriter out(args);
-  out.opaque(Octets{'f', 'i', 'l', 'e'});
-  out.u64(4096);
-  out.u32(65536);
-  return args;
-}
-
 TEST_F(DissectorTest, JoinsACallWithItsReplyAndItsRdmaOperations) {
   Wire wire(dissector);
   wire.open();
@@ -340,6 +307,79 @@ TEST_F(DissectorTest, ACallInAReadChunkIsNamedByItsFirstOctets) {
   dissector.finish();
   EXPECT_THAT(told.lines, Contains(HasSubstr("(Call 0x00000005)")));
   EXPECT_THAT(told.lines, Contains(HasSubstr("> CALL NFSv3 READ")));
+}
+
+// A Read chunk has the octets of its argument, with the roundup of XDR or without it.
+TEST_F(DissectorTest, AReadChunkMayHaveTheRoundup) {
+  Octets args;  // of a WRITE of 5 octets, up to these
+  rpcrdma::xdr::XdrWriter out(args);
+  out.opaque(Octets{'f', 'i', 'l', 'e'});
+  out.u64(0);
+  for (const std::uint32_t word : {5u, 0u, 5u}) out.u32(word);  // count, stable, length
+  for (const std::uint32_t len : {4u, 5u, 6u, 7u, 8u, 9u, 12u}) {
+    Told one;
+    Dissector of_one({}, one);
+    Wire wire(of_one);
+    wire.open();
+    const Octets rpc = rpc_call(5, 7, args);
+    rpcrdma::v1::Header call;
+    call.xid = 5;
+    call.credit = 1;
+    call.lists.read_list = {
+        {.position = static_cast<std::uint32_t>(rpc.size()), .target = {.handle = 0x99, .length = len, .offset = 0}}};
+    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, message(call, rpc))));
+    of_one.finish();
+    if (len == 5 || len == 8) {
+      EXPECT_THAT(one.findings, IsEmpty()) << len;
+    } else {
+      EXPECT_THAT(one.findings, ElementsAre("R1-4.4.4.1-03")) << len;
+    }
+  }
+}
+
+// Placed: hears of every field, which stands in its octets. Those of an RPC message in a chunk stand nowhere.
+struct Placed final : Listener {
+  std::vector<std::string> rpc_lines;
+  std::size_t num_nowhere = 0;  // fields of RPC
+
+  void on_connection(const Connection&) override {}
+  void on_frame(const Frame& frame) override {
+    for (const Layer& layer : frame.layers) {
+      if (layer.kind == LayerKind::kRpc) rpc_lines.push_back(layer.line);
+      for (const Field& field : layer.fields) {
+        const ConstBytes octets = field.source == Source::kWire    ? frame.wire
+                                  : field.source == Source::kUlpdu ? frame.ulpdu
+                                                                   : frame.message;
+        EXPECT_LE(std::uint64_t{field.at} + field.len, octets.size()) << layer.line << ": " << field.name;
+        if (layer.kind == LayerKind::kRpc && field.at == 0 && field.len == 0) ++num_nowhere;
+      }
+    }
+  }
+  void on_connection_end(std::uint32_t, const TcpCounters&) override {}
+};
+
+TEST_F(DissectorTest, AReplyInAReplyChunkIsNamedByItsFirstOctets) {
+  Placed placed;
+  Dissector of_fields({.fields = true}, placed);
+  Wire wire(of_fields);
+  wire.open();
+  const Octets rpc = rpc_reply(5, {0, 0, 0, 0});
+  rpcrdma::v1::Header call;
+  call.xid = 5;
+  call.credit = 1;
+  call.lists.reply_chunk = {{.handle = 0x99, .length = 1000, .offset = 0x40}};
+  wire.send(Wire::kClient,
+            wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, message(call, rpc_call(5, 6, read_args())))));
+  wire.send(Wire::kServer, wire.fpdu(Wire::kServer, tagged(Opcode::kWrite, 0x99, 0x40, rpc)));
+  rpcrdma::v1::Header reply = call;
+  reply.proc = rpcrdma::v1::Proc::kNomsg;
+  reply.lists.reply_chunk->at(0).length = static_cast<std::uint32_t>(rpc.size());
+  wire.send(Wire::kServer, wire.fpdu(Wire::kServer, untagged(Opcode::kSend, 1, message(reply, {}))));
+  of_fields.finish();
+  ASSERT_THAT(placed.rpc_lines, SizeIs(2));
+  EXPECT_THAT(placed.rpc_lines[0], HasSubstr("CALL NFSv3 READ"));
+  EXPECT_THAT(placed.rpc_lines[1], HasSubstr("REPLY NFSv3 READ NFS3_OK"));
+  EXPECT_GE(placed.num_nowhere, 3u);
 }
 
 // The octets of a name are the peer's.

@@ -13,6 +13,8 @@ std::string duration_str(Timestamp time) {
     std::string_view name;
   };
   constexpr Unit kUnits[] = {{1000, "us"}, {1000000, "ms"}, {1000000000, "s"}};
+  // Clocks of captures can go backwards. The lowest time of all has no opposite.
+  if (time < Timestamp()) return "-" + duration_str(time == Timestamp::min() ? Timestamp::max() : -time);
   const std::int64_t ns = time.count();
   std::string text;
   if (ns < kUnits[0].ns) {

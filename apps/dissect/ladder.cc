@@ -39,6 +39,15 @@ std::string shaft(std::string_view text, bool to_right) {
   return to_right ? fmt::format("- {} {}>", text, dashes) : fmt::format("<{} {} -", dashes, text);
 }
 
+// The time between two messages; at most 13 columns.
+std::string passed_str(Timestamp passed) {
+  constexpr Timestamp kMost = std::chrono::seconds(9999999);
+  if (passed > kMost || passed < -kMost) {
+    return fmt::format("{:+.2e} s", std::chrono::duration<double>(passed).count());
+  }
+  return (passed < Timestamp() ? "" : "+") + duration_str(passed);
+}
+
 }  // namespace
 
 void Ladder::on_connection(const Connection& connection) {
@@ -59,8 +68,7 @@ void Ladder::on_frame(const Frame& frame) {
   shown_ = frame.connection;
   // The highest layer names the message; the layers below it stand beneath the arrow.
   std::string_view rest = lines.back();
-  say(out_, "{:>13} |{}|\n", "+" + duration_str(passed),
-      shaft(take_line(rest, kWidth - 6), frame.from == Side::kClient));
+  say(out_, "{:>13} |{}|\n", passed_str(passed), shaft(take_line(rest, kWidth - 6), frame.from == Side::kClient));
   const auto say_beneath = [this](std::string_view text) {
     while (!text.empty()) say(out_, "{:>13} |  {:<{}}|\n", "", take_line(text, kWidth - 2), kWidth - 2);
   };

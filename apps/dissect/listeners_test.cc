@@ -65,6 +65,23 @@ TEST(LadderTest, FitsEightyColumnsAndCutsNoWords) {
   EXPECT_THAT(words, ::testing::HasSubstr("0xfffffffffffeee8f"));
 }
 
+// The clocks of hosts go backwards, and some captures are made of several.
+TEST(LadderTest, ColumnsStandWhereTimeGoesBackwardsOrFar) {
+  Printed printed;
+  Ladder ladder(printed.file());
+  Frame frame;
+  frame.connection = 1;
+  frame.layers.add(LayerKind::kRpc).line = "REPLY";
+  for (const std::int64_t seconds : {0ll, 3605ll, 0ll, 9999999ll, 1000000000ll, -2000000000ll}) {
+    frame.arrival.time = std::chrono::seconds(seconds);
+    ladder.on_frame(frame);
+  }
+  const std::string text = printed.text();
+  EXPECT_THAT(text, ::testing::HasSubstr(" -3605.00 s |"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_EQ(line.find('|'), 14u) << line;
+}
+
 // A hostile capture can name any number of procedures.
 TEST(SummaryTest, ProceduresAreBounded) {
   Printed printed;
@@ -90,6 +107,9 @@ TEST(DurationTest, RoundsToTwoDecimals) {
   EXPECT_EQ(duration_str(Timestamp(1234567)), "1.23 ms");
   EXPECT_EQ(duration_str(Timestamp(1235000)), "1.24 ms");
   EXPECT_EQ(duration_str(std::chrono::seconds(90)), "90.00 s");
+  EXPECT_EQ(duration_str(std::chrono::milliseconds(-1500)), "-1.50 s");
+  EXPECT_EQ(duration_str(Timestamp(-999)), "-999 ns");
+  EXPECT_EQ(duration_str(Timestamp::min()), "-9223372036.85 s");
 }
 
 TEST(AppendTest, HasRoomForTheLongestValues) {

@@ -210,6 +210,7 @@ void MpaHalf::on_missing(std::uint64_t len, const Arrival& arrival) {
     if (skip_ == 0) state_ = State::kFpdus;
     return;
   }
+  if (state_ != State::kSearch) sink_.on_gap();
   skipped_ += pending_.size() + len;
   position_ += pending_.size() + len;
   pending_.clear();

@@ -48,6 +48,8 @@ class MpaHalf final : public TcpHalf::Sink {
     virtual void on_empty_ulpdu(const Arrival& arrival) = 0;
     // The side ended its stream inside a frame, of which this is there.
     virtual void on_cut_short(ConstBytes wire, const Arrival& arrival) = 0;
+    // The capture misses octets here, and the next FPDU has to be found.
+    virtual void on_gap() = 0;
     // len octets were passed over, because the capture misses octets there or before them.
     virtual void on_skipped(std::uint64_t len, const Arrival& arrival) = 0;
 

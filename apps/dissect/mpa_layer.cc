@@ -1,5 +1,6 @@
 #include "apps/dissect/mpa_layer.h"
 
+#include <algorithm>
 #include <string>
 
 #include "apps/dissect/effect.h"
@@ -100,6 +101,16 @@ void tell_trailer(const Fpdu& fpdu, LayerWriter& layer) {
   layer.field("CRC", crc_at, mpa::kCrcLen, "{}", crc_str(fpdu.crc));
 }
 
+// The PAD where no Marker stands in it.
+void judge_pad(const Fpdu& fpdu, Frame& frame) {
+  const std::size_t bare_len = mpa::fpdu_len(fpdu.ulpdu_len);
+  const std::size_t pad_len = bare_len - mpa::kUlpduLengthLen - fpdu.ulpdu_len - mpa::kCrcLen;
+  if (fpdu.cut || fpdu.wire_len != bare_len) return;
+  const ConstBytes pad = fpdu.wire.subspan(bare_len - mpa::kCrcLen - pad_len, pad_len);
+  if (std::ranges::all_of(pad, [](std::uint8_t octet) { return octet == 0; })) return;
+  frame.findings.push_back({"MPA-4.1-03", "PAD is not zero", "the receiver does not look at it"});
+}
+
 }  // namespace
 
 void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options, Frame& frame) {
@@ -140,6 +151,7 @@ void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
     frame.findings.push_back(
         {"MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length", ends(mpa::Error::kMarker)});
   }
+  judge_pad(fpdu, frame);
   if (!layer.wants_fields()) return;
   tell_markers(fpdu, layer);
   layer.field("ULPDU_Length", fpdu.length_at, mpa::kUlpduLengthLen, "{}", fpdu.ulpdu_len);
@@ -157,6 +169,8 @@ RdmapDecoder::Start start_of(const mpa::StartupFrame& own, const mpa::StartupFra
   if (own.rev == 0 || other.rev == 0) start.version = 0;
   const bool is_reply = own.kind == mpa::FrameKind::kReply;
   const auto words = mpa::parse_enhanced_words(is_reply ? own : other);
+  const auto told = mpa::parse_enhanced_words(is_reply ? own : other);
+  if (!is_reply && told && told->a) start.rtr = {.send = told->b, .write = told->c, .read = told->d};
   if (!words || words->ird == mpa::EnhancedWords::kManual || words->ord == mpa::EnhancedWords::kManual) return start;
   start.ird = is_reply ? words->ird : words->ord;
   return start;

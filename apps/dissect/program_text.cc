@@ -87,8 +87,17 @@ const std::vector<Word>& words_of(const KnownProgram& program, const nfsulb::Ope
   return known.emplace_back(&operation, argument_words(program.program, program.version, operation.name)).second;
 }
 
+// The octets of a name that are shown: whole characters of UTF-8.
+std::size_t shown_len(ConstBytes octets) {
+  constexpr std::size_t kMaxContinuations = 3;
+  if (octets.size() <= kMaxName) return octets.size();
+  std::size_t len = kMaxName;
+  while (len > kMaxName - kMaxContinuations && (octets[len] & 0xc0u) == 0x80u) --len;
+  return len;
+}
+
 std::string name_text(ConstBytes octets) {
-  const ConstBytes shown = octets.first(std::min(octets.size(), kMaxName));
+  const ConstBytes shown = octets.first(shown_len(octets));
   return printable({reinterpret_cast<const char*>(shown.data()), shown.size()}) +
          (shown.size() < octets.size() ? "..." : "");
 }

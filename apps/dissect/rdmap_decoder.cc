@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "apps/dissect/effect.h"
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/terminate_layer.h"
 #include "ddp/error.h"
+#include "mpa/fpdu.h"
 #include "rdmap/atomic.h"
 #include "rdmap/terminate.h"
 
@@ -38,6 +40,18 @@ std::string_view opcode_str(Opcode opcode) {
     case Opcode::kAtomicResponse: return "Atomic Response";
   }
   return "a message of an unknown opcode";
+}
+
+// Bits that are sent as zero, and that no receiver looks at.
+void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame) {
+  constexpr std::uint8_t kRsv = 0x30;
+  constexpr std::string_view kEffect = "the receiver does not look at them";
+  if (ddp_rsvd != 0) {
+    frame.findings.push_back({"DDP-4.1-10", fmt::format("Rsvd of DDP is {:#x}", ddp_rsvd), std::string(kEffect)});
+  }
+  if ((rsvd_ulp & kRsv) != 0) {
+    frame.findings.push_back({"RDMAP-4.1-09", "Rsv of RDMAP is not zero", std::string(kEffect)});
+  }
 }
 
 // version: of DDP and RDMAP; empty: 0 or 1.
@@ -92,21 +106,33 @@ void RdmapDecoder::on_startup_frame(Side from) {
 
 void RdmapDecoder::on_start(Side from, const Start& start) {
   version_ = start.version;
+  Half& half = halves_[static_cast<std::size_t>(from)];
+  if (!half.was_early) half.rtr_due = start.rtr;
   rules_.on_start(from, start.ird);
 }
 
 void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
-  if (!version_) rules_.stop();  // an FPDU before the Reply: the directions are not in their order
+  if (!version_) {
+    // An FPDU before the Reply, or without one: the directions are not in their order.
+    halves_[static_cast<std::size_t>(from)].was_early = true;
+    rules_.stop();
+  }
   rules_.on_fpdu(from, frame);
+  if (fpdu.ulpdu_len > mpa::kMaxMulpdu) {
+    frame.findings.push_back({"MPA-3-05", fmt::format("a ULPDU of {} bytes, above {}", fpdu.ulpdu_len, mpa::kMaxMulpdu),
+                              "the receiver may have no room for it, and end the connection"});
+  }
   const auto segment = ddp::parse_segment_wire(fpdu.ulpdu);
   if (!segment) {
     LayerWriter layer(frame, LayerKind::kDdp, options_, Source::kUlpdu);
     layer.text("a DDP segment without a whole header");
-    if (!fpdu.cut)
-      frame.findings.push_back({"DDP-4.4-01", "the ULPDU is shorter than its header",
-                                terminated(rdmap::to_terminate(ddp::Error::kLocalCatastrophic))});
+    if (fpdu.cut) return on_gap(from);
+    frame.findings.push_back({"DDP-4.4-01", "the ULPDU is shorter than its header",
+                              terminated(rdmap::to_terminate(ddp::Error::kLocalCatastrophic))});
     return;
   }
+  Half& half = halves_[static_cast<std::size_t>(from)];
+  if (half.rtr_due.any()) judge_first(half, fpdu, *segment, frame);
   const std::size_t payload_len = segment->payload.size() + (fpdu.ulpdu_len - fpdu.ulpdu.size());
   std::visit(
       [&](const auto& header) {
@@ -119,13 +145,33 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
       segment->header);
 }
 
+// RFC 6581 section 9.2: the initiator's first message has no octets, and is of a kind that the Reply names. It may give
+// up instead.
+void RdmapDecoder::judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame) {
+  const mpa::RtrSet due = std::exchange(half.rtr_due, {});
+  const auto* tagged = std::get_if<ddp::TaggedHeader>(&segment.header);
+  const auto* untagged = std::get_if<ddp::UntaggedHeader>(&segment.header);
+  const Opcode opcode{rdmap::parse_control(tagged != nullptr ? tagged->rsvd_ulp : untagged->rsvd_ulp).opcode};
+  if (fpdu.cut || opcode == Opcode::kTerminate) return;
+  const auto read = rdmap::parse_read_request_header(segment.payload);
+  const bool is_empty = opcode == Opcode::kReadRequest ? read && read->size == 0 : segment.payload.empty();
+  const bool is_due = (due.write && opcode == Opcode::kWrite) || (due.read && opcode == Opcode::kReadRequest) ||
+                      (due.send && rdmap::is_send(opcode));
+  if (is_empty && is_due) return;
+  frame.findings.push_back({"MPA2-9.2-09", "the initiator's first message is no ready-to-receive that the Reply names",
+                            "the responder may go on, or end the connection"});
+}
+
 void RdmapDecoder::on_gap(Side from) {
   rules_.stop();
+  upper_.on_gap(from);
   Half& half = halves_[static_cast<std::size_t>(from)];
   for (Untagged& queue : half.queues) {
     queue.broken = true;
     queue.next_msn.reset();
   }
+  half.rtr_due = {};
+  for (Tagged& under_way : half.tagged) under_way.num_segments = 0;
 }
 
 void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len,
@@ -141,6 +187,7 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
     ddp.field("TO", kToAt, 8, "{:#x}", header.to);
     ddp.field("payload", ddp::kTaggedHeaderLen, payload.size(), "{} bytes", len);
   }
+  find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
   find_header_faults(true, header.dv, control, 0, version_, frame);
   if (header.to > UINT64_MAX - len) {
     frame.findings.push_back({"DDP-7.1-15", fmt::format("TO {:#x} and {} bytes pass 2^64", header.to, len),
@@ -157,6 +204,12 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   Tagged& under_way = halves_[static_cast<std::size_t>(from)].tagged[opcode == Opcode::kWrite ? 0 : 1];
   const bool continues =
       under_way.num_segments != 0 && under_way.stag == header.stag.value && under_way.to + under_way.len == header.to;
+  if (rules_.is_judging() && under_way.num_segments != 0 && under_way.stag != header.stag.value) {
+    frame.findings.push_back(
+        {"DDP-4.2-08",
+         fmt::format("STag {:#010x} inside a message that began with {:#010x}", header.stag.value, under_way.stag),
+         "the receiver places the message in several buffers, or ends the connection"});
+  }
   if (!continues) {
     under_way = {.stag = header.stag.value, .to = header.to, .head = std::move(under_way.head)};
     under_way.head.clear();
@@ -202,6 +255,7 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
     ddp.field("MO", kMoAt, 4, "{}", header.mo);
     ddp.field("payload", ddp::kUntaggedHeaderLen, payload.size(), "{} bytes", len);
   }
+  find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
   find_header_faults(false, header.dv, control, header.qn, version_, frame);
   {
     LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);
@@ -217,56 +271,84 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
   }
   Untagged& queue = halves_[static_cast<std::size_t>(from)].queues[header.qn];
   keep_order(queue, header, frame);
-  if (header.mo != 0 && !queue.broken && control.opcode != queue.opcode) {
+  if (queue.num_segments != 0 && !queue.broken && control.opcode != queue.opcode) {
     frame.findings.push_back({"RDMAP-7.2-02",
                               fmt::format("opcode {} inside a message of opcode {}", control.opcode, queue.opcode),
                               terminated(rdmap::kUnexpectedOpcode)});
   }
+  if (queue.num_segments != 0 && !queue.broken && header.rsvd_ulp_8_39 != queue.rsvd_ulp_8_39) {
+    frame.findings.push_back({"DDP-4.3-05",
+                              fmt::format("bits 8 to 39 of RsvdULP are {:#x} inside a message that began with {:#x}",
+                                          header.rsvd_ulp_8_39, queue.rsvd_ulp_8_39),
+                              "the receiver takes them from any segment of the message"});
+  }
   queue.opcode = control.opcode;
-  keep(queue, header.last, payload);
-  queue.len += len;
-  ++queue.num_segments;
+  queue.rsvd_ulp_8_39 = header.rsvd_ulp_8_39;
+  keep(queue, header, payload, len);
   if (!header.last) return;
+  judge_order(queue, header, frame);
   on_message(from, header, queue, frame);
+  begin(queue);
+}
+
+void RdmapDecoder::begin(Untagged& queue) {
   queue.octets.clear();
   queue.whole = {};
-  queue.len = queue.num_segments = 0;
-  queue.broken = false;
+  queue.len = queue.end = queue.num_segments = 0;
+  queue.broken = queue.is_cut = queue.scattered = false;
 }
 
 // A message of one segment stays where it is: most are.
-void RdmapDecoder::keep(Untagged& queue, bool last, ConstBytes payload) {
-  if (last && queue.len == 0) {
+void RdmapDecoder::keep(Untagged& queue, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len) {
+  const std::size_t mo = header.mo;
+  queue.scattered |= mo != queue.len;
+  if (header.last && queue.num_segments == 0 && mo == 0) {
     queue.whole = payload.first(std::min(payload.size(), kMaxMessage));
-    return;
+  } else if (!queue.is_cut && mo < kMaxMessage && mo <= queue.octets.size() + kMaxAhead) {
+    const std::size_t kept = std::min(payload.size(), kMaxMessage - mo);
+    queue.octets.resize(std::max(queue.octets.size(), mo + kept));
+    std::copy_n(payload.begin(), kept, queue.octets.begin() + static_cast<std::ptrdiff_t>(mo));
+    queue.whole = queue.octets;
+  } else {
+    queue.is_cut = true;  // octets behind ones that are missing are not kept
   }
-  // Octets behind ones that are missing have no place.
-  if (queue.octets.size() == queue.len) {
-    const std::size_t kept = std::min(payload.size(), kMaxMessage - std::min(kMaxMessage, queue.octets.size()));
-    queue.octets.insert(queue.octets.end(), payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(kept));
-  }
-  queue.whole = queue.octets;
+  queue.is_cut |= payload.size() != len;
+  queue.len += len;
+  queue.end = std::max(queue.end, mo + len);
+  ++queue.num_segments;
 }
 
-// RFC 5041 section 5.3: MSNs in order, and in a message the MO where the last segment ended.
+// RFC 5041 section 5.3: MSNs in order. A message begins with the first segment that has the MSN which is due; behind a
+// gap, with MO 0.
 void RdmapDecoder::keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame) {
   const std::uint32_t msn = header.msn.value;
-  if (queue.next_msn && *queue.next_msn != msn) {
+  const bool is_due = queue.next_msn && *queue.next_msn == msn;
+  if (queue.next_msn && !is_due) {
     frame.findings.push_back({"DDP-7.1-09",
                               fmt::format("MSN {} in queue {}, where {} is due", msn, header.qn, *queue.next_msn),
                               terminated(rdmap::to_terminate(ddp::Error::kMsnRange))});
-  } else if (header.mo != queue.len && !queue.broken && queue.next_msn) {
-    frame.findings.push_back({"DDP-7.1-07", fmt::format("MO {}, where {} is due", header.mo, queue.len),
-                              terminated(rdmap::to_terminate(ddp::Error::kInvalidMo))});
   }
-  if (header.mo == 0) {
-    queue.octets.clear();
-    queue.len = queue.num_segments = 0;
-    queue.broken = false;
-  } else if (header.mo != queue.len) {
-    queue.broken = true;
+  if (queue.num_segments == 0 || !is_due) {
+    begin(queue);
+    queue.broken = !is_due && header.mo != 0;
   }
   queue.next_msn = header.last ? header.msn.next().value : msn;
+}
+
+// Segments come in the order of their MOs (RFC 5041 section 5.3), and beside each other.
+void RdmapDecoder::judge_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame) {
+  if (!queue.scattered || queue.broken) return;
+  queue.broken = queue.is_cut;
+  if (queue.end == queue.len) {
+    frame.findings.push_back({"DDP-5.3-02",
+                              fmt::format("the segments of MSN {} are not in the order of their MOs", header.msn.value),
+                              "the receiver places them by their MOs, unless it takes them in order alone"});
+    return;
+  }
+  queue.broken = true;
+  frame.findings.push_back({"DDP-7.1-07",
+                            fmt::format("{} bytes end at MO {}: they are not beside each other", queue.len, queue.end),
+                            terminated(rdmap::to_terminate(ddp::Error::kInvalidMo))});
 }
 
 void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, Untagged& queue, Frame& frame) {
@@ -276,6 +358,7 @@ void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, Unta
   frame.message = queue.whole;
   LayerWriter layer = LayerWriter::again(frame, options_, Source::kMessage);
   if (queue.broken) {
+    rules_.stop();
     layer.line(FMT_COMPILE("{}, MSN {}, whose beginning is not in the capture"), opcode_str(opcode), header.msn.value);
     return;
   }
@@ -318,12 +401,18 @@ void RdmapDecoder::tell_immediate(const Untagged& queue, Frame& frame, LayerWrit
   layer.field("Immediate Data", 0, rdmap::kImmediateLen, "0x{}", hex);
 }
 
+// A request or response that the rules cannot count is a gap for them.
+void RdmapDecoder::tell_cut(const Frame& frame, LayerWriter& layer) {
+  rules_.stop();
+  layer.line(FMT_COMPILE("{}, which the capture cut short"), frame.facts.rdma->operation);
+}
+
 void RdmapDecoder::tell_read_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame,
                                      LayerWriter& layer) {
   const auto request = rdmap::parse_read_request_header(frame.message);
   if (!request) {
+    if (!is_whole) return tell_cut(frame, layer);
     layer.line(FMT_COMPILE("RDMA Read Request of {} bytes, not 28"), frame.facts.rdma->octets);
-    if (!is_whole) return;
     const bool is_short = frame.message.size() < rdmap::kReadRequestHeaderLen;
     frame.findings.push_back(
         {is_short ? "RDMAP-4.4-01" : "DDP-7.1-08", "a Read Request has 28 octets",
@@ -360,11 +449,9 @@ void RdmapDecoder::tell_atomic_request(Side from, const ddp::UntaggedHeader& hea
                                        LayerWriter& layer) {
   const auto request = rdmap::parse_atomic_request_header(frame.message);
   if (!request) {
+    if (!is_whole) return tell_cut(frame, layer);
     layer.line(FMT_COMPILE("Atomic Request of {} bytes, not 52"), frame.facts.rdma->octets);
-    if (is_whole) {
-      frame.findings.push_back(
-          {"EXT-4.2-01", "an Atomic Request has 52 octets", terminated(rdmap::kStreamCatastrophic)});
-    }
+    frame.findings.push_back({"EXT-4.2-01", "an Atomic Request has 52 octets", terminated(rdmap::kStreamCatastrophic)});
     return;
   }
   const bool is_add = request->aop_code == static_cast<std::uint8_t>(rdmap::AtomicOp::kFetchAdd);
@@ -376,6 +463,12 @@ void RdmapDecoder::tell_atomic_request(Side from, const ddp::UntaggedHeader& hea
     layer.line(FMT_COMPILE("Atomic Request, MSN {}: {} {:#x} at STag {:#010x}, TO {:#x}, request {:#x}"),
                header.msn.value, is_add ? "FetchAdd of" : "CmpSwap to", request->operands.add_swap, request->stag.value,
                request->to, request->request_id);
+  }
+  constexpr std::uint64_t kAtomicLen = 8;
+  if (rdmap::is_atomic_op(request->aop_code) && request->to % kAtomicLen != 0) {
+    frame.findings.push_back({is_add ? "EXT-5.1.1-04" : "EXT-5.1.2-04",
+                              fmt::format("an Atomic at TO {:#x}, which is no multiple of 8", request->to),
+                              terminated(rdmap::kStreamCatastrophic)});
   }
   layer.field("AOpCode", 3, 1, "{}", request->aop_code);
   layer.field("Request Identifier", 4, 4, "{:#x}", request->request_id);
@@ -392,11 +485,10 @@ void RdmapDecoder::tell_atomic_response(Side from, const ddp::UntaggedHeader& he
                                         LayerWriter& layer) {
   const auto response = rdmap::parse_atomic_response_header(frame.message);
   if (!response) {
+    if (!is_whole) return tell_cut(frame, layer);
     layer.line(FMT_COMPILE("Atomic Response of {} bytes, not 12"), frame.facts.rdma->octets);
-    if (is_whole) {
-      frame.findings.push_back(
-          {"EXT-5.2.2-06", "an Atomic Response has 12 octets", terminated(rdmap::kStreamCatastrophic)});
-    }
+    frame.findings.push_back(
+        {"EXT-5.2.2-06", "an Atomic Response has 12 octets", terminated(rdmap::kStreamCatastrophic)});
     return;
   }
   layer.line(FMT_COMPILE("Atomic Response, MSN {}: the word was {:#x}, request {:#x}"), header.msn.value,

@@ -10,6 +10,7 @@
 #include "apps/dissect/mpa_half.h"
 #include "apps/dissect/stream_rules.h"
 #include "ddp/segment.h"
+#include "mpa/peer_profile.h"
 #include "rdmap/header.h"
 
 namespace weft::apps::dissect {
@@ -44,6 +45,8 @@ struct Transfer {
 class UpperLayer {
  public:
   virtual void on_send(const Send& send, Frame& frame) = 0;
+  // The capture misses octets of this side.
+  virtual void on_gap(Side from) = 0;
   // Adds to the line that tells the transfer.
   virtual void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) = 0;
 
@@ -56,7 +59,8 @@ class UpperLayer {
 class RdmapDecoder {
  public:
   static constexpr std::size_t kMaxMessage = 1 << 20;
-  static constexpr std::size_t kMaxHead = 2048;  // octets of a tagged message that are kept
+  static constexpr std::size_t kMaxHead = 2048;    // octets of a tagged message that are kept
+  static constexpr std::size_t kMaxAhead = 65536;  // from the octets that are kept to a segment that comes early
 
   RdmapDecoder(const Options& options, UpperLayer& upper) : options_(options), upper_(upper) {}
 
@@ -64,6 +68,7 @@ class RdmapDecoder {
   struct Start {
     std::uint8_t version = 1;          // of DDP and RDMAP
     std::optional<std::uint16_t> ird;  // how many RDMA Reads and Atomics at once the side takes
+    mpa::RtrSet rtr = {};              // the initiator's: its first message is one of these
   };
   // The startup frame of this side has ended: the capture has its first FPDU.
   void on_startup_frame(Side from);
@@ -83,10 +88,14 @@ class RdmapDecoder {
   struct Untagged {
     std::vector<std::uint8_t> octets;
     ConstBytes whole;     // of the message that its last segment completes
-    std::size_t len = 0;  // with octets that are not kept
+    std::size_t len = 0;  // of all segments, with octets that are not kept
+    std::size_t end = 0;  // the MO behind the segment with the highest
     std::size_t num_segments = 0;
-    bool broken = false;  // a segment is missing
+    bool broken = false;     // a segment is missing
+    bool is_cut = false;     // the capture has a segment in part
+    bool scattered = false;  // a segment does not follow the one before it
     std::uint8_t opcode = 0;
+    std::uint32_t rsvd_ulp_8_39 = 0;
     std::optional<std::uint32_t> next_msn;
   };
   // Tagged: the RDMA Write or Read Response under way.
@@ -101,16 +110,22 @@ class RdmapDecoder {
   struct Half {
     std::array<Untagged, kNumQueues> queues;
     std::array<Tagged, 2> tagged;  // RDMA Write, RDMA Read Response
+    mpa::RtrSet rtr_due = {};      // what the next message has to be
+    bool was_early = false;        // an FPDU came before the startup frames of both sides
   };
 
+  static void judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame);
   void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
   void on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
-  static void keep(Untagged& queue, bool last, ConstBytes payload);
-  void keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
+  static void begin(Untagged& queue);
+  static void keep(Untagged& queue, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len);
+  static void keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
+  static void judge_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
   void on_message(Side from, const ddp::UntaggedHeader& header, Untagged& queue, Frame& frame);
   void tell_send(Side from, rdmap::Opcode opcode, const ddp::UntaggedHeader& header, const Untagged& queue,
                  Frame& frame, LayerWriter& layer);
   void tell_immediate(const Untagged& queue, Frame& frame, LayerWriter& layer);
+  void tell_cut(const Frame& frame, LayerWriter& layer);
   // is_whole: the capture has all octets of the message.
   void tell_read_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame, LayerWriter& layer);
   void tell_atomic_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame,

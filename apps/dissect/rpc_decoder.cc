@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "apps/dissect/duration.h"
+#include "apps/dissect/gss.h"
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/program_text.h"
 #include "apps/dissect/rpc_layer.h"
@@ -51,15 +52,6 @@ void tell_lists(const rpcrdma::ChunkListsView& lists, LayerWriter& layer) {
   }
 }
 
-// Octets that Write chunks brought, for the walk over reduced results.
-std::vector<std::uint32_t> brought_by(const rpcrdma::ChunkListsView& lists) {
-  std::vector<std::uint32_t> brought;
-  for (const rpcrdma::SegmentArray& chunk : lists.write_list) {
-    brought.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(octets_of(chunk), UINT32_MAX)));
-  }
-  return brought;
-}
-
 std::vector<std::size_t> positions_of(const rpcrdma::ChunkListsView& lists) {
   std::vector<std::size_t> positions;
   for (const rpcrdma::ReadSegment& segment : lists.read_list) {
@@ -102,9 +94,11 @@ std::optional<TransportHeader> RpcDecoder::header_of(ConstBytes message, Side fr
   return parse_transport_header(*protocol_, message);
 }
 
+// What a message says of its direction counts first: either side can send Calls (RFC 8167).
 bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send) {
   const bool answers = half(other(send.from)).calls.find(header.xid) != nullptr;
-  if (header.type == "RDMA_ERROR") return !answers && send.from == Side::kClient;
+  const bool is_requester = knows_sides_ && send.from == Side::kClient && !answers;
+  if (header.type == "RDMA_ERROR") return is_requester;
   if (header.reply) return !*header.reply;
   if (header.has_payload) {
     XdrReader in(send.octets.subspan(header.len));
@@ -112,7 +106,37 @@ bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send
     if (in.skip(4) && in.u32(type)) return type != static_cast<std::uint32_t>(rpcrdma::MsgType::kReply);
   }
   if (header.external && !header.lists.call_chunk.empty()) return true;
-  return !answers && send.from == Side::kClient;
+  return knows_sides_ ? is_requester : !answers && !header.lists.reply_chunk;
+}
+
+// Without private data, the sides may know each other's sizes from elsewhere, and the same data may mean its absence.
+void RpcDecoder::on_private_data(const rpcrdma::PrivateData& client, const rpcrdma::PrivateData& server) {
+  may_invalidate_ = client.remote_invalidate && server.remote_invalidate;
+  const auto max_send_to = [](const rpcrdma::PrivateData& data) {
+    return data == rpcrdma::PrivateData() ? SIZE_MAX : data.receive_size;
+  };
+  half(Side::kClient).max_send = max_send_to(server);
+  half(Side::kServer).max_send = max_send_to(client);
+}
+
+void RpcDecoder::judge_send(const Send& send, Frame& frame) {
+  if (*protocol_ != Protocol::k1) return;
+  const std::size_t max_send = half(send.from).max_send;
+  if (send.len > max_send) {
+    frame.findings.push_back({"R1-5.2.4-05",
+                              fmt::format("a Send of {} bytes, where the other side takes {}", send.len, max_send),
+                              "the receiver ends the connection: the Send is longer than its Receive"});
+  }
+  if (send.invalidated && !may_invalidate_) {
+    frame.findings.push_back({"R1-4.3.2-17", "a Send with Invalidate, though R is clear in the private data of a side",
+                              "the receiver may lose memory that it still uses, or end the connection"});
+  }
+}
+
+// A missing message may have been the next part, another Call with an XID that is open, or its Reply.
+void RpcDecoder::on_gap(Side from) {
+  half(from).parts.clear();
+  for (Half& each : halves_) each.calls.on_gap();
 }
 
 void RpcDecoder::on_send(const Send& send, Frame& frame) {
@@ -120,15 +144,19 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
   if (send.octets.empty() || (!protocol_ && num_foreign_ >= kMaxForeign)) return;
   const auto header = header_of(send.octets, send.from);
   const bool is_whole = send.octets.size() == send.len;
+  if (!header && !is_whole) on_gap(send.from);
   if (!header) {
-    ++num_foreign_;
+    num_foreign_ += is_whole ? 1 : 0;
     if (!protocol_) return;
     LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
-    if (is_whole) frame.findings.push_back(header_fault(*protocol_, send.octets, send.from == Side::kClient));
+    if (is_whole)
+      frame.findings.push_back(header_fault(*protocol_, send.octets, knows_sides_ && send.from == Side::kClient));
     return;
   }
   const bool to_responder = is_to_responder(*header, send);
+  if (!to_responder) half(send.from).granted = std::max(half(send.from).granted, header->credit);
   tell_header(*header, send, frame);
+  judge_send(send, frame);
   if (is_whole) judge_parts(*header, send.from, frame);
   const Payload payload = payload_of(*header, send);
   if (is_whole) judge_header(*protocol_, *header, payload.octets, to_responder, frame);
@@ -192,8 +220,9 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
     }
     return;
   }
-  if (!header.has_payload && !header.external) return;
-  judge_returned(call->offered, header.lists, frame);
+  if ((!header.has_payload && !header.external) || !calls.is_certain(*call)) return;
+  judge_returned(call->offered, header.lists, *protocol_ == Protocol::k1, frame);
+  if (is_judging(send.in_order)) judge_written(calls, *call, header, frame);
   if (!send.invalidated) return;
   bool is_offered = false;
   for_each_segment(call->offered,
@@ -202,6 +231,27 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
   frame.findings.push_back({"R1-4.3.2-16",
                             fmt::format("invalidates STag {:#010x}, which its Call did not offer", *send.invalidated),
                             "the requester ends the connection"});
+}
+
+// A Reply says how many octets each chunk got (RFC 8166 sections 3.4.6 and 4.3.3). The Writes came before it.
+void RpcDecoder::judge_written(const CallTable& calls, const Call& call, const TransportHeader& header, Frame& frame) {
+  const auto written_to = [&](const rpcrdma::SegmentArray& chunk) -> std::optional<std::uint64_t> {
+    std::uint64_t sum = 0;
+    for (const rpcrdma::Segment& segment : chunk) {
+      const auto written = calls.written(header.xid, segment);
+      if (!written) return std::nullopt;
+      sum += *written;
+    }
+    return sum;
+  };
+  for (const rpcrdma::SegmentArray& chunk : header.lists.write_list) {
+    if (const auto written = written_to(chunk)) judge_written_chunk(octets_of(chunk), *written, false, frame);
+  }
+  const auto& reply_chunk = header.lists.reply_chunk;
+  if (reply_chunk && call.offered.reply_chunk) {
+    if (const auto written = written_to(*reply_chunk))
+      judge_written_chunk(octets_of(*reply_chunk), *written, true, frame);
+  }
 }
 
 void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
@@ -217,13 +267,13 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
 
 void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
   Half& caller = half(other(send.from));
-  half(send.from).granted = std::max(half(send.from).granted, header.credit);
   const Call* call = caller.calls.find(header.xid);
   if (header.has_payload) {
-    tell_reply(call, payload.octets, header, payload.at, frame);
+    tell_reply(call, payload.octets, header, payload.at, payload.is_whole, frame);
   } else {
     // The RPC message is in the Reply chunk, of which the Call keeps the beginning.
-    tell_reply(call, call == nullptr ? ConstBytes{} : ConstBytes(call->reply_head), header, RpcLayer::kInChunk, frame);
+    tell_reply(call, call == nullptr ? ConstBytes{} : ConstBytes(call->reply_head), header, RpcLayer::kInChunk, false,
+               frame);
   }
   caller.calls.answer(header.xid);
 }
@@ -256,6 +306,9 @@ void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader
   layer.field("procedure", 20, 4, "{}", rpc.procedure);
   layer.field("credential flavor", 24, 4, "{}", static_cast<std::uint32_t>(rpc.cred.flavor));
   layer.field("arguments", in.position(), in.remaining(), "{} bytes", in.remaining());
+  const std::string_view gss = gss_words(rpc.cred);
+  call.is_wrapped = !gss.empty();
+  if (call.is_wrapped) return layer.line(FMT_COMPILE(", {}"), gss);
   tell_arguments({rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), reduced, layer);
   if (is_whole) {
     judge_arguments(rpc.program, rpc.version, rpc.procedure, in.rest(), in.position(), header.lists, frame);
@@ -263,7 +316,7 @@ void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader
 }
 
 void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at,
-                            Frame& frame) {
+                            bool is_whole, Frame& frame) {
   RpcLayer layer(frame, options_, at);
   XdrReader in(payload);
   rpcrdma::ReplyHeader rpc;
@@ -287,9 +340,10 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   }
   if (fact.failed) {
     layer.line(FMT_COMPILE(": {}"), rpcrdma::describe(rpc));
-  } else if (call->is_known && is_there) {
+  } else if (call->is_known && is_there && !call->is_wrapped) {
     fact.failed = !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(),
                                 brought_by(header.lists), layer);
+    if (is_whole && !fact.failed && !call->is_repeated) judge_results(*call, in.rest(), header.lists, frame);
   }
   layer.line(FMT_COMPILE(", {}"), duration_str(*fact.latency));
 }
@@ -297,25 +351,29 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
 void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) {
   using Kind = Transfer::Kind;
   const Side owner = transfer.kind == Kind::kReadResponse ? transfer.from : other(transfer.from);
-  const CallTable& memory = half(owner).calls;
   Transfer at = transfer;  // at the memory of the owner
   if (transfer.kind == Kind::kReadResponse) {
     auto& reads = half(other(transfer.from)).reads;
-    const auto read = reads.find(transfer.stag);
-    if (read == reads.end()) return;
+    const auto read = reads.lower_bound({transfer.stag, transfer.to});
+    if (read == reads.end() || read->first != std::pair(transfer.stag, transfer.to)) return;
     at.stag = read->second.stag;
     at.to = read->second.to;
     at.began = read->second.time;
     reads.erase(read);
   }
-  const Segment* segment = memory.find_segment(at.stag, at.to);
-  if (transfer.kind != Kind::kReadResponse) judge_place(transfer, segment, frame);
+  const CallTable::Memory memory = half(owner).calls.find_memory(at.stag, at.to, at.len);
+  if (transfer.kind != Kind::kReadResponse) judge_place(transfer, memory, frame);
+  const Segment* segment = memory.segment;
   if (segment == nullptr) return;
+  if (transfer.kind == Kind::kWrite) half(owner).calls.note_write(at.stag, at.to, at.len);
   frame.facts.xid = segment->xid;
   if (transfer.kind == Kind::kReadRequest) {
     auto& reads = half(transfer.from).reads;
+    const std::pair sink(transfer.sink_stag, transfer.sink_to);
     if (reads.size() >= kMaxReads) reads.clear();
-    reads[transfer.sink_stag] = {transfer.stag, transfer.to, frame.arrival.time};
+    // The Response of an older Request to this place can be missing.
+    if (!transfer.in_order) reads.erase(sink);
+    reads.emplace(sink, Read{transfer.stag, transfer.to, frame.arrival.time});
   }
   tell_use(at, *segment, owner, layer);
   if (transfer.kind == Kind::kReadResponse) {
@@ -346,19 +404,19 @@ void RpcDecoder::tell_use(const Transfer& transfer, const Segment& segment, Side
 }
 
 // What a Call offers may be read and written until its Reply, and no octet around it.
-void RpcDecoder::judge_place(const Transfer& transfer, const Segment* segment, Frame& frame) {
-  if (!is_judging(transfer.in_order) || !protocol_ || transfer.len == 0) return;
+void RpcDecoder::judge_place(const Transfer& transfer, const CallTable::Memory& memory, Frame& frame) {
+  if (memory.is_offered || !memory.is_certain || transfer.len == 0) return;
+  if (!is_judging(transfer.in_order) || !protocol_ || half(other(transfer.from)).calls.has_forgotten()) return;
   const bool is_write = transfer.kind == Transfer::Kind::kWrite;
   const std::string_view name = is_write ? "an RDMA Write" : "an RDMA Read";
   constexpr std::string_view kEffect =
       "the owner ends the connection if the memory is not registered, and else loses octets";
+  const Segment* segment = memory.segment;
   if (segment == nullptr) {
-    if (half(other(transfer.from)).calls.has_forgotten()) return;
     frame.findings.push_back({is_write ? "DDP-7.1-11" : "RDMAP-7.2-06",
                               fmt::format("{} at STag {:#010x}, which no open Call offers", name, transfer.stag),
                               std::string(kEffect)});
-  } else if (transfer.to < segment->offset || transfer.len > segment->len ||
-             transfer.to - segment->offset > segment->len - transfer.len) {
+  } else {
     frame.findings.push_back({is_write ? "DDP-7.1-14" : "RDMAP-7.2-08",
                               fmt::format("{} of {} bytes at TO {:#x}, where Call {:#010x} offers {} at {:#x}", name,
                                           transfer.len, transfer.to, segment->xid, segment->len, segment->offset),

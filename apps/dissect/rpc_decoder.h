@@ -2,8 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "apps/dissect/call_table.h"
@@ -11,6 +12,7 @@
 #include "apps/dissect/rdmap_decoder.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/policies.h"
+#include "rpcrdma/private_data.h"
 
 namespace weft::apps::dissect {
 
@@ -40,7 +42,12 @@ class RpcDecoder final : public UpperLayer {
 
   explicit RpcDecoder(const Options& options) : options_(options) {}
 
+  // Side::kClient is known to be the side that connected; else it is a guess.
+  void on_sides_known() { knows_sides_ = true; }
+  // The private data of both sides (RFC 8797).
+  void on_private_data(const rpcrdma::PrivateData& client, const rpcrdma::PrivateData& server);
   void on_send(const Send& send, Frame& frame) override;
+  void on_gap(Side from) override;
   void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) override;
 
  private:
@@ -53,11 +60,13 @@ class RpcDecoder final : public UpperLayer {
     Timestamp time{};
   };
   struct Half {
-    CallTable calls;                                // that this side sent
-    std::unordered_map<std::uint32_t, Read> reads;  // of this side, by the STag where their octets go
-    std::uint32_t granted = 0;                      // the most credits that this side granted so far
-    std::vector<std::uint8_t> parts;                // of a message in several Sends; at most kMaxParts octets
+    CallTable calls;  // that this side sent
+    // Of this side, by the STag and TO where their octets go; of one place in the order of the requests.
+    std::multimap<std::pair<std::uint32_t, std::uint64_t>, Read> reads;
+    std::uint32_t granted = 0;        // the most credits that this side granted so far
+    std::vector<std::uint8_t> parts;  // of a message in several Sends; at most kMaxParts octets
     std::uint32_t parts_xid = 0;
+    std::size_t max_send = SIZE_MAX;  // octets of a Send that the other side says it can take
   };
 
   static std::optional<rpcrdma::Protocol> guess(ConstBytes message);
@@ -71,16 +80,19 @@ class RpcDecoder final : public UpperLayer {
     bool is_whole;
   };
   Payload payload_of(const TransportHeader& header, const Send& send);
+  void judge_send(const Send& send, Frame& frame);
   void judge_parts(const TransportHeader& header, Side from, Frame& frame);
+  static void judge_written(const CallTable& calls, const Call& call, const TransportHeader& header, Frame& frame);
   void judge_reply(const TransportHeader& header, const Send& send, Frame& frame);
   void on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
   void on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
   // at: where the RPC message begins in the Send. is_whole: the message is in one piece.
   void tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
                  Frame& frame);
-  void tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at, Frame& frame);
+  void tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
+                  Frame& frame);
   void tell_use(const Transfer& transfer, const Segment& segment, Side owner, LayerWriter& layer);
-  void judge_place(const Transfer& transfer, const Segment* segment, Frame& frame);
+  void judge_place(const Transfer& transfer, const CallTable::Memory& memory, Frame& frame);
   void take_chunk(const Transfer& transfer, Side owner, const Segment& segment, Frame& frame);
   // Whether the capture has every Call and Reply until now whole. A Send that it cut may have offered any memory.
   bool is_judging(bool in_order) const { return in_order && !saw_cut_; }
@@ -88,6 +100,8 @@ class RpcDecoder final : public UpperLayer {
 
   const Options& options_;
   std::optional<rpcrdma::Protocol> protocol_;
+  bool knows_sides_ = false;
+  bool may_invalidate_ = true;     // false: a side says that its STags may not be invalidated from afar
   bool is_settled_ = false;        // protocol_ stays
   bool saw_cut_ = false;           // a Send of which the capture lacks octets
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA

@@ -195,7 +195,8 @@ void judge_header(Protocol protocol, const TransportHeader& header, ConstBytes p
   }
 }
 
-void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned, Frame& frame) {
+void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned, bool is_version1,
+                    Frame& frame) {
   const auto is_changed = [](const rpcrdma::SegmentArray& ours, const rpcrdma::SegmentArray& theirs) {
     return !std::ranges::equal(ours, theirs, [](const rpcrdma::Segment& a, const rpcrdma::Segment& b) {
       return a.handle == b.handle && a.offset == b.offset && b.length <= a.length;
@@ -219,10 +220,36 @@ void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::Chunk
   } else {
     for (std::size_t i = 0; i < offered.write_list.size(); ++i) judge(offered.write_list[i], returned.write_list[i]);
   }
-  if (!returned.reply_chunk) return;
+  if (!returned.reply_chunk) {
+    if (offered.reply_chunk && is_version1) {
+      find(frame, "R1-5.3.3-05", "the Reply chunk that the Call offered does not come back", kDropped);
+    }
+    return;
+  }
   if (!offered.reply_chunk)
     return find(frame, "R1-5.3.3-05", "a Reply chunk comes back that was not offered", kDropped);
   judge(*offered.reply_chunk, *returned.reply_chunk);
+}
+
+std::vector<std::uint32_t> brought_by(const rpcrdma::ChunkListsView& lists) {
+  std::vector<std::uint32_t> brought;
+  for (const rpcrdma::SegmentArray& chunk : lists.write_list) {
+    const std::uint64_t len = rpcrdma::total_length(chunk);
+    brought.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(len, UINT32_MAX)));
+  }
+  return brought;
+}
+
+void judge_written_chunk(std::uint64_t returned, std::uint64_t written, bool is_reply_chunk, Frame& frame) {
+  if (returned > written) {
+    return find(frame, is_reply_chunk ? "R1-5.3.3-05" : "R1-4.4.6.1-03",
+                fmt::format("a chunk comes back with {} bytes, and RDMA Writes brought {}", returned, written),
+                "the requester takes octets for results that nobody wrote");
+  }
+  if (is_reply_chunk || returned == written || (returned + 3) / 4 * 4 != written) return;
+  find(frame, "R1-4.4.6.1-02",
+       fmt::format("{} bytes of XDR roundup are written into a Write chunk", written - returned),
+       "the requester does not look at them");
 }
 
 void judge_arguments(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, ConstBytes args,
@@ -257,6 +284,29 @@ void judge_arguments(std::uint32_t program, std::uint32_t version, std::uint32_t
   }
   if (found.size() != chunks.size()) {
     find(frame, "R1-8.1.1-01", "a Read chunk at a Position without an argument that may be reduced", kGarbage);
+  }
+}
+
+void judge_results(const CallTable::Call& call, ConstBytes results, const rpcrdma::ChunkListsView& returned,
+                   Frame& frame) {
+  const auto& offered = call.offered.write_list;
+  const rpcrdma::Binding* binding = offered.empty() ? nullptr : nfsulb::find_binding(call.program, call.version);
+  if (binding == nullptr || binding->walk_results == nullptr) return;
+  constexpr std::string_view kFails = "the requester drops the Reply: the RPC fails";
+  std::vector<std::optional<rpcrdma::EligibleItem>> items;
+  const auto brought = brought_by(returned);
+  if (binding->walk_results(call.procedure, results, brought, items) != rpcrdma::Walked::kWhole) {
+    const bool has_octets = std::ranges::any_of(brought, [](std::uint32_t len) { return len != 0; });
+    if (has_octets && binding->walk_results(call.procedure, results, {}, items) == rpcrdma::Walked::kWhole) {
+      find(frame, "R1-8.1.1-03", "a Write chunk has octets, and no result is missing that may be reduced", kFails);
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < std::min(items.size(), offered.size()); ++i) {
+    if (!items[i] || items[i]->reduced || items[i]->len == 0) continue;
+    if (rpcrdma::total_length(offered[i]) < items[i]->len) continue;
+    find(frame, "R1-8.1.1-04",
+         fmt::format("a result of {} bytes is inline, though Write chunk {} has room", items[i]->len, i + 1), kFails);
   }
 }
 

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "apps/dissect/call_table.h"
 #include "apps/dissect/frame.h"
 #include "apps/dissect/rpc_decoder.h"
 #include "base/bytes.h"
@@ -21,11 +23,24 @@ void judge_header(rpcrdma::Protocol protocol, const TransportHeader& header, Con
                   Frame& frame);
 
 // judge_returned compares the lists of a Reply with those that its Call offered (RFC 8166 section 3.4.6).
-void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned, Frame& frame);
+// is_version1: an unused Reply chunk comes back, too.
+void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned, bool is_version1,
+                    Frame& frame);
+
+// brought_by lists the octets that each Write chunk brought, for the walk over reduced results.
+std::vector<std::uint32_t> brought_by(const rpcrdma::ChunkListsView& lists);
+
+// judge_written_chunk compares the octets that a Reply says a chunk got with those that RDMA Writes brought.
+void judge_written_chunk(std::uint64_t returned, std::uint64_t written, bool is_reply_chunk, Frame& frame);
 
 // judge_arguments holds the Read chunks of a Call against its arguments (RFC 8166 sections 3.4.5 and 6.1). rpc_len: of
 // the RPC header; arguments begin behind it.
 void judge_arguments(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, ConstBytes args,
                      std::size_t rpc_len, const rpcrdma::ChunkListsView& lists, Frame& frame);
+
+// judge_results holds the Write chunks of a successful Reply against its results (RFC 8166 section 6.1). results:
+// whole, without the RPC header.
+void judge_results(const CallTable::Call& call, ConstBytes results, const rpcrdma::ChunkListsView& returned,
+                   Frame& frame);
 
 }  // namespace weft::apps::dissect

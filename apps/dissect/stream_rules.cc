@@ -59,8 +59,10 @@ void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, s
     return;
   }
   Read& read = reads.front();
-  const bool has_right_place = read.request.size == 0 || (header.stag == read.request.sink_stag &&
-                                                          header.to == read.request.sink_to + read.received);
+  const std::uint64_t at = header.to - read.request.sink_to;
+  const bool has_right_place =
+      read.request.size == 0 || (header.stag == read.request.sink_stag && at <= read.request.size);
+  const bool is_in_order = read.request.size == 0 || at == read.received;
   read.received += len;
   const bool has_right_len = header.last ? read.received == read.request.size : read.received <= read.request.size;
   if (!has_right_place || !has_right_len) {
@@ -70,6 +72,9 @@ void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, s
                                        header.last ? "" : " and more", read.request.size)
                          : std::string("an RDMA Read Response for another place than its Request names"),
          terminated(rdmap::to_terminate(has_right_place ? ddp::Error::kBaseBounds : ddp::Error::kInvalidStag))});
+  } else if (!is_in_order) {
+    frame.findings.push_back({"DDP-5.3-02", "the segments of an RDMA Read Response are not in the order of their TOs",
+                              "the receiver places them by their TOs, unless it takes them in order alone"});
   }
   if (header.last) reads.pop_front();
 }

@@ -42,15 +42,20 @@ void tell_fields(ConstBytes body, const rdmap::TerminateMessage& message, LayerW
   }
 }
 
-// Failures of the sender itself, and of TCP.
-bool is_own_failure(const rdmap::Terminate& what) {
-  constexpr std::uint8_t kLost = 0x01, kLocal = 0x05;
-  if (what.layer == rdmap::Layer::kLlp) return what.code == kLost || what.code == kLocal;
+// Failures of the sender itself and of TCP, and startup frames with which the sender cannot go on, though they are
+// legal (RFC 6581 sections 9.1 and 9.2).
+bool blames_nobody(const rdmap::Terminate& what) {
+  constexpr std::uint8_t kLost = 0x01, kLocal = 0x05, kIrd = 0x06, kRtr = 0x07;
+  constexpr std::uint8_t kRemoteOperation = 2, kGlobal = 0x08;
+  if (what.layer == rdmap::Layer::kLlp) {
+    return what.code == kLost || what.code == kLocal || what.code == kIrd || what.code == kRtr;
+  }
+  if (what.layer == rdmap::Layer::kRdma && what.etype == kRemoteOperation && what.code == kGlobal) return true;
   return what.etype == 0;
 }
 
 void judge(const rdmap::Terminate& what, const rdmap::Diagnosis& diagnosis, Frame& frame) {
-  if (diagnosis.requirements.empty() || is_own_failure(what)) return;
+  if (diagnosis.requirements.empty() || blames_nobody(what)) return;
   const std::string where = diagnosis.where.empty() ? "" : "; " + diagnosis.where;
   frame.findings.push_back({diagnosis.requirements.substr(0, diagnosis.requirements.find(' ')),
                             fmt::format("this Terminate blames the other side: {}{}", rdmap::describe(what), where),
@@ -79,6 +84,10 @@ void judge_parts(ConstBytes body, const rdmap::TerminateMessage& message, Frame&
         "the control octets in the order of a little-endian siw: Layer and EType swapped, M, D and R last",
         "a receiver that does not know siw takes another error from it, and no headers");
   }
+  constexpr std::uint8_t kReserved = 0x1f;
+  if (!message.siw && ((body[kBitsAt] & kReserved) != 0 || body[kBitsAt + 1] != 0)) {
+    add("RDMAP-4.8-12", "Reserved bits of the control octets are not zero", "the receiver does not look at them");
+  }
   const Bits bits = bits_of(body, message);
   const bool has_len = body.size() >= kHeadersAt;
   if ((bits.m || bits.d) && !has_len) {
@@ -93,8 +102,8 @@ void judge_parts(ConstBytes body, const rdmap::TerminateMessage& message, Frame&
     add("RDMAP-4.8-17", "a local catastrophic error with a DDP header", "the receiver may blame a message for it");
   }
   if (lacks_ddp || lacks_rdma) return;
-  const std::size_t announced = bits.m || bits.d ? kHeadersAt : rdmap::kTerminateControlLen;
-  const std::size_t due = announced + message.ddp_header_len + (bits.r ? rdmap::kReadRequestHeaderLen : 0);
+  const std::size_t headers_at = bits.m || bits.d ? kHeadersAt : rdmap::kTerminateControlLen;
+  const std::size_t due = headers_at + message.ddp_header_len + (bits.r ? rdmap::kReadRequestHeaderLen : 0);
   if (body.size() <= due) return;
   add("RDMAP-4.8-01", fmt::format("{} octets that neither M, D nor R announces", body.size() - due),
       "the receiver does not look at them");

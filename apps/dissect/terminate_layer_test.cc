@@ -61,8 +61,22 @@ TEST(TerminateLayer, APartThatNoBitAnnouncesIsNamed) {
   EXPECT_THAT(findings_of(terminate(kOwnOfDdp, kM | kD | kR, 49)), UnorderedElementsAre("RDMAP-4.8-01"));
 }
 
+TEST(TerminateLayer, ReservedBitsAreNamed) {
+  EXPECT_THAT(findings_of({kOwnOfDdp, 0, 0x01, 0}), UnorderedElementsAre("RDMAP-4.8-12"));
+  EXPECT_THAT(findings_of({kOwnOfDdp, 0, 0, 0x80}), UnorderedElementsAre("RDMAP-4.8-12"));
+}
+
 TEST(TerminateLayer, ALocalErrorHasNoHeader) {
   EXPECT_THAT(findings_of(terminate(kOwnOfRdmap, kM | kD, 20)), UnorderedElementsAre("RDMAP-4.8-17"));
+}
+
+// RFC 6581: IRD or RTR that do not suit; RFC 5040: a catastrophic error of the whole RNIC.
+TEST(TerminateLayer, FailuresWithoutAFaultOfTheOtherSideAreNoViolation) {
+  const auto body = [](std::uint8_t layer_etype, std::uint8_t code) { return Octets{layer_etype, code, 0, 0}; };
+  EXPECT_THAT(findings_of(body(0x20, 0x06)), UnorderedElementsAre());
+  EXPECT_THAT(findings_of(body(0x20, 0x07)), UnorderedElementsAre());
+  EXPECT_THAT(findings_of(body(0x02, 0x08)), UnorderedElementsAre());
+  EXPECT_THAT(findings_of(body(0x02, 0x07)), UnorderedElementsAre("RDMAP-4.8-08"));
 }
 
 TEST(TerminateLayer, TheOrderOfSiwIsNamed) {

@@ -22,7 +22,7 @@ namespace {
 std::size_t name_width(const std::vector<Finding>& findings, const std::string& section) {
   std::size_t width = 0;
   for (const Finding& finding : findings)
-    if (finding.section == section) width = std::max(width, finding.name.size());
+    if (finding.section == section) width = std::max(width, printable(finding.name).size());
   return width;
 }
 

@@ -11,6 +11,7 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/span_body.hpp>
 #include <boost/beast/http/write.hpp>
+#include <boost/none.hpp>
 #include <string_view>
 #include <utility>
 
@@ -53,8 +54,12 @@ bool is_bad_request(const error_code& error) {
          error != http::error::end_of_stream && error != http::error::partial_message;
 }
 
+// The target may be a whole URL (RFC 9112 section 3.2.2).
 bool is_metrics_path(beast::string_view target) {
-  return target.substr(0, target.find('?')) == "/metrics";
+  constexpr std::string_view kScheme = "http://";
+  std::string_view path(target.data(), target.size());
+  if (path.starts_with(kScheme)) path.remove_prefix(std::min(path.find('/', kScheme.size()), path.size()));
+  return path.substr(0, path.find('?')) == "/metrics";
 }
 
 }  // namespace
@@ -105,17 +110,19 @@ void HttpServer::take_in(tcp::socket socket) {
   asio::co_spawn(acceptor_.get_executor(), serve(connection), asio::detached);
 }
 
-// Ends the oldest connection of the address, or of all, if there are too many. Honest clients are served within
-// milliseconds, so the oldest is most likely one that says nothing.
+// Ends a connection of the address, or of all, if there are too many: the oldest of those without a request yet, since
+// others are answered soon.
 void HttpServer::make_place(const std::string& address) {
   const auto is_of = [&](const auto& connection) { return connection->address == address; };
   const bool is_full = std::ranges::count_if(connections_, is_of) >= std::ptrdiff_t(config_.max_per_address);
   if (!is_full && connections_.size() < config_.max_connections) return;
-  const auto oldest = is_full ? std::ranges::find_if(connections_, is_of) : connections_.begin();
-  if (oldest == connections_.end()) return;
-  (*oldest)->stream.close();
-  (*oldest)->has_text.cancel();
-  connections_.erase(oldest);
+  const auto may_end = [&](const auto& connection) { return !is_full || is_of(connection); };
+  auto end = std::ranges::find_if(connections_, [&](const auto& one) { return may_end(one) && !one->has_request; });
+  if (end == connections_.end()) end = std::ranges::find_if(connections_, may_end);
+  if (end == connections_.end()) return;
+  (*end)->stream.close();
+  (*end)->has_text.cancel();
+  connections_.erase(end);
 }
 
 asio::awaitable<void> HttpServer::serve(std::shared_ptr<Connection> connection) {
@@ -130,10 +137,12 @@ asio::awaitable<void> HttpServer::answer_request(Connection& connection) {
   error_code error;
   http::request_parser<http::empty_body> parser;
   parser.header_limit(static_cast<std::uint32_t>(config_.max_request));
+  parser.body_limit(boost::none);  // a body is not read
   beast::flat_buffer buffer(config_.max_request);
   connection.stream.expires_after(config_.request_time);
   co_await http::async_read_header(connection.stream, buffer, parser, asio::redirect_error(asio::use_awaitable, error));
   if (error && !is_bad_request(error)) co_return;
+  connection.has_request = true;
   Response response;
   if (error) {
     response = make_response(http::status::bad_request, kPlain, "This is no HTTP request, or it is too long.\n");

@@ -38,6 +38,7 @@ class HttpServer {
     boost::beast::tcp_stream stream;
     std::string address;
     boost::asio::steady_timer has_text;  // cancelled when `text` is there
+    bool has_request = false;            // its request has come
     bool waits = false;                  // for `text`
     bool has_asked = false;              // the snapshot under way was asked for after its request
     Text text;

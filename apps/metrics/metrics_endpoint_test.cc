@@ -169,6 +169,35 @@ TEST_F(MetricsEndpointTest, SilentClientsMakePlaceForOthers) {
   EXPECT_EQ(silent.front()->read_all(), "");
 }
 
+// Clients that wait for their answer stay, and silent ones make place.
+TEST_F(MetricsEndpointTest, WhoHasAskedIsAnsweredBesideSilentClients) {
+  config.request_time = std::chrono::hours(1);
+  start();
+  std::vector<std::unique_ptr<TcpClient>> asking, silent;
+  for (std::size_t i = 0; i < config.max_per_address - 1; ++i) {
+    asking.push_back(std::make_unique<TcpClient>(endpoint->local_addr()));
+    asking.back()->send(kGet);
+  }
+  // Behind this answer the server has read what was sent before.
+  EXPECT_THAT(ask("GET /other HTTP/1.1\r\nHost: localhost\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+  for (std::size_t i = 0; i < 2 * config.max_connections; ++i) {
+    silent.push_back(std::make_unique<TcpClient>(endpoint->local_addr()));
+  }
+  EXPECT_EQ(silent.front()->read_all(), "");
+  start_loop();
+  for (const auto& client : asking) EXPECT_THAT(client->read_all(), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(MetricsEndpointTest, TheTargetMayBeAWholeUrl) {
+  start();
+  start_loop();
+  EXPECT_THAT(ask("GET http://localhost:9450/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+              StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(ask("GET http://localhost HTTP/1.1\r\nHost: localhost\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(ask("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\n\r\n"),
+              StartsWith("HTTP/1.1 405 "));
+}
+
 // The end of a client must not touch the snapshot that others wait for.
 TEST_F(MetricsEndpointTest, ClientsMayGoAtAnyTime) {
   start();
@@ -196,6 +225,17 @@ TEST_F(MetricsEndpointTest, AnAddressInUseIsAnErrorThatNamesTheOption) {
   const auto second = MetricsEndpoint::start(same);
   ASSERT_FALSE(second.ok());
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("choose another --metrics"));
+}
+
+// The endpoint ends each connection first, so they stay in TIME_WAIT at its port for a minute.
+TEST_F(MetricsEndpointTest, ThePortIsFreeAgainAtOnce) {
+  start();
+  EXPECT_THAT(ask("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+  config.listen = endpoint->local_addr();
+  endpoint.reset();
+  start();
+  ASSERT_TRUE(endpoint);
+  EXPECT_THAT(ask("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ class Newcomer {
   Newcomer(verbs::Device& device, const char* source, const sockaddr_storage& to, std::vector<std::uint8_t> hello)
       : hello_(std::move(hello)),
         pd_(std::move(device.alloc_pd().value())),
+        answer_mr_(std::move(pd_->reg_mr(answer_.data(), answer_.size(), verbs::Access::kLocalWrite).value())),
         cq_(std::move(device.create_cq(16, nullptr).value())),
         channel_(std::move(device.create_event_channel().value())),
         id_(std::move(channel_->create_id().value())) {
@@ -57,6 +58,17 @@ class Newcomer {
       }
     }
   }
+  // Moves something: the client's end, which is an empty Send.
+  void send() {
+    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(answer_.data()), kTotalsLen, answer_mr_->lkey()};
+    EXPECT_TRUE(qp_->post_recv({.sg_list = {&sge, 1}}).ok());
+    EXPECT_TRUE(qp_->post_send({}).ok());
+  }
+  int num_completed() {
+    verbs::Wc wc[4];
+    num_completed_ += cq_->poll(wc);
+    return num_completed_;
+  }
   // Accepted, rejected or, later, ended.
   std::optional<CmEventType> last() const { return last_; }
 
@@ -70,7 +82,10 @@ class Newcomer {
   }
 
   std::vector<std::uint8_t> hello_;
+  std::vector<std::uint8_t> answer_ = std::vector<std::uint8_t>(kTotalsLen);
+  int num_completed_ = 0;
   std::unique_ptr<verbs::Pd> pd_;
+  std::unique_ptr<verbs::Mr> answer_mr_;
   std::unique_ptr<verbs::Cq> cq_;
   std::unique_ptr<verbs::CmChannel> channel_;
   std::unique_ptr<verbs::CmId> id_;
@@ -220,6 +235,38 @@ TEST_F(PeersTest, AFloodOfStrangersIsTurnedAwayWithFewLines) {
   EXPECT_EQ(outcome_of(come("127.0.0.9", {'?'})), CmEventType::kRejected);
   EXPECT_THAT(lines.back(), HasSubstr("(51 lines before this one were withheld)"));
   EXPECT_EQ(served.last(), CmEventType::kEstablished);
+}
+
+TEST_F(PeersTest, AClientThatMovesNothingForItsTimeIsGivenUp) {
+  config.patience = std::chrono::milliseconds(100);
+  listen();
+  Newcomer& busy = come("127.0.0.8", hello_of(4096));
+  EXPECT_EQ(outcome_of(busy), CmEventType::kEstablished);
+  const Newcomer& silent = come("127.0.0.9", hello_of(4096));
+  EXPECT_EQ(outcome_of(silent), CmEventType::kEstablished);
+  lines.clear();
+  peers->end_silent(now);
+  EXPECT_EQ(peers->next_look(), now + config.patience);
+  now += config.patience - std::chrono::nanoseconds(1);
+  peers->end_silent(now);
+  EXPECT_EQ(peers->num_accepted(), 2u) << "it looks only at the time that it names";
+  busy.send();
+  run_until([&] { return busy.num_completed() == 2; });  // the Send, and the listener's answer to it
+  now += std::chrono::nanoseconds(1);
+  peers->end_silent(now);
+  EXPECT_EQ(peers->num_accepted(), 1u);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], AllOf(HasSubstr("perf: client 127.0.0.9:"), HasSubstr("is given up")));
+  run_until([&] { return silent.last() == CmEventType::kDisconnected; });
+  EXPECT_EQ(busy.last(), CmEventType::kEstablished);
+}
+
+// With more patience than that it looks four times a second.
+TEST_F(PeersTest, ItLooksForSilentClientsNowAndThen) {
+  listen();
+  EXPECT_EQ(outcome_of(come("127.0.0.9", hello_of(4096))), CmEventType::kEstablished);
+  peers->end_silent(now);
+  EXPECT_EQ(peers->next_look(), now + std::chrono::milliseconds(250));
 }
 
 }  // namespace

@@ -92,9 +92,10 @@ SortKey sort_key(const std::string& name) {
   return SortKey::kCalls;
 }
 
-void print(const std::vector<std::string>& lines) {
-  for (const std::string& line : lines) fmt::print("{}\n", line);
-  std::fflush(stdout);
+// False: standard output takes no more.
+bool print(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) std::fputs((line + "\n").c_str(), stdout);
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
 }
 
 void sleep_until(Clock::time_point until, const StopSignals& stop) {
@@ -118,8 +119,9 @@ int run_plain(const TopOptions& options, const sockaddr_storage& where, const St
     if (!view) continue;
     top::Page page = top::page_of_stdout();
     page.height = 0;
-    print(options.json ? top::json_lines(*view) : top::screen_lines(*view, address_str(where), page));
-    if (options.once) break;
+    const bool is_out =
+        print(options.json ? top::json_lines(*view) : top::screen_lines(*view, address_str(where), page));
+    if (options.once || !is_out) break;
   }
   return kExitDone;
 }

@@ -51,6 +51,20 @@ struct RequesterTest : ::testing::Test {
     return plain_reply(sent(i), credits, results);
   }
 
+  // An answer to Call i of version 1, a Long Call with a Reply chunk: the whole Reply is inline.
+  Octets long_reply_to(std::size_t i, std::uint32_t credits) {
+    v1::Header header = parse(sent(i));
+    const std::uint32_t xid = header.xid;
+    header.proc = v1::Proc::kMsg;
+    header.credit = credits;
+    header.lists.read_list.clear();
+    header.lists.write_list.clear();
+    if (header.lists.reply_chunk) {
+      for (Segment& segment : *header.lists.reply_chunk) segment.length = 0;
+    }
+    return ::weft::rpcrdma::testing::message(header, rpc_reply(xid, {}));
+  }
+
   void deliver(const Octets& octets, int ms = 0) {
     ASSERT_TRUE(end->qp.inject(octets));
     run(ms);

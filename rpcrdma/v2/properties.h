@@ -14,7 +14,7 @@
 // properties differently: a PropertyTable is one draft's numbering.
 namespace weft::rpcrdma::v2 {
 
-inline constexpr std::size_t kMaxProperties = 64;  // of one message
+inline constexpr std::size_t kMaxProperties = 512;  // of one message: more than 4096 octets have
 
 // Propval: rpcrdma2_propval. which may be unknown. data is the XDR encoding of the value; empty means the default.
 struct Propval {

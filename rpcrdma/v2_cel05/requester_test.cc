@@ -1,99 +1,17 @@
-// A requester of cel05, whose peer is the test (draft-cel-nfsv4-rpcrdma-version-two-05 sections 7.2 and 8).
+// A requester of cel05, whose peer is the test: its messages, credits and thresholds, and the errors that it gets
+// (draft-cel-nfsv4-rpcrdma-version-two-05 sections 7.2 and 8).
 #include <gmock/gmock.h>
 
 #include <algorithm>
 
+#include "rpcrdma/testing/cel05_requester.h"
 #include "rpcrdma/testing/log_lines.h"
-#include "rpcrdma/testing/requester.h"
-#include "rpcrdma/testing/v2_vectors.h"
-#include "rpcrdma/v2_cel05/header.h"
-#include "rpcrdma/v2_cel05/properties.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
 
-using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-using ::testing::UnorderedElementsAreArray;
-namespace cel05 = v2_cel05;
-
-struct Cel05RequesterTest : RequesterTest {
-  void open(RequesterEnd::Options options = {}) {
-    options.protocol = Protocol::k2Cel05;
-    RequesterTest::open(options);
-  }
-  cel05::Header header_of(std::size_t i) {
-    cel05::Header header;
-    ConstBytes payload;
-    EXPECT_EQ(parse_message(sent(i), header, payload), v2::HeaderError::kNone);
-    return header;
-  }
-  template <typename Body>
-  Body body_of(std::size_t i) {
-    const cel05::Header header = header_of(i);
-    const Body* body = std::get_if<Body>(&header.body);
-    EXPECT_NE(body, nullptr) << "Send " << i << " has another type";
-    return body != nullptr ? *body : Body{};
-  }
-  Octets octets_of(const cel05::Header& header, const Octets& payload = {}) {
-    Octets octets;
-    xdr::XdrWriter out(octets);
-    emit_header(out, header);
-    out.raw(payload);
-    return octets;
-  }
-  // The Reply to Send i, with its lists unused.
-  Octets reply_of(std::size_t i, std::uint32_t credit = 8) {
-    const cel05::Header call = header_of(i);
-    cel05::Msg body{.direction = cel05::Direction::kReply};
-    std::visit(
-        [&](const auto& sent) {
-          if constexpr (requires { sent.lists; }) body.lists = sent.lists;
-        },
-        call.body);
-    body.lists.read_list.clear();
-    for (SegmentArray& chunk : body.lists.write_list) {
-      for (Segment& segment : chunk) segment.length = 0;
-    }
-    if (body.lists.reply_chunk) {
-      for (Segment& segment : *body.lists.reply_chunk) segment.length = 0;
-    }
-    return octets_of({.xid = call.xid, .credit = credit, .body = body}, rpc_reply(call.xid));
-  }
-  void refuse(std::size_t i, const cel05::Error& error) {
-    deliver(octets_of({.xid = header_of(i).xid, .credit = 8, .body = error}));
-  }
-  void call_of(std::uint32_t procedure, const Octets& args) {
-    CallSpec spec;
-    spec.procedure = procedure;
-    spec.args = args;
-    call(spec);
-  }
-  // A WRITE whose data needs a Read chunk, and a READ whose data needs a Write chunk.
-  void call_write() {
-    CallSpec spec;
-    spec.procedure = kWrite;
-    spec.args = args_;
-    spec.items = ArgumentItem{write_position(), data_};
-    call(spec);
-  }
-  void call_read() {
-    CallSpec spec;
-    spec.procedure = kRead;
-    spec.result_items = room_;
-    spec.max_results = 4;
-    call(spec);
-  }
-  void get_credits() {
-    call_of(kNull, {});
-    deliver(reply_of(0));
-  }
-
-  const Octets data_ = pattern(9000);
-  const Octets args_ = write_args(data_.size());
-  Octets room_ = Octets(8000);
-};
 
 TEST_F(Cel05RequesterTest, TheFirstMessageIsAloneAndShort) {
   RecordProperty("proves", "R2-8-1 R2-8-3 R2-8.1-2 R2-7.2.2-3");
@@ -154,53 +72,6 @@ TEST_F(Cel05RequesterTest, ALongFirstCallWaitsForAShortOne) {
   ASSERT_THAT(outcomes, SizeIs(1));
   EXPECT_EQ(outcomes[0].status, CallStatus::kLocalError);
   EXPECT_THAT(end->qp.sent, SizeIs(1));
-}
-
-TEST_F(Cel05RequesterTest, TheLongestChunkMayBeInvalidated) {
-  RecordProperty("proves", "R2-7.2.3-1");
-  open({.windows = true});
-  get_credits();
-  Octets room(8000), data(5000);
-  CallSpec spec;
-  spec.procedure = kRead;
-  spec.result_items = room;
-  spec.max_results = 4;
-  call(spec);
-  const auto body = body_of<cel05::Msg>(1);
-  ASSERT_THAT(body.lists.write_list, SizeIs(1));
-  EXPECT_EQ(body.inv_handle, body.lists.write_list[0][0].handle);
-  ASSERT_TRUE(end->qp.inject(reply_of(1), body.inv_handle));
-  run();
-  EXPECT_EQ(outcomes.size(), 2u);
-  EXPECT_FALSE(end->endpoint->failure());
-}
-
-TEST_F(Cel05RequesterTest, ARegionIsNeverNamed) {
-  RecordProperty("proves", "R2-4-1 R2-7.2.3-2");
-  open();
-  get_credits();
-  call_read();
-  EXPECT_EQ(body_of<cel05::Msg>(1).inv_handle, 0u);
-}
-
-// R2-7.2.3-4
-TEST_F(Cel05RequesterTest, AnotherHandleThanTheNamedOneEndsTheConnection) {
-  open({.windows = true});
-  get_credits();
-  Octets first(8000), second(5000);
-  const std::vector<MutBytes> parts{first, second};
-  CallSpec spec;
-  spec.procedure = kRead;
-  spec.result_items = ScatteredBytes(parts);
-  spec.max_results = 4;
-  call(spec);
-  const auto body = body_of<cel05::Msg>(1);
-  ASSERT_THAT(body.lists.write_list.at(0), SizeIs(2));
-  EXPECT_EQ(body.inv_handle, body.lists.write_list[0][0].handle);
-  ASSERT_TRUE(end->qp.inject(reply_of(1), body.lists.write_list[0][1].handle));
-  run();
-  ASSERT_TRUE(end->endpoint->failure());
-  EXPECT_THAT(*end->endpoint->failure(), HasSubstr("not of the Call"));
 }
 
 TEST_F(Cel05RequesterTest, RefusedReadChunksAreGoneInTheSecondTry) {
@@ -383,71 +254,6 @@ TEST_F(Cel05RequesterTest, TheOtherDraftsErrorNamesItAtFirst) {
   }
 }
 
-// The handles of a Call's lists.
-std::vector<std::uint32_t> handles_in(const ChunkListsView& lists) {
-  std::vector<std::uint32_t> handles;
-  for (const ReadSegment& segment : lists.read_list) handles.push_back(segment.target.handle);
-  for (const SegmentArray& chunk : lists.write_list) {
-    for (const Segment& segment : chunk) handles.push_back(segment.handle);
-  }
-  if (lists.reply_chunk) {
-    for (const Segment& segment : *lists.reply_chunk) handles.push_back(segment.handle);
-  }
-  return handles;
-}
-
-// A window is bound for one Call; a region of the engine's lives as long as the engine.
-TEST_F(Cel05RequesterTest, TheNamedHandleIsAWindowOfTheCall) {
-  RecordProperty("proves", "R2-4-1 R2-7.2.3-1");
-  open({.windows = true});
-  get_credits();
-  const auto expect_window = [this](std::uint32_t inv_handle, const ChunkListsView& lists) {
-    EXPECT_THAT(handles_in(lists), Contains(inv_handle));
-    for (const std::uint32_t handle : handles_in(lists)) EXPECT_THAT(memory.bound(), Contains(handle));
-  };
-  call_write();
-  call_read();
-  for (const std::size_t i : {1u, 2u}) expect_window(body_of<cel05::Msg>(i).inv_handle, body_of<cel05::Msg>(i).lists);
-  const Octets args = pattern(6000);
-  CallSpec both;
-  both.args = args;
-  both.max_results = 9000;
-  call(both);
-  expect_window(body_of<cel05::Nomsg>(3).inv_handle, body_of<cel05::Nomsg>(3).lists);
-}
-
-TEST_F(Cel05RequesterTest, WhatAPlainReplyLeavesValidIsInvalidatedHere) {
-  RecordProperty("proves", "R2-7.2.3-5");
-  open({.windows = true});
-  get_credits();
-  Octets first(8000), second(5000);
-  const std::vector<MutBytes> parts{first, second};
-  CallSpec spec;
-  spec.procedure = kRead;
-  spec.result_items = ScatteredBytes(parts);
-  spec.max_results = 4;
-  call(spec);
-  const std::vector<std::uint32_t> handles = handles_in(body_of<cel05::Msg>(1).lists);
-  ASSERT_THAT(handles, SizeIs(2));
-  deliver(reply_of(1));
-  EXPECT_THAT(end->qp.local_invalidations, UnorderedElementsAreArray(handles));
-  ASSERT_THAT(outcomes, SizeIs(2));
-  EXPECT_EQ(outcomes[1].remote_regions, 0u) << "when the data was handed up";
-}
-
-TEST_F(Cel05RequesterTest, AHandleInAReplyMeansNothing) {
-  RecordProperty("proves", "R2-7.2.3-7");
-  open({.windows = true});
-  get_credits();
-  call_read();
-  cel05::Msg body{.direction = cel05::Direction::kReply, .inv_handle = 0x5eed, .lists = body_of<cel05::Msg>(1).lists};
-  for (Segment& segment : body.lists.write_list.at(0)) segment.length = 0;
-  const std::uint32_t xid = header_of(1).xid;
-  deliver(octets_of({.xid = xid, .credit = 8, .body = body}, rpc_reply(xid)));
-  EXPECT_THAT(outcomes, SizeIs(2));
-  EXPECT_FALSE(end->endpoint->failure());
-}
-
 TEST_F(Cel05RequesterTest, AnUnreadableErrorIsDropped) {
   RecordProperty("proves", "R2-7.2.4-27");
   open();
@@ -481,9 +287,6 @@ TEST_F(Cel05RequesterTest, AnUnknownOptionInAReplyIsDropped) {
   deliver(reply_of(1));
   EXPECT_THAT(outcomes, SizeIs(2));
 }
-
-// The transport header has 36 octets, the RPC header of a Call 40.
-constexpr std::size_t kCallHeaders = 76;
 
 TEST_F(Cel05RequesterTest, EachDirectionHasItsThreshold) {
   RecordProperty("proves", "R2-3.1-1");
@@ -577,80 +380,6 @@ TEST_F(Cel05RequesterTest, ACallOfUnknownReplyLengthGoesAgainWithTheRoomThatItNe
   const auto again = body_of<cel05::Msg>(2).lists;
   ASSERT_TRUE(again.reply_chunk);
   EXPECT_GE(total_length(*again.reply_chunk), 20000u);
-}
-
-struct Cel05RequesterPropertiesTest : Cel05RequesterTest {
-  // A client that tells so many octets of its Receives, behind its first Reply. Its own message is Send 1.
-  void open_and_tell(std::uint32_t receive_size) {
-    open({.inline_threshold = 16384});
-    outcomes.clear();
-    end->link->exchange_properties({.send_size = 16384, .receive_size = receive_size}, {});
-    get_credits();
-    ASSERT_THAT(end->qp.sent, SizeIs(2));
-    (void)body_of<cel05::Connprop>(1);
-  }
-  void hear(const Properties& peer, std::uint32_t credit = 8) {
-    deliver(octets_of({.credit = credit, .body = cel05::Connprop{.start = make_propset(peer, cel05::kProperties)}}));
-  }
-  // The last Call's.
-  template <typename Body>
-  ChunkListsView lists_of_last() {
-    return body_of<Body>(end->qp.sent.size() - 1).lists;
-  }
-};
-
-TEST_F(Cel05RequesterPropertiesTest, TheSizesOfReceivesAreTheThresholds) {
-  RecordProperty("proves", "R2-6.2.1-1 R2-6.2.1-2 R2-6.2.1-3");
-  open_and_tell(8192);
-  call_of(kNull, pattern(5000));
-  EXPECT_THAT(lists_of_last<cel05::Nomsg>().read_list, SizeIs(1)) << "the default";
-  hear({.receive_size = 8192});
-  call_of(kNull, pattern(5000));
-  EXPECT_EQ(lists_of_last<cel05::Msg>(), ChunkListsView{});
-  call_of(kNull, pattern(8192 - kCallHeaders));
-  EXPECT_EQ(lists_of_last<cel05::Msg>(), ChunkListsView{});
-  EXPECT_THAT(end->qp.sent.back(), SizeIs(8192));
-  call_of(kNull, pattern(8192 - kCallHeaders + 4));
-  EXPECT_THAT(lists_of_last<cel05::Nomsg>().read_list, SizeIs(1));
-  for (const std::size_t bound : {6000u, 8200u}) {
-    CallSpec spec;
-    spec.max_results = bound;
-    call(spec);
-    EXPECT_EQ(lists_of_last<cel05::Msg>().reply_chunk.has_value(), bound > 8192) << bound;
-  }
-}
-
-// A server that knows no properties says so with either code, or not at all.
-TEST_F(Cel05RequesterPropertiesTest, AServerThatTellsNothingHasTheDefaults) {
-  RecordProperty("proves", "R2-3.3-3 R2-6.3-2 R2-6.3.1-3");
-  for (const auto err : {std::optional<cel05::Err>(), {cel05::Err::kInvalProc}, {cel05::Err::kInvalOption}}) {
-    open_and_tell(16384);
-    if (err) deliver(octets_of({.xid = header_of(1).xid, .credit = 8, .body = cel05::Error{.err = *err}}));
-    for (const std::size_t len : {4096u, 4100u, 9000u}) call_of(kNull, pattern(len - kCallHeaders));
-    ASSERT_THAT(end->qp.sent, SizeIs(5));
-    EXPECT_THAT(sent(2), SizeIs(4096));
-    for (const std::size_t i : {3u, 4u}) EXPECT_THAT(body_of<cel05::Nomsg>(i).lists.read_list, SizeIs(1));
-    const std::uint32_t xid = header_of(2).xid;
-    Octets reply = octets_of({.xid = xid, .credit = 8, .body = cel05::Msg{.direction = cel05::Direction::kReply}},
-                             rpc_reply(xid, pattern(4096 - 36 - 24)));
-    ASSERT_THAT(reply, SizeIs(4096));
-    deliver(reply);
-    ASSERT_THAT(outcomes, SizeIs(2));
-    EXPECT_EQ(outcomes[1].status, CallStatus::kSuccess);
-    EXPECT_FALSE(end->endpoint->failure());
-  }
-}
-
-TEST_F(Cel05RequesterPropertiesTest, MessagesAboutPropertiesGrantNothing) {
-  RecordProperty("proves", "R2-7.2.2-9");
-  open_and_tell(8192);
-  for (const std::uint32_t credit : {0u, 1u, 99u}) {
-    hear({.receive_size = 8192}, credit);
-    deliver(octets_of({.credit = credit, .body = cel05::Updprop{}}));
-    deliver(octets_of({.credit = credit, .body = cel05::Reqprop{}}));
-    deliver(octets_of({.credit = credit, .body = cel05::Resprop{}}));
-    EXPECT_EQ(end->link->credits().granted, 8u) << credit;
-  }
 }
 
 }  // namespace

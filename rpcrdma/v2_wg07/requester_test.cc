@@ -256,6 +256,24 @@ TEST_F(Wg07RequesterTest, APeerThatTellsNothingIsAskedOnce) {
   EXPECT_THAT(end->qp.sent, SizeIs(1));
 }
 
+// Properties of the peer, which have not come, would change nothing.
+TEST_F(Wg07RequesterTest, AfterAllCallsWereRefusedNoneWaitsForProperties) {
+  open();
+  end->link->exchange_properties({}, {});
+  call_of({});
+  answer(xid_of(0));
+  outcomes.clear();
+  end->qp.sent.clear();
+  call_of({});
+  deliver(wg07_octets(xid_of(0), kManyCredits, wg07::Error{.err = wg07::Err::kInvalHtype}));
+  ASSERT_THAT(outcomes, SizeIs(1));
+  call_of({});
+  run();
+  ASSERT_THAT(outcomes, SizeIs(2));
+  EXPECT_EQ(outcomes[1].status, CallStatus::kLocalError);
+  EXPECT_THAT(end->qp.sent, SizeIs(1));
+}
+
 TEST_F(Wg07RequesterTest, ThresholdsFollowTheProperties) {
   RecordProperty("proves", "W2-4.2.2-1 W2-5.2.2-1");
   open({.inline_threshold = 16384});
@@ -293,18 +311,31 @@ TEST_F(Wg07RequesterTest, PropertiesThatCannotBeTrueDoNoHarm) {
   }
 }
 
-TEST_F(Wg07RequesterTest, ErrorsEndTheirCall) {
+TEST_F(Wg07RequesterTest, ErrorsEndTheirCallAndAreTold) {
+  const std::pair<wg07::Error, const char*> kErrors[] = {
+      {{.err = wg07::Err::kSystem}, "RDMA2_ERR_SYSTEM: the peer had a trouble of its own"},
+      {{.err = wg07::Err::kBadXdr}, "RDMA2_ERR_BAD_XDR: the peer could not use this Call's header or chunks"},
+      {{.err = wg07::Err::kInvalCont}, "RDMA2_ERR_INVAL_CONT: the peer could not join the parts of this Call"},
+      {{.err = wg07::Err::kBadPropval}, "RDMA2_ERR_BAD_PROPVAL: the peer could not use this Call's header or chunks"},
+      {{.err = wg07::Err::kSegments, .arm = {.max_segments = 3}},
+       "RDMA2_ERR_SEGMENTS: the peer takes at most 3 segments"},
+      {{.err = wg07::Err::kReadChunks, .arm = {.max_chunks = 2}},
+       "RDMA2_ERR_READ_CHUNKS: the peer takes at most 2 Read chunks"},
+      {{.err = wg07::Err::kWriteChunks, .arm = {.max_chunks = 1}},
+       "RDMA2_ERR_WRITE_CHUNKS: the peer takes at most 1 Write chunks"},
+      {{.err = wg07::Err::kWriteResource, .arm = {.chunk_index = 1, .length_needed = 70}},
+       "RDMA2_ERR_WRITE_RESOURCE: Write chunk 1 of this Call is too short: it needs 70 bytes"},
+      {{.err = wg07::Err::kInvalHtype}, "RDMA2_ERR_INVAL_HTYPE: the peer takes no message of this type"}};
   open();
   settle();
-  for (const auto err : {wg07::Err::kSystem, wg07::Err::kBadXdr, wg07::Err::kInvalCont, wg07::Err::kBadPropval,
-                         wg07::Err::kSegments, wg07::Err::kInvalHtype}) {
+  for (const auto& [error, text] : kErrors) {
     outcomes.clear();
     end->qp.sent.clear();
     call_of({});
-    deliver(wg07_octets(xid_of(0), kManyCredits, wg07::Error{.err = err}));
-    ASSERT_THAT(outcomes, SizeIs(1)) << static_cast<int>(err);
+    deliver(wg07_octets(xid_of(0), kManyCredits, error));
+    ASSERT_THAT(outcomes, SizeIs(1)) << text;
     EXPECT_NE(outcomes[0].status, CallStatus::kSuccess);
-    EXPECT_NE(outcomes[0].text, "");
+    EXPECT_EQ(outcomes[0].text, text);
   }
 }
 

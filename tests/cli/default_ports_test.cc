@@ -34,5 +34,29 @@ TEST_F(DefaultPorts, OfServe) {
   EXPECT_EQ(server.address("mount"), own_host() + ":20048");
 }
 
+// The client's URL names neither port.
+TEST_F(DefaultPorts, OfTheNfsClientAreThoseOfServe) {
+  const WeftListener server(
+      {"serve", dir, "--state-dir", dir + "-state", "--listen", own_host(), "--mount-listen", own_host()});
+  const Outcome outcome = run_weft({"nfs", "ls", "nfs+rdma://" + own_host() + "/"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST_F(DefaultPorts, OfMetricsAndTop) {
+  const WeftListener server({"serve", dir, "--state-dir", dir + "-state", "--listen", own_host() + ":0",
+                             "--mount-listen", own_host() + ":0", "--metrics", own_host()});
+  EXPECT_EQ(server.address("metrics"), own_host() + ":9450");
+  const Outcome outcome = run_weft({"top", own_host(), "--once"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find(own_host()), std::string::npos) << outcome.out;
+}
+
+// 7174 is rping's.
+TEST_F(DefaultPorts, OfPing) {
+  const WeftListener listener({"ping", "--listen", own_host()});
+  EXPECT_EQ(listener.address("rdma"), own_host() + ":7174");
+  EXPECT_EQ(run_weft({"ping", own_host(), "-C", "1"}).status, 0);
+}
+
 }  // namespace
 }  // namespace weft::testing

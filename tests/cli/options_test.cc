@@ -97,6 +97,39 @@ TEST(Cli, UsageErrorsExitTwo) {
   }
 }
 
+// Options that fit alone and not together. What is at the limit fits: then only the listener is missing.
+TEST(Cli, PerfSaysWhichOptionsDoNotFitTogether) {
+  struct Case {
+    std::vector<std::string> words;
+    std::string message;  // empty: they fit
+  };
+  const std::string kUrl = "nfs+rdma://127.0.0.1:1/file?mountport=1", kNobody = "127.0.0.1:1";
+  const Case kCases[] = {
+      {{}, "perf wants a listener's ADDR:PORT, or --listen ADDR:PORT"},
+      {{kUrl}, "an NFS server is measured with --op rpc-null, rpc-read or rpc-write, not write"},
+      {{kUrl, "--op", "tcp"}, "an NFS server is measured with --op rpc-null, rpc-read or rpc-write, not tcp"},
+      {{kUrl, "--op", "rpc-null"}, ""},
+      {{kNobody, "--op", "tcp", "--lat"}, "--lat has no meaning for --op tcp"},
+      {{kNobody, "--op", "read", "--lat"}, ""},
+      {{kNobody, "--op", "rpc-write", "--size", "4194305"}, "--size of --op rpc-write is at most 4194304"},
+      {{kNobody, "--op", "rpc-write", "--size", "4194304"}, ""},
+      {{kNobody, "--op", "write", "--size", "4194305"}, ""},
+      {{kNobody, "--op", "rpc-read", "--size", "262145", "--depth", "4096"},
+       "--size times --depth is at most 1 GiB for --op rpc-read"},
+      {{kNobody, "--op", "rpc-read", "--size", "262144", "--depth", "4096"}, ""},
+      {{kNobody, "--op", "tcp-batch", "--size", "1073741824", "--depth", "2"},
+       "--size times --depth is at most 1 GiB for --op tcp-batch"},
+      {{kNobody, "--op", "write", "--size", "1073741824", "--depth", "2"}, ""},
+  };
+  for (const Case& one : kCases) {
+    std::vector<std::string> words = {"perf"};
+    words.insert(words.end(), one.words.begin(), one.words.end());
+    const Outcome outcome = run_weft(words);
+    EXPECT_EQ(outcome.status, one.message.empty() ? 1 : 2) << ::testing::PrintToString(words) << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with("weft: " + one.message)) << outcome.err;
+  }
+}
+
 TEST(Cli, ACommandThatThereIsNotIsNamed) {
   Outcome outcome = run_weft({"pong", "127.0.0.1:1"});
   EXPECT_EQ(outcome.status, 2);

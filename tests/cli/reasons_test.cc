@@ -18,6 +18,7 @@
 
 #include "tests/cli/meddling_proxy.h"
 #include "tests/cli/process.h"
+#include "tests/cli/raw_clients.h"
 
 namespace weft::testing {
 namespace {
@@ -33,6 +34,9 @@ Words operator+(Words words, const Words& more) {
 std::string port_of(const std::string& address) {
   return address.substr(address.rfind(':') + 1);
 }
+
+// The Hello of weft perf: magic, write, no flags, depth 1, a size of 4096.
+const std::string kPerfHello = std::string("\x77\x70\x66\x01\0\x02\0\0", 8) + be32(1) + be32(0) + be32(4096);
 
 class Reasons : public ::testing::Test {
  protected:
@@ -172,6 +176,55 @@ TEST_F(Reasons, ATerminateIsToldByEveryListener) {
     EXPECT_EQ(run_weft({"ping", proxy.address(), "--rtr", rtr}).status, 1);
     EXPECT_TRUE(says(MeddlingProxy::kWords)) << said();
   }
+}
+
+// What a client of rping's protocol may not send: the listener names it, and the client.
+TEST_F(Reasons, APingListenerSaysWhyItEndsAClient) {
+  const std::string stag = std::string(8, '\0') + be32(1);
+  struct Case {
+    std::vector<std::string> messages;
+    std::string said;
+  };
+  for (const Case& one :
+       {Case{{"abc"}, "sent a message of 3 bytes, not 16"},
+        {{stag + be32(65537)}, "sent a message out of turn, or of a buffer of 65537 bytes"},
+        {{stag + be32(0)}, "sent a message out of turn, or of a buffer of 0 bytes"},
+        {{stag + be32(64), stag + be32(64)}, "sent a message out of turn, or of a buffer of 64 bytes"}}) {
+    const auto listener = start({"ping", "--listen", "127.0.0.1:0"});
+    RawClients client("127.0.0.9", port_in(listener->address("rdma")));
+    ASSERT_TRUE(client.connect_mpa());
+    for (const std::string& message : one.messages) client.send_message(message);
+    EXPECT_TRUE(client.is_ended());
+    EXPECT_TRUE(says(one.said)) << said();
+    EXPECT_NE(said().find("ping: client 127.0.0.9:"), std::string::npos) << said();
+  }
+}
+
+TEST_F(Reasons, AListenerSaysThatASilentClientIsGivenUp) {
+  for (const char* command : {"ping", "perf"}) {
+    const auto listener = start({command, "--listen", "127.0.0.1:0", "--timeout", "0.3", "--log-level", "info"});
+    RawClients client("127.0.0.9", port_in(listener->address("rdma")));
+    ASSERT_TRUE(client.connect_mpa(command == std::string("ping") ? "" : kPerfHello));
+    EXPECT_TRUE(client.is_ended());
+    EXPECT_TRUE(says("is given up, it has ")) << command << ": " << said();
+    EXPECT_NE(said().find(std::string(command) + ": client 127.0.0.9:"), std::string::npos) << said();
+  }
+}
+
+// A connection that its client ends in order is no lost one.
+TEST_F(Reasons, OfClientsThatEndWellAListenerWarnsOfNothing) {
+  {
+    const auto listener = start({"perf", "--listen", "127.0.0.1:0"});
+    for (const char* op : {"send", "read", "write", "rpc-null", "rpc-read", "tcp", "tcp-lat", "write"}) {
+      EXPECT_EQ(run_weft({"perf", listener->address("rdma"), "--op", op, "--seconds", "0.02"}).status, 0) << op;
+    }
+    EXPECT_EQ(listener->stop(SIGTERM), 143);
+    EXPECT_EQ(said().find("warning"), std::string::npos) << said();
+  }
+  const auto listener = start({"ping", "--listen", "127.0.0.1:0"});
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(run_weft({"ping", listener->address("rdma"), "-C", "2"}).status, 0);
+  EXPECT_EQ(listener->stop(SIGTERM), 143);
+  EXPECT_EQ(said().find("warning"), std::string::npos) << said();
 }
 
 }  // namespace

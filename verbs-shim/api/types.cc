@@ -28,7 +28,7 @@ const char* wc_status_str(WcStatus status) {
     case WcStatus::kLocQpOpErr: return "local QP operation error";
     case WcStatus::kLocProtErr: return "local protection error";
     case WcStatus::kWrFlushErr: return "Work Request Flushed Error";
-    case WcStatus::kMwBindErr: return "memory bind operation error";
+    case WcStatus::kMwBindErr: return "memory management operation error";
     case WcStatus::kBadRespErr: return "bad response error";
     case WcStatus::kLocAccessErr: return "local access error";
     case WcStatus::kRemInvReqErr: return "remote invalid request error";

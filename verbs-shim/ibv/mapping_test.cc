@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <optional>
+#include <set>
 
 namespace weft::verbs::ibv {
 namespace {
@@ -25,6 +28,28 @@ TEST(Mapping, ARefusedPortIsNotBlamedOnTheDevicesFiles) {
             std::string::npos);
   EXPECT_EQ(bind_error("192.0.2.1:80", "siw0", EADDRINUSE).message,
             "cannot bind to 192.0.2.1:80: Address already in use");
+}
+
+// libibverbs' own strings, for every status and every event that has a counterpart here.
+TEST(Mapping, NamesAreThoseOfLibibverbs) {
+  std::set<WcStatus> statuses;
+  for (int i = IBV_WC_SUCCESS; i <= IBV_WC_GENERAL_ERR; ++i) {
+    const auto theirs = static_cast<ibv_wc_status>(i);
+    const WcStatus ours = from_ibv(theirs);
+    if (ours == WcStatus::kGeneralErr && theirs != IBV_WC_GENERAL_ERR) continue;  // no counterpart
+    EXPECT_STREQ(wc_status_str(ours), ibv_wc_status_str(theirs));
+    EXPECT_TRUE(statuses.insert(ours).second) << wc_status_str(ours);
+  }
+  EXPECT_EQ(statuses.size(), std::size_t{1} + static_cast<std::size_t>(WcStatus::kRnrRetryExcErr));
+  std::set<AsyncEventType> events;
+  for (int i = IBV_EVENT_CQ_ERR; i <= IBV_EVENT_WQ_FATAL; ++i) {
+    const auto theirs = static_cast<ibv_event_type>(i);
+    const std::optional<AsyncEventType> ours = from_ibv(theirs);
+    if (!ours) continue;
+    EXPECT_STREQ(async_event_str(*ours), ibv_event_type_str(theirs));
+    EXPECT_TRUE(events.insert(*ours).second) << async_event_str(*ours);
+  }
+  EXPECT_EQ(events.size(), std::size_t{1} + static_cast<std::size_t>(AsyncEventType::kDeviceFatal));
 }
 
 }  // namespace

@@ -167,8 +167,8 @@ void Connection::start_stream(ConstBytes received, TimePoint now) {
   rdmap::StreamConfig config = stream_config();
   config.peer_address = &peer_;
   if (loop_.core.trace() != nullptr) {
-    trace_ = std::make_unique<StreamTrace>(loop_.core.trace(), local_address(socket_.fd()), peer_,
-                                           initiator_.has_value(), now);
+    trace_ =
+        std::make_unique<StreamTrace>(loop_.core.trace(), local_address(socket_.fd()), peer_, initiator_.has_value());
     config.observer = trace_.get();
   }
   stream_ = std::make_unique<rdmap::Stream>(config, loop_.core.regions());

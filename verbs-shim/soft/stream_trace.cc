@@ -13,6 +13,9 @@ namespace weft::verbs::soft {
 
 namespace {
 
+// The turns of a loop are longer than the times that readers of a trace look for, so each packet has its own time.
+using Clock = std::chrono::steady_clock;
+
 std::string_view name_of(rdmap::WorkOp op) {
   switch (op) {
     case rdmap::WorkOp::kSend: return "Send";
@@ -45,11 +48,11 @@ std::string words_of(const rdmap::Established& begun) {
 }  // namespace
 
 StreamTrace::StreamTrace(std::shared_ptr<TraceFile> file, const sockaddr_storage& local, const sockaddr_storage& peer,
-                         bool client, TimePoint now)
+                         bool client)
     : file_(std::move(file)),
       local_(local),
       peer_(peer),
-      now_(now),
+      now_(Clock::now()),
       out_({file_->config().tagged_len, file_->config().other_len},
            [this](std::vector<std::uint8_t>& kept, std::size_t len) { put(Way::kOut, kAck | kPush, kept, len); }),
       in_({file_->config().tagged_len, file_->config().other_len},
@@ -63,6 +66,7 @@ StreamTrace::StreamTrace(std::shared_ptr<TraceFile> file, const sockaddr_storage
 }
 
 StreamTrace::~StreamTrace() {
+  now_ = Clock::now();
   std::vector<std::uint8_t> none;
   put(Way::kOut, kFin | kAck, none, 0);
   comment(reason_);
@@ -70,8 +74,8 @@ StreamTrace::~StreamTrace() {
 }
 
 template <typename Views>
-void StreamTrace::take(Way way, const Views& buffers, std::size_t n, TimePoint now) {
-  now_ = now;
+void StreamTrace::take(Way way, const Views& buffers, std::size_t n) {
+  now_ = Clock::now();
   FrameCutter& cutter = way == Way::kOut ? out_ : in_;
   FrameCutter& other = way == Way::kOut ? in_ : out_;
   // The receiver of a direction chose its Markers by its startup frame.
@@ -85,12 +89,12 @@ void StreamTrace::take(Way way, const Views& buffers, std::size_t n, TimePoint n
   cutter.end_turn();
 }
 
-void StreamTrace::on_rx(std::span<const MutBytes> buffers, std::size_t n, TimePoint now) {
-  take(Way::kIn, buffers, n, now);
+void StreamTrace::on_rx(std::span<const MutBytes> buffers, std::size_t n, TimePoint /*now*/) {
+  take(Way::kIn, buffers, n);
 }
 
-void StreamTrace::on_tx(std::span<const ConstBytes> buffers, std::size_t n, TimePoint now) {
-  take(Way::kOut, buffers, n, now);
+void StreamTrace::on_tx(std::span<const ConstBytes> buffers, std::size_t n, TimePoint /*now*/) {
+  take(Way::kOut, buffers, n);
   // The Terminate is the last FPDU of a stream.
   if (n != 0 && !terminate_.empty()) comment(std::exchange(terminate_, {}));
 }

@@ -27,8 +27,8 @@ class StreamTrace final : public rdmap::Observer {
   static constexpr std::size_t kMaxComment = 1024;
 
   // client: whether this end made the TCP connection.
-  StreamTrace(std::shared_ptr<TraceFile> file, const sockaddr_storage& local, const sockaddr_storage& peer, bool client,
-              TimePoint now);
+  StreamTrace(std::shared_ptr<TraceFile> file, const sockaddr_storage& local, const sockaddr_storage& peer,
+              bool client);
   ~StreamTrace();
   StreamTrace(const StreamTrace&) = delete;
   StreamTrace& operator=(const StreamTrace&) = delete;
@@ -57,7 +57,7 @@ class StreamTrace final : public rdmap::Observer {
   };
 
   template <typename Views>
-  void take(Way way, const Views& buffers, std::size_t n, TimePoint now);
+  void take(Way way, const Views& buffers, std::size_t n);
   void put(Way way, std::uint8_t flags, std::vector<std::uint8_t>& kept, std::size_t len);
   void comment(std::string_view text);
   void write();

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -84,12 +86,24 @@ void put_time(Octets& out, std::chrono::nanoseconds time) {
 
 }  // namespace
 
+int claim(int fd) {
+  struct stat file {};
+  if (::fstat(fd, &file) != 0) return errno;
+  if (!S_ISREG(file.st_mode)) return 0;
+  // A file system without locks has none to respect.
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return errno;
+  return ::ftruncate(fd, 0) == 0 ? 0 : errno;
+}
+
 TraceFile::TraceFile(const TraceConfig& config, Fd fd)
     : config_(config),
       fd_(std::move(fd)),
       since_epoch_(std::chrono::system_clock::now().time_since_epoch() -
                    std::chrono::steady_clock::now().time_since_epoch()) {
+  // The head of the file is written at once: a program that is killed soon leaves a capture that can be read.
   begin_file();
+  counters_.failed = !write_out(waiting_);
+  waiting_.clear();
   // Signals are for the threads of the program.
   sigset_t all, before;
   sigfillset(&all);
@@ -97,7 +111,7 @@ TraceFile::TraceFile(const TraceConfig& config, Fd fd)
   try {
     thread_ = std::thread([this] { write_all(); });
   } catch (const std::system_error&) {
-    counters_.failed = true;
+    has_thread_ = false;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -232,14 +246,18 @@ namespace weft::verbs {
 
 Result<std::shared_ptr<Trace>> open_trace(const TraceConfig& config) {
   // O_NONBLOCK matters for FIFOs alone: neither their open nor their writes may wait for a reader.
-  Fd fd(::open(config.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0600));
+  Fd fd(::open(config.path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600));
   if (!fd) {
     const int err = errno;
     const char* why = err == ENXIO ? "no program reads from this FIFO; start the reader first" : std::strerror(err);
     return Error{err, config.path + ": " + why};
   }
+  if (const int err = soft::claim(fd.get()); err != 0) {
+    return Error{
+        err, config.path + ": " + (err == EWOULDBLOCK ? "another trace is being written to it" : std::strerror(err))};
+  }
   auto trace = std::make_shared<soft::TraceFile>(config, std::move(fd));
-  if (trace->counters().failed) return Error{EAGAIN, "no thread for the trace"};
+  if (!trace->has_thread()) return Error{EAGAIN, "no thread for the trace"};
   return std::shared_ptr<Trace>(std::move(trace));
 }
 

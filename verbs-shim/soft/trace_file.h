@@ -16,6 +16,10 @@
 
 namespace weft::verbs::soft {
 
+// claim empties a regular file that is open, and locks it against other traces (flock). 0 or an errno value:
+// EWOULDBLOCK if another trace has the lock. Other kinds of files are nobody's.
+int claim(int fd);
+
 // TraceFile puts packets into pcapng blocks (draft-ietf-opsawg-pcapng) and writes them in a thread of its own. put
 // takes a lock for the length of a copy, and never waits for the file. The file may be a pipe, whose reader may be
 // slow: at the end the trace waits kPatience for it.
@@ -29,6 +33,7 @@ class TraceFile final : public Trace {
 
   const TraceConfig& config() const { return config_; }
   Counters counters() const override;
+  bool has_thread() const { return has_thread_; }
 
   // put appends a packet: `head` and `payload` one behind the other. wire_len: octets that the packet had. comment: for
   // readers of the capture; may be empty.
@@ -51,6 +56,7 @@ class TraceFile final : public Trace {
   std::vector<std::uint8_t> waiting_;
   Counters counters_;
   bool ending_ = false;
+  bool has_thread_ = true;
   std::thread thread_;
 };
 

@@ -203,7 +203,7 @@ TEST_F(TraceTest, AStreamIsATcpConnection) {
     path = "/tmp/weft-trace-XXXXXX";
     const Octets request = startup(false), reply = startup(false, Octets(4));
     {
-      StreamTrace trace(open(), address(family, 1, 40000), address(family, 2, 20049), true, TimePoint{});
+      StreamTrace trace(open(), address(family, 1, 40000), address(family, 2, 20049), true);
       const ConstBytes out[] = {ConstBytes(request).first(5), ConstBytes(request).subspan(5)};
       trace.on_tx(out, request.size(), TimePoint{});
       Octets received = reply;
@@ -299,8 +299,7 @@ struct CommentTest : TraceTest {
 
   mpa::testing::NaiveFramer framer{true, false};
   std::shared_ptr<TraceFile> file = open();
-  std::optional<StreamTrace> trace{std::in_place, file,       address(AF_INET, 1, 40000), address(AF_INET, 2, 20049),
-                                   true,          TimePoint{}};
+  std::optional<StreamTrace> trace{std::in_place, file, address(AF_INET, 1, 40000), address(AF_INET, 2, 20049), true};
 };
 
 TEST_F(CommentTest, AConnectionTellsWhatWasAgreed) {
@@ -420,9 +419,8 @@ TEST_F(TraceTest, AFullDiskIsToldOnceAndPacketsBehindItAreCounted) {
       {.path = "/dev/full", .log = {.sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); }}});
   ASSERT_TRUE(made.ok());
   auto trace = std::static_pointer_cast<TraceFile>(std::move(made.value()));
-  const Octets payload(300000, 2);  // more than is kept back for a larger write
-  trace->put({}, payload, payload.size(), TimePoint{}, "");
-  while (!trace->counters().failed) std::this_thread::yield();
+  const Octets payload(100, 2);
+  EXPECT_TRUE(trace->counters().failed);
   trace->put({}, payload, payload.size(), TimePoint{}, "");
   EXPECT_EQ(trace->counters().dropped, 1u);
   trace.reset();
@@ -436,6 +434,51 @@ TEST_F(TraceTest, AFullDiskIsToldOnce) {
   ASSERT_TRUE(trace.ok());
   trace.value().reset();
   EXPECT_THAT(lines, ElementsAre(HasSubstr("No space left on device")));
+}
+
+TEST_F(TraceTest, TheHeadOfTheFileIsThereBeforeAnyPacket) {
+  const auto trace = open();
+  EXPECT_THAT(blocks(), SizeIs(2));
+}
+
+TEST_F(TraceTest, TwoTracesDoNotShareAFile) {
+  const Octets payload(100, 2);
+  {
+    auto first = open();
+    first->put({}, payload, payload.size(), TimePoint{}, "");
+    const auto second = open_trace({.path = path});
+    ASSERT_FALSE(second.ok());
+    EXPECT_EQ(second.error().errno_value, EWOULDBLOCK);
+    EXPECT_THAT(second.error().message, HasSubstr("another trace is being written to it"));
+  }
+  EXPECT_THAT(blocks(), SizeIs(4));
+  // Afterwards the file is free, and begins anew.
+  EXPECT_TRUE(open_trace({.path = path}).ok());
+  EXPECT_THAT(blocks(), SizeIs(3));
+}
+
+// The time of the loop's turn is the same for all that happens in it.
+TEST_F(CommentTest, EachPacketHasItsOwnTime) {
+  const TimePoint turn = std::chrono::steady_clock::now();
+  start();
+  for (int i = 0; i < 2; ++i) {
+    const TimePoint before = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() == before) continue;
+    Octets octets = framer.frame(ulpdu(40, false));
+    const ConstBytes out[] = {octets};
+    trace->on_tx(out, octets.size(), turn);
+  }
+  trace.reset();
+  file.reset();
+  std::vector<std::uint64_t> times;
+  for (const Block& block : blocks()) {
+    if (block.type != 6) continue;
+    std::uint32_t words[3] = {};
+    std::memcpy(words, block.body.data(), sizeof(words));
+    times.push_back(std::uint64_t{words[1]} << 32 | words[2]);
+  }
+  ASSERT_GE(times.size(), 3u);
+  EXPECT_LT(times[times.size() - 3], times[times.size() - 2]);
 }
 
 struct FifoTest : TraceTest {

@@ -1,0 +1,166 @@
+// Segments of a message: their order, and what is said of a message whose segments are not in it.
+#include "apps/dissect/rdmap_decoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "apps/dissect/testing/rpc.h"
+#include "rdmap/atomic.h"
+
+namespace weft::apps::dissect {
+namespace {
+
+using rdmap::Opcode;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Octets;
+using testing::pattern;
+using testing::tagged;
+using testing::Talk;
+using testing::untagged;
+using testing::Wire;
+
+void send(Talk& talk, Wire::End from, const Octets& ulpdu) {
+  talk.wire.send(from, talk.wire.fpdu(from, ulpdu), 60000);
+}
+
+Octets part(const Octets& octets, std::size_t at, std::size_t len) {
+  return {octets.begin() + static_cast<std::ptrdiff_t>(at), octets.begin() + static_cast<std::ptrdiff_t>(at + len)};
+}
+
+// RFC 5041 section 5.3 asks for the order of the MOs, and lets the receiver place segments in any.
+TEST(RdmapDecoder, SegmentsInAnotherOrderArePutTogether) {
+  Talk talk;
+  talk.wire.open();
+  rpcrdma::v1::Header header;
+  header.xid = 1;
+  header.credit = 1;
+  const Octets call = testing::message(header, testing::rpc_call(1, 6, testing::read_args()));
+  const std::size_t third = call.size() / 3;
+  send(talk, Wire::kClient,
+       untagged(Opcode::kSend, 1, part(call, third, third), static_cast<std::uint32_t>(third), false));
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 1, part(call, 0, third), 0, false));
+  send(talk, Wire::kClient,
+       untagged(Opcode::kSend, 1, part(call, 2 * third, call.size() - 2 * third),
+                static_cast<std::uint32_t>(2 * third)));
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 2, pattern(8)));
+  EXPECT_THAT(talk.told.findings, Contains("DDP-5.3-02").Times(1));
+  EXPECT_THAT(talk.told.findings, Not(Contains(HasSubstr("DDP-7.1"))));
+  EXPECT_THAT(talk.told.lines, Contains(HasSubstr("in 3 segments")));
+  EXPECT_THAT(talk.told.lines, Contains(HasSubstr("CALL NFSv3 READ fh")));
+}
+
+TEST(RdmapDecoder, SegmentsThatAreNotBesideEachOtherAreNamed) {
+  for (const std::uint32_t mo : {0u, 7u, 9u, 2000000u, 0xfffffff8u}) {
+    Talk talk;
+    talk.wire.open();
+    send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8), 0, false));
+    send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8), mo));
+    EXPECT_THAT(talk.told.findings, ElementsAre("DDP-7.1-07")) << mo;
+  }
+}
+
+TEST(RdmapDecoder, AReadResponseInAnotherOrderIsOfItsRequest) {
+  Talk talk;
+  talk.wire.open();
+  talk.read(7, 0, 300, 9);
+  send(talk, Wire::kClient, tagged(Opcode::kReadResponse, 9, 100, pattern(100), false));
+  send(talk, Wire::kClient, tagged(Opcode::kReadResponse, 9, 0, pattern(100), false));
+  send(talk, Wire::kClient, tagged(Opcode::kReadResponse, 9, 200, pattern(100)));
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-5.3-02", "DDP-5.3-02"));
+  talk.told.findings.clear();
+  talk.read(7, 0, 300, 9);
+  send(talk, Wire::kClient, tagged(Opcode::kReadResponse, 9, 201, pattern(100)));
+  EXPECT_THAT(talk.told.findings, ElementsAre("RDMAP-5.2.2-08"));
+}
+
+TEST(RdmapDecoder, ASegmentOfAnotherStagOrRsvdUlpIsNamed) {
+  Talk talk;
+  talk.wire.open();
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 1, 0, pattern(8), false));
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 2, 8, pattern(8)));
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 3, 8, pattern(8)));
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-4.2-08"));
+  talk.told.findings.clear();
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8), 0, false));
+  Octets other = untagged(Opcode::kSend, 1, pattern(8), 8);
+  other[2] = 1;
+  send(talk, Wire::kClient, other);
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-4.3-05"));
+}
+
+// The message whose end is missing is another one.
+TEST(RdmapDecoder, BehindAGapASegmentOfAnotherStagIsOfAnotherMessage) {
+  Talk talk;
+  talk.wire.open();
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 1, 0, pattern(8), false));
+  talk.wire.lose(Wire::kClient, talk.wire.fpdu(Wire::kClient, tagged(Opcode::kWrite, 1, 8, pattern(8))));
+  talk.wire.on_segment(talk.wire.segment(Wire::kServer, {}));
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 2, 0, pattern(8)));
+  talk.dissector.finish();
+  EXPECT_THAT(talk.told.lines, Contains(HasSubstr("STag 0x00000002, TO 0x0, 8 bytes")));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+}
+
+TEST(RdmapDecoder, AUlpduAboveTheLargestOfMpaIsNamed) {
+  Talk talk;
+  talk.wire.open();
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 1, 0, pattern(64768 - 14)));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  send(talk, Wire::kClient, tagged(Opcode::kWrite, 1, 0, pattern(64769 - 14)));
+  EXPECT_THAT(talk.told.findings, ElementsAre("MPA-3-05"));
+}
+
+TEST(RdmapDecoder, AnAtomicAtAnOddPlaceIsNamed) {
+  for (std::uint8_t operation = 0; operation < 3; ++operation) {
+    Talk talk;
+    talk.wire.open();
+    Octets request(52);
+    request[3] = operation;
+    request[19] = 12;  // the TO
+    send(talk, Wire::kClient, untagged(Opcode::kAtomicRequest, 1, request));
+    const bool is_add = operation == static_cast<std::uint8_t>(rdmap::AtomicOp::kFetchAdd);
+    EXPECT_THAT(talk.told.findings, Contains(!rdmap::is_atomic_op(operation) ? "EXT-5.2.1-13"
+                                             : is_add                        ? "EXT-5.1.1-04"
+                                                                             : "EXT-5.1.2-04"));
+  }
+}
+
+TEST(RdmapDecoder, BitsThatAreSentAsZeroAreNamed) {
+  Talk talk;
+  talk.wire.open();
+  Octets of_ddp = tagged(Opcode::kWrite, 1, 0, pattern(8)), of_rdmap = untagged(Opcode::kSend, 1, pattern(8));
+  of_ddp[0] |= 0x20;
+  of_rdmap[1] |= 0x10;
+  send(talk, Wire::kClient, of_ddp);
+  send(talk, Wire::kClient, of_rdmap);
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-4.1-10", "RDMAP-4.1-09"));
+}
+
+// RFC 6581 section 9.2: the Reply names an RDMA Write, so a Send cannot come first.
+TEST(RdmapDecoder, AMissingReadyToReceiveIsNamed) {
+  const auto first = [](const Octets& ulpdu) {
+    Talk talk;
+    talk.wire.syn(Wire::kClient);
+    talk.wire.syn(Wire::kServer);
+    for (const auto kind : {mpa::FrameKind::kRequest, mpa::FrameKind::kReply}) {
+      Octets octets;
+      mpa::StartupFrame frame{.kind = kind, .c = true, .s = true, .rev = 2, .private_data = {}};
+      mpa::emit_enhanced_words({.a = true, .c = true, .ird = 4, .ord = 4}, frame.private_data);
+      mpa::emit_startup_frame(frame, octets);
+      talk.wire.send(kind == mpa::FrameKind::kRequest ? Wire::kClient : Wire::kServer, octets);
+    }
+    send(talk, Wire::kClient, ulpdu);
+    send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8)));
+    return talk.told.findings;
+  };
+  EXPECT_THAT(first(tagged(Opcode::kWrite, 0, 0, {})), IsEmpty());
+  EXPECT_THAT(first(tagged(Opcode::kWrite, 0, 0, pattern(1))), ElementsAre("MPA2-9.2-09"));
+  EXPECT_THAT(first(untagged(Opcode::kReadRequest, 1, Octets(28))), ElementsAre("MPA2-9.2-09"));
+  EXPECT_THAT(first(untagged(Opcode::kTerminate, 1, {0x20, 0x07, 0, 0})), ::testing::Not(Contains("MPA2-9.2-09")));
+}
+
+}  // namespace
+}  // namespace weft::apps::dissect
