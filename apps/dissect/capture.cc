@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pcap/pcap.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -44,6 +45,14 @@ std::string advice(int first, const std::string& path) {
   return "; pcap and pcapng can be read";
 }
 
+// The seconds of a pcap file are 32 bits without a sign, which libpcap takes for a number with one. With nanosecond
+// precision tv_usec holds nanoseconds, and a file may have more of them than a second has.
+Timestamp time_of(const timeval& time) {
+  constexpr std::int64_t kNano = 1000000000;
+  return std::chrono::seconds(static_cast<std::uint32_t>(time.tv_sec)) +
+         Timestamp(std::clamp<std::int64_t>(time.tv_usec, 0, kNano - 1));
+}
+
 }  // namespace
 
 class Capture::Reader {
@@ -68,8 +77,7 @@ class Capture::PcapReader final : public Reader {
       error = pcap_geterr(pcap_);
       return Next::kError;
     }
-    // With nanosecond precision tv_usec holds nanoseconds.
-    packet.time = std::chrono::seconds(header->ts.tv_sec) + std::chrono::nanoseconds(header->ts.tv_usec);
+    packet.time = time_of(header->ts);
     packet.octets = {octets, header->caplen};
     packet.wire_len = header->len;
     packet.link_type = pcap_datalink(pcap_);

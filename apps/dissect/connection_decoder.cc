@@ -19,12 +19,12 @@ ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener,
       second_(*this, 1, held) {}
 
 void ConnectionDecoder::on_segment(const TcpSegment& segment) {
-  ++num_segments_;
   last_ = segment.time;
-  const int end = segment.src == ends_[0] ? 0 : 1;
+  const int end = end_of(segment);
   Direction& from = direction(end);
   if (segment.syn) {
-    from.mpa.begin_at_start();
+    if (from.tcp.is_foreign_syn(segment.seq)) return;
+    on_syn(segment, from, direction(1 - end));
     rpc_.on_sides_known();
   }
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
@@ -36,10 +36,32 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   if (segment.fin || segment.rst) tell_end(segment, end);
 }
 
+void ConnectionDecoder::on_syn(const TcpSegment& segment, Direction& from, Direction& to) {
+  from.mpa.begin_at_start();
+  if (segment.has_ack && to.tcp.begin(segment.ack)) to.mpa.begin_at_start();
+}
+
+// A SYN alone proves nothing: a peer answers a stray one by a challenge ACK (RFC 5961 section 4). So it begins another
+// connection only if this one has ended, or if the peer is not in the capture. A SYN-ACK is the peer's consent.
+bool ConnectionDecoder::is_over(const TcpSegment& segment) const {
+  const int end = end_of(segment);
+  const Direction& from = direction(end);
+  if (segment.syn) {
+    const bool can_begin =
+        segment.has_ack || has_ended() || has_fin_[static_cast<std::size_t>(end)] || !direction(1 - end).sent;
+    return can_begin && from.tcp.is_foreign_syn(segment.seq);
+  }
+  if (!has_ended() || segment.payload_len == 0 || !from.sent) return false;
+  // Retransmissions and octets that were under way when a RST came are near the last octet.
+  constexpr std::int64_t kBehind = 1 << 24, kAhead = 65535;
+  const std::int64_t ahead = seq_distance(*from.sent, segment.seq);
+  return ahead < -kBehind || ahead > kAhead;
+}
+
 // A segment that acknowledges octets which the capture does not have yet shows that it missed a packet of the other
 // side, before that side's next segment does.
 void ConnectionDecoder::watch_order(const TcpSegment& segment, Direction& from, const Direction& to) {
-  const auto is_behind = [](std::uint32_t a, std::uint32_t b) { return static_cast<std::int32_t>(a - b) > 0; };
+  const auto is_behind = [](std::uint32_t a, std::uint32_t b) { return seq_distance(b, a) > 0; };
   if (segment.has_ack && to.sent && is_behind(segment.ack, *to.sent)) rdmap_.on_disorder();
   const std::uint32_t end =
       segment.seq + static_cast<std::uint32_t>(segment.payload_len) + (segment.syn ? 1 : 0) + (segment.fin ? 1 : 0);
@@ -88,6 +110,15 @@ void ConnectionDecoder::begin_frame(int end, const Arrival& arrival, ConstBytes 
 }
 
 void ConnectionDecoder::settle_terms() {
+  const auto rejects = [](const std::optional<mpa::StartupFrame>& startup) {
+    return startup && startup->kind == mpa::FrameKind::kReply && startup->r;
+  };
+  if (rejects(first_.startup) || rejects(second_.startup)) {
+    // TCP goes on without MPA (MPA-7.1.2-06, MPA-7.1.2-12).
+    first_.mpa.leave();
+    second_.mpa.leave();
+    return;
+  }
   if (!first_.startup || !second_.startup) return;
   first_.mpa.set_terms(terms_of(*first_.startup, *second_.startup));
   second_.mpa.set_terms(terms_of(*second_.startup, *first_.startup));
@@ -103,6 +134,7 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
                                                     const Arrival& arrival) {
   startup = frame;
   if (of_.id_ == 0) of_.client_ = frame.kind == mpa::FrameKind::kRequest ? end_ : 1 - end_;
+  of_.rdmap_.on_startup_frame(of_.side_of(end_));
   of_.rpc_.on_sides_known();
   of_.settle_terms();
   of_.begin_frame(end_, arrival, wire);

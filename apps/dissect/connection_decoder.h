@@ -39,8 +39,8 @@ class ConnectionDecoder {
   Timestamp last() const { return last_; }
   // Whether both ends have said their last (FIN), or one of them broke off (RST).
   bool has_ended() const { return was_reset_ || (has_fin_[0] && has_fin_[1]); }
-  // Whether a SYN with this segment's ports starts another connection.
-  bool is_over(const TcpSegment& segment) const { return segment.syn && !segment.has_ack && num_segments_ > 1; }
+  // Whether this segment, which has the connection's ends, is of another connection.
+  bool is_over(const TcpSegment& segment) const;
 
  private:
   // Direction: what one end sends.
@@ -66,12 +66,15 @@ class ConnectionDecoder {
     int end_;
   };
 
+  void on_syn(const TcpSegment& segment, Direction& from, Direction& to);
   void watch_order(const TcpSegment& segment, Direction& from, const Direction& to);
   void begin_frame(int end, const Arrival& arrival, ConstBytes wire);
   void settle_terms();
   void tell_end(const TcpSegment& segment, int end);
   Side side_of(int end) const { return end == client_ ? Side::kClient : Side::kServer; }
+  int end_of(const TcpSegment& segment) const { return segment.src == ends_[0] ? 0 : 1; }
   Direction& direction(int end) { return end == 0 ? first_ : second_; }
+  const Direction& direction(int end) const { return end == 0 ? first_ : second_; }
 
   const Options& options_;
   Listener& listener_;
@@ -82,7 +85,6 @@ class ConnectionDecoder {
   bool told_end_ = false;
   std::array<bool, 2> has_fin_{};  // by end
   bool was_reset_ = false;
-  std::uint64_t num_segments_ = 0;
   Timestamp last_{};
   RpcDecoder rpc_;
   RdmapDecoder rdmap_;

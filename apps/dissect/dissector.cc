@@ -12,7 +12,8 @@ Dissector::~Dissector() = default;
 
 void Dissector::on_segment(const TcpSegment& segment) {
   const Key key = std::minmax(segment.src, segment.dst);
-  if (last_key_ != nullptr && *last_key_ == key && !segment.syn && !segment.fin && !segment.rst) {
+  const bool is_plain = !segment.syn && !segment.fin && !segment.rst;
+  if (is_plain && last_key_ != nullptr && *last_key_ == key && !last_->has_ended()) {
     return last_->on_segment(segment);
   }
   last_key_ = nullptr;

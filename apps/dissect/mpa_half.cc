@@ -5,18 +5,13 @@
 #include <utility>
 #include <variant>
 
-#include "ddp/segment.h"
 #include "mpa/crc32c.h"
 #include "mpa/fpdu.h"
 #include "mpa/fpdu_reader.h"
-#include "rdmap/header.h"
 
 namespace weft::apps::dissect {
 
 namespace {
-
-// Octets of CRC for each octet that is searched: a capture made to look like FPDUs everywhere must not take for ever.
-constexpr std::uint64_t kCrcBudget = 64;
 
 // The Key of a startup frame: "MPA ID Req Frame" or "MPA ID Rep Frame" (RFC 5044 section 7.1.1).
 constexpr std::size_t kKeyLen = 16;
@@ -27,37 +22,46 @@ mpa::FrameKind kind_of(ConstBytes octets) {
   return is_reply ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest;
 }
 
+bool begins_with(ConstBytes octets, std::string_view text) {
+  return octets.size() >= text.size() &&
+         std::ranges::equal(octets.first(text.size()), text, {}, [](std::uint8_t o) { return static_cast<char>(o); });
+}
+
+bool begins_with_key(ConstBytes octets) {
+  return begins_with(octets, "MPA ID Req Frame") || begins_with(octets, "MPA ID Rep Frame");
+}
+
 // Whether the first octets are those of a Key, though not all of it is right.
 bool is_nearly_key(ConstBytes octets) {
-  constexpr std::string_view kBegin = "MPA ID Re";
-  return std::ranges::equal(octets.first(kBegin.size()), kBegin, {},
-                            [](std::uint8_t o) { return static_cast<char>(o); });
+  return begins_with(octets, "MPA ID Re");
 }
 
 std::size_t ulpdu_length(ConstBytes at) {
   return static_cast<std::size_t>(at[0]) << 8 | at[1];
 }
 
-// Whether a ULPDU that begins like this can be from a working sender.
-bool is_plausible(ConstBytes ulpdu) {
-  const auto segment = ddp::parse_segment_wire(ulpdu);
-  if (!segment) return false;
-  if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&segment->header)) {
-    const auto control = rdmap::parse_control(tagged->rsvd_ulp);
-    return tagged->dv == ddp::kDdpVersion && tagged->rsvd == 0 && control.rv == rdmap::kRdmapVersion &&
-           control.opcode < rdmap::kNumOpcodes7306 && rdmap::is_tagged(rdmap::Opcode{control.opcode});
-  }
-  const auto& untagged = std::get<ddp::UntaggedHeader>(segment->header);
-  const auto control = rdmap::parse_control(untagged.rsvd_ulp);
-  return untagged.dv == ddp::kDdpVersion && untagged.rsvd == 0 && control.rv == rdmap::kRdmapVersion &&
-         control.opcode < rdmap::kNumOpcodes7306 && untagged.qn == rdmap::queue_of(rdmap::Opcode{control.opcode});
-}
-
 }  // namespace
 
+void MpaHalf::set_terms(const Terms& terms) {
+  terms_ = terms;
+  phase_ = 0;
+  // The search looks at the first FPDU, and waits for octets behind it: the terms make this needless.
+  if (state_ == State::kSearch && skipped_ == 0) state_ = State::kFpdus;
+}
+
+// In streaming mode, the octets are the ULP's, and the startup frame begins a TCP segment.
+void MpaHalf::look_for_startup(ConstBytes octets) {
+  streaming_left_ -= std::min<std::uint64_t>(streaming_left_, octets.size());
+  if (state_ == State::kStart || !begins_with_key(octets)) return;
+  state_ = State::kStart;
+  skipped_ = 0;
+  pending_.clear();
+}
+
 void MpaHalf::on_octets(ConstBytes octets, const Arrival& arrival) {
+  if (streaming_left_ != 0) look_for_startup(octets);
   if (state_ == State::kForeign) return;
-  crc_budget_ += octets.size() * kCrcBudget;
+  finder_.on_octets(octets.size());
   ConstBytes rest = octets;
   if (!pending_.empty()) {
     pending_.insert(pending_.end(), octets.begin(), octets.end());
@@ -95,6 +99,7 @@ std::size_t MpaHalf::step(ConstBytes octets, const Arrival& arrival) {
 }
 
 void MpaHalf::end(const Arrival& arrival) {
+  on_octets({}, arrival);
   if (state_ == State::kFpdus && !pending_.empty()) sink_.on_cut_short(pending_, arrival);
 }
 
@@ -114,7 +119,7 @@ std::size_t MpaHalf::take_startup(ConstBytes octets, const Arrival& arrival) {
   }
   const auto& whole = std::get<mpa::ParsedFrame>(parsed);
   state_ = State::kFpdus;
-  knows_position_ = true;
+  streaming_left_ = position_ = phase_ = 0;
   sink_.on_startup_frame(whole.frame, octets.first(whole.len), arrival);
   return whole.len;
 }
@@ -123,6 +128,10 @@ std::size_t MpaHalf::take_fpdu(ConstBytes octets, const Arrival& arrival) {
   const mpa::MarkerLayout markers = layout();
   const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
   if (octets.size() < length_end) return 0;
+  if (const auto guess = can_tell(octets); guess != FpduFinder::Guess::kYes) {
+    if (guess == FpduFinder::Guess::kNo) state_ = State::kSearch;
+    return 0;
+  }
   const std::size_t ulpdu_len = ulpdu_length(octets.subspan(length_end - 2));
   if (ulpdu_len == 0) {
     sink_.on_empty_ulpdu(arrival);
@@ -136,7 +145,13 @@ std::size_t MpaHalf::take_fpdu(ConstBytes octets, const Arrival& arrival) {
   return len;
 }
 
+FpduFinder::Guess MpaHalf::can_tell(ConstBytes octets) {
+  if (terms_.is_known || std::exchange(was_found_, false)) return FpduFinder::Guess::kYes;
+  return finder_.try_next(octets, shape());
+}
+
 void MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, const Arrival& arrival) {
+  streaming_left_ = 0;
   const mpa::MarkerLayout markers = layout();
   Fpdu fpdu{.wire = wire,
             .wire_len = markers.stream_len(mpa::fpdu_len(ulpdu_len)),
@@ -159,25 +174,28 @@ void MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, cons
   } else {
     fpdu.ulpdu = wire.subspan(mpa::kUlpduLengthLen, present);
   }
+  fpdu.bad_marker &= terms_.is_known;
   fpdu.crc = cut ? CrcVerdict::kUnknown : judge_crc(wire);
   sink_.on_fpdu(fpdu, arrival);
 }
 
 CrcVerdict MpaHalf::judge_crc(ConstBytes wire) const {
-  if (terms_.is_known && !terms_.crc) return CrcVerdict::kUnused;
+  if (!terms_.is_known) return terms_.crc ? CrcVerdict::kGood : CrcVerdict::kUnknown;
+  if (!terms_.crc) return CrcVerdict::kUnused;
   const std::size_t covered = wire.size() - mpa::kCrcLen;
   const bool fits = mpa::crc32c(wire.first(covered)) == mpa::parse_crc(wire.subspan(covered).first<mpa::kCrcLen>());
-  if (fits) return CrcVerdict::kGood;
-  return terms_.is_known ? CrcVerdict::kBad : CrcVerdict::kUnknown;
+  return fits ? CrcVerdict::kGood : CrcVerdict::kBad;
 }
 
 void MpaHalf::on_missing(std::uint64_t len, const Arrival& arrival) {
   if (state_ == State::kForeign) return;
-  if (state_ == State::kStart) knows_position_ = false;
+  on_octets({}, arrival);
   if (state_ == State::kFpdus) {
     const mpa::MarkerLayout markers = layout();
     const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
-    if (pending_.size() >= length_end) {
+    const bool can_be_told =
+        terms_.is_known || FpduFinder::try_headers(pending_, shape(), 1) == FpduFinder::Guess::kYes;
+    if (pending_.size() >= length_end && can_be_told) {
       const std::size_t ulpdu_len = ulpdu_length(ConstBytes(pending_).subspan(length_end - 2));
       skip_ = markers.stream_len(mpa::fpdu_len(ulpdu_len)) - pending_.size();
       report_fpdu(pending_, ulpdu_len, true, arrival);
@@ -201,7 +219,8 @@ void MpaHalf::on_missing(std::uint64_t len, const Arrival& arrival) {
 }
 
 std::size_t MpaHalf::search(ConstBytes octets, const Arrival& arrival) {
-  const std::size_t passed = terms_.markers && knows_position_ ? search_by_marker(octets) : search_by_crc(octets);
+  const bool by_marker = terms_.is_known && terms_.markers;
+  const std::size_t passed = by_marker ? search_by_marker(octets) : search_by_header(octets);
   position_ += passed;
   skipped_ += passed;
   if (state_ != State::kSearch) sink_.on_skipped(std::exchange(skipped_, 0), arrival);
@@ -223,33 +242,24 @@ std::size_t MpaHalf::search_by_marker(ConstBytes octets) {
   return i == 0 ? 0 : markers.marker_offset(i - 1) + mpa::kMarkerLen;
 }
 
-std::size_t MpaHalf::search_by_crc(ConstBytes octets) {
+std::size_t MpaHalf::search_by_header(ConstBytes octets) {
+  using Guess = FpduFinder::Guess;
   for (std::size_t at = 0; at < octets.size(); ++at) {
-    switch (is_fpdu(octets.subspan(at))) {
-      case Guess::kNo: break;
-      case Guess::kMore: return at;
-      case Guess::kYes: state_ = State::kFpdus; return at;
+    FpduFinder::Shape found = shape();
+    const ConstBytes here = octets.subspan(at);
+    const Guess guess = terms_.is_known ? finder_.try_known(here, found) : finder_.try_any(here, position_ + at, found);
+    if (guess == Guess::kNo) continue;
+    if (guess == Guess::kMore) return at;
+    if (!terms_.is_known) {
+      terms_.markers = found.markers;
+      terms_.crc = found.crc;
+      phase_ = (found.phase - (position_ + at)) % mpa::kMarkerSpacing;
+      was_found_ = true;
     }
+    state_ = State::kFpdus;
+    return at;
   }
   return octets.size();
-}
-
-MpaHalf::Guess MpaHalf::is_fpdu(ConstBytes octets) {
-  if (octets.size() < mpa::kUlpduLengthLen + ddp::kUntaggedHeaderLen) return Guess::kMore;
-  const std::size_t ulpdu_len = ulpdu_length(octets);
-  if (ulpdu_len < ddp::kTaggedHeaderLen || !is_plausible(octets.subspan(mpa::kUlpduLengthLen))) return Guess::kNo;
-  const std::size_t len = mpa::fpdu_len(ulpdu_len);
-  if (octets.size() < len) return Guess::kMore;
-  if (terms_.is_known && !terms_.crc) {
-    // Without a CRC, the header of the next FPDU has to fit as well.
-    if (octets.size() < len + mpa::kUlpduLengthLen + ddp::kUntaggedHeaderLen) return Guess::kMore;
-    return is_plausible(octets.subspan(len + mpa::kUlpduLengthLen)) ? Guess::kYes : Guess::kNo;
-  }
-  if (len > crc_budget_) return Guess::kNo;
-  crc_budget_ -= len;
-  const std::size_t covered = len - mpa::kCrcLen;
-  const bool fits = mpa::crc32c(octets.first(covered)) == mpa::parse_crc(octets.subspan(covered).first<mpa::kCrcLen>());
-  return fits ? Guess::kYes : Guess::kNo;
 }
 
 }  // namespace weft::apps::dissect

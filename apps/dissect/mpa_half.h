@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "apps/dissect/fpdu_finder.h"
 #include "apps/dissect/tcp_half.h"
 #include "base/bytes.h"
 #include "mpa/marker.h"
@@ -30,10 +31,13 @@ struct Fpdu {
 };
 
 // MpaHalf finds the frames of one half connection (RFC 5044): the startup frame, then FPDUs. Where octets are missing
-// it goes on with the next FPDU that it can find: by the Markers where they are in use, else by a header that makes
-// sense and a CRC that fits. A value without I/O; it holds at most one FPDU.
+// it goes on with the next FPDU that it can find: by the Markers where they are in use, else as FpduFinder does. Where
+// a startup frame is missing, each FPDU has to be one that FpduFinder accepts. A value without I/O; it holds at most
+// three FPDUs.
 class MpaHalf final : public TcpHalf::Sink {
  public:
+  static constexpr std::uint64_t kMaxStreaming = 65536;
+
   class Sink {
    public:
     // Views are valid during the call.
@@ -57,18 +61,21 @@ class MpaHalf final : public TcpHalf::Sink {
   struct Terms {
     bool markers = false;
     bool crc = true;
-    bool is_known = false;  // false: the capture misses a startup frame, and this is a guess
+    bool is_known = false;  // false: the capture misses a startup frame, and this is what the last FPDU was like
   };
 
   explicit MpaHalf(Sink& sink) : sink_(sink) {}
   MpaHalf(const MpaHalf&) = delete;
   MpaHalf& operator=(const MpaHalf&) = delete;
 
-  void set_terms(const Terms& terms) { terms_ = terms; }
+  // Both startup frames are there.
+  void set_terms(const Terms& terms);
   // The capture has the connection's first octets. Otherwise the first octets may be from the middle.
   void begin_at_start() { saw_start_ = true; }
-  // Whether the octets so far can be MPA.
-  bool is_mpa() const { return state_ != State::kForeign; }
+  // Behind its startup frame, the side goes on without MPA: the Reply rejects the connection.
+  void leave() {
+    if (state_ != State::kStart) state_ = State::kForeign;
+  }
   // The side sends nothing more (FIN).
   void end(const Arrival& arrival);
 
@@ -84,18 +91,22 @@ class MpaHalf final : public TcpHalf::Sink {
     kForeign,  // no MPA
   };
 
+  void look_for_startup(ConstBytes octets);
   // Each takes octets off the front and returns their number; 0 asks for more.
   std::size_t step(ConstBytes octets, const Arrival& arrival);
   std::size_t take_startup(ConstBytes octets, const Arrival& arrival);
   std::size_t take_fpdu(ConstBytes octets, const Arrival& arrival);
   std::size_t search(ConstBytes octets, const Arrival& arrival);
   std::size_t search_by_marker(ConstBytes octets);
-  std::size_t search_by_crc(ConstBytes octets);
-  enum class Guess : std::uint8_t { kNo, kYes, kMore };
-  Guess is_fpdu(ConstBytes octets);
+  std::size_t search_by_header(ConstBytes octets);
+  // Whether the FPDU here is worth telling.
+  FpduFinder::Guess can_tell(ConstBytes octets);
   void report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, const Arrival& arrival);
   CrcVerdict judge_crc(ConstBytes wire) const;
-  mpa::MarkerLayout layout() const { return terms_.markers ? mpa::MarkerLayout::at(position_) : mpa::MarkerLayout(); }
+  FpduFinder::Shape shape() const { return {terms_.markers, terms_.crc, position_ + phase_}; }
+  mpa::MarkerLayout layout() const {
+    return terms_.markers ? mpa::MarkerLayout::at(position_ + phase_) : mpa::MarkerLayout();
+  }
   void advance(std::size_t len);
 
   Sink& sink_;
@@ -103,11 +114,14 @@ class MpaHalf final : public TcpHalf::Sink {
   bool saw_start_ = false;
   Terms terms_;
   std::vector<std::uint8_t> pending_;  // octets that arrived and are not taken
-  std::uint64_t position_ = 0;         // octets of Full Operation before pending_
-  bool knows_position_ = false;        // else position_ counts from an arbitrary octet
-  std::uint64_t skip_ = 0;             // kSkip: octets up to the FPDU's end
-  std::uint64_t skipped_ = 0;          // kSearch: octets passed over so far
-  std::uint64_t crc_budget_ = 0;       // kSearch: octets over which CRCs may be computed
+  // Octets among which the startup frame may still begin: a ULP can talk before it starts MPA (MPA-7.1-01).
+  std::uint64_t streaming_left_ = kMaxStreaming;
+  std::uint64_t position_ = 0;  // octets of Full Operation before pending_
+  std::uint64_t phase_ = 0;     // what position_ lacks if it counts from an arbitrary octet; modulo 512
+  std::uint64_t skip_ = 0;      // kSkip: octets up to the FPDU's end
+  std::uint64_t skipped_ = 0;   // kSearch: octets passed over so far
+  bool was_found_ = false;      // kFpdus: the search has accepted the FPDU here
+  FpduFinder finder_;
   std::vector<std::uint8_t> bare_;
 };
 

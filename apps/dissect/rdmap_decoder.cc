@@ -102,14 +102,23 @@ std::string in_segments(std::size_t num) {
 
 }  // namespace
 
+void RdmapDecoder::on_startup_frame(Side from) {
+  for (Untagged& queue : halves_[static_cast<std::size_t>(from)].queues) queue.next_msn = ddp::Msn().value;
+}
+
 void RdmapDecoder::on_start(Side from, const Start& start) {
   version_ = start.version;
-  for (Untagged& queue : halves_[static_cast<std::size_t>(from)].queues) queue.next_msn = ddp::Msn().value;
-  halves_[static_cast<std::size_t>(from)].rtr_due = start.rtr;
+  Half& half = halves_[static_cast<std::size_t>(from)];
+  if (!half.was_early) half.rtr_due = start.rtr;
   rules_.on_start(from, start.ird);
 }
 
 void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
+  if (!version_) {
+    // An FPDU before the Reply, or without one: the directions are not in their order.
+    halves_[static_cast<std::size_t>(from)].was_early = true;
+    rules_.stop();
+  }
   rules_.on_fpdu(from, frame);
   if (fpdu.ulpdu_len > mpa::kMaxMulpdu) {
     frame.findings.push_back({"MPA-3-05", fmt::format("a ULPDU of {} bytes, above {}", fpdu.ulpdu_len, mpa::kMaxMulpdu),

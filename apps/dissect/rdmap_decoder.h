@@ -70,7 +70,9 @@ class RdmapDecoder {
     std::optional<std::uint16_t> ird;  // how many RDMA Reads and Atomics at once the side takes
     mpa::RtrSet rtr = {};              // the initiator's: its first message is one of these
   };
-  // The capture has the first FPDU of this side.
+  // The startup frame of this side has ended: the capture has its first FPDU.
+  void on_startup_frame(Side from);
+  // The startup frames of both sides are there.
   void on_start(Side from, const Start& start);
   // Adds the layers above MPA to the frame.
   void on_fpdu(Side from, const Fpdu& fpdu, Frame& frame);
@@ -109,6 +111,7 @@ class RdmapDecoder {
     std::array<Untagged, kNumQueues> queues;
     std::array<Tagged, 2> tagged;  // RDMA Write, RDMA Read Response
     mpa::RtrSet rtr_due = {};      // what the next message has to be
+    bool was_early = false;        // an FPDU came before the startup frames of both sides
   };
 
   static void judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame);

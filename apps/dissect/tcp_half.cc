@@ -10,24 +10,31 @@ namespace {
 // The memory of an early segment beside its octets.
 constexpr std::size_t kEarlyOverhead = 128;
 
-std::int32_t distance(std::uint32_t from, std::uint32_t to) {
-  return static_cast<std::int32_t>(to - from);
-}
-
 }  // namespace
 
+bool TcpHalf::begin(std::uint32_t first) {
+  if (started_) return false;
+  started_ = saw_start_ = true;
+  first_ = next_ = first;
+  return true;
+}
+
+// A SYN can come behind the first octets if the capture has packets out of order.
+bool TcpHalf::is_foreign_syn(std::uint32_t seq) const {
+  constexpr std::int64_t kLate = 65536;
+  if (!started_) return false;
+  const std::int64_t behind = seq_distance(seq + 1, first_);
+  return behind < 0 || behind > (saw_start_ ? 0 : kLate);
+}
+
 void TcpHalf::on_segment(const TcpSegment& segment, Sink& sink) {
-  if (segment.syn) {
-    if (started_) return;
-    started_ = saw_start_ = true;
-    next_ = segment.seq + 1;
-  }
+  if (segment.syn && !begin(segment.seq + 1)) return;
   if (segment.payload_len == 0) return;
   if (!started_) {
     started_ = true;
-    next_ = segment.seq;
+    first_ = next_ = segment.seq;
   }
-  const std::int64_t ahead = distance(next_, segment.syn ? segment.seq + 1 : segment.seq);
+  const std::int64_t ahead = seq_distance(next_, segment.syn ? segment.seq + 1 : segment.seq);
   const auto len = static_cast<std::int64_t>(segment.payload_len);
   if (ahead + len <= 0) {
     ++counters_.retransmitted;
@@ -72,7 +79,7 @@ bool TcpHalf::is_hole_lost() const {
   if (early_.empty()) return false;
   if (held_here_ > HeldOctets::kMaxOfHalf || held_.now > HeldOctets::kMax) return true;
   const std::uint64_t hole = early_.begin()->first - position_;
-  return has_ack_ && distance(next_ + static_cast<std::uint32_t>(hole), acked_) >= 0;
+  return has_ack_ && seq_distance(acked_, next_ + static_cast<std::uint32_t>(hole)) <= 0;
 }
 
 void TcpHalf::pass_hole(Sink& sink) {

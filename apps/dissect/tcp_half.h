@@ -62,6 +62,10 @@ class TcpHalf {
   // The capture ends: the held segments go to the sink, with the holes before it.
   void finish(Sink& sink);
 
+  // The other direction acknowledged the SYN: the first octet is `first`. False: the octets have begun already.
+  bool begin(std::uint32_t first);
+  // Whether a SYN with this sequence number is not the one of these octets.
+  bool is_foreign_syn(std::uint32_t seq) const;
   // Whether the capture has the connection's first octet.
   bool saw_start() const { return saw_start_; }
   // Whether every octet before sequence number `end` went to the sink.
@@ -85,6 +89,7 @@ class TcpHalf {
   HeldOctets& held_;
   bool started_ = false;
   bool saw_start_ = false;
+  std::uint32_t first_ = 0;     // sequence number of the first octet in the capture
   std::uint64_t position_ = 0;  // octets of the stream so far, delivered or missing
   std::uint32_t next_ = 0;      // sequence number at position_
   std::uint32_t acked_ = 0;

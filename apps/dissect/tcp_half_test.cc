@@ -9,6 +9,7 @@ namespace weft::apps::dissect {
 namespace {
 
 using ::testing::ElementsAre;
+using Octets = std::vector<std::uint8_t>;
 
 struct Text final : TcpHalf::Sink {
   std::string octets;
@@ -88,6 +89,25 @@ TEST_F(TcpHalfTest, AHoleThatThePeerDidNotAcknowledgeMayStillBeFilled) {
   EXPECT_EQ(text_of.octets, "ab");
   segment(102, "cd");
   EXPECT_EQ(text_of.octets, "abcdef");
+}
+
+// A window has at most 2^30 octets: a segment that is further back is ahead.
+TEST_F(TcpHalfTest, AHoleCanHaveMoreThan2GiB) {
+  for (const std::uint32_t hole : {1500000000u, 2500000000u, 3200000000u}) {
+    TcpHalf one(held);
+    Text sink;
+    const auto put = [&](std::uint32_t seq) {
+      const Octets octets = {'a', 'b'};
+      one.on_segment({.seq = seq, .payload = octets, .payload_len = octets.size()}, sink);
+    };
+    put(100);
+    put(102 + hole);
+    one.on_ack(104 + hole);
+    put(104 + hole);
+    EXPECT_EQ(sink.octets, "ab_abab");
+    EXPECT_THAT(sink.missing, ElementsAre(hole));
+    EXPECT_EQ(one.counters().retransmitted, 0u);
+  }
 }
 
 TEST_F(TcpHalfTest, OctetsThatTheCaptureCutAreMissing) {

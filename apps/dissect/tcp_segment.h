@@ -37,6 +37,14 @@ struct TcpSegment {
   std::size_t payload_len = 0;  // the octets that the segment had
 };
 
+// seq_distance: from one sequence number to another. A TCP window has at most 2^30 octets, so a number that is further
+// back is ahead instead: a capture can miss more than 2 GiB.
+constexpr std::int64_t seq_distance(std::uint32_t from, std::uint32_t to) {
+  constexpr std::int64_t kSpace = std::int64_t{1} << 32, kMaxWindow = std::int64_t{1} << 30;
+  const std::int64_t ahead = static_cast<std::uint32_t>(to - from);
+  return ahead < kSpace - kMaxWindow ? ahead : ahead - kSpace;
+}
+
 // parse_tcp_segment finds the TCP segment in a packet: Ethernet with VLAN tags, Linux cooked, loopback or raw IP, IPv4
 // or IPv6. Empty for everything else, for fragments other than the first, and where the capture cut the TCP header.
 std::optional<TcpSegment> parse_tcp_segment(const Packet& packet);
