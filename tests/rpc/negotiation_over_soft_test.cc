@@ -408,8 +408,7 @@ TEST_F(NegotiationWithRawTest, RefusalsForEverEndTheClient) {
     EXPECT_THAT(client->error(),
                 HasSubstr("no version of RPC-over-RDMA in common: the server speaks " + std::to_string(low) + " to " +
                           std::to_string(high) +
-                          (low == 0 ? ", and refuses " : ", and ClientConfig::protocols names ") +
-                          "2-wg07,2-cel05,1"));
+                          (low == 0 ? ", and refuses " : ", and ClientConfig::protocols names ") + "2-wg07,2-cel05,1"));
     EXPECT_EQ(num_answers, low == 0 ? 3u : 1u);
     EXPECT_EQ(wire.num_connections(), 1u);
     clients.clear();
