@@ -197,6 +197,7 @@ void Stream::process_fpdus(mpa::Staging& staging, TimePoint now) {
 
 void Stream::on_valid_fpdu() {
   ++counters_.fpdus_rx;
+  parked_before_ = false;
   nudge_.stop();
   if (!held_) return;
   held_ = false;  // MPA-7.1.2: rule 4
@@ -306,7 +307,10 @@ void Stream::on_llp_error(int errno_value, TimePoint) {
 }
 
 void Stream::on_timeout(TimePoint now) {
-  if (nudge_.take(now) && state_ == State::kRdma && !wants_tx()) transmitter_.nudge();
+  if (nudge_.take(now) && state_ == State::kRdma && !wants_tx()) {
+    transmitter_.nudge();
+    events_.push_back(Nudged{});
+  }
   if (!deadline_ || now < *deadline_) return;
   switch (state_) {
     case State::kRequestWait:
@@ -408,10 +412,13 @@ void Stream::on_llp_action_done(LlpAction done) {
   if (done == close_action_) close_action_ = LlpAction::kNone;
 }
 
-void Stream::park(mpa::Staging& staging) {
+Stream::Parked Stream::park(mpa::Staging& staging) {
   const ConstBytes pending = staging.pending();
+  if (pending.empty()) return {};
+  const Parked parked{pending.size(), std::exchange(parked_before_, true)};
   parked_.insert(parked_.end(), pending.begin(), pending.end());
   staging.consume(pending.size());
+  return parked;
 }
 
 std::optional<Closed> Stream::failure() const {

@@ -84,9 +84,13 @@ class Stream {
   // ---- outputs
   // The scatter list for the next recvmsg. It is empty only if nothing more is to be read, as after EOF.
   std::span<const MutBytes> rx_buffers(mpa::Staging& staging);
+  struct Parked {
+    std::size_t num_octets = 0;
+    bool again = false;  // the stream has parked octets of the same FPDU before
+  };
   // Moves all unconsumed octets from staging into the stream's own memory, before another stream borrows staging. The
   // next rx_buffers puts them back first.
-  void park(mpa::Staging& staging);
+  Parked park(mpa::Staging& staging);
   // The gather list for the next sendmsg: at most about max_octets (a whole number of FPDUs, at least one), cut for the
   // given emss (octets, read from the socket in this turn). The views are valid until on_tx or any other input.
   std::span<const ConstBytes> tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now);
@@ -211,6 +215,7 @@ class Stream {
   std::size_t rx_need_ = 1;  // octets needed before the next step
   bool rx_partial_ = false;  // part of a frame or FPDU has arrived
   std::vector<std::uint8_t> parked_;
+  bool parked_before_ = false;      // octets of the FPDU under way
   std::vector<MutBytes> rx_views_;  // the list of rx_buffers
   bool place_directly_ = false;
   bool expect_direct_ = false;  // the last FPDU went straight into place, so the next one probably can

@@ -280,19 +280,12 @@ std::size_t Connection::on_timer(TimePoint now) {
   }
   if (!stream_) return 0;
   std::size_t moved = 0;
-  const std::uint64_t nudges = stream_->counters().nudges_tx;
   if (const auto due = stream_->next_timeout(); due && *due <= now) {
     stream_->on_timeout(now);
     attention_ = true;
     moved += drain_events(true);
   }
   moved += turn(false, now);
-  if (stream_ && stream_->counters().nudges_tx != nudges) {
-    log_step(
-        "no word since it was accepted; an RDMA Write of zero bytes wakes it, because Linux siw can sleep through "
-        "input "
-        "that comes while it accepts (SoftConfig::nudge)");
-  }
   if (!dead()) rearm();
   return moved;
 }
@@ -415,6 +408,12 @@ void Connection::on_event(rdmap::Rejected& rejected) {
   advance(End::kUnderWay);
   if (id_ == nullptr) return;
   id_->push(CmEventType::kRejected, ECONNREFUSED, std::move(rejected.text), {std::move(rejected.private_data), 0, 0});
+}
+
+void Connection::on_event(rdmap::Nudged& /*nudged*/) {
+  log_step(
+      "no word since it was accepted; an RDMA Write of zero bytes wakes it, because Linux siw can sleep through input "
+      "that comes while it accepts (SoftConfig::nudge)");
 }
 
 void Connection::on_closed(const rdmap::Closed& closed, bool timed_out) {

@@ -167,6 +167,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   void on_event(rdmap::ConnectionRequest& request);
   void on_event(rdmap::Established& established);
   void on_event(rdmap::Rejected& rejected);
+  void on_event(rdmap::Nudged& nudged);
   void on_closed(const rdmap::Closed& closed, bool timed_out);
   void on_failure(const rdmap::Closed& why, bool timed_out);
   // Tells the id that its connection ended, or was never established.

@@ -345,7 +345,7 @@ std::size_t PortMapAnswers::on_ready(PortMapSocket& socket, TimePoint now) {
     if (len > 0) datagram.answer(socket.fd.get(), MutBytes(reply).first(len));
     if (loop_.log().wants(LogLevel::kInfo)) log(received, ConstBytes(reply).first(len), datagram.from, now);
   }
-  if (socket.answerer.counters().over_limit > 0 && !std::exchange(socket.warned, true)) {
+  if (socket.answerer.limited() && !std::exchange(socket.warned, true)) {
     log_line(loop_.log(), LogLevel::kWarn,
              "port mapper: more than {} Requests a second at UDP {}; not all of them are answered",
              loop_.config().port_map.answers_per_second, address_str(socket.local));
