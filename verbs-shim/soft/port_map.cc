@@ -244,7 +244,7 @@ void PortMapAnswers::open_for(const sockaddr_storage& listening) {
   if (fd && ::setsockopt(fd.get(), level, option, &on, sizeof(on)) == 0 &&
       ::bind(fd.get(), as_sockaddr(local), address_len(local)) == 0) {
     auto socket = std::make_unique<PortMapSocket>(*this, std::move(fd), local, config.answers_per_second);
-    if (loop_.poller.add(socket->fd.get(), EPOLLIN, *socket)) {
+    if (loop_.poller().add(socket->fd.get(), EPOLLIN, *socket)) {
       sockets_.push_back(std::move(socket));
       return;
     }
@@ -317,7 +317,7 @@ void PortMapAnswers::log(ConstBytes received, ConstBytes reply, const sockaddr_s
   const auto parsed = iwpm::parse_message(reply.empty() ? received : reply);
   const auto* message = std::get_if<iwpm::Message>(&parsed);
   if (message == nullptr || (reply.empty() && message->type != iwpm::MessageType::kAck)) return;
-  if (!loop_.log_budget.take(now)) return;
+  if (!loop_.log_budget().take(now)) return;
   const std::uint16_t port = message->accepting.port;
   switch (message->type) {
     case iwpm::MessageType::kAck:
