@@ -124,6 +124,10 @@ class Stream {
     kClosed,
   };
 
+  // The way of received payload. kDirect: straight into place, where it can. kDirectNext: the last FPDU went there, so
+  // the next one probably can.
+  enum class Placing : std::uint8_t { kStaged, kDirect, kDirectNext };
+
   // ---- MPA startup (stream_startup.cc)
   mpa::StartupOptions startup_options(std::uint16_t ird, std::uint16_t ord) const;
   void on_startup_rx(mpa::Staging& staging, TimePoint now);
@@ -177,7 +181,8 @@ class Stream {
   void enter(State state, TimePoint now);
   // Leaves the state if its work is done: all octets are sent, or EOF was seen.
   void advance(TimePoint now);
-  void close(LlpAction action);
+  // try_revision_1: as in Closed.
+  void close(LlpAction action, bool try_revision_1 = false);
 
   StreamConfig config_;
   ddp::MemoryTable& memory_;
@@ -193,7 +198,6 @@ class Stream {
   std::optional<TimePoint> deadline_;
   bool fin_done_ = false;  // our write side is shut down
   bool eof_ = false;       // the peer's write side is
-  bool held_ = false;      // responder: no FPDU of the peer yet
   bool discard_ = false;   // after an error or a Terminate: nothing more is processed
   LlpAction close_action_ = LlpAction::kNone;
   std::optional<CloseReason> reason_;
@@ -202,10 +206,9 @@ class Stream {
   std::optional<Closed::RefusedWrite> refused_write_;
 
   RecvSource* recvs_ = nullptr;
-  RtrWait rtr_;
+  Rtr rtr_;
   std::vector<std::uint8_t> surplus_;
   bool initiator_ = false;
-  bool try_revision_1_ = false;
   mpa::StartupFrame request_frame_;  // ours, or the peer's until it is answered
   std::optional<mpa::Agreement> agreement_;
   std::vector<std::uint8_t> startup_out_;
@@ -217,8 +220,7 @@ class Stream {
   std::vector<std::uint8_t> parked_;
   bool parked_before_ = false;      // octets of the FPDU under way
   std::vector<MutBytes> rx_views_;  // the list of rx_buffers
-  bool place_directly_ = false;
-  bool expect_direct_ = false;  // the last FPDU went straight into place, so the next one probably can
+  Placing placing_ = Placing::kStaged;
   std::optional<mpa::DirectFpdu> direct_;
   ViewList direct_views_;
   ConstBytes tx_view_;
