@@ -427,8 +427,7 @@ LlpAction Stream::llp_action() const {
 }
 
 std::optional<TimePoint> Stream::next_timeout() const {
-  const auto nudge = nudge_.at();
-  return nudge && deadline_ ? std::min(*nudge, *deadline_) : (nudge ? nudge : deadline_);
+  return earliest(nudge_.at(), deadline_);
 }
 
 std::optional<Event> Stream::poll_event() {

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/address.h"
 #include "verbs-shim/soft/cm_id.h"
 #include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/socket.h"

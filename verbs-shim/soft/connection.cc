@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/address.h"
 #include "mpa/startup_fault.h"
 #include "rdmap/diagnosis.h"
 #include "verbs-shim/soft/connect_words.h"
@@ -34,10 +35,6 @@ std::string silence_words() {
 
 constexpr std::uint8_t clamp_u8(std::uint16_t value) {
   return static_cast<std::uint8_t>(std::min<std::uint16_t>(value, 0xff));
-}
-
-std::optional<TimePoint> earlier(std::optional<TimePoint> a, std::optional<TimePoint> b) {
-  return a && b ? std::min(*a, *b) : (a ? a : b);
 }
 
 }  // namespace
@@ -368,8 +365,8 @@ void Connection::carry_out_llp_action(TimePoint now) {
 }
 
 void Connection::rearm() {
-  loop_.set_timer(*this,
-                  earlier(stream_ ? stream_->next_timeout() : std::nullopt, is<Running>() ? std::nullopt : deadline()));
+  loop_.set_timer(
+      *this, earliest(stream_ ? stream_->next_timeout() : std::nullopt, is<Running>() ? std::nullopt : deadline()));
   socket_.rearm();
 }
 

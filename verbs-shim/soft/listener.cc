@@ -8,7 +8,6 @@
 
 #include "base/address.h"
 #include "verbs-shim/api/log_line.h"
-#include "verbs-shim/soft/socket.h"
 
 namespace weft::verbs::soft {
 namespace {

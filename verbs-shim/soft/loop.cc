@@ -45,9 +45,7 @@ std::optional<TimePoint> Loop::next_timeout() const {
 }
 
 std::optional<TimePoint> Loop::next_deadline() const {
-  const auto timer = timers_.next();
-  const auto trim = turns_.trim_at();
-  return timer && trim ? std::min(*timer, *trim) : (timer ? timer : trim);
+  return earliest(timers_.next(), turns_.trim_at());
 }
 
 // ---- the loop

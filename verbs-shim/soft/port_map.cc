@@ -14,7 +14,6 @@
 #include "verbs-shim/api/log_line.h"
 #include "verbs-shim/soft/port_map_answers.h"
 #include "verbs-shim/soft/port_map_ask.h"
-#include "verbs-shim/soft/socket.h"
 
 namespace weft::verbs::soft {
 namespace {

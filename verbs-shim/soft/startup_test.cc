@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/address.h"
+#include "verbs-shim/soft/socket.h"
 #include "verbs-shim/soft/testing/raw_peer.h"
 
 namespace weft::verbs::testing {
