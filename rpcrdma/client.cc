@@ -389,9 +389,7 @@ std::size_t Client::process(TimePoint now) {
 
 std::optional<TimePoint> Client::next_timeout() const {
   std::optional<TimePoint> next = impl_->device.next_timeout();
-  const auto consider = [&next](std::optional<TimePoint> at) {
-    if (at && (!next || *at < *next)) next = at;
-  };
+  const auto consider = [&next](std::optional<TimePoint> at) { next = earliest(next, at); };
   consider(impl_->requester->next_timeout());
   if (impl_->state == State::kClosed) return next;
   consider(impl_->retry_at);
