@@ -32,6 +32,25 @@ sockaddr_storage v6(const char* text, std::uint16_t port, std::uint32_t scope = 
   return addr;
 }
 
+TEST(Address, LengthAndPortOfEachFamily) {
+  sockaddr_storage in = v4("192.0.2.1", 20049), in6 = v6("2001:db8::1", 1), none{};
+  EXPECT_EQ(address_len(in), sizeof(sockaddr_in));
+  EXPECT_EQ(address_len(in6), sizeof(sockaddr_in6));
+  EXPECT_EQ(address_len(none), 0u);
+  EXPECT_EQ(port_of(in), 20049);
+  EXPECT_EQ(port_of(in6), 1);
+  for (sockaddr_storage* addr : {&in, &in6, &none}) set_port(*addr, 0x1234);
+  EXPECT_EQ(address_str(in), "192.0.2.1:4660");
+  EXPECT_EQ(address_str(in6), "[2001:db8::1]:4660");
+  EXPECT_EQ(port_of(none), 0);
+  EXPECT_EQ(none.ss_family, AF_UNSPEC);
+}
+
+TEST(Address, OfADescriptorThatIsNoSocket) {
+  EXPECT_EQ(address_len(local_address(-1)), 0u);
+  EXPECT_EQ(address_len(peer_address(-1)), 0u);
+}
+
 TEST(Address, OfEachFamily) {
   EXPECT_EQ(address_str(v4("192.0.2.1", 20049)), "192.0.2.1:20049");
   EXPECT_EQ(host_str(v4("192.0.2.1", 20049)), "192.0.2.1");

@@ -8,6 +8,7 @@
 #include "mpa/fpdu_reader.h"
 #include "mpa/fpdu_writer.h"
 #include "mpa/staging.h"
+#include "mpa/testing/octets_of.h"
 
 namespace {
 
@@ -37,7 +38,7 @@ void frame_again(weft::ConstBytes ulpdu) {
   }
   mpa::FpduReader reader(true);
   const auto next = reader.next(staging);
-  const std::vector<std::uint8_t> got = std::get<mpa::Ulpdu>(next).to_vector();
+  const std::vector<std::uint8_t> got = mpa::testing::octets_of(std::get<mpa::Ulpdu>(next));
   check(std::equal(got.begin(), got.end(), ulpdu.begin(), ulpdu.end()));
 }
 
@@ -66,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const std::size_t bare_len = mpa::fpdu_len(ulpdu->size());
         const std::size_t len = before - staging.pending().size();
         check(markers ? len >= bare_len && len <= bare_len + 4 * (1 + bare_len / 508) : len == bare_len);
-        if (num_framed++ < 4) frame_again(ulpdu->to_vector());
+        if (num_framed++ < 4) frame_again(mpa::testing::octets_of(*ulpdu));
         continue;
       }
       check(staging.pending().size() == before);

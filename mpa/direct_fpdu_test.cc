@@ -20,7 +20,7 @@ void feed(Staging& staging, ConstBytes octets) {
 // Receiver reads one FPDU: its head (ULPDU_Length and header_len octets, `early` more) through staging, the rest of the
 // payload into `place`, in reads of at most `chunk` octets.
 struct Receiver {
-  Receiver(bool crc, bool markers, std::uint64_t position) : reader(crc, markers) { reader.set_position(position); }
+  Receiver(bool crc, bool markers, std::uint64_t position) : reader(crc, markers) { reader.skip(position); }
 
   std::variant<NeedMore, DirectFpdu::Verified, Error> receive(ConstBytes wire, std::size_t header_len,
                                                               std::size_t payload_len, std::size_t early,

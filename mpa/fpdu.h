@@ -27,8 +27,6 @@ constexpr std::size_t fpdu_len(std::size_t ulpdu_len) {
   return kUlpduLengthLen + ulpdu_len + pad_len(ulpdu_len) + kCrcLen;
 }
 
-inline constexpr std::size_t kMaxFpduLen = fpdu_len(kMaxUlpduLength);
-
 // mulpdu is the largest ULPDU whose FPDU fits an empty segment of emss octets (RFC 5044 section 4.5). markers: whether
 // the peer asked for Markers in our FPDUs. The EMSS of a connection changes: call mulpdu again before each message is
 // cut.

@@ -34,12 +34,6 @@ void Ulpdu::copy(std::size_t offset, MutBytes out) const {
   }
 }
 
-std::vector<std::uint8_t> Ulpdu::to_vector() const {
-  std::vector<std::uint8_t> octets(len_);
-  copy(0, octets);
-  return octets;
-}
-
 std::size_t PartialFpdu::arrived_ulpdu_len() const {
   return std::min(layout.bare_len(arrived.size()) - kUlpduLengthLen, ulpdu_len);
 }

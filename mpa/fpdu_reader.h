@@ -30,8 +30,6 @@ class Ulpdu {
 
   // copy puts the out.size() octets from offset on into out, without the Markers. Precondition: inside the ULPDU.
   void copy(std::size_t offset, MutBytes out) const;
-  // The whole ULPDU, for tools and tests.
-  std::vector<std::uint8_t> to_vector() const;
 
  private:
   ConstBytes fpdu_;
@@ -79,10 +77,8 @@ class FpduReader {
   bool crc() const { return crc_; }
   const std::optional<Error>& error() const { return error_; }
 
-  // The octets of Full Operation before the next FPDU. The position modulo 512 determines the Markers. Only tests set
-  // it (MPA-4.3-06).
+  // The octets of Full Operation before the next FPDU. The position modulo 512 determines the Markers (MPA-4.3-06).
   std::uint64_t position() const { return position_; }
-  void set_position(std::uint64_t position) { position_ = position; }
 
  private:
   MarkerLayout layout() const { return markers_ ? MarkerLayout::at(position_) : MarkerLayout(); }

@@ -9,6 +9,7 @@
 #include "mpa/crc32c.h"
 #include "mpa/fpdu_writer.h"
 #include "mpa/testing/naive_framer.h"
+#include "mpa/testing/octets_of.h"
 
 namespace weft::mpa {
 namespace {
@@ -95,7 +96,7 @@ TEST(FpduReader, LengthsThatCannotBeAreReportedAsSoonAsTheyAreSeen) {
   EXPECT_EQ(std::get<Error>(judge(0, 0, kMaxUlpduLength)), Error::kMarker);
   EXPECT_EQ(std::get<Error>(judge(0xfd, 0x01, kMaxMulpdu)), Error::kMarker);
   EXPECT_TRUE(std::holds_alternative<NeedMore>(judge(0xfd, 0x00, kMaxMulpdu)));
-  EXPECT_EQ(std::get<NeedMore>(judge(0xff, 0xff, kMaxUlpduLength)).len, kMaxFpduLen - 2);
+  EXPECT_EQ(std::get<NeedMore>(judge(0xff, 0xff, kMaxUlpduLength)).len, fpdu_len(kMaxUlpduLength) - 2);
 }
 
 TEST(FpduReader, TheLongestUlpduThatTheFieldCanSayIsTaken) {
@@ -133,7 +134,7 @@ TEST(FpduReader, RandomSizesInRandomPieces) {
     while (true) {
       const auto next = reader.next(staging);
       if (!std::holds_alternative<Ulpdu>(next)) break;
-      const Octets got = std::get<Ulpdu>(next).to_vector();
+      const Octets got = testing::octets_of(std::get<Ulpdu>(next));
       ASSERT_LT(num_got, sent.size());
       ASSERT_TRUE(std::equal(got.begin(), got.end(), sent[num_got].begin(), sent[num_got].end()));
       ++num_got;
@@ -173,7 +174,7 @@ TEST(FpduReader, TakesMarkersOut) {
           ASSERT_TRUE(std::holds_alternative<NeedMore>(next)) << "round " << round;
           break;
         }
-        got.push_back(ulpdu->to_vector());
+        got.push_back(testing::octets_of(*ulpdu));
         // A view across a Marker is the same octets.
         Octets scratch(ulpdu->size());
         const std::size_t from = random() % ulpdu->size();
@@ -213,7 +214,7 @@ TEST(FpduReader, TheLowBitsOfFpduptrAndItsReservedHalfDoNotCount) {
   arrive(staging, wire);
   const auto next = reader.next(staging);
   ASSERT_TRUE(std::holds_alternative<Ulpdu>(next));
-  EXPECT_EQ(std::get<Ulpdu>(next).to_vector(), ulpdu);
+  EXPECT_EQ(testing::octets_of(std::get<Ulpdu>(next)), ulpdu);
 }
 
 // Counters go on past 2^32 octets of one half connection.
@@ -222,14 +223,14 @@ TEST(FpduReader, MarkersBeyondFourGigabytes) {
   const std::uint64_t position = (std::uint64_t{1} << 32) - 512 + 100;
   testing::NaiveFramer framer(true, true, position);
   FpduReader reader(true, true);
-  reader.set_position(position);
+  reader.skip(position);
   Staging staging(2 * 66 * 1024);
   for (int i = 0; i < 4; ++i) {
     const Octets ulpdu(700, static_cast<std::uint8_t>(i));
     arrive(staging, framer.frame(ulpdu));
     const auto next = reader.next(staging);
     ASSERT_TRUE(std::holds_alternative<Ulpdu>(next));
-    EXPECT_EQ(std::get<Ulpdu>(next).to_vector(), ulpdu);
+    EXPECT_EQ(testing::octets_of(std::get<Ulpdu>(next)), ulpdu);
   }
   EXPECT_GT(reader.position(), std::uint64_t{1} << 32);
 }

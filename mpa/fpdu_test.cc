@@ -13,7 +13,7 @@ TEST(Fpdu, PadAndLength) {
     ASSERT_EQ(fpdu_len(len) % 4, 0u);
   }
   EXPECT_EQ(fpdu_len(1), 8u);
-  EXPECT_EQ(kMaxFpduLen, 65544u);
+  EXPECT_EQ(fpdu_len(kMaxUlpduLength), 65544u);
 }
 
 // The table at the head of mpa-vectors.txt.

@@ -11,11 +11,9 @@ namespace {
 
 constexpr StartupHint kHints[] = {
     {StartupFault::kForeign, "MPA-7.1.2-15", "what listens there is not an iWARP program",
-     "another port: NFS over RDMA is 20049 (not 2049), rping and weft ping 7174; on a Linux NFS server 'echo rdma "
-     "20049 "
-     "> /proc/fs/nfsd/portlist' opens it",
+     "the port of an iWARP program; a listener for iWARP at the peer",
      "a client that does not speak iWARP came to this port",
-     "for an NFS client the mount option proto=rdma; otherwise nothing, it was turned away"},
+     "iWARP chosen at the client; otherwise nothing, it was turned away"},
     {StartupFault::kBothInitiators, "MPA-7.1.2-18", "both ends connect, or what listens there sends back what it gets",
      "one end as listener; another port", "", ""},
     {StartupFault::kBothResponders, "MPA-7.1.2-15", "", "", "the peer takes itself for the listener, too",
@@ -35,25 +33,24 @@ constexpr StartupHint kHints[] = {
      "the peer has MPA revision 2, but not the enhanced startup that goes with it", "SoftConfig::mpa_revision 1",
      "the peer has MPA revision 2, but not the enhanced startup that goes with it", "MPA revision 1 at the peer"},
     {StartupFault::kSurplus, "MPA-7.1.1-21", "what listens there speaks before it is asked: not an iWARP program",
-     "another port: NFS over RDMA is 20049, rping and weft ping 7174",
-     "the peer does not wait for the Reply before it sends on", "the peer's version: Linux siw turns it away, too"},
+     "the port of an iWARP program", "the peer does not wait for the Reply before it sends on",
+     "the peer's version: Linux siw turns it away, too"},
     {StartupFault::kSilent, "MPA-7.1.2-23",
      "what listens there is not an iWARP program and waits for other words, or it is an iWARP program that hangs",
-     "another port: NFS over RDMA is 20049 (not 2049), rping and weft ping 7174; at the peer, whether its program runs",
+     "the port of an iWARP program; at the peer, whether its program runs",
      "a port scan or a health check, or a client that does not speak iWARP", "nothing, unless a client complains"},
     {StartupFault::kClosed, "MPA2-10-04",
      "what listens there is not an iWARP program, or does not know this MPA revision; Linux siw closes without a word "
      "on a Key or a revision that it does not know, on more than 256 octets of private data, and where it has no "
      "memory",
-     "another port: NFS over RDMA is 20049 (not 2049), rping and weft ping 7174; SoftConfig::mpa_revision 1; "
-     "SoftConfig::peer siw",
+     "the port of an iWARP program; SoftConfig::mpa_revision 1; SoftConfig::peer siw",
      "a port scan or a health check, or a client that gave up", "nothing, unless a client complains"},
     {StartupFault::kCutShort, "MPA-7.1.1-21", "the peer's program ended while it answered", "the peer's log",
      "the peer's program ended while it asked", "the peer's log"},
     {StartupFault::kLost, "MPA-8-03",
      "the peer's program ended, is no iWARP program and got octets that it did not expect, or a firewall cut the "
      "connection",
-     "another port: NFS over RDMA is 20049 (not 2049), rping and weft ping 7174; whether the peer's program still runs",
+     "the port of an iWARP program; whether the peer's program still runs",
      "the peer's program ended, or a firewall cut the connection", "whether the peer's program still runs"},
     {StartupFault::kNoRtr, "MPA2-9.2-09", "", "",
      "the initiator asked for the peer-to-peer model and did not send its ready-to-receive message",

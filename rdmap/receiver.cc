@@ -327,7 +327,7 @@ void Receiver::complete_recv(const ddp::UntaggedHeader& header, std::uint32_t le
     if (recv_len_ < kImmediateLen) c.byte_len = 0;
   }
   heard_message_ = heard_message_ || !is_immediate(opcode_);
-  if (std::exchange(recv_, std::nullopt)->rtr) return;
+  if (std::exchange(recv_, std::nullopt)->own) return;
   ++(is_immediate(opcode_) ? counters_.immediates_rx : counters_.sends_rx);
   if (!is_immediate(opcode_)) counters_.send_octets_rx += len;
   events_.push_back(c);
@@ -377,7 +377,7 @@ void Receiver::fail_recv(WorkStatus status, const std::optional<Terminate>& why)
   c.op = WorkOp::kRecv;
   c.status = status;
   c.terminate = why;
-  if (!std::exchange(recv_, std::nullopt)->rtr) events_.push_back(c);
+  if (!std::exchange(recv_, std::nullopt)->own) events_.push_back(c);
 }
 
 void Receiver::flush(const std::optional<Terminate>& why) {

@@ -71,7 +71,7 @@ bool is_consistent(const SendWr& wr) {
 }
 
 PostResult SendQueue::post(const SendWr& wr) {
-  const std::size_t num_own = !entries_.empty() && entries_.front().rtr ? 1 : 0;
+  const std::size_t num_own = !entries_.empty() && entries_.front().own ? 1 : 0;
   if (entries_.size() - num_own >= max_wr_) return PostResult::kQueueFull;
   const std::uint64_t len = length_of(wr);
   if (!consistent(wr, len)) return PostResult::kInvalid;
@@ -83,7 +83,7 @@ PostResult SendQueue::post(const SendWr& wr) {
   entry.left = false;
   entry.done = false;
   entry.status = WorkStatus::kSuccess;
-  entry.rtr = false;
+  entry.own = false;
   number(entry);
   return PostResult::kOk;
 }
@@ -98,13 +98,13 @@ void SendQueue::number(SendEntry& entry) {
   }
 }
 
-void SendQueue::put_rtr_first(SendWr rtr) {
+void SendQueue::put_own_first(SendWr wr) {
   Ring<SendEntry> posted = std::exchange(entries_, {});
   assert(posted.begin_seq() == 0);
   next_send_msn_ = next_read_msn_ = ddp::Msn{1};
   SendEntry entry;
-  entry.wr = std::move(rtr);
-  entry.rtr = true;
+  entry.wr = std::move(wr);
+  entry.own = true;
   number(entries_.push_back(std::move(entry)));
   for (; !posted.empty(); posted.pop_front()) number(entries_.push_back(std::move(posted.front())));
 }
@@ -114,12 +114,12 @@ bool SendQueue::may_leave(std::uint64_t seq, std::size_t reads_in_batch) const {
   const SendEntry& entry = entries_[seq];
   const std::size_t reads = open_reads_.size() + reads_in_batch;
   if (entry.wr.fence && reads > 0) return false;
-  // The peer made a slot for an RTR indication by Read, so our own ORD does not matter (MPA2-9.1-08).
-  return !is_answered(entry.wr.op) || reads < ord_ || entry.rtr;  // RDMAP-6.1-07, EXT-5.2-01
+  // The peer made a slot for a Read of the stream's own, so our own ORD does not matter (MPA2-9.1-08).
+  return !is_answered(entry.wr.op) || reads < ord_ || entry.own;  // RDMAP-6.1-07, EXT-5.2-01
 }
 
 bool SendQueue::lacks_ord(std::uint64_t seq) const {
-  return ord_ == 0 && entries_.holds(seq) && is_answered(entries_[seq].wr.op) && !entries_[seq].rtr;
+  return ord_ == 0 && entries_.holds(seq) && is_answered(entries_[seq].wr.op) && !entries_[seq].own;
 }
 
 std::uint64_t SendQueue::skip_done(std::uint64_t seq) const {
@@ -154,7 +154,7 @@ void SendQueue::complete_in_order() {
 void SendQueue::complete_front(const std::optional<Terminate>& why) {
   SendEntry& entry = entries_.front();
   const bool failed = entry.status != WorkStatus::kSuccess;
-  if (!entry.rtr && (entry.wr.signaled || failed)) {
+  if (!entry.own && (entry.wr.signaled || failed)) {
     Completion c;
     c.wr_id = entry.wr.wr_id;
     c.note = entry.wr.note;

@@ -19,7 +19,7 @@ struct SendEntry {
   bool left = false;       // Read, Atomic: TCP has the whole request
   bool done = false;       // its outcome is known; it completes after all earlier requests
   WorkStatus status = WorkStatus::kSuccess;
-  bool rtr = false;  // the stream's own RTR indication: it has no completion
+  bool own = false;  // the stream's own (rtr.h): it has no completion
 };
 
 // kNobodysStag is the STag of messages that access no octet. Some hardware refuses STag 0 even there (PEER-H-15).
@@ -53,9 +53,9 @@ class SendQueue {
 
   [[nodiscard]] PostResult post(const SendWr& wr);
 
-  // put_rtr_first puts wr ahead of all requests, even requests posted during startup. Precondition: nothing has left
-  // yet.
-  void put_rtr_first(SendWr rtr);
+  // put_own_first puts a request of the stream's own ahead of all requests, even requests posted during startup.
+  // Precondition: nothing has left yet.
+  void put_own_first(SendWr wr);
 
   // may_leave tells whether request seq may be framed now, or carried out if it is a local request. The batch under way
   // already holds reads_in_batch Read and Atomic Requests.

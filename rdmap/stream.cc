@@ -77,7 +77,7 @@ void Stream::enter(State state, TimePoint now) {
   deadline_ = now + config_.close_timeout;
 }
 
-void Stream::close(LlpAction action) {
+void Stream::close(LlpAction action, bool try_revision_1) {
   if (state_ == State::kClosed) return;
   flush(terminate_);
   state_ = State::kClosed;
@@ -87,7 +87,7 @@ void Stream::close(LlpAction action) {
   release_memory(startup_out_);
   startup_out_begin_ = 0;
   release_memory(parked_);
-  events_.push_back(Closed{reason_.value_or(CloseReason::kLocal), terminate_, text_, refused_write_, try_revision_1_});
+  events_.push_back(Closed{reason_.value_or(CloseReason::kLocal), terminate_, text_, refused_write_, try_revision_1});
 }
 
 void Stream::fail(const TerminateMessage& message, TimePoint now) {
@@ -178,12 +178,12 @@ void Stream::process_fpdus(mpa::Staging& staging, TimePoint now) {
     const auto next = reader_->next(staging);
     if (const auto* ulpdu = std::get_if<mpa::Ulpdu>(&next)) {
       on_valid_fpdu();
-      expect_direct_ = false;
+      if (placing_ == Placing::kDirectNext) placing_ = Placing::kDirect;
       const auto verdict = receiver_.on_ulpdu(*ulpdu);
       if (verdict != Receiver::Verdict::kTaken) return on_verdict(verdict, now);
       on_delivered();
     } else if (const auto* more = std::get_if<mpa::NeedMore>(&next)) {
-      if (place_directly_ && begin_direct(staging)) continue;
+      if (placing_ != Placing::kStaged && begin_direct(staging)) continue;
       rx_need_ = more->len;
       rx_partial_ = !staging.pending().empty();
       return;
@@ -197,10 +197,9 @@ void Stream::process_fpdus(mpa::Staging& staging, TimePoint now) {
 
 void Stream::on_valid_fpdu() {
   ++counters_.fpdus_rx;
+  parked_before_ = false;
   nudge_.stop();
-  if (!held_) return;
-  held_ = false;  // MPA-7.1.2: rule 4
-  transmitter_.release();
+  transmitter_.release();  // MPA-7.1.2: rule 4
 }
 
 // A Send, Write or Read serves as RTR indication (RFC 6581 section 9.2). Immediate Data would take the receive that is
@@ -270,14 +269,13 @@ void Stream::on_rx_eof(TimePoint now) {
   if (eof_ || state_ == State::kClosed || state_ == State::kIdle) return;
   eof_ = true;
   if (starting()) {
-    try_revision_1_ = no_octet_of_reply();
     const bool cut = rx_partial_;
     blame(CloseReason::kStartup,
           startup_text(
               cut ? mpa::StartupFault::kCutShort : mpa::StartupFault::kClosed,
               fmt::format("the peer closed the connection {} MPA startup", cut ? "inside a frame of" : "during")),
           to_terminate(cut ? mpa::Error::kStartupFrame : mpa::Error::kConnectionLost));
-    return close(LlpAction::kClose);
+    return close(LlpAction::kClose, no_octet_of_reply());
   }
   if (state_ == State::kRdma || state_ == State::kDraining) {
     const bool inside = rx_partial_ || receiver_.message_open();
@@ -297,16 +295,18 @@ void Stream::on_rx_eof(TimePoint now) {
 
 void Stream::on_llp_error(int errno_value, TimePoint) {
   if (state_ == State::kClosed) return;
-  try_revision_1_ = no_octet_of_reply();
   const std::string what = fmt::format("connection lost: {}", std::strerror(errno_value));
   blame(starting() ? CloseReason::kStartup : CloseReason::kLlp,
         starting() ? startup_text(mpa::StartupFault::kLost, what + " during MPA startup") : lost(what),
         to_terminate(mpa::Error::kConnectionLost));
-  close(LlpAction::kClose);
+  close(LlpAction::kClose, no_octet_of_reply());
 }
 
 void Stream::on_timeout(TimePoint now) {
-  if (nudge_.take(now) && state_ == State::kRdma && !wants_tx()) transmitter_.nudge();
+  if (nudge_.take(now) && state_ == State::kRdma && !wants_tx()) {
+    transmitter_.nudge();
+    events_.push_back(Nudged{});
+  }
   if (!deadline_ || now < *deadline_) return;
   switch (state_) {
     case State::kRequestWait:
@@ -321,8 +321,6 @@ void Stream::on_timeout(TimePoint now) {
                                              .advice = "whether the peer's program still runs"}));
       break;
     case State::kRdma:
-      deadline_.reset();
-      if (!rtr_.due()) return;
       blame(CloseReason::kStartup,
             startup_text(mpa::StartupFault::kNoRtr, "no RTR indication within " + seconds(config_.request_timeout)));
       return close(LlpAction::kReset);
@@ -350,7 +348,7 @@ std::span<const ConstBytes> Stream::tx_buffers(std::size_t emss, std::size_t max
       requests_[*fault->failed_request].done = true;
       requests_[*fault->failed_request].status = fault->status;
     }
-    if (held_) {
+    if (transmitter_.held()) {
       fail_unheard(fault->message);
       return {};
     }
@@ -408,10 +406,13 @@ void Stream::on_llp_action_done(LlpAction done) {
   if (done == close_action_) close_action_ = LlpAction::kNone;
 }
 
-void Stream::park(mpa::Staging& staging) {
+Stream::Parked Stream::park(mpa::Staging& staging) {
   const ConstBytes pending = staging.pending();
+  if (pending.empty()) return {};
+  const Parked parked{pending.size(), std::exchange(parked_before_, true)};
   parked_.insert(parked_.end(), pending.begin(), pending.end());
   staging.consume(pending.size());
+  return parked;
 }
 
 std::optional<Closed> Stream::failure() const {
@@ -426,8 +427,7 @@ LlpAction Stream::llp_action() const {
 }
 
 std::optional<TimePoint> Stream::next_timeout() const {
-  const auto nudge = nudge_.at();
-  return nudge && deadline_ ? std::min(*nudge, *deadline_) : (nudge ? nudge : deadline_);
+  return earliest(nudge_.at(), deadline_);
 }
 
 std::optional<Event> Stream::poll_event() {

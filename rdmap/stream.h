@@ -84,9 +84,13 @@ class Stream {
   // ---- outputs
   // The scatter list for the next recvmsg. It is empty only if nothing more is to be read, as after EOF.
   std::span<const MutBytes> rx_buffers(mpa::Staging& staging);
+  struct Parked {
+    std::size_t num_octets = 0;
+    bool again = false;  // the stream has parked octets of the same FPDU before
+  };
   // Moves all unconsumed octets from staging into the stream's own memory, before another stream borrows staging. The
   // next rx_buffers puts them back first.
-  void park(mpa::Staging& staging);
+  Parked park(mpa::Staging& staging);
   // The gather list for the next sendmsg: at most about max_octets (a whole number of FPDUs, at least one), cut for the
   // given emss (octets, read from the socket in this turn). The views are valid until on_tx or any other input.
   std::span<const ConstBytes> tx_buffers(std::size_t emss, std::size_t max_octets, TimePoint now);
@@ -119,6 +123,10 @@ class Stream {
     kClosing,      // the peer's half is done; only the rest of an FPDU is sent
     kClosed,
   };
+
+  // The way of received payload. kDirect: straight into place, where it can. kDirectNext: the last FPDU went there, so
+  // the next one probably can.
+  enum class Placing : std::uint8_t { kStaged, kDirect, kDirectNext };
 
   // ---- MPA startup (stream_startup.cc)
   mpa::StartupOptions startup_options(std::uint16_t ird, std::uint16_t ord) const;
@@ -173,7 +181,8 @@ class Stream {
   void enter(State state, TimePoint now);
   // Leaves the state if its work is done: all octets are sent, or EOF was seen.
   void advance(TimePoint now);
-  void close(LlpAction action);
+  // try_revision_1: as in Closed.
+  void close(LlpAction action, bool try_revision_1 = false);
 
   StreamConfig config_;
   ddp::MemoryTable& memory_;
@@ -189,7 +198,6 @@ class Stream {
   std::optional<TimePoint> deadline_;
   bool fin_done_ = false;  // our write side is shut down
   bool eof_ = false;       // the peer's write side is
-  bool held_ = false;      // responder: no FPDU of the peer yet
   bool discard_ = false;   // after an error or a Terminate: nothing more is processed
   LlpAction close_action_ = LlpAction::kNone;
   std::optional<CloseReason> reason_;
@@ -198,10 +206,9 @@ class Stream {
   std::optional<Closed::RefusedWrite> refused_write_;
 
   RecvSource* recvs_ = nullptr;
-  RtrWait rtr_;
+  Rtr rtr_;
   std::vector<std::uint8_t> surplus_;
   bool initiator_ = false;
-  bool try_revision_1_ = false;
   mpa::StartupFrame request_frame_;  // ours, or the peer's until it is answered
   std::optional<mpa::Agreement> agreement_;
   std::vector<std::uint8_t> startup_out_;
@@ -211,9 +218,9 @@ class Stream {
   std::size_t rx_need_ = 1;  // octets needed before the next step
   bool rx_partial_ = false;  // part of a frame or FPDU has arrived
   std::vector<std::uint8_t> parked_;
+  bool parked_before_ = false;      // octets of the FPDU under way
   std::vector<MutBytes> rx_views_;  // the list of rx_buffers
-  bool place_directly_ = false;
-  bool expect_direct_ = false;  // the last FPDU went straight into place, so the next one probably can
+  Placing placing_ = Placing::kStaged;
   std::optional<mpa::DirectFpdu> direct_;
   ViewList direct_views_;
   ConstBytes tx_view_;

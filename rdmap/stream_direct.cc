@@ -48,7 +48,7 @@ std::span<const MutBytes> Stream::rx_buffers(mpa::Staging& staging) {
       direct_->append_buffers(direct_views_, rx_views_);
   }
   const std::size_t need = std::max<std::size_t>(rx_need_, 1);
-  const bool short_tail = place_directly_ && (direct_ || expect_direct_);
+  const bool short_tail = direct_ || placing_ == Placing::kDirectNext;
   const MutBytes space = staging.space(short_tail ? std::max(need, kTailLen) : need);
   rx_views_.push_back(short_tail ? space.first(std::max(need, kTailLen)) : space);
   return rx_views_;
@@ -85,7 +85,7 @@ bool Stream::finish_direct(mpa::Staging& staging, TimePoint now) {
   }
   reader_->skip(std::get<mpa::DirectFpdu::Verified>(end).stream_len);
   rx_partial_ = false;
-  expect_direct_ = true;
+  placing_ = Placing::kDirectNext;
   on_valid_fpdu();
   const auto verdict = receiver_.invalidate();
   if (verdict == Receiver::Verdict::kTaken) {

@@ -68,7 +68,10 @@ struct Closed {
   bool try_revision_1 = false;
 };
 
-using Event = std::variant<Completion, ConnectionRequest, Established, Rejected, Closed>;
+// Nudged: the peer seems stuck behind its accept. The stream's next FPDU is a Write of no octets (nudge.h).
+struct Nudged {};
+
+using Event = std::variant<Completion, ConnectionRequest, Established, Rejected, Closed, Nudged>;
 
 // LlpAction is the driver's next action on the socket once tx_buffers() is empty.
 enum class LlpAction : std::uint8_t {

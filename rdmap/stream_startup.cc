@@ -230,13 +230,9 @@ void Stream::on_startup_tx(std::size_t n, TimePoint now) {
   startup_out_begin_ = 0;
   if (state_ == State::kReplySend) {
     enter_rdma(*agreement_, true);
-    if (agreement_->rtr_awaited.any()) {
-      rtr_.withhold(established(*agreement_, {}));
-      deadline_ = now + config_.request_timeout;
-      return;
-    }
+    rtr_.withhold(established(*agreement_, {}));
     deadline_.reset();
-    events_.push_back(established(*agreement_, {}));
+    if (rtr_.due()) deadline_ = now + config_.request_timeout;
   } else if (state_ == State::kRejectSend && config_.keep_llp_after_reject) {
     close(LlpAction::kNone);  // MPA-7.1.2-06
   } else if (state_ == State::kRejectSend) {
@@ -249,10 +245,10 @@ void Stream::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
   const auto judged = mpa::evaluate_reply(frame, request_frame_, startup_options(config_.ird, config_.ord));
   if (const auto* bad = std::get_if<mpa::BadFrame>(&judged)) {
     // The peer answers, but with a lower revision than ours. Below revision 1 there is no revision left to ask with.
-    try_revision_1_ = request_frame_.rev >= mpa::kEnhancedRevision && frame.rev < request_frame_.rev;
+    const bool try_revision_1 = request_frame_.rev >= mpa::kEnhancedRevision && frame.rev < request_frame_.rev;
     blame_frame(bad->fault, fmt::format("unacceptable MPA Reply Frame: {} (Rev {} to our Rev {})", bad->reason,
                                         frame.rev, request_frame_.rev));
-    return close(LlpAction::kClose);
+    return close(LlpAction::kClose, try_revision_1);
   }
   if (const auto* rejected = std::get_if<mpa::RejectedReply>(&judged)) {
     std::string text = startup_text(mpa::StartupFault::kRejected, rejection(frame), rejected);
@@ -272,8 +268,7 @@ void Stream::on_reply(const mpa::StartupFrame& frame, TimePoint now) {
   }
   const auto& agreement = std::get<mpa::Agreement>(judged);
   enter_rdma(agreement, false);
-  // Nothing can leave before the RTR indication (MPA2-5-02).
-  if (agreement.rtr != mpa::Rtr::kNone) requests_.put_rtr_first(rtr_indication(agreement.rtr));
+  Rtr::indicate(agreement.rtr, requests_);
   events_.push_back(established(agreement, mpa::ulp_private_data(frame)));
 }
 
@@ -296,7 +291,7 @@ void Stream::fail_setup(TimePoint now) {
   message.what = to_terminate(mpa::Error::kLocalCatastrophic);
   Diagnosis d = diagnose(message, Course::kSent);
   d.what = "a local fault during MPA startup";
-  if (state_ != State::kRdma || held_) {  // the responder may not send yet
+  if (state_ != State::kRdma || transmitter_.held()) {  // the responder may not send yet
     blame(CloseReason::kStartup, one_line(d));
     return close(state_ == State::kRdma ? LlpAction::kReset : LlpAction::kClose);
   }
@@ -310,8 +305,8 @@ void Stream::enter_rdma(const mpa::Agreement& agreement, bool hold) {
   receiver_.open(config_.scope, rtr_, agreement.ird, agreement.version, config_.rfc7306 && !rtr_.due());
   transmitter_.open(agreement, config_.scope, config_.fpdu_limit, hold);
   reader_.emplace(agreement.crc, agreement.markers_rx, config_.peer.max_ulpdu_len);
-  place_directly_ = config_.placement == Placement::kDirect || !agreement.crc;
-  held_ = hold;
+  const bool direct = config_.placement == Placement::kDirect || !agreement.crc;
+  placing_ = direct ? Placing::kDirect : Placing::kStaged;
   state_ = State::kRdma;
   rx_need_ = 1;
   rx_partial_ = false;

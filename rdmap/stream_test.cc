@@ -389,6 +389,33 @@ TEST(Stream, RefusedReadIsToldFromTheOthers) {
   }
 }
 
+TEST(Stream, ParkTellsWhetherTheFpduWasParkedBefore) {
+  Pair pair;
+  pair.connect();
+  pair.a.memory.add_simple(1, 0, 0, 300);
+  pair.b.memory.add_simple(2, 0, 0, 300);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(pair.a.stream.post_send(rdma_wr(SendOp::kRdmaWrite, 1, {{0, 300, ddp::Stag{1}}}, 2, 0)), PostResult::kOk);
+  }
+  const auto octets = pair.a.transmit(pair.now);
+  const ConstBytes fpdus(octets);
+  const std::size_t len = octets.size() / 2;
+  Side& b = pair.b;
+  const auto park_after = [&](ConstBytes received) {
+    b.receive(received, pair.now);
+    return b.stream.park(b.staging);
+  };
+  const auto nothing = park_after({});
+  EXPECT_EQ(nothing.num_octets, 0u);
+  const auto first = park_after(fpdus.first(10));
+  EXPECT_EQ(first.num_octets, 10u);
+  EXPECT_FALSE(first.again) << "nothing of it was parked before";
+  EXPECT_TRUE(park_after(fpdus.subspan(10, 10)).again);
+  const auto next = park_after(fpdus.subspan(20, len - 20 + 15));
+  EXPECT_EQ(next.num_octets, 15u);
+  EXPECT_FALSE(next.again) << "of the next FPDU";
+}
+
 TEST(Stream, CountersCount) {
   Pair pair;
   pair.connect();

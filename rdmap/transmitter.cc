@@ -455,7 +455,7 @@ void Transmitter::finished(const Mark& mark) {
   if (mark.source != Source::kRequest) return;
   const SendOp op = requests_[mark.seq].wr.op;
   if (is_answered(op)) requests_.on_read_left(mark.seq);
-  if (requests_[mark.seq].rtr) {  // not a message of the ULP
+  if (requests_[mark.seq].own) {  // not a message of the ULP
     if (op != SendOp::kRdmaRead) requests_.finish(mark.seq, WorkStatus::kSuccess);
     return;
   }

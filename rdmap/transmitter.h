@@ -37,6 +37,7 @@ class Transmitter {
   // Begins Full Operation as MPA agreed on it. hold: nothing leaves before release (RFC 5044 section 7.1.2 rule 4).
   void open(const mpa::Agreement& agreement, ddp::StreamScope scope, std::size_t fpdu_limit, bool hold);
   void release() { held_ = false; }
+  bool held() const { return held_; }
 
   // Frames nothing more: only the rest of a cut FPDU still leaves. Call stop and terminate between batches only.
   void stop();

@@ -81,7 +81,7 @@ bool is_consistent(const SendWr& wr);
 struct PostedRecv {
   std::uint64_t wr_id = 0;
   SgeList sg_list;
-  bool rtr = false;  // the stream's own, for an RTR indication: it has no completion
+  bool own = false;  // the stream's own: it has no completion
 };
 
 // A stream takes its receives from a RecvSource: a queue pair's own queue, or a shared one. It is one of the three

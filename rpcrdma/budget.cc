@@ -83,11 +83,6 @@ bool Budget::is_short(const std::string& group) const {
   return at != groups_.end() && at->second->num_waiting != 0;
 }
 
-std::size_t Budget::used_by(const std::string& group) const {
-  const auto at = groups_.find(group);
-  return at == groups_.end() ? 0 : at->second->used;
-}
-
 BudgetShare::BudgetShare(Budget& budget, Responder& owner, const std::string& group, const Limits& limits)
     : budget_(budget), owner_(owner), group_(budget.enter(group)), limits_(limits) {}
 

@@ -33,8 +33,6 @@ class Budget {
   void admit_waiting();
   // Whether connections of this group wait.
   bool is_short(const std::string& group) const;
-  // Bytes that a group holds.
-  std::size_t used_by(const std::string& group) const;
 
  private:
   friend class BudgetShare;

@@ -36,7 +36,6 @@ struct Client::Impl {
   ReconnectSchedule schedule;
   std::optional<TimePoint> retry_at;  // set while there is no connection
   bool is_last_resort = false;        // this connection, or the next one: it speaks version 1 without a question
-  std::uint64_t num_accepted = 0;     // Replies, before this connection
 
   // In the order of construction; destroyed in the reverse order.
   std::unique_ptr<verbs::Pd> pd;
@@ -169,7 +168,7 @@ void Client::Impl::start() {
   if (config.protocols.size() > 1) servers.learn(dst, config.protocols, *connection->protocol(), now);
   ++num_connections;
   schedule.on_ready(now);
-  num_accepted = requester->counters().replies_accepted;
+  requester->take_answered();  // over an earlier connection
   health.restart();
   requester->start(connection->thresholds.send, connection->thresholds.receive);
 }
@@ -236,7 +235,7 @@ void Client::Impl::end_connection() {
   const bool may_go_on = num_connections > 0 && config.reconnect.is_on() && !connection->is_last;
   if (!may_go_on) return close(why);
   // A discarded message does not count as an answer: the client gives up a server that sends no other messages.
-  if (requester->counters().replies_accepted != num_accepted) schedule.on_answer();
+  if (requester->take_answered()) schedule.on_answer();
   const bool was_ready = state == State::kReady;
   retry_at = schedule.on_ended(now, connection->violated);
   if (!retry_at) note_given_up();
@@ -246,7 +245,6 @@ void Client::Impl::end_connection() {
   if (!retry_at) return close(was_ready ? why : error + "; no other in its place: " + why);
   if (was_ready) error = why;
   state = State::kConnecting;
-  num_accepted = requester->counters().replies_accepted;
   log.line(verbs::LogLevel::kInfo, address_str(dst), "connecting again in {} ms; {} Calls wait for that",
            std::chrono::duration_cast<std::chrono::milliseconds>(*retry_at - now).count(),
            requester->num_outstanding());
@@ -391,9 +389,7 @@ std::size_t Client::process(TimePoint now) {
 
 std::optional<TimePoint> Client::next_timeout() const {
   std::optional<TimePoint> next = impl_->device.next_timeout();
-  const auto consider = [&next](std::optional<TimePoint> at) {
-    if (at && (!next || *at < *next)) next = at;
-  };
+  const auto consider = [&next](std::optional<TimePoint> at) { next = earliest(next, at); };
   consider(impl_->requester->next_timeout());
   if (impl_->state == State::kClosed) return next;
   consider(impl_->retry_at);

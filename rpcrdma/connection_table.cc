@@ -60,7 +60,7 @@ ServerConnection* ConnectionTable::least_missed(const std::string& newcomer, boo
   for (const auto& [serial, connection] : by_serial_) {
     if (only_its_group && connection->group() != newcomer) continue;
     if (connection->responder().has_served_calls()) continue;
-    const bool has_called = connection->responder().counters().calls_served != 0;
+    const bool has_called = connection->responder().has_called();
     const std::size_t num = num_of(connection->group());
     const bool had_time = !has_called && now - connection->used_at() >= kFirstCallTime;
     if (num < num_newcomers && !had_time) continue;

@@ -160,10 +160,9 @@ std::optional<Reassembly::Sequence> MessageFlow::on_time(TimePoint now) {
 }
 
 std::optional<TimePoint> MessageFlow::next_timeout() const {
-  const auto sequence = reassembly_.next_timeout();
-  if (!short_since_) return sequence;
-  const TimePoint part = *short_since_ + config_.limits.max_time;
-  return sequence ? std::min(*sequence, part) : part;
+  std::optional<TimePoint> part;
+  if (short_since_) part = *short_since_ + config_.limits.max_time;
+  return earliest(reassembly_.next_timeout(), part);
 }
 
 // Empty: the message is done with, or it waits for memory and stays first.

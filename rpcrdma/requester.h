@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -122,6 +123,8 @@ class Requester {
   std::uint64_t num_received() const { return num_received_; }
   // A NULL Call of the last called program, if there is a credit for it now (RFC 8267 section 6.7.2).
   std::optional<CallSpec> health_check() const;
+  // Whether Replies were accepted since the last call.
+  bool take_answered() { return std::exchange(answered_, false); }
   const RequesterCounters& counters() const { return counters_; }
 
  private:
@@ -253,6 +256,7 @@ class Requester {
   std::vector<std::uint32_t> item_lens_;
   std::vector<std::optional<EligibleItem>> found_results_;
   RequesterCounters counters_;
+  bool answered_ = false;
 };
 
 }  // namespace weft::rpcrdma

@@ -164,6 +164,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   Call& call = **at;
   const ConstBytes message = endpoint_->received(arrival.slot, arrival.len);
   if (const std::string_view draft = other_draft(call.xid, message); !draft.empty()) {
+    answered_ = true;
     ++counters_.replies_accepted;
     finish(sent_, at, CallStatus::kVersMismatch, "the peer speaks RPC-over-RDMA " + std::string(draft));
     return true;
@@ -174,6 +175,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   if (verdict != ReplyVerdict::kDiscard) {
     take_grant(verdict);
     if (!fence(call, arrival)) return false;
+    answered_ = true;
     ++counters_.replies_accepted;
     if (verdict != ReplyVerdict::kError) on_opened();
   }

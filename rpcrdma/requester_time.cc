@@ -74,9 +74,7 @@ std::size_t Requester::on_time(TimePoint now) {
 std::optional<TimePoint> Requester::next_timeout() const {
   if (!ended_.empty() || unstamped_) return now_;
   std::optional<TimePoint> next;
-  const auto consider = [&next](const std::optional<TimePoint>& at) {
-    if (at && (!next || *at < *next)) next = at;
-  };
+  const auto consider = [&next](std::optional<TimePoint> at) { next = earliest(next, at); };
   for (const Calls* calls : {&sent_, &waiting_}) {
     for (const auto& call : *calls) {
       consider(call->deadline);

@@ -154,7 +154,7 @@ std::optional<TimePoint> Responder::next_timeout() const {
   if (may_stall()) next = progress_at_ ? *progress_at_ + stall_timeout() : now_;
   for (const CallSlot slot : waiting_) {
     const auto& since = calls_[index_of(slot)].waits_since;
-    if (since && (!next || *since + stall_timeout() < *next)) next = *since + stall_timeout();
+    if (since) next = earliest(next, *since + stall_timeout());
   }
   return next;
 }

@@ -129,6 +129,8 @@ class Responder {
   std::size_t num_waiting() const { return waiting_.size(); }
   // Whether a service has Calls that it has not answered.
   bool has_served_calls() const;
+  // Whether a service got a Call of this connection.
+  bool has_called() const { return has_called_; }
 
   const ResponderCounters& counters() const { return counters_; }
   // observe: from now on the observer hears of each Call. It outlives the responder; null: nobody does.
@@ -262,6 +264,7 @@ class Responder {
   std::optional<TimePoint> progress_at_;
   std::uint64_t progress_ = 0;
   ResponderCounters counters_;
+  bool has_called_ = false;
   CallObserver* observer_ = nullptr;
 };
 

@@ -277,6 +277,7 @@ void Responder::deliver(CallSlot slot) {
   served.peer = config_.peer;
   served.peer_group = config_.peer_group;
   served.result_room = result_room(call);
+  has_called_ = true;
   ++counters_.calls_served;
   WEFT_PROBE(server_call_begin, served.id.value, call.xid, call.rpc.program, call.rpc.version, call.rpc.procedure,
              config_.peer.c_str());

@@ -44,7 +44,7 @@ void Responder::on_receive(Arrival&& arrival) {
   // R1-7.2.1-05: a message that is not known to be a Call requests no credits.
   settle_credits(verdict == CallVerdict::kAccept ? received.credit : 0);
   if (verdict == CallVerdict::kError) {  // U1-6.4.2-07
-    const bool is_other = received.error.code == TransportError::Code::kVersion && counters_.calls_served != 0;
+    const bool is_other = received.error.code == TransportError::Code::kVersion && has_called_;
     if (is_other && link_.profile().refuses_other_version) received.error.code = TransportError::Code::kOtherVersion;
     received.error.low = link_.versions().low;
     received.error.high = link_.versions().high;

@@ -481,9 +481,7 @@ std::size_t Server::process(TimePoint now) {
 std::optional<TimePoint> Server::next_timeout() const {
   const Impl& impl = *impl_;
   std::optional<TimePoint> next = impl.device.next_timeout();
-  const auto consider = [&next](std::optional<TimePoint> at) {
-    if (at && (!next || *at < *next)) next = at;
-  };
+  const auto consider = [&next](std::optional<TimePoint> at) { next = earliest(next, at); };
   for (const std::uint32_t serial : impl.active) {
     ServerConnection* connection = impl.connections.find(serial);
     if (connection != nullptr) consider(connection->next_timeout());

@@ -196,13 +196,9 @@ bool ServerConnection::has_work() {
 }
 
 std::optional<TimePoint> ServerConnection::next_timeout() {
-  std::optional<TimePoint> next = close_deadline_ ? close_deadline_ : responder_->next_timeout();
-  const auto consider = [&next](const std::optional<TimePoint>& at) {
-    if (at && (!next || *at < *next)) next = at;
-  };
-  if (!close_deadline_) consider(link_->next_timeout());
-  if (reverse_) consider(reverse_->calls().next_timeout());
-  return next;
+  const std::optional<TimePoint> next =
+      close_deadline_ ? close_deadline_ : earliest(responder_->next_timeout(), link_->next_timeout());
+  return reverse_ ? earliest(next, reverse_->calls().next_timeout()) : next;
 }
 
 void ServerConnection::note_end(EndReason reason, verbs::LogLevel level, std::string why) {

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +20,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/fd.h"
+
 namespace weft::rpcrdma {
 
 namespace {
@@ -35,10 +36,7 @@ class EngineThread {
 
   EngineThread(std::unique_ptr<verbs::Device> device, std::unique_ptr<Engine> engine)
       : device_(std::move(device)), engine_(std::move(engine)) {}
-  ~EngineThread() {
-    stop();
-    if (bell_ >= 0) ::close(bell_);
-  }
+  ~EngineThread() { stop(); }
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
@@ -60,7 +58,7 @@ class EngineThread {
 
   std::unique_ptr<verbs::Device> device_;
   std::unique_ptr<Engine> engine_;
-  int bell_ = -1;
+  Fd bell_;
   std::mutex mutex_;
   std::vector<Task> tasks_;
   bool stopping_ = false;
@@ -72,10 +70,10 @@ class EngineThread {
 
 template <typename Engine>
 verbs::Status EngineThread<Engine>::start(Watch watch) {
-  assert(bell_ < 0);
+  assert(!bell_);
   watch_ = std::move(watch);
-  bell_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (bell_ < 0) return verbs::Error{errno, "a descriptor for a thread: " + std::system_category().message(errno)};
+  bell_ = Fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!bell_) return verbs::Error{errno, "a descriptor for a thread: " + std::system_category().message(errno)};
   // Signals are for the program's own threads.
   sigset_t all;
   sigset_t before;
@@ -117,7 +115,7 @@ bool EngineThread<Engine>::post(Task task) {
     ring = std::exchange(asleep_, false);
   }
   // Fails only if the counter is full. A full counter wakes the thread as well.
-  if (ring) (void)::eventfd_write(bell_, 1);
+  if (ring) (void)::eventfd_write(bell_.get(), 1);
   return true;
 }
 
@@ -148,7 +146,7 @@ bool EngineThread<Engine>::run_tasks() {
 
 template <typename Engine>
 void EngineThread<Engine>::sleep() {
-  std::array<pollfd, 2> fds = {{{engine_->fd(), POLLIN, 0}, {bell_, POLLIN, 0}}};
+  std::array<pollfd, 2> fds = {{{engine_->fd(), POLLIN, 0}, {bell_.get(), POLLIN, 0}}};
   timespec wait{};
   const auto until = engine_->next_timeout();
   if (until) {
@@ -167,7 +165,7 @@ void EngineThread<Engine>::sleep() {
     asleep_ = false;
   }
   eventfd_t rung = 0;
-  if (fds[1].revents != 0) (void)::eventfd_read(bell_, &rung);
+  if (fds[1].revents != 0) (void)::eventfd_read(bell_.get(), &rung);
 }
 
 CallResult kept(const Reply& reply) {

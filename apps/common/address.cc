@@ -1,11 +1,8 @@
 #include "apps/common/address.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 
 #include <charconv>
-#include <cstring>
 #include <optional>
 
 #include "apps/common/command.h"
@@ -23,15 +20,6 @@ std::optional<std::uint16_t> parse_port(std::string_view text) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return port;
-}
-
-// The port field has the same place in both families. view_as copies, because the object's type is sockaddr_storage.
-template <typename Addr>
-Addr view_as(const sockaddr_storage& addr) {
-  static_assert(sizeof(Addr) <= sizeof(sockaddr_storage));
-  Addr result;
-  std::memcpy(&result, &addr, sizeof(result));
-  return result;
 }
 
 }  // namespace
@@ -79,27 +67,6 @@ absl::StatusOr<sockaddr_storage> resolve_address(std::string_view text, int defa
   absl::StatusOr<HostPort> where = parse_host_port(text, default_port);
   if (!where.ok()) return where.status();
   return resolve(*where);
-}
-
-std::uint16_t port_of(const sockaddr_storage& addr) {
-  if (addr.ss_family == AF_INET6) return ntohs(view_as<sockaddr_in6>(addr).sin6_port);
-  return ntohs(view_as<sockaddr_in>(addr).sin_port);
-}
-
-void set_port(sockaddr_storage& addr, std::uint16_t port) {
-  if (addr.ss_family == AF_INET6) {
-    auto v6 = view_as<sockaddr_in6>(addr);
-    v6.sin6_port = htons(port);
-    std::memcpy(&addr, &v6, sizeof(v6));
-    return;
-  }
-  auto v4 = view_as<sockaddr_in>(addr);
-  v4.sin_port = htons(port);
-  std::memcpy(&addr, &v4, sizeof(v4));
-}
-
-socklen_t address_len(const sockaddr_storage& addr) {
-  return addr.ss_family == AF_INET6 ? socklen_t(sizeof(sockaddr_in6)) : socklen_t(sizeof(sockaddr_in));
 }
 
 }  // namespace weft::apps

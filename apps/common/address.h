@@ -30,9 +30,4 @@ absl::StatusOr<sockaddr_storage> resolve(const HostPort& where);
 // resolve_address does parse_host_port and resolve.
 absl::StatusOr<sockaddr_storage> resolve_address(std::string_view text, int default_port = -1);
 
-std::uint16_t port_of(const sockaddr_storage& addr);
-void set_port(sockaddr_storage& addr, std::uint16_t port);
-// The octets of the actual address, as bind(2) and connect(2) want them.
-socklen_t address_len(const sockaddr_storage& addr);
-
 }  // namespace weft::apps

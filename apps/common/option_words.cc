@@ -4,8 +4,8 @@ namespace weft::apps {
 namespace {
 
 struct Words {
-  std::string_view field;
-  std::string_view option;
+  std::string_view of_library;
+  std::string_view of_program;
 };
 
 constexpr Words kWords[] = {
@@ -22,6 +22,13 @@ constexpr Words kWords[] = {
     {"ClientConfig::inline_threshold", "--inline"},
     {"ClientConfig::credits", "--credits"},
     {"ClientConfig::protocols", "--rpcrdma"},
+    {"the port of an iWARP program", "another port: NFS over RDMA is 20049 (not 2049), rping and weft ping 7174"},
+    {"a listener for iWARP at the peer", "on a Linux NFS server 'echo rdma 20049 > /proc/fs/nfsd/portlist'"},
+    {"the listener's own address and port", "the address and port of the listener's 'ready' line"},
+    {"iWARP chosen at the client", "for an NFS client the mount option proto=rdma"},
+    {"a software one on a network interface will do",
+     "a software one is made of any network interface: modprobe siw; rdma link add siw0 type siw netdev eth0 (iWARP; "
+     "rxe for RoCE), see `weft doctor`"},
 };
 
 }  // namespace
@@ -29,8 +36,9 @@ constexpr Words kWords[] = {
 std::string in_options(std::string_view text) {
   std::string out(text);
   for (const Words& words : kWords) {
-    for (std::size_t at = 0; (at = out.find(words.field, at)) != std::string::npos; at += words.option.size()) {
-      out.replace(at, words.field.size(), words.option);
+    for (std::size_t at = 0; (at = out.find(words.of_library, at)) != std::string::npos;
+         at += words.of_program.size()) {
+      out.replace(at, words.of_library.size(), words.of_program);
     }
   }
   return out;

@@ -78,8 +78,7 @@ class Progress {
     if (keeps_polling(now)) return 0;
     // Octets may have arrived where a busy device does not look.
     if (device_ != nullptr && mode_ == ProgressMode::kAdapt) device_->set_busy_polling(false);
-    std::optional<TimePoint> wake = engine.next_timeout();
-    if (until && (!wake || *until < *wake)) wake = until;
+    const std::optional<TimePoint> wake = earliest(engine.next_timeout(), until);
     count_sleep();
     wait_readable({engine.fd(), stop_ != nullptr ? stop_->fd() : -1, extra_fd}, wake);
     if (device_ != nullptr && mode_ == ProgressMode::kAdapt) device_->set_busy_polling(true);

@@ -5,7 +5,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <cstring>
 
-#include "apps/common/address.h"
+#include "base/address.h"
 
 namespace weft::apps {
 

@@ -30,7 +30,7 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
   watch_order(segment, from, direction(1 - end));
   from.tcp.on_segment(segment, from.mpa);
-  if (from.tcp.counters().out_of_order != 0) rdmap_.on_disorder();
+  if (from.tcp.is_disordered()) rdmap_.on_disorder();
   const auto end_seq = segment.seq + static_cast<std::uint32_t>(segment.payload_len);
   if (segment.fin && from.tcp.is_complete(end_seq)) from.mpa.end({segment.packet, segment.time});
   if (segment.fin || segment.rst) tell_end(segment, end);

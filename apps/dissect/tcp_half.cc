@@ -42,6 +42,7 @@ void TcpHalf::on_segment(const TcpSegment& segment, Sink& sink) {
   }
   if (ahead > 0) {
     ++counters_.out_of_order;
+    disordered_ = true;
     hold(segment, position_ + static_cast<std::uint64_t>(ahead));
     if (is_hole_lost()) pass_hole(sink);
     return;
@@ -58,6 +59,7 @@ void TcpHalf::deliver(ConstBytes octets, std::size_t len, const Arrival& arrival
   counters_.octets += octets.size();
   if (!octets.empty()) sink.on_octets(octets, arrival);
   if (octets.size() == len) return;
+  has_gap_ = true;
   counters_.cut += len - octets.size();
   sink.on_missing(len - octets.size(), arrival);
 }
@@ -84,6 +86,7 @@ bool TcpHalf::is_hole_lost() const {
 
 void TcpHalf::pass_hole(Sink& sink) {
   const std::uint64_t hole = early_.begin()->first - position_;
+  has_gap_ = true;
   counters_.lost += hole;
   sink.on_missing(hole, early_.begin()->second.arrival);
   position_ += hole;

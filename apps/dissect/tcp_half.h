@@ -69,7 +69,9 @@ class TcpHalf {
   // Whether the capture has the connection's first octet.
   bool saw_start() const { return saw_start_; }
   // Whether every octet before sequence number `end` went to the sink.
-  bool is_complete(std::uint32_t end) const { return counters_.lost == 0 && counters_.cut == 0 && next_ == end; }
+  bool is_complete(std::uint32_t end) const { return !has_gap_ && next_ == end; }
+  // Whether a segment came too early.
+  bool is_disordered() const { return disordered_; }
   const Counters& counters() const { return counters_; }
 
  private:
@@ -89,6 +91,8 @@ class TcpHalf {
   HeldOctets& held_;
   bool started_ = false;
   bool saw_start_ = false;
+  bool has_gap_ = false;  // the sink did not get all octets before next_
+  bool disordered_ = false;
   std::uint32_t first_ = 0;     // sequence number of the first octet in the capture
   std::uint64_t position_ = 0;  // octets of the stream so far, delivered or missing
   std::uint32_t next_ = 0;      // sequence number at position_

@@ -7,12 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "apps/common/setup.h"
 #include "apps/doctor/facts.h"
+#include "base/address.h"
+#include "base/fd.h"
 
 namespace weft::apps::doctor {
 namespace {
@@ -33,43 +34,38 @@ void ask_limits(Facts& facts) {
 // Whether the loopback can bind a port. With SO_REUSEADDR only a listener, or a bound UDP socket, is in the way. It
 // will be in the way of the next process that binds, too.
 PortState try_port(int type, std::uint16_t port) {
-  const int fd = ::socket(AF_INET, type | SOCK_CLOEXEC, 0);
-  if (fd < 0) return PortState::kUnknown;
+  const Fd fd(::socket(AF_INET, type | SOCK_CLOEXEC, 0));
+  if (!fd) return PortState::kUnknown;
   const int on = 1;
-  if (type == SOCK_STREAM) ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (type == SOCK_STREAM) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  PortState state = PortState::kFree;
   // sockaddr is the socket API's own generic address.
-  if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    state = errno == EADDRINUSE ? PortState::kInUse : errno == EACCES ? PortState::kForbidden : PortState::kUnknown;
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return errno == EADDRINUSE ? PortState::kInUse : errno == EACCES ? PortState::kForbidden : PortState::kUnknown;
   }
-  ::close(fd);
-  return state;
+  return PortState::kFree;
 }
 
 std::optional<Address> address_of(const ifaddrs& entry) {
   if (entry.ifa_addr == nullptr) return std::nullopt;
-  std::array<char, INET6_ADDRSTRLEN> text{};
   Address address;
   address.interface = entry.ifa_name;
   address.loopback = (entry.ifa_flags & IFF_LOOPBACK) != 0;
   address.up = (entry.ifa_flags & IFF_UP) != 0;
   if (entry.ifa_addr->sa_family == AF_INET) {
-    sockaddr_in in{};
-    std::memcpy(&in, entry.ifa_addr, sizeof(in));
-    ::inet_ntop(AF_INET, &in.sin_addr, text.data(), text.size());
+    address.text = host_str(*entry.ifa_addr);
   } else if (entry.ifa_addr->sa_family == AF_INET6) {
     sockaddr_in6 in{};
     std::memcpy(&in, entry.ifa_addr, sizeof(in));
-    ::inet_ntop(AF_INET6, &in.sin6_addr, text.data(), text.size());
     address.link_local = IN6_IS_ADDR_LINKLOCAL(&in.sin6_addr);
+    in.sin6_scope_id = 0;  // Address::interface has it
+    address.text = host_str(reinterpret_cast<const sockaddr&>(in));
   } else {
     return std::nullopt;
   }
-  address.text = text.data();
   return address;
 }
 

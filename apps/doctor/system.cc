@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "apps/doctor/facts.h"
+#include "base/fd.h"
 
 namespace weft::apps::doctor {
 namespace {
@@ -17,18 +18,17 @@ constexpr std::size_t kMostOctets = std::size_t{4} << 20;
 
 // nullopt if the file does not exist. It does not wait: a FIFO or a device in the place of a file is nullopt, too.
 std::optional<std::string> read_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return std::nullopt;
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return std::nullopt;
   struct stat info {};
   std::optional<std::string> text;
-  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+  if (::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode)) {
     text.emplace();
     char chunk[16384];
-    for (ssize_t n = 0; text->size() < kMostOctets && (n = ::read(fd, chunk, sizeof(chunk))) > 0;) {
+    for (ssize_t n = 0; text->size() < kMostOctets && (n = ::read(fd.get(), chunk, sizeof(chunk))) > 0;) {
       text->append(chunk, static_cast<std::size_t>(n));
     }
   }
-  ::close(fd);
   return text;
 }
 

@@ -1,7 +1,7 @@
 #include "apps/gateway/served_programs.h"
 
-#include "apps/common/address.h"
 #include "apps/onc_tcp/client.h"
+#include "base/address.h"
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
 
@@ -9,7 +9,7 @@ namespace weft::gateway {
 
 absl::StatusOr<std::vector<apps::ProgramVersion>> served_programs(const sockaddr_storage& server,
                                                                   std::chrono::milliseconds timeout, int stop_fd) {
-  auto client = onc_tcp::Client::connect(server, apps::address_len(server), timeout, stop_fd);
+  auto client = onc_tcp::Client::connect(server, address_len(server), timeout, stop_fd);
   if (!client.ok()) return client.status();
   std::vector<apps::ProgramVersion> out;
   for (const nfsulb::BoundProgram& bound : nfsulb::bound_programs()) {

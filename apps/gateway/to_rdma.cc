@@ -203,11 +203,10 @@ std::size_t ToRdma::process(TimePoint now) {
 
 std::optional<TimePoint> ToRdma::next_timeout() const {
   std::optional<TimePoint> next = device_.next_timeout();
-  const auto consider = [&next](std::optional<TimePoint> at) {
-    if (at && (!next || *at < *next)) next = at;
-  };
-  if (!sessions_.empty()) consider(next_check_);
-  for (const auto& session : sessions_) consider(session->is_over() ? TimePoint{} : session->next_timeout());
+  if (!sessions_.empty()) next = earliest(next, next_check_);
+  for (const auto& session : sessions_) {
+    next = earliest(next, session->is_over() ? TimePoint{} : session->next_timeout());
+  }
   return next;
 }
 

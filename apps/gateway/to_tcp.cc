@@ -191,10 +191,9 @@ void ToTcp::drop_late_connects() {
 
 std::optional<TimePoint> ToTcp::next_timeout() const {
   std::optional<TimePoint> next = server_->next_timeout();
-  const auto consider = [&next](TimePoint at) { next = next ? std::min(*next, at) : at; };
-  if (!lost_.empty()) consider(*lost_.front()->give_up_at);
-  if (!connecting_.empty()) consider(connecting_.front()->connect_until);
-  if (!clients_.empty()) consider(next_check_);
+  if (!lost_.empty()) next = earliest(next, lost_.front()->give_up_at);
+  if (!connecting_.empty()) next = earliest(next, connecting_.front()->connect_until);
+  if (!clients_.empty()) next = earliest(next, next_check_);
   return next;
 }
 

@@ -5,6 +5,7 @@
 #include "apps/common/address.h"
 #include "apps/nfs/silence.h"
 #include "apps/onc_tcp/client.h"
+#include "base/address.h"
 
 namespace weft::nfs {
 namespace {
@@ -149,8 +150,8 @@ absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::millisecond
       tell(not_responding(short_name(url), timeout, {}, {}));
     };
   }
-  auto client = onc_tcp::Client::connect(*addr, apps::address_len(*addr), timeout, stop_fd,
-                                         onc_tcp::Client::LocalPort::kAny, std::move(slow));
+  auto client = onc_tcp::Client::connect(*addr, address_len(*addr), timeout, stop_fd, onc_tcp::Client::LocalPort::kAny,
+                                         std::move(slow));
   if (!client.ok()) {
     const absl::Status failed = explain(client.status(), service_name(url));
     if (absl::IsCancelled(failed)) return failed;

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/address.h"
+
 namespace weft::onc_tcp {
 namespace {
 
@@ -51,19 +53,10 @@ bool parse(rpcrdma::xdr::XdrReader& in, Rpcb& rpcb) {
   return true;
 }
 
-std::string universal_address(const sockaddr_storage& addr) {
-  char text[INET6_ADDRSTRLEN] = {};
-  std::uint16_t port = 0;
-  if (addr.ss_family == AF_INET6) {
-    const auto& in6 = reinterpret_cast<const sockaddr_in6&>(addr);
-    inet_ntop(AF_INET6, &in6.sin6_addr, text, sizeof(text));
-    port = ntohs(in6.sin6_port);
-  } else {
-    const auto& in = reinterpret_cast<const sockaddr_in&>(addr);
-    inet_ntop(AF_INET, &in.sin_addr, text, sizeof(text));
-    port = ntohs(in.sin_port);
-  }
-  return std::string(text) + "." + std::to_string(port >> 8) + "." + std::to_string(port & 0xff);
+std::string universal_address(sockaddr_storage addr) {
+  if (addr.ss_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(addr).sin6_scope_id = 0;  // not in the text
+  const std::uint16_t port = port_of(addr);
+  return host_str(addr) + "." + std::to_string(port >> 8) + "." + std::to_string(port & 0xff);
 }
 
 std::vector<RpcbindPlace> local_rpcbind_places() {

@@ -39,7 +39,7 @@ void emit(rpcrdma::xdr::XdrWriter& out, const Rpcb& rpcb);
 
 // universal_address gives the universal address of an IPv4 or IPv6 endpoint (RFC 5665 sections 5.2.3.3 and 5.2.3.4):
 // "192.0.2.7.78.81".
-std::string universal_address(const sockaddr_storage& addr);
+std::string universal_address(sockaddr_storage addr);
 
 // RpcbindPlace is an address of rpcbind; len: octets of addr.
 struct RpcbindPlace {

@@ -12,6 +12,7 @@
 #include "apps/perf/listener.h"
 #include "apps/perf/report.h"
 #include "apps/perf/rpc_program.h"
+#include "base/address.h"
 
 namespace weft::apps {
 namespace perf {

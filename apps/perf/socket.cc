@@ -10,16 +10,10 @@
 #include <cstring>
 #include <utility>
 
-#include "apps/common/address.h"
 #include "base/address.h"
 
 namespace weft::apps::perf {
 namespace {
-
-// bind and connect take one pointer type for every address of the sockets API.
-const sockaddr* as_sockaddr(const sockaddr_storage& addr) {
-  return reinterpret_cast<const sockaddr*>(&addr);
-}
 
 absl::Status set_options(int fd, const std::string& congestion_control) {
   int one = 1;
@@ -77,13 +71,6 @@ absl::StatusOr<Fd> tcp_connect(const sockaddr_storage& addr, const std::string& 
                         " (the 'tcp=' address of a listener's 'ready' line is wanted)");
   }
   return fd;
-}
-
-absl::StatusOr<sockaddr_storage> local_address(int fd) {
-  sockaddr_storage addr{};
-  socklen_t len = sizeof(addr);
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&addr), &len) != 0) return errno_status("getsockname");
-  return addr;
 }
 
 std::string congestion_control_of(int fd) {

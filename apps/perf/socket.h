@@ -23,7 +23,6 @@ absl::Status errno_status(const std::string& what);
 absl::StatusOr<Fd> tcp_listen(const sockaddr_storage& addr, const std::string& congestion_control);
 absl::StatusOr<Fd> tcp_connect(const sockaddr_storage& addr, const std::string& congestion_control,
                                std::chrono::milliseconds patience);
-absl::StatusOr<sockaddr_storage> local_address(int fd);
 
 // The congestion control that the socket really uses.
 std::string congestion_control_of(int fd);

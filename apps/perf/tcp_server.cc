@@ -9,7 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "apps/common/address.h"
 #include "base/address.h"
 #include "mpa/wire/cursor.h"
 #include "rpcrdma/peer_group.h"
@@ -119,9 +118,7 @@ absl::StatusOr<std::unique_ptr<TcpServer>> TcpServer::start(const sockaddr_stora
   auto listener = tcp_listen(addr, server->config_.congestion_control);
   if (!listener.ok()) return listener.status();
   server->listener_ = std::move(*listener);
-  auto local = local_address(server->listener_.get());
-  if (!local.ok()) return local.status();
-  server->local_addr_ = *local;
+  server->local_addr_ = local_address(server->listener_.get());
   server->acceptor_ = std::thread([raw = server.get()] { raw->accept_loop(); });
   return server;
 }

@@ -75,9 +75,8 @@ void ServeApp::sweep_when_due(TimePoint now) {
 
 void ServeApp::wait(int stop_fd, std::optional<TimePoint> until, int wake_fd) {
   if (!pool_->prepare_wait()) return;
-  std::optional<TimePoint> wake = server_->next_timeout();
-  if (until && (!wake || *until < *wake)) wake = until;
-  if (sweep_at_ && !is_sweeping_ && (!wake || *sweep_at_ < *wake)) wake = sweep_at_;
+  std::optional<TimePoint> wake = earliest(server_->next_timeout(), until);
+  if (!is_sweeping_) wake = earliest(wake, sweep_at_);
   apps::wait_readable({server_->fd(), pool_->event_fd(), stop_fd, wake_fd}, wake);
   pool_->end_wait();
 }

@@ -155,6 +155,8 @@ struct Side {
         established = *e;
       } else if (auto* j = std::get_if<Rejected>(&*event)) {
         rejected = *j;
+      } else if (std::holds_alternative<Nudged>(*event)) {
+        ++nudges;
       } else {
         closed.push_back(std::get<Closed>(*event));
       }
@@ -194,6 +196,7 @@ struct Side {
   mpa::Staging staging{160 * 1024};
   Stream stream;
   std::vector<Completion> completions;
+  std::size_t nudges = 0;
   std::optional<ConnectionRequest> request;
   std::optional<Established> established;
   std::optional<Rejected> rejected;

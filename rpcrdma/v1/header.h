@@ -13,8 +13,7 @@
 namespace weft::rpcrdma::v1 {
 
 inline constexpr std::uint32_t kVersion = 1;
-inline constexpr std::size_t kMinHeader = 28;    // RFC 8166 section 4.5
-inline constexpr std::size_t kFixedHeader = 16;  // xid, vers, credit, proc
+inline constexpr std::size_t kMinHeader = 28;  // RFC 8166 section 4.5
 inline constexpr std::size_t kErrChunkLen = 20;
 inline constexpr std::size_t kWriteChunkLen = 8;  // without its segments, including its discriminator
 inline constexpr std::size_t kReplyChunkLen =

@@ -21,6 +21,7 @@ MessageKind kind_by_parsing(const Octets& octets) {
   xdr::XdrReader in(octets);
   Header header;
   const HeaderError error = parse_header(in, header);
+  constexpr std::size_t kFixedHeader = 16;  // xid, vers, credit, proc
   if (octets.size() >= kFixedHeader && error != HeaderError::kProc && header.proc == Proc::kError) {
     return MessageKind::kReply;
   }

@@ -18,10 +18,10 @@
 #include <iterator>
 #include <random>
 
-#include "apps/common/address.h"
 #include "apps/common/command.h"
 #include "apps/common/progress.h"
 #include "apps/nfs/command.h"
+#include "base/address.h"
 #include "nfsulb/nfs3.h"
 #include "rpcrdma/testing/protocol_under_test.h"
 #include "verbs-shim/api/testing/post_tap.h"
@@ -93,12 +93,12 @@ World::World() : base_dir_(make_temporary_dir()) {
   EXPECT_EQ(setsockopt(port_fd_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes), 0);
   EXPECT_EQ(bind(port_fd_, reinterpret_cast<const sockaddr*>(&port), len), 0);
   EXPECT_EQ(getsockname(port_fd_, reinterpret_cast<sockaddr*>(&port), &len), 0);
-  rdma_port_ = apps::port_of(port);
+  rdma_port_ = port_of(port);
   start_server(loopback(rdma_port_));
   auto mount = serve::MountServer::listen(loopback(0), *mount_service_);
   EXPECT_TRUE(mount.ok()) << mount.status();
   mount_server_ = std::move(*mount);
-  mount_port_ = apps::port_of(mount_server_->local_addr());
+  mount_port_ = port_of(mount_server_->local_addr());
   stop_fd_ = eventfd(0, EFD_CLOEXEC);
   thread_ = std::thread([this] { run_server(); });
 }

@@ -65,7 +65,7 @@ TEST_F(IoNowTest, AFileInMemoryIsReadAndWritten) {
   EXPECT_EQ(written->status, Nfsstat3::kOk);
   EXPECT_EQ(written->count, 3u);
   EXPECT_EQ(written->committed, StableHow::kUnstable);
-  EXPECT_EQ(written->verf, backend->write_verf());
+  EXPECT_EQ(written->verf, backend->commit({file, 0, 0}).verf);
   EXPECT_EQ(written->file_wcc.before->size, 10u);
   EXPECT_EQ(written->file_wcc.after->size, 11u);
   EXPECT_EQ(read_local(dir + "/file"), "01234567ab!");

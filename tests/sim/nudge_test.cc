@@ -50,6 +50,7 @@ TEST(Nudge, IsAWriteOfNoOctetsAfterTheIntervalAndThenAfterTwiceAsLong) {
   EXPECT_EQ(i.stream.next_timeout(), kNow + milliseconds(150));
   EXPECT_EQ(i.sent_at(milliseconds(150)), std::vector<Octets>{kWriteOfNothing});
   EXPECT_EQ(i.stream.counters().nudges_tx, 2u);
+  EXPECT_EQ(i.nudges, 2u) << "the driver hears of each";
   EXPECT_EQ(i.stream.counters().writes_tx, 0u) << "it is nobody's Write";
   i.drain();
   EXPECT_EQ(i.completions.size(), 1u) << "the Send alone completes";

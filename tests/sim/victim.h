@@ -10,6 +10,7 @@
 #include "mpa/fpdu_reader.h"
 #include "mpa/fpdu_writer.h"
 #include "mpa/startup_frame.h"
+#include "mpa/testing/octets_of.h"
 #include "rdmap/testing/pair.h"
 
 namespace weft::sim {
@@ -35,7 +36,7 @@ inline std::vector<Octets> deframe(ConstBytes stream, bool crc = true) {
     const auto next = reader.next(staging);
     const auto* ulpdu = std::get_if<mpa::Ulpdu>(&next);
     if (ulpdu == nullptr) return ulpdus;
-    ulpdus.push_back(ulpdu->to_vector());
+    ulpdus.push_back(mpa::testing::octets_of(*ulpdu));
   }
 }
 

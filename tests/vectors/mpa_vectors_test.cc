@@ -13,6 +13,7 @@
 #include "mpa/staging.h"
 #include "mpa/startup.h"
 #include "mpa/startup_frame.h"
+#include "mpa/testing/octets_of.h"
 #include "tests/vectors/vector_file.h"
 
 namespace weft::mpa {
@@ -39,7 +40,7 @@ void take_all(FpduReader& reader, Staging& staging, Outcome& outcome) {
   while (true) {
     const auto next = reader.next(staging);
     if (const auto* ulpdu = std::get_if<Ulpdu>(&next)) {
-      outcome.ulpdus.push_back(ulpdu->to_vector());
+      outcome.ulpdus.push_back(testing::octets_of(*ulpdu));
       continue;
     }
     if (const auto* error = std::get_if<Error>(&next)) outcome.error = *error;
@@ -64,7 +65,7 @@ Outcome read_in_pieces(ConstBytes stream, const Half& half, std::vector<std::siz
                        std::vector<std::size_t>* delivered_at = nullptr) {
   Staging staging;
   FpduReader reader(half.crc, half.markers);
-  reader.set_position(half.offset);
+  reader.skip(half.offset);
   Outcome outcome;
   cuts.push_back(stream.size());
   std::size_t at = 0;

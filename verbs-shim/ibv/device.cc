@@ -260,9 +260,7 @@ void IbvDevice::log_turned_away(const std::string& why) {
 namespace weft::verbs {
 namespace {
 
-constexpr const char* kHowTo =
-    "; a software one is made of any network interface: modprobe siw; rdma link add siw0 type siw netdev eth0 (iWARP; "
-    "rxe for RoCE), see `weft doctor`";
+constexpr const char* kHowTo = "; a software one on a network interface will do";
 
 Error no_device() {
   if (::access("/sys/class/infiniband", F_OK) != 0 || ::access("/dev/infiniband/rdma_cm", F_OK) != 0) {

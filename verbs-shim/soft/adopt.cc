@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/address.h"
 #include "verbs-shim/soft/cm_id.h"
 #include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/socket.h"
@@ -57,7 +58,7 @@ Status SoftCmId::connect_socket(Fd fd, const ConnParam& param, ConstBytes receiv
   if (Status status = prepare(fd.get(), loop_.config()); !status) return status;
   share_.peer = peer_address(fd.get());
   return start(fd, true, param, [&](Connection& connection) {
-    connection.begin_with(received, loop_.parts().now());
+    connection.begin_with(received, loop_.now());
     return connection.watch();
   });
 }
@@ -72,7 +73,7 @@ Status SoftCmId::accept_socket(Fd fd, ConstBytes received) {
   return loop_.call([&]() -> Status {
     Connection& connection = listeners_[loop_.index()]->take(std::move(fd), peer, true);
     if (connection.dead()) return Error{ENOSPC, "epoll has no room for the socket"};
-    connection.begin_with(received, loop_.parts().now());
+    connection.begin_with(received, loop_.now());
     return {};
   });
 }

@@ -183,7 +183,7 @@ Status SoftCmId::start(Fd& fd, bool adopted, const ConnParam& param, absl::Funct
     state_ = State::kConnected;
     const auto queues = share_.queues.lock();
     Connection& connection = loop_.add([&](Handle self) {
-      return std::make_unique<Connection>(loop_.parts(), self, share_, *queues, std::move(fd), adopted, param);
+      return std::make_unique<Connection>(loop_, self, share_, *queues, std::move(fd), adopted, param);
     });
     if (begin(connection)) return {};
     const int err = errno;

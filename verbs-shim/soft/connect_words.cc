@@ -19,9 +19,8 @@ constexpr Hint kHints[] = {
     {ECONNREFUSED,
      "no program listens at that port, or the peer is a hardware RNIC whose host runs iwpmd and listens at a port that "
      "iwpmd chose",
-     "the address and port of the listener's 'ready' line; on a Linux NFS server 'echo rdma 20049 > "
-     "/proc/fs/nfsd/portlist'; with a hardware RNIC stop iwpmd there and start its listener again (or "
-     "SoftConfig::port_map.ask)"},
+     "the listener's own address and port; a listener for iWARP at the peer; with a hardware RNIC stop iwpmd there and "
+     "start its listener again (or SoftConfig::port_map.ask)"},
     {EHOSTUNREACH, "no host answers at that address, or a firewall turns connections away",
      "ping and 'ip route get' of the address; the firewall of the peer"},
     {ENETUNREACH, "this machine has no route to that network", "'ip route get' of the address; another address"},

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/address.h"
 #include "mpa/startup_fault.h"
 #include "rdmap/diagnosis.h"
 #include "verbs-shim/soft/connect_words.h"
@@ -36,23 +37,19 @@ constexpr std::uint8_t clamp_u8(std::uint16_t value) {
   return static_cast<std::uint8_t>(std::min<std::uint16_t>(value, 0xff));
 }
 
-std::optional<TimePoint> earlier(std::optional<TimePoint> a, std::optional<TimePoint> b) {
-  return a && b ? std::min(*a, *b) : (a ? a : b);
-}
-
 }  // namespace
 
-Connection::Connection(LoopParts& loop, Handle self, Backlog& backlog, Fd fd, bool adopted,
+Connection::Connection(LoopServices& loop, Handle self, Backlog& backlog, Fd fd, bool adopted,
                        const sockaddr_storage& peer)
     : Source(Kind::kConnection),
       loop_(loop),
       self_(self),
       backlog_(&backlog),
       peer_(peer),
-      socket_(std::move(fd), adopted, loop.poller, *this),
+      socket_(std::move(fd), adopted, loop.poller(), *this),
       state_(Silent{loop.now() + loop.config().request_timeout}) {}  // MPA-7.1.2-19, MPA-7.1.2-23
 
-Connection::Connection(LoopParts& loop, Handle self, IdShare& id, WorkQueues& queues, Fd fd, bool adopted,
+Connection::Connection(LoopServices& loop, Handle self, IdShare& id, WorkQueues& queues, Fd fd, bool adopted,
                        const ConnParam& param)
     : Source(Kind::kConnection),
       loop_(loop),
@@ -61,14 +58,14 @@ Connection::Connection(LoopParts& loop, Handle self, IdShare& id, WorkQueues& qu
       queues_(&queues),
       peer_(id.peer),
       initiator_(Initiator{param, loop.config().mpa_revision}),
-      socket_(std::move(fd), adopted, loop.poller, *this),
+      socket_(std::move(fd), adopted, loop.poller(), *this),
       state_(Connecting{loop.now() + loop.config().connect_timeout, {}}) {
   id.connection = self;
   queues.attach(self, false);
 }
 
 Connection::~Connection() {
-  loop_.timers.set(*this, std::nullopt);
+  loop_.set_timer(*this, std::nullopt);
 }
 
 rdmap::ConnectionRequest* Connection::request() {
@@ -86,7 +83,7 @@ std::optional<TimePoint> Connection::deadline() const {
 // ---- before MPA
 
 bool Connection::ask(std::unique_ptr<PortMapAsk> asking) {
-  if (!loop_.poller.add(asking->fd(), EPOLLIN, *this)) return false;
+  if (!loop_.poller().add(asking->fd(), EPOLLIN, *this)) return false;
   const TimePoint now = loop_.now();
   asking->begin(now);
   state_ = Mapping{std::move(asking)};
@@ -97,7 +94,7 @@ bool Connection::ask(std::unique_ptr<PortMapAsk> asking) {
 std::size_t Connection::mapping_turn(TimePoint now) {
   const PortMapAsk& asking = *std::get<Mapping>(state_).asking;
   if (!asking.ended()) {
-    loop_.timers.set(*this, asking.next_timeout());
+    loop_.set_timer(*this, asking.next_timeout());
     return 1;
   }
   peer_ = asking.target();
@@ -115,7 +112,7 @@ void Connection::connect_tcp() {
 
 bool Connection::watch() {
   if (!socket_.watch(initiator_ ? EPOLLOUT : EPOLLIN)) return false;
-  loop_.timers.set(*this, deadline());
+  loop_.set_timer(*this, deadline());
   return true;
 }
 
@@ -146,7 +143,7 @@ rdmap::StreamConfig Connection::stream_config() const {
   config.permissive = revision == 0;
   config.crc = device.crc;
   config.markers = device.markers;
-  config.peer = loop_.core.peer();
+  config.peer = loop_.core().peer();
   config.rtr_offered = offered_rtr(device.rtr, config.peer);
   config.keep_llp_after_reject = socket_.adopted();
   config.ird = initiator_ ? std::min(initiator_->param.responder_resources, device.ird) : device.ird;
@@ -159,19 +156,19 @@ rdmap::StreamConfig Connection::stream_config() const {
   config.reply_timeout = device.reply_timeout;
   config.close_timeout = device.close_timeout;
   config.nudge = device.nudge.value_or(config.peer.nudge);
-  config.scope = {queues_ != nullptr ? queues_->pd() : 0, loop_.core.next_number()};
+  config.scope = {queues_ != nullptr ? queues_->pd() : 0, loop_.core().next_number()};
   return config;
 }
 
 void Connection::start_stream(ConstBytes received, TimePoint now) {
   rdmap::StreamConfig config = stream_config();
   config.peer_address = &peer_;
-  if (loop_.core.trace() != nullptr) {
+  if (loop_.core().trace() != nullptr) {
     trace_ =
-        std::make_unique<StreamTrace>(loop_.core.trace(), local_address(socket_.fd()), peer_, initiator_.has_value());
+        std::make_unique<StreamTrace>(loop_.core().trace(), local_address(socket_.fd()), peer_, initiator_.has_value());
     config.observer = trace_.get();
   }
-  stream_ = std::make_unique<rdmap::Stream>(config, loop_.core.regions());
+  stream_ = std::make_unique<rdmap::Stream>(config, loop_.core().regions());
   if (initiator_) {
     stream_->start_initiator(initiator_->param.private_data, *this, now);
   } else {
@@ -194,7 +191,7 @@ void Connection::begin_with(ConstBytes received, TimePoint now) {
 
 void Connection::feed(ConstBytes octets, TimePoint now) {
   while (!octets.empty()) {
-    mpa::Staging& staging = loop_.staging.lend(self_, *stream_);
+    mpa::Staging& staging = loop_.staging().lend(self_, *stream_);
     const auto buffers = stream_->rx_buffers(staging);
     if (buffers.empty()) return;
     const std::size_t n = std::min(octets.size(), buffers.front().size());
@@ -207,12 +204,12 @@ void Connection::feed(ConstBytes octets, TimePoint now) {
 // MPA2-10-05. Once: afterwards the revision is 1. The private data fitted revision 2, so it fits revision 1.
 bool Connection::may_fall_back(const rdmap::Closed& closed, bool timed_out) const {
   return closed.try_revision_1 && initiator_ && initiator_->revision > 1 && !socket_.adopted() && !timed_out &&
-         id_ != nullptr && queues_ != nullptr && loop_.config().fall_back && loop_.core.peer().fall_back;
+         id_ != nullptr && queues_ != nullptr && loop_.config().fall_back && loop_.core().peer().fall_back;
 }
 
 std::size_t Connection::fall_back(TimePoint now) {
   initiator_->revision = 1;
-  loop_.staging.forget(self_);
+  loop_.staging().forget(self_);
   stream_.reset();
   sockaddr_storage local = local_address(socket_.fd());
   set_port(local, 0);
@@ -280,19 +277,12 @@ std::size_t Connection::on_timer(TimePoint now) {
   }
   if (!stream_) return 0;
   std::size_t moved = 0;
-  const std::uint64_t nudges = stream_->counters().nudges_tx;
   if (const auto due = stream_->next_timeout(); due && *due <= now) {
     stream_->on_timeout(now);
     attention_ = true;
     moved += drain_events(true);
   }
   moved += turn(false, now);
-  if (stream_ && stream_->counters().nudges_tx != nudges) {
-    log_step(
-        "no word since it was accepted; an RDMA Write of zero bytes wakes it, because Linux siw can sleep through "
-        "input "
-        "that comes while it accepts (SoftConfig::nudge)");
-  }
   if (!dead()) rearm();
   return moved;
 }
@@ -301,7 +291,7 @@ std::size_t Connection::turn(bool read_too, TimePoint now) {
   if (!stream_ || dead()) return 0;
   std::size_t moved = 0;
   if (read_too && socket_.readable() && !waits_for_receives()) {
-    moved = socket_.read(*stream_, loop_.staging.lend(self_, *stream_), loop_.iov, now);
+    moved = socket_.read(*stream_, loop_.staging().lend(self_, *stream_), loop_.iov(), now);
     if (socket_.more_to_read()) loop_.ready(self_);
   }
   if (moved == 0 && !attention_) return 0;
@@ -317,12 +307,12 @@ bool Connection::waits_for_receives() {
 }
 
 std::size_t Connection::write(TimePoint now) {
-  const StreamSocket::Written written = socket_.write(*stream_, loop_.iov, now);
+  const StreamSocket::Written written = socket_.write(*stream_, loop_.iov(), now);
   if (written.cut_short) {
     attention_ = true;
     loop_.ready(self_);
   }
-  if (written.moved >= kTrimOctets) loop_.turns.trim_later(self_, loop_.last_now);
+  if (written.moved >= kTrimOctets) loop_.trim_later(self_);
   return written.moved;
 }
 
@@ -375,8 +365,8 @@ void Connection::carry_out_llp_action(TimePoint now) {
 }
 
 void Connection::rearm() {
-  loop_.timers.set(
-      *this, earlier(stream_ ? stream_->next_timeout() : std::nullopt, is<Running>() ? std::nullopt : deadline()));
+  loop_.set_timer(
+      *this, earliest(stream_ ? stream_->next_timeout() : std::nullopt, is<Running>() ? std::nullopt : deadline()));
   socket_.rearm();
 }
 
@@ -403,7 +393,7 @@ void Connection::on_event(rdmap::ConnectionRequest& request) {
 
 void Connection::on_event(rdmap::Established& established) {
   startup_ = Established{};
-  loop_.turns.opened(self_);
+  loop_.opened(self_);
   if (queues_ != nullptr) queues_->established(clamp_u8(established.ird), clamp_u8(established.ord));
   if (id_ == nullptr) return;
   ConnParam param{std::move(established.private_data), clamp_u8(established.ird), clamp_u8(established.ord)};
@@ -417,6 +407,12 @@ void Connection::on_event(rdmap::Rejected& rejected) {
   id_->push(CmEventType::kRejected, ECONNREFUSED, std::move(rejected.text), {std::move(rejected.private_data), 0, 0});
 }
 
+void Connection::on_event(rdmap::Nudged& /*nudged*/) {
+  log_step(
+      "no word since it was accepted; an RDMA Write of zero bytes wakes it, because Linux siw can sleep through input "
+      "that comes while it accepts (SoftConfig::nudge)");
+}
+
 void Connection::on_closed(const rdmap::Closed& closed, bool timed_out) {
   if (may_fall_back(closed, timed_out)) {
     state_ = FallingBack{};
@@ -425,7 +421,7 @@ void Connection::on_closed(const rdmap::Closed& closed, bool timed_out) {
   const bool was_told = told();
   if (!was_told) tell_end(closed, heard_by_id());
   advance(End::kClosed);
-  loop_.holdings.remove_silent(self_);
+  loop_.holdings().remove_silent(self_);
   const bool was_request = is<Requested>();
   if (!is<Lingering>()) state_ = Running{};
   if (was_request) answered();

@@ -12,7 +12,7 @@
 #include "rdmap/stream.h"
 #include "verbs-shim/soft/backlog.h"
 #include "verbs-shim/soft/id_share.h"
-#include "verbs-shim/soft/loop_parts.h"
+#include "verbs-shim/soft/loop_services.h"
 #include "verbs-shim/soft/port_map_ask.h"
 #include "verbs-shim/soft/stream_socket.h"
 #include "verbs-shim/soft/stream_trace.h"
@@ -33,9 +33,9 @@ class Connection final : public Source, public rdmap::RecvSource {
  public:
   // An incoming connection that has sent nothing yet. adopted: its socket existed before MPA, and outlives MPA if MPA
   // rejects.
-  Connection(LoopParts& loop, Handle self, Backlog& backlog, Fd fd, bool adopted, const sockaddr_storage& peer);
+  Connection(LoopServices& loop, Handle self, Backlog& backlog, Fd fd, bool adopted, const sockaddr_storage& peer);
   // An outgoing connection. Its TCP connect is under way, done (adopted; never replaced), or yet to come (ask).
-  Connection(LoopParts& loop, Handle self, IdShare& id, WorkQueues& queues, Fd fd, bool adopted,
+  Connection(LoopServices& loop, Handle self, IdShare& id, WorkQueues& queues, Fd fd, bool adopted,
              const ConnParam& param);
   ~Connection() override;
 
@@ -167,6 +167,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   void on_event(rdmap::ConnectionRequest& request);
   void on_event(rdmap::Established& established);
   void on_event(rdmap::Rejected& rejected);
+  void on_event(rdmap::Nudged& nudged);
   void on_closed(const rdmap::Closed& closed, bool timed_out);
   void on_failure(const rdmap::Closed& why, bool timed_out);
   // Tells the id that its connection ended, or was never established.
@@ -183,7 +184,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   // Logs a step that the connection takes towards the peer by itself: "connection to 10.0.0.1:20049: WORDS".
   void log_step(const std::string& words) const;
 
-  LoopParts& loop_;
+  LoopServices& loop_;
   const Handle self_;
   Backlog* backlog_ = nullptr;
   IdShare* id_ = nullptr;

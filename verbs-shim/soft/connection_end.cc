@@ -19,7 +19,7 @@ rdmap::PostResult Connection::post_send(const rdmap::SendWr& request) {
 }
 
 void Connection::deliver_to(IdShare& id) {
-  loop_.holdings.remove_silent(self_);
+  loop_.holdings().remove_silent(self_);
   id_ = &id;
   id.connection = self_;
   id.local = local_address(socket_.fd());
@@ -139,7 +139,7 @@ void Connection::orphaned() {
   if (end_ == End::kNone) return abort();
   if (id_ != nullptr || queues_ != nullptr) return;
   state_ = Lingering{loop_.now() + 2 * loop_.config().close_timeout};
-  loop_.holdings.add_lingering(self_);
+  loop_.holdings().add_lingering(self_);
   rearm();
 }
 
@@ -159,12 +159,9 @@ void Connection::finish(bool reset) {
   state_ = Dead{};
   detach_queues();
   if (id_ != nullptr) std::exchange(id_, nullptr)->connection = {};
-  loop_.timers.set(*this, std::nullopt);
+  loop_.set_timer(*this, std::nullopt);
   socket_.close();
-  loop_.staging.forget(self_);
-  loop_.holdings.forget(self_);
-  if (established()) loop_.turns.closed();
-  loop_.dead.push_back(self_);
+  loop_.died(self_, established());
 }
 
 void Connection::answered() {
@@ -177,7 +174,7 @@ void Connection::detach_queues() {
 }
 
 void Connection::tell_end(const rdmap::Closed& closed, bool told) const {
-  loop_.core.terminates().count(closed);
+  loop_.core().terminates().count(closed);
   log_end(closed, told);
 }
 
@@ -185,15 +182,15 @@ void Connection::log_end(const rdmap::Closed& closed, bool told) const {
   const bool quiet = closed.reason == rdmap::CloseReason::kGraceful || closed.reason == rdmap::CloseReason::kLocal;
   const auto level = quiet ? LogLevel::kDebug : told ? LogLevel::kInfo : LogLevel::kWarn;
   if (!loop_.log().wants(level)) return;
-  if (!quiet && !loop_.log_budget.take(loop_.now())) return;
-  if (const std::uint64_t n = loop_.log_budget.take_suppressed(); n > 0) {
+  if (!quiet && !loop_.log_budget().take(loop_.now())) return;
+  if (const std::uint64_t n = loop_.log_budget().take_suppressed(); n > 0) {
     log_line(loop_.log(), level, "{} more connection ends were not logged", n);
   }
   log_line(loop_.log(), level, "connection {} {}: {}", initiator_ ? "to" : "from", address_str(peer_), closed.text);
 }
 
 void Connection::log_step(const std::string& words) const {
-  if (!loop_.log_budget.take(loop_.now())) return;
+  if (!loop_.log_budget().take(loop_.now())) return;
   log_line(loop_.log(), LogLevel::kInfo, "connection to {}: {}", address_str(peer_), words);
 }
 

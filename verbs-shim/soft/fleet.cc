@@ -11,7 +11,7 @@ std::vector<std::unique_ptr<Loop>> make_loops(Core& core) {
 
 }  // namespace
 
-Fleet::Fleet(Core& core) : core_(core), loops_(make_loops(core)), port_map_answers_(front().parts()) {}
+Fleet::Fleet(Core& core) : core_(core), loops_(make_loops(core)), port_map_answers_(front()) {}
 
 Status Fleet::open() {
   if (!core_.threaded()) return {};

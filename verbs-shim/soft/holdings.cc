@@ -26,11 +26,10 @@ void Holdings::remove_silent(Handle who) {
   silent_.erase(std::exchange(entry(who).silent, 0));
 }
 
-void Holdings::park(Handle who, std::size_t num_octets, std::uint64_t num_fpdus) {
+void Holdings::park(Handle who, std::size_t num_octets, bool same_fpdu) {
   if (num_octets == 0) return;
   Entry& holder = entry(who);
-  if (holder.parked == 0 || holder.num_fpdus != num_fpdus) holder.parked = ++last_age_;
-  holder.num_fpdus = num_fpdus;
+  if (holder.parked == 0 || !same_fpdu) holder.parked = ++last_age_;
   holder.num_octets = num_octets;
   parked_.emplace(holder.parked, who);
   num_parked_octets_ += num_octets;

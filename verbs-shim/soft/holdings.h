@@ -33,9 +33,9 @@ class Holdings {
   void add_lingering(Handle who);
   // The connection has sent a whole Request, or its end has come.
   void remove_silent(Handle who);
-  // num_octets octets (perhaps none) of an FPDU wait in the connection's own memory. num_fpdus whole FPDUs came before
-  // it. The number tells whether this is still the FPDU of the last call: the same FPDU keeps its age.
-  void park(Handle who, std::size_t num_octets, std::uint64_t num_fpdus);
+  // num_octets octets (perhaps none) of an FPDU wait in the connection's own memory. same_fpdu: octets of this FPDU
+  // were parked before, so it keeps its age.
+  void park(Handle who, std::size_t num_octets, bool same_fpdu);
   // The parked octets are back in the receive buffer.
   void unpark(Handle who);
   // The connection died.
@@ -55,7 +55,6 @@ class Holdings {
     std::uint64_t silent = 0;  // its age in each of the three, 0 if it is not in that one
     std::uint64_t lingering = 0;
     std::uint64_t parked = 0;
-    std::uint64_t num_fpdus = 0;
     std::size_t num_octets = 0;
   };
 

@@ -53,10 +53,10 @@ TEST(HoldingsTest, TheOldestLingeringOneGoesFirst) {
 
 TEST(HoldingsTest, TheOneWhoseFpduBeganFirstGoesFirst) {
   Holdings holdings = small();
-  holdings.park(kA, 60, 7);
-  holdings.park(kB, 40, 7);
+  holdings.park(kA, 60, false);
+  holdings.park(kB, 40, false);
   EXPECT_EQ(holdings.excess(), std::nullopt) << "as much as may be";
-  holdings.park(kC, 1, 7);
+  holdings.park(kC, 1, false);
   EXPECT_EQ(holdings.excess(), (Excess{kA, What::kParked}));
   holdings.forget(kA);
   EXPECT_EQ(holdings.excess(), std::nullopt);
@@ -64,27 +64,27 @@ TEST(HoldingsTest, TheOneWhoseFpduBeganFirstGoesFirst) {
 
 TEST(HoldingsTest, MoreOfTheSameFpduKeepsItsAge) {
   Holdings holdings = small();
-  holdings.park(kA, 10, 7);
-  holdings.park(kB, 10, 0);
+  holdings.park(kA, 10, false);
+  holdings.park(kB, 10, false);
   holdings.unpark(kA);
-  holdings.park(kA, 95, 7);
+  holdings.park(kA, 95, true);
   EXPECT_EQ(holdings.excess(), (Excess{kA, What::kParked}));
 }
 
 TEST(HoldingsTest, AnotherFpduIsYoungerThanWhatCameMeanwhile) {
   Holdings holdings = small();
-  holdings.park(kA, 10, 7);
-  holdings.park(kB, 10, 0);
+  holdings.park(kA, 10, false);
+  holdings.park(kB, 10, false);
   holdings.unpark(kA);
-  holdings.park(kA, 95, 8);
+  holdings.park(kA, 95, false);
   EXPECT_EQ(holdings.excess(), (Excess{kB, What::kParked}));
 }
 
 TEST(HoldingsTest, NothingParkedIsNothingHeld) {
   Holdings holdings({.max_silent = 1, .max_lingering = 1, .max_parked = 0});
-  holdings.park(kA, 0, 7);
+  holdings.park(kA, 0, false);
   EXPECT_EQ(holdings.excess(), std::nullopt);
-  holdings.park(kB, 1, 7);
+  holdings.park(kB, 1, false);
   EXPECT_EQ(holdings.excess(), (Excess{kB, What::kParked})) << "the first holds nothing";
   holdings.unpark(kB);
   EXPECT_FALSE(holdings.exceeds());
@@ -92,11 +92,11 @@ TEST(HoldingsTest, NothingParkedIsNothingHeld) {
 
 TEST(HoldingsTest, ASlotsNextConnectionStartsAnew) {
   Holdings holdings = small();
-  holdings.park(kA, 10, 7);
-  holdings.park(kB, 10, 0);
+  holdings.park(kA, 10, false);
+  holdings.park(kB, 10, false);
   holdings.forget(kA);
   const Handle next{kA.index, kA.generation + 1};
-  holdings.park(next, 95, 7);
+  holdings.park(next, 95, true);
   EXPECT_EQ(holdings.excess(), (Excess{kB, What::kParked}));
 }
 

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <iterator>
 
+#include "base/address.h"
+#include "verbs-shim/soft/socket.h"
 #include "verbs-shim/soft/testing/raw_peer.h"
 
 namespace weft::verbs::testing {
@@ -144,7 +146,7 @@ TEST_P(LingeringTest, AConnectWithoutAnAnswerEndsInTime) {
   const sockaddr_storage any = loopback(AF_INET, 0);
   ASSERT_EQ(::bind(full.get(), as_sockaddr(any), sizeof(sockaddr_in)), 0);
   ASSERT_EQ(::listen(full.get(), 0), 0);
-  const sockaddr_storage to = soft::local_address(full.get());
+  const sockaddr_storage to = local_address(full.get());
   std::vector<Fd> fillers;
   for (int i = 0; i < 4; ++i) {
     fillers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -8,7 +8,6 @@
 
 #include "base/address.h"
 #include "verbs-shim/api/log_line.h"
-#include "verbs-shim/soft/socket.h"
 
 namespace weft::verbs::soft {
 namespace {
@@ -27,11 +26,11 @@ Listener::Listener(Loop& loop, std::size_t backlog, absl::AnyInvocable<void(Hand
 
 Listener::~Listener() {
   loop_.remove(*this, backlog_);
-  loop_.parts().timers.set(*this, std::nullopt);
+  loop_.set_timer(*this, std::nullopt);
 }
 
 bool Listener::accept_on(Fd& fd, std::vector<Listener*> all) {
-  if (!loop_.parts().poller.add(fd.get(), EPOLLIN, *this)) return false;
+  if (!loop_.poller().add(fd.get(), EPOLLIN, *this)) return false;
   fd_ = std::move(fd);
   all_ = std::move(all);
   return true;
@@ -79,10 +78,9 @@ void Listener::hand_out(Fd fd, const sockaddr_storage& peer) {
 }
 
 Connection& Listener::take(Fd fd, const sockaddr_storage& peer, bool adopted) {
-  LoopParts& parts = loop_.parts();
   Connection& connection = loop_.add(
-      [&](Handle self) { return std::make_unique<Connection>(parts, self, backlog_, std::move(fd), adopted, peer); });
-  parts.holdings.add_silent(connection.handle());
+      [&](Handle self) { return std::make_unique<Connection>(loop_, self, backlog_, std::move(fd), adopted, peer); });
+  loop_.holdings().add_silent(connection.handle());
   loop_.keep_bounds();
   if (loop_.core().gone()) {
     connection.drop("");
@@ -93,35 +91,32 @@ Connection& Listener::take(Fd fd, const sockaddr_storage& peer, bool adopted) {
 }
 
 void Listener::pause(TimePoint now) {
-  LoopParts& parts = loop_.parts();
   if (!paused_) {
-    if (parts.log_budget.take(now)) {
-      log_line(parts.log(), LogLevel::kWarn,
+    if (loop_.log_budget().take(now)) {
+      log_line(loop_.log(), LogLevel::kWarn,
                "{}: no descriptors left to accept connections; raise the limit of open files (ulimit -n)",
                address_str(local_address(fd_.get())));
     }
-    parts.poller.modify(fd_.get(), 0, *this);
-    parts.starving.push_back(this);
+    loop_.poller().modify(fd_.get(), 0, *this);
+    loop_.await_descriptors(*this);
   }
   paused_ = true;
-  parts.timers.set(*this, now + kAcceptPause);
+  loop_.set_timer(*this, now + kAcceptPause);
 }
 
 std::size_t Listener::on_timer(TimePoint /*now*/) {
   if (!std::exchange(paused_, false)) return 0;
-  LoopParts& parts = loop_.parts();
-  std::erase(parts.starving, this);
-  parts.timers.set(*this, std::nullopt);
-  parts.poller.modify(fd_.get(), EPOLLIN, *this);
+  loop_.forget_descriptors(*this);
+  loop_.set_timer(*this, std::nullopt);
+  loop_.poller().modify(fd_.get(), EPOLLIN, *this);
   return 0;
 }
 
 void Listener::unplug() {
-  LoopParts& parts = loop_.parts();
-  parts.timers.set(*this, std::nullopt);
-  std::erase(parts.starving, this);
+  loop_.set_timer(*this, std::nullopt);
+  loop_.forget_descriptors(*this);
   paused_ = false;
-  if (fd_) parts.poller.remove(fd_.get());
+  if (fd_) loop_.poller().remove(fd_.get());
   fd_.reset();
 }
 

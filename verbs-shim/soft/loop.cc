@@ -17,7 +17,7 @@ Holdings::Limits share(const SoftConfig& config, std::size_t num_loops) {
 }  // namespace
 
 Loop::Loop(Core& core, std::size_t index)
-    : parts_(core, index, share(core.config(), core.num_loops())), inbox_mutex_(core.threaded()) {}
+    : LoopServices(core, index, share(core.config(), core.num_loops())), inbox_mutex_(core.threaded()) {}
 
 Loop::~Loop() {
   connections_.for_each([](Connection& connection) { connection.last_turn(); });
@@ -41,32 +41,29 @@ bool Loop::has_work() const {
 }
 
 std::optional<TimePoint> Loop::next_timeout() const {
-  return is_due() ? parts_.last_now : next_deadline();
+  return is_due() ? last_now_ : next_deadline();
 }
 
 std::optional<TimePoint> Loop::next_deadline() const {
-  const auto timer = parts_.timers.next();
-  const auto trim = parts_.turns.trim_at();
-  return timer && trim ? std::min(*timer, *trim) : (timer ? timer : trim);
+  return earliest(timers_.next(), turns_.trim_at());
 }
 
 // ---- the loop
 
 std::size_t Loop::process(TimePoint now) {
-  parts_.last_now = std::max(parts_.last_now, now);
+  last_now_ = std::max(last_now_, now);
   std::size_t moved = has_work() ? run_inbox() : 0;
   moved += run_ready(now);
   moved += run_hot(now);
-  Poller& poller = parts_.poller;
-  if (poller.expects_room() || parts_.turns.epoll_due(moved > 0, poller.watched())) moved += run_epoll(now);
+  if (poller_.expects_room() || turns_.epoll_due(moved > 0, poller_.watched())) moved += run_epoll(now);
   moved += run_timers(now);
-  parts_.turns.run_trim(now, [this](Handle who) {
+  turns_.run_trim(now, [this](Handle who) {
     if (Connection* connection = find(who)) connection->trim();
   });
   keep_bounds();
-  if (!parts_.dead.empty()) reap(now);
-  poller.set_wanted(is_due());
-  poller.set_deadline(next_deadline());
+  if (!dead_.empty()) reap(now);
+  poller_.set_wanted(is_due());
+  poller_.set_deadline(next_deadline());
   return moved;
 }
 
@@ -90,9 +87,9 @@ std::size_t Loop::run_inbox() {
 }
 
 std::size_t Loop::run_ready(TimePoint now) {
-  if (!parts_.turns.any_ready()) return 0;
+  if (!turns_.any_ready()) return 0;
   std::size_t moved = 0;
-  parts_.turns.run_ready([&](Handle who) {
+  turns_.run_ready([&](Handle who) {
     if (Connection* connection = connections_.find(who)) moved += connection->turn_when_ready(now);
     mailbox_.turn_over();
   });
@@ -101,11 +98,11 @@ std::size_t Loop::run_ready(TimePoint now) {
 
 std::size_t Loop::run_hot(TimePoint now) {
   std::size_t moved = 0;
-  parts_.turns.run_hot([&](Handle who) {
+  turns_.run_hot([&](Handle who) {
     Connection* connection = connections_.find(who);
     if (connection == nullptr || !connection->readable()) return Turns::Look::kOver;
     // A look that mostly finds nothing is not worth parking another connection's partial FPDU: epoll will tell.
-    if (parts_.staging.holds_octets_of_other(who)) return Turns::Look::kSkipped;
+    if (staging_.holds_octets_of_other(who)) return Turns::Look::kSkipped;
     const std::size_t n = connection->turn(true, now);
     mailbox_.turn_over();
     moved += n;
@@ -115,10 +112,10 @@ std::size_t Loop::run_hot(TimePoint now) {
 }
 
 std::size_t Loop::run_epoll(TimePoint now) {
-  parts_.turns.epoll_asked();
+  turns_.epoll_asked();
   std::size_t moved = 0;
   bool accepting = false;
-  const auto events = parts_.poller.poll();
+  const auto events = poller_.poll();
   for (const epoll_event& event : events) {
     auto* source = static_cast<Source*>(event.data.ptr);
     if (source->kind == Source::Kind::kListener) {
@@ -128,7 +125,7 @@ std::size_t Loop::run_epoll(TimePoint now) {
     } else if (auto& connection = static_cast<Connection&>(*source); !connection.dead()) {
       const std::size_t n = connection.on_ready(event.events, now);
       mailbox_.turn_over();
-      if (n > 0 && !connection.dead() && connection.established()) parts_.turns.heat(connection.handle());
+      if (n > 0 && !connection.dead() && connection.established()) turns_.heat(connection.handle());
       moved += n;
     }
   }
@@ -144,24 +141,24 @@ std::size_t Loop::run_epoll(TimePoint now) {
 
 std::size_t Loop::run_timers(TimePoint now) {
   std::size_t moved = 0;
-  while (TimerHeap::Timer* timer = parts_.timers.pop_due(now)) moved += static_cast<Source*>(timer)->on_timer(now);
+  while (TimerHeap::Timer* timer = timers_.pop_due(now)) moved += static_cast<Source*>(timer)->on_timer(now);
   return moved;
 }
 
 void Loop::reap(TimePoint now) {
-  for (const Handle who : std::exchange(parts_.dead, {})) connections_.remove(who);
-  for (Source* source : std::exchange(parts_.starving, {})) source->on_timer(now);
+  for (const Handle who : std::exchange(dead_, {})) connections_.remove(who);
+  for (Source* source : std::exchange(starving_, {})) source->on_timer(now);
 }
 
 // ---- in its thread
 
 void Loop::give_way() {
-  const Holdings::Excess excess = *parts_.holdings.excess();
+  const Holdings::Excess excess = *holdings_.excess();
   find(excess.who)->give_way(excess.what);
 }
 
 bool Loop::drop_oldest_silent(const char* why) {
-  const auto oldest = parts_.holdings.oldest_silent();
+  const auto oldest = holdings_.oldest_silent();
   if (oldest) find(*oldest)->drop(why);
   return oldest.has_value();
 }
@@ -182,7 +179,7 @@ void Loop::remove(WorkQueues& queues) {
 
 void Loop::remove(Source& listener, Backlog& backlog) {
   std::erase(listeners_, &listener);
-  std::erase(parts_.starving, &listener);
+  std::erase(starving_, &listener);
   connections_.for_each([&](Connection& connection) { connection.leave(backlog); });
 }
 

@@ -13,7 +13,7 @@
 #include "verbs-shim/soft/connection.h"
 #include "verbs-shim/soft/core.h"
 #include "verbs-shim/soft/id_share.h"
-#include "verbs-shim/soft/loop_parts.h"
+#include "verbs-shim/soft/loop_services.h"
 #include "verbs-shim/soft/mailbox.h"
 #include "verbs-shim/soft/maybe_mutex.h"
 #include "verbs-shim/soft/slot_map.h"
@@ -24,7 +24,7 @@ namespace weft::verbs::soft {
 // Loop owns connections and gives them their turns. It runs inside process and calls no user back; events and
 // completions wait in Cqs and channels. One thread drives it: the device's caller, or a Worker. Only this thread
 // touches its connections. Other threads reach it through run, post and attend.
-class Loop {
+class Loop final : public LoopServices {
  public:
   // Its bounds (Holdings) are its share of the device's limits.
   Loop(Core& core, std::size_t index);
@@ -48,13 +48,9 @@ class Loop {
   // The queues have work for their connection; the next turn takes it.
   void attend(WorkQueues& queues);
   bool has_work() const;
-  std::size_t index() const { return parts_.index; }
-  Core& core() { return parts_.core; }
-  const SoftConfig& config() const { return parts_.config(); }
   Mailbox& mailbox() { return mailbox_; }
 
   // ---- in its thread
-  LoopParts& parts() { return parts_; }
   // make(handle) returns a std::unique_ptr<Connection>.
   template <typename Make>
   Connection& add(Make make) {
@@ -67,7 +63,7 @@ class Loop {
   }
   // Closes connections that hold too much (Holdings).
   void keep_bounds() {
-    while (parts_.holdings.exceeds()) give_way();
+    while (holdings_.exceeds()) give_way();
   }
   // Closes the connection that has been silent longest; false if there is none.
   bool drop_oldest_silent(const char* why);
@@ -91,9 +87,8 @@ class Loop {
   std::size_t run_timers(TimePoint now);
   void reap(TimePoint now);
   std::optional<TimePoint> next_deadline() const;
-  bool is_due() const { return parts_.turns.any_ready() || has_work() || parts_.poller.num_events() > 0; }
+  bool is_due() const { return turns_.any_ready() || has_work() || poller_.num_events() > 0; }
 
-  LoopParts parts_;
   SlotMap<Connection> connections_;
   std::vector<Source*> listeners_;
   absl::flat_hash_set<IdShare*> ids_;

@@ -14,7 +14,6 @@
 #include "verbs-shim/api/log_line.h"
 #include "verbs-shim/soft/port_map_answers.h"
 #include "verbs-shim/soft/port_map_ask.h"
-#include "verbs-shim/soft/socket.h"
 
 namespace weft::verbs::soft {
 namespace {
@@ -244,7 +243,7 @@ void PortMapAnswers::open_for(const sockaddr_storage& listening) {
   if (fd && ::setsockopt(fd.get(), level, option, &on, sizeof(on)) == 0 &&
       ::bind(fd.get(), as_sockaddr(local), address_len(local)) == 0) {
     auto socket = std::make_unique<PortMapSocket>(*this, std::move(fd), local, config.answers_per_second);
-    if (loop_.poller.add(socket->fd.get(), EPOLLIN, *socket)) {
+    if (loop_.poller().add(socket->fd.get(), EPOLLIN, *socket)) {
       sockets_.push_back(std::move(socket));
       return;
     }
@@ -317,7 +316,7 @@ void PortMapAnswers::log(ConstBytes received, ConstBytes reply, const sockaddr_s
   const auto parsed = iwpm::parse_message(reply.empty() ? received : reply);
   const auto* message = std::get_if<iwpm::Message>(&parsed);
   if (message == nullptr || (reply.empty() && message->type != iwpm::MessageType::kAck)) return;
-  if (!loop_.log_budget.take(now)) return;
+  if (!loop_.log_budget().take(now)) return;
   const std::uint16_t port = message->accepting.port;
   switch (message->type) {
     case iwpm::MessageType::kAck:
@@ -345,7 +344,7 @@ std::size_t PortMapAnswers::on_ready(PortMapSocket& socket, TimePoint now) {
     if (len > 0) datagram.answer(socket.fd.get(), MutBytes(reply).first(len));
     if (loop_.log().wants(LogLevel::kInfo)) log(received, ConstBytes(reply).first(len), datagram.from, now);
   }
-  if (socket.answerer.counters().over_limit > 0 && !std::exchange(socket.warned, true)) {
+  if (socket.answerer.limited() && !std::exchange(socket.warned, true)) {
     log_line(loop_.log(), LogLevel::kWarn,
              "port mapper: more than {} Requests a second at UDP {}; not all of them are answered",
              loop_.config().port_map.answers_per_second, address_str(socket.local));

@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/time.h"
 #include "verbs-shim/soft/iwpm/mapper.h"
-#include "verbs-shim/soft/loop_parts.h"
+#include "verbs-shim/soft/loop_services.h"
 #include "verbs-shim/soft/source.h"
 
 namespace weft::verbs::soft {
@@ -19,7 +19,7 @@ namespace weft::verbs::soft {
 // in the loop's thread. If the UDP port is taken, as a rule by iwpmd, it warns and does not answer there.
 class PortMapAnswers {
  public:
-  explicit PortMapAnswers(LoopParts& loop) : loop_(loop) {}
+  explicit PortMapAnswers(LoopServices& loop) : loop_(loop) {}
   // An id listens on this address (add), or no longer does (remove). The address has a port.
   void add(const sockaddr_storage& listening);
   void remove(const sockaddr_storage& listening);
@@ -45,7 +45,7 @@ class PortMapAnswers {
   void open_for(const sockaddr_storage& listening);
   std::optional<iwpm::Endpoint> lookup(iwpm::IpVersion ip, const iwpm::Endpoint& asked) const;
 
-  LoopParts& loop_;
+  LoopServices& loop_;
   std::vector<sockaddr_storage> listening_;
   std::vector<std::unique_ptr<PortMapSocket>> sockets_;
 };

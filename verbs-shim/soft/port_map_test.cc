@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <mutex>
 
+#include "base/address.h"
 #include "base/fd.h"
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
 #include "verbs-shim/soft/iwpm/mapper.h"
 #include "verbs-shim/soft/port_map_ask.h"
-#include "verbs-shim/soft/socket.h"
 
 namespace weft::verbs::testing {
 namespace {
@@ -22,16 +22,6 @@ using soft::iwpm::Message;
 using soft::iwpm::MessageType;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-const sockaddr* as_sockaddr(const sockaddr_storage& address) {
-  return reinterpret_cast<const sockaddr*>(&address);
-}
-
-std::uint16_t port_of(const sockaddr_storage& address) {
-  sockaddr_in in{};
-  std::memcpy(&in, &address, sizeof(in));
-  return ntohs(in.sin_port);  // at the same place in both families
-}
 
 Endpoint endpoint_of(const sockaddr_storage& address) {
   Endpoint out;
@@ -45,18 +35,18 @@ Endpoint endpoint_of(const sockaddr_storage& address) {
 
 Fd bound_socket(int type, const sockaddr_storage& at) {
   Fd fd(::socket(at.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  EXPECT_EQ(::bind(fd.get(), as_sockaddr(at), soft::address_len(at)), 0) << std::strerror(errno);
+  EXPECT_EQ(::bind(fd.get(), as_sockaddr(at), address_len(at)), 0) << std::strerror(errno);
   return fd;
 }
 
 std::uint16_t free_port(int type, int family) {
-  return port_of(soft::local_address(bound_socket(type, loopback(family, 0)).get()));
+  return port_of(local_address(bound_socket(type, loopback(family, 0)).get()));
 }
 
 // Mapper is a peer's port mapper: it hears, and sends the test's answers.
 struct Mapper {
   explicit Mapper(int family) : fd(bound_socket(SOCK_DGRAM, loopback(family, 0))) {}
-  std::uint16_t port() const { return port_of(soft::local_address(fd.get())); }
+  std::uint16_t port() const { return port_of(local_address(fd.get())); }
 
   // Whole datagrams that have come since.
   void hear() {
@@ -77,7 +67,7 @@ struct Mapper {
     say(ConstBytes(octets).first(len), by);
   }
   void say(ConstBytes octets, const Fd& by) {
-    EXPECT_EQ(::sendto(by.get(), octets.data(), octets.size(), 0, as_sockaddr(from), soft::address_len(from)),
+    EXPECT_EQ(::sendto(by.get(), octets.data(), octets.size(), 0, as_sockaddr(from), address_len(from)),
               static_cast<ssize_t>(octets.size()));
   }
   // An answer to the first message that it heard.
@@ -204,7 +194,7 @@ class PortMapTest : public VerbsTest {
   // ---- the test as a connecting peer, which asks over a connected socket
   Fd connected(const sockaddr_storage& mapper) {
     Fd fd(::socket(mapper.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    EXPECT_EQ(::connect(fd.get(), as_sockaddr(mapper), soft::address_len(mapper)), 0);
+    EXPECT_EQ(::connect(fd.get(), as_sockaddr(mapper), address_len(mapper)), 0);
     return fd;
   }
   static void request(const Fd& fd, IpVersion version, const Endpoint& accepting) {

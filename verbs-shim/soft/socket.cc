@@ -1,10 +1,8 @@
 #include "verbs-shim/soft/socket.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -62,41 +60,6 @@ Result<Fd> open_socket(int family, const SoftConfig& config) {
   if (!fd) return socket_error("socket", errno);
   if (Status status = set_options(fd.get(), config); !status) return status.error();
   return fd;
-}
-
-socklen_t address_len(const sockaddr_storage& address) {
-  if (address.ss_family == AF_INET) return sizeof(sockaddr_in);
-  if (address.ss_family == AF_INET6) return sizeof(sockaddr_in6);
-  return 0;
-}
-
-sockaddr_storage local_address(int fd) {
-  sockaddr_storage address{};
-  socklen_t len = sizeof(address);
-  // The socket API's own generic address.
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &len) != 0) address = {};
-  return address;
-}
-
-void set_port(sockaddr_storage& address, std::uint16_t port) {
-  if (address.ss_family == AF_INET) {
-    sockaddr_in in{};
-    std::memcpy(&in, &address, sizeof(in));
-    in.sin_port = htons(port);
-    std::memcpy(&address, &in, sizeof(in));
-  } else if (address.ss_family == AF_INET6) {
-    sockaddr_in6 in{};
-    std::memcpy(&in, &address, sizeof(in));
-    in.sin6_port = htons(port);
-    std::memcpy(&address, &in, sizeof(in));
-  }
-}
-
-sockaddr_storage peer_address(int fd) {
-  sockaddr_storage address{};
-  socklen_t len = sizeof(address);
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &len) != 0) address = {};
-  return address;
 }
 
 std::size_t read_emss(int fd) {

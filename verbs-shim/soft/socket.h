@@ -18,16 +18,6 @@ Result<Fd> open_socket(int family, const SoftConfig& config);
 // Sets the same options on a socket that other code has opened.
 Status set_options(int fd, const SoftConfig& config);
 
-// The socket API's own generic address.
-inline const sockaddr* as_sockaddr(const sockaddr_storage& address) {
-  return reinterpret_cast<const sockaddr*>(&address);
-}
-// The length of the address in octets; 0 for a family that is neither IPv4 nor IPv6.
-socklen_t address_len(const sockaddr_storage& address);
-sockaddr_storage local_address(int fd);
-void set_port(sockaddr_storage& address, std::uint16_t port);
-sockaddr_storage peer_address(int fd);
-
 // The EMSS of a connected socket in octets: the most that TCP puts into one segment now (RFC 5044 section 4.5). A
 // likely value if the socket does not tell.
 std::size_t read_emss(int fd);

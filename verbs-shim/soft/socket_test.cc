@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include "base/address.h"
 #include "mpa/fpdu.h"
 
 namespace weft::verbs::soft {

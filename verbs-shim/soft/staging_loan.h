@@ -18,9 +18,8 @@ class StagingLoan {
   mpa::Staging& lend(Handle to, rdmap::Stream& stream) {
     if (stream_ == &stream) return staging_;
     if (stream_ != nullptr) {
-      const std::size_t num_octets = staging_.pending().size();
-      stream_->park(staging_);
-      holdings_.park(owner_, num_octets, stream_->counters().fpdus_rx);
+      const rdmap::Stream::Parked parked = stream_->park(staging_);
+      holdings_.park(owner_, parked.num_octets, parked.again);
     }
     owner_ = to;
     stream_ = &stream;

@@ -102,7 +102,7 @@ TraceFile::TraceFile(const TraceConfig& config, Fd fd)
                    std::chrono::steady_clock::now().time_since_epoch()) {
   // The head of the file is written at once: a program that is killed soon leaves a capture that can be read.
   begin_file();
-  counters_.failed = !write_out(waiting_);
+  failed_ = !write_out(waiting_);
   waiting_.clear();
   // Signals are for the threads of the program.
   sigset_t all, before;
@@ -120,14 +120,14 @@ TraceFile::~TraceFile() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
-    if (!counters_.failed) end_file();
+    if (!failed_) end_file();
     ending_ = true;
   }
   more_.notify_one();
   thread_.join();
-  if (counters_.dropped > 0) {
-    warn(std::to_string(counters_.dropped) + " packets were dropped" +
-         (counters_.failed ? " since then" : ": the file took them more slowly than they came"));
+  if (num_dropped_ > 0) {
+    warn(std::to_string(num_dropped_) + " packets were dropped" +
+         (failed_ ? " since then" : ": the file took them more slowly than they came"));
   }
 }
 
@@ -137,7 +137,7 @@ void TraceFile::warn(const std::string& what) const {
 
 Trace::Counters TraceFile::counters() const {
   const std::lock_guard lock(mutex_);
-  return counters_;
+  return {.packets = num_packets_, .dropped = num_dropped_, .failed = failed_};
 }
 
 void TraceFile::begin_file() {
@@ -161,8 +161,8 @@ void TraceFile::end_file() {
   Block block(waiting_, kStatistics);
   put_number(waiting_, std::uint32_t{0});
   put_time(waiting_, since_epoch_ + std::chrono::steady_clock::now().time_since_epoch());
-  put_option(waiting_, kOptReceived, counters_.packets + counters_.dropped);
-  put_option(waiting_, kOptDropped, counters_.dropped);
+  put_option(waiting_, kOptReceived, num_packets_ + num_dropped_);
+  put_option(waiting_, kOptDropped, num_dropped_);
   put_option(waiting_, kOptEnd, ConstBytes());
 }
 
@@ -170,11 +170,11 @@ void TraceFile::put(ConstBytes head, ConstBytes payload, std::size_t wire_len, T
                     std::string_view comment) {
   const std::lock_guard lock(mutex_);
   const std::size_t len = head.size() + payload.size();
-  if (counters_.failed || waiting_.size() + len + comment.size() > config_.max_buffered) {
-    ++counters_.dropped;
+  if (failed_ || waiting_.size() + len + comment.size() > config_.max_buffered) {
+    ++num_dropped_;
     return;
   }
-  ++counters_.packets;
+  ++num_packets_;
   {
     Block block(waiting_, kEnhancedPacket);
     put_number(waiting_, std::uint32_t{0});
@@ -233,9 +233,9 @@ void TraceFile::write_all() {
     const bool done = write_out(writing);
     lock.lock();
     // Behind a part of a block nothing could be read.
-    counters_.failed = counters_.failed || !done;
+    failed_ = failed_ || !done;
     writing.clear();
-    if (counters_.failed) waiting_.clear();
+    if (failed_) waiting_.clear();
     if (is_last) return;
   }
 }

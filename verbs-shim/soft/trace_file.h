@@ -54,7 +54,9 @@ class TraceFile final : public Trace {
   mutable std::mutex mutex_;
   std::condition_variable more_;
   std::vector<std::uint8_t> waiting_;
-  Counters counters_;
+  std::uint64_t num_packets_ = 0;  // as in Counters
+  std::uint64_t num_dropped_ = 0;
+  bool failed_ = false;
   bool ending_ = false;
   bool has_thread_ = true;
   std::thread thread_;

@@ -18,7 +18,7 @@ Worker::~Worker() {
 }
 
 Status Worker::start() {
-  if (Status status = loop_.mailbox().open(loop_.parts().poller); !status) return status;
+  if (Status status = loop_.mailbox().open(loop_.poller()); !status) return status;
   // Signals are for the program's own threads.
   sigset_t all;
   sigset_t before;
@@ -42,7 +42,7 @@ void Worker::main() {
     std::size_t moved = mailbox.run_tasks();
     moved += loop_.process(std::chrono::steady_clock::now());
     mailbox.end_turns();
-    if (moved == 0) mailbox.sleep([this] { return loop_.has_work(); }, [this] { loop_.parts().poller.wait(); });
+    if (moved == 0) mailbox.sleep([this] { return loop_.has_work(); }, [this] { loop_.poller().wait(); });
   }
 }
 

@@ -87,7 +87,6 @@ class Backend {
   std::size_t num_open_files() const { return files_.size(); }
   static constexpr std::chrono::seconds kSweepInterval{1};
 
-  nfs3::Verf write_verf() const { return promise_.verf(); }
   const SharedSyncs& syncs() const { return syncs_; }
 
  private:

@@ -130,6 +130,7 @@ std::size_t Answerer::on_rx(ConstBytes octets, Lookup lookup, TimePoint now, Mut
     return 0;
   }
   if (!take(now)) {
+    limited_ = true;
     ++counters_.over_limit;
     return 0;
   }

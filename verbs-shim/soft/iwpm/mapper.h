@@ -92,6 +92,8 @@ class Answerer {
 
   // Takes a datagram. Returns the length of the answer to its sender, 0 for none. out: kMessageLen octets.
   std::size_t on_rx(ConstBytes octets, Lookup lookup, TimePoint now, MutBytes out);
+  // Whether a Request got no answer because of the limit.
+  bool limited() const { return limited_; }
   const Counters& counters() const { return counters_; }
 
  private:
@@ -100,6 +102,7 @@ class Answerer {
   const Duration cost_;   // of one answer
   const Duration ahead_;  // how far the bill may run ahead of the clock
   TimePoint paid_until_{};
+  bool limited_ = false;
   Counters counters_;
 };
 

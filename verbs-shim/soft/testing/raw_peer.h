@@ -7,11 +7,11 @@
 #include <initializer_list>
 #include <string>
 
+#include "base/address.h"
 #include "base/fd.h"
 #include "mpa/crc32c.h"
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
-#include "verbs-shim/soft/socket.h"
 
 // Tests in which one end of a connection is a plain TCP socket of the test.
 namespace weft::verbs::testing {
@@ -66,7 +66,7 @@ class RawPeerTest : public VerbsTest {
     const sockaddr_storage any = loopback(AF_INET, 0);
     EXPECT_EQ(::bind(raw_listener_.get(), as_sockaddr(any), sizeof(sockaddr_in)), 0);
     EXPECT_EQ(::listen(raw_listener_.get(), 8), 0);
-    return soft::local_address(raw_listener_.get());
+    return local_address(raw_listener_.get());
   }
   Fd accept_raw() {
     Fd fd;
