@@ -131,7 +131,7 @@ class Responder {
   bool has_served_calls() const;
 
   const ResponderCounters& counters() const { return counters_; }
-  // observe: from now on the observer hears of each Call. It outlives the responder; null: nobody does.
+  // observe: from now on the observer hears of each Call. It outlives the responder; null: none.
   void observe(CallObserver* observer) { observer_ = observer; }
 
  private:
