@@ -17,7 +17,7 @@ struct Hint {
 
 constexpr Hint kHints[] = {
     {ECONNREFUSED,
-     "no program listens at that port, or the peer is a hardware RNIC whose host runs iwpmd and listens at a port that "
+     "no program listens on that port, or the peer is a hardware RNIC whose host runs iwpmd and listens on a port that "
      "iwpmd chose",
      "the address and port of the listener's 'ready' line; on a Linux NFS server 'echo rdma 20049 > "
      "/proc/fs/nfsd/portlist'; with a hardware RNIC stop iwpmd there and start its listener again (or "
