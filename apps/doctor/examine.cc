@@ -117,7 +117,7 @@ void examine_tcp(const Facts& facts, Report& report) {
   std::string text =
       fmt::format("{} by default; available: {}", facts.congestion_control, join(facts.congestion_controls));
   if (!facts.allowed_congestion_controls.empty()) {
-    text += fmt::format(", without privilege {}", join(facts.allowed_congestion_controls));
+    text += fmt::format("; without privilege: {}", join(facts.allowed_congestion_controls));
   }
   report.ok("congestion control", text + " (--cc)");
 }

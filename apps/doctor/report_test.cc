@@ -31,7 +31,7 @@ network
   ok       TCP port 20048      free for weft serve's MOUNT
   ok       TCP port 7174       free for weft ping --listen
   ok       port mapper         iwpmd does not run, so TCP ports are not mapped
-  ok       congestion control  cubic by default; reno, cubic can be had, without privilege reno, cubic (--cc)
+  ok       congestion control  cubic by default; available: reno, cubic; without privilege: reno, cubic (--cc)
   ok       socket buffers      TCP grows them to 6.00 MiB for receiving, 6.00 MiB for sending
 
 kernel
