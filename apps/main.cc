@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   root.require_subcommand(1);
   root.footer(
       "Example, two terminals:\n  weft serve /usr/share/doc\n  weft nfs ls nfs+rdma://127.0.0.1/\n"
-      "Exit status: 0 done, 1 the operation failed, 2 usage.");
+      "Exit status: 0 done, 1 the operation failed, 2 usage error.");
 
   weft::apps::CommandContext context;
   weft::apps::add_global_options(root, context.options);

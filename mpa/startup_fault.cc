@@ -4,18 +4,20 @@
 #include <array>
 #include <cassert>
 
+#include "base/begins_with.h"
 #include "mpa/wire/cursor.h"
 
 namespace weft::mpa {
 namespace {
 
 constexpr StartupHint kHints[] = {
-    {StartupFault::kForeign, "MPA-7.1.2-15", "what listens there is not an iWARP program",
+    {StartupFault::kForeign, "MPA-7.1.2-15", "the program on that port is not an iWARP program",
      "the port of an iWARP program; a listener for iWARP at the peer",
      "a client that does not speak iWARP came to this port",
      "iWARP chosen at the client; otherwise nothing, it was turned away"},
-    {StartupFault::kBothInitiators, "MPA-7.1.2-18", "both ends connect, or what listens there sends back what it gets",
-     "one end as listener; another port", "", ""},
+    {StartupFault::kBothInitiators, "MPA-7.1.2-18",
+     "both ends connect, or the program on that port sends back what it receives", "one end as listener; another port",
+     "", ""},
     {StartupFault::kBothResponders, "MPA-7.1.2-15", "", "", "the peer takes itself for the listener, too",
      "one end as initiator"},
     {StartupFault::kRevision, "MPA-7.1.1-17", "the peer does not know the revision that it was asked with",
@@ -32,23 +34,24 @@ constexpr StartupHint kHints[] = {
     {StartupFault::kNoWords, "MPA2-10-01",
      "the peer has MPA revision 2, but not the enhanced startup that goes with it", "SoftConfig::mpa_revision 1",
      "the peer has MPA revision 2, but not the enhanced startup that goes with it", "MPA revision 1 at the peer"},
-    {StartupFault::kSurplus, "MPA-7.1.1-21", "what listens there speaks before it is asked: not an iWARP program",
+    {StartupFault::kSurplus, "MPA-7.1.1-21", "the program on that port sends first, so it is not an iWARP program",
      "the port of an iWARP program", "the peer does not wait for the Reply before it sends on",
      "the peer's version: Linux siw turns it away, too"},
     {StartupFault::kSilent, "MPA-7.1.2-23",
-     "what listens there is not an iWARP program and waits for other words, or it is an iWARP program that hangs",
+     "the program on that port is not an iWARP program and waits for other messages, or it is an iWARP program that "
+     "hangs",
      "the port of an iWARP program; at the peer, whether its program runs",
      "a port scan or a health check, or a client that does not speak iWARP", "nothing, unless a client complains"},
     {StartupFault::kClosed, "MPA2-10-04",
-     "what listens there is not an iWARP program, or does not know this MPA revision; Linux siw closes without a word "
-     "on a Key or a revision that it does not know, on more than 256 octets of private data, and where it has no "
+     "the program on that port is not an iWARP program, or does not know this MPA revision; Linux siw closes without a "
+     "word on a Key or a revision that it does not know, on more than 256 bytes of private data, and if it has no "
      "memory",
      "the port of an iWARP program; SoftConfig::mpa_revision 1; SoftConfig::peer siw",
      "a port scan or a health check, or a client that gave up", "nothing, unless a client complains"},
     {StartupFault::kCutShort, "MPA-7.1.1-21", "the peer's program ended while it answered", "the peer's log",
      "the peer's program ended while it asked", "the peer's log"},
     {StartupFault::kLost, "MPA-8-03",
-     "the peer's program ended, is no iWARP program and got octets that it did not expect, or a firewall cut the "
+     "the peer's program ended, is no iWARP program and got bytes that it did not expect, or a firewall cut the "
      "connection",
      "the port of an iWARP program; whether the peer's program still runs",
      "the peer's program ended, or a firewall cut the connection", "whether the peer's program still runs"},
@@ -57,13 +60,9 @@ constexpr StartupHint kHints[] = {
      "at the initiator SoftConfig::rtr none, or another kind (read, write, send)"},
     {StartupFault::kRejected, "MPA-7.1.1-12", "the program at the peer does not want this connection, or has too many",
      "the peer's log", "", ""},
-    {StartupFault::kOwnPrivateData, "MPA-7.1.1-24", "MPA carries 512 octets, and 4 fewer at revision 2",
-     "less private data", "MPA carries 512 octets, and 4 fewer at revision 2", "less private data"},
+    {StartupFault::kOwnPrivateData, "MPA-7.1.1-24", "MPA carries 512 bytes, and 4 fewer at revision 2",
+     "less private data", "MPA carries 512 bytes, and 4 fewer at revision 2", "less private data"},
 };
-
-bool begins_with(ConstBytes octets, std::string_view text) {
-  return octets.size() >= text.size() && std::equal(text.begin(), text.end(), octets.begin());
-}
 
 // RFC 8446 section 5.1: content type, then a version of 3.something.
 bool is_tls(ConstBytes octets) {

@@ -74,7 +74,7 @@ constexpr DiagnosisRow kRows[] = {
     {Layer::kDdp, 0, 0x00, -1, "DDP-7.2-02",
      "placement failed at the end that sent it, or it was sent a segment shorter than a DDP header",
      "the peer's log; a capture of the connection shows whether a segment is cut short",
-     "the peer sends segments that cannot be: its framing is broken, or something between changes the octets"},
+     "the peer sends segments that cannot be: its framing is broken, or something between changes the bytes"},
     {Layer::kDdp, 1, 0x00, -1, "DDP-7.1-11 DDP-7.2-03",
      "an RDMA Write to an STag that was never registered, was invalidated or deregistered before the Write came, or "
      "has "
@@ -127,22 +127,22 @@ constexpr DiagnosisRow kRows[] = {
      "the peer's version: a correct stack never does this over TCP; a capture shows which segment is missing"},
     {Layer::kDdp, 2, 0x05, -1, "DDP-7.2-12",
      "a Send that is longer than the Receive it met: the two ends disagree on the inline threshold",
-     "a smaller ClientConfig::inline_threshold: 1024 octets are taken by every RPC-over-RDMA peer, and by one without "
+     "a smaller ClientConfig::inline_threshold: 1024 bytes are taken by every RPC-over-RDMA peer, and by one without "
      "private data no more",
-     "a larger ClientConfig::inline_threshold here; 1024 octets count until the peer's private data says more"},
+     "a larger ClientConfig::inline_threshold here; 1024 bytes count until the peer's private data says more"},
     {Layer::kDdp, 2, 0x06, -1, "DDP-7.2-13",
      "a segment of another version of DDP: a peer of the RDMA Consortium's drafts has version 0",
      "SoftConfig::mpa_revision 0, with which both generations are served",
      "SoftConfig::mpa_revision 0, with which both generations are served"},
     {Layer::kDdp, 3, -1, -1, "DDP-7.2-14", "a code that no end may send over MPA",
-     "the peer's version, or a Terminate whose octets are in another order than the RFC's", "report it: this is a bug"},
+     "the peer's version, or a Terminate whose bytes are in another order than the RFC's", "report it: this is a bug"},
 
     // ---- MPA
     {Layer::kLlp, 0, 0x01, -1, "MPA-8-03",
      "the TCP connection was reset or ended: the other program died, or a firewall or the network cut it",
      "whether the peer still runs; its log", "whether the peer still runs; its log"},
     {Layer::kLlp, 0, 0x02, -1, "MPA-8-04",
-     "octets were changed on their way where TCP's checksum does not notice (a faulty adapter, switch or offload), or "
+     "bytes were changed on their way where TCP's checksum does not notice (a faulty adapter, switch or offload), or "
      "memory was written while it was being sent; Linux siw also says it of a good FPDU whose CRC came in two pieces",
      "if the peer is siw, to connect and do it again, or SoftConfig::crc false; leave memory that is being sent alone "
      "until its "
@@ -154,9 +154,9 @@ constexpr DiagnosisRow kRows[] = {
      "the ends disagree about Markers: one puts them where the other does not look for them",
      "without SoftConfig::markers", "without SoftConfig::markers"},
     {Layer::kLlp, 0, 0x04, -1, "MPA-8-08", "a start-up frame that the other end cannot take",
-     "SoftConfig::mpa_revision 1; less private data: Linux siw and Chelsio take 256 octets with the four of revision 2 "
+     "SoftConfig::mpa_revision 1; less private data: Linux siw and Chelsio take 256 bytes with the four of revision 2 "
      "(SoftConfig::peer siw)",
-     "what listens at that port, and its version"},
+     "the program that listens on that port, and its version"},
     {Layer::kLlp, 0, 0x05, -1, "MPA2-9.3-02", "a failure at the end that sent it while the connection was set up",
      "the peer's log (dmesg where its kernel does the RDMA), then connect again",
      "the log lines before this one: no memory, or no descriptors"},
@@ -224,13 +224,13 @@ std::string_view opcode_name(std::uint8_t rsvd_ulp) {
 // M gives the length of the refused segment with its headers; siw counts the payload only.
 std::string length_of(const TerminateMessage& m) {
   if (!m.segment_len) return {};
-  return fmt::format(", {} octets{}", *m.segment_len, m.siw ? " of payload" : " with its header");
+  return fmt::format(", {} bytes{}", *m.segment_len, m.siw ? " of payload" : " with its header");
 }
 
 std::string describe_read(const TerminateMessage& m) {
   const auto read = m.has_rdma_header ? parse_read_request_header(m.rdma_header) : std::nullopt;
   if (!read) return {};
-  return fmt::format("; it reads {} octets from STag {:#010x} TO {:#x} into STag {:#010x} TO {:#x}", read->size,
+  return fmt::format("; it reads {} bytes from STag {:#010x} TO {:#x} into STag {:#010x} TO {:#x}", read->size,
                      read->src_stag.value, read->src_to, read->sink_stag.value, read->sink_to);
 }
 
@@ -294,12 +294,12 @@ Diagnosis diagnose(const TerminateMessage& message, Course course) {
     d.cause = row->cause;
     d.advice = advice_of(*row);
   } else {
-    d.cause = "a code that no RFC has, or a Terminate whose octets are in an order that is not known";
+    d.cause = "a code that no RFC has, or a Terminate whose bytes are in an order that is not known";
     d.advice = "the peer's log and version";
   }
   if (!readings.second) return d;
   if (readings.first_is_siws) {
-    d.told = fmt::format("read as Linux siw writes it; octet by octet it says {}", describe(*readings.second));
+    d.told = fmt::format("read as Linux siw writes it; byte by byte it says {}", describe(*readings.second));
     return d;
   }
   d.told = fmt::format("which from Linux siw would mean {}", describe(*readings.second));

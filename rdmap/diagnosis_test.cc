@@ -87,7 +87,7 @@ TEST(Diagnosis, RequirementsAreRowsOfTheTables) {
 
 TEST(Diagnosis, TellsTheMessageFromTheHeadersThatCameBack) {
   const TerminateMessage send = with_untagged({Layer::kDdp, 2, 2}, Opcode::kSend, 0, 5, 0, 82);
-  EXPECT_EQ(diagnose(send, Course::kReceived).where, "a Send: queue 0 MSN 5 MO 0, 82 octets with its header");
+  EXPECT_EQ(diagnose(send, Course::kReceived).where, "a Send: queue 0 MSN 5 MO 0, 82 bytes with its header");
 
   TerminateMessage write{.what = {Layer::kDdp, 1, 0}, .segment_len = 1038};
   ddp::TaggedHeader header;
@@ -97,13 +97,13 @@ TEST(Diagnosis, TellsTheMessageFromTheHeadersThatCameBack) {
   ddp::emit_header(header, std::span(write.ddp_header).first<ddp::kTaggedHeaderLen>());
   write.ddp_header_len = ddp::kTaggedHeaderLen;
   EXPECT_EQ(diagnose(write, Course::kSent).where,
-            "an RDMA Write: STag 0x00001234 TO 0x7f0000001000, 1038 octets with its header");
+            "an RDMA Write: STag 0x00001234 TO 0x7f0000001000, 1038 bytes with its header");
 
   TerminateMessage read = with_untagged(kReadBaseBounds, Opcode::kReadRequest, 1, 7, 0, 46);
   read.rdma_header = emit_read_request_header({{0x11}, 0x2000, 4096, {0x22}, 0x3000});
   read.has_rdma_header = true;
   EXPECT_EQ(diagnose(read, Course::kReceived).where,
-            "a Read Request: queue 1 MSN 7 MO 0, 46 octets with its header; it reads 4096 octets from STag 0x00000022 "
+            "a Read Request: queue 1 MSN 7 MO 0, 46 bytes with its header; it reads 4096 bytes from STag 0x00000022 "
             "TO 0x3000 into STag 0x00000011 TO 0x2000");
 
   const auto invalidate = with_untagged(kInvalidateOperation, Opcode::kSendInvalidate, 0, 1, 0, 18, 0xab);
@@ -158,7 +158,7 @@ TEST(Diagnosis, SiwsReadingCountsWhereItsHeaderBitsGiveItAway) {
   const Diagnosis d = diagnose(send, Course::kReceived);
   EXPECT_THAT(d.what, HasSubstr("no buffer available (1/2/02)"));
   EXPECT_THAT(d.told, HasSubstr("(2/1/02)"));
-  EXPECT_EQ(d.where, "a Send: queue 0 MSN 9 MO 0, 4096 octets of payload");
+  EXPECT_EQ(d.where, "a Send: queue 0 MSN 9 MO 0, 4096 bytes of payload");
   EXPECT_EQ(d.requirements, "DDP-7.2-09");
 
   TerminateMessage read = with_untagged({Layer::kDdp, 0, 1}, Opcode::kReadRequest, 1, 4096, 0, 0);

@@ -165,7 +165,7 @@ TEST(StartupWords, RepliesThatCannotBeLivedWith) {
 }
 
 TEST(StartupWords, OwnPrivateDataThatDoesNotFit) {
-  expect_says(initiator_says({.private_data = 509}, [](Side&) {}), {"509 octets", "[MPA-7.1.1-24]"});
+  expect_says(initiator_says({.private_data = 509}, [](Side&) {}), {"509 bytes", "[MPA-7.1.1-24]"});
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ void Stream::on_verdict(Receiver::Verdict verdict, TimePoint now) {
     case Receiver::Verdict::kBadTerminate:
       discard_ = true;
       blame(CloseReason::kTerminateReceived,
-            one_line({.what = "received an invalid Terminate: shorter than its four control octets, or in pieces",
+            one_line({.what = "received an invalid Terminate: shorter than its four control bytes, or in pieces",
                       .cause = "the peer ended the connection over an error, and cannot say which",
                       .advice = "the peer's log and version"}));
       tell_failure();

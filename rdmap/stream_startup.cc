@@ -112,7 +112,7 @@ void Stream::start_initiator(ConstBytes private_data, RecvSource& recvs, TimePoi
   if (private_data.size() > mpa::max_private_data(mpa::request_revision(options), config_.peer.max_pd_length)) {
     blame(CloseReason::kStartup,
           startup_text(mpa::StartupFault::kOwnPrivateData,
-                       fmt::format("{} octets of private data do not fit an MPA Request", private_data.size())));
+                       fmt::format("{} bytes of private data do not fit an MPA Request", private_data.size())));
     return close(LlpAction::kClose);
   }
   request_frame_ = mpa::make_request(options, private_data);
@@ -135,7 +135,7 @@ void Stream::on_startup_rx(mpa::Staging& staging, TimePoint now) {
     // An initiator may send nothing before our Reply (MPA-A-03).
     staging.consume(staging.pending().size());
     if (state_ == State::kRejectSend) return;
-    blame_frame(mpa::StartupFault::kSurplus, "octets behind the MPA Request before it was answered");
+    blame_frame(mpa::StartupFault::kSurplus, "bytes behind the MPA Request before it was answered");
     return close(LlpAction::kClose);
   }
   const bool initiator = state_ == State::kReplyWait;
@@ -172,7 +172,7 @@ void Stream::on_startup_rx(mpa::Staging& staging, TimePoint now) {
 
 void Stream::on_request(mpa::StartupFrame frame, bool surplus, TimePoint now) {
   if (violates("MPA-7.1.1-21", surplus)) {
-    blame_frame(mpa::StartupFault::kSurplus, "octets behind the MPA Request before it was answered");  // MPA-A-03
+    blame_frame(mpa::StartupFault::kSurplus, "bytes behind the MPA Request before it was answered");  // MPA-A-03
     return close(LlpAction::kClose);
   }
   request_frame_ = std::move(frame);
@@ -201,7 +201,7 @@ void Stream::accept(ConstBytes private_data, RecvSource& recvs, std::uint16_t ir
   if (private_data.size() > max_reply_private_data(request_frame_, config_.peer)) {
     blame(CloseReason::kStartup,
           startup_text(mpa::StartupFault::kOwnPrivateData,
-                       fmt::format("{} octets of private data do not fit an MPA Reply", private_data.size())));
+                       fmt::format("{} bytes of private data do not fit an MPA Reply", private_data.size())));
     return close(LlpAction::kClose);
   }
   recvs_ = &recvs;

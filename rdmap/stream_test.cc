@@ -384,7 +384,7 @@ TEST(Stream, RefusedReadIsToldFromTheOthers) {
   // Both ends name the Read and the remedy.
   for (const Closed* closed : {&pair.a.closed[0], &pair.b.closed.at(0)}) {
     for (const char* part :
-         {"it reads 50 octets from STag 0x00000002 TO 0x33", "[RDMAP-7.2-08]", "Likely cause: ", "Try: "})
+         {"it reads 50 bytes from STag 0x00000002 TO 0x33", "[RDMAP-7.2-08]", "Likely cause: ", "Try: "})
       EXPECT_NE(closed->text.find(part), std::string::npos) << part << ": " << closed->text;
   }
 }

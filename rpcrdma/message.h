@@ -55,6 +55,17 @@ enum class CallVerdict : std::uint8_t {
   kError,    // answered by ReceivedCall::error
 };
 
+inline CallVerdict discard(ReceivedCall& call, const char* why) {
+  call.why = why;
+  return CallVerdict::kDiscard;
+}
+
+inline CallVerdict refuse(ReceivedCall& call, const TransportError& error, const char* why) {
+  call.error = error;
+  call.why = why;
+  return CallVerdict::kError;
+}
+
 // Offered: the lists that a requester put into its Call.
 struct Offered {
   std::span<const SegmentArray> write_list;
@@ -79,5 +90,10 @@ enum class ReplyVerdict : std::uint8_t {
   kExternalReply,  // the Payload stream is in the Reply chunk
   kError,
 };
+
+inline ReplyVerdict discard(ReceivedReply& reply, const char* why) {
+  reply.why = why;
+  return ReplyVerdict::kDiscard;
+}
 
 }  // namespace weft::rpcrdma

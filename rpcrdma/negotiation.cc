@@ -97,10 +97,10 @@ Step Negotiation::on_refused() {
     return {.kind = Step::Kind::kProbe};
   }
   failed_ = true;
-  return {.kind = Step::Kind::kFailed, .why = "no version of RPC-over-RDMA in common: " + who_speaks_what()};
+  return {.kind = Step::Kind::kFailed, .why = "no version of RPC-over-RDMA in common: " + versions_of_both()};
 }
 
-std::string Negotiation::who_speaks_what() const {
+std::string Negotiation::versions_of_both() const {
   const std::string own = names_of(config_.profiles);
   if (!range_ && draft_.empty()) return "the server refuses " + own;
   std::string server(draft_);

@@ -57,7 +57,7 @@ class Negotiation {
  private:
   Step judge(ConstBytes message);
   Step on_refused();
-  std::string who_speaks_what() const;
+  std::string versions_of_both() const;
   Profiles missing_profiles() const;
   bool may_ask(const Profile& profile) const;
   bool is_open(const Profile& profile) const;

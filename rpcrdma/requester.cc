@@ -34,10 +34,10 @@ Requester::~Requester() {
 }
 
 verbs::Status Requester::check(const CallSpec& spec) const {
-  if (spec.args.size() % 4 != 0) return refused("arguments are not a multiple of 4 octets");
+  if (spec.args.size() % 4 != 0) return refused("arguments are not a multiple of 4 bytes");
   for (const OpaqueAuth* auth : {spec.cred, spec.verf}) {
     if (auth != nullptr && auth->body.size() > kMaxAuthBody) {
-      return refused("a credential or verifier is longer than 400 octets");
+      return refused("a credential or verifier is longer than 400 bytes");
     }
   }
   if (spec.args.size() > kMaxSegmentLen / 4 || spec.max_results > kMaxSegmentLen / 4 || spec.max_verf > kMaxAuthBody) {
@@ -113,19 +113,19 @@ verbs::Result<CallId> Requester::call(const CallSpec& spec, ReplyCallback done) 
   }
   call->spec = spec;
   call->done = std::move(done);
-  const CallId handle{call->id = ++last_id_};
+  const CallId id{call->id = ++last_id_};
   WEFT_PROBE(client_call_begin, call.get(), spec.program, spec.version, spec.procedure, spec.args.size());
   unstamped_ = true;
   own_timeouts_ |= spec.timeout.has_value() || spec.is_health_check;
   given_xids_ |= spec.xid.has_value();
   waiting_.insert(spec.is_health_check ? waiting_.begin() : waiting_.end(), std::move(call));
   if (!dispatching_) pump();
-  return handle;
+  return id;
 }
 
-bool Requester::cancel(CallId handle) {
+bool Requester::cancel(CallId id) {
   for (Calls* calls : {&sent_, &waiting_}) {
-    const auto at = std::ranges::find_if(*calls, [handle](const auto& call) { return call->id == handle.value; });
+    const auto at = std::ranges::find_if(*calls, [id](const auto& call) { return call->id == id.value; });
     if (at == calls->end()) continue;
     if (calls == &sent_) abandon(**at, (*at)->deadline);
     finish(*calls, at, CallStatus::kCancelled, "cancelled");

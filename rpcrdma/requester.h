@@ -72,7 +72,7 @@ class Requester {
 
   // As Client::call, Client::cancel.
   verbs::Result<CallId> call(const CallSpec& spec, ReplyCallback done);
-  bool cancel(CallId handle);
+  bool cancel(CallId id);
   // What ended Calls keep for the next ones.
   static constexpr std::size_t kMaxSpareOctets = 64 * 1024;
   std::size_t spare_octets() const { return spare_octets_; }

@@ -25,7 +25,7 @@ std::string what_was_refused(const TransportError& error) {
     case TransportError::Code::kWriteResource:
       return "Write chunk " + std::to_string(error.chunk) + " of this Call is too short: it needs " + needed + " bytes";
     case TransportError::Code::kReplyResource: return "the Reply needs " + needed + " bytes";
-    case TransportError::Code::kSystem: return "the peer had a trouble of its own";
+    case TransportError::Code::kSystem: return "the peer had an internal error";
     default: return "the peer could not use this Call's header or chunks";
   }
 }

@@ -133,7 +133,7 @@ class Responder {
   bool has_called() const { return has_called_; }
 
   const ResponderCounters& counters() const { return counters_; }
-  // observe: from now on the observer hears of each Call. It outlives the responder; null: nobody does.
+  // observe: from now on the observer hears of each Call. It outlives the responder; null: none.
   void observe(CallObserver* observer) { observer_ = observer; }
 
  private:

@@ -436,9 +436,9 @@ verbs::Result<CallId> Server::call(ConnectionId connection, const CallSpec& spec
   return at->reverse()->call(spec, std::move(done));
 }
 
-bool Server::cancel(ConnectionId connection, CallId handle) {
+bool Server::cancel(ConnectionId connection, CallId id) {
   ServerConnection* at = impl_->connections.find(connection.value);
-  return at != nullptr && at->reverse() != nullptr && at->reverse()->cancel(handle);
+  return at != nullptr && at->reverse() != nullptr && at->reverse()->cancel(id);
 }
 
 void Server::disconnect(ConnectionId connection) {

@@ -114,7 +114,7 @@ struct ServerMemory {
 // drives it like a Client.
 class Server {
  public:
-  // Starts to listen at addr. device, programs' bindings and services outlive the server.
+  // Starts to listen on addr. device, programs' bindings and services outlive the server.
   static verbs::Result<std::unique_ptr<Server>> listen(verbs::Device& device, const sockaddr_storage& addr,
                                                        std::span<const ServedProgram> programs,
                                                        const ServerConfig& config);
@@ -142,8 +142,8 @@ class Server {
   // done runs once, from process() or from the server's end. If the connection ends, the Call ends as kDisconnected.
   // Errors: ENOTCONN, EOPNOTSUPP (reverse_credits is 0), and the errors of Client::call.
   verbs::Result<CallId> call(ConnectionId connection, const CallSpec& spec, ReplyCallback done);
-  // As Client::cancel, with a handle of this connection.
-  bool cancel(ConnectionId connection, CallId handle);
+  // As Client::cancel, for a Call of this connection.
+  bool cancel(ConnectionId connection, CallId id);
 
   // disconnect ends a connection, and Service::on_end follows. A connection that is already over is ignored.
   void disconnect(ConnectionId connection);

@@ -191,22 +191,22 @@ struct ThreadedClient::Impl {
   Impl(std::unique_ptr<verbs::Device> device, std::unique_ptr<Client> client)
       : thread(std::move(device), std::move(client)) {}
 
-  void start_call(Client& client, std::uint64_t ticket, const CallSpec& spec, ReplyCallback done);
+  void start_call(Client& client, std::uint64_t id, const CallSpec& spec, ReplyCallback done);
 
-  std::atomic<std::uint64_t> last_ticket = 0;
-  std::unordered_map<std::uint64_t, CallId> open;  // the thread's; by ticket
+  std::atomic<std::uint64_t> last_id = 0;
+  std::unordered_map<std::uint64_t, CallId> open;  // the thread's; by the id that the caller has
   EngineThread<Client> thread;
 };
 
-void ThreadedClient::Impl::start_call(Client& client, std::uint64_t ticket, const CallSpec& spec, ReplyCallback done) {
+void ThreadedClient::Impl::start_call(Client& client, std::uint64_t id, const CallSpec& spec, ReplyCallback done) {
   // One `done` for two users: the client, and the code that reports a refusal.
   const auto end = std::make_shared<ReplyCallback>(std::move(done));
-  const auto called = client.call(spec, [this, ticket, end](const Reply& reply) {
-    open.erase(ticket);
+  const auto called = client.call(spec, [this, id, end](const Reply& reply) {
+    open.erase(id);
     if (*end) (*end)(reply);
   });
   if (called.ok()) {
-    open.emplace(ticket, called.value());
+    open.emplace(id, called.value());
   } else if (*end) {
     (*end)(refused(called.error()));
   }
@@ -241,17 +241,17 @@ ThreadedClient::~ThreadedClient() {
 }
 
 verbs::Result<CallId> ThreadedClient::call(const CallSpec& spec, ReplyCallback done) {
-  const std::uint64_t ticket = ++impl_->last_ticket;
-  const bool posted = impl_->thread.post([impl = impl_.get(), ticket, spec, done = std::move(done)](Client& client) {
-    impl->start_call(client, ticket, spec, done);
+  const std::uint64_t id = ++impl_->last_id;
+  const bool posted = impl_->thread.post([impl = impl_.get(), id, spec, done = std::move(done)](Client& client) {
+    impl->start_call(client, id, spec, done);
   });
   if (!posted) return verbs::Error{ENOTCONN, "the client is going away"};
-  return CallId{ticket};
+  return CallId{id};
 }
 
-void ThreadedClient::cancel(CallId ticket) {
-  impl_->thread.post([impl = impl_.get(), ticket](Client& client) {
-    const auto at = impl->open.find(ticket.value);
+void ThreadedClient::cancel(CallId id) {
+  impl_->thread.post([impl = impl_.get(), id](Client& client) {
+    const auto at = impl->open.find(id.value);
     if (at != impl->open.end()) (void)client.cancel(at->second);
   });
 }

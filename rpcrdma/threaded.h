@@ -48,7 +48,7 @@ class ThreadedClient {
   verbs::Result<CallId> call(const CallSpec& spec, ReplyCallback done);
   // cancel gives a Call up. A Call that has ended is ignored. The Call's memory is the caller's again when its callback
   // ran. The callback gets kCancelled, or the status with which the Call ended before.
-  void cancel(CallId call);
+  void cancel(CallId id);
   // call_and_wait makes one Call and waits for its end. In a callback it fails as kLocalError.
   CallResult call_and_wait(const CallSpec& spec);
 

@@ -82,8 +82,8 @@ void add_progress(CLI::App& root, GlobalOptions& options) {
             options.progress = value == "spin" ? ProgressMode::kSpin : ProgressMode::kBlock;
             options.num_workers = num_workers(value).value_or(0);
           },
-          "spin polls without sleeping, block sleeps, threads=N gives the connections to N threads (default: perf and "
-          "ping poll where a core is free and say so, all else blocks)")
+          "spin polls without sleeping, block sleeps, threads=N distributes the connections over N threads (default: "
+          "perf and ping poll while a core is free, all other commands block)")
       ->check(CLI::Validator(
           [](std::string& value) -> std::string {
             if (value == "spin" || value == "block" || num_workers(value)) return {};
@@ -111,8 +111,8 @@ void add_nudge(CLI::App& root, GlobalOptions& options) {
           [&options](const std::string& value) {
             options.nudge = std::chrono::milliseconds(value == "off" ? 0 : std::stoi(value));
           },
-          "after so long without a first word from a server that accepted, an RDMA Write of no bytes wakes it: "
-          "Linux siw can sleep through what comes while it accepts (default 50 for --peer auto and siw, else off)")
+          "if an accepting server sends nothing for this time, send an RDMA Write of zero bytes: Linux siw can miss a "
+          "message that comes while it accepts (milliseconds or off; default 50 for --peer auto and siw, else off)")
       ->check(CLI::Validator(
           [](std::string& value) -> std::string {
             if (value == "off" || CLI::Range(1, kMostMs)(value).empty()) return "";
@@ -126,11 +126,13 @@ void add_nudge(CLI::App& root, GlobalOptions& options) {
 void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   add_choice(
       root, "--crc", [&options](const std::string& v) { options.crc = v == "on"; }, {"on", "off"},
-      "CRC32c of every FPDU (default on; off only where the peer says off too: only where something else protects the "
-      "data end to end at least as well)");
+      "CRC32c of every FPDU (default on; off only if both ends ask for that, and only safe if something else protects "
+      "the data end to end)");
   add_choice(
       root, "--mpa-rev", [&options](const std::string& v) { options.mpa_revision = std::uint8_t(v[0] - '0'); },
-      {"0", "1", "2"}, "MPA revision to ask for and to accept up to; 0: as 1, and RDMAC peers too (default 2)");
+      {"0", "1", "2"},
+      "MPA revision that a client asks for, and the newest that a server accepts; 0: as 1, and also RDMAC peers "
+      "(default 2)");
   add_choice(
       root, "--rtr", [&options](const std::string& v) { options.rtr = v; }, {"none", "auto", "send", "write", "read"},
       "ready-to-receive message of MPA revision 2 (default auto: what --peer needs, else none)");
@@ -139,11 +141,11 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       {"verify", "direct"}, "when received data reaches memory (default verify: after its CRC was checked)");
   add_choice(
       root, "--peer", [&options](const std::string& v) { options.peer = v; },
-      {"auto", "siw", "cxgb4", "irdma", "strict"}, "whose habits to allow for (default auto)");
+      {"auto", "siw", "cxgb4", "irdma", "strict"}, "the kind of peer to adapt to (default auto)");
   root.add_option_function<std::string>(
           "--rpcrdma", [&options](const std::string& v) { options.protocols = *parse_protocols(v); },
           "RPC-over-RDMA versions, best first: " + protocol_names(", ") +
-              "; a client of several finds out which of them its server speaks; auto: " + protocol_names(",") +
+              "; a client of several versions finds out which one its server speaks; auto: " + protocol_names(",") +
               " (default 1)")
       ->check(CLI::Validator(protocols_fault, "", "rpcrdma"))
       ->type_name("LIST")
@@ -151,8 +153,8 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   add_choice(
       root, "--credit-formula", [&options](const std::string& v) { options.literal_credits = v == "literal"; },
       {"sane", "literal"},
-      "what the credits of RPC-over-RDMA 2-wg07 count from: the messages received, or those sent, as section 4.2.1 of "
-      "the draft prints it (default sane)");
+      "the messages from which the credits of RPC-over-RDMA 2-wg07 count: sane: the received ones; literal: the sent "
+      "ones, as section 4.2.1 of the draft prints it (default sane)");
   add_nudge(root, options);
   root.add_option(
           "--trace", options.trace_file,
@@ -162,8 +164,8 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       ->group(kGroup);
   root.add_flag("--markers", options.markers, "ask the peer for MPA Markers")->group(kGroup);
   root.add_flag("--port-map", options.port_map,
-                "use the iWARP port mapper (UDP 3935): ask the server's host which port to connect to, as RNICs behind "
-                "iwpmd need it, and answer hosts that ask for a port that we listen on")
+                "use the iWARP port mapper (UDP 3935): ask the server's host for the real port, as RNICs behind iwpmd "
+                "need it, and answer hosts that ask for a port of our listeners")
       ->group(kGroup);
 }
 
@@ -173,13 +175,13 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
   root.fallthrough();
   add_choice(
       root, "--backend", [&options](const std::string& v) { options.backend = v; }, {"soft", "ibv"},
-      "device that carries the RDMA: ours over TCP sockets, or one of the kernel through libibverbs (default soft)");
+      "the RDMA device: Weft's own over TCP sockets, or a device of the kernel through libibverbs (default soft)");
   root.add_option("--device", options.device, "RDMA device of --backend ibv (default the first)")
       ->type_name("NAME")
       ->group(kGroup);
   add_progress(root, options);
   add_protocol_options(root, options);
-  root.add_option("--fpdu", options.fpdu_limit, "largest FPDU, 0 for what the path allows")
+  root.add_option("--fpdu", options.fpdu_limit, "the largest FPDU; 0: the largest that the path allows")
       ->check(CLI::Range(0, 65535))
       ->type_name("BYTES")
       ->group(kGroup);
@@ -187,7 +189,7 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
       ->check(CLI::Range(0, 255))
       ->type_name("N")
       ->group(kGroup);
-  root.add_option("--ord", options.ord, "outbound RDMA Reads kept open at once (default 16)")
+  root.add_option("--ord", options.ord, "outbound RDMA Reads requested at once (default 16)")
       ->check(CLI::Range(0, 255))
       ->type_name("N")
       ->group(kGroup);
@@ -229,7 +231,7 @@ void check_command_has_connections(const CLI::App& root) {
     for (const CLI::Option* option : root.get_options()) {
       const std::string name = option->get_name();
       if (option->count() == 0 || std::ranges::find(kOfAll, name) != std::end(kOfAll)) continue;
-      throw CLI::ValidationError(name + " means nothing to weft " + command->get_name() +
+      throw CLI::ValidationError(name + " does not apply to weft " + command->get_name() +
                                  ": it makes no RDMA connection");
     }
   }
@@ -251,17 +253,18 @@ void check_global_options(const CLI::App& root, const GlobalOptions& options) {
     return;
   }
   if (options.num_workers > 0) {
-    throw CLI::ValidationError("--progress threads=N means nothing with --backend ibv: the device moves by itself");
+    throw CLI::ValidationError(
+        "--progress threads=N does not apply to --backend ibv: the device makes progress by itself");
   }
   if (options.port_map) {
-    throw CLI::ValidationError("--port-map means nothing with --backend ibv: the kernel does that, where iwpmd runs");
+    throw CLI::ValidationError("--port-map does not apply to --backend ibv: the kernel uses iwpmd, if it runs");
   }
   constexpr const char* kSoftOnly[] = {"--crc",  "--markers", "--mpa-rev", "--rtr",   "--placement",
                                        "--peer", "--fpdu",    "--cc",      "--nudge", "--trace"};
   for (const char* name : kSoftOnly) {
     if (root.get_option(name)->count() == 0) continue;
     throw CLI::ValidationError(std::string(name) +
-                               " means nothing with --backend ibv: the device and its driver decide that");
+                               " does not apply to --backend ibv: the device and its driver decide that");
   }
 }
 

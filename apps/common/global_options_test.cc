@@ -51,7 +51,7 @@ TEST(GlobalOptions, ThoseOfConnectionsAreRefusedWhereThereIsNone) {
       std::vector<std::string> line = words;
       line.emplace_back(name);
       const Parsed parsed = parse(line);
-      EXPECT_EQ(parsed.error, words[0] + " means nothing to weft " + name + ": it makes no RDMA connection");
+      EXPECT_EQ(parsed.error, words[0] + " does not apply to weft " + name + ": it makes no RDMA connection");
       EXPECT_FALSE(parsed.ran);
     }
     EXPECT_TRUE(parse({name}).ran);
@@ -192,7 +192,7 @@ TEST(GlobalOptions, WhatMeansNothingToTheBackendIsRefusedBeforeAnythingRuns) {
     words.insert(words.end(), {"--backend", "ibv", "go"});
     const Parsed parsed = parse(words);
     EXPECT_FALSE(parsed.ran) << words[0];
-    EXPECT_NE(parsed.error.find(words[0] + " means nothing with --backend ibv"), std::string::npos) << parsed.error;
+    EXPECT_NE(parsed.error.find(words[0] + " does not apply to --backend ibv"), std::string::npos) << parsed.error;
   }
   const Parsed parsed = parse({"--device", "siw0", "go"});
   EXPECT_FALSE(parsed.ran);

@@ -40,9 +40,9 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
   // Less than 16 MiB cannot hold the largest request with its reply.
   const CLI::Range mib(std::uint64_t{16}, kMostMib);
   add_limit(command, "--max-buffered", options.max_buffered, std::size_t{1} << 20, mib, "MIB",
-            "memory for large requests and replies of all clients, in MiB; further ones wait (default 256)");
+            "memory for large requests and replies of all clients, in MiB; further requests wait (default 256)");
   add_limit(command, "--max-buffered-per-address", options.max_buffered_per_address, std::size_t{1} << 20, mib, "MIB",
-            "of it for one IPv4 address or IPv6 /64, in MiB (default a quarter)");
+            "the part of this memory for one IPv4 address or IPv6 /64, in MiB (default a quarter)");
 }
 
 }  // namespace weft::apps

@@ -37,6 +37,10 @@ std::string format_duration_ns(double ns) {
   return fmt::format("{:.2f} s", ns / 1e9);
 }
 
+std::string counted(std::uint64_t num, std::string_view noun) {
+  return fmt::format("{} {}{}", num, noun, num == 1 ? "" : "s");
+}
+
 void print_ready(const std::string& what) {
   std::printf("ready %s\n", what.c_str());
   std::fflush(stdout);

@@ -16,5 +16,11 @@ TEST(Output, OctetsRatesAndTimesReadAsPeopleWriteThem) {
   EXPECT_EQ(format_duration_ns(2.5e9), "2.50 s");
 }
 
+TEST(Output, OnlyOneIsSingular) {
+  EXPECT_EQ(counted(0, "ping"), "0 pings");
+  EXPECT_EQ(counted(1, "ping"), "1 ping");
+  EXPECT_EQ(counted(2, "ping"), "2 pings");
+}
+
 }  // namespace
 }  // namespace weft::apps

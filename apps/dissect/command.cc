@@ -37,10 +37,6 @@ struct DissectOptions {
   std::string html;  // a file
 };
 
-std::string counted(std::uint64_t num, std::string_view noun) {
-  return fmt::format("{} {}{}", num, noun, num == 1 ? "" : "s");
-}
-
 // Unread counts what a capture has and the dissector cannot read.
 struct Unread {
   std::uint64_t num_packets = 0;  // of the link type

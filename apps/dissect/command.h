@@ -4,7 +4,7 @@
 
 namespace weft::apps {
 
-// register_dissect_command adds `weft dissect`: it reads a capture and tells of the iWARP connections in it.
+// register_dissect_command adds `weft dissect`: it reads a capture and shows the iWARP connections in it.
 void register_dissect_command(CLI::App& root, CommandContext& context);
 
 }  // namespace weft::apps

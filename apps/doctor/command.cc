@@ -28,13 +28,13 @@ int run(bool json) {
 
 void register_doctor_command(CLI::App& root, CommandContext& context) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* sub = root.add_subcommand("doctor", "Say what this machine can do, and what to do about the rest.");
+  CLI::App* sub = root.add_subcommand("doctor", "Report what this machine can do, and how to get the rest.");
   sub->add_flag("--json", *json, "print each finding as a JSON object, one per line");
   sub->footer(
       "Example:\n  weft doctor\n"
       "Each line has a mark: ok, note (good to know, or needed by some set-ups only) or problem. It needs no "
       "privilege\n"
-      "and sends nothing. Exit status: 0 where a backend works, 1 where none does.");
+      "and sends nothing. Exit status: 0 if a backend works, 1 if none does.");
   sub->callback([json, &context] { context.exit_status = run(*json); });
 }
 

@@ -115,9 +115,9 @@ void examine_tcp(const Facts& facts, Report& report) {
     return;
   }
   std::string text =
-      fmt::format("{} by default; {} can be had", facts.congestion_control, join(facts.congestion_controls));
+      fmt::format("{} by default; available: {}", facts.congestion_control, join(facts.congestion_controls));
   if (!facts.allowed_congestion_controls.empty()) {
-    text += fmt::format(", without privilege {}", join(facts.allowed_congestion_controls));
+    text += fmt::format("; without privilege: {}", join(facts.allowed_congestion_controls));
   }
   report.ok("congestion control", text + " (--cc)");
 }
@@ -129,12 +129,12 @@ void examine_port(const Facts& facts, std::uint16_t port, const char* who, const
   switch (state) {
     case PortState::kFree: return report.ok(name, fmt::format("free for {}", who));
     case PortState::kInUse:
-      return report.note(name, fmt::format("somebody listens there, so {} cannot", who),
+      return report.note(name, fmt::format("another program listens on it, so {} cannot", who),
                          fmt::format("another port ({}), or stop what 'ss -ltnp' shows there", option));
     case PortState::kForbidden:
-      return report.note(name, fmt::format("this process may not bind it, so {} cannot listen there", who),
+      return report.note(name, fmt::format("this process may not bind it, so {} cannot listen on it", who),
                          fmt::format("another port ({})", option));
-    case PortState::kUnknown: return report.note(name, "could not be tried");
+    case PortState::kUnknown: return report.note(name, "could not be tested");
   }
 }
 
@@ -146,7 +146,7 @@ void examine_network(const Facts& facts, Report& report) {
     (address.loopback ? loopback : reachable).push_back(fmt::format("{} ({})", address.text, address.interface));
   }
   if (!reachable.empty()) {
-    report.ok("addresses", join(reachable) + "; others reach a --listen at these");
+    report.ok("addresses", join(reachable) + "; other hosts reach a --listen on these");
   } else {
     report.note("addresses", "none but the loopback's: other machines cannot reach this one",
                 "an address on an interface that is up ('ip addr')");
@@ -157,11 +157,11 @@ void examine_network(const Facts& facts, Report& report) {
   examine_port(facts, kRpingPort, "weft ping --listen", "--listen ADDR:PORT", report);
   if (facts.iwpm_port == PortState::kInUse) {
     report.note("port mapper",
-                "UDP 3935 is taken: iwpmd runs here (or weft --port-map), and hardware RNICs of this machine listen at "
+                "UDP 3935 is taken: iwpmd runs here (or weft --port-map), and hardware RNICs of this machine listen on "
                 "TCP ports that it chose",
-                "--port-map at a weft that connects to such a RNIC, or stop iwpmd before its program listens");
+                "--port-map for a weft that connects to one of these RNICs, or stop iwpmd before its program listens");
   } else {
-    report.ok("port mapper", "iwpmd does not run: TCP ports are what they say");
+    report.ok("port mapper", "iwpmd does not run, so TCP ports are not mapped");
   }
   examine_tcp(facts, report);
   examine_buffers(facts, report);

@@ -57,7 +57,7 @@ TEST(Examine, PortsInUseAreNotesWithAWayOut) {
   EXPECT_THAT(look(facts, "port mapper").text, HasSubstr("iwpmd runs here"));
   EXPECT_THAT(look(facts, "port mapper").fix, HasSubstr("--port-map"));
   facts.tcp_ports.clear();
-  EXPECT_EQ(look(facts, "TCP port 7174").text, "could not be tried");
+  EXPECT_EQ(look(facts, "TCP port 7174").text, "could not be tested");
 }
 
 TEST(Examine, ModulesThatAreNotLoadedSayHow) {
@@ -188,11 +188,12 @@ TEST(Examine, WhatTheReportLeavesOut) {
   Facts facts = good_machine();
   facts.addresses = {{"lo", "127.0.0.1", true}, {"eth0", "192.0.2.1"}, {"eth0", "2001:db8::1"}, {"eth1", "192.0.2.9"}};
   facts.addresses[3].up = false;
-  EXPECT_EQ(look(facts, "addresses").text, "192.0.2.1 (eth0), 2001:db8::1 (eth0); others reach a --listen at these");
+  EXPECT_EQ(look(facts, "addresses").text,
+            "192.0.2.1 (eth0), 2001:db8::1 (eth0); other hosts reach a --listen on these");
   facts.addresses[0].up = false;
   EXPECT_EQ(look(facts, "loopback").mark, Mark::kProblem);
   facts.allowed_congestion_controls.clear();
-  EXPECT_EQ(look(facts, "congestion control").text, "cubic by default; reno, cubic can be had (--cc)");
+  EXPECT_EQ(look(facts, "congestion control").text, "cubic by default; available: reno, cubic (--cc)");
   facts.congestion_controls.clear();
   EXPECT_EQ(look(facts, "congestion control").mark, Mark::kNote);
   facts.soft_windows = false;

@@ -26,12 +26,12 @@ soft backend
   ok       memory      the soft RNIC pins nothing: neither memlock (8.00 MiB) nor hugepages matter
 
 network
-  ok       addresses           192.0.2.1 (eth0); others reach a --listen at these
+  ok       addresses           192.0.2.1 (eth0); other hosts reach a --listen on these
   ok       TCP port 20049      free for weft serve
   ok       TCP port 20048      free for weft serve's MOUNT
   ok       TCP port 7174       free for weft ping --listen
-  ok       port mapper         iwpmd does not run: TCP ports are what they say
-  ok       congestion control  cubic by default; reno, cubic can be had, without privilege reno, cubic (--cc)
+  ok       port mapper         iwpmd does not run, so TCP ports are not mapped
+  ok       congestion control  cubic by default; available: reno, cubic; without privilege: reno, cubic (--cc)
   ok       socket buffers      TCP grows them to 6.00 MiB for receiving, 6.00 MiB for sending
 
 kernel
@@ -123,13 +123,14 @@ TEST(Report, OfAMachineThatHasNothing) {
       "note addresses: none but the loopback's: other machines cannot reach this one -> an address on an "
       "interface that is up ('ip addr')\n"
       "problem loopback: it has no address -> ip link set lo up\n"
-      "note TCP port 20049: somebody listens there, so weft serve cannot -> another port (--listen), or stop what "
+      "note TCP port 20049: another program listens on it, so weft serve cannot -> another port (--listen), or stop "
+      "what "
       "'ss -ltnp' shows there\n"
-      "note TCP port 20048: this process may not bind it, so weft serve's MOUNT cannot listen there -> another "
+      "note TCP port 20048: this process may not bind it, so weft serve's MOUNT cannot listen on it -> another "
       "port (--mount-listen)\n"
-      "note TCP port 7174: could not be tried -> \n"
+      "note TCP port 7174: could not be tested -> \n"
       "note port mapper: UDP 3935 is taken: iwpmd runs here (or weft --port-map), and hardware RNICs of this "
-      "machine listen at TCP ports that it chose -> --port-map at a weft that connects to such a RNIC, or stop "
+      "machine listen on TCP ports that it chose -> --port-map for a weft that connects to one of these RNICs, or stop "
       "iwpmd before its program listens\n"
       "note congestion control: unknown: /proc/sys/net/ipv4/tcp_available_congestion_control does not say -> \n"
       "note socket buffers: unknown: /proc/sys/net/ipv4/tcp_rmem and tcp_wmem do not say -> \n"

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxWaiting = kCallbackCredits;
 }  // namespace
 
 struct CallsToRdma::Call : PassedCall {
-  rpcrdma::CallId handle;
+  rpcrdma::CallId id;
 };
 
 struct CallsToRdma::State {
@@ -66,7 +66,7 @@ CallsToRdma::~CallsToRdma() {
 void CallsToRdma::end() {
   if (std::exchange(state_->ended, true)) return;
   for (Call& call : state_->calls) {
-    state_->server.cancel(state_->client, call.handle);
+    state_->server.cancel(state_->client, call.id);
     call.record = {};
   }
 }
@@ -88,7 +88,7 @@ void CallsToRdma::pass(onc_tcp::Stream& stream, Record record) {
   const auto called = state.server.call(
       state.client, call.spec, [kept = state_, at](const rpcrdma::Reply& reply) { on_reply(kept, at, reply); });
   if (called.ok()) {
-    call.handle = called.value();
+    call.id = called.value();
   } else {
     spdlog::warn("gateway: {}: a call of the server cannot be passed on: {}", state.peer, called.error().message);
     // A repeated Call gets its answer together with the first one.

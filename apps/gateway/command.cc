@@ -77,7 +77,7 @@ std::unique_ptr<RpcbindRegistration> make_findable(const sockaddr_storage& local
   const auto programs = gateway::served_programs(server, kTimeout, stop_fd);
   if (!programs.ok()) {
     spdlog::warn(
-        "--rpcbind: nothing is registered, since the server cannot be asked what it serves: {}; start it first",
+        "--rpcbind: nothing is registered, because the server does not tell its programs: {}; start the server first",
         std::string(programs.status().message()));
     return nullptr;
   }
@@ -166,32 +166,33 @@ void register_gateway_command(CLI::App& root, CommandContext& context) {
   const auto check_url = [](const std::string& text) {
     return std::string(gateway::parse_url(text).status().message());
   };
-  gateway->add_option("--listen", options->listen, "where clients connect: rdma://ADDR[:PORT] or tcp://ADDR[:PORT]")
+  gateway->add_option("--listen", options->listen, "the address for clients: rdma://ADDR[:PORT] or tcp://ADDR[:PORT]")
       ->required()
       ->check(check_url)
       ->type_name("URL");
-  gateway->add_option("--connect", options->connect, "the server, over the other of the two")
+  gateway->add_option("--connect", options->connect, "the server, over the other transport")
       ->required()
       ->check(check_url)
       ->type_name("URL");
   gateway
       ->add_option("--allow", options->allow,
-                   "clients that may connect, an address or a network; may be given more than once; all without it")
+                   "clients that may connect, an address or a network; may be given more than once; without it all "
+                   "clients may connect")
       ->check(allow_fault)
       ->allow_extra_args(false)
       ->type_name("ADDRESS[/PREFIX]");
   gateway->add_flag("--rpcbind", options->rpcbind,
-                    "register what the server serves with the rpcbind of this host, for clients of RDMA to find");
+                    "register the programs of the server with the rpcbind of this host, for RDMA clients to find");
   gateway->add_flag("--reserved-port", options->reserved_port,
-                    "connect to the server over TCP from ports below 1024; it then trusts every client like root's");
+                    "connect to the server over TCP from ports below 1024; it then trusts every client like root");
   metrics::add_metrics_option(*gateway, options->metrics);
   add_limit_options(*gateway, options->limits);
   gateway->footer(
       "Examples:\n"
-      "  weft gateway --listen rdma://127.0.0.1 --connect tcp://127.0.0.1  an NFS server of TCP for clients of RDMA\n"
-      "  weft gateway --listen tcp://127.0.0.1:2049 --connect rdma://HOST  an NFS server of RDMA for clients of TCP\n"
-      "Ports are NFS's where none is given: 20049 over RDMA, 2049 over TCP.\n"
-      "The server sees the gateway's address instead of its clients': every client gets the gateway's rights there.");
+      "  weft gateway --listen rdma://127.0.0.1 --connect tcp://127.0.0.1  RDMA clients reach an NFS server over TCP\n"
+      "  weft gateway --listen tcp://127.0.0.1:2049 --connect rdma://HOST  TCP clients reach an NFS server over RDMA\n"
+      "The default ports are those of NFS: 20049 over RDMA, 2049 over TCP.\n"
+      "The server sees the address of the gateway: every client gets the rights of this address.");
   gateway->callback([options, &context] { context.exit_status = run_gateway(context.options, *options); });
 }
 

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "apps/common/command.h"
+#include "apps/common/output.h"
 #include "apps/common/tcp_endpoint.h"
 #include "apps/gateway/session.h"
 #include "base/address.h"
@@ -64,7 +65,7 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
   if (!error) acceptor.bind(config.listen, error);
   if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
   if (error) {
-    return absl::UnavailableError(fmt::format("cannot listen at {}: {}; choose another --listen",
+    return absl::UnavailableError(fmt::format("cannot listen on {}: {}; choose another --listen",
                                               address_str(*config.listen.data()), error.message()));
   }
   ToRdma* self = out.get();
@@ -216,7 +217,8 @@ std::string ToRdma::summary() const {
     num_calls += session->num_calls();
     num_placed += session->num_placed();
   }
-  return fmt::format("{} clients, {} calls, {} items placed directly", sums_.opened, num_calls, num_placed);
+  return fmt::format("{}, {}; items placed directly: {}", apps::counted(sums_.opened, "client"),
+                     apps::counted(num_calls, "call"), num_placed);
 }
 
 metrics::Snapshot ToRdma::snapshot() const {

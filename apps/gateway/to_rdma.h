@@ -59,12 +59,12 @@ struct SharedBySessions;
 // It runs in the thread of its io_context only.
 class ToRdma {
  public:
-  // device and io outlive it.
   // How often it looks for clients that are late or slow.
   static constexpr std::chrono::milliseconds kCheckEvery{200};
   // A client that has been idle for less than this keeps its place.
   static constexpr std::chrono::milliseconds kIdleAfter{1000};
 
+  // device and io outlive it.
   static absl::StatusOr<std::unique_ptr<ToRdma>> start(const ToRdmaConfig& config, verbs::Device& device,
                                                        boost::asio::io_context& io);
   ~ToRdma();

@@ -9,6 +9,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
+#include "apps/common/output.h"
 #include "apps/gateway/backchannel.h"
 #include "apps/gateway/record_parts.h"
 #include "apps/gateway/reserved_port.h"
@@ -141,7 +142,8 @@ void ToTcp::end(Client& client) {
 }
 
 std::string ToTcp::summary() const {
-  return fmt::format("{} clients, {} calls, {} items placed directly", num_clients_, num_calls_, num_placed_);
+  return fmt::format("{}, {}; items placed directly: {}", apps::counted(num_clients_, "client"),
+                     apps::counted(num_calls_, "call"), num_placed_);
 }
 
 metrics::Snapshot ToTcp::snapshot() const {

@@ -13,7 +13,7 @@ namespace weft::metrics {
 void add_metrics_option(CLI::App& command, std::string& where) {
   command
       .add_option("--metrics", where,
-                  "where to answer HTTP requests for /metrics (OpenMetrics), for weft top and Prometheus; port 0 picks "
+                  "the address for HTTP requests for /metrics (OpenMetrics), for weft top and Prometheus; port 0 picks "
                   "one; without it there are no metrics")
       ->check([](const std::string& text) { return apps::address_fault(text, kMetricsPort); })
       ->type_name("ADDR:PORT");

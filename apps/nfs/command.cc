@@ -11,11 +11,10 @@ namespace {
 
 constexpr const char* kNamesHelp =
     "Remote names: nfs+rdma://HOST[:PORT]/PATH[?mountport=N], percent-encoded (a blank is %20, a percent sign %25);\n"
-    "PORT is 20049 and N 20048 where they are left out. PATH is the server's own: the longest of its exports that\n"
-    "begins it is mounted, the rest is looked up from there. Where the server lists none of these, PATH and its\n"
-    "parents are tried. `weft serve DIR` exports DIR as /. Symbolic links on the way are followed, as long as they "
-    "stay\n"
-    "in the export. Local names are plain paths.\n";
+    "the default of PORT is 20049, and of N 20048. The command mounts the longest export that is a prefix of\n"
+    "PATH, and looks up the rest. If the server lists no such export, it tries to mount PATH, then its parents.\n"
+    "`weft serve DIR` exports DIR as /. Symbolic links in PATH are followed as long as they stay in the export.\n"
+    "Local names are plain paths.\n";
 
 // Command is one `weft nfs` command under construction.
 class Command {
@@ -30,7 +29,7 @@ class Command {
       context.exit_status = runner.finish();
     });
     add_timeout_option(*app_, options_->timeout,
-                       "how long a request waits for its answer before the command gives up (default 120)");
+                       "the longest that a request waits for its answer before the command gives up (default 120)");
     flag("--stats", options_->stats, "print how many RDMA Writes, RDMA Reads and Sends it took");
   }
 
@@ -48,7 +47,7 @@ class Command {
         ->check(CLI::Range(1, 256))
         ->type_name("N");
     app_->add_option("--io-size", options_->limits.io_size,
-                     "bytes of one READ or WRITE (default 1 MiB, at most what the server takes)")
+                     "bytes of one READ or WRITE (default 1 MiB, at most the limit of the server)")
         ->check(CLI::Range(1024u, nfs3::kMaxData))
         ->type_name("BYTES");
     return *this;
@@ -87,8 +86,8 @@ void register_copy(CLI::App& nfs, CommandContext& context) {
       "weft nfs get -r nfs+rdma://server/docs ./copy\n"
       "A file appears under its name only when it is complete; a device or a pipe (/dev/null) is written\n"
       "directly. Without LOCAL the file goes to the current directory; if LOCAL is a directory, into it; if it\n"
-      "is -, to standard output. With -r symbolic links are copied as links. A file that fails is named on\n"
-      "stderr, the rest is copied, and the exit status is 1.");
+      "is -, to standard output. With -r symbolic links are copied as links. Each failure is reported\n"
+      "on stderr, the rest is copied, and the exit status is 1.");
   get.json().recursive().transfer().names(
       "URL", "remote names, and last the local one (default: the current directory)", 1, kMany);
   get.flag("-p,--preserve", get.options().preserve, "keep modes and times of files and directories");
@@ -97,8 +96,8 @@ void register_copy(CLI::App& nfs, CommandContext& context) {
       nfs, context, "put", "Copy files from here to a server.", nfs::run_put,
       "weft nfs put report.pdf nfs+rdma://server/incoming/\n"
       "Data is written under a temporary name (.NAME.weft-XXXXXXXX), committed to the server's disk, and only\n"
-      "then renamed. Where URL is a directory the file goes into it. LOCAL may be - for standard input. What fails\n"
-      "is said on stderr, the rest is copied, and the exit status is 1.");
+      "then renamed. If URL is a directory, the file goes into it. LOCAL may be - for standard input. Each failure\n"
+      "is reported on stderr, the rest is copied, and the exit status is 1.");
   put.json().recursive().transfer().names("LOCAL", "local names, and last the remote one", 2, kMany);
   put.flag("-p,--preserve", put.options().preserve, "keep modes and times of files and directories");
   put.flag("--sync", put.options().sync, "have each WRITE on the server's disk before its answer (FILE_SYNC)");
@@ -117,7 +116,7 @@ void register_edit(CLI::App& nfs, CommandContext& context) {
   mv.json().names("URL", "remote names, and last the new name or a directory", 2, kMany);
   Command ln(nfs, context, "ln", "Make a hard link, or with -s a symbolic one.", nfs::run_ln,
              "weft nfs ln -s ../current/report.pdf nfs+rdma://server/links/report.pdf\n"
-             "With -s the first name is the link's text, as it is; else it is a URL of the same export.");
+             "With -s the first name is the text of the link, unchanged. Without -s it is a URL of the same export.");
   ln.json().names("TARGET", "what the link is for, and the name of the link (a URL)", 2, 2);
   ln.flag("-s,--symbolic", ln.options().symbolic, "make a symbolic link");
 }

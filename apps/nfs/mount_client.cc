@@ -58,10 +58,6 @@ std::string short_name(const Url& url) {
   return url.host + " (MOUNT, TCP port " + std::to_string(url.mountport) + ")";
 }
 
-absl::Status explain(const absl::Status& status, const std::string& what) {
-  return absl::Status(status.code(), what + ": " + std::string(status.message()));
-}
-
 absl::StatusOr<MountedExport> mount_first(Mount& mount, const Url& url,
                                           const std::vector<std::vector<std::string>>& candidates) {
   Mountstat3 refusal = Mountstat3::kNoent;

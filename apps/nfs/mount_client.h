@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "apps/nfs/url.h"
 #include "apps/nfs3/mount.h"
@@ -39,5 +40,8 @@ std::vector<std::vector<std::string>> candidate_paths(const std::vector<std::str
 
 // split_path: the names of an absolute path; empty names and "." are left out.
 std::vector<std::string> split_path(const std::string& path);
+
+// explain puts "what: " before the message.
+absl::Status explain(const absl::Status& status, const std::string& what);
 
 }  // namespace weft::nfs

@@ -45,10 +45,6 @@ absl::Status check(Nfsstat3 status, const std::string& what) {
   }
 }
 
-absl::Status explain(const absl::Status& status, const std::string& what) {
-  return absl::Status(status.code(), what + ": " + std::string(status.message()));
-}
-
 Session::Session(Url url, MountedExport mounted, const apps::StopSignals& stop, apps::ProgressMode mode,
                  Endurance endurance)
     : url_(std::move(url)),

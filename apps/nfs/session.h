@@ -163,7 +163,4 @@ class Session {
 // kFailedPrecondition (NOTDIR, ISDIR, NOTEMPTY) and kUnknown.
 absl::Status check(nfs3::Nfsstat3 status, const std::string& what);
 
-// explain puts "what: " before the message.
-absl::Status explain(const absl::Status& status, const std::string& what);
-
 }  // namespace weft::nfs

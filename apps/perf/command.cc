@@ -107,21 +107,21 @@ std::string rdma_congestion_control(const GlobalOptions& global) {
 
 void register_perf_command(CLI::App& root, CommandContext& context) {
   auto options = std::make_shared<perf::PerfOptions>();
-  CLI::App* perf = root.add_subcommand("perf", "Throughput and latency over RDMA, and over plain TCP to compare with.");
+  CLI::App* perf = root.add_subcommand("perf", "Throughput and latency over RDMA, and over plain TCP for comparison.");
   auto* target = perf->add_option("target", options->target,
-                                  "listener to measure against; with rpc-*, a file of an NFSv3 server, too: "
+                                  "the listener; with rpc-* also a file of an NFSv3 server: "
                                   "nfs+rdma://HOST[:PORT]/PATH[?mountport=N] (rpc-write overwrites it)")
                      ->check(perf::target_fault)
                      ->type_name("ADDR:PORT|URL");
-  CLI::Option* listen = perf->add_option("--listen", options->listen, "be the listener of every op; port 0 picks one")
+  CLI::Option* listen = perf->add_option("--listen", options->listen, "listen, for every op; port 0 picks one")
                             ->check([](const std::string& text) { return address_fault(text); })
                             ->type_name("ADDR:PORT")
                             ->excludes(target);
   add_timeout_option(*perf, options->timeout,
-                     "how long the other side may say nothing before it is given up (default 10; listener: 30)");
+                     "give up after this time without a message from the other side (default 10; listener: 30)");
   perf->add_option_function<std::string>(
           "--op", [options](const std::string& name) { options->op = *perf::op_from_name(name); },
-          "what to measure (default write)")
+          "the operation to measure (default write)")
       ->check(CLI::IsMember(perf::op_names()))
       ->excludes(listen)
       ->type_name("OP");
@@ -129,7 +129,7 @@ void register_perf_command(CLI::App& root, CommandContext& context) {
       ->check(CLI::Range(std::uint64_t{1}, perf::kMaxSize))
       ->excludes(listen)
       ->type_name("BYTES");
-  perf->add_option("--depth", options->depth, "operations in flight (default: 64 send, 16 write and read, 8 rpc)")
+  perf->add_option("--depth", options->depth, "operations in flight (default: send 64, write and read 16, rpc-* 8)")
       ->check(CLI::Range(1u, perf::kMaxDepth))
       ->excludes(listen)
       ->type_name("N");
@@ -137,8 +137,10 @@ void register_perf_command(CLI::App& root, CommandContext& context) {
       ->check(CLI::Range(0.001, 86400.0))
       ->excludes(listen)
       ->type_name("S");
-  perf->add_flag("--lat", options->lat, "round trips, one at a time (send, read, rpc-*, tcp-lat)")->excludes(listen);
-  perf->add_option("--tcp-port", options->tcp_port, "port of the TCP baselines (default: a free one, told to clients)")
+  perf->add_flag("--lat", options->lat, "measure round trips, one at a time (send, read, rpc-*, tcp-lat)")
+      ->excludes(listen);
+  perf->add_option("--tcp-port", options->tcp_port,
+                   "port of the TCP baselines (default: a free port, which the listener tells its clients)")
       ->type_name("PORT");
   perf->add_option("--file", options->file, "listener: the file that tcp-file-read serves")
       ->needs(listen)

@@ -35,7 +35,7 @@ absl::Status Peers::open(const sockaddr_storage& addr) {
   listener_ = std::move(id.value());
   // The backlog has room for newcomers beside clients whose memory is not ready yet.
   const int backlog = 2 * static_cast<int>(config_.places.all);
-  const std::string what = "cannot listen at " + address_str(addr);
+  const std::string what = "cannot listen on " + address_str(addr);
   if (auto status = listener_->bind_addr(addr); !status.ok()) return to_status(status.error(), what);
   if (auto status = listener_->listen(backlog); !status.ok()) return to_status(status.error(), what);
   return absl::OkStatus();

@@ -55,7 +55,7 @@ absl::StatusOr<Fd> tcp_listen(const sockaddr_storage& addr, const std::string& c
   setsockopt(fd->get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
   constexpr int kBacklog = 16;
   if (bind(fd->get(), as_sockaddr(addr), address_len(addr)) != 0 || listen(fd->get(), kBacklog) != 0) {
-    return errno_status("cannot listen at " + address_str(addr));
+    return errno_status("cannot listen on " + address_str(addr));
   }
   return fd;
 }

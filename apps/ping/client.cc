@@ -187,9 +187,10 @@ void Client::report() {
     std::printf("%s\n", json.dump().c_str());
     return;
   }
-  std::printf("%s\n", fmt::format("{} pings of {} bytes{}: min {}, median {}, p99 {}; {}", done_, options_.size,
-                                  options_.verify ? ", verified" : "", format_duration_ns(double(min)),
-                                  format_duration_ns(double(p50)), format_duration_ns(double(p99)), waiting.str())
+  std::printf("%s\n", fmt::format("{} of {}{}: min {}, median {}, p99 {}; {}", counted(done_, "ping"),
+                                  counted(options_.size, "byte"), options_.verify ? ", verified" : "",
+                                  format_duration_ns(double(min)), format_duration_ns(double(p50)),
+                                  format_duration_ns(double(p99)), waiting.str())
                           .c_str());
 }
 

@@ -16,7 +16,7 @@ void register_ping_command(CLI::App& root, CommandContext& context) {
   const auto check_address = [](const std::string& text) { return address_fault(text, ping::kDefaultPort); };
   CLI::Option* target =
       ping->add_option("target", options->target, "server to ping")->check(check_address)->type_name("ADDR[:PORT]");
-  CLI::Option* listen = ping->add_option("--listen", options->listen, "answer pings here instead; port 0 picks one")
+  CLI::Option* listen = ping->add_option("--listen", options->listen, "answer pings on this address; port 0 picks one")
                             ->check(check_address)
                             ->type_name("ADDR[:PORT]")
                             ->excludes(target);
@@ -24,15 +24,16 @@ void register_ping_command(CLI::App& root, CommandContext& context) {
       ->check(CLI::Range(ping::kMinSize, ping::kMaxSize))
       ->excludes(listen)
       ->type_name("BYTES");
-  ping->add_option("-C,--count", options->count, "pings; for --listen connections to serve (default no end)")
+  ping->add_option("-C,--count", options->count,
+                   "number of pings; with --listen number of connections to serve (default no end)")
       ->type_name("N");
   add_timeout_option(*ping, options->timeout,
-                     "how long the other side may say nothing before it is given up (default 10; listener: 30)");
-  ping->add_flag("-V,--verify", options->verify, "compare what comes back")->excludes(listen);
+                     "give up after this time without a message from the other side (default 10; listener: 30)");
+  ping->add_flag("-V,--verify", options->verify, "compare the returned bytes with the sent bytes")->excludes(listen);
   ping->add_flag("--json", options->json, "print the result as JSON")->excludes(listen);
   ping->footer(
       "Example, two terminals:\n  weft ping --listen 127.0.0.1:7174\n  weft ping 127.0.0.1:7174 -C 1000 -V\n"
-      "Either side may be rping (rping -s -a ADDR, rping -c -a ADDR). Port 7174 where none is given.");
+      "Either side may be rping (rping -s -a ADDR, rping -c -a ADDR). The default port is 7174.");
   ping->callback([options, &context] {
     if (options->listen.empty() == options->target.empty()) {
       context.exit_status = usage_error("ping wants a server's ADDR:PORT, or --listen ADDR:PORT");

@@ -230,7 +230,7 @@ absl::Status Server::open(const GlobalOptions& global) {
   auto id = channel_->create_id();
   if (!id.ok()) return to_status(id.error(), "cannot create a connection identifier");
   listener_ = std::move(id.value());
-  std::string what = "cannot listen at " + address_str(*addr);
+  std::string what = "cannot listen on " + address_str(*addr);
   if (auto status = listener_->bind_addr(*addr); !status.ok()) return to_status(status.error(), what);
   if (auto status = listener_->listen(kBacklog); !status.ok()) return to_status(status.error(), what);
   print_ready("rdma=" + address_str(listener_->local_addr()));

@@ -163,36 +163,37 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
   serve->add_option("directory", options->directory, "directory to export, under the name /")
       ->required()
       ->type_name("DIR");
-  serve->add_option("--listen", options->listen, "where to take RDMA connections; port 0 picks one")
+  serve->add_option("--listen", options->listen, "the address for RDMA connections; port 0 picks one")
       ->check([](const std::string& text) { return address_fault(text, nfsulb::kNfsRdmaPort); })
       ->type_name("ADDR:PORT")
       ->capture_default_str();
-  serve->add_option("--mount-listen", options->mount_listen, "where to answer MOUNT over TCP; port 0 picks one")
+  serve->add_option("--mount-listen", options->mount_listen, "the address for MOUNT over TCP; port 0 picks one")
       ->check([](const std::string& text) { return address_fault(text, nfsulb::kMountTcpPort); })
       ->type_name("ADDR:PORT")
       ->capture_default_str();
   serve
       ->add_option("--allow", options->allow,
-                   "clients that may connect, an address or a network; may be given more than once; all without it")
+                   "clients that may connect, an address or a network; may be given more than once; without it all "
+                   "clients may connect")
       ->check(allow_fault)
       ->allow_extra_args(false)
       ->type_name("ADDRESS[/PREFIX]");
   serve->add_flag("--read-write", options->read_write, "let clients change files; without it they only read");
   serve->add_flag("--cross-mounts", options->cross_mounts,
-                  "also serve the filesystems mounted beneath DIR; without it clients cannot go there");
+                  "also serve the filesystems mounted beneath DIR; without it clients cannot enter them");
   serve->add_flag("--set-id-files", options->set_id_files,
                   "let clients set the set-user-ID and set-group-ID bits of files");
   serve->add_flag("--devices", options->devices, "let clients make device files (as root)");
   serve
       ->add_option("--state-dir", options->state_dir,
-                   "where the key and the index of file handles live (default $XDG_STATE_HOME/weft or "
+                   "the directory for the key and the index of file handles (default $XDG_STATE_HOME/weft or "
                    "~/.local/state/weft)")
       ->type_name("DIR");
   serve->add_flag("--rpcbind", options->rpcbind,
                   "register NFS over RDMA with the rpcbind of this host, for clients to find its port");
   serve
       ->add_option("--disk-workers", options->disk_workers,
-                   "threads that read and write files; those that wait for fsync are apart")
+                   "threads that read and write files; threads that wait for fsync are separate")
       ->check(CLI::Range(2u, 256u))
       ->type_name("N")
       ->capture_default_str();

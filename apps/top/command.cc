@@ -209,11 +209,11 @@ int run_top(const TopOptions& options) {
 void register_top_command(CLI::App& root, CommandContext& context) {
   auto options = std::make_shared<TopOptions>();
   CLI::App* top = root.add_subcommand("top", "Show the metrics of a running serve or gateway, live.");
-  top->add_option("address", options->where, "the --metrics address of the server; port 9450 if none is given")
+  top->add_option("address", options->where, "the --metrics address of the server; default port 9450")
       ->required()
       ->check([](const std::string& text) { return address_fault(text, metrics::kMetricsPort); })
       ->type_name("ADDR[:PORT]");
-  top->add_option("--interval", options->interval_s, "seconds between two views")
+  top->add_option("--interval", options->interval_s, "seconds between two answers")
       ->check(CLI::Range(0.1, 3600.0))
       ->type_name("S")
       ->capture_default_str();

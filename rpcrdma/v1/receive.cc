@@ -12,19 +12,8 @@ namespace {
 
 using Code = TransportError::Code;
 
-CallVerdict error_of(ReceivedCall& call, Code code, const char* why) {
-  call.error = {.code = code};
-  call.why = why;
-  return CallVerdict::kError;
-}
-
 CallVerdict bad_header(ReceivedCall& call, const char* why) {
-  return error_of(call, Code::kBadHeader, why);
-}
-
-CallVerdict discard(ReceivedCall& call, const char* why) {
-  call.why = why;
-  return CallVerdict::kDiscard;
+  return refuse(call, {.code = Code::kBadHeader}, why);
 }
 
 // The first two words of the Payload stream are the RPC's XID and msg_type.
@@ -38,15 +27,10 @@ CallVerdict check_payload(ReceivedCall& call) {
   return CallVerdict::kAccept;
 }
 
-ReplyVerdict discard(ReceivedReply& reply, const char* why) {
-  reply.why = why;
-  return ReplyVerdict::kDiscard;
-}
-
 }  // namespace
 
 CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, ReceivedCall& call) {
-  if (violates("R1-5.5-01", message.size() < kMinHeader)) return discard(call, "shorter than 28 octets");
+  if (violates("R1-5.5-01", message.size() < kMinHeader)) return discard(call, "shorter than 28 bytes");
   xdr::XdrReader in(message);
   Header header;
   const HeaderError error = parse_header(in, header);
@@ -54,23 +38,24 @@ CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, Received
   call.version = header.vers;
   call.credit = header.credit;
   if (violates("R1-5.5.1-01", header.vers != kVersion)) {  // before everything else
-    return error_of(call, Code::kVersion, "unsupported version");
+    return refuse(call, {.code = Code::kVersion}, "unsupported version");
   }
   if (violates("R1-5.2.4-04", header.proc == Proc::kError && error != HeaderError::kProc)) {
     return discard(call, "RDMA_ERROR reached a responder");
   }
   if (violates("R1-5.5.2-01", error != HeaderError::kNone)) return bad_header(call, header_error_str(error));
   if (violates("R1-5.6.2-02", header.proc == Proc::kDone)) return discard(call, "RDMA_DONE");
-  if (violates("R1-5.6.1-02", header.proc == Proc::kMsgp)) return error_of(call, Code::kMessageType, "RDMA_MSGP");
+  if (violates("R1-5.6.1-02", header.proc == Proc::kMsgp))
+    return refuse(call, {.code = Code::kMessageType}, "RDMA_MSGP");
 
   header.lists.split_position_zero();
   switch (ChunkLists::validate(std::move(header.lists), limits, call.lists)) {
     case ChunkError::kNone: break;
-    case ChunkError::kTooManySegments: return error_of(call, Code::kSegments, "too many segments");
-    case ChunkError::kTooManyReadChunks: return error_of(call, Code::kReadChunks, "too many chunks");
-    case ChunkError::kTooManyWriteChunks: return error_of(call, Code::kWriteChunks, "too many chunks");
+    case ChunkError::kTooManySegments: return refuse(call, {.code = Code::kSegments}, "too many segments");
+    case ChunkError::kTooManyReadChunks: return refuse(call, {.code = Code::kReadChunks}, "too many chunks");
+    case ChunkError::kTooManyWriteChunks: return refuse(call, {.code = Code::kWriteChunks}, "too many chunks");
     case ChunkError::kMisalignedPosition: return bad_header(call, "Position not a multiple of four");
-    case ChunkError::kTooLong: return error_of(call, Code::kSystem, "Read chunk too long");
+    case ChunkError::kTooLong: return refuse(call, {.code = Code::kSystem}, "Read chunk too long");
     case ChunkError::kWraps: return bad_header(call, "a segment that ends beyond 2^64");
   }
   call.external = header.proc == Proc::kNomsg;
@@ -130,7 +115,7 @@ ReplyVerdict receive_reply(ConstBytes message, const Offered& offered, ReceivedR
     return ReplyVerdict::kExternalReply;
   }
   if (violates("R1-5.3.3-05", reply.reply_chunk_len != 0)) {
-    return discard(reply, "RDMA_MSG Reply with octets in the Reply chunk");
+    return discard(reply, "RDMA_MSG Reply with bytes in the Reply chunk");
   }
   reply.payload = in.rest();
   xdr::XdrReader payload(reply.payload);

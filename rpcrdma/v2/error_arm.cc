@@ -25,4 +25,22 @@ void emit_error_arm(xdr::XdrWriter& out, ErrorArmKind kind, const ErrorArm& arm)
   }
 }
 
+ErrorArm to_arm(const TransportError& error) {
+  return {.vers_low = error.low,
+          .vers_high = error.high,
+          .max_chunks = error.limit,
+          .max_segments = error.limit,
+          .chunk_index = error.chunk,
+          .length_needed = error.needed};
+}
+
+TransportError from_arm(TransportError::Code code, const ErrorArm& arm) {
+  return {.code = code,
+          .low = arm.vers_low,
+          .high = arm.vers_high,
+          .limit = code == TransportError::Code::kSegments ? arm.max_segments : arm.max_chunks,
+          .chunk = arm.chunk_index,
+          .needed = arm.length_needed};
+}
+
 }  // namespace weft::rpcrdma::v2

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "rpcrdma/transport_error.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::rpcrdma::v2 {
@@ -23,5 +24,9 @@ enum class ErrorArmKind : std::uint8_t { kVoid, kVersions, kMaxChunks, kMaxSegme
 
 [[nodiscard]] bool parse_error_arm(xdr::XdrReader& in, ErrorArmKind kind, ErrorArm& arm);
 void emit_error_arm(xdr::XdrWriter& out, ErrorArmKind kind, const ErrorArm& arm);
+
+// The fields of an arm and of the engines' TransportError.
+ErrorArm to_arm(const TransportError& error);
+TransportError from_arm(TransportError::Code code, const ErrorArm& arm);
 
 }  // namespace weft::rpcrdma::v2

@@ -5,7 +5,7 @@ namespace weft::rpcrdma::v2 {
 const char* header_error_str(HeaderError error) {
   switch (error) {
     case HeaderError::kNone: return "none";
-    case HeaderError::kTooShort: return "shorter than 16 octets";
+    case HeaderError::kTooShort: return "shorter than 16 bytes";
     case HeaderError::kVersion: return "unsupported version";
     case HeaderError::kHeaderType: return "unknown header type";
     case HeaderError::kErrorCode: return "unknown rdma_err";
@@ -15,7 +15,7 @@ const char* header_error_str(HeaderError error) {
     case HeaderError::kDirection: return "direction is neither CALL nor REPLY";
     case HeaderError::kOpaque: return "malformed opaque";
     case HeaderError::kPropertyValue: return "malformed value of a property";
-    case HeaderError::kTrailing: return "octets behind the header";
+    case HeaderError::kTrailing: return "bytes behind the header";
     case HeaderError::kNoPayload: return "no Payload stream";
     case HeaderError::kPayloadXid: return "header XID differs from RPC XID";
     case HeaderError::kPayloadType: return "direction differs from RPC message type";

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "base/bytes.h"
 #include "rpcrdma/xdr/xdr.h"
 
 // RPC-over-RDMA version 2. Two drafts of it share the version number and are not compatible: cel05
@@ -25,6 +27,13 @@ struct Prefix {
 
 [[nodiscard]] inline bool parse_prefix(xdr::XdrReader& in, Prefix& prefix) {
   return in.u32(prefix.xid) && in.u32(prefix.vers) && in.u32(prefix.credit) && in.u32(prefix.htype);
+}
+
+// reply_xid reads the XID of a message (Profile::reply_xid).
+inline std::optional<std::uint32_t> reply_xid(ConstBytes message) {
+  xdr::XdrReader in(message);
+  Prefix prefix;
+  return parse_prefix(in, prefix) ? std::optional(prefix.xid) : std::nullopt;
 }
 
 inline void emit_prefix(xdr::XdrWriter& out, const Prefix& prefix) {

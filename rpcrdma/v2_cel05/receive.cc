@@ -16,22 +16,6 @@ namespace {
 
 using Code = TransportError::Code;
 
-CallVerdict error_of(ReceivedCall& call, const TransportError& error, const char* why) {
-  call.error = error;
-  call.why = why;
-  return CallVerdict::kError;
-}
-
-CallVerdict discard(ReceivedCall& call, const char* why) {
-  call.why = why;
-  return CallVerdict::kDiscard;
-}
-
-ReplyVerdict discard(ReceivedReply& reply, const char* why) {
-  reply.why = why;
-  return ReplyVerdict::kDiscard;
-}
-
 template <Proc kType>
 CallVerdict take_body(ChunkListsBody<kType>& body, const ChunkLimits& limits, ReceivedCall& call) {
   if (violates("R2-7.2.2-2", body.direction == Direction::kReply)) return discard(call, "a Reply reached a responder");
@@ -48,13 +32,13 @@ CallVerdict take_body(const Error& /*body*/, const ChunkLimits& /*limits*/, Rece
 
 CallVerdict take_body(const Optional& body, const ChunkLimits& /*limits*/, ReceivedCall& call) {
   if (violates("R2-5.1-4", body.optdir == Direction::kReply)) return discard(call, "an unknown option in a Reply");
-  return error_of(call, {.code = Code::kOption}, "an unknown option");  // R2-5.1-3
+  return refuse(call, {.code = Code::kOption}, "an unknown option");  // R2-5.1-3
 }
 
 // R2-6.3-2
 template <typename PropertyBody>
 CallVerdict take_body(const PropertyBody& /*body*/, const ChunkLimits& /*limits*/, ReceivedCall& call) {
-  return error_of(call, {.code = Code::kOption}, "an operation on properties");
+  return refuse(call, {.code = Code::kOption}, "an operation on properties");
 }
 
 ReplyVerdict take_lists(const ChunkListsView& lists, const Offered& offered, ReceivedReply& reply) {
@@ -69,7 +53,7 @@ ReplyVerdict take_reply(Msg& body, const Offered& offered, ConstBytes payload, R
   reply.payload = payload;
   const ReplyVerdict verdict = take_lists(reply.lists, offered, reply);
   if (verdict == ReplyVerdict::kReply && violates("R1-5.3.3-05", reply.reply_chunk_len != 0)) {
-    return discard(reply, "RDMA2_MSG with octets in the Reply chunk");
+    return discard(reply, "RDMA2_MSG with bytes in the Reply chunk");
   }
   return verdict;
 }
@@ -119,13 +103,7 @@ CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, Received
   }
   const auto err = answer(header, error);
   if (!err) return discard(call, header_error_str(error));
-  return error_of(call, from_wire({.err = *err}), header_error_str(error));
-}
-
-std::optional<std::uint32_t> reply_xid(ConstBytes message) {
-  xdr::XdrReader in(message);
-  v2::Prefix prefix;
-  return v2::parse_prefix(in, prefix) ? std::optional(prefix.xid) : std::nullopt;
+  return refuse(call, from_wire({.err = *err}), header_error_str(error));
 }
 
 ReplyVerdict receive_reply(ConstBytes message, const Offered& offered, ReceivedReply& reply) {

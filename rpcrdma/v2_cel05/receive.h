@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "rpcrdma/message.h"
 
 // The treatment of a message of cel05 by an engine: the verdicts of its Profile.
@@ -11,7 +9,6 @@ namespace weft::rpcrdma::v2_cel05 {
 // all but RESPROP, which is an answer.
 MessageKind message_kind(ConstBytes message);
 CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, ReceivedCall& call);
-std::optional<std::uint32_t> reply_xid(ConstBytes message);
 ReplyVerdict receive_reply(ConstBytes message, const Offered& offered, ReceivedReply& reply);
 
 }  // namespace weft::rpcrdma::v2_cel05

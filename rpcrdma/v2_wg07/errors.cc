@@ -47,23 +47,11 @@ Code code_of(Err err) {
 }  // namespace
 
 Error to_wire(const TransportError& error) {
-  return {.err = err_of(error.code),
-          .arm = {.vers_low = error.low,
-                  .vers_high = error.high,
-                  .max_chunks = error.limit,
-                  .max_segments = error.limit,
-                  .chunk_index = error.chunk,
-                  .length_needed = error.needed}};
+  return {.err = err_of(error.code), .arm = v2::to_arm(error)};
 }
 
 TransportError from_wire(const Error& error) {
-  const v2::ErrorArm& arm = error.arm;
-  return {.code = code_of(error.err),
-          .low = arm.vers_low,
-          .high = arm.vers_high,
-          .limit = error.err == Err::kSegments ? arm.max_segments : arm.max_chunks,
-          .chunk = arm.chunk_index,
-          .needed = arm.length_needed};
+  return v2::from_arm(code_of(error.err), error.arm);
 }
 
 std::string_view error_name(Code code) {

@@ -76,7 +76,7 @@ const Profile kProfile{
     .is_first = is_first,
     .message_kind = message_kind,
     .receive_call = receive_call,
-    .reply_xid = reply_xid,
+    .reply_xid = v2::reply_xid,
     .receive_reply = receive_reply,
     .other_draft = other_draft,
     .error_name = error_name,

@@ -16,16 +16,6 @@ namespace {
 using Code = TransportError::Code;
 using Direction = Reassembly::Part::Direction;
 
-CallVerdict discard(ReceivedCall& call, const char* why) {
-  call.why = why;
-  return CallVerdict::kDiscard;
-}
-
-ReplyVerdict discard(ReceivedReply& reply, const char* why) {
-  reply.why = why;
-  return ReplyVerdict::kDiscard;
-}
-
 std::size_t num_segments(const ChunkListsView& lists) {
   std::size_t num = lists.call_chunk.size() + lists.read_list.size();
   for (const SegmentArray& chunk : lists.write_list) num += chunk.size();
@@ -38,9 +28,8 @@ CallVerdict take_body(Call<kType>& body, const ChunkLimits& limits, ReceivedCall
   call.inv_handle = v2::named_handle(body.inv_handle, body.lists);
   // A limit of 0 is for Calls without chunks, and has errors of its own.
   if (violates("W2-5.2-4", limits.max_segments != 0 && num_segments(body.lists) > limits.max_segments)) {
-    call.error = {.code = Code::kSegments, .limit = static_cast<std::uint32_t>(limits.max_segments)};
-    call.why = "too many segments";
-    return CallVerdict::kError;
+    return refuse(call, {.code = Code::kSegments, .limit = static_cast<std::uint32_t>(limits.max_segments)},
+                  "too many segments");
   }
   return v2::take_call_lists(std::move(body.lists), limits, Code::kWriteChunks, call);
 }
@@ -143,15 +132,7 @@ CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, Received
   }
   const auto err = answer(header, error);
   if (!err) return discard(call, header_error_str(error));
-  call.error = from_wire({.err = *err});
-  call.why = header_error_str(error);
-  return CallVerdict::kError;
-}
-
-std::optional<std::uint32_t> reply_xid(ConstBytes message) {
-  xdr::XdrReader in(message);
-  v2::Prefix prefix;
-  return v2::parse_prefix(in, prefix) ? std::optional(prefix.xid) : std::nullopt;
+  return refuse(call, from_wire({.err = *err}), header_error_str(error));
 }
 
 ReplyVerdict receive_reply(ConstBytes message, const Offered& offered, ReceivedReply& reply) {

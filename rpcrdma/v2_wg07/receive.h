@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 
 #include "rpcrdma/framing.h"
@@ -11,7 +10,6 @@ namespace weft::rpcrdma::v2_wg07 {
 
 MessageKind message_kind(ConstBytes message);
 CallVerdict receive_call(ConstBytes message, const ChunkLimits& limits, ReceivedCall& call);
-std::optional<std::uint32_t> reply_xid(ConstBytes message);
 ReplyVerdict receive_reply(ConstBytes message, const Offered& offered, ReceivedReply& reply);
 Frame frame(ConstBytes message);
 std::optional<ConstBytes> payload(ConstBytes message);

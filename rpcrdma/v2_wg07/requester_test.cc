@@ -313,7 +313,7 @@ TEST_F(Wg07RequesterTest, PropertiesThatCannotBeTrueDoNoHarm) {
 
 TEST_F(Wg07RequesterTest, ErrorsEndTheirCallAndAreTold) {
   const std::pair<wg07::Error, const char*> kErrors[] = {
-      {{.err = wg07::Err::kSystem}, "RDMA2_ERR_SYSTEM: the peer had a trouble of its own"},
+      {{.err = wg07::Err::kSystem}, "RDMA2_ERR_SYSTEM: the peer had an internal error"},
       {{.err = wg07::Err::kBadXdr}, "RDMA2_ERR_BAD_XDR: the peer could not use this Call's header or chunks"},
       {{.err = wg07::Err::kInvalCont}, "RDMA2_ERR_INVAL_CONT: the peer could not join the parts of this Call"},
       {{.err = wg07::Err::kBadPropval}, "RDMA2_ERR_BAD_PROPVAL: the peer could not use this Call's header or chunks"},

@@ -295,7 +295,7 @@ TEST(Cli, UnreachableServerIsOneClearLineAndStatusOne) {
 TEST(Cli, AFailedConnectSaysWhyAndWhatToTry) {
   for (const auto& words : {std::vector<std::string>{"ping", "127.0.0.1:1", "-C", "1"}, {"perf", "127.0.0.1:1"}}) {
     Outcome outcome = run_weft(words);
-    for (const char* part : {"127.0.0.1:1", "refused", "Likely cause: no program listens at that port", "Try: "}) {
+    for (const char* part : {"127.0.0.1:1", "refused", "Likely cause: no program listens on that port", "Try: "}) {
       EXPECT_TRUE(contains(outcome.err, part)) << outcome.err;
     }
   }

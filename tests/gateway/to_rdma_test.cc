@@ -241,7 +241,7 @@ TEST_F(ToRdmaTest, CallsAheadOfTheServerAreBounded) {
   for (std::uint32_t xid = 1; xid <= 1000; ++xid) client.send(nfs_call(xid, kNull, {}));
   ASSERT_TRUE(run([&] { return !calls.empty(); }));
   settle();
-  EXPECT_EQ(gateway->summary(), "1 clients, 64 calls, 0 items placed directly");
+  EXPECT_EQ(gateway->summary(), "1 client, 64 calls; items placed directly: 0");
 }
 
 // The program's loop sleeps until the next deadline.

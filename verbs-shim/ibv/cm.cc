@@ -104,7 +104,7 @@ Status IbvCmId::bind_addr(const sockaddr_storage& addr) {
 Status IbvCmId::listen(int backlog) {
   if (endpoint_->state != State::kBound) return out_of_order("listen");
   if (::rdma_listen(endpoint_->id, backlog) != 0) {
-    return call_error("cannot listen at " + address_str(*::rdma_get_local_addr(endpoint_->id)), errno);
+    return call_error("cannot listen on " + address_str(*::rdma_get_local_addr(endpoint_->id)), errno);
   }
   endpoint_->state = State::kListening;
   return {};
@@ -145,7 +145,7 @@ std::size_t IbvCmId::room(std::size_t other) const {
 Result<ConnParam> IbvCmId::fit(const ConnParam& param, std::size_t most) const {
   const Caps& caps = endpoint_->device.caps();
   if (param.private_data.size() > most) {
-    return Error{EINVAL, "private data has at most " + std::to_string(most) + " octets here"};
+    return Error{EINVAL, "private data has at most " + std::to_string(most) + " bytes here"};
   }
   ConnParam out = param;
   const auto cut = [](std::uint8_t depth, std::uint32_t most) {
@@ -185,7 +185,7 @@ Status IbvCmId::connect(const ConnParam& param) {
   event.id = this;
   event.status = err;
   event.text = err == ECONNREFUSED
-                   ? "connection refused: no program listens at " + address_str(*::rdma_get_peer_addr(endpoint_->id))
+                   ? "connection refused: no program listens on " + address_str(*::rdma_get_peer_addr(endpoint_->id))
                    : error.message;
   endpoint_->channel->push(std::move(event));
   return {};
@@ -208,7 +208,7 @@ Status IbvCmId::reject(std::span<const std::uint8_t> private_data) {
   if (endpoint_->state != State::kRequest) return out_of_order("reject");
   const std::size_t most = room(kMostRejectData);
   if (private_data.size() > most) {
-    return Error{EINVAL, "the private data of a rejection has at most " + std::to_string(most) + " octets here"};
+    return Error{EINVAL, "the private data of a rejection has at most " + std::to_string(most) + " bytes here"};
   }
   endpoint_->state = State::kEnded;
   if (::rdma_reject(endpoint_->id, private_data.data(), static_cast<std::uint8_t>(private_data.size())) != 0) {

@@ -119,7 +119,7 @@ void describe_rejection(CmEvent& event, const rdma_cm_event& raw, const Endpoint
   event.status = ECONNREFUSED;
   if (nobody) {
     event.type = CmEventType::kUnreachable;
-    event.text = "connection refused: no program listens at " + peer;
+    event.text = "connection refused: no program listens on " + peer;
     return;
   }
   event.text = peer + " rejected the connection";

@@ -14,11 +14,11 @@ namespace weft::verbs::ibv {
 namespace {
 
 Error reg_error(std::size_t length, int errno_value) {
-  Error error = call_error("cannot register " + std::to_string(length) + " octets", errno_value);
+  Error error = call_error("cannot register " + std::to_string(length) + " bytes", errno_value);
   rlimit limit{};
   if (errno_value == ENOMEM && ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     error.message += "; this process may lock " + std::to_string(limit.rlim_cur) +
-                     " octets of memory: raise that (ulimit -l unlimited, or memlock in /etc/security/limits.conf)";
+                     " bytes of memory: raise that (ulimit -l unlimited, or memlock in /etc/security/limits.conf)";
   }
   return error;
 }
@@ -56,7 +56,7 @@ IbvPd::~IbvPd() {
 }
 
 Result<std::unique_ptr<Mr>> IbvPd::reg_mr(void* addr, std::size_t length, Access access) {
-  if (length == 0) return invalid("a region has at least one octet");
+  if (length == 0) return invalid("a region has at least one byte");
   if (reinterpret_cast<std::uintptr_t>(addr) > UINTPTR_MAX - length) return invalid("the range wraps");
   if ((has(access, Access::kRemoteWrite) || has(access, Access::kRemoteAtomic)) && !has(access, Access::kLocalWrite)) {
     return invalid("kRemoteWrite and kRemoteAtomic need kLocalWrite");

@@ -47,7 +47,7 @@ Result<std::unique_ptr<Qp>> IbvQp::create(std::shared_ptr<Endpoint> endpoint, Pd
     return invalid("a queue of this device has room for " + std::to_string(caps.max_qp_wr) + " requests");
   }
   if (attr.cap.max_inline_data > caps.max_inline_data) {
-    return invalid("this device takes " + std::to_string(caps.max_inline_data) + " octets inline");
+    return invalid("this device takes " + std::to_string(caps.max_inline_data) + " bytes inline");
   }
   Endpoint& at = *endpoint;
   std::unique_ptr<IbvQp> out(new IbvQp(std::move(endpoint), attr));
@@ -93,7 +93,7 @@ Status IbvQp::check(const SendWr& wr) const {
   if (has(wr.send_flags, SendFlags::kInline)) {
     std::uint64_t octets = 0;
     for (const Sge& sge : wr.sg_list) octets += sge.length;
-    if (octets > cap_.max_inline_data) return invalid("more octets than this queue pair takes inline");
+    if (octets > cap_.max_inline_data) return invalid("more bytes than this queue pair takes inline");
     if (read || atomic) return invalid("a Read or Atomic has no inline data");
   }
   const Caps& caps = device_.caps();
@@ -101,8 +101,7 @@ Status IbvQp::check(const SendWr& wr) const {
     return invalid("a Read's sink has at most " + std::to_string(caps.max_sge_rd) + " sges on this device");
   }
   if (atomic && !caps.atomics) return invalid("this device has no Atomics");
-  if (atomic && (wr.sg_list.size() != 1 || wr.sg_list[0].length != 8))
-    return invalid("an Atomic's result has 8 octets");
+  if (atomic && (wr.sg_list.size() != 1 || wr.sg_list[0].length != 8)) return invalid("an Atomic's result has 8 bytes");
   if (wr.opcode == WrOpcode::kRdmaWriteWithImm && !caps.imm_data) return invalid("this device has no immediate data");
   if (wr.opcode == WrOpcode::kSendWithImm) return invalid("kSendWithImm has no counterpart on iWARP");
   if (wr.opcode != WrOpcode::kBindMw) return {};
@@ -112,7 +111,7 @@ Status IbvQp::check(const SendWr& wr) const {
   if (bind.mw == nullptr || bind.mr == nullptr || bind.length == 0 || !wr.sg_list.empty() ||
       (bind.rkey ^ bind.mw->rkey()) >> 8 != 0 || bind.rkey == bind.mw->rkey() ||
       (unsigned(bind.access) & ~unsigned(kRights)) != 0 || static_cast<IbvMw*>(bind.mw)->get() == nullptr) {
-    return invalid("a bind needs a window, a region, octets, another key, and rights of a peer's alone");
+    return invalid("a bind needs a window, a region, bytes, another key, and rights of a peer's alone");
   }
   return {};
 }

@@ -140,7 +140,7 @@ Result<std::unique_ptr<Qp>> SoftCmId::create_qp(Pd& pd, const QpInitAttr& attr) 
 Status SoftCmId::check_private_data(std::size_t len, std::uint8_t revision) const {
   const std::size_t most = mpa::max_private_data(revision, fleet_.core().peer().max_pd_length);
   if (len > most) {
-    return Error{EINVAL, std::to_string(len) + " octets of private data, and MPA revision " + std::to_string(revision) +
+    return Error{EINVAL, std::to_string(len) + " bytes of private data, and MPA revision " + std::to_string(revision) +
                              " carries at most " + std::to_string(most) + " to this kind of peer [MPA-7.1.1-24]"};
   }
   return {};

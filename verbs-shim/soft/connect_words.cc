@@ -17,7 +17,7 @@ struct Hint {
 
 constexpr Hint kHints[] = {
     {ECONNREFUSED,
-     "no program listens at that port, or the peer is a hardware RNIC whose host runs iwpmd and listens at a port that "
+     "no program listens on that port, or the peer is a hardware RNIC whose host runs iwpmd and listens on a port that "
      "iwpmd chose",
      "the listener's own address and port; a listener for iWARP at the peer; with a hardware RNIC stop iwpmd there and "
      "start its listener again (or SoftConfig::port_map.ask)"},

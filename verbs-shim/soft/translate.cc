@@ -61,7 +61,7 @@ Status check_bind(const SendWr& wr) {
   constexpr std::uint32_t kKeyMask = 0xff;
   if (bind.mw == nullptr || bind.mr == nullptr) return Error{EINVAL, "a bind names a window and a region"};
   if (((bind.rkey ^ bind.mw->rkey()) & ~kKeyMask) != 0)
-    return Error{EINVAL, "a bind may change the lower octet of the window's rkey only"};
+    return Error{EINVAL, "a bind may change the lower byte of the window's rkey only"};
   if ((unsigned(bind.access) & ~kAllowed) != 0) return Error{EINVAL, "a window has remote access flags only"};
   if (bind.length == 0) return Error{EINVAL, "an empty window"};
   return {};
@@ -113,8 +113,8 @@ Status check_send(const SendWr& wr, const QpCap& cap) {
   std::uint64_t len = 0;
   for (const Sge& sge : wr.sg_list) len += sge.length;
   if (is_atomic(wr.opcode) && len != rdmap::kAtomicLen)
-    return Error{EINVAL, "an atomic's scatter/gather list has 8 octets, for what was there before"};
-  if (is_local(wr.opcode) && len != 0) return Error{EINVAL, "binding and invalidating a window move no octets"};
+    return Error{EINVAL, "an atomic's scatter/gather list has 8 bytes, for what was there before"};
+  if (is_local(wr.opcode) && len != 0) return Error{EINVAL, "binding and invalidating a window move no bytes"};
   if (wr.opcode == WrOpcode::kBindMw) {
     if (Status status = check_bind(wr); !status) return status;
   }

@@ -50,7 +50,7 @@ listening() {
   n=0
   until ss -Hltn "sport = :$1" | grep -q .; do
     n=$((n + 1))
-    [ $n -lt 600 ] || fail "nothing listens at port $1"
+    [ $n -lt 600 ] || fail "nothing listens on port $1"
     usleep 50000
   done
 }
