@@ -131,7 +131,7 @@ void Requester::take_grant(ReplyVerdict verdict) {
   const bool is_error = verdict == ReplyVerdict::kError;
   const bool is_other = is_error && received_.error.code == TransportError::Code::kVersion;
   if (violates("R2-8-1", is_error && is_opening_)) return;
-  if (violates("R2-8.2-6", is_other && link_->profile().version != 1)) return;
+  if (violates("R2-8.2-6", is_other && !link_->profile().version_errors_grant)) return;
   const bool is_none = violates("R1-4.3.1-05", received_.credit == 0);
   link_->credits().granted = is_none ? 1 : received_.credit;
   if (is_none && config_.log != nullptr) {  // R2-7.2.2-10
