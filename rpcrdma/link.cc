@@ -151,7 +151,10 @@ bool Link::take_property(const Arrival& arrival) {
   if (*taken.fault != '\0') tell_fault(taken.fault);
   const bool is_answered = !taken.answer.empty();
   outbox_.add(std::move(taken.answer), arrival.slot);
-  if (!is_answered) endpoint_.post_receive(arrival.slot);
+  if (!is_answered) {
+    on_needless();
+    endpoint_.post_receive(arrival.slot);
+  }
   pump_outbox();
   if (taken.changed && !endpoint_.failure()) settle_terms();
   return true;
@@ -182,8 +185,18 @@ void Link::pump_outbox() {
   }
 }
 
+// Such a message holds a Receive that other peers need until the turn ends. Messages that are credited cost their
+// sender a credit, so they are counted anyway.
+void Link::on_needless() {
+  if (endpoint_.config().receives == nullptr) return;
+  if (++needless_in_turn_ > endpoint_.share() + kExtraReceives) {
+    endpoint_.fail_overrun("the peer sends only messages that are to be discarded");
+  }
+}
+
 // Credits, Send buffers or the other engine's sequence can hold up either engine.
 void Link::finish_turn() {
+  needless_in_turn_ = 0;
   if (!is_decided() || closed_ || endpoint_.failure()) return;
   if (flow_ && flow_->is_short()) pass_on();
   pump_outbox();

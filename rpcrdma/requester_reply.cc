@@ -94,7 +94,8 @@ void Requester::on_receive(Arrival&& arrival) {
                  : at == sent_.end() ? "no Call that waits has its XID"
                                      : "its Call has a Reply already");
     // The late Reply gives back the credit of a Call that was given up.
-    if (xid) std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; });
+    const bool is_late = xid && std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; }) != 0;
+    if (!is_late) link_->on_needless();
   }
   dispatching_ = false;
   if (is_done) endpoint_->post_receive(slot);
@@ -178,7 +179,10 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
     if (verdict != ReplyVerdict::kError) on_opened();
   }
   switch (verdict) {
-    case ReplyVerdict::kDiscard: on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why); break;
+    case ReplyVerdict::kDiscard:
+      on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why);
+      link_->on_needless();
+      break;
     case ReplyVerdict::kError: on_error(at, received_.error); break;
     case ReplyVerdict::kReply:
     case ReplyVerdict::kExternalReply: {

@@ -99,7 +99,6 @@ bool Responder::reply(ServedCallId id, ServedReply&& reply) {
 
 void Responder::on_time(TimePoint now) {
   now_ = now;
-  discarded_in_turn_ = 0;
   admit();
   give_up_waiting();
   pump();

@@ -248,7 +248,6 @@ class Responder {
   bool lacks_sends_ = false;    // an answer waits for a Send buffer, and no Send under way will give one back
   std::uint32_t calls_under_way_ = 0;
   std::uint32_t sends_under_way_ = 0;
-  std::uint32_t discarded_in_turn_ = 0;
 
   // Scratch for one answer at a time:
   Message message_;

@@ -88,10 +88,7 @@ void Responder::discard(ReceiveSlot receive, const char* why) {
   if (config_.log != nullptr) {
     config_.log->line(verbs::LogLevel::kWarn, config_.peer, "a message was discarded: {}", why);
   }
-  // A discarded message costs its sender no credit. It holds a Receive that other peers need until the turn ends.
-  if (++discarded_in_turn_ > endpoint_.share() + kExtraReceives && endpoint_.config().receives != nullptr) {
-    endpoint_.fail_overrun("the peer sends only messages that are to be discarded");
-  }
+  link_.on_needless();
   endpoint_.post_receive(receive);
 }
 

@@ -213,5 +213,32 @@ TEST_F(HostilePropertiesTest, AFloodOfQuestionsInCel05) {
   expect_all_is_back();
 }
 
+// Messages that cost their sender nothing, many at once: those of the other clients find their Receives.
+TEST_F(HostilePropertiesTest, FloodsOfMessagesWithoutAnAnswer) {
+  if (!server_device->caps().srq_reserve) return;  // without a reserve a flood takes all Receives
+  const Octets messages[] = {
+      cel05_octets(3, cel05::Updprop{.now = {property(1, 5000)}}),
+      cel05_octets(3, cel05::Resprop{.other = {property(1, 5)}}),
+      cel05_octets(3, cel05::Connprop{.start = {property(1, 5000)}}),
+      cel05_octets(9, cel05::Error{.err = cel05::Err::kSystem}),
+      cel05_octets(9, cel05::Msg{.direction = cel05::Direction::kReply}, rpc_reply(9)),
+  };
+  for (const std::uint32_t reverse_credits : {0u, 4u}) {
+    good.clear();
+    server.reset();
+    open({.credits = 8, .reverse_credits = reverse_credits});
+    for (const Octets& message : messages) {
+      V2Peer& peer = open_cel05();
+      peer.send(cel05_octets(3, cel05::Connprop{.start = {property(1, 5000)}}));
+      settle();
+      for (int i = 0; i < 60; ++i) peer.send(message);
+      verbs::testing::bare(*client_device).process(now);
+      expect_served();
+      run([&] { return peer.disconnected; });
+    }
+    expect_all_is_back();
+  }
+}
+
 }  // namespace
 }  // namespace weft::rpcrdma::testing
