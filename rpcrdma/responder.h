@@ -59,6 +59,8 @@ class Responder {
     std::chrono::milliseconds stall_timeout{30000};
     // The same while other connections wait for memory that this connection may hold (BudgetShare::is_wanted).
     std::chrono::milliseconds short_stall_timeout{30000};
+    // A Reply in several messages leaves within this time. A peer that gives some credits now and then does not stall.
+    std::chrono::milliseconds max_reply_time{30000};
     std::string peer;
     std::string peer_group;
     DuplicateRequestCache* duplicate_requests =
@@ -121,8 +123,9 @@ class Responder {
   bool is_sending(SendSlot send) const;
   // Whether one more Call would exceed the grant.
   bool is_at_limit() const { return calls_under_way_ >= link_.credits().grants.promised(); }
-  // Whether requests are under way or Calls wait for their share of the budget. If so, on_time must be called.
-  bool has_work() const { return endpoint_.busy() || !waiting_.empty() || !answers_.empty(); }
+  // Whether requests are under way, Calls wait for their share of the budget, or answers wait to leave. If so, on_time
+  // must be called.
+  bool has_work() const { return endpoint_.busy() || !waiting_.empty() || !answers_.empty() || posting_; }
 
   // Calls without an answer, and the part of them that waits for memory.
   std::uint32_t num_under_way() const { return calls_under_way_; }
@@ -146,6 +149,9 @@ class Responder {
   CallSlot take_call(std::optional<ReceiveSlot> receive);
   // Logs a line about the Call with this XID.
   void tell(verbs::LogLevel level, std::uint32_t xid, std::string_view what, std::string_view why) const;
+  // The Reply in several messages that is leaving; null: none.
+  const Outgoing* continued() const;
+  void end_slow_reply();
   // Whether work is under way that the peer or a shortage of memory can hold up.
   bool may_stall() const;
   std::chrono::milliseconds stall_timeout() const;

@@ -205,6 +205,61 @@ TEST_F(Wg07ResponderTest, AReplyInSlicesHoldsItsOctetsUntilItHasLeft) {
   expect_alive(6);
 }
 
+// So do items that the Call offered no chunk for.
+TEST_F(Wg07ResponderTest, ItemsWithoutAChunkHoldTheirOctetsUntilTheyHaveLeft) {
+  first_credit = 2;
+  const Octets item = pattern(40000), before(4);
+  open();
+  deliver(wg07::CallInline{}, rpc_call(kRead), 5, credits(1));
+  answer(item_reply(item, before));
+  EXPECT_EQ(end->budget.used, item.size() + before.size());
+  deliver(wg07::Grant{}, {}, 0, kManyCredits);
+  EXPECT_TRUE(last_sent().is<wg07::ReplyInline>());
+  EXPECT_EQ(end->budget.used, 0u);
+  open({.budget = 32 << 10});
+  deliver(wg07::CallInline{}, rpc_call(kRead), 5);
+  answer(item_reply(item, before));
+  EXPECT_EQ(error().err, wg07::Err::kReplyResource);
+  EXPECT_EQ(error().arm.length_needed, item.size() + before.size() + 24);
+  EXPECT_EQ(end->pool.in_use(), 0u);
+  expect_alive(6);
+}
+
+// A credit now and then keeps no Reply for ever. Each Reply has its time from the turn on when it may leave.
+TEST_F(Wg07ResponderTest, ADripOfCreditsEndsInTime) {
+  first_credit = 2;
+  open();
+  int s = 0;
+  std::uint32_t credit = credits(1);
+  const auto drip = [&](int end_s) {
+    while (s < end_s && !end->endpoint->failure()) {
+      end->link->set_now(at(++s * 1000));
+      deliver(wg07::Grant{}, {}, 0, ++credit);
+      end->responder->on_time(at(s * 1000));
+    }
+  };
+  const auto answer_long = [&](std::size_t len) {
+    ServedReply reply;
+    reply.results = pattern(len);
+    answer(std::move(reply));
+  };
+  for (const std::uint32_t xid : {5u, 6u}) {
+    deliver_null(xid, credit);
+    answer_long(70000);
+  }
+  drip(25);
+  EXPECT_EQ(last_sent().header.xid, 6u) << "the first one has left";
+  drip(35);
+  EXPECT_FALSE(end->endpoint->failure());
+  drip(45);
+  deliver_null(7, credit);
+  answer_long(200000);
+  drip(100);
+  ASSERT_TRUE(end->endpoint->failure());
+  EXPECT_NE(end->endpoint->failure()->find("30000 ms for one Reply"), std::string::npos) << *end->endpoint->failure();
+  EXPECT_LE(s, 77);
+}
+
 TEST_F(Wg07ResponderTest, AReplyBeyondWhatPartsMayHaveNeedsAChunk) {
   open();
   deliver(wg07::CallInline{}, rpc_call(kNull));
