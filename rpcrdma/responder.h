@@ -197,7 +197,7 @@ class Responder {
   void on_no_send();
   void refuse(CallSlot slot, ReplyHeader&& rpc);
   void answer(CallSlot slot, ReplyHeader&& rpc, ServedReply&& reply);
-  bool hold_results(Call& call, const ServedReply& reply);
+  bool hold_results(Call& call, std::size_t len);
   void pump();
   void build(Answer& answer, Outgoing& out, SendSlot send);
   std::optional<std::uint32_t> handle_of(const Call& call) const;
