@@ -158,6 +158,7 @@ class Link {
   void probe(const LinkMessage& message) const;
   void pass(Arrival&& arrival);
   void pass_on();
+  bool may_lose(const MessageFlow::Next& next);
   void refuse(const MessageFlow::Next& next);
   void end_late_sequence();
   void settle_terms();

@@ -43,6 +43,18 @@ Requester::Calls::iterator Requester::find(std::uint32_t xid) {
   return std::ranges::find_if(sent_, [xid](const auto& call) { return call->xid == xid; });
 }
 
+// The Call bounds its Reply (R1-8.2-01), or nobody can say how long that will be.
+std::size_t Requester::max_reply(std::uint32_t xid) {
+  const auto at = find(xid);
+  if (at == sent_.end()) return 0;
+  Call& call = **at;
+  if (call.max_reply == 0) {
+    const std::size_t bound = std::max(call.offer.max_reply, rules_.reply_threshold);
+    call.max_reply = is_unpredictable(call.spec) ? kMaxContinued : std::min(bound, kMaxContinued);
+  }
+  return call.max_reply;
+}
+
 // R1-4.3.2-16: whether the handle belongs to the Call with the message's XID.
 bool Requester::may_invalidate(const std::optional<std::uint32_t>& xid, Calls::iterator at, std::uint32_t handle) {
   ++counters_.remote_invalidations;
@@ -191,7 +203,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
       keep_parts(call);
       // R1-10.1.3-01: the memory is fenced from the peer before anything reads it.
       call.registrations.clear();
-      const ConstBytes payload = arrival.joined ? ConstBytes(*arrival.joined)
+      const ConstBytes payload = arrival.joined ? ConstBytes(arrival.joined->octets())
                                  : verdict == ReplyVerdict::kReply
                                      ? received_.payload
                                      : ConstBytes(call.reply_memory).first(received_.reply_chunk_len);

@@ -49,6 +49,7 @@ class Responder {
     std::size_t max_write_chunks = 16;
     std::size_t max_items = 256;  // DDP-eligible arguments in a Call that has Read chunks
     std::size_t max_call = 1 << 20;
+    std::size_t max_continued_call = kMaxContinued;  // of a Call in several messages
     std::size_t max_item = 4 << 20;
     std::size_t max_held = 64 << 20;  // octets of the budget for this connection
     std::size_t guaranteed = 0;       // of max_held, whatever the budget says
@@ -95,6 +96,7 @@ class Responder {
   // of its parts waits with memory of others. If others have to end first, the connection waits in the budget's line.
   std::size_t take_memory(std::size_t least, std::size_t most);
   void give_memory(std::size_t octets) { share_.give_back(octets); }
+  std::size_t max_continued_call() const { return config_.max_continued_call; }
   bool is_memory_wanted() const { return share_.is_wanted(); }
   // All parts that arrived were passed on, but for those that wait.
   void on_parts_passed(bool wait);

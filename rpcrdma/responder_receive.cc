@@ -34,8 +34,8 @@ void Responder::on_receive(Arrival&& arrival) {
   const CallSlot slot = take_call(arrival.slot);
   Call& call = call_at(slot);
   if (arrival.joined) {
-    call.held = arrival.joined->capacity();
-    call.joined = std::make_shared<const std::vector<std::uint8_t>>(std::move(*arrival.joined));
+    call.held = arrival.joined->take_share();
+    call.joined = std::make_shared<const std::vector<std::uint8_t>>(arrival.joined->take_octets());
     received.payload = *call.joined;
   }
   call.xid = received.xid;

@@ -309,6 +309,28 @@ TEST_F(Wg07ResponderTest, PropertiesAreAnsweredAndSettleTheThreshold) {
   expect_alive(6);
 }
 
+// No part is joined that no engine would take.
+TEST_F(Wg07ResponderTest, PartsBetweenPropertiesAreRefusedAtOnce) {
+  RecordProperty("proves", "W2-6.3.3-3");
+  open();
+  end->link->exchange_properties({}, {});
+  deliver(wg07::ConnpropMiddle{}, {}, 9);
+  for (std::uint32_t xid = 5; xid < 8; ++xid) {
+    const Octets whole = rpc_call(kNull, pattern(8000), xid);
+    end->qp.sent.clear();
+    deliver(wg07::CallMiddle{4000}, part_of(whole, 0, 4000), xid);
+    ASSERT_THAT(end->qp.sent, SizeIs(1));
+    EXPECT_EQ(error().err, wg07::Err::kInvalCont);
+    EXPECT_EQ(last_sent().header.xid, xid);
+    deliver(wg07::CallInline{}, part_of(whole, 4000, whole.size()), xid);
+    EXPECT_THAT(end->qp.sent, SizeIs(1)) << "the Call was refused";
+  }
+  EXPECT_EQ(end->budget.held, 0u);
+  deliver(wg07::ConnpropFinal{}, {}, 9);
+  (void)last_sent().body<wg07::ConnpropFinal>();
+  expect_alive(20);
+}
+
 // Each answer holds the Receive of its message, and the client gets no more credits than there are Receives.
 TEST_F(Wg07ResponderTest, AnswersThatCannotLeaveHoldNoMoreThanTheReceives) {
   first_credit = 2;
@@ -336,6 +358,25 @@ TEST_F(Wg07ResponderTest, WhatIsNoRequestGetsNoAnswer) {
   deliver(unknown);
   EXPECT_EQ(error().err, wg07::Err::kInvalHtype);
   expect_alive(6);
+}
+
+// Nor may a message that is refused or discarded.
+TEST_F(Wg07ResponderTest, AMessageOfNoUseMayNotInvalidateEither) {
+  RecordProperty("proves", "W2-6.5-3");
+  const Octets whole = rpc_call(kNull, pattern(8000));
+  for (const bool is_refused : {true, false}) {
+    open();
+    deliver(wg07::CallMiddle{4000}, part_of(whole, 0, 4000));
+    if (is_refused) {
+      deliver_invalidating(wg07_octets(6, kManyCredits, wg07::CallInline{}, rpc_call(kNull, {}, 6)));
+    } else {
+      deliver(wg07::CallMiddle{4000}, {});
+      deliver_invalidating(wg07_octets(5, kManyCredits, wg07::CallInline{}, part_of(whole, 4000, whole.size())));
+    }
+    ASSERT_TRUE(end->endpoint->failure()) << is_refused;
+    EXPECT_TRUE(end->endpoint->violated());
+    EXPECT_NE(end->endpoint->failure()->find("invalidated"), std::string::npos);
+  }
 }
 
 // No engine sees these messages, so none would notice.

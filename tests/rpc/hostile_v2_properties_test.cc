@@ -132,6 +132,23 @@ TEST_F(HostilePropertiesTest, ListsOfPropertiesThatNeverEnd) {
   expect_all_is_back();
 }
 
+// Calls in parts between the messages of a list, while the list goes on.
+TEST_F(HostilePropertiesTest, CallsInPartsBetweenListsOfProperties) {
+  RecordProperty("proves", "W2-6.3.3-3");
+  open();
+  V2Peer& peer = open_wg07();
+  send(peer, 3, wg07::ConnpropMiddle{});
+  for (std::uint32_t xid = 10; xid < 50; ++xid) {
+    send_whole(peer, xid, rpc_call(xid, kNull, pattern(8000)), wg07::CallInline{});
+    settle();
+    EXPECT_EQ(peer.error().err, wg07::Err::kInvalCont);
+  }
+  EXPECT_FALSE(peer.disconnected);
+  EXPECT_EQ(peer.num_received<wg07::Error>(), 40u);
+  EXPECT_EQ(server->memory().calls, 0u) << "while the peer stays";
+  expect_all_is_back();
+}
+
 // Properties stand inside a sequence of parts, and change while a Reply is under way.
 TEST_F(HostilePropertiesTest, PropertiesInsideACallOfWg07) {
   RecordProperty("proves", "W2-6.3.6-3");
