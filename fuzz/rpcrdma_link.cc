@@ -153,7 +153,10 @@ class Machine {
     const Requester::Config config{.credits = kCredits, .call_timeout = std::chrono::milliseconds(60000)};
     requester_ = std::make_unique<Requester>(pd_, *link_, config, kFirstXid);
     if (!has_reverse()) return;
-    reverse_ = std::make_unique<ReverseResponder>(pd_, *link_, ReverseResponder::Config{programs_, kReverseCredits});
+    ReverseResponder::Config served;
+    served.programs = programs_;
+    served.credits = kReverseCredits;
+    reverse_ = std::make_unique<ReverseResponder>(pd_, *link_, served);
   }
   void open_server() {
     Responder::Config config;
