@@ -1,5 +1,6 @@
 // A Link of a client or of a server against an arbitrary peer, over fake verbs: credits of messages, parts of RPC
-// messages, transport properties, and the engines on top. The input is two octets of settings, then operations.
+// messages, transport properties, and the engines on top, of one direction or of both. The input is two octets of
+// settings, then operations.
 #include <memory>
 #include <optional>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "rpcrdma/profiles.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/responder.h"
+#include "rpcrdma/reverse.h"
 #include "rpcrdma/testing/fake_verbs.h"
 #include "rpcrdma/v2_cel05/header.h"
 #include "rpcrdma/v2_wg07/header.h"
@@ -42,7 +44,7 @@ std::size_t live_octets() {
 
 constexpr std::uint32_t kProgram = 0x20000099;
 constexpr std::uint32_t kCredits = 8;
-constexpr std::uint32_t kReceives = kCredits + kExtraReceives;
+constexpr std::uint32_t kReverseCredits = 4;
 constexpr std::size_t kLen = 4096;
 constexpr std::uint32_t kFirstXid = 0x70;
 constexpr std::size_t kGuaranteed = 64 << 10;
@@ -94,7 +96,10 @@ class Machine {
         budget_((limits_ & 1) != 0 ? 1536 << 10 : 64 << 20) {
     Endpoint::Config shape;
     shape.serial = 7;
-    shape.num_receives = shape.num_sends = kReceives;
+    shape.num_receives = shape.num_sends = kCredits + kExtraReceives;
+    if (has_reverse() && is_client()) ReverseResponder::widen(shape, kReverseCredits);
+    if (has_reverse() && !is_client()) ReverseRequester::widen(shape, kReverseCredits);
+    num_receives_ = shape.num_receives;
     shape.receive_len = kLen;
     shape.send_len = kLen + Responder::kSendExtra;
     endpoint_ = std::move(*Endpoint::create(pd_, shape));
@@ -112,6 +117,7 @@ class Machine {
   ~Machine() {
     qp_.forget();
     service_.calls.clear();
+    reverse_.reset();
     requester_.reset();
     responder_.reset();
     link_.reset();
@@ -127,12 +133,15 @@ class Machine {
       must(live_octets() <= at_first + (is_client() ? kClientsCeiling : budget_.held + kServersCeiling));
       must(budget_.used <= budget_.limit && budget_.held <= budget_.used + kGuaranteed);
     }
-    if (!is_client() && !endpoint_->failure() && !qp_.broken()) check_alive();
+    const bool is_called = responder_ || (reverse_ && is_wg07());
+    if (is_called && !endpoint_->failure() && !qp_.broken()) check_alive();
   }
 
  private:
   bool is_client() const { return (settings_ & 1) != 0; }
   bool is_wg07() const { return (settings_ & 2) != 0; }
+  // Both ends call, and both serve.
+  bool has_reverse() const { return (settings_ & 16) != 0; }
   bool has_all() const { return !is_client() && (settings_ & 4) != 0; }
   Profiles profiles() const {
     std::vector<Protocol> protocols{is_wg07() ? Protocol::k2Wg07 : Protocol::k2Cel05};
@@ -143,6 +152,11 @@ class Machine {
   void open_client() {
     const Requester::Config config{.credits = kCredits, .call_timeout = std::chrono::milliseconds(60000)};
     requester_ = std::make_unique<Requester>(pd_, *link_, config, kFirstXid);
+    if (!has_reverse()) return;
+    ReverseResponder::Config served;
+    served.programs = programs_;
+    served.credits = kReverseCredits;
+    reverse_ = std::make_unique<ReverseResponder>(pd_, *link_, served);
   }
   void open_server() {
     Responder::Config config;
@@ -150,14 +164,19 @@ class Machine {
     config.max_item = 1 << 20;
     config.max_held = kMaxHeld;
     config.guaranteed = kGuaranteed;
+    if (has_reverse()) config.reverse_credits = kReverseCredits;
     responder_ = std::make_unique<Responder>(pd_, *link_, pool_, budget_, programs_, config);
     responder_->start(kLen, 4);
+    if (!has_reverse()) return;
+    const Requester::Config calls{.credits = kReverseCredits, .ends_unanswering = false};
+    requester_ = std::make_unique<Requester>(pd_, *link_, calls, kFirstXid);
   }
   // The protocol is decided.
   void start() {
-    if ((settings_ & 8) != 0) link_->exchange_properties({}, {});
+    if ((settings_ & 8) != 0) link_->exchange_properties({.reverse = ReverseSupport::kGeneral}, {});
     if (requester_) requester_->start(kLen, kLen);
     if (responder_) responder_->start(kLen, 4);
+    if (reverse_) reverse_->start({kLen, kLen}, 4);
   }
 
   void deliver(const Octets& message) {
@@ -173,19 +192,22 @@ class Machine {
     return credit_;
   }
 
-  // A message that the fuzzer needs no luck for.
-  void peer_message() {
+  // A message that the fuzzer needs no luck for. reverse: of the other direction than usual.
+  void peer_message(bool reverse) {
+    const bool is_reply = is_client() != (reverse && has_reverse());
     const std::uint8_t kind = input_.u8();
     const std::uint8_t which = input_.u8();
     const std::uint32_t xid = kFirstXid + (which & 7u);
     const std::uint32_t credit = some_credit(static_cast<std::uint8_t>(which >> 4 | (which & 8) << 4));
     const std::size_t len = input_.u16() & 0xfff;
-    Octets payload = (which & 0x40) != 0 ? Octets(len) : is_client() ? rpc_reply(xid, len) : rpc_call(xid, len);
+    Octets payload = (which & 0x40) != 0 ? Octets(len) : is_reply ? rpc_reply(xid, len) : rpc_call(xid, len);
     if (payload.size() > kLen - 64) payload.resize(kLen - 64);
-    deliver(is_wg07() ? wg07_message(kind, xid, credit, payload) : cel05_message(kind, xid, credit, payload));
+    deliver(is_wg07() ? wg07_message(kind, xid, credit, payload, is_reply)
+                      : cel05_message(kind, xid, credit, payload, is_reply));
   }
 
-  Octets wg07_message(std::uint8_t kind, std::uint32_t xid, std::uint32_t credit, const Octets& payload) {
+  Octets wg07_message(std::uint8_t kind, std::uint32_t xid, std::uint32_t credit, const Octets& payload,
+                      bool is_reply) {
     using namespace v2_wg07;
     const auto make = [&](auto body, const Octets& rest) {
       return message_of<v2_wg07::Header>(xid, credit, std::move(body), rest);
@@ -197,9 +219,9 @@ class Machine {
       case 0:
       case 1:
       case 2:
-      case 3: return is_client() ? make(ReplyMiddle{xid}, payload) : make(CallMiddle{xid}, payload);
+      case 3: return is_reply ? make(ReplyMiddle{xid}, payload) : make(CallMiddle{xid}, payload);
       case 4:
-      case 5: return is_client() ? make(ReplyInline{}, payload) : make(call, payload);
+      case 5: return is_reply ? make(ReplyInline{}, payload) : make(call, payload);
       case 6: return make(ReplyInline{}, payload);
       case 7: return make(ReplyMiddle{kind}, payload);
       case 8: return make(call, payload);
@@ -216,12 +238,13 @@ class Machine {
     }
   }
 
-  Octets cel05_message(std::uint8_t kind, std::uint32_t xid, std::uint32_t credit, const Octets& payload) {
+  Octets cel05_message(std::uint8_t kind, std::uint32_t xid, std::uint32_t credit, const Octets& payload,
+                       bool is_reply) {
     using namespace v2_cel05;
     const auto make = [&](auto body, const Octets& rest) {
       return message_of<v2_cel05::Header>(xid, credit, std::move(body), rest);
     };
-    Msg body{.direction = is_client() ? Direction::kReply : Direction::kCall};
+    Msg body{.direction = is_reply ? Direction::kReply : Direction::kCall};
     if ((kind & 0x40) != 0) body.lists.write_list = {{Segment{5, (kind & 0x80u) << 12, 0}}};
     const v2::Propset props{{kind >> 4 & 3u, {0, 0, kind, kind}}};
     switch (kind & 15) {
@@ -255,7 +278,8 @@ class Machine {
     service_.calls.erase(service_.calls.begin());
     ServedReply reply;
     reply.results.resize(len / 4 * 4);
-    (void)responder_->reply(id, std::move(reply));
+    if (responder_) (void)responder_->reply(id, std::move(reply));
+    if (reverse_) reverse_->reply(id, std::move(reply));
   }
 
   void pass_time(std::chrono::milliseconds time) {
@@ -264,6 +288,7 @@ class Machine {
     link_->on_time(now_);
     if (responder_) responder_->on_time(now_);
     if (requester_) requester_->on_time(now_);
+    if (reverse_) reverse_->on_time(now_);
     budget_.admit_waiting();
     (void)link_->next_timeout();
   }
@@ -274,11 +299,12 @@ class Machine {
       case 0: return receive_raw();
       case 1:
       case 2:
-      case 3: return peer_message();
-      case 4: return is_client() ? make_call(input_.u16()) : answer_call(input_.u16());
+      case 3: return peer_message((op & 0x40) != 0);
+      case 4:
+        return is_client() != (has_reverse() && (op & 0x40) != 0) ? make_call(input_.u16()) : answer_call(input_.u16());
       case 5: return pass_time(std::chrono::milliseconds((op & 0x80) != 0 ? input_.u16() : 1));
       case 6: qp_.release(1u + (op >> 4)); return;
-      default: deliver(is_wg07() ? wg07_message(9, 0, credit_ += op >> 3, {}) : Octets()); return;
+      default: deliver(is_wg07() ? wg07_message(9, 0, credit_ += op >> 3, {}, false) : Octets()); return;
     }
   }
 
@@ -287,7 +313,7 @@ class Machine {
     verbs::Wc wc;
     while (cq_.poll(std::span(&wc, 1)) == 1) link_->on_completion(wc);
     link_->finish_turn();
-    must(endpoint_->failure() || qp_.num_receives() <= kReceives);
+    must(endpoint_->failure() || qp_.num_receives() <= num_receives_);
     qp_.sent.clear();
     qp_.rdma.clear();
   }
@@ -305,19 +331,21 @@ class Machine {
       settle();
     }
     // Calls that waited for memory.
-    for (std::uint32_t i = 0; i < kReceives; ++i) {
+    for (std::uint32_t i = 0; i < num_receives_; ++i) {
       while (!service_.calls.empty()) answer_call(0);
       settle();
       pass_time(std::chrono::milliseconds(1));
     }
-    must(endpoint_->failure() || link_->has_unsent() || qp_.num_receives() == kReceives);
+    must(endpoint_->failure() || link_->has_unsent() || qp_.num_receives() == num_receives_);
+    // No Call and no part of one is left, while the responder lives.
+    must(endpoint_->failure() || (budget_.used == 0 && budget_.held == 0));
     std::size_t num_heard = 0;
     for (std::uint32_t i = 0; i < 3; ++i) {
       if (endpoint_->failure() || qp_.broken() || qp_.num_receives() == 0) return;
       const std::uint32_t xid = 0x1234567;
       const Octets payload = rpc_call(xid, 0);
-      (void)qp_.inject(is_wg07() ? wg07_message(8, xid, credit_ + 1000, payload)
-                                 : cel05_message(0, xid, credit_ + 1000, payload));
+      (void)qp_.inject(is_wg07() ? wg07_message(8, xid, credit_ + 1000, payload, false)
+                                 : cel05_message(0, xid, credit_ + 1000, payload, false));
       verbs::Wc wc;
       while (cq_.poll(std::span(&wc, 1)) == 1) link_->on_completion(wc);
       while (!service_.calls.empty()) answer_call(0);
@@ -343,6 +371,8 @@ class Machine {
   std::optional<Link> link_;
   std::unique_ptr<Responder> responder_;
   std::unique_ptr<Requester> requester_;
+  std::unique_ptr<ReverseResponder> reverse_;
+  std::size_t num_receives_ = 0;
   Octets args_;
   std::uint32_t credit_ = 8;
 };

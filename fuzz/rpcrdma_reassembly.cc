@@ -43,14 +43,14 @@ class Machine {
 
  private:
   Reassembly::Share share() {
-    return {[this](std::size_t least, std::size_t most) -> std::size_t {
+    return {[this](Reassembly::Direction, std::size_t least, std::size_t most) -> std::size_t {
               must(least <= most);
               if (is_short_) return 0;
               const std::size_t octets = takes_all_ ? most : least;
               held_ += octets;
               return octets;
             },
-            [this](std::size_t octets) {
+            [this](Reassembly::Direction, std::size_t octets) {
               must(octets <= held_);
               held_ -= octets;
             },
@@ -61,7 +61,10 @@ class Machine {
     const std::uint8_t op = input_.u8();
     switch (op & 7) {
       case 0: return pass_time(std::chrono::milliseconds(input_.u16()));
-      case 1: is_short_ = (op & 8) != 0; return;
+      case 1:
+        is_short_ = (op & 8) != 0;
+        is_barred_ = (op & 16) != 0;
+        return;
       case 2: takes_all_ = (op & 8) != 0; return;
       case 3: is_wanted_ = (op & 8) != 0; return;
       case 4: {
@@ -98,9 +101,13 @@ class Machine {
     Octets payload(4u + (input_.u16() & 0x3ff), kind);
     const bool begins = (kind & 0x80) == 0;  // with its XID
     for (std::size_t i = 0; begins && i < 4; ++i) payload[i] = static_cast<std::uint8_t>(sequence.xid >> (24 - 8 * i));
-    const Part part{kKinds[kind % std::size(kKinds)], sequence.direction, sequence.xid, payload};
+    const Part part{
+        kKinds[kind % std::size(kKinds)], sequence.direction, sequence.xid, payload, some_limit(sequence), is_barred_};
     judge(part, sequence, begins, reassembly_->on_message(part, now_));
   }
+
+  // Some messages may be less long than others.
+  std::size_t some_limit(const Sequence& sequence) const { return limits_.max_octets >> (sequence.xid & 1); }
 
   void judge(const Part& part, const Sequence& sequence, bool begins, Verdict verdict) {
     const bool is_part = part.kind == Part::Kind::kMiddle || part.kind == Part::Kind::kInline;
@@ -111,11 +118,11 @@ class Machine {
         must(under_way_ || (begins && verdict == Verdict::kTaken));
         under_way_ = sequence;
         joined_.insert(joined_.end(), part.payload.begin(), part.payload.end());
-        must(joined_.size() <= limits_.max_octets);
+        must(joined_.size() <= some_limit(sequence));
         if (verdict == Verdict::kWhole) take();
         return;
       case Verdict::kAlone: must(!is_part || !under_way_); return;
-      case Verdict::kInvalCont: must(under_way_.has_value()); return end(sequence);
+      case Verdict::kInvalCont: must(under_way_.has_value() || is_barred_); return end(sequence);
       case Verdict::kTooLong: must(under_way_ == sequence || !under_way_); return end(sequence);
       case Verdict::kBadXdr: must(!under_way_ && !begins); return;
       case Verdict::kShort: must(is_short_ && is_part); return;
@@ -124,9 +131,10 @@ class Machine {
   }
 
   void take() {
-    const Octets message = reassembly_->take_message();
-    must(message == joined_ && message.capacity() <= held_);
-    held_ -= message.capacity();
+    {
+      const Reassembly::Joined message = reassembly_->take_message();
+      must(message.octets() == joined_ && message.octets().capacity() == held_);
+    }
     must(held_ == 0);
     forget();
   }
@@ -143,7 +151,7 @@ class Machine {
   Input input_;
   const Reassembly::Limits limits_;
   TimePoint now_ = TimePoint{} + std::chrono::hours(1);
-  bool is_short_ = false, takes_all_ = false, is_wanted_ = false;
+  bool is_short_ = false, takes_all_ = false, is_wanted_ = false, is_barred_ = false;
   std::size_t held_ = 0;  // octets of the share
   std::optional<Sequence> under_way_;
   Octets joined_;  // its octets so far

@@ -1,6 +1,7 @@
 #include "rpcrdma/budget.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ class Budget::Rest {
     const auto budget = budget_.lock();
     if (!budget) return;
     (*budget)->give_back(group_, octets_);
-    (*budget)->held -= octets_;
+    subtract((*budget)->held, octets_);
     (*budget)->is_due_ = true;
     (*budget)->leave(group_);
   }
@@ -64,9 +65,15 @@ void Budget::charge(Group& group, std::size_t octets) {
   used += octets;
 }
 
+// Nothing comes back that was not taken. If it did all the same, a sum that wraps would make all Calls wait for ever.
+void Budget::subtract(std::size_t& from, std::size_t octets) {
+  assert(octets <= from);
+  from -= std::min(from, octets);
+}
+
 void Budget::give_back(Group& group, std::size_t octets) {
-  group.used -= octets;
-  used -= octets;
+  subtract(group.used, octets);
+  subtract(used, octets);
 }
 
 void Budget::admit_waiting() {
@@ -110,9 +117,10 @@ void BudgetShare::give_back(std::size_t octets) {
 }
 
 void BudgetShare::cancel(std::size_t octets) {
-  budget_.give_back(group_, beyond(held_) - beyond(held_ - octets));
-  budget_.held -= octets;
-  held_ -= octets;
+  const std::size_t before = held_;
+  Budget::subtract(held_, octets);
+  budget_.give_back(group_, beyond(before) - beyond(held_));
+  Budget::subtract(budget_.held, before - held_);
 }
 
 std::shared_ptr<const void> BudgetShare::leave_behind(std::size_t octets) {

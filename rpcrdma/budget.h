@@ -46,6 +46,7 @@ class Budget {
 
   // own: octets that the same Call holds.
   bool fits(const Group& group, std::size_t octets, std::size_t own) const;
+  static void subtract(std::size_t& from, std::size_t octets);
   Group& enter(const std::string& name);
   void leave(Group& group);
   void charge(Group& group, std::size_t octets);

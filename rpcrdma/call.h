@@ -106,10 +106,10 @@ struct ChunkUse {
   // False: if a Reply can be too long even without its items, the Call asks for the items in the Reply chunk. If a Call
   // has both, the Linux kernel's server sends a Reply whose length includes the items.
   bool write_list_with_reply_chunk = false;
-  // In version 2 as wg07: octets of a Call, and of a bound of a Reply, that go in several messages rather than by
-  // chunks. 0: none do. Without a number, what costs no more than chunks goes in several messages
-  // (docs/rpcrdma-v2.md): up to 8 KiB in two messages, but not results with room of their own (CallSpec::result_items).
-  // Calls that can have no chunks may then be 16 KiB long.
+  // Where an RPC message may be several messages: octets of a Call, and of a bound of a Reply, that go in several
+  // messages rather than by chunks. 0: none do. Without a number, what costs no more than chunks goes in several
+  // messages (docs/rpcrdma-v2.md): up to 8 KiB in two messages, but not results with room of their own
+  // (CallSpec::result_items). Calls that can have no chunks may then be 16 KiB long.
   std::optional<std::size_t> max_continued_call = {}, max_continued_reply = {};
   bool long_calls_with_items = false;   // a Long Call sends its items in Read chunks of their own
   bool roundup_in_read_chunks = false;  // RFC 8166 section 3.4.5.2 says SHOULD NOT

@@ -154,9 +154,10 @@ std::size_t CallRules::num_read_segments(const GatheredBytes& data) const {
 // The choice follows from the bound of the Reply.
 ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk, const CallRules& rules) {
   ReplyOffer offer;
-  if (rules.short_only) return offer;
   std::size_t whole = std::max(kPlainReplyHeader + verf_room(spec) + spec.max_results, kLongestErrorReply);
   for (const ScatteredBytes& item : spec.result_items) whole += xdr::round_up(len_of(item));
+  offer.max_reply = whole;
+  if (rules.short_only) return offer;
   std::size_t transport = rules.reply_lengths.empty, payload = whole;
   const auto is_long = [&] { return transport + payload > rules.reply_threshold; };
   const auto is_too_long = [&] {

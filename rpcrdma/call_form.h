@@ -60,6 +60,7 @@ struct CallRules {
 struct ReplyOffer {
   std::size_t num_writes = 0;       // Write chunks, for the first result items
   std::size_t reply_chunk_len = 0;  // octets; 0 for none
+  std::size_t max_reply = 0;        // octets of the longest Reply without chunks, if its length can be predicted
 };
 
 // min_reply_chunk: octets that the Reply chunk must have, because a shorter one was not enough; 0: no Reply chunk is

@@ -35,7 +35,8 @@ struct ChunkListsView {
   std::optional<SegmentArray> reply_chunk = {};
   friend bool operator==(const ChunkListsView&, const ChunkListsView&) = default;
 
-  // Moves the segments at Position Zero of the Read list to the Call chunk: version 1 and cel05 have it there.
+  // Moves the segments at Position Zero of the Read list to the Call chunk: where the wire has no list of its own for
+  // it.
   void split_position_zero();
   // Empties the lists and keeps their memory.
   void clear() {

@@ -165,7 +165,8 @@ void Client::Impl::on_step(const Negotiation::Step& step) {
 void Client::Impl::start() {
   state = State::kReady;
   connection->start();
-  if (config.protocols.size() > 1) servers.learn(dst, config.protocols, *connection->protocol(), now);
+  const auto how = is_last_resort ? KnownServers::Learnt::kBySilence : KnownServers::Learnt::kByAnswer;
+  if (config.protocols.size() > 1) servers.learn(dst, config.protocols, *connection->protocol(), now, how);
   ++num_connections;
   schedule.on_ready(now);
   requester->take_answered();  // over an earlier connection

@@ -50,15 +50,18 @@ std::optional<Protocol> KnownServers::find(const sockaddr_storage& server, std::
   return at->second.spoken;
 }
 
-void KnownServers::learn(const sockaddr_storage& server, std::span<const Protocol> own, Protocol spoken,
-                         TimePoint now) {
+void KnownServers::learn(const sockaddr_storage& server, std::span<const Protocol> own, Protocol spoken, TimePoint now,
+                         Learnt how) {
   const std::scoped_lock lock(impl_->mutex);
   auto& servers = impl_->servers;
   const std::string key = key_of(server, own);
-  if (servers.size() >= impl_->config.max_servers && !servers.contains(key)) {
+  const auto known = servers.find(key);
+  if (known != servers.end() && known->second.spoken == spoken && now < known->second.until) return;
+  if (servers.size() >= impl_->config.max_servers && known == servers.end()) {
     servers.erase(std::ranges::min_element(servers, {}, [](const auto& one) { return one.second.until; }));
   }
-  servers[key] = {spoken, now + impl_->config.lifetime};
+  const Config& config = impl_->config;
+  servers[key] = {spoken, now + (how == Learnt::kBySilence ? config.short_lifetime : config.lifetime)};
 }
 
 void KnownServers::forget(const sockaddr_storage& server, std::span<const Protocol> own) {

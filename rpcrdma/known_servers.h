@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +21,7 @@ class KnownServers {
  public:
   struct Config {
     std::chrono::milliseconds lifetime = std::chrono::minutes(10);
+    std::chrono::milliseconds short_lifetime = std::chrono::minutes(1);  // of what silence taught
     std::size_t max_servers = 1024;  // the one whose time is over first gives way to a new one
   };
 
@@ -32,8 +34,11 @@ class KnownServers {
 
   // own: what the client speaks, best first. Empty: nothing is known.
   std::optional<Protocol> find(const sockaddr_storage& server, std::span<const Protocol> own, TimePoint now) const;
-  // spoken: one of them.
-  void learn(const sockaddr_storage& server, std::span<const Protocol> own, Protocol spoken, TimePoint now);
+  // spoken: one of them. What is known already keeps its time, however often it is used: the server may have learnt a
+  // better version meanwhile. kBySilence: the server answered nothing else, perhaps for another reason.
+  enum class Learnt : std::uint8_t { kByAnswer, kBySilence };
+  void learn(const sockaddr_storage& server, std::span<const Protocol> own, Protocol spoken, TimePoint now,
+             Learnt how = Learnt::kByAnswer);
   void forget(const sockaddr_storage& server, std::span<const Protocol> own);
   // Servers that are remembered, also those whose time is over.
   std::size_t size() const;

@@ -38,6 +38,27 @@ TEST(KnownServers, AServerIsKnownForItsTime) {
   EXPECT_EQ(servers.find(address(1), kBoth, at(199)), std::nullopt);
 }
 
+// The use of what is known proves nothing of a better version that the server has learnt since.
+TEST(KnownServers, UseDoesNotProlongTheTime) {
+  KnownServers servers({.lifetime = std::chrono::milliseconds(100)});
+  servers.learn(address(1), kBoth, Protocol::k1, at(0));
+  for (const int ms : {50, 99}) servers.learn(address(1), kBoth, Protocol::k1, at(ms));
+  EXPECT_EQ(servers.find(address(1), kBoth, at(99)), Protocol::k1);
+  EXPECT_EQ(servers.find(address(1), kBoth, at(100)), std::nullopt);
+  servers.learn(address(1), kBoth, Protocol::k1, at(100));
+  EXPECT_EQ(servers.find(address(1), kBoth, at(199)), Protocol::k1) << "learnt anew";
+  servers.learn(address(1), kBoth, Protocol::k2Cel05, at(150));
+  EXPECT_EQ(servers.find(address(1), kBoth, at(249)), Protocol::k2Cel05) << "another version";
+}
+
+// Silence may have had another reason.
+TEST(KnownServers, ALastResortIsRememberedForAShorterTime) {
+  KnownServers servers({.lifetime = std::chrono::milliseconds(100), .short_lifetime = std::chrono::milliseconds(20)});
+  servers.learn(address(1), kBoth, Protocol::k1, at(0), KnownServers::Learnt::kBySilence);
+  EXPECT_EQ(servers.find(address(1), kBoth, at(19)), Protocol::k1);
+  EXPECT_EQ(servers.find(address(1), kBoth, at(20)), std::nullopt);
+}
+
 TEST(KnownServers, OtherPortsAndOtherClientsAreOthers) {
   KnownServers servers;
   servers.learn(address(1), kBoth, Protocol::k1, at(0));

@@ -13,6 +13,8 @@ namespace weft::rpcrdma {
 
 namespace {
 
+using Direction = Reassembly::Direction;
+
 constexpr const char* kForeignInvalidation = "the peer invalidated a handle by a message that is no Reply";
 constexpr const char* kOverrun = "the peer sends more messages than it was granted";
 
@@ -151,7 +153,10 @@ bool Link::take_property(const Arrival& arrival) {
   if (*taken.fault != '\0') tell_fault(taken.fault);
   const bool is_answered = !taken.answer.empty();
   outbox_.add(std::move(taken.answer), arrival.slot);
-  if (!is_answered) endpoint_.post_receive(arrival.slot);
+  if (!is_answered) {
+    on_needless();
+    endpoint_.post_receive(arrival.slot);
+  }
   pump_outbox();
   if (taken.changed && !endpoint_.failure()) settle_terms();
   return true;
@@ -182,8 +187,18 @@ void Link::pump_outbox() {
   }
 }
 
+// Such a message holds a Receive that other peers need until the turn ends. Messages that are credited cost their
+// sender a credit, so they are counted anyway.
+void Link::on_needless() {
+  if (endpoint_.config().receives == nullptr) return;
+  if (++needless_in_turn_ > endpoint_.share() + kExtraReceives) {
+    endpoint_.fail_overrun("the peer sends only messages that are to be discarded");
+  }
+}
+
 // Credits, Send buffers or the other engine's sequence can hold up either engine.
 void Link::finish_turn() {
+  needless_in_turn_ = 0;
   if (!is_decided() || closed_ || endpoint_.failure()) return;
   if (flow_ && flow_->is_short()) pass_on();
   pump_outbox();
@@ -203,7 +218,7 @@ void Link::end_late_sequence() {
   const auto late = flow_->on_time(now_);
   if (!late || endpoint_.failure()) return;
   const char* why = "its parts took too long";
-  if (late->direction == Reassembly::Part::Direction::kReply) {
+  if (late->direction == Direction::kReply) {
     if (requester_ != nullptr) requester_->on_refused_parts(late->xid, why);
   } else if (responder_ != nullptr) {
     responder_->refuse_parts({}, late->xid, TransportError::Code::kSystem, why);
@@ -257,7 +272,11 @@ void Link::make_flow(const Profile& profile) {
   if (profile.framing == nullptr) return;
   // One Receive is the reserve for a GRANT. The message that decided holds one.
   const std::uint32_t receives = std::max(endpoint_.num_ready(), endpoint_.share());
-  const auto is_awaited = [this](std::uint32_t xid) { return requester_ != nullptr && requester_->awaits(xid); };
+  const auto max_octets = [this](Direction direction, std::uint32_t xid) {
+    if (direction == Direction::kReply) return requester_ != nullptr ? requester_->max_reply(xid) : 0;
+    return responder_ != nullptr ? responder_->max_continued_call() : 0;
+  };
+  const auto is_barred = [this] { return exchange_ != nullptr && exchange_->is_between(); };
   flow_.emplace(endpoint_, *profile.framing,
                 MessageFlow::Config{.window = receives - 1,
                                     .is_client = is_client(),
@@ -266,19 +285,22 @@ void Link::make_flow(const Profile& profile) {
                                     .received = num_early_received_,
                                     .limits = {.max_octets = kMaxContinued},
                                     .share = share_of_parts(),
-                                    .is_awaited = is_awaited,
+                                    .max_octets = max_octets,
+                                    .is_barred = is_barred,
                                     .post = [this](SendSlot slot, std::size_t len) { return post(slot, len); }});
   credits_.granted = std::numeric_limits<std::uint32_t>::max();
 }
 
-// The memory of a server's clients is budgeted. A client has one sequence of its server, within Reassembly::Limits.
+// The memory of a server's clients is budgeted, and so is that of the Calls of a client's server. Replies to a client
+// are bounded by its own Calls.
 Reassembly::Share Link::share_of_parts() {
-  if (is_client()) return {[](std::size_t least, std::size_t) { return least; }, [](std::size_t) {}};
-  return {[this](std::size_t least, std::size_t most) {
+  const auto is_counted = [this](Direction direction) { return direction == Direction::kCall || !is_client(); };
+  return {[this, is_counted](Direction direction, std::size_t least, std::size_t most) {
+            if (!is_counted(direction)) return least;
             return responder_ != nullptr ? responder_->take_memory(least, most) : 0;
           },
-          [this](std::size_t octets) {
-            if (responder_ != nullptr) responder_->give_memory(octets);
+          [this, is_counted](Direction direction, std::size_t octets) {
+            if (is_counted(direction) && responder_ != nullptr) responder_->give_memory(octets);
           },
           [this] { return responder_ != nullptr && responder_->is_memory_wanted(); }};
 }
@@ -321,6 +343,8 @@ void Link::pass_on() {
   while (auto next = flow_->next(now_)) {
     if (next->refusal) {
       refuse(*next);
+    } else if (next->is_lost) {
+      if (may_lose(*next)) endpoint_.post_receive(next->arrival.slot);
     } else {
       pass(std::move(next->arrival));
     }
@@ -328,13 +352,29 @@ void Link::pass_on() {
   if (responder_ != nullptr) responder_->on_parts_passed(flow_->is_short());
 }
 
+// Whether no engine needs to see this message: it invalidated no handle, or one that its Reply might.
+bool Link::may_lose(const MessageFlow::Next& next) {
+  const auto& handle = next.arrival.invalidated;
+  if (!handle) return true;
+  const bool is_reply = next.frame.direction == Direction::kReply && requester_ != nullptr;
+  const bool is_its_own = is_reply && requester_->may_invalidate(next.frame.xid, *handle);
+  if (violates("W2-6.5-3", !is_its_own)) {
+    endpoint_.fail_violation(kForeignInvalidation);
+    return false;
+  }
+  return true;
+}
+
 // A requester sends no errors: its RPC has failed (W2-6.3.9-2).
 void Link::refuse(const MessageFlow::Next& next) {
+  if (!may_lose(next)) return;
   const ReceiveSlot slot = next.arrival.slot;
-  if (next.frame.direction == Reassembly::Part::Direction::kCall && responder_ != nullptr) {
+  const bool is_call = next.frame.direction == Direction::kCall;
+  if (is_call && responder_ != nullptr) {
     return responder_->refuse_parts(slot, next.frame.xid, *next.refusal, next.why);
   }
-  if (requester_ != nullptr) requester_->on_refused_parts(next.frame.xid, next.why);
+  // A Call of the peer may have the XID of one of this end's.
+  if (!is_call && requester_ != nullptr) requester_->on_refused_parts(next.frame.xid, next.why);
   endpoint_.post_receive(slot);
 }
 

@@ -127,6 +127,8 @@ class Link {
   void on_completion(const verbs::Wc& wc);
   // finish_turn lets messages go on that waited for credits, Send buffers, memory or the other engine.
   void finish_turn();
+  // on_needless: a message that arrived leads to nothing: it is posted again at once and costs its sender no credit.
+  void on_needless();
   // set_now comes before on_completion and on_time.
   void set_now(TimePoint now) { now_ = now; }
   // Ends sequences of parts whose time is over, and finishes the turn.
@@ -156,6 +158,7 @@ class Link {
   void probe(const LinkMessage& message) const;
   void pass(Arrival&& arrival);
   void pass_on();
+  bool may_lose(const MessageFlow::Next& next);
   void refuse(const MessageFlow::Next& next);
   void end_late_sequence();
   void settle_terms();
@@ -175,6 +178,7 @@ class Link {
   bool literal_credits_;
   bool has_begun_ = false;
   bool closed_ = false;
+  std::uint32_t needless_in_turn_ = 0;  // messages
   Requester* requester_ = nullptr;
   Responder* responder_ = nullptr;
   CreditLedger credits_;

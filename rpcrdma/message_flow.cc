@@ -171,7 +171,8 @@ std::optional<MessageFlow::Next> MessageFlow::join(Arrived& first, TimePoint now
   const Frame frame = first.frame;
   const bool has_payload = frame.type == Type::kMiddle || frame.type == Type::kInline;
   const auto payload = has_payload ? payload_of(first) : std::optional<ConstBytes>(ConstBytes());
-  const bool is_stray = frame.direction == Part::Direction::kReply && !config_.is_awaited(frame.xid);
+  const std::size_t max_octets = config_.max_octets(frame.direction, frame.xid);
+  const bool is_stray = max_octets == 0;
   Verdict verdict = Verdict::kAlone;
   const bool is_useless = !payload || (has_payload && is_stray);
   // The engine refuses a malformed part, and discards a stray one. A later Call may get the XID of a stray one.
@@ -180,7 +181,7 @@ std::optional<MessageFlow::Next> MessageFlow::join(Arrived& first, TimePoint now
   } else if (is_useless) {
     reassembly_.on_last(frame.direction, frame.xid);
   } else {
-    verdict = reassembly_.on_message(part_of(first, *payload), now);
+    verdict = reassembly_.on_message(part_of(first, *payload, max_octets), now);
   }
   if (verdict == Verdict::kShort) return {};
   Next next{frame, std::move(first.arrival), {}, ""};
@@ -200,8 +201,11 @@ std::optional<MessageFlow::Next> MessageFlow::join(Arrived& first, TimePoint now
       next.refusal = TransportError::Code::kSystem;
       next.why = "its parts are too many or too long";
       return next;
-    case Verdict::kTaken:
-    case Verdict::kDiscard: endpoint_.post_receive(next.arrival.slot); break;
+    case Verdict::kDiscard:
+      next.is_lost = next.arrival.invalidated.has_value();
+      if (next.is_lost) return next;
+      [[fallthrough]];
+    case Verdict::kTaken: endpoint_.post_receive(next.arrival.slot); break;
     case Verdict::kShort: break;
   }
   return {};
@@ -215,8 +219,9 @@ std::optional<ConstBytes> MessageFlow::payload_of(const Arrived& arrived) const 
   return message.subspan(std::min(framing_.middle_header_len, message.size()));
 }
 
-Part MessageFlow::part_of(const Arrived& arrived, ConstBytes payload) const {
-  return {part_kind(arrived.frame.type), arrived.frame.direction, arrived.frame.xid, payload};
+Part MessageFlow::part_of(const Arrived& arrived, ConstBytes payload, std::size_t max_octets) const {
+  const Frame& frame = arrived.frame;
+  return {part_kind(frame.type), frame.direction, frame.xid, payload, max_octets, config_.is_barred()};
 }
 
 }  // namespace weft::rpcrdma

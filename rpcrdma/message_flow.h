@@ -26,7 +26,7 @@ struct Arrival {
   std::size_t len = 0;  // octets received
   std::optional<std::uint32_t> invalidated = {};
   // The message is the last one of several: the whole Payload stream.
-  std::optional<std::vector<std::uint8_t>> joined = {};
+  std::optional<Reassembly::Joined> joined = {};
 };
 
 // MessageFlow is the part of a Link for a profile with Framing: the credits of messages, the order in which the two
@@ -44,8 +44,10 @@ class MessageFlow {
     std::uint32_t received = 0;
     Reassembly::Limits limits = {};
     Reassembly::Share share = {};
-    // Whether a Call with this XID waits for its Reply. Parts of other Replies are not kept.
-    std::function<bool(std::uint32_t xid)> is_awaited = {};
+    // How many octets this RPC message may have in parts; 0: no engine waits for it, and its parts are not kept.
+    std::function<std::size_t(Reassembly::Direction direction, std::uint32_t xid)> max_octets = {};
+    // Whether no RPC message may begin now, because the peer is in the middle of its properties.
+    std::function<bool()> is_barred = {};
     // Posts the Send of a message that is made here.
     std::function<bool(SendSlot slot, std::size_t len)> post = {};
   };
@@ -87,6 +89,7 @@ class MessageFlow {
     Arrival arrival;
     std::optional<TransportError::Code> refusal;  // the message is to be refused, for the reason `why`
     const char* why = "";
+    bool is_lost = false;  // the message is to be discarded, and invalidated a handle
   };
   // next passes over messages that no engine needs. Empty: none is left, or the rest waits for memory.
   std::optional<Next> next(TimePoint now);
@@ -108,7 +111,7 @@ class MessageFlow {
   bool is_alone(const Frame& frame) const;
   std::optional<Next> join(Arrived& arrived, TimePoint now);
   std::optional<ConstBytes> payload_of(const Arrived& arrived) const;
-  Reassembly::Part part_of(const Arrived& arrived, ConstBytes payload) const;
+  Reassembly::Part part_of(const Arrived& arrived, ConstBytes payload, std::size_t max_octets) const;
   std::optional<SendSlot> take_send();
   bool send(SendSlot slot, std::size_t len);
   void sync();

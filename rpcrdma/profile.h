@@ -46,6 +46,8 @@ struct Profile {
   bool names_invalidation = false;
   // A Call that is sent again after an error keeps its XID.
   bool retries_keep_xid = false;
+  // An error that names other versions grants credits like any answer.
+  bool version_errors_grant = false;
   // Another version after a served Call has an error of its own.
   bool refuses_other_version = false;
   // An inline Reply returns the Reply chunk that was offered.

@@ -25,6 +25,8 @@ class PropertyExchange {
   using Octets = std::vector<std::uint8_t>;
   // open: the message that tells this end's properties; empty if it was told before.
   virtual Octets open() = 0;
+  // Whether the peer has begun to tell its properties, and they go on in another message.
+  virtual bool is_between() const { return false; }
   // Whether this message is for take(), and not for an engine.
   virtual bool is_mine(ConstBytes message) const = 0;
   // Taken: what follows from a message.

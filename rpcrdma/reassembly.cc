@@ -42,8 +42,10 @@ bool Reassembly::is_refused(const Part& part) const {
 Reassembly::Verdict Reassembly::begin(const Part& part, TimePoint now) {
   // A later part of an RPC message that was refused and forgotten is found out here, too.
   if (violates("W2-7.2-1", !begins_with(part.payload, part.xid))) return refuse_part(part, Verdict::kBadXdr);
+  if (violates("W2-6.3.3-3", part.is_barred)) return refuse_part(part, Verdict::kInvalCont);
   state_ = State::kCollecting;
   sequence_ = sequence_of(part);
+  max_octets_ = std::min(limits_.max_octets, part.max_octets);
   deadline_ = now + limits_.max_time;
   const Verdict verdict = add(part, now);
   if (verdict == Verdict::kShort) drop();
@@ -55,7 +57,7 @@ Reassembly::Verdict Reassembly::add(const Part& part, TimePoint now) {
   // So does W2-6.3.9-2.
   if (violates("W2-6.3.6-3", !may_belong)) return refuse_part(part, Verdict::kInvalCont);
   if (violates("W2-6.3.6-4", sequence_of(part) != sequence_)) return refuse_part(part, Verdict::kInvalCont);
-  const bool fits = part.payload.size() <= limits_.max_octets - octets_.size() && num_parts_ < limits_.max_parts;
+  const bool fits = part.payload.size() <= max_octets_ - octets_.size() && num_parts_ < limits_.max_parts;
   if (violates("W2-6.6.2-1", !fits)) return refuse_part(part, Verdict::kTooLong);
   part_at_ = now;
   if (!reserve(octets_.size() + part.payload.size())) return Verdict::kShort;
@@ -63,7 +65,7 @@ Reassembly::Verdict Reassembly::add(const Part& part, TimePoint now) {
   ++num_parts_;
   if (part.kind == Kind::kMiddle) return Verdict::kTaken;
   state_ = State::kWhole;
-  share_.give_back(held_ - octets_.capacity());
+  share_.give_back(sequence_.direction, held_ - octets_.capacity());
   held_ = octets_.capacity();
   return Verdict::kWhole;
 }
@@ -72,9 +74,9 @@ Reassembly::Verdict Reassembly::add(const Part& part, TimePoint now) {
 // that arrived from the first part on: the usual second and last part then moves nothing.
 bool Reassembly::reserve(std::size_t len) {
   if (len <= octets_.capacity()) return true;
-  const std::size_t room = std::min(2 * len, limits_.max_octets);
+  const std::size_t room = std::min(2 * len, max_octets_);
   if (room > held_) {
-    const std::size_t taken = share_.take(room - held_, limits_.max_octets - held_);
+    const std::size_t taken = share_.take(sequence_.direction, room - held_, max_octets_ - held_);
     if (taken == 0) return false;
     held_ += taken;
   }
@@ -90,19 +92,22 @@ Reassembly::Verdict Reassembly::refuse_part(const Part& part, Verdict verdict) {
   return verdict;
 }
 
-std::vector<std::uint8_t> Reassembly::take_message() {
+Reassembly::Joined Reassembly::take_message() {
   held_ = 0;
-  std::vector<std::uint8_t> message = std::move(octets_);
+  const auto give_back = [give_back = share_.give_back, direction = sequence_.direction](std::size_t octets) {
+    give_back(direction, octets);
+  };
+  Joined message(std::move(octets_), give_back);
   drop();
   return message;
 }
 
-void Reassembly::refuse(Part::Direction direction, std::uint32_t xid) {
+void Reassembly::refuse(Direction direction, std::uint32_t xid) {
   refused_ = Sequence{direction, xid};
   if (state_ == State::kCollecting && sequence_ == *refused_) drop();
 }
 
-void Reassembly::on_last(Part::Direction direction, std::uint32_t xid) {
+void Reassembly::on_last(Direction direction, std::uint32_t xid) {
   const Sequence ended{direction, xid};
   if (refused_ == ended) refused_.reset();
   if (state_ == State::kCollecting && sequence_ == ended) drop();
@@ -121,7 +126,7 @@ std::optional<TimePoint> Reassembly::next_timeout() const {
 }
 
 void Reassembly::drop() {
-  if (held_ != 0) share_.give_back(std::exchange(held_, 0));
+  if (held_ != 0) share_.give_back(sequence_.direction, std::exchange(held_, 0));
   octets_ = std::vector<std::uint8_t>();  // {} would keep the memory
   num_parts_ = 0;
   state_ = State::kIdle;

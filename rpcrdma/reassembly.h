@@ -27,14 +27,16 @@ class Reassembly {
     Duration max_pause = std::chrono::seconds(2);  // between two parts, while others wait for the share
   };
 
+  enum class Direction : std::uint8_t { kCall, kReply };
+
   // Share: this connection's share of a budget. A sequence takes more of it as its octets arrive, and gives all back
   // when it is dropped.
   struct Share {
     // take: at least `least` octets, and at most `most`, which is all that the sequence may still need. Returns how
     // many were taken; 0: there is no room now. A share that lets sequences hold memory of others while they wait for
     // more must end the wait: Responder::take_memory takes all at once then.
-    std::function<std::size_t(std::size_t least, std::size_t most)> take;
-    std::function<void(std::size_t octets)> give_back;
+    std::function<std::size_t(Direction direction, std::size_t least, std::size_t most)> take;
+    std::function<void(Direction direction, std::size_t octets)> give_back;
     // is_wanted: whether others wait for the share. Empty: never.
     std::function<bool()> is_wanted = {};
   };
@@ -48,11 +50,44 @@ class Reassembly {
       kExempt,    // GRANT, ERROR: two peers that are in a sequence and have no credits could not go on otherwise
       kOther,
     };
-    enum class Direction : std::uint8_t { kCall, kReply };
+    using Direction = Reassembly::Direction;
     Kind kind = Kind::kOther;
     Direction direction = Direction::kCall;
     std::uint32_t xid = 0;
     ConstBytes payload;
+    std::size_t max_octets = SIZE_MAX;  // of the RPC message, beside Limits::max_octets; counts at its first part
+    bool is_barred = false;             // another sequence of the peer is under way: no RPC message may begin
+  };
+
+  // Joined: the Payload stream of an RPC message that came in several messages, with the octets of the share that it
+  // holds. They go back when it is destroyed, unless take_share() was called.
+  class Joined {
+   public:
+    Joined(std::vector<std::uint8_t>&& octets, std::function<void(std::size_t)> give_back)
+        : octets_(std::move(octets)), held_(octets_.capacity()), give_back_(std::move(give_back)) {}
+    ~Joined() {
+      if (held_ != 0) give_back_(held_);
+    }
+    Joined(Joined&& other) noexcept
+        : octets_(std::move(other.octets_)),
+          held_(std::exchange(other.held_, 0)),
+          give_back_(std::move(other.give_back_)) {}
+    Joined& operator=(Joined&& other) noexcept {
+      std::swap(octets_, other.octets_);
+      std::swap(held_, other.held_);
+      std::swap(give_back_, other.give_back_);
+      return *this;
+    }
+
+    const std::vector<std::uint8_t>& octets() const { return octets_; }
+    std::vector<std::uint8_t> take_octets() { return std::move(octets_); }
+    // take_share: the caller gives so many octets back to the share, after take_octets().
+    std::size_t take_share() { return std::exchange(held_, 0); }
+
+   private:
+    std::vector<std::uint8_t> octets_;
+    std::size_t held_;
+    std::function<void(std::size_t)> give_back_;
   };
 
   enum class Verdict : std::uint8_t {
@@ -60,7 +95,7 @@ class Reassembly {
     kTaken,      // a part; others are to come
     kWhole,      // the last part: take_message() has the Payload stream
     kDiscard,    // a part of an RPC message that was refused: no answer
-    kInvalCont,  // another message inside a sequence: INVAL_CONT
+    kInvalCont,  // another message inside a sequence, or a barred one: INVAL_CONT
     kBadXdr,     // the first part does not begin with its XID: BAD_XDR
     kTooLong,    // too many octets or too many parts: SYSTEM
     kShort,      // the budget has no room for the part. Nothing changed: offer the part again later, or refuse()
@@ -77,18 +112,18 @@ class Reassembly {
   // alone answer). A sequence goes on after a message with another XID or of the other direction.
   Verdict on_message(const Part& part, TimePoint now);
 
-  // take_message: the Payload stream, once, after kWhole and before the next message. The caller gives back its
-  // capacity() to the share.
-  std::vector<std::uint8_t> take_message();
+  // take_message: the Payload stream, once, after kWhole and before the next message. It holds capacity() octets of the
+  // share, and outlives neither the Share's functions nor their owner.
+  Joined take_message();
 
   // refuse: the rest of this RPC message is discarded: one part was malformed, or the RPC is over. Only the last one
   // that was refused is remembered.
-  void refuse(Part::Direction direction, std::uint32_t xid);
+  void refuse(Direction direction, std::uint32_t xid);
   // on_last: the last part of this RPC message came and is not wanted. Nothing of it is kept or remembered.
-  void on_last(Part::Direction direction, std::uint32_t xid);
+  void on_last(Direction direction, std::uint32_t xid);
 
   struct Sequence {
-    Part::Direction direction = Part::Direction::kCall;
+    Direction direction = Direction::kCall;
     std::uint32_t xid = 0;
     friend bool operator==(const Sequence&, const Sequence&) = default;
   };
@@ -118,7 +153,8 @@ class Reassembly {
   State state_ = State::kIdle;
   Sequence sequence_;  // unless kIdle
   TimePoint deadline_{};
-  TimePoint part_at_{};  // when the last part arrived, or was offered in vain
+  std::size_t max_octets_ = 0;  // of the sequence
+  TimePoint part_at_{};         // when the last part arrived, or was offered in vain
   std::uint32_t num_parts_ = 0;
   std::size_t held_ = 0;  // octets of the share
   std::vector<std::uint8_t> octets_;

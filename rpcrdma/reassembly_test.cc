@@ -61,13 +61,13 @@ class ReassemblyTest : public ::testing::Test {
   }
 
   std::unique_ptr<Reassembly> make() {
-    const auto take = [this](std::size_t least, std::size_t most) -> std::size_t {
+    const auto take = [this](Direction, std::size_t least, std::size_t most) -> std::size_t {
       if (is_short_) return 0;
       const std::size_t octets = takes_all_ ? most : least;
       held_ += octets;
       return octets;
     };
-    const auto give_back = [this](std::size_t octets) {
+    const auto give_back = [this](Direction, std::size_t octets) {
       ASSERT_LE(octets, held_);
       held_ -= octets;
     };
@@ -97,10 +97,9 @@ class ReassemblyTest : public ::testing::Test {
   Verdict vector(const char* id) { return message(testing::load_v2_vector(id).octets); }
   // take gives the share back, as a user does that is done with the message.
   Octets take() {
-    Octets message = reassembly_->take_message();
-    EXPECT_EQ(held_, message.capacity());
-    held_ -= message.capacity();
-    return message;
+    Reassembly::Joined message = reassembly_->take_message();
+    EXPECT_EQ(held_, message.octets().capacity());
+    return message.take_octets();
   }
   void expect_nothing_held() {
     EXPECT_EQ(held_, 0u);
@@ -421,6 +420,52 @@ TEST_F(ReassemblyTest, AWholeMessageKeepsOnlyItsPartOfTheShare) {
   EXPECT_EQ(held_, kMaxOctets);
   ASSERT_EQ(call_part(Kind::kInline, kXid, Octets(8)), Verdict::kWhole);
   EXPECT_EQ(held_, 80u);
+}
+
+// Nobody may want the message after all.
+TEST_F(ReassemblyTest, TheShareOfAMessageComesBackUnlessItIsTaken) {
+  for (const bool is_taken : {false, true}) {
+    ASSERT_EQ(first(), Verdict::kTaken);
+    ASSERT_EQ(call_part(Kind::kInline, kXid, Octets(8)), Verdict::kWhole);
+    std::size_t taken = 0;
+    {
+      Reassembly::Joined message = reassembly_->take_message();
+      Reassembly::Joined moved = std::move(message);
+      message = std::move(moved);
+      EXPECT_EQ(held_, 80u);
+      if (is_taken) taken = message.take_share();
+    }
+    EXPECT_EQ(taken, is_taken ? 80u : 0u);
+    EXPECT_EQ(held_, taken);
+    held_ -= taken;
+  }
+}
+
+// The receiver of this message takes no more.
+TEST_F(ReassemblyTest, AMessageMayHaveALimitOfItsOwn) {
+  takes_all_ = false;
+  const auto part = [this](Kind kind, std::size_t len, std::size_t max) {
+    return reassembly_->on_message({kind, Direction::kReply, kXid, octets_of(kXid, len), max}, now_);
+  };
+  ASSERT_EQ(part(Kind::kMiddle, 60, 100), Verdict::kTaken);
+  EXPECT_EQ(held_, 100u) << "no more than it may have";
+  EXPECT_EQ(part(Kind::kInline, 40, 100), Verdict::kWhole);
+  EXPECT_EQ(take().size(), 100u);
+  ASSERT_EQ(part(Kind::kMiddle, 60, 100), Verdict::kTaken);
+  EXPECT_EQ(part(Kind::kMiddle, 44, SIZE_MAX), Verdict::kTooLong) << "the first part's counts";
+  EXPECT_EQ(part(Kind::kInline, 40, 100), Verdict::kDiscard);
+  expect_nothing_held();
+}
+
+TEST_F(ReassemblyTest, NoMessageBeginsWhileItIsBarred) {
+  const auto part = [this](Kind kind, std::uint32_t xid, bool is_barred) {
+    return reassembly_->on_message({kind, Direction::kCall, xid, octets_of(xid, 40), SIZE_MAX, is_barred}, now_);
+  };
+  EXPECT_EQ(part(Kind::kMiddle, kXid, true), Verdict::kInvalCont);
+  EXPECT_EQ(part(Kind::kMiddle, kXid, true), Verdict::kDiscard);
+  EXPECT_EQ(part(Kind::kInline, kXid, true), Verdict::kDiscard);
+  EXPECT_EQ(part(Kind::kInline, kOtherXid, true), Verdict::kAlone) << "for others to refuse";
+  expect_nothing_held();
 }
 
 // A peer that mixes the parts of many messages: one sequence is held, and none of the others is delivered.

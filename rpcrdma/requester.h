@@ -91,8 +91,10 @@ class Requester {
   void on_receive(Arrival&& arrival);
   // Parts of the Reply to this Call were refused: the Call gets no other Reply.
   void on_refused_parts(std::uint32_t xid, const char* why);
-  // Whether a Call with this XID waits for its Reply.
-  bool awaits(std::uint32_t xid) { return find(xid) != sent_.end(); }
+  // How many octets the Reply to this Call may have in parts; 0: no Call with this XID waits for its Reply.
+  std::size_t max_reply(std::uint32_t xid);
+  // Whether a message with this XID may invalidate the handle, although it is passed over.
+  bool may_invalidate(std::uint32_t xid, std::uint32_t handle) { return may_invalidate(xid, find(xid), handle); }
   // Logs the fault of a message about properties.
   void tell_property_fault(const char* fault) const;
   // Messages may leave again.

@@ -43,6 +43,18 @@ Requester::Calls::iterator Requester::find(std::uint32_t xid) {
   return std::ranges::find_if(sent_, [xid](const auto& call) { return call->xid == xid; });
 }
 
+// The Call bounds its Reply (R1-8.2-01), or nobody can say how long that will be.
+std::size_t Requester::max_reply(std::uint32_t xid) {
+  const auto at = find(xid);
+  if (at == sent_.end()) return 0;
+  Call& call = **at;
+  if (call.max_reply == 0) {
+    const std::size_t bound = std::max(call.offer.max_reply, rules_.reply_threshold);
+    call.max_reply = is_unpredictable(call.spec) ? kMaxContinued : std::min(bound, kMaxContinued);
+  }
+  return call.max_reply;
+}
+
 // R1-4.3.2-16: whether the handle belongs to the Call with the message's XID.
 bool Requester::may_invalidate(const std::optional<std::uint32_t>& xid, Calls::iterator at, std::uint32_t handle) {
   ++counters_.remote_invalidations;
@@ -94,7 +106,8 @@ void Requester::on_receive(Arrival&& arrival) {
                  : at == sent_.end() ? "no Call that waits has its XID"
                                      : "its Call has a Reply already");
     // The late Reply gives back the credit of a Call that was given up.
-    if (xid) std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; });
+    const bool is_late = xid && std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; }) != 0;
+    if (!is_late) link_->on_needless();
   }
   dispatching_ = false;
   if (is_done) endpoint_->post_receive(slot);
@@ -131,7 +144,7 @@ void Requester::take_grant(ReplyVerdict verdict) {
   const bool is_error = verdict == ReplyVerdict::kError;
   const bool is_other = is_error && received_.error.code == TransportError::Code::kVersion;
   if (violates("R2-8-1", is_error && is_opening_)) return;
-  if (violates("R2-8.2-6", is_other && link_->profile().version != 1)) return;
+  if (violates("R2-8.2-6", is_other && !link_->profile().version_errors_grant)) return;
   const bool is_none = violates("R1-4.3.1-05", received_.credit == 0);
   link_->credits().granted = is_none ? 1 : received_.credit;
   if (is_none && config_.log != nullptr) {  // R2-7.2.2-10
@@ -180,7 +193,10 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
     if (verdict != ReplyVerdict::kError) on_opened();
   }
   switch (verdict) {
-    case ReplyVerdict::kDiscard: on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why); break;
+    case ReplyVerdict::kDiscard:
+      on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why);
+      link_->on_needless();
+      break;
     case ReplyVerdict::kError: on_error(at, received_.error); break;
     case ReplyVerdict::kReply:
     case ReplyVerdict::kExternalReply: {
@@ -189,7 +205,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
       keep_parts(call);
       // R1-10.1.3-01: the memory is fenced from the peer before anything reads it.
       call.registrations.clear();
-      const ConstBytes payload = arrival.joined ? ConstBytes(*arrival.joined)
+      const ConstBytes payload = arrival.joined ? ConstBytes(arrival.joined->octets())
                                  : verdict == ReplyVerdict::kReply
                                      ? received_.payload
                                      : ConstBytes(call.reply_memory).first(received_.reply_chunk_len);

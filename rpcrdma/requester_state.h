@@ -33,6 +33,7 @@ struct Requester::Call {
   // While under way:
   std::optional<TimePoint> sent_at;
   ReplyOffer offer;
+  std::size_t max_reply = 0;  // octets of its Reply in parts; 0: not worked out
   CallForm form;
   Message message;
   std::vector<std::uint8_t> head;          // octets of an external Payload stream besides items
@@ -61,6 +62,7 @@ struct Requester::Call {
   void unsend() {
     sent_at.reset();
     offer = {};
+    max_reply = 0;
     form = {};
     message.external = false;
     message.inv_handle = 0;

@@ -99,10 +99,10 @@ bool Responder::reply(ServedCallId id, ServedReply&& reply) {
 
 void Responder::on_time(TimePoint now) {
   now_ = now;
-  discarded_in_turn_ = 0;
   admit();
   give_up_waiting();
   pump();
+  end_slow_reply();
   if (!may_stall()) {
     progress_at_.reset();
   } else if (!progress_at_ || progress_ != endpoint_.progress()) {
@@ -152,11 +152,30 @@ void Responder::trim() {
 std::optional<TimePoint> Responder::next_timeout() const {
   std::optional<TimePoint> next;
   if (may_stall()) next = progress_at_ ? *progress_at_ + stall_timeout() : now_;
+  if (const Outgoing* reply = continued()) {
+    const TimePoint end = reply->parts_since ? *reply->parts_since + config_.max_reply_time : now_;
+    if (!next || end < *next) next = end;
+  }
   for (const CallSlot slot : waiting_) {
     const auto& since = calls_[index_of(slot)].waits_since;
     if (since) next = earliest(next, *since + stall_timeout());
   }
   return next;
+}
+
+const Responder::Outgoing* Responder::continued() const {
+  if (!posting_) return nullptr;
+  const Outgoing& out = outgoing_[index_of(*posting_)];
+  return out.parts ? &out : nullptr;
+}
+
+void Responder::end_slow_reply() {
+  if (continued() == nullptr) return;
+  auto& since = outgoing_[index_of(*posting_)].parts_since;
+  if (!since) since = now_;
+  if (now_ - *since < config_.max_reply_time) return;
+  const std::string time = std::to_string(config_.max_reply_time.count());
+  endpoint_.fail("the peer takes longer than " + time + " ms for one Reply");
 }
 
 bool Responder::may_stall() const {

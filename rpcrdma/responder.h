@@ -49,6 +49,7 @@ class Responder {
     std::size_t max_write_chunks = 16;
     std::size_t max_items = 256;  // DDP-eligible arguments in a Call that has Read chunks
     std::size_t max_call = 1 << 20;
+    std::size_t max_continued_call = kMaxContinued;  // of a Call in several messages
     std::size_t max_item = 4 << 20;
     std::size_t max_held = 64 << 20;  // octets of the budget for this connection
     std::size_t guaranteed = 0;       // of max_held, whatever the budget says
@@ -59,6 +60,8 @@ class Responder {
     std::chrono::milliseconds stall_timeout{30000};
     // The same while other connections wait for memory that this connection may hold (BudgetShare::is_wanted).
     std::chrono::milliseconds short_stall_timeout{30000};
+    // A Reply in several messages leaves within this time. A peer that gives some credits now and then does not stall.
+    std::chrono::milliseconds max_reply_time{30000};
     std::string peer;
     std::string peer_group;
     DuplicateRequestCache* duplicate_requests =
@@ -93,6 +96,7 @@ class Responder {
   // of its parts waits with memory of others. If others have to end first, the connection waits in the budget's line.
   std::size_t take_memory(std::size_t least, std::size_t most);
   void give_memory(std::size_t octets) { share_.give_back(octets); }
+  std::size_t max_continued_call() const { return config_.max_continued_call; }
   bool is_memory_wanted() const { return share_.is_wanted(); }
   // All parts that arrived were passed on, but for those that wait.
   void on_parts_passed(bool wait);
@@ -121,8 +125,9 @@ class Responder {
   bool is_sending(SendSlot send) const;
   // Whether one more Call would exceed the grant.
   bool is_at_limit() const { return calls_under_way_ >= link_.credits().grants.promised(); }
-  // Whether requests are under way or Calls wait for their share of the budget. If so, on_time must be called.
-  bool has_work() const { return endpoint_.busy() || !waiting_.empty() || !answers_.empty(); }
+  // Whether requests are under way, Calls wait for their share of the budget, or answers wait to leave. If so, on_time
+  // must be called.
+  bool has_work() const { return endpoint_.busy() || !waiting_.empty() || !answers_.empty() || posting_; }
 
   // Calls without an answer, and the part of them that waits for memory.
   std::uint32_t num_under_way() const { return calls_under_way_; }
@@ -148,6 +153,9 @@ class Responder {
   CallSlot take_call(std::optional<ReceiveSlot> receive);
   // Logs a line about the Call with this XID.
   void tell(verbs::LogLevel level, std::uint32_t xid, std::string_view what, std::string_view why) const;
+  // The Reply in several messages that is leaving; null: none.
+  const Outgoing* continued() const;
+  void end_slow_reply();
   // Whether work is under way that the peer or a shortage of memory can hold up.
   bool may_stall() const;
   std::chrono::milliseconds stall_timeout() const;
@@ -193,7 +201,7 @@ class Responder {
   void on_no_send();
   void refuse(CallSlot slot, ReplyHeader&& rpc);
   void answer(CallSlot slot, ReplyHeader&& rpc, ServedReply&& reply);
-  bool hold_results(Call& call, const ServedReply& reply);
+  bool hold_results(Call& call, std::size_t len);
   void pump();
   void build(Answer& answer, Outgoing& out, SendSlot send);
   std::optional<std::uint32_t> handle_of(const Call& call) const;
@@ -250,7 +258,6 @@ class Responder {
   bool lacks_sends_ = false;    // an answer waits for a Send buffer, and no Send under way will give one back
   std::uint32_t calls_under_way_ = 0;
   std::uint32_t sends_under_way_ = 0;
-  std::uint32_t discarded_in_turn_ = 0;
 
   // Scratch for one answer at a time:
   Message message_;

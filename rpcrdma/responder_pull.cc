@@ -305,7 +305,10 @@ bool Responder::is_duplicate(CallSlot slot) {
   switch (config_.duplicate_requests->on_call(key, config_.peer_group, id)) {
     case DuplicateRequestCache::Verdict::kRun: return false;
     case DuplicateRequestCache::Verdict::kWait: break;
-    case DuplicateRequestCache::Verdict::kDrop: (void)release_call(slot); break;  // without an answer
+    case DuplicateRequestCache::Verdict::kDrop:  // without an answer
+      link_.on_needless();
+      (void)release_call(slot);
+      break;
     case DuplicateRequestCache::Verdict::kAnswer: {
       auto kept = config_.duplicate_requests->find(key)->revive(pool_);
       if (kept) {

@@ -34,8 +34,8 @@ void Responder::on_receive(Arrival&& arrival) {
   const CallSlot slot = take_call(arrival.slot);
   Call& call = call_at(slot);
   if (arrival.joined) {
-    call.held = arrival.joined->capacity();
-    call.joined = std::make_shared<const std::vector<std::uint8_t>>(std::move(*arrival.joined));
+    call.held = arrival.joined->take_share();
+    call.joined = std::make_shared<const std::vector<std::uint8_t>>(arrival.joined->take_octets());
     received.payload = *call.joined;
   }
   call.xid = received.xid;
@@ -88,10 +88,7 @@ void Responder::discard(ReceiveSlot receive, const char* why) {
   if (config_.log != nullptr) {
     config_.log->line(verbs::LogLevel::kWarn, config_.peer, "a message was discarded: {}", why);
   }
-  // A discarded message costs its sender no credit. It holds a Receive that other peers need until the turn ends.
-  if (++discarded_in_turn_ > endpoint_.share() + kExtraReceives && endpoint_.config().receives != nullptr) {
-    endpoint_.fail_overrun("the peer sends only messages that are to be discarded");
-  }
+  link_.on_needless();
   endpoint_.post_receive(receive);
 }
 

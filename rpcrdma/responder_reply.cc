@@ -30,10 +30,15 @@ std::size_t rpc_header_len(const ReplyHeader& rpc, const ServedReply& reply) {
   return reply.header.empty() ? reply_header_len(rpc) : reply.header.size();
 }
 
-// Without items.
-std::size_t results_len(const ServedReply& reply) {
+// Octets of the results that no Write chunk takes. chunks: the Write chunks that may be used.
+std::size_t results_len(const ServedReply& reply, std::span<const Chunk> chunks) {
   std::size_t len = reply.results.size();
   for (const Slice& slice : reply.more_results) len += slice.octets.size();
+  for (const ResultItem& item : reply.items) {
+    const std::size_t item_len = item.data.octets.size();
+    const bool has_chunk = item.operation < chunks.size() && item_len <= chunks[item.operation].length;
+    if (!has_chunk) len += xdr::round_up(item_len);
+  }
   return len;
 }
 
@@ -99,9 +104,8 @@ void Responder::refuse(CallSlot slot, ReplyHeader&& rpc) {
 
 // Without a chunk for them results are as long as the service makes them, and they stay until the peer has given
 // credits for all parts of the Reply.
-bool Responder::hold_results(Call& call, const ServedReply& reply) {
-  const std::size_t len = results_len(reply);
-  if (rules_.max_continued == 0 || len <= call.need) return true;
+bool Responder::hold_results(Call& call, std::size_t len) {
+  if (len <= call.need) return true;
   const std::size_t more = len - call.need;
   if (share_.take(more, call.held) != BudgetShare::Verdict::kTaken) return false;
   call.held += more;
@@ -109,9 +113,12 @@ bool Responder::hold_results(Call& call, const ServedReply& reply) {
 }
 
 void Responder::answer(CallSlot slot, ReplyHeader&& rpc, ServedReply&& reply) {
-  if (!hold_results(call_at(slot), reply)) {
+  const Call& call = call_at(slot);
+  const auto chunks = may_place_results(call) ? call.lists.write_chunks() : std::span<const Chunk>();
+  const std::size_t len = results_len(reply, chunks);
+  if (!hold_results(call_at(slot), len)) {
     // The memory for a Reply chunk is taken before its Call runs.
-    const std::size_t needed = rpc_header_len(rpc, reply) + results_len(reply);
+    const std::size_t needed = rpc_header_len(rpc, reply) + len;
     return answer_error(slot,
                         {.code = TransportError::Code::kReplyResource, .needed = static_cast<std::uint32_t>(needed)},
                         "no memory for a Reply without a chunk");

@@ -128,6 +128,7 @@ struct Responder::Outgoing {
   std::vector<std::uint8_t> rpc_header;     // of a continued Reply
   std::vector<ConstBytes> pieces;           // its Payload stream
   std::optional<Continuation> parts;        // all of it that is not sent
+  std::optional<TimePoint> parts_since;     // when its turn to leave came
   std::size_t threshold = 0;                // of its messages
   std::vector<verbs::Sge> send_sges;        // if the Send also gathers from other memory
   std::optional<std::uint32_t> invalidate;  // by the Send
@@ -143,6 +144,7 @@ struct Responder::Outgoing {
     writes.clear();
     send_sges.clear();
     parts.reset();
+    parts_since.reset();
     invalidate.reset();
     next_write = send_len = held = 0;
     in_use = false;

@@ -17,7 +17,7 @@ constexpr std::size_t kMaxItem = 64 * 1024;
 Responder::Config responder_config(const ReverseResponder::Config& config, const Endpoint& endpoint) {
   Responder::Config calls;
   calls.credits = {.min = config.credits, .initial = config.credits, .max = config.credits};
-  calls.max_call = kMaxLongCall;
+  calls.max_call = calls.max_continued_call = kMaxLongCall;
   calls.max_item = std::max(kMaxItem, endpoint.config().send_len);
   calls.max_sge = endpoint.config().max_send_sge;
   calls.peer = config.peer;

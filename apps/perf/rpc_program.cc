@@ -53,8 +53,8 @@ rpcrdma::ServedReply RpcService::read(const rpcrdma::ServedCall& call) {
   XdrReader args(call.args);
   std::uint32_t len = 0;
   if (!args.u32(len) || !args.at_end()) return refusal(Accept::kGarbageArgs);
-  if (const auto most = call.result_item_capacity()) len = std::uint32_t(std::min<std::size_t>(len, *most));
-  len = std::min(len, kMaxItem);
+  const std::size_t most = call.result_item_capacity().value_or(call.result_room);
+  len = std::uint32_t(std::min<std::size_t>({len, most, kMaxItem}));
   rpcrdma::ServedReply reply;
   XdrWriter(reply.results).u32(len);
   if (len != 0) {

@@ -57,22 +57,30 @@ TEST(PerfBinding, BoundsEveryReply) {
 }
 
 struct PerfProgram : ::testing::Test {
-  void listen(const rpcrdma::ServerConfig& config) {
+  void listen(const rpcrdma::ServerConfig& config, const rpcrdma::ClientConfig& its_client = {}) {
     sockaddr_storage loopback{};
     loopback.ss_family = AF_INET;
     reinterpret_cast<sockaddr_in&>(loopback).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     server = std::move(rpcrdma::Server::listen(*server_device, loopback, {&program, 1}, config).value());
     service.set_server(*server);
-    client = std::move(rpcrdma::Client::connect(*client_device, server->local_addr(), {}).value());
+    client = std::move(rpcrdma::Client::connect(*client_device, server->local_addr(), its_client).value());
   }
-  std::optional<rpcrdma::CallStatus> call(std::uint32_t procedure, const std::vector<std::uint8_t>& args = {}) {
+  std::optional<rpcrdma::CallStatus> call(std::uint32_t procedure, const std::vector<std::uint8_t>& args = {},
+                                          std::size_t max_results = 0) {
     rpcrdma::CallSpec spec;
     spec.program = kPerfProgram;
     spec.version = kPerfVersion;
     spec.procedure = procedure;
     spec.args = args;
+    spec.max_results = max_results;
     std::optional<rpcrdma::CallStatus> status;
-    EXPECT_TRUE(client->call(spec, [&](const rpcrdma::Reply& reply) { status = reply.status; }).ok());
+    EXPECT_TRUE(client
+                    ->call(spec,
+                           [&](const rpcrdma::Reply& reply) {
+                             status = reply.status;
+                             results_len = reply.results.size();
+                           })
+                    .ok());
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     for (auto now = deadline; !status && (now = std::chrono::steady_clock::now()) < deadline;) {
       client->process(now);
@@ -87,12 +95,24 @@ struct PerfProgram : ::testing::Test {
   rpcrdma::ServedProgram program{&perf_binding(), &service};
   std::unique_ptr<rpcrdma::Server> server;
   std::unique_ptr<rpcrdma::Client> client;
+  std::size_t results_len = 0;  // of the last Call
 };
 
 TEST_F(PerfProgram, WhatItDoesNotHaveIsUnavailable) {
   listen({});
   EXPECT_EQ(call(kProcNull), rpcrdma::CallStatus::kSuccess);
   EXPECT_EQ(call(kProcWrite + 1), rpcrdma::CallStatus::kProcUnavail);
+}
+
+// A client that offers no chunk costs no more memory than its Call has room for.
+TEST_F(PerfProgram, AReadWithoutAChunkIsAsLongAsTheCallHasRoom) {
+  listen({.protocols = {rpcrdma::Protocol::k2Wg07}},
+         {.protocols = {rpcrdma::Protocol::k2Wg07}, .chunks = {.max_continued_reply = 1 << 20}});
+  EXPECT_EQ(call(kProcNull), rpcrdma::CallStatus::kSuccess);
+  EXPECT_EQ(call(kProcRead, word(1000), 1 << 19), rpcrdma::CallStatus::kSuccess);
+  EXPECT_EQ(results_len, 4u + 1000);
+  EXPECT_EQ(call(kProcRead, word(kMaxItem), 1 << 19), rpcrdma::CallStatus::kSuccess);
+  EXPECT_EQ(results_len, 4u + (16 << 10));
 }
 
 TEST_F(PerfProgram, AReadThatFindsNoMemoryIsASystemError) {

@@ -23,6 +23,7 @@ const Profile kProfile{
     .call_lengths = kLengths,
     .reply_lengths = kLengths,
     .default_threshold = 1024,
+    .version_errors_grant = true,
     .is_first = is_first,
     .message_kind = message_kind,
     .receive_call = receive_call,

@@ -15,6 +15,7 @@ class Exchange final : public PropertyExchange {
   explicit Exchange(Properties own);
 
   Octets open() override;
+  bool is_between() const override { return is_between_; }
   // Everything is, between MIDDLE and FINAL, but RDMA2_GRANT and RDMA2_ERROR (W2-6.3.3-3).
   bool is_mine(ConstBytes message) const override;
   Taken take(ConstBytes message) override;

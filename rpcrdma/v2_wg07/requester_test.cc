@@ -163,6 +163,50 @@ TEST_F(Wg07RequesterTest, AReplyMayComeInSeveralMessages) {
   EXPECT_EQ(outcomes[0].results, results);
 }
 
+// A Call bounds the memory that its Reply may take in parts. Other Replies take none.
+TEST_F(Wg07RequesterTest, AReplyInPartsIsNoLongerThanItsCallAllows) {
+  open({.chunks = {.max_continued_reply = 16 << 10}});
+  settle();
+  call_of({}, 12000);
+  const std::uint32_t xid = xid_of(0);
+  Octets part = rpc_reply(xid, pattern(4000 - 24));
+  const auto deliver_part = [&](std::uint32_t of) {
+    deliver(wg07_octets(of, kManyCredits, wg07::ReplyMiddle{0xffffffff}, part));
+  };
+  for (int i = 0; i < 100; ++i) deliver_part(xid + 1);
+  for (int i = 0; i < 3; ++i) deliver_part(xid);
+  EXPECT_THAT(outcomes, SizeIs(0));
+  deliver_part(xid);
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kBadReply);
+  EXPECT_NE(outcomes[0].text.find("too long"), std::string::npos) << outcomes[0].text;
+  for (int i = 0; i < 100; ++i) deliver_part(xid);
+  EXPECT_FALSE(end->endpoint->failure());
+  call_of({});
+  answer(xid_of(end->qp.sent.size() - 1));  // behind GRANTs
+  ASSERT_THAT(outcomes, SizeIs(2));
+  EXPECT_EQ(outcomes[1].status, CallStatus::kSuccess);
+}
+
+// The server's Calls have XIDs of their own.
+TEST_F(Wg07RequesterTest, ARefusedCallOfTheServerFailsNoneOfTheClients) {
+  open({.chunks = {.max_continued_reply = 16 << 10}});
+  settle();
+  call_of({}, 12000);
+  call_of({}, 12000);
+  const std::uint32_t first = xid_of(0), second = xid_of(1);
+  const Octets whole = rpc_reply(first, pattern(8000));
+  deliver(wg07_octets(first, kManyCredits, wg07::ReplyMiddle{4000}, part_of(whole, 0, 4000)));
+  wg07::CallExternal external;
+  external.lists.call_chunk = {Segment{5, 400, 0}};
+  deliver(wg07_octets(second, kManyCredits, external));
+  EXPECT_THAT(outcomes, SizeIs(0));
+  deliver(wg07_octets(first, kManyCredits, wg07::ReplyInline{}, part_of(whole, 4000, whole.size())));
+  answer(second);
+  ASSERT_THAT(outcomes, SizeIs(2));
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.status, CallStatus::kSuccess) << outcome.text;
+}
+
 // The foreign message is dropped, and the Reply goes on.
 TEST_F(Wg07RequesterTest, AForeignMessageInsideAReplyFailsItsOwnCall) {
   open({.chunks = {.max_continued_reply = 16 << 10}});

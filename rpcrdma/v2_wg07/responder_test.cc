@@ -205,6 +205,61 @@ TEST_F(Wg07ResponderTest, AReplyInSlicesHoldsItsOctetsUntilItHasLeft) {
   expect_alive(6);
 }
 
+// So do items that the Call offered no chunk for.
+TEST_F(Wg07ResponderTest, ItemsWithoutAChunkHoldTheirOctetsUntilTheyHaveLeft) {
+  first_credit = 2;
+  const Octets item = pattern(40000), before(4);
+  open();
+  deliver(wg07::CallInline{}, rpc_call(kRead), 5, credits(1));
+  answer(item_reply(item, before));
+  EXPECT_EQ(end->budget.used, item.size() + before.size());
+  deliver(wg07::Grant{}, {}, 0, kManyCredits);
+  EXPECT_TRUE(last_sent().is<wg07::ReplyInline>());
+  EXPECT_EQ(end->budget.used, 0u);
+  open({.budget = 32 << 10});
+  deliver(wg07::CallInline{}, rpc_call(kRead), 5);
+  answer(item_reply(item, before));
+  EXPECT_EQ(error().err, wg07::Err::kReplyResource);
+  EXPECT_EQ(error().arm.length_needed, item.size() + before.size() + 24);
+  EXPECT_EQ(end->pool.in_use(), 0u);
+  expect_alive(6);
+}
+
+// A credit now and then keeps no Reply for ever. Each Reply has its time from the turn on when it may leave.
+TEST_F(Wg07ResponderTest, ADripOfCreditsEndsInTime) {
+  first_credit = 2;
+  open();
+  int s = 0;
+  std::uint32_t credit = credits(1);
+  const auto drip = [&](int end_s) {
+    while (s < end_s && !end->endpoint->failure()) {
+      end->link->set_now(at(++s * 1000));
+      deliver(wg07::Grant{}, {}, 0, ++credit);
+      end->responder->on_time(at(s * 1000));
+    }
+  };
+  const auto answer_long = [&](std::size_t len) {
+    ServedReply reply;
+    reply.results = pattern(len);
+    answer(std::move(reply));
+  };
+  for (const std::uint32_t xid : {5u, 6u}) {
+    deliver_null(xid, credit);
+    answer_long(70000);
+  }
+  drip(25);
+  EXPECT_EQ(last_sent().header.xid, 6u) << "the first one has left";
+  drip(35);
+  EXPECT_FALSE(end->endpoint->failure());
+  drip(45);
+  deliver_null(7, credit);
+  answer_long(200000);
+  drip(100);
+  ASSERT_TRUE(end->endpoint->failure());
+  EXPECT_NE(end->endpoint->failure()->find("30000 ms for one Reply"), std::string::npos) << *end->endpoint->failure();
+  EXPECT_LE(s, 77);
+}
+
 TEST_F(Wg07ResponderTest, AReplyBeyondWhatPartsMayHaveNeedsAChunk) {
   open();
   deliver(wg07::CallInline{}, rpc_call(kNull));
@@ -254,6 +309,28 @@ TEST_F(Wg07ResponderTest, PropertiesAreAnsweredAndSettleTheThreshold) {
   expect_alive(6);
 }
 
+// No part is joined that no engine would take.
+TEST_F(Wg07ResponderTest, PartsBetweenPropertiesAreRefusedAtOnce) {
+  RecordProperty("proves", "W2-6.3.3-3");
+  open();
+  end->link->exchange_properties({}, {});
+  deliver(wg07::ConnpropMiddle{}, {}, 9);
+  for (std::uint32_t xid = 5; xid < 8; ++xid) {
+    const Octets whole = rpc_call(kNull, pattern(8000), xid);
+    end->qp.sent.clear();
+    deliver(wg07::CallMiddle{4000}, part_of(whole, 0, 4000), xid);
+    ASSERT_THAT(end->qp.sent, SizeIs(1));
+    EXPECT_EQ(error().err, wg07::Err::kInvalCont);
+    EXPECT_EQ(last_sent().header.xid, xid);
+    deliver(wg07::CallInline{}, part_of(whole, 4000, whole.size()), xid);
+    EXPECT_THAT(end->qp.sent, SizeIs(1)) << "the Call was refused";
+  }
+  EXPECT_EQ(end->budget.held, 0u);
+  deliver(wg07::ConnpropFinal{}, {}, 9);
+  (void)last_sent().body<wg07::ConnpropFinal>();
+  expect_alive(20);
+}
+
 // Each answer holds the Receive of its message, and the client gets no more credits than there are Receives.
 TEST_F(Wg07ResponderTest, AnswersThatCannotLeaveHoldNoMoreThanTheReceives) {
   first_credit = 2;
@@ -281,6 +358,25 @@ TEST_F(Wg07ResponderTest, WhatIsNoRequestGetsNoAnswer) {
   deliver(unknown);
   EXPECT_EQ(error().err, wg07::Err::kInvalHtype);
   expect_alive(6);
+}
+
+// Nor may a message that is refused or discarded.
+TEST_F(Wg07ResponderTest, AMessageOfNoUseMayNotInvalidateEither) {
+  RecordProperty("proves", "W2-6.5-3");
+  const Octets whole = rpc_call(kNull, pattern(8000));
+  for (const bool is_refused : {true, false}) {
+    open();
+    deliver(wg07::CallMiddle{4000}, part_of(whole, 0, 4000));
+    if (is_refused) {
+      deliver_invalidating(wg07_octets(6, kManyCredits, wg07::CallInline{}, rpc_call(kNull, {}, 6)));
+    } else {
+      deliver(wg07::CallMiddle{4000}, {});
+      deliver_invalidating(wg07_octets(5, kManyCredits, wg07::CallInline{}, part_of(whole, 4000, whole.size())));
+    }
+    ASSERT_TRUE(end->endpoint->failure()) << is_refused;
+    EXPECT_TRUE(end->endpoint->violated());
+    EXPECT_NE(end->endpoint->failure()->find("invalidated"), std::string::npos);
+  }
 }
 
 // No engine sees these messages, so none would notice.

@@ -30,6 +30,25 @@ struct Wg07ReverseTest : ReverseTest {
     client->qp.sent.clear();
     server->qp.sent.clear();
   }
+  // The client alone, and its first Call was answered.
+  void open_client_alone() {
+    open_client({.protocol = Protocol::k2Wg07});
+    call_server(call_of(test_binding()));
+    run();
+    const std::uint32_t xid = wg07_parse(client->qp.sent.at(0)).header.xid;
+    ASSERT_TRUE(client->qp.inject(wg07_octets(xid, 1000, wg07::ReplyInline{}, rpc_reply(xid))));
+    run();
+    client->qp.sent.clear();
+  }
+  // The errors that the client sent.
+  std::vector<wg07::Err> errors() const {
+    std::vector<wg07::Err> all;
+    for (const Octets& octets : client->qp.sent) {
+      const Wg07Message message = wg07_parse(octets);
+      if (message.is<wg07::Error>()) all.push_back(message.body<wg07::Error>().err);
+    }
+    return all;
+  }
   static std::uint32_t first_word(const Octets& payload) {
     xdr::XdrReader in(payload);
     std::uint32_t word = 0;
@@ -120,14 +139,58 @@ TEST_F(Wg07ReverseTest, LongCallsGoInPartsAndWithoutChunks) {
   EXPECT_THAT(server->qp.sent, IsEmpty());
 }
 
+// The memory of their parts comes back, and nothing else does.
+TEST_F(Wg07ReverseTest, CallsInPartsFollowEachOther) {
+  open(ReverseSupport::kContinued);
+  const Octets data = pattern(9000), args = write_args(data.size());
+  CallSpec spec = call_of(test_binding(), kWrite, args);
+  spec.items = ArgumentItem{write_position(), ConstBytes(data)};
+  for (std::size_t num = 1; num <= 5; ++num) {
+    call_client(num % 3 != 0 ? spec : call_of(callback_binding()));
+    run();
+    EXPECT_EQ(reverse_ended, successes(num));
+    EXPECT_EQ(client->endpoint->num_held(), 0u);
+  }
+}
+
+// A Call of the server has as many octets in parts as in its chunks.
+TEST_F(Wg07ReverseTest, TheLengthOfACallInPartsIsBounded) {
+  open_client_alone();
+  Octets first;
+  xdr::XdrWriter out(first);
+  emit_call(out, {7, kCallback, 1, 1, {}, {}});
+  first.resize(4000);
+  std::size_t len = 0;
+  while (errors().empty()) {
+    ASSERT_LE(len += 4000, std::size_t{64 << 10} + 4000);
+    ASSERT_TRUE(client->qp.inject(wg07_octets(7, 1000, wg07::CallMiddle{0xffffffff}, first)));
+    run();
+  }
+  EXPECT_GT(len, std::size_t{64 << 10});
+  EXPECT_THAT(errors(), ElementsAre(wg07::Err::kSystem));
+  EXPECT_THAT(client->service.calls, IsEmpty());
+}
+
+TEST_F(Wg07ReverseTest, RepliesInPartsLeaveNoMemoryBehind) {
+  open(ReverseSupport::kContinued);
+  client->service.answer = [this](ServedCall& call) {
+    ServedReply reply;
+    reply.results = pattern(9000);
+    client->reverse->reply(call.id, std::move(reply));
+  };
+  CallSpec spec = call_of(callback_binding());
+  spec.max_results = 9000;
+  for (std::size_t num = 1; num <= 3; ++num) {
+    call_client(spec);
+    run();
+    EXPECT_EQ(reverse_ended, successes(num));
+    EXPECT_EQ(server->budget.held, 0u);
+  }
+}
+
 TEST_F(Wg07ReverseTest, AClientThatTakesNoChunksRefusesThem) {
   RecordProperty("proves", "W2-4.6.4-2");
-  open_client({.protocol = Protocol::k2Wg07});
-  call_server(rpcrdma::testing::call_of(test_binding()));
-  run();
-  const std::uint32_t xid = wg07_parse(client->qp.sent.at(0)).header.xid;
-  ASSERT_TRUE(client->qp.inject(wg07_octets(xid, 100, wg07::ReplyInline{}, rpc_reply(xid))));
-  run();
+  open_client_alone();
   Octets payload;
   xdr::XdrWriter out(payload);
   emit_call(out, {7, kCallback, 1, 1, {}, {}});

@@ -132,6 +132,23 @@ TEST_F(HostilePropertiesTest, ListsOfPropertiesThatNeverEnd) {
   expect_all_is_back();
 }
 
+// Calls in parts between the messages of a list, while the list goes on.
+TEST_F(HostilePropertiesTest, CallsInPartsBetweenListsOfProperties) {
+  RecordProperty("proves", "W2-6.3.3-3");
+  open();
+  V2Peer& peer = open_wg07();
+  send(peer, 3, wg07::ConnpropMiddle{});
+  for (std::uint32_t xid = 10; xid < 50; ++xid) {
+    send_whole(peer, xid, rpc_call(xid, kNull, pattern(8000)), wg07::CallInline{});
+    settle();
+    EXPECT_EQ(peer.error().err, wg07::Err::kInvalCont);
+  }
+  EXPECT_FALSE(peer.disconnected);
+  EXPECT_EQ(peer.num_received<wg07::Error>(), 40u);
+  EXPECT_EQ(server->memory().calls, 0u) << "while the peer stays";
+  expect_all_is_back();
+}
+
 // Properties stand inside a sequence of parts, and change while a Reply is under way.
 TEST_F(HostilePropertiesTest, PropertiesInsideACallOfWg07) {
   RecordProperty("proves", "W2-6.3.6-3");
@@ -211,6 +228,33 @@ TEST_F(HostilePropertiesTest, AFloodOfQuestionsInCel05) {
   expect_served();
   EXPECT_LE(server->memory().sends, 4 * std::size_t{64} * (kThreshold + 64));
   expect_all_is_back();
+}
+
+// Messages that cost their sender nothing, many at once: those of the other clients find their Receives.
+TEST_F(HostilePropertiesTest, FloodsOfMessagesWithoutAnAnswer) {
+  if (!server_device->caps().srq_reserve) return;  // without a reserve a flood takes all Receives
+  const Octets messages[] = {
+      cel05_octets(3, cel05::Updprop{.now = {property(1, 5000)}}),
+      cel05_octets(3, cel05::Resprop{.other = {property(1, 5)}}),
+      cel05_octets(3, cel05::Connprop{.start = {property(1, 5000)}}),
+      cel05_octets(9, cel05::Error{.err = cel05::Err::kSystem}),
+      cel05_octets(9, cel05::Msg{.direction = cel05::Direction::kReply}, rpc_reply(9)),
+  };
+  for (const std::uint32_t reverse_credits : {0u, 4u}) {
+    good.clear();
+    server.reset();
+    open({.credits = 8, .reverse_credits = reverse_credits});
+    for (const Octets& message : messages) {
+      V2Peer& peer = open_cel05();
+      peer.send(cel05_octets(3, cel05::Connprop{.start = {property(1, 5000)}}));
+      settle();
+      for (int i = 0; i < 60; ++i) peer.send(message);
+      verbs::testing::bare(*client_device).process(now);
+      expect_served();
+      run([&] { return peer.disconnected; });
+    }
+    expect_all_is_back();
+  }
 }
 
 }  // namespace

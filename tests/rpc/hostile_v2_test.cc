@@ -335,6 +335,43 @@ TEST_F(HostileCreditsTest, AnswersThatGetNoCreditsEndTheConnection) {
   expect_all_is_back();
 }
 
+// So does one that gives credits for a part of a Reply, and has nothing else under way.
+TEST_F(HostileCreditsTest, AReplyThatWaitsInItsMiddleEndsTheConnection) {
+  open();
+  file.listing = 500 * kKib;
+  V2Peer& peer = open_raw();
+  peer.send(wg07_octets(1, 1, wg07::CallInline{}, rpc_call(1)));
+  run([&] { return peer.num_received<wg07::ReplyInline>() == 1; });
+  peer.send(wg07_octets(2, 3, wg07::CallInline{}, rpc_call(2, kReaddir)));
+  run([&] { return peer.num_received<wg07::ReplyMiddle>() >= 1; });
+  settle();
+  EXPECT_GE(server->memory().calls, file.listing);
+  advance(std::chrono::seconds(31));
+  run([&] { return peer.disconnected; });
+  EXPECT_EQ(server->memory().calls, 0u);
+  expect_all_is_back();
+}
+
+// Credits that drip: each part that leaves is progress, and the Reply has its time all the same.
+TEST_F(HostileCreditsTest, AReplyThatDripsEndsTheConnection) {
+  open();
+  file.listing = 500 * kKib;
+  V2Peer& peer = open_raw();
+  peer.send(wg07_octets(1, 1, wg07::CallInline{}, rpc_call(1)));
+  run([&] { return peer.num_received<wg07::ReplyInline>() == 1; });
+  peer.send(wg07_octets(2, 2, wg07::CallInline{}, rpc_call(2, kReaddir)));
+  std::uint32_t credit = 3;
+  for (int s = 0; s < 40 && !peer.disconnected; ++s) {
+    advance(std::chrono::seconds(1));
+    if (peer.num_credits() > 0) peer.send(wg07_octets(0, credit++, wg07::Grant{}));
+    settle();
+  }
+  EXPECT_GE(peer.num_received<wg07::ReplyMiddle>(), 20u);
+  run([&] { return peer.disconnected; });
+  EXPECT_EQ(server->memory().calls, 0u);
+  expect_all_is_back();
+}
+
 // Replies without a chunk are as long as the service makes them. While they wait for credits they count.
 TEST_F(HostileCreditsTest, LongRepliesThatGetNoCreditsAreBounded) {
   constexpr std::size_t kMaxHeld = 4 * kMib + kGuaranteed;  // ServerConfig::max_buffered_per_connection
