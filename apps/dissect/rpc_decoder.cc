@@ -212,6 +212,7 @@ void RpcDecoder::judge_parts(const TransportHeader& header, Side from, Frame& fr
 void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Frame& frame) {
   frame.facts.xid = header.xid;
   frame.facts.credit = header.credit;
+  frame.facts.header_len = static_cast<std::uint32_t>(header.len);
   LayerWriter layer(frame, LayerKind::kRpcRdma, options_, Source::kMessage);
   layer.line(FMT_COMPILE("{} {}, XID {}, {} credits{}"), rpcrdma::protocol_str(*protocol_), header.type,
              Hex32(header.xid).str(), header.credit, header.text);
@@ -387,7 +388,9 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
     if (!transfer.in_order) reads.erase(sink);
     reads.emplace(sink, Read{transfer.stag, transfer.to, frame.arrival.time});
   }
-  tell_use(at, *segment, owner, layer);
+  tell_use(*segment, owner, layer);
+  ServedCall& served = frame.facts.served.emplace(ServedCall{segment->xid, segment->use, segment->index});
+  if (transfer.kind != Kind::kReadRequest) served.took = frame.arrival.time - at.began;
   if (transfer.kind == Kind::kReadResponse) {
     layer.line(FMT_COMPILE(", {} behind its Request"), duration_str(frame.arrival.time - at.began));
   } else if (at.began != frame.arrival.time && transfer.kind == Kind::kWrite) {
@@ -396,7 +399,7 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
   take_chunk(at, owner, *segment, frame);
 }
 
-void RpcDecoder::tell_use(const Transfer& transfer, const Segment& segment, Side owner, LayerWriter& layer) {
+void RpcDecoder::tell_use(const Segment& segment, Side owner, LayerWriter& layer) {
   switch (segment.use) {
     case Segment::Use::kCall: layer.line(FMT_COMPILE(" (Call {}"), Hex32(segment.xid).str()); break;
     case Segment::Use::kArgument:
@@ -412,7 +415,6 @@ void RpcDecoder::tell_use(const Transfer& transfer, const Segment& segment, Side
     layer.line(FMT_COMPILE(", {}"), procedure_name({call->program, call->version, call->procedure}));
   }
   layer.text(")");
-  (void)transfer;
 }
 
 // What a Call offers may be read and written until its Reply, and no octet around it.

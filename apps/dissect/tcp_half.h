@@ -70,6 +70,10 @@ class TcpHalf {
   bool saw_start() const { return saw_start_; }
   // Whether every octet before sequence number `end` went to the sink.
   bool is_complete(std::uint32_t end) const { return counters_.lost == 0 && counters_.cut == 0 && next_ == end; }
+  // Whether octets before sequence number `end` may still come: the capture has not all of them, and they are not lost.
+  bool is_waiting(std::uint32_t end) const;
+  // Whether segments wait for octets before them.
+  bool is_holding() const { return !early_.empty(); }
   const Counters& counters() const { return counters_; }
 
  private:
