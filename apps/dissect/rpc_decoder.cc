@@ -7,6 +7,7 @@
 #include "apps/dissect/gss.h"
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/program_text.h"
+#include "apps/dissect/rpc_fields.h"
 #include "apps/dissect/rpc_layer.h"
 #include "apps/dissect/rpc_rules.h"
 #include "apps/dissect/transport_fields.h"
@@ -316,7 +317,7 @@ void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader
   layer.field("program", 12, 4, "{}", rpc.program);
   layer.field("version", 16, 4, "{}", rpc.version);
   layer.field("procedure", 20, 4, "{}", rpc.procedure);
-  layer.field("credential flavor", 24, 4, "{}", static_cast<std::uint32_t>(rpc.cred.flavor));
+  if (layer.wants_fields()) tell_auths(rpc, layer);
   layer.field("arguments", in.position(), in.remaining(), "{} bytes", in.remaining());
   const std::string_view gss = gss_words(rpc.cred);
   call.is_wrapped = !gss.empty();
@@ -338,7 +339,7 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
     layer.field("xid", 0, 4, "{:#010x}", rpc.xid);
     layer.field("msg_type", 4, 4, "1 (REPLY)");
     layer.field("reply_stat", 8, 4, "{}", rpc.denied ? "1 (denied)" : "0 (accepted)");
-    if (!rpc.denied) layer.field("accept_stat", in.position() - 4, 4, "{}", static_cast<std::uint32_t>(rpc.accept));
+    if (layer.wants_fields()) tell_reply_status(rpc, layer);
     layer.field("results", in.position(), in.remaining(), "{} bytes", in.remaining());
   }
   if (call == nullptr) return layer.text("REPLY to a Call that is not in the capture");
