@@ -151,7 +151,8 @@ TEST(CheckTest, SaysFromWhereRulesAboutBothSidesAreNotJudged) {
   second.payload_len = second_half.size();
   swapped.wire.on_segment(second);
   swapped.wire.send(Wire::kClient, first_half);
-  EXPECT_THAT(swapped.end(), HasSubstr(std::string(kText) + "5 on: packets are out of order in the capture\n"));
+  EXPECT_THAT(swapped.end(),
+              HasSubstr(std::string(kText) + "5 on: packets are missing or out of order in the capture\n"));
 }
 
 TEST(CheckTest, NamesAFewOfManyUnjudgedConnections) {

@@ -103,7 +103,7 @@ std::string Reading::tell(const std::string& file) const {
                      unread_link_type));
   }
   if (!end.error.empty()) return file + ": " + end.error;
-  if (end.connections == 0) warn(fmt::format("{}: {}", file, no_iwarp(end)));
+  if (end.connections == 0 && end.packets != 0) warn(fmt::format("{}: {}", file, no_iwarp(end)));
   return "";
 }
 

@@ -35,7 +35,7 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
   watch_order(segment, from, direction(1 - end));
   from.tcp.on_segment(segment, from.mpa);
-  if (from.tcp.counters().out_of_order != 0) rdmap_.on_disorder("packets are out of order in the capture");
+  if (from.tcp.counters().out_of_order != 0) rdmap_.on_disorder("packets are missing or out of order in the capture");
   if (segment.fin || segment.rst) on_end(segment, end);
   if (!ends_waiting_.empty()) tell_ends(false);
   if (!segment.comments.empty()) tell_comments(segment, end);

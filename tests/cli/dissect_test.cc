@@ -158,8 +158,10 @@ TEST_F(DissectCli, SaysThatACaptureHasNoIwarp) {
   EXPECT_EQ(outcome.out, "");
   EXPECT_NE(outcome.err.find("no iWARP connection"), std::string::npos) << outcome.err;
   capture_only([](Wire&) {});
+  // Of no packets there is nothing to look at.
   outcome = run_weft({"dissect", file()});
-  EXPECT_NE(outcome.err.find("no TCP in 0 packets"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.err, "");
 }
 
 TEST_F(DissectCli, SaysWhatIsNoCapture) {
