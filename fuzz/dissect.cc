@@ -43,8 +43,19 @@ class All final : public Listener {
   void on_connection_end(std::uint32_t connection, const TcpCounters& counters) override {
     for (Listener* one : all_) one->on_connection_end(connection, counters);
   }
+  void on_comment(const Comment& comment) override {
+    must(comment.connection != 0 && comment.connection <= last_connection_);
+    for (Listener* one : all_) one->on_comment(comment);
+  }
+  void on_unjudged(const Unjudged& unjudged) override {
+    must(unjudged.connection != 0 && unjudged.connection <= last_connection_ && !unjudged.why.empty());
+    for (Listener* one : all_) one->on_unjudged(unjudged);
+  }
   std::uint64_t num_findings() const { return num_findings_; }
-  void finish() { page_.finish(""); }
+  void finish() {
+    page_.finish("");
+    for (Listener* one : all_) one->on_capture_end({});
+  }
 
  private:
   Printer printer_{nowhere(), {.fields = true, .color = true}};

@@ -146,7 +146,6 @@ std::span<const Arguments> table_of(std::uint32_t program, std::uint32_t version
 
 Word word_of(std::string_view text) {
   using enum Word::Kind;
-  constexpr std::size_t kStateidLen = 16;
   const std::string_view behind = text.substr(std::min(text.size(), text.find(':') + 1));
   if (text == "fh") return {kHandle, "fh"};
   if (text == "fh2") return {kFixedHandle, "fh"};
@@ -154,7 +153,7 @@ Word word_of(std::string_view text) {
   if (text == "opaque") return {kSkipOpaque};
   if (text == "open") return {kOpen};
   if (text == "create") return {kCreate};
-  if (text == "stateid") return {kSkip, {}, kStateidLen};
+  if (text == "stateid") return {kStateid, "stateid"};
   if (text.starts_with("u32:")) return {kU32, behind};
   if (text.starts_with("u64:")) return {kU64, behind};
   std::size_t skip = 0;

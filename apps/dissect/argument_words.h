@@ -16,6 +16,7 @@ struct Word {
     kSkip,  // `skip` octets
     kU32,
     kU64,
+    kStateid,
     kOpen,    // the arguments of OPEN
     kCreate,  // createtype4, and the name
   };

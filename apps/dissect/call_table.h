@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/dissect/tcp_half.h"
+#include "apps/dissect/frame.h"
 #include "rpcrdma/chunk_lists.h"
 
 namespace weft::apps::dissect {
@@ -35,7 +35,7 @@ class CallTable {
   };
   // Segment: memory that a Call offers.
   struct Segment {
-    enum class Use : std::uint8_t { kCall, kArgument, kResult, kReply };
+    using Use = dissect::Use;
     Use use = Use::kArgument;
     std::uint32_t xid = 0;
     std::uint32_t index = 0;  // kArgument: the Position. kResult: the number of the Write chunk, from 1

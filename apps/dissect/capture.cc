@@ -59,6 +59,7 @@ class Capture::Reader {
  public:
   virtual ~Reader() = default;
   virtual Next next(Packet& packet, std::string& error) = 0;
+  virtual std::uint64_t num_dropped() const { return 0; }
 };
 
 class Capture::PcapReader final : public Reader {
@@ -111,6 +112,8 @@ class Capture::PcapngReader final : public Reader {
     }
   }
 
+  std::uint64_t num_dropped() const override { return blocks_.num_dropped(); }
+
  private:
   static Next fails(const std::string& why, std::string& error) {
     error = why;
@@ -156,6 +159,10 @@ Capture::Next Capture::next(Packet& packet) {
   const Next next = reader_->next(packet, error_);
   if (next == Next::kPacket) packet.number = ++num_packets_;
   return next;
+}
+
+std::uint64_t Capture::num_dropped() const {
+  return reader_->num_dropped();
 }
 
 }  // namespace weft::apps::dissect

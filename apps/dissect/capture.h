@@ -22,6 +22,8 @@ class Capture {
   // next reads the next packet. kError: the file is cut or broken here; error() says why.
   Next next(Packet& packet);
   const std::string& error() const { return error_; }
+  // Packets that the capture lacks, as it says itself so far. pcap files do not say.
+  std::uint64_t num_dropped() const;
 
  private:
   class Reader;

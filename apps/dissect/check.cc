@@ -44,9 +44,22 @@ constexpr Section kVersion1Sections[] = {
     {"8.1.1", "RFC 8166 section 6.1"},
 };
 
+std::string_view side_str(Side side) {
+  return side == Side::kClient ? "client" : "server";
+}
+
+std::string_view source_name(const Frame& frame, Source source) {
+  switch (source) {
+    case Source::kWire: return frame.ulpdu.empty() ? "frame" : "FPDU";
+    case Source::kUlpdu: return "ULPDU";
+    case Source::kMessage: return "message";
+  }
+  return "";
+}
+
 }  // namespace
 
-std::string place_of(std::string_view requirement) {
+std::string section_of(std::string_view requirement) {
   const std::size_t first = requirement.find('-');
   const std::size_t last = requirement.rfind('-');
   if (requirement.starts_with("R1-")) {
@@ -65,22 +78,44 @@ void Check::on_connection(const Connection&) {
 
 void Check::on_frame(const Frame& frame) {
   ++num_frames_;
+  num_violations_ += dissect::num_violations(frame);
   for (const Finding& finding : frame.findings) {
-    ++num_violations_;
-    say(out_, "packet {}, connection {}, {}: {} ({}): {}\n", frame.arrival.packet, frame.connection,
-        frame.from == Side::kClient ? "client" : "server", finding.requirement, place_of(finding.requirement),
-        finding.what);
-    if (!finding.effect.empty()) say(out_, "    {}\n", finding.effect);
-    if (frame.wire.empty()) continue;
-    std::string hex;
-    for (const std::uint8_t octet : frame.wire.first(std::min(frame.wire.size(), kMaxHex))) {
-      fmt::format_to(std::back_inserter(hex), " {:02x}", octet);
+    const Side side = culprit(frame, finding);
+    say(out_, "packet {}, connection {}, {}{}: {} ({}): {}\n", frame.arrival.packet, frame.connection, side_str(side),
+        finding.is_blame ? fmt::format(" (the {} says so)", side_str(other(side))) : "", finding.requirement,
+        section_of(finding.requirement), finding.what);
+    if (finding.confirms) {
+      say(out_, "    the same violation as that of packet {}, and not counted again\n", finding.confirms->packet);
     }
-    say(out_, "   {}{}\n", hex, frame.wire.size() > kMaxHex ? " ..." : "");
+    if (!finding.effect.empty()) say(out_, "    {}\n", finding.effect);
+    tell_place(frame, finding.place);
   }
 }
 
-void Check::finish() {
+// "    ULPDU [10:4] 00 00 00 03": the octets that break the rule, and how far from the start they are.
+void Check::tell_place(const Frame& frame, const Place& place) {
+  const ConstBytes octets = octets_at(frame, place);
+  if (octets.empty()) return;
+  std::string hex;
+  for (const std::uint8_t octet : octets.first(std::min(octets.size(), kMaxHex))) {
+    fmt::format_to(std::back_inserter(hex), " {:02x}", octet);
+  }
+  say(out_, "    {} [{}:{}]{}{}\n", source_name(frame, place.source), place.at, place.len, hex,
+      octets.size() > kMaxHex ? " ..." : "");
+}
+
+void Check::on_unjudged(const Unjudged& unjudged) {
+  if (num_unjudged_++ < kMaxUnjudged) unjudged_.push_back(unjudged);
+}
+
+void Check::on_capture_end(const CaptureEnd&) {
+  for (const Unjudged& one : unjudged_) {
+    say(out_, "connection {}: rules about both sides are not judged from packet {} on: {}\n", one.connection,
+        one.packet, one.why);
+  }
+  if (num_unjudged_ > unjudged_.size()) {
+    say(out_, "{} more connections are not judged wholly\n", num_unjudged_ - unjudged_.size());
+  }
   say(out_, "{} violations in {} MPA frames of {} iWARP connections\n", num_violations_, num_frames_, num_connections_);
 }
 

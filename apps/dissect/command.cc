@@ -37,53 +37,70 @@ struct DissectOptions {
   std::string html;  // a file
 };
 
-// Unread counts what a capture has and the dissector cannot read.
-struct Unread {
-  std::uint64_t num_packets = 0;  // of the link type
-  std::uint64_t num_fragments = 0;
-  int link_type = 0;  // the first that is unknown
-  bool read_any = false;
+// What to look at where a capture has no iWARP connection.
+std::string no_iwarp(const CaptureEnd& end) {
+  if (end.tcp_segments == 0) {
+    return fmt::format(
+        "no TCP in {}. iWARP runs over TCP; RoCE and InfiniBand do not. Try: a capture of the interface and port of "
+        "the "
+        "connection",
+        counted(end.packets, "packet"));
+  }
+  return fmt::format(
+      "no iWARP connection in {}. Try: a capture that begins before the connection does and has whole packets "
+      "(tcpdump -s 0), of its port",
+      counted(end.tcp_segments, "TCP segment"));
+}
 
-  void count(const Packet& packet) {
-    if (is_known_link_type(packet.link_type)) {
-      read_any = true;
-    } else if (num_packets++ == 0) {
-      link_type = packet.link_type;
-    }
-  }
-  // Returns an error line if the capture has nothing that can be read.
-  std::string tell(const std::string& file) const {
-    if (num_fragments != 0) {
-      warn(
-          fmt::format("{}: {} came in IP fragments, of which only the first is read; the other octets count as missing",
-                      file, counted(num_fragments, "TCP segment")));
-    }
-    if (num_packets == 0) return "";
-    const std::string what =
-        fmt::format("{} of link type {} cannot be read", counted(num_packets, "packet"), link_type);
-    if (!read_any) return what + ". Try: a capture of an Ethernet or loopback interface, or of 'any'";
-    warn(fmt::format("{}: {}", file, what));
-    return "";
-  }
+// Reading: the packets of a capture on their way to a dissector.
+struct Reading {
+  CaptureEnd end;
+  int unread_link_type = 0;  // the first that is unknown
+
+  void read(Capture& capture, Dissector& dissector, const StopSignals& signals, std::FILE* out);
+  // Says what the capture has that could not be read. Returns an error line, or nothing.
+  std::string tell(const std::string& file) const;
 };
 
-// Reads the whole capture. Returns an error line, or an empty string.
-std::string read_capture(const std::string& file, Capture& capture, Dissector& dissector, const StopSignals& signals,
-                         std::FILE* out) {
+void Reading::read(Capture& capture, Dissector& dissector, const StopSignals& signals, std::FILE* out) {
   Packet packet;
-  Unread unread;
   while (!signals.requested() && std::ferror(out) == 0) {
     const Capture::Next next = capture.next(packet);
     // Ctrl-C interrupts the wait for a pipe.
-    if (next == Capture::Next::kError) return signals.requested() ? "" : capture.error();
-    if (next == Capture::Next::kEnd) break;
-    unread.count(packet);
+    if (next == Capture::Next::kError && !signals.requested()) end.error = capture.error();
+    if (next != Capture::Next::kPacket) break;
+    ++end.packets;
+    if (!is_known_link_type(packet.link_type) && end.unread_packets++ == 0) unread_link_type = packet.link_type;
     const auto segment = parse_tcp_segment(packet);
     if (!segment) continue;
-    unread.num_fragments += segment->is_fragment ? 1 : 0;
+    ++end.tcp_segments;
+    end.fragments += segment->is_fragment ? 1 : 0;
     dissector.on_segment(*segment);
   }
-  return unread.tell(file);
+  end.dropped_packets = capture.num_dropped();
+  if (end.error.empty() && end.packets != 0 && end.unread_packets == end.packets) {
+    end.error = fmt::format(
+        "{} of link type {} cannot be read. Try: a capture of an Ethernet or loopback interface, or of 'any'",
+        counted(end.unread_packets, "packet"), unread_link_type);
+  }
+}
+
+std::string Reading::tell(const std::string& file) const {
+  if (end.fragments != 0) {
+    warn(fmt::format("{}: {} came in IP fragments, of which only the first is read; the other bytes count as missing",
+                     file, counted(end.fragments, "TCP segment")));
+  }
+  if (end.dropped_packets != 0) {
+    warn(fmt::format("{}: the capture says that {} dropped, so bytes are missing", file,
+                     end.dropped_packets == 1 ? "1 packet was" : fmt::format("{} packets were", end.dropped_packets)));
+  }
+  if (end.unread_packets != 0 && end.unread_packets != end.packets) {
+    warn(fmt::format("{}: {} of link type {} cannot be read", file, counted(end.unread_packets, "packet"),
+                     unread_link_type));
+  }
+  if (!end.error.empty()) return file + ": " + end.error;
+  if (end.connections == 0 && end.packets != 0) warn(fmt::format("{}: {}", file, no_iwarp(end)));
+  return "";
 }
 
 // Dissects the whole capture for `listener`, which prints.
@@ -94,9 +111,13 @@ int dissect_all(const DissectOptions& options, Listener& listener) {
   Dissector dissector({.fields = options.fields || options.json}, listener);
   // The messages of a live capture come as they happen.
   if (options.file == "-") std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const std::string error = read_capture(options.file, *capture, dissector, signals, stdout);
+  Reading reading;
+  reading.read(*capture, dissector, signals, stdout);
   dissector.finish();
-  return error.empty() ? kExitDone : fail(options.file + ": " + error);
+  reading.end.connections = dissector.num_connections();
+  listener.on_capture_end(reading.end);
+  const std::string error = reading.tell(options.file);
+  return error.empty() ? kExitDone : fail(error);
 }
 
 // "wrote a.html: 12 messages, 1 connection, 90.1 KiB".
@@ -120,33 +141,37 @@ int write_page(const DissectOptions& options) {
   if (!file.ok()) return fail(file.status());
   HtmlPage page(file->stream(), options.file == "-" ? "standard input" : options.file);
   Dissector dissector({.fields = true}, page);
-  const std::string error = read_capture(options.file, *capture, dissector, signals, file->stream());
+  Reading reading;
+  reading.read(*capture, dissector, signals, file->stream());
   if (signals.requested() && options.file != "-") return kExitFailed;
   dissector.finish();
-  page.finish(error);
+  reading.end.connections = dissector.num_connections();
+  page.finish(reading.end.error);
   const absl::Status written = file->commit();
   if (!written.ok()) return fail(written);
   tell_page(options.html, page.totals());
-  return error.empty() ? kExitDone : fail(options.file + ": " + error);
+  const std::string error = reading.tell(options.file);
+  return error.empty() ? kExitDone : fail(error);
 }
 
 int tell(const DissectOptions& options) {
   const bool html = !options.html.empty();
   if (options.fields + options.check + options.summary + options.ladder + options.json + html > 1) {
-    return usage_error("--verbose, --check, --summary, --ladder, --json and --html exclude each other");
+    return usage_error(
+        "--verbose, --check, --summary, --ladder, --json and --html exclude each other; --json always has the "
+        "violations "
+        "of --check");
   }
   if (html) return write_page(options);
   if (options.check) {
     Check check(stdout);
     const int status = dissect_all(options, check);
-    check.finish();
-    return check.num_violations() == 0 ? status : kExitFailed;
+    // A check of nothing is no success.
+    return check.num_violations() == 0 && check.num_connections() != 0 ? status : kExitFailed;
   }
   if (options.summary) {
     Summary summary(stdout);
-    const int status = dissect_all(options, summary);
-    summary.finish();
-    return status;
+    return dissect_all(options, summary);
   }
   if (options.ladder) {
     Ladder ladder(stdout);
@@ -168,11 +193,11 @@ void register_dissect_command(CLI::App& root, CommandContext& context) {
   auto options = std::make_shared<DissectOptions>();
   CLI::App* sub = root.add_subcommand("dissect", "Tell of the iWARP connections in a capture, down to NFS.");
   sub->add_option("FILE", options->file, "a pcap or pcapng file; - reads standard input")->required();
-  sub->add_flag("-v,--verbose", options->fields, "print every field and its first 32 bytes");
+  sub->add_flag("-v,--verbose", options->fields, "print every field and its bytes, at most 1024 of each");
   sub->add_flag("--check", options->check, "print each violation of a rule; exit status 1 if there is one");
   sub->add_flag("--summary", options->summary, "print what each connection did: operations, RPCs, latencies");
   sub->add_flag("--ladder", options->ladder, "print a ladder diagram");
-  sub->add_flag("--json", options->json, "print everything, a JSON object in each line");
+  sub->add_flag("--json", options->json, "print everything, violations and bytes too, a JSON object in each line");
   sub->add_option("--html", options->html,
                   "write one HTML page into this file, to look at everything in a browser; - is standard output")
       ->type_name("FILE");

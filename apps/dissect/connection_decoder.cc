@@ -1,5 +1,9 @@
 #include "apps/dissect/connection_decoder.h"
 
+#include <utility>
+
+#include "apps/common/printable.h"
+#include "apps/dissect/finding_places.h"
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/mpa_layer.h"
 #include "apps/dissect/startup_rules.h"
@@ -20,6 +24,7 @@ ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener,
 
 void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   last_ = segment.time;
+  last_packet_ = segment.packet;
   const int end = end_of(segment);
   Direction& from = direction(end);
   if (segment.syn) {
@@ -30,10 +35,11 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
   watch_order(segment, from, direction(1 - end));
   from.tcp.on_segment(segment, from.mpa);
-  if (from.tcp.is_disordered()) rdmap_.on_disorder();
-  const auto end_seq = segment.seq + static_cast<std::uint32_t>(segment.payload_len);
-  if (segment.fin && from.tcp.is_complete(end_seq)) from.mpa.end({segment.packet, segment.time});
-  if (segment.fin || segment.rst) tell_end(segment, end);
+  if (from.tcp.is_disordered()) rdmap_.on_disorder("packets are missing or out of order in the capture");
+  if (segment.fin || segment.rst) on_end(segment, end);
+  if (!ends_waiting_.empty()) tell_ends(false);
+  if (!segment.comments.empty()) tell_comments(segment, end);
+  if (!told_unjudged_) tell_unjudged(segment.packet);
 }
 
 void ConnectionDecoder::on_syn(const TcpSegment& segment, Direction& from, Direction& to) {
@@ -62,7 +68,9 @@ bool ConnectionDecoder::is_over(const TcpSegment& segment) const {
 // side, before that side's next segment does.
 void ConnectionDecoder::watch_order(const TcpSegment& segment, Direction& from, const Direction& to) {
   const auto is_behind = [](std::uint32_t a, std::uint32_t b) { return seq_distance(b, a) > 0; };
-  if (segment.has_ack && to.sent && is_behind(segment.ack, *to.sent)) rdmap_.on_disorder();
+  if (segment.has_ack && to.sent && is_behind(segment.ack, *to.sent)) {
+    rdmap_.on_disorder("a packet acknowledges bytes that the capture does not have before it");
+  }
   const std::uint32_t end =
       segment.seq + static_cast<std::uint32_t>(segment.payload_len) + (segment.syn ? 1 : 0) + (segment.fin ? 1 : 0);
   if (!from.sent || is_behind(end, *from.sent)) from.sent = end;
@@ -71,6 +79,8 @@ void ConnectionDecoder::watch_order(const TcpSegment& segment, Direction& from, 
 void ConnectionDecoder::finish() {
   first_.tcp.finish(first_.mpa);
   second_.tcp.finish(second_.mpa);
+  tell_ends(true);
+  tell_unjudged(last_packet_);
   if (id_ != 0) {
     listener_.on_connection_end(
         id_, {.client = direction(client_).tcp.counters(), .server = direction(1 - client_).tcp.counters()});
@@ -78,15 +88,62 @@ void ConnectionDecoder::finish() {
   id_ = 0;
 }
 
-void ConnectionDecoder::tell_end(const TcpSegment& segment, int end) {
-  has_fin_[static_cast<std::size_t>(end)] |= segment.fin;
+void ConnectionDecoder::on_end(const TcpSegment& segment, int end) {
+  bool& has_fin = has_fin_[static_cast<std::size_t>(end)];
+  const bool is_new = segment.rst ? !was_reset_ : !has_fin;
+  has_fin |= segment.fin;
   was_reset_ |= segment.rst;
-  if (id_ == 0 || (told_end_ && segment.fin)) return;
+  if (!is_new) return;
+  ends_waiting_.push_back({{segment.packet, segment.time},
+                           end,
+                           segment.rst,
+                           segment.seq + static_cast<std::uint32_t>(segment.payload_len)});
+}
+
+// A FIN is told behind the octets before it, and a RST behind all octets of both sides. `all`: nothing more comes.
+void ConnectionDecoder::tell_ends(bool all) {
+  std::size_t num_told = 0;
+  for (const End& end : ends_waiting_) {
+    const bool waits =
+        end.reset ? first_.tcp.is_holding() || second_.tcp.is_holding() : direction(end.from).tcp.is_waiting(end.seq);
+    if (waits && !all) break;
+    tell_end(end);
+    ++num_told;
+  }
+  ends_waiting_.erase(ends_waiting_.begin(), ends_waiting_.begin() + static_cast<std::ptrdiff_t>(num_told));
+}
+
+void ConnectionDecoder::tell_end(const End& end) {
+  Direction& from = direction(end.from);
+  if (!end.reset && from.tcp.is_complete(end.seq)) from.mpa.end(end.arrival);
+  if (id_ == 0 || (told_end_ && !end.reset)) return;
   told_end_ = true;
-  begin_frame(end, {segment.packet, segment.time}, {});
+  begin_frame(end.from, end.arrival, {});
   LayerWriter(frame_, LayerKind::kTcp, options_)
-      .line(FMT_COMPILE("{}"), segment.rst ? "TCP connection reset" : "TCP end");
-  listener_.on_frame(frame_);
+      .line(FMT_COMPILE("{}"), end.reset ? "TCP connection reset" : "TCP end");
+  tell_frame();
+}
+
+// Before its first frame, nothing shows that a connection is iWARP.
+void ConnectionDecoder::tell_comments(const TcpSegment& segment, int end) {
+  if (id_ == 0) return;
+  for (const std::string_view text : segment.comments) {
+    const bool is_cut = text.size() > Comment::kMaxText;
+    listener_.on_comment({.connection = id_,
+                          .arrival = {segment.packet, segment.time},
+                          .from = side_of(end),
+                          .text = printable(text.substr(0, Comment::kMaxText)) + (is_cut ? " (cut)" : "")});
+  }
+}
+
+void ConnectionDecoder::tell_unjudged(std::uint64_t packet) {
+  if (why_unjudged_.empty()) {
+    why_unjudged_ = rdmap_.why_unjudged();
+    if (why_unjudged_.empty() && rpc_.saw_cut()) why_unjudged_ = "the capture cut a packet";
+    unjudged_since_ = packet;
+  }
+  if (why_unjudged_.empty() || id_ == 0 || std::exchange(told_unjudged_, true)) return;
+  listener_.on_unjudged({.connection = id_, .packet = unjudged_since_, .why = why_unjudged_});
 }
 
 void ConnectionDecoder::begin_frame(int end, const Arrival& arrival, ConstBytes wire) {
@@ -107,6 +164,14 @@ void ConnectionDecoder::begin_frame(int end, const Arrival& arrival, ConstBytes 
   frame_.layers.clear();
   frame_.findings.clear();
   frame_.facts = {};
+}
+
+void ConnectionDecoder::tell_frame() {
+  if (!frame_.findings.empty()) {
+    place_findings(frame_);
+    faults_.on_findings(frame_);
+  }
+  listener_.on_frame(frame_);
 }
 
 void ConnectionDecoder::settle_terms() {
@@ -142,14 +207,14 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
   const auto& peer = of_.direction(1 - end_).startup;
   judge_startup_frame(frame, peer ? &*peer : nullptr, of_.frame_);
   of_.frame_.facts.is_startup = true;
-  of_.listener_.on_frame(of_.frame_);
+  of_.tell_frame();
 }
 
 void ConnectionDecoder::Direction::on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire,
                                                         const Arrival& arrival) {
   of_.begin_frame(end_, arrival, wire);
   tell_bad_startup_frame(why, of_.options_, of_.frame_);
-  of_.listener_.on_frame(of_.frame_);
+  of_.tell_frame();
 }
 
 void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arrival) {
@@ -158,7 +223,7 @@ void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arri
   of_.frame_.ulpdu = fpdu.ulpdu;
   tell_fpdu(fpdu, of_.options_, of_.frame_);
   of_.rdmap_.on_fpdu(of_.side_of(end_), fpdu, of_.frame_);
-  of_.listener_.on_frame(of_.frame_);
+  of_.tell_frame();
 }
 
 void ConnectionDecoder::Direction::on_empty_ulpdu(const Arrival& arrival) {
@@ -166,7 +231,7 @@ void ConnectionDecoder::Direction::on_empty_ulpdu(const Arrival& arrival) {
   LayerWriter(of_.frame_, LayerKind::kMpa, of_.options_).text("a ULPDU_Length of 0");
   of_.frame_.findings.push_back(
       {"MPA-3-09", "a ULPDU has at least one octet", "the receiver ends the connection: nothing after it can be read"});
-  of_.listener_.on_frame(of_.frame_);
+  of_.tell_frame();
 }
 
 void ConnectionDecoder::Direction::on_cut_short(ConstBytes wire, const Arrival& arrival) {
@@ -175,16 +240,17 @@ void ConnectionDecoder::Direction::on_cut_short(ConstBytes wire, const Arrival& 
       .line(FMT_COMPILE("the end of TCP inside an FPDU, behind {} bytes"), wire.size());
   of_.frame_.findings.push_back(
       {"MPA-8-03", "the connection ends inside an FPDU", "the receiver drops the part of the FPDU"});
-  of_.listener_.on_frame(of_.frame_);
+  of_.tell_frame();
 }
 
 void ConnectionDecoder::Direction::on_skipped(std::uint64_t len, const Arrival& arrival) {
+  if (!startup) of_.rdmap_.on_disorder("the capture begins in the middle of the connection");
   of_.rdmap_.on_gap(of_.side_of(end_));
-  if (len == 0 && of_.id_ != 0) return;
+  if (len == 0) return;  // a capture that begins with an FPDU, in the middle of a connection
   of_.begin_frame(end_, arrival, {});
   LayerWriter(of_.frame_, LayerKind::kTcp, of_.options_)
       .line(FMT_COMPILE("{} bytes are missing in the capture or unreadable"), len);
-  of_.listener_.on_frame(of_.frame_);
+  of_.tell_frame();
 }
 
 }  // namespace weft::apps::dissect

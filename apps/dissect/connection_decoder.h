@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <vector>
 
+#include "apps/dissect/fault_log.h"
 #include "apps/dissect/frame.h"
 #include "apps/dissect/mpa_half.h"
 #include "apps/dissect/rdmap_decoder.h"
@@ -69,8 +72,20 @@ class ConnectionDecoder {
   void on_syn(const TcpSegment& segment, Direction& from, Direction& to);
   void watch_order(const TcpSegment& segment, Direction& from, const Direction& to);
   void begin_frame(int end, const Arrival& arrival, ConstBytes wire);
+  void tell_frame();
   void settle_terms();
-  void tell_end(const TcpSegment& segment, int end);
+  // End: a FIN or a RST that is not told yet.
+  struct End {
+    Arrival arrival;
+    int from = 0;
+    bool reset = false;
+    std::uint32_t seq = 0;  // behind the last octet
+  };
+  void on_end(const TcpSegment& segment, int end);
+  void tell_ends(bool all);
+  void tell_end(const End& end);
+  void tell_comments(const TcpSegment& segment, int end);
+  void tell_unjudged(std::uint64_t packet);
   Side side_of(int end) const { return end == client_ ? Side::kClient : Side::kServer; }
   int end_of(const TcpSegment& segment) const { return segment.src == ends_[0] ? 0 : 1; }
   Direction& direction(int end) { return end == 0 ? first_ : second_; }
@@ -84,10 +99,16 @@ class ConnectionDecoder {
   std::uint32_t id_ = 0;  // 0: nothing was told yet
   bool told_end_ = false;
   std::array<bool, 2> has_fin_{};  // by end
+  std::vector<End> ends_waiting_;  // a FIN of each side and a RST, at most
   bool was_reset_ = false;
+  bool told_unjudged_ = false;
+  std::string_view why_unjudged_ = {};
+  std::uint64_t unjudged_since_ = 0;  // a packet
   Timestamp last_{};
+  std::uint64_t last_packet_ = 0;
   RpcDecoder rpc_;
   RdmapDecoder rdmap_;
+  FaultLog faults_;
   Direction first_, second_;
   Frame frame_;  // the frame under way: its vectors keep their memory
 };

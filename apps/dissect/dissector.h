@@ -30,6 +30,9 @@ class Dissector {
   // The capture ends.
   void finish();
 
+  // iWARP connections so far.
+  std::uint32_t num_connections() const { return numbers_.connections; }
+
  private:
   // The two ends, the lesser one first.
   using Key = std::pair<IpEndpoint, IpEndpoint>;

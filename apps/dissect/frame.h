@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -72,11 +73,26 @@ class Layers {
   std::size_t size_ = 0;
 };
 
-// Finding: a rule that the frame breaks.
+// Place: octets of a frame.
+struct Place {
+  Source source = Source::kWire;
+  std::uint32_t at = 0;
+  std::uint32_t len = 0;  // 0: the whole frame
+};
+
+// EarlierFrame: a frame by its numbers.
+struct EarlierFrame {
+  std::uint64_t frame = 0, packet = 0;
+};
+
+// Finding: a rule that the frame breaks, or that the other side breaks as a Terminate says.
 struct Finding {
-  std::string_view requirement;  // a row of tests/conformance/tables
-  std::string what;              // what the frame does
-  std::string effect = {};       // what a receiver does with it
+  std::string_view requirement;               // a row of tests/conformance/tables
+  std::string what;                           // what the frame does
+  std::string effect = {};                    // what a receiver does with it
+  Place place = {};                           // the octets that break the rule
+  bool is_blame = false;                      // the frame is a Terminate, and the other side breaks the rule
+  std::optional<EarlierFrame> confirms = {};  // a blame: the frame that has a finding for it already
 };
 
 // RdmaFact: the RDMAP message that a frame completes.
@@ -84,6 +100,17 @@ struct RdmaFact {
   std::string_view operation;
   std::uint64_t octets = 0;  // of its payload
   std::size_t num_segments = 1;
+};
+
+// Use: what the memory that a Call offers is for.
+enum class Use : std::uint8_t { kCall, kArgument, kResult, kReply };
+
+// ServedCall: the Call whose memory an RDMA operation reads or writes.
+struct ServedCall {
+  std::uint32_t xid = 0;
+  Use use = Use::kArgument;
+  std::uint32_t index = 0;             // kArgument: the Position. kResult: the number of the Write chunk, from 1
+  std::optional<Timestamp> took = {};  // an RDMA Write: since its first octet. A Read Response: since its Request
 };
 
 // RpcFact: the RPC message that a frame carries or completes.
@@ -101,6 +128,8 @@ struct Facts {
   std::optional<RpcFact> rpc;
   std::optional<std::uint32_t> xid;     // of an RPC-over-RDMA header, or of the Call that an RDMA operation serves
   std::optional<std::uint32_t> credit;  // of an RPC-over-RDMA header
+  std::uint32_t header_len = 0;         // octets of an RPC-over-RDMA header
+  std::optional<ServedCall> served;     // of an RDMA operation
   bool is_startup = false;
   bool is_terminate = false;
 };
@@ -121,6 +150,26 @@ struct Frame {
   Facts facts;
 };
 
+// octets_at returns the octets of a place that the capture has.
+inline ConstBytes octets_at(const Frame& frame, const Place& place) {
+  const ConstBytes source = place.source == Source::kWire    ? frame.wire
+                            : place.source == Source::kUlpdu ? frame.ulpdu
+                                                             : frame.message;
+  if (place.at > source.size()) return {};
+  return source.subspan(place.at, std::min<std::size_t>(place.len, source.size() - place.at));
+}
+
+// culprit returns the side that breaks the rule.
+inline Side culprit(const Frame& frame, const Finding& finding) {
+  return finding.is_blame ? other(frame.from) : frame.from;
+}
+
+// num_violations counts the findings of a frame, without those that an earlier frame has.
+inline std::uint64_t num_violations(const Frame& frame) {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(frame.findings, [](const Finding& finding) { return !finding.confirms; }));
+}
+
 // Connection: the facts of a connection that are known when its first frame comes.
 struct Connection {
   std::uint32_t id = 0;                  // from 1
@@ -133,6 +182,34 @@ struct TcpCounters {
   TcpHalf::Counters client, server;
 };
 
+// Comment: what the capture says of a packet of a connection.
+struct Comment {
+  static constexpr std::size_t kMaxText = 4096;
+
+  std::uint32_t connection = 0;
+  Arrival arrival;
+  Side from = Side::kClient;
+  std::string text = {};  // printable; at most kMaxText octets, and the word that it is cut
+};
+
+// Unjudged: from a packet on, the rules about both sides of a connection are not judged.
+struct Unjudged {
+  std::uint32_t connection = 0;
+  std::uint64_t packet = 0;
+  std::string_view why = {};
+};
+
+// CaptureEnd: the facts of the whole capture.
+struct CaptureEnd {
+  std::uint64_t packets = 0;
+  std::uint64_t tcp_segments = 0;
+  std::uint64_t connections = 0;      // that carry iWARP
+  std::uint64_t unread_packets = 0;   // of link layers that are not known
+  std::uint64_t fragments = 0;        // TCP segments whose further IP fragments are not read
+  std::uint64_t dropped_packets = 0;  // as the capture says itself
+  std::string error = {};             // why not all of it was read; empty: all was
+};
+
 // Listener hears of everything in the order of the capture.
 class Listener {
  public:
@@ -141,6 +218,12 @@ class Listener {
   virtual void on_frame(const Frame& frame) = 0;
   // A connection ends, or the capture does.
   virtual void on_connection_end(std::uint32_t connection, const TcpCounters& counters) = 0;
+  // Behind the frames that the packet completes.
+  virtual void on_comment(const Comment&) {}
+  // At most once for each connection.
+  virtual void on_unjudged(const Unjudged&) {}
+  // Nothing follows.
+  virtual void on_capture_end(const CaptureEnd&) {}
 };
 
 struct Options {

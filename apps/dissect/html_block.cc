@@ -165,8 +165,9 @@ void HtmlBlock::add_findings(const Frame& frame) {
   std::size_t num = 0;
   for (const Finding& finding : frame.findings) {
     if (num++ == kMaxFindings) break;
-    findings_.push_back(Json::array({num_messages() - 1, finding.requirement, place_of(finding.requirement),
-                                     front_of(finding.what), front_of(finding.effect)}));
+    findings_.push_back(Json::array({num_messages() - 1, finding.requirement, section_of(finding.requirement),
+                                     front_of(finding.what), front_of(finding.effect),
+                                     static_cast<int>(finding.place.source), finding.place.at, finding.place.len}));
     size_ += 80 + std::min(kMaxText, finding.what.size()) + std::min(kMaxText, finding.effect.size());
   }
 }

@@ -3,9 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <memory>
 #include <sstream>
 
 #include "apps/dissect/append.h"
@@ -13,6 +10,7 @@
 #include "apps/dissect/ladder.h"
 #include "apps/dissect/printer.h"
 #include "apps/dissect/summary.h"
+#include "apps/dissect/testing/printed.h"
 #include "apps/dissect/testing/wire.h"
 
 namespace weft::apps::dissect {
@@ -21,28 +19,10 @@ namespace {
 using rdmap::Opcode;
 using testing::Octets;
 using testing::pattern;
+using testing::Printed;
 using testing::tagged;
 using testing::untagged;
 using testing::Wire;
-
-// Printed: a file that a listener writes to, and its text.
-class Printed {
- public:
-  std::FILE* file() { return file_.get(); }
-  std::string text() {
-    std::rewind(file());
-    std::string all;
-    std::array<char, 4096> part;
-    while (const std::size_t len = std::fread(part.data(), 1, part.size(), file())) all.append(part.data(), len);
-    return all;
-  }
-
- private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::unique_ptr<std::FILE, Close> file_{std::tmpfile()};
-};
 
 TEST(LadderTest, FitsEightyColumnsAndCutsNoWords) {
   Printed printed;
@@ -141,6 +121,39 @@ TEST(PrinterTest, TellsTimeConnectionSideAndDepth) {
   EXPECT_EQ(line_at(12s + 34567999ns), "  12.034567  12<       REPLY\n");
   EXPECT_EQ(line_at(-1500us), "  -0.001500  12<       REPLY\n");
   EXPECT_EQ(line_at(123456789s), "123456789.000000  12<       REPLY\n");
+}
+
+TEST(PrinterTest, TellsCommentsOfPackets) {
+  Printed printed;
+  {
+    Printer printer(printed.file(), {});
+    printer.on_comment({.connection = 3, .arrival = {7, std::chrono::seconds(1000)}, .text = "established"});
+  }
+  EXPECT_EQ(printed.text(), "   0.000000   3>   # established\n");
+}
+
+// -v shows a field wholly, up to a limit that it tells.
+TEST(PrinterTest, ALongFieldHasSeveralLines) {
+  const auto shown = [](std::size_t len) {
+    Printed printed;
+    const Octets octets = pattern(len);
+    {
+      Printer printer(printed.file(), {.fields = true});
+      Frame frame;
+      frame.wire = octets;
+      frame.layers.add(LayerKind::kMpa)
+          .fields.push_back({.name = "data", .value = "x", .len = static_cast<std::uint32_t>(len)});
+      printer.on_frame(frame);
+    }
+    return printed.text();
+  };
+  EXPECT_EQ(std::ranges::count(shown(32), '\n'), 2);
+  const std::string two = shown(33);
+  EXPECT_EQ(std::ranges::count(two, '\n'), 3);
+  EXPECT_TRUE(two.ends_with("\n" + std::string(21, ' ') + " e1\n")) << two;
+  EXPECT_EQ(std::ranges::count(shown(1024), '\n'), 33);
+  EXPECT_THAT(shown(1024), ::testing::Not(::testing::HasSubstr("...")));
+  EXPECT_THAT(shown(5000), ::testing::HasSubstr(" ... 1024 of 5000 bytes are shown; --json has all\n"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "apps/dissect/effect.h"
 #include "apps/dissect/layer_writer.h"
 #include "mpa/fpdu.h"
+#include "mpa/fpdu_reader.h"
 #include "rdmap/terminate.h"
 #include "rpcrdma/private_data.h"
 
@@ -101,14 +102,30 @@ void tell_trailer(const Fpdu& fpdu, LayerWriter& layer) {
   layer.field("CRC", crc_at, mpa::kCrcLen, "{}", crc_str(fpdu.crc));
 }
 
+Place wire_place(std::size_t at, std::size_t len) {
+  return {Source::kWire, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(len)};
+}
+
+Place place_of_bad_marker(const Fpdu& fpdu) {
+  const std::size_t num = fpdu.markers.num_before(mpa::fpdu_len(fpdu.ulpdu_len) - 1);
+  for (std::size_t i = 0; i < num && fpdu.markers.marker_offset(i) + mpa::kMarkerLen <= fpdu.wire.size(); ++i) {
+    const std::size_t at = fpdu.markers.marker_offset(i);
+    const auto marker = fpdu.wire.subspan(at).first<mpa::kMarkerLen>();
+    if (!mpa::marker_fits(fpdu.markers, i, marker)) return wire_place(at, mpa::kMarkerLen);
+  }
+  return {};
+}
+
 // The PAD where no Marker stands in it.
 void judge_pad(const Fpdu& fpdu, Frame& frame) {
   const std::size_t bare_len = mpa::fpdu_len(fpdu.ulpdu_len);
   const std::size_t pad_len = bare_len - mpa::kUlpduLengthLen - fpdu.ulpdu_len - mpa::kCrcLen;
   if (pad_len == 0 || fpdu.cut || fpdu.wire_len != bare_len) return;
-  const ConstBytes pad = fpdu.wire.subspan(bare_len - mpa::kCrcLen - pad_len, pad_len);
+  const std::size_t pad_at = bare_len - mpa::kCrcLen - pad_len;
+  const ConstBytes pad = fpdu.wire.subspan(pad_at, pad_len);
   if (std::ranges::all_of(pad, [](std::uint8_t octet) { return octet == 0; })) return;
-  frame.findings.push_back({"MPA-4.1-03", "PAD is not zero", "the receiver does not look at it"});
+  frame.findings.push_back(
+      {"MPA-4.1-03", "PAD is not zero", "the receiver does not look at it", wire_place(pad_at, pad_len)});
 }
 
 }  // namespace
@@ -144,12 +161,13 @@ void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
   LayerWriter layer(frame, LayerKind::kMpa, options);
   if (fpdu.crc == CrcVerdict::kBad) {
     layer.text("BAD CRC");
-    frame.findings.push_back({"MPA-4.4-20", "the CRC of this FPDU does not fit its octets", ends(mpa::Error::kCrc)});
+    frame.findings.push_back({"MPA-4.4-20", "the CRC of this FPDU does not fit its octets", ends(mpa::Error::kCrc),
+                              wire_place(fpdu.wire_len - mpa::kCrcLen, mpa::kCrcLen)});
   }
   if (fpdu.bad_marker) {
     layer.text(fpdu.crc == CrcVerdict::kBad ? ", BAD MARKER" : "BAD MARKER");
-    frame.findings.push_back(
-        {"MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length", ends(mpa::Error::kMarker)});
+    frame.findings.push_back({"MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length",
+                              ends(mpa::Error::kMarker), place_of_bad_marker(fpdu)});
   }
   judge_pad(fpdu, frame);
   if (!layer.wants_fields()) return;

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "base/bytes.h"
 
@@ -17,6 +19,8 @@ struct Packet {
   ConstBytes octets = {};  // from the link layer on; valid until the next packet is read
   std::size_t wire_len = 0;
   int link_type = 0;  // as libpcap's DLT_
+  // What the capture says of the packet (opt_comment of pcapng); valid until the next packet is read.
+  std::span<const std::string_view> comments = {};
 };
 
 }  // namespace weft::apps::dissect

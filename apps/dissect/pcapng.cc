@@ -9,9 +9,11 @@ namespace weft::apps::dissect {
 
 namespace {
 
-constexpr std::uint32_t kSection = 0x0a0d0d0a, kInterface = 1, kOldPacket = 2, kSimplePacket = 3, kEnhancedPacket = 6;
+constexpr std::uint32_t kSection = 0x0a0d0d0a, kInterface = 1, kOldPacket = 2, kSimplePacket = 3, kStatistics = 5;
+constexpr std::uint32_t kEnhancedPacket = 6;
 constexpr std::uint32_t kByteOrder = 0x1a2b3c4d;
-constexpr std::uint16_t kEndOfOptions = 0, kTimeResolution = 9, kTimeOffset = 14;
+constexpr std::uint16_t kEndOfOptions = 0, kComment = 1, kTimeResolution = 9, kTimeOffset = 14;
+constexpr std::uint16_t kDroppedByInterface = 5, kDroppedBySystem = 7;
 constexpr std::size_t kTypeAndLen = 8, kTrailer = 4;
 
 std::uint64_t number(ConstBytes octets, bool big_endian) {
@@ -76,7 +78,11 @@ Result<std::optional<Packet>, std::string> Pcapng::on_block(ConstBytes block) {
   const auto type = static_cast<std::uint32_t>(number(block.first(4), big_endian_));
   Fields in(block.subspan(kTypeAndLen, block.size() - kTypeAndLen - kTrailer), big_endian_);
   switch (type) {
-    case kSection: interfaces_.clear(); break;
+    case kSection:
+      dropped_before_ = num_dropped();
+      interfaces_.clear();
+      break;
+    case kStatistics: on_statistics(in); break;
     case kInterface:
       if (const std::string error = on_interface(in); !error.empty()) return error;
       break;
@@ -96,24 +102,48 @@ std::string Pcapng::on_interface(Fields& in) {
   }
   if (interfaces_.size() == kMaxInterfaces) return fmt::format("more than {} pcapng interfaces", kMaxInterfaces);
   interface.link_type = dlt_of(link_type);
-  take_options(in, interface);
+  take_options(in, [&](std::uint16_t code, ConstBytes value) {
+    if (code == kTimeResolution && value.size() == 1) {
+      interface.binary = (value[0] & 0x80) != 0;
+      interface.exponent = value[0] & 0x7f;
+    }
+    if (code == kTimeOffset && value.size() == 8) {
+      interface.offset = static_cast<std::int64_t>(number(value, in.big_endian()));
+    }
+  });
   // More than 64 bits can count.
   if (interface.exponent > (interface.binary ? 63 : 19)) return "a pcapng interface with an unknown time resolution";
   interfaces_.push_back(interface);
   return "";
 }
 
-void Pcapng::take_options(Fields& in, Interface& interface) {
+template <typename Take>
+void Pcapng::take_options(Fields& in, Take take) {
   std::uint16_t code = 0, len = 0;
   ConstBytes value, padding;
   while (in.take(code) && in.take(len) && code != kEndOfOptions && in.bytes(len, value)) {
-    if (code == kTimeResolution && len == 1) {
-      interface.binary = (value[0] & 0x80) != 0;
-      interface.exponent = value[0] & 0x7f;
-    }
-    if (code == kTimeOffset && len == 8) interface.offset = static_cast<std::int64_t>(number(value, in.big_endian()));
+    take(code, value);
     if (!in.bytes(-len & 3, padding)) return;
   }
+}
+
+// A later block of an interface has the numbers of the earlier ones in it.
+void Pcapng::on_statistics(Fields& in) {
+  std::uint32_t id = 0, high = 0, low = 0;
+  if (!in.take(id) || !in.take(high) || !in.take(low) || id >= interfaces_.size()) return;
+  std::uint64_t dropped = 0;
+  take_options(in, [&](std::uint16_t code, ConstBytes value) {
+    if ((code == kDroppedByInterface || code == kDroppedBySystem) && value.size() == 8) {
+      dropped += number(value, in.big_endian());
+    }
+  });
+  interfaces_[id].dropped = dropped;
+}
+
+std::uint64_t Pcapng::num_dropped() const {
+  std::uint64_t sum = dropped_before_;
+  for (const Interface& interface : interfaces_) sum += interface.dropped;
+  return sum;
 }
 
 // A time before 1970, or one that 64 bits of nanoseconds cannot hold, is the nearest that they can.
@@ -136,6 +166,17 @@ Timestamp Pcapng::time_of(const Interface& interface, std::uint64_t units) {
   const std::int64_t seconds = bounded + offset;
   if (seconds < 0) return Timestamp();
   return std::chrono::seconds(std::min(seconds, kMaxSeconds)) + Timestamp(part);
+}
+
+void Pcapng::take_comments(std::uint32_t captured, Fields& in, Packet& packet) {
+  ConstBytes padding;
+  if (!in.bytes(-captured & 3, padding)) return;
+  comments_.clear();
+  take_options(in, [this](std::uint16_t code, ConstBytes value) {
+    if (code != kComment || comments_.size() == kMaxComments) return;
+    comments_.emplace_back(reinterpret_cast<const char*>(value.data()), value.size());
+  });
+  packet.comments = comments_;
 }
 
 Result<std::optional<Packet>, std::string> Pcapng::on_packet(std::uint32_t type, Fields& in) {
@@ -165,6 +206,7 @@ Result<std::optional<Packet>, std::string> Pcapng::on_packet(std::uint32_t type,
   if (!in.bytes(captured, packet.octets)) {
     return fmt::format("a pcapng packet of {} bytes in a block of {}", captured, in.rest().size());
   }
+  if (type != kSimplePacket && !in.rest().empty()) take_comments(captured, in, packet);
   return std::optional(packet);
 }
 

@@ -143,5 +143,65 @@ TEST_F(PcapngTest, InterfacesAreBounded) {
   EXPECT_THAT(error, HasSubstr("interface 0"));
 }
 
+constexpr std::uint32_t kStatistics = 5;
+
+// An option with a text of up to four octets.
+Octets option(std::uint16_t code, std::string_view text) {
+  Octets octets = words({code | static_cast<std::uint32_t>(text.size()) << 16});
+  octets.insert(octets.end(), text.begin(), text.end());
+  octets.resize((octets.size() + 3) / 4 * 4);
+  return octets;
+}
+
+Octets joined(std::initializer_list<Octets> parts) {
+  Octets all;
+  for (const Octets& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+TEST_F(PcapngTest, CommentsOfAPacketAreTaken) {
+  // One octet of the packet, and three of padding.
+  const Octets packet = words({0, 0, 0, 1, 60, 0xaa});
+  auto taken_packet = take(block(kPacket, joined({packet, option(1, "one"), option(2, "flag"), option(1, "2")})));
+  ASSERT_TRUE(taken_packet) << error;
+  EXPECT_THAT(taken_packet->comments, ::testing::ElementsAre("one", "2"));
+  EXPECT_EQ(taken_packet->octets.size(), 1u);
+  // No comments of the packet before; an option that the block cuts is none.
+  taken_packet = take(block(kPacket, packet));
+  ASSERT_TRUE(taken_packet) << error;
+  EXPECT_THAT(taken_packet->comments, ::testing::IsEmpty());
+  taken_packet = take(block(kPacket, joined({packet, words({1 | 100 << 16, 0x41414141})})));
+  ASSERT_TRUE(taken_packet) << error;
+  EXPECT_THAT(taken_packet->comments, ::testing::IsEmpty());
+}
+
+TEST_F(PcapngTest, CommentsOfAPacketAreBounded) {
+  Octets body = words({0, 0, 0, 0, 60});
+  for (std::size_t i = 0; i < 2 * Pcapng::kMaxComments; ++i) body = joined({body, option(1, "c")});
+  const auto packet = take(block(kPacket, body));
+  ASSERT_TRUE(packet) << error;
+  EXPECT_EQ(packet->comments.size(), Pcapng::kMaxComments);
+}
+
+// The last block of an interface counts, and each interface and section for itself.
+TEST_F(PcapngTest, DroppedPacketsAreCounted) {
+  const auto statistics = [](std::uint32_t interface, std::uint32_t by_interface, std::uint32_t by_system) {
+    return block(kStatistics, joined({words({interface, 0, 0}), words({5 | 8 << 16, by_interface, 0}),
+                                      words({7 | 8 << 16, by_system, 0})}));
+  };
+  EXPECT_EQ(file.num_dropped(), 0u);
+  take(statistics(0, 3, 0));
+  take(statistics(0, 5, 1));
+  take(statistics(9, 100, 0));  // no such interface
+  EXPECT_EQ(file.num_dropped(), 6u);
+  take(block(kInterface, words({kEthernet, 0})));
+  take(statistics(1, 2, 0));
+  EXPECT_EQ(file.num_dropped(), 8u);
+  take(block(kSection, words({0x1a2b3c4d, 1, 0xffffffff, 0xffffffff})));
+  take(block(kInterface, words({kEthernet, 0})));
+  take(statistics(0, 1, 0));
+  EXPECT_EQ(file.num_dropped(), 9u);
+}
+
 }  // namespace
 }  // namespace weft::apps::dissect

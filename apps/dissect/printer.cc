@@ -11,7 +11,8 @@ namespace weft::apps::dissect {
 
 namespace {
 
-constexpr std::size_t kMaxHex = 32;  // octets of a field that are printed
+constexpr std::size_t kOfLine = 32;    // octets of a field in a line
+constexpr std::size_t kMaxHex = 1024;  // octets of a field that are printed
 
 // How far the layers are indented. DDP has no line of its own unless it is wanted whole.
 int depth_of(LayerKind kind) {
@@ -59,14 +60,6 @@ class Backwards {
   std::size_t at_ = text_.size();
 };
 
-ConstBytes octets_of(const Frame& frame, const Field& field) {
-  const ConstBytes source = field.source == Source::kWire    ? frame.wire
-                            : field.source == Source::kUlpdu ? frame.ulpdu
-                                                             : frame.message;
-  if (field.at > source.size()) return {};
-  return source.subspan(field.at, std::min<std::size_t>(field.len, source.size() - field.at));
-}
-
 }  // namespace
 
 std::string_view layer_str(LayerKind kind) {
@@ -87,9 +80,7 @@ void Printer::on_connection(const Connection& connection) {
 }
 
 void Printer::on_frame(const Frame& frame) {
-  constexpr std::size_t kEnough = 1 << 16;
-  if (!first_) first_ = frame.arrival.time;
-  make_prefix(frame);
+  make_prefix(frame.connection, frame.from, frame.arrival);
   for (const Layer& layer : frame.layers) {
     if (!layer.line.empty() || config_.fields) print_layer(frame, layer, depth_of(layer.kind));
   }
@@ -97,22 +88,34 @@ void Printer::on_frame(const Frame& frame) {
     fmt::format_to(std::back_inserter(text_), "{}  VIOLATION {}: {}{}\n", config_.color ? kRed : "",
                    finding.requirement, finding.what, config_.color ? kPlain : "");
   }
+  end_message();
+}
+
+void Printer::on_comment(const Comment& comment) {
+  make_prefix(comment.connection, comment.from, comment.arrival);
+  fmt::format_to(std::back_inserter(text_), "{}  # {}\n", prefix_, comment.text);
+  end_message();
+}
+
+void Printer::end_message() {
+  constexpr std::size_t kEnough = 1 << 16;
   if (config_.live || text_.size() >= kEnough) flush();
 }
 
 // Seconds with six decimals, the number of the connection, and the side: "   0.000123   1> ". Every message has it, so
 // it is put together by hand.
-void Printer::make_prefix(const Frame& frame) {
+void Printer::make_prefix(std::uint32_t connection, Side from, const Arrival& arrival) {
   using std::chrono::microseconds;
   constexpr std::size_t kSecondsWidth = 4, kDecimals = 6, kConnectionWidth = 3;
   constexpr std::uint64_t kPerSecond = 1000000;
-  const auto passed = frame.arrival.time - *first_;
+  if (!first_) first_ = arrival.time;
+  const auto passed = arrival.time - *first_;
   const bool is_before = passed < Timestamp();
   const auto us = static_cast<std::uint64_t>(std::chrono::floor<microseconds>(is_before ? -passed : passed).count());
   Backwards text;
   text.put(' ');
-  text.put(frame.from == Side::kClient ? '>' : '<');
-  text.number(frame.connection, kConnectionWidth, ' ');
+  text.put(from == Side::kClient ? '>' : '<');
+  text.number(connection, kConnectionWidth, ' ');
   text.put(' ');
   text.number(us % kPerSecond, kDecimals, '0');
   text.put('.');
@@ -139,13 +142,16 @@ void Printer::print_fields(const Frame& frame, const Layer& layer, int depth) {
   const auto out = std::back_inserter(text_);
   for (const Field& field : layer.fields) {
     fmt::format_to(out, "{:{}}{}: {}", "", 20 + 2 * depth, field.name, field.value);
-    const ConstBytes octets = octets_of(frame, field);
-    if (!octets.empty()) {
-      fmt::format_to(out, "  [{}:{}]", field.at, field.len);
-      for (const std::uint8_t octet : octets.first(std::min(octets.size(), kMaxHex))) {
-        fmt::format_to(out, FMT_COMPILE(" {:02x}"), octet);
-      }
-      if (octets.size() > kMaxHex) fmt::format_to(out, " ...");
+    const ConstBytes octets = octets_at(frame, {field.source, field.at, field.len});
+    if (!octets.empty()) fmt::format_to(out, "  [{}:{}]", field.at, field.len);
+    const ConstBytes shown = octets.first(std::min(octets.size(), kMaxHex));
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+      if (i != 0 && i % kOfLine == 0) fmt::format_to(out, "\n{:{}}", "", 21 + 2 * depth);
+      fmt::format_to(out, FMT_COMPILE(" {:02x}"), shown[i]);
+    }
+    if (shown.size() < octets.size()) {
+      fmt::format_to(out, "\n{:{}} ... {} of {} bytes are shown; --json has all", "", 21 + 2 * depth, shown.size(),
+                     octets.size());
     }
     text_ += '\n';
   }

@@ -24,9 +24,11 @@ class Printer final : public Listener {
   void on_connection(const Connection& connection) override;
   void on_frame(const Frame& frame) override;
   void on_connection_end(std::uint32_t, const TcpCounters&) override {}
+  void on_comment(const Comment& comment) override;
 
  private:
-  void make_prefix(const Frame& frame);
+  void make_prefix(std::uint32_t connection, Side from, const Arrival& arrival);
+  void end_message();
   void print_layer(const Frame& frame, const Layer& layer, int depth);
   void print_fields(const Frame& frame, const Layer& layer, int depth);
 

@@ -102,6 +102,14 @@ std::string name_text(ConstBytes octets) {
          (shown.size() < octets.size() ? "..." : "");
 }
 
+constexpr std::size_t kStateidOther = 12;  // octets of a stateid behind its seqid
+
+std::string hex_text(ConstBytes octets) {
+  std::string text;
+  for (const std::uint8_t octet : octets) fmt::format_to(std::back_inserter(text), "{:02x}", octet);
+  return text;
+}
+
 // Arguments: the octets of arguments, and the layer that tells them.
 struct Arguments {
   XdrReader in;
@@ -154,6 +162,17 @@ struct Arguments {
     layer.field("name", field_at, octets.size(), "{}", text);
     return true;
   }
+  // stateid4 of RFC 8881 section 3.3.12: a field alone, for it says little in a line.
+  bool stateid() {
+    const std::size_t field_at = place();
+    std::uint32_t seqid = 0;
+    ConstBytes rest;
+    if (!in.u32(seqid) || !in.raw(kStateidOther, rest)) return false;
+    if (layer.wants_fields()) {
+      layer.field("stateid", field_at, 4 + kStateidOther, "seqid {}, other 0x{}", seqid, hex_text(rest));
+    }
+    return true;
+  }
   bool skip_opaque() {
     ConstBytes octets;
     return in.opaque(octets);
@@ -180,7 +199,6 @@ bool skip_createhow(Arguments& args) {
 // OPEN4args of RFC 8881 section 18.16.1: of the claims, those with a name.
 bool Arguments::open() {
   constexpr std::uint32_t kCreate = 1, kClaimNull = 0, kClaimDelegateCur = 2, kClaimDelegatePrev = 3;
-  constexpr std::size_t kStateidLen = 16;
   std::uint32_t opentype = 0, claim = 0;
   if (!in.skip(4) || !number32("access") || !number32("deny") || !in.skip(8) || !skip_opaque() || !in.u32(opentype))
     return false;
@@ -189,7 +207,7 @@ bool Arguments::open() {
     if (!skip_createhow(*this)) return false;
   }
   if (!in.u32(claim)) return false;
-  if (claim == kClaimDelegateCur && !in.skip(kStateidLen)) return false;
+  if (claim == kClaimDelegateCur && !stateid()) return false;
   if (claim == kClaimNull || claim == kClaimDelegateCur || claim == kClaimDelegatePrev) return name();
   layer.line(FMT_COMPILE(" claim {}"), claim);
   return true;
@@ -217,6 +235,7 @@ bool Arguments::word(const Word& word) {
     case kSkip: return in.skip(word.skip);
     case kU32: return number32(word.label);
     case kU64: return number64(word.label);
+    case kStateid: return stateid();
     case kOpen: return open();
     case kCreate: return create();
   }
@@ -255,6 +274,20 @@ bool tell_status(bool is_nfs4, ConstBytes results, std::size_t at, RpcLayer& lay
   return status == 0;
 }
 
+// The words before the operations: the tag, in results behind the status, and in arguments the minor version.
+void tell_compound_head(ConstBytes octets, std::size_t at, bool is_reply, RpcLayer& layer) {
+  if (!layer.wants_fields()) return;
+  XdrReader in(octets);
+  std::uint32_t word = 0;
+  ConstBytes tag;
+  if (is_reply && !in.u32(word)) return;
+  const std::size_t tag_at = at + in.position() + 4;
+  if (!in.opaque(tag)) return;
+  layer.field("tag", tag_at, tag.size(), "'{}'", name_text(tag));
+  if (is_reply || !in.u32(word)) return;
+  layer.field("minorversion", at + in.position() - 4, 4, "{}", word);
+}
+
 }  // namespace
 
 const std::string& procedure_name(const ProcedureKey& key) {
@@ -276,6 +309,7 @@ void tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t at, st
   const Procedure* procedure = find_procedure(program, key.procedure);
   if (procedure == nullptr) return;
   if (!procedure->is_compound) return tell_words(procedure->words, args, at, layer);
+  tell_compound_head(args, at, false, layer);
   std::vector<nfsulb::ListedOperation> operations;
   (void)nfsulb::list_arguments(*program->schema, key.procedure, args, reduced, operations);
   for (const nfsulb::ListedOperation& listed : operations) {
@@ -292,6 +326,7 @@ bool tell_results(const ProcedureKey& key, ConstBytes results, std::size_t at, s
   const bool is_nfs4 = procedure != nullptr && procedure->is_compound;
   const bool succeeded = !has_status(key) || tell_status(is_nfs4, results, at, layer);
   if (!is_nfs4) return succeeded;
+  tell_compound_head(results, at, true, layer);
   std::vector<nfsulb::ListedOperation> operations;
   (void)nfsulb::list_results(*program->schema, key.procedure, results, reduced, operations);
   for (const nfsulb::ListedOperation& listed : operations) {

@@ -117,7 +117,7 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
   if (!version_) {
     // An FPDU before the Reply, or without one: the directions are not in their order.
     halves_[static_cast<std::size_t>(from)].was_early = true;
-    rules_.stop();
+    stop_judging("an FPDU stands before the MPA startup frames of both sides, or without them");
   }
   rules_.on_fpdu(from, frame);
   if (fpdu.ulpdu_len > mpa::kMaxMulpdu) {
@@ -165,7 +165,7 @@ void RdmapDecoder::judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment&
 }
 
 void RdmapDecoder::on_gap(Side from) {
-  rules_.stop();
+  stop_judging("bytes are missing in the capture");
   upper_.on_gap(from);
   Half& half = halves_[static_cast<std::size_t>(from)];
   for (Untagged& queue : half.queues) {
@@ -360,7 +360,7 @@ void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, Unta
   frame.message = queue.whole;
   LayerWriter layer = LayerWriter::again(frame, options_, Source::kMessage);
   if (queue.broken) {
-    rules_.stop();
+    stop_judging("the capture lacks a part of a message");
     layer.line(FMT_COMPILE("{}, MSN {}, whose beginning is not in the capture"), opcode_str(opcode), header.msn.value);
     return;
   }
@@ -405,7 +405,7 @@ void RdmapDecoder::tell_immediate(const Untagged& queue, Frame& frame, LayerWrit
 
 // A request or response that the rules cannot count is a gap for them.
 void RdmapDecoder::tell_cut(const Frame& frame, LayerWriter& layer) {
-  rules_.stop();
+  stop_judging("the capture cut a packet");
   layer.line(FMT_COMPILE("{}, which the capture cut short"), frame.facts.rdma->operation);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "apps/dissect/frame.h"
@@ -79,7 +80,9 @@ class RdmapDecoder {
   // The capture misses octets of this side: messages under way cannot be told whole.
   void on_gap(Side from);
   // The capture does not have the two directions in their order.
-  void on_disorder() { rules_.stop(); }
+  void on_disorder(std::string_view why) { stop_judging(why); }
+  // Why the rules about both sides are not judged; empty: they are.
+  std::string_view why_unjudged() const { return why_unjudged_; }
 
  private:
   static constexpr std::size_t kNumQueues = 4;
@@ -114,6 +117,10 @@ class RdmapDecoder {
     bool was_early = false;        // an FPDU came before the startup frames of both sides
   };
 
+  void stop_judging(std::string_view why) {
+    rules_.stop();
+    if (why_unjudged_.empty()) why_unjudged_ = why;
+  }
   static void judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame);
   void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
   void on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
@@ -137,6 +144,7 @@ class RdmapDecoder {
   UpperLayer& upper_;
   std::optional<std::uint8_t> version_;  // of DDP and RDMAP
   StreamRules rules_;
+  std::string_view why_unjudged_ = {};
   std::array<Half, 2> halves_;
 };
 

@@ -7,6 +7,7 @@
 #include "apps/dissect/gss.h"
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/program_text.h"
+#include "apps/dissect/rpc_fields.h"
 #include "apps/dissect/rpc_layer.h"
 #include "apps/dissect/rpc_rules.h"
 #include "apps/dissect/transport_fields.h"
@@ -212,6 +213,7 @@ void RpcDecoder::judge_parts(const TransportHeader& header, Side from, Frame& fr
 void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Frame& frame) {
   frame.facts.xid = header.xid;
   frame.facts.credit = header.credit;
+  frame.facts.header_len = static_cast<std::uint32_t>(header.len);
   LayerWriter layer(frame, LayerKind::kRpcRdma, options_, Source::kMessage);
   layer.line(FMT_COMPILE("{} {}, XID {}, {} credits{}"), rpcrdma::protocol_str(*protocol_), header.type,
              Hex32(header.xid).str(), header.credit, header.text);
@@ -315,7 +317,7 @@ void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader
   layer.field("program", 12, 4, "{}", rpc.program);
   layer.field("version", 16, 4, "{}", rpc.version);
   layer.field("procedure", 20, 4, "{}", rpc.procedure);
-  layer.field("credential flavor", 24, 4, "{}", static_cast<std::uint32_t>(rpc.cred.flavor));
+  if (layer.wants_fields()) tell_auths(rpc, layer);
   layer.field("arguments", in.position(), in.remaining(), "{} bytes", in.remaining());
   const std::string_view gss = gss_words(rpc.cred);
   call.is_wrapped = !gss.empty();
@@ -337,7 +339,7 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
     layer.field("xid", 0, 4, "{:#010x}", rpc.xid);
     layer.field("msg_type", 4, 4, "1 (REPLY)");
     layer.field("reply_stat", 8, 4, "{}", rpc.denied ? "1 (denied)" : "0 (accepted)");
-    if (!rpc.denied) layer.field("accept_stat", in.position() - 4, 4, "{}", static_cast<std::uint32_t>(rpc.accept));
+    if (layer.wants_fields()) tell_reply_status(rpc, layer);
     layer.field("results", in.position(), in.remaining(), "{} bytes", in.remaining());
   }
   if (call == nullptr) return layer.text("REPLY to a Call that is not in the capture");
@@ -387,7 +389,9 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
     if (!transfer.in_order) reads.erase(sink);
     reads.emplace(sink, Read{transfer.stag, transfer.to, frame.arrival.time});
   }
-  tell_use(at, *segment, owner, layer);
+  tell_use(*segment, owner, layer);
+  ServedCall& served = frame.facts.served.emplace(ServedCall{segment->xid, segment->use, segment->index});
+  if (transfer.kind != Kind::kReadRequest) served.took = frame.arrival.time - at.began;
   if (transfer.kind == Kind::kReadResponse) {
     layer.line(FMT_COMPILE(", {} behind its Request"), duration_str(frame.arrival.time - at.began));
   } else if (at.began != frame.arrival.time && transfer.kind == Kind::kWrite) {
@@ -396,7 +400,7 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
   take_chunk(at, owner, *segment, frame);
 }
 
-void RpcDecoder::tell_use(const Transfer& transfer, const Segment& segment, Side owner, LayerWriter& layer) {
+void RpcDecoder::tell_use(const Segment& segment, Side owner, LayerWriter& layer) {
   switch (segment.use) {
     case Segment::Use::kCall: layer.line(FMT_COMPILE(" (Call {}"), Hex32(segment.xid).str()); break;
     case Segment::Use::kArgument:
@@ -412,7 +416,6 @@ void RpcDecoder::tell_use(const Transfer& transfer, const Segment& segment, Side
     layer.line(FMT_COMPILE(", {}"), procedure_name({call->program, call->version, call->procedure}));
   }
   layer.text(")");
-  (void)transfer;
 }
 
 // What a Call offers may be read and written until its Reply, and no octet around it.

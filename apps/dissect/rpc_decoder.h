@@ -49,6 +49,8 @@ class RpcDecoder final : public UpperLayer {
   void on_send(const Send& send, Frame& frame) override;
   void on_gap(Side from) override;
   void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) override;
+  // Whether the capture cut a Send, which may have been a Call with any chunks.
+  bool saw_cut() const { return saw_cut_; }
 
  private:
   using Call = CallTable::Call;
@@ -91,7 +93,7 @@ class RpcDecoder final : public UpperLayer {
                  Frame& frame);
   void tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
                   Frame& frame);
-  void tell_use(const Transfer& transfer, const Segment& segment, Side owner, LayerWriter& layer);
+  void tell_use(const Segment& segment, Side owner, LayerWriter& layer);
   void judge_place(const Transfer& transfer, const CallTable::Memory& memory, Frame& frame);
   void take_chunk(const Transfer& transfer, Side owner, const Segment& segment, Frame& frame);
   // Whether the capture has every Call and Reply until now whole. A Send that it cut may have offered any memory.

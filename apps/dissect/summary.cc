@@ -33,7 +33,7 @@ void Summary::on_frame(const Frame& frame) {
   ++num_frames_;
   if (ends.frames++ == 0) ends.first = frame.arrival.time;
   ends.last = frame.arrival.time;
-  ends.findings += frame.findings.size();
+  ends.findings += num_violations(frame);
   const Facts& facts = frame.facts;
   const bool is_event = facts.is_startup || facts.is_terminate || frame.layers.front().kind == LayerKind::kTcp;
   if (is_event && ends.lines.size() < kMaxLines) {
@@ -133,7 +133,7 @@ void Summary::print(Ends& ends, const TcpCounters& counters) {
   if (ends.findings != 0) say(out_, "  {} violations: see --check\n", ends.findings);
 }
 
-void Summary::finish() {
+void Summary::on_capture_end(const CaptureEnd&) {
   say(out_, "{} iWARP connections, {} MPA frames\n", num_connections_, num_frames_);
 }
 

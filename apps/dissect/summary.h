@@ -23,8 +23,7 @@ class Summary final : public Listener {
   void on_connection(const Connection& connection) override;
   void on_frame(const Frame& frame) override;
   void on_connection_end(std::uint32_t connection, const TcpCounters& counters) override;
-  // The capture has ended.
-  void finish();
+  void on_capture_end(const CaptureEnd& end) override;
 
  private:
   static constexpr std::size_t kMaxLatencies = 4096;

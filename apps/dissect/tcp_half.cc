@@ -84,6 +84,12 @@ bool TcpHalf::is_hole_lost() const {
   return has_ack_ && seq_distance(acked_, next_ + static_cast<std::uint32_t>(hole)) <= 0;
 }
 
+bool TcpHalf::is_waiting(std::uint32_t end) const {
+  if (!early_.empty()) return true;
+  if (!started_ || seq_distance(next_, end) <= 0) return false;
+  return !has_ack_ || seq_distance(acked_, end) > 0;
+}
+
 void TcpHalf::pass_hole(Sink& sink) {
   const std::uint64_t hole = early_.begin()->first - position_;
   has_gap_ = true;

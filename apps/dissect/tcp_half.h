@@ -72,6 +72,10 @@ class TcpHalf {
   bool is_complete(std::uint32_t end) const { return !has_gap_ && next_ == end; }
   // Whether a segment came too early.
   bool is_disordered() const { return disordered_; }
+  // Whether octets before sequence number `end` may still come: the capture has not all of them, and they are not lost.
+  bool is_waiting(std::uint32_t end) const;
+  // Whether segments wait for octets before them.
+  bool is_holding() const { return !early_.empty(); }
   const Counters& counters() const { return counters_; }
 
  private:

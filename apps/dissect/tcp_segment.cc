@@ -148,6 +148,7 @@ std::string endpoint_str(const IpEndpoint& endpoint) {
 
 std::optional<TcpSegment> parse_tcp_segment(const Packet& packet) {
   TcpSegment segment{.packet = packet.number, .time = packet.time};
+  segment.comments = packet.comments;
   Ip ip{Reader(packet.octets), 0};
   if (!skip_link(packet.link_type, ip.octets) || ip.octets.empty()) return std::nullopt;
   const std::size_t link_len = packet.octets.size() - ip.octets.rest().size();

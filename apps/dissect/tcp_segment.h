@@ -4,7 +4,9 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "apps/dissect/packet.h"
 #include "base/bytes.h"
@@ -32,9 +34,10 @@ struct TcpSegment {
   bool syn = false;
   bool fin = false;
   bool rst = false;
-  bool is_fragment = false;     // the first IP fragment; the octets of the others are missing
-  ConstBytes payload = {};      // the captured octets; views the packet
-  std::size_t payload_len = 0;  // the octets that the segment had
+  bool is_fragment = false;                         // the first IP fragment; the octets of the others are missing
+  ConstBytes payload = {};                          // the captured octets; views the packet
+  std::size_t payload_len = 0;                      // the octets that the segment had
+  std::span<const std::string_view> comments = {};  // Packet::comments
 };
 
 // seq_distance: from one sequence number to another. A TCP window has at most 2^30 octets, so a number that is further

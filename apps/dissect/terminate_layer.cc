@@ -21,17 +21,44 @@ std::string hex(ConstBytes octets) {
 
 constexpr std::size_t kBitsAt = 2, kLenAt = 4, kHeadersAt = 6;
 
-void tell_fields(ConstBytes body, const rdmap::TerminateMessage& message, LayerWriter& layer) {
-  if (!layer.wants_fields()) return;
-  const std::uint8_t bits = body[kBitsAt];
+// Bits: which parts behind the control octets a Terminate announces.
+struct Bits {
+  bool m = false, d = false, r = false;
+};
+
+Bits bits_as_rfc(unsigned octet) {
+  return {(octet & 0x80) != 0, (octet & 0x40) != 0, (octet & 0x20) != 0};
+}
+Bits bits_as_siw(unsigned octet) {
+  return {(octet & 1) != 0, (octet & 2) != 0, (octet & 4) != 0};
+}
+Bits bits_of(ConstBytes body, const rdmap::TerminateMessage& message) {
+  return message.siw ? bits_as_siw(body[kBitsAt]) : bits_as_rfc(body[kBitsAt]);
+}
+
+// The control octets as RFC 5040 has them, and where siw wrote them, as it meant them.
+void tell_control(ConstBytes body, const rdmap::TerminateMessage& message, LayerWriter& layer) {
+  const Bits bits = bits_as_rfc(body[kBitsAt]);
   layer.field("Layer", 0, 1, "{}", static_cast<int>(message.what.layer));
   layer.field("EType", 0, 1, "{}", message.what.etype);
   layer.field("Error Code", 1, 1, "{}", message.what.code);
-  layer.field("M (DDP Segment Length)", kBitsAt, 1, "{}", bits >> 7 & 1);
-  layer.field("D (DDP header)", kBitsAt, 1, "{}", bits >> 6 & 1);
-  layer.field("R (RDMAP header)", kBitsAt, 1, "{}", bits >> 5 & 1);
+  layer.field("M (DDP Segment Length)", kBitsAt, 1, "{}", int{bits.m});
+  layer.field("D (DDP header)", kBitsAt, 1, "{}", int{bits.d});
+  layer.field("R (RDMAP header)", kBitsAt, 1, "{}", int{bits.r});
   layer.field("meaning", 0, 2, "{}", rdmap::describe(message.what));
-  if (message.siw) layer.field("meaning, as siw wrote it", 0, 2, "{}", rdmap::describe(*message.siw));
+  if (!message.siw) return;
+  const Bits meant = bits_as_siw(body[kBitsAt]);
+  layer.field("Layer, as siw wrote it", 0, 1, "{}", static_cast<int>(message.siw->layer));
+  layer.field("EType, as siw wrote it", 0, 1, "{}", message.siw->etype);
+  layer.field("M, as siw wrote it", kBitsAt, 1, "{}", int{meant.m});
+  layer.field("D, as siw wrote it", kBitsAt, 1, "{}", int{meant.d});
+  layer.field("R, as siw wrote it", kBitsAt, 1, "{}", int{meant.r});
+  layer.field("meaning, as siw wrote it", 0, 2, "{}", rdmap::describe(*message.siw));
+}
+
+void tell_fields(ConstBytes body, const rdmap::TerminateMessage& message, LayerWriter& layer) {
+  if (!layer.wants_fields()) return;
+  tell_control(body, message, layer);
   if (message.segment_len) layer.field("DDP Segment Length", kLenAt, 2, "{}", *message.segment_len);
   if (message.ddp_header_len != 0) {
     layer.field("terminated DDP header", kHeadersAt, message.ddp_header_len, "{}", hex(message.ddp()));
@@ -54,59 +81,56 @@ bool blames_nobody(const rdmap::Terminate& what) {
   return what.etype == 0;
 }
 
+Place message_place(std::size_t at, std::size_t len) {
+  return {Source::kMessage, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(len)};
+}
+
 void judge(const rdmap::Terminate& what, const rdmap::Diagnosis& diagnosis, Frame& frame) {
   if (diagnosis.requirements.empty() || blames_nobody(what)) return;
   const std::string where = diagnosis.where.empty() ? "" : "; " + diagnosis.where;
   frame.findings.push_back({diagnosis.requirements.substr(0, diagnosis.requirements.find(' ')),
                             fmt::format("this Terminate blames the other side: {}{}", rdmap::describe(what), where),
-                            fmt::format("the connection ends. Likely cause: {}", diagnosis.cause)});
-}
-
-// Bits: which parts behind the control octets a Terminate announces.
-struct Bits {
-  bool m = false, d = false, r = false;
-};
-
-Bits bits_of(ConstBytes body, const rdmap::TerminateMessage& message) {
-  const unsigned bits = body[kBitsAt];
-  if (message.siw) return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
-  return {(bits & 0x80) != 0, (bits & 0x40) != 0, (bits & 0x20) != 0};
+                            fmt::format("the connection ends. Likely cause: {}", diagnosis.cause),
+                            message_place(0, rdmap::kTerminateControlLen), true});
 }
 
 // RFC 5040 section 4.8: the parts are those that M, D and R announce, and nothing else.
 void judge_parts(ConstBytes body, const rdmap::TerminateMessage& message, Frame& frame) {
-  const auto add = [&frame](std::string_view requirement, std::string what, std::string effect) {
-    frame.findings.push_back({requirement, std::move(what), std::move(effect)});
+  const auto add = [&frame](std::string_view requirement, std::string what, std::string effect, Place place) {
+    frame.findings.push_back({requirement, std::move(what), std::move(effect), place});
   };
+  const Place control = message_place(0, rdmap::kTerminateControlLen), announced = message_place(kBitsAt, 1);
   const std::string takes_error = "the receiver takes the error without this header";
   if (message.siw) {
     add("RDMAP-4.8-02",
         "the control octets in the order of a little-endian siw: Layer and EType swapped, M, D and R last",
-        "a receiver that does not know siw takes another error from it, and no headers");
+        "a receiver that does not know siw takes another error from it, and no headers", control);
   }
   constexpr std::uint8_t kReserved = 0x1f;
   if (!message.siw && ((body[kBitsAt] & kReserved) != 0 || body[kBitsAt + 1] != 0)) {
-    add("RDMAP-4.8-12", "Reserved bits of the control octets are not zero", "the receiver does not look at them");
+    add("RDMAP-4.8-12", "Reserved bits of the control octets are not zero", "the receiver does not look at them",
+        message_place(kBitsAt, 2));
   }
   const Bits bits = bits_of(body, message);
   const bool has_len = body.size() >= kHeadersAt;
   if ((bits.m || bits.d) && !has_len) {
-    add("RDMAP-4.8-15", "the DDP Segment Length that M or D announces is missing", takes_error);
+    add("RDMAP-4.8-15", "the DDP Segment Length that M or D announces is missing", takes_error, announced);
   }
   const bool lacks_ddp = bits.d && message.ddp_header_len == 0;
-  if (lacks_ddp) add("RDMAP-4.8-16", "D is set, and the terminated DDP header is missing", takes_error);
+  if (lacks_ddp) add("RDMAP-4.8-16", "D is set, and the terminated DDP header is missing", takes_error, announced);
   const bool lacks_rdma = bits.r && !message.has_rdma_header;
-  if (lacks_rdma) add("RDMAP-4.8-18", "R is set, and the terminated RDMAP header is missing", takes_error);
+  if (lacks_rdma) add("RDMAP-4.8-18", "R is set, and the terminated RDMAP header is missing", takes_error, announced);
   const rdmap::Terminate& what = message.siw ? *message.siw : message.what;
   if (bits.d && what.layer == rdmap::Layer::kRdma && what.etype == 0) {
-    add("RDMAP-4.8-17", "a local catastrophic error with a DDP header", "the receiver may blame a message for it");
+    add("RDMAP-4.8-17", "a local catastrophic error with a DDP header", "the receiver may blame a message for it",
+        control);
   }
   if (lacks_ddp || lacks_rdma) return;
   const std::size_t headers_at = bits.m || bits.d ? kHeadersAt : rdmap::kTerminateControlLen;
   const std::size_t due = headers_at + message.ddp_header_len + (bits.r ? rdmap::kReadRequestHeaderLen : 0);
   if (body.size() <= due) return;
   add("RDMAP-4.8-01", fmt::format("{} octets that neither M, D nor R announces", body.size() - due),
-      "the receiver does not look at them");
+      "the receiver does not look at them", message_place(due, body.size() - due));
 }
 
 }  // namespace

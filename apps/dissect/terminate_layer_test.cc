@@ -84,5 +84,39 @@ TEST(TerminateLayer, TheOrderOfSiwIsNamed) {
   EXPECT_THAT(findings_of(terminate(kSwappedOwnOfDdp, kSwappedMd, 20)), UnorderedElementsAre("RDMAP-4.8-02"));
 }
 
+// Fields: the fields of RDMAP as "NAME: VALUE".
+struct Fields final : Listener {
+  std::vector<std::string> fields;
+
+  void on_connection(const Connection&) override {}
+  void on_frame(const Frame& frame) override {
+    for (const Layer& layer : frame.layers) {
+      if (layer.kind != LayerKind::kRdmap) continue;
+      for (const Field& field : layer.fields) fields.push_back(std::string(field.name) + ": " + field.value);
+    }
+  }
+  void on_connection_end(std::uint32_t, const TcpCounters&) override {}
+};
+
+// siw's control octets: as they stand, and as siw meant them.
+TEST(TerminateLayer, BothReadingsOfSiwAreFields) {
+  Fields told;
+  Dissector dissector({.fields = true}, told);
+  testing::Wire wire(dissector);
+  wire.open();
+  // DDP, tagged buffer error, base or bounds; M and D.
+  wire.send(testing::Wire::kServer,
+            wire.fpdu(testing::Wire::kServer, testing::untagged(rdmap::Opcode::kTerminate, 1, [] {
+                        Octets body = terminate(0x21, 0x03, 20);
+                        body[1] = 0x02;
+                        return body;
+                      }())));
+  dissector.finish();
+  EXPECT_THAT(told.fields,
+              ::testing::IsSupersetOf({"Layer: 2", "EType: 1", "M (DDP Segment Length): 0", "D (DDP header): 0",
+                                       "Layer, as siw wrote it: 1", "EType, as siw wrote it: 2",
+                                       "M, as siw wrote it: 1", "D, as siw wrote it: 1", "R, as siw wrote it: 0"}));
+}
+
 }  // namespace
 }  // namespace weft::apps::dissect

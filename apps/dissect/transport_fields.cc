@@ -1,7 +1,14 @@
 #include "apps/dissect/transport_fields.h"
 
+#include <algorithm>
+#include <string>
 #include <string_view>
 
+#include "rpcrdma/v2/properties.h"
+#include "rpcrdma/v2_cel05/header.h"
+#include "rpcrdma/v2_cel05/properties.h"
+#include "rpcrdma/v2_wg07/header.h"
+#include "rpcrdma/v2_wg07/properties.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::apps::dissect {
@@ -10,6 +17,30 @@ namespace {
 
 using rpcrdma::Protocol;
 using rpcrdma::xdr::XdrReader;
+
+std::string_view property_name(const rpcrdma::v2::PropertyTable& table, std::uint32_t which) {
+  using rpcrdma::v2::Property;
+  const auto id = std::ranges::find(table.ids, which, &rpcrdma::v2::PropertyId::which);
+  if (id == table.ids.end()) return "unknown";
+  switch (id->property) {
+    case Property::kSendSize: return "send size";
+    case Property::kReceiveSize: return "receive size";
+    case Property::kSegmentSize: return "segment size";
+    case Property::kSegmentCount: return "segment count";
+    case Property::kReverse: return "reverse direction";
+    case Property::kHostAuth: return "host authentication";
+  }
+  return "";
+}
+
+// The value of a property: most are words.
+std::string value_str(ConstBytes value) {
+  XdrReader in(value);
+  std::uint32_t word = 0;
+  if (value.empty()) return "the default";
+  if (in.u32(word) && in.at_end()) return std::to_string(word);
+  return fmt::format("{} bytes", value.size());
+}
 
 // Words: the words of a header one by one.
 struct Words {
@@ -46,6 +77,41 @@ struct Words {
     std::uint32_t value = 0;
     return u32(name, value) && value == 1;
   }
+  // rpcrdma2_propset. name: of the set, which has a count first.
+  bool propset(std::string_view name, const rpcrdma::v2::PropertyTable& table) {
+    std::uint32_t count = 0;
+    if (!u32(name, count)) return false;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::size_t at = in.position();
+      std::uint32_t which = 0;
+      ConstBytes value;
+      if (!in.u32(which) || !in.opaque(value)) return false;
+      layer.field("property", at, in.position() - at, "{} ({}): {}", which, property_name(table, which),
+                  value_str(value));
+    }
+    return true;
+  }
+  // rpcrdma2_propsubset: words of bits, which select positions in a set.
+  bool propsubset(std::string_view name) {
+    const std::size_t at = in.position();
+    std::uint32_t count = 0;
+    if (!in.u32(count)) return false;
+    std::string bits;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      std::uint32_t word = 0;
+      if (!in.u32(word)) return false;
+      bits += fmt::format(" {:#010x}", word);
+    }
+    layer.field(name, at, in.position() - at, "{} words{}", count, bits);
+    return true;
+  }
+  bool opaque(std::string_view name) {
+    const std::size_t at = in.position();
+    ConstBytes value;
+    if (!in.opaque(value)) return false;
+    layer.field(name, at + 4, value.size(), "{} bytes", value.size());
+    return true;
+  }
   void read_list(std::string_view name) {
     while (present(name)) {
       if (!u32("position") || !segment()) return;
@@ -75,6 +141,65 @@ void tell_lists(const TransportHeader& header, Words& words) {
   if (header.type != "RDMA2_REPLY_INLINE") words.reply_chunk();
 }
 
+// The arms of RDMA2_ERROR (cel05 section 7.2, wg07 section 6.3.1): the drafts number their errors differently.
+void tell_cel05_arm(std::uint32_t err, Words& words) {
+  using rpcrdma::v2_cel05::Err;
+  switch (Err{err}) {
+    case Err::kVers: (void)(words.u32("rdma_vers_low") && words.u32("rdma_vers_high")); return;
+    case Err::kReadChunks:
+    case Err::kWriteChunks: words.u32("rdma_max_chunks"); return;
+    case Err::kSegments: words.u32("rdma_max_segments"); return;
+    case Err::kWriteResource: (void)(words.u32("rdma_chunk_index") && words.u32("rdma_length_needed")); return;
+    case Err::kReplyResource: words.u32("rdma_length_needed"); return;
+    default: return;
+  }
+}
+void tell_wg07_arm(std::uint32_t err, Words& words) {
+  using rpcrdma::v2_wg07::Err;
+  switch (Err{err}) {
+    case Err::kVers: (void)(words.u32("rdma_vers_low") && words.u32("rdma_vers_high")); return;
+    case Err::kReadChunks:
+    case Err::kWriteChunks: words.u32("rdma_max_chunks"); return;
+    case Err::kSegments: words.u32("rdma_max_segments"); return;
+    case Err::kWriteResource: (void)(words.u32("rdma_chunk_index") && words.u32("rdma_length_needed")); return;
+    case Err::kReplyResource: words.u32("rdma_length_needed"); return;
+    default: return;
+  }
+}
+
+void tell_error(Protocol protocol, Words& words) {
+  std::uint32_t err = 0;
+  if (!words.u32("rdma_err", err)) return;
+  switch (protocol) {
+    case Protocol::k1:
+      if (!words.in.rest().empty()) (void)(words.u32("rdma_vers_low") && words.u32("rdma_vers_high"));
+      return;
+    case Protocol::k2Cel05: return tell_cel05_arm(err, words);
+    case Protocol::k2Wg07: return tell_wg07_arm(err, words);
+  }
+}
+
+// Whether the type is one without chunk lists, whose words are told.
+bool tell_properties(std::string_view type, Words& words) {
+  const auto& cel05 = rpcrdma::v2_cel05::kProperties;
+  if (type == "RDMA2_OPTIONAL") {
+    (void)(words.u32("rdma_optdir") && words.u32("rdma_opttype") && words.opaque("rdma_optinfo"));
+  } else if (type == "RDMA2_CONNPROP") {
+    (void)(words.propset("rdma_start", cel05) && words.propsubset("rdma_nochg"));
+  } else if (type == "RDMA2_REQPROP") {
+    words.propset("rdma_want", cel05);
+  } else if (type == "RDMA2_RESPROP") {
+    (void)(words.propsubset("rdma_done") && words.propsubset("rdma_rejected") && words.propset("rdma_other", cel05));
+  } else if (type == "RDMA2_UPDPROP") {
+    words.propset("rdma_now", cel05);
+  } else if (type == "RDMA2_CONNPROP_MIDDLE" || type == "RDMA2_CONNPROP_FINAL") {
+    words.propset("rdma_props", rpcrdma::v2_wg07::kProperties);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void tell_header_fields(Protocol protocol, const TransportHeader& header, ConstBytes message, LayerWriter& layer) {
@@ -84,17 +209,13 @@ void tell_header_fields(Protocol protocol, const TransportHeader& header, ConstB
   if (!words.hex32("rdma_xid") || !words.u32("rdma_vers") || !words.u32("rdma_credit") || !words.in.u32(type)) return;
   layer.field(protocol == Protocol::k2Wg07 ? "rdma_htype" : "rdma_proc", kTypeAt, 4, "{} ({})", type, header.type);
   layer.field("header", 0, header.len, "{} bytes", header.len);
-  if (header.type.ends_with("_ERROR")) {
-    if (words.u32("rdma_err") && !words.in.rest().empty() && protocol == Protocol::k1) {
-      (void)(words.u32("rdma_vers_low") && words.u32("rdma_vers_high"));
-    }
-    return;
-  }
+  if (header.type.ends_with("_ERROR")) return tell_error(protocol, words);
+  if (tell_properties(header.type, words)) return;
   if (header.type == "RDMA_MSGP" && (!words.u32("rdma_align") || !words.u32("rdma_thresh"))) return;
   if (header.type == "RDMA_DONE") return;
   const bool is_cel05_message = header.type == "RDMA2_MSG" || header.type == "RDMA2_NOMSG";
   if (is_cel05_message && !words.u32("rdma_direction")) return;
-  if (header.type.ends_with("_MIDDLE") && !header.type.starts_with("RDMA2_CONNPROP")) {
+  if (header.type.ends_with("_MIDDLE")) {
     words.u32("rdma_remaining");
     return;
   }

@@ -60,6 +60,14 @@ struct DissectCli : ::testing::Test {
   std::string file() const { return folder + "/capture"; }
   // Captures a connection: its start, one Send of the client, and what `more` adds.
   void capture(const std::function<void(Wire&)>& more = {}) {
+    capture_only([&](Wire& wire) {
+      wire.open();
+      wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(rdmap::Opcode::kSend, 1, pattern(100))));
+      if (more) more(wire);
+    });
+  }
+  // Captures what `talk` says.
+  void capture_only(const std::function<void(Wire&)>& talk) {
     pcap_t* pcap = pcap_open_dead(DLT_RAW, 65535);
     pcap_dumper_t* dump = pcap_dump_open(pcap, file().c_str());
     ASSERT_NE(dump, nullptr);
@@ -71,9 +79,7 @@ struct DissectCli : ::testing::Test {
       header.caplen = header.len = static_cast<bpf_u_int32>(packet.size());
       pcap_dump(reinterpret_cast<u_char*>(dump), &header, packet.data());
     });
-    wire.open();
-    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(rdmap::Opcode::kSend, 1, pattern(100))));
-    if (more) more(wire);
+    talk(wire);
     pcap_dump_close(dump);
     pcap_close(pcap);
   }
@@ -115,10 +121,47 @@ TEST_F(DissectCli, EachLineOfJsonIsAnObject) {
   std::istringstream lines(outcome.out);
   std::vector<nlohmann::json> objects;
   for (std::string line; std::getline(lines, line);) objects.push_back(nlohmann::json::parse(line));
-  ASSERT_EQ(objects.size(), 5u);
+  ASSERT_EQ(objects.size(), 6u);
   EXPECT_EQ(objects[3]["operation"], "Send");
   EXPECT_EQ(objects[3]["octets"], 100);
   EXPECT_EQ(objects[3]["layers"].size(), 3u);
+  EXPECT_EQ(objects[5]["capture_end"]["packets"], 5);
+  EXPECT_EQ(objects[5]["capture_end"]["tcp_segments"], 5);
+  EXPECT_EQ(objects[5]["capture_end"]["connections"], 1);
+  EXPECT_EQ(objects[5]["capture_end"]["frames"], 3);
+}
+
+// Of a file that cannot be read, nothing is counted.
+TEST_F(DissectCli, NoTotalOfAFileThatCannotBeOpened) {
+  for (const char* mode : {"--check", "--summary", "--json"}) {
+    const Outcome outcome = run_weft({"dissect", mode, file()});
+    EXPECT_EQ(outcome.status, 1) << mode;
+    EXPECT_EQ(outcome.out, "") << mode;
+  }
+}
+
+// A check of nothing is no success, and each mode says what to look at.
+TEST_F(DissectCli, SaysThatACaptureHasNoIwarp) {
+  capture_only([](Wire& wire) {
+    wire.syn(Wire::kClient);
+    wire.syn(Wire::kServer);
+    wire.send(Wire::kClient, {'G', 'E', 'T', ' ', '/'});
+  });
+  Outcome outcome = run_weft({"dissect", "--check", file()});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.out, "0 violations in 0 MPA frames of 0 iWARP connections\n");
+  EXPECT_NE(outcome.err.find(file() + ": no iWARP connection in 3 TCP segments. Try: a capture that begins"),
+            std::string::npos)
+      << outcome.err;
+  outcome = run_weft({"dissect", file()});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("no iWARP connection"), std::string::npos) << outcome.err;
+  capture_only([](Wire&) {});
+  // Of no packets there is nothing to look at.
+  outcome = run_weft({"dissect", file()});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.err, "");
 }
 
 TEST_F(DissectCli, SaysWhatIsNoCapture) {
@@ -156,6 +199,9 @@ TEST_F(DissectCli, ReadsTheTraceOfAProgram) {
   EXPECT_NE(lines.out.find("> MPA Request, revision 2"), std::string::npos) << lines.out;
   EXPECT_NE(lines.out.find("RDMA Read Request"), std::string::npos) << lines.out;
   EXPECT_NE(lines.out.find("RDMA Write"), std::string::npos) << lines.out;
+  // What the program said of its packets.
+  EXPECT_NE(lines.out.find(">   # "), std::string::npos) << lines.out;
+  EXPECT_EQ(outcome.out.find("not judged"), std::string::npos) << outcome.out;
 }
 
 TEST_F(DissectCli, WritesAPageAndSaysSo) {
@@ -210,7 +256,9 @@ TEST_F(DissectCli, CtrlCCompletesThePageOfAPipe) {
 
 TEST_F(DissectCli, OneKindOfOutputAtATime) {
   EXPECT_EQ(run_weft({"dissect", "--html", folder + "/page.html", "--json", file()}).status, 2);
-  EXPECT_EQ(run_weft({"dissect", "--check", "--json", file()}).status, 2);
+  const Outcome outcome = run_weft({"dissect", "--check", "--json", file()});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("--json always has the violations of --check"), std::string::npos) << outcome.err;
 }
 
 }  // namespace

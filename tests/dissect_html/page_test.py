@@ -180,6 +180,8 @@ def case_ladder(test):
     test.wait_for_rows(["CALL NFSv3 LOOKUP", "Terminate"])
     browser.find("#canvas .row").click()
     expect("the violation", browser.texts(".finding strong"), ["DDP-7.1-09 "])
+    browser.find(".finding").click()
+    expect("its bytes", test.marked_octets(), "00 00 00 03")
 
 
 def case_keyboard(test):

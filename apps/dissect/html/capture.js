@@ -44,7 +44,7 @@ function kindOf(flags, letters, operation) {
 class Capture {
   constructor(scripts) {
     this.connections = new Map();  // by number: {id, client, server, sawStart, messages, tcp}
-    this.findings = new Map();     // by message: [{requirement, place, what, effect}]
+    this.findings = new Map();     // by message: [{requirement, place, what, effect, source, at, len}]
     this.stags = new Map();        // by message: [number]
     this.blocks = [];              // {first, script}, in their order
     this.time = [];                // ns since the first message
@@ -122,10 +122,10 @@ class Capture {
       ++this.connections.get(list.connection[i]).messages;
     }
     for (const [at, stags] of list.stags) this.stags.set(first + at, stags);
-    for (const [at, requirement, place, what, effect] of list.findings) {
+    for (const [at, requirement, place, what, effect, source, offset, len] of list.findings) {
       const message = first + at;
       if (!this.findings.has(message)) this.findings.set(message, []);
-      this.findings.get(message).push({requirement, place, what, effect});
+      this.findings.get(message).push({requirement, place, what, effect, source, at: offset, len});
     }
   }
 

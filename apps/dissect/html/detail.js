@@ -20,7 +20,8 @@ function drawDetail(capture, message, select) {
             `${secondsText(capture.time[message])} s, connection ${connection.id}: ` +
             (fromServer ? `server ${connection.server} to client ${connection.client}`
                         : `client ${connection.client} to server ${connection.server}`)));
-  for (const finding of capture.findings.get(message) || []) box.append(drawFinding(finding));
+  const findings = (capture.findings.get(message) || []).map((finding) => ({...finding, row: drawFinding(finding)}));
+  for (const {row} of findings) box.append(row);
   if (capture.rpcOf[message] >= 0) box.append(drawRpc(capture, message, select));
   const details = capture.details(message);
   if (!details) {
@@ -32,6 +33,7 @@ function drawDetail(capture, message, select) {
     const fields = details.layers[details.layers.length - 1 - fromTop];
     box.append(drawLayer(letter, line, fields, hex));
   });
+  for (const finding of findings) hex.join(finding.row, finding);
   byId('octets').append(...hex.draw());
 }
 
@@ -115,6 +117,12 @@ class Hex {
     const place = this.places[source];
     const row = element('tr', {}, element('th', {scope: 'row'}, name), element('td', {className: 'value'}, value),
                         element('td', {className: 'place'}, place.pane ? `${place.at + at}+${len}` : ''));
+    return this.join(row, {source, at, len});
+  }
+
+  // join makes an element mark its octets, and the octets mark it.
+  join(row, {source, at, len}) {
+    const place = this.places[source];
     if (!place.pane || len === 0) return row;
     const field = {row, pane: place.pane, at: place.at + at, len};
     this.fields.push(field);
@@ -141,7 +149,7 @@ class Hex {
         box.append(element('p', {className: 'hint'},
                            `${countText(pane.bytes.length)} of ${plural(pane.len, 'byte')}. A page keeps ` +
                            `${this.limits.tagged_octets} bytes of a tagged segment and ` +
-                           `${this.limits.other_octets} of others; weft dissect -v shows all.`));
+                           `${this.limits.other_octets} of others; weft dissect --json has all.`));
       }
       return box;
     });
