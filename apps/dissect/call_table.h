@@ -30,6 +30,7 @@ class CallTable {
     bool is_wrapped = false;     // its arguments and results are not as the procedure has them (RFC 2203)
     std::uint64_t num_gaps = 0;  // before it
     Timestamp time{};
+    std::uint32_t inv_handle = 0;  // TransportHeader::inv_handle
     rpcrdma::ChunkListsView offered = {};
     std::vector<std::uint8_t> reply_head = {};  // the first octets of its Reply chunk
   };

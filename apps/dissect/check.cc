@@ -33,7 +33,8 @@ struct Section {
 };
 constexpr Section kVersion1Sections[] = {
     {"3.1.2", "RFC 8166 section 2.2.2"}, {"4.3.1", "RFC 8166 section 3.3.1"},
-    {"4.3.2", "RFC 8797 section 4.1"},   {"4.4.6.1", "RFC 8166 section 3.4.6.2"},
+    {"4.3.2", "RFC 8797 section 4.1"},   {"4.3.3", "RFC 8166 section 3.3.3"},
+    {"7.2.1", "RFC 8167 section 4.1"},   {"4.4.6.1", "RFC 8166 section 3.4.6.2"},
     {"4.4.5", "RFC 8166 section 3.4.5"}, {"4.4.4.1", "RFC 8166 section 3.4.5.2"},
     {"4.4.6", "RFC 8166 section 3.4.6"}, {"4.5.3", "RFC 8166 section 3.5.3"},
     {"5.2.1", "RFC 8166 section 4.2.1"}, {"5.2.2", "RFC 8166 section 4.2.2"},

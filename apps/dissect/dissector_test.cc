@@ -252,6 +252,122 @@ TEST_F(DissectorTest, ASpoiledMarkerIsNamedBesideTheCrc) {
   EXPECT_THAT(told.lines, Contains("> BAD CRC, BAD MARKER"));
 }
 
+// The bits of a Marker that are sent as zero; without CRCs, which cover them.
+TEST_F(DissectorTest, BitsOfMarkersAreNamed) {
+  struct Case {
+    std::size_t at;
+    std::uint8_t bits;
+    const char* finding;
+  };
+  for (const Case& one : {Case{0, 0x80, "MPA-4.2-02"}, Case{1, 0x01, "MPA-4.2-02"}, Case{3, 0x03, "MPA-4.2-05"}}) {
+    Told of_one;
+    Dissector of_bits({}, of_one);
+    Wire wire(of_bits, true, false);
+    wire.open(true, false);
+    Octets fpdu = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(8)));
+    fpdu[one.at] = one.bits;
+    wire.send(Wire::kClient, fpdu);
+    EXPECT_THAT(of_one.findings, ElementsAre(one.finding));
+  }
+}
+
+// RFC 5044 section 7.1.2: the initiator's first FPDU comes first.
+TEST_F(DissectorTest, AResponderDoesNotSpeakFirst) {
+  Wire wire(dissector);
+  wire.open();
+  wire.send(Wire::kServer, wire.fpdu(Wire::kServer, untagged(Opcode::kSend, 1, pattern(8))));
+  EXPECT_THAT(told.findings, ElementsAre("MPA-7.1.2-14"));
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(8))));
+  wire.send(Wire::kServer, wire.fpdu(Wire::kServer, untagged(Opcode::kSend, 2, pattern(8))));
+  EXPECT_THAT(told.findings, ElementsAre("MPA-7.1.2-14"));
+}
+
+// The capture has the directions in another order: the responder's segment acknowledges the initiator's.
+TEST_F(DissectorTest, AResponderThatHasHeardTheInitiatorIsNotNamed) {
+  Wire wire(dissector);
+  wire.open();
+  const Octets first = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(8)));
+  const Octets answer = wire.fpdu(Wire::kServer, untagged(Opcode::kSend, 1, pattern(8)));
+  TcpSegment early = wire.segment(Wire::kServer, answer);
+  early.ack += static_cast<std::uint32_t>(first.size());
+  wire.on_segment(early);
+  wire.send(Wire::kClient, first);
+  EXPECT_THAT(told.findings, IsEmpty());
+}
+
+TEST_F(DissectorTest, ReservedBitsOfPrivateDataAreNamed) {
+  for (const std::uint8_t flags : Octets{0x00, 0x01, 0xfe}) {
+    Told of_one;
+    Dissector of_flags({}, of_one);
+    Wire wire(of_flags);
+    wire.syn(Wire::kClient);
+    wire.syn(Wire::kServer);
+    // Words of a provider stand in front.
+    const Octets data = {1, 2, 3, 0xf6, 0xab, 0x0e, 0x18, 1, flags, 3, 3};
+    wire.send(Wire::kClient, testing::startup(mpa::FrameKind::kRequest, false, true, data));
+    if (flags == 0xfe) {
+      EXPECT_THAT(of_one.findings, ElementsAre("R1-4.3.2-05"));
+    } else {
+      EXPECT_THAT(of_one.findings, IsEmpty());
+    }
+  }
+}
+
+TEST_F(DissectorTest, MessagesThatInvalidateNothingNameNoStag) {
+  struct Case {
+    Opcode opcode;
+    const char* finding;
+  };
+  for (const Case& one : {Case{Opcode::kSend, "RDMAP-4.1-11"}, Case{Opcode::kImmediate, "EXT-4.1-07"},
+                          Case{Opcode::kSendInvalidate, nullptr}}) {
+    Told of_one;
+    Dissector of_word({}, of_one);
+    Wire wire(of_word);
+    wire.open();
+    Octets ulpdu = untagged(one.opcode, 1, pattern(8));
+    ulpdu[5] = 7;
+    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, ulpdu));
+    if (one.finding != nullptr) {
+      EXPECT_THAT(of_one.findings, ElementsAre(one.finding));
+    } else {
+      EXPECT_THAT(of_one.findings, IsEmpty());
+    }
+  }
+}
+
+Octets enhanced(mpa::FrameKind kind, std::uint16_t ird, std::uint16_t ord) {
+  const auto high = [](std::uint16_t word) { return static_cast<std::uint8_t>(word >> 8); };
+  const auto low = [](std::uint16_t word) { return static_cast<std::uint8_t>(word & 0xff); };
+  Octets octets;
+  const Octets words = {high(ird), low(ird), high(ord), low(ord)};
+  mpa::emit_startup_frame({.kind = kind, .c = true, .s = true, .rev = 2, .private_data = words}, octets);
+  return octets;
+}
+
+// RFC 6581 section 9.1
+TEST_F(DissectorTest, WhatIsSetByHandIsAnsweredSo) {
+  constexpr std::uint16_t kManual = 0x3fff;
+  struct Case {
+    std::uint16_t asked_ird, asked_ord, told_ird, told_ord;
+    const char* finding;
+  };
+  for (const Case& one : {Case{4, kManual, 4, 2, "MPA2-9.1-17"}, Case{kManual, 4, 4, 2, "MPA2-9.1-18"},
+                          Case{kManual, kManual, kManual, kManual, nullptr}}) {
+    Told of_one;
+    Dissector of_words({}, of_one);
+    Wire wire(of_words);
+    wire.syn(Wire::kClient);
+    wire.syn(Wire::kServer);
+    wire.send(Wire::kClient, enhanced(mpa::FrameKind::kRequest, one.asked_ird, one.asked_ord));
+    wire.send(Wire::kServer, enhanced(mpa::FrameKind::kReply, one.told_ird, one.told_ord));
+    if (one.finding != nullptr) {
+      EXPECT_THAT(of_one.findings, ElementsAre(one.finding));
+    } else {
+      EXPECT_THAT(of_one.findings, IsEmpty());
+    }
+  }
+}
+
 // Where both sides want no CRC, the field may hold anything (RFC 5044 section 4.4).
 TEST_F(DissectorTest, ACrcThatIsNotInUseIsNotJudged) {
   Wire wire(dissector, false, false);

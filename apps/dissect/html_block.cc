@@ -37,6 +37,16 @@ unsigned flags_of(const Frame& frame) {
   return flags;
 }
 
+// -1 for a message without a transport header, -2 for one whose credits are not known.
+std::int64_t credits_of(const Frame& frame) {
+  constexpr std::int64_t kNoHeader = -1, kUnknown = -2;
+  if (frame.facts.credit) return *frame.facts.credit;
+  const bool has_header = frame.facts.xid && std::ranges::any_of(frame.layers, [](const Layer& layer) {
+                            return layer.kind == LayerKind::kRpcRdma;
+                          });
+  return has_header ? kUnknown : kNoHeader;
+}
+
 // A letter for each layer.
 char letter_of(LayerKind kind) {
   switch (kind) {
@@ -138,7 +148,7 @@ void HtmlBlock::add_message(const Frame& frame) {
   octets_.push_back(facts.rdma ? facts.rdma->octets : 0);
   segments_.push_back(facts.rdma ? facts.rdma->num_segments : 0);
   xid_.push_back(facts.xid ? std::int64_t{*facts.xid} : -1);
-  credits_.push_back(facts.credit ? std::int64_t{*facts.credit} : -1);
+  credits_.push_back(credits_of(frame));
   latency_.push_back(facts.rpc && facts.rpc->latency ? std::int64_t{facts.rpc->latency->count()} : -1);
   size_ += 100;
   add_lines(frame);

@@ -62,6 +62,46 @@ TEST(LadderTest, ColumnsStandWhereTimeGoesBackwardsOrFar) {
   for (std::string line; std::getline(lines, line);) EXPECT_EQ(line.find('|'), 14u) << line;
 }
 
+// Whatever the number of changes: at most as many ranges as there are bins, over the whole time of the connection.
+TEST(SummaryTest, CreditsAreToldOverTheWholeTime) {
+  Printed printed;
+  Summary summary(printed.file());
+  summary.on_connection({.id = 1});
+  Frame frame;
+  frame.connection = 1;
+  frame.layers.add(LayerKind::kRpcRdma);
+  for (std::uint32_t ms = 0; ms < 1000; ++ms) {
+    frame.arrival.time = std::chrono::milliseconds(ms);
+    frame.facts.credit = ms < 300 ? 1 : ms % 2 == 0 ? 8 : 32;
+    summary.on_frame(frame);
+  }
+  frame.facts.credit = 4;
+  frame.arrival.time = std::chrono::milliseconds(1000);
+  summary.on_frame(frame);
+  summary.on_connection_end(1, {});
+  // 8 bins of 131.072 ms
+  EXPECT_THAT(printed.text(), ::testing::HasSubstr("  > credits 1 to 32, at the end 4\n"
+                                                   "    over time: 1 from 0 ns, 1 to 32 from 262.14 ms, "
+                                                   "8 to 32 from 393.22 ms, 4 to 32 from 917.50 ms\n"));
+}
+
+TEST(SummaryTest, CreditsThatStayAreToldOnce) {
+  Printed printed;
+  Summary summary(printed.file());
+  summary.on_connection({.id = 1});
+  Frame frame;
+  frame.connection = 1;
+  frame.layers.add(LayerKind::kRpcRdma);
+  frame.facts.credit = 8;
+  for (const int second : {0, 5}) {
+    frame.arrival.time = std::chrono::seconds(second);
+    summary.on_frame(frame);
+  }
+  summary.on_connection_end(1, {});
+  EXPECT_THAT(printed.text(), ::testing::HasSubstr("  > credits 8, at the end 8\n"));
+  EXPECT_THAT(printed.text(), ::testing::Not(::testing::HasSubstr("over time")));
+}
+
 // A hostile capture can name any number of procedures.
 TEST(SummaryTest, ProceduresAreBounded) {
   Printed printed;

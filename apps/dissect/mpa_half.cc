@@ -13,6 +13,7 @@ namespace weft::apps::dissect {
 
 namespace {
 
+constexpr std::uint16_t kLowBits = 0x0003;  // of FPDUPTR
 // The Key of a startup frame: "MPA ID Req Frame" or "MPA ID Rep Frame" (RFC 5044 section 7.1.1).
 constexpr std::size_t kKeyLen = 16;
 constexpr std::size_t kKeyKindAt = 9;
@@ -169,12 +170,18 @@ void MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, cons
     for (std::size_t i = 0; markers.marker_offset(i) + mpa::kMarkerLen <= wire.size() &&
                             i < markers.num_before(mpa::fpdu_len(ulpdu_len) - 1);
          ++i) {
-      fpdu.bad_marker |= !mpa::marker_fits(markers, i, wire.subspan(markers.marker_offset(i)).first<mpa::kMarkerLen>());
+      const auto marker = wire.subspan(markers.marker_offset(i)).first<mpa::kMarkerLen>();
+      const bool fits = mpa::marker_fits(markers, i, marker);
+      fpdu.bad_marker |= !fits;
+      fpdu.has_reserved_half |= fits && (marker[0] != 0 || marker[1] != 0);
+      fpdu.has_low_bits |= fits && (mpa::parse_fpduptr(marker) & kLowBits) != 0;
     }
   } else {
     fpdu.ulpdu = wire.subspan(mpa::kUlpduLengthLen, present);
   }
   fpdu.bad_marker &= terms_.is_known;
+  fpdu.has_reserved_half &= terms_.is_known;
+  fpdu.has_low_bits &= terms_.is_known;
   fpdu.crc = cut ? CrcVerdict::kUnknown : judge_crc(wire);
   sink_.on_fpdu(fpdu, arrival);
 }

@@ -26,6 +26,8 @@ struct Fpdu {
       0;             // octets of Full Operation before it; counted from the first FPDU if the start is missing
   bool cut = false;  // the capture does not have all of it
   bool bad_marker = false;
+  // Of Markers that fit: bits that are sent as zero.
+  bool has_reserved_half = false, has_low_bits = false;
   mpa::MarkerLayout markers = {};  // where Markers are in wire
   CrcVerdict crc = CrcVerdict::kUnknown;
 };

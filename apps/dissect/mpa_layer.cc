@@ -1,6 +1,7 @@
 #include "apps/dissect/mpa_layer.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "apps/dissect/effect.h"
@@ -41,17 +42,14 @@ void tell_enhanced_words(const mpa::EnhancedWords& words, LayerWriter& layer) {
   layer.field("ORD", mpa::kStartupHeaderLen + 2, 2, "{}", count(words.ord));
 }
 
-// The format identifier of RFC 8797 section 4.
-bool is_rpcrdma(ConstBytes octets) {
-  return octets.size() >= rpcrdma::kPrivateDataLen && octets[0] == 0xf6 && octets[1] == 0xab && octets[2] == 0x0e &&
-         octets[3] == 0x18;
-}
-
 void tell_private_data(ConstBytes octets, std::size_t at, LayerWriter& layer) {
   if (octets.empty()) return;
   layer.line(FMT_COMPILE(", {} bytes of private data"), octets.size());
   layer.field("private data", at, octets.size(), "{} bytes", octets.size());
-  if (!is_rpcrdma(octets)) return;
+  const auto found = find_rpcrdma_private_data(octets);
+  if (!found) return;
+  at += *found;
+  octets = octets.subspan(*found);
   const rpcrdma::PrivateData data = rpcrdma::parse_private_data(octets);
   layer.line(FMT_COMPILE(" (RPC-over-RDMA: sends {}, receives {}{})"), data.send_size, data.receive_size,
              data.remote_invalidate ? ", remote invalidation" : "");
@@ -128,6 +126,16 @@ void judge_pad(const Fpdu& fpdu, Frame& frame) {
       {"MPA-4.1-03", "PAD is not zero", "the receiver does not look at it", wire_place(pad_at, pad_len)});
 }
 
+// Bits that are sent as zero. Behind a bad CRC they may be damage.
+void judge_marker_bits(const Fpdu& fpdu, Frame& frame) {
+  if (fpdu.crc == CrcVerdict::kBad) return;
+  const std::string effect = "the receiver does not look at them";
+  if (fpdu.has_reserved_half)
+    frame.findings.push_back({"MPA-4.2-02", "the Reserved half of a Marker is not zero", effect});
+  if (fpdu.has_low_bits)
+    frame.findings.push_back({"MPA-4.2-05", "the two lowest bits of FPDUPTR are not zero", effect});
+}
+
 }  // namespace
 
 void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options, Frame& frame) {
@@ -170,11 +178,20 @@ void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
                               ends(mpa::Error::kMarker), place_of_bad_marker(fpdu)});
   }
   judge_pad(fpdu, frame);
+  judge_marker_bits(fpdu, frame);
   if (!layer.wants_fields()) return;
   tell_markers(fpdu, layer);
   layer.field("ULPDU_Length", fpdu.length_at, mpa::kUlpduLengthLen, "{}", fpdu.ulpdu_len);
   if (!fpdu.cut) tell_trailer(fpdu, layer);
   if (fpdu.cut) layer.field("captured", 0, fpdu.wire.size(), "{} of {} bytes", fpdu.wire.size(), fpdu.wire_len);
+}
+
+std::optional<std::size_t> find_rpcrdma_private_data(ConstBytes octets) {
+  constexpr std::array<std::uint8_t, 4> kIdentifier = {0xf6, 0xab, 0x0e, 0x18};
+  const auto found = std::search(octets.begin(), octets.end(), kIdentifier.begin(), kIdentifier.end());
+  const auto at = static_cast<std::size_t>(found - octets.begin());
+  if (octets.size() - at < rpcrdma::kPrivateDataLen) return std::nullopt;
+  return at;
 }
 
 MpaHalf::Terms terms_of(const mpa::StartupFrame& from, const mpa::StartupFrame& to) {
@@ -186,6 +203,7 @@ RdmapDecoder::Start start_of(const mpa::StartupFrame& own, const mpa::StartupFra
   RdmapDecoder::Start start;
   if (own.rev == 0 || other.rev == 0) start.version = 0;
   const bool is_reply = own.kind == mpa::FrameKind::kReply;
+  start.is_responder = is_reply;
   const auto words = mpa::parse_enhanced_words(is_reply ? own : other);
   const auto told = mpa::parse_enhanced_words(is_reply ? own : other);
   if (!is_reply && told && told->a) start.rtr = {.send = told->b, .write = told->c, .read = told->d};

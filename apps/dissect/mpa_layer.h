@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
+
 #include "apps/dissect/frame.h"
 #include "apps/dissect/mpa_half.h"
 #include "apps/dissect/rdmap_decoder.h"
@@ -10,6 +13,10 @@ namespace weft::apps::dissect {
 void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options, Frame& frame);
 void tell_bad_startup_frame(const mpa::BadFrame& bad, const Options& options, Frame& frame);
 void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame);
+
+// find_rpcrdma_private_data gives the place of the private data of RFC 8797, of any version. A provider may have put
+// words of its own in front (section 5.1).
+std::optional<std::size_t> find_rpcrdma_private_data(ConstBytes octets);
 
 // terms_of gives the terms of the half connection that `from` sends, by the startup frames of both sides.
 MpaHalf::Terms terms_of(const mpa::StartupFrame& from, const mpa::StartupFrame& to);

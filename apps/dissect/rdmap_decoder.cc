@@ -56,6 +56,15 @@ inline void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Fra
   }
 }
 
+// The words of Invalidate STag in a message that invalidates nothing.
+void find_invalidate_stag(Opcode opcode, std::uint32_t word, Frame& frame) {
+  if (word == 0 || rdmap::invalidates(opcode)) return;
+  const bool is_rfc7306 = opcode >= Opcode::kImmediate;
+  frame.findings.push_back({is_rfc7306 ? "EXT-4.1-07" : "RDMAP-4.1-11",
+                            fmt::format("the Invalidate STag field is {:#x} in a message that invalidates none", word),
+                            "the receiver does not look at it"});
+}
+
 // version: of DDP and RDMAP; empty: 0 or 1.
 void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn,
                         std::optional<std::uint8_t> version, Frame& frame) {
@@ -110,7 +119,7 @@ void RdmapDecoder::on_start(Side from, const Start& start) {
   version_ = start.version;
   Half& half = halves_[static_cast<std::size_t>(from)];
   if (!half.was_early) half.rtr_due = start.rtr;
-  rules_.on_start(from, start.ird);
+  rules_.on_start(from, start.ird, start.is_responder);
 }
 
 void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
@@ -259,6 +268,9 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
   }
   find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
   find_header_faults(false, header.dv, control, header.qn, version_, frame);
+  if (control.opcode < rdmap::kNumOpcodes7306) {
+    find_invalidate_stag(Opcode{control.opcode}, header.rsvd_ulp_8_39, frame);
+  }
   {
     LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);
     const Opcode opcode{control.opcode};

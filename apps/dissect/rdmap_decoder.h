@@ -69,7 +69,8 @@ class RdmapDecoder {
   struct Start {
     std::uint8_t version = 1;          // of DDP and RDMAP
     std::optional<std::uint16_t> ird;  // how many RDMA Reads and Atomics at once the side takes
-    mpa::RtrSet rtr = {};              // the initiator's: its first message is one of these
+    bool is_responder = false;
+    mpa::RtrSet rtr = {};  // the initiator's: its first message is one of these
   };
   // The startup frame of this side has ended: the capture has its first FPDU.
   void on_startup_frame(Side from);

@@ -65,6 +65,7 @@ TEST(RdmapDecoder, SegmentsThatAreNotBesideEachOtherAreNamed) {
 TEST(RdmapDecoder, AReadResponseInAnotherOrderIsOfItsRequest) {
   Talk talk;
   talk.wire.open();
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8)));
   talk.read(7, 0, 300, 9);
   send(talk, Wire::kClient, tagged(Opcode::kReadResponse, 9, 100, pattern(100), false));
   send(talk, Wire::kClient, tagged(Opcode::kReadResponse, 9, 0, pattern(100), false));
@@ -84,8 +85,8 @@ TEST(RdmapDecoder, ASegmentOfAnotherStagOrRsvdUlpIsNamed) {
   send(talk, Wire::kClient, tagged(Opcode::kWrite, 3, 8, pattern(8)));
   EXPECT_THAT(talk.told.findings, ElementsAre("DDP-4.2-08"));
   talk.told.findings.clear();
-  send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8), 0, false));
-  Octets other = untagged(Opcode::kSend, 1, pattern(8), 8);
+  send(talk, Wire::kClient, untagged(Opcode::kSendInvalidate, 1, pattern(8), 0, false));
+  Octets other = untagged(Opcode::kSendInvalidate, 1, pattern(8), 8);
   other[2] = 1;
   send(talk, Wire::kClient, other);
   EXPECT_THAT(talk.told.findings, ElementsAre("DDP-4.3-05"));

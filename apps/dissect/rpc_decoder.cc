@@ -10,6 +10,7 @@
 #include "apps/dissect/rpc_fields.h"
 #include "apps/dissect/rpc_layer.h"
 #include "apps/dissect/rpc_rules.h"
+#include "apps/dissect/rule_ids.h"
 #include "apps/dissect/transport_fields.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/v2/first_message.h"
@@ -71,6 +72,12 @@ std::vector<std::size_t> positions_of(const rpcrdma::ChunkListsView& lists) {
   return positions;
 }
 
+bool offers(const rpcrdma::ChunkListsView& lists, std::uint32_t handle) {
+  bool is_there = false;
+  for_each_segment(lists, [&](std::uint32_t each, const CallTable::Segment&) { is_there |= each == handle; });
+  return is_there;
+}
+
 }  // namespace
 
 // Without the first message, only a message that is one version's and no other's tells.
@@ -101,6 +108,7 @@ std::optional<TransportHeader> RpcDecoder::header_of(ConstBytes message, Side fr
   if (is_settled_) return std::nullopt;
   const auto guessed = guess(message);
   if (!guessed) return std::nullopt;
+  if (protocol_ != guessed) flow_.on_protocol(*guessed);
   protocol_ = guessed;
   return parse_transport_header(*protocol_, message);
 }
@@ -160,13 +168,18 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
   if (!header) {
     num_foreign_ += is_whole ? 1 : 0;
     if (!protocol_) return;
+    flow_.on_message(send.from, nullptr, send.len, is_judging(send.in_order), frame);
     LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
-    if (is_whole)
-      frame.findings.push_back(header_fault(*protocol_, send.octets, knows_sides_ && send.from == Side::kClient));
+    if (is_whole) {
+      const bool to_responder = knows_sides_ && send.from == Side::kClient;
+      frame.findings.push_back(header_fault(*protocol_, send.octets, to_responder, is_settled_));
+    }
     return;
   }
   const bool to_responder = is_to_responder(*header, send);
-  if (!to_responder) half(send.from).granted = std::max(half(send.from).granted, header->credit);
+  const bool is_reverse = knows_sides_ && to_responder == (send.from == Side::kServer);
+  flow_.on_message(send.from, &*header, send.len, is_judging(send.in_order), frame);
+  flow_.on_credit(send.from, *header, to_responder, is_reverse, frame);
   tell_header(*header, send, frame);
   judge_send(send, frame);
   if (is_whole) judge_parts(*header, send.from, frame);
@@ -212,11 +225,17 @@ void RpcDecoder::judge_parts(const TransportHeader& header, Side from, Frame& fr
 
 void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Frame& frame) {
   frame.facts.xid = header.xid;
-  frame.facts.credit = header.credit;
   frame.facts.header_len = static_cast<std::uint32_t>(header.len);
+  const bool counts_messages = *protocol_ == Protocol::k2Wg07 && header.version == 2;
+  if (!counts_messages) frame.facts.credit = header.credit;
+  if (counts_messages && is_judging(send.in_order)) frame.facts.credit = flow_.num_left(send.from);
   LayerWriter layer(frame, LayerKind::kRpcRdma, options_, Source::kMessage);
-  layer.line(FMT_COMPILE("{} {}, XID {}, {} credits{}"), rpcrdma::protocol_str(*protocol_), header.type,
-             Hex32(header.xid).str(), header.credit, header.text);
+  layer.line(FMT_COMPILE("{} {}, XID {}, "), rpcrdma::protocol_str(*protocol_), header.type, Hex32(header.xid).str());
+  if (counts_messages) {
+    layer.line(FMT_COMPILE("up to message {}{}"), header.credit, header.text);
+  } else {
+    layer.line(FMT_COMPILE("{} credits{}"), header.credit, header.text);
+  }
   tell_lists(header.lists, layer);
   if (send.len > send.octets.size())
     layer.line(FMT_COMPILE(" (the capture has {} of {} bytes)"), send.octets.size(), send.len);
@@ -234,20 +253,30 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
     return;
   }
   if ((!header.has_payload && !header.external) || !calls.is_certain(*call)) return;
-  judge_returned(call->offered, header.lists, *protocol_ == Protocol::k1, frame);
+  judge_returned(*protocol_, call->offered, header.lists, frame);
   if (is_judging(send.in_order)) judge_written(calls, *call, header, frame);
-  if (!send.invalidated) return;
-  bool is_offered = false;
-  for_each_segment(call->offered,
-                   [&](std::uint32_t handle, const Segment&) { is_offered |= handle == *send.invalidated; });
-  if (is_offered) return;
-  frame.findings.push_back({"R1-4.3.2-16",
-                            fmt::format("invalidates STag {:#010x}, which its Call did not offer", *send.invalidated),
-                            "the requester ends the connection"});
+  if (send.invalidated) judge_invalidated(*call, *send.invalidated, frame);
+}
+
+// Version 1: what the Call offers. Version 2: the handle that the Call names.
+void RpcDecoder::judge_invalidated(const Call& call, std::uint32_t invalidated, Frame& frame) const {
+  constexpr std::string_view kEffect = "the requester ends the connection";
+  const auto find = [&](RpcRule rule, std::string_view why) {
+    frame.findings.push_back({requirement_of(rule, *protocol_),
+                              fmt::format("invalidates STag {:#010x}, {}", invalidated, why), std::string(kEffect)});
+  };
+  if (*protocol_ == Protocol::k1) {
+    if (!offers(call.offered, invalidated)) find(RpcRule::kInvalidated, "which its Call did not offer");
+  } else if (call.inv_handle == 0) {
+    find(RpcRule::kNotSolicited, "and its Call allows none");
+  } else if (call.inv_handle != invalidated) {
+    find(RpcRule::kInvalidated, fmt::format("where its Call allows {:#010x}", call.inv_handle));
+  }
 }
 
 // A Reply says how many octets each chunk got (RFC 8166 sections 3.4.6 and 4.3.3). The Writes came before it.
-void RpcDecoder::judge_written(const CallTable& calls, const Call& call, const TransportHeader& header, Frame& frame) {
+void RpcDecoder::judge_written(const CallTable& calls, const Call& call, const TransportHeader& header,
+                               Frame& frame) const {
   const auto written_to = [&](const rpcrdma::SegmentArray& chunk) -> std::optional<std::uint64_t> {
     std::uint64_t sum = 0;
     for (const rpcrdma::Segment& segment : chunk) {
@@ -258,22 +287,26 @@ void RpcDecoder::judge_written(const CallTable& calls, const Call& call, const T
     return sum;
   };
   for (const rpcrdma::SegmentArray& chunk : header.lists.write_list) {
-    if (const auto written = written_to(chunk)) judge_written_chunk(octets_of(chunk), *written, false, frame);
+    if (const auto written = written_to(chunk))
+      judge_written_chunk(*protocol_, octets_of(chunk), *written, false, frame);
   }
   const auto& reply_chunk = header.lists.reply_chunk;
   if (reply_chunk && call.offered.reply_chunk) {
     if (const auto written = written_to(*reply_chunk))
-      judge_written_chunk(octets_of(*reply_chunk), *written, true, frame);
+      judge_written_chunk(*protocol_, octets_of(*reply_chunk), *written, true, frame);
   }
 }
 
 void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
   CallTable& calls = half(send.from).calls;
   Call& call = calls.add(header.xid, frame.arrival.time, header.lists);
-  const std::uint32_t granted = half(other(send.from)).granted;
-  if (is_judging(send.in_order) && *protocol_ == Protocol::k1 && granted != 0 && calls.num_open() > granted) {
-    frame.findings.push_back({"R1-4.3.1-04", fmt::format("{} Calls at once with {} credits", calls.num_open(), granted),
-                              "the responder may have no Receive for it, and end the connection"});
+  call.inv_handle = header.inv_handle;
+  flow_.on_call(send.from, calls.num_open(), is_judging(send.in_order), frame);
+  if (header.inv_handle != 0 && !offers(header.lists, header.inv_handle)) {
+    frame.findings.push_back(
+        {requirement_of(RpcRule::kNamedHandle, *protocol_),
+         fmt::format("STag {:#010x} may be invalidated, and the Call does not offer it", header.inv_handle),
+         "the responder takes it for none"});
   }
   if (header.has_payload) tell_call(call, payload.octets, header, payload.at, payload.is_whole, frame);
 }
@@ -324,7 +357,8 @@ void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader
   if (call.is_wrapped) return layer.line(FMT_COMPILE(", {}"), gss);
   tell_arguments({rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), reduced, layer);
   if (is_whole) {
-    judge_arguments(rpc.program, rpc.version, rpc.procedure, in.rest(), in.position(), header.lists, frame);
+    judge_arguments(*protocol_, {rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), header.lists,
+                    frame);
   }
 }
 
@@ -357,7 +391,7 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
     const auto brought = brought_by(header.lists);
     fact.failed =
         !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(), brought, layer);
-    if (is_whole && !fact.failed && !call->is_repeated) judge_results(*call, in.rest(), brought, frame);
+    if (is_whole && !fact.failed && !call->is_repeated) judge_results(*protocol_, *call, in.rest(), brought, frame);
   }
   layer.line(FMT_COMPILE(", {}"), duration_str(*fact.latency));
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/dissect/call_table.h"
+#include "apps/dissect/flow_rules.h"
 #include "apps/dissect/frame.h"
 #include "apps/dissect/rdmap_decoder.h"
 #include "rpcrdma/chunk_lists.h"
@@ -28,7 +29,8 @@ struct TransportHeader {
   bool has_payload = false;        // the Payload stream of a whole RPC message follows, or the last part of one
   bool is_middle = false;          // a part of the Payload stream follows, and more come in other messages
   rpcrdma::ChunkListsView lists = {};
-  std::size_t len = 0;  // octets of the header
+  std::uint32_t inv_handle = 0;  // version 2: the STag that the Reply to this Call may invalidate; 0 for none
+  std::size_t len = 0;           // octets of the header
 };
 
 // RpcDecoder reads RPC-over-RDMA (RFC 8166, and both drafts of version 2) and ONC RPC in the Sends of a connection, and
@@ -65,7 +67,6 @@ class RpcDecoder final : public UpperLayer {
     CallTable calls;  // that this side sent
     // Of this side, by the STag and TO where their octets go; of one place in the order of the requests.
     std::multimap<std::pair<std::uint32_t, std::uint64_t>, Read> reads;
-    std::uint32_t granted = 0;        // the most credits that this side granted so far
     std::vector<std::uint8_t> parts;  // of a message in several Sends; at most kMaxParts octets
     std::uint32_t parts_xid = 0;
     std::size_t max_send = SIZE_MAX;  // octets of a Send that the other side says it can take
@@ -84,8 +85,9 @@ class RpcDecoder final : public UpperLayer {
   Payload payload_of(const TransportHeader& header, const Send& send);
   void judge_send(const Send& send, Frame& frame);
   void judge_parts(const TransportHeader& header, Side from, Frame& frame);
-  static void judge_written(const CallTable& calls, const Call& call, const TransportHeader& header, Frame& frame);
+  void judge_written(const CallTable& calls, const Call& call, const TransportHeader& header, Frame& frame) const;
   void judge_reply(const TransportHeader& header, const Send& send, Frame& frame);
+  void judge_invalidated(const Call& call, std::uint32_t invalidated, Frame& frame) const;
   void on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
   void on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
   // at: where the RPC message begins in the Send. is_whole: the message is in one piece.
@@ -107,6 +109,7 @@ class RpcDecoder final : public UpperLayer {
   bool is_settled_ = false;        // protocol_ stays
   bool saw_cut_ = false;           // a Send of which the capture lacks octets
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA
+  FlowRules flow_;
   std::array<Half, 2> halves_;
   std::vector<std::uint8_t> joined_;  // the parts of a message, put together
 };

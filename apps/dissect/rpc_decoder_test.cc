@@ -37,6 +37,7 @@ TEST(RpcDecoder, PartsEndAtAGap) {
   const Octets rpc = rpc_call(1, 0, pattern(80));
   const auto front = ConstBytes(rpc).first(40), back = ConstBytes(rpc).subspan(40);
   talk.send(Wire::kClient, wg07_message(1, wg07::CallInline{}, rpc));
+  talk.send(Wire::kServer, wg07_message(1, wg07::ReplyInline{}, testing::rpc_reply(1, {})));
   talk.send(Wire::kClient, wg07_message(2, wg07::CallMiddle{.remaining = 80}, front));
   talk.lose(Wire::kClient, wg07_message(2, wg07::CallInline{}, back));
   talk.wire.on_segment(talk.wire.segment(Wire::kServer, {}));
@@ -54,6 +55,7 @@ TEST(RpcDecoder, PartsEndAtASendThatIsCutWhole) {
   talk.wire.open();
   const Octets rpc = rpc_call(1, 0, pattern(80));
   talk.send(Wire::kClient, wg07_message(1, wg07::CallInline{}, rpc));
+  talk.send(Wire::kServer, wg07_message(1, wg07::ReplyInline{}, testing::rpc_reply(1, {})));
   talk.send(Wire::kClient, wg07_message(2, wg07::CallMiddle{.remaining = 80}, ConstBytes(rpc).first(40)));
   const Octets last = wg07_message(2, wg07::CallInline{}, ConstBytes(rpc).subspan(40));
   const Octets fpdu = talk.wire.fpdu(Wire::kClient, untagged(rdmap::Opcode::kSend, ++talk.msn[0], last));
@@ -115,10 +117,11 @@ TEST(RpcDecoder, ArgumentsThatRpcsecGssWrapsAreNotTold) {
   Talk talk;
   talk.wire.open();
   talk.send(Wire::kClient, gss_call(1, 0, 1));
+  talk.reply(1, {}, Talk::kCredits, {0, 0, 0, 80});
   talk.send(Wire::kClient, gss_call(2, 0, 2));
   talk.send(Wire::kClient, gss_call(3, 0, 3));
   talk.send(Wire::kClient, gss_call(4, 1, 1));
-  for (std::uint32_t xid = 1; xid <= 4; ++xid) talk.reply(xid, {}, Talk::kCredits, {0, 0, 0, 80});
+  for (std::uint32_t xid = 2; xid <= 4; ++xid) talk.reply(xid, {}, Talk::kCredits, {0, 0, 0, 80});
   talk.dissector.finish();
   EXPECT_THAT(talk.told.lines, Contains(HasSubstr("CALL NFSv3 READ fh")));
   EXPECT_THAT(talk.told.lines, Contains("> CALL NFSv3 READ, RPCSEC_GSS integrity"));
@@ -239,6 +242,8 @@ TEST(RpcDecoder, ChunksOfARepeatedCallAreNotJudged) {
     lists.write_list = {{{.handle = handle, .length = 4096}}};
     return lists;
   };
+  talk.call(2);
+  talk.reply(2);
   talk.call(1, 6, write_chunk(0x50), testing::read_args());
   talk.call(1, 6, write_chunk(0x51), testing::read_args());
   talk.write(0x50, 0, 4096);
@@ -303,6 +308,7 @@ TEST(RpcDecoder, PrivateDataLimitsSends) {
                    testing::startup(mpa::FrameKind::kReply, false, true, private_data(server_invalidates)));
     const std::size_t rest = rpcrdma::v1::kMinHeader + rpc_call(1, 0, {}).size();
     talk.call(1, 0, {}, pattern(2048 - rest));
+    talk.reply(1);
     EXPECT_THAT(talk.told.findings, IsEmpty());
     talk.call(2, 0, {}, pattern(2049 - rest));
     EXPECT_THAT(talk.told.findings, ElementsAre("R1-5.2.4-05"));
@@ -312,7 +318,7 @@ TEST(RpcDecoder, PrivateDataLimitsSends) {
     header.xid = 3;
     header.credit = 1;
     header.lists = reply_chunk(5, 0);
-    Octets ulpdu = untagged(rdmap::Opcode::kSendInvalidate, 1, testing::message(header, testing::rpc_reply(3, {})));
+    Octets ulpdu = untagged(rdmap::Opcode::kSendInvalidate, 2, testing::message(header, testing::rpc_reply(3, {})));
     ulpdu[5] = 5;  // the STag
     talk.wire.send(Wire::kServer, talk.wire.fpdu(Wire::kServer, ulpdu));
     if (server_invalidates) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/dissect/rule_ids.h"
 #include "nfsulb/bindings.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/v1/header.h"
@@ -23,16 +24,19 @@ using rpcrdma::Protocol;
 using rpcrdma::xdr::XdrReader;
 
 constexpr std::string_view kDropped = "the receiver drops the message";
-constexpr std::string_view kErrChunk = "the responder answers RDMA_ERROR with ERR_CHUNK: the RPC fails";
 
 void find(Frame& frame, std::string_view requirement, std::string what, std::string_view effect) {
   frame.findings.push_back({requirement, std::move(what), std::string(effect)});
 }
 
+std::string_view effect_of(Protocol protocol, bool to_responder) {
+  return to_responder ? refusal_of(protocol) : kDropped;
+}
+
 // ---- messages without a header that can be read
 
 Finding v1_fault(ConstBytes message, bool to_responder) {
-  const std::string_view effect = to_responder ? kErrChunk : kDropped;
+  const std::string_view effect = effect_of(Protocol::k1, to_responder);
   v1::Header header;
   XdrReader in(message);
   const v1::HeaderError error = v1::parse_header(in, header);
@@ -101,7 +105,7 @@ std::string_view wg07_requirement(v2::HeaderError error, ConstBytes message) {
 }
 
 template <typename Header>
-Finding v2_fault(ConstBytes message, bool to_responder) {
+Finding v2_fault(ConstBytes message, bool to_responder, bool is_settled) {
   Header header;
   ConstBytes payload;
   const v2::HeaderError error = parse_message(message, header, payload);
@@ -114,6 +118,10 @@ Finding v2_fault(ConstBytes message, bool to_responder) {
   if constexpr (std::is_same_v<Header, rpcrdma::v2_cel05::Header>) {
     requirement = cel05_requirement(error);
   } else {
+    if (error == v2::HeaderError::kVersion && to_responder && is_settled) {
+      return {"W2-4.3.3-2", fmt::format("version {}, and the connection has 2", header.vers),
+              "the responder answers RDMA2_ERROR with VERS_MISMATCH: the RPC fails"};
+    }
     requirement = wg07_requirement(error, message);
   }
   return {requirement, v2::header_error_str(error), effect};
@@ -134,7 +142,7 @@ bool any_wraps(const rpcrdma::ChunkListsView& lists) {
 
 void judge_v1_type(const TransportHeader& header, bool to_responder, Frame& frame) {
   if (header.type == "RDMA_MSGP") {
-    find(frame, "R1-5.6.1-01", "RDMA_MSGP is never sent", to_responder ? kErrChunk : kDropped);
+    find(frame, "R1-5.6.1-01", "RDMA_MSGP is never sent", effect_of(Protocol::k1, to_responder));
   } else if (header.type == "RDMA_DONE") {
     find(frame, "R1-5.6.2-01", "RDMA_DONE is never sent", kDropped);
   } else if (header.type == "RDMA_ERROR" && to_responder) {
@@ -148,30 +156,30 @@ void judge_v1_type(const TransportHeader& header, bool to_responder, Frame& fram
   if (held != 0) return;
   find(frame, "R1-5.2.4-02",
        fmt::format("RDMA_NOMSG without an RPC message in its {} chunk", to_responder ? "Call" : "Reply"),
-       to_responder ? kErrChunk : kDropped);
+       effect_of(Protocol::k1, to_responder));
 }
 
 // Both sides' headers have the XID of the RPC message (RFC 8166 section 4.2.1).
 void judge_payload(Protocol protocol, const TransportHeader& header, ConstBytes payload, bool to_responder,
                    Frame& frame) {
-  const std::string_view effect = to_responder ? kErrChunk : kDropped;
+  const std::string_view effect = effect_of(protocol, to_responder);
   XdrReader in(payload);
   std::uint32_t xid = 0;
   if (!in.u32(xid)) {
-    find(frame, "R1-5.5.2-01", "no RPC message behind the header", effect);
+    find(frame, requirement_of(RpcRule::kPayload, protocol), "no RPC message behind the header", effect);
   } else if (xid != header.xid) {
-    find(frame, protocol == Protocol::k2Wg07 ? "W2-7.2-1" : "R1-5.2.1-01",
+    find(frame, requirement_of(RpcRule::kXid, protocol),
          fmt::format("the RPC message has XID {:#010x}, and the header {:#010x}", xid, header.xid), effect);
   }
 }
 
 }  // namespace
 
-Finding header_fault(Protocol protocol, ConstBytes message, bool to_responder) {
+Finding header_fault(Protocol protocol, ConstBytes message, bool to_responder, bool is_settled) {
   switch (protocol) {
     case Protocol::k1: return v1_fault(message, to_responder);
-    case Protocol::k2Cel05: return v2_fault<rpcrdma::v2_cel05::Header>(message, to_responder);
-    case Protocol::k2Wg07: return v2_fault<rpcrdma::v2_wg07::Header>(message, to_responder);
+    case Protocol::k2Cel05: return v2_fault<rpcrdma::v2_cel05::Header>(message, to_responder, is_settled);
+    case Protocol::k2Wg07: return v2_fault<rpcrdma::v2_wg07::Header>(message, to_responder, is_settled);
   }
   return {};
 }
@@ -180,22 +188,20 @@ void judge_header(Protocol protocol, const TransportHeader& header, ConstBytes p
                   Frame& frame) {
   if (protocol == Protocol::k1) judge_v1_type(header, to_responder, frame);
   if (header.has_payload) judge_payload(protocol, header, payload, to_responder, frame);
-  const std::string_view effect = to_responder ? kErrChunk : kDropped;
+  const std::string_view effect = effect_of(protocol, to_responder);
   for (const rpcrdma::ReadSegment& segment : header.lists.read_list) {
     if (segment.position % 4 == 0) continue;
-    find(frame, "R1-4.4.5-05", fmt::format("Position {} is no multiple of four", segment.position), effect);
+    find(frame, requirement_of(RpcRule::kPosition, protocol),
+         fmt::format("Position {} is no multiple of four", segment.position), effect);
     break;
   }
-  if (any_wraps(header.lists)) find(frame, "R1-5.5-02", "a segment passes 2^64", effect);
+  if (any_wraps(header.lists)) find(frame, requirement_of(RpcRule::kWrap, protocol), "a segment passes 2^64", effect);
   if (!to_responder && !header.lists.read_list.empty()) {
-    find(frame, "R1-5.3.1-02", "a Reply with a Read list", kDropped);
-  }
-  if (!to_responder && protocol == Protocol::k1 && header.credit == 0) {
-    find(frame, "R1-4.3.1-05", "a grant of no credits", "the requester takes it for one credit");
+    find(frame, requirement_of(RpcRule::kReplyReadList, protocol), "a Reply with a Read list", kDropped);
   }
 }
 
-void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned, bool is_version1,
+void judge_returned(Protocol protocol, const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned,
                     Frame& frame) {
   const auto is_changed = [](const rpcrdma::SegmentArray& ours, const rpcrdma::SegmentArray& theirs) {
     return !std::ranges::equal(ours, theirs, [](const rpcrdma::Segment& a, const rpcrdma::Segment& b) {
@@ -204,16 +210,16 @@ void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::Chunk
   };
   const auto judge = [&](const rpcrdma::SegmentArray& ours, const rpcrdma::SegmentArray& theirs) {
     if (ours.size() != theirs.size()) {
-      find(frame, "R1-4.4.6-05",
+      find(frame, requirement_of(RpcRule::kNumSegments, protocol),
            fmt::format("a chunk comes back with {} segments, and was offered with {}", theirs.size(), ours.size()),
            kDropped);
     } else if (is_changed(ours, theirs)) {
-      find(frame, "R1-4.4.6-04", "a chunk comes back with another handle or offset, or longer than it was offered",
-           kDropped);
+      find(frame, requirement_of(RpcRule::kSegments, protocol),
+           "a chunk comes back with another handle or offset, or longer than it was offered", kDropped);
     }
   };
   if (offered.write_list.size() != returned.write_list.size()) {
-    find(frame, "R1-4.4.6-09",
+    find(frame, requirement_of(RpcRule::kNumChunks, protocol),
          fmt::format("{} Write chunks come back, and {} were offered", returned.write_list.size(),
                      offered.write_list.size()),
          kDropped);
@@ -221,46 +227,52 @@ void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::Chunk
     for (std::size_t i = 0; i < offered.write_list.size(); ++i) judge(offered.write_list[i], returned.write_list[i]);
   }
   if (!returned.reply_chunk) {
-    if (offered.reply_chunk && is_version1) {
-      find(frame, "R1-5.3.3-05", "the Reply chunk that the Call offered does not come back", kDropped);
+    if (offered.reply_chunk && protocol == Protocol::k1) {
+      find(frame, requirement_of(RpcRule::kReplyChunk, protocol),
+           "the Reply chunk that the Call offered does not come back", kDropped);
     }
     return;
   }
-  if (!offered.reply_chunk)
-    return find(frame, "R1-5.3.3-05", "a Reply chunk comes back that was not offered", kDropped);
+  if (!offered.reply_chunk) {
+    return find(frame, requirement_of(RpcRule::kReplyChunk, protocol), "a Reply chunk comes back that was not offered",
+                kDropped);
+  }
   judge(*offered.reply_chunk, *returned.reply_chunk);
 }
 
-void judge_written_chunk(std::uint64_t returned, std::uint64_t written, bool is_reply_chunk, Frame& frame) {
+void judge_written_chunk(Protocol protocol, std::uint64_t returned, std::uint64_t written, bool is_reply_chunk,
+                         Frame& frame) {
   if (returned > written) {
-    return find(frame, is_reply_chunk ? "R1-5.3.3-05" : "R1-4.4.6.1-03",
+    return find(frame, requirement_of(is_reply_chunk ? RpcRule::kReplyWritten : RpcRule::kWritten, protocol),
                 fmt::format("a chunk comes back with {} bytes, and RDMA Writes brought {}", returned, written),
                 "the requester takes octets for results that nobody wrote");
   }
   if (is_reply_chunk || returned == written || (returned + 3) / 4 * 4 != written) return;
-  find(frame, "R1-4.4.6.1-02",
+  find(frame, requirement_of(RpcRule::kRoundup, protocol),
        fmt::format("{} bytes of XDR roundup are written into a Write chunk", written - returned),
        "the requester does not look at them");
 }
 
-void judge_arguments(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, ConstBytes args,
-                     std::size_t rpc_len, const rpcrdma::ChunkListsView& lists, Frame& frame) {
+void judge_arguments(Protocol protocol, const ProcedureKey& procedure, ConstBytes args, std::size_t rpc_len,
+                     const rpcrdma::ChunkListsView& lists, Frame& frame) {
   constexpr std::string_view kGarbage = "the responder answers GARBAGE_ARGS: the RPC fails";
+  constexpr const char* kNoArgument = "a Read chunk at a Position without an argument that may be reduced";
   if (lists.read_list.empty()) return;
   std::map<std::size_t, std::uint64_t> chunks;  // octets by position
   for (const rpcrdma::ReadSegment& segment : lists.read_list) chunks[segment.position] += segment.target.length;
   if (chunks.begin()->first < rpc_len) {
-    return find(frame, "R1-8.1.1-01", "a Read chunk at a Position inside the RPC header", kGarbage);
+    return find(frame, requirement_of(RpcRule::kArgument, protocol), "a Read chunk at a Position inside the RPC header",
+                kGarbage);
   }
-  const rpcrdma::Binding* binding = nfsulb::find_binding(program, version);
+  const rpcrdma::Binding* binding = nfsulb::find_binding(procedure.program, procedure.version);
   if (binding == nullptr) return;
   std::vector<std::size_t> reduced;
   for (const auto& [position, len] : chunks) reduced.push_back(position - rpc_len);
   std::vector<rpcrdma::EligibleItem> items;
-  const auto walked = binding->walk_arguments(procedure, args, reduced, items);
+  const auto walked = binding->walk_arguments(procedure.procedure, args, reduced, items);
   if (walked == rpcrdma::Walked::kUnknown) return;
   if (walked == rpcrdma::Walked::kGarbage) {
-    return find(frame, "R1-8.1.1-01", "a Read chunk at a Position without an argument that may be reduced", kGarbage);
+    return find(frame, requirement_of(RpcRule::kArgument, protocol), kNoArgument, kGarbage);
   }
   std::vector<std::size_t> found;
   for (const rpcrdma::EligibleItem& item : items) {
@@ -269,17 +281,17 @@ void judge_arguments(std::uint32_t program, std::uint32_t version, std::uint32_t
     found.push_back(chunk->first);
     const std::uint64_t with_roundup = (std::uint64_t{item.len} + 3) / 4 * 4;
     if (chunk->second != item.len && chunk->second != with_roundup) {
-      find(frame, "R1-4.4.4.1-03",
+      find(frame, requirement_of(RpcRule::kReadChunkLen, protocol),
            fmt::format("a Read chunk of {} bytes for an argument of {}", chunk->second, item.len), kGarbage);
     }
   }
   if (found.size() != chunks.size()) {
-    find(frame, "R1-8.1.1-01", "a Read chunk at a Position without an argument that may be reduced", kGarbage);
+    find(frame, requirement_of(RpcRule::kArgument, protocol), kNoArgument, kGarbage);
   }
 }
 
-void judge_results(const CallTable::Call& call, ConstBytes results, std::span<const std::uint32_t> brought,
-                   Frame& frame) {
+void judge_results(Protocol protocol, const CallTable::Call& call, ConstBytes results,
+                   std::span<const std::uint32_t> brought, Frame& frame) {
   const auto& offered = call.offered.write_list;
   // Most Replies use each chunk, and are shorter than the octets in them: nothing to look for.
   std::uint64_t num_brought = 0;
@@ -292,14 +304,15 @@ void judge_results(const CallTable::Call& call, ConstBytes results, std::span<co
   std::vector<std::optional<rpcrdma::EligibleItem>> items;
   if (binding->walk_results(call.procedure, results, brought, items) != rpcrdma::Walked::kWhole) {
     if (num_brought != 0 && binding->walk_results(call.procedure, results, {}, items) == rpcrdma::Walked::kWhole) {
-      find(frame, "R1-8.1.1-03", "a Write chunk has octets, and no result is missing that may be reduced", kFails);
+      find(frame, requirement_of(RpcRule::kResult, protocol),
+           "a Write chunk has octets, and no result is missing that may be reduced", kFails);
     }
     return;
   }
   for (std::size_t i = 0; i < std::min(items.size(), offered.size()); ++i) {
     if (!items[i] || items[i]->reduced || items[i]->len == 0) continue;
     if (rpcrdma::total_length(offered[i]) < items[i]->len) continue;
-    find(frame, "R1-8.1.1-04",
+    find(frame, requirement_of(RpcRule::kEligibleResult, protocol),
          fmt::format("a result of {} bytes is inline, though Write chunk {} has room", items[i]->len, i + 1), kFails);
   }
 }

@@ -6,6 +6,7 @@
 
 #include "apps/dissect/call_table.h"
 #include "apps/dissect/frame.h"
+#include "apps/dissect/program_text.h"
 #include "apps/dissect/rpc_decoder.h"
 #include "base/bytes.h"
 #include "rpcrdma/chunk_lists.h"
@@ -15,29 +16,30 @@
 namespace weft::apps::dissect {
 
 // header_fault names the rule that a message breaks which has no header of `protocol` that can be read.
-// to_responder: it goes to the side that answers Calls.
-Finding header_fault(rpcrdma::Protocol protocol, ConstBytes message, bool to_responder);
+// to_responder: it goes to the side that answers Calls. is_settled: the server has answered in this version before.
+Finding header_fault(rpcrdma::Protocol protocol, ConstBytes message, bool to_responder, bool is_settled);
 
 // judge_header judges a header that can be read, and the first words of its payload. The RPC message is whole.
 void judge_header(rpcrdma::Protocol protocol, const TransportHeader& header, ConstBytes payload, bool to_responder,
                   Frame& frame);
 
 // judge_returned compares the lists of a Reply with those that its Call offered (RFC 8166 section 3.4.6).
-// is_version1: an unused Reply chunk comes back, too.
-void judge_returned(const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned, bool is_version1,
-                    Frame& frame);
+// In version 1 an unused Reply chunk comes back, too.
+void judge_returned(rpcrdma::Protocol protocol, const rpcrdma::ChunkListsView& offered,
+                    const rpcrdma::ChunkListsView& returned, Frame& frame);
 
 // judge_written_chunk compares the octets that a Reply says a chunk got with those that RDMA Writes brought.
-void judge_written_chunk(std::uint64_t returned, std::uint64_t written, bool is_reply_chunk, Frame& frame);
+void judge_written_chunk(rpcrdma::Protocol protocol, std::uint64_t returned, std::uint64_t written, bool is_reply_chunk,
+                         Frame& frame);
 
 // judge_arguments holds the Read chunks of a Call against its arguments (RFC 8166 sections 3.4.5 and 6.1). rpc_len: of
 // the RPC header; arguments begin behind it.
-void judge_arguments(std::uint32_t program, std::uint32_t version, std::uint32_t procedure, ConstBytes args,
-                     std::size_t rpc_len, const rpcrdma::ChunkListsView& lists, Frame& frame);
+void judge_arguments(rpcrdma::Protocol protocol, const ProcedureKey& procedure, ConstBytes args, std::size_t rpc_len,
+                     const rpcrdma::ChunkListsView& lists, Frame& frame);
 
 // judge_results holds the Write chunks of a successful Reply against its results (RFC 8166 section 6.1). results:
 // whole, without the RPC header. brought: octets by Write chunk.
-void judge_results(const CallTable::Call& call, ConstBytes results, std::span<const std::uint32_t> brought,
-                   Frame& frame);
+void judge_results(rpcrdma::Protocol protocol, const CallTable::Call& call, ConstBytes results,
+                   std::span<const std::uint32_t> brought, Frame& frame);
 
 }  // namespace weft::apps::dissect

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "apps/dissect/mpa_layer.h"
+
 namespace weft::apps::dissect {
 
 namespace {
@@ -13,9 +15,19 @@ using mpa::StartupFrame;
 
 constexpr std::string_view kCloses = "the receiver closes TCP without an answer";
 constexpr std::string_view kIgnores = "the receiver ignores it";
+constexpr std::string_view kTakes = "the initiator may take the number as it stands";
 
 void find(Frame& frame, std::string_view requirement, std::string what, std::string_view effect) {
   frame.findings.push_back({requirement, std::move(what), std::string(effect)});
+}
+
+// RFC 8797 section 4: octet 4 is the version, and octet 5 has R and seven reserved bits.
+void judge_private_data(ConstBytes octets, Frame& frame) {
+  constexpr std::size_t kVersionAt = 4, kFlagsAt = 5;
+  constexpr std::uint8_t kVersion = 1, kReserved = 0xfe;
+  const auto at = find_rpcrdma_private_data(octets);
+  if (!at || octets[*at + kVersionAt] != kVersion || (octets[*at + kFlagsAt] & kReserved) == 0) return;
+  find(frame, "R1-4.3.2-05", "a reserved bit of the RPC-over-RDMA private data is set", kIgnores);
 }
 
 void judge_alone(const StartupFrame& startup, Frame& frame) {
@@ -28,6 +40,7 @@ void judge_alone(const StartupFrame& startup, Frame& frame) {
   const auto words = mpa::parse_enhanced_words(startup);
   if (words && !words->a && (words->b || words->c || words->d))
     find(frame, "MPA2-9.2-12", "an RTR flag is set without A (peer-to-peer)", kIgnores);
+  judge_private_data(mpa::ulp_private_data(startup), frame);
 }
 
 void judge_words(const EnhancedWords& asked, const EnhancedWords& told, Frame& frame) {
@@ -37,6 +50,11 @@ void judge_words(const EnhancedWords& asked, const EnhancedWords& told, Frame& f
   if (told.a && !told.b && !told.c && !told.d)
     find(frame, "MPA2-9.2-08", "the Reply names no RTR indication",
          "the initiator ends the connection: Terminate 2/0/07");
+  // RFC 6581 section 9.1: what the initiator leaves to its program, the responder leaves, too.
+  if (asked.ord == EnhancedWords::kManual && told.ird != EnhancedWords::kManual)
+    find(frame, "MPA2-9.1-17", fmt::format("IRD {} answers an ORD that is set by hand", told.ird), kTakes);
+  if (asked.ird == EnhancedWords::kManual && told.ord != EnhancedWords::kManual)
+    find(frame, "MPA2-9.1-18", fmt::format("ORD {} answers an IRD that is set by hand", told.ord), kTakes);
   const bool is_manual = asked.ird == EnhancedWords::kManual || told.ord == EnhancedWords::kManual;
   if (!is_manual && told.ord > asked.ird)
     find(frame, "MPA2-9.1-09", fmt::format("ORD {} in the Reply is above IRD {} in the Request", told.ord, asked.ird),

@@ -2,18 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "apps/dissect/effect.h"
 
 namespace weft::apps::dissect {
 
-void StreamRules::on_start(Side side, std::optional<std::uint16_t> ird) {
+void StreamRules::on_start(Side side, std::optional<std::uint16_t> ird, bool is_responder) {
   half(side).started = true;
   half(side).ird = ird;
+  half(side).is_responder = is_responder;
 }
 
-// RFC 5040 section 5.4: nothing follows a Terminate.
+// RFC 5040 section 5.4: nothing follows a Terminate. RFC 5044 section 7.1.2: the initiator's first FPDU comes first.
 void StreamRules::on_fpdu(Side from, Frame& frame) {
-  if (!is_judging() || !half(from).terminated) return;
+  Half& own = half(from);
+  const bool is_first = !std::exchange(own.has_sent, true);
+  if (!is_judging()) return;
+  if (is_first && own.is_responder && !half(other(from)).has_sent) {
+    frame.findings.push_back({"MPA-7.1.2-14", "the responder sends an FPDU before the initiator's first one",
+                              "the initiator may not be ready for it, and end the connection"});
+  }
+  if (!own.terminated) return;
   frame.findings.push_back(
       {"RDMAP-5.4-09", "a message behind a Terminate of the same side", "the receiver drops it: the stream has ended"});
 }

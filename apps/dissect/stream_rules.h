@@ -12,7 +12,8 @@
 namespace weft::apps::dissect {
 
 // StreamRules judges what the two sides of a connection do to each other: requests and their responses, IRD, messages
-// behind a Terminate (RFC 5040 sections 5.2 and 5.4, RFC 7306 section 5). It judges nothing unless the capture has both
+// behind a Terminate (RFC 5040 sections 5.2 and 5.4, RFC 7306 section 5), a responder that speaks first (RFC 5044
+// section 7.1.2). It judges nothing unless the capture has both
 // directions from the first FPDU on and in their order. A value without I/O; it remembers at most kMaxOutstanding
 // requests of each side.
 class StreamRules {
@@ -20,7 +21,8 @@ class StreamRules {
   static constexpr std::size_t kMaxOutstanding = 1024;
 
   // The capture has the first FPDU of this side. ird: how many requests at once the side takes; empty: unknown.
-  void on_start(Side side, std::optional<std::uint16_t> ird);
+  // is_responder: it sent the MPA Reply.
+  void on_start(Side side, std::optional<std::uint16_t> ird, bool is_responder);
   // Octets are missing, or the order of the two directions is not that of the capture.
   void stop() { is_judging_ = false; }
 
@@ -41,6 +43,8 @@ class StreamRules {
   };
   struct Half {
     bool started = false;
+    bool is_responder = false;
+    bool has_sent = false;  // an FPDU
     bool terminated = false;
     std::optional<std::uint16_t> ird;
     std::optional<rdmap::Opcode> tagged_open;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "apps/common/output.h"
 #include "apps/dissect/say.h"
@@ -54,13 +55,36 @@ void Summary::on_frame(const Frame& frame) {
 void Summary::count_credit(Ends& ends, const Frame& frame) {
   const std::uint32_t credit = *frame.facts.credit;
   Credits& credits = ends.credits[frame.from];
-  const bool is_first = credits.least > credits.most;
-  credits.least = std::min(credits.least, credit);
-  credits.most = std::max(credits.most, credit);
-  if (!is_first && credits.last == credit) return;
+  credits.all.add({credit, credit});
   credits.last = credit;
-  ++credits.num_changes;
-  if (credits.changes.size() < kMaxChanges) credits.changes.emplace_back(frame.arrival.time - ends.first, credit);
+  const Timestamp time = std::max(frame.arrival.time - ends.first, Timestamp(0));
+  while (time / credits.bin_len >= static_cast<std::int64_t>(kNumBins)) {
+    for (std::size_t i = 0; i < kNumBins; ++i) {
+      const Range bin = std::exchange(credits.bins[i], {});
+      credits.bins[i / 2].add(bin);
+    }
+    credits.bin_len *= 2;
+  }
+  credits.bins[static_cast<std::size_t>(time / credits.bin_len)].add({credit, credit});
+}
+
+void Summary::print_credits(Side side, const Credits& credits) const {
+  const auto range = [](const Range& of) {
+    return of.least == of.most ? fmt::format("{}", of.least) : fmt::format("{} to {}", of.least, of.most);
+  };
+  say(out_, "  {} credits {}, at the end {}\n", arrow(side), range(credits.all), credits.last);
+  std::string text;
+  Range before;
+  std::size_t num_ranges = 0;
+  for (std::size_t i = 0; i < kNumBins; ++i) {
+    const Range& bin = credits.bins[i];
+    if (bin.is_empty() || bin == before) continue;
+    text += fmt::format("{} {} from {}", before.is_empty() ? "" : ",", range(bin),
+                        duration(static_cast<std::int64_t>(i) * credits.bin_len));
+    num_ranges += 1;
+    before = bin;
+  }
+  if (num_ranges > 1) say(out_, "    over time:{}\n", text);
 }
 
 void Summary::count_rpc(Ends& ends, const Frame& frame) {
@@ -107,13 +131,7 @@ void Summary::print(Ends& ends, const TcpCounters& counters) {
         format_octets(static_cast<double>(operations.octets)), operations.segments);
   }
   for (const auto& [side, credits] : ends.credits) {
-    say(out_, "  {} credits {} to {}, at the end {}\n", arrow(side), credits.least, credits.most, credits.last);
-    if (credits.num_changes < 2) continue;
-    std::string changes;
-    for (const auto& [time, credit] : credits.changes) changes += fmt::format(" {} from {},", credit, duration(time));
-    const std::uint64_t more = credits.num_changes - credits.changes.size();
-    changes.pop_back();
-    say(out_, "    over time:{}{}\n", changes, more == 0 ? "" : fmt::format(", and {} more changes", more));
+    print_credits(side, credits);
   }
   if (!ends.procedures.empty()) {
     say(out_, "  {:<30} {:>9} {:>9} {:>8} {:>12} {:>12} {:>12}\n", "procedure", "Calls", "Replies", "failed", "median",

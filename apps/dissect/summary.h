@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -29,7 +32,7 @@ class Summary final : public Listener {
   static constexpr std::size_t kMaxLatencies = 4096;
   static constexpr std::size_t kMaxSlow = 5;
   static constexpr std::size_t kMaxProcedures = 256;  // of a connection; the others count as one
-  static constexpr std::size_t kMaxChanges = 8;       // of the credits that are told
+  static constexpr std::size_t kNumBins = 8;          // of the time in which credits are told
 
   struct Operations {
     std::uint64_t num = 0, octets = 0, segments = 0;
@@ -44,10 +47,21 @@ class Summary final : public Listener {
     std::uint32_t xid = 0;
     std::string procedure;
   };
+  struct Range {
+    std::uint32_t least = UINT32_MAX, most = 0;
+    bool is_empty() const { return least > most; }
+    void add(const Range& other) {
+      least = std::min(least, other.least);
+      most = std::max(most, other.most);
+    }
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+  // Credits: the bins are equally long, and together as long as the connection was so far, or up to twice that.
   struct Credits {
-    std::uint32_t least = UINT32_MAX, most = 0, last = 0;
-    std::vector<std::pair<Timestamp, std::uint32_t>> changes;  // the first ones
-    std::uint64_t num_changes = 0;
+    Range all;
+    std::uint32_t last = 0;
+    std::array<Range, kNumBins> bins;
+    Timestamp bin_len = std::chrono::microseconds(1);
   };
   struct Ends {
     Connection names;
@@ -62,6 +76,7 @@ class Summary final : public Listener {
   };
 
   static void count_credit(Ends& ends, const Frame& frame);
+  void print_credits(Side side, const Credits& credits) const;
   void count_rpc(Ends& ends, const Frame& frame);
   void print(Ends& ends, const TcpCounters& counters);
 

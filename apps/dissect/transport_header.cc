@@ -22,6 +22,11 @@ void add(std::string& text, fmt::format_string<T...> format, T&&... values) {
   fmt::format_to(std::back_inserter(text), format, std::forward<T>(values)...);
 }
 
+void tell_inv_handle(std::uint32_t handle, TransportHeader& out) {
+  if (handle != 0) add(out.text, "may invalidate {:#010x}", handle);
+  out.inv_handle = handle;
+}
+
 // ---- version 1
 
 std::string_view type_str(v1::Proc proc) {
@@ -97,7 +102,7 @@ void tell_body(cel05::ChunkListsBody<kType>& body, TransportHeader& out) {
   out.reply = body.direction == cel05::Direction::kReply;
   out.external = kType == cel05::Proc::kNomsg;
   out.has_payload = !out.external;
-  if (body.inv_handle != 0) add(out.text, "may invalidate {:#010x}", body.inv_handle);
+  tell_inv_handle(body.inv_handle, out);
   out.lists = std::move(body.lists);
 }
 void tell_body(const cel05::Error& body, TransportHeader& out) {
@@ -160,7 +165,7 @@ void tell_body(wg07::Call<kType>& body, TransportHeader& out) {
   out.reply = false;
   out.external = kType == wg07::Htype::kCallExternal;
   out.has_payload = !out.external;
-  if (body.inv_handle != 0) add(out.text, "may invalidate {:#010x}", body.inv_handle);
+  tell_inv_handle(body.inv_handle, out);
   out.lists = std::move(body.lists);
 }
 template <wg07::Htype kType>

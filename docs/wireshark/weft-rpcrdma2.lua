@@ -527,17 +527,51 @@ end
 -- State of the connections. Frames are read in their order once; the findings are kept for later readings.
 
 local connections, kept, num_kept = {}, {}, 0
+local requests = {} -- the frames with an MPA Request, by the ends of their connection
 
 function proto.init()
-  connections, kept, num_kept = {}, {}, 0
+  connections, kept, num_kept, requests = {}, {}, 0, {}
 end
 
-local function connection_of(pinfo)
+local function ends_of(pinfo)
   local a = tostring(pinfo.src) .. " " .. pinfo.src_port
   local b = tostring(pinfo.dst) .. " " .. pinfo.dst_port
-  local key = a < b and a .. " " .. b or b .. " " .. a
+  return a < b and a .. " " .. b or b .. " " .. a, a
+end
+
+-- A pair of ends can have several connections, one after the other. The field tcp.stream would tell them apart, but
+-- Wireshark's first pass has no fields, and there the messages are learned. Each MPA Request begins a connection.
+local function connection_of(pinfo)
+  local key, sender = ends_of(pinfo)
+  local number = 0
+  for i, frame in ipairs(requests[key] or {}) do
+    number = frame < pinfo.number and i or number
+  end
+  key = key .. " " .. number
   connections[key] = connections[key] or { parts = {}, calls = {}, num_calls = 0 }
-  return connections[key], a
+  return connections[key], sender
+end
+
+local REQUEST_KEY, REQUEST_LEN, MAX_PRIVATE_DATA, MAX_FCS = "MPA ID Req Frame", 20, 512, 4
+
+-- find_request looks for an MPA Request that ends with the packet.
+local function find_request(tvb, pinfo)
+  if pinfo.visited then
+    return
+  end
+  local first = math.max(0, tvb:len() - REQUEST_LEN - MAX_PRIVATE_DATA - MAX_FCS)
+  local octets = tvb:raw(first)
+  local at = octets:find(REQUEST_KEY, 1, true)
+  if not at or #octets - at + 1 < REQUEST_LEN then
+    return
+  end
+  local high, low = octets:byte(at + 18, at + 19)
+  local behind = #octets - (at - 1 + REQUEST_LEN + high * 256 + low)
+  if behind >= 0 and behind <= MAX_FCS then
+    local key = ends_of(pinfo)
+    requests[key] = requests[key] or {}
+    table.insert(requests[key], pinfo.number)
+  end
 end
 
 -- Whether the octets are rdma_remaining of a RDMA2_CALL_MIDDLE and the beginning of an RPC Call.
@@ -675,17 +709,26 @@ local function payload_of(tvb, message)
   return tvb(message.payload, tvb:len() - message.payload):raw()
 end
 
-local function keep_part(connection, sender, message, octets)
-  local key = sender .. " " .. message.xid
-  local part = connection.parts[key] or { octets = "", count = 0 }
-  if #part.octets + #octets > MAX_ASSEMBLED or num_kept + #octets > MAX_KEPT then
-    return
+-- add_part puts octets behind a part. Beyond the limits it drops all of the message: a message without its middle would
+-- be another message.
+local function add_part(part, octets)
+  if not part.is_too_long and #part.octets + #octets <= MAX_ASSEMBLED and num_kept + #octets <= MAX_KEPT then
+    num_kept = num_kept + #octets
+    part.octets = part.octets .. octets
+  else
+    num_kept = num_kept - #part.octets
+    part.octets, part.is_too_long = "", true
   end
-  num_kept = num_kept + #octets
-  connection.parts[key] = { octets = part.octets .. octets, count = part.count + 1 }
+  part.count = part.count + 1
 end
 
--- take_parts returns the whole RPC message, and the findings to keep.
+local function keep_part(connection, sender, message, octets)
+  local key = sender .. " " .. message.xid
+  connection.parts[key] = connection.parts[key] or { octets = "", count = 0 }
+  add_part(connection.parts[key], octets)
+end
+
+-- take_parts returns the whole RPC message, and the findings to keep. The message is nil if it is too long.
 local function take_parts(connection, sender, message, octets)
   local key = sender .. " " .. message.xid
   local part = connection.parts[key]
@@ -693,9 +736,13 @@ local function take_parts(connection, sender, message, octets)
   if not part then
     return octets, { draft = message.draft }
   end
-  local whole = part.octets .. octets
-  local note = "put together from " .. part.count + 1 .. " messages"
-  return whole, { draft = message.draft, assembled = whole, note = note }
+  add_part(part, octets)
+  if part.is_too_long then
+    local note = "the end of " .. part.count .. " messages that are too long to be put together"
+    return nil, { draft = message.draft, is_too_long = true, note = note }
+  end
+  local note = "put together from " .. part.count .. " messages"
+  return part.octets, { draft = message.draft, assembled = part.octets, note = note }
 end
 
 -- learn reads a message for the first time.
@@ -707,9 +754,9 @@ local function learn(connection, sender, message, tvb)
     keep_part(connection, sender, message, payload_of(tvb, message))
   elseif message.payload and message.is_whole then
     local octets, found = take_parts(connection, sender, message, payload_of(tvb, message))
-    if message.is_reply then
+    if octets and message.is_reply then
       found.ends_with_data = ends_with_data(connection, octets)
-    else
+    elseif octets then
       remember_call(connection, octets)
     end
     return found
@@ -761,7 +808,9 @@ end
 local function add_rpc(item, root, pinfo, tvb, message, found)
   local payload = tvb(message.payload, tvb:len() - message.payload)
   local octets, note
-  if message.is_whole then
+  if found.is_too_long then
+    note = found.note
+  elseif message.is_whole then
     octets, note = fill(message, found, found.assembled or payload_of(tvb, message))
   end
   if note then
@@ -841,8 +890,8 @@ local function dissect_rest(pinfo, root)
   end
 end
 
-function proto.dissector(_, pinfo, root)
-  if not pcall(dissect_rest, pinfo, root) then
+function proto.dissector(tvb, pinfo, root)
+  if not pcall(find_request, tvb, pinfo) or not pcall(dissect_rest, pinfo, root) then
     root:add(proto):add_proto_expert_info(malformed, "Malformed: these octets cannot be read")
   end
 end

@@ -6,7 +6,8 @@ agree.py WEFT CAPTURE...: exit status 1 and a line for each difference. Two comp
    tshark does not decode RPC-over-RDMA for it: it loses the FPDU that follows a Send which it decodes as NFS in the
    same TCP segment.
  - RPC-over-RDMA, RPC and NFS by message. tshark tells a Call with a Read chunk where the chunk has arrived, so RPC
-   messages are compared by XID and not by packet. Messages that tshark lost are not compared.
+   messages are compared by XID and not by packet. Messages that tshark lost are not compared. A message that tshark
+   alone has is a difference. Fields that one of both does not show are counted by name.
 
 docs/dissect.md explains the differences that the tables below leave out.
 """
@@ -95,8 +96,6 @@ def number(text):
         return str(text)
 
 
-
-
 def tshark(capture, *options):
     run = subprocess.run(["tshark", "-2", "-n", "-o", "tcp.reassemble_out_of_order:TRUE", "-r", capture, "-T", "pdml",
                           *options], capture_output=True)
@@ -181,28 +180,46 @@ def messages_of_dissect(lines):
             elif layer["layer"] == "RPC" and values["xid"]:
                 rpcs.setdefault((values["xid"][0], values["msg_type"][0]), values)
     # Packets with several messages: tshark may have lost some.
-    return {packet: values for packet, values in headers.items() if packets[packet] == 1}, rpcs
+    several = {packet for packet, count in packets.items() if count > 1}
+    return {packet: values for packet, values in headers.items() if packet not in several}, rpcs, several
 
 
 def judge_messages(capture, lines):
-    our_headers, our_rpcs = messages_of_dissect(lines)
+    our_headers, our_rpcs, several = messages_of_dissect(lines)
     their_headers, their_rpcs = messages_of_tshark(capture)
-    compared = 0
+    compared, skipped = 0, collections.Counter()
+    for packet in sorted(their_headers.keys() - our_headers.keys() - several):
+        yield f"{capture}: packet {packet}: tshark alone has an RPC-over-RDMA header"
+    for key in sorted(their_rpcs.keys() - our_rpcs.keys()):
+        yield f"{capture}: tshark alone has the {message_str(key)}"
+    skipped["messages of packets with several, which tshark loses"] += len(several)
+    skipped["headers that tshark lost"] += len(our_headers.keys() - their_headers.keys())
+    skipped["RPC messages that tshark lost"] += len(our_rpcs.keys() - their_rpcs.keys())
     for packet in sorted(our_headers.keys() & their_headers.keys()):
         for name, theirs in HEADER.items():
             a, b = our_headers[packet][name], their_headers[packet][theirs]
             compared += len(b)
+            if not b:
+                skipped[f"{name}, which tshark does not show"] += len(a)
             if b and a != b:
                 yield f"{capture}: packet {packet}: {theirs}: dissect {show(a)}, tshark {show(b)}"
     for key in sorted(our_rpcs.keys() & their_rpcs.keys()):
         for name, names in RPC.items():
             a = our_rpcs[key][name]
             b = next((their_rpcs[key][theirs] for theirs in names if their_rpcs[key][theirs]), [])
+            if not a or not b:
+                skipped[f"{name}, which {'tshark' if a else 'dissect'} does not show"] += len(a) + len(b)
+                continue
             compared += len(a)
             # tshark also shows handles, names and counts in results, and repeats some; dissect tells the main ones.
-            if a and b and not is_part(a, b):
-                yield f"{capture}: XID {key[0]:#010x}, {'Reply' if key[1] else 'Call'}: {name}: dissect {show(a)}, tshark {show(b)}"
+            if not is_part(a, b):
+                yield f"{capture}: {message_str(key)}: {name}: dissect {show(a)}, tshark {show(b)}"
     yield compared
+    yield skipped
+
+
+def message_str(key):
+    return f"{'Reply' if key[1] else 'Call'} with XID {key[0]:#010x}"
 
 
 def is_part(some, all_of):
@@ -216,7 +233,7 @@ def show(values):
 
 
 def main(weft, captures):
-    differences, total = 0, 0
+    differences, total, skipped = 0, 0, collections.Counter()
     for capture in captures:
         lines = dissect(weft, capture)
         counts = []
@@ -225,11 +242,17 @@ def main(weft, captures):
                 if isinstance(found, int):
                     counts.append(found)
                     continue
+                if isinstance(found, collections.Counter):
+                    skipped.update(found)
+                    continue
                 differences += 1
                 if differences <= 40:
                     print(found, file=sys.stderr)
         print(f"{capture}: {counts[0]} fields of MPA, DDP and RDMAP and {counts[1]} above compared")
         total += sum(counts)
+    print("not compared:")
+    for name, count in sorted((+skipped).items()):
+        print(f"  {count} {name}")
     if differences:
         sys.exit(f"FAILED: {differences} differences")
     if total == 0:

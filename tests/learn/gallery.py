@@ -1,13 +1,13 @@
 #!/usr/bin/env -S python3 -B
 """The captures of docs/learn/gallery: one classic mistake each, and two connections without a mistake.
 
-gallery.py make          writes the captures, the same bytes every time
+gallery.py make          writes the captures but for those of PLAYED, the same bytes every time
 gallery.py check WEFT    compares the captures in the tree with what the script makes, and the diagnosis of `weft
                          dissect` with the answers of docs/learn/10-answers.md
 
-Every byte is written here, without Weft's code, by a client that makes the mistake and by a server that answers. The
-Terminates are those that tests/sim/evil_peer_test.cc expects of Weft. The answers of the RPC server are those of RFC
-8166 section 4.5.
+Every byte of the mistakes is written here, without Weft's code. Of the scenes in PLAYED the answers are those of `weft`,
+as its --trace recorded them. Of the others they are written here, too: the Terminates are those that
+tests/sim/evil_peer_test.cc expects of Weft, and the answers of the RPC server are those of RFC 8166 section 4.5.
 """
 import pathlib
 import re
@@ -21,7 +21,11 @@ sys.path.insert(0, str(ROOT / "tests/wireshark"))
 from capture import ACK, CLIENT, SERVER, Capture, Connection, crc32c, fpdu, startup_frame, untagged  # noqa: E402
 
 GALLERY = ROOT / "docs/learn/gallery"
-RECORDED = {"siw-mount.pcap"}  # a capture of Linux, which no script makes
+RECORDED = {"siw-mount.pcap", "linux-read.pcap"}  # captures of Linux, which no script makes
+# The server's octets here are those of the script. tests/dissect/evil_peer.py plays the client's against `weft`, and writes
+# what that answers into the gallery.
+PLAYED = {"wrong-key", "wrong-revision", "crc-one-side", "bad-crc", "msn-gap", "unknown-opcode",
+          "rpc-bad-list", "rpc-version", "rpc-garbage"}
 FIN = 0x01
 
 # Memory of the server, 64 bytes each from BASE on.
@@ -188,6 +192,14 @@ def bad_marker(capture):
     end(connection, SERVER)
 
 
+def server_first(capture):
+    """The server sends before the client has sent anything."""
+    connection = connect(capture)
+    connection.ulpdu(SERVER, send(1, b"220 ready"))
+    connection.ulpdu(CLIENT, send(1, TEXT))
+    end(connection, CLIENT)
+
+
 # ---- captures that lack something
 
 def lost(capture):
@@ -305,6 +317,7 @@ SCENES = {
     "bad-crc": bad_crc,
     "crc-one-side": crc_one_side,
     "bad-marker": bad_marker,
+    "server-first": server_first,
     "lost": lost,
     "middle": middle,
     "msn-gap": refused([send(1, TEXT), send(3, TEXT)], 0x12, 3),
@@ -331,6 +344,8 @@ SCENES = {
 
 def make(folder):
     for name, draw in SCENES.items():
+        if name in PLAYED:
+            continue
         capture = Capture()
         draw(capture)
         capture.write(folder / f"{name}.pcap")
@@ -341,7 +356,7 @@ def check_files():
         made = pathlib.Path(directory)
         make(made)
         names = {file.name for file in made.iterdir()}
-        if names | RECORDED != {file.name for file in GALLERY.iterdir()}:
+        if names | RECORDED | {f"{name}.pcap" for name in PLAYED} != {file.name for file in GALLERY.iterdir()}:
             sys.exit("docs/learn/gallery has other files than gallery.py makes")
         for name in sorted(names):
             if (made / name).read_bytes() != (GALLERY / name).read_bytes():
@@ -351,7 +366,7 @@ def check_files():
 
 
 def check_answers(weft):
-    """What an answer says of `weft dissect`, it says: a requirement that it names, or words that it prints."""
+    """What an answer says of `weft dissect`, it says: a requirement of a violation, or words that it prints."""
     text = (ROOT / "docs/learn/10-answers.md").read_text()
     answers = dict(re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", text, re.M | re.S))
     pictures = set(SCENES) - {"healthy", "markers"}
@@ -363,13 +378,15 @@ def check_answers(weft):
             command = [weft, "dissect", *option, str(GALLERY / f"{name}.pcap")]
             said += subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
         answer = " ".join(answer.split())
-        claims = re.findall(r"`weft dissect` names ([A-Z0-9]+-[\w.]+-\d+)", answer)
-        claims += re.findall(r"`weft dissect` prints `(.+?)`", answer)
-        if not claims:
+        names = re.findall(r"`weft dissect` names ([A-Z0-9]+-[\w.]+-\d+)", answer)
+        violations = re.findall(r"^  VIOLATION ([^ :]+):", said, re.M)
+        prints = re.findall(r"`weft dissect` prints `(.+?)`", answer)
+        if not names + prints:
             sys.exit(f"{name}: the answer says nothing of weft dissect")
-        for claim in claims:
-            if claim not in said:
-                sys.exit(f"{name}: weft dissect does not say {claim}")
+        wrong = [claim for claim in names if claim not in violations] + [claim for claim in prints if claim not in said]
+        if wrong:
+            sys.exit(f"{name}: weft dissect does not say {', '.join(wrong)}; its violations are {', '.join(violations)}")
+
 
 def main():
     if sys.argv[1:] == ["make"]:

@@ -54,8 +54,8 @@ class Capture:
         self.packets = []
         self.num_connections = 0
 
-    def connect(self, private_data=(b"", b""), **startup):
-        connection = Connection(self, 40000 + self.num_connections)
+    def connect(self, private_data=(b"", b""), sequence=0, **startup):
+        connection = Connection(self, 40000 + self.num_connections, sequence)
         self.num_connections += 1
         connection.frame_of_request = connection.add(CLIENT, startup_frame(CLIENT, private_data[0], **startup))
         connection.add(SERVER, startup_frame(SERVER, private_data[1], **startup))
@@ -74,14 +74,15 @@ class Capture:
 
 
 class Connection:
-    def __init__(self, capture, port):
+    def __init__(self, capture, port, sequence=0):
+        """sequence: the first number of both sides."""
         self.capture = capture
         self.ports = {CLIENT: port, SERVER: SERVER_PORT}
-        self.sequence = {CLIENT: 0, SERVER: 0}
+        self.sequence = {CLIENT: sequence, SERVER: sequence}
         self.msn = {CLIENT: 0, SERVER: 0}
         self.segment(CLIENT, b"", SYN)
         self.segment(SERVER, b"", SYN | ACK)
-        self.sequence = {CLIENT: 1, SERVER: 1}
+        self.sequence = {CLIENT: sequence + 1, SERVER: sequence + 1}
         self.segment(CLIENT, b"", ACK)
 
     def segment(self, sender, octets, flags=ACK):

@@ -7,6 +7,7 @@ plugin_test.py CASE: CASE is the name of a function below whose name begins with
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -83,14 +84,23 @@ def split_word(text):
     return "".join(digits).rstrip("."), " ".join(parts)
 
 
-def tshark(capture, *options, plugin=True):
-    """Standard output; what tshark says to standard error beside its warning of root is an error."""
+def tshark(capture, *options, plugin=True, changes=()):
+    """Standard output; what tshark says to standard error beside its warning of root is an error.
+
+    changes: texts of the plugins that are other ones in this run.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(scratch) / "capture.pcap"
         capture.write(path)
         command = ["tshark", "-n"]
         if plugin:
-            command += [word for file in PLUGIN for word in ("-X", f"lua_script:{file}")]
+            for file in PLUGIN:
+                text = file.read_text()
+                for before in changes:
+                    text = text.replace(before, changes[before])
+                changed = pathlib.Path(scratch) / file.name
+                changed.write_text(text)
+                command += ["-X", f"lua_script:{changed}"]
         result = subprocess.run(command + ["-r", path, *options], capture_output=True, text=True, timeout=100,
                                 env=dict(os.environ, HOME=scratch, XDG_CONFIG_HOME=scratch))
     trouble = [line for line in result.stderr.splitlines() if line and not line.startswith("Running as user")]
@@ -122,10 +132,10 @@ class Frame:
                     yield int(field.get("pos")), field.get("value"), name[len(prefix):]
 
 
-def read_frames(capture, *options):
+def read_frames(capture, *options, **how):
     """The frames by number, read in one pass, and in two as Wireshark does."""
     for passes in ([], ["-2"]):
-        root = xml.etree.ElementTree.fromstring(tshark(capture, *passes, *options, "-T", "pdml"))
+        root = xml.etree.ElementTree.fromstring(tshark(capture, *passes, *options, "-T", "pdml", **how))
         yield dict(enumerate(map(Frame, root.iter("packet")), 1))
 
 
@@ -240,6 +250,57 @@ def case_rpc():
         mismatches.expect("first part: RPC", "rpc" in frames[part].protocols, False)
         mismatches.expect("second part: NFS", "nfs" in frames[whole].protocols, True)
         mismatches.expect("second part", frames[whole].show("rpcrdma2.note"), ["put together from 2 messages"])
+    return mismatches
+
+
+def call_in_parts(connection, vectors, xid, length):
+    """A Call of `length` bytes and more in parts of 1000. Returns the frame with its end."""
+    call = struct.pack(">I", xid) + vectors["W01"][-36:] + bytes(length)
+    first = struct.pack(">I", xid) + vectors["W01"][4:12]
+    while len(call) > 1000:
+        connection.send(CLIENT, first + struct.pack(">II", 9, len(call) - 1000) + call[:1000])
+        call = call[1000:]
+    return connection.send(CLIENT, first + vectors["W01"][12:-40] + call)
+
+
+def case_long_messages():
+    """A message that is too long is not put together, and takes no room from the others."""
+    vectors = {v["id"]: v["octets"] for v in drafts_vectors()}
+    limits = {"MAX_ASSEMBLED = 1048576": "MAX_ASSEMBLED = 4096", "MAX_KEPT = 67108864": "MAX_KEPT = 12000"}
+    capture = Capture()
+    connection = capture.connect()
+    connection.send(CLIENT, vectors["W01"])
+    long = [call_in_parts(connection, vectors, xid, 5000) for xid in range(1, 9)]
+    short = [call_in_parts(connection, vectors, xid, 3000) for xid in range(9, 12)]
+    beyond = call_in_parts(connection, vectors, 12, 3000)
+    mismatches = Mismatches()
+    for frames in read_frames(capture, changes=limits):
+        for number, note, has_rpc in [
+            *((number, "the end of 6 messages that are too long to be put together", False) for number in long),
+            *((number, "put together from 4 messages", True) for number in short),
+            (beyond, "the end of 4 messages that are too long to be put together", False),
+        ]:
+            mismatches.expect(f"{number}: note", frames[number].show("rpcrdma2.note"), [note])
+            mismatches.expect(f"{number}: RPC", "rpc" in frames[number].protocols, has_rpc)
+    return mismatches
+
+
+def case_same_ports():
+    """A connection knows nothing of the one before it on its ports: neither the draft nor a part of a message."""
+    vectors = {v["id"]: v["octets"] for v in drafts_vectors()}
+    capture = Capture()
+    connection = capture.connect()
+    connection.send(CLIENT, vectors["S01"])
+    connection.send(CLIENT, struct.pack(">I", 1) + vectors["W01"][4:12] + struct.pack(">II", 9, 40) + bytes(20))
+    capture.num_connections = 0
+    connection = capture.connect(sequence=100000)
+    call = connection.send(CLIENT, struct.pack(">I", 1) + vectors["W01"][4:-40] + struct.pack(">I", 1) +
+                           vectors["W01"][-36:])
+    mismatches = Mismatches()
+    for frames in read_frames(capture):
+        mismatches.expect("draft", frames[call].show("rpcrdma2.draft"), [DRAFTS["wg07"]])
+        mismatches.expect("note", frames[call].show("rpcrdma2.note"), [])
+        mismatches.expect("RPC", "rpc" in frames[call].protocols, True)
     return mismatches
 
 

@@ -211,9 +211,13 @@ function joinRpcs(capture) {
   }
 }
 
+// Its credits may be unknown (-2).
+function hasTransportHeader(capture, message) {
+  return capture.credits[message] !== -1;
+}
+
 function beginsAgain(capture, message, rpc) {
-  const isSend = capture.credits[message] >= 0;  // it has a transport header
-  if (!isSend || rpc.reply < 0) return false;
+  if (!hasTransportHeader(capture, message) || rpc.reply < 0) return false;
   return capture.isFromServer(message) === capture.isFromServer(rpc.messages[0]);
 }
 
@@ -221,7 +225,7 @@ function addToRpc(capture, message, rpc) {
   rpc.messages.push(message);
   if (capture.procedure[message] !== '') rpc.procedure = capture.procedure[message];
   if (capture.flags[message] & CALL && rpc.call < 0) rpc.call = message;
-  if (capture.credits[message] < 0) return;
+  if (!hasTransportHeader(capture, message)) return;
   // The Send from the other side ends the RPC, whether it has the Reply in it or in a chunk.
   if (capture.flags[message] & REPLY || capture.isFromServer(message) !== capture.isFromServer(rpc.messages[0])) {
     rpc.reply = message;

@@ -55,6 +55,7 @@ struct Told final : Listener {
   std::vector<std::string> connections;
   std::vector<std::string> lines;     // "> LINE", "< LINE"
   std::vector<std::string> findings;  // requirement ids
+  std::vector<std::string> effects;   // of the findings
   std::vector<TcpCounters> counters;
   std::vector<Facts> facts;
 
@@ -65,7 +66,10 @@ struct Told final : Listener {
     for (const Layer& layer : frame.layers) {
       if (!layer.line.empty()) lines.push_back((frame.from == Side::kClient ? "> " : "< ") + layer.line);
     }
-    for (const Finding& finding : frame.findings) findings.emplace_back(finding.requirement);
+    for (const Finding& finding : frame.findings) {
+      findings.emplace_back(finding.requirement);
+      effects.push_back(finding.effect);
+    }
     facts.push_back(frame.facts);
   }
   void on_connection_end(std::uint32_t, const TcpCounters& of) override { counters.push_back(of); }

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "rpcrdma/policies.h"
+
+// The rules that the versions of RPC-over-RDMA share, and where each version's document has them.
+namespace weft::apps::dissect {
+
+enum class RpcRule : std::uint8_t {
+  kPayload,         // an RPC message follows the header
+  kXid,             // it has the XID of the header
+  kPosition,        // a Position is a multiple of four
+  kWrap,            // no segment passes 2^64
+  kReplyReadList,   // a Reply has no Read list
+  kNumSegments,     // a chunk comes back with the segments that were offered
+  kSegments,        // their handles and offsets come back, and no longer ones
+  kNumChunks,       // all Write chunks come back
+  kReplyChunk,      // the Reply chunk comes back if it was offered
+  kWritten,         // a Write chunk comes back with the octets that were written
+  kReplyWritten,    // so does the Reply chunk
+  kRoundup,         // XDR roundup is not written into a Write chunk
+  kReadChunkLen,    // a Read chunk has the length of its argument
+  kArgument,        // an argument that is reduced may be
+  kResult,          // so may a result
+  kEligibleResult,  // an eligible result is in its Write chunk
+  kCredits,         // no more Calls at once than credits
+  kFirstReply,      // one Call until the first Reply
+  kZeroCredits,     // no grant of 0
+  kNotSolicited,    // no Send with Invalidate if the Call names no handle
+  kInvalidated,     // it invalidates what the Call allows
+  kNamedHandle,     // the handle that a Call names is in its lists
+};
+
+// requirement_of gives the row of the version's own table. The drafts leave some rules to RFC 8166: then its row.
+// Empty: the version has no rule of this kind.
+std::string_view requirement_of(RpcRule rule, rpcrdma::Protocol protocol);
+
+// refusal_of says what a responder does with a Call whose header breaks a rule.
+std::string_view refusal_of(rpcrdma::Protocol protocol);
+
+}  // namespace weft::apps::dissect
