@@ -89,6 +89,10 @@ absl::StatusOr<MountedExport> mount_first(Mount& mount, const Url& url,
 
 }  // namespace
 
+absl::Status explain(const absl::Status& status, const std::string& what) {
+  return absl::Status(status.code(), what + ": " + std::string(status.message()));
+}
+
 std::vector<std::string> split_path(const std::string& path) {
   std::vector<std::string> names;
   for (std::size_t at = 0; at < path.size();) {
