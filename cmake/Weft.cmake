@@ -67,7 +67,8 @@ function(weft_test name)
   if(arg_WORKERS)
     gtest_discover_tests(${name} TEST_PREFIX "${name}.workers." DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_workers_TESTS
                          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results
-                         PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results ENVIRONMENT WEFT_WORKERS=2)
+                         PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results
+                                    ENVIRONMENT "${arg_ENVIRONMENT}" ENVIRONMENT_MODIFICATION WEFT_WORKERS=set:2)
   endif()
 endfunction()
 

@@ -23,7 +23,7 @@ bool any_wraps(const SegmentArray& segments) {
 ChunkError group_read_list(const std::vector<ReadSegment>& list, const ChunkLimits& limits,
                            std::vector<Chunk>& chunks) {
   for (const ReadSegment& segment : list) {
-    if (violates("R1-4.4.5-05", segment.position % 4 != 0)) return ChunkError::kMisalignedPosition;
+    if (violates("R1-4.4.5-05 W2-4.5.1-2", segment.position % 4 != 0)) return ChunkError::kMisalignedPosition;
     if (violates("R1-5.5-02", wraps(segment.target))) return ChunkError::kWraps;
     // R1-4.4.5-06, R1-4.4.5-07: one chunk per Position, wherever in the list its segments stand.
     auto at = std::lower_bound(chunks.begin(), chunks.end(), segment.position,
@@ -32,8 +32,9 @@ ChunkError group_read_list(const std::vector<ReadSegment>& list, const ChunkLimi
     at->length += segment.target.length;
     at->segments.push_back(segment.target);
   }
-  return violates("U1-6.4.2-07", chunks.size() > limits.max_read_chunks) ? ChunkError::kTooManyReadChunks
-                                                                         : ChunkError::kNone;
+  const bool are_too_many = chunks.size() > limits.max_read_chunks;
+  return violates("U1-6.4.2-07 R2-7.2.4-9 W2-7.3.1-1", are_too_many) ? ChunkError::kTooManyReadChunks
+                                                                     : ChunkError::kNone;
 }
 
 // R1-4.4.4-02: lengths are sums of segments. Chunks to read are held here, and are therefore bounded.
@@ -70,19 +71,27 @@ std::uint64_t total_length(std::span<const Segment> segments) {
 ChunkError ChunkLists::validate(ChunkListsView view, const ChunkLimits& limits, ChunkLists& out) {
   ChunkLists lists;
   const std::size_t num_to_read = view.call_chunk.size() + view.read_list.size();
-  if (violates("U1-6.4.2-07", num_to_read > limits.max_segments)) return ChunkError::kTooManySegments;
+  if (violates("U1-6.4.2-07 R2-7.2.4-16 W2-7.3.3-1", num_to_read > limits.max_segments)) {
+    return ChunkError::kTooManySegments;
+  }
   if (violates("R1-5.5-02", any_wraps(view.call_chunk))) return ChunkError::kWraps;
   if (!view.call_chunk.empty()) lists.call_chunk_ = make_chunk(std::move(view.call_chunk));
   ChunkError error = group_read_list(view.read_list, limits, lists.read_chunks_);
   if (error == ChunkError::kNone) error = check_lengths(lists.call_chunk(), lists.read_chunks_, limits);
   if (error != ChunkError::kNone) return error;
 
-  if (violates("U1-6.4.2-07", view.write_list.size() > limits.max_write_chunks)) return ChunkError::kTooManyWriteChunks;
+  if (violates("U1-6.4.2-07 R2-7.2.4-13 W2-7.3.2-1", view.write_list.size() > limits.max_write_chunks)) {
+    return ChunkError::kTooManyWriteChunks;
+  }
   std::size_t num_segments = 0;
   for (const SegmentArray& array : view.write_list) num_segments += array.size();
-  if (violates("U1-6.4.2-07", num_segments > limits.max_segments)) return ChunkError::kTooManySegments;
+  if (violates("U1-6.4.2-07 R2-7.2.4-16 W2-7.3.3-1", num_segments > limits.max_segments)) {
+    return ChunkError::kTooManySegments;
+  }
   const std::size_t num_reply_segments = view.reply_chunk ? view.reply_chunk->size() : 0;
-  if (violates("U1-6.4.2-07", num_reply_segments > limits.max_segments)) return ChunkError::kTooManySegments;
+  if (violates("U1-6.4.2-07 R2-7.2.4-16 W2-7.3.3-1", num_reply_segments > limits.max_segments)) {
+    return ChunkError::kTooManySegments;
+  }
 
   const bool write_wraps = std::ranges::any_of(view.write_list, any_wraps);
   if (violates("R1-5.5-02", write_wraps || (view.reply_chunk && any_wraps(*view.reply_chunk)))) {

@@ -36,6 +36,14 @@ class PropertyExchange {
     const char* fault = "";  // the fault of the message, for the log; "": none
   };
   virtual Taken take(ConstBytes message) = 0;
+  // request asks the peer for other values of its properties, those in which `wanted` differs from peer(). A request
+  // for less holds at once: then `changed` is set. The answer is empty if the version has no requests, the peer has not
+  // told its properties, a request waits for its answer, the peer has refused requests as such, or nothing differs.
+  virtual Taken request(const Properties& /*wanted*/) { return {}; }
+  // update: this end's properties are `now`. The peer must be able to go on: Receives may have become longer, all of
+  // them, and never shorter. Empty if the version has no updates, nothing differs, this end has not told its
+  // properties, or it has called one of the different ones constant.
+  virtual Octets update(const Properties& /*now*/) { return {}; }
 
   const Properties& own() const { return own_; }
   // Empty until the peer has told its properties.

@@ -54,8 +54,7 @@ Reassembly::Verdict Reassembly::begin(const Part& part, TimePoint now) {
 
 Reassembly::Verdict Reassembly::add(const Part& part, TimePoint now) {
   const bool may_belong = part.kind == Kind::kMiddle || part.kind == Kind::kInline;
-  // So does W2-6.3.9-2.
-  if (violates("W2-6.3.6-3", !may_belong)) return refuse_part(part, Verdict::kInvalCont);
+  if (violates("W2-6.3.6-3 W2-6.3.9-2", !may_belong)) return refuse_part(part, Verdict::kInvalCont);
   if (violates("W2-6.3.6-4", sequence_of(part) != sequence_)) return refuse_part(part, Verdict::kInvalCont);
   const bool fits = part.payload.size() <= max_octets_ - octets_.size() && num_parts_ < limits_.max_parts;
   if (violates("W2-6.6.2-1", !fits)) return refuse_part(part, Verdict::kTooLong);

@@ -24,25 +24,24 @@ std::optional<std::uint32_t> named_handle(std::uint32_t handle, const ChunkLists
 
 CallVerdict take_call_lists(ChunkListsView&& lists, const ChunkLimits& limits, Code no_write_chunks,
                             ReceivedCall& call) {
-  // So does W2-7.3.1-1.
-  if (violates("R2-7.2.4-10", limits.max_read_chunks == 0 && !lists.read_list.empty())) {
+  if (violates("R2-7.2.4-10 W2-7.3.1-1", limits.max_read_chunks == 0 && !lists.read_list.empty())) {
     return refuse(call, {.code = Code::kReadChunks}, "it has Read chunks");
   }
-  if (violates("R2-7.2.4-14", limits.max_write_chunks == 0 && !lists.write_list.empty())) {  // W2-7.3.2-1
+  if (violates("R2-7.2.4-14 W2-7.3.2-1", limits.max_write_chunks == 0 && !lists.write_list.empty())) {
     return refuse(call, {.code = no_write_chunks}, "it has Write chunks");
   }
   const auto limit = [](std::size_t most) { return static_cast<std::uint32_t>(most); };
   switch (ChunkLists::validate(std::move(lists), limits, call.lists)) {
     case ChunkError::kNone: return CallVerdict::kAccept;
-    case ChunkError::kTooManySegments:  // R2-7.2.4-16, W2-7.3.3-1
+    case ChunkError::kTooManySegments:
       return refuse(call, {.code = Code::kSegments, .limit = limit(limits.max_segments)}, "too many segments");
-    case ChunkError::kTooManyReadChunks:  // R2-7.2.4-9, W2-7.3.1-1
+    case ChunkError::kTooManyReadChunks:
       return refuse(call, {.code = Code::kReadChunks, .limit = limit(limits.max_read_chunks)}, "too many Read chunks");
-    case ChunkError::kTooManyWriteChunks:  // R2-7.2.4-13, W2-7.3.2-1
+    case ChunkError::kTooManyWriteChunks:
       return refuse(call, {.code = Code::kWriteChunks, .limit = limit(limits.max_write_chunks)},
                     "too many Write chunks");
     case ChunkError::kTooLong: return refuse(call, {.code = Code::kSystem}, "Read chunk too long");
-    case ChunkError::kMisalignedPosition:  // W2-4.5.1-2
+    case ChunkError::kMisalignedPosition:
       return refuse(call, {.code = Code::kBadHeader}, "Position not a multiple of four");
     case ChunkError::kWraps: return refuse(call, {.code = Code::kBadHeader}, "a segment that ends beyond 2^64");
   }

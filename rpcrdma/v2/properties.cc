@@ -97,7 +97,7 @@ HeaderError parse_propset(xdr::XdrReader& in, Propset& set) {
   for (Propval& value : set) {
     if (in.remaining() < kMinPropvalLen || !in.u32(value.which)) return HeaderError::kTruncated;
     ConstBytes data;
-    if (violates("R2-6.1.1-4", !in.opaque(data))) return HeaderError::kPropertyValue;
+    if (violates("R2-6.1.1-4 W2-5.1-3", !in.opaque(data))) return HeaderError::kPropertyValue;
     value.data.assign(data.begin(), data.end());
   }
   return HeaderError::kNone;
@@ -132,8 +132,8 @@ HeaderError apply(const Propset& set, const PropertyTable& table, Properties& pr
   for (const Propval& value : set) {
     const auto id = std::ranges::find(table.ids, value.which, &PropertyId::which);
     if (id == table.ids.end()) continue;  // R2-6.1.1-7, W2-5.1-5
-    // R2-6.1.1-5, R2-6.1.1-6, W2-5.1-4
-    if (violates("W2-5.1-3", !set_property(value, id->property, table, after))) return HeaderError::kPropertyValue;
+    const bool is_valid = set_property(value, id->property, table, after);
+    if (violates("R2-6.1.1-5 R2-6.1.1-6 W2-5.1-3 W2-5.1-4", !is_valid)) return HeaderError::kPropertyValue;
   }
   properties = std::move(after);
   return HeaderError::kNone;

@@ -1,5 +1,6 @@
 #include "rpcrdma/v2_cel05/property_exchange.h"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 #include <utility>
@@ -12,7 +13,8 @@ namespace weft::rpcrdma::v2_cel05 {
 
 namespace {
 
-constexpr std::uint32_t kXid = 0;  // of a message that no other one answers
+constexpr std::uint32_t kXid = 0;          // of a message that no other one answers
+constexpr std::uint32_t kReceiveSize = 1;  // RDMA2_PROPID_RBSIZ
 
 PropertyExchange::Octets octets_of(const Header& header) {
   PropertyExchange::Octets octets;
@@ -25,6 +27,25 @@ v2::Propsubset all_of(const v2::Propset& set) {
   v2::Propsubset all;
   for (std::size_t position = 0; position < set.size(); ++position) all.insert(position);
   return all;
+}
+
+// The properties in which `to` differs from `from`.
+v2::Propset difference(const Properties& from, const Properties& to) {
+  const v2::Propset before = make_propset(from, kProperties);
+  v2::Propset set = make_propset(to, kProperties);
+  std::erase_if(set, [&](const v2::Propval& value) { return std::ranges::find(before, value) != before.end(); });
+  return set;
+}
+
+// The value that an answer puts in force for the property at this position of the request; null: it is rejected, or
+// does not stand in one of the three sets alone (R2-6.3.3-10).
+const v2::Propval* granted(const v2::Propset& want, std::size_t position, const Resprop& body) {
+  const v2::Propval& wanted = want[position];
+  const auto is_same = [&](const v2::Propval& value) { return value.which == wanted.which; };
+  const bool is_done = body.done.contains(position), is_rejected = body.rejected.contains(position);
+  const auto num_other = std::ranges::count_if(body.other, is_same);
+  if (int{is_done} + int{is_rejected} + num_other != 1 || is_rejected) return nullptr;
+  return is_done ? &wanted : &*std::ranges::find_if(body.other, is_same);
 }
 
 // R2-6.1.1-13: no rule forbids it, and the later value stands.
@@ -41,7 +62,9 @@ const char* fault_of(const v2::Propset& set) {
 PropertyExchange::Octets Exchange::open() {
   if (std::exchange(told_, true)) return {};
   Connprop body{.start = make_propset(own_, kProperties)};
-  body.nochg = all_of(body.start);  // R2-6.3.1-4
+  for (std::size_t position = 0; position < body.start.size(); ++position) {
+    if (!variable_.contains(body.start[position].which)) body.nochg.insert(position);  // R2-6.3.1-4
+  }
   return octets_of({.xid = kXid, .body = std::move(body)});
 }
 
@@ -49,6 +72,11 @@ bool Exchange::is_mine(ConstBytes message) const {
   xdr::XdrReader in(message);
   v2::Prefix prefix;
   if (!v2::parse_prefix(in, prefix) || prefix.vers != v2::kVersion) return false;
+  std::uint32_t err = 0;
+  if (asked_ && prefix.xid == asked_->xid && prefix.htype == static_cast<std::uint32_t>(Proc::kError) && in.u32(err)) {
+    // No Call gets these, so a Call may have the same XID. R2-6.3-2: both say that requests are not supported.
+    return err == static_cast<std::uint32_t>(Err::kInvalOption) || err == static_cast<std::uint32_t>(Err::kInvalProc);
+  }
   return prefix.htype >= static_cast<std::uint32_t>(Proc::kConnprop) &&
          prefix.htype <= static_cast<std::uint32_t>(Proc::kUpdprop);
 }
@@ -75,6 +103,7 @@ PropertyExchange::Taken Exchange::take_body(const Connprop& body, const Header& 
   for (std::size_t position = 0; position < body.start.size(); ++position) {
     if (!body.nochg.contains(position)) may_change_.insert(body.start[position].which);
   }
+  if (asked_) asked_->size_before = told.receive_size;
   const bool changed = peer_ != told;
   peer_ = std::move(told);
   return {.answer = open(), .changed = changed, .fault = fault_of(body.start)};
@@ -98,15 +127,63 @@ PropertyExchange::Taken Exchange::take_body(const Updprop& body, const Header& /
   if (!peer_) return taken;
   Properties told = *peer_;
   (void)v2::apply(now, kProperties, told);
+  const auto is_size = [](const v2::Propval& value) { return value.which == kReceiveSize; };
+  if (asked_ && std::ranges::any_of(now, is_size)) asked_->size_before = told.receive_size;
   taken.changed = peer_ != told;
   peer_ = std::move(told);
   return taken;
 }
 
-// R2-6.3.3-2: this end asks for no change.
+// R2-6.3.3-7: values that were not asked for are passed over.
+PropertyExchange::Taken Exchange::take_body(const Resprop& body, const Header& header) {
+  if (violates("R2-6.3.3-2", !asked_ || header.xid != asked_->xid)) return {.fault = "no RDMA2_REQPROP waits for it"};
+  const auto before = peer_;
+  const v2::Propset want = asked_->want;
+  end_request();
+  v2::Propset now;
+  for (std::size_t position = 0; position < want.size(); ++position) {
+    if (const v2::Propval* value = granted(want, position, body)) now.push_back(*value);
+  }
+  (void)v2::apply(now, kProperties, *peer_);
+  return {.changed = peer_ != before};
+}
+
+// R2-6.2-4: the same as a rejection of every change.
+PropertyExchange::Taken Exchange::take_body(const Error& /*body*/, const Header& /*header*/) {
+  const auto before = peer_;
+  takes_no_requests_ = true;
+  end_request();
+  return {.changed = peer_ != before};
+}
+
 template <typename OtherBody>
 PropertyExchange::Taken Exchange::take_body(const OtherBody& /*body*/, const Header& /*header*/) {
-  return {.fault = "no RDMA2_REQPROP waits for it"};
+  return {.fault = "it is none about properties"};
+}
+
+PropertyExchange::Taken Exchange::request(const Properties& wanted) {
+  if (!peer_ || asked_ || takes_no_requests_) return {};
+  v2::Propset want = difference(*peer_, wanted);
+  if (want.empty()) return {};
+  asked_ = {.xid = next_xid_++, .want = std::move(want), .size_before = peer_->receive_size};
+  const auto before = peer_;
+  peer_->receive_size = std::min(peer_->receive_size, wanted.receive_size);  // R2-6.2.1-7
+  return {.answer = octets_of({.xid = asked_->xid, .body = Reqprop{asked_->want}}), .changed = peer_ != before};
+}
+
+// Without another word of the peer its Receives are as long as before.
+void Exchange::end_request() {
+  peer_->receive_size = asked_->size_before;
+  asked_.reset();
+}
+
+PropertyExchange::Octets Exchange::update(const Properties& now) {
+  const v2::Propset set = difference(own_, now);
+  const auto is_constant = [this](const v2::Propval& value) { return !variable_.contains(value.which); };
+  if (!told_ || set.empty() || std::ranges::any_of(set, is_constant)) return {};
+  if (now.receive_size < own_.receive_size) return {};  // R2-6.2.1-6
+  own_ = now;
+  return octets_of({.xid = kXid, .body = Updprop{set}});
 }
 
 std::unique_ptr<PropertyExchange> make_exchange(const Properties& own) {

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "rpcrdma/terms.h"
 #include "rpcrdma/testing/v2_vectors.h"
 #include "rpcrdma/v2_cel05/properties.h"
 
@@ -205,6 +206,183 @@ TEST(Cel05Exchange, UnknownPropertiesArePassedOver) {
   Header answer;
   EXPECT_EQ(parse(taken.answer, answer), HeaderError::kNone);
   EXPECT_TRUE(std::holds_alternative<Connprop>(answer.body)) << "no error";
+}
+
+// An end whose peer has told Receives of 8192 octets and no reverse direction, both of which may change.
+struct Cel05Asking : ::testing::Test {
+  Cel05Asking() { tell(end, {word(kReceiveSize, 8192), word(kReverse, 0)}, 0); }
+
+  // It asks for this size and for reverse Calls of every kind. Returns the XID.
+  std::uint32_t ask(std::uint32_t size) {
+    const auto taken = end.request({.receive_size = size, .reverse = ReverseSupport::kGeneral});
+    Header header;
+    EXPECT_EQ(parse(taken.answer, header), HeaderError::kNone);
+    EXPECT_EQ(std::get<Reqprop>(header.body).want, (v2::Propset{word(kReceiveSize, size), word(kReverse, 2)}));
+    EXPECT_EQ(taken.changed, size < 8192);
+    return header.xid;
+  }
+  PropertyExchange::Taken hear(std::uint32_t xid, Body body) {
+    const Octets octets = emit(Header{.xid = xid, .body = std::move(body)});
+    EXPECT_TRUE(end.is_mine(octets));
+    return end.take(octets);
+  }
+  PropertyExchange::Taken vector(const char* id, std::uint32_t xid) {
+    Octets octets = load_v2_vector(id).octets;
+    testing::put_word(octets, 0, xid);
+    EXPECT_TRUE(end.is_mine(octets)) << id;
+    return end.take(octets);
+  }
+  std::size_t longest_send() const { return terms_of({.send_size = 65536}, *end.peer(), 1024).thresholds.send; }
+
+  Exchange end{kOwn};
+};
+
+TEST_F(Cel05Asking, WhatWasDoneIsInForceAndWhatWasRejectedIsNot) {
+  RecordProperty("proves", "R2-6.3-3 R2-6.3.2-1 R2-6.3.3-1 R2-6.3.3-3");
+  for (const char* id : {"S47", "S50"}) {
+    end.take(emit(Header{.body = Updprop{{word(kReceiveSize, 8192)}}}));
+    const auto taken = vector(id, ask(16384));
+    EXPECT_TRUE(taken.changed) << id;
+    EXPECT_STREQ(taken.fault, "");
+    EXPECT_TRUE(taken.answer.empty());
+    EXPECT_EQ(longest_send(), 16384u);
+    EXPECT_EQ(end.peer()->reverse, ReverseSupport::kNone);
+  }
+}
+
+TEST_F(Cel05Asking, AnotherValueThanTheOneAskedForIsInForce) {
+  RecordProperty("proves", "R2-6.3.3-5");
+  EXPECT_TRUE(vector("S48", ask(16384)).changed);
+  EXPECT_EQ(longest_send(), 12288u);
+  EXPECT_EQ(end.peer()->reverse, ReverseSupport::kNone);
+}
+
+TEST_F(Cel05Asking, ValuesThatWereNotAskedForAreIgnored) {
+  RecordProperty("proves", "R2-6.3.3-7");
+  const auto taken = end.request({.receive_size = 16384, .reverse = ReverseSupport::kNone});
+  Header header;
+  ASSERT_EQ(parse(taken.answer, header), HeaderError::kNone);
+  hear(header.xid, Resprop{.done = {{0b1}}, .other = {word(kReverse, 2)}});
+  EXPECT_EQ(longest_send(), 16384u);
+  EXPECT_EQ(end.peer()->reverse, ReverseSupport::kNone);
+}
+
+TEST_F(Cel05Asking, APropertyInNoSetOrInTwoCountsAsRejected) {
+  RecordProperty("proves", "R2-6.3.3-10");
+  const v2::Propval larger = word(kReceiveSize, 12288);
+  const std::vector<Resprop> answers = {
+      {},
+      {.done = {{0b11}}, .rejected = {{0b11}}},
+      {.done = {{0b1}}, .other = {larger}},
+      {.rejected = {{0b1}}, .other = {larger}},
+      {.other = {larger, word(kReceiveSize, 16384)}},
+  };
+  for (const Resprop& answer : answers) {
+    EXPECT_FALSE(hear(ask(16384), answer).changed);
+    EXPECT_EQ(longest_send(), 8192u);
+    EXPECT_EQ(end.peer()->reverse, ReverseSupport::kNone);
+  }
+}
+
+TEST_F(Cel05Asking, ARequestForLessHoldsAtOnceUntilItIsRejected) {
+  RecordProperty("proves", "R2-6.2.1-7");
+  std::uint32_t xid = ask(4096);
+  EXPECT_EQ(longest_send(), 4096u);
+  EXPECT_TRUE(hear(xid, Resprop{.rejected = {{0b11}}}).changed);
+  EXPECT_EQ(longest_send(), 8192u);
+  xid = ask(4096);
+  EXPECT_FALSE(hear(xid, Resprop{.done = {{0b1}}, .rejected = {{0b10}}}).changed);
+  EXPECT_EQ(longest_send(), 4096u);
+}
+
+TEST_F(Cel05Asking, AnUpdateToMoreEndsTheWaitForLess) {
+  RecordProperty("proves", "R2-6.2.1-7");
+  const std::uint32_t xid = ask(4096);
+  EXPECT_FALSE(hear(0, Updprop{{word(kReverse, 1)}}).answer.size());
+  EXPECT_EQ(longest_send(), 4096u) << "it says nothing of sizes";
+  EXPECT_TRUE(hear(0, Updprop{{word(kReceiveSize, 16384)}}).changed);
+  EXPECT_EQ(longest_send(), 16384u);
+  hear(xid, Resprop{.rejected = {{0b11}}});
+  EXPECT_EQ(longest_send(), 16384u);
+}
+
+TEST_F(Cel05Asking, APeerWithoutRequestsIsAskedOnce) {
+  RecordProperty("proves", "R2-6.2-4 R2-6.3-2");
+  for (const char* id : {"S22", "S30"}) {
+    SCOPED_TRACE(id);
+    Exchange fresh(kOwn);
+    tell(fresh, {word(kReceiveSize, 8192)}, 0);
+    const auto asked = fresh.request({.receive_size = 4096});
+    ASSERT_FALSE(asked.answer.empty());
+    Octets octets = load_v2_vector(id).octets;
+    testing::put_word(octets, 0, 77);
+    EXPECT_FALSE(fresh.is_mine(octets)) << "of a Call";
+    Header header;
+    ASSERT_EQ(parse(asked.answer, header), HeaderError::kNone);
+    testing::put_word(octets, 0, header.xid);
+    ASSERT_TRUE(fresh.is_mine(octets));
+    EXPECT_TRUE(fresh.take(octets).changed);
+    EXPECT_EQ(fresh.peer()->receive_size, 8192u);
+    EXPECT_FALSE(fresh.is_mine(octets));
+    EXPECT_TRUE(fresh.request({.receive_size = 4096}).answer.empty());
+  }
+}
+
+// RDMA2_ERR_BAD_XDR and the others can be the answer to a Call with the same XID.
+TEST_F(Cel05Asking, OtherErrorsAreLeftToTheEngines) {
+  const std::uint32_t xid = ask(16384);
+  EXPECT_FALSE(end.is_mine(emit(Header{.xid = xid, .body = Error{.err = Err::kBadXdr}})));
+  EXPECT_FALSE(end.is_mine(emit(Header{.xid = xid, .body = Error{.err = Err::kSystem}})));
+}
+
+TEST_F(Cel05Asking, OneRequestWaitsAtATime) {
+  RecordProperty("proves", "R2-6.3.3-2");
+  const std::uint32_t xid = ask(16384);
+  EXPECT_TRUE(end.request({.receive_size = 65536}).answer.empty());
+  EXPECT_STRNE(hear(xid + 1, Resprop{.done = {{0b11}}}).fault, "");
+  EXPECT_EQ(longest_send(), 8192u) << "another XID";
+  EXPECT_STREQ(hear(xid, Resprop{.done = {{0b11}}}).fault, "");
+  EXPECT_STRNE(hear(xid, Resprop{.done = {{0b11}}}).fault, "") << "a second answer";
+  const auto next = end.request({.receive_size = 65536, .reverse = ReverseSupport::kGeneral});
+  Header header;
+  ASSERT_EQ(parse(next.answer, header), HeaderError::kNone);
+  EXPECT_NE(header.xid, xid);
+  EXPECT_TRUE(Exchange(kOwn).request({.receive_size = 65536}).answer.empty()) << "the peer has told nothing yet";
+}
+
+TEST_F(Cel05Asking, NothingIsAskedWhereNothingDiffers) {
+  EXPECT_TRUE(end.request({.receive_size = 8192, .reverse = ReverseSupport::kNone}).answer.empty());
+}
+
+TEST(Cel05Exchange, AnUpdateTellsWhatMayChange) {
+  RecordProperty("proves", "R2-6.3.1-4 R2-6.3.4-1");
+  Exchange server(kOwn, {kReceiveSize}), client(kOwn);
+  Properties longer = kOwn;
+  longer.receive_size = 65536;
+  EXPECT_TRUE(server.update(longer).empty()) << "nothing was told before";
+  client.take(server.open());
+  const Octets update = server.update(longer);
+  Header header;
+  ASSERT_EQ(parse(update, header), HeaderError::kNone);
+  EXPECT_EQ(std::get<Updprop>(header.body).now, v2::Propset{word(kReceiveSize, 65536)});
+  EXPECT_EQ(server.own(), longer);
+  EXPECT_TRUE(client.take(update).changed);
+  EXPECT_EQ(client.peer()->receive_size, 65536u);
+  EXPECT_TRUE(server.update(longer).empty()) << "nothing changed";
+  Properties other = longer;
+  other.reverse = ReverseSupport::kNone;
+  EXPECT_TRUE(server.update(other).empty()) << "it was told to be constant";
+  EXPECT_EQ(server.own(), longer);
+}
+
+TEST(Cel05Exchange, NoUpdateMakesReceivesShorter) {
+  RecordProperty("proves", "R2-6.2-5 R2-6.2.1-6");
+  Exchange server(kOwn, {kReceiveSize});
+  EXPECT_FALSE(server.open().empty());
+  Properties shorter = kOwn;
+  --shorter.receive_size;
+  EXPECT_TRUE(server.update(shorter).empty());
+  EXPECT_EQ(server.own(), kOwn);
 }
 
 TEST(Cel05Exchange, RpcMessagesAreNotItsOwn) {

@@ -130,11 +130,16 @@ TEST_F(Cel05ResponderTest, ListsBeyondTheLimitsAreNamed) {
   EXPECT_EQ(error.err, cel05::Err::kWriteChunks);
   EXPECT_EQ(error.arm.max_chunks, 1u);
 
-  cel05::Msg segments;
-  segments.lists.write_list = {SegmentArray(17, any)};
-  error = refused(octets_of(call_with(segments), rpc_call(kRead)));
-  EXPECT_EQ(error.err, cel05::Err::kSegments);
-  EXPECT_EQ(error.arm.max_segments, 16u);
+  const SegmentArray too_many(17, any);
+  for (const ChunkListsView& lists :
+       {ChunkListsView{.read_list = std::vector(17, ReadSegment{40, any})}, ChunkListsView{.write_list = {too_many}},
+        ChunkListsView{.reply_chunk = too_many}}) {
+    cel05::Msg segments;
+    segments.lists = lists;
+    error = refused(octets_of(call_with(segments), rpc_call(kRead)));
+    EXPECT_EQ(error.err, cel05::Err::kSegments);
+    EXPECT_EQ(error.arm.max_segments, 16u);
+  }
 }
 
 TEST_F(Cel05ResponderTest, AnEndThatTakesNoChunksSaysSo) {

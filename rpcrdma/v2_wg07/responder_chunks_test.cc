@@ -234,9 +234,14 @@ TEST_F(Wg07ResponderChunksTest, ListsBeyondTheLimitsAreNamed) {
   error = refused(wg07::CallInline{.lists = {.write_list = {{any}, {any}}}}, rpc_call(kRead));
   EXPECT_EQ(error.err, wg07::Err::kWriteChunks);
   EXPECT_EQ(error.arm.max_chunks, 1u);
-  error = refused(wg07::CallInline{.lists = {.write_list = {SegmentArray(5, any)}}}, rpc_call(kRead));
-  EXPECT_EQ(error.err, wg07::Err::kSegments);
-  EXPECT_EQ(error.arm.max_segments, 4u);
+  const SegmentArray too_many(5, any);
+  for (const ChunkListsView& lists :
+       {ChunkListsView{.read_list = std::vector(5, ReadSegment{40, any})}, ChunkListsView{.write_list = {too_many}},
+        ChunkListsView{.reply_chunk = too_many}}) {
+    error = refused(wg07::CallInline{.lists = lists}, rpc_call(kRead));
+    EXPECT_EQ(error.err, wg07::Err::kSegments);
+    EXPECT_EQ(error.arm.max_segments, 4u);
+  }
   expect_alive(6);
 }
 

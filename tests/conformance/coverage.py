@@ -115,7 +115,8 @@ def gtest_commands(build_dir):
             continue
         output = [argument.split("xml:", 1)[1] for argument in command if argument.startswith("--gtest_output=xml:")]
         properties = {prop["name"]: prop["value"] for prop in test.get("properties", [])}
-        environment = tuple(properties.get("ENVIRONMENT", []))
+        changes = properties.get("ENVIRONMENT_MODIFICATION", [])  # NAME=set:VALUE
+        environment = (*properties.get("ENVIRONMENT", []), *(change.replace("=set:", "=", 1) for change in changes))
         commands.append((pathlib.Path(command[0]), environment, pathlib.Path(output[0]) if output else None))
     if not commands:
         raise Problem(f"{build_dir}: no test program is built there")

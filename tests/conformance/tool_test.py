@@ -130,16 +130,42 @@ class CoverageTest(unittest.TestCase):
         self.assertEqual(len(found), 1)
         self.assertIn("A.Two", found[0])
 
+    def test_the_runs_of_a_program_differ_by_their_environment(self):
+        self.write("CTestTestfile.cmake",
+                   'add_test(one /bin/true --gtest_filter=S.T)\nadd_test(two /bin/true --gtest_filter=S.T)\n'
+                   'set_tests_properties(one PROPERTIES ENVIRONMENT P=2)\n'
+                   'set_tests_properties(two PROPERTIES ENVIRONMENT P=2 ENVIRONMENT_MODIFICATION W=set:2)\n')
+        environments = [environment for _, environment, _ in coverage.gtest_commands(self.folder)]
+        self.assertEqual(environments, [("P=2",), ("P=2", "W=2")])
+
     def test_checks_are_found_in_code_only(self):
         self.write("ddp/x.cc", '// violates("T-1", a)\nif (violates("T-2", a)) {}\nif (violates(\n"T-2", b)) {}\n')
         checks = mutate.find_checks(self.folder)
         self.assertEqual(checks, {"T-2": ["ddp/x.cc:2", "ddp/x.cc:3"]})
+        self.assertEqual(mutate.shared_places(checks), set())
         self.assertEqual(mutate.without_row(checks, ROWS), [])
         self.assertEqual(len(mutate.without_row(checks, {})), 1)
 
+    def test_a_check_of_several_rows_counts_for_each(self):
+        self.write("ddp/x.cc", 'if (violates("T-1 T-2", a)) {}\nif (violates("T-2", a)) {}\n')
+        checks = mutate.find_checks(self.folder)
+        self.assertEqual(checks, {"T-1": ["ddp/x.cc:1"], "T-2": ["ddp/x.cc:1", "ddp/x.cc:2"]})
+        self.assertEqual(mutate.shared_places(checks), {"ddp/x.cc:1"})
+        # The program fails whatever runs, but for tests of other rows.
+        program = self.write("program", '#!/bin/sh\ncase "$*" in *gtest_filter=S.Two) exit 0;; esac; exit 1\n')
+        program.chmod(0o755)
+        runs = [mutate.Run(program, (), 1, "ddp", {"T-1": ["S.One"], "T-2": ["S.Two"]})]
+        rows = {"T-1": ROWS["T-1"], "T-2": coverage.Row("rpcrdma2", "T-2", "MUST", "requirement", "observable")}
+        self.assertEqual([mutate.needs_claim(*each, {"ddp/x.cc:1"}, rows) for each in
+                          [("T-1", "ddp/x.cc:1"), ("T-2", "ddp/x.cc:1"), ("T-2", "ddp/x.cc:2")]], [False, True, False])
+        for row_id, by_claim, is_noticed in [("T-1", True, True), ("T-2", True, False), ("T-2", False, True),
+                                              ("T-3", True, False)]:
+            what = mutate.try_one(mutate.Runner(), row_id, "ddp/x.cc:1", runs, by_claim)[2]
+            self.assertEqual(bool(what), is_noticed, (row_id, by_claim))
+
     def test_the_runs_likely_to_notice_a_check_s_absence_go_first(self):
         def run(name, seconds, folder, *proves):
-            return mutate.Run(pathlib.Path(name), (), seconds, folder, frozenset(proves))
+            return mutate.Run(pathlib.Path(name), (), seconds, folder, dict.fromkeys(proves, []))
 
         runs = [run("quick", 1, "mpa"), run("beside", 4, "ddp"), run("claims", 30, "tests/sim", "T-1"),
                 run("slow", 60, "ddp")]

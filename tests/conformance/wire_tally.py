@@ -7,8 +7,8 @@ engines sent, arrived_v2_DRAFT what reached them from peers that tests play."""
 NEVER_SENT = {
     "cel05": {
         "RDMA2_OPTIONAL": "Weft has no extension (R2-5.3-1)",
-        "RDMA2_REQPROP": "Weft asks for no change (R2-6.3-3)",
-        "RDMA2_UPDPROP": "Weft's properties never change (R2-6.2.1-5)",
+        "RDMA2_REQPROP": "no Link asks for a change; v2_cel05::Exchange::request makes the message",
+        "RDMA2_UPDPROP": "no Link changes its properties (R2-6.2.1-5); v2_cel05::Exchange::update makes the message",
     },
     "wg07": {
         "RDMA2_CONNPROP_MIDDLE": "Weft's properties fit one message",

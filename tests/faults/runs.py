@@ -60,7 +60,8 @@ def programs(build_dir, root):
             continue
         is_gtest = any(word.startswith("--gtest_filter=") for word in command)
         command = [word for word in command if not word.startswith("--gtest_")]
-        environment = tuple(properties.get("ENVIRONMENT", []))
+        changes = properties.get("ENVIRONMENT_MODIFICATION", [])  # NAME=set:VALUE
+        environment = (*properties.get("ENVIRONMENT", []), *(change.replace("=set:", "=", 1) for change in changes))
         name = " ".join([built[0].name if is_gtest else test["name"], *environment])
         found[name] = Program(name, tuple(command), environment, built[0].parent.relative_to(build_dir).as_posix(),
                               properties.get("WORKING_DIRECTORY", str(root)), is_gtest,
