@@ -71,7 +71,7 @@ std::uint64_t total_length(std::span<const Segment> segments) {
 ChunkError ChunkLists::validate(ChunkListsView view, const ChunkLimits& limits, ChunkLists& out) {
   ChunkLists lists;
   const std::size_t num_to_read = view.call_chunk.size() + view.read_list.size();
-  if (violates("U1-6.4.2-07 R2-7.2.4-16 W2-7.3.3-1", num_to_read > limits.max_segments)) {
+  if (violates("U1-6.4.2-07 R2-7.2.4-16", num_to_read > limits.max_segments)) {
     return ChunkError::kTooManySegments;
   }
   if (violates("R1-5.5-02", any_wraps(view.call_chunk))) return ChunkError::kWraps;
@@ -85,11 +85,11 @@ ChunkError ChunkLists::validate(ChunkListsView view, const ChunkLimits& limits, 
   }
   std::size_t num_segments = 0;
   for (const SegmentArray& array : view.write_list) num_segments += array.size();
-  if (violates("U1-6.4.2-07 R2-7.2.4-16 W2-7.3.3-1", num_segments > limits.max_segments)) {
+  if (violates("U1-6.4.2-07 R2-7.2.4-16", num_segments > limits.max_segments)) {
     return ChunkError::kTooManySegments;
   }
   const std::size_t num_reply_segments = view.reply_chunk ? view.reply_chunk->size() : 0;
-  if (violates("U1-6.4.2-07 R2-7.2.4-16 W2-7.3.3-1", num_reply_segments > limits.max_segments)) {
+  if (violates("U1-6.4.2-07 R2-7.2.4-16", num_reply_segments > limits.max_segments)) {
     return ChunkError::kTooManySegments;
   }
 

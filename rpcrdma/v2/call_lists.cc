@@ -27,7 +27,7 @@ CallVerdict take_call_lists(ChunkListsView&& lists, const ChunkLimits& limits, C
   if (violates("R2-7.2.4-10 W2-7.3.1-1", limits.max_read_chunks == 0 && !lists.read_list.empty())) {
     return refuse(call, {.code = Code::kReadChunks}, "it has Read chunks");
   }
-  if (violates("R2-7.2.4-14 W2-7.3.2-1", limits.max_write_chunks == 0 && !lists.write_list.empty())) {
+  if (violates("R2-7.2.4-14", limits.max_write_chunks == 0 && !lists.write_list.empty())) {
     return refuse(call, {.code = no_write_chunks}, "it has Write chunks");
   }
   const auto limit = [](std::size_t most) { return static_cast<std::uint32_t>(most); };

@@ -193,6 +193,7 @@ TEST(Cel05Exchange, MalformedSetsAreRefusedAndChangeNothing) {
   for (const char* id : {"S77", "S78", "S79"}) {
     Exchange server(kOwn);
     EXPECT_EQ(answer_of<Error>(server, load_v2_vector(id).octets).err, Err::kBadXdr) << id;
+    EXPECT_STREQ(server.take(load_v2_vector(id).octets).fault, header_error_str(HeaderError::kPropertyValue)) << id;
     EXPECT_FALSE(server.peer()) << id;
   }
 }

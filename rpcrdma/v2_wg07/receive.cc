@@ -27,7 +27,7 @@ CallVerdict take_body(Call<kType>& body, const ChunkLimits& limits, ReceivedCall
   call.external = kType == Htype::kCallExternal;
   call.inv_handle = v2::named_handle(body.inv_handle, body.lists);
   // A limit of 0 is for Calls without chunks, and has errors of its own.
-  if (violates("W2-5.2-4", limits.max_segments != 0 && num_segments(body.lists) > limits.max_segments)) {
+  if (violates("W2-5.2-4 W2-7.3.3-1", limits.max_segments != 0 && num_segments(body.lists) > limits.max_segments)) {
     return refuse(call, {.code = Code::kSegments, .limit = static_cast<std::uint32_t>(limits.max_segments)},
                   "too many segments");
   }

@@ -235,13 +235,27 @@ TEST_F(Wg07ResponderChunksTest, ListsBeyondTheLimitsAreNamed) {
   EXPECT_EQ(error.err, wg07::Err::kWriteChunks);
   EXPECT_EQ(error.arm.max_chunks, 1u);
   const SegmentArray too_many(5, any);
-  for (const ChunkListsView& lists :
-       {ChunkListsView{.read_list = std::vector(5, ReadSegment{40, any})}, ChunkListsView{.write_list = {too_many}},
-        ChunkListsView{.reply_chunk = too_many}}) {
+  const auto reads_of = [&](std::size_t num) { return std::vector(num, ReadSegment{40, any}); };
+  for (const ChunkListsView& lists : {ChunkListsView{.read_list = reads_of(5)},
+                                      ChunkListsView{.write_list = {too_many}}, ChunkListsView{.reply_chunk = too_many},
+                                      ChunkListsView{.read_list = reads_of(3), .write_list = {SegmentArray(2, any)}}}) {
     error = refused(wg07::CallInline{.lists = lists}, rpc_call(kRead));
     EXPECT_EQ(error.err, wg07::Err::kSegments);
     EXPECT_EQ(error.arm.max_segments, 4u);
   }
+  expect_alive(6);
+}
+
+TEST_F(Wg07ResponderChunksTest, AnEndThatTakesNoChunksSaysSo) {
+  RecordProperty("proves", "W2-7.3.1-1 W2-7.3.2-1");
+  open({.max_segments = 0, .max_read_chunks = 0, .max_write_chunks = 0});
+  const Segment any{7, 4, 0};
+  wg07::Error error = refused(wg07::CallInline{.lists = {.read_list = {{40, any}}}}, rpc_call(kWrite));
+  EXPECT_EQ(error.err, wg07::Err::kReadChunks);
+  EXPECT_EQ(error.arm.max_chunks, 0u);
+  error = refused(wg07::CallInline{.lists = {.write_list = {{any}}}}, rpc_call(kRead));
+  EXPECT_EQ(error.err, wg07::Err::kWriteChunks);
+  EXPECT_EQ(error.arm.max_chunks, 0u);
   expect_alive(6);
 }
 

@@ -2,7 +2,8 @@
 // holds every connection against the rules of both ends (Conversation), and every message of an end whose peer is not
 // tapped against the decoders. A broken rule fails the test, and so does another draft than WEFT_RPCRDMA names, or a
 // message in which the codec of the engines finds another field than the decoder does. The test's results tell which
-// drafts it spoke, and which header types, error codes and properties occurred (tests/conformance/wire_tally.py).
+// drafts it spoke, which header types, error codes and properties occurred (tests/conformance/wire_tally.py), and as
+// calls_unanswered the number of Calls that no message answered.
 
 #include <gtest/gtest.h>
 
@@ -68,6 +69,9 @@ class Recorder final : public Heard, public ::testing::EmptyTestEventListener {
   void OnTestEnd(const ::testing::TestInfo& /*test*/) override {
     const auto verdict = take().judge();
     num_messages_ += verdict.num_messages;
+    if (!verdict.unanswered.empty()) {
+      ::testing::Test::RecordProperty("calls_unanswered", static_cast<int>(verdict.unanswered.size()));
+    }
     for (const std::string& fault : verdict.faults) ADD_FAILURE() << "on the wire: " << fault;
     const std::scoped_lock lock(mutex_);
     for (const std::string& text : std::exchange(disagreements_, {})) ADD_FAILURE() << "two readings: " << text;

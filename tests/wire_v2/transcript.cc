@@ -5,6 +5,7 @@
 
 #include "tests/wire_v1/decoder.h"
 #include "tests/wire_v2/decoder.h"
+#include "tests/wire_v2/glance.h"
 #include "tests/wire_v2/tables.h"
 
 namespace weft::wire_v2 {
@@ -12,21 +13,8 @@ namespace {
 
 using Posts = std::vector<const Post*>;
 
-constexpr std::size_t kVersionAt = 4;  // octets before rdma_vers
-
-std::optional<std::uint32_t> version_of(const Bytes& octets) {
-  if (octets.size() < kVersionAt + 4) return {};
-  std::uint32_t version = 0;
-  for (std::size_t i = kVersionAt; i < kVersionAt + 4; ++i) version = version << 8 | octets[i];
-  return version;
-}
-
 bool is_message(const Post& post) {
   return post.kind == Post::Kind::kSend || post.kind == Post::Kind::kArrival;
-}
-
-bool is_allowed(const Bytes& octets, Profile profile) {
-  return std::holds_alternative<Message>(decode(octets, profile));
 }
 
 std::optional<Profile> profile_of(const Posts& posts) {
@@ -41,31 +29,6 @@ std::optional<Profile> profile_of(const Posts& posts) {
 bool is_version_1(const Posts& posts) {
   const auto first = std::ranges::find_if(posts, [](const Post* post) { return is_message(*post); });
   return first != posts.end() && version_of((*first)->octets) == 1;
-}
-
-// RDMA2_ERR_VERS_MISMATCH bears the version of the message that it answers (W2-7-2), be it version 1.
-bool is_mismatch(const Bytes& octets) {
-  constexpr std::uint8_t kBody[] = {0, 0, 0, 4, 0, 0, 0, 11};  // RDMA2_ERROR, and the code
-  return octets.size() == 20 && std::equal(std::begin(kBody), std::end(kBody), octets.begin() + 12);
-}
-
-// A client of several versions asks with a NULL Call of program 0.
-bool is_probe(const Bytes& octets) {
-  constexpr std::size_t kCallLen = 40;
-  constexpr std::uint8_t kBody[] = {0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0};  // CALL, RPC version 2, program 0
-  if (octets.size() < kCallLen) return false;
-  return std::equal(std::begin(kBody), std::end(kBody), octets.end() - kCallLen + 4);
-}
-
-std::string hex(const Bytes& octets) {
-  constexpr std::size_t kMost = 256;
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < std::min(octets.size(), kMost); ++i) {
-    text += kDigits[octets[i] >> 4];
-    text += kDigits[octets[i] & 15];
-  }
-  return text + (octets.size() > kMost ? "..." : "");
 }
 
 class Judge {
@@ -118,6 +81,12 @@ class Judge {
     for (const Post* post : posts) hear(conversation, *post, post->end == client ? End::kClient : End::kServer);
     for (const Violation& violation : conversation.violations()) {
       add_fault(violation.rule, violation.text, posts.at(violation.event - 1)->octets);
+    }
+    for (const End end : {End::kClient, End::kServer}) {
+      for (const std::uint32_t xid : conversation.unanswered(end)) {
+        verdict_.unanswered.push_back((end == End::kClient ? "the client's Call " : "the server's Call ") +
+                                      std::to_string(xid));
+      }
     }
     verdict_.num_messages += static_cast<std::size_t>(
         std::ranges::count_if(posts, [](const Post* post) { return post->kind == Post::Kind::kSend; }));
@@ -178,13 +147,6 @@ class Judge {
 };
 
 }  // namespace
-
-std::optional<Profile> draft_of(const Bytes& octets) {
-  if (version_of(octets) != 2) return {};
-  const bool is_cel05 = is_allowed(octets, Profile::kCel05), is_wg07 = is_allowed(octets, Profile::kWg07);
-  if (is_cel05 == is_wg07) return {};
-  return is_cel05 ? Profile::kCel05 : Profile::kWg07;
-}
 
 Transcript::Verdict Transcript::judge() const {
   std::map<std::size_t, std::size_t> client_of;

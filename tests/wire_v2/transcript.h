@@ -19,9 +19,6 @@ struct Post {
   Segment segment;                           // kRead, kWrite: the other end's
 };
 
-// draft_of: the draft that alone allows this message. Empty for a message that both allow, or none.
-std::optional<Profile> draft_of(const Bytes& octets);
-
 // Transcript: everything that the tapped ends of a test posted, in an order in which no message precedes its cause.
 class Transcript {
  public:
@@ -31,6 +28,9 @@ class Transcript {
 
   struct Verdict {
     std::vector<std::string> faults;  // each begins with its rule
+    // Calls between the ends of a connection that neither a Reply nor an error answered. The transcript does not show
+    // whether a Call was given up, was call-only, or was cut off with its connection.
+    std::vector<std::string> unanswered;
     std::map<Profile, std::size_t> num_conversations;
     std::size_t num_messages = 0;  // of version 2
     Tally tally;                   // of what was sent

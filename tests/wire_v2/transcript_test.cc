@@ -43,6 +43,18 @@ TEST_P(WireV2Transcript, AConnectionIsOneConversation) {
   EXPECT_FALSE(verdict.tally.occurred(GetParam()).empty());
 }
 
+TEST_P(WireV2Transcript, ACallWithoutAnAnswerIsNamed) {
+  transcript.pair(kFirst, kSecond);
+  one_rpc(kFirst, kSecond);
+  EXPECT_THAT(transcript.judge().unanswered, IsEmpty());
+  say(kFirst, talk.call(kClient, kXid + 1));
+  EXPECT_THAT(transcript.judge().unanswered, ElementsAre("the client's Call 8"));
+  say(kSecond, talk.error(kServer, kXid + 1, kErrBadXdr));
+  EXPECT_THAT(transcript.judge().unanswered, IsEmpty());
+  say(kSecond, talk.call(kServer, kXid + 2));
+  EXPECT_THAT(transcript.judge().unanswered, ElementsAre("the server's Call 9"));
+}
+
 TEST_P(WireV2Transcript, TheClientIsTheEndThatConnected) {
   transcript.pair(kSecond, kFirst);
   one_rpc(kFirst, kSecond);
