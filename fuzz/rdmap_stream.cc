@@ -278,7 +278,7 @@ class Machine {
       case 4:
       case 5: return transmit();
       case 6: return side_.recvs.post(next_recv_id_++, {{input_.u8() & 31u, input_.u8() & 31u, ddp::Stag{0x11}}});
-      case 7: return side_.stream.park(side_.staging);
+      case 7: side_.stream.park(side_.staging); return;
       case 8: now_ += std::chrono::milliseconds(input_.u16()); return side_.stream.on_timeout(now_);
       case 9: return drain();
       case 10: return act();
