@@ -409,7 +409,7 @@ TEST_F(SharedReceives, WhoSendsOnlyJunkIsEndedToo) {
     }
   };
   junk(6);
-  one->responder->on_time({});
+  one->link->finish_turn();
   junk(6);
   EXPECT_FALSE(one->endpoint->failure());
   junk(1);

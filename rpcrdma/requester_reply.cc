@@ -43,13 +43,14 @@ Requester::Calls::iterator Requester::find(std::uint32_t xid) {
   return std::ranges::find_if(sent_, [xid](const auto& call) { return call->xid == xid; });
 }
 
-// The Call bounds its Reply (R1-8.2-01), or nobody can say how long that will be.
+// A Call knows how long its Reply should be, if that can be predicted. Some Replies are longer: with continuation none is
+// too long for its form (W2-6.6.4-1), and servers exceed the length that a READDIR asks for.
 std::size_t Requester::max_reply(std::uint32_t xid) {
   const auto at = find(xid);
   if (at == sent_.end()) return 0;
   Call& call = **at;
   if (call.max_reply == 0) {
-    const std::size_t bound = std::max(call.offer.max_reply, rules_.reply_threshold);
+    const std::size_t bound = std::max(kLeastReplyRoom, kReplyRoomFactor * call.offer.max_reply);
     call.max_reply = is_unpredictable(call.spec) ? kMaxContinued : std::min(bound, kMaxContinued);
   }
   return call.max_reply;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "apps/common/output.h"
 #include "apps/dissect/say.h"
 
 namespace weft::apps::dissect {
@@ -117,7 +118,8 @@ void Check::on_capture_end(const CaptureEnd&) {
   if (num_unjudged_ > unjudged_.size()) {
     say(out_, "{} more connections are not judged wholly\n", num_unjudged_ - unjudged_.size());
   }
-  say(out_, "{} violations in {} MPA frames of {} iWARP connections\n", num_violations_, num_frames_, num_connections_);
+  say(out_, "{} in {} of {}\n", counted(num_violations_, "violation"), counted(num_frames_, "MPA frame"),
+      counted(num_connections_, "iWARP connection"));
 }
 
 }  // namespace weft::apps::dissect

@@ -181,7 +181,7 @@ TEST(CheckTest, ABlameBelongsToTheOtherSide) {
   const std::string text = checked.end();
   EXPECT_THAT(text, HasSubstr("connection 1, client (the server says so): DDP-7.2-09 ("));
   EXPECT_THAT(text, HasSubstr("\n    message [0:4] 12 02 c0 00\n"));
-  EXPECT_THAT(text, HasSubstr("\n1 violations in "));
+  EXPECT_THAT(text, HasSubstr("\n1 violation in "));
 }
 
 TEST(CheckTest, ABlameOfAViolationThatIsNamedAlreadyDoesNotCount) {
@@ -193,7 +193,7 @@ TEST(CheckTest, ABlameOfAViolationThatIsNamedAlreadyDoesNotCount) {
   std::string text = checked.end();
   EXPECT_THAT(text, HasSubstr("client (the server says so): "));
   EXPECT_THAT(text, HasSubstr("\n    the same violation as that of packet 5, and not counted again\n"));
-  EXPECT_THAT(text, HasSubstr("\n1 violations in "));
+  EXPECT_THAT(text, HasSubstr("\n1 violation in "));
 
   // The Terminate of a bad CRC has no header: the rule is the same.
   Checked crc;
@@ -204,7 +204,7 @@ TEST(CheckTest, ABlameOfAViolationThatIsNamedAlreadyDoesNotCount) {
   crc.send(Wire::kServer, untagged(rdmap::Opcode::kTerminate, 1, {0x20, 0x02, 0, 0}));
   text = crc.end();
   EXPECT_THAT(text, HasSubstr("the same violation as that of packet 5"));
-  EXPECT_THAT(text, HasSubstr("\n1 violations in "));
+  EXPECT_THAT(text, HasSubstr("\n1 violation in "));
 
   // Another message of the same side is blamed: two violations.
   Checked two;

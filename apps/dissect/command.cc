@@ -191,7 +191,7 @@ int tell(const DissectOptions& options) {
 
 void register_dissect_command(CLI::App& root, CommandContext& context) {
   auto options = std::make_shared<DissectOptions>();
-  CLI::App* sub = root.add_subcommand("dissect", "Tell of the iWARP connections in a capture, down to NFS.");
+  CLI::App* sub = root.add_subcommand("dissect", "Show the iWARP connections in a capture, from MPA up to NFS.");
   sub->add_option("FILE", options->file, "a pcap or pcapng file; - reads standard input")->required();
   sub->add_flag("-v,--verbose", options->fields, "print every field and its bytes, at most 1024 of each");
   sub->add_flag("--check", options->check, "print each violation of a rule; exit status 1 if there is one");

@@ -152,7 +152,7 @@ void Summary::print(Ends& ends, const TcpCounters& counters) {
 }
 
 void Summary::on_capture_end(const CaptureEnd&) {
-  say(out_, "{} iWARP connections, {} MPA frames\n", num_connections_, num_frames_);
+  say(out_, "{}, {}\n", counted(num_connections_, "iWARP connection"), counted(num_frames_, "MPA frame"));
 }
 
 }  // namespace weft::apps::dissect

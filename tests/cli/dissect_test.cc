@@ -103,7 +103,7 @@ TEST_F(DissectCli, CheckEndsWithOneWhereARuleIsBroken) {
   capture();
   Outcome outcome = run_weft({"dissect", "--check", file()});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_EQ(outcome.out, "0 violations in 3 MPA frames of 1 iWARP connections\n");
+  EXPECT_EQ(outcome.out, "0 violations in 3 MPA frames of 1 iWARP connection\n");
   capture([](Wire& wire) {
     wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(rdmap::Opcode::kSend, 3, pattern(8))));
   });

@@ -124,7 +124,9 @@ TEST_F(HostileV2ServerTest, AReplyWithoutAnEndEndsItsCallAtItsBound) {
   for (std::size_t i = 1; i < 10; ++i) {
     call(8000);
     const std::uint32_t xid = server_end.calls.back();
-    for (int part = 0; part < 8; ++part) send_part(xid);
+    for (int part = 0; part < 65; ++part) send_part(xid);
+    settle();
+    EXPECT_TRUE(outcomes.empty());
     send_part(xid);
     run([&] { return !outcomes.empty(); });
     EXPECT_EQ(outcomes[0].first, CallStatus::kBadReply);
