@@ -188,7 +188,9 @@ std::optional<MessageFlow::Next> MessageFlow::join(Arrived& first, TimePoint now
   arrived_.pop_front();
   switch (verdict) {
     case Verdict::kAlone: return next;
-    case Verdict::kWhole: next.arrival.joined = reassembly_.take_message(); return next;
+    case Verdict::kWhole:
+      next.arrival.joined = std::make_unique<Reassembly::Joined>(reassembly_.take_message());
+      return next;
     case Verdict::kInvalCont:
       next.refusal = TransportError::Code::kSequence;
       next.why = "it stands inside the parts of another RPC message";

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -26,7 +27,7 @@ struct Arrival {
   std::size_t len = 0;  // octets received
   std::optional<std::uint32_t> invalidated = {};
   // The message is the last one of several: the whole Payload stream.
-  std::optional<Reassembly::Joined> joined = {};
+  std::unique_ptr<Reassembly::Joined> joined = {};
 };
 
 // MessageFlow is the part of a Link for a profile with Framing: the credits of messages, the order in which the two
