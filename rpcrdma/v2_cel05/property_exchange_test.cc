@@ -378,12 +378,16 @@ TEST(Cel05Exchange, AnUpdateTellsWhatMayChange) {
 
 TEST(Cel05Exchange, NoUpdateMakesReceivesShorter) {
   RecordProperty("proves", "R2-6.2-5 R2-6.2.1-6");
-  Exchange server(kOwn, {kReceiveSize});
-  EXPECT_FALSE(server.open().empty());
-  Properties shorter = kOwn;
+  Exchange server(kOwn, {kReceiveSize}), client(kOwn);
+  client.take(server.open());
+  Properties longer = kOwn, shorter = kOwn;
+  ++longer.receive_size;
   --shorter.receive_size;
   EXPECT_TRUE(server.update(shorter).empty());
   EXPECT_EQ(server.own(), kOwn);
+  client.take(server.update(longer));
+  EXPECT_TRUE(server.update(kOwn).empty()) << "nor back to what it was";
+  EXPECT_EQ(client.peer()->receive_size, longer.receive_size);
 }
 
 TEST(Cel05Exchange, RpcMessagesAreNotItsOwn) {
