@@ -130,7 +130,7 @@ class Machine {
     for (int i = 0; i < 1000 && !input_.empty(); ++i) {
       operation();
       settle();
-      must(live_octets() <= at_first + (is_client() ? kClientsCeiling : budget_.held + kServersCeiling));
+      must(live_octets() <= at_first + ceiling());
       must(budget_.used <= budget_.limit && budget_.held <= budget_.used + kGuaranteed);
     }
     const bool is_called = responder_ || (reverse_ && is_wg07());
@@ -140,6 +140,10 @@ class Machine {
  private:
   bool is_client() const { return (settings_ & 1) != 0; }
   bool is_wg07() const { return (settings_ & 2) != 0; }
+  // Of the memory beyond the first. An end that calls holds the arguments of its own Calls, too.
+  std::size_t ceiling() const {
+    return (is_client() ? 0 : budget_.held + kServersCeiling) + (requester_ ? kClientsCeiling : 0);
+  }
   // Both ends call, and both serve.
   bool has_reverse() const { return (settings_ & 16) != 0; }
   bool has_all() const { return !is_client() && (settings_ & 4) != 0; }
