@@ -43,8 +43,8 @@ Requester::Calls::iterator Requester::find(std::uint32_t xid) {
   return std::ranges::find_if(sent_, [xid](const auto& call) { return call->xid == xid; });
 }
 
-// A Call knows how long its Reply should be, if that can be predicted. Some Replies are longer: with continuation none is
-// too long for its form (W2-6.6.4-1), and servers exceed the length that a READDIR asks for.
+// A Call knows how long its Reply should be, if that can be predicted. Some Replies are longer: with continuation none
+// is too long for its form (W2-6.6.4-1), and servers exceed the length that a READDIR asks for.
 std::size_t Requester::max_reply(std::uint32_t xid) {
   const auto at = find(xid);
   if (at == sent_.end()) return 0;
