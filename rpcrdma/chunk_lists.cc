@@ -8,13 +8,12 @@
 
 namespace weft::rpcrdma {
 
-namespace {
-
-// No memory of the peer wraps: an RDMA operation on this segment would only end the connection.
 bool wraps(const Segment& segment) {
   constexpr std::uint64_t kLast = std::numeric_limits<std::uint64_t>::max();
   return segment.length != 0 && segment.length - 1 > kLast - segment.offset;
 }
+
+namespace {
 
 bool any_wraps(const SegmentArray& segments) {
   return std::ranges::any_of(segments, wraps);

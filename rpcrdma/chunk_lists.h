@@ -17,6 +17,9 @@ struct Segment {
   std::uint64_t offset = 0;
   friend bool operator==(const Segment&, const Segment&) = default;
 };
+// wraps says whether the segment passes 2^64 (R1-5.5-02). No memory of a peer does: an RDMA operation on the segment
+// would only end the connection. A segment may end at 2^64.
+bool wraps(const Segment& segment);
 
 // ReadSegment: xdr_read_chunk. position in octets of the unreduced Payload stream (RFC 8166 section 3.4.5).
 struct ReadSegment {

@@ -46,10 +46,6 @@ constexpr Section kVersion1Sections[] = {
     {"8.1.1", "RFC 8166 section 6.1"},
 };
 
-std::string_view side_str(Side side) {
-  return side == Side::kClient ? "client" : "server";
-}
-
 std::string_view source_name(const Frame& frame, Source source) {
   switch (source) {
     case Source::kWire: return frame.ulpdu.empty() ? "frame" : "FPDU";

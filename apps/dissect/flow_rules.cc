@@ -18,10 +18,6 @@ using rpcrdma::Protocol;
 constexpr std::string_view kNoReceive = "the receiver may have no Receive for it, and end the connection";
 constexpr std::string_view kInvalCont = "the receiver answers RDMA2_ERROR with INVAL_CONT, and drops it";
 
-void find(Frame& frame, std::string_view requirement, std::string what, std::string_view effect) {
-  frame.findings.push_back({requirement, std::move(what), std::string(effect)});
-}
-
 // Numbers of messages are modulo 2^32 (W2-4.2.1-9).
 std::int32_t distance(std::uint32_t to, std::uint32_t from) {
   return static_cast<std::int32_t>(to - from);
@@ -76,14 +72,14 @@ void FlowRules::judge_first(Side from, std::size_t len, Frame& frame) {
   const Half& peer = half(other(from));
   if (from != Side::kClient) return;
   if (own.num_messages == 1 && len > kMaxFirst) {
-    find(frame, protocol_ == Protocol::k2Wg07 ? "W2-4.3-4" : "R2-8-3",
-         fmt::format("the first message has {} bytes, above {}", len, kMaxFirst),
-         "a server whose Receives have 1024 bytes ends the connection");
+    frame.find(protocol_ == Protocol::k2Wg07 ? "W2-4.3-4" : "R2-8-3",
+               fmt::format("the first message has {} bytes, above {}", len, kMaxFirst),
+               "a server whose Receives have 1024 bytes ends the connection");
   }
   // A refusal makes room for one more.
   if (!peer.has_answered && own.num_messages > peer.num_messages + 1) {
-    find(frame, requirement_of(RpcRule::kFirstReply, protocol_),
-         fmt::format("message {} before the answer to the first one", own.num_messages), kNoReceive);
+    frame.find(requirement_of(RpcRule::kFirstReply, protocol_),
+               fmt::format("message {} before the answer to the first one", own.num_messages), kNoReceive);
   }
 }
 
@@ -92,18 +88,18 @@ void FlowRules::judge_number(Side from, bool is_grant, Frame& frame) {
   const Half& peer = half(other(from));
   if (!peer.told) return;  // judge_first, and a server that answers messages without a word
   if (distance(own.num_messages, *peer.told) <= (is_grant ? 1 : 0)) return;  // W2-4.2.1.1-5
-  find(frame, requirement_of(RpcRule::kCredits, protocol_),
-       fmt::format("message {}, where the other side takes messages up to {}", own.num_messages, *peer.told),
-       kNoReceive);
+  frame.find(requirement_of(RpcRule::kCredits, protocol_),
+             fmt::format("message {}, where the other side takes messages up to {}", own.num_messages, *peer.told),
+             kNoReceive);
 }
 
 void FlowRules::judge_properties(const Half& own, const TransportHeader& header, Frame& frame) const {
   if (own.properties == Properties::kFinal && is_properties(header)) {
-    find(frame, "W2-6.3.4-2", fmt::format("{} behind RDMA2_CONNPROP_FINAL", header.type), kInvalCont);
+    frame.find("W2-6.3.4-2", fmt::format("{} behind RDMA2_CONNPROP_FINAL", header.type), kInvalCont);
   }
   const bool may_stand_inside = is_properties(header) || header.type == "RDMA2_GRANT" || is_error(header);
   if (own.properties == Properties::kMiddle && !may_stand_inside) {
-    find(frame, "W2-6.3.3-3", fmt::format("{} before RDMA2_CONNPROP_FINAL", header.type), kInvalCont);
+    frame.find("W2-6.3.3-3", fmt::format("{} before RDMA2_CONNPROP_FINAL", header.type), kInvalCont);
   }
 }
 
@@ -115,10 +111,10 @@ void FlowRules::on_credit(Side from, const TransportHeader& header, bool to_resp
   if (protocol_ == Protocol::k1 && is_reverse) {
     // The direction of a message without the RPC message is a guess.
     if (has_direction)
-      find(frame, "R1-7.2.1-03", "no credits in the reverse direction", "the receiver takes it for one");
+      frame.find("R1-7.2.1-03", "no credits in the reverse direction", "the receiver takes it for one");
   } else if (!to_responder && (has_direction || protocol_ == Protocol::k1)) {
-    find(frame, requirement_of(RpcRule::kZeroCredits, protocol_), "a grant of no credits",
-         "the requester takes it for one credit");
+    frame.find(requirement_of(RpcRule::kZeroCredits, protocol_), "a grant of no credits",
+               "the requester takes it for one credit");
   }
 }
 
@@ -129,14 +125,14 @@ void FlowRules::on_call(Side from, std::size_t num_open, bool is_judging, Frame&
   const auto granted = half(other(from)).granted;
   if (granted) {
     if (num_open <= std::max<std::uint32_t>(1, *granted)) return;
-    find(frame, requirement_of(RpcRule::kCredits, protocol_),
-         fmt::format("{} Calls at once with {} credits", num_open, *granted),
-         "the responder may have no Receive for it, and end the connection");
+    frame.find(requirement_of(RpcRule::kCredits, protocol_),
+               fmt::format("{} Calls at once with {} credits", num_open, *granted),
+               "the responder may have no Receive for it, and end the connection");
   } else if (protocol_ == Protocol::k1 && from == Side::kClient && has_called) {
-    find(frame, num_open > 1 ? requirement_of(RpcRule::kFirstReply, protocol_) : "R1-4.3.3-03",
-         num_open > 1 ? fmt::format("{} Calls at once before the first Reply", num_open)
-                      : std::string("a Call again before the first Reply"),
-         "the responder may have no Receive for it, and end the connection");
+    frame.find(num_open > 1 ? requirement_of(RpcRule::kFirstReply, protocol_) : "R1-4.3.3-03",
+               num_open > 1 ? fmt::format("{} Calls at once before the first Reply", num_open)
+                            : std::string("a Call again before the first Reply"),
+               "the responder may have no Receive for it, and end the connection");
   }
 }
 

@@ -16,10 +16,6 @@ namespace {
 // ULPDU_Length and the longer one of the headers.
 constexpr std::size_t kFrontLen = mpa::kUlpduLengthLen + ddp::kUntaggedHeaderLen;
 
-std::size_t ulpdu_length(ConstBytes at) {
-  return static_cast<std::size_t>(at[0]) << 8 | at[1];
-}
-
 // Whether a ULPDU that begins like this can be from a working sender.
 bool is_plausible(ConstBytes ulpdu) {
   const auto segment = ddp::parse_segment_wire(ulpdu);

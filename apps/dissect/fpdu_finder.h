@@ -9,6 +9,11 @@
 
 namespace weft::apps::dissect {
 
+// ulpdu_length reads the ULPDU_Length of an FPDU (RFC 5044 section 4). at: two octets or more.
+inline std::size_t ulpdu_length(ConstBytes at) {
+  return static_cast<std::size_t>(at[0]) << 8 | at[1];
+}
+
 // FpduFinder tries octets as the start of an FPDU where the framing or its terms are not known. An FPDU has a header
 // that makes sense, and then a CRC that fits. Where no CRC may be in use, the headers behind the FPDU make sense, too.
 // A value without I/O.

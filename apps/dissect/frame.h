@@ -19,6 +19,9 @@ enum class Side : std::uint8_t { kClient, kServer };
 constexpr Side other(Side side) {
   return side == Side::kClient ? Side::kServer : Side::kClient;
 }
+constexpr std::string_view side_str(Side side) {
+  return side == Side::kClient ? "client" : "server";
+}
 
 // Source: the octets that a field's place counts in.
 enum class Source : std::uint8_t {
@@ -148,6 +151,10 @@ struct Frame {
   Layers layers;
   std::vector<Finding> findings;
   Facts facts;
+
+  void find(std::string_view requirement, std::string what, std::string_view effect) {
+    findings.push_back({requirement, std::move(what), std::string(effect)});
+  }
 };
 
 // octets_at returns the octets of a place that the capture has.

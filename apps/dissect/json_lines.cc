@@ -20,10 +20,6 @@ std::string_view source_str(Source source) {
   return "";
 }
 
-std::string_view side_str(Side side) {
-  return side == Side::kClient ? "client" : "server";
-}
-
 std::string_view use_str(Use use) {
   switch (use) {
     case Use::kCall: return "call";

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/begins_with.h"
 #include "mpa/crc32c.h"
 #include "mpa/fpdu.h"
 #include "mpa/fpdu_reader.h"
@@ -23,11 +24,6 @@ mpa::FrameKind kind_of(ConstBytes octets) {
   return is_reply ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest;
 }
 
-bool begins_with(ConstBytes octets, std::string_view text) {
-  return octets.size() >= text.size() &&
-         std::ranges::equal(octets.first(text.size()), text, {}, [](std::uint8_t o) { return static_cast<char>(o); });
-}
-
 bool begins_with_key(ConstBytes octets) {
   return begins_with(octets, "MPA ID Req Frame") || begins_with(octets, "MPA ID Rep Frame");
 }
@@ -35,10 +31,6 @@ bool begins_with_key(ConstBytes octets) {
 // Whether the first octets are those of a Key, though not all of it is right.
 bool is_nearly_key(ConstBytes octets) {
   return begins_with(octets, "MPA ID Re");
-}
-
-std::size_t ulpdu_length(ConstBytes at) {
-  return static_cast<std::size_t>(at[0]) << 8 | at[1];
 }
 
 }  // namespace

@@ -205,8 +205,7 @@ RdmapDecoder::Start start_of(const mpa::StartupFrame& own, const mpa::StartupFra
   const bool is_reply = own.kind == mpa::FrameKind::kReply;
   start.is_responder = is_reply;
   const auto words = mpa::parse_enhanced_words(is_reply ? own : other);
-  const auto told = mpa::parse_enhanced_words(is_reply ? own : other);
-  if (!is_reply && told && told->a) start.rtr = {.send = told->b, .write = told->c, .read = told->d};
+  if (!is_reply && words && words->a) start.rtr = {.send = words->b, .write = words->c, .read = words->d};
   if (!words || words->ird == mpa::EnhancedWords::kManual || words->ord == mpa::EnhancedWords::kManual) return start;
   start.ird = is_reply ? words->ird : words->ord;
   return start;

@@ -15,6 +15,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::Octets;
 using testing::pattern;
 using testing::rpc_call;
@@ -175,6 +176,20 @@ TEST(RpcDecoder, SeveralCallsCanOfferTheSameMemory) {
   talk.reply(2);
   talk.read(7, 0x1000, 4096);
   EXPECT_THAT(talk.told.findings, ElementsAre("RDMAP-7.2-06"));
+}
+
+// Memory may end at 2^64, as for the engine.
+TEST(RpcDecoder, ASegmentMayEndAt2To64AndNotPassIt) {
+  Talk talk;
+  talk.wire.open();
+  rpcrdma::ChunkListsView lists;
+  lists.reply_chunk = {{.handle = 7, .length = 4096, .offset = UINT64_MAX - 4095}};
+  talk.call(1, 0, lists);
+  EXPECT_THAT(talk.told.findings, Not(Contains("R1-5.5-02")));
+  talk.reply(1);
+  ++lists.reply_chunk->front().offset;
+  talk.call(2, 0, lists);
+  EXPECT_THAT(talk.told.findings, Contains("R1-5.5-02"));
 }
 
 // A segment can lie inside another one, and one Read can take several.

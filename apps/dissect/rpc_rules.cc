@@ -25,10 +25,6 @@ using rpcrdma::xdr::XdrReader;
 
 constexpr std::string_view kDropped = "the receiver drops the message";
 
-void find(Frame& frame, std::string_view requirement, std::string what, std::string_view effect) {
-  frame.findings.push_back({requirement, std::move(what), std::string(effect)});
-}
-
 std::string_view effect_of(Protocol protocol, bool to_responder) {
   return to_responder ? refusal_of(protocol) : kDropped;
 }
@@ -129,24 +125,20 @@ Finding v2_fault(ConstBytes message, bool to_responder, bool is_settled) {
 
 // ---- version 1
 
-bool wraps(const rpcrdma::Segment& segment) {
-  return segment.offset > UINT64_MAX - segment.length;
-}
-
 bool any_wraps(const rpcrdma::ChunkListsView& lists) {
-  const auto any = [](const rpcrdma::SegmentArray& chunk) { return std::ranges::any_of(chunk, wraps); };
+  const auto any = [](const rpcrdma::SegmentArray& chunk) { return std::ranges::any_of(chunk, rpcrdma::wraps); };
   return any(lists.call_chunk) || (lists.reply_chunk && any(*lists.reply_chunk)) ||
          std::ranges::any_of(lists.write_list, any) ||
-         std::ranges::any_of(lists.read_list, [](const auto& read) { return wraps(read.target); });
+         std::ranges::any_of(lists.read_list, [](const auto& read) { return rpcrdma::wraps(read.target); });
 }
 
 void judge_v1_type(const TransportHeader& header, bool to_responder, Frame& frame) {
   if (header.type == "RDMA_MSGP") {
-    find(frame, "R1-5.6.1-01", "RDMA_MSGP is never sent", effect_of(Protocol::k1, to_responder));
+    frame.find("R1-5.6.1-01", "RDMA_MSGP is never sent", effect_of(Protocol::k1, to_responder));
   } else if (header.type == "RDMA_DONE") {
-    find(frame, "R1-5.6.2-01", "RDMA_DONE is never sent", kDropped);
+    frame.find("R1-5.6.2-01", "RDMA_DONE is never sent", kDropped);
   } else if (header.type == "RDMA_ERROR" && to_responder) {
-    find(frame, "R1-5.2.4-03", "a requester sends RDMA_ERROR", kDropped);
+    frame.find("R1-5.2.4-03", "a requester sends RDMA_ERROR", kDropped);
   }
   if (!header.external) return;
   const auto& lists = header.lists;
@@ -154,9 +146,9 @@ void judge_v1_type(const TransportHeader& header, bool to_responder, Frame& fram
                              : lists.reply_chunk ? rpcrdma::total_length(*lists.reply_chunk)
                                                  : 0;
   if (held != 0) return;
-  find(frame, "R1-5.2.4-02",
-       fmt::format("RDMA_NOMSG without an RPC message in its {} chunk", to_responder ? "Call" : "Reply"),
-       effect_of(Protocol::k1, to_responder));
+  frame.find("R1-5.2.4-02",
+             fmt::format("RDMA_NOMSG without an RPC message in its {} chunk", to_responder ? "Call" : "Reply"),
+             effect_of(Protocol::k1, to_responder));
 }
 
 // Both sides' headers have the XID of the RPC message (RFC 8166 section 4.2.1).
@@ -166,10 +158,10 @@ void judge_payload(Protocol protocol, const TransportHeader& header, ConstBytes 
   XdrReader in(payload);
   std::uint32_t xid = 0;
   if (!in.u32(xid)) {
-    find(frame, requirement_of(RpcRule::kPayload, protocol), "no RPC message behind the header", effect);
+    frame.find(requirement_of(RpcRule::kPayload, protocol), "no RPC message behind the header", effect);
   } else if (xid != header.xid) {
-    find(frame, requirement_of(RpcRule::kXid, protocol),
-         fmt::format("the RPC message has XID {:#010x}, and the header {:#010x}", xid, header.xid), effect);
+    frame.find(requirement_of(RpcRule::kXid, protocol),
+               fmt::format("the RPC message has XID {:#010x}, and the header {:#010x}", xid, header.xid), effect);
   }
 }
 
@@ -191,13 +183,13 @@ void judge_header(Protocol protocol, const TransportHeader& header, ConstBytes p
   const std::string_view effect = effect_of(protocol, to_responder);
   for (const rpcrdma::ReadSegment& segment : header.lists.read_list) {
     if (segment.position % 4 == 0) continue;
-    find(frame, requirement_of(RpcRule::kPosition, protocol),
-         fmt::format("Position {} is no multiple of four", segment.position), effect);
+    frame.find(requirement_of(RpcRule::kPosition, protocol),
+               fmt::format("Position {} is no multiple of four", segment.position), effect);
     break;
   }
-  if (any_wraps(header.lists)) find(frame, requirement_of(RpcRule::kWrap, protocol), "a segment passes 2^64", effect);
+  if (any_wraps(header.lists)) frame.find(requirement_of(RpcRule::kWrap, protocol), "a segment passes 2^64", effect);
   if (!to_responder && !header.lists.read_list.empty()) {
-    find(frame, requirement_of(RpcRule::kReplyReadList, protocol), "a Reply with a Read list", kDropped);
+    frame.find(requirement_of(RpcRule::kReplyReadList, protocol), "a Reply with a Read list", kDropped);
   }
 }
 
@@ -210,32 +202,33 @@ void judge_returned(Protocol protocol, const rpcrdma::ChunkListsView& offered, c
   };
   const auto judge = [&](const rpcrdma::SegmentArray& ours, const rpcrdma::SegmentArray& theirs) {
     if (ours.size() != theirs.size()) {
-      find(frame, requirement_of(RpcRule::kNumSegments, protocol),
-           fmt::format("a chunk comes back with {} segments, and was offered with {}", theirs.size(), ours.size()),
-           kDropped);
+      frame.find(
+          requirement_of(RpcRule::kNumSegments, protocol),
+          fmt::format("a chunk comes back with {} segments, and was offered with {}", theirs.size(), ours.size()),
+          kDropped);
     } else if (is_changed(ours, theirs)) {
-      find(frame, requirement_of(RpcRule::kSegments, protocol),
-           "a chunk comes back with another handle or offset, or longer than it was offered", kDropped);
+      frame.find(requirement_of(RpcRule::kSegments, protocol),
+                 "a chunk comes back with another handle or offset, or longer than it was offered", kDropped);
     }
   };
   if (offered.write_list.size() != returned.write_list.size()) {
-    find(frame, requirement_of(RpcRule::kNumChunks, protocol),
-         fmt::format("{} Write chunks come back, and {} were offered", returned.write_list.size(),
-                     offered.write_list.size()),
-         kDropped);
+    frame.find(requirement_of(RpcRule::kNumChunks, protocol),
+               fmt::format("{} Write chunks come back, and {} were offered", returned.write_list.size(),
+                           offered.write_list.size()),
+               kDropped);
   } else {
     for (std::size_t i = 0; i < offered.write_list.size(); ++i) judge(offered.write_list[i], returned.write_list[i]);
   }
   if (!returned.reply_chunk) {
     if (offered.reply_chunk && protocol == Protocol::k1) {
-      find(frame, requirement_of(RpcRule::kReplyChunk, protocol),
-           "the Reply chunk that the Call offered does not come back", kDropped);
+      frame.find(requirement_of(RpcRule::kReplyChunk, protocol),
+                 "the Reply chunk that the Call offered does not come back", kDropped);
     }
     return;
   }
   if (!offered.reply_chunk) {
-    return find(frame, requirement_of(RpcRule::kReplyChunk, protocol), "a Reply chunk comes back that was not offered",
-                kDropped);
+    return frame.find(requirement_of(RpcRule::kReplyChunk, protocol), "a Reply chunk comes back that was not offered",
+                      kDropped);
   }
   judge(*offered.reply_chunk, *returned.reply_chunk);
 }
@@ -243,14 +236,14 @@ void judge_returned(Protocol protocol, const rpcrdma::ChunkListsView& offered, c
 void judge_written_chunk(Protocol protocol, std::uint64_t returned, std::uint64_t written, bool is_reply_chunk,
                          Frame& frame) {
   if (returned > written) {
-    return find(frame, requirement_of(is_reply_chunk ? RpcRule::kReplyWritten : RpcRule::kWritten, protocol),
-                fmt::format("a chunk comes back with {} bytes, and RDMA Writes brought {}", returned, written),
-                "the requester takes octets for results that nobody wrote");
+    return frame.find(requirement_of(is_reply_chunk ? RpcRule::kReplyWritten : RpcRule::kWritten, protocol),
+                      fmt::format("a chunk comes back with {} bytes, and RDMA Writes brought {}", returned, written),
+                      "the requester takes octets for results that nobody wrote");
   }
   if (is_reply_chunk || returned == written || (returned + 3) / 4 * 4 != written) return;
-  find(frame, requirement_of(RpcRule::kRoundup, protocol),
-       fmt::format("{} bytes of XDR roundup are written into a Write chunk", written - returned),
-       "the requester does not look at them");
+  frame.find(requirement_of(RpcRule::kRoundup, protocol),
+             fmt::format("{} bytes of XDR roundup are written into a Write chunk", written - returned),
+             "the requester does not look at them");
 }
 
 void judge_arguments(Protocol protocol, const ProcedureKey& procedure, ConstBytes args, std::size_t rpc_len,
@@ -261,8 +254,8 @@ void judge_arguments(Protocol protocol, const ProcedureKey& procedure, ConstByte
   std::map<std::size_t, std::uint64_t> chunks;  // octets by position
   for (const rpcrdma::ReadSegment& segment : lists.read_list) chunks[segment.position] += segment.target.length;
   if (chunks.begin()->first < rpc_len) {
-    return find(frame, requirement_of(RpcRule::kArgument, protocol), "a Read chunk at a Position inside the RPC header",
-                kGarbage);
+    return frame.find(requirement_of(RpcRule::kArgument, protocol), "a Read chunk at a Position inside the RPC header",
+                      kGarbage);
   }
   const rpcrdma::Binding* binding = nfsulb::find_binding(procedure.program, procedure.version);
   if (binding == nullptr) return;
@@ -272,7 +265,7 @@ void judge_arguments(Protocol protocol, const ProcedureKey& procedure, ConstByte
   const auto walked = binding->walk_arguments(procedure.procedure, args, reduced, items);
   if (walked == rpcrdma::Walked::kUnknown) return;
   if (walked == rpcrdma::Walked::kGarbage) {
-    return find(frame, requirement_of(RpcRule::kArgument, protocol), kNoArgument, kGarbage);
+    return frame.find(requirement_of(RpcRule::kArgument, protocol), kNoArgument, kGarbage);
   }
   std::vector<std::size_t> found;
   for (const rpcrdma::EligibleItem& item : items) {
@@ -281,12 +274,12 @@ void judge_arguments(Protocol protocol, const ProcedureKey& procedure, ConstByte
     found.push_back(chunk->first);
     const std::uint64_t with_roundup = (std::uint64_t{item.len} + 3) / 4 * 4;
     if (chunk->second != item.len && chunk->second != with_roundup) {
-      find(frame, requirement_of(RpcRule::kReadChunkLen, protocol),
-           fmt::format("a Read chunk of {} bytes for an argument of {}", chunk->second, item.len), kGarbage);
+      frame.find(requirement_of(RpcRule::kReadChunkLen, protocol),
+                 fmt::format("a Read chunk of {} bytes for an argument of {}", chunk->second, item.len), kGarbage);
     }
   }
   if (found.size() != chunks.size()) {
-    find(frame, requirement_of(RpcRule::kArgument, protocol), kNoArgument, kGarbage);
+    frame.find(requirement_of(RpcRule::kArgument, protocol), kNoArgument, kGarbage);
   }
 }
 
@@ -304,16 +297,17 @@ void judge_results(Protocol protocol, const CallTable::Call& call, ConstBytes re
   std::vector<std::optional<rpcrdma::EligibleItem>> items;
   if (binding->walk_results(call.procedure, results, brought, items) != rpcrdma::Walked::kWhole) {
     if (num_brought != 0 && binding->walk_results(call.procedure, results, {}, items) == rpcrdma::Walked::kWhole) {
-      find(frame, requirement_of(RpcRule::kResult, protocol),
-           "a Write chunk has octets, and no result is missing that may be reduced", kFails);
+      frame.find(requirement_of(RpcRule::kResult, protocol),
+                 "a Write chunk has octets, and no result is missing that may be reduced", kFails);
     }
     return;
   }
   for (std::size_t i = 0; i < std::min(items.size(), offered.size()); ++i) {
     if (!items[i] || items[i]->reduced || items[i]->len == 0) continue;
     if (rpcrdma::total_length(offered[i]) < items[i]->len) continue;
-    find(frame, requirement_of(RpcRule::kEligibleResult, protocol),
-         fmt::format("a result of {} bytes is inline, though Write chunk {} has room", items[i]->len, i + 1), kFails);
+    frame.find(requirement_of(RpcRule::kEligibleResult, protocol),
+               fmt::format("a result of {} bytes is inline, though Write chunk {} has room", items[i]->len, i + 1),
+               kFails);
   }
 }
 

@@ -142,21 +142,9 @@ void tell_lists(const TransportHeader& header, Words& words) {
 }
 
 // The arms of RDMA2_ERROR (cel05 section 7.2, wg07 section 6.3.1): the drafts number their errors differently.
-void tell_cel05_arm(std::uint32_t err, Words& words) {
-  using rpcrdma::v2_cel05::Err;
-  switch (Err{err}) {
-    case Err::kVers: (void)(words.u32("rdma_vers_low") && words.u32("rdma_vers_high")); return;
-    case Err::kReadChunks:
-    case Err::kWriteChunks: words.u32("rdma_max_chunks"); return;
-    case Err::kSegments: words.u32("rdma_max_segments"); return;
-    case Err::kWriteResource: (void)(words.u32("rdma_chunk_index") && words.u32("rdma_length_needed")); return;
-    case Err::kReplyResource: words.u32("rdma_length_needed"); return;
-    default: return;
-  }
-}
-void tell_wg07_arm(std::uint32_t err, Words& words) {
-  using rpcrdma::v2_wg07::Err;
-  switch (Err{err}) {
+template <typename Err>
+void tell_arm(Err err, Words& words) {
+  switch (err) {
     case Err::kVers: (void)(words.u32("rdma_vers_low") && words.u32("rdma_vers_high")); return;
     case Err::kReadChunks:
     case Err::kWriteChunks: words.u32("rdma_max_chunks"); return;
@@ -174,8 +162,8 @@ void tell_error(Protocol protocol, Words& words) {
     case Protocol::k1:
       if (!words.in.rest().empty()) (void)(words.u32("rdma_vers_low") && words.u32("rdma_vers_high"));
       return;
-    case Protocol::k2Cel05: return tell_cel05_arm(err, words);
-    case Protocol::k2Wg07: return tell_wg07_arm(err, words);
+    case Protocol::k2Cel05: return tell_arm(rpcrdma::v2_cel05::Err{err}, words);
+    case Protocol::k2Wg07: return tell_arm(rpcrdma::v2_wg07::Err{err}, words);
   }
 }
 
