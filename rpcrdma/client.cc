@@ -348,8 +348,8 @@ verbs::Result<CallId> Client::call(const CallSpec& spec, ReplyCallback done) {
   return impl_->requester->call(spec, std::move(done));
 }
 
-bool Client::cancel(CallId handle) {
-  return impl_->requester->cancel(handle);
+bool Client::cancel(CallId id) {
+  return impl_->requester->cancel(id);
 }
 
 void Client::reply(ServedCallId id, ServedReply reply) {

@@ -103,7 +103,7 @@ class Client {
   verbs::Result<CallId> call(const CallSpec& spec, ReplyCallback done);
   // cancel gives a Call up. When cancel returns, none of the caller's memory is remotely accessible. The Call ends as
   // kCancelled, from process(). The server may or may not have run it. False: the Call has already ended.
-  bool cancel(CallId handle);
+  bool cancel(CallId id);
   // reply answers a Call of the server that the service of a reverse program received. Call it on the client's thread.
   // The service destroys everything that it still holds of the Call before the client is destroyed. Unknown ids (the
   // connection is gone) are ignored.

@@ -34,8 +34,9 @@ class KnownServers {
 
   // own: what the client speaks, best first. Empty: nothing is known.
   std::optional<Protocol> find(const sockaddr_storage& server, std::span<const Protocol> own, TimePoint now) const;
-  // spoken: one of them. What is known already keeps its time, however often it is used: the server may have learnt a
-  // better version meanwhile. kBySilence: the server answered nothing else, perhaps for another reason.
+  // spoken: a protocol of `own`. An entry that holds `spoken` already keeps its end, however often it is used: the
+  // server may have learnt a better version. kBySilence: the server did not answer the other versions, perhaps for
+  // another reason.
   enum class Learnt : std::uint8_t { kByAnswer, kBySilence };
   void learn(const sockaddr_storage& server, std::span<const Protocol> own, Protocol spoken, TimePoint now,
              Learnt how = Learnt::kByAnswer);

@@ -38,7 +38,7 @@ TEST(KnownServers, AServerIsKnownForItsTime) {
   EXPECT_EQ(servers.find(address(1), kBoth, at(199)), std::nullopt);
 }
 
-// The use of what is known proves nothing of a better version that the server has learnt since.
+// A connection in the known version does not prove that the server has no better one by now.
 TEST(KnownServers, UseDoesNotProlongTheTime) {
   KnownServers servers({.lifetime = std::chrono::milliseconds(100)});
   servers.learn(address(1), kBoth, Protocol::k1, at(0));

@@ -187,8 +187,8 @@ void Link::pump_outbox() {
   }
 }
 
-// Such a message holds a Receive that other peers need until the turn ends. Messages that are credited cost their
-// sender a credit, so they are counted anyway.
+// A needless message takes a Receive from the other peers until the turn ends. If credits count messages, the credits
+// bound a flood first.
 void Link::on_needless() {
   if (endpoint_.config().receives == nullptr) return;
   if (++needless_in_turn_ > endpoint_.share() + kExtraReceives) {

@@ -20,7 +20,7 @@ using testing::rpc_call;
 using testing::untagged;
 using testing::Wire;
 
-// Fields: those of RPC-over-RDMA and RPC, as "NAME: VALUE HEX".
+// Fields collects the fields of the RPC-over-RDMA and RPC layers, as "NAME: VALUE HEX".
 struct Fields final : Listener {
   std::vector<std::string> told;
 

@@ -192,7 +192,7 @@ TEST_F(PcapngTest, DroppedPacketsAreCounted) {
   EXPECT_EQ(file.num_dropped(), 0u);
   take(statistics(0, 3, 0));
   take(statistics(0, 5, 1));
-  take(statistics(9, 100, 0));  // no such interface
+  take(statistics(9, 100, 0));  // the section has no interface 9
   EXPECT_EQ(file.num_dropped(), 6u);
   take(block(kInterface, words({kEthernet, 0})));
   take(statistics(1, 2, 0));

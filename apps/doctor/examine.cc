@@ -122,17 +122,17 @@ void examine_tcp(const Facts& facts, Report& report) {
   report.ok("congestion control", text + " (--cc)");
 }
 
-void examine_port(const Facts& facts, std::uint16_t port, const char* who, const char* option, Report& report) {
+void examine_port(const Facts& facts, std::uint16_t port, const char* program, const char* option, Report& report) {
   const auto at = facts.tcp_ports.find(port);
   const PortState state = at == facts.tcp_ports.end() ? PortState::kUnknown : at->second;
   const std::string name = fmt::format("TCP port {}", port);
   switch (state) {
-    case PortState::kFree: return report.ok(name, fmt::format("free for {}", who));
+    case PortState::kFree: return report.ok(name, fmt::format("free for {}", program));
     case PortState::kInUse:
-      return report.note(name, fmt::format("another program listens on it, so {} cannot", who),
+      return report.note(name, fmt::format("another program listens on it, so {} cannot", program),
                          fmt::format("another port ({}), or stop what 'ss -ltnp' shows there", option));
     case PortState::kForbidden:
-      return report.note(name, fmt::format("this process may not bind it, so {} cannot listen on it", who),
+      return report.note(name, fmt::format("this process may not bind it, so {} cannot listen on it", program),
                          fmt::format("another port ({})", option));
     case PortState::kUnknown: return report.note(name, "could not be tested");
   }
