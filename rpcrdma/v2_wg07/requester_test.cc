@@ -189,36 +189,42 @@ TEST_F(Wg07RequesterTest, AReplyInPartsIsNoLongerThanItsCallAllows) {
   EXPECT_EQ(outcomes[1].status, CallStatus::kSuccess);
 }
 
+// Two Calls wait for their Replies, and half of the first one's Reply has come.
+struct Wg07HalfReplied : Wg07RequesterTest {
+  void SetUp() override {
+    open({.chunks = {.max_continued_reply = 16 << 10}});
+    settle();
+    call_of({}, 12000);
+    call_of({}, 12000);
+    first = xid_of(0);
+    second = xid_of(1);
+    whole = rpc_reply(first, pattern(8000));
+    deliver(wg07_octets(first, kManyCredits, wg07::ReplyMiddle{4000}, part_of(whole, 0, 4000)));
+  }
+  void deliver_rest() {
+    deliver(wg07_octets(first, kManyCredits, wg07::ReplyInline{}, part_of(whole, 4000, whole.size())));
+  }
+
+  std::uint32_t first = 0, second = 0;
+  Octets whole;
+};
+
 // The server's Calls have XIDs of their own.
-TEST_F(Wg07RequesterTest, ARefusedCallOfTheServerFailsNoneOfTheClients) {
-  open({.chunks = {.max_continued_reply = 16 << 10}});
-  settle();
-  call_of({}, 12000);
-  call_of({}, 12000);
-  const std::uint32_t first = xid_of(0), second = xid_of(1);
-  const Octets whole = rpc_reply(first, pattern(8000));
-  deliver(wg07_octets(first, kManyCredits, wg07::ReplyMiddle{4000}, part_of(whole, 0, 4000)));
+TEST_F(Wg07HalfReplied, ARefusedCallOfTheServerFailsNoneOfTheClients) {
   wg07::CallExternal external;
   external.lists.call_chunk = {Segment{5, 400, 0}};
   deliver(wg07_octets(second, kManyCredits, external));
   EXPECT_THAT(outcomes, SizeIs(0));
-  deliver(wg07_octets(first, kManyCredits, wg07::ReplyInline{}, part_of(whole, 4000, whole.size())));
+  deliver_rest();
   answer(second);
   ASSERT_THAT(outcomes, SizeIs(2));
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.status, CallStatus::kSuccess) << outcome.text;
 }
 
 // The foreign message is dropped, and the Reply goes on.
-TEST_F(Wg07RequesterTest, AForeignMessageInsideAReplyFailsItsOwnCall) {
-  open({.chunks = {.max_continued_reply = 16 << 10}});
-  settle();
-  call_of({}, 12000);
-  call_of({}, 12000);
-  const std::uint32_t first = xid_of(0), second = xid_of(1);
-  const Octets whole = rpc_reply(first, pattern(8000));
-  deliver(wg07_octets(first, kManyCredits, wg07::ReplyMiddle{4000}, part_of(whole, 0, 4000)));
+TEST_F(Wg07HalfReplied, AForeignMessageInsideAReplyFailsItsOwnCall) {
   answer(second);
-  deliver(wg07_octets(first, kManyCredits, wg07::ReplyInline{}, part_of(whole, 4000, whole.size())));
+  deliver_rest();
   ASSERT_THAT(outcomes, SizeIs(2));
   EXPECT_EQ(outcomes[0].status, CallStatus::kBadReply);
   EXPECT_EQ(outcomes[1].status, CallStatus::kSuccess);

@@ -47,6 +47,56 @@ TEST_F(LogTest, BrokenCreditsHaveTheirLine) {
   EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("the connection ends: the peer sends more than it was granted")));
 }
 
+// Messages that cost their sender nothing must not take the Receives of other clients.
+struct NeedlessTest : LogTest {
+  void open_two(ServerConfig config) {
+    listen(logged(config));
+    good = connect();
+    clients = {good.get()};
+    expect_null_works(*good);
+    open_peer();
+  }
+  void expect_only_the_peer_goes() {
+    run_until([this] { return peer->disconnected && server->num_connections() == 1; });
+    EXPECT_EQ(lines.num_with("the peer sends only messages that are to be discarded"), 1u);
+    expect_null_works(*good);
+  }
+
+  static constexpr int kMany = 12;  // more than the share of a connection with a grant of 4
+  std::unique_ptr<Client> good;
+};
+
+TEST_F(NeedlessTest, MessagesWithoutAHeader) {
+  open_two({.credits = 4});
+  const Octets nothing(8);
+  for (std::size_t i = 1; i <= kMany; ++i) {
+    peer->send(nothing);
+    peer->send(load_vector("V01").octets);
+    run_until([&] { return peer->received.size() == i; });
+  }
+  EXPECT_FALSE(peer->disconnected) << "one in a turn harms nobody";
+  for (int i = 0; i < kMany; ++i) peer->send(nothing);
+  expect_only_the_peer_goes();
+}
+
+TEST_F(NeedlessTest, RetransmissionsOfOneCall) {
+  for (ServedProgram& program : programs) program.keeps_replies = true;
+  open_two({.credits = 4});
+  file.hold = true;
+  Octets payload;
+  xdr::XdrWriter out(payload);
+  emit_call(out, {7, kTestProgram, kTestVersion, kWrite, {}, {}});
+  out.raw(write_args(0));
+  v1::Header header;
+  header.xid = 7;
+  for (int i = 0; i < kMany; ++i) peer->send(message(header, payload));
+  run_until([this] { return peer->disconnected; });
+  EXPECT_EQ(file.held.size(), 1u);
+  file.hold = false;
+  file.answer_held();
+  expect_only_the_peer_goes();
+}
+
 TEST_F(LogTest, ARefusedReadIsNamed) {
   listen(logged());
   open_peer();
