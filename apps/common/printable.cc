@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace weft::apps {
 namespace {
 
@@ -22,6 +24,11 @@ constexpr Range kControls[] = {
 
 bool is_continuation(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+}
+
+// Most text has nothing else.
+bool is_plain(char c) {
+  return c >= ' ' && c <= '~';
 }
 
 }  // namespace
@@ -68,7 +75,11 @@ bool is_control(char32_t c) {
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  while (!text.empty()) {
+  for (;;) {
+    const auto plain = static_cast<std::size_t>(std::ranges::find_if_not(text, is_plain) - text.begin());
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) return out;
     const CodePoint front = front_code_point(text);
     if (front.well_formed && !is_control(front.value)) {
       out += text.substr(0, front.len);
@@ -79,7 +90,6 @@ std::string printable(std::string_view text) {
     }
     text.remove_prefix(front.len);
   }
-  return out;
 }
 
 std::string printable_tail(std::string_view text, std::size_t max_len) {

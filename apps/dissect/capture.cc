@@ -1,7 +1,9 @@
 #include "apps/dissect/capture.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pcap/pcap.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -9,34 +11,27 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <utility>
-#include <vector>
 
 #include "apps/dissect/pcapng.h"
+#include "apps/dissect/read_ahead.h"
 
 namespace weft::apps::dissect {
 
 namespace {
 
-// Closes the file, unless it is standard input.
-struct Close {
-  void operator()(std::FILE* file) const {
-    if (file != stdin) std::fclose(file);
-  }
-};
-using File = std::unique_ptr<std::FILE, Close>;
-
-constexpr int kPcapngBegins = 0x0a;  // the type of a section header; no pcap file begins like this
+constexpr std::uint8_t kPcapngBegins = 0x0a;  // the type of a section header; no pcap file begins like this
 
 struct Compression {
-  int begins;
+  std::uint8_t begins;
   std::string_view name, reads;
 };
 constexpr Compression kCompressions[] = {
     {0x1f, "gzip", "gunzip -c"}, {0x28, "zstd", "zstdcat"}, {0xfd, "xz", "xzcat"}, {0x42, "bzip2", "bzcat"}};
 
 // advice: what to try where libpcap does not know the format of a file that begins with this octet.
-std::string advice(int first, const std::string& path) {
+std::string advice(std::uint8_t first, const std::string& path) {
   for (const Compression& one : kCompressions) {
     if (one.begins != first) continue;
     return fmt::format("; {} files begin like this. Try: {} {} | weft dissect -", one.name, one.reads,
@@ -91,20 +86,19 @@ class Capture::PcapReader final : public Reader {
 
 class Capture::PcapngReader final : public Reader {
  public:
-  explicit PcapngReader(File file) : file_(std::move(file)) {}
+  PcapngReader(Fd file, ConstBytes begin) : file_(std::move(file), begin) {}
 
   Next next(Packet& packet, std::string& error) override {
     for (;;) {
-      block_.resize(Pcapng::kMinBlock);
-      const std::size_t got = std::fread(block_.data(), 1, block_.size(), file_.get());
-      if (got == 0 && std::feof(file_.get()) != 0) return Next::kEnd;
-      if (got != block_.size()) return ends_early(error);
-      const auto len = blocks_.block_len(std::span(block_).first<Pcapng::kMinBlock>());
+      const ConstBytes begin = file_.peek(Pcapng::kMinBlock);
+      if (begin.empty() && file_.error() == 0) return Next::kEnd;
+      if (begin.size() < Pcapng::kMinBlock) return ends_early(error);
+      const auto len = blocks_.block_len(begin.first<Pcapng::kMinBlock>());
       if (!len.ok()) return fails(len.error(), error);
-      block_.resize(*len);
-      const std::size_t more = *len - Pcapng::kMinBlock;
-      if (std::fread(block_.data() + Pcapng::kMinBlock, 1, more, file_.get()) != more) return ends_early(error);
-      auto found = blocks_.on_block(block_);
+      const ConstBytes block = file_.peek(*len);
+      if (block.size() < *len) return ends_early(error);
+      file_.pass(*len);
+      auto found = blocks_.on_block(block);
       if (!found.ok()) return fails(found.error(), error);
       if (!*found) continue;
       packet = **found;
@@ -120,13 +114,11 @@ class Capture::PcapngReader final : public Reader {
     return Next::kError;
   }
   Next ends_early(std::string& error) {
-    return fails(std::ferror(file_.get()) != 0 ? std::strerror(errno) : "truncated: it ends inside a pcapng block",
-                 error);
+    return fails(file_.error() != 0 ? std::strerror(file_.error()) : "truncated: it ends inside a pcapng block", error);
   }
 
-  File file_;
+  ReadAhead file_;
   Pcapng blocks_;
-  std::vector<std::uint8_t> block_;
 };
 
 Capture::Capture(std::unique_ptr<Reader> reader) : reader_(std::move(reader)) {}
@@ -135,23 +127,25 @@ Capture& Capture::operator=(Capture&&) noexcept = default;
 Capture::~Capture() = default;
 
 Result<Capture, std::string> Capture::open(const std::string& path) {
-  constexpr std::size_t kBuffer = 1 << 18;  // octets that one system call reads
-  File file(path == "-" ? stdin : std::fopen(path.c_str(), "re"));
+  Fd fd(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return fmt::format("{}: {}", path, std::strerror(errno));
+  std::uint8_t first = 0;
+  const ssize_t got = ::read(fd.get(), &first, 1);
+  if (got != 1) return fmt::format("{}: {}", path, got < 0 ? std::strerror(errno) : "the file is empty");
+  if (first == kPcapngBegins) return Capture(std::make_unique<PcapngReader>(std::move(fd), std::span(&first, 1)));
+
+  std::FILE* const file = ::fdopen(fd.get(), "r");
   if (file == nullptr) return fmt::format("{}: {}", path, std::strerror(errno));
-  (void)std::setvbuf(file.get(), nullptr, _IOFBF, kBuffer);
-  const int first = std::fgetc(file.get());
-  if (first == EOF) {
-    return fmt::format("{}: {}", path, std::ferror(file.get()) != 0 ? std::strerror(errno) : "the file is empty");
-  }
-  std::ungetc(first, file.get());
-  if (first == kPcapngBegins) return Capture(std::make_unique<PcapngReader>(std::move(file)));
+  fd.release();  // pcap_close closes the file
+  (void)std::setvbuf(file, nullptr, _IOFBF, ReadAhead::kPiece);
+  std::ungetc(first, file);
   std::array<char, PCAP_ERRBUF_SIZE> why{};
-  pcap_t* pcap = pcap_fopen_offline_with_tstamp_precision(file.get(), PCAP_TSTAMP_PRECISION_NANO, why.data());
+  pcap_t* pcap = pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO, why.data());
   if (pcap == nullptr) {
+    std::fclose(file);
     const std::string error = why.data();
     return fmt::format("{}: {}{}", path, error, error == "unknown file format" ? advice(first, path) : "");
   }
-  file.release();  // pcap_close closes it
   return Capture(std::make_unique<PcapReader>(pcap));
 }
 

@@ -16,12 +16,15 @@ constexpr std::uint16_t kEndOfOptions = 0, kComment = 1, kTimeResolution = 9, kT
 constexpr std::uint16_t kDroppedByInterface = 5, kDroppedBySystem = 7;
 constexpr std::size_t kTypeAndLen = 8, kTrailer = 4;
 
-std::uint64_t number(ConstBytes octets, bool big_endian) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < octets.size(); ++i) {
-    value = value << 8 | octets[big_endian ? i : octets.size() - 1 - i];
+// number reads a T from the front of octets, which has as many.
+template <typename T>
+T number(ConstBytes octets, bool big_endian) {
+  std::uint64_t big = 0, little = 0;
+  for (std::size_t i = 0; i < sizeof(T); ++i) {
+    big = big << 8 | octets[i];
+    little |= std::uint64_t{octets[i]} << 8 * i;
   }
-  return value;
+  return static_cast<T>(big_endian ? big : little);
 }
 
 // Files have numbers of their own for some link layers.
@@ -41,7 +44,7 @@ class Pcapng::Fields {
   [[nodiscard]] bool take(T& out) {
     ConstBytes octets;
     if (!bytes(sizeof(T), octets)) return false;
-    out = static_cast<T>(number(octets, big_endian_));
+    out = number<T>(octets, big_endian_);
     return true;
   }
   [[nodiscard]] bool bytes(std::size_t len, ConstBytes& out) {
@@ -60,22 +63,23 @@ class Pcapng::Fields {
 
 Result<std::size_t, std::string> Pcapng::block_len(std::span<const std::uint8_t, kMinBlock> begin) {
   const ConstBytes octets(begin);
-  if (number(octets.first(4), true) == kSection) {
+  if (number<std::uint32_t>(octets, true) == kSection) {
     const ConstBytes order = octets.subspan(kTypeAndLen, 4);
-    big_endian_ = number(order, true) == kByteOrder;
-    if (!big_endian_ && number(order, false) != kByteOrder) return std::string("a pcapng section without a byte order");
+    big_endian_ = number<std::uint32_t>(order, true) == kByteOrder;
+    if (!big_endian_ && number<std::uint32_t>(order, false) != kByteOrder)
+      return std::string("a pcapng section without a byte order");
   }
-  const std::uint64_t len = number(octets.subspan(4, 4), big_endian_);
+  const auto len = number<std::uint32_t>(octets.subspan(4), big_endian_);
   if (len < kMinBlock || len % 4 != 0) return fmt::format("a pcapng block of {} bytes", len);
   if (len > kMaxBlock) return fmt::format("a pcapng block of {} bytes, more than {}", len, kMaxBlock);
   return static_cast<std::size_t>(len);
 }
 
 Result<std::optional<Packet>, std::string> Pcapng::on_block(ConstBytes block) {
-  if (number(block.last(kTrailer), big_endian_) != block.size()) {
+  if (number<std::uint32_t>(block.last(kTrailer), big_endian_) != block.size()) {
     return std::string("a pcapng block that ends with another length");
   }
-  const auto type = static_cast<std::uint32_t>(number(block.first(4), big_endian_));
+  const auto type = number<std::uint32_t>(block, big_endian_);
   Fields in(block.subspan(kTypeAndLen, block.size() - kTypeAndLen - kTrailer), big_endian_);
   switch (type) {
     case kSection:
@@ -108,11 +112,12 @@ std::string Pcapng::on_interface(Fields& in) {
       interface.exponent = value[0] & 0x7f;
     }
     if (code == kTimeOffset && value.size() == 8) {
-      interface.offset = static_cast<std::int64_t>(number(value, in.big_endian()));
+      interface.offset = number<std::int64_t>(value, in.big_endian());
     }
   });
   // More than 64 bits can count.
   if (interface.exponent > (interface.binary ? 63 : 19)) return "a pcapng interface with an unknown time resolution";
+  for (unsigned i = 0; i < interface.exponent; ++i) interface.units_per_second *= interface.binary ? 2 : 10;
   interfaces_.push_back(interface);
   return "";
 }
@@ -134,7 +139,7 @@ void Pcapng::on_statistics(Fields& in) {
   std::uint64_t dropped = 0;
   take_options(in, [&](std::uint16_t code, ConstBytes value) {
     if ((code == kDroppedByInterface || code == kDroppedBySystem) && value.size() == 8) {
-      dropped += number(value, in.big_endian());
+      dropped += number<std::uint64_t>(value, in.big_endian());
     }
   });
   interfaces_[id].dropped = dropped;
@@ -151,8 +156,7 @@ Timestamp Pcapng::time_of(const Interface& interface, std::uint64_t units) {
   constexpr std::uint64_t kNano = 1000000000;
   constexpr std::int64_t kMaxSeconds = 9000000000;
   constexpr unsigned kFine = 30;  // 2^30 is the least power beyond kNano
-  std::uint64_t per_second = 1;
-  for (unsigned i = 0; i < interface.exponent; ++i) per_second *= interface.binary ? 2 : 10;
+  const std::uint64_t per_second = interface.units_per_second;
   const std::uint64_t whole = units / per_second;
   std::uint64_t part = units % per_second;
   if (interface.binary) {

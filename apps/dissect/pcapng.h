@@ -38,6 +38,7 @@ class Pcapng {
     std::uint32_t snapshot_len = 0;  // 0: no limit
     bool binary = false;             // units of 2^-exponent seconds, not 10^-exponent
     unsigned exponent = 6;
+    std::uint64_t units_per_second = 1;
     std::int64_t offset = 0;    // seconds
     std::uint64_t dropped = 0;  // packets
   };
