@@ -9,8 +9,8 @@
 
 namespace weft::apps::dissect {
 
-// ReadAhead reads a file or a pipe in large pieces, and hands out views of them. Its memory is that of kPiece octets, or
-// of the longest peek.
+// ReadAhead reads a file or a pipe in large pieces, and hands out views of them. Its memory is that of kPiece octets,
+// or of the longest peek.
 class ReadAhead {
  public:
   static constexpr std::size_t kPiece = 1 << 17;  // octets that one system call reads

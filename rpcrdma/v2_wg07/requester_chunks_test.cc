@@ -176,6 +176,26 @@ TEST_F(Wg07ChunksTest, AnotherHandleThanTheNamedOneEndsTheConnection) {
   }
 }
 
+// The Reply of the second Call stands inside the parts of the first one's, and is refused.
+TEST_F(Wg07ChunksTest, ARefusedReplyMayInvalidateTheHandleOfItsOwnCall) {
+  RecordProperty("proves", "W2-6.5-3");
+  for (const bool is_own : {true, false}) {
+    open({.chunks = {.max_continued_reply = 16 << 10}, .windows = true});
+    settle();
+    call_of({}, 12000);
+    call_write(20000);
+    call_write(20000);
+    const Octets whole = rpc_reply(xid_of(0), pattern(8000));
+    deliver(wg07_octets(xid_of(0), kManyCredits, wg07::ReplyMiddle{4000}, part_of(whole, 0, 4000)));
+    const std::uint32_t handle = message(is_own ? 1 : 2).body<wg07::CallInline>().inv_handle;
+    ASSERT_NE(handle, 0u);
+    ASSERT_TRUE(
+        end->qp.inject(wg07_octets(xid_of(1), kManyCredits, wg07::ReplyInline{}, rpc_reply(xid_of(1))), handle));
+    run();
+    EXPECT_EQ(end->endpoint->failure().has_value(), !is_own);
+  }
+}
+
 TEST_F(Wg07ChunksTest, MemoryThatCannotBeInvalidatedEndsTheConnectionBeforeTheCall) {
   RecordProperty("proves", "W2-7.4-1");
   open({.windows = true});
