@@ -108,15 +108,21 @@ class Stage:
                 if end[0] == "weft":
                     process.send_signal(signal.SIGTERM)
                 if process.wait(PATIENCE) not in (0, -signal.SIGTERM):
-                    log.seek(0)
-                    sys.exit(f"{process.args} failed: {log.read()}")
+                    raise ChildProcessError(f"{process.args} failed")
+            except BaseException:
+                log.seek(0)
+                print(log.read(), file=sys.stderr)
+                raise
             finally:
                 process.kill()
 
 
 def ports_of(server):
     """The ports of a server by name: rdma, mount."""
-    return {name: int(port) for name, port in re.findall(r"(\w+)=[^ ]*:(\d+)", server.stdout.readline())}
+    ports = re.findall(r"(\w+)=[^ ]*:(\d+)", server.stdout.readline())
+    if not ports:
+        raise ChildProcessError(f"{server.args} does not listen")
+    return {name: int(port) for name, port in ports}
 
 
 class EvilPeer:

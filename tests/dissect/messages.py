@@ -29,8 +29,8 @@ def ramp(length, first=0):
     return bytes((first + i) & 0xFF for i in range(length))
 
 
-def send(msn, payload, last=True, offset=0):
-    return struct.pack(">BBIIII", 0x41 if last else 0x01, 0x40 | SEND, 0, 0, msn, offset) + payload
+def send(msn, payload):
+    return untagged(SEND, payload, msn)
 
 
 def tagged(opcode, stag, offset, payload):
@@ -86,12 +86,13 @@ def words(*values):
     return struct.pack(f">{len(values)}I", *values)
 
 
-NFS, MOUNT = (100003, 3), (100005, 3)
-NULL, READ, READDIR, MNT = 0, 6, 16, 1
+NFS, MOUNT = (100003, 3), (100005, 3)  # programs and versions
+NULL, READ, READDIR, MNT = 0, 6, 16, 1  # procedures of these
 
 
-def header(xid, credit=8, version=1):
-    return words(xid, version, credit, 0, 0, 0, 0)
+def header(xid):
+    """RDMA_MSG of version 1 with 8 credits and without chunks."""
+    return words(xid, 1, 8, 0, 0, 0, 0)
 
 
 def call(xid, procedure, program=NFS):

@@ -75,9 +75,9 @@ def text(msn):
     return send(msn, TEXT.encode())
 
 
-def answered(question, last=BYE):
-    """Calls of RPC: the first one is good."""
-    return connected(fpdu(send(1, header(0x100) + call(0x100, NULL))), HEAR, fpdu(send(2, question)), HEAR, last)
+def answered(question):
+    """Two Calls of RPC. The first one is good, and both are answered."""
+    return connected(fpdu(send(1, header(0x100) + call(0x100, NULL))), HEAR, fpdu(send(2, question)), HEAR, BYE)
 
 
 # ---- without a mistake

@@ -11,7 +11,7 @@
 
 namespace weft::ends {
 
-// An end of a scene cannot go on after an error: value_of and check throw its text.
+// The ends give up at the first error: value_of and check throw its text.
 template <typename T>
 T value_of(verbs::Result<T> result) {
   if (!result.ok()) throw std::runtime_error(result.error().message);
@@ -21,7 +21,8 @@ inline void check(const verbs::Status& status) {
   if (!status.ok()) throw std::runtime_error(status.error().message);
 }
 
-// run_until drives a device, a client or a server until done(), asleep where nothing moves. done takes what has come.
+// run_until drives a device, a client or a server until done(), and sleeps while nothing moves. Of a device, done takes
+// the events and completions.
 template <typename Engine, typename Done>
 void run_until(Engine& engine, Done done) {
   while (!done()) {

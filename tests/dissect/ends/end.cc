@@ -51,7 +51,7 @@ verbs::SoftConfig config_of(const Options& options) {
   verbs::SoftConfig config;
   config.markers = options.markers;
   config.fpdu_limit = options.max_fpdu;
-  // All octets: the capture is for the eyes.
+  // The captures have whole messages.
   config.trace = value_of(verbs::open_trace({.path = options.trace, .tagged_len = 0, .other_len = 0}));
   return config;
 }
@@ -90,7 +90,7 @@ void End::run() {
   for (const Step& step : options_.steps) take(step);
   if (!options_.listen && !over_) check(id_->disconnect());
   until([] { return false; });
-  // A Terminate leaves in the turn that reports it, and the rest of the end costs no more turns than have work.
+  // The last octets, a Terminate above all.
   while (device_->process(std::chrono::steady_clock::now()) != 0) continue;
 }
 

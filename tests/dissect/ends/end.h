@@ -12,9 +12,8 @@
 
 namespace weft::ends {
 
-// End is one end of one connection: it connects or accepts, takes its steps, and sees the connection off. Where a peer
-// breaks the connection, the steps that are left are not taken. Errors are exceptions with a text: a program of tests
-// cannot do without anything of this.
+// End is one end of one connection: it connects or accepts, takes its steps, and stays until the connection is over. A
+// client ends it. If the connection ends before, the rest of the steps are left out. Errors are std::runtime_error.
 class End {
  public:
   explicit End(const Options& options);
@@ -54,7 +53,7 @@ class End {
   std::unique_ptr<verbs::CmId> listener_, id_;
   std::unique_ptr<verbs::Qp> qp_;
 
-  verbs::CmEventType reached_ = verbs::CmEventType::kAddrError;  // the last event
+  verbs::CmEventType reached_ = verbs::CmEventType::kConnectError;  // the last event; none has come yet
   bool over_ = false;
   std::size_t num_received_ = 0, num_awaited_ = 0, num_open_ = 0;
 };

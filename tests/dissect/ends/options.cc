@@ -70,8 +70,8 @@ Options parse(int argc, char** argv) {
   CLI::App app("One end of one iWARP connection, whose STags, addresses and actions are given.");
   app.add_flag("--listen", options.listen, "wait for the connection; prints its port");
   app.add_option("--trace", options.trace, "write the messages as a capture")->required();
-  app.add_option("--ird", options.ird);
-  app.add_option("--ord", options.ord);
+  app.add_option("--ird", options.ird, "RDMA Reads of the peer at once");
+  app.add_option("--ord", options.ord, "RDMA Reads of this end at once");
   app.add_option("--receives", options.receives, "number of Receives; a used one is not replaced");
   app.add_option("--receive-len", options.receive_len, "bytes of a Receive");
   app.add_flag("--markers", options.markers, "ask the peer for Markers");
