@@ -3,10 +3,10 @@
 evil_peer.py WEFT ENDS          exit status 1 and a line for each scene whose capture is not what the trace recorded
 evil_peer.py WEFT ENDS update   writes the recorded captures into the gallery
 
-The peer is a TCP socket that sends the octets of scenes.py, and no code of Weft's. The end under attack is a real one with
-a trace: the program `weft`, or one of those in the directory ENDS (tests/dissect/ends). Where a scene has no mistake, both
-ends are Weft's. The trace becomes the capture of the gallery: addresses, ports, sequence numbers and times are those of
-the gallery, and every octet above TCP, the order and the end are those of the trace, but for Scene.renames.
+The peer is a TCP socket that sends the octets of scenes.py, and no code of Weft's. The end under attack is a real one
+with a trace: the program `weft`, or one of those in the directory ENDS (tests/dissect/ends). Where a scene has no
+mistake, both ends are Weft's. The trace becomes the capture of the gallery: addresses, ports, sequence numbers and times
+are those of the gallery, and every octet above TCP, the order and the end are those of the trace, but for Scene.renames.
 """
 
 import contextlib
@@ -96,13 +96,15 @@ class Stage:
             return command
         if program == "rpc_end":
             return [f"{self.ends}/rpc_end", *arguments, str(trace), str(port)]
-        return [f"{self.ends}/plain_end", "--trace", str(trace), *(str(port) if one == "PORT" else one for one in arguments)]
+        arguments = [str(port) if one == "PORT" else one for one in arguments]
+        return [f"{self.ends}/plain_end", "--trace", str(trace), *arguments]
 
     @contextlib.contextmanager
     def run(self, end, trace, port=0):
         """The end of a connection: its process. A command of weft goes on until it is stopped."""
+        command = self.command(end, trace, port)
         with (open(trace.with_suffix(".log"), "w+", encoding="utf-8") as log,
-              subprocess.Popen(self.command(end, trace, port), stdout=subprocess.PIPE, stderr=log, text=True) as process):
+              subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process):
             try:
                 yield process
                 if end[0] == "weft":

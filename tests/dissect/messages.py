@@ -1,4 +1,4 @@
-"""The octets of the evil peer's messages, written without Weft's code: DDP segments of RDMAP, RPC-over-RDMA version 1."""
+"""The octets of the evil peer's messages, without Weft's code: MPA, DDP and RDMAP, and RPC-over-RDMA version 1."""
 
 import pathlib
 import struct

@@ -1,7 +1,7 @@
 """The scenes of docs/learn/gallery: the octets that the evil peer sends, and the end of Weft that hears them.
 
-A script is a list of octets to send at once, with HEAR where a whole frame of the other end is awaited, and BYE where the
-evil peer closes its direction of TCP. Without BYE it waits for the other end to close.
+A script is a list of octets to send at once, with HEAR where a whole frame of the other end is awaited, and BYE where
+the evil peer closes its direction of TCP. Without BYE it waits for the other end to close.
 """
 
 from typing import Callable, NamedTuple
