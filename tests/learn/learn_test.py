@@ -147,13 +147,12 @@ class Gallery(unittest.TestCase):
         shutil.copytree(gallery.GALLERY, self.copy)
         gallery.GALLERY = self.copy
 
-    def test_the_captures_in_the_tree_are_those_that_the_script_makes(self):
+    def test_the_captures_in_the_tree_are_those_of_the_scenes(self):
         gallery.check_files()
 
-    def test_a_capture_with_another_byte_is_red(self):
-        file = self.copy / "markers.pcap"
-        file.write_bytes(file.read_bytes()[:-1] + b"\x55")
-        with self.assertRaisesRegex(SystemExit, "markers.pcap is not what"):
+    def test_a_capture_that_is_too_long_is_red(self):
+        (self.copy / "markers.pcap").write_bytes(bytes(gallery.MAX_LEN + 1))
+        with self.assertRaisesRegex(SystemExit, "markers.pcap is above"):
             gallery.check_files()
 
     def test_a_capture_that_is_missing_is_red(self):
@@ -161,7 +160,7 @@ class Gallery(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "other files"):
             gallery.check_files()
 
-    def test_a_capture_that_no_script_makes_is_red(self):
+    def test_a_capture_without_a_scene_is_red(self):
         (self.copy / "more.pcap").touch()
         with self.assertRaisesRegex(SystemExit, "other files"):
             gallery.check_files()
