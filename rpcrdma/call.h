@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
@@ -199,10 +200,20 @@ struct ServedCall {
   std::string peer_group;
   // Octets that Server::buffers() is sure to have for this Call's results if the service takes them within on_call.
   std::size_t result_room = 0;
+  // Octets of results that the Reply can carry without a Write chunk, its verifier being empty. A longer Reply is
+  // refused.
+  std::size_t max_results = 0;
 
   // The capacity for the result at that place among the results that can have an item. Empty if the result goes inline.
   std::optional<std::size_t> result_item_capacity(std::size_t operation = 0) const {
     return operation < result_capacities.size() ? result_capacities[operation] : std::nullopt;
+  }
+
+  // The most octets that an item may have, in its Write chunk, or in the Reply behind `others` octets of other results.
+  std::size_t max_item(std::size_t others, std::size_t operation = 0) const {
+    constexpr std::size_t kXdrUnit = 4;
+    const std::size_t inline_room = (max_results - std::min(max_results, others)) / kXdrUnit * kXdrUnit;
+    return std::min(result_item_capacity(operation).value_or(inline_room), result_room);
   }
 
   // The memory behind the views: a Long Call's message, or the connection's Receive buffers.

@@ -38,6 +38,11 @@ bool is_continued(std::size_t payload, std::size_t header, std::size_t threshold
   return payload <= kMaxInTwoMessages && header + payload <= first + threshold;
 }
 
+// Whether a Payload stream may go in several messages where its chunks have more segments than the peer takes.
+bool may_replace_chunks(std::size_t payload, std::optional<std::size_t> max, std::size_t most) {
+  return payload <= std::min(max.value_or(most), most);
+}
+
 // Octets of a header with this offer and without Read list.
 std::size_t header_len(const CallSpec& spec, const ReplyOffer& offer, const CallRules& rules) {
   const HeaderLengths& lengths = rules.call_lengths;
@@ -50,11 +55,17 @@ std::size_t header_len(const CallSpec& spec, const ReplyOffer& offer, const Call
          lengths.segment * num_segments_of(offer.reply_chunk_len, rules.chunk_terms.max_segment);
 }
 
-// Segments of the offer for the Reply, and of the Read chunks of items.
-std::size_t num_other_segments(const CallSpec& spec, const ReplyOffer& offer, const CallForm& form,
-                               const CallRules& rules) {
+// Segments of the offer for the Reply.
+std::size_t num_offered_segments(const CallSpec& spec, const ReplyOffer& offer, const CallRules& rules) {
   std::size_t num = num_segments_of(offer.reply_chunk_len, rules.chunk_terms.max_segment);
   for (std::size_t i = 0; i < offer.num_writes; ++i) num += rules.num_segments(spec.result_items[i]);
+  return num;
+}
+
+// These, and the segments of the Read chunks of items.
+std::size_t num_other_segments(const CallSpec& spec, const ReplyOffer& offer, const CallForm& form,
+                               const CallRules& rules) {
+  std::size_t num = num_offered_segments(spec, offer, rules);
   for (std::size_t i = 0; i < spec.items.size(); ++i) {
     if (form.is_reduced(i)) num += rules.num_read_segments(spec.items[i].data);
   }
@@ -185,6 +196,10 @@ ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk,
   // long as its bound comes in several messages then.
   const bool needs_chunk = is_too_long() && (payload > rules.max_unpredictable_reply || !is_unpredictable(spec));
   offer.reply_chunk_len = std::max(needs_chunk ? xdr::round_up(payload) : 0, min_reply_chunk);
+  const bool has_too_many = num_offered_segments(spec, offer, rules) > rules.chunk_terms.max_segments;
+  if (has_too_many && may_replace_chunks(whole, rules.max_continued_reply, rules.max_unpredictable_reply)) {
+    offer.num_writes = offer.reply_chunk_len = 0;
+  }
   return offer;
 }
 
@@ -195,11 +210,15 @@ CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const
   std::size_t need = header + rpc_len(rpc) + spec.args.size();
   for (const ArgumentItem& item : spec.items) need += xdr::round_up(len_of(item.data));
   const std::size_t payload = need - header;
-  if (need > rules.call_threshold && header + kLeastLast <= rules.call_threshold &&
-      is_continued(payload, header, rules.call_threshold, rules.max_continued_call, rules)) {
-    form.continued = true;
-    lay_out(spec, rpc, false, payload, form, head);
-    return form;
+  const bool may_be_continued = need > rules.call_threshold && header + kLeastLast <= rules.call_threshold;
+  const auto continued = [&] {
+    CallForm parts;
+    parts.continued = true;
+    lay_out(spec, rpc, false, payload, parts, head);
+    return parts;
+  };
+  if (may_be_continued && is_continued(payload, header, rules.call_threshold, rules.max_continued_call, rules)) {
+    return continued();
   }
   if (rules.short_only && need > rules.call_threshold) {
     form.refusal = "the Call does not fit the inline threshold, and the peer takes no chunks";
@@ -208,9 +227,9 @@ CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const
   choose_reduced(spec, rules, form, need);
   if (need > rules.call_threshold) choose_external(spec, rpc, offer, header, rules, form, head);
   const std::size_t num_segments = num_other_segments(spec, offer, form, rules) + form.pieces.size();
-  if (form.refusal.empty() && violates("W2-5.2-4", num_segments > rules.chunk_terms.max_segments)) {
-    form.refusal = "the chunks of the Call have more segments than the peer takes";
-  }
+  if (!violates("W2-5.2-4", num_segments > rules.chunk_terms.max_segments)) return form;
+  if (may_be_continued && may_replace_chunks(payload, rules.max_continued_call, kMaxContinued)) return continued();
+  if (form.refusal.empty()) form.refusal = "the chunks of the Call have more segments than the peer takes";
   return form;
 }
 

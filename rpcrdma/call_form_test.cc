@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "rpcrdma/framing.h"
 #include "rpcrdma/profiles.h"
 #include "rpcrdma/testing/engines.h"
 
@@ -111,6 +112,31 @@ TEST_F(CallFormTest, TheUsersLimitCountsOctetsAlone) {
   rules.max_continued_call = rules.max_continued_reply = 0;
   EXPECT_TRUE(form_of(5000).external);
   EXPECT_EQ(offer_for(5000).reply_chunk_len, 5000u);
+}
+
+// A peer may say that a header has no more than eight segments of 64 KiB.
+TEST_F(CallFormTest, BeyondThePeersSegmentsAllGoesInParts) {
+  constexpr std::size_t kMiB = 1 << 20, kHeld = 512 << 10, kOthers = 100;
+  RecordProperty("proves", "W2-5.2-4");
+  rules.chunk_terms = {.max_segment = 64 << 10, .max_segments = 8};
+  rules.max_unpredictable_reply = kMaxContinued;
+  const auto form_of_item = [this](std::size_t len) {
+    const Octets data(len);
+    const ArgumentItem item{0, ConstBytes(data)};
+    CallSpec spec;
+    spec.items = item;
+    return choose_call_form(spec, {}, {}, rules, head);
+  };
+  EXPECT_EQ(form_of_item(kHeld).reduced, 1u);
+  EXPECT_TRUE(form_of_item(kMiB).continued);
+  EXPECT_NE(form_of_item(2 * kMiB).refusal, "") << "no Call in parts is so long";
+  EXPECT_EQ(offer_for(kHeld + kOthers, kHeld).num_writes, 1u);
+  EXPECT_EQ(offer_for(kMiB + kOthers, kMiB).num_writes, 0u);
+  EXPECT_EQ(offer_for(kMiB).reply_chunk_len, 0u);
+  // The user or the peer takes no parts.
+  rules.max_continued_call = rules.max_continued_reply = 0;
+  EXPECT_NE(form_of_item(kMiB).refusal, "");
+  EXPECT_EQ(offer_for(kMiB + kOthers, kMiB).num_writes, 1u);
 }
 
 TEST_F(CallFormTest, WithoutChunksACallMayHaveSixteenKibibytes) {

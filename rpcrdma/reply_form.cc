@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "requirements/violates.h"
+#include "rpcrdma/framing.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::rpcrdma {
@@ -35,6 +36,20 @@ void fill_segments(const SegmentArray& offered, std::size_t len, SegmentArray& r
 }
 
 }  // namespace
+
+std::size_t longest_reply(const ChunkLists& lists, const ReplyRules& rules) {
+  ChunkListsView returned;
+  return_unused(lists, returned);
+  const std::size_t external_header_len = rules.lengths.of(returned);
+  std::size_t longest = 0;
+  if (lists.reply_chunk() != nullptr && external_header_len <= rules.threshold) longest = lists.reply_chunk()->length;
+  if (!rules.returns_reply_chunk) returned.reply_chunk.reset();
+  const std::size_t header_len = rules.lengths.of(returned);
+  if (header_len <= rules.threshold) longest = std::max(longest, rules.threshold - header_len);
+  returned.reply_chunk.reset();
+  if (rules.lengths.of(returned) + kLeastLast <= rules.threshold) longest = std::max(longest, rules.max_continued);
+  return longest;
+}
 
 bool ReplyForm::is_padding(const Slice& piece) {
   return piece.octets.data() == kZeros;

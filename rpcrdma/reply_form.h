@@ -24,6 +24,10 @@ struct ReplyRules {
   std::size_t max_continued = 0;    // octets of a Payload stream that may come in several messages; 0: none may
 };
 
+// longest_reply returns the octets of the longest RPC message that a Reply to a Call with these lists can be if no
+// result goes to a Write chunk.
+std::size_t longest_reply(const ChunkLists& lists, const ReplyRules& rules);
+
 // ReplyForm decides how a Reply travels (RFC 8166 sections 3.5 and 4.3): which results go to their Write chunks, and
 // whether the rest is inline or in the Reply chunk. A value without I/O. Use one object for all Replies: it keeps its
 // memory.

@@ -346,6 +346,10 @@ void Requester::resume(Link& link) {
   link.join(*this);
 }
 
+void Requester::end_waiting(const std::string& why) {
+  while (!waiting_.empty()) finish(waiting_, waiting_.begin(), CallStatus::kLocalError, why);
+}
+
 void Requester::on_closed(const std::string& why) {
   closed_ = true;
   while (!sent_.empty()) finish(sent_, sent_.begin(), CallStatus::kDisconnected, why);

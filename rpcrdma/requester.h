@@ -111,6 +111,8 @@ class Requester {
   void suspend(const std::string& why);
   // resume takes the Link of the next connection. start follows when that connection is established.
   void resume(Link& link);
+  // end_waiting ends the Calls that were not sent, as kLocalError.
+  void end_waiting(const std::string& why);
   // on_closed ends every Call as kDisconnected; further Calls are refused.
   void on_closed(const std::string& why);
   // on_time starts the clocks of new Calls, ends Calls whose time is over, and runs the callbacks that are due. Returns

@@ -388,7 +388,11 @@ const char* Requester::disagreement(Call& call, ConstBytes results, const Receiv
     if (violates("R1-8.1.1-03", item_lens_[i] != 0 && !is_reduced)) {
       return "the Reply reduced a result that is not DDP-eligible";
     }
-    if (violates("R1-8.1.1-04", !offered[i].empty() && has_item && !is_reduced)) {
+    // W2-6.6.4-1
+    const bool is_too_long =
+        has_item && link_->profile().framing != nullptr && found_results_[i]->len > total_length(offered[i]);
+    if (is_too_long) call.item_lens[i].reset();
+    if (violates("R1-8.1.1-04", !offered[i].empty() && has_item && !is_reduced && !is_too_long)) {
       return "the Reply has a result inline that a Write chunk was offered for";
     }
   }

@@ -277,6 +277,8 @@ void Responder::deliver(CallSlot slot) {
   served.peer = config_.peer;
   served.peer_group = config_.peer_group;
   served.result_room = result_room(call);
+  const std::size_t longest = longest_reply(call.lists, rules_);
+  served.max_results = longest - std::min(longest, reply_header_len({}));
   has_called_ = true;
   ++counters_.calls_served;
   WEFT_PROBE(server_call_begin, served.id.value, call.xid, call.rpc.program, call.rpc.version, call.rpc.procedure,

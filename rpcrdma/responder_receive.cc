@@ -51,9 +51,9 @@ void Responder::on_receive(Arrival&& arrival) {
     return answer_error(slot, received.error, received.why);
   }
   call.inv_handle = received.inv_handle;
-  // A Call whose chunks the peer refused would end this connection as well.
-  const bool was_fatal =
-      config_.duplicate_requests != nullptr && config_.duplicate_requests->was_fatal(config_.client, call.xid);
+  // A Call whose chunks the peer refused would end this connection as well. A Call without chunks is another one.
+  const bool was_fatal = config_.duplicate_requests != nullptr && !received.lists.empty() &&
+                         config_.duplicate_requests->was_fatal(config_.client, call.xid);
   if (violates("R1-5.5.3-03", was_fatal)) {
     return answer_error(slot, TransportError::Code::kSystem,
                         "the peer refused an RDMA Read or Write of this Call before");

@@ -111,6 +111,20 @@ void ReverseRequester::start(const Thresholds& thresholds) {
   requester_.start(call_threshold(thresholds), thresholds.receive);
 }
 
+// W2-4.6.3-2: a client that says nothing takes no Calls.
+std::size_t ReverseRequester::on_time(TimePoint now) {
+  if (is_waiting()) {
+    if (!waits_since_) waits_since_ = now;
+    if (now - *waits_since_ >= kMaxWait) requester_.end_waiting("the client has not said that it takes Calls");
+  }
+  return requester_.on_time(now);
+}
+
+std::optional<TimePoint> ReverseRequester::next_timeout() const {
+  const auto next = requester_.next_timeout();
+  return is_waiting() && waits_since_ ? earliest(next, std::optional(*waits_since_ + kMaxWait)) : next;
+}
+
 void ReverseRequester::settle(const Terms& terms) {
   if (terms.reverse == ReverseSupport::kNone) {  // R2-6.2.2-2, W2-5.2.5-2
     return requester_.on_closed("the client takes no Calls of its server");

@@ -87,19 +87,24 @@ class ReverseRequester {
   // pd and link outlive it. The forward direction's responder has joined the link.
   ReverseRequester(verbs::Pd& pd, Link& link, const Config& config);
 
-  // thresholds: the thresholds of the connection, from the server's view. Calls wait for settle if clients of the
-  // profile take no Calls before they say so.
+  // thresholds: the thresholds of the connection, from the server's view. If clients of the profile take no Calls
+  // before they say so, Calls wait for settle, and end as kLocalError once the first one has waited for kMaxWait.
+  static constexpr std::chrono::seconds kMaxWait{1};
   void start(const Thresholds& thresholds);
   // settle: the client told its properties. If it takes no Calls, all Calls end as kDisconnected.
   void settle(const Terms& terms);
+  std::size_t on_time(TimePoint now);
+  std::optional<TimePoint> next_timeout() const;
   Requester& calls() { return requester_; }
 
  private:
   std::size_t call_threshold(const Thresholds& thresholds) const;
+  bool is_waiting() const { return !started_ && requester_.num_outstanding() != 0; }
 
   Config config_;
   const Link& link_;
   bool started_ = false;
+  std::optional<TimePoint> waits_since_;  // a Call, for settle
   Requester requester_;
 };
 

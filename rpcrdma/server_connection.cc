@@ -185,7 +185,7 @@ void ServerConnection::on_completion(const verbs::Wc& wc, TimePoint now) {
 void ServerConnection::on_time(TimePoint now) {
   link_->on_time(now);
   responder_->on_time(now);
-  if (reverse_) reverse_->calls().on_time(now);
+  if (reverse_) reverse_->on_time(now);
   note_failure();
   if (endpoint_->failure() && !close_deadline_) close(now);
 }
@@ -198,7 +198,7 @@ bool ServerConnection::has_work() {
 std::optional<TimePoint> ServerConnection::next_timeout() {
   const std::optional<TimePoint> next =
       close_deadline_ ? close_deadline_ : earliest(responder_->next_timeout(), link_->next_timeout());
-  return reverse_ ? earliest(next, reverse_->calls().next_timeout()) : next;
+  return reverse_ ? earliest(next, reverse_->next_timeout()) : next;
 }
 
 void ServerConnection::note_end(EndReason reason, verbs::LogLevel level, std::string why) {

@@ -1,10 +1,11 @@
 #include "apps/gateway/backchannel.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "apps/gateway/record_parts.h"
 #include "rpcrdma/rpc_message.h"
-#include "spdlog/spdlog.h"
 
 namespace weft::gateway {
 
@@ -26,8 +27,7 @@ struct CallsToRdma::Call : PassedCall {
 struct CallsToRdma::State {
   rpcrdma::Server& server;
   rpcrdma::ConnectionId client;
-  std::string peer;
-  std::function<void(bool)> pause;
+  Owner owner;
   std::weak_ptr<onc_tcp::Stream> stream;
   std::list<Call> calls;
   std::size_t num_answers = 0;  // not sent yet
@@ -38,7 +38,7 @@ struct CallsToRdma::State {
     // Once the server is held back, it stays so until half of them are done.
     const std::size_t most = kCallbackCredits + (is_paused ? 0 : kMaxWaiting);
     const bool hold = calls.size() + num_answers >= most;
-    if (!ended && hold != std::exchange(is_paused, hold)) pause(hold);
+    if (!ended && hold != std::exchange(is_paused, hold)) owner.pause(hold);
   }
 };
 
@@ -55,9 +55,8 @@ void CallsToRdma::answer(const std::shared_ptr<State>& state, onc_tcp::Stream& s
   stream.send(std::move(record));
 }
 
-CallsToRdma::CallsToRdma(rpcrdma::Server& server, rpcrdma::ConnectionId client, std::string peer,
-                         std::function<void(bool)> pause)
-    : state_(new State{server, client, std::move(peer), std::move(pause), {}, {}}) {}
+CallsToRdma::CallsToRdma(rpcrdma::Server& server, rpcrdma::ConnectionId client, Owner owner)
+    : state_(new State{server, client, std::move(owner), {}, {}}) {}
 
 CallsToRdma::~CallsToRdma() {
   end();
@@ -90,7 +89,7 @@ void CallsToRdma::pass(onc_tcp::Stream& stream, Record record) {
   if (called.ok()) {
     call.id = called.value();
   } else {
-    spdlog::warn("gateway: {}: a call of the server cannot be passed on: {}", state.peer, called.error().message);
+    state.owner.warn("a call of the server cannot be passed on: " + called.error().message);
     // A repeated Call gets its answer together with the first one.
     if (called.error().errno_value != EEXIST) {
       answer(state_, stream, header_record(accepted(call.xid(), AcceptStat::kSystemErr)));
@@ -110,7 +109,7 @@ void CallsToRdma::on_reply(const std::shared_ptr<State>& state, std::list<Call>:
     answer(state, *stream,
            owned_record([&](auto& octets) { octets.assign(reply.message.begin(), reply.message.end()); }));
   } else if (reply.status != CallStatus::kTimeout && reply.status != CallStatus::kDisconnected) {
-    spdlog::warn("gateway: {}: call of the server, XID {:#x}: {}", state->peer, xid, reply.text);
+    state->owner.warn(fmt::format("call of the server, XID {:#x}: {}", xid, reply.text));
     answer(state, *stream, header_record(accepted(xid, AcceptStat::kSystemErr)));
   }
   state->hold_back();

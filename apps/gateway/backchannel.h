@@ -26,8 +26,12 @@ struct OwnedRecord;
 // CallsToRdma passes the Calls of one TCP server on to its client over RDMA. One thread uses it.
 class CallsToRdma {
  public:
-  // The server outlives it. It calls pause with true if too many Calls wait, and with false afterwards.
-  CallsToRdma(rpcrdma::Server& server, rpcrdma::ConnectionId client, std::string peer, std::function<void(bool)> pause);
+  struct Owner {
+    std::function<void(bool)> pause;                    // true: too many Calls wait. false: they no longer do
+    std::function<void(const std::string& what)> warn;  // a line for the log
+  };
+  // The server outlives it.
+  CallsToRdma(rpcrdma::Server& server, rpcrdma::ConnectionId client, Owner owner);
   ~CallsToRdma();
 
   // Takes a record that is a Call. Its Reply, or a refusal, is sent on the stream.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 #include "apps/gateway/record_parts.h"
@@ -234,6 +235,11 @@ bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const
   }
   const auto at = std::prev(calls_.end());
   const auto queued = client_->call(spec, [this, at](const rpcrdma::Reply& reply) { on_reply(at, reply); });
+  // A repeated Call gets its answer together with the first one.
+  if (!queued.ok() && queued.error().errno_value == EEXIST) {
+    calls_.pop_back();
+    return true;
+  }
   if (!queued.ok()) {
     if (shared_.log.take(now_)) {
       spdlog::warn("gateway: {}: a call of program {} cannot be sent: {}", peer_, spec.program, queued.error().message);

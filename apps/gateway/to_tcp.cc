@@ -220,9 +220,11 @@ std::shared_ptr<ToTcp::Client> ToTcp::client_of(const ServedCall& served) {
     client = std::make_shared<Client>();
     client->id = served.connection;
     client->peer = served.peer;
+    Client* const at = client.get();
     client->callbacks = std::make_unique<CallsToRdma>(
-        *server_, client->id, client->peer,
-        [at = client.get()](bool hold) { hold ? at->stream->pause() : at->stream->resume(); });
+        *server_, client->id,
+        CallsToRdma::Owner{.pause = [at](bool hold) { hold ? at->stream->pause() : at->stream->resume(); },
+                           .warn = [this, at](const std::string& what) { warn(*at, what); }});
     ++num_clients_;
     client->connect_until = now_ + config_.connect_timeout;
     connecting_.push_back(client);
@@ -265,10 +267,14 @@ void ToTcp::forget(const Client& client) {
   }
 }
 
+void ToTcp::warn(const Client& client, const std::string& what) {
+  if (log_.take(now_)) spdlog::warn("gateway: {}: {}", client.peer, what);
+}
+
 // Neither end stays without the other. The disconnected client connects and asks again.
 void ToTcp::give_up(Client& client, const std::string& why) {
   if (client.ended) return;
-  if (log_.take(now_)) spdlog::warn("gateway: {}: {}", client.peer, why);
+  warn(client, why);
   for (const auto& [xid, call] : client.calls) server_->abandon(call->served.id);
   end(client);
   forget(client);

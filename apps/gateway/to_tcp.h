@@ -90,6 +90,7 @@ class ToTcp : private rpcrdma::Service {
   static void end(Client& client);
   void end_if_done(Client& client);
   void give_up(Client& client, const std::string& why);
+  void warn(const Client& client, const std::string& what);
   // Takes the client out of the lists of clients with pending answers or connections.
   void forget(const Client& client);
   // Looks for late servers.

@@ -53,8 +53,7 @@ rpcrdma::ServedReply RpcService::read(const rpcrdma::ServedCall& call) {
   XdrReader args(call.args);
   std::uint32_t len = 0;
   if (!args.u32(len) || !args.at_end()) return refusal(Accept::kGarbageArgs);
-  const std::size_t most = call.result_item_capacity().value_or(call.result_room);
-  len = std::uint32_t(std::min<std::size_t>({len, most, kMaxItem}));
+  len = std::uint32_t(std::min<std::size_t>({len, call.max_item(sizeof(len)), kMaxItem}));
   rpcrdma::ServedReply reply;
   XdrWriter(reply.results).u32(len);
   if (len != 0) {

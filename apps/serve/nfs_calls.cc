@@ -72,10 +72,7 @@ ServedReply run_read(Backend& backend, const BulkArgs& args, Buffer& buffer) {
 ServedReply run_readlink(Backend& backend, const ServedCall& call, Buffer& buffer) {
   nfs3::FhArgs args;
   if (!parse_all(call, args)) return garbage();
-  nfs3::ReadlinkRes res = backend.readlink(args, buffer.octets());
-  // A target cannot be cut short, unlike READ's octets.
-  const auto most = call.result_item_capacity();
-  if (most && res.status == nfs3::Nfsstat3::kOk && res.data.len > *most) res.status = nfs3::Nfsstat3::kServerfault;
+  const nfs3::ReadlinkRes res = backend.readlink(args, buffer.octets());
   return item_reply(res, buffer);
 }
 

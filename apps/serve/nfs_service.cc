@@ -52,6 +52,8 @@ DiskLane lane_of(const ServedCall& call, const BulkArgs& args) {
   }
 }
 
+constexpr std::size_t kReadResults = 104;  // octets of READ3res with attributes, without its data
+
 }  // namespace
 
 bool NfsService::take_buffer(const ServedCall& call, const BulkArgs& args, Buffer& buffer) {
@@ -61,10 +63,8 @@ bool NfsService::take_buffer(const ServedCall& call, const BulkArgs& args, Buffe
       const auto* read = std::get_if<nfs3::ReadArgs>(&args);
       if (read == nullptr) return true;  // garbage; the worker will say so
       len = std::min(read->count, backend_.config().rtmax);
-      // READ may return less than was asked for, so a Write chunk that is too small is no error. An item larger than
-      // the room of the whole Reply could not be sent.
-      if (const auto most = call.result_item_capacity()) len = std::min(len, *most);
-      len = std::min(len, call.result_room);
+      // READ may return less than was asked for, so a Write chunk or a Reply chunk that is too small is no error.
+      len = std::min(len, call.max_item(kReadResults));
       break;
     }
     case Proc::kReadlink: len = nfs3::kMaxPath; break;

@@ -68,7 +68,7 @@ struct ReverseTest : ::testing::Test {
     }
     if (server) {
       server->responder->on_time(at(ms));
-      server->reverse->calls().on_time(at(ms));
+      server->reverse->on_time(at(ms));
     }
   }
   ReplyCallback keep(std::vector<CallStatus>& ended) {

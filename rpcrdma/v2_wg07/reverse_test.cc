@@ -7,6 +7,8 @@
 namespace weft::rpcrdma::testing {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -114,6 +116,64 @@ TEST_F(Wg07ReverseTest, NothingIsCalledBeforeTheClientHasToldThatItServes) {
   EXPECT_FALSE(server->reverse->calls().call(call_of(callback_binding()), {}).ok());
   run();
   EXPECT_THAT(server->qp.sent, IsEmpty());
+}
+
+// A program that waits for its Call may hold up others.
+TEST_F(Wg07ReverseTest, CallsToAClientThatTellsNothingEndSoon) {
+  RecordProperty("proves", "W2-4.6.3-2");
+  ReverseTest::open({.protocol = Protocol::k2Wg07}, {.protocol = Protocol::k2Wg07});
+  server->link->exchange_properties({}, [this] { server->reverse->settle(server->link->terms()); });
+  call_server(call_of(test_binding()));
+  run();
+  server->qp.sent.clear();
+  call_client(call_of(callback_binding()));
+  run(100);
+  EXPECT_EQ(server->reverse->next_timeout(), at(1100));
+  run(1099);
+  EXPECT_THAT(reverse_ended, IsEmpty());
+  run(1100);
+  call_client(call_of(callback_binding()));
+  run(1101);
+  EXPECT_THAT(reverse_ended, ElementsAre(CallStatus::kLocalError, CallStatus::kLocalError));
+  EXPECT_THAT(server->qp.sent, IsEmpty());
+  // It tells late.
+  client->link->exchange_properties({.reverse = ReverseSupport::kInline}, {});
+  client->link->on_opened();
+  run(1200);
+  call_client(call_of(callback_binding()));
+  run(2000);
+  EXPECT_EQ(reverse_ended.back(), CallStatus::kSuccess);
+}
+
+// Each Call holds a Receive until it is answered, and Replies need Receives.
+TEST_F(Wg07ReverseTest, CallsWithoutAnAnswerLeaveReceivesForReplies) {
+  open_client_alone();
+  client->service.answer = [](ServedCall&) {};
+  std::uint32_t xid = 100;
+  const auto call_client_from_hand = [&] {
+    Octets message;
+    xdr::XdrWriter out(message);
+    emit_call(out, {++xid, kCallback, 1, 1, {}, {}});
+    ASSERT_TRUE(client->qp.inject(wg07_octets(xid, 1000, wg07::CallInline{}, message)));
+    run();
+  };
+  while (errors().empty()) {
+    ASSERT_LE(xid, 200u);
+    call_client_from_hand();
+  }
+  const std::uint32_t num_held = client->endpoint->num_held();
+  EXPECT_GE(num_held, ReverseOptions{}.reverse_credits);
+  EXPECT_GE(client->endpoint->num_ready(), 2u) << "a Reply and a GRANT";
+  for (int i = 0; i < 50; ++i) call_client_from_hand();
+  EXPECT_THAT(errors(), AllOf(SizeIs(51), Each(wg07::Err::kSystem)));
+  EXPECT_EQ(wg07_parse(client->qp.sent.back()).header.xid, xid);
+  EXPECT_EQ(client->endpoint->num_held(), num_held);
+  forward_ended.clear();
+  call_server(call_of(test_binding()));
+  const std::uint32_t forward = wg07_parse(client->qp.sent.back()).header.xid;
+  ASSERT_TRUE(client->qp.inject(wg07_octets(forward, 1000, wg07::ReplyInline{}, rpc_reply(forward))));
+  run();
+  EXPECT_EQ(forward_ended, successes(1));
 }
 
 TEST_F(Wg07ReverseTest, LongCallsGoInPartsAndWithoutChunks) {

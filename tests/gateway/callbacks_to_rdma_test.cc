@@ -1,5 +1,9 @@
 // Calls of a server over TCP to its client over RDMA, as NFSv4.1 has them.
 #include "apps/gateway/backchannel.h"
+
+#include <algorithm>
+
+#include "spdlog/spdlog.h"
 #include "tests/gateway/to_tcp_world.h"
 
 namespace weft::gateway::testing {
@@ -145,6 +149,20 @@ TEST_F(CallbacksToRdmaTest, WhatDoesNotFitIsRefusedAndTheRestGoesOn) {
   server.send(callback(2));
   ASSERT_TRUE(run([&] { return server.records.size() == 3; }));
   EXPECT_EQ(server.records[2], reply_message(2, {}));
+}
+
+TEST_F(CallbacksToRdmaTest, RefusalsCostFewLines) {
+  TcpEnd& server = open();
+  callbacks.answer = [] { return rpcrdma::ServedReply{}; };
+  constexpr std::size_t kNum = 3 * verbs::LogBudget::kBurst;
+  ::testing::internal::CaptureStdout();  // where spdlog writes unless it is told otherwise
+  for (std::uint32_t i = 0; i < kNum; ++i) server.send(callback(i, counted(20000)));
+  ASSERT_TRUE(run([&] { return server.records.size() == 1 + kNum; }));
+  spdlog::default_logger()->flush();
+  const std::string lines = ::testing::internal::GetCapturedStdout();
+  // The time that the test takes counts.
+  EXPECT_LE(std::ranges::count(lines, '\n'), 2 * verbs::LogBudget::kBurst);
+  EXPECT_NE(lines.find("does not fit"), std::string::npos) << lines;
 }
 
 // A client that answers none is not cut off from its server.

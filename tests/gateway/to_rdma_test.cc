@@ -201,6 +201,24 @@ TEST_F(ToRdmaTest, ACallWaitsForABufferForItsResult) {
   for (std::uint32_t xid = 1; xid <= kCalls; ++xid) EXPECT_EQ(client.records[xid], reply_message(xid, refusal));
 }
 
+// Clients over TCP repeat a Call that takes long.
+TEST_F(ToRdmaTest, ARepeatedCallHasOneAnswer) {
+  TcpEnd& client = connect();
+  answer = [](const rpcrdma::ServedCall&) { return rpcrdma::ServedReply{}; };
+  EXPECT_EQ(ask(client, nfs_call(1, kNull, {})), reply_message(1, {}));
+  answer = nullptr;
+  client.records.clear();
+  client.send(nfs_call(7, kNull, {}));
+  ASSERT_TRUE(run([&] { return calls.size() == 1; }));
+  client.send(nfs_call(7, kNull, {}));
+  client.send(nfs_call(8, kNull, {}));
+  ASSERT_TRUE(run([&] { return calls.size() == 2; }));
+  for (const rpcrdma::ServedCall& call : calls) server->reply(call.id, {});
+  ASSERT_TRUE(run([&] { return client.records.size() == 2; }));
+  settle();
+  EXPECT_EQ(client.records, (std::vector{reply_message(7, {}), reply_message(8, {})}));
+}
+
 TEST_F(ToRdmaTest, WhatIsNoCallEndsItsClientAlone) {
   answer = [](const rpcrdma::ServedCall&) { return rpcrdma::ServedReply{}; };
   TcpEnd& bad = connect();

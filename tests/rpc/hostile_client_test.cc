@@ -132,6 +132,14 @@ TEST_F(HostileClientTest, TheCallThatEndedItsConnectionIsRefusedOnTheNextOne) {
   EXPECT_EQ(answer.xid, parse(load_vector("V03").octets).xid);
   EXPECT_FALSE(peer->disconnected);
   EXPECT_EQ(file.num_calls, 0u);
+  // Another program of that host may have the same XID.
+  Octets null = load_vector("V01").octets;
+  for (const std::size_t at : {std::size_t{0}, v1::kMinHeader}) {
+    std::copy_n(load_vector("V03").octets.begin(), 4, null.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  peer->send(null);
+  run_until([this] { return peer->received.size() == 2; });
+  EXPECT_EQ(parse(peer->received[1]).proc, v1::Proc::kMsg);
 }
 
 struct RefusedWriteTest : HostileClientTest {

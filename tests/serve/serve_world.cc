@@ -98,7 +98,7 @@ void ServeWorld::run_until(const std::function<bool()>& done) {
 
 void ServeWorld::start_call(Peer& peer, nfs3::Proc procedure, ConstBytes args, Answer& answer,
                             std::optional<rpcrdma::ArgumentItem> item, MutBytes result_item,
-                            std::optional<std::uint32_t> xid) {
+                            std::optional<std::uint32_t> xid, std::optional<std::size_t> max_results) {
   static const rpcrdma::OpaqueAuth cred = rpcrdma::auth_sys_of_this_process();
   rpcrdma::CallSpec spec;
   spec.program = nfs3::kProgram;
@@ -114,7 +114,8 @@ void ServeWorld::start_call(Peer& peer, nfs3::Proc procedure, ConstBytes args, A
     reduced = std::span(&item->position, 1);
   }
   spec.result_items = result_item;
-  spec.max_results = std::max<std::size_t>(spec.binding->max_results(spec.procedure, args, reduced), 512);
+  spec.max_results =
+      max_results.value_or(std::max<std::size_t>(spec.binding->max_results(spec.procedure, args, reduced), 512));
   auto status = peer.client->call(spec, [&answer](const rpcrdma::Reply& reply) {
     answer.status = reply.status;
     answer.results.assign(reply.results.begin(), reply.results.end());

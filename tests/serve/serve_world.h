@@ -60,10 +60,10 @@ class ServeWorld : public ::testing::Test {
     bool done = false;
   };
   // start_call: `answer` and the memory of the views stay until it is done. args are XDR; item: WRITE's data, out of
-  // args; xid: the client chooses where none is given.
+  // args; xid: the client chooses where none is given; max_results: as the procedure has it, if none is given.
   void start_call(Peer& peer, nfs3::Proc procedure, ConstBytes args, Answer& answer,
                   std::optional<rpcrdma::ArgumentItem> item = {}, MutBytes result_item = {},
-                  std::optional<std::uint32_t> xid = {});
+                  std::optional<std::uint32_t> xid = {}, std::optional<std::size_t> max_results = {});
 
   template <typename Res, typename Args>
   Res call(Peer& peer, nfs3::Proc procedure, const Args& args, std::optional<std::uint32_t> xid = {}) {
