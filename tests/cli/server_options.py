@@ -137,17 +137,18 @@ def test_memory(weft):
 
 
 def test_allow(weft):
-    """--allow of a gateway: a client of another address is refused."""
-    for name in (TO_TCP, TO_RDMA):
+    """--allow: a client of another address is refused, and counted."""
+    for name in (SERVE, TO_TCP, TO_RDMA):
         words = ("--allow", "192.0.2.0/24", "--allow", "127.0.0.8", "--crc", "off")
         with World(weft, name, *words) as world:
             unwelcome = world.connect()
-            if name == TO_TCP:
+            if name != TO_RDMA:
                 with contextlib.suppress(OSError):
                     unwelcome.sendall(MPA_REQUEST)
             assert is_ended([unwelcome]), name
+            world.wait_for(lambda metrics: metrics.value("weft_connections_refused_total", reason="not_admitted") == 1)
             welcome = world.connect("127.0.0.8")
-            if name == TO_TCP:
+            if name != TO_RDMA:
                 welcome.sendall(MPA_REQUEST)
             world.wait_for(lambda metrics: metrics.value("weft_connections") == 1)
 
