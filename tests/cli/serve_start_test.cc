@@ -46,7 +46,9 @@ TEST_F(ServeStart, TheWarningsAreTold) {
 
 // The key of all handles lies there.
 TEST_F(ServeStart, TheStateDirectoryIsNotExported) {
-  const Outcome outcome = run_weft({"serve", dir, "--state-dir", dir});
+  RunningWeft server({"serve", dir, "--state-dir", dir, "--listen", "127.0.0.1:0", "--mount-listen", "127.0.0.1:0"});
+  ASSERT_FALSE(server.wait_for("ready "));
+  const Outcome outcome = server.finish();
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(outcome.out, "");
   EXPECT_TRUE(outcome.err.starts_with("weft: " + dir + " is the state directory, which holds the key of all handles"))
