@@ -134,6 +134,16 @@ std::function<bool(const sockaddr_storage& peer)> filter_of(AllowList list) {
   return [list = std::move(list)](const sockaddr_storage& peer) { return list.admits(peer); };
 }
 
+std::function<bool(const sockaddr_storage& peer)> counting(std::function<bool(const sockaddr_storage& peer)> admits,
+                                                           std::shared_ptr<RefusedPeers> refused) {
+  if (!admits) return {};
+  return [admits = std::move(admits), refused = std::move(refused)](const sockaddr_storage& peer) {
+    const bool is_admitted = admits(peer);
+    if (!is_admitted) ++*refused;
+    return is_admitted;
+  };
+}
+
 bool is_loopback(const sockaddr_storage& addr) {
   const std::optional<Address> address = of_peer(addr);
   if (!address) return false;

@@ -3,8 +3,10 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +46,12 @@ std::string allow_fault(const std::string& rule);
 
 // filter_of makes the list a filter for listeners. An empty list gives no filter.
 std::function<bool(const sockaddr_storage& peer)> filter_of(AllowList list);
+
+// counting makes a filter count the peers that it refuses. No filter stays no filter. A device closes the connections
+// of these peers before a server hears of them, so the server cannot count them.
+using RefusedPeers = std::atomic<std::uint64_t>;
+std::function<bool(const sockaddr_storage& peer)> counting(std::function<bool(const sockaddr_storage& peer)> admits,
+                                                           std::shared_ptr<RefusedPeers> refused);
 
 // is_loopback tells whether only this host reaches a listener at this address.
 bool is_loopback(const sockaddr_storage& addr);

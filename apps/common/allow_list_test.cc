@@ -97,6 +97,16 @@ TEST(AllowList, OtherFamiliesAreNotAdmitted) {
   EXPECT_FALSE(list_of({"0.0.0.0/0", "::/0"}).admits(other));
 }
 
+TEST(Counting, CountsThePeersThatTheFilterRefuses) {
+  const auto refused = std::make_shared<RefusedPeers>(0);
+  EXPECT_FALSE(counting({}, refused));
+  const auto admits = counting(filter_of(list_of({"192.0.2.0/24"})), refused);
+  EXPECT_TRUE(admits(*resolve_address("192.0.2.7:1")));
+  EXPECT_EQ(*refused, 0u);
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(admits(*resolve_address("192.0.3.7:1")));
+  EXPECT_EQ(*refused, 2u);
+}
+
 TEST(IsLoopback, KnowsWhatOnlyThisHostReaches) {
   for (const char* host : {"127.0.0.1:1", "127.255.0.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"}) {
     EXPECT_TRUE(is_loopback(*resolve_address(host))) << host;

@@ -42,6 +42,7 @@ TEST(GlobalOptions, DefaultsAreThoseOfTheDocumentation) {
   EXPECT_FALSE(parsed.options.progress.has_value());
   EXPECT_TRUE(parsed.options.crc);
   EXPECT_EQ(parsed.options.mpa_revision, 2);
+  EXPECT_EQ(parsed.options.tell_after, std::chrono::seconds(5));
 }
 
 TEST(GlobalOptions, ThoseOfConnectionsAreRefusedWhereThereIsNone) {

@@ -119,7 +119,8 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   if (!allow.ok()) return fail(allow.status());
   const auto admits = filter_of(*allow);
   // The device makes connections too, but the filter applies only to incoming ones.
-  auto device = open_device(global, {.admits = admits});
+  const auto refused = std::make_shared<RefusedPeers>(0);
+  auto device = open_device(global, {.admits = counting(admits, refused)});
   if (!device.ok()) return fail(device.status());
   io_context io(1);
   const std::optional<Limits> limits = limits_of(options.limits, file_limit);
@@ -138,6 +139,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     config.stream.record.max_record = kMaxRecord;
     config.reserved_port = options.reserved_port;
     config.has_metrics = !options.metrics.empty();
+    config.refused_by_device = refused;
     auto made = gateway::ToTcp::start(config, **device, io);
     if (!made.ok()) return fail(made.status());
     std::unique_ptr<RpcbindRegistration> registration;

@@ -149,6 +149,7 @@ std::string ToTcp::summary() const {
 metrics::Snapshot ToTcp::snapshot() const {
   metrics::Snapshot out;
   metrics::take(out, calls_, server_->statistics());
+  if (config_.refused_by_device) out.server.not_admitted += *config_.refused_by_device;
   out.max_connections = config_.rpc.max_connections;
   out.terminates = device_.query().terminates;
   const rpcrdma::ServerMemory memory = server_->memory();

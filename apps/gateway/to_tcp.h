@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "apps/common/allow_list.h"
 #include "apps/metrics/snapshot.h"
 #include "apps/onc_tcp/stream.h"
 #include "base/time.h"
@@ -42,6 +43,8 @@ struct ToTcpConfig {
   // a program of root.
   bool reserved_port = false;
   bool has_metrics = false;  // snapshot() has the Calls, which then cost a little more
+  // The peers that the device refused by itself; null for none.
+  std::shared_ptr<const apps::RefusedPeers> refused_by_device = {};
 };
 
 // ToTcp puts an RPC server that speaks TCP behind RPC-over-RDMA. Every RDMA connection has its own TCP connection, made

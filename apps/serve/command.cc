@@ -124,7 +124,9 @@ int run_serve(const GlobalOptions& global, const ServeOptions& options) {
   const std::uint64_t file_limit = raise_file_limit();
   absl::StatusOr<serve::ServeConfig> config = to_config(global, options, file_limit);
   if (!config.ok()) return fail(config.status());
-  auto device = open_device(global, {.admits = config->rpc.admits});
+  const auto refused = std::make_shared<RefusedPeers>(0);
+  config->refused_by_device = refused;
+  auto device = open_device(global, {.admits = counting(config->rpc.admits, refused)});
   if (!device.ok()) return fail(device.status());
   auto app = serve::ServeApp::start(*config, **device);
   if (!app.ok()) return fail(app.status());

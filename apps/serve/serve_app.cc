@@ -96,6 +96,7 @@ std::string ServeApp::summary() const {
 metrics::Snapshot ServeApp::snapshot() {
   metrics::Snapshot out;
   metrics::take(out, calls_, server_->statistics());
+  if (config_.refused_by_device) out.server.not_admitted += *config_.refused_by_device;
   out.max_connections = config_.rpc.max_connections;
   out.terminates = device_.query().terminates;
   const rpcrdma::ServerMemory memory = server_->memory();

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "apps/common/allow_list.h"
 #include "apps/metrics/snapshot.h"
 #include "apps/serve/backend/backend.h"
 #include "apps/serve/disk_pool.h"
@@ -30,7 +31,9 @@ struct ServeConfig {
   sockaddr_storage listen{};        // RPC-over-RDMA
   sockaddr_storage mount_listen{};  // MOUNT on TCP
   bool has_metrics = false;         // snapshot() has the Calls, which then cost a little more
-  DiskCalls calls;                  // for tests
+  // The peers that the device refused by itself; null for none.
+  std::shared_ptr<const apps::RefusedPeers> refused_by_device = {};
+  DiskCalls calls;  // for tests
 };
 
 // ServeApp is `weft serve` without its command line: one export, NFSv3 on RPC-over-RDMA and MOUNT v3 on TCP. It listens

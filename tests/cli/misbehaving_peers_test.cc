@@ -92,14 +92,16 @@ TEST(SilentPeers, AListenerEndsClientsThatFallSilent) {
   WeftListener ping({"ping", "--listen", "127.0.0.1:0", "--timeout", "0.3"});
   RawClients silent_ping("127.0.0.1", port_in(ping.address("rdma")));
   ASSERT_TRUE(silent_ping.connect_mpa());
+  expect_ping_served(port_in(ping.address("rdma")));
   EXPECT_TRUE(silent_ping.is_ended());
 
   WeftListener perf({"perf", "--listen", "127.0.0.1:0", "--timeout", "0.3"});
   RawClients silent_perf("127.0.0.1", port_in(perf.address("rdma")));
   ASSERT_TRUE(silent_perf.connect_mpa(hello(kWrite, 1, 4096)));
-  EXPECT_TRUE(silent_perf.is_ended());
   RawClients silent_tcp("127.0.0.1", port_in(perf.address("tcp")));
   silent_tcp.connect_silently();
+  expect_perf_served(port_in(perf.address("rdma")), {"write", "tcp"});
+  EXPECT_TRUE(silent_perf.is_ended());
   EXPECT_TRUE(silent_tcp.is_ended());
 }
 

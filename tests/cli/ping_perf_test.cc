@@ -20,6 +20,13 @@ nlohmann::json parse_line(const Outcome& outcome) {
   return nlohmann::json::parse(outcome.out, nullptr, false);
 }
 
+// A measurement has another meaning if its thread slept.
+void expect_share(const nlohmann::json& share) {
+  ASSERT_TRUE(share.is_number()) << share;
+  EXPECT_GE(share, 0.0);
+  EXPECT_LE(share, 1.0);
+}
+
 class PingCli : public ::testing::Test {
  protected:
   WeftListener listener_{{"ping", "--listen", "127.0.0.1:0"}};
@@ -32,6 +39,8 @@ TEST_F(PingCli, VerifiesEveryPingAndReportsTheRoundTrips) {
   EXPECT_EQ(json["verified"], true);
   EXPECT_LE(json["min_ns"], json["p50_ns"]);
   EXPECT_LE(json["p50_ns"], json["p99_ns"]);
+  EXPECT_EQ(json["progress"], "adapt");
+  expect_share(json["sleep_share"]);
 }
 
 TEST_F(PingCli, TakesEverySizeOneAfterTheOther) {
@@ -122,6 +131,8 @@ TEST_F(PerfCli, EveryOpRunsAgainstOneListener) {
     EXPECT_EQ(json["peer_cc"], "reno") << op;
     EXPECT_GT(json["seconds"], 0.0) << op;
     EXPECT_TRUE(json.contains("octets_per_s") && json.contains("ops_per_s") && json.contains("octets")) << op;
+    EXPECT_EQ(json["progress"], "adapt") << op;
+    expect_share(json["sleep_share"]);
   }
 }
 
@@ -299,7 +310,12 @@ TEST_F(PerfCli, CrcsAreOffOnlyWhereBothEndsSayOff) {
 TEST_F(PerfCli, BaselinesSpinOrSleep) {
   for (const char* mode : {"spin", "block"}) {
     for (const char* op : {"tcp", "tcp-file-read", "tcp-file-write"}) {
-      EXPECT_GT(perf({"--op", op, "--progress", mode})["octets"], 0) << op << " " << mode;
+      auto json = perf({"--op", op, "--progress", mode});
+      EXPECT_GT(json["octets"], 0) << op << " " << mode;
+      EXPECT_EQ(json["progress"], mode) << op;
+      if (std::string_view(mode) == "spin") {
+        EXPECT_EQ(json["sleep_share"], 0.0) << op;
+      }
     }
   }
 }

@@ -84,6 +84,23 @@ TEST_F(Commands, GetAndPutOfManySizes) {
   EXPECT_EQ(names_in(local_dir()), (Names{"down", "up"}));
 }
 
+// Numbers of file systems take all 64 bits; a number of JSON would lose the last digits in many readers.
+TEST_F(Commands, StatTellsTheFileSystemWithAllItsDigits) {
+  write_file(exported("file"), {1});
+  interposer.hook = [this](rpcrdma::ServedCall& call) {
+    if (!is(call, nfs3::Proc::kLookup)) return false;
+    nfs3::LookupRes res = backend->lookup(args_of<nfs3::DiropArgs>(call));
+    res.obj_attributes->fsid = 0xfedcba9876543211;
+    interposer.answer(call, res);
+    return true;
+  };
+  const Ran json = weft({"nfs", "stat", "--json", url("file")});
+  EXPECT_EQ(json.status, 0) << json.err;
+  EXPECT_NE(json.out.find(R"("fsid":"18364758544493064721")"), std::string::npos) << json.out;
+  const Ran text = weft({"nfs", "stat", url("file")});
+  EXPECT_NE(text.out.find("of file system 0xfedcba9876543211\n"), std::string::npos) << text.out;
+}
+
 TEST_F(Commands, BulkGoesByChunkAndSmallDataInline) {
   write_file(exported("small"), noise(100));
   write_file(exported("large"), noise(300000));

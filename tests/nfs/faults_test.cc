@@ -1,13 +1,22 @@
 // `weft nfs` with a server that fails, and with a hostile one.
+#include <arpa/inet.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
+#include "apps/common/signals.h"
+#include "apps/nfs/session.h"
+#include "base/fd.h"
 #include "rpcrdma/testing/protocol_under_test.h"
 #include "tests/nfs/world.h"
+#include "verbs-shim/soft/device.h"
 
 namespace weft::nfs::testing {
 namespace {
@@ -265,6 +274,68 @@ TEST_F(Faults, AServerThatDoesNotAnswerIsToldOfAndGivenUp) {
   EXPECT_NE(told, std::string::npos) << ran.err;
   EXPECT_NE(ran.err.find("no Reply within 400 ms"), std::string::npos) << ran.err;
   EXPECT_TRUE(names_in(local_dir()).empty());
+}
+
+// RawServer takes connections over MPA and does nothing more with them.
+class RawServer {
+ public:
+  RawServer() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    addr_.sin_family = AF_INET;
+    addr_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t len = sizeof addr_;
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&addr_), len), 0);
+    EXPECT_EQ(::listen(listener_.get(), 8), 0);
+    EXPECT_EQ(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&addr_), &len), 0);
+  }
+  int fd() const { return listener_.get(); }
+  std::uint16_t port() const { return ntohs(addr_.sin_port); }
+  Fd accept() const { return Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+  // Waits for the Request (RFC 5044 section 7.1, revision 1) and accepts it. `more` goes out with the Reply.
+  static void reply(const Fd& client, const std::string& more = {}) {
+    std::array<char, 1024> request;
+    EXPECT_GE(::recv(client.get(), request.data(), request.size(), 0), 20);
+    const std::string reply = "MPA ID Rep Frame" + std::string("\x40\x01\0\0", 4) + more;
+    EXPECT_EQ(::send(client.get(), reply.data(), reply.size(), MSG_NOSIGNAL), static_cast<ssize_t>(reply.size()));
+  }
+
+ private:
+  Fd listener_;
+  sockaddr_in addr_{};
+};
+
+TEST_F(Faults, AConnectionThatComesAndGoesWithinOneTurnIsTold) {
+  const RawServer raw;
+  Url there = *parse_url(url(""));
+  there.port = raw.port();
+  apps::GlobalOptions options = client_options();
+  options.protocols = {rpcrdma::Protocol::k1};
+  verbs::SoftConfig config;
+  config.mpa_revision = 1;
+  const auto device = std::move(verbs::open_soft_device(config).value());
+  const apps::StopSignals stop;
+  std::vector<std::string> told;
+  Fd client;
+  std::thread server([&] { raw.reply(client = raw.accept()); });
+  auto session = Session::open(there, options, *device, stop,
+                               {.reconnect_for = std::chrono::seconds(30),
+                                .timeout = std::chrono::seconds(30),
+                                .tell = [&](const std::string& line) { told.push_back(line); }});
+  server.join();
+  ASSERT_TRUE(session.ok()) << session.status();
+  client.reset();
+  const auto turn_until_readable = [&](int fd) {
+    pollfd polled{fd, POLLIN, 0};
+    while (::poll(&polled, 1, 0) == 0) ASSERT_TRUE((*session)->turn(fd).ok());
+  };
+  ASSERT_NO_FATAL_FAILURE(turn_until_readable(raw.fd()));
+  client = raw.accept();
+  ASSERT_NO_FATAL_FAILURE(turn_until_readable(client.get()));
+  // The FPDU behind the Reply has a wrong CRC. The client reads both at once, and ends the connection.
+  raw.reply(client, std::string("\0\x12", 2) + std::string(22, '\x11'));
+  while (told.size() < 3) ASSERT_TRUE((*session)->turn().ok());
+  EXPECT_TRUE(told[0].ends_with("; connecting again")) << told[0];
+  EXPECT_EQ(told[1], "connected to 127.0.0.1 again");
+  EXPECT_TRUE(told[2].ends_with("; connecting again")) << told[2];
 }
 
 TEST_F(Faults, AServerThatStaysAwayIsGivenUp) {

@@ -123,6 +123,7 @@ TEST_F(Listings, NamesAreSortedAsFarAsMemoryAllows) {
   EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), kPages * kPageLen);
   EXPECT_EQ(ran.out.find(name_at(kPages * kPageLen)), 0u);
 
+  EXPECT_EQ(options.max_sorted, std::size_t{256} << 20);
   options.max_sorted = 4 * kPageLen * sizeof(DirEntry);  // some three pages
   serve_pages(kPages);
   ran = ls(options);

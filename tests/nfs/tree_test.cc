@@ -201,6 +201,34 @@ TEST_F(Trees, DirectoriesAreMadeAndRemovedSideBySide) {
   EXPECT_TRUE(names_in(export_dir()).empty());
 }
 
+TEST_F(Trees, FilesAreSentAndRemovedSideBySide) {
+  constexpr int kFiles = 6;  // within the credits of a client that was idle
+  make_files(local("tree"), kFiles);
+  hold_until(Proc::kCommit, kFiles);
+  Ran ran = weft({"nfs", "put", "-r", local("tree"), url("")});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  expect_files(exported("tree"), kFiles);
+  hold_until(Proc::kRemove, kFiles);
+  ran = weft({"nfs", "rm", "-r", url("tree")});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_TRUE(names_in(export_dir()).empty());
+}
+
+TEST_F(Trees, FilesAreSentOneAtATimeIfTheUserSaysSo) {
+  constexpr int kFiles = 20;
+  make_files(local("tree"), kFiles);
+  int num_open = 0, most_open = 0;
+  interposer.hook = [&](ServedCall& call) {
+    if (is(call, Proc::kCreate)) most_open = std::max(most_open, ++num_open);
+    if (is(call, Proc::kRename)) --num_open;
+    return false;
+  };
+  const Ran ran = weft({"nfs", "put", "-r", "-j", "1", local("tree"), url("")});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  expect_files(exported("tree"), kFiles);
+  EXPECT_EQ(most_open, 1);
+}
+
 TEST_F(Trees, AFileThatFailsDoesNotKeepTheOthersBack) {
   constexpr int kFiles = 30;
   make_files(exported("tree"), kFiles);

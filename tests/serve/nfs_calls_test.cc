@@ -161,12 +161,14 @@ TEST_F(NfsCallsTest, TheArgumentsOfAReadAndOfAWriteAreDecodedOnce) {
 TEST_F(NfsCallsTest, NamesOfAnyLengthAreTooLongNotGarbage) {
   write_local(dir + "/file", "text");
   const nfs3::NfsFh3 at = root(), file = handle("file");
+  const std::uint8_t target[] = {'f', 'i', 'l', 'e'};
   for (const std::size_t len : {256u, 1024u, 1025u, 5000u, 1000000u}) {
     const std::string name(len, 'n');
     const std::vector<std::pair<Proc, std::vector<std::uint8_t>>> calls = {
         {Proc::kLookup, xdr(nfs3::DiropArgs{{at, name}})},
         {Proc::kCreate, xdr(nfs3::CreateArgs{{at, name}, nfs3::Createmode3::kGuarded, {}, {}})},
         {Proc::kMkdir, xdr(nfs3::MkdirArgs{{at, name}, {}})},
+        {Proc::kSymlink, xdr(nfs3::SymlinkArgs{{at, name}, {}, {.len = sizeof target, .data = target}})},
         {Proc::kMknod, xdr(nfs3::MknodArgs{{at, name}, nfs3::Ftype3::kFifo, {}, {}})},
         {Proc::kRemove, xdr(nfs3::DiropArgs{{at, name}})},
         {Proc::kRmdir, xdr(nfs3::DiropArgs{{at, name}})},

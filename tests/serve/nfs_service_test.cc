@@ -67,6 +67,24 @@ class NfsServiceTest : public ExportTest {
   std::size_t read_takes(std::uint32_t count, std::size_t room = 1 << 20, std::optional<std::size_t> capacity = {}) {
     return taken_by(Proc::kRead, nfs3::ReadArgs{handle("file"), 0, count}, room, capacity);
   }
+  // Tasks that the lane ever had.
+  std::uint64_t num_tasks(DiskLane lane) {
+    const DiskPool::LaneState state = pool.state_of(lane);
+    return state.num_queued + state.num_running + state.num_done;
+  }
+  // The lane of the Call's task; nothing if the loop answers the Call.
+  std::optional<DiskLane> lane_of(Proc procedure, ConstBytes args) {
+    const std::uint64_t normal = num_tasks(DiskLane::kNormal), sync = num_tasks(DiskLane::kSync);
+    ServedCall call;
+    call.procedure = static_cast<std::uint32_t>(procedure);
+    call.args = args;
+    service->on_call(std::move(call));
+    std::optional<DiskLane> lane;
+    if (num_tasks(DiskLane::kNormal) != normal) lane = DiskLane::kNormal;
+    if (num_tasks(DiskLane::kSync) != sync) lane = DiskLane::kSync;
+    finish();
+    return lane;
+  }
   // All tasks that there are.
   void finish() {
     while (pool.num_pending() > 0) pool.drain();
@@ -130,6 +148,49 @@ TEST_F(NfsServiceTest, WhereThereIsNoneNoWorkerHearsOfTheCall) {
   }
   // Procedures that need no Buffer are done all the same.
   EXPECT_EQ(taken_by(Proc::kGetattr, nfs3::FhArgs{handle("file")}), 0u);
+}
+
+// Each task that waits for a device to write is one of the sync lane, and no other task is.
+TEST_F(NfsServiceTest, EachProcedureHasItsLane) {
+  using Lane = std::optional<DiskLane>;
+  constexpr Lane kLoop, kNormal = DiskLane::kNormal, kSync = DiskLane::kSync;
+  const std::array<Lane, nfs3::kNumProcs> lanes = {
+      kLoop,    // NULL
+      kNormal,  // GETATTR
+      kSync,    // SETATTR
+      kNormal,  // LOOKUP
+      kNormal,  // ACCESS
+      kNormal,  // READLINK
+      kNormal,  // READ
+      kNormal,  // WRITE, of garbage
+      kSync,    // CREATE
+      kSync,    // MKDIR
+      kSync,    // SYMLINK
+      kSync,    // MKNOD
+      kSync,    // REMOVE
+      kSync,    // RMDIR
+      kSync,    // RENAME
+      kSync,    // LINK
+      kNormal,  // READDIR
+      kNormal,  // READDIRPLUS
+      kNormal,  // FSSTAT
+      kNormal,  // FSINFO
+      kNormal,  // PATHCONF
+      kSync,    // COMMIT
+  };
+  for (std::uint32_t procedure = 0; procedure < nfs3::kNumProcs; ++procedure)
+    EXPECT_EQ(lane_of(static_cast<Proc>(procedure), {}), lanes[procedure]) << procedure;
+  const auto lane_of_write = [&](nfs3::StableHow stable) {
+    const std::uint8_t data[] = {1, 2, 3, 4};
+    const nfs3::WriteArgs args{handle("file"), 0, sizeof data, stable, {.len = sizeof data, .data = data}};
+    std::vector<std::uint8_t> octets;
+    rpcrdma::xdr::XdrWriter writer(octets);
+    nfs3::emit(writer, args);
+    return lane_of(Proc::kWrite, octets);
+  };
+  EXPECT_EQ(lane_of_write(nfs3::StableHow::kUnstable), kNormal);
+  EXPECT_EQ(lane_of_write(nfs3::StableHow::kDataSync), kSync);
+  EXPECT_EQ(lane_of_write(nfs3::StableHow::kFileSync), kSync);
 }
 
 TEST_F(NfsServiceTest, CallsAreCountedByProcedure) {

@@ -182,6 +182,44 @@ TEST_F(ServeTest, AHeldFsyncHoldsNobodyElse) {
   for (const One& one : commits) EXPECT_EQ(one.answer.status, CallStatus::kSuccess);
 }
 
+// A READDIRPLUS that waits for a disk worker holds up no change of another client: changes have workers of their own.
+TEST_F(ServeTest, ChangesDoNotWaitForAListingOfAnotherClient) {
+  Gate gate;
+  config.pool.num_workers = 1;
+  config.calls.lies_in_memory = [](int) { return false; };
+  config.calls.pread = [&](int fd, void* data, std::size_t len, off_t offset) {
+    return gate.pass(), ::pread(fd, data, len, offset);
+  };
+  write_local(dir + "/file", std::string(std::size_t{512} << 10, 'x'));
+  start();
+  const NfsFh3 root = mount("/");
+  auto listing = connect(), other = connect();
+  const NfsFh3 file = lookup(*listing, root, "file");
+  gate.shut();
+  Octets read_args, list_args, into(std::size_t{512} << 10);
+  rpcrdma::xdr::XdrWriter read_writer(read_args), list_writer(list_args);
+  nfs3::emit(read_writer, nfs3::ReadArgs{file, 0, static_cast<std::uint32_t>(into.size())});
+  nfs3::emit(list_writer, nfs3::ReaddirplusArgs{root, 0, {}, 8192, 65536});
+  Answer read_answer, list_answer;
+  start_call(*listing, Proc::kRead, read_args, read_answer, {}, into);
+  run_until([&] { return gate.num_held() == 1; });
+  start_call(*listing, Proc::kReaddirplus, list_args, list_answer);
+  run_until([&] { return app->num_tasks() == 2; });
+  EXPECT_EQ(call<nfs3::CommitRes>(*other, Proc::kCommit, nfs3::CommitArgs{file, 0, 0}).status, Nfsstat3::kOk);
+  EXPECT_EQ(call<nfs3::NewObjectRes>(*other, Proc::kCreate,
+                                     nfs3::CreateArgs{{root, "new"}, nfs3::Createmode3::kGuarded, {}, {}})
+                .status,
+            Nfsstat3::kOk);
+  nfs3::SetattrArgs chmod{file, {}, {}};
+  chmod.new_attributes.mode = 0600;
+  EXPECT_EQ(call<nfs3::WccRes>(*other, Proc::kSetattr, chmod).status, Nfsstat3::kOk);
+  EXPECT_EQ(write(*other, file, 0, Octets{'!'}, StableHow::kFileSync).status, Nfsstat3::kOk);
+  EXPECT_FALSE(read_answer.done || list_answer.done);
+  gate.open();
+  run_until([&] { return read_answer.done && list_answer.done; });
+  EXPECT_EQ(list_answer.status, CallStatus::kSuccess);
+}
+
 // One client has every disk worker and more to do. The next worker that is free is the other client's.
 TEST_F(ServeTest, AClientThatHasAllDiskWorkersDelaysAnotherByOneTask) {
   std::counting_semaphore<> permits(0);

@@ -67,6 +67,8 @@ TEST_P(LingeringTest, OnlySoManyPeersCanHoldUpTheirEnd) {
   }
   EXPECT_EQ(num_fds() - before, static_cast<std::ptrdiff_t>(raws.size() + kMaxLingering));
   for (std::size_t i = 0; i < raws.size(); ++i) EXPECT_EQ(is_gone(raws[i]), i < 2) << i;
+  Connection newcomer;
+  ASSERT_NO_FATAL_FAILURE(connect_another(newcomer));
 }
 
 TEST_P(LingeringTest, APeerThatNeverClosesIsLeftInTime) {
