@@ -117,7 +117,6 @@ TEST_F(CallFormTest, TheUsersLimitCountsOctetsAlone) {
 // A peer may say that a header has no more than eight segments of 64 KiB.
 TEST_F(CallFormTest, BeyondThePeersSegmentsAllGoesInParts) {
   constexpr std::size_t kMiB = 1 << 20, kHeld = 512 << 10, kOthers = 100;
-  RecordProperty("proves", "W2-5.2-4");
   rules.chunk_terms = {.max_segment = 64 << 10, .max_segments = 8};
   rules.max_unpredictable_reply = kMaxContinued;
   const auto form_of_item = [this](std::size_t len) {
