@@ -38,9 +38,8 @@ bool is_continued(std::size_t payload, std::size_t header, std::size_t threshold
   return payload <= kMaxInTwoMessages && header + payload <= first + threshold;
 }
 
-// Whether a Payload stream may go in several messages where its chunks have more segments than the peer takes.
-bool may_replace_chunks(std::size_t payload, std::optional<std::size_t> max, std::size_t most) {
-  return payload <= std::min(max.value_or(most), most);
+bool may_replace_chunks(std::size_t payload, std::optional<std::size_t> max, std::size_t most, const CallRules& rules) {
+  return rules.may_replace_chunks && payload <= std::min(max.value_or(most), most);
 }
 
 // Octets of a header with this offer and without Read list.
@@ -197,7 +196,7 @@ ReplyOffer choose_reply_offer(const CallSpec& spec, std::size_t min_reply_chunk,
   const bool needs_chunk = is_too_long() && (payload > rules.max_unpredictable_reply || !is_unpredictable(spec));
   offer.reply_chunk_len = std::max(needs_chunk ? xdr::round_up(payload) : 0, min_reply_chunk);
   const bool has_too_many = num_offered_segments(spec, offer, rules) > rules.chunk_terms.max_segments;
-  if (has_too_many && may_replace_chunks(whole, rules.max_continued_reply, rules.max_unpredictable_reply)) {
+  if (has_too_many && may_replace_chunks(whole, rules.max_continued_reply, rules.max_unpredictable_reply, rules)) {
     offer.num_writes = offer.reply_chunk_len = 0;
   }
   return offer;
@@ -228,7 +227,8 @@ CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const
   if (need > rules.call_threshold) choose_external(spec, rpc, offer, header, rules, form, head);
   const std::size_t num_segments = num_other_segments(spec, offer, form, rules) + form.pieces.size();
   if (!violates("W2-5.2-4", num_segments > rules.chunk_terms.max_segments)) return form;
-  if (may_be_continued && may_replace_chunks(payload, rules.max_continued_call, kMaxContinued)) return continued();
+  if (may_be_continued && may_replace_chunks(payload, rules.max_continued_call, kMaxContinued, rules))
+    return continued();
   if (form.refusal.empty()) form.refusal = "the chunks of the Call have more segments than the peer takes";
   return form;
 }

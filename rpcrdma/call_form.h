@@ -46,6 +46,8 @@ struct CallRules {
   std::optional<std::size_t> max_continued_call = 0, max_continued_reply = 0;
   std::size_t part_header_len = 0;
   std::size_t max_unpredictable_reply = 0;  // the same for Replies without a predictable length
+  // Whether a message goes in parts where its chunks have more segments than the peer takes.
+  bool may_replace_chunks = false;
 
   // Segments of the Read chunk of an item.
   std::size_t num_read_segments(const GatheredBytes& data) const;

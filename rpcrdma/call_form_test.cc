@@ -119,6 +119,7 @@ TEST_F(CallFormTest, BeyondThePeersSegmentsAllGoesInParts) {
   constexpr std::size_t kMiB = 1 << 20, kHeld = 512 << 10, kOthers = 100;
   rules.chunk_terms = {.max_segment = 64 << 10, .max_segments = 8};
   rules.max_unpredictable_reply = kMaxContinued;
+  rules.may_replace_chunks = true;
   const auto form_of_item = [this](std::size_t len) {
     const Octets data(len);
     const ArgumentItem item{0, ConstBytes(data)};

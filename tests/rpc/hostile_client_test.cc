@@ -207,7 +207,7 @@ TEST_F(RefusedWriteTest, NoOtherCallOfTheConnectionIs) {
     peer->send(read_to(xid, 500, {}));
     expect_served(xid);
   }
-  peer->send(read_to(8, 500, {}));
+  peer->send(read_to(8, 3000, Segment{handle, 3000, at + 6001}));
   expect_err_chunk(8);
 }
 
@@ -228,7 +228,7 @@ TEST_F(RefusedWriteTest, OfCallsThatNameTheSameMemoryTheLastOneIs) {
   open_peer();
   peer->send(read_to(6, 500, {}));
   expect_served(6);
-  peer->send(read_to(7, 500, {}));
+  peer->send(read_to(7, 500, target));
   expect_err_chunk(7);
 }
 

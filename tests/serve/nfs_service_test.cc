@@ -56,6 +56,7 @@ class NfsServiceTest : public ExportTest {
     call.procedure = static_cast<std::uint32_t>(procedure);
     call.args = octets;
     call.result_room = room;
+    call.max_results = 1 << 20;
     if (capacity) call.result_capacities = {capacity};
     const std::size_t before = server->buffers().in_use();
     service->on_call(std::move(call));
@@ -143,6 +144,7 @@ TEST_F(NfsServiceTest, WhereThereIsNoneNoWorkerHearsOfTheCall) {
     call.procedure = static_cast<std::uint32_t>(procedure);
     call.args = octets;
     call.result_room = 4096;
+    call.max_results = 1 << 20;
     service->on_call(std::move(call));
     EXPECT_EQ(pool.num_pending(), 0u);
   }
