@@ -45,6 +45,11 @@ CallTable::Call* CallTable::find(std::uint32_t xid) {
   return found == calls_.end() ? nullptr : &found->second;
 }
 
+const CallTable::Call* CallTable::find(std::uint32_t xid) const {
+  const auto found = calls_.find(xid);
+  return found == calls_.end() ? nullptr : &found->second;
+}
+
 void CallTable::answer(std::uint32_t xid) {
   const auto call = calls_.find(xid);
   if (call == calls_.end()) return;

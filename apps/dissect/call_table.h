@@ -30,7 +30,9 @@ class CallTable {
     bool is_wrapped = false;     // its arguments and results are not as the procedure has them (RFC 2203)
     std::uint64_t num_gaps = 0;  // before it
     Timestamp time{};
-    std::uint32_t inv_handle = 0;  // TransportHeader::inv_handle
+    std::uint32_t inv_handle = 0;                             // TransportHeader::inv_handle
+    std::uint32_t transport_version = 0, transport_type = 0;  // words of its RPC-over-RDMA header
+    bool is_sound = false;  // the capture has all of it in one Send, and it breaks no rule
     rpcrdma::ChunkListsView offered = {};
     std::vector<std::uint8_t> reply_head = {};  // the first octets of its Reply chunk
   };
@@ -51,6 +53,7 @@ class CallTable {
   Call& add(std::uint32_t xid, Timestamp time, const rpcrdma::ChunkListsView& offered);
   // find returns the open Call with this XID; null for none.
   Call* find(std::uint32_t xid);
+  const Call* find(std::uint32_t xid) const;
   // answer forgets a Call that has its Reply.
   void answer(std::uint32_t xid);
   // Memory: what open Calls offer at a place.

@@ -56,6 +56,7 @@ void FlowRules::on_message(Side from, const TransportHeader* header, std::size_t
   if (is_properties(*header)) {
     own.properties = header->type.ends_with("_FINAL") ? Properties::kFinal : Properties::kMiddle;
   }
+  own.told_before = own.told;
   const bool has_word = protocol_ == Protocol::k2Wg07 && header->version == 2;
   if (has_word && (!own.told || distance(header->credit, *own.told) > 0)) own.told = header->credit;
 }
@@ -64,6 +65,12 @@ std::uint32_t FlowRules::num_left(Side of) const {
   const auto told = halves_[static_cast<std::size_t>(of)].told;
   const std::uint32_t received = halves_[static_cast<std::size_t>(other(of))].num_messages;
   return told ? static_cast<std::uint32_t>(std::max(0, distance(*told, received))) : 0;
+}
+
+// Before the first word: one message, and one more for each refusal (judge_first).
+std::uint32_t FlowRules::num_uncaused(Side of) const {
+  const Half& peer = halves_[static_cast<std::size_t>(other(of))];
+  return peer.told_before.value_or(peer.num_messages);
 }
 
 // A server may have version 1 alone, and Receives of that version's default size.

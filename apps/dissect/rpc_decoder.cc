@@ -72,6 +72,14 @@ std::vector<std::size_t> positions_of(const rpcrdma::ChunkListsView& lists) {
   return positions;
 }
 
+// The fourth word of a header that can be read, in each version.
+std::uint32_t type_word(ConstBytes message) {
+  constexpr std::size_t kTypeAt = 12;
+  XdrReader in(message);
+  std::uint32_t type = 0;
+  return in.skip(kTypeAt) && in.u32(type) ? type : 0;
+}
+
 bool offers(const rpcrdma::ChunkListsView& lists, std::uint32_t handle) {
   bool is_there = false;
   for_each_segment(lists, [&](std::uint32_t each, const CallTable::Segment&) { is_there |= each == handle; });
@@ -165,17 +173,7 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
   if (send.octets.empty() || (!protocol_ && num_foreign_ >= kMaxForeign)) return;
   const auto header = header_of(send.octets, send.from);
   if (!header && !is_whole) on_gap(send.from);
-  if (!header) {
-    num_foreign_ += is_whole ? 1 : 0;
-    if (!protocol_) return;
-    flow_.on_message(send.from, nullptr, send.len, is_judging(send.in_order), frame);
-    LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
-    if (is_whole) {
-      const bool to_responder = knows_sides_ && send.from == Side::kClient;
-      frame.findings.push_back(header_fault(*protocol_, send.octets, to_responder, is_settled_));
-    }
-    return;
-  }
+  if (!header) return on_unreadable(send, frame);
   const bool to_responder = is_to_responder(*header, send);
   const bool is_reverse = knows_sides_ && to_responder == (send.from == Side::kServer);
   flow_.on_message(send.from, &*header, send.len, is_judging(send.in_order), frame);
@@ -186,12 +184,41 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
   const Payload payload = payload_of(*header, send);
   if (is_whole) judge_header(*protocol_, *header, payload.octets, to_responder, frame);
   if (is_whole && !to_responder) judge_reply(*header, send, frame);
-  if (!header->has_payload && !header->external) {
-    if (!to_responder && header->type.ends_with("_ERROR")) half(other(send.from)).calls.answer(header->xid);
-    return;
+  if (*protocol_ == Protocol::k2Wg07 && is_judging(send.in_order)) {
+    errors_.judge_type(send.from, *header, type_word(send.octets), flow_.num_messages(send.from), frame);
   }
+  if (header->error) return on_error(*header, send, to_responder, frame);
+  if (!header->has_payload && !header->external) return errors_.on_other(send.from, send.octets, true);
   if (to_responder) return on_call(*header, send, payload, frame);
   on_reply(*header, send, payload, frame);
+}
+
+void RpcDecoder::on_unreadable(const Send& send, Frame& frame) {
+  const bool is_whole = send.octets.size() == send.len;
+  num_foreign_ += is_whole ? 1 : 0;
+  errors_.on_other(send.from, send.octets, false);
+  if (!protocol_) return;
+  flow_.on_message(send.from, nullptr, send.len, is_judging(send.in_order), frame);
+  LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
+  if (!is_whole) return;
+  const bool to_responder = knows_sides_ && send.from == Side::kClient;
+  frame.findings.push_back(header_fault(*protocol_, send.octets, to_responder, is_settled_));
+}
+
+// An error goes to the side that called.
+void RpcDecoder::on_error(const TransportHeader& header, const Send& send, bool to_responder, Frame& frame) {
+  if (to_responder) return;
+  const Side caller = other(send.from);
+  if (is_judging(send.in_order)) {
+    errors_.on_error(send.from, header, half(caller).calls,
+                     {.protocol = *protocol_,
+                      .is_settled = is_settled_,
+                      .is_reverse = send.from == Side::kClient,
+                      .has_read = half(send.from).has_read,
+                      .num_uncaused = flow_.num_uncaused(caller)},
+                     frame);
+  }
+  half(caller).calls.answer(header.xid);
 }
 
 // The parts of an RPC message come in Sends of their own, and the last one has the chunks (2-wg07 section 6.3.6).
@@ -244,15 +271,17 @@ void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Fr
 
 void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Frame& frame) {
   const CallTable& calls = half(other(send.from)).calls;
-  const Call* call = half(other(send.from)).calls.find(header.xid);
+  const Call* call = calls.find(header.xid);
+  const bool is_reply = header.has_payload || header.external;
+  if (is_reply && is_judging(send.in_order)) errors_.on_reply(send.from, header, calls, *protocol_, frame);
   if (call == nullptr) {
-    if (is_judging(send.in_order) && (header.has_payload || header.external) && !calls.may_have_had(header.xid)) {
+    if (is_judging(send.in_order) && is_reply && !calls.may_have_had(header.xid)) {
       frame.findings.push_back(
           {"R1-3.1.2-01", fmt::format("no Call has XID {:#010x}", header.xid), "the requester drops the Reply"});
     }
     return;
   }
-  if ((!header.has_payload && !header.external) || !calls.is_certain(*call)) return;
+  if (!is_reply || !calls.is_certain(*call)) return;
   judge_returned(*protocol_, call->offered, header.lists, frame);
   if (is_judging(send.in_order)) judge_written(calls, *call, header, frame);
   if (send.invalidated) judge_invalidated(*call, *send.invalidated, frame);
@@ -301,6 +330,9 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
   CallTable& calls = half(send.from).calls;
   Call& call = calls.add(header.xid, frame.arrival.time, header.lists);
   call.inv_handle = header.inv_handle;
+  call.transport_version = header.version;
+  call.transport_type = type_word(send.octets);
+  errors_.on_call(send.from, header.xid);
   flow_.on_call(send.from, calls.num_open(), is_judging(send.in_order), frame);
   if (header.inv_handle != 0 && !offers(header.lists, header.inv_handle)) {
     frame.findings.push_back(
@@ -309,6 +341,7 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
          "the responder takes it for none"});
   }
   if (header.has_payload) tell_call(call, payload.octets, header, payload.at, payload.is_whole, frame);
+  call.is_sound = payload.is_whole && frame.findings.empty();
 }
 
 void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
@@ -422,6 +455,7 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
     // The Response of an older Request to this place can be missing.
     if (!transfer.in_order) reads.erase(sink);
     reads.emplace(sink, Read{transfer.stag, transfer.to, frame.arrival.time});
+    half(transfer.from).has_read = true;
   }
   tell_use(*segment, owner, layer);
   ServedCall& served = frame.facts.served.emplace(ServedCall{segment->xid, segment->use, segment->index});

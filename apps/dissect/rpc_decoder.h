@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "apps/dissect/call_table.h"
+#include "apps/dissect/error_rules.h"
 #include "apps/dissect/flow_rules.h"
 #include "apps/dissect/frame.h"
 #include "apps/dissect/rdmap_decoder.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/private_data.h"
+#include "rpcrdma/transport_error.h"
 
 namespace weft::apps::dissect {
 
@@ -31,6 +33,7 @@ struct TransportHeader {
   rpcrdma::ChunkListsView lists = {};
   std::uint32_t inv_handle = 0;  // version 2: the STag that the Reply to this Call may invalidate; 0 for none
   std::size_t len = 0;           // octets of the header
+  std::optional<rpcrdma::TransportError> error = {};
 };
 
 // RpcDecoder reads RPC-over-RDMA (RFC 8166, and both drafts of version 2) and ONC RPC in the Sends of a connection, and
@@ -70,6 +73,7 @@ class RpcDecoder final : public UpperLayer {
     std::vector<std::uint8_t> parts;  // of a message in several Sends; at most kMaxParts octets
     std::uint32_t parts_xid = 0;
     std::size_t max_send = SIZE_MAX;  // octets of a Send that the other side says it can take
+    bool has_read = false;            // memory of the other side
   };
 
   static std::optional<rpcrdma::Protocol> guess(ConstBytes message);
@@ -85,6 +89,8 @@ class RpcDecoder final : public UpperLayer {
   Payload payload_of(const TransportHeader& header, const Send& send);
   void judge_send(const Send& send, Frame& frame);
   void judge_parts(const TransportHeader& header, Side from, Frame& frame);
+  void on_unreadable(const Send& send, Frame& frame);
+  void on_error(const TransportHeader& header, const Send& send, bool to_responder, Frame& frame);
   void judge_written(const CallTable& calls, const Call& call, const TransportHeader& header, Frame& frame) const;
   void judge_reply(const TransportHeader& header, const Send& send, Frame& frame);
   void judge_invalidated(const Call& call, std::uint32_t invalidated, Frame& frame) const;
@@ -110,6 +116,7 @@ class RpcDecoder final : public UpperLayer {
   bool saw_cut_ = false;           // a Send of which the capture lacks octets
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA
   FlowRules flow_;
+  ErrorRules errors_;
   std::array<Half, 2> halves_;
   std::vector<std::uint8_t> joined_;  // the parts of a message, put together
 };
