@@ -241,6 +241,16 @@ TEST_F(DissectorTest, NamesWhatIsOutOfOrder) {
 }
 
 // The CRC covers the Marker.
+// A PD_Length that is too small: the rest of the private data stands where the first FPDU should.
+TEST_F(DissectorTest, OctetsBehindAStartupFrameAreNoFpdu) {
+  Wire wire(dissector);
+  wire.open();
+  wire.send(Wire::kClient, pattern(6, 0));
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(100))));
+  dissector.finish();
+  EXPECT_THAT(told.findings, Contains("MPA-4.4-20"));
+}
+
 TEST_F(DissectorTest, ASpoiledMarkerIsNamedBesideTheCrc) {
   Wire wire(dissector, true);
   wire.open(true);

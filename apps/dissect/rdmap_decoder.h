@@ -111,11 +111,19 @@ class RdmapDecoder {
     std::vector<std::uint8_t> head = {};
     Timestamp began{};
   };
+  // Extent: the octets of the tagged message under way by their TOs, up to the segment with L.
+  struct Extent {
+    std::uint64_t begin = UINT64_MAX, end = 0;
+    std::uint64_t len = 0;  // of all segments
+    std::size_t num_segments = 0;
+    bool is_mixed = false;  // it has several STags, or passes 2^64
+  };
   struct Half {
     std::array<Untagged, kNumQueues> queues;
     std::array<Tagged, 2> tagged;  // RDMA Write, RDMA Read Response
-    mpa::RtrSet rtr_due = {};      // what the next message has to be
-    bool was_early = false;        // an FPDU came before the startup frames of both sides
+    std::array<Extent, 2> extents;
+    mpa::RtrSet rtr_due = {};  // what the next message has to be
+    bool was_early = false;    // an FPDU came before the startup frames of both sides
   };
 
   void stop_judging(std::string_view why) {
@@ -125,6 +133,8 @@ class RdmapDecoder {
   static void judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame);
   void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
   void on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
+  static void judge_extent(Extent& extent, const ddp::TaggedHeader& header, std::size_t len, Frame& frame);
+  void judge_terminated(Side from, Frame& frame) const;
   static void begin(Untagged& queue);
   static void keep(Untagged& queue, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len);
   static void keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);

@@ -52,6 +52,62 @@ TEST(RdmapDecoder, SegmentsInAnotherOrderArePutTogether) {
   EXPECT_THAT(talk.told.lines, Contains(HasSubstr("CALL NFSv3 READ fh")));
 }
 
+// A Write may have its segments in any order; octets between them are missing.
+TEST(RdmapDecoder, SegmentsOfAWriteAreBesideEachOther) {
+  struct Case {
+    std::uint64_t second, third;
+    bool is_fault;
+  };
+  for (const Case& one : {Case{108, 116, false}, Case{116, 108, false}, Case{108, 117, true}, Case{107, 115, true}}) {
+    Talk talk;
+    talk.wire.open();
+    send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8)));
+    send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, 100, pattern(8), false));
+    send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, one.second, pattern(8), false));
+    send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, one.third, pattern(8)));
+    send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, 4000, pattern(8)));
+    if (one.is_fault) {
+      EXPECT_THAT(talk.told.findings, ElementsAre("DDP-5.2-09")) << one.second;
+    } else {
+      EXPECT_THAT(talk.told.findings, IsEmpty()) << one.second;
+    }
+  }
+}
+
+TEST(RdmapDecoder, AMessageWithoutOctetsHasOneSegment) {
+  Talk talk;
+  talk.wire.open();
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 1, {}));
+  send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, 100, {}));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 2, {}, 0, false));
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 2, {}));
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-5.2-11"));
+  send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, 100, {}, false));
+  send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, 100, {}));
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-5.2-11", "DDP-5.2-11"));
+}
+
+// The capture has the headers alone.
+TEST(RdmapDecoder, AMessageOf4GibIsNamed) {
+  Talk talk;
+  talk.wire.open();
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8)));
+  constexpr std::uint64_t kLen = 1 << 15, kNum = (std::uint64_t{1} << 32) / kLen;
+  constexpr std::size_t kCrcLen = 4, kUlpduLen = ddp::kTaggedHeaderLen + kLen;
+  for (std::uint64_t i = 0; i < kNum; ++i) {
+    ASSERT_TRUE(talk.told.findings.empty());
+    Octets front = {kUlpduLen >> 8, kUlpduLen & 0xff};
+    const Octets header = tagged(Opcode::kWrite, 5, i * kLen, pattern(8), false);
+    front.insert(front.end(), header.begin(), header.end());
+    TcpSegment segment = talk.wire.segment(Wire::kServer, front);
+    segment.payload_len = 2 + kUlpduLen + kCrcLen;
+    talk.dissector.on_segment(segment);
+    talk.wire.seq[Wire::kServer] += static_cast<std::uint32_t>(segment.payload_len);
+  }
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-5.2-02"));
+}
+
 TEST(RdmapDecoder, SegmentsThatAreNotBesideEachOtherAreNamed) {
   for (const std::uint32_t mo : {0u, 7u, 9u, 2000000u, 0xfffffff8u}) {
     Talk talk;
