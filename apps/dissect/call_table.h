@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/dissect/frame.h"
+#include "apps/dissect/gss.h"
 #include "rpcrdma/chunk_lists.h"
 
 namespace weft::apps::dissect {
@@ -25,9 +26,9 @@ class CallTable {
 
   struct Call {
     std::uint32_t program = 0, version = 0, procedure = 0;
-    bool is_known = false;       // the capture has its RPC header
-    bool is_repeated = false;    // another Call with its XID was open
-    bool is_wrapped = false;     // its arguments and results are not as the procedure has them (RFC 2203)
+    bool is_known = false;     // the capture has its RPC header
+    bool is_repeated = false;  // another Call with its XID was open
+    GssUse gss = GssUse::kNone;
     std::uint64_t num_gaps = 0;  // before it
     Timestamp time{};
     std::uint32_t inv_handle = 0;                             // TransportHeader::inv_handle

@@ -84,7 +84,9 @@ struct Judge {
   Frame& frame;
 
   void find(std::string_view requirement, std::string what, std::string_view effect = kFails) const {
-    frame.find(requirement, std::move(what), effect);
+    constexpr std::uint32_t kErrorAt = 16, kErrorLen = 12;  // the code, and its words
+    frame.findings.push_back(
+        {requirement, std::move(what), std::string(effect), {Source::kMessage, kErrorAt, kErrorLen}});
   }
   void find(RpcRule rule, std::string what) const { find(requirement_of(rule, state.protocol), std::move(what)); }
 
@@ -279,7 +281,8 @@ void ErrorRules::on_error(Side from, const TransportHeader& header, const CallTa
   const auto has_xid = [&](const Asked& one) { return one.words.xid == header.xid; };
   const TransportError& error = *header.error;
   const auto asked = asked_by(asker, header, calls);
-  const bool may_answer = asker.has_forgotten || calls.may_have_had(header.xid) ||
+  const bool was_refused = std::ranges::find(asker.refused, header.xid, &Refused::xid) != asker.refused.end();
+  const bool may_answer = asker.has_forgotten || was_refused || calls.may_have_had(header.xid) ||
                           std::ranges::any_of(asker.others, has_xid);
   if (!may_answer) {
     frame.find(requirement_of(RpcRule::kErrorXid, state.protocol),
@@ -289,10 +292,10 @@ void ErrorRules::on_error(Side from, const TransportHeader& header, const CallTa
   if (asked) {
     const Judge judge{error, *asked, state, frame};
     if (header.version != asked->words.vers) {
-      frame.find(requirement_of(RpcRule::kErrorVersion, state.protocol),
-                 fmt::format("an error of version {} answers a message of version {}", header.version,
-                             asked->words.vers),
-                 kWaits);
+      frame.find(
+          requirement_of(RpcRule::kErrorVersion, state.protocol),
+          fmt::format("an error of version {} answers a message of version {}", header.version, asked->words.vers),
+          kWaits);
     } else if (error.code == Code::kVersion) {
       judge.version();
     } else if (asked->words.vers != version_of(state.protocol)) {
@@ -309,7 +312,9 @@ void ErrorRules::on_error(Side from, const TransportHeader& header, const CallTa
   }
   std::erase_if(asker.others, has_xid);
   asker.refused.push_back({header.xid, error.code});
-  if (asker.refused.size() > kMaxRefused) asker.refused.pop_front();
+  if (asker.refused.size() <= kMaxRefused) return;
+  asker.refused.pop_front();
+  asker.has_forgotten = true;
 }
 
 void ErrorRules::on_reply(Side from, const TransportHeader& header, const CallTable& calls, Protocol protocol,

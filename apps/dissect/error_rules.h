@@ -52,8 +52,8 @@ class ErrorRules {
 
   // A message that an error can answer.
   struct Asked {
-    rpcrdma::v2::Prefix words;   // its first four words, which all versions share
-    bool is_readable = false;    // its header
+    rpcrdma::v2::Prefix words;              // its first four words, which all versions share
+    bool is_readable = false;               // its header
     const CallTable::Call* call = nullptr;  // null: it is no Call
   };
 

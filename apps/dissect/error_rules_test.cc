@@ -14,13 +14,13 @@ namespace {
 namespace cel05 = rpcrdma::v2_cel05;
 namespace wg07 = rpcrdma::v2_wg07;
 namespace v1 = rpcrdma::v1;
+using rpcrdma::v2::ErrorArm;
+using testing::Cel05;
+using testing::cel05_message;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using rpcrdma::v2::ErrorArm;
-using testing::Cel05;
-using testing::cel05_message;
 using testing::Octets;
 using testing::read_args;
 using testing::read_chunk;
@@ -120,6 +120,13 @@ TEST_F(Version1, AnotherVersionIsRefusedAsSuch) {
   talk.send(Wire::kServer, err_chunk(7, 3));
   EXPECT_THAT(talk.told.findings, ElementsAre("R1-5.5.1-01"));
 }
+// A peer may refuse each message of an XID.
+TEST_F(Version1, AnErrorMayComeForEachMessageOfAnXid) {
+  for (int i = 0; i < 2; ++i) talk.send(Wire::kClient, call_of_version(7, 3));
+  talk.told.findings.clear();
+  for (int i = 0; i < 2; ++i) talk.send(Wire::kServer, err_vers(7, 3, 1, 1));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+}
 // Either message may be the one that the error answers.
 TEST_F(Version1, OneXidOfTwoMessagesIsNotJudged) {
   talk.send(Wire::kClient, call_of_version(2, 3));
@@ -206,8 +213,7 @@ TYPED_TEST(DraftErrors, AnErrorHasTheXidOfARequest) {
 TYPED_TEST(DraftErrors, AnErrorHasTheVersionOfItsRequest) {
   using Err = typename TestFixture::Err;
   this->talk.send(Wire::kClient, TypeParam::call(2));
-  this->talk.send(Wire::kServer,
-                  with(this->error(2, Err::kVers, {.vers_low = 1, .vers_high = 1}), kVersionAt, 3));
+  this->talk.send(Wire::kServer, with(this->error(2, Err::kVers, {.vers_low = 1, .vers_high = 1}), kVersionAt, 3));
   EXPECT_THAT(this->talk.told.findings, ElementsAre(this->of("R1-5.5-05", "W2-7-2")));
 }
 TYPED_TEST(DraftErrors, TheVersionThatIsInUseIsNotRefused) {
@@ -375,8 +381,10 @@ TEST_F(Wg07Errors, AChangeOfTheVersionIsRefusedAsSuch) {
   EXPECT_THAT(of_version1(Err::kVers, {.vers_low = 1, .vers_high = 2}), ElementsAre("W2-7.1.2-1"));
 }
 TEST_F(Wg07Errors, AReverseCallWithChunksIsRefusedForThem) {
+  constexpr std::uint32_t kReverse = 5;
+  talk.send(Wire::kClient, wg07_message(9, wg07::ConnpropFinal{.props = {{.which = kReverse, .data = {0, 0, 0, 3}}}}));
   talk.send(Wire::kServer, Wg07::call(50, write_chunk(5, 400), 0, kRead, read_args()));
-  talk.told.findings.clear();
+  EXPECT_THAT(talk.told.findings, IsEmpty());
   talk.send(Wire::kClient, error(50, Err::kBadXdr));
   EXPECT_THAT(talk.told.findings, ElementsAre("W2-4.6.4-2"));
 }

@@ -52,6 +52,7 @@ class FlowRules {
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
   void judge_first(Side from, std::size_t len, Frame& frame);
   void judge_number(Side from, bool is_grant, Frame& frame);
+  void judge_limit(Side from, std::uint32_t word, Frame& frame);
   void judge_properties(const Half& own, const TransportHeader& header, Frame& frame) const;
 
   rpcrdma::Protocol protocol_ = rpcrdma::Protocol::k1;

@@ -146,8 +146,20 @@ void RpcDecoder::on_private_data(const rpcrdma::PrivateData& client, const rpcrd
   half(Side::kServer).max_send = max_send_to(client);
 }
 
+// Properties and private data tell sizes in either version.
+std::size_t RpcDecoder::max_send_of_version2(Side from) const {
+  const std::size_t told = halves_[static_cast<std::size_t>(from)].max_send;
+  return std::max(properties_.max_receive(other(from)), told == SIZE_MAX ? 0 : told);
+}
+
 void RpcDecoder::judge_send(const Send& send, Frame& frame) {
-  if (*protocol_ != Protocol::k1) return;
+  if (*protocol_ != Protocol::k1) {
+    const std::size_t most = is_judging(send.in_order) ? max_send_of_version2(send.from) : SIZE_MAX;
+    if (send.len <= most) return;
+    return frame.find(requirement_of(RpcRule::kThreshold, *protocol_),
+                      fmt::format("a Send of {} bytes, where the other side takes {}", send.len, most),
+                      "the receiver ends the connection: the Send is longer than its Receive");
+  }
   const std::size_t max_send = half(send.from).max_send;
   if (send.len > max_send) {
     frame.findings.push_back({"R1-5.2.4-05",
@@ -180,6 +192,7 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
   flow_.on_credit(send.from, *header, to_responder, is_reverse, frame);
   tell_header(*header, send, frame);
   judge_send(send, frame);
+  if (is_judging(send.in_order)) properties_.on_message(send.from, *protocol_, *header, send.octets, frame);
   if (is_whole) judge_parts(*header, send.from, frame);
   const Payload payload = payload_of(*header, send);
   if (is_whole) judge_header(*protocol_, *header, payload.octets, to_responder, frame);
@@ -197,6 +210,7 @@ void RpcDecoder::on_unreadable(const Send& send, Frame& frame) {
   const bool is_whole = send.octets.size() == send.len;
   num_foreign_ += is_whole ? 1 : 0;
   errors_.on_other(send.from, send.octets, false);
+  properties_.on_unreadable();
   if (!protocol_) return;
   flow_.on_message(send.from, nullptr, send.len, is_judging(send.in_order), frame);
   LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
@@ -282,7 +296,13 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
     return;
   }
   if (!is_reply || !calls.is_certain(*call)) return;
+  if (call->transport_version != header.version) {
+    frame.find("R2-8.3-1",
+               fmt::format("a Reply of version {} to a Call of version {}", header.version, call->transport_version),
+               "the requester drops the Reply");
+  }
   judge_returned(*protocol_, call->offered, header.lists, frame);
+  judge_gss_reply(*protocol_, call->gss, header.lists, frame);
   if (is_judging(send.in_order)) judge_written(calls, *call, header, frame);
   if (send.invalidated) judge_invalidated(*call, *send.invalidated, frame);
 }
@@ -340,13 +360,22 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
          fmt::format("STag {:#010x} may be invalidated, and the Call does not offer it", header.inv_handle),
          "the responder takes it for none"});
   }
-  if (header.has_payload) tell_call(call, payload.octets, header, payload.at, payload.is_whole, frame);
+  std::optional<BackChannel> channel;
+  if (header.has_payload) channel = tell_call(call, payload.octets, header, payload.at, payload.is_whole, frame);
+  judge_gss(*protocol_, call.gss, call.offered, frame);
+  if (is_judging(send.in_order) && send.from == Side::kClient) {
+    callbacks_.on_call({call.program, call.version, call.procedure}, channel);
+  } else if (is_judging(send.in_order)) {
+    callbacks_.judge(*protocol_, header, properties_.may_take_reverse_calls(Side::kClient), frame);
+  }
   call.is_sound = payload.is_whole && frame.findings.empty();
 }
 
 void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
   Half& caller = half(other(send.from));
   const Call* call = caller.calls.find(header.xid);
+  const bool is_continued = header.has_payload && payload.at == RpcLayer::kInChunk;
+  if (call != nullptr && is_continued) judge_continued(header, *call, send, payload.octets.size(), frame);
   if (header.has_payload) {
     tell_reply(call, payload.octets, header, payload.at, payload.is_whole, frame);
   } else {
@@ -357,14 +386,29 @@ void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const
   caller.calls.answer(header.xid);
 }
 
-void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
-                           Frame& frame) {
+// W2-6.6.3-3: a Reply that is too long for a Send goes through the Reply chunk, if it fits there. The header of a Reply
+// returns the lists: with many segments it may be too long for any Send. len: of the Reply, from its parts.
+void RpcDecoder::judge_continued(const TransportHeader& header, const Call& call, const Send& send, std::size_t len,
+                                 Frame& frame) const {
+  constexpr std::size_t kMaxSegments = 32;
+  const CallTable& calls = halves_[static_cast<std::size_t>(other(send.from))].calls;
+  if (!is_judging(send.in_order) || !calls.is_certain(call) || !call.offered.reply_chunk) return;
+  std::size_t num_segments = 0;
+  for_each_segment(call.offered, [&](std::uint32_t, const Segment&) { ++num_segments; });
+  const std::uint64_t room = octets_of(*call.offered.reply_chunk);
+  if (num_segments > kMaxSegments || len > room || len + header.len <= max_send_of_version2(send.from)) return;
+  frame.find("W2-6.6.3-3", fmt::format("a Reply of {} bytes in parts, and its Reply chunk has room for {}", len, room),
+             "the requester takes it");
+}
+
+std::optional<BackChannel> RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader& header,
+                                                 std::size_t at, bool is_whole, Frame& frame) {
   RpcLayer layer(frame, options_, at);
   XdrReader in(payload);
   rpcrdma::CallHeaderView rpc;
   if (rpcrdma::parse_call(in, rpc) != rpcrdma::CallParse::kOk) {
     layer.text("CALL with a broken RPC header");
-    return;
+    return std::nullopt;
   }
   call.program = rpc.program;
   call.version = rpc.version;
@@ -385,14 +429,18 @@ void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader
   layer.field("procedure", 20, 4, "{}", rpc.procedure);
   if (layer.wants_fields()) tell_auths(rpc, layer);
   layer.field("arguments", in.position(), in.remaining(), "{} bytes", in.remaining());
-  const std::string_view gss = gss_words(rpc.cred);
-  call.is_wrapped = !gss.empty();
-  if (call.is_wrapped) return layer.line(FMT_COMPILE(", {}"), gss);
-  tell_arguments({rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), reduced, layer);
+  call.gss = gss_use(rpc.cred);
+  if (call.gss != GssUse::kNone) {
+    layer.line(FMT_COMPILE(", {}"), gss_words(call.gss));
+    return std::nullopt;
+  }
+  const BackChannel channel =
+      tell_arguments({rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), reduced, layer);
   if (is_whole) {
     judge_arguments(*protocol_, {rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), header.lists,
                     frame);
   }
+  return channel;
 }
 
 void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at,
@@ -420,7 +468,7 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   }
   if (fact.failed) {
     layer.line(FMT_COMPILE(": {}"), rpcrdma::describe(rpc));
-  } else if (call->is_known && is_there && !call->is_wrapped) {
+  } else if (call->is_known && is_there && call->gss == GssUse::kNone) {
     const auto brought = brought_by(header.lists);
     fact.failed =
         !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(), brought, layer);
@@ -513,8 +561,10 @@ void RpcDecoder::take_chunk(const Transfer& transfer, Side owner, const Segment&
   Call* call = half(owner).calls.find(segment.xid);
   if (call == nullptr) return;
   const TransportHeader header{.xid = segment.xid};
-  if (segment.use == Segment::Use::kCall)
-    return tell_call(*call, transfer.head, header, RpcLayer::kInChunk, false, frame);
+  if (segment.use == Segment::Use::kCall) {
+    (void)tell_call(*call, transfer.head, header, RpcLayer::kInChunk, false, frame);
+    if (half(owner).calls.is_certain(*call)) judge_gss(*protocol_, call->gss, call->offered, frame);
+  }
   if (segment.use == Segment::Use::kReply) call->reply_head.assign(transfer.head.begin(), transfer.head.end());
 }
 

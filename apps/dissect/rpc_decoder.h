@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "apps/dissect/call_table.h"
+#include "apps/dissect/callback_rules.h"
 #include "apps/dissect/error_rules.h"
 #include "apps/dissect/flow_rules.h"
 #include "apps/dissect/frame.h"
+#include "apps/dissect/property_rules.h"
 #include "apps/dissect/rdmap_decoder.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/policies.h"
@@ -88,6 +90,9 @@ class RpcDecoder final : public UpperLayer {
   };
   Payload payload_of(const TransportHeader& header, const Send& send);
   void judge_send(const Send& send, Frame& frame);
+  std::size_t max_send_of_version2(Side from) const;
+  void judge_continued(const TransportHeader& header, const Call& call, const Send& send, std::size_t len,
+                       Frame& frame) const;
   void judge_parts(const TransportHeader& header, Side from, Frame& frame);
   void on_unreadable(const Send& send, Frame& frame);
   void on_error(const TransportHeader& header, const Send& send, bool to_responder, Frame& frame);
@@ -96,9 +101,10 @@ class RpcDecoder final : public UpperLayer {
   void judge_invalidated(const Call& call, std::uint32_t invalidated, Frame& frame) const;
   void on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
   void on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
-  // at: where the RPC message begins in the Send. is_whole: the message is in one piece.
-  void tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
-                 Frame& frame);
+  // at: where the RPC message begins in the Send. is_whole: the message is in one piece. Returns what the Call says of
+  // callbacks; empty if it cannot be read.
+  std::optional<BackChannel> tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at,
+                                       bool is_whole, Frame& frame);
   void tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
                   Frame& frame);
   void tell_use(const Segment& segment, Side owner, LayerWriter& layer);
@@ -117,6 +123,8 @@ class RpcDecoder final : public UpperLayer {
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA
   FlowRules flow_;
   ErrorRules errors_;
+  PropertyRules properties_;
+  CallbackRules callbacks_;
   std::array<Half, 2> halves_;
   std::vector<std::uint8_t> joined_;  // the parts of a message, put together
 };

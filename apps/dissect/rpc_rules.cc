@@ -165,6 +165,53 @@ void judge_payload(Protocol protocol, const TransportHeader& header, ConstBytes 
   }
 }
 
+// A Payload stream is XDR: its length is a multiple of four, and so is that of the chunk that holds it.
+void judge_body(Protocol protocol, const TransportHeader& header, bool to_responder, Frame& frame) {
+  const std::uint64_t len = to_responder               ? rpcrdma::total_length(header.lists.call_chunk)
+                            : header.lists.reply_chunk ? rpcrdma::total_length(*header.lists.reply_chunk)
+                                                       : 0;
+  if (len % 4 == 0) return;
+  frame.find(requirement_of(RpcRule::kBodyPadding, protocol),
+             fmt::format("an RPC message of {} bytes in a chunk: its XDR padding is missing", len),
+             to_responder ? "the responder may take it for garbage" : kDropped);
+}
+
+// An RPC message behind RDMA2_OPTIONAL has its own word on the direction.
+void judge_option(const TransportHeader& header, ConstBytes payload, bool is_reply, Frame& frame) {
+  XdrReader call_in(payload), reply_in(payload);
+  rpcrdma::CallHeaderView call;
+  rpcrdma::ReplyHeader reply;
+  const bool has_call = rpcrdma::parse_call(call_in, call) == rpcrdma::CallParse::kOk && call.xid == header.xid;
+  const bool has_reply = rpcrdma::parse_reply(reply_in, reply) && reply.xid == header.xid;
+  if (has_call == has_reply || has_reply == is_reply) return;
+  frame.find("R2-7.2.2-5", fmt::format("rdma_optdir says {}, and the RPC message is none", is_reply ? "REPLY" : "CALL"),
+             "the receiver answers RDMA2_ERROR with BAD_XDR");
+}
+
+// Whether zeros behind a count word, where octets are missing that came in a Write chunk, are all that is wrong with
+// the results.
+bool has_inline_roundup(const rpcrdma::Binding& binding, std::uint32_t procedure, ConstBytes results,
+                        std::span<const std::uint32_t> brought) {
+  constexpr int kMaxTries = 8;
+  int num_tries = 0;
+  for (const std::uint32_t count : brought) {
+    const std::size_t len = (4 - count % 4) % 4;
+    if (len == 0) continue;
+    XdrReader in(results);
+    for (std::uint32_t word = 0; in.u32(word) && in.remaining() >= len;) {
+      const ConstBytes roundup = in.rest().first(len);
+      if (word != count || std::ranges::any_of(roundup, [](std::uint8_t octet) { return octet != 0; })) continue;
+      const auto at = static_cast<std::ptrdiff_t>(in.position());
+      std::vector<std::uint8_t> without(results.begin(), results.end());
+      without.erase(without.begin() + at, without.begin() + at + static_cast<std::ptrdiff_t>(len));
+      std::vector<std::optional<rpcrdma::EligibleItem>> items;
+      if (binding.walk_results(procedure, without, brought, items) == rpcrdma::Walked::kWhole) return true;
+      if (++num_tries == kMaxTries) return false;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Finding header_fault(Protocol protocol, ConstBytes message, bool to_responder, bool is_settled) {
@@ -180,6 +227,11 @@ void judge_header(Protocol protocol, const TransportHeader& header, ConstBytes p
                   Frame& frame) {
   if (protocol == Protocol::k1) judge_v1_type(header, to_responder, frame);
   if (header.has_payload) judge_payload(protocol, header, payload, to_responder, frame);
+  if (header.external) judge_body(protocol, header, to_responder, frame);
+  if (header.type == "RDMA2_OPTIONAL") judge_option(header, payload, header.reply.value_or(false), frame);
+  if (header.type == "RDMA2_GRANT" && header.xid != 0) {
+    frame.find("W2-6.3.2-1", fmt::format("RDMA2_GRANT with XID {:#010x}", header.xid), "the receiver ignores the XID");
+  }
   const std::string_view effect = effect_of(protocol, to_responder);
   for (const rpcrdma::ReadSegment& segment : header.lists.read_list) {
     if (segment.position % 4 == 0) continue;
@@ -290,7 +342,8 @@ void judge_results(Protocol protocol, const CallTable::Call& call, ConstBytes re
   std::uint64_t num_brought = 0;
   for (const std::uint32_t len : brought) num_brought += len;
   const bool uses_all = brought.size() == offered.size() && std::ranges::find(brought, 0u) == brought.end();
-  if (uses_all && num_brought > results.size()) return;
+  const bool has_roundup = std::ranges::any_of(brought, [](std::uint32_t len) { return len % 4 != 0; });
+  if (uses_all && num_brought > results.size() && !has_roundup) return;
   const rpcrdma::Binding* binding = offered.empty() ? nullptr : nfsulb::find_binding(call.program, call.version);
   if (binding == nullptr || binding->walk_results == nullptr) return;
   constexpr std::string_view kFails = "the requester drops the Reply: the RPC fails";
@@ -299,6 +352,10 @@ void judge_results(Protocol protocol, const CallTable::Call& call, ConstBytes re
     if (num_brought != 0 && binding->walk_results(call.procedure, results, {}, items) == rpcrdma::Walked::kWhole) {
       frame.find(requirement_of(RpcRule::kResult, protocol),
                  "a Write chunk has octets, and no result is missing that may be reduced", kFails);
+    } else if (has_roundup && has_inline_roundup(*binding, call.procedure, results, brought)) {
+      frame.find(requirement_of(RpcRule::kInlineRoundup, protocol),
+                 "the XDR padding of a result stands in the Payload stream, and the result is in a Write chunk",
+                 kFails);
     }
     return;
   }
@@ -309,6 +366,30 @@ void judge_results(Protocol protocol, const CallTable::Call& call, ConstBytes re
                fmt::format("a result of {} bytes is inline, though Write chunk {} has room", items[i]->len, i + 1),
                kFails);
   }
+}
+
+namespace {
+
+std::string_view rule_of_gss(Protocol protocol, GssUse use) {
+  if (is_gss_control(use)) return requirement_of(RpcRule::kGssControl, protocol);
+  return is_gss_wrapped(use) ? requirement_of(RpcRule::kGssWrapped, protocol) : "";
+}
+
+}  // namespace
+
+void judge_gss(Protocol protocol, GssUse use, const rpcrdma::ChunkListsView& lists, Frame& frame) {
+  const std::string_view requirement = rule_of_gss(protocol, use);
+  if (requirement.empty() || lists.read_list.empty()) return;
+  frame.find(requirement, fmt::format("a Read chunk for an argument under {}", gss_words(use)),
+             "the responder cannot verify the message: the RPC fails");
+}
+
+void judge_gss_reply(Protocol protocol, GssUse use, const rpcrdma::ChunkListsView& lists, Frame& frame) {
+  const std::string_view requirement = rule_of_gss(protocol, use);
+  const auto has_octets = [](const rpcrdma::SegmentArray& chunk) { return rpcrdma::total_length(chunk) != 0; };
+  if (requirement.empty() || std::ranges::none_of(lists.write_list, has_octets)) return;
+  frame.find(requirement, fmt::format("a Write chunk with a result under {}", gss_words(use)),
+             "the requester cannot verify the message: the RPC fails");
 }
 
 }  // namespace weft::apps::dissect

@@ -6,6 +6,7 @@
 
 #include "apps/dissect/call_table.h"
 #include "apps/dissect/frame.h"
+#include "apps/dissect/gss.h"
 #include "apps/dissect/program_text.h"
 #include "apps/dissect/rpc_decoder.h"
 #include "base/bytes.h"
@@ -41,5 +42,10 @@ void judge_arguments(rpcrdma::Protocol protocol, const ProcedureKey& procedure, 
 // whole, without the RPC header. brought: octets by Write chunk.
 void judge_results(rpcrdma::Protocol protocol, const CallTable::Call& call, ConstBytes results,
                    std::span<const std::uint32_t> brought, Frame& frame);
+
+// judge_gss: what RPCSEC_GSS wraps, and its own messages, are not reduced (RFC 8166 section 8.2.2). lists: of a Call.
+void judge_gss(rpcrdma::Protocol protocol, GssUse use, const rpcrdma::ChunkListsView& lists, Frame& frame);
+// judge_gss_reply: the same for the Reply. lists: of the Reply.
+void judge_gss_reply(rpcrdma::Protocol protocol, GssUse use, const rpcrdma::ChunkListsView& lists, Frame& frame);
 
 }  // namespace weft::apps::dissect

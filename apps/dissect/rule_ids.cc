@@ -49,6 +49,11 @@ constexpr Ids kIds[] = {
     {RpcRule::kChunkIndex, "", "R2-7.2.4-18", "W2-7.3.4-1"},
     {RpcRule::kChunkLength, "", "R2-7.2.4-19", "W2-7.3.4-1"},
     {RpcRule::kReplyResource, "", "R2-7.2.4-22", "W2-7.3.5-1"},
+    {RpcRule::kThreshold, "R1-5.2.4-05", "R2-3.3-3", "W2-4.2.2-2"},
+    {RpcRule::kBodyPadding, "R1-4.5.3-09", "R1-4.5.3-09", "W2-4.5.3-1"},
+    {RpcRule::kInlineRoundup, "R1-4.4.6.1-04", "R1-4.4.6.1-04", "R1-4.4.6.1-04"},
+    {RpcRule::kGssControl, "R1-10.2.2-01", "R1-10.2.2-01", "W2-11.2.2-1"},
+    {RpcRule::kGssWrapped, "R1-10.2.2.3-01", "R1-10.2.2.3-01", "W2-11.2.2.3-1"},
 };
 
 constexpr bool stand_in_order() {
@@ -56,7 +61,7 @@ constexpr bool stand_in_order() {
   for (const Ids& ids : kIds) {
     if (static_cast<std::size_t>(ids.rule) != i++) return false;
   }
-  return i == static_cast<std::size_t>(RpcRule::kReplyResource) + 1;
+  return i == static_cast<std::size_t>(RpcRule::kGssWrapped) + 1;
 }
 static_assert(stand_in_order());
 

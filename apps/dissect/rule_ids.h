@@ -45,6 +45,11 @@ enum class RpcRule : std::uint8_t {
   kChunkIndex,      // it is named by its number
   kChunkLength,     // it is shorter than what is needed
   kReplyResource,   // so is the Reply chunk
+  kThreshold,       // no Send is longer than its receiver takes
+  kBodyPadding,     // the Payload stream in a chunk has its XDR padding
+  kInlineRoundup,   // the padding of a reduced result is not inline
+  kGssControl,      // control messages of RPCSEC_GSS are not reduced
+  kGssWrapped,      // nor is what RPCSEC_GSS wraps
 };
 
 // requirement_of gives the row of the version's own table. The drafts leave some rules to RFC 8166: then its row.

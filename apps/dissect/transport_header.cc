@@ -117,6 +117,7 @@ void tell_body(const cel05::Error& body, TransportHeader& out) {
   if (body.err == cel05::Err::kVers) add(out.text, "versions {} to {}", body.arm.vers_low, body.arm.vers_high);
 }
 void tell_body(const cel05::Optional& body, TransportHeader& out) {
+  out.reply = body.optdir == cel05::Direction::kReply;
   add(out.text, "opttype {}", body.opttype);
 }
 void tell_body(const cel05::Connprop& body, TransportHeader& out) {
