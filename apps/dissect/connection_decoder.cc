@@ -43,6 +43,7 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
 }
 
 void ConnectionDecoder::on_syn(const TcpSegment& segment, Direction& from, Direction& to) {
+  from.saw_syn = true;
   from.mpa.begin_at_start();
   if (segment.has_ack && to.tcp.begin(segment.ack)) to.mpa.begin_at_start();
 }
@@ -206,8 +207,17 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
   tell_startup_frame(frame, of_.options_, of_.frame_);
   const auto& peer = of_.direction(1 - end_).startup;
   judge_startup_frame(frame, peer ? &*peer : nullptr, of_.frame_);
+  if (frame.kind == mpa::FrameKind::kReply) judge_early_reply(of_.frame_);
   of_.frame_.facts.is_startup = true;
   of_.tell_frame();
+}
+
+// The packets of the two sides can be captured in another order than they were sent. But a Reply whose segment
+// acknowledges no octet of the other side was sent before its Request came.
+void ConnectionDecoder::Direction::judge_early_reply(Frame& frame) const {
+  const Direction& peer = of_.direction(1 - end_);
+  if (tcp.is_disordered() || !peer.saw_syn || !peer.tcp.is_unacknowledged()) return;
+  frame.find("MPA-7.1.2-03", "a Reply before the Request", "the initiator takes it for the answer to its Request");
 }
 
 void ConnectionDecoder::Direction::on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire,

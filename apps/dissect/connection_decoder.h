@@ -62,9 +62,12 @@ class ConnectionDecoder {
     TcpHalf tcp;
     MpaHalf mpa;
     std::optional<mpa::StartupFrame> startup;
+    bool saw_syn = false;
     std::optional<std::uint32_t> sent;  // the sequence number behind the last octet in the capture
 
    private:
+    void judge_early_reply(Frame& frame) const;
+
     ConnectionDecoder& of_;
     int end_;
   };

@@ -33,10 +33,10 @@ void judge_parts(const std::vector<std::uint32_t>& wanted, const cel05::Resprop&
     return std::ranges::find(body.other, which, &Propval::which) != body.other.end();
   };
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const int num_parts =
-        int{body.done.contains(i)} + int{body.rejected.contains(i)} + int{is_other(wanted[i])};
+    const int num_parts = int{body.done.contains(i)} + int{body.rejected.contains(i)} + int{is_other(wanted[i])};
     if (num_parts <= 1) continue;
-    frame.find("R2-6.3.3-8", fmt::format("property {} is in several of rdma_done, rdma_rejected and rdma_other", wanted[i]),
+    frame.find("R2-6.3.3-8",
+               fmt::format("property {} is in several of rdma_done, rdma_rejected and rdma_other", wanted[i]),
                kRejected);
     break;
   }
@@ -65,7 +65,8 @@ void PropertyRules::on_message(Side from, Protocol protocol, const TransportHead
   }
   wg07::Header parsed;
   if (parse_message(message, parsed, payload) != HeaderError::kNone) return;
-  if (const auto* middle = std::get_if<wg07::ConnpropMiddle>(&parsed.body)) take(from, middle->props, wg07::kProperties);
+  if (const auto* middle = std::get_if<wg07::ConnpropMiddle>(&parsed.body))
+    take(from, middle->props, wg07::kProperties);
   if (const auto* final = std::get_if<wg07::ConnpropFinal>(&parsed.body)) take(from, final->props, wg07::kProperties);
 }
 
@@ -78,7 +79,8 @@ void PropertyRules::take(Side of, const rpcrdma::v2::Propset& set, const rpcrdma
 }
 
 void PropertyRules::on_cel05(Side from, const cel05::Header& header, Frame& frame) {
-  if (const auto* connprop = std::get_if<cel05::Connprop>(&header.body)) take(from, connprop->start, cel05::kProperties);
+  if (const auto* connprop = std::get_if<cel05::Connprop>(&header.body))
+    take(from, connprop->start, cel05::kProperties);
   if (const auto* updprop = std::get_if<cel05::Updprop>(&header.body)) take(from, updprop->now, cel05::kProperties);
   if (const auto* request = std::get_if<cel05::Reqprop>(&header.body)) on_request(from, header.xid, *request);
   if (const auto* answer = std::get_if<cel05::Resprop>(&header.body)) on_answer(from, header.xid, *answer, frame);
@@ -105,7 +107,8 @@ void PropertyRules::on_answer(Side from, std::uint32_t xid, const cel05::Resprop
     return frame.find("R2-6.3.3-2", fmt::format("no open RDMA2_REQPROP has XID {:#010x}", xid),
                       "the requester drops the answer");
   }
-  const auto second = std::find_if(std::next(request), asker.requests.end(), [xid](const Request& one) { return one.xid == xid; });
+  const auto second =
+      std::find_if(std::next(request), asker.requests.end(), [xid](const Request& one) { return one.xid == xid; });
   if (second == asker.requests.end()) judge_parts(request->wanted, body, frame);
   asker.requests.erase(request);
 }

@@ -18,9 +18,9 @@ namespace weft::apps::dissect {
 struct TransportHeader;
 
 // PropertyRules judges what the sides of a connection of version 2 tell each other by properties
-// (draft-cel-nfsv4-rpcrdma-version-two-05 sections 3.3 and 6.3.3, draft-ietf-nfsv4-rpcrdma-version-two-07 sections 4.2.2
-// and 5). The caller calls it only while the capture has every message of both sides until now, whole and in order. A
-// value without I/O; it remembers at most kMaxRequests requests of each side.
+// (draft-cel-nfsv4-rpcrdma-version-two-05 sections 3.3 and 6.3.3, draft-ietf-nfsv4-rpcrdma-version-two-07
+// sections 4.2.2 and 5). The caller calls it only while the capture has every message of both sides until now, whole
+// and in order. A value without I/O; it remembers at most kMaxRequests requests of each side.
 class PropertyRules {
  public:
   static constexpr std::size_t kMaxRequests = 64;

@@ -13,13 +13,13 @@ namespace {
 
 namespace cel05 = rpcrdma::v2_cel05;
 namespace wg07 = rpcrdma::v2_wg07;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using rpcrdma::v2::Propset;
 using rpcrdma::v2::Propsubset;
 using rpcrdma::v2::Propval;
 using testing::Cel05;
 using testing::cel05_message;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using testing::Octets;
 using testing::pattern;
 using testing::rpc_call;

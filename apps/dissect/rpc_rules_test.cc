@@ -14,11 +14,11 @@ namespace {
 namespace cel05 = rpcrdma::v2_cel05;
 namespace wg07 = rpcrdma::v2_wg07;
 namespace v1 = rpcrdma::v1;
+using testing::Cel05;
+using testing::cel05_message;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::Cel05;
-using testing::cel05_message;
 using testing::Octets;
 using testing::pattern;
 using testing::read_args;
@@ -35,8 +35,8 @@ using testing::write_chunk;
 constexpr std::uint32_t kData = 0, kInit = 1, kPlain = 1, kIntegrity = 2, kPrivacy = 3;
 
 // The findings of a Call with this credential and these lists, and of its Reply.
-std::vector<std::string> findings_of_gss(std::uint32_t procedure, std::uint32_t service,
-                                         rpcrdma::ChunkListsView lists, rpcrdma::ChunkListsView returned = {}) {
+std::vector<std::string> findings_of_gss(std::uint32_t procedure, std::uint32_t service, rpcrdma::ChunkListsView lists,
+                                         rpcrdma::ChunkListsView returned = {}) {
   Octets body;
   rpcrdma::xdr::XdrWriter credential(body);
   for (const std::uint32_t word : {1u, procedure, 1u, service, 0u}) credential.u32(word);

@@ -74,6 +74,8 @@ class TcpHalf {
   bool is_disordered() const { return disordered_; }
   // Whether octets before sequence number `end` may still come: the capture has not all of them, and they are not lost.
   bool is_waiting(std::uint32_t end) const;
+  // Whether the last segment of the other direction acknowledged none of the octets.
+  bool is_unacknowledged() const { return saw_start_ && has_ack_ && acked_ == first_; }
   // Whether segments wait for octets before them.
   bool is_holding() const { return !early_.empty(); }
   const Counters& counters() const { return counters_; }
