@@ -225,7 +225,10 @@ TYPED_TEST(DraftErrors, ACallThatCanBeReadIsNotMalformed) {
   using Err = typename TestFixture::Err;
   EXPECT_THAT(this->of_read(write_chunk(5, 4096), Err::kBadXdr), ElementsAre(this->of("R2-7.2.4-5", "W2-7.2.1-1")));
   // The octets of the chunk, and their place, are between the ends.
-  EXPECT_THAT(this->of_read(read_chunk(40), Err::kBadXdr), IsEmpty());
+  constexpr std::size_t kProgramFromEnd = 28;
+  Octets other_program = TypeParam::call(++this->xid, read_chunk(40));
+  set_word(other_program, other_program.size() - kProgramFromEnd, 200000);
+  EXPECT_THAT(this->of_message(other_program, Err::kBadXdr), IsEmpty());
   // A Position that is no multiple of four.
   EXPECT_THAT(this->of_read(read_chunk(42), Err::kBadXdr), IsEmpty());
 }
