@@ -188,6 +188,14 @@ void judge_option(const TransportHeader& header, ConstBytes payload, bool is_rep
              "the receiver answers RDMA2_ERROR with BAD_XDR");
 }
 
+void judge_v2_type(const TransportHeader& header, ConstBytes payload, Frame& frame) {
+  if (header.type == "RDMA2_OPTIONAL") {
+    judge_option(header, payload, header.reply.value_or(false), frame);
+  } else if (header.type == "RDMA2_GRANT" && header.xid != 0) {
+    frame.find("W2-6.3.2-1", fmt::format("RDMA2_GRANT with XID {:#010x}", header.xid), "the receiver ignores the XID");
+  }
+}
+
 // Whether zeros behind a count word, where octets are missing that came in a Write chunk, are all that is wrong with
 // the results.
 bool has_inline_roundup(const rpcrdma::Binding& binding, std::uint32_t procedure, ConstBytes results,
@@ -228,10 +236,7 @@ void judge_header(Protocol protocol, const TransportHeader& header, ConstBytes p
   if (protocol == Protocol::k1) judge_v1_type(header, to_responder, frame);
   if (header.has_payload) judge_payload(protocol, header, payload, to_responder, frame);
   if (header.external) judge_body(protocol, header, to_responder, frame);
-  if (header.type == "RDMA2_OPTIONAL") judge_option(header, payload, header.reply.value_or(false), frame);
-  if (header.type == "RDMA2_GRANT" && header.xid != 0) {
-    frame.find("W2-6.3.2-1", fmt::format("RDMA2_GRANT with XID {:#010x}", header.xid), "the receiver ignores the XID");
-  }
+  if (protocol != Protocol::k1) judge_v2_type(header, payload, frame);
   const std::string_view effect = effect_of(protocol, to_responder);
   for (const rpcrdma::ReadSegment& segment : header.lists.read_list) {
     if (segment.position % 4 == 0) continue;
