@@ -231,6 +231,7 @@ std::string_view requirement_of_reply(Code code, Protocol protocol) {
 }  // namespace
 
 void ErrorRules::on_other(Side from, ConstBytes message, bool is_readable) {
+  is_idle_ = false;
   Half& own = half(from);
   Asked asked{.words = {}, .is_readable = is_readable};
   rpcrdma::xdr::XdrReader in(message);
@@ -277,6 +278,7 @@ std::optional<Asked> ErrorRules::asked_by(const Half& half, const TransportHeade
 
 void ErrorRules::on_error(Side from, const TransportHeader& header, const CallTable& calls, const State& state,
                           Frame& frame) {
+  is_idle_ = false;
   Half& asker = half(other(from));
   const auto has_xid = [&](const Asked& one) { return one.words.xid == header.xid; };
   const TransportError& error = *header.error;

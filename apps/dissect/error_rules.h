@@ -44,6 +44,8 @@ class ErrorRules {
   void on_call(Side from, std::uint32_t xid);
   // calls: of the side that gets the error.
   void on_error(Side from, const TransportHeader& header, const CallTable& calls, const State& state, Frame& frame);
+  // Nothing is known that a Reply could contradict.
+  bool is_idle() const { return is_idle_; }
   // A Reply. calls: of the side that gets it.
   void on_reply(Side from, const TransportHeader& header, const CallTable& calls, rpcrdma::Protocol protocol,
                 Frame& frame);
@@ -77,6 +79,7 @@ class ErrorRules {
   std::optional<Asked> asked_by(const Half& half, const TransportHeader& header, const CallTable& calls) const;
 
   std::array<Half, 2> halves_;
+  bool is_idle_ = true;  // every half is as it began
 };
 
 }  // namespace weft::apps::dissect

@@ -97,12 +97,13 @@ void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, st
   }
 }
 
-void find_too_long(Frame& frame) {
+// Rare: kept out of the functions that every segment runs through.
+[[gnu::cold]] void find_too_long(Frame& frame) {
   frame.findings.push_back({"DDP-5.2-02", "a message has more than 2^32 - 1 octets",
                             "the receiver may take it for a shorter one, or end the connection"});
 }
 
-void find_empty_segments(std::size_t num, Frame& frame) {
+[[gnu::cold]] void find_empty_segments(std::size_t num, Frame& frame) {
   frame.findings.push_back({"DDP-5.2-11", fmt::format("a message without octets in {} segments", num),
                             "the receiver takes it as it stands"});
 }
@@ -234,7 +235,9 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
          "the receiver places the message in several buffers, or ends the connection"});
     halves_[static_cast<std::size_t>(from)].extents[index].is_mixed = true;
   }
-  if (rules_.is_judging()) judge_extent(halves_[static_cast<std::size_t>(from)].extents[index], header, len, frame);
+  Extent& extent = halves_[static_cast<std::size_t>(from)].extents[index];
+  const bool is_alone = header.last && extent.num_segments == 0;
+  if (!is_alone && rules_.is_judging()) judge_extent(extent, header, len, frame);
   if (!continues) {
     under_way = {.stag = header.stag.value, .to = header.to, .head = std::move(under_way.head)};
     under_way.head.clear();

@@ -287,7 +287,9 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
   const CallTable& calls = half(other(send.from)).calls;
   const Call* call = calls.find(header.xid);
   const bool is_reply = header.has_payload || header.external;
-  if (is_reply && is_judging(send.in_order)) errors_.on_reply(send.from, header, calls, *protocol_, frame);
+  if (is_reply && !errors_.is_idle() && is_judging(send.in_order)) {
+    errors_.on_reply(send.from, header, calls, *protocol_, frame);
+  }
   if (call == nullptr) {
     if (is_judging(send.in_order) && is_reply && !calls.may_have_had(header.xid)) {
       frame.findings.push_back(
@@ -302,7 +304,7 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
                "the requester drops the Reply");
   }
   judge_returned(*protocol_, call->offered, header.lists, frame);
-  judge_gss_reply(*protocol_, call->gss, header.lists, frame);
+  if (call->gss != GssUse::kNone) judge_gss_reply(*protocol_, call->gss, header.lists, frame);
   if (is_judging(send.in_order)) judge_written(calls, *call, header, frame);
   if (send.invalidated) judge_invalidated(*call, *send.invalidated, frame);
 }
@@ -352,7 +354,7 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
   call.inv_handle = header.inv_handle;
   call.transport_version = header.version;
   call.transport_type = type_word(send.octets);
-  errors_.on_call(send.from, header.xid);
+  if (!errors_.is_idle()) errors_.on_call(send.from, header.xid);
   flow_.on_call(send.from, calls.num_open(), is_judging(send.in_order), frame);
   if (header.inv_handle != 0 && !offers(header.lists, header.inv_handle)) {
     frame.findings.push_back(
@@ -362,7 +364,7 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
   }
   std::optional<BackChannel> channel;
   if (header.has_payload) channel = tell_call(call, payload.octets, header, payload.at, payload.is_whole, frame);
-  judge_gss(*protocol_, call.gss, call.offered, frame);
+  if (call.gss != GssUse::kNone) judge_gss(*protocol_, call.gss, call.offered, frame);
   if (is_judging(send.in_order) && send.from == Side::kClient) {
     callbacks_.on_call({call.program, call.version, call.procedure}, channel);
   } else if (is_judging(send.in_order)) {
