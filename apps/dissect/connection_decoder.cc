@@ -229,6 +229,7 @@ void ConnectionDecoder::Direction::on_bad_startup_frame(const mpa::BadFrame& why
 
 void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arrival) {
   of_.begin_frame(end_, arrival, fpdu.wire);
+  if (of_.direction(1 - end_).mpa.has_begun()) of_.rdmap_.on_first_octets(of_.side_of(1 - end_));
   of_.frame_.wire_len = fpdu.wire_len;
   of_.frame_.ulpdu = fpdu.ulpdu;
   tell_fpdu(fpdu, of_.options_, of_.frame_);
@@ -236,12 +237,11 @@ void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arri
   of_.tell_frame();
 }
 
-void ConnectionDecoder::Direction::on_empty_ulpdu(const Arrival& arrival) {
-  of_.begin_frame(end_, arrival, {});
-  LayerWriter(of_.frame_, LayerKind::kMpa, of_.options_).text("a ULPDU_Length of 0");
-  of_.frame_.findings.push_back(
-      {"MPA-3-09", "a ULPDU has at least one octet", "the receiver ends the connection: nothing after it can be read"});
+void ConnectionDecoder::Direction::on_empty_ulpdu(ConstBytes wire, bool bad_marker, const Arrival& arrival) {
+  of_.begin_frame(end_, arrival, wire);
+  tell_empty_ulpdu(bad_marker, of_.options_, of_.frame_);
   of_.tell_frame();
+  of_.rdmap_.on_disorder("nothing can be read behind a ULPDU_Length of 0");
 }
 
 void ConnectionDecoder::Direction::on_cut_short(ConstBytes wire, const Arrival& arrival) {

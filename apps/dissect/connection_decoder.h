@@ -54,7 +54,7 @@ class ConnectionDecoder {
     void on_startup_frame(const mpa::StartupFrame& frame, ConstBytes wire, const Arrival& arrival) override;
     void on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire, const Arrival& arrival) override;
     void on_fpdu(const Fpdu& fpdu, const Arrival& arrival) override;
-    void on_empty_ulpdu(const Arrival& arrival) override;
+    void on_empty_ulpdu(ConstBytes wire, bool bad_marker, const Arrival& arrival) override;
     void on_cut_short(ConstBytes wire, const Arrival& arrival) override;
     void on_gap() override { of_.rdmap_.on_gap(of_.side_of(end_)); }
     void on_skipped(std::uint64_t len, const Arrival& arrival) override;

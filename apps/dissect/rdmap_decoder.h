@@ -76,6 +76,8 @@ class RdmapDecoder {
   void on_startup_frame(Side from);
   // The startup frames of both sides are there.
   void on_start(Side from, const Start& start);
+  // Octets of this side's first FPDU came, which may not be whole.
+  void on_first_octets(Side from) { rules_.on_first_octets(from); }
   // Adds the layers above MPA to the frame.
   void on_fpdu(Side from, const Fpdu& fpdu, Frame& frame);
   // The capture misses octets of this side: messages under way cannot be told whole.
