@@ -1,5 +1,6 @@
 #include "apps/dissect/connection_decoder.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "apps/common/printable.h"
@@ -27,6 +28,7 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   last_packet_ = segment.packet;
   const int end = end_of(segment);
   Direction& from = direction(end);
+  if (segment.rst && is_stray_reset(segment, from)) return;
   if (segment.syn) {
     if (from.tcp.is_foreign_syn(segment.seq)) return;
     on_syn(segment, from, direction(1 - end));
@@ -63,6 +65,15 @@ bool ConnectionDecoder::is_over(const TcpSegment& segment) const {
   constexpr std::int64_t kBehind = 1 << 24, kAhead = 65535;
   const std::int64_t ahead = seq_distance(*from.sent, segment.seq);
   return ahead < -kBehind || ahead > kAhead;
+}
+
+// A RST counts only where its side goes on (RFC 9293 section 3.5.2, RFC 5961 section 3): its receiver ignores any
+// other. The capture may miss what that side sent last, or what was acknowledged of it.
+bool ConnectionDecoder::is_stray_reset(const TcpSegment& segment, const Direction& from) {
+  constexpr std::int64_t kNear = 65535;
+  const auto is_near = [&segment](std::uint32_t due) { return std::abs(seq_distance(due, segment.seq)) <= kNear; };
+  const auto acked = from.tcp.acked();
+  return from.sent && !is_near(*from.sent) && !(acked && is_near(*acked));
 }
 
 // A segment that acknowledges octets which the capture does not have yet shows that it missed a packet of the other

@@ -73,6 +73,7 @@ class ConnectionDecoder {
   };
 
   void on_syn(const TcpSegment& segment, Direction& from, Direction& to);
+  static bool is_stray_reset(const TcpSegment& segment, const Direction& from);
   void watch_order(const TcpSegment& segment, Direction& from, const Direction& to);
   void begin_frame(int end, const Arrival& arrival, ConstBytes wire);
   void tell_frame();
