@@ -239,6 +239,8 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   const bool is_alone = header.last && extent.num_segments == 0;
   if (!is_alone && rules_.is_judging()) judge_extent(extent, header, len, frame);
   if (!continues) {
+    const bool is_split = under_way.num_segments != 0 && opcode == Opcode::kWrite;
+    if (is_split) upper_.on_written(from, under_way.stag, under_way.to, under_way.len);
     under_way = {.stag = header.stag.value, .to = header.to, .head = std::move(under_way.head)};
     under_way.head.clear();
     under_way.began = frame.arrival.time;

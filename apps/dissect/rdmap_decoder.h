@@ -48,6 +48,8 @@ class UpperLayer {
   virtual void on_send(const Send& send, Frame& frame) = 0;
   // The capture misses octets of this side.
   virtual void on_gap(Side from) = 0;
+  // Octets of an RDMA Write whose next octets are for another place. on_transfer tells of the last ones.
+  virtual void on_written(Side from, std::uint32_t stag, std::uint64_t to, std::uint64_t len) = 0;
   // Adds to the line that tells the transfer.
   virtual void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) = 0;
 

@@ -86,6 +86,15 @@ bool offers(const rpcrdma::ChunkListsView& lists, std::uint32_t handle) {
   return is_there;
 }
 
+// Whether a Reply chunk comes back: it has the places of the one that was offered.
+bool returns_reply_chunk(const rpcrdma::ChunkListsView& lists, const rpcrdma::ChunkListsView& offered) {
+  if (!lists.reply_chunk || !offered.reply_chunk) return false;
+  return std::ranges::equal(*lists.reply_chunk, *offered.reply_chunk,
+                            [](const rpcrdma::Segment& a, const rpcrdma::Segment& b) {
+                              return a.handle == b.handle && a.offset == b.offset;
+                            });
+}
+
 }  // namespace
 
 // Without the first message, only a message that is one version's and no other's tells.
@@ -123,7 +132,8 @@ std::optional<TransportHeader> RpcDecoder::header_of(ConstBytes message, Side fr
 
 // What a message says of its direction counts first: either side can send Calls (RFC 8167).
 bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send) {
-  const bool answers = half(other(send.from)).calls.find(header.xid) != nullptr;
+  const Call* answered = half(other(send.from)).calls.find(header.xid);
+  const bool answers = answered != nullptr;
   const bool is_requester = knows_sides_ && send.from == Side::kClient && !answers;
   if (header.type == "RDMA_ERROR") return is_requester;
   if (header.reply) return !*header.reply;
@@ -132,7 +142,9 @@ bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send
     std::uint32_t type = 0;
     if (in.skip(4) && in.u32(type)) return type != static_cast<std::uint32_t>(rpcrdma::MsgType::kReply);
   }
-  if (header.external && !header.lists.call_chunk.empty()) return true;
+  if (header.external && !header.lists.call_chunk.empty()) {
+    return !answers || !returns_reply_chunk(header.lists, answered->offered);
+  }
   return knows_sides_ ? is_requester : !answers && !header.lists.reply_chunk;
 }
 
@@ -328,24 +340,20 @@ void RpcDecoder::judge_invalidated(const Call& call, std::uint32_t invalidated, 
 // A Reply says how many octets each chunk got (RFC 8166 sections 3.4.6 and 4.3.3). The Writes came before it.
 void RpcDecoder::judge_written(const CallTable& calls, const Call& call, const TransportHeader& header,
                                Frame& frame) const {
-  const auto written_to = [&](const rpcrdma::SegmentArray& chunk) -> std::optional<std::uint64_t> {
-    std::uint64_t sum = 0;
+  const auto judge = [&](const rpcrdma::SegmentArray& chunk, bool is_reply_chunk) {
+    WrittenChunk sum;
     for (const rpcrdma::Segment& segment : chunk) {
       const auto written = calls.written(header.xid, segment);
-      if (!written) return std::nullopt;
-      sum += *written;
+      if (!written) return;
+      sum.returned += segment.length;
+      sum.whole += std::min(written->whole, segment.length);
+      const std::uint32_t end = written->end.value_or(0);
+      sum.more += end - std::min(end, segment.length);
     }
-    return sum;
+    judge_written_chunk(*protocol_, sum, is_reply_chunk, frame);
   };
-  for (const rpcrdma::SegmentArray& chunk : header.lists.write_list) {
-    if (const auto written = written_to(chunk))
-      judge_written_chunk(*protocol_, octets_of(chunk), *written, false, frame);
-  }
-  const auto& reply_chunk = header.lists.reply_chunk;
-  if (reply_chunk && call.offered.reply_chunk) {
-    if (const auto written = written_to(*reply_chunk))
-      judge_written_chunk(*protocol_, octets_of(*reply_chunk), *written, true, frame);
-  }
+  for (const rpcrdma::SegmentArray& chunk : header.lists.write_list) judge(chunk, false);
+  if (header.lists.reply_chunk && call.offered.reply_chunk) judge(*header.lists.reply_chunk, true);
 }
 
 void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {

@@ -55,6 +55,9 @@ class RpcDecoder final : public UpperLayer {
   void on_private_data(const rpcrdma::PrivateData& client, const rpcrdma::PrivateData& server);
   void on_send(const Send& send, Frame& frame) override;
   void on_gap(Side from) override;
+  void on_written(Side from, std::uint32_t stag, std::uint64_t to, std::uint64_t len) override {
+    half(other(from)).calls.note_write(stag, to, len);
+  }
   void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) override;
   // Whether the capture cut a Send, which may have been a Call with any chunks.
   bool saw_cut() const { return saw_cut_; }

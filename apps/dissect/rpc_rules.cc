@@ -245,7 +245,8 @@ void judge_header(Protocol protocol, const TransportHeader& header, ConstBytes p
     break;
   }
   if (any_wraps(header.lists)) frame.find(requirement_of(RpcRule::kWrap, protocol), "a segment passes 2^64", effect);
-  if (!to_responder && !header.lists.read_list.empty()) {
+  // Position-Zero chunks are of the Read list, and the parser puts them beside it.
+  if (!to_responder && !(header.lists.read_list.empty() && header.lists.call_chunk.empty())) {
     frame.find(requirement_of(RpcRule::kReplyReadList, protocol), "a Reply with a Read list", kDropped);
   }
 }
@@ -290,17 +291,26 @@ void judge_returned(Protocol protocol, const rpcrdma::ChunkListsView& offered, c
   judge(*offered.reply_chunk, *returned.reply_chunk);
 }
 
-void judge_written_chunk(Protocol protocol, std::uint64_t returned, std::uint64_t written, bool is_reply_chunk,
-                         Frame& frame) {
-  if (returned > written) {
-    return frame.find(requirement_of(is_reply_chunk ? RpcRule::kReplyWritten : RpcRule::kWritten, protocol),
-                      fmt::format("a chunk comes back with {} bytes, and RDMA Writes brought {}", returned, written),
-                      "the requester takes octets for results that nobody wrote");
+void judge_written_chunk(Protocol protocol, const WrittenChunk& chunk, bool is_reply_chunk, Frame& frame) {
+  if (chunk.whole < chunk.returned) {
+    return frame.find(
+        requirement_of(is_reply_chunk ? RpcRule::kReplyWritten : RpcRule::kWritten, protocol),
+        fmt::format(
+            "a chunk comes back with {} bytes, and RDMA Writes brought {} of them from the start of its segments",
+            chunk.returned, chunk.whole),
+        "the requester takes octets for results that nobody wrote");
   }
-  if (is_reply_chunk || returned == written || (returned + 3) / 4 * 4 != written) return;
-  frame.find(requirement_of(RpcRule::kRoundup, protocol),
-             fmt::format("{} bytes of XDR roundup are written into a Write chunk", written - returned),
-             "the requester does not look at them");
+  // A chunk that comes back unused may hold what the responder gave up.
+  if (is_reply_chunk || chunk.returned == 0 || chunk.more == 0) return;
+  if ((chunk.returned + chunk.more) % 4 == 0 && chunk.more < 4) {
+    return frame.find(requirement_of(RpcRule::kRoundup, protocol),
+                      fmt::format("{} bytes of XDR roundup are written into a Write chunk", chunk.more),
+                      "the requester does not look at them");
+  }
+  frame.find(
+      requirement_of(RpcRule::kWritten, protocol),
+      fmt::format("a chunk comes back with {} bytes, and RDMA Writes brought {} more", chunk.returned, chunk.more),
+      "the requester does not look at them");
 }
 
 void judge_arguments(Protocol protocol, const ProcedureKey& procedure, ConstBytes args, std::size_t rpc_len,
@@ -340,30 +350,67 @@ void judge_arguments(Protocol protocol, const ProcedureKey& procedure, ConstByte
   }
 }
 
+namespace {
+
+// OtherLen: what the results say of a chunk whose length does not fit.
+struct OtherLen {
+  std::size_t chunk = 0;
+  std::uint32_t len = 0;
+};
+
+// The count word of a result that is in a Write chunk, if another length of this chunk makes the results whole.
+std::optional<OtherLen> find_other_len(const rpcrdma::Binding& binding, std::uint32_t procedure, ConstBytes results,
+                                       std::span<const std::uint32_t> brought) {
+  constexpr int kMaxTries = 64;
+  int num_tries = 0;
+  std::vector<std::optional<rpcrdma::EligibleItem>> items;
+  std::vector<std::uint32_t> lens(brought.begin(), brought.end());
+  for (std::size_t i = 0; i < lens.size(); ++i) {
+    XdrReader in(results);
+    for (std::uint32_t word = 0, last = 0; in.u32(word); last = word) {
+      if (word == 0 || word == last || word == brought[i]) continue;
+      if (++num_tries > kMaxTries) return std::nullopt;
+      lens[i] = word;
+      if (binding.walk_results(procedure, results, lens, items) == rpcrdma::Walked::kWhole) return OtherLen{i, word};
+    }
+    lens[i] = brought[i];
+  }
+  return std::nullopt;
+}
+
+// Results that do not fit the octets of the Write chunks.
+void judge_reduced(Protocol protocol, const rpcrdma::Binding& binding, std::uint32_t procedure, ConstBytes results,
+                   std::span<const std::uint32_t> brought, Frame& frame) {
+  constexpr std::string_view kFails = "the requester drops the Reply: the RPC fails";
+  std::vector<std::optional<rpcrdma::EligibleItem>> items;
+  const bool has_octets = std::ranges::any_of(brought, [](std::uint32_t len) { return len != 0; });
+  if (has_octets && binding.walk_results(procedure, results, {}, items) == rpcrdma::Walked::kWhole) {
+    frame.find(requirement_of(RpcRule::kResult, protocol),
+               "a Write chunk has octets, and no result is missing that may be reduced", kFails);
+  } else if (has_inline_roundup(binding, procedure, results, brought)) {
+    frame.find(requirement_of(RpcRule::kInlineRoundup, protocol),
+               "the XDR padding of a result stands in the Payload stream, and the result is in a Write chunk", kFails);
+  } else if (const auto other = find_other_len(binding, procedure, results, brought)) {
+    frame.find(requirement_of(RpcRule::kWritten, protocol),
+               fmt::format("Write chunk {} comes back with {} bytes for a result of {}", other->chunk + 1,
+                           brought[other->chunk], other->len),
+               kFails);
+  }
+}
+
+}  // namespace
+
 void judge_results(Protocol protocol, const CallTable::Call& call, ConstBytes results,
                    std::span<const std::uint32_t> brought, Frame& frame) {
   const auto& offered = call.offered.write_list;
-  // Most Replies use each chunk, and are shorter than the octets in them: nothing to look for.
-  std::uint64_t num_brought = 0;
-  for (const std::uint32_t len : brought) num_brought += len;
-  const bool uses_all = brought.size() == offered.size() && std::ranges::find(brought, 0u) == brought.end();
-  const bool has_roundup = std::ranges::any_of(brought, [](std::uint32_t len) { return len % 4 != 0; });
-  if (uses_all && num_brought > results.size() && !has_roundup) return;
   const rpcrdma::Binding* binding = offered.empty() ? nullptr : nfsulb::find_binding(call.program, call.version);
   if (binding == nullptr || binding->walk_results == nullptr) return;
   constexpr std::string_view kFails = "the requester drops the Reply: the RPC fails";
   std::vector<std::optional<rpcrdma::EligibleItem>> items;
-  if (binding->walk_results(call.procedure, results, brought, items) != rpcrdma::Walked::kWhole) {
-    if (num_brought != 0 && binding->walk_results(call.procedure, results, {}, items) == rpcrdma::Walked::kWhole) {
-      frame.find(requirement_of(RpcRule::kResult, protocol),
-                 "a Write chunk has octets, and no result is missing that may be reduced", kFails);
-    } else if (has_roundup && has_inline_roundup(*binding, call.procedure, results, brought)) {
-      frame.find(requirement_of(RpcRule::kInlineRoundup, protocol),
-                 "the XDR padding of a result stands in the Payload stream, and the result is in a Write chunk",
-                 kFails);
-    }
-    return;
-  }
+  const auto walked = binding->walk_results(call.procedure, results, brought, items);
+  if (walked == rpcrdma::Walked::kGarbage)
+    return judge_reduced(protocol, *binding, call.procedure, results, brought, frame);
+  if (walked != rpcrdma::Walked::kWhole) return;
   for (std::size_t i = 0; i < std::min(items.size(), offered.size()); ++i) {
     if (!items[i] || items[i]->reduced || items[i]->len == 0) continue;
     if (rpcrdma::total_length(offered[i]) < items[i]->len) continue;

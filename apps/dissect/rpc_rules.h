@@ -29,9 +29,14 @@ void judge_header(rpcrdma::Protocol protocol, const TransportHeader& header, Con
 void judge_returned(rpcrdma::Protocol protocol, const rpcrdma::ChunkListsView& offered,
                     const rpcrdma::ChunkListsView& returned, Frame& frame);
 
+// WrittenChunk: octets of a chunk, over its segments.
+struct WrittenChunk {
+  std::uint64_t returned = 0;  // as the Reply says
+  std::uint64_t whole = 0;     // of these, brought by RDMA Writes from the start of a segment on, without a hole
+  std::uint64_t more = 0;      // behind these, up to the last one that a Write brought
+};
 // judge_written_chunk compares the octets that a Reply says a chunk got with those that RDMA Writes brought.
-void judge_written_chunk(rpcrdma::Protocol protocol, std::uint64_t returned, std::uint64_t written, bool is_reply_chunk,
-                         Frame& frame);
+void judge_written_chunk(rpcrdma::Protocol protocol, const WrittenChunk& chunk, bool is_reply_chunk, Frame& frame);
 
 // judge_arguments holds the Read chunks of a Call against its arguments (RFC 8166 sections 3.4.5 and 6.1). rpc_len: of
 // the RPC header; arguments begin behind it.
