@@ -11,7 +11,7 @@
 
 namespace weft::apps::dissect {
 
-ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, HeldOctets& held,
+ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, Held& held,
                                      const TcpSegment& first)
     : options_(options),
       listener_(listener),
@@ -19,9 +19,9 @@ ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener,
       ends_{first.src, first.dst},
       client_(first.syn && first.has_ack ? 1 : 0),
       rpc_(options),
-      rdmap_(options, rpc_),
-      first_(*this, 0, held),
-      second_(*this, 1, held) {}
+      rdmap_(options, rpc_, held.messages),
+      first_(*this, 0, held.segments),
+      second_(*this, 1, held.segments) {}
 
 void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   last_ = segment.time;

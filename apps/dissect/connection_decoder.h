@@ -23,13 +23,18 @@ struct Numbers {
   std::uint32_t connections = 0;
 };
 
+// Held: what all connections hold.
+struct Held {
+  HeldOctets segments;
+  HeldMessages messages;
+};
+
 // ConnectionDecoder reads one TCP connection, and tells of it if it is iWARP.
 class ConnectionDecoder {
  public:
   // The references outlive the decoder. first: the connection's first segment in the capture; its sender is taken for
   // the client until an MPA Request or a SYN says otherwise.
-  ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, HeldOctets& held,
-                    const TcpSegment& first);
+  ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, Held& held, const TcpSegment& first);
   ConnectionDecoder(const ConnectionDecoder&) = delete;
   ConnectionDecoder& operator=(const ConnectionDecoder&) = delete;
 

@@ -346,11 +346,19 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
   if (queue.len == 0 && queue.num_segments > 1 && !queue.broken) find_empty_segments(queue.num_segments, frame);
   judge_order(queue, header, frame);
   on_message(from, header, queue, frame);
+  // The frame shows the octets until it is told.
+  held_.now -= queue.octets.capacity();
+  held_.last = std::exchange(queue.octets, {});
   begin(queue);
 }
 
+RdmapDecoder::~RdmapDecoder() {
+  for (Half& half : halves_) std::ranges::for_each(half.queues, [this](Untagged& queue) { begin(queue); });
+}
+
 void RdmapDecoder::begin(Untagged& queue) {
-  queue.octets.clear();
+  held_.now -= queue.octets.capacity();
+  queue.octets = {};
   queue.whole = {};
   queue.len = queue.end = queue.num_segments = 0;
   queue.broken = queue.is_cut = queue.scattered = false;
@@ -362,9 +370,11 @@ void RdmapDecoder::keep(Untagged& queue, const ddp::UntaggedHeader& header, Cons
   queue.scattered |= mo != queue.len;
   if (header.last && queue.num_segments == 0 && mo == 0) {
     queue.whole = payload.first(std::min(payload.size(), kMaxMessage));
-  } else if (!queue.is_cut && mo < kMaxMessage && mo <= queue.octets.size() + kMaxAhead) {
-    const std::size_t kept = std::min(payload.size(), kMaxMessage - mo);
+  } else if (const std::size_t kept = std::min(payload.size(), kMaxMessage - std::min(kMaxMessage, mo));
+             !queue.is_cut && has_room(queue, mo, kept)) {
+    held_.now -= queue.octets.capacity();
     queue.octets.resize(std::max(queue.octets.size(), mo + kept));
+    held_.now += queue.octets.capacity();
     std::copy_n(payload.begin(), kept, queue.octets.begin() + static_cast<std::ptrdiff_t>(mo));
     queue.whole = queue.octets;
   } else {
@@ -374,6 +384,13 @@ void RdmapDecoder::keep(Untagged& queue, const ddp::UntaggedHeader& header, Cons
   queue.len += len;
   queue.end = std::max(queue.end, mo + len);
   ++queue.num_segments;
+}
+
+// Whether `kept` octets at `mo` can be held. Holes take memory for which no octet came: there is room for few of them.
+bool RdmapDecoder::has_room(const Untagged& queue, std::size_t mo, std::size_t kept) const {
+  const std::size_t size = std::max(queue.octets.size(), mo + kept);
+  const std::size_t more = size - std::min(size, queue.octets.capacity());
+  return mo < kMaxMessage && size <= queue.len + kept + kMaxHoles && held_.now + more <= HeldMessages::kMax;
 }
 
 // RFC 5041 section 5.3: MSNs in order. A message begins with the first segment that has the MSN which is due; behind a

@@ -57,15 +57,28 @@ class UpperLayer {
   ~UpperLayer() = default;
 };
 
+// HeldMessages bounds what all connections hold of untagged messages that are not whole yet.
+struct HeldMessages {
+  static constexpr std::size_t kMax = 64 << 20;
+  std::size_t now = 0;
+  std::vector<std::uint8_t> last = {};  // the last message that became whole, for its frame
+};
+
 // RdmapDecoder reads the DDP segments of one connection, puts messages together, and tells of DDP (RFC 5041) and RDMAP
-// (RFC 5040, RFC 7306). A value without I/O; it holds at most kMaxMessage octets for each queue of a side.
+// (RFC 5040, RFC 7306). A value without I/O; it holds at most kMaxMessage octets for each queue of a side. Messages
+// beyond that or beyond HeldMessages are cut, as if the capture had cut them.
 class RdmapDecoder {
  public:
   static constexpr std::size_t kMaxMessage = 1 << 20;
   static constexpr std::size_t kMaxHead = 2048;    // octets of a tagged message that are kept
-  static constexpr std::size_t kMaxAhead = 65536;  // from the octets that are kept to a segment that comes early
+  static constexpr std::size_t kMaxHoles = 65536;  // octets of an untagged message before segments that came early
 
-  RdmapDecoder(const Options& options, UpperLayer& upper) : options_(options), upper_(upper) {}
+  // The references outlive the decoder.
+  RdmapDecoder(const Options& options, UpperLayer& upper, HeldMessages& held)
+      : options_(options), upper_(upper), held_(held) {}
+  RdmapDecoder(const RdmapDecoder&) = delete;
+  RdmapDecoder& operator=(const RdmapDecoder&) = delete;
+  ~RdmapDecoder();
 
   // Start: what the startup frames say about a side.
   struct Start {
@@ -139,9 +152,10 @@ class RdmapDecoder {
   void on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
   static void judge_extent(Extent& extent, const ddp::TaggedHeader& header, std::size_t len, Frame& frame);
   void judge_terminated(Side from, Frame& frame) const;
-  static void begin(Untagged& queue);
-  static void keep(Untagged& queue, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len);
-  static void keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
+  void begin(Untagged& queue);
+  void keep(Untagged& queue, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len);
+  bool has_room(const Untagged& queue, std::size_t mo, std::size_t kept) const;
+  void keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
   static void judge_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
   void on_message(Side from, const ddp::UntaggedHeader& header, Untagged& queue, Frame& frame);
   void tell_send(Side from, rdmap::Opcode opcode, const ddp::UntaggedHeader& header, const Untagged& queue,
@@ -157,6 +171,7 @@ class RdmapDecoder {
 
   const Options& options_;
   UpperLayer& upper_;
+  HeldMessages& held_;
   std::optional<std::uint8_t> version_;  // of DDP and RDMAP
   StreamRules rules_;
   std::string_view why_unjudged_ = {};

@@ -185,6 +185,50 @@ TEST(RdmapDecoder, AnAtomicAtAnOddPlaceIsNamed) {
   }
 }
 
+// ---- messages that are not whole yet
+
+// Sends: what the layer above hears of them.
+struct Sends final : UpperLayer {
+  std::vector<std::pair<std::size_t, std::size_t>> sends;  // the octets that are there, and those that it had
+  void on_send(const Send& send, Frame&) override { sends.emplace_back(send.octets.size(), send.len); }
+  void on_gap(Side) override {}
+  void on_written(Side, std::uint32_t, std::uint64_t, std::uint64_t) override {}
+  void on_transfer(const Transfer&, Frame&, LayerWriter&) override {}
+};
+struct HeldMessagesTest : ::testing::Test {
+  // The findings of this segment.
+  std::size_t num_findings(RdmapDecoder& decoder, std::uint32_t mo, std::size_t len, bool last) {
+    const Octets ulpdu = untagged(Opcode::kSend, 1, pattern(len), mo, last);
+    Frame frame;
+    decoder.on_fpdu(Side::kClient, {.ulpdu = ulpdu, .ulpdu_len = ulpdu.size()}, frame);
+    return frame.findings.size();
+  }
+  Options options;
+  Sends upper;
+  HeldMessages held;
+};
+
+TEST_F(HeldMessagesTest, AMessageThatHasNoRoomIsCut) {
+  constexpr std::size_t kOthers = HeldMessages::kMax - 1000;
+  held.now = kOthers;
+  RdmapDecoder decoder(options, upper, held);
+  EXPECT_EQ(num_findings(decoder, 0, 600, false), 0u);
+  EXPECT_EQ(num_findings(decoder, 600, 600, false), 0u);
+  EXPECT_EQ(num_findings(decoder, 1200, 10, true), 0u);
+  EXPECT_THAT(upper.sends, ElementsAre(std::pair(600u, 1210u)));
+  EXPECT_EQ(held.now, kOthers);
+}
+
+TEST_F(HeldMessagesTest, HolesTakeLittleMemory) {
+  {
+    RdmapDecoder decoder(options, upper, held);
+    for (std::uint32_t i = 0; i < 16; ++i) EXPECT_EQ(num_findings(decoder, i * 65000, 10, false), 0u);
+    EXPECT_GT(held.now, 0u);
+    EXPECT_LE(held.now, 2 * RdmapDecoder::kMaxHoles);
+  }
+  EXPECT_EQ(held.now, 0u);
+}
+
 TEST(RdmapDecoder, BitsThatAreSentAsZeroAreNamed) {
   Talk talk;
   talk.wire.open();
