@@ -25,6 +25,7 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
   if (calls_.size() >= kMaxCalls || num_offered_ + num > kMaxSegments) {
     calls_.clear();
     segments_.clear();
+    ahead_.clear();
     num_offered_ = 0;
     has_forgotten_ = true;
   }
@@ -45,6 +46,11 @@ CallTable::Call* CallTable::find(std::uint32_t xid) {
   return found == calls_.end() ? nullptr : &found->second;
 }
 
+const CallTable::Call* CallTable::find(std::uint32_t xid) const {
+  const auto found = calls_.find(xid);
+  return found == calls_.end() ? nullptr : &found->second;
+}
+
 void CallTable::answer(std::uint32_t xid) {
   const auto call = calls_.find(xid);
   if (call == calls_.end()) return;
@@ -57,7 +63,9 @@ void CallTable::forget(std::unordered_map<std::uint32_t, Call>::iterator call) {
   num_offered_ -= num_segments(call->second.offered);
   for_each_segment(call->second.offered, [&](std::uint32_t handle, const Segment& segment) {
     const auto found = segments_.find({handle, segment.offset, call->first});
-    if (found != segments_.end()) segments_.erase(found);
+    if (found == segments_.end()) return;
+    ahead_.erase(&found->second);
+    segments_.erase(found);
   });
   calls_.erase(call);
 }
@@ -66,13 +74,17 @@ void CallTable::forget(std::unordered_map<std::uint32_t, Call>::iterator call) {
 // begin where the octets end that are offered so far.
 CallTable::Memory CallTable::find_memory(std::uint32_t handle, std::uint64_t to, std::uint64_t len) const {
   Memory memory;
-  std::uint64_t reach = to;  // every octet before it is offered
+  // Octets are counted from `to` on: memory may end at 2^64, which is no 64-bit number.
+  const std::uint64_t room = to == 0 ? UINT64_MAX : 0 - to;
+  std::uint64_t reach = 0;  // every octet before it is offered
   std::size_t num_looks = 0;
   const auto is_enough = [&](const Segment& segment) {
-    const std::uint64_t end = segment.offset + std::min<std::uint64_t>(segment.len, UINT64_MAX - segment.offset);
+    const std::uint64_t before = to - std::min(to, segment.offset),
+                        behind = segment.offset - std::min(to, segment.offset);
+    const std::uint64_t end = std::min(behind + segment.len - std::min<std::uint64_t>(before, segment.len), room);
     if (memory.segment == nullptr || end > reach) memory.segment = &segment;
     reach = std::max(reach, end);
-    memory.is_offered = reach - to >= len;
+    memory.is_offered = reach >= len;
     memory.is_certain = ++num_looks < kMaxLooks;
     return memory.is_offered || !memory.is_certain;
   };
@@ -82,7 +94,7 @@ CallTable::Memory CallTable::find_memory(std::uint32_t handle, std::uint64_t to,
     if (is_enough((--at)->second)) return memory;
   }
   for (auto at = behind; at != segments_.end() && has_handle(*at); ++at) {
-    if (at->second.offset > reach) {
+    if (at->second.offset - to > reach) {
       if (memory.segment == nullptr) memory.segment = &at->second;
       break;
     }
@@ -92,14 +104,20 @@ CallTable::Memory CallTable::find_memory(std::uint32_t handle, std::uint64_t to,
 }
 
 void CallTable::note_write(std::uint32_t handle, std::uint64_t to, std::uint64_t len) {
-  const std::uint64_t end = to + std::min(len, UINT64_MAX - to);
+  if (len == 0) return;
+  const std::uint64_t last = to + std::min(len - 1, UINT64_MAX - to);
   std::size_t num_looks = 0;
-  // The segments that begin before the end of the Write.
-  for (auto at = segments_.lower_bound({handle, end, 0}); at != segments_.begin();) {
+  Segment* first = nullptr;  // that the Write reached
+  // The segments that begin at the last octet of the Write or before.
+  for (auto at = segments_.upper_bound({handle, last, UINT32_MAX}); at != segments_.begin();) {
     if (std::get<0>((--at)->first) != handle) return;
     Segment& segment = at->second;
-    if (end > segment.offset && to - std::min(to, segment.offset) < segment.len) {
-      segment.written = std::max(segment.written, std::min<std::uint64_t>(end - segment.offset, segment.len));
+    const std::uint64_t begin = to - std::min(to, segment.offset);
+    if (begin < segment.len) {
+      const auto end = static_cast<std::uint32_t>(std::min<std::uint64_t>(last - segment.offset, segment.len - 1) + 1);
+      note_run(segment, {static_cast<std::uint32_t>(begin), end});
+      if (first != nullptr) first->is_shared = segment.is_shared = true;
+      first = &segment;
     }
     if (++num_looks < kMaxLooks) continue;
     knows_written_ = false;
@@ -107,10 +125,42 @@ void CallTable::note_write(std::uint32_t handle, std::uint64_t to, std::uint64_t
   }
 }
 
-std::optional<std::uint64_t> CallTable::written(std::uint32_t xid, const rpcrdma::Segment& offered) const {
+void CallTable::note_run(Segment& segment, Run run) {
+  segment.end = std::max(segment.end, run.end);
+  if (run.begin > segment.written) return note_run_ahead(segment, run);
+  segment.written = std::max(segment.written, run.end);
+  const auto found = ahead_.empty() ? ahead_.end() : ahead_.find(&segment);
+  if (found == ahead_.end()) return;
+  std::vector<Run>& runs = found->second;  // in order
+  auto at = runs.begin();
+  for (; at != runs.end() && at->begin <= segment.written; ++at) segment.written = std::max(segment.written, at->end);
+  runs.erase(runs.begin(), at);
+  if (runs.empty()) ahead_.erase(found);
+}
+
+// The runs stand in their order, and no two of them touch.
+void CallTable::note_run_ahead(Segment& segment, Run run) {
+  if (segment.has_forgotten) return;
+  if (ahead_.size() == kMaxHoled && !ahead_.contains(&segment)) {
+    segment.has_forgotten = true;
+    return;
+  }
+  std::vector<Run>& runs = ahead_[&segment];
+  const auto first = std::ranges::find_if(runs, [&run](const Run& one) { return one.end >= run.begin; });
+  auto at = first;
+  for (; at != runs.end() && at->begin <= run.end; ++at) {
+    run = {std::min(run.begin, at->begin), std::max(run.end, at->end)};
+  }
+  runs.insert(runs.erase(first, at), run);
+  segment.has_forgotten = runs.size() > kMaxRuns;
+  if (segment.has_forgotten) ahead_.erase(&segment);
+}
+
+std::optional<CallTable::Written> CallTable::written(std::uint32_t xid, const rpcrdma::Segment& offered) const {
   const auto found = segments_.find({offered.handle, offered.offset, xid});
-  if (!knows_written_ || found == segments_.end()) return std::nullopt;
-  return found->second.written;
+  if (!knows_written_ || found == segments_.end() || found->second.has_forgotten) return std::nullopt;
+  const Segment& segment = found->second;
+  return Written{segment.written, segment.is_shared ? std::nullopt : std::optional(segment.end)};
 }
 
 bool CallTable::may_have_had(std::uint32_t xid) const {

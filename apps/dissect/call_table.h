@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/dissect/frame.h"
+#include "apps/dissect/gss.h"
 #include "rpcrdma/chunk_lists.h"
 
 namespace weft::apps::dissect {
@@ -22,15 +23,20 @@ class CallTable {
   static constexpr std::size_t kMaxSegments = 65536;
   static constexpr std::size_t kMaxAnswered = 1024;
   static constexpr std::size_t kMaxLooks = 64;  // segments that find_memory looks at
+  // Runs of octets behind a hole that Writes left: of a segment, and segments that have some.
+  static constexpr std::size_t kMaxRuns = 16;
+  static constexpr std::size_t kMaxHoled = 1024;
 
   struct Call {
     std::uint32_t program = 0, version = 0, procedure = 0;
-    bool is_known = false;       // the capture has its RPC header
-    bool is_repeated = false;    // another Call with its XID was open
-    bool is_wrapped = false;     // its arguments and results are not as the procedure has them (RFC 2203)
+    bool is_known = false;     // the capture has its RPC header
+    bool is_repeated = false;  // another Call with its XID was open
+    GssUse gss = GssUse::kNone;
     std::uint64_t num_gaps = 0;  // before it
     Timestamp time{};
-    std::uint32_t inv_handle = 0;  // TransportHeader::inv_handle
+    std::uint32_t inv_handle = 0;                             // TransportHeader::inv_handle
+    std::uint32_t transport_version = 0, transport_type = 0;  // words of its RPC-over-RDMA header
+    bool is_sound = false;  // the capture has all of it in one Send, and it breaks no rule
     rpcrdma::ChunkListsView offered = {};
     std::vector<std::uint8_t> reply_head = {};  // the first octets of its Reply chunk
   };
@@ -43,7 +49,10 @@ class CallTable {
     bool is_first = false;    // kCall, kReply: of its chunk
     std::uint64_t offset = 0;
     std::uint32_t len = 0;
-    std::uint64_t written = 0;  // octets up to the last one that an RDMA Write reached
+    std::uint32_t written = 0;   // octets from the start that RDMA Writes brought, without a hole
+    std::uint32_t end = 0;       // octets up to the last one that an RDMA Write reached
+    bool is_shared = false;      // an RDMA Write reached another segment, too: it may not be for this one
+    bool has_forgotten = false;  // more runs of octets behind a hole than are remembered
   };
 
   // add remembers a Call in place of an open one with the same XID. Its Reply can be that of either, and what the older
@@ -51,6 +60,7 @@ class CallTable {
   Call& add(std::uint32_t xid, Timestamp time, const rpcrdma::ChunkListsView& offered);
   // find returns the open Call with this XID; null for none.
   Call* find(std::uint32_t xid);
+  const Call* find(std::uint32_t xid) const;
   // answer forgets a Call that has its Reply.
   void answer(std::uint32_t xid);
   // Memory: what open Calls offer at a place.
@@ -63,8 +73,13 @@ class CallTable {
   };
   // note_write remembers that an RDMA Write reached a place, in each segment that has it.
   void note_write(std::uint32_t handle, std::uint64_t to, std::uint64_t len);
-  // written returns Segment::written of a segment that the Call with this XID offers. Empty: unknown.
-  std::optional<std::uint64_t> written(std::uint32_t xid, const rpcrdma::Segment& offered) const;
+  // Written: what RDMA Writes brought into a segment.
+  struct Written {
+    std::uint32_t whole = 0;           // Segment::written
+    std::optional<std::uint32_t> end;  // Segment::end. Empty: it may be another segment's
+  };
+  // written looks at a segment that the Call with this XID offers. Empty: unknown.
+  std::optional<Written> written(std::uint32_t xid, const rpcrdma::Segment& offered) const;
   Memory find_memory(std::uint32_t handle, std::uint64_t to, std::uint64_t len) const;
 
   // The capture misses messages: another Call may have taken the XID of an open one, and any memory may be offered.
@@ -82,13 +97,21 @@ class CallTable {
   bool has_forgotten() const { return has_forgotten_; }
 
  private:
+  // Run: octets of a segment, by their offsets in it.
+  struct Run {
+    std::uint32_t begin = 0, end = 0;
+  };
+
   void forget(std::unordered_map<std::uint32_t, Call>::iterator call);
+  void note_run(Segment& segment, Run run);
+  void note_run_ahead(Segment& segment, Run run);
 
   std::unordered_map<std::uint32_t, Call> calls_;  // by XID
   // By handle, offset and XID: several Calls can offer the same memory.
   std::multimap<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, Segment> segments_;
-  std::size_t num_offered_ = 0;         // segments of all open Calls
-  std::deque<std::uint32_t> answered_;  // the last XIDs
+  std::unordered_map<const Segment*, std::vector<Run>> ahead_;  // behind a hole
+  std::size_t num_offered_ = 0;                                 // segments of all open Calls
+  std::deque<std::uint32_t> answered_;                          // the last XIDs
   std::uint64_t num_gaps_ = 0;
   bool has_forgotten_ = false;
   bool knows_written_ = true;  // note_write has looked at all segments

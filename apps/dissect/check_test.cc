@@ -216,6 +216,41 @@ TEST(CheckTest, ABlameOfAViolationThatIsNamedAlreadyDoesNotCount) {
   EXPECT_THAT(text, HasSubstr("\n2 violations in "));
 }
 
+// A connection whose client has to send Markers, or not; the octets that it sends instead of an FPDU, and the answer.
+std::string check_unreadable(bool markers, const Octets& octets) {
+  Checked checked;
+  checked.wire.syn(Wire::kClient);
+  checked.wire.syn(Wire::kServer);
+  checked.wire.send(Wire::kClient, startup(mpa::FrameKind::kRequest));
+  checked.wire.send(Wire::kServer, startup(mpa::FrameKind::kReply, markers));
+  checked.wire.send(Wire::kClient, octets);
+  checked.send(Wire::kServer, untagged(rdmap::Opcode::kTerminate, 1, {0x20, 0x03, 0, 0}));
+  return checked.end();
+}
+
+// The words of a Send stand where the receiver looks for a Marker and for a ULPDU_Length, which is 0.
+TEST(CheckTest, OctetsWithoutTheMarkersThatWereAgreedAreOneViolation) {
+  mpa::testing::NaiveFramer framer(true, false);
+  Octets fpdus = framer.frame(untagged(rdmap::Opcode::kSend, 1, pattern(8)));
+  const Octets more = framer.frame(untagged(rdmap::Opcode::kSend, 2, Octets(2000)));
+  fpdus.insert(fpdus.end(), more.begin(), more.end());
+  const std::string text = check_unreadable(true, fpdus);
+  EXPECT_THAT(text, HasSubstr("connection 1, client: MPA-8-05"));
+  EXPECT_THAT(text, HasSubstr("\n1 violation in "));
+}
+TEST(CheckTest, AUlpduLengthOf0IsOneViolation) {
+  const std::string text = check_unreadable(false, Octets(8));
+  EXPECT_THAT(text, HasSubstr("connection 1, client: MPA-3-09"));
+  EXPECT_THAT(text, HasSubstr("the same violation as that of packet 5"));
+  EXPECT_THAT(text, HasSubstr("\n1 violation in "));
+}
+// The FPDU is not whole, and the Terminate is an answer to it all the same.
+TEST(CheckTest, ATerminateMayAnswerTheFrontOfAnFpdu) {
+  const std::string text = check_unreadable(false, Octets{0xff, 0xff, 0, 0});
+  EXPECT_THAT(text, HasSubstr("client (the server says so): MPA-"));
+  EXPECT_THAT(text, HasSubstr("\n1 violation in "));
+}
+
 // The oldest finding is forgotten, and a Terminate that blames it counts.
 TEST(CheckTest, FindingsThatATerminateMayBlameAreBounded) {
   const auto num_violations = [](std::uint32_t num_more) {

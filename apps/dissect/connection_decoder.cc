@@ -1,5 +1,6 @@
 #include "apps/dissect/connection_decoder.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "apps/common/printable.h"
@@ -10,7 +11,7 @@
 
 namespace weft::apps::dissect {
 
-ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, HeldOctets& held,
+ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, Held& held,
                                      const TcpSegment& first)
     : options_(options),
       listener_(listener),
@@ -18,15 +19,16 @@ ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener,
       ends_{first.src, first.dst},
       client_(first.syn && first.has_ack ? 1 : 0),
       rpc_(options),
-      rdmap_(options, rpc_),
-      first_(*this, 0, held),
-      second_(*this, 1, held) {}
+      rdmap_(options, rpc_, held.messages),
+      first_(*this, 0, held.segments),
+      second_(*this, 1, held.segments) {}
 
 void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   last_ = segment.time;
   last_packet_ = segment.packet;
   const int end = end_of(segment);
   Direction& from = direction(end);
+  if (segment.rst && is_stray_reset(segment, from)) return;
   if (segment.syn) {
     if (from.tcp.is_foreign_syn(segment.seq)) return;
     on_syn(segment, from, direction(1 - end));
@@ -43,6 +45,7 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
 }
 
 void ConnectionDecoder::on_syn(const TcpSegment& segment, Direction& from, Direction& to) {
+  from.saw_syn = true;
   from.mpa.begin_at_start();
   if (segment.has_ack && to.tcp.begin(segment.ack)) to.mpa.begin_at_start();
 }
@@ -62,6 +65,15 @@ bool ConnectionDecoder::is_over(const TcpSegment& segment) const {
   constexpr std::int64_t kBehind = 1 << 24, kAhead = 65535;
   const std::int64_t ahead = seq_distance(*from.sent, segment.seq);
   return ahead < -kBehind || ahead > kAhead;
+}
+
+// A RST counts only where its side goes on (RFC 9293 section 3.5.2, RFC 5961 section 3): its receiver ignores any
+// other. The capture may miss what that side sent last, or what was acknowledged of it.
+bool ConnectionDecoder::is_stray_reset(const TcpSegment& segment, const Direction& from) {
+  constexpr std::int64_t kNear = 65535;
+  const auto is_near = [&segment](std::uint32_t due) { return std::abs(seq_distance(due, segment.seq)) <= kNear; };
+  const auto acked = from.tcp.acked();
+  return from.sent && !is_near(*from.sent) && !(acked && is_near(*acked));
 }
 
 // A segment that acknowledges octets which the capture does not have yet shows that it missed a packet of the other
@@ -206,8 +218,17 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
   tell_startup_frame(frame, of_.options_, of_.frame_);
   const auto& peer = of_.direction(1 - end_).startup;
   judge_startup_frame(frame, peer ? &*peer : nullptr, of_.frame_);
+  if (frame.kind == mpa::FrameKind::kReply) judge_early_reply(of_.frame_);
   of_.frame_.facts.is_startup = true;
   of_.tell_frame();
+}
+
+// The packets of the two sides can be captured in another order than they were sent. But a Reply whose segment
+// acknowledges no octet of the other side was sent before its Request came.
+void ConnectionDecoder::Direction::judge_early_reply(Frame& frame) const {
+  const Direction& peer = of_.direction(1 - end_);
+  if (tcp.is_disordered() || !peer.saw_syn || !peer.tcp.is_unacknowledged()) return;
+  frame.find("MPA-7.1.2-03", "a Reply before the Request", "the initiator takes it for the answer to its Request");
 }
 
 void ConnectionDecoder::Direction::on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire,
@@ -219,6 +240,7 @@ void ConnectionDecoder::Direction::on_bad_startup_frame(const mpa::BadFrame& why
 
 void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arrival) {
   of_.begin_frame(end_, arrival, fpdu.wire);
+  if (of_.direction(1 - end_).mpa.has_begun()) of_.rdmap_.on_first_octets(of_.side_of(1 - end_));
   of_.frame_.wire_len = fpdu.wire_len;
   of_.frame_.ulpdu = fpdu.ulpdu;
   tell_fpdu(fpdu, of_.options_, of_.frame_);
@@ -226,12 +248,11 @@ void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arri
   of_.tell_frame();
 }
 
-void ConnectionDecoder::Direction::on_empty_ulpdu(const Arrival& arrival) {
-  of_.begin_frame(end_, arrival, {});
-  LayerWriter(of_.frame_, LayerKind::kMpa, of_.options_).text("a ULPDU_Length of 0");
-  of_.frame_.findings.push_back(
-      {"MPA-3-09", "a ULPDU has at least one octet", "the receiver ends the connection: nothing after it can be read"});
+void ConnectionDecoder::Direction::on_empty_ulpdu(ConstBytes wire, bool bad_marker, const Arrival& arrival) {
+  of_.begin_frame(end_, arrival, wire);
+  tell_empty_ulpdu(bad_marker, of_.options_, of_.frame_);
   of_.tell_frame();
+  of_.rdmap_.on_disorder("nothing can be read behind a ULPDU_Length of 0");
 }
 
 void ConnectionDecoder::Direction::on_cut_short(ConstBytes wire, const Arrival& arrival) {

@@ -23,13 +23,18 @@ struct Numbers {
   std::uint32_t connections = 0;
 };
 
+// Held: what all connections hold.
+struct Held {
+  HeldOctets segments;
+  HeldMessages messages;
+};
+
 // ConnectionDecoder reads one TCP connection, and tells of it if it is iWARP.
 class ConnectionDecoder {
  public:
   // The references outlive the decoder. first: the connection's first segment in the capture; its sender is taken for
   // the client until an MPA Request or a SYN says otherwise.
-  ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, HeldOctets& held,
-                    const TcpSegment& first);
+  ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, Held& held, const TcpSegment& first);
   ConnectionDecoder(const ConnectionDecoder&) = delete;
   ConnectionDecoder& operator=(const ConnectionDecoder&) = delete;
 
@@ -54,7 +59,7 @@ class ConnectionDecoder {
     void on_startup_frame(const mpa::StartupFrame& frame, ConstBytes wire, const Arrival& arrival) override;
     void on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire, const Arrival& arrival) override;
     void on_fpdu(const Fpdu& fpdu, const Arrival& arrival) override;
-    void on_empty_ulpdu(const Arrival& arrival) override;
+    void on_empty_ulpdu(ConstBytes wire, bool bad_marker, const Arrival& arrival) override;
     void on_cut_short(ConstBytes wire, const Arrival& arrival) override;
     void on_gap() override { of_.rdmap_.on_gap(of_.side_of(end_)); }
     void on_skipped(std::uint64_t len, const Arrival& arrival) override;
@@ -62,14 +67,18 @@ class ConnectionDecoder {
     TcpHalf tcp;
     MpaHalf mpa;
     std::optional<mpa::StartupFrame> startup;
+    bool saw_syn = false;
     std::optional<std::uint32_t> sent;  // the sequence number behind the last octet in the capture
 
    private:
+    void judge_early_reply(Frame& frame) const;
+
     ConnectionDecoder& of_;
     int end_;
   };
 
   void on_syn(const TcpSegment& segment, Direction& from, Direction& to);
+  static bool is_stray_reset(const TcpSegment& segment, const Direction& from);
   void watch_order(const TcpSegment& segment, Direction& from, const Direction& to);
   void begin_frame(int end, const Arrival& arrival, ConstBytes wire);
   void tell_frame();

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "apps/dissect/dissector.h"
 #include "apps/dissect/testing/wire.h"
 
@@ -47,6 +49,42 @@ TEST_F(ConnectionEndTest, AnEndIsToldBehindTheOctetsBeforeIt) {
     EXPECT_THAT(one.lines, ElementsAre(HasSubstr("Request"), HasSubstr("Reply"), "> Send, MSN 1, 800 bytes",
                                        reset ? "< TCP connection reset" : "> TCP end"));
   }
+}
+
+// A RST that is not at the octets which come next is no end (RFC 9293 section 3.10.7.4, RFC 5961 section 3).
+TEST_F(ConnectionEndTest, AResetFarFromTheNextOctetIsIgnored) {
+  for (const std::uint32_t ahead : {0u, 65535u, 65536u, 0x40000000u, 0u - 70000u}) {
+    const bool counts = ahead <= 65535;
+    Told one;
+    Dissector of_one({}, one);
+    Wire wire(of_one);
+    wire.open();
+    const Octets none;
+    TcpSegment reset = wire.segment(Wire::kServer, none);
+    reset.rst = true;
+    reset.seq += ahead;
+    wire.on_segment(reset);
+    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(8))));
+    wire.send(Wire::kServer, wire.fpdu(Wire::kServer, untagged(Opcode::kSend, 1, pattern(8))));
+    of_one.finish();
+    EXPECT_EQ(std::ranges::count(one.lines, "< TCP connection reset"), counts ? 1 : 0) << ahead;
+    EXPECT_THAT(one.lines, Contains("< Send, MSN 1, 8 bytes")) << ahead;
+    EXPECT_THAT(one.findings, IsEmpty()) << ahead;
+  }
+}
+// Octets that the client acknowledges behind such a RST are in the capture: the order of the sides stays known.
+TEST_F(ConnectionEndTest, AResetThatIsIgnoredLeavesTheNextOctet) {
+  Wire wire(dissector);
+  wire.open();
+  const Octets none;
+  TcpSegment reset = wire.segment(Wire::kServer, none);
+  reset.rst = true;
+  reset.seq += 0x10000000;
+  wire.on_segment(reset);
+  wire.lose(Wire::kServer, wire.fpdu(Wire::kServer, untagged(Opcode::kSend, 1, pattern(8))));
+  wire.on_segment(wire.segment(Wire::kClient, none));
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(8))));
+  EXPECT_THAT(told.unjudged, ElementsAre("a packet acknowledges bytes that the capture does not have before it"));
 }
 
 // The octets never come: the capture's end tells the end, and no Send is cut short.

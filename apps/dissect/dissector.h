@@ -42,7 +42,7 @@ class Dissector {
 
   Options options_;
   Listener& listener_;
-  HeldOctets held_;
+  Held held_;
   Numbers numbers_;
   std::map<Key, std::unique_ptr<ConnectionDecoder>> connections_;
   std::deque<Key> ended_;  // the oldest first

@@ -241,6 +241,39 @@ TEST_F(DissectorTest, NamesWhatIsOutOfOrder) {
 }
 
 // The CRC covers the Marker.
+// The capture may have the Reply first. Its acknowledgment tells whether the Request had come.
+TEST_F(DissectorTest, AReplyDoesNotComeBeforeItsRequest) {
+  for (const bool is_acknowledged : {false, true}) {
+    Told one;
+    Dissector of_one({}, one);
+    Wire wire(of_one);
+    const Octets request = testing::startup(mpa::FrameKind::kRequest), reply = testing::startup(mpa::FrameKind::kReply);
+    wire.syn(Wire::kClient);
+    wire.syn(Wire::kServer);
+    TcpSegment segment = wire.segment(Wire::kServer, reply);
+    if (is_acknowledged) segment.ack += static_cast<std::uint32_t>(request.size());
+    wire.on_segment(segment);
+    wire.seq[Wire::kServer] += static_cast<std::uint32_t>(reply.size());
+    wire.send(Wire::kClient, request);
+    of_one.finish();
+    if (is_acknowledged) {
+      EXPECT_THAT(one.findings, IsEmpty());
+    } else {
+      EXPECT_THAT(one.findings, ElementsAre("MPA-7.1.2-03"));
+    }
+  }
+}
+
+// A PD_Length that is too small: the rest of the private data stands where the first FPDU should.
+TEST_F(DissectorTest, OctetsBehindAStartupFrameAreNoFpdu) {
+  Wire wire(dissector);
+  wire.open();
+  wire.send(Wire::kClient, pattern(6, 0));
+  wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(100))));
+  dissector.finish();
+  EXPECT_THAT(told.findings, Contains("MPA-4.4-20"));
+}
+
 TEST_F(DissectorTest, ASpoiledMarkerIsNamedBesideTheCrc) {
   Wire wire(dissector, true);
   wire.open(true);

@@ -27,7 +27,8 @@ class FaultLog {
     std::string header;  // of DDP, as far as the capture has it
   };
 
-  void join(const Frame& frame, Finding& blame) const;
+  // Whether an earlier message has the same fault as the one that the Terminate names.
+  bool join(const Frame& frame, Finding& blame) const;
 
   std::array<std::vector<Fault>, 2> faults_;  // by side
 };

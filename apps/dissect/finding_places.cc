@@ -38,6 +38,7 @@ constexpr Place kMessage = message(0, kToEnd);
 constexpr Place kSourceStag = message(16, 4), kSourceTo = message(20, 8);
 constexpr Place kAtomicTo = message(12, 8);
 constexpr Place kXid = message(0, 4), kVersion = message(4, 4), kCredit = message(8, 4), kType = message(12, 4);
+constexpr Place kXidAndVersion = message(0, 8), kDirection = message(16, 4);
 
 // Rules whose checks do not say the octets themselves.
 constexpr Row kRows[] = {
@@ -63,6 +64,7 @@ constexpr Row kRows[] = {
     {"RDMAP-5.2.2-05", kRdmapControl},
     {"RDMAP-5.4-09", kRdmapControl},
     {"DDP-4.2-08", kStag, Model::kTagged},
+    {"DDP-5.2-09", kTo, Model::kTagged},
     {"DDP-7.1-11", kStag, Model::kTagged},
     {"DDP-7.1-14", kTo, Model::kTagged},
     {"DDP-7.1-15", kTo, Model::kTagged},
@@ -89,6 +91,15 @@ constexpr Row kRows[] = {
     {"EXT-5.2.1-13", message(0, 4)},
     {"EXT-5.2.1-05", message(0, 4)},
     {"R1-3.1.2-01", kXid},
+    {"R1-5.5-04", kXid},
+    {"R2-6.3.3-2", kXid},
+    {"W2-6.3.2-1", kXid},
+    {"W2-7-2", kXidAndVersion},
+    {"R1-5.5-05", kVersion},
+    {"R2-8.3-1", kVersion},
+    {"W2-4.2.1-10", kCredit},
+    {"W2-7.1.3-2", kType},
+    {"R2-7.2.2-5", kDirection},
     {"R1-5.2.1-01", kXid},
     {"W2-7.2-1", kXid},
     {"R1-5.2.2-01", kVersion},
@@ -107,8 +118,9 @@ constexpr Row kRows[] = {
 
 // Rules about the chunk lists of an RPC-over-RDMA header, which stand behind its fixed words.
 constexpr std::string_view kListRules[] = {
-    "R1-4.4.4.1-03", "R1-4.4.5-05", "R1-4.4.6-04", "R1-4.4.6-05", "R1-4.4.6-09", "R1-4.4.6.1-02", "R1-4.4.6.1-03",
-    "R1-5.3-01",     "R1-5.3.1-02", "R1-5.3.3-05", "R1-5.5-02",   "R1-8.1.1-01", "R1-8.1.1-03",   "R1-8.1.1-04",
+    "R1-4.4.4.1-03", "R1-4.4.5-05", "R1-4.4.6-04",  "R1-4.4.6-05",    "R1-4.4.6-09", "R1-4.4.6.1-02",
+    "R1-4.4.6.1-03", "R1-4.5.3-09", "R1-10.2.2-01", "R1-10.2.2.3-01", "R1-5.3-01",   "R1-5.3.1-02",
+    "R1-5.3.3-05",   "R1-5.5-02",   "R1-8.1.1-01",  "R1-8.1.1-03",    "R1-8.1.1-04",
 };
 constexpr std::uint32_t kListsAt = 16;
 

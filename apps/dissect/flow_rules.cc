@@ -56,7 +56,9 @@ void FlowRules::on_message(Side from, const TransportHeader* header, std::size_t
   if (is_properties(*header)) {
     own.properties = header->type.ends_with("_FINAL") ? Properties::kFinal : Properties::kMiddle;
   }
+  own.told_before = own.told;
   const bool has_word = protocol_ == Protocol::k2Wg07 && header->version == 2;
+  if (is_judging && has_word && !own.told && !is_error(*header)) judge_limit(from, header->credit, frame);
   if (has_word && (!own.told || distance(header->credit, *own.told) > 0)) own.told = header->credit;
 }
 
@@ -64,6 +66,12 @@ std::uint32_t FlowRules::num_left(Side of) const {
   const auto told = halves_[static_cast<std::size_t>(of)].told;
   const std::uint32_t received = halves_[static_cast<std::size_t>(other(of))].num_messages;
   return told ? static_cast<std::uint32_t>(std::max(0, distance(*told, received))) : 0;
+}
+
+// Before the first word: one message, and one more for each refusal (judge_first).
+std::uint32_t FlowRules::num_uncaused(Side of) const {
+  const Half& peer = halves_[static_cast<std::size_t>(other(of))];
+  return peer.told_before.value_or(peer.num_messages);
 }
 
 // A server may have version 1 alone, and Receives of that version's default size.
@@ -91,6 +99,16 @@ void FlowRules::judge_number(Side from, bool is_grant, Frame& frame) {
   frame.find(requirement_of(RpcRule::kCredits, protocol_),
              fmt::format("message {}, where the other side takes messages up to {}", own.num_messages, *peer.told),
              kNoReceive);
+}
+
+// The first word of a side says how many messages it takes from here on: there is no word before it to fall from. A
+// word that is a little lower than the number of messages that have come is no limit.
+void FlowRules::judge_limit(Side from, std::uint32_t word, Frame& frame) {
+  constexpr std::uint32_t kLimit = 0x7fffffff, kLower = 0xffff0000;
+  const std::uint32_t num = word - half(other(from)).num_messages;
+  if (num < kLimit || num >= kLower) return;
+  frame.find("W2-4.2.1-10", fmt::format("takes {} messages at once, where 2^31 - 2 is the most", num),
+             "the receiver may take it for none");
 }
 
 void FlowRules::judge_properties(const Half& own, const TransportHeader& header, Frame& frame) const {

@@ -32,6 +32,9 @@ class FlowRules {
 
   // num_left says how many more messages a side of 2-wg07 takes, as far as it has said.
   std::uint32_t num_left(Side of) const;
+  std::uint32_t num_messages(Side of) const { return halves_[static_cast<std::size_t>(of)].num_messages; }
+  // num_uncaused: a side of 2-wg07 may send messages up to this number without the other side's last message.
+  std::uint32_t num_uncaused(Side of) const;
 
  private:
   enum class Properties : std::uint8_t { kNone, kMiddle, kFinal };  // the property message that came last
@@ -40,14 +43,16 @@ class FlowRules {
     // Of the version that is in use:
     bool has_answered = false;  // with a message that is no error
     bool has_called = false;
-    std::optional<std::uint32_t> granted;  // the most credits that this side granted so far
-    std::optional<std::uint32_t> told;     // 2-wg07: the number of the last message that this side takes
+    std::optional<std::uint32_t> granted;      // the most credits that this side granted so far
+    std::optional<std::uint32_t> told;         // 2-wg07: the number of the last message that this side takes
+    std::optional<std::uint32_t> told_before;  // the same before its last message
     Properties properties = Properties::kNone;
   };
 
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
   void judge_first(Side from, std::size_t len, Frame& frame);
   void judge_number(Side from, bool is_grant, Frame& frame);
+  void judge_limit(Side from, std::uint32_t word, Frame& frame);
   void judge_properties(const Half& own, const TransportHeader& header, Frame& frame) const;
 
   rpcrdma::Protocol protocol_ = rpcrdma::Protocol::k1;

@@ -4,78 +4,29 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "apps/dissect/testing/rpc.h"
-#include "rpcrdma/v2_cel05/header.h"
-#include "rpcrdma/v2_wg07/header.h"
+#include "apps/dissect/testing/rpc2.h"
 
 namespace weft::apps::dissect {
 namespace {
 
 namespace cel05 = rpcrdma::v2_cel05;
 namespace wg07 = rpcrdma::v2_wg07;
+using testing::Cel05;
+using testing::cel05_message;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::Octets;
 using testing::pattern;
+using testing::read_chunk;
 using testing::rpc_call;
 using testing::rpc_reply;
 using testing::Talk;
 using testing::untagged;
+using testing::Wg07;
+using testing::wg07_message;
 using testing::Wire;
-
-Octets cel05_message(std::uint32_t xid, cel05::Body body, const Octets& payload = {}, std::uint32_t credit = 8) {
-  Octets octets;
-  rpcrdma::xdr::XdrWriter out(octets);
-  emit_header(out, cel05::Header{.xid = xid, .credit = credit, .body = std::move(body)});
-  out.raw(payload);
-  return octets;
-}
-
-Octets wg07_message(std::uint32_t xid, wg07::Body body, const Octets& payload = {}, std::uint32_t credit = 8) {
-  Octets octets;
-  rpcrdma::xdr::XdrWriter out(octets);
-  emit_header(out, wg07::Header{.xid = xid, .credit = credit, .body = std::move(body)});
-  out.raw(payload);
-  return octets;
-}
-
-rpcrdma::ChunkListsView write_chunk(std::uint32_t handle, std::uint32_t len) {
-  rpcrdma::ChunkListsView lists;
-  lists.write_list = {{{.handle = handle, .length = len}}};
-  return lists;
-}
-
-rpcrdma::ChunkListsView read_chunk(std::uint32_t position) {
-  rpcrdma::ChunkListsView lists;
-  lists.read_list.push_back({.position = position, .target = {.handle = 7, .length = 4096}});
-  return lists;
-}
-
-// A connection of one version, as the tests below speak it.
-struct Cel05 {
-  static constexpr rpcrdma::Protocol kProtocol = rpcrdma::Protocol::k2Cel05;
-  static Octets call(std::uint32_t xid, rpcrdma::ChunkListsView lists = {}, std::uint32_t inv_handle = 0,
-                     std::uint32_t procedure = 0, const Octets& args = {}) {
-    return cel05_message(xid, cel05::Msg{.inv_handle = inv_handle, .lists = std::move(lists)},
-                         rpc_call(xid, procedure, args));
-  }
-  static Octets reply(std::uint32_t xid, rpcrdma::ChunkListsView lists = {}, std::uint32_t credit = 8) {
-    return cel05_message(xid, cel05::Msg{.direction = cel05::Direction::kReply, .lists = std::move(lists)},
-                         rpc_reply(xid, {}), credit);
-  }
-};
-struct Wg07 {
-  static constexpr rpcrdma::Protocol kProtocol = rpcrdma::Protocol::k2Wg07;
-  static Octets call(std::uint32_t xid, rpcrdma::ChunkListsView lists = {}, std::uint32_t inv_handle = 0,
-                     std::uint32_t procedure = 0, const Octets& args = {}) {
-    return wg07_message(xid, wg07::CallInline{.inv_handle = inv_handle, .lists = std::move(lists)},
-                        rpc_call(xid, procedure, args));
-  }
-  static Octets reply(std::uint32_t xid, rpcrdma::ChunkListsView lists = {}, std::uint32_t credit = 8) {
-    return wg07_message(xid, wg07::ReplyInline{.lists = std::move(lists)}, rpc_reply(xid, {}), credit);
-  }
-};
+using testing::write_chunk;
 
 void send_invalidate(Talk& talk, std::uint8_t stag, const Octets& message) {
   Octets ulpdu = untagged(rdmap::Opcode::kSendInvalidate, ++talk.msn[Wire::kServer], message);
@@ -153,12 +104,8 @@ TEST(FlowRules, ReverseMessagesHaveCredits) {
 // ---- both drafts
 
 template <typename Draft>
-struct DraftRules : ::testing::Test {
-  static bool is_wg07() { return Draft::kProtocol == rpcrdma::Protocol::k2Wg07; }
-  static const char* of(const char* cel05, const char* wg07) { return is_wg07() ? wg07 : cel05; }
-};
-using Drafts = ::testing::Types<Cel05, Wg07>;
-TYPED_TEST_SUITE(DraftRules, Drafts);
+using DraftRules = testing::DraftTest<Draft>;
+TYPED_TEST_SUITE(DraftRules, testing::Drafts);
 
 TYPED_TEST(DraftRules, OneMessageUntilTheFirstAnswer) {
   Talk talk;
@@ -325,7 +272,7 @@ TEST(Wg07Rules, PropertiesComeInOrder) {
   Talk talk;
   talk.wire.open();
   talk.send(Wire::kClient, wg07_message(1, wg07::ConnpropMiddle{}));
-  talk.send(Wire::kServer, wg07_message(1, wg07::Grant{}));
+  talk.send(Wire::kServer, wg07_message(0, wg07::Grant{}));
   talk.send(Wire::kClient, wg07_message(0, wg07::Grant{}));
   talk.send(Wire::kClient, wg07_message(2, wg07::ConnpropFinal{}));
   talk.send(Wire::kClient, Wg07::call(3));
@@ -338,7 +285,7 @@ TEST(Wg07Rules, PropertiesAreNotInterrupted) {
   Talk talk;
   talk.wire.open();
   talk.send(Wire::kClient, wg07_message(1, wg07::ConnpropMiddle{}));
-  talk.send(Wire::kServer, wg07_message(1, wg07::Grant{}));
+  talk.send(Wire::kServer, wg07_message(0, wg07::Grant{}));
   talk.send(Wire::kClient, Wg07::call(2));
   EXPECT_THAT(talk.told.findings, ElementsAre("W2-6.3.3-3"));
 }

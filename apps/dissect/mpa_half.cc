@@ -33,6 +33,14 @@ bool is_nearly_key(ConstBytes octets) {
   return begins_with(octets, "MPA ID Re");
 }
 
+// Whether one of the first `num` Markers does not lead to the start of its FPDU.
+bool has_bad_marker(ConstBytes wire, const mpa::MarkerLayout& markers, std::size_t num) {
+  for (std::size_t i = 0; i < num; ++i) {
+    if (!mpa::marker_fits(markers, i, wire.subspan(markers.marker_offset(i)).first<mpa::kMarkerLen>())) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void MpaHalf::set_terms(const Terms& terms) {
@@ -112,6 +120,7 @@ std::size_t MpaHalf::take_startup(ConstBytes octets, const Arrival& arrival) {
   }
   const auto& whole = std::get<mpa::ParsedFrame>(parsed);
   state_ = State::kFpdus;
+  has_startup_ = true;
   streaming_left_ = position_ = phase_ = 0;
   sink_.on_startup_frame(whole.frame, octets.first(whole.len), arrival);
   return whole.len;
@@ -127,9 +136,13 @@ std::size_t MpaHalf::take_fpdu(ConstBytes octets, const Arrival& arrival) {
   }
   const std::size_t ulpdu_len = ulpdu_length(octets.subspan(length_end - 2));
   if (ulpdu_len == 0) {
-    sink_.on_empty_ulpdu(arrival);
-    state_ = State::kSearch;
-    return 0;
+    const bool bad_marker =
+        terms_.is_known && has_bad_marker(octets, markers, markers.num_before(mpa::kUlpduLengthLen - 1));
+    sink_.on_empty_ulpdu(octets.first(length_end), bad_marker, arrival);
+    advance(length_end);
+    // What the search found may have been no FPDU.
+    state_ = was_lost_ ? State::kSearch : State::kForeign;
+    return length_end;
   }
   const std::size_t len = markers.stream_len(mpa::fpdu_len(ulpdu_len));
   if (octets.size() < len) return 0;
@@ -222,6 +235,7 @@ std::size_t MpaHalf::search(ConstBytes octets, const Arrival& arrival) {
   const std::size_t passed = by_marker ? search_by_marker(octets) : search_by_header(octets);
   position_ += passed;
   skipped_ += passed;
+  was_lost_ |= state_ != State::kSearch;
   if (state_ != State::kSearch) sink_.on_skipped(std::exchange(skipped_, 0), arrival);
   return passed;
 }

@@ -46,8 +46,8 @@ class MpaHalf final : public TcpHalf::Sink {
     virtual void on_startup_frame(const mpa::StartupFrame& frame, ConstBytes wire, const Arrival& arrival) = 0;
     virtual void on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire, const Arrival& arrival) = 0;
     virtual void on_fpdu(const Fpdu& fpdu, const Arrival& arrival) = 0;
-    // A ULPDU_Length of 0: no receiver can go on (MPA-3-09).
-    virtual void on_empty_ulpdu(const Arrival& arrival) = 0;
+    // A ULPDU_Length of 0, at the end of `wire`: no receiver can go on (MPA-3-09). bad_marker: of a Marker before it.
+    virtual void on_empty_ulpdu(ConstBytes wire, bool bad_marker, const Arrival& arrival) = 0;
     // The side ended its stream inside a frame, of which this is there.
     virtual void on_cut_short(ConstBytes wire, const Arrival& arrival) = 0;
     // The capture misses octets here, and the next FPDU has to be found.
@@ -78,6 +78,8 @@ class MpaHalf final : public TcpHalf::Sink {
   void leave() {
     if (state_ != State::kStart) state_ = State::kForeign;
   }
+  // Whether octets of an FPDU came, even if it is not whole yet or cannot be read.
+  bool has_begun() const { return has_startup_ && (position_ != 0 || !pending_.empty()); }
   // The side sends nothing more (FIN).
   void end(const Arrival& arrival);
 
@@ -90,7 +92,7 @@ class MpaHalf final : public TcpHalf::Sink {
     kFpdus,    // Full Operation, at the start of an FPDU
     kSkip,     // Full Operation, inside an FPDU that the capture cut
     kSearch,   // the next FPDU has to be found
-    kForeign,  // no MPA
+    kForeign,  // no MPA, or none that can be read
   };
 
   void look_for_startup(ConstBytes octets);
@@ -114,6 +116,8 @@ class MpaHalf final : public TcpHalf::Sink {
   Sink& sink_;
   State state_ = State::kStart;
   bool saw_start_ = false;
+  bool has_startup_ = false;
+  bool was_lost_ = false;  // an FPDU had to be found
   Terms terms_;
   std::vector<std::uint8_t> pending_;  // octets that arrived and are not taken
   // Octets among which the startup frame may still begin: a ULP can talk before it starts MPA (MPA-7.1-01).

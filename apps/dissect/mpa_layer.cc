@@ -165,6 +165,16 @@ void tell_bad_startup_frame(const mpa::BadFrame& bad, const Options& options, Fr
       {requirement_of(bad.fault), std::string(bad.reason), "the receiver closes TCP without an answer"});
 }
 
+// Behind a bad Marker, the field is not where the receiver looks for it. The receiver gives both one code (MPA-A-08).
+void tell_empty_ulpdu(bool bad_marker, const Options& options, Frame& frame) {
+  LayerWriter(frame, LayerKind::kMpa, options).text(bad_marker ? "BAD MARKER" : "a ULPDU_Length of 0");
+  if (bad_marker) {
+    frame.find("MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length", ends(mpa::Error::kMarker));
+  } else {
+    frame.find("MPA-3-09", "a ULPDU has at least one octet", ends(mpa::Error::kMarker));
+  }
+}
+
 void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
   LayerWriter layer(frame, LayerKind::kMpa, options);
   if (fpdu.crc == CrcVerdict::kBad) {

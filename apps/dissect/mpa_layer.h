@@ -13,6 +13,8 @@ namespace weft::apps::dissect {
 void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options, Frame& frame);
 void tell_bad_startup_frame(const mpa::BadFrame& bad, const Options& options, Frame& frame);
 void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame);
+// bad_marker: a Marker before the field does not fit.
+void tell_empty_ulpdu(bool bad_marker, const Options& options, Frame& frame);
 
 // find_rpcrdma_private_data gives the place of the private data of RFC 8797, of any version. A provider may have put
 // words of its own in front (section 5.1).

@@ -288,6 +288,16 @@ void tell_compound_head(ConstBytes octets, std::size_t at, bool is_reply, RpcLay
   layer.field("minorversion", at + in.position() - 4, 4, "{}", word);
 }
 
+// ca_maxrequestsize of csa_back_chan_attrs of CREATE_SESSION4args (RFC 8881 section 18.36.1).
+std::optional<std::uint32_t> max_callback(ConstBytes args) {
+  constexpr std::size_t kClientidSequenceFlags = 16, kAttrsBeforeIrd = 24, kHeaderPad = 4;
+  XdrReader in(args);
+  std::uint32_t num_ird = 0, size = 0;
+  if (!in.skip(kClientidSequenceFlags + kAttrsBeforeIrd) || !in.u32(num_ird) || num_ird > 1) return std::nullopt;
+  if (!in.skip(num_ird * 4 + kHeaderPad) || !in.u32(size)) return std::nullopt;
+  return size;
+}
+
 }  // namespace
 
 const std::string& procedure_name(const ProcedureKey& key) {
@@ -303,20 +313,30 @@ const std::string& procedure_name(const ProcedureKey& key) {
   return name;
 }
 
-void tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t at, std::span<const std::size_t> reduced,
-                    RpcLayer& layer) {
+BackChannel tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t at,
+                           std::span<const std::size_t> reduced, RpcLayer& layer) {
   const KnownProgram* program = find_program(key.program, key.version);
   const Procedure* procedure = find_procedure(program, key.procedure);
-  if (procedure == nullptr) return;
-  if (!procedure->is_compound) return tell_words(procedure->words, args, at, layer);
+  if (procedure == nullptr) return {.may_be_bound = key.procedure != 0};
+  if (!procedure->is_compound) {
+    tell_words(procedure->words, args, at, layer);
+    return {};
+  }
   tell_compound_head(args, at, false, layer);
   std::vector<nfsulb::ListedOperation> operations;
-  (void)nfsulb::list_arguments(*program->schema, key.procedure, args, reduced, operations);
+  const auto walked = nfsulb::list_arguments(*program->schema, key.procedure, args, reduced, operations);
+  BackChannel channel{.may_be_bound = walked != rpcrdma::Walked::kWhole};
   for (const nfsulb::ListedOperation& listed : operations) {
     layer.line(FMT_COMPILE("{}{}"), &listed == operations.data() ? " " : "; ", listed.operation->name);
     layer.field("operation", at + listed.position - 4, 4, "{} ({})", listed.operation->number, listed.operation->name);
     tell_words(words_of(*program, *listed.operation), args.subspan(listed.position), at + listed.position, layer);
+    constexpr std::uint32_t kBindConnToSession = 41, kCreateSession = 43;
+    if (listed.operation->number == kBindConnToSession) channel = {.may_be_bound = true};
+    if (listed.operation->number == kCreateSession) {
+      channel = {.may_be_bound = true, .max_request = max_callback(args.subspan(listed.position))};
+    }
   }
+  return channel;
 }
 
 bool tell_results(const ProcedureKey& key, ConstBytes results, std::size_t at, std::span<const std::uint32_t> reduced,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -21,11 +22,17 @@ struct ProcedureKey {
 // valid until the next call. For one thread.
 const std::string& procedure_name(const ProcedureKey& key);
 
+// BackChannel: what the operations of a Call say of callbacks on its connection (RFC 8881 sections 18.34 and 18.36).
+struct BackChannel {
+  bool may_be_bound = false;                      // CREATE_SESSION or BIND_CONN_TO_SESSION is there, or can be
+  std::optional<std::uint32_t> max_request = {};  // octets: the longest callback. Empty: not told here
+};
+
 // tell_arguments and tell_results add to the line, beginning with a blank, and to the fields. at: where args or results
 // begin in the RPC message. reduced: as of nfsulb::walk_arguments and nfsulb::walk_results. Octets that are not what
 // the procedure says end the text. tell_results returns false for a status that is no success.
-void tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t at, std::span<const std::size_t> reduced,
-                    RpcLayer& layer);
+BackChannel tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t at,
+                           std::span<const std::size_t> reduced, RpcLayer& layer);
 bool tell_results(const ProcedureKey& key, ConstBytes results, std::size_t at, std::span<const std::uint32_t> reduced,
                   RpcLayer& layer);
 

@@ -97,6 +97,17 @@ void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, st
   }
 }
 
+// Rare: kept out of the functions that every segment runs through.
+[[gnu::cold]] void find_too_long(Frame& frame) {
+  frame.findings.push_back({"DDP-5.2-02", "a message has more than 2^32 - 1 octets",
+                            "the receiver may take it for a shorter one, or end the connection"});
+}
+
+[[gnu::cold]] void find_empty_segments(std::size_t num, Frame& frame) {
+  frame.findings.push_back({"DDP-5.2-11", fmt::format("a message without octets in {} segments", num),
+                            "the receiver takes it as it stands"});
+}
+
 void tell_control(std::uint8_t octet, std::string_view opcode, LayerWriter& layer) {
   constexpr unsigned kRsvShift = 4, kRsvMask = 0x03;
   const auto control = rdmap::parse_control(octet);
@@ -183,6 +194,7 @@ void RdmapDecoder::on_gap(Side from) {
   }
   half.rtr_due = {};
   for (Tagged& under_way : half.tagged) under_way.num_segments = 0;
+  half.extents = {};
 }
 
 void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len,
@@ -212,7 +224,8 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   const Opcode opcode{control.opcode};
   rules_.on_tagged(from, opcode, header.last, frame);
   if (opcode == Opcode::kReadResponse) rules_.on_read_response(from, header, len, frame);
-  Tagged& under_way = halves_[static_cast<std::size_t>(from)].tagged[opcode == Opcode::kWrite ? 0 : 1];
+  const std::size_t index = opcode == Opcode::kWrite ? 0 : 1;
+  Tagged& under_way = halves_[static_cast<std::size_t>(from)].tagged[index];
   const bool continues =
       under_way.num_segments != 0 && under_way.stag == header.stag.value && under_way.to + under_way.len == header.to;
   if (under_way.num_segments != 0 && under_way.stag != header.stag.value && rules_.is_judging()) {
@@ -220,8 +233,14 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
         {"DDP-4.2-08",
          fmt::format("STag {:#010x} inside a message that began with {:#010x}", header.stag.value, under_way.stag),
          "the receiver places the message in several buffers, or ends the connection"});
+    halves_[static_cast<std::size_t>(from)].extents[index].is_mixed = true;
   }
+  Extent& extent = halves_[static_cast<std::size_t>(from)].extents[index];
+  const bool is_alone = header.last && extent.num_segments == 0;
+  if (!is_alone && rules_.is_judging()) judge_extent(extent, header, len, frame);
   if (!continues) {
+    const bool is_split = under_way.num_segments != 0 && opcode == Opcode::kWrite;
+    if (is_split) upper_.on_written(from, under_way.stag, under_way.to, under_way.len);
     under_way = {.stag = header.stag.value, .to = header.to, .head = std::move(under_way.head)};
     under_way.head.clear();
     under_way.began = frame.arrival.time;
@@ -250,6 +269,29 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
                       .in_order = rules_.is_judging()},
                      frame, layer);
   under_way.num_segments = 0;
+}
+
+// RFC 5041 section 5.2: the segments of a message are beside each other. Their order is of no matter.
+void RdmapDecoder::judge_extent(Extent& extent, const ddp::TaggedHeader& header, std::size_t len, Frame& frame) {
+  const std::uint64_t before = extent.len;
+  extent.is_mixed |= header.to > UINT64_MAX - len;
+  if (len != 0) {
+    extent.begin = std::min(extent.begin, header.to);
+    extent.end = std::max(extent.end, header.to + len);
+  }
+  extent.len += len;
+  ++extent.num_segments;
+  if (before <= UINT32_MAX && extent.len > UINT32_MAX) find_too_long(frame);
+  if (!header.last) return;
+  const Extent whole = std::exchange(extent, {});
+  if (whole.len == 0 && whole.num_segments > 1) find_empty_segments(whole.num_segments, frame);
+  const bool is_response =
+      rdmap::parse_control(header.rsvd_ulp).opcode == static_cast<std::uint8_t>(Opcode::kReadResponse);
+  if (is_response || whole.is_mixed || whole.len == 0 || whole.end - whole.begin == whole.len) return;
+  frame.findings.push_back({"DDP-5.2-09",
+                            fmt::format("{} bytes from TO {:#x} to {:#x}: the segments are not beside each other",
+                                        whole.len, whole.begin, whole.end),
+                            "the receiver places them by their TOs, and leaves octets as they were"});
 }
 
 void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len,
@@ -299,14 +341,24 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
   queue.opcode = control.opcode;
   queue.rsvd_ulp_8_39 = header.rsvd_ulp_8_39;
   keep(queue, header, payload, len);
+  if (queue.len > UINT32_MAX && queue.len - len <= UINT32_MAX) find_too_long(frame);
   if (!header.last) return;
+  if (queue.len == 0 && queue.num_segments > 1 && !queue.broken) find_empty_segments(queue.num_segments, frame);
   judge_order(queue, header, frame);
   on_message(from, header, queue, frame);
+  // The frame shows the octets until it is told.
+  held_.now -= queue.octets.capacity();
+  held_.last = std::exchange(queue.octets, {});
   begin(queue);
 }
 
+RdmapDecoder::~RdmapDecoder() {
+  for (Half& half : halves_) std::ranges::for_each(half.queues, [this](Untagged& queue) { begin(queue); });
+}
+
 void RdmapDecoder::begin(Untagged& queue) {
-  queue.octets.clear();
+  held_.now -= queue.octets.capacity();
+  queue.octets = {};
   queue.whole = {};
   queue.len = queue.end = queue.num_segments = 0;
   queue.broken = queue.is_cut = queue.scattered = false;
@@ -318,9 +370,11 @@ void RdmapDecoder::keep(Untagged& queue, const ddp::UntaggedHeader& header, Cons
   queue.scattered |= mo != queue.len;
   if (header.last && queue.num_segments == 0 && mo == 0) {
     queue.whole = payload.first(std::min(payload.size(), kMaxMessage));
-  } else if (!queue.is_cut && mo < kMaxMessage && mo <= queue.octets.size() + kMaxAhead) {
-    const std::size_t kept = std::min(payload.size(), kMaxMessage - mo);
+  } else if (const std::size_t kept = std::min(payload.size(), kMaxMessage - std::min(kMaxMessage, mo));
+             !queue.is_cut && has_room(queue, mo, kept)) {
+    held_.now -= queue.octets.capacity();
     queue.octets.resize(std::max(queue.octets.size(), mo + kept));
+    held_.now += queue.octets.capacity();
     std::copy_n(payload.begin(), kept, queue.octets.begin() + static_cast<std::ptrdiff_t>(mo));
     queue.whole = queue.octets;
   } else {
@@ -330,6 +384,13 @@ void RdmapDecoder::keep(Untagged& queue, const ddp::UntaggedHeader& header, Cons
   queue.len += len;
   queue.end = std::max(queue.end, mo + len);
   ++queue.num_segments;
+}
+
+// Whether `kept` octets at `mo` can be held. Holes take memory for which no octet came: there is room for few of them.
+bool RdmapDecoder::has_room(const Untagged& queue, std::size_t mo, std::size_t kept) const {
+  const std::size_t size = std::max(queue.octets.size(), mo + kept);
+  const std::size_t more = size - std::min(size, queue.octets.capacity());
+  return mo < kMaxMessage && size <= queue.len + kept + kMaxHoles && held_.now + more <= HeldMessages::kMax;
 }
 
 // RFC 5041 section 5.3: MSNs in order. A message begins with the first segment that has the MSN which is due; behind a
@@ -381,11 +442,35 @@ void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, Unta
   const bool is_whole = queue.whole.size() == queue.len;
   switch (opcode) {
     case Opcode::kReadRequest: return tell_read_request(from, header, is_whole, frame, layer);
-    case Opcode::kTerminate: rules_.on_terminate(from); return tell_terminate(frame.message, is_whole, frame, layer);
+    case Opcode::kTerminate:
+      rules_.on_terminate(from);
+      tell_terminate(frame.message, is_whole, frame, layer);
+      if (is_whole && rules_.is_judging()) judge_terminated(from, frame);
+      return;
     case Opcode::kAtomicRequest: return tell_atomic_request(from, header, is_whole, frame, layer);
     case Opcode::kAtomicResponse: return tell_atomic_response(from, header, is_whole, frame, layer);
     default: return tell_send(from, opcode, header, queue, frame, layer);
   }
+}
+
+// RFC 5040 section 7.1: the header in a Terminate is that of a message which has come. siw may write any MSN.
+void RdmapDecoder::judge_terminated(Side from, Frame& frame) const {
+  const auto message = rdmap::parse_terminate(frame.message);
+  if (!message || message->siw) return;
+  const auto segment = ddp::parse_segment_wire(message->ddp());
+  const auto* header = segment ? std::get_if<ddp::UntaggedHeader>(&segment->header) : nullptr;
+  if (header == nullptr || header->qn >= kNumQueues) return;
+  const Untagged& queue = halves_[static_cast<std::size_t>(other(from))].queues[header->qn];
+  if (!queue.next_msn) return;
+  const auto ahead = static_cast<std::int32_t>(header->msn.value - *queue.next_msn);
+  if (ahead < 0 || (ahead == 0 && queue.num_segments != 0)) return;
+  const bool is_read = rdmap::parse_control(header->rsvd_ulp).opcode == static_cast<std::uint8_t>(Opcode::kReadRequest);
+  frame.findings.push_back(
+      {is_read ? "RDMAP-7.1-04" : "RDMAP-7.1-03",
+       fmt::format("the terminated header has MSN {} of queue {}, and the other side has not sent it yet",
+                   header->msn.value, header->qn),
+       "the receiver blames another message, or none",
+       {Source::kMessage, rdmap::kTerminateControlLen + 2, static_cast<std::uint32_t>(message->ddp_header_len)}});
 }
 
 void RdmapDecoder::tell_send(Side from, Opcode opcode, const ddp::UntaggedHeader& header, const Untagged& queue,

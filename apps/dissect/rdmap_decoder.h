@@ -48,6 +48,8 @@ class UpperLayer {
   virtual void on_send(const Send& send, Frame& frame) = 0;
   // The capture misses octets of this side.
   virtual void on_gap(Side from) = 0;
+  // Octets of an RDMA Write whose next octets are for another place. on_transfer tells of the last ones.
+  virtual void on_written(Side from, std::uint32_t stag, std::uint64_t to, std::uint64_t len) = 0;
   // Adds to the line that tells the transfer.
   virtual void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) = 0;
 
@@ -55,15 +57,28 @@ class UpperLayer {
   ~UpperLayer() = default;
 };
 
+// HeldMessages bounds what all connections hold of untagged messages that are not whole yet.
+struct HeldMessages {
+  static constexpr std::size_t kMax = 64 << 20;
+  std::size_t now = 0;
+  std::vector<std::uint8_t> last = {};  // the last message that became whole, for its frame
+};
+
 // RdmapDecoder reads the DDP segments of one connection, puts messages together, and tells of DDP (RFC 5041) and RDMAP
-// (RFC 5040, RFC 7306). A value without I/O; it holds at most kMaxMessage octets for each queue of a side.
+// (RFC 5040, RFC 7306). A value without I/O; it holds at most kMaxMessage octets for each queue of a side. Messages
+// beyond that or beyond HeldMessages are cut, as if the capture had cut them.
 class RdmapDecoder {
  public:
   static constexpr std::size_t kMaxMessage = 1 << 20;
   static constexpr std::size_t kMaxHead = 2048;    // octets of a tagged message that are kept
-  static constexpr std::size_t kMaxAhead = 65536;  // from the octets that are kept to a segment that comes early
+  static constexpr std::size_t kMaxHoles = 65536;  // octets of an untagged message before segments that came early
 
-  RdmapDecoder(const Options& options, UpperLayer& upper) : options_(options), upper_(upper) {}
+  // The references outlive the decoder.
+  RdmapDecoder(const Options& options, UpperLayer& upper, HeldMessages& held)
+      : options_(options), upper_(upper), held_(held) {}
+  RdmapDecoder(const RdmapDecoder&) = delete;
+  RdmapDecoder& operator=(const RdmapDecoder&) = delete;
+  ~RdmapDecoder();
 
   // Start: what the startup frames say about a side.
   struct Start {
@@ -76,6 +91,8 @@ class RdmapDecoder {
   void on_startup_frame(Side from);
   // The startup frames of both sides are there.
   void on_start(Side from, const Start& start);
+  // Octets of this side's first FPDU came, which may not be whole.
+  void on_first_octets(Side from) { rules_.on_first_octets(from); }
   // Adds the layers above MPA to the frame.
   void on_fpdu(Side from, const Fpdu& fpdu, Frame& frame);
   // The capture misses octets of this side: messages under way cannot be told whole.
@@ -111,11 +128,19 @@ class RdmapDecoder {
     std::vector<std::uint8_t> head = {};
     Timestamp began{};
   };
+  // Extent: the octets of the tagged message under way by their TOs, up to the segment with L.
+  struct Extent {
+    std::uint64_t begin = UINT64_MAX, end = 0;
+    std::uint64_t len = 0;  // of all segments
+    std::size_t num_segments = 0;
+    bool is_mixed = false;  // it has several STags, or passes 2^64
+  };
   struct Half {
     std::array<Untagged, kNumQueues> queues;
     std::array<Tagged, 2> tagged;  // RDMA Write, RDMA Read Response
-    mpa::RtrSet rtr_due = {};      // what the next message has to be
-    bool was_early = false;        // an FPDU came before the startup frames of both sides
+    std::array<Extent, 2> extents;
+    mpa::RtrSet rtr_due = {};  // what the next message has to be
+    bool was_early = false;    // an FPDU came before the startup frames of both sides
   };
 
   void stop_judging(std::string_view why) {
@@ -125,9 +150,12 @@ class RdmapDecoder {
   static void judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame);
   void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
   void on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
-  static void begin(Untagged& queue);
-  static void keep(Untagged& queue, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len);
-  static void keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
+  static void judge_extent(Extent& extent, const ddp::TaggedHeader& header, std::size_t len, Frame& frame);
+  void judge_terminated(Side from, Frame& frame) const;
+  void begin(Untagged& queue);
+  void keep(Untagged& queue, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len);
+  bool has_room(const Untagged& queue, std::size_t mo, std::size_t kept) const;
+  void keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
   static void judge_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
   void on_message(Side from, const ddp::UntaggedHeader& header, Untagged& queue, Frame& frame);
   void tell_send(Side from, rdmap::Opcode opcode, const ddp::UntaggedHeader& header, const Untagged& queue,
@@ -143,6 +171,7 @@ class RdmapDecoder {
 
   const Options& options_;
   UpperLayer& upper_;
+  HeldMessages& held_;
   std::optional<std::uint8_t> version_;  // of DDP and RDMAP
   StreamRules rules_;
   std::string_view why_unjudged_ = {};

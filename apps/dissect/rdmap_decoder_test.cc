@@ -52,6 +52,62 @@ TEST(RdmapDecoder, SegmentsInAnotherOrderArePutTogether) {
   EXPECT_THAT(talk.told.lines, Contains(HasSubstr("CALL NFSv3 READ fh")));
 }
 
+// A Write may have its segments in any order; octets between them are missing.
+TEST(RdmapDecoder, SegmentsOfAWriteAreBesideEachOther) {
+  struct Case {
+    std::uint64_t second, third;
+    bool is_fault;
+  };
+  for (const Case& one : {Case{108, 116, false}, Case{116, 108, false}, Case{108, 117, true}, Case{107, 115, true}}) {
+    Talk talk;
+    talk.wire.open();
+    send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8)));
+    send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, 100, pattern(8), false));
+    send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, one.second, pattern(8), false));
+    send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, one.third, pattern(8)));
+    send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, 4000, pattern(8)));
+    if (one.is_fault) {
+      EXPECT_THAT(talk.told.findings, ElementsAre("DDP-5.2-09")) << one.second;
+    } else {
+      EXPECT_THAT(talk.told.findings, IsEmpty()) << one.second;
+    }
+  }
+}
+
+TEST(RdmapDecoder, AMessageWithoutOctetsHasOneSegment) {
+  Talk talk;
+  talk.wire.open();
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 1, {}));
+  send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, 100, {}));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 2, {}, 0, false));
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 2, {}));
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-5.2-11"));
+  send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, 100, {}, false));
+  send(talk, Wire::kServer, tagged(Opcode::kWrite, 5, 100, {}));
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-5.2-11", "DDP-5.2-11"));
+}
+
+// The capture has the headers alone.
+TEST(RdmapDecoder, AMessageOf4GibIsNamed) {
+  Talk talk;
+  talk.wire.open();
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8)));
+  constexpr std::uint64_t kLen = 1 << 15, kNum = (std::uint64_t{1} << 32) / kLen;
+  constexpr std::size_t kCrcLen = 4, kUlpduLen = ddp::kTaggedHeaderLen + kLen;
+  for (std::uint64_t i = 0; i < kNum; ++i) {
+    ASSERT_TRUE(talk.told.findings.empty());
+    Octets front = {kUlpduLen >> 8, kUlpduLen & 0xff};
+    const Octets header = tagged(Opcode::kWrite, 5, i * kLen, pattern(8), false);
+    front.insert(front.end(), header.begin(), header.end());
+    TcpSegment segment = talk.wire.segment(Wire::kServer, front);
+    segment.payload_len = 2 + kUlpduLen + kCrcLen;
+    talk.dissector.on_segment(segment);
+    talk.wire.seq[Wire::kServer] += static_cast<std::uint32_t>(segment.payload_len);
+  }
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-5.2-02"));
+}
+
 TEST(RdmapDecoder, SegmentsThatAreNotBesideEachOtherAreNamed) {
   for (const std::uint32_t mo : {0u, 7u, 9u, 2000000u, 0xfffffff8u}) {
     Talk talk;
@@ -127,6 +183,50 @@ TEST(RdmapDecoder, AnAtomicAtAnOddPlaceIsNamed) {
                                              : is_add                        ? "EXT-5.1.1-04"
                                                                              : "EXT-5.1.2-04"));
   }
+}
+
+// ---- messages that are not whole yet
+
+// Sends: what the layer above hears of them.
+struct Sends final : UpperLayer {
+  std::vector<std::pair<std::size_t, std::size_t>> sends;  // the octets that are there, and those that it had
+  void on_send(const Send& send, Frame&) override { sends.emplace_back(send.octets.size(), send.len); }
+  void on_gap(Side) override {}
+  void on_written(Side, std::uint32_t, std::uint64_t, std::uint64_t) override {}
+  void on_transfer(const Transfer&, Frame&, LayerWriter&) override {}
+};
+struct HeldMessagesTest : ::testing::Test {
+  // The findings of this segment.
+  std::size_t num_findings(RdmapDecoder& decoder, std::uint32_t mo, std::size_t len, bool last) {
+    const Octets ulpdu = untagged(Opcode::kSend, 1, pattern(len), mo, last);
+    Frame frame;
+    decoder.on_fpdu(Side::kClient, {.ulpdu = ulpdu, .ulpdu_len = ulpdu.size()}, frame);
+    return frame.findings.size();
+  }
+  Options options;
+  Sends upper;
+  HeldMessages held;
+};
+
+TEST_F(HeldMessagesTest, AMessageThatHasNoRoomIsCut) {
+  constexpr std::size_t kOthers = HeldMessages::kMax - 1000;
+  held.now = kOthers;
+  RdmapDecoder decoder(options, upper, held);
+  EXPECT_EQ(num_findings(decoder, 0, 600, false), 0u);
+  EXPECT_EQ(num_findings(decoder, 600, 600, false), 0u);
+  EXPECT_EQ(num_findings(decoder, 1200, 10, true), 0u);
+  EXPECT_THAT(upper.sends, ElementsAre(std::pair(600u, 1210u)));
+  EXPECT_EQ(held.now, kOthers);
+}
+
+TEST_F(HeldMessagesTest, HolesTakeLittleMemory) {
+  {
+    RdmapDecoder decoder(options, upper, held);
+    for (std::uint32_t i = 0; i < 16; ++i) EXPECT_EQ(num_findings(decoder, i * 65000, 10, false), 0u);
+    EXPECT_GT(held.now, 0u);
+    EXPECT_LE(held.now, 2 * RdmapDecoder::kMaxHoles);
+  }
+  EXPECT_EQ(held.now, 0u);
 }
 
 TEST(RdmapDecoder, BitsThatAreSentAsZeroAreNamed) {

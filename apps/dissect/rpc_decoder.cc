@@ -72,10 +72,27 @@ std::vector<std::size_t> positions_of(const rpcrdma::ChunkListsView& lists) {
   return positions;
 }
 
+// The fourth word of a header that can be read, in each version.
+std::uint32_t type_word(ConstBytes message) {
+  constexpr std::size_t kTypeAt = 12;
+  XdrReader in(message);
+  std::uint32_t type = 0;
+  return in.skip(kTypeAt) && in.u32(type) ? type : 0;
+}
+
 bool offers(const rpcrdma::ChunkListsView& lists, std::uint32_t handle) {
   bool is_there = false;
   for_each_segment(lists, [&](std::uint32_t each, const CallTable::Segment&) { is_there |= each == handle; });
   return is_there;
+}
+
+// Whether a Reply chunk comes back: it has the places of the one that was offered.
+bool returns_reply_chunk(const rpcrdma::ChunkListsView& lists, const rpcrdma::ChunkListsView& offered) {
+  if (!lists.reply_chunk || !offered.reply_chunk) return false;
+  return std::ranges::equal(*lists.reply_chunk, *offered.reply_chunk,
+                            [](const rpcrdma::Segment& a, const rpcrdma::Segment& b) {
+                              return a.handle == b.handle && a.offset == b.offset;
+                            });
 }
 
 }  // namespace
@@ -115,7 +132,8 @@ std::optional<TransportHeader> RpcDecoder::header_of(ConstBytes message, Side fr
 
 // What a message says of its direction counts first: either side can send Calls (RFC 8167).
 bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send) {
-  const bool answers = half(other(send.from)).calls.find(header.xid) != nullptr;
+  const Call* answered = half(other(send.from)).calls.find(header.xid);
+  const bool answers = answered != nullptr;
   const bool is_requester = knows_sides_ && send.from == Side::kClient && !answers;
   if (header.type == "RDMA_ERROR") return is_requester;
   if (header.reply) return !*header.reply;
@@ -124,7 +142,9 @@ bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send
     std::uint32_t type = 0;
     if (in.skip(4) && in.u32(type)) return type != static_cast<std::uint32_t>(rpcrdma::MsgType::kReply);
   }
-  if (header.external && !header.lists.call_chunk.empty()) return true;
+  if (header.external && !header.lists.call_chunk.empty()) {
+    return !answers || !returns_reply_chunk(header.lists, answered->offered);
+  }
   return knows_sides_ ? is_requester : !answers && !header.lists.reply_chunk;
 }
 
@@ -138,8 +158,20 @@ void RpcDecoder::on_private_data(const rpcrdma::PrivateData& client, const rpcrd
   half(Side::kServer).max_send = max_send_to(client);
 }
 
+// Properties and private data tell sizes in either version.
+std::size_t RpcDecoder::max_send_of_version2(Side from) const {
+  const std::size_t told = halves_[static_cast<std::size_t>(from)].max_send;
+  return std::max(properties_.max_receive(other(from)), told == SIZE_MAX ? 0 : told);
+}
+
 void RpcDecoder::judge_send(const Send& send, Frame& frame) {
-  if (*protocol_ != Protocol::k1) return;
+  if (*protocol_ != Protocol::k1) {
+    const std::size_t most = is_judging(send.in_order) ? max_send_of_version2(send.from) : SIZE_MAX;
+    if (send.len <= most) return;
+    return frame.find(requirement_of(RpcRule::kThreshold, *protocol_),
+                      fmt::format("a Send of {} bytes, where the other side takes {}", send.len, most),
+                      "the receiver ends the connection: the Send is longer than its Receive");
+  }
   const std::size_t max_send = half(send.from).max_send;
   if (send.len > max_send) {
     frame.findings.push_back({"R1-5.2.4-05",
@@ -165,33 +197,54 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
   if (send.octets.empty() || (!protocol_ && num_foreign_ >= kMaxForeign)) return;
   const auto header = header_of(send.octets, send.from);
   if (!header && !is_whole) on_gap(send.from);
-  if (!header) {
-    num_foreign_ += is_whole ? 1 : 0;
-    if (!protocol_) return;
-    flow_.on_message(send.from, nullptr, send.len, is_judging(send.in_order), frame);
-    LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
-    if (is_whole) {
-      const bool to_responder = knows_sides_ && send.from == Side::kClient;
-      frame.findings.push_back(header_fault(*protocol_, send.octets, to_responder, is_settled_));
-    }
-    return;
-  }
+  if (!header) return on_unreadable(send, frame);
   const bool to_responder = is_to_responder(*header, send);
   const bool is_reverse = knows_sides_ && to_responder == (send.from == Side::kServer);
   flow_.on_message(send.from, &*header, send.len, is_judging(send.in_order), frame);
   flow_.on_credit(send.from, *header, to_responder, is_reverse, frame);
   tell_header(*header, send, frame);
   judge_send(send, frame);
+  if (is_judging(send.in_order)) properties_.on_message(send.from, *protocol_, *header, send.octets, frame);
   if (is_whole) judge_parts(*header, send.from, frame);
   const Payload payload = payload_of(*header, send);
   if (is_whole) judge_header(*protocol_, *header, payload.octets, to_responder, frame);
   if (is_whole && !to_responder) judge_reply(*header, send, frame);
-  if (!header->has_payload && !header->external) {
-    if (!to_responder && header->type.ends_with("_ERROR")) half(other(send.from)).calls.answer(header->xid);
-    return;
+  if (*protocol_ == Protocol::k2Wg07 && is_judging(send.in_order)) {
+    errors_.judge_type(send.from, *header, type_word(send.octets), flow_.num_messages(send.from), frame);
   }
+  if (header->error) return on_error(*header, send, to_responder, frame);
+  if (!header->has_payload && !header->external) return errors_.on_other(send.from, send.octets, true);
   if (to_responder) return on_call(*header, send, payload, frame);
   on_reply(*header, send, payload, frame);
+}
+
+void RpcDecoder::on_unreadable(const Send& send, Frame& frame) {
+  const bool is_whole = send.octets.size() == send.len;
+  num_foreign_ += is_whole ? 1 : 0;
+  errors_.on_other(send.from, send.octets, false);
+  properties_.on_unreadable();
+  if (!protocol_) return;
+  flow_.on_message(send.from, nullptr, send.len, is_judging(send.in_order), frame);
+  LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
+  if (!is_whole) return;
+  const bool to_responder = knows_sides_ && send.from == Side::kClient;
+  frame.findings.push_back(header_fault(*protocol_, send.octets, to_responder, is_settled_));
+}
+
+// An error goes to the side that called.
+void RpcDecoder::on_error(const TransportHeader& header, const Send& send, bool to_responder, Frame& frame) {
+  if (to_responder) return;
+  const Side caller = other(send.from);
+  if (is_judging(send.in_order)) {
+    errors_.on_error(send.from, header, half(caller).calls,
+                     {.protocol = *protocol_,
+                      .is_settled = is_settled_,
+                      .is_reverse = send.from == Side::kClient,
+                      .has_read = half(send.from).has_read,
+                      .num_uncaused = flow_.num_uncaused(caller)},
+                     frame);
+  }
+  half(caller).calls.answer(header.xid);
 }
 
 // The parts of an RPC message come in Sends of their own, and the last one has the chunks (2-wg07 section 6.3.6).
@@ -244,16 +297,26 @@ void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Fr
 
 void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Frame& frame) {
   const CallTable& calls = half(other(send.from)).calls;
-  const Call* call = half(other(send.from)).calls.find(header.xid);
+  const Call* call = calls.find(header.xid);
+  const bool is_reply = header.has_payload || header.external;
+  if (is_reply && !errors_.is_idle() && is_judging(send.in_order)) {
+    errors_.on_reply(send.from, header, calls, *protocol_, frame);
+  }
   if (call == nullptr) {
-    if (is_judging(send.in_order) && (header.has_payload || header.external) && !calls.may_have_had(header.xid)) {
+    if (is_judging(send.in_order) && is_reply && !calls.may_have_had(header.xid)) {
       frame.findings.push_back(
           {"R1-3.1.2-01", fmt::format("no Call has XID {:#010x}", header.xid), "the requester drops the Reply"});
     }
     return;
   }
-  if ((!header.has_payload && !header.external) || !calls.is_certain(*call)) return;
+  if (!is_reply || !calls.is_certain(*call)) return;
+  if (call->transport_version != header.version) {
+    frame.find("R2-8.3-1",
+               fmt::format("a Reply of version {} to a Call of version {}", header.version, call->transport_version),
+               "the requester drops the Reply");
+  }
   judge_returned(*protocol_, call->offered, header.lists, frame);
+  if (call->gss != GssUse::kNone) judge_gss_reply(*protocol_, call->gss, header.lists, frame);
   if (is_judging(send.in_order)) judge_written(calls, *call, header, frame);
   if (send.invalidated) judge_invalidated(*call, *send.invalidated, frame);
 }
@@ -277,30 +340,29 @@ void RpcDecoder::judge_invalidated(const Call& call, std::uint32_t invalidated, 
 // A Reply says how many octets each chunk got (RFC 8166 sections 3.4.6 and 4.3.3). The Writes came before it.
 void RpcDecoder::judge_written(const CallTable& calls, const Call& call, const TransportHeader& header,
                                Frame& frame) const {
-  const auto written_to = [&](const rpcrdma::SegmentArray& chunk) -> std::optional<std::uint64_t> {
-    std::uint64_t sum = 0;
+  const auto judge = [&](const rpcrdma::SegmentArray& chunk, bool is_reply_chunk) {
+    WrittenChunk sum;
     for (const rpcrdma::Segment& segment : chunk) {
       const auto written = calls.written(header.xid, segment);
-      if (!written) return std::nullopt;
-      sum += *written;
+      if (!written) return;
+      sum.returned += segment.length;
+      sum.whole += std::min(written->whole, segment.length);
+      const std::uint32_t end = written->end.value_or(0);
+      sum.more += end - std::min(end, segment.length);
     }
-    return sum;
+    judge_written_chunk(*protocol_, sum, is_reply_chunk, frame);
   };
-  for (const rpcrdma::SegmentArray& chunk : header.lists.write_list) {
-    if (const auto written = written_to(chunk))
-      judge_written_chunk(*protocol_, octets_of(chunk), *written, false, frame);
-  }
-  const auto& reply_chunk = header.lists.reply_chunk;
-  if (reply_chunk && call.offered.reply_chunk) {
-    if (const auto written = written_to(*reply_chunk))
-      judge_written_chunk(*protocol_, octets_of(*reply_chunk), *written, true, frame);
-  }
+  for (const rpcrdma::SegmentArray& chunk : header.lists.write_list) judge(chunk, false);
+  if (header.lists.reply_chunk && call.offered.reply_chunk) judge(*header.lists.reply_chunk, true);
 }
 
 void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
   CallTable& calls = half(send.from).calls;
   Call& call = calls.add(header.xid, frame.arrival.time, header.lists);
   call.inv_handle = header.inv_handle;
+  call.transport_version = header.version;
+  call.transport_type = type_word(send.octets);
+  if (!errors_.is_idle()) errors_.on_call(send.from, header.xid);
   flow_.on_call(send.from, calls.num_open(), is_judging(send.in_order), frame);
   if (header.inv_handle != 0 && !offers(header.lists, header.inv_handle)) {
     frame.findings.push_back(
@@ -308,12 +370,22 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
          fmt::format("STag {:#010x} may be invalidated, and the Call does not offer it", header.inv_handle),
          "the responder takes it for none"});
   }
-  if (header.has_payload) tell_call(call, payload.octets, header, payload.at, payload.is_whole, frame);
+  std::optional<BackChannel> channel;
+  if (header.has_payload) channel = tell_call(call, payload.octets, header, payload.at, payload.is_whole, frame);
+  if (call.gss != GssUse::kNone) judge_gss(*protocol_, call.gss, call.offered, frame);
+  if (is_judging(send.in_order) && send.from == Side::kClient) {
+    callbacks_.on_call({call.program, call.version, call.procedure}, channel);
+  } else if (is_judging(send.in_order)) {
+    callbacks_.judge(*protocol_, header, properties_.may_take_reverse_calls(Side::kClient), frame);
+  }
+  call.is_sound = payload.is_whole && frame.findings.empty();
 }
 
 void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
   Half& caller = half(other(send.from));
   const Call* call = caller.calls.find(header.xid);
+  const bool is_continued = header.has_payload && payload.at == RpcLayer::kInChunk;
+  if (call != nullptr && is_continued) judge_continued(header, *call, send, payload.octets.size(), frame);
   if (header.has_payload) {
     tell_reply(call, payload.octets, header, payload.at, payload.is_whole, frame);
   } else {
@@ -324,14 +396,29 @@ void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const
   caller.calls.answer(header.xid);
 }
 
-void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
-                           Frame& frame) {
+// W2-6.6.3-3: a Reply that is too long for a Send goes through the Reply chunk, if it fits there. The header of a Reply
+// returns the lists: with many segments it may be too long for any Send. len: of the Reply, from its parts.
+void RpcDecoder::judge_continued(const TransportHeader& header, const Call& call, const Send& send, std::size_t len,
+                                 Frame& frame) const {
+  constexpr std::size_t kMaxSegments = 32;
+  const CallTable& calls = halves_[static_cast<std::size_t>(other(send.from))].calls;
+  if (!is_judging(send.in_order) || !calls.is_certain(call) || !call.offered.reply_chunk) return;
+  std::size_t num_segments = 0;
+  for_each_segment(call.offered, [&](std::uint32_t, const Segment&) { ++num_segments; });
+  const std::uint64_t room = octets_of(*call.offered.reply_chunk);
+  if (num_segments > kMaxSegments || len > room || len + header.len <= max_send_of_version2(send.from)) return;
+  frame.find("W2-6.6.3-3", fmt::format("a Reply of {} bytes in parts, and its Reply chunk has room for {}", len, room),
+             "the requester takes it");
+}
+
+std::optional<BackChannel> RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader& header,
+                                                 std::size_t at, bool is_whole, Frame& frame) {
   RpcLayer layer(frame, options_, at);
   XdrReader in(payload);
   rpcrdma::CallHeaderView rpc;
   if (rpcrdma::parse_call(in, rpc) != rpcrdma::CallParse::kOk) {
     layer.text("CALL with a broken RPC header");
-    return;
+    return std::nullopt;
   }
   call.program = rpc.program;
   call.version = rpc.version;
@@ -352,14 +439,18 @@ void RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader
   layer.field("procedure", 20, 4, "{}", rpc.procedure);
   if (layer.wants_fields()) tell_auths(rpc, layer);
   layer.field("arguments", in.position(), in.remaining(), "{} bytes", in.remaining());
-  const std::string_view gss = gss_words(rpc.cred);
-  call.is_wrapped = !gss.empty();
-  if (call.is_wrapped) return layer.line(FMT_COMPILE(", {}"), gss);
-  tell_arguments({rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), reduced, layer);
+  call.gss = gss_use(rpc.cred);
+  if (call.gss != GssUse::kNone) {
+    layer.line(FMT_COMPILE(", {}"), gss_words(call.gss));
+    return std::nullopt;
+  }
+  const BackChannel channel =
+      tell_arguments({rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), reduced, layer);
   if (is_whole) {
     judge_arguments(*protocol_, {rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), header.lists,
                     frame);
   }
+  return channel;
 }
 
 void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at,
@@ -387,7 +478,7 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   }
   if (fact.failed) {
     layer.line(FMT_COMPILE(": {}"), rpcrdma::describe(rpc));
-  } else if (call->is_known && is_there && !call->is_wrapped) {
+  } else if (call->is_known && is_there && call->gss == GssUse::kNone) {
     const auto brought = brought_by(header.lists);
     fact.failed =
         !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(), brought, layer);
@@ -422,6 +513,7 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
     // The Response of an older Request to this place can be missing.
     if (!transfer.in_order) reads.erase(sink);
     reads.emplace(sink, Read{transfer.stag, transfer.to, frame.arrival.time});
+    half(transfer.from).has_read = true;
   }
   tell_use(*segment, owner, layer);
   ServedCall& served = frame.facts.served.emplace(ServedCall{segment->xid, segment->use, segment->index});
@@ -479,8 +571,10 @@ void RpcDecoder::take_chunk(const Transfer& transfer, Side owner, const Segment&
   Call* call = half(owner).calls.find(segment.xid);
   if (call == nullptr) return;
   const TransportHeader header{.xid = segment.xid};
-  if (segment.use == Segment::Use::kCall)
-    return tell_call(*call, transfer.head, header, RpcLayer::kInChunk, false, frame);
+  if (segment.use == Segment::Use::kCall) {
+    (void)tell_call(*call, transfer.head, header, RpcLayer::kInChunk, false, frame);
+    if (half(owner).calls.is_certain(*call)) judge_gss(*protocol_, call->gss, call->offered, frame);
+  }
   if (segment.use == Segment::Use::kReply) call->reply_head.assign(transfer.head.begin(), transfer.head.end());
 }
 

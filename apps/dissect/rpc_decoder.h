@@ -8,12 +8,16 @@
 #include <vector>
 
 #include "apps/dissect/call_table.h"
+#include "apps/dissect/callback_rules.h"
+#include "apps/dissect/error_rules.h"
 #include "apps/dissect/flow_rules.h"
 #include "apps/dissect/frame.h"
+#include "apps/dissect/property_rules.h"
 #include "apps/dissect/rdmap_decoder.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/private_data.h"
+#include "rpcrdma/transport_error.h"
 
 namespace weft::apps::dissect {
 
@@ -31,6 +35,7 @@ struct TransportHeader {
   rpcrdma::ChunkListsView lists = {};
   std::uint32_t inv_handle = 0;  // version 2: the STag that the Reply to this Call may invalidate; 0 for none
   std::size_t len = 0;           // octets of the header
+  std::optional<rpcrdma::TransportError> error = {};
 };
 
 // RpcDecoder reads RPC-over-RDMA (RFC 8166, and both drafts of version 2) and ONC RPC in the Sends of a connection, and
@@ -50,6 +55,9 @@ class RpcDecoder final : public UpperLayer {
   void on_private_data(const rpcrdma::PrivateData& client, const rpcrdma::PrivateData& server);
   void on_send(const Send& send, Frame& frame) override;
   void on_gap(Side from) override;
+  void on_written(Side from, std::uint32_t stag, std::uint64_t to, std::uint64_t len) override {
+    half(other(from)).calls.note_write(stag, to, len);
+  }
   void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) override;
   // Whether the capture cut a Send, which may have been a Call with any chunks.
   bool saw_cut() const { return saw_cut_; }
@@ -70,6 +78,7 @@ class RpcDecoder final : public UpperLayer {
     std::vector<std::uint8_t> parts;  // of a message in several Sends; at most kMaxParts octets
     std::uint32_t parts_xid = 0;
     std::size_t max_send = SIZE_MAX;  // octets of a Send that the other side says it can take
+    bool has_read = false;            // memory of the other side
   };
 
   static std::optional<rpcrdma::Protocol> guess(ConstBytes message);
@@ -84,15 +93,21 @@ class RpcDecoder final : public UpperLayer {
   };
   Payload payload_of(const TransportHeader& header, const Send& send);
   void judge_send(const Send& send, Frame& frame);
+  std::size_t max_send_of_version2(Side from) const;
+  void judge_continued(const TransportHeader& header, const Call& call, const Send& send, std::size_t len,
+                       Frame& frame) const;
   void judge_parts(const TransportHeader& header, Side from, Frame& frame);
+  void on_unreadable(const Send& send, Frame& frame);
+  void on_error(const TransportHeader& header, const Send& send, bool to_responder, Frame& frame);
   void judge_written(const CallTable& calls, const Call& call, const TransportHeader& header, Frame& frame) const;
   void judge_reply(const TransportHeader& header, const Send& send, Frame& frame);
   void judge_invalidated(const Call& call, std::uint32_t invalidated, Frame& frame) const;
   void on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
   void on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
-  // at: where the RPC message begins in the Send. is_whole: the message is in one piece.
-  void tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
-                 Frame& frame);
+  // at: where the RPC message begins in the Send. is_whole: the message is in one piece. Returns what the Call says of
+  // callbacks; empty if it cannot be read.
+  std::optional<BackChannel> tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at,
+                                       bool is_whole, Frame& frame);
   void tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
                   Frame& frame);
   void tell_use(const Segment& segment, Side owner, LayerWriter& layer);
@@ -110,6 +125,9 @@ class RpcDecoder final : public UpperLayer {
   bool saw_cut_ = false;           // a Send of which the capture lacks octets
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA
   FlowRules flow_;
+  ErrorRules errors_;
+  PropertyRules properties_;
+  CallbackRules callbacks_;
   std::array<Half, 2> halves_;
   std::vector<std::uint8_t> joined_;  // the parts of a message, put together
 };

@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "apps/dissect/testing/rpc.h"
-#include "rpcrdma/v2_wg07/header.h"
+#include "apps/dissect/testing/rpc2.h"
 
 namespace weft::apps::dissect {
 namespace {
@@ -18,18 +17,12 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::Octets;
 using testing::pattern;
+using testing::reply_chunk;
 using testing::rpc_call;
 using testing::Talk;
 using testing::untagged;
+using testing::wg07_message;
 using testing::Wire;
-
-Octets wg07_message(std::uint32_t xid, wg07::Body body, ConstBytes payload) {
-  Octets octets;
-  rpcrdma::xdr::XdrWriter out(octets);
-  emit_header(out, wg07::Header{.xid = xid, .credit = 8, .body = std::move(body)});
-  out.raw(payload);
-  return octets;
-}
 
 // The last part of one message and the first part of the next are missing: the parts belong together no more.
 TEST(RpcDecoder, PartsEndAtAGap) {
@@ -68,12 +61,6 @@ TEST(RpcDecoder, PartsEndAtASendThatIsCutWhole) {
   talk.send(Wire::kClient, wg07_message(3, wg07::CallInline{}, rpc_call(3, 0, {})));
   EXPECT_THAT(talk.told.lines, Contains(HasSubstr("RDMA2_CALL_INLINE, XID 0x00000003")));
   EXPECT_THAT(talk.told.findings, IsEmpty());
-}
-
-rpcrdma::ChunkListsView reply_chunk(std::uint32_t handle, std::uint32_t len) {
-  rpcrdma::ChunkListsView lists;
-  lists.reply_chunk = {{.handle = handle, .length = len}};
-  return lists;
 }
 
 // A Reply in a Reply chunk, whose Call is not in the capture, may be the first message.

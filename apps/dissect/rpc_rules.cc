@@ -165,6 +165,61 @@ void judge_payload(Protocol protocol, const TransportHeader& header, ConstBytes 
   }
 }
 
+// A Payload stream is XDR: its length is a multiple of four, and so is that of the chunk that holds it.
+void judge_body(Protocol protocol, const TransportHeader& header, bool to_responder, Frame& frame) {
+  const std::uint64_t len = to_responder               ? rpcrdma::total_length(header.lists.call_chunk)
+                            : header.lists.reply_chunk ? rpcrdma::total_length(*header.lists.reply_chunk)
+                                                       : 0;
+  if (len % 4 == 0) return;
+  frame.find(requirement_of(RpcRule::kBodyPadding, protocol),
+             fmt::format("an RPC message of {} bytes in a chunk: its XDR padding is missing", len),
+             to_responder ? "the responder may take it for garbage" : kDropped);
+}
+
+// An RPC message behind RDMA2_OPTIONAL has its own word on the direction.
+void judge_option(const TransportHeader& header, ConstBytes payload, bool is_reply, Frame& frame) {
+  XdrReader call_in(payload), reply_in(payload);
+  rpcrdma::CallHeaderView call;
+  rpcrdma::ReplyHeader reply;
+  const bool has_call = rpcrdma::parse_call(call_in, call) == rpcrdma::CallParse::kOk && call.xid == header.xid;
+  const bool has_reply = rpcrdma::parse_reply(reply_in, reply) && reply.xid == header.xid;
+  if (has_call == has_reply || has_reply == is_reply) return;
+  frame.find("R2-7.2.2-5", fmt::format("rdma_optdir says {}, and the RPC message is none", is_reply ? "REPLY" : "CALL"),
+             "the receiver answers RDMA2_ERROR with BAD_XDR");
+}
+
+void judge_v2_type(const TransportHeader& header, ConstBytes payload, Frame& frame) {
+  if (header.type == "RDMA2_OPTIONAL") {
+    judge_option(header, payload, header.reply.value_or(false), frame);
+  } else if (header.type == "RDMA2_GRANT" && header.xid != 0) {
+    frame.find("W2-6.3.2-1", fmt::format("RDMA2_GRANT with XID {:#010x}", header.xid), "the receiver ignores the XID");
+  }
+}
+
+// Whether zeros behind a count word, where octets are missing that came in a Write chunk, are all that is wrong with
+// the results.
+bool has_inline_roundup(const rpcrdma::Binding& binding, std::uint32_t procedure, ConstBytes results,
+                        std::span<const std::uint32_t> brought) {
+  constexpr int kMaxTries = 8;
+  int num_tries = 0;
+  for (const std::uint32_t count : brought) {
+    const std::size_t len = (4 - count % 4) % 4;
+    if (len == 0) continue;
+    XdrReader in(results);
+    for (std::uint32_t word = 0; in.u32(word) && in.remaining() >= len;) {
+      const ConstBytes roundup = in.rest().first(len);
+      if (word != count || std::ranges::any_of(roundup, [](std::uint8_t octet) { return octet != 0; })) continue;
+      const auto at = static_cast<std::ptrdiff_t>(in.position());
+      std::vector<std::uint8_t> without(results.begin(), results.end());
+      without.erase(without.begin() + at, without.begin() + at + static_cast<std::ptrdiff_t>(len));
+      std::vector<std::optional<rpcrdma::EligibleItem>> items;
+      if (binding.walk_results(procedure, without, brought, items) == rpcrdma::Walked::kWhole) return true;
+      if (++num_tries == kMaxTries) return false;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Finding header_fault(Protocol protocol, ConstBytes message, bool to_responder, bool is_settled) {
@@ -180,6 +235,8 @@ void judge_header(Protocol protocol, const TransportHeader& header, ConstBytes p
                   Frame& frame) {
   if (protocol == Protocol::k1) judge_v1_type(header, to_responder, frame);
   if (header.has_payload) judge_payload(protocol, header, payload, to_responder, frame);
+  if (header.external) judge_body(protocol, header, to_responder, frame);
+  if (protocol != Protocol::k1) judge_v2_type(header, payload, frame);
   const std::string_view effect = effect_of(protocol, to_responder);
   for (const rpcrdma::ReadSegment& segment : header.lists.read_list) {
     if (segment.position % 4 == 0) continue;
@@ -188,7 +245,8 @@ void judge_header(Protocol protocol, const TransportHeader& header, ConstBytes p
     break;
   }
   if (any_wraps(header.lists)) frame.find(requirement_of(RpcRule::kWrap, protocol), "a segment passes 2^64", effect);
-  if (!to_responder && !header.lists.read_list.empty()) {
+  // Position-Zero chunks are of the Read list, and the parser puts them beside it.
+  if (!to_responder && !(header.lists.read_list.empty() && header.lists.call_chunk.empty())) {
     frame.find(requirement_of(RpcRule::kReplyReadList, protocol), "a Reply with a Read list", kDropped);
   }
 }
@@ -233,17 +291,26 @@ void judge_returned(Protocol protocol, const rpcrdma::ChunkListsView& offered, c
   judge(*offered.reply_chunk, *returned.reply_chunk);
 }
 
-void judge_written_chunk(Protocol protocol, std::uint64_t returned, std::uint64_t written, bool is_reply_chunk,
-                         Frame& frame) {
-  if (returned > written) {
-    return frame.find(requirement_of(is_reply_chunk ? RpcRule::kReplyWritten : RpcRule::kWritten, protocol),
-                      fmt::format("a chunk comes back with {} bytes, and RDMA Writes brought {}", returned, written),
-                      "the requester takes octets for results that nobody wrote");
+void judge_written_chunk(Protocol protocol, const WrittenChunk& chunk, bool is_reply_chunk, Frame& frame) {
+  if (chunk.whole < chunk.returned) {
+    return frame.find(
+        requirement_of(is_reply_chunk ? RpcRule::kReplyWritten : RpcRule::kWritten, protocol),
+        fmt::format(
+            "a chunk comes back with {} bytes, and RDMA Writes brought {} of them from the start of its segments",
+            chunk.returned, chunk.whole),
+        "the requester takes octets for results that nobody wrote");
   }
-  if (is_reply_chunk || returned == written || (returned + 3) / 4 * 4 != written) return;
-  frame.find(requirement_of(RpcRule::kRoundup, protocol),
-             fmt::format("{} bytes of XDR roundup are written into a Write chunk", written - returned),
-             "the requester does not look at them");
+  // A chunk that comes back unused may hold what the responder gave up.
+  if (is_reply_chunk || chunk.returned == 0 || chunk.more == 0) return;
+  if ((chunk.returned + chunk.more) % 4 == 0 && chunk.more < 4) {
+    return frame.find(requirement_of(RpcRule::kRoundup, protocol),
+                      fmt::format("{} bytes of XDR roundup are written into a Write chunk", chunk.more),
+                      "the requester does not look at them");
+  }
+  frame.find(
+      requirement_of(RpcRule::kWritten, protocol),
+      fmt::format("a chunk comes back with {} bytes, and RDMA Writes brought {} more", chunk.returned, chunk.more),
+      "the requester does not look at them");
 }
 
 void judge_arguments(Protocol protocol, const ProcedureKey& procedure, ConstBytes args, std::size_t rpc_len,
@@ -283,25 +350,67 @@ void judge_arguments(Protocol protocol, const ProcedureKey& procedure, ConstByte
   }
 }
 
+namespace {
+
+// OtherLen: what the results say of a chunk whose length does not fit.
+struct OtherLen {
+  std::size_t chunk = 0;
+  std::uint32_t len = 0;
+};
+
+// The count word of a result that is in a Write chunk, if another length of this chunk makes the results whole.
+std::optional<OtherLen> find_other_len(const rpcrdma::Binding& binding, std::uint32_t procedure, ConstBytes results,
+                                       std::span<const std::uint32_t> brought) {
+  constexpr int kMaxTries = 64;
+  int num_tries = 0;
+  std::vector<std::optional<rpcrdma::EligibleItem>> items;
+  std::vector<std::uint32_t> lens(brought.begin(), brought.end());
+  for (std::size_t i = 0; i < lens.size(); ++i) {
+    XdrReader in(results);
+    for (std::uint32_t word = 0, last = 0; in.u32(word); last = word) {
+      if (word == 0 || word == last || word == brought[i]) continue;
+      if (++num_tries > kMaxTries) return std::nullopt;
+      lens[i] = word;
+      if (binding.walk_results(procedure, results, lens, items) == rpcrdma::Walked::kWhole) return OtherLen{i, word};
+    }
+    lens[i] = brought[i];
+  }
+  return std::nullopt;
+}
+
+// Results that do not fit the octets of the Write chunks.
+void judge_reduced(Protocol protocol, const rpcrdma::Binding& binding, std::uint32_t procedure, ConstBytes results,
+                   std::span<const std::uint32_t> brought, Frame& frame) {
+  constexpr std::string_view kFails = "the requester drops the Reply: the RPC fails";
+  std::vector<std::optional<rpcrdma::EligibleItem>> items;
+  const bool has_octets = std::ranges::any_of(brought, [](std::uint32_t len) { return len != 0; });
+  if (has_octets && binding.walk_results(procedure, results, {}, items) == rpcrdma::Walked::kWhole) {
+    frame.find(requirement_of(RpcRule::kResult, protocol),
+               "a Write chunk has octets, and no result is missing that may be reduced", kFails);
+  } else if (has_inline_roundup(binding, procedure, results, brought)) {
+    frame.find(requirement_of(RpcRule::kInlineRoundup, protocol),
+               "the XDR padding of a result stands in the Payload stream, and the result is in a Write chunk", kFails);
+  } else if (const auto other = find_other_len(binding, procedure, results, brought)) {
+    frame.find(requirement_of(RpcRule::kWritten, protocol),
+               fmt::format("Write chunk {} comes back with {} bytes for a result of {}", other->chunk + 1,
+                           brought[other->chunk], other->len),
+               kFails);
+  }
+}
+
+}  // namespace
+
 void judge_results(Protocol protocol, const CallTable::Call& call, ConstBytes results,
                    std::span<const std::uint32_t> brought, Frame& frame) {
   const auto& offered = call.offered.write_list;
-  // Most Replies use each chunk, and are shorter than the octets in them: nothing to look for.
-  std::uint64_t num_brought = 0;
-  for (const std::uint32_t len : brought) num_brought += len;
-  const bool uses_all = brought.size() == offered.size() && std::ranges::find(brought, 0u) == brought.end();
-  if (uses_all && num_brought > results.size()) return;
   const rpcrdma::Binding* binding = offered.empty() ? nullptr : nfsulb::find_binding(call.program, call.version);
   if (binding == nullptr || binding->walk_results == nullptr) return;
   constexpr std::string_view kFails = "the requester drops the Reply: the RPC fails";
   std::vector<std::optional<rpcrdma::EligibleItem>> items;
-  if (binding->walk_results(call.procedure, results, brought, items) != rpcrdma::Walked::kWhole) {
-    if (num_brought != 0 && binding->walk_results(call.procedure, results, {}, items) == rpcrdma::Walked::kWhole) {
-      frame.find(requirement_of(RpcRule::kResult, protocol),
-                 "a Write chunk has octets, and no result is missing that may be reduced", kFails);
-    }
-    return;
-  }
+  const auto walked = binding->walk_results(call.procedure, results, brought, items);
+  if (walked == rpcrdma::Walked::kGarbage)
+    return judge_reduced(protocol, *binding, call.procedure, results, brought, frame);
+  if (walked != rpcrdma::Walked::kWhole) return;
   for (std::size_t i = 0; i < std::min(items.size(), offered.size()); ++i) {
     if (!items[i] || items[i]->reduced || items[i]->len == 0) continue;
     if (rpcrdma::total_length(offered[i]) < items[i]->len) continue;
@@ -309,6 +418,30 @@ void judge_results(Protocol protocol, const CallTable::Call& call, ConstBytes re
                fmt::format("a result of {} bytes is inline, though Write chunk {} has room", items[i]->len, i + 1),
                kFails);
   }
+}
+
+namespace {
+
+std::string_view rule_of_gss(Protocol protocol, GssUse use) {
+  if (is_gss_control(use)) return requirement_of(RpcRule::kGssControl, protocol);
+  return is_gss_wrapped(use) ? requirement_of(RpcRule::kGssWrapped, protocol) : "";
+}
+
+}  // namespace
+
+void judge_gss(Protocol protocol, GssUse use, const rpcrdma::ChunkListsView& lists, Frame& frame) {
+  const std::string_view requirement = rule_of_gss(protocol, use);
+  if (requirement.empty() || lists.read_list.empty()) return;
+  frame.find(requirement, fmt::format("a Read chunk for an argument under {}", gss_words(use)),
+             "the responder cannot verify the message: the RPC fails");
+}
+
+void judge_gss_reply(Protocol protocol, GssUse use, const rpcrdma::ChunkListsView& lists, Frame& frame) {
+  const std::string_view requirement = rule_of_gss(protocol, use);
+  const auto has_octets = [](const rpcrdma::SegmentArray& chunk) { return rpcrdma::total_length(chunk) != 0; };
+  if (requirement.empty() || std::ranges::none_of(lists.write_list, has_octets)) return;
+  frame.find(requirement, fmt::format("a Write chunk with a result under {}", gss_words(use)),
+             "the requester cannot verify the message: the RPC fails");
 }
 
 }  // namespace weft::apps::dissect

@@ -6,6 +6,7 @@
 
 #include "apps/dissect/call_table.h"
 #include "apps/dissect/frame.h"
+#include "apps/dissect/gss.h"
 #include "apps/dissect/program_text.h"
 #include "apps/dissect/rpc_decoder.h"
 #include "base/bytes.h"
@@ -28,9 +29,14 @@ void judge_header(rpcrdma::Protocol protocol, const TransportHeader& header, Con
 void judge_returned(rpcrdma::Protocol protocol, const rpcrdma::ChunkListsView& offered,
                     const rpcrdma::ChunkListsView& returned, Frame& frame);
 
+// WrittenChunk: octets of a chunk, over its segments.
+struct WrittenChunk {
+  std::uint64_t returned = 0;  // as the Reply says
+  std::uint64_t whole = 0;     // of these, brought by RDMA Writes from the start of a segment on, without a hole
+  std::uint64_t more = 0;      // behind these, up to the last one that a Write brought
+};
 // judge_written_chunk compares the octets that a Reply says a chunk got with those that RDMA Writes brought.
-void judge_written_chunk(rpcrdma::Protocol protocol, std::uint64_t returned, std::uint64_t written, bool is_reply_chunk,
-                         Frame& frame);
+void judge_written_chunk(rpcrdma::Protocol protocol, const WrittenChunk& chunk, bool is_reply_chunk, Frame& frame);
 
 // judge_arguments holds the Read chunks of a Call against its arguments (RFC 8166 sections 3.4.5 and 6.1). rpc_len: of
 // the RPC header; arguments begin behind it.
@@ -41,5 +47,10 @@ void judge_arguments(rpcrdma::Protocol protocol, const ProcedureKey& procedure, 
 // whole, without the RPC header. brought: octets by Write chunk.
 void judge_results(rpcrdma::Protocol protocol, const CallTable::Call& call, ConstBytes results,
                    std::span<const std::uint32_t> brought, Frame& frame);
+
+// judge_gss: what RPCSEC_GSS wraps, and its own messages, are not reduced (RFC 8166 section 8.2.2). lists: of a Call.
+void judge_gss(rpcrdma::Protocol protocol, GssUse use, const rpcrdma::ChunkListsView& lists, Frame& frame);
+// judge_gss_reply: the same for the Reply. lists: of the Reply.
+void judge_gss_reply(rpcrdma::Protocol protocol, GssUse use, const rpcrdma::ChunkListsView& lists, Frame& frame);
 
 }  // namespace weft::apps::dissect

@@ -35,6 +35,25 @@ constexpr Ids kIds[] = {
     {RpcRule::kNotSolicited, "R1-4.3.2-16", "R2-7.2.3-3", "W2-6.5-2"},
     {RpcRule::kInvalidated, "R1-4.3.2-16", "R2-7.2.3-4", "W2-6.5-2"},
     {RpcRule::kNamedHandle, "", "R2-7.2.3-1", "W2-6.5-1"},
+    {RpcRule::kErrorXid, "R1-5.5-04", "R1-5.5-04", "W2-7-2"},
+    {RpcRule::kErrorVersion, "R1-5.5-05", "R1-5.5-05", "W2-7-2"},
+    {RpcRule::kVersionRange, "R1-5.5.1-01", "R2-8.2-1", "W2-4.3.2-1"},
+    {RpcRule::kVersionError, "R1-5.5.1-01", "R2-7.2.4-8", "W2-7.1.2-1"},
+    {RpcRule::kTypeError, "", "R2-7.2.4-4", "W2-6.1-4"},
+    {RpcRule::kBadXdr, "", "R2-7.2.4-5", "W2-7.2.1-1"},
+    {RpcRule::kProcessed, "", "R2-7.2.4-6", "W2-7.2.1-1"},
+    {RpcRule::kReadChunks, "", "R2-7.2.4-9", "W2-7.3.1-1"},
+    {RpcRule::kWriteChunks, "", "R2-7.2.4-13", "W2-7.3.2-1"},
+    {RpcRule::kSegmentLimit, "", "R2-7.2.4-16", "W2-7.3.3-1"},
+    {RpcRule::kWriteResource, "", "R2-7.2.4-17", "W2-7.3.4-1"},
+    {RpcRule::kChunkIndex, "", "R2-7.2.4-18", "W2-7.3.4-1"},
+    {RpcRule::kChunkLength, "", "R2-7.2.4-19", "W2-7.3.4-1"},
+    {RpcRule::kReplyResource, "", "R2-7.2.4-22", "W2-7.3.5-1"},
+    {RpcRule::kThreshold, "R1-5.2.4-05", "R2-3.3-3", "W2-4.2.2-2"},
+    {RpcRule::kBodyPadding, "R1-4.5.3-09", "R1-4.5.3-09", "W2-4.5.3-1"},
+    {RpcRule::kInlineRoundup, "R1-4.4.6.1-04", "R1-4.4.6.1-04", "R1-4.4.6.1-04"},
+    {RpcRule::kGssControl, "R1-10.2.2-01", "R1-10.2.2-01", "W2-11.2.2-1"},
+    {RpcRule::kGssWrapped, "R1-10.2.2.3-01", "R1-10.2.2.3-01", "W2-11.2.2.3-1"},
 };
 
 constexpr bool stand_in_order() {
@@ -42,7 +61,7 @@ constexpr bool stand_in_order() {
   for (const Ids& ids : kIds) {
     if (static_cast<std::size_t>(ids.rule) != i++) return false;
   }
-  return i == static_cast<std::size_t>(RpcRule::kNamedHandle) + 1;
+  return i == static_cast<std::size_t>(RpcRule::kGssWrapped) + 1;
 }
 static_assert(stand_in_order());
 

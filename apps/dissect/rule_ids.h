@@ -31,6 +31,25 @@ enum class RpcRule : std::uint8_t {
   kNotSolicited,    // no Send with Invalidate if the Call names no handle
   kInvalidated,     // it invalidates what the Call allows
   kNamedHandle,     // the handle that a Call names is in its lists
+  kErrorXid,        // an error has the XID of the message that it answers
+  kErrorVersion,    // and its version
+  kVersionRange,    // a version that is refused is not among those that are supported
+  kVersionError,    // another version is refused as such
+  kTypeError,       // a header type is refused if it is unknown, and as such
+  kBadXdr,          // a header that can be read is not refused
+  kProcessed,       // what is refused has no Reply
+  kReadChunks,      // a limit that refuses a Call is one that the Call passes: Read chunks
+  kWriteChunks,     // Write chunks
+  kSegmentLimit,    // segments
+  kWriteResource,   // a Write chunk that is too short is there
+  kChunkIndex,      // it is named by its number
+  kChunkLength,     // it is shorter than what is needed
+  kReplyResource,   // so is the Reply chunk
+  kThreshold,       // no Send is longer than its receiver takes
+  kBodyPadding,     // the Payload stream in a chunk has its XDR padding
+  kInlineRoundup,   // the padding of a reduced result is not inline
+  kGssControl,      // control messages of RPCSEC_GSS are not reduced
+  kGssWrapped,      // nor is what RPCSEC_GSS wraps
 };
 
 // requirement_of gives the row of the version's own table. The drafts leave some rules to RFC 8166: then its row.

@@ -19,7 +19,8 @@ void StreamRules::on_fpdu(Side from, Frame& frame) {
   Half& own = half(from);
   const bool is_first = !std::exchange(own.has_sent, true);
   if (!is_judging()) return;
-  if (is_first && own.is_responder && !half(other(from)).has_sent) {
+  const Half& peer = half(other(from));
+  if (is_first && own.is_responder && !peer.has_sent && !peer.has_begun) {
     frame.findings.push_back({"MPA-7.1.2-14", "the responder sends an FPDU before the initiator's first one",
                               "the initiator may not be ready for it, and end the connection"});
   }

@@ -28,6 +28,8 @@ class StreamRules {
 
   bool is_judging() const { return is_judging_ && halves_[0].started && halves_[1].started; }
 
+  // Octets of the first FPDU came, which may not be whole.
+  void on_first_octets(Side from) { half(from).has_begun = true; }
   void on_fpdu(Side from, Frame& frame);
   void on_tagged(Side from, rdmap::Opcode opcode, bool last, Frame& frame);
   void on_read_request(Side from, const rdmap::ReadRequestHeader& request, Frame& frame);
@@ -44,7 +46,8 @@ class StreamRules {
   struct Half {
     bool started = false;
     bool is_responder = false;
-    bool has_sent = false;  // an FPDU
+    bool has_begun = false;  // its first FPDU
+    bool has_sent = false;   // an FPDU
     bool terminated = false;
     std::optional<std::uint16_t> ird;
     std::optional<rdmap::Opcode> tagged_open;

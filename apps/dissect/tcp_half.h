@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "apps/dissect/tcp_segment.h"
@@ -74,6 +75,10 @@ class TcpHalf {
   bool is_disordered() const { return disordered_; }
   // Whether octets before sequence number `end` may still come: the capture has not all of them, and they are not lost.
   bool is_waiting(std::uint32_t end) const;
+  // Whether the last segment of the other direction acknowledged none of the octets.
+  bool is_unacknowledged() const { return saw_start_ && has_ack_ && acked_ == first_; }
+  // The sequence number that the other direction acknowledged last.
+  std::optional<std::uint32_t> acked() const { return has_ack_ ? std::optional(acked_) : std::nullopt; }
   // Whether segments wait for octets before them.
   bool is_holding() const { return !early_.empty(); }
   const Counters& counters() const { return counters_; }

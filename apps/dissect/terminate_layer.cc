@@ -7,6 +7,7 @@
 
 #include "apps/dissect/layer_writer.h"
 #include "rdmap/diagnosis.h"
+#include "rdmap/header.h"
 #include "rdmap/terminate.h"
 
 namespace weft::apps::dissect {
@@ -94,6 +95,34 @@ void judge(const rdmap::Terminate& what, const rdmap::Diagnosis& diagnosis, Fram
                             message_place(0, rdmap::kTerminateControlLen), true});
 }
 
+// RFC 5040 section 7.1 and figure 10, RFC 7306 section 8.1: which headers an error has.
+template <typename Add>
+void judge_headers(const rdmap::Terminate& what, const rdmap::TerminateMessage& message, const Bits& bits, Add add) {
+  constexpr std::uint8_t kTaggedBuffer = 1, kUntaggedBuffer = 2, kRemoteProtection = 1;
+  constexpr std::string_view kTakes = "the receiver takes the error as it stands";
+  const Place announced = message_place(kBitsAt, 1);
+  const ConstBytes ddp = message.ddp();
+  if (what.layer == rdmap::Layer::kLlp && (bits.d || bits.r)) {
+    add("RDMAP-7.1-02", "an error of the LLP with headers of a message", "the receiver may blame a message for it",
+        announced);
+  }
+  const bool is_of_segment =
+      what.layer == rdmap::Layer::kDdp && (what.etype == kTaggedBuffer || what.etype == kUntaggedBuffer);
+  if (is_of_segment && !bits.d) {
+    add("RDMAP-7.1-03", "an error of a DDP segment without the header of the segment", std::string(kTakes), announced);
+  }
+  if (ddp.empty()) return;
+  const rdmap::Opcode opcode{rdmap::parse_control(ddp[1]).opcode};
+  const bool is_read = opcode == rdmap::Opcode::kReadRequest;
+  if (bits.r && !is_read) {
+    add(opcode >= rdmap::Opcode::kImmediate ? "EXT-8.1-02" : "RDMAP-7.1-03",
+        "R is set, and the terminated message is no RDMA Read Request", std::string(kTakes), announced);
+  }
+  if (is_read && !bits.r && what.layer == rdmap::Layer::kRdma && what.etype == kRemoteProtection) {
+    add("RDMAP-7.1-04", "an RDMA Read Request is refused without its RDMAP header", std::string(kTakes), announced);
+  }
+}
+
 // RFC 5040 section 4.8: the parts are those that M, D and R announce, and nothing else.
 void judge_parts(ConstBytes body, const rdmap::TerminateMessage& message, Frame& frame) {
   const auto add = [&frame](std::string_view requirement, std::string what, std::string effect, Place place) {
@@ -125,6 +154,7 @@ void judge_parts(ConstBytes body, const rdmap::TerminateMessage& message, Frame&
     add("RDMAP-4.8-17", "a local catastrophic error with a DDP header", "the receiver may blame a message for it",
         control);
   }
+  judge_headers(what, message, bits, add);
   if (lacks_ddp || lacks_rdma) return;
   const std::size_t headers_at = bits.m || bits.d ? kHeadersAt : rdmap::kTerminateControlLen;
   const std::size_t due = headers_at + message.ddp_header_len + (bits.r ? rdmap::kReadRequestHeaderLen : 0);

@@ -32,6 +32,7 @@ Octets terminate(std::uint8_t layer_etype, std::uint8_t bits, std::size_t len, b
   Octets body{layer_etype, 0, bits, 0};
   body.resize(4 + len);
   if (len > 2) body[6] = tagged ? 0xc1 : 0x41;
+  if (len > 3 && (bits & 0x20) != 0) body[7] = rdmap::control_octet(rdmap::Opcode::kReadRequest);
   return body;
 }
 
@@ -70,6 +71,86 @@ TEST(TerminateLayer, ReservedBitsAreNamed) {
 
 TEST(TerminateLayer, ALocalErrorHasNoHeader) {
   EXPECT_THAT(findings_of(terminate(kOwnOfRdmap, kM | kD, 20)), UnorderedElementsAre("RDMAP-4.8-17"));
+}
+
+// A Terminate about a message with this opcode.
+Octets about(rdmap::Opcode opcode, std::uint8_t layer_etype, std::uint8_t bits) {
+  Octets body = terminate(layer_etype, bits, (bits & kR) != 0 ? 48 : 20);
+  body[7] = rdmap::control_octet(opcode);
+  return body;
+}
+
+TEST(TerminateLayer, TheRdmapHeaderIsThatOfAReadRequest) {
+  using enum rdmap::Opcode;
+  EXPECT_THAT(findings_of(about(kReadRequest, kOwnOfDdp, kM | kD | kR)), UnorderedElementsAre());
+  EXPECT_THAT(findings_of(about(kSend, kOwnOfDdp, kM | kD | kR)), UnorderedElementsAre("RDMAP-7.1-03"));
+  EXPECT_THAT(findings_of(about(kAtomicRequest, kOwnOfDdp, kM | kD | kR)), UnorderedElementsAre("EXT-8.1-02"));
+}
+
+TEST(TerminateLayer, AProtectionErrorOfAReadRequestHasItsHeader) {
+  using ::testing::Contains;
+  using ::testing::Not;
+  constexpr std::uint8_t kProtection = 0x01;
+  EXPECT_THAT(findings_of(about(rdmap::Opcode::kReadRequest, kProtection, kM | kD)), Contains("RDMAP-7.1-04"));
+  EXPECT_THAT(findings_of(about(rdmap::Opcode::kReadRequest, kProtection, kM | kD | kR)),
+              Not(Contains("RDMAP-7.1-04")));
+  EXPECT_THAT(findings_of(about(rdmap::Opcode::kSendInvalidate, kProtection, kM | kD)), Not(Contains("RDMAP-7.1-04")));
+}
+
+TEST(TerminateLayer, AnErrorOfASegmentHasItsHeader) {
+  using ::testing::Contains;
+  using ::testing::Not;
+  constexpr std::uint8_t kTaggedBuffer = 0x11, kUntaggedBuffer = 0x12;
+  EXPECT_THAT(findings_of(terminate(kTaggedBuffer, 0, 0)), Contains("RDMAP-7.1-03"));
+  EXPECT_THAT(findings_of(terminate(kUntaggedBuffer, 0, 0)), Contains("RDMAP-7.1-03"));
+  EXPECT_THAT(findings_of(terminate(kUntaggedBuffer, kM | kD, 20)), Not(Contains("RDMAP-7.1-03")));
+}
+
+TEST(TerminateLayer, AnErrorOfTheLlpHasNoHeader) {
+  using ::testing::Contains;
+  constexpr std::uint8_t kLlp = 0x20;
+  EXPECT_THAT(findings_of(terminate(kLlp, kM | kD, 20)), Contains("RDMAP-7.1-02"));
+}
+
+// The client has sent MSN 1.
+TEST(TerminateLayer, TheTerminatedMessageHasCome) {
+  constexpr std::size_t kMsnAt = 6 + 10 + 3;
+  for (const std::uint8_t msn : Octets{0, 1, 2}) {
+    Octets body = about(rdmap::Opcode::kSend, kOwnOfDdp, kM | kD);
+    body[kMsnAt] = msn;
+    if (msn == 2) {
+      EXPECT_THAT(findings_of(body), UnorderedElementsAre("RDMAP-7.1-03"));
+    } else {
+      EXPECT_THAT(findings_of(body), UnorderedElementsAre());
+    }
+  }
+}
+
+// Two messages with the same fault: the Terminate is about the first one.
+TEST(TerminateLayer, TheFirstFaultIsDescribed) {
+  constexpr std::uint8_t kMsnRangeCode = 0x03, kUntaggedBuffer = 0x12;
+  const auto findings_about = [](bool is_first) {
+    testing::Told told;
+    Dissector dissector({}, told);
+    testing::Wire wire(dissector);
+    wire.open();
+    const Octets first = testing::untagged(rdmap::Opcode::kSend, 5, testing::pattern(8));
+    const Octets second = testing::untagged(rdmap::Opcode::kSend, 9, testing::pattern(8));
+    for (const Octets& message : {first, second}) {
+      wire.send(testing::Wire::kClient, wire.fpdu(testing::Wire::kClient, message));
+    }
+    Octets body{kUntaggedBuffer, kMsnRangeCode, kM | kD, 0, 0, 26};
+    const Octets& named = is_first ? first : second;
+    body.insert(body.end(), named.begin(), named.begin() + 18);
+    told.findings.clear();
+    wire.send(testing::Wire::kServer,
+              wire.fpdu(testing::Wire::kServer, testing::untagged(rdmap::Opcode::kTerminate, 1, body)));
+    return told.findings;
+  };
+  using ::testing::Contains;
+  using ::testing::Not;
+  EXPECT_THAT(findings_about(true), Not(Contains("RDMAP-7.1-05")));
+  EXPECT_THAT(findings_about(false), Contains("RDMAP-7.1-05"));
 }
 
 // RFC 6581: IRD or RTR that do not suit; RFC 5040: a catastrophic error of the whole RNIC.

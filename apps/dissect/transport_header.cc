@@ -5,7 +5,9 @@
 
 #include "apps/dissect/rpc_decoder.h"
 #include "rpcrdma/v1/header.h"
+#include "rpcrdma/v2_cel05/errors.h"
 #include "rpcrdma/v2_cel05/header.h"
+#include "rpcrdma/v2_wg07/errors.h"
 #include "rpcrdma/v2_wg07/header.h"
 
 namespace weft::apps::dissect {
@@ -52,11 +54,14 @@ std::optional<TransportHeader> parse_v1(ConstBytes message) {
   out.external = header.proc == v1::Proc::kNomsg;
   out.has_payload = header.proc == v1::Proc::kMsg || header.proc == v1::Proc::kMsgp;
   if (header.proc == v1::Proc::kError) {
+    using Code = rpcrdma::TransportError::Code;
     out.reply = true;
     if (header.err == v1::Err::kVers) {
       add(out.text, "ERR_VERS: versions {} to {}", header.vers_low, header.vers_high);
+      out.error = {.code = Code::kVersion, .low = header.vers_low, .high = header.vers_high};
     } else {
       add(out.text, "ERR_CHUNK");
+      out.error = {.code = Code::kChunk};
     }
   }
   if (header.proc == v1::Proc::kMsgp) add(out.text, "align {}, thresh {}", header.align, header.thresh);
@@ -107,10 +112,12 @@ void tell_body(cel05::ChunkListsBody<kType>& body, TransportHeader& out) {
 }
 void tell_body(const cel05::Error& body, TransportHeader& out) {
   out.reply = true;
+  out.error = cel05::from_wire(body);
   add(out.text, "{}", err_str(body.err));
   if (body.err == cel05::Err::kVers) add(out.text, "versions {} to {}", body.arm.vers_low, body.arm.vers_high);
 }
 void tell_body(const cel05::Optional& body, TransportHeader& out) {
+  out.reply = body.optdir == cel05::Direction::kReply;
   add(out.text, "opttype {}", body.opttype);
 }
 void tell_body(const cel05::Connprop& body, TransportHeader& out) {
@@ -188,6 +195,7 @@ void tell_body(const wg07::Connprop<kType>& body, TransportHeader& out) {
 void tell_body(const wg07::Grant&, TransportHeader&) {}
 void tell_body(const wg07::Error& body, TransportHeader& out) {
   out.reply = true;
+  out.error = wg07::from_wire(body);
   add(out.text, "{}", err_str(body.err));
   if (body.err == wg07::Err::kVers) add(out.text, "versions {} to {}", body.arm.vers_low, body.arm.vers_high);
 }

@@ -58,6 +58,7 @@ struct Told final : Listener {
   std::vector<std::string> effects;   // of the findings
   std::vector<TcpCounters> counters;
   std::vector<Facts> facts;
+  std::vector<std::string> unjudged;  // why
 
   void on_connection(const Connection& connection) override {
     connections.push_back(connection.client + " to " + connection.server);
@@ -72,6 +73,7 @@ struct Told final : Listener {
     }
     facts.push_back(frame.facts);
   }
+  void on_unjudged(const Unjudged& of) override { unjudged.emplace_back(of.why); }
   void on_connection_end(std::uint32_t, const TcpCounters& of) override { counters.push_back(of); }
 };
 

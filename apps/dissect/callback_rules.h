@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "apps/dissect/frame.h"
+#include "apps/dissect/program_text.h"
+#include "rpcrdma/policies.h"
+
+namespace weft::apps::dissect {
+
+struct TransportHeader;
+
+// CallbackRules judges the callbacks of NFSv4.1 and later, which come as Calls of the reverse direction: whether the
+// client has said that it is ready for them, and how long they may be (RFC 8167 section 6, RFC 8267 section 6.5.2,
+// draft-ietf-nfsv4-rpcrdma-version-two-07 section 4.6.3). The caller calls it only while the capture has every message
+// of both sides until now, whole and in order. A value without I/O.
+class CallbackRules {
+ public:
+  // A Call of the client. channel: what its operations say. Empty: the Call cannot be read.
+  void on_call(const ProcedureKey& procedure, const std::optional<BackChannel>& channel);
+  // A Call of the server. takes_reverse_calls: the client has told so by a property, where the version has one.
+  void judge(rpcrdma::Protocol protocol, const TransportHeader& header, bool takes_reverse_calls, Frame& frame) const;
+
+ private:
+  bool saw_nfs4_ = false;
+  bool may_be_bound_ = false;      // the connection has a backchannel, or can have one
+  std::uint32_t max_request_ = 0;  // octets: the longest callback that the client may take
+};
+
+}  // namespace weft::apps::dissect
