@@ -107,7 +107,7 @@ std::string Reading::tell(const std::string& file) const {
 int dissect_all(const DissectOptions& options, Listener& listener) {
   StopSignals signals;
   auto capture = Capture::open(options.file);
-  if (!capture.ok()) return fail(capture.error());
+  if (!capture.ok()) return signals.requested() ? kExitFailed : fail(capture.error());
   Dissector dissector({.fields = options.fields || options.json}, listener);
   // The messages of a live capture come as they happen.
   if (options.file == "-") std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -136,7 +136,7 @@ void tell_page(const std::string& file, const HtmlPage::Totals& totals) {
 int write_page(const DissectOptions& options) {
   StopSignals signals;
   auto capture = Capture::open(options.file);
-  if (!capture.ok()) return fail(capture.error());
+  if (!capture.ok()) return signals.requested() ? kExitFailed : fail(capture.error());
   auto file = OutputFile::open(options.html, options.file);
   if (!file.ok()) return fail(file.status());
   HtmlPage page(file->stream(), options.file == "-" ? "standard input" : options.file);

@@ -19,6 +19,7 @@
 #include "apps/common/output.h"
 #include "apps/common/rpc_config.h"
 #include "apps/common/rpcbind_registration.h"
+#include "apps/common/say.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
 #include "apps/metrics/metrics_option.h"
@@ -130,16 +131,15 @@ int run_serve(const GlobalOptions& global, const ServeOptions& options) {
   if (!app.ok()) return fail(app.status());
   const auto endpoint = metrics::open_endpoint(options.metrics, "serve");
   if (!endpoint.ok()) return fail(endpoint.status());
-  fmt::print(stderr, "weft serve: {} ({}) as user {} for every client, at most {} open files, state in {}\n",
-             (*app)->real_path(), options.read_write ? "read-write" : "read-only", serve::user_name(::geteuid()),
-             file_limit, config->tree.state_dir);
+  say(stderr, "weft serve: {} ({}) as user {} for every client, at most {} open files, state in {}\n",
+      (*app)->real_path(), options.read_write ? "read-write" : "read-only", serve::user_name(::geteuid()), file_limit,
+      config->tree.state_dir);
   const serve::ServeScene scene{.user = ::geteuid(),
                                 .read_write = options.read_write,
                                 .listen = (*app)->rdma_addr(),
                                 .mount_listen = (*app)->mount_addr(),
                                 .allow = AllowList::parse(options.allow).value()};
-  for (const std::string& warning : serve::start_warnings(scene))
-    fmt::print(stderr, "weft serve: warning: {}\n", warning);
+  for (const std::string& warning : serve::start_warnings(scene)) say(stderr, "weft serve: warning: {}\n", warning);
   std::optional<RpcbindRegistration> registration;
   if (options.rpcbind) {
     constexpr ProgramVersion kPrograms[] = {{nfsulb::kNfsProgram, nfsulb::kNfsV3}};
