@@ -16,6 +16,7 @@
 #include "apps/common/allow_list.h"
 #include "apps/common/command.h"
 #include "apps/common/limit_options.h"
+#include "apps/common/option_checks.h"
 #include "apps/common/output.h"
 #include "apps/common/rpc_config.h"
 #include "apps/common/rpcbind_registration.h"
@@ -162,6 +163,7 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       root.add_subcommand("serve", "Serve a directory as NFSv3 over RPC-over-RDMA (and MOUNT v3 over TCP).");
   serve->add_option("directory", options->directory, "directory to export, under the name /")
       ->required()
+      ->check(empty_fault)
       ->type_name("DIR");
   serve->add_option("--listen", options->listen, "the address for RDMA connections; port 0 picks one")
       ->check([](const std::string& text) { return address_fault(text, nfsulb::kNfsRdmaPort); })
@@ -188,6 +190,7 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       ->add_option("--state-dir", options->state_dir,
                    "the directory for the key and the index of file handles (default $XDG_STATE_HOME/weft or "
                    "~/.local/state/weft)")
+      ->check(empty_fault)
       ->type_name("DIR");
   serve->add_flag("--rpcbind", options->rpcbind,
                   "register NFS over RDMA with the rpcbind of this host, for clients to find its port");

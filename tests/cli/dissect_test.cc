@@ -160,10 +160,11 @@ TEST_F(DissectCli, SaysThatACaptureHasNoIwarp) {
   EXPECT_EQ(outcome.out, "");
   EXPECT_NE(outcome.err.find("no iWARP connection"), std::string::npos) << outcome.err;
   capture_only([](Wire&) {});
-  // Of no packets there is nothing to look at.
-  outcome = run_weft({"dissect", file()});
-  EXPECT_EQ(outcome.status, 0);
-  EXPECT_EQ(outcome.err, "");
+  for (const char* mode : {"--verbose", "--check", "--json"}) {
+    outcome = run_weft({"dissect", mode, file()});
+    EXPECT_EQ(outcome.status, std::string(mode) == "--check" ? 1 : 0) << mode;
+    EXPECT_NE(outcome.err.find(file() + ": no packets. Try: a longer capture"), std::string::npos) << outcome.err;
+  }
 }
 
 TEST_F(DissectCli, SaysWhatIsNoCapture) {
