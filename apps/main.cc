@@ -7,6 +7,7 @@
 #include "apps/common/command.h"
 #include "apps/common/global_options.h"
 #include "apps/common/output.h"
+#include "apps/common/output_stream.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
 #include "apps/dissect/command.h"
@@ -78,6 +79,7 @@ int on_usage_error(const CLI::App& root, const std::string& what) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  weft::apps::fill_standard_files();
   CLI::App root("Weft: iWARP and RPC-over-RDMA in user space, without RDMA hardware.", "weft");
   root.set_version_flag("--version", "weft " WEFT_VERSION);
   root.get_formatter()->column_width(34);
@@ -91,6 +93,7 @@ int main(int argc, char** argv) {
   // Options are known once the whole line is read, so logging starts when the first subcommand is about to run.
   root.parse_complete_callback([&root, &context] {
     weft::apps::check_global_options(root, context.options);
+    weft::apps::use_output_streams();
     weft::apps::set_up_logging(context.options.log_level);
   });
   register_commands(root, context);

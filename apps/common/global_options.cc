@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "apps/common/command.h"
+#include "apps/common/option_checks.h"
 #include "rpcrdma/connection_setup.h"
 
 namespace weft::apps {
@@ -123,6 +124,11 @@ void add_nudge(CLI::App& root, GlobalOptions& options) {
       ->group(kGroup);
 }
 
+std::string trace_fault(const std::string& path) {
+  if (path == "-") return "standard output has the results; a FIFO is one way to a reader (mkfifo), ./- is a file";
+  return empty_fault(path);
+}
+
 void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   add_choice(
       root, "--crc", [&options](const std::string& v) { options.crc = v == "on"; }, {"on", "off"},
@@ -159,7 +165,8 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   root.add_option(
           "--trace", options.trace_file,
           "write the sent and received messages as a capture (pcapng), with the first 256 bytes of each RDMA Write and "
-          "Read Response and 4608 of other frames")
+          "Read Response and 4608 of other frames; a file or a FIFO, not -: standard output has the results")
+      ->check(trace_fault)
       ->type_name("FILE")
       ->group(kGroup);
   root.add_flag("--markers", options.markers, "ask the peer for MPA Markers")->group(kGroup);
@@ -177,6 +184,7 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
       root, "--backend", [&options](const std::string& v) { options.backend = v; }, {"soft", "ibv"},
       "the RDMA device: Weft's own over TCP sockets, or a device of the kernel through libibverbs (default soft)");
   root.add_option("--device", options.device, "RDMA device of --backend ibv (default the first)")
+      ->check(empty_fault)
       ->type_name("NAME")
       ->group(kGroup);
   add_progress(root, options);
@@ -204,6 +212,7 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
       ->type_name("N")
       ->group(kGroup);
   root.add_option("--cc", options.congestion_control, "TCP congestion control (default the system's; perf: reno)")
+      ->check(empty_fault)
       ->type_name("NAME")
       ->group(kGroup);
   add_choice(
@@ -217,6 +226,7 @@ void add_timeout_option(CLI::App& app, std::chrono::milliseconds& timeout, const
          "--timeout", [&timeout](double seconds) { timeout = std::chrono::milliseconds(std::int64_t(seconds * 1000)); },
          text)
       ->check(CLI::Range(kLeast, kMost))
+      ->check(nan_fault)
       ->type_name("S");
 }
 

@@ -48,9 +48,10 @@ void print_ready(const std::string& what) {
 
 namespace {
 
-bool has_reader() {
+// Whether the reader of standard output left, or did not read when the program had to end.
+bool is_left_by_reader() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
-  return ::poll(&output, 1, 0) < 0 || (output.revents & POLLERR) == 0;
+  return ::poll(&output, 1, 0) >= 0 && (output.revents == 0 || (output.revents & POLLERR) != 0);
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ int finish_output(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   const int error = errno;  // 0: an earlier write failed
   if (status != kExitDone) return status;
-  if (error == EPIPE || !has_reader()) return kExitFailed;
+  if (error == EPIPE || is_left_by_reader()) return kExitFailed;
   return fail("cannot write to standard output" + (error == 0 ? "" : std::string(": ") + std::strerror(error)));
 }
 

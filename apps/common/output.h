@@ -18,7 +18,8 @@ std::string counted(std::uint64_t num, std::string_view noun);
 void print_ready(const std::string& what);
 
 // finish_output is for the end of the program: it returns `status`, the exit status so far, or kExitFailed if standard
-// output did not take everything. Says so once, unless the reader of a pipe has left: it may have seen enough.
+// output did not take everything. Says so once, unless the reader of a pipe has left, because it may have seen enough,
+// or did not read when a stop signal came.
 int finish_output(int status);
 
 }  // namespace weft::apps

@@ -1,9 +1,11 @@
 #include "apps/common/setup.h"
 
+#include <spdlog/details/os.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -40,7 +42,9 @@ class PrintablePayload : public spdlog::custom_flag_formatter {
 void set_up_logging(const std::string& level) {
   // A test process runs commands one after the other: each set-up replaces the one before.
   spdlog::drop("weft");
-  auto logger = spdlog::stderr_color_mt("weft");
+  // spdlog would ask stderr for its descriptor, and an output stream has none.
+  const bool colored = ::isatty(STDERR_FILENO) == 1 && spdlog::details::os::is_color_terminal();
+  auto logger = spdlog::stderr_color_mt("weft", colored ? spdlog::color_mode::always : spdlog::color_mode::never);
   logger->set_level(spdlog::level::from_str(level));
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<PrintablePayload>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %*");

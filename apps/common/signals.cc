@@ -1,6 +1,7 @@
 #include "apps/common/signals.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -65,7 +66,22 @@ bool StopSignals::requested() const {
 }
 
 int StopSignals::fd() const {
+  return stop_fd();
+}
+
+int stop_fd() {
   return g_fd.load(std::memory_order_relaxed);
+}
+
+ssize_t read_unless_stopped(int fd, void* octets, std::size_t len) {
+  for (;;) {
+    std::array<pollfd, 2> polled = {pollfd{fd, POLLIN, 0}, pollfd{stop_fd(), POLLIN, 0}};
+    poll(polled.data(), polled.size(), -1);
+    errno = EINTR;
+    if (stop_signal() != 0) return -1;
+    const ssize_t num = read(fd, octets, len);
+    if (num >= 0 || errno != EINTR) return num;
+  }
 }
 
 void remove_when_killed(std::string_view path) {

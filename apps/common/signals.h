@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstddef>
 #include <string_view>
 
 namespace weft::apps {
@@ -18,6 +21,12 @@ class StopSignals {
   // Readable from the first signal on. No code reads it.
   int fd() const;
 };
+
+// stop_fd is the descriptor of the newest StopSignals, -1 where there is none.
+int stop_fd();
+
+// read_unless_stopped is read(2), but a stop signal ends its wait with EINTR, also one that came before.
+ssize_t read_unless_stopped(int fd, void* octets, std::size_t len);
 
 // remove_when_killed names a file that a second signal removes before it kills: an unfinished one. An empty path ends
 // this. The process has one such file at a time.

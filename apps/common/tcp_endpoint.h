@@ -12,8 +12,8 @@ namespace weft::apps {
 // The same address as Asio and as the socket interface have it.
 inline boost::asio::ip::tcp::endpoint to_endpoint(const sockaddr_storage& addr) {
   boost::asio::ip::tcp::endpoint endpoint;
-  endpoint.resize(address_len(addr));
-  std::memcpy(endpoint.data(), &addr, endpoint.size());
+  // An endpoint has the room for both families. Its size() follows the family that is in it already: here it is IPv4.
+  std::memcpy(endpoint.data(), &addr, address_len(addr));
   return endpoint;
 }
 

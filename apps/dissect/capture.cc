@@ -14,6 +14,7 @@
 #include <span>
 #include <utility>
 
+#include "apps/common/signals.h"
 #include "apps/dissect/pcapng.h"
 #include "apps/dissect/read_ahead.h"
 
@@ -130,7 +131,7 @@ Result<Capture, std::string> Capture::open(const std::string& path) {
   Fd fd(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return fmt::format("{}: {}", path, std::strerror(errno));
   std::uint8_t first = 0;
-  const ssize_t got = ::read(fd.get(), &first, 1);
+  const ssize_t got = read_unless_stopped(fd.get(), &first, 1);
   if (got != 1) return fmt::format("{}: {}", path, got < 0 ? std::strerror(errno) : "the file is empty");
   if (first == kPcapngBegins) return Capture(std::make_unique<PcapngReader>(std::move(fd), std::span(&first, 1)));
 

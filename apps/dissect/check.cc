@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "apps/common/output.h"
-#include "apps/dissect/say.h"
+#include "apps/common/say.h"
 
 namespace weft::apps::dissect {
 

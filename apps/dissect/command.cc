@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "apps/common/command.h"
+#include "apps/common/option_checks.h"
 #include "apps/common/output.h"
 #include "apps/common/signals.h"
 #include "apps/dissect/capture.h"
@@ -39,6 +40,7 @@ struct DissectOptions {
 
 // What to look at where a capture has no iWARP connection.
 std::string no_iwarp(const CaptureEnd& end) {
+  if (end.packets == 0) return "no packets. Try: a longer capture, of the interface and port of the connection";
   if (end.tcp_segments == 0) {
     return fmt::format(
         "no TCP in {}. iWARP runs over TCP; RoCE and InfiniBand do not. Try: a capture of the interface and port of "
@@ -99,7 +101,7 @@ std::string Reading::tell(const std::string& file) const {
                      unread_link_type));
   }
   if (!end.error.empty()) return file + ": " + end.error;
-  if (end.connections == 0 && end.packets != 0) warn(fmt::format("{}: {}", file, no_iwarp(end)));
+  if (end.connections == 0) warn(fmt::format("{}: {}", file, no_iwarp(end)));
   return "";
 }
 
@@ -107,7 +109,7 @@ std::string Reading::tell(const std::string& file) const {
 int dissect_all(const DissectOptions& options, Listener& listener) {
   StopSignals signals;
   auto capture = Capture::open(options.file);
-  if (!capture.ok()) return fail(capture.error());
+  if (!capture.ok()) return signals.requested() ? kExitFailed : fail(capture.error());
   Dissector dissector({.fields = options.fields || options.json}, listener);
   // The messages of a live capture come as they happen.
   if (options.file == "-") std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -136,7 +138,7 @@ void tell_page(const std::string& file, const HtmlPage::Totals& totals) {
 int write_page(const DissectOptions& options) {
   StopSignals signals;
   auto capture = Capture::open(options.file);
-  if (!capture.ok()) return fail(capture.error());
+  if (!capture.ok()) return signals.requested() ? kExitFailed : fail(capture.error());
   auto file = OutputFile::open(options.html, options.file);
   if (!file.ok()) return fail(file.status());
   HtmlPage page(file->stream(), options.file == "-" ? "standard input" : options.file);
@@ -192,7 +194,9 @@ int tell(const DissectOptions& options) {
 void register_dissect_command(CLI::App& root, CommandContext& context) {
   auto options = std::make_shared<DissectOptions>();
   CLI::App* sub = root.add_subcommand("dissect", "Show the iWARP connections in a capture, from MPA up to NFS.");
-  sub->add_option("FILE", options->file, "a pcap or pcapng file; - reads standard input")->required();
+  sub->add_option("FILE", options->file, "a pcap or pcapng file; - reads standard input")
+      ->required()
+      ->check(empty_fault);
   sub->add_flag("-v,--verbose", options->fields, "print every field and its bytes, at most 1024 of each");
   sub->add_flag("--check", options->check, "print each violation of a rule; exit status 1 if there is one");
   sub->add_flag("--summary", options->summary, "print what each connection did: operations, RPCs, latencies");
@@ -200,6 +204,7 @@ void register_dissect_command(CLI::App& root, CommandContext& context) {
   sub->add_flag("--json", options->json, "print everything, violations and bytes too, a JSON object in each line");
   sub->add_option("--html", options->html,
                   "write one HTML page into this file, to look at everything in a browser; - is standard output")
+      ->check(empty_fault)
       ->type_name("FILE");
   sub->footer(
       "Examples:\n  tcpdump -i lo -w nfs.pcap tcp port 20049\n  weft dissect nfs.pcap\n"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/say.h"
 #include "apps/dissect/duration.h"
-#include "apps/dissect/say.h"
 
 namespace weft::apps::dissect {
 

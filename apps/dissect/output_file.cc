@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "apps/common/output_stream.h"
 #include "apps/common/signals.h"
 
 namespace weft::apps::dissect {
@@ -27,6 +28,17 @@ std::optional<struct stat> stat_of(const std::string& path) {
   return of;
 }
 
+// A symbolic link stays one: the file that it names is written, which may not be there yet. Nothing: links in a circle.
+std::optional<std::string> target_of(std::filesystem::path path) {
+  constexpr int kMaxLinks = 40;  // as Linux has it
+  std::error_code none;
+  for (int i = 0; i < kMaxLinks; ++i) {
+    if (!std::filesystem::is_symlink(path, none)) return path.string();
+    path = path.parent_path() / std::filesystem::read_symlink(path, none);
+  }
+  return std::nullopt;
+}
+
 // The permissions of a file that a program makes.
 mode_t usual_mode() {
   const mode_t mask = ::umask(0);
@@ -41,24 +53,23 @@ absl::StatusOr<OutputFile> OutputFile::open(const std::string& path, const std::
   const auto old = stat_of(path);
   if (old && S_ISDIR(old->st_mode)) return cannot_write(path, EISDIR);
   if (old && !S_ISREG(old->st_mode)) {
-    std::FILE* const stream = std::fopen(path.c_str(), "we");
-    if (stream == nullptr) return cannot_write(path, errno);
-    return OutputFile(path, "", stream);
+    Fd fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY));
+    if (!fd) return cannot_write(path, errno);
+    return OutputFile(path, "", open_output_stream(std::move(fd)).release());
   }
   const auto read = stat_of(input);
   if (old && read && old->st_dev == read->st_dev && old->st_ino == read->st_ino) {
     return absl::InvalidArgumentError(path + " is the capture itself. Try: another name for the page");
   }
   if (old && ::access(path.c_str(), W_OK) != 0) return cannot_write(path, errno);
-  // A symbolic link stays one: the file that it names is replaced.
-  std::error_code none;
-  const std::string target = old ? std::filesystem::canonical(path, none).string() : path;
-  std::string temporary = (target.empty() ? path : target) + ".XXXXXX";
+  const auto target = target_of(path);
+  if (!target) return cannot_write(path, ELOOP);
+  std::string temporary = *target + ".XXXXXX";
   const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (fd < 0) return cannot_write(path, errno);
   remove_when_killed(temporary);
   ::fchmod(fd, old ? old->st_mode & 07777 : usual_mode());
-  return OutputFile(target.empty() ? path : target, std::move(temporary), ::fdopen(fd, "w"));
+  return OutputFile(*target, std::move(temporary), ::fdopen(fd, "w"));
 }
 
 OutputFile::~OutputFile() {

@@ -67,6 +67,30 @@ TEST_F(OutputFileTest, ReplacesAFileAndKeepsItsPermissionsAndLinks) {
   EXPECT_EQ(fs::status(at("page")).permissions(), fs::perms(0640));
 }
 
+// A link may lead to the next folder, where the page is to be.
+TEST_F(OutputFileTest, WritesTheFileThatALinkNamesAndThatIsNotThereYet) {
+  fs::create_directory(at("below"));
+  fs::create_symlink("below/second", at("first"));
+  fs::create_symlink("page", at("below/second"));
+  auto file = OutputFile::open(at("first"), at("capture"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::fputs("new", file->stream());
+  EXPECT_TRUE(file->commit().ok());
+  EXPECT_EQ(content(at("below/page")), "new");
+  EXPECT_TRUE(fs::is_symlink(at("first")));
+  EXPECT_TRUE(fs::is_symlink(at("below/second")));
+}
+
+TEST_F(OutputFileTest, RefusesLinksThatLeadNowhere) {
+  fs::create_symlink("none/page", at("to-no-folder"));
+  EXPECT_THAT(std::string(OutputFile::open(at("to-no-folder"), at("capture")).status().message()),
+              HasSubstr("No such file"));
+  fs::create_symlink("circle", at("circle"));
+  EXPECT_THAT(std::string(OutputFile::open(at("circle"), at("capture")).status().message()),
+              HasSubstr("Too many levels of symbolic links"));
+  EXPECT_TRUE(fs::is_symlink(at("circle")));
+}
+
 TEST_F(OutputFileTest, RefusesTheCaptureAndFolders) {
   std::ofstream(at("capture")) << "packets";
   fs::create_hard_link(at("capture"), at("other-name"));

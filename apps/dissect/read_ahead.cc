@@ -1,10 +1,10 @@
 #include "apps/dissect/read_ahead.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+
+#include "apps/common/signals.h"
 
 namespace weft::apps::dissect {
 
@@ -18,16 +18,14 @@ ConstBytes ReadAhead::peek(std::size_t len) {
   return ConstBytes(octets_).subspan(at_, std::min(len, end_ - at_));
 }
 
-// False at the end of the file.
+// False at the end of the file, and when a stop signal came.
 bool ReadAhead::read_more(std::size_t len) {
   if (octets_.size() - at_ < len) {
     std::copy_n(octets_.begin() + static_cast<std::ptrdiff_t>(at_), end_ - at_, octets_.begin());
     end_ -= std::exchange(at_, 0);
     octets_.resize(std::max(octets_.size(), len));
   }
-  ssize_t got = 0;
-  do got = ::read(file_.get(), octets_.data() + end_, octets_.size() - end_);
-  while (got < 0 && errno == EINTR);
+  const ssize_t got = apps::read_unless_stopped(file_.get(), octets_.data() + end_, octets_.size() - end_);
   if (got < 0) error_ = errno;
   end_ += got > 0 ? static_cast<std::size_t>(got) : 0;
   return got > 0;

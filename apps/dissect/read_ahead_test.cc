@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <numeric>
 #include <utility>
 #include <vector>
+
+#include "apps/common/signals.h"
 
 namespace weft::apps::dissect {
 namespace {
@@ -79,6 +82,19 @@ TEST(ReadAhead, PiecesAreNoBounds) {
     at += len;
   }
   std::fclose(file);
+}
+
+// A live capture without packets ends at once.
+TEST(ReadAhead, AStopSignalEndsTheWait) {
+  {
+    const StopSignals signals;
+    Pipe pipe;
+    ReadAhead ahead(std::move(pipe.out), {});
+    ::raise(SIGTERM);
+    EXPECT_THAT(ahead.peek(1), IsEmpty());
+    EXPECT_EQ(ahead.error(), EINTR);
+  }
+  const StopSignals none;  // no later test sees the signal of this one
 }
 
 }  // namespace

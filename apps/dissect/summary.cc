@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "apps/common/output.h"
-#include "apps/dissect/say.h"
+#include "apps/common/say.h"
 
 namespace weft::apps::dissect {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "fmt/format.h"
@@ -56,10 +55,9 @@ class Line {
   // The value, and a time behind it that is left out.
   std::optional<double> take_value() {
     const std::string_view text = rest_.substr(0, rest_.find(' '));
-    if (text == "+Inf") return std::numeric_limits<double>::infinity();
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return {};
+    if (error != std::errc() || end != text.data() + text.size() || !(std::abs(value) <= kMaxValue)) return {};
     return value;
   }
 

@@ -34,6 +34,10 @@ class Scrape {
 // The most samples, and labels of one sample, that parse_openmetrics takes.
 inline constexpr std::size_t kMaxSamples = 40'000, kMaxLabels = 16;
 
+// The largest value, with either sign: our numbers are counts of 64 bits and seconds. +Inf and NaN, which OpenMetrics
+// allows, are refused; the bound of a bucket is a label.
+inline constexpr double kMaxValue = 18446744073709551616.0;
+
 // parse_openmetrics reads the text format of OpenMetrics 1.0, as far as samples without exemplars. The text comes from
 // another program: an error names the line that is wrong. The text must end with "# EOF".
 absl::StatusOr<Scrape> parse_openmetrics(std::string_view text);

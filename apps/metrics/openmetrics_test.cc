@@ -72,10 +72,27 @@ TEST(OpenMetricsParser, ReadsBackAnyLabel) {
 }
 
 TEST(OpenMetricsParser, RefusesWhatIsNoMetrics) {
-  for (const char* text :
-       {"", "a 1\n", "a 1\n# EOF\nb 1\n", "a\n# EOF\n", "a x\n# EOF\n", "a 1e999\n# EOF\n", "a nan\n# EOF\n",
-        "1a 1\n# EOF\n", "a{ 1\n# EOF\n", "a{l=\"x\" 1\n# EOF\n", "a{l=x} 1\n# EOF\n", "a{l=\"x\",l=\"y\"} 1\n# EOF\n",
-        "a{l=\"x\\", "<html>\n# EOF\n", " \n# EOF\n"}) {
+  for (const char* text : {"",
+                           "a 1\n",
+                           "a 1\n# EOF\nb 1\n",
+                           "a\n# EOF\n",
+                           "a x\n# EOF\n",
+                           "a 1e999\n# EOF\n",
+                           "a nan\n# EOF\n",
+                           "a +Inf\n# EOF\n",
+                           "a -Inf\n# EOF\n",
+                           "a inf\n# EOF\n",
+                           "a NaN\n# EOF\n",
+                           "a 1.9e19\n# EOF\n",
+                           "a -1.9e19\n# EOF\n",
+                           "1a 1\n# EOF\n",
+                           "a{ 1\n# EOF\n",
+                           "a{l=\"x\" 1\n# EOF\n",
+                           "a{l=x} 1\n# EOF\n",
+                           "a{l=\"x\",l=\"y\"} 1\n# EOF\n",
+                           "a{l=\"x\\",
+                           "<html>\n# EOF\n",
+                           " \n# EOF\n"}) {
     EXPECT_FALSE(parse_openmetrics(text).ok()) << text;
   }
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "apps/common/command.h"
+#include "apps/common/option_checks.h"
 #include "apps/nfs/runner.h"
 
 namespace weft::apps {
@@ -53,7 +54,11 @@ class Command {
     return *this;
   }
   Command& names(const char* name, const char* what, int least, int most) {
-    app_->add_option(name, options_->names, what)->required()->expected(least, most)->type_name("...");
+    app_->add_option(name, options_->names, what)
+        ->required()
+        ->expected(least, most)
+        ->check(apps::empty_fault)
+        ->type_name("...");
     return *this;
   }
   nfs::NfsOptions& options() { return *options_; }

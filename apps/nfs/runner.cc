@@ -9,6 +9,7 @@
 
 #include "apps/common/output.h"
 #include "apps/common/printable.h"
+#include "apps/common/say.h"
 #include "apps/common/setup.h"
 #include "apps/nfs/tree.h"
 
@@ -34,7 +35,7 @@ bool ProgressLine::is_time() {
 
 void ProgressLine::show(const std::function<std::string()>& text) {
   if (!is_time()) return;
-  fmt::print(stderr, "\r\x1b[K{}", text());
+  apps::say(stderr, "\r\x1b[K{}", text());
   std::fflush(stderr);
   is_shown_ = true;
 }
@@ -43,15 +44,15 @@ void ProgressLine::update(std::uint64_t octets) {
   if (!is_time()) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - started_).count();
   const std::string percent = total_ > 0 ? fmt::format(" {:3.0f}%", 100.0 * double(octets) / double(total_)) : "";
-  fmt::print(stderr, "\r\x1b[K{}{} {} {}", name_, percent, apps::format_octets(double(octets)),
-             apps::format_rate(double(octets) / seconds));
+  apps::say(stderr, "\r\x1b[K{}{} {} {}", name_, percent, apps::format_octets(double(octets)),
+            apps::format_rate(double(octets) / seconds));
   std::fflush(stderr);
   is_shown_ = true;
 }
 
 void ProgressLine::clear() {
   if (!is_shown_) return;
-  fmt::print(stderr, "\r\x1b[K");
+  apps::say(stderr, "\r\x1b[K");
   std::fflush(stderr);
   is_shown_ = false;
 }
@@ -133,10 +134,10 @@ int Runner::finish() {
                 .add("receives", sum.sends_rx)
                 .str());
     } else {
-      fmt::print(stderr,
-                 "RDMA Writes received {:>8}  {:>14} bytes\nRDMA Reads served    {:>8}  {:>14} bytes\n"
-                 "Sends sent           {:>8}\nSends received       {:>8}\n",
-                 sum.writes_rx, sum.write_octets_rx, sum.reads_rx, sum.read_octets_tx, sum.sends_tx, sum.sends_rx);
+      apps::say(stderr,
+                "RDMA Writes received {:>8}  {:>14} bytes\nRDMA Reads served    {:>8}  {:>14} bytes\n"
+                "Sends sent           {:>8}\nSends received       {:>8}\n",
+                sum.writes_rx, sum.write_octets_rx, sum.reads_rx, sum.read_octets_tx, sum.sends_tx, sum.sends_rx);
     }
   }
   if (std::fflush(stdout) != 0 && exit_status_ == apps::kExitDone) {

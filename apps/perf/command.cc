@@ -6,6 +6,7 @@
 #include "apps/common/address.h"
 #include "apps/common/command.h"
 #include "apps/common/connection.h"
+#include "apps/common/option_checks.h"
 #include "apps/common/setup.h"
 #include "apps/nfs/url.h"
 #include "apps/perf/client.h"
@@ -135,6 +136,7 @@ void register_perf_command(CLI::App& root, CommandContext& context) {
       ->type_name("N");
   perf->add_option("--seconds", options->seconds, "how long to measure (default 3)")
       ->check(CLI::Range(0.001, 86400.0))
+      ->check(nan_fault)
       ->excludes(listen)
       ->type_name("S");
   perf->add_flag("--lat", options->lat, "measure round trips, one at a time (send, read, rpc-*, tcp-lat)")
@@ -143,9 +145,11 @@ void register_perf_command(CLI::App& root, CommandContext& context) {
                    "port of the TCP baselines (default: a free port, which the listener tells its clients)")
       ->type_name("PORT");
   perf->add_option("--file", options->file, "listener: the file that tcp-file-read serves")
+      ->check(empty_fault)
       ->needs(listen)
       ->type_name("PATH");
   perf->add_option("--sink", options->sink, "listener: the file that tcp-file-write overwrites")
+      ->check(empty_fault)
       ->needs(listen)
       ->type_name("PATH");
   perf->add_flag("--json", options->json, "print the result as JSON")->excludes(listen);

@@ -16,9 +16,11 @@
 #include "apps/common/allow_list.h"
 #include "apps/common/command.h"
 #include "apps/common/limit_options.h"
+#include "apps/common/option_checks.h"
 #include "apps/common/output.h"
 #include "apps/common/rpc_config.h"
 #include "apps/common/rpcbind_registration.h"
+#include "apps/common/say.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
 #include "apps/metrics/metrics_option.h"
@@ -132,16 +134,15 @@ int run_serve(const GlobalOptions& global, const ServeOptions& options) {
   if (!app.ok()) return fail(app.status());
   const auto endpoint = metrics::open_endpoint(options.metrics, "serve");
   if (!endpoint.ok()) return fail(endpoint.status());
-  fmt::print(stderr, "weft serve: {} ({}) as user {} for every client, at most {} open files, state in {}\n",
-             (*app)->real_path(), options.read_write ? "read-write" : "read-only", serve::user_name(::geteuid()),
-             file_limit, config->tree.state_dir);
+  say(stderr, "weft serve: {} ({}) as user {} for every client, at most {} open files, state in {}\n",
+      (*app)->real_path(), options.read_write ? "read-write" : "read-only", serve::user_name(::geteuid()), file_limit,
+      config->tree.state_dir);
   const serve::ServeScene scene{.user = ::geteuid(),
                                 .read_write = options.read_write,
                                 .listen = (*app)->rdma_addr(),
                                 .mount_listen = (*app)->mount_addr(),
                                 .allow = AllowList::parse(options.allow).value()};
-  for (const std::string& warning : serve::start_warnings(scene))
-    fmt::print(stderr, "weft serve: warning: {}\n", warning);
+  for (const std::string& warning : serve::start_warnings(scene)) say(stderr, "weft serve: warning: {}\n", warning);
   std::optional<RpcbindRegistration> registration;
   if (options.rpcbind) {
     constexpr ProgramVersion kPrograms[] = {{nfsulb::kNfsProgram, nfsulb::kNfsV3}};
@@ -164,6 +165,7 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       root.add_subcommand("serve", "Serve a directory as NFSv3 over RPC-over-RDMA (and MOUNT v3 over TCP).");
   serve->add_option("directory", options->directory, "directory to export, under the name /")
       ->required()
+      ->check(empty_fault)
       ->type_name("DIR");
   serve->add_option("--listen", options->listen, "the address for RDMA connections; port 0 picks one")
       ->check([](const std::string& text) { return address_fault(text, nfsulb::kNfsRdmaPort); })
@@ -190,6 +192,7 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
       ->add_option("--state-dir", options->state_dir,
                    "the directory for the key and the index of file handles (default $XDG_STATE_HOME/weft or "
                    "~/.local/state/weft)")
+      ->check(empty_fault)
       ->type_name("DIR");
   serve->add_flag("--rpcbind", options->rpcbind,
                   "register NFS over RDMA with the rpcbind of this host, for clients to find its port");

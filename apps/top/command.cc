@@ -11,6 +11,7 @@
 
 #include "apps/common/address.h"
 #include "apps/common/command.h"
+#include "apps/common/option_checks.h"
 #include "apps/common/printable.h"
 #include "apps/common/progress.h"
 #include "apps/common/signals.h"
@@ -215,6 +216,7 @@ void register_top_command(CLI::App& root, CommandContext& context) {
       ->type_name("ADDR[:PORT]");
   top->add_option("--interval", options->interval_s, "seconds between two answers")
       ->check(CLI::Range(0.1, 3600.0))
+      ->check(nan_fault)
       ->type_name("S")
       ->capture_default_str();
   top->add_option("--sort", options->sort, "the order of the rows: calls, bytes, p99, queue or name")

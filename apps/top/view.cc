@@ -34,11 +34,13 @@ std::uint64_t whole(double value) {
 // Buckets: the counts of one histogram by upper bound in seconds, cumulative.
 using Buckets = std::map<double, double>;
 
+// A bound that is no time of ours is beyond all others.
 double bound_of(const Sample& sample) {
+  constexpr double kMaxBound = 1e9;  // seconds
   const std::string_view text = sample.label("le");
-  double bound = std::numeric_limits<double>::infinity();
-  if (text != "+Inf") std::from_chars(text.data(), text.data() + text.size(), bound);
-  return bound;
+  double bound = -1;
+  std::from_chars(text.data(), text.data() + text.size(), bound);
+  return bound >= 0 && bound <= kMaxBound ? bound : std::numeric_limits<double>::infinity();
 }
 
 // Quantile of an interval's buckets, in nanoseconds: linear within a bucket; the last bucket gives its lower bound.

@@ -119,15 +119,21 @@ TEST_F(ViewTest, CountersThatBeginAnewAreNoNegativeRates) {
 
 TEST_F(ViewTest, AnyNumbersOfAServerAreTaken) {
   const std::string text =
-      "process_start_time_seconds -1e308\nweft_connections 1e300\nweft_clients -7\nweft_credits_granted 1e19\n"
-      "weft_rpc_duration_seconds_bucket{program=\"x\"} 1e308\n"
-      "weft_rpc_duration_seconds_bucket{program=\"x\",le=\"-5\"} 1e308\n"
+      "process_start_time_seconds -1.8e19\nweft_connections 1.8e19\nweft_clients -7\nweft_credits_granted 1e19\n"
+      "weft_rpc_duration_seconds_bucket{program=\"x\"} 1.8e19\n"
+      "weft_rpc_duration_seconds_bucket{program=\"x\",le=\"-5\"} 1.8e19\n"
+      "weft_rpc_duration_seconds_bucket{program=\"y\",le=\"nan\"} 5\n"
+      "weft_rpc_duration_seconds_bucket{program=\"y\",le=\"1\"} 3\n"
+      "weft_rpc_duration_seconds_bucket{program=\"z\",le=\"1e308\"} 5\n"
       "weft_client_rpc_duration_seconds_bucket{le=\"1e999\"} 3\n"
-      "weft_disk_tasks_running 1e308\nweft_memory_held_bytes -1e308\n# EOF\n";
+      "weft_disk_tasks_running 1.8e19\nweft_memory_held_bytes -1.8e19\n# EOF\n";
   const View v = make_view(scrape_of("# EOF\n", 0), scrape_of(text, 1), SortKey::kCalls);
   EXPECT_EQ(v.clients, 0u);
   EXPECT_THAT(screen_lines(v, "x", {.width = 80, .height = 24}), Each(SizeIs(::testing::Le(80u))));
   EXPECT_FALSE(json_lines(v).empty());
+  // JSON has no word for a number that is not finite.
+  for (const std::string& line : json_lines(v)) EXPECT_EQ(line.find("null"), std::string::npos) << line;
+  for (const Row& row : v.rows_of_procedures) EXPECT_GE(row.p99_ns, 0) << row.name;
 }
 
 TEST_F(ViewTest, AnotherStartTimeIsAnotherProcess) {

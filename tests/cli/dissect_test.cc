@@ -4,8 +4,10 @@
 
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -158,10 +160,11 @@ TEST_F(DissectCli, SaysThatACaptureHasNoIwarp) {
   EXPECT_EQ(outcome.out, "");
   EXPECT_NE(outcome.err.find("no iWARP connection"), std::string::npos) << outcome.err;
   capture_only([](Wire&) {});
-  // Of no packets there is nothing to look at.
-  outcome = run_weft({"dissect", file()});
-  EXPECT_EQ(outcome.status, 0);
-  EXPECT_EQ(outcome.err, "");
+  for (const char* mode : {"--verbose", "--check", "--json"}) {
+    outcome = run_weft({"dissect", mode, file()});
+    EXPECT_EQ(outcome.status, std::string(mode) == "--check" ? 1 : 0) << mode;
+    EXPECT_NE(outcome.err.find(file() + ": no packets. Try: a longer capture"), std::string::npos) << outcome.err;
+  }
 }
 
 TEST_F(DissectCli, SaysWhatIsNoCapture) {
@@ -252,6 +255,28 @@ TEST_F(DissectCli, CtrlCCompletesThePageOfAPipe) {
   ::close(ends[0]);
   ::close(ends[1]);
   ::unlink(page.c_str());
+}
+
+// What a shell's "weft ARGUMENTS" prints, and how it ends.
+Outcome in_shell(const std::string& arguments) {
+  Outcome outcome;
+  std::FILE* const pipe = ::popen((std::string(WEFT_BINARY) + " " + arguments).c_str(), "r");
+  for (int c = 0; (c = std::fgetc(pipe)) != EOF;) outcome.out += static_cast<char>(c);
+  outcome.status = WEXITSTATUS(::pclose(pipe));
+  return outcome;
+}
+
+TEST_F(DissectCli, NoFileOfTheProgramIsAStandardFileThatIsClosed) {
+  capture();
+  Outcome outcome = in_shell("dissect - 2>&1 <&-");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.out, "weft: -: Bad file descriptor\n");
+  outcome = in_shell("dissect " + file() + " 2>&1 >&-");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.out, "weft: cannot write to standard output: Bad file descriptor\n");
+  outcome = in_shell("dissect " + file() + " 2>&-");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_TRUE(outcome.out.starts_with("connection 1: ")) << outcome.out;
 }
 
 TEST_F(DissectCli, OneKindOfOutputAtATime) {

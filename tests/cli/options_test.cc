@@ -74,6 +74,8 @@ TEST(Cli, UsageErrorsExitTwo) {
       {"ping", "127.0.0.1:1", "--inline", "1025"},
       {"ping", "127.0.0.1:1", "--inline", "263168"},
       {"perf", "--listen", "127.0.0.1:0", "--tcp-port", "65536"},
+      {"ping", "127.0.0.1:1", "--timeout", "nan"},
+      {"perf", "127.0.0.1:1", "--seconds", "nan"},
       {"serve", "/", "--listen", "127.0.0.1:65536"},
       {"serve", "/", "--listen", "127.0.0.1:http"},
       {"serve", "/", "--mount-listen", "127.0.0.1:-1"},
@@ -84,6 +86,8 @@ TEST(Cli, UsageErrorsExitTwo) {
       {"top"},
       {"top", "127.0.0.1:65536"},
       {"top", "127.0.0.1:1", "--interval", "0"},
+      {"top", "127.0.0.1:1", "--interval", "nan"},
+      {"top", "127.0.0.1:1", "--interval", "-nan", "--once"},
       {"top", "127.0.0.1:1", "--sort", "size"},
       {"top", "127.0.0.1:1"},  // without a terminal
       {"gateway", "--listen", "rdma://127.0.0.1:65536", "--connect", "tcp://127.0.0.1:2"},
@@ -94,6 +98,40 @@ TEST(Cli, UsageErrorsExitTwo) {
     EXPECT_EQ(outcome.status, 2) << ::testing::PrintToString(words);
     EXPECT_EQ(outcome.out, "") << ::testing::PrintToString(words);
     EXPECT_TRUE(contains(outcome.err, "weft: ")) << outcome.err;
+  }
+}
+
+// An empty name is most often a variable of a script that is not set. It must not count as an option that is not given.
+TEST(Cli, EmptyNamesAreUsageErrors) {
+  const std::vector<std::vector<std::string>> kEmpty = {
+      {"ping", "127.0.0.1:1", "--trace", ""},
+      {"ping", "127.0.0.1:1", "--device", "", "--backend", "ibv"},
+      {"ping", "127.0.0.1:1", "--cc", ""},
+      {"ping", ""},
+      {"ping", "--listen", ""},
+      {"perf", ""},
+      {"perf", "--listen", ""},
+      {"perf", "--listen", "127.0.0.1:0", "--file", ""},
+      {"perf", "--listen", "127.0.0.1:0", "--sink", ""},
+      {"serve", ""},
+      {"serve", "/", "--state-dir", ""},
+      {"serve", "/", "--listen", ""},
+      {"serve", "/", "--mount-listen", ""},
+      {"serve", "/", "--metrics", ""},
+      {"serve", "/", "--allow", ""},
+      {"gateway", "--listen", "", "--connect", "tcp://127.0.0.1:2"},
+      {"gateway", "--listen", "rdma://127.0.0.1:0", "--connect", ""},
+      {"gateway", "--listen", "rdma://127.0.0.1:0", "--connect", "tcp://127.0.0.1:2", "--metrics", ""},
+      {"nfs", "ls", ""},
+      {"nfs", "get", "nfs+rdma://127.0.0.1:1/file?mountport=1", ""},
+      {"nfs", "put", "", "nfs+rdma://127.0.0.1:1/file?mountport=1"},
+      {"dissect", ""},
+      {"dissect", "/dev/null", "--html", ""},
+      {"top", ""}};
+  for (const auto& words : kEmpty) {
+    const Outcome outcome = run_weft(words);
+    EXPECT_EQ(outcome.status, 2) << ::testing::PrintToString(words) << outcome.err;
+    EXPECT_EQ(outcome.out, "") << ::testing::PrintToString(words);
   }
 }
 

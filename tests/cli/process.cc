@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,9 +69,12 @@ Outcome run_weft(const std::vector<std::string>& words) {
   return RunningWeft(words).finish();
 }
 
-RunningWeft::RunningWeft(const std::vector<std::string>& words, int input) {
+RunningWeft::RunningWeft(const std::vector<std::string>& words, int input, bool has_small_pipes) {
   auto [out_read, out_write] = make_pipe();
   auto [err_read, err_write] = make_pipe();
+  if (has_small_pipes) {
+    for (const int end : {out_write, err_write}) fcntl(end, F_SETPIPE_SZ, 4096);
+  }
   pid_ = spawn(words, out_write, err_write, input);
   close(out_write);
   close(err_write);
@@ -113,6 +117,19 @@ bool RunningWeft::wait_for(const std::string& part) {
 
 void RunningWeft::send_signal(int number) {
   kill(pid_, number);
+}
+
+void RunningWeft::wait_written() {
+  pollfd polled{fds_[0], POLLIN, 0};
+  poll(&polled, 1, -1);
+}
+
+bool RunningWeft::ends_unread() {
+  constexpr int kMinuteMs = 60'000;
+  pollfd polled{static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), POLLIN, 0};
+  const bool has_ended = poll(&polled, 1, kMinuteMs) == 1;
+  close(polled.fd);
+  return has_ended;
 }
 
 Outcome RunningWeft::finish() {

@@ -24,8 +24,8 @@ Outcome run_weft_on_terminal(const std::vector<std::string>& words);
 // RunningWeft is a `weft` that runs meanwhile, its stdout and stderr in pipes.
 class RunningWeft {
  public:
-  // input: its stdin; negative for /dev/null.
-  explicit RunningWeft(const std::vector<std::string>& words, int input = -1);
+  // input: its stdin; negative for /dev/null. has_small_pipes: stdout and stderr take one page at a time.
+  explicit RunningWeft(const std::vector<std::string>& words, int input = -1, bool has_small_pipes = false);
   ~RunningWeft();  // kills it
   RunningWeft(const RunningWeft&) = delete;
   RunningWeft& operator=(const RunningWeft&) = delete;
@@ -33,6 +33,10 @@ class RunningWeft {
   // wait_for reads until stdout or stderr holds `part`; false where they ended before.
   bool wait_for(const std::string& part);
   void send_signal(int number);
+  // wait_written waits until the program has written to stdout, and reads nothing.
+  void wait_written();
+  // ends_unread waits for the end, and reads nothing meanwhile. False: after a minute it still runs.
+  bool ends_unread();
   // finish reads the rest and waits for the end.
   Outcome finish();
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/process.h"
@@ -110,6 +111,54 @@ TEST_F(Signals, AnInterruptedPerfPrintsWhatItHasMeasured) {
       EXPECT_EQ(json["interrupted"], true) << op;
     }
   }
+}
+
+// `weft dissect capture | less`, and the reader has seen enough.
+TEST_F(Signals, AReaderThatDoesNotReadDoesNotHoldAProgram) {
+  const std::string trace = directory_ / "trace";
+  const WeftListener listener({"ping", "--listen", "127.0.0.1:0"});
+  ASSERT_EQ(run_weft({"ping", listener.address("rdma"), "-C", "200", "--trace", trace}).status, 0);
+  for (const int number : {SIGINT, SIGTERM}) {
+    for (const char* option : {"--json", "--verbose", "--html=-"}) {
+      RunningWeft dissect({"dissect", option, trace}, -1, true);
+      dissect.wait_written();
+      dissect.send_signal(number);
+      ASSERT_TRUE(dissect.ends_unread()) << option;
+      EXPECT_EQ(dissect.finish().signal, number) << option;
+    }
+  }
+}
+
+// The disk of the log is full.
+TEST_F(Signals, AServerServesWhereStandardErrorTakesNothing) {
+  const int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  dup2(full, STDERR_FILENO);
+  WeftListener server(serve());
+  dup2(kept, STDERR_FILENO);
+  close(kept);
+  close(full);
+  EXPECT_TRUE(server.ready_line().starts_with("ready rdma=")) << server.ready_line();
+  EXPECT_EQ(server.stop(SIGTERM), 143);
+}
+
+// A live capture in pcapng, between two packets.
+TEST_F(Signals, APipeWithoutPacketsDoesNotHoldAProgram) {
+  const std::string trace = directory_ / "trace";
+  const WeftListener listener({"ping", "--listen", "127.0.0.1:0"});
+  ASSERT_EQ(run_weft({"ping", listener.address("rdma"), "-C", "1", "--trace", trace}).status, 0);
+  std::ifstream in(trace, std::ios::binary);
+  const std::string octets(std::istreambuf_iterator<char>(in), {});
+  std::array<int, 2> input{};
+  ASSERT_EQ(pipe2(input.data(), O_CLOEXEC), 0);
+  RunningWeft dissect({"dissect", "-"}, input[0]);
+  ASSERT_EQ(write(input[1], octets.data(), octets.size()), static_cast<ssize_t>(octets.size()));
+  ASSERT_TRUE(dissect.wait_for("MPA Reply"));
+  dissect.send_signal(SIGTERM);
+  ASSERT_TRUE(dissect.ends_unread());
+  EXPECT_EQ(dissect.finish().signal, SIGTERM);
+  close(input[0]);
+  close(input[1]);
 }
 
 }  // namespace

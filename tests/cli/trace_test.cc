@@ -41,6 +41,13 @@ TEST_F(TraceCli, AFileThatCannotBeWrittenIsToldAtOnce) {
   }
 }
 
+TEST_F(TraceCli, StandardOutputIsForTheResults) {
+  const Outcome outcome = ping("-");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("--trace: standard output has the results"), std::string::npos) << outcome.err;
+}
+
 TEST_F(TraceCli, AFullDiskDoesNotStopTheProgram) {
   const Outcome outcome = ping("/dev/full");
   EXPECT_EQ(outcome.status, 0) << outcome.err;

@@ -3,9 +3,10 @@
 
 learn.py WEFT CHAPTER           CHAPTER: a name in docs/learn, without .md, or all
 learn.py WEFT CHAPTER --update  writes the outputs of this run into the chapter, where they differ from the text
+learn.py WEFT course            all chapters one after the other in one shell and one directory, as a reader goes on
 
-Each chapter has a network namespace and a directory of its own, and begins with the set-up that docs/learn/README.md
-shows. blocks.py describes the notation of a chapter, varying.py the values that may differ from run to run.
+Each chapter, and the course, has a network namespace and a directory of its own, and begins with the set-up that
+docs/learn/README.md shows. No chapter leaves a server behind. blocks.py describes the notation of a chapter, varying.py the values that may differ from run to run.
 """
 import os
 import pathlib
@@ -66,45 +67,70 @@ def clone_like(directory, weft):
     return clone
 
 
-def run_chapter(text, name, set_up, weft, update=False):
-    """Returns the faults, and the chapter with its outputs. set_up: text with the commands that come first."""
-    parts = blocks.parse(text, name)
+def left_servers(bash, name):
+    """What a reader who goes on to the next chapter would still have."""
+    jobs, _ = bash.run("jobs -r", TIMEOUT)
+    return [f"{name}: the chapter leaves a server behind: {job}" for job in jobs]
+
+
+def run_chapters(chapters, weft, updated=()):
+    """Runs chapters in one shell, up to the first that fails. chapters: pairs of a name and a text.
+
+    updated: names of the chapters that get the outputs of this run. Returns the faults, and the texts with the outputs of this run.
+    """
+    parsed = [(name, blocks.parse(text, name)) for name, text in chapters]
     with tempfile.TemporaryDirectory(prefix="weft-learn-") as directory:
         home = pathlib.Path(directory) / "home"
         home.mkdir()
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}
         bash = shell.Shell(clone_like(directory, weft), environment)
+        faults = []
         try:
-            faults = [] if set_up is None else run(blocks.parse(set_up, SET_UP), bash, varying.Comparison(), SET_UP, False)
-            if not faults:
-                faults = run(parts, bash, varying.Comparison(), name, update)
+            for name, parts in parsed:
+                faults += run(parts, bash, varying.Comparison(), name, name in updated)
+                faults += [] if faults else left_servers(bash, name)
+                if faults:
+                    break
         finally:
             bash.close()
-    return faults, blocks.emit(parts)
+    return faults, [blocks.emit(parts) for _, parts in parsed]
 
 
-def run_file(chapter, weft, update):
-    """Returns what went wrong."""
-    file = CHAPTERS / f"{chapter}.md"
-    set_up = None if chapter == SET_UP else (CHAPTERS / f"{SET_UP}.md").read_text()
-    before = file.read_text()
+def texts_of(names):
+    """Pairs of the chapters and their texts, with the set-up first."""
+    return [(name, (CHAPTERS / f"{name}.md").read_text()) for name in [SET_UP, *(name for name in names if name != SET_UP)]]
+
+
+def all_names():
+    """The chapters in the order of the course."""
+    names = {file.stem for file in CHAPTERS.glob("*.md")} - WITHOUT_COMMANDS - {SET_UP}
+    return sorted(names, key=lambda name: int(name.partition("-")[0]))
+
+
+def run_files(names, weft, update=False):
+    """Runs these chapters one after the other. Returns what went wrong."""
+    texts = texts_of(names)
     try:
-        faults, after = run_chapter(before, chapter, set_up, weft, update)
+        faults, outputs = run_chapters(texts, weft, names if update else ())
     except blocks.Malformed as malformed:
         return [str(malformed)]
-    if update and after != before:
-        file.write_text(after)
-        print(f"{file} has new outputs")
+    for (name, before), after in zip(texts, outputs):
+        if after != before:
+            (CHAPTERS / f"{name}.md").write_text(after)
+            print(f"{name} has new outputs")
     return faults
 
 
 def main():
     weft, chapter = sys.argv[1:3]
     own_network.enter("--pid", "--fork", "--kill-child", "--mount-proc")
-    names = [chapter]
-    if chapter == "all":
-        names = sorted(file.stem for file in CHAPTERS.glob("*.md") if file.stem not in WITHOUT_COMMANDS)
-    faults = [fault for name in names for fault in run_file(name, weft, sys.argv[3:] == ["--update"])]
+    update = sys.argv[3:] == ["--update"]
+    if chapter == "course":
+        faults = run_files(all_names(), weft)
+    elif chapter == "all":
+        faults = [fault for name in [SET_UP, *all_names()] for fault in run_files([name], weft, update)]
+    else:
+        faults = run_files([chapter], weft, update)
     return "\n".join(faults) or 0
 
 

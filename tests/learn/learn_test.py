@@ -16,7 +16,12 @@ def chapter(*lines, attributes=""):
 
 class Chapters(unittest.TestCase):
     def faults(self, text, update=False):
-        faults, self.after = learn.run_chapter(text, "chapter", None, "/bin/true", update)
+        return self.faults_of([("chapter", text)], update)
+
+    def faults_of(self, chapters, update=False):
+        updated = [name for name, _ in chapters] if update else []
+        faults, outputs = learn.run_chapters(chapters, "/bin/true", updated)
+        self.after = outputs[-1]
         return "\n".join(faults)
 
 
@@ -81,8 +86,21 @@ class Runner(Chapters):
         self.assertIn("no end within", self.faults(chapter("$ sleep 600 &")))
 
     def test_a_job_has_begun_when_it_says_ready(self):
-        text = chapter("$ (echo hello; echo ready 1; exec sleep 600) &", "hello", "ready 1", "$ kill %1", "$ echo one", "one")
+        text = chapter("$ (echo hello; echo ready 1; exec sleep 600) &", "hello", "ready 1", "$ kill $! && wait", "$ echo one", "one")
         self.assertEqual(self.faults(text), "")
+
+    def test_a_server_that_is_left_is_red(self):
+        text = chapter("$ (echo ready 1; exec sleep 600) &", "ready 1")
+        self.assertIn("leaves a server behind", self.faults(text))
+
+    def test_chapters_that_follow_each_other_share_a_directory_and_a_shell(self):
+        first, second = chapter("$ mkdir a && word=yes"), chapter('$ echo "$word" && mkdir a', "yes")
+        self.assertEqual(self.faults_of([("1", first)]), "")
+        self.assertIn("status 1 instead of 0", self.faults_of([("1", first), ("2", second)]))
+
+    def test_the_chapters_come_in_their_order(self):
+        numbers = [int(name.partition("-")[0]) for name in learn.all_names()]
+        self.assertEqual(numbers, list(range(1, 11)))
 
     def test_an_update_writes_what_the_run_printed(self):
         text = chapter("$ echo one; echo two", "three", "$ echo four", "four", "five")

@@ -6,9 +6,9 @@
 #include <iterator>
 #include <utility>
 
-namespace weft::apps::dissect {
+namespace weft::apps {
 
-// say writes formatted text. An error stays with the stream (ferror): fmt::print would throw.
+// say writes formatted text. An error stays with the stream (ferror), where fmt::print throws an exception.
 template <typename... T>
 void say(std::FILE* out, fmt::format_string<T...> format, T&&... values) {
   fmt::memory_buffer text;
@@ -16,4 +16,4 @@ void say(std::FILE* out, fmt::format_string<T...> format, T&&... values) {
   std::fwrite(text.data(), 1, text.size(), out);
 }
 
-}  // namespace weft::apps::dissect
+}  // namespace weft::apps
