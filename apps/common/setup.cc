@@ -109,7 +109,7 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
   }
   verbs::SoftConfig config = soft_config(options, wish);
   if (!options.trace_file.empty()) {
-    auto trace = verbs::open_trace({.path = options.trace_file, .log = program_log()});
+    auto trace = verbs::open_trace({.path = options.trace_file, .log = program_log(), .in_words = in_options});
     if (!trace.ok()) return to_status(trace.error(), "cannot write the trace");
     config.trace = std::move(trace.value());
   }

@@ -76,7 +76,8 @@ int stop_fd() {
 ssize_t read_unless_stopped(int fd, void* octets, std::size_t len) {
   for (;;) {
     std::array<pollfd, 2> polled = {pollfd{fd, POLLIN, 0}, pollfd{stop_fd(), POLLIN, 0}};
-    poll(polled.data(), polled.size(), -1);
+    // poll leaves a negative descriptor out, and would wait for the signal alone.
+    if (fd >= 0) poll(polled.data(), polled.size(), -1);
     errno = EINTR;
     if (stop_signal() != 0) return -1;
     const ssize_t num = read(fd, octets, len);

@@ -154,6 +154,16 @@ TEST_F(Reasons, AnUnusableReplyIsToldByEveryClient) {
   }
 }
 
+TEST_F(Reasons, TheCommentsOfATraceNameOptions) {
+  const std::string trace = directory_ / "trace";
+  const auto listener = start({"ping", "--listen", "127.0.0.1:0"});
+  const MeddlingProxy proxy(listener->address("rdma"), To::kReply);
+  EXPECT_EQ(run_weft({"ping", proxy.address(), "--rtr", "send", "--trace", trace}).status, 1);
+  const Outcome outcome = run_weft({"dissect", trace});
+  EXPECT_NE(outcome.out.find("--rtr read"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("SoftConfig"), std::string::npos) << outcome.out;
+}
+
 // With and without the peer-to-peer model, in which the Terminate stands where the indication should.
 TEST_F(Reasons, ATerminateIsToldByEveryListener) {
   for (const std::string rtr : {"none", "write"}) {

@@ -100,8 +100,9 @@ void StreamTrace::on_tx(std::span<const ConstBytes> buffers, std::size_t n, Time
 }
 
 void StreamTrace::on_failure(const rdmap::Closed& why) {
-  comment(why.text);
-  if (why.reason == rdmap::CloseReason::kTerminateSent) terminate_ = why.text;
+  const std::string text = in_words(why.text);
+  comment(text);
+  if (why.reason == rdmap::CloseReason::kTerminateSent) terminate_ = text;
 }
 
 void StreamTrace::on_event(const rdmap::Event& event) {
@@ -110,10 +111,10 @@ void StreamTrace::on_event(const rdmap::Event& event) {
   } else if (const auto* begun = std::get_if<rdmap::Established>(&event)) {
     comment(words_of(*begun));
   } else if (const auto* closed = std::get_if<rdmap::Closed>(&event)) {
-    reason_ = closed->text;
+    reason_ = in_words(closed->text);
   } else if (const auto* rejected = std::get_if<rdmap::Rejected>(&event)) {
-    comment(rejected->text);
-    reason_ = rejected->text;
+    reason_ = in_words(rejected->text);
+    comment(reason_);
   }
 }
 
@@ -137,6 +138,11 @@ void StreamTrace::comment(std::string_view text) {
   }
   if (!all.empty()) all += "; ";
   all += text;
+}
+
+std::string StreamTrace::in_words(const std::string& advice) const {
+  const auto& translate = file_->config().in_words;
+  return translate ? translate(advice) : advice;
 }
 
 void StreamTrace::write() {

@@ -60,6 +60,7 @@ class StreamTrace final : public rdmap::Observer {
   void take(Way way, const Views& buffers, std::size_t n);
   void put(Way way, std::uint8_t flags, std::vector<std::uint8_t>& kept, std::size_t len);
   void comment(std::string_view text);
+  std::string in_words(const std::string& advice) const;
   void write();
   std::uint32_t& next_seq(Way way) { return way == Way::kOut ? seq_out_ : seq_in_; }
 

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "verbs-shim/api/log.h"
 #include "verbs-shim/api/result.h"
@@ -22,6 +24,9 @@ struct TraceConfig {
   std::size_t max_buffered = std::size_t{16} << 20;
   // Lines of kWarn: the file cannot be written; packets were dropped. From the trace's thread, or the last owner's.
   Log log = {};
+  // Puts the advice in comments into the words of the program: its options, for the fields of our configuration. Any
+  // thread of the device.
+  std::function<std::string(std::string_view)> in_words = {};
 };
 
 // Trace is an open trace. Several devices may share it (SoftConfig::trace). A thread of its own writes the file. When

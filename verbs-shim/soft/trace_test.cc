@@ -343,6 +343,25 @@ TEST_F(CommentTest, ATerminateHasItsReason) {
   EXPECT_EQ(all[4], "that is no opcode");
 }
 
+TEST_F(CommentTest, AdviceHasTheWordsOfTheProgram) {
+  trace.reset();
+  file.reset();
+  ::unlink(path.c_str());
+  path = "/tmp/weft-trace-XXXXXX";
+  file = open(
+      {.in_words = [](std::string_view advice) { return "--" + std::string(advice.substr(advice.rfind(':') + 1)); }});
+  trace.emplace(file, address(AF_INET, 1, 40000), address(AF_INET, 2, 20049), true);
+  start();
+  const rdmap::Closed why{rdmap::CloseReason::kTerminateSent, rdmap::kUnexpectedOpcode, "SoftConfig::markers"};
+  trace->on_failure(why);
+  sends(framer.frame(ulpdu(40, false)));
+  rdmap::Rejected rejected;
+  rejected.text = "SoftConfig::rtr";
+  trace->on_event(rejected);
+  trace->on_event(why);
+  EXPECT_THAT(comments(), ElementsAre("", "--markers", "--markers; --rtr", "--markers"));
+}
+
 TEST_F(CommentTest, ALongCommentIsCut) {
   start();
   for (std::uint64_t i = 0; i < 1000; ++i) ends(rdmap::WorkOp::kSend, i, rdmap::WorkStatus::kFlushed);
