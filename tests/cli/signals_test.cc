@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/process.h"
@@ -140,25 +139,6 @@ TEST_F(Signals, AServerServesWhereStandardErrorTakesNothing) {
   close(full);
   EXPECT_TRUE(server.ready_line().starts_with("ready rdma=")) << server.ready_line();
   EXPECT_EQ(server.stop(SIGTERM), 143);
-}
-
-// A live capture in pcapng, between two packets.
-TEST_F(Signals, APipeWithoutPacketsDoesNotHoldAProgram) {
-  const std::string trace = directory_ / "trace";
-  const WeftListener listener({"ping", "--listen", "127.0.0.1:0"});
-  ASSERT_EQ(run_weft({"ping", listener.address("rdma"), "-C", "1", "--trace", trace}).status, 0);
-  std::ifstream in(trace, std::ios::binary);
-  const std::string octets(std::istreambuf_iterator<char>(in), {});
-  std::array<int, 2> input{};
-  ASSERT_EQ(pipe2(input.data(), O_CLOEXEC), 0);
-  RunningWeft dissect({"dissect", "-"}, input[0]);
-  ASSERT_EQ(write(input[1], octets.data(), octets.size()), static_cast<ssize_t>(octets.size()));
-  ASSERT_TRUE(dissect.wait_for("MPA Reply"));
-  dissect.send_signal(SIGTERM);
-  ASSERT_TRUE(dissect.ends_unread());
-  EXPECT_EQ(dissect.finish().signal, SIGTERM);
-  close(input[0]);
-  close(input[1]);
 }
 
 }  // namespace
