@@ -38,6 +38,7 @@ void fill_segments(const SegmentArray& offered, std::size_t len, SegmentArray& r
 }  // namespace
 
 std::size_t longest_reply(const ChunkLists& lists, const ReplyRules& rules) {
+  if (lists.empty()) return std::max(rules.threshold - rules.lengths.empty, rules.max_continued);
   ChunkListsView returned;
   return_unused(lists, returned);
   const std::size_t external_header_len = rules.lengths.of(returned);
