@@ -99,7 +99,7 @@ def test_files(test, packets, text):
 def test_refusals(test, packets, text):
     whole = pcap(ETHERNET, packets)
     outcome = test.told(whole[:24])
-    test.expect((outcome.returncode, outcome.stdout, outcome.stderr) == (0, "", ""), "no packet", outcome)
+    test.expect((outcome.returncode, outcome.stdout) == (0, "") and "no packets" in outcome.stderr, "no packet", outcome)
     import gzip
     refused = {"nothing": (b"", "file is empty"), "gzip": (gzip.compress(whole), "gunzip"), "text": (b"hello\n" * 9, "format"),
                "802.11": (Pcap(105).octets(timed(packets)), "link type")}
