@@ -152,7 +152,7 @@ def case_filters(test):
 
 
 def case_ladder(test):
-    """Time is to scale, or compact; violations and Terminates stand out."""
+    """Time is to scale, or compact; violations and Terminates stand out. The Terminate lacks the header of the message."""
     capture = Capture()
     connection = connect(capture)
     lookup(connection, 1, b"a")
@@ -162,7 +162,7 @@ def case_ladder(test):
                      b"\x12\x05\x00\x00")
     test.open(capture)
     browser = test.browser
-    expect("violations", browser.texts("#canvas .row .mark"), ["DDP-7.1-09", "DDP-7.2-12"])
+    expect("violations", browser.texts("#canvas .row .mark"), ["DDP-7.1-09", "RDMAP-7.1-03 DDP-7.2-12"])
     expect("Terminates", len(browser.texts("#canvas .row.terminate")), 1)
     expect("arrows", browser.run("""return [...document.querySelectorAll('.row')]
              .map(row => row.classList.contains('from-server') ? '<' : '>').join('')"""), "><><><<")
