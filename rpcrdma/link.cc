@@ -396,19 +396,19 @@ void Link::pass(Arrival&& arrival) {
   if (violates("R1-4.3.1-04", !flow_ && responder_->is_at_limit())) {
     return endpoint_.fail_violation("the peer sends more Calls than it was granted");
   }
-  if (flow_ && is_client() && !has_receives_for_replies()) return refuse_call(arrival);
+  if (flow_ && is_client() && refuse_without_room(arrival)) return;
   responder_->on_receive(std::move(arrival));
 }
 
 // Calls of the server hold Receives until they are answered, and its Replies need Receives too. One is the reserve for
-// a GRANT.
-bool Link::has_receives_for_replies() const {
-  return endpoint_.num_ready() > std::max<std::size_t>(requester_->num_sent(), 1);
-}
-
-void Link::refuse_call(const Arrival& arrival) {
-  const auto xid = flow_->frame(endpoint_.received(arrival.slot, arrival.len)).xid;
-  responder_->refuse_parts(arrival.slot, xid, TransportError::Code::kSystem, "too many Calls are without an answer");
+// a GRANT. The responder answers any other message at once.
+bool Link::refuse_without_room(const Arrival& arrival) {
+  const Frame frame = flow_->frame(endpoint_.received(arrival.slot, arrival.len));
+  const bool is_call = frame.type == Frame::Type::kInline || frame.type == Frame::Type::kExternal;
+  if (!is_call || endpoint_.num_ready() > std::max<std::size_t>(requester_->num_sent(), 1)) return false;
+  responder_->refuse_parts(arrival.slot, frame.xid, TransportError::Code::kSystem,
+                           "too many Calls are without an answer");
+  return true;
 }
 
 void Link::on_sent(SendSlot slot) {

@@ -160,8 +160,7 @@ class Link {
   void pass_on();
   bool may_lose(const MessageFlow::Next& next);
   void refuse(const MessageFlow::Next& next);
-  bool has_receives_for_replies() const;
-  void refuse_call(const Arrival& arrival);
+  bool refuse_without_room(const Arrival& arrival);
   void end_late_sequence();
   void settle_terms();
   bool take_property(const Arrival& arrival);

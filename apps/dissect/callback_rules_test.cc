@@ -121,10 +121,7 @@ TEST(OtherCallbacks, WithoutNfs4NothingIsJudged) {
   talk.wire.open();
   talk.call(1);
   talk.reply(1);
-  rpcrdma::v1::Header header;
-  header.xid = 9;
-  header.credit = 1;
-  talk.send(Wire::kServer, testing::message(header, testing::rpc_call(9, 0, {})));
+  talk.send_reverse(Wire::kServer, 9);
   EXPECT_THAT(talk.told.findings, IsEmpty());
 }
 

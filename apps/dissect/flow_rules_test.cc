@@ -88,11 +88,8 @@ TEST(FlowRules, ReverseMessagesHaveCredits) {
     talk.wire.open();
     talk.call(1);
     talk.reply(1);
-    rpcrdma::v1::Header header;
-    header.xid = 9;
-    header.credit = credit;
-    talk.send(Wire::kServer, testing::message(header, rpc_call(9, 0, {})));
-    talk.send(Wire::kClient, testing::message(header, rpc_reply(9, {})));
+    talk.send_reverse(Wire::kServer, 9, credit);
+    talk.send_reverse(Wire::kClient, 9, credit);
     if (credit == 0) {
       EXPECT_THAT(talk.told.findings, ElementsAre("R1-7.2.1-03", "R1-7.2.1-03"));
     } else {

@@ -26,7 +26,7 @@ bool has_properties(Protocol protocol, const TransportHeader& header) {
   return protocol != Protocol::k1 && (header.type.starts_with("RDMA2_CONNPROP") || header.type.ends_with("PROP"));
 }
 
-// The three parts of an answer say of each property that was wanted what became of it.
+// An answer has three parts. Each property of the request is in at most one of them.
 void judge_parts(const std::vector<std::uint32_t>& wanted, const cel05::Resprop& body, Frame& frame) {
   constexpr std::string_view kRejected = "the requester takes the property for rejected";
   const auto is_other = [&](std::uint32_t which) {
@@ -86,10 +86,14 @@ void PropertyRules::on_cel05(Side from, const cel05::Header& header, Frame& fram
   if (const auto* answer = std::get_if<cel05::Resprop>(&header.body)) on_answer(from, header.xid, *answer, frame);
 }
 
-// What a side is asked for may come into force by a bit of the answer.
+// A bit of the answer can put the wanted values into force.
 void PropertyRules::on_request(Side from, std::uint32_t xid, const cel05::Reqprop& body) {
   take(other(from), body.want, cel05::kProperties);
   Half& own = half(from);
+  if (body.want.size() > kMaxWanted) {
+    own.has_forgotten = true;
+    return;
+  }
   Request request{.xid = xid, .wanted = {}};
   for (const Propval& value : body.want) request.wanted.push_back(value.which);
   own.requests.push_back(std::move(request));

@@ -17,16 +17,18 @@ namespace weft::apps::dissect {
 
 struct TransportHeader;
 
-// PropertyRules judges what the sides of a connection of version 2 tell each other by properties
+// PropertyRules judges the properties that the sides of a connection of version 2 tell each other
 // (draft-cel-nfsv4-rpcrdma-version-two-05 sections 3.3 and 6.3.3, draft-ietf-nfsv4-rpcrdma-version-two-07
 // sections 4.2.2 and 5). The caller calls it only while the capture has every message of both sides until now, whole
-// and in order. A value without I/O; it remembers at most kMaxRequests requests of each side.
+// and in order. A value without I/O; it remembers at most kMaxRequests requests of each side, and no request for more
+// than kMaxWanted properties.
 class PropertyRules {
  public:
   static constexpr std::size_t kMaxRequests = 64;
+  static constexpr std::size_t kMaxWanted = 64;
   static constexpr std::size_t kDefaultSize = 4096;
 
-  // A message whose header can be read.
+  // on_message: a message whose header can be read.
   void on_message(Side from, rpcrdma::Protocol protocol, const TransportHeader& header, ConstBytes message,
                   Frame& frame);
   // A message without a header that can be read may have told any property.

@@ -1,4 +1,4 @@
-// What the sides of version 2 tell by properties, and what they may send for it.
+// Properties of both sides of version 2, and the Sends that they allow.
 #include "apps/dissect/property_rules.h"
 
 #include <gmock/gmock.h>
@@ -106,6 +106,13 @@ TEST_F(Requests, AnAnswerSaysWhatBecameOfEachProperty) {
   EXPECT_THAT(answer(7, {.done = subset({0}), .rejected = subset({1})}), IsEmpty());
   talk.send(Wire::kClient, cel05_message(8, cel05::Reqprop{.want = {word(kCel05ReceiveSize, 8192)}}));
   EXPECT_THAT(answer(8, {.other = {word(kCel05ReceiveSize, 6144)}}), IsEmpty());
+}
+// The request is not remembered, and any XID may be its own.
+TEST_F(Requests, ARequestForVeryManyPropertiesIsNotJudged) {
+  for (const std::size_t num : {PropertyRules::kMaxWanted, PropertyRules::kMaxWanted + 1}) {
+    talk.send(Wire::kClient, cel05_message(8, cel05::Reqprop{.want = Propset(num, word(99, 1))}));
+    EXPECT_EQ(answer(6, {}).size(), 1u) << num;
+  }
 }
 TEST_F(Requests, AnAnswerHasTheXidOfItsRequest) {
   EXPECT_THAT(answer(8, {.done = subset({0})}), ElementsAre("R2-6.3.3-2"));

@@ -86,7 +86,7 @@ bool offers(const rpcrdma::ChunkListsView& lists, std::uint32_t handle) {
   return is_there;
 }
 
-// Whether a Reply chunk comes back: it has the places of the one that was offered.
+// Whether a Reply chunk comes back: it has the handles and offsets of the offered one.
 bool returns_reply_chunk(const rpcrdma::ChunkListsView& lists, const rpcrdma::ChunkListsView& offered) {
   if (!lists.reply_chunk || !offered.reply_chunk) return false;
   return std::ranges::equal(*lists.reply_chunk, *offered.reply_chunk,
@@ -352,7 +352,11 @@ void RpcDecoder::judge_written(const CallTable& calls, const Call& call, const T
     }
     judge_written_chunk(*protocol_, sum, is_reply_chunk, frame);
   };
-  for (const rpcrdma::SegmentArray& chunk : header.lists.write_list) judge(chunk, false);
+  const std::size_t before = frame.findings.size();
+  for (const rpcrdma::SegmentArray& chunk : header.lists.write_list) {
+    judge(chunk, false);
+    if (frame.findings.size() != before) break;
+  }
   if (header.lists.reply_chunk && call.offered.reply_chunk) judge(*header.lists.reply_chunk, true);
 }
 

@@ -196,16 +196,24 @@ void judge_v2_type(const TransportHeader& header, ConstBytes payload, Frame& fra
   }
 }
 
-// Whether zeros behind a count word, where octets are missing that came in a Write chunk, are all that is wrong with
-// the results.
+// A Reply may have very many chunks and words. The search for the fault of its results looks at the first ones.
+constexpr std::size_t kMaxChunksSearched = 16;
+constexpr std::size_t kMaxOctetsSearched = 64 << 10;
+
+template <typename T>
+std::span<const T> first_of(std::span<const T> all, std::size_t most) {
+  return all.first(std::min(all.size(), most));
+}
+
+// Whether the only fault of the results is XDR padding behind the count word of a result that came in a Write chunk.
 bool has_inline_roundup(const rpcrdma::Binding& binding, std::uint32_t procedure, ConstBytes results,
                         std::span<const std::uint32_t> brought) {
   constexpr int kMaxTries = 8;
   int num_tries = 0;
-  for (const std::uint32_t count : brought) {
+  for (const std::uint32_t count : first_of(brought, kMaxChunksSearched)) {
     const std::size_t len = (4 - count % 4) % 4;
     if (len == 0) continue;
-    XdrReader in(results);
+    XdrReader in(first_of(results, kMaxOctetsSearched));
     for (std::uint32_t word = 0; in.u32(word) && in.remaining() >= len;) {
       const ConstBytes roundup = in.rest().first(len);
       if (word != count || std::ranges::any_of(roundup, [](std::uint8_t octet) { return octet != 0; })) continue;
@@ -300,7 +308,7 @@ void judge_written_chunk(Protocol protocol, const WrittenChunk& chunk, bool is_r
             chunk.returned, chunk.whole),
         "the requester takes octets for results that nobody wrote");
   }
-  // A chunk that comes back unused may hold what the responder gave up.
+  // The responder may have written into a chunk and given it up: it comes back unused.
   if (is_reply_chunk || chunk.returned == 0 || chunk.more == 0) return;
   if ((chunk.returned + chunk.more) % 4 == 0 && chunk.more < 4) {
     return frame.find(requirement_of(RpcRule::kRoundup, protocol),
@@ -352,7 +360,7 @@ void judge_arguments(Protocol protocol, const ProcedureKey& procedure, ConstByte
 
 namespace {
 
-// OtherLen: what the results say of a chunk whose length does not fit.
+// OtherLen: the length that the results give to a chunk, where the chunk has another one.
 struct OtherLen {
   std::size_t chunk = 0;
   std::uint32_t len = 0;
@@ -365,8 +373,8 @@ std::optional<OtherLen> find_other_len(const rpcrdma::Binding& binding, std::uin
   int num_tries = 0;
   std::vector<std::optional<rpcrdma::EligibleItem>> items;
   std::vector<std::uint32_t> lens(brought.begin(), brought.end());
-  for (std::size_t i = 0; i < lens.size(); ++i) {
-    XdrReader in(results);
+  for (std::size_t i = 0; i < std::min(lens.size(), kMaxChunksSearched); ++i) {
+    XdrReader in(first_of(results, kMaxOctetsSearched));
     for (std::uint32_t word = 0, last = 0; in.u32(word); last = word) {
       if (word == 0 || word == last || word == brought[i]) continue;
       if (++num_tries > kMaxTries) return std::nullopt;

@@ -62,7 +62,7 @@ TEST(RpcRules, WhatRpcsecGssWrapsIsNotReduced) {
   EXPECT_THAT(findings_of_gss(kData, kPrivacy, read_chunk(100)), ElementsAre("R1-10.2.2.3-01"));
   EXPECT_THAT(findings_of_gss(kInit, kPlain, read_chunk(100)), ElementsAre("R1-10.2.2-01"));
 }
-// A Write chunk that nobody uses reduces nothing.
+// An unused Write chunk reduces nothing.
 TEST(RpcRules, ResultsThatRpcsecGssWrapsAreNotReduced) {
   EXPECT_THAT(findings_of_gss(kData, kPrivacy, write_chunk(5, 400), write_chunk(5, 0)), IsEmpty());
   EXPECT_THAT(findings_of_gss(kData, kPrivacy, write_chunk(5, 400), write_chunk(5, 400)),
@@ -140,7 +140,7 @@ struct Write {
   std::uint64_t to;
   std::size_t len;
 };
-// The findings of an NFSv3 READ whose results say `count`, and whose Write chunk comes back with `returned` octets.
+// The findings of an NFSv3 READ with the count word `count` and a Write chunk that comes back with `returned` octets.
 std::vector<std::string> findings_of_chunk(const std::vector<Write>& writes, std::uint32_t count,
                                            std::uint32_t returned, std::uint64_t offset = 0) {
   Talk talk;
@@ -211,6 +211,22 @@ TEST(RpcRules, WritesInManyPiecesAreNotJudged) {
   std::vector<Write> writes;
   for (std::uint64_t at = 4088; at != 0; at -= 8) writes.push_back({at, 4});
   EXPECT_THAT(findings_of_chunk(writes, 4096, 4096), IsEmpty());
+}
+
+// Every chunk against every word would be 10^9 looks, and every chunk breaks the same rule.
+TEST(RpcRules, ManyChunksAndManyWordsTakeLittle) {
+  constexpr std::size_t kNumChunks = 18000, kNumWords = 120000;
+  Talk talk;
+  talk.wire.open();
+  v1::Header header;
+  header.credit = Talk::kCredits;
+  header.lists.write_list.assign(kNumChunks, {{.handle = 5, .length = 90}});
+  for (header.xid = 1; header.xid <= 2; ++header.xid) {
+    talk.call(header.xid, 6, write_chunk(5, 4096), read_args());
+    talk.send_long(Wire::kServer, testing::message(header, rpc_reply(header.xid, Octets(4 * kNumWords))));
+  }
+  EXPECT_THAT(talk.told.findings, Contains("R1-4.4.6.1-03"));
+  EXPECT_LT(talk.told.findings.size(), 10u);
 }
 
 // ---- memory up to 2^64

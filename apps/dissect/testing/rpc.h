@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "apps/dissect/testing/wire.h"
@@ -54,6 +55,19 @@ struct Talk {
   void send(Wire::End from, const Octets& payload) {
     wire.send(from, wire.fpdu(from, untagged(rdmap::Opcode::kSend, ++msn[from], payload)), 60000);
   }
+  // The same in several segments.
+  void send_long(Wire::End from, const Octets& payload) {
+    constexpr std::size_t kSegment = 60000;
+    ++msn[from];
+    for (std::size_t at = 0; at < payload.size(); at += kSegment) {
+      const std::size_t end = std::min(at + kSegment, payload.size());
+      const Octets part(payload.begin() + static_cast<std::ptrdiff_t>(at),
+                        payload.begin() + static_cast<std::ptrdiff_t>(end));
+      const auto mo = static_cast<std::uint32_t>(at);
+      wire.send(from, wire.fpdu(from, untagged(rdmap::Opcode::kSend, msn[from], part, mo, end == payload.size())),
+                65535);
+    }
+  }
   void lose(Wire::End from, const Octets& payload) {
     wire.lose(from, wire.fpdu(from, untagged(rdmap::Opcode::kSend, ++msn[from], payload)));
   }
@@ -73,6 +87,13 @@ struct Talk {
     header.credit = credit;
     header.lists = std::move(lists);
     send(Wire::kServer, message(header, rpc_reply(xid, results)));
+  }
+  // A message of version 1 in the reverse direction (RFC 8167): a Call of the server, or the client's Reply.
+  void send_reverse(Wire::End from, std::uint32_t xid, std::uint32_t credit = kCredits) {
+    rpcrdma::v1::Header header;
+    header.xid = xid;
+    header.credit = credit;
+    send(from, message(header, from == Wire::kServer ? rpc_call(xid, 0, {}) : rpc_reply(xid, {})));
   }
   void write(std::uint32_t stag, std::uint64_t to, std::size_t len) {
     wire.send(Wire::kServer, wire.fpdu(Wire::kServer, tagged(rdmap::Opcode::kWrite, stag, to, pattern(len))), 60000);
