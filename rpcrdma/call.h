@@ -200,8 +200,8 @@ struct ServedCall {
   std::string peer_group;
   // Octets that Server::buffers() is sure to have for this Call's results if the service takes them within on_call.
   std::size_t result_room = 0;
-  // Octets of results that the Reply can carry without a Write chunk, its verifier being empty. A longer Reply is
-  // refused.
+  // Octets of results that the Reply can carry without a Write chunk, if its verifier is empty. The engine refuses a
+  // longer Reply.
   std::size_t max_results = 0;
 
   // The capacity for the result at that place among the results that can have an item. Empty if the result goes inline.

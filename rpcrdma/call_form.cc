@@ -61,7 +61,7 @@ std::size_t num_offered_segments(const CallSpec& spec, const ReplyOffer& offer, 
   return num;
 }
 
-// These, and the segments of the Read chunks of items.
+// Segments of the offer for the Reply, and of the Read chunks of items.
 std::size_t num_other_segments(const CallSpec& spec, const ReplyOffer& offer, const CallForm& form,
                                const CallRules& rules) {
   std::size_t num = num_offered_segments(spec, offer, rules);

@@ -63,6 +63,7 @@ Requester::Transmitted Requester::transmit(Call& call) {
   if (call.no_read_chunks) rules.chunks.max_read_chunks = 0;
   if (call.no_write_chunks) rules.chunks.max_write_chunks = 0;
   if (call.spec.call_only) rules.short_only = true;  // W2-4.7-1
+  // Else the peer may still say that it takes more segments.
   rules.may_replace_chunks = !is_asking() && !may_learn_more();
   call.offer = choose_reply_offer(call.spec, call.min_reply_chunk, rules);
   call.form = choose_call_form(call.spec, call.rpc(), call.offer, rules, call.head);

@@ -51,7 +51,7 @@ void Responder::on_receive(Arrival&& arrival) {
     return answer_error(slot, received.error, received.why);
   }
   call.inv_handle = received.inv_handle;
-  // A Call whose chunks the peer refused would end this connection as well. A Call without chunks is another one.
+  // A Call whose chunks the peer refused would end this connection as well. A Call without chunks cannot be that Call.
   const bool was_fatal = config_.duplicate_requests != nullptr && !received.lists.empty() &&
                          config_.duplicate_requests->was_fatal(config_.client, call.xid);
   if (violates("R1-5.5.3-03", was_fatal)) {

@@ -104,7 +104,7 @@ class ReverseRequester {
   Config config_;
   const Link& link_;
   bool started_ = false;
-  std::optional<TimePoint> waits_since_;  // a Call, for settle
+  std::optional<TimePoint> waits_since_;  // when the first Call began to wait for settle
   Requester requester_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-// Checks of an option's text for CLI::Option::check. Each returns what is wrong, or an empty text.
+// Checks for CLI::Option::check. Each function returns the fault of an option's text, or an empty text for none.
 namespace weft::apps {
 
 // empty_fault is for names of files, folders and devices: an empty one is most often a variable of a script that is not

@@ -18,8 +18,8 @@ std::string counted(std::uint64_t num, std::string_view noun);
 void print_ready(const std::string& what);
 
 // finish_output is for the end of the program: it returns `status`, the exit status so far, or kExitFailed if standard
-// output did not take everything. Says so once, unless the reader of a pipe has left, because it may have seen enough,
-// or did not read when a stop signal came.
+// output did not take everything. It prints this error once. It prints nothing if the reader of a pipe has left, since
+// the reader may have seen enough, or if the reader did not read after a stop signal.
 int finish_output(int status);
 
 }  // namespace weft::apps

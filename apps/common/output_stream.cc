@@ -46,7 +46,7 @@ class Writer {
   }
 
  private:
-  // False: it has not read in time, and the program has to end. A reader that has gone is reported by the write.
+  // False: the program has to end, and the reader has not read in time. The write reports a reader that has gone.
   bool wait_for_reader() {
     while (!gave_up_) {
       const bool stops = stop_signal() != 0;

@@ -40,6 +40,16 @@ struct OutputStreamTest : ::testing::Test {
     return text;
   }
 
+  // The reader reads while the stream takes more than the pipe holds.
+  void expect_all_arrives() {
+    std::thread writer([this] {
+      EXPECT_TRUE(put(longer));
+      stream.reset();
+    });
+    EXPECT_EQ(read_all(), longer);
+    writer.join();
+  }
+
   const std::string longer = std::string(100'000, 'x') + "end";  // than the pipe
   std::optional<StopSignals> signals{std::in_place};
   Fd reader;
@@ -48,23 +58,13 @@ struct OutputStreamTest : ::testing::Test {
 };
 
 TEST_F(OutputStreamTest, WaitsForItsReader) {
-  std::thread writer([&] {
-    EXPECT_TRUE(put(longer));
-    stream.reset();
-  });
-  EXPECT_EQ(read_all(), longer);
-  writer.join();
+  expect_all_arrives();
 }
 
 // A parent can leave its pipe in this state.
 TEST_F(OutputStreamTest, WaitsAtADescriptorThatDoesNotBlock) {
   ::fcntl(write_end, F_SETFL, O_NONBLOCK);
-  std::thread writer([&] {
-    EXPECT_TRUE(put(longer));
-    stream.reset();
-  });
-  EXPECT_EQ(read_all(), longer);
-  writer.join();
+  expect_all_arrives();
 }
 
 TEST_F(OutputStreamTest, AReaderThatDoesNotReadDoesNotOutliveAStopSignal) {
@@ -75,12 +75,7 @@ TEST_F(OutputStreamTest, AReaderThatDoesNotReadDoesNotOutliveAStopSignal) {
 
 TEST_F(OutputStreamTest, AReaderThatReadsHasEverythingAfterAStopSignal) {
   ::raise(SIGINT);
-  std::thread writer([&] {
-    EXPECT_TRUE(put(longer));
-    stream.reset();
-  });
-  EXPECT_EQ(read_all(), longer);
-  writer.join();
+  expect_all_arrives();
 }
 
 TEST_F(OutputStreamTest, SaysThatTheReaderHasGone) {

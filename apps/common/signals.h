@@ -22,10 +22,10 @@ class StopSignals {
   int fd() const;
 };
 
-// stop_fd is the descriptor of the newest StopSignals, -1 where there is none.
+// stop_fd returns the descriptor of the newest StopSignals; -1 for none.
 int stop_fd();
 
-// read_unless_stopped is read(2), but a stop signal ends its wait with EINTR, also one that came before.
+// read_unless_stopped reads as read(2) does. A stop signal, even an earlier one, ends it with EINTR.
 ssize_t read_unless_stopped(int fd, void* octets, std::size_t len);
 
 // remove_when_killed names a file that a second signal removes before it kills: an unfinished one. An empty path ends

@@ -107,7 +107,7 @@ void CallTable::note_write(std::uint32_t handle, std::uint64_t to, std::uint64_t
   if (len == 0) return;
   const std::uint64_t last = to + std::min(len - 1, UINT64_MAX - to);
   std::size_t num_looks = 0;
-  Segment* first = nullptr;  // that the Write reached
+  Segment* first = nullptr;  // the first segment that the Write reached
   // The segments that begin at the last octet of the Write or before.
   for (auto at = segments_.upper_bound({handle, last, UINT32_MAX}); at != segments_.begin();) {
     if (std::get<0>((--at)->first) != handle) return;

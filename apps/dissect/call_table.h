@@ -73,7 +73,7 @@ class CallTable {
   };
   // note_write remembers that an RDMA Write reached a place, in each segment that has it.
   void note_write(std::uint32_t handle, std::uint64_t to, std::uint64_t len);
-  // Written: what RDMA Writes brought into a segment.
+  // Written: the octets that RDMA Writes brought into a segment.
   struct Written {
     std::uint32_t whole = 0;           // Segment::written
     std::optional<std::uint32_t> end;  // Segment::end. Empty: it may be another segment's

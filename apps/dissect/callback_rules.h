@@ -17,9 +17,9 @@ struct TransportHeader;
 // of both sides until now, whole and in order. A value without I/O.
 class CallbackRules {
  public:
-  // A Call of the client. channel: what its operations say. Empty: the Call cannot be read.
+  // on_call: the client calls. channel: the words of its operations about callbacks; empty if the Call cannot be read.
   void on_call(const ProcedureKey& procedure, const std::optional<BackChannel>& channel);
-  // A Call of the server. takes_reverse_calls: the client has told so by a property, where the version has one.
+  // judge: the server calls. takes_reverse_calls: a property of the client says so, in versions that have it.
   void judge(rpcrdma::Protocol protocol, const TransportHeader& header, bool takes_reverse_calls, Frame& frame) const;
 
  private:

@@ -67,8 +67,8 @@ bool ConnectionDecoder::is_over(const TcpSegment& segment) const {
   return ahead < -kBehind || ahead > kAhead;
 }
 
-// A RST counts only where its side goes on (RFC 9293 section 3.5.2, RFC 5961 section 3): its receiver ignores any
-// other. The capture may miss what that side sent last, or what was acknowledged of it.
+// A RST counts only at the next octet of its side (RFC 9293 section 3.5.2, RFC 5961 section 3): a receiver ignores any
+// other RST. The capture may lack the last octets of that side, or their acknowledgment.
 bool ConnectionDecoder::is_stray_reset(const TcpSegment& segment, const Direction& from) {
   constexpr std::int64_t kNear = 65535;
   const auto is_near = [&segment](std::uint32_t due) { return std::abs(seq_distance(due, segment.seq)) <= kNear; };

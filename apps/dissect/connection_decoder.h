@@ -23,7 +23,7 @@ struct Numbers {
   std::uint32_t connections = 0;
 };
 
-// Held: what all connections hold.
+// Held: the memory that all connections hold together.
 struct Held {
   HeldOctets segments;
   HeldMessages messages;

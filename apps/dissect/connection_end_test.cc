@@ -72,7 +72,7 @@ TEST_F(ConnectionEndTest, AResetFarFromTheNextOctetIsIgnored) {
     EXPECT_THAT(one.findings, IsEmpty()) << ahead;
   }
 }
-// Octets that the client acknowledges behind such a RST are in the capture: the order of the sides stays known.
+// An ignored RST moves no sequence number: an acknowledgment of octets that the capture lacks still shows the gap.
 TEST_F(ConnectionEndTest, AResetThatIsIgnoredLeavesTheNextOctet) {
   Wire wire(dissector);
   wire.open();

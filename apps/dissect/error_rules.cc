@@ -47,7 +47,7 @@ bool is_defined(Protocol protocol, std::uint32_t type) {
   return true;
 }
 
-// What a message of 2-cel05 is to its receiver: support of options and of operations on properties is optional.
+// A receiver of 2-cel05 need not support options, nor operations on properties.
 bool is_option(std::uint32_t type) {
   return type == static_cast<std::uint32_t>(cel05::Proc::kOptional);
 }
@@ -76,7 +76,7 @@ Counts count(const ChunkListsView& lists) {
   return counts;
 }
 
-// Judge: one error, the message that it answers, and what is known of the connection.
+// Judge holds one error against the message that it answers and the state of the connection.
 struct Judge {
   const TransportError& error;
   const Asked& asked;
@@ -100,7 +100,7 @@ struct Judge {
   void accepted_chunks(const ChunkListsView& lists) const;
 };
 
-// A version error says that the version of the message is none of those that the sender supports.
+// A version error says that its sender does not support the version of the message.
 void Judge::version() const {
   const std::uint32_t version = asked.words.vers;
   const bool is_own = version == version_of(state.protocol);
@@ -133,7 +133,7 @@ void Judge::type() const {
   find(RpcRule::kTypeError, fmt::format("refuses type {}, which each receiver has to support", type));
 }
 
-// Errors about the contents of a message that has no such contents.
+// Some errors name contents, such as properties or parts, that the message does not have.
 void Judge::contents() const {
   const std::uint32_t type = asked.words.htype;
   if (state.protocol == Protocol::k2Cel05) {
@@ -149,7 +149,7 @@ void Judge::contents() const {
   }
   if (asked.call == nullptr || !asked.call->is_sound) return;
   if (error.code == Code::kSequence) find("W2-7.1.4-1", "refuses the parts of a Call that came in one message");
-  // The octets of chunks are the receiver's alone, and so are their places in arguments.
+  // Only the receiver sees the octets of chunks and their places in the arguments.
   const ChunkListsView& offered = asked.call->offered;
   const bool has_read_chunks = !offered.read_list.empty() || !offered.call_chunk.empty();
   if (error.code != Code::kBadHeader || !asked.call->is_known || has_read_chunks) return;

@@ -30,7 +30,7 @@ class ErrorRules {
   static constexpr std::size_t kMaxAsked = 64;  // of each side
   static constexpr std::size_t kMaxRefused = 64;
 
-  // State: what else is known of the connection.
+  // State: facts of the connection that the judgement needs.
   struct State {
     rpcrdma::Protocol protocol = rpcrdma::Protocol::k1;
     bool is_settled = false;         // the server has answered in this version with a message that is no error
@@ -39,12 +39,12 @@ class ErrorRules {
     std::uint32_t num_uncaused = 0;  // FlowRules::num_uncaused of the side that gets the error
   };
 
-  // A message that is neither a Call nor a Reply, or has no header that can be read.
+  // on_other: a message that is neither a Call nor a Reply, or whose header cannot be read.
   void on_other(Side from, ConstBytes message, bool is_readable);
   void on_call(Side from, std::uint32_t xid);
   // calls: of the side that gets the error.
   void on_error(Side from, const TransportHeader& header, const CallTable& calls, const State& state, Frame& frame);
-  // Nothing is known that a Reply could contradict.
+  // is_idle: no Reply can contradict anything that came so far.
   bool is_idle() const { return is_idle_; }
   // A Reply. calls: of the side that gets it.
   void on_reply(Side from, const TransportHeader& header, const CallTable& calls, rpcrdma::Protocol protocol,

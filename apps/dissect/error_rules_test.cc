@@ -1,4 +1,4 @@
-// Errors of RPC-over-RDMA that contradict the messages that they answer, and those that do not.
+// Errors of RPC-over-RDMA that contradict the messages that they answer, and errors that do not.
 #include "apps/dissect/error_rules.h"
 
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 
 namespace weft::apps::dissect {
 
-// GssUse: what RPCSEC_GSS (RFC 2203 section 5) does to the arguments and results of a Call.
+// GssUse: how RPCSEC_GSS (RFC 2203 section 5) changes the arguments and results of a Call.
 enum class GssUse : std::uint8_t {
   kNone,  // they stand there as the procedure has them
   kInit,

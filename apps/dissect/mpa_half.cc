@@ -140,7 +140,7 @@ std::size_t MpaHalf::take_fpdu(ConstBytes octets, const Arrival& arrival) {
         terms_.is_known && has_bad_marker(octets, markers, markers.num_before(mpa::kUlpduLengthLen - 1));
     sink_.on_empty_ulpdu(octets.first(length_end), bad_marker, arrival);
     advance(length_end);
-    // What the search found may have been no FPDU.
+    // The search may have taken other octets for an FPDU.
     state_ = was_lost_ ? State::kSearch : State::kForeign;
     return length_end;
   }

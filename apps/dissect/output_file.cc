@@ -28,7 +28,8 @@ std::optional<struct stat> stat_of(const std::string& path) {
   return of;
 }
 
-// A symbolic link stays one: the file that it names is written, which may not be there yet. Nothing: links in a circle.
+// A symbolic link stays: the program writes the file that the link names, which need not exist yet. Empty: the links
+// form a circle.
 std::optional<std::string> target_of(std::filesystem::path path) {
   constexpr int kMaxLinks = 40;  // as Linux has it
   std::error_code none;

@@ -22,7 +22,7 @@ struct ProcedureKey {
 // valid until the next call. For one thread.
 const std::string& procedure_name(const ProcedureKey& key);
 
-// BackChannel: what the operations of a Call say of callbacks on its connection (RFC 8881 sections 18.34 and 18.36).
+// BackChannel: the words of a Call's operations about callbacks on its connection (RFC 8881 sections 18.34 and 18.36).
 struct BackChannel {
   bool may_be_bound = false;                      // CREATE_SESSION or BIND_CONN_TO_SESSION is there, or can be
   std::optional<std::uint32_t> max_request = {};  // octets: the longest callback. Empty: not told here

@@ -48,7 +48,7 @@ class UpperLayer {
   virtual void on_send(const Send& send, Frame& frame) = 0;
   // The capture misses octets of this side.
   virtual void on_gap(Side from) = 0;
-  // Octets of an RDMA Write whose next octets are for another place. on_transfer tells of the last ones.
+  // on_written: octets of an RDMA Write that goes on at another place. on_transfer tells of its last octets.
   virtual void on_written(Side from, std::uint32_t stag, std::uint64_t to, std::uint64_t len) = 0;
   // Adds to the line that tells the transfer.
   virtual void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) = 0;
@@ -57,7 +57,7 @@ class UpperLayer {
   ~UpperLayer() = default;
 };
 
-// HeldMessages bounds what all connections hold of untagged messages that are not whole yet.
+// HeldMessages bounds the octets of unfinished untagged messages, over all connections.
 struct HeldMessages {
   static constexpr std::size_t kMax = 64 << 20;
   std::size_t now = 0;
@@ -91,7 +91,7 @@ class RdmapDecoder {
   void on_startup_frame(Side from);
   // The startup frames of both sides are there.
   void on_start(Side from, const Start& start);
-  // Octets of this side's first FPDU came, which may not be whole.
+  // on_first_octets: octets of this side's first FPDU came. The FPDU may not be whole.
   void on_first_octets(Side from) { rules_.on_first_octets(from); }
   // Adds the layers above MPA to the frame.
   void on_fpdu(Side from, const Fpdu& fpdu, Frame& frame);

@@ -30,7 +30,7 @@ class ReadAhead {
 
   Fd file_;
   std::vector<std::uint8_t> octets_;
-  std::size_t at_ = 0, end_ = 0;  // those that were read and not passed
+  std::size_t at_ = 0, end_ = 0;  // the octets between were read, and not passed
   int error_ = 0;
 };
 

@@ -48,7 +48,8 @@ void judge_arguments(rpcrdma::Protocol protocol, const ProcedureKey& procedure, 
 void judge_results(rpcrdma::Protocol protocol, const CallTable::Call& call, ConstBytes results,
                    std::span<const std::uint32_t> brought, Frame& frame);
 
-// judge_gss: what RPCSEC_GSS wraps, and its own messages, are not reduced (RFC 8166 section 8.2.2). lists: of a Call.
+// judge_gss: RPCSEC_GSS forbids chunks for wrapped arguments and for its own messages (RFC 8166 section 8.2.2). lists:
+// of a Call.
 void judge_gss(rpcrdma::Protocol protocol, GssUse use, const rpcrdma::ChunkListsView& lists, Frame& frame);
 // judge_gss_reply: the same for the Reply. lists: of the Reply.
 void judge_gss_reply(rpcrdma::Protocol protocol, GssUse use, const rpcrdma::ChunkListsView& lists, Frame& frame);

@@ -32,24 +32,24 @@ enum class RpcRule : std::uint8_t {
   kInvalidated,     // it invalidates what the Call allows
   kNamedHandle,     // the handle that a Call names is in its lists
   kErrorXid,        // an error has the XID of the message that it answers
-  kErrorVersion,    // and its version
-  kVersionRange,    // a version that is refused is not among those that are supported
-  kVersionError,    // another version is refused as such
-  kTypeError,       // a header type is refused if it is unknown, and as such
-  kBadXdr,          // a header that can be read is not refused
-  kProcessed,       // what is refused has no Reply
-  kReadChunks,      // a limit that refuses a Call is one that the Call passes: Read chunks
-  kWriteChunks,     // Write chunks
-  kSegmentLimit,    // segments
-  kWriteResource,   // a Write chunk that is too short is there
-  kChunkIndex,      // it is named by its number
-  kChunkLength,     // it is shorter than what is needed
-  kReplyResource,   // so is the Reply chunk
+  kErrorVersion,    // an error has the version of the message that it answers
+  kVersionRange,    // a version error names a range without the refused version
+  kVersionError,    // a message of another version gets a version error
+  kTypeError,       // only an unknown header type gets a type error, and no other error
+  kBadXdr,          // a readable header is not refused as malformed
+  kProcessed,       // a refused Call gets no Reply
+  kReadChunks,      // a limit on Read chunks refuses only Calls with more Read chunks
+  kWriteChunks,     // a limit on Write chunks refuses only Calls with more Write chunks
+  kSegmentLimit,    // a limit on segments refuses only Calls with more segments
+  kWriteResource,   // an error about a short Write chunk answers a Call with Write chunks
+  kChunkIndex,      // the error names a Write chunk that the Call has
+  kChunkLength,     // the named Write chunk is shorter than the needed length
+  kReplyResource,   // the Reply chunk is shorter than the needed length
   kThreshold,       // no Send is longer than its receiver takes
   kBodyPadding,     // the Payload stream in a chunk has its XDR padding
   kInlineRoundup,   // the padding of a reduced result is not inline
   kGssControl,      // control messages of RPCSEC_GSS are not reduced
-  kGssWrapped,      // nor is what RPCSEC_GSS wraps
+  kGssWrapped,      // wrapped arguments and results of RPCSEC_GSS are not reduced
 };
 
 // requirement_of gives the row of the version's own table. The drafts leave some rules to RFC 8166: then its row.

@@ -28,7 +28,7 @@ class StreamRules {
 
   bool is_judging() const { return is_judging_ && halves_[0].started && halves_[1].started; }
 
-  // Octets of the first FPDU came, which may not be whole.
+  // on_first_octets: octets of the first FPDU came. The FPDU may not be whole.
   void on_first_octets(Side from) { half(from).has_begun = true; }
   void on_fpdu(Side from, Frame& frame);
   void on_tagged(Side from, rdmap::Opcode opcode, bool last, Frame& frame);

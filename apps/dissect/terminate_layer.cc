@@ -95,7 +95,7 @@ void judge(const rdmap::Terminate& what, const rdmap::Diagnosis& diagnosis, Fram
                             message_place(0, rdmap::kTerminateControlLen), true});
 }
 
-// RFC 5040 section 7.1 and figure 10, RFC 7306 section 8.1: which headers an error has.
+// RFC 5040 section 7.1 and figure 10, RFC 7306 section 8.1 say for each error which headers the Terminate repeats.
 template <typename Add>
 void judge_headers(const rdmap::Terminate& what, const rdmap::TerminateMessage& message, const Bits& bits, Add add) {
   constexpr std::uint8_t kTaggedBuffer = 1, kUntaggedBuffer = 2, kRemoteProtection = 1;

@@ -27,8 +27,8 @@ struct OwnedRecord;
 class CallsToRdma {
  public:
   struct Owner {
-    std::function<void(bool)> pause;                    // true: too many Calls wait. false: they no longer do
-    std::function<void(const std::string& what)> warn;  // a line for the log
+    std::function<void(bool)> pause;                    // true: too many Calls wait. false: few enough wait again
+    std::function<void(const std::string& text)> warn;  // writes a line to the log, within its budget
   };
   // The server outlives it.
   CallsToRdma(rpcrdma::Server& server, rpcrdma::ConnectionId client, Owner owner);

@@ -235,21 +235,21 @@ bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const
   }
   const auto at = std::prev(calls_.end());
   const auto queued = client_->call(spec, [this, at](const rpcrdma::Reply& reply) { on_reply(at, reply); });
-  // A repeated Call gets its answer together with the first one.
-  if (!queued.ok() && queued.error().errno_value == EEXIST) {
-    calls_.pop_back();
-    return true;
-  }
   if (!queued.ok()) {
-    if (shared_.log.take(now_)) {
-      spdlog::warn("gateway: {}: a call of program {} cannot be sent: {}", peer_, spec.program, queued.error().message);
-    }
-    fail(call);
+    // A repeated Call gets its answer together with the first one.
+    if (queued.error().errno_value != EEXIST) refuse_unsent(call, queued.error().message);
     calls_.pop_back();
     return true;
   }
   ++num_calls_;
   return true;
+}
+
+void Session::refuse_unsent(const Call& call, const std::string& why) {
+  if (shared_.log.take(now_)) {
+    spdlog::warn("gateway: {}: a call of program {} cannot be sent: {}", peer_, call.spec.program, why);
+  }
+  fail(call);
 }
 
 void Session::hold_back() {

@@ -89,6 +89,7 @@ class Session {
   void refuse(std::uint64_t mark, rpcrdma::CallOutcome outcome, std::unique_ptr<OwnedRecord> record);
   // Answers a Call that got no Reply with SYSTEM_ERR.
   void fail(const Call& call);
+  void refuse_unsent(const Call& call, const std::string& why);
   void send_own(std::unique_ptr<OwnedRecord> record);
 
   SharedBySessions& shared_;
