@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "apps/dissect/testing/rpc.h"
 #include "apps/dissect/testing/wire.h"
+#include "mpa/crc32c.h"
+#include "mpa/fpdu.h"
 
 namespace weft::apps::dissect {
 namespace {
@@ -240,7 +244,29 @@ TEST_F(DissectorTest, NamesWhatIsOutOfOrder) {
   EXPECT_THAT(told.findings, ElementsAre("DDP-7.1-09", "DDP-7.1-07", "MPA-4.4-20"));
 }
 
-// The CRC covers the Marker.
+// Linux siw may count a payload twice. The octets are good, and the finding says so.
+TEST_F(DissectorTest, ACrcOverAPayloadThatCountsTwiceIsNamed) {
+  for (const bool is_twice : {false, true}) {
+    Told one;
+    Dissector of_one({}, one);
+    Wire wire(of_one);
+    wire.open();
+    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(8))));
+    constexpr std::size_t kHeaderLen = mpa::kUlpduLengthLen + ddp::kTaggedHeaderLen;
+    Octets fpdu = wire.fpdu(Wire::kServer, testing::tagged(Opcode::kWrite, 5, 100, pattern(1001)));
+    fpdu.resize(fpdu.size() - mpa::kCrcLen);
+    mpa::Crc32c crc;
+    crc.update(fpdu);
+    crc.update(ConstBytes(fpdu).subspan(kHeaderLen + (is_twice ? 0 : 1)));
+    fpdu.resize(fpdu.size() + mpa::kCrcLen);
+    mpa::emit_crc(std::span(fpdu).last<mpa::kCrcLen>(), crc.value());
+    wire.send(Wire::kServer, fpdu);
+    of_one.finish();
+    ASSERT_THAT(one.findings, ElementsAre("MPA-4.4-20"));
+    EXPECT_EQ(one.whats.front().find("payload counts twice") != std::string::npos, is_twice);
+  }
+}
+
 // The capture may have the Reply first. Its acknowledgment tells whether the Request had come.
 TEST_F(DissectorTest, AReplyDoesNotComeBeforeItsRequest) {
   for (const bool is_acknowledged : {false, true}) {

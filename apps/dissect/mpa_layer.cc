@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "apps/dissect/effect.h"
 #include "apps/dissect/layer_writer.h"
+#include "ddp/segment.h"
+#include "mpa/crc32c.h"
 #include "mpa/fpdu.h"
 #include "mpa/fpdu_reader.h"
 #include "rdmap/terminate.h"
@@ -175,12 +178,37 @@ void tell_empty_ulpdu(bool bad_marker, const Options& options, Frame& frame) {
   }
 }
 
+namespace {
+
+// Linux siw sends in a system call and in a thread of its own. If its socket fills up behind the header of an FPDU and
+// has room again at once, both count the payload, and the CRC is that of an FPDU with its payload twice.
+bool has_payload_twice(const Fpdu& fpdu) {
+  const auto segment = ddp::parse_segment_wire(fpdu.ulpdu);
+  if (fpdu.cut || fpdu.markers.num_before(fpdu.wire_len) != 0 || !segment) return false;
+  const ConstBytes covered = fpdu.wire.first(fpdu.wire_len - mpa::kCrcLen);
+  const std::size_t header_len = fpdu.ulpdu_len - segment->payload.size();
+  mpa::Crc32c crc;
+  crc.update(covered);
+  crc.update(covered.subspan(mpa::kUlpduLengthLen + header_len));  // with the PAD
+  return crc.value() == mpa::parse_crc(fpdu.wire.last<mpa::kCrcLen>());
+}
+
+void find_bad_crc(const Fpdu& fpdu, Frame& frame) {
+  std::string what = "the CRC of this FPDU does not fit its octets";
+  if (has_payload_twice(fpdu)) {
+    what += "; it fits if the payload counts twice: Linux siw does so at times while its socket is full";
+  }
+  frame.findings.push_back(
+      {"MPA-4.4-20", std::move(what), ends(mpa::Error::kCrc), wire_place(fpdu.wire_len - mpa::kCrcLen, mpa::kCrcLen)});
+}
+
+}  // namespace
+
 void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
   LayerWriter layer(frame, LayerKind::kMpa, options);
   if (fpdu.crc == CrcVerdict::kBad) {
     layer.text("BAD CRC");
-    frame.findings.push_back({"MPA-4.4-20", "the CRC of this FPDU does not fit its octets", ends(mpa::Error::kCrc),
-                              wire_place(fpdu.wire_len - mpa::kCrcLen, mpa::kCrcLen)});
+    find_bad_crc(fpdu, frame);
   }
   if (fpdu.bad_marker) {
     layer.text(fpdu.crc == CrcVerdict::kBad ? ", BAD MARKER" : "BAD MARKER");

@@ -55,7 +55,8 @@ struct Told final : Listener {
   std::vector<std::string> connections;
   std::vector<std::string> lines;     // "> LINE", "< LINE"
   std::vector<std::string> findings;  // requirement ids
-  std::vector<std::string> effects;   // of the findings
+  std::vector<std::string> whats;     // of the findings
+  std::vector<std::string> effects;
   std::vector<TcpCounters> counters;
   std::vector<Facts> facts;
   std::vector<std::string> unjudged;  // why
@@ -69,6 +70,7 @@ struct Told final : Listener {
     }
     for (const Finding& finding : frame.findings) {
       findings.emplace_back(finding.requirement);
+      whats.push_back(finding.what);
       effects.push_back(finding.effect);
     }
     facts.push_back(frame.facts);

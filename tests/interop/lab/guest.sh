@@ -30,8 +30,10 @@ device_nodes() {
     [ -e "/dev/infiniband/${class##*/}" ] || mknod "/dev/infiniband/${class##*/}" c "$major" "$minor"
   done
 }
-# siw_up [PARAMETER=VALUE...]: siw0 on eth0. The parameters are for the module with switches.
+# siw_up [PARAMETER=VALUE...]: siw0 on eth0. The parameters are for the module with switches. Its sockets have room for
+# all that is under way: siw may send a wrong CRC while one is full (README).
 siw_up() {
+  echo 4096 4194304 4194304 >/proc/sys/net/ipv4/tcp_wmem
   modprobe ib_uverbs && modprobe rdma_ucm && modprobe siw "$@" && rdma link add siw0 type siw netdev eth0 || fail "no siw0"
   device_nodes
 }
