@@ -22,23 +22,28 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
     has_forgotten_ = true;
   }
   const std::size_t num = num_segments(offered);
-  if (calls_.size() >= kMaxCalls || num_offered_ + num > kMaxSegments) {
-    calls_.clear();
-    segments_.clear();
-    ahead_.clear();
-    num_offered_ = 0;
-    has_forgotten_ = true;
-  }
+  if (calls_.size() >= kMaxCalls || num_offered_ + num > kMaxSegments || !count_.has_room(1 + num)) forget_all();
   Call& call = calls_[xid];
   call = {.is_repeated = is_repeated, .num_gaps = num_gaps_, .time = time};
-  if (num > kMaxSegments) return call;
+  count();
+  if (num > kMaxSegments || !count_.has_room(num)) return call;
   call.offered = offered;
   num_offered_ += num;
+  count();
   for_each_segment(offered, [&](std::uint32_t handle, Segment segment) {
     segment.xid = xid;
     segments_.emplace(std::tuple(handle, segment.offset, xid), segment);
   });
   return call;
+}
+
+void CallTable::forget_all() {
+  calls_.clear();
+  segments_.clear();
+  ahead_.clear();
+  num_offered_ = 0;
+  has_forgotten_ = true;
+  count();
 }
 
 CallTable::Call* CallTable::find(std::uint32_t xid) {
@@ -68,6 +73,7 @@ void CallTable::forget(std::unordered_map<std::uint32_t, Call>::iterator call) {
     segments_.erase(found);
   });
   calls_.erase(call);
+  count();
 }
 
 // The segments that begin at `to` or before come first, the nearest of them before the others. Then come those that

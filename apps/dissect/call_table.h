@@ -11,14 +11,19 @@
 
 #include "apps/dissect/frame.h"
 #include "apps/dissect/gss.h"
+#include "apps/dissect/held_entries.h"
 #include "rpcrdma/chunk_lists.h"
 
 namespace weft::apps::dissect {
 
 // CallTable remembers the Calls of one side that have no Reply yet, and the memory that they offer. Beyond its limits
-// it forgets everything at once: so many Calls are open only where the capture misses their Replies.
+// and those of HeldEntries it forgets everything at once: so many Calls are open only where the capture misses their
+// Replies.
 class CallTable {
  public:
+  // held outlives the table.
+  explicit CallTable(HeldEntries& held) : count_(held) {}
+
   static constexpr std::size_t kMaxCalls = 4096;
   static constexpr std::size_t kMaxSegments = 65536;
   static constexpr std::size_t kMaxAnswered = 1024;
@@ -102,6 +107,9 @@ class CallTable {
     std::uint32_t begin = 0, end = 0;
   };
 
+  void forget_all();
+  // count tells how many Calls and segments there are.
+  void count() { count_.set(calls_.size() + num_offered_); }
   void forget(std::unordered_map<std::uint32_t, Call>::iterator call);
   void note_run(Segment& segment, Run run);
   void note_run_ahead(Segment& segment, Run run);
@@ -114,6 +122,7 @@ class CallTable {
   std::deque<std::uint32_t> answered_;                          // the last XIDs
   std::uint64_t num_gaps_ = 0;
   bool has_forgotten_ = false;
+  EntryCount count_;
   bool knows_written_ = true;  // note_write has looked at all segments
 };
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "apps/dissect/rpc_decoder.h"
+#include "apps/dissect/transport_header.h"
 #include "nfsulb/programs.h"
 #include "rpcrdma/private_data.h"
 

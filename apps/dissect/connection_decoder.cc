@@ -18,8 +18,8 @@ ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener,
       numbers_(numbers),
       ends_{first.src, first.dst},
       client_(first.syn && first.has_ack ? 1 : 0),
-      rpc_(options),
-      rdmap_(options, rpc_, held.messages),
+      rpc_(options, held.messages, held.entries),
+      rdmap_(options, rpc_, held.messages, held.entries),
       first_(*this, 0, held.segments),
       second_(*this, 1, held.segments) {}
 

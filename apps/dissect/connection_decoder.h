@@ -9,6 +9,8 @@
 
 #include "apps/dissect/fault_log.h"
 #include "apps/dissect/frame.h"
+#include "apps/dissect/held_entries.h"
+#include "apps/dissect/held_messages.h"
 #include "apps/dissect/mpa_half.h"
 #include "apps/dissect/rdmap_decoder.h"
 #include "apps/dissect/rpc_decoder.h"
@@ -27,6 +29,7 @@ struct Numbers {
 struct Held {
   HeldOctets segments;
   HeldMessages messages;
+  HeldEntries entries;
 };
 
 // ConnectionDecoder reads one TCP connection, and tells of it if it is iWARP.

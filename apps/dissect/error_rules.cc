@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "apps/dissect/rpc_decoder.h"
 #include "apps/dissect/rule_ids.h"
+#include "apps/dissect/transport_header.h"
 #include "nfsulb/programs.h"
 #include "rpcrdma/v2_cel05/header.h"
 #include "rpcrdma/v2_wg07/header.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "apps/dissect/rpc_decoder.h"
 #include "apps/dissect/rule_ids.h"
+#include "apps/dissect/transport_header.h"
 
 namespace weft::apps::dissect {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "apps/dissect/rpc_decoder.h"
+#include "apps/dissect/transport_header.h"
 #include "rpcrdma/v2_cel05/properties.h"
 #include "rpcrdma/v2_wg07/header.h"
 #include "rpcrdma/v2_wg07/properties.h"

@@ -7,6 +7,8 @@
 
 #include "apps/dissect/effect.h"
 #include "apps/dissect/layer_writer.h"
+#include "apps/dissect/segment_layer.h"
+#include "apps/dissect/segment_rules.h"
 #include "apps/dissect/terminate_layer.h"
 #include "ddp/error.h"
 #include "mpa/fpdu.h"
@@ -19,103 +21,6 @@ namespace {
 
 using rdmap::Opcode;
 
-// Places of the header's fields in a ULPDU (RFC 5041 section 4, RFC 5040 section 4.1).
-constexpr std::size_t kDdpControlAt = 0, kRdmapControlAt = 1;
-constexpr std::size_t kStagAt = 2, kToAt = 6;
-constexpr std::size_t kInvalidateAt = 2, kQnAt = 6, kMsnAt = 10, kMoAt = 14;
-
-std::string_view opcode_str(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kWrite: return "RDMA Write";
-    case Opcode::kReadRequest: return "RDMA Read Request";
-    case Opcode::kReadResponse: return "RDMA Read Response";
-    case Opcode::kSend: return "Send";
-    case Opcode::kSendInvalidate: return "Send with Invalidate";
-    case Opcode::kSendSe: return "Send with Solicited Event";
-    case Opcode::kSendSeInvalidate: return "Send with Solicited Event and Invalidate";
-    case Opcode::kTerminate: return "Terminate";
-    case Opcode::kImmediate: return "Immediate Data";
-    case Opcode::kImmediateSe: return "Immediate Data with Solicited Event";
-    case Opcode::kAtomicRequest: return "Atomic Request";
-    case Opcode::kAtomicResponse: return "Atomic Response";
-  }
-  return "a message of an unknown opcode";
-}
-
-// Bits that are sent as zero, and that no receiver looks at.
-inline void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame) {
-  constexpr std::uint8_t kRsv = 0x30;
-  if (ddp_rsvd == 0 && (rsvd_ulp & kRsv) == 0) [[likely]]
-    return;
-  constexpr std::string_view kEffect = "the receiver does not look at them";
-  if (ddp_rsvd != 0) {
-    frame.findings.push_back({"DDP-4.1-10", fmt::format("Rsvd of DDP is {:#x}", ddp_rsvd), std::string(kEffect)});
-  }
-  if ((rsvd_ulp & kRsv) != 0) {
-    frame.findings.push_back({"RDMAP-4.1-09", "Rsv of RDMAP is not zero", std::string(kEffect)});
-  }
-}
-
-// The words of Invalidate STag in a message that invalidates nothing.
-void find_invalidate_stag(Opcode opcode, std::uint32_t word, Frame& frame) {
-  if (word == 0 || rdmap::invalidates(opcode)) return;
-  const bool is_rfc7306 = opcode >= Opcode::kImmediate;
-  frame.findings.push_back({is_rfc7306 ? "EXT-4.1-07" : "RDMAP-4.1-11",
-                            fmt::format("the Invalidate STag field is {:#x} in a message that invalidates none", word),
-                            "the receiver does not look at it"});
-}
-
-// version: of DDP and RDMAP; empty: 0 or 1.
-void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn,
-                        std::optional<std::uint8_t> version, Frame& frame) {
-  const auto is_wrong = [version](std::uint8_t value) {
-    return version ? value != *version : value > ddp::kDdpVersion;
-  };
-  const int due = version.value_or(ddp::kDdpVersion);
-  if (is_wrong(dv)) {
-    frame.findings.push_back(
-        {tagged ? "DDP-7.2-07" : "DDP-7.2-13", fmt::format("DV is {}, not {}", dv, due),
-         terminated(rdmap::to_terminate(tagged ? ddp::Error::kTaggedVersion : ddp::Error::kUntaggedVersion))});
-  }
-  if (is_wrong(control.rv)) {
-    frame.findings.push_back(
-        {"RDMAP-7.2-03", fmt::format("RV is {}, not {}", control.rv, due), terminated(rdmap::kInvalidVersion)});
-  }
-  if (control.opcode >= rdmap::kNumOpcodes7306) {
-    frame.findings.push_back(
-        {"RDMAP-7.2-02", fmt::format("opcode {} is reserved", control.opcode), terminated(rdmap::kUnexpectedOpcode)});
-    return;
-  }
-  const Opcode opcode{control.opcode};
-  if (tagged != rdmap::is_tagged(opcode)) {
-    frame.findings.push_back({"RDMAP-7.2-02",
-                              fmt::format("{} in the {} model", opcode_str(opcode), tagged ? "tagged" : "untagged"),
-                              terminated(rdmap::kUnexpectedOpcode)});
-  } else if (!tagged && qn != rdmap::queue_of(opcode)) {
-    frame.findings.push_back(
-        {"RDMAP-7.2-02", fmt::format("{} in queue {}", opcode_str(opcode), qn), terminated(rdmap::kUnexpectedOpcode)});
-  }
-}
-
-// Rare: kept out of the functions that every segment runs through.
-[[gnu::cold]] void find_too_long(Frame& frame) {
-  frame.findings.push_back({"DDP-5.2-02", "a message has more than 2^32 - 1 octets",
-                            "the receiver may take it for a shorter one, or end the connection"});
-}
-
-[[gnu::cold]] void find_empty_segments(std::size_t num, Frame& frame) {
-  frame.findings.push_back({"DDP-5.2-11", fmt::format("a message without octets in {} segments", num),
-                            "the receiver takes it as it stands"});
-}
-
-void tell_control(std::uint8_t octet, std::string_view opcode, LayerWriter& layer) {
-  constexpr unsigned kRsvShift = 4, kRsvMask = 0x03;
-  const auto control = rdmap::parse_control(octet);
-  layer.field("RV", kRdmapControlAt, 1, "{}", control.rv);
-  layer.field("Rsv", kRdmapControlAt, 1, "{}", octet >> kRsvShift & kRsvMask);
-  layer.field("Opcode", kRdmapControlAt, 1, "{} ({})", control.opcode, opcode);
-}
-
 std::string in_segments(std::size_t num) {
   return num == 1 ? "" : fmt::format(" in {} segments", num);
 }
@@ -123,20 +28,20 @@ std::string in_segments(std::size_t num) {
 }  // namespace
 
 void RdmapDecoder::on_startup_frame(Side from) {
-  for (Untagged& queue : halves_[static_cast<std::size_t>(from)].queues) queue.next_msn = ddp::Msn().value;
+  for (UntaggedQueue& queue : half(from).queues) queue.on_start();
 }
 
 void RdmapDecoder::on_start(Side from, const Start& start) {
   version_ = start.version;
-  Half& half = halves_[static_cast<std::size_t>(from)];
-  if (!half.was_early) half.rtr_due = start.rtr;
+  Half& own = half(from);
+  if (!own.was_early) own.rtr_due = start.rtr;
   rules_.on_start(from, start.ird, start.is_responder);
 }
 
 void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
   if (!version_) {
     // An FPDU before the Reply, or without one: the directions are not in their order.
-    halves_[static_cast<std::size_t>(from)].was_early = true;
+    half(from).was_early = true;
     stop_judging("an FPDU stands before the MPA startup frames of both sides, or without them");
   }
   rules_.on_fpdu(from, frame);
@@ -153,8 +58,7 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
                               terminated(rdmap::to_terminate(ddp::Error::kLocalCatastrophic))});
     return;
   }
-  Half& half = halves_[static_cast<std::size_t>(from)];
-  if (half.rtr_due.any()) judge_first(half, fpdu, *segment, frame);
+  if (half(from).rtr_due.any()) judge_first(half(from), fpdu, *segment, frame);
   const std::size_t payload_len = segment->payload.size() + (fpdu.ulpdu_len - fpdu.ulpdu.size());
   std::visit(
       [&](const auto& header) {
@@ -187,29 +91,18 @@ void RdmapDecoder::judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment&
 void RdmapDecoder::on_gap(Side from) {
   stop_judging("bytes are missing in the capture");
   upper_.on_gap(from);
-  Half& half = halves_[static_cast<std::size_t>(from)];
-  for (Untagged& queue : half.queues) {
-    queue.broken = true;
-    queue.next_msn.reset();
-  }
-  half.rtr_due = {};
-  for (Tagged& under_way : half.tagged) under_way.num_segments = 0;
-  half.extents = {};
+  Half& own = half(from);
+  for (UntaggedQueue& queue : own.queues) queue.on_gap();
+  own.writes.on_gap();
+  own.read_responses.on_gap();
+  own.stags.on_gap();
+  own.rtr_due = {};
 }
 
 void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len,
                              Frame& frame) {
+  tell_segment(header, payload.size(), len, options_, frame);
   const auto control = rdmap::parse_control(header.rsvd_ulp);
-  {
-    LayerWriter ddp(frame, LayerKind::kDdp, options_, Source::kUlpdu);
-    ddp.field("T (tagged)", kDdpControlAt, 1, "1");
-    ddp.field("L (last)", kDdpControlAt, 1, "{}", int{header.last});
-    ddp.field("Resrv", kDdpControlAt, 1, "{:#x}", header.rsvd);
-    ddp.field("DV", kDdpControlAt, 1, "{}", header.dv);
-    ddp.field("STag", kStagAt, 4, "{:#010x}", header.stag.value);
-    ddp.field("TO", kToAt, 8, "{:#x}", header.to);
-    ddp.field("payload", ddp::kTaggedHeaderLen, payload.size(), "{} bytes", len);
-  }
   find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
   find_header_faults(true, header.dv, control, 0, version_, frame);
   if (header.to > UINT64_MAX - len) {
@@ -224,90 +117,41 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   const Opcode opcode{control.opcode};
   rules_.on_tagged(from, opcode, header.last, frame);
   if (opcode == Opcode::kReadResponse) rules_.on_read_response(from, header, len, frame);
-  const std::size_t index = opcode == Opcode::kWrite ? 0 : 1;
-  Tagged& under_way = halves_[static_cast<std::size_t>(from)].tagged[index];
-  const bool continues =
-      under_way.num_segments != 0 && under_way.stag == header.stag.value && under_way.to + under_way.len == header.to;
-  if (under_way.num_segments != 0 && under_way.stag != header.stag.value && rules_.is_judging()) {
-    frame.findings.push_back(
-        {"DDP-4.2-08",
-         fmt::format("STag {:#010x} inside a message that began with {:#010x}", header.stag.value, under_way.stag),
-         "the receiver places the message in several buffers, or ends the connection"});
-    halves_[static_cast<std::size_t>(from)].extents[index].is_mixed = true;
+  half(from).stags.on_sent(header.stag);
+  const bool is_write = opcode == Opcode::kWrite;
+  TaggedMessages& messages = is_write ? half(from).writes : half(from).read_responses;
+  if (rules_.is_judging()) messages.judge(header, len, !is_write, frame);
+  if (is_write && messages.splits(header)) {
+    upper_.on_written(from, messages.run().stag, messages.run().to, messages.run().len);
   }
-  Extent& extent = halves_[static_cast<std::size_t>(from)].extents[index];
-  const bool is_alone = header.last && extent.num_segments == 0;
-  if (!is_alone && rules_.is_judging()) judge_extent(extent, header, len, frame);
-  if (!continues) {
-    const bool is_split = under_way.num_segments != 0 && opcode == Opcode::kWrite;
-    if (is_split) upper_.on_written(from, under_way.stag, under_way.to, under_way.len);
-    under_way = {.stag = header.stag.value, .to = header.to, .head = std::move(under_way.head)};
-    under_way.head.clear();
-    under_way.began = frame.arrival.time;
-  }
-  if (under_way.head.size() == under_way.len) {
-    const ConstBytes kept =
-        payload.first(std::min(payload.size(), kMaxHead - std::min(kMaxHead, under_way.head.size())));
-    under_way.head.insert(under_way.head.end(), kept.begin(), kept.end());
-  }
-  under_way.len += len;
-  ++under_way.num_segments;
+  messages.keep(header, payload, len, frame.arrival.time);
   LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);
-  tell_control(header.rsvd_ulp, opcode_str(opcode), layer);
+  tell_control(header.rsvd_ulp, layer);
   if (!header.last) return;
-  const Tagged& whole = under_way;
-  frame.facts.rdma = {opcode_str(opcode), whole.len, whole.num_segments};
-  layer.line(FMT_COMPILE("{}, STag {}, TO {:#x}, {} bytes{}"), opcode_str(opcode), Hex32(whole.stag).str(), whole.to,
-             whole.len, in_segments(whole.num_segments));
-  upper_.on_transfer({.kind = opcode == Opcode::kWrite ? Transfer::Kind::kWrite : Transfer::Kind::kReadResponse,
-                      .from = from,
-                      .stag = whole.stag,
-                      .to = whole.to,
-                      .len = whole.len,
-                      .head = whole.head,
-                      .began = whole.began,
-                      .in_order = rules_.is_judging()},
-                     frame, layer);
-  under_way.num_segments = 0;
+  tell_tagged(from, opcode, messages.run(), frame, layer);
+  messages.end_message();
 }
 
-// RFC 5041 section 5.2: the segments of a message are beside each other. Their order is of no matter.
-void RdmapDecoder::judge_extent(Extent& extent, const ddp::TaggedHeader& header, std::size_t len, Frame& frame) {
-  const std::uint64_t before = extent.len;
-  extent.is_mixed |= header.to > UINT64_MAX - len;
-  if (len != 0) {
-    extent.begin = std::min(extent.begin, header.to);
-    extent.end = std::max(extent.end, header.to + len);
-  }
-  extent.len += len;
-  ++extent.num_segments;
-  if (before <= UINT32_MAX && extent.len > UINT32_MAX) find_too_long(frame);
-  if (!header.last) return;
-  const Extent whole = std::exchange(extent, {});
-  if (whole.len == 0 && whole.num_segments > 1) find_empty_segments(whole.num_segments, frame);
-  const bool is_response =
-      rdmap::parse_control(header.rsvd_ulp).opcode == static_cast<std::uint8_t>(Opcode::kReadResponse);
-  if (is_response || whole.is_mixed || whole.len == 0 || whole.end - whole.begin == whole.len) return;
-  frame.findings.push_back({"DDP-5.2-09",
-                            fmt::format("{} bytes from TO {:#x} to {:#x}: the segments are not beside each other",
-                                        whole.len, whole.begin, whole.end),
-                            "the receiver places them by their TOs, and leaves octets as they were"});
+void RdmapDecoder::tell_tagged(Side from, Opcode opcode, const TaggedMessages::Run& run, Frame& frame,
+                               LayerWriter& layer) {
+  frame.facts.rdma = {opcode_str(opcode), run.len, run.num_segments};
+  layer.line(FMT_COMPILE("{}, STag {}, TO {:#x}, {} bytes{}"), opcode_str(opcode), Hex32(run.stag).str(), run.to,
+             run.len, in_segments(run.num_segments));
+  upper_.on_transfer({.kind = opcode == Opcode::kWrite ? Transfer::Kind::kWrite : Transfer::Kind::kReadResponse,
+                      .from = from,
+                      .stag = run.stag,
+                      .to = run.to,
+                      .len = run.len,
+                      .head = run.head,
+                      .began = run.began,
+                      .in_order = rules_.is_judging()},
+                     frame, layer);
 }
 
 void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len,
                                Frame& frame) {
+  tell_segment(header, payload.size(), len, options_, frame);
   const auto control = rdmap::parse_control(header.rsvd_ulp);
-  {
-    LayerWriter ddp(frame, LayerKind::kDdp, options_, Source::kUlpdu);
-    ddp.field("T (tagged)", kDdpControlAt, 1, "0");
-    ddp.field("L (last)", kDdpControlAt, 1, "{}", int{header.last});
-    ddp.field("Resrv", kDdpControlAt, 1, "{:#x}", header.rsvd);
-    ddp.field("DV", kDdpControlAt, 1, "{}", header.dv);
-    ddp.field("QN", kQnAt, 4, "{}", header.qn);
-    ddp.field("MSN", kMsnAt, 4, "{}", header.msn.value);
-    ddp.field("MO", kMoAt, 4, "{}", header.mo);
-    ddp.field("payload", ddp::kUntaggedHeaderLen, payload.size(), "{} bytes", len);
-  }
   find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
   find_header_faults(false, header.dv, control, header.qn, version_, frame);
   if (control.opcode < rdmap::kNumOpcodes7306) {
@@ -315,131 +159,34 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
   }
   {
     LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);
-    const Opcode opcode{control.opcode};
-    tell_control(header.rsvd_ulp, opcode_str(opcode), layer);
-    layer.field(rdmap::invalidates(opcode) ? "Invalidate STag" : "RsvdULP, bits 8 to 39", kInvalidateAt, 4, "{:#010x}",
-                header.rsvd_ulp_8_39);
+    tell_control(header.rsvd_ulp, layer);
+    tell_invalidate(header, layer);
   }
   if (header.qn >= kNumQueues) {
     frame.findings.push_back({"DDP-7.1-01", fmt::format("queue {} does not exist", header.qn),
                               terminated(rdmap::to_terminate(ddp::Error::kInvalidQn))});
     return;
   }
-  Untagged& queue = halves_[static_cast<std::size_t>(from)].queues[header.qn];
-  keep_order(queue, header, frame);
-  if (queue.num_segments != 0 && !queue.broken && control.opcode != queue.opcode) {
-    frame.findings.push_back({"RDMAP-7.2-02",
-                              fmt::format("opcode {} inside a message of opcode {}", control.opcode, queue.opcode),
-                              terminated(rdmap::kUnexpectedOpcode)});
-  }
-  if (queue.num_segments != 0 && !queue.broken && header.rsvd_ulp_8_39 != queue.rsvd_ulp_8_39) {
-    frame.findings.push_back({"DDP-4.3-05",
-                              fmt::format("bits 8 to 39 of RsvdULP are {:#x} inside a message that began with {:#x}",
-                                          header.rsvd_ulp_8_39, queue.rsvd_ulp_8_39),
-                              "the receiver takes them from any segment of the message"});
-  }
-  queue.opcode = control.opcode;
-  queue.rsvd_ulp_8_39 = header.rsvd_ulp_8_39;
-  keep(queue, header, payload, len);
-  if (queue.len > UINT32_MAX && queue.len - len <= UINT32_MAX) find_too_long(frame);
-  if (!header.last) return;
-  if (queue.len == 0 && queue.num_segments > 1 && !queue.broken) find_empty_segments(queue.num_segments, frame);
-  judge_order(queue, header, frame);
+  UntaggedQueue& queue = half(from).queues[header.qn];
+  if (!queue.take(header, payload, len, frame)) return;
   on_message(from, header, queue, frame);
-  // The frame shows the octets until it is told.
-  held_.now -= queue.octets.capacity();
-  held_.last = std::exchange(queue.octets, {});
-  begin(queue);
+  queue.end_message();
 }
 
-RdmapDecoder::~RdmapDecoder() {
-  for (Half& half : halves_) std::ranges::for_each(half.queues, [this](Untagged& queue) { begin(queue); });
-}
-
-void RdmapDecoder::begin(Untagged& queue) {
-  held_.now -= queue.octets.capacity();
-  queue.octets = {};
-  queue.whole = {};
-  queue.len = queue.end = queue.num_segments = 0;
-  queue.broken = queue.is_cut = queue.scattered = false;
-}
-
-// A message of one segment stays where it is: most are.
-void RdmapDecoder::keep(Untagged& queue, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len) {
-  const std::size_t mo = header.mo;
-  queue.scattered |= mo != queue.len;
-  if (header.last && queue.num_segments == 0 && mo == 0) {
-    queue.whole = payload.first(std::min(payload.size(), kMaxMessage));
-  } else if (const std::size_t kept = std::min(payload.size(), kMaxMessage - std::min(kMaxMessage, mo));
-             !queue.is_cut && has_room(queue, mo, kept)) {
-    held_.now -= queue.octets.capacity();
-    queue.octets.resize(std::max(queue.octets.size(), mo + kept));
-    held_.now += queue.octets.capacity();
-    std::copy_n(payload.begin(), kept, queue.octets.begin() + static_cast<std::ptrdiff_t>(mo));
-    queue.whole = queue.octets;
-  } else {
-    queue.is_cut = true;  // octets behind ones that are missing are not kept
-  }
-  queue.is_cut |= payload.size() != len;
-  queue.len += len;
-  queue.end = std::max(queue.end, mo + len);
-  ++queue.num_segments;
-}
-
-// Whether `kept` octets at `mo` can be held. Holes take memory for which no octet came: there is room for few of them.
-bool RdmapDecoder::has_room(const Untagged& queue, std::size_t mo, std::size_t kept) const {
-  const std::size_t size = std::max(queue.octets.size(), mo + kept);
-  const std::size_t more = size - std::min(size, queue.octets.capacity());
-  return mo < kMaxMessage && size <= queue.len + kept + kMaxHoles && held_.now + more <= HeldMessages::kMax;
-}
-
-// RFC 5041 section 5.3: MSNs in order. A message begins with the first segment that has the MSN which is due; behind a
-// gap, with MO 0.
-void RdmapDecoder::keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame) {
-  const std::uint32_t msn = header.msn.value;
-  const bool is_due = queue.next_msn && *queue.next_msn == msn;
-  if (queue.next_msn && !is_due) {
-    frame.findings.push_back({"DDP-7.1-09",
-                              fmt::format("MSN {} in queue {}, where {} is due", msn, header.qn, *queue.next_msn),
-                              terminated(rdmap::to_terminate(ddp::Error::kMsnRange))});
-  }
-  if (queue.num_segments == 0 || !is_due) {
-    begin(queue);
-    queue.broken = !is_due && header.mo != 0;
-  }
-  queue.next_msn = header.last ? header.msn.next().value : msn;
-}
-
-// Segments come in the order of their MOs (RFC 5041 section 5.3), and beside each other.
-void RdmapDecoder::judge_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame) {
-  if (!queue.scattered || queue.broken) return;
-  queue.broken = queue.is_cut;
-  if (queue.end == queue.len) {
-    frame.findings.push_back({"DDP-5.3-02",
-                              fmt::format("the segments of MSN {} are not in the order of their MOs", header.msn.value),
-                              "the receiver places them by their MOs, unless it takes them in order alone"});
-    return;
-  }
-  queue.broken = true;
-  frame.findings.push_back({"DDP-7.1-07",
-                            fmt::format("{} bytes end at MO {}: they are not beside each other", queue.len, queue.end),
-                            terminated(rdmap::to_terminate(ddp::Error::kInvalidMo))});
-}
-
-void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, Untagged& queue, Frame& frame) {
+void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, const UntaggedQueue& queue, Frame& frame) {
   const auto control = rdmap::parse_control(header.rsvd_ulp);
   if (control.opcode >= rdmap::kNumOpcodes7306) return;
   const Opcode opcode{control.opcode};
-  frame.message = queue.whole;
+  frame.message = queue.octets();
   LayerWriter layer = LayerWriter::again(frame, options_, Source::kMessage);
-  if (queue.broken) {
+  if (queue.is_broken()) {
     stop_judging("the capture lacks a part of a message");
     layer.line(FMT_COMPILE("{}, MSN {}, whose beginning is not in the capture"), opcode_str(opcode), header.msn.value);
     return;
   }
-  frame.facts.rdma = {opcode_str(opcode), queue.len, queue.num_segments};
+  frame.facts.rdma = {opcode_str(opcode), queue.len(), queue.num_segments()};
   frame.facts.is_terminate = opcode == Opcode::kTerminate;
-  const bool is_whole = queue.whole.size() == queue.len;
+  const bool is_whole = queue.is_whole();
   switch (opcode) {
     case Opcode::kReadRequest: return tell_read_request(from, header, is_whole, frame, layer);
     case Opcode::kTerminate:
@@ -458,26 +205,31 @@ void RdmapDecoder::judge_terminated(Side from, Frame& frame) const {
   const auto message = rdmap::parse_terminate(frame.message);
   if (!message || message->siw) return;
   const auto segment = ddp::parse_segment_wire(message->ddp());
-  const auto* header = segment ? std::get_if<ddp::UntaggedHeader>(&segment->header) : nullptr;
-  if (header == nullptr || header->qn >= kNumQueues) return;
-  const Untagged& queue = halves_[static_cast<std::size_t>(other(from))].queues[header->qn];
-  if (!queue.next_msn) return;
-  const auto ahead = static_cast<std::int32_t>(header->msn.value - *queue.next_msn);
-  if (ahead < 0 || (ahead == 0 && queue.num_segments != 0)) return;
-  const bool is_read = rdmap::parse_control(header->rsvd_ulp).opcode == static_cast<std::uint8_t>(Opcode::kReadRequest);
+  if (!segment) return;
+  const Half& other_half = halves_[static_cast<std::size_t>(other(from))];
+  std::string what;
+  std::string_view requirement = "RDMAP-7.1-03";
+  if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&segment->header)) {
+    if (other_half.stags.may_have_sent(tagged->stag)) return;
+    what = fmt::format("STag {:#010x}", tagged->stag.value);
+  } else {
+    const auto& untagged = std::get<ddp::UntaggedHeader>(segment->header);
+    if (untagged.qn >= kNumQueues || other_half.queues[untagged.qn].may_have_sent(untagged.msn)) return;
+    what = fmt::format("MSN {} of queue {}", untagged.msn.value, untagged.qn);
+    if (Opcode{rdmap::parse_control(untagged.rsvd_ulp).opcode} == Opcode::kReadRequest) requirement = "RDMAP-7.1-04";
+  }
   frame.findings.push_back(
-      {is_read ? "RDMAP-7.1-04" : "RDMAP-7.1-03",
-       fmt::format("the terminated header has MSN {} of queue {}, and the other side has not sent it yet",
-                   header->msn.value, header->qn),
+      {requirement,
+       fmt::format("the terminated header has {}, and the other side has not sent it yet", what),
        "the receiver blames another message, or none",
        {Source::kMessage, rdmap::kTerminateControlLen + 2, static_cast<std::uint32_t>(message->ddp_header_len)}});
 }
 
-void RdmapDecoder::tell_send(Side from, Opcode opcode, const ddp::UntaggedHeader& header, const Untagged& queue,
+void RdmapDecoder::tell_send(Side from, Opcode opcode, const ddp::UntaggedHeader& header, const UntaggedQueue& queue,
                              Frame& frame, LayerWriter& layer) {
-  Send send{.from = from, .octets = queue.whole, .len = queue.len, .in_order = rules_.is_judging()};
-  layer.line(FMT_COMPILE("{}, MSN {}, {} bytes{}"), opcode_str(opcode), header.msn.value, queue.len,
-             in_segments(queue.num_segments));
+  Send send{.from = from, .octets = queue.octets(), .len = queue.len(), .in_order = rules_.is_judging()};
+  layer.line(FMT_COMPILE("{}, MSN {}, {} bytes{}"), opcode_str(opcode), header.msn.value, queue.len(),
+             in_segments(queue.num_segments()));
   if (rdmap::invalidates(opcode)) {
     send.invalidated = header.rsvd_ulp_8_39;
     layer.line(FMT_COMPILE(", invalidates STag {}"), Hex32(header.rsvd_ulp_8_39).str());
@@ -486,16 +238,16 @@ void RdmapDecoder::tell_send(Side from, Opcode opcode, const ddp::UntaggedHeader
   if (rdmap::is_send(opcode)) upper_.on_send(send, frame);
 }
 
-void RdmapDecoder::tell_immediate(const Untagged& queue, Frame& frame, LayerWriter& layer) {
-  if (queue.len != rdmap::kImmediateLen) {
-    frame.findings.push_back({"EXT-6.3-04", fmt::format("Immediate Data of {} bytes, not 8", queue.len),
+void RdmapDecoder::tell_immediate(const UntaggedQueue& queue, Frame& frame, LayerWriter& layer) {
+  if (queue.len() != rdmap::kImmediateLen) {
+    frame.findings.push_back({"EXT-6.3-04", fmt::format("Immediate Data of {} bytes, not 8", queue.len()),
                               terminated(rdmap::kStreamCatastrophic)});
     return;
   }
-  if (queue.whole.size() != queue.len) return;
+  if (!queue.is_whole()) return;
   layer.text(": ");
   std::string hex;
-  for (const std::uint8_t octet : queue.whole) hex += fmt::format("{:02x}", octet);
+  for (const std::uint8_t octet : queue.octets()) hex += fmt::format("{:02x}", octet);
   layer.line(FMT_COMPILE("{}"), hex);
   layer.field("Immediate Data", 0, rdmap::kImmediateLen, "0x{}", hex);
 }

@@ -2,14 +2,15 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "apps/dissect/frame.h"
 #include "apps/dissect/mpa_half.h"
+#include "apps/dissect/sent_stags.h"
 #include "apps/dissect/stream_rules.h"
+#include "apps/dissect/tagged_messages.h"
+#include "apps/dissect/untagged_queue.h"
 #include "ddp/segment.h"
 #include "mpa/peer_profile.h"
 #include "rdmap/header.h"
@@ -57,28 +58,15 @@ class UpperLayer {
   ~UpperLayer() = default;
 };
 
-// HeldMessages bounds the octets of unfinished untagged messages, over all connections.
-struct HeldMessages {
-  static constexpr std::size_t kMax = 64 << 20;
-  std::size_t now = 0;
-  std::vector<std::uint8_t> last = {};  // the last message that became whole, for its frame
-};
-
 // RdmapDecoder reads the DDP segments of one connection, puts messages together, and tells of DDP (RFC 5041) and RDMAP
-// (RFC 5040, RFC 7306). A value without I/O; it holds at most kMaxMessage octets for each queue of a side. Messages
-// beyond that or beyond HeldMessages are cut, as if the capture had cut them.
+// (RFC 5040, RFC 7306). A value without I/O. Its memory is that of its UntaggedQueues and TaggedMessages.
 class RdmapDecoder {
  public:
-  static constexpr std::size_t kMaxMessage = 1 << 20;
-  static constexpr std::size_t kMaxHead = 2048;    // octets of a tagged message that are kept
-  static constexpr std::size_t kMaxHoles = 65536;  // octets of an untagged message before segments that came early
-
   // The references outlive the decoder.
-  RdmapDecoder(const Options& options, UpperLayer& upper, HeldMessages& held)
-      : options_(options), upper_(upper), held_(held) {}
+  RdmapDecoder(const Options& options, UpperLayer& upper, HeldMessages& messages, HeldEntries& entries)
+      : options_(options), upper_(upper), halves_{Half(messages, entries), Half(messages, entries)} {}
   RdmapDecoder(const RdmapDecoder&) = delete;
   RdmapDecoder& operator=(const RdmapDecoder&) = delete;
-  ~RdmapDecoder();
 
   // Start: what the startup frames say about a side.
   struct Start {
@@ -105,44 +93,19 @@ class RdmapDecoder {
  private:
   static constexpr std::size_t kNumQueues = 4;
 
-  // Untagged: the message under way in a queue.
-  struct Untagged {
-    std::vector<std::uint8_t> octets;
-    ConstBytes whole;     // of the message that its last segment completes
-    std::size_t len = 0;  // of all segments, with octets that are not kept
-    std::size_t end = 0;  // the MO behind the segment with the highest
-    std::size_t num_segments = 0;
-    bool broken = false;     // a segment is missing
-    bool is_cut = false;     // the capture has a segment in part
-    bool scattered = false;  // a segment does not follow the one before it
-    std::uint8_t opcode = 0;
-    std::uint32_t rsvd_ulp_8_39 = 0;
-    std::optional<std::uint32_t> next_msn;
-  };
-  // Tagged: the RDMA Write or Read Response under way.
-  struct Tagged {
-    std::uint32_t stag = 0;
-    std::uint64_t to = 0;
-    std::uint64_t len = 0;
-    std::size_t num_segments = 0;
-    std::vector<std::uint8_t> head = {};
-    Timestamp began{};
-  };
-  // Extent: the octets of the tagged message under way by their TOs, up to the segment with L.
-  struct Extent {
-    std::uint64_t begin = UINT64_MAX, end = 0;
-    std::uint64_t len = 0;  // of all segments
-    std::size_t num_segments = 0;
-    bool is_mixed = false;  // it has several STags, or passes 2^64
-  };
   struct Half {
-    std::array<Untagged, kNumQueues> queues;
-    std::array<Tagged, 2> tagged;  // RDMA Write, RDMA Read Response
-    std::array<Extent, 2> extents;
+    Half(HeldMessages& messages, HeldEntries& entries)
+        : queues{UntaggedQueue(messages), UntaggedQueue(messages), UntaggedQueue(messages), UntaggedQueue(messages)},
+          stags(entries) {}
+
+    std::array<UntaggedQueue, kNumQueues> queues;
+    TaggedMessages writes, read_responses;
+    SentStags stags;           // of its tagged segments
     mpa::RtrSet rtr_due = {};  // what the next message has to be
     bool was_early = false;    // an FPDU came before the startup frames of both sides
   };
 
+  Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
   void stop_judging(std::string_view why) {
     rules_.stop();
     if (why_unjudged_.empty()) why_unjudged_ = why;
@@ -150,17 +113,12 @@ class RdmapDecoder {
   static void judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame);
   void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
   void on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
-  static void judge_extent(Extent& extent, const ddp::TaggedHeader& header, std::size_t len, Frame& frame);
+  void tell_tagged(Side from, rdmap::Opcode opcode, const TaggedMessages::Run& run, Frame& frame, LayerWriter& layer);
   void judge_terminated(Side from, Frame& frame) const;
-  void begin(Untagged& queue);
-  void keep(Untagged& queue, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len);
-  bool has_room(const Untagged& queue, std::size_t mo, std::size_t kept) const;
-  void keep_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
-  static void judge_order(Untagged& queue, const ddp::UntaggedHeader& header, Frame& frame);
-  void on_message(Side from, const ddp::UntaggedHeader& header, Untagged& queue, Frame& frame);
-  void tell_send(Side from, rdmap::Opcode opcode, const ddp::UntaggedHeader& header, const Untagged& queue,
+  void on_message(Side from, const ddp::UntaggedHeader& header, const UntaggedQueue& queue, Frame& frame);
+  void tell_send(Side from, rdmap::Opcode opcode, const ddp::UntaggedHeader& header, const UntaggedQueue& queue,
                  Frame& frame, LayerWriter& layer);
-  void tell_immediate(const Untagged& queue, Frame& frame, LayerWriter& layer);
+  void tell_immediate(const UntaggedQueue& queue, Frame& frame, LayerWriter& layer);
   void tell_cut(const Frame& frame, LayerWriter& layer);
   // is_whole: the capture has all octets of the message.
   void tell_read_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame, LayerWriter& layer);
@@ -171,7 +129,6 @@ class RdmapDecoder {
 
   const Options& options_;
   UpperLayer& upper_;
-  HeldMessages& held_;
   std::optional<std::uint8_t> version_;  // of DDP and RDMAP
   StreamRules rules_;
   std::string_view why_unjudged_ = {};

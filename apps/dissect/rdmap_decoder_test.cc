@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "apps/dissect/call_table.h"
 #include "apps/dissect/testing/rpc.h"
 #include "rdmap/atomic.h"
 
@@ -15,6 +16,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::Octets;
 using testing::pattern;
 using testing::tagged;
@@ -206,12 +208,13 @@ struct HeldMessagesTest : ::testing::Test {
   Options options;
   Sends upper;
   HeldMessages held;
+  HeldEntries entries;
 };
 
 TEST_F(HeldMessagesTest, AMessageThatHasNoRoomIsCut) {
   constexpr std::size_t kOthers = HeldMessages::kMax - 1000;
   held.now = kOthers;
-  RdmapDecoder decoder(options, upper, held);
+  RdmapDecoder decoder(options, upper, held, entries);
   EXPECT_EQ(num_findings(decoder, 0, 600, false), 0u);
   EXPECT_EQ(num_findings(decoder, 600, 600, false), 0u);
   EXPECT_EQ(num_findings(decoder, 1200, 10, true), 0u);
@@ -221,12 +224,106 @@ TEST_F(HeldMessagesTest, AMessageThatHasNoRoomIsCut) {
 
 TEST_F(HeldMessagesTest, HolesTakeLittleMemory) {
   {
-    RdmapDecoder decoder(options, upper, held);
+    RdmapDecoder decoder(options, upper, held, entries);
     for (std::uint32_t i = 0; i < 16; ++i) EXPECT_EQ(num_findings(decoder, i * 65000, 10, false), 0u);
     EXPECT_GT(held.now, 0u);
-    EXPECT_LE(held.now, 2 * RdmapDecoder::kMaxHoles);
+    EXPECT_LE(held.now, 2 * UntaggedQueue::kMaxHoles);
   }
   EXPECT_EQ(held.now, 0u);
+}
+
+// ---- what is remembered of all connections together
+
+TEST(HeldEntries, StagsBeyondTheBoundAreUnknown) {
+  HeldEntries held{.now = HeldEntries::kMax - 2};
+  {
+    SentStags stags(held);
+    for (const std::uint32_t stag : {7, 8, 7}) stags.on_sent({stag});
+    EXPECT_TRUE(stags.may_have_sent({8}));
+    EXPECT_FALSE(stags.may_have_sent({9}));
+    EXPECT_EQ(held.now, HeldEntries::kMax);
+    stags.on_sent({10});
+    EXPECT_TRUE(stags.may_have_sent({9}));
+    EXPECT_EQ(held.now, HeldEntries::kMax - 2);
+  }
+  EXPECT_EQ(held.now, HeldEntries::kMax - 2);
+}
+
+TEST(HeldEntries, ReadsBeyondTheBoundAreForgotten) {
+  HeldEntries held{.now = HeldEntries::kMax - 2};
+  {
+    PendingReads reads(held);
+    reads.add({1, 0}, {.stag = 11}, false);
+    reads.add({2, 0}, {.stag = 12}, false);
+    EXPECT_EQ(held.now, HeldEntries::kMax);
+    reads.add({3, 0}, {.stag = 13}, false);
+    EXPECT_FALSE(reads.take({1, 0}));
+    EXPECT_EQ(reads.take({3, 0})->stag, 13u);
+  }
+  EXPECT_EQ(held.now, HeldEntries::kMax - 2);
+}
+
+TEST(HeldEntries, CallsBeyondTheBoundAreForgottenAndNotJudged) {
+  HeldEntries held{.now = HeldEntries::kMax - 5};
+  rpcrdma::ChunkListsView lists;
+  lists.write_list = {{{.handle = 1, .length = 1}, {.handle = 2, .length = 1}}};
+  {
+    CallTable calls(held);
+    calls.add(1, {}, lists);
+    EXPECT_EQ(held.now, HeldEntries::kMax - 2);
+    calls.add(2, {}, lists);
+    EXPECT_EQ(calls.find(1), nullptr);
+    EXPECT_NE(calls.find(2), nullptr);
+    EXPECT_TRUE(calls.has_forgotten());
+    EXPECT_EQ(held.now, HeldEntries::kMax - 2);
+    calls.answer(2);
+    EXPECT_EQ(held.now, HeldEntries::kMax - 5);
+  }
+  EXPECT_EQ(held.now, HeldEntries::kMax - 5);
+}
+
+// A table that has nothing to forget remembers the Call alone.
+TEST(HeldEntries, ACallIsRememberedWithoutItsSegmentsWhereOthersHoldAll) {
+  HeldEntries held{.now = HeldEntries::kMax};
+  rpcrdma::ChunkListsView lists;
+  lists.write_list = {{{.handle = 1, .length = 1}}};
+  CallTable calls(held);
+  calls.add(1, {}, lists);
+  ASSERT_NE(calls.find(1), nullptr);
+  EXPECT_TRUE(calls.has_forgotten());
+  EXPECT_EQ(calls.find_memory(1, 0, 1).segment, nullptr);
+}
+
+TEST(HeldEntries, PartsWithoutRoomAreCut) {
+  HeldMessages held{.now = HeldMessages::kMax - 1000};
+  {
+    MessageParts parts(held);
+    const TransportHeader header{.xid = 1, .is_middle = true};
+    parts.take(header, pattern(600));
+    parts.take(header, pattern(600));
+    const MessageParts::Joined joined = parts.join(pattern(10));
+    EXPECT_EQ(joined.octets, pattern(600));
+    EXPECT_EQ(joined.len, 1210u);
+    EXPECT_EQ(held.now, HeldMessages::kMax - 1000);
+    parts.take(header, pattern(600));
+  }
+  EXPECT_EQ(held.now, HeldMessages::kMax - 1000);
+}
+
+// RFC 5040 section 7.1: the header in a Terminate is that of a segment that came.
+TEST(RdmapDecoder, ATerminateNamesASegmentThatWasSent) {
+  const auto findings_about = [](const Octets& header) {
+    Talk talk;
+    talk.wire.open();
+    send(talk, Wire::kClient, tagged(Opcode::kWrite, 7, 100, pattern(8)));
+    Octets body{0x11, 0x00, 0xc0, 0};  // DDP, tagged buffer, invalid STag; M and D
+    body.resize(body.size() + 2);
+    body.insert(body.end(), header.begin(), header.end());
+    send(talk, Wire::kServer, untagged(Opcode::kTerminate, 1, body));
+    return talk.told.findings;
+  };
+  EXPECT_THAT(findings_about(tagged(Opcode::kWrite, 7, 100, {})), Not(Contains("RDMAP-7.1-03")));
+  EXPECT_THAT(findings_about(tagged(Opcode::kWrite, 8, 100, {})), Contains("RDMAP-7.1-03"));
 }
 
 TEST(RdmapDecoder, BitsThatAreSentAsZeroAreNamed) {

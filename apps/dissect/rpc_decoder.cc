@@ -7,13 +7,14 @@
 #include "apps/dissect/gss.h"
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/program_text.h"
+#include "apps/dissect/protocol_guess.h"
+#include "apps/dissect/reply_rules.h"
 #include "apps/dissect/rpc_fields.h"
 #include "apps/dissect/rpc_layer.h"
 #include "apps/dissect/rpc_rules.h"
 #include "apps/dissect/rule_ids.h"
 #include "apps/dissect/transport_fields.h"
 #include "rpcrdma/rpc_message.h"
-#include "rpcrdma/v2/first_message.h"
 
 namespace weft::apps::dissect {
 
@@ -22,43 +23,11 @@ namespace {
 using rpcrdma::Protocol;
 using rpcrdma::xdr::XdrReader;
 
-// Messages of other protocols may look like a header. A whole RPC message behind it has the header's XID.
-bool is_certain(Protocol protocol, ConstBytes message) {
-  const auto header = parse_transport_header(protocol, message);
-  if (!header || header->version != (protocol == Protocol::k1 ? 1 : 2)) return false;
-  if (!header->has_payload) return header->len == message.size();
-  XdrReader in(message.subspan(header->len));
-  std::uint32_t xid = 0;
-  return in.u32(xid) && xid == header->xid;
-}
-
-std::uint64_t octets_of(const rpcrdma::SegmentArray& segments) {
-  return rpcrdma::total_length(segments);
-}
-
-void tell_lists(const rpcrdma::ChunkListsView& lists, LayerWriter& layer) {
-  if (!lists.call_chunk.empty()) {
-    layer.line(FMT_COMPILE(", Call chunk {} bytes in {}"), octets_of(lists.call_chunk), lists.call_chunk.size());
-  }
-  std::uint64_t read = 0;
-  for (const rpcrdma::ReadSegment& segment : lists.read_list) read += segment.target.length;
-  if (!lists.read_list.empty()) {
-    layer.line(FMT_COMPILE(", Read list {} bytes in {} at {}"), read, lists.read_list.size(),
-               lists.read_list.front().position);
-  }
-  for (const rpcrdma::SegmentArray& chunk : lists.write_list) {
-    layer.line(FMT_COMPILE(", Write chunk {} bytes in {}"), octets_of(chunk), chunk.size());
-  }
-  if (lists.reply_chunk) {
-    layer.line(FMT_COMPILE(", Reply chunk {} bytes in {}"), octets_of(*lists.reply_chunk), lists.reply_chunk->size());
-  }
-}
-
 // Octets that Write chunks brought, for the walk over reduced results.
 std::vector<std::uint32_t> brought_by(const rpcrdma::ChunkListsView& lists) {
   std::vector<std::uint32_t> brought;
   for (const rpcrdma::SegmentArray& chunk : lists.write_list) {
-    const std::uint64_t len = octets_of(chunk);
+    const std::uint64_t len = rpcrdma::total_length(chunk);
     brought.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(len, UINT32_MAX)));
   }
   return brought;
@@ -80,39 +49,7 @@ std::uint32_t type_word(ConstBytes message) {
   return in.skip(kTypeAt) && in.u32(type) ? type : 0;
 }
 
-bool offers(const rpcrdma::ChunkListsView& lists, std::uint32_t handle) {
-  bool is_there = false;
-  for_each_segment(lists, [&](std::uint32_t each, const CallTable::Segment&) { is_there |= each == handle; });
-  return is_there;
-}
-
-// Whether a Reply chunk comes back: it has the handles and offsets of the offered one.
-bool returns_reply_chunk(const rpcrdma::ChunkListsView& lists, const rpcrdma::ChunkListsView& offered) {
-  if (!lists.reply_chunk || !offered.reply_chunk) return false;
-  return std::ranges::equal(*lists.reply_chunk, *offered.reply_chunk,
-                            [](const rpcrdma::Segment& a, const rpcrdma::Segment& b) {
-                              return a.handle == b.handle && a.offset == b.offset;
-                            });
-}
-
 }  // namespace
-
-// Without the first message, only a message that is one version's and no other's tells.
-std::optional<Protocol> RpcDecoder::guess(ConstBytes message) {
-  using rpcrdma::v2::FirstMessage;
-  std::optional<Protocol> first;
-  switch (rpcrdma::v2::classify_first_message(message)) {
-    case FirstMessage::kVersion1: first = Protocol::k1; break;
-    case FirstMessage::kCel05: first = Protocol::k2Cel05; break;
-    case FirstMessage::kWg07: first = Protocol::k2Wg07; break;
-    case FirstMessage::kUnknown: break;
-  }
-  if (first && is_certain(*first, message)) return first;
-  for (const Protocol protocol : {Protocol::k1, Protocol::k2Cel05, Protocol::k2Wg07}) {
-    if (is_certain(protocol, message)) return protocol;
-  }
-  return std::nullopt;
-}
 
 // A client that asks for the version of its server sends its first messages in several versions. The server's first
 // message that is no error settles the version.
@@ -123,7 +60,7 @@ std::optional<TransportHeader> RpcDecoder::header_of(ConstBytes message, Side fr
     return header;
   }
   if (is_settled_) return std::nullopt;
-  const auto guessed = guess(message);
+  const auto guessed = guess_protocol(message);
   if (!guessed) return std::nullopt;
   if (protocol_ != guessed) flow_.on_protocol(*guessed);
   protocol_ = guessed;
@@ -186,7 +123,7 @@ void RpcDecoder::judge_send(const Send& send, Frame& frame) {
 
 // A missing message may have been the next part, another Call with an XID that is open, or its Reply.
 void RpcDecoder::on_gap(Side from) {
-  half(from).parts.clear();
+  half(from).parts.drop();
   for (Half& each : halves_) each.calls.on_gap();
 }
 
@@ -205,7 +142,7 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
   tell_header(*header, send, frame);
   judge_send(send, frame);
   if (is_judging(send.in_order)) properties_.on_message(send.from, *protocol_, *header, send.octets, frame);
-  if (is_whole) judge_parts(*header, send.from, frame);
+  if (is_whole) half(send.from).parts.judge(*header, frame);
   const Payload payload = payload_of(*header, send);
   if (is_whole) judge_header(*protocol_, *header, payload.octets, to_responder, frame);
   if (is_whole && !to_responder) judge_reply(*header, send, frame);
@@ -247,33 +184,16 @@ void RpcDecoder::on_error(const TransportHeader& header, const Send& send, bool 
   half(caller).calls.answer(header.xid);
 }
 
-// The parts of an RPC message come in Sends of their own, and the last one has the chunks (2-wg07 section 6.3.6).
 RpcDecoder::Payload RpcDecoder::payload_of(const TransportHeader& header, const Send& send) {
-  Half& own = half(send.from);
+  MessageParts& parts = half(send.from).parts;
   const ConstBytes rest = send.octets.subspan(header.len);
   if (header.is_middle) {
-    if (header.xid != own.parts_xid) own.parts.clear();
-    own.parts_xid = header.xid;
-    const std::size_t kept = std::min(rest.size(), kMaxParts - own.parts.size());
-    own.parts.insert(own.parts.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(kept));
-    return {rest, header.len, false};
+    parts.take(header, rest);
+    return {rest, header.len, false, rest.size()};
   }
-  if (own.parts.empty() || !header.has_payload || header.xid != own.parts_xid) {
-    return {rest, header.len, send.octets.size() == send.len};
-  }
-  joined_.swap(own.parts);
-  own.parts.clear();
-  joined_.insert(joined_.end(), rest.begin(), rest.end());
-  return {joined_, RpcLayer::kInChunk, false};
-}
-
-void RpcDecoder::judge_parts(const TransportHeader& header, Side from, Frame& frame) {
-  const Half& own = half(from);
-  const bool is_part = header.is_middle || header.has_payload || header.external;
-  if (own.parts.empty() || !is_part || (header.xid == own.parts_xid && !header.external)) return;
-  frame.findings.push_back({header.xid == own.parts_xid ? "W2-6.3.6-3" : "W2-6.3.6-4",
-                            fmt::format("a message inside the parts of {:#010x}", own.parts_xid),
-                            "the receiver answers RDMA2_ERR_INVAL_CONT and drops the parts"});
+  if (!parts.ends(header)) return {rest, header.len, send.octets.size() == send.len, rest.size()};
+  joined_ = parts.join(rest);
+  return {joined_.octets, RpcLayer::kInChunk, false, joined_.len};
 }
 
 void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Frame& frame) {
@@ -317,47 +237,8 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
   }
   judge_returned(*protocol_, call->offered, header.lists, frame);
   if (call->gss != GssUse::kNone) judge_gss_reply(*protocol_, call->gss, header.lists, frame);
-  if (is_judging(send.in_order)) judge_written(calls, *call, header, frame);
-  if (send.invalidated) judge_invalidated(*call, *send.invalidated, frame);
-}
-
-// Version 1: what the Call offers. Version 2: the handle that the Call names.
-void RpcDecoder::judge_invalidated(const Call& call, std::uint32_t invalidated, Frame& frame) const {
-  constexpr std::string_view kEffect = "the requester ends the connection";
-  const auto find = [&](RpcRule rule, std::string_view why) {
-    frame.findings.push_back({requirement_of(rule, *protocol_),
-                              fmt::format("invalidates STag {:#010x}, {}", invalidated, why), std::string(kEffect)});
-  };
-  if (*protocol_ == Protocol::k1) {
-    if (!offers(call.offered, invalidated)) find(RpcRule::kInvalidated, "which its Call did not offer");
-  } else if (call.inv_handle == 0) {
-    find(RpcRule::kNotSolicited, "and its Call allows none");
-  } else if (call.inv_handle != invalidated) {
-    find(RpcRule::kInvalidated, fmt::format("where its Call allows {:#010x}", call.inv_handle));
-  }
-}
-
-// A Reply says how many octets each chunk got (RFC 8166 sections 3.4.6 and 4.3.3). The Writes came before it.
-void RpcDecoder::judge_written(const CallTable& calls, const Call& call, const TransportHeader& header,
-                               Frame& frame) const {
-  const auto judge = [&](const rpcrdma::SegmentArray& chunk, bool is_reply_chunk) {
-    WrittenChunk sum;
-    for (const rpcrdma::Segment& segment : chunk) {
-      const auto written = calls.written(header.xid, segment);
-      if (!written) return;
-      sum.returned += segment.length;
-      sum.whole += std::min(written->whole, segment.length);
-      const std::uint32_t end = written->end.value_or(0);
-      sum.more += end - std::min(end, segment.length);
-    }
-    judge_written_chunk(*protocol_, sum, is_reply_chunk, frame);
-  };
-  const std::size_t before = frame.findings.size();
-  for (const rpcrdma::SegmentArray& chunk : header.lists.write_list) {
-    judge(chunk, false);
-    if (frame.findings.size() != before) break;
-  }
-  if (header.lists.reply_chunk && call.offered.reply_chunk) judge(*header.lists.reply_chunk, true);
+  if (is_judging(send.in_order)) judge_written(*protocol_, calls, *call, header, frame);
+  if (send.invalidated) judge_invalidated(*protocol_, *call, *send.invalidated, frame);
 }
 
 void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
@@ -389,7 +270,9 @@ void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const
   Half& caller = half(other(send.from));
   const Call* call = caller.calls.find(header.xid);
   const bool is_continued = header.has_payload && payload.at == RpcLayer::kInChunk;
-  if (call != nullptr && is_continued) judge_continued(header, *call, send, payload.octets.size(), frame);
+  if (call != nullptr && is_continued && is_judging(send.in_order) && caller.calls.is_certain(*call)) {
+    judge_continued(*call, header, payload.len, max_send_of_version2(send.from), frame);
+  }
   if (header.has_payload) {
     tell_reply(call, payload.octets, header, payload.at, payload.is_whole, frame);
   } else {
@@ -398,21 +281,6 @@ void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const
                frame);
   }
   caller.calls.answer(header.xid);
-}
-
-// W2-6.6.3-3: a Reply that is too long for a Send goes through the Reply chunk, if it fits there. The header of a Reply
-// returns the lists: with many segments it may be too long for any Send. len: of the Reply, from its parts.
-void RpcDecoder::judge_continued(const TransportHeader& header, const Call& call, const Send& send, std::size_t len,
-                                 Frame& frame) const {
-  constexpr std::size_t kMaxSegments = 32;
-  const CallTable& calls = halves_[static_cast<std::size_t>(other(send.from))].calls;
-  if (!is_judging(send.in_order) || !calls.is_certain(call) || !call.offered.reply_chunk) return;
-  std::size_t num_segments = 0;
-  for_each_segment(call.offered, [&](std::uint32_t, const Segment&) { ++num_segments; });
-  const std::uint64_t room = octets_of(*call.offered.reply_chunk);
-  if (num_segments > kMaxSegments || len > room || len + header.len <= max_send_of_version2(send.from)) return;
-  frame.find("W2-6.6.3-3", fmt::format("a Reply of {} bytes in parts, and its Reply chunk has room for {}", len, room),
-             "the requester takes it");
 }
 
 std::optional<BackChannel> RpcDecoder::tell_call(Call& call, ConstBytes payload, const TransportHeader& header,
@@ -496,13 +364,11 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
   const Side owner = transfer.kind == Kind::kReadResponse ? transfer.from : other(transfer.from);
   Transfer at = transfer;  // at the memory of the owner
   if (transfer.kind == Kind::kReadResponse) {
-    auto& reads = half(other(transfer.from)).reads;
-    const auto read = reads.lower_bound({transfer.stag, transfer.to});
-    if (read == reads.end() || read->first != std::pair(transfer.stag, transfer.to)) return;
-    at.stag = read->second.stag;
-    at.to = read->second.to;
-    at.began = read->second.time;
-    reads.erase(read);
+    const auto read = half(other(transfer.from)).reads.take({transfer.stag, transfer.to});
+    if (!read) return;
+    at.stag = read->stag;
+    at.to = read->to;
+    at.began = read->time;
   }
   const CallTable::Memory memory = half(owner).calls.find_memory(at.stag, at.to, at.len);
   if (transfer.kind != Kind::kReadResponse) judge_place(transfer, memory, frame);
@@ -511,12 +377,9 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
   if (transfer.kind == Kind::kWrite) half(owner).calls.note_write(at.stag, at.to, at.len);
   frame.facts.xid = segment->xid;
   if (transfer.kind == Kind::kReadRequest) {
-    auto& reads = half(transfer.from).reads;
-    const std::pair sink(transfer.sink_stag, transfer.sink_to);
-    if (reads.size() >= kMaxReads) reads.clear();
-    // The Response of an older Request to this place can be missing.
-    if (!transfer.in_order) reads.erase(sink);
-    reads.emplace(sink, Read{transfer.stag, transfer.to, frame.arrival.time});
+    half(transfer.from)
+        .reads.add({transfer.sink_stag, transfer.sink_to}, {transfer.stag, transfer.to, frame.arrival.time},
+                   !transfer.in_order);
     half(transfer.from).has_read = true;
   }
   tell_use(*segment, owner, layer);

@@ -2,52 +2,35 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <utility>
-#include <vector>
 
 #include "apps/dissect/call_table.h"
 #include "apps/dissect/callback_rules.h"
 #include "apps/dissect/error_rules.h"
 #include "apps/dissect/flow_rules.h"
 #include "apps/dissect/frame.h"
+#include "apps/dissect/held_entries.h"
+#include "apps/dissect/held_messages.h"
+#include "apps/dissect/message_parts.h"
+#include "apps/dissect/pending_reads.h"
 #include "apps/dissect/property_rules.h"
 #include "apps/dissect/rdmap_decoder.h"
-#include "rpcrdma/chunk_lists.h"
+#include "apps/dissect/transport_header.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/private_data.h"
-#include "rpcrdma/transport_error.h"
 
 namespace weft::apps::dissect {
 
-// TransportHeader: an RPC-over-RDMA header of any version, as far as the dissector speaks of it.
-struct TransportHeader {
-  std::uint32_t xid = 0;
-  std::uint32_t version = 0;
-  std::uint32_t credit = 0;
-  std::string_view type = {};      // the name of its type: "RDMA_MSG"
-  std::string text = {};           // what else there is to say
-  std::optional<bool> reply = {};  // the header's word on the direction; empty: it has none
-  bool external = false;           // the RPC message is in a chunk
-  bool has_payload = false;        // the Payload stream of a whole RPC message follows, or the last part of one
-  bool is_middle = false;          // a part of the Payload stream follows, and more come in other messages
-  rpcrdma::ChunkListsView lists = {};
-  std::uint32_t inv_handle = 0;  // version 2: the STag that the Reply to this Call may invalidate; 0 for none
-  std::size_t len = 0;           // octets of the header
-  std::optional<rpcrdma::TransportError> error = {};
-};
-
 // RpcDecoder reads RPC-over-RDMA (RFC 8166, and both drafts of version 2) and ONC RPC in the Sends of a connection, and
-// joins RDMA operations with the Calls whose chunks they serve. A value without I/O. Its memory is that of two
-// CallTables and of the RDMA Reads under way.
+// joins RDMA operations with the Calls whose chunks they serve. A value without I/O. Its memory is that of its
+// CallTables, PendingReads and MessageParts.
 class RpcDecoder final : public UpperLayer {
  public:
-  static constexpr std::size_t kMaxReads = 65536;
-  static constexpr std::size_t kMaxParts = 1 << 20;
   static constexpr std::uint32_t kMaxForeign = 16;  // after so many, the connection carries something else
 
-  explicit RpcDecoder(const Options& options) : options_(options) {}
+  // The references outlive the decoder.
+  RpcDecoder(const Options& options, HeldMessages& messages, HeldEntries& entries)
+      : options_(options), halves_{Half(messages, entries), Half(messages, entries)} {}
 
   // Side::kClient is known to be the side that connected; else it is a guess.
   void on_sides_known() { knows_sides_ = true; }
@@ -65,23 +48,16 @@ class RpcDecoder final : public UpperLayer {
  private:
   using Call = CallTable::Call;
   using Segment = CallTable::Segment;
-  // Read: an RDMA Read under way.
-  struct Read {
-    std::uint32_t stag = 0;  // of its source
-    std::uint64_t to = 0;
-    Timestamp time{};
-  };
   struct Half {
+    Half(HeldMessages& messages, HeldEntries& entries) : calls(entries), reads(entries), parts(messages) {}
+
     CallTable calls;  // that this side sent
-    // Of this side, by the STag and TO where their octets go; of one place in the order of the requests.
-    std::multimap<std::pair<std::uint32_t, std::uint64_t>, Read> reads;
-    std::vector<std::uint8_t> parts;  // of a message in several Sends; at most kMaxParts octets
-    std::uint32_t parts_xid = 0;
+    PendingReads reads;
+    MessageParts parts;
     std::size_t max_send = SIZE_MAX;  // octets of a Send that the other side says it can take
     bool has_read = false;            // memory of the other side
   };
 
-  static std::optional<rpcrdma::Protocol> guess(ConstBytes message);
   std::optional<TransportHeader> header_of(ConstBytes message, Side from);
   bool is_to_responder(const TransportHeader& header, const Send& send);
   void tell_header(const TransportHeader& header, const Send& send, Frame& frame);
@@ -89,19 +65,15 @@ class RpcDecoder final : public UpperLayer {
   struct Payload {
     ConstBytes octets;
     std::size_t at;
-    bool is_whole;
+    bool is_whole;    // in one piece, and all of it
+    std::size_t len;  // of the whole message, where it came in parts
   };
   Payload payload_of(const TransportHeader& header, const Send& send);
   void judge_send(const Send& send, Frame& frame);
   std::size_t max_send_of_version2(Side from) const;
-  void judge_continued(const TransportHeader& header, const Call& call, const Send& send, std::size_t len,
-                       Frame& frame) const;
-  void judge_parts(const TransportHeader& header, Side from, Frame& frame);
   void on_unreadable(const Send& send, Frame& frame);
   void on_error(const TransportHeader& header, const Send& send, bool to_responder, Frame& frame);
-  void judge_written(const CallTable& calls, const Call& call, const TransportHeader& header, Frame& frame) const;
   void judge_reply(const TransportHeader& header, const Send& send, Frame& frame);
-  void judge_invalidated(const Call& call, std::uint32_t invalidated, Frame& frame) const;
   void on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
   void on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
   // at: where the RPC message begins in the Send. is_whole: the message is in one piece. Returns what the Call says of
@@ -129,10 +101,7 @@ class RpcDecoder final : public UpperLayer {
   PropertyRules properties_;
   CallbackRules callbacks_;
   std::array<Half, 2> halves_;
-  std::vector<std::uint8_t> joined_;  // the parts of a message, put together
+  MessageParts::Joined joined_;
 };
-
-// parse_transport_header reads a header of `protocol`. Empty: the message is none.
-std::optional<TransportHeader> parse_transport_header(rpcrdma::Protocol protocol, ConstBytes message);
 
 }  // namespace weft::apps::dissect

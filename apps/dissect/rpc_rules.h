@@ -8,7 +8,7 @@
 #include "apps/dissect/frame.h"
 #include "apps/dissect/gss.h"
 #include "apps/dissect/program_text.h"
-#include "apps/dissect/rpc_decoder.h"
+#include "apps/dissect/transport_header.h"
 #include "base/bytes.h"
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/policies.h"

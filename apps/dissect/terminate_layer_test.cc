@@ -20,6 +20,8 @@ std::vector<std::string> findings_of(const Octets& body) {
   wire.open();
   wire.send(testing::Wire::kClient,
             wire.fpdu(testing::Wire::kClient, testing::untagged(rdmap::Opcode::kSend, 1, testing::pattern(8))));
+  wire.send(testing::Wire::kClient,
+            wire.fpdu(testing::Wire::kClient, testing::tagged(rdmap::Opcode::kWrite, 0, 0, testing::pattern(8))));
   wire.send(testing::Wire::kServer,
             wire.fpdu(testing::Wire::kServer, testing::untagged(rdmap::Opcode::kTerminate, 1, body)));
   dissector.finish();

@@ -190,6 +190,26 @@ bool tell_properties(std::string_view type, Words& words) {
 
 }  // namespace
 
+void tell_lists(const rpcrdma::ChunkListsView& lists, LayerWriter& layer) {
+  if (!lists.call_chunk.empty()) {
+    layer.line(FMT_COMPILE(", Call chunk {} bytes in {}"), rpcrdma::total_length(lists.call_chunk),
+               lists.call_chunk.size());
+  }
+  std::uint64_t read = 0;
+  for (const rpcrdma::ReadSegment& segment : lists.read_list) read += segment.target.length;
+  if (!lists.read_list.empty()) {
+    layer.line(FMT_COMPILE(", Read list {} bytes in {} at {}"), read, lists.read_list.size(),
+               lists.read_list.front().position);
+  }
+  for (const rpcrdma::SegmentArray& chunk : lists.write_list) {
+    layer.line(FMT_COMPILE(", Write chunk {} bytes in {}"), rpcrdma::total_length(chunk), chunk.size());
+  }
+  if (lists.reply_chunk) {
+    layer.line(FMT_COMPILE(", Reply chunk {} bytes in {}"), rpcrdma::total_length(*lists.reply_chunk),
+               lists.reply_chunk->size());
+  }
+}
+
 void tell_header_fields(Protocol protocol, const TransportHeader& header, ConstBytes message, LayerWriter& layer) {
   constexpr std::size_t kTypeAt = 12;
   Words words{XdrReader(message.first(header.len)), layer};

@@ -3,7 +3,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "apps/dissect/rpc_decoder.h"
+#include "apps/dissect/transport_header.h"
 #include "rpcrdma/v1/header.h"
 #include "rpcrdma/v2_cel05/errors.h"
 #include "rpcrdma/v2_cel05/header.h"

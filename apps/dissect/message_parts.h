@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "apps/dissect/frame.h"
+#include "apps/dissect/held_messages.h"
+#include "apps/dissect/transport_header.h"
+#include "base/bytes.h"
+
+namespace weft::apps::dissect {
+
+// MessageParts puts together an RPC message that a side sends in several Sends: the last one has the chunks
+// (draft-ietf-nfsv4-rpcrdma-version-two-07 section 6.3.6). A value without I/O; it holds at most kMax octets, and no
+// more than HeldMessages has room for.
+class MessageParts {
+ public:
+  static constexpr std::size_t kMax = 1 << 20;
+
+  // held outlives the value.
+  explicit MessageParts(HeldMessages& held) : held_(held) {}
+  MessageParts(const MessageParts&) = delete;
+  MessageParts& operator=(const MessageParts&) = delete;
+  ~MessageParts() { drop(); }
+
+  // The parts so far belong to no message that will become whole.
+  void drop();
+  // judge holds a message against the parts before it. It comes before take().
+  void judge(const TransportHeader& header, Frame& frame) const;
+  // take adds a part that is not the last one.
+  void take(const TransportHeader& header, ConstBytes part);
+  // ends: whether this message is the last part.
+  bool ends(const TransportHeader& header) const;
+  // Joined: a message from its parts. Beyond the bounds its first octets alone.
+  struct Joined {
+    std::vector<std::uint8_t> octets;
+    std::size_t len = 0;  // of the whole message
+  };
+  // join returns all parts with the last one, and forgets them.
+  Joined join(ConstBytes last);
+
+ private:
+  HeldMessages& held_;
+  std::vector<std::uint8_t> octets_;
+  std::size_t len_ = 0;  // of all parts
+  std::uint32_t xid_ = 0;
+};
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,78 @@
+#include "apps/dissect/segment_rules.h"
+
+#include <fmt/format.h>
+
+#include "apps/dissect/effect.h"
+#include "apps/dissect/segment_layer.h"
+#include "ddp/error.h"
+#include "ddp/segment.h"
+#include "rdmap/terminate.h"
+
+namespace weft::apps::dissect {
+
+using rdmap::Opcode;
+
+void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame) {
+  constexpr std::uint8_t kRsv = 0x30;
+  if (ddp_rsvd == 0 && (rsvd_ulp & kRsv) == 0) [[likely]]
+    return;
+  constexpr std::string_view kEffect = "the receiver does not look at them";
+  if (ddp_rsvd != 0) {
+    frame.findings.push_back({"DDP-4.1-10", fmt::format("Rsvd of DDP is {:#x}", ddp_rsvd), std::string(kEffect)});
+  }
+  if ((rsvd_ulp & kRsv) != 0) {
+    frame.findings.push_back({"RDMAP-4.1-09", "Rsv of RDMAP is not zero", std::string(kEffect)});
+  }
+}
+
+void find_invalidate_stag(Opcode opcode, std::uint32_t word, Frame& frame) {
+  if (word == 0 || rdmap::invalidates(opcode)) return;
+  const bool is_rfc7306 = opcode >= Opcode::kImmediate;
+  frame.findings.push_back({is_rfc7306 ? "EXT-4.1-07" : "RDMAP-4.1-11",
+                            fmt::format("the Invalidate STag field is {:#x} in a message that invalidates none", word),
+                            "the receiver does not look at it"});
+}
+
+void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn,
+                        std::optional<std::uint8_t> version, Frame& frame) {
+  const auto is_wrong = [version](std::uint8_t value) {
+    return version ? value != *version : value > ddp::kDdpVersion;
+  };
+  const int due = version.value_or(ddp::kDdpVersion);
+  if (is_wrong(dv)) {
+    frame.findings.push_back(
+        {tagged ? "DDP-7.2-07" : "DDP-7.2-13", fmt::format("DV is {}, not {}", dv, due),
+         terminated(rdmap::to_terminate(tagged ? ddp::Error::kTaggedVersion : ddp::Error::kUntaggedVersion))});
+  }
+  if (is_wrong(control.rv)) {
+    frame.findings.push_back(
+        {"RDMAP-7.2-03", fmt::format("RV is {}, not {}", control.rv, due), terminated(rdmap::kInvalidVersion)});
+  }
+  if (control.opcode >= rdmap::kNumOpcodes7306) {
+    frame.findings.push_back(
+        {"RDMAP-7.2-02", fmt::format("opcode {} is reserved", control.opcode), terminated(rdmap::kUnexpectedOpcode)});
+    return;
+  }
+  const Opcode opcode{control.opcode};
+  if (tagged != rdmap::is_tagged(opcode)) {
+    frame.findings.push_back({"RDMAP-7.2-02",
+                              fmt::format("{} in the {} model", opcode_str(opcode), tagged ? "tagged" : "untagged"),
+                              terminated(rdmap::kUnexpectedOpcode)});
+  } else if (!tagged && qn != rdmap::queue_of(opcode)) {
+    frame.findings.push_back(
+        {"RDMAP-7.2-02", fmt::format("{} in queue {}", opcode_str(opcode), qn), terminated(rdmap::kUnexpectedOpcode)});
+  }
+}
+
+// Rare: kept out of the functions that every segment runs through.
+[[gnu::cold]] void find_too_long(Frame& frame) {
+  frame.findings.push_back({"DDP-5.2-02", "a message has more than 2^32 - 1 octets",
+                            "the receiver may take it for a shorter one, or end the connection"});
+}
+
+[[gnu::cold]] void find_empty_segments(std::size_t num, Frame& frame) {
+  frame.findings.push_back({"DDP-5.2-11", fmt::format("a message without octets in {} segments", num),
+                            "the receiver takes it as it stands"});
+}
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "apps/dissect/frame.h"
+#include "rdmap/header.h"
+
+namespace weft::apps::dissect {
+
+// The rules about one DDP segment that its header alone shows (RFC 5041 sections 4 and 7, RFC 5040 sections 4.1 and 7.2,
+// RFC 7306 section 4.1). Each function adds its findings to the frame.
+
+// Bits that are sent as zero, and that no receiver looks at.
+void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame);
+// word: the Invalidate STag field of an untagged message.
+void find_invalidate_stag(rdmap::Opcode opcode, std::uint32_t word, Frame& frame);
+// dv: DDP's version. version: of DDP and RDMAP; empty: 0 or 1.
+void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn,
+                        std::optional<std::uint8_t> version, Frame& frame);
+// A message has more than 2^32 - 1 octets.
+void find_too_long(Frame& frame);
+// A message without octets has `num` segments.
+void find_empty_segments(std::size_t num, Frame& frame);
+
+}  // namespace weft::apps::dissect

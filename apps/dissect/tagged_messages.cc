@@ -1,0 +1,67 @@
+#include "apps/dissect/tagged_messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "apps/dissect/segment_rules.h"
+
+namespace weft::apps::dissect {
+
+void TaggedMessages::on_gap() {
+  run_.num_segments = 0;
+  extent_ = {};
+}
+
+void TaggedMessages::judge(const ddp::TaggedHeader& header, std::size_t len, bool is_response, Frame& frame) {
+  if (run_.num_segments != 0 && run_.stag != header.stag.value) {
+    frame.findings.push_back(
+        {"DDP-4.2-08",
+         fmt::format("STag {:#010x} inside a message that began with {:#010x}", header.stag.value, run_.stag),
+         "the receiver places the message in several buffers, or ends the connection"});
+    extent_.is_mixed = true;
+  }
+  const bool is_alone = header.last && extent_.num_segments == 0;
+  if (!is_alone) judge_extent(header, len, is_response, frame);
+}
+
+// RFC 5041 section 5.2: the segments of a message are beside each other. Their order is of no matter.
+void TaggedMessages::judge_extent(const ddp::TaggedHeader& header, std::size_t len, bool is_response, Frame& frame) {
+  const std::uint64_t before = extent_.len;
+  extent_.is_mixed |= header.to > UINT64_MAX - len;
+  if (len != 0) {
+    extent_.begin = std::min(extent_.begin, header.to);
+    extent_.end = std::max(extent_.end, header.to + len);
+  }
+  extent_.len += len;
+  ++extent_.num_segments;
+  if (before <= UINT32_MAX && extent_.len > UINT32_MAX) find_too_long(frame);
+  if (!header.last) return;
+  const Extent whole = std::exchange(extent_, {});
+  if (whole.len == 0 && whole.num_segments > 1) find_empty_segments(whole.num_segments, frame);
+  if (is_response || whole.is_mixed || whole.len == 0 || whole.end - whole.begin == whole.len) return;
+  frame.findings.push_back({"DDP-5.2-09",
+                            fmt::format("{} bytes from TO {:#x} to {:#x}: the segments are not beside each other",
+                                        whole.len, whole.begin, whole.end),
+                            "the receiver places them by their TOs, and leaves octets as they were"});
+}
+
+bool TaggedMessages::continues(const ddp::TaggedHeader& header) const {
+  return run_.num_segments != 0 && run_.stag == header.stag.value && run_.to + run_.len == header.to;
+}
+
+void TaggedMessages::keep(const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Timestamp now) {
+  if (!continues(header)) {
+    run_ = {.stag = header.stag.value, .to = header.to, .head = std::move(run_.head), .began = now};
+    run_.head.clear();
+  }
+  if (run_.head.size() == run_.len) {
+    const ConstBytes kept = payload.first(std::min(payload.size(), kMaxHead - std::min(kMaxHead, run_.head.size())));
+    run_.head.insert(run_.head.end(), kept.begin(), kept.end());
+  }
+  run_.len += len;
+  ++run_.num_segments;
+}
+
+}  // namespace weft::apps::dissect

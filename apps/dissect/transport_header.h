@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "rpcrdma/chunk_lists.h"
+#include "rpcrdma/policies.h"
+#include "rpcrdma/transport_error.h"
+
+namespace weft::apps::dissect {
+
+// TransportHeader: an RPC-over-RDMA header of any version, as far as the dissector speaks of it.
+struct TransportHeader {
+  std::uint32_t xid = 0;
+  std::uint32_t version = 0;
+  std::uint32_t credit = 0;
+  std::string_view type = {};      // the name of its type: "RDMA_MSG"
+  std::string text = {};           // what else there is to say
+  std::optional<bool> reply = {};  // the header's word on the direction; empty: it has none
+  bool external = false;           // the RPC message is in a chunk
+  bool has_payload = false;        // the Payload stream of a whole RPC message follows, or the last part of one
+  bool is_middle = false;          // a part of the Payload stream follows, and more come in other messages
+  rpcrdma::ChunkListsView lists = {};
+  std::uint32_t inv_handle = 0;  // version 2: the STag that the Reply to this Call may invalidate; 0 for none
+  std::size_t len = 0;           // octets of the header
+  std::optional<rpcrdma::TransportError> error = {};
+};
+
+// parse_transport_header reads a header of `protocol`. Empty: the message is none.
+std::optional<TransportHeader> parse_transport_header(rpcrdma::Protocol protocol, ConstBytes message);
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,131 @@
+#include "apps/dissect/untagged_queue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "apps/dissect/effect.h"
+#include "apps/dissect/segment_rules.h"
+#include "ddp/error.h"
+#include "rdmap/terminate.h"
+
+namespace weft::apps::dissect {
+
+void UntaggedQueue::on_gap() {
+  broken_ = true;
+  next_msn_.reset();
+}
+
+bool UntaggedQueue::take(const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame) {
+  keep_order(header, frame);
+  if (num_segments_ != 0 && !broken_) judge_same(header, frame);
+  opcode_ = rdmap::parse_control(header.rsvd_ulp).opcode;
+  rsvd_ulp_8_39_ = header.rsvd_ulp_8_39;
+  keep(header, payload, len);
+  if (len_ > UINT32_MAX && len_ - len <= UINT32_MAX) find_too_long(frame);
+  if (!header.last) return false;
+  if (len_ == 0 && num_segments_ > 1 && !broken_) find_empty_segments(num_segments_, frame);
+  judge_order(header, frame);
+  return true;
+}
+
+void UntaggedQueue::end_message() {
+  held_.now -= octets_.capacity();
+  held_.last = std::exchange(octets_, {});
+  begin();
+}
+
+void UntaggedQueue::begin() {
+  held_.now -= octets_.capacity();
+  octets_ = {};
+  whole_ = {};
+  len_ = end_ = num_segments_ = 0;
+  broken_ = is_cut_ = scattered_ = false;
+}
+
+// RFC 5041 section 5.3: MSNs in order. A message begins with the first segment that has the MSN which is due; behind a
+// gap, with MO 0.
+void UntaggedQueue::keep_order(const ddp::UntaggedHeader& header, Frame& frame) {
+  const std::uint32_t msn = header.msn.value;
+  const bool is_due = next_msn_ && *next_msn_ == msn;
+  if (next_msn_ && !is_due) {
+    frame.findings.push_back({"DDP-7.1-09",
+                              fmt::format("MSN {} in queue {}, where {} is due", msn, header.qn, *next_msn_),
+                              terminated(rdmap::to_terminate(ddp::Error::kMsnRange))});
+  }
+  if (num_segments_ == 0 || !is_due) {
+    begin();
+    broken_ = !is_due && header.mo != 0;
+  }
+  next_msn_ = header.last ? header.msn.next().value : msn;
+}
+
+// The segments of a message have the same opcode and the same octets for RDMAP.
+void UntaggedQueue::judge_same(const ddp::UntaggedHeader& header, Frame& frame) const {
+  const std::uint8_t opcode = rdmap::parse_control(header.rsvd_ulp).opcode;
+  if (opcode != opcode_) {
+    frame.findings.push_back({"RDMAP-7.2-02",
+                              fmt::format("opcode {} inside a message of opcode {}", opcode, opcode_),
+                              terminated(rdmap::kUnexpectedOpcode)});
+  }
+  if (header.rsvd_ulp_8_39 != rsvd_ulp_8_39_) {
+    frame.findings.push_back({"DDP-4.3-05",
+                              fmt::format("bits 8 to 39 of RsvdULP are {:#x} inside a message that began with {:#x}",
+                                          header.rsvd_ulp_8_39, rsvd_ulp_8_39_),
+                              "the receiver takes them from any segment of the message"});
+  }
+}
+
+// A message of one segment stays where it is: most are.
+void UntaggedQueue::keep(const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len) {
+  const std::size_t mo = header.mo;
+  scattered_ |= mo != len_;
+  if (header.last && num_segments_ == 0 && mo == 0) {
+    whole_ = payload.first(std::min(payload.size(), kMaxMessage));
+  } else if (const std::size_t kept = std::min(payload.size(), kMaxMessage - std::min(kMaxMessage, mo));
+             !is_cut_ && has_room(mo, kept)) {
+    held_.now -= octets_.capacity();
+    octets_.resize(std::max(octets_.size(), mo + kept));
+    held_.now += octets_.capacity();
+    std::copy_n(payload.begin(), kept, octets_.begin() + static_cast<std::ptrdiff_t>(mo));
+    whole_ = octets_;
+  } else {
+    is_cut_ = true;  // octets behind ones that are missing are not kept
+  }
+  is_cut_ |= payload.size() != len;
+  len_ += len;
+  end_ = std::max(end_, mo + len);
+  ++num_segments_;
+}
+
+// Whether `kept` octets at `mo` can be held. Holes take memory for which no octet came: there is room for few of them.
+bool UntaggedQueue::has_room(std::size_t mo, std::size_t kept) const {
+  const std::size_t size = std::max(octets_.size(), mo + kept);
+  const std::size_t more = size - std::min(size, octets_.capacity());
+  return mo < kMaxMessage && size <= len_ + kept + kMaxHoles && held_.now + more <= HeldMessages::kMax;
+}
+
+// Segments come in the order of their MOs (RFC 5041 section 5.3), and beside each other.
+void UntaggedQueue::judge_order(const ddp::UntaggedHeader& header, Frame& frame) {
+  if (!scattered_ || broken_) return;
+  broken_ = is_cut_;
+  if (end_ == len_) {
+    frame.findings.push_back({"DDP-5.3-02",
+                              fmt::format("the segments of MSN {} are not in the order of their MOs", header.msn.value),
+                              "the receiver places them by their MOs, unless it takes them in order alone"});
+    return;
+  }
+  broken_ = true;
+  frame.findings.push_back({"DDP-7.1-07",
+                            fmt::format("{} bytes end at MO {}: they are not beside each other", len_, end_),
+                            terminated(rdmap::to_terminate(ddp::Error::kInvalidMo))});
+}
+
+bool UntaggedQueue::may_have_sent(ddp::Msn msn) const {
+  if (!next_msn_) return true;
+  const auto ahead = static_cast<std::int32_t>(msn.value - *next_msn_);
+  return ahead < 0 || (ahead == 0 && num_segments_ != 0);
+}
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "apps/dissect/frame.h"
+#include "apps/dissect/held_messages.h"
+#include "ddp/segment.h"
+
+namespace weft::apps::dissect {
+
+// UntaggedQueue puts together the messages that a side sends to one queue of the other side, and judges their segments
+// (RFC 5041 section 5.3). A value without I/O; it holds at most kMaxMessage octets. A message beyond that or beyond
+// HeldMessages is cut, as if the capture had cut it.
+class UntaggedQueue {
+ public:
+  static constexpr std::size_t kMaxMessage = 1 << 20;
+  static constexpr std::size_t kMaxHoles = 65536;  // octets of a message before segments that came early
+
+  // held outlives the queue.
+  explicit UntaggedQueue(HeldMessages& held) : held_(held) {}
+  UntaggedQueue(const UntaggedQueue&) = delete;
+  UntaggedQueue& operator=(const UntaggedQueue&) = delete;
+  ~UntaggedQueue() { begin(); }
+
+  // The capture has the first segment: its MSN is 1.
+  void on_start() { next_msn_ = ddp::Msn().value; }
+  // The capture misses segments.
+  void on_gap();
+  // take adds a segment. len: octets of its payload, of which the capture may lack some. Returns whether it is the last
+  // one of a message, which stays until end_message().
+  bool take(const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
+  // The message has been told. Its octets live on in HeldMessages, since the frame shows them.
+  void end_message();
+
+  // Of the message that is there or under way:
+  ConstBytes octets() const { return whole_; }
+  std::size_t len() const { return len_; }  // with octets that are not kept
+  std::size_t num_segments() const { return num_segments_; }
+  bool is_whole() const { return whole_.size() == len_; }  // every octet is there
+  bool is_broken() const { return broken_; }               // a segment is missing
+  // Whether the side has sent a segment with this MSN. Unknown counts as sent.
+  bool may_have_sent(ddp::Msn msn) const;
+
+ private:
+  void begin();
+  void keep_order(const ddp::UntaggedHeader& header, Frame& frame);
+  void judge_same(const ddp::UntaggedHeader& header, Frame& frame) const;
+  void keep(const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len);
+  bool has_room(std::size_t mo, std::size_t kept) const;
+  void judge_order(const ddp::UntaggedHeader& header, Frame& frame);
+
+  HeldMessages& held_;
+  std::vector<std::uint8_t> octets_;
+  ConstBytes whole_;     // of the message that its last segment completes
+  std::size_t len_ = 0;  // of all segments
+  std::size_t end_ = 0;  // the MO behind the segment with the highest
+  std::size_t num_segments_ = 0;
+  bool broken_ = false;
+  bool is_cut_ = false;     // the capture has a segment in part
+  bool scattered_ = false;  // a segment does not follow the one before it
+  std::uint8_t opcode_ = 0;
+  std::uint32_t rsvd_ulp_8_39_ = 0;
+  std::optional<std::uint32_t> next_msn_;
+};
+
+}  // namespace weft::apps::dissect
