@@ -20,6 +20,17 @@ MOST_ROWS = 120  # in the document, whatever the capture has
 HOSTILE = (b"</script><img src=x onerror=alert(1)>", b"<!--<script>", b"\"'><svg onload=alert(1)>", b"\xe2\x80\xa8]]>",
            b"${alert(1)}`\\u003c")
 
+# The page's own luminance, and the ratio between text and page (WCAG 2.1).
+LUMINANCES = """
+    const luminance = (color) => {
+      const [r, g, b] = color.match(/[\\d.]+/g).map(Number)
+        .map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const style = getComputedStyle(document.body);
+    const [text, page] = [luminance(style.color), luminance(style.backgroundColor)];
+    return [page, (Math.max(text, page) + 0.05) / (Math.min(text, page) + 0.05)];"""
+
 
 def expect(what, shown, wanted):
     if shown != wanted:
@@ -70,6 +81,12 @@ class Test:
         if row is None:
             raise AssertionError(f"no field {name}")
         return row
+
+    def expect_colours(self, dark):
+        """The page is dark or light, and its text can be read: the contrast of WCAG 2.1 is 7 at least."""
+        luminance, contrast = self.browser.run(LUMINANCES)
+        expect("dark", luminance < 0.2, dark)
+        expect(f"contrast {contrast} is enough", contrast >= 7, True)
 
     def marked_octets(self):
         return " ".join(self.browser.texts(".hex-octets .byte.marked"))
@@ -211,17 +228,8 @@ def case_keyboard(test):
     expect("the keys are gone", browser.find("#keys").is_displayed(), False)
 
 
-def case_large(test):
-    """100,000 messages: the document holds few of them, and filters find what is far away."""
-    capture = Capture()
-    connection = connect(capture)
-    for number in range(24_999):
-        lookup(connection, 0x10000000 + number, b"file-%d" % number)
-        read(connection, 0x20000000 + number, 0xAB000000 + number, bytes(40)) if number % 2 == 0 else \
-            lookup(connection, 0x20000000 + number, b"again-%d" % number)
-    page = test.page_of(capture)
+def use_large_page(test):
     browser = test.browser
-    browser.open(page)
     total = int(re.search(r"^[\d,]+", browser.texts("#totals")[0])[0].replace(",", ""))
     expect("100,000 messages", total >= 100_000, True)
 
@@ -250,27 +258,31 @@ def case_large(test):
     expect("octets of a message far away", test.marked_octets(), "ab 00 5d c0")
 
 
+def case_large(test):
+    """100,000 messages: the document holds few of them, and filters find what is far away."""
+    capture = Capture()
+    connection = connect(capture)
+    for number in range(24_999):
+        lookup(connection, 0x10000000 + number, b"file-%d" % number)
+        read(connection, 0x20000000 + number, 0xAB000000 + number, bytes(40)) if number % 2 == 0 else \
+            lookup(connection, 0x20000000 + number, b"again-%d" % number)
+    page = test.page_of(capture)
+    for scheme in ("light", "dark"):
+        test.browser.prefer(scheme)
+        test.browser.open(page)
+        test.expect_colours(scheme == "dark")
+        use_large_page(test)
+
+
 def case_themes(test):
     """The page follows the system, light or dark, and its switch goes before; text can be read in both."""
     page = test.page_of(usual())
     browser = test.browser
-    # The ratio of luminances between text and page (WCAG 2.1), and the page's own luminance.
-    measure = """
-        const luminance = (color) => {
-          const [r, g, b] = color.match(/[\\d.]+/g).map(Number)
-            .map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-        };
-        const style = getComputedStyle(document.body);
-        const [text, page] = [luminance(style.color), luminance(style.backgroundColor)];
-        return [page, (Math.max(text, page) + 0.05) / (Math.min(text, page) + 0.05)];"""
     for scheme, is_dark in (("light", False), ("dark", True)):
         browser.prefer(scheme)
         browser.open(page)
         for dark in (is_dark, not is_dark, is_dark):
-            luminance, contrast = browser.run(measure)
-            expect(f"dark where the system is {scheme}", luminance < 0.2, dark)
-            expect(f"contrast {contrast} is enough", contrast >= 7, True)
+            test.expect_colours(dark)
             test.row("CALL NFSv3 READ").click()
             browser.hover(test.field("rdma_xid"))
             expect("octets", test.marked_octets(), "33 33 44 44")
