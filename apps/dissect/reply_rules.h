@@ -11,8 +11,8 @@
 
 namespace weft::apps::dissect {
 
-// The rules that a Reply breaks beside its Call and the RDMA operations between them. The Call is the one that the Reply
-// answers for certain. Each function adds its findings to the frame.
+// The rules that a Reply breaks beside its Call and the RDMA operations between them. The Call is the one that the
+// Reply answers for certain. Each function adds its findings to the frame.
 
 // offers: whether a Call offers memory with this handle.
 bool offers(const rpcrdma::ChunkListsView& lists, std::uint32_t handle);

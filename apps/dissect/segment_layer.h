@@ -13,8 +13,8 @@ class LayerWriter;
 // opcode_str returns the name of the message in RFC 5040 and RFC 7306.
 std::string_view opcode_str(rdmap::Opcode opcode);
 
-// tell_segment adds a layer of DDP, with each field of the header. kept, len: octets of the payload that the capture has,
-// and that the segment had.
+// tell_segment adds a layer of DDP, with each field of the header. kept, len: octets of the payload that the capture
+// has, and that the segment had.
 void tell_segment(const ddp::TaggedHeader& header, std::size_t kept, std::size_t len, const Options& options,
                   Frame& frame);
 void tell_segment(const ddp::UntaggedHeader& header, std::size_t kept, std::size_t len, const Options& options,

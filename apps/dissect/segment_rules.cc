@@ -12,10 +12,7 @@ namespace weft::apps::dissect {
 
 using rdmap::Opcode;
 
-void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame) {
-  constexpr std::uint8_t kRsv = 0x30;
-  if (ddp_rsvd == 0 && (rsvd_ulp & kRsv) == 0) [[likely]]
-    return;
+void find_set_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame) {
   constexpr std::string_view kEffect = "the receiver does not look at them";
   if (ddp_rsvd != 0) {
     frame.findings.push_back({"DDP-4.1-10", fmt::format("Rsvd of DDP is {:#x}", ddp_rsvd), std::string(kEffect)});

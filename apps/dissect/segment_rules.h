@@ -8,11 +8,17 @@
 
 namespace weft::apps::dissect {
 
-// The rules about one DDP segment that its header alone shows (RFC 5041 sections 4 and 7, RFC 5040 sections 4.1 and 7.2,
-// RFC 7306 section 4.1). Each function adds its findings to the frame.
+// The rules about one DDP segment that its header alone shows (RFC 5041 sections 4 and 7, RFC 5040 sections 4.1
+// and 7.2, RFC 7306 section 4.1). Each function adds its findings to the frame.
 
-// Bits that are sent as zero, and that no receiver looks at.
-void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame);
+// Bits that are sent as zero, and that no receiver looks at. Every segment comes here, and few have any.
+void find_set_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame);
+inline constexpr std::uint8_t kRsv = 0x30;
+inline void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame) {
+  if (ddp_rsvd == 0 && (rsvd_ulp & kRsv) == 0) [[likely]]
+    return;
+  find_set_bits(ddp_rsvd, rsvd_ulp, frame);
+}
 // word: the Invalidate STag field of an untagged message.
 void find_invalidate_stag(rdmap::Opcode opcode, std::uint32_t word, Frame& frame);
 // dv: DDP's version. version: of DDP and RDMAP; empty: 0 or 1.

@@ -65,8 +65,7 @@ void UntaggedQueue::keep_order(const ddp::UntaggedHeader& header, Frame& frame) 
 void UntaggedQueue::judge_same(const ddp::UntaggedHeader& header, Frame& frame) const {
   const std::uint8_t opcode = rdmap::parse_control(header.rsvd_ulp).opcode;
   if (opcode != opcode_) {
-    frame.findings.push_back({"RDMAP-7.2-02",
-                              fmt::format("opcode {} inside a message of opcode {}", opcode, opcode_),
+    frame.findings.push_back({"RDMAP-7.2-02", fmt::format("opcode {} inside a message of opcode {}", opcode, opcode_),
                               terminated(rdmap::kUnexpectedOpcode)});
   }
   if (header.rsvd_ulp_8_39 != rsvd_ulp_8_39_) {
