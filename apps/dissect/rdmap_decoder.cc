@@ -102,6 +102,7 @@ void RdmapDecoder::on_gap(Side from) {
 void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len,
                              Frame& frame) {
   tell_segment(header, payload.size(), len, options_, frame);
+  half(from).stags.on_sent(header.stag);
   const auto control = rdmap::parse_control(header.rsvd_ulp);
   find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
   find_header_faults(true, header.dv, control, 0, version_, frame);
@@ -117,7 +118,6 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   const Opcode opcode{control.opcode};
   rules_.on_tagged(from, opcode, header.last, frame);
   if (opcode == Opcode::kReadResponse) rules_.on_read_response(from, header, len, frame);
-  half(from).stags.on_sent(header.stag);
   const bool is_write = opcode == Opcode::kWrite;
   TaggedMessages& messages = is_write ? half(from).writes : half(from).read_responses;
   if (rules_.is_judging()) messages.judge(header, len, !is_write, frame);

@@ -316,6 +316,7 @@ TEST(RdmapDecoder, ATerminateNamesASegmentThatWasSent) {
     Talk talk;
     talk.wire.open();
     send(talk, Wire::kClient, tagged(Opcode::kWrite, 7, 100, pattern(8)));
+    send(talk, Wire::kClient, tagged(Opcode::kSend, 9, 100, pattern(8)));  // a tagged segment that no receiver takes
     Octets body{0x11, 0x00, 0xc0, 0};  // DDP, tagged buffer, invalid STag; M and D
     body.resize(body.size() + 2);
     body.insert(body.end(), header.begin(), header.end());
@@ -323,6 +324,7 @@ TEST(RdmapDecoder, ATerminateNamesASegmentThatWasSent) {
     return talk.told.findings;
   };
   EXPECT_THAT(findings_about(tagged(Opcode::kWrite, 7, 100, {})), Not(Contains("RDMAP-7.1-03")));
+  EXPECT_THAT(findings_about(tagged(Opcode::kSend, 9, 100, {})), Not(Contains("RDMAP-7.1-03")));
   EXPECT_THAT(findings_about(tagged(Opcode::kWrite, 8, 100, {})), Contains("RDMAP-7.1-03"));
 }
 
