@@ -317,7 +317,7 @@ TEST(RdmapDecoder, ATerminateNamesASegmentThatWasSent) {
     talk.wire.open();
     send(talk, Wire::kClient, tagged(Opcode::kWrite, 7, 100, pattern(8)));
     send(talk, Wire::kClient, tagged(Opcode::kSend, 9, 100, pattern(8)));  // a tagged segment that no receiver takes
-    Octets body{0x11, 0x00, 0xc0, 0};  // DDP, tagged buffer, invalid STag; M and D
+    Octets body{0x11, 0x00, 0xc0, 0};                                      // DDP, tagged buffer, invalid STag; M and D
     body.resize(body.size() + 2);
     body.insert(body.end(), header.begin(), header.end());
     send(talk, Wire::kServer, untagged(Opcode::kTerminate, 1, body));
