@@ -149,10 +149,12 @@ bool Link::take_property(const Arrival& arrival) {
     endpoint_.fail_violation(kForeignInvalidation);
     return true;
   }
+  const bool knew_peer = exchange_->peer().has_value();
   auto taken = exchange_->take(message);
   if (*taken.fault != '\0') tell_fault(taken.fault);
   const bool is_answered = !taken.answer.empty();
   outbox_.add(std::move(taken.answer), arrival.slot);
+  if (!knew_peer && exchange_->peer()) ask_for_longer_receives();
   if (!is_answered) {
     on_needless();
     endpoint_.post_receive(arrival.slot);
@@ -160,6 +162,16 @@ bool Link::take_property(const Arrival& arrival) {
   pump_outbox();
   if (taken.changed && !endpoint_.failure()) settle_terms();
   return true;
+}
+
+// Once on a connection: a client that may send longer messages than the server's Receives are asks for longer ones.
+// Nothing waits for the answer. Only a grant changes terms().
+void Link::ask_for_longer_receives() {
+  const std::uint32_t wanted_size = exchange_->own().send_size;
+  Properties wanted = *exchange_->peer();
+  if (!is_client() || wanted_size <= wanted.receive_size) return;
+  wanted.receive_size = wanted_size;
+  outbox_.add(exchange_->request(wanted).answer, {});
 }
 
 // R2-6.1.1-11

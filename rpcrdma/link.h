@@ -164,6 +164,7 @@ class Link {
   void end_late_sequence();
   void settle_terms();
   bool take_property(const Arrival& arrival);
+  void ask_for_longer_receives();
   void tell_fault(const char* fault) const;
   void pump_outbox();
   Reassembly::Share share_of_parts();
