@@ -123,6 +123,24 @@ TEST(Wg07Exchange, AMalformedValueChangesNothing) {
   }
 }
 
+// The XDR of rdma_data is judged before its id counts. So roundup that is not zero is a bad value of an unknown
+// property, too, as a length beyond the message is.
+TEST(Wg07Exchange, AnUnknownPropertyOfBadXdrIsABadValue) {
+  RecordProperty("proves", "W2-5.1-3");
+  constexpr std::uint32_t kUnknown = 4711;
+  const v2::Propset set{{.which = 2, .data = {0, 0, 0x20, 0}}, {.which = kUnknown, .data = {1, 2, 3}}};
+  const Octets good = emit(Header{.xid = 9, .body = ConnpropFinal{set}});
+  Octets bad_roundup = good, bad_length = good;
+  bad_roundup.back() = 1;
+  bad_length[bad_length.size() - 5] = 5;
+  for (const Octets& bad : {bad_roundup, bad_length}) {
+    Exchange server({});
+    EXPECT_EQ(refused(server, bad), Err::kBadPropval);
+    EXPECT_TRUE(server.take(good).changed);
+    EXPECT_EQ(server.peer()->receive_size, 8192u);
+  }
+}
+
 TEST(Wg07Exchange, EveryCutOfAMessageIsRefused) {
   const Octets whole = message_of<ConnpropFinal>(kOwn);
   for (std::size_t len = 16; len < whole.size(); ++len) {
