@@ -180,6 +180,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   if (const std::string_view draft = other_draft(call.xid, message); !draft.empty()) {
     answered_ = true;
     ++counters_.replies_accepted;
+    call.was_refused = true;
     finish(sent_, at, CallStatus::kVersMismatch, "the peer speaks RPC-over-RDMA " + std::string(draft));
     return true;
   }
@@ -229,6 +230,8 @@ void Requester::on_refused_parts(std::uint32_t xid, const char* why) {
 void Requester::on_error(Calls::iterator at, const TransportError& error) {
   using Code = TransportError::Code;
   end_parts((*at)->xid);
+  (*at)->was_refused = precedes_call(error.code);
+  if (!(*at)->was_refused) (*at)->may_have_run = true;
   switch (error.code) {
     case Code::kVersion:
       return finish(sent_, at, CallStatus::kVersMismatch,

@@ -363,23 +363,37 @@ TEST_F(Wg07RequesterTest, PropertiesThatCannotBeTrueDoNoHarm) {
 }
 
 TEST_F(Wg07RequesterTest, ErrorsEndTheirCallAndAreTold) {
-  const std::pair<wg07::Error, const char*> kErrors[] = {
-      {{.err = wg07::Err::kSystem}, "RDMA2_ERR_SYSTEM: the peer had an internal error"},
-      {{.err = wg07::Err::kBadXdr}, "RDMA2_ERR_BAD_XDR: the peer could not use this Call's header or chunks"},
-      {{.err = wg07::Err::kInvalCont}, "RDMA2_ERR_INVAL_CONT: the peer could not join the parts of this Call"},
-      {{.err = wg07::Err::kBadPropval}, "RDMA2_ERR_BAD_PROPVAL: the peer could not use this Call's header or chunks"},
+  struct Case {
+    wg07::Error error;
+    const char* text;
+    bool did_not_run;
+  };
+  const Case kErrors[] = {
+      {{.err = wg07::Err::kSystem}, "RDMA2_ERR_SYSTEM: the peer had an internal error", false},
+      {{.err = wg07::Err::kBadXdr}, "RDMA2_ERR_BAD_XDR: the peer could not use this Call's header or chunks", true},
+      {{.err = wg07::Err::kInvalCont}, "RDMA2_ERR_INVAL_CONT: the peer could not join the parts of this Call", true},
+      {{.err = wg07::Err::kBadPropval},
+       "RDMA2_ERR_BAD_PROPVAL: the peer could not use this Call's header or chunks",
+       false},
       {{.err = wg07::Err::kSegments, .arm = {.max_segments = 3}},
-       "RDMA2_ERR_SEGMENTS: the peer takes at most 3 segments"},
+       "RDMA2_ERR_SEGMENTS: the peer takes at most 3 segments",
+       true},
       {{.err = wg07::Err::kReadChunks, .arm = {.max_chunks = 2}},
-       "RDMA2_ERR_READ_CHUNKS: the peer takes at most 2 Read chunks"},
+       "RDMA2_ERR_READ_CHUNKS: the peer takes at most 2 Read chunks",
+       true},
       {{.err = wg07::Err::kWriteChunks, .arm = {.max_chunks = 1}},
-       "RDMA2_ERR_WRITE_CHUNKS: the peer takes at most 1 Write chunks"},
+       "RDMA2_ERR_WRITE_CHUNKS: the peer takes at most 1 Write chunks",
+       true},
       {{.err = wg07::Err::kWriteResource, .arm = {.chunk_index = 1, .length_needed = 70}},
-       "RDMA2_ERR_WRITE_RESOURCE: Write chunk 1 of this Call is too short: it needs 70 bytes"},
-      {{.err = wg07::Err::kInvalHtype}, "RDMA2_ERR_INVAL_HTYPE: the peer takes no message of this type"}};
+       "RDMA2_ERR_WRITE_RESOURCE: Write chunk 1 of this Call is too short: it needs 70 bytes",
+       false},
+      {{.err = wg07::Err::kReplyResource, .arm = {.length_needed = 70}},
+       "RDMA2_ERR_REPLY_RESOURCE: the Reply needs 70 bytes",
+       false},
+      {{.err = wg07::Err::kInvalHtype}, "RDMA2_ERR_INVAL_HTYPE: the peer takes no message of this type", true}};
   open();
   settle();
-  for (const auto& [error, text] : kErrors) {
+  for (const auto& [error, text, did_not_run] : kErrors) {
     outcomes.clear();
     end->qp.sent.clear();
     call_of({});
@@ -387,6 +401,7 @@ TEST_F(Wg07RequesterTest, ErrorsEndTheirCallAndAreTold) {
     ASSERT_THAT(outcomes, SizeIs(1)) << text;
     EXPECT_NE(outcomes[0].status, CallStatus::kSuccess);
     EXPECT_EQ(outcomes[0].text, text);
+    EXPECT_EQ(outcomes[0].did_not_run, did_not_run) << text;
   }
 }
 
