@@ -208,6 +208,18 @@ void Link::on_needless() {
   }
 }
 
+bool Link::has_call(ConstBytes message) const {
+  if (!flow_) {
+    ReceivedCall call;
+    return profile().message_kind(message) == MessageKind::kCall &&
+           profile().receive_call(message, {}, call) == CallVerdict::kAccept;
+  }
+  using Type = Frame::Type;
+  const Frame frame = flow_->frame(message);
+  const bool is_rpc = frame.type == Type::kInline || frame.type == Type::kExternal || frame.type == Type::kMiddle;
+  return is_rpc && frame.direction == Direction::kCall;
+}
+
 // Credits, Send buffers or the other engine's sequence can hold up either engine.
 void Link::finish_turn() {
   needless_in_turn_ = 0;

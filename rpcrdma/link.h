@@ -129,6 +129,8 @@ class Link {
   void finish_turn();
   // on_needless: a message that arrived leads to nothing: it is posted again at once and costs its sender no credit.
   void on_needless();
+  // Whether the message is a Call, or a part of one. Without a responder it comes to the requester.
+  bool has_call(ConstBytes message) const;
   // set_now comes before on_completion and on_time.
   void set_now(TimePoint now) { now_ = now; }
   // Ends sequences of parts whose time is over, and finishes the turn.

@@ -105,7 +105,8 @@ void Requester::on_receive(Arrival&& arrival) {
     on_discarded(level, xid,
                  !xid                ? "the message is too short for a header"
                  : at == sent_.end() ? "no Call that waits has its XID"
-                                     : "its Call has a Reply already");
+                                     : "its Call has a Reply already",
+                 message);
     // The late Reply gives back the credit of a Call that was given up.
     const bool is_late = xid && std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; }) != 0;
     if (!is_late) link_->on_needless();
@@ -131,10 +132,18 @@ void Requester::on_invalidated(ReceiveSlot slot) {
   pump();
 }
 
-void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why) {
+void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why,
+                             ConstBytes message) {
   ++counters_.replies_discarded;
   counters_.last_discard = why;
   if (config_.log == nullptr) return;
+  if (link_->has_call(message)) {
+    config_.log->line(verbs::LogLevel::kWarn, config_.peer,
+                      "XID {:#x}: a Call of the server was discarded: this client takes no Calls; one with "
+                      "ClientConfig::reverse_programs does",
+                      xid.value_or(0));
+    return;
+  }
   config_.log->line(level, config_.peer, "XID {:#x}: a Reply was discarded: {}", xid.value_or(0), why);
 }
 
@@ -196,7 +205,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   }
   switch (verdict) {
     case ReplyVerdict::kDiscard:
-      on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why);
+      on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why, message);
       link_->on_needless();
       break;
     case ReplyVerdict::kError: on_error(at, received_.error); break;

@@ -3,12 +3,14 @@
 
 #include <numeric>
 
+#include "rpcrdma/testing/log_lines.h"
 #include "rpcrdma/testing/wg07_requester.h"
 #include "rpcrdma/v2_wg07/properties.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Le;
 using ::testing::SizeIs;
@@ -403,6 +405,34 @@ TEST_F(Wg07RequesterTest, ErrorsEndTheirCallAndAreTold) {
     EXPECT_EQ(outcomes[0].text, text);
     EXPECT_EQ(outcomes[0].did_not_run, did_not_run) << text;
   }
+}
+
+TEST_F(Wg07RequesterTest, ACallForAClientThatTakesNoneIsNamed) {
+  LogLines lines;
+  EventLog log(lines.log(), "server");
+  open({.log = &log});
+  settle();
+  call_of({});
+  wg07::CallExternal external;
+  external.lists.call_chunk = {Segment{5, 400, 0}};
+  for (const std::uint32_t xid : {77u, xid_of(0)}) {
+    Octets rpc;
+    xdr::XdrWriter out(rpc);
+    emit_call(out, {xid, kTestProgram, kTestVersion, kNull, {}, {}});
+    for (const Octets& octets :
+         {wg07_octets(xid, kManyCredits, wg07::CallInline{}, rpc),
+          wg07_octets(xid, kManyCredits, wg07::CallMiddle{4000}, rpc), wg07_octets(xid, kManyCredits, external)}) {
+      lines.clear();
+      deliver(octets);
+      EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("a Call of the server was discarded: this client takes no")));
+    }
+  }
+  lines.clear();
+  deliver(wg07_octets(77, kManyCredits, wg07::ReplyInline{}, rpc_reply(77)));
+  deliver(wg07_octets(0, kManyCredits, wg07::ConnpropFinal{}));
+  EXPECT_EQ(lines.num_with("a Reply was discarded"), 2u);
+  EXPECT_THAT(lines.all(), SizeIs(2));
+  end.reset();
 }
 
 TEST_F(Wg07RequesterTest, AnErrorEndsACallInTheMiddle) {
