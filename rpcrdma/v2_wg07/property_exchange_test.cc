@@ -91,6 +91,24 @@ TEST(Wg07Exchange, SeveralMessagesMakeOneSet) {
   EXPECT_TRUE(server.peer()->host_auth) << "of the first message";
 }
 
+// Any number of messages, each with as much as it can hold: one value of each property is kept.
+TEST(Wg07Exchange, ManyMessagesAreHeldAsOneSet) {
+  constexpr std::size_t kMaterial = 4000;
+  Exchange server({});
+  for (std::uint32_t i = 0; i <= 1000; ++i) {
+    Properties told{.receive_size = i, .host_auth = Octets(kMaterial, static_cast<std::uint8_t>(i))};
+    const auto taken = server.take(message_of<ConnpropMiddle>(told));
+    ASSERT_TRUE(taken.answer.empty());
+    ASSERT_STREQ(taken.fault, "");
+    ASSERT_TRUE(server.is_between());
+  }
+  EXPECT_FALSE(server.peer());
+  EXPECT_TRUE(server.take(emit(Header{.body = ConnpropFinal{}})).changed);
+  EXPECT_FALSE(server.is_between());
+  EXPECT_EQ(server.peer()->receive_size, 1000u);
+  EXPECT_EQ(server.peer()->host_auth, Octets(kMaterial, 1000 & 0xff));
+}
+
 TEST(Wg07Exchange, NothingElseStandsBetweenThem) {
   RecordProperty("proves", "W2-6.3.3-3");
   Exchange server({});

@@ -344,6 +344,32 @@ TEST_F(Wg07RequesterTest, ThresholdsFollowTheProperties) {
   for (const Octets& one : end->qp.sent) EXPECT_LE(one.size(), 12288u);
 }
 
+// Nothing but properties may come before their last message, so Replies are refused, too. Nothing else waits for it.
+TEST_F(Wg07RequesterTest, PropertiesWithoutALastMessageCostTheRepliesAlone) {
+  RecordProperty("proves", "W2-6.3.3-3");
+  open();
+  end->link->exchange_properties({}, {});
+  settle();
+  call_of({});
+  const std::uint32_t xid = xid_of(0);
+  for (int i = 0; i < 300; ++i) deliver(wg07_octets(0, kManyCredits, wg07::ConnpropMiddle{}));
+  end->qp.sent.clear();
+  answer(xid);
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_EQ(message(0).body<wg07::Error>().err, wg07::Err::kInvalCont);
+  EXPECT_THAT(outcomes, SizeIs(0));
+  run(1000);
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kTimeout);
+  deliver(wg07_octets(0, kManyCredits, wg07::ConnpropFinal{}), 1000);
+  outcomes.clear();
+  end->qp.sent.clear();
+  call_of({});
+  answer(xid_of(0));
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kSuccess);
+}
+
 // A peer's word can be any number.
 TEST_F(Wg07RequesterTest, PropertiesThatCannotBeTrueDoNoHarm) {
   for (const std::uint32_t word : {0u, 1u, 1023u, 0xffffffffu}) {
