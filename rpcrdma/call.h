@@ -155,6 +155,9 @@ struct Reply {
   // The RPC Reply as it came, header and results. Empty if no Reply came that decodes.
   ConstBytes message;
   std::string text;  // one line for every status but kSuccess
+  // The Call certainly did not run: it was never sent, or the peer refused its header or chunks. False where this is
+  // not certain, and for the RPC errors, which have statuses of their own.
+  bool did_not_run = false;
 };
 
 using ReplyCallback = std::function<void(const Reply&)>;

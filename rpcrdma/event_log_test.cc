@@ -222,6 +222,32 @@ TEST_F(EventLogTest, DiscardedRepliesHaveTheirLines) {
   EXPECT_THAT(lines.all().back(), HasSubstr(fmt::format("XID {:#x}: ", xid + 1)));
 }
 
+// With the XID of a Call of the client, too.
+TEST_F(EventLogTest, ACallForAClientThatTakesNoneIsNamed) {
+  open_requester();
+  ASSERT_TRUE(requester->requester->call(call_of(test_binding()), {}).ok());
+  const std::uint32_t own = parse(requester->qp.sent.at(0)).xid;
+  for (const std::uint32_t xid : {77u, own}) {
+    Octets payload;
+    xdr::XdrWriter out(payload);
+    emit_call(out, {xid, kTestProgram, kTestVersion, kNull, {}, {}});
+    v1::Header inline_call, long_call;
+    inline_call.xid = long_call.xid = xid;
+    long_call.proc = v1::Proc::kNomsg;
+    long_call.lists.read_list = {{0, {1, 60, 0}}};
+    for (const Octets& octets : {message(inline_call, payload), message(long_call, {})}) {
+      lines.clear();
+      ASSERT_TRUE(requester->qp.inject(octets));
+      requester->pump();
+      EXPECT_THAT(lines.warnings(),
+                  ElementsAre(fmt::format("peer 192.0.2.2:2049: XID {:#x}: a Call of the server was discarded: this "
+                                          "client takes no Calls; one with ClientConfig::reverse_programs does",
+                                          xid)));
+      EXPECT_EQ(lines.all(), lines.warnings());
+    }
+  }
+}
+
 // A peer costs a bounded number of lines, however much it sends. One of them counts the withheld lines.
 TEST_F(EventLogTest, AFloodMeetsTheBudget) {
   open_responder();

@@ -149,10 +149,12 @@ bool Link::take_property(const Arrival& arrival) {
     endpoint_.fail_violation(kForeignInvalidation);
     return true;
   }
+  const bool knew_peer = exchange_->peer().has_value();
   auto taken = exchange_->take(message);
   if (*taken.fault != '\0') tell_fault(taken.fault);
   const bool is_answered = !taken.answer.empty();
   outbox_.add(std::move(taken.answer), arrival.slot);
+  if (!knew_peer && exchange_->peer()) ask_for_longer_receives();
   if (!is_answered) {
     on_needless();
     endpoint_.post_receive(arrival.slot);
@@ -160,6 +162,16 @@ bool Link::take_property(const Arrival& arrival) {
   pump_outbox();
   if (taken.changed && !endpoint_.failure()) settle_terms();
   return true;
+}
+
+// Once on a connection: a client that may send longer messages than the server's Receives are asks for longer ones.
+// Nothing waits for the answer. Only a grant changes terms().
+void Link::ask_for_longer_receives() {
+  const std::uint32_t wanted_size = exchange_->own().send_size;
+  Properties wanted = *exchange_->peer();
+  if (!is_client() || wanted_size <= wanted.receive_size) return;
+  wanted.receive_size = wanted_size;
+  outbox_.add(exchange_->request(wanted).answer, {});
 }
 
 // R2-6.1.1-11
@@ -194,6 +206,18 @@ void Link::on_needless() {
   if (++needless_in_turn_ > endpoint_.share() + kExtraReceives) {
     endpoint_.fail_overrun("the peer sends only messages that are to be discarded");
   }
+}
+
+bool Link::has_call(ConstBytes message) const {
+  if (!flow_) {
+    ReceivedCall call;
+    return profile().message_kind(message) == MessageKind::kCall &&
+           profile().receive_call(message, {}, call) == CallVerdict::kAccept;
+  }
+  using Type = Frame::Type;
+  const Frame frame = flow_->frame(message);
+  const bool is_rpc = frame.type == Type::kInline || frame.type == Type::kExternal || frame.type == Type::kMiddle;
+  return is_rpc && frame.direction == Direction::kCall;
 }
 
 // Credits, Send buffers or the other engine's sequence can hold up either engine.

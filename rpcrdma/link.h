@@ -129,6 +129,8 @@ class Link {
   void finish_turn();
   // on_needless: a message that arrived leads to nothing: it is posted again at once and costs its sender no credit.
   void on_needless();
+  // Whether the message is a Call, or a part of one. Without a responder it comes to the requester.
+  bool has_call(ConstBytes message) const;
   // set_now comes before on_completion and on_time.
   void set_now(TimePoint now) { now_ = now; }
   // Ends sequences of parts whose time is over, and finishes the turn.
@@ -164,6 +166,7 @@ class Link {
   void end_late_sequence();
   void settle_terms();
   bool take_property(const Arrival& arrival);
+  void ask_for_longer_receives();
   void tell_fault(const char* fault) const;
   void pump_outbox();
   Reassembly::Share share_of_parts();

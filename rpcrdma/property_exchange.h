@@ -36,13 +36,15 @@ class PropertyExchange {
     const char* fault = "";  // the fault of the message, for the log; "": none
   };
   virtual Taken take(ConstBytes message) = 0;
-  // request asks the peer for other values of its properties, those in which `wanted` differs from peer(). A request
-  // for less holds at once: then `changed` is set. The answer is empty if the version has no requests, the peer has not
-  // told its properties, a request waits for its answer, the peer has refused requests as such, or nothing differs.
+  // request asks the peer for other values of its properties, those in which `wanted` differs from peer(). A property
+  // that the peer did not tell, or called constant, is left out. A request for less holds at once: then `changed` is
+  // set. The answer is empty if the version has no requests, the peer has not told its properties, a request waits for
+  // its answer, the peer has refused requests as such, or nothing is left to ask for.
   virtual Taken request(const Properties& /*wanted*/) { return {}; }
   // update: this end's properties are `now`. The peer must be able to go on: Receives may have become longer, all of
   // them, and never shorter. Empty if the version has no updates, nothing differs, this end has not told its
-  // properties, or it has called one of the different ones constant.
+  // properties, or it has called one of the different ones constant. No Link calls it, since the properties of Weft's
+  // ends stay the same during a connection. It is here for R2-6.2.1-6 and the sender's part of R2-6.3.4-1.
   virtual Octets update(const Properties& /*now*/) { return {}; }
 
   const Properties& own() const { return own_; }

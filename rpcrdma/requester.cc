@@ -276,6 +276,8 @@ void Requester::finish(Calls& from, Calls::iterator at, CallStatus status, std::
     call.registrations.clear();
   }
   call.status = status;
+  const bool was_sent = &from == &sent_ && status != CallStatus::kLocalError;
+  call.did_not_run = !call.may_have_run && (!was_sent || call.was_refused);
   call.text = std::move(text);
   ended_.splice(ended_.end(), from, at);
 }
@@ -309,6 +311,7 @@ std::size_t Requester::run_ended() {
     Reply reply;
     reply.status = one.front()->status;
     reply.text = one.front()->text;
+    reply.did_not_run = one.front()->did_not_run;
     end(*one.front(), reply);
     release(one, one.begin());
     ++num_ended;
@@ -332,7 +335,10 @@ void Requester::suspend(const std::string& why) {
   continued_.reset();
   abandoned_.clear();  // these Calls stay given up, and their credits belonged to the old connection
   const auto before = waiting_.begin();
-  while (!sent_.empty()) send_again(sent_.begin(), before, true);
+  while (!sent_.empty()) {
+    sent_.front()->may_have_run = true;
+    send_again(sent_.begin(), before, true);
+  }
   unfenced_.clear();  // no request names them any more
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const auto call = at++;

@@ -200,7 +200,7 @@ class Requester {
   Calls::iterator find(std::uint32_t xid);
   bool may_invalidate(const std::optional<std::uint32_t>& xid, Calls::iterator at, std::uint32_t handle);
   bool fence(Call& call, Arrival& arrival);
-  void on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why);
+  void on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why, ConstBytes message = {});
   void take_grant(ReplyVerdict verdict);
   void on_opened();
   std::string_view other_draft(std::uint32_t xid, ConstBytes message) const;

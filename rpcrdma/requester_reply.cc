@@ -105,7 +105,8 @@ void Requester::on_receive(Arrival&& arrival) {
     on_discarded(level, xid,
                  !xid                ? "the message is too short for a header"
                  : at == sent_.end() ? "no Call that waits has its XID"
-                                     : "its Call has a Reply already");
+                                     : "its Call has a Reply already",
+                 message);
     // The late Reply gives back the credit of a Call that was given up.
     const bool is_late = xid && std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; }) != 0;
     if (!is_late) link_->on_needless();
@@ -131,10 +132,18 @@ void Requester::on_invalidated(ReceiveSlot slot) {
   pump();
 }
 
-void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why) {
+void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why,
+                             ConstBytes message) {
   ++counters_.replies_discarded;
   counters_.last_discard = why;
   if (config_.log == nullptr) return;
+  if (link_->has_call(message)) {
+    config_.log->line(verbs::LogLevel::kWarn, config_.peer,
+                      "XID {:#x}: a Call of the server was discarded: this client takes no Calls; one with "
+                      "ClientConfig::reverse_programs does",
+                      xid.value_or(0));
+    return;
+  }
   config_.log->line(level, config_.peer, "XID {:#x}: a Reply was discarded: {}", xid.value_or(0), why);
 }
 
@@ -180,6 +189,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   if (const std::string_view draft = other_draft(call.xid, message); !draft.empty()) {
     answered_ = true;
     ++counters_.replies_accepted;
+    call.was_refused = true;
     finish(sent_, at, CallStatus::kVersMismatch, "the peer speaks RPC-over-RDMA " + std::string(draft));
     return true;
   }
@@ -195,7 +205,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   }
   switch (verdict) {
     case ReplyVerdict::kDiscard:
-      on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why);
+      on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why, message);
       link_->on_needless();
       break;
     case ReplyVerdict::kError: on_error(at, received_.error); break;
@@ -229,6 +239,8 @@ void Requester::on_refused_parts(std::uint32_t xid, const char* why) {
 void Requester::on_error(Calls::iterator at, const TransportError& error) {
   using Code = TransportError::Code;
   end_parts((*at)->xid);
+  (*at)->was_refused = precedes_call(error.code);
+  if (!(*at)->was_refused) (*at)->may_have_run = true;
   switch (error.code) {
     case Code::kVersion:
       return finish(sent_, at, CallStatus::kVersMismatch,

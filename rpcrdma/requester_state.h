@@ -29,9 +29,11 @@ struct Requester::Call {
   std::size_t min_reply_chunk = 0;  // octets that the Reply chunk must have after a retry
   bool no_read_chunks = false;      // the peer refused its Read chunks
   bool no_write_chunks = false;     // the peer refused its Write chunks
+  bool may_have_run = false;        // it was sent before, and not for certain refused before it ran
 
   // While under way:
   std::optional<TimePoint> sent_at;
+  bool was_refused = false;  // before it ran, this time
   ReplyOffer offer;
   std::size_t max_reply = 0;  // octets of its Reply in parts; 0: not worked out
   CallForm form;
@@ -45,6 +47,7 @@ struct Requester::Call {
 
   // Once ended, until the callback ran:
   CallStatus status = CallStatus::kSuccess;
+  bool did_not_run = false;
   std::string text;
 
   std::size_t rpc_len() const {
@@ -61,6 +64,7 @@ struct Requester::Call {
   // Undoes the preparations for sending. None of the Call's memory is remotely accessible then.
   void unsend() {
     sent_at.reset();
+    was_refused = false;
     offer = {};
     max_reply = 0;
     form = {};
@@ -88,6 +92,7 @@ struct Requester::Call {
     num_retries = 0;
     min_reply_chunk = 0;
     no_read_chunks = no_write_chunks = false;
+    may_have_run = false;
     text.clear();
   }
   // What a spare Call keeps for the next one.

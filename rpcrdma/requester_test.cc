@@ -68,6 +68,50 @@ TEST_F(RequesterTest, ACallThatWasNotSentSaysSo) {
   EXPECT_EQ(outcomes[1].text, "not sent within 1000 ms: the peer granted no credit for it");
 }
 
+// Each of two Calls ends in the same way, and only the first one was sent.
+TEST_F(RequesterTest, ACallThatWasNotSentDidNotRun) {
+  const std::function<void()> ends[] = {
+      [this] { run(1000); },
+      [this] {
+        end->requester->on_closed("gone");
+        run();
+      },
+      [this] {
+        for (const std::uint64_t id : {1u, 2u}) EXPECT_TRUE(end->requester->cancel({id}));
+        run();
+      },
+  };
+  for (const auto& end_both : ends) {
+    open();
+    outcomes.clear();
+    call();
+    call();
+    run();
+    ASSERT_EQ(end->qp.sent.size(), 1u);
+    end_both();
+    ASSERT_EQ(outcomes.size(), 2u);
+    EXPECT_EQ(outcomes[0].status, outcomes[1].status);
+    EXPECT_FALSE(outcomes[0].did_not_run) << outcomes[0].text;
+    EXPECT_TRUE(outcomes[1].did_not_run) << outcomes[1].text;
+  }
+}
+
+// ERR_CHUNK can be about the Reply.
+TEST_F(RequesterTest, OnlyARefusalOfTheVersionTellsThatACallDidNotRun) {
+  for (const v1::Err err : {v1::Err::kVers, v1::Err::kChunk}) {
+    open();
+    outcomes.clear();
+    call();
+    v1::Header header = parse(sent(0));
+    header.proc = v1::Proc::kError;
+    header.err = err;
+    header.vers_low = header.vers_high = 3;
+    deliver(message(header, {}));
+    ASSERT_EQ(outcomes.size(), 1u);
+    EXPECT_EQ(outcomes[0].did_not_run, err == v1::Err::kVers);
+  }
+}
+
 TEST_F(RequesterTest, AGrantOfZeroCountsAsOne) {
   open();
   call();

@@ -130,6 +130,29 @@ TEST_F(RetransmissionTest, CallsGoOutAgainInOrderUnderTheirXids) {
   EXPECT_EQ(requester->counters().retransmitted, 8u);
 }
 
+// A server that refuses a Call may have run it over the connection before.
+TEST_F(RetransmissionTest, ARefusalTellsNothingOfTheConnectionBefore) {
+  for (const bool is_second : {false, true}) {
+    open();
+    std::optional<bool> did_not_run;
+    ASSERT_TRUE(
+        requester->call(call_of(test_binding()), [&](const Reply& reply) { did_not_run = reply.did_not_run; }).ok());
+    run(0);
+    if (is_second) {
+      lose();
+      begin_anew();
+    }
+    v1::Header header = line().header(0);
+    header.proc = v1::Proc::kError;
+    header.err = v1::Err::kVers;
+    header.vers_low = header.vers_high = 3;
+    ASSERT_TRUE(line().qp.inject(message(header, {})));
+    run(1);
+    EXPECT_EQ(did_not_run, !is_second);
+    requester.reset();
+  }
+}
+
 TEST_F(RetransmissionTest, FormsAreChosenAnew) {
   RecordProperty("proves", "R1-4.3.2-13");
   open();

@@ -173,13 +173,15 @@ CallResult kept(const Reply& reply) {
           {reply.results.begin(), reply.results.end()},
           {reply.item_lens.begin(), reply.item_lens.end()},
           reply.item_len,
-          reply.text};
+          reply.text,
+          reply.did_not_run};
 }
 
 Reply refused(const verbs::Error& error) {
   Reply reply;
   reply.status = error.errno_value == ENOTCONN ? CallStatus::kDisconnected : CallStatus::kLocalError;
   reply.text = error.message;
+  reply.did_not_run = true;
   return reply;
 }
 

@@ -26,6 +26,7 @@ struct CallResult {
   std::vector<std::optional<std::size_t>> item_lens;
   std::optional<std::size_t> item_len;
   std::string text;
+  bool did_not_run = false;
 };
 
 class ThreadedClient {

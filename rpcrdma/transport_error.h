@@ -33,4 +33,29 @@ struct TransportError {
   friend bool operator==(const TransportError&, const TransportError&) = default;
 };
 
+// precedes_call: whether a responder sends this error for a Call only before the Call runs: it does not take the header
+// or the chunks as they are. Of the others kChunk, kWriteResource and kReplyResource may be about the Reply, kSystem
+// may be about anything, and kProperty and kOption answer no Call.
+constexpr bool precedes_call(TransportError::Code code) {
+  using Code = TransportError::Code;
+  switch (code) {
+    case Code::kVersion:       // W2-7.1.1-1
+    case Code::kOtherVersion:  // W2-7.1.2-1
+    case Code::kBadHeader:     // R2-7.2.4-6, W2-7.2.1-1
+    case Code::kMessageType:   // R2-7.2.4-4, W2-7.1.3-1
+    case Code::kSequence:      // W2-7.1.4-1
+    case Code::kReadChunks:    // R2-7.2.4-9, W2-7.3.1-1
+    case Code::kWriteChunks:   // R2-7.2.4-13, W2-7.3.2-1
+    case Code::kSegments:      // R2-7.2.4-16, W2-7.3.3-1
+      return true;
+    case Code::kChunk:
+    case Code::kProperty:
+    case Code::kOption:
+    case Code::kWriteResource:
+    case Code::kReplyResource:
+    case Code::kSystem: return false;
+  }
+  return false;
+}
+
 }  // namespace weft::rpcrdma

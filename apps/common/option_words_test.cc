@@ -22,6 +22,8 @@ TEST(OptionWords, FieldsBecomeOptions) {
             "--mpa-rev 1; --peer siw (--mpa-rev 0)");
   EXPECT_EQ(in_options("without SoftConfig::markers"), "without --markers");
   EXPECT_EQ(in_options("another SoftConfig::max_silent"), "another SoftConfig::max_silent");
+  EXPECT_EQ(in_options("this client takes no Calls; one with ClientConfig::reverse_programs does"),
+            "this client takes no Calls; weft gateway does");
 }
 
 TEST(OptionWords, ProgramsAndPortsAreTheProgramsOwnWords) {

@@ -296,8 +296,10 @@ absl::Status Session::call_error(nfs3::Proc proc, const rpcrdma::Reply& reply) {
   const bool in_doubt = reply.status == rpcrdma::CallStatus::kTimeout ||
                         reply.status == rpcrdma::CallStatus::kDisconnected ||
                         reply.status == rpcrdma::CallStatus::kTransportError;
-  // U1-4-06, U2-3-4: a transport error does not say what the server did.
-  if (in_doubt && info->changes) text += "; the server may or may not have done it";
+  // U1-4-06, U2-3-4: in general a transport error does not say what the server did.
+  if (in_doubt && info->changes) {
+    text += reply.did_not_run ? "; the server did not do it" : "; the server may or may not have done it";
+  }
   if (reply.status == rpcrdma::CallStatus::kProcUnavail) return absl::UnimplementedError(text);
   return absl::UnavailableError(text);
 }

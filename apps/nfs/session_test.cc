@@ -7,9 +7,10 @@ namespace {
 
 using rpcrdma::CallStatus;
 
-std::string error_of(nfs3::Proc proc, CallStatus status) {
+std::string error_of(nfs3::Proc proc, CallStatus status, bool did_not_run = false) {
   rpcrdma::Reply reply;
   reply.status = status;
+  reply.did_not_run = did_not_run;
   return std::string(Session::call_error(proc, reply).message());
 }
 
@@ -25,6 +26,13 @@ TEST(SessionErrors, ATransportErrorLeavesInDoubtWhatTheServerDid) {
   // Refused before it ran.
   for (const CallStatus status : {CallStatus::kGarbageArgs, CallStatus::kProcUnavail, CallStatus::kVersMismatch}) {
     EXPECT_EQ(error_of(nfs3::Proc::kRemove, status).find(doubt), std::string::npos) << call_status_str(status);
+  }
+}
+
+TEST(SessionErrors, ACallThatDidNotRunLeavesNoDoubt) {
+  for (const CallStatus status : {CallStatus::kTransportError, CallStatus::kTimeout, CallStatus::kDisconnected}) {
+    EXPECT_TRUE(error_of(nfs3::Proc::kWrite, status, true).ends_with("; the server did not do it"));
+    EXPECT_FALSE(error_of(nfs3::Proc::kRead, status, true).ends_with("did not do it")) << "it changes nothing";
   }
 }
 

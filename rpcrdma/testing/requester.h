@@ -20,6 +20,7 @@ struct RequesterTest : ::testing::Test {
     std::optional<std::size_t> item_len;
     std::string text;
     std::size_t remote_regions = 0;  // that the peer could still reach when the callback ran
+    bool did_not_run = false;
   };
 
   void open(RequesterEnd::Options options = {}) { end = std::make_unique<RequesterEnd>(memory, options); }
@@ -33,7 +34,8 @@ struct RequesterTest : ::testing::Test {
                           {reply.results.begin(), reply.results.end()},
                           reply.item_len,
                           reply.text,
-                          memory.num_remote()});
+                          memory.num_remote(),
+                          reply.did_not_run});
     });
     EXPECT_TRUE(status.ok());
   }

@@ -37,6 +37,10 @@ v2::Propset difference(const Properties& from, const Properties& to) {
   return set;
 }
 
+bool has_size(const v2::Propset& set) {
+  return std::ranges::find(set, kReceiveSize, &v2::Propval::which) != set.end();
+}
+
 // The value that an answer puts in force for the property at this position of the request; null: it is rejected, or
 // does not stand in one of the three sets alone (R2-6.3.3-10).
 const v2::Propval* granted(const v2::Propset& want, std::size_t position, const Resprop& body) {
@@ -127,8 +131,7 @@ PropertyExchange::Taken Exchange::take_body(const Updprop& body, const Header& /
   if (!peer_) return taken;
   Properties told = *peer_;
   (void)v2::apply(now, kProperties, told);
-  const auto is_size = [](const v2::Propval& value) { return value.which == kReceiveSize; };
-  if (asked_ && std::ranges::any_of(now, is_size)) asked_->size_before = told.receive_size;
+  if (asked_ && has_size(now)) asked_->size_before = told.receive_size;
   taken.changed = peer_ != told;
   peer_ = std::move(told);
   return taken;
@@ -164,10 +167,12 @@ PropertyExchange::Taken Exchange::take_body(const OtherBody& /*body*/, const Hea
 PropertyExchange::Taken Exchange::request(const Properties& wanted) {
   if (!peer_ || asked_ || takes_no_requests_) return {};
   v2::Propset want = difference(*peer_, wanted);
+  // R2-6.3.1-4, R2-6.3.1-7
+  std::erase_if(want, [this](const v2::Propval& value) { return !may_change_.contains(value.which); });
   if (want.empty()) return {};
   asked_ = {.xid = next_xid_++, .want = std::move(want), .size_before = peer_->receive_size};
   const auto before = peer_;
-  peer_->receive_size = std::min(peer_->receive_size, wanted.receive_size);  // R2-6.2.1-7
+  if (has_size(asked_->want)) peer_->receive_size = std::min(peer_->receive_size, wanted.receive_size);  // R2-6.2.1-7
   return {.answer = octets_of({.xid = asked_->xid, .body = Reqprop{asked_->want}}), .changed = peer_ != before};
 }
 

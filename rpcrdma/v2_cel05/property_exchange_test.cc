@@ -351,6 +351,27 @@ TEST_F(Cel05Asking, OneRequestWaitsAtATime) {
   EXPECT_TRUE(Exchange(kOwn).request({.receive_size = 65536}).answer.empty()) << "the peer has told nothing yet";
 }
 
+TEST_F(Cel05Asking, OnlyWhatWasToldAndMayChangeIsAskedFor) {
+  RecordProperty("proves", "R2-6.3.1-4 R2-6.3.1-7");
+  const Properties wanted{.receive_size = 4096, .reverse = ReverseSupport::kGeneral};
+  const std::pair<v2::Propset, std::uint32_t> sets[] = {{{word(kReceiveSize, 8192), word(kReverse, 0)}, 0b01},
+                                                        {{word(kReverse, 0)}, 0}};
+  for (const auto& [start, nochg] : sets) {
+    Exchange fresh(kOwn);
+    tell(fresh, start, nochg);
+    const std::uint32_t size = fresh.peer()->receive_size;
+    const auto taken = fresh.request(wanted);
+    Header header;
+    ASSERT_EQ(parse(taken.answer, header), HeaderError::kNone);
+    EXPECT_EQ(std::get<Reqprop>(header.body).want, v2::Propset{word(kReverse, 2)});
+    EXPECT_FALSE(taken.changed);
+    EXPECT_EQ(fresh.peer()->receive_size, size);
+  }
+  Exchange fresh(kOwn);
+  tell(fresh, {word(kReceiveSize, 8192), word(kReverse, 0)}, 0b11);
+  EXPECT_TRUE(fresh.request(wanted).answer.empty());
+}
+
 TEST_F(Cel05Asking, NothingIsAskedWhereNothingDiffers) {
   EXPECT_TRUE(end.request({.receive_size = 8192, .reverse = ReverseSupport::kNone}).answer.empty());
 }

@@ -13,6 +13,16 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
+// Its Replies have no predictable length.
+constexpr Binding kUnpredictable{
+    .program = kTestProgram,
+    .version = kTestVersion,
+    .bound_reply = [](std::uint32_t, ConstBytes, std::span<const std::size_t>, const ReplyLimits&, ReplyBound& bound) {
+      bound.rest = 100;
+      bound.may_retry = true;
+      return Walked::kWhole;
+    }};
+
 TEST_F(Cel05RequesterTest, TheFirstMessageIsAloneAndShort) {
   RecordProperty("proves", "R2-8-1 R2-8-3 R2-8.1-2 R2-7.2.2-3");
   open();
@@ -136,15 +146,42 @@ TEST_F(Cel05RequesterTest, ARefusalOfChunksThatAreNotThereIsFinal) {
 // Every other error is final.
 TEST_F(Cel05RequesterTest, OtherErrorsEndTheCall) {
   RecordProperty("proves", "R2-7.2.4-26");
-  for (const auto err : {cel05::Err::kBadXdr, cel05::Err::kInvalProc, cel05::Err::kSegments, cel05::Err::kWriteResource,
-                         cel05::Err::kReplyResource, cel05::Err::kInvalOption, cel05::Err::kSystem}) {
+  const std::pair<cel05::Err, bool> errors[] = {
+      {cel05::Err::kBadXdr, true},         {cel05::Err::kInvalProc, true},      {cel05::Err::kSegments, true},
+      {cel05::Err::kWriteResource, false}, {cel05::Err::kReplyResource, false}, {cel05::Err::kInvalOption, false},
+      {cel05::Err::kSystem, false}};
+  for (const auto& [err, did_not_run] : errors) {
     outcomes.clear();
     open();
     call_of(kNull, {});
     refuse(0, {.err = err});
     ASSERT_THAT(outcomes, SizeIs(1));
     EXPECT_EQ(outcomes[0].status, CallStatus::kTransportError);
+    EXPECT_EQ(outcomes[0].did_not_run, did_not_run) << outcomes[0].text;
     EXPECT_THAT(end->qp.sent, SizeIs(1));
+  }
+}
+
+// What a refusal tells is certain for the first try, too, only if that was refused as well.
+TEST_F(Cel05RequesterTest, ASecondTryThatIsRefusedTellsNothingOfTheFirst) {
+  for (const bool may_have_run : {false, true}) {
+    open();
+    get_credits();
+    outcomes.clear();
+    CallSpec spec = rpcrdma::testing::call_of(kUnpredictable);
+    spec.max_results = 100;
+    std::optional<bool> did_not_run;
+    if (may_have_run) {
+      ASSERT_TRUE(end->requester->call(spec, [&](const Reply& reply) { did_not_run = reply.did_not_run; }).ok());
+      refuse(1, {.err = cel05::Err::kReplyResource, .arm = {.length_needed = 20000}});
+    } else {
+      call_write();
+      refuse(1, {.err = cel05::Err::kReadChunks});
+    }
+    ASSERT_THAT(end->qp.sent, SizeIs(3));
+    refuse(2, {.err = cel05::Err::kSegments, .arm = {.max_segments = 1}});
+    if (!may_have_run) did_not_run = outcomes.at(0).did_not_run;
+    EXPECT_EQ(did_not_run, !may_have_run);
   }
 }
 
@@ -360,14 +397,6 @@ TEST_F(Cel05RequesterTest, CallsUnderWayStayWithinGrantAndRequest) {
 // An error of this kind names what the Reply chunk lacked.
 TEST_F(Cel05RequesterTest, ACallOfUnknownReplyLengthGoesAgainWithTheRoomThatItNeeds) {
   RecordProperty("proves", "R2-7.2.4-23");
-  static constexpr Binding kUnpredictable{.program = kTestProgram,
-                                          .version = kTestVersion,
-                                          .bound_reply = [](std::uint32_t, ConstBytes, std::span<const std::size_t>,
-                                                            const ReplyLimits&, ReplyBound& bound) {
-                                            bound.rest = 100;
-                                            bound.may_retry = true;
-                                            return Walked::kWhole;
-                                          }};
   open();
   get_credits();
   CallSpec spec = rpcrdma::testing::call_of(kUnpredictable);

@@ -91,6 +91,24 @@ TEST(Wg07Exchange, SeveralMessagesMakeOneSet) {
   EXPECT_TRUE(server.peer()->host_auth) << "of the first message";
 }
 
+// Any number of messages, each with as much as it can hold: one value of each property is kept.
+TEST(Wg07Exchange, ManyMessagesAreHeldAsOneSet) {
+  constexpr std::size_t kMaterial = 4000;
+  Exchange server({});
+  for (std::uint32_t i = 0; i <= 1000; ++i) {
+    Properties told{.receive_size = i, .host_auth = Octets(kMaterial, static_cast<std::uint8_t>(i))};
+    const auto taken = server.take(message_of<ConnpropMiddle>(told));
+    ASSERT_TRUE(taken.answer.empty());
+    ASSERT_STREQ(taken.fault, "");
+    ASSERT_TRUE(server.is_between());
+  }
+  EXPECT_FALSE(server.peer());
+  EXPECT_TRUE(server.take(emit(Header{.body = ConnpropFinal{}})).changed);
+  EXPECT_FALSE(server.is_between());
+  EXPECT_EQ(server.peer()->receive_size, 1000u);
+  EXPECT_EQ(server.peer()->host_auth, Octets(kMaterial, 1000 & 0xff));
+}
+
 TEST(Wg07Exchange, NothingElseStandsBetweenThem) {
   RecordProperty("proves", "W2-6.3.3-3");
   Exchange server({});
@@ -120,6 +138,24 @@ TEST(Wg07Exchange, AMalformedValueChangesNothing) {
     Exchange server({});
     EXPECT_EQ(refused(server, load_v2_vector(id).octets), Err::kBadPropval) << id;
     EXPECT_TRUE(server.take(message_of<ConnpropFinal>(kOwn)).changed) << id << " ended the exchange";
+  }
+}
+
+// The XDR of rdma_data is judged before its id counts. So roundup that is not zero is a bad value of an unknown
+// property, too, as a length beyond the message is.
+TEST(Wg07Exchange, AnUnknownPropertyOfBadXdrIsABadValue) {
+  RecordProperty("proves", "W2-5.1-3");
+  constexpr std::uint32_t kUnknown = 4711;
+  const v2::Propset set{{.which = 2, .data = {0, 0, 0x20, 0}}, {.which = kUnknown, .data = {1, 2, 3}}};
+  const Octets good = emit(Header{.xid = 9, .body = ConnpropFinal{set}});
+  Octets bad_roundup = good, bad_length = good;
+  bad_roundup.back() = 1;
+  bad_length[bad_length.size() - 5] = 5;
+  for (const Octets& bad : {bad_roundup, bad_length}) {
+    Exchange server({});
+    EXPECT_EQ(refused(server, bad), Err::kBadPropval);
+    EXPECT_TRUE(server.take(good).changed);
+    EXPECT_EQ(server.peer()->receive_size, 8192u);
   }
 }
 

@@ -3,12 +3,14 @@
 
 #include <numeric>
 
+#include "rpcrdma/testing/log_lines.h"
 #include "rpcrdma/testing/wg07_requester.h"
 #include "rpcrdma/v2_wg07/properties.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Le;
 using ::testing::SizeIs;
@@ -342,6 +344,32 @@ TEST_F(Wg07RequesterTest, ThresholdsFollowTheProperties) {
   for (const Octets& one : end->qp.sent) EXPECT_LE(one.size(), 12288u);
 }
 
+// Nothing but properties may come before their last message, so Replies are refused, too. Nothing else waits for it.
+TEST_F(Wg07RequesterTest, PropertiesWithoutALastMessageCostTheRepliesAlone) {
+  RecordProperty("proves", "W2-6.3.3-3");
+  open();
+  end->link->exchange_properties({}, {});
+  settle();
+  call_of({});
+  const std::uint32_t xid = xid_of(0);
+  for (int i = 0; i < 300; ++i) deliver(wg07_octets(0, kManyCredits, wg07::ConnpropMiddle{}));
+  end->qp.sent.clear();
+  answer(xid);
+  ASSERT_THAT(end->qp.sent, SizeIs(1));
+  EXPECT_EQ(message(0).body<wg07::Error>().err, wg07::Err::kInvalCont);
+  EXPECT_THAT(outcomes, SizeIs(0));
+  run(1000);
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kTimeout);
+  deliver(wg07_octets(0, kManyCredits, wg07::ConnpropFinal{}), 1000);
+  outcomes.clear();
+  end->qp.sent.clear();
+  call_of({});
+  answer(xid_of(0));
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kSuccess);
+}
+
 // A peer's word can be any number.
 TEST_F(Wg07RequesterTest, PropertiesThatCannotBeTrueDoNoHarm) {
   for (const std::uint32_t word : {0u, 1u, 1023u, 0xffffffffu}) {
@@ -363,23 +391,37 @@ TEST_F(Wg07RequesterTest, PropertiesThatCannotBeTrueDoNoHarm) {
 }
 
 TEST_F(Wg07RequesterTest, ErrorsEndTheirCallAndAreTold) {
-  const std::pair<wg07::Error, const char*> kErrors[] = {
-      {{.err = wg07::Err::kSystem}, "RDMA2_ERR_SYSTEM: the peer had an internal error"},
-      {{.err = wg07::Err::kBadXdr}, "RDMA2_ERR_BAD_XDR: the peer could not use this Call's header or chunks"},
-      {{.err = wg07::Err::kInvalCont}, "RDMA2_ERR_INVAL_CONT: the peer could not join the parts of this Call"},
-      {{.err = wg07::Err::kBadPropval}, "RDMA2_ERR_BAD_PROPVAL: the peer could not use this Call's header or chunks"},
+  struct Case {
+    wg07::Error error;
+    const char* text;
+    bool did_not_run;
+  };
+  const Case kErrors[] = {
+      {{.err = wg07::Err::kSystem}, "RDMA2_ERR_SYSTEM: the peer had an internal error", false},
+      {{.err = wg07::Err::kBadXdr}, "RDMA2_ERR_BAD_XDR: the peer could not use this Call's header or chunks", true},
+      {{.err = wg07::Err::kInvalCont}, "RDMA2_ERR_INVAL_CONT: the peer could not join the parts of this Call", true},
+      {{.err = wg07::Err::kBadPropval},
+       "RDMA2_ERR_BAD_PROPVAL: the peer could not use this Call's header or chunks",
+       false},
       {{.err = wg07::Err::kSegments, .arm = {.max_segments = 3}},
-       "RDMA2_ERR_SEGMENTS: the peer takes at most 3 segments"},
+       "RDMA2_ERR_SEGMENTS: the peer takes at most 3 segments",
+       true},
       {{.err = wg07::Err::kReadChunks, .arm = {.max_chunks = 2}},
-       "RDMA2_ERR_READ_CHUNKS: the peer takes at most 2 Read chunks"},
+       "RDMA2_ERR_READ_CHUNKS: the peer takes at most 2 Read chunks",
+       true},
       {{.err = wg07::Err::kWriteChunks, .arm = {.max_chunks = 1}},
-       "RDMA2_ERR_WRITE_CHUNKS: the peer takes at most 1 Write chunks"},
+       "RDMA2_ERR_WRITE_CHUNKS: the peer takes at most 1 Write chunks",
+       true},
       {{.err = wg07::Err::kWriteResource, .arm = {.chunk_index = 1, .length_needed = 70}},
-       "RDMA2_ERR_WRITE_RESOURCE: Write chunk 1 of this Call is too short: it needs 70 bytes"},
-      {{.err = wg07::Err::kInvalHtype}, "RDMA2_ERR_INVAL_HTYPE: the peer takes no message of this type"}};
+       "RDMA2_ERR_WRITE_RESOURCE: Write chunk 1 of this Call is too short: it needs 70 bytes",
+       false},
+      {{.err = wg07::Err::kReplyResource, .arm = {.length_needed = 70}},
+       "RDMA2_ERR_REPLY_RESOURCE: the Reply needs 70 bytes",
+       false},
+      {{.err = wg07::Err::kInvalHtype}, "RDMA2_ERR_INVAL_HTYPE: the peer takes no message of this type", true}};
   open();
   settle();
-  for (const auto& [error, text] : kErrors) {
+  for (const auto& [error, text, did_not_run] : kErrors) {
     outcomes.clear();
     end->qp.sent.clear();
     call_of({});
@@ -387,7 +429,36 @@ TEST_F(Wg07RequesterTest, ErrorsEndTheirCallAndAreTold) {
     ASSERT_THAT(outcomes, SizeIs(1)) << text;
     EXPECT_NE(outcomes[0].status, CallStatus::kSuccess);
     EXPECT_EQ(outcomes[0].text, text);
+    EXPECT_EQ(outcomes[0].did_not_run, did_not_run) << text;
   }
+}
+
+TEST_F(Wg07RequesterTest, ACallForAClientThatTakesNoneIsNamed) {
+  LogLines lines;
+  EventLog log(lines.log(), "server");
+  open({.log = &log});
+  settle();
+  call_of({});
+  wg07::CallExternal external;
+  external.lists.call_chunk = {Segment{5, 400, 0}};
+  for (const std::uint32_t xid : {77u, xid_of(0)}) {
+    Octets rpc;
+    xdr::XdrWriter out(rpc);
+    emit_call(out, {xid, kTestProgram, kTestVersion, kNull, {}, {}});
+    for (const Octets& octets :
+         {wg07_octets(xid, kManyCredits, wg07::CallInline{}, rpc),
+          wg07_octets(xid, kManyCredits, wg07::CallMiddle{4000}, rpc), wg07_octets(xid, kManyCredits, external)}) {
+      lines.clear();
+      deliver(octets);
+      EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("a Call of the server was discarded: this client takes no")));
+    }
+  }
+  lines.clear();
+  deliver(wg07_octets(77, kManyCredits, wg07::ReplyInline{}, rpc_reply(77)));
+  deliver(wg07_octets(0, kManyCredits, wg07::ConnpropFinal{}));
+  EXPECT_EQ(lines.num_with("a Reply was discarded"), 2u);
+  EXPECT_THAT(lines.all(), SizeIs(2));
+  end.reset();
 }
 
 TEST_F(Wg07RequesterTest, AnErrorEndsACallInTheMiddle) {

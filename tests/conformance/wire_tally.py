@@ -7,7 +7,6 @@ engines sent, arrived_v2_DRAFT what reached them from peers that tests play."""
 NEVER_SENT = {
     "cel05": {
         "RDMA2_OPTIONAL": "Weft has no extension (R2-5.3-1)",
-        "RDMA2_REQPROP": "no Link asks for a change; v2_cel05::Exchange::request makes the message",
         "RDMA2_UPDPROP": "no Link changes its properties (R2-6.2.1-5); v2_cel05::Exchange::update makes the message",
     },
     "wg07": {

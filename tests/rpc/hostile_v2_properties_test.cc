@@ -114,10 +114,12 @@ TEST_F(HostilePropertiesTest, ListsOfPropertiesThatNeverEnd) {
   open();
   V2Peer& peer = open_wg07();
   most_held = 0;
+  const v2::Propset material = v2::make_propset(Properties{.host_auth = pattern(3900)}, wg07::kProperties);
   v2::Propset set;
   for (std::uint32_t i = 0; i < 50; ++i) set.push_back({i, Octets(60)});
   for (std::size_t i = 0; i < 300; ++i) {
     send(peer, 3, wg07::ConnpropMiddle{{property(100, 1), property(1, kLies[i % std::size(kLies)])}});
+    send(peer, 3, wg07::ConnpropMiddle{material});
     if (i % 100 == 0) {
       send(peer, 9, wg07::CallInline{}, rpc_call(9));
       settle();

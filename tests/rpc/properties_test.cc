@@ -65,6 +65,30 @@ TEST_P(PropertiesOverSoft, LongItemsAreInSegmentsThatThePeerTakes) {
   for (const std::size_t len : {1ul << 20, (4ul << 20) - 3}) write(len);
 }
 
+// The types of all messages of one connection.
+struct TypesHeard : LinkObserver {
+  void on_message(const ObservedLink& /*link*/, const LinkMessage& message) override {
+    xdr::XdrReader in(message.octets.front());
+    std::uint32_t type = 0;
+    if (in.skip(12) && in.u32(type)) types.push_back(type);
+  }
+  void on_end(const ObservedLink& /*link*/, std::string_view /*why*/) override {}
+
+  std::vector<std::uint32_t> types;
+};
+
+// Longer messages of the client are no reason to ask Weft's server: its properties are constant.
+TEST_P(PropertiesOverSoft, EachEndSendsOneMessageAboutProperties) {
+  const std::uint32_t last = GetParam() == Protocol::k2Cel05 ? 9 : 7;
+  TypesHeard heard;
+  listen({.inline_threshold = 16384});
+  connect({.inline_threshold = 65536, .observer = &heard});
+  const auto is_about_properties = [last](std::uint32_t type) { return type >= 6 && type <= last; };
+  EXPECT_EQ(std::ranges::count_if(heard.types, is_about_properties), 2);
+  clients.clear();
+  client.reset();
+}
+
 INSTANTIATE_TEST_SUITE_P(Drafts, PropertiesOverSoft, ::testing::Values(Protocol::k2Cel05, Protocol::k2Wg07));
 
 // The reverse direction of wg07 begins with the client's word.

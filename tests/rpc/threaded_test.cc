@@ -311,6 +311,7 @@ TEST_F(ThreadedTest, WhatCannotBeCalledEndsInItsCallback) {
   spec.binding = &plain_binding();  // another program's
   const CallResult refused = client->call_and_wait(spec);
   EXPECT_EQ(refused.status, CallStatus::kLocalError);
+  EXPECT_TRUE(refused.did_not_run);
   EXPECT_FALSE(refused.text.empty());
 }
 
