@@ -28,6 +28,13 @@ std::optional<struct stat> stat_of(const std::string& path) {
   return of;
 }
 
+// A shell may have opened a capture there.
+std::optional<struct stat> stat_of_standard_input() {
+  struct stat of {};
+  if (::fstat(STDIN_FILENO, &of) != 0) return std::nullopt;
+  return of;
+}
+
 // A symbolic link stays: the program writes the file that the link names, which need not exist yet. Empty: the links
 // form a circle.
 std::optional<std::string> target_of(std::filesystem::path path) {
@@ -58,7 +65,7 @@ absl::StatusOr<OutputFile> OutputFile::open(const std::string& path, const std::
     if (!fd) return cannot_write(path, errno);
     return OutputFile(path, "", open_output_stream(std::move(fd)).release());
   }
-  const auto read = stat_of(input);
+  const auto read = input == "-" ? stat_of_standard_input() : stat_of(input);
   if (old && read && old->st_dev == read->st_dev && old->st_ino == read->st_ino) {
     return absl::InvalidArgumentError(path + " is the capture itself. Try: another name for the page");
   }

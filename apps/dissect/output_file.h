@@ -14,7 +14,7 @@ namespace weft::apps::dissect {
 // directly.
 class OutputFile {
  public:
-  // input: a file that must not be replaced, because it is read.
+  // input: a file that must not be replaced, because it is read. "-" is standard input.
   static absl::StatusOr<OutputFile> open(const std::string& path, const std::string& input);
   OutputFile(OutputFile&&) = default;
   OutputFile& operator=(OutputFile&&) = delete;

@@ -1,5 +1,6 @@
 #include "apps/dissect/output_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -52,6 +53,20 @@ TEST_F(OutputFileTest, WithoutCommitNothingIsLeft) {
   }
   EXPECT_EQ(content(at("page")), "old");
   EXPECT_EQ(num_files(), 1u);
+}
+
+// weft dissect --html u.pcap - < u.pcap
+TEST_F(OutputFileTest, TheCaptureOnStandardInputStays) {
+  std::ofstream(at("capture")) << "packets";
+  const int before = ::dup(STDIN_FILENO);
+  const int capture = ::open(at("capture").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::dup2(capture, STDIN_FILENO), STDIN_FILENO);
+  const auto file = OutputFile::open(at("capture"), "-");
+  if (before >= 0) ::dup2(before, STDIN_FILENO);
+  ::close(before);
+  ::close(capture);
+  EXPECT_THAT(std::string(file.status().message()), HasSubstr("is the capture itself"));
+  EXPECT_EQ(content(at("capture")), "packets");
 }
 
 TEST_F(OutputFileTest, ReplacesAFileAndKeepsItsPermissionsAndLinks) {
