@@ -56,12 +56,16 @@ const CallTable::Call* CallTable::find(std::uint32_t xid) const {
   return found == calls_.end() ? nullptr : &found->second;
 }
 
-void CallTable::answer(std::uint32_t xid) {
+void CallTable::end_call(std::uint32_t xid, Had had) {
   const auto call = calls_.find(xid);
   if (call == calls_.end()) return;
   forget(call);
-  answered_.push_back(xid);
-  if (answered_.size() > kMaxAnswered) answered_.pop_front();
+  note_past({xid, had});
+}
+
+void CallTable::note_past(Past past) {
+  past_.push_back(past);
+  if (past_.size() > kMaxPast) past_.pop_front();
 }
 
 void CallTable::forget(std::unordered_map<std::uint32_t, Call>::iterator call) {
@@ -169,8 +173,10 @@ std::optional<CallTable::Written> CallTable::written(std::uint32_t xid, const rp
   return Written{segment.written, segment.is_shared ? std::nullopt : std::optional(segment.end)};
 }
 
-bool CallTable::may_have_had(std::uint32_t xid) const {
-  return has_forgotten_ || calls_.contains(xid) || std::ranges::find(answered_, xid) != answered_.end();
+CallTable::Had CallTable::had(std::uint32_t xid) const {
+  if (has_forgotten_) return Had::kUnknown;
+  const auto last = std::find_if(past_.rbegin(), past_.rend(), [xid](const Past& past) { return past.xid == xid; });
+  return last == past_.rend() ? Had::kNever : last->had;
 }
 
 }  // namespace weft::apps::dissect

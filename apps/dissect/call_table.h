@@ -26,11 +26,14 @@ class CallTable {
 
   static constexpr std::size_t kMaxCalls = 4096;
   static constexpr std::size_t kMaxSegments = 65536;
-  static constexpr std::size_t kMaxAnswered = 1024;
+  static constexpr std::size_t kMaxPast = 1024;
   static constexpr std::size_t kMaxLooks = 64;  // segments that find_memory looks at
   // Runs of octets behind a hole that Writes left: of a segment, and segments that have some.
   static constexpr std::size_t kMaxRuns = 16;
   static constexpr std::size_t kMaxHoled = 1024;
+
+  // Had: whether a Call that is not open now was there.
+  enum class Had : std::uint8_t { kNever, kAnswered, kUnknown };
 
   struct Call {
     std::uint32_t program = 0, version = 0, procedure = 0;
@@ -67,7 +70,11 @@ class CallTable {
   Call* find(std::uint32_t xid);
   const Call* find(std::uint32_t xid) const;
   // answer forgets a Call that has its Reply.
-  void answer(std::uint32_t xid);
+  void answer(std::uint32_t xid) { end_call(xid, Had::kAnswered); }
+  // refuse forgets a Call that has an error. Other rules hold whether a Reply follows.
+  void refuse(std::uint32_t xid) { end_call(xid, Had::kUnknown); }
+  // note_unread: a message with this XID cannot be read. It may be a Call.
+  void note_unread(std::uint32_t xid) { note_past({xid, Had::kUnknown}); }
   // Memory: what open Calls offer at a place.
   struct Memory {
     // The segment at this place, or the one that reaches farthest behind it; else any one with this handle; null for
@@ -96,8 +103,8 @@ class CallTable {
   bool is_certain(const Call& call) const { return !call.is_repeated && call.num_gaps == num_gaps_; }
 
   std::size_t num_open() const { return calls_.size(); }
-  // Whether a Call with this XID was open lately, or can have been.
-  bool may_have_had(std::uint32_t xid) const;
+  // had looks for a Call among the last kMaxPast XIDs. kAnswered: one Call, which got its Reply.
+  Had had(std::uint32_t xid) const;
   // Whether open Calls were forgotten.
   bool has_forgotten() const { return has_forgotten_; }
 
@@ -107,7 +114,15 @@ class CallTable {
     std::uint32_t begin = 0, end = 0;
   };
 
+  // Past: a message whose XID is not open any more.
+  struct Past {
+    std::uint32_t xid = 0;
+    Had had = Had::kAnswered;
+  };
+
   void forget_all();
+  void end_call(std::uint32_t xid, Had had);
+  void note_past(Past past);
   // count tells how many Calls and segments there are.
   void count() { count_.set(calls_.size() + num_offered_); }
   void forget(std::unordered_map<std::uint32_t, Call>::iterator call);
@@ -119,7 +134,7 @@ class CallTable {
   std::multimap<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, Segment> segments_;
   std::unordered_map<const Segment*, std::vector<Run>> ahead_;  // behind a hole
   std::size_t num_offered_ = 0;                                 // segments of all open Calls
-  std::deque<std::uint32_t> answered_;                          // the last XIDs
+  std::deque<Past> past_;                                       // the last ones
   std::uint64_t num_gaps_ = 0;
   bool has_forgotten_ = false;
   EntryCount count_;

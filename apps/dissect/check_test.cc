@@ -9,6 +9,8 @@
 #include "apps/dissect/fault_log.h"
 #include "apps/dissect/testing/printed.h"
 #include "apps/dissect/testing/rpc.h"
+#include "mpa/crc32c.h"
+#include "mpa/fpdu.h"
 
 namespace weft::apps::dissect {
 namespace {
@@ -75,6 +77,8 @@ TEST(CheckTest, ShowsTheCrcThePadAndTheMarker) {
   padded.wire.open();
   Octets bad_pad = padded.wire.fpdu(Wire::kClient, untagged(rdmap::Opcode::kSend, 1, pattern(7)));
   bad_pad[27] = 0xee;
+  const std::size_t covered = bad_pad.size() - mpa::kCrcLen;
+  mpa::emit_crc(std::span(bad_pad).last<mpa::kCrcLen>(), mpa::crc32c(ConstBytes(bad_pad).first(covered)));
   padded.wire.send(Wire::kClient, bad_pad);
   EXPECT_THAT(padded.end(), HasSubstr("PAD is not zero\n    the receiver does not look at it\n    FPDU [27:1] ee\n"));
 

@@ -605,5 +605,25 @@ TEST_F(DissectorTest, CommentsAreBounded) {
   EXPECT_THAT(comments.texts, ElementsAre(longest, longest + " (cut)"));
 }
 
+// A Key with a wrong octet anywhere is a Key.
+TEST(StartupKey, EachOctetCounts) {
+  constexpr std::size_t kKeyLen = 16;
+  for (const bool is_reply : {false, true}) {
+    for (std::size_t at = 0; at < kKeyLen; ++at) {
+      Told told;
+      Dissector dissector({}, told);
+      testing::Wire wire(dissector);
+      wire.syn(Wire::kClient);
+      wire.syn(Wire::kServer);
+      Octets request = testing::startup(mpa::FrameKind::kRequest), reply = testing::startup(mpa::FrameKind::kReply);
+      (is_reply ? reply : request)[at] ^= 0x20;
+      wire.send(Wire::kClient, request);
+      wire.send(Wire::kServer, reply);
+      EXPECT_THAT(told.findings, ::testing::Contains("MPA-7.1.2-15"))
+          << (is_reply ? "Reply, octet " : "Request, octet ") << at;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft::apps::dissect

@@ -284,8 +284,8 @@ void ErrorRules::on_error(Side from, const TransportHeader& header, const CallTa
   const TransportError& error = *header.error;
   const auto asked = asked_by(asker, header, calls);
   const bool was_refused = std::ranges::find(asker.refused, header.xid, &Refused::xid) != asker.refused.end();
-  const bool may_answer = asker.has_forgotten || was_refused || calls.may_have_had(header.xid) ||
-                          std::ranges::any_of(asker.others, has_xid);
+  const bool may_answer = asker.has_forgotten || was_refused || calls.find(header.xid) != nullptr ||
+                          calls.had(header.xid) != CallTable::Had::kNever || std::ranges::any_of(asker.others, has_xid);
   if (!may_answer) {
     frame.find(requirement_of(RpcRule::kErrorXid, state.protocol),
                fmt::format("no request has the error's XID {:#010x}", header.xid), kWaits);

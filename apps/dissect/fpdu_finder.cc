@@ -89,9 +89,14 @@ FpduFinder::Guess FpduFinder::try_headers(ConstBytes octets, const Shape& shape,
   return Guess::kYes;
 }
 
+bool FpduFinder::pays_for(std::size_t len) {
+  if (len > crc_budget_) return false;
+  crc_budget_ -= len;
+  return true;
+}
+
 bool FpduFinder::crc_fits(ConstBytes wire) {
-  if (wire.size() > crc_budget_) return false;
-  crc_budget_ -= wire.size();
+  if (!pays_for(wire.size())) return false;
   const std::size_t covered = wire.size() - mpa::kCrcLen;
   const bool fits = mpa::crc32c(wire.first(covered)) == mpa::parse_crc(wire.subspan(covered).first<mpa::kCrcLen>());
   saw_crc_ |= fits;

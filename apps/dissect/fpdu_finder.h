@@ -34,6 +34,8 @@ class FpduFinder {
   // num octets arrived. They pay for CRCs: a capture made to look like FPDUs everywhere must not take for ever.
   void on_octets(std::size_t num) { crc_budget_ += num * kCrcBudget; }
 
+  // pays_for: whether the octets that arrived pay for looking at `len` octets again. It takes the price.
+  bool pays_for(std::size_t len);
   // An FPDU of this shape; the terms are known.
   Guess try_known(ConstBytes octets, const Shape& shape);
   // An FPDU of any shape, which goes to `shape`. `place` names the first octet in the stream.

@@ -5,7 +5,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "rpcrdma/xdr/xdr.h"
+
 namespace weft::apps::dissect {
+
+void MessageParts::on_gap() {
+  drop();
+  may_lack_front_ = true;
+}
 
 void MessageParts::drop() {
   held_.now -= octets_.capacity();
@@ -23,6 +30,10 @@ void MessageParts::judge(const TransportHeader& header, Frame& frame) const {
 
 void MessageParts::take(const TransportHeader& header, ConstBytes part) {
   if (header.xid != xid_) drop();
+  if (lacks_front(header, part)) {
+    may_lack_front_ = true;
+    return;
+  }
   xid_ = header.xid;
   const bool is_cut = len_ != octets_.size();
   len_ += part.size();
@@ -37,6 +48,14 @@ void MessageParts::take(const TransportHeader& header, ConstBytes part) {
 
 bool MessageParts::ends(const TransportHeader& header) const {
   return !octets_.empty() && header.has_payload && header.xid == xid_;
+}
+
+// The first part begins with the XID, as the header does.
+bool MessageParts::lacks_front(const TransportHeader& header, ConstBytes payload) {
+  if (!std::exchange(may_lack_front_, false)) return false;
+  rpcrdma::xdr::XdrReader in(payload);
+  std::uint32_t xid = 0;
+  return !in.u32(xid) || xid != header.xid;
 }
 
 MessageParts::Joined MessageParts::join(ConstBytes last) {

@@ -24,8 +24,9 @@ class MessageParts {
   MessageParts& operator=(const MessageParts&) = delete;
   ~MessageParts() { drop(); }
 
-  // The parts so far belong to no message that will become whole.
-  void drop();
+  // The capture misses messages: the parts so far belong to no message that will become whole, and the next part may
+  // not be the first one of its message.
+  void on_gap();
   // judge holds a message against the parts before it. It comes before take().
   void judge(const TransportHeader& header, Frame& frame) const;
   // take adds a part that is not the last one.
@@ -39,9 +40,15 @@ class MessageParts {
   };
   // join returns all parts with the last one, and forgets them.
   Joined join(ConstBytes last);
+  // lacks_front: payload, in a message that is not joined, may be the last part of a message whose first parts the
+  // capture lacks. It is asked once for each such message: the message behind it is whole.
+  bool lacks_front(const TransportHeader& header, ConstBytes payload);
 
  private:
+  void drop();
+
   HeldMessages& held_;
+  bool may_lack_front_ = false;  // the capture misses messages since the last one that was whole
   std::vector<std::uint8_t> octets_;
   std::size_t len_ = 0;  // of all parts
   std::uint32_t xid_ = 0;

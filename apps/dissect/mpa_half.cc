@@ -24,13 +24,18 @@ mpa::FrameKind kind_of(ConstBytes octets) {
   return is_reply ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest;
 }
 
+constexpr std::string_view kRequestKey = "MPA ID Req Frame", kReplyKey = "MPA ID Rep Frame";
+
 bool begins_with_key(ConstBytes octets) {
-  return begins_with(octets, "MPA ID Req Frame") || begins_with(octets, "MPA ID Rep Frame");
+  return begins_with(octets, kRequestKey) || begins_with(octets, kReplyKey);
 }
 
-// Whether the first octets are those of a Key, though not all of it is right.
+// Whether the first octets are those of a Key, but for a few. Other protocols do not come so near by accident.
 bool is_nearly_key(ConstBytes octets) {
-  return begins_with(octets, "MPA ID Re");
+  constexpr std::size_t kMaxWrong = 8;
+  std::size_t num_wrong = 0;
+  for (std::size_t i = 0; i < kKeyLen; ++i) num_wrong += octets[i] != static_cast<std::uint8_t>(kRequestKey[i]) ? 1 : 0;
+  return num_wrong <= kMaxWrong;
 }
 
 // Whether one of the first `num` Markers does not lead to the start of its FPDU.
@@ -101,7 +106,7 @@ std::size_t MpaHalf::step(ConstBytes octets, const Arrival& arrival) {
 
 void MpaHalf::end(const Arrival& arrival) {
   on_octets({}, arrival);
-  if (state_ == State::kFpdus && !pending_.empty()) sink_.on_cut_short(pending_, arrival);
+  if (state_ == State::kFpdus && !was_bad_crc_ && !pending_.empty()) sink_.on_cut_short(pending_, arrival);
 }
 
 void MpaHalf::advance(std::size_t len) {
@@ -131,7 +136,7 @@ std::size_t MpaHalf::take_fpdu(ConstBytes octets, const Arrival& arrival) {
   const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
   if (octets.size() < length_end) return 0;
   if (const auto guess = can_tell(octets); guess != FpduFinder::Guess::kYes) {
-    if (guess == FpduFinder::Guess::kNo) state_ = State::kSearch;
+    if (guess == FpduFinder::Guess::kNo) begin_search();
     return 0;
   }
   const std::size_t ulpdu_len = ulpdu_length(octets.subspan(length_end - 2));
@@ -146,17 +151,34 @@ std::size_t MpaHalf::take_fpdu(ConstBytes octets, const Arrival& arrival) {
   }
   const std::size_t len = markers.stream_len(mpa::fpdu_len(ulpdu_len));
   if (octets.size() < len) return 0;
-  report_fpdu(octets.first(len), ulpdu_len, false, arrival);
-  advance(len);
-  return len;
+  was_bad_crc_ = report_fpdu(octets.first(len), ulpdu_len, false, arrival) == CrcVerdict::kBad;
+  const std::size_t taken = was_bad_crc_ ? behind_bad_crc(octets, len, length_end) : len;
+  advance(taken);
+  return taken;
+}
+
+// Behind a bad CRC, an FPDU that does not begin where ULPDU_Length says tells that this field is wrong. The next FPDU
+// may then be inside the octets of the bad one.
+std::size_t MpaHalf::behind_bad_crc(ConstBytes octets, std::size_t len, std::size_t length_end) {
+  FpduFinder::Shape next = shape();
+  next.phase += len;
+  if (FpduFinder::try_headers(octets.subspan(len), next, 1) != FpduFinder::Guess::kNo) return len;
+  begin_search();
+  return finder_.pays_for(len) ? length_end : len;
+}
+
+void MpaHalf::begin_search() {
+  state_ = State::kSearch;
+  was_bad_crc_ = false;
 }
 
 FpduFinder::Guess MpaHalf::can_tell(ConstBytes octets) {
+  if (was_bad_crc_) return FpduFinder::try_headers(octets, shape(), 1);
   if (terms_.is_known || std::exchange(was_found_, false)) return FpduFinder::Guess::kYes;
   return finder_.try_next(octets, shape());
 }
 
-void MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, const Arrival& arrival) {
+CrcVerdict MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, const Arrival& arrival) {
   streaming_left_ = 0;
   const mpa::MarkerLayout markers = layout();
   Fpdu fpdu{.wire = wire,
@@ -188,7 +210,9 @@ void MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, cons
   fpdu.has_reserved_half &= terms_.is_known;
   fpdu.has_low_bits &= terms_.is_known;
   fpdu.crc = cut ? CrcVerdict::kUnknown : judge_crc(wire);
+  fpdu.follows_bad_crc = was_bad_crc_;
   sink_.on_fpdu(fpdu, arrival);
+  return fpdu.crc;
 }
 
 CrcVerdict MpaHalf::judge_crc(ConstBytes wire) const {
@@ -206,7 +230,7 @@ void MpaHalf::on_missing(std::uint64_t len, const Arrival& arrival) {
     const mpa::MarkerLayout markers = layout();
     const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
     const bool can_be_told =
-        terms_.is_known || FpduFinder::try_headers(pending_, shape(), 1) == FpduFinder::Guess::kYes;
+        (terms_.is_known && !was_bad_crc_) || FpduFinder::try_headers(pending_, shape(), 1) == FpduFinder::Guess::kYes;
     if (pending_.size() >= length_end && can_be_told) {
       const std::size_t ulpdu_len = ulpdu_length(ConstBytes(pending_).subspan(length_end - 2));
       skip_ = markers.stream_len(mpa::fpdu_len(ulpdu_len)) - pending_.size();
@@ -227,7 +251,7 @@ void MpaHalf::on_missing(std::uint64_t len, const Arrival& arrival) {
   position_ += pending_.size() + len;
   pending_.clear();
   skip_ = 0;
-  state_ = State::kSearch;
+  begin_search();
 }
 
 std::size_t MpaHalf::search(ConstBytes octets, const Arrival& arrival) {

@@ -30,6 +30,7 @@ struct Fpdu {
   bool has_reserved_half = false, has_low_bits = false;
   mpa::MarkerLayout markers = {};  // where Markers are in wire
   CrcVerdict crc = CrcVerdict::kUnknown;
+  bool follows_bad_crc = false;  // the CRC of the FPDU before it did not fit, either
 };
 
 // MpaHalf finds the frames of one half connection (RFC 5044): the startup frame, then FPDUs. Where octets are missing
@@ -105,7 +106,9 @@ class MpaHalf final : public TcpHalf::Sink {
   std::size_t search_by_header(ConstBytes octets);
   // Whether the FPDU here is worth telling.
   FpduFinder::Guess can_tell(ConstBytes octets);
-  void report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, const Arrival& arrival);
+  CrcVerdict report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, const Arrival& arrival);
+  std::size_t behind_bad_crc(ConstBytes octets, std::size_t len, std::size_t length_end);
+  void begin_search();
   CrcVerdict judge_crc(ConstBytes wire) const;
   FpduFinder::Shape shape() const { return {terms_.markers, terms_.crc, position_ + phase_}; }
   mpa::MarkerLayout layout() const {
@@ -127,6 +130,7 @@ class MpaHalf final : public TcpHalf::Sink {
   std::uint64_t skip_ = 0;      // kSkip: octets up to the FPDU's end
   std::uint64_t skipped_ = 0;   // kSearch: octets passed over so far
   bool was_found_ = false;      // kFpdus: the search has accepted the FPDU here
+  bool was_bad_crc_ = false;    // kFpdus: of the FPDU before
   FpduFinder finder_;
   std::vector<std::uint8_t> bare_;
 };

@@ -129,9 +129,8 @@ void judge_pad(const Fpdu& fpdu, Frame& frame) {
       {"MPA-4.1-03", "PAD is not zero", "the receiver does not look at it", wire_place(pad_at, pad_len)});
 }
 
-// Bits that are sent as zero. Behind a bad CRC they may be damage.
+// Bits that are sent as zero.
 void judge_marker_bits(const Fpdu& fpdu, Frame& frame) {
-  if (fpdu.crc == CrcVerdict::kBad) return;
   const std::string effect = "the receiver does not look at them";
   if (fpdu.has_reserved_half)
     frame.findings.push_back({"MPA-4.2-02", "the Reserved half of a Marker is not zero", effect});
@@ -208,15 +207,17 @@ void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
   LayerWriter layer(frame, LayerKind::kMpa, options);
   if (fpdu.crc == CrcVerdict::kBad) {
     layer.text("BAD CRC");
-    find_bad_crc(fpdu, frame);
+    if (!fpdu.follows_bad_crc) find_bad_crc(fpdu, frame);
   }
   if (fpdu.bad_marker) {
     layer.text(fpdu.crc == CrcVerdict::kBad ? ", BAD MARKER" : "BAD MARKER");
     frame.findings.push_back({"MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length",
                               ends(mpa::Error::kMarker), place_of_bad_marker(fpdu)});
   }
-  judge_pad(fpdu, frame);
-  judge_marker_bits(fpdu, frame);
+  if (fpdu.crc != CrcVerdict::kBad) {
+    judge_pad(fpdu, frame);
+    judge_marker_bits(fpdu, frame);
+  }
   if (!layer.wants_fields()) return;
   tell_markers(fpdu, layer);
   layer.field("ULPDU_Length", fpdu.length_at, mpa::kUlpduLengthLen, "{}", fpdu.ulpdu_len);

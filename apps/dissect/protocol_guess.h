@@ -12,4 +12,8 @@ namespace weft::apps::dissect {
 // other's tells.
 std::optional<rpcrdma::Protocol> guess_protocol(ConstBytes message);
 
+// guess_faulty does the same for the first message of a connection, if it breaks a rule: the RPC Call in it shows that
+// it is one of RPC-over-RDMA.
+std::optional<rpcrdma::Protocol> guess_faulty(ConstBytes message);
+
 }  // namespace weft::apps::dissect

@@ -45,6 +45,7 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
     stop_judging("an FPDU stands before the MPA startup frames of both sides, or without them");
   }
   rules_.on_fpdu(from, frame);
+  if (fpdu.crc == CrcVerdict::kBad) return on_damaged(from, fpdu, frame);
   if (fpdu.ulpdu_len > mpa::kMaxMulpdu) {
     frame.findings.push_back({"MPA-3-05", fmt::format("a ULPDU of {} bytes, above {}", fpdu.ulpdu_len, mpa::kMaxMulpdu),
                               "the receiver may have no room for it, and end the connection"});
@@ -67,6 +68,25 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
         } else {
           on_untagged(from, header, segment->payload, payload_len, frame);
         }
+      },
+      segment->header);
+}
+
+// The octets of an FPDU whose CRC does not fit may be any: they are told, and prove nothing.
+void RdmapDecoder::on_damaged(Side from, const Fpdu& fpdu, Frame& frame) {
+  stop_judging("the CRC of an FPDU does not fit");
+  on_gap(from);
+  const auto segment = ddp::parse_segment_wire(fpdu.ulpdu);
+  if (!segment) return;
+  std::visit(
+      [&](const auto& header) {
+        tell_segment(header, segment->payload.size(), segment->payload.size(), options_, frame);
+        LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);
+        tell_control(header.rsvd_ulp, layer);
+        const auto control = rdmap::parse_control(header.rsvd_ulp);
+        if (control.opcode >= rdmap::kNumOpcodes7306) return;
+        layer.line(FMT_COMPILE("{} by its header, of {} bytes"), opcode_str(Opcode{control.opcode}),
+                   segment->payload.size());
       },
       segment->header);
 }

@@ -110,6 +110,7 @@ class RdmapDecoder {
     rules_.stop();
     if (why_unjudged_.empty()) why_unjudged_ = why;
   }
+  void on_damaged(Side from, const Fpdu& fpdu, Frame& frame);
   static void judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame);
   void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
   void on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);

@@ -28,6 +28,15 @@ bool returns_reply_chunk(const rpcrdma::ChunkListsView& lists, const rpcrdma::Ch
                             });
 }
 
+void judge_unasked(CallTable::Had had, std::uint32_t xid, Frame& frame) {
+  if (had == CallTable::Had::kUnknown) return;
+  const bool is_second = had == CallTable::Had::kAnswered;
+  frame.findings.push_back({"R1-3.1.2-01",
+                            is_second ? fmt::format("the Call with XID {:#010x} has its answer already", xid)
+                                      : fmt::format("no Call has XID {:#010x}", xid),
+                            "the requester drops the Reply"});
+}
+
 void judge_invalidated(Protocol protocol, const Call& call, std::uint32_t invalidated, Frame& frame) {
   constexpr std::string_view kEffect = "the requester ends the connection";
   const auto find = [&](RpcRule rule, std::string_view why) {

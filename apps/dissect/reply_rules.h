@@ -19,6 +19,9 @@ bool offers(const rpcrdma::ChunkListsView& lists, std::uint32_t handle);
 // returns_reply_chunk: the lists have the Reply chunk that the Call offered, with its handles and offsets.
 bool returns_reply_chunk(const rpcrdma::ChunkListsView& lists, const rpcrdma::ChunkListsView& offered);
 
+// judge_unasked: no open Call has the XID of the Reply. had: of the requester's Calls.
+void judge_unasked(CallTable::Had had, std::uint32_t xid, Frame& frame);
+
 // judge_invalidated: the Reply invalidates an STag. Version 1 allows those that the Call offers, version 2 the one that
 // the Call names.
 void judge_invalidated(rpcrdma::Protocol protocol, const CallTable::Call& call, std::uint32_t invalidated,

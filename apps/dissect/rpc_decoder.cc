@@ -60,7 +60,8 @@ std::optional<TransportHeader> RpcDecoder::header_of(ConstBytes message, Side fr
     return header;
   }
   if (is_settled_) return std::nullopt;
-  const auto guessed = guess_protocol(message);
+  auto guessed = guess_protocol(message);
+  if (!guessed && !protocol_) guessed = guess_faulty(message);
   if (!guessed) return std::nullopt;
   if (protocol_ != guessed) flow_.on_protocol(*guessed);
   protocol_ = guessed;
@@ -123,7 +124,7 @@ void RpcDecoder::judge_send(const Send& send, Frame& frame) {
 
 // A missing message may have been the next part, another Call with an XID that is open, or its Reply.
 void RpcDecoder::on_gap(Side from) {
-  half(from).parts.drop();
+  half(from).parts.on_gap();
   for (Half& each : halves_) each.calls.on_gap();
 }
 
@@ -144,7 +145,7 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
   if (is_judging(send.in_order)) properties_.on_message(send.from, *protocol_, *header, send.octets, frame);
   if (is_whole) half(send.from).parts.judge(*header, frame);
   const Payload payload = payload_of(*header, send);
-  if (is_whole) judge_header(*protocol_, *header, payload.octets, to_responder, frame);
+  if (is_whole && payload.has_front) judge_header(*protocol_, *header, payload.octets, to_responder, frame);
   if (is_whole && !to_responder) judge_reply(*header, send, frame);
   if (*protocol_ == Protocol::k2Wg07 && is_judging(send.in_order)) {
     errors_.judge_type(send.from, *header, type_word(send.octets), flow_.num_messages(send.from), frame);
@@ -160,6 +161,8 @@ void RpcDecoder::on_unreadable(const Send& send, Frame& frame) {
   num_foreign_ += is_whole ? 1 : 0;
   errors_.on_other(send.from, send.octets, false);
   properties_.on_unreadable();
+  XdrReader in(send.octets);
+  if (std::uint32_t xid = 0; in.u32(xid)) half(send.from).calls.note_unread(xid);
   if (!protocol_) return;
   flow_.on_message(send.from, nullptr, send.len, is_judging(send.in_order), frame);
   LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
@@ -181,7 +184,7 @@ void RpcDecoder::on_error(const TransportHeader& header, const Send& send, bool 
                       .num_uncaused = flow_.num_uncaused(caller)},
                      frame);
   }
-  half(caller).calls.answer(header.xid);
+  half(caller).calls.refuse(header.xid);
 }
 
 RpcDecoder::Payload RpcDecoder::payload_of(const TransportHeader& header, const Send& send) {
@@ -191,7 +194,11 @@ RpcDecoder::Payload RpcDecoder::payload_of(const TransportHeader& header, const 
     parts.take(header, rest);
     return {rest, header.len, false, rest.size()};
   }
-  if (!parts.ends(header)) return {rest, header.len, send.octets.size() == send.len, rest.size()};
+  if (!parts.ends(header)) {
+    const bool can_be_last = *protocol_ == Protocol::k2Wg07 && header.has_payload;
+    const bool has_front = !can_be_last || !parts.lacks_front(header, rest);
+    return {rest, header.len, has_front && send.octets.size() == send.len, rest.size(), has_front};
+  }
   joined_ = parts.join(rest);
   return {joined_.octets, RpcLayer::kInChunk, false, joined_.len};
 }
@@ -223,10 +230,7 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
     errors_.on_reply(send.from, header, calls, *protocol_, frame);
   }
   if (call == nullptr) {
-    if (is_judging(send.in_order) && is_reply && !calls.may_have_had(header.xid)) {
-      frame.findings.push_back(
-          {"R1-3.1.2-01", fmt::format("no Call has XID {:#010x}", header.xid), "the requester drops the Reply"});
-    }
+    if (is_judging(send.in_order) && is_reply) judge_unasked(calls.had(header.xid), header.xid, frame);
     return;
   }
   if (!is_reply || !calls.is_certain(*call)) return;
@@ -256,7 +260,11 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
          "the responder takes it for none"});
   }
   std::optional<BackChannel> channel;
-  if (header.has_payload) channel = tell_call(call, payload.octets, header, payload.at, payload.is_whole, frame);
+  if (!payload.has_front) {
+    RpcLayer(frame, options_, payload.at).text("the last part of a CALL whose first parts are not in the capture");
+  } else if (header.has_payload) {
+    channel = tell_call(call, payload.octets, header, payload.at, payload.is_whole, frame);
+  }
   if (call.gss != GssUse::kNone) judge_gss(*protocol_, call.gss, call.offered, frame);
   if (is_judging(send.in_order) && send.from == Side::kClient) {
     callbacks_.on_call({call.program, call.version, call.procedure}, channel);
@@ -274,7 +282,8 @@ void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const
     judge_continued(*call, header, payload.len, max_send_of_version2(send.from), frame);
   }
   if (header.has_payload) {
-    tell_reply(call, payload.octets, header, payload.at, payload.is_whole, frame);
+    const ConstBytes message = payload.has_front ? payload.octets : ConstBytes();
+    tell_reply(call, message, header, payload.at, payload.is_whole, frame);
   } else {
     // The RPC message is in the Reply chunk, of which the Call keeps the beginning.
     tell_reply(call, call == nullptr ? ConstBytes{} : ConstBytes(call->reply_head), header, RpcLayer::kInChunk, false,
@@ -339,7 +348,10 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
     if (layer.wants_fields()) tell_reply_status(rpc, layer);
     layer.field("results", in.position(), in.remaining(), "{} bytes", in.remaining());
   }
-  if (call == nullptr) return layer.text("REPLY to a Call that is not in the capture");
+  if (call == nullptr) {
+    const bool is_second = half(other(frame.from)).calls.had(header.xid) == CallTable::Had::kAnswered;
+    return layer.text(is_second ? "another REPLY to a Call" : "REPLY to a Call that is not in the capture");
+  }
   RpcFact& fact = frame.facts.rpc.emplace(RpcFact{.is_reply = true, .xid = header.xid});
   fact.latency = frame.arrival.time - call->time;
   fact.failed = is_there && (rpc.denied || rpc.accept != rpcrdma::AcceptStat::kSuccess);

@@ -65,8 +65,9 @@ class RpcDecoder final : public UpperLayer {
   struct Payload {
     ConstBytes octets;
     std::size_t at;
-    bool is_whole;    // in one piece, and all of it
-    std::size_t len;  // of the whole message, where it came in parts
+    bool is_whole;          // in one piece, and all of it
+    std::size_t len;        // of the whole message, where it came in parts
+    bool has_front = true;  // false: the capture may lack its first parts
   };
   Payload payload_of(const TransportHeader& header, const Send& send);
   void judge_send(const Send& send, Frame& frame);

@@ -43,6 +43,75 @@ TEST(RpcDecoder, PartsEndAtAGap) {
   EXPECT_THAT(talk.told.findings, IsEmpty());
 }
 
+// The last part of a message whose first parts are lost is no RPC message.
+TEST(RpcDecoder, ALastPartWithoutTheFirstIsNotJudged) {
+  const Octets filled(80, 0x64);
+  for (const bool is_call : {true, false}) {
+    Talk talk;
+    talk.wire.open();
+    const Wire::End from = is_call ? Wire::kClient : Wire::kServer;
+    const auto part = [&](std::uint32_t xid, ConstBytes octets) {
+      return is_call ? wg07_message(xid, wg07::CallInline{}, octets) : wg07_message(xid, wg07::ReplyInline{}, octets);
+    };
+    const auto middle = [&](std::uint32_t xid, ConstBytes octets) {
+      return is_call ? wg07_message(xid, wg07::CallMiddle{}, octets) : wg07_message(xid, wg07::ReplyMiddle{}, octets);
+    };
+    talk.send(Wire::kClient, wg07_message(1, wg07::CallInline{}, rpc_call(1, 0, {})));
+    talk.send(Wire::kServer, wg07_message(1, wg07::ReplyInline{}, testing::rpc_reply(1, {})));
+    talk.send(Wire::kClient, wg07_message(2, wg07::CallInline{}, rpc_call(2, 0, {})));
+    talk.lose(from, middle(2, filled));
+    talk.wire.on_segment(talk.wire.segment(is_call ? Wire::kServer : Wire::kClient, {}));
+    talk.send(from, middle(2, filled));
+    talk.send(from, part(2, filled));
+    // The message behind it begins with its first part.
+    talk.send(from, part(3, filled));
+    talk.dissector.finish();
+    EXPECT_THAT(talk.told.whats, ElementsAre(HasSubstr("has XID 0x64646464, and the header 0x00000003")));
+  }
+}
+
+// The RPC Call in it shows that a first message with a fault is one of RPC-over-RDMA.
+TEST(RpcDecoder, AFirstMessageWithAFaultIsNamed) {
+  constexpr std::size_t kProcAt = 12, kReadListAt = 16, kXidAt = 0;
+  const std::pair<std::size_t, const char*> faults[] = {
+      {kProcAt, "R1-5.5.2-02"}, {kReadListAt, "R1-5.3-01"}, {kXidAt, "R1-5.2.1-01"}};
+  for (const auto& [at, requirement] : faults) {
+    Talk talk;
+    talk.wire.open();
+    rpcrdma::v1::Header header;
+    header.xid = 1;
+    header.credit = 1;
+    Octets call = testing::message(header, rpc_call(1, 0, {}));
+    call[at + 3] = 9;
+    talk.send(Wire::kClient, call);
+    EXPECT_THAT(talk.told.findings, ElementsAre(requirement));
+    talk.reply(at == kXidAt ? 9 : 1);
+    talk.dissector.finish();
+    EXPECT_THAT(talk.told.findings, ElementsAre(requirement));
+  }
+}
+
+TEST(RpcDecoder, AReplyToAMessageThatCannotBeReadIsNotJudged) {
+  Talk talk;
+  talk.wire.open();
+  talk.send(Wire::kClient, {0, 0, 0, 7, 0, 0, 0, 1, 9, 9, 9, 9});
+  talk.reply(7);
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  talk.reply(8);
+  EXPECT_THAT(talk.told.findings, ElementsAre("R1-3.1.2-01"));
+}
+
+TEST(RpcDecoder, ASecondReplyIsNamed) {
+  Talk talk;
+  talk.wire.open();
+  talk.call(1);
+  talk.reply(1);
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  talk.reply(1);
+  EXPECT_THAT(talk.told.whats, ElementsAre("the Call with XID 0x00000001 has its answer already"));
+  EXPECT_THAT(talk.told.lines, Contains(HasSubstr("another REPLY to a Call")));
+}
+
 // A Send of which the capture has DDP's header alone may be any part.
 TEST(RpcDecoder, PartsEndAtASendThatIsCutWhole) {
   Talk talk;

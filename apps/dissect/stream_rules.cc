@@ -76,14 +76,15 @@ void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, s
   const bool is_in_order = read.request.size == 0 || at == read.received;
   read.received += len;
   const bool has_right_len = header.last ? read.received == read.request.size : read.received <= read.request.size;
-  if (!has_right_place || !has_right_len) {
+  const bool is_right = has_right_place && has_right_len;
+  if (!is_right && !std::exchange(read.is_wrong, true)) {
     frame.findings.push_back(
         {"RDMAP-5.2.2-08",
          has_right_place ? fmt::format("an RDMA Read Response of {} bytes{} answers a Request for {}", read.received,
                                        header.last ? "" : " and more", read.request.size)
                          : std::string("an RDMA Read Response for another place than its Request names"),
          terminated(rdmap::to_terminate(has_right_place ? ddp::Error::kBaseBounds : ddp::Error::kInvalidStag))});
-  } else if (!is_in_order) {
+  } else if (!is_in_order && !read.is_wrong && !std::exchange(read.is_scattered, true)) {
     frame.findings.push_back({"DDP-5.3-02", "the segments of an RDMA Read Response are not in the order of their TOs",
                               "the receiver places them by their TOs, unless it takes them in order alone"});
   }

@@ -42,6 +42,8 @@ class StreamRules {
   struct Read {
     rdmap::ReadRequestHeader request;
     std::uint64_t received = 0;
+    // Findings about its Response: each is one fault, however many segments have it.
+    bool is_wrong = false, is_scattered = false;
   };
   struct Half {
     bool started = false;
