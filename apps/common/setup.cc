@@ -12,6 +12,7 @@
 #include "apps/common/command.h"
 #include "apps/common/option_words.h"
 #include "apps/common/printable.h"
+#include "apps/common/trace_target.h"
 #include "verbs-shim/ibv/device.h"
 #include "verbs-shim/soft/device.h"
 
@@ -109,6 +110,7 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
   }
   verbs::SoftConfig config = soft_config(options, wish);
   if (!options.trace_file.empty()) {
+    if (const absl::Status status = check_trace_target(options.trace_file, wish.files); !status.ok()) return status;
     auto trace = verbs::open_trace({.path = options.trace_file, .log = program_log(), .in_words = in_options});
     if (!trace.ok()) return to_status(trace.error(), "cannot write the trace");
     config.trace = std::move(trace.value());

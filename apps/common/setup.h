@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "apps/common/global_options.h"
@@ -36,6 +37,8 @@ struct DeviceWish {
   std::chrono::milliseconds answer_timeout{0};
   // Decides which peers may connect, as SoftConfig::admits. RDMA devices of the kernel leave this to their user.
   std::function<bool(const sockaddr_storage& peer)> admits = {};
+  // Names of local files that the command reads or writes, among other words: the trace replaces none of them.
+  std::vector<std::string> files = {};
 };
 
 // soft_config is the soft RNIC that the global options and the wish describe, without its trace.

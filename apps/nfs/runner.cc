@@ -66,7 +66,8 @@ absl::StatusOr<Session*> Runner::session(const Url& url) {
     }
   }
   if (!device_) {
-    auto device = apps::open_device(globals_, {.congestion_control = {}, .answer_timeout = options_.timeout});
+    auto device = apps::open_device(
+        globals_, {.congestion_control = {}, .answer_timeout = options_.timeout, .files = options_.names});
     if (!device.ok()) return device.status();
     device_ = std::move(*device);
   }
