@@ -29,7 +29,8 @@ std::optional<Status> status_of(const std::string& path) {
 bool is_capture(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::uint32_t first = 0;
-  return fd && ::read(fd.get(), &first, sizeof first) == sizeof first && std::ranges::find(kCaptures, first) != kCaptures.end();
+  return fd && ::read(fd.get(), &first, sizeof first) == sizeof first &&
+         std::ranges::find(kCaptures, first) != kCaptures.end();
 }
 
 bool is_same(const Status& one, const Status& other) {
@@ -56,8 +57,8 @@ absl::Status check_trace_target(const std::string& path, std::span<const std::st
     return absl::InvalidArgumentError("--trace " + path + ": the command uses this file itself. Try: another name");
   }
   if (trace->st_size != 0 && !is_capture(path)) {
-    return absl::InvalidArgumentError("--trace " + path +
-                                      ": the file is there and is no capture; the trace would replace it. Try: another name");
+    return absl::InvalidArgumentError(
+        "--trace " + path + ": the file is there and is no capture; the trace would replace it. Try: another name");
   }
   return absl::OkStatus();
 }

@@ -170,7 +170,7 @@ std::optional<CallTable::Written> CallTable::written(std::uint32_t xid, const rp
   const auto found = segments_.find({offered.handle, offered.offset, xid});
   if (!knows_written_ || found == segments_.end() || found->second.has_forgotten) return std::nullopt;
   const Segment& segment = found->second;
-  return Written{segment.written, segment.is_shared ? std::nullopt : std::optional(segment.end)};
+  return Written{segment.len, segment.written, segment.is_shared ? std::nullopt : std::optional(segment.end)};
 }
 
 CallTable::Had CallTable::had(std::uint32_t xid) const {

@@ -87,6 +87,7 @@ class CallTable {
   void note_write(std::uint32_t handle, std::uint64_t to, std::uint64_t len);
   // Written: the octets that RDMA Writes brought into a segment.
   struct Written {
+    std::uint32_t len = 0;             // Segment::len
     std::uint32_t whole = 0;           // Segment::written
     std::optional<std::uint32_t> end;  // Segment::end. Empty: it may be another segment's
   };

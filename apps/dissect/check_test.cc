@@ -1,6 +1,7 @@
 // What --check says of a violation: where its octets are.
 #include "apps/dissect/check.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 
 #include "apps/dissect/fault_log.h"
 #include "apps/dissect/testing/printed.h"
-#include "apps/dissect/testing/rpc.h"
+#include "apps/dissect/testing/rpc2.h"
 #include "mpa/crc32c.h"
 #include "mpa/fpdu.h"
 
@@ -64,6 +65,34 @@ TEST(CheckTest, ShowsTheFieldOfASegment) {
               HasSubstr("\n    ULPDU [6:8] ff ff ff ff ff ff ff ff\n"));
 }
 
+TEST(CheckTest, ShowsTheStagOfASendThatInvalidatesNone) {
+  Octets send = untagged(rdmap::Opcode::kSend, 1, pattern(8));
+  send[5] = 9;
+  EXPECT_THAT(check_ulpdu(send), HasSubstr("\n    ULPDU [2:4] 00 00 00 09\n"));
+}
+
+// DDP refuses the queue before RDMAP looks at the opcode.
+TEST(CheckTest, AQueueThatDoesNotExistIsOneFault) {
+  Octets no_queue = untagged(rdmap::Opcode::kSend, 1, pattern(8));
+  no_queue[9] = 9;
+  EXPECT_THAT(check_ulpdu(no_queue), ::testing::EndsWith("1 violation in 3 MPA frames of 1 iWARP connection\n"));
+}
+
+TEST(CheckTest, ShowsTheBitsOfAMarkerThatAreSentAsZero) {
+  constexpr std::size_t kReservedHalfAt = 0, kFpduptrAt = 3;
+  for (const auto& [at, bit, shown] :
+       {std::tuple{kReservedHalfAt, 0x80, "80 00 00 00"}, {kFpduptrAt, 0x01, "00 00 00 01"}}) {
+    Checked marked(true);
+    marked.wire.open(true);
+    Octets fpdu = marked.wire.fpdu(Wire::kClient, untagged(rdmap::Opcode::kSend, 1, pattern(8)));
+    fpdu[at] |= static_cast<std::uint8_t>(bit);
+    const std::size_t covered = fpdu.size() - mpa::kCrcLen;
+    mpa::emit_crc(std::span(fpdu).last<mpa::kCrcLen>(), mpa::crc32c(ConstBytes(fpdu).first(covered)));
+    marked.wire.send(Wire::kClient, fpdu);
+    EXPECT_THAT(marked.end(), HasSubstr(fmt::format("\n    FPDU [0:4] {}\n", shown)));
+  }
+}
+
 TEST(CheckTest, ShowsTheCrcThePadAndTheMarker) {
   Checked checked;
   checked.wire.open();
@@ -117,6 +146,28 @@ TEST(CheckTest, ShowsTheListsAndTheWordsOfATransportHeader) {
   // 1, one segment, 0x99, 8, 0; no more Write chunks; no Reply chunk. No Read list stands before it.
   EXPECT_THAT(text, HasSubstr("\n    message [16:36] 00 00 00 00 00 00 00 01 00 00 00 01 00 00 00 99 00 00 00 08 "
                               "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n"));
+}
+
+// The chunk lists stand behind the words of the header's type.
+TEST(CheckTest, ShowsTheFieldOfAVersion2Header) {
+  const auto check = [](const Octets& call, const Octets& reply) {
+    Checked checked;
+    checked.wire.open();
+    checked.send(Wire::kClient, untagged(rdmap::Opcode::kSend, 1, call));
+    if (!reply.empty()) checked.send(Wire::kServer, untagged(rdmap::Opcode::kSend, 1, reply));
+    return checked.end();
+  };
+  using testing::Cel05;
+  using testing::Wg07;
+  EXPECT_THAT(check(Cel05::call(1, {}, 9), {}), HasSubstr("\n    message [20:4] 00 00 00 09\n"));
+  EXPECT_THAT(check(Wg07::call(1, {}, 9), {}), HasSubstr("\n    message [16:4] 00 00 00 09\n"));
+  // One Write chunk, of one segment: 6, 8, 0; no more Write chunks; no Reply chunk. cel05 has a Read list before it.
+  constexpr std::string_view kChunks =
+      "00 00 00 01 00 00 00 01 00 00 00 06 00 00 00 08 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00";
+  EXPECT_THAT(check(Cel05::call(1, testing::write_chunk(5, 8)), Cel05::reply(1, testing::write_chunk(6, 8))),
+              HasSubstr(fmt::format("message [24:36] 00 00 00 00 {}\n", kChunks)));
+  EXPECT_THAT(check(Wg07::call(1, testing::write_chunk(5, 8)), Wg07::reply(1, testing::write_chunk(6, 8))),
+              HasSubstr(fmt::format("message [16:28] {}\n", kChunks.substr(0, 28 * 3 - 1))));
 }
 
 // A rule without octets of its own is about the frame.

@@ -71,6 +71,11 @@ constexpr Row kRows[] = {
     {"DDP-5.3-02", kTo, Model::kTagged},
     {"RDMAP-5.2.2-08", kStagAndTo, Model::kTagged},
     {"DDP-4.3-05", kRsvdUlp, Model::kUntagged},
+    {"RDMAP-4.1-11", kRsvdUlp, Model::kUntagged},
+    {"EXT-4.1-07", kRsvdUlp, Model::kUntagged},
+    {"R2-7.2.3-3", kRsvdUlp, Model::kUntagged},
+    {"R2-7.2.3-4", kRsvdUlp, Model::kUntagged},
+    {"W2-6.5-2", kRsvdUlp, Model::kUntagged},
     {"R1-4.3.2-16", kRsvdUlp, Model::kUntagged},
     {"R1-4.3.2-17", kRsvdUlp, Model::kUntagged},
     {"DDP-7.1-01", kQn, Model::kUntagged},
@@ -97,6 +102,8 @@ constexpr Row kRows[] = {
     {"W2-7-2", kXidAndVersion},
     {"R1-5.5-05", kVersion},
     {"R2-8.3-1", kVersion},
+    {"R2-7.2.2-10", kCredit},
+    {"W2-4.2.1-8", kCredit},
     {"W2-4.2.1-10", kCredit},
     {"W2-7.1.3-2", kType},
     {"R2-7.2.2-5", kDirection},
@@ -118,11 +125,15 @@ constexpr Row kRows[] = {
 
 // Rules about the chunk lists of an RPC-over-RDMA header, which stand behind its fixed words.
 constexpr std::string_view kListRules[] = {
-    "R1-4.4.4.1-03", "R1-4.4.5-05", "R1-4.4.6-04",  "R1-4.4.6-05",    "R1-4.4.6-09", "R1-4.4.6.1-02",
-    "R1-4.4.6.1-03", "R1-4.5.3-09", "R1-10.2.2-01", "R1-10.2.2.3-01", "R1-5.3-01",   "R1-5.3.1-02",
-    "R1-5.3.3-05",   "R1-5.5-02",   "R1-8.1.1-01",  "R1-8.1.1-03",    "R1-8.1.1-04",
+    "R1-4.4.4.1-03", "R1-4.4.5-05",  "R1-4.4.6-04",    "R1-4.4.6-05", "R1-4.4.6-09", "R1-4.4.6.1-02", "R1-4.4.6.1-03",
+    "R1-4.5.3-09",   "R1-10.2.2-01", "R1-10.2.2.3-01", "R1-5.3-01",   "R1-5.3.1-02", "R1-5.3.3-05",   "R1-5.5-02",
+    "R1-8.1.1-01",   "R1-8.1.1-03",  "R1-8.1.1-04",    "W2-4.4.2-1",  "W2-4.5.1-2",  "W2-4.5.2.1-2",  "W2-4.5.2.4-2",
+    "W2-4.5.3-1",    "W2-4.5.3.1-2", "W2-6.3.8-2",     "W2-6.6.1-1",  "W2-11.2.2-1", "W2-11.2.2.3-1", "W2-A.1-1",
 };
-constexpr std::uint32_t kListsAt = 16;
+// Rules about the STag that a Call of version 2 names. It is the last word before the chunk lists.
+constexpr std::string_view kNamedStagRules[] = {"R2-7.2.3-1", "W2-6.5-1"};
+constexpr std::uint32_t kListsAt = 16;  // of version 1, whose header may have a fault
+constexpr std::uint32_t kErrorAt = 16;  // the error code of an RPC-over-RDMA error, and what goes with it
 
 bool suits(Model model, const Frame& frame) {
   constexpr std::uint8_t kTaggedBit = 0x80;
@@ -131,14 +142,28 @@ bool suits(Model model, const Frame& frame) {
   return ((frame.ulpdu.front() & kTaggedBit) != 0) == (model == Model::kTagged);
 }
 
+// A rule without a row is about the header of RPC-over-RDMA, if the message has one.
+std::optional<Place> place_in_header(std::string_view requirement, const Facts& facts) {
+  const auto is_one_of = [requirement](const auto& rules) {
+    return std::ranges::find(rules, requirement) != std::end(rules);
+  };
+  const std::uint32_t end = facts.header_len;
+  if (is_one_of(kListRules)) {
+    const std::uint32_t at = end == 0 ? kListsAt : facts.lists_at;
+    return message(at, end == 0 ? kToEnd : end - std::min(at, end));
+  }
+  if (is_one_of(kNamedStagRules)) return message(facts.lists_at - 4, 4);
+  const bool is_about_header =
+      requirement.starts_with("R1-") || requirement.starts_with("R2-") || requirement.starts_with("W2-");
+  if (!is_about_header || end == 0) return std::nullopt;
+  return facts.is_rpcrdma_error ? message(kErrorAt, end - std::min(kErrorAt, end)) : message(0, end);
+}
+
 std::optional<Place> place_of_rule(std::string_view requirement, const Frame& frame) {
   for (const Row& row : kRows) {
     if (row.requirement == requirement && suits(row.model, frame)) return row.place;
   }
-  if (std::ranges::find(kListRules, requirement) == std::end(kListRules)) return std::nullopt;
-  const std::uint32_t end = frame.facts.header_len == 0 ? kToEnd : frame.facts.header_len;
-  if (end <= kListsAt) return std::nullopt;
-  return message(kListsAt, end - kListsAt);
+  return place_in_header(requirement, frame.facts);
 }
 
 }  // namespace

@@ -132,7 +132,9 @@ struct Facts {
   std::optional<std::uint32_t> xid;     // of an RPC-over-RDMA header, or of the Call that an RDMA operation serves
   std::optional<std::uint32_t> credit;  // of an RPC-over-RDMA header; 2-wg07: messages that its sender still takes
   std::uint32_t header_len = 0;         // octets of an RPC-over-RDMA header
-  std::optional<ServedCall> served;     // of an RDMA operation
+  std::uint32_t lists_at = 0;           // where its chunk lists begin
+  bool is_rpcrdma_error = false;
+  std::optional<ServedCall> served;  // of an RDMA operation
   bool is_startup = false;
   bool is_terminate = false;
 };

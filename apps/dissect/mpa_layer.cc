@@ -107,14 +107,19 @@ Place wire_place(std::size_t at, std::size_t len) {
   return {Source::kWire, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(len)};
 }
 
-Place place_of_bad_marker(const Fpdu& fpdu) {
+// The first Marker that `is_wrong` accepts. is_wrong(i, octets): i counts the Markers of the FPDU.
+template <typename Predicate>
+Place place_of_marker(const Fpdu& fpdu, Predicate is_wrong) {
   const std::size_t num = fpdu.markers.num_before(mpa::fpdu_len(fpdu.ulpdu_len) - 1);
   for (std::size_t i = 0; i < num && fpdu.markers.marker_offset(i) + mpa::kMarkerLen <= fpdu.wire.size(); ++i) {
     const std::size_t at = fpdu.markers.marker_offset(i);
-    const auto marker = fpdu.wire.subspan(at).first<mpa::kMarkerLen>();
-    if (!mpa::marker_fits(fpdu.markers, i, marker)) return wire_place(at, mpa::kMarkerLen);
+    if (is_wrong(i, fpdu.wire.subspan(at).first<mpa::kMarkerLen>())) return wire_place(at, mpa::kMarkerLen);
   }
   return {};
+}
+
+Place place_of_bad_marker(const Fpdu& fpdu) {
+  return place_of_marker(fpdu, [&](std::size_t i, auto marker) { return !mpa::marker_fits(fpdu.markers, i, marker); });
 }
 
 // The PAD where no Marker stands in it.
@@ -132,10 +137,17 @@ void judge_pad(const Fpdu& fpdu, Frame& frame) {
 // Bits that are sent as zero.
 void judge_marker_bits(const Fpdu& fpdu, Frame& frame) {
   const std::string effect = "the receiver does not look at them";
-  if (fpdu.has_reserved_half)
-    frame.findings.push_back({"MPA-4.2-02", "the Reserved half of a Marker is not zero", effect});
-  if (fpdu.has_low_bits)
-    frame.findings.push_back({"MPA-4.2-05", "the two lowest bits of FPDUPTR are not zero", effect});
+  const auto place = [&fpdu](auto is_wrong) {
+    return place_of_marker(fpdu, [&](std::size_t, auto marker) { return is_wrong(marker); });
+  };
+  if (fpdu.has_reserved_half) {
+    frame.findings.push_back({"MPA-4.2-02", "the Reserved half of a Marker is not zero", effect,
+                              place([](auto marker) { return marker[0] != 0 || marker[1] != 0; })});
+  }
+  if (fpdu.has_low_bits) {
+    frame.findings.push_back({"MPA-4.2-05", "the two lowest bits of FPDUPTR are not zero", effect,
+                              place([](auto marker) { return (mpa::parse_fpduptr(marker) & 3) != 0; })});
+  }
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ Result<std::optional<Packet>, std::string> Pcapng::on_block(ConstBytes block) {
   Fields in(block.subspan(kTypeAndLen, block.size() - kTypeAndLen - kTrailer), big_endian_);
   switch (type) {
     case kSection:
+      if (const std::string error = version_fault(in); !error.empty()) return error;
       dropped_before_ = num_dropped();
       interfaces_.clear();
       break;
@@ -96,6 +97,14 @@ Result<std::optional<Packet>, std::string> Pcapng::on_block(ConstBytes block) {
     default: break;
   }
   return std::optional<Packet>();
+}
+
+// The layout of a section of another version is unknown.
+std::string Pcapng::version_fault(Fields& in) {
+  std::uint32_t order = 0;
+  std::uint16_t major = 0;
+  if (!in.take(order) || !in.take(major)) return "a pcapng section without a version";
+  return major == 1 ? "" : fmt::format("a pcapng section of version {}, and 1 is known", major);
 }
 
 std::string Pcapng::on_interface(Fields& in) {

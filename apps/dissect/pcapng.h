@@ -44,6 +44,7 @@ class Pcapng {
   };
   class Fields;
 
+  static std::string version_fault(Fields& in);
   std::string on_interface(Fields& in);
   Result<std::optional<Packet>, std::string> on_packet(std::uint32_t type, Fields& in);
   void take_comments(std::uint32_t captured, Fields& in, Packet& packet);

@@ -130,6 +130,10 @@ TEST_F(PcapngTest, BrokenBlocksAreRefused) {
   EXPECT_THAT(error, HasSubstr("more than"));
   take(words({kSection, 28, 0x12345678}));
   EXPECT_THAT(error, HasSubstr("byte order"));
+  take(block(kSection, words({0x1a2b3c4d})));
+  EXPECT_THAT(error, HasSubstr("without a version"));
+  take(block(kSection, words({0x1a2b3c4d, 9, 0xffffffff, 0xffffffff})));
+  EXPECT_THAT(error, HasSubstr("a pcapng section of version 9"));
 }
 
 // A section forgets the interfaces of the one before it.

@@ -210,8 +210,10 @@ void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, cons
   switch (opcode) {
     case Opcode::kReadRequest: return tell_read_request(from, header, is_whole, frame, layer);
     case Opcode::kTerminate:
-      rules_.on_terminate(from);
       tell_terminate(frame.message, is_whole, frame, layer);
+      // The other side's fault is the one that the first Terminate named.
+      if (rules_.has_terminated(from)) std::erase_if(frame.findings, [](const Finding& one) { return one.is_blame; });
+      rules_.on_terminate(from);
       if (is_whole && rules_.is_judging()) judge_terminated(from, frame);
       return;
     case Opcode::kAtomicRequest: return tell_atomic_request(from, header, is_whole, frame, layer);

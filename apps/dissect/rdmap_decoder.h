@@ -12,6 +12,7 @@
 #include "apps/dissect/tagged_messages.h"
 #include "apps/dissect/untagged_queue.h"
 #include "ddp/segment.h"
+#include "ddp/untagged_queue.h"
 #include "mpa/peer_profile.h"
 #include "rdmap/header.h"
 
@@ -91,7 +92,7 @@ class RdmapDecoder {
   std::string_view why_unjudged() const { return why_unjudged_; }
 
  private:
-  static constexpr std::size_t kNumQueues = 4;
+  static constexpr std::size_t kNumQueues = ddp::kNumQueuesWithAtomics;
 
   struct Half {
     Half(HeldMessages& messages, HeldEntries& entries)

@@ -58,7 +58,8 @@ void judge_written(Protocol protocol, const CallTable& calls, const Call& call, 
     WrittenChunk sum;
     for (const rpcrdma::Segment& segment : chunk) {
       const auto written = calls.written(header.xid, segment);
-      if (!written) return;
+      // A segment that comes back longer than it was offered breaks another rule.
+      if (!written || segment.length > written->len) return;
       sum.returned += segment.length;
       sum.whole += std::min(written->whole, segment.length);
       const std::uint32_t end = written->end.value_or(0);

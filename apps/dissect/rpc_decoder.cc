@@ -117,8 +117,9 @@ void RpcDecoder::judge_send(const Send& send, Frame& frame) {
                               "the receiver ends the connection: the Send is longer than its Receive"});
   }
   if (send.invalidated && !may_invalidate_) {
-    frame.findings.push_back({"R1-4.3.2-17", "a Send with Invalidate, though R is clear in the private data of a side",
-                              "the receiver may lose memory that it still uses, or end the connection"});
+    frame.findings.push_back(
+        {"R1-4.3.2-17", "a Send with Invalidate, though not both sides say in private data (R) that they take one",
+         "the receiver may lose memory that it still uses, or end the connection"});
   }
 }
 
@@ -206,6 +207,8 @@ RpcDecoder::Payload RpcDecoder::payload_of(const TransportHeader& header, const 
 void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Frame& frame) {
   frame.facts.xid = header.xid;
   frame.facts.header_len = static_cast<std::uint32_t>(header.len);
+  frame.facts.lists_at = static_cast<std::uint32_t>(header.lists_at);
+  frame.facts.is_rpcrdma_error = header.error.has_value();
   const bool counts_messages = *protocol_ == Protocol::k2Wg07 && header.version == 2;
   if (!counts_messages) frame.facts.credit = header.credit;
   if (counts_messages && is_judging(send.in_order)) frame.facts.credit = flow_.num_left(send.from);

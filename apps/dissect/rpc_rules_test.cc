@@ -176,6 +176,16 @@ TEST(RpcRules, AChunkComesBackWithTheOctetsThatWereWritten) {
   EXPECT_THAT(findings_of_chunk({}, 90, 90), is_named);
 }
 // Writes come in any order, and may write octets again.
+// A chunk that comes back longer than it was offered has one fault: no RDMA Write can fill it.
+TEST(RpcRules, AChunkThatComesBackTooLongHasOneFault) {
+  Talk talk;
+  talk.wire.open();
+  talk.call(1, 6, write_chunk(5, 256), read_args());
+  talk.write(5, 0, 256);
+  talk.reply(1, write_chunk(5, 257));
+  EXPECT_THAT(talk.told.findings, ElementsAre("R1-4.4.6-04"));
+}
+
 TEST(RpcRules, TheOctetsOfAChunkAreWrittenInAnyOrder) {
   EXPECT_THAT(findings_of_chunk({{2048, 2048}, {0, 2048}}, 4096, 4096), IsEmpty());
   EXPECT_THAT(findings_of_chunk({{3072, 1024}, {1024, 1024}, {0, 1024}, {2048, 1024}}, 4096, 4096), IsEmpty());

@@ -6,6 +6,7 @@
 #include "apps/dissect/segment_layer.h"
 #include "ddp/error.h"
 #include "ddp/segment.h"
+#include "ddp/untagged_queue.h"
 #include "rdmap/terminate.h"
 
 namespace weft::apps::dissect {
@@ -55,7 +56,8 @@ void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, st
     frame.findings.push_back({"RDMAP-7.2-02",
                               fmt::format("{} in the {} model", opcode_str(opcode), tagged ? "tagged" : "untagged"),
                               terminated(rdmap::kUnexpectedOpcode)});
-  } else if (!tagged && qn != rdmap::queue_of(opcode)) {
+  } else if (!tagged && qn < ddp::kNumQueuesWithAtomics && qn != rdmap::queue_of(opcode)) {
+    // DDP refuses a queue that does not exist, before RDMAP looks at the opcode.
     frame.findings.push_back(
         {"RDMAP-7.2-02", fmt::format("{} in queue {}", opcode_str(opcode), qn), terminated(rdmap::kUnexpectedOpcode)});
   }

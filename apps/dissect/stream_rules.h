@@ -37,6 +37,7 @@ class StreamRules {
   void on_atomic_request(Side from, std::uint32_t request_id, Frame& frame);
   void on_atomic_response(Side from, std::uint32_t request_id, Frame& frame);
   void on_terminate(Side from) { half(from).terminated = true; }
+  bool has_terminated(Side from) { return half(from).terminated; }
 
  private:
   struct Read {

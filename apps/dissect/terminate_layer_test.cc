@@ -156,6 +156,22 @@ TEST(TerminateLayer, TheFirstFaultIsDescribed) {
 }
 
 // RFC 6581: IRD or RTR that do not suit; RFC 5040: a catastrophic error of the whole RNIC.
+// The fault of the other side is one, however often a Terminate names it.
+TEST(TerminateLayer, AnotherTerminateBlamesNoFurtherMessage) {
+  testing::Told told;
+  Dissector dissector({}, told);
+  testing::Wire wire(dissector);
+  wire.open();
+  wire.send(testing::Wire::kClient,
+            wire.fpdu(testing::Wire::kClient, testing::untagged(rdmap::Opcode::kSend, 1, testing::pattern(8))));
+  for (const std::uint32_t msn : {1u, 2u}) {
+    const Octets crc_error{0x20, 0x02, 0, 0};
+    wire.send(testing::Wire::kServer,
+              wire.fpdu(testing::Wire::kServer, testing::untagged(rdmap::Opcode::kTerminate, msn, crc_error)));
+  }
+  EXPECT_THAT(told.findings, UnorderedElementsAre("MPA-8-04", "RDMAP-5.4-09"));
+}
+
 TEST(TerminateLayer, FailuresWithoutAFaultOfTheOtherSideAreNoViolation) {
   const auto body = [](std::uint8_t layer_etype, std::uint8_t code) { return Octets{layer_etype, code, 0, 0}; };
   EXPECT_THAT(findings_of(body(0x20, 0x06)), UnorderedElementsAre());

@@ -105,6 +105,7 @@ std::string_view err_str(cel05::Err err) {
 template <rpcrdma::v2_cel05::Proc kType>
 void tell_body(cel05::ChunkListsBody<kType>& body, TransportHeader& out) {
   out.reply = body.direction == cel05::Direction::kReply;
+  out.lists_at = 24;
   out.external = kType == cel05::Proc::kNomsg;
   out.has_payload = !out.external;
   tell_inv_handle(body.inv_handle, out);
@@ -170,6 +171,7 @@ std::string_view err_str(wg07::Err err) {
 template <wg07::Htype kType>
 void tell_body(wg07::Call<kType>& body, TransportHeader& out) {
   out.reply = false;
+  out.lists_at = 20;
   out.external = kType == wg07::Htype::kCallExternal;
   out.has_payload = !out.external;
   tell_inv_handle(body.inv_handle, out);

@@ -25,6 +25,7 @@ struct TransportHeader {
   bool has_payload = false;        // the Payload stream of a whole RPC message follows, or the last part of one
   bool is_middle = false;          // a part of the Payload stream follows, and more come in other messages
   rpcrdma::ChunkListsView lists = {};
+  std::size_t lists_at = 16;     // where the chunk lists begin; behind what this type has before them
   std::uint32_t inv_handle = 0;  // version 2: the STag that the Reply to this Call may invalidate; 0 for none
   std::size_t len = 0;           // octets of the header
   std::optional<rpcrdma::TransportError> error = {};
