@@ -1,6 +1,7 @@
 // `weft nfs put`.
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "apps/nfs/local_file.h"
 #include "apps/nfs/remote_file.h"
 #include "apps/nfs/runner.h"
+#include "apps/nfs/settime.h"
 #include "apps/nfs/tree.h"
 #include "apps/nfs/tree_work.h"
 
@@ -30,11 +32,6 @@ constexpr std::uint32_t kPermissions = 0777;
 constexpr std::uint32_t kOwnerMayWrite = 0300;
 // The number of local names that the walk takes at a time.
 constexpr std::size_t kNamesAtOnce = 256;
-
-nfs3::SetTime to_settime(const timespec& time) {
-  return {nfs3::TimeHow::kSetToClientTime,
-          {static_cast<std::uint32_t>(time.tv_sec), static_cast<std::uint32_t>(time.tv_nsec)}};
-}
 
 struct CloseDir {
   void operator()(DIR* stream) const { closedir(stream); }
@@ -106,6 +103,9 @@ std::int64_t open_source(int dir_fd, const std::string& name, std::size_t most, 
 class Put {
  public:
   explicit Put(Runner& runner) : runner_(runner), options_(runner.options()) {}
+
+  // The number of files and directories whose time of change was cut (LocalTime::is_cut).
+  std::uint64_t num_cut_times() const { return num_cut_times_; }
 
   absl::Status run(const std::string& local, const Url& url) {
     auto session = runner_.session(url);
@@ -229,9 +229,11 @@ class Put {
     work_->report(status.ok() ? check(res.status, dir->url.str()) : explain(status, dir->url.str()));
   }
 
-  static void set_times(const struct stat& from, nfs3::Sattr3& to) {
-    to.atime = to_settime(from.st_atim);
-    to.mtime = to_settime(from.st_mtim);
+  void set_times(const struct stat& from, nfs3::Sattr3& to) {
+    const LocalTime atime = to_settime(from.st_atim), mtime = to_settime(from.st_mtim);
+    to.atime = atime.value;
+    to.mtime = mtime.value;
+    num_cut_times_ += mtime.is_cut ? 1 : 0;
   }
 
   Task<void> walk(std::shared_ptr<RemoteDir> dir) {
@@ -447,6 +449,7 @@ class Put {
   Transfer* transfer_ = nullptr;
   Flow* flow_ = nullptr;
   TreeWork* work_ = nullptr;
+  std::uint64_t num_cut_times_ = 0;
 };
 
 }  // namespace
@@ -464,8 +467,11 @@ void run_put(Runner& runner) {
   if (locals.size() > 1) url->trailing_slash = true;
   Put put(runner);
   for (const std::string& local : locals) {
-    if (!runner.report(put.run(local, *url))) return;
+    if (!runner.report(put.run(local, *url))) break;
   }
+  if (put.num_cut_times() == 0) return;
+  runner.warn(fmt::format("{} a time of change that NFS version 3 cannot have; the nearest of 1970 to 2106 is set",
+                          put.num_cut_times() == 1 ? "1 file has" : fmt::format("{} files have", put.num_cut_times())));
 }
 
 }  // namespace weft::nfs
