@@ -91,7 +91,7 @@ absl::Status Download::take_results(Slot& slot, const rpcrdma::Reply& reply) {
     return status;
   }
   if (is_busy) {
-    if (!patience_) patience_.emplace();
+    if (!patience_) patience_.emplace(session_);
     if (!must_wait() && !patience_->again()) return check(nfs3::Nfsstat3::kJukebox, "READ");
     slot.state = State::kAgain;
     return absl::OkStatus();

@@ -135,7 +135,7 @@ class Flow {
     PreparedCall prepared{.proc = proc};
     nfs3::XdrWriter writer(prepared.args);
     emit(writer, args);
-    for (Patience patience;;) {
+    for (Patience patience(session_);;) {
       std::vector<std::uint8_t> results;
       const absl::Status status = co_await call_raw(prepared, results, nullptr, when);
       if (!status.ok()) co_return status;

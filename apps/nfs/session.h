@@ -31,16 +31,22 @@ struct PreparedCall {
   MutBytes result_item = {};
 };
 
+class Session;
+
 // Patience says when to try again after the server was not ready: after a tenth of a second, then more rarely, and not
 // for ever.
 class Patience {
  public:
+  // session outlives the value. It hears of each time that the server was not ready.
+  explicit Patience(Session& session) : session_(session) {}
+
   // again: whether to try once more; if so, next() says when.
   bool again();
   TimePoint next() const { return next_; }
   bool is_time() const { return std::chrono::steady_clock::now() >= next_; }
 
  private:
+  Session& session_;
   std::chrono::milliseconds pause_{100};
   std::optional<TimePoint> give_up_;
   TimePoint next_;
@@ -54,8 +60,8 @@ struct Endurance {
   // and reconnect_for.
   std::chrono::milliseconds timeout{0};
   std::chrono::milliseconds tell_after{5000};  // of a silence of the server
-  // Gets one line each when the connection was lost, when it is back, when the server does not respond, and when it
-  // responds again.
+  // Gets one line each when the connection was lost, when it is back, when the server does not respond, when it
+  // responds again, and when it is not ready for long (NFS3ERR_JUKEBOX).
   std::function<void(const std::string&)> tell;
 };
 
@@ -87,7 +93,7 @@ class Session {
     PreparedCall prepared{.proc = proc};
     nfs3::XdrWriter writer(prepared.args);
     emit(writer, args);
-    for (Patience patience;;) {
+    for (Patience patience(*this);;) {
       std::vector<std::uint8_t> results;
       if (absl::Status status = call_raw(prepared, results, nullptr); !status.ok()) return status;
       nfs3::XdrReader reader(results);
@@ -102,6 +108,9 @@ class Session {
   // readlink.
   static absl::Status take_readlink(std::span<const std::uint8_t> results, std::optional<std::size_t> item_len,
                                     nfs3::ReadlinkRes& res, std::vector<std::uint8_t>& text);
+  // tell_not_ready tells the user once that the server answers NFS3ERR_JUKEBOX, if this goes on for
+  // Endurance::tell_after. since: when it began, for one Call. most: how long the Call is sent again.
+  void tell_not_ready(TimePoint since, TimePoint now, std::chrono::seconds most);
   // SYMLINK with the text of the link.
   absl::Status symlink(const nfs3::SymlinkArgs& args, nfs3::NewObjectRes& res);
 
@@ -152,6 +161,7 @@ class Session {
   Endurance endurance_;
   SilenceWatch silence_{endurance_.tell_after};
   rpcrdma::ReplyCounts replies_before_;  // at the last answer
+  bool told_not_ready_ = false;
   bool lost_ = false;
   std::uint64_t num_connections_ = 0;  // connections at the last message to the user
   std::optional<TimePoint> cleanup_until_;

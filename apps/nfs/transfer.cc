@@ -140,7 +140,7 @@ Task<absl::StatusOr<bool>> read_small(Flow& flow, nfs3::NfsFh3 fh, std::uint64_t
     if (!status.ok()) co_return status;
     out.resize(at + reply.count);
     if (is_busy) {
-      if (!patience) patience.emplace();
+      if (!patience) patience.emplace(flow.session());
       if (!patience->again()) co_return check(nfs3::Nfsstat3::kJukebox, "READ");
       co_await flow.until(patience->next());
       continue;
@@ -174,7 +174,7 @@ Task<absl::StatusOr<Uploaded>> write_small(Flow& flow, nfs3::NfsFh3 fh, nfs3::St
     if (status.ok()) status = take_write(results, len, stable, res, is_busy);
     if (!status.ok()) co_return status;
     if (is_busy) {
-      if (!patience) patience.emplace();
+      if (!patience) patience.emplace(flow.session());
       if (!patience->again()) co_return check(nfs3::Nfsstat3::kJukebox, "WRITE");
       co_await flow.until(patience->next());
       continue;

@@ -165,7 +165,7 @@ Task<absl::StatusOr<Node>> lookup(Flow& flow, nfs3::NfsFh3 dir, std::string name
 
 Task<absl::StatusOr<std::string>> link_text(Flow& flow, nfs3::NfsFh3 fh, Url url) {
   std::vector<std::uint8_t> text(nfs3::kMaxPath, 0);
-  for (Patience patience;;) {
+  for (Patience patience(flow.session());;) {
     PreparedCall call{.proc = Proc::kReadlink, .result_item = text};
     nfs3::XdrWriter writer(call.args);
     emit(writer, nfs3::FhArgs{fh});
@@ -189,7 +189,7 @@ Task<absl::Status> make_symlink(Flow& flow, nfs3::SymlinkArgs args, nfs3::NewObj
   nfs3::XdrWriter writer(call.args);
   emit(writer, args, nfs3::ItemForm::kReduced);
   call.item = rpcrdma::ArgumentItem{call.args.size(), args.symlink_data.data};
-  for (Patience patience;;) {
+  for (Patience patience(flow.session());;) {
     std::vector<std::uint8_t> results;
     const absl::Status status = co_await flow.call_raw(call, results, nullptr);
     if (!status.ok()) co_return status;

@@ -97,7 +97,7 @@ absl::Status Upload::take_results(Slot& slot, const rpcrdma::Reply& reply) {
     return status;
   }
   if (is_busy) {
-    if (!patience_) patience_.emplace();
+    if (!patience_) patience_.emplace(session_);
     return must_wait() || patience_->again() ? absl::OkStatus() : check(nfs3::Nfsstat3::kJukebox, "WRITE");
   }
   patience_.reset();

@@ -136,5 +136,31 @@ TEST_F(Limits, AServerWithoutMemoryIsAskedAgain) {
   EXPECT_EQ(num_reads, 2) << "the one that got nothing, and the same again";
 }
 
+// The user hears of the wait, once.
+TEST_F(Limits, AServerThatIsNotReadyForLongIsNamed) {
+  write_file(exported("file"), noise(1000));
+  tell_after = std::chrono::milliseconds(0);
+  std::vector<rpcrdma::Buffer> hog;
+  int num_reads = 0;
+  interposer.hook = [&](ServedCall& call) {
+    if (!is(call, Proc::kRead)) return false;
+    rpcrdma::BufferPool& buffers = interposer.server->buffers();
+    if (++num_reads > 2) {
+      hog.clear();
+    } else {
+      for (std::size_t left; (left = buffers.max_total() - buffers.in_use()) > 0;) {
+        hog.push_back(buffers.take(std::min<std::size_t>(left, 1 << 20)));
+      }
+    }
+    return false;
+  };
+  const Ran down = weft({"nfs", "get", "-j", "1", url("file"), local("back")});
+  EXPECT_EQ(down.status, 0) << down.err;
+  EXPECT_EQ(num_reads, 3);
+  const std::size_t told = down.err.find("is not ready (NFS3ERR_JUKEBOX)");
+  ASSERT_NE(told, std::string::npos) << down.err;
+  EXPECT_EQ(down.err.find("is not ready", told + 1), std::string::npos) << down.err;
+}
+
 }  // namespace
 }  // namespace weft::nfs::testing
