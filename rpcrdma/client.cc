@@ -36,6 +36,8 @@ struct Client::Impl {
   ReconnectSchedule schedule;
   std::optional<TimePoint> retry_at;  // set while there is no connection
   bool is_last_resort = false;        // this connection, or the next one: it speaks version 1 without a question
+  bool spoke_newer = false;           // the server spoke a newer version over the last connection that was ready
+  bool has_asked_again = false;       // since that one: see may_ask_again
 
   // In the order of construction; destroyed in the reverse order.
   std::unique_ptr<verbs::Pd> pd;
@@ -69,6 +71,7 @@ struct Client::Impl {
   void find_end();
   std::string why_late() const;
   void end_connection();
+  bool may_ask_again();
   bool has_last_resort();
   void leave_connection(const std::string& why);
   void connect_again();
@@ -167,6 +170,8 @@ void Client::Impl::start() {
   connection->start();
   const auto how = is_last_resort ? KnownServers::Learnt::kBySilence : KnownServers::Learnt::kByAnswer;
   if (config.protocols.size() > 1) servers.learn(dst, config.protocols, *connection->protocol(), now, how);
+  spoke_newer = *connection->protocol() != Protocol::k1;
+  has_asked_again = false;
   ++num_connections;
   schedule.on_ready(now);
   requester->take_answered();  // over an earlier connection
@@ -223,6 +228,13 @@ std::string Client::Impl::why_late() const {
 
 // The connection ended or failed to start. Schedules another one, or closes the client.
 void Client::Impl::end_connection() {
+  if (may_ask_again()) {
+    const std::string why = *connection->ended;
+    note_end();
+    retry_at = now;
+    log.line(verbs::LogLevel::kInfo, address_str(dst), "connecting again, and asking again");
+    return leave_connection(why);
+  }
   const bool goes_on_in_version_1 = has_last_resort();
   const std::string why = *connection->ended;
   note_end();
@@ -250,6 +262,16 @@ void Client::Impl::end_connection() {
            std::chrono::duration_cast<std::chrono::milliseconds>(*retry_at - now).count(),
            requester->num_outstanding());
   leave_connection(why);
+}
+
+// One answer that is late or lost does not show that a server of a newer version became one of version 1: if the server
+// spoke the newer version with this client, or with another one lately, the client asks once more.
+bool Client::Impl::may_ask_again() {
+  const ClientConnection& on = *connection;
+  if (!on.negotiation || on.has_version() || on.is_last) return false;
+  const auto known = servers.find(dst, config.protocols, now);
+  const bool is_newer = spoke_newer || (known && *known != Protocol::k1);
+  return is_newer && !std::exchange(has_asked_again, true);
 }
 
 // Whether the connection ended before the server's version was known, and version 1 over another one is left. If not,

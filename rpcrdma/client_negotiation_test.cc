@@ -426,6 +426,10 @@ TEST_F(ClientNegotiationTest, WhatIsWrongIsUnlearnt) {
   ask();
   EXPECT_THAT(versions(), ElementsAre(2u));
   device.break_connection("hung up");
+  run(0);
+  EXPECT_THAT(versions(), ElementsAre(2u)) << "one lost answer proves nothing";
+  EXPECT_EQ(servers.find({}, kBoth, at(0)), Protocol::k2Cel05);
+  device.break_connection("hung up");
   device.on_connect = [] { return Answer::kNone; };
   run(0);
   EXPECT_EQ(servers.find({}, kBoth, at(0)), std::nullopt);
@@ -449,6 +453,33 @@ TEST_F(ClientNegotiationTest, EachConnectionOfAClientIsAsked) {
   EXPECT_THAT(versions(), ElementsAre(2u, 1u, 1u));
   answer(2, 101);
   EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kSuccess)));
+}
+
+// A late or lost answer is no proof that the server speaks its newer version no more.
+TEST_P(EachDraftTest, AServerThatSpokeTheVersionIsAskedForItAgain) {
+  for (const bool hangs_up : {false, true}) {
+    ask({.reconnect = kReconnect});
+    answer_last(GetParam() == Protocol::k2Cel05 ? kServesCel05 : kServesWg07, 0);
+    ASSERT_EQ(client->protocol(), GetParam());
+    device.break_connection();
+    const auto end_unanswered = [&](int& ms) {
+      const std::size_t before = device.num_attempts();
+      for (const int end = ms + 5000; device.num_attempts() == before && ms < end;) run(++ms);
+      ASSERT_EQ(device.num_attempts(), before + 1);
+      run(ms);
+    };
+    int ms = 0;
+    end_unanswered(ms);
+    EXPECT_THAT(versions(), ElementsAre(2u));
+    if (hangs_up) device.break_connection("hung up");
+    end_unanswered(ms);
+    EXPECT_THAT(versions(), ElementsAre(2u)) << "asked again";
+    if (hangs_up) device.break_connection("hung up");
+    end_unanswered(ms);
+    EXPECT_EQ(client->protocol(), Protocol::k1) << "twice is enough";
+    client.reset();
+    servers.forget({}, own);
+  }
 }
 
 // A Call of the server, in the version of the probe.
