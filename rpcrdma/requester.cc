@@ -330,6 +330,8 @@ void Requester::send_again(Calls::iterator at, Calls::iterator before, bool same
 
 void Requester::suspend(const std::string& why) {
   started_ = false;
+  others_.clear();
+  other_versions_.reset();
   link_ = nullptr;
   endpoint_ = nullptr;
   continued_.reset();

@@ -170,6 +170,7 @@ void Requester::tell_property_fault(const char* fault) const {
 
 // R2-8.1-2
 void Requester::on_opened() {
+  others_.clear();
   if (!std::exchange(is_opening_, false)) return;
   rules_.call_threshold = settled_threshold_;
   settle_continuation();
@@ -243,6 +244,7 @@ void Requester::on_error(Calls::iterator at, const TransportError& error) {
   if (!(*at)->was_refused) (*at)->may_have_run = true;
   switch (error.code) {
     case Code::kVersion:
+      if (postpone(at, {error.low, error.high})) return;
       return finish(sent_, at, CallStatus::kVersMismatch,
                     "ERR_VERS: the peer speaks RPC-over-RDMA " + versions(error.low, error.high) +
                         "; ClientConfig::protocols has the versions of this end");
@@ -261,6 +263,17 @@ void Requester::on_error(Calls::iterator at, const TransportError& error) {
     default: break;
   }
   on_err_chunk(at, error);
+}
+
+// The refused Call did not run. It keeps its XID: it may have been sent over a connection before this one, and then a
+// server that remembers Replies knows it by this XID.
+bool Requester::postpone(Calls::iterator at, const VersionRange& range) {
+  const auto is_spoken = [&range](const Profile* one) { return range.has(one->version); };
+  if (range.has(link_->profile().version) || std::ranges::none_of(others_, is_spoken)) return false;
+  other_versions_ = range;
+  started_ = false;
+  send_again(at, waiting_.begin(), true);
+  return true;
 }
 
 void Requester::forbid_form_of(const Call& call) {
