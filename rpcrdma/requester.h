@@ -178,6 +178,7 @@ class Requester {
   // Their time (requester_time.cc).
   void stamp();
   void stamp_sent();
+  std::string discards_since(const Call& call) const;
   void expire(Calls& calls, bool sent);
   void fail_where_unanswered();
 
@@ -236,6 +237,7 @@ class Requester {
   bool no_parts_ = false, no_external_ = false, no_calls_ = false;
   std::size_t settled_threshold_ = 0;                  // for Calls from the first Reply on, in octets
   bool is_opening_ = false;                            // no Reply has come yet, and Profile::first_threshold holds
+  bool has_answered_ = false;                          // a Reply has come over this connection
   Profiles others_;                                    // see doubt_version; empty: no doubt
   std::optional<VersionRange> other_versions_;         // of a refusal, until suspend
   bool sent_opening_ = false;                          // a NULL Call went out because the first Call was too long
