@@ -276,6 +276,8 @@ void Client::Impl::go_on_at_once(const char* how) {
 void Client::Impl::turn_back() {
   range = requester->other_versions();
   is_last_resort = false;
+  schedule.on_refused();
+  requester->take_answered();  // the refusal is no answer that gives the server more time
   servers.forget(dst, config.protocols);
   go_on_at_once("with the versions that the server names");
 }

@@ -566,6 +566,22 @@ TEST_P(EachDraftTest, AClientThatReconnectsKeepsToTheVersionsThatTheServerNamed)
   EXPECT_THAT(ended, IsEmpty());
 }
 
+// A connection in a version that the server refuses is of no use, so the time of the policy goes on.
+TEST_P(EachDraftTest, ARefusalOfVersion1GivesAServerNoMoreTime) {
+  const Profiles server = {&profile_of(GetParam())};
+  ask({.reconnect = kReconnect});
+  answer_last(server, 0);
+  call();
+  device.break_connection("hung up");
+  int ms = 0;
+  while (client->protocol() != Protocol::k1 && ms < 5000) run(++ms);
+  ASSERT_EQ(ms, 2101) << "the delay, and two questions";
+  answer_last(server, ms);
+  EXPECT_EQ(client->state(), State::kConnecting);
+  for (int i = 0; i < 2; ++i) run(ms += 1000);
+  expect_closed("no answer to a first message of RPC-over-RDMA");
+}
+
 // The range is the one of a server that speaks none of the client's other versions.
 TEST_F(ClientNegotiationTest, ARefusalThatNamesNoVersionOfTheClientEndsTheCall) {
   ask();
