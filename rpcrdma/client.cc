@@ -38,6 +38,8 @@ struct Client::Impl {
   bool is_last_resort = false;        // this connection, or the next one: it speaks version 1 without a question
   bool spoke_newer = false;           // the server spoke a newer version over the last connection that was ready
   bool has_asked_again = false;       // since that one: see may_ask_again
+  bool is_unanswered = false;         // the last question for a version had no answer, and version 1 was not left
+  std::optional<VersionRange> range;  // what a refusal of version 1 named, until the server answers in one of them
 
   // In the order of construction; destroyed in the reverse order.
   std::unique_ptr<verbs::Pd> pd;
@@ -71,8 +73,11 @@ struct Client::Impl {
   void find_end();
   std::string why_late() const;
   void end_connection();
+  void go_on_at_once(const char* how);
+  void turn_back();
   bool may_ask_again();
   bool has_last_resort();
+  bool reconnects() const;
   void leave_connection(const std::string& why);
   void connect_again();
   void note_end();
@@ -137,7 +142,7 @@ void Client::Impl::on_established() {
   if (state != State::kConnecting) return;
   if (connection->has_version()) return start();
   const auto known = servers.find(dst, config.protocols, now);
-  connection->negotiate(known ? &profile_of(*known) : nullptr, std::random_device{}());
+  connection->negotiate(known ? &profile_of(*known) : nullptr, range, std::random_device{}());
   ask();
 }
 
@@ -160,7 +165,8 @@ void Client::Impl::on_step(const Negotiation::Step& step) {
       connection->serve_reverse(log);
       start();
       return connection->pass_early_messages();
-    case Kind::kLastResort: return;  // only an end leads to it
+    case Kind::kLastResort:
+    case Kind::kUnanswered: return;  // only an end leads to them
   }
 }
 
@@ -172,10 +178,12 @@ void Client::Impl::start() {
   if (config.protocols.size() > 1) servers.learn(dst, config.protocols, *connection->protocol(), now, how);
   spoke_newer = *connection->protocol() != Protocol::k1;
   has_asked_again = false;
+  range.reset();
   ++num_connections;
   schedule.on_ready(now);
   requester->take_answered();  // over an earlier connection
   health.restart();
+  if (is_last_resort) requester->doubt_version(profiles_of(config.protocols));
   requester->start(connection->thresholds.send, connection->thresholds.receive);
 }
 
@@ -208,6 +216,7 @@ std::size_t Client::Impl::take_news() {
 // Finds ends that the connection itself does not report.
 void Client::Impl::find_end() {
   ClientConnection& on = *connection;
+  if (requester->other_versions()) on.end_told(address_str(dst) + " refuses RPC-over-RDMA version 1");
   if (state == State::kConnecting && now >= *on.deadline) on.end("cannot connect to " + address_str(dst) + why_late());
   if (state == State::kReady && health.on_time(*requester, now)) {
     on.end("the connection to " + address_str(dst) + " failed: no answer to a health check within " +
@@ -228,25 +237,13 @@ std::string Client::Impl::why_late() const {
 
 // The connection ended or failed to start. Schedules another one, or closes the client.
 void Client::Impl::end_connection() {
-  if (may_ask_again()) {
-    const std::string why = *connection->ended;
-    note_end();
-    retry_at = now;
-    log.line(verbs::LogLevel::kInfo, address_str(dst), "connecting again, and asking again");
-    return leave_connection(why);
-  }
-  const bool goes_on_in_version_1 = has_last_resort();
+  if (requester->other_versions() && !connection->is_last) return turn_back();
+  if (may_ask_again()) return go_on_at_once("and asking again");
+  is_last_resort = has_last_resort();
+  if (is_last_resort) return go_on_at_once("with version 1");
   const std::string why = *connection->ended;
   note_end();
-  is_last_resort = goes_on_in_version_1;
-  if (is_last_resort) {
-    error = why;
-    retry_at = now;
-    log.line(verbs::LogLevel::kInfo, address_str(dst), "connecting again, with version 1");
-    return leave_connection(why);
-  }
-  const bool may_go_on = num_connections > 0 && config.reconnect.is_on() && !connection->is_last;
-  if (!may_go_on) return close(why);
+  if (!reconnects() || connection->is_last) return close(why);
   // A discarded message does not count as an answer: the client gives up a server that sends no other messages.
   if (requester->take_answered()) schedule.on_answer();
   const bool was_ready = state == State::kReady;
@@ -255,13 +252,34 @@ void Client::Impl::end_connection() {
   if (schedule.is_hopeless()) {
     return close(why + "; given up, because one connection after the other ends with a violation of the protocol");
   }
-  if (!retry_at) return close(was_ready ? why : error + "; no other in its place: " + why);
-  if (was_ready) error = why;
+  if (was_ready || error.empty()) error = why;
+  if (!retry_at) return close(error == why ? why : error + "; no other in its place: " + why);
   state = State::kConnecting;
   log.line(verbs::LogLevel::kInfo, address_str(dst), "connecting again in {} ms; {} Calls wait for that",
            std::chrono::duration_cast<std::chrono::milliseconds>(*retry_at - now).count(),
            requester->num_outstanding());
   leave_connection(why);
+}
+
+// The end leads to another question, or answers one: it costs no time, and ReconnectPolicy does not count it.
+void Client::Impl::go_on_at_once(const char* how) {
+  error = *connection->ended;
+  note_end();
+  state = State::kConnecting;
+  retry_at = now;
+  log.line(verbs::LogLevel::kInfo, address_str(dst), "connecting again, {}", how);
+  leave_connection(error);
+}
+
+// The server refuses version 1, which the client took for the last resort, and names newer versions. Until it answers
+// in one of them, version 1 is no last resort, so this cannot go round and round.
+void Client::Impl::turn_back() {
+  range = requester->other_versions();
+  is_last_resort = false;
+  schedule.on_refused();
+  requester->take_answered();  // the refusal is no answer that gives the server more time
+  servers.forget(dst, config.protocols);
+  go_on_at_once("with the versions that the server names");
 }
 
 // One answer that is late or lost does not show that a server of a newer version became one of version 1: if the server
@@ -270,7 +288,7 @@ bool Client::Impl::may_ask_again() {
   const ClientConnection& on = *connection;
   if (!on.negotiation || on.has_version() || on.is_last) return false;
   const auto known = servers.find(dst, config.protocols, now);
-  const bool is_newer = spoke_newer || (known && *known != Protocol::k1);
+  const bool is_newer = spoke_newer || range || (known && *known != Protocol::k1);
   return is_newer && !std::exchange(has_asked_again, true);
 }
 
@@ -282,8 +300,14 @@ bool Client::Impl::has_last_resort() {
   servers.forget(dst, config.protocols);
   const Negotiation::Step step = on.negotiation->on_end(*on.ended);
   if (step.kind == Negotiation::Step::Kind::kLastResort) return true;
+  is_unanswered = step.kind == Negotiation::Step::Kind::kUnanswered;
   on.ended = step.why;
   return false;
+}
+
+// A first connection whose answer was lost counts like a connection that was lost later: there is a server.
+bool Client::Impl::reconnects() const {
+  return config.reconnect.is_on() && (num_connections > 0 || is_unanswered);
 }
 
 void Client::Impl::leave_connection(const std::string& why) {
@@ -318,7 +342,7 @@ void Client::Impl::connect_again() {
   }
   log.line(verbs::LogLevel::kWarn, address_str(dst), "{}", status.error().message);
   is_last_resort = false;
-  if (num_connections > 0) retry_at = schedule.on_ended(now, false);
+  if (reconnects()) retry_at = schedule.on_ended(now, false);
   if (retry_at) return;
   note_given_up();
   close(error + "; no other in its place: " + status.error().message);

@@ -53,7 +53,8 @@ struct ClientConfig {
   std::chrono::milliseconds connect_timeout{10000};  // for each attempt
   // With several protocols: how long each NULL Call that asks for one of them waits for its answer. If no answer comes,
   // or the server ends the connection meanwhile, the client speaks version 1 over another connection, whatever
-  // `reconnect` says.
+  // `reconnect` says, and if the server refuses version 1, it asks for the newer ones again. Without version 1 in
+  // `protocols`, `reconnect` says what follows, also if this was the first connection.
   std::chrono::milliseconds first_answer_timeout{1000};
   // Remembers what servers spoke. Outlives the client; null: KnownServers::of_process().
   KnownServers* known_servers = nullptr;

@@ -133,9 +133,10 @@ verbs::Status ClientConnection::on_route_resolved() {
   return id->connect(param);
 }
 
-void ClientConnection::negotiate(const Profile* known, std::uint32_t first_xid) {
-  negotiation.emplace(
-      Negotiation::Config{.profiles = profiles, .known = known, .credits = config.credits, .first_xid = first_xid});
+void ClientConnection::negotiate(const Profile* known, const std::optional<VersionRange>& range,
+                                 std::uint32_t first_xid) {
+  negotiation.emplace(Negotiation::Config{
+      .profiles = profiles, .known = known, .credits = config.credits, .first_xid = first_xid, .range = range});
 }
 
 // A probe that cannot be sent fails the endpoint.

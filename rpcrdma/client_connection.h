@@ -37,9 +37,9 @@ struct ClientConnection {
   std::optional<Protocol> protocol() const {
     return has_version() ? parse_protocol(link->profile().name) : std::nullopt;
   }
-  // The connection is there, and its version is not known: the first question. known: see Negotiation. The answers come
-  // to on_early_completion. The Client calls send_probe for Step::kProbe, and begin for Step::kDecided.
-  void negotiate(const Profile* known, std::uint32_t first_xid);
+  // The connection is there, and its version is not known: the first question. known, range: see Negotiation. The
+  // answers come to on_early_completion. The Client calls send_probe for Step::kProbe, and begin for Step::kDecided.
+  void negotiate(const Profile* known, const std::optional<VersionRange>& range, std::uint32_t first_xid);
   void send_probe();
   // Takes a completion while the version is not known. Messages for the engines are kept for `pass_early_messages`, as
   // many as the server's Calls have Receives.

@@ -482,6 +482,173 @@ TEST_P(EachDraftTest, AServerThatSpokeTheVersionIsAskedForItAgain) {
   }
 }
 
+// One late or lost answer made the client speak version 1, and the server's refusal shows that this was wrong.
+TEST_P(EachDraftTest, ARefusalOfVersion1LeadsBackToTheNewerOne) {
+  const Profiles server = {&profile_of(GetParam())};
+  for (const bool hangs_up : {false, true}) {
+    ended.clear();
+    const std::size_t first = num_calls, attempts = device.num_attempts();
+    ask();
+    call();
+    call();
+    run(0);
+    if (hangs_up) device.break_connection("hung up");
+    run(1000);
+    EXPECT_THAT(versions(), ElementsAre(1u)) << "the first Call";
+    const std::uint32_t xid = sent(0).xid;
+    answer_last(server, 1001);
+    EXPECT_EQ(device.num_attempts(), attempts + 3);
+    EXPECT_EQ(client->state(), State::kConnecting);
+    EXPECT_THAT(versions(), ElementsAre(2u));
+    EXPECT_THAT(ended, IsEmpty());
+    answer_last(server, 1002);
+    EXPECT_EQ(client->protocol(), GetParam());
+    EXPECT_EQ(servers.find({}, own, at(1002)), GetParam());
+    ASSERT_THAT(versions(), ElementsAre(2u, 2u, 2u));
+    EXPECT_EQ(*profile_of(GetParam()).reply_xid(sends()[1]), xid) << "the server never ran it";
+    client.reset();
+    EXPECT_THAT(ended, ElementsAre(Pair(first, CallStatus::kDisconnected), Pair(first + 1, CallStatus::kDisconnected)));
+    servers.forget({}, own);
+  }
+  EXPECT_THAT(lines.all(), ::testing::Contains(HasSubstr("refuses RPC-over-RDMA version 1")));
+}
+
+// The server ends the connection right behind its refusal.
+TEST_P(EachDraftTest, ARefusalOfVersion1CountsAlsoWhereTheConnectionEndsWithIt) {
+  ask();
+  call();
+  run(1000);
+  ASSERT_TRUE(device.qp().inject(*first_answer({&profile_of(GetParam())}, sends().back())));
+  device.break_connection("hung up");
+  run(1001);
+  EXPECT_EQ(device.num_attempts(), 3u);
+  EXPECT_THAT(versions(), ElementsAre(2u));
+  EXPECT_THAT(ended, IsEmpty());
+}
+
+// A client that does not reconnect gives such a server one more question, and no more.
+TEST_P(EachDraftTest, AServerThatRefusesVersion1AndIsSilentIsNotAskedForEver) {
+  for (const bool is_known : {false, true}) {
+    ended.clear();
+    const std::size_t first = num_calls, attempts = device.num_attempts();
+    if (is_known) servers.learn({}, own, GetParam(), at(0));
+    ask();
+    call();
+    int ms = is_known ? 1000 : 0;
+    run(ms);
+    run(ms += 1000);
+    answer_last({&profile_of(GetParam())}, ++ms);
+    for (int i = 0; i < 2; ++i) run(ms += 1000);
+    expect_closed("no answer to a first message of RPC-over-RDMA");
+    EXPECT_EQ(device.num_attempts(), attempts + (is_known ? 5 : 4));
+    EXPECT_THAT(ended, ElementsAre(Pair(first, CallStatus::kDisconnected)));
+  }
+}
+
+// One that does goes on asking within its policy, and never in version 1.
+TEST_P(EachDraftTest, AClientThatReconnectsKeepsToTheVersionsThatTheServerNamed) {
+  const Profiles server = {&profile_of(GetParam())};
+  ReconnectPolicy reconnect = kReconnect;
+  reconnect.max_time = milliseconds(60000);
+  ask({.reconnect = reconnect});
+  call();
+  run(1000);
+  answer_last(server, 1001);
+  int ms = 1001;
+  while (device.num_attempts() < 8 && ms < 60000) {
+    EXPECT_THAT(versions(), ElementsAre(2u)) << ms;
+    const std::size_t before = device.num_attempts();
+    while (device.num_attempts() == before && ms < 60000) run(++ms);
+  }
+  ASSERT_EQ(device.num_attempts(), 8u);
+  answer_last(server, ms);
+  EXPECT_EQ(client->protocol(), GetParam());
+  EXPECT_THAT(ended, IsEmpty());
+}
+
+// A connection in a version that the server refuses is of no use, so the time of the policy goes on.
+TEST_P(EachDraftTest, ARefusalOfVersion1GivesAServerNoMoreTime) {
+  const Profiles server = {&profile_of(GetParam())};
+  ask({.reconnect = kReconnect});
+  answer_last(server, 0);
+  call();
+  device.break_connection("hung up");
+  int ms = 0;
+  while (client->protocol() != Protocol::k1 && ms < 5000) run(++ms);
+  ASSERT_EQ(ms, 2101) << "the delay, and two questions";
+  answer_last(server, ms);
+  EXPECT_EQ(client->state(), State::kConnecting);
+  for (int i = 0; i < 2; ++i) run(ms += 1000);
+  expect_closed("no answer to a first message of RPC-over-RDMA");
+}
+
+// The range is the one of a server that speaks none of the client's other versions.
+TEST_F(ClientNegotiationTest, ARefusalThatNamesNoVersionOfTheClientEndsTheCall) {
+  ask();
+  call();
+  run(1000);
+  Octets octets(sends().back().begin(), sends().back().begin() + 8);
+  xdr::XdrWriter out(octets);
+  for (const std::uint32_t word : {1u, 4u, 1u, 3u, 9u}) out.u32(word);
+  ASSERT_TRUE(device.qp().inject(octets));
+  run(1001);
+  EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kVersMismatch)));
+  EXPECT_EQ(device.num_attempts(), 2u);
+}
+
+// A server that has answered in version 1 speaks it, whatever it says later.
+TEST_F(ClientNegotiationTest, ARefusalBehindAReplyEndsItsCallAlone) {
+  ask();
+  call();
+  run(1000);
+  answer(0, 1001);
+  call();
+  run(1002);
+  answer_last(kServesCel05, 1003);
+  EXPECT_EQ(ended.back(), std::pair(std::size_t{1}, CallStatus::kVersMismatch));
+  EXPECT_EQ(device.num_attempts(), 2u);
+  EXPECT_EQ(client->protocol(), Protocol::k1);
+}
+
+// There is no last resort, so silence and a hang-up are those of any connection.
+TEST_F(ClientNegotiationTest, AListWithoutVersion1IsAskedAgainByTheReconnectPolicy) {
+  own = {Protocol::k2Wg07, Protocol::k2Cel05};
+  for (const bool hangs_up : {false, true}) {
+    const std::size_t attempts = device.num_attempts();
+    ask({.reconnect = kReconnect});
+    call();
+    if (hangs_up) device.break_connection("hung up");
+    int ms = hangs_up ? 0 : 1000;
+    run(ms);
+    EXPECT_EQ(client->state(), State::kConnecting);
+    EXPECT_EQ(device.num_attempts(), attempts + 1);
+    run(ms += 100);
+    EXPECT_EQ(device.num_attempts(), attempts + 2);
+    EXPECT_THAT(versions(), ElementsAre(2u));
+    answer_last(kServesWg07, ms);
+    EXPECT_EQ(client->protocol(), Protocol::k2Wg07);
+    client.reset();
+    servers.forget({}, own);
+  }
+}
+
+TEST_F(ClientNegotiationTest, ASilentServerIsGivenUpWhereVersion1IsNotInTheList) {
+  own = {Protocol::k2Wg07, Protocol::k2Cel05};
+  ask({.reconnect = kReconnect});
+  for (int ms = 0; ms < 20000 && client->state() != State::kClosed; ++ms) run(ms);
+  expect_closed("no answer to a first message of RPC-over-RDMA 2-wg07 within 1000 ms");
+  expect_closed("ClientConfig::protocols does not name it");
+  EXPECT_GT(device.num_attempts(), 1u);
+}
+
+TEST_F(ClientNegotiationTest, NoVersionInCommonIsTheEndWhateverThePolicy) {
+  ask({.reconnect = kReconnect});
+  answer_last(kServesWg07, 0);
+  answer_last(kServesWg07, 0);
+  expect_closed("no version of RPC-over-RDMA in common");
+  EXPECT_EQ(device.num_attempts(), 1u);
+}
+
 // A Call of the server, in the version of the probe.
 Octets call_of_server(std::uint32_t xid) {
   Octets octets;

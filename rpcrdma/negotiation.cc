@@ -22,9 +22,13 @@ std::string names_of(const Profiles& profiles) {
 }  // namespace
 
 Negotiation::Negotiation(Config config)
-    : config_(std::move(config)),
-      asked_(config_.known != nullptr ? config_.known : config_.profiles.front()),
-      xid_(config_.first_xid) {}
+    : config_(std::move(config)), range_(config_.range), asked_(first_question()), xid_(config_.first_xid) {}
+
+const Profile* Negotiation::first_question() const {
+  if (config_.known != nullptr && may_ask(*config_.known)) return config_.known;
+  const auto at = std::ranges::find_if(config_.profiles, [this](const Profile* one) { return may_ask(*one); });
+  return at != config_.profiles.end() ? *at : config_.profiles.front();
+}
 
 std::size_t Negotiation::emit_probe(MutBytes out) const {
   Message probe;
@@ -62,7 +66,7 @@ Step Negotiation::judge(ConstBytes message) {
       return {.kind = Step::Kind::kDecided, .profile = asked_, .credit = reply_.credit};
     case ReplyVerdict::kError: break;
   }
-  if (reply_.error.code == TransportError::Code::kVersion) range_ = {reply_.error.low, reply_.error.high};
+  if (reply_.error.code == TransportError::Code::kVersion) range_ = VersionRange{reply_.error.low, reply_.error.high};
   // W2-7.4.1-2: such an error ends one RPC, and another one may succeed.
   if (reply_.error.code == TransportError::Code::kSystem && std::exchange(excused_, asked_) != asked_) {
     ++xid_;
@@ -128,11 +132,11 @@ Profiles Negotiation::missing_profiles() const {
 
 // R2-8.2-3, R2-8.2-4, W2-4.3.2-3
 Step Negotiation::on_end(const std::string& why) {
+  if (std::exchange(failed_, true)) return {.kind = Step::Kind::kFailed, .why = why};
   const bool has_version_1 = std::ranges::find(config_.profiles, &profile_1()) != config_.profiles.end();
-  if (!failed_ && has_version_1 && is_open(profile_1())) return {.kind = Step::Kind::kLastResort};
-  const bool misses_it = !std::exchange(failed_, true) && !has_version_1;
+  if (has_version_1 && may_ask(profile_1())) return {.kind = Step::Kind::kLastResort};
   const char* hint = "; version 1 is the last resort, and ClientConfig::protocols does not name it";
-  return {.kind = Step::Kind::kFailed, .why = why + (misses_it ? hint : "")};
+  return {.kind = Step::Kind::kUnanswered, .why = why + (has_version_1 ? "" : hint)};
 }
 
 }  // namespace weft::rpcrdma

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "rpcrdma/profile.h"
+#include "rpcrdma/transport_error.h"
 
 namespace weft::rpcrdma {
 
@@ -26,6 +27,9 @@ class Negotiation {
     const Profile* known = nullptr;  // one of these, which the server spoke before: asked first; null: none
     std::uint32_t credits = 32;      // requested
     std::uint32_t first_xid = 0;     // best random
+    // The server named these versions when it refused version 1 over an earlier connection; one of the profiles has one
+    // of them. Others are not asked for.
+    std::optional<VersionRange> range = {};
   };
 
   struct Step {
@@ -35,12 +39,13 @@ class Negotiation {
       kProbe,       // send emit_probe() over this connection
       kDecided,     // the server speaks `profile`
       kLastResort,  // connect again, and speak version 1 without a probe
+      kUnanswered,  // version 1 is not left, but nothing shows that the server speaks no other: `why`
       kFailed,      // there is no version for this server: `why`
     };
     Kind kind = Kind::kIgnore;
     const Profile* profile = nullptr;  // kDecided
     std::uint32_t credit = 0;          // kDecided: the credit word of the answer
-    std::string why = {};              // kFailed: one line
+    std::string why = {};              // kUnanswered, kFailed: one line
   };
 
   explicit Negotiation(Config config);
@@ -59,20 +64,15 @@ class Negotiation {
   Step on_refused();
   std::string versions_of_both() const;
   Profiles missing_profiles() const;
+  const Profile* first_question() const;
   bool may_ask(const Profile& profile) const;
   bool is_open(const Profile& profile) const;
 
-  // The versions that the server named in a refusal.
-  struct Range {
-    std::uint32_t low = 0, high = 0;
-    bool has(std::uint32_t version) const { return low <= version && version <= high; }
-  };
-
   Config config_;
   Profiles refused_;
+  std::optional<VersionRange> range_;  // of the last refusal that had one
   const Profile* asked_;
   std::uint32_t xid_;
-  std::optional<Range> range_;        // of the last refusal that had one
   std::string_view draft_;            // a refusal came from an engine of this profile; empty: none did
   const Profile* excused_ = nullptr;  // its probe met an error that says nothing of versions, and is asked again
   bool failed_ = false;

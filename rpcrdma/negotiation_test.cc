@@ -255,14 +255,30 @@ TEST(Negotiation, SilenceAndAHangUpMeanVersion1) {
 
   Negotiation without({.profiles = profiles({"2-wg07", "2-cel05"}), .first_xid = kXid});
   auto step = without.on_end("no answer");
-  EXPECT_EQ(step.kind, Kind::kFailed);
+  EXPECT_EQ(step.kind, Kind::kUnanswered);
   EXPECT_EQ(step.why, "no answer; version 1 is the last resort, and ClientConfig::protocols does not name it");
 
   Negotiation refused({.profiles = profiles({"1", "2-cel05"}), .first_xid = kXid});
   EXPECT_EQ(refused.on_message(versions(probe_of(refused), 2, 2)).kind, Kind::kProbe);
   step = refused.on_end("hung up");
-  EXPECT_EQ(step.kind, Kind::kFailed);
+  EXPECT_EQ(step.kind, Kind::kUnanswered);
   EXPECT_EQ(step.why, "hung up");
+}
+
+// A refusal of version 1 over an earlier connection.
+TEST(Negotiation, WhatTheServerNamedBeforeIsAskedForAlone) {
+  const auto own = profiles({"1", "2-cel05", "2-wg07"});
+  for (const Profile* known : {static_cast<const Profile*>(nullptr), &named("1"), &named("2-wg07")}) {
+    Negotiation negotiation({.profiles = own, .known = known, .first_xid = kXid, .range = VersionRange{2, 2}});
+    EXPECT_EQ(negotiation.asked().name, known == &named("2-wg07") ? "2-wg07" : "2-cel05");
+    EXPECT_EQ(negotiation.on_end("no answer").kind, Kind::kUnanswered);
+    EXPECT_EQ(negotiation.on_end("no answer").kind, Kind::kFailed);
+  }
+  // The server was replaced by one of version 1.
+  const Talk result =
+      talk(Negotiation({.profiles = own, .first_xid = kXid, .range = VersionRange{2, 2}}), profiles({"1"}));
+  EXPECT_THAT(result.asked, ElementsAre("2-cel05", "1"));
+  EXPECT_EQ(result.end.kind, Kind::kDecided);
 }
 
 // Messages that are no answer: Calls of the server, answers to nothing, and octets without meaning.

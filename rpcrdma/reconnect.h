@@ -18,6 +18,8 @@ class ReconnectSchedule {
   explicit ReconnectSchedule(const ReconnectPolicy& policy) : policy_(policy), delay_(policy.first_delay) {}
 
   void on_ready(TimePoint now) { ready_at_ = now; }
+  // on_refused: the connection is in a version that the server refuses, so it never was of use.
+  void on_refused() { ready_at_.reset(); }
   // on_answer: something came over the connection.
   void on_answer() { was_good_ = true; }
 

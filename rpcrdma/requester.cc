@@ -113,6 +113,7 @@ verbs::Result<CallId> Requester::call(const CallSpec& spec, ReplyCallback done) 
   }
   call->spec = spec;
   call->done = std::move(done);
+  call->discards_before = counters_.replies_discarded;
   const CallId id{call->id = ++last_id_};
   WEFT_PROBE(client_call_begin, call.get(), spec.program, spec.version, spec.procedure, spec.args.size());
   unstamped_ = true;
@@ -137,6 +138,7 @@ bool Requester::cancel(CallId id) {
 void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   const Profile& profile = link_->profile();
   started_ = true;
+  has_answered_ = false;
   sent_opening_ = asked_terms_ = no_parts_ = no_external_ = no_calls_ = false;
   is_opening_ = link_->is_client() && !link_->has_begun() && profile.first_threshold != 0;
   settled_threshold_ = call_threshold;
@@ -330,6 +332,8 @@ void Requester::send_again(Calls::iterator at, Calls::iterator before, bool same
 
 void Requester::suspend(const std::string& why) {
   started_ = false;
+  others_.clear();
+  other_versions_.reset();
   link_ = nullptr;
   endpoint_ = nullptr;
   continued_.reset();

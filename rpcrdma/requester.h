@@ -81,6 +81,11 @@ class Requester {
   // start: the connection is established with these thresholds, in octets. Calls wait until then. Until the first
   // Reply, Calls keep to Profile::first_threshold (R2-8-3). A Link that has begun has had it.
   void start(std::size_t call_threshold, std::size_t reply_threshold);
+  // doubt_version, before start: nothing has shown that the peer of this connection speaks the version. others: what
+  // the owner may speak in its place. Until the first Reply, a refusal that leaves only these ends no Call: the Call
+  // waits before all others, none leaves, and other_versions() has what the peer speaks. The owner then suspends.
+  void doubt_version(Profiles others) { others_ = std::move(others); }
+  const std::optional<VersionRange>& other_versions() const { return other_versions_; }
   // settle: the peer told its properties. They hold for Calls that are sent from now on.
   void settle(const Thresholds& thresholds, const ChunkTerms& chunks);
   // The forms of Calls that the peer takes; without a word, all of them. kNone: all Calls end.
@@ -173,6 +178,7 @@ class Requester {
   // Their time (requester_time.cc).
   void stamp();
   void stamp_sent();
+  std::string discards_since(const Call& call) const;
   void expire(Calls& calls, bool sent);
   void fail_where_unanswered();
 
@@ -206,6 +212,7 @@ class Requester {
   std::string_view other_draft(std::uint32_t xid, ConstBytes message) const;
   bool on_reply(Calls::iterator at, Arrival&& arrival);
   void on_error(Calls::iterator at, const TransportError& error);
+  bool postpone(Calls::iterator at, const VersionRange& range);
   void on_err_chunk(Calls::iterator at, const TransportError& error);
   void forbid_form_of(const Call& call);
   bool retry_without_read_chunks(Calls::iterator at);
@@ -230,6 +237,9 @@ class Requester {
   bool no_parts_ = false, no_external_ = false, no_calls_ = false;
   std::size_t settled_threshold_ = 0;                  // for Calls from the first Reply on, in octets
   bool is_opening_ = false;                            // no Reply has come yet, and Profile::first_threshold holds
+  bool has_answered_ = false;                          // a Reply has come over this connection
+  Profiles others_;                                    // see doubt_version; empty: no doubt
+  std::optional<VersionRange> other_versions_;         // of a refusal, until suspend
   bool sent_opening_ = false;                          // a NULL Call went out because the first Call was too long
   bool asked_terms_ = false;                           // the same because a Call needs more than the default terms
   CallId asking_;                                      // the last one of these NULL Calls

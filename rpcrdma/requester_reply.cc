@@ -37,6 +37,19 @@ std::string versions(std::uint32_t low, std::uint32_t high) {
                      : "versions " + std::to_string(low) + " to " + std::to_string(high);
 }
 
+// own: the version that the peer refuses. has_answered: it answered in this version before.
+std::string version_refusal(const VersionRange& range, std::uint32_t own, bool has_answered) {
+  const bool is_empty = range.low > range.high;
+  const std::string named = versions(range.low, range.high);
+  if (!is_empty && !range.has(own) && !has_answered) {
+    return "ERR_VERS: the peer speaks RPC-over-RDMA " + named +
+           "; ClientConfig::protocols has the versions of this end";
+  }
+  std::string text = "ERR_VERS: the peer refuses RPC-over-RDMA version " + std::to_string(own);
+  if (has_answered) text += ", in which it answered before";
+  return text + (is_empty ? ", and names no version" : ", and says that it speaks " + named);
+}
+
 }  // namespace
 
 Requester::Calls::iterator Requester::find(std::uint32_t xid) {
@@ -100,15 +113,14 @@ void Requester::on_receive(Arrival&& arrival) {
   if (at != sent_.end() && !(*at)->fence) {
     is_done = on_reply(at, std::move(arrival));
   } else {
-    // A Reply that comes too late breaks no rule.
-    const auto level = xid && at == sent_.end() ? verbs::LogLevel::kInfo : verbs::LogLevel::kWarn;
+    // The late Reply gives back the credit of a Call that was given up. It breaks no rule.
+    const bool is_late = xid && std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; }) != 0;
+    const auto level = is_late ? verbs::LogLevel::kInfo : verbs::LogLevel::kWarn;
     on_discarded(level, xid,
                  !xid                ? "the message is too short for a header"
                  : at == sent_.end() ? "no Call that waits has its XID"
                                      : "its Call has a Reply already",
                  message);
-    // The late Reply gives back the credit of a Call that was given up.
-    const bool is_late = xid && std::erase_if(abandoned_, [xid](const Abandoned& one) { return one.xid == *xid; }) != 0;
     if (!is_late) link_->on_needless();
   }
   dispatching_ = false;
@@ -170,6 +182,8 @@ void Requester::tell_property_fault(const char* fault) const {
 
 // R2-8.1-2
 void Requester::on_opened() {
+  has_answered_ = true;
+  others_.clear();
   if (!std::exchange(is_opening_, false)) return;
   rules_.call_threshold = settled_threshold_;
   settle_continuation();
@@ -243,9 +257,9 @@ void Requester::on_error(Calls::iterator at, const TransportError& error) {
   if (!(*at)->was_refused) (*at)->may_have_run = true;
   switch (error.code) {
     case Code::kVersion:
+      if (postpone(at, {error.low, error.high})) return;
       return finish(sent_, at, CallStatus::kVersMismatch,
-                    "ERR_VERS: the peer speaks RPC-over-RDMA " + versions(error.low, error.high) +
-                        "; ClientConfig::protocols has the versions of this end");
+                    version_refusal({error.low, error.high}, link_->profile().version, has_answered_));
     case Code::kReadChunks:
       if (retry_without_read_chunks(at)) return;
       break;
@@ -261,6 +275,17 @@ void Requester::on_error(Calls::iterator at, const TransportError& error) {
     default: break;
   }
   on_err_chunk(at, error);
+}
+
+// The refused Call did not run. It keeps its XID: it may have been sent over a connection before this one, and then a
+// server that remembers Replies knows it by this XID.
+bool Requester::postpone(Calls::iterator at, const VersionRange& range) {
+  const auto is_spoken = [&range](const Profile* one) { return range.has(one->version); };
+  if (range.has(link_->profile().version) || std::ranges::none_of(others_, is_spoken)) return false;
+  other_versions_ = range;
+  started_ = false;
+  send_again(at, waiting_.begin(), true);
+  return true;
 }
 
 void Requester::forbid_form_of(const Call& call) {
@@ -346,9 +371,11 @@ void Requester::on_rpc_reply(Call& call, ConstBytes payload, const ReceivedReply
   xdr::XdrReader in(payload);
   ReplyHeader rpc;
   Reply reply;
-  if (!parse_reply(in, rpc) || violates("R1-5.2.1-01", rpc.xid != call.xid)) {
+  const bool is_good = parse_reply(in, rpc);
+  if (!is_good || violates("R1-5.2.1-01", rpc.xid != call.xid)) {
     reply.status = CallStatus::kBadReply;
-    reply.text = "the Reply's RPC header does not decode";
+    reply.text = is_good ? "the XID of the Reply's RPC header differs from that of its transport header"
+                         : "the Reply's RPC header does not decode";
     return end(call, reply);
   }
   reply.status = status_of(rpc);

@@ -24,12 +24,13 @@ struct Requester::Call {
   std::uint64_t id = 0;
   std::uint32_t xid = 0;
   std::optional<TimePoint> deadline;
-  bool keeps_xid = false;           // it was sent before, and goes out again under the same XID
-  std::uint32_t num_retries = 0;    // short Reply chunk retries (RFC 8267 section 3.1)
-  std::size_t min_reply_chunk = 0;  // octets that the Reply chunk must have after a retry
-  bool no_read_chunks = false;      // the peer refused its Read chunks
-  bool no_write_chunks = false;     // the peer refused its Write chunks
-  bool may_have_run = false;        // it was sent before, and not for certain refused before it ran
+  bool keeps_xid = false;             // it was sent before, and goes out again under the same XID
+  std::uint32_t num_retries = 0;      // short Reply chunk retries (RFC 8267 section 3.1)
+  std::size_t min_reply_chunk = 0;    // octets that the Reply chunk must have after a retry
+  bool no_read_chunks = false;        // the peer refused its Read chunks
+  bool no_write_chunks = false;       // the peer refused its Write chunks
+  std::uint64_t discards_before = 0;  // RequesterCounters::replies_discarded at call()
+  bool may_have_run = false;          // it was sent before, and not for certain refused before it ran
 
   // While under way:
   std::optional<TimePoint> sent_at;

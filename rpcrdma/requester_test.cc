@@ -68,6 +68,66 @@ TEST_F(RequesterTest, ACallThatWasNotSentSaysSo) {
   EXPECT_EQ(outcomes[1].text, "not sent within 1000 ms: the peer granted no credit for it");
 }
 
+// The log has a line for each discarded Reply, and the text of the Call has the reason, too.
+TEST_F(RequesterTest, ACallWithoutAReplySaysWhatWasDiscarded) {
+  open({.credits = 8});
+  CallSpec spec;
+  spec.timeout = std::chrono::milliseconds(1000);
+  for (int i = 0; i < 2; ++i) call(spec);
+  run();
+  v1::Header header = parse(sent(0));
+  deliver(message(header, rpc_reply(header.xid + 1)));
+  run(1000);
+  ASSERT_EQ(outcomes.size(), 2u);
+  EXPECT_EQ(outcomes[0].text,
+            "no Reply within 1000 ms; 1 Reply was discarded meanwhile, because: header XID differs from RPC XID");
+  EXPECT_EQ(
+      outcomes[1].text,
+      "not sent within 1000 ms: the peer granted no credit for it; 1 Reply was discarded meanwhile, because: header "
+      "XID differs from RPC XID");
+  outcomes.clear();
+  call(spec);
+  run(1000);
+  run(2000);
+  ASSERT_EQ(outcomes.size(), 1u);
+  EXPECT_EQ(outcomes.back().text.find("discarded"), std::string::npos) << "those before the Call do not count";
+}
+
+// ERR_VERS from a peer that contradicts itself.
+TEST_F(RequesterTest, ARefusalOfTheVersionSaysWhatThePeerSays) {
+  const struct {
+    bool has_answered;
+    std::uint32_t low, high;
+    std::string text;
+  } cases[] = {
+      {false, 2, 2, "the peer speaks RPC-over-RDMA version 2; ClientConfig::protocols has the versions of this end"},
+      {false, 1, 2, "the peer refuses RPC-over-RDMA version 1, and says that it speaks versions 1 to 2"},
+      {false, 1, 0, "the peer refuses RPC-over-RDMA version 1, and names no version"},
+      {true, 1, 1,
+       "the peer refuses RPC-over-RDMA version 1, in which it answered before, and says that it speaks version 1"},
+      {true, 2, 2,
+       "the peer refuses RPC-over-RDMA version 1, in which it answered before, and says that it speaks version 2"},
+  };
+  for (const auto& [has_answered, low, high, text] : cases) {
+    open();
+    call();
+    run();
+    if (has_answered) {
+      deliver(reply_to(0, 8));
+      call();
+      run();
+    }
+    v1::Header header = parse(end->qp.sent.back());
+    header.proc = v1::Proc::kError;
+    header.err = v1::Err::kVers;
+    header.vers_low = low;
+    header.vers_high = high;
+    deliver(message(header, {}));
+    EXPECT_EQ(outcomes.back().status, CallStatus::kVersMismatch);
+    EXPECT_EQ(outcomes.back().text, "ERR_VERS: " + text);
+  }
+}
+
 // Each of two Calls ends in the same way, and only the first one was sent.
 TEST_F(RequesterTest, ACallThatWasNotSentDidNotRun) {
   const std::function<void()> ends[] = {

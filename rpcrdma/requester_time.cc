@@ -11,6 +11,15 @@ std::chrono::milliseconds Requester::timeout_of(const Call& call) const {
   return call.spec.timeout.value_or(config_.call_timeout);
 }
 
+// A discarded Reply may be the one of this Call, also under an XID that is not the Call's.
+std::string Requester::discards_since(const Call& call) const {
+  const std::uint64_t num = counters_.replies_discarded - call.discards_before;
+  if (num == 0) return {};
+  const std::string what = num == 1 ? "1 Reply was discarded meanwhile, because: "
+                                    : std::to_string(num) + " Replies were discarded meanwhile, the last one because: ";
+  return "; " + what + counters_.last_discard;
+}
+
 void Requester::expire(Calls& calls, bool sent) {
   for (auto at = calls.begin(); at != calls.end();) {
     const auto call = at++;
@@ -21,8 +30,9 @@ void Requester::expire(Calls& calls, bool sent) {
     }
     if (sent) abandon(**call, now_);
     const std::string passed = std::to_string(timeout_of(**call).count()) + " ms";
-    finish(calls, call, CallStatus::kTimeout,
-           sent ? "no Reply within " + passed : "not sent within " + passed + ": the peer granted no credit for it");
+    const std::string what =
+        sent ? "no Reply within " + passed : "not sent within " + passed + ": the peer granted no credit for it";
+    finish(calls, call, CallStatus::kTimeout, what + discards_since(**call));
   }
 }
 

@@ -33,6 +33,12 @@ struct TransportError {
   friend bool operator==(const TransportError&, const TransportError&) = default;
 };
 
+// VersionRange: the versions of RPC-over-RDMA that the sender of kVersion speaks.
+struct VersionRange {
+  std::uint32_t low = 0, high = 0;
+  constexpr bool has(std::uint32_t version) const { return low <= version && version <= high; }
+};
+
 // precedes_call: whether a responder sends this error for a Call only before the Call runs: it does not take the header
 // or the chunks as they are. Of the others kChunk, kWriteResource and kReplyResource may be about the Reply, kSystem
 // may be about anything, and kProperty and kOption answer no Call.

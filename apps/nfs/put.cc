@@ -104,7 +104,7 @@ class Put {
  public:
   explicit Put(Runner& runner) : runner_(runner), options_(runner.options()) {}
 
-  // The number of files and directories whose time of change was cut (LocalTime::is_cut).
+  // The number of files and directories with a time that was cut (LocalTime::is_cut).
   std::uint64_t num_cut_times() const { return num_cut_times_; }
 
   absl::Status run(const std::string& local, const Url& url) {
@@ -233,7 +233,7 @@ class Put {
     const LocalTime atime = to_settime(from.st_atim), mtime = to_settime(from.st_mtim);
     to.atime = atime.value;
     to.mtime = mtime.value;
-    num_cut_times_ += mtime.is_cut ? 1 : 0;
+    num_cut_times_ += atime.is_cut || mtime.is_cut ? 1 : 0;
   }
 
   Task<void> walk(std::shared_ptr<RemoteDir> dir) {
@@ -470,7 +470,7 @@ void run_put(Runner& runner) {
     if (!runner.report(put.run(local, *url))) break;
   }
   if (put.num_cut_times() == 0) return;
-  runner.warn(fmt::format("{} a time of change that NFS version 3 cannot have; the nearest of 1970 to 2106 is set",
+  runner.warn(fmt::format("{} a time that NFS version 3 cannot have; the nearest of 1970 to 2106 is set",
                           put.num_cut_times() == 1 ? "1 file has" : fmt::format("{} files have", put.num_cut_times())));
 }
 

@@ -113,18 +113,18 @@ absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device&
 bool Patience::again() {
   const auto now = std::chrono::steady_clock::now();
   if (!give_up_) give_up_ = now + kPatience;
-  session_.tell_not_ready(*give_up_ - kPatience, now, kPatience);
+  session_.tell_not_ready(now - (*give_up_ - kPatience), *give_up_ - now);
   next_ = now + pause_;
   pause_ = std::min(2 * pause_, kLongestPause);
   return next_ < *give_up_;
 }
 
-void Session::tell_not_ready(TimePoint since, TimePoint now, std::chrono::seconds most) {
-  if (!endurance_.tell || now - since < endurance_.tell_after || std::exchange(told_not_ready_, true)) return;
+void Session::tell_not_ready(Duration waited, Duration left) {
+  if (!endurance_.tell || waited < endurance_.tell_after || std::exchange(told_not_ready_, true)) return;
   endurance_.tell(fmt::format(
       "server {} is not ready (NFS3ERR_JUKEBOX): it may be busy, or fetch the file from slow storage; asking again "
-      "for up to {} s",
-      url_.host, most.count()));
+      "for {} s more",
+      url_.host, std::chrono::ceil<std::chrono::seconds>(left).count()));
 }
 
 absl::Status Session::pause_until(TimePoint until) {

@@ -109,8 +109,8 @@ class Session {
   static absl::Status take_readlink(std::span<const std::uint8_t> results, std::optional<std::size_t> item_len,
                                     nfs3::ReadlinkRes& res, std::vector<std::uint8_t>& text);
   // tell_not_ready tells the user once that the server answers NFS3ERR_JUKEBOX, if this goes on for
-  // Endurance::tell_after. since: when it began, for one Call. most: how long the Call is sent again.
-  void tell_not_ready(TimePoint since, TimePoint now, std::chrono::seconds most);
+  // Endurance::tell_after. waited: since the first such answer to one Call. left: until the Call is given up.
+  void tell_not_ready(Duration waited, Duration left);
   // SYMLINK with the text of the link.
   absl::Status symlink(const nfs3::SymlinkArgs& args, nfs3::NewObjectRes& res);
 

@@ -461,6 +461,16 @@ TEST_F(Wg07RequesterTest, ACallForAClientThatTakesNoneIsNamed) {
   end.reset();
 }
 
+TEST_F(Wg07RequesterTest, AReplyWithAnotherXidInsideIsNamed) {
+  open();
+  settle();
+  call_of({});
+  const std::uint32_t xid = xid_of(0);
+  deliver(wg07_octets(xid, kManyCredits, wg07::ReplyInline{}, rpc_reply(xid + 1)));
+  EXPECT_EQ(outcomes.back().status, CallStatus::kBadReply);
+  EXPECT_EQ(outcomes.back().text, "the XID of the Reply's RPC header differs from that of its transport header");
+}
+
 TEST_F(Wg07RequesterTest, AnErrorEndsACallInTheMiddle) {
   open();
   settle(2);

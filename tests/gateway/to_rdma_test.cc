@@ -2,6 +2,7 @@
 
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
+#include "rpcrdma/known_servers.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/server.h"
 #include "rpcrdma/testing/gss.h"
@@ -31,6 +32,44 @@ TEST_F(ToRdmaTest, AClientThatIsNotAdmittedIsClosed) {
   ASSERT_TRUE(run([&] { return refused.ended.has_value(); }));
   EXPECT_EQ(server->num_connections(), 0u);
   EXPECT_EQ(ask(connect(), nfs_call(1, kNull, {})), reply_message(1, {}));
+}
+
+// The clock of the gateway goes on by two seconds behind its first question for a version, before the server's answer.
+struct ALateFirstAnswer : ToRdmaTest, rpcrdma::LinkObserver {
+  ~ALateFirstAnswer() override {
+    clients.clear();
+    gateway.reset();
+  }
+  void SetUp() override {
+    ToRdmaTest::SetUp();
+    if (has_newer) config.rpc.protocols.push_back(rpcrdma::Protocol::k1);
+    config.rpc.known_servers = &known;
+    config.rpc.observer = this;
+    start_gateway();
+    engines.push_back([this](TimePoint now) -> std::size_t {
+      if (!std::exchange(is_asked, false)) return 0;
+      skew += std::chrono::seconds(2);
+      return gateway->process(now + skew);
+    });
+  }
+  void on_message(const rpcrdma::ObservedLink& link, const rpcrdma::LinkMessage& message) override {
+    is_asked = is_asked || (link.id == 1 && message.direction == rpcrdma::LinkMessage::Direction::kSent);
+  }
+  void on_end(const rpcrdma::ObservedLink& /*link*/, std::string_view /*why*/) override { ++num_ended; }
+
+  const bool has_newer = rpcrdma::testing::protocol_under_test() != rpcrdma::Protocol::k1;  // version 1 asks nothing
+  rpcrdma::KnownServers known;
+  bool is_asked = false;
+  std::size_t num_ended = 0;
+};
+
+// The gateway then speaks version 1, and the server refuses it. The client of TCP hears nothing of that.
+TEST_F(ALateFirstAnswer, FailsNoCallOfAServerWithoutVersion1) {
+  answer = [](const rpcrdma::ServedCall&) { return rpcrdma::ServedReply{}; };
+  TcpEnd& client = connect();
+  EXPECT_EQ(ask(client, nfs_call(1, kNull, {})), reply_message(1, {}));
+  EXPECT_EQ(ask(client, nfs_call(2, kNull, {})), reply_message(2, {}));
+  EXPECT_EQ(num_ended, has_newer ? 2u : 0u);
 }
 
 TEST_F(ToRdmaTest, DataReadArePutBackIntoTheirReply) {

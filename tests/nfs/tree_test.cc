@@ -36,6 +36,8 @@ void set_times(const std::string& path, time_t seconds, long nanoseconds) {
   ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW), 0) << path;
 }
 
+constexpr time_t kIn1960 = -315'619'200, kIn2200 = 7'258'118'400;
+
 class Trees : public World {
  protected:
   // Umask 022 on every machine.
@@ -66,6 +68,30 @@ class Trees : public World {
  private:
   const mode_t umask_;
 };
+
+// NFS version 3 has seconds without a sign, in 32 bits.
+TEST_F(Trees, TimesThatTheProtocolCannotHaveAreTheNearestOnes) {
+  std::filesystem::create_directories(local("tree/old"));
+  write_file(local("tree/early"), {});
+  write_file(local("tree/late"), {});
+  write_file(local("tree/usual"), {});
+  const timespec usual{1'700'000'000, 0};
+  const std::pair<const char*, std::array<timespec, 2>> times[] = {
+      {"tree/early", {{usual, {kIn1960, 0}}}},
+      {"tree/late", {{{kIn2200, 0}, {kIn2200, 0}}}},
+      {"tree/old", {{{kIn1960, 0}, usual}}},
+      {"tree/usual", {{usual, usual}}},
+  };
+  for (const auto& [name, both] : times) ASSERT_EQ(utimensat(AT_FDCWD, local(name).c_str(), both.data(), 0), 0);
+  const Ran put = weft({"nfs", "put", "-r", "-p", local("tree"), url("")});
+  ASSERT_EQ(put.status, 0) << put.err;
+  EXPECT_EQ(stat_of(exported("tree/early")).st_mtim.tv_sec, 0);
+  EXPECT_EQ(stat_of(exported("tree/late")).st_mtim.tv_sec, time_t{UINT32_MAX});
+  EXPECT_EQ(stat_of(exported("tree/usual")).st_mtim.tv_sec, usual.tv_sec);
+  const std::string text = "3 files have a time that NFS version 3 cannot have; the nearest of 1970 to 2106 is set";
+  EXPECT_NE(put.err.find(text), std::string::npos) << put.err;
+  EXPECT_EQ(std::count(put.err.begin(), put.err.end(), '\n'), 1) << put.err;
+}
 
 TEST_F(Trees, ADirectoryOpensOnlyWhenItIsComplete) {
   constexpr std::size_t kFiles = 4;
