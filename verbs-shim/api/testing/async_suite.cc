@@ -16,8 +16,8 @@ TEST_P(AsyncTest, SendThatFindsNoReceiveBreaksTheProtocol) {
   expect_qp_event(server_, AsyncEventType::kQpReqErr);
   drive_to_the_end();
   settle();
-  EXPECT_FALSE(server_.device->get_async_event());
-  EXPECT_FALSE(client_.device->get_async_event()) << "it was the peer that found the fault";
+  expect_no_async(server_);
+  expect_no_async(client_, "it was the peer that found the fault");
 }
 
 TEST_P(AsyncTest, WriteToForeignMemoryIsAnAccessError) {
@@ -53,8 +53,8 @@ TEST_P(AsyncTest, EndInOrderIsNoEvent) {
   ASSERT_TRUE(client_.id->disconnect().ok());
   drive_to_the_end();
   settle();
-  EXPECT_FALSE(server_.device->get_async_event());
-  EXPECT_FALSE(client_.device->get_async_event());
+  expect_no_async(server_);
+  expect_no_async(client_);
 }
 
 TEST_P(AsyncTest, OverflowNamesTheCqAndItsQueuePair) {
@@ -78,7 +78,7 @@ TEST_P(AsyncTest, EventsOfDestroyedObjectsAreDropped) {
   ASSERT_TRUE(client_.send({from.sge()}).ok());
   drive_to_the_end();
   server_.qp.reset();
-  EXPECT_FALSE(server_.device->get_async_event());
+  expect_no_async(server_);
   settle();
   EXPECT_FALSE(readable(server_.device->async_fd(), 0));
 }
@@ -92,7 +92,7 @@ TEST_P(AsyncTest, DescriptorsTellUntilTheEventIsTaken) {
   drive_to_the_end();
   EXPECT_TRUE(readable(server_.device->async_fd(), 0));
   EXPECT_TRUE(readable(server_.device->fd(), 0));
-  EXPECT_TRUE(server_.device->get_async_event());
+  EXPECT_TRUE(take_async(server_));
   settle();
   EXPECT_FALSE(readable(server_.device->async_fd(), 0));
   EXPECT_FALSE(readable(server_.device->fd(), 0));
