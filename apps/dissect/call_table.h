@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -12,6 +11,7 @@
 #include "apps/dissect/frame.h"
 #include "apps/dissect/gss.h"
 #include "apps/dissect/held_entries.h"
+#include "apps/dissect/queue.h"
 #include "rpcrdma/chunk_lists.h"
 
 namespace weft::apps::dissect {
@@ -135,7 +135,7 @@ class CallTable {
   std::multimap<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, Segment> segments_;
   std::unordered_map<const Segment*, std::vector<Run>> ahead_;  // behind a hole
   std::size_t num_offered_ = 0;                                 // segments of all open Calls
-  std::deque<Past> past_;                                       // the last ones
+  Queue<Past> past_;                                            // the last ones
   std::uint64_t num_gaps_ = 0;
   bool has_forgotten_ = false;
   EntryCount count_;

@@ -254,7 +254,8 @@ void ErrorRules::on_other(Side from, ConstBytes message, bool is_readable) {
 
 void ErrorRules::on_call(Side from, std::uint32_t xid) {
   Half& own = half(from);
-  if (!own.refused.empty()) std::erase_if(own.refused, [xid](const Refused& one) { return one.xid == xid; });
+  const auto taken = std::ranges::remove(own.refused, xid, &Refused::xid);
+  own.refused.erase(taken.begin(), taken.end());
 }
 
 // The one message that the error can answer.

@@ -3,12 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
 #include "apps/dissect/call_table.h"
 #include "apps/dissect/frame.h"
+#include "apps/dissect/queue.h"
 #include "base/bytes.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/transport_error.h"
@@ -71,7 +71,7 @@ class ErrorRules {
   struct Half {
     std::vector<Asked> others;  // without Calls
     bool has_forgotten = false;
-    std::deque<Refused> refused;
+    Queue<Refused> refused;
     std::optional<RefusedType> refused_type;
   };
 

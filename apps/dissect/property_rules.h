@@ -3,11 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
 #include "apps/dissect/frame.h"
+#include "apps/dissect/queue.h"
 #include "base/bytes.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/v2/properties.h"
@@ -46,8 +46,8 @@ class PropertyRules {
     std::vector<std::uint32_t> wanted;  // the number of each property
   };
   struct Half {
-    std::deque<Request> requests;  // without an answer
-    bool has_forgotten = false;    // requests
+    Queue<Request> requests;     // without an answer
+    bool has_forgotten = false;  // requests
     std::size_t max_receive = kDefaultSize;
     bool takes_reverse_calls = false;
   };

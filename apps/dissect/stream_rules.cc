@@ -63,7 +63,7 @@ void StreamRules::count_outstanding(Side from, Frame& frame) {
 // Read Responses come in the order of their requests, and each has what its request asked for.
 void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, std::uint64_t len, Frame& frame) {
   if (!is_judging()) return;
-  std::deque<Read>& reads = half(other(from)).reads;
+  Queue<Read>& reads = half(other(from)).reads;
   if (reads.empty()) {
     frame.findings.push_back({"RDMAP-5.2.2-05", "an RDMA Read Response without an RDMA Read Request",
                               terminated(rdmap::to_terminate(ddp::Error::kInvalidStag))});
@@ -93,7 +93,7 @@ void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, s
 
 void StreamRules::on_atomic_response(Side from, std::uint32_t request_id, Frame& frame) {
   if (!is_judging()) return;
-  std::deque<std::uint32_t>& atomics = half(other(from)).atomics;
+  Queue<std::uint32_t>& atomics = half(other(from)).atomics;
   if (atomics.empty()) {
     frame.findings.push_back({"DDP-7.1-02", "an Atomic Response without an Atomic Request",
                               terminated(rdmap::to_terminate(ddp::Error::kNoBuffer))});

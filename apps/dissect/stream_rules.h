@@ -2,10 +2,10 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 
 #include "apps/dissect/frame.h"
+#include "apps/dissect/queue.h"
 #include "ddp/segment.h"
 #include "rdmap/header.h"
 
@@ -54,8 +54,8 @@ class StreamRules {
     bool terminated = false;
     std::optional<std::uint16_t> ird;
     std::optional<rdmap::Opcode> tagged_open;
-    std::deque<Read> reads;             // this side's
-    std::deque<std::uint32_t> atomics;  // this side's, by request identifier
+    Queue<Read> reads;             // this side's
+    Queue<std::uint32_t> atomics;  // this side's, by request identifier
   };
 
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }

@@ -2,7 +2,7 @@
 
 memory.py WEFT [SHORT LONG]: makes two captures of one long connection, of SHORT and LONG million octets (2 and 9), and
 two of short connections, one after the other. Compares the peak of the resident memory in each output mode. Exit status 1
-where the long capture takes 4 MiB more.
+where the long capture takes 4 MiB more, or where an attempt to connect that nothing answers holds more than 8 KiB.
 """
 
 import os
@@ -14,6 +14,7 @@ import tempfile
 
 MODES = [[], ["-v"], ["--check"], ["--summary"], ["--ladder"], ["--json"]]
 ROOM_KIB = 4096
+CONNECTION_KIB = 8
 FIN, SYN, ACK = 0x01, 0x02, 0x10
 RESULT = 64  # octets of each READ: the shorter the messages, the more of them a leak would keep
 
@@ -105,6 +106,27 @@ def many_connections(path, octets):
     capture.out.close()
 
 
+def scan(path, attempts):
+    """One connection, then a SYN from each of so many ports."""
+    capture = Capture(path)
+    begin(capture)
+    for port in range(1024, 1024 + attempts):
+        capture.port = port
+        capture.segment(0, b"", SYN)
+    capture.out.close()
+
+
+def scan_stays_small(weft, folder, few=1000, many=21000):
+    path = pathlib.Path(folder, "scan.pcap")
+    peaks = []
+    for attempts in (few, many):
+        scan(path, attempts)
+        peaks.append(peak_kib([weft, "dissect", path]))
+    each = (peaks[1] - peaks[0]) / (many - few)
+    print(f"scan\n  {each:.1f} KiB for each of {many - few} SYNs", flush=True)
+    return each <= CONNECTION_KIB
+
+
 def peak_kib(command):
     """Through time(1): a child begins with the peak of the process that forked it, and Python's is high."""
     environment = dict(os.environ, ASAN_OPTIONS="quarantine_size_mb=1:detect_leaks=0")
@@ -129,6 +151,8 @@ def main(weft, short=2, long=9):
                 name = " ".join(mode) or "default"
                 print(f"  {name:<10} {peaks[0]:>8} KiB for {short} MB, {peaks[1]:>8} KiB for {long} MB", flush=True)
                 failed |= peaks[1] > peaks[0] + ROOM_KIB
+        if not scan_stays_small(weft, folder):
+            sys.exit(f"FAILED: more than {CONNECTION_KIB} KiB for a SYN")
     if failed:
         sys.exit(f"FAILED: more than {ROOM_KIB} KiB on top")
 
