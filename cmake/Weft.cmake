@@ -40,10 +40,10 @@ function(weft_test_code name)
   endif()
 endfunction()
 
-# weft_test(NAME SOURCES... LINK targets... [BOTH_PLACEMENTS] [WORKERS] [ENVIRONMENT NAME=VALUE]): one gtest program; each of its tests is a CTest test of
-# its own and leaves its result where scripts/conformance finds it (CTest test requirement_coverage). BOTH_PLACEMENTS:
-# and once more with direct placement, as NAME.direct (rdmap/testing/pair.h). WORKERS: and once more over devices with
-# two workers, as NAME.workers (SoftConfig::num_workers).
+# weft_test(NAME SOURCES... LINK targets... [BOTH_PLACEMENTS] [WORKERS] [ENVIRONMENT NAME=VALUE]): one gtest program; each
+# of its tests is a CTest test of its own and leaves its result where scripts/conformance finds it (CTest test
+# requirement_coverage). BOTH_PLACEMENTS: and once more with direct placement, as NAME.direct (rdmap/testing/pair.h).
+# WORKERS: and once more over devices with two workers, as NAME.workers (SoftConfig::num_workers).
 function(weft_test name)
   if(NOT WEFT_TESTS)
     return()
@@ -55,10 +55,13 @@ function(weft_test name)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE weft_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   weft_test_code(${name})
+  # An empty value would get lost on the way to CTest, which would take the next word for the value.
+  if(arg_ENVIRONMENT)
+    set(environment ENVIRONMENT ${arg_ENVIRONMENT})
+  endif()
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
                        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results
-                       PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results
-                                  ENVIRONMENT "${arg_ENVIRONMENT}")
+                       PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results ${environment})
   if(arg_BOTH_PLACEMENTS)
     gtest_discover_tests(${name} TEST_PREFIX "${name}.direct." DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_direct_TESTS
                          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results
@@ -68,7 +71,7 @@ function(weft_test name)
     gtest_discover_tests(${name} TEST_PREFIX "${name}.workers." DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_workers_TESTS
                          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results
                          PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results
-                                    ENVIRONMENT "${arg_ENVIRONMENT}" ENVIRONMENT_MODIFICATION WEFT_WORKERS=set:2)
+                                    ${environment} ENVIRONMENT_MODIFICATION WEFT_WORKERS=set:2)
   endif()
 endfunction()
 

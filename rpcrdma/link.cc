@@ -296,8 +296,8 @@ void Link::make_flow(const Profile& profile) {
   if (profile.framing == nullptr) return;
   // One Receive is the reserve for a GRANT. The message that decided holds one.
   const std::uint32_t receives = std::max(endpoint_.num_ready(), endpoint_.share());
-  const auto max_octets = [this](Direction direction, std::uint32_t xid) {
-    if (direction == Direction::kReply) return requester_ != nullptr ? requester_->max_reply(xid) : 0;
+  const auto max_octets = [this](Direction direction, std::uint32_t xid, std::size_t len) {
+    if (direction == Direction::kReply) return requester_ != nullptr ? requester_->max_reply(xid, len) : 0;
     return responder_ != nullptr ? responder_->max_continued_call() : 0;
   };
   const auto is_barred = [this] { return exchange_ != nullptr && exchange_->is_between(); };

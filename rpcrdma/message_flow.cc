@@ -171,7 +171,8 @@ std::optional<MessageFlow::Next> MessageFlow::join(Arrived& first, TimePoint now
   const Frame frame = first.frame;
   const bool has_payload = frame.type == Type::kMiddle || frame.type == Type::kInline;
   const auto payload = has_payload ? payload_of(first) : std::optional<ConstBytes>(ConstBytes());
-  const std::size_t max_octets = config_.max_octets(frame.direction, frame.xid);
+  const std::size_t len = reassembly_.len() + (payload ? payload->size() : 0);
+  const std::size_t max_octets = config_.max_octets(frame.direction, frame.xid, len);
   const bool is_stray = max_octets == 0;
   Verdict verdict = Verdict::kAlone;
   const bool is_useless = !payload || (has_payload && is_stray);

@@ -45,7 +45,7 @@ Reassembly::Verdict Reassembly::begin(const Part& part, TimePoint now) {
   if (violates("W2-6.3.3-3", part.is_barred)) return refuse_part(part, Verdict::kInvalCont);
   state_ = State::kCollecting;
   sequence_ = sequence_of(part);
-  max_octets_ = std::min(limits_.max_octets, part.max_octets);
+  max_octets_ = 0;
   deadline_ = now + limits_.max_time;
   const Verdict verdict = add(part, now);
   if (verdict == Verdict::kShort) drop();
@@ -56,6 +56,7 @@ Reassembly::Verdict Reassembly::add(const Part& part, TimePoint now) {
   const bool may_belong = part.kind == Kind::kMiddle || part.kind == Kind::kInline;
   if (violates("W2-6.3.6-3 W2-6.3.9-2", !may_belong)) return refuse_part(part, Verdict::kInvalCont);
   if (violates("W2-6.3.6-4", sequence_of(part) != sequence_)) return refuse_part(part, Verdict::kInvalCont);
+  max_octets_ = std::max(max_octets_, std::min(limits_.max_octets, part.max_octets));
   const bool fits = part.payload.size() <= max_octets_ - octets_.size() && num_parts_ < limits_.max_parts;
   if (violates("W2-6.6.2-1", !fits)) return refuse_part(part, Verdict::kTooLong);
   part_at_ = now;
@@ -93,10 +94,7 @@ Reassembly::Verdict Reassembly::refuse_part(const Part& part, Verdict verdict) {
 
 Reassembly::Joined Reassembly::take_message() {
   held_ = 0;
-  const auto give_back = [give_back = share_.give_back, direction = sequence_.direction](std::size_t octets) {
-    give_back(direction, octets);
-  };
-  Joined message(std::move(octets_), give_back);
+  Joined message(std::move(octets_), sequence_.direction, share_);
   drop();
   return message;
 }

@@ -55,7 +55,7 @@ class Reassembly {
     Direction direction = Direction::kCall;
     std::uint32_t xid = 0;
     ConstBytes payload;
-    std::size_t max_octets = SIZE_MAX;  // of the RPC message, beside Limits::max_octets; counts at its first part
+    std::size_t max_octets = SIZE_MAX;  // of the RPC message, beside Limits::max_octets; may rise from part to part
     bool is_barred = false;             // another sequence of the peer is under way: no RPC message may begin
   };
 
@@ -63,18 +63,20 @@ class Reassembly {
   // holds. They go back when it is destroyed, unless take_share() was called.
   class Joined {
    public:
-    Joined(std::vector<std::uint8_t>&& octets, std::function<void(std::size_t)> give_back)
-        : octets_(std::move(octets)), held_(octets_.capacity()), give_back_(std::move(give_back)) {}
+    Joined(std::vector<std::uint8_t>&& octets, Direction direction, const Share& share)
+        : octets_(std::move(octets)), held_(octets_.capacity()), direction_(direction), give_back_(share.give_back) {}
     ~Joined() {
-      if (held_ != 0) give_back_(held_);
+      if (held_ != 0) give_back_(direction_, held_);
     }
     Joined(Joined&& other) noexcept
         : octets_(std::move(other.octets_)),
           held_(std::exchange(other.held_, 0)),
+          direction_(other.direction_),
           give_back_(std::move(other.give_back_)) {}
     Joined& operator=(Joined&& other) noexcept {
       std::swap(octets_, other.octets_);
       std::swap(held_, other.held_);
+      std::swap(direction_, other.direction_);
       std::swap(give_back_, other.give_back_);
       return *this;
     }
@@ -87,7 +89,8 @@ class Reassembly {
    private:
     std::vector<std::uint8_t> octets_;
     std::size_t held_;
-    std::function<void(std::size_t)> give_back_;
+    Direction direction_;
+    decltype(Share::give_back) give_back_;
   };
 
   enum class Verdict : std::uint8_t {
@@ -135,6 +138,8 @@ class Reassembly {
   // Whether no sequence is under way, and no refused one can go on.
   bool is_idle() const { return state_ == State::kIdle && !refused_; }
 
+  // Octets of the sequence that have arrived.
+  std::size_t len() const { return state_ == State::kCollecting ? octets_.size() : 0; }
   // Octets of memory for the sequence.
   std::size_t memory() const { return octets_.capacity(); }
 

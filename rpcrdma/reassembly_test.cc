@@ -452,9 +452,24 @@ TEST_F(ReassemblyTest, AMessageMayHaveALimitOfItsOwn) {
   EXPECT_EQ(part(Kind::kInline, 40, 100), Verdict::kWhole);
   EXPECT_EQ(take().size(), 100u);
   ASSERT_EQ(part(Kind::kMiddle, 60, 100), Verdict::kTaken);
-  EXPECT_EQ(part(Kind::kMiddle, 44, SIZE_MAX), Verdict::kTooLong) << "the first part's counts";
+  EXPECT_EQ(part(Kind::kMiddle, 44, 100), Verdict::kTooLong);
   EXPECT_EQ(part(Kind::kInline, 40, 100), Verdict::kDiscard);
   expect_nothing_held();
+}
+
+TEST_F(ReassemblyTest, ALimitRisesAndNeverFalls) {
+  takes_all_ = false;
+  const auto part = [this](Kind kind, std::size_t len, std::size_t max) {
+    return reassembly_->on_message({kind, Direction::kReply, kXid, octets_of(kXid, len), max}, now_);
+  };
+  ASSERT_EQ(part(Kind::kMiddle, 60, 100), Verdict::kTaken);
+  EXPECT_EQ(part(Kind::kMiddle, 44, 150), Verdict::kTaken);
+  EXPECT_EQ(part(Kind::kMiddle, 40, 100), Verdict::kTaken) << "144 octets";
+  EXPECT_EQ(part(Kind::kMiddle, 8, 100), Verdict::kTooLong);
+  EXPECT_EQ(part(Kind::kInline, 4, 100), Verdict::kDiscard);
+  expect_nothing_held();
+  ASSERT_EQ(part(Kind::kMiddle, 60, 100), Verdict::kTaken);
+  EXPECT_EQ(part(Kind::kInline, 44, 100), Verdict::kTooLong) << "the limit of another message";
 }
 
 TEST_F(ReassemblyTest, NoMessageBeginsWhileItIsBarred) {

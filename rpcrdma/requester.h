@@ -97,9 +97,10 @@ class Requester {
   // Parts of the Reply to this Call were refused: the Call gets no other Reply.
   void on_refused_parts(std::uint32_t xid, const char* why);
   // How many octets the Reply to this Call may have in parts: four times as many as the Call expects, and at least 64
-  // KiB. 0: no Call with this XID waits for its Reply.
+  // KiB; kMaxContinued for a Reply without a predictable length. len: octets of it that have arrived. The answer for a
+  // shorter Reply may be smaller. 0: no Call with this XID waits for its Reply.
   static constexpr std::size_t kReplyRoomFactor = 4, kLeastReplyRoom = 64 << 10;
-  std::size_t max_reply(std::uint32_t xid);
+  std::size_t max_reply(std::uint32_t xid, std::size_t len);
   // Whether a message with this XID may invalidate the handle, although it is passed over.
   bool may_invalidate(std::uint32_t xid, std::uint32_t handle) { return may_invalidate(xid, find(xid), handle); }
   // Logs the fault of a message about properties.

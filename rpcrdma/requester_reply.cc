@@ -58,14 +58,15 @@ Requester::Calls::iterator Requester::find(std::uint32_t xid) {
 
 // A Call knows how long its Reply should be, if that can be predicted. Some Replies are longer: with continuation none
 // is too long for its form (W2-6.6.4-1), and servers exceed the length that a READDIR asks for.
-std::size_t Requester::max_reply(std::uint32_t xid) {
+std::size_t Requester::max_reply(std::uint32_t xid, std::size_t len) {
   const auto at = find(xid);
   if (at == sent_.end()) return 0;
   Call& call = **at;
-  if (call.max_reply == 0) {
-    const std::size_t bound = std::max(kLeastReplyRoom, kReplyRoomFactor * call.offer.max_reply);
-    call.max_reply = is_unpredictable(call.spec) ? kMaxContinued : std::min(bound, kMaxContinued);
-  }
+  const std::size_t room = std::max(kLeastReplyRoom, kReplyRoomFactor * call.offer.max_reply);
+  const std::size_t bound = std::min(room, kMaxContinued);
+  // Only a long Reply is worth a walk through the arguments.
+  if (len <= bound) return bound;
+  if (call.max_reply == 0) call.max_reply = is_unpredictable(call.spec) ? kMaxContinued : bound;
   return call.max_reply;
 }
 

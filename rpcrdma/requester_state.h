@@ -36,7 +36,7 @@ struct Requester::Call {
   std::optional<TimePoint> sent_at;
   bool was_refused = false;  // before it ran, this time
   ReplyOffer offer;
-  std::size_t max_reply = 0;  // octets of its Reply in parts; 0: not worked out
+  std::size_t max_reply = 0;  // octets of a long Reply in parts; 0: not worked out
   CallForm form;
   Message message;
   std::vector<std::uint8_t> head;          // octets of an external Payload stream besides items

@@ -117,6 +117,8 @@ def gtest_commands(build_dir):
         properties = {prop["name"]: prop["value"] for prop in test.get("properties", [])}
         changes = properties.get("ENVIRONMENT_MODIFICATION", [])  # NAME=set:VALUE
         environment = (*properties.get("ENVIRONMENT", []), *(change.replace("=set:", "=", 1) for change in changes))
+        if wrong := [setting for setting in environment if "=" not in setting]:
+            raise Problem(f"{test['name']}: {', '.join(wrong)} is no setting of the environment (cmake/Weft.cmake)")
         commands.append((pathlib.Path(command[0]), environment, pathlib.Path(output[0]) if output else None))
     if not commands:
         raise Problem(f"{build_dir}: no test program is built there")
