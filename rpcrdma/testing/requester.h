@@ -28,7 +28,7 @@ struct RequesterTest : ::testing::Test {
   void call(CallSpec spec = {}) {
     spec.program = kTestProgram;
     spec.version = kTestVersion;
-    spec.binding = &test_binding();
+    if (spec.binding == nullptr) spec.binding = &test_binding();
     const auto status = end->requester->call(spec, [this](const Reply& reply) {
       outcomes.push_back({reply.status,
                           {reply.results.begin(), reply.results.end()},

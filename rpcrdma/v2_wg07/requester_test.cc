@@ -191,6 +191,34 @@ TEST_F(Wg07RequesterTest, AReplyInPartsIsNoLongerThanItsCallAllows) {
   EXPECT_EQ(outcomes[1].status, CallStatus::kSuccess);
 }
 
+// The length of such a Reply is only an estimate (RFC 8267 section 3.1), so the estimate bounds nothing.
+TEST_F(Wg07RequesterTest, AnUnpredictableReplyMayBeLongInParts) {
+  Binding binding = test_binding();
+  binding.bound_reply = [](std::uint32_t, ConstBytes, std::span<const std::size_t>, const ReplyLimits&,
+                           ReplyBound& bound) {
+    bound.is_estimate = true;
+    return Walked::kWhole;
+  };
+  open({.chunks = {.max_continued_reply = 16 << 10}});
+  settle();
+  CallSpec spec;
+  spec.binding = &binding;
+  spec.max_results = 12000;
+  call(spec);
+  const std::uint32_t xid = xid_of(0);
+  const Octets whole = rpc_reply(xid, pattern(200000));
+  constexpr std::size_t kPart = 4000;
+  std::size_t at = 0;
+  for (; whole.size() - at > kPart; at += kPart) {
+    const auto remaining = static_cast<std::uint32_t>(whole.size() - at - kPart);
+    deliver(wg07_octets(xid, kManyCredits, wg07::ReplyMiddle{remaining}, part_of(whole, at, at + kPart)));
+  }
+  EXPECT_THAT(outcomes, SizeIs(0));
+  deliver(wg07_octets(xid, kManyCredits, wg07::ReplyInline{}, part_of(whole, at, whole.size())));
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kSuccess) << outcomes[0].text;
+}
+
 // Two Calls wait for their Replies, and half of the first one's Reply has come.
 struct Wg07HalfReplied : Wg07RequesterTest {
   void SetUp() override {
