@@ -185,7 +185,7 @@ void tell_empty_ulpdu(bool bad_marker, const Options& options, Frame& frame) {
   if (bad_marker) {
     frame.find("MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length", ends(mpa::Error::kMarker));
   } else {
-    frame.find("MPA-3-09", "a ULPDU has at least one octet", ends(mpa::Error::kMarker));
+    frame.find("MPA-3-09", "a ULPDU has at least one byte", ends(mpa::Error::kMarker));
   }
 }
 
@@ -205,7 +205,7 @@ bool has_payload_twice(const Fpdu& fpdu) {
 }
 
 void find_bad_crc(const Fpdu& fpdu, Frame& frame) {
-  std::string what = "the CRC of this FPDU does not fit its octets";
+  std::string what = "the CRC of this FPDU does not fit its bytes";
   if (has_payload_twice(fpdu)) {
     what += "; it fits if the payload counts twice: Linux siw does so at times while its socket is full";
   }

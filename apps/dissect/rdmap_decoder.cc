@@ -288,7 +288,7 @@ void RdmapDecoder::tell_read_request(Side from, const ddp::UntaggedHeader& heade
     layer.line(FMT_COMPILE("RDMA Read Request of {} bytes, not 28"), frame.facts.rdma->octets);
     const bool is_short = frame.message.size() < rdmap::kReadRequestHeaderLen;
     frame.findings.push_back(
-        {is_short ? "RDMAP-4.4-01" : "DDP-7.1-08", "a Read Request has 28 octets",
+        {is_short ? "RDMAP-4.4-01" : "DDP-7.1-08", "a Read Request has 28 bytes",
          terminated(is_short ? rdmap::kStreamCatastrophic : rdmap::to_terminate(ddp::Error::kMessageTooLong))});
     return;
   }
@@ -324,7 +324,7 @@ void RdmapDecoder::tell_atomic_request(Side from, const ddp::UntaggedHeader& hea
   if (!request) {
     if (!is_whole) return tell_cut(frame, layer);
     layer.line(FMT_COMPILE("Atomic Request of {} bytes, not 52"), frame.facts.rdma->octets);
-    frame.findings.push_back({"EXT-4.2-01", "an Atomic Request has 52 octets", terminated(rdmap::kStreamCatastrophic)});
+    frame.findings.push_back({"EXT-4.2-01", "an Atomic Request has 52 bytes", terminated(rdmap::kStreamCatastrophic)});
     return;
   }
   const bool is_add = request->aop_code == static_cast<std::uint8_t>(rdmap::AtomicOp::kFetchAdd);
@@ -361,7 +361,7 @@ void RdmapDecoder::tell_atomic_response(Side from, const ddp::UntaggedHeader& he
     if (!is_whole) return tell_cut(frame, layer);
     layer.line(FMT_COMPILE("Atomic Response of {} bytes, not 12"), frame.facts.rdma->octets);
     frame.findings.push_back(
-        {"EXT-5.2.2-06", "an Atomic Response has 12 octets", terminated(rdmap::kStreamCatastrophic)});
+        {"EXT-5.2.2-06", "an Atomic Response has 12 bytes", terminated(rdmap::kStreamCatastrophic)});
     return;
   }
   layer.line(FMT_COMPILE("Atomic Response, MSN {}: the word was {:#x}, request {:#x}"), header.msn.value,

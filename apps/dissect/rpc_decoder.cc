@@ -433,7 +433,7 @@ void RpcDecoder::judge_place(const Transfer& transfer, const CallTable::Memory& 
   const bool is_write = transfer.kind == Transfer::Kind::kWrite;
   const std::string_view name = is_write ? "an RDMA Write" : "an RDMA Read";
   constexpr std::string_view kEffect =
-      "the owner ends the connection if the memory is not registered, and else loses octets";
+      "the owner ends the connection if the memory is not registered, and else loses bytes";
   const Segment* segment = memory.segment;
   if (segment == nullptr) {
     frame.findings.push_back({is_write ? "DDP-7.1-11" : "RDMAP-7.2-06",

@@ -306,7 +306,7 @@ void judge_written_chunk(Protocol protocol, const WrittenChunk& chunk, bool is_r
         fmt::format(
             "a chunk comes back with {} bytes, and RDMA Writes brought {} of them from the start of its segments",
             chunk.returned, chunk.whole),
-        "the requester takes octets for results that nobody wrote");
+        "the requester takes bytes for results that the responder did not write");
   }
   // The responder may have written into a chunk and given it up: it comes back unused.
   if (is_reply_chunk || chunk.returned == 0 || chunk.more == 0) return;
@@ -394,7 +394,7 @@ void judge_reduced(Protocol protocol, const rpcrdma::Binding& binding, std::uint
   const bool has_octets = std::ranges::any_of(brought, [](std::uint32_t len) { return len != 0; });
   if (has_octets && binding.walk_results(procedure, results, {}, items) == rpcrdma::Walked::kWhole) {
     frame.find(requirement_of(RpcRule::kResult, protocol),
-               "a Write chunk has octets, and no result is missing that may be reduced", kFails);
+               "a Write chunk has bytes, and no result is missing that may be reduced", kFails);
   } else if (has_inline_roundup(binding, procedure, results, brought)) {
     frame.find(requirement_of(RpcRule::kInlineRoundup, protocol),
                "the XDR padding of a result stands in the Payload stream, and the result is in a Write chunk", kFails);

@@ -65,13 +65,13 @@ void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, st
 
 // Rare: kept out of the functions that every segment runs through.
 [[gnu::cold]] void find_too_long(Frame& frame) {
-  frame.findings.push_back({"DDP-5.2-02", "a message has more than 2^32 - 1 octets",
+  frame.findings.push_back({"DDP-5.2-02", "a message has more than 2^32 - 1 bytes",
                             "the receiver may take it for a shorter one, or end the connection"});
 }
 
 [[gnu::cold]] void find_empty_segments(std::size_t num, Frame& frame) {
-  frame.findings.push_back({"DDP-5.2-11", fmt::format("a message without octets in {} segments", num),
-                            "the receiver takes it as it stands"});
+  frame.findings.push_back(
+      {"DDP-5.2-11", fmt::format("a message without bytes in {} segments", num), "the receiver takes it as it stands"});
 }
 
 }  // namespace weft::apps::dissect

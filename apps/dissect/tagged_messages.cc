@@ -44,7 +44,7 @@ void TaggedMessages::judge_extent(const ddp::TaggedHeader& header, std::size_t l
   frame.findings.push_back({"DDP-5.2-09",
                             fmt::format("{} bytes from TO {:#x} to {:#x}: the segments are not beside each other",
                                         whole.len, whole.begin, whole.end),
-                            "the receiver places them by their TOs, and leaves octets as they were"});
+                            "the receiver places them by their TOs, and leaves bytes as they were"});
 }
 
 bool TaggedMessages::continues(const ddp::TaggedHeader& header) const {

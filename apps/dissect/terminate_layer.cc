@@ -132,12 +132,12 @@ void judge_parts(ConstBytes body, const rdmap::TerminateMessage& message, Frame&
   const std::string takes_error = "the receiver takes the error without this header";
   if (message.siw) {
     add("RDMAP-4.8-02",
-        "the control octets in the order of a little-endian siw: Layer and EType swapped, M, D and R last",
+        "the control bytes in the order of a little-endian siw: Layer and EType swapped, M, D and R last",
         "a receiver that does not know siw takes another error from it, and no headers", control);
   }
   constexpr std::uint8_t kReserved = 0x1f;
   if (!message.siw && ((body[kBitsAt] & kReserved) != 0 || body[kBitsAt + 1] != 0)) {
-    add("RDMAP-4.8-12", "Reserved bits of the control octets are not zero", "the receiver does not look at them",
+    add("RDMAP-4.8-12", "Reserved bits of the control bytes are not zero", "the receiver does not look at them",
         message_place(kBitsAt, 2));
   }
   const Bits bits = bits_of(body, message);
@@ -159,7 +159,7 @@ void judge_parts(ConstBytes body, const rdmap::TerminateMessage& message, Frame&
   const std::size_t headers_at = bits.m || bits.d ? kHeadersAt : rdmap::kTerminateControlLen;
   const std::size_t due = headers_at + message.ddp_header_len + (bits.r ? rdmap::kReadRequestHeaderLen : 0);
   if (body.size() <= due) return;
-  add("RDMAP-4.8-01", fmt::format("{} octets that neither M, D nor R announces", body.size() - due),
+  add("RDMAP-4.8-01", fmt::format("{} bytes that neither M, D nor R announces", body.size() - due),
       "the receiver does not look at them", message_place(due, body.size() - due));
 }
 
@@ -171,7 +171,7 @@ void tell_terminate(ConstBytes body, bool is_whole, Frame& frame, LayerWriter& l
     layer.line(FMT_COMPILE("Terminate of {} bytes: too short"), body.size());
     if (is_whole) {
       frame.findings.push_back(
-          {"RDMAP-4.8-01", "a Terminate has 4 octets at least", "the receiver ends the connection without a reason"});
+          {"RDMAP-4.8-01", "a Terminate has 4 bytes at least", "the receiver ends the connection without a reason"});
     }
     return;
   }
