@@ -208,6 +208,18 @@ TEST_F(ReassemblyTest, OtherMessagesInsideASequenceAreRefusedAndItGoesOn) {
   }
 }
 
+// The message names the sequence that it breaks, so the sequence is over.
+TEST_F(ReassemblyTest, AMessageWithChunksUnderTheXidOfASequenceEndsIt) {
+  RecordProperty("proves", "W2-6.3.6-3 W2-6.3.9-2");
+  for (const Direction direction : {Direction::kCall, Direction::kReply}) {
+    ASSERT_EQ(send(Kind::kMiddle, direction, kXid, octets_of(kXid, 40)), Verdict::kTaken);
+    EXPECT_EQ(send(Kind::kExternal, direction, kXid, {}), Verdict::kInvalCont);
+    EXPECT_EQ(send(Kind::kMiddle, direction, kXid, octets_of(kXid, 40)), Verdict::kDiscard);
+    EXPECT_EQ(send(Kind::kInline, direction, kXid, octets_of(kXid, 40)), Verdict::kDiscard);
+    expect_nothing_held();
+  }
+}
+
 // The XIDs of the two directions have nothing to do with each other.
 TEST_F(ReassemblyTest, AReplyWithTheXidOfACallIsAnotherMessage) {
   ASSERT_EQ(first(), Verdict::kTaken);
