@@ -342,9 +342,11 @@ void Client::Impl::connect_again() {
   }
   log.line(verbs::LogLevel::kWarn, address_str(dst), "{}", status.error().message);
   is_last_resort = false;
-  if (reconnects()) retry_at = schedule.on_ended(now, false);
-  if (retry_at) return;
-  note_given_up();
+  if (reconnects()) {
+    retry_at = schedule.on_ended(now, false);
+    if (retry_at) return;
+    note_given_up();
+  }
   close(error + "; no other in its place: " + status.error().message);
 }
 

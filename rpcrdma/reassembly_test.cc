@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 #include <variant>
 
 #include "rpcrdma/testing/v2_vectors.h"
@@ -211,11 +213,14 @@ TEST_F(ReassemblyTest, OtherMessagesInsideASequenceAreRefusedAndItGoesOn) {
 // The message names the sequence that it breaks, so the sequence is over.
 TEST_F(ReassemblyTest, AMessageWithChunksUnderTheXidOfASequenceEndsIt) {
   RecordProperty("proves", "W2-6.3.6-3 W2-6.3.9-2");
-  for (const Direction direction : {Direction::kCall, Direction::kReply}) {
-    ASSERT_EQ(send(Kind::kMiddle, direction, kXid, octets_of(kXid, 40)), Verdict::kTaken);
-    EXPECT_EQ(send(Kind::kExternal, direction, kXid, {}), Verdict::kInvalCont);
-    EXPECT_EQ(send(Kind::kMiddle, direction, kXid, octets_of(kXid, 40)), Verdict::kDiscard);
-    EXPECT_EQ(send(Kind::kInline, direction, kXid, octets_of(kXid, 40)), Verdict::kDiscard);
+  const std::pair<const char*, const char*> breaks[] = {{"W08a", "W06"}, {"W09a", "W07"}};
+  for (const auto& [first_part, with_chunks] : breaks) {
+    Octets same_xid = testing::load_v2_vector(with_chunks).octets;
+    const Octets part = testing::load_v2_vector(first_part).octets;
+    std::copy_n(part.begin(), 4, same_xid.begin());
+    ASSERT_EQ(message(part), Verdict::kTaken);
+    EXPECT_EQ(message(same_xid), Verdict::kInvalCont);
+    EXPECT_EQ(message(part), Verdict::kDiscard);
     expect_nothing_held();
   }
 }

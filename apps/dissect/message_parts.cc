@@ -18,11 +18,12 @@ void MessageParts::drop() {
   held_.now -= octets_.capacity();
   octets_ = {};
   len_ = 0;
+  is_under_way_ = false;
 }
 
 void MessageParts::judge(const TransportHeader& header, Frame& frame) const {
   const bool is_part = header.is_middle || header.has_payload || header.external;
-  if (octets_.empty() || !is_part || (header.xid == xid_ && !header.external)) return;
+  if (!is_under_way_ || !is_part || (header.xid == xid_ && !header.external)) return;
   frame.findings.push_back({header.xid == xid_ ? "W2-6.3.6-3" : "W2-6.3.6-4",
                             fmt::format("a message inside the parts of {:#010x}", xid_),
                             "the receiver answers RDMA2_ERR_INVAL_CONT and drops the parts"});
@@ -35,6 +36,7 @@ void MessageParts::take(const TransportHeader& header, ConstBytes part) {
     return;
   }
   xid_ = header.xid;
+  is_under_way_ = true;
   const bool is_cut = len_ != octets_.size();
   len_ += part.size();
   const std::size_t kept = std::min(part.size(), kMax - octets_.size());
@@ -47,7 +49,7 @@ void MessageParts::take(const TransportHeader& header, ConstBytes part) {
 }
 
 bool MessageParts::ends(const TransportHeader& header) const {
-  return !octets_.empty() && header.has_payload && header.xid == xid_;
+  return is_under_way_ && header.has_payload && header.xid == xid_;
 }
 
 // The first part begins with the XID, as the header does.
@@ -60,6 +62,7 @@ bool MessageParts::lacks_front(const TransportHeader& header, ConstBytes payload
 
 MessageParts::Joined MessageParts::join(ConstBytes last) {
   held_.now -= octets_.capacity();
+  is_under_way_ = false;
   const bool is_cut = len_ != octets_.size();
   Joined joined{std::exchange(octets_, {}), std::exchange(len_, 0) + last.size()};
   if (!is_cut) joined.octets.insert(joined.octets.end(), last.begin(), last.end());

@@ -33,7 +33,7 @@ class MessageParts {
   void take(const TransportHeader& header, ConstBytes part);
   // ends: whether this message is the last part.
   bool ends(const TransportHeader& header) const;
-  // Joined: a message from its parts. Beyond the bounds its first octets alone.
+  // Joined: a message from its parts. Beyond the bounds its first octets alone, or none.
   struct Joined {
     std::vector<std::uint8_t> octets;
     std::size_t len = 0;  // of the whole message
@@ -49,6 +49,7 @@ class MessageParts {
 
   HeldMessages& held_;
   bool may_lack_front_ = false;  // the capture misses messages since the last one that was whole
+  bool is_under_way_ = false;    // a part came; there may have been no room for it
   std::vector<std::uint8_t> octets_;
   std::size_t len_ = 0;  // of all parts
   std::uint32_t xid_ = 0;

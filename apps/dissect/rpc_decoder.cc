@@ -201,7 +201,7 @@ RpcDecoder::Payload RpcDecoder::payload_of(const TransportHeader& header, const 
     return {rest, header.len, has_front && send.octets.size() == send.len, rest.size(), has_front};
   }
   joined_ = parts.join(rest);
-  return {joined_.octets, RpcLayer::kInChunk, false, joined_.len};
+  return {joined_.octets, RpcLayer::kInChunk, false, joined_.len, !joined_.octets.empty()};
 }
 
 void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Frame& frame) {

@@ -113,10 +113,11 @@ absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device&
 bool Patience::again() {
   const auto now = std::chrono::steady_clock::now();
   if (!give_up_) give_up_ = now + kPatience;
-  session_.tell_not_ready(now - (*give_up_ - kPatience), *give_up_ - now);
   next_ = now + pause_;
   pause_ = std::min(2 * pause_, kLongestPause);
-  return next_ < *give_up_;
+  if (next_ >= *give_up_) return false;
+  session_.tell_not_ready(now - (*give_up_ - kPatience), *give_up_ - now);
+  return true;
 }
 
 void Session::tell_not_ready(Duration waited, Duration left) {
