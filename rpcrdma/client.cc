@@ -13,6 +13,7 @@
 #include "rpcrdma/profiles.h"
 #include "rpcrdma/reconnect.h"
 #include "rpcrdma/requester.h"
+#include "rpcrdma/version_search.h"
 
 namespace weft::rpcrdma {
 
@@ -35,11 +36,7 @@ struct Client::Impl {
   verbs::QpCounters past;  // of connections that are gone
   ReconnectSchedule schedule;
   std::optional<TimePoint> retry_at;  // set while there is no connection
-  bool is_last_resort = false;        // this connection, or the next one: it speaks version 1 without a question
-  bool spoke_newer = false;           // the server spoke a newer version over the last connection that was ready
-  bool has_asked_again = false;       // since that one: see may_ask_again
-  bool is_unanswered = false;         // the last question for a version had no answer, and version 1 was not left
-  std::optional<VersionRange> range;  // what a refusal of version 1 named, until the server answers in one of them
+  VersionSearch search;
 
   // In the order of construction; destroyed in the reverse order.
   std::unique_ptr<verbs::Pd> pd;
@@ -75,8 +72,7 @@ struct Client::Impl {
   void end_connection();
   void go_on_at_once(const char* how);
   void turn_back();
-  bool may_ask_again();
-  bool has_last_resort();
+  VersionSearch::Next next_of_search();
   bool reconnects() const;
   void leave_connection(const std::string& why);
   void connect_again();
@@ -131,7 +127,7 @@ verbs::Status Client::Impl::open() {
 }
 
 verbs::Status Client::Impl::open_connection() {
-  Profiles profiles = is_last_resort ? Profiles{&profile_1()} : profiles_of(config.protocols);
+  Profiles profiles = search.is_last_resort() ? Profiles{&profile_1()} : profiles_of(config.protocols);
   auto made = ClientConnection::open(device, *pd, dst, config, std::move(profiles), ++last_serial);
   if (!made.ok()) return made.error();
   connection = std::move(*made);
@@ -142,7 +138,7 @@ void Client::Impl::on_established() {
   if (state != State::kConnecting) return;
   if (connection->has_version()) return start();
   const auto known = servers.find(dst, config.protocols, now);
-  connection->negotiate(known ? &profile_of(*known) : nullptr, range, std::random_device{}());
+  connection->negotiate(known ? &profile_of(*known) : nullptr, search.range(), std::random_device{}());
   ask();
 }
 
@@ -161,6 +157,7 @@ void Client::Impl::on_step(const Negotiation::Step& step) {
       servers.forget(dst, config.protocols);
       return connection->end("cannot connect to " + address_str(dst) + ": " + step.why);
     case Kind::kDecided:
+      search.on_answer(*parse_protocol(step.profile->name));
       connection->begin(step.credit);
       connection->serve_reverse(log);
       start();
@@ -174,16 +171,14 @@ void Client::Impl::on_step(const Negotiation::Step& step) {
 void Client::Impl::start() {
   state = State::kReady;
   connection->start();
-  const auto how = is_last_resort ? KnownServers::Learnt::kBySilence : KnownServers::Learnt::kByAnswer;
+  const bool is_guessed = search.is_last_resort();
+  const auto how = is_guessed ? KnownServers::Learnt::kBySilence : KnownServers::Learnt::kByAnswer;
   if (config.protocols.size() > 1) servers.learn(dst, config.protocols, *connection->protocol(), now, how);
-  spoke_newer = *connection->protocol() != Protocol::k1;
-  has_asked_again = false;
-  range.reset();
   ++num_connections;
   schedule.on_ready(now);
   requester->take_answered();  // over an earlier connection
   health.restart();
-  if (is_last_resort) requester->doubt_version(profiles_of(config.protocols));
+  if (search.may_turn_back()) requester->doubt_version(profiles_of(config.protocols));
   requester->start(connection->thresholds.send, connection->thresholds.receive);
 }
 
@@ -238,9 +233,11 @@ std::string Client::Impl::why_late() const {
 // The connection ended or failed to start. Schedules another one, or closes the client.
 void Client::Impl::end_connection() {
   if (requester->other_versions() && !connection->is_last) return turn_back();
-  if (may_ask_again()) return go_on_at_once("and asking again");
-  is_last_resort = has_last_resort();
-  if (is_last_resort) return go_on_at_once("with version 1");
+  switch (next_of_search()) {
+    case VersionSearch::Next::kAskAgain: return go_on_at_once("and asking again");
+    case VersionSearch::Next::kVersion1: return go_on_at_once("with version 1");
+    case VersionSearch::Next::kPolicy: break;
+  }
   const std::string why = *connection->ended;
   note_end();
   if (!reconnects() || connection->is_last) return close(why);
@@ -271,43 +268,35 @@ void Client::Impl::go_on_at_once(const char* how) {
   leave_connection(error);
 }
 
-// The server refuses version 1, which the client took for the last resort, and names newer versions. Until it answers
-// in one of them, version 1 is no last resort, so this cannot go round and round.
+// The server refuses version 1, which the client took for the last resort, and names newer versions.
 void Client::Impl::turn_back() {
-  range = requester->other_versions();
-  is_last_resort = false;
+  search.turn_back(*requester->other_versions());
   schedule.on_refused();
   requester->take_answered();  // the refusal is no answer that gives the server more time
   servers.forget(dst, config.protocols);
   go_on_at_once("with the versions that the server names");
 }
 
-// One answer that is late or lost does not show that a server of a newer version became one of version 1: if the server
-// spoke the newer version with this client, or with another one lately, the client asks once more.
-bool Client::Impl::may_ask_again() {
-  const ClientConnection& on = *connection;
-  if (!on.negotiation || on.has_version() || on.is_last) return false;
-  const auto known = servers.find(dst, config.protocols, now);
-  const bool is_newer = spoke_newer || range || (known && *known != Protocol::k1);
-  return is_newer && !std::exchange(has_asked_again, true);
-}
-
-// Whether the connection ended before the server's version was known, and version 1 over another one is left. If not,
-// the reason of the end may become another one.
-bool Client::Impl::has_last_resort() {
+// What the end of this connection means for the version. The reason of the end may become another one.
+VersionSearch::Next Client::Impl::next_of_search() {
   ClientConnection& on = *connection;
-  if (!on.negotiation || on.has_version() || on.is_last) return false;
+  if (!on.negotiation || on.has_version() || on.is_last) {
+    if (state == State::kReady && requester->has_answered()) search.on_answer(*on.protocol());
+    search.on_end();
+    return VersionSearch::Next::kPolicy;
+  }
+  const auto known = servers.find(dst, config.protocols, now);
+  const Negotiation::Step end = on.negotiation->on_end(*on.ended);
+  const auto next = search.on_unanswered(end, on.negotiation->asked(), known && *known != Protocol::k1);
+  if (next == VersionSearch::Next::kAskAgain) return next;
   servers.forget(dst, config.protocols);
-  const Negotiation::Step step = on.negotiation->on_end(*on.ended);
-  if (step.kind == Negotiation::Step::Kind::kLastResort) return true;
-  is_unanswered = step.kind == Negotiation::Step::Kind::kUnanswered;
-  on.ended = step.why;
-  return false;
+  if (!end.why.empty()) on.ended = end.why;
+  return next;
 }
 
 // A first connection whose answer was lost counts like a connection that was lost later: there is a server.
 bool Client::Impl::reconnects() const {
-  return config.reconnect.is_on() && (num_connections > 0 || is_unanswered);
+  return config.reconnect.is_on() && (num_connections > 0 || search.is_unanswered());
 }
 
 void Client::Impl::leave_connection(const std::string& why) {
@@ -341,7 +330,7 @@ void Client::Impl::connect_again() {
     return;
   }
   log.line(verbs::LogLevel::kWarn, address_str(dst), "{}", status.error().message);
-  is_last_resort = false;
+  search.on_end();
   if (reconnects()) {
     retry_at = schedule.on_ended(now, false);
     if (retry_at) return;

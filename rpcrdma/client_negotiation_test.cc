@@ -29,6 +29,14 @@ const Profiles kServesWg07 = {&profile_of(Protocol::k2Wg07)};
 const Profiles kServesBoth = {&profile_of(Protocol::k2Cel05), &profile_of(Protocol::k1)};
 const std::vector<Protocol> kBoth = {Protocol::k2Cel05, Protocol::k1};
 
+// XID, version and credit are words 0 to 2 of each header.
+std::uint32_t word_of(const Octets& octets, std::size_t i) {
+  xdr::XdrReader in(octets);
+  std::uint32_t word = 0;
+  EXPECT_TRUE(in.skip(4 * i) && in.u32(word));
+  return word;
+}
+
 struct ClientNegotiationTest : ClientLifeTest {
   // A client that is connected and has asked.
   void ask(ClientConfig config = {}) {
@@ -53,12 +61,7 @@ struct ClientNegotiationTest : ClientLifeTest {
   // The versions of all Sends of this connection.
   std::vector<std::uint32_t> versions() {
     std::vector<std::uint32_t> all;
-    for (const Octets& octets : sends()) {
-      xdr::XdrReader in(octets);
-      std::uint32_t version = 0;
-      EXPECT_TRUE(in.skip(4) && in.u32(version));
-      all.push_back(version);
-    }
+    for (const Octets& octets : sends()) all.push_back(word_of(octets, 1));
     return all;
   }
   void call_with(const Octets& args) {
@@ -327,26 +330,18 @@ TEST_F(ClientNegotiationTest, AGrantOfNoneIsOneAndALeapIsNoMoreThanAsked) {
   }
 }
 
-// The credit word of a Send.
-std::uint32_t credit_of(const Octets& octets) {
-  xdr::XdrReader in(octets);
-  std::uint32_t credit = 0;
-  EXPECT_TRUE(in.skip(8) && in.u32(credit));
-  return credit;
-}
-
 // Receives of a connection, without the reserve: what its first message gives the server. A list with cel05 adds two.
 constexpr std::uint32_t kWindow = 8 + kExtraReceives - 1;
 
 TEST_F(ClientNegotiationTest, TheProbeIsAMessageAndItsAnswerGivesCreditsForMessages) {
   RecordProperty("proves", "W2-4.2.1-3 W2-4.2.1-8");
   ask({.protocols = {Protocol::k2Wg07, Protocol::k1}});
-  EXPECT_EQ(credit_of(sends()[0]), kWindow);
+  EXPECT_EQ(word_of(sends()[0], 2), kWindow);
   for (int i = 0; i < 6; ++i) call();
   answer_last(kServesWg07, 0, 3);
   EXPECT_EQ(client->protocol(), Protocol::k2Wg07);
   ASSERT_EQ(sends().size(), 3u) << "the server has room for three messages";
-  EXPECT_EQ(credit_of(sends()[1]), kWindow + 1);
+  EXPECT_EQ(word_of(sends()[1], 2), kWindow + 1);
 }
 
 // W2-4.2.1-3 and -4 count all Sends and Receives of a connection.
@@ -358,7 +353,7 @@ TEST_F(ClientNegotiationTest, RefusedProbesCountForTheCreditsOfMessages) {
   EXPECT_THAT(versions(), ElementsAre(1u, 2u));
   answer_last(kServesWg07, 0);
   EXPECT_THAT(versions(), ElementsAre(1u, 2u, 2u));
-  EXPECT_EQ(credit_of(sends()[2]), kWindow + 2 + 2);
+  EXPECT_EQ(word_of(sends()[2], 2), kWindow + 2 + 2);
   answer_last(kServesWg07, 0, 5);
   EXPECT_EQ(client->protocol(), Protocol::k2Wg07);
   EXPECT_EQ(sends().size(), 5u) << "three messages were sent before";
@@ -580,6 +575,92 @@ TEST_P(EachDraftTest, ARefusalOfVersion1GivesAServerNoMoreTime) {
   EXPECT_EQ(client->state(), State::kConnecting);
   for (int i = 0; i < 2; ++i) run(ms += 1000);
   expect_closed("no answer to a first message of RPC-over-RDMA");
+}
+
+// What a server does with a message. The numbers are the version that its ERR_VERS names.
+enum class Whim { kSilent, kHangsUp, kNames1, kNames2 };
+
+struct Whims {
+  Whim newer, question_of_1, call_of_1;
+};
+
+// A server on the device, whose draft of version 2 is `draft`.
+class CapriciousServer {
+ public:
+  CapriciousServer(FakeDevice& device, Protocol draft, const Whims& whims)
+      : device_(device), draft_(draft), whims_(whims) {}
+
+  // Whether there was a message that it had not taken yet.
+  bool take_message() {
+    if (std::exchange(connection_, device_.num_attempts()) != device_.num_attempts()) num_taken_ = 0;
+    if (!device_.has_connection() || num_taken_ == device_.qp().sent.size()) return false;
+    const Octets message = device_.qp().sent[num_taken_++];
+    switch (whim(message)) {
+      case Whim::kSilent: break;
+      case Whim::kHangsUp: device_.break_connection("hung up"); break;
+      case Whim::kNames1: refuse(message, 1); break;
+      case Whim::kNames2: refuse(message, 2); break;
+    }
+    return true;
+  }
+
+ private:
+  Whim whim(const Octets& message) const {
+    if (word_of(message, 1) == 2) return whims_.newer;
+    // Seven words of version 1's header without chunks, then the XID, CALL and 2, then the program.
+    return word_of(message, 10) == 0 ? whims_.question_of_1 : whims_.call_of_1;
+  }
+  void refuse(const Octets& message, std::uint32_t named) {
+    rpcrdma::Message error;
+    error.type = rpcrdma::Message::Type::kError;
+    error.xid = word_of(message, 0);
+    error.version = word_of(message, 1);
+    error.credit = 8;
+    error.error = {.code = TransportError::Code::kVersion, .low = named, .high = named};
+    Octets octets;
+    xdr::XdrWriter out(octets);
+    profile_of(error.version == 2 ? draft_ : Protocol::k1).emit(out, error);
+    ASSERT_TRUE(device_.qp().inject(octets));
+  }
+
+  FakeDevice& device_;
+  Protocol draft_;
+  Whims whims_;
+  std::size_t connection_ = 0;
+  std::size_t num_taken_ = 0;
+};
+
+// Whatever a server answers to whichever message, a client without an answer makes a bounded number of connections.
+TEST_P(EachDraftTest, AServerThatContradictsItselfIsNotAskedForEver) {
+  constexpr Whim kAll[] = {Whim::kSilent, Whim::kHangsUp, Whim::kNames1, Whim::kNames2};
+  std::map<bool, std::size_t> most;  // by whether the server was known
+  for (unsigned i = 0; i < 4 * 4 * 4 * 2 * 2; ++i) {
+    const Whims whims{kAll[i % 4], kAll[i / 4 % 4], kAll[i / 16 % 4]};
+    const bool is_known = i / 64 % 2 != 0, reconnects = i / 128 != 0;
+    SCOPED_TRACE(::testing::Message() << int(whims.newer) << int(whims.question_of_1) << int(whims.call_of_1)
+                                      << (is_known ? " known" : "") << (reconnects ? " reconnects" : ""));
+    servers.forget({}, own);
+    if (is_known) servers.learn({}, own, GetParam(), at(0));
+    const std::size_t attempts = device.num_attempts();
+    lines.clear();
+    ended.clear();
+    ask(reconnects ? ClientConfig{.reconnect = kReconnect} : ClientConfig{});
+    call();
+    CapriciousServer server(device, GetParam(), whims);
+    for (int ms = 0; ms < 8000 && ended.empty(); ms += 10) {
+      run(ms);
+      while (server.take_message()) {
+        run(ms);
+        ASSERT_LT(device.num_attempts() - attempts, 40u);
+      }
+    }
+    const std::size_t num = device.num_attempts() - attempts;
+    EXPECT_LE(num, (is_known ? 5u : 4u) + 2 * lines.num_with("connecting again in"));
+    if (!reconnects) most[is_known] = std::max(most[is_known], num);
+    client.reset();
+  }
+  EXPECT_EQ(most[false], 4u) << "what the README says";
+  EXPECT_EQ(most[true], 5u);
 }
 
 // The range is the one of a server that speaks none of the client's other versions.

@@ -86,6 +86,8 @@ class Requester {
   // waits before all others, none leaves, and other_versions() has what the peer speaks. The owner then suspends.
   void doubt_version(Profiles others) { others_ = std::move(others); }
   const std::optional<VersionRange>& other_versions() const { return other_versions_; }
+  // Whether a Reply that is no refusal came over this connection, or over the last one.
+  bool has_answered() const { return has_answered_; }
   // settle: the peer told its properties. They hold for Calls that are sent from now on.
   void settle(const Thresholds& thresholds, const ChunkTerms& chunks);
   // The forms of Calls that the peer takes; without a word, all of them. kNone: all Calls end.
@@ -238,7 +240,7 @@ class Requester {
   bool no_parts_ = false, no_external_ = false, no_calls_ = false;
   std::size_t settled_threshold_ = 0;                  // for Calls from the first Reply on, in octets
   bool is_opening_ = false;                            // no Reply has come yet, and Profile::first_threshold holds
-  bool has_answered_ = false;                          // a Reply has come over this connection
+  bool has_answered_ = false;                          // since start
   Profiles others_;                                    // see doubt_version; empty: no doubt
   std::optional<VersionRange> other_versions_;         // of a refusal, until suspend
   bool sent_opening_ = false;                          // a NULL Call went out because the first Call was too long
