@@ -6,10 +6,15 @@ namespace weft::apps::dissect {
 
 namespace {
 
-std::size_t num_segments(const rpcrdma::ChunkListsView& lists) {
-  std::size_t num = 0;
+// Write chunks take memory without segments, too.
+std::size_t num_entries(const rpcrdma::ChunkListsView& lists) {
+  std::size_t num = lists.write_list.size();
   for_each_segment(lists, [&num](std::uint32_t, const CallTable::Segment&) { ++num; });
   return num;
+}
+
+std::size_t num_entries(const std::vector<std::uint8_t>& head) {
+  return (head.size() + CallTable::kHeadOfEntry - 1) / CallTable::kHeadOfEntry;
 }
 
 }  // namespace
@@ -18,10 +23,10 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
   const auto old = calls_.find(xid);
   const bool is_repeated = old != calls_.end();
   if (is_repeated) {
+    num_repeated_ += old->second.is_repeated ? 0 : 1;
     forget(old);
-    has_forgotten_ = true;
   }
-  const std::size_t num = num_segments(offered);
+  const std::size_t num = num_entries(offered);
   if (calls_.size() >= kMaxCalls || num_offered_ + num > kMaxSegments || !count_.has_room(1 + num)) forget_all();
   Call& call = calls_[xid];
   call = {.is_repeated = is_repeated, .num_gaps = num_gaps_, .time = time};
@@ -41,8 +46,8 @@ void CallTable::forget_all() {
   calls_.clear();
   segments_.clear();
   ahead_.clear();
-  num_offered_ = 0;
-  has_forgotten_ = true;
+  num_offered_ = num_heads_ = 0;
+  has_forgotten_ = has_overflowed_ = true;
   count();
 }
 
@@ -59,17 +64,45 @@ const CallTable::Call* CallTable::find(std::uint32_t xid) const {
 void CallTable::end_call(std::uint32_t xid, Had had) {
   const auto call = calls_.find(xid);
   if (call == calls_.end()) return;
+  const bool is_repeated = call->second.is_repeated;
   forget(call);
-  note_past({xid, had});
+  note_past({xid, is_repeated ? Had::kUnknown : had, is_repeated});
 }
 
+// Where there is no room for one more, the oldest one gives way, and had() knows of no Call any more.
 void CallTable::note_past(Past past) {
+  if (!count_.has_room(1) && !past_.empty()) {
+    has_forgotten_ = has_overflowed_ = true;
+    forget_oldest_past();
+  }
   past_.push_back(past);
-  if (past_.size() > kMaxPast) past_.pop_front();
+  if (past_.size() > kMaxPast) forget_oldest_past();
+  count();
+}
+
+void CallTable::forget_oldest_past() {
+  num_repeated_ -= past_.front().is_repeated ? 1 : 0;
+  past_.pop_front();
+}
+
+void CallTable::keep_reply_head(Call& call, ConstBytes head) {
+  num_heads_ -= num_entries(call.reply_head);
+  call.reply_head = {};
+  count();
+  if (!count_.has_room(head.size() / kHeadOfEntry + 1)) return;
+  call.reply_head.assign(head.begin(), head.end());
+  num_heads_ += num_entries(call.reply_head);
+  count();
+}
+
+std::string_view CallTable::why_unjudged() const {
+  if (has_overflowed_) return "it has more open Calls than are remembered";
+  return num_repeated_ > 0 ? "two open Calls have the same XID" : "";
 }
 
 void CallTable::forget(std::unordered_map<std::uint32_t, Call>::iterator call) {
-  num_offered_ -= num_segments(call->second.offered);
+  num_offered_ -= num_entries(call->second.offered);
+  num_heads_ -= num_entries(call->second.reply_head);
   for_each_segment(call->second.offered, [&](std::uint32_t handle, const Segment& segment) {
     const auto found = segments_.find({handle, segment.offset, call->first});
     if (found == segments_.end()) return;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "apps/dissect/gss.h"
 #include "apps/dissect/held_entries.h"
 #include "apps/dissect/queue.h"
+#include "base/bytes.h"
 #include "rpcrdma/chunk_lists.h"
 
 namespace weft::apps::dissect {
@@ -25,12 +27,15 @@ class CallTable {
   explicit CallTable(HeldEntries& held) : count_(held) {}
 
   static constexpr std::size_t kMaxCalls = 4096;
-  static constexpr std::size_t kMaxSegments = 65536;
+  static constexpr std::size_t kMaxSegments = 65536;  // and Write chunks
   static constexpr std::size_t kMaxPast = 1024;
   static constexpr std::size_t kMaxLooks = 64;  // segments that find_memory looks at
   // Runs of octets behind a hole that Writes left: of a segment, and segments that have some.
   static constexpr std::size_t kMaxRuns = 16;
   static constexpr std::size_t kMaxHoled = 1024;
+  // Octets of a Call's Reply, and ended Calls, that count as one entry.
+  static constexpr std::size_t kHeadOfEntry = 128;
+  static constexpr std::size_t kPastOfEntry = 16;
 
   // Had: whether a Call that is not open now was there.
   enum class Had : std::uint8_t { kNever, kAnswered, kUnknown };
@@ -46,7 +51,7 @@ class CallTable {
     std::uint32_t transport_version = 0, transport_type = 0;  // words of its RPC-over-RDMA header
     bool is_sound = false;  // the capture has all of it in one Send, and it breaks no rule
     rpcrdma::ChunkListsView offered = {};
-    std::vector<std::uint8_t> reply_head = {};  // the first octets of its Reply chunk
+    std::vector<std::uint8_t> reply_head = {};  // see keep_reply_head
   };
   // Segment: memory that a Call offers.
   struct Segment {
@@ -66,6 +71,8 @@ class CallTable {
   // add remembers a Call in place of an open one with the same XID. Its Reply can be that of either, and what the older
   // one offers is forgotten.
   Call& add(std::uint32_t xid, Timestamp time, const rpcrdma::ChunkListsView& offered);
+  // keep_reply_head remembers the first octets of the Reply chunk of an open Call, if there is room for them.
+  void keep_reply_head(Call& call, ConstBytes head);
   // find returns the open Call with this XID; null for none.
   Call* find(std::uint32_t xid);
   const Call* find(std::uint32_t xid) const;
@@ -106,8 +113,11 @@ class CallTable {
   std::size_t num_open() const { return calls_.size(); }
   // had looks for a Call among the last kMaxPast XIDs. kAnswered: one Call, which got its Reply.
   Had had(std::uint32_t xid) const;
-  // Whether open Calls were forgotten.
-  bool has_forgotten() const { return has_forgotten_; }
+  // Whether memory may be offered of which the table does not know: open Calls were forgotten, or one of the last Calls
+  // had the XID of another open one.
+  bool has_forgotten() const { return has_forgotten_ || num_repeated_ > 0; }
+  // Why rules about Calls are not judged, although the capture has all of them. Empty: they are.
+  std::string_view why_unjudged() const;
 
  private:
   // Run: octets of a segment, by their offsets in it.
@@ -119,13 +129,15 @@ class CallTable {
   struct Past {
     std::uint32_t xid = 0;
     Had had = Had::kAnswered;
+    bool is_repeated = false;  // Call::is_repeated
   };
 
   void forget_all();
   void end_call(std::uint32_t xid, Had had);
   void note_past(Past past);
-  // count tells how many Calls and segments there are.
-  void count() { count_.set(calls_.size() + num_offered_); }
+  void forget_oldest_past();
+  // count tells how many entries there are.
+  void count() { count_.set(calls_.size() + num_offered_ + num_heads_ + past_.size() / kPastOfEntry); }
   void forget(std::unordered_map<std::uint32_t, Call>::iterator call);
   void note_run(Segment& segment, Run run);
   void note_run_ahead(Segment& segment, Run run);
@@ -134,10 +146,13 @@ class CallTable {
   // By handle, offset and XID: several Calls can offer the same memory.
   std::multimap<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, Segment> segments_;
   std::unordered_map<const Segment*, std::vector<Run>> ahead_;  // behind a hole
-  std::size_t num_offered_ = 0;                                 // segments of all open Calls
+  std::size_t num_offered_ = 0;                                 // entries for the chunks of all open Calls
+  std::size_t num_heads_ = 0;                                   // entries for the heads of their Replies
   Queue<Past> past_;                                            // the last ones
+  std::size_t num_repeated_ = 0;                                // Calls that are open or in past_
   std::uint64_t num_gaps_ = 0;
   bool has_forgotten_ = false;
+  bool has_overflowed_ = false;  // forget_all
   EntryCount count_;
   bool knows_written_ = true;  // note_write has looked at all segments
 };

@@ -151,7 +151,7 @@ void ConnectionDecoder::tell_comments(const TcpSegment& segment, int end) {
 void ConnectionDecoder::tell_unjudged(std::uint64_t packet) {
   if (why_unjudged_.empty()) {
     why_unjudged_ = rdmap_.why_unjudged();
-    if (why_unjudged_.empty() && rpc_.saw_cut()) why_unjudged_ = "the capture cut a packet";
+    if (why_unjudged_.empty()) why_unjudged_ = rpc_.why_unjudged();
     unjudged_since_ = packet;
   }
   if (why_unjudged_.empty() || id_ == 0 || std::exchange(told_unjudged_, true)) return;
@@ -240,7 +240,9 @@ void ConnectionDecoder::Direction::on_bad_startup_frame(const mpa::BadFrame& why
 
 void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arrival) {
   of_.begin_frame(end_, arrival, fpdu.wire);
-  if (of_.direction(1 - end_).mpa.has_begun()) of_.rdmap_.on_first_octets(of_.side_of(1 - end_));
+  const MpaHalf& other = of_.direction(1 - end_).mpa;
+  if (other.has_begun()) of_.rdmap_.on_first_octets(of_.side_of(1 - end_));
+  of_.rdmap_.set_inside_fpdu(of_.side_of(1 - end_), other.is_inside_fpdu());
   of_.frame_.wire_len = fpdu.wire_len;
   of_.frame_.ulpdu = fpdu.ulpdu;
   tell_fpdu(fpdu, of_.options_, of_.frame_);

@@ -27,6 +27,21 @@ TEST(MessageParts, JoinsThem) {
   EXPECT_FALSE(parts.ends(kLast));
 }
 
+TEST(MessageParts, AMessageIsCutAtItsBound) {
+  HeldMessages held;
+  MessageParts parts(held);
+  std::vector<std::uint8_t> part(MessageParts::kMax * 2 / 3);
+  part[3] = kXid;
+  for (int i = 0; i < 3; ++i) {
+    parts.take(kMiddle, part);
+    EXPECT_LE(held.now, 2 * MessageParts::kMax);
+  }
+  const MessageParts::Joined joined = parts.join(kPart);
+  EXPECT_EQ(joined.octets.size(), MessageParts::kMax);
+  EXPECT_EQ(joined.len, 3 * part.size() + kPart.size());
+  EXPECT_EQ(held.now, 0u);
+}
+
 // The last part is the last part even if the others found no room, or were empty: it is no message of its own.
 TEST(MessageParts, ThatWereNotKeptStillHaveALastOne) {
   HeldMessages held{.now = HeldMessages::kMax};

@@ -81,6 +81,8 @@ class MpaHalf final : public TcpHalf::Sink {
   }
   // Whether octets of an FPDU came, even if it is not whole yet or cannot be read.
   bool has_begun() const { return has_startup_ && (position_ != 0 || !pending_.empty()); }
+  // Whether octets of an FPDU came, and not all of it.
+  bool is_inside_fpdu() const { return has_startup_ && !pending_.empty(); }
   // The side sends nothing more (FIN).
   void end(const Arrival& arrival);
 

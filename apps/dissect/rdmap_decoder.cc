@@ -229,6 +229,7 @@ void RdmapDecoder::judge_terminated(Side from, Frame& frame) const {
   const auto segment = ddp::parse_segment_wire(message->ddp());
   if (!segment) return;
   const Half& other_half = halves_[static_cast<std::size_t>(other(from))];
+  if (other_half.is_inside_fpdu) return;  // it may be the one that the receiver refused by its headers
   std::string what;
   std::string_view requirement = "RDMAP-7.1-03";
   if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&segment->header)) {

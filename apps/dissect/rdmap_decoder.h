@@ -82,6 +82,8 @@ class RdmapDecoder {
   void on_start(Side from, const Start& start);
   // on_first_octets: octets of this side's first FPDU came. The FPDU may not be whole.
   void on_first_octets(Side from) { rules_.on_first_octets(from); }
+  // Whether this side has sent octets of an FPDU that is not whole yet. Its receiver may have read the headers.
+  void set_inside_fpdu(Side from, bool is_inside) { half(from).is_inside_fpdu = is_inside; }
   // Adds the layers above MPA to the frame.
   void on_fpdu(Side from, const Fpdu& fpdu, Frame& frame);
   // The capture misses octets of this side: messages under way cannot be told whole.
@@ -104,6 +106,7 @@ class RdmapDecoder {
     SentStags stags;           // of its tagged segments
     mpa::RtrSet rtr_due = {};  // what the next message has to be
     bool was_early = false;    // an FPDU came before the startup frames of both sides
+    bool is_inside_fpdu = false;
   };
 
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }

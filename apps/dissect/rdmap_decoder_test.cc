@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "apps/dissect/call_table.h"
 #include "apps/dissect/testing/rpc.h"
 #include "rdmap/atomic.h"
 
@@ -292,6 +291,17 @@ TEST_F(HeldMessagesTest, AMessageThatHasNoRoomIsCut) {
   EXPECT_EQ(held.now, kOthers);
 }
 
+TEST_F(HeldMessagesTest, AMessageIsCutAtItsBound) {
+  constexpr std::uint32_t kSegment = 60000, kNum = 20;
+  RdmapDecoder decoder(options, upper, held, entries);
+  for (std::uint32_t i = 0; i < kNum; ++i) {
+    EXPECT_EQ(num_findings(decoder, i * kSegment, kSegment, i + 1 == kNum), 0u);
+    EXPECT_LE(held.now, 2 * UntaggedQueue::kMaxMessage);
+  }
+  EXPECT_THAT(upper.sends, ElementsAre(std::pair(UntaggedQueue::kMaxMessage, std::size_t{kNum * kSegment})));
+  EXPECT_EQ(held.now, 0u);
+}
+
 TEST_F(HeldMessagesTest, HolesTakeLittleMemory) {
   {
     RdmapDecoder decoder(options, upper, held, entries);
@@ -333,37 +343,6 @@ TEST(HeldEntries, ReadsBeyondTheBoundAreForgotten) {
   EXPECT_EQ(held.now, HeldEntries::kMax - 2);
 }
 
-TEST(HeldEntries, CallsBeyondTheBoundAreForgottenAndNotJudged) {
-  HeldEntries held{.now = HeldEntries::kMax - 5};
-  rpcrdma::ChunkListsView lists;
-  lists.write_list = {{{.handle = 1, .length = 1}, {.handle = 2, .length = 1}}};
-  {
-    CallTable calls(held);
-    calls.add(1, {}, lists);
-    EXPECT_EQ(held.now, HeldEntries::kMax - 2);
-    calls.add(2, {}, lists);
-    EXPECT_EQ(calls.find(1), nullptr);
-    EXPECT_NE(calls.find(2), nullptr);
-    EXPECT_TRUE(calls.has_forgotten());
-    EXPECT_EQ(held.now, HeldEntries::kMax - 2);
-    calls.answer(2);
-    EXPECT_EQ(held.now, HeldEntries::kMax - 5);
-  }
-  EXPECT_EQ(held.now, HeldEntries::kMax - 5);
-}
-
-// A table that has nothing to forget remembers the Call alone.
-TEST(HeldEntries, ACallIsRememberedWithoutItsSegmentsWhereOthersHoldAll) {
-  HeldEntries held{.now = HeldEntries::kMax};
-  rpcrdma::ChunkListsView lists;
-  lists.write_list = {{{.handle = 1, .length = 1}}};
-  CallTable calls(held);
-  calls.add(1, {}, lists);
-  ASSERT_NE(calls.find(1), nullptr);
-  EXPECT_TRUE(calls.has_forgotten());
-  EXPECT_EQ(calls.find_memory(1, 0, 1).segment, nullptr);
-}
-
 TEST(HeldEntries, PartsWithoutRoomAreCut) {
   HeldMessages held{.now = HeldMessages::kMax - 1000};
   {
@@ -396,6 +375,23 @@ TEST(RdmapDecoder, ATerminateNamesASegmentThatWasSent) {
   EXPECT_THAT(findings_about(tagged(Opcode::kWrite, 7, 100, {})), Not(Contains("RDMAP-7.1-03")));
   EXPECT_THAT(findings_about(tagged(Opcode::kSend, 9, 100, {})), Not(Contains("RDMAP-7.1-03")));
   EXPECT_THAT(findings_about(tagged(Opcode::kWrite, 8, 100, {})), Contains("RDMAP-7.1-03"));
+}
+
+// A receiver may refuse a segment by its headers, before the last TCP segment of its FPDU has come.
+TEST(RdmapDecoder, ATerminateMayComeInsideTheFpduThatItBlames) {
+  for (const bool comes_first : {false, true}) {
+    Talk talk;
+    talk.wire.open();
+    send(talk, Wire::kClient, tagged(Opcode::kWrite, 7, 100, pattern(8)));
+    const Octets blamed = talk.wire.fpdu(Wire::kClient, tagged(Opcode::kWrite, 8, 100, pattern(3000)));
+    if (!comes_first) talk.wire.send(Wire::kClient, part(blamed, 0, 1400));
+    Octets body{0x11, 0x00, 0xc0, 0, 0, 0};
+    const Octets header = tagged(Opcode::kWrite, 8, 100, {});
+    body.insert(body.end(), header.begin(), header.end());
+    send(talk, Wire::kServer, untagged(Opcode::kTerminate, 1, body));
+    if (!comes_first) talk.wire.send(Wire::kClient, part(blamed, 1400, blamed.size() - 1400));
+    EXPECT_EQ(std::ranges::count(talk.told.findings, "RDMAP-7.1-03"), comes_first ? 1 : 0);
+  }
 }
 
 TEST(RdmapDecoder, BitsThatAreSentAsZeroAreNamed) {

@@ -123,6 +123,14 @@ void RpcDecoder::judge_send(const Send& send, Frame& frame) {
   }
 }
 
+std::string_view RpcDecoder::why_unjudged() const {
+  if (saw_cut_) return "the capture cut a packet";
+  for (const Half& each : halves_) {
+    if (const std::string_view why = each.calls.why_unjudged(); !why.empty()) return why;
+  }
+  return {};
+}
+
 // A missing message may have been the next part, another Call with an XID that is open, or its Reply.
 void RpcDecoder::on_gap(Side from) {
   half(from).parts.on_gap();
@@ -145,7 +153,8 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
   judge_send(send, frame);
   if (is_judging(send.in_order)) properties_.on_message(send.from, *protocol_, *header, send.octets, frame);
   if (is_whole) half(send.from).parts.judge(*header, frame);
-  const Payload payload = payload_of(*header, send);
+  MessageParts::Joined joined;
+  const Payload payload = payload_of(*header, send, joined);
   if (is_whole && payload.has_front) judge_header(*protocol_, *header, payload.octets, to_responder, frame);
   if (is_whole && !to_responder) judge_reply(*header, send, frame);
   if (*protocol_ == Protocol::k2Wg07 && is_judging(send.in_order)) {
@@ -188,7 +197,8 @@ void RpcDecoder::on_error(const TransportHeader& header, const Send& send, bool 
   half(caller).calls.refuse(header.xid);
 }
 
-RpcDecoder::Payload RpcDecoder::payload_of(const TransportHeader& header, const Send& send) {
+RpcDecoder::Payload RpcDecoder::payload_of(const TransportHeader& header, const Send& send,
+                                           MessageParts::Joined& joined) {
   MessageParts& parts = half(send.from).parts;
   const ConstBytes rest = send.octets.subspan(header.len);
   if (header.is_middle) {
@@ -200,8 +210,8 @@ RpcDecoder::Payload RpcDecoder::payload_of(const TransportHeader& header, const 
     const bool has_front = !can_be_last || !parts.lacks_front(header, rest);
     return {rest, header.len, has_front && send.octets.size() == send.len, rest.size(), has_front};
   }
-  joined_ = parts.join(rest);
-  return {joined_.octets, RpcLayer::kInChunk, false, joined_.len, !joined_.octets.empty()};
+  joined = parts.join(rest);
+  return {joined.octets, RpcLayer::kInChunk, false, joined.len, !joined.octets.empty()};
 }
 
 void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Frame& frame) {
@@ -457,7 +467,7 @@ void RpcDecoder::take_chunk(const Transfer& transfer, Side owner, const Segment&
     (void)tell_call(*call, transfer.head, header, RpcLayer::kInChunk, false, frame);
     if (half(owner).calls.is_certain(*call)) judge_gss(*protocol_, call->gss, call->offered, frame);
   }
-  if (segment.use == Segment::Use::kReply) call->reply_head.assign(transfer.head.begin(), transfer.head.end());
+  if (segment.use == Segment::Use::kReply) half(owner).calls.keep_reply_head(*call, transfer.head);
 }
 
 }  // namespace weft::apps::dissect

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "apps/dissect/call_table.h"
 #include "apps/dissect/callback_rules.h"
@@ -42,8 +43,8 @@ class RpcDecoder final : public UpperLayer {
     half(other(from)).calls.note_write(stag, to, len);
   }
   void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) override;
-  // Whether the capture cut a Send, which may have been a Call with any chunks.
-  bool saw_cut() const { return saw_cut_; }
+  // Why rules are not judged. Empty: all are.
+  std::string_view why_unjudged() const;
 
  private:
   using Call = CallTable::Call;
@@ -69,7 +70,8 @@ class RpcDecoder final : public UpperLayer {
     std::size_t len;        // of the whole message, where it came in parts
     bool has_front = true;  // false: the capture may lack its first parts
   };
-  Payload payload_of(const TransportHeader& header, const Send& send);
+  // joined: takes a message that came in parts, and outlives the Payload.
+  Payload payload_of(const TransportHeader& header, const Send& send, MessageParts::Joined& joined);
   void judge_send(const Send& send, Frame& frame);
   std::size_t max_send_of_version2(Side from) const;
   void on_unreadable(const Send& send, Frame& frame);
@@ -95,14 +97,13 @@ class RpcDecoder final : public UpperLayer {
   bool knows_sides_ = false;
   bool may_invalidate_ = true;     // false: a side says that its STags may not be invalidated from afar
   bool is_settled_ = false;        // protocol_ stays
-  bool saw_cut_ = false;           // a Send of which the capture lacks octets
+  bool saw_cut_ = false;           // a Send of which the capture lacks octets: it may have been a Call with any chunks
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA
   FlowRules flow_;
   ErrorRules errors_;
   PropertyRules properties_;
   CallbackRules callbacks_;
   std::array<Half, 2> halves_;
-  MessageParts::Joined joined_;
 };
 
 }  // namespace weft::apps::dissect

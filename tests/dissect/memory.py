@@ -2,7 +2,8 @@
 
 memory.py WEFT [SHORT LONG]: makes two captures of one long connection, of SHORT and LONG million octets (2 and 9), and
 two of short connections, one after the other. Compares the peak of the resident memory in each output mode. Exit status 1
-where the long capture takes 4 MiB more, or where an attempt to connect that nothing answers holds more than 8 KiB.
+where the long capture takes 4 MiB more, where ten times as many messages of a peer that means harm take 8 MiB more, or
+where an attempt to connect that nothing answers holds more than 8 KiB.
 """
 
 import os
@@ -14,6 +15,7 @@ import tempfile
 
 MODES = [[], ["-v"], ["--check"], ["--summary"], ["--ladder"], ["--json"]]
 ROOM_KIB = 4096
+HOSTILE_KIB = 8192
 CONNECTION_KIB = 8
 FIN, SYN, ACK = 0x01, 0x02, 0x10
 RESULT = 64  # octets of each READ: the shorter the messages, the more of them a leak would keep
@@ -106,6 +108,32 @@ def many_connections(path, octets):
     capture.out.close()
 
 
+def empty_chunks(path, calls):
+    """One connection whose open Calls each have 7,000 Write chunks without segments."""
+    capture = Capture(path)
+    begin(capture)
+    for xid in range(1, calls + 1):
+        header = struct.pack(">5I", xid, 1, 32, 0, 0) + struct.pack(">II", 1, 0) * 7000 + struct.pack(">II", 0, 0)
+        capture.segment(0, send(xid, header + struct.pack(">10I", xid, 0, 2, 100003, 3, 0, 0, 0, 0, 0)))
+    capture.out.close()
+
+
+def joined_messages(path, connections, part=32000, parts=30):
+    """Open connections, each with a Call of draft-ietf-nfsv4-rpcrdma-version-two-07 in parts."""
+    capture = Capture(path)
+    null = [0, 2, 100003, 3, 0, 0, 0, 0, 0]
+    for port in range(1024, 1024 + connections):
+        capture.port = port
+        begin(capture)
+        capture.segment(0, send(1, struct.pack(">8I", 1, 2, 100, 10, 0, 0, 0, 0) + struct.pack(">10I", 1, *null)))
+        rest = struct.pack(">10I", 7, *null) + bytes(part * parts - 40)
+        for msn in range(2, parts + 1):
+            head, rest = rest[:part], rest[part:]
+            capture.segment(0, send(msn, struct.pack(">5I", 7, 2, 100, 9, len(rest)) + head))
+        capture.segment(0, send(parts + 1, struct.pack(">8I", 7, 2, 100, 10, 0, 0, 0, 0) + rest))
+    capture.out.close()
+
+
 def scan(path, attempts):
     """One connection, then a SYN from each of so many ports."""
     capture = Capture(path)
@@ -125,6 +153,17 @@ def scan_stays_small(weft, folder, few=1000, many=21000):
     each = (peaks[1] - peaks[0]) / (many - few)
     print(f"scan\n  {each:.1f} KiB for each of {many - few} SYNs", flush=True)
     return each <= CONNECTION_KIB
+
+
+def stays_small(weft, folder, make, few, many):
+    """Whether the larger capture of a peer that means harm takes no more memory than the smaller one."""
+    path = pathlib.Path(folder, "hostile.pcap")
+    peaks = []
+    for num in (few, many):
+        make(path, num)
+        peaks.append(peak_kib([weft, "dissect", "-v", path]))
+    print(f"{make.__name__}\n  {peaks[0]:>8} KiB for {few}, {peaks[1]:>8} KiB for {many}", flush=True)
+    return peaks[1] <= peaks[0] + HOSTILE_KIB
 
 
 def peak_kib(command):
@@ -151,6 +190,9 @@ def main(weft, short=2, long=9):
                 name = " ".join(mode) or "default"
                 print(f"  {name:<10} {peaks[0]:>8} KiB for {short} MB, {peaks[1]:>8} KiB for {long} MB", flush=True)
                 failed |= peaks[1] > peaks[0] + ROOM_KIB
+        for make, few, many in ((empty_chunks, 20, 200), (joined_messages, 2, 20)):
+            if not stays_small(weft, folder, make, few, many):
+                sys.exit(f"FAILED: more than {HOSTILE_KIB} KiB on top")
         if not scan_stays_small(weft, folder):
             sys.exit(f"FAILED: more than {CONNECTION_KIB} KiB for a SYN")
     if failed:

@@ -1,0 +1,174 @@
+#include "apps/dissect/call_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "apps/dissect/testing/rpc.h"
+
+namespace weft::apps::dissect {
+namespace {
+
+using Had = CallTable::Had;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::pattern;
+using testing::Talk;
+
+rpcrdma::ChunkListsView write_chunk(std::uint32_t num_segments, std::uint32_t handle = 1) {
+  rpcrdma::ChunkListsView lists;
+  lists.write_list = {{num_segments, {.handle = handle, .length = 64}}};
+  return lists;
+}
+
+// ---- what a table remembers
+
+TEST(CallTable, TheNextCallMakesItForgetTheOthers) {
+  HeldEntries held;
+  CallTable calls(held);
+  for (std::uint32_t xid = 0; xid < CallTable::kMaxCalls; ++xid) calls.add(xid, {}, {});
+  EXPECT_EQ(calls.num_open(), CallTable::kMaxCalls);
+  EXPECT_NE(calls.find(0), nullptr);
+  EXPECT_FALSE(calls.has_forgotten());
+  EXPECT_EQ(calls.why_unjudged(), "");
+  calls.add(CallTable::kMaxCalls, {}, {});
+  EXPECT_EQ(calls.num_open(), 1u);
+  EXPECT_EQ(calls.find(0), nullptr);
+  EXPECT_TRUE(calls.has_forgotten());
+  EXPECT_EQ(calls.had(0), Had::kUnknown);
+  EXPECT_EQ(calls.why_unjudged(), "it has more open Calls than are remembered");
+}
+
+TEST(CallTable, TheNextSegmentMakesItForgetTheOthers) {
+  HeldEntries held;
+  CallTable calls(held);
+  calls.add(1, {}, write_chunk(CallTable::kMaxSegments - 1));
+  EXPECT_TRUE(calls.find_memory(1, 0, 64).is_offered);
+  calls.add(2, {}, write_chunk(1, 2));
+  EXPECT_EQ(calls.find_memory(1, 0, 64).segment, nullptr);
+  EXPECT_TRUE(calls.find_memory(2, 0, 64).is_offered);
+  EXPECT_TRUE(calls.has_forgotten());
+}
+
+TEST(CallTable, OfEndedCallsTheLastOnesAreKnown) {
+  HeldEntries held;
+  CallTable calls(held);
+  for (std::uint32_t xid = 0; xid <= CallTable::kMaxPast; ++xid) {
+    calls.add(xid, {}, {});
+    calls.answer(xid);
+  }
+  EXPECT_EQ(calls.had(0), Had::kNever);
+  EXPECT_EQ(calls.had(1), Had::kAnswered);
+  EXPECT_EQ(calls.had(CallTable::kMaxPast + 1), Had::kNever);
+}
+
+// ---- and what all connections do
+
+TEST(HeldEntries, CallsBeyondTheBoundAreForgottenAndNotJudged) {
+  HeldEntries held{.now = HeldEntries::kMax - 5};
+  {
+    CallTable calls(held);
+    calls.add(1, {}, write_chunk(2));
+    EXPECT_EQ(held.now, HeldEntries::kMax - 1);
+    calls.add(2, {}, write_chunk(2));
+    EXPECT_EQ(calls.find(1), nullptr);
+    EXPECT_NE(calls.find(2), nullptr);
+    EXPECT_TRUE(calls.has_forgotten());
+    EXPECT_EQ(held.now, HeldEntries::kMax - 1);
+    calls.answer(2);
+    EXPECT_EQ(held.now, HeldEntries::kMax - 5);
+  }
+  EXPECT_EQ(held.now, HeldEntries::kMax - 5);
+}
+
+// A table that has nothing to forget remembers the Call alone.
+TEST(HeldEntries, ACallIsRememberedWithoutItsSegmentsWhereOthersHoldAll) {
+  HeldEntries held{.now = HeldEntries::kMax};
+  CallTable calls(held);
+  calls.add(1, {}, write_chunk(1));
+  ASSERT_NE(calls.find(1), nullptr);
+  EXPECT_TRUE(calls.has_forgotten());
+  EXPECT_EQ(calls.find_memory(1, 0, 1).segment, nullptr);
+}
+
+TEST(HeldEntries, ChunksWithoutSegmentsCount) {
+  HeldEntries held;
+  CallTable calls(held);
+  rpcrdma::ChunkListsView lists;
+  lists.write_list.resize(7000);
+  calls.add(1, {}, lists);
+  EXPECT_EQ(held.now, 7001u);
+  calls.answer(1);
+  EXPECT_EQ(held.now, 0u);
+}
+
+TEST(HeldEntries, BeginningsOfRepliesInChunksCount) {
+  constexpr std::size_t kHead = 2 * CallTable::kHeadOfEntry;
+  HeldEntries held{.now = HeldEntries::kMax - 4};
+  CallTable calls(held);
+  CallTable::Call& first = calls.add(1, {}, {});
+  calls.keep_reply_head(first, pattern(10));
+  calls.keep_reply_head(first, pattern(kHead));
+  EXPECT_EQ(first.reply_head, pattern(kHead));
+  EXPECT_EQ(held.now, HeldEntries::kMax - 1);
+  CallTable::Call& second = calls.add(2, {}, {});
+  calls.keep_reply_head(second, pattern(1));
+  EXPECT_THAT(second.reply_head, IsEmpty()) << "there is no room";
+  calls.answer(1);
+  calls.refuse(2);
+  EXPECT_EQ(held.now, HeldEntries::kMax - 4);
+}
+
+TEST(HeldEntries, EndedCallsCount) {
+  HeldEntries held;
+  {
+    CallTable calls(held);
+    for (std::uint32_t xid = 0; xid < 2 * CallTable::kMaxPast; ++xid) {
+      calls.add(xid, {}, {});
+      calls.answer(xid);
+    }
+    EXPECT_EQ(held.now, CallTable::kMaxPast / CallTable::kPastOfEntry);
+    held.now = HeldEntries::kMax;
+    calls.note_unread(1);
+    EXPECT_EQ(calls.had(1), Had::kUnknown);
+    EXPECT_EQ(calls.why_unjudged(), "it has more open Calls than are remembered");
+    EXPECT_LE(held.now, HeldEntries::kMax);
+  }
+}
+
+// ---- an XID that two open Calls have
+
+TEST(CallTable, AfterARepeatedXidMemoryIsInDoubtForATime) {
+  HeldEntries held;
+  CallTable calls(held);
+  for (int i = 0; i < 3; ++i) calls.add(7, {}, write_chunk(1));
+  EXPECT_TRUE(calls.has_forgotten());
+  EXPECT_EQ(calls.had(8), Had::kNever) << "the doubt is about the one XID";
+  calls.answer(7);
+  EXPECT_EQ(calls.had(7), Had::kUnknown) << "the older Call may get a Reply, too";
+  for (std::uint32_t xid = 100; xid < 100 + CallTable::kMaxPast; ++xid) {
+    EXPECT_TRUE(calls.has_forgotten());
+    EXPECT_EQ(calls.why_unjudged(), "two open Calls have the same XID");
+    calls.add(xid, {}, {});
+    calls.answer(xid);
+  }
+  EXPECT_FALSE(calls.has_forgotten());
+  EXPECT_EQ(calls.why_unjudged(), "");
+}
+
+TEST(CallTable, WhereAnXidWasRepeatedOtherXidsAreJudgedAndTheRestIsTold) {
+  Talk talk;
+  talk.wire.open();
+  talk.call(1);
+  talk.reply(1);
+  EXPECT_THAT(talk.told.unjudged, IsEmpty());
+  talk.call(2);
+  talk.call(2);
+  talk.reply(2);
+  talk.reply(77);
+  talk.write(0xdef, 0, 64);
+  EXPECT_THAT(talk.told.findings, ElementsAre("R1-3.1.2-01"));
+  EXPECT_THAT(talk.told.unjudged, ElementsAre("two open Calls have the same XID"));
+}
+
+}  // namespace
+}  // namespace weft::apps::dissect
