@@ -1,9 +1,12 @@
 #include "apps/common/trace_target.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,6 +52,31 @@ TEST_F(TraceTarget, AFileOfTheCommandStays) {
   EXPECT_EQ(fault(capture, {"nfs+rdma://server/a.pcapng", folder + "/other"}), "");
   EXPECT_THAT(fault(capture, {folder + "/./a.pcapng"}), HasSubstr("uses this file itself"));
   EXPECT_THAT(fault(folder + "/link", {capture}), HasSubstr("uses this file itself"));
+}
+
+// weft --trace a.pcapng nfs get URL - > a.pcapng
+TEST_F(TraceTarget, WhatTheShellOpenedForTheCommandStays) {
+  const std::string capture = file("a.pcapng", "\x0a\x0d\x0d\x0a");
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) {
+    std::fflush(nullptr);
+    const int before = ::dup(fd), opened = ::open(capture.c_str(), O_RDWR | O_APPEND);
+    ASSERT_GE(before, 0);
+    ASSERT_GE(opened, 0);
+    ::dup2(opened, fd);
+    const std::string named = fault(capture, {"-"}), other = fault(capture, {});
+    ::dup2(before, fd);
+    ::close(before);
+    ::close(opened);
+    EXPECT_THAT(named, HasSubstr("uses this file itself"));
+    EXPECT_EQ(other, "");
+  }
+}
+
+TEST_F(TraceTarget, AFileThatCannotBeReadStays) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root can read every file";
+  const std::string closed = file("closed", "\x0a\x0d\x0d\x0a");
+  ASSERT_EQ(::chmod(closed.c_str(), 0), 0);
+  EXPECT_THAT(fault(closed), HasSubstr("cannot be read (Permission denied)"));
 }
 
 // A FIFO without a reader would keep open() waiting.

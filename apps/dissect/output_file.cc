@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "apps/common/file_status.h"
 #include "apps/common/output_stream.h"
 #include "apps/common/signals.h"
 
@@ -20,19 +20,6 @@ namespace {
 
 absl::Status cannot_write(const std::string& path, int error) {
   return absl::Status(absl::ErrnoToStatusCode(error), fmt::format("cannot write {}: {}", path, std::strerror(error)));
-}
-
-std::optional<struct stat> stat_of(const std::string& path) {
-  struct stat of {};
-  if (::stat(path.c_str(), &of) != 0) return std::nullopt;
-  return of;
-}
-
-// A shell may have opened a capture there.
-std::optional<struct stat> stat_of_standard_input() {
-  struct stat of {};
-  if (::fstat(STDIN_FILENO, &of) != 0) return std::nullopt;
-  return of;
 }
 
 // A symbolic link stays: the program writes the file that the link names, which need not exist yet. Empty: the links
@@ -58,15 +45,16 @@ mode_t usual_mode() {
 
 absl::StatusOr<OutputFile> OutputFile::open(const std::string& path, const std::string& input) {
   if (path == "-") return OutputFile(path, "", stdout);
-  const auto old = stat_of(path);
+  const auto old = file_status(path);
   if (old && S_ISDIR(old->st_mode)) return cannot_write(path, EISDIR);
   if (old && !S_ISREG(old->st_mode)) {
     Fd fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY));
     if (!fd) return cannot_write(path, errno);
     return OutputFile(path, "", open_output_stream(std::move(fd)).release());
   }
-  const auto read = input == "-" ? stat_of_standard_input() : stat_of(input);
-  if (old && read && old->st_dev == read->st_dev && old->st_ino == read->st_ino) {
+  // A shell may have opened a capture as standard input.
+  const auto read = input == "-" ? file_status(STDIN_FILENO) : file_status(input);
+  if (old && read && is_same_file(*old, *read)) {
     return absl::InvalidArgumentError(path + " is the capture itself. Try: another name for the page");
   }
   if (old && ::access(path.c_str(), W_OK) != 0) return cannot_write(path, errno);

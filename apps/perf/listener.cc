@@ -54,7 +54,8 @@ class Listener {
 absl::Status Listener::open() {
   auto addr = resolve_address(options_.listen);
   if (!addr.ok()) return addr.status();
-  auto device = open_device(global_, {.congestion_control = kDefaultCongestionControl});
+  auto device =
+      open_device(global_, {.congestion_control = kDefaultCongestionControl, .files = {options_.file, options_.sink}});
   if (!device.ok()) return device.status();
   device_ = std::move(*device);
   progress_.drive(*device_);

@@ -54,6 +54,17 @@ TEST_F(TraceCli, AFullDiskDoesNotStopTheProgram) {
   EXPECT_NE(outcome.err.find("No space left on device"), std::string::npos) << outcome.err;
 }
 
+TEST_F(TraceCli, AFileThatPerfServesStays) {
+  const std::uint8_t section_header[] = {0x0a, 0x0d, 0x0d, 0x0a};
+  const Fd made(::open(file().c_str(), O_WRONLY | O_CREAT, 0600));
+  ASSERT_EQ(::write(made.get(), section_header, 4), 4);
+  for (const char* option : {"--file", "--sink"}) {
+    const Outcome outcome = run_weft({"perf", "--listen", "127.0.0.1:0", option, file(), "--trace", file()});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_NE(outcome.err.find("uses this file itself"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(TraceCli, AFifoNeedsAReader) {
   make_fifo();
   const Outcome outcome = ping(file());
