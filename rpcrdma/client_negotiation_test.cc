@@ -677,6 +677,24 @@ TEST_F(ClientNegotiationTest, ARefusalThatNamesNoVersionOfTheClientEndsTheCall) 
   EXPECT_EQ(device.num_attempts(), 2u);
 }
 
+// An error in version 1 that says nothing of versions is such an answer, too.
+TEST_F(ClientNegotiationTest, ARefusalBehindAnErrorEndsItsCallAlone) {
+  ask();
+  call();
+  run(1000);
+  Octets octets(sends().back().begin(), sends().back().begin() + 8);
+  xdr::XdrWriter out(octets);
+  for (const std::uint32_t word : {8u, 4u, 2u}) out.u32(word);  // ERR_CHUNK
+  ASSERT_TRUE(device.qp().inject(octets));
+  run(1001);
+  EXPECT_EQ(ended.back().second, CallStatus::kTransportError);
+  call();
+  run(1002);
+  answer_last(kServesCel05, 1003);
+  EXPECT_EQ(ended.back(), std::pair(std::size_t{1}, CallStatus::kVersMismatch));
+  EXPECT_EQ(device.num_attempts(), 2u);
+}
+
 // A server that has answered in version 1 speaks it, whatever it says later.
 TEST_F(ClientNegotiationTest, ARefusalBehindAReplyEndsItsCallAlone) {
   ask();

@@ -32,7 +32,7 @@ struct RequesterCounters {
   std::uint64_t write_chunks = 0;       // Write chunks offered
   std::uint64_t reply_chunks = 0;       // Reply chunks offered
   std::uint64_t replies_accepted = 0;   // that ended a Call or led to a retry in another form
-  std::uint64_t replies_discarded = 0;  // RFC 8166 section 4.5
+  std::uint64_t replies_discarded = 0;  // RFC 8166 section 4.5; also Calls of a peer, which this end does not take
   const char* last_discard = "";        // reason for the last discard, in a few words
   std::uint64_t retransmitted = 0;      // Calls that went out again, on another connection
   std::uint64_t short_reply_retries = 0;
@@ -86,7 +86,7 @@ class Requester {
   // waits before all others, none leaves, and other_versions() has what the peer speaks. The owner then suspends.
   void doubt_version(Profiles others) { others_ = std::move(others); }
   const std::optional<VersionRange>& other_versions() const { return other_versions_; }
-  // Whether a Reply that is no refusal came over this connection, or over the last one.
+  // Whether an answer that is no refusal of the version came over this connection, or over the last one.
   bool has_answered() const { return has_answered_; }
   // settle: the peer told its properties. They hold for Calls that are sent from now on.
   void settle(const Thresholds& thresholds, const ChunkTerms& chunks);
@@ -211,6 +211,7 @@ class Requester {
   bool fence(Call& call, Arrival& arrival);
   void on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why, ConstBytes message = {});
   void take_grant(ReplyVerdict verdict);
+  void on_version_shown();
   void on_opened();
   std::string_view other_draft(std::uint32_t xid, ConstBytes message) const;
   bool on_reply(Calls::iterator at, Arrival&& arrival);

@@ -147,10 +147,11 @@ void Requester::on_invalidated(ReceiveSlot slot) {
 
 void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t> xid, const char* why,
                              ConstBytes message) {
+  const bool is_call = link_->has_call(message);
   ++counters_.replies_discarded;
-  counters_.last_discard = why;
+  counters_.last_discard = is_call ? "a Call reached a requester" : why;
   if (config_.log == nullptr) return;
-  if (link_->has_call(message)) {
+  if (is_call) {
     config_.log->line(verbs::LogLevel::kWarn, config_.peer,
                       "XID {:#x}: a Call of the server was discarded: this client takes no Calls; one with "
                       "ClientConfig::reverse_programs does",
@@ -181,10 +182,15 @@ void Requester::tell_property_fault(const char* fault) const {
   config_.log->line(verbs::LogLevel::kWarn, config_.peer, "a message about properties: {}", fault);
 }
 
-// R2-8.1-2
-void Requester::on_opened() {
+// The peer answered in this version, if only by an error: it speaks it.
+void Requester::on_version_shown() {
   has_answered_ = true;
   others_.clear();
+}
+
+// R2-8.1-2
+void Requester::on_opened() {
+  on_version_shown();
   if (!std::exchange(is_opening_, false)) return;
   rules_.call_threshold = settled_threshold_;
   settle_continuation();
@@ -217,6 +223,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
     answered_ = true;
     ++counters_.replies_accepted;
     if (verdict != ReplyVerdict::kError) on_opened();
+    if (verdict == ReplyVerdict::kError && received_.error.code != TransportError::Code::kVersion) on_version_shown();
   }
   switch (verdict) {
     case ReplyVerdict::kDiscard:

@@ -68,6 +68,18 @@ TEST_F(RequesterTest, ACallThatWasNotSentSaysSo) {
   EXPECT_EQ(outcomes[1].text, "not sent within 1000 ms: the peer granted no credit for it");
 }
 
+TEST_F(RequesterTest, ACallWithoutAConnectionSaysSo) {
+  open({.credits = 8});
+  end->requester->suspend("broken");
+  CallSpec spec;
+  spec.timeout = std::chrono::milliseconds(1000);
+  call(spec);
+  run();
+  run(1000);
+  ASSERT_EQ(outcomes.size(), 1u);
+  EXPECT_EQ(outcomes[0].text, "not sent within 1000 ms: there was no connection that is ready");
+}
+
 // The log has a line for each discarded Reply, and the text of the Call has the reason, too.
 TEST_F(RequesterTest, ACallWithoutAReplySaysWhatWasDiscarded) {
   open({.credits = 8});
@@ -80,10 +92,10 @@ TEST_F(RequesterTest, ACallWithoutAReplySaysWhatWasDiscarded) {
   run(1000);
   ASSERT_EQ(outcomes.size(), 2u);
   EXPECT_EQ(outcomes[0].text,
-            "no Reply within 1000 ms; 1 Reply was discarded meanwhile, because: header XID differs from RPC XID");
+            "no Reply within 1000 ms; 1 message was discarded meanwhile, because: header XID differs from RPC XID");
   EXPECT_EQ(
       outcomes[1].text,
-      "not sent within 1000 ms: the peer granted no credit for it; 1 Reply was discarded meanwhile, because: header "
+      "not sent within 1000 ms: the peer granted no credit for it; 1 message was discarded meanwhile, because: header "
       "XID differs from RPC XID");
   outcomes.clear();
   call(spec);

@@ -15,8 +15,9 @@ std::chrono::milliseconds Requester::timeout_of(const Call& call) const {
 std::string Requester::discards_since(const Call& call) const {
   const std::uint64_t num = counters_.replies_discarded - call.discards_before;
   if (num == 0) return {};
-  const std::string what = num == 1 ? "1 Reply was discarded meanwhile, because: "
-                                    : std::to_string(num) + " Replies were discarded meanwhile, the last one because: ";
+  const std::string what = num == 1
+                               ? "1 message was discarded meanwhile, because: "
+                               : std::to_string(num) + " messages were discarded meanwhile, the last one because: ";
   return "; " + what + counters_.last_discard;
 }
 
@@ -30,8 +31,9 @@ void Requester::expire(Calls& calls, bool sent) {
     }
     if (sent) abandon(**call, now_);
     const std::string passed = std::to_string(timeout_of(**call).count()) + " ms";
-    const std::string what =
-        sent ? "no Reply within " + passed : "not sent within " + passed + ": the peer granted no credit for it";
+    const std::string why =
+        started_ ? ": the peer granted no credit for it" : ": there was no connection that is ready";
+    const std::string what = sent ? "no Reply within " + passed : "not sent within " + passed + why;
     finish(calls, call, CallStatus::kTimeout, what + discards_since(**call));
   }
 }

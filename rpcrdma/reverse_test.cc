@@ -88,6 +88,7 @@ TEST_F(ReverseTest, AClientWithoutTheReverseDirectionDiscardsCalls) {
     plain.pump();
   }
   EXPECT_EQ(plain.requester->counters().replies_discarded, 2u);
+  EXPECT_STREQ(plain.requester->counters().last_discard, "a Call reached a requester");
   EXPECT_EQ(plain.requester->window(), 1u);
   EXPECT_EQ(plain.qp.num_receives(), receives);
   v1::Header header;

@@ -30,7 +30,7 @@ std::string not_responding(const std::string& server, std::chrono::milliseconds 
                            const rpcrdma::ReplyCounts& before, const rpcrdma::ReplyCounts& now) {
   std::string text = "server " + server + " is not responding";
   if (const std::uint64_t num = now.discarded - before.discarded; num > 0) {
-    text += fmt::format(" ({} {} had to be discarded, the last because: {})", num, num == 1 ? "Reply" : "Replies",
+    text += fmt::format(" ({} {} had to be discarded, the last because: {})", num, num == 1 ? "message" : "messages",
                         now.last_discard);
   }
   return text + ", still trying (for " + seconds_text(timeout) + " in all: --timeout)";

@@ -50,11 +50,12 @@ TEST(SilenceWatch, ACallThatEndsWithoutAnAnswerIsNoReturn) {
 TEST(NotResponding, SaysWhatWasDiscardedAndWhatEndsTheWait) {
   EXPECT_EQ(not_responding("a", seconds(120), {}, {}),
             "server a is not responding, still trying (for 120 s in all: --timeout)");
-  EXPECT_EQ(not_responding("a", milliseconds(500), {0, 2, "old"}, {0, 3, "RDMA_DONE"}),
-            "server a is not responding (1 Reply had to be discarded, the last because: RDMA_DONE), still trying (for "
-            "0.5 s in all: --timeout)");
+  EXPECT_EQ(
+      not_responding("a", milliseconds(500), {0, 2, "old"}, {0, 3, "RDMA_DONE"}),
+      "server a is not responding (1 message had to be discarded, the last because: RDMA_DONE), still trying (for "
+      "0.5 s in all: --timeout)");
   EXPECT_EQ(not_responding("a", seconds(1), {0, 1, ""}, {0, 8, "too short"}),
-            "server a is not responding (7 Replies had to be discarded, the last because: too short), still trying "
+            "server a is not responding (7 messages had to be discarded, the last because: too short), still trying "
             "(for 1 s in all: --timeout)");
 }
 
