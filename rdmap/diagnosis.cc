@@ -144,11 +144,9 @@ constexpr DiagnosisRow kRows[] = {
     {Layer::kLlp, 0, 0x02, -1, "MPA-8-04",
      "bytes were changed on their way where TCP's checksum does not notice (a faulty adapter, switch or offload), or "
      "memory was written while it was being sent; Linux siw also says it of a good FPDU whose CRC came in two pieces, "
-     "and "
-     "may send a wrong CRC behind good bytes while its socket is full",
+     "and may send a wrong CRC behind good bytes while its socket is full",
      "if the peer is siw, to connect and do it again, or SoftConfig::crc false; leave memory that is being sent alone "
-     "until its "
-     "completion; else switch off checksum and segmentation offload "
+     "until its completion; else switch off checksum and segmentation offload "
      "(ethtool -K DEV tso off gso off gro off tx off rx off) to find the part that is faulty",
      "if the peer is siw, SoftConfig::crc false, or more room in its sockets (the middle number of net.ipv4.tcp_wmem); "
      "the same transfer with offloads off at both ends (ethtool -K DEV tso off gso off gro off tx off rx off); with "

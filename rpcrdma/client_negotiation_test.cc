@@ -540,7 +540,7 @@ TEST_P(EachDraftTest, AServerThatRefusesVersion1AndIsSilentIsNotAskedForEver) {
   }
 }
 
-// One that does goes on asking within its policy, and never in version 1.
+// A client that reconnects goes on asking within its policy, and never in version 1.
 TEST_P(EachDraftTest, AClientThatReconnectsKeepsToTheVersionsThatTheServerNamed) {
   const Profiles server = {&profile_of(GetParam())};
   ReconnectPolicy reconnect = kReconnect;
@@ -677,7 +677,7 @@ TEST_F(ClientNegotiationTest, ARefusalThatNamesNoVersionOfTheClientEndsTheCall) 
   EXPECT_EQ(device.num_attempts(), 2u);
 }
 
-// An error in version 1 that says nothing of versions is such an answer, too.
+// ERR_CHUNK in version 1 shows that the server speaks version 1.
 TEST_F(ClientNegotiationTest, ARefusalBehindAnErrorEndsItsCallAlone) {
   ask();
   call();

@@ -229,7 +229,7 @@ TEST_F(EventLogTest, DiscardedRepliesHaveTheirLines) {
   EXPECT_EQ(lines.warnings().size(), 3u) << "one that comes late breaks no rule";
 }
 
-// With the XID of a Call of the client, too.
+// The server's Call may have the XID of a Call of the client.
 TEST_F(EventLogTest, ACallForAClientThatTakesNoneIsNamed) {
   open_requester();
   ASSERT_TRUE(requester->requester->call(call_of(test_binding()), {}).ok());

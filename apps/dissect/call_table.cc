@@ -157,8 +157,7 @@ void CallTable::note_write(std::uint32_t handle, std::uint64_t to, std::uint64_t
     Segment& segment = at->second;
     const std::uint64_t begin = to - std::min(to, segment.offset);
     if (begin < segment.len) {
-      const auto end = static_cast<std::uint32_t>(std::min<std::uint64_t>(last - segment.offset, segment.len - 1) + 1);
-      note_run(segment, {static_cast<std::uint32_t>(begin), end});
+      note_run(segment, {begin, std::min<std::uint64_t>(last - segment.offset, segment.len - 1) + 1});
       if (first != nullptr) first->is_shared = segment.is_shared = true;
       first = &segment;
     }
@@ -168,35 +167,23 @@ void CallTable::note_write(std::uint32_t handle, std::uint64_t to, std::uint64_t
   }
 }
 
+// A run is inside the segment, whose length has 32 bits.
 void CallTable::note_run(Segment& segment, Run run) {
-  segment.end = std::max(segment.end, run.end);
+  segment.end = std::max(segment.end, static_cast<std::uint32_t>(run.end));
   if (run.begin > segment.written) return note_run_ahead(segment, run);
-  segment.written = std::max(segment.written, run.end);
+  segment.written = std::max(segment.written, static_cast<std::uint32_t>(run.end));
   const auto found = ahead_.empty() ? ahead_.end() : ahead_.find(&segment);
   if (found == ahead_.end()) return;
-  std::vector<Run>& runs = found->second;  // in order
-  auto at = runs.begin();
-  for (; at != runs.end() && at->begin <= segment.written; ++at) segment.written = std::max(segment.written, at->end);
-  runs.erase(runs.begin(), at);
-  if (runs.empty()) ahead_.erase(found);
+  segment.written = static_cast<std::uint32_t>(found->second.pass(segment.written));
+  if (found->second.empty()) ahead_.erase(found);
 }
 
-// The runs stand in their order, and no two of them touch.
 void CallTable::note_run_ahead(Segment& segment, Run run) {
   if (segment.has_forgotten) return;
-  if (ahead_.size() == kMaxHoled && !ahead_.contains(&segment)) {
-    segment.has_forgotten = true;
-    return;
-  }
-  std::vector<Run>& runs = ahead_[&segment];
-  const auto first = std::ranges::find_if(runs, [&run](const Run& one) { return one.end >= run.begin; });
-  auto at = first;
-  for (; at != runs.end() && at->begin <= run.end; ++at) {
-    run = {std::min(run.begin, at->begin), std::max(run.end, at->end)};
-  }
-  runs.insert(runs.erase(first, at), run);
-  segment.has_forgotten = runs.size() > kMaxRuns;
-  if (segment.has_forgotten) ahead_.erase(&segment);
+  const bool has_room = ahead_.size() < kMaxHoled || ahead_.contains(&segment);
+  if (has_room && ahead_[&segment].add(run)) return;
+  segment.has_forgotten = true;
+  ahead_.erase(&segment);
 }
 
 std::optional<CallTable::Written> CallTable::written(std::uint32_t xid, const rpcrdma::Segment& offered) const {

@@ -13,6 +13,7 @@
 #include "apps/dissect/gss.h"
 #include "apps/dissect/held_entries.h"
 #include "apps/dissect/queue.h"
+#include "apps/dissect/runs.h"
 #include "base/bytes.h"
 #include "rpcrdma/chunk_lists.h"
 
@@ -29,10 +30,8 @@ class CallTable {
   static constexpr std::size_t kMaxCalls = 4096;
   static constexpr std::size_t kMaxSegments = 65536;  // and Write chunks
   static constexpr std::size_t kMaxPast = 1024;
-  static constexpr std::size_t kMaxLooks = 64;  // segments that find_memory looks at
-  // Runs of octets behind a hole that Writes left: of a segment, and segments that have some.
-  static constexpr std::size_t kMaxRuns = 16;
-  static constexpr std::size_t kMaxHoled = 1024;
+  static constexpr std::size_t kMaxLooks = 64;    // segments that find_memory looks at
+  static constexpr std::size_t kMaxHoled = 1024;  // segments with Runs behind a hole that Writes left
   // Octets of a Call's Reply, and ended Calls, that count as one entry.
   static constexpr std::size_t kHeadOfEntry = 128;
   static constexpr std::size_t kPastOfEntry = 16;
@@ -120,11 +119,6 @@ class CallTable {
   std::string_view why_unjudged() const;
 
  private:
-  // Run: octets of a segment, by their offsets in it.
-  struct Run {
-    std::uint32_t begin = 0, end = 0;
-  };
-
   // Past: a message whose XID is not open any more.
   struct Past {
     std::uint32_t xid = 0;
@@ -145,11 +139,11 @@ class CallTable {
   std::unordered_map<std::uint32_t, Call> calls_;  // by XID
   // By handle, offset and XID: several Calls can offer the same memory.
   std::multimap<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, Segment> segments_;
-  std::unordered_map<const Segment*, std::vector<Run>> ahead_;  // behind a hole
-  std::size_t num_offered_ = 0;                                 // entries for the chunks of all open Calls
-  std::size_t num_heads_ = 0;                                   // entries for the heads of their Replies
-  Queue<Past> past_;                                            // the last ones
-  std::size_t num_repeated_ = 0;                                // Calls that are open or in past_
+  std::unordered_map<const Segment*, Runs> ahead_;  // behind a hole; by offsets in the segment
+  std::size_t num_offered_ = 0;                     // entries for the chunks of all open Calls
+  std::size_t num_heads_ = 0;                       // entries for the heads of their Replies
+  Queue<Past> past_;                                // the last ones
+  std::size_t num_repeated_ = 0;                    // Calls that are open or in past_
   std::uint64_t num_gaps_ = 0;
   bool has_forgotten_ = false;
   bool has_overflowed_ = false;  // forget_all

@@ -142,28 +142,28 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   TaggedMessages& messages = is_write ? half(from).writes : half(from).read_responses;
   if (rules_.is_judging()) messages.judge(header, len, !is_write, frame);
   if (is_write && messages.splits(header)) {
-    upper_.on_written(from, messages.run().stag, messages.run().to, messages.run().len);
+    upper_.on_written(from, messages.stretch().stag, messages.stretch().to, messages.stretch().len);
   }
   messages.keep(header, payload, len, frame.arrival.time);
   LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);
   tell_control(header.rsvd_ulp, layer);
   if (!header.last) return;
-  tell_tagged(from, opcode, messages.run(), frame, layer);
+  tell_tagged(from, opcode, messages.stretch(), frame, layer);
   messages.end_message();
 }
 
-void RdmapDecoder::tell_tagged(Side from, Opcode opcode, const TaggedMessages::Run& run, Frame& frame,
+void RdmapDecoder::tell_tagged(Side from, Opcode opcode, const TaggedMessages::Stretch& stretch, Frame& frame,
                                LayerWriter& layer) {
-  frame.facts.rdma = {opcode_str(opcode), run.len, run.num_segments};
-  layer.line(FMT_COMPILE("{}, STag {}, TO {:#x}, {} bytes{}"), opcode_str(opcode), Hex32(run.stag).str(), run.to,
-             run.len, in_segments(run.num_segments));
+  frame.facts.rdma = {opcode_str(opcode), stretch.len, stretch.num_segments};
+  layer.line(FMT_COMPILE("{}, STag {}, TO {:#x}, {} bytes{}"), opcode_str(opcode), Hex32(stretch.stag).str(),
+             stretch.to, stretch.len, in_segments(stretch.num_segments));
   upper_.on_transfer({.kind = opcode == Opcode::kWrite ? Transfer::Kind::kWrite : Transfer::Kind::kReadResponse,
                       .from = from,
-                      .stag = run.stag,
-                      .to = run.to,
-                      .len = run.len,
-                      .head = run.head,
-                      .began = run.began,
+                      .stag = stretch.stag,
+                      .to = stretch.to,
+                      .len = stretch.len,
+                      .head = stretch.head,
+                      .began = stretch.began,
                       .in_order = rules_.is_judging()},
                      frame, layer);
 }

@@ -118,7 +118,8 @@ class RdmapDecoder {
   static void judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame);
   void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
   void on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
-  void tell_tagged(Side from, rdmap::Opcode opcode, const TaggedMessages::Run& run, Frame& frame, LayerWriter& layer);
+  void tell_tagged(Side from, rdmap::Opcode opcode, const TaggedMessages::Stretch& stretch, Frame& frame,
+                   LayerWriter& layer);
   void judge_terminated(Side from, Frame& frame) const;
   void on_message(Side from, const ddp::UntaggedHeader& header, const UntaggedQueue& queue, Frame& frame);
   void tell_send(Side from, rdmap::Opcode opcode, const ddp::UntaggedHeader& header, const UntaggedQueue& queue,

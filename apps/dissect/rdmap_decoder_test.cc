@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "apps/dissect/testing/rpc.h"
 #include "rdmap/atomic.h"
 
@@ -375,6 +377,27 @@ TEST(RdmapDecoder, ATerminateNamesASegmentThatWasSent) {
   EXPECT_THAT(findings_about(tagged(Opcode::kWrite, 7, 100, {})), Not(Contains("RDMAP-7.1-03")));
   EXPECT_THAT(findings_about(tagged(Opcode::kSend, 9, 100, {})), Not(Contains("RDMAP-7.1-03")));
   EXPECT_THAT(findings_about(tagged(Opcode::kWrite, 8, 100, {})), Contains("RDMAP-7.1-03"));
+}
+
+// Two segments overlap by as many octets as another one leaves out: the sums are right.
+TEST(RdmapDecoder, AnOverlapHidesNoHole) {
+  for (const bool has_hole : {false, true}) {
+    const std::array<std::uint32_t, 3> places =
+        has_hole ? std::array{0u, 4u, 16u} : std::array{0u, 16u, 8u};  // of 8 octets each
+    Talk talk;
+    talk.wire.open();
+    for (const std::uint32_t at : places) {
+      send(talk, Wire::kClient, tagged(Opcode::kWrite, 7, 100 + at, pattern(8), at == places.back()));
+    }
+    for (const std::uint32_t at : places) {
+      send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8), at, at == places.back()));
+    }
+    if (has_hole) {
+      EXPECT_THAT(talk.told.findings, ElementsAre("DDP-5.2-09", "DDP-7.1-07"));
+    } else {
+      EXPECT_THAT(talk.told.findings, ElementsAre("DDP-5.3-02"));
+    }
+  }
 }
 
 // A receiver may refuse a segment by its headers, before the last TCP segment of its FPDU has come.

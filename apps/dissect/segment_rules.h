@@ -11,7 +11,7 @@ namespace weft::apps::dissect {
 // The rules about one DDP segment that its header alone shows (RFC 5041 sections 4 and 7, RFC 5040 sections 4.1
 // and 7.2, RFC 7306 section 4.1). Each function adds its findings to the frame.
 
-// Bits that are sent as zero, and that no receiver looks at. Every segment comes here, and few have any.
+// Finds reserved bits that are set. No receiver looks at them. Every segment comes here, and few have such bits.
 void find_set_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame);
 inline constexpr std::uint8_t kRsv = 0x30;
 inline void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame) {

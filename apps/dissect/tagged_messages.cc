@@ -10,15 +10,15 @@
 namespace weft::apps::dissect {
 
 void TaggedMessages::on_gap() {
-  run_.num_segments = 0;
+  stretch_.num_segments = 0;
   extent_ = {};
 }
 
 void TaggedMessages::judge(const ddp::TaggedHeader& header, std::size_t len, bool is_response, Frame& frame) {
-  if (run_.num_segments != 0 && run_.stag != header.stag.value) {
+  if (stretch_.num_segments != 0 && stretch_.stag != header.stag.value) {
     frame.findings.push_back(
         {"DDP-4.2-08",
-         fmt::format("STag {:#010x} inside a message that began with {:#010x}", header.stag.value, run_.stag),
+         fmt::format("STag {:#010x} inside a message that began with {:#010x}", header.stag.value, stretch_.stag),
          "the receiver places the message in several buffers, or ends the connection"});
     extent_.is_mixed = true;
   }
@@ -30,38 +30,46 @@ void TaggedMessages::judge(const ddp::TaggedHeader& header, std::size_t len, boo
 void TaggedMessages::judge_extent(const ddp::TaggedHeader& header, std::size_t len, bool is_response, Frame& frame) {
   const std::uint64_t before = extent_.len;
   extent_.is_mixed |= header.to > UINT64_MAX - len;
-  if (len != 0) {
-    extent_.begin = std::min(extent_.begin, header.to);
-    extent_.end = std::max(extent_.end, header.to + len);
-  }
+  if (len != 0 && !extent_.is_mixed) extent_.add({header.to, header.to + len});
   extent_.len += len;
   ++extent_.num_segments;
   if (before <= UINT32_MAX && extent_.len > UINT32_MAX) find_too_long(frame);
   if (!header.last) return;
   const Extent whole = std::exchange(extent_, {});
   if (whole.len == 0 && whole.num_segments > 1) find_empty_segments(whole.num_segments, frame);
-  if (is_response || whole.is_mixed || whole.len == 0 || whole.end - whole.begin == whole.len) return;
+  if (is_response || whole.is_mixed || whole.len == 0 || whole.is_one_run()) return;
   frame.findings.push_back({"DDP-5.2-09",
                             fmt::format("{} bytes from TO {:#x} to {:#x}: the segments are not beside each other",
                                         whole.len, whole.begin, whole.end),
                             "the receiver places them by their TOs, and leaves bytes as they were"});
 }
 
+void TaggedMessages::Extent::add(Run run) {
+  if (!is_scattered && end != 0 && run.begin != end) {
+    is_scattered = true;
+    runs.add({begin, end});
+  }
+  if (is_scattered) runs.add(run);
+  begin = std::min(begin, run.begin);
+  end = std::max(end, run.end);
+}
+
 bool TaggedMessages::continues(const ddp::TaggedHeader& header) const {
-  return run_.num_segments != 0 && run_.stag == header.stag.value && run_.to + run_.len == header.to;
+  return stretch_.num_segments != 0 && stretch_.stag == header.stag.value && stretch_.to + stretch_.len == header.to;
 }
 
 void TaggedMessages::keep(const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Timestamp now) {
   if (!continues(header)) {
-    run_ = {.stag = header.stag.value, .to = header.to, .head = std::move(run_.head), .began = now};
-    run_.head.clear();
+    stretch_ = {.stag = header.stag.value, .to = header.to, .head = std::move(stretch_.head), .began = now};
+    stretch_.head.clear();
   }
-  if (run_.head.size() == run_.len) {
-    const ConstBytes kept = payload.first(std::min(payload.size(), kMaxHead - std::min(kMaxHead, run_.head.size())));
-    run_.head.insert(run_.head.end(), kept.begin(), kept.end());
+  if (stretch_.head.size() == stretch_.len) {
+    const ConstBytes kept =
+        payload.first(std::min(payload.size(), kMaxHead - std::min(kMaxHead, stretch_.head.size())));
+    stretch_.head.insert(stretch_.head.end(), kept.begin(), kept.end());
   }
-  run_.len += len;
-  ++run_.num_segments;
+  stretch_.len += len;
+  ++stretch_.num_segments;
 }
 
 }  // namespace weft::apps::dissect

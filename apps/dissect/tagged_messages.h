@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/dissect/frame.h"
+#include "apps/dissect/runs.h"
 #include "ddp/segment.h"
 
 namespace weft::apps::dissect {
@@ -15,8 +16,8 @@ class TaggedMessages {
  public:
   static constexpr std::size_t kMaxHead = 2048;
 
-  // Run: segments of the message under way that lie one behind the other.
-  struct Run {
+  // Stretch: segments of the message under way that lie one behind the other.
+  struct Stretch {
     std::uint32_t stag = 0;
     std::uint64_t to = 0;
     std::uint64_t len = 0;
@@ -30,27 +31,33 @@ class TaggedMessages {
   // judge holds a segment against the message. It comes before keep(). is_response: of an RDMA Read Response, of which
   // each segment has to go where its Request says; another rule holds that.
   void judge(const ddp::TaggedHeader& header, std::size_t len, bool is_response, Frame& frame);
-  // Whether the message goes on elsewhere: the run so far has come to its end without the message.
-  bool splits(const ddp::TaggedHeader& header) const { return run_.num_segments != 0 && !continues(header); }
-  // keep adds a segment to the run, or begins one. len: octets of its payload, of which the capture may lack some.
+  // Whether the message goes on elsewhere: the stretch so far has come to its end without the message.
+  bool splits(const ddp::TaggedHeader& header) const { return stretch_.num_segments != 0 && !continues(header); }
+  // keep adds a segment to the stretch, or begins one. len: octets of its payload, of which the capture may lack some.
   void keep(const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Timestamp now);
-  const Run& run() const { return run_; }
+  const Stretch& stretch() const { return stretch_; }
   // The last segment of the message has been told.
-  void end_message() { run_.num_segments = 0; }
+  void end_message() { stretch_.num_segments = 0; }
 
  private:
-  // Extent: the octets of the message by their TOs, up to the segment with L.
+  // Extent: the octets of the message by their TOs, up to the segment with L. The runs are empty as long as each
+  // segment follows the one before it.
   struct Extent {
     std::uint64_t begin = UINT64_MAX, end = 0;
     std::uint64_t len = 0;  // of all segments
     std::size_t num_segments = 0;
     bool is_mixed = false;  // it has several STags, or passes 2^64
+    bool is_scattered = false;
+    Runs runs = {};
+
+    void add(Run run);
+    bool is_one_run() const { return end - begin == len && !runs.has_hole(); }
   };
 
   bool continues(const ddp::TaggedHeader& header) const;
   void judge_extent(const ddp::TaggedHeader& header, std::size_t len, bool is_response, Frame& frame);
 
-  Run run_;
+  Stretch stretch_;
   Extent extent_;
 };
 

@@ -19,7 +19,7 @@ struct TransportHeader {
   std::uint32_t version = 0;
   std::uint32_t credit = 0;
   std::string_view type = {};      // the name of its type: "RDMA_MSG"
-  std::string text = {};           // what else there is to say
+  std::string text = {};           // behind the credits: error codes, handles, properties
   std::optional<bool> reply = {};  // the header's word on the direction; empty: it has none
   bool external = false;           // the RPC message is in a chunk
   bool has_payload = false;        // the Payload stream of a whole RPC message follows, or the last part of one

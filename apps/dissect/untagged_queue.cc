@@ -42,6 +42,7 @@ void UntaggedQueue::begin() {
   whole_ = {};
   len_ = end_ = num_segments_ = 0;
   broken_ = is_cut_ = scattered_ = false;
+  runs_ = {};
 }
 
 // RFC 5041 section 5.3: MSNs in order. A message begins with the first segment that has the MSN which is due; behind a
@@ -79,7 +80,7 @@ void UntaggedQueue::judge_same(const ddp::UntaggedHeader& header, Frame& frame) 
 // A message of one segment stays where it is: most are.
 void UntaggedQueue::keep(const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len) {
   const std::size_t mo = header.mo;
-  scattered_ |= mo != len_;
+  note_place(mo, len);
   if (header.last && num_segments_ == 0 && mo == 0) {
     whole_ = payload.first(std::min(payload.size(), kMaxMessage));
   } else if (const std::size_t kept = std::min(payload.size(), kMaxMessage - std::min(kMaxMessage, mo));
@@ -98,6 +99,13 @@ void UntaggedQueue::keep(const ddp::UntaggedHeader& header, ConstBytes payload, 
   ++num_segments_;
 }
 
+// Segments that follow one another need no list.
+void UntaggedQueue::note_place(std::size_t mo, std::size_t len) {
+  if (!scattered_ && mo == len_) return;
+  if (!std::exchange(scattered_, true) && len_ != 0) runs_.add({0, len_});
+  if (len != 0) runs_.add({mo, mo + len});
+}
+
 // Whether `kept` octets at `mo` can be held. Holes take memory for which no octet came: there is room for few of them.
 bool UntaggedQueue::has_room(std::size_t mo, std::size_t kept) const {
   const std::size_t size = std::max(octets_.size(), mo + kept);
@@ -109,7 +117,7 @@ bool UntaggedQueue::has_room(std::size_t mo, std::size_t kept) const {
 void UntaggedQueue::judge_order(const ddp::UntaggedHeader& header, Frame& frame) {
   if (!scattered_ || broken_) return;
   broken_ = is_cut_;
-  if (end_ == len_) {
+  if (end_ == len_ && !runs_.has_hole()) {
     frame.findings.push_back({"DDP-5.3-02",
                               fmt::format("the segments of MSN {} are not in the order of their MOs", header.msn.value),
                               "the receiver places them by their MOs, unless it takes them in order alone"});
@@ -117,7 +125,9 @@ void UntaggedQueue::judge_order(const ddp::UntaggedHeader& header, Frame& frame)
   }
   broken_ = true;
   frame.findings.push_back({"DDP-7.1-07",
-                            fmt::format("{} bytes end at MO {}: they are not beside each other", len_, end_),
+                            end_ == len_
+                                ? fmt::format("{} bytes overlap, and leave out as many", len_)
+                                : fmt::format("{} bytes end at MO {}: they are not beside each other", len_, end_),
                             terminated(rdmap::to_terminate(ddp::Error::kInvalidMo))});
 }
 

@@ -6,6 +6,7 @@
 
 #include "apps/dissect/frame.h"
 #include "apps/dissect/held_messages.h"
+#include "apps/dissect/runs.h"
 #include "ddp/segment.h"
 
 namespace weft::apps::dissect {
@@ -49,6 +50,7 @@ class UntaggedQueue {
   void judge_same(const ddp::UntaggedHeader& header, Frame& frame) const;
   void keep(const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len);
   bool has_room(std::size_t mo, std::size_t kept) const;
+  void note_place(std::size_t mo, std::size_t len);
   void judge_order(const ddp::UntaggedHeader& header, Frame& frame);
 
   HeldMessages& held_;
@@ -60,6 +62,7 @@ class UntaggedQueue {
   bool broken_ = false;
   bool is_cut_ = false;     // the capture has a segment in part
   bool scattered_ = false;  // a segment does not follow the one before it
+  Runs runs_;               // scattered_: what came, by MO
   std::uint8_t opcode_ = 0;
   std::uint32_t rsvd_ulp_8_39_ = 0;
   std::optional<std::uint32_t> next_msn_;

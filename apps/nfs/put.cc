@@ -470,8 +470,9 @@ void run_put(Runner& runner) {
     if (!runner.report(put.run(local, *url))) break;
   }
   if (put.num_cut_times() == 0) return;
-  runner.warn(fmt::format("{} a time that NFS version 3 cannot have; the nearest of 1970 to 2106 is set",
-                          put.num_cut_times() == 1 ? "1 file has" : fmt::format("{} files have", put.num_cut_times())));
+  runner.warn(
+      fmt::format("{} a time that NFS version 3 cannot have; the nearest of 1970 to 2106 is set",
+                  put.num_cut_times() == 1 ? "1 entry has" : fmt::format("{} entries have", put.num_cut_times())));
 }
 
 }  // namespace weft::nfs

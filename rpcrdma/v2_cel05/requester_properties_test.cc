@@ -139,7 +139,7 @@ TEST_F(Cel05AskingTest, AGrantOfLessIsTakenToo) {
   expect_threshold(12288);
 }
 
-// Nor is the server asked again, whatever it tells of its properties.
+// The client asks the server once, whatever the server tells of its properties.
 TEST_F(Cel05AskingTest, WithoutAGrantEverythingStaysAsItWas) {
   RecordProperty("proves", "R2-6.2-3 R2-6.2-4 R2-6.3-2");
   const std::optional<cel05::Body> answers[] = {

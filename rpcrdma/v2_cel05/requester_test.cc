@@ -162,7 +162,7 @@ TEST_F(Cel05RequesterTest, OtherErrorsEndTheCall) {
   }
 }
 
-// What a refusal tells is certain for the first try, too, only if that was refused as well.
+// A refusal of the second try does not show that the first one did not run.
 TEST_F(Cel05RequesterTest, ASecondTryThatIsRefusedTellsNothingOfTheFirst) {
   for (const bool may_have_run : {false, true}) {
     open();

@@ -88,7 +88,7 @@ TEST_F(Trees, TimesThatTheProtocolCannotHaveAreTheNearestOnes) {
   EXPECT_EQ(stat_of(exported("tree/early")).st_mtim.tv_sec, 0);
   EXPECT_EQ(stat_of(exported("tree/late")).st_mtim.tv_sec, time_t{UINT32_MAX});
   EXPECT_EQ(stat_of(exported("tree/usual")).st_mtim.tv_sec, usual.tv_sec);
-  const std::string text = "3 files have a time that NFS version 3 cannot have; the nearest of 1970 to 2106 is set";
+  const std::string text = "3 entries have a time that NFS version 3 cannot have; the nearest of 1970 to 2106 is set";
   EXPECT_NE(put.err.find(text), std::string::npos) << put.err;
   EXPECT_EQ(std::count(put.err.begin(), put.err.end(), '\n'), 1) << put.err;
 }
