@@ -30,10 +30,9 @@ void Requester::expire(Calls& calls, bool sent) {
       continue;
     }
     if (sent) abandon(**call, now_);
-    const std::string passed = std::to_string(timeout_of(**call).count()) + " ms";
-    const std::string why =
-        started_ ? ": the peer granted no credit for it" : ": there was no connection that is ready";
-    const std::string what = sent ? "no Reply within " + passed : "not sent within " + passed + why;
+    std::string what = sent ? "no Reply within " : "not sent within ";
+    what.append(std::to_string(timeout_of(**call).count())).append(" ms");
+    if (!sent) what += started_ ? ": the peer granted no credit for it" : ": there was no connection that is ready";
     finish(calls, call, CallStatus::kTimeout, what + discards_since(**call));
   }
 }

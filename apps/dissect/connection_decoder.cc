@@ -37,6 +37,7 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
   watch_order(segment, from, direction(1 - end));
   from.tcp.on_segment(segment, from.mpa);
+  watch_first_octets(end);
   if (from.tcp.is_disordered()) rdmap_.on_disorder("packets are missing or out of order in the capture");
   if (segment.fin || segment.rst) on_end(segment, end);
   if (!ends_waiting_.empty()) tell_ends(false);
@@ -88,10 +89,22 @@ void ConnectionDecoder::watch_order(const TcpSegment& segment, Direction& from, 
   if (!from.sent || is_behind(end, *from.sent)) from.sent = end;
 }
 
+// An initiator that acknowledges no octet of the other side when it sends its first FPDU has no Reply.
+void ConnectionDecoder::watch_first_octets(int end) {
+  Direction& from = direction(end);
+  const Direction& to = direction(1 - end);
+  if (!from.mpa.has_begun() || std::exchange(from.has_begun, true)) return;
+  const bool is_initiator = from.startup && from.startup->kind == mpa::FrameKind::kRequest;
+  from.is_early = is_initiator && !from.tcp.is_disordered() && to.saw_syn && to.tcp.is_unacknowledged();
+}
+
 void ConnectionDecoder::finish() {
   first_.tcp.finish(first_.mpa);
   second_.tcp.finish(second_.mpa);
   tell_ends(true);
+  for (Direction* each : {&first_, &second_}) {
+    if (id_ != 0) each->mpa.finish({last_packet_, last_});
+  }
   tell_unjudged(last_packet_);
   if (id_ != 0) {
     listener_.on_connection_end(
@@ -231,6 +244,12 @@ void ConnectionDecoder::Direction::judge_early_reply(Frame& frame) const {
   frame.find("MPA-7.1.2-03", "a Reply before the Request", "the initiator takes it for the answer to its Request");
 }
 
+void ConnectionDecoder::Direction::find_early_octets(Frame& frame) {
+  if (!std::exchange(is_early, false)) return;
+  frame.find("MPA-7.1.2-10", "bytes behind the Request, before the Reply came",
+             "the responder may not be ready for FPDUs, or end the connection");
+}
+
 void ConnectionDecoder::Direction::on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire,
                                                         const Arrival& arrival) {
   of_.begin_frame(end_, arrival, wire);
@@ -247,6 +266,7 @@ void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arri
   of_.frame_.ulpdu = fpdu.ulpdu;
   tell_fpdu(fpdu, of_.options_, of_.frame_);
   of_.rdmap_.on_fpdu(of_.side_of(end_), fpdu, of_.frame_);
+  find_early_octets(of_.frame_);
   of_.tell_frame();
 }
 
@@ -266,13 +286,18 @@ void ConnectionDecoder::Direction::on_cut_short(ConstBytes wire, const Arrival& 
   of_.tell_frame();
 }
 
-void ConnectionDecoder::Direction::on_skipped(std::uint64_t len, const Arrival& arrival) {
+void ConnectionDecoder::Direction::on_gap() {
   if (!startup) of_.rdmap_.on_disorder("the capture begins in the middle of the connection");
   of_.rdmap_.on_gap(of_.side_of(end_));
+}
+
+void ConnectionDecoder::Direction::on_skipped(std::uint64_t len, const Arrival& arrival) {
+  on_gap();
   if (len == 0) return;  // a capture that begins with an FPDU, in the middle of a connection
   of_.begin_frame(end_, arrival, {});
   LayerWriter(of_.frame_, LayerKind::kTcp, of_.options_)
       .line(FMT_COMPILE("{} bytes are missing in the capture or unreadable"), len);
+  find_early_octets(of_.frame_);
   of_.tell_frame();
 }
 

@@ -290,6 +290,35 @@ TEST_F(DissectorTest, AReplyDoesNotComeBeforeItsRequest) {
   }
 }
 
+// The initiator's first octets behind its Request: an FPDU or garbage. Their acknowledgment tells whether the Reply had
+// come, in whichever order the capture has them.
+TEST_F(DissectorTest, AnInitiatorWaitsForTheReply) {
+  const Octets request = testing::startup(mpa::FrameKind::kRequest), reply = testing::startup(mpa::FrameKind::kReply);
+  const auto findings_of = [&](bool is_fpdu, bool has_reply, bool is_captured_first) {
+    Told one;
+    Dissector of_one({}, one);
+    Wire wire(of_one);
+    wire.syn(Wire::kClient);
+    wire.syn(Wire::kServer);
+    wire.send(Wire::kClient, request);
+    if (!is_captured_first) wire.send(Wire::kServer, reply);
+    const Octets octets = is_fpdu ? wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(100))) : pattern(90, 1);
+    TcpSegment first = wire.segment(Wire::kClient, octets);
+    first.ack = has_reply ? 78 + static_cast<std::uint32_t>(reply.size()) : 78;
+    wire.on_segment(first);
+    wire.seq[Wire::kClient] += static_cast<std::uint32_t>(octets.size());
+    if (is_captured_first) wire.send(Wire::kServer, reply);
+    wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, is_fpdu ? 2 : 1, pattern(100))));
+    of_one.finish();
+    return one.findings;
+  };
+  for (const bool is_captured_first : {false, true}) {
+    EXPECT_THAT(findings_of(true, true, is_captured_first), IsEmpty());
+    EXPECT_THAT(findings_of(true, false, is_captured_first), ElementsAre("MPA-7.1.2-10"));
+  }
+  EXPECT_THAT(findings_of(false, false, true), ElementsAre("MPA-7.1.2-10"));
+}
+
 // A PD_Length that is too small: the rest of the private data stands where the first FPDU should.
 TEST_F(DissectorTest, OctetsBehindAStartupFrameAreNoFpdu) {
   Wire wire(dissector);

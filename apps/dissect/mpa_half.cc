@@ -109,6 +109,11 @@ void MpaHalf::end(const Arrival& arrival) {
   if (state_ == State::kFpdus && !was_bad_crc_ && !pending_.empty()) sink_.on_cut_short(pending_, arrival);
 }
 
+void MpaHalf::finish(const Arrival& arrival) {
+  const std::uint64_t len = skipped_ + pending_.size();
+  if (state_ == State::kSearch && len != 0) sink_.on_skipped(len, arrival);
+}
+
 void MpaHalf::advance(std::size_t len) {
   position_ += len;
 }
@@ -257,6 +262,8 @@ void MpaHalf::on_missing(std::uint64_t len, const Arrival& arrival) {
 std::size_t MpaHalf::search(ConstBytes octets, const Arrival& arrival) {
   const bool by_marker = terms_.is_known && terms_.markers;
   const std::size_t passed = by_marker ? search_by_marker(octets) : search_by_header(octets);
+  // What the side sends is not read until the search ends, and what the other side answers cannot be judged.
+  if (passed != 0 && skipped_ == 0) sink_.on_gap();
   position_ += passed;
   skipped_ += passed;
   was_lost_ |= state_ != State::kSearch;

@@ -51,9 +51,9 @@ class MpaHalf final : public TcpHalf::Sink {
     virtual void on_empty_ulpdu(ConstBytes wire, bool bad_marker, const Arrival& arrival) = 0;
     // The side ended its stream inside a frame, of which this is there.
     virtual void on_cut_short(ConstBytes wire, const Arrival& arrival) = 0;
-    // The capture misses octets here, and the next FPDU has to be found.
+    // The capture misses octets here, or they cannot be read, and the next FPDU has to be found.
     virtual void on_gap() = 0;
-    // len octets were passed over, because the capture misses octets there or before them.
+    // len octets were passed over: the capture misses octets there or before them, or they cannot be read.
     virtual void on_skipped(std::uint64_t len, const Arrival& arrival) = 0;
 
    protected:
@@ -85,6 +85,8 @@ class MpaHalf final : public TcpHalf::Sink {
   bool is_inside_fpdu() const { return has_startup_ && !pending_.empty(); }
   // The side sends nothing more (FIN).
   void end(const Arrival& arrival);
+  // The capture has no more of this side.
+  void finish(const Arrival& arrival);
 
   void on_octets(ConstBytes octets, const Arrival& arrival) override;
   void on_missing(std::uint64_t len, const Arrival& arrival) override;

@@ -109,7 +109,7 @@ void RdmapDecoder::judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment&
 }
 
 void RdmapDecoder::on_gap(Side from) {
-  stop_judging("bytes are missing in the capture");
+  stop_judging("bytes are missing in the capture or unreadable");
   upper_.on_gap(from);
   Half& own = half(from);
   for (UntaggedQueue& queue : own.queues) queue.on_gap();

@@ -24,6 +24,23 @@ using testing::untagged;
 using testing::wg07_message;
 using testing::Wire;
 
+// Without CRCs, an FPDU behind octets that are none is found when more of them follow. Until then nothing is known of
+// the Call in it, and its Reply is no fault of the server.
+TEST(RpcDecoder, WhatAnswersUnreadableOctetsIsNotJudged) {
+  Talk talk;
+  talk.wire = Wire(talk.dissector, false, false);
+  talk.wire.syn(Wire::kClient);
+  talk.wire.syn(Wire::kServer);
+  talk.wire.send(Wire::kClient, testing::startup(mpa::FrameKind::kRequest, false, false));
+  talk.wire.send(Wire::kClient, pattern(100));
+  talk.wire.send(Wire::kServer, testing::startup(mpa::FrameKind::kReply, false, false));
+  talk.call(1);
+  talk.reply(1);
+  talk.dissector.finish();
+  EXPECT_THAT(talk.told.findings, ElementsAre("MPA-7.1.2-10"));
+  EXPECT_THAT(talk.told.unjudged, ElementsAre("bytes are missing in the capture or unreadable"));
+}
+
 // The last part of one message and the first part of the next are missing: the parts belong together no more.
 TEST(RpcDecoder, PartsEndAtAGap) {
   Talk talk;
