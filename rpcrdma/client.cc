@@ -171,14 +171,13 @@ void Client::Impl::on_step(const Negotiation::Step& step) {
 void Client::Impl::start() {
   state = State::kReady;
   connection->start();
-  const bool is_guessed = search.is_last_resort();
-  const auto how = is_guessed ? KnownServers::Learnt::kBySilence : KnownServers::Learnt::kByAnswer;
+  const auto how = search.is_last_resort() ? KnownServers::Learnt::kBySilence : KnownServers::Learnt::kByAnswer;
   if (config.protocols.size() > 1) servers.learn(dst, config.protocols, *connection->protocol(), now, how);
   ++num_connections;
   schedule.on_ready(now);
   requester->take_answered();  // over an earlier connection
   health.restart();
-  if (search.may_turn_back()) requester->doubt_version(profiles_of(config.protocols));
+  if (search.is_last_resort()) requester->doubt_version(profiles_of(config.protocols));
   requester->start(connection->thresholds.send, connection->thresholds.receive);
 }
 

@@ -68,6 +68,18 @@ TEST_F(RequesterTest, ACallThatWasNotSentSaysSo) {
   EXPECT_EQ(outcomes[1].text, "not sent within 1000 ms: the peer granted no credit for it");
 }
 
+TEST_F(RequesterTest, ACallThatWaitsToBeSentAgainSaysSo) {
+  open({.credits = 8});
+  CallSpec spec;
+  spec.timeout = std::chrono::milliseconds(1000);
+  call(spec);
+  run();
+  end->requester->suspend("broken");
+  run(1000);
+  ASSERT_EQ(outcomes.size(), 1u);
+  EXPECT_EQ(outcomes[0].text, "no Reply within 1000 ms; it waited to be sent again");
+}
+
 TEST_F(RequesterTest, ACallWithoutAConnectionSaysSo) {
   open({.credits = 8});
   end->requester->suspend("broken");
@@ -77,7 +89,7 @@ TEST_F(RequesterTest, ACallWithoutAConnectionSaysSo) {
   run();
   run(1000);
   ASSERT_EQ(outcomes.size(), 1u);
-  EXPECT_EQ(outcomes[0].text, "not sent within 1000 ms: there was no connection that is ready");
+  EXPECT_EQ(outcomes[0].text, "not sent within 1000 ms: no connection was ready");
 }
 
 // The log has a line for each discarded Reply, and the text of the Call has the reason, too.

@@ -30,9 +30,11 @@ void Requester::expire(Calls& calls, bool sent) {
       continue;
     }
     if (sent) abandon(**call, now_);
-    std::string what = sent ? "no Reply within " : "not sent within ";
+    const bool was_sent = sent || (*call)->may_have_run;
+    std::string what = was_sent ? "no Reply within " : "not sent within ";
     what.append(std::to_string(timeout_of(**call).count())).append(" ms");
-    if (!sent) what += started_ ? ": the peer granted no credit for it" : ": there was no connection that is ready";
+    if (was_sent && !sent) what += "; it waited to be sent again";
+    if (!was_sent) what += started_ ? ": the peer granted no credit for it" : ": no connection was ready";
     finish(calls, call, CallStatus::kTimeout, what + discards_since(**call));
   }
 }

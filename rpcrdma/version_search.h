@@ -26,9 +26,7 @@ class VersionSearch {
   bool is_last_resort() const { return is_last_resort_; }
   // The versions to ask for: those that a refusal of version 1 named. Empty: all.
   const std::optional<VersionRange>& range() const { return range_; }
-  // Whether a refusal of version 1 over this connection may lead back to newer versions.
-  bool may_turn_back() const { return is_last_resort_ && !has_turned_back_; }
-  // Whether the last question had no answer, and version 1 was not left. There is a server, but no version.
+  // Whether the last question had no answer, and nothing was left to do at once. There is a server, but no version.
   bool is_unanswered() const { return is_unanswered_; }
 
   // on_answer: the server answered in this version, and did not refuse it.
@@ -38,7 +36,7 @@ class VersionSearch {
   Next on_unanswered(const Negotiation::Step& end, const Profile& asked, bool is_newer);
   // on_end: the connection ended after its version was known, or was never made. The next one asks.
   void on_end() { is_last_resort_ = false; }
-  // turn_back, if may_turn_back: the server refuses version 1, and speaks these versions.
+  // turn_back: the server refuses version 1, the last resort, and speaks these versions.
   void turn_back(const VersionRange& named);
 
  private:

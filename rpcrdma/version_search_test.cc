@@ -41,8 +41,7 @@ TEST(VersionSearch, AConnectionEndsBeforeAnAnswer) {
     VersionSearch search;
     EXPECT_EQ(end_unanswered(search, one), one.next);
     EXPECT_EQ(search.is_last_resort(), one.next == Next::kVersion1);
-    EXPECT_EQ(search.may_turn_back(), one.next == Next::kVersion1);
-    EXPECT_EQ(search.is_unanswered(), one.end == Kind::kUnanswered);
+    EXPECT_EQ(search.is_unanswered(), one.next == Next::kPolicy && one.end != Kind::kFailed);
   }
 }
 
@@ -69,7 +68,7 @@ TEST(VersionSearch, TheServerTurnsTheClientBackOnceUntilAnAnswer) {
     search.on_answer(Protocol::k2Wg07);
     EXPECT_EQ(end_unanswered(search, silence), Next::kAskAgain);
     EXPECT_EQ(end_unanswered(search, silence), Next::kVersion1);
-    EXPECT_TRUE(search.may_turn_back());
+    EXPECT_TRUE(search.is_last_resort());
     search.turn_back(kNamed);
     EXPECT_FALSE(search.is_last_resort());
     ASSERT_TRUE(search.range());
@@ -77,7 +76,7 @@ TEST(VersionSearch, TheServerTurnsTheClientBackOnceUntilAnAnswer) {
     EXPECT_EQ(end_unanswered(search, silence), Next::kAskAgain) << "it named a newer version";
     EXPECT_EQ(end_unanswered(search, silence), Next::kPolicy) << "version 1 was refused";
     EXPECT_FALSE(search.is_last_resort());
-    EXPECT_FALSE(search.may_turn_back());
+    EXPECT_TRUE(search.is_unanswered());
     search.on_answer(Protocol::k1);
     EXPECT_FALSE(search.range());
   }

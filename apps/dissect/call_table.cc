@@ -21,15 +21,13 @@ std::size_t num_entries(const std::vector<std::uint8_t>& head) {
 
 CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma::ChunkListsView& offered) {
   const auto old = calls_.find(xid);
-  const bool is_repeated = old != calls_.end();
-  if (is_repeated) {
-    num_repeated_ += old->second.is_repeated ? 0 : 1;
-    forget(old);
-  }
+  const bool is_repeated = old != calls_.end() || was_repeated(xid);
+  if (old != calls_.end()) forget(old);
   const std::size_t num = num_entries(offered);
   if (calls_.size() >= kMaxCalls || num_offered_ + num > kMaxSegments || !count_.has_room(1 + num)) forget_all();
   Call& call = calls_[xid];
   call = {.is_repeated = is_repeated, .num_gaps = num_gaps_, .time = time};
+  num_repeated_ += is_repeated ? 1 : 0;
   count();
   if (num > kMaxSegments || !count_.has_room(num)) return call;
   call.offered = offered;
@@ -42,7 +40,14 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
   return call;
 }
 
+// The Replies to all Calls with this XID may still come.
+bool CallTable::was_repeated(std::uint32_t xid) const {
+  return num_repeated_ > 0 &&
+         std::ranges::any_of(past_, [xid](const Past& past) { return past.xid == xid && past.is_repeated; });
+}
+
 void CallTable::forget_all() {
+  for (const auto& [xid, call] : calls_) num_repeated_ -= call.is_repeated ? 1 : 0;
   calls_.clear();
   segments_.clear();
   ahead_.clear();
@@ -76,6 +81,7 @@ void CallTable::note_past(Past past) {
     forget_oldest_past();
   }
   past_.push_back(past);
+  num_repeated_ += past.is_repeated ? 1 : 0;
   if (past_.size() > kMaxPast) forget_oldest_past();
   count();
 }
@@ -96,8 +102,9 @@ void CallTable::keep_reply_head(Call& call, ConstBytes head) {
 }
 
 std::string_view CallTable::why_unjudged() const {
-  if (has_overflowed_) return "it has more open Calls than are remembered";
-  return num_repeated_ > 0 ? "two open Calls have the same XID" : "";
+  if (has_overflowed_) return "more Calls are open than are remembered";
+  if (num_repeated_ == 0) return "";
+  return "two open Calls have the same XID: RDMA Writes and Reads outside the memory of open Calls are passed over";
 }
 
 void CallTable::forget(std::unordered_map<std::uint32_t, Call>::iterator call) {
@@ -109,6 +116,7 @@ void CallTable::forget(std::unordered_map<std::uint32_t, Call>::iterator call) {
     ahead_.erase(&found->second);
     segments_.erase(found);
   });
+  num_repeated_ -= call->second.is_repeated ? 1 : 0;
   calls_.erase(call);
   count();
 }
@@ -176,14 +184,15 @@ void CallTable::note_run(Segment& segment, Run run) {
   if (found == ahead_.end()) return;
   segment.written = static_cast<std::uint32_t>(found->second.pass(segment.written));
   if (found->second.empty()) ahead_.erase(found);
+  count();
 }
 
 void CallTable::note_run_ahead(Segment& segment, Run run) {
   if (segment.has_forgotten) return;
-  const bool has_room = ahead_.size() < kMaxHoled || ahead_.contains(&segment);
-  if (has_room && ahead_[&segment].add(run)) return;
-  segment.has_forgotten = true;
-  ahead_.erase(&segment);
+  const bool has_room = ahead_.contains(&segment) || (ahead_.size() < kMaxHoled && count_.has_room(kEntriesOfHoled));
+  segment.has_forgotten = !has_room || !ahead_[&segment].add(run);
+  if (segment.has_forgotten) ahead_.erase(&segment);
+  count();
 }
 
 std::optional<CallTable::Written> CallTable::written(std::uint32_t xid, const rpcrdma::Segment& offered) const {

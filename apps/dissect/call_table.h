@@ -32,6 +32,7 @@ class CallTable {
   static constexpr std::size_t kMaxPast = 1024;
   static constexpr std::size_t kMaxLooks = 64;    // segments that find_memory looks at
   static constexpr std::size_t kMaxHoled = 1024;  // segments with Runs behind a hole that Writes left
+  static constexpr std::size_t kEntriesOfHoled = 2;
   // Octets of a Call's Reply, and ended Calls, that count as one entry.
   static constexpr std::size_t kHeadOfEntry = 128;
   static constexpr std::size_t kPastOfEntry = 16;
@@ -129,9 +130,13 @@ class CallTable {
   void forget_all();
   void end_call(std::uint32_t xid, Had had);
   void note_past(Past past);
+  bool was_repeated(std::uint32_t xid) const;
   void forget_oldest_past();
   // count tells how many entries there are.
-  void count() { count_.set(calls_.size() + num_offered_ + num_heads_ + past_.size() / kPastOfEntry); }
+  void count() {
+    count_.set(calls_.size() + num_offered_ + num_heads_ + past_.size() / kPastOfEntry +
+               ahead_.size() * kEntriesOfHoled);
+  }
   void forget(std::unordered_map<std::uint32_t, Call>::iterator call);
   void note_run(Segment& segment, Run run);
   void note_run_ahead(Segment& segment, Run run);

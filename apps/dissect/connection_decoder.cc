@@ -37,7 +37,7 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
   watch_order(segment, from, direction(1 - end));
   from.tcp.on_segment(segment, from.mpa);
-  watch_first_octets(end);
+  if (from.mpa.has_begun()) from.note_first_octets();
   if (from.tcp.is_disordered()) rdmap_.on_disorder("packets are missing or out of order in the capture");
   if (segment.fin || segment.rst) on_end(segment, end);
   if (!ends_waiting_.empty()) tell_ends(false);
@@ -89,21 +89,12 @@ void ConnectionDecoder::watch_order(const TcpSegment& segment, Direction& from, 
   if (!from.sent || is_behind(end, *from.sent)) from.sent = end;
 }
 
-// An initiator that acknowledges no octet of the other side when it sends its first FPDU has no Reply.
-void ConnectionDecoder::watch_first_octets(int end) {
-  Direction& from = direction(end);
-  const Direction& to = direction(1 - end);
-  if (!from.mpa.has_begun() || std::exchange(from.has_begun, true)) return;
-  const bool is_initiator = from.startup && from.startup->kind == mpa::FrameKind::kRequest;
-  from.is_early = is_initiator && !from.tcp.is_disordered() && to.saw_syn && to.tcp.is_unacknowledged();
-}
-
 void ConnectionDecoder::finish() {
   first_.tcp.finish(first_.mpa);
   second_.tcp.finish(second_.mpa);
   tell_ends(true);
   for (Direction* each : {&first_, &second_}) {
-    if (id_ != 0) each->mpa.finish({last_packet_, last_});
+    if (id_ != 0) each->mpa.finish();
   }
   tell_unjudged(last_packet_);
   if (id_ != 0) {
@@ -234,6 +225,8 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
   if (frame.kind == mpa::FrameKind::kReply) judge_early_reply(of_.frame_);
   of_.frame_.facts.is_startup = true;
   of_.tell_frame();
+  // FPDUs that came before this frame waited for its terms.
+  if (peer) of_.direction(1 - end_).mpa.resume(arrival);
 }
 
 // The packets of the two sides can be captured in another order than they were sent. But a Reply whose segment
@@ -244,10 +237,22 @@ void ConnectionDecoder::Direction::judge_early_reply(Frame& frame) const {
   frame.find("MPA-7.1.2-03", "a Reply before the Request", "the initiator takes it for the answer to its Request");
 }
 
-void ConnectionDecoder::Direction::find_early_octets(Frame& frame) {
-  if (!std::exchange(is_early, false)) return;
-  frame.find("MPA-7.1.2-10", "bytes behind the Request, before the Reply came",
-             "the responder may not be ready for FPDUs, or end the connection");
+// An initiator that acknowledges no octet of the other side when it sends its first FPDU has no Reply.
+void ConnectionDecoder::Direction::note_first_octets() {
+  if (std::exchange(has_begun_, true)) return;
+  const Direction& peer = of_.direction(1 - end_);
+  const bool is_initiator = startup && startup->kind == mpa::FrameKind::kRequest;
+  is_early_ = is_initiator && !tcp.is_disordered() && peer.saw_syn && peer.tcp.is_unacknowledged();
+}
+
+// Tells the frame of octets behind the startup frame.
+void ConnectionDecoder::Direction::tell_octets() {
+  note_first_octets();
+  if (std::exchange(is_early_, false)) {
+    of_.frame_.find("MPA-7.1.2-10", "bytes behind the Request, before the Reply came",
+                    "the responder may not be ready for FPDUs, or end the connection");
+  }
+  of_.tell_frame();
 }
 
 void ConnectionDecoder::Direction::on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire,
@@ -266,14 +271,13 @@ void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arri
   of_.frame_.ulpdu = fpdu.ulpdu;
   tell_fpdu(fpdu, of_.options_, of_.frame_);
   of_.rdmap_.on_fpdu(of_.side_of(end_), fpdu, of_.frame_);
-  find_early_octets(of_.frame_);
-  of_.tell_frame();
+  tell_octets();
 }
 
 void ConnectionDecoder::Direction::on_empty_ulpdu(ConstBytes wire, bool bad_marker, const Arrival& arrival) {
   of_.begin_frame(end_, arrival, wire);
   tell_empty_ulpdu(bad_marker, of_.options_, of_.frame_);
-  of_.tell_frame();
+  tell_octets();
   of_.rdmap_.on_disorder("nothing can be read behind a ULPDU_Length of 0");
 }
 
@@ -283,7 +287,14 @@ void ConnectionDecoder::Direction::on_cut_short(ConstBytes wire, const Arrival& 
       .line(FMT_COMPILE("the end of TCP inside an FPDU, behind {} bytes"), wire.size());
   of_.frame_.findings.push_back(
       {"MPA-8-03", "the connection ends inside an FPDU", "the receiver drops the part of the FPDU"});
-  of_.tell_frame();
+  tell_octets();
+}
+
+void ConnectionDecoder::Direction::on_unfinished(ConstBytes wire, const Arrival& arrival) {
+  of_.begin_frame(end_, arrival, wire);
+  LayerWriter(of_.frame_, LayerKind::kMpa, of_.options_)
+      .line(FMT_COMPILE("the first {} bytes of an FPDU; the rest is not in the capture"), wire.size());
+  tell_octets();
 }
 
 void ConnectionDecoder::Direction::on_gap() {
@@ -297,8 +308,7 @@ void ConnectionDecoder::Direction::on_skipped(std::uint64_t len, const Arrival& 
   of_.begin_frame(end_, arrival, {});
   LayerWriter(of_.frame_, LayerKind::kTcp, of_.options_)
       .line(FMT_COMPILE("{} bytes are missing in the capture or unreadable"), len);
-  find_early_octets(of_.frame_);
-  of_.tell_frame();
+  tell_octets();
 }
 
 }  // namespace weft::apps::dissect

@@ -64,6 +64,7 @@ class ConnectionDecoder {
     void on_fpdu(const Fpdu& fpdu, const Arrival& arrival) override;
     void on_empty_ulpdu(ConstBytes wire, bool bad_marker, const Arrival& arrival) override;
     void on_cut_short(ConstBytes wire, const Arrival& arrival) override;
+    void on_unfinished(ConstBytes wire, const Arrival& arrival) override;
     void on_gap() override;
     void on_skipped(std::uint64_t len, const Arrival& arrival) override;
 
@@ -71,22 +72,24 @@ class ConnectionDecoder {
     MpaHalf mpa;
     std::optional<mpa::StartupFrame> startup;
     bool saw_syn = false;
-    bool has_begun = false;             // octets came behind the startup frame
-    bool is_early = false;              // they came before the Reply, which is not told yet
     std::optional<std::uint32_t> sent;  // the sequence number behind the last octet in the capture
+
+    // Octets came behind the startup frame.
+    void note_first_octets();
 
    private:
     void judge_early_reply(Frame& frame) const;
-    void find_early_octets(Frame& frame);
+    void tell_octets();
 
     ConnectionDecoder& of_;
     int end_;
+    bool has_begun_ = false;  // see note_first_octets
+    bool is_early_ = false;   // they came before the Reply, which is not told yet
   };
 
   void on_syn(const TcpSegment& segment, Direction& from, Direction& to);
   static bool is_stray_reset(const TcpSegment& segment, const Direction& from);
   void watch_order(const TcpSegment& segment, Direction& from, const Direction& to);
-  void watch_first_octets(int end);
   void begin_frame(int end, const Arrival& arrival, ConstBytes wire);
   void tell_frame();
   void settle_terms();

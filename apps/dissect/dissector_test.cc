@@ -316,7 +316,43 @@ TEST_F(DissectorTest, AnInitiatorWaitsForTheReply) {
     EXPECT_THAT(findings_of(true, true, is_captured_first), IsEmpty());
     EXPECT_THAT(findings_of(true, false, is_captured_first), ElementsAre("MPA-7.1.2-10"));
   }
+  // The words of the garbage are a ULPDU_Length if the terms are known, and no FPDU without them.
   EXPECT_THAT(findings_of(false, false, true), ElementsAre("MPA-7.1.2-10"));
+  EXPECT_THAT(findings_of(false, false, false), ElementsAre("MPA-7.1.2-10"));
+}
+
+// The same where nothing behind the Request is an FPDU: zeros, or the front of one and TCP's end.
+TEST_F(DissectorTest, AnInitiatorWaitsForTheReplyWhateverItSends) {
+  for (const Octets& octets : {Octets(60), Octets{0, 60, 0x41, 0x43, 0, 0, 0, 0}}) {
+    Told one;
+    Dissector of_one({}, one);
+    Wire wire(of_one);
+    wire.syn(Wire::kClient);
+    wire.syn(Wire::kServer);
+    wire.send(Wire::kClient, testing::startup(mpa::FrameKind::kRequest));
+    TcpSegment first = wire.segment(Wire::kClient, {});
+    first.payload = octets;
+    first.payload_len = octets.size();
+    wire.on_segment(first);
+    wire.seq[Wire::kClient] += static_cast<std::uint32_t>(octets.size());
+    wire.send(Wire::kServer, testing::startup(mpa::FrameKind::kReply));
+    TcpSegment fin = wire.segment(Wire::kClient, {});
+    fin.fin = true;
+    wire.on_segment(fin);
+    of_one.finish();
+    EXPECT_THAT(one.findings, Contains("MPA-7.1.2-10")) << octets.size();
+  }
+}
+
+TEST_F(DissectorTest, AnFpduThatDoesNotEndIsTold) {
+  Wire wire(dissector);
+  wire.open();
+  const Octets fpdu = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(100)));
+  wire.send(Wire::kClient, Octets(fpdu.begin(), fpdu.begin() + 70));
+  told.lines.clear();
+  dissector.finish();
+  EXPECT_THAT(told.lines, ElementsAre(HasSubstr("the first 70 bytes of an FPDU")));
+  EXPECT_THAT(told.findings, IsEmpty());
 }
 
 // A PD_Length that is too small: the rest of the private data stands where the first FPDU should.

@@ -68,6 +68,7 @@ void MpaHalf::on_octets(ConstBytes octets, const Arrival& arrival) {
   if (streaming_left_ != 0) look_for_startup(octets);
   if (state_ == State::kForeign) return;
   finder_.on_octets(octets.size());
+  if (!octets.empty()) last_ = arrival;
   ConstBytes rest = octets;
   if (!pending_.empty()) {
     pending_.insert(pending_.end(), octets.begin(), octets.end());
@@ -106,12 +107,26 @@ std::size_t MpaHalf::step(ConstBytes octets, const Arrival& arrival) {
 
 void MpaHalf::end(const Arrival& arrival) {
   on_octets({}, arrival);
-  if (state_ == State::kFpdus && !was_bad_crc_ && !pending_.empty()) sink_.on_cut_short(pending_, arrival);
+  if (!has_front_of_fpdu()) return;
+  sink_.on_cut_short(pending_, arrival);
+  pending_.clear();
 }
 
-void MpaHalf::finish(const Arrival& arrival) {
+// Behind a bad CRC, the octets may be none of an FPDU.
+bool MpaHalf::has_front_of_fpdu() const {
+  return state_ == State::kFpdus && !was_bad_crc_ && !pending_.empty();
+}
+
+void MpaHalf::tell_gap() {
+  if (!std::exchange(told_gap_, true)) sink_.on_gap();
+}
+
+void MpaHalf::finish() {
+  const Arrival arrival = last_;
+  resume(arrival);
   const std::uint64_t len = skipped_ + pending_.size();
   if (state_ == State::kSearch && len != 0) sink_.on_skipped(len, arrival);
+  if (has_front_of_fpdu()) sink_.on_unfinished(pending_, arrival);
 }
 
 void MpaHalf::advance(std::size_t len) {
@@ -251,7 +266,7 @@ void MpaHalf::on_missing(std::uint64_t len, const Arrival& arrival) {
     if (skip_ == 0) state_ = State::kFpdus;
     return;
   }
-  if (state_ != State::kSearch) sink_.on_gap();
+  tell_gap();
   skipped_ += pending_.size() + len;
   position_ += pending_.size() + len;
   pending_.clear();
@@ -263,11 +278,14 @@ std::size_t MpaHalf::search(ConstBytes octets, const Arrival& arrival) {
   const bool by_marker = terms_.is_known && terms_.markers;
   const std::size_t passed = by_marker ? search_by_marker(octets) : search_by_header(octets);
   // What the side sends is not read until the search ends, and what the other side answers cannot be judged.
-  if (passed != 0 && skipped_ == 0) sink_.on_gap();
+  if (passed != 0) tell_gap();
   position_ += passed;
   skipped_ += passed;
   was_lost_ |= state_ != State::kSearch;
-  if (state_ != State::kSearch) sink_.on_skipped(std::exchange(skipped_, 0), arrival);
+  if (state_ != State::kSearch) {
+    told_gap_ = false;
+    sink_.on_skipped(std::exchange(skipped_, 0), arrival);
+  }
   return passed;
 }
 

@@ -51,6 +51,8 @@ class MpaHalf final : public TcpHalf::Sink {
     virtual void on_empty_ulpdu(ConstBytes wire, bool bad_marker, const Arrival& arrival) = 0;
     // The side ended its stream inside a frame, of which this is there.
     virtual void on_cut_short(ConstBytes wire, const Arrival& arrival) = 0;
+    // The capture ends inside an FPDU, of which this is there.
+    virtual void on_unfinished(ConstBytes wire, const Arrival& arrival) = 0;
     // The capture misses octets here, or they cannot be read, and the next FPDU has to be found.
     virtual void on_gap() = 0;
     // len octets were passed over: the capture misses octets there or before them, or they cannot be read.
@@ -85,8 +87,10 @@ class MpaHalf final : public TcpHalf::Sink {
   bool is_inside_fpdu() const { return has_startup_ && !pending_.empty(); }
   // The side sends nothing more (FIN).
   void end(const Arrival& arrival);
+  // Takes octets that waited for the terms.
+  void resume(const Arrival& arrival) { on_octets({}, arrival); }
   // The capture has no more of this side.
-  void finish(const Arrival& arrival);
+  void finish();
 
   void on_octets(ConstBytes octets, const Arrival& arrival) override;
   void on_missing(std::uint64_t len, const Arrival& arrival) override;
@@ -100,6 +104,7 @@ class MpaHalf final : public TcpHalf::Sink {
     kForeign,  // no MPA, or none that can be read
   };
 
+  bool has_front_of_fpdu() const;
   void look_for_startup(ConstBytes octets);
   // Each takes octets off the front and returns their number; 0 asks for more.
   std::size_t step(ConstBytes octets, const Arrival& arrival);
@@ -113,6 +118,7 @@ class MpaHalf final : public TcpHalf::Sink {
   CrcVerdict report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, const Arrival& arrival);
   std::size_t behind_bad_crc(ConstBytes octets, std::size_t len, std::size_t length_end);
   void begin_search();
+  void tell_gap();
   CrcVerdict judge_crc(ConstBytes wire) const;
   FpduFinder::Shape shape() const { return {terms_.markers, terms_.crc, position_ + phase_}; }
   mpa::MarkerLayout layout() const {
@@ -133,6 +139,8 @@ class MpaHalf final : public TcpHalf::Sink {
   std::uint64_t phase_ = 0;     // what position_ lacks if it counts from an arbitrary octet; modulo 512
   std::uint64_t skip_ = 0;      // kSkip: octets up to the FPDU's end
   std::uint64_t skipped_ = 0;   // kSearch: octets passed over so far
+  bool told_gap_ = false;       // kSearch: Sink::on_gap was called
+  Arrival last_ = {};           // of octets
   bool was_found_ = false;      // kFpdus: the search has accepted the FPDU here
   bool was_bad_crc_ = false;    // kFpdus: of the FPDU before
   FpduFinder finder_;

@@ -400,6 +400,14 @@ TEST(RdmapDecoder, AnOverlapHidesNoHole) {
   }
 }
 
+TEST(RdmapDecoder, AnOverlapHidesNoHoleAtTheFront) {
+  Talk talk;
+  talk.wire.open();
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8), 8, false));
+  send(talk, Wire::kClient, untagged(Opcode::kSend, 1, pattern(8), 8, true));
+  EXPECT_THAT(talk.told.findings, ElementsAre("DDP-7.1-07"));
+}
+
 // A receiver may refuse a segment by its headers, before the last TCP segment of its FPDU has come.
 TEST(RdmapDecoder, ATerminateMayComeInsideTheFpduThatItBlames) {
   for (const bool comes_first : {false, true}) {

@@ -24,6 +24,20 @@ using testing::untagged;
 using testing::wg07_message;
 using testing::Wire;
 
+// A Call before the MPA Reply is read when the Reply has told the terms.
+TEST(RpcDecoder, ACallBeforeTheMpaReplyIsAnswered) {
+  Talk talk;
+  talk.wire.syn(Wire::kClient);
+  talk.wire.syn(Wire::kServer);
+  talk.wire.send(Wire::kClient, testing::startup(mpa::FrameKind::kRequest));
+  talk.call(1);
+  talk.wire.send(Wire::kServer, testing::startup(mpa::FrameKind::kReply));
+  talk.reply(1);
+  talk.dissector.finish();
+  EXPECT_THAT(talk.told.findings, ElementsAre("MPA-7.1.2-10"));
+  EXPECT_THAT(talk.told.lines, Contains(HasSubstr("REPLY NFSv3 NULL")));
+}
+
 // Without CRCs, an FPDU behind octets that are none is found when more of them follow. Until then nothing is known of
 // the Call in it, and its Reply is no fault of the server.
 TEST(RpcDecoder, WhatAnswersUnreadableOctetsIsNotJudged) {

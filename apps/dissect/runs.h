@@ -39,7 +39,11 @@ class Runs {
     return end;
   }
   bool empty() const { return runs_.empty(); }
-  bool has_hole() const { return runs_.size() > 1; }
+  // Whether every octet of `whole` came, as far as is known, and no other one.
+  bool fill(Run whole) const {
+    if (has_overflowed_ || whole.begin == whole.end) return true;
+    return runs_.size() == 1 && runs_.front().begin == whole.begin && runs_.front().end == whole.end;
+  }
 
  private:
   std::vector<Run> runs_;  // in their order; no two touch

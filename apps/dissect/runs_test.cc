@@ -21,10 +21,9 @@ TEST(Runs, SayWhatIsMissing) {
       if (end - begin > 8) continue;
       ASSERT_TRUE(runs.add({begin, end}));
       for (std::size_t at = begin; at < end; ++at) came.set(at);
-      std::size_t num_runs = 0;
-      for (std::size_t at = 0; at < kLen; ++at) num_runs += came[at] && (at == 0 || !came[at - 1]) ? 1 : 0;
-      EXPECT_EQ(runs.has_hole(), num_runs > 1);
-      EXPECT_EQ(runs.empty(), num_runs == 0);
+      const auto whole = (std::bitset<kLen>().set() >> (kLen - (end - begin))) << begin;
+      EXPECT_EQ(runs.fill({begin, end}), came == whole);
+      EXPECT_FALSE(runs.empty());
     }
     std::size_t end = random() % kLen;
     for (std::size_t at = 0; at < end; ++at) came.set(at);
@@ -37,11 +36,11 @@ TEST(Runs, SayWhatIsMissing) {
 TEST(Runs, TooManyOfThemKnowNothing) {
   Runs runs;
   for (std::uint64_t i = 0; i < Runs::kMax; ++i) EXPECT_TRUE(runs.add({2 * i, 2 * i + 1}));
-  EXPECT_TRUE(runs.has_hole());
+  EXPECT_FALSE(runs.fill({0, 2 * Runs::kMax - 1}));
   EXPECT_FALSE(runs.add({1000, 1001}));
   EXPECT_FALSE(runs.add({2000, 2001}));
   EXPECT_FALSE(runs.add({3000, 3001}));
-  EXPECT_FALSE(runs.has_hole());
+  EXPECT_TRUE(runs.fill({0, 3001})) << "nothing is known of a hole";
   EXPECT_TRUE(runs.empty());
 }
 

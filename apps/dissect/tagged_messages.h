@@ -51,7 +51,7 @@ class TaggedMessages {
     Runs runs = {};
 
     void add(Run run);
-    bool is_one_run() const { return end - begin == len && !runs.has_hole(); }
+    bool is_one_run() const { return end - begin == len && (!is_scattered || runs.fill({begin, end})); }
   };
 
   bool continues(const ddp::TaggedHeader& header) const;

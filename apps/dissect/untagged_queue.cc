@@ -117,7 +117,7 @@ bool UntaggedQueue::has_room(std::size_t mo, std::size_t kept) const {
 void UntaggedQueue::judge_order(const ddp::UntaggedHeader& header, Frame& frame) {
   if (!scattered_ || broken_) return;
   broken_ = is_cut_;
-  if (end_ == len_ && !runs_.has_hole()) {
+  if (end_ == len_ && runs_.fill({0, end_})) {
     frame.findings.push_back({"DDP-5.3-02",
                               fmt::format("the segments of MSN {} are not in the order of their MOs", header.msn.value),
                               "the receiver places them by their MOs, unless it takes them in order alone"});
@@ -126,7 +126,7 @@ void UntaggedQueue::judge_order(const ddp::UntaggedHeader& header, Frame& frame)
   broken_ = true;
   frame.findings.push_back({"DDP-7.1-07",
                             end_ == len_
-                                ? fmt::format("{} bytes overlap, and leave out as many", len_)
+                                ? fmt::format("{} bytes in all: some segments overlap, and leave a hole", len_)
                                 : fmt::format("{} bytes end at MO {}: they are not beside each other", len_, end_),
                             terminated(rdmap::to_terminate(ddp::Error::kInvalidMo))});
 }
