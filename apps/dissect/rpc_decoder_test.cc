@@ -24,14 +24,21 @@ using testing::untagged;
 using testing::wg07_message;
 using testing::Wire;
 
-// A Call before the MPA Reply is read when the Reply has told the terms.
+// A Call before the MPA Reply, without a CRC that shows it: it is read when the Reply has told the terms.
 TEST(RpcDecoder, ACallBeforeTheMpaReplyIsAnswered) {
   Talk talk;
+  talk.wire = Wire(talk.dissector, false, false);
   talk.wire.syn(Wire::kClient);
   talk.wire.syn(Wire::kServer);
-  talk.wire.send(Wire::kClient, testing::startup(mpa::FrameKind::kRequest));
-  talk.call(1);
-  talk.wire.send(Wire::kServer, testing::startup(mpa::FrameKind::kReply));
+  talk.wire.send(Wire::kClient, testing::startup(mpa::FrameKind::kRequest, false, false));
+  rpcrdma::v1::Header header;
+  header.xid = 1;
+  header.credit = 1;
+  Octets fpdu = talk.wire.fpdu(Wire::kClient, untagged(rdmap::Opcode::kSend, ++talk.msn[Wire::kClient],
+                                                       testing::message(header, rpc_call(1, 0, {}))));
+  std::fill_n(fpdu.end() - mpa::kCrcLen, mpa::kCrcLen, std::uint8_t{0});
+  talk.wire.send(Wire::kClient, fpdu);
+  talk.wire.send(Wire::kServer, testing::startup(mpa::FrameKind::kReply, false, false));
   talk.reply(1);
   talk.dissector.finish();
   EXPECT_THAT(talk.told.findings, ElementsAre("MPA-7.1.2-10"));
